@@ -1,0 +1,41 @@
+# Language, warnings and instrumentation, the same for every target.
+set(CMAKE_CXX_STANDARD 23)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
+endif()
+find_program(MOLD_PROGRAM mold)
+if(MOLD_PROGRAM AND NOT BERTH_SANITIZE)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# CHECK stays on in every build type, so NDEBUG only affects libraries.
+set(CMAKE_CXX_FLAGS_DEBUG "-O1 -g1")
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+
+# Contraction would let the compiler fuse multiply and add: scores would differ between machines.
+add_compile_options(-ffp-contract=off)
+
+add_library(berth_warnings INTERFACE)
+target_compile_options(berth_warnings INTERFACE
+  -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Werror
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+
+set(BERTH_SANITIZE "" CACHE STRING "comma-separated sanitizers, e.g. address,undefined")
+if(BERTH_SANITIZE)
+  add_compile_options(-fsanitize=${BERTH_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${BERTH_SANITIZE})
+endif()
+option(BERTH_COVERAGE "instrument for gcov" OFF)
+if(BERTH_COVERAGE)
+  add_compile_options(--coverage)
+  add_link_options(--coverage)
+endif()
+option(BERTH_FUZZ "build libFuzzer targets (clang)" OFF)
+if(BERTH_FUZZ)
+  add_compile_options(-fsanitize=fuzzer-no-link)
+endif()

@@ -1,0 +1,129 @@
+# The layering of ARCHITECTURE.md, compiled: berth_layer() is the only way to add a library.
+#
+# A folder may use the folders that its row names, and nothing else. tools/lint reads the same rows
+# to check #includes, so an arrow is declared once.
+
+set(BERTH_LAYERS
+  "base:"
+  "testing:base"
+  "env:base"
+  "api:base"
+  "model:base"
+  "quota:base model"
+  "gang:base model"
+  "place:base model"
+  "topo:base model"
+  "translate:base api model"
+  "codec:base api"
+  "store:base env api"
+  "net:base env"
+  "env/os:base env"
+  "cycle:base model quota gang place topo"
+  "client:base env api codec"
+  "apiserver:base env api codec store"
+  "dash:base env api codec model"
+  "control:base env api codec model translate place cycle client"
+  "controllers:base env api codec client"
+  "nodes:base env api codec client"
+  "cli:base env api codec client model cycle translate place"
+  "sim:base env api codec store model place cycle translate client apiserver control controllers nodes"
+)
+
+# berth_layer(<folder> [THIRD_PARTY <targets>...])
+#
+# Makes the library berth_<folder> of all its *.cc, the test program of its *_test.cc, a program per *_fuzz.cc
+# (fuzz preset) and per *_bench.cc, and a link test: a program of the whole archive and its allowed dependencies
+# only, so that an upward call fails to link.
+function(berth_layer folder)
+  cmake_parse_arguments(ARG "" "" "THIRD_PARTY;TEST_DEPS" ${ARGN})
+  string(REPLACE "/" "_" name ${folder})
+  set(dependencies "")
+  set(found FALSE)
+  foreach(row IN LISTS BERTH_LAYERS)
+    if(row MATCHES "^${folder}:(.*)$")
+      set(found TRUE)
+      string(REPLACE " " ";" dependencies "${CMAKE_MATCH_1}")
+    endif()
+  endforeach()
+  if(NOT found)
+    message(FATAL_ERROR "${folder} has no row in BERTH_LAYERS")
+  endif()
+  set(libraries "")
+  foreach(dependency IN LISTS dependencies)
+    string(REPLACE "/" "_" dependency_name ${dependency})
+    list(APPEND libraries berth_${dependency_name})
+  endforeach()
+
+  file(GLOB sources CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  set(tests ${sources})
+  set(benches ${sources})
+  set(fuzzers ${sources})
+  list(FILTER sources EXCLUDE REGEX "_(test|bench|fuzz)\\.cc$")
+  list(FILTER tests INCLUDE REGEX "_test\\.cc$")
+  list(FILTER benches INCLUDE REGEX "_bench\\.cc$")
+  list(FILTER fuzzers INCLUDE REGEX "_fuzz\\.cc$")
+  file(GLOB headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.h)
+
+  set(scope PUBLIC)
+  set(warnings_scope PRIVATE)
+  if(sources)
+    add_library(berth_${name} STATIC ${sources})
+    add_executable(berth_${name}_links ${CMAKE_SOURCE_DIR}/cmake/link_test.cc)
+    target_link_libraries(berth_${name}_links PRIVATE $<LINK_LIBRARY:WHOLE_ARCHIVE,berth_${name}>)
+    add_test(NAME ${name}.links COMMAND berth_${name}_links)
+  else()
+    add_library(berth_${name} INTERFACE)
+    set(scope INTERFACE)
+    set(warnings_scope INTERFACE)
+  endif()
+  target_include_directories(berth_${name} ${scope} ${CMAKE_SOURCE_DIR}/src)
+  target_link_libraries(berth_${name} ${scope} ${libraries} ${ARG_THIRD_PARTY} fmt::fmt)
+  if(sources)
+    target_link_libraries(berth_${name} PRIVATE berth_warnings)
+  endif()
+  if(headers AND BERTH_CHECK_HEADERS)
+    berth_check_headers(${name} "${headers}")
+  endif()
+
+  if(tests AND NOT BERTH_FUZZ)
+    add_executable(berth_${name}_test ${tests})
+    target_link_libraries(berth_${name}_test PRIVATE
+      berth_${name} berth_testing ${ARG_TEST_DEPS} berth_warnings GTest::gtest GTest::gmock GTest::gtest_main
+      rapidcheck)
+    target_compile_definitions(berth_${name}_test PRIVATE
+      BERTH_TESTDATA="${CMAKE_CURRENT_SOURCE_DIR}/testdata" BERTH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
+    add_test(NAME ${name} COMMAND berth_${name}_test)
+  endif()
+  foreach(bench IN LISTS benches)
+    if(NOT BERTH_FUZZ)
+      get_filename_component(stem ${bench} NAME_WE)
+      add_executable(berth_${name}_${stem} ${bench})
+      target_link_libraries(berth_${name}_${stem} PRIVATE
+        berth_${name} berth_testing ${ARG_TEST_DEPS} berth_warnings benchmark::benchmark)
+    endif()
+  endforeach()
+  foreach(fuzzer IN LISTS fuzzers)
+    if(BERTH_FUZZ)
+      get_filename_component(stem ${fuzzer} NAME_WE)
+      add_executable(berth_${name}_${stem} ${fuzzer})
+      target_link_libraries(berth_${name}_${stem} PRIVATE berth_${name} ${ARG_TEST_DEPS} berth_warnings)
+      target_link_options(berth_${name}_${stem} PRIVATE -fsanitize=fuzzer)
+      set_property(GLOBAL APPEND PROPERTY BERTH_FUZZERS berth_${name}_${stem})
+    endif()
+  endforeach()
+endfunction()
+
+# Compiles each header of a folder alone, so that none leans on what its users include first.
+function(berth_check_headers name headers)
+  set(units "")
+  foreach(header IN LISTS headers)
+    file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR}/src ${header})
+    string(MAKE_C_IDENTIFIER ${relative} identifier)
+    set(unit ${CMAKE_BINARY_DIR}/headers/${identifier}.cc)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${relative}\"\n#include \"${relative}\"\n")
+    list(APPEND units ${unit})
+  endforeach()
+  add_library(berth_${name}_headers OBJECT ${units})
+  target_link_libraries(berth_${name}_headers PRIVATE berth_${name} berth_warnings)
+endfunction()
+option(BERTH_CHECK_HEADERS "compile every header alone" OFF)

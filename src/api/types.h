@@ -1,0 +1,196 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+
+// Typed, read-only views of the fields that berth acts on (DESIGN section 6). They lose what they don't know, so they are never
+// written back: writers patch documents. Lists keep the document's order; maps are sorted by key. Decoded by codec/decode.h.
+namespace berth::api {
+
+using StringMap = std::vector<std::pair<std::string, std::string>>;  // Sorted by key, keys unique.
+
+[[nodiscard]] std::optional<std::string_view> Find(const StringMap& map, std::string_view key);
+
+struct OwnerReference {
+  std::string api_version;
+  std::string kind;
+  std::string name;
+  std::string uid;
+  bool controller = false;
+  bool block_owner_deletion = false;
+  bool operator==(const OwnerReference&) const = default;
+};
+
+struct ObjectMeta {
+  std::string name;
+  std::string namespace_name;
+  std::string uid;
+  std::string resource_version;
+  std::string generate_name;
+  int64_t generation = 0;
+  Instant creation_time;
+  std::optional<Instant> deletion_time;
+  std::optional<int64_t> deletion_grace_seconds;
+  StringMap labels;
+  StringMap annotations;
+  std::vector<OwnerReference> owners;
+  std::vector<std::string> finalizers;
+  bool operator==(const ObjectMeta&) const = default;
+};
+
+// A resource amount in the unit berth counts it in: milli for cpu, whole units (bytes, items) for everything else,
+// both rounded up as Kubernetes rounds requests and clamped to limits::kAmountMax. Negative amounts never decode.
+struct ResourceAmount {
+  std::string name;
+  int64_t amount = 0;
+  bool operator==(const ResourceAmount&) const = default;
+};
+using ResourceList = std::vector<ResourceAmount>;  // Sorted by name, names unique.
+
+[[nodiscard]] std::optional<int64_t> Find(const ResourceList& list, std::string_view name);
+
+struct ContainerPort {
+  int64_t host_port = 0;
+  std::string host_ip;
+  std::string protocol;  // Empty means TCP.
+  bool operator==(const ContainerPort&) const = default;
+};
+
+struct Container {
+  std::string name;
+  std::string image;
+  ResourceList requests;
+  ResourceList limits;
+  bool restart_always = false;  // An init container that is a sidecar.
+  std::vector<ContainerPort> ports;
+  bool operator==(const Container&) const = default;
+};
+
+// What the kubelet says of one container's resources (in-place resize).
+struct ContainerStatus {
+  std::string name;
+  std::optional<ResourceList> allocated;  // status.containerStatuses[].allocatedResources
+  std::optional<ResourceList> actual;     // status.containerStatuses[].resources.requests
+  bool operator==(const ContainerStatus&) const = default;
+};
+
+struct Toleration {
+  std::string key;
+  std::string op;  // "" and "Equal", "Exists", "Lt", "Gt".
+  std::string value;
+  std::string effect;
+  std::optional<int64_t> seconds;
+  bool operator==(const Toleration&) const = default;
+};
+
+struct Taint {
+  std::string key;
+  std::string value;
+  std::string effect;
+  std::optional<Instant> added;
+  bool operator==(const Taint&) const = default;
+};
+
+// One requirement of a label selector or a node selector term.
+struct Requirement {
+  std::string key;
+  std::string op;  // In, NotIn, Exists, DoesNotExist, Gt, Lt.
+  std::vector<std::string> values;
+  bool operator==(const Requirement&) const = default;
+};
+
+struct LabelSelector {
+  StringMap match_labels;
+  std::vector<Requirement> match_expressions;
+  bool operator==(const LabelSelector&) const = default;
+};
+
+struct NodeSelectorTerm {
+  std::vector<Requirement> match_expressions;
+  std::vector<Requirement> match_fields;
+  bool operator==(const NodeSelectorTerm&) const = default;
+};
+
+struct PreferredTerm {
+  int64_t weight = 0;
+  NodeSelectorTerm term;
+  bool operator==(const PreferredTerm&) const = default;
+};
+
+struct PodCondition {
+  std::string type;
+  std::string status;
+  std::string reason;
+  std::string message;
+  Instant transition;
+  bool operator==(const PodCondition&) const = default;
+};
+
+struct Pod {
+  ObjectMeta meta;
+
+  // spec
+  std::string scheduler_name;
+  std::string node_name;
+  std::string priority_class_name;
+  int64_t priority = 0;
+  std::string preemption_policy;
+  std::vector<std::string> scheduling_gates;
+  std::vector<Container> containers;
+  std::vector<Container> init_containers;
+  std::optional<ResourceList> pod_requests;  // spec.resources.requests: pod-level resources.
+  ResourceList overhead;
+  StringMap node_selector;
+  std::optional<std::vector<NodeSelectorTerm>> required_node_affinity;
+  std::vector<PreferredTerm> preferred_node_affinity;
+  std::vector<Toleration> tolerations;
+  std::string restart_policy;
+  std::optional<int64_t> termination_grace_seconds;
+  std::optional<int64_t> active_deadline_seconds;
+  bool host_network = false;
+  // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g. "spec.affinity.podAffinity".
+  std::vector<std::string> unsupported;
+
+  // status
+  std::string phase;
+  std::string nominated_node_name;
+  std::vector<PodCondition> conditions;
+  std::vector<ContainerStatus> container_statuses;
+  std::vector<ContainerStatus> init_container_statuses;
+  std::optional<ResourceList> pod_allocated;  // status.allocatedResources
+  std::optional<ResourceList> pod_actual;     // status.resources.requests
+  std::string resize;                         // Reason of the condition PodResizePending, e.g. "Infeasible".
+  Instant start_time;
+
+  bool operator==(const Pod&) const = default;
+};
+
+struct NodeCondition {
+  std::string type;
+  std::string status;
+  std::string reason;
+  Instant heartbeat;
+  Instant transition;
+  bool operator==(const NodeCondition&) const = default;
+};
+
+struct Node {
+  ObjectMeta meta;
+  bool unschedulable = false;
+  std::string pod_cidr;
+  std::vector<Taint> taints;
+  ResourceList capacity;
+  ResourceList allocatable;
+  std::vector<NodeCondition> conditions;
+  std::vector<std::string> declared_features;
+  bool operator==(const Node&) const = default;
+};
+
+}  // namespace berth::api

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/time.h"
+
+// Every bound of berth with the arithmetic behind it, so that limits can be read, and related, in one place.
+namespace berth::limits {
+
+// Kubernetes supports 5,000 nodes and 150,000 pods a cluster.
+inline constexpr int64_t kNodesMax = 50'000;
+inline constexpr int64_t kPodsMax = 200'000;
+
+// Amounts are clamped to this at ingest: a sum over every pod, or every node, of a full-size cluster
+// can't overflow, nor can the difference of two such sums.
+inline constexpr int64_t kAmountMax = INT64_MAX / 2 / kPodsMax;
+static_assert(kAmountMax > (int64_t{16} << 40), "an amount must hold the bytes of a 16 TiB node");
+static_assert(kNodesMax <= kPodsMax, "the clamp counts pods, so nodes must not be more");
+
+// kube-apiserver refuses larger request bodies with 413; etcd's own limit is 1.5 MiB an object.
+inline constexpr int64_t kRequestBodyBytesMax = 3 * 1024 * 1024;
+inline constexpr int64_t kObjectBytesMax = 1536 * 1024;
+inline constexpr int64_t kRequestHeaderBytesMax = 64 * 1024;
+// Deepest manifests (CRD schemas aside) nest under 40 levels; a parser's stack frame is under 1 KiB.
+inline constexpr int64_t kNestingMax = 128;
+
+inline constexpr int64_t kConnectionsMax = 4'096;
+inline constexpr int64_t kWatchesMax = 16'384;
+// A watcher that has this much unread is cut; it relists. 5,000 pods of 2 KiB fit.
+inline constexpr int64_t kWatchBacklogBytesMax = 16 * 1024 * 1024;
+
+}  // namespace berth::limits
