@@ -5,8 +5,9 @@
 #include <boost/json/string.hpp>
 #include <boost/json/value.hpp>
 
-// The one JSON document type of the platform: Boost.JSON's, whose objects keep insertion order. Parsing and
-// printing are codec/'s; this header lets layers below and beside it speak of documents.
+// The one JSON document type of the platform: Boost.JSON's, whose objects keep insertion order.
+// Parsing and printing are codec/'s; this header lets layers below and beside it speak of
+// documents.
 namespace berth::api {
 
 using Json = boost::json::value;

@@ -10,8 +10,9 @@
 
 #include "base/time.h"
 
-// Typed, read-only views of the fields that berth acts on (DESIGN section 6). They lose what they don't know, so they are never
-// written back: writers patch documents. Lists keep the document's order; maps are sorted by key. Decoded by codec/decode.h.
+// Typed, read-only views of the fields that berth acts on (DESIGN section 6). They lose what they
+// don't know, so they are never written back: writers patch documents. Lists keep the document's
+// order; maps are sorted by key. Decoded by codec/decode.h.
 namespace berth::api {
 
 using StringMap = std::vector<std::pair<std::string, std::string>>;  // Sorted by key, keys unique.
@@ -45,8 +46,9 @@ struct ObjectMeta {
   bool operator==(const ObjectMeta&) const = default;
 };
 
-// A resource amount in the unit berth counts it in: milli for cpu, whole units (bytes, items) for everything else,
-// both rounded up as Kubernetes rounds requests and clamped to limits::kAmountMax. Negative amounts never decode.
+// A resource amount in the unit berth counts it in: milli for cpu, whole units (bytes, items) for
+// everything else, both rounded up as Kubernetes rounds requests and clamped to limits::kAmountMax.
+// Negative amounts never decode.
 struct ResourceAmount {
   std::string name;
   int64_t amount = 0;
@@ -155,7 +157,8 @@ struct Pod {
   std::optional<int64_t> termination_grace_seconds;
   std::optional<int64_t> active_deadline_seconds;
   bool host_network = false;
-  // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g. "spec.affinity.podAffinity".
+  // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g.
+  // "spec.affinity.podAffinity".
   std::vector<std::string> unsupported;
 
   // status
@@ -166,7 +169,7 @@ struct Pod {
   std::vector<ContainerStatus> init_container_statuses;
   std::optional<ResourceList> pod_allocated;  // status.allocatedResources
   std::optional<ResourceList> pod_actual;     // status.resources.requests
-  std::string resize;                         // Reason of the condition PodResizePending, e.g. "Infeasible".
+  std::string resize;  // Reason of the condition PodResizePending, e.g. "Infeasible".
   Instant start_time;
 
   bool operator==(const Pod&) const = default;

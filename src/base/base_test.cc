@@ -1,5 +1,5 @@
-// Goal: the smallest parts keep their promises: the generator's numbers are fixed for all time, times
-// saturate, hashes tell strings apart by their borders. Method: fixed expectations and edges.
+// Goal: the smallest parts keep their promises: the generator's numbers are fixed for all time,
+// times saturate, hashes tell strings apart by their borders. Method: fixed expectations and edges.
 #include <gtest/gtest.h>
 
 #include <algorithm>

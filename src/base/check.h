@@ -6,10 +6,10 @@
 
 // CHECK states what must hold whatever the input is: a failure is a bug of berth, printed with its
 // values, and ends the process. It is on in every build. What the world may do wrong is a Result.
-#define CHECK(condition)                                         \
-  (static_cast<bool>(condition) ? static_cast<void>(0)           \
-                                : ::berth::internal::CheckFailed( \
-                                      __FILE__, __LINE__, "CHECK(" #condition ")", ""))
+#define CHECK(condition)        \
+  (static_cast<bool>(condition) \
+       ? static_cast<void>(0)   \
+       : ::berth::internal::CheckFailed(__FILE__, __LINE__, "CHECK(" #condition ")", ""))
 #define CHECK_EQ(a, b) BERTH_CHECK_OP(==, a, b)
 #define CHECK_NE(a, b) BERTH_CHECK_OP(!=, a, b)
 #define CHECK_LT(a, b) BERTH_CHECK_OP(<, a, b)
@@ -17,15 +17,15 @@
 #define CHECK_GT(a, b) BERTH_CHECK_OP(>, a, b)
 #define CHECK_GE(a, b) BERTH_CHECK_OP(>=, a, b)
 
-#define BERTH_CHECK_OP(op, a, b)                                                            \
-  do {                                                                                      \
-    const auto& berth_check_a = (a);                                                        \
-    const auto& berth_check_b = (b);                                                        \
-    if (!(berth_check_a op berth_check_b)) [[unlikely]] {                                   \
-      ::berth::internal::CheckFailed(__FILE__, __LINE__, "CHECK(" #a " " #op " " #b ")",    \
+#define BERTH_CHECK_OP(op, a, b)                                                             \
+  do {                                                                                       \
+    const auto& berth_check_a = (a);                                                         \
+    const auto& berth_check_b = (b);                                                         \
+    if (!(berth_check_a op berth_check_b)) [[unlikely]] {                                    \
+      ::berth::internal::CheckFailed(__FILE__, __LINE__, "CHECK(" #a " " #op " " #b ")",     \
                                      ::berth::internal::Print(berth_check_a) + " against " + \
-                                         ::berth::internal::Print(berth_check_b));          \
-    }                                                                                       \
+                                         ::berth::internal::Print(berth_check_b));           \
+    }                                                                                        \
   } while (false)
 
 namespace berth::internal {

@@ -4,15 +4,16 @@
 
 #include "base/time.h"
 
-// Every bound of berth with the arithmetic behind it, so that limits can be read, and related, in one place.
+// Every bound of berth with the arithmetic behind it, so that limits can be read, and related, in
+// one place.
 namespace berth::limits {
 
 // Kubernetes supports 5,000 nodes and 150,000 pods a cluster.
 inline constexpr int64_t kNodesMax = 50'000;
 inline constexpr int64_t kPodsMax = 200'000;
 
-// Amounts are clamped to this at ingest: a sum over every pod, or every node, of a full-size cluster
-// can't overflow, nor can the difference of two such sums.
+// Amounts are clamped to this at ingest: a sum over every pod, or every node, of a full-size
+// cluster can't overflow, nor can the difference of two such sums.
 inline constexpr int64_t kAmountMax = INT64_MAX / 2 / kPodsMax;
 static_assert(kAmountMax > (int64_t{16} << 40), "an amount must hold the bytes of a 16 TiB node");
 static_assert(kNodesMax <= kPodsMax, "the clamp counts pods, so nodes must not be more");
@@ -21,7 +22,8 @@ static_assert(kNodesMax <= kPodsMax, "the clamp counts pods, so nodes must not b
 inline constexpr int64_t kRequestBodyBytesMax = 3 * 1024 * 1024;
 inline constexpr int64_t kObjectBytesMax = 1536 * 1024;
 inline constexpr int64_t kRequestHeaderBytesMax = 64 * 1024;
-// Deepest manifests (CRD schemas aside) nest under 40 levels; a parser's stack frame is under 1 KiB.
+// Deepest manifests (CRD schemas aside) nest under 40 levels; a parser's stack frame is under 1
+// KiB.
 inline constexpr int64_t kNestingMax = 128;
 
 inline constexpr int64_t kConnectionsMax = 4'096;

@@ -41,8 +41,8 @@ constexpr Duration operator*(Duration a, int64_t factor) {
   return {product};
 }
 
-// A point in time: nanoseconds since the Unix epoch. Comes in through the clock port as an argument,
-// never from a clock of the callee's own.
+// A point in time: nanoseconds since the Unix epoch. Comes in through the clock port as an
+// argument, never from a clock of the callee's own.
 struct Instant {
   int64_t ns = 0;
 
@@ -55,9 +55,7 @@ struct Instant {
   }
 };
 
-constexpr Instant operator+(Instant a, Duration b) {
-  return {internal::SaturatingAdd(a.ns, b.ns)};
-}
+constexpr Instant operator+(Instant a, Duration b) { return {internal::SaturatingAdd(a.ns, b.ns)}; }
 constexpr Instant operator-(Instant a, Duration b) {
   return {internal::SaturatingAdd(a.ns, -b.ns)};
 }

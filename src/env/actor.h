@@ -12,10 +12,11 @@
 
 // The one seam between berth's logic and the world (DESIGN section 3, "Time and threads").
 //
-// An actor is a single-threaded state machine: the executor hands it one input at a time and carries
-// its outputs out. It never blocks, reads no clock, draws no randomness but from a seed it was given, and
-// holds no callback or pointer between steps, so its whole state is one value that the simulator copies and
-// hashes. Production runs each actor on a thread of its own (env/os); the simulator runs all on one.
+// An actor is a single-threaded state machine: the executor hands it one input at a time and
+// carries its outputs out. It never blocks, reads no clock, draws no randomness but from a seed it
+// was given, and holds no callback or pointer between steps, so its whole state is one value that
+// the simulator copies and hashes. Production runs each actor on a thread of its own (env/os); the
+// simulator runs all on one.
 namespace berth::env {
 
 // ---- As a client ---------------------------------------------------------------------------
@@ -26,14 +27,14 @@ struct CallId {
   constexpr auto operator<=>(const CallId&) const = default;
 };
 
-// Output: send a request to the API server. The answer is one Response or one CallFailed; after a Response to
-// a `stream` call with status 200, StreamData follows until StreamEnded.
+// Output: send a request to the API server. The answer is one Response or one CallFailed; after a
+// Response to a `stream` call with status 200, StreamData follows until StreamEnded.
 struct SendRequest {
   CallId call;
   HttpRequest request;
   bool stream = false;
-  // The executor reports CallFailed{kTimeout} when there is no Response by then. A stream, once it is
-  // answered, has no deadline.
+  // The executor reports CallFailed{kTimeout} when there is no Response by then. A stream, once it
+  // is answered, has no deadline.
   Duration timeout = Duration::Seconds(30);
 };
 
@@ -54,7 +55,8 @@ struct StreamData {
   Bytes data;
 };
 
-// Input: the server ended a stream, or the connection broke. A watch resumes from what it has seen either way.
+// Input: the server ended a stream, or the connection broke. A watch resumes from what it has seen
+// either way.
 struct StreamEnded {
   CallId call;
 };
@@ -73,7 +75,8 @@ struct CallFailed {
 
 // ---- As a server ---------------------------------------------------------------------------
 
-// Names one request for the server that got it. Given by the transport, unique in the process's life.
+// Names one request for the server that got it. Given by the transport, unique in the process's
+// life.
 struct ExchangeId {
   uint64_t value = 0;
   constexpr auto operator<=>(const ExchangeId&) const = default;
@@ -91,8 +94,8 @@ struct ExchangeAbandoned {
   ExchangeId exchange;
 };
 
-// Input: the transport has handed `bytes` of the exchange's frames to the client. The server's flow control: sent
-// minus drained is what a slow client has unread.
+// Input: the transport has handed `bytes` of the exchange's frames to the client. The server's flow
+// control: sent minus drained is what a slow client has unread.
 struct StreamDrained {
   ExchangeId exchange;
   uint64_t bytes = 0;
@@ -127,7 +130,8 @@ struct JournalRecord {
   bool operator==(const JournalRecord&) const = default;
 };
 
-// Output: make the records durable, all or none, after every append before it. Answered by JournalAppended.
+// Output: make the records durable, all or none, after every append before it. Answered by
+// JournalAppended.
 struct AppendJournal {
   uint64_t sequence = 0;
   std::vector<JournalRecord> records;
@@ -151,10 +155,9 @@ struct Log {
   std::string text;
 };
 
-using Input = std::variant<Tick, Response, StreamData, StreamEnded, CallFailed, RequestArrived, ExchangeAbandoned,
-                           StreamDrained, JournalAppended>;
-using Output =
-    std::variant<SendRequest, CancelCall, Respond, Frame, EndStream, AppendJournal, Log>;
+using Input = std::variant<Tick, Response, StreamData, StreamEnded, CallFailed, RequestArrived,
+                           ExchangeAbandoned, StreamDrained, JournalAppended>;
+using Output = std::variant<SendRequest, CancelCall, Respond, Frame, EndStream, AppendJournal, Log>;
 using Outbox = std::vector<Output>;
 
 class Actor {
@@ -164,8 +167,9 @@ class Actor {
   // Takes one input and appends what is to be carried out, in order. `now` never goes back.
   virtual void Step(Instant now, Input input, Outbox& out) = 0;
 
-  // When the actor wants a Tick if nothing else happens; Never() for none. An instant that is not after `now` asks
-  // for a Tick as soon as no other input waits: that is how inputs are batched ("record the event, let the cycle act").
+  // When the actor wants a Tick if nothing else happens; Never() for none. An instant that is not
+  // after `now` asks for a Tick as soon as no other input waits: that is how inputs are batched
+  // ("record the event, let the cycle act").
   [[nodiscard]] virtual Instant wake_at() const = 0;
 
   // Adds the whole state: two actors of equal hash behave the same from here on.
