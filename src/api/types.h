@@ -72,6 +72,7 @@ struct Container {
   ResourceList limits;
   bool restart_always = false;  // An init container that is a sidecar.
   std::vector<ContainerPort> ports;
+  bool restarts_all = false;  // One of restartPolicyRules has the action RestartAllContainers.
   bool operator==(const Container&) const = default;
 };
 
@@ -157,6 +158,7 @@ struct Pod {
   std::optional<int64_t> termination_grace_seconds;
   std::optional<int64_t> active_deadline_seconds;
   bool host_network = false;
+  std::optional<bool> host_users;
   // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g.
   // "spec.affinity.podAffinity".
   std::vector<std::string> unsupported;
