@@ -1,0 +1,352 @@
+#include "client/client.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace berth::client {
+namespace {
+
+constexpr size_t Index(Priority priority) { return static_cast<size_t>(priority); }
+
+// How many calls may be in flight before a class of calls has to wait.
+size_t ShareOf(size_t queue, size_t window) {
+  if (queue == Index(Priority::kHigh)) return window;
+  if (queue == Index(Priority::kNormal)) return window - window / 4;
+  return std::max<size_t>(window / 2, 1);
+}
+
+// What a Retry-After header asks for; the fallback without one. Dates are not used by Kubernetes.
+Duration RetryAfter(const env::HttpResponse& response, Duration fallback) {
+  const auto header = env::FindHeader(response.headers, "retry-after");
+  if (!header || header->empty()) return fallback;
+  int64_t seconds = 0;
+  for (const char c : *header) {
+    if (c < '0' || c > '9') return fallback;
+    seconds = std::min<int64_t>(seconds * 10 + (c - '0'), 3'600);
+  }
+  return Duration::Seconds(seconds);
+}
+
+WatchLimits LimitsOf(const Options& options) {
+  return {.page_limit = options.page_limit,
+          .watch_timeout = options.watch_timeout,
+          .backoff_initial = options.backoff_initial,
+          .backoff_max = options.backoff_max,
+          .planted_resume_after_gone = options.planted_resume_after_gone};
+}
+
+}  // namespace
+
+Client::Client(Options options)
+    : options_(std::move(options)),
+      limits_(LimitsOf(options_)),
+      prng_(options_.seed),
+      next_call_(options_.first_call) {
+  CHECK_GT(options_.calls_in_flight_max, 0);
+  CHECK_GT(options_.page_limit, 0);
+  CHECK_GT(options_.first_call, 0u);
+}
+
+WatchId Client::Watch(WatchOptions options) {
+  const WatchId id{static_cast<uint32_t>(watches_.size())};
+  watches_.emplace_back(id, std::move(options));
+  return id;
+}
+
+env::CallId Client::Call(Instant now, Request request, env::Outbox& out) {
+  const uint64_t id = next_call_++;
+  if (calls_queued() >= static_cast<size_t>(options_.calls_queued_max)) {
+    overflow_.push_back({.call = {id},
+                         .outcome = Outcome::kRefused,
+                         .response = {.status = 0, .headers = {}, .body = {}},
+                         .failure = env::CallFailure::kNotSent});
+    return {id};
+  }
+  const size_t queue = Index(request.priority);
+  const Instant give_up = now + request.patience;
+  pending_.emplace(id, Pending{.request = std::move(request),
+                               .place = Place::kQueued,
+                               .give_up = give_up,
+                               .attempts = 0,
+                               .at = {}});
+  queues_[queue].push_back(id);
+  Pump(now, out);
+  return {id};
+}
+
+bool Client::CancelQueued(env::CallId call) {
+  const auto it = pending_.find(call.value);
+  if (it == pending_.end() || it->second.place == Place::kInFlight) return false;
+  if (it->second.attempts > 0) return false;
+  std::deque<uint64_t>& queue = queues_[Index(it->second.request.priority)];
+  queue.erase(std::find(queue.begin(), queue.end(), call.value));
+  pending_.erase(it);
+  return true;
+}
+
+env::HttpRequest Client::Wire(env::Method method, const std::string& target,
+                              const std::string& content_type, const Bytes& body) const {
+  env::HttpRequest request{
+      .method = method, .target = options_.base_path + target, .headers = {}, .body = body};
+  request.headers.push_back({"accept", "application/json"});
+  request.headers.push_back({"user-agent", options_.user_agent});
+  if (!options_.bearer_token.empty()) {
+    request.headers.push_back({"authorization", "Bearer " + options_.bearer_token});
+  }
+  if (!content_type.empty()) request.headers.push_back({"content-type", content_type});
+  return request;
+}
+
+// ---- Calls -----------------------------------------------------------------------------------
+
+void Client::Pump(Instant now, env::Outbox& out) {
+  if (now < hold_until_) return;
+  const size_t window = static_cast<size_t>(options_.calls_in_flight_max);
+  for (size_t i = 0; i < kPriorities; ++i) {
+    while (!queues_[i].empty() && in_flight_ < ShareOf(i, window)) {
+      const uint64_t id = queues_[i].front();
+      queues_[i].pop_front();
+      Send(now, id, out);
+      // One call finds out whether the server can be reached again.
+      if (unreachable_ > 0) {
+        probe_ = id;
+        hold_until_ = Instant::Never();
+        return;
+      }
+    }
+  }
+}
+
+void Client::Send(Instant now, uint64_t id, env::Outbox& out) {
+  (void)now;
+  Pending& pending = pending_.at(id);
+  CHECK(pending.place == Place::kQueued);
+  pending.place = Place::kInFlight;
+  ++pending.attempts;
+  ++in_flight_;
+  const Request& request = pending.request;
+  out.emplace_back(env::SendRequest{
+      .call = {id},
+      .request = Wire(request.method, request.target, request.content_type, request.body),
+      .stream = false,
+      .timeout = request.timeout});
+}
+
+void Client::Finish(uint64_t id, CallDone done, std::vector<Event>& events) {
+  pending_.erase(id);
+  events.emplace_back(std::move(done));
+}
+
+void Client::Retry(Instant now, uint64_t id, Duration delay) {
+  Pending& pending = pending_.at(id);
+  pending.place = Place::kDelayed;
+  pending.at = now + delay;
+  delayed_.emplace(pending.at, id);
+}
+
+void Client::Reached(Instant now) {
+  if (unreachable_ > 0) hold_until_ = now;
+  unreachable_ = 0;
+  probe_ = 0;
+}
+
+Duration Client::Backoff(uint32_t failures) { return BackoffDelay(limits_, failures, prng_); }
+
+void Client::OnResponse(Instant now, const env::Response& response, std::vector<Event>& events) {
+  const auto it = pending_.find(response.call.value);
+  if (it == pending_.end() || it->second.place != Place::kInFlight) return;
+  --in_flight_;
+  Reached(now);
+  const Pending& pending = it->second;
+  const int status = response.response.status;
+  const bool read = pending.request.method == env::Method::kGet;
+  if (status == 429 && pending.request.retry_throttled) {
+    // The server did not look at it, and asks everybody to slow down.
+    const Duration delay = RetryAfter(response.response, Backoff(pending.attempts));
+    if (now + delay <= pending.give_up) {
+      hold_until_ = std::max(hold_until_, now + delay);
+      Retry(now, it->first, delay);
+      return;
+    }
+  }
+  if (status >= 500 && read) {
+    const Duration delay = RetryAfter(response.response, Backoff(pending.attempts));
+    if (now + delay <= pending.give_up) {
+      Retry(now, it->first, delay);
+      return;
+    }
+  }
+  Finish(it->first,
+         {.call = response.call,
+          .outcome = OutcomeOf(status),
+          .response = response.response,
+          .failure = std::nullopt},
+         events);
+}
+
+void Client::OnFailed(Instant now, const env::CallFailed& failed, std::vector<Event>& events) {
+  const auto it = pending_.find(failed.call.value);
+  if (it == pending_.end() || it->second.place != Place::kInFlight) return;
+  --in_flight_;
+  const Pending& pending = it->second;
+  const bool unsent = failed.failure == env::CallFailure::kNotSent;
+  if (!unsent) {
+    Reached(now);
+  } else if (unreachable_ == 0 || probe_ == it->first) {
+    // All wait: without a connection every other attempt would fail like this one. Those that left
+    // together count once.
+    ++unreachable_;
+    probe_ = 0;
+    hold_until_ = now + Backoff(unreachable_);
+  }
+  const bool again = unsent || pending.request.method == env::Method::kGet;
+  if (again) {
+    const Duration delay = Backoff(pending.attempts);
+    if (now + delay <= pending.give_up) {
+      Retry(now, it->first, delay);
+      return;
+    }
+  }
+  Finish(it->first,
+         {.call = failed.call,
+          .outcome = unsent ? Outcome::kRefused : Outcome::kUnknown,
+          .response = {.status = 0, .headers = {}, .body = {}},
+          .failure = failed.failure},
+         events);
+}
+
+// ---- Inputs ----------------------------------------------------------------------------------
+
+WatchState* Client::WatchOf(env::CallId call) {
+  for (WatchState& watch : watches_) {
+    if (watch.owns(call)) return &watch;
+  }
+  return nullptr;
+}
+
+template <typename Step>
+void Client::StepWatch(Instant now, env::Outbox& out, std::vector<Event>& events, Step step) {
+  std::vector<WatchEvent> told;
+  std::vector<WatchContext::Send> sends;
+  std::vector<env::CallId> cancels;
+  WatchContext context{.now = now,
+                       .limits = limits_,
+                       .prng = prng_,
+                       .next_call = next_call_,
+                       .events = told,
+                       .sends = sends,
+                       .cancels = cancels};
+  step(context);
+  for (const env::CallId call : cancels) out.emplace_back(env::CancelCall{call});
+  for (const WatchContext::Send& send : sends) {
+    out.emplace_back(env::SendRequest{.call = send.call,
+                                      .request = Wire(env::Method::kGet, send.target, "", Bytes()),
+                                      .stream = send.stream});
+  }
+  for (WatchEvent& event : told) {
+    std::visit([&](auto& value) { events.emplace_back(std::move(value)); }, event);
+  }
+}
+
+void Client::OnTick(Instant now, env::Outbox& out, std::vector<Event>& events) {
+  StepWatch(now, out, events, [&](WatchContext& context) {
+    for (WatchState& watch : watches_) watch.OnTick(context);
+  });
+  while (!delayed_.empty() && delayed_.begin()->first <= now) {
+    const uint64_t id = delayed_.begin()->second;
+    delayed_.erase(delayed_.begin());
+    Pending& pending = pending_.at(id);
+    pending.place = Place::kQueued;
+    // In front: it has waited longest.
+    queues_[Index(pending.request.priority)].push_front(id);
+  }
+  Pump(now, out);
+}
+
+void Client::Handle(Instant now, const env::Input& input, env::Outbox& out,
+                    std::vector<Event>& events) {
+  for (CallDone& done : overflow_) events.emplace_back(std::move(done));
+  overflow_.clear();
+  if (std::holds_alternative<env::Tick>(input)) {
+    OnTick(now, out, events);
+    return;
+  }
+  if (const auto* response = std::get_if<env::Response>(&input)) {
+    if (WatchState* watch = WatchOf(response->call)) {
+      StepWatch(now, out, events,
+                [&](WatchContext& context) { watch->OnResponse(context, response->response); });
+      return;
+    }
+    OnResponse(now, *response, events);
+    Pump(now, out);
+    return;
+  }
+  if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
+    if (WatchState* watch = WatchOf(failed->call)) {
+      StepWatch(now, out, events,
+                [&](WatchContext& context) { watch->OnFailed(context, failed->failure); });
+      return;
+    }
+    OnFailed(now, *failed, events);
+    Pump(now, out);
+    return;
+  }
+  if (const auto* data = std::get_if<env::StreamData>(&input)) {
+    if (WatchState* watch = WatchOf(data->call)) {
+      StepWatch(now, out, events,
+                [&](WatchContext& context) { watch->OnData(context, data->data.view()); });
+    }
+    return;
+  }
+  if (const auto* ended = std::get_if<env::StreamEnded>(&input)) {
+    if (WatchState* watch = WatchOf(ended->call)) {
+      StepWatch(now, out, events, [&](WatchContext& context) { watch->OnEnded(context); });
+    }
+  }
+}
+
+Instant Client::wake_at() const {
+  if (!overflow_.empty()) return Instant{0};
+  Instant at = Instant::Never();
+  for (const WatchState& watch : watches_) at = std::min(at, watch.wake_at());
+  if (!delayed_.empty()) at = std::min(at, delayed_.begin()->first);
+  const size_t window = static_cast<size_t>(options_.calls_in_flight_max);
+  for (size_t i = 0; i < kPriorities; ++i) {
+    if (!queues_[i].empty() && in_flight_ < ShareOf(i, window)) at = std::min(at, hold_until_);
+  }
+  return at;
+}
+
+bool Client::synced() const {
+  return std::all_of(watches_.begin(), watches_.end(),
+                     [](const WatchState& watch) { return watch.synced(); });
+}
+
+bool Client::synced(WatchId watch) const { return watches_[watch.value].synced(); }
+
+size_t Client::calls_queued() const {
+  return queues_[0].size() + queues_[1].size() + queues_[2].size() + delayed_.size();
+}
+
+size_t Client::calls_queued(Priority priority) const { return queues_[Index(priority)].size(); }
+
+void Client::AddTo(Hasher& hasher) const {
+  hasher.Add(prng_.fingerprint()).Add(next_call_).Add(options_.bearer_token);
+  for (const WatchState& watch : watches_) watch.AddTo(hasher);
+  for (const auto& [id, pending] : pending_) {
+    hasher.Add(id).Add(pending.place).Add(pending.give_up.ns).Add(pending.attempts);
+    hasher.Add(pending.at.ns).Add(pending.request.method).Add(pending.request.target);
+    hasher.Add(pending.request.body.view()).Add(pending.request.priority);
+  }
+  for (const auto& queue : queues_) {
+    hasher.Add(queue.size());
+    for (const uint64_t id : queue) hasher.Add(id);
+  }
+  for (const auto& [at, id] : delayed_) hasher.Add(at.ns).Add(id);
+  for (const CallDone& done : overflow_) hasher.Add(done.call.value);
+  hasher.Add(in_flight_).Add(hold_until_.ns).Add(unreachable_).Add(probe_);
+}
+
+}  // namespace berth::client

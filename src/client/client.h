@@ -1,0 +1,144 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/prng.h"
+#include "base/time.h"
+#include "client/request.h"
+#include "client/watch.h"
+#include "env/actor.h"
+
+// The Kubernetes client that an actor embeds: list-watches and calls with outcomes.
+//
+// It is a value: copying it forks it, AddTo() hashes it, and it holds no callback. The actor hands
+// it the inputs it gets and gets events back; requests leave through the actor's outbox.
+//
+//   void Step(Instant now, env::Input input, env::Outbox& out) {
+//     client_.Handle(now, input, out, events_);        // Tick, Response, StreamData, StreamEnded,
+//     CallFailed for (client::Event& event : events_) ...
+//   }
+//   Instant wake_at() const { return std::min(client_.wake_at(), mine_); }
+namespace berth::client {
+
+// A call has ended; reported exactly once per Call() that was not cancelled.
+struct CallDone {
+  env::CallId call = {};
+  Outcome outcome = Outcome::kUnknown;
+  env::HttpResponse response = {};  // Status 0 when there was none.
+  std::optional<env::CallFailure> failure = {};
+};
+
+using Event = std::variant<ObjectEvent, Synced, WatchTrouble, CallDone>;
+
+struct Options {
+  std::string user_agent = "berth";
+  std::string bearer_token = {};  // Sent as `authorization: Bearer ...` unless empty.
+  // Put before every path: a server URL's own path. Without a slash at its end.
+  std::string base_path = {};
+  uint64_t seed = 1;  // Of the jitter.
+  // Calls on their way at once. The classes below kHigh may fill three quarters and half of it, so
+  // that a burst of events never stands before a binding. 128 at 10 ms a write are 12,800 writes/s.
+  int64_t calls_in_flight_max = 128;
+  // Calls that wait for a place in the window. One more is answered kRefused, unsent.
+  int64_t calls_queued_max = 65'536;
+  Duration backoff_initial = Duration::Milliseconds(200);
+  Duration backoff_max = Duration::Seconds(30);
+  // A list's page; kube-apiserver serves larger ones at the price of memory.
+  int64_t page_limit = 500;
+  // A watch is renewed after a time between this and twice this, as client-go's.
+  Duration watch_timeout = Duration::Seconds(300);
+  // Ids of calls start here, so that two clients in one actor don't meet.
+  uint64_t first_call = 1;
+  // Test code only: the defect "watch resumed after 410 without relist" (docs/design/0001).
+  bool planted_resume_after_gone = false;
+};
+
+class Client {
+ public:
+  explicit Client(Options options);
+
+  // Starts a list-watch. It begins with the next Handle(), for which wake_at() asks.
+  WatchId Watch(WatchOptions options);
+
+  // Queues a call and sends it if the window has room.
+  env::CallId Call(Instant now, Request request, env::Outbox& out);
+
+  // Forgets a call that has not been sent yet: true, and nothing is reported of it. False, and
+  // nothing changed, when it is under way or over.
+  bool CancelQueued(env::CallId call);
+
+  // Takes one input and appends what it means. Inputs of calls that are not this client's are left
+  // alone. Cost of a watch event: a few hundred nanoseconds plus one copy of the object's bytes.
+  void Handle(Instant now, const env::Input& input, env::Outbox& out, std::vector<Event>& events);
+
+  // When Handle(Tick) is wanted. Never() when nothing is due.
+  [[nodiscard]] Instant wake_at() const;
+
+  // Whether every watch has been listed once, and the one: events until then describe a past that
+  // is still being read.
+  [[nodiscard]] bool synced() const;
+  [[nodiscard]] bool synced(WatchId watch) const;
+
+  [[nodiscard]] size_t calls_queued() const;
+  [[nodiscard]] size_t calls_queued(Priority priority) const;
+  [[nodiscard]] size_t calls_in_flight() const { return in_flight_; }
+  [[nodiscard]] const WatchState& watch(WatchId id) const { return watches_[id.value]; }
+
+  // For tokens that rotate.
+  void set_bearer_token(std::string token) { options_.bearer_token = std::move(token); }
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  enum class Place : uint8_t { kQueued, kInFlight, kDelayed };
+  struct Pending {
+    Request request;
+    Place place = Place::kQueued;
+    Instant give_up;        // After this nothing is retried.
+    uint32_t attempts = 0;  // Sent so often.
+    Instant at;             // For kDelayed: when it is queued again.
+  };
+
+  void OnTick(Instant now, env::Outbox& out, std::vector<Event>& events);
+  void OnResponse(Instant now, const env::Response& response, std::vector<Event>& events);
+  void OnFailed(Instant now, const env::CallFailed& failed, std::vector<Event>& events);
+  void Retry(Instant now, uint64_t id, Duration delay);
+  void Finish(uint64_t id, CallDone done, std::vector<Event>& events);
+  void Pump(Instant now, env::Outbox& out);
+  void Send(Instant now, uint64_t id, env::Outbox& out);
+  WatchState* WatchOf(env::CallId call);
+  // Runs one step of a list-watch and carries out what it asks for.
+  template <typename Step>
+  void StepWatch(Instant now, env::Outbox& out, std::vector<Event>& events, Step step);
+  void Reached(Instant now);
+  [[nodiscard]] Duration Backoff(uint32_t failures);
+  [[nodiscard]] env::HttpRequest Wire(env::Method method, const std::string& target,
+                                      const std::string& content_type, const Bytes& body) const;
+
+  Options options_;
+  WatchLimits limits_;  // Immutable after construction.
+  Prng prng_;
+  uint64_t next_call_ = 1;
+  std::vector<WatchState> watches_;
+  std::map<uint64_t, Pending> pending_;
+  std::array<std::deque<uint64_t>, kPriorities> queues_;
+  size_t in_flight_ = 0;
+  std::set<std::pair<Instant, uint64_t>> delayed_;
+  // Nothing is sent before this: the server asked for it (Retry-After) or can't be reached.
+  Instant hold_until_{0};
+  uint64_t probe_ = 0;              // The one call that finds out whether the server is back.
+  uint32_t unreachable_ = 0;        // Attempts in a row that found no connection.
+  std::vector<CallDone> overflow_;  // Calls that found the queue full, to be reported.
+};
+
+}  // namespace berth::client

@@ -1,0 +1,493 @@
+// Goal: list-watches and calls do what their headers say, whatever the server does. Method: a
+// scripted server: the test plays the server's part input by input and looks at every request and
+// every event.
+#include "client/client.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace berth::client {
+namespace {
+
+const WatchOptions kPods{.resource = {.group = "", .version = "v1", .plural = "pods"},
+                         .namespace_name = {},
+                         .label_selector = {},
+                         .field_selector = {}};
+
+std::string Object(std::string_view name, std::string_view uid, int version) {
+  return fmt::format(
+      R"({{"kind":"Pod","metadata":{{"name":"{}","namespace":"default","uid":"{}","resourceVersion":"{}"}},"spec":{{"x":"}}\"\n"}}}})",
+      name, uid, version);
+}
+
+std::string Frame(std::string_view type, const std::string& object) {
+  return fmt::format(R"({{"type":"{}","object":{}}})", type, object) + "\n";
+}
+
+std::string Bookmark(int version) {
+  return Frame("BOOKMARK",
+               fmt::format(R"({{"kind":"Pod","metadata":{{"resourceVersion":"{}"}}}})", version));
+}
+
+std::string GoneFrame() {
+  return Frame(
+      "ERROR",
+      R"({"kind":"Status","status":"Failure","reason":"Expired","message":"old","code":410})");
+}
+
+std::string List(int version, const std::vector<std::string>& items, std::string_view next = "") {
+  std::string body = fmt::format(
+      R"({{"kind":"PodList","metadata":{{"resourceVersion":"{}","continue":"{}"}},"items":[)",
+      version, next);
+  for (size_t i = 0; i < items.size(); ++i) body += (i > 0 ? "," : "") + items[i];
+  return body + "]}";
+}
+
+// A client and the far end of its requests.
+class Rig {
+ public:
+  explicit Rig(Options options = {}) : client(std::move(options)) {}
+
+  void Step(env::Input input) {
+    events.clear();
+    client.Handle(now, input, out, events);
+    for (env::Output& output : out) {
+      if (auto* send = std::get_if<env::SendRequest>(&output)) requests.push_back(*send);
+      if (auto* cancel = std::get_if<env::CancelCall>(&output)) cancelled.push_back(cancel->call);
+    }
+    out.clear();
+    for (const Event& event : events) Print(event);
+  }
+  // Lets time pass until the client has something to do, and does it.
+  void Wake() {
+    ASSERT_NE(client.wake_at(), Instant::Never());
+    now = std::max(now, client.wake_at());
+    Step(env::Tick{});
+  }
+  env::CallId Call(Request request) {
+    const env::CallId call = client.Call(now, std::move(request), out);
+    for (env::Output& output : out) {
+      if (auto* send = std::get_if<env::SendRequest>(&output)) requests.push_back(*send);
+    }
+    out.clear();
+    return call;
+  }
+  void Answer(int status, std::string body, std::vector<env::Header> headers = {}) {
+    Step(env::Response{
+        .call = requests.back().call,
+        .response = {
+            .status = status, .headers = std::move(headers), .body = Bytes(std::move(body))}});
+  }
+  void Data(std::string text) {
+    Step(env::StreamData{.call = requests.back().call, .data = Bytes(std::move(text))});
+  }
+  void End() { Step(env::StreamEnded{.call = requests.back().call}); }
+  void Fail(env::CallFailure failure) {
+    Step(env::CallFailed{.call = requests.back().call, .failure = failure});
+  }
+  const std::string& target() const { return requests.back().request.target; }
+  std::string Told() { return std::exchange(told, {}); }
+
+  Client client;
+  Instant now{1'000'000'000};
+  env::Outbox out;
+  std::vector<Event> events;
+  std::vector<env::SendRequest> requests;
+  std::vector<env::CallId> cancelled;
+  std::string told;
+
+ private:
+  void Print(const Event& event) {
+    if (const auto* object = std::get_if<ObjectEvent>(&event)) {
+      constexpr std::string_view kSigns = "+*-";
+      told += fmt::format("{}{}:{} ", kSigns[static_cast<size_t>(object->change)], object->name,
+                          object->uid);
+    }
+    if (const auto* synced = std::get_if<Synced>(&event))
+      told += synced->first ? "first " : "synced ";
+    if (const auto* trouble = std::get_if<WatchTrouble>(&event)) {
+      told += fmt::format("trouble{} ", trouble->status);
+    }
+    if (const auto* done = std::get_if<CallDone>(&event)) {
+      told += fmt::format("call{}={}{} ", done->call.value, ToString(done->outcome),
+                          done->failure ? "!" : "");
+    }
+  }
+};
+
+// Lists two objects and opens the watch.
+void Sync(Rig& rig) {
+  rig.client.Watch(kPods);
+  rig.Wake();
+  ASSERT_EQ(rig.target(), "/api/v1/pods?limit=500");
+  rig.Answer(200, List(10, {Object("a", "u1", 3), Object("b", "u2", 4)}));
+  ASSERT_EQ(rig.Told(), "+a:u1 +b:u2 first ");
+  ASSERT_TRUE(
+      rig.target().starts_with("/api/v1/pods?watch=true&allowWatchBookmarks=true&timeoutSeconds="));
+  ASSERT_TRUE(rig.target().ends_with("&resourceVersion=10"));
+  ASSERT_TRUE(rig.requests.back().stream);
+  rig.Answer(200, "");
+}
+
+TEST(Watch, ListsThenWatchesFromTheListsVersion) {
+  Rig rig;
+  Sync(rig);
+  rig.Data(Frame("ADDED", Object("c", "u3", 11)) + Frame("MODIFIED", Object("a", "u1", 12)) +
+           Frame("DELETED", Object("b", "u2", 13)));
+  EXPECT_EQ(rig.Told(), "+c:u3 *a:u1 -b:u2 ");
+  EXPECT_EQ(rig.client.watch({0}).version(), "13");
+}
+
+TEST(Watch, ReadsAListInPages) {
+  Rig rig({.page_limit = 2});
+  rig.client.Watch(kPods);
+  rig.Wake();
+  EXPECT_EQ(rig.target(), "/api/v1/pods?limit=2");
+  rig.Answer(200, List(10, {Object("a", "u1", 3), Object("b", "u2", 4)}, "t/1=="));
+  EXPECT_EQ(rig.target(), "/api/v1/pods?limit=2&continue=t%2F1%3D%3D");
+  EXPECT_EQ(rig.Told(), "+a:u1 +b:u2 ");
+  EXPECT_FALSE(rig.client.synced());
+  rig.Answer(200, List(10, {Object("c", "u3", 5)}));
+  EXPECT_EQ(rig.Told(), "+c:u3 first ");
+  EXPECT_TRUE(rig.client.synced());
+}
+
+TEST(Watch, AContinuationThatIsGoneMakesItListAllAtOnce) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  rig.Answer(200, List(10, {Object("a", "u1", 3), Object("b", "u2", 4)}, "t1"));
+  rig.Answer(410, "");
+  rig.Wake();
+  EXPECT_EQ(rig.target(), "/api/v1/pods");
+  rig.Told();
+  rig.Answer(200, List(20, {Object("b", "u2", 15)}));
+  EXPECT_EQ(rig.Told(), "*b:u2 -a:u1 first ");
+}
+
+TEST(Watch, FramesMayBeTornAtEveryByte) {
+  const std::string text = Frame("ADDED", Object("c", "u3", 11)) +
+                           Frame("MODIFIED", Object("a", "u1", 12)) + Bookmark(15) +
+                           Frame("DELETED", Object("b", "u2", 16));
+  for (size_t cut = 0; cut <= text.size(); ++cut) {
+    Rig rig;
+    Sync(rig);
+    rig.Data(text.substr(0, cut));
+    rig.Data(text.substr(cut));
+    ASSERT_EQ(rig.Told(), "+c:u3 *a:u1 -b:u2 ") << cut;
+    ASSERT_EQ(rig.client.watch({0}).version(), "16");
+  }
+  Rig rig;
+  Sync(rig);
+  for (const char c : text) rig.Data(std::string(1, c));
+  EXPECT_EQ(rig.Told(), "+c:u3 *a:u1 -b:u2 ");
+}
+
+TEST(Watch, ResumesAfterACloseFromTheLastVersionIncludingBookmarks) {
+  Rig rig;
+  Sync(rig);
+  rig.Data(Frame("ADDED", Object("c", "u3", 11)) + Bookmark(40));
+  rig.End();
+  rig.Wake();
+  EXPECT_TRUE(rig.target().ends_with("&resourceVersion=40")) << rig.target();
+  EXPECT_EQ(rig.client.watch({0}).counters().lists, 1u);
+}
+
+TEST(Watch, DropsABegunLineWhenTheStreamEnds) {
+  Rig rig;
+  Sync(rig);
+  const std::string frame = Frame("ADDED", Object("c", "u3", 11));
+  rig.Data(frame.substr(0, 20));
+  rig.End();
+  rig.Wake();
+  rig.Answer(200, "");
+  rig.Data(frame);
+  EXPECT_EQ(rig.Told(), "+c:u3 ");
+}
+
+// D08, D17 of the corpus: what went during a gap is told, with the uid it had; a name's second life
+// is a deletion and an addition.
+TEST(Watch, RelistsAfter410AndTellsWhatHappenedInTheGap) {
+  for (const bool as_frame : {true, false}) {
+    Rig rig;
+    Sync(rig);
+    if (as_frame) {
+      rig.Data(GoneFrame());
+      EXPECT_EQ(rig.cancelled.size(), 1u);
+    } else {
+      rig.End();
+      rig.Wake();
+      rig.Answer(410, "");
+    }
+    rig.Wake();
+    ASSERT_EQ(rig.target(), "/api/v1/pods?limit=500");
+    rig.Told();
+    rig.Answer(200, List(30, {Object("a", "u9", 25), Object("c", "u3", 26)}));
+    EXPECT_EQ(rig.Told(), "-a:u1 +a:u9 +c:u3 -b:u2 synced ");
+    EXPECT_TRUE(rig.target().ends_with("&resourceVersion=30"));
+  }
+}
+
+TEST(Watch, ThePlantedResumeAfter410LosesADeletion) {
+  Rig rig({.planted_resume_after_gone = true});
+  Sync(rig);
+  rig.Data(GoneFrame());
+  rig.Wake();
+  EXPECT_NE(rig.target().find("watch=true"), std::string::npos);
+  EXPECT_EQ(rig.target().find("resourceVersion="), std::string::npos);
+}
+
+// D17, C21: replays of old events and equal versions tell nothing.
+TEST(Watch, DropsReplays) {
+  Rig rig;
+  Sync(rig);
+  rig.Data(Frame("MODIFIED", Object("a", "u1", 12)) + Frame("MODIFIED", Object("a", "u1", 12)) +
+           Frame("MODIFIED", Object("a", "u1", 11)) + Frame("DELETED", Object("b", "u2", 13)));
+  EXPECT_EQ(rig.Told(), "*a:u1 -b:u2 ");
+  rig.Data(Frame("ADDED", Object("b", "u2", 4)) + Frame("DELETED", Object("b", "u2", 13)));
+  EXPECT_EQ(rig.Told(), "");
+  EXPECT_EQ(rig.client.watch({0}).counters().replays, 4u);
+  EXPECT_EQ(rig.client.watch({0}).version(), "13");
+}
+
+TEST(Watch, ADeletionOfAnotherUidIsNotThisOnes) {
+  Rig rig;
+  Sync(rig);
+  rig.Data(Frame("ADDED", Object("a", "u7", 20)) + Frame("DELETED", Object("a", "u1", 21)));
+  EXPECT_EQ(rig.Told(), "-a:u1 +a:u7 ");
+}
+
+TEST(Watch, BacksOffWithJitterWhileTheServerIsAway) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  Duration before{0};
+  for (int i = 0; i < 12; ++i) {
+    rig.Fail(env::CallFailure::kNotSent);
+    const Duration wait = rig.client.wake_at() - rig.now;
+    EXPECT_GE(wait,
+              std::min(Duration::Milliseconds(100) * (int64_t{1} << i), Duration::Seconds(15)));
+    EXPECT_LE(wait, Duration::Seconds(30));
+    before = wait;
+    rig.Wake();
+    EXPECT_EQ(rig.target(), "/api/v1/pods?limit=500");
+  }
+  EXPECT_GE(before, Duration::Seconds(15));
+}
+
+TEST(Watch, AServerThatAnswersEveryWatchWith410IsNotAskedInALoop) {
+  Rig rig;
+  Sync(rig);
+  for (int i = 0; i < 5; ++i) {
+    rig.Data(GoneFrame());
+    rig.Wake();
+    rig.Answer(200, List(30 + i, {}));
+    rig.Answer(200, "");
+  }
+  EXPECT_GE(rig.now, Instant{1'000'000'000} + Duration::Milliseconds(800));
+}
+
+TEST(Watch, ASilentStreamIsGivenUp) {
+  Rig rig;
+  Sync(rig);
+  const env::CallId stream = rig.requests.back().call;
+  rig.Wake();
+  EXPECT_GE(rig.now, Instant::FromSeconds(301 + 30));
+  EXPECT_EQ(rig.cancelled, std::vector<env::CallId>{stream});
+  rig.Wake();
+  EXPECT_TRUE(rig.target().ends_with("&resourceVersion=10"));
+}
+
+TEST(Watch, DamagedAnswersMakeItAskAgain) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  rig.Answer(200, "no list");
+  EXPECT_EQ(rig.Told(), "trouble200 ");
+  rig.Wake();
+  rig.Answer(200, R"({"metadata":{"resourceVersion":"7"},"items":[{"metadata":{"name":"x"},])");
+  EXPECT_EQ(rig.Told(), "trouble200 ");
+  rig.Wake();
+  rig.Answer(200, List(10, {R"({"metadata":{"name":"x"}})", Object("a", "u1", 1)}));
+  EXPECT_EQ(rig.Told(), "trouble0 +a:u1 first ");
+  rig.Answer(200, "");
+  rig.Data("garbage\n");
+  EXPECT_EQ(rig.Told(), "trouble0 ");
+  rig.Wake();
+  EXPECT_EQ(rig.target(), "/api/v1/pods?limit=500");
+}
+
+TEST(Watch, RefusedAnswersAreToldAndTriedAgain) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  rig.Answer(403, R"({"kind":"Status","message":"no","reason":"Forbidden","code":403})");
+  EXPECT_EQ(rig.Told(), "trouble403 ");
+  rig.Wake();
+  rig.Answer(429, "", {{"retry-after", "7"}});
+  EXPECT_EQ(rig.client.wake_at() - rig.now, Duration::Seconds(7));
+}
+
+// ---- Calls -----------------------------------------------------------------------------------
+
+const Resource kPodResource{.group = "", .version = "v1", .plural = "pods"};
+const ObjectRef kPod{.namespace_name = "ns", .name = "p", .uid = "u-1", .resource_version = "5"};
+
+TEST(Calls, EveryStatusHasAnOutcome) {
+  const std::vector<std::pair<int, std::string>> kTable = {
+      {200, "Done"},    {201, "Done"},    {400, "Refused"},  {401, "Refused"},
+      {403, "Refused"}, {404, "Gone"},    {409, "Conflict"}, {410, "Gone"},
+      {422, "Refused"}, {500, "Unknown"}, {503, "Unknown"},  {504, "Unknown"}};
+  for (const auto& [status, outcome] : kTable) {
+    Rig rig;
+    rig.Call(Bind(kPod, "n1", {}));
+    rig.Answer(status, "");
+    EXPECT_EQ(rig.Told(), "call1=" + outcome + " ") << status;
+  }
+}
+
+TEST(Calls, AWriteOfUnknownFateIsNotRepeated) {
+  for (const env::CallFailure failure : {env::CallFailure::kLost, env::CallFailure::kTimeout}) {
+    Rig rig;
+    rig.Call(Bind(kPod, "n1", {}));
+    rig.Fail(failure);
+    EXPECT_EQ(rig.Told(), "call1=Unknown! ");
+    EXPECT_EQ(rig.requests.size(), 1u);
+    EXPECT_EQ(rig.client.wake_at(), Instant::Never());
+  }
+}
+
+TEST(Calls, AReadIsRepeatedUntilItsPatienceEnds) {
+  Rig rig;
+  rig.Call(Get(kPodResource, {.namespace_name = "ns", .name = "p", .subresource = {}}));
+  rig.Fail(env::CallFailure::kTimeout);
+  rig.Wake();
+  rig.Answer(500, "");
+  rig.Wake();
+  EXPECT_EQ(rig.requests.size(), 3u);
+  while (rig.Told().empty()) {
+    rig.Answer(503, "");
+    if (rig.client.calls_queued() > 0) rig.Wake();
+    ASSERT_LT(rig.requests.size(), 100u);
+  }
+  EXPECT_LE(rig.now, Instant{1'000'000'000} + Duration::Seconds(60));
+}
+
+// D06: a throttled binding is neither lost nor sent twice.
+TEST(Calls, ThrottlingHoldsEverythingForAsLongAsTheServerAsks) {
+  Rig rig;
+  rig.Call(Bind(kPod, "n1", {}));
+  rig.Answer(429, "", {{"retry-after", "3"}});
+  EXPECT_EQ(rig.Told(), "");
+  rig.Call(Bind(kPod, "n2", {}));
+  EXPECT_EQ(rig.requests.size(), 1u);
+  EXPECT_EQ(rig.client.wake_at(), rig.now + Duration::Seconds(3));
+  rig.Wake();
+  ASSERT_EQ(rig.requests.size(), 3u);
+  EXPECT_EQ(rig.requests[1].call.value, 1u);
+}
+
+TEST(Calls, AnEvictionsRefusalByABudgetIsAnAnswer) {
+  Rig rig;
+  rig.Call(Evict(kPod));
+  rig.Answer(429, "");
+  EXPECT_EQ(rig.Told(), "call1=Refused ");
+}
+
+TEST(Calls, WithoutAConnectionOneCallProbesAndAllGoOnWhenItIsBack) {
+  Rig rig;
+  for (int i = 0; i < 5; ++i) rig.Call(Bind(kPod, "n1", {}));
+  for (uint64_t i = 1; i <= 5; ++i) {
+    rig.Step(env::CallFailed{.call = {i}, .failure = env::CallFailure::kNotSent});
+  }
+  rig.Wake();
+  while (rig.requests.size() == 5) rig.Wake();
+  EXPECT_EQ(rig.requests.size(), 6u);
+  rig.Answer(201, "");
+  while (rig.requests.size() < 10) rig.Wake();
+  EXPECT_EQ(rig.client.calls_queued(), 0u);
+}
+
+TEST(Calls, AWriteThatFoundNoConnectionInItsPatienceIsRefused) {
+  Rig rig;
+  rig.Call(Bind(kPod, "n1", {}));
+  for (int i = 0; i < 100 && rig.told.empty(); ++i) {
+    rig.Fail(env::CallFailure::kNotSent);
+    const size_t sent = rig.requests.size();
+    while (rig.told.empty() && rig.requests.size() == sent) rig.Wake();
+  }
+  EXPECT_EQ(rig.Told(), "call1=Refused! ");
+}
+
+TEST(Calls, BindingsGoBeforeEventsAndEventsLeaveThemRoom) {
+  Rig rig({.calls_in_flight_max = 4});
+  Request event = Get(kPodResource, {.namespace_name = "ns", .name = "low", .subresource = {}});
+  event.priority = Priority::kLow;
+  for (int i = 0; i < 10; ++i) rig.Call(event);
+  EXPECT_EQ(rig.requests.size(), 2u);
+  EXPECT_EQ(rig.client.wake_at(), Instant::Never());
+  for (int i = 0; i < 3; ++i) rig.Call(Bind(kPod, "n1", {}));
+  EXPECT_EQ(rig.requests.size(), 4u);
+  rig.Answer(201, "");
+  ASSERT_EQ(rig.requests.size(), 5u);
+  EXPECT_TRUE(rig.target().ends_with("/binding"));
+}
+
+TEST(Calls, AFullQueueRefuses) {
+  Rig rig({.calls_in_flight_max = 1, .calls_queued_max = 1});
+  for (int i = 0; i < 3; ++i) rig.Call(Bind(kPod, "n1", {}));
+  EXPECT_EQ(rig.client.wake_at(), Instant{0});
+  rig.Step(env::Tick{});
+  EXPECT_EQ(rig.Told(), "call3=Refused! ");
+  EXPECT_EQ(rig.client.wake_at(), Instant::Never());
+}
+
+TEST(Calls, AQueuedCallCanBeForgotten) {
+  Rig rig({.calls_in_flight_max = 1});
+  rig.Call(Bind(kPod, "n1", {}));
+  const env::CallId second = rig.Call(Bind(kPod, "n2", {}));
+  EXPECT_FALSE(rig.client.CancelQueued({1}));
+  EXPECT_TRUE(rig.client.CancelQueued(second));
+  EXPECT_FALSE(rig.client.CancelQueued(second));
+  rig.Answer(201, "");
+  EXPECT_EQ(rig.requests.size(), 1u);
+}
+
+TEST(Client, ACopyBehavesAsTheOriginal) {
+  Rig rig;
+  Sync(rig);
+  rig.Call(Bind(kPod, "n1", {}));
+  Client copy = rig.client;
+  const auto hash = [](const Client& client) {
+    Hasher hasher;
+    client.AddTo(hasher);
+    return hasher.value();
+  };
+  EXPECT_EQ(hash(copy), hash(rig.client));
+  env::Outbox out;
+  std::vector<Event> events;
+  const env::Input input = env::CallFailed{.call = {3}, .failure = env::CallFailure::kLost};
+  copy.Handle(rig.now, input, out, events);
+  EXPECT_NE(hash(copy), hash(rig.client));
+  rig.Step(input);
+  EXPECT_EQ(hash(copy), hash(rig.client));
+}
+
+TEST(Client, EveryRequestSaysWhoAsks) {
+  Rig rig({.user_agent = "berth-test", .bearer_token = "secret", .base_path = "/k8s"});
+  rig.Call(Bind(kPod, "n1", {{"berth.dev/gpu-index", "0,1"}}));
+  const env::HttpRequest& request = rig.requests.back().request;
+  EXPECT_EQ(request.target, "/k8s/api/v1/namespaces/ns/pods/p/binding");
+  EXPECT_EQ(env::FindHeader(request.headers, "authorization"), "Bearer secret");
+  EXPECT_EQ(env::FindHeader(request.headers, "user-agent"), "berth-test");
+  EXPECT_EQ(env::FindHeader(request.headers, "content-type"), "application/json");
+  EXPECT_EQ(
+      request.body.view(),
+      R"({"apiVersion":"v1","kind":"Binding","metadata":{"namespace":"ns","name":"p","uid":"u-1",)"
+      R"("annotations":{"berth.dev/gpu-index":"0,1"}},"target":{"apiVersion":"v1","kind":"Node","name":"n1"}})");
+}
+
+}  // namespace
+}  // namespace berth::client

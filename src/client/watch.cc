@@ -1,0 +1,443 @@
+#include "client/watch.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "client/scan.h"
+
+namespace berth::client {
+namespace {
+
+// The longest line of a stream: an object of the largest size and its managed fields, escaped. A
+// longer one is no watch event.
+constexpr size_t kFrameBytesMax = 16 * 1024 * 1024;
+
+// How long after its own time-out a stream may be silent: the server ends it before, if it is
+// there.
+constexpr Duration kSilence = Duration::Seconds(30);
+
+// A stream that lived this long was worth opening even if nothing happened.
+constexpr Duration kUseful = Duration::Seconds(1);
+
+int CodeOf(std::string_view status) {
+  int code = 0;
+  for (const char c : Member(status, "code")) {
+    if (c < '0' || c > '9' || code > 99) return 0;
+    code = code * 10 + (c - '0');
+  }
+  return code;
+}
+
+struct FrameParts {
+  std::string_view type;  // Unquoted.
+  std::string_view object;
+};
+
+// {"type":"ADDED","object":{...}}: the form that servers write is cut without reading the object.
+std::optional<FrameParts> CutFrame(std::string_view frame) {
+  while (!frame.empty() && (frame.back() == '\r' || frame.back() == ' ')) frame.remove_suffix(1);
+  constexpr std::string_view kHead = R"({"type":")";
+  constexpr std::string_view kMiddle = R"(","object":{)";
+  if (frame.starts_with(kHead) && frame.ends_with("}}")) {
+    const size_t end = frame.find('"', kHead.size());
+    if (end != std::string_view::npos && frame.substr(end).starts_with(kMiddle)) {
+      const size_t start = end + kMiddle.size() - 1;
+      return FrameParts{.type = frame.substr(kHead.size(), end - kHead.size()),
+                        .object = frame.substr(start, frame.size() - 1 - start)};
+    }
+  }
+  FrameParts parts;
+  ObjectScanner scanner(frame);
+  while (scanner.Next()) {
+    if (scanner.key() == "type") parts.type = scanner.value();
+    if (scanner.key() == "object") parts.object = scanner.value();
+  }
+  if (scanner.failed() || parts.type.size() < 2 || parts.object.empty()) return std::nullopt;
+  parts.type = parts.type.substr(1, parts.type.size() - 2);
+  return parts;
+}
+
+}  // namespace
+
+Duration BackoffDelay(const WatchLimits& limits, uint32_t failures, Prng& prng) {
+  int64_t delay = limits.backoff_initial.ns;
+  for (uint32_t i = 1; i < failures && delay < limits.backoff_max.ns; ++i) delay *= 2;
+  delay = std::min(delay, limits.backoff_max.ns);
+  const int64_t half = std::max<int64_t>(delay / 2, 1);
+  return {half + static_cast<int64_t>(prng.Below(static_cast<uint64_t>(half)))};
+}
+
+WatchState::WatchState(WatchId id, WatchOptions options) : id_(id), options_(std::move(options)) {}
+
+std::string WatchState::Query() const {
+  std::string query;
+  if (!options_.label_selector.empty()) {
+    query += "&labelSelector=" + PercentEncode(options_.label_selector);
+  }
+  if (!options_.field_selector.empty()) {
+    query += "&fieldSelector=" + PercentEncode(options_.field_selector);
+  }
+  return query;
+}
+
+void WatchState::OnTick(WatchContext& context) {
+  if (context.now < at_) return;
+  if (phase_ == Phase::kWaiting) {
+    if (list_needed_) {
+      SendList(context);
+    } else {
+      SendWatch(context);
+    }
+    return;
+  }
+  if (phase_ == Phase::kStreaming) {
+    context.cancels.push_back(call_);
+    Trouble(context, 0, "the watch was silent past its time-out");
+    Wait(context, /*relist=*/false, /*failed=*/true);
+  }
+}
+
+void WatchState::SendList(WatchContext& context) {
+  if (continue_token_.empty()) {
+    known_.BeginList();
+    ++counters_.lists;
+  }
+  std::string target =
+      PathOf(options_.resource,
+             {.namespace_name = options_.namespace_name, .name = {}, .subresource = {}});
+  std::string query = Query();
+  if (!whole_list_) query += fmt::format("&limit={}", context.limits.page_limit);
+  if (!continue_token_.empty()) query += "&continue=" + PercentEncode(continue_token_);
+  if (!query.empty()) target += "?" + query.substr(1);
+  call_ = env::CallId{context.next_call++};
+  phase_ = Phase::kListing;
+  at_ = Instant::Never();
+  context.sends.push_back({.call = call_, .target = std::move(target), .stream = false});
+}
+
+void WatchState::SendWatch(WatchContext& context) {
+  const int64_t base = std::max<int64_t>(context.limits.watch_timeout.seconds(), 1);
+  const int64_t seconds =
+      base + static_cast<int64_t>(context.prng.Below(static_cast<uint64_t>(base)));
+  std::string target =
+      PathOf(options_.resource,
+             {.namespace_name = options_.namespace_name, .name = {}, .subresource = {}});
+  target += fmt::format("?watch=true&allowWatchBookmarks=true&timeoutSeconds={}", seconds);
+  if (!version_.empty()) target += "&resourceVersion=" + PercentEncode(version_);
+  target += Query();
+  call_ = env::CallId{context.next_call++};
+  phase_ = Phase::kOpening;
+  at_ = Instant::Never();
+  partial_.clear();
+  fruitful_ = false;
+  ++counters_.opened;
+  // Kept for OnResponse, which starts the stream's own clock.
+  silent_after_ = Duration::Seconds(seconds) + kSilence;
+  context.sends.push_back({.call = call_, .target = std::move(target), .stream = true});
+}
+
+void WatchState::Wait(WatchContext& context, bool relist, bool failed) {
+  phase_ = Phase::kWaiting;
+  call_ = {};
+  partial_.clear();
+  if (relist) {
+    list_needed_ = true;
+    continue_token_.clear();
+  }
+  if (!failed) {
+    at_ = context.now;
+    return;
+  }
+  ++failures_;
+  at_ = context.now + BackoffDelay(context.limits, failures_, context.prng);
+}
+
+void WatchState::Trouble(WatchContext& context, int status, std::string message) {
+  ++counters_.troubles;
+  context.events.emplace_back(
+      WatchTrouble{.watch = id_, .status = status, .message = std::move(message)});
+}
+
+void WatchState::OnFailed(WatchContext& context, env::CallFailure failure) {
+  constexpr std::string_view kText[] = {"no connection to the server", "the connection broke",
+                                        "no answer in time"};
+  Trouble(context, 0,
+          fmt::format("{} of {}: {}", phase_ == Phase::kListing ? "list" : "watch",
+                      options_.resource.plural, kText[static_cast<size_t>(failure)]));
+  // A list goes on at the page that failed; its continuation stays good or is answered with 410.
+  Wait(context, /*relist=*/false, /*failed=*/true);
+}
+
+void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& response) {
+  CHECK(phase_ == Phase::kListing || phase_ == Phase::kOpening);
+  const bool listing = phase_ == Phase::kListing;
+  if (response.status == 200) {
+    if (listing) {
+      OnPage(context, response);
+      return;
+    }
+    phase_ = Phase::kStreaming;
+    at_ = context.now + silent_after_;
+    return;
+  }
+  const ApiStatus status = StatusOf(response);
+  if (response.status == 410) {
+    OnGone(context);
+    return;
+  }
+  Trouble(context, response.status,
+          fmt::format("{} of {}: {}", listing ? "list" : "watch", options_.resource.plural,
+                      status.message.empty() ? "refused" : status.message));
+  // A server that does not take the version (another cluster, a restored backup) is asked for a
+  // list.
+  const bool wrong_version = response.status == 400 || response.status == 504;
+  Wait(context, /*relist=*/wrong_version, /*failed=*/true);
+  if (const auto after = env::FindHeader(response.headers, "retry-after")) {
+    int64_t seconds = 0;
+    for (const char c : *after) {
+      if (c < '0' || c > '9' || seconds > 3'600) break;
+      seconds = seconds * 10 + (c - '0');
+    }
+    at_ = std::max(at_, context.now + Duration::Seconds(std::min<int64_t>(seconds, 3'600)));
+  }
+}
+
+void WatchState::OnGone(WatchContext& context) {
+  ++counters_.gone;
+  if (phase_ == Phase::kListing) {
+    // The server compacted the list's snapshot between two pages: the next try asks for all at
+    // once.
+    if (!continue_token_.empty()) whole_list_ = true;
+    Wait(context, /*relist=*/true, /*failed=*/failures_ > 0);
+    ++failures_;
+    return;
+  }
+  if (context.limits.planted_resume_after_gone) {
+    version_.clear();
+    Wait(context, /*relist=*/false, /*failed=*/true);
+    return;
+  }
+  // The first relist is at once; a server that answers each watch with 410 is not asked in a loop.
+  const bool again = failures_ > 0;
+  Wait(context, /*relist=*/true, /*failed=*/again);
+  if (!again) ++failures_;
+}
+
+void WatchState::OnPage(WatchContext& context, const env::HttpResponse& response) {
+  std::string_view metadata;
+  std::string_view items;
+  ObjectScanner scanner(response.body.view());
+  while (scanner.Next()) {
+    if (scanner.key() == "metadata") metadata = scanner.value();
+    if (scanner.key() == "items") items = scanner.value();
+  }
+  const std::string version = StringMember(metadata, "resourceVersion");
+  if (scanner.failed() || version.empty()) {
+    Trouble(context, 200,
+            fmt::format("list of {}: the answer is no list", options_.resource.plural));
+    Wait(context, /*relist=*/true, /*failed=*/true);
+    return;
+  }
+  ++counters_.pages;
+  if (items != "null" && !items.empty()) {
+    ArrayScanner array(items);
+    while (array.Next()) Observe(context, array.value(), /*from_list=*/true);
+    if (array.failed()) {
+      Trouble(context, 200,
+              fmt::format("list of {}: its items are damaged", options_.resource.plural));
+      Wait(context, /*relist=*/true, /*failed=*/true);
+      return;
+    }
+  }
+  continue_token_ = StringMember(metadata, "continue");
+  if (!continue_token_.empty()) {
+    SendList(context);
+    return;
+  }
+  for (KnownSet::Object& gone : known_.EndList()) {
+    const size_t slash = gone.key.find('/');
+    ObjectEvent event{.watch = id_,
+                      .change = Change::kDeleted,
+                      .namespace_name = {},
+                      .name = {},
+                      .uid = std::move(gone.uid),
+                      .object = {}};
+    if (slash != std::string::npos) event.namespace_name = gone.key.substr(0, slash);
+    event.name = slash == std::string::npos ? gone.key : gone.key.substr(slash + 1);
+    context.events.emplace_back(std::move(event));
+  }
+  version_ = version;
+  list_needed_ = false;
+  whole_list_ = false;
+  context.events.emplace_back(Synced{.watch = id_, .first = !synced_});
+  synced_ = true;
+  SendWatch(context);
+}
+
+void WatchState::OnData(WatchContext& context, std::string_view data) {
+  if (phase_ != Phase::kStreaming) return;
+  const env::CallId call = call_;
+  while (!data.empty()) {
+    const size_t end = data.find('\n');
+    if (end == std::string_view::npos) {
+      partial_.append(data);
+      break;
+    }
+    if (partial_.empty()) {
+      OnFrame(context, data.substr(0, end));
+    } else {
+      partial_.append(data.substr(0, end));
+      const std::string frame = std::exchange(partial_, {});
+      OnFrame(context, frame);
+    }
+    if (call_ != call) return;  // The frame ended the stream.
+    data.remove_prefix(end + 1);
+  }
+  if (partial_.size() > kFrameBytesMax) {
+    context.cancels.push_back(call_);
+    Trouble(context, 0,
+            fmt::format("watch of {}: a line of over {} bytes", options_.resource.plural,
+                        kFrameBytesMax));
+    Wait(context, /*relist=*/true, /*failed=*/true);
+  }
+}
+
+void WatchState::OnFrame(WatchContext& context, std::string_view frame) {
+  if (frame.find_first_not_of(" \r\t") == std::string_view::npos) return;
+  const auto parts = CutFrame(frame);
+  if (!parts) {
+    context.cancels.push_back(call_);
+    Trouble(context, 0,
+            fmt::format("watch of {}: a frame that is no event: {}", options_.resource.plural,
+                        CutUtf8(frame, 100)));
+    Wait(context, /*relist=*/true, /*failed=*/true);
+    return;
+  }
+  if (parts->type == "ERROR") {
+    OnErrorFrame(context, parts->object);
+    return;
+  }
+  ++counters_.events;
+  if (parts->type == "BOOKMARK") {
+    const std::string version =
+        Unquote(Member(parts->object, "metadata", "resourceVersion")).value_or("");
+    if (version.empty()) {
+      Trouble(context, 0, "a bookmark without a resourceVersion");
+      return;
+    }
+    ++counters_.bookmarks;
+    if (!Version::Parse(version).OlderThan(Version::Parse(version_))) version_ = version;
+    fruitful_ = true;
+    failures_ = 0;
+    return;
+  }
+  if (parts->type == "ADDED" || parts->type == "MODIFIED") {
+    Observe(context, parts->object, /*from_list=*/false);
+  } else if (parts->type == "DELETED") {
+    Removed(context, parts->object);
+  } else {
+    Trouble(context, 0,
+            fmt::format("watch of {}: an event of unknown type {}", options_.resource.plural,
+                        CutUtf8(parts->type, 40)));
+    return;
+  }
+  fruitful_ = true;
+  failures_ = 0;
+}
+
+void WatchState::OnErrorFrame(WatchContext& context, std::string_view object) {
+  context.cancels.push_back(call_);
+  const int code = CodeOf(object);
+  const std::string reason = StringMember(object, "reason");
+  const std::string message = StringMember(object, "message");
+  if (code == 410 || reason == "Expired" || reason == "Gone") {
+    OnGone(context);
+    return;
+  }
+  Trouble(context, code, fmt::format("watch of {}: {}", options_.resource.plural, message));
+  Wait(context, /*relist=*/false, /*failed=*/true);
+}
+
+void WatchState::Observe(WatchContext& context, std::string_view object, bool from_list) {
+  auto identity = ReadIdentity(object);
+  if (!identity || identity->uid.empty() || identity->resource_version.empty()) {
+    Trouble(
+        context, 0,
+        fmt::format("{} of {}: an object without name, uid or resourceVersion: {}",
+                    from_list ? "list" : "watch", options_.resource.plural, CutUtf8(object, 100)));
+    return;
+  }
+  if (!from_list) {
+    // The events of one watch ascend: one from before what was told already is a replay (#73845:
+    // watches that went back after a reconnect).
+    const Version version = Version::Parse(identity->resource_version);
+    if (version.OlderThan(Version::Parse(version_))) {
+      ++counters_.replays;
+      return;
+    }
+    version_ = identity->resource_version;
+  }
+  KnownSet::Result result = known_.Observe(*identity, from_list);
+  if (result.seen == KnownSet::Seen::kSame || result.seen == KnownSet::Seen::kStale) {
+    if (!from_list) ++counters_.replays;
+    return;
+  }
+  if (result.seen == KnownSet::Seen::kRecreated) {
+    context.events.emplace_back(ObjectEvent{.watch = id_,
+                                            .change = Change::kDeleted,
+                                            .namespace_name = identity->namespace_name,
+                                            .name = identity->name,
+                                            .uid = std::move(result.old_uid),
+                                            .object = {}});
+  }
+  const bool modified = result.seen == KnownSet::Seen::kChanged;
+  context.events.emplace_back(ObjectEvent{.watch = id_,
+                                          .change = modified ? Change::kModified : Change::kAdded,
+                                          .namespace_name = std::move(identity->namespace_name),
+                                          .name = std::move(identity->name),
+                                          .uid = std::move(identity->uid),
+                                          .object = Bytes(std::string(object))});
+}
+
+void WatchState::Removed(WatchContext& context, std::string_view object) {
+  auto identity = ReadIdentity(object);
+  if (!identity) {
+    Trouble(context, 0,
+            fmt::format("watch of {}: a deleted object without a name: {}",
+                        options_.resource.plural, CutUtf8(object, 100)));
+    return;
+  }
+  const Version version = Version::Parse(identity->resource_version);
+  if (version.OlderThan(Version::Parse(version_)) || !known_.Remove(*identity)) {
+    ++counters_.replays;
+    return;
+  }
+  if (!identity->resource_version.empty()) version_ = identity->resource_version;
+  context.events.emplace_back(ObjectEvent{.watch = id_,
+                                          .change = Change::kDeleted,
+                                          .namespace_name = std::move(identity->namespace_name),
+                                          .name = std::move(identity->name),
+                                          .uid = std::move(identity->uid),
+                                          .object = Bytes(std::string(object))});
+}
+
+void WatchState::OnEnded(WatchContext& context) {
+  // Renewed at once if it was of use; a server that opens and ends streams is not asked in a loop.
+  const Instant opened = at_ - silent_after_;
+  const bool useful = fruitful_ || context.now - opened >= kUseful;
+  if (useful) failures_ = 0;
+  Wait(context, /*relist=*/false, /*failed=*/!useful);
+}
+
+void WatchState::AddTo(Hasher& hasher) const {
+  hasher.Add(id_.value).Add(phase_).Add(call_.value).Add(at_.ns).Add(silent_after_.ns);
+  hasher.Add(list_needed_).Add(whole_list_).Add(continue_token_).Add(version_).Add(partial_);
+  hasher.Add(fruitful_).Add(synced_).Add(failures_);
+  known_.AddTo(hasher);
+}
+
+}  // namespace berth::client

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/prng.h"
+#include "base/time.h"
+#include "client/known_set.h"
+#include "client/request.h"
+#include "env/actor.h"
+
+// One list-watch: a list in pages, a watch from the list's version, renewed when it ends, a relist
+// when the server no longer has the version (410).
+//
+//            +-------------------------------- 410, or a frame that can't be read -----------+
+//            v                                                                               |
+//   kWaiting(list) --> kListing --last page--> kOpening --200--> kStreaming --end-->
+//   kWaiting(watch) --> kOpening
+//            ^            |                        |
+//            +--backoff---+                        +-- other errors: backoff --> kWaiting(watch)
+namespace berth::client {
+
+// Names a list-watch of one client.
+struct WatchId {
+  uint32_t value = 0;
+  constexpr auto operator<=>(const WatchId&) const = default;
+};
+
+enum class Change : uint8_t { kAdded, kModified, kDeleted };
+
+// An object appeared, changed or went. What is told of one name is always consistent: kAdded, then
+// kModified any number of times, then kDeleted of the same uid; a name that was given again during
+// a gap is told as kDeleted of the old uid and kAdded of the new. Of two list-watches nothing is
+// promised of the order.
+struct ObjectEvent {
+  WatchId watch = {};
+  Change change = Change::kAdded;
+  std::string namespace_name = {};
+  std::string name = {};
+  std::string uid = {};
+  // The object's JSON. For kDeleted its last state if the server told it, empty if the deletion was
+  // found out by a relist.
+  Bytes object = {};
+};
+
+// A list is complete: everything that existed has been told, and everything known before that no
+// longer exists too.
+struct Synced {
+  WatchId watch = {};
+  bool first = false;  // Of this list-watch.
+};
+
+// Something an operator should know; the list-watch goes on by itself.
+struct WatchTrouble {
+  WatchId watch = {};
+  int status = 0;  // HTTP status or Status.code; 0 when it was none.
+  std::string message = {};
+};
+
+using WatchEvent = std::variant<ObjectEvent, Synced, WatchTrouble>;
+
+struct WatchOptions {
+  Resource resource = {};
+  std::string namespace_name = {};  // Empty for all.
+  std::string label_selector = {};
+  std::string field_selector = {};
+  bool operator==(const WatchOptions&) const = default;
+};
+
+struct WatchLimits {
+  int64_t page_limit = 500;
+  Duration watch_timeout = Duration::Seconds(300);
+  Duration backoff_initial = Duration::Milliseconds(200);
+  Duration backoff_max = Duration::Seconds(30);
+  bool planted_resume_after_gone = false;
+};
+
+// What a list-watch did, for metrics and for tests.
+struct WatchCounters {
+  uint64_t lists = 0;
+  uint64_t pages = 0;
+  uint64_t opened = 0;
+  uint64_t gone = 0;  // 410s.
+  uint64_t events = 0;
+  uint64_t bookmarks = 0;
+  uint64_t replays = 0;  // Events that told nothing new.
+  uint64_t troubles = 0;
+};
+
+// What a step of a list-watch needs of its client.
+struct WatchContext {
+  Instant now;
+  const WatchLimits& limits;
+  Prng& prng;
+  uint64_t& next_call;
+  std::vector<WatchEvent>& events;
+  // Requests to send: call, target, whether it is a stream; the client adds headers.
+  struct Send {
+    env::CallId call;
+    std::string target;
+    bool stream = false;
+  };
+  std::vector<Send>& sends;
+  std::vector<env::CallId>& cancels;
+};
+
+// The delay before attempt `failures` + 1: doubling from initial to max, times a factor in [0.5,
+// 1).
+[[nodiscard]] Duration BackoffDelay(const WatchLimits& limits, uint32_t failures, Prng& prng);
+
+// A copyable value.
+class WatchState {
+ public:
+  WatchState(WatchId id, WatchOptions options);
+
+  void OnTick(WatchContext& context);
+  void OnResponse(WatchContext& context, const env::HttpResponse& response);
+  void OnData(WatchContext& context, std::string_view data);
+  void OnEnded(WatchContext& context);
+  void OnFailed(WatchContext& context, env::CallFailure failure);
+
+  [[nodiscard]] bool owns(env::CallId call) const { return call_ == call && call.value != 0; }
+  [[nodiscard]] Instant wake_at() const { return at_; }
+  [[nodiscard]] bool synced() const { return synced_; }
+  [[nodiscard]] const KnownSet& known() const { return known_; }
+  [[nodiscard]] const WatchCounters& counters() const { return counters_; }
+  [[nodiscard]] const WatchOptions& options() const { return options_; }
+  [[nodiscard]] const std::string& version() const { return version_; }
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  enum class Phase : uint8_t { kWaiting, kListing, kOpening, kStreaming };
+
+  void SendList(WatchContext& context);
+  void SendWatch(WatchContext& context);
+  void OnPage(WatchContext& context, const env::HttpResponse& response);
+  void OnFrame(WatchContext& context, std::string_view frame);
+  void OnErrorFrame(WatchContext& context, std::string_view object);
+  void OnGone(WatchContext& context);
+  void Observe(WatchContext& context, std::string_view object, bool from_list);
+  void Removed(WatchContext& context, std::string_view object);
+  void Trouble(WatchContext& context, int status, std::string message);
+  // Leaves what is under way and waits: for a list when `relist`, else for the watch.
+  void Wait(WatchContext& context, bool relist, bool failed);
+  [[nodiscard]] std::string Query() const;
+
+  // Immutable after construction.
+  WatchId id_;
+  WatchOptions options_;
+
+  Phase phase_ = Phase::kWaiting;
+  env::CallId call_;       // Under way; 0 when none.
+  Instant at_{0};          // kWaiting: when to go on. kStreaming: when a silent stream is given up.
+  Duration silent_after_;  // Of the stream that is opened: how long it may live.
+  bool list_needed_ = true;
+  bool whole_list_ = false;     // The server lost a page's continuation: list without pages.
+  std::string continue_token_;  // Of the next page; empty at a list's start.
+  std::string version_;         // Where the watch goes on.
+  std::string partial_;         // The begun line of a stream.
+  bool fruitful_ = false;       // The stream has told something.
+  bool synced_ = false;
+  uint32_t failures_ = 0;
+  KnownSet known_;
+  WatchCounters counters_;
+};
+
+}  // namespace berth::client
