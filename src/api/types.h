@@ -76,9 +76,18 @@ struct Container {
   bool operator==(const Container&) const = default;
 };
 
-// What the kubelet says of one container's resources (in-place resize).
+enum class ContainerState : uint8_t { kNone, kWaiting, kRunning, kTerminated };
+
+// What the kubelet says of one container.
 struct ContainerStatus {
   std::string name;
+  ContainerState state = ContainerState::kNone;
+  std::string reason;     // Of the state.
+  Instant started;        // Running or terminated.
+  Instant finished;       // Terminated; when it waits, of lastState.terminated.
+  int64_t exit_code = 0;  // As `finished`.
+  int64_t restart_count = 0;
+  bool ready = false;
   std::optional<ResourceList> allocated;  // status.containerStatuses[].allocatedResources
   std::optional<ResourceList> actual;     // status.containerStatuses[].resources.requests
   bool operator==(const ContainerStatus&) const = default;
@@ -165,6 +174,8 @@ struct Pod {
 
   // status
   std::string phase;
+  std::string status_reason;  // status.reason, e.g. "Evicted".
+  std::string pod_ip;
   std::string nominated_node_name;
   std::vector<PodCondition> conditions;
   std::vector<ContainerStatus> container_statuses;

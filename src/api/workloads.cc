@@ -1,0 +1,12 @@
+#include "api/workloads.h"
+
+namespace berth::api {
+
+const Condition* Find(const std::vector<Condition>& conditions, std::string_view type) {
+  for (const Condition& condition : conditions) {
+    if (condition.type == type) return &condition;
+  }
+  return nullptr;
+}
+
+}  // namespace berth::api

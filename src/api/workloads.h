@@ -1,0 +1,146 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/types.h"
+#include "base/bytes.h"
+#include "base/time.h"
+
+// Typed, read-only views of the workload kinds and of what the controllers need beside them. As in
+// api/types.h they lose what they don't know and are never written back. Absent numbers stand at
+// Kubernetes' defaults, so a view of an object that was never defaulted reads the same. Decoded by
+// codec/decode_workloads.h.
+namespace berth::api {
+
+// A condition of a Deployment, ReplicaSet, Job or Namespace.
+struct Condition {
+  std::string type;
+  std::string status;
+  std::string reason;
+  std::string message;
+  Instant updated;     // lastUpdateTime or lastProbeTime.
+  Instant transition;  // lastTransitionTime.
+  bool operator==(const Condition&) const = default;
+};
+
+// The condition of a type, or nullptr.
+[[nodiscard]] const Condition* Find(const std::vector<Condition>& conditions,
+                                    std::string_view type);
+
+// A pod template, kept as the texts that pods are made of.
+struct PodTemplate {
+  StringMap labels;
+  StringMap annotations;
+  std::vector<std::string> finalizers;
+  Bytes spec;  // JSON text of template.spec.
+  // The whole template with sorted keys, without nulls, empty lists and maps of metadata, and
+  // without the label pod-template-hash: two templates mean the same pods iff these are equal.
+  Bytes canonical;
+  std::string restart_policy;  // template.spec.restartPolicy.
+  bool operator==(const PodTemplate&) const = default;
+};
+
+struct IntOrPercent {
+  int64_t value = 0;
+  bool percent = false;
+  bool operator==(const IntOrPercent&) const = default;
+};
+
+struct ReplicaSet {
+  ObjectMeta meta;
+  int64_t replicas = 1;
+  int64_t min_ready_seconds = 0;
+  LabelSelector selector;
+  PodTemplate pod_template;
+
+  int64_t status_replicas = 0;
+  int64_t fully_labeled_replicas = 0;
+  int64_t ready_replicas = 0;
+  int64_t available_replicas = 0;
+  int64_t terminating_replicas = 0;
+  int64_t observed_generation = 0;
+  std::vector<Condition> conditions;
+  bool operator==(const ReplicaSet&) const = default;
+};
+
+struct Deployment {
+  ObjectMeta meta;
+  int64_t replicas = 1;
+  int64_t min_ready_seconds = 0;
+  LabelSelector selector;
+  PodTemplate pod_template;
+  bool recreate = false;  // strategy.type; otherwise RollingUpdate.
+  IntOrPercent max_surge{.value = 25, .percent = true};
+  IntOrPercent max_unavailable{.value = 25, .percent = true};
+  std::optional<int64_t> revision_history_limit = 10;      // Nothing: keep all.
+  std::optional<int64_t> progress_deadline_seconds = 600;  // Nothing: no deadline.
+  bool paused = false;
+
+  int64_t status_replicas = 0;
+  int64_t updated_replicas = 0;
+  int64_t ready_replicas = 0;
+  int64_t available_replicas = 0;
+  int64_t unavailable_replicas = 0;
+  int64_t terminating_replicas = 0;
+  int64_t observed_generation = 0;
+  int64_t collision_count = 0;
+  std::vector<Condition> conditions;
+  bool operator==(const Deployment&) const = default;
+};
+
+struct Job {
+  ObjectMeta meta;
+  int64_t parallelism = 1;
+  std::optional<int64_t> completions;
+  int64_t backoff_limit = 6;
+  bool suspend = false;
+  bool indexed = false;  // completionMode.
+  std::optional<int64_t> ttl_seconds_after_finished;
+  std::optional<int64_t> active_deadline_seconds;
+  bool replace_failed_only = false;  // podReplacementPolicy: Failed.
+  std::string managed_by;
+  LabelSelector selector;
+  PodTemplate pod_template;
+  // Fields that berth can't honour yet: podFailurePolicy, successPolicy, backoffLimitPerIndex.
+  std::vector<std::string> unsupported;
+
+  int64_t active = 0;
+  int64_t ready = 0;
+  int64_t succeeded = 0;
+  int64_t failed = 0;
+  int64_t terminating = 0;
+  std::optional<Instant> start_time;
+  std::optional<Instant> completion_time;
+  std::string completed_indexes;
+  std::vector<std::string> uncounted_succeeded;  // uids
+  std::vector<std::string> uncounted_failed;
+  std::vector<Condition> conditions;
+  bool operator==(const Job&) const = default;
+};
+
+struct Namespace {
+  ObjectMeta meta;
+  std::vector<std::string> spec_finalizers;
+  std::string phase;
+  std::vector<Condition> conditions;
+  bool operator==(const Namespace&) const = default;
+};
+
+struct Lease {
+  ObjectMeta meta;
+  std::string holder;
+  int64_t duration_seconds = 0;
+  Instant renew_time;
+  bool operator==(const Lease&) const = default;
+};
+
+struct ConfigMap {
+  ObjectMeta meta;
+  StringMap data;
+  bool operator==(const ConfigMap&) const = default;
+};
+
+}  // namespace berth::api
