@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string_view>
+
+#include "api/types.h"
+
+// What a pod asks of a node, counted as Kubernetes 1.36 counts it
+// (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers,
+// https://kubernetes.io/docs/concepts/workloads/pods/init-containers/, KEP-1287, KEP-2837).
+//
+// Pure. Units as in api::ResourceAmount; sums are clamped to limits::kAmountMax. Cost: O(containers
+// x resources).
+namespace berth::translate {
+
+inline constexpr std::string_view kCpuName = "cpu";
+inline constexpr std::string_view kMemoryName = "memory";
+inline constexpr std::string_view kHugePagesPrefix = "hugepages-";
+
+// What scores count for a container that names no request of its own; an explicit 0 stays 0.
+inline constexpr int64_t kDefaultCpuMilli = 100;
+inline constexpr int64_t kDefaultMemoryBytes = 200 * 1024 * 1024;
+
+struct RequestOptions {
+  // The pod runs: a container or sidecar that is being resized counts for the most of what is
+  // asked, allocated and actual; once the kubelet called the resize infeasible, what is asked no
+  // longer counts.
+  bool running = false;
+  // Puts the stand-ins of scores in place of missing requests.
+  bool stand_ins = false;
+  // Leaves spec.resources out.
+  bool without_pod_level = false;
+};
+
+// The larger of what all containers and sidecars use together and what the largest init container
+// uses beside the sidecars started before it; pod-level cpu, memory and huge pages replace that;
+// overhead is added.
+[[nodiscard]] api::ResourceList RequestsOf(const api::Pod& pod, const RequestOptions& options);
+
+// What filters check for a pod that waits.
+[[nodiscard]] api::ResourceList PendingRequests(const api::Pod& pod);
+// What scores count for a pod that waits: without pod-level resources, as upstream.
+[[nodiscard]] api::ResourceList PendingScoring(const api::Pod& pod);
+// What a pod takes of its node, for filters and, with stand-ins, for scores.
+[[nodiscard]] api::ResourceList BoundRequests(const api::Pod& pod);
+[[nodiscard]] api::ResourceList BoundScoring(const api::Pod& pod);
+
+}  // namespace berth::translate
