@@ -1,0 +1,39 @@
+// Goal: no bytes in place of a journal or of its write-ahead log crash berth or are taken for
+// records that were not written. Method: the first byte says which of the two files the rest
+// replaces; a journal that opens must take an append.
+#include <unistd.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "base/check.h"
+#include "env/os/sqlite_journal.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  namespace fs = std::filesystem;
+  using berth::env::os::SqliteJournal;
+  if (size == 0) return 0;
+  const fs::path folder =
+      fs::temp_directory_path() / ("berth-journal-fuzz-" + std::to_string(getpid()));
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  const fs::path path = folder / "journal.db";
+  berth::env::os::Recovered recovered;
+  if (data[0] % 2 == 1) {
+    CHECK(SqliteJournal::Open(path, berth::env::os::Durability::kProcess, recovered).has_value());
+  }
+  std::ofstream(data[0] % 2 == 1 ? path.string() + "-wal" : path.string(), std::ios::binary)
+      << std::string(reinterpret_cast<const char*>(data + 1), size - 1);
+  auto journal = SqliteJournal::Open(path, berth::env::os::Durability::kProcess, recovered);
+  if (journal) {
+    const berth::env::AppendJournal append{
+        .sequence = 1,
+        .records = {
+            {.key = "key", .revision = recovered.last_revision + 1, .value = berth::Bytes("v")}}};
+    CHECK((*journal)->Append(std::span(&append, 1)).has_value());
+  }
+  fs::remove_all(folder);
+  return 0;
+}

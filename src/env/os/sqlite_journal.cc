@@ -1,0 +1,417 @@
+#include "env/os/sqlite_journal.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "env/os/wal_check.h"
+
+// The file:
+//
+//   records: id | key | revision | checksum | value      one row a live key; found by the id that
+//   `rows` remembers totals:  id = 1 | count | checksums | last_revision   of all rows of
+//   `records`: how many, the sum of their checksums
+//
+// There is no index over keys: the map in memory is cheaper to keep, and a file without one has no
+// page that reading all rows does not visit, so that recovery verifies it whole.
+namespace berth::env::os {
+namespace {
+
+constexpr int kApplicationId = 0x62657274;  // "bert", of which sqlite keeps 32 bits in the header.
+constexpr int kFormatVersion = 1;
+// Eight pods of 2 KB a page: the rows of a group lie side by side, so a group dirties few pages.
+constexpr int kPageBytes = 16 * 1024;
+// The log is copied back into the file when it is longer than this: about a second of a full-speed
+// burst.
+constexpr int kWalPagesMax = 64 * 1024 * 1024 / kPageBytes;
+constexpr const char* kSchema =
+    "CREATE TABLE records(id INTEGER PRIMARY KEY, key TEXT NOT NULL, revision INTEGER NOT NULL,"
+    " checksum INTEGER NOT NULL, value BLOB NOT NULL) STRICT;"
+    "CREATE TABLE totals(id INTEGER PRIMARY KEY, count INTEGER NOT NULL, checksums INTEGER NOT "
+    "NULL,"
+    " last_revision INTEGER NOT NULL) STRICT;"
+    "INSERT INTO totals VALUES(1, 0, 0, 0);";
+
+struct Row {
+  int64_t id = 0;
+  uint64_t checksum = 0;
+};
+
+struct Totals {
+  uint64_t count = 0;
+  uint64_t checksums = 0;
+  uint64_t last_revision = 0;
+  bool operator==(const Totals&) const = default;
+};
+
+uint64_t ChecksumOf(std::string_view key, uint64_t revision, std::string_view value) {
+  return Hasher().Add(key).Add(revision).Add(value).value();
+}
+
+class Statement {
+ public:
+  Statement() = default;
+  Statement(const Statement&) = delete;
+  Statement& operator=(const Statement&) = delete;
+  ~Statement() { sqlite3_finalize(statement_); }
+  int Prepare(sqlite3* db, const char* sql) {
+    return sqlite3_prepare_v3(db, sql, -1, SQLITE_PREPARE_PERSISTENT, &statement_, nullptr);
+  }
+  void Bind(int place, uint64_t value) {
+    sqlite3_bind_int64(statement_, place, static_cast<int64_t>(value));
+  }
+  void Bind(int place, std::string_view text) {
+    sqlite3_bind_text64(statement_, place, text.data(), text.size(), SQLITE_STATIC, SQLITE_UTF8);
+  }
+  void BindBlob(int place, std::string_view bytes) {
+    sqlite3_bind_blob64(statement_, place, bytes.data(), bytes.size(), SQLITE_STATIC);
+  }
+  int Step() { return sqlite3_step(statement_); }
+  // Runs a statement that gives no rows.
+  int Run() {
+    const int code = sqlite3_step(statement_);
+    sqlite3_reset(statement_);
+    return code == SQLITE_DONE ? SQLITE_OK : code;
+  }
+  void Reset() { sqlite3_reset(statement_); }
+  [[nodiscard]] uint64_t Integer(int column) const {
+    return static_cast<uint64_t>(sqlite3_column_int64(statement_, column));
+  }
+  [[nodiscard]] std::string_view Data(int column) const {
+    const void* data = sqlite3_column_blob(statement_, column);
+    if (data == nullptr) return {};
+    return {static_cast<const char*>(data),
+            static_cast<size_t>(sqlite3_column_bytes(statement_, column))};
+  }
+
+ private:
+  sqlite3_stmt* statement_ = nullptr;
+};
+
+}  // namespace
+
+struct SqliteJournal::Impl {
+  explicit Impl(const std::filesystem::path& p) : path(p) {}
+  ~Impl();
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Status Open(Durability durability);
+  Status CheckHeader();
+  Status Make();
+  Status Prepare();
+  Status Recover(Recovered& recovered);
+  Status Append(std::span<const AppendJournal> group);
+  int Apply(const JournalRecord& record);
+  int Exec(const char* sql) { return sqlite3_exec(db, sql, nullptr, nullptr, nullptr); }
+  Result<int> Pragma(const char* sql);
+  [[nodiscard]] std::unexpected<Error> Failure(int code) const;
+  [[nodiscard]] std::unexpected<Error> Damaged(std::string_view what) const;
+
+  std::filesystem::path path;
+  sqlite3* db = nullptr;
+  bool writable = false;  // Recovered without a finding: may be checkpointed at the end.
+  Statement begin;
+  Statement commit;
+  Statement insert;
+  Statement update;
+  Statement remove;
+  Statement set_totals;
+  std::unordered_map<std::string, Row> rows;
+  Totals totals;
+  int64_t next_id = 1;
+  int log_pages = 0;  // Of the write-ahead log after the last commit.
+};
+
+SqliteJournal::Impl::~Impl() {
+  // Finalised before the connection closes; close_v2 waits for the members' destructors.
+  if (db == nullptr) return;
+  if (!writable) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  sqlite3_close_v2(db);
+}
+
+std::unexpected<Error> SqliteJournal::Impl::Failure(int code) const {
+  const std::string detail = db == nullptr ? sqlite3_errstr(code) : sqlite3_errmsg(db);
+  switch (code & 0xff) {
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return Damaged(detail);
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+      return Fail(ErrorCode::kUnavailable,
+                  fmt::format("journal {}: in use by another process", path.string()));
+    case SQLITE_FULL:
+      return Fail(ErrorCode::kUnavailable, fmt::format("journal {}: disk full", path.string()));
+    default:
+      return Fail(ErrorCode::kUnavailable,
+                  fmt::format("journal {}: {} (sqlite code {})", path.string(), detail, code));
+  }
+}
+
+std::unexpected<Error> SqliteJournal::Impl::Damaged(std::string_view what) const {
+  return Fail(ErrorCode::kDamaged,
+              fmt::format("journal {} is damaged and was left as it is: {}", path.string(), what));
+}
+
+Result<int> SqliteJournal::Impl::Pragma(const char* sql) {
+  Statement statement;
+  int code = statement.Prepare(db, sql);
+  if (code != SQLITE_OK) return Failure(code);
+  code = statement.Step();
+  if (code != SQLITE_ROW) return Failure(code);
+  return static_cast<int>(statement.Integer(0));
+}
+
+Status SqliteJournal::Impl::Open(Durability durability) {
+  std::error_code error;
+  const std::filesystem::path log = path.string() + "-wal";
+  if (!std::filesystem::exists(path, error)) {
+    if (std::filesystem::exists(log, error)) return Damaged("it has a write-ahead log and no file");
+    if (Status made = Make(); !made) return made;
+  }
+  // Sqlite would take a log that breaks in the middle for one that ends there.
+  if (const Status checked = CheckWal(log); !checked) return Damaged(checked.error().message);
+  int code = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr);
+  if (code != SQLITE_OK) return Failure(code);
+  if (sqlite3_db_readonly(db, "main") == 1) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("journal {}: no permission to write", path.string()));
+  }
+  sqlite3_extended_result_codes(db, 1);
+  // One process holds the file for as long as it lives; the log's index is then memory of this
+  // process.
+  code =
+      Exec("PRAGMA locking_mode=EXCLUSIVE; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;");
+  if (code != SQLITE_OK) return Failure(code);
+  if (Status status = CheckHeader(); !status) return status;
+  code =
+      Exec(durability == Durability::kDisk ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=OFF");
+  if (code == SQLITE_OK) code = Exec("PRAGMA cache_size=-65536;");
+  if (code != SQLITE_OK) return Failure(code);
+  sqlite3_wal_hook(
+      db,
+      [](void* self, sqlite3*, const char*, int pages) {
+        static_cast<Impl*>(self)->log_pages = pages;
+        return SQLITE_OK;
+      },
+      this);
+  return {};
+}
+
+Status SqliteJournal::Impl::CheckHeader() {
+  const Result<int> version = Pragma("PRAGMA user_version");
+  if (!version) return std::unexpected(version.error());
+  const Result<int> application = Pragma("PRAGMA application_id");
+  if (!application) return std::unexpected(application.error());
+  const Result<int> schema = Pragma("PRAGMA schema_version");
+  if (!schema) return std::unexpected(schema.error());
+  if (*schema == 0) return Damaged("it is empty");
+  if (*application != kApplicationId) {
+    return Fail(ErrorCode::kRefused,
+                fmt::format("journal {} is not a file of berth", path.string()));
+  }
+  if (*version > kFormatVersion) {
+    return Fail(
+        ErrorCode::kRefused,
+        fmt::format("journal {} has format {}, made by a newer berth; this one reads up to {}",
+                    path.string(), *version, kFormatVersion));
+  }
+  if (*version != kFormatVersion) return Damaged(fmt::format("format {} never was", *version));
+  // Takes the lock, which reading alone does not.
+  const int code = Exec("BEGIN EXCLUSIVE; COMMIT");
+  return code == SQLITE_OK ? Status() : Failure(code);
+}
+
+// Made under another name and moved into place whole, so that a file that exists and is empty was
+// damaged.
+Status SqliteJournal::Impl::Make() {
+  const std::string draft = fmt::format("{}.{}.new", path.string(), getpid());
+  const auto fail = [&](int number) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("journal {}: can't be made: {}", path.string(), std::strerror(number)));
+  };
+  // Sqlite makes files readable to all; they hold secrets.
+  const int file = open(draft.c_str(), O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0600);
+  if (file < 0) return fail(errno);
+  close(file);
+  sqlite3* made = nullptr;
+  int code = sqlite3_open_v2(draft.c_str(), &made, SQLITE_OPEN_READWRITE, nullptr);
+  const std::string sql = fmt::format(
+      "PRAGMA page_size={}; PRAGMA journal_mode=WAL; BEGIN; {} PRAGMA application_id={}; "
+      "PRAGMA user_version={}; COMMIT;",
+      kPageBytes, kSchema, kApplicationId, kFormatVersion);
+  if (code == SQLITE_OK) code = sqlite3_exec(made, sql.c_str(), nullptr, nullptr, nullptr);
+  const std::string detail = sqlite3_errmsg(made);
+  // The last to close copies the log into the file and removes it.
+  sqlite3_close(made);
+  if (code != SQLITE_OK) {
+    unlink(draft.c_str());
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("journal {}: can't be made: {}", path.string(), detail));
+  }
+  const int moved = renameat2(AT_FDCWD, draft.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE);
+  const int number = errno;
+  if (moved != 0) unlink(draft.c_str());
+  if (moved != 0 && number != EEXIST) return fail(number);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  const int directory = open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (directory < 0) return fail(errno);
+  const int synced = fsync(directory);
+  close(directory);
+  return synced == 0 ? Status() : fail(errno);
+}
+
+Status SqliteJournal::Impl::Prepare() {
+  const std::pair<Statement*, const char*> all[] = {
+      {&begin, "BEGIN"},
+      {&commit, "COMMIT"},
+      {&insert, "INSERT INTO records VALUES(?1, ?2, ?3, ?4, ?5)"},
+      {&update, "UPDATE records SET revision=?2, checksum=?3, value=?4 WHERE id=?1"},
+      {&remove, "DELETE FROM records WHERE id=?1"},
+      {&set_totals, "UPDATE totals SET count=?1, checksums=?2, last_revision=?3 WHERE id=1"},
+  };
+  for (const auto& [statement, sql] : all) {
+    const int code = statement->Prepare(db, sql);
+    if (code != SQLITE_OK) return Failure(code);
+  }
+  return {};
+}
+
+Status SqliteJournal::Impl::Recover(Recovered& recovered) {
+  Statement read;
+  int code = read.Prepare(db, "SELECT count, checksums, last_revision FROM totals WHERE id=1");
+  if (code != SQLITE_OK) return Failure(code);
+  code = read.Step();
+  if (code == SQLITE_DONE) return Damaged("it has no totals");
+  if (code != SQLITE_ROW) return Failure(code);
+  const Totals stored{
+      .count = read.Integer(0), .checksums = read.Integer(1), .last_revision = read.Integer(2)};
+  Statement scan;
+  code = scan.Prepare(db, "SELECT id, key, revision, checksum, value FROM records");
+  if (code != SQLITE_OK) return Failure(code);
+  Totals seen{.last_revision = stored.last_revision};
+  while ((code = scan.Step()) == SQLITE_ROW) {
+    JournalRecord record{.key = std::string(scan.Data(1)),
+                         .revision = scan.Integer(2),
+                         .value = Bytes(std::string(scan.Data(4)))};
+    const Row row{.id = static_cast<int64_t>(scan.Integer(0)), .checksum = scan.Integer(3)};
+    if (row.checksum != ChecksumOf(record.key, record.revision, record.value.view())) {
+      return Damaged(fmt::format("record {} ({}) does not match its checksum", row.id, record.key));
+    }
+    if (!rows.emplace(record.key, row).second) {
+      return Damaged(fmt::format("record {} repeats key {}", row.id, record.key));
+    }
+    if (record.revision > stored.last_revision) {
+      return Damaged(fmt::format("record {} has revision {} past the last, {}", row.id,
+                                 record.revision, stored.last_revision));
+    }
+    ++seen.count;
+    seen.checksums += row.checksum;
+    next_id = std::max(next_id, row.id + 1);
+    recovered.records.push_back(std::move(record));
+  }
+  if (code != SQLITE_DONE) return Failure(code);
+  // Reading the rows did not look at the list of free pages, nor at what pages hold besides rows.
+  Statement check;
+  code = check.Prepare(db, "PRAGMA quick_check(1)");
+  if (code != SQLITE_OK) return Failure(code);
+  code = check.Step();
+  if (code != SQLITE_ROW) return Failure(code);
+  if (check.Data(0) != "ok") return Damaged(check.Data(0));
+  if (seen != stored) {
+    return Damaged(
+        fmt::format("{} records where {} were written, or old ones", seen.count, stored.count));
+  }
+  std::ranges::sort(recovered.records, [](const JournalRecord& a, const JournalRecord& b) {
+    return std::pair(a.revision, std::string_view(a.key)) <
+           std::pair(b.revision, std::string_view(b.key));
+  });
+  totals = stored;
+  recovered.last_revision = stored.last_revision;
+  return {};
+}
+
+int SqliteJournal::Impl::Apply(const JournalRecord& record) {
+  totals.last_revision = std::max(totals.last_revision, record.revision);
+  const auto found = rows.find(record.key);
+  if (record.value.empty()) {
+    if (found == rows.end()) return SQLITE_OK;
+    remove.Bind(1, static_cast<uint64_t>(found->second.id));
+    totals.count -= 1;
+    totals.checksums -= found->second.checksum;
+    rows.erase(found);
+    return remove.Run();
+  }
+  const uint64_t checksum = ChecksumOf(record.key, record.revision, record.value.view());
+  totals.checksums += checksum;
+  if (found == rows.end()) {
+    const int64_t id = next_id++;
+    rows.emplace(record.key, Row{.id = id, .checksum = checksum});
+    totals.count += 1;
+    insert.Bind(1, static_cast<uint64_t>(id));
+    insert.Bind(2, std::string_view(record.key));
+    insert.Bind(3, record.revision);
+    insert.Bind(4, checksum);
+    insert.BindBlob(5, record.value.view());
+    return insert.Run();
+  }
+  totals.checksums -= found->second.checksum;
+  found->second.checksum = checksum;
+  update.Bind(1, static_cast<uint64_t>(found->second.id));
+  update.Bind(2, record.revision);
+  update.Bind(3, checksum);
+  update.BindBlob(4, record.value.view());
+  return update.Run();
+}
+
+Status SqliteJournal::Impl::Append(std::span<const AppendJournal> group) {
+  int code = begin.Run();
+  for (const AppendJournal& append : group) {
+    for (const JournalRecord& record : append.records) {
+      if (code == SQLITE_OK) code = Apply(record);
+    }
+  }
+  if (code == SQLITE_OK) {
+    set_totals.Bind(1, totals.count);
+    set_totals.Bind(2, totals.checksums);
+    set_totals.Bind(3, totals.last_revision);
+    code = set_totals.Run();
+  }
+  if (code == SQLITE_OK) code = commit.Run();
+  if (code != SQLITE_OK) return Failure(code);
+  if (log_pages < kWalPagesMax) return {};
+  log_pages = 0;
+  code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  return code == SQLITE_OK ? Status() : Failure(code);
+}
+
+SqliteJournal::SqliteJournal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SqliteJournal::~SqliteJournal() = default;
+
+Result<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::filesystem::path& path,
+                                                           Durability durability,
+                                                           Recovered& recovered) {
+  auto impl = std::make_unique<Impl>(path);
+  Status status = impl->Open(durability);
+  if (status) status = impl->Prepare();
+  if (status) status = impl->Recover(recovered);
+  if (!status) return std::unexpected(status.error());
+  impl->writable = true;
+  return std::unique_ptr<SqliteJournal>(new SqliteJournal(std::move(impl)));
+}
+
+Status SqliteJournal::Append(std::span<const AppendJournal> group) { return impl_->Append(group); }
+
+}  // namespace berth::env::os

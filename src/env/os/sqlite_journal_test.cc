@@ -1,0 +1,299 @@
+// Goal: the journal gives back exactly what was acknowledged, survives kill -9 at any point, and
+// refuses, without touching it, a file that is damaged, newer, foreign, in use or not writable.
+// Method: a model (a map) beside random appends; a child process killed in the middle of appending;
+// files truncated and flipped bit by bit in many places.
+#include "env/os/sqlite_journal.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "base/prng.h"
+
+namespace berth::env::os {
+namespace {
+
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+namespace fs = std::filesystem;
+
+class JournalTest : public ::testing::Test {
+ protected:
+  JournalTest() {
+    folder_ = fs::temp_directory_path() /
+              ("berth-journal-" + std::to_string(getpid()) + "-" +
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+    path_ = folder_ / "journal.db";
+  }
+  ~JournalTest() override { fs::remove_all(folder_); }
+
+  Result<std::unique_ptr<SqliteJournal>> Open(Durability durability = Durability::kProcess) {
+    recovered_ = {};
+    return SqliteJournal::Open(path_, durability, recovered_);
+  }
+  // Opens, appends `count` pods of one record each, leaves the log as kill -9 would.
+  void FillAndKill(int count) {
+    const pid_t child = fork();
+    if (child == 0) {
+      auto journal = Open();
+      if (!journal) _exit(1);
+      for (int i = 1; i <= count; ++i) {
+        const AppendJournal one = Pod(i, "value " + std::to_string(i));
+        if (!(*journal)->Append(std::span(&one, 1))) _exit(1);
+      }
+      kill(getpid(), SIGKILL);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status));
+  }
+  static AppendJournal Pod(int number, const std::string& value) {
+    return {.sequence = static_cast<uint64_t>(number),
+            .records = {{.key = "pods/default/p" + std::to_string(number),
+                         .revision = static_cast<uint64_t>(number),
+                         .value = Bytes(value + std::string(500, 'x'))}}};
+  }
+  static std::string Read(const fs::path& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  static void Write(const fs::path& path, const std::string& bytes) {
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  }
+
+  fs::path folder_;
+  fs::path path_;
+  Recovered recovered_;
+};
+
+TEST_F(JournalTest, GivesBackWhatAModelHolds) {
+  Prng prng(11);
+  std::map<std::string, JournalRecord> model;
+  uint64_t revision = 0;
+  for (int round = 0; round < 10; ++round) {
+    auto journal = Open(round % 2 == 0 ? Durability::kProcess : Durability::kDisk);
+    ASSERT_TRUE(journal.has_value()) << journal.error().message;
+    ASSERT_EQ(recovered_.last_revision, revision);
+    std::map<std::string, JournalRecord> got;
+    uint64_t last = 0;
+    for (const JournalRecord& record : recovered_.records) {
+      ASSERT_GT(record.revision, last);
+      last = record.revision;
+      got[record.key] = record;
+    }
+    ASSERT_EQ(got, model);
+    for (int group = 0; group < 8; ++group) {
+      std::vector<AppendJournal> appends(1 + prng.Below(3));
+      for (AppendJournal& append : appends) {
+        for (uint64_t i = prng.Below(6); i > 0; --i) {
+          JournalRecord record{
+              .key = "key" + std::to_string(prng.Below(20)), .revision = ++revision, .value = {}};
+          if (!prng.Chance({1, 3})) record.value = Bytes(std::string(1 + prng.Below(40'000), 'v'));
+          if (record.value.empty()) {
+            model.erase(record.key);
+          } else {
+            model[record.key] = record;
+          }
+          append.records.push_back(std::move(record));
+        }
+      }
+      ASSERT_TRUE((*journal)->Append(appends));
+    }
+  }
+}
+
+TEST_F(JournalTest, LosesNothingAcknowledgedToKillMinus9) {
+  for (int round = 0; round < 5; ++round) {
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+    int pipe_ends[2];
+    ASSERT_EQ(pipe(pipe_ends), 0);
+    const pid_t child = fork();
+    if (child == 0) {
+      auto journal = Open();
+      if (!journal) _exit(1);
+      for (int i = 1;; ++i) {
+        const AppendJournal one = Pod(i, "v");
+        if (!(*journal)->Append(std::span(&one, 1))) _exit(1);
+        if (write(pipe_ends[1], &i, sizeof(i)) != sizeof(i)) _exit(1);
+      }
+    }
+    close(pipe_ends[1]);
+    int acknowledged = 0;
+    while (acknowledged < 20 + 50 * round &&
+           read(pipe_ends[0], &acknowledged, sizeof(acknowledged)) == sizeof(acknowledged)) {
+    }
+    kill(child, SIGKILL);
+    int status = 0;
+    waitpid(child, &status, 0);
+    for (int last = 0; read(pipe_ends[0], &last, sizeof(last)) == sizeof(last);)
+      acknowledged = last;
+    close(pipe_ends[0]);
+    auto journal = Open();
+    ASSERT_TRUE(journal.has_value()) << journal.error().message;
+    EXPECT_GE(recovered_.records.size(), static_cast<size_t>(acknowledged));
+    EXPECT_LE(recovered_.records.size(), static_cast<size_t>(acknowledged) + 1);
+    EXPECT_EQ(recovered_.last_revision, recovered_.records.size());
+  }
+}
+
+TEST_F(JournalTest, RefusesASecondProcess) {
+  auto journal = Open();
+  ASSERT_TRUE(journal.has_value());
+  const pid_t child = fork();
+  if (child == 0) {
+    Recovered recovered;
+    const auto second = SqliteJournal::Open(path_, Durability::kProcess, recovered);
+    const bool refused =
+        !second && second.error().code == ErrorCode::kUnavailable &&
+        second.error().message.find("in use by another process") != std::string::npos;
+    _exit(refused ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(JournalTest, RefusesNewerForeignAndEmptyFilesAndLeavesThem) {
+  ASSERT_TRUE(Open().has_value());
+  const auto change = [this](const char* sql) {
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+  };
+  const auto refused = [this](ErrorCode code, const char* part) {
+    const std::string before = Read(path_);
+    const auto journal = Open();
+    ASSERT_FALSE(journal.has_value());
+    EXPECT_EQ(journal.error().code, code);
+    EXPECT_THAT(journal.error().message, HasSubstr(part));
+    EXPECT_EQ(Read(path_), before);
+  };
+  change("PRAGMA user_version=2");
+  refused(ErrorCode::kRefused, "has format 2, made by a newer berth");
+  change("PRAGMA user_version=1; PRAGMA application_id=7");
+  refused(ErrorCode::kRefused, "is not a file of berth");
+  Write(path_, "");
+  refused(ErrorCode::kDamaged, "it is empty");
+  Write(path_,
+        "this is no database at all, but long enough to be looked at: " + std::string(5000, '.'));
+  refused(ErrorCode::kDamaged, "left as it is");
+}
+
+TEST_F(JournalTest, RefusesRowsThatWereLostOrChanged) {
+  const char* const damages[] = {
+      "DELETE FROM records WHERE id=2", "UPDATE records SET key='other' WHERE id=2",
+      "UPDATE records SET revision=9 WHERE id=2", "DELETE FROM totals",
+      "INSERT INTO records SELECT 99, key, revision, checksum, value FROM records LIMIT 1"};
+  for (const char* damage : damages) {
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+    FillAndKill(4);
+    sqlite3* db = nullptr;
+    ASSERT_EQ(sqlite3_open(path_.c_str(), &db), SQLITE_OK);
+    ASSERT_EQ(sqlite3_exec(db, damage, nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(db);
+    const auto journal = Open();
+    ASSERT_FALSE(journal.has_value()) << damage;
+    EXPECT_EQ(journal.error().code, ErrorCode::kDamaged) << damage;
+  }
+}
+
+TEST_F(JournalTest, RefusesFoldersThatAreAbsentOrReadOnly) {
+  path_ = folder_ / "absent" / "journal.db";
+  auto journal = Open();
+  ASSERT_FALSE(journal.has_value());
+  EXPECT_THAT(journal.error().message, HasSubstr("can't be made: No such file or directory"));
+  if (geteuid() == 0) GTEST_SKIP() << "root writes everywhere";
+  path_ = folder_ / "journal.db";
+  fs::permissions(folder_, fs::perms::owner_read | fs::perms::owner_exec);
+  journal = Open();
+  fs::permissions(folder_, fs::perms::owner_all);
+  ASSERT_FALSE(journal.has_value());
+  EXPECT_THAT(journal.error().message, HasSubstr("Permission denied"));
+}
+
+TEST_F(JournalTest, MakesItsFileForTheOwnerAlone) {
+  ASSERT_TRUE(Open().has_value());
+  struct stat status{};
+  ASSERT_EQ(stat(path_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600U);
+}
+
+// A broken file is refused or, where the break touches nothing that counts, gives back all records;
+// never fewer.
+TEST_F(JournalTest, NeverGivesBackLessFromABrokenFile) {
+  FillAndKill(40);
+  ASSERT_TRUE(Open().has_value());  // Copies the log into the file.
+  ASSERT_EQ(recovered_.records.size(), 40U);
+  const std::string whole = Read(path_);
+  Prng prng(5);
+  int refused = 0;
+  for (int i = 0; i < 150; ++i) {
+    std::string broken = whole;
+    if (i % 3 == 0) {
+      broken.resize(prng.Below(whole.size()));
+    } else {
+      const size_t at = prng.Below(whole.size());
+      broken[at] = static_cast<char>(broken[at] ^ (1 << prng.Below(8)));
+    }
+    Write(path_, broken);
+    const auto journal = Open();
+    if (!journal) {
+      ++refused;
+      EXPECT_THAT(journal.error().code, AnyOf(ErrorCode::kDamaged, ErrorCode::kRefused))
+          << journal.error().message;
+      EXPECT_EQ(Read(path_), broken) << "a refused file was changed";
+      continue;
+    }
+    ASSERT_EQ(recovered_.records.size(), 40U) << "break " << i;
+    ASSERT_EQ(recovered_.last_revision, 40U);
+  }
+  EXPECT_GT(refused, 50);
+}
+
+TEST_F(JournalTest, NeverDropsGroupsBehindABreakInTheLog) {
+  FillAndKill(20);
+  const fs::path log = path_.string() + "-wal";
+  const std::string whole = Read(path_);
+  const std::string whole_log = Read(log);
+  ASSERT_GT(whole_log.size(), 20U * 16'384);
+  Prng prng(6);
+  int refused = 0;
+  for (int i = 0; i < 100; ++i) {
+    std::string broken = whole_log;
+    // In front of the last two groups: what is behind that may be an unfinished end.
+    const size_t at = prng.Below(whole_log.size() - 5 * 16'408);
+    broken[at] = static_cast<char>(broken[at] ^ (1 << prng.Below(8)));
+    Write(path_, whole);
+    Write(log, broken);
+    const auto journal = Open();
+    ASSERT_FALSE(journal.has_value())
+        << "a flip at " << at << " gave " << recovered_.records.size() << " records";
+    EXPECT_EQ(journal.error().code, ErrorCode::kDamaged);
+    EXPECT_EQ(Read(log), broken) << "a refused log was changed";
+    ++refused;
+  }
+  EXPECT_EQ(refused, 100);
+  // A log cut inside its last group is what a crash leaves.
+  Write(path_, whole);
+  Write(log, whole_log.substr(0, whole_log.size() - 100));
+  ASSERT_TRUE(Open().has_value());
+  EXPECT_EQ(recovered_.records.size(), 19U);
+}
+
+}  // namespace
+}  // namespace berth::env::os
