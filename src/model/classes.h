@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstdint>
+
+#include "base/hash.h"
+#include "model/ids.h"
+#include "model/intern.h"
+
+namespace berth::model {
+
+// What a pod asks of GPU devices: a share of one device, or a number of whole ones.
+struct GpuDemand {
+  uint32_t share_milli = 0;    // 1..999, or 0.
+  uint32_t devices_count = 0;  // Whole devices; 0 with a share.
+  [[nodiscard]] bool none() const { return share_milli == 0 && devices_count == 0; }
+  [[nodiscard]] int64_t total_milli() const {
+    return int64_t{share_milli} + int64_t{devices_count} * 1000;
+  }
+  auto operator<=>(const GpuDemand&) const = default;
+};
+
+// The set of fields that filters and scores read: two pods of one class are placed alike. Invalid
+// ids mean "none".
+struct ClassSpec {
+  BundleId requests;  // What a claim of the class charges, with 1 pod and the GPU milli.
+  BundleId scoring;  // cpu and memory as scores count them: 100m and 200 MiB where a container asks
+                     // for nothing.
+  SelectorId selector;           // nodeSelector and required node affinity.
+  PreferenceListId preferences;  // Preferred node affinity.
+  TolerationListId tolerations;
+  NameListId features;  // Node features that the pod's spec needs.
+  NameListId models;    // Allowed GPU models; none allows all.
+  NameId profile;       // schedulerName.
+  GpuDemand gpu;
+  auto operator<=>(const ClassSpec&) const = default;
+};
+static_assert(sizeof(ClassSpec) == 10 * sizeof(uint32_t));
+
+// Distinct classes. A pin to a node name is not part of the class: it overlays it (PodFacts::pin).
+class ClassTable {
+ public:
+  ClassId Intern(const ClassSpec& spec) {
+    return table_.Intern(std::span<const ClassSpec>(&spec, 1));
+  }
+  // Valid until the next Intern.
+  [[nodiscard]] const ClassSpec& at(ClassId id) const { return table_.View(id)[0]; }
+  [[nodiscard]] uint32_t size() const { return table_.size(); }
+  void AddTo(Hasher& hasher) const { table_.AddTo(hasher); }
+
+ private:
+  InternTable<ClassSpec, ClassId> table_;
+};
+
+}  // namespace berth::model

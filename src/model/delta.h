@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/time.h"
+#include "model/ids.h"
+#include "model/ledger.h"
+#include "model/lists.h"
+#include "model/pods.h"
+#include "model/resources.h"
+
+// Observed facts: the only way the world enters the core. Names are interned in the State's
+// vocabulary; facts are whole (a relist that skips steps can't hurt) and applying one twice changes
+// nothing.
+namespace berth::model {
+
+struct NodeUpsert {
+  std::string name;
+  std::string uid;
+  std::vector<ResourceAmount> allocatable;  // kGpuMilli among them: 1000 per device.
+  std::vector<Label> labels;                // Any order; sorted when applied. Keys unique.
+  std::vector<Taint> taints;
+  std::vector<NameId> features;
+  NameId gpu_model;
+  bool unschedulable = false;
+};
+
+// The node object is gone. With a uid, only if it is still that one. Pods bound to the name stay
+// where they are.
+struct NodeRemove {
+  std::string name;
+  std::string uid;
+};
+
+struct PodUpsert {
+  std::string uid;
+  std::string key;  // "namespace/name"
+  ClassId class_id;
+  BundleId charge;  // Invalid: as its class requests.
+  BundleId charge_scoring;
+  Pin pin;
+  std::string node;       // spec.nodeName; empty when it has none.
+  std::string nominated;  // status.nominatedNodeName
+  Instant creation;
+  int32_t priority = 0;
+  DeviceSlots devices;
+  bool ours = true;
+  bool gated = false;
+  bool terminating = false;
+  bool terminal = false;
+};
+
+// The object of that uid is gone.
+struct PodRemove {
+  std::string uid;
+};
+
+enum class WriteOutcome : uint8_t { kDone, kConflict, kGone, kRefused, kUnknown };
+
+// What became of the Bind of this pod.
+//   Done      the claim stays until the binding is observed
+//   Conflict  the claim stays and the pod waits: the writer reads the pod, applies what it read,
+//   then BindRead Unknown   the same Gone      the claim ends; the pod waits for its removal (or a
+//   BindRead) Refused   the claim ends; tried again after the error backoff
+struct BindOutcome {
+  std::string uid;
+  WriteOutcome outcome = WriteOutcome::kDone;
+  int32_t code = 0;  // HTTP status, for the user.
+  Instant at;        // When the outcome came: error backoff counts from there.
+};
+
+// The pod was read after a Conflict or Unknown, and what was read was applied (PodUpsert or
+// PodRemove) before this. If it has no node still, the decision did not come true and is taken
+// back.
+struct BindRead {
+  std::string uid;
+  Instant at;
+};
+
+using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead>;
+
+}  // namespace berth::model

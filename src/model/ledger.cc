@@ -1,0 +1,216 @@
+#include "model/ledger.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace berth::model {
+namespace {
+
+std::string_view BytesOf(const auto& column) {
+  using T = std::remove_cvref_t<decltype(column[0])>;
+  static_assert(std::has_unique_object_representations_v<T>,
+                "padding would make equal values hash apart");
+  return {reinterpret_cast<const char*>(column.data()), column.size() * sizeof(T)};
+}
+
+}  // namespace
+
+void AccountTable::AddTo(Hasher& hasher) const {
+  capacity_.AddTo(hasher);
+  held_.AddTo(hasher);
+  releasing_.AddTo(hasher);
+  scored_.AddTo(hasher);
+  hasher.Add(BytesOf(device_free_)).Add(BytesOf(device_releasing_));
+  hasher.Add(BytesOf(first_claim_)).Add(BytesOf(first_reserved_));
+}
+
+void Ledger::Resize(uint32_t resources_count, uint32_t nodes_count, uint32_t tree_count) {
+  const uint32_t counts[2] = {std::max(nodes_count, tables_[0].size()),
+                              std::max(tree_count, tables_[1].size())};
+  for (int i = 0; i < 2; ++i) {
+    AccountTable& table = tables_[i];
+    const uint32_t resources = std::max(resources_count, table.capacity_.resources());
+    if (counts[i] == table.size() && resources == table.capacity_.resources()) continue;
+    for (AmountMatrix* matrix : {&table.capacity_, &table.held_, &table.releasing_, &table.free_}) {
+      matrix->Resize(resources, counts[i]);
+    }
+    table.scored_.Resize(2, counts[i]);
+    table.first_claim_.resize(counts[i]);
+    table.first_reserved_.resize(counts[i]);
+    table.claims_count_.resize(counts[i]);
+    if (i == 0) {
+      table.device_free_.resize(size_t{counts[i]} * kDevicesMax);
+      table.device_releasing_.resize(size_t{counts[i]} * kDevicesMax);
+      devices_count_.resize(counts[i]);
+    }
+  }
+}
+
+void Ledger::SetCapacity(AccountId a, ResourceId r, Amount capacity) {
+  AccountTable& table = tables_[a.is_tree() ? 1 : 0];
+  CHECK_LT(r.value, table.capacity_.resources());
+  CHECK_LT(a.row(), table.size());
+  table.capacity_.at(r, a.row()) = capacity;
+  table.free_.at(r, a.row()) = capacity == kUnlimited ? kUnlimited
+                                                      : capacity - table.held_.at(r, a.row()) -
+                                                            table.releasing_.at(r, a.row());
+}
+
+void Ledger::SetDevices(NodeId node, uint32_t devices_count) {
+  CHECK_LE(devices_count, kDevicesMax);
+  uint8_t& now = devices_count_[node.value];
+  int32_t* free = tables_[0].device_free_.data() + size_t{node.value} * kDevicesMax;
+  for (uint32_t d = now; d < devices_count; ++d) free[d] += kDeviceMilli;
+  for (uint32_t d = devices_count; d < now; ++d) free[d] -= kDeviceMilli;
+  now = static_cast<uint8_t>(devices_count);
+}
+
+Amount Ledger::ReservedByOthers(AccountId a, ResourceId r, const Viewer& viewer,
+                                const BundleTable& bundles) const {
+  Amount sum = 0;
+  for (ClaimId id = table(a).first_reserved_[a.row()]; id.valid();
+       id = claims_[id.value].next_in_account) {
+    const Claim& c = claims_[id.value];
+    if (c.owner != viewer.owner && c.priority >= viewer.priority)
+      sum += bundles.AmountOf(c.bundle, r);
+  }
+  return sum;
+}
+
+Amount Ledger::Now(AccountId a, ResourceId r, const Viewer& viewer,
+                   const BundleTable& bundles) const {
+  const Amount free = table(a).free(r, a.row());
+  if (free == kUnlimited || !table(a).has_reserved(a.row())) return free;
+  return free - ReservedByOthers(a, r, viewer, bundles);
+}
+
+Amount Ledger::Future(AccountId a, ResourceId r, const Viewer& viewer,
+                      const BundleTable& bundles) const {
+  const Amount now = Now(a, r, viewer, bundles);
+  return now == kUnlimited ? now : now + table(a).releasing(r, a.row());
+}
+
+int32_t Ledger::DeviceNow(NodeId node, uint32_t d, const Viewer& viewer) const {
+  int32_t free = tables_[0].device_free(node.value, d);
+  for (ClaimId id = tables_[0].first_reserved_[node.value]; id.valid();
+       id = claims_[id.value].next_in_account) {
+    const Claim& c = claims_[id.value];
+    if (c.owner == viewer.owner || c.priority < viewer.priority) continue;
+    if (((c.devices.mask >> d) & 1) != 0) free -= c.devices.milli_each;
+  }
+  return free;
+}
+
+ClaimId& Ledger::ListHead(const Claim& claim) {
+  AccountTable& table = tables_[claim.account.is_tree() ? 1 : 0];
+  return claim.state == ClaimState::kReserved ? table.first_reserved_[claim.account.row()]
+                                              : table.first_claim_[claim.account.row()];
+}
+
+void Ledger::ChargeDevices(const Claim& claim, int sign) {
+  if (claim.devices.none() || claim.state == ClaimState::kReserved) return;
+  CHECK(!claim.account.is_tree());
+  AccountTable& table = tables_[0];
+  const size_t base = size_t{claim.account.row()} * kDevicesMax;
+  const int32_t milli = sign * int32_t{claim.devices.milli_each};
+  for (uint32_t d = 0; d < kDevicesMax; ++d) {
+    if (((claim.devices.mask >> d) & 1) == 0) continue;
+    table.device_free_[base + d] -= milli;
+    if (claim.state == ClaimState::kReleasing) table.device_releasing_[base + d] += milli;
+  }
+}
+
+void Ledger::Charge(const Claim& claim, const BundleTable& bundles, int sign) {
+  ChargeDevices(claim, sign);
+  if (claim.state == ClaimState::kReserved) return;
+  AccountTable& table = tables_[claim.account.is_tree() ? 1 : 0];
+  const uint32_t row = claim.account.row();
+  for (const ResourceAmount& a : bundles.View(claim.bundle)) {
+    const Amount amount = sign * a.amount;
+    (claim.state == ClaimState::kHeld ? table.held_ : table.releasing_).at(a.resource, row) +=
+        amount;
+    if (Amount& free = table.free_.at(a.resource, row); free != kUnlimited) free -= amount;
+  }
+  for (const ResourceAmount& a : bundles.View(claim.scoring)) {
+    if (a.resource.value < table.scored_.resources())
+      table.scored_.at(a.resource, row) += sign * a.amount;
+  }
+}
+
+void Ledger::Link(ClaimId id) {
+  Claim& c = claims_[id.value];
+  // Next to the neighbours it names (none for a new one: at the head), so that undoing restores the
+  // very list.
+  ClaimId& head = ListHead(c);
+  if (!c.previous_in_account.valid()) {
+    c.next_in_account = head;
+    head = id;
+  } else {
+    claims_[c.previous_in_account.value].next_in_account = id;
+  }
+  if (c.next_in_account.valid()) claims_[c.next_in_account.value].previous_in_account = id;
+  if (c.owner.value >= first_of_owner_.size()) first_of_owner_.resize(c.owner.value + 1);
+  if (!c.previous_of_owner.valid()) {
+    c.next_of_owner = first_of_owner_[c.owner.value];
+    first_of_owner_[c.owner.value] = id;
+  } else {
+    claims_[c.previous_of_owner.value].next_of_owner = id;
+  }
+  if (c.next_of_owner.valid()) claims_[c.next_of_owner.value].previous_of_owner = id;
+  ++tables_[c.account.is_tree() ? 1 : 0].claims_count_[c.account.row()];
+}
+
+void Ledger::Unlink(ClaimId id) {
+  const Claim& c = claims_[id.value];
+  if (c.previous_in_account.valid()) {
+    claims_[c.previous_in_account.value].next_in_account = c.next_in_account;
+  } else {
+    ListHead(c) = c.next_in_account;
+  }
+  if (c.next_in_account.valid())
+    claims_[c.next_in_account.value].previous_in_account = c.previous_in_account;
+  if (c.previous_of_owner.valid()) {
+    claims_[c.previous_of_owner.value].next_of_owner = c.next_of_owner;
+  } else {
+    first_of_owner_[c.owner.value] = c.next_of_owner;
+  }
+  if (c.next_of_owner.valid())
+    claims_[c.next_of_owner.value].previous_of_owner = c.previous_of_owner;
+  --tables_[c.account.is_tree() ? 1 : 0].claims_count_[c.account.row()];
+}
+
+ClaimId Ledger::Insert(const Claim& claim, const BundleTable& bundles) {
+  ClaimId id{static_cast<uint32_t>(claims_.size())};
+  if (free_claims_.empty()) {
+    claims_.emplace_back();
+  } else {
+    id = free_claims_.back();
+    free_claims_.pop_back();
+  }
+  InsertAt(id, claim, bundles);
+  return id;
+}
+
+void Ledger::InsertAt(ClaimId id, const Claim& claim, const BundleTable& bundles) {
+  CHECK(claim.owner.valid());
+  CHECK_LT(claim.account.row(), table(claim.account).size());
+  claims_[id.value] = claim;
+  Link(id);
+  Charge(claim, bundles, +1);
+}
+
+void Ledger::Remove(ClaimId id, const BundleTable& bundles) {
+  CHECK(claims_[id.value].owner.valid());
+  Charge(claims_[id.value], bundles, -1);
+  Unlink(id);
+  claims_[id.value] = Claim{};
+}
+
+void Ledger::AddTo(Hasher& hasher) const {
+  for (const AccountTable& table : tables_) table.AddTo(hasher);
+  hasher.Add(BytesOf(devices_count_)).Add(BytesOf(claims_)).Add(BytesOf(free_claims_));
+  for (const uint64_t count : ended_by_cause_) hasher.Add(count);
+}
+
+}  // namespace berth::model

@@ -1,0 +1,230 @@
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "model/ids.h"
+#include "model/resources.h"
+#include "model/touch.h"
+
+namespace berth::model {
+
+// GPU devices per node: the largest servers have 16. A node that offers more is used up to this
+// many.
+inline constexpr uint32_t kDevicesMax = 16;
+inline constexpr int32_t kDeviceMilli = 1000;
+
+// The devices that a claim holds: the same milli on each device of the mask.
+struct DeviceSlots {
+  uint16_t mask = 0;        // Bit d: device d.
+  uint16_t milli_each = 0;  // 1..1000; 0 with an empty mask.
+  [[nodiscard]] bool none() const { return mask == 0; }
+  [[nodiscard]] int count() const { return std::popcount(mask); }
+  bool operator==(const DeviceSlots&) const = default;
+};
+
+// What is charged: a node, or a node of the queue tree. Both are accounts of the one ledger.
+struct AccountId {
+  static constexpr uint32_t kTreeBit = 0x80000000;
+  uint32_t value = 0xffffffff;
+  static constexpr AccountId OfNode(NodeId node) { return {node.value}; }
+  static constexpr AccountId OfTree(uint32_t row) { return {row | kTreeBit}; }
+  [[nodiscard]] constexpr bool is_tree() const { return (value & kTreeBit) != 0; }
+  [[nodiscard]] constexpr uint32_t row() const { return value & ~kTreeBit; }
+  [[nodiscard]] constexpr NodeId node() const { return NodeId{value}; }
+  constexpr auto operator<=>(const AccountId&) const = default;
+};
+
+// Held: assumed, bound, admitted. Reserved: promised, not there yet. Releasing: on its way out,
+// still using the node.
+enum class ClaimState : uint8_t { kHeld, kReserved, kReleasing };
+
+enum class ClaimWhy : uint8_t {
+  kAssumed,    // We decided it; the binding is not observed yet.
+  kBound,      // Observed: the pod names the node.
+  kNominated,  // Observed or decided: status.nominatedNodeName.
+  kDeleting,   // Observed: the pod is being deleted.
+  kAdmitted,   // Quota.
+  kPipelined,  // Of a gang that waits for what is releasing.
+  kBackfill,   // Promised by a plan.
+};
+
+// Why claims changed. A claim ends only under a commit that names one.
+enum class Cause : uint8_t {
+  kDecided,            // The cycle placed its owner.
+  kObserved,           // An observed fact began or changed it.
+  kOwnerDeleted,       // Its owner is gone.
+  kOwnerFinished,      // Its owner succeeded or failed.
+  kOwnerTerminating,   // Its owner is being deleted and never got a node.
+  kOwnerElsewhere,     // Its owner is bound to another node.
+  kOwnerReplaced,      // Another object has its owner's name.
+  kNodeReplaced,       // The node it was promised on is gone.
+  kNominationCleared,  // Its owner no longer names the node.
+  kWriteConflict,      // The outcome of the write that would have made it true.
+  kWriteGone,
+  kWriteRefused,
+  kReadUnbound,  // A write of unknown fate was found not to have happened.
+  kRevoked,      // A decision of ours took it back.
+};
+inline constexpr size_t kCausesCount = 14;
+
+// One promise: `owner` (by uid) has `bundle` of `account`, in `state`, because `why`.
+struct Claim {
+  OwnerId owner;         // Invalid in a free row.
+  uint32_t pod_set = 0;  // The slot (pod set, index) of the owner.
+  uint32_t index = 0;
+  AccountId account;
+  BundleId bundle;
+  BundleId scoring;  // What scores count (ClassSpec::scoring).
+  DeviceSlots devices;
+  int32_t priority = 0;
+  OwnerId claimant;     // Of a releasing claim: for whom. Explanation and order only.
+  OwnerId account_uid;  // Of a reserved claim: the node's uid it was promised on.
+  ClaimState state = ClaimState::kHeld;
+  ClaimWhy why = ClaimWhy::kAssumed;
+  uint16_t reserved = 0;
+  // Lists, kept by Ledger.
+  ClaimId next_in_account;
+  ClaimId previous_in_account;
+  ClaimId next_of_owner;
+  ClaimId previous_of_owner;
+  bool operator==(const Claim&) const = default;
+};
+
+// Amounts of one kind of account, in columns. Always: free = capacity - held - releasing
+// (kUnlimited stays kUnlimited).
+class AccountTable {
+ public:
+  [[nodiscard]] uint32_t size() const { return capacity_.rows(); }
+
+  [[nodiscard]] Amount capacity(ResourceId r, uint32_t row) const { return capacity_.at(r, row); }
+  [[nodiscard]] Amount held(ResourceId r, uint32_t row) const { return held_.at(r, row); }
+  [[nodiscard]] Amount releasing(ResourceId r, uint32_t row) const { return releasing_.at(r, row); }
+  // Physical free; may be negative (foreign binds, shrunk nodes).
+  [[nodiscard]] Amount free(ResourceId r, uint32_t row) const { return free_.at(r, row); }
+  [[nodiscard]] std::span<const Amount> capacity_column(ResourceId r) const {
+    return capacity_.Column(r);
+  }
+  [[nodiscard]] std::span<const Amount> free_column(ResourceId r) const { return free_.Column(r); }
+
+  // Sum over held and releasing claims of what scores count, for kCpu and kMemory.
+  [[nodiscard]] Amount scored(ResourceId r, uint32_t row) const { return scored_.at(r, row); }
+  [[nodiscard]] std::span<const Amount> scored_column(ResourceId r) const {
+    return scored_.Column(r);
+  }
+
+  // Milli free on device d of the row: kDeviceMilli - held - releasing for a device that exists, 0
+  // beyond the count.
+  [[nodiscard]] int32_t device_free(uint32_t row, uint32_t d) const {
+    return device_free_[size_t{row} * kDevicesMax + d];
+  }
+  [[nodiscard]] std::span<const int32_t, kDevicesMax> devices_free(uint32_t row) const {
+    return std::span<const int32_t, kDevicesMax>(device_free_.data() + size_t{row} * kDevicesMax,
+                                                 kDevicesMax);
+  }
+  [[nodiscard]] int32_t device_releasing(uint32_t row, uint32_t d) const {
+    return device_releasing_[size_t{row} * kDevicesMax + d];
+  }
+
+  // Whether any claim is reserved here; nearly always none is, and then now() is free().
+  [[nodiscard]] bool has_reserved(uint32_t row) const { return first_reserved_[row].valid(); }
+  [[nodiscard]] std::span<const ClaimId> first_reserved_column() const { return first_reserved_; }
+  [[nodiscard]] ClaimId first_claim(uint32_t row) const { return first_claim_[row]; }
+  [[nodiscard]] ClaimId first_reserved(uint32_t row) const { return first_reserved_[row]; }
+  [[nodiscard]] uint32_t claims_count(uint32_t row) const { return claims_count_[row]; }
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  friend class Ledger;
+  AmountMatrix capacity_;
+  AmountMatrix held_;
+  AmountMatrix releasing_;
+  AmountMatrix free_;
+  AmountMatrix scored_;
+  std::vector<int32_t> device_free_;
+  std::vector<int32_t> device_releasing_;
+  std::vector<ClaimId> first_claim_;     // Held and releasing.
+  std::vector<ClaimId> first_reserved_;  // Reserved.
+  std::vector<uint32_t> claims_count_;
+};
+
+// For whom free amounts are asked: its own reservations don't count against it, nor those of lower
+// priority.
+struct Viewer {
+  OwnerId owner;
+  int32_t priority = 0;
+};
+
+// The one ledger of claims (DESIGN section 2). Claims change only through a Transaction.
+//
+// Cost: a change of a claim is O(resources in its bundle); now() and future() are O(reservations on
+// the account).
+class Ledger {
+ public:
+  [[nodiscard]] const AccountTable& nodes() const { return tables_[0]; }
+  [[nodiscard]] const AccountTable& tree() const { return tables_[1]; }
+  [[nodiscard]] const AccountTable& table(AccountId a) const {
+    return tables_[a.is_tree() ? 1 : 0];
+  }
+
+  // allocatable - held - releasing - reserved by others of at least the viewer's priority.
+  [[nodiscard]] Amount Now(AccountId a, ResourceId r, const Viewer& viewer,
+                           const BundleTable& bundles) const;
+  // allocatable - held - reserved by others of at least the viewer's priority.
+  [[nodiscard]] Amount Future(AccountId a, ResourceId r, const Viewer& viewer,
+                              const BundleTable& bundles) const;
+  // Milli of device d that are free now for the viewer.
+  [[nodiscard]] int32_t DeviceNow(NodeId node, uint32_t d, const Viewer& viewer) const;
+
+  [[nodiscard]] const Claim& claim(ClaimId id) const { return claims_[id.value]; }
+  [[nodiscard]] uint32_t claims_size() const {
+    return static_cast<uint32_t>(claims_.size());
+  }  // Free rows too.
+  [[nodiscard]] uint32_t claims_live() const {
+    return static_cast<uint32_t>(claims_.size() - free_claims_.size());
+  }
+  [[nodiscard]] ClaimId first_of_owner(OwnerId owner) const {
+    return owner.value < first_of_owner_.size() ? first_of_owner_[owner.value] : ClaimId{};
+  }
+  // How many claims each cause has ended.
+  [[nodiscard]] const std::array<uint64_t, kCausesCount>& ended_by_cause() const {
+    return ended_by_cause_;
+  }
+
+  // Makes room. Existing rows keep their amounts.
+  void Resize(uint32_t resources_count, uint32_t nodes_count, uint32_t tree_count);
+  // What the account offers. An observed fact, not a claim: may leave free negative.
+  void SetCapacity(AccountId a, ResourceId r, Amount capacity);
+  void SetDevices(NodeId node, uint32_t devices_count);
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  friend class Transaction;
+
+  ClaimId Insert(const Claim& claim, const BundleTable& bundles);
+  void InsertAt(ClaimId id, const Claim& claim, const BundleTable& bundles);
+  void Remove(ClaimId id, const BundleTable& bundles);
+  void Charge(const Claim& claim, const BundleTable& bundles, int sign);
+  void ChargeDevices(const Claim& claim, int sign);
+  void Link(ClaimId id);
+  void Unlink(ClaimId id);
+  [[nodiscard]] Amount ReservedByOthers(AccountId a, ResourceId r, const Viewer& viewer,
+                                        const BundleTable& bundles) const;
+  ClaimId& ListHead(const Claim& claim);
+
+  AccountTable tables_[2];  // Nodes, tree.
+  std::vector<uint8_t> devices_count_;
+  std::vector<Claim> claims_;
+  std::vector<ClaimId> free_claims_;
+  std::vector<ClaimId> first_of_owner_;
+  std::array<uint64_t, kCausesCount> ended_by_cause_{};
+};
+
+}  // namespace berth::model

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/time.h"
+#include "model/ids.h"
+#include "model/ledger.h"
+
+namespace berth::model {
+
+// Why a pod may go to one node only: it overlays its class.
+enum class PinKind : uint8_t {
+  kNone,
+  kNodeName,  // spec.nodeName of a pod that is evaluated although it is bound (what-if, vectors).
+  kAffinity,  // Required node affinity that names the node (metadata.name In [x]), as DaemonSet
+              // pods have.
+};
+
+struct Pin {
+  PinKind kind = PinKind::kNone;
+  NameId node;
+  bool operator==(const Pin&) const = default;
+};
+
+// Where the write that would make our decision true stands.
+enum class WriteStage : uint8_t {
+  kNone,
+  kInFlight,    // The Bind left in a plan; no outcome yet.
+  kDone,        // Accepted; the binding is not observed yet.
+  kUnresolved,  // Of unknown fate, or in conflict: to be resolved by reading the pod, not by
+                // repeating.
+  kGone,        // The pod was not there; its removal is still to be observed.
+};
+
+// One pod, as observed and as decided.
+struct Pod {
+  // Observed.
+  OwnerId uid;  // Invalid in a free row.
+  KeyId key;
+  ClassId class_id;
+  BundleId charge;  // What it holds once it has a node: with in-place resize, the most of spec,
+                    // allocated and actual.
+  BundleId charge_scoring;
+  Pin pin;
+  NameId node;       // spec.nodeName.
+  NameId nominated;  // status.nominatedNodeName.
+  Instant creation;
+  int32_t priority = 0;
+  DeviceSlots devices;  // Of a bound pod: from the Binding annotation.
+  bool ours = true;     // We are to place it.
+  bool gated = false;   // It has scheduling gates.
+  bool terminating = false;
+  bool terminal = false;  // Succeeded or Failed: final.
+  bool nomination_void =
+      false;  // The node it was nominated to was replaced; holds until the nomination changes.
+
+  // Decided.
+  WriteStage write = WriteStage::kNone;
+  uint32_t attempts = 0;     // Cycles that found no node, since it was last placed.
+  uint32_t errors = 0;       // Writes in a row that failed.
+  int32_t refused_code = 0;  // HTTP status of the last refused write.
+  Instant not_before;        // Error backoff: not tried again until then.
+  Instant backoff_until;     // Unschedulable backoff: others go first until then.
+
+  void AddTo(Hasher& hasher) const;
+};
+
+// Rows by uid; a pod of the same key and another uid is another row. O(1) by uid, key and row.
+class PodTable {
+ public:
+  [[nodiscard]] uint32_t size() const {
+    return static_cast<uint32_t>(rows_.size());
+  }  // Free rows too.
+  [[nodiscard]] uint32_t live() const {
+    return static_cast<uint32_t>(rows_.size() - free_rows_.size());
+  }
+  [[nodiscard]] bool used(PodId id) const {
+    return id.value < rows_.size() && rows_[id.value].uid.valid();
+  }
+  [[nodiscard]] const Pod& at(PodId id) const { return rows_[id.value]; }
+  [[nodiscard]] PodId FindUid(OwnerId uid) const {
+    return uid.value < row_of_uid_.size() ? row_of_uid_[uid.value] : PodId{};
+  }
+  [[nodiscard]] PodId FindKey(KeyId key) const {
+    return key.value < row_of_key_.size() ? row_of_key_[key.value] : PodId{};
+  }
+
+  // For State and the engine.
+  [[nodiscard]] Pod& mutable_at(PodId id) { return rows_[id.value]; }
+  PodId Add(OwnerId uid, KeyId key);
+  void Remove(PodId id);
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  std::vector<Pod> rows_;
+  std::vector<PodId> free_rows_;
+  std::vector<PodId> row_of_uid_;
+  std::vector<PodId> row_of_key_;
+};
+
+}  // namespace berth::model

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+#include "model/ids.h"
+
+namespace berth::model {
+
+// Why something waits. A reason is a subscription (DESIGN section 2): what can lift it wakes what
+// waits for it.
+enum class ReasonKind : uint8_t {
+  kNone,
+  // Of a node, for a class. In the order in which filters run.
+  kUnschedulable,
+  kNodeName,
+  kTaint,
+  kAffinity,
+  kInsufficient,  // Amounts, the pod count among them.
+  kFeatures,
+  kGpuModel,
+  kDevices,  // No device, or not enough, has the milli free.
+  // Of a pod or group.
+  kNodeMissing,  // The node it is pinned to does not exist.
+  kGated,
+  kBackoff,
+  kWriteInFlight,
+  kWriteUnresolved,
+  kWriteRefused,
+  kHeldBy,
+  kVictimsTerminating,
+  kQuotaShort,
+  kGangIncomplete,
+  kExternalVerdict,
+};
+inline constexpr uint32_t kReasonKindsCount = 20;
+using ReasonMask = uint32_t;
+constexpr ReasonMask MaskOf(ReasonKind kind) {
+  return ReasonMask{1} << static_cast<uint32_t>(kind);
+}
+
+// What filters say of one class on one node.
+struct Verdict {
+  ReasonKind kind = ReasonKind::kNone;  // The first filter that refused; kNone: it fits.
+  bool unresolvable = false;            // No eviction would help.
+  uint64_t lacking =
+      0;  // With kInsufficient, bit i: the i-th amount of the class's requests does not fit.
+  uint32_t detail = 0;  // With kTaint: the index in the node's taints.
+  [[nodiscard]] bool fits() const { return kind == ReasonKind::kNone; }
+  bool operator==(const Verdict&) const = default;
+};
+
+// A bundle has at most this many amounts, so that Verdict::lacking can name each.
+inline constexpr uint32_t kBundleAmountsMax = 64;
+
+// What scores say of one class on one node that fits. The total is local + the weights times the
+// two raw scores normalised over all nodes that fit.
+struct NodeScore {
+  int64_t local = 0;         // Weighted sum of what depends on this node only; higher is better.
+  int32_t taints_raw = 0;    // PreferNoSchedule taints that are not tolerated.
+  int32_t affinity_raw = 0;  // Sum of the weights of matched preferred terms.
+  bool operator==(const NodeScore&) const = default;
+};
+
+// One reason with its extent: one line of an explanation.
+struct Reason {
+  ReasonKind kind = ReasonKind::kNone;
+  bool unresolvable = false;
+  ResourceId resource;      // kInsufficient, kQuotaShort.
+  NameId detail;            // kTaint: its key. kNodeMissing: the name.
+  NameId detail_value;      // kTaint: its value.
+  int64_t nodes_count = 0;  // How many nodes refuse for it.
+  Amount deficit = 0;       // kInsufficient: the least that is missing on any of them.
+  Instant until;            // kBackoff.
+  int32_t code = 0;         // kWriteRefused.
+  bool operator==(const Reason&) const = default;
+};
+
+}  // namespace berth::model

@@ -1,0 +1,98 @@
+#include "model/resources.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/limits.h"
+
+namespace berth::model {
+
+ResourceTable::ResourceTable() {
+  CHECK(names_.Intern("cpu") == kCpu);
+  CHECK(names_.Intern("memory") == kMemory);
+  CHECK(names_.Intern("ephemeral-storage") == kEphemeralStorage);
+  CHECK(names_.Intern("pods") == kPods);
+  CHECK(names_.Intern("berth.dev/gpu-milli") == kGpuMilli);
+}
+
+Result<ResourceId> ResourceTable::Intern(std::string_view name) {
+  if (const ResourceId found = names_.Find(name); found.valid()) return found;
+  if (names_.size() >= kResourcesMax) {
+    return Fail(ErrorCode::kTooLarge, "resource " + std::string(name) +
+                                          ": the cluster has more than " +
+                                          std::to_string(kResourcesMax) + " kinds of resources");
+  }
+  return names_.Intern(name);
+}
+
+BundleId BundleTable::Intern(std::span<const ResourceAmount> amounts) {
+  std::vector<Packed> packed;
+  packed.reserve(amounts.size());
+  for (const ResourceAmount& a : amounts) {
+    CHECK_GE(a.amount, 0);
+    CHECK_LE(a.amount, limits::kAmountMax);
+    if (a.amount != 0) packed.push_back(Packed{.resource = a.resource.value, .amount = a.amount});
+  }
+  std::ranges::sort(packed, {}, &Packed::resource);
+  size_t kept = 0;
+  for (const Packed& p : packed) {
+    if (kept > 0 && packed[kept - 1].resource == p.resource) {
+      packed[kept - 1].amount = std::min(packed[kept - 1].amount + p.amount, limits::kAmountMax);
+    } else {
+      packed[kept++] = p;
+    }
+  }
+  packed.resize(kept);
+  const BundleId id = table_.Intern(packed);
+  if (id.value + 1 == offsets_.size()) {
+    for (const Packed& p : packed) {
+      amounts_.push_back(
+          {.resource = ResourceId{static_cast<uint32_t>(p.resource)}, .amount = p.amount});
+    }
+    offsets_.push_back(static_cast<uint32_t>(amounts_.size()));
+  }
+  return id;
+}
+
+std::span<const ResourceAmount> BundleTable::View(BundleId id) const {
+  if (!id.valid()) return {};
+  CHECK_LT(id.value + 1, offsets_.size());
+  return std::span<const ResourceAmount>(amounts_).subspan(
+      offsets_[id.value], offsets_[id.value + 1] - offsets_[id.value]);
+}
+
+Amount BundleTable::AmountOf(BundleId id, ResourceId resource) const {
+  for (const ResourceAmount& a : View(id)) {
+    if (a.resource == resource) return a.amount;
+  }
+  return 0;
+}
+
+void AmountMatrix::Resize(uint32_t resources_count, uint32_t rows_count) {
+  CHECK_GE(rows_count, rows_);
+  CHECK_GE(resources_count, resources_);
+  if (rows_count > stride_) {
+    const uint32_t stride = std::max({rows_count, stride_ * 2, 8u});
+    std::vector<Amount> wider(size_t{resources_count} * stride);
+    for (uint32_t r = 0; r < resources_; ++r) {
+      std::copy_n(data_.begin() + std::ptrdiff_t{r} * stride_, rows_,
+                  wider.begin() + std::ptrdiff_t{r} * stride);
+    }
+    data_ = std::move(wider);
+    stride_ = stride;
+  } else if (resources_count > resources_) {
+    data_.resize(size_t{resources_count} * stride_);
+  }
+  resources_ = resources_count;
+  rows_ = rows_count;
+}
+
+void AmountMatrix::AddTo(Hasher& hasher) const {
+  hasher.Add(resources_).Add(rows_);
+  for (uint32_t r = 0; r < resources_; ++r) {
+    const std::span<const Amount> column = Column(ResourceId{r});
+    hasher.Add(std::string_view(reinterpret_cast<const char*>(column.data()), column.size_bytes()));
+  }
+}
+
+}  // namespace berth::model

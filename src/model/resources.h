@@ -1,0 +1,95 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/result.h"
+#include "model/ids.h"
+#include "model/intern.h"
+
+namespace berth::model {
+
+// The resources that every node has, at fixed ids; extended resources and huge pages follow as they
+// are met.
+inline constexpr ResourceId kCpu{0};               // Milli-cores.
+inline constexpr ResourceId kMemory{1};            // Bytes.
+inline constexpr ResourceId kEphemeralStorage{2};  // Bytes.
+inline constexpr ResourceId kPods{3};              // Pods; a pod asks for 1.
+inline constexpr ResourceId kGpuMilli{4};          // berth.dev/gpu-milli: thousandths of devices.
+inline constexpr uint32_t kFixedResourcesCount = 5;
+
+// Nodes times resources columns are dense: 50,000 nodes x 128 x 4 columns x 8 bytes = 205 MB at
+// worst, and a real cluster has under 20 resources.
+inline constexpr uint32_t kResourcesMax = 128;
+
+// One requested or offered amount.
+struct ResourceAmount {
+  ResourceId resource;
+  Amount amount = 0;
+  auto operator<=>(const ResourceAmount&) const = default;
+};
+
+class ResourceTable {
+ public:
+  ResourceTable();
+  // Fails with kTooLarge when the cluster has more than kResourcesMax kinds of resource.
+  Result<ResourceId> Intern(std::string_view name);
+  [[nodiscard]] ResourceId Find(std::string_view name) const { return names_.Find(name); }
+  [[nodiscard]] std::string_view Name(ResourceId id) const { return names_.View(id); }
+  [[nodiscard]] uint32_t size() const { return names_.size(); }
+  void AddTo(Hasher& hasher) const { names_.AddTo(hasher); }
+
+ private:
+  StringTable<ResourceId> names_;
+};
+
+// Interned request vectors: sorted by resource, one amount each, no zeros.
+class BundleTable {
+ public:
+  // Sums repeated resources, drops zeros. REQUIRES: amounts within [0, limits::kAmountMax].
+  BundleId Intern(std::span<const ResourceAmount> amounts);
+  // Valid until the next Intern. An invalid id is the empty bundle.
+  [[nodiscard]] std::span<const ResourceAmount> View(BundleId id) const;
+  [[nodiscard]] Amount AmountOf(BundleId id, ResourceId resource) const;
+  [[nodiscard]] uint32_t size() const { return table_.size(); }
+  void AddTo(Hasher& hasher) const { table_.AddTo(hasher); }
+
+ private:
+  struct Packed {  // ResourceAmount without padding.
+    int64_t resource = 0;
+    Amount amount = 0;
+    bool operator==(const Packed&) const = default;
+  };
+  InternTable<Packed, BundleId> table_;
+  // View's storage: the same content as ResourceAmounts, in order of ids.
+  std::vector<ResourceAmount> amounts_;
+  std::vector<uint32_t> offsets_ = {0};
+};
+
+// One column of amounts per resource over growing rows, in one allocation: Column(r)[row].
+class AmountMatrix {
+ public:
+  // Makes room; new amounts are zero. Amortised O(1) per row and resource.
+  void Resize(uint32_t resources_count, uint32_t rows_count);
+  [[nodiscard]] uint32_t rows() const { return rows_; }
+  [[nodiscard]] uint32_t resources() const { return resources_; }
+  [[nodiscard]] std::span<const Amount> Column(ResourceId r) const {
+    return std::span<const Amount>(data_).subspan(size_t{r.value} * stride_, rows_);
+  }
+  [[nodiscard]] Amount at(ResourceId r, uint32_t row) const {
+    return data_[size_t{r.value} * stride_ + row];
+  }
+  Amount& at(ResourceId r, uint32_t row) { return data_[size_t{r.value} * stride_ + row]; }
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  std::vector<Amount> data_;
+  uint32_t resources_ = 0;
+  uint32_t rows_ = 0;
+  uint32_t stride_ = 0;
+};
+
+}  // namespace berth::model

@@ -1,0 +1,429 @@
+#include "model/state.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "model/backoff.h"
+
+namespace berth::model {
+namespace {
+
+bool SameClaim(Claim a, Claim b) {
+  for (Claim* c : {&a, &b}) {
+    c->next_in_account = c->previous_in_account = ClaimId{};
+    c->next_of_owner = c->previous_of_owner = ClaimId{};
+  }
+  return a == b;
+}
+
+template <typename Id>
+bool Assign(Id& column, Id value) {
+  return std::exchange(column, value) != value;
+}
+
+}  // namespace
+
+State::State(const Options& options) : nodes_(options.salt), faults_(options.faults) {
+  FitLedger();
+}
+
+void State::Apply(const Delta& delta) {
+  changed_pods_.clear();
+  if (const auto* facts = std::get_if<NodeUpsert>(&delta)) return ApplyNode(*facts);
+  if (const auto* facts = std::get_if<NodeRemove>(&delta)) return RemoveNode(*facts);
+  if (const auto* facts = std::get_if<PodUpsert>(&delta)) return ApplyPod(*facts);
+  if (const auto* facts = std::get_if<PodRemove>(&delta)) return RemovePod(*facts);
+  if (const auto* facts = std::get_if<BindOutcome>(&delta)) return ApplyOutcome(*facts);
+  ApplyRead(std::get<BindRead>(delta));
+}
+
+// ---- Nodes ---------------------------------------------------------------------------------
+
+void State::FitLedger() { ledger_.Resize(vocabulary.resources.size(), nodes_.size(), 0); }
+
+NodeId State::RowOfNode(NameId name) {
+  const NodeId row = nodes_.FindOrAddRow(name);
+  FitLedger();
+  vocabulary.selectors.Resize(nodes_.size());
+  return row;
+}
+
+void State::ApplyNode(const NodeUpsert& facts) {
+  const NodeId n = RowOfNode(vocabulary.names.Intern(facts.name));
+  const uint32_t row = n.value;
+  const OwnerId uid = uids_.Acquire(facts.uid);
+  TouchKinds kinds = 0;
+  const bool other = nodes_.present_[row] != 0 && nodes_.uid_[row] != uid;
+  if (other) EndReservations(n);
+  if (nodes_.present_[row] == 0 || other) {
+    kinds |= kTouchAdded;
+    nodes_.present_count_ += other ? 0 : 1;
+    nodes_.present_[row] = 1;
+  }
+  const OwnerId uid_before = std::exchange(nodes_.uid_[row], uid);
+  if (uid_before.valid()) uids_.Release(uid_before);
+
+  std::vector<Label> labels = facts.labels;
+  std::ranges::sort(labels);
+  const LabelListId labels_before =
+      std::exchange(nodes_.labels_[row], vocabulary.labels.Acquire(labels));
+  const bool relabelled = labels_before != nodes_.labels_[row];
+  if (labels_before.valid()) vocabulary.labels.Release(labels_before);
+  if (relabelled || (kinds & kTouchAdded) != 0) {
+    kinds |= kTouchLabels;
+    MatchSelectors(n);
+  }
+  std::vector<NameId> features = facts.features;
+  std::ranges::sort(features);
+  if (Assign(nodes_.taints_[row], vocabulary.taints.Intern(facts.taints))) kinds |= kTouchTaints;
+  if (Assign(nodes_.features_[row], vocabulary.name_lists.Intern(features)))
+    kinds |= kTouchFeatures;
+  if (Assign(nodes_.unschedulable_[row], static_cast<uint8_t>(facts.unschedulable ? 1 : 0))) {
+    kinds |= kTouchUnschedulable;
+  }
+  if (Assign(nodes_.gpu_model_[row], facts.gpu_model)) kinds |= kTouchDevices;
+  SetAmounts(n, facts, kinds);
+  if (kinds != 0) touches_.Add(n, kinds);
+  if ((kinds & kTouchAdded) == 0 || homeless_.empty()) return;
+  for (const PodId pod : std::exchange(homeless_, {})) {
+    if (pods_.used(pod)) SettleClaims(pod);
+  }
+}
+
+void State::SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds) {
+  const AccountId account = AccountId::OfNode(node);
+  const AccountTable& table = ledger_.nodes();
+  std::vector<Amount> offered(vocabulary.resources.size());
+  for (const ResourceAmount& a : facts.allocatable) {
+    CHECK_LT(a.resource.value, offered.size());
+    offered[a.resource.value] = std::clamp(a.amount, Amount{0}, limits::kAmountMax);
+  }
+  for (uint32_t r = 0; r < offered.size(); ++r) {
+    const Amount before = table.capacity(ResourceId{r}, node.value);
+    if (before == offered[r]) continue;
+    ledger_.SetCapacity(account, ResourceId{r}, offered[r]);
+    kinds |= offered[r] > before ? kTouchFreed : kTouchTaken;
+  }
+  const auto devices = static_cast<uint8_t>(
+      std::min<Amount>(offered[kGpuMilli.value] / kDeviceMilli, Amount{kDevicesMax}));
+  if (Assign(nodes_.devices_count_[node.value], devices)) {
+    ledger_.SetDevices(node, devices);
+    kinds |= kTouchDevices;
+  }
+}
+
+void State::RemoveNode(const NodeRemove& facts) {
+  const NodeId n = FindNode(facts.name);
+  if (!n.valid() || !nodes_.present(n)) return;
+  if (!facts.uid.empty() && uids_.Find(facts.uid) != nodes_.uid(n)) return;
+  EndReservations(n);
+  const uint32_t row = n.value;
+  nodes_.present_[row] = 0;
+  --nodes_.present_count_;
+  uids_.Release(std::exchange(nodes_.uid_[row], OwnerId{}));
+  if (nodes_.labels_[row].valid())
+    vocabulary.labels.Release(std::exchange(nodes_.labels_[row], LabelListId{}));
+  nodes_.unschedulable_[row] = 0;
+  nodes_.taints_[row] = TaintListId{};
+  nodes_.features_[row] = NameListId{};
+  nodes_.gpu_model_[row] = NameId{};
+  TouchKinds kinds = kTouchRemoved;
+  SetAmounts(n, NodeUpsert{}, kinds);
+  MatchSelectors(n);
+  touches_.Add(n, kTouchRemoved);
+  DropGhost(n);
+}
+
+void State::DropGhost(NodeId node) {
+  if (nodes_.used(node) && !nodes_.present(node) && ledger_.nodes().claims_count(node.value) == 0) {
+    nodes_.FreeRow(node);
+  }
+}
+
+void State::MatchSelectors(NodeId node) {
+  const bool present = nodes_.present(node);
+  for (const SelectorId id : vocabulary.selectors.materialised_ids()) {
+    vocabulary.selectors.Set(
+        id, node,
+        present && vocabulary.selectors.Matches(id, vocabulary.labels.View(nodes_.labels(node)),
+                                                nodes_.name(node), vocabulary.names));
+  }
+}
+
+void State::MaterialiseSelector(SelectorId id) {
+  if (!id.valid() || vocabulary.selectors.materialised(id)) return;
+  vocabulary.selectors.Materialise(id, nodes_.size());
+  for (uint32_t row = 0; row < nodes_.size(); ++row) {
+    const NodeId n{row};
+    if (!nodes_.used(n) || !nodes_.present(n)) continue;
+    const auto labels = vocabulary.labels.View(nodes_.labels(n));
+    if (vocabulary.selectors.Matches(id, labels, nodes_.name(n), vocabulary.names)) {
+      vocabulary.selectors.Set(id, n, true);
+    }
+  }
+}
+
+void State::Materialise(ClassId class_id) {
+  if (class_id.value >= materialised_classes_.size())
+    materialised_classes_.resize(vocabulary.classes.size());
+  if (std::exchange(materialised_classes_[class_id.value], uint8_t{1}) != 0) return;
+  const ClassSpec& spec = vocabulary.classes.at(class_id);
+  MaterialiseSelector(spec.selector);
+  if (!spec.preferences.valid()) return;
+  for (const Preference& p : vocabulary.preferences.View(spec.preferences))
+    MaterialiseSelector(p.term);
+}
+
+// ---- Pods ----------------------------------------------------------------------------------
+
+OwnerId State::OwnerOf(PodId pod) const {
+  if (faults_.ledger_by_name) return uids_.Find(keys_.View(pods_.at(pod).key));
+  return pods_.at(pod).uid;
+}
+
+void State::ApplyPod(const PodUpsert& facts) {
+  CHECK_LT(facts.class_id.value, vocabulary.classes.size());
+  FitLedger();
+  Materialise(facts.class_id);
+  PodId id = pods_.FindUid(uids_.Find(facts.uid));
+  if (!id.valid()) {
+    if (const PodId other = FindPodByKey(facts.key); other.valid()) {
+      if (facts.creation < pods_.at(other).creation) return;  // A replay of one that is long gone.
+      if (faults_.ledger_by_name) {
+        pods_.Remove(other);
+        changed_pods_.push_back(other);
+      } else {
+        DropPod(other, Cause::kOwnerReplaced);
+      }
+    }
+    if (faults_.ledger_by_name) uids_.Intern(facts.key);
+    id = pods_.Add(uids_.Acquire(facts.uid), keys_.Acquire(facts.key));
+  }
+  Pod& pod = pods_.mutable_at(id);
+  const ClassSpec& spec = vocabulary.classes.at(facts.class_id);
+  const NameId nominated =
+      facts.nominated.empty() ? NameId{} : vocabulary.names.Intern(facts.nominated);
+  if (Assign(pod.nominated, nominated)) pod.nomination_void = false;
+  if (Assign(pod.class_id, facts.class_id)) pod.attempts = 0;
+  pod.charge = facts.charge.valid() ? facts.charge : spec.requests;
+  pod.charge_scoring = facts.charge_scoring.valid() ? facts.charge_scoring : spec.scoring;
+  pod.pin = facts.pin;
+  pod.creation = facts.creation;
+  pod.priority = facts.priority;
+  pod.ours = facts.ours;
+  pod.gated = facts.gated;
+  // These never go back for one uid: what says otherwise is an older fact (D17).
+  if (!facts.node.empty()) {
+    pod.node = vocabulary.names.Intern(facts.node);
+    pod.devices = facts.devices;
+  }
+  pod.terminating = pod.terminating || facts.terminating;
+  pod.terminal = pod.terminal || facts.terminal;
+  changed_pods_.push_back(id);
+  SettleClaims(id);
+}
+
+// The claims of a pod as a function of what is known of it.
+void State::SettleClaims(PodId id) {
+  Pod& pod = pods_.mutable_at(id);
+  const ClaimId claim = ClaimOf(id);
+  if (pod.terminal || (pod.terminating && !pod.node.valid())) {
+    EndClaims(id, pod.terminal ? Cause::kOwnerFinished : Cause::kOwnerTerminating);
+    pod.write = WriteStage::kNone;
+    return;
+  }
+  if (pod.node.valid()) return SettleBound(id, claim);
+  if (claim.valid() && ledger_.claim(claim).state != ClaimState::kReserved) {
+    Claim resized = ledger_.claim(claim);
+    resized.bundle = pod.charge;
+    resized.scoring = pod.charge_scoring;
+    resized.priority = pod.priority;
+    return PutClaim(claim, resized);
+  }
+  SettleNomination(id, claim);
+}
+
+void State::SettleBound(PodId id, ClaimId claim) {
+  Pod& pod = pods_.mutable_at(id);
+  const NodeId node = RowOfNode(pod.node);
+  Claim bound{.owner = OwnerOf(id),
+              .account = AccountId::OfNode(node),
+              .bundle = pod.charge,
+              .scoring = pod.charge_scoring,
+              .devices = pod.devices,
+              .priority = pod.priority,
+              .state = pod.terminating ? ClaimState::kReleasing : ClaimState::kHeld,
+              .why = pod.terminating ? ClaimWhy::kDeleting : ClaimWhy::kBound};
+  NodeId left;
+  if (claim.valid()) {
+    const Claim& before = ledger_.claim(claim);
+    if (before.account != bound.account) left = before.account.node();
+    // What we chose stands until the object says it, which an API server without the annotation
+    // never does.
+    if (bound.devices.none() && !left.valid()) bound.devices = before.devices;
+  }
+  PutClaim(claim, bound);
+  if (left.valid()) DropGhost(left);
+  pod.write = WriteStage::kNone;
+  pod.attempts = pod.errors = 0;
+}
+
+void State::SettleNomination(PodId id, ClaimId claim) {
+  Pod& pod = pods_.mutable_at(id);
+  const bool wanted = pod.nominated.valid() && !pod.nomination_void && !pod.gated;
+  const NodeId node = wanted ? nodes_.Find(pod.nominated) : NodeId{};
+  if (wanted && (!node.valid() || !nodes_.present(node))) {
+    if (std::ranges::find(homeless_, id) == homeless_.end()) homeless_.push_back(id);
+  }
+  if (!node.valid() || !nodes_.present(node)) return EndClaims(id, Cause::kNominationCleared);
+  PutClaim(claim, Claim{.owner = OwnerOf(id),
+                        .account = AccountId::OfNode(node),
+                        .bundle = pod.charge,
+                        .scoring = pod.charge_scoring,
+                        .priority = pod.priority,
+                        .account_uid = nodes_.uid(node),
+                        .state = ClaimState::kReserved,
+                        .why = ClaimWhy::kNominated});
+}
+
+void State::PutClaim(ClaimId existing, const Claim& claim) {
+  if (existing.valid() && SameClaim(ledger_.claim(existing), claim)) return;
+  Transaction t = Begin();
+  if (existing.valid()) {
+    t.Change(existing, claim);
+  } else {
+    t.Add(claim);
+  }
+  t.Commit(Cause::kObserved);
+}
+
+void State::EndClaims(PodId pod, Cause cause) {
+  const ClaimId first = ClaimOf(pod);
+  if (!first.valid()) return;
+  std::vector<NodeId> left;
+  Transaction t = Begin();
+  for (ClaimId id = first; id.valid();) {
+    const ClaimId next = ledger_.claim(id).next_of_owner;
+    if (!ledger_.claim(id).account.is_tree()) left.push_back(ledger_.claim(id).account.node());
+    t.End(id);
+    id = next;
+  }
+  t.Commit(cause);
+  for (const NodeId node : left) DropGhost(node);
+}
+
+void State::EndReservations(NodeId node) {
+  Transaction t = Begin();
+  for (ClaimId id = ledger_.nodes().first_reserved(node.value); id.valid();) {
+    const ClaimId next = ledger_.claim(id).next_in_account;
+    const PodId pod = pods_.FindUid(ledger_.claim(id).owner);
+    if (pod.valid()) {
+      pods_.mutable_at(pod).nomination_void = true;
+      changed_pods_.push_back(pod);
+    }
+    t.End(id);
+    id = next;
+  }
+  t.Commit(Cause::kNodeReplaced);
+}
+
+void State::RemovePod(const PodRemove& facts) {
+  const PodId pod = FindPod(facts.uid);
+  if (pod.valid()) DropPod(pod, Cause::kOwnerDeleted);
+}
+
+void State::DropPod(PodId pod, Cause cause) {
+  const Pod row = pods_.at(pod);
+  if (!faults_.keep_claim_of_deleted_pod) EndClaims(pod, cause);
+  std::erase(homeless_, pod);
+  pods_.Remove(pod);
+  if (!faults_.keep_claim_of_deleted_pod) uids_.Release(row.uid);
+  keys_.Release(row.key);
+  changed_pods_.push_back(pod);
+}
+
+// ---- Decisions and their outcomes ------------------------------------------------------------
+
+void State::Assume(PodId id, NodeId node, DeviceSlots devices) {
+  Pod& pod = pods_.mutable_at(id);
+  CHECK(!pod.node.valid());
+  CHECK(nodes_.present(node));
+  const ClaimId existing = ClaimOf(id);
+  const Claim held{.owner = OwnerOf(id),
+                   .account = AccountId::OfNode(node),
+                   .bundle = pod.charge,
+                   .scoring = pod.charge_scoring,
+                   .devices = devices,
+                   .priority = pod.priority,
+                   .state = ClaimState::kHeld,
+                   .why = ClaimWhy::kAssumed};
+  Transaction t = Begin();
+  if (existing.valid()) {
+    CHECK_EQ(ledger_.claim(existing).state, ClaimState::kReserved);
+    t.Change(existing, held);
+  } else {
+    t.Add(held);
+  }
+  t.Commit(Cause::kDecided);
+  pod.write = WriteStage::kInFlight;
+  pod.attempts = 0;
+  pod.backoff_until = Instant{};
+}
+
+void State::ApplyOutcome(const BindOutcome& facts) {
+  const PodId id = FindPod(facts.uid);
+  if (!id.valid()) return;
+  Pod& pod = pods_.mutable_at(id);
+  if (pod.write != WriteStage::kInFlight)
+    return;  // Observed already, or an outcome of another life.
+  changed_pods_.push_back(id);
+  switch (facts.outcome) {
+    case WriteOutcome::kDone:
+      pod.write = WriteStage::kDone;
+      return;
+    case WriteOutcome::kConflict:
+    case WriteOutcome::kUnknown:
+      pod.write = WriteStage::kUnresolved;
+      return;
+    case WriteOutcome::kGone:
+      TakeBack(id, Cause::kWriteGone);
+      pod.write = WriteStage::kGone;
+      return;
+    case WriteOutcome::kRefused:
+      break;
+  }
+  pod.refused_code = facts.code;
+  pod.not_before = facts.at + Backoff(++pod.errors);
+  TakeBack(id, Cause::kWriteRefused);
+}
+
+void State::ApplyRead(const BindRead& facts) {
+  const PodId id = FindPod(facts.uid);
+  if (!id.valid()) return;
+  Pod& pod = pods_.mutable_at(id);
+  if (pod.write != WriteStage::kUnresolved && pod.write != WriteStage::kGone) return;
+  changed_pods_.push_back(id);
+  pod.not_before = facts.at + Backoff(++pod.errors);
+  TakeBack(id, Cause::kReadUnbound);
+}
+
+void State::TakeBack(PodId id, Cause cause) {
+  EndClaims(id, cause);
+  pods_.mutable_at(id).write = WriteStage::kNone;
+  SettleClaims(id);  // What it was nominated to before is promised to it again.
+}
+
+void State::AddTo(Hasher& hasher) const {
+  vocabulary.AddTo(hasher);
+  nodes_.AddTo(hasher);
+  pods_.AddTo(hasher);
+  ledger_.AddTo(hasher);
+  touches_.AddTo(hasher);
+  uids_.AddTo(hasher);
+  keys_.AddTo(hasher);
+  for (const PodId pod : homeless_) hasher.Add(pod.value);
+}
+
+}  // namespace berth::model

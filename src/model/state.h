@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "model/delta.h"
+#include "model/faults.h"
+#include "model/ledger.h"
+#include "model/nodes.h"
+#include "model/pods.h"
+#include "model/touch.h"
+#include "model/transaction.h"
+#include "model/vocabulary.h"
+
+namespace berth::model {
+
+// The cluster as a value: copying it is forking it (a memcpy per column). Facts come in through
+// Apply, decisions through a Transaction; nothing else changes it. Single-threaded.
+class State {
+ public:
+  struct Options {
+    std::optional<uint64_t> salt;  // Of ties between nodes (NodeTable).
+    Faults faults;                 // Planted bugs; none outside tests.
+  };
+  State() : State(Options{}) {}
+  explicit State(const Options& options);
+
+  // translate/ interns names, bundles, selectors and classes here before it applies facts that use
+  // them.
+  Vocabulary vocabulary;
+
+  // Takes one fact: rows, claims and the touch log become what they are once it is true. Facts
+  // about unknown objects, stale uids and repetitions are ordinary and change nothing. Cost: what
+  // the fact touches.
+  void Apply(const Delta& delta);
+  // The pods whose rows the last Apply changed, added or removed (then not used()); in order of
+  // change.
+  [[nodiscard]] const std::vector<PodId>& changed_pods() const { return changed_pods_; }
+
+  [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
+  [[nodiscard]] const PodTable& pods() const { return pods_; }
+  [[nodiscard]] const Ledger& ledger() const { return ledger_; }
+  [[nodiscard]] const TouchLog& touches() const { return touches_; }
+  [[nodiscard]] const Faults& faults() const { return faults_; }
+
+  [[nodiscard]] std::string_view UidOf(OwnerId id) const { return uids_.View(id); }
+  [[nodiscard]] std::string_view KeyOf(KeyId id) const { return keys_.View(id); }
+  [[nodiscard]] std::string_view NameOf(NameId id) const { return vocabulary.names.View(id); }
+  [[nodiscard]] PodId FindPod(std::string_view uid) const { return pods_.FindUid(uids_.Find(uid)); }
+  [[nodiscard]] PodId FindPodByKey(std::string_view key) const {
+    return pods_.FindKey(keys_.Find(key));
+  }
+  [[nodiscard]] NodeId FindNode(std::string_view name) const {
+    return nodes_.Find(vocabulary.names.Find(name));
+  }
+
+  // What a claim of the pod is filed under: its uid.
+  [[nodiscard]] OwnerId OwnerOf(PodId pod) const;
+  // The pod's claim on a node in any state; invalid when it has none.
+  [[nodiscard]] ClaimId ClaimOf(PodId pod) const { return ledger_.first_of_owner(OwnerOf(pod)); }
+
+  // For the cycle.
+  void SortNames() { nodes_.SortNames(vocabulary.names); }
+  void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
+  // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
+  void Assume(PodId pod, NodeId node, DeviceSlots devices);
+  [[nodiscard]] Pod& mutable_pod(PodId pod) { return pods_.mutable_at(pod); }
+  // A transaction on this state's ledger.
+  [[nodiscard]] Transaction Begin() { return Transaction(ledger_, touches_, vocabulary.bundles); }
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  void ApplyNode(const NodeUpsert& facts);
+  void RemoveNode(const NodeRemove& facts);
+  void ApplyPod(const PodUpsert& facts);
+  void RemovePod(const PodRemove& facts);
+  void ApplyOutcome(const BindOutcome& facts);
+  void ApplyRead(const BindRead& facts);
+  void TakeBack(PodId pod, Cause cause);
+  void DropPod(PodId pod, Cause cause);
+  void SettleClaims(PodId pod);
+  void SettleBound(PodId pod, ClaimId claim);
+  void SettleNomination(PodId pod, ClaimId claim);
+  void EndClaims(PodId pod, Cause cause);
+  void EndReservations(NodeId node);
+  void PutClaim(ClaimId existing, const Claim& claim);
+  NodeId RowOfNode(NameId name);
+  void FitLedger();
+  void DropGhost(NodeId node);
+  void MatchSelectors(NodeId node);
+  void Materialise(ClassId class_id);
+  void MaterialiseSelector(SelectorId id);
+  void SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds);
+
+  NodeTable nodes_;
+  PodTable pods_;
+  Ledger ledger_;
+  TouchLog touches_;
+  StringTable<OwnerId> uids_;
+  StringTable<KeyId> keys_;
+  std::vector<uint8_t> materialised_classes_;
+  std::vector<PodId> changed_pods_;
+  std::vector<PodId> homeless_;  // Nominated to a node that is not there; nearly always empty.
+  Faults faults_;
+};
+
+}  // namespace berth::model

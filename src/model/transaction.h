@@ -1,0 +1,68 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "model/ids.h"
+#include "model/ledger.h"
+#include "model/resources.h"
+#include "model/touch.h"
+
+namespace berth::model {
+
+// Tries changes of claims and undoes them. Every change is in the ledger at once, so that what is
+// evaluated inside a transaction sees it; RollbackTo undoes in reverse order, exactly: the ledger
+// is bit for bit what it was. A transaction that is not committed rolls back when it ends. One at a
+// time per ledger; the three must outlive it.
+//
+//   Transaction t = state.Begin();
+//   auto before = t.checkpoint();
+//   t.Add(claim);                       // try
+//   if (!good) t.RollbackTo(before);    // undo
+//   t.Commit(Cause::kDecided);          // or keep, with a cause
+class Transaction {
+ public:
+  struct Checkpoint {
+    size_t operations = 0;
+  };
+
+  Transaction(Ledger& ledger, TouchLog& touches, const BundleTable& bundles)
+      : ledger_(ledger), touches_(touches), bundles_(bundles) {}
+  ~Transaction() { RollbackTo(Checkpoint{}); }
+  Transaction(const Transaction&) = delete;
+  Transaction& operator=(const Transaction&) = delete;
+
+  // O(resources of the claim).
+  ClaimId Add(const Claim& claim);
+  void End(ClaimId id);
+  // Changes anything but the owner: state, why, amounts, account. The id stays.
+  void Change(ClaimId id, const Claim& to);
+
+  [[nodiscard]] Checkpoint checkpoint() const { return Checkpoint{log_.size()}; }
+  void RollbackTo(Checkpoint checkpoint);
+
+  // Keeps everything. With Cause::kDecided, checks that no physical free and no `future` that is
+  // negative got worse.
+  void Commit(Cause cause);
+
+ private:
+  enum class Kind : uint8_t { kAdd, kEnd, kChange };
+  struct Operation {
+    Kind kind = Kind::kAdd;
+    bool fresh = false;  // kAdd: the row was appended, not taken from the free ones.
+    ClaimId id;
+    Claim before;
+    Claim after;
+  };
+  void Touched(const Claim& claim, bool taken);
+  void CheckNothingWorse() const;
+  // What this transaction charges the account: physically, or as seen in the `future` of a viewer.
+  [[nodiscard]] Amount NetCharge(AccountId a, ResourceId r, const Viewer* future_of) const;
+
+  Ledger& ledger_;
+  TouchLog& touches_;
+  const BundleTable& bundles_;
+  std::vector<Operation> log_;
+};
+
+}  // namespace berth::model

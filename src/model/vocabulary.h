@@ -1,0 +1,40 @@
+#pragma once
+
+#include "base/hash.h"
+#include "model/classes.h"
+#include "model/ids.h"
+#include "model/lists.h"
+#include "model/resources.h"
+#include "model/selectors.h"
+
+namespace berth::model {
+
+// Everything interned. translate/ adds to it while it turns objects into facts; ids stay good for
+// the life of the State.
+struct Vocabulary {
+  StringTable<NameId> names;
+  ResourceTable resources;
+  BundleTable bundles;
+  LabelTable labels;
+  TaintTable taints;
+  TolerationTable tolerations;
+  NameListTable name_lists;
+  PreferenceTable preferences;
+  SelectorTable selectors;
+  ClassTable classes;
+
+  void AddTo(Hasher& hasher) const {
+    names.AddTo(hasher);
+    resources.AddTo(hasher);
+    bundles.AddTo(hasher);
+    labels.AddTo(hasher);
+    taints.AddTo(hasher);
+    tolerations.AddTo(hasher);
+    name_lists.AddTo(hasher);
+    preferences.AddTo(hasher);
+    selectors.AddTo(hasher);
+    classes.AddTo(hasher);
+  }
+};
+
+}  // namespace berth::model
