@@ -31,10 +31,13 @@ struct ClassSpec {
   NameListId features;  // Node features that the pod's spec needs.
   NameListId models;    // Allowed GPU models; none allows all.
   NameId profile;       // schedulerName.
+  // The node names that required node affinity leaves in the race when each of its terms names
+  // some; an empty list: the terms conflict. A single name is a Pin instead.
+  NameListId names;
   GpuDemand gpu;
   auto operator<=>(const ClassSpec&) const = default;
 };
-static_assert(sizeof(ClassSpec) == 10 * sizeof(uint32_t));
+static_assert(sizeof(ClassSpec) == 11 * sizeof(uint32_t));
 
 // Distinct classes. A pin to a node name is not part of the class: it overlays it (PodFacts::pin).
 class ClassTable {

@@ -11,6 +11,10 @@ std::string Print(const Reason& reason, const State& state) {
   const char* kStar = reason.unresolvable ? "!" : "";
   const auto nodes = reason.nodes_count;
   switch (reason.kind) {
+    case ReasonKind::kAffinityConflict:
+      return fmt::format("{} affinity conflict{}", nodes, kStar);
+    case ReasonKind::kNotNamed:
+      return fmt::format("{} not named{}", nodes, kStar);
     case ReasonKind::kUnschedulable:
       return fmt::format("{} unschedulable{}", nodes, kStar);
     case ReasonKind::kNodeName:

@@ -13,6 +13,8 @@ namespace berth::model {
 enum class ReasonKind : uint8_t {
   kNone,
   // Of a node, for a class. In the order in which filters run.
+  kAffinityConflict,  // No node name satisfies the class's terms: every node refuses.
+  kNotNamed,          // The class's terms name nodes, and this one is not among them.
   kUnschedulable,
   kNodeName,
   kTaint,
@@ -34,7 +36,7 @@ enum class ReasonKind : uint8_t {
   kGangIncomplete,
   kExternalVerdict,
 };
-inline constexpr uint32_t kReasonKindsCount = 20;
+inline constexpr uint32_t kReasonKindsCount = 22;
 using ReasonMask = uint32_t;
 constexpr ReasonMask MaskOf(ReasonKind kind) {
   return ReasonMask{1} << static_cast<uint32_t>(kind);
