@@ -250,6 +250,14 @@ void Client::StepWatch(Instant now, env::Outbox& out, std::vector<Event>& events
   }
 }
 
+void Client::Learn(Instant now, WatchId watch, std::string_view object,
+                   std::vector<Event>& events) {
+  env::Outbox none;
+  StepWatch(now, none, events,
+            [&](WatchContext& context) { watches_[watch.value].Learn(context, object); });
+  CHECK(none.empty());
+}
+
 void Client::OnTick(Instant now, env::Outbox& out, std::vector<Event>& events) {
   StepWatch(now, out, events, [&](WatchContext& context) {
     for (WatchState& watch : watches_) watch.OnTick(context);

@@ -81,6 +81,11 @@ class Client {
   // alone. Cost of a watch event: a few hundred nanoseconds plus one copy of the object's bytes.
   void Handle(Instant now, const env::Input& input, env::Outbox& out, std::vector<Event>& events);
 
+  // What a GET of one object showed, as if the list-watch had: older events of it that are still on
+  // their way will tell nothing, and the watch goes on where it was. Nothing happens while the
+  // list-watch has not synced, or when the object is not newer than what is known.
+  void Learn(Instant now, WatchId watch, std::string_view object, std::vector<Event>& events);
+
   // When Handle(Tick) is wanted. Never() when nothing is due.
   [[nodiscard]] Instant wake_at() const;
 

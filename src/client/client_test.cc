@@ -259,6 +259,23 @@ TEST(Watch, ADeletionOfAnotherUidIsNotThisOnes) {
   EXPECT_EQ(rig.Told(), "-a:u1 +a:u7 ");
 }
 
+// A binding that was read must not be forgotten because older events of the pod are still on their
+// way.
+TEST(Watch, WhatWasReadIsNotTakenBackByOlderEvents) {
+  Rig rig;
+  Sync(rig);
+  std::vector<Event> events;
+  rig.client.Learn(rig.now, {0}, Object("a", "u1", 20), events);
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_EQ(std::get<ObjectEvent>(events[0]).change, Change::kModified);
+  rig.Data(Frame("MODIFIED", Object("a", "u1", 15)) + Frame("MODIFIED", Object("b", "u2", 16)) +
+           Frame("MODIFIED", Object("a", "u1", 20)) + Frame("MODIFIED", Object("a", "u1", 21)));
+  EXPECT_EQ(rig.Told(), "*b:u2 *a:u1 ");
+  events.clear();
+  rig.client.Learn(rig.now, {0}, Object("a", "u1", 19), events);
+  EXPECT_TRUE(events.empty());
+}
+
 TEST(Watch, BacksOffWithJitterWhileTheServerIsAway) {
   Rig rig;
   rig.client.Watch(kPods);

@@ -245,7 +245,7 @@ void WatchState::OnPage(WatchContext& context, const env::HttpResponse& response
   ++counters_.pages;
   if (items != "null" && !items.empty()) {
     ArrayScanner array(items);
-    while (array.Next()) Observe(context, array.value(), /*from_list=*/true);
+    while (array.Next()) Observe(context, array.value(), Shown::kByList);
     if (array.failed()) {
       Trouble(context, 200,
               fmt::format("list of {}: its items are damaged", options_.resource.plural));
@@ -336,7 +336,7 @@ void WatchState::OnFrame(WatchContext& context, std::string_view frame) {
     return;
   }
   if (parts->type == "ADDED" || parts->type == "MODIFIED") {
-    Observe(context, parts->object, /*from_list=*/false);
+    Observe(context, parts->object, Shown::kByWatch);
   } else if (parts->type == "DELETED") {
     Removed(context, parts->object);
   } else {
@@ -362,16 +362,17 @@ void WatchState::OnErrorFrame(WatchContext& context, std::string_view object) {
   Wait(context, /*relist=*/false, /*failed=*/true);
 }
 
-void WatchState::Observe(WatchContext& context, std::string_view object, bool from_list) {
+void WatchState::Observe(WatchContext& context, std::string_view object, Shown shown) {
+  constexpr std::string_view kShown[] = {"list", "watch", "get"};
   auto identity = ReadIdentity(object);
   if (!identity || identity->uid.empty() || identity->resource_version.empty()) {
-    Trouble(
-        context, 0,
-        fmt::format("{} of {}: an object without name, uid or resourceVersion: {}",
-                    from_list ? "list" : "watch", options_.resource.plural, CutUtf8(object, 100)));
+    Trouble(context, 0,
+            fmt::format("{} of {}: an object without name, uid or resourceVersion: {}",
+                        kShown[static_cast<size_t>(shown)], options_.resource.plural,
+                        CutUtf8(object, 100)));
     return;
   }
-  if (!from_list) {
+  if (shown == Shown::kByWatch) {
     // The events of one watch ascend: one from before what was told already is a replay (#73845:
     // watches that went back after a reconnect).
     const Version version = Version::Parse(identity->resource_version);
@@ -381,9 +382,9 @@ void WatchState::Observe(WatchContext& context, std::string_view object, bool fr
     }
     version_ = identity->resource_version;
   }
-  KnownSet::Result result = known_.Observe(*identity, from_list);
+  KnownSet::Result result = known_.Observe(*identity, shown == Shown::kByList);
   if (result.seen == KnownSet::Seen::kSame || result.seen == KnownSet::Seen::kStale) {
-    if (!from_list) ++counters_.replays;
+    if (shown == Shown::kByWatch) ++counters_.replays;
     return;
   }
   if (result.seen == KnownSet::Seen::kRecreated) {
@@ -401,6 +402,10 @@ void WatchState::Observe(WatchContext& context, std::string_view object, bool fr
                                           .name = std::move(identity->name),
                                           .uid = std::move(identity->uid),
                                           .object = Bytes(std::string(object))});
+}
+
+void WatchState::Learn(WatchContext& context, std::string_view object) {
+  if (synced_) Observe(context, object, Shown::kByRead);
 }
 
 void WatchState::Removed(WatchContext& context, std::string_view object) {

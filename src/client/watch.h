@@ -123,6 +123,8 @@ class WatchState {
   void OnData(WatchContext& context, std::string_view data);
   void OnEnded(WatchContext& context);
   void OnFailed(WatchContext& context, env::CallFailure failure);
+  // An object that was read by itself.
+  void Learn(WatchContext& context, std::string_view object);
 
   [[nodiscard]] bool owns(env::CallId call) const { return call_ == call && call.value != 0; }
   [[nodiscard]] Instant wake_at() const { return at_; }
@@ -142,7 +144,8 @@ class WatchState {
   void OnFrame(WatchContext& context, std::string_view frame);
   void OnErrorFrame(WatchContext& context, std::string_view object);
   void OnGone(WatchContext& context);
-  void Observe(WatchContext& context, std::string_view object, bool from_list);
+  enum class Shown : uint8_t { kByList, kByWatch, kByRead };
+  void Observe(WatchContext& context, std::string_view object, Shown shown);
   void Removed(WatchContext& context, std::string_view object);
   void Trouble(WatchContext& context, int status, std::string message);
   // Leaves what is under way and waits: for a list when `relist`, else for the watch.

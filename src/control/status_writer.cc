@@ -1,0 +1,223 @@
+#include "control/status_writer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace berth::control {
+namespace {
+
+constexpr std::string_view kPodScheduled = "PodScheduled";
+
+client::Resource Pods() { return {.group = "", .version = "v1", .plural = "pods"}; }
+
+}  // namespace
+
+void StatusWriter::Observe(const api::Pod& pod) {
+  const auto [it, inserted] = notes_.try_emplace(pod.meta.uid);
+  Note& note = it->second;
+  if (inserted) {
+    note.pod = {.namespace_name = pod.meta.namespace_name,
+                .name = pod.meta.name,
+                .uid = pod.meta.uid,
+                .resource_version = {}};
+    note.scheduler_name = pod.scheduler_name;
+  }
+  note.pod.resource_version = pod.meta.resource_version;
+  note.status.clear();
+  note.reason.clear();
+  note.message.clear();
+  note.transition = {};
+  for (const api::PodCondition& condition : pod.conditions) {
+    if (condition.type != kPodScheduled) continue;
+    note.status = condition.status;
+    note.reason = condition.reason;
+    note.message = condition.message;
+    note.transition = condition.transition;
+  }
+  Reconsider(it->first, note);
+}
+
+void StatusWriter::Forget(std::string_view uid) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return;
+  due_.erase({it->second.due, it->first});
+  if (it->second.call != 0) calls_[it->second.call].clear();
+  notes_.erase(it);
+}
+
+bool StatusWriter::Differs(const Note& note) {
+  if (note.wanted_reason.empty()) return false;
+  return note.status != "False" || note.reason != note.wanted_reason ||
+         note.message != note.wanted_message.view();
+}
+
+void StatusWriter::Reconsider(const std::string& uid, Note& note) {
+  due_.erase({note.due, uid});
+  note.due = Instant::Never();
+  if (note.call != 0 || !Differs(note)) return;
+  if (note.spent_version == note.pod.resource_version) return;
+  note.due = note.not_before;
+  due_.emplace(note.due, uid);
+}
+
+void StatusWriter::Want(std::string_view uid, const Waiting& waiting) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return;
+  Note& note = it->second;
+  if (note.wanted_reason == waiting.reason && note.wanted_message == waiting.message) return;
+  note.wanted_reason = waiting.reason;
+  note.wanted_message = waiting.message;
+  Reconsider(it->first, note);
+}
+
+void StatusWriter::TellEvent(Instant now, Note& note) {
+  // Upstream says nothing of gated pods but their condition.
+  if (note.wanted_reason == kSchedulingGated || note.told_message == note.wanted_message) return;
+  note.told_message = note.wanted_message;
+  Queue({.regarding = note.pod,
+         .type = "Warning",
+         .reason = "FailedScheduling",
+         .action = "Scheduling",
+         .note = std::string(note.wanted_message.view()),
+         .controller = note.scheduler_name,
+         .instance = fmt::format("{}-{}", note.scheduler_name, options_.instance),
+         .time = now,
+         .serial = ++serial_});
+}
+
+void StatusWriter::Scheduled(Instant now, const Placed& placed) {
+  Queue({.regarding = placed.pod,
+         .type = "Normal",
+         .reason = "Scheduled",
+         .action = "Binding",
+         .note = fmt::format("Successfully assigned {}/{} to {}", placed.pod.namespace_name,
+                             placed.pod.name, placed.node),
+         .controller = std::string(placed.scheduler_name),
+         .instance = fmt::format("{}-{}", placed.scheduler_name, options_.instance),
+         .time = now,
+         .serial = ++serial_});
+}
+
+void StatusWriter::Queue(client::EventFacts facts) {
+  if (events_.size() >= options_.events_max) {
+    ++counters_.events_dropped;
+    return;
+  }
+  events_.push_back(std::move(facts));
+}
+
+void StatusWriter::SendCondition(Instant now, const std::string& uid, Note& note,
+                                 client::Client& client, env::Outbox& out) {
+  // A condition that stays False keeps the time at which it became so (C19).
+  const bool was_false = note.status == "False" && note.transition != Instant{};
+  const std::string transition = client::SecondsTime(was_false ? note.transition : now);
+  std::string status = R"({"conditions":[{"type":"PodScheduled","status":"False","reason":)";
+  client::AppendJsonString(status, note.wanted_reason);
+  status += R"(,"message":)";
+  client::AppendJsonString(status, note.wanted_message.view());
+  status += R"(,"lastProbeTime":null,"lastTransitionTime":")" + transition + R"("}]})";
+  const env::CallId call = client.Call(now, client::PatchStatus(Pods(), note.pod, status), out);
+  note.call = call.value;
+  note.sent_version = note.pod.resource_version;
+  note.not_before = now + options_.interval;
+  calls_.emplace(call.value, uid);
+  ++counters_.conditions;
+}
+
+void StatusWriter::Pump(Instant now, client::Client& client, env::Outbox& out) {
+  while (calls_.size() < options_.calls_max && !due_.empty() && due_.begin()->first <= now) {
+    const std::string uid = due_.begin()->second;
+    Note& note = notes_.find(uid)->second;
+    due_.erase(due_.begin());
+    note.due = Instant::Never();
+    TellEvent(now, note);
+    SendCondition(now, uid, note, client, out);
+  }
+  while (event_calls_.size() < options_.calls_max && !events_.empty()) {
+    const env::CallId call = client.Call(now, client::CreateEvent(events_.front()), out);
+    events_.pop_front();
+    event_calls_.insert(call.value);
+    ++counters_.events;
+  }
+}
+
+bool StatusWriter::OnCallDone(Instant now, const client::CallDone& done) {
+  if (event_calls_.erase(done.call.value) > 0) {
+    // An event is worth one attempt: repeating one of unknown fate could tell it twice.
+    if (done.outcome != client::Outcome::kDone) ++counters_.failures;
+    return true;
+  }
+  const auto call = calls_.find(done.call.value);
+  if (call == calls_.end()) return false;
+  const std::string uid = std::move(call->second);
+  calls_.erase(call);
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return true;
+  Note& note = it->second;
+  note.call = 0;
+  switch (done.outcome) {
+    case client::Outcome::kDone:
+    case client::Outcome::kGone:
+      // Nothing more is to be said of this version: the next one will be observed, or the pod's
+      // end.
+      note.spent_version = note.sent_version;
+      break;
+    case client::Outcome::kConflict:
+      ++counters_.conflicts;
+      note.spent_version = note.sent_version;
+      note.not_before = now;
+      break;
+    case client::Outcome::kRefused:
+      ++counters_.failures;
+      break;
+    case client::Outcome::kUnknown:
+      ++counters_.failures;
+      note.spent_version = note.sent_version;
+      reads_.push_back(note.pod);
+      break;
+  }
+  Reconsider(it->first, note);
+  return true;
+}
+
+void StatusWriter::OnRead(std::string_view uid) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return;
+  it->second.spent_version.clear();
+  Reconsider(it->first, it->second);
+}
+
+std::vector<client::ObjectRef> StatusWriter::TakeReads() { return std::exchange(reads_, {}); }
+
+Instant StatusWriter::wake_at() const {
+  Instant at = Instant::Never();
+  if (!due_.empty() && calls_.size() < options_.calls_max) at = due_.begin()->first;
+  if (!events_.empty() && event_calls_.size() < options_.calls_max) at = Instant{0};
+  if (!reads_.empty()) at = Instant{0};
+  return at;
+}
+
+std::optional<Waiting> StatusWriter::waiting(std::string_view uid) const {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end() || it->second.wanted_reason.empty()) return std::nullopt;
+  return Waiting{.reason = it->second.wanted_reason, .message = it->second.wanted_message};
+}
+
+void StatusWriter::AddTo(Hasher& hasher) const {
+  for (const auto& [uid, note] : notes_) {
+    hasher.Add(uid).Add(note.pod.resource_version).Add(note.status).Add(note.reason);
+    hasher.Add(note.message).Add(note.transition.ns).Add(note.wanted_reason);
+    hasher.Add(note.wanted_message.view()).Add(note.told_message.view()).Add(note.call);
+    hasher.Add(note.sent_version).Add(note.spent_version).Add(note.not_before.ns).Add(note.due.ns);
+  }
+  for (const auto& [call, uid] : calls_) hasher.Add(call).Add(uid);
+  for (const uint64_t call : event_calls_) hasher.Add(call);
+  for (const client::EventFacts& facts : events_) hasher.Add(facts.note).Add(facts.serial);
+  for (const client::ObjectRef& read : reads_) hasher.Add(read.uid);
+  hasher.Add(serial_);
+}
+
+}  // namespace berth::control

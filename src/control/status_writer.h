@@ -1,0 +1,134 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/types.h"
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/time.h"
+#include "client/client.h"
+#include "env/actor.h"
+
+namespace berth::control {
+
+// Why a pod has no node, as its condition PodScheduled tells it.
+struct Waiting {
+  std::string_view
+      reason;  // Unschedulable, SchedulerError, SchedulingGated: cluster autoscalers key on these.
+  Bytes message;  // Shared by all pods of one refusal.
+};
+
+inline constexpr std::string_view kUnschedulable = "Unschedulable";
+inline constexpr std::string_view kSchedulerError = "SchedulerError";
+inline constexpr std::string_view kSchedulingGated = "SchedulingGated";
+
+// Tells users what the scheduler does: the condition PodScheduled=False of pods that wait, and the
+// events Scheduled and FailedScheduling, as kube-scheduler writes them.
+//
+// Whether a condition is due is a function of what is wanted and what was last observed: nothing is
+// written twice, and nothing that a conflict turned back is lost. A write is fenced by uid and
+// resourceVersion; after a conflict the pod's next version is waited for, and a write of unknown
+// fate makes the pod due for a read (TakeReads). A change is written at once unless the last one
+// was written within `interval`; an event goes with it. Events and conditions use a bounded part of
+// the client's window and queue, so they never stand before a binding; events that find their queue
+// full are counted and dropped.
+//
+// A copyable value. Cost per call: O(log pods that wait).
+class StatusWriter {
+ public:
+  struct Options {
+    std::string instance = "berth";  // reportingInstance is "<scheduler name>-<instance>".
+    Duration interval = Duration::Seconds(10);
+    size_t calls_max = 64;       // Conditions on their way at once; the same again for events.
+    size_t events_max = 20'000;  // Waiting to be sent: 7 s of bindings at 3,000/s.
+  };
+  struct Counters {
+    uint64_t conditions = 0;  // Patches sent.
+    uint64_t conflicts = 0;
+    uint64_t events = 0;
+    uint64_t events_dropped = 0;
+    uint64_t failures = 0;  // Conditions and events that were refused or of unknown fate.
+  };
+
+  explicit StatusWriter(Options options) : options_(std::move(options)) {}
+
+  // A pod of ours that has no node, as observed. To be called for each of its versions.
+  void Observe(const api::Pod& pod);
+  // It is gone, or has a node: nothing is to be told of its waiting any more.
+  void Forget(std::string_view uid);
+  // What its condition should say from now on. Ignored for pods that were never observed.
+  void Want(std::string_view uid, const Waiting& waiting);
+  // It was bound.
+  struct Placed {
+    client::ObjectRef pod;
+    std::string_view scheduler_name;
+    std::string_view node;
+  };
+  void Scheduled(Instant now, const Placed& placed);
+
+  // Sends what is due and fits.
+  void Pump(Instant now, client::Client& client, env::Outbox& out);
+  // True when the call was one of these.
+  bool OnCallDone(Instant now, const client::CallDone& done);
+
+  // Pods whose condition was written with unknown fate: to be read, what was read to be observed,
+  // and then OnRead. Empties the list.
+  std::vector<client::ObjectRef> TakeReads();
+  void OnRead(std::string_view uid);
+
+  // When Pump() is next wanted. Never() while calls are on their way whose answers will ask for it.
+  [[nodiscard]] Instant wake_at() const;
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] size_t pods() const { return notes_.size(); }
+  [[nodiscard]] size_t events_queued() const { return events_.size(); }
+  // What the pod is wanted to say; nothing when it waits for nothing that is known.
+  [[nodiscard]] std::optional<Waiting> waiting(std::string_view uid) const;
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  struct Note {
+    client::ObjectRef pod;
+    std::string scheduler_name;
+    // As observed.
+    std::string status;
+    std::string reason;
+    std::string message;
+    Instant transition;
+    // As wanted; an empty reason: nothing.
+    std::string_view wanted_reason;
+    Bytes wanted_message;
+    Bytes told_message;              // Of the last FailedScheduling event.
+    uint64_t call = 0;               // Under way; 0: none.
+    std::string sent_version;        // What the last write was fenced by.
+    std::string spent_version;       // Not written to again: the next version is on its way.
+    Instant not_before;              // Earliest next write.
+    Instant due = Instant::Never();  // Its place in due_.
+  };
+
+  void Reconsider(const std::string& uid, Note& note);
+  [[nodiscard]] static bool Differs(const Note& note);
+  void SendCondition(Instant now, const std::string& uid, Note& note, client::Client& client,
+                     env::Outbox& out);
+  void TellEvent(Instant now, Note& note);
+  void Queue(client::EventFacts facts);
+
+  Options options_;  // Immutable after construction.
+  std::map<std::string, Note, std::less<>> notes_;
+  std::set<std::pair<Instant, std::string>> due_;
+  std::map<uint64_t, std::string> calls_;  // Call -> uid.
+  std::set<uint64_t> event_calls_;
+  std::deque<client::EventFacts> events_;
+  std::vector<client::ObjectRef> reads_;
+  uint64_t serial_ = 0;
+  Counters counters_;
+};
+
+}  // namespace berth::control

@@ -1,0 +1,218 @@
+// Goal: conditions and events say what is so, once, fenced, and never get stuck. Method: the test
+// plays engine, API server and watch, and looks at each request. Bodies are what kube-scheduler
+// sends.
+#include "control/status_writer.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::control {
+namespace {
+
+class Rig {
+ public:
+  explicit Rig(StatusWriter::Options options = {}) : writer(options), client({}) {}
+
+  void Pump() {
+    writer.Pump(now, client, out);
+    for (env::Output& output : out) requests.push_back(std::get<env::SendRequest>(output));
+    out.clear();
+  }
+  void Done(size_t index, client::Outcome outcome, int status = 200) {
+    std::vector<client::Event> events;
+    client.Handle(now,
+                  env::Response{.call = requests[index].call,
+                                .response = {.status = status, .headers = {}, .body = {}}},
+                  out, events);
+    EXPECT_TRUE(writer.OnCallDone(
+        now, {.call = requests[index].call, .outcome = outcome, .response = {}, .failure = {}}));
+    for (env::Output& output : out) requests.push_back(std::get<env::SendRequest>(output));
+    out.clear();
+  }
+  [[nodiscard]] std::string_view body(size_t index) const {
+    return requests[index].request.body.view();
+  }
+
+  Instant now = Instant::FromSeconds(1'000);
+  StatusWriter writer;
+  client::Client client;
+  env::Outbox out;
+  std::vector<env::SendRequest> requests;
+};
+
+api::Pod MakePod(const std::string& version) {
+  api::Pod pod;
+  pod.meta.namespace_name = "ns";
+  pod.meta.name = "p";
+  pod.meta.uid = "u1";
+  pod.meta.resource_version = version;
+  pod.scheduler_name = "default-scheduler";
+  return pod;
+}
+
+api::Pod MakeTold(const std::string& version, const std::string& reason,
+                  const std::string& message) {
+  api::Pod pod = MakePod(version);
+  pod.conditions.push_back({.type = "PodScheduled",
+                            .status = "False",
+                            .reason = reason,
+                            .message = message,
+                            .transition = Instant::FromSeconds(500)});
+  return pod;
+}
+
+Waiting Unschedulable(const std::string& message) {
+  return {.reason = kUnschedulable, .message = Bytes(message)};
+}
+
+TEST(StatusWriter, TellsWhyAPodWaitsOnce) {
+  Rig rig;
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.Want("u1", Unschedulable("0/1 nodes are available: 1 Insufficient cpu."));
+  rig.Pump();
+  ASSERT_EQ(rig.requests.size(), 2u);
+  EXPECT_EQ(rig.requests[0].request.target, "/api/v1/namespaces/ns/pods/p/status");
+  EXPECT_EQ(
+      rig.body(0),
+      R"({"metadata":{"uid":"u1","resourceVersion":"5"},"status":{"conditions":[{"type":"PodScheduled",)"
+      R"("status":"False","reason":"Unschedulable","message":"0/1 nodes are available: 1 Insufficient cpu.",)"
+      R"("lastProbeTime":null,"lastTransitionTime":"1970-01-01T00:16:40Z"}]}})");
+  EXPECT_EQ(rig.requests[1].request.target, "/apis/events.k8s.io/v1/namespaces/ns/events");
+  EXPECT_NE(rig.body(1).find(R"("reason":"FailedScheduling","type":"Warning")"), std::string::npos);
+  EXPECT_NE(
+      rig.body(1).find(R"("reportingInstance":"default-scheduler-berth","action":"Scheduling")"),
+      std::string::npos);
+  rig.Done(0, client::Outcome::kDone);
+  rig.Done(1, client::Outcome::kDone, 201);
+  rig.Pump();
+  rig.writer.Observe(
+      MakeTold("6", "Unschedulable", "0/1 nodes are available: 1 Insufficient cpu."));
+  rig.writer.Want("u1", Unschedulable("0/1 nodes are available: 1 Insufficient cpu."));
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 2u);
+  EXPECT_EQ(rig.writer.wake_at(), Instant::Never());
+}
+
+// C19: the time of the condition's change is kept while it stays False.
+TEST(StatusWriter, ANewReasonKeepsTheTransitionTime) {
+  Rig rig;
+  rig.writer.Observe(MakeTold("5", "SchedulingGated", "x"));
+  rig.writer.Want("u1", Unschedulable("m"));
+  rig.Pump();
+  EXPECT_NE(rig.body(0).find(R"("lastTransitionTime":"1970-01-01T00:08:20Z")"), std::string::npos);
+}
+
+TEST(StatusWriter, AfterARestartNothingIsWrittenAgain) {
+  Rig rig;
+  rig.writer.Observe(MakeTold("5", "Unschedulable", "m"));
+  rig.writer.Want("u1", Unschedulable("m"));
+  rig.Pump();
+  EXPECT_TRUE(rig.requests.empty());
+}
+
+TEST(StatusWriter, LaterChangesWaitForTheInterval) {
+  Rig rig;
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.Want("u1", Unschedulable("a"));
+  rig.Pump();
+  rig.Done(0, client::Outcome::kDone);
+  rig.Done(1, client::Outcome::kDone);
+  rig.writer.Observe(MakeTold("6", "Unschedulable", "a"));
+  rig.writer.Want("u1", Unschedulable("b"));
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 2u);
+  EXPECT_EQ(rig.writer.wake_at(), rig.now + Duration::Seconds(10));
+  rig.now = rig.writer.wake_at();
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 4u);
+}
+
+// What was wanted while a write was on its way is not lost, whichever comes first: the answer or
+// the watch.
+TEST(StatusWriter, WantsDuringAWriteAreWrittenAfterIt) {
+  for (const bool watch_first : {true, false}) {
+    Rig rig;
+    rig.writer.Observe(MakePod("5"));
+    rig.writer.Want("u1", Unschedulable("a"));
+    rig.Pump();
+    rig.writer.Want("u1", Unschedulable("b"));
+    if (watch_first) rig.writer.Observe(MakeTold("6", "Unschedulable", "a"));
+    rig.Done(0, client::Outcome::kDone);
+    if (!watch_first) {
+      rig.now = rig.now + Duration::Seconds(60);
+      rig.Pump();
+      EXPECT_EQ(rig.requests.size(), 2u) << "written on a version that is known to be old";
+      rig.writer.Observe(MakeTold("6", "Unschedulable", "a"));
+    }
+    rig.now = std::max(rig.now, rig.writer.wake_at());
+    rig.Pump();
+    EXPECT_EQ(rig.requests.size(), 4u);
+    EXPECT_NE(rig.body(2).find(R"("resourceVersion":"6")"), std::string::npos);
+  }
+}
+
+TEST(StatusWriter, AConflictWaitsForTheNextVersionAndDecidesAnew) {
+  Rig rig;
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.Want("u1", Unschedulable("a"));
+  rig.Pump();
+  rig.Done(0, client::Outcome::kConflict, 409);
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 2u);
+  rig.writer.Observe(MakePod("7"));
+  rig.Pump();
+  ASSERT_EQ(rig.requests.size(), 3u) << "the event is not told twice";
+  EXPECT_NE(rig.body(2).find(R"("resourceVersion":"7")"), std::string::npos);
+}
+
+TEST(StatusWriter, AnUnknownFateIsResolvedByReading) {
+  Rig rig;
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.Want("u1", Unschedulable("a"));
+  rig.Pump();
+  rig.Done(0, client::Outcome::kUnknown, 500);
+  EXPECT_EQ(rig.writer.wake_at(), Instant{0});
+  const auto reads = rig.writer.TakeReads();
+  ASSERT_EQ(reads.size(), 1u);
+  rig.now = rig.now + Duration::Seconds(60);
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 2u);
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.OnRead("u1");
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 3u);
+}
+
+TEST(StatusWriter, APodThatIsForgottenIsNotWrittenAgain) {
+  Rig rig;
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.Want("u1", Unschedulable("a"));
+  rig.Pump();
+  rig.writer.Forget("u1");
+  rig.Done(0, client::Outcome::kConflict, 409);
+  rig.writer.Want("u1", Unschedulable("b"));
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 2u);
+  EXPECT_EQ(rig.writer.pods(), 0u);
+}
+
+TEST(StatusWriter, EventsOfBindingsAreBoundedAndCounted) {
+  Rig rig({.calls_max = 1, .events_max = 2});
+  for (int i = 0; i < 4; ++i) {
+    rig.writer.Scheduled(rig.now, {.pod = {.namespace_name = "ns", .name = "p", .uid = "u1"},
+                                   .scheduler_name = "default-scheduler",
+                                   .node = "n1"});
+  }
+  rig.Pump();
+  ASSERT_EQ(rig.requests.size(), 1u);
+  EXPECT_NE(rig.body(0).find(R"("note":"Successfully assigned ns/p to n1")"), std::string::npos);
+  EXPECT_NE(rig.body(0).find(R"("action":"Binding","reason":"Scheduled","type":"Normal")"),
+            std::string::npos);
+  EXPECT_EQ(rig.writer.counters().events_dropped, 2u);
+  EXPECT_EQ(rig.writer.wake_at(), Instant::Never());
+  rig.Done(0, client::Outcome::kRefused, 403);
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 2u);
+}
+
+}  // namespace
+}  // namespace berth::control
