@@ -12,8 +12,16 @@
 // Typed, read-only views of the workload kinds and of what the controllers need beside them. As in
 // api/types.h they lose what they don't know and are never written back. Absent numbers stand at
 // Kubernetes' defaults, so a view of an object that was never defaulted reads the same. Decoded by
-// codec/decode_workloads.h.
+// codec/decode.h.
 namespace berth::api {
+
+// What every object has, whatever its kind.
+struct ObjectHead {
+  std::string api_version;
+  std::string kind;
+  ObjectMeta meta;
+  bool operator==(const ObjectHead&) const = default;
+};
 
 // A condition of a Deployment, ReplicaSet, Job or Namespace.
 struct Condition {
@@ -141,6 +149,20 @@ struct ConfigMap {
   ObjectMeta meta;
   StringMap data;
   bool operator==(const ConfigMap&) const = default;
+};
+
+struct ServiceAccount {
+  ObjectMeta meta;
+  std::vector<std::string> image_pull_secrets;
+  bool operator==(const ServiceAccount&) const = default;
+};
+
+struct PriorityClass {
+  ObjectMeta meta;
+  int64_t value = 0;
+  bool global_default = false;
+  std::string preemption_policy;
+  bool operator==(const PriorityClass&) const = default;
 };
 
 }  // namespace berth::api

@@ -1,0 +1,152 @@
+// Goal: names, timestamps, kinds and document helpers behave as Kubernetes' do. Method: tables.
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <string>
+#include <vector>
+
+#include "api/field_error.h"
+#include "api/kinds.h"
+#include "api/names.h"
+#include "api/object.h"
+#include "api/timestamp.h"
+
+namespace berth::api {
+namespace {
+
+TEST(NamesTest, ShapesAreUpstreams) {
+  EXPECT_TRUE(IsDns1123Label("a-1"));
+  EXPECT_FALSE(IsDns1123Label("-a"));
+  EXPECT_FALSE(IsDns1123Label(std::string(64, 'a')));
+  EXPECT_EQ(CheckDns1123Label("a.b"), Messages{"must not contain dots"});
+  EXPECT_TRUE(IsDns1123Subdomain("a.b-c.d"));
+  EXPECT_FALSE(IsDns1123Subdomain("a..b"));
+  EXPECT_FALSE(IsDns1123Subdomain(""));
+  EXPECT_EQ(CheckDns1123Subdomain(std::string(254, 'a')),
+            Messages{"must be no more than 253 characters"});
+  EXPECT_TRUE(IsQualifiedName("example.com/My_name"));
+  EXPECT_EQ(CheckQualifiedName("/x"), Messages{"prefix part must be non-empty"});
+  EXPECT_EQ(CheckQualifiedName("a/").size(), 2U);
+  EXPECT_EQ(CheckQualifiedName("a/b/c").size(), 1U);
+  EXPECT_TRUE(IsLabelValue(""));
+  EXPECT_FALSE(IsLabelValue("-"));
+  EXPECT_TRUE(CheckConfigMapKey("a_B.c").empty());
+  EXPECT_EQ(CheckConfigMapKey(".."), Messages{"must not be '..'"});
+  EXPECT_EQ(CheckPathSegment("a/b"), Messages{"may not contain '/'"});
+  EXPECT_EQ(CheckPortName("http"), Messages{});
+  EXPECT_EQ(GeneratedNameBase(std::string(80, 'a')).size() + kGeneratedSuffixLength, 63U);
+  EXPECT_EQ(GeneratedSuffix(0), "bbbbb");
+}
+
+TEST(TimestampTest, ReadsEveryRfc3339FormAndPrintsUtc) {
+  EXPECT_EQ(PrintTimestamp(ParseTimestamp("2026-01-02T03:04:05Z").value()), "2026-01-02T03:04:05Z");
+  EXPECT_EQ(PrintMicroTime(ParseTimestamp("2026-01-02T03:04:05.123456789+02:30").value()),
+            "2026-01-02T00:34:05.123456Z");
+  EXPECT_EQ(ParseTimestamp("1970-01-01T00:00:01Z")->ns, 1'000'000'000);
+  EXPECT_EQ(PrintTimestamp(ParseTimestamp("1969-12-31T23:59:59.5Z").value()),
+            "1969-12-31T23:59:59Z");
+  EXPECT_EQ(PrintTimestamp(ParseTimestamp("2024-02-29T23:59:59-01:00").value()),
+            "2024-03-01T00:59:59Z");
+  rc::check("seconds round trip", [] {
+    const auto seconds = *rc::gen::inRange<int64_t>(-9'000'000'000, 9'000'000'000);
+    const Instant time = Instant::FromSeconds(seconds);
+    RC_ASSERT(ParseTimestamp(PrintTimestamp(time)).value() == time);
+  });
+}
+
+TEST(TimestampTest, RefusesInGosWords) {
+  EXPECT_EQ(
+      ParseTimestamp("now").error().message,
+      "parsing time \"now\" as \"2006-01-02T15:04:05Z07:00\": cannot parse \"now\" as \"2006\"");
+  EXPECT_EQ(ParseTimestamp("2026-13-01T00:00:00Z").error().message,
+            "parsing time \"2026-13-01T00:00:00Z\": month out of range");
+  EXPECT_EQ(ParseTimestamp("2026-02-29T00:00:00Z").error().message,
+            "parsing time \"2026-02-29T00:00:00Z\": day out of range");
+  EXPECT_EQ(ParseTimestamp("2026-02-28T00:00:00Zx").error().message,
+            "parsing time \"2026-02-28T00:00:00Zx\": extra text: \"x\"");
+}
+
+TEST(TimestampTest, AgesReadAsKubectlsDo) {
+  const auto age = [](int64_t seconds) { return HumanDuration(Duration::Seconds(seconds)); };
+  EXPECT_EQ(age(-5), "<invalid>");
+  EXPECT_EQ(age(-1), "0s");
+  EXPECT_EQ(age(119), "119s");
+  EXPECT_EQ(age(120), "2m");
+  EXPECT_EQ(age(133), "2m13s");
+  EXPECT_EQ(age(3600), "60m");
+  EXPECT_EQ(age(3 * 3600 + 300), "3h5m");
+  EXPECT_EQ(age(47 * 3600), "47h");
+  EXPECT_EQ(age(52 * 3600), "2d4h");
+  EXPECT_EQ(age(40 * 86'400), "40d");
+  EXPECT_EQ(age(765 * 86'400), "2y35d");
+  EXPECT_EQ(age(3000LL * 86'400), "8y");
+}
+
+TEST(KindsTest, AreFoundByResourceAndByKind) {
+  EXPECT_EQ(FindResource("apps", "v1", "deployments")->id, KindId::kDeployment);
+  EXPECT_EQ(FindResource("", "v1", "deployments"), nullptr);
+  EXPECT_EQ(FindResource("", "v1", ""), nullptr);
+  EXPECT_EQ(FindKind("batch/v1", "Job")->id, KindId::kJob);
+  EXPECT_EQ(FindKind("v1", "Job"), nullptr);
+  EXPECT_EQ(KindOf(KindId::kEventsEvent).storage, KindId::kEvent);
+  EXPECT_EQ(KindOf(KindId::kDeployment).group_kind(), "Deployment.apps");
+  EXPECT_EQ(KindOf(KindId::kPod).base_path(), "/api/v1");
+  EXPECT_EQ(KindOf(KindId::kLease).api_version(), "coordination.k8s.io/v1");
+}
+
+TEST(KindsTest, FieldSelectorsAreCheckedPerKind) {
+  const auto refusal = [](KindId kind, std::string_view text) {
+    FieldQuery query = ParseFieldQuery(text).value();
+    const Status status = ResolveFieldQuery(kind, query);
+    return status ? ToString(query) : status.error().message;
+  };
+  EXPECT_EQ(refusal(KindId::kPod, "spec.foo=1"), "field label not supported: spec.foo");
+  EXPECT_EQ(refusal(KindId::kPod, "spec.host=n1"), "spec.nodeName=n1");
+  EXPECT_EQ(
+      refusal(KindId::kConfigMap, "data.a=1"),
+      "\"data.a\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"");
+  EXPECT_EQ(refusal(KindId::kJob, "a=1"), "field label \"a\" not supported for Job");
+  EXPECT_EQ(refusal(KindId::kEventsEvent, "regarding.name=x"), "involvedObject.name=x");
+  EXPECT_EQ(refusal(KindId::kEventsEvent, "involvedObject.name=x"),
+            "field label not supported: involvedObject.name");
+}
+
+TEST(KindsTest, SelectableValuesAreSortedTexts) {
+  const Json pod = {{"metadata", {{"name", "a"}, {"namespace", "b"}}},
+                    {"spec", {{"nodeName", "n1"}}},
+                    {"status", {{"phase", "Running"}}}};
+  const StringMap values = SelectableValues(KindId::kPod, pod);
+  EXPECT_EQ(Find(values, "spec.nodeName"), "n1");
+  EXPECT_EQ(Find(values, "spec.hostNetwork"), "false");
+  EXPECT_EQ(Find(values, "status.podIP"), "");
+}
+
+TEST(ObjectTest, PathsReadAndWriteWithoutCeremony) {
+  Json document = {{"a", {{"b", 1}}}, {"n", nullptr}};
+  EXPECT_EQ(IntegerAt(document, "a.b"), 1);
+  EXPECT_EQ(FindPath(document, "a.b.c"), nullptr);
+  EXPECT_EQ(FindPath(document, "n"), nullptr);
+  SetPath(document, "n.x.y", "z");
+  EXPECT_EQ(TextAt(document, "n.x.y"), "z");
+  EXPECT_TRUE(RemovePath(document, "n.x.y"));
+  EXPECT_FALSE(RemovePath(document, "n.x.y"));
+  EXPECT_FALSE(RemovePath(document, "q.x"));
+  EXPECT_TRUE(ArrayAt(document, "a").empty());
+}
+
+TEST(FieldErrorTest, PrintsInUpstreamsForm) {
+  const FieldErrors errors = {InvalidField("spec.a", "x", "bad"), RequiredField("spec.b", ""),
+                              InvalidField("spec.a", "x", "bad"),
+                              InvalidField("spec.c", int64_t{-1}, "no"),
+                              TooManyField("spec.d", 3, 1)};
+  EXPECT_EQ(InvalidMessage("Pod", "p", errors),
+            "Pod \"p\" is invalid: [spec.a: Invalid value: \"x\": bad, spec.b: Required value, "
+            "spec.c: Invalid value: -1: no, "
+            "spec.d: Too many: 3: must have at most 1 item]");
+  EXPECT_EQ(InvalidMessage("Pod", "p", {}), "Pod \"p\" is invalid");
+  EXPECT_EQ(QuoteGo("a\"\n\x01"), "\"a\\\"\\n\\x01\"");
+}
+
+}  // namespace
+}  // namespace berth::api

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "api/json.h"
+#include "api/kinds.h"
+#include "base/time.h"
+
+// What the API server fills in. Pure functions on conformed documents (api/fields.h); idempotent.
+namespace berth::api {
+
+// The defaults of a kind's fields, as upstream applies them whenever it decodes an object.
+void ApplyDefaults(KindId kind, Json& object);
+
+// What upstream does to a new object before it validates it, after defaulting: fields that only the
+// server owns are reset, the status too where the kind has one, generation starts at 1, a Job gets
+// its selector and labels from metadata.uid, a Namespace its finalizer, phase and name label, a pod
+// its phase and QoS class. REQUIRES: metadata.uid and name are set.
+void PrepareForCreate(KindId kind, Json& object);
+
+enum class Subresource : uint8_t { kNone, kStatus };
+
+// The same for an update of `old`: what the request may not touch is taken from `old` (the status,
+// or with kStatus everything but status), and metadata.generation goes up when the spec changed.
+void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource subresource);
+
+// Guaranteed, Burstable or BestEffort, from a pod's requests and limits.
+[[nodiscard]] std::string_view QosClassOf(const Json& pod);
+
+// An Event as the other group has it: `from` and `to` are kEvent and kEventsEvent.
+void ConvertEvent(KindId from, KindId to, Json& event);
+
+}  // namespace berth::api

@@ -1,0 +1,181 @@
+#include "api/field_error.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <utility>
+
+namespace berth::api {
+namespace {
+
+std::string_view WordsOf(FieldErrorType type) {
+  switch (type) {
+    case FieldErrorType::kNotFound:
+      return "Not found";
+    case FieldErrorType::kRequired:
+      return "Required value";
+    case FieldErrorType::kDuplicate:
+      return "Duplicate value";
+    case FieldErrorType::kInvalid:
+    case FieldErrorType::kTypeInvalid:
+      return "Invalid value";
+    case FieldErrorType::kNotSupported:
+      return "Unsupported value";
+    case FieldErrorType::kForbidden:
+      return "Forbidden";
+    case FieldErrorType::kTooLong:
+      return "Too long";
+    case FieldErrorType::kTooMany:
+      return "Too many";
+    case FieldErrorType::kInternal:
+      return "Internal error";
+  }
+  return "";
+}
+
+bool ShowsValue(FieldErrorType type) {
+  return type != FieldErrorType::kRequired && type != FieldErrorType::kForbidden &&
+         type != FieldErrorType::kTooLong && type != FieldErrorType::kInternal;
+}
+
+std::string Show(const Json& value) {
+  if (value.is_string()) return QuoteGo(value.get_string());
+  return boost::json::serialize(value);
+}
+
+}  // namespace
+
+std::string_view CauseOf(FieldErrorType type) {
+  switch (type) {
+    case FieldErrorType::kNotFound:
+      return "FieldValueNotFound";
+    case FieldErrorType::kRequired:
+      return "FieldValueRequired";
+    case FieldErrorType::kDuplicate:
+      return "FieldValueDuplicate";
+    case FieldErrorType::kInvalid:
+      return "FieldValueInvalid";
+    case FieldErrorType::kTypeInvalid:
+      return "FieldValueTypeInvalid";
+    case FieldErrorType::kNotSupported:
+      return "FieldValueNotSupported";
+    case FieldErrorType::kForbidden:
+      return "FieldValueForbidden";
+    case FieldErrorType::kTooLong:
+      return "FieldValueTooLong";
+    case FieldErrorType::kTooMany:
+      return "FieldValueTooMany";
+    case FieldErrorType::kInternal:
+      return "InternalError";
+  }
+  return "";
+}
+
+std::string BodyOf(const FieldError& error) {
+  std::string body(WordsOf(error.type));
+  if (ShowsValue(error.type) && !error.value.empty()) body += ": " + error.value;
+  if (!error.detail.empty()) body += ": " + error.detail;
+  return body;
+}
+
+std::string ToString(const FieldError& error) { return error.field + ": " + BodyOf(error); }
+
+std::string InvalidMessage(std::string_view group_kind, std::string_view name,
+                           std::span<const FieldError> errors) {
+  std::vector<std::string> texts;
+  for (const FieldError& error : errors) {
+    std::string text = ToString(error);
+    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(std::move(text));
+  }
+  std::string message = fmt::format("{} {} is invalid", group_kind, QuoteGo(name));
+  if (texts.size() == 1) return message + ": " + texts[0];
+  if (texts.size() > 1) return fmt::format("{}: [{}]", message, fmt::join(texts, ", "));
+  return message;
+}
+
+std::string QuoteGo(std::string_view text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\a':
+        out += "\\a";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      case '\v':
+        out += "\\v";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) {
+          out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+        } else {
+          out += c;
+        }
+    }
+  }
+  return out + '"';
+}
+
+FieldError NotFoundField(std::string field, std::string_view value) {
+  return {FieldErrorType::kNotFound, std::move(field), QuoteGo(value), ""};
+}
+FieldError RequiredField(std::string field, std::string detail) {
+  return {FieldErrorType::kRequired, std::move(field), "", std::move(detail)};
+}
+FieldError DuplicateField(std::string field, std::string_view value) {
+  return {FieldErrorType::kDuplicate, std::move(field), QuoteGo(value), ""};
+}
+FieldError DuplicateJsonField(std::string field, const Json& value) {
+  return {FieldErrorType::kDuplicate, std::move(field), Show(value), ""};
+}
+FieldError InvalidField(std::string field, std::string_view value, std::string detail) {
+  return {FieldErrorType::kInvalid, std::move(field), QuoteGo(value), std::move(detail)};
+}
+FieldError InvalidField(std::string field, int64_t value, std::string detail) {
+  return {FieldErrorType::kInvalid, std::move(field), std::to_string(value), std::move(detail)};
+}
+FieldError InvalidJsonField(std::string field, const Json& value, std::string detail) {
+  return {FieldErrorType::kInvalid, std::move(field), Show(value), std::move(detail)};
+}
+FieldError NotSupportedField(std::string field, std::string_view value,
+                             std::span<const std::string_view> supported) {
+  std::string detail;
+  for (const std::string_view word : supported) {
+    detail += detail.empty() ? "supported values: " : ", ";
+    detail += QuoteGo(word);
+  }
+  return {FieldErrorType::kNotSupported, std::move(field), QuoteGo(value), std::move(detail)};
+}
+FieldError ForbiddenField(std::string field, std::string detail) {
+  return {FieldErrorType::kForbidden, std::move(field), "", std::move(detail)};
+}
+FieldError TooLongField(std::string field, int64_t bytes_max) {
+  return {FieldErrorType::kTooLong, std::move(field), "",
+          fmt::format("may not be more than {} byte{}", bytes_max, bytes_max == 1 ? "" : "s")};
+}
+FieldError TooManyField(std::string field, int64_t count, int64_t count_max) {
+  return {FieldErrorType::kTooMany, std::move(field), std::to_string(count),
+          fmt::format("must have at most {} item{}", count_max, count_max == 1 ? "" : "s")};
+}
+
+}  // namespace berth::api

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/json.h"
+#include "api/kinds.h"
+#include "base/result.h"
+
+// What a server that decodes documents into typed structs does to them: unknown fields go, types
+// are checked, values take their canonical form. Driven by the schema table. Pure functions.
+namespace berth::api {
+
+// Turns a document into what upstream would store of it: unknown and null members are dropped,
+// quantities and times are in canonical form, empty values that upstream doesn't write are dropped,
+// members stand in the schema's order. Returns the strict decoding problems in upstream's words
+// (`unknown field "spec.foo"`), in document order; the caller decides by the request's
+// fieldValidation what to do about them. An Error is a value that can't be decoded, worded as Go's
+// decoder has it
+// (`json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool`); the
+// document is then half done.
+[[nodiscard]] Result<std::vector<std::string>> Conform(KindId kind, Json& document);
+
+// `strict decoding error: unknown field "spec.a", duplicate field "spec.b"`.
+[[nodiscard]] std::string StrictDecodingError(std::span<const std::string> problems);
+
+}  // namespace berth::api

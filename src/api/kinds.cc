@@ -1,0 +1,286 @@
+#include "api/kinds.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "api/field_error.h"
+#include "api/object.h"
+#include "base/check.h"
+
+namespace berth::api {
+namespace {
+
+struct Names {
+  std::string_view name, plural, singular, short_name, storage_hash;
+};
+
+constexpr Kind StoredKind(KindId id, std::string_view group, Names names) {
+  return {.id = id,
+          .group = group,
+          .version = "v1",
+          .name = names.name,
+          .plural = names.plural,
+          .singular = names.singular,
+          .short_name = names.short_name,
+          .category = "",
+          .storage_hash = names.storage_hash,
+          .namespaced = true,
+          .stored = true,
+          .storage = id};
+}
+
+constexpr Kind SpokenKind(KindId id, std::string_view group, std::string_view name,
+                          std::string_view plural) {
+  return {.id = id,
+          .group = group,
+          .version = "v1",
+          .name = name,
+          .plural = plural,
+          .singular = "",
+          .short_name = "",
+          .category = "",
+          .storage_hash = "",
+          .namespaced = true,
+          .storage = id};
+}
+
+constexpr Kind ClusterWide(Kind kind) {
+  kind.namespaced = false;
+  return kind;
+}
+constexpr Kind WithStatus(Kind kind) {
+  kind.has_status = true;
+  return kind;
+}
+constexpr Kind WithScale(Kind kind) {
+  kind.has_scale = true;
+  return kind;
+}
+constexpr Kind InAll(Kind kind) {
+  kind.category = "all";
+  return kind;
+}
+constexpr Kind WithoutDeleteCollection(Kind kind) {
+  kind.has_deletecollection = false;
+  return kind;
+}
+constexpr Kind StoredAs(Kind kind, KindId storage) {
+  kind.storage = storage;
+  return kind;
+}
+
+constexpr std::string_view kEvents = "events.k8s.io";
+
+constexpr std::array<Kind, kKindsCount> kKinds = {
+    WithoutDeleteCollection(WithStatus(ClusterWide(StoredKind(
+        KindId::kNamespace, "", {"Namespace", "namespaces", "namespace", "ns", "Q3oi5N2YM8M="})))),
+    WithStatus(ClusterWide(
+        StoredKind(KindId::kNode, "", {"Node", "nodes", "node", "no", "XwShjMxG9Fs="}))),
+    InAll(WithStatus(StoredKind(KindId::kPod, "", {"Pod", "pods", "pod", "po", "xPOwRZ+Yhw8="}))),
+    StoredKind(KindId::kConfigMap, "",
+               {"ConfigMap", "configmaps", "configmap", "cm", "qFsyl6wFWjQ="}),
+    StoredKind(KindId::kSecret, "", {"Secret", "secrets", "secret", "", "S6u1pOWzb84="}),
+    StoredKind(KindId::kServiceAccount, "",
+               {"ServiceAccount", "serviceaccounts", "serviceaccount", "sa", "pbx9ZvyFpBE="}),
+    StoredKind(KindId::kEvent, "", {"Event", "events", "event", "ev", "r2yiGXH7wu8="}),
+    StoredAs(StoredKind(KindId::kEventsEvent, kEvents,
+                        {"Event", "events", "event", "ev", "r2yiGXH7wu8="}),
+             KindId::kEvent),
+    StoredKind(KindId::kLease, "coordination.k8s.io",
+               {"Lease", "leases", "lease", "", "gqkMMb/YqFM="}),
+    ClusterWide(
+        StoredKind(KindId::kPriorityClass, "scheduling.k8s.io",
+                   {"PriorityClass", "priorityclasses", "priorityclass", "pc", "1QwjyaZjj3Y="})),
+    InAll(WithScale(WithStatus(
+        StoredKind(KindId::kDeployment, "apps",
+                   {"Deployment", "deployments", "deployment", "deploy", "8aSe+NMegvE="})))),
+    InAll(WithScale(
+        WithStatus(StoredKind(KindId::kReplicaSet, "apps",
+                              {"ReplicaSet", "replicasets", "replicaset", "rs", "P1RzHs8/mWQ="})))),
+    InAll(
+        WithStatus(StoredKind(KindId::kJob, "batch", {"Job", "jobs", "job", "", "mudhfqk/qZY="}))),
+    SpokenKind(KindId::kBinding, "", "Binding", "bindings"),
+    SpokenKind(KindId::kEviction, "policy", "Eviction", ""),
+    SpokenKind(KindId::kScale, "autoscaling", "Scale", ""),
+    SpokenKind(KindId::kStatus, "", "Status", ""),
+    SpokenKind(KindId::kDeleteOptions, "", "DeleteOptions", ""),
+    SpokenKind(KindId::kPodTemplateSpec, "", "PodTemplateSpec", ""),
+};
+
+constexpr bool InOrder() {
+  for (size_t i = 0; i < kKinds.size(); ++i) {
+    if (static_cast<size_t>(kKinds.at(i).id) != i) return false;
+  }
+  return true;
+}
+static_assert(InOrder(), "a kind's id is its place in the table");
+
+// A selectable field: its name in selectors and its dotted path in the stored object.
+struct Selectable {
+  std::string_view label;
+  std::string_view path;
+};
+
+constexpr std::array<Selectable, 10> kPodFields = {{
+    {"spec.nodeName", "spec.nodeName"},
+    {"spec.restartPolicy", "spec.restartPolicy"},
+    {"spec.schedulerName", "spec.schedulerName"},
+    {"spec.serviceAccountName", "spec.serviceAccountName"},
+    {"spec.hostNetwork", "spec.hostNetwork"},
+    {"status.phase", "status.phase"},
+    {"status.podIP", "status.podIP"},
+    {"status.podIPs", ""},
+    {"status.nominatedNodeName", "status.nominatedNodeName"},
+    {"spec.host", ""},
+}};
+constexpr std::array<Selectable, 11> kEventFields = {{
+    {"involvedObject.kind", "involvedObject.kind"},
+    {"involvedObject.namespace", "involvedObject.namespace"},
+    {"involvedObject.name", "involvedObject.name"},
+    {"involvedObject.uid", "involvedObject.uid"},
+    {"involvedObject.apiVersion", "involvedObject.apiVersion"},
+    {"involvedObject.resourceVersion", "involvedObject.resourceVersion"},
+    {"involvedObject.fieldPath", "involvedObject.fieldPath"},
+    {"reason", "reason"},
+    {"reportingComponent", "reportingComponent"},
+    {"source", "source.component"},
+    {"type", "type"},
+}};
+constexpr std::array<Selectable, 1> kNodeFields = {{{"spec.unschedulable", "spec.unschedulable"}}};
+constexpr std::array<Selectable, 1> kNamespaceFields = {{{"status.phase", "status.phase"}}};
+constexpr std::array<Selectable, 1> kSecretFields = {{{"type", "type"}}};
+constexpr std::array<Selectable, 1> kJobFields = {{{"status.successful", "status.succeeded"}}};
+
+std::span<const Selectable> SelectableOf(KindId kind) {
+  switch (kind) {
+    case KindId::kPod:
+      return kPodFields;
+    case KindId::kEvent:
+    case KindId::kEventsEvent:
+      return kEventFields;
+    case KindId::kNode:
+      return kNodeFields;
+    case KindId::kNamespace:
+      return kNamespaceFields;
+    case KindId::kSecret:
+      return kSecretFields;
+    case KindId::kJob:
+      return kJobFields;
+    default:
+      return {};
+  }
+}
+
+// Upstream has three ways to refuse an unknown field, depending on the kind.
+std::string UnsupportedField(KindId kind, std::string_view field) {
+  if (kind == KindId::kJob) {
+    return fmt::format("field label {} not supported for Job", QuoteGo(field));
+  }
+  if (!SelectableOf(kind).empty()) return fmt::format("field label not supported: {}", field);
+  return fmt::format(
+      "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+      QuoteGo(field));
+}
+
+// The stored name of an events.k8s.io field, or the name itself.
+std::string StoredEventField(std::string_view field) {
+  if (field.starts_with("regarding.")) return "involvedObject." + std::string(field.substr(10));
+  if (field == "reportingController") return "reportingComponent";
+  // Core names are no names of this group.
+  if (field.starts_with("involvedObject.") || field == "reportingComponent" || field == "source") {
+    return "";
+  }
+  return std::string(field);
+}
+
+std::string TextOf(const Json* value) {
+  if (value == nullptr) return "";
+  if (value->is_string()) return std::string(value->get_string());
+  if (value->is_bool()) return value->get_bool() ? "true" : "false";
+  if (value->is_int64()) return std::to_string(value->get_int64());
+  return "";
+}
+
+}  // namespace
+
+std::string Kind::api_version() const {
+  return group.empty() ? std::string(version) : fmt::format("{}/{}", group, version);
+}
+std::string Kind::group_kind() const {
+  return group.empty() ? std::string(name) : fmt::format("{}.{}", name, group);
+}
+std::string Kind::group_resource() const {
+  return group.empty() ? std::string(plural) : fmt::format("{}.{}", plural, group);
+}
+std::string Kind::base_path() const {
+  return group.empty() ? fmt::format("/api/{}", version)
+                       : fmt::format("/apis/{}/{}", group, version);
+}
+
+std::span<const Kind> Kinds() { return kKinds; }
+
+const Kind& KindOf(KindId id) { return kKinds.at(static_cast<size_t>(id)); }
+
+const Kind* FindResource(std::string_view group, std::string_view version,
+                         std::string_view plural) {
+  if (plural.empty()) return nullptr;
+  const auto* found = std::ranges::find_if(kKinds, [&](const Kind& kind) {
+    return kind.plural == plural && kind.group == group && kind.version == version;
+  });
+  return found == kKinds.end() ? nullptr : found;
+}
+
+const Kind* FindKind(std::string_view api_version, std::string_view name) {
+  const size_t slash = api_version.find('/');
+  const bool core = slash == std::string_view::npos;
+  const std::string_view group = core ? "" : api_version.substr(0, slash);
+  const std::string_view version = core ? api_version : api_version.substr(slash + 1);
+  const auto* found = std::ranges::find_if(kKinds, [&](const Kind& kind) {
+    return kind.name == name && kind.group == group && kind.version == version &&
+           kind.id != KindId::kPodTemplateSpec;
+  });
+  return found == kKinds.end() ? nullptr : found;
+}
+
+Status ResolveFieldQuery(KindId kind, FieldQuery& query) {
+  for (FieldRequirement& item : query.requirements) {
+    if (item.field == "metadata.name") continue;
+    if (item.field == "metadata.namespace" &&
+        (KindOf(kind).namespaced || SelectableOf(kind).empty())) {
+      continue;
+    }
+    if (kind == KindId::kNamespace && item.field == "name") continue;
+    std::string stored = kind == KindId::kEventsEvent ? StoredEventField(item.field) : item.field;
+    const std::span<const Selectable> fields = SelectableOf(kind);
+    if (std::ranges::find(fields, stored, &Selectable::label) == fields.end()) {
+      return Fail(ErrorCode::kInvalid, UnsupportedField(kind, item.field));
+    }
+    if (kind == KindId::kPod && stored == "spec.host") stored = "spec.nodeName";
+    item.field = std::move(stored);
+  }
+  return {};
+}
+
+StringMap SelectableValues(KindId kind, const Json& object) {
+  CHECK(KindOf(kind).storage == kind);
+  StringMap values;
+  values.emplace_back("metadata.name", TextOf(FindPath(object, "metadata.name")));
+  values.emplace_back("metadata.namespace", TextOf(FindPath(object, "metadata.namespace")));
+  for (const Selectable& field : SelectableOf(kind)) {
+    if (field.path.empty()) continue;
+    std::string text = TextOf(FindPath(object, field.path));
+    if (text.empty() && field.label == "source") {
+      text = TextOf(FindPath(object, "reportingComponent"));
+    }
+    const bool flag = field.label == "spec.unschedulable" || field.label == "spec.hostNetwork";
+    if (text.empty() && flag) text = "false";
+    if (text.empty() && field.label == "status.successful") text = "0";
+    values.emplace_back(field.label, std::move(text));
+  }
+  std::ranges::sort(values);
+  return values;
+}
+
+}  // namespace berth::api

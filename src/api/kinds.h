@@ -1,0 +1,88 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "api/json.h"
+#include "api/selector.h"
+#include "api/types.h"
+#include "base/result.h"
+
+// The kinds that berth serves and speaks: one constant table. Read-only; safe from any thread.
+namespace berth::api {
+
+// Dense and stable within a build: an index into Kinds().
+enum class KindId : uint8_t {
+  // Stored.
+  kNamespace,
+  kNode,
+  kPod,
+  kConfigMap,
+  kSecret,
+  kServiceAccount,
+  kEvent,        // core v1
+  kEventsEvent,  // events.k8s.io/v1: another view of kEvent, stored as that.
+  kLease,
+  kPriorityClass,
+  kDeployment,
+  kReplicaSet,
+  kJob,
+  // Only spoken, in requests and answers.
+  kBinding,
+  kEviction,
+  kScale,
+  kStatus,
+  kDeleteOptions,
+  kPodTemplateSpec,  // Not a kind of requests: the piece of a spec that has defaults and rules of
+                     // its own.
+};
+inline constexpr size_t kKindsCount = static_cast<size_t>(KindId::kPodTemplateSpec) + 1;
+
+struct Kind {
+  KindId id;
+  std::string_view group;  // Empty for core.
+  std::string_view version;
+  std::string_view name;    // "Pod".
+  std::string_view plural;  // "pods"; empty for what is no resource.
+  std::string_view singular;
+  std::string_view short_name;  // "po", or empty.
+  std::string_view category;    // "all", or empty.
+  std::string_view
+      storage_hash;  // The aggregated discovery's storageVersionHash, as upstream computes it.
+  bool namespaced = false;
+  bool stored = false;  // Served with every verb; the others are subresources or pieces.
+  bool has_status = false;
+  bool has_scale = false;
+  bool has_deletecollection = true;
+  KindId storage;  // Where objects are kept: itself but for kEventsEvent.
+
+  // "v1" or "apps/v1".
+  [[nodiscard]] std::string api_version() const;
+  // "Pod" or "Deployment.apps", as Kubernetes names kinds in error messages.
+  [[nodiscard]] std::string group_kind() const;
+  // "pods" or "deployments.apps".
+  [[nodiscard]] std::string group_resource() const;
+  // "/api/v1" or "/apis/apps/v1".
+  [[nodiscard]] std::string base_path() const;
+};
+
+// In order of KindId.
+[[nodiscard]] std::span<const Kind> Kinds();
+[[nodiscard]] const Kind& KindOf(KindId id);
+// By resource ("pods") or by kind ("Pod"); null when there is none. Cost: linear in the table.
+[[nodiscard]] const Kind* FindResource(std::string_view group, std::string_view version,
+                                       std::string_view plural);
+[[nodiscard]] const Kind* FindKind(std::string_view api_version, std::string_view kind);
+
+// Checks that `kind` supports each field of the query, with upstream's error texts, and renames
+// fields that have another name in the stored object (spec.host, events.k8s.io's regarding.*).
+[[nodiscard]] Status ResolveFieldQuery(KindId kind, FieldQuery& query);
+
+// The selectable fields of a stored object, sorted, for FieldQuery::Matches. Missing fields are
+// empty strings, booleans "true" and "false". REQUIRES: a storage kind.
+[[nodiscard]] StringMap SelectableValues(KindId kind, const Json& object);
+
+}  // namespace berth::api

@@ -1,0 +1,135 @@
+#include "api/object.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace berth::api {
+namespace {
+
+// Immutable empties for readers of what is missing. Functions' statics: made on first use, constant
+// after.
+const JsonArray& NoArray() {
+  static const JsonArray kNone;
+  return kNone;
+}
+const JsonObject& NoObject() {
+  static const JsonObject kNone;
+  return kNone;
+}
+
+std::pair<std::string_view, std::string_view> SplitPath(std::string_view path) {
+  const size_t dot = path.find('.');
+  if (dot == std::string_view::npos) return {path, {}};
+  return {path.substr(0, dot), path.substr(dot + 1)};
+}
+
+}  // namespace
+
+const Json* FindMember(const JsonObject& object, std::string_view key) {
+  const Json* value = object.if_contains(key);
+  return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+const Json* FindMember(const Json& object, std::string_view key) {
+  const JsonObject* members = object.if_object();
+  return members == nullptr ? nullptr : FindMember(*members, key);
+}
+
+Json* FindMember(Json& object, std::string_view key) {
+  return const_cast<Json*>(FindMember(std::as_const(object), key));
+}
+
+const Json* FindPath(const Json& document, std::string_view path) {
+  const Json* at = &document;
+  while (at != nullptr && !path.empty()) {
+    const auto [step, rest] = SplitPath(path);
+    at = FindMember(*at, step);
+    path = rest;
+  }
+  return at;
+}
+
+Json* FindPath(Json& document, std::string_view path) {
+  return const_cast<Json*>(FindPath(std::as_const(document), path));
+}
+
+std::string_view TextAt(const Json& document, std::string_view path) {
+  const Json* value = FindPath(document, path);
+  if (value == nullptr || !value->is_string()) return {};
+  return value->get_string();
+}
+
+int64_t IntegerAt(const Json& document, std::string_view path, int64_t otherwise) {
+  const Json* value = FindPath(document, path);
+  return value != nullptr && value->is_int64() ? value->get_int64() : otherwise;
+}
+
+bool FlagAt(const Json& document, std::string_view path) {
+  const Json* value = FindPath(document, path);
+  return value != nullptr && value->is_bool() && value->get_bool();
+}
+
+const JsonArray& ArrayAt(const Json& document, std::string_view path) {
+  const Json* value = FindPath(document, path);
+  return value != nullptr && value->is_array() ? value->get_array() : NoArray();
+}
+
+const JsonObject& ObjectAt(const Json& document, std::string_view path) {
+  const Json* value = FindPath(document, path);
+  return value != nullptr && value->is_object() ? value->get_object() : NoObject();
+}
+
+StringMap StringMapAt(const Json& document, std::string_view path) {
+  StringMap map;
+  for (const auto& [key, value] : ObjectAt(document, path)) {
+    if (value.is_string()) map.emplace_back(key, std::string(value.get_string()));
+  }
+  std::ranges::sort(map);
+  return map;
+}
+
+JsonObject& MemberObject(JsonObject& object, std::string_view key) {
+  Json& member = object[key];
+  if (!member.is_object()) member.emplace_object();
+  return member.get_object();
+}
+
+void SetPath(Json& document, std::string_view path, Json value) {
+  if (!document.is_object()) document.emplace_object();
+  JsonObject* object = &document.get_object();
+  while (true) {
+    const auto [step, rest] = SplitPath(path);
+    if (rest.empty()) {
+      (*object)[step] = std::move(value);
+      return;
+    }
+    object = &MemberObject(*object, step);
+    path = rest;
+  }
+}
+
+bool RemoveMember(JsonObject& object, std::string_view key) {
+  const auto at = object.find(key);
+  if (at == object.end()) return false;
+  object.stable_erase(at);
+  return true;
+}
+
+bool RemovePath(Json& document, std::string_view path) {
+  const size_t dot = path.rfind('.');
+  Json* parent =
+      dot == std::string_view::npos ? &document : FindPath(document, path.substr(0, dot));
+  if (parent == nullptr || !parent->is_object()) return false;
+  return RemoveMember(parent->get_object(),
+                      dot == std::string_view::npos ? path : path.substr(dot + 1));
+}
+
+void SetDefault(JsonObject& object, std::string_view key, Json value) {
+  Json& member = object[key];
+  if (member.is_null()) member = std::move(value);
+}
+
+// Boost.JSON's own equality has these rules: members by key, numbers by value.
+bool SameJson(const Json& a, const Json& b) { return a == b; }
+
+}  // namespace berth::api

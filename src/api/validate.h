@@ -1,0 +1,19 @@
+#pragma once
+
+#include "api/defaults.h"
+#include "api/field_error.h"
+#include "api/json.h"
+#include "api/kinds.h"
+
+// Whether objects may be stored, in upstream's words. Pure functions on conformed and defaulted
+// documents (api/fields.h, api/defaults.h); none of them can crash on any document. No errors: the
+// object is fine.
+namespace berth::api {
+
+[[nodiscard]] FieldErrors ValidateCreate(KindId kind, const Json& object);
+// `object` as it would replace `old`, after PrepareForUpdate. Says what is wrong with it and which
+// immutable fields changed.
+[[nodiscard]] FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
+                                         Subresource subresource = Subresource::kNone);
+
+}  // namespace berth::api

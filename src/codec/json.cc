@@ -1,0 +1,656 @@
+#include "codec/json.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "base/check.h"
+
+namespace berth::codec {
+namespace {
+
+using api::Json;
+using api::JsonArray;
+using api::JsonObject;
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+// A character as Go's encoding/json names it in errors.
+std::string QuoteCharacter(std::string_view text, size_t at) {
+  const char c = text[at];
+  if (c == '\'') return R"('\'')";
+  if (c == '"') return R"('"')";
+  if (c == '\\') return R"('\\')";
+  if (c == '\n') return R"('\n')";
+  if (c == '\r') return R"('\r')";
+  if (c == '\t') return R"('\t')";
+  const auto byte = static_cast<unsigned char>(c);
+  if (byte < 0x20 || byte >= 0x7f) return fmt::format("'\\x{:02x}'", byte);
+  return fmt::format("'{}'", c);
+}
+
+class Parser {
+ public:
+  Parser(std::string_view text, JsonLimits limits) : text_(text), limits_(limits) {}
+
+  Result<ParsedJson> Run() {
+    ParsedJson parsed;
+    SkipBlanks();
+    parsed.value = ParseValue(0);
+    if (!failure_) {
+      SkipBlanks();
+      if (at_ != text_.size()) FailAt(at_, "after top-level value");
+    }
+    if (failure_) return std::unexpected(*failure_);
+    parsed.duplicates = std::move(duplicates_);
+    return parsed;
+  }
+
+ private:
+  [[nodiscard]] bool AtEnd() const { return at_ >= text_.size(); }
+
+  void SkipBlanks() {
+    while (!AtEnd() &&
+           (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t' || text_[at_] == '\r')) {
+      ++at_;
+    }
+  }
+
+  void Fail(size_t offset, ErrorCode code, std::string_view message) {
+    if (failure_) return;
+    size_t line = 1;
+    size_t line_start = 0;
+    for (size_t i = 0; i < offset && i < text_.size(); ++i) {
+      if (text_[i] != '\n') continue;
+      ++line;
+      line_start = i + 1;
+    }
+    failure_ = Error{code, fmt::format("{} (line {}, column {}, offset {})", message, line,
+                                       offset - line_start + 1, offset)};
+  }
+
+  // The text ends, or has a character that can't stand there.
+  void FailAt(size_t offset, std::string_view where) {
+    if (offset >= text_.size()) {
+      Fail(text_.size(), ErrorCode::kInvalid, "unexpected end of JSON input");
+      return;
+    }
+    Fail(offset, ErrorCode::kInvalid,
+         fmt::format("invalid character {} {}", QuoteCharacter(text_, offset), where));
+  }
+
+  Json ParseValue(int64_t depth) {
+    if (AtEnd()) {
+      FailAt(at_, "");
+      return nullptr;
+    }
+    switch (text_[at_]) {
+      case '{':
+      case '[':
+        if (depth >= limits_.nesting_max) {
+          Fail(at_, ErrorCode::kTooLarge,
+               fmt::format("exceeded max depth: more than {} nested arrays and objects",
+                           limits_.nesting_max));
+          return nullptr;
+        }
+        return text_[at_] == '{' ? ParseObject(depth) : ParseArray(depth);
+      case '"': {
+        std::string scratch;
+        return Json(boost::json::string(ParseString(scratch)));
+      }
+      case 't':
+        return ParseLiteral("true", true);
+      case 'f':
+        return ParseLiteral("false", false);
+      case 'n':
+        return ParseLiteral("null", nullptr);
+      default:
+        return ParseNumber();
+    }
+  }
+
+  Json ParseLiteral(std::string_view word, Json value) {
+    for (size_t i = 1; i < word.size(); ++i) {
+      if (at_ + i >= text_.size() || text_[at_ + i] != word[i]) {
+        FailAt(at_ + i, fmt::format("in literal {} (expecting '{}')", word, word[i]));
+        return nullptr;
+      }
+    }
+    at_ += word.size();
+    return value;
+  }
+
+  bool SkipDigits(std::string_view where) {
+    if (AtEnd() || !IsDigit(text_[at_])) {
+      FailAt(at_, where);
+      return false;
+    }
+    while (!AtEnd() && IsDigit(text_[at_])) ++at_;
+    return true;
+  }
+
+  Json ParseNumber() {
+    const size_t start = at_;
+    const bool negative = text_[at_] == '-';
+    if (negative) ++at_;
+    if (AtEnd() || !IsDigit(text_[at_])) {
+      FailAt(at_, negative ? "in numeric literal" : "looking for beginning of value");
+      return nullptr;
+    }
+    if (text_[at_] == '0') {
+      ++at_;
+    } else if (!SkipDigits("in numeric literal")) {
+      return nullptr;
+    }
+    bool whole = true;
+    if (!AtEnd() && text_[at_] == '.') {
+      whole = false;
+      ++at_;
+      if (!SkipDigits("after decimal point in numeric literal")) return nullptr;
+    }
+    if (!AtEnd() && (text_[at_] == 'e' || text_[at_] == 'E')) {
+      whole = false;
+      ++at_;
+      if (!AtEnd() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
+      if (!SkipDigits("in exponent of numeric literal")) return nullptr;
+    }
+    return ToNumber(text_.substr(start, at_ - start), whole, start);
+  }
+
+  Json ToNumber(std::string_view digits, bool whole, size_t start) {
+    const char* const end = digits.data() + digits.size();
+    if (whole) {
+      int64_t number = 0;
+      if (std::from_chars(digits.data(), end, number).ec == std::errc()) return number;
+      uint64_t large = 0;
+      if (digits[0] != '-' && std::from_chars(digits.data(), end, large).ec == std::errc()) {
+        return large;
+      }
+    }
+    double number = 0;
+    const auto [stop, error] = std::from_chars(digits.data(), end, number);
+    if (error == std::errc::result_out_of_range && !std::isfinite(number)) number = HUGE_VAL;
+    if (error != std::errc() && !IsTiny(digits)) {
+      Fail(start, ErrorCode::kInvalid,
+           fmt::format("cannot unmarshal number {} into a value of type float64", digits));
+      return nullptr;
+    }
+    CHECK(stop == end);
+    return error == std::errc() ? number : 0.0;
+  }
+
+  // Whether a number that from_chars calls out of range is too small rather than too large.
+  static bool IsTiny(std::string_view digits) {
+    const size_t exponent = digits.find_first_of("eE");
+    return exponent != std::string_view::npos && exponent + 1 < digits.size() &&
+           digits[exponent + 1] == '-';
+  }
+
+  Json ParseArray(int64_t depth) {
+    JsonArray array;
+    ++at_;
+    SkipBlanks();
+    if (!AtEnd() && text_[at_] == ']') {
+      ++at_;
+      return array;
+    }
+    while (true) {
+      path_.push_back({.key = {}, .index = array.size()});
+      SkipBlanks();
+      array.push_back(ParseValue(depth + 1));
+      path_.pop_back();
+      if (failure_) return nullptr;
+      SkipBlanks();
+      if (!AtEnd() && text_[at_] == ',') {
+        ++at_;
+        continue;
+      }
+      if (!AtEnd() && text_[at_] == ']') {
+        ++at_;
+        return array;
+      }
+      FailAt(at_, "after array element");
+      return nullptr;
+    }
+  }
+
+  Json ParseObject(int64_t depth) {
+    JsonObject object;
+    ++at_;
+    SkipBlanks();
+    if (!AtEnd() && text_[at_] == '}') {
+      ++at_;
+      return object;
+    }
+    std::string scratch;
+    while (true) {
+      SkipBlanks();
+      if (AtEnd() || text_[at_] != '"') {
+        FailAt(at_, "looking for beginning of object key string");
+        return nullptr;
+      }
+      // The key is copied into the object before its value can reuse the scratch buffer.
+      const std::string_view key = ParseString(scratch);
+      if (failure_) return nullptr;
+      SkipBlanks();
+      if (AtEnd() || text_[at_] != ':') {
+        FailAt(at_, "after object key");
+        return nullptr;
+      }
+      ++at_;
+      SkipBlanks();
+      const auto [member, inserted] = object.emplace(key, nullptr);
+      const size_t place = static_cast<size_t>(member - object.begin());
+      path_.push_back({.key = std::string(key), .index = 0});
+      if (!inserted && duplicates_.size() < kDuplicatesMax) duplicates_.push_back(PathText());
+      Json value = ParseValue(depth + 1);
+      path_.pop_back();
+      if (failure_) return nullptr;
+      (object.begin() + static_cast<std::ptrdiff_t>(place))->value() = std::move(value);
+      SkipBlanks();
+      if (!AtEnd() && text_[at_] == ',') {
+        ++at_;
+        continue;
+      }
+      if (!AtEnd() && text_[at_] == '}') {
+        ++at_;
+        return object;
+      }
+      FailAt(at_, "after object key:value pair");
+      return nullptr;
+    }
+  }
+
+  // The string at the cursor, in the text itself when nothing is escaped, else in `scratch`.
+  std::string_view ParseString(std::string& scratch) {
+    const size_t start = ++at_;
+    while (!AtEnd() && IsPlain(text_[at_])) ++at_;
+    if (!AtEnd() && text_[at_] == '"') {
+      const std::string_view raw = text_.substr(start, at_ - start);
+      ++at_;
+      return raw;
+    }
+    scratch.assign(text_.substr(start, at_ - start));
+    while (true) {
+      if (AtEnd()) {
+        FailAt(at_, "");
+        return {};
+      }
+      const char c = text_[at_];
+      if (c == '"') {
+        ++at_;
+        return scratch;
+      }
+      if (c == '\\') {
+        if (!ParseEscape(scratch)) return {};
+      } else if (static_cast<unsigned char>(c) < 0x20) {
+        FailAt(at_, "in string literal");
+        return {};
+      } else if (!CopyCharacter(scratch)) {
+        return {};
+      }
+    }
+  }
+
+  static bool IsPlain(char c) {
+    return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x80 &&
+           c != '"' && c != '\\';
+  }
+
+  bool CopyCharacter(std::string& out) {
+    const auto byte = static_cast<unsigned char>(text_[at_]);
+    const size_t length = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+    const std::string_view character = text_.substr(at_, length);
+    if (ValidUtf8Prefix(character) != length) {
+      Fail(at_, ErrorCode::kInvalid,
+           fmt::format("invalid UTF-8 {} in string literal", QuoteCharacter(text_, at_)));
+      return false;
+    }
+    out.append(character);
+    at_ += length;
+    return true;
+  }
+
+  bool ParseEscape(std::string& out) {
+    ++at_;
+    if (AtEnd()) {
+      FailAt(at_, "");
+      return false;
+    }
+    const char c = text_[at_++];
+    switch (c) {
+      case '"':
+        out += '"';
+        return true;
+      case '\\':
+        out += '\\';
+        return true;
+      case '/':
+        out += '/';
+        return true;
+      case 'b':
+        out += '\b';
+        return true;
+      case 'f':
+        out += '\f';
+        return true;
+      case 'n':
+        out += '\n';
+        return true;
+      case 'r':
+        out += '\r';
+        return true;
+      case 't':
+        out += '\t';
+        return true;
+      case 'u':
+        return ParseUnicodeEscape(out);
+      default:
+        FailAt(at_ - 1, "in string escape code");
+        return false;
+    }
+  }
+
+  std::optional<uint32_t> ParseHex4() {
+    uint32_t code = 0;
+    for (int i = 0; i < 4; ++i, ++at_) {
+      const char c = AtEnd() ? '\0' : text_[at_];
+      uint32_t digit = 0;
+      if (IsDigit(c)) {
+        digit = static_cast<uint32_t>(c - '0');
+      } else if ((c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F')) {
+        digit = static_cast<uint32_t>((c | 0x20) - 'a' + 10);
+      } else {
+        FailAt(at_, "in \\u hexadecimal character escape");
+        return std::nullopt;
+      }
+      code = code * 16 + digit;
+    }
+    return code;
+  }
+
+  // A lone surrogate can't be written as UTF-8; it becomes U+FFFD, as Go's decoder has it.
+  bool ParseUnicodeEscape(std::string& out) {
+    const std::optional<uint32_t> first = ParseHex4();
+    if (!first) return false;
+    uint32_t code = *first;
+    if (code >= 0xd800 && code < 0xdc00 && text_.substr(at_, 2) == "\\u") {
+      const size_t before = at_;
+      at_ += 2;
+      const std::optional<uint32_t> second = ParseHex4();
+      if (!second) return false;
+      if (*second >= 0xdc00 && *second < 0xe000) {
+        code = 0x10000 + ((code - 0xd800) << 10) + (*second - 0xdc00);
+      } else {
+        at_ = before;
+      }
+    }
+    if (code >= 0xd800 && code < 0xe000) code = 0xfffd;
+    AppendUtf8(code, out);
+    return true;
+  }
+
+  static void AppendUtf8(uint32_t code, std::string& out) {
+    if (code < 0x80) {
+      out += static_cast<char>(code);
+      return;
+    }
+    if (code < 0x800) {
+      out += static_cast<char>(0xc0 | (code >> 6));
+    } else if (code < 0x10000) {
+      out += static_cast<char>(0xe0 | (code >> 12));
+      out += static_cast<char>(0x80 | ((code >> 6) & 0x3f));
+    } else {
+      out += static_cast<char>(0xf0 | (code >> 18));
+      out += static_cast<char>(0x80 | ((code >> 12) & 0x3f));
+      out += static_cast<char>(0x80 | ((code >> 6) & 0x3f));
+    }
+    out += static_cast<char>(0x80 | (code & 0x3f));
+  }
+
+  [[nodiscard]] std::string PathText() const {
+    std::string path;
+    for (const Step& step : path_) {
+      if (step.key.empty() && &step != &path_.back()) {
+        path += fmt::format("[{}]", step.index);
+        continue;
+      }
+      if (!path.empty()) path += '.';
+      path += step.key;
+    }
+    return path;
+  }
+
+  struct Step {
+    std::string key;  // Empty for an array element.
+    size_t index;
+  };
+  // A hostile document could otherwise make the report quadratic in its size.
+  static constexpr size_t kDuplicatesMax = 100;
+
+  const std::string_view text_;
+  const JsonLimits limits_;
+  size_t at_ = 0;
+  std::vector<Step> path_;
+  std::vector<std::string> duplicates_;
+  std::optional<Error> failure_;
+};
+
+// As Go prints a float64: the shortest digits that read back the same, as plain decimals for
+// moderate exponents, else d.ddde+xx.
+void AppendDouble(double number, std::string& out) {
+  if (!std::isfinite(number)) {
+    out += "null";
+    return;
+  }
+  std::array<char, 32> buffer{};
+  const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), number,
+                                 std::chars_format::scientific);
+  CHECK(end.ec == std::errc());
+  const std::string_view text(buffer.data(), end.ptr);
+  const double size = std::fabs(number);
+  if (size != 0 && (size < 1e-6 || size >= 1e21)) {
+    out += text;
+    return;
+  }
+  const size_t e = text.find('e');
+  const bool negative = text[0] == '-';
+  std::string digits(text.substr(negative ? 1 : 0, 1));
+  const size_t point = text.find('.');
+  if (point != std::string_view::npos) digits += text.substr(point + 1, e - point - 1);
+  int exponent = 0;
+  const size_t exponent_at = e + (text[e + 1] == '+' ? 2 : 1);
+  std::from_chars(text.data() + exponent_at, text.data() + text.size(), exponent);
+  if (negative) out += '-';
+  if (exponent < 0) {
+    out += "0.";
+    out.append(static_cast<size_t>(-exponent - 1), '0');
+    out += digits;
+    return;
+  }
+  const auto whole = static_cast<size_t>(exponent) + 1;
+  if (digits.size() <= whole) {
+    out += digits;
+    out.append(whole - digits.size(), '0');
+    return;
+  }
+  out += digits.substr(0, whole) + "." + digits.substr(whole);
+}
+
+void AppendPretty(const Json& value, int indent, size_t column, std::string& out) {
+  const size_t inner = column + static_cast<size_t>(indent);
+  if (const JsonObject* object = value.if_object(); object != nullptr && !object->empty()) {
+    out += "{\n";
+    bool first = true;
+    for (const auto& [key, member] : *object) {
+      if (!first) out += ",\n";
+      first = false;
+      out.append(inner, ' ');
+      AppendJsonString(key, out);
+      out += ": ";
+      AppendPretty(member, indent, inner, out);
+    }
+    out += '\n';
+    out.append(column, ' ');
+    out += '}';
+    return;
+  }
+  if (const JsonArray* array = value.if_array(); array != nullptr && !array->empty()) {
+    out += "[\n";
+    for (size_t i = 0; i < array->size(); ++i) {
+      if (i > 0) out += ",\n";
+      out.append(inner, ' ');
+      AppendPretty((*array)[i], indent, inner, out);
+    }
+    out += '\n';
+    out.append(column, ' ');
+    out += ']';
+    return;
+  }
+  AppendJson(value, out);
+}
+
+}  // namespace
+
+Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonLimits limits) {
+  return Parser(text, limits).Run();
+}
+
+Result<Json> ParseJson(std::string_view text, JsonLimits limits) {
+  Result<ParsedJson> parsed = ParseJsonReporting(text, limits);
+  if (!parsed) return std::unexpected(parsed.error());
+  return std::move(parsed->value);
+}
+
+void AppendJsonString(std::string_view text, std::string& out) {
+  out += '"';
+  size_t done = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (static_cast<unsigned char>(c) >= 0x20 && c != '"' && c != '\\') continue;
+    out.append(text.substr(done, i - done));
+    done = i + 1;
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      default:
+        out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
+        break;
+    }
+  }
+  out.append(text.substr(done));
+  out += '"';
+}
+
+void AppendJson(const Json& value, std::string& out) {
+  switch (value.kind()) {
+    case boost::json::kind::null:
+      out += "null";
+      return;
+    case boost::json::kind::bool_:
+      out += value.get_bool() ? "true" : "false";
+      return;
+    case boost::json::kind::int64:
+      out += fmt::format_int(value.get_int64()).c_str();
+      return;
+    case boost::json::kind::uint64:
+      out += fmt::format_int(value.get_uint64()).c_str();
+      return;
+    case boost::json::kind::double_:
+      AppendDouble(value.get_double(), out);
+      return;
+    case boost::json::kind::string:
+      AppendJsonString(value.get_string(), out);
+      return;
+    case boost::json::kind::array: {
+      out += '[';
+      bool first = true;
+      for (const Json& item : value.get_array()) {
+        if (!first) out += ',';
+        first = false;
+        AppendJson(item, out);
+      }
+      out += ']';
+      return;
+    }
+    case boost::json::kind::object: {
+      out += '{';
+      bool first = true;
+      for (const auto& [key, member] : value.get_object()) {
+        if (!first) out += ',';
+        first = false;
+        AppendJsonString(key, out);
+        out += ':';
+        AppendJson(member, out);
+      }
+      out += '}';
+      return;
+    }
+  }
+}
+
+std::string PrintJson(const Json& value) {
+  std::string out;
+  AppendJson(value, out);
+  return out;
+}
+
+std::string PrintJsonPretty(const Json& value, int indent) {
+  CHECK(indent >= 0);
+  std::string out;
+  AppendPretty(value, indent, 0, out);
+  return out;
+}
+
+size_t ValidUtf8Prefix(std::string_view text) {
+  size_t i = 0;
+  const auto byte = [&](size_t at) { return static_cast<unsigned char>(text[at]); };
+  const auto continues = [&](size_t at) { return at < text.size() && (byte(at) & 0xc0) == 0x80; };
+  while (i < text.size()) {
+    const unsigned char lead = byte(i);
+    if (lead < 0x80) {
+      ++i;
+      continue;
+    }
+    size_t length = 0;
+    if (lead >= 0xc2 && lead < 0xe0) length = 2;
+    if (lead >= 0xe0 && lead < 0xf0) length = 3;
+    if (lead >= 0xf0 && lead < 0xf5) length = 4;
+    if (length == 0) return i;
+    for (size_t k = 1; k < length; ++k) {
+      if (!continues(i + k)) return i;
+    }
+    const unsigned char second = byte(i + 1);
+    const bool overlong = (lead == 0xe0 && second < 0xa0) || (lead == 0xf0 && second < 0x90);
+    const bool surrogate = lead == 0xed && second >= 0xa0;
+    const bool beyond = lead == 0xf4 && second >= 0x90;
+    if (overlong || surrogate || beyond) return i;
+    i += length;
+  }
+  return i;
+}
+
+}  // namespace berth::codec

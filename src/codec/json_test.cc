@@ -1,0 +1,122 @@
+// Goal: JSON text and documents convert without loss, and bad text is refused with its place.
+// Method: tables, with Go's messages; round trips over generated documents.
+
+#include "codec/json.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <string>
+#include <vector>
+
+namespace berth::codec {
+namespace {
+
+using api::Json;
+
+std::string Reprint(std::string_view text) {
+  const Result<Json> value = ParseJson(text);
+  return value ? PrintJson(*value) : "error: " + value.error().message;
+}
+
+TEST(JsonTest, KeepsOrderIntegersAndStrings) {
+  EXPECT_EQ(Reprint(R"( { "b" : 1 , "a" : [ true , null , "x" ] } )"),
+            R"({"b":1,"a":[true,null,"x"]})");
+  EXPECT_EQ(Reprint("9223372036854775807"), "9223372036854775807");
+  EXPECT_EQ(Reprint("-9223372036854775808"), "-9223372036854775808");
+  EXPECT_EQ(Reprint("18446744073709551615"), "18446744073709551615");
+  EXPECT_EQ(Reprint("18446744073709551616"), "18446744073709552000");
+  EXPECT_EQ(Reprint("1.50"), "1.5");
+  EXPECT_EQ(Reprint("1e21"), "1e+21");
+  EXPECT_EQ(Reprint("1e-7"), "1e-07");
+  EXPECT_EQ(Reprint("1e-400"), "0");
+  EXPECT_EQ(Reprint("1.0"), "1");
+  EXPECT_EQ(Reprint(R"("\u0041\n\/\ud83d\ude00\ud800é")"),
+            "\"A\\n/\xF0\x9F\x98\x80\xEF\xBF\xBD\xC3\xA9\"");
+  EXPECT_EQ(Reprint(R"("\u0001\u001f")"), R"("\u0001\u001f")");
+  EXPECT_EQ(Reprint(R"("<&>")"), R"("<&>")");
+}
+
+TEST(JsonTest, SaysWhatIsWrongAndWhere) {
+  const std::vector<std::pair<std::string_view, std::string_view>> rows = {
+      {"", "unexpected end of JSON input (line 1, column 1, offset 0)"},
+      {"{", "unexpected end of JSON input (line 1, column 2, offset 1)"},
+      {"{\n  \"a\": x}",
+       "invalid character 'x' looking for beginning of value (line 2, column 8, offset 9)"},
+      {"{a}",
+       "invalid character 'a' looking for beginning of object key string (line 1, column 2, offset "
+       "1)"},
+      {"{\"a\" 1}", "invalid character '1' after object key (line 1, column 6, offset 5)"},
+      {"{\"a\":1 2}",
+       "invalid character '2' after object key:value pair (line 1, column 8, offset 7)"},
+      {"[1 2]", "invalid character '2' after array element (line 1, column 4, offset 3)"},
+      {"[1,]", "invalid character ']' looking for beginning of value (line 1, column 4, offset 3)"},
+      {"tru", "unexpected end of JSON input (line 1, column 4, offset 3)"},
+      {"trux",
+       "invalid character 'x' in literal true (expecting 'e') (line 1, column 4, offset 3)"},
+      {"1 1", "invalid character '1' after top-level value (line 1, column 3, offset 2)"},
+      {"01", "invalid character '1' after top-level value (line 1, column 2, offset 1)"},
+      {"1.", "unexpected end of JSON input (line 1, column 3, offset 2)"},
+      {"-x", "invalid character 'x' in numeric literal (line 1, column 2, offset 1)"},
+      {"\"a\nb\"", "invalid character '\\n' in string literal (line 1, column 3, offset 2)"},
+      {"\"\\q\"", "invalid character 'q' in string escape code (line 1, column 3, offset 2)"},
+      {"\"\\u00g0\"",
+       "invalid character 'g' in \\u hexadecimal character escape (line 1, column 6, offset 5)"},
+      {"\"\xC0\x80\"", "invalid UTF-8 '\\xc0' in string literal (line 1, column 2, offset 1)"},
+      {"\"\xED\xA0\x80\"", "invalid UTF-8 '\\xed' in string literal (line 1, column 2, offset 1)"},
+      {"1e999",
+       "cannot unmarshal number 1e999 into a value of type float64 (line 1, column 1, offset 0)"},
+  };
+  for (const auto& [text, message] : rows) {
+    SCOPED_TRACE(text);
+    const Result<Json> value = ParseJson(text);
+    ASSERT_FALSE(value.has_value());
+    EXPECT_EQ(value.error().message, message);
+  }
+}
+
+TEST(JsonTest, LimitsNesting) {
+  const auto nested = [](size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_TRUE(ParseJson(nested(128)).has_value());
+  const Result<Json> deeper = ParseJson(nested(129));
+  ASSERT_FALSE(deeper.has_value());
+  EXPECT_EQ(deeper.error().code, ErrorCode::kTooLarge);
+  EXPECT_FALSE(ParseJson(std::string(1'000'000, '[')).has_value());
+}
+
+TEST(JsonTest, ReportsDuplicateKeysAndKeepsTheLast) {
+  const Result<ParsedJson> parsed =
+      ParseJsonReporting(R"({"a":1,"spec":{"c":[{"x":1,"x":2}],"c2":0},"a":3})");
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(parsed->duplicates, (std::vector<std::string>{"spec.c[0].x", "a"}));
+  EXPECT_EQ(PrintJson(parsed->value), R"({"a":3,"spec":{"c":[{"x":2}],"c2":0}})");
+}
+
+TEST(JsonTest, PrintsForPeople) {
+  EXPECT_EQ(PrintJsonPretty(ParseJson(R"({"a":[1,{}],"b":{"c":"d"}})").value()),
+            "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": {\n    \"c\": \"d\"\n  }\n}");
+}
+
+TEST(JsonTest, TextRoundTripsThroughPrintAndParse) {
+  rc::check("strings", [](const std::string& bytes) {
+    const std::string text = bytes.substr(0, ValidUtf8Prefix(bytes));
+    const Json value = {{text, text}};
+    const Result<Json> again = ParseJson(PrintJson(value));
+    RC_ASSERT(again.has_value());
+    RC_ASSERT(*again == value);
+  });
+  rc::check("doubles", [](double number) {
+    const Result<Json> again = ParseJson(PrintJson(Json(number)));
+    RC_ASSERT(again.has_value());
+    RC_ASSERT(again->to_number<double>() == number);
+  });
+  rc::check("any bytes do no harm", [](const std::string& bytes) {
+    static_cast<void>(ParseJson(bytes));
+    static_cast<void>(ParseJson("{\"" + bytes + "\":[" + bytes + "]}"));
+  });
+}
+
+}  // namespace
+}  // namespace berth::codec

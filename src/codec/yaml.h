@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/json.h"
+#include "base/limits.h"
+#include "base/result.h"
+
+// YAML text to api::Json with the rules that Kubernetes' users rely on (sigs.k8s.io/yaml: YAML 1.1
+// booleans and integers, JSON's data model). Pure functions; safe from any thread.
+namespace berth::codec {
+
+struct YamlLimits {
+  int64_t nesting_max = limits::kNestingMax;
+  // Nodes after aliases are expanded: what an alias bomb can cost.
+  int64_t nodes_max = 1'000'000;
+  int64_t documents_max = 10'000;
+};
+
+// The documents of a stream, empty ones left out. Error: where (line and column, from 1) and what.
+// Duplicate keys, keys that are no scalars, unknown tags, unknown or recursive aliases are errors.
+[[nodiscard]] Result<std::vector<api::Json>> ParseYaml(std::string_view text,
+                                                       YamlLimits limits = {});
+// Block style; strings are quoted where they would read back as something else. Round-trips through
+// ParseYaml.
+[[nodiscard]] std::string PrintYaml(const api::Json& value);
+
+}  // namespace berth::codec
