@@ -101,6 +101,7 @@ struct Claim {
 class AccountTable {
  public:
   [[nodiscard]] uint32_t size() const { return capacity_.rows(); }
+  [[nodiscard]] uint32_t resources() const { return capacity_.resources(); }
 
   [[nodiscard]] Amount capacity(ResourceId r, uint32_t row) const { return capacity_.at(r, row); }
   [[nodiscard]] Amount held(ResourceId r, uint32_t row) const { return held_.at(r, row); }

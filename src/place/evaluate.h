@@ -1,15 +1,16 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 #include <vector>
 
 #include "base/hash.h"
 #include "model/ids.h"
 #include "model/ledger.h"
+#include "model/pods.h"
 #include "model/policy.h"
 #include "model/reason.h"
 #include "model/state.h"
+#include "place/fragments.h"
 
 namespace berth::place {
 
@@ -26,17 +27,6 @@ struct Extremes {
   bool operator==(const Extremes&) const = default;
 };
 
-// A task that is typical of the load, for FGD: how often it comes, in parts of the sum of all
-// weights.
-struct TypicalTask {
-  model::Amount cpu_milli = 0;
-  model::Amount memory = 0;
-  model::GpuDemand gpu;
-  model::NameListId models;
-  uint32_t weight = 0;
-  bool operator==(const TypicalTask&) const = default;
-};
-
 // Filters and scores of one class on one node: a pure function of the state. A value; holds no
 // caches.
 //
@@ -45,23 +35,36 @@ struct TypicalTask {
 // the pod at hand.
 class Evaluator {
  public:
-  explicit Evaluator(model::Policy policy = model::Policy::kSpread,
-                     std::vector<TypicalTask> typical = {});
+  // kFgd needs the fragments of the typical load; with an empty table every node fragments alike
+  // and best fit decides.
+  explicit Evaluator(model::Policy policy = model::Policy::kSpread, FragmentTable fragments = {});
 
   [[nodiscard]] model::Policy policy() const { return policy_; }
 
-  // O(amounts of the request) and a few lookups: under 100 ns.
+  // The first filter that refuses, in upstream's order: terms that conflict or leave the node out
+  // (PreFilter), NodeUnschedulable, NodeName, TaintToleration, NodeAffinity, NodeResourcesFit with
+  // every amount that lacks, NodeDeclaredFeatures; then GPU model and devices.
+  //
+  // O(amounts + taints x tolerations) and a few lookups: under 100 ns for a usual class.
   [[nodiscard]] model::Verdict Filter(const model::State& state, model::ClassId c, model::NodeId n,
-                                      const model::Viewer* viewer) const;
-  // REQUIRES: Filter fits.
+                                      const model::Viewer* viewer,
+                                      const model::Pin& pin = {}) const;
+
+  // kSpread: `local` is the weighted sum of LeastAllocated and BalancedAllocation, and the raw
+  // scores count preferred terms and PreferNoSchedule taints. kBestFit and kFgd: `local` alone, the
+  // policy's own. kRandom: all 0. Scores count physical use: reservations don't. REQUIRES: Filter
+  // fits.
   [[nodiscard]] model::NodeScore Score(const model::State& state, model::ClassId c,
                                        model::NodeId n) const;
 
   // Filter without a viewer, and Score, of every row: equal to calling them one by one, and faster.
+  // 5,000 nodes with both resource scores take under 100 us on one 3 GHz core
+  // (place/evaluate_bench.cc). No allocation once `out` has grown.
   void EvaluateAll(const model::State& state, model::ClassId c, Evaluation& out) const;
 
-  // The devices that a pod of the class gets on a node it fits. None for a class without GPU
-  // demand.
+  // The devices that a pod of the class gets on a node it fits: the lowest idle ones for whole
+  // devices; for a share the fullest that has room (with kFgd the one that fragments least), ties
+  // to the lowest. None for a class without GPU demand.
   [[nodiscard]] model::DeviceSlots ChooseDevices(const model::State& state, model::ClassId c,
                                                  model::NodeId n,
                                                  const model::Viewer* viewer) const;
@@ -73,7 +76,7 @@ class Evaluator {
 
  private:
   model::Policy policy_;
-  std::vector<TypicalTask> typical_;
+  FragmentTable fragments_;
 };
 
 }  // namespace berth::place

@@ -1,0 +1,373 @@
+#include "place/evaluate.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <span>
+#include <string_view>
+#include <utility>
+
+#include "base/check.h"
+#include "place/formulas.h"
+#include "place/packing.h"
+
+namespace berth::place {
+namespace {
+
+using model::Amount;
+using model::kCpu;
+using model::kMemory;
+using model::NodeId;
+using model::ReasonKind;
+using model::ResourceAmount;
+using model::Verdict;
+
+// The taint that stands for spec.unschedulable
+// (https://kubernetes.io/docs/concepts/scheduling-eviction/taint-and-toleration/).
+constexpr std::string_view kUnschedulableTaint = "node.kubernetes.io/unschedulable";
+
+constexpr Verdict Never(ReasonKind kind, uint32_t detail = 0) {
+  return Verdict{.kind = kind, .unresolvable = true, .detail = detail};
+}
+
+// The rows of lists that may be absent.
+template <typename Table, typename Id>
+auto ListOf(const Table& table, Id id) {
+  return id.valid() ? table.View(id) : decltype(table.View(id)){};
+}
+
+bool Contains(std::span<const model::NameId> sorted, model::NameId name) {
+  return std::ranges::binary_search(sorted, name);
+}
+
+bool Tolerates(const model::Toleration& toleration, const model::Taint& taint) {
+  if (toleration.effect != model::kAnyEffect &&
+      toleration.effect != static_cast<uint32_t>(taint.effect)) {
+    return false;
+  }
+  if (toleration.key.valid() && toleration.key != taint.key) return false;
+  switch (toleration.op) {
+    case model::TolerationOp::kEqual:
+      return toleration.value == taint.value;
+    case model::TolerationOp::kExists:
+      return true;
+    case model::TolerationOp::kLt:
+    case model::TolerationOp::kGt:
+      return false;  // Alpha in 1.36, and off.
+  }
+  return false;
+}
+
+// What one class's tolerations make of one list of taints.
+struct TaintAnswer {
+  bool refused = false;
+  uint32_t first_refusing = 0;  // Index of the first NoSchedule or NoExecute taint not tolerated.
+  int32_t prefer_count = 0;     // PreferNoSchedule taints not tolerated.
+};
+
+// A class as filters and scores see it, resolved once. Good until the state changes.
+class Query {
+ public:
+  Query(const model::State& state, model::ClassId c, const model::Viewer* viewer)
+      : state_(state),
+        nodes_(state.nodes()),
+        accounts_(state.ledger().nodes()),
+        viewer_(viewer),
+        spec_(state.vocabulary.classes.at(c)),
+        requests_(state.vocabulary.bundles.View(spec_.requests)),
+        tolerations_(ListOf(state.vocabulary.tolerations, spec_.tolerations)) {}
+
+  [[nodiscard]] const model::ClassSpec& spec() const { return spec_; }
+  [[nodiscard]] std::span<const ResourceAmount> requests() const { return requests_; }
+
+  // Bit i: the i-th amount does not fit.
+  [[nodiscard]] uint64_t Lacking(NodeId n) const {
+    uint64_t lacking = 0;
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      lacking |= uint64_t{requests_[i].amount > FreeNow(n, requests_[i].resource)} << i;
+    }
+    return lacking;
+  }
+
+  [[nodiscard]] TaintAnswer Taints(model::TaintListId taints) const {
+    TaintAnswer answer;
+    const auto list = ListOf(state_.vocabulary.taints, taints);
+    for (uint32_t i = 0; i < list.size(); ++i) {
+      if (std::ranges::any_of(tolerations_, [&](const auto& t) { return Tolerates(t, list[i]); })) {
+        continue;
+      }
+      if (list[i].effect == model::TaintEffect::kPreferNoSchedule) {
+        ++answer.prefer_count;
+      } else if (!std::exchange(answer.refused, true)) {
+        answer.first_refusing = i;
+      }
+    }
+    return answer;
+  }
+
+  // All filters, in order. `taints` is what Taints says of the node's, `lacking` what Lacking says.
+  [[nodiscard]] Verdict Filter(NodeId n, const model::Pin& pin, const TaintAnswer& taints,
+                               uint64_t lacking) const {
+    if (!nodes_.used(n) || !nodes_.present(n)) return Never(ReasonKind::kNodeMissing);
+    const bool elsewhere = pin.kind != model::PinKind::kNone && pin.node != nodes_.name(n);
+    if (spec_.names.valid()) {
+      const auto names = state_.vocabulary.name_lists.View(spec_.names);
+      if (names.empty()) return Never(ReasonKind::kAffinityConflict);
+      if (!Contains(names, nodes_.name(n))) return Never(ReasonKind::kNotNamed);
+    }
+    if (elsewhere && pin.kind == model::PinKind::kAffinity) return Never(ReasonKind::kNotNamed);
+    if (nodes_.unschedulable(n) && !ToleratesUnschedulable()) {
+      return Never(ReasonKind::kUnschedulable);
+    }
+    if (elsewhere) return Never(ReasonKind::kNodeName);
+    if (taints.refused) return Never(ReasonKind::kTaint, taints.first_refusing);
+    if (spec_.selector.valid() && !Selected(spec_.selector, n)) return Never(ReasonKind::kAffinity);
+    if (lacking != 0) return Insufficient(n, lacking);
+    for (const model::NameId feature : ListOf(state_.vocabulary.name_lists, spec_.features)) {
+      if (!Contains(ListOf(state_.vocabulary.name_lists, nodes_.features(n)), feature)) {
+        return Never(ReasonKind::kFeatures);
+      }
+    }
+    return Devices(n);
+  }
+
+  [[nodiscard]] bool Selected(model::SelectorId selector, NodeId n) const {
+    const model::Vocabulary& v = state_.vocabulary;
+    if (v.selectors.materialised(selector)) return v.selectors.Test(selector, n);
+    return v.selectors.Matches(selector, v.labels.View(nodes_.labels(n)), nodes_.name(n), v.names);
+  }
+
+  [[nodiscard]] int32_t PreferredWeight(NodeId n) const {
+    int64_t weight = 0;
+    for (const model::Preference& p : ListOf(state_.vocabulary.preferences, spec_.preferences)) {
+      if (Selected(p.term, n)) weight += p.weight;
+    }
+    return static_cast<int32_t>(weight);
+  }
+
+ private:
+  [[nodiscard]] Amount FreeNow(NodeId n, model::ResourceId r) const {
+    if (r.value >= accounts_.resources()) return 0;  // No node has offered it yet.
+    if (viewer_ == nullptr || !accounts_.has_reserved(n.value)) return accounts_.free(r, n.value);
+    return state_.ledger().Now(model::AccountId::OfNode(n), r, *viewer_, state_.vocabulary.bundles);
+  }
+
+  [[nodiscard]] bool ToleratesUnschedulable() const {
+    // Names that nobody interned are in no toleration; an invalid key must not look like "any key".
+    const model::NameId key = state_.vocabulary.names.Find(kUnschedulableTaint);
+    const model::NameId empty = state_.vocabulary.names.Find("");
+    return std::ranges::any_of(tolerations_, [&](const model::Toleration& t) {
+      if (t.key.valid() && !key.valid()) return false;
+      if (t.op == model::TolerationOp::kEqual && !empty.valid()) return false;
+      return Tolerates(t, {.key = key, .value = empty});
+    });
+  }
+
+  // Unresolvable as soon as one amount that lacks exceeds the empty node; the number of pods never
+  // counts as such.
+  [[nodiscard]] Verdict Insufficient(NodeId n, uint64_t lacking) const {
+    Verdict verdict{.kind = ReasonKind::kInsufficient, .lacking = lacking};
+    for (uint64_t rest = lacking; rest != 0; rest &= rest - 1) {
+      const ResourceAmount& request = requests_[static_cast<size_t>(std::countr_zero(rest))];
+      if (request.resource == model::kPods) continue;
+      const bool offered = request.resource.value < accounts_.resources();
+      if (!offered || request.amount > accounts_.capacity(request.resource, n.value)) {
+        verdict.unresolvable = true;
+      }
+    }
+    return verdict;
+  }
+
+  [[nodiscard]] Verdict Devices(NodeId n) const {
+    if (spec_.models.valid() &&
+        !Contains(state_.vocabulary.name_lists.View(spec_.models), nodes_.gpu_model(n))) {
+      return Never(ReasonKind::kGpuModel);
+    }
+    if (spec_.gpu.none()) return {};
+    const uint32_t needed = std::max(spec_.gpu.devices_count, 1u);
+    const int32_t each = spec_.gpu.share_milli > 0 ? static_cast<int32_t>(spec_.gpu.share_milli)
+                                                   : model::kDeviceMilli;
+    uint32_t good = 0;
+    for (uint32_t d = 0; d < nodes_.devices_count(n); ++d) {
+      good += DeviceNow(state_, n, d, viewer_) >= each ? 1 : 0;
+    }
+    if (good >= needed) return {};
+    return {.kind = ReasonKind::kDevices, .unresolvable = nodes_.devices_count(n) < needed};
+  }
+
+  const model::State& state_;
+  const model::NodeTable& nodes_;
+  const model::AccountTable& accounts_;
+  const model::Viewer* viewer_;
+  const model::ClassSpec& spec_;
+  const std::span<const ResourceAmount> requests_;
+  const std::span<const model::Toleration> tolerations_;
+};
+
+// LeastAllocated and BalancedAllocation of one class over columns of nodes.
+class SpreadScorer {
+ public:
+  SpreadScorer(const model::State& state, const model::ClassSpec& spec)
+      : cpu_(ColumnsOf(state, spec, kCpu)), memory_(ColumnsOf(state, spec, kMemory)) {}
+
+  [[nodiscard]] int64_t Local(uint32_t row) const {
+    const int64_t least =
+        LeastAllocated({cpu_.capacity[row], cpu_.scored[row] + cpu_.scoring},
+                       {memory_.capacity[row], memory_.scored[row] + memory_.scoring});
+    if (cpu_.request == 0 && memory_.request == 0) return kLeastAllocatedWeight * least;
+    const Amount cpu = cpu_.capacity[row] - cpu_.free[row];
+    const Amount memory = memory_.capacity[row] - memory_.free[row];
+    const int64_t with = Evenness({cpu_.capacity[row], cpu + cpu_.request},
+                                  {memory_.capacity[row], memory + memory_.request});
+    const int64_t without = Evenness({cpu_.capacity[row], cpu}, {memory_.capacity[row], memory});
+    return kLeastAllocatedWeight * least + kBalancedWeight * Balanced(with, without);
+  }
+
+ private:
+  struct Columns {
+    const Amount* capacity;
+    const Amount* free;
+    const Amount* scored;
+    Amount request;
+    Amount scoring;
+  };
+  static Columns ColumnsOf(const model::State& state, const model::ClassSpec& spec,
+                           model::ResourceId r) {
+    const model::AccountTable& accounts = state.ledger().nodes();
+    return {.capacity = accounts.capacity_column(r).data(),
+            .free = accounts.free_column(r).data(),
+            .scored = accounts.scored_column(r).data(),
+            .request = state.vocabulary.bundles.AmountOf(spec.requests, r),
+            .scoring = state.vocabulary.bundles.AmountOf(spec.scoring, r)};
+  }
+
+  const Columns cpu_;
+  const Columns memory_;
+};
+
+// Remembers what a class makes of the taint lists met last; nodes share few.
+class TaintMemo {
+ public:
+  explicit TaintMemo(const Query& query) : query_(query) {}
+
+  const TaintAnswer& Of(model::TaintListId taints) {
+    if (!taints.valid()) return none_;
+    Slot& slot = slots_[taints.value % slots_.size()];
+    if (slot.taints != taints) slot = {.taints = taints, .answer = query_.Taints(taints)};
+    return slot.answer;
+  }
+
+ private:
+  struct Slot {
+    model::TaintListId taints;
+    TaintAnswer answer;
+  };
+  const Query& query_;
+  const TaintAnswer none_;
+  std::array<Slot, 64> slots_{};
+};
+
+// Rows looked at together: their amounts stay in the first-level cache.
+constexpr uint32_t kBlock = 128;
+
+void BlockLacking(const model::AccountTable& accounts, std::span<const ResourceAmount> requests,
+                  uint32_t first, std::span<uint64_t> lacking) {
+  std::ranges::fill(lacking, 0);
+  for (size_t k = 0; k < requests.size(); ++k) {
+    const Amount amount = requests[k].amount;
+    if (requests[k].resource.value >= accounts.resources()) {
+      for (uint64_t& bits : lacking) bits |= uint64_t{1} << k;
+      continue;
+    }
+    const Amount* free = accounts.free_column(requests[k].resource).data() + first;
+    for (size_t i = 0; i < lacking.size(); ++i) lacking[i] |= uint64_t{amount > free[i]} << k;
+  }
+}
+
+}  // namespace
+
+Evaluator::Evaluator(model::Policy policy, FragmentTable fragments)
+    : policy_(policy), fragments_(std::move(fragments)) {}
+
+model::Verdict Evaluator::Filter(const model::State& state, model::ClassId c, NodeId n,
+                                 const model::Viewer* viewer, const model::Pin& pin) const {
+  const Query query(state, c, viewer);
+  return query.Filter(n, pin, query.Taints(state.nodes().taints(n)), query.Lacking(n));
+}
+
+model::NodeScore Evaluator::Score(const model::State& state, model::ClassId c, NodeId n) const {
+  switch (policy_) {
+    case model::Policy::kRandom:
+      return {};
+    case model::Policy::kBestFit:
+      return {.local = BestFitScore(state, c, n)};
+    case model::Policy::kFgd: {
+      // Equal fragmentation scores, of which there are many, go to the best fit.
+      const int64_t score = LeastFragmenting(state, c, n, fragments_, nullptr).score;
+      return {.local = (score << 40) + BestFitScore(state, c, n)};
+    }
+    case model::Policy::kSpread:
+      break;
+  }
+  const Query query(state, c, nullptr);
+  return {.local = SpreadScorer(state, query.spec()).Local(n.value),
+          .taints_raw = query.Taints(state.nodes().taints(n)).prefer_count,
+          .affinity_raw = query.PreferredWeight(n)};
+}
+
+void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluation& out) const {
+  const model::NodeTable& nodes = state.nodes();
+  out.kinds.resize(nodes.size());
+  out.scores.resize(nodes.size());
+  const Query query(state, c, nullptr);
+  const SpreadScorer spread(state, query.spec());
+  TaintMemo memo(query);
+  std::array<uint64_t, kBlock> lacking;
+  for (uint32_t first = 0; first < nodes.size(); first += kBlock) {
+    const uint32_t count = std::min(kBlock, nodes.size() - first);
+    BlockLacking(state.ledger().nodes(), query.requests(), first, std::span(lacking).first(count));
+    for (uint32_t i = 0; i < count; ++i) {
+      const NodeId n{first + i};
+      const TaintAnswer& taints = memo.Of(nodes.taints(n));
+      out.kinds[n.value] = query.Filter(n, {}, taints, lacking[i]).kind;
+      if (out.kinds[n.value] != ReasonKind::kNone) continue;
+      if (policy_ != model::Policy::kSpread) {
+        out.scores[n.value] = Score(state, c, n);
+        continue;
+      }
+      out.scores[n.value] = {.local = spread.Local(n.value),
+                             .taints_raw = taints.prefer_count,
+                             .affinity_raw = query.PreferredWeight(n)};
+    }
+  }
+}
+
+model::DeviceSlots Evaluator::ChooseDevices(const model::State& state, model::ClassId c, NodeId n,
+                                            const model::Viewer* viewer) const {
+  const model::GpuDemand& gpu = state.vocabulary.classes.at(c).gpu;
+  if (gpu.none()) return {};
+  if (gpu.share_milli == 0) {
+    const uint16_t mask = LowestIdleDevices(state, n, gpu.devices_count, viewer);
+    CHECK_EQ(std::popcount(mask), static_cast<int>(gpu.devices_count));
+    return {.mask = mask, .milli_each = model::kDeviceMilli};
+  }
+  const auto share = static_cast<uint16_t>(gpu.share_milli);
+  const uint16_t mask = policy_ == model::Policy::kFgd
+                            ? LeastFragmenting(state, c, n, fragments_, viewer).mask
+                            : FullestDevice(state, n, share, viewer);
+  CHECK_NE(mask, 0);
+  return {.mask = mask, .milli_each = share};
+}
+
+int64_t Evaluator::Total(const model::NodeScore& score, const Extremes& extremes) const {
+  if (policy_ != model::Policy::kSpread) return score.local;
+  return score.local + kTaintsWeight * NormalTaints(score.taints_raw, extremes.taints_max) +
+         kAffinityWeight * NormalAffinity(score.affinity_raw, extremes.affinity_max);
+}
+
+void Evaluator::AddTo(Hasher& hasher) const {
+  hasher.Add(policy_);
+  fragments_.AddTo(hasher);
+}
+
+}  // namespace berth::place

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "model/ids.h"
+
+// The score formulas of Kubernetes 1.36's default profile, for one node. Floating point only where
+// upstream has it, with the same operations in the same order; what leaves is an int64.
+namespace berth::place {
+
+inline constexpr int64_t kScoreMax = 100;
+
+// Weights of the default profile.
+inline constexpr int64_t kTaintsWeight = 3;
+inline constexpr int64_t kAffinityWeight = 2;
+inline constexpr int64_t kLeastAllocatedWeight = 1;
+inline constexpr int64_t kBalancedWeight = 1;
+
+// One resource of one node: what it offers, and what is used with or without the pod in question.
+struct Usage {
+  model::Amount capacity = 0;
+  model::Amount used = 0;
+};
+
+// (capacity - used) x 100 / capacity, truncated; 0 when overcommitted. REQUIRES: 0 < capacity <=
+// limits::kAmountMax.
+//
+// In doubles because they vectorise and divide faster: the product is below 2^53, so it is exact,
+// and the true quotient of an n that is not a multiple of capacity is at least 1 / capacity > 2^-45
+// below the next integer, while doubles near 100 are 2^-46 apart: rounding can't reach it.
+inline int64_t FreePercent(Usage u) {
+  if (u.used > u.capacity) return 0;
+  return static_cast<int64_t>(static_cast<double>((u.capacity - u.used) * kScoreMax) /
+                              static_cast<double>(u.capacity));
+}
+
+// LeastAllocated over cpu and memory, weights 1:1; a resource that the node does not offer is left
+// out.
+inline int64_t LeastAllocated(Usage cpu, Usage memory) {
+  int64_t sum = 0;
+  int64_t weights = 0;
+  for (const Usage& u : {cpu, memory}) {
+    if (u.capacity == 0) continue;
+    sum += FreePercent(u);
+    ++weights;
+  }
+  return weights == 0 ? 0 : sum / weights;
+}
+
+// used / capacity, at most 1. Both fit in 53 bits once clamped, so the conversions are exact.
+inline double Fraction(Usage u) {
+  return static_cast<double>(std::min(u.used, u.capacity)) / static_cast<double>(u.capacity);
+}
+
+// (1 - standard deviation of the two fractions) x 100, truncated; 100 when the node offers one of
+// them only, or none.
+inline int64_t Evenness(Usage cpu, Usage memory) {
+  double deviation = 0;
+  if (cpu.capacity != 0 && memory.capacity != 0) {
+    const double half = (Fraction(cpu) - Fraction(memory)) / 2;
+    deviation = half < 0 ? -half : half;
+  }
+  return static_cast<int64_t>((1 - deviation) * static_cast<double>(kScoreMax));
+}
+
+// BalancedAllocation as of 1.36: how much the pod improves the node's balance.
+inline int64_t Balanced(int64_t evenness_with, int64_t evenness_without) {
+  return kScoreMax / 2 + (kScoreMax / 2 + evenness_with - evenness_without) / 2;
+}
+
+// Preferred node affinity: `raw` in proportion to the largest raw score of the nodes that fit.
+inline int64_t NormalAffinity(int64_t raw, int64_t raw_max) {
+  return raw_max == 0 ? 0 : raw * kScoreMax / raw_max;
+}
+
+// Taints that are not tolerated: the fewer the better.
+inline int64_t NormalTaints(int64_t raw, int64_t raw_max) {
+  return kScoreMax - (raw_max == 0 ? 0 : raw * kScoreMax / raw_max);
+}
+
+}  // namespace berth::place
