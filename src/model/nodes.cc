@@ -43,6 +43,7 @@ void NodeTable::FreeRow(NodeId n) {
 void NodeTable::SortNames(const StringTable<NameId>& names) {
   if (!ranks_stale_) return;
   ranks_stale_ = false;
+  ++order_epoch_;
   struct Entry {
     uint64_t salted;
     std::string_view name;

@@ -57,6 +57,8 @@ class NodeTable {
   // O(nodes x log nodes) when names came or went since the last call, else O(1). Ranks of rows that
   // stay keep their order.
   void SortNames(const StringTable<NameId>& names);
+  // Changes whenever ranks do.
+  [[nodiscard]] uint64_t order_epoch() const { return order_epoch_; }
 
   void AddTo(Hasher& hasher) const;
 
@@ -78,6 +80,7 @@ class NodeTable {
   std::vector<NodeId> row_of_name_;
   std::vector<NodeId> free_rows_;
   uint32_t present_count_ = 0;
+  uint64_t order_epoch_ = 0;
   bool ranks_stale_ = false;
   std::optional<uint64_t> salt_;
 };

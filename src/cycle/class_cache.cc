@@ -1,0 +1,289 @@
+#include "cycle/class_cache.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace berth::cycle {
+
+using model::NodeId;
+using model::ReasonKind;
+
+namespace {
+
+bool HasReserved(const model::State& state, NodeId n) {
+  return state.ledger().nodes().has_reserved(n.value);
+}
+
+// Keeps the better of two candidates: higher total, then smaller rank.
+struct Leader {
+  NodeId node;
+  int64_t total = 0;
+  uint32_t rank = 0;
+  void Offer(NodeId n, int64_t its_total, uint32_t its_rank) {
+    if (node.valid() && (its_total < total || (its_total == total && its_rank > rank))) return;
+    node = n;
+    total = its_total;
+    rank = its_rank;
+  }
+};
+
+void Widen(place::Extremes& extremes, const model::NodeScore& score) {
+  extremes.taints_max = std::max(extremes.taints_max, score.taints_raw);
+  extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
+}
+
+}  // namespace
+
+void ClassCache::Reset(model::ClassId class_id) {
+  class_id_ = class_id;
+  current_ = grouped_ = false;
+  uses_ = 0;
+}
+
+uint32_t ClassCache::CatchUp(const model::State& state, const place::Evaluator& evaluator,
+                             model::ClassId class_id) {
+  if (class_id_ != class_id) Reset(class_id);
+  ++uses_;
+  const model::TouchLog& log = state.touches();
+  const uint32_t rows_count = state.nodes().size();
+  const bool rebuild =
+      !current_ || position_ < log.begin() || log.end() - position_ > rows_count / 8 + 16;
+  if (rebuild) {
+    Rebuild(state, evaluator);
+    return rows_count;
+  }
+  if (evaluation_.kinds.size() < rows_count) {
+    evaluation_.kinds.resize(rows_count, ReasonKind::kNodeMissing);
+    evaluation_.scores.resize(rows_count);
+    bucket_of_.resize(rows_count, kNoBucket);
+  }
+  uint32_t evaluated = 0;
+  if (grouped_ && order_epoch_ != state.nodes().order_epoch()) grouped_ = false;
+  for (; position_ < log.end(); ++position_) {
+    if (!log.latest(position_)) continue;
+    Update(state, evaluator, log.at(position_).node);
+    ++evaluated;
+  }
+  if (!grouped_) Group(state);
+  return evaluated;
+}
+
+void ClassCache::Rebuild(const model::State& state, const place::Evaluator& evaluator) {
+  evaluator.EvaluateAll(state, class_id_, evaluation_);
+  CHECK_EQ(evaluation_.kinds.size(), size_t{state.nodes().size()});
+  position_ = state.touches().end();
+  current_ = true;
+  grouped_ = false;
+  // A class that is used once, or again only after most nodes changed, is cheaper to scan than to
+  // group.
+  if (uses_ > 1) Group(state);
+}
+
+void ClassCache::Group(const model::State& state) {
+  for (Bucket& bucket : buckets_) {
+    bucket.count = 0;
+    bucket.heap.clear();
+  }
+  reserved_.clear();
+  const uint32_t rows_count = state.nodes().size();
+  bucket_of_.assign(rows_count, kNoBucket);
+  for (uint32_t row = 0; row < rows_count; ++row) {
+    if (evaluation_.kinds[row] != ReasonKind::kNone) continue;
+    const NodeId n{row};
+    if (HasReserved(state, n)) {
+      reserved_.push_back(n);
+      continue;
+    }
+    const uint16_t b = BucketOf(evaluation_.scores[row]);
+    bucket_of_[row] = b;
+    ++buckets_[b].count;
+    buckets_[b].heap.push_back(
+        {.local = evaluation_.scores[row].local, .rank = state.nodes().rank(n), .node = n});
+  }
+  for (Bucket& bucket : buckets_) std::ranges::make_heap(bucket.heap, Worse());
+  order_epoch_ = state.nodes().order_epoch();
+  grouped_ = true;
+}
+
+uint16_t ClassCache::BucketOf(const model::NodeScore& score) {
+  size_t vacant = buckets_.size();
+  for (size_t b = 0; b < buckets_.size(); ++b) {
+    if (buckets_[b].taints_raw == score.taints_raw &&
+        buckets_[b].affinity_raw == score.affinity_raw) {
+      return static_cast<uint16_t>(b);
+    }
+    if (buckets_[b].count == 0) vacant = b;
+  }
+  if (vacant == buckets_.size()) {
+    CHECK_LT(vacant, size_t{kNoBucket});
+    buckets_.emplace_back();
+  }
+  buckets_[vacant].taints_raw = score.taints_raw;
+  buckets_[vacant].affinity_raw = score.affinity_raw;
+  buckets_[vacant].heap.clear();
+  return static_cast<uint16_t>(vacant);
+}
+
+void ClassCache::Update(const model::State& state, const place::Evaluator& evaluator, NodeId n) {
+  if (grouped_) Erase(n);
+  evaluation_.kinds[n.value] = evaluator.Filter(state, class_id_, n, nullptr).kind;
+  if (!fits(n)) return;
+  evaluation_.scores[n.value] = evaluator.Score(state, class_id_, n);
+  if (grouped_) Insert(state, n);
+}
+
+void ClassCache::Erase(NodeId n) {
+  if (const uint16_t b = std::exchange(bucket_of_[n.value], kNoBucket); b != kNoBucket) {
+    --buckets_[b].count;
+  } else if (!reserved_.empty()) {
+    std::erase(reserved_, n);
+  }
+}
+
+void ClassCache::Insert(const model::State& state, NodeId n) {
+  if (HasReserved(state, n)) {
+    reserved_.push_back(n);
+    return;
+  }
+  const uint16_t b = BucketOf(evaluation_.scores[n.value]);
+  bucket_of_[n.value] = b;
+  Bucket& bucket = buckets_[b];
+  ++bucket.count;
+  bucket.heap.push_back(
+      {.local = evaluation_.scores[n.value].local, .rank = state.nodes().rank(n), .node = n});
+  std::ranges::push_heap(bucket.heap, Worse());
+  if (bucket.heap.size() <= size_t{bucket.count} * 2 + 64) return;
+  // Drops the entries that no longer say the truth; each was pushed once, so this is O(1) amortised
+  // per push.
+  std::erase_if(bucket.heap, [&](const Entry& e) {
+    return bucket_of_[e.node.value] != b || evaluation_.scores[e.node.value].local != e.local;
+  });
+  std::ranges::sort(bucket.heap, [](const Entry& x, const Entry& y) { return Worse()(y, x); });
+  const auto repeated = std::ranges::unique(bucket.heap, {}, &Entry::node);
+  bucket.heap.erase(repeated.begin(), repeated.end());
+}
+
+const ClassCache::Entry* ClassCache::Top(const model::State&, uint16_t b) {
+  std::vector<Entry>& heap = buckets_[b].heap;
+  while (!heap.empty()) {
+    const Entry& top = heap.front();
+    if (bucket_of_[top.node.value] == b && evaluation_.scores[top.node.value].local == top.local)
+      return &top;
+    std::ranges::pop_heap(heap, Worse());
+    heap.pop_back();
+  }
+  return nullptr;
+}
+
+ClassCache::Best ClassCache::Choose(const model::State& state, const place::Evaluator& evaluator,
+                                    const model::Viewer& viewer) {
+  CHECK(current_);
+  CHECK_EQ(position_, state.touches().end());
+  if (!grouped_) return ScanForBest(state, evaluator, viewer);
+  place::Extremes extremes;
+  uint32_t feasible_count = 0;
+  for (const Bucket& bucket : buckets_) {
+    if (bucket.count == 0) continue;
+    feasible_count += bucket.count;
+    Widen(extremes, {.taints_raw = bucket.taints_raw, .affinity_raw = bucket.affinity_raw});
+  }
+  std::vector<NodeId> reserved_fitting;
+  for (const NodeId n : reserved_) {
+    if (!evaluator.Filter(state, class_id_, n, &viewer).fits()) continue;
+    reserved_fitting.push_back(n);
+    Widen(extremes, evaluation_.scores[n.value]);
+    ++feasible_count;
+  }
+  Leader leader;
+  for (uint16_t b = 0; b < buckets_.size(); ++b) {
+    if (buckets_[b].count == 0) continue;
+    const Entry* top = Top(state, b);
+    CHECK(top != nullptr);
+    leader.Offer(top->node, evaluator.Total(evaluation_.scores[top->node.value], extremes),
+                 top->rank);
+  }
+  for (const NodeId n : reserved_fitting) {
+    leader.Offer(n, evaluator.Total(evaluation_.scores[n.value], extremes), state.nodes().rank(n));
+  }
+  return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
+}
+
+ClassCache::Best ClassCache::ScanForBest(const model::State& state,
+                                         const place::Evaluator& evaluator,
+                                         const model::Viewer& viewer) const {
+  place::Extremes extremes;
+  uint32_t feasible_count = 0;
+  const auto fits_viewer = [&](uint32_t row) {
+    if (evaluation_.kinds[row] != ReasonKind::kNone) return false;
+    return !HasReserved(state, NodeId{row}) ||
+           evaluator.Filter(state, class_id_, NodeId{row}, &viewer).fits();
+  };
+  Leader by_local;
+  for (uint32_t row = 0; row < rows(); ++row) {
+    if (!fits_viewer(row)) continue;
+    ++feasible_count;
+    Widen(extremes, evaluation_.scores[row]);
+    by_local.Offer(NodeId{row}, evaluation_.scores[row].local, state.nodes().rank(NodeId{row}));
+  }
+  if (feasible_count == 0) return {};
+  if (extremes == place::Extremes{}) {  // Nothing to normalise: the local score alone orders.
+    return {.node = by_local.node,
+            .score = evaluator.Total(evaluation_.scores[by_local.node.value], extremes),
+            .feasible_count = feasible_count};
+  }
+  Leader leader;
+  for (uint32_t row = 0; row < rows(); ++row) {
+    if (!fits_viewer(row)) continue;
+    leader.Offer(NodeId{row}, evaluator.Total(evaluation_.scores[row], extremes),
+                 state.nodes().rank(NodeId{row}));
+  }
+  return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
+}
+
+// ---- All classes -----------------------------------------------------------------------------
+
+ClassCaches& ClassCaches::operator=(const ClassCaches& other) {
+  if (this == &other) return *this;
+  *this = ClassCaches(other.bytes_max_);
+  return *this;
+}
+
+void ClassCaches::Unlink(uint32_t slot) {
+  Slot& s = slots_[slot];
+  (s.newer == kNone ? newest_ : slots_[s.newer].older) = s.older;
+  (s.older == kNone ? oldest_ : slots_[s.older].newer) = s.newer;
+  s.newer = s.older = kNone;
+}
+
+void ClassCaches::PushNewest(uint32_t slot) {
+  slots_[slot].older = newest_;
+  (newest_ == kNone ? oldest_ : slots_[newest_].newer) = slot;
+  newest_ = slot;
+}
+
+ClassCache& ClassCaches::Get(model::ClassId class_id, uint32_t nodes_count) {
+  if (class_id.value >= slot_of_.size()) slot_of_.resize(class_id.value + 1, kNone);
+  uint32_t slot = slot_of_[class_id.value];
+  if (slot == kNone) {
+    // Kind, scores, bucket and two heap entries a node.
+    const size_t bytes_each = size_t{nodes_count} * (1 + sizeof(model::NodeScore) + 2 + 32) + 256;
+    if (slots_.size() >= std::max<size_t>(bytes_max_ / bytes_each, 4)) {
+      slot = oldest_;
+      Unlink(slot);
+      slot_of_[slots_[slot].cache.class_id().value] = kNone;
+    } else {
+      slot = static_cast<uint32_t>(slots_.size());
+      slots_.emplace_back();
+    }
+    slots_[slot].cache.Reset(class_id);
+    slot_of_[class_id.value] = slot;
+  } else {
+    Unlink(slot);
+  }
+  PushNewest(slot);
+  return slots_[slot].cache;
+}
+
+}  // namespace berth::cycle

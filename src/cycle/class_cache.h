@@ -1,0 +1,121 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "model/ids.h"
+#include "model/state.h"
+#include "place/evaluate.h"
+
+namespace berth::cycle {
+
+// Feasible set and node-local scores of one class, kept current from the touch log: only touched
+// nodes are evaluated again.
+//
+// What depends on the feasible set (normalisation) is worked out when a node is chosen: nodes are
+// grouped in buckets of equal raw scores, each with a heap of (local score, node order), so
+// choosing looks at one node per bucket. Nodes with reservations are kept aside: whether they fit
+// depends on who asks.
+//
+// Heaps are lazy: an entry that no longer says the truth is dropped when it surfaces. Cost: a
+// touched node one evaluation and O(log nodes); a choice O(buckets + nodes with reservations),
+// amortised.
+class ClassCache {
+ public:
+  // Brings it up to date with the state. Returns how many nodes were evaluated.
+  uint32_t CatchUp(const model::State& state, const place::Evaluator& evaluator,
+                   model::ClassId class_id);
+
+  struct Best {
+    model::NodeId node;  // Invalid: none fits.
+    int64_t score = 0;
+    uint32_t feasible_count = 0;
+  };
+  // The best node for the viewer: highest total, ties by NodeTable::rank. REQUIRES: CatchUp since
+  // the last change.
+  Best Choose(const model::State& state, const place::Evaluator& evaluator,
+              const model::Viewer& viewer);
+
+  // Whether a row fits, reservations aside.
+  [[nodiscard]] bool fits(model::NodeId n) const {
+    return evaluation_.kinds[n.value] == model::ReasonKind::kNone;
+  }
+  [[nodiscard]] uint32_t rows() const { return static_cast<uint32_t>(evaluation_.kinds.size()); }
+  [[nodiscard]] model::ClassId class_id() const { return class_id_; }
+  void Reset(model::ClassId class_id);
+
+ private:
+  struct Entry {
+    int64_t local = 0;
+    uint32_t rank = 0;
+    model::NodeId node;
+  };
+  // For max-heaps: a higher score, then a smaller rank, comes out first.
+  struct Worse {
+    bool operator()(const Entry& a, const Entry& b) const {
+      return a.local != b.local ? a.local < b.local : a.rank > b.rank;
+    }
+  };
+  struct Bucket {
+    int32_t taints_raw = 0;
+    int32_t affinity_raw = 0;
+    uint32_t count = 0;  // Nodes in it.
+    std::vector<Entry> heap;
+  };
+  static constexpr uint16_t kNoBucket = 0xffff;
+
+  void Rebuild(const model::State& state, const place::Evaluator& evaluator);
+  void Group(const model::State& state);
+  void Update(const model::State& state, const place::Evaluator& evaluator, model::NodeId n);
+  void Insert(const model::State& state, model::NodeId n);
+  void Erase(model::NodeId n);
+  uint16_t BucketOf(const model::NodeScore& score);
+  [[nodiscard]] const Entry* Top(const model::State& state, uint16_t bucket);
+  Best ScanForBest(const model::State& state, const place::Evaluator& evaluator,
+                   const model::Viewer& viewer) const;
+
+  model::ClassId class_id_;
+  bool current_ = false;  // evaluation_ is that of class_id_ at position_.
+  bool grouped_ = false;  // Buckets are built; on second use, because many classes are used once.
+  uint32_t uses_ = 0;
+  uint64_t position_ = 0;     // In the touch log.
+  uint64_t order_epoch_ = 0;  // Of NodeTable's ranks when the heaps were built.
+  place::Evaluation evaluation_;
+  std::vector<uint16_t> bucket_of_;  // By node.
+  std::vector<Bucket> buckets_;
+  std::vector<model::NodeId> reserved_;  // Fit, and have reservations.
+};
+
+// The caches of the classes used last. Copying copies none: they are derived, and a copy starts
+// cold.
+class ClassCaches {
+ public:
+  explicit ClassCaches(size_t bytes_max) : bytes_max_(bytes_max) {}
+  ClassCaches(const ClassCaches& other) : bytes_max_(other.bytes_max_) {}
+  ClassCaches& operator=(const ClassCaches& other);
+  ClassCaches(ClassCaches&&) = default;
+  ClassCaches& operator=(ClassCaches&&) = default;
+
+  // The cache of a class, made of the least recently used one when memory is full. Valid until the
+  // next call.
+  ClassCache& Get(model::ClassId class_id, uint32_t nodes_count);
+
+ private:
+  struct Slot {
+    ClassCache cache;
+    uint32_t newer = kNone;
+    uint32_t older = kNone;
+  };
+  static constexpr uint32_t kNone = 0xffffffff;
+  void Unlink(uint32_t slot);
+  void PushNewest(uint32_t slot);
+
+  size_t bytes_max_;
+  std::vector<Slot> slots_;
+  std::vector<uint32_t> slot_of_;  // By class.
+  uint32_t newest_ = kNone;
+  uint32_t oldest_ = kNone;
+};
+
+}  // namespace berth::cycle

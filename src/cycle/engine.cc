@@ -1,0 +1,328 @@
+#include "cycle/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "cycle/wake.h"
+#include "cycle/why.h"
+#include "model/backoff.h"
+
+namespace berth::cycle {
+
+using model::NodeId;
+using model::Plan;
+using model::PodId;
+using model::PodStage;
+
+Engine::Engine(const Options& options)
+    : options_(options),
+      state_(model::State::Options{.salt = options.salt, .faults = options.faults}),
+      caches_(options.cache_bytes_max) {
+  CHECK_GT(options.attempts_per_cycle_max, 0u);
+}
+
+void Engine::Apply(const model::Delta& delta) {
+  state_.Apply(delta);
+  for (const PodId pod : state_.changed_pods()) Sync(pod);
+}
+
+Plan Engine::Cycle(Instant now) {
+  ++counters_.cycles;
+  state_.SortNames();
+  Plan plan;
+  // 1. Pods whose writes failed stand in line again once their error backoff is over.
+  EndBackoffs(now);
+  // 2. What happened to nodes wakes the lines that may now fit there.
+  WakeTouched(now);
+  // 3. Holders of reservations come first, on the node they were promised.
+  ServeHolders(plan);
+  // 4. Lines in their order: the head gets the best node, or the line waits for reasons.
+  ServeLines(now, plan);
+  // 5. Those who newly wait are told why.
+  TellWaiting(plan);
+  // 6. When to be called again.
+  plan.wake_at = wake_at();
+  plan.more = plan.wake_at <= now;
+  return plan;
+}
+
+model::Viewer Engine::ViewerOf(PodId pod) const {
+  return {.owner = state_.OwnerOf(pod), .priority = state_.pods().at(pod).priority};
+}
+
+// Where a pod stands is a function of its row and claim; called whenever either changed.
+void Engine::Sync(PodId pod) {
+  if (!state_.pods().used(pod)) return queue_.Remove(state_, pod);
+  const model::Pod& row = state_.pods().at(pod);
+  const model::ClaimId claim = state_.ClaimOf(pod);
+  const bool charged =
+      claim.valid() && state_.ledger().claim(claim).state != model::ClaimState::kReserved;
+  if (StageOf(row) != PodStage::kPending || charged) return queue_.Remove(state_, pod);
+  if (row.not_before > Instant{}) {
+    queue_.Remove(state_, pod);
+    timers_.push_back({.at = row.not_before, .pod = pod, .pod_uid = row.uid});
+    std::ranges::push_heap(timers_, std::greater<>(), &Timer::at);
+    return;
+  }
+  queue_.Put(state_, pod);
+  if (claim.valid()) holders_.push_back(pod);
+}
+
+void Engine::EndBackoffs(Instant now) {
+  while (!timers_.empty() && timers_.front().at <= now) {
+    std::ranges::pop_heap(timers_, std::greater<>(), &Timer::at);
+    const Timer timer = timers_.back();
+    timers_.pop_back();
+    // A pod that was observed again meanwhile may have several timers; the first that is due is
+    // enough.
+    if (!state_.pods().used(timer.pod) || state_.pods().at(timer.pod).uid != timer.pod_uid)
+      continue;
+    model::Pod& row = state_.mutable_pod(timer.pod);
+    if (row.not_before == Instant{} || row.not_before > now) continue;
+    row.not_before = Instant{};
+    Sync(timer.pod);
+  }
+}
+
+void Engine::WakeTouched(Instant now) {
+  const model::TouchLog& log = state_.touches();
+  if (wake_position_ < log.begin()) {
+    queue_.WakeAll(state_, now);
+    wake_position_ = log.end();
+  }
+  std::vector<uint32_t> kinds(wake_position_ < log.end() ? state_.nodes().size() : 0);
+  std::vector<NodeId> touched;
+  for (; wake_position_ < log.end(); ++wake_position_) {
+    const model::Touch& touch = log.at(wake_position_);
+    if (std::exchange(kinds[touch.node.value], kinds[touch.node.value] | touch.kinds) == 0)
+      touched.push_back(touch.node);
+  }
+  std::vector<LineId> lines;
+  for (const NodeId n : touched) {
+    if (!state_.nodes().used(n) || !state_.nodes().present(n)) continue;
+    const auto node_kinds = static_cast<model::TouchKinds>(kinds[n.value]);
+    for (model::ClaimId id = state_.ledger().nodes().first_reserved(n.value); id.valid();
+         id = state_.ledger().claim(id).next_in_account) {
+      const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
+      if (holder.valid() && queue_.contains(holder)) holders_.push_back(holder);
+    }
+    lines.clear();
+    queue_.Touched(LiftedBy(node_kinds, options_.faults), (node_kinds & model::kTouchAdded) != 0,
+                   state_.nodes().name(n), lines);
+    for (const LineId id : lines) {
+      const Line& line = queue_.line(id);
+      if (options_.faults.lose_event_while_evaluated && line.blocked_cycle + 1 == counters_.cycles)
+        continue;
+      const model::Viewer viewer = ViewerOf(line.head);
+      const model::Verdict verdict = options_.evaluator.Filter(state_, line.class_id, n, &viewer);
+      if (verdict.fits()) {
+        queue_.Wake(state_, id, now);
+        ++counters_.wakes;
+      } else {
+        queue_.AddReasons(id, MaskOf(verdict.kind));
+      }
+    }
+  }
+  state_.TrimTouches(std::max<size_t>(size_t{state_.nodes().size()} * 4, 4096));
+}
+
+void Engine::ServeHolders(Plan& plan) {
+  std::vector<PodId> holders = std::exchange(holders_, {});
+  std::erase_if(holders, [&](PodId pod) { return !queue_.contains(pod); });
+  std::ranges::sort(holders, [&](PodId a, PodId b) { return Queue::PodBefore(state_, a, b); });
+  const auto repeated = std::ranges::unique(holders);
+  holders.erase(repeated.begin(), repeated.end());
+  for (const PodId pod : holders) {
+    const model::ClaimId claim = state_.ClaimOf(pod);
+    if (!claim.valid() || state_.ledger().claim(claim).state != model::ClaimState::kReserved)
+      continue;
+    const NodeId n = state_.ledger().claim(claim).account.node();
+    const model::Pod& row = state_.pods().at(pod);
+    if (row.pin.kind != model::PinKind::kNone && row.pin.node != state_.nodes().name(n)) continue;
+    const Choice choice = ChooseOn(pod, n);
+    if (choice.node.valid()) Decide(pod, choice, plan);
+  }
+}
+
+void Engine::ServeLines(Instant now, Plan& plan) {
+  for (uint32_t attempt = 0; attempt < options_.attempts_per_cycle_max; ++attempt) {
+    const LineId id = queue_.Next(state_, now);
+    if (!id.valid()) return;
+    ++counters_.attempts;
+    const PodId pod = queue_.line(id).head;
+    const Choice choice = Choose(pod);
+    if (choice.node.valid()) {
+      Decide(pod, choice, plan);
+    } else {
+      Refuse(id, now);
+    }
+  }
+}
+
+Engine::Choice Engine::Choose(PodId pod) {
+  const model::Pod& row = state_.pods().at(pod);
+  if (row.pin.kind != model::PinKind::kNone)
+    return ChooseOn(pod, state_.nodes().Find(row.pin.node));
+  ClassCache& cache = caches_.Get(row.class_id, state_.nodes().size());
+  const uint32_t evaluated = cache.CatchUp(state_, options_.evaluator, row.class_id);
+  counters_.evaluations_node += evaluated;
+  if (options_.evaluator.policy() == model::Policy::kRandom) return ChooseRandom(pod, cache);
+  const ClassCache::Best best = cache.Choose(state_, options_.evaluator, ViewerOf(pod));
+  return {.node = best.node, .score = best.score, .feasible_count = best.feasible_count};
+}
+
+Engine::Choice Engine::ChooseOn(PodId pod, NodeId n) const {
+  if (!n.valid() || !state_.nodes().present(n)) return {};
+  const model::ClassId c = state_.pods().at(pod).class_id;
+  const model::Viewer viewer = ViewerOf(pod);
+  if (!options_.evaluator.Filter(state_, c, n, &viewer).fits()) return {};
+  const model::NodeScore score = options_.evaluator.Score(state_, c, n);
+  const place::Extremes extremes{.taints_max = score.taints_raw,
+                                 .affinity_max = score.affinity_raw};
+  return {.node = n, .score = options_.evaluator.Total(score, extremes), .feasible_count = 1};
+}
+
+// Every node that fits draws a number from the seed, the pod's uid and the node's name; the largest
+// wins.
+Engine::Choice Engine::ChooseRandom(PodId pod, const ClassCache& cache) const {
+  const model::Pod& row = state_.pods().at(pod);
+  const uint64_t drawn_by = Hasher().Add(options_.seed).Add(state_.UidOf(row.uid)).value();
+  const model::Viewer viewer = ViewerOf(pod);
+  Choice choice;
+  uint64_t highest = 0;
+  for (uint32_t i = 0; i < cache.rows(); ++i) {
+    const NodeId n{i};
+    if (!cache.fits(n)) continue;
+    if (state_.ledger().nodes().has_reserved(i) &&
+        !options_.evaluator.Filter(state_, row.class_id, n, &viewer).fits()) {
+      continue;
+    }
+    ++choice.feasible_count;
+    const uint64_t drawn =
+        Hasher().Add(drawn_by).Add(state_.NameOf(state_.nodes().name(n))).value();
+    if (choice.node.valid() &&
+        (drawn < highest ||
+         (drawn == highest && state_.nodes().rank(n) > state_.nodes().rank(choice.node)))) {
+      continue;
+    }
+    choice.node = n;
+    highest = drawn;
+  }
+  return choice;
+}
+
+void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
+  const model::Viewer viewer = ViewerOf(pod);
+  const model::ClassId class_id = state_.pods().at(pod).class_id;
+  const model::DeviceSlots devices =
+      options_.evaluator.ChooseDevices(state_, class_id, choice.node, &viewer);
+  queue_.Remove(state_, pod);
+  state_.Assume(pod, choice.node, devices);
+  ++counters_.decisions;
+  const model::OwnerId uid = state_.pods().at(pod).uid;
+  if (pod.value >= records_.size()) records_.resize(state_.pods().size());
+  records_[pod.value] = {
+      .pod_uid = uid, .score = choice.score, .feasible_count = choice.feasible_count};
+  plan.binds.push_back({.pod = pod,
+                        .pod_uid = uid,
+                        .node = choice.node,
+                        .node_name = state_.nodes().name(choice.node),
+                        .node_uid = state_.nodes().uid(choice.node),
+                        .devices = devices,
+                        .score = choice.score,
+                        .feasible_count = choice.feasible_count});
+}
+
+void Engine::Refuse(LineId id, Instant now) {
+  const PodId pod = queue_.line(id).head;
+  WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
+  CHECK(!why.would_fit);  // The fast path and the plain one disagree.
+  model::Pod& row = state_.mutable_pod(pod);
+  row.backoff_until = now + model::Backoff(++row.attempts);
+  queue_.MarkUntold(pod);
+  queue_.Block(state_, id, why.waits_for, std::move(why.refusal), counters_.cycles);
+}
+
+void Engine::TellWaiting(Plan& plan) {
+  std::vector<LineId> lines = std::exchange(queue_.lines_to_tell(), {});
+  for (size_t i = 0; i < lines.size(); ++i) {
+    const Line& line = queue_.line(lines[i]);
+    if (line.size == 0 || line.mode != Line::Mode::kBlocked || !line.untold.valid()) continue;
+    if (plan.refused.size() >= size_t{options_.attempts_per_cycle_max} * 2) {
+      queue_.lines_to_tell().assign(lines.begin() + static_cast<std::ptrdiff_t>(i), lines.end());
+      return;
+    }
+    plan.refusals.push_back(line.refusal);
+    while (plan.refused.size() < size_t{options_.attempts_per_cycle_max} * 2) {
+      const PodId pod = queue_.TakeUntold(lines[i]);
+      if (!pod.valid()) break;
+      plan.refused.push_back({.pod = pod,
+                              .pod_uid = state_.pods().at(pod).uid,
+                              .refusal = static_cast<uint32_t>(plan.refusals.size()) - 1});
+    }
+    if (line.untold.valid()) --i;  // Cut by the bound: the rest next time.
+  }
+}
+
+Instant Engine::wake_at() const {
+  if (!queue_.idle() || !queue_.lines_to_tell_empty() || !holders_.empty()) return Instant{};
+  const model::TouchLog& log = state_.touches();
+  if (wake_position_ < log.begin()) return Instant{};
+  for (uint64_t position = wake_position_; position < log.end(); ++position) {
+    const auto kinds = static_cast<model::TouchKinds>(log.at(position).kinds);
+    if ((kinds & ~(model::kTouchTaken | model::kTouchRemoved)) != 0) return Instant{};
+  }
+  return timers_.empty() ? Instant::Never() : timers_.front().at;
+}
+
+uint32_t Engine::CheckWakes(Instant now) {
+  WakeTouched(now);
+  std::vector<LineId> missed;
+  for (const LineId id : queue_.blocked()) {
+    if (WhyNot(state_, options_.evaluator, queue_.line(id).head).would_fit) missed.push_back(id);
+  }
+  for (const LineId id : missed) queue_.Wake(state_, id, now);
+  counters_.missed_wakes += missed.size();
+  return static_cast<uint32_t>(missed.size());
+}
+
+Explanation Engine::Explain(PodId pod) const {
+  CHECK(state_.pods().used(pod));
+  const model::Pod& row = state_.pods().at(pod);
+  Explanation e{.stage = StageOf(row),
+                .class_id = row.class_id,
+                .attempts = row.attempts,
+                .not_before = row.not_before,
+                .refused_code = row.refused_code,
+                .node = row.node};
+  if (queue_.contains(pod)) e.class_waiting_count = queue_.line(queue_.line_of(pod)).size;
+  if (e.stage == PodStage::kPending || e.stage == PodStage::kGated) {
+    WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
+    e.refusal = std::move(why.refusal);
+    e.would_fit = why.would_fit;
+  }
+  if (const model::ClaimId claim = state_.ClaimOf(pod); claim.valid()) {
+    e.node = state_.nodes().name(state_.ledger().claim(claim).account.node());
+    e.devices = state_.ledger().claim(claim).devices;
+  }
+  if (pod.value < records_.size() && records_[pod.value].pod_uid == row.uid && e.node.valid()) {
+    e.decided_here = true;
+    e.score = records_[pod.value].score;
+    e.feasible_count = records_[pod.value].feasible_count;
+  }
+  return e;
+}
+
+void Engine::AddTo(Hasher& hasher) const {
+  state_.AddTo(hasher);
+  queue_.AddTo(hasher);
+  options_.evaluator.AddTo(hasher);
+  hasher.Add(options_.seed).Add(options_.attempts_per_cycle_max);
+  for (const Timer& t : timers_) hasher.Add(t.at.ns).Add(t.pod.value).Add(t.pod_uid.value);
+  for (const PodId pod : holders_) hasher.Add(pod.value);
+  // Evaluation counts depend on what caches hold, which is not state.
+  hasher.Add(wake_position_).Add(counters_.cycles).Add(counters_.decisions).Add(counters_.wakes);
+}
+
+}  // namespace berth::cycle

@@ -1,0 +1,142 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/time.h"
+#include "cycle/class_cache.h"
+#include "cycle/queue.h"
+#include "model/delta.h"
+#include "model/lifecycle.h"
+#include "model/plan.h"
+#include "model/state.h"
+#include "place/evaluate.h"
+
+namespace berth::cycle {
+
+// Why a pod waits, or why it is where it is: data for `berth why`.
+struct Explanation {
+  model::PodStage stage = model::PodStage::kPending;
+  model::ClassId class_id;
+  uint32_t class_waiting_count = 0;  // Pods of its line, itself among them.
+  uint32_t attempts = 0;
+  // Waiting: evaluated for this answer, not remembered.
+  model::Refusal refusal;
+  bool would_fit = false;    // Some node fits now: it is to be tried.
+  Instant not_before;        // Error backoff; zero for none.
+  int32_t refused_code = 0;  // Of the last refused write.
+  // Placed, or promised.
+  model::NameId node;
+  model::DeviceSlots devices;
+  bool decided_here = false;  // By this engine since it started; the two below say how.
+  int64_t score = 0;
+  uint32_t feasible_count = 0;
+};
+
+// How much was done; for metrics and tests.
+struct Counters {
+  uint64_t cycles = 0;
+  uint64_t decisions = 0;
+  uint64_t attempts = 0;
+  uint64_t evaluations_all = 0;   // Class against all nodes.
+  uint64_t evaluations_node = 0;  // Class against one touched node.
+  uint64_t wakes = 0;
+  uint64_t missed_wakes = 0;  // Found by the watchdog: a bug each.
+};
+
+// The scheduler as a function of a value: facts in, a plan out.
+//
+// Apply records what is observed; Cycle decides, charges what it decided to the ledger, and returns
+// it as data. The caller carries the plan out and applies the outcomes (BindOutcome). Same facts,
+// same instants, same seed: same plans. Copying forks; caches are derived data, which a copy
+// rebuilds when it needs them. Single-threaded.
+class Engine {
+ public:
+  struct Options {
+    place::Evaluator evaluator = place::Evaluator();
+    std::optional<uint64_t> salt;  // Of ties between nodes; without, the node's name decides.
+    uint64_t seed = 0;             // Of Policy::kRandom.
+    // A cycle returns after this many attempts, with Plan::more, so that the caller stays
+    // responsive: 512 take about 5 ms.
+    uint32_t attempts_per_cycle_max = 512;
+    // Feasible sets and scores kept per class: about 51 bytes a node each, least recently used
+    // dropped.
+    size_t cache_bytes_max = size_t{64} << 20;
+    model::Faults faults;  // Planted bugs; none outside tests.
+  };
+  Engine() : Engine(Options{}) {}
+  explicit Engine(const Options& options);
+
+  // Where translate/ interns what its facts name.
+  [[nodiscard]] model::Vocabulary& vocabulary() { return state_.vocabulary; }
+  [[nodiscard]] const model::State& state() const { return state_; }
+
+  // Takes one fact. Cost: what it touches; nothing is evaluated.
+  void Apply(const model::Delta& delta);
+
+  // Decides. `now` never goes back. Ids in the plan are good until the next Apply.
+  model::Plan Cycle(Instant now);
+
+  // When Cycle has something to do: not after `now` means at once; Never() for nothing.
+  [[nodiscard]] Instant wake_at() const;
+
+  // Why it waits, or why it is there. O(nodes).
+  [[nodiscard]] Explanation Explain(model::PodId pod) const;
+
+  // The watchdog: evaluates the head of every blocked line on every node, wakes those that fit, and
+  // returns how many there were. They were missed wake-ups: every test asserts that there are none.
+  // O(blocked lines x nodes).
+  uint32_t CheckWakes(Instant now);
+
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+  [[nodiscard]] const Queue& queue() const { return queue_; }
+  [[nodiscard]] const place::Evaluator& evaluator() const { return options_.evaluator; }
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  struct Choice {
+    model::NodeId node;
+    int64_t score = 0;
+    uint32_t feasible_count = 0;
+  };
+  // How the last decision about a pod came to be, by PodId.
+  struct Record {
+    model::OwnerId pod_uid;
+    int64_t score = 0;
+    uint32_t feasible_count = 0;
+  };
+  struct Timer {
+    Instant at;
+    model::PodId pod;
+    model::OwnerId pod_uid;
+  };
+
+  void Sync(model::PodId pod);
+  void EndBackoffs(Instant now);
+  void WakeTouched(Instant now);
+  void ServeHolders(model::Plan& plan);
+  void ServeLines(Instant now, model::Plan& plan);
+  void TellWaiting(model::Plan& plan);
+  [[nodiscard]] Choice Choose(model::PodId pod);
+  [[nodiscard]] Choice ChooseOn(model::PodId pod, model::NodeId node) const;
+  [[nodiscard]] Choice ChooseRandom(model::PodId pod, const ClassCache& cache) const;
+  void Decide(model::PodId pod, const Choice& choice, model::Plan& plan);
+  void Refuse(LineId line, Instant now);
+  [[nodiscard]] model::Viewer ViewerOf(model::PodId pod) const;
+
+  Options options_;
+  model::State state_;
+  Queue queue_;
+  ClassCaches caches_;
+  std::vector<Record> records_;
+  std::vector<Timer> timers_;          // Min-heap by (at, uid text).
+  std::vector<model::PodId> holders_;  // Reservation holders to try on their node.
+  uint64_t wake_position_ = 0;         // In the touch log: what was looked at for wake-ups.
+  Counters counters_;
+};
+
+}  // namespace berth::cycle

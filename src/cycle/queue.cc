@@ -1,0 +1,353 @@
+#include "cycle/queue.h"
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace berth::cycle {
+
+using model::PodId;
+using model::State;
+
+namespace {
+
+// kube-scheduler orders its backoff queue by whole seconds, and by priority within one.
+int64_t Window(Instant until) { return until.seconds(); }
+
+}  // namespace
+
+// ---- Pods of a line --------------------------------------------------------------------------
+
+bool Queue::PodBefore(const State& state, PodId a, PodId b) {
+  const model::Pod& x = state.pods().at(a);
+  const model::Pod& y = state.pods().at(b);
+  if (x.priority != y.priority) return x.priority > y.priority;
+  if (x.creation != y.creation) return x.creation < y.creation;
+  return state.UidOf(x.uid) < state.UidOf(y.uid);
+}
+
+PodId Queue::Meld(const State& state, PodId a, PodId b) {
+  if (!a.valid()) return b;
+  if (!b.valid()) return a;
+  if (PodBefore(state, b, a)) std::swap(a, b);
+  Links& parent = links_[a.value];
+  Links& child = links_[b.value];
+  child.next = parent.child;
+  child.previous = a;
+  if (parent.child.valid()) links_[parent.child.value].previous = b;
+  parent.child = b;
+  return a;
+}
+
+// Two passes over a list of siblings: pairs left to right, then all right to left.
+PodId Queue::MeldChildren(const State& state, PodId first) {
+  PodId pairs;  // Linked by `next`, last pair first.
+  while (first.valid()) {
+    const PodId a = first;
+    const PodId b = links_[a.value].next;
+    first = b.valid() ? links_[b.value].next : PodId{};
+    links_[a.value].next = links_[a.value].previous = PodId{};
+    if (b.valid()) links_[b.value].next = links_[b.value].previous = PodId{};
+    const PodId pair = Meld(state, a, b);
+    links_[pair.value].next = pairs;
+    pairs = pair;
+  }
+  PodId root;
+  while (pairs.valid()) {
+    const PodId pair = pairs;
+    pairs = std::exchange(links_[pair.value].next, PodId{});
+    root = Meld(state, root, pair);
+  }
+  return root;
+}
+
+void Queue::HeapRemove(const State& state, Line& line, PodId pod) {
+  Links& links = links_[pod.value];
+  const PodId rest = MeldChildren(state, std::exchange(links.child, PodId{}));
+  if (line.head == pod) {
+    line.head = rest;
+    return;
+  }
+  Links& left = links_[links.previous.value];
+  (left.child == pod ? left.child : left.next) = links.next;
+  if (links.next.valid()) links_[links.next.value].previous = links.previous;
+  links.next = links.previous = PodId{};
+  line.head = Meld(state, line.head, rest);
+}
+
+void Queue::Put(const State& state, PodId pod) {
+  const model::Pod& row = state.pods().at(pod);
+  if (pod.value >= line_of_.size()) {
+    line_of_.resize(state.pods().size());
+    links_.resize(state.pods().size());
+  }
+  const bool was_here = contains(pod) &&
+                        lines_[line_of_[pod.value].value].class_id == row.class_id &&
+                        lines_[line_of_[pod.value].value].pin == row.pin;
+  const bool told = was_here && links_[pod.value].untold == 0;
+  if (contains(pod)) Remove(state, pod);
+  const LineId id = FindOrAddLine(state, row.class_id, row.pin);
+  Line& line = lines_[id.value];
+  line_of_[pod.value] = id;
+  links_[pod.value] = Links{};
+  line.head = Meld(state, line.head, pod);
+  ++line.size;
+  ++pods_count_;
+  if (!told) SetUntold(id, pod);
+  if (line.size == 1) {
+    Enter(state, id, Line::Mode::kActive);
+  } else if (line.mode != Line::Mode::kBlocked) {
+    Resift(state, id);
+  } else if (row.priority > line.failed_priority) {
+    // It may look past reservations that stopped the one that failed.
+    Leave(state, id);
+    Enter(state, id, Line::Mode::kActive);
+  }
+}
+
+void Queue::Remove(const State& state, PodId pod) {
+  if (!contains(pod)) return;
+  const LineId id = std::exchange(line_of_[pod.value], LineId{});
+  Line& line = lines_[id.value];
+  DropUntold(line, pod);
+  const bool was_head = line.head == pod;
+  HeapRemove(state, line, pod);
+  --line.size;
+  --pods_count_;
+  if (line.size == 0) {
+    Leave(state, id);
+    FreeLine(id);
+  } else if (was_head && line.mode != Line::Mode::kBlocked) {
+    // A new head has a backoff of its own; stale order is put right by Next.
+    Resift(state, id);
+  }
+}
+
+// ---- Lines -----------------------------------------------------------------------------------
+
+LineId Queue::FindOrAddLine(const State& state, model::ClassId class_id, model::Pin pin) {
+  const PinnedKey key{.class_id = class_id, .kind = pin.kind, .node = pin.node};
+  LineId* found = nullptr;
+  if (pin.kind == model::PinKind::kNone) {
+    if (class_id.value >= unpinned_line_of_class_.size()) {
+      unpinned_line_of_class_.resize(state.vocabulary.classes.size());
+    }
+    found = &unpinned_line_of_class_[class_id.value];
+  } else {
+    PinnedKeyId key_id = pinned_keys_.Find(std::span(&key, 1));
+    if (!key_id.valid()) key_id = pinned_keys_.Acquire(std::span(&key, 1));
+    if (key_id.value >= line_of_pinned_.size()) line_of_pinned_.resize(key_id.value + 1);
+    found = &line_of_pinned_[key_id.value];
+  }
+  if (found->valid()) return *found;
+  LineId id{static_cast<uint32_t>(lines_.size())};
+  if (free_lines_.empty()) {
+    lines_.emplace_back();
+  } else {
+    id = free_lines_.back();
+    free_lines_.pop_back();
+  }
+  lines_[id.value].class_id = class_id;
+  lines_[id.value].pin = pin;
+  *found = id;
+  return id;
+}
+
+void Queue::FreeLine(LineId id) {
+  Line& line = lines_[id.value];
+  if (line.pin.kind == model::PinKind::kNone) {
+    unpinned_line_of_class_[line.class_id.value] = LineId{};
+  } else {
+    const PinnedKey key{.class_id = line.class_id, .kind = line.pin.kind, .node = line.pin.node};
+    const PinnedKeyId key_id = pinned_keys_.Find(std::span(&key, 1));
+    line_of_pinned_[key_id.value] = LineId{};
+    pinned_keys_.Release(key_id);
+  }
+  line = Line{};
+  free_lines_.push_back(id);
+}
+
+bool Queue::LineBefore(const State& state, LineId a, LineId b, bool backing_off) const {
+  const PodId x = lines_[a.value].head;
+  const PodId y = lines_[b.value].head;
+  if (backing_off) {
+    const int64_t wx = Window(state.pods().at(x).backoff_until);
+    const int64_t wy = Window(state.pods().at(y).backoff_until);
+    if (wx != wy) return wx < wy;
+  }
+  return PodBefore(state, x, y);
+}
+
+void Queue::SiftUp(const State& state, std::vector<LineId>& heap, uint32_t place,
+                   bool backing_off) {
+  while (place > 0) {
+    const uint32_t parent = (place - 1) / 2;
+    if (!LineBefore(state, heap[place], heap[parent], backing_off)) break;
+    std::swap(heap[place], heap[parent]);
+    lines_[heap[place].value].place = place;
+    place = parent;
+  }
+  lines_[heap[place].value].place = place;
+}
+
+void Queue::SiftDown(const State& state, std::vector<LineId>& heap, uint32_t place,
+                     bool backing_off) {
+  const auto size = static_cast<uint32_t>(heap.size());
+  for (;;) {
+    uint32_t least = place;
+    for (const uint32_t child : {2 * place + 1, 2 * place + 2}) {
+      if (child < size && LineBefore(state, heap[child], heap[least], backing_off)) least = child;
+    }
+    if (least == place) break;
+    std::swap(heap[place], heap[least]);
+    lines_[heap[place].value].place = place;
+    place = least;
+  }
+  lines_[heap[place].value].place = place;
+}
+
+void Queue::Resift(const State& state, LineId id) {
+  const bool backing_off = lines_[id.value].mode == Line::Mode::kBackingOff;
+  std::vector<LineId>& heap = backing_off ? backing_off_ : active_;
+  SiftUp(state, heap, lines_[id.value].place, backing_off);
+  SiftDown(state, heap, lines_[id.value].place, backing_off);
+}
+
+void Queue::Enter(const State& state, LineId id, Line::Mode mode) {
+  Line& line = lines_[id.value];
+  line.mode = mode;
+  if (mode == Line::Mode::kBlocked) {
+    line.place = static_cast<uint32_t>(blocked_.size());
+    blocked_.push_back(id);
+    blocked_masks_.push_back(0);
+    blocked_pins_.push_back(line.pin.kind == model::PinKind::kNone ? model::NameId{}
+                                                                   : line.pin.node);
+    return;
+  }
+  std::vector<LineId>& heap = mode == Line::Mode::kActive ? active_ : backing_off_;
+  heap.push_back(id);
+  SiftUp(state, heap, static_cast<uint32_t>(heap.size()) - 1, mode == Line::Mode::kBackingOff);
+}
+
+void Queue::Leave(const State& state, LineId id) {
+  const Line& line = lines_[id.value];
+  const uint32_t place = line.place;
+  if (line.mode == Line::Mode::kBlocked) {
+    blocked_[place] = blocked_.back();
+    blocked_masks_[place] = blocked_masks_.back();
+    blocked_pins_[place] = blocked_pins_.back();
+    lines_[blocked_[place].value].place = place;
+    blocked_.pop_back();
+    blocked_masks_.pop_back();
+    blocked_pins_.pop_back();
+    return;
+  }
+  const bool backing_off = line.mode == Line::Mode::kBackingOff;
+  std::vector<LineId>& heap = backing_off ? backing_off_ : active_;
+  CHECK(heap[place] == id);
+  const LineId last = heap.back();
+  heap.pop_back();
+  if (last == id) return;
+  heap[place] = last;
+  lines_[last.value].place = place;
+  SiftUp(state, heap, place, backing_off);
+  SiftDown(state, heap, lines_[last.value].place, backing_off);
+}
+
+LineId Queue::Next(const State& state, Instant now) {
+  const auto backoff_over = [&](LineId id) {
+    return Window(state.pods().at(lines_[id.value].head).backoff_until) <= Window(now);
+  };
+  while (!backing_off_.empty() && backoff_over(backing_off_.front())) {
+    const LineId id = backing_off_.front();
+    Leave(state, id);
+    Enter(state, id, Line::Mode::kActive);
+  }
+  if (!active_.empty()) return active_.front();
+  return backing_off_.empty() ? LineId{} : backing_off_.front();
+}
+
+void Queue::Block(const State& state, LineId id, model::ReasonMask reasons, model::Refusal refusal,
+                  uint64_t cycle_number) {
+  Leave(state, id);
+  Enter(state, id, Line::Mode::kBlocked);
+  Line& line = lines_[id.value];
+  blocked_masks_[line.place] = reasons;
+  line.failed_priority = state.pods().at(line.head).priority;
+  line.blocked_cycle = cycle_number;
+  line.refusal = std::move(refusal);
+  lines_to_tell_.push_back(id);
+}
+
+void Queue::Wake(const State& state, LineId id, Instant now) {
+  if (lines_[id.value].mode != Line::Mode::kBlocked) return;
+  Leave(state, id);
+  const Instant until = state.pods().at(lines_[id.value].head).backoff_until;
+  Enter(state, id, Window(until) > Window(now) ? Line::Mode::kBackingOff : Line::Mode::kActive);
+}
+
+void Queue::WakeAll(const State& state, Instant now) {
+  while (!blocked_.empty()) Wake(state, blocked_.back(), now);
+}
+
+void Queue::Touched(model::ReasonMask reasons, bool any, model::NameId node,
+                    std::vector<LineId>& out) const {
+  for (size_t i = 0; i < blocked_.size(); ++i) {
+    if (!any && (blocked_masks_[i] & reasons) == 0) continue;
+    if (blocked_pins_[i].valid() && blocked_pins_[i] != node) continue;
+    out.push_back(blocked_[i]);
+  }
+}
+
+// ---- Who was told ------------------------------------------------------------------------------
+
+void Queue::MarkUntold(PodId pod) {
+  if (links_[pod.value].untold == 0) SetUntold(line_of_[pod.value], pod);
+}
+
+void Queue::SetUntold(LineId id, PodId pod) {
+  Line& line = lines_[id.value];
+  Links& links = links_[pod.value];
+  links.untold = 1;
+  links.untold_next = line.untold;
+  links.untold_previous = PodId{};
+  if (line.untold.valid()) links_[line.untold.value].untold_previous = pod;
+  line.untold = pod;
+  if (line.mode == Line::Mode::kBlocked) lines_to_tell_.push_back(id);
+}
+
+void Queue::DropUntold(Line& line, PodId pod) {
+  Links& links = links_[pod.value];
+  if (links.untold == 0) return;
+  if (links.untold_previous.valid()) {
+    links_[links.untold_previous.value].untold_next = links.untold_next;
+  } else {
+    line.untold = links.untold_next;
+  }
+  if (links.untold_next.valid())
+    links_[links.untold_next.value].untold_previous = links.untold_previous;
+  links.untold = 0;
+  links.untold_next = links.untold_previous = PodId{};
+}
+
+PodId Queue::TakeUntold(LineId id) {
+  Line& line = lines_[id.value];
+  const PodId pod = line.untold;
+  if (pod.valid()) DropUntold(line, pod);
+  return pod;
+}
+
+void Queue::AddTo(Hasher& hasher) const {
+  hasher.Add(pods_count_).Add(lines_.size());
+  for (const Line& line : lines_) {
+    hasher.Add(line.class_id.value).Add(line.pin.node.value).Add(line.head.value).Add(line.size);
+    hasher.Add(line.mode).Add(line.place).Add(line.failed_priority).Add(line.untold.value);
+  }
+  for (const LineId id : line_of_) hasher.Add(id.value);
+  for (const Links& l : links_) hasher.Add(l.child.value).Add(l.next.value).Add(l.untold);
+  for (const LineId id : blocked_) hasher.Add(id.value);
+  for (const model::ReasonMask mask : blocked_masks_) hasher.Add(mask);
+  for (const LineId id : lines_to_tell_) hasher.Add(id.value);
+}
+
+}  // namespace berth::cycle

@@ -1,0 +1,147 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/time.h"
+#include "model/ids.h"
+#include "model/intern.h"
+#include "model/plan.h"
+#include "model/pods.h"
+#include "model/reason.h"
+#include "model/state.h"
+
+namespace berth::cycle {
+
+using LineId = Id<struct LineTag>;
+
+// Pods that are placed alike wait in one line: one class, and one node name if they are pinned.
+// What is true of the head's chances is true of the rest, so a line is tried, blocked and woken as
+// one.
+struct Line {
+  model::ClassId class_id;  // Invalid in a free row.
+  model::Pin pin;
+  model::PodId head;  // Root of a pairing heap of its pods.
+  uint32_t size = 0;
+  enum class Mode : uint8_t { kActive, kBackingOff, kBlocked } mode = Mode::kActive;
+  uint32_t place = 0;           // Index in the list of its mode.
+  int32_t failed_priority = 0;  // Blocked: the priority of the pod that was tried.
+  uint64_t blocked_cycle = 0;   // Blocked: in which cycle.
+  model::PodId untold;     // Blocked or not: first of its pods that was not told yet why it waits.
+  model::Refusal refusal;  // Blocked: why, as of the last attempt.
+};
+
+// Who is tried next.
+//
+// Order: priority, larger first; creation, older first; uid. Inside a line the head is least in
+// that order, and lines stand in the order of their heads. A line whose head was tried in vain a
+// moment ago (unschedulable backoff) lets the others go first and is served when no other is left,
+// as kube-scheduler pops from its backoff queue.
+//
+// Every operation is O(log pods + log lines), amortised; Touch scans the blocked lines' masks,
+// about 1 ns each. All columns are flat.
+class Queue {
+ public:
+  // The order in which pods are served.
+  [[nodiscard]] static bool PodBefore(const model::State& state, model::PodId a, model::PodId b);
+
+  // Puts the pod in the line of its class and pin, or moves it there. A blocked line stays blocked
+  // unless the pod's priority is above the one that failed.
+  void Put(const model::State& state, model::PodId pod);
+  void Remove(const model::State& state, model::PodId pod);
+  [[nodiscard]] bool contains(model::PodId pod) const {
+    return pod.value < line_of_.size() && line_of_[pod.value].valid();
+  }
+  [[nodiscard]] LineId line_of(model::PodId pod) const { return line_of_[pod.value]; }
+
+  // The line to serve next; invalid when all are blocked. `now` ends backoffs.
+  [[nodiscard]] LineId Next(const model::State& state, Instant now);
+  [[nodiscard]] const Line& line(LineId id) const { return lines_[id.value]; }
+  [[nodiscard]] uint32_t lines_size() const { return static_cast<uint32_t>(lines_.size()); }
+
+  // The head has no node: the line waits until something that `reasons` names is lifted.
+  void Block(const model::State& state, LineId id, model::ReasonMask reasons,
+             model::Refusal refusal, uint64_t cycle_number);
+  // Adds to what a blocked line waits for.
+  void AddReasons(LineId id, model::ReasonMask reasons) {
+    blocked_masks_[lines_[id.value].place] |= reasons;
+  }
+  // Lets it be tried again. Into backoff order when its head's unschedulable backoff is not over.
+  void Wake(const model::State& state, LineId id, Instant now);
+  void WakeAll(const model::State& state, Instant now);
+
+  // The blocked lines that wait for any of `reasons` and are not pinned to a node other than
+  // `node`; all of them with `any`.
+  void Touched(model::ReasonMask reasons, bool any, model::NameId node,
+               std::vector<LineId>& out) const;
+  [[nodiscard]] std::span<const LineId> blocked() const { return blocked_; }
+  [[nodiscard]] bool idle() const { return active_.empty() && backing_off_.empty(); }
+  [[nodiscard]] uint32_t pods_count() const { return pods_count_; }
+
+  // The pod, which must be in a line, is to be told (again) why it waits.
+  void MarkUntold(model::PodId pod);
+  // Takes the next pod of the line that was not told why it waits since it came; invalid when there
+  // is none.
+  [[nodiscard]] model::PodId TakeUntold(LineId id);
+  // Lines that are blocked and have such pods; checked by the caller, may hold others.
+  [[nodiscard]] bool lines_to_tell_empty() const { return lines_to_tell_.empty(); }
+  [[nodiscard]] std::vector<LineId>& lines_to_tell() { return lines_to_tell_; }
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  // Pairing heap links and where a pod stands, by PodId.
+  struct Links {
+    model::PodId child;
+    model::PodId next;
+    model::PodId previous;  // Left sibling, or parent for a first child.
+    model::PodId untold_next;
+    model::PodId untold_previous;
+    uint8_t untold = 0;
+  };
+
+  model::PodId Meld(const model::State& state, model::PodId a, model::PodId b);
+  model::PodId MeldChildren(const model::State& state, model::PodId first);
+  void HeapRemove(const model::State& state, Line& line, model::PodId pod);
+  LineId FindOrAddLine(const model::State& state, model::ClassId class_id, model::Pin pin);
+  void FreeLine(LineId id);
+  void SetUntold(LineId id, model::PodId pod);
+  void DropUntold(Line& line, model::PodId pod);
+
+  [[nodiscard]] bool LineBefore(const model::State& state, LineId a, LineId b,
+                                bool backing_off) const;
+  void Enter(const model::State& state, LineId id, Line::Mode mode);
+  void Leave(const model::State& state, LineId id);
+  void SiftUp(const model::State& state, std::vector<LineId>& heap, uint32_t place,
+              bool backing_off);
+  void SiftDown(const model::State& state, std::vector<LineId>& heap, uint32_t place,
+                bool backing_off);
+  void Resift(const model::State& state, LineId id);
+
+  std::vector<Line> lines_;
+  std::vector<LineId> free_lines_;
+  std::vector<LineId> unpinned_line_of_class_;
+  struct PinnedKey {
+    model::ClassId class_id;
+    model::PinKind kind = model::PinKind::kNone;
+    uint8_t unused[3] = {};
+    model::NameId node;
+    bool operator==(const PinnedKey&) const = default;
+  };
+  using PinnedKeyId = Id<struct PinnedKeyTag>;
+  model::InternTable<PinnedKey, PinnedKeyId> pinned_keys_;
+  std::vector<LineId> line_of_pinned_;  // By PinnedKeyId.
+  std::vector<LineId> line_of_;         // By PodId.
+  std::vector<Links> links_;            // By PodId.
+  std::vector<LineId> active_;          // Binary heap.
+  std::vector<LineId> backing_off_;     // Binary heap.
+  std::vector<LineId> blocked_;         // Any order; with the two columns below.
+  std::vector<model::ReasonMask> blocked_masks_;
+  std::vector<model::NameId> blocked_pins_;
+  std::vector<LineId> lines_to_tell_;
+  uint32_t pods_count_ = 0;
+};
+
+}  // namespace berth::cycle

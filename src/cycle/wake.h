@@ -1,0 +1,32 @@
+#pragma once
+
+#include "model/faults.h"
+#include "model/reason.h"
+#include "model/touch.h"
+
+namespace berth::cycle {
+
+// Which reasons a touch of a node can lift: the index from events to those who wait.
+//
+// A blocked line keeps the set M of the reasons that refused it somewhere. For every node, M names
+// one of the filters that refuse there: so when the last refusing filter of a node gives way, the
+// touch that did it lifts a reason in M, and the line is evaluated on that node. What is then found
+// refusing is added to M. A node that was added is looked at by all.
+[[nodiscard]] constexpr model::ReasonMask LiftedBy(model::TouchKinds kinds,
+                                                   const model::Faults& faults) {
+  using model::MaskOf;
+  using model::ReasonKind;
+  model::ReasonMask mask = 0;
+  if ((kinds & model::kTouchFreed) != 0 && !faults.wake_index_misses_freed) {
+    mask |= MaskOf(ReasonKind::kInsufficient) | MaskOf(ReasonKind::kDevices);
+  }
+  if ((kinds & model::kTouchLabels) != 0) mask |= MaskOf(ReasonKind::kAffinity);
+  if ((kinds & model::kTouchTaints) != 0) mask |= MaskOf(ReasonKind::kTaint);
+  if ((kinds & model::kTouchUnschedulable) != 0) mask |= MaskOf(ReasonKind::kUnschedulable);
+  if ((kinds & model::kTouchFeatures) != 0) mask |= MaskOf(ReasonKind::kFeatures);
+  if ((kinds & model::kTouchDevices) != 0)
+    mask |= MaskOf(ReasonKind::kGpuModel) | MaskOf(ReasonKind::kDevices);
+  return mask;
+}
+
+}  // namespace berth::cycle

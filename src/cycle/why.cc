@@ -1,0 +1,117 @@
+#include "cycle/why.h"
+
+#include <algorithm>
+#include <tuple>
+#include <vector>
+
+#include "base/check.h"
+
+namespace berth::cycle {
+
+using model::NodeId;
+using model::Reason;
+using model::ReasonKind;
+
+namespace {
+
+// Counts nodes by reason. Few distinct reasons: a linear search, the last hit first.
+class Tally {
+ public:
+  explicit Tally(const model::State& state) : state_(state) {}
+
+  void Add(const Reason& reason) {
+    for (Reason& known : reasons_) {
+      if (known.kind != reason.kind || known.resource != reason.resource ||
+          known.detail != reason.detail || known.detail_value != reason.detail_value) {
+        continue;
+      }
+      known.nodes_count += reason.nodes_count;
+      known.deficit = std::min(known.deficit, reason.deficit);
+      known.unresolvable = known.unresolvable && reason.unresolvable;
+      return;
+    }
+    reasons_.push_back(reason);
+  }
+
+  // In the order of names, not of ids: ids are given in arrival order.
+  std::vector<Reason> Sorted() {
+    const auto text = [&](model::NameId id) {
+      return id.valid() ? state_.NameOf(id) : std::string_view();
+    };
+    const auto key = [&](const Reason& r) {
+      return std::tuple(
+          r.kind,
+          r.resource.valid() ? state_.vocabulary.resources.Name(r.resource) : std::string_view(),
+          text(r.detail), text(r.detail_value));
+    };
+    std::ranges::sort(reasons_, {}, key);
+    return std::move(reasons_);
+  }
+
+ private:
+  const model::State& state_;
+  std::vector<Reason> reasons_;
+};
+
+void TallyVerdict(const model::State& state, model::ClassId c, NodeId n,
+                  const model::Viewer& viewer, const model::Verdict& verdict, Tally& tally) {
+  Reason reason{.kind = verdict.kind, .unresolvable = verdict.unresolvable, .nodes_count = 1};
+  if (verdict.kind == ReasonKind::kTaint) {
+    const model::Taint& taint =
+        state.vocabulary.taints.View(state.nodes().taints(n))[verdict.detail];
+    reason.detail = taint.key;
+    reason.detail_value = taint.value;
+  }
+  if (verdict.kind != ReasonKind::kInsufficient) return tally.Add(reason);
+  const auto amounts = state.vocabulary.bundles.View(state.vocabulary.classes.at(c).requests);
+  for (size_t i = 0; i < amounts.size(); ++i) {
+    if (((verdict.lacking >> i) & 1) == 0) continue;
+    reason.resource = amounts[i].resource;
+    reason.deficit =
+        amounts[i].amount - state.ledger().Now(model::AccountId::OfNode(n), amounts[i].resource,
+                                               viewer, state.vocabulary.bundles);
+    tally.Add(reason);
+  }
+}
+
+}  // namespace
+
+WhyNotResult WhyNot(const model::State& state, const place::Evaluator& evaluator,
+                    model::PodId pod) {
+  const model::Pod& row = state.pods().at(pod);
+  const model::Viewer viewer{.owner = state.OwnerOf(pod), .priority = row.priority};
+  const bool pinned = row.pin.kind != model::PinKind::kNone;
+  WhyNotResult result;
+  result.refusal.class_id = row.class_id;
+  result.refusal.nodes_count = state.nodes().present_count();
+  Tally tally(state);
+  if (pinned) {
+    result.refusal.pinned_to = row.pin.node;
+    const NodeId n = state.nodes().Find(row.pin.node);
+    const bool there = n.valid() && state.nodes().present(n);
+    if (!there) {
+      tally.Add({.kind = ReasonKind::kNodeMissing, .unresolvable = true, .detail = row.pin.node});
+      result.waits_for = MaskOf(ReasonKind::kNodeMissing);
+    }
+    const int64_t others = int64_t{result.refusal.nodes_count} - (there ? 1 : 0);
+    const ReasonKind kind =
+        row.pin.kind == model::PinKind::kAffinity ? ReasonKind::kAffinity : ReasonKind::kNodeName;
+    if (others > 0) tally.Add({.kind = kind, .unresolvable = true, .nodes_count = others});
+  }
+  for (uint32_t i = 0; i < state.nodes().size(); ++i) {
+    const NodeId n{i};
+    if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
+    if (pinned && state.nodes().name(n) != row.pin.node) continue;
+    const model::Verdict verdict = evaluator.Filter(state, row.class_id, n, &viewer);
+    if (verdict.fits()) {
+      result.would_fit = true;
+      continue;
+    }
+    result.waits_for |= MaskOf(verdict.kind);
+    TallyVerdict(state, row.class_id, n, viewer, verdict, tally);
+  }
+  result.refusal.reasons = tally.Sorted();
+  return result;
+}
+
+}  // namespace berth::cycle
