@@ -1,0 +1,552 @@
+#include "net/client.h"
+
+#include <arpa/inet.h>
+#include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <pthread.h>
+
+#include <array>
+#include <boost/asio/connect.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <deque>
+#include <set>
+#include <thread>
+#include <unordered_map>
+#include <utility>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "net/http_parser.h"
+#include "net/tls.h"
+
+namespace berth::net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using env::CallFailure;
+using env::CallId;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+constexpr size_t kReadBytes = 32 * 1024;
+
+bool IsAddress(const std::string& host) {
+  unsigned char bytes[16];
+  return inet_pton(AF_INET, host.c_str(), bytes) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), bytes) == 1;
+}
+
+// A call from its SendRequest to its last input.
+struct Call {
+  CallId id;
+  env::HttpRequest request;
+  bool stream = false;
+  bool repeated = false;  // Sent once more already.
+  SteadyTime deadline;
+};
+
+class Connection;
+
+}  // namespace
+
+struct HttpsClient::Impl {
+  Impl(ClientOptions o, asio::ssl::context c)
+      : options(std::move(o)),
+        tls(std::move(c)),
+        resolver(io),
+        timer(io),
+        guard(io.get_executor()) {}
+
+  void Handle(std::vector<env::Output>& batch);
+  void Begin(Call call);
+  void Cancel(CallId id);
+  void Open(Call call);
+  // A connection has no call any more and can take one.
+  void Reuse(const std::shared_ptr<Connection>& connection);
+  void Forget(Connection& connection);
+  void Fail(const Call& call, CallFailure failure);
+  void Post(env::Input input);
+  void Watch(CallId id, SteadyTime deadline);
+  void SetTimer();
+  void OnTimer();
+  [[nodiscard]] std::string HostHeader() const;
+
+  // Immutable after construction.
+  const ClientOptions options;
+
+  asio::io_context io{1};
+  asio::ssl::context tls;
+  tcp::resolver resolver;
+  asio::steady_timer timer;
+  asio::executor_work_guard<asio::io_context::executor_type> guard;
+  std::thread thread;
+  env::InputSink* inbox = nullptr;
+  bool stopped = false;
+
+  // The io thread's own, once it runs.
+  std::unordered_map<uint64_t, std::shared_ptr<Connection>> calls;  // Under way, by call.
+  std::set<std::shared_ptr<Connection>> open;
+  std::vector<std::shared_ptr<Connection>> idle;
+  std::deque<Call> waiting;
+  int busy_count = 0;  // Connections with a call that is no open stream.
+  std::set<std::pair<SteadyTime, uint64_t>> deadlines;
+  std::vector<env::Input> posted;
+  bool flush_posted = false;
+};
+
+namespace {
+
+// One connection, with at most one call at a time. All of it on the io thread.
+class Connection final : public std::enable_shared_from_this<Connection> {
+ public:
+  explicit Connection(HttpsClient::Impl& client)
+      : client_(client),
+        stream_(client.io, client.tls),
+        parser_({.header_bytes = static_cast<uint32_t>(limits::kRequestHeaderBytesMax),
+                 .body_bytes = client.options.body_bytes_max}) {}
+
+  // Connects, then sends `call`.
+  void Connect(Call call);
+  // REQUIRES: idle.
+  void Send(Call call);
+  void Abandon();  // Its call was cancelled or timed out.
+  [[nodiscard]] bool sent() const { return sent_; }
+  [[nodiscard]] const Call& call() const { return *call_; }
+  [[nodiscard]] bool streaming() const { return streaming_; }
+
+ private:
+  void OnResolved(const error_code& error, const tcp::resolver::results_type& found);
+  void Handshake();
+  bool ExpectServer();
+  void WriteRequest();
+  void Read();
+  void OnRead(const error_code& error, size_t bytes);
+  void Parse();
+  void OnHead();
+  void Deliver();
+  void Finish();
+  void Break();
+  void Close();
+
+  HttpsClient::Impl& client_;
+  asio::ssl::stream<tcp::socket> stream_;
+  ResponseParser parser_;
+  std::optional<Call> call_;
+  std::array<char, kReadBytes> read_buffer_{};
+  std::string in_;
+  std::string out_;
+  bool ready_ = false;      // Connected and verified.
+  bool used_ = false;       // Has carried a call before this one.
+  bool sent_ = false;       // Bytes of the call were handed to the connection.
+  bool answering_ = false;  // A byte of the answer has come.
+  bool streaming_ = false;
+  bool reading_ = false;
+  bool writing_ = false;
+  bool closed_ = false;
+};
+
+void Connection::Connect(Call call) {
+  call_ = std::move(call);
+  client_.resolver.async_resolve(
+      client_.options.host, std::to_string(client_.options.port), tcp::resolver::numeric_service,
+      [self = shared_from_this()](const error_code& error, const auto& found) {
+        self->OnResolved(error, found);
+      });
+}
+
+void Connection::OnResolved(const error_code& error, const tcp::resolver::results_type& found) {
+  if (closed_) return;
+  if (error) return Break();
+  asio::async_connect(stream_.next_layer(), found,
+                      [self = shared_from_this()](const error_code& failed, const tcp::endpoint&) {
+                        if (self->closed_) return;
+                        if (failed) return self->Break();
+                        self->Handshake();
+                      });
+}
+
+// What the server's certificate must show.
+bool Connection::ExpectServer() {
+  const ClientOptions& options = client_.options;
+  SSL* ssl = stream_.native_handle();
+  const std::string& name = options.server_name.empty() ? options.host : options.server_name;
+  const bool address = IsAddress(name);
+  // SSL_set_tlsext_host_name without its cast of C.
+  if (!address && SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
+                           const_cast<char*>(name.c_str())) != 1) {
+    return false;
+  }
+  if (options.insecure) return true;
+  return address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name.c_str()) == 1
+                 : SSL_set1_host(ssl, name.c_str()) == 1;
+}
+
+void Connection::Handshake() {
+  error_code ignored;
+  stream_.next_layer().set_option(tcp::no_delay(true), ignored);
+  if (!ExpectServer()) return Break();
+  stream_.async_handshake(asio::ssl::stream_base::client,
+                          [self = shared_from_this()](const error_code& error) {
+                            if (self->closed_) return;
+                            if (error) {
+                              ERR_clear_error();
+                              return self->Break();
+                            }
+                            self->ready_ = true;
+                            self->WriteRequest();
+                            self->Read();
+                          });
+}
+
+void Connection::Send(Call call) {
+  CHECK(ready_ && !call_.has_value());
+  call_ = std::move(call);
+  used_ = true;
+  WriteRequest();
+}
+
+void Connection::WriteRequest() {
+  const ClientOptions& options = client_.options;
+  const env::HttpRequest& request = call_->request;
+  out_.clear();
+  out_.append(ToString(request.method))
+      .append(" ")
+      .append(options.path_prefix)
+      .append(request.target);
+  out_.append(" HTTP/1.1\r\nhost: ").append(client_.HostHeader()).append("\r\n");
+  for (const env::Header& header : request.headers) {
+    if (header.name == "host" || header.name == "content-length" || header.name == "connection")
+      continue;
+    out_.append(header.name).append(": ").append(header.value).append("\r\n");
+  }
+  if (!options.bearer_token.empty() && !env::FindHeader(request.headers, "authorization")) {
+    out_.append("authorization: Bearer ").append(options.bearer_token).append("\r\n");
+  }
+  if (!request.body.empty() || request.method != env::Method::kGet) {
+    out_ += fmt::format("content-length: {}\r\n", request.body.size());
+  }
+  out_.append("\r\n").append(request.body.view());
+  parser_.Expect(request.method, call_->stream);
+  sent_ = true;
+  answering_ = false;
+  writing_ = true;
+  asio::async_write(stream_, asio::buffer(out_),
+                    [self = shared_from_this()](const error_code& error, size_t) {
+                      self->writing_ = false;
+                      if (error && !self->closed_) self->Break();
+                    });
+}
+
+void Connection::Read() {
+  if (closed_ || reading_) return;
+  reading_ = true;
+  stream_.async_read_some(asio::buffer(read_buffer_),
+                          [self = shared_from_this()](const error_code& error, size_t bytes) {
+                            self->OnRead(error, bytes);
+                          });
+}
+
+void Connection::OnRead(const error_code& error, size_t bytes) {
+  reading_ = false;
+  if (closed_) return;
+  if (error) {
+    ERR_clear_error();
+    // The end of the connection may be the end of a body without a length.
+    if (call_ && answering_) {
+      parser_.PutEnd();
+      if (parser_.state() == ParseState::kComplete) return Deliver();
+    }
+    return Break();
+  }
+  if (!call_) return Close();  // Nobody asked.
+  answering_ = true;
+  in_.append(read_buffer_.data(), bytes);
+  Parse();
+  Read();
+}
+
+void Connection::Parse() {
+  size_t offset = 0;
+  while (offset < in_.size() && parser_.state() == ParseState::kNeedMore) {
+    const size_t taken = parser_.Put(std::string_view(in_).substr(offset));
+    offset += taken;
+    // 100 Continue and its like announce the answer.
+    if (parser_.state() == ParseState::kComplete && parser_.status() / 100 == 1) {
+      parser_.Expect(call_->request.method, call_->stream);
+      continue;
+    }
+    if (taken == 0) break;
+  }
+  in_.erase(0, offset);
+  if (parser_.state() != ParseState::kNeedMore && parser_.state() != ParseState::kComplete)
+    return Break();
+  Deliver();
+}
+
+void Connection::OnHead() {
+  if (streaming_ || !call_->stream || !parser_.header_done() || parser_.status() != 200) return;
+  streaming_ = true;
+  --client_.busy_count;
+  client_.Post(env::Response{.call = call_->id, .response = parser_.Head()});
+}
+
+void Connection::Deliver() {
+  OnHead();
+  const bool complete = parser_.state() == ParseState::kComplete;
+  if (streaming_) {
+    std::string data = parser_.TakeBody();
+    if (!data.empty())
+      client_.Post(env::StreamData{.call = call_->id, .data = Bytes(std::move(data))});
+    if (complete) client_.Post(env::StreamEnded{call_->id});
+  } else if (complete) {
+    env::HttpResponse response = parser_.Head();
+    response.body = Bytes(parser_.TakeBody());
+    client_.Post(env::Response{.call = call_->id, .response = std::move(response)});
+  }
+  if (complete) Finish();
+}
+
+// The call has had its last input.
+void Connection::Finish() {
+  // An answer before the whole request is sent is a refusal; the rest of the request is still on
+  // its way.
+  const bool keep = parser_.keep_alive() && in_.empty() && !writing_;
+  client_.calls.erase(call_->id.value);
+  client_.deadlines.erase({call_->deadline, call_->id.value});
+  if (!streaming_) --client_.busy_count;
+  call_.reset();
+  sent_ = false;
+  streaming_ = false;
+  if (!keep) return Close();
+  client_.Reuse(shared_from_this());
+}
+
+// The connection has failed.
+void Connection::Break() {
+  if (closed_) return;
+  if (call_) {
+    Call call = std::move(*call_);
+    call_.reset();
+    client_.calls.erase(call.id.value);
+    client_.deadlines.erase({call.deadline, call.id.value});
+    if (streaming_) {
+      client_.Post(env::StreamEnded{call.id});
+    } else {
+      --client_.busy_count;
+      if (sent_ && used_ && !answering_ && !call.repeated &&
+          call.request.method == env::Method::kGet) {
+        call.repeated = true;
+        Close();
+        return client_.Open(std::move(call));
+      }
+      client_.Fail(call, sent_ ? CallFailure::kLost : CallFailure::kNotSent);
+    }
+  }
+  Close();
+}
+
+void Connection::Abandon() {
+  if (call_ && !streaming_) --client_.busy_count;
+  call_.reset();
+  Close();
+}
+
+void Connection::Close() {
+  if (closed_) return;
+  closed_ = true;
+  error_code ignored;
+  stream_.next_layer().shutdown(tcp::socket::shutdown_both, ignored);
+  stream_.next_layer().close(ignored);
+  client_.Forget(*this);
+}
+
+}  // namespace
+
+std::string HttpsClient::Impl::HostHeader() const {
+  const bool v6 = options.host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", v6 ? "[" : "", options.host, v6 ? "]" : "", options.port);
+}
+
+void HttpsClient::Impl::Post(env::Input input) {
+  posted.push_back(std::move(input));
+  if (flush_posted) return;
+  flush_posted = true;
+  asio::post(io, [this] {
+    flush_posted = false;
+    inbox->Post(std::exchange(posted, {}));
+  });
+}
+
+void HttpsClient::Impl::Fail(const Call& call, CallFailure failure) {
+  Post(env::CallFailed{.call = call.id, .failure = failure});
+}
+
+void HttpsClient::Impl::Handle(std::vector<env::Output>& batch) {
+  for (env::Output& output : batch) {
+    if (auto* send = std::get_if<env::SendRequest>(&output)) {
+      const auto deadline =
+          std::chrono::steady_clock::now() + std::chrono::nanoseconds(send->timeout.ns);
+      Begin(Call{.id = send->call,
+                 .request = std::move(send->request),
+                 .stream = send->stream,
+                 .repeated = false,
+                 .deadline = deadline});
+    } else if (const auto* cancel = std::get_if<env::CancelCall>(&output)) {
+      Cancel(cancel->call);
+    }
+  }
+  SetTimer();
+}
+
+void HttpsClient::Impl::Begin(Call call) {
+  deadlines.emplace(call.deadline, call.id.value);
+  if (!idle.empty()) {
+    const std::shared_ptr<Connection> connection = idle.back();
+    idle.pop_back();
+    ++busy_count;
+    calls[call.id.value] = connection;
+    return connection->Send(std::move(call));
+  }
+  // Streams don't wait: those that are open hold their connections for ever.
+  if (!call.stream && busy_count >= options.connections_max)
+    return waiting.push_back(std::move(call));
+  Open(std::move(call));
+}
+
+void HttpsClient::Impl::Open(Call call) {
+  const auto connection = std::make_shared<Connection>(*this);
+  open.insert(connection);
+  ++busy_count;
+  deadlines.emplace(call.deadline, call.id.value);
+  calls[call.id.value] = connection;
+  connection->Connect(std::move(call));
+}
+
+void HttpsClient::Impl::Reuse(const std::shared_ptr<Connection>& connection) {
+  if (waiting.empty()) {
+    if (static_cast<int>(idle.size()) < options.connections_max) {
+      idle.push_back(connection);
+    } else {
+      connection->Abandon();
+    }
+    return;
+  }
+  Call call = std::move(waiting.front());
+  waiting.pop_front();
+  ++busy_count;
+  calls[call.id.value] = connection;
+  connection->Send(std::move(call));
+}
+
+void HttpsClient::Impl::Forget(Connection& connection) {
+  const std::shared_ptr<Connection> self = connection.shared_from_this();
+  open.erase(self);
+  std::erase(idle, self);
+  // Its place is free for a call that waits.
+  if (waiting.empty() || busy_count >= options.connections_max || stopped) return;
+  Call call = std::move(waiting.front());
+  waiting.pop_front();
+  Open(std::move(call));
+}
+
+void HttpsClient::Impl::Cancel(CallId id) {
+  const auto found = calls.find(id.value);
+  if (found != calls.end()) {
+    const std::shared_ptr<Connection> connection = found->second;
+    deadlines.erase({connection->call().deadline, id.value});
+    calls.erase(found);
+    return connection->Abandon();
+  }
+  for (auto call = waiting.begin(); call != waiting.end(); ++call) {
+    if (call->id != id) continue;
+    deadlines.erase({call->deadline, id.value});
+    waiting.erase(call);
+    return;
+  }
+}
+
+void HttpsClient::Impl::SetTimer() {
+  if (deadlines.empty()) return;
+  const SteadyTime next = deadlines.begin()->first;
+  if (timer.expiry() == next) return;
+  timer.expires_at(next);
+  timer.async_wait([this](const error_code& error) {
+    if (!error) OnTimer();
+  });
+}
+
+void HttpsClient::Impl::OnTimer() {
+  const SteadyTime now = std::chrono::steady_clock::now();
+  while (!deadlines.empty() && deadlines.begin()->first <= now) {
+    const CallId id{deadlines.begin()->second};
+    deadlines.erase(deadlines.begin());
+    const auto found = calls.find(id.value);
+    if (found == calls.end()) {
+      std::erase_if(waiting, [&](const Call& call) { return call.id == id; });
+      Post(env::CallFailed{.call = id, .failure = CallFailure::kNotSent});
+      continue;
+    }
+    const std::shared_ptr<Connection> connection = found->second;
+    if (connection->streaming()) continue;  // Answered in time.
+    calls.erase(found);
+    Post(env::CallFailed{
+        .call = id, .failure = connection->sent() ? CallFailure::kTimeout : CallFailure::kNotSent});
+    connection->Abandon();
+  }
+  timer.expires_at(SteadyTime::min());
+  SetTimer();
+}
+
+HttpsClient::HttpsClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpsClient::~HttpsClient() { Stop(); }
+
+Result<std::unique_ptr<HttpsClient>> HttpsClient::Make(ClientOptions options) {
+  asio::ssl::context context = internal::MakeContext(/*server=*/false);
+  Status status;
+  if (!options.identity.certificate_pem.empty())
+    status = internal::UseIdentity(context, options.identity);
+  if (status && !options.authority_pem.empty())
+    status = internal::TrustAuthority(context, options.authority_pem);
+  if (!status) return std::unexpected(status.error());
+  if (options.authority_pem.empty()) {
+    error_code error;
+    context.set_default_verify_paths(error);
+  }
+  context.set_verify_mode(options.insecure ? asio::ssl::verify_none : asio::ssl::verify_peer);
+  return std::unique_ptr<HttpsClient>(
+      new HttpsClient(std::make_unique<Impl>(std::move(options), std::move(context))));
+}
+
+void HttpsClient::Start(env::InputSink& inbox) {
+  CHECK(!impl_->thread.joinable());
+  impl_->inbox = &inbox;
+  impl_->thread = std::thread([this] { impl_->io.run(); });
+  pthread_setname_np(impl_->thread.native_handle(), "https-client");
+}
+
+void HttpsClient::Stop() {
+  if (!impl_->thread.joinable()) return;
+  asio::post(impl_->io, [this] {
+    impl_->stopped = true;
+    impl_->waiting.clear();
+    impl_->timer.cancel();
+    const auto open = impl_->open;
+    for (const auto& connection : open) connection->Abandon();
+    impl_->io.stop();
+  });
+  impl_->thread.join();
+}
+
+void HttpsClient::Take(std::vector<env::Output> batch) {
+  asio::post(impl_->io, [this, batch = std::move(batch)]() mutable { impl_->Handle(batch); });
+}
+
+}  // namespace berth::net

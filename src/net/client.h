@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+#include "env/port.h"
+#include "net/certificates.h"
+
+namespace berth::net {
+
+// An API server to talk to.
+struct ClientOptions {
+  std::string host;
+  uint16_t port = 443;
+  std::string path_prefix;  // Of a server behind a proxy: put before every target. Empty, or "/..."
+                            // without a slash at the end.
+  std::string authority_pem;  // Who may have signed the server. Empty: the system's authorities.
+  bool insecure = false;      // Takes any certificate of the server.
+  std::string server_name;    // What the server's certificate must name; empty: `host`.
+  KeyPair identity;           // A client certificate; empty: none.
+  std::string bearer_token;   // For requests that bring no credentials of their own. Empty: none.
+  int connections_max = 16;   // For calls; every open stream has one of its own beside them.
+  uint64_t body_bytes_max = uint64_t{1} << 30;  // Of one answer; a list of 150,000 pods fits.
+};
+
+// Carries SendRequest and CancelCall of one actor to an API server over HTTPS and posts what comes
+// back.
+//
+// One thread does all of its I/O. Connections are kept and used again; calls that find none free
+// wait in order. The failure of a call is told apart exactly:
+//   kNotSent   no byte of it was handed to a connection: no connection came about, or it waited
+//   past its timeout for one kLost      it was sent, and the connection ended without a whole
+//   answer (or with one that is not HTTP) kTimeout   it was sent, and no whole answer came in time
+// One exception repeats a call: a GET on a kept connection that ended without a byte of answer is
+// sent once more on a new one, as the server may have closed it for idleness meanwhile.
+class HttpsClient final : public env::OutputSink {
+ public:
+  // Errors: certificates or keys that can't be read.
+  static Result<std::unique_ptr<HttpsClient>> Make(ClientOptions options);
+  // Stops.
+  ~HttpsClient() override;
+  HttpsClient(const HttpsClient&) = delete;
+  HttpsClient& operator=(const HttpsClient&) = delete;
+
+  // Answers go to `inbox`, which must outlive Stop().
+  void Start(env::InputSink& inbox);
+  // Ends the thread; calls under way get no answer any more. Safe to call twice.
+  void Stop();
+
+  void Take(std::vector<env::Output> batch) override;
+
+  struct Impl;  // Of client.cc alone.
+
+ private:
+  explicit HttpsClient(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace berth::net

@@ -1,0 +1,365 @@
+// Goal: requests and answers cross HTTPS unchanged, streams flow and end, and nothing a client does
+// (leaving, dawdling, sending rubbish) harms the server or other clients; the client tells its
+// failures apart exactly. Method: a real server and a real client on 127.0.0.1, an actor in between
+// that obeys its target, and raw sockets for what no client would send.
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <thread>
+
+#include "base/prng.h"
+#include "net/certificates.h"
+#include "net/client.h"
+#include "net/server.h"
+
+namespace berth::net {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+Instant Now() {
+  return Instant{
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count()};
+}
+
+class Lines {
+ public:
+  void Add(std::string line) {
+    const std::lock_guard lock(mutex_);
+    lines_.push_back(std::move(line));
+    changed_.notify_all();
+  }
+  std::vector<std::string> Wait(size_t count) {
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, std::chrono::seconds(20), [&] { return lines_.size() >= count; });
+    return lines_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::string> lines_;
+};
+
+// The server's actor: answers by target.
+struct Origin final : env::InputSink {
+  void Post(std::vector<env::Input> batch) override {
+    std::vector<env::Output> out;
+    for (env::Input& input : batch) {
+      if (auto* request = std::get_if<env::RequestArrived>(&input)) {
+        Answer(*request, out);
+      } else if (std::holds_alternative<env::ExchangeAbandoned>(input)) {
+        lines.Add("abandoned");
+      } else if (const auto* drained = std::get_if<env::StreamDrained>(&input)) {
+        drained_bytes += drained->bytes;
+      }
+    }
+    server->Take(std::move(out));
+  }
+  void Answer(env::RequestArrived& arrived, std::vector<env::Output>& out) {
+    const std::string& target = arrived.request.target;
+    const env::ExchangeId id = arrived.exchange;
+    if (target.starts_with("/echo")) {
+      out.emplace_back(env::Respond{id, {201, {{"x-seen", target}}, arrived.request.body}, false});
+    } else if (target == "/who") {
+      std::string who = arrived.peer.user;
+      for (const std::string& group : arrived.peer.groups) who += "," + group;
+      who += "|" +
+             std::string(env::FindHeader(arrived.request.headers, "authorization").value_or("-"));
+      out.emplace_back(env::Respond{id, {200, {}, Bytes(who)}, false});
+    } else if (target.starts_with("/stream")) {
+      out.emplace_back(env::Respond{id, {200, {}, Bytes("head ")}, true});
+      for (int i = 0; i < 3; ++i) out.emplace_back(env::Frame{id, Bytes("frame ")});
+      if (target != "/stream/open") out.emplace_back(env::EndStream{id, target == "/stream/cut"});
+    } else if (target == "/flood") {
+      out.emplace_back(env::Respond{id, {200, {}, Bytes()}, true});
+      const Bytes frame(std::string(100'000, 'f'));
+      for (int i = 0; i < 300; ++i) out.emplace_back(env::Frame{id, frame});
+    } else if (target == "/gone") {
+      out.emplace_back(env::Respond{id, {410, {}, Bytes("too old")}, false});
+    }
+    lines.Add(std::string(ToString(arrived.request.method)) + " " + target);
+  }
+  HttpsServer* server = nullptr;
+  Lines lines;
+  std::atomic<uint64_t> drained_bytes = 0;
+};
+
+struct Asker final : env::InputSink {
+  void Post(std::vector<env::Input> batch) override {
+    for (env::Input& input : batch) {
+      if (const auto* response = std::get_if<env::Response>(&input)) {
+        lines.Add(std::to_string(response->call.value) + ": " +
+                  std::to_string(response->response.status) + " " +
+                  std::string(response->response.body.view().substr(0, 200)));
+      } else if (const auto* data = std::get_if<env::StreamData>(&input)) {
+        streamed_bytes += data->data.size();
+        const std::lock_guard lock(mutex);
+        streamed[data->call.value] += data->data.view().substr(0, 100);
+      } else if (const auto* end = std::get_if<env::StreamEnded>(&input)) {
+        lines.Add(std::to_string(end->call.value) + " ended");
+      } else if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
+        lines.Add(std::to_string(failed->call.value) + " failed " +
+                  std::to_string(static_cast<int>(failed->failure)));
+      }
+    }
+  }
+  std::string Streamed(uint64_t call) {
+    const std::lock_guard lock(mutex);
+    return streamed[call];
+  }
+  Lines lines;
+  std::mutex mutex;
+  std::map<uint64_t, std::string> streamed;
+  std::atomic<uint64_t> streamed_bytes = 0;
+};
+
+class NetTest : public ::testing::Test {
+ protected:
+  void Serve(std::function<void(ServerOptions&)> change = {}) {
+    Result<Pki> made = MakePki("127.0.0.1", Now());
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    pki = *made;
+    ServerOptions options;
+    options.identity = pki.server;
+    options.client_authority_pem = pki.authority.certificate_pem;
+    if (change) change(options);
+    auto listening = HttpsServer::Listen(options);
+    ASSERT_TRUE(listening.has_value()) << listening.error().message;
+    server = std::move(*listening);
+    origin.server = server.get();
+    server->Start(origin);
+  }
+  void Connect(std::function<void(ClientOptions&)> change = {}) {
+    ClientOptions options;
+    options.host = "127.0.0.1";
+    options.port = server ? server->port() : uint16_t{1};
+    options.authority_pem = pki.authority.certificate_pem;
+    if (change) change(options);
+    auto made = HttpsClient::Make(options);
+    ASSERT_TRUE(made.has_value()) << made.error().message;
+    client = std::move(*made);
+    client->Start(asker);
+  }
+  void Send(uint64_t call, std::string target, std::string body = "", bool stream = false,
+            Duration timeout = Duration::Seconds(30)) {
+    env::SendRequest send{.call = {call}, .request = {}, .stream = stream, .timeout = timeout};
+    send.request.method = body.empty() ? env::Method::kGet : env::Method::kPost;
+    send.request.target = std::move(target);
+    send.request.body = Bytes(std::move(body));
+    std::vector<env::Output> batch;
+    batch.emplace_back(std::move(send));
+    client->Take(std::move(batch));
+  }
+  // Sends bytes on a bare socket and gives back what comes until the server closes.
+  std::string Raw(const std::string& bytes) {
+    const int socket_ = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server->port());
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+    std::string answer;
+    char buffer[4096];
+    for (ssize_t count = 0; (count = recv(socket_, buffer, sizeof(buffer), 0)) > 0;) {
+      answer.append(buffer, static_cast<size_t>(count));
+    }
+    close(socket_);
+    return answer;
+  }
+  ~NetTest() override {
+    if (client) client->Stop();
+    if (server) server->Stop();
+  }
+
+  Pki pki;
+  Origin origin;
+  Asker asker;
+  std::unique_ptr<HttpsServer> server;
+  std::unique_ptr<HttpsClient> client;
+};
+
+TEST_F(NetTest, AnswersComeBackWholeAndConnectionsAreKept) {
+  Serve();
+  Connect([](ClientOptions& options) { options.connections_max = 2; });
+  for (uint64_t i = 1; i <= 200; ++i) Send(i, "/echo", "body " + std::to_string(i));
+  const std::vector<std::string> got = asker.lines.Wait(200);
+  ASSERT_EQ(got.size(), 200U);
+  for (const std::string& line : got) {
+    const std::string call = line.substr(0, line.find(':'));
+    EXPECT_EQ(line, call + ": 201 body " + call);
+  }
+  EXPECT_EQ(server->stats().accepted_count, 2U);
+}
+
+TEST_F(NetTest, StreamsAreDeliveredInOrderAndTheirEndsTold) {
+  Serve();
+  Connect();
+  Send(1, "/stream", "", true);
+  Send(2, "/stream/cut", "", true);
+  Send(3, "/gone", "", true);
+  Send(4, "/stream", "", false);
+  const std::vector<std::string> got = asker.lines.Wait(6);
+  EXPECT_THAT(got, ::testing::UnorderedElementsAre(
+                       "1: 200 ", "1 ended", testing::AnyOf("2: 200 ", "2 failed 1"), testing::_,
+                       "3: 410 too old", "4: 200 head frame frame frame "));
+  EXPECT_EQ(asker.Streamed(1), "head frame frame frame ");
+}
+
+TEST_F(NetTest, ALeavingClientAbandonsItsStream) {
+  Serve();
+  Connect();
+  Send(1, "/stream/open", "", true);
+  asker.lines.Wait(1);
+  std::vector<env::Output> cancel;
+  cancel.emplace_back(env::CancelCall{{1}});
+  client->Take(std::move(cancel));
+  EXPECT_THAT(origin.lines.Wait(2), ElementsAre("GET /stream/open", "abandoned"));
+  Send(2, "/echo");
+  EXPECT_THAT(asker.lines.Wait(2), ElementsAre("1: 200 ", "2: 201 "));
+}
+
+TEST_F(NetTest, FramesAreReportedDrainedOnlyAsTheClientTakesThem) {
+  Serve();
+  Connect();
+  Send(1, "/flood", "", true);
+  for (int i = 0;
+       i < 1000 && (origin.drained_bytes < 30'000'000 || asker.streamed_bytes < 30'000'000); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  EXPECT_EQ(origin.drained_bytes, 30'000'000U);
+  EXPECT_EQ(asker.streamed_bytes, 30'000'000U);
+}
+
+TEST_F(NetTest, ASlowWatcherDelaysNobodyAndIsNotDrained) {
+  Serve();
+  // A watcher that never reads: enough of TLS to ask, then silence, is what `openssl s_client`
+  // stopped would do.
+  Connect();
+  const std::string command =
+      "(printf 'GET /flood HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'; sleep 1) | openssl s_client -quiet "
+      "-connect 127.0.0.1:" +
+      std::to_string(server->port()) + " 2>/dev/null | sleep 1 >/dev/null";
+  std::thread watcher([&] { EXPECT_GE(std::system(command.c_str()), 0); });
+  origin.lines.Wait(1);
+  for (uint64_t i = 1; i <= 50; ++i) Send(i, "/echo", "b");
+  EXPECT_EQ(asker.lines.Wait(50).size(), 50U);
+  EXPECT_LT(origin.drained_bytes, 30'000'000U);
+  watcher.join();
+}
+
+TEST_F(NetTest, ClientCertificatesTellWhoAsksAndForeignOnesDoNot) {
+  Serve();
+  Connect([this](ClientOptions& options) {
+    options.identity = pki.admin;
+    options.bearer_token = "secret";
+  });
+  Send(1, "/who");
+  EXPECT_THAT(asker.lines.Wait(1), ElementsAre("1: 200 berth-admin,system:masters|Bearer secret"));
+  const Result<Pki> other = MakePki("127.0.0.1", Now());
+  ASSERT_TRUE(other.has_value());
+  client->Stop();
+  Connect([&](ClientOptions& options) { options.identity = other->admin; });
+  Send(2, "/who");
+  EXPECT_THAT(asker.lines.Wait(2).back(), "2: 200 |-");
+}
+
+TEST_F(NetTest, AServerOfAnotherAuthorityOrNameIsNotTalkedTo) {
+  Serve();
+  const Result<Pki> other = MakePki("127.0.0.1", Now());
+  ASSERT_TRUE(other.has_value());
+  Connect(
+      [&](ClientOptions& options) { options.authority_pem = other->authority.certificate_pem; });
+  Send(1, "/echo");
+  EXPECT_THAT(asker.lines.Wait(1), ElementsAre("1 failed 0"));
+  client->Stop();
+  Connect([&](ClientOptions& options) { options.server_name = "elsewhere.example"; });
+  Send(2, "/echo");
+  EXPECT_THAT(asker.lines.Wait(2).back(), "2 failed 0");
+  client->Stop();
+  Connect([&](ClientOptions& options) {
+    options.server_name = "elsewhere.example";
+    options.insecure = true;
+  });
+  Send(3, "/echo", "x");
+  EXPECT_THAT(asker.lines.Wait(3).back(), "3: 201 x");
+}
+
+TEST_F(NetTest, FailuresAreToldApart) {
+  Connect();  // Nobody listens.
+  Send(1, "/echo", "x");
+  EXPECT_THAT(asker.lines.Wait(1), ElementsAre("1 failed 0"));
+  client->Stop();
+  Serve();
+  Connect([](ClientOptions& options) { options.connections_max = 1; });
+  Send(2, "/silent", "x", false, Duration::Milliseconds(200));
+  Send(3, "/echo", "x", false,
+       Duration::Milliseconds(50));  // Never gets the one connection in time.
+  EXPECT_THAT(asker.lines.Wait(3), ElementsAre("1 failed 0", "3 failed 0", "2 failed 2"));
+  Send(4, "/silent", "x");
+  origin.lines.Wait(3);
+  server->Stop();
+  EXPECT_THAT(asker.lines.Wait(4).back(), "4 failed 1");
+}
+
+TEST_F(NetTest, AServerThatClosedAnIdleConnectionCostsNoCall) {
+  Serve([](ServerOptions& options) { options.idle_timeout = Duration::Milliseconds(1); });
+  Connect();
+  for (uint64_t i = 1; i <= 2; ++i) {
+    Send(i, "/echo");
+    EXPECT_THAT(asker.lines.Wait(i).back(), std::to_string(i) + ": 201 ");
+    std::this_thread::sleep_for(std::chrono::milliseconds(600));
+  }
+}
+
+TEST_F(NetTest, RandomBytesGetAnAnswerOrACloseAndTheServerLives) {
+  Serve([](ServerOptions& options) { options.handshake_timeout = Duration::Milliseconds(100); });
+  EXPECT_THAT(Raw("GET / HTTP/1.1\r\nHost: x\r\n\r\n"), StartsWith("HTTP/1.0 400 Bad Request"));
+  Prng prng(3);
+  for (int i = 0; i < 40; ++i) {
+    std::string bytes(1 + prng.Below(400), '\0');
+    for (char& byte : bytes) byte = static_cast<char>(prng.Below(256));
+    if (i % 2 == 0) bytes[0] = 0x16;
+    Raw(bytes);
+  }
+  Connect();
+  Send(1, "/echo", "alive");
+  EXPECT_THAT(asker.lines.Wait(1), ElementsAre("1: 201 alive"));
+}
+
+TEST_F(NetTest, BodiesAndHeadsOverTheirLimitsAreRefused) {
+  Serve();
+  Connect();
+  Send(1, "/echo", std::string(3 * 1024 * 1024 + 1, 'x'));
+  EXPECT_THAT(asker.lines.Wait(1).back(), HasSubstr("limit is 3145728"));
+  Send(2, "/echo/" + std::string(70'000, 'p'));
+  EXPECT_THAT(asker.lines.Wait(2).back(), StartsWith("2: 431 "));
+  Send(3, "/echo", std::string(3 * 1024 * 1024, 'x'));
+  EXPECT_THAT(asker.lines.Wait(3).back(), StartsWith("3: 201 xxx"));
+}
+
+TEST_F(NetTest, ConnectionsOverTheLimitAreClosed) {
+  Serve([](ServerOptions& options) { options.connections_max = 1; });
+  Connect();
+  Send(1, "/stream/open", "", true);
+  asker.lines.Wait(1);
+  Send(2, "/echo");
+  EXPECT_THAT(asker.lines.Wait(2).back(), "2 failed 0");
+  EXPECT_EQ(server->stats().refused_count, 1U);
+}
+
+}  // namespace
+}  // namespace berth::net

@@ -1,0 +1,661 @@
+#include "net/server.h"
+
+#include <fmt/format.h>
+#include <openssl/err.h>
+#include <openssl/x509v3.h>
+#include <pthread.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl/stream.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/write.hpp>
+#include <chrono>
+#include <deque>
+#include <thread>
+#include <utility>
+
+#include "base/check.h"
+#include "net/http_parser.h"
+#include "net/tls.h"
+
+namespace berth::net {
+namespace {
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+using boost::system::error_code;
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+constexpr size_t kReadBytes = 16 * 1024;   // One record of TLS.
+constexpr size_t kWriteBytes = 64 * 1024;  // Frames are joined up to this.
+constexpr size_t kPipelinedBytesMax = 64 * 1024;
+constexpr int kExchangeSlotShift =
+    40;  // An exchange's number: slot of the connection, count of the server.
+constexpr unsigned char kTlsHandshake = 0x16;
+constexpr auto kSweepInterval = std::chrono::milliseconds(500);
+constexpr auto kLingerTime = std::chrono::milliseconds(500);
+
+std::chrono::nanoseconds ToChrono(Duration duration) {
+  return std::chrono::nanoseconds(duration.ns);
+}
+
+env::HttpResponse ErrorResponse(int status) {
+  const char* reason = "BadRequest";
+  std::string message = "malformed HTTP request";
+  if (status == 413) {
+    reason = "RequestEntityTooLarge";
+    message = fmt::format("Request entity too large: limit is {}", limits::kRequestBodyBytesMax);
+  } else if (status == 431) {
+    reason = "RequestHeaderFieldsTooLarge";
+    message = "request header fields are too large";
+  }
+  return {.status = status,
+          .headers = {{"content-type", "application/json"}},
+          .body = Bytes(fmt::format(
+              R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure",)"
+              R"("message":"{}","reason":"{}","code":{}}})",
+              message, reason, status))};
+}
+
+std::vector<std::string> NameEntries(X509_NAME* name, int kind) {
+  std::vector<std::string> values;
+  for (int at = -1; (at = X509_NAME_get_index_by_NID(name, kind, at)) >= 0;) {
+    const ASN1_STRING* text = X509_NAME_ENTRY_get_data(X509_NAME_get_entry(name, at));
+    unsigned char* utf8 = nullptr;
+    const int size = ASN1_STRING_to_UTF8(&utf8, text);
+    if (size < 0) continue;
+    values.emplace_back(reinterpret_cast<const char*>(utf8), static_cast<size_t>(size));
+    OPENSSL_free(utf8);
+  }
+  return values;
+}
+
+// Who a verified certificate says the client is.
+env::Peer PeerOf(SSL* ssl) {
+  env::Peer peer;
+  X509* certificate = SSL_get1_peer_certificate(ssl);
+  if (certificate == nullptr) return peer;
+  if (SSL_get_verify_result(ssl) == X509_V_OK) {
+    X509_NAME* subject = X509_get_subject_name(certificate);
+    const std::vector<std::string> names = NameEntries(subject, NID_commonName);
+    if (!names.empty()) {
+      peer.user = names.back();
+      peer.groups = NameEntries(subject, NID_organizationName);
+    }
+  }
+  X509_free(certificate);
+  return peer;
+}
+
+class Session;
+
+}  // namespace
+
+struct HttpsServer::Impl {
+  Impl(ServerOptions o, asio::ssl::context c)
+      : options(std::move(o)), tls(std::move(c)), acceptor(io), sweeper(io) {}
+
+  Status Bind();
+  void Accept();
+  void OnAccept(const error_code& error, tcp::socket socket);
+  void Sweep();
+  void Deliver(std::vector<env::Output>& batch);
+  void Arrived(env::Input input);
+  void Flush();
+  std::shared_ptr<Session> Find(env::ExchangeId exchange);
+  void Log(env::LogLevel level, std::string text) const {
+    if (options.log) options.log(level, std::move(text));
+  }
+
+  // Immutable after construction.
+  const ServerOptions options;
+
+  asio::io_context io{1};
+  asio::ssl::context tls;
+  tcp::acceptor acceptor;
+  asio::steady_timer sweeper;
+  std::thread thread;
+  env::InputSink* inbox = nullptr;
+  uint16_t port = 0;
+  bool stopped = false;
+
+  // The io thread's own, once it runs.
+  std::vector<std::shared_ptr<Session>> slots;
+  std::vector<size_t> free_slots;
+  uint64_t next_exchange = 1;
+  std::vector<env::Input> arrived;
+  bool flush_posted = false;
+  std::string date;
+
+  std::atomic<uint64_t> accepted_count = 0;
+  std::atomic<uint64_t> refused_count = 0;
+  std::atomic<uint64_t> requests_count = 0;
+  std::atomic<uint64_t> malformed_count = 0;
+  std::atomic<int64_t> open_count = 0;
+};
+
+namespace {
+
+// One connection. All of it on the io thread.
+//
+//   handshake -> reading <-> answering -> closed
+//
+// A read is always under way (unless too much is pipelined), so that a client that goes is noticed
+// in every state.
+class Session final : public std::enable_shared_from_this<Session> {
+ public:
+  Session(HttpsServer::Impl& server, tcp::socket socket, size_t slot)
+      : server_(server),
+        slot_(slot),
+        stream_(std::move(socket), server.tls),
+        parser_({.header_bytes = static_cast<uint32_t>(server.options.header_bytes_max),
+                 .body_bytes = static_cast<uint64_t>(server.options.body_bytes_max)}) {}
+
+  void Start();
+  void Respond(env::Respond respond);
+  void Send(Bytes frame);
+  void End(bool abort);
+  void CloseIfOverdue(SteadyTime now);
+  void Close();
+  [[nodiscard]] env::ExchangeId exchange() const { return exchange_; }
+
+ private:
+  void Peek();
+  void RefusePlain();
+  void OnHandshake(const error_code& error);
+  void Read();
+  void OnRead(const error_code& error, size_t bytes);
+  void Parse();
+  void Dispatch();
+  void Refuse(int status);
+  void Write();
+  void FillChunks();
+  void FillWhole();
+  void OnWritten(const error_code& error);
+  void FinishExchange();
+  void SetDeadline(Duration timeout) {
+    deadline_ = std::chrono::steady_clock::now() + ToChrono(timeout);
+  }
+
+  HttpsServer::Impl& server_;
+  const size_t slot_;
+  asio::ssl::stream<tcp::socket> stream_;
+  RequestParser parser_;
+  env::Peer peer_;
+  std::array<char, kReadBytes> read_buffer_{};
+  std::string in_;  // Read and not parsed.
+  SteadyTime deadline_ = SteadyTime::max();
+
+  env::ExchangeId exchange_;  // 0: none.
+  bool reading_ = false;
+  bool closed_ = false;
+  bool continue_sent_ = false;
+
+  // The answer under way.
+  bool writing_ = false;
+  bool answered_ = false;  // Its head is queued.
+  bool chunked_ = false;
+  bool streaming_ = false;   // More frames may come.
+  bool body_wanted_ = true;  // Not the answer to a HEAD.
+  bool close_after_ = false;
+  std::string head_;
+  std::deque<Bytes> frames_;
+  size_t front_offset_ = 0;  // Bytes of the first frame that are written (only when not chunked).
+  uint64_t draining_ = 0;    // Bytes of frames in `out_`.
+  bool last_chunk_due_ = false;
+  std::string out_;
+};
+
+void Session::Start() {
+  error_code ignored;
+  stream_.next_layer().set_option(tcp::no_delay(true), ignored);
+  SetDeadline(server_.options.handshake_timeout);
+  stream_.next_layer().async_wait(tcp::socket::wait_read,
+                                  [self = shared_from_this()](const error_code& error) {
+                                    if (error) return self->Close();
+                                    self->Peek();
+                                  });
+}
+
+// A client that speaks plain HTTP, or anything else that is not TLS, is told so in plain HTTP.
+void Session::Peek() {
+  if (closed_) return;
+  unsigned char first = 0;
+  const ssize_t count =
+      recv(stream_.next_layer().native_handle(), &first, 1, MSG_PEEK | MSG_DONTWAIT);
+  if (count == 0) return Close();
+  if (count == 1 && first != kTlsHandshake) return RefusePlain();
+  stream_.async_handshake(
+      asio::ssl::stream_base::server,
+      [self = shared_from_this()](const error_code& error) { self->OnHandshake(error); });
+}
+
+void Session::RefusePlain() {
+  server_.malformed_count.fetch_add(1, std::memory_order_relaxed);
+  out_ = "HTTP/1.0 400 Bad Request\r\n\r\nthis port speaks HTTPS only\n";
+  asio::async_write(stream_.next_layer(), asio::buffer(out_),
+                    [self = shared_from_this()](const error_code&, size_t) {
+                      error_code ignored;
+                      tcp::socket& socket = self->stream_.next_layer();
+                      socket.shutdown(tcp::socket::shutdown_send, ignored);
+                      // Closing with bytes unread would reset the connection before the client has
+                      // the answer.
+                      char sink[4096];
+                      while (recv(socket.native_handle(), sink, sizeof(sink), MSG_DONTWAIT) > 0) {
+                      }
+                      self->deadline_ = std::chrono::steady_clock::now() + kLingerTime;
+                    });
+}
+
+void Session::OnHandshake(const error_code& error) {
+  if (error) {
+    ERR_clear_error();
+    return Close();
+  }
+  if (closed_) return;
+  peer_ = PeerOf(stream_.native_handle());
+  SetDeadline(server_.options.idle_timeout);
+  Read();
+}
+
+void Session::Read() {
+  if (closed_ || reading_ || in_.size() > kPipelinedBytesMax + kReadBytes) return;
+  reading_ = true;
+  stream_.async_read_some(asio::buffer(read_buffer_),
+                          [self = shared_from_this()](const error_code& error, size_t bytes) {
+                            self->OnRead(error, bytes);
+                          });
+}
+
+void Session::OnRead(const error_code& error, size_t bytes) {
+  reading_ = false;
+  if (closed_) return;
+  if (error) return Close();
+  const bool was_idle =
+      exchange_.value == 0 && in_.empty() && parser_.state() == ParseState::kNeedMore;
+  in_.append(read_buffer_.data(), bytes);
+  if (close_after_ && exchange_.value == 0) {
+    in_.clear();  // Refused: what still comes is of no interest.
+    return Read();
+  }
+  if (was_idle) SetDeadline(server_.options.request_timeout);
+  if (exchange_.value == 0) Parse();
+  if (exchange_.value == 0 || in_.size() < kPipelinedBytesMax) Read();
+}
+
+void Session::Parse() {
+  size_t offset = 0;
+  while (offset < in_.size() && parser_.state() == ParseState::kNeedMore) {
+    const size_t taken = parser_.Put(std::string_view(in_).substr(offset));
+    offset += taken;
+    if (taken == 0) break;
+  }
+  in_.erase(0, offset);
+  switch (parser_.state()) {
+    case ParseState::kNeedMore:
+      if (parser_.expects_continue() && !continue_sent_ && !writing_) {
+        continue_sent_ = true;
+        head_ = "HTTP/1.1 100 Continue\r\n\r\n";
+        Write();
+      }
+      return;
+    case ParseState::kComplete:
+      return Dispatch();
+    case ParseState::kMalformed:
+      return Refuse(400);
+    case ParseState::kHeaderTooLarge:
+      return Refuse(431);
+    case ParseState::kBodyTooLarge:
+      return Refuse(413);
+  }
+}
+
+void Session::Dispatch() {
+  env::HttpRequest request = parser_.Take();
+  body_wanted_ = !parser_.is_head();
+  close_after_ = !parser_.keep_alive();
+  continue_sent_ = false;
+  answered_ = false;
+  exchange_ = {(static_cast<uint64_t>(slot_) << kExchangeSlotShift) | server_.next_exchange};
+  if (++server_.next_exchange >> kExchangeSlotShift != 0) server_.next_exchange = 1;
+  deadline_ = SteadyTime::max();  // The actor answers when it does; a stalled write sets it again.
+  server_.requests_count.fetch_add(1, std::memory_order_relaxed);
+  server_.Arrived(
+      env::RequestArrived{.exchange = exchange_, .peer = peer_, .request = std::move(request)});
+}
+
+void Session::Refuse(int status) {
+  server_.malformed_count.fetch_add(1, std::memory_order_relaxed);
+  close_after_ = true;
+  in_.clear();
+  const env::HttpResponse response = ErrorResponse(status);
+  head_ += ResponseHead(response, static_cast<int64_t>(response.body.size()), server_.date, true);
+  chunked_ = false;
+  frames_.push_back(response.body);
+  Write();
+}
+
+void Session::Respond(env::Respond respond) {
+  if (answered_) return;
+  answered_ = true;
+  streaming_ = respond.stream;
+  const int status = respond.response.status;
+  const bool may_have_body = body_wanted_ && status >= 200 && status != 204 && status != 304;
+  // Without chunks only the end of the connection can end a body of unknown length.
+  chunked_ = respond.stream && !parser_.is_http10();
+  close_after_ = close_after_ || (respond.stream && parser_.is_http10());
+  const int64_t length = respond.stream ? -1 : static_cast<int64_t>(respond.response.body.size());
+  head_ += ResponseHead(respond.response, length, server_.date, close_after_);
+  if (!may_have_body) {
+    streaming_ = false;
+    chunked_ = false;
+  } else if (!respond.response.body.empty()) {
+    frames_.push_back(std::move(respond.response.body));
+  }
+  Write();
+}
+
+void Session::Send(Bytes frame) {
+  if (!answered_ || !streaming_ || frame.empty()) return;
+  frames_.push_back(std::move(frame));
+  if (!writing_) Write();
+}
+
+void Session::End(bool abort) {
+  if (!streaming_) return;
+  if (abort) {
+    exchange_ = {};  // The actor ended it; it needs no word of that.
+    return Close();
+  }
+  streaming_ = false;
+  last_chunk_due_ = chunked_;
+  if (!writing_) Write();
+}
+
+// One chunk of as many frames as go together.
+void Session::FillChunks() {
+  size_t size = 0;
+  size_t count = 0;
+  while (count < frames_.size() && (size == 0 || size + frames_[count].size() <= kWriteBytes)) {
+    size += frames_[count++].size();
+  }
+  if (size > 0) out_ += fmt::format("{:x}\r\n", size);
+  for (size_t i = 0; i < count; ++i) {
+    out_ += frames_.front().view();
+    frames_.pop_front();
+  }
+  if (size > 0) out_ += "\r\n";
+  draining_ += size;
+  if (frames_.empty() && last_chunk_due_) {
+    out_ += "0\r\n\r\n";
+    last_chunk_due_ = false;
+  }
+}
+
+void Session::FillWhole() {
+  while (!frames_.empty() && out_.size() < kWriteBytes) {
+    const std::string_view rest = frames_.front().view().substr(front_offset_);
+    const std::string_view part = rest.substr(0, kWriteBytes);
+    out_ += part;
+    front_offset_ += part.size();
+    if (part.size() < rest.size()) continue;
+    frames_.pop_front();
+    front_offset_ = 0;
+  }
+}
+
+void Session::Write() {
+  if (closed_ || writing_) return;
+  out_.clear();
+  out_.swap(head_);
+  if (chunked_) {
+    FillChunks();
+  } else {
+    FillWhole();
+  }
+  if (out_.empty()) {
+    if (answered_ && !streaming_) FinishExchange();
+    return;
+  }
+  writing_ = true;
+  SetDeadline(server_.options.write_timeout);
+  asio::async_write(
+      stream_, asio::buffer(out_),
+      [self = shared_from_this()](const error_code& error, size_t) { self->OnWritten(error); });
+}
+
+void Session::OnWritten(const error_code& error) {
+  writing_ = false;
+  if (closed_) return;
+  if (error) return Close();
+  deadline_ = SteadyTime::max();
+  if (draining_ > 0) {
+    server_.Arrived(
+        env::StreamDrained{.exchange = exchange_, .bytes = std::exchange(draining_, 0)});
+  }
+  if (!head_.empty() || !frames_.empty() || last_chunk_due_) return Write();
+  if (exchange_.value != 0) {
+    if (answered_ && !streaming_) FinishExchange();
+    return;
+  }
+  if (close_after_) {
+    // A refused request: the client may still be sending; give it time to read the answer.
+    deadline_ = std::chrono::steady_clock::now() + kLingerTime;
+    error_code ignored;
+    stream_.next_layer().shutdown(tcp::socket::shutdown_send, ignored);
+    return;
+  }
+  SetDeadline(server_.options.request_timeout);  // A go-ahead was sent: the body is due.
+}
+
+void Session::FinishExchange() {
+  exchange_ = {};
+  answered_ = false;
+  chunked_ = false;
+  if (close_after_) return Close();
+  if (in_.capacity() > kPipelinedBytesMax && in_.empty()) in_.shrink_to_fit();
+  SetDeadline(in_.empty() ? server_.options.idle_timeout : server_.options.request_timeout);
+  if (!in_.empty()) Parse();
+  Read();
+}
+
+void Session::CloseIfOverdue(SteadyTime now) {
+  if (deadline_ <= now) Close();
+}
+
+void Session::Close() {
+  if (closed_) return;
+  closed_ = true;
+  if (exchange_.value != 0) server_.Arrived(env::ExchangeAbandoned{exchange_});
+  exchange_ = {};
+  error_code ignored;
+  // Best effort: tells the peer that the answer before this was whole, without waiting for it to
+  // agree.
+  if (!writing_) SSL_set_quiet_shutdown(stream_.native_handle(), 0);
+  stream_.next_layer().shutdown(tcp::socket::shutdown_both, ignored);
+  stream_.next_layer().close(ignored);
+  server_.open_count.fetch_sub(1, std::memory_order_relaxed);
+  server_.free_slots.push_back(slot_);
+  server_.slots[slot_].reset();  // Handlers under way still hold this.
+}
+
+}  // namespace
+
+Status HttpsServer::Impl::Bind() {
+  const auto fail = [&](const char* what, const error_code& error) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("{} {}:{}: {}", what, options.host, options.port, error.message()));
+  };
+  error_code error;
+  tcp::resolver resolver(io);
+  const auto found =
+      resolver.resolve(options.host, std::to_string(options.port),
+                       tcp::resolver::passive | tcp::resolver::numeric_service, error);
+  if (error) return fail("can't resolve", error);
+  if (found.empty()) return fail("no address of", error);
+  const tcp::endpoint endpoint = found.begin()->endpoint();
+  acceptor.open(endpoint.protocol(), error);
+  if (error) return fail("can't listen on", error);
+  acceptor.set_option(tcp::acceptor::reuse_address(true), error);
+  acceptor.bind(endpoint, error);
+  if (error) return fail("can't listen on", error);
+  acceptor.listen(asio::socket_base::max_listen_connections, error);
+  if (error) return fail("can't listen on", error);
+  port = acceptor.local_endpoint(error).port();
+  return {};
+}
+
+void HttpsServer::Impl::Accept() {
+  acceptor.async_accept(
+      [this](const error_code& error, tcp::socket socket) { OnAccept(error, std::move(socket)); });
+}
+
+void HttpsServer::Impl::OnAccept(const error_code& error, tcp::socket socket) {
+  if (error == asio::error::operation_aborted || !acceptor.is_open()) return;
+  if (error) {
+    // Out of descriptors, most likely: the next sweep tries again.
+    Log(env::LogLevel::kWarning, "can't accept a connection: " + error.message());
+    auto timer = std::make_shared<asio::steady_timer>(io, kSweepInterval);
+    timer->async_wait([this, timer](const error_code& aborted) {
+      if (!aborted) Accept();
+    });
+    return;
+  }
+  if (open_count.load(std::memory_order_relaxed) >= options.connections_max) {
+    refused_count.fetch_add(1, std::memory_order_relaxed);
+    error_code ignored;
+    socket.close(ignored);
+    return Accept();
+  }
+  accepted_count.fetch_add(1, std::memory_order_relaxed);
+  open_count.fetch_add(1, std::memory_order_relaxed);
+  size_t slot = slots.size();
+  if (!free_slots.empty()) {
+    slot = free_slots.back();
+    free_slots.pop_back();
+  } else {
+    slots.emplace_back();
+  }
+  slots[slot] = std::make_shared<Session>(*this, std::move(socket), slot);
+  slots[slot]->Start();
+  Accept();
+}
+
+void HttpsServer::Impl::Sweep() {
+  const auto now = std::chrono::steady_clock::now();
+  for (size_t i = 0; i < slots.size(); ++i) {
+    const std::shared_ptr<Session> session = slots[i];
+    if (session != nullptr) session->CloseIfOverdue(now);
+  }
+  char text[64];
+  const time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  tm parts{};
+  gmtime_r(&seconds, &parts);
+  const size_t size = strftime(text, sizeof(text), "%a, %d %b %Y %H:%M:%S GMT", &parts);
+  date.assign(text, size);
+  sweeper.expires_after(kSweepInterval);
+  sweeper.async_wait([this](const error_code& error) {
+    if (!error) Sweep();
+  });
+}
+
+void HttpsServer::Impl::Arrived(env::Input input) {
+  arrived.push_back(std::move(input));
+  if (flush_posted) return;
+  flush_posted = true;
+  // Behind the handlers that are ready now: what they bring goes in one batch.
+  asio::post(io, [this] { Flush(); });
+}
+
+void HttpsServer::Impl::Flush() {
+  flush_posted = false;
+  if (inbox != nullptr) inbox->Post(std::exchange(arrived, {}));
+}
+
+std::shared_ptr<Session> HttpsServer::Impl::Find(env::ExchangeId exchange) {
+  const uint64_t slot = exchange.value >> kExchangeSlotShift;
+  if (slot >= slots.size() || slots[slot] == nullptr) return nullptr;
+  return slots[slot]->exchange() == exchange ? slots[slot] : nullptr;
+}
+
+void HttpsServer::Impl::Deliver(std::vector<env::Output>& batch) {
+  for (env::Output& output : batch) {
+    if (auto* respond = std::get_if<env::Respond>(&output)) {
+      if (const auto session = Find(respond->exchange)) session->Respond(std::move(*respond));
+    } else if (auto* frame = std::get_if<env::Frame>(&output)) {
+      if (const auto session = Find(frame->exchange)) session->Send(std::move(frame->data));
+    } else if (const auto* end = std::get_if<env::EndStream>(&output)) {
+      if (const auto session = Find(end->exchange)) session->End(end->abort);
+    }
+  }
+}
+
+HttpsServer::HttpsServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpsServer::~HttpsServer() { Stop(); }
+
+Result<std::unique_ptr<HttpsServer>> HttpsServer::Listen(ServerOptions options) {
+  asio::ssl::context context = internal::MakeContext(/*server=*/true);
+  if (Status status = internal::UseIdentity(context, options.identity); !status) {
+    return std::unexpected(status.error());
+  }
+  if (!options.client_authority_pem.empty()) {
+    Status status = internal::TrustAuthority(context, options.client_authority_pem);
+    if (!status) return std::unexpected(status.error());
+    context.set_verify_mode(asio::ssl::verify_peer);
+    // A certificate of another authority is no reason to hang up: its owner is nobody here, and may
+    // have a token.
+    SSL_CTX_set_verify(context.native_handle(), SSL_VERIFY_PEER,
+                       [](int, X509_STORE_CTX*) { return 1; });
+  }
+  auto impl = std::make_unique<Impl>(std::move(options), std::move(context));
+  if (Status status = impl->Bind(); !status) return std::unexpected(status.error());
+  return std::unique_ptr<HttpsServer>(new HttpsServer(std::move(impl)));
+}
+
+uint16_t HttpsServer::port() const { return impl_->port; }
+
+void HttpsServer::Start(env::InputSink& inbox) {
+  CHECK(!impl_->thread.joinable());
+  impl_->inbox = &inbox;
+  impl_->Sweep();
+  impl_->Accept();
+  impl_->thread = std::thread([this] { impl_->io.run(); });
+  pthread_setname_np(impl_->thread.native_handle(), "https-server");
+}
+
+void HttpsServer::Stop() {
+  if (std::exchange(impl_->stopped, true)) return;
+  if (!impl_->thread.joinable()) return;
+  asio::post(impl_->io, [this] {
+    error_code ignored;
+    impl_->acceptor.close(ignored);
+    impl_->sweeper.cancel();
+    for (size_t i = 0; i < impl_->slots.size(); ++i) {
+      const std::shared_ptr<Session> session = impl_->slots[i];
+      if (session != nullptr) session->Close();
+    }
+    asio::post(impl_->io, [this] { impl_->io.stop(); });
+  });
+  impl_->thread.join();
+  impl_->inbox = nullptr;
+}
+
+void HttpsServer::Take(std::vector<env::Output> batch) {
+  asio::post(impl_->io, [this, batch = std::move(batch)]() mutable { impl_->Deliver(batch); });
+}
+
+ServerStats HttpsServer::stats() const {
+  return {.accepted_count = impl_->accepted_count.load(std::memory_order_relaxed),
+          .refused_count = impl_->refused_count.load(std::memory_order_relaxed),
+          .requests_count = impl_->requests_count.load(std::memory_order_relaxed),
+          .malformed_count = impl_->malformed_count.load(std::memory_order_relaxed),
+          .open_count = impl_->open_count.load(std::memory_order_relaxed)};
+}
+
+}  // namespace berth::net

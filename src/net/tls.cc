@@ -1,0 +1,38 @@
+#include "net/tls.h"
+
+#include <boost/asio/buffer.hpp>
+
+namespace berth::net::internal {
+
+namespace ssl = boost::asio::ssl;
+
+ssl::context MakeContext(bool server) {
+  ssl::context context(server ? ssl::context::tls_server : ssl::context::tls_client);
+  SSL_CTX* native = context.native_handle();
+  SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
+  SSL_CTX_set_options(native, SSL_OP_NO_COMPRESSION | SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
+  SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
+  SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
+  if (server) SSL_CTX_set_num_tickets(native, 0);
+  return context;
+}
+
+Status UseIdentity(ssl::context& context, const KeyPair& identity) {
+  boost::system::error_code error;
+  context.use_certificate_chain(boost::asio::buffer(identity.certificate_pem), error);
+  if (error) return Fail(ErrorCode::kInvalid, "certificate: " + TlsErrorText(error));
+  context.use_private_key(boost::asio::buffer(identity.key_pem), ssl::context::pem, error);
+  if (error) return Fail(ErrorCode::kInvalid, "private key: " + TlsErrorText(error));
+  return {};
+}
+
+Status TrustAuthority(ssl::context& context, const std::string& pem) {
+  boost::system::error_code error;
+  context.add_certificate_authority(boost::asio::buffer(pem), error);
+  if (error) return Fail(ErrorCode::kInvalid, "certificate authority: " + TlsErrorText(error));
+  return {};
+}
+
+std::string TlsErrorText(const boost::system::error_code& error) { return error.message(); }
+
+}  // namespace berth::net::internal
