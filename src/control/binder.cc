@@ -1,0 +1,153 @@
+#include "control/binder.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "base/check.h"
+
+namespace berth::control {
+namespace {
+
+client::Resource Pods() { return {.group = "", .version = "v1", .plural = "pods"}; }
+
+model::WriteOutcome WriteOutcomeOf(client::Outcome outcome) {
+  switch (outcome) {
+    case client::Outcome::kDone:
+      return model::WriteOutcome::kDone;
+    case client::Outcome::kConflict:
+      return model::WriteOutcome::kConflict;
+    case client::Outcome::kGone:
+      return model::WriteOutcome::kGone;
+    case client::Outcome::kRefused:
+      return model::WriteOutcome::kRefused;
+    case client::Outcome::kUnknown:
+      return model::WriteOutcome::kUnknown;
+  }
+  return model::WriteOutcome::kUnknown;
+}
+
+client::Request BindRequest(const Binder::Attempt& attempt) {
+  std::vector<std::pair<std::string, std::string>> annotations;
+  if (!attempt.devices.none()) {
+    annotations.emplace_back(kGpuIndexAnnotation, GpuIndexText(attempt.devices));
+  }
+  return client::Bind(attempt.pod, attempt.node, annotations);
+}
+
+}  // namespace
+
+std::string GpuIndexText(model::DeviceSlots devices) {
+  std::string text;
+  for (uint32_t device = 0; device < model::kDevicesMax; ++device) {
+    if ((devices.mask >> device & 1) == 0) continue;
+    fmt::format_to(std::back_inserter(text), "{}{}", text.empty() ? "" : ",", device);
+  }
+  return text;
+}
+
+void Binder::Bind(Instant now, Attempt attempt, client::Client& client, env::Outbox& out) {
+  CHECK(!busy(attempt.pod.uid));
+  const env::CallId call = client.Call(now, BindRequest(attempt), out);
+  ++counters_.sent;
+  call_of_[attempt.pod.uid] = call.value;
+  open_[call.value] = {.attempt = std::move(attempt), .reading = false};
+}
+
+void Binder::Read(Instant now, Attempt attempt, client::Client& client, env::Outbox& out) {
+  client::Request request =
+      client::Get(Pods(), {.namespace_name = attempt.pod.namespace_name, .name = attempt.pod.name});
+  request.priority = client::Priority::kHigh;
+  const env::CallId call = client.Call(now, std::move(request), out);
+  ++counters_.reads;
+  call_of_[attempt.pod.uid] = call.value;
+  open_[call.value] = {.attempt = std::move(attempt), .reading = true};
+}
+
+std::optional<Binder::Attempt> Binder::Withdraw(std::string_view uid, client::Client& client) {
+  const auto of = call_of_.find(uid);
+  if (of == call_of_.end()) return std::nullopt;
+  const auto open = open_.find(of->second);
+  CHECK(open != open_.end());
+  if (open->second.reading || !client.CancelQueued({of->second})) return std::nullopt;
+  Attempt attempt = std::move(open->second.attempt);
+  open_.erase(open);
+  call_of_.erase(of);
+  ++counters_.withdrawn;
+  return attempt;
+}
+
+std::vector<Binder::Attempt> Binder::WithdrawNode(std::string_view node, client::Client& client) {
+  std::vector<std::string> uids;
+  for (const auto& [call, open] : open_) {
+    if (open.attempt.node == node) uids.push_back(open.attempt.pod.uid);
+  }
+  std::vector<Attempt> attempts;
+  for (const std::string& uid : uids) {
+    if (auto attempt = Withdraw(uid, client)) attempts.push_back(std::move(*attempt));
+  }
+  return attempts;
+}
+
+std::optional<Binder::Result> Binder::OnCallDone(Instant now, const client::CallDone& done,
+                                                 client::Client& client, env::Outbox& out) {
+  const auto it = open_.find(done.call.value);
+  if (it == open_.end()) return std::nullopt;
+  Open open = std::move(it->second);
+  open_.erase(it);
+  call_of_.erase(open.attempt.pod.uid);
+  Result result{.outcome = std::nullopt,
+                .attempt = open.attempt,
+                .status = client::StatusOf(done.response),
+                .read = false,
+                .object = {}};
+  if (open.reading) {
+    if (done.outcome != client::Outcome::kDone && done.outcome != client::Outcome::kGone) {
+      Read(now, std::move(open.attempt), client, out);
+      return result;
+    }
+    result.read = true;
+    if (done.outcome == client::Outcome::kDone) result.object = done.response.body;
+    return result;
+  }
+  if (done.outcome == client::Outcome::kUnknown && planted_repeat_ && !open.attempt.sent_again) {
+    open.attempt.sent_again = true;
+    Bind(now, std::move(open.attempt), client, out);
+    return result;
+  }
+  result.outcome = model::BindOutcome{.uid = open.attempt.pod.uid,
+                                      .outcome = WriteOutcomeOf(done.outcome),
+                                      .code = done.response.status,
+                                      .at = now};
+  switch (done.outcome) {
+    case client::Outcome::kDone:
+      ++counters_.done;
+      break;
+    case client::Outcome::kGone:
+      ++counters_.gone;
+      Read(now, std::move(open.attempt), client, out);
+      break;
+    case client::Outcome::kRefused:
+      ++counters_.refused;
+      break;
+    case client::Outcome::kConflict:
+      ++counters_.conflicts;
+      Read(now, std::move(open.attempt), client, out);
+      break;
+    case client::Outcome::kUnknown:
+      ++counters_.unknown;
+      Read(now, std::move(open.attempt), client, out);
+      break;
+  }
+  return result;
+}
+
+void Binder::AddTo(Hasher& hasher) const {
+  for (const auto& [call, open] : open_) {
+    hasher.Add(call).Add(open.attempt.pod.uid).Add(open.attempt.node).Add(open.reading);
+    hasher.Add(open.attempt.devices.mask).Add(open.attempt.devices.milli_each);
+    hasher.Add(open.attempt.sent_again);
+  }
+}
+
+}  // namespace berth::control

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "env/http.h"
+
+namespace berth::control {
+
+class Scheduler;
+
+// Answers GET /debug/why?pod=NAMESPACE/NAME, /debug/ledger[?node=NAME], /metrics, /healthz, /livez
+// and /readyz from the scheduler's state. Errors are metav1.Status documents.
+//
+// /debug/why:
+//   {"pod","uid","stage","attempts","message","node","devices","score","feasibleNodes","decidedHere","waitingAlike","wouldFit",
+//    "notBefore","refusedCode","reasons":[{"kind","text","nodes","resource","deficit","unresolvable","unblock"}]}
+// with the members that apply; `stage` is one of model::ToString(PodStage). Evaluated for the
+// answer: O(nodes).
+[[nodiscard]] env::HttpResponse AnswerDebug(const Scheduler& scheduler,
+                                            const env::HttpRequest& request);
+
+}  // namespace berth::control

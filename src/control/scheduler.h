@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/time.h"
+#include "client/client.h"
+#include "codec/decode.h"
+#include "control/binder.h"
+#include "control/status_writer.h"
+#include "cycle/engine.h"
+#include "env/actor.h"
+#include "model/delta.h"
+#include "model/plan.h"
+
+namespace berth::control {
+
+struct SchedulerOptions {
+  // Pods of these schedulers are placed; all others are claims and nothing else. Kubernetes gives
+  // pods without a name the first.
+  std::vector<std::string> scheduler_names = {"default-scheduler", "berth"};
+  client::Options client = {};
+  StatusWriter::Options status = {};
+  cycle::Engine::Options engine = {};
+  // How often the watchdog looks for missed wake-ups. Never finds any; what it finds is counted,
+  // told and healed.
+  Duration watchdog_interval = Duration::Seconds(30);
+  // Decisions are made while fewer bindings than this wait to be sent: later ones are made on a
+  // newer state.
+  size_t bindings_queued_max = 256;
+  // Terminal pods are left out of the pods' list-watch, as kube-scheduler leaves them out.
+  bool watch_terminal_pods = false;
+  // Test code only: the defect "binding repeated after an unknown outcome".
+  bool planted_repeat_binding = false;
+};
+
+// What the scheduler did and found since it started; for metrics and tests.
+struct SchedulerCounters {
+  uint64_t cycles = 0;
+  uint64_t scheduled = 0;      // Bindings that came true.
+  uint64_t unschedulable = 0;  // Attempts that found no node.
+  uint64_t errors = 0;         // Bindings that were refused.
+  uint64_t undecodable = 0;    // Objects that could not be read.
+  uint64_t missed_wakes = 0;
+};
+
+// The scheduler's event loop: watches pods and nodes, turns them into facts, lets the engine
+// decide, writes bindings, conditions and events, and turns the outcomes back into facts.
+//
+// Inputs are only recorded; decisions are made on Tick, when no input waits, and not before pods
+// and nodes have both been listed (D10). All state is rebuilt from API objects alone. It is also a
+// server: GET /debug/why?pod=NAMESPACE/NAME, /debug/ledger, /metrics, /healthz, /livez, /readyz.
+class Scheduler final : public env::Actor {
+ public:
+  explicit Scheduler(SchedulerOptions options);
+
+  void Step(Instant now, env::Input input, env::Outbox& out) override;
+  [[nodiscard]] Instant wake_at() const override;
+  void AddTo(Hasher& hasher) const override;
+
+  [[nodiscard]] bool synced() const { return client_.synced(); }
+  [[nodiscard]] const cycle::Engine& engine() const { return engine_; }
+  [[nodiscard]] const client::Client& client() const { return client_; }
+  [[nodiscard]] const Binder& binder() const { return binder_; }
+  [[nodiscard]] const StatusWriter& status() const { return status_; }
+  [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
+
+  // For tokens that rotate.
+  void set_bearer_token(std::string token) { client_.set_bearer_token(std::move(token)); }
+
+ private:
+  void On(Instant now, const client::ObjectEvent& event, env::Outbox& out);
+  void On(Instant now, const client::Synced& event, env::Outbox& out);
+  void On(Instant now, const client::WatchTrouble& event, env::Outbox& out);
+  void On(Instant now, const client::CallDone& event, env::Outbox& out);
+  void Handle(Instant now, std::vector<client::Event>& events, env::Outbox& out);
+
+  void OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out);
+  void OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out);
+  void OnWaitingPod(const api::Pod& pod);
+  void OnBinding(Instant now, const Binder::Result& result, env::Outbox& out);
+  void Learn(Instant now, const Bytes& object, env::Outbox& out);
+  void Withdrawn(Instant now, const Binder::Attempt& attempt);
+
+  [[nodiscard]] bool may_decide() const;
+  void Decide(Instant now, env::Outbox& out);
+  void CarryOut(Instant now, const model::Plan& plan, env::Outbox& out);
+  void Watchdog(Instant now, env::Outbox& out);
+  void ReadPods(Instant now, env::Outbox& out);
+
+  [[nodiscard]] bool ours(std::string_view scheduler_name) const;
+
+  SchedulerOptions options_;  // Immutable after construction.
+  client::Client client_;
+  client::WatchId pods_;
+  client::WatchId nodes_;
+  codec::Decoder decoder_;
+  cycle::Engine engine_;
+  Binder binder_;
+  StatusWriter status_;
+  std::map<uint64_t, std::string>
+      reads_;  // Call -> uid of a pod whose condition was written with unknown fate.
+  Instant next_watchdog_;
+  bool watchdog_due_ = false;  // Something happened since the last one.
+  SchedulerCounters counters_;
+};
+
+}  // namespace berth::control
