@@ -235,11 +235,6 @@ void ApplyBinary(Quantity& quantity, int64_t bits) {
   Normalize(quantity);
 }
 
-struct Parsed {
-  Quantity quantity;
-  bool keeps_text = false;
-};
-
 // Whether upstream's parser keeps the text as the printed form instead of canonicalising it.
 bool KeepsText(const Pieces& pieces, const Scale& scale) {
   const std::string_view whole = pieces.whole.empty() ? "0" : pieces.whole;
@@ -255,6 +250,12 @@ bool KeepsText(const Pieces& pieces, const Scale& scale) {
   return length <= 18 && exponent >= kNano && exponent % 3 == 0 && !shifted.ends_with("000") &&
          shifted[0] != '0';
 }
+
+struct Parsed {
+  Quantity quantity;
+  Pieces pieces;
+  Scale scale;
+};
 
 Result<Parsed> Parse(std::string_view text) {
   if (text.empty()) return Fail(ErrorCode::kInvalid, std::string(kFormatError));
@@ -285,7 +286,7 @@ Result<Parsed> Parse(std::string_view text) {
     Normalize(quantity);
   }
   if (!pieces->positive) quantity.mantissa = -quantity.mantissa;
-  return Parsed{quantity, quantity.mantissa != 0 && KeepsText(*pieces, *scale)};
+  return Parsed{quantity, *pieces, *scale};
 }
 
 std::string Print(Int128 value) { return fmt::format("{}", value); }
@@ -360,6 +361,32 @@ Quantity QuantityOf(int64_t whole) {
   return quantity;
 }
 
+Result<int64_t> ParseScaled(std::string_view text, int32_t scale) {
+  CHECK(scale == 0 || scale == -3);
+  size_t at = 0;
+  int64_t number = 0;
+  // 9 digits times 2^30, and 12 digits times 1000, stay within int64.
+  for (; at < text.size() && at <= 12 && IsDigit(text[at]); ++at) {
+    number = number * 10 + (text[at] - '0');
+  }
+  const std::string_view suffix = text.substr(at);
+  const bool milli = scale == -3;
+  if (at > 0 && at <= 9) {
+    if (suffix.empty()) return milli ? number * 1000 : number;
+    if (suffix == "m") return milli ? number : (number + 999) / 1000;
+    if (suffix == "Ki" && !milli) return number << 10;
+    if (suffix == "Mi" && !milli) return number << 20;
+    if (suffix == "Gi" && !milli) return number << 30;
+    if (suffix == "k" && !milli) return number * 1000;
+    if (suffix == "M" && !milli) return number * 1'000'000;
+    if (suffix == "G" && !milli) return number * 1'000'000'000;
+  }
+  if (at > 0 && at <= 12 && suffix.empty()) return milli ? number * 1000 : number;
+  const Result<Quantity> quantity = ParseQuantity(text);
+  if (!quantity) return std::unexpected(quantity.error());
+  return quantity->scaled(scale);
+}
+
 Result<Quantity> ParseQuantity(std::string_view text) {
   const Result<Parsed> parsed = Parse(text);
   if (!parsed) return std::unexpected(parsed.error());
@@ -394,7 +421,8 @@ std::string ToString(const Quantity& quantity) {
 Result<std::string> CanonicalQuantity(std::string_view text) {
   const Result<Parsed> parsed = Parse(text);
   if (!parsed) return std::unexpected(parsed.error());
-  return parsed->keeps_text ? std::string(text) : ToString(parsed->quantity);
+  const bool keeps = parsed->quantity.mantissa != 0 && KeepsText(parsed->pieces, parsed->scale);
+  return keeps ? std::string(text) : ToString(parsed->quantity);
 }
 
 }  // namespace berth::api

@@ -43,6 +43,10 @@ struct Quantity {
 // +-1000 is refused as kTooLarge, where upstream computes with numbers of any size.
 [[nodiscard]] Result<Quantity> ParseQuantity(std::string_view text);
 
+// ParseQuantity(text)->scaled(scale) for scale 0 or -3, without the detour for the common forms
+// (digits, one of "m", "k", "M", "G", "Ki", "Mi", "Gi", "Ti").
+[[nodiscard]] Result<int64_t> ParseScaled(std::string_view text, int32_t scale);
+
 // The canonical form: no fraction, the largest suffix that keeps the mantissa whole.
 [[nodiscard]] std::string ToString(const Quantity& quantity);
 

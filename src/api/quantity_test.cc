@@ -72,6 +72,8 @@ TEST(QuantityTest, ParsesRoundsAndPrintsAsUpstream) {
     EXPECT_EQ(CanonicalQuantity(row.text).value(), row.canonical);
     EXPECT_EQ(quantity->milli(), row.milli);
     EXPECT_EQ(quantity->whole(), row.whole);
+    EXPECT_EQ(ParseScaled(row.text, -3).value(), row.milli);
+    EXPECT_EQ(ParseScaled(row.text, 0).value(), row.whole);
   }
 }
 
@@ -108,6 +110,21 @@ TEST(QuantityTest, PrintingRoundTripsAndIsAFixedPoint) {
     RC_ASSERT(second.has_value());
     RC_ASSERT(std::is_eq(Compare(*first, *second)));
     RC_ASSERT(ToString(*second) == text);
+  });
+}
+
+TEST(QuantityTest, TheShortWayAgreesWithTheLongOne) {
+  rc::check("scaled", [] {
+    const auto digits = *rc::gen::inRange<int>(0, 16);
+    std::string text;
+    for (int i = 0; i < digits; ++i) text += static_cast<char>(*rc::gen::inRange('0', ':'));
+    text += *rc::gen::elementOf(std::vector<std::string>{"", "m", "k", "M", "G", "Ki", "Mi", "Gi",
+                                                         "Ti", "T", "u", "e3", ".5", "x"});
+    const int32_t scale = *rc::gen::element(0, -3);
+    const Result<Quantity> slow = ParseQuantity(text);
+    const Result<int64_t> fast = ParseScaled(text, scale);
+    RC_ASSERT(slow.has_value() == fast.has_value());
+    if (slow) RC_ASSERT(slow->scaled(scale) == *fast);
   });
 }
 

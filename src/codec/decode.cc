@@ -1,0 +1,460 @@
+#include "codec/decode.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "base/limits.h"
+#include "codec/decode_reader.h"
+#include "codec/json.h"
+
+namespace berth::codec {
+
+using reader::AppendText;
+using reader::Element;
+using reader::Errors;
+using reader::ForItems;
+using reader::ForMembers;
+using reader::Read;
+
+struct Decoder::Buffers {
+  simdjson::dom::parser parser;
+  std::string text;
+};
+
+namespace {
+
+// Calls `spec(key, value)` and `status(key, value)` for the members of those two, and reads
+// metadata.
+template <typename Spec, typename State>
+void ReadObject(Errors& errors, const Element& root, api::ObjectMeta& meta, Spec spec,
+                State status) {
+  ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") {
+      Read(errors, key, value, meta);
+    } else if (key == "spec") {
+      ForMembers(errors, key, value, spec);
+    } else if (key == "status") {
+      ForMembers(errors, key, value, status);
+    }
+  });
+}
+
+void ReadCondition(Errors& errors, const Element& element, api::Condition& out) {
+  constexpr std::string_view kField = "status.conditions";
+  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
+    if (key == "type") {
+      Read(errors, kField, value, out.type);
+    } else if (key == "status") {
+      Read(errors, kField, value, out.status);
+    } else if (key == "reason") {
+      Read(errors, kField, value, out.reason);
+    } else if (key == "message") {
+      Read(errors, kField, value, out.message);
+    } else if (key == "lastUpdateTime" || key == "lastProbeTime") {
+      Read(errors, kField, value, out.updated);
+    } else if (key == "lastTransitionTime") {
+      Read(errors, kField, value, out.transition);
+    }
+  });
+}
+
+void ReadConditions(Errors& errors, const Element& element, std::vector<api::Condition>& out) {
+  ForItems(errors, "status.conditions", element,
+           [&](const Element& item) { ReadCondition(errors, item, out.emplace_back()); });
+}
+
+bool IsEmpty(const Element& element) {
+  reader::Object object;
+  if (element.get(object) == simdjson::SUCCESS) return object.size() == 0;
+  reader::Array array;
+  if (element.get(array) == simdjson::SUCCESS) return array.size() == 0;
+  return element.is_null();
+}
+
+// The template's metadata with sorted keys, without what means nothing: nulls, empty lists and
+// maps, pod-template-hash.
+void AppendCanonicalMeta(Errors& errors, const Element& element, std::string& out) {
+  std::vector<std::pair<std::string_view, std::string>> members;
+  ForMembers(
+      errors, "spec.template.metadata", element, [&](std::string_view key, const Element& value) {
+        if (IsEmpty(value)) return;
+        std::string text;
+        if (key == "labels") {
+          api::StringMap labels;
+          Read(errors, "spec.template.metadata.labels", value, labels);
+          std::erase_if(labels, [](const auto& item) { return item.first == "pod-template-hash"; });
+          if (labels.empty()) return;
+          for (const auto& [name, label] : labels) {
+            text += text.empty() ? '{' : ',';
+            AppendJsonString(name, text);
+            text += ':';
+            AppendJsonString(label, text);
+          }
+          text += '}';
+        } else {
+          AppendText(value, true, text);
+        }
+        members.emplace_back(key, std::move(text));
+      });
+  std::ranges::sort(members);
+  out += '{';
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (i > 0) out += ',';
+    AppendJsonString(members[i].first, out);
+    out += ':';
+    out += members[i].second;
+  }
+  out += '}';
+}
+
+void ReadTemplate(Errors& errors, const Element& element, api::PodTemplate& out) {
+  std::string canonical = "{\"metadata\":{}";
+  std::string canonical_spec = "{}";
+  ForMembers(errors, "spec.template", element, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") {
+      api::ObjectMeta meta;
+      Read(errors, "spec.template.metadata", value, meta);
+      out.labels = std::move(meta.labels);
+      out.annotations = std::move(meta.annotations);
+      out.finalizers = std::move(meta.finalizers);
+      canonical = "{\"metadata\":";
+      AppendCanonicalMeta(errors, value, canonical);
+    } else if (key == "spec") {
+      std::string text;
+      AppendText(value, false, text);
+      out.spec = Bytes(std::move(text));
+      canonical_spec.clear();
+      AppendText(value, true, canonical_spec);
+      ForMembers(errors, "spec.template.spec", value,
+                 [&](std::string_view name, const Element& part) {
+                   if (name == "restartPolicy") {
+                     Read(errors, "spec.template.spec.restartPolicy", part, out.restart_policy);
+                   }
+                 });
+    }
+  });
+  out.canonical = Bytes(canonical + ",\"spec\":" + canonical_spec + "}");
+}
+
+void ReadStrategy(Errors& errors, const Element& element, api::Deployment& out) {
+  ForMembers(errors, "spec.strategy", element, [&](std::string_view key, const Element& value) {
+    if (key == "type") {
+      std::string type;
+      Read(errors, "spec.strategy.type", value, type);
+      out.recreate = type == "Recreate";
+    } else if (key == "rollingUpdate") {
+      ForMembers(errors, "spec.strategy.rollingUpdate", value,
+                 [&](std::string_view name, const Element& part) {
+                   if (name == "maxSurge") {
+                     Read(errors, "spec.strategy.rollingUpdate.maxSurge", part, out.max_surge);
+                   } else if (name == "maxUnavailable") {
+                     Read(errors, "spec.strategy.rollingUpdate.maxUnavailable", part,
+                          out.max_unavailable);
+                   }
+                 });
+    }
+  });
+}
+
+void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out) {
+  const auto spec = [&](std::string_view key, const Element& value) {
+    if (key == "replicas") {
+      Read(errors, "spec.replicas", value, out.replicas);
+    } else if (key == "minReadySeconds") {
+      Read(errors, "spec.minReadySeconds", value, out.min_ready_seconds);
+    } else if (key == "selector") {
+      Read(errors, "spec.selector", value, out.selector);
+    } else if (key == "template") {
+      ReadTemplate(errors, value, out.pod_template);
+    } else if (key == "strategy") {
+      ReadStrategy(errors, value, out);
+    } else if (key == "revisionHistoryLimit") {
+      Read(errors, "spec.revisionHistoryLimit", value, out.revision_history_limit);
+    } else if (key == "progressDeadlineSeconds") {
+      Read(errors, "spec.progressDeadlineSeconds", value, out.progress_deadline_seconds);
+    } else if (key == "paused") {
+      Read(errors, "spec.paused", value, out.paused);
+    }
+  };
+  const auto status = [&](std::string_view key, const Element& value) {
+    if (key == "replicas") {
+      Read(errors, "status.replicas", value, out.status_replicas);
+    } else if (key == "updatedReplicas") {
+      Read(errors, "status.updatedReplicas", value, out.updated_replicas);
+    } else if (key == "readyReplicas") {
+      Read(errors, "status.readyReplicas", value, out.ready_replicas);
+    } else if (key == "availableReplicas") {
+      Read(errors, "status.availableReplicas", value, out.available_replicas);
+    } else if (key == "unavailableReplicas") {
+      Read(errors, "status.unavailableReplicas", value, out.unavailable_replicas);
+    } else if (key == "terminatingReplicas") {
+      Read(errors, "status.terminatingReplicas", value, out.terminating_replicas);
+    } else if (key == "observedGeneration") {
+      Read(errors, "status.observedGeneration", value, out.observed_generation);
+    } else if (key == "collisionCount") {
+      Read(errors, "status.collisionCount", value, out.collision_count);
+    } else if (key == "conditions") {
+      ReadConditions(errors, value, out.conditions);
+    }
+  };
+  ReadObject(errors, root, out.meta, spec, status);
+}
+
+void ReadReplicaSet(Errors& errors, const Element& root, api::ReplicaSet& out) {
+  const auto spec = [&](std::string_view key, const Element& value) {
+    if (key == "replicas") {
+      Read(errors, "spec.replicas", value, out.replicas);
+    } else if (key == "minReadySeconds") {
+      Read(errors, "spec.minReadySeconds", value, out.min_ready_seconds);
+    } else if (key == "selector") {
+      Read(errors, "spec.selector", value, out.selector);
+    } else if (key == "template") {
+      ReadTemplate(errors, value, out.pod_template);
+    }
+  };
+  const auto status = [&](std::string_view key, const Element& value) {
+    if (key == "replicas") {
+      Read(errors, "status.replicas", value, out.status_replicas);
+    } else if (key == "fullyLabeledReplicas") {
+      Read(errors, "status.fullyLabeledReplicas", value, out.fully_labeled_replicas);
+    } else if (key == "readyReplicas") {
+      Read(errors, "status.readyReplicas", value, out.ready_replicas);
+    } else if (key == "availableReplicas") {
+      Read(errors, "status.availableReplicas", value, out.available_replicas);
+    } else if (key == "terminatingReplicas") {
+      Read(errors, "status.terminatingReplicas", value, out.terminating_replicas);
+    } else if (key == "observedGeneration") {
+      Read(errors, "status.observedGeneration", value, out.observed_generation);
+    } else if (key == "conditions") {
+      ReadConditions(errors, value, out.conditions);
+    }
+  };
+  ReadObject(errors, root, out.meta, spec, status);
+}
+
+void ReadJobSpec(Errors& errors, std::string_view key, const Element& value, api::Job& out) {
+  if (key == "parallelism") {
+    Read(errors, "spec.parallelism", value, out.parallelism);
+  } else if (key == "completions") {
+    Read(errors, "spec.completions", value, out.completions);
+  } else if (key == "backoffLimit") {
+    Read(errors, "spec.backoffLimit", value, out.backoff_limit);
+  } else if (key == "suspend") {
+    Read(errors, "spec.suspend", value, out.suspend);
+  } else if (key == "completionMode") {
+    std::string mode;
+    Read(errors, "spec.completionMode", value, mode);
+    out.indexed = mode == "Indexed";
+  } else if (key == "ttlSecondsAfterFinished") {
+    Read(errors, "spec.ttlSecondsAfterFinished", value, out.ttl_seconds_after_finished);
+  } else if (key == "activeDeadlineSeconds") {
+    Read(errors, "spec.activeDeadlineSeconds", value, out.active_deadline_seconds);
+  } else if (key == "podReplacementPolicy") {
+    std::string policy;
+    Read(errors, "spec.podReplacementPolicy", value, policy);
+    out.replace_failed_only = policy == "Failed";
+  } else if (key == "managedBy") {
+    Read(errors, "spec.managedBy", value, out.managed_by);
+  } else if (key == "selector") {
+    Read(errors, "spec.selector", value, out.selector);
+  } else if (key == "template") {
+    ReadTemplate(errors, value, out.pod_template);
+  } else if (key == "podFailurePolicy" || key == "successPolicy" || key == "backoffLimitPerIndex") {
+    out.unsupported.push_back("spec." + std::string(key));
+  }
+}
+
+void ReadJobStatus(Errors& errors, std::string_view key, const Element& value, api::Job& out) {
+  if (key == "active") {
+    Read(errors, "status.active", value, out.active);
+  } else if (key == "ready") {
+    Read(errors, "status.ready", value, out.ready);
+  } else if (key == "succeeded") {
+    Read(errors, "status.succeeded", value, out.succeeded);
+  } else if (key == "failed") {
+    Read(errors, "status.failed", value, out.failed);
+  } else if (key == "terminating") {
+    Read(errors, "status.terminating", value, out.terminating);
+  } else if (key == "startTime") {
+    Read(errors, "status.startTime", value, out.start_time);
+  } else if (key == "completionTime") {
+    Read(errors, "status.completionTime", value, out.completion_time);
+  } else if (key == "completedIndexes") {
+    Read(errors, "status.completedIndexes", value, out.completed_indexes);
+  } else if (key == "conditions") {
+    ReadConditions(errors, value, out.conditions);
+  } else if (key == "uncountedTerminatedPods") {
+    ForMembers(
+        errors, "status.uncountedTerminatedPods", value,
+        [&](std::string_view name, const Element& uids) {
+          if (name == "succeeded") {
+            Read(errors, "status.uncountedTerminatedPods.succeeded", uids, out.uncounted_succeeded);
+          } else if (name == "failed") {
+            Read(errors, "status.uncountedTerminatedPods.failed", uids, out.uncounted_failed);
+          }
+        });
+  }
+}
+
+void ReadJob(Errors& errors, const Element& root, api::Job& out) {
+  ReadObject(
+      errors, root, out.meta,
+      [&](std::string_view key, const Element& value) { ReadJobSpec(errors, key, value, out); },
+      [&](std::string_view key, const Element& value) { ReadJobStatus(errors, key, value, out); });
+}
+
+void ReadNamespace(Errors& errors, const Element& root, api::Namespace& out) {
+  ReadObject(
+      errors, root, out.meta,
+      [&](std::string_view key, const Element& value) {
+        if (key == "finalizers") Read(errors, "spec.finalizers", value, out.spec_finalizers);
+      },
+      [&](std::string_view key, const Element& value) {
+        if (key == "phase") Read(errors, "status.phase", value, out.phase);
+        if (key == "conditions") ReadConditions(errors, value, out.conditions);
+      });
+}
+
+void ReadServiceAccount(Errors& errors, const Element& root, api::ServiceAccount& out) {
+  ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") Read(errors, key, value, out.meta);
+    if (key != "imagePullSecrets") return;
+    ForItems(errors, key, value, [&](const Element& item) {
+      ForMembers(errors, key, item, [&](std::string_view name, const Element& part) {
+        if (name == "name") Read(errors, key, part, out.image_pull_secrets.emplace_back());
+      });
+    });
+  });
+}
+
+void ReadConfigMap(Errors& errors, const Element& root, api::ConfigMap& out) {
+  ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") Read(errors, key, value, out.meta);
+    if (key == "data") Read(errors, key, value, out.data);
+  });
+}
+
+void ReadPriorityClass(Errors& errors, const Element& root, api::PriorityClass& out) {
+  ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") {
+      Read(errors, key, value, out.meta);
+    } else if (key == "value") {
+      Read(errors, key, value, out.value);
+    } else if (key == "globalDefault") {
+      Read(errors, key, value, out.global_default);
+    } else if (key == "preemptionPolicy") {
+      Read(errors, key, value, out.preemption_policy);
+    }
+  });
+}
+
+void ReadLease(Errors& errors, const Element& root, api::Lease& out) {
+  ReadObject(
+      errors, root, out.meta,
+      [&](std::string_view key, const Element& value) {
+        if (key == "holderIdentity") {
+          Read(errors, "spec.holderIdentity", value, out.holder);
+        } else if (key == "leaseDurationSeconds") {
+          Read(errors, "spec.leaseDurationSeconds", value, out.duration_seconds);
+        } else if (key == "renewTime") {
+          Read(errors, "spec.renewTime", value, out.renew_time);
+        }
+      },
+      [](std::string_view /*key*/, const Element& /*value*/) {});
+}
+
+void ReadHead(Errors& errors, const Element& root, api::ObjectHead& out) {
+  ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") {
+      Read(errors, key, value, out.meta);
+    } else if (key == "kind") {
+      Read(errors, key, value, out.kind);
+    } else if (key == "apiVersion") {
+      Read(errors, key, value, out.api_version);
+    }
+  });
+}
+
+// Parses `json` and reads it with `read`. The text is copied once, because simdjson reads past its
+// end.
+template <typename T>
+Result<T> Decode(simdjson::dom::parser& parser, std::string& text, std::string_view json,
+                 void (*read)(Errors&, const Element&, T&)) {
+  if (static_cast<int64_t>(json.size()) > 4 * limits::kRequestBodyBytesMax) {
+    return Fail(ErrorCode::kTooLarge, fmt::format("a document of {} bytes", json.size()));
+  }
+  text.reserve(json.size() + simdjson::SIMDJSON_PADDING);
+  text.assign(json);
+  Element root;
+  const simdjson::error_code code = parser.parse(text.data(), text.size(), false).get(root);
+  if (code != simdjson::SUCCESS) {
+    // The slower parser says what is wrong, and where.
+    Result<api::Json> parsed = ParseJson(json);
+    if (!parsed) return std::unexpected(parsed.error());
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("malformed JSON: {}", simdjson::error_message(code)));
+  }
+  Errors errors;
+  T view;
+  if (!root.is_object()) errors.Add("a document", "an object");
+  read(errors, root, view);
+  if (errors.first) return std::unexpected(*errors.first);
+  return view;
+}
+
+}  // namespace
+
+Decoder::Decoder() = default;
+Decoder::~Decoder() = default;
+Decoder::Decoder(const Decoder& /*other*/) {}
+Decoder& Decoder::operator=(const Decoder& /*other*/) { return *this; }
+Decoder::Decoder(Decoder&& /*other*/) noexcept {}
+Decoder& Decoder::operator=(Decoder&& /*other*/) noexcept { return *this; }
+
+Decoder::Buffers& Decoder::buffers() {
+  if (buffers_ == nullptr) buffers_ = std::make_unique<Buffers>();
+  return *buffers_;
+}
+
+Result<api::Pod> Decoder::Pod(std::string_view json) {
+  return Decode<api::Pod>(buffers().parser, buffers().text, json, reader::ReadPod);
+}
+Result<api::Node> Decoder::Node(std::string_view json) {
+  return Decode<api::Node>(buffers().parser, buffers().text, json, reader::ReadNode);
+}
+Result<api::Deployment> Decoder::Deployment(std::string_view json) {
+  return Decode<api::Deployment>(buffers().parser, buffers().text, json, ReadDeployment);
+}
+Result<api::ReplicaSet> Decoder::ReplicaSet(std::string_view json) {
+  return Decode<api::ReplicaSet>(buffers().parser, buffers().text, json, ReadReplicaSet);
+}
+Result<api::Job> Decoder::Job(std::string_view json) {
+  return Decode<api::Job>(buffers().parser, buffers().text, json, ReadJob);
+}
+Result<api::Namespace> Decoder::Namespace(std::string_view json) {
+  return Decode<api::Namespace>(buffers().parser, buffers().text, json, ReadNamespace);
+}
+Result<api::ServiceAccount> Decoder::ServiceAccount(std::string_view json) {
+  return Decode<api::ServiceAccount>(buffers().parser, buffers().text, json, ReadServiceAccount);
+}
+Result<api::ConfigMap> Decoder::ConfigMap(std::string_view json) {
+  return Decode<api::ConfigMap>(buffers().parser, buffers().text, json, ReadConfigMap);
+}
+Result<api::PriorityClass> Decoder::PriorityClass(std::string_view json) {
+  return Decode<api::PriorityClass>(buffers().parser, buffers().text, json, ReadPriorityClass);
+}
+Result<api::Lease> Decoder::Lease(std::string_view json) {
+  return Decode<api::Lease>(buffers().parser, buffers().text, json, ReadLease);
+}
+Result<api::ObjectHead> Decoder::Head(std::string_view json) {
+  return Decode<api::ObjectHead>(buffers().parser, buffers().text, json, ReadHead);
+}
+
+Result<api::ObjectHead> DecodeHead(std::string_view json) { return Decoder().Head(json); }
+Result<api::Pod> DecodePod(std::string_view json) { return Decoder().Pod(json); }
+Result<api::Node> DecodeNode(std::string_view json) { return Decoder().Node(json); }
+
+}  // namespace berth::codec

@@ -1,0 +1,83 @@
+#pragma once
+
+#include <simdjson.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/types.h"
+#include "api/workloads.h"
+#include "base/result.h"
+#include "base/time.h"
+
+// Private to codec/: reading simdjson's tree into typed views. Every reader takes an Errors, keeps
+// the first failure there and goes on with nothing, so that the code of a struct is one list of its
+// fields.
+namespace berth::codec::reader {
+
+using Element = simdjson::dom::element;
+using Object = simdjson::dom::object;
+using Array = simdjson::dom::array;
+
+struct Errors {
+  std::optional<Error> first;
+
+  void Add(std::string_view field, std::string_view what);
+};
+
+// Calls `visit(key, value)` for each member that is not null. A null element has none.
+template <typename Visit>
+void ForMembers(Errors& errors, std::string_view field, const Element& element, Visit visit) {
+  Object object;
+  if (element.get(object) != simdjson::SUCCESS) {
+    if (!element.is_null()) errors.Add(field, "an object");
+    return;
+  }
+  for (const auto& [key, value] : object) {
+    if (!value.is_null()) visit(std::string_view(key), value);
+  }
+}
+
+// Calls `visit(value)` for each item.
+template <typename Visit>
+void ForItems(Errors& errors, std::string_view field, const Element& element, Visit visit) {
+  Array array;
+  if (element.get(array) != simdjson::SUCCESS) {
+    if (!element.is_null()) errors.Add(field, "an array");
+    return;
+  }
+  for (const Element& item : array) visit(item);
+}
+
+void Read(Errors& errors, std::string_view field, const Element& element, std::string& out);
+void Read(Errors& errors, std::string_view field, const Element& element, bool& out);
+void Read(Errors& errors, std::string_view field, const Element& element, int64_t& out);
+void Read(Errors& errors, std::string_view field, const Element& element, Instant& out);
+void Read(Errors& errors, std::string_view field, const Element& element, api::StringMap& out);
+void Read(Errors& errors, std::string_view field, const Element& element, api::ResourceList& out);
+void Read(Errors& errors, std::string_view field, const Element& element, api::IntOrPercent& out);
+void Read(Errors& errors, std::string_view field, const Element& element, api::ObjectMeta& out);
+void Read(Errors& errors, std::string_view field, const Element& element, api::Requirement& out);
+void Read(Errors& errors, std::string_view field, const Element& element, api::LabelSelector& out);
+
+template <typename T>
+void Read(Errors& errors, std::string_view field, const Element& element, std::optional<T>& out) {
+  Read(errors, field, element, out.emplace());
+}
+
+template <typename T>
+void Read(Errors& errors, std::string_view field, const Element& element, std::vector<T>& out) {
+  ForItems(errors, field, element,
+           [&](const Element& item) { Read(errors, field, item, out.emplace_back()); });
+}
+
+// The element as compact JSON; with `sorted`, members in the order of their keys and without null
+// ones.
+void AppendText(const Element& element, bool sorted, std::string& out);
+
+void ReadPod(Errors& errors, const Element& element, api::Pod& out);
+void ReadNode(Errors& errors, const Element& element, api::Node& out);
+
+}  // namespace berth::codec::reader

@@ -1,0 +1,249 @@
+// Goal: documents decode into views with every field that berth acts on, and wrong ones are refused
+// by name. Method: documents that use each field once, compared field by field.
+
+#include "codec/decode.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck.h>
+
+#include <string>
+#include <vector>
+
+#include "api/timestamp.h"
+#include "base/limits.h"
+
+namespace berth::codec {
+namespace {
+
+constexpr std::string_view kPod = R"({
+  "kind": "Pod", "apiVersion": "v1",
+  "metadata": {"name": "p", "namespace": "ns", "uid": "u1", "resourceVersion": "7", "generateName": "p-", "generation": 2,
+    "creationTimestamp": "2026-01-02T03:04:05Z", "deletionTimestamp": "2026-01-02T03:05:05Z", "deletionGracePeriodSeconds": 30,
+    "labels": {"b": "2", "a": "1"}, "annotations": {"x": "y"}, "finalizers": ["f/1"], "managedFields": [{"manager": "m"}],
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u0", "controller": true}]},
+  "spec": {"schedulerName": "berth", "nodeName": "n1", "priorityClassName": "high", "priority": -5, "preemptionPolicy": "Never",
+    "schedulingGates": [{"name": "g"}], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "activeDeadlineSeconds": 9,
+    "hostNetwork": true, "hostUsers": false, "nodeSelector": {"zone": "z"}, "overhead": {"cpu": "10m"},
+    "containers": [{"name": "c", "image": "i", "resources": {"requests": {"memory": "1Gi", "cpu": "1500m", "berth.dev/gpu-milli": 300},
+      "limits": {"cpu": 2}}, "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "UDP", "hostIP": "1.2.3.4"}],
+      "restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}]}],
+    "initContainers": [{"name": "i", "restartPolicy": "Always"}],
+    "resources": {"requests": {"cpu": "3"}},
+    "affinity": {"nodeAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}],
+          "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]},
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "preference": {"matchExpressions": [{"key": "k", "operator": "Exists"}]}}]},
+      "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "t"}]},
+      "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}},
+    "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 300}],
+    "topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}],
+    "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "w", "emptyDir": {}}],
+    "resourceClaims": []},
+  "status": {"phase": "Pending", "reason": "Evicted", "podIP": "10.0.0.1", "nominatedNodeName": "n2", "startTime": "2026-01-02T03:04:06Z",
+    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m", "lastTransitionTime": null},
+                   {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}],
+    "containerStatuses": [{"name": "c", "ready": true, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+      "lastState": {"terminated": {"exitCode": 137, "finishedAt": "2026-01-02T03:04:07Z", "reason": "Error"}},
+      "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "2"}}}],
+    "allocatedResources": {"cpu": "4"}, "resources": {"requests": {"cpu": "5"}}}
+})";
+
+Instant At(std::string_view text) { return api::ParseTimestamp(text).value(); }
+
+TEST(DecodeTest, APodKeepsItsMetadataAndSpec) {
+  Decoder decoder;
+  const Result<api::Pod> pod = decoder.Pod(kPod);
+  ASSERT_TRUE(pod.has_value()) << pod.error().message;
+  EXPECT_EQ(pod->meta.name, "p");
+  EXPECT_EQ(pod->meta.namespace_name, "ns");
+  EXPECT_EQ(pod->meta.uid, "u1");
+  EXPECT_EQ(pod->meta.generation, 2);
+  EXPECT_EQ(pod->meta.creation_time, At("2026-01-02T03:04:05Z"));
+  EXPECT_EQ(pod->meta.deletion_time, At("2026-01-02T03:05:05Z"));
+  EXPECT_EQ(pod->meta.deletion_grace_seconds, 30);
+  EXPECT_EQ(pod->meta.labels, (api::StringMap{{"a", "1"}, {"b", "2"}}));
+  ASSERT_EQ(pod->meta.owners.size(), 1U);
+  EXPECT_TRUE(pod->meta.owners[0].controller);
+  EXPECT_EQ(pod->meta.finalizers, std::vector<std::string>{"f/1"});
+  EXPECT_EQ(pod->scheduler_name, "berth");
+  EXPECT_EQ(pod->priority, -5);
+  EXPECT_EQ(pod->scheduling_gates, std::vector<std::string>{"g"});
+  EXPECT_EQ(pod->termination_grace_seconds, 0);
+  EXPECT_EQ(pod->host_users, false);
+  EXPECT_EQ(pod->containers[0].requests,
+            (api::ResourceList{{"berth.dev/gpu-milli", 300}, {"cpu", 1500}, {"memory", 1 << 30}}));
+  EXPECT_EQ(pod->containers[0].limits, (api::ResourceList{{"cpu", 2000}}));
+  EXPECT_EQ(pod->containers[0].ports[0].host_port, 80);
+  EXPECT_TRUE(pod->containers[0].restarts_all);
+  EXPECT_TRUE(pod->init_containers[0].restart_always);
+  EXPECT_EQ(pod->pod_requests, (api::ResourceList{{"cpu", 3000}}));
+  EXPECT_EQ(pod->overhead, (api::ResourceList{{"cpu", 10}}));
+  ASSERT_TRUE(pod->required_node_affinity.has_value());
+  EXPECT_EQ(pod->required_node_affinity->at(0).match_fields[0].values[0], "n1");
+  EXPECT_EQ(pod->preferred_node_affinity[0].weight, 5);
+  EXPECT_EQ(pod->tolerations[0].seconds, 300);
+}
+
+TEST(DecodeTest, APodSaysWhatCannotBePlacedYet) {
+  EXPECT_EQ(
+      DecodePod(kPod)->unsupported,
+      (std::vector<std::string>{"spec.affinity.podAffinity", "spec.volumes.persistentVolumeClaim",
+                                "spec.containers.ports.hostPort"}));
+  const auto unsupported = [](std::string_view spec) {
+    return DecodePod("{\"spec\":" + std::string(spec) + "}")->unsupported;
+  };
+  using Paths = std::vector<std::string>;
+  EXPECT_EQ(unsupported(R"({"topologySpreadConstraints":[{"whenUnsatisfiable":"DoNotSchedule"}]})"),
+            Paths{"spec.topologySpreadConstraints"});
+  EXPECT_EQ(unsupported(R"({"resourceClaims":[{"name":"a"}]})"), Paths{"spec.resourceClaims"});
+  EXPECT_EQ(unsupported(R"({"volumes":[{"ephemeral":{}}]})"), Paths{"spec.volumes.ephemeral"});
+  EXPECT_EQ(unsupported(R"({"schedulingGroup":{"podGroupName":"g"}})"),
+            Paths{"spec.schedulingGroup"});
+  EXPECT_EQ(
+      unsupported(
+          R"({"affinity":{"podAntiAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[]}}})"),
+      Paths{});
+  EXPECT_EQ(unsupported(
+                R"({"volumes":[{"configMap":{}}],"containers":[{"ports":[{"containerPort":1}]}]})"),
+            Paths{});
+}
+
+TEST(DecodeTest, APodKeepsItsStatus) {
+  const api::Pod pod = DecodePod(kPod).value();
+  EXPECT_EQ(pod.phase, "Pending");
+  EXPECT_EQ(pod.status_reason, "Evicted");
+  EXPECT_EQ(pod.pod_ip, "10.0.0.1");
+  EXPECT_EQ(pod.nominated_node_name, "n2");
+  EXPECT_EQ(pod.conditions[0].reason, "Unschedulable");
+  EXPECT_EQ(pod.resize, "Infeasible");
+  const api::ContainerStatus& status = pod.container_statuses.at(0);
+  EXPECT_EQ(status.state, api::ContainerState::kWaiting);
+  EXPECT_EQ(status.reason, "CrashLoopBackOff");
+  EXPECT_EQ(status.exit_code, 137);
+  EXPECT_EQ(status.finished, At("2026-01-02T03:04:07Z"));
+  EXPECT_EQ(status.restart_count, 3);
+  EXPECT_EQ(status.allocated, (api::ResourceList{{"cpu", 1000}}));
+  EXPECT_EQ(status.actual, (api::ResourceList{{"cpu", 2000}}));
+  EXPECT_EQ(pod.pod_allocated, (api::ResourceList{{"cpu", 4000}}));
+  EXPECT_EQ(pod.pod_actual, (api::ResourceList{{"cpu", 5000}}));
+}
+
+TEST(DecodeTest, NodesDecode) {
+  const api::Node node =
+      DecodeNode(R"({"metadata":{"name":"n"},"spec":{"unschedulable":true,"podCIDR":"10.0.0.0/24",
+      "taints":[{"key":"k","value":"v","effect":"NoExecute","timeAdded":"2026-01-02T03:04:05Z"}]},
+      "status":{"capacity":{"cpu":"4","pods":"110"},"allocatable":{"memory":"1e3"},"declaredFeatures":["A"],
+      "conditions":[{"type":"Ready","status":"True","reason":"R","lastHeartbeatTime":"2026-01-02T03:04:05Z"}]}})")
+          .value();
+  EXPECT_TRUE(node.unschedulable);
+  EXPECT_EQ(node.taints[0].added, At("2026-01-02T03:04:05Z"));
+  EXPECT_EQ(node.capacity, (api::ResourceList{{"cpu", 4000}, {"pods", 110}}));
+  EXPECT_EQ(node.allocatable, (api::ResourceList{{"memory", 1000}}));
+  EXPECT_EQ(node.conditions[0].type, "Ready");
+  EXPECT_EQ(node.declared_features, std::vector<std::string>{"A"});
+}
+
+TEST(DecodeTest, WorkloadsDecode) {
+  Decoder decoder;
+  const Result<api::Deployment> deployment =
+      decoder.Deployment(R"({"metadata":{"name":"d","generation":3},"spec":{"replicas":0,
+      "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"pod-template-hash":"h","a":"b"},"creationTimestamp":null},
+      "spec":{"restartPolicy":"Always","containers":[{"name":"c","image":null}]}},
+      "strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":"30%","maxUnavailable":1}},"paused":true},
+      "status":{"observedGeneration":2,"collisionCount":1,"conditions":[{"type":"Progressing","status":"True","lastUpdateTime":"2026-01-02T03:04:05Z"}]}})");
+  ASSERT_TRUE(deployment.has_value()) << deployment.error().message;
+  EXPECT_EQ(deployment->replicas, 0);
+  EXPECT_EQ(deployment->selector.match_labels, (api::StringMap{{"a", "b"}}));
+  EXPECT_EQ(deployment->pod_template.spec.view(),
+            R"({"restartPolicy":"Always","containers":[{"name":"c","image":null}]})");
+  EXPECT_EQ(
+      deployment->pod_template.canonical.view(),
+      R"({"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c"}],"restartPolicy":"Always"}})");
+  EXPECT_EQ(deployment->pod_template.restart_policy, "Always");
+  EXPECT_EQ(deployment->max_surge, (api::IntOrPercent{30, true}));
+  EXPECT_EQ(deployment->max_unavailable, (api::IntOrPercent{1, false}));
+  EXPECT_EQ(deployment->revision_history_limit, 10);
+  EXPECT_TRUE(deployment->paused);
+  EXPECT_EQ(deployment->collision_count, 1);
+  EXPECT_EQ(deployment->conditions[0].updated, At("2026-01-02T03:04:05Z"));
+
+  const api::ReplicaSet set =
+      decoder.ReplicaSet(R"({"spec":{"replicas":4},"status":{"replicas":3,"readyReplicas":2}})")
+          .value();
+  EXPECT_EQ(set.replicas, 4);
+  EXPECT_EQ(set.ready_replicas, 2);
+  EXPECT_EQ(decoder.ReplicaSet("{}")->replicas, 1);
+
+  const api::Job job =
+      decoder
+          .Job(
+              R"({"spec":{"parallelism":2,"completionMode":"Indexed","suspend":true,"podFailurePolicy":{}},
+      "status":{"active":1,"startTime":"2026-01-02T03:04:05Z","uncountedTerminatedPods":{"succeeded":["u"]}}})")
+          .value();
+  EXPECT_TRUE(job.indexed && job.suspend);
+  EXPECT_EQ(job.completions, std::nullopt);
+  EXPECT_EQ(job.unsupported, std::vector<std::string>{"spec.podFailurePolicy"});
+  EXPECT_EQ(job.uncounted_succeeded, std::vector<std::string>{"u"});
+  EXPECT_EQ(job.start_time, At("2026-01-02T03:04:05Z"));
+}
+
+TEST(DecodeTest, SmallKindsDecode) {
+  Decoder decoder;
+  EXPECT_EQ(
+      decoder.Namespace(R"({"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}})")
+          ->spec_finalizers[0],
+      "kubernetes");
+  EXPECT_EQ(
+      decoder
+          .Lease(
+              R"({"spec":{"holderIdentity":"h","leaseDurationSeconds":40,"renewTime":"2026-01-02T03:04:05.5Z"}})")
+          ->holder,
+      "h");
+  EXPECT_EQ(decoder.PriorityClass(R"({"value":-3,"globalDefault":true})")->value, -3);
+  EXPECT_EQ(decoder.ServiceAccount(R"({"imagePullSecrets":[{"name":"s"}]})")->image_pull_secrets[0],
+            "s");
+  EXPECT_EQ(decoder.ConfigMap(R"({"data":{"b":"2","a":"1"}})")->data[0].first, "a");
+  EXPECT_EQ(decoder.Head(R"({"kind":"K","apiVersion":"v","metadata":{"name":"n"}})")->kind, "K");
+}
+
+TEST(DecodeTest, WrongDocumentsAreRefusedByName) {
+  const auto refusal = [](std::string_view json) {
+    const Result<api::Pod> pod = DecodePod(json);
+    return pod ? "decoded" : pod.error().message;
+  };
+  EXPECT_EQ(refusal("[]"), "a document must be an object");
+  EXPECT_EQ(refusal("{"), "unexpected end of JSON input (line 1, column 2, offset 1)");
+  EXPECT_EQ(refusal(R"({"metadata":{"name":1}})"), "metadata.name must be a string");
+  EXPECT_EQ(refusal(R"({"spec":{"priority":"x"}})"), "spec.priority must be an integer");
+  EXPECT_EQ(refusal(R"({"spec":{"containers":{}}})"), "spec.containers must be an array");
+  EXPECT_EQ(refusal(R"({"spec":{"containers":[1]}})"), "spec.containers must be an object");
+  EXPECT_EQ(refusal(R"({"spec":{"overhead":{"cpu":"-1"}}})"),
+            "spec.overhead[cpu] must be at least 0, and is -1");
+  EXPECT_EQ(refusal(R"({"metadata":{"creationTimestamp":"x"}})").substr(0, 41),
+            "metadata.creationTimestamp must be a time");
+  EXPECT_EQ(refusal(R"({"spec":null,"metadata":{"labels":null}})"), "decoded");
+}
+
+TEST(DecodeTest, AmountsAreClampedAndDuplicateKeysLastOneWins) {
+  const api::Pod pod =
+      DecodePod(
+          R"({"spec":{"overhead":{"cpu":"1","memory":"8Ei","cpu":"2"}},"metadata":{"labels":{"a":"1","a":"2"}}})")
+          .value();
+  EXPECT_EQ(pod.overhead, (api::ResourceList{{"cpu", 2000}, {"memory", limits::kAmountMax}}));
+  EXPECT_EQ(pod.meta.labels, (api::StringMap{{"a", "2"}}));
+}
+
+TEST(DecodeTest, ADecoderRemembersNothing) {
+  Decoder decoder;
+  const api::Pod first = decoder.Pod(kPod).value();
+  EXPECT_FALSE(decoder.Pod("{\"spec\": [").has_value());
+  EXPECT_EQ(decoder.Pod("{}").value(), api::Pod());
+  EXPECT_EQ(Decoder(decoder).Pod(kPod).value(), first);
+  rc::check("any bytes do no harm", [&](const std::string& bytes) {
+    static_cast<void>(decoder.Pod(bytes));
+    static_cast<void>(decoder.Job("{\"spec\":" + bytes + "}"));
+  });
+}
+
+}  // namespace
+}  // namespace berth::codec
