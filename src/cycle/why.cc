@@ -95,7 +95,7 @@ WhyNotResult WhyNot(const model::State& state, const place::Evaluator& evaluator
     }
     const int64_t others = int64_t{result.refusal.nodes_count} - (there ? 1 : 0);
     const ReasonKind kind =
-        row.pin.kind == model::PinKind::kAffinity ? ReasonKind::kAffinity : ReasonKind::kNodeName;
+        row.pin.kind == model::PinKind::kAffinity ? ReasonKind::kNotNamed : ReasonKind::kNodeName;
     if (others > 0) tally.Add({.kind = kind, .unresolvable = true, .nodes_count = others});
   }
   for (uint32_t i = 0; i < state.nodes().size(); ++i) {

@@ -37,7 +37,8 @@ class Evaluator {
  public:
   // kFgd needs the fragments of the typical load; with an empty table every node fragments alike
   // and best fit decides.
-  explicit Evaluator(model::Policy policy = model::Policy::kSpread, FragmentTable fragments = {});
+  Evaluator() : Evaluator(model::Policy::kSpread) {}
+  explicit Evaluator(model::Policy policy, FragmentTable fragments = {});
 
   [[nodiscard]] model::Policy policy() const { return policy_; }
 

@@ -1,0 +1,421 @@
+#include "translate/facts.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <optional>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "model/reason.h"
+#include "translate/requests.h"
+
+namespace berth::translate {
+namespace {
+
+using model::NameId;
+
+constexpr std::string_view kNameField = "metadata.name";
+
+// What a pod's spec needs of a kubelet in 1.36
+// (https://kubernetes.io/docs/concepts/scheduling-eviction/node-declared-features/).
+constexpr std::string_view kRestartAllFeature = "RestartAllContainersOnContainerExits";
+constexpr std::string_view kUserNamespaceHostNetworkFeature = "UserNamespacesHostNetworkSupport";
+
+std::string KeyOf(const api::ObjectMeta& meta) { return meta.namespace_name + "/" + meta.name; }
+
+model::NameListId InternNames(std::vector<NameId> names, model::Vocabulary& vocabulary) {
+  std::ranges::sort(names);
+  const auto repeated = std::ranges::unique(names);
+  names.erase(repeated.begin(), repeated.end());
+  return vocabulary.name_lists.Intern(names);
+}
+
+// ---- Amounts -------------------------------------------------------------------------------
+
+Result<std::vector<model::ResourceAmount>> Amounts(const api::ResourceList& list,
+                                                   model::Vocabulary& vocabulary) {
+  std::vector<model::ResourceAmount> amounts;
+  amounts.reserve(list.size() + 1);
+  for (const api::ResourceAmount& a : list) {
+    const Result<model::ResourceId> id = vocabulary.resources.Intern(a.name);
+    if (!id) return std::unexpected(id.error());
+    amounts.push_back({*id, std::clamp(a.amount, int64_t{0}, limits::kAmountMax)});
+  }
+  return amounts;
+}
+
+// Requests with the pod itself, which takes one of the node's places.
+Result<model::BundleId> InternRequests(const api::ResourceList& list,
+                                       model::Vocabulary& vocabulary) {
+  Result<std::vector<model::ResourceAmount>> amounts = Amounts(list, vocabulary);
+  if (!amounts) return std::unexpected(amounts.error());
+  std::erase_if(*amounts, [](const auto& a) { return a.resource == model::kPods; });
+  if (amounts->size() >= model::kBundleAmountsMax) {
+    return Fail(ErrorCode::kTooLarge, fmt::format("requests {} kinds of resource, more than {}",
+                                                  amounts->size(), model::kBundleAmountsMax - 1));
+  }
+  amounts->push_back({model::kPods, 1});
+  return vocabulary.bundles.Intern(*amounts);
+}
+
+model::BundleId InternScoring(const api::ResourceList& list, model::Vocabulary& vocabulary) {
+  const model::ResourceAmount amounts[] = {
+      {model::kCpu, api::Find(list, kCpuName).value_or(0)},
+      {model::kMemory, api::Find(list, kMemoryName).value_or(0)},
+  };
+  return vocabulary.bundles.Intern(amounts);
+}
+
+Result<model::GpuDemand> GpuDemandOf(const api::ResourceList& requests) {
+  const int64_t milli = api::Find(requests, kGpuMilliResource).value_or(0);
+  if (milli < model::kDeviceMilli) {
+    return model::GpuDemand{.share_milli = static_cast<uint32_t>(milli)};
+  }
+  if (milli % model::kDeviceMilli != 0) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{} is {}: must be less than {} or a multiple of it", kGpuMilliResource,
+                            milli, model::kDeviceMilli));
+  }
+  const int64_t devices =
+      std::min<int64_t>(milli / model::kDeviceMilli, std::numeric_limits<uint32_t>::max() / 2);
+  return model::GpuDemand{.devices_count = static_cast<uint32_t>(devices)};
+}
+
+// ---- Selectors -----------------------------------------------------------------------------
+
+bool IsInteger(std::string_view text) {
+  int64_t value = 0;
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+std::optional<model::SelectorOp> OpOf(std::string_view op) {
+  if (op == "In") return model::SelectorOp::kIn;
+  if (op == "NotIn") return model::SelectorOp::kNotIn;
+  if (op == "Exists") return model::SelectorOp::kExists;
+  if (op == "DoesNotExist") return model::SelectorOp::kDoesNotExist;
+  if (op == "Gt") return model::SelectorOp::kGt;
+  if (op == "Lt") return model::SelectorOp::kLt;
+  return std::nullopt;
+}
+
+// Whether upstream can make a matcher of it; a term with one that it can't matches nothing.
+bool Valid(const api::Requirement& r, model::SelectorOp op) {
+  switch (op) {
+    case model::SelectorOp::kIn:
+    case model::SelectorOp::kNotIn:
+      return !r.values.empty();
+    case model::SelectorOp::kExists:
+    case model::SelectorOp::kDoesNotExist:
+      return r.values.empty();
+    case model::SelectorOp::kGt:
+    case model::SelectorOp::kLt:
+      return r.values.size() == 1 && IsInteger(r.values[0]);
+  }
+  return false;
+}
+
+bool ValidField(const api::Requirement& r, model::SelectorOp op) {
+  const bool listed = op == model::SelectorOp::kIn || op == model::SelectorOp::kNotIn;
+  return r.key == kNameField && listed && r.values.size() == 1;
+}
+
+class Selectors {
+ public:
+  explicit Selectors(model::Vocabulary& vocabulary) : vocabulary_(vocabulary) {}
+
+  [[nodiscard]] model::SelectorTerm Term(const api::NodeSelectorTerm& term) const {
+    model::SelectorTerm out;
+    for (const api::Requirement& r : term.match_expressions) {
+      const auto op = OpOf(r.op);
+      out.never = out.never || !op.has_value() || !Valid(r, *op);
+      out.requirements.push_back(Requirement(r, op.value_or(model::SelectorOp::kIn), false));
+    }
+    for (const api::Requirement& r : term.match_fields) {
+      const auto op = OpOf(r.op);
+      out.never = out.never || !op.has_value() || !ValidField(r, *op);
+      out.requirements.push_back(Requirement(r, op.value_or(model::SelectorOp::kIn), true));
+    }
+    return out;
+  }
+
+  [[nodiscard]] model::Requirement Equals(const std::pair<std::string, std::string>& label) const {
+    return {.key = Name(label.first), .values = {Name(label.second)}};
+  }
+
+  [[nodiscard]] NameId Name(std::string_view text) const { return vocabulary_.names.Intern(text); }
+
+ private:
+  [[nodiscard]] model::Requirement Requirement(const api::Requirement& r, model::SelectorOp op,
+                                               bool field) const {
+    model::Requirement out{.key = field ? NameId{} : Name(r.key), .op = op, .field = field};
+    for (const std::string& value : r.values) out.values.push_back(Name(value));
+    std::ranges::sort(out.values);
+    return out;
+  }
+
+  model::Vocabulary& vocabulary_;
+};
+
+// The node names that one term allows by metadata.name In [...]; nothing when it names none.
+std::optional<std::set<std::string>> NamesOf(const api::NodeSelectorTerm& term) {
+  std::optional<std::set<std::string>> names;
+  for (const api::Requirement& r : term.match_fields) {
+    if (r.key != kNameField || r.op != "In") continue;
+    const std::set<std::string> listed(r.values.begin(), r.values.end());
+    if (!names.has_value()) {
+      names = listed;
+    } else {
+      std::erase_if(*names, [&](const std::string& name) { return !listed.contains(name); });
+    }
+  }
+  return names;
+}
+
+// The names that all terms together leave in the race; nothing when some term names none.
+std::optional<std::set<std::string>> NamesOf(std::span<const api::NodeSelectorTerm> terms) {
+  std::set<std::string> all;
+  for (const api::NodeSelectorTerm& term : terms) {
+    std::optional<std::set<std::string>> names = NamesOf(term);
+    if (!names.has_value()) return std::nullopt;
+    all.merge(*names);
+  }
+  if (terms.empty()) return std::nullopt;
+  return all;
+}
+
+// What is left of required terms on the one node they name: without the name. Nothing when no more
+// is asked of it.
+std::optional<std::vector<api::NodeSelectorTerm>> WithoutName(
+    std::span<const api::NodeSelectorTerm> terms) {
+  std::vector<api::NodeSelectorTerm> rest;
+  for (const api::NodeSelectorTerm& term : terms) {
+    if (NamesOf(term)->empty()) continue;  // Names that exclude each other: never true.
+    api::NodeSelectorTerm without = term;
+    std::erase_if(without.match_fields, [](const api::Requirement& r) {
+      return r.key == kNameField && r.op == "In" && r.values.size() == 1;
+    });
+    if (without.match_fields.empty() && without.match_expressions.empty()) return std::nullopt;
+    rest.push_back(std::move(without));
+  }
+  return rest;
+}
+
+// The models that the selector allows, where it is plain to see: a nodeSelector entry, or an In of
+// the only term.
+std::optional<std::vector<std::string>> ModelsOf(const api::Pod& pod) {
+  if (const auto model = api::Find(pod.node_selector, kGpuModelLabel)) {
+    return std::vector<std::string>{std::string(*model)};
+  }
+  if (!pod.required_node_affinity.has_value() || pod.required_node_affinity->size() != 1) {
+    return std::nullopt;
+  }
+  for (const api::Requirement& r : pod.required_node_affinity->front().match_expressions) {
+    if (r.key == kGpuModelLabel && r.op == "In") return r.values;
+  }
+  return std::nullopt;
+}
+
+// Selector, node names and pin of a pod.
+void Select(const api::Pod& pod, model::Vocabulary& vocabulary, model::ClassSpec& spec,
+            model::Pin& pin) {
+  const Selectors selectors(vocabulary);
+  model::SelectorSpec selector;
+  for (const auto& label : pod.node_selector) selector.all.push_back(selectors.Equals(label));
+  std::optional<std::vector<api::NodeSelectorTerm>> terms = pod.required_node_affinity;
+  if (terms.has_value()) {
+    const std::optional<std::set<std::string>> names = NamesOf(*terms);
+    if (names.has_value() && names->size() == 1) {
+      pin = {.kind = model::PinKind::kAffinity, .node = selectors.Name(*names->begin())};
+      terms = WithoutName(*terms);
+    } else if (names.has_value()) {
+      std::vector<NameId> ids;
+      for (const std::string& name : *names) ids.push_back(selectors.Name(name));
+      spec.names = InternNames(std::move(ids), vocabulary);
+    }
+  }
+  if (terms.has_value()) {
+    selector.has_terms = true;
+    for (const api::NodeSelectorTerm& term : *terms) selector.terms.push_back(selectors.Term(term));
+  }
+  if (!selector.all.empty() || selector.has_terms) {
+    spec.selector = vocabulary.selectors.Intern(selector);
+  }
+  std::vector<model::Preference> preferences;
+  for (const api::PreferredTerm& p : pod.preferred_node_affinity) {
+    const bool empty = p.term.match_expressions.empty() && p.term.match_fields.empty();
+    if (p.weight == 0 || empty) continue;
+    const model::SelectorSpec term{.has_terms = true, .terms = {selectors.Term(p.term)}};
+    preferences.push_back({.term = vocabulary.selectors.Intern(term),
+                           .weight = static_cast<uint32_t>(std::clamp<int64_t>(p.weight, 0, 100))});
+  }
+  if (!preferences.empty()) spec.preferences = vocabulary.preferences.Intern(preferences);
+}
+
+// ---- Taints and tolerations ----------------------------------------------------------------
+
+std::optional<model::TaintEffect> EffectOf(std::string_view effect) {
+  if (effect == "NoSchedule") return model::TaintEffect::kNoSchedule;
+  if (effect == "PreferNoSchedule") return model::TaintEffect::kPreferNoSchedule;
+  if (effect == "NoExecute") return model::TaintEffect::kNoExecute;
+  return std::nullopt;
+}
+
+std::optional<model::TolerationOp> TolerationOpOf(std::string_view op) {
+  if (op.empty() || op == "Equal") return model::TolerationOp::kEqual;
+  if (op == "Exists") return model::TolerationOp::kExists;
+  if (op == "Lt") return model::TolerationOp::kLt;
+  if (op == "Gt") return model::TolerationOp::kGt;
+  return std::nullopt;
+}
+
+model::TolerationListId InternTolerations(const api::Pod& pod, model::Vocabulary& vocabulary) {
+  std::vector<model::Toleration> list;
+  for (const api::Toleration& t : pod.tolerations) {
+    const auto op = TolerationOpOf(t.op);
+    const auto effect = EffectOf(t.effect);
+    if (!op.has_value() || (!t.effect.empty() && !effect.has_value())) continue;
+    model::Toleration out{.op = *op};
+    if (!t.key.empty()) out.key = vocabulary.names.Intern(t.key);
+    if (*op != model::TolerationOp::kExists) out.value = vocabulary.names.Intern(t.value);
+    if (effect.has_value()) out.effect = static_cast<uint32_t>(*effect);
+    list.push_back(out);
+  }
+  return list.empty() ? model::TolerationListId{} : vocabulary.tolerations.Intern(list);
+}
+
+model::NameListId InternFeatures(const api::Pod& pod, model::Vocabulary& vocabulary) {
+  std::vector<NameId> features;
+  const auto restarts_all = [](const api::Container& c) { return c.restarts_all; };
+  if (std::ranges::any_of(pod.containers, restarts_all) ||
+      std::ranges::any_of(pod.init_containers, restarts_all)) {
+    features.push_back(vocabulary.names.Intern(kRestartAllFeature));
+  }
+  if (pod.host_network && pod.host_users == false) {
+    features.push_back(vocabulary.names.Intern(kUserNamespaceHostNetworkFeature));
+  }
+  return features.empty() ? model::NameListId{} : InternNames(std::move(features), vocabulary);
+}
+
+// ---- Devices -------------------------------------------------------------------------------
+
+// The devices of a bound pod. An annotation that can't be read says nothing: the pod's milli are
+// charged without devices.
+model::DeviceSlots DevicesOf(const api::Pod& pod, const model::GpuDemand& gpu) {
+  if (gpu.none()) return {};
+  const auto text = api::Find(pod.meta.annotations, kGpuIndexAnnotation);
+  if (!text.has_value()) return {};
+  uint16_t mask = 0;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    uint32_t device = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), device);
+    if (error != std::errc() || device >= model::kDevicesMax) return {};
+    mask = static_cast<uint16_t>(mask | (1u << device));
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    if (rest.empty()) break;
+    if (rest.front() != ',' || rest.size() == 1) return {};
+    rest.remove_prefix(1);
+  }
+  if (mask == 0) return {};
+  const uint32_t each = gpu.share_milli > 0 ? gpu.share_milli : uint32_t{model::kDeviceMilli};
+  return {.mask = mask, .milli_each = static_cast<uint16_t>(each)};
+}
+
+struct ClassAndPin {
+  model::ClassSpec spec;
+  model::Pin pin;
+};
+
+Result<ClassAndPin> Classify(const api::Pod& pod, model::Vocabulary& vocabulary) {
+  ClassAndPin out;
+  model::ClassSpec& spec = out.spec;
+  const api::ResourceList requests = PendingRequests(pod);
+  const Result<model::GpuDemand> gpu = GpuDemandOf(requests);
+  if (!gpu) return std::unexpected(gpu.error());
+  spec.gpu = *gpu;
+  const Result<model::BundleId> bundle = InternRequests(requests, vocabulary);
+  if (!bundle) return std::unexpected(bundle.error());
+  spec.requests = *bundle;
+  spec.scoring = InternScoring(PendingScoring(pod), vocabulary);
+  Select(pod, vocabulary, spec, out.pin);
+  spec.tolerations = InternTolerations(pod, vocabulary);
+  spec.features = InternFeatures(pod, vocabulary);
+  if (const auto models = ModelsOf(pod); models.has_value() && !gpu->none()) {
+    std::vector<NameId> ids;
+    for (const std::string& name : *models) ids.push_back(vocabulary.names.Intern(name));
+    spec.models = InternNames(std::move(ids), vocabulary);
+  }
+  spec.profile = vocabulary.names.Intern(pod.scheduler_name);
+  return out;
+}
+
+}  // namespace
+
+Result<model::ClassSpec> ClassOf(const api::Pod& pod, model::Vocabulary& vocabulary) {
+  Result<ClassAndPin> classified = Classify(pod, vocabulary);
+  if (!classified) return std::unexpected(classified.error());
+  return classified->spec;
+}
+
+Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabulary) {
+  const Result<ClassAndPin> classified = Classify(pod, vocabulary);
+  if (!classified) return std::unexpected(classified.error());
+  const Result<model::BundleId> charge = InternRequests(BoundRequests(pod), vocabulary);
+  if (!charge) return std::unexpected(charge.error());
+  return model::PodUpsert{
+      .uid = pod.meta.uid,
+      .key = KeyOf(pod.meta),
+      .class_id = vocabulary.classes.Intern(classified->spec),
+      .charge = *charge,
+      .charge_scoring = InternScoring(BoundScoring(pod), vocabulary),
+      .pin = classified->pin,
+      .node = pod.node_name,
+      .nominated = pod.nominated_node_name,
+      .creation = pod.meta.creation_time,
+      .priority = static_cast<int32_t>(std::clamp<int64_t>(
+          pod.priority, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max())),
+      .devices =
+          pod.node_name.empty() ? model::DeviceSlots{} : DevicesOf(pod, classified->spec.gpu),
+      .gated = !pod.scheduling_gates.empty(),
+      .terminating = pod.meta.deletion_time.has_value(),
+      .terminal = pod.phase == "Succeeded" || pod.phase == "Failed",
+  };
+}
+
+Result<model::NodeUpsert> NodeFacts(const api::Node& node, model::Vocabulary& vocabulary) {
+  Result<std::vector<model::ResourceAmount>> allocatable = Amounts(node.allocatable, vocabulary);
+  if (!allocatable) return std::unexpected(allocatable.error());
+  model::NodeUpsert facts{.name = node.meta.name,
+                          .uid = node.meta.uid,
+                          .allocatable = std::move(*allocatable),
+                          .unschedulable = node.unschedulable};
+  for (const auto& [key, value] : node.meta.labels) {
+    facts.labels.push_back(
+        {.key = vocabulary.names.Intern(key), .value = vocabulary.names.Intern(value)});
+  }
+  for (const api::Taint& taint : node.taints) {
+    const auto effect = EffectOf(taint.effect);
+    if (!effect.has_value()) continue;
+    facts.taints.push_back({.key = vocabulary.names.Intern(taint.key),
+                            .value = vocabulary.names.Intern(taint.value),
+                            .effect = *effect});
+  }
+  for (const std::string& feature : node.declared_features) {
+    facts.features.push_back(vocabulary.names.Intern(feature));
+  }
+  if (const auto model = api::Find(node.meta.labels, kGpuModelLabel)) {
+    facts.gpu_model = vocabulary.names.Intern(*model);
+  }
+  return facts;
+}
+
+}  // namespace berth::translate

@@ -1,0 +1,113 @@
+#include "translate/text.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <tuple>
+
+namespace berth::translate {
+namespace {
+
+using model::ReasonKind;
+
+struct Words {
+  ReasonKind kind;
+  std::string_view name;
+  std::string_view plugin;
+  std::string_view text;
+};
+
+constexpr Words kWords[] = {
+    {ReasonKind::kNone, "None", "", ""},
+    {ReasonKind::kAffinityConflict, "AffinityConflict", "NodeAffinity",
+     "pod affinity terms conflict"},
+    {ReasonKind::kNotNamed, "NotNamed", "NodeAffinity",
+     "node(s) didn't satisfy plugin(s) [NodeAffinity]"},
+    {ReasonKind::kUnschedulable, "Unschedulable", "NodeUnschedulable",
+     "node(s) were unschedulable"},
+    {ReasonKind::kNodeName, "NodeName", "NodeName", "node(s) didn't match the requested node name"},
+    {ReasonKind::kTaint, "Taint", "TaintToleration", "node(s) had untolerated taint(s)"},
+    {ReasonKind::kAffinity, "Affinity", "NodeAffinity",
+     "node(s) didn't match Pod's node affinity/selector"},
+    {ReasonKind::kInsufficient, "Insufficient", "NodeResourcesFit", ""},
+    {ReasonKind::kFeatures, "Features", "NodeDeclaredFeatures",
+     "node(s) didn't match Pod's required features"},
+    {ReasonKind::kGpuModel, "GpuModel", "", "node(s) didn't match Pod's GPU model"},
+    {ReasonKind::kDevices, "Devices", "", "node(s) didn't have enough free GPU devices"},
+    {ReasonKind::kNodeMissing, "NodeMissing", "", "node(s) named by the pod didn't exist"},
+    {ReasonKind::kGated, "Gated", "SchedulingGates", "waiting for scheduling gates"},
+    {ReasonKind::kBackoff, "Backoff", "", "waiting to try again"},
+    {ReasonKind::kWriteInFlight, "WriteInFlight", "", "the binding is being written"},
+    {ReasonKind::kWriteUnresolved, "WriteUnresolved", "",
+     "it is not known whether the binding was written"},
+    {ReasonKind::kWriteRefused, "WriteRefused", "", "the API server refused the binding"},
+    {ReasonKind::kHeldBy, "HeldBy", "", "held by others"},
+    {ReasonKind::kVictimsTerminating, "VictimsTerminating", "", "waiting for victims to end"},
+    {ReasonKind::kQuotaShort, "QuotaShort", "", "insufficient quota"},
+    {ReasonKind::kGangIncomplete, "GangIncomplete", "", "waiting for the rest of its group"},
+    {ReasonKind::kExternalVerdict, "ExternalVerdict", "", "refused by an extender"},
+};
+static_assert(std::size(kWords) == model::kReasonKindsCount);
+static_assert([] {
+  for (size_t i = 0; i < std::size(kWords); ++i) {
+    if (static_cast<size_t>(kWords[i].kind) != i) return false;
+  }
+  return true;
+}());
+
+const Words& WordsOf(ReasonKind kind) { return kWords[static_cast<size_t>(kind)]; }
+
+// pods, cpu, memory, ephemeral storage, then the others by name.
+std::tuple<uint32_t, std::string_view> OrderOf(const model::State& state, model::ResourceId r) {
+  if (r == model::kPods) return {0, ""};
+  if (r.value < model::kPods.value) return {r.value + 1, ""};
+  return {model::kFixedResourcesCount + 1, state.vocabulary.resources.Name(r)};
+}
+
+}  // namespace
+
+std::string_view ToString(ReasonKind kind) { return WordsOf(kind).name; }
+
+std::string_view PluginOf(ReasonKind kind) { return WordsOf(kind).plugin; }
+
+std::string ReasonText(const model::Reason& reason, const model::State& state) {
+  if (reason.kind != ReasonKind::kInsufficient) return std::string(WordsOf(reason.kind).text);
+  if (reason.resource == model::kPods) return "Too many pods";
+  return fmt::format("Insufficient {}", state.vocabulary.resources.Name(reason.resource));
+}
+
+std::vector<std::string> VerdictTexts(const model::State& state, model::ClassId c,
+                                      const model::Verdict& verdict) {
+  if (verdict.kind != ReasonKind::kInsufficient) return {ReasonText({.kind = verdict.kind}, state)};
+  const auto amounts = state.vocabulary.bundles.View(state.vocabulary.classes.at(c).requests);
+  std::vector<model::ResourceId> lacking;
+  for (uint64_t rest = verdict.lacking; rest != 0; rest &= rest - 1) {
+    lacking.push_back(amounts[static_cast<size_t>(std::countr_zero(rest))].resource);
+  }
+  std::ranges::sort(lacking, {}, [&](model::ResourceId r) { return OrderOf(state, r); });
+  std::vector<std::string> texts;
+  for (const model::ResourceId r : lacking) {
+    texts.push_back(ReasonText({.kind = verdict.kind, .resource = r}, state));
+  }
+  return texts;
+}
+
+std::string FailedSchedulingText(const model::Refusal& refusal, const model::State& state) {
+  if (refusal.nodes_count == 0) return "no nodes available to schedule pods";
+  std::map<std::string, int64_t> counts;
+  for (const model::Reason& reason : refusal.reasons) {
+    if (reason.kind == ReasonKind::kAffinityConflict) {
+      return fmt::format("0/{} nodes are available: {}.", refusal.nodes_count,
+                         ReasonText(reason, state));
+    }
+    if (reason.nodes_count > 0) counts[ReasonText(reason, state)] += reason.nodes_count;
+  }
+  std::vector<std::string> lines;
+  for (const auto& [text, count] : counts) lines.push_back(fmt::format("{} {}", count, text));
+  std::ranges::sort(lines);
+  return fmt::format("0/{} nodes are available: {}.", refusal.nodes_count, fmt::join(lines, ", "));
+}
+
+}  // namespace berth::translate
