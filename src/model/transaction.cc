@@ -119,7 +119,8 @@ void Transaction::CheckNothingWorse() const {
     if (op.kind == Kind::kEnd) continue;
     const Claim& c = op.after;
     const AccountTable& table = ledger_.table(c.account);
-    const Viewer viewer{.owner = c.owner, .priority = c.priority};
+    // Nobody's view: what the claim itself reserves counts too.
+    const Viewer viewer{.owner = OwnerId{}, .priority = c.priority};
     for (const ResourceAmount& a : bundles_.View(c.bundle)) {
       if (table.free(a.resource, c.account.row()) < 0)
         CHECK_LE(NetCharge(c.account, a.resource, nullptr), 0);

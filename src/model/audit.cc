@@ -1,0 +1,265 @@
+#include "model/audit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+
+#include "model/lifecycle.h"
+#include "model/state.h"
+
+namespace berth::model {
+namespace {
+
+// The claim that a pod's facts and decisions call for, without its node when that is ours to know
+// only (a decision).
+struct Expected {
+  ClaimState state = ClaimState::kHeld;
+  ClaimWhy why = ClaimWhy::kBound;
+  NodeId node;  // Invalid: wherever we decided.
+};
+
+std::optional<Expected> ExpectedOf(const State& state, const Pod& pod) {
+  switch (StageOf(pod)) {
+    case PodStage::kFinished:
+      return std::nullopt;
+    case PodStage::kTerminating:
+      if (!pod.node.valid()) return std::nullopt;
+      return Expected{ClaimState::kReleasing, ClaimWhy::kDeleting, state.nodes().Find(pod.node)};
+    case PodStage::kBound:
+      return Expected{ClaimState::kHeld, ClaimWhy::kBound, state.nodes().Find(pod.node)};
+    case PodStage::kInFlight:
+    case PodStage::kAccepted:
+    case PodStage::kUnresolved:
+      return Expected{ClaimState::kHeld, ClaimWhy::kAssumed, NodeId{}};
+    case PodStage::kForeign:
+    case PodStage::kGated:
+    case PodStage::kPending:
+    case PodStage::kLost:
+      break;
+  }
+  if (!pod.nominated.valid() || pod.nomination_void || pod.gated) return std::nullopt;
+  const NodeId node = state.nodes().Find(pod.nominated);
+  if (!node.valid() || !state.nodes().present(node)) return std::nullopt;
+  return Expected{ClaimState::kReserved, ClaimWhy::kNominated, node};
+}
+
+class Auditor {
+ public:
+  explicit Auditor(const State& state) : state_(state) {
+    const uint32_t nodes_count = state.ledger().nodes().size();
+    sums_.resize(nodes_count);
+    for (Sum& sum : sums_) {
+      sum.held.resize(state.ledger().nodes().resources());
+      sum.releasing.resize(state.ledger().nodes().resources());
+    }
+  }
+
+  std::vector<std::string> Run() {
+    for (uint32_t i = 0; i < state_.pods().size(); ++i) {
+      if (state_.pods().used(PodId{i})) CheckPod(PodId{i});
+    }
+    CheckOrphans();
+    for (uint32_t row = 0; row < sums_.size(); ++row) CheckNode(row);
+    return std::move(found_);
+  }
+
+ private:
+  struct Sum {
+    std::vector<Amount> held;
+    std::vector<Amount> releasing;
+    Amount scored[2] = {0, 0};
+    int32_t device_used[kDevicesMax] = {};
+    uint32_t claims_count = 0;
+  };
+
+  void CheckPod(PodId id) {
+    const Pod& pod = state_.pods().at(id);
+    const std::string_view key = state_.KeyOf(pod.key);
+    const std::optional<Expected> expected = ExpectedOf(state_, pod);
+    const ClaimId claim_id = state_.ledger().first_of_owner(pod.uid);
+    if (expected.has_value() != claim_id.valid()) {
+      found_.push_back(fmt::format("pod {} ({}): {} a claim, stage {}", key, state_.UidOf(pod.uid),
+                                   claim_id.valid() ? "should not have" : "lacks",
+                                   ToString(StageOf(pod))));
+    }
+    if (!claim_id.valid()) return;
+    const Claim& claim = state_.ledger().claim(claim_id);
+    if (claim.next_of_owner.valid())
+      found_.push_back(fmt::format("pod {}: more than one claim", key));
+    if (!expected.has_value()) return;
+    if (claim.state != expected->state || claim.why != expected->why) {
+      found_.push_back(fmt::format("pod {}: claim in state {} because {}, expected {} because {}",
+                                   key, static_cast<int>(claim.state), static_cast<int>(claim.why),
+                                   static_cast<int>(expected->state),
+                                   static_cast<int>(expected->why)));
+    }
+    if (expected->node.valid() && claim.account != AccountId::OfNode(expected->node)) {
+      found_.push_back(fmt::format("pod {}: claim on row {}, expected {}", key, claim.account.row(),
+                                   expected->node.value));
+    }
+    if (claim.bundle != pod.charge)
+      found_.push_back(fmt::format("pod {}: claim of other amounts than the pod's", key));
+    Count(claim, pod);
+  }
+
+  void Count(const Claim& claim, const Pod& pod) {
+    Sum& sum = sums_[claim.account.row()];
+    ++sum.claims_count;
+    if (claim.state == ClaimState::kReserved) return;
+    auto& amounts = claim.state == ClaimState::kHeld ? sum.held : sum.releasing;
+    for (const ResourceAmount& a : state_.vocabulary.bundles.View(pod.charge))
+      amounts[a.resource.value] += a.amount;
+    for (const ResourceAmount& a : state_.vocabulary.bundles.View(pod.charge_scoring)) {
+      if (a.resource.value < 2) sum.scored[a.resource.value] += a.amount;
+    }
+    for (uint32_t d = 0; d < kDevicesMax; ++d) {
+      if (((claim.devices.mask >> d) & 1) != 0) sum.device_used[d] += claim.devices.milli_each;
+    }
+  }
+
+  void CheckOrphans() {
+    uint32_t live = 0;
+    for (uint32_t i = 0; i < state_.ledger().claims_size(); ++i) {
+      const Claim& claim = state_.ledger().claim(ClaimId{i});
+      if (!claim.owner.valid()) continue;
+      ++live;
+      if (!state_.pods().FindUid(claim.owner).valid()) {
+        found_.push_back(fmt::format("claim {} on row {}: its owner {} is gone", i,
+                                     claim.account.row(), state_.UidOf(claim.owner)));
+      }
+    }
+    if (live != state_.ledger().claims_live())
+      found_.push_back("claims: free rows and live ones don't add up");
+  }
+
+  void CheckAmount(uint32_t row, const char* what, ResourceId r, Amount kept, Amount recomputed) {
+    if (kept == recomputed) return;
+    found_.push_back(fmt::format("node row {}: {} {} is {}, recomputed {}", row, what,
+                                 state_.vocabulary.resources.Name(r), kept, recomputed));
+  }
+
+  void CheckNode(uint32_t row) {
+    const AccountTable& table = state_.ledger().nodes();
+    const Sum& sum = sums_[row];
+    for (uint32_t i = 0; i < sum.held.size(); ++i) {
+      const ResourceId r{i};
+      CheckAmount(row, "held", r, table.held(r, row), sum.held[i]);
+      CheckAmount(row, "releasing", r, table.releasing(r, row), sum.releasing[i]);
+      CheckAmount(row, "free", r, table.free(r, row),
+                  table.capacity(r, row) - sum.held[i] - sum.releasing[i]);
+    }
+    CheckAmount(row, "scored", kCpu, table.scored(kCpu, row), sum.scored[0]);
+    CheckAmount(row, "scored", kMemory, table.scored(kMemory, row), sum.scored[1]);
+    const NodeId n{row};
+    for (uint32_t d = 0; d < kDevicesMax; ++d) {
+      const int32_t offered = d < state_.nodes().devices_count(n) ? kDeviceMilli : 0;
+      if (table.device_free(row, d) != offered - sum.device_used[d]) {
+        found_.push_back(fmt::format("node row {}: device {} has {} free, recomputed {}", row, d,
+                                     table.device_free(row, d), offered - sum.device_used[d]));
+      }
+    }
+    if (table.claims_count(row) != sum.claims_count) {
+      found_.push_back(fmt::format("node row {}: {} claims, recomputed {}", row,
+                                   table.claims_count(row), sum.claims_count));
+    }
+    if (state_.nodes().used(n) && !state_.nodes().present(n) && sum.claims_count == 0) {
+      found_.push_back(fmt::format("node row {}: a ghost without claims", row));
+    }
+    CheckLists(row);
+  }
+
+  void CheckLists(uint32_t row) {
+    const AccountTable& table = state_.ledger().nodes();
+    uint32_t count = 0;
+    for (const bool reserved : {false, true}) {
+      ClaimId previous;
+      for (ClaimId id = reserved ? table.first_reserved(row) : table.first_claim(row);
+           id.valid();) {
+        const Claim& claim = state_.ledger().claim(id);
+        if (claim.account.row() != row || (claim.state == ClaimState::kReserved) != reserved ||
+            claim.previous_in_account != previous || ++count > state_.ledger().claims_size()) {
+          found_.push_back(
+              fmt::format("node row {}: its list of claims is damaged at {}", row, id.value));
+          return;
+        }
+        previous = id;
+        id = claim.next_in_account;
+      }
+    }
+    if (count != table.claims_count(row)) {
+      found_.push_back(
+          fmt::format("node row {}: {} claims listed of {}", row, count, table.claims_count(row)));
+    }
+  }
+
+  const State& state_;
+  std::vector<Sum> sums_;
+  std::vector<std::string> found_;
+};
+
+std::map<std::string_view, PodId> PodsByUid(const State& state) {
+  std::map<std::string_view, PodId> map;
+  for (uint32_t i = 0; i < state.pods().size(); ++i) {
+    if (state.pods().used(PodId{i})) map[state.UidOf(state.pods().at(PodId{i}).uid)] = PodId{i};
+  }
+  return map;
+}
+
+std::string Charges(const State& state, PodId id) {
+  const ClaimId claim_id = state.ClaimOf(id);
+  if (!claim_id.valid()) return "nothing";
+  const Claim& claim = state.ledger().claim(claim_id);
+  std::string text = fmt::format("{} on {}:", static_cast<int>(claim.state),
+                                 state.NameOf(state.nodes().name(claim.account.node())));
+  for (const ResourceAmount& a : state.vocabulary.bundles.View(claim.bundle)) {
+    text += fmt::format(" {}={}", state.vocabulary.resources.Name(a.resource), a.amount);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<std::string> Audit(const State& state) { return Auditor(state).Run(); }
+
+std::vector<std::string> AuditAgainst(const State& live, const State& rebuilt) {
+  std::vector<std::string> found;
+  const auto live_pods = PodsByUid(live);
+  const auto rebuilt_pods = PodsByUid(rebuilt);
+  for (const auto& [uid, id] : live_pods) {
+    const auto other = rebuilt_pods.find(uid);
+    if (other == rebuilt_pods.end()) {
+      found.push_back(fmt::format("pod {}: known, but there is no such object", uid));
+      continue;
+    }
+    const Pod& pod = live.pods().at(id);
+    const bool decided = pod.write != WriteStage::kNone && !pod.node.valid();
+    const std::string here = Charges(live, id);
+    const std::string there = Charges(rebuilt, other->second);
+    if (!decided && here != there)
+      found.push_back(fmt::format("pod {}: charges {}, its object {}", uid, here, there));
+  }
+  for (const auto& [uid, id] : rebuilt_pods) {
+    if (!live_pods.contains(uid))
+      found.push_back(fmt::format("pod {}: an object that is not known", uid));
+  }
+  for (const auto& [a, b, what] :
+       {std::tuple(&live, &rebuilt, "known, but there is no such object"),
+        std::tuple(&rebuilt, &live, "an object that is not known")}) {
+    for (uint32_t row = 0; row < a->nodes().size(); ++row) {
+      const NodeId n{row};
+      if (!a->nodes().used(n) || !a->nodes().present(n)) continue;
+      const NodeId other = b->FindNode(a->NameOf(a->nodes().name(n)));
+      if (!other.valid() || !b->nodes().present(other) ||
+          b->UidOf(b->nodes().uid(other)) != a->UidOf(a->nodes().uid(n))) {
+        found.push_back(fmt::format("node {}: {}", a->NameOf(a->nodes().name(n)), what));
+      }
+    }
+  }
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace berth::model

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace berth::model {
+
+class State;
+
+// Recomputes the ledger from the observed rows of pods and nodes and compares it with what is kept:
+// claims, amounts, devices, what scores count, lists. One line per discrepancy; empty when all
+// agrees. Every test calls it after each step, and production at intervals. O(pods + claims + nodes
+// x resources); changes nothing.
+[[nodiscard]] std::vector<std::string> Audit(const State& state);
+
+// Compares two states by names: what nodes and pods are known and what bound pods charge. `rebuilt`
+// is a fresh state made of the API objects alone; what `live` has beyond it must be decisions that
+// are not observed yet.
+[[nodiscard]] std::vector<std::string> AuditAgainst(const State& live, const State& rebuilt);
+
+}  // namespace berth::model

@@ -1,0 +1,250 @@
+#include "model/ledger.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+
+#include "model/transaction.h"
+
+namespace berth::model {
+namespace {
+
+constexpr uint32_t kNodes = 3;
+constexpr uint32_t kTree = 2;
+
+// A ledger beside a plain list of claims, from which every number is summed anew.
+struct Twin {
+  Twin() {
+    ledger.Resize(kFixedResourcesCount, kNodes, kTree);
+    for (uint32_t n = 0; n < kNodes; ++n) {
+      ledger.SetCapacity(AccountId::OfNode(NodeId{n}), kCpu, 1000);
+      ledger.SetCapacity(AccountId::OfNode(NodeId{n}), kMemory, 500);
+      ledger.SetDevices(NodeId{n}, 4);
+    }
+    ledger.SetCapacity(AccountId::OfTree(0), kCpu, kUnlimited);
+    ledger.SetCapacity(AccountId::OfTree(1), kCpu, 700);
+    for (Amount cpu : {0, 1, 100, 350}) {
+      bundles_known.push_back(
+          bundles.Intern(std::vector<ResourceAmount>{{kCpu, cpu}, {kMemory, cpu / 2}}));
+    }
+  }
+
+  Claim Draw() const {
+    const bool tree = *rc::gen::inRange(0, 5) == 0;
+    const auto state = static_cast<ClaimState>(*rc::gen::inRange(0, 3));
+    Claim claim{.owner = OwnerId{*rc::gen::inRange(0u, 6u)},
+                .account = tree ? AccountId::OfTree(*rc::gen::inRange(0u, kTree))
+                                : AccountId::OfNode(NodeId{*rc::gen::inRange(0u, kNodes)}),
+                .bundle = bundles_known[*rc::gen::inRange(size_t{0}, bundles_known.size())],
+                .priority = *rc::gen::inRange(0, 3),
+                .state = state};
+    claim.scoring = claim.bundle;
+    if (!tree && *rc::gen::inRange(0, 3) == 0) {
+      claim.devices = {.mask = static_cast<uint16_t>(*rc::gen::inRange(1, 16)), .milli_each = 300};
+    }
+    return claim;
+  }
+
+  Amount Sum(AccountId a, ResourceId r, ClaimState state, const Viewer* viewer = nullptr) const {
+    Amount sum = 0;
+    for (const auto& [id, c] : claims) {
+      if (c.account != a || c.state != state) continue;
+      if (viewer != nullptr && (c.owner == viewer->owner || c.priority < viewer->priority))
+        continue;
+      sum += bundles.AmountOf(c.bundle, r);
+    }
+    return sum;
+  }
+
+  void Compare(AccountId a) const {
+    const AccountTable& table = ledger.table(a);
+    for (const ResourceId r : {kCpu, kMemory}) {
+      const Amount capacity = table.capacity(r, a.row());
+      const Amount held = Sum(a, r, ClaimState::kHeld);
+      const Amount releasing = Sum(a, r, ClaimState::kReleasing);
+      RC_ASSERT(table.held(r, a.row()) == held);
+      RC_ASSERT(table.releasing(r, a.row()) == releasing);
+      for (uint32_t owner = 0; owner < 6; ++owner) {
+        const Viewer viewer{.owner = OwnerId{owner}, .priority = static_cast<int32_t>(owner % 3)};
+        const Amount reserved = Sum(a, r, ClaimState::kReserved, &viewer);
+        if (capacity == kUnlimited) {
+          RC_ASSERT(ledger.Now(a, r, viewer, bundles) == kUnlimited);
+          RC_ASSERT(ledger.Future(a, r, viewer, bundles) == kUnlimited);
+        } else {
+          RC_ASSERT(ledger.Now(a, r, viewer, bundles) == capacity - held - releasing - reserved);
+          RC_ASSERT(ledger.Future(a, r, viewer, bundles) == capacity - held - reserved);
+        }
+      }
+      if (!a.is_tree()) RC_ASSERT(table.scored(r, a.row()) == held + releasing);
+    }
+  }
+
+  void CompareDevices(NodeId n) const {
+    for (uint32_t d = 0; d < kDevicesMax; ++d) {
+      int32_t free = d < 4 ? kDeviceMilli : 0;
+      for (const auto& [id, c] : claims) {
+        if (c.account != AccountId::OfNode(n) || c.state == ClaimState::kReserved) continue;
+        if (((c.devices.mask >> d) & 1) != 0) free -= c.devices.milli_each;
+      }
+      RC_ASSERT(ledger.nodes().device_free(n.value, d) == free);
+    }
+  }
+
+  void CompareAll() const {
+    for (uint32_t n = 0; n < kNodes; ++n) {
+      Compare(AccountId::OfNode(NodeId{n}));
+      CompareDevices(NodeId{n});
+    }
+    for (uint32_t t = 0; t < kTree; ++t) Compare(AccountId::OfTree(t));
+    RC_ASSERT(ledger.claims_live() == claims.size());
+  }
+
+  uint64_t Hash() const {
+    Hasher hasher;
+    ledger.AddTo(hasher);
+    return hasher.value();
+  }
+
+  BundleTable bundles;
+  std::vector<BundleId> bundles_known;
+  TouchLog touches;
+  Ledger ledger;
+  std::map<uint32_t, Claim> claims;  // By ClaimId.
+};
+
+void DrawOperation(Twin& twin, Transaction& t) {
+  const int action = *rc::gen::inRange(0, 3);
+  if (action == 0 || twin.claims.empty()) {
+    const Claim claim = twin.Draw();
+    const ClaimId id = t.Add(claim);
+    RC_ASSERT(!twin.claims.contains(id.value));
+    twin.claims[id.value] = claim;
+    return;
+  }
+  const auto at =
+      std::next(twin.claims.begin(), *rc::gen::inRange<std::ptrdiff_t>(0, std::ssize(twin.claims)));
+  if (action == 1) {
+    t.End(ClaimId{at->first});
+    twin.claims.erase(at);
+    return;
+  }
+  Claim claim = twin.Draw();
+  claim.owner = at->second.owner;
+  t.Change(ClaimId{at->first}, claim);
+  at->second = claim;
+}
+
+// Goal: after any history of transactions (adds, ends, resizes and moves, checkpoints, rollbacks,
+// commits) every amount, `now` and `future` are what a plain sum over the claims gives, and a
+// rollback restores the ledger bit for bit. Method: model-based; the twin is a map of claims that
+// is copied at each checkpoint.
+RC_GTEST_PROP(LedgerTest, AgreesWithAPlainSumOverClaimsThroughAnyHistory, ()) {
+  Twin twin;
+  const int transactions = *rc::gen::inRange(1, 12);
+  for (int i = 0; i < transactions; ++i) {
+    const auto claims_before = twin.claims;
+    const uint64_t hash_before = twin.Hash();
+    {
+      Transaction t(twin.ledger, twin.touches, twin.bundles);
+      const int first = *rc::gen::inRange(0, 6);
+      for (int k = 0; k < first; ++k) DrawOperation(twin, t);
+      const auto claims_middle = twin.claims;
+      const uint64_t hash_middle = twin.Hash();
+      const Transaction::Checkpoint middle = t.checkpoint();
+      const int second = *rc::gen::inRange(0, 6);
+      for (int k = 0; k < second; ++k) DrawOperation(twin, t);
+      twin.CompareAll();
+      if (*rc::gen::inRange(0, 3) == 0) {
+        t.RollbackTo(middle);
+        twin.claims = claims_middle;
+        RC_ASSERT(twin.Hash() == hash_middle);
+        twin.CompareAll();
+      }
+      if (*rc::gen::inRange(0, 3) != 0) {
+        t.Commit(Cause::kObserved);
+        twin.CompareAll();
+        continue;
+      }
+    }
+    twin.claims = claims_before;
+    RC_ASSERT(twin.Hash() == hash_before);
+    twin.CompareAll();
+  }
+}
+
+class CommitTest : public ::testing::Test {
+ protected:
+  CommitTest() {
+    ledger.Resize(kFixedResourcesCount, 2, 0);
+    ledger.SetCapacity(AccountId::OfNode(NodeId{0}), kCpu, 1000);
+  }
+  Claim Of(uint32_t owner, Amount cpu, ClaimState state = ClaimState::kHeld, int32_t priority = 0) {
+    return {.owner = OwnerId{owner},
+            .account = AccountId::OfNode(NodeId{0}),
+            .bundle = bundles.Intern(std::vector<ResourceAmount>{{kCpu, cpu}}),
+            .priority = priority,
+            .state = state};
+  }
+  ClaimId Put(const Claim& claim, Cause cause) {
+    Transaction t(ledger, touches, bundles);
+    const ClaimId id = t.Add(claim);
+    t.Commit(cause);
+    return id;
+  }
+  BundleTable bundles;
+  TouchLog touches;
+  Ledger ledger;
+};
+
+// Goal: DESIGN section 2, "a commit may never make physical free or future worse where it is
+// negative", by allowed, refused and crossing. Method: observed facts may overcommit; a decision on
+// top of them dies.
+TEST_F(CommitTest, ADecisionMayFillANodeButNotOvercommitIt) {
+  Put(Of(1, 1000), Cause::kDecided);
+  EXPECT_DEATH(Put(Of(2, 1), Cause::kDecided), "NetCharge");
+}
+
+TEST_F(CommitTest, AForeignBindMayOvercommitAndThenNoDecisionMayAdd) {
+  Put(Of(1, 1500), Cause::kObserved);
+  EXPECT_EQ(ledger.nodes().free(kCpu, 0), -500);
+  EXPECT_DEATH(Put(Of(2, 1), Cause::kDecided), "NetCharge");
+  // A decision that makes the negative amount better is allowed: it swaps a large claim for a
+  // smaller one.
+  const ClaimId foreign = ledger.first_of_owner(OwnerId{1});
+  Transaction t(ledger, touches, bundles);
+  t.End(foreign);
+  t.Add(Of(2, 1200));
+  t.Commit(Cause::kRevoked);
+  EXPECT_EQ(ledger.nodes().free(kCpu, 0), -200);
+}
+
+TEST_F(CommitTest, AReservationMayCountOnWhatIsReleasingButNotTwice) {
+  Put(Of(1, 800, ClaimState::kReleasing), Cause::kObserved);
+  Put(Of(2, 900, ClaimState::kReserved), Cause::kDecided);
+  const Viewer other{.owner = OwnerId{3}};
+  EXPECT_EQ(ledger.Now(AccountId::OfNode(NodeId{0}), kCpu, other, bundles),
+            -700);  // now may go negative
+  EXPECT_EQ(ledger.Future(AccountId::OfNode(NodeId{0}), kCpu, other, bundles), 100);
+  // The holder sees its own promise as room; what is releasing is still there, so not now.
+  EXPECT_EQ(ledger.Now(AccountId::OfNode(NodeId{0}), kCpu, {.owner = OwnerId{2}}, bundles), 200);
+  EXPECT_DEATH(Put(Of(3, 200, ClaimState::kReserved), Cause::kDecided), "NetCharge");
+}
+
+TEST_F(CommitTest, AHigherPriorityLooksPastReservationsOfLowerOnes) {
+  Put(Of(1, 900, ClaimState::kReserved, 5), Cause::kObserved);
+  const AccountId node = AccountId::OfNode(NodeId{0});
+  EXPECT_EQ(ledger.Now(node, kCpu, {.owner = OwnerId{2}, .priority = 5}, bundles), 100);
+  EXPECT_EQ(ledger.Now(node, kCpu, {.owner = OwnerId{2}, .priority = 6}, bundles), 1000);
+}
+
+TEST_F(CommitTest, EveryEndIsCountedUnderItsCause) {
+  const ClaimId id = Put(Of(1, 10), Cause::kDecided);
+  Transaction t(ledger, touches, bundles);
+  t.End(id);
+  t.Commit(Cause::kWriteRefused);
+  EXPECT_EQ(ledger.ended_by_cause()[static_cast<size_t>(Cause::kWriteRefused)], 1u);
+}
+
+}  // namespace
+}  // namespace berth::model
