@@ -24,7 +24,8 @@ add_compile_options(-ffp-contract=off)
 add_library(berth_warnings INTERFACE)
 target_compile_options(berth_warnings INTERFACE
   -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wnon-virtual-dtor -Wold-style-cast -Wno-missing-field-initializers -Werror
-  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+  # libstdc++ 12 uses what it deprecates itself (std::stable_sort's temporary buffer).
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety;-Wno-deprecated-declarations>)
 
 set(BERTH_SANITIZE "" CACHE STRING "comma-separated sanitizers, e.g. address,undefined")
 if(BERTH_SANITIZE)
