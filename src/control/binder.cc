@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "translate/facts.h"
 
 namespace berth::control {
 namespace {
@@ -30,7 +31,7 @@ model::WriteOutcome WriteOutcomeOf(client::Outcome outcome) {
 client::Request BindRequest(const Binder::Attempt& attempt) {
   std::vector<std::pair<std::string, std::string>> annotations;
   if (!attempt.devices.none()) {
-    annotations.emplace_back(kGpuIndexAnnotation, GpuIndexText(attempt.devices));
+    annotations.emplace_back(translate::kGpuIndexAnnotation, GpuIndexText(attempt.devices));
   }
   return client::Bind(attempt.pod, attempt.node, annotations);
 }

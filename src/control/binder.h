@@ -17,9 +17,6 @@
 
 namespace berth::control {
 
-// The annotation of a Binding, and so of its pod, that names the devices it got: "0" or "0,3".
-inline constexpr std::string_view kGpuIndexAnnotation = "berth.dev/gpu-index";
-
 // The indices of a device mask, ascending, with commas.
 [[nodiscard]] std::string GpuIndexText(model::DeviceSlots devices);
 

@@ -1,0 +1,373 @@
+#include "control/debug.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/json.h"
+#include "codec/json.h"
+#include "control/scheduler.h"
+#include "translate/text.h"
+
+namespace berth::control {
+namespace {
+
+using api::Json;
+using api::JsonArray;
+using api::JsonObject;
+
+env::HttpResponse Answer(int status, std::string_view type, std::string body) {
+  return {.status = status,
+          .headers = {{"content-type", std::string(type)}},
+          .body = Bytes(std::move(body))};
+}
+
+env::HttpResponse AnswerJson(const JsonObject& object) {
+  return Answer(200, "application/json", codec::PrintJson(object) + "\n");
+}
+
+env::HttpResponse Problem(int status, std::string_view reason, std::string_view message) {
+  JsonObject object;
+  object["kind"] = "Status";
+  object["apiVersion"] = "v1";
+  object["status"] = "Failure";
+  object["message"] = message;
+  object["reason"] = reason;
+  object["code"] = status;
+  return Answer(status, "application/json", codec::PrintJson(object) + "\n");
+}
+
+std::optional<int> Hex(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return std::nullopt;
+}
+
+std::string PercentDecode(std::string_view text) {
+  std::string out;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size()) {
+      const auto high = Hex(text[i + 1]);
+      const auto low = Hex(text[i + 2]);
+      if (high && low) {
+        out.push_back(static_cast<char>(*high * 16 + *low));
+        i += 2;
+        continue;
+      }
+    }
+    out.push_back(text[i] == '+' ? ' ' : text[i]);
+  }
+  return out;
+}
+
+// The value of a query parameter; empty when there is none.
+std::string Parameter(std::string_view target, std::string_view name) {
+  const size_t question = target.find('?');
+  if (question == std::string_view::npos) return "";
+  std::string_view rest = target.substr(question + 1);
+  while (!rest.empty()) {
+    const size_t end = rest.find('&');
+    const std::string_view pair = rest.substr(0, end);
+    const size_t equals = pair.find('=');
+    if (equals != std::string_view::npos && pair.substr(0, equals) == name) {
+      return PercentDecode(pair.substr(equals + 1));
+    }
+    if (end == std::string_view::npos) break;
+    rest.remove_prefix(end + 1);
+  }
+  return "";
+}
+
+// ---- /debug/why ------------------------------------------------------------------------------
+
+std::string AmountText(const model::State& state, model::ResourceId resource,
+                       model::Amount amount) {
+  const std::string_view name = state.vocabulary.resources.Name(resource);
+  if (resource == model::kCpu) {
+    return amount % 1000 == 0 ? fmt::format("{} {}", amount / 1000, name)
+                              : fmt::format("{}m {}", amount, name);
+  }
+  if (resource == model::kMemory || resource == model::kEphemeralStorage) {
+    constexpr int64_t kMebibyte = 1024 * 1024;
+    if (amount >= kMebibyte) {
+      return fmt::format("{}Mi {}", (amount + kMebibyte - 1) / kMebibyte, name);
+    }
+  }
+  return fmt::format("{} {}", amount, name);
+}
+
+// What would lift the reason on one of its nodes.
+std::string Unblock(const model::Reason& reason, const model::State& state) {
+  using enum model::ReasonKind;
+  switch (reason.kind) {
+    case kInsufficient:
+      if (reason.unresolvable) return "a node that is large enough";
+      return fmt::format("{} more on one of {} nodes",
+                         AmountText(state, reason.resource, reason.deficit), reason.nodes_count);
+    case kDevices:
+      return "GPU devices that become free on one of these nodes";
+    case kGpuModel:
+      return "a node of an allowed GPU model";
+    case kTaint:
+      return "a toleration of the taint, or its removal from a node";
+    case kUnschedulable:
+      return "uncordoning one of these nodes";
+    case kAffinity:
+    case kAffinityConflict:
+    case kNotNamed:
+    case kNodeName:
+      return "a node with labels that the pod's node selector and affinity ask for";
+    case kFeatures:
+      return "a node that declares the features the pod needs";
+    case kNodeMissing:
+      return "the node that the pod names";
+    case kGated:
+      return "the removal of its scheduling gates";
+    case kBackoff:
+      return "time";
+    default:
+      return "";
+  }
+}
+
+JsonObject ReasonJson(const model::Reason& reason, const model::State& state) {
+  JsonObject object;
+  object["kind"] = translate::ToString(reason.kind);
+  object["text"] = translate::ReasonText(reason, state);
+  object["nodes"] = reason.nodes_count;
+  if (reason.resource.valid()) {
+    object["resource"] = state.vocabulary.resources.Name(reason.resource);
+    object["deficit"] = reason.deficit;
+  }
+  object["unresolvable"] = reason.unresolvable;
+  if (const std::string unblock = Unblock(reason, state); !unblock.empty()) {
+    object["unblock"] = unblock;
+  }
+  return object;
+}
+
+void AddPlace(JsonObject& object, const cycle::Explanation& why, const model::State& state) {
+  if (!why.node.valid()) return;
+  object["node"] = state.NameOf(why.node);
+  if (!why.devices.none()) object["devices"] = GpuIndexText(why.devices);
+  object["decidedHere"] = why.decided_here;
+  if (!why.decided_here) return;
+  object["score"] = why.score;
+  object["feasibleNodes"] = why.feasible_count;
+}
+
+void AddWait(JsonObject& object, const cycle::Explanation& why, const model::State& state) {
+  object["attempts"] = why.attempts;
+  object["waitingAlike"] = why.class_waiting_count;
+  object["wouldFit"] = why.would_fit;
+  if (why.not_before > Instant{}) object["notBefore"] = client::MicroTime(why.not_before);
+  if (why.refused_code != 0) object["refusedCode"] = why.refused_code;
+  if (why.would_fit) return;
+  object["message"] = translate::FailedSchedulingText(why.refusal, state);
+  JsonArray reasons;
+  for (const model::Reason& reason : why.refusal.reasons) {
+    reasons.emplace_back(ReasonJson(reason, state));
+  }
+  object["reasons"] = std::move(reasons);
+}
+
+env::HttpResponse Why(const Scheduler& scheduler, const std::string& key) {
+  if (key.find('/') == std::string::npos) {
+    return Problem(400, "BadRequest", "the parameter \"pod\" must be NAMESPACE/NAME");
+  }
+  const model::State& state = scheduler.engine().state();
+  const model::PodId pod = state.FindPodByKey(key);
+  if (!pod.valid()) {
+    return Problem(404, "NotFound",
+                   fmt::format("pod \"{}\" is not known to the scheduler{}", key,
+                               scheduler.synced() ? "" : ", which is still reading the cluster"));
+  }
+  const cycle::Explanation why = scheduler.engine().Explain(pod);
+  const std::string uid(state.UidOf(state.OwnerOf(pod)));
+  JsonObject object;
+  object["pod"] = key;
+  object["uid"] = uid;
+  object["stage"] = model::ToString(why.stage);
+  AddPlace(object, why, state);
+  if (why.stage == model::PodStage::kPending) AddWait(object, why, state);
+  if (!object.contains("message")) {
+    if (const auto waiting = scheduler.status().waiting(uid)) {
+      object["message"] = waiting->message.view();
+    }
+  }
+  return AnswerJson(object);
+}
+
+// ---- /debug/ledger ---------------------------------------------------------------------------
+
+JsonObject NodeJson(const model::State& state, model::NodeId node) {
+  const model::AccountTable& table = state.ledger().nodes();
+  JsonObject object;
+  object["node"] = state.NameOf(state.nodes().name(node));
+  object["present"] = state.nodes().present(node);
+  object["claims"] = table.claims_count(node.value);
+  JsonObject resources;
+  for (uint32_t r = 0; r < state.vocabulary.resources.size(); ++r) {
+    const model::ResourceId id{r};
+    JsonObject amounts;
+    amounts["capacity"] = table.capacity(id, node.value);
+    amounts["held"] = table.held(id, node.value);
+    amounts["releasing"] = table.releasing(id, node.value);
+    amounts["free"] = table.free(id, node.value);
+    if (table.capacity(id, node.value) == 0 && table.free(id, node.value) == 0) continue;
+    resources[state.vocabulary.resources.Name(id)] = std::move(amounts);
+  }
+  object["resources"] = std::move(resources);
+  return object;
+}
+
+JsonArray ClaimsJson(const model::State& state, model::NodeId node) {
+  constexpr std::array<std::string_view, 3> kStates = {"held", "reserved", "releasing"};
+  std::vector<std::pair<std::string, JsonObject>> rows;
+  const auto add = [&](model::ClaimId first) {
+    for (model::ClaimId id = first; id.valid(); id = state.ledger().claim(id).next_in_account) {
+      const model::Claim& claim = state.ledger().claim(id);
+      JsonObject object;
+      const std::string uid(state.UidOf(claim.owner));
+      object["uid"] = uid;
+      if (const model::PodId pod = state.FindPod(uid); pod.valid()) {
+        object["pod"] = state.KeyOf(state.pods().at(pod).key);
+      }
+      object["state"] = kStates[static_cast<size_t>(claim.state)];
+      if (!claim.devices.none()) object["devices"] = GpuIndexText(claim.devices);
+      for (const model::ResourceAmount& amount : state.vocabulary.bundles.View(claim.bundle)) {
+        object[state.vocabulary.resources.Name(amount.resource)] = amount.amount;
+      }
+      rows.emplace_back(uid, std::move(object));
+    }
+  };
+  add(state.ledger().nodes().first_claim(node.value));
+  add(state.ledger().nodes().first_reserved(node.value));
+  std::sort(rows.begin(), rows.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+  JsonArray claims;
+  for (auto& [uid, object] : rows) claims.emplace_back(std::move(object));
+  return claims;
+}
+
+env::HttpResponse Ledger(const Scheduler& scheduler, const std::string& name) {
+  const model::State& state = scheduler.engine().state();
+  if (!name.empty()) {
+    const model::NodeId node = state.FindNode(name);
+    if (!node.valid())
+      return Problem(404, "NotFound", fmt::format("node \"{}\" is not known", name));
+    JsonObject object = NodeJson(state, node);
+    object["claimList"] = ClaimsJson(state, node);
+    return AnswerJson(object);
+  }
+  std::vector<std::pair<std::string_view, model::NodeId>> names;
+  for (uint32_t row = 0; row < state.nodes().size(); ++row) {
+    const model::NodeId node{row};
+    if (state.nodes().used(node)) names.emplace_back(state.NameOf(state.nodes().name(node)), node);
+  }
+  std::sort(names.begin(), names.end());
+  JsonArray nodes;
+  for (const auto& [text, node] : names) nodes.emplace_back(NodeJson(state, node));
+  JsonObject object;
+  object["nodes"] = std::move(nodes);
+  object["claims"] = state.ledger().claims_live();
+  return AnswerJson(object);
+}
+
+// ---- /metrics --------------------------------------------------------------------------------
+
+class Metrics {
+ public:
+  void Family(std::string_view name, std::string_view type, std::string_view help) {
+    text_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", name, help, name, type);
+  }
+  void Value(std::string_view series, uint64_t value) {
+    text_ += fmt::format("{} {}\n", series, value);
+  }
+  void Counter(std::string_view name, std::string_view help, uint64_t value) {
+    Family(name, "counter", help);
+    Value(name, value);
+  }
+  void Gauge(std::string_view name, std::string_view help, uint64_t value) {
+    Family(name, "gauge", help);
+    Value(name, value);
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+env::HttpResponse MetricsText(const Scheduler& scheduler) {
+  const SchedulerCounters& counters = scheduler.counters();
+  const Binder::Counters& binder = scheduler.binder().counters();
+  const StatusWriter::Counters& status = scheduler.status().counters();
+  const cycle::Counters& engine = scheduler.engine().counters();
+  Metrics metrics;
+  metrics.Family("scheduler_schedule_attempts_total", "counter",
+                 "Number of attempts to schedule pods, by the result.");
+  metrics.Value(R"(scheduler_schedule_attempts_total{result="scheduled"})", counters.scheduled);
+  metrics.Value(R"(scheduler_schedule_attempts_total{result="unschedulable"})",
+                counters.unschedulable);
+  metrics.Value(R"(scheduler_schedule_attempts_total{result="error"})", counters.errors);
+  metrics.Gauge("berth_waiting_pods", "Pods that wait for a node.",
+                scheduler.engine().queue().pods_count());
+  metrics.Gauge("berth_nodes", "Nodes that exist.",
+                scheduler.engine().state().nodes().present_count());
+  metrics.Gauge("berth_claims", "Claims in the ledger.",
+                scheduler.engine().state().ledger().claims_live());
+  metrics.Counter("berth_cycles_total", "Scheduling cycles.", counters.cycles);
+  metrics.Counter("berth_decisions_total", "Pods that a cycle placed.", engine.decisions);
+  metrics.Counter("berth_missed_wakes_total",
+                  "Waiting lines that the watchdog found placeable: a bug each.",
+                  counters.missed_wakes);
+  metrics.Counter("berth_undecodable_objects_total", "Objects that could not be read.",
+                  counters.undecodable);
+  metrics.Family("berth_bindings_total", "counter", "Bindings by what became of them.");
+  const std::array<std::pair<std::string_view, uint64_t>, 6> outcomes = {
+      {{"done", binder.done},
+       {"conflict", binder.conflicts},
+       {"gone", binder.gone},
+       {"refused", binder.refused},
+       {"unknown", binder.unknown},
+       {"withdrawn", binder.withdrawn}}};
+  for (const auto& [outcome, value] : outcomes) {
+    metrics.Value(fmt::format("berth_bindings_total{{outcome=\"{}\"}}", outcome), value);
+  }
+  metrics.Gauge("berth_bindings_open", "Bindings on their way.", scheduler.binder().size());
+  metrics.Counter("berth_conditions_total", "Conditions of pods written.", status.conditions);
+  metrics.Counter("berth_events_total", "Events written.", status.events);
+  metrics.Counter("berth_events_dropped_total", "Events that found the queue full.",
+                  status.events_dropped);
+  metrics.Gauge("berth_calls_in_flight", "Calls to the API server on their way.",
+                scheduler.client().calls_in_flight());
+  return Answer(200, "text/plain; version=0.0.4", metrics.Take());
+}
+
+}  // namespace
+
+env::HttpResponse AnswerDebug(const Scheduler& scheduler, const env::HttpRequest& request) {
+  const std::string_view target = request.target;
+  const std::string_view path = target.substr(0, target.find('?'));
+  if (request.method != env::Method::kGet) {
+    return Problem(405, "MethodNotAllowed", "only GET is served here");
+  }
+  if (path == "/debug/why") return Why(scheduler, Parameter(target, "pod"));
+  if (path == "/debug/ledger") return Ledger(scheduler, Parameter(target, "node"));
+  if (path == "/metrics") return MetricsText(scheduler);
+  if (path == "/healthz" || path == "/livez") return Answer(200, "text/plain", "ok");
+  if (path == "/readyz") {
+    return scheduler.synced() ? Answer(200, "text/plain", "ok")
+                              : Answer(503, "text/plain", "the cluster is still being listed");
+  }
+  return Problem(404, "NotFound", fmt::format("nothing is served at {}", path));
+}
+
+}  // namespace berth::control

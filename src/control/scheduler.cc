@@ -1,0 +1,335 @@
+#include "control/scheduler.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "control/debug.h"
+#include "translate/facts.h"
+#include "translate/text.h"
+
+namespace berth::control {
+namespace {
+
+// As kube-apiserver words it, so that neither overwrites the other.
+constexpr std::string_view kGatedMessage =
+    "Scheduling is blocked due to non-empty scheduling gates";
+
+client::WatchOptions PodsToWatch(const SchedulerOptions& options) {
+  client::WatchOptions watch{.resource = {.group = "", .version = "v1", .plural = "pods"}};
+  if (!options.watch_terminal_pods) {
+    watch.field_selector = "status.phase!=Succeeded,status.phase!=Failed";
+  }
+  return watch;
+}
+
+void Say(env::Outbox& out, env::LogLevel level, std::string text) {
+  out.emplace_back(env::Log{.level = level, .text = std::move(text)});
+}
+
+// "a, b and c".
+std::string Join(const std::vector<std::string>& items) {
+  std::string text;
+  for (size_t i = 0; i < items.size(); ++i) {
+    if (i > 0) text += i + 1 == items.size() ? " and " : ", ";
+    text += items[i];
+  }
+  return text;
+}
+
+}  // namespace
+
+Scheduler::Scheduler(SchedulerOptions options)
+    : options_(std::move(options)),
+      client_(options_.client),
+      engine_(options_.engine),
+      binder_(options_.planted_repeat_binding),
+      status_(options_.status) {
+  CHECK(!options_.scheduler_names.empty());
+  pods_ = client_.Watch(PodsToWatch(options_));
+  nodes_ = client_.Watch({.resource = {.group = "", .version = "v1", .plural = "nodes"}});
+}
+
+bool Scheduler::ours(std::string_view scheduler_name) const {
+  if (scheduler_name.empty()) scheduler_name = options_.scheduler_names.front();
+  return std::find(options_.scheduler_names.begin(), options_.scheduler_names.end(),
+                   scheduler_name) != options_.scheduler_names.end();
+}
+
+// ---- The loop --------------------------------------------------------------------------------
+
+void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
+  if (const auto* request = std::get_if<env::RequestArrived>(&input)) {
+    out.emplace_back(env::Respond{.exchange = request->exchange,
+                                  .response = AnswerDebug(*this, request->request)});
+    return;
+  }
+  std::vector<client::Event> events;
+  client_.Handle(now, input, out, events);
+  Handle(now, events, out);
+  if (!std::holds_alternative<env::Tick>(input)) return;
+  if (may_decide() && engine_.wake_at() <= now) Decide(now, out);
+  ReadPods(now, out);
+  status_.Pump(now, client_, out);
+  if (watchdog_due_ && now >= next_watchdog_) Watchdog(now, out);
+}
+
+Instant Scheduler::wake_at() const {
+  Instant at = std::min(client_.wake_at(), status_.wake_at());
+  if (may_decide()) at = std::min(at, engine_.wake_at());
+  if (watchdog_due_) at = std::min(at, next_watchdog_);
+  return at;
+}
+
+void Scheduler::Handle(Instant now, std::vector<client::Event>& events, env::Outbox& out) {
+  for (const client::Event& event : events) {
+    std::visit([&](const auto& value) { On(now, value, out); }, event);
+  }
+}
+
+bool Scheduler::may_decide() const {
+  return client_.synced() &&
+         client_.calls_queued(client::Priority::kHigh) < options_.bindings_queued_max;
+}
+
+void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
+  if (!watchdog_due_) {
+    watchdog_due_ = true;
+    next_watchdog_ = now + options_.watchdog_interval;
+  }
+  if (event.watch == pods_) {
+    OnPod(now, event, out);
+  } else {
+    OnNode(now, event, out);
+  }
+}
+
+void Scheduler::On(Instant now, const client::Synced& event, env::Outbox& out) {
+  (void)now;
+  if (!event.first) return;
+  Say(out, env::LogLevel::kInfo,
+      fmt::format("listed {}: {}", client_.watch(event.watch).options().resource.plural,
+                  client_.watch(event.watch).known().size()));
+}
+
+void Scheduler::On(Instant now, const client::WatchTrouble& event, env::Outbox& out) {
+  (void)now;
+  Say(out, env::LogLevel::kWarning,
+      event.status == 0 ? event.message : fmt::format("{} ({})", event.message, event.status));
+}
+
+void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out) {
+  if (status_.OnCallDone(now, event)) return;
+  if (const auto read = reads_.find(event.call.value); read != reads_.end()) {
+    const std::string uid = std::move(read->second);
+    reads_.erase(read);
+    if (event.outcome == client::Outcome::kDone) Learn(now, event.response.body, out);
+    status_.OnRead(uid);
+    return;
+  }
+  if (const auto result = binder_.OnCallDone(now, event, client_, out)) {
+    OnBinding(now, *result, out);
+  }
+}
+
+// ---- Observing -------------------------------------------------------------------------------
+
+void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
+  if (event.change == client::Change::kDeleted) {
+    engine_.Apply(model::PodRemove{.uid = event.uid});
+    status_.Forget(event.uid);
+    binder_.Withdraw(event.uid, client_);
+    return;
+  }
+  const auto pod = decoder_.Pod(event.object.view());
+  if (!pod) {
+    ++counters_.undecodable;
+    Say(out, env::LogLevel::kError,
+        fmt::format("pod {}/{}: {}", event.namespace_name, event.name, pod.error().message));
+    return;
+  }
+  const bool mine = ours(pod->scheduler_name);
+  auto facts = translate::PodFacts(*pod, engine_.vocabulary());
+  if (!facts) {
+    ++counters_.undecodable;
+    Say(out, env::LogLevel::kError,
+        fmt::format("pod {}/{}: {}", event.namespace_name, event.name, facts.error().message));
+    if (!mine || !pod->node_name.empty()) return;
+    status_.Observe(*pod);
+    status_.Want(pod->meta.uid,
+                 {.reason = kSchedulerError, .message = Bytes(facts.error().message)});
+    return;
+  }
+  facts->ours = mine && pod->unsupported.empty();
+  const bool waits = pod->node_name.empty() && !facts->terminal && !facts->terminating;
+  engine_.Apply(*facts);
+  if (!waits) {
+    status_.Forget(event.uid);
+    if (facts->terminating && pod->node_name.empty()) {
+      if (const auto attempt = binder_.Withdraw(event.uid, client_)) Withdrawn(now, *attempt);
+    }
+    return;
+  }
+  if (mine) OnWaitingPod(*pod);
+}
+
+void Scheduler::OnWaitingPod(const api::Pod& pod) {
+  status_.Observe(pod);
+  if (!pod.unsupported.empty()) {
+    status_.Want(pod.meta.uid,
+                 {.reason = kSchedulerError,
+                  .message = Bytes(fmt::format("{} can't be honoured by this scheduler yet",
+                                               Join(pod.unsupported)))});
+    return;
+  }
+  if (!pod.scheduling_gates.empty()) {
+    status_.Want(pod.meta.uid,
+                 {.reason = kSchedulingGated, .message = Bytes(std::string(kGatedMessage))});
+  }
+}
+
+void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
+  if (event.change == client::Change::kDeleted) {
+    engine_.Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
+    for (const Binder::Attempt& attempt : binder_.WithdrawNode(event.name, client_)) {
+      Withdrawn(now, attempt);
+    }
+    return;
+  }
+  const auto node = decoder_.Node(event.object.view());
+  if (!node) {
+    ++counters_.undecodable;
+    Say(out, env::LogLevel::kError, fmt::format("node {}: {}", event.name, node.error().message));
+    return;
+  }
+  auto facts = translate::NodeFacts(*node, engine_.vocabulary());
+  if (!facts) {
+    ++counters_.undecodable;
+    Say(out, env::LogLevel::kError, fmt::format("node {}: {}", event.name, facts.error().message));
+    return;
+  }
+  engine_.Apply(*facts);
+}
+
+void Scheduler::Withdrawn(Instant now, const Binder::Attempt& attempt) {
+  // It was never sent: the decision is taken back and made anew.
+  engine_.Apply(model::BindOutcome{
+      .uid = attempt.pod.uid, .outcome = model::WriteOutcome::kUnknown, .code = 0, .at = now});
+  engine_.Apply(model::BindRead{.uid = attempt.pod.uid, .at = now});
+}
+
+void Scheduler::Learn(Instant now, const Bytes& object, env::Outbox& out) {
+  std::vector<client::Event> events;
+  client_.Learn(now, pods_, object.view(), events);
+  Handle(now, events, out);
+}
+
+// ---- Deciding and writing --------------------------------------------------------------------
+
+void Scheduler::Decide(Instant now, env::Outbox& out) {
+  ++counters_.cycles;
+  const model::Plan plan = engine_.Cycle(now);
+  CarryOut(now, plan, out);
+}
+
+void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out) {
+  const model::State& state = engine_.state();
+  for (const model::BindDecision& bind : plan.binds) {
+    const model::Pod& pod = state.pods().at(bind.pod);
+    const std::string_view key = state.KeyOf(pod.key);
+    const size_t slash = key.find('/');
+    CHECK_NE(slash, std::string_view::npos);
+    // What it said of waiting is over; the API server's binding sets the condition.
+    status_.Want(state.UidOf(bind.pod_uid), {.reason = {}, .message = {}});
+    const model::NameId profile = state.vocabulary.classes.at(pod.class_id).profile;
+    binder_.Bind(now,
+                 {.pod = {.namespace_name = std::string(key.substr(0, slash)),
+                          .name = std::string(key.substr(slash + 1)),
+                          .uid = std::string(state.UidOf(bind.pod_uid))},
+                  .scheduler_name = profile.valid() ? std::string(state.NameOf(profile))
+                                                    : options_.scheduler_names.front(),
+                  .node = std::string(state.NameOf(bind.node_name)),
+                  .devices = bind.devices},
+                 client_, out);
+  }
+  std::vector<Bytes> messages;
+  messages.reserve(plan.refusals.size());
+  for (const model::Refusal& refusal : plan.refusals) {
+    messages.emplace_back(translate::FailedSchedulingText(refusal, state));
+  }
+  counters_.unschedulable += plan.refused.size();
+  for (const model::PodRefused& refused : plan.refused) {
+    status_.Want(state.UidOf(refused.pod_uid),
+                 {.reason = kUnschedulable, .message = messages[refused.refusal]});
+  }
+}
+
+void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox& out) {
+  const Binder::Attempt& attempt = result.attempt;
+  if (result.outcome) {
+    engine_.Apply(*result.outcome);
+    if (result.outcome->outcome == model::WriteOutcome::kDone) {
+      ++counters_.scheduled;
+      status_.Forget(attempt.pod.uid);
+      status_.Scheduled(
+          now,
+          {.pod = attempt.pod, .scheduler_name = attempt.scheduler_name, .node = attempt.node});
+    }
+    if (result.outcome->outcome == model::WriteOutcome::kRefused) {
+      ++counters_.errors;
+      const std::string text = fmt::format("binding rejected: {}", result.status.message);
+      Say(out, env::LogLevel::kWarning,
+          fmt::format("pod {}/{} on node {}: {} ({})", attempt.pod.namespace_name, attempt.pod.name,
+                      attempt.node, text, result.status.code));
+      status_.Want(attempt.pod.uid, {.reason = kSchedulerError, .message = Bytes(text)});
+    }
+    return;
+  }
+  if (!result.read) return;
+  // Not found: the deletion is on its way in the watch, and ends the claim then.
+  if (result.object.empty()) return;
+  Learn(now, result.object, out);
+  const model::PodId pod = engine_.state().FindPod(attempt.pod.uid);
+  const bool came_true =
+      pod.valid() && engine_.state().pods().at(pod).node.valid() &&
+      engine_.state().NameOf(engine_.state().pods().at(pod).node) == attempt.node;
+  engine_.Apply(model::BindRead{.uid = attempt.pod.uid, .at = now});
+  if (!came_true) return;
+  ++counters_.scheduled;
+  status_.Scheduled(
+      now, {.pod = attempt.pod, .scheduler_name = attempt.scheduler_name, .node = attempt.node});
+}
+
+void Scheduler::ReadPods(Instant now, env::Outbox& out) {
+  for (const client::ObjectRef& pod : status_.TakeReads()) {
+    const env::CallId call =
+        client_.Call(now,
+                     client::Get({.group = "", .version = "v1", .plural = "pods"},
+                                 {.namespace_name = pod.namespace_name, .name = pod.name}),
+                     out);
+    reads_.emplace(call.value, pod.uid);
+  }
+}
+
+void Scheduler::Watchdog(Instant now, env::Outbox& out) {
+  watchdog_due_ = false;
+  const uint32_t missed = engine_.CheckWakes(now);
+  if (missed == 0) return;
+  counters_.missed_wakes += missed;
+  Say(out, env::LogLevel::kError,
+      fmt::format("watchdog: {} waiting lines could be placed and were not woken; they are now",
+                  missed));
+}
+
+void Scheduler::AddTo(Hasher& hasher) const {
+  client_.AddTo(hasher);
+  engine_.AddTo(hasher);
+  binder_.AddTo(hasher);
+  status_.AddTo(hasher);
+  for (const auto& [call, uid] : reads_) hasher.Add(call).Add(uid);
+  hasher.Add(next_watchdog_.ns).Add(watchdog_due_);
+}
+
+}  // namespace berth::control

@@ -1,0 +1,419 @@
+// Goal: the loop from watch to binding and back: each outcome, race and restart leads to where it
+// must. Method: a scripted API server: the test answers each request by hand and reads what the
+// scheduler sends. Ids are those of the upstream regression corpus.
+#include "control/scheduler.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <map>
+
+namespace berth::control {
+namespace {
+
+struct PodSpec {
+  std::string name = "p";
+  std::string uid = "u-p";
+  int version = 10;
+  std::string node = {};
+  int64_t cpu_milli = 500;
+  std::string scheduler = "default-scheduler";
+  std::string extra_meta = {};
+  std::string extra_spec = {};
+  std::string extra_status = {};
+};
+
+std::string PodJson(const PodSpec& pod) {
+  return fmt::format(
+      R"({{"kind":"Pod","apiVersion":"v1","metadata":{{"name":"{}","namespace":"ns","uid":"{}","resourceVersion":"{}",)"
+      R"("creationTimestamp":"2026-01-01T00:00:00Z"{}}},"spec":{{"schedulerName":"{}"{}{},"containers":[{{"name":"c","image":"i",)"
+      R"("resources":{{"requests":{{"cpu":"{}m"}}}}}}]}},"status":{{"phase":"Pending"{}}}}})",
+      pod.name, pod.uid, pod.version, pod.extra_meta, pod.scheduler,
+      pod.node.empty() ? "" : fmt::format(R"(,"nodeName":"{}")", pod.node), pod.extra_spec,
+      pod.cpu_milli, pod.extra_status);
+}
+
+std::string NodeJson(std::string_view name, int version, int64_t cpu_milli = 1'000) {
+  return fmt::format(
+      R"({{"kind":"Node","apiVersion":"v1","metadata":{{"name":"{0}","uid":"u-{0}","resourceVersion":"{1}"}},"spec":{{}},)"
+      R"("status":{{"allocatable":{{"cpu":"{2}m","memory":"64Gi","pods":"110"}},)"
+      R"("capacity":{{"cpu":"{2}m","memory":"64Gi","pods":"110"}}}}}})",
+      name, version, cpu_milli);
+}
+
+std::string ListJson(const std::vector<std::string>& items) {
+  std::string body = R"({"metadata":{"resourceVersion":"100"},"items":[)";
+  for (size_t i = 0; i < items.size(); ++i) body += (i > 0 ? "," : "") + items[i];
+  return body + "]}";
+}
+
+class Rig {
+ public:
+  explicit Rig(SchedulerOptions options = {}) : scheduler(std::move(options)) {}
+
+  // Lists what there is and opens the watches.
+  void Start(const std::vector<std::string>& pods, const std::vector<std::string>& nodes) {
+    Tick();
+    ASSERT_EQ(inbox.size(), 2u);
+    while (!inbox.empty()) {
+      const env::SendRequest request = Take();
+      const bool is_pods = request.request.target.find("/pods") != std::string::npos;
+      if (request.stream) {
+        streams[is_pods ? "pods" : "nodes"] = request.call;
+        Answer(request, 200, "");
+      } else {
+        Answer(request, 200, ListJson(is_pods ? pods : nodes));
+      }
+    }
+    Settle();
+  }
+  void Step(env::Input input) {
+    env::Outbox out;
+    scheduler.Step(now, std::move(input), out);
+    for (env::Output& output : out) {
+      if (auto* send = std::get_if<env::SendRequest>(&output)) inbox.push_back(std::move(*send));
+      if (auto* log = std::get_if<env::Log>(&output)) logs.push_back(log->text);
+      if (auto* respond = std::get_if<env::Respond>(&output)) response = respond->response;
+    }
+  }
+  void Tick() { Step(env::Tick{}); }
+  // Ticks as an executor does while it is wanted now.
+  void Settle() {
+    for (int i = 0; i < 100 && scheduler.wake_at() <= now; ++i) Tick();
+    EXPECT_GT(scheduler.wake_at(), now);
+  }
+  void Pass(Duration duration) {
+    const Instant end = now + duration;
+    while (scheduler.wake_at() <= end) {
+      now = std::max(now, scheduler.wake_at());
+      Settle();
+    }
+    now = end;
+  }
+  void Answer(const env::SendRequest& request, int status, std::string body) {
+    Step(env::Response{
+        .call = request.call,
+        .response = {.status = status, .headers = {}, .body = Bytes(std::move(body))}});
+  }
+  void Event(const std::string& kind, std::string_view type, const std::string& object) {
+    Step(env::StreamData{
+        .call = streams[kind],
+        .data = Bytes(fmt::format("{{\"type\":\"{}\",\"object\":{}}}\n", type, object))});
+    Settle();
+  }
+  env::SendRequest Take() {
+    env::SendRequest request = std::move(inbox.front());
+    inbox.pop_front();
+    return request;
+  }
+  // The first waiting request whose target contains the text, taken out; a call of 0 when there is
+  // none.
+  env::SendRequest TakeOf(std::string_view text) {
+    for (auto it = inbox.begin(); it != inbox.end(); ++it) {
+      if (it->request.target.find(text) == std::string::npos) continue;
+      env::SendRequest request = std::move(*it);
+      inbox.erase(it);
+      return request;
+    }
+    return {};
+  }
+  env::SendRequest TakeBinding() { return TakeOf("/binding"); }
+  std::string Get(std::string target) {
+    Step(env::RequestArrived{
+        .exchange = {1},
+        .peer = {},
+        .request = {
+            .method = env::Method::kGet, .target = std::move(target), .headers = {}, .body = {}}});
+    return std::string(response.body.view());
+  }
+  [[nodiscard]] model::PodStage StageOf(std::string_view uid) const {
+    const model::State& state = scheduler.engine().state();
+    return model::StageOf(state.pods().at(state.FindPod(uid)));
+  }
+  [[nodiscard]] int64_t Held(std::string_view node) const {
+    const model::State& state = scheduler.engine().state();
+    return state.ledger().nodes().held(model::kCpu, state.FindNode(node).value);
+  }
+
+  Instant now = Instant::FromSeconds(1'800'000'000);
+  Scheduler scheduler;
+  std::deque<env::SendRequest> inbox;
+  std::map<std::string, env::CallId> streams;
+  std::vector<std::string> logs;
+  env::HttpResponse response;
+};
+
+std::string TargetOf(const env::SendRequest& request) {
+  const std::string_view body = request.request.body.view();
+  const size_t at = body.find(R"("kind":"Node","name":")");
+  if (at == std::string_view::npos) return "";
+  const std::string_view rest = body.substr(at + 22);
+  return std::string(rest.substr(0, rest.find('"')));
+}
+
+TEST(Scheduler, BindsAPodAndTellsOfIt) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  const env::SendRequest bind = rig.TakeBinding();
+  ASSERT_NE(bind.call.value, 0u);
+  EXPECT_EQ(bind.request.target, "/api/v1/namespaces/ns/pods/p/binding");
+  EXPECT_EQ(TargetOf(bind), "n1");
+  EXPECT_EQ(rig.Held("n1"), 500);
+  rig.Answer(bind, 201, "");
+  rig.Settle();
+  const env::SendRequest event = rig.TakeOf("/events");
+  EXPECT_NE(event.request.body.view().find("Successfully assigned ns/p to n1"),
+            std::string_view::npos);
+  EXPECT_EQ(rig.StageOf("u-p"), model::PodStage::kAccepted);
+  rig.Event("pods", "MODIFIED", PodJson({.version = 101, .node = "n1"}));
+  EXPECT_EQ(rig.StageOf("u-p"), model::PodStage::kBound);
+  EXPECT_EQ(rig.Held("n1"), 500);
+  EXPECT_TRUE(rig.inbox.empty());
+  rig.Event("pods", "DELETED", PodJson({.version = 102, .node = "n1"}));
+  EXPECT_EQ(rig.Held("n1"), 0);
+}
+
+// D10: nothing is decided before pods and nodes have both been listed.
+TEST(Scheduler, DecidesNothingBeforeEverythingIsListed) {
+  Rig rig;
+  rig.Tick();
+  const env::SendRequest pods = rig.TakeOf("/pods");
+  const env::SendRequest nodes = rig.TakeOf("/nodes");
+  rig.Answer(nodes, 200, ListJson({NodeJson("n1", 1)}));
+  rig.Settle();
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  // The other pod is bound already: charged before anything is decided.
+  rig.Answer(pods, 200,
+             ListJson({PodJson({}),
+                       PodJson({.name = "q", .uid = "u-q", .node = "n1", .cpu_milli = 800})}));
+  rig.Settle();
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  EXPECT_EQ(rig.Held("n1"), 800);
+}
+
+TEST(Scheduler, TellsWhyAPodWaitsAndPlacesItWhenItCan) {
+  Rig rig;
+  rig.Start({PodJson({.cpu_milli = 2'000})}, {NodeJson("n1", 1)});
+  const env::SendRequest patch = rig.TakeOf("/status");
+  ASSERT_NE(patch.call.value, 0u);
+  EXPECT_NE(patch.request.body.view().find("0/1 nodes are available: 1 Insufficient cpu."),
+            std::string_view::npos)
+      << patch.request.body.view();
+  EXPECT_NE(rig.TakeOf("/events").request.body.view().find("FailedScheduling"),
+            std::string_view::npos);
+  rig.Answer(patch, 200, "");
+  rig.Event("nodes", "ADDED", NodeJson("n2", 101, 4'000));
+  rig.Pass(Duration::Seconds(11));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n2");
+}
+
+TEST(Scheduler, LeavesPodsOfOtherSchedulersAlone) {
+  Rig rig;
+  rig.Start({PodJson({.scheduler = "volcano"}),
+             PodJson({.name = "q", .uid = "u-q", .node = "n1", .scheduler = "volcano"})},
+            {NodeJson("n1", 1)});
+  EXPECT_TRUE(rig.inbox.empty());
+  EXPECT_EQ(rig.Held("n1"), 500);
+}
+
+TEST(Scheduler, SaysWhatItCanNotHonour) {
+  Rig rig;
+  rig.Start(
+      {PodJson(
+          {.extra_spec =
+               R"(,"affinity":{"podAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"z"}]}})"})},
+      {NodeJson("n1", 1)});
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  const std::string body(rig.TakeOf("/status").request.body.view());
+  EXPECT_NE(body.find(R"("reason":"SchedulerError")"), std::string::npos) << body;
+  EXPECT_NE(body.find("spec.affinity.podAffinity"), std::string::npos) << body;
+}
+
+// C09, I-10 (gate): a gated pod is told so, not tried and not charged; ungating leads to an
+// attempt.
+TEST(Scheduler, GatesHoldAPodBack) {
+  Rig rig;
+  rig.Start({PodJson({.extra_spec = R"(,"schedulingGates":[{"name":"g"}])"})}, {NodeJson("n1", 1)});
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  EXPECT_NE(rig.TakeOf("/status").request.body.view().find(R"("reason":"SchedulingGated")"),
+            std::string_view::npos);
+  EXPECT_EQ(rig.Held("n1"), 0);
+  rig.Event("pods", "MODIFIED", PodJson({.version = 101}));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+}
+
+// D01: the binding timed out and was applied: it is read, not repeated, and the claim is never
+// doubled.
+TEST(Scheduler, AnUnknownBindingThatWasAppliedIsFoundByReading) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1), NodeJson("n2", 2)});
+  const env::SendRequest bind = rig.TakeBinding();
+  rig.Step(env::CallFailed{.call = bind.call, .failure = env::CallFailure::kTimeout});
+  rig.Settle();
+  EXPECT_EQ(rig.StageOf("u-p"), model::PodStage::kUnresolved);
+  const env::SendRequest read = rig.TakeOf("/api/v1/namespaces/ns/pods/p");
+  EXPECT_EQ(read.request.method, env::Method::kGet);
+  EXPECT_TRUE(rig.inbox.empty());
+  rig.Answer(read, 200, PodJson({.version = 120, .node = TargetOf(bind)}));
+  rig.Settle();
+  EXPECT_EQ(rig.StageOf("u-p"), model::PodStage::kBound);
+  EXPECT_EQ(rig.Held("n1") + rig.Held("n2"), 500);
+  // An older event that is still on its way does not take the binding back.
+  rig.Event("pods", "MODIFIED", PodJson({.version = 110}));
+  rig.Pass(Duration::Seconds(60));
+  EXPECT_EQ(rig.StageOf("u-p"), model::PodStage::kBound);
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+}
+
+TEST(Scheduler, AnUnknownBindingThatWasNotAppliedIsDecidedAnew) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  const env::SendRequest bind = rig.TakeBinding();
+  rig.Answer(bind, 500, "");
+  const env::SendRequest read = rig.TakeOf("/pods/p");
+  rig.Answer(read, 200, PodJson({}));
+  rig.Pass(Duration::Seconds(20));
+  EXPECT_NE(rig.TakeBinding().call.value, 0u);
+  EXPECT_EQ(rig.Held("n1"), 500);
+}
+
+// D18, C02: the pod was deleted and made again with its name while its binding was on its way.
+TEST(Scheduler, ARecreatedPodIsAnotherPod) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  const env::SendRequest bind = rig.TakeBinding();
+  EXPECT_NE(bind.request.body.view().find(R"("uid":"u-p")"), std::string_view::npos);
+  rig.Answer(bind, 409, "");
+  const env::SendRequest read = rig.TakeOf("/pods/p");
+  rig.Answer(read, 200, PodJson({.uid = "u-2", .version = 130}));
+  rig.Settle();
+  EXPECT_FALSE(rig.scheduler.engine().state().FindPod("u-p").valid());
+  const env::SendRequest second = rig.TakeBinding();
+  EXPECT_NE(second.request.body.view().find(R"("uid":"u-2")"), std::string_view::npos);
+  EXPECT_EQ(rig.Held("n1"), 500);
+  rig.Event("pods", "DELETED", PodJson({.version = 125}));
+  rig.Event("pods", "ADDED", PodJson({.uid = "u-2", .version = 130}));
+  EXPECT_EQ(rig.StageOf("u-2"), model::PodStage::kInFlight);
+  EXPECT_EQ(rig.Held("n1"), 500);
+}
+
+// D14: a pod that is deleted while its binding is on its way gives its claim back, once.
+TEST(Scheduler, APodDeletedDuringItsBindingGivesItsClaimBack) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  const env::SendRequest bind = rig.TakeBinding();
+  rig.Event("pods", "DELETED", PodJson({.version = 101}));
+  EXPECT_EQ(rig.Held("n1"), 0);
+  rig.Answer(bind, 404, "");
+  rig.Settle();
+  EXPECT_EQ(rig.Held("n1"), 0);
+}
+
+TEST(Scheduler, ARefusedBindingIsToldAndTriedAgainLater) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  rig.Answer(rig.TakeBinding(), 403,
+             R"({"kind":"Status","message":"bindings are forbidden","code":403})");
+  rig.Settle();
+  EXPECT_EQ(rig.Held("n1"), 0);
+  EXPECT_NE(
+      rig.TakeOf("/status").request.body.view().find("binding rejected: bindings are forbidden"),
+      std::string_view::npos);
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  rig.Pass(Duration::Seconds(20));
+  EXPECT_NE(rig.TakeBinding().call.value, 0u);
+}
+
+// D02: changes of a pod whose binding is on its way do not put it in the queue a second time.
+TEST(Scheduler, ChangesOfAPodInFlightDoNotScheduleItTwice) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1), NodeJson("n2", 2)});
+  ASSERT_NE(rig.TakeBinding().call.value, 0u);
+  rig.Event("pods", "MODIFIED", PodJson({.version = 101, .extra_meta = R"(,"labels":{"a":"b"})"}));
+  rig.Event("nodes", "MODIFIED", NodeJson("n2", 102, 8'000));
+  rig.Pass(Duration::Seconds(5));
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+}
+
+// A17: a pod that another scheduler binds elsewhere frees what we assumed, and who waits for that
+// is woken.
+TEST(Scheduler, AForeignBindingEndsOurClaimAndWakesWhoWaits) {
+  Rig rig;
+  rig.Start({PodJson({.cpu_milli = 800})}, {NodeJson("n1", 1), NodeJson("n2", 2, 900)});
+  const env::SendRequest bind = rig.TakeBinding();
+  const std::string ours = TargetOf(bind);
+  const std::string other = ours == "n1" ? "n2" : "n1";
+  rig.Event("pods", "MODIFIED", PodJson({.version = 101, .node = other, .cpu_milli = 800}));
+  EXPECT_EQ(rig.Held(ours), 0);
+  EXPECT_EQ(rig.Held(other), 800);
+  rig.Event("pods", "ADDED",
+            PodJson({.name = "q", .uid = "u-q", .version = 102, .cpu_milli = 800}));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), ours);
+}
+
+// The state is rebuilt from API objects alone.
+TEST(Scheduler, ARestartFindsTheSameState) {
+  const std::vector<std::string> pods = {PodJson({.node = "n1"}),
+                                         PodJson({.name = "q", .uid = "u-q", .cpu_milli = 900})};
+  const std::vector<std::string> nodes = {NodeJson("n1", 1)};
+  Rig first;
+  first.Start(pods, nodes);
+  Rig second;
+  second.Start(pods, nodes);
+  const auto hash = [](const Rig& rig) {
+    Hasher hasher;
+    rig.scheduler.AddTo(hasher);
+    return hasher.value();
+  };
+  EXPECT_EQ(hash(first), hash(second));
+  EXPECT_EQ(second.Held("n1"), 500);
+}
+
+TEST(Scheduler, AForkGoesItsOwnWay) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  const env::SendRequest bind = rig.TakeBinding();
+  Rig fork = rig;
+  rig.Answer(bind, 201, "");
+  fork.Answer(bind, 403, "");
+  rig.Settle();
+  fork.Settle();
+  EXPECT_EQ(rig.Held("n1"), 500);
+  EXPECT_EQ(fork.Held("n1"), 0);
+}
+
+TEST(Scheduler, AnswersWhy) {
+  Rig rig;
+  rig.Start({PodJson({.cpu_milli = 2'000}), PodJson({.name = "q", .uid = "u-q"})},
+            {NodeJson("n1", 1)});
+  const std::string why = rig.Get("/debug/why?pod=ns%2Fp");
+  EXPECT_NE(why.find(R"("stage":"pending")"), std::string::npos) << why;
+  EXPECT_NE(why.find("0/1 nodes are available: 1 Insufficient cpu."), std::string::npos) << why;
+  const std::string placed = rig.Get("/debug/why?pod=ns/q");
+  EXPECT_NE(placed.find(R"("stage":"in flight")"), std::string::npos) << placed;
+  EXPECT_NE(placed.find(R"("node":"n1")"), std::string::npos) << placed;
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/none").find("404"), std::string::npos);
+  EXPECT_NE(rig.Get("/debug/why?pod=none").find("400"), std::string::npos);
+  EXPECT_NE(rig.Get("/debug/ledger").find(R"("held":500)"), std::string::npos);
+  EXPECT_NE(rig.Get("/debug/ledger?node=n1").find(R"("pod":"ns/q")"), std::string::npos);
+  EXPECT_NE(rig.Get("/metrics").find("berth_nodes 1\n"), std::string::npos);
+  EXPECT_EQ(rig.Get("/readyz"), "ok");
+}
+
+// An object that can't be read is told of; the rest goes on.
+TEST(Scheduler, AnUnreadableObjectIsToldOf) {
+  Rig rig;
+  rig.Start({}, {NodeJson("n1", 1)});
+  rig.Event(
+      "pods", "ADDED",
+      R"({"metadata":{"name":"x","namespace":"ns","uid":"u-x","resourceVersion":"101"},"spec":[]})");
+  ASSERT_FALSE(rig.logs.empty());
+  EXPECT_NE(rig.logs.back().find("pod ns/x: "), std::string::npos);
+  EXPECT_EQ(rig.scheduler.counters().undecodable, 1u);
+  rig.Event("pods", "ADDED", PodJson({.version = 102}));
+  EXPECT_NE(rig.TakeBinding().call.value, 0u);
+}
+
+}  // namespace
+}  // namespace berth::control
