@@ -42,8 +42,9 @@ std::string NodeJson(std::string_view name, int version, int64_t cpu_milli = 1'0
       name, version, cpu_milli);
 }
 
-std::string ListJson(const std::vector<std::string>& items) {
-  std::string body = R"({"metadata":{"resourceVersion":"100"},"items":[)";
+std::string ListJson(const std::vector<std::string>& items, std::string_view next = "") {
+  std::string body =
+      fmt::format(R"({{"metadata":{{"resourceVersion":"100","continue":"{}"}},"items":[)", next);
   for (size_t i = 0; i < items.size(); ++i) body += (i > 0 ? "," : "") + items[i];
   return body + "]}";
 }
@@ -183,10 +184,12 @@ TEST(Scheduler, DecidesNothingBeforeEverythingIsListed) {
   rig.Answer(nodes, 200, ListJson({NodeJson("n1", 1)}));
   rig.Settle();
   EXPECT_EQ(rig.TakeBinding().call.value, 0u);
-  // The other pod is bound already: charged before anything is decided.
-  rig.Answer(pods, 200,
-             ListJson({PodJson({}),
-                       PodJson({.name = "q", .uid = "u-q", .node = "n1", .cpu_milli = 800})}));
+  rig.Answer(pods, 200, ListJson({PodJson({})}, "more"));
+  rig.Settle();
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  // The pod of the last page is bound already: charged before anything is decided.
+  rig.Answer(rig.TakeOf("continue=more"), 200,
+             ListJson({PodJson({.name = "q", .uid = "u-q", .node = "n1", .cpu_milli = 800})}));
   rig.Settle();
   EXPECT_EQ(rig.TakeBinding().call.value, 0u);
   EXPECT_EQ(rig.Held("n1"), 800);
