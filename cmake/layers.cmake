@@ -24,7 +24,7 @@ set(BERTH_LAYERS
   "dash:base env api codec model"
   "control:base env api codec model translate place cycle client"
   "controllers:base env api codec client"
-  "nodes:base env api codec client"
+  "nodes:base env api codec client model translate"
   "cli:base env api codec client model cycle translate place"
   "sim:base env api codec store model place cycle translate client apiserver control controllers nodes"
 )

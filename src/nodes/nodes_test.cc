@@ -1,0 +1,228 @@
+// Goal: the actor of simulated kubelets: what it writes and when, whatever the API answers, and
+// that a new one takes over from the API alone. Method: the actor against a small API server in the
+// test.
+#include "nodes/nodes.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "client/fake_api.h"
+
+namespace berth::nodes {
+namespace {
+
+using client::FakeApi;
+
+Options TwoNodes() {
+  Options options;
+  options.nodes = MakeNodes({.capacity = {{"cpu", "2"}, {"memory", "4Gi"}, {"pods", "3"}}}, 2);
+  return options;
+}
+
+std::string PodText(const std::string& name, const std::string& node, const std::string& cpu,
+                    const std::string& more = "{}") {
+  return R"({"metadata":{"name":")" + name + R"(","annotations":)" + more +
+         R"(},"spec":{"nodeName":")" + node +
+         R"(","restartPolicy":"Never","containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":")" +
+         cpu + R"("}}}]},"status":{"phase":"Pending"}})";
+}
+
+const std::string kPodsPath = "/api/v1/namespaces/d/pods";
+
+void Create(FakeApi& api, const std::string& name, const std::string& node, const std::string& cpu,
+            const std::string& annotations = "{}") {
+  EXPECT_EQ(api.Do(env::Method::kPost, kPodsPath, PodText(name, node, cpu, annotations)).status,
+            201);
+}
+
+std::string Status(FakeApi& api, const std::string& name, const std::string& field) {
+  api::Json* pod = api.Find(kPodsPath + "/" + name);
+  if (pod == nullptr) return "gone";
+  const auto* status = pod->as_object().if_contains("status");
+  const auto* value = status == nullptr ? nullptr : status->as_object().if_contains(field);
+  return value == nullptr ? "" : std::string(value->as_string());
+}
+
+size_t CountLog(const FakeApi& api, const std::string& part) {
+  return static_cast<size_t>(std::ranges::count_if(
+      api.log, [&](const std::string& line) { return line.find(part) != std::string::npos; }));
+}
+
+TEST(Nodes, RegistersOnceAndRenewsLeases) {
+  FakeApi api;
+  Nodes nodes(TwoNodes());
+  api.Settle(nodes);
+  EXPECT_TRUE(nodes.registered());
+  api::Json* node = api.Find("/api/v1/nodes/node-0001");
+  ASSERT_NE(node, nullptr);
+  EXPECT_EQ(node->at("metadata").at("labels").at("kubernetes.io/hostname"), "node-0001");
+  EXPECT_EQ(node->at("metadata").at("labels").at("topology.kubernetes.io/zone"), "zone-1");
+  EXPECT_EQ(node->at("spec").at("podCIDR"), "10.0.1.0/24");
+  api.Pass(nodes, Duration::Seconds(60));
+  const std::string lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+  ASSERT_EQ(api.Paths(lease).size(), 2u);
+  EXPECT_EQ(CountLog(api, "POST " + lease), 2u);
+  EXPECT_GE(CountLog(api, "PATCH " + lease + "/node-0000"), 5u);
+  EXPECT_LE(CountLog(api, "PATCH " + lease + "/node-0000"), 6u);
+
+  // Another life: nothing is made again, and the leases go on.
+  api.log.clear();
+  Nodes again(TwoNodes());
+  api.Pass(again, Duration::Seconds(30));
+  EXPECT_EQ(CountLog(api, "POST /api/v1/nodes"), 0u);
+  EXPECT_EQ(CountLog(api, "-> 201"), 0u);
+  EXPECT_GE(CountLog(api, "PATCH " + lease + "/node-0000"), 2u);
+}
+
+TEST(Nodes, RunsWhatFitsAndRefusesTheRest) {
+  FakeApi api;
+  Nodes nodes(TwoNodes());
+  Create(api, "a", "node-0000", "1500m", R"({"berth.dev/run-for":"10s"})");
+  Create(api, "b", "node-0000", "600m");
+  Create(api, "c", "node-0001", "600m");
+  Create(api, "elsewhere", "other", "1");
+  api.Settle(nodes);
+  EXPECT_EQ(Status(api, "a", "phase"), "Running");
+  EXPECT_EQ(Status(api, "b", "phase"), "Failed");
+  EXPECT_EQ(Status(api, "b", "reason"), "OutOfcpu");
+  EXPECT_EQ(Status(api, "b", "message"),
+            "Pod was rejected: Node didn't have enough resource: cpu, requested: 600, used: 1500, "
+            "capacity: 2000");
+  EXPECT_EQ(Status(api, "c", "phase"), "Running");
+  EXPECT_EQ(Status(api, "elsewhere", "phase"), "Pending");
+  EXPECT_EQ(Status(api, "a", "podIP"), "10.0.0.2");
+  EXPECT_EQ(Status(api, "c", "podIP"), "10.0.1.2");
+  // The crossing: what ends makes room.
+  api.Pass(nodes, Duration::Seconds(11));
+  EXPECT_EQ(Status(api, "a", "phase"), "Succeeded");
+  EXPECT_EQ(nodes.ledger("node-0000").used("cpu"), 0);
+  Create(api, "d", "node-0000", "2");
+  api.Settle(nodes);
+  EXPECT_EQ(Status(api, "d", "phase"), "Running");
+  EXPECT_EQ(CountLog(api, "PATCH " + kPodsPath + "/d/"), 1u);
+  EXPECT_EQ(nodes.counts().running, 2);
+  EXPECT_EQ(nodes.counts().refused, 1);
+}
+
+TEST(Nodes, RefusesTheFourthPodOfThree) {
+  FakeApi api;
+  Nodes nodes(TwoNodes());
+  for (const char* name : {"a", "b", "c", "e"}) Create(api, name, "node-0000", "0");
+  api.Settle(nodes);
+  EXPECT_EQ(Status(api, "c", "phase"), "Running");
+  EXPECT_EQ(Status(api, "e", "reason"), "OutOfpods");
+}
+
+TEST(Nodes, EndsPodsThatAreDeletedAndKnowsTheirSuccessorsApart) {
+  FakeApi api;
+  Options options = TwoNodes();
+  options.timing.stop_delay = Duration::Seconds(2);
+  Nodes nodes(options);
+  Create(api, "a", "node-0000", "2");
+  api.Settle(nodes);
+  api.Do(env::Method::kDelete, kPodsPath + "/a");
+  api.Pass(nodes, Duration::Seconds(1));
+  EXPECT_EQ(Status(api, "a", "phase"), "Running");
+  EXPECT_EQ(nodes.ledger("node-0000").used("cpu"), 2000);
+  api.Pass(nodes, Duration::Seconds(2));
+  EXPECT_EQ(Status(api, "a", "phase"), "gone");
+  EXPECT_EQ(nodes.ledger("node-0000").used("cpu"), 0);
+  Create(api, "a", "node-0000", "1");
+  // Forced away and made again while the watch is silent.
+  api.HoldWatches(true);
+  api.Settle(nodes);
+  api.Do(env::Method::kDelete, kPodsPath + "/a", R"({"gracePeriodSeconds":0})");
+  Create(api, "a", "node-0001", "1");
+  api.HoldWatches(false);
+  api.Settle(nodes);
+  EXPECT_EQ(Status(api, "a", "phase"), "Running");
+  EXPECT_EQ(nodes.ledger("node-0000").used("cpu"), 0);
+  EXPECT_EQ(nodes.ledger("node-0001").used("cpu"), 1000);
+}
+
+TEST(Nodes, ReadsWhatBecameOfAWriteInsteadOfRepeatingIt) {
+  for (const auto fault : {FakeApi::Fault::kLoseAnswer, FakeApi::Fault::kLoseRequest}) {
+    FakeApi api;
+    Nodes nodes(TwoNodes());
+    api.Settle(nodes);
+    int left = 1;
+    api.fault = [&](const env::HttpRequest& request) {
+      const bool hit = request.target.find("/pods/a/status") != std::string::npos && left-- > 0;
+      return hit ? fault : FakeApi::Fault::kNone;
+    };
+    api.HoldWatches(true);
+    Create(api, "a", "node-0000", "1");
+    api.HoldWatches(false);
+    api.Pass(nodes, Duration::Seconds(90));
+    EXPECT_EQ(Status(api, "a", "phase"), "Running");
+    EXPECT_EQ(CountLog(api, "PATCH " + kPodsPath + "/a/"), 1u);
+    EXPECT_EQ(nodes.ledger("node-0000").used("cpu"), 1000);
+  }
+}
+
+TEST(Nodes, ANewLifeChargesWhatTheOldOneAdmittedFirst) {
+  FakeApi api;
+  Nodes nodes(TwoNodes());
+  Create(api, "b", "node-0000", "1500m");
+  api.Settle(nodes);
+  Create(api, "a", "node-0000", "1500m");  // Sorts before, and is older to nobody.
+  Nodes again(TwoNodes());
+  api.Settle(again);
+  EXPECT_EQ(Status(api, "b", "phase"), "Running");
+  EXPECT_EQ(Status(api, "a", "phase"), "Failed");
+  EXPECT_EQ(again.ledger("node-0000").used("cpu"), 1500);
+}
+
+TEST(Nodes, AnOfflineNodeIsSilentAndGoesOnWhenItIsBack) {
+  FakeApi api;
+  Nodes nodes(TwoNodes());
+  api.Settle(nodes);
+  EXPECT_TRUE(nodes.SetOnline("node-0000", false));
+  EXPECT_FALSE(nodes.SetOnline("nowhere", false));
+  Create(api, "a", "node-0000", "1");
+  api.log.clear();
+  api.Pass(nodes, Duration::Seconds(60));
+  EXPECT_EQ(Status(api, "a", "phase"), "Pending");
+  EXPECT_EQ(CountLog(api, "node-0000"), 0u);
+  EXPECT_TRUE(nodes.SetOnline("node-0000", true));
+  api.Settle(nodes);
+  EXPECT_EQ(Status(api, "a", "phase"), "Running");
+}
+
+TEST(Nodes, ANodeThatIsDeletedComesBackOnlyWithItsKubelet) {
+  FakeApi api;
+  Nodes nodes(TwoNodes());
+  api.Settle(nodes);
+  api.Do(env::Method::kDelete, "/api/v1/nodes/node-0000");
+  api.Pass(nodes, Duration::Seconds(60));
+  EXPECT_EQ(api.Find("/api/v1/nodes/node-0000"), nullptr);
+  EXPECT_FALSE(nodes.registered());
+  nodes.SetOnline("node-0000", false);
+  nodes.SetOnline("node-0000", true);
+  api.Settle(nodes);
+  EXPECT_NE(api.Find("/api/v1/nodes/node-0000"), nullptr);
+}
+
+TEST(Nodes, AForkGoesOnAsTheOriginal) {
+  FakeApi api;
+  Nodes nodes(TwoNodes());
+  Create(api, "a", "node-0000", "1", R"({"berth.dev/run-for":"10s"})");
+  api.Settle(nodes);
+  FakeApi other_api = api;
+  Nodes other = nodes;
+  const auto hash = [](const Nodes& value) {
+    Hasher hasher;
+    value.AddTo(hasher);
+    return hasher.value();
+  };
+  EXPECT_EQ(hash(nodes), hash(other));
+  api.Pass(nodes, Duration::Seconds(20));
+  EXPECT_NE(hash(nodes), hash(other));
+  other_api.Pass(other, Duration::Seconds(20));
+  EXPECT_EQ(hash(nodes), hash(other));
+  EXPECT_EQ(Status(other_api, "a", "phase"), "Succeeded");
+}
+
+}  // namespace
+}  // namespace berth::nodes

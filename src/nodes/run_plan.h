@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "api/types.h"
+#include "base/result.h"
+#include "base/time.h"
+
+// What a simulated container does, told by its pod's annotations.
+namespace berth::nodes {
+
+// How long each run of a container takes, e.g. "90s" or "1h30m"; without it, until it is stopped.
+inline constexpr std::string_view kRunForAnnotation = "berth.dev/run-for";
+// The exit codes of the first run, the second and so on, e.g. "1,0"; the last one stands for all
+// later runs. 0 without it.
+inline constexpr std::string_view kExitCodeAnnotation = "berth.dev/exit-code";
+// How long after its start a container becomes ready; at once without it.
+inline constexpr std::string_view kReadyAfterAnnotation = "berth.dev/ready-after";
+
+struct RunPlan {
+  std::optional<Duration> run_for;
+  Duration ready_after;
+  std::vector<int64_t> exit_codes;
+
+  // Of the run with so many restarts before it.
+  [[nodiscard]] int64_t exit_code(int64_t restarts) const;
+};
+
+// Errors name the annotation and its value.
+[[nodiscard]] Result<RunPlan> RunPlanOf(const api::StringMap& annotations);
+
+// Reads a duration as Go writes it: "1h2m3.5s", "250ms", "0". Not negative, at most 290 years.
+[[nodiscard]] Result<Duration> ParseDuration(std::string_view text);
+
+}  // namespace berth::nodes
