@@ -250,7 +250,7 @@ class Parser {
       Json value = ParseValue(depth + 1);
       path_.pop_back();
       if (failure_) return nullptr;
-      Put((object.begin() + static_cast<std::ptrdiff_t>(place))->value(), std::move(value));
+      (object.begin() + static_cast<std::ptrdiff_t>(place))->value() = std::move(value);
       SkipBlanks();
       if (!AtEnd() && text_[at_] == ',') {
         ++at_;
@@ -262,18 +262,6 @@ class Parser {
       }
       FailAt(at_, "after object key:value pair");
       return nullptr;
-    }
-  }
-
-  // Go decodes a duplicate key into what the first one left: objects merge, everything else is
-  // replaced.
-  static void Put(Json& place, Json value) {
-    if (!place.is_object() || !value.is_object()) {
-      place = std::move(value);
-      return;
-    }
-    for (auto& [key, member] : value.get_object()) {
-      Put(place.get_object()[key], std::move(member));
     }
   }
 
@@ -302,8 +290,8 @@ class Parser {
       } else if (static_cast<unsigned char>(c) < 0x20) {
         FailAt(at_, "in string literal");
         return {};
-      } else {
-        CopyCharacter(scratch);
+      } else if (!CopyCharacter(scratch)) {
+        return {};
       }
     }
   }
@@ -313,17 +301,18 @@ class Parser {
            c != '"' && c != '\\';
   }
 
-  void CopyCharacter(std::string& out) {
+  bool CopyCharacter(std::string& out) {
     const auto byte = static_cast<unsigned char>(text_[at_]);
     const size_t length = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
     const std::string_view character = text_.substr(at_, length);
     if (ValidUtf8Prefix(character) != length) {
-      out.append("\xEF\xBF\xBD");
-      ++at_;
-      return;
+      Fail(at_, ErrorCode::kInvalid,
+           fmt::format("invalid UTF-8 {} in string literal", QuoteCharacter(text_, at_)));
+      return false;
     }
     out.append(character);
     at_ += length;
+    return true;
   }
 
   bool ParseEscape(std::string& out) {

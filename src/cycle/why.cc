@@ -93,18 +93,21 @@ WhyNotResult WhyNot(const model::State& state, const place::Evaluator& evaluator
       tally.Add({.kind = ReasonKind::kNodeMissing, .unresolvable = true, .detail = row.pin.node});
       result.waits_for = MaskOf(ReasonKind::kNodeMissing);
     }
+    const int64_t others = int64_t{result.refusal.nodes_count} - (there ? 1 : 0);
+    const ReasonKind kind =
+        row.pin.kind == model::PinKind::kAffinity ? ReasonKind::kNotNamed : ReasonKind::kNodeName;
+    if (others > 0) tally.Add({.kind = kind, .unresolvable = true, .nodes_count = others});
   }
   for (uint32_t i = 0; i < state.nodes().size(); ++i) {
     const NodeId n{i};
     if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
-    const bool elsewhere = pinned && state.nodes().name(n) != row.pin.node;
-    const model::Verdict verdict = evaluator.Filter(state, row.class_id, n, &viewer, row.pin);
+    if (pinned && state.nodes().name(n) != row.pin.node) continue;
+    const model::Verdict verdict = evaluator.Filter(state, row.class_id, n, &viewer);
     if (verdict.fits()) {
       result.would_fit = true;
       continue;
     }
-    // What happens on other nodes does not help a pinned pod.
-    if (!elsewhere) result.waits_for |= MaskOf(verdict.kind);
+    result.waits_for |= MaskOf(verdict.kind);
     TallyVerdict(state, row.class_id, n, viewer, verdict, tally);
   }
   result.refusal.reasons = tally.Sorted();

@@ -1,0 +1,63 @@
+#include "controllers/pods.h"
+
+#include <algorithm>
+#include <bit>
+#include <tuple>
+
+namespace berth::controllers {
+namespace {
+
+int PhaseRank(PodPhase phase) {
+  switch (phase) {
+    case PodPhase::kPending:
+      return 0;
+    case PodPhase::kUnknown:
+      return 1;
+    default:
+      return 2;
+  }
+}
+
+// The magnitude of an age in seconds.
+int Magnitude(Instant since, Instant now) {
+  const int64_t seconds = std::max<int64_t>(0, (now - since).seconds());
+  return static_cast<int>(std::bit_width(static_cast<uint64_t>(seconds)));
+}
+
+}  // namespace
+
+Instant AvailableAt(const PodRef& pod, int64_t min_ready_seconds, Instant now) {
+  if (!pod.facts->ready || min_ready_seconds == 0) return Instant::Never();
+  const Instant at = pod.facts->ready_since + Duration::Seconds(min_ready_seconds);
+  return at <= now ? Instant::Never() : at;
+}
+
+bool IsAvailable(const PodRef& pod, int64_t min_ready_seconds, Instant now) {
+  return pod.facts->ready && AvailableAt(pod, min_ready_seconds, now) == Instant::Never();
+}
+
+void SortForDeletion(std::vector<PodRef>& pods, const CountOnNode& count_on_node, Instant now) {
+  struct Rank {
+    std::tuple<bool, int, bool, int64_t, int64_t, int, int64_t, int> key;
+    std::string_view uid;
+    PodRef pod;
+  };
+  std::vector<Rank> ranks;
+  ranks.reserve(pods.size());
+  for (const PodRef& pod : pods) {
+    const PodFacts& facts = *pod.facts;
+    const bool assigned = !facts.node.empty();
+    ranks.push_back({.key = {assigned, PhaseRank(facts.phase), facts.ready, facts.deletion_cost,
+                             assigned ? -count_on_node(facts.node) : 0,
+                             facts.ready ? Magnitude(facts.ready_since, now) : 0, -facts.restarts,
+                             Magnitude(pod.head->creation, now)},
+                     .uid = pod.head->uid,
+                     .pod = pod});
+  }
+  std::ranges::sort(ranks, [](const Rank& a, const Rank& b) {
+    return std::tie(a.key, a.uid) < std::tie(b.key, b.uid);
+  });
+  for (size_t i = 0; i < ranks.size(); ++i) pods[i] = ranks[i].pod;
+}
+
+}  // namespace berth::controllers

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "controllers/world.h"
+
+// What workload controllers ask of sets of pods.
+namespace berth::controllers {
+
+// Whether an active pod counts as available: ready for at least `min_ready_seconds`.
+[[nodiscard]] bool IsAvailable(const PodRef& pod, int64_t min_ready_seconds, Instant now);
+// When a ready pod becomes available; Never() if it is not ready or is available already.
+[[nodiscard]] Instant AvailableAt(const PodRef& pod, int64_t min_ready_seconds, Instant now);
+
+// How many pods of the same purpose share a pod's node.
+using CountOnNode = std::function<int64_t(std::string_view node)>;
+
+// Sorts active pods by who should go first when some must: unassigned, pending, not ready, of lower
+// deletion cost, on a node with more of their kind, ready for less time, restarted more, younger.
+// Times count by their magnitude, so that equals are spread (KEP-2185); then by uid.
+void SortForDeletion(std::vector<PodRef>& pods, const CountOnNode& count_on_node, Instant now);
+
+}  // namespace berth::controllers

@@ -1,0 +1,345 @@
+#include "controllers/world.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/check.h"
+
+namespace berth::controllers {
+namespace {
+
+constexpr std::string_view kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
+constexpr std::string_view kCompletionIndex = "batch.kubernetes.io/job-completion-index";
+// The only ConfigMap whose content a controller reads.
+constexpr std::string_view kRootCaConfigMap = "kube-root-ca.crt";
+
+PodPhase PhaseOf(std::string_view phase) {
+  if (phase == "Running") return PodPhase::kRunning;
+  if (phase == "Succeeded") return PodPhase::kSucceeded;
+  if (phase == "Failed") return PodPhase::kFailed;
+  if (phase == "Unknown") return PodPhase::kUnknown;
+  return PodPhase::kPending;
+}
+
+std::optional<int64_t> IntegerIn(const api::StringMap& map, std::string_view key) {
+  const auto text = api::Find(map, key);
+  int64_t value = 0;
+  if (!text.has_value()) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
+  return value;
+}
+
+const std::set<Slot>& Lookup(const std::map<std::string, std::set<Slot>, std::less<>>& index,
+                             std::string_view key) {
+  static const std::set<Slot> kEmpty;
+  const auto at = index.find(key);
+  return at == index.end() ? kEmpty : at->second;
+}
+
+void Erase(std::map<std::string, std::set<Slot>, std::less<>>& index, const std::string& key,
+           Slot slot) {
+  const auto at = index.find(key);
+  if (at == index.end()) return;
+  at->second.erase(slot);
+  if (at->second.empty()) index.erase(at);
+}
+
+template <typename T>
+const T* At(const std::map<Slot, T>& map, Slot slot) {
+  const auto at = map.find(slot);
+  return at == map.end() ? nullptr : &at->second;
+}
+
+// Takes a view out of its result, and the head out of the view.
+template <typename T>
+Result<Head> Taken(api::KindId kind, Result<T> view, T& into) {
+  if (!view) return std::unexpected(view.error());
+  into = std::move(*view);
+  return HeadOf(kind, into.meta);
+}
+
+}  // namespace
+
+const api::OwnerReference* Head::controller() const {
+  const auto at = std::ranges::find(owners, true, &api::OwnerReference::controller);
+  return at == owners.end() ? nullptr : &*at;
+}
+
+bool Head::HasFinalizer(std::string_view finalizer) const {
+  return std::ranges::find(finalizers, finalizer) != finalizers.end();
+}
+
+PodFacts FactsOf(const api::Pod& pod) {
+  PodFacts facts{.node = pod.node_name,
+                 .phase = PhaseOf(pod.phase),
+                 .started = pod.start_time,
+                 .deletion_cost = IntegerIn(pod.meta.annotations, kDeletionCost).value_or(0),
+                 .completion_index = IntegerIn(pod.meta.annotations, kCompletionIndex),
+                 .tolerations = pod.tolerations};
+  for (const api::PodCondition& condition : pod.conditions) {
+    if (condition.status != "True") continue;
+    if (condition.type == "Ready") {
+      facts.ready = true;
+      facts.ready_since = condition.transition;
+    }
+    if (condition.type == "DisruptionTarget") facts.disrupted = true;
+  }
+  for (const api::ContainerStatus& status : pod.container_statuses) {
+    facts.restarts += status.restart_count;
+    facts.finished = std::max(facts.finished, status.finished);
+  }
+  return facts;
+}
+
+Head HeadOf(api::KindId kind, const api::ObjectMeta& meta) {
+  return {.kind = kind,
+          .namespace_name = meta.namespace_name,
+          .name = meta.name,
+          .uid = meta.uid,
+          .resource_version = meta.resource_version,
+          .version = client::Version::Parse(meta.resource_version),
+          .creation = meta.creation_time,
+          .deletion = meta.deletion_time,
+          .labels = meta.labels,
+          .owners = meta.owners,
+          .finalizers = meta.finalizers};
+}
+
+Result<Head> World::Decode(api::KindId kind, std::string_view json, Decoded& decoded) {
+  switch (kind) {
+    case api::KindId::kPod: {
+      Result<api::Pod> pod = decoder_.Pod(json);
+      if (!pod) return std::unexpected(pod.error());
+      decoded.pod = FactsOf(*pod);
+      return HeadOf(kind, pod->meta);
+    }
+    case api::KindId::kDeployment:
+      return Taken(kind, decoder_.Deployment(json), decoded.deployment);
+    case api::KindId::kReplicaSet:
+      return Taken(kind, decoder_.ReplicaSet(json), decoded.replica_set);
+    case api::KindId::kJob:
+      return Taken(kind, decoder_.Job(json), decoded.job);
+    case api::KindId::kNode:
+      return Taken(kind, decoder_.Node(json), decoded.node);
+    case api::KindId::kNamespace:
+      return Taken(kind, decoder_.Namespace(json), decoded.namespace_object);
+    case api::KindId::kLease:
+      return Taken(kind, decoder_.Lease(json), decoded.lease);
+    case api::KindId::kConfigMap:
+      return Taken(kind, decoder_.ConfigMap(json), decoded.config_map);
+    default: {
+      const Result<api::ObjectHead> head = decoder_.Head(json);
+      if (!head) return std::unexpected(head.error());
+      return HeadOf(kind, head->meta);
+    }
+  }
+}
+
+void World::Keep(Slot slot, api::KindId kind, Decoded& decoded) {
+  switch (kind) {
+    case api::KindId::kPod:
+      pods_[slot] = std::move(decoded.pod);
+      break;
+    case api::KindId::kDeployment:
+      deployments_[slot] = std::move(decoded.deployment);
+      break;
+    case api::KindId::kReplicaSet:
+      replica_sets_[slot] = std::move(decoded.replica_set);
+      break;
+    case api::KindId::kJob:
+      jobs_[slot] = std::move(decoded.job);
+      break;
+    case api::KindId::kNode:
+      nodes_[slot] = std::move(decoded.node);
+      break;
+    case api::KindId::kNamespace:
+      namespaces_[slot] = std::move(decoded.namespace_object);
+      break;
+    case api::KindId::kLease:
+      leases_[slot] = std::move(decoded.lease);
+      break;
+    case api::KindId::kConfigMap:
+      if (heads_[slot].name == kRootCaConfigMap) {
+        config_maps_[slot] = std::move(decoded.config_map);
+      }
+      break;
+    default:
+      break;
+  }
+}
+
+Result<Touched> World::Observe(api::KindId kind, std::string_view json) {
+  Decoded decoded;
+  Result<Head> head = Decode(kind, json, decoded);
+  if (!head) return std::unexpected(head.error());
+  if (head->uid.empty() || head->name.empty()) {
+    return Fail(ErrorCode::kInvalid, "an object without name or uid");
+  }
+  Touched touched;
+  const Slot known = Find(head->uid);
+  if (known != kNoSlot) {
+    const client::Version& seen = heads_[known].version;
+    if (head->version.OlderThan(seen) || head->version == seen) return touched;
+    touched.before = heads_[known];
+    if (kind == api::KindId::kPod) touched.node_before = pods_[known].node;
+    Unlink(known);
+    heads_[known] = std::move(*head);
+    touched.slot = known;
+  } else {
+    // The name's former bearer is gone, though nobody has told so yet.
+    const Slot former = Find(kind, head->namespace_name, head->name);
+    if (former != kNoSlot) {
+      touched = Remove(std::string(heads_[former].uid));
+      touched.removed = false;
+    }
+    touched.slot = Place(std::move(*head));
+    touched.created = true;
+  }
+  Keep(touched.slot, kind, decoded);
+  Link(touched.slot);
+  return touched;
+}
+
+Slot World::Place(Head head) {
+  if (free_.empty()) {
+    free_.push_back(static_cast<Slot>(heads_.size()));
+    heads_.emplace_back();
+  }
+  const Slot slot = free_.back();
+  free_.pop_back();
+  heads_[slot] = std::move(head);
+  return slot;
+}
+
+void World::Link(Slot slot) {
+  const Head& head = heads_[slot];
+  by_uid_[head.uid] = slot;
+  by_name_[{head.kind, head.namespace_name, head.name}] = slot;
+  for (const api::OwnerReference& owner : head.owners) dependents_[owner.uid].insert(slot);
+  if (head.kind != api::KindId::kPod) return;
+  const std::string& node = pods_[slot].node;
+  if (!node.empty()) pods_on_[node].insert(slot);
+  if (head.controller() == nullptr) orphan_pods_[head.namespace_name].insert(slot);
+}
+
+void World::Unlink(Slot slot) {
+  const Head& head = heads_[slot];
+  by_uid_.erase(head.uid);
+  by_name_.erase({head.kind, head.namespace_name, head.name});
+  for (const api::OwnerReference& owner : head.owners) Erase(dependents_, owner.uid, slot);
+  if (head.kind != api::KindId::kPod) return;
+  Erase(pods_on_, pods_[slot].node, slot);
+  Erase(orphan_pods_, head.namespace_name, slot);
+}
+
+void World::EraseViews(Slot slot) {
+  switch (heads_[slot].kind) {
+    case api::KindId::kPod:
+      pods_.erase(slot);
+      break;
+    case api::KindId::kDeployment:
+      deployments_.erase(slot);
+      break;
+    case api::KindId::kReplicaSet:
+      replica_sets_.erase(slot);
+      break;
+    case api::KindId::kJob:
+      jobs_.erase(slot);
+      break;
+    case api::KindId::kNode:
+      nodes_.erase(slot);
+      break;
+    case api::KindId::kNamespace:
+      namespaces_.erase(slot);
+      break;
+    case api::KindId::kLease:
+      leases_.erase(slot);
+      break;
+    case api::KindId::kConfigMap:
+      config_maps_.erase(slot);
+      break;
+    default:
+      break;
+  }
+}
+
+Touched World::Remove(std::string_view uid) {
+  Touched touched;
+  const Slot slot = Find(uid);
+  if (slot == kNoSlot) return touched;
+  if (heads_[slot].kind == api::KindId::kPod) touched.node_before = pods_[slot].node;
+  Unlink(slot);
+  EraseViews(slot);
+  touched.slot = slot;
+  touched.removed = true;
+  touched.before = std::move(heads_[slot]);
+  heads_[slot] = Head{};
+  free_.push_back(slot);
+  return touched;
+}
+
+Slot World::Find(std::string_view uid) const {
+  const auto at = by_uid_.find(uid);
+  return at == by_uid_.end() ? kNoSlot : at->second;
+}
+
+Slot World::Find(api::KindId kind, std::string_view namespace_name, std::string_view name) const {
+  const auto at = by_name_.find({kind, std::string(namespace_name), std::string(name)});
+  return at == by_name_.end() ? kNoSlot : at->second;
+}
+
+const PodFacts* World::pod(Slot slot) const { return At(pods_, slot); }
+const api::Deployment* World::deployment(Slot slot) const { return At(deployments_, slot); }
+const api::ReplicaSet* World::replica_set(Slot slot) const { return At(replica_sets_, slot); }
+const api::Job* World::job(Slot slot) const { return At(jobs_, slot); }
+const api::Node* World::node(Slot slot) const { return At(nodes_, slot); }
+const api::Namespace* World::namespace_of(Slot slot) const { return At(namespaces_, slot); }
+const api::Lease* World::lease(Slot slot) const { return At(leases_, slot); }
+const api::ConfigMap* World::config_map(Slot slot) const { return At(config_maps_, slot); }
+
+const std::set<Slot>& World::DependentsOf(std::string_view owner_uid) const {
+  return Lookup(dependents_, owner_uid);
+}
+
+const std::set<Slot>& World::PodsOn(std::string_view node) const { return Lookup(pods_on_, node); }
+
+const std::set<Slot>& World::OrphanPodsIn(std::string_view namespace_name) const {
+  return Lookup(orphan_pods_, namespace_name);
+}
+
+std::vector<Slot> World::In(api::KindId kind, std::string_view namespace_name) const {
+  std::vector<Slot> slots;
+  const std::string wanted(namespace_name);
+  for (auto at = by_name_.lower_bound({kind, wanted, std::string()});
+       at != by_name_.end() && std::get<0>(at->first) == kind && std::get<1>(at->first) == wanted;
+       ++at) {
+    slots.push_back(at->second);
+  }
+  return slots;
+}
+
+bool World::AnyIn(api::KindId kind, std::string_view namespace_name) const {
+  const std::string wanted(namespace_name);
+  const auto at = by_name_.lower_bound({kind, wanted, std::string()});
+  return at != by_name_.end() && std::get<0>(at->first) == kind && std::get<1>(at->first) == wanted;
+}
+
+std::vector<Slot> World::All(api::KindId kind) const {
+  std::vector<Slot> slots;
+  for (auto at = by_name_.lower_bound({kind, std::string(), std::string()});
+       at != by_name_.end() && std::get<0>(at->first) == kind; ++at) {
+    slots.push_back(at->second);
+  }
+  return slots;
+}
+
+void World::AddTo(Hasher& hasher) const {
+  for (const auto& [uid, slot] : by_uid_) {
+    hasher.Add(uid).Add(slot).Add(heads_[slot].resource_version);
+  }
+  for (const Slot slot : free_) hasher.Add(slot);
+}
+
+}  // namespace berth::controllers

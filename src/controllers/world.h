@@ -1,0 +1,168 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <vector>
+
+#include "api/kinds.h"
+#include "api/types.h"
+#include "api/workloads.h"
+#include "base/hash.h"
+#include "base/time.h"
+#include "client/known_set.h"
+#include "codec/decode.h"
+
+// The objects as the controllers see them, with the indexes that keep every reconciliation
+// proportional to what it is about.
+//
+// An object is known by its uid. What a watch tells and what the answers to our own writes tell
+// meet here: an older version never replaces a newer one, so whoever decides on this view has seen
+// every write of ours that was answered (kubernetes/kubernetes#129795 is what happens without it).
+namespace berth::controllers {
+
+// Row of an object; given again after the object has gone, so no decision may depend on its order.
+using Slot = uint32_t;
+inline constexpr Slot kNoSlot = ~Slot{0};
+
+struct Head {
+  api::KindId kind = api::KindId::kPod;
+  std::string namespace_name;
+  std::string name;
+  std::string uid;
+  std::string resource_version;
+  client::Version version;
+  Instant creation;
+  std::optional<Instant> deletion;
+  api::StringMap labels;
+  std::vector<api::OwnerReference> owners;
+  std::vector<std::string> finalizers;
+
+  [[nodiscard]] const api::OwnerReference* controller() const;
+  [[nodiscard]] bool HasFinalizer(std::string_view finalizer) const;
+};
+
+enum class PodPhase : uint8_t { kPending, kRunning, kSucceeded, kFailed, kUnknown };
+
+// What the controllers read of a pod beside its head.
+struct PodFacts {
+  std::string node;
+  PodPhase phase = PodPhase::kPending;
+  bool ready = false;
+  bool disrupted = false;  // Has the condition DisruptionTarget.
+  Instant ready_since;
+  Instant started;   // status.startTime
+  Instant finished;  // Of the container that ended last.
+  int64_t restarts = 0;
+  int64_t deletion_cost = 0;
+  std::optional<int64_t> completion_index;
+  std::vector<api::Toleration> tolerations;
+
+  [[nodiscard]] bool terminal() const {
+    return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed;
+  }
+};
+
+// A pod for the pure functions; both live in the World.
+struct PodRef {
+  const Head* head = nullptr;
+  const PodFacts* facts = nullptr;
+  // Counts against its owner's replicas.
+  [[nodiscard]] bool active() const { return !facts->terminal() && !head->deletion.has_value(); }
+};
+
+[[nodiscard]] PodFacts FactsOf(const api::Pod& pod);
+[[nodiscard]] Head HeadOf(api::KindId kind, const api::ObjectMeta& meta);
+
+// What a change of the world touched, for the actor to tell the controllers.
+struct Touched {
+  Slot slot = kNoSlot;  // kNoSlot: nothing changed.
+  bool created = false;
+  bool removed = false;
+  // As it was, if it was known; of an object that took the name of another, that other.
+  Head before;
+  std::string node_before;
+};
+
+// A copyable value. Cost of a change: O(log objects) and the object's own size.
+class World {
+ public:
+  // Takes an object's JSON as the truth unless a newer version of it is known. Errors: it can't be
+  // read; nothing changed then.
+  Result<Touched> Observe(api::KindId kind, std::string_view json);
+  // The object with this uid is gone. Nothing changed if it isn't known.
+  Touched Remove(std::string_view uid);
+
+  [[nodiscard]] Slot Find(std::string_view uid) const;
+  [[nodiscard]] Slot Find(api::KindId kind, std::string_view namespace_name,
+                          std::string_view name) const;
+  // REQUIRES: the slot holds an object.
+  [[nodiscard]] const Head& head(Slot slot) const { return heads_[slot]; }
+  [[nodiscard]] const PodFacts* pod(Slot slot) const;
+  [[nodiscard]] const api::Deployment* deployment(Slot slot) const;
+  [[nodiscard]] const api::ReplicaSet* replica_set(Slot slot) const;
+  [[nodiscard]] const api::Job* job(Slot slot) const;
+  [[nodiscard]] const api::Node* node(Slot slot) const;
+  [[nodiscard]] const api::Namespace* namespace_of(Slot slot) const;
+  [[nodiscard]] const api::Lease* lease(Slot slot) const;
+  [[nodiscard]] const api::ConfigMap* config_map(Slot slot) const;
+  [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
+
+  // Objects that name this uid as an owner, known or not.
+  [[nodiscard]] const std::set<Slot>& DependentsOf(std::string_view owner_uid) const;
+  [[nodiscard]] const std::set<Slot>& PodsOn(std::string_view node) const;
+  // Objects of a kind in a namespace, in order of names; those of all namespaces: All().
+  [[nodiscard]] std::vector<Slot> In(api::KindId kind, std::string_view namespace_name) const;
+  [[nodiscard]] bool AnyIn(api::KindId kind, std::string_view namespace_name) const;
+  [[nodiscard]] std::vector<Slot> All(api::KindId kind) const;
+  // Pods of a namespace without a controller: the ones that may be adopted.
+  [[nodiscard]] const std::set<Slot>& OrphanPodsIn(std::string_view namespace_name) const;
+  [[nodiscard]] size_t size() const { return by_uid_.size(); }
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  using NameKey = std::tuple<api::KindId, std::string, std::string>;
+
+  Slot Place(Head head);
+  void Link(Slot slot);
+  void Unlink(Slot slot);
+  void EraseViews(Slot slot);
+
+  codec::Decoder decoder_;
+  std::vector<Head> heads_;  // An empty uid marks a free row.
+  std::vector<Slot> free_;
+  std::map<std::string, Slot, std::less<>> by_uid_;
+  std::map<NameKey, Slot> by_name_;
+  std::map<std::string, std::set<Slot>, std::less<>> dependents_;
+  std::map<std::string, std::set<Slot>, std::less<>> pods_on_;
+  std::map<std::string, std::set<Slot>, std::less<>> orphan_pods_;
+
+  std::map<Slot, PodFacts> pods_;
+  std::map<Slot, api::Deployment> deployments_;
+  std::map<Slot, api::ReplicaSet> replica_sets_;
+  std::map<Slot, api::Job> jobs_;
+  std::map<Slot, api::Node> nodes_;
+  std::map<Slot, api::Namespace> namespaces_;
+  std::map<Slot, api::Lease> leases_;
+  std::map<Slot, api::ConfigMap> config_maps_;
+  // Decoded and not yet placed.
+  struct Decoded {
+    PodFacts pod;
+    api::Deployment deployment;
+    api::ReplicaSet replica_set;
+    api::Job job;
+    api::Node node;
+    api::Namespace namespace_object;
+    api::Lease lease;
+    api::ConfigMap config_map;
+  };
+  void Keep(Slot slot, api::KindId kind, Decoded& decoded);
+  Result<Head> Decode(api::KindId kind, std::string_view json, Decoded& decoded);
+};
+
+}  // namespace berth::controllers
