@@ -53,7 +53,6 @@ Scheduler::Scheduler(SchedulerOptions options)
 }
 
 bool Scheduler::ours(std::string_view scheduler_name) const {
-  if (scheduler_name.empty()) scheduler_name = options_.scheduler_names.front();
   return std::find(options_.scheduler_names.begin(), options_.scheduler_names.end(),
                    scheduler_name) != options_.scheduler_names.end();
 }
@@ -143,13 +142,14 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     binder_.Withdraw(event.uid, client_);
     return;
   }
-  const auto pod = decoder_.Pod(event.object.view());
+  auto pod = decoder_.Pod(event.object.view());
   if (!pod) {
     ++counters_.undecodable;
     Say(out, env::LogLevel::kError,
         fmt::format("pod {}/{}: {}", event.namespace_name, event.name, pod.error().message));
     return;
   }
+  if (pod->scheduler_name.empty()) pod->scheduler_name = options_.scheduler_names.front();
   const bool mine = ours(pod->scheduler_name);
   auto facts = translate::PodFacts(*pod, engine_.vocabulary());
   if (!facts) {
