@@ -1,0 +1,516 @@
+#include "cycle/engine.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <optional>
+
+#include "cycle/test_cluster.h"
+#include "cycle/why.h"
+#include "model/audit.h"
+
+namespace berth::cycle {
+namespace {
+
+using model::NodeId;
+using model::PodId;
+using model::PodStage;
+
+// ---- The naive scheduler: every pod against every node, no caches
+// --------------------------------
+
+struct NaiveBest {
+  NodeId node;
+  int64_t score = 0;
+  uint32_t feasible_count = 0;
+};
+
+bool NaiveFits(const model::State& state, const place::Evaluator& evaluator, PodId pod, NodeId n) {
+  const model::Pod& row = state.pods().at(pod);
+  const model::Viewer viewer{.owner = row.uid, .priority = row.priority};
+  return evaluator.Filter(state, row.class_id, n, &viewer, row.pin).fits();
+}
+
+NaiveBest NaiveChoice(const model::State& state, const place::Evaluator& evaluator, PodId pod) {
+  const model::ClassId c = state.pods().at(pod).class_id;
+  place::Extremes extremes;
+  std::vector<NodeId> fitting;
+  for (uint32_t i = 0; i < state.nodes().size(); ++i) {
+    if (!NaiveFits(state, evaluator, pod, NodeId{i})) continue;
+    fitting.push_back(NodeId{i});
+    const model::NodeScore score = evaluator.Score(state, c, NodeId{i});
+    extremes.taints_max = std::max(extremes.taints_max, score.taints_raw);
+    extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
+  }
+  NaiveBest best{.feasible_count = static_cast<uint32_t>(fitting.size())};
+  for (const NodeId n : fitting) {
+    const int64_t total = evaluator.Total(evaluator.Score(state, c, n), extremes);
+    const auto name = [&](NodeId node) { return state.NameOf(state.nodes().name(node)); };
+    if (!best.node.valid() || total > best.score ||
+        (total == best.score && name(n) < name(best.node))) {
+      best.node = n;
+      best.score = total;
+    }
+  }
+  return best;
+}
+
+bool IsPending(const model::State& state, PodId pod) {
+  return state.pods().used(pod) && StageOf(state.pods().at(pod)) == PodStage::kPending;
+}
+
+// Checks a plan against the state before it: each decision in turn is what the naive scheduler
+// would do, and nobody who could have gone first was passed over. Leaves `state` as the plan leaves
+// the engine's.
+void CheckPlan(model::State& state, const place::Evaluator& evaluator, const model::Plan& plan,
+               Instant now) {
+  for (const model::BindDecision& bind : plan.binds) {
+    const model::ClaimId claim = state.ClaimOf(bind.pod);
+    if (claim.valid() &&
+        state.ledger().claim(claim).account == model::AccountId::OfNode(bind.node)) {
+      // A holder on the node it was promised: that it fits there is all that is asked.
+      RC_ASSERT(NaiveFits(state, evaluator, bind.pod, bind.node));
+    } else {
+      const NaiveBest best = NaiveChoice(state, evaluator, bind.pod);
+      RC_ASSERT(best.node == bind.node);
+      RC_ASSERT(best.score == bind.score);
+      RC_ASSERT(best.feasible_count == bind.feasible_count);
+      for (uint32_t i = 0; i < state.pods().size(); ++i) {
+        const PodId other{i};
+        if (!IsPending(state, other) || other == bind.pod ||
+            !Queue::PodBefore(state, other, bind.pod))
+          continue;
+        const model::Pod& row = state.pods().at(other);
+        if (row.backoff_until.seconds() > now.seconds() || row.not_before > now) continue;
+        RC_ASSERT(!NaiveChoice(state, evaluator, other).node.valid());
+      }
+    }
+    state.Assume(bind.pod, bind.node, bind.devices);
+  }
+  if (plan.more) return;
+  for (uint32_t i = 0; i < state.pods().size(); ++i) {
+    if (!IsPending(state, PodId{i}) || state.pods().at(PodId{i}).not_before > now) continue;
+    // No missed wake-up: what still waits fits nowhere.
+    RC_ASSERT(!NaiveChoice(state, evaluator, PodId{i}).node.valid());
+  }
+}
+
+// ---- Random histories --------------------------------------------------------------------------
+
+class History {
+ public:
+  explicit History(const Engine::Options& options) : engine(options) {}
+
+  Engine engine;
+  Instant now = Instant::FromSeconds(1000);
+
+  void Step() {
+    const int action = Draw(0, 16);
+    if (action < 4) return ApplyNode();
+    if (action < 9) return ApplyPod();
+    if (action == 9) return engine.Apply(model::PodRemove{.uid = PodUid(PodIndex())});
+    if (action == 10 && OneIn(3)) return engine.Apply(model::NodeRemove{.name = NodeName()});
+    if (action == 11) return ApplyOutcome();
+    RunCycle();
+  }
+
+  void RunCycle() {
+    now = now + Duration::Milliseconds(Draw(0, 4000));
+    model::State before = engine.state();
+    // Error backoffs that are over end in the cycle.
+    before.SortNames();
+    Engine fork = engine;
+    const model::Plan plan = engine.Cycle(now);
+    CheckPlan(before, engine.evaluator(), plan, now);
+    // Caches are derived data: a copy that starts cold decides the same.
+    const model::Plan again = fork.Cycle(now);
+    RC_ASSERT(plan.binds == again.binds);
+    RC_ASSERT(plan.refused == again.refused);
+    RC_ASSERT(plan.refusals == again.refusals);
+    RC_ASSERT(Hash(engine) == Hash(fork));
+    if (!plan.more) RC_ASSERT(engine.CheckWakes(now) == 0u);
+  }
+
+  static uint64_t Hash(const Engine& engine) {
+    Hasher hasher;
+    engine.AddTo(hasher);
+    return hasher.value();
+  }
+
+ private:
+  // Uniform whatever rapidcheck's size is: a history is as rich in the first run as in the last.
+  static int Draw(int low, int high) { return *rc::gen::resize(100, rc::gen::inRange(low, high)); }
+  static bool OneIn(int n) { return Draw(0, n) == 0; }
+  static int PodIndex() { return Draw(0, 12); }
+  static std::string NodeName() { return "n" + std::to_string(Draw(0, 5)); }
+  std::string PodUid(int i) {
+    return "p" + std::to_string(i) + "-" + std::to_string(generation_[i]);
+  }
+
+  // A node is new, or changes in one respect, or is replaced by another of its name.
+  void ApplyNode() {
+    TestNode& node = nodes_[NodeName()];
+    if (node.uid.empty()) {
+      node = {.name = node.name, .uid = "u0", .cpu = 2000, .memory = 5000, .pods = 8};
+      for (auto& [name, known] : nodes_) known.name = name;
+    }
+    switch (Draw(0, 9)) {
+      case 0:
+        node.cpu = 500 * Draw(1, 7);
+        break;
+      case 1:
+        node.memory = 1000 * Draw(1, 4);
+        break;
+      case 2:
+        node.pods = Draw(1, 9);
+        break;
+      case 3:
+        node.gpus = Draw(0, 4);
+        break;
+      case 4:
+        node.model = OneIn(2) ? "a100" : "t4";
+        break;
+      case 5:
+        node.labels.clear();
+        if (OneIn(2)) node.labels.emplace_back("zone", OneIn(2) ? "a" : "b");
+        if (OneIn(2)) node.labels.emplace_back("disk", "ssd");
+        break;
+      case 6:
+        node.taints.clear();
+        if (OneIn(3)) node.taints.push_back({.key = "team"});
+        if (OneIn(2))
+          node.taints.push_back({.key = "old", .effect = model::TaintEffect::kPreferNoSchedule});
+        break;
+      case 7:
+        node.unschedulable = OneIn(4);
+        break;
+      default:
+        node.uid = "u" + std::to_string(Draw(0, 2));
+    }
+    engine.Apply(FactsOf(engine.vocabulary(), node));
+  }
+
+  // What places a pod, of few kinds a history, so that classes are met again.
+  TestPod DrawKind() {
+    TestPod pod{.cpu = OneIn(3) ? 1200 : 200 * Draw(0, 4)};
+    if (OneIn(3)) pod.memory = 700;
+    if (OneIn(3)) pod.gpu_milli = OneIn(2) ? 300 : 1000;
+    if (OneIn(8)) pod.models = {"a100"};
+    if (OneIn(5)) pod.selector = {{"zone", "a"}};
+    if (OneIn(3)) pod.prefers.push_back({.key = "disk", .value = "ssd", .weight = 3});
+    if (OneIn(3)) pod.prefers.push_back({.key = "zone", .value = "b", .weight = 2});
+    if (OneIn(3)) pod.tolerates = {"team"};
+    return pod;
+  }
+
+  void DrawPod(int i) {
+    while (kinds_.size() < 3) kinds_.push_back(DrawKind());
+    TestPod pod = kinds_[static_cast<size_t>(Draw(0, 3))];
+    pod.name = "p" + std::to_string(i);
+    pod.uid = PodUid(i);
+    pod.priority = Draw(0, 3);
+    pod.created = generation_[i] * 100 + Draw(0, 3);
+    if (OneIn(8)) pod.pin = NodeName();
+    pod.foreign = OneIn(12);
+    pods_[i] = pod;
+  }
+
+  // A pod is new under a new uid, or changes in one respect.
+  void ApplyPod() {
+    const int i = PodIndex();
+    if (!pods_.contains(i) || OneIn(2)) {
+      ++generation_[i];
+      DrawPod(i);
+    }
+    TestPod& pod = pods_[i];
+    switch (Draw(0, 12)) {
+      case 0:
+        pod.node = NodeName();
+        break;
+      case 1:
+      case 2:
+        pod.nominated = OneIn(2) ? NodeName() : "";
+        break;
+      case 3:
+        pod.gated = OneIn(3);
+        break;
+      case 4:
+        pod.terminating = OneIn(2);
+        break;
+      case 5:
+        pod.finished = OneIn(3);
+        break;
+      case 6:
+        pod.priority = Draw(0, 3);
+        break;
+      default:
+        break;
+    }
+    engine.Apply(FactsOf(engine.vocabulary(), pod));
+  }
+
+  void ApplyOutcome() {
+    const std::string uid = PodUid(PodIndex());
+    if (OneIn(3)) return engine.Apply(model::BindRead{.uid = uid, .at = now});
+    engine.Apply(model::BindOutcome{.uid = uid,
+                                    .outcome = static_cast<model::WriteOutcome>(Draw(0, 5)),
+                                    .code = 422,
+                                    .at = now});
+  }
+
+  std::vector<TestPod> kinds_;
+  std::map<std::string, TestNode> nodes_;
+  std::map<int, TestPod> pods_;
+  std::map<int, int> generation_;
+};
+
+void RunHistory(const Engine::Options& options) {
+  History history(options);
+  const int steps = *rc::gen::inRange(0, 400);
+  for (int i = 0; i < steps; ++i) {
+    history.Step();
+    const auto found = model::Audit(history.engine.state());
+    if (!found.empty()) RC_FAIL(found.front());
+  }
+  history.RunCycle();
+}
+
+// Goal: the fast path is the naive path, always: same node, same score, same order, nobody
+// forgotten; a fork with cold caches decides the same; the ledger passes its audit. Method: random
+// histories of nodes, pods, nominations, outcomes and cycles; every decision is compared with the
+// plain evaluation of every node, and at the end of a cycle every waiting pod is.
+RC_GTEST_PROP(EngineTest, EveryDecisionIsWhatTheNaiveSchedulerWouldDo, ()) { RunHistory({}); }
+
+RC_GTEST_PROP(EngineTest, AlsoWhenPackingByBestFit, ()) {
+  RunHistory({.evaluator = place::Evaluator(model::Policy::kBestFit)});
+}
+
+// Goal: the bounds change when things are decided, not what. Method: two attempts per cycle, and
+// caches of the least size.
+RC_GTEST_PROP(EngineTest, AlsoWhenBoundedAndShortOfMemory, ()) {
+  RunHistory({.attempts_per_cycle_max = 2, .cache_bytes_max = 1});
+}
+
+// ---- By example ---------------------------------------------------------------------------------
+
+class Examples : public ::testing::Test {
+ protected:
+  void Node(const TestNode& node) { engine.Apply(FactsOf(engine.vocabulary(), node)); }
+  void Pod(const TestPod& pod) { engine.Apply(FactsOf(engine.vocabulary(), pod)); }
+  model::Plan Cycle(int64_t at_ms = 0) { return engine.Cycle(Instant{at_ms * 1'000'000}); }
+  std::string Printed(int64_t at_ms = 0) { return Print(Cycle(at_ms), engine.state()); }
+  Engine engine;
+};
+
+// Goal: a fixed point: after a cycle that is done, more cycles do nothing and none is asked for.
+// C05, C16: what can't be placed makes no work.
+TEST_F(Examples, NothingIsDoneWithoutAnEvent) {
+  Node({.name = "n1", .cpu = 1000});
+  Pod({.name = "a", .cpu = 600});
+  Pod({.name = "b", .cpu = 600});
+  EXPECT_EQ(Cycle().binds.size(), 1u);
+  const uint64_t attempts = engine.counters().attempts;
+  for (int i = 1; i < 6; ++i) {
+    EXPECT_EQ(engine.wake_at(), Instant::Never());
+    EXPECT_TRUE(Cycle(i * 60'000).empty());
+  }
+  EXPECT_EQ(engine.counters().attempts, attempts);
+}
+
+// Goal: work is per class. Method: a thousand equal pods that don't fit cost one attempt, and are
+// each told once.
+TEST_F(Examples, PodsOfOneClassAreRefusedAsOne) {
+  Node({.name = "n1", .cpu = 100});
+  for (int i = 0; i < 1000; ++i) Pod({.name = "p" + std::to_string(i), .cpu = 600});
+  const model::Plan plan = Cycle();
+  EXPECT_EQ(engine.counters().attempts, 1u);
+  EXPECT_EQ(plan.refused.size(), 1000u);
+  EXPECT_EQ(plan.refusals.size(), 1u);
+  EXPECT_TRUE(Cycle(1).refused.empty());
+}
+
+// Goal: waking is limited to as many as fit. Method: one pod leaves, one of 1,000 waiting goes; two
+// attempts are made.
+TEST_F(Examples, AFreedPlaceWakesAsManyAsFit) {
+  Node({.name = "n1", .cpu = 600});
+  Pod({.name = "first", .cpu = 600, .node = "n1"});
+  for (int i = 0; i < 1000; ++i) Pod({.name = "p" + std::to_string(i), .cpu = 600, .created = i});
+  EXPECT_EQ(Cycle().binds.size(), 0u);
+  engine.Apply(model::PodRemove{.uid = "uid-first"});
+  EXPECT_EQ(engine.wake_at(), Instant{});
+  const uint64_t attempts = engine.counters().attempts;
+  EXPECT_EQ(Printed(20'000).substr(0, 21), "bind default/p0 -> n1");
+  EXPECT_EQ(engine.counters().attempts, attempts + 2);
+}
+
+// Goal: C14, an event between the attempt and the parking is not lost. Method: the plan is out, its
+// outcomes are not in, and room appears.
+TEST_F(Examples, RoomThatAppearsWhileWritesAreOnTheirWayIsUsed) {
+  Node({.name = "n1", .cpu = 1000});
+  Pod({.name = "a", .cpu = 600});
+  Pod({.name = "b", .cpu = 600});
+  EXPECT_EQ(Cycle().binds.size(), 1u);
+  Node({.name = "n2", .cpu = 1000});
+  EXPECT_EQ(Cycle(1).binds.size(), 1u);
+}
+
+// Goal: D01 and 9.2 number 2: after a conflict or an unknown fate the pod is not tried again until
+// it was read.
+TEST_F(Examples, AWriteOfUnknownFateIsNotRepeated) {
+  Node({.name = "n1"});
+  TestPod pod{.name = "a"};
+  Pod(pod);
+  EXPECT_EQ(Cycle().binds.size(), 1u);
+  engine.Apply(model::BindOutcome{.uid = "uid-a", .outcome = model::WriteOutcome::kUnknown});
+  Pod(pod);  // A late echo of the unbound pod says nothing.
+  EXPECT_TRUE(Cycle(20'000).empty());
+  engine.Apply(model::BindRead{.uid = "uid-a", .at = Instant::FromSeconds(30)});
+  EXPECT_TRUE(Cycle(30'500).empty());
+  EXPECT_EQ(engine.wake_at(), Instant::FromSeconds(31));
+  EXPECT_EQ(Cycle(31'000).binds.size(), 1u);
+}
+
+// Goal: error backoff doubles from 1 s to 10 s and ends with a success (reference section 3).
+TEST_F(Examples, RefusedWritesBackOff) {
+  Node({.name = "n1"});
+  Pod({.name = "a"});
+  Instant now = Instant::FromSeconds(100);
+  for (const int64_t seconds : {1, 2, 4, 8, 10, 10}) {
+    EXPECT_EQ(engine.Cycle(now).binds.size(), 1u);
+    engine.Apply(model::BindOutcome{
+        .uid = "uid-a", .outcome = model::WriteOutcome::kRefused, .code = 403, .at = now});
+    EXPECT_TRUE(engine.Cycle(now).empty());
+    EXPECT_EQ(engine.wake_at(), now + Duration::Seconds(seconds));
+    now = engine.wake_at();
+  }
+}
+
+// Goal: a pod that failed a moment ago lets others go first, but goes at once when none is left
+// (KEP-5142).
+TEST_F(Examples, UnschedulableBackoffOnlyChangesTheOrder) {
+  Node({.name = "n1", .cpu = 100});
+  Pod({.name = "high", .cpu = 300, .priority = 9});
+  EXPECT_TRUE(Cycle(0).binds.empty());
+  Pod({.name = "low", .cpu = 200});
+  Node({.name = "n1", .cpu = 500});
+  EXPECT_EQ(Cycle(10).binds.size(), 2u);
+}
+
+TEST_F(Examples, AfterItsBackoffTheHigherPriorityGoesFirst) {
+  Node({.name = "n1", .cpu = 100});
+  Pod({.name = "high", .cpu = 300, .priority = 9});
+  EXPECT_TRUE(Cycle(0).binds.empty());
+  Pod({.name = "low", .cpu = 200});
+  Node({.name = "n1", .cpu = 300});
+  EXPECT_EQ(Printed(5'000).substr(0, 23), "bind default/high -> n1");
+}
+
+// Goal: A05, deleting a pod with a nomination in the middle leaves no phantom; the holder goes
+// before higher ones of no promise.
+TEST_F(Examples, HoldersOfReservationsGoFirst) {
+  Node({.name = "n1", .cpu = 1000});
+  Pod({.name = "holder", .cpu = 800, .priority = 5, .nominated = "n1"});
+  Pod({.name = "equal", .cpu = 600, .priority = 5, .created = -10});
+  const model::Plan plan = Cycle();
+  ASSERT_EQ(plan.binds.size(), 1u);
+  EXPECT_EQ(engine.state().KeyOf(engine.state().pods().at(plan.binds[0].pod).key),
+            "default/holder");
+}
+
+TEST_F(Examples, APromiseHoldsAgainstEqualsAndYieldsToHigher) {
+  Node({.name = "n1", .cpu = 1000});
+  Pod({.name = "victim", .cpu = 600, .node = "n1", .terminating = true});
+  Pod({.name = "holder", .cpu = 800, .priority = 5, .nominated = "n1"});
+  Pod({.name = "equal", .cpu = 400, .priority = 5});
+  EXPECT_TRUE(Cycle().binds.empty());  // A04: the small one does not take the hole while the victim
+                                       // terminates.
+  Pod({.name = "higher", .cpu = 400, .priority = 6});
+  EXPECT_EQ(Cycle(1).binds.size(), 1u);
+  engine.Apply(model::PodRemove{.uid = "uid-holder"});
+  engine.Apply(model::PodRemove{.uid = "uid-victim"});
+  EXPECT_EQ(Cycle(2).binds.size(), 1u);  // A05: no phantom of the holder.
+}
+
+// Goal: 9.2 number 10: a gated pod is neither tried nor charged, and un-gating leads to an attempt
+// (C09).
+TEST_F(Examples, GatedPodsWaitUntilTheGateGoes) {
+  Node({.name = "n1"});
+  Pod({.name = "a", .gated = true});
+  EXPECT_EQ(engine.wake_at() == Instant{} ? Cycle().binds.size() : 0u, 0u);
+  Pod({.name = "a"});
+  EXPECT_EQ(Cycle(1).binds.size(), 1u);
+}
+
+// Goal: the salt changes ties only, and without one the name decides, not arrival.
+TEST_F(Examples, TiesEndInTheNameOfTheNode) {
+  for (const char* name : {"n3", "n1", "n2"}) Node({.name = name});
+  Pod({.name = "a"});
+  EXPECT_EQ(Printed().substr(0, 20), "bind default/a -> n1");
+}
+
+TEST(EngineRandomTest, TheSeedDecidesAndNotTheOrderOfArrival) {
+  const auto run = [](uint64_t seed, std::vector<std::string> nodes) {
+    Engine engine({.evaluator = place::Evaluator(model::Policy::kRandom), .seed = seed});
+    for (const std::string& name : nodes)
+      engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = name}));
+    for (int i = 0; i < 20; ++i)
+      engine.Apply(FactsOf(engine.vocabulary(), TestPod{.name = std::to_string(i)}));
+    std::string text;
+    for (const model::BindDecision& b : engine.Cycle({}).binds)
+      text += engine.state().NameOf(b.node_name);
+    return text;
+  };
+  EXPECT_EQ(run(1, {"a", "b", "c"}), run(1, {"c", "a", "b"}));
+  EXPECT_NE(run(1, {"a", "b", "c"}), run(2, {"a", "b", "c"}));
+}
+
+TEST_F(Examples, ExplainSaysWhyItWaitsAndWhyItIsThere) {
+  Node({.name = "n1", .cpu = 1000, .taints = {{.key = "team"}}});
+  Node({.name = "n2", .cpu = 100});
+  Pod({.name = "a", .cpu = 700});
+  EXPECT_TRUE(Cycle().binds.empty());
+  const PodId a = engine.state().FindPod("uid-a");
+  Explanation e = engine.Explain(a);
+  ASSERT_EQ(e.refusal.reasons.size(), 2u);
+  EXPECT_EQ(e.refusal.reasons[0].kind, model::ReasonKind::kTaint);
+  EXPECT_EQ(e.refusal.reasons[1].kind, model::ReasonKind::kInsufficient);
+  EXPECT_EQ(e.refusal.reasons[1].deficit, 600);
+  EXPECT_FALSE(e.would_fit);
+  Node({.name = "n2", .cpu = 800});
+  EXPECT_TRUE(engine.Explain(a).would_fit);
+  EXPECT_EQ(Cycle(5'000).binds.size(), 1u);
+  e = engine.Explain(a);
+  EXPECT_TRUE(e.decided_here);
+  EXPECT_EQ(e.stage, PodStage::kInFlight);
+  EXPECT_EQ(engine.state().NameOf(e.node), "n2");
+}
+
+// ---- Planted bugs: what guards can fail
+// ------------------------------------------------------------
+
+TEST(EngineFaultTest, TheWatchdogFindsAWakeIndexThatMissesAnEventKind) {
+  Engine engine({.faults = {.wake_index_misses_freed = true}});
+  engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 600}));
+  engine.Apply(FactsOf(engine.vocabulary(), TestPod{.name = "a", .cpu = 600, .node = "n1"}));
+  engine.Apply(FactsOf(engine.vocabulary(), TestPod{.name = "b", .cpu = 600}));
+  engine.Cycle({});
+  engine.Apply(model::PodRemove{.uid = "uid-a"});
+  EXPECT_TRUE(engine.Cycle({}).empty());
+  EXPECT_EQ(engine.CheckWakes({}), 1u);
+  EXPECT_EQ(engine.Cycle(Instant::FromSeconds(20)).binds.size(), 1u);  // Healed.
+}
+
+TEST(EngineFaultTest, TheWatchdogFindsAnEventLostWhileItsPodWasEvaluated) {
+  Engine engine({.faults = {.lose_event_while_evaluated = true}});
+  engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 600}));
+  engine.Apply(FactsOf(engine.vocabulary(), TestPod{.name = "a", .cpu = 600, .node = "n1"}));
+  engine.Apply(FactsOf(engine.vocabulary(), TestPod{.name = "b", .cpu = 600}));
+  engine.Cycle({});
+  engine.Apply(model::PodRemove{.uid = "uid-a"});
+  EXPECT_TRUE(engine.Cycle({}).empty());
+  EXPECT_EQ(engine.CheckWakes({}), 1u);
+}
+
+}  // namespace
+}  // namespace berth::cycle

@@ -1,0 +1,134 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cycle/engine.h"
+
+// Test code: short ways to say facts.
+namespace berth::cycle {
+
+struct TestNode {
+  std::string name;
+  std::string uid;  // Empty: "uid-" and the name.
+  int64_t cpu = 4000;
+  int64_t memory = int64_t{16} << 30;
+  int64_t pods = 110;
+  int64_t gpus = 0;
+  std::string model;
+  std::vector<std::pair<std::string, std::string>> labels;
+  struct Taint {
+    std::string key;
+    model::TaintEffect effect = model::TaintEffect::kNoSchedule;
+  };
+  std::vector<Taint> taints;
+  bool unschedulable = false;
+};
+
+struct TestPod {
+  std::string name;
+  std::string uid;  // Empty: "uid-" and the name.
+  int64_t cpu = 100;
+  int64_t memory = 0;
+  int32_t priority = 0;
+  int64_t created = 0;  // Seconds.
+  uint32_t gpu_milli = 0;
+  std::vector<std::string> models;
+  std::vector<std::pair<std::string, std::string>> selector;
+  struct Preference {
+    std::string key;
+    std::string value;
+    uint32_t weight = 1;
+  };
+  std::vector<Preference> prefers;
+  std::vector<std::string> tolerates;  // Keys, any effect.
+  std::string pin;
+  std::string node;
+  std::string nominated;
+  bool gated = false;
+  bool terminating = false;
+  bool finished = false;
+  bool foreign = false;
+};
+
+inline model::NodeUpsert FactsOf(model::Vocabulary& v, const TestNode& node) {
+  model::NodeUpsert facts{.name = node.name,
+                          .uid = node.uid.empty() ? "uid-" + node.name : node.uid};
+  facts.allocatable = {
+      {model::kCpu, node.cpu}, {model::kMemory, node.memory}, {model::kPods, node.pods}};
+  if (node.gpus > 0) facts.allocatable.push_back({model::kGpuMilli, node.gpus * 1000});
+  if (!node.model.empty()) facts.gpu_model = v.names.Intern(node.model);
+  for (const auto& [key, value] : node.labels) {
+    facts.labels.push_back({v.names.Intern(key), v.names.Intern(value)});
+  }
+  for (const TestNode::Taint& t : node.taints) {
+    facts.taints.push_back({v.names.Intern(t.key), v.names.Intern(""), t.effect});
+  }
+  facts.unschedulable = node.unschedulable;
+  return facts;
+}
+
+inline model::ClassId ClassOf(model::Vocabulary& v, const TestPod& pod) {
+  model::ClassSpec spec;
+  spec.requests =
+      v.bundles.Intern(std::vector<model::ResourceAmount>{{model::kCpu, pod.cpu},
+                                                          {model::kMemory, pod.memory},
+                                                          {model::kPods, 1},
+                                                          {model::kGpuMilli, pod.gpu_milli}});
+  spec.scoring = v.bundles.Intern(std::vector<model::ResourceAmount>{
+      {model::kCpu, pod.cpu == 0 ? 100 : pod.cpu},
+      {model::kMemory, pod.memory == 0 ? 200 << 20 : pod.memory}});
+  if (pod.gpu_milli < 1000) {
+    spec.gpu.share_milli = pod.gpu_milli;
+  } else {
+    spec.gpu.devices_count = pod.gpu_milli / 1000;
+  }
+  if (!pod.models.empty()) {
+    std::vector<model::NameId> models;
+    for (const std::string& m : pod.models) models.push_back(v.names.Intern(m));
+    std::ranges::sort(models);
+    spec.models = v.name_lists.Intern(models);
+  }
+  const auto in = [&](const std::string& key, const std::string& value) {
+    return model::Requirement{.key = v.names.Intern(key), .values = {v.names.Intern(value)}};
+  };
+  if (!pod.selector.empty()) {
+    model::SelectorSpec selector;
+    for (const auto& [key, value] : pod.selector) selector.all.push_back(in(key, value));
+    spec.selector = v.selectors.Intern(selector);
+  }
+  std::vector<model::Preference> preferences;
+  for (const TestPod::Preference& p : pod.prefers) {
+    const model::SelectorSpec term{.has_terms = true,
+                                   .terms = {{.requirements = {in(p.key, p.value)}}}};
+    preferences.push_back({v.selectors.Intern(term), p.weight});
+  }
+  if (!preferences.empty()) spec.preferences = v.preferences.Intern(preferences);
+  std::vector<model::Toleration> tolerations;
+  for (const std::string& key : pod.tolerates) {
+    tolerations.push_back({.key = v.names.Intern(key), .op = model::TolerationOp::kExists});
+  }
+  if (!tolerations.empty()) spec.tolerations = v.tolerations.Intern(tolerations);
+  return v.classes.Intern(spec);
+}
+
+inline model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
+  model::PodUpsert facts{.uid = pod.uid.empty() ? "uid-" + pod.name : pod.uid,
+                         .key = "default/" + pod.name,
+                         .class_id = ClassOf(v, pod),
+                         .node = pod.node,
+                         .nominated = pod.nominated,
+                         .creation = Instant::FromSeconds(pod.created),
+                         .priority = pod.priority,
+                         .ours = !pod.foreign,
+                         .gated = pod.gated,
+                         .terminating = pod.terminating,
+                         .terminal = pod.finished};
+  if (!pod.pin.empty()) facts.pin = {model::PinKind::kAffinity, v.names.Intern(pod.pin)};
+  return facts;
+}
+
+}  // namespace berth::cycle
