@@ -60,6 +60,21 @@ bool IsPending(const model::State& state, PodId pod) {
   return state.pods().used(pod) && StageOf(state.pods().at(pod)) == PodStage::kPending;
 }
 
+// Whether a pod lets others go first: it, or one of its class that goes before it, failed a moment
+// ago.
+bool BacksOff(const model::State& state, PodId pod, Instant now) {
+  const model::Pod& row = state.pods().at(pod);
+  for (uint32_t i = 0; i < state.pods().size(); ++i) {
+    const PodId other{i};
+    if (!IsPending(state, other)) continue;
+    const model::Pod& its = state.pods().at(other);
+    if (its.class_id != row.class_id || its.pin != row.pin) continue;
+    if (other != pod && !Queue::PodBefore(state, other, pod)) continue;
+    if (its.backoff_until.seconds() > now.seconds()) return true;
+  }
+  return row.not_before > now;
+}
+
 // Checks a plan against the state before it: each decision in turn is what the naive scheduler
 // would do, and nobody who could have gone first was passed over. Leaves `state` as the plan leaves
 // the engine's.
@@ -81,8 +96,7 @@ void CheckPlan(model::State& state, const place::Evaluator& evaluator, const mod
         if (!IsPending(state, other) || other == bind.pod ||
             !Queue::PodBefore(state, other, bind.pod))
           continue;
-        const model::Pod& row = state.pods().at(other);
-        if (row.backoff_until.seconds() > now.seconds() || row.not_before > now) continue;
+        if (BacksOff(state, other, now)) continue;
         RC_ASSERT(!NaiveChoice(state, evaluator, other).node.valid());
       }
     }
