@@ -2,10 +2,452 @@
 
 #include <fmt/format.h>
 
-namespace berth::api {
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <utility>
 
-Result<std::vector<std::string>> Conform(KindId /*kind*/, Json& /*document*/) {
-  return std::vector<std::string>();
+#include "api/base64.h"
+#include "api/field_error.h"
+#include "api/quantity.h"
+#include "api/schema.h"
+#include "api/timestamp.h"
+
+namespace berth::api {
+namespace {
+
+// Upstream stops listing strict problems here too.
+constexpr size_t kProblemsMax = 100;
+
+std::string_view ScalarName(Value value) {
+  switch (value) {
+    case Value::kString:
+      return "string";
+    case Value::kBytes:
+      return "[]uint8";
+    case Value::kTime:
+      return "v1.Time";
+    case Value::kMicroTime:
+      return "v1.MicroTime";
+    case Value::kBool:
+      return "bool";
+    case Value::kInt32:
+      return "int32";
+    case Value::kInt64:
+      return "int64";
+    case Value::kNumber:
+      return "float64";
+    case Value::kQuantity:
+      return "resource.Quantity";
+    case Value::kIntOrString:
+      return "intstr.IntOrString";
+    case Value::kRaw:
+    case Value::kObject:
+      return "";
+  }
+  return "";
+}
+
+std::string ItemTypeName(const Field& field) {
+  return field.type == kNoType ? std::string(ScalarName(field.value))
+                               : TypeAt(field.type).go_qualified();
+}
+
+std::string FieldTypeName(const Field& field) {
+  const std::string item = ItemTypeName(field);
+  switch (field.shape) {
+    case Shape::kOne:
+      return item;
+    case Shape::kList:
+      return "[]" + item;
+    case Shape::kMap:
+      return field.value == Value::kQuantity ? "v1.ResourceList" : "map[string]" + item;
+    case Shape::kMapOfLists:
+      return "map[string][]" + item;
+  }
+  return item;
+}
+
+// What Go's decoder calls the JSON it met; numbers stand with their text where the number itself is
+// the trouble.
+std::string FoundName(const Json& value, bool show_number) {
+  switch (value.kind()) {
+    case boost::json::kind::null:
+      return "null";
+    case boost::json::kind::bool_:
+      return "bool";
+    case boost::json::kind::string:
+      return "string";
+    case boost::json::kind::array:
+      return "array";
+    case boost::json::kind::object:
+      return "object";
+    case boost::json::kind::double_: {
+      if (!show_number) return "number";
+      const double number = value.get_double();
+      return std::floor(number) == number && std::fabs(number) < 1e15
+                 ? fmt::format("number {:.1f}", number)
+                 : fmt::format("number {}", number);
+    }
+    default:
+      return show_number ? "number " + boost::json::serialize(value) : "number";
+  }
+}
+
+bool IsZero(const Json& value) {
+  switch (value.kind()) {
+    case boost::json::kind::null:
+      return true;
+    case boost::json::kind::bool_:
+      return !value.get_bool();
+    case boost::json::kind::int64:
+      return value.get_int64() == 0;
+    case boost::json::kind::uint64:
+      return value.get_uint64() == 0;
+    case boost::json::kind::double_:
+      return value.get_double() == 0;
+    case boost::json::kind::string:
+      return value.get_string().empty();
+    case boost::json::kind::array:
+      return value.get_array().empty();
+    case boost::json::kind::object:
+      return value.get_object().empty();
+  }
+  return false;
+}
+
+class Conformer {
+ public:
+  Status ConformRoot(const Type& type, JsonObject& object) {
+    ConformObject(type, object, true);
+    if (failure_) return std::unexpected(*failure_);
+    return {};
+  }
+
+  [[nodiscard]] std::vector<std::string> TakeProblems() { return std::move(problems_); }
+
+ private:
+  // A step of the path to the value at hand: a member, or an item of a list.
+  struct Step {
+    std::string_view name;
+    int64_t index = -1;
+  };
+  // The member's place in the object: kind, apiVersion and metadata first at the root, else by
+  // name.
+  struct Member {
+    int order;
+    const Field* field;
+    Json value;
+  };
+
+  static int OrderOf(const Field& field, bool root) {
+    if (!root) return 3;
+    if (field.name == "kind") return 0;
+    if (field.name == "apiVersion") return 1;
+    return field.name == "metadata" ? 2 : 3;
+  }
+
+  void ConformObject(const Type& type, JsonObject& object, bool root) {
+    std::vector<Member> members;
+    members.reserve(object.size() + 2);
+    for (auto& [key, value] : object) {
+      const Field* field = FindField(type, key);
+      if (field == nullptr) {
+        AddUnknown(key);
+        continue;
+      }
+      if (value.is_null()) continue;
+      path_.push_back({field->name});
+      ConformField(type, *field, value);
+      path_.pop_back();
+      if (failure_) return;
+      if (!Omits(*field, value)) {
+        members.push_back({OrderOf(*field, root), field, std::move(value)});
+      }
+    }
+    AddAlways(type, members, root);
+    // Field pointers of one type stand in the order of their names.
+    std::ranges::sort(members, [](const Member& a, const Member& b) {
+      return std::pair(a.order, a.field) < std::pair(b.order, b.field);
+    });
+    object.clear();
+    object.reserve(members.size());
+    for (Member& member : members) object.emplace(member.field->name, std::move(member.value));
+  }
+
+  static bool Omits(const Field& field, const Json& value) {
+    if (field.has(kPointer | kAlways | kRequired)) return false;
+    if (field.shape == Shape::kOne &&
+        (field.value == Value::kObject || field.value == Value::kRaw ||
+         field.value == Value::kIntOrString)) {
+      return false;
+    }
+    if (field.value == Value::kQuantity && field.shape == Shape::kOne) return false;
+    return IsZero(value);
+  }
+
+  void AddAlways(const Type& type, std::vector<Member>& members, bool root) {
+    for (const Field& field : type.fields) {
+      if (!field.has(kAlways) || field.shape != Shape::kOne) continue;
+      const bool present = std::ranges::any_of(
+          members, [&](const Member& member) { return member.field == &field; });
+      if (present) continue;
+      Json value;
+      if (field.value == Value::kObject) {
+        ConformObject(TypeAt(field.type), value.emplace_object(), false);
+      } else if (field.value == Value::kString || field.value == Value::kBytes) {
+        value.emplace_string();
+      } else if (field.value == Value::kBool) {
+        value = false;
+      } else if (field.value == Value::kInt32 || field.value == Value::kInt64) {
+        value = 0;
+      } else {
+        continue;
+      }
+      members.push_back({OrderOf(field, root), &field, std::move(value)});
+    }
+  }
+
+  void ConformField(const Type& owner, const Field& field, Json& value) {
+    switch (field.shape) {
+      case Shape::kOne:
+        ConformItem(owner, field, value);
+        return;
+      case Shape::kList:
+        ConformList(owner, field, value);
+        return;
+      case Shape::kMap:
+      case Shape::kMapOfLists:
+        ConformMap(owner, field, value);
+        return;
+    }
+  }
+
+  void ConformList(const Type& owner, const Field& field, Json& value) {
+    if (!value.is_array()) {
+      Mismatch(owner, FoundName(value, false), FieldTypeName(field));
+      return;
+    }
+    JsonArray& array = value.get_array();
+    for (size_t i = 0; i < array.size() && !failure_; ++i) {
+      path_.push_back({{}, static_cast<int64_t>(i)});
+      ConformItem(owner, field, array[i]);
+      path_.pop_back();
+    }
+  }
+
+  void ConformMap(const Type& owner, const Field& field, Json& value) {
+    if (!value.is_object()) {
+      Mismatch(owner, FoundName(value, false), FieldTypeName(field));
+      return;
+    }
+    JsonObject& map = value.get_object();
+    bool sorted = true;
+    std::string_view last;
+    for (auto& [key, item] : map) {
+      sorted = sorted && last <= std::string_view(key);
+      last = key;
+      if (field.shape == Shape::kMapOfLists) {
+        ConformList(owner, field, item);
+      } else {
+        ConformItem(owner, field, item);
+      }
+      if (failure_) return;
+    }
+    if (!sorted) SortMembers(map);
+  }
+
+  static void SortMembers(JsonObject& map) {
+    std::vector<std::pair<std::string, Json>> members;
+    members.reserve(map.size());
+    for (auto& [key, item] : map) members.emplace_back(key, std::move(item));
+    std::ranges::sort(members, {}, [](const auto& member) -> const auto& { return member.first; });
+    map.clear();
+    for (auto& [key, item] : members) map.emplace(key, std::move(item));
+  }
+
+  // One value of the field's item type. A null in a list or map is the type's zero.
+  void ConformItem(const Type& owner, const Field& field, Json& value) {
+    if (field.value == Value::kObject) {
+      if (value.is_null()) value.emplace_object();
+      if (!value.is_object()) {
+        Mismatch(owner, FoundName(value, false), ItemTypeName(field));
+        return;
+      }
+      ConformObject(TypeAt(field.type), value.get_object(), false);
+      return;
+    }
+    ConformScalar(owner, field, value);
+  }
+
+  void ConformScalar(const Type& owner, const Field& field, Json& value) {
+    const auto mismatch = [&](bool show_number = false) {
+      Mismatch(owner, FoundName(value, show_number), ItemTypeName(field));
+    };
+    switch (field.value) {
+      case Value::kString:
+        if (value.is_null()) value.emplace_string();
+        if (!value.is_string()) mismatch();
+        return;
+      case Value::kBool:
+        if (value.is_null()) value = false;
+        if (!value.is_bool()) mismatch();
+        return;
+      case Value::kInt32:
+      case Value::kInt64:
+        ConformInteger(owner, field, value);
+        return;
+      case Value::kNumber:
+        if (!value.is_number()) mismatch();
+        return;
+      case Value::kIntOrString:
+        if (value.is_string()) return;
+        if (!value.is_number()) {
+          mismatch();
+        } else if (!InRange(value, true)) {
+          Mismatch(owner, FoundName(value, true), "int32");
+        }
+        return;
+      case Value::kQuantity:
+        ConformQuantity(owner, field, value);
+        return;
+      case Value::kTime:
+      case Value::kMicroTime:
+        ConformTime(owner, field, value);
+        return;
+      case Value::kBytes:
+        if (value.is_null()) value.emplace_string();
+        if (!value.is_string()) {
+          mismatch();
+        } else if (!Base64Size(value.get_string())) {
+          Fail(fmt::format("illegal base64 data at input byte {}",
+                           Base64ErrorOffset(value.get_string())));
+        }
+        return;
+      case Value::kRaw:
+      case Value::kObject:
+        return;
+    }
+  }
+
+  static bool InRange(const Json& value, bool narrow) {
+    if (!value.is_int64()) return false;
+    const int64_t number = value.get_int64();
+    return !narrow || (number >= std::numeric_limits<int32_t>::min() &&
+                       number <= std::numeric_limits<int32_t>::max());
+  }
+
+  void ConformInteger(const Type& owner, const Field& field, Json& value) {
+    if (value.is_null()) value = 0;
+    if (!value.is_number()) {
+      Mismatch(owner, FoundName(value, false), ItemTypeName(field));
+    } else if (!InRange(value, field.value == Value::kInt32)) {
+      Mismatch(owner, FoundName(value, true), ItemTypeName(field));
+    }
+  }
+
+  void ConformQuantity(const Type& owner, const Field& field, Json& value) {
+    if (value.is_null()) {
+      value = "0";
+      return;
+    }
+    std::string number;
+    std::string_view text;
+    if (value.is_string()) {
+      text = value.get_string();
+      while (!text.empty() && IsBlank(text.front())) text.remove_prefix(1);
+      while (!text.empty() && IsBlank(text.back())) text.remove_suffix(1);
+    } else if (value.is_double()) {
+      number = fmt::format("{}", value.get_double());
+      text = number;
+    } else if (value.is_number()) {
+      number = boost::json::serialize(value);
+      text = number;
+    } else {
+      // Upstream hands any other JSON to the quantity parser as text.
+      static_cast<void>(owner);
+      static_cast<void>(field);
+      text = "x";
+    }
+    Result<std::string> canonical = CanonicalQuantity(text);
+    if (!canonical) {
+      Fail(canonical.error().message);
+      return;
+    }
+    value = *canonical;
+  }
+
+  static bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
+
+  void ConformTime(const Type& owner, const Field& field, Json& value) {
+    if (!value.is_string()) {
+      // Go's time types decode through a string of their own.
+      static_cast<void>(owner);
+      static_cast<void>(field);
+      Fail(fmt::format("json: cannot unmarshal {} into Go value of type string",
+                       FoundName(value, false)));
+      return;
+    }
+    const Result<Instant> time = ParseTimestamp(value.get_string());
+    if (!time) {
+      Fail(time.error().message);
+      return;
+    }
+    value = field.value == Value::kTime ? PrintTimestamp(*time) : PrintMicroTime(*time);
+  }
+
+  void AddUnknown(std::string_view key) {
+    if (problems_.size() >= kProblemsMax) return;
+    path_.push_back({key});
+    problems_.push_back(fmt::format("unknown field {}", QuoteGo(PathText(true))));
+    path_.pop_back();
+  }
+
+  [[nodiscard]] std::string PathText(bool with_indexes) const {
+    std::string text;
+    for (const Step& step : path_) {
+      if (step.index >= 0) {
+        if (with_indexes) text += fmt::format("[{}]", step.index);
+        continue;
+      }
+      if (!text.empty()) text += '.';
+      text += step.name;
+    }
+    return text;
+  }
+
+  void Mismatch(const Type& owner, std::string_view found, std::string_view wanted) {
+    Fail(fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}", found,
+                     owner.go_name(), PathText(false), wanted));
+  }
+
+  void Fail(std::string message) {
+    if (!failure_) failure_ = Error{ErrorCode::kInvalid, std::move(message)};
+  }
+
+  std::vector<Step> path_;
+  std::vector<std::string> problems_;
+  std::optional<Error> failure_;
+};
+
+}  // namespace
+
+Result<std::vector<std::string>> Conform(KindId kind, Json& document) {
+  const Type type = TypeOf(kind);
+  if (document.is_null()) document.emplace_object();
+  if (!document.is_object()) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("json: cannot unmarshal {} into Go value of type {}",
+                            FoundName(document, false), type.go_qualified()));
+  }
+  Conformer conformer;
+  if (Status status = conformer.ConformRoot(type, document.get_object()); !status) {
+    return std::unexpected(status.error());
+  }
+  return conformer.TakeProblems();
 }
 
 std::string StrictDecodingError(std::span<const std::string> problems) {

@@ -31,6 +31,12 @@ size_t Utf8Length(std::string_view text) {
   return length;
 }
 
+// Stands in a JSON string as it is.
+bool IsPlain(char c) {
+  const unsigned char byte = static_cast<unsigned char>(c);
+  return byte >= 0x20 && byte < 0x7F && c != '"' && c != '\\';
+}
+
 Request Write(env::Method method, std::string target, std::string content_type, std::string body) {
   Request request;
   request.method = method;
@@ -268,24 +274,26 @@ Request CreateEvent(const EventFacts& facts) {
 void AppendJsonString(std::string& out, std::string_view text) {
   out.push_back('"');
   while (!text.empty()) {
+    size_t plain = 0;
+    while (plain < text.size() && IsPlain(text[plain])) ++plain;
+    out.append(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     const unsigned char c = static_cast<unsigned char>(text.front());
     const size_t length = Utf8Length(text);
-    if (length == 0) {
+    if (length > 1) {
+      out.append(text.substr(0, length));
+    } else if (length == 0) {
       out += "\xEF\xBF\xBD";
-      text.remove_prefix(1);
-      continue;
-    }
-    if (c == '"' || c == '\\') {
+    } else if (c == '"' || c == '\\') {
       out.push_back('\\');
       out.push_back(static_cast<char>(c));
     } else if (c == '\n') {
       out += "\\n";
-    } else if (c < 0x20 || c == 0x7F) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", c);
     } else {
-      out.append(text.substr(0, length));
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", c);
     }
-    text.remove_prefix(length);
+    text.remove_prefix(std::max<size_t>(length, 1));
   }
   out.push_back('"');
 }

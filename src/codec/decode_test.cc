@@ -15,34 +15,50 @@
 namespace berth::codec {
 namespace {
 
-constexpr std::string_view kPod = R"({
+constexpr std::string_view kPod =
+    R"({
   "kind": "Pod", "apiVersion": "v1",
-  "metadata": {"name": "p", "namespace": "ns", "uid": "u1", "resourceVersion": "7", "generateName": "p-", "generation": 2,
-    "creationTimestamp": "2026-01-02T03:04:05Z", "deletionTimestamp": "2026-01-02T03:05:05Z", "deletionGracePeriodSeconds": 30,
-    "labels": {"b": "2", "a": "1"}, "annotations": {"x": "y"}, "finalizers": ["f/1"], "managedFields": [{"manager": "m"}],
-    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u0", "controller": true}]},
-  "spec": {"schedulerName": "berth", "nodeName": "n1", "priorityClassName": "high", "priority": -5, "preemptionPolicy": "Never",
-    "schedulingGates": [{"name": "g"}], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0, "activeDeadlineSeconds": 9,
+  "metadata": {"name": "p", "namespace": "ns", "uid": "u1", "resourceVersion": "7", "generateName": "p-",)"
+    R"( "generation": 2,
+    "creationTimestamp": "2026-01-02T03:04:05Z", "deletionTimestamp": "2026-01-02T03:05:05Z",)"
+    R"( "deletionGracePeriodSeconds": 30,
+    "labels": {"b": "2", "a": "1"}, "annotations": {"x": "y"}, "finalizers": ["f/1"],)"
+    R"( "managedFields": [{"manager": "m"}],
+    "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "rs", "uid": "u0",)"
+    R"( "controller": true}]},
+  "spec": {"schedulerName": "berth", "nodeName": "n1", "priorityClassName": "high", "priority": -5,)"
+    R"( "preemptionPolicy": "Never",
+    "schedulingGates": [{"name": "g"}], "restartPolicy": "Never", "terminationGracePeriodSeconds": 0,)"
+    R"( "activeDeadlineSeconds": 9,
     "hostNetwork": true, "hostUsers": false, "nodeSelector": {"zone": "z"}, "overhead": {"cpu": "10m"},
-    "containers": [{"name": "c", "image": "i", "resources": {"requests": {"memory": "1Gi", "cpu": "1500m", "berth.dev/gpu-milli": 300},
-      "limits": {"cpu": 2}}, "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "UDP", "hostIP": "1.2.3.4"}],
-      "restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In", "values": [1]}}]}],
+    "containers": [{"name": "c", "image": "i", "resources": {"requests": {"memory": "1Gi",)"
+    R"( "cpu": "1500m", "berth.dev/gpu-milli": 300},
+      "limits": {"cpu": 2}}, "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "UDP",)"
+    R"( "hostIP": "1.2.3.4"}],
+      "restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In",)"
+    R"( "values": [1]}}]}],
     "initContainers": [{"name": "i", "restartPolicy": "Always"}],
     "resources": {"requests": {"cpu": "3"}},
     "affinity": {"nodeAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{"key": "k", "operator": "In", "values": ["v"]}],
+        "requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [{)"
+    R"("key": "k", "operator": "In", "values": ["v"]}],
           "matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}]},
-        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "preference": {"matchExpressions": [{"key": "k", "operator": "Exists"}]}}]},
+        "preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5,)"
+    R"( "preference": {"matchExpressions": [{"key": "k", "operator": "Exists"}]}}]},
       "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": "t"}]},
       "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1}]}},
-    "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 300}],
+    "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute",)"
+    R"( "tolerationSeconds": 300}],
     "topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}],
     "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "w", "emptyDir": {}}],
     "resourceClaims": []},
-  "status": {"phase": "Pending", "reason": "Evicted", "podIP": "10.0.0.1", "nominatedNodeName": "n2", "startTime": "2026-01-02T03:04:06Z",
-    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m", "lastTransitionTime": null},
+  "status": {"phase": "Pending", "reason": "Evicted", "podIP": "10.0.0.1", "nominatedNodeName": "n2",)"
+    R"( "startTime": "2026-01-02T03:04:06Z",
+    "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m",)"
+    R"( "lastTransitionTime": null},
                    {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}],
-    "containerStatuses": [{"name": "c", "ready": true, "restartCount": 3, "state": {"waiting": {"reason": "CrashLoopBackOff"}},
+    "containerStatuses": [{"name": "c", "ready": true, "restartCount": 3,)"
+    R"( "state": {"waiting": {"reason": "CrashLoopBackOff"}},
       "lastState": {"terminated": {"exitCode": 137, "finishedAt": "2026-01-02T03:04:07Z", "reason": "Error"}},
       "allocatedResources": {"cpu": "1"}, "resources": {"requests": {"cpu": "2"}}}],
     "allocatedResources": {"cpu": "4"}, "resources": {"requests": {"cpu": "5"}}}
@@ -133,7 +149,8 @@ TEST(DecodeTest, NodesDecode) {
       DecodeNode(R"({"metadata":{"name":"n"},"spec":{"unschedulable":true,"podCIDR":"10.0.0.0/24",
       "taints":[{"key":"k","value":"v","effect":"NoExecute","timeAdded":"2026-01-02T03:04:05Z"}]},
       "status":{"capacity":{"cpu":"4","pods":"110"},"allocatable":{"memory":"1e3"},"declaredFeatures":["A"],
-      "conditions":[{"type":"Ready","status":"True","reason":"R","lastHeartbeatTime":"2026-01-02T03:04:05Z"}]}})")
+      "conditions":[{"type":"Ready","status":"True","reason":"R",)"
+                 R"("lastHeartbeatTime":"2026-01-02T03:04:05Z"}]}})")
           .value();
   EXPECT_TRUE(node.unschedulable);
   EXPECT_EQ(node.taints[0].added, At("2026-01-02T03:04:05Z"));
@@ -147,10 +164,12 @@ TEST(DecodeTest, WorkloadsDecode) {
   Decoder decoder;
   const Result<api::Deployment> deployment =
       decoder.Deployment(R"({"metadata":{"name":"d","generation":3},"spec":{"replicas":0,
-      "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"pod-template-hash":"h","a":"b"},"creationTimestamp":null},
+      "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"pod-template-hash":"h",)"
+                         R"("a":"b"},"creationTimestamp":null},
       "spec":{"restartPolicy":"Always","containers":[{"name":"c","image":null}]}},
       "strategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge":"30%","maxUnavailable":1}},"paused":true},
-      "status":{"observedGeneration":2,"collisionCount":1,"conditions":[{"type":"Progressing","status":"True","lastUpdateTime":"2026-01-02T03:04:05Z"}]}})");
+      "status":{"observedGeneration":2,"collisionCount":1,"conditions":[{"type":"Progressing",)"
+                         R"("status":"True","lastUpdateTime":"2026-01-02T03:04:05Z"}]}})");
   ASSERT_TRUE(deployment.has_value()) << deployment.error().message;
   EXPECT_EQ(deployment->replicas, 0);
   EXPECT_EQ(deployment->selector.match_labels, (api::StringMap{{"a", "b"}}));
@@ -193,12 +212,11 @@ TEST(DecodeTest, SmallKindsDecode) {
       decoder.Namespace(R"({"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}})")
           ->spec_finalizers[0],
       "kubernetes");
-  EXPECT_EQ(
-      decoder
-          .Lease(
-              R"({"spec":{"holderIdentity":"h","leaseDurationSeconds":40,"renewTime":"2026-01-02T03:04:05.5Z"}})")
-          ->holder,
-      "h");
+  EXPECT_EQ(decoder
+                .Lease(R"({"spec":{"holderIdentity":"h","leaseDurationSeconds":40,)"
+                       R"("renewTime":"2026-01-02T03:04:05.5Z"}})")
+                ->holder,
+            "h");
   EXPECT_EQ(decoder.PriorityClass(R"({"value":-3,"globalDefault":true})")->value, -3);
   EXPECT_EQ(decoder.ServiceAccount(R"({"imagePullSecrets":[{"name":"s"}]})")->image_pull_secrets[0],
             "s");
@@ -227,7 +245,8 @@ TEST(DecodeTest, WrongDocumentsAreRefusedByName) {
 TEST(DecodeTest, AmountsAreClampedAndDuplicateKeysLastOneWins) {
   const api::Pod pod =
       DecodePod(
-          R"({"spec":{"overhead":{"cpu":"1","memory":"8Ei","cpu":"2"}},"metadata":{"labels":{"a":"1","a":"2"}}})")
+          R"({"spec":{"overhead":{"cpu":"1","memory":"8Ei","cpu":"2"}},"metadata":{"labels":{"a":"1",)"
+          R"("a":"2"}}})")
           .value();
   EXPECT_EQ(pod.overhead, (api::ResourceList{{"cpu", 2000}, {"memory", limits::kAmountMax}}));
   EXPECT_EQ(pod.meta.labels, (api::StringMap{{"a", "2"}}));

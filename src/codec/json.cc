@@ -250,7 +250,7 @@ class Parser {
       Json value = ParseValue(depth + 1);
       path_.pop_back();
       if (failure_) return nullptr;
-      (object.begin() + static_cast<std::ptrdiff_t>(place))->value() = std::move(value);
+      Put((object.begin() + static_cast<std::ptrdiff_t>(place))->value(), std::move(value));
       SkipBlanks();
       if (!AtEnd() && text_[at_] == ',') {
         ++at_;
@@ -262,6 +262,18 @@ class Parser {
       }
       FailAt(at_, "after object key:value pair");
       return nullptr;
+    }
+  }
+
+  // Go decodes a duplicate key into what the first one left: objects merge, everything else is
+  // replaced.
+  static void Put(Json& place, Json value) {
+    if (!place.is_object() || !value.is_object()) {
+      place = std::move(value);
+      return;
+    }
+    for (auto& [key, member] : value.get_object()) {
+      Put(place.get_object()[key], std::move(member));
     }
   }
 
@@ -290,8 +302,8 @@ class Parser {
       } else if (static_cast<unsigned char>(c) < 0x20) {
         FailAt(at_, "in string literal");
         return {};
-      } else if (!CopyCharacter(scratch)) {
-        return {};
+      } else {
+        CopyCharacter(scratch);
       }
     }
   }
@@ -301,18 +313,17 @@ class Parser {
            c != '"' && c != '\\';
   }
 
-  bool CopyCharacter(std::string& out) {
+  void CopyCharacter(std::string& out) {
     const auto byte = static_cast<unsigned char>(text_[at_]);
     const size_t length = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
     const std::string_view character = text_.substr(at_, length);
     if (ValidUtf8Prefix(character) != length) {
-      Fail(at_, ErrorCode::kInvalid,
-           fmt::format("invalid UTF-8 {} in string literal", QuoteCharacter(text_, at_)));
-      return false;
+      out.append("\xEF\xBF\xBD");
+      ++at_;
+      return;
     }
     out.append(character);
     at_ += length;
-    return true;
   }
 
   bool ParseEscape(std::string& out) {

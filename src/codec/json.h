@@ -24,9 +24,10 @@ struct ParsedJson {
 };
 
 // Parses exactly one document. Integers that fit int64 stay int64, those that fit only uint64 stay
-// uint64, all other numbers are doubles; strings keep their bytes and must be valid UTF-8; a
-// duplicate key's last value stands. Errors are worded as Go's encoding/json words them and name
-// line, column (in bytes, from 1) and offset (in bytes, from 0). Cost: linear in the text.
+// uint64, all other numbers are doubles; strings keep their bytes, and a byte that is no UTF-8
+// becomes U+FFFD; a duplicate key's last value stands, and two objects merge, as in Go's decoder.
+// Errors are worded as Go's encoding/json words them and name line, column (in bytes, from 1) and
+// offset (in bytes, from 0). Cost: linear in the text.
 [[nodiscard]] Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonLimits limits = {});
 // The same for callers that don't ask about duplicates.
 [[nodiscard]] Result<api::Json> ParseJson(std::string_view text, JsonLimits limits = {});

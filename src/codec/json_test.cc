@@ -62,8 +62,6 @@ TEST(JsonTest, SaysWhatIsWrongAndWhere) {
       {"\"\\q\"", "invalid character 'q' in string escape code (line 1, column 3, offset 2)"},
       {"\"\\u00g0\"",
        "invalid character 'g' in \\u hexadecimal character escape (line 1, column 6, offset 5)"},
-      {"\"\xC0\x80\"", "invalid UTF-8 '\\xc0' in string literal (line 1, column 2, offset 1)"},
-      {"\"\xED\xA0\x80\"", "invalid UTF-8 '\\xed' in string literal (line 1, column 2, offset 1)"},
       {"1e999",
        "cannot unmarshal number 1e999 into a value of type float64 (line 1, column 1, offset 0)"},
   };
@@ -92,6 +90,17 @@ TEST(JsonTest, ReportsDuplicateKeysAndKeepsTheLast) {
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->duplicates, (std::vector<std::string>{"spec.c[0].x", "a"}));
   EXPECT_EQ(PrintJson(parsed->value), R"({"a":3,"spec":{"c":[{"x":2}],"c2":0}})");
+}
+
+TEST(JsonTest, BytesThatAreNoTextBecomeReplacementCharacters) {
+  EXPECT_EQ(Reprint("\"a\xC0\x80z\""), "\"a\xEF\xBF\xBD\xEF\xBF\xBDz\"");
+  EXPECT_EQ(Reprint("\"\xF0\x9F\""), "\"\xEF\xBF\xBD\xEF\xBF\xBD\"");
+  EXPECT_EQ(Reprint("\"\xED\xA0\x80\"").size(), 11U);
+}
+
+TEST(JsonTest, DuplicateObjectsMerge) {
+  EXPECT_EQ(Reprint(R"({"d":{"a":1,"b":{"c":1}},"d":{"b":{"e":2},"a":3}})"),
+            R"({"d":{"a":3,"b":{"c":1,"e":2}}})");
 }
 
 TEST(JsonTest, PrintsForPeople) {

@@ -81,23 +81,10 @@ WhyNotResult WhyNot(const model::State& state, const place::Evaluator& evaluator
   const model::Pod& row = state.pods().at(pod);
   const model::Viewer viewer{.owner = state.OwnerOf(pod), .priority = row.priority};
   const bool pinned = row.pin.kind != model::PinKind::kNone;
-  // Affinity that names one node takes all others out of the race: no need to look at them.
-  const bool named = row.pin.kind == model::PinKind::kAffinity;
   WhyNotResult result;
   result.refusal.class_id = row.class_id;
   result.refusal.nodes_count = state.nodes().present_count();
   Tally tally(state);
-  const auto look_at = [&](NodeId n) {
-    const bool elsewhere = pinned && state.nodes().name(n) != row.pin.node;
-    const model::Verdict verdict = evaluator.Filter(state, row.class_id, n, &viewer, row.pin);
-    if (verdict.fits()) {
-      result.would_fit = true;
-      return;
-    }
-    // What happens on other nodes does not help a pinned pod.
-    if (!elsewhere) result.waits_for |= MaskOf(verdict.kind);
-    TallyVerdict(state, row.class_id, n, viewer, verdict, tally);
-  };
   if (pinned) {
     result.refusal.pinned_to = row.pin.node;
     const NodeId n = state.nodes().Find(row.pin.node);
@@ -106,14 +93,19 @@ WhyNotResult WhyNot(const model::State& state, const place::Evaluator& evaluator
       tally.Add({.kind = ReasonKind::kNodeMissing, .unresolvable = true, .detail = row.pin.node});
       result.waits_for = MaskOf(ReasonKind::kNodeMissing);
     }
-    const int64_t others = int64_t{result.refusal.nodes_count} - (there ? 1 : 0);
-    if (named && others > 0) {
-      tally.Add({.kind = ReasonKind::kNotNamed, .unresolvable = true, .nodes_count = others});
-    }
-    if (named && there) look_at(n);
   }
-  for (uint32_t i = 0; i < state.nodes().size() && !named; ++i) {
-    if (state.nodes().used(NodeId{i}) && state.nodes().present(NodeId{i})) look_at(NodeId{i});
+  for (uint32_t i = 0; i < state.nodes().size(); ++i) {
+    const NodeId n{i};
+    if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
+    const bool elsewhere = pinned && state.nodes().name(n) != row.pin.node;
+    const model::Verdict verdict = evaluator.Filter(state, row.class_id, n, &viewer, row.pin);
+    if (verdict.fits()) {
+      result.would_fit = true;
+      continue;
+    }
+    // What happens on other nodes does not help a pinned pod.
+    if (!elsewhere) result.waits_for |= MaskOf(verdict.kind);
+    TallyVerdict(state, row.class_id, n, viewer, verdict, tally);
   }
   result.refusal.reasons = tally.Sorted();
   return result;

@@ -210,17 +210,25 @@ class SpreadScorer {
   SpreadScorer(const model::State& state, const model::ClassSpec& spec)
       : cpu_(ColumnsOf(state, spec, kCpu)), memory_(ColumnsOf(state, spec, kMemory)) {}
 
-  [[nodiscard]] int64_t Local(uint32_t row) const {
-    const int64_t least =
+  [[nodiscard]] SpreadParts Parts(uint32_t row) const {
+    SpreadParts parts;
+    parts.least_allocated =
         LeastAllocated({cpu_.capacity[row], cpu_.scored[row] + cpu_.scoring},
                        {memory_.capacity[row], memory_.scored[row] + memory_.scoring});
-    if (cpu_.request == 0 && memory_.request == 0) return kLeastAllocatedWeight * least;
+    parts.balanced_counts = cpu_.request != 0 || memory_.request != 0;
+    if (!parts.balanced_counts) return parts;
     const Amount cpu = cpu_.capacity[row] - cpu_.free[row];
     const Amount memory = memory_.capacity[row] - memory_.free[row];
     const int64_t with = Evenness({cpu_.capacity[row], cpu + cpu_.request},
                                   {memory_.capacity[row], memory + memory_.request});
     const int64_t without = Evenness({cpu_.capacity[row], cpu}, {memory_.capacity[row], memory});
-    return kLeastAllocatedWeight * least + kBalancedWeight * Balanced(with, without);
+    parts.balanced = Balanced(with, without);
+    return parts;
+  }
+
+  [[nodiscard]] int64_t Local(uint32_t row) const {
+    const SpreadParts parts = Parts(row);
+    return kLeastAllocatedWeight * parts.least_allocated + kBalancedWeight * parts.balanced;
   }
 
  private:
@@ -313,6 +321,10 @@ model::NodeScore Evaluator::Score(const model::State& state, model::ClassId c, N
   return {.local = SpreadScorer(state, query.spec()).Local(n.value),
           .taints_raw = query.Taints(state.nodes().taints(n)).prefer_count,
           .affinity_raw = query.PreferredWeight(n)};
+}
+
+SpreadParts Evaluator::Parts(const model::State& state, model::ClassId c, NodeId n) const {
+  return SpreadScorer(state, state.vocabulary.classes.at(c)).Parts(n.value);
 }
 
 void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluation& out) const {

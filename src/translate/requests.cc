@@ -85,7 +85,7 @@ class Counter {
   }
 
   [[nodiscard]] ResourceList OfPodLevel() const {
-    if (!options_.running) return *pod_.pod_requests;
+    if (!options_.running || !pod_.pod_actual.has_value()) return *pod_.pod_requests;
     return Resizing(*pod_.pod_requests, pod_.pod_actual, pod_.pod_allocated, infeasible_);
   }
 
@@ -99,10 +99,11 @@ class Counter {
         amounts = Resizing(amounts, status->actual, status->allocated, infeasible_);
       }
     }
-    if (options_.stand_ins) {
-      if (!Find(amounts, kCpuName)) Set(amounts, {std::string(kCpuName), kDefaultCpuMilli});
-      if (!Find(amounts, kMemoryName))
-        Set(amounts, {std::string(kMemoryName), kDefaultMemoryBytes});
+    if (options_.stand_in_cpu && !Find(amounts, kCpuName)) {
+      Set(amounts, {std::string(kCpuName), kDefaultCpuMilli});
+    }
+    if (options_.stand_in_memory && !Find(amounts, kMemoryName)) {
+      Set(amounts, {std::string(kMemoryName), kDefaultMemoryBytes});
     }
     return amounts;
   }
@@ -133,13 +134,23 @@ api::ResourceList RequestsOf(const api::Pod& pod, const RequestOptions& options)
 api::ResourceList PendingRequests(const api::Pod& pod) { return RequestsOf(pod, {}); }
 
 api::ResourceList PendingScoring(const api::Pod& pod) {
-  return RequestsOf(pod, {.stand_ins = true, .without_pod_level = true});
+  return RequestsOf(pod,
+                    {.stand_in_cpu = true, .stand_in_memory = true, .without_pod_level = true});
 }
 
 api::ResourceList BoundRequests(const api::Pod& pod) { return RequestsOf(pod, {.running = true}); }
 
 api::ResourceList BoundScoring(const api::Pod& pod) {
-  return RequestsOf(pod, {.running = true, .stand_ins = true});
+  const bool pod_level =
+      pod.pod_requests.has_value() &&
+      std::ranges::any_of(*pod.pod_requests, [](const auto& a) { return PodLevel(a.name); });
+  if (!pod_level) {
+    return RequestsOf(pod, {.running = true, .stand_in_cpu = true, .stand_in_memory = true});
+  }
+  const ResourceList requests = BoundRequests(pod);
+  return RequestsOf(pod, {.running = true,
+                          .stand_in_cpu = !Find(requests, kCpuName).has_value(),
+                          .stand_in_memory = !Find(requests, kMemoryName).has_value()});
 }
 
 }  // namespace berth::translate

@@ -26,7 +26,8 @@ struct RequestOptions {
   // longer counts.
   bool running = false;
   // Puts the stand-ins of scores in place of missing requests.
-  bool stand_ins = false;
+  bool stand_in_cpu = false;
+  bool stand_in_memory = false;
   // Leaves spec.resources out.
   bool without_pod_level = false;
 };
@@ -40,7 +41,8 @@ struct RequestOptions {
 [[nodiscard]] api::ResourceList PendingRequests(const api::Pod& pod);
 // What scores count for a pod that waits: without pod-level resources, as upstream.
 [[nodiscard]] api::ResourceList PendingScoring(const api::Pod& pod);
-// What a pod takes of its node, for filters and, with stand-ins, for scores.
+// What a pod takes of its node, for filters and, with stand-ins, for scores. A pod with pod-level
+// resources gets stand-ins only for what it requests nowhere at all, as upstream.
 [[nodiscard]] api::ResourceList BoundRequests(const api::Pod& pod);
 [[nodiscard]] api::ResourceList BoundScoring(const api::Pod& pod);
 

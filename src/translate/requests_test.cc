@@ -87,6 +87,30 @@ TEST(Requests, AResizeCountsForTheMostOfAskedActualAndAllocated) {
   EXPECT_EQ(Find(BoundRequests(pod), "cpu"), 300) << "no status of resources: only the spec counts";
 }
 
+TEST(Requests, PodLevelResourcesAreResizedToo) {
+  api::Pod pod;
+  pod.containers = {Box("a", {{"cpu", 10}})};
+  pod.pod_requests = {{"cpu", 300}};
+  pod.resize = "Infeasible";
+  EXPECT_EQ(Find(BoundRequests(pod), "cpu"), 300) << "no status of pod-level resources";
+  pod.pod_actual = {{"cpu", 100}};
+  pod.pod_allocated = {{"cpu", 200}};
+  EXPECT_EQ(Find(BoundRequests(pod), "cpu"), 200);
+  pod.resize = "Deferred";
+  EXPECT_EQ(Find(BoundRequests(pod), "cpu"), 300);
+}
+
+TEST(Requests, PodLevelResourcesLeaveStandInsToWhatIsRequestedNowhere) {
+  api::Pod pod;
+  pod.containers = {Box("a", {{"cpu", 10}}), Box("b", {})};
+  pod.pod_requests = {{"hugepages-2Mi", 1}};
+  EXPECT_EQ(Find(BoundScoring(pod), "cpu"), 10);
+  EXPECT_EQ(Find(BoundScoring(pod), "memory"), 2 * kDefaultMemoryBytes);
+  pod.pod_requests = {{"example.com/gpu", 1}};
+  EXPECT_EQ(Find(BoundScoring(pod), "cpu"), 110)
+      << "not a pod-level resource: per container as ever";
+}
+
 TEST(Requests, OnlySidecarsOfInitContainersAreResized) {
   api::Pod pod;
   pod.init_containers = {Box("i", {{"cpu", 10}}), Box("s", {{"cpu", 10}}, true)};

@@ -1,0 +1,44 @@
+#include "api/base64.h"
+
+namespace berth::api {
+namespace {
+
+bool IsBase64(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '+' ||
+         c == '/';
+}
+
+struct Scan {
+  int64_t size = 0;
+  int64_t error = -1;  // Offset, or -1.
+};
+
+Scan Run(std::string_view text) {
+  int64_t characters = 0;
+  int64_t padding = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '\n' || c == '\r') continue;
+    const bool pads = c == '=' && (characters % 4 == 2 || characters % 4 == 3 || padding > 0);
+    if (pads && (characters + padding) % 4 != 0) {
+      ++padding;
+      continue;
+    }
+    if (!IsBase64(c) || padding > 0) return {0, static_cast<int64_t>(i)};
+    ++characters;
+  }
+  if ((characters + padding) % 4 != 0) return {0, static_cast<int64_t>(text.size())};
+  return {(characters + padding) / 4 * 3 - padding, -1};
+}
+
+}  // namespace
+
+std::optional<int64_t> Base64Size(std::string_view text) {
+  const Scan scan = Run(text);
+  if (scan.error >= 0) return std::nullopt;
+  return scan.size;
+}
+
+int64_t Base64ErrorOffset(std::string_view text) { return Run(text).error; }
+
+}  // namespace berth::api

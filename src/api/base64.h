@@ -1,0 +1,15 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace berth::api {
+
+// How many bytes base64 text (RFC 4648 section 4, padded; line breaks are skipped) stands for, or
+// nothing when it is none.
+[[nodiscard]] std::optional<int64_t> Base64Size(std::string_view text);
+// Where Go's decoder says that it stopped understanding. REQUIRES: Base64Size(text) is nothing.
+[[nodiscard]] int64_t Base64ErrorOffset(std::string_view text);
+
+}  // namespace berth::api

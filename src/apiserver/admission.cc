@@ -1,0 +1,216 @@
+#include "apiserver/admission.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <string>
+#include <utility>
+
+#include "api/object.h"
+#include "apiserver/objects.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+using api::Json;
+using api::JsonArray;
+using api::JsonObject;
+using api::KindId;
+
+constexpr int64_t kDefaultTolerationSeconds = 300;
+
+store::ObjectRef Find(const store::Store& store, KindId kind, std::string_view name) {
+  return store.FindHead(static_cast<store::Table>(kind), {.namespace_name = "", .name = name});
+}
+
+// The class that counts for pods that name none: of several, the one with the lowest value.
+store::ObjectRef FindGlobalDefault(const store::Store& store) {
+  store::ObjectRef found;
+  int64_t value = 0;
+  store.WalkHead({.table = static_cast<store::Table>(KindId::kPriorityClass)},
+                 [&](const store::ObjectRef& object) {
+                   const Json document = Load(*object);
+                   if (!api::FlagAt(document, "globalDefault")) return true;
+                   const int64_t candidate = api::IntegerAt(document, "value");
+                   if (found == nullptr || candidate < value) {
+                     found = object;
+                     value = candidate;
+                   }
+                   return true;
+                 });
+  return found;
+}
+
+Outcome<void> AdmitPriority(const store::Store& store, Subject subject, Json& pod) {
+  std::string name(api::TextAt(pod, "spec.priorityClassName"));
+  int64_t priority = 0;
+  std::string policy = "PreemptLowerPriority";
+  store::ObjectRef found;
+  if (name.empty()) {
+    found = FindGlobalDefault(store);
+  } else {
+    found = Find(store, KindId::kPriorityClass, name);
+    if (found == nullptr) {
+      return Forbidden(subject, fmt::format("no PriorityClass with name {} was found", name));
+    }
+  }
+  if (found != nullptr) {
+    const Json document = Load(*found);
+    name = found->name;
+    priority = api::IntegerAt(document, "value");
+    if (const std::string_view own = api::TextAt(document, "preemptionPolicy"); !own.empty()) {
+      policy = own;
+    }
+  }
+  const Json* sent = api::FindPath(pod, "spec.priority");
+  if (sent != nullptr && sent->is_int64() && sent->get_int64() != priority) {
+    return Forbidden(
+        subject,
+        fmt::format("the integer value of priority ({}) must not be provided in pod spec; priority "
+                    "admission controller computed {} from the given PriorityClass name",
+                    sent->get_int64(), priority));
+  }
+  const std::string_view sent_policy = api::TextAt(pod, "spec.preemptionPolicy");
+  if (!sent_policy.empty() && sent_policy != policy) {
+    return Forbidden(
+        subject,
+        fmt::format("the string value of PreemptionPolicy ({}) must not be provided in pod spec; "
+                    "priority admission controller computed {} from the given PriorityClass name",
+                    sent_policy, policy));
+  }
+  JsonObject& spec = api::MemberObject(pod.get_object(), "spec");
+  if (!name.empty()) spec["priorityClassName"] = name;
+  spec["priority"] = priority;
+  spec["preemptionPolicy"] = policy;
+  return {};
+}
+
+// Whether a toleration covers a NoExecute taint of this key.
+bool Tolerates(const Json& toleration, std::string_view key) {
+  const std::string_view own = api::TextAt(toleration, "key");
+  const std::string_view effect = api::TextAt(toleration, "effect");
+  return (own.empty() || own == key) && (effect.empty() || effect == "NoExecute");
+}
+
+void AddDefaultTolerations(Json& pod) {
+  JsonObject& spec = api::MemberObject(pod.get_object(), "spec");
+  Json& tolerations = spec["tolerations"];
+  if (!tolerations.is_array()) tolerations = JsonArray();
+  JsonArray& list = tolerations.get_array();
+  const size_t given = list.size();
+  for (const std::string_view key :
+       {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    bool tolerated = false;
+    for (size_t i = 0; i < given; ++i) tolerated = tolerated || Tolerates(list[i], key);
+    if (tolerated) continue;
+    list.push_back(JsonObject{{"key", key},
+                              {"operator", "Exists"},
+                              {"effect", "NoExecute"},
+                              {"tolerationSeconds", kDefaultTolerationSeconds}});
+  }
+}
+
+Outcome<void> AdmitServiceAccount(const store::Store& store, Subject subject, Json& pod) {
+  JsonObject& spec = api::MemberObject(pod.get_object(), "spec");
+  std::string name(api::TextAt(pod, "spec.serviceAccountName"));
+  // Every namespace gets the account "default", soon after it is made; pods needn't wait for that.
+  if (name.empty()) name = "default";
+  if (name != "default") {
+    const std::string_view ns = api::TextAt(pod, "metadata.namespace");
+    const auto table = static_cast<store::Table>(KindId::kServiceAccount);
+    if (store.FindHead(table, {.namespace_name = ns, .name = name}) == nullptr) {
+      return Forbidden(subject,
+                       fmt::format("error looking up service account {}/{}: serviceaccount "
+                                   "\"{}\" not found",
+                                   ns, name, name));
+    }
+  }
+  spec["serviceAccountName"] = name;
+  spec["serviceAccount"] = name;
+  return {};
+}
+
+// A new node takes no pods until something says that it is ready.
+void TaintNotReady(Json& node) {
+  constexpr std::string_view kKey = "node.kubernetes.io/not-ready";
+  JsonObject& spec = api::MemberObject(node.get_object(), "spec");
+  Json& taints = spec["taints"];
+  if (!taints.is_array()) taints = JsonArray();
+  for (const Json& taint : taints.get_array()) {
+    if (api::TextAt(taint, "key") == kKey && api::TextAt(taint, "effect") == "NoSchedule") return;
+  }
+  taints.get_array().push_back(JsonObject{{"key", kKey}, {"effect", "NoSchedule"}});
+}
+
+Outcome<void> AdmitPriorityClass(const store::Store& store, Subject subject, const Json& object) {
+  if (!api::FlagAt(object, "globalDefault")) return {};
+  const store::ObjectRef other = FindGlobalDefault(store);
+  if (other == nullptr || other->name == subject.name) return {};
+  return Forbidden(
+      subject,
+      fmt::format("PriorityClass {} is already marked as default. Only one default can exist",
+                  other->name));
+}
+
+}  // namespace
+
+Outcome<void> AdmitNamespace(const store::Store& store, Subject subject,
+                             std::string_view namespace_name) {
+  const store::ObjectRef found = Find(store, KindId::kNamespace, namespace_name);
+  if (found == nullptr) {
+    return NotFound({.kind = api::KindOf(KindId::kNamespace), .name = namespace_name});
+  }
+  if (found->fields.empty() || found->fields.front() != "Terminating") return {};
+  auto problem = Forbidden(
+      subject,
+      fmt::format("unable to create new content in namespace {} because it is being terminated",
+                  namespace_name));
+  problem.error().causes.push_back(
+      {.reason = "NamespaceTerminating",
+       .message = fmt::format("namespace {} is being terminated", namespace_name),
+       .field = "metadata.namespace"});
+  return problem;
+}
+
+Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json& object) {
+  const std::string name(api::TextAt(object, "metadata.name"));
+  const Subject subject{.kind = kind, .name = name};
+  switch (kind.id) {
+    case KindId::kPod: {
+      if (Outcome<void> account = AdmitServiceAccount(store, subject, object); !account) {
+        return account;
+      }
+      AddDefaultTolerations(object);
+      return AdmitPriority(store, subject, object);
+    }
+    case KindId::kNode:
+      TaintNotReady(object);
+      return {};
+    case KindId::kPriorityClass:
+      return AdmitPriorityClass(store, subject, object);
+    default:
+      return {};
+  }
+}
+
+Outcome<void> AdmitDelete(Subject subject) {
+  constexpr std::array<std::string_view, 3> kNamespaces = {"default", "kube-system", "kube-public"};
+  constexpr std::array<std::string_view, 2> kClasses = {"system-cluster-critical",
+                                                        "system-node-critical"};
+  if (subject.kind.id == KindId::kNamespace) {
+    for (const std::string_view name : kNamespaces) {
+      if (subject.name == name) return Forbidden(subject, "this namespace may not be deleted");
+    }
+  }
+  if (subject.kind.id == KindId::kPriorityClass) {
+    for (const std::string_view name : kClasses) {
+      if (subject.name == name) {
+        return Forbidden(subject, "this is a system priority class and cannot be deleted");
+      }
+    }
+  }
+  return {};
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,27 @@
+#pragma once
+
+#include "api/json.h"
+#include "api/kinds.h"
+#include "apiserver/problem.h"
+#include "apiserver/request.h"
+#include "store/store.h"
+
+// The admission steps that an ordinary cluster has on: they fill in and refuse by what else is
+// stored. Each step is idempotent, and reads the store's head.
+namespace berth::apiserver {
+
+// NamespaceLifecycle: nothing is created in a namespace that is missing or going away.
+[[nodiscard]] Outcome<void> AdmitNamespace(const store::Store& store, Subject subject,
+                                           std::string_view namespace_name);
+
+// The mutating steps for a new object: ServiceAccount (the default name), Priority,
+// DefaultTolerationSeconds for pods, TaintNodesByCondition for nodes, the single global default for
+// PriorityClasses.
+[[nodiscard]] Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind,
+                                        api::Json& object);
+
+// Whether an object may be deleted at all: not the namespaces and priority classes that the system
+// needs.
+[[nodiscard]] Outcome<void> AdmitDelete(Subject subject);
+
+}  // namespace berth::apiserver

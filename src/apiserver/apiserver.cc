@@ -1,0 +1,203 @@
+#include "apiserver/apiserver.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "api/object.h"
+#include "apiserver/objects.h"
+#include "apiserver/reads.h"
+#include "apiserver/writes.h"
+#include "base/check.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+using api::Json;
+using api::JsonObject;
+using api::KindId;
+
+// Writes of this many objects go to the journal without waiting for a pause: a group commit's
+// latency stays small under load.
+constexpr size_t kGroupMax = 1024;
+
+store::Store::Options StoreOptionsOf(const Options& options) {
+  store::Store::Options result = StoreOptions();
+  result.log_events_max = static_cast<size_t>(options.log_events_max);
+  result.log_bytes_max = static_cast<size_t>(options.log_bytes_max);
+  return result;
+}
+
+Json Named(std::string_view name) { return JsonObject{{"metadata", JsonObject{{"name", name}}}}; }
+
+Json SystemClass(std::string_view name, int64_t value, std::string_view description) {
+  Json object = Named(name);
+  object.get_object()["value"] = value;
+  object.get_object()["description"] = description;
+  return object;
+}
+
+}  // namespace
+
+ApiServer::ApiServer(Options options, store::Store store)
+    : options_(std::move(options)), store_(std::move(store)), prng_(options_.seed) {}
+
+Result<ApiServer> ApiServer::Make(Options options, const std::vector<env::JournalRecord>& records) {
+  Result<store::Store> store =
+      store::Store::Recover(StoreOptionsOf(options), records, &DecodeStored);
+  if (!store) return std::unexpected(store.error());
+  return ApiServer(std::move(options), std::move(*store));
+}
+
+// What every cluster has from the start.
+void ApiServer::Bootstrap(Instant now) {
+  started_ = true;
+  const auto missing = [&](KindId kind, std::string_view name) {
+    return store_.FindHead(static_cast<store::Table>(kind), {.namespace_name = "", .name = name}) ==
+           nullptr;
+  };
+  for (const std::string_view name : {"default", "kube-node-lease", "kube-public", "kube-system"}) {
+    if (missing(KindId::kNamespace, name)) {
+      CreateOwn(now, store_, prng_, KindId::kNamespace, Named(name));
+    }
+  }
+  if (missing(KindId::kPriorityClass, "system-cluster-critical")) {
+    CreateOwn(now, store_, prng_, KindId::kPriorityClass,
+              SystemClass("system-cluster-critical", 2'000'000'000,
+                          "Used for system critical pods that must run in the cluster, but can be "
+                          "moved to another node if necessary."));
+  }
+  if (missing(KindId::kPriorityClass, "system-node-critical")) {
+    CreateOwn(now, store_, prng_, KindId::kPriorityClass,
+              SystemClass("system-node-critical", 2'000'001'000,
+                          "Used for system critical pods that must not be moved from their current "
+                          "node."));
+  }
+}
+
+void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
+  if (!started_) Bootstrap(now);
+  if (auto* arrived = std::get_if<env::RequestArrived>(&input)) {
+    Arrive(now, std::move(*arrived), out);
+  } else if (const auto* appended = std::get_if<env::JournalAppended>(&input)) {
+    Appended(now, appended->sequence, out);
+  } else if (const auto* drained = std::get_if<env::StreamDrained>(&input)) {
+    watches_.Drained(now, drained->exchange, drained->bytes, store_, out);
+  } else if (const auto* abandoned = std::get_if<env::ExchangeAbandoned>(&input)) {
+    watches_.Abandon(abandoned->exchange);
+  } else if (std::holds_alternative<env::Tick>(input)) {
+    if (store_.has_unsent() && !store_.append_in_flight()) Append(out);
+  }
+  watches_.Tick(now, store_, out);
+}
+
+Instant ApiServer::wake_at() const {
+  if (!started_ || (store_.has_unsent() && !store_.append_in_flight())) return Instant{0};
+  return watches_.wake_at();
+}
+
+void ApiServer::Append(env::Outbox& out) { out.emplace_back(store_.TakeAppend()); }
+
+void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
+  const store::RevisionRange visible = store_.MarkDurable(sequence);
+  // The next group is on its way before this one is told about.
+  if (store_.has_unsent()) Append(out);
+  while (!held_.empty() && held_.front().revision <= visible.last) {
+    out.emplace_back(std::move(held_.front().respond));
+    held_.pop_front();
+  }
+  watches_.Publish(now, visible, store_, out);
+}
+
+Outcome<Identity> ApiServer::Authenticate(const env::HttpRequest& request,
+                                          const env::Peer& peer) const {
+  const std::string_view header = env::FindHeader(request.headers, "authorization").value_or("");
+  constexpr std::string_view kBearer = "Bearer ";
+  if (header.starts_with(kBearer) && header.size() > kBearer.size()) {
+    const std::string_view sent = header.substr(kBearer.size());
+    for (const Token& token : options_.tokens) {
+      if (token.token == sent) return token.identity;
+    }
+    return Unauthorized();
+  }
+  if (!peer.user.empty()) return Identity{.user = peer.user, .groups = peer.groups};
+  const std::string_view target = request.target;
+  if (!Discovery::IsPublic(target.substr(0, target.find('?')))) return Unauthorized();
+  return Identity{.user = "system:anonymous", .groups = {"system:unauthenticated"}};
+}
+
+void ApiServer::Arrive(Instant now, env::RequestArrived arrived, env::Outbox& out) {
+  bool streaming = false;
+  const uint64_t before = store_.next_revision();
+  Outcome<env::HttpResponse> response = Handle(now, arrived, out, streaming);
+  if (streaming) return;
+  const bool mutating = arrived.request.method != env::Method::kGet;
+  const bool wrote = mutating || store_.next_revision() != before;
+  Answer(arrived.exchange, response ? std::move(*response) : ToResponse(response.error()), wrote,
+         out);
+}
+
+// What rests on the head waits for the head to be durable.
+void ApiServer::Answer(env::ExchangeId exchange, env::HttpResponse response, bool wrote,
+                       env::Outbox& out) {
+  env::Respond respond{.exchange = exchange, .response = std::move(response), .stream = false};
+  const uint64_t head = store_.next_revision() - 1;
+  if (!wrote || head == store_.durable_revision()) {
+    out.emplace_back(std::move(respond));
+    return;
+  }
+  held_.push_back({.revision = head, .respond = std::move(respond)});
+  if (held_.size() >= kGroupMax && store_.has_unsent() && !store_.append_in_flight()) Append(out);
+}
+
+Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArrived& arrived,
+                                             env::Outbox& out, bool& streaming) {
+  const env::HttpRequest& http = arrived.request;
+  const Outcome<Identity> identity = Authenticate(http, arrived.peer);
+  if (!identity) return std::unexpected(identity.error());
+  const Target target = ParseTarget(http.target);
+  if (std::optional<Outcome<env::HttpResponse>> answer = discovery_.Answer(target, http)) {
+    return std::move(*answer);
+  }
+  const Outcome<ResourceRequest> request = ParseResource(target, http);
+  if (!request) return std::unexpected(request.error());
+  return HandleResource(now, arrived, *request, out, streaming);
+}
+
+Outcome<env::HttpResponse> ApiServer::HandleResource(Instant now,
+                                                     const env::RequestArrived& arrived,
+                                                     const ResourceRequest& request,
+                                                     env::Outbox& out, bool& streaming) {
+  switch (request.verb) {
+    case Verb::kGet:
+      return Get(now, store_, request);
+    case Verb::kList:
+      return List(now, store_, request);
+    case Verb::kWatch:
+      break;
+    default:
+      return HandleWrite(now, store_, prng_, request);
+  }
+  Outcome<WatchStart> start = ParseWatch(now, request, prng_);
+  if (!start) return std::unexpected(std::move(start.error()));
+  if (static_cast<int64_t>(watches_.size()) >= options_.watches_max) {
+    return TooManyRequests(
+        fmt::format("too many watches: the server serves at most {}", options_.watches_max), 1);
+  }
+  streaming = true;
+  watches_.Start(now, arrived.exchange, std::move(*start), store_, out);
+  return env::HttpResponse{};
+}
+
+void ApiServer::AddTo(Hasher& hasher) const {
+  hasher.Add(options_.seed).Add(started_).Add(prng_.fingerprint());
+  store_.AddTo(hasher);
+  watches_.AddTo(hasher);
+  for (const Held& held : held_) {
+    hasher.Add(held.revision).Add(held.respond.exchange.value);
+    hasher.Add(held.respond.response.status).Add(held.respond.response.body.view());
+  }
+}
+
+}  // namespace berth::apiserver

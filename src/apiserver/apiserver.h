@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "apiserver/discovery.h"
+#include "apiserver/problem.h"
+#include "apiserver/request.h"
+#include "apiserver/watches.h"
+#include "base/hash.h"
+#include "base/limits.h"
+#include "base/prng.h"
+#include "base/result.h"
+#include "base/time.h"
+#include "env/actor.h"
+#include "store/store.h"
+
+namespace berth::apiserver {
+
+// A bearer token and whom it stands for.
+struct Token {
+  std::string token;
+  Identity identity;
+};
+
+struct Options {
+  uint64_t seed = 0;  // Of uids and generated names.
+  std::vector<Token> tokens;
+  int64_t watches_max = limits::kWatchesMax;
+  // How far back watches resume; for tests.
+  int64_t log_events_max = limits::kWatchLogEventsMax;
+  int64_t log_bytes_max = limits::kWatchLogBytesMax;
+};
+
+// The API server: kube-apiserver's protocol over the store (DESIGN section 6).
+//
+//   RequestArrived ──> authenticate ──> route ──┬─ read: answered at once, of what is durable
+//                                               └─ write: admit, validate, commit against the head
+//                                                     │
+//              Tick or JournalAppended: AppendJournal ┘ ──> JournalAppended: answers and watch
+//              events go out
+//
+// One append is on its way at a time; what is written meanwhile is the next. A write is answered,
+// readable and watched when it is durable, and so is a refusal that rests on one that isn't yet.
+//
+// Everything a request can do wrong is answered with a Status; nothing a client sends ends the
+// process. Not thread-safe; copying forks the server with all its watches.
+class ApiServer final : public env::Actor {
+ public:
+  // `records` is what the journal recovered. kDamaged: they are not what this version wrote.
+  static Result<ApiServer> Make(Options options, const std::vector<env::JournalRecord>& records);
+
+  void Step(Instant now, env::Input input, env::Outbox& out) override;
+  [[nodiscard]] Instant wake_at() const override;
+  void AddTo(Hasher& hasher) const override;
+
+  // Who sends a request: a bearer token's identity, else the peer. Problem: 401 for an unknown
+  // token or for nobody, unless the path is public. For transports that serve paths of their own
+  // (/debug/) beside the API.
+  [[nodiscard]] Outcome<Identity> Authenticate(const env::HttpRequest& request,
+                                               const env::Peer& peer) const;
+
+  // For checkers and statistics.
+  [[nodiscard]] const store::Store& store() const { return store_; }
+  [[nodiscard]] size_t watches_count() const { return watches_.size(); }
+
+ private:
+  // An answer that waits for the revision it rests on to be durable.
+  struct Held {
+    uint64_t revision = 0;
+    env::Respond respond;
+  };
+
+  ApiServer(Options options, store::Store store);
+
+  void Bootstrap(Instant now);
+  void Arrive(Instant now, env::RequestArrived arrived, env::Outbox& out);
+  [[nodiscard]] Outcome<env::HttpResponse> Handle(Instant now, const env::RequestArrived& arrived,
+                                                  env::Outbox& out, bool& streaming);
+  [[nodiscard]] Outcome<env::HttpResponse> HandleResource(Instant now,
+                                                          const env::RequestArrived& arrived,
+                                                          const ResourceRequest& request,
+                                                          env::Outbox& out, bool& streaming);
+  void Answer(env::ExchangeId exchange, env::HttpResponse response, bool wrote, env::Outbox& out);
+  void Append(env::Outbox& out);
+  void Appended(Instant now, uint64_t sequence, env::Outbox& out);
+
+  Options options_;  // Immutable after construction.
+
+  store::Store store_;
+  Prng prng_;
+  Watches watches_;
+  Discovery discovery_;  // A cache of constants: not hashed.
+  std::deque<Held> held_;
+  bool started_ = false;
+};
+
+}  // namespace berth::apiserver

@@ -1,0 +1,324 @@
+#include "apiserver/discovery.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "api/kinds.h"
+#include "apiserver/render.h"
+#include "base/hash.h"
+#include "codec/openapi.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+constexpr std::string_view kAggregatedType =
+    "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+struct Subresource {
+  std::string_view name;
+  std::string_view verbs;     // As JSON.
+  const api::Kind* response;  // What it speaks.
+};
+
+constexpr std::string_view kChange = R"(["get","patch","update"])";
+constexpr std::string_view kCreate = R"(["create"])";
+
+// In order of name.
+std::vector<Subresource> SubresourcesOf(const api::Kind& kind) {
+  std::vector<Subresource> result;
+  if (kind.id == api::KindId::kPod) {
+    result.push_back({"binding", kCreate, &api::KindOf(api::KindId::kBinding)});
+    result.push_back({"eviction", kCreate, &api::KindOf(api::KindId::kEviction)});
+  }
+  if (kind.id == api::KindId::kNamespace) result.push_back({"finalize", R"(["update"])", &kind});
+  if (kind.has_scale) result.push_back({"scale", kChange, &api::KindOf(api::KindId::kScale)});
+  if (kind.has_status) result.push_back({"status", kChange, &kind});
+  return result;
+}
+
+std::string_view VerbsOf(const api::Kind& kind) {
+  return kind.has_deletecollection
+             ? R"(["create","delete","deletecollection","get","list","patch","update","watch"])"
+             : R"(["create","delete","get","list","patch","update","watch"])";
+}
+
+std::string NamesOf(const api::Kind& kind) {
+  std::string out;
+  if (!kind.short_name.empty()) out += fmt::format(",\"shortNames\":[\"{}\"]", kind.short_name);
+  if (!kind.category.empty()) out += fmt::format(",\"categories\":[\"{}\"]", kind.category);
+  return out;
+}
+
+// The stored kinds of a group, in order of their plurals.
+std::vector<const api::Kind*> KindsOfGroup(std::string_view group) {
+  std::vector<const api::Kind*> kinds;
+  for (const api::Kind& kind : api::Kinds()) {
+    if (kind.stored && kind.group == group) kinds.push_back(&kind);
+  }
+  std::ranges::sort(kinds, {}, &api::Kind::plural);
+  return kinds;
+}
+
+// The named groups, in order of their names.
+std::vector<std::string_view> Groups() {
+  std::vector<std::string_view> groups;
+  for (const api::Kind& kind : api::Kinds()) {
+    if (kind.stored && !kind.group.empty()) groups.push_back(kind.group);
+  }
+  std::ranges::sort(groups);
+  groups.erase(std::ranges::unique(groups).begin(), groups.end());
+  return groups;
+}
+
+std::string ResourceListJson(std::string_view group) {
+  const std::vector<const api::Kind*> kinds = KindsOfGroup(group);
+  std::string items;
+  const auto add = [&](std::string item) {
+    if (!items.empty()) items += ',';
+    items += item;
+  };
+  if (group.empty()) {
+    add(R"({"name":"bindings","singularName":"binding","namespaced":true,"kind":"Binding","verbs":["create"]})");
+  }
+  for (const api::Kind* kind : kinds) {
+    add(fmt::format(
+        R"({{"name":"{}","singularName":"{}","namespaced":{},"kind":"{}","verbs":{}{},"storageVersionHash":"{}"}})",
+        kind->plural, kind->singular, kind->namespaced, kind->name, VerbsOf(*kind), NamesOf(*kind),
+        kind->storage_hash));
+    for (const Subresource& part : SubresourcesOf(*kind)) {
+      const bool foreign = part.response->group != group;
+      add(fmt::format(
+          R"({{"name":"{}/{}","singularName":"","namespaced":{},{}"kind":"{}","verbs":{}}})",
+          kind->plural, part.name, kind->namespaced,
+          foreign ? fmt::format(R"("group":"{}","version":"{}",)", part.response->group,
+                                part.response->version)
+                  : "",
+          part.response->name, part.verbs));
+    }
+  }
+  return fmt::format(R"({{"kind":"APIResourceList"{},"groupVersion":"{}","resources":[{}]}})",
+                     group.empty() ? "" : R"(,"apiVersion":"v1")", kinds.front()->api_version(),
+                     items);
+}
+
+std::string GroupMembers(std::string_view group) {
+  const api::Kind& kind = *KindsOfGroup(group).front();
+  const std::string version =
+      fmt::format(R"({{"groupVersion":"{}","version":"{}"}})", kind.api_version(), kind.version);
+  return fmt::format(R"("name":"{}","versions":[{}],"preferredVersion":{})", group, version,
+                     version);
+}
+
+std::string GroupListJson() {
+  std::string items;
+  for (const std::string_view group : Groups()) {
+    items += fmt::format("{}{{{}}}", items.empty() ? "" : ",", GroupMembers(group));
+  }
+  return fmt::format(R"({{"kind":"APIGroupList","apiVersion":"v1","groups":[{}]}})", items);
+}
+
+std::string GroupJson(std::string_view group) {
+  return fmt::format(R"({{"kind":"APIGroup","apiVersion":"v1",{}}})", GroupMembers(group));
+}
+
+constexpr std::string_view kCoreVersions =
+    R"({"kind":"APIVersions","versions":["v1"],"serverAddressByClientCIDRs":[]})";
+
+std::string ResponseKind(const api::Kind& kind, std::string_view group) {
+  // The version is only said of foreign kinds.
+  return fmt::format(R"({{"group":"{}","version":"{}","kind":"{}"}})",
+                     kind.group == group ? "" : kind.group, kind.group == group ? "" : kind.version,
+                     kind.name);
+}
+
+std::string AggregatedGroup(std::string_view group) {
+  std::string items;
+  if (group.empty()) {
+    items =
+        R"({"resource":"bindings","responseKind":{"group":"","version":"","kind":"Binding"},"scope":"Namespaced","singularResource":"binding","verbs":["create"]})";
+  }
+  std::string_view version;
+  for (const api::Kind* kind : KindsOfGroup(group)) {
+    version = kind->version;
+    std::string parts;
+    for (const Subresource& part : SubresourcesOf(*kind)) {
+      parts += fmt::format(R"({}{{"subresource":"{}","responseKind":{},"verbs":{}}})",
+                           parts.empty() ? "" : ",", part.name, ResponseKind(*part.response, group),
+                           part.verbs);
+    }
+    items += fmt::format(
+        R"({}{{"resource":"{}","responseKind":{},"scope":"{}","singularResource":"{}","verbs":{}{}{}}})",
+        items.empty() ? "" : ",", kind->plural, ResponseKind(*kind, group),
+        kind->namespaced ? "Namespaced" : "Cluster", kind->singular, VerbsOf(*kind), NamesOf(*kind),
+        parts.empty() ? "" : fmt::format(R"(,"subresources":[{}])", parts));
+  }
+  return fmt::format(
+      R"({{"metadata":{{{}}},"versions":[{{"version":"{}","resources":[{}],"freshness":"Current"}}]}})",
+      group.empty() ? "" : fmt::format(R"("name":"{}")", group), version, items);
+}
+
+std::string AggregatedJson(std::string_view items) {
+  return fmt::format(
+      R"({{"kind":"APIGroupDiscoveryList","apiVersion":"apidiscovery.k8s.io/v2","metadata":{{}},"items":[{}]}})",
+      items);
+}
+
+std::string AggregatedCore() { return AggregatedJson(AggregatedGroup("")); }
+
+std::string AggregatedGroups() {
+  std::string items;
+  for (const std::string_view group : Groups()) {
+    items += fmt::format("{}{}", items.empty() ? "" : ",", AggregatedGroup(group));
+  }
+  return AggregatedJson(items);
+}
+
+constexpr std::string_view kVersion = R"({
+  "major": "1",
+  "minor": "36",
+  "emulationMajor": "1",
+  "emulationMinor": "36",
+  "minCompatibilityMajor": "1",
+  "minCompatibilityMinor": "35",
+  "gitVersion": "v1.36.3+berth",
+  "gitCommit": "",
+  "gitTreeState": "",
+  "buildDate": "1970-01-01T00:00:00Z",
+  "goVersion": "",
+  "compiler": "",
+  "platform": "linux/amd64"
+}
+)";
+
+env::HttpResponse JsonAnswer(std::string text, std::string_view type = "application/json") {
+  return {.status = 200,
+          .headers = {{"content-type", std::string(type)}},
+          .body = Bytes(std::move(text))};
+}
+
+// /healthz, /livez, /readyz, and the one check they all have: ping.
+std::optional<Outcome<env::HttpResponse>> Health(const Target& target) {
+  if (target.parts.empty()) return std::nullopt;
+  const std::string& what = target.parts[0];
+  if (what != "healthz" && what != "livez" && what != "readyz") return std::nullopt;
+  const bool ping = target.parts.size() == 2 && target.parts[1] == "ping";
+  if (target.parts.size() > 1 && !ping) return NoSuchPage();
+  std::string text = "ok";
+  if (Query::Parse(target.query).Find("verbose") && !ping) {
+    text = fmt::format("[+]ping ok\n{} check passed\n", what);
+  }
+  return env::HttpResponse{.status = 200,
+                           .headers = {{"content-type", "text/plain; charset=utf-8"},
+                                       {"x-content-type-options", "nosniff"}},
+                           .body = Bytes(std::move(text))};
+}
+
+bool Accepts(const env::HttpRequest& http, std::string_view as) {
+  return env::FindHeader(http.headers, "accept").value_or("").find(as) != std::string_view::npos;
+}
+
+// 304 when the client has this text already.
+env::HttpResponse WithEtag(const env::HttpRequest& http, env::HttpResponse response,
+                           std::string_view etag) {
+  const std::string quoted = fmt::format("\"{}\"", etag);
+  response.headers.push_back({"etag", quoted});
+  response.headers.push_back({"vary", "Accept"});
+  if (env::FindHeader(http.headers, "if-none-match").value_or("") == quoted) {
+    response.status = 304;
+    response.body = Bytes();
+  }
+  return response;
+}
+
+std::string RootPaths() {
+  std::vector<std::string> paths = {"/api",    "/api/v1",  "/apis",       "/healthz",    "/livez",
+                                    "/readyz", "/version", "/openapi/v3", "/openapi/v3/"};
+  for (const std::string_view group : Groups()) {
+    paths.push_back(fmt::format("/apis/{}", group));
+    paths.push_back(fmt::format("/apis/{}", KindsOfGroup(group).front()->api_version()));
+  }
+  std::ranges::sort(paths);
+  std::string items;
+  for (const std::string& path : paths) {
+    items += fmt::format("{}\n    \"{}\"", items.empty() ? "" : ",", path);
+  }
+  return fmt::format("{{\n  \"paths\": [{}\n  ]\n}}\n", items);
+}
+
+}  // namespace
+
+bool Discovery::IsPublic(std::string_view path) {
+  for (const std::string_view root : {"/healthz", "/livez", "/readyz"}) {
+    if (path == root || (path.starts_with(root) && path.substr(root.size()).starts_with('/'))) {
+      return true;
+    }
+  }
+  return path == "/version" || path == "/version/";
+}
+
+const Discovery::Document& Discovery::Cached(std::string_view path, std::string (*make)()) {
+  for (const Document& document : documents_) {
+    if (document.path == path) return document;
+  }
+  std::string text = make();
+  std::string etag = fmt::format("{:016X}", HashOf(text));
+  return documents_.emplace_back(
+      Document{.path = std::string(path), .text = std::move(text), .etag = std::move(etag)});
+}
+
+std::optional<Outcome<env::HttpResponse>> Discovery::Answer(const Target& target,
+                                                            const env::HttpRequest& http) {
+  const std::vector<std::string>& parts = target.parts;
+  const std::string_view first = parts.empty() ? std::string_view() : std::string_view(parts[0]);
+  if (first == "api" && parts.size() > 2) return std::nullopt;
+  if (first == "apis" && parts.size() > 3) return std::nullopt;
+  if (http.method != env::Method::kGet) return MethodNotAllowed();
+  if (auto health = Health(target)) return health;
+  if (parts.empty()) return JsonAnswer(RootPaths());
+  if (first == "version" && parts.size() == 1) return JsonAnswer(std::string(kVersion));
+  if (first == "openapi") return OpenApi(target, http);
+  if (first != "api" && first != "apis") return NoSuchPage();
+  if (parts.size() == 1 && Accepts(http, "as=APIGroupDiscoveryList")) {
+    if (!Accepts(http, "v=v2;") && !Accepts(http, "v=v2,") && !http.headers.empty() &&
+        !Accepts(http, "application/json,") && !Accepts(http, ",application/json")) {
+      return NotAcceptable("only the following media types are accepted: application/json");
+    }
+    const Document& document =
+        first == "api" ? Cached("core", &AggregatedCore) : Cached("groups", &AggregatedGroups);
+    return WithEtag(http, JsonAnswer(document.text + "\n", kAggregatedType), document.etag);
+  }
+  if (first == "api") {
+    if (parts.size() == 1) return JsonAnswer(std::string(kCoreVersions) + "\n");
+    if (parts[1] != "v1") return NoSuchResource();
+    return JsonAnswer(ResourceListJson("") + "\n");
+  }
+  if (parts.size() == 1) return JsonAnswer(GroupListJson() + "\n");
+  if (KindsOfGroup(parts[1]).empty()) return NoSuchPage();
+  if (parts.size() == 2) return JsonAnswer(GroupJson(parts[1]) + "\n");
+  if (parts[2] != KindsOfGroup(parts[1]).front()->version) return NoSuchResource();
+  return JsonAnswer(ResourceListJson(parts[1]) + "\n");
+}
+
+Outcome<env::HttpResponse> Discovery::OpenApi(const Target& target, const env::HttpRequest& http) {
+  if (target.parts.size() < 2 || target.parts[1] != "v3") return NoSuchPage();
+  if (target.parts.size() == 2) {
+    const Document& index = Cached("openapi", &codec::OpenApiIndex);
+    return WithEtag(http, JsonAnswer(index.text), index.etag);
+  }
+  const std::string path = target.path.substr(std::string_view("/openapi/v3/").size());
+  for (const Document& document : documents_) {
+    if (document.path == path) return WithEtag(http, JsonAnswer(document.text), document.etag);
+  }
+  std::optional<std::string> text = codec::OpenApiDocument(path);
+  if (!text) return NoSuchPage();
+  std::string etag = fmt::format("{:016X}", HashOf(*text));
+  const Document& document = documents_.emplace_back(
+      Document{.path = path, .text = std::move(*text), .etag = std::move(etag)});
+  return WithEtag(http, JsonAnswer(document.text), document.etag);
+}
+
+}  // namespace berth::apiserver

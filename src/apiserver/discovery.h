@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "apiserver/problem.h"
+#include "apiserver/request.h"
+#include "env/http.h"
+
+namespace berth::apiserver {
+
+// What the server tells about itself: health, version, the groups and resources it serves (plain
+// and aggregated), OpenAPI. All of it is made of the tables of kinds and schema, so it is constant:
+// a cache, no state.
+class Discovery {
+ public:
+  // A target that is no resource; nothing when it is one, or below one.
+  [[nodiscard]] std::optional<Outcome<env::HttpResponse>> Answer(const Target& target,
+                                                                 const env::HttpRequest& http);
+
+  // Paths that need no credentials.
+  [[nodiscard]] static bool IsPublic(std::string_view path);
+
+ private:
+  struct Document {
+    std::string path;
+    std::string text;
+    std::string etag;  // Of the whole text, without quotes.
+  };
+  const Document& Cached(std::string_view path, std::string (*make)());
+  Outcome<env::HttpResponse> OpenApi(const Target& target, const env::HttpRequest& http);
+
+  std::vector<Document> documents_;
+};
+
+}  // namespace berth::apiserver

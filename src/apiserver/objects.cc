@@ -1,0 +1,308 @@
+#include "apiserver/objects.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "api/defaults.h"
+#include "api/field_error.h"
+#include "api/fields.h"
+#include "api/object.h"
+#include "apiserver/render.h"
+#include "apiserver/selection.h"
+#include "base/check.h"
+#include "base/limits.h"
+#include "codec/json.h"
+#include "codec/yaml.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+constexpr std::array<std::string_view, 13> kMetadataOrder = {
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+};
+
+// Moves the named members to the front, in that order; the others follow in theirs.
+template <size_t N>
+void PutFirst(api::JsonObject& object, const std::array<std::string_view, N>& names) {
+  api::JsonObject ordered(object.storage());
+  ordered.reserve(object.size());
+  for (const std::string_view name : names) {
+    const auto it = object.find(name);
+    if (it == object.end()) continue;
+    ordered.emplace(it->key(), std::move(it->value()));
+  }
+  for (auto& item : object) {
+    if (!ordered.contains(item.key())) ordered.emplace(item.key(), std::move(item.value()));
+  }
+  object = std::move(ordered);
+}
+
+template <size_t N>
+bool InOrder(const api::JsonObject& object, const std::array<std::string_view, N>& names) {
+  size_t at = 0;
+  for (const auto& item : object) {
+    while (at < N && names.at(at) != std::string_view(item.key())) ++at;
+    if (at == N) return false;
+    ++at;
+  }
+  return true;
+}
+
+// The first bytes of a body, as upstream shows them.
+std::string Summarize(std::string_view data) {
+  constexpr size_t kShown = 30;
+  if (data.empty()) return "<empty>";
+  const std::string_view shown = data.substr(0, kShown);
+  std::string text;
+  if (data.front() == '{') {
+    text = shown.substr(0, codec::ValidUtf8Prefix(shown));
+  } else {
+    for (const char c : shown) text += fmt::format("{:02x}", static_cast<unsigned char>(c));
+  }
+  return data.size() > kShown ? text + " ..." : text;
+}
+
+std::unexpected<Problem> Unrecognized(std::string_view kind, std::string_view why,
+                                      std::string_view body) {
+  return BadRequest(fmt::format("the object provided is unrecognized (must be of type {}): {} ({})",
+                                kind, why, Summarize(body)));
+}
+
+std::string_view JsonTypeName(const api::Json& value) {
+  switch (value.kind()) {
+    case boost::json::kind::array:
+      return "array";
+    case boost::json::kind::string:
+      return "string";
+    case boost::json::kind::bool_:
+      return "bool";
+    case boost::json::kind::object:
+      return "object";
+    case boost::json::kind::null:
+      return "null";
+    default:
+      return "number";
+  }
+}
+
+std::string_view MediaTypeOf(std::string_view content_type) {
+  std::string_view type = content_type.substr(0, content_type.find(';'));
+  while (type.ends_with(' ')) type.remove_suffix(1);
+  return type;
+}
+
+// `Pod in version "v1" cannot be handled as a ConfigMap: <why>`.
+std::unexpected<Problem> CannotBeHandled(std::string_view sent_kind, const api::Kind& kind,
+                                         std::string_view why) {
+  return BadRequest(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", sent_kind,
+                                kind.version, kind.name, why));
+}
+
+// Checks what the body says that it is, where it says anything.
+Outcome<void> CheckType(const api::Json& object, const api::Kind& kind, std::string_view body) {
+  for (const std::string_view key : {"apiVersion", "kind"}) {
+    const api::Json* value = api::FindMember(object, key);
+    if (value == nullptr || value->is_string()) continue;
+    return Unrecognized(kind.name,
+                        fmt::format("couldn't get version/kind; json parse error: json: cannot "
+                                    "unmarshal {} into Go struct field .{} of type string",
+                                    JsonTypeName(*value), key),
+                        body);
+  }
+  const std::string_view version = api::TextAt(object, "apiVersion");
+  const std::string_view name = api::TextAt(object, "kind");
+  const std::string expected = kind.api_version();
+  if (!version.empty() && version != expected) {
+    return BadRequest(
+        fmt::format("the API version in the data ({}) does not match the expected API version ({})",
+                    version, expected));
+  }
+  if (!name.empty() && name != kind.name) {
+    if (api::FindKind(expected, name) == nullptr) {
+      return Unrecognized(kind.name,
+                          fmt::format("no kind {} is registered for version {} in scheme "
+                                      "\"pkg/api/legacyscheme/scheme.go:30\"",
+                                      api::QuoteGo(name), api::QuoteGo(expected)),
+                          body);
+    }
+    return CannotBeHandled(
+        name, kind,
+        fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", kind.version, name,
+                    kind.group.empty() ? "core" : kind.group, kind.name));
+  }
+  return {};
+}
+
+}  // namespace
+
+store::Store::Options StoreOptions() {
+  store::Store::Options options;
+  for (const api::Kind& kind : api::Kinds()) {
+    options.tables.push_back(kind.stored && kind.storage == kind.id
+                                 ? kind.group_resource()
+                                 : fmt::format("-{}", kind.name));
+  }
+  return options;
+}
+
+api::Json Load(const store::StoredObject& object) {
+  Result<api::Json> parsed = codec::ParseJson(object.json.view());
+  CHECK(parsed.has_value());
+  return std::move(*parsed);
+}
+
+api::Json LoadAs(api::KindId kind, const store::StoredObject& object) {
+  api::Json document = Load(object);
+  if (api::KindOf(kind).storage != kind) {
+    api::ConvertEvent(api::KindOf(kind).storage, kind, document);
+  }
+  return document;
+}
+
+std::string PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision) {
+  constexpr std::array<std::string_view, 3> kTop = {"kind", "apiVersion", "metadata"};
+  const api::Kind& type = api::KindOf(kind);
+  CHECK(object.is_object());
+  api::JsonObject& top = object.get_object();
+  top["kind"] = type.name;
+  top["apiVersion"] = type.api_version();
+  PutFirst(top, kTop);
+  api::JsonObject& metadata = api::MemberObject(top, "metadata");
+  metadata["resourceVersion"] = std::to_string(revision);
+  if (!InOrder(metadata, kMetadataOrder)) PutFirst(metadata, kMetadataOrder);
+  return codec::PrintJson(object);
+}
+
+store::StoredObject MakeStored(api::KindId kind, const api::Json& object, std::string json,
+                               uint64_t revision) {
+  return {.table = static_cast<store::Table>(kind),
+          .namespace_name = std::string(api::TextAt(object, "metadata.namespace")),
+          .name = std::string(api::TextAt(object, "metadata.name")),
+          .uid = std::string(api::TextAt(object, "metadata.uid")),
+          .revision = revision,
+          .labels = api::StringMapAt(object, "metadata.labels"),
+          .fields = ExtractFields(kind, object),
+          .json = Bytes(std::move(json))};
+}
+
+Result<store::StoredObject> DecodeStored(store::Table table, const env::JournalRecord& record) {
+  const auto kind = static_cast<api::KindId>(table);
+  Result<api::Json> object = codec::ParseJson(record.value.view());
+  if (!object) return std::unexpected(object.error());
+  const api::Kind& type = api::KindOf(kind);
+  if (api::TextAt(*object, "kind") != type.name ||
+      api::TextAt(*object, "apiVersion") != type.api_version()) {
+    return Fail(ErrorCode::kDamaged, fmt::format("not a {} of {}", type.name, type.api_version()));
+  }
+  if (api::TextAt(*object, "metadata.resourceVersion") != std::to_string(record.revision)) {
+    return Fail(ErrorCode::kDamaged, "another resourceVersion than its revision");
+  }
+  if (api::TextAt(*object, "metadata.uid").empty()) return Fail(ErrorCode::kDamaged, "no uid");
+  store::StoredObject stored = MakeStored(kind, *object, "", record.revision);
+  stored.json = record.value;
+  return stored;
+}
+
+Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind_name) {
+  const std::string_view body = request.http->body.view();
+  if (body.size() > static_cast<size_t>(limits::kRequestBodyBytesMax)) {
+    return TooLarge(fmt::format("limit is {}", limits::kRequestBodyBytesMax));
+  }
+  const std::string_view type = MediaTypeOf(request.header("content-type"));
+  if constexpr (kYaml) {
+    if (type == "application/yaml") {
+      Result<std::vector<api::Json>> documents = codec::ParseYaml(body);
+      if (!documents) {
+        return Unrecognized(kind_name, fmt::format("yaml: {}", documents.error().message), body);
+      }
+      if (documents->empty()) {
+        return Unrecognized(
+            kind_name, "couldn't get version/kind; json parse error: unexpected end of JSON input",
+            body);
+      }
+      return RawBody{.value = std::move(documents->front()), .duplicates = {}};
+    }
+  }
+  if (!type.empty() && type != "application/json") {
+    return UnsupportedMediaType("application/json, application/yaml");
+  }
+  Result<codec::ParsedJson> parsed = codec::ParseJsonReporting(body);
+  if (!parsed) {
+    return Unrecognized(
+        kind_name,
+        fmt::format("couldn't get version/kind; json parse error: {}", parsed.error().message),
+        body);
+  }
+  return RawBody{.value = std::move(parsed->value), .duplicates = std::move(parsed->duplicates)};
+}
+
+Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
+                         FieldValidation validation) {
+  Outcome<RawBody> raw = ParseBody(request, kind.name);
+  if (!raw) return std::unexpected(std::move(raw.error()));
+  const std::string_view text = request.http->body.view();
+  if (raw->value.is_null()) raw->value = api::JsonObject();
+  if (!raw->value.is_object()) {
+    return Unrecognized(
+        kind.name,
+        fmt::format(
+            "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go "
+            "value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; "
+            "Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+            JsonTypeName(raw->value)),
+        text);
+  }
+  if (Outcome<void> checked = CheckType(raw->value, kind, text); !checked) {
+    return std::unexpected(std::move(checked.error()));
+  }
+  Body body{.object = std::move(raw->value), .warnings = {}};
+  Result<std::vector<std::string>> unknown = api::Conform(kind.id, body.object);
+  if (!unknown) return CannotBeHandled(kind.name, kind, unknown.error().message);
+  if (validation == FieldValidation::kIgnore) return body;
+  for (const std::string& path : raw->duplicates) {
+    body.warnings.push_back(fmt::format("duplicate field \"{}\"", path));
+  }
+  for (std::string& problem : *unknown) body.warnings.push_back(std::move(problem));
+  if (validation == FieldValidation::kStrict && !body.warnings.empty()) {
+    return CannotBeHandled(kind.name, kind, api::StrictDecodingError(body.warnings));
+  }
+  return body;
+}
+
+Outcome<WriteOptions> ParseWriteOptions(const Query& query, std::string_view options) {
+  WriteOptions result;
+  api::FieldErrors errors;
+  if (const auto dry_run = query.Find("dryRun"); dry_run && !dry_run->empty()) {
+    constexpr std::array<std::string_view, 1> kSupported = {"All"};
+    if (*dry_run != "All") errors.push_back(api::NotSupportedField("dryRun", *dry_run, kSupported));
+    result.dry_run = true;
+  }
+  const std::string_view validation = query.Text("fieldValidation");
+  if (validation == "Strict") {
+    result.validation = FieldValidation::kStrict;
+  } else if (validation == "Ignore") {
+    result.validation = FieldValidation::kIgnore;
+  } else if (!validation.empty() && validation != "Warn") {
+    constexpr std::array<std::string_view, 4> kSupported = {"", "Ignore", "Strict", "Warn"};
+    errors.push_back(api::NotSupportedField("fieldValidation", validation, kSupported));
+  }
+  if (!errors.empty()) return InvalidOptions(options, errors);
+  return result;
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/json.h"
+#include "api/kinds.h"
+#include "apiserver/problem.h"
+#include "apiserver/request.h"
+#include "base/time.h"
+#include "env/actor.h"
+#include "store/store.h"
+
+// Documents between requests and the store.
+namespace berth::apiserver {
+
+// A JSON string.
+[[nodiscard]] inline api::Json Text(std::string_view text) {
+  return api::Json(boost::json::string(text));
+}
+
+// The store's options: a table per kind, indexed by KindId.
+[[nodiscard]] store::Store::Options StoreOptions();
+
+// A stored document. REQUIRES: a document that the server stored.
+[[nodiscard]] api::Json Load(const store::StoredObject& object);
+// The same as `kind` has it: events.k8s.io reads stored Events in its own way.
+[[nodiscard]] api::Json LoadAs(api::KindId kind, const store::StoredObject& object);
+
+// The canonical text that is stored: kind, apiVersion and metadata first, metadata's members in a
+// fixed order, resourceVersion as given. `object` is left in that order. REQUIRES: the storage
+// kind's form.
+[[nodiscard]] std::string PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision);
+
+// The stored form of a document and its canonical text. `previous`, when given, lends its labels if
+// they are equal.
+[[nodiscard]] store::StoredObject MakeStored(api::KindId kind, const api::Json& object,
+                                             std::string json, uint64_t revision);
+
+// For store::Store::Recover. kDamaged: what is wrong with the document.
+[[nodiscard]] Result<store::StoredObject> DecodeStored(store::Table table,
+                                                       const env::JournalRecord& record);
+
+enum class FieldValidation : uint8_t { kIgnore, kWarn, kStrict };
+
+// A request's body as a document of a kind.
+struct Body {
+  api::Json object;
+  std::vector<std::string> warnings;  // Unknown and duplicate fields, with FieldValidation::kWarn.
+};
+
+// Parses, checks kind and apiVersion, drops unknown fields and checks types: what upstream's
+// decoder does. `kind` is what the path expects. Problems: 400, 413, 415 in upstream's words.
+[[nodiscard]] Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
+                                       FieldValidation validation);
+
+// The content of a body by its content type, not looked at further: JSON or YAML.
+struct RawBody {
+  api::Json value;
+  std::vector<std::string> duplicates;  // Paths of duplicate keys.
+};
+[[nodiscard]] Outcome<RawBody> ParseBody(const ResourceRequest& request,
+                                         std::string_view kind_name);
+
+// What the options of a write say. Problems: 422 for values that they can't have. `options` names
+// them: "CreateOptions".
+struct WriteOptions {
+  bool dry_run = false;
+  FieldValidation validation = FieldValidation::kWarn;
+};
+[[nodiscard]] Outcome<WriteOptions> ParseWriteOptions(const Query& query, std::string_view options);
+
+}  // namespace berth::apiserver

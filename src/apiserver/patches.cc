@@ -1,0 +1,276 @@
+#include <fmt/format.h>
+
+#include <optional>
+#include <utility>
+
+#include "api/defaults.h"
+#include "api/fields.h"
+#include "api/object.h"
+#include "api/patch.h"
+#include "apiserver/writes.h"
+#include "base/limits.h"
+#include "codec/json.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+using api::Json;
+using api::JsonObject;
+using api::KindId;
+using api::PatchType;
+
+std::optional<PatchType> PatchTypeOf(std::string_view content_type) {
+  const std::string_view type = content_type.substr(0, content_type.find(';'));
+  if (type == "application/json-patch+json") return PatchType::kJson;
+  if (type == "application/merge-patch+json") return PatchType::kMerge;
+  if (type == "application/strategic-merge-patch+json") return PatchType::kStrategic;
+  return std::nullopt;
+}
+
+std::unexpected<Problem> UnsupportedPatchType() {
+  auto problem = UnsupportedMediaType("");
+  problem.error().message = "415: Unsupported Media Type";
+  problem.error().has_details = true;
+  return problem;
+}
+
+struct ParsedPatch {
+  PatchType type = PatchType::kMerge;
+  Json value;
+  std::vector<std::string> duplicates;
+};
+
+std::unexpected<Problem> BadPatch(std::string_view why) {
+  return BadRequest(fmt::format("error decoding patch: {}", why));
+}
+
+Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request) {
+  const std::optional<PatchType> type = PatchTypeOf(request.header("content-type"));
+  if (!type) return UnsupportedPatchType();
+  if (request.query.Find("force")) {
+    return InvalidOptions(
+        "PatchOptions", {api::ForbiddenField("force", "may not be specified for non-apply patch")});
+  }
+  const std::string_view body = request.http->body.view();
+  if (body.size() > static_cast<size_t>(limits::kRequestBodyBytesMax)) {
+    return TooLarge(fmt::format("limit is {}", limits::kRequestBodyBytesMax));
+  }
+  Result<codec::ParsedJson> parsed = codec::ParseJsonReporting(body);
+  if (!parsed) return BadPatch(parsed.error().message);
+  const Json& value = parsed->value;
+  const std::string_view name = value.is_array()    ? "array"
+                                : value.is_object() ? "object"
+                                : value.is_string() ? "string"
+                                : value.is_bool()   ? "bool"
+                                                    : "number";
+  if (*type == PatchType::kJson && !value.is_array()) {
+    return BadPatch(fmt::format(
+        "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp", name));
+  }
+  if (*type != PatchType::kJson && !value.is_object()) {
+    return BadPatch(fmt::format(
+        "json: cannot unmarshal {} into Go value of type map[string]interface {{}}", name));
+  }
+  return ParsedPatch{.type = *type,
+                     .value = std::move(parsed->value),
+                     .duplicates = std::move(parsed->duplicates)};
+}
+
+Outcome<Json> Apply(const ParsedPatch& patch, KindId kind, const Json& document) {
+  Result<Json> patched = api::ApplyPatch(patch.type, kind, document, patch.value);
+  if (patched) return std::move(*patched);
+  switch (patched.error().code) {
+    case ErrorCode::kTooLarge:
+      return TooLarge(patched.error().message);
+    case ErrorCode::kInvalid:
+      return BadPatch(patched.error().message);
+    default:
+      break;
+  }
+  if (patch.type == PatchType::kStrategic) return Unclassified(patched.error().message);
+  // Upstream hides why; the operation's own error is more use.
+  return std::unexpected(Problem{
+      .code = 422,
+      .reason = "Invalid",
+      .message = fmt::format("the server rejected our request due to an error in our request: {}",
+                             patched.error().message)});
+}
+
+// `"" is invalid: patch: Invalid value: "{...}": <why>`: what upstream says of a result that does
+// not decode.
+std::unexpected<Problem> BadResult(const Json& patched, std::string why) {
+  const api::FieldErrors errors = {
+      api::InvalidField("patch", codec::PrintJson(patched), std::move(why))};
+  Problem problem{.code = 422,
+                  .reason = "Invalid",
+                  .message = fmt::format(" \"\" is invalid: {}", api::ToString(errors[0]))};
+  problem.causes.push_back(
+      {.reason = "FieldValueInvalid", .message = api::BodyOf(errors[0]), .field = "patch"});
+  return std::unexpected(std::move(problem));
+}
+
+// Makes the result an object of its kind again: types, unknown fields, defaults.
+Outcome<Json> ConformResult(WriteContext& context, const api::Kind& kind, const ParsedPatch& patch,
+                            Json patched) {
+  if (!patched.is_object()) return BadResult(patched, "not an object");
+  const std::string_view name = api::TextAt(patched, "kind");
+  if (name != kind.name || api::TextAt(patched, "apiVersion") != kind.api_version()) {
+    return BadResult(patched, fmt::format("the patch may not change kind or apiVersion ({}, {})",
+                                          name, api::TextAt(patched, "apiVersion")));
+  }
+  Json conformed = patched;
+  Result<std::vector<std::string>> unknown = api::Conform(kind.id, conformed);
+  if (!unknown) return BadResult(patched, unknown.error().message);
+  std::vector<std::string> problems;
+  for (const std::string& path : patch.duplicates) {
+    problems.push_back(fmt::format("duplicate field \"{}\"", path));
+  }
+  problems.insert(problems.end(), unknown->begin(), unknown->end());
+  if (!problems.empty() && context.options.validation == FieldValidation::kStrict) {
+    return BadResult(patched, api::StrictDecodingError(problems));
+  }
+  if (context.options.validation == FieldValidation::kWarn) context.warnings = std::move(problems);
+  api::ApplyDefaults(kind.id, conformed);
+  return conformed;
+}
+
+// What a patch may not touch, said before the rest is looked at.
+Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObject& old,
+                            const Json& patched) {
+  const ResourceRequest& request = context.request;
+  const std::string_view name = api::TextAt(patched, "metadata.name");
+  if (name != request.name) {
+    return BadRequest(fmt::format(
+        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
+  }
+  if (request.kind->namespaced &&
+      api::TextAt(patched, "metadata.namespace") != request.namespace_name) {
+    return BadRequest(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  }
+  const std::string_view version = api::TextAt(patched, "metadata.resourceVersion");
+  if (!version.empty() && version != std::to_string(old.revision)) return Stale(request.subject());
+  const std::string_view uid = api::TextAt(patched, "metadata.uid");
+  if (uid != old.uid) {
+    return Invalid(request.subject(),
+                   {api::InvalidField("metadata.uid", uid, "field is immutable")});
+  }
+  return {};
+}
+
+// ---- Scale -------------------------------------------------------------------------------------
+
+Json ScaleOf(const store::StoredObject& object) {
+  const Json document = Load(object);
+  JsonObject metadata;
+  for (const std::string_view key :
+       {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
+    metadata[key] = api::TextAt(document, fmt::format("metadata.{}", key));
+  }
+  api::LabelSelector selector;
+  selector.match_labels = api::StringMapAt(document, "spec.selector.matchLabels");
+  for (const Json& expression : api::ArrayAt(document, "spec.selector.matchExpressions")) {
+    api::Requirement requirement{.key = std::string(api::TextAt(expression, "key")),
+                                 .op = std::string(api::TextAt(expression, "operator")),
+                                 .values = {}};
+    for (const Json& value : api::ArrayAt(expression, "values")) {
+      if (value.is_string()) requirement.values.emplace_back(value.get_string());
+    }
+    selector.match_expressions.push_back(std::move(requirement));
+  }
+  const Result<api::LabelQuery> query = api::QueryOf(selector);
+  JsonObject spec;
+  // Zero is not written, as upstream leaves it out.
+  if (const int64_t replicas = api::IntegerAt(document, "spec.replicas"); replicas != 0) {
+    spec["replicas"] = replicas;
+  }
+  JsonObject status{{"replicas", api::IntegerAt(document, "status.replicas")}};
+  if (query && !query->empty()) status["selector"] = api::ToString(*query);
+  return JsonObject{{"kind", "Scale"},
+                    {"apiVersion", "autoscaling/v1"},
+                    {"metadata", std::move(metadata)},
+                    {"spec", std::move(spec)},
+                    {"status", std::move(status)}};
+}
+
+WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, const Json& scale) {
+  const std::string_view name = api::TextAt(scale, "metadata.name");
+  if (!name.empty() && name != context.request.name) {
+    return BadRequest(
+        fmt::format("the name of the object ({}) does not match the name on the URL ({})", name,
+                    context.request.name));
+  }
+  const Json* replicas = api::FindPath(scale, "spec.replicas");
+  if (replicas != nullptr && !replicas->is_int64()) {
+    return BadRequest(
+        "Scale in version \"v1\" cannot be handled as a Scale: json: cannot unmarshal into Go "
+        "struct "
+        "field ScaleSpec.spec.replicas of type int32");
+  }
+  const int64_t wanted = replicas == nullptr ? 0 : replicas->get_int64();
+  const Subject subject{.kind = api::KindOf(KindId::kScale), .name = context.request.name};
+  if (wanted < 0 || wanted > INT32_MAX) {
+    return Invalid(subject, {api::InvalidField("spec.replicas", wanted,
+                                               wanted < 0 ? "must be greater than or equal to 0"
+                                                          : "must be a 32-bit integer")});
+  }
+  Json object = Load(*old);
+  api::SetPath(object, "spec.replicas", wanted);
+  const std::string_view version = api::TextAt(scale, "metadata.resourceVersion");
+  api::SetPath(object, "metadata.resourceVersion", Text(version));
+  if (const std::string_view uid = api::TextAt(scale, "metadata.uid"); !uid.empty()) {
+    api::SetPath(object, "metadata.uid", Text(uid));
+  }
+  const Outcome<Written> written = Replace(context, old, std::move(object));
+  if (!written) return std::unexpected(written.error());
+  store::StoredObject changed = *old;
+  changed.json = Bytes(written->json);
+  return Answer(200, context.shape.syntax, ScaleJson(changed));
+}
+
+}  // namespace
+
+WriteResult Patch(WriteContext& context) {
+  const api::Kind& kind = *context.request.kind;
+  const Outcome<ParsedPatch> patch = ParsePatch(context.request);
+  if (!patch) return std::unexpected(patch.error());
+  const Outcome<store::ObjectRef> old = FindTarget(context);
+  if (!old) return std::unexpected(old.error());
+  Outcome<Json> patched = Apply(*patch, kind.id, LoadAs(kind.id, **old));
+  if (!patched) return std::unexpected(std::move(patched.error()));
+  Outcome<Json> object = ConformResult(context, kind, *patch, std::move(*patched));
+  if (!object) return std::unexpected(std::move(object.error()));
+  if (Outcome<void> same = CheckIdentity(context, **old, *object); !same) {
+    return std::unexpected(std::move(same.error()));
+  }
+  const Outcome<Written> written = Replace(context, *old, std::move(*object));
+  if (!written) return std::unexpected(written.error());
+  return Answer(200, context.shape.syntax, RenderObject(context.shape, written->json, context.now));
+}
+
+std::string ScaleJson(const store::StoredObject& object) {
+  return codec::PrintJson(ScaleOf(object));
+}
+
+WriteResult UpdateScale(WriteContext& context) {
+  Outcome<Body> body =
+      DecodeBody(context.request, api::KindOf(KindId::kScale), context.options.validation);
+  if (!body) return std::unexpected(std::move(body.error()));
+  context.warnings = std::move(body->warnings);
+  const Outcome<store::ObjectRef> old = FindTarget(context);
+  if (!old) return std::unexpected(old.error());
+  return ReplaceScale(context, *old, body->object);
+}
+
+WriteResult PatchScale(WriteContext& context) {
+  const Outcome<ParsedPatch> patch = ParsePatch(context.request);
+  if (!patch) return std::unexpected(patch.error());
+  const Outcome<store::ObjectRef> old = FindTarget(context);
+  if (!old) return std::unexpected(old.error());
+  Outcome<Json> patched = Apply(*patch, KindId::kScale, ScaleOf(**old));
+  if (!patched) return std::unexpected(std::move(patched.error()));
+  return ReplaceScale(context, *old, *patched);
+}
+
+}  // namespace berth::apiserver

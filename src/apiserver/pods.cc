@@ -1,0 +1,169 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <utility>
+
+#include "api/object.h"
+#include "api/timestamp.h"
+#include "apiserver/writes.h"
+
+// The subresources of pods that are no documents: binding
+// (pkg/registry/core/pod/storage/storage.go) and eviction.
+namespace berth::apiserver {
+
+namespace {
+
+using api::Json;
+using api::JsonArray;
+using api::JsonObject;
+using api::KindId;
+
+WriteResult Created(const WriteContext& context) {
+  return Answer(201, context.shape.syntax, SuccessJson("", 201));
+}
+
+// `Operation cannot be fulfilled on pods/binding "a": <why>`.
+std::unexpected<Problem> RefuseBinding(std::string_view name, std::string_view why) {
+  Problem problem{.code = 409,
+                  .reason = "Conflict",
+                  .message = fmt::format("Operation cannot be fulfilled on pods/binding \"{}\": {}",
+                                         name, why)};
+  problem.name = name;
+  problem.kind = "pods/binding";
+  return std::unexpected(std::move(problem));
+}
+
+Outcome<void> CheckTarget(const Json& binding) {
+  if (api::TextAt(binding, "target.name").empty()) {
+    return Unclassified("target.name: Required value");
+  }
+  const std::string_view kind = api::TextAt(binding, "target.kind");
+  if (!kind.empty() && kind != "Node") {
+    return Unclassified(
+        fmt::format("target.kind: Unsupported value: {}: supported values: \"Node\", \"<empty>\"",
+                    api::QuoteGo(kind)));
+  }
+  return {};
+}
+
+// What the binder believes of the pod, against what it is.
+Outcome<void> CheckFence(std::string_view name, const Json& binding,
+                         const store::StoredObject& pod) {
+  const Subject subject{.kind = api::KindOf(KindId::kPod), .name = name};
+  const auto failed = [&](std::string_view what, std::string_view sent, std::string_view found) {
+    return Conflict(
+        subject,
+        fmt::format("StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, "
+                    "AdditionalErrorMsg: Precondition failed: {} in precondition: {}, {} in "
+                    "object meta: {}",
+                    StorageKey(pod), what, sent, what, found));
+  };
+  const std::string_view uid = api::TextAt(binding, "metadata.uid");
+  if (!uid.empty() && uid != pod.uid) return failed("UID", uid, pod.uid);
+  const std::string_view version = api::TextAt(binding, "metadata.resourceVersion");
+  const std::string current = std::to_string(pod.revision);
+  if (!version.empty() && version != current) return failed("ResourceVersion", version, current);
+  return {};
+}
+
+// Adds the binding's labels or annotations to the pod's.
+void Merge(const Json& binding, std::string_view path, Json& pod) {
+  const JsonObject& added = api::ObjectAt(binding, path);
+  if (added.empty()) return;
+  JsonObject merged = api::ObjectAt(pod, path);
+  for (const auto& item : added) merged[item.key()] = item.value();
+  api::SetPath(pod, path, std::move(merged));
+}
+
+// PodScheduled=True; its transition is now unless it was true before.
+void SetScheduled(Json& pod, Instant now) {
+  JsonObject& status = api::MemberObject(pod.get_object(), "status");
+  Json& conditions = status["conditions"];
+  if (!conditions.is_array()) conditions = JsonArray();
+  JsonObject scheduled{{"type", "PodScheduled"}};
+  scheduled["status"] = "True";
+  scheduled["lastProbeTime"] = nullptr;
+  scheduled["lastTransitionTime"] = api::PrintTimestamp(now);
+  for (Json& condition : conditions.get_array()) {
+    if (api::TextAt(condition, "type") != "PodScheduled") continue;
+    if (api::TextAt(condition, "status") == "True") {
+      scheduled["lastTransitionTime"] = api::TextAt(condition, "lastTransitionTime");
+    }
+    condition = std::move(scheduled);
+    return;
+  }
+  conditions.get_array().push_back(std::move(scheduled));
+}
+
+}  // namespace
+
+WriteResult Bind(WriteContext& context) {
+  Outcome<Body> body =
+      DecodeBody(context.request, api::KindOf(KindId::kBinding), context.options.validation);
+  if (!body) return std::unexpected(std::move(body.error()));
+  context.warnings = std::move(body->warnings);
+  const Json& binding = body->object;
+  // Through namespaces/NS/bindings the body alone names the pod.
+  const std::string name = context.request.name.empty()
+                               ? std::string(api::TextAt(binding, "metadata.name"))
+                               : context.request.name;
+  const std::string_view own = api::TextAt(binding, "metadata.name");
+  if (!own.empty() && own != name) {
+    return BadRequest("name in URL does not match name in Binding object");
+  }
+  if (Outcome<void> target = CheckTarget(binding); !target) {
+    return std::unexpected(std::move(target.error()));
+  }
+  const store::ObjectRef pod =
+      context.store.FindHead(static_cast<store::Table>(KindId::kPod),
+                             {.namespace_name = context.request.namespace_name, .name = name});
+  if (pod == nullptr) return NotFound({.kind = api::KindOf(KindId::kPod), .name = name});
+  if (Outcome<void> fence = CheckFence(name, binding, *pod); !fence) {
+    return std::unexpected(std::move(fence.error()));
+  }
+  Json document = Load(*pod);
+  if (!api::TextAt(document, "metadata.deletionTimestamp").empty()) {
+    return RefuseBinding(
+        name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name));
+  }
+  if (const std::string_view node = api::TextAt(document, "spec.nodeName"); !node.empty()) {
+    return RefuseBinding(name,
+                         fmt::format("pod {} is already assigned to node \"{}\"", name, node));
+  }
+  if (!api::ArrayAt(document, "spec.schedulingGates").empty()) {
+    return RefuseBinding(name, fmt::format("pod {} has non-empty .spec.schedulingGates", name));
+  }
+  api::SetPath(document, "spec.nodeName", Text(api::TextAt(binding, "target.name")));
+  Merge(binding, "metadata.annotations", document);
+  Merge(binding, "metadata.labels", document);
+  api::RemovePath(document, "status.nominatedNodeName");
+  SetScheduled(document, context.now);
+  CommitPut(context, KindId::kPod, std::move(document));
+  return Created(context);
+}
+
+WriteResult Evict(WriteContext& context) {
+  Outcome<Body> body =
+      DecodeBody(context.request, api::KindOf(KindId::kEviction), context.options.validation);
+  if (!body) return std::unexpected(std::move(body.error()));
+  context.warnings = std::move(body->warnings);
+  const Json& eviction = body->object;
+  if (api::TextAt(eviction, "metadata.name") != context.request.name) {
+    return BadRequest("name in URL does not match name in Eviction object");
+  }
+  const Outcome<store::ObjectRef> pod = FindTarget(context);
+  if (!pod) return std::unexpected(pod.error());
+  DeleteOptions options;
+  if (const Json* grace = api::FindPath(eviction, "deleteOptions.gracePeriodSeconds");
+      grace != nullptr && grace->is_int64()) {
+    options.grace_seconds = grace->get_int64();
+  }
+  options.uid = api::TextAt(eviction, "deleteOptions.preconditions.uid");
+  options.resource_version = api::TextAt(eviction, "deleteOptions.preconditions.resourceVersion");
+  options.propagation = api::TextAt(eviction, "deleteOptions.propagationPolicy");
+  const Outcome<Written> written = DeleteObject(context, *pod, std::move(options));
+  if (!written) return std::unexpected(written.error());
+  return Created(context);
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,226 @@
+#include "apiserver/problem.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "codec/json.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+Problem About(Subject subject, int code, std::string reason, std::string message) {
+  return {.code = code,
+          .reason = std::move(reason),
+          .message = std::move(message),
+          .name = std::string(subject.name),
+          .group = std::string(subject.kind.group),
+          .kind = std::string(subject.kind.plural)};
+}
+
+Problem Plain(int code, std::string reason, std::string message, bool has_details) {
+  return {.code = code,
+          .reason = std::move(reason),
+          .message = std::move(message),
+          .has_details = has_details};
+}
+
+void AddCauses(Problem& problem, const api::FieldErrors& errors) {
+  for (const api::FieldError& error : errors) {
+    problem.causes.push_back({.reason = std::string(api::CauseOf(error.type)),
+                              .message = api::BodyOf(error),
+                              .field = error.field});
+  }
+}
+
+// Appends `"key":"text"` with a comma before it unless it opens the object.
+void AppendMember(std::string& out, std::string_view key, std::string_view text) {
+  if (out.back() != '{') out += ',';
+  out += '"';
+  out += key;
+  out += "\":";
+  codec::AppendJsonString(text, out);
+}
+
+void AppendDetails(const Problem& problem, std::string& out) {
+  out += ",\"details\":{";
+  if (!problem.name.empty()) AppendMember(out, "name", problem.name);
+  if (!problem.group.empty()) AppendMember(out, "group", problem.group);
+  if (!problem.kind.empty()) AppendMember(out, "kind", problem.kind);
+  if (!problem.causes.empty()) {
+    if (out.back() != '{') out += ',';
+    out += "\"causes\":[";
+    for (const Cause& cause : problem.causes) {
+      if (out.back() != '[') out += ',';
+      out += '{';
+      if (!cause.reason.empty()) AppendMember(out, "reason", cause.reason);
+      if (!cause.message.empty()) AppendMember(out, "message", cause.message);
+      if (!cause.field.empty()) AppendMember(out, "field", cause.field);
+      out += '}';
+    }
+    out += ']';
+  }
+  if (problem.retry_after_seconds > 0) {
+    if (out.back() != '{') out += ',';
+    out += fmt::format("\"retryAfterSeconds\":{}", problem.retry_after_seconds);
+  }
+  out += '}';
+}
+
+}  // namespace
+
+std::unexpected<Problem> NotFound(Subject subject) {
+  return std::unexpected(
+      About(subject, 404, "NotFound",
+            fmt::format("{} \"{}\" not found", subject.kind.group_resource(), subject.name)));
+}
+
+std::unexpected<Problem> AlreadyExists(Subject subject) {
+  return std::unexpected(
+      About(subject, 409, "AlreadyExists",
+            fmt::format("{} \"{}\" already exists", subject.kind.group_resource(), subject.name)));
+}
+
+std::unexpected<Problem> Conflict(Subject subject, std::string_view why) {
+  return std::unexpected(About(subject, 409, "Conflict",
+                               fmt::format("Operation cannot be fulfilled on {} \"{}\": {}",
+                                           subject.kind.group_resource(), subject.name, why)));
+}
+
+std::unexpected<Problem> Stale(Subject subject) {
+  return Conflict(subject,
+                  "the object has been modified; please apply your changes to the latest version "
+                  "and try again");
+}
+
+std::unexpected<Problem> Forbidden(Subject subject, std::string_view why) {
+  const std::string resource = subject.kind.group_resource();
+  return std::unexpected(
+      About(subject, 403, "Forbidden",
+            subject.name.empty()
+                ? fmt::format("{} is forbidden: {}", resource, why)
+                : fmt::format("{} \"{}\" is forbidden: {}", resource, subject.name, why)));
+}
+
+std::unexpected<Problem> Invalid(Subject subject, const api::FieldErrors& errors) {
+  Problem problem = About(subject, 422, "Invalid",
+                          api::InvalidMessage(subject.kind.group_kind(), subject.name, errors));
+  problem.kind = subject.kind.name;
+  AddCauses(problem, errors);
+  return std::unexpected(std::move(problem));
+}
+
+std::unexpected<Problem> InvalidOptions(std::string_view options, const api::FieldErrors& errors) {
+  Problem problem =
+      Plain(422, "Invalid", api::InvalidMessage(fmt::format("{}.meta.k8s.io", options), "", errors),
+            true);
+  problem.group = "meta.k8s.io";
+  problem.kind = options;
+  AddCauses(problem, errors);
+  return std::unexpected(std::move(problem));
+}
+
+std::unexpected<Problem> BadRequest(std::string message) {
+  return std::unexpected(Plain(400, "BadRequest", std::move(message), false));
+}
+
+std::unexpected<Problem> Unclassified(std::string message) {
+  return std::unexpected(Plain(500, "", std::move(message), false));
+}
+
+std::unexpected<Problem> MethodNotAllowed() {
+  return std::unexpected(Plain(405, "MethodNotAllowed",
+                               "the server does not allow this method on the requested resource",
+                               true));
+}
+
+std::unexpected<Problem> NoSuchResource() {
+  return std::unexpected(
+      Plain(404, "NotFound", "the server could not find the requested resource", true));
+}
+
+std::unexpected<Problem> NoSuchPage() {
+  Problem problem = Plain(404, "NotFound", "404 page not found", false);
+  problem.text = true;
+  return std::unexpected(std::move(problem));
+}
+
+std::unexpected<Problem> Unauthorized() {
+  return std::unexpected(Plain(401, "Unauthorized", "Unauthorized", false));
+}
+
+std::unexpected<Problem> NotAcceptable(std::string message) {
+  return std::unexpected(Plain(406, "NotAcceptable", std::move(message), false));
+}
+
+std::unexpected<Problem> UnsupportedMediaType(std::string_view accepted) {
+  return std::unexpected(
+      Plain(415, "UnsupportedMediaType",
+            fmt::format("the body of the request was in an unknown format - accepted media types "
+                        "include: {}",
+                        accepted),
+            false));
+}
+
+std::unexpected<Problem> TooLarge(std::string_view what) {
+  return std::unexpected(Plain(413, "RequestEntityTooLarge",
+                               fmt::format("Request entity too large: {}", what), false));
+}
+
+std::unexpected<Problem> Expired(std::string message) {
+  return std::unexpected(Plain(410, "Expired", std::move(message), false));
+}
+
+std::unexpected<Problem> VersionTooLarge(uint64_t wanted, uint64_t current) {
+  Problem problem = Plain(
+      504, "Timeout",
+      fmt::format("Timeout: Too large resource version: {}, current: {}", wanted, current), true);
+  problem.causes.push_back(
+      {.reason = "ResourceVersionTooLarge", .message = "Too large resource version", .field = ""});
+  problem.retry_after_seconds = 1;
+  return std::unexpected(std::move(problem));
+}
+
+std::unexpected<Problem> TooManyRequests(std::string message, int64_t retry_after_seconds) {
+  Problem problem = Plain(429, "TooManyRequests", std::move(message), true);
+  problem.retry_after_seconds = retry_after_seconds;
+  return std::unexpected(std::move(problem));
+}
+
+std::string StatusJson(const Problem& problem) {
+  std::string out = R"({"kind":"Status","apiVersion":"v1","metadata":{)";
+  if (!problem.continue_token.empty()) AppendMember(out, "continue", problem.continue_token);
+  out += R"(},"status":"Failure")";
+  if (!problem.message.empty()) AppendMember(out, "message", problem.message);
+  if (!problem.reason.empty()) AppendMember(out, "reason", problem.reason);
+  if (problem.has_details) AppendDetails(problem, out);
+  out += fmt::format(",\"code\":{}}}", problem.code);
+  return out;
+}
+
+env::HttpResponse ToResponse(const Problem& problem) {
+  env::HttpResponse response{.status = problem.code, .headers = {}, .body = {}};
+  if (problem.text) {
+    response.headers = {{"content-type", "text/plain; charset=utf-8"},
+                        {"x-content-type-options", "nosniff"}};
+    response.body = Bytes(problem.message + "\n");
+    return response;
+  }
+  response.headers = {{"content-type", "application/json"}};
+  if (problem.retry_after_seconds > 0) {
+    response.headers.push_back({"retry-after", std::to_string(problem.retry_after_seconds)});
+  }
+  response.body = Bytes(StatusJson(problem) + "\n");
+  return response;
+}
+
+std::string SuccessJson(std::string_view details, int code) {
+  std::string out = fmt::format(
+      R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Success"{})", details);
+  // Creating subresources carry the code; deletions don't.
+  if (code != 200) out += fmt::format(",\"code\":{}", code);
+  return out + '}';
+}
+
+}  // namespace berth::apiserver

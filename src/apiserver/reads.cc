@@ -1,0 +1,273 @@
+#include "apiserver/reads.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/object.h"
+#include "apiserver/continue_token.h"
+#include "apiserver/selection.h"
+#include "apiserver/writes.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+using api::FieldErrors;
+
+std::string ParseUintError(std::string_view text) {
+  return fmt::format(
+      "resourceVersion: Invalid value: {}: strconv.ParseUint: parsing {}: invalid syntax",
+      api::QuoteGo(text), api::QuoteGo(text));
+}
+
+// Nothing for text that is no number.
+std::optional<uint64_t> ParseRevision(std::string_view text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+std::unexpected<Problem> InvalidListOptions(FieldErrors errors) {
+  return InvalidOptions("ListOptions", errors);
+}
+
+// Which combinations of resourceVersion, resourceVersionMatch, continue and sendInitialEvents make
+// sense (apimachinery meta/internalversion/validation).
+Outcome<void> CheckListOptions(const Query& query, bool watch) {
+  const std::string_view match = query.Text("resourceVersionMatch");
+  const std::string_view version = query.Text("resourceVersion");
+  const bool continued = !query.Text("continue").empty();
+  const auto forbidden = [](std::string field, std::string why) {
+    return api::ForbiddenField(std::move(field), std::move(why));
+  };
+  if (query.Find("sendInitialEvents") && !watch) {
+    return InvalidListOptions(
+        {forbidden("sendInitialEvents", "sendInitialEvents is forbidden for list")});
+  }
+  if (watch && query.Find("sendInitialEvents")) {
+    FieldErrors errors;
+    if (match != "NotOlderThan") {
+      errors.push_back(
+          forbidden("resourceVersionMatch",
+                    "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+      constexpr std::array<std::string_view, 1> kSupported = {"NotOlderThan"};
+      if (!match.empty()) {
+        errors.push_back(api::NotSupportedField("resourceVersionMatch", match, kSupported));
+      }
+    }
+    if (continued) {
+      errors.push_back(
+          forbidden("continue", "continue is forbidden when sendInitialEvents is provided"));
+    }
+    if (!errors.empty()) return InvalidListOptions(std::move(errors));
+    return {};
+  }
+  if (watch && continued) {
+    return InvalidListOptions({forbidden(
+        "resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")});
+  }
+  if (match.empty()) return {};
+  if (watch) {
+    return InvalidListOptions({forbidden(
+        "resourceVersionMatch",
+        "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided")});
+  }
+  if (continued) {
+    return InvalidListOptions({forbidden(
+        "resourceVersionMatch", "resourceVersionMatch is forbidden when continue is provided")});
+  }
+  if (version.empty()) {
+    return InvalidListOptions(
+        {forbidden("resourceVersionMatch",
+                   "resourceVersionMatch is forbidden unless resourceVersion is provided")});
+  }
+  constexpr std::array<std::string_view, 3> kSupported = {"Exact", "NotOlderThan", ""};
+  if (match != "Exact" && match != "NotOlderThan") {
+    return InvalidListOptions({api::NotSupportedField("resourceVersionMatch", match, kSupported)});
+  }
+  if (match == "Exact" && version == "0") {
+    return InvalidListOptions(
+        {forbidden("resourceVersionMatch",
+                   "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"")});
+  }
+  return {};
+}
+
+// Where a list stands: at which revision, and after which object.
+struct ListPosition {
+  uint64_t revision = 0;
+  std::string after_namespace;
+  std::string after_name;
+};
+
+Outcome<ListPosition> ContinuePosition(const store::Store& store, const ResourceRequest& request,
+                                       std::string_view text) {
+  if (!request.query.Text("resourceVersion").empty()) {
+    return BadRequest("specifying resource version is not allowed when using continue");
+  }
+  Outcome<ContinueToken> token = ParseContinueToken(text, request.namespace_name);
+  if (!token) return std::unexpected(std::move(token.error()));
+  ListPosition position{.revision = store.durable_revision(),
+                        .after_namespace = std::move(token->after_namespace),
+                        .after_name = std::move(token->after_name)};
+  if (token->revision < 0) return position;  // Takes the rest as it is now.
+  position.revision = static_cast<uint64_t>(token->revision);
+  if (position.revision > store.durable_revision()) {
+    return VersionTooLarge(position.revision, store.durable_revision());
+  }
+  if (position.revision < store.compacted_revision()) {
+    auto problem = Expired(
+        "The provided continue parameter is too old to display a consistent list result. You can "
+        "start a new list without the continue parameter, or use the continue token in this "
+        "response "
+        "to retrieve the remainder of the results. Continuing with the provided token results in "
+        "an "
+        "inconsistent list - objects that were created, modified, or deleted between the time the "
+        "first chunk was returned and now may show up in the list.");
+    problem.error().continue_token =
+        PrintContinueToken({.revision = -1,
+                            .after_namespace = position.after_namespace,
+                            .after_name = position.after_name},
+                           request.namespace_name);
+    return problem;
+  }
+  return position;
+}
+
+Outcome<ListPosition> StartPosition(const store::Store& store, const ResourceRequest& request) {
+  const std::string_view continued = request.query.Text("continue");
+  if (!continued.empty()) return ContinuePosition(store, request, continued);
+  ListPosition position{
+      .revision = store.durable_revision(), .after_namespace = {}, .after_name = {}};
+  const std::string_view text = request.query.Text("resourceVersion");
+  if (text.empty()) return position;
+  const std::optional<uint64_t> revision = ParseRevision(text);
+  if (!revision) {
+    return BadRequest(fmt::format("invalid resource version: {}", ParseUintError(text)));
+  }
+  if (*revision > store.durable_revision()) {
+    return VersionTooLarge(*revision, store.durable_revision());
+  }
+  if (request.query.Text("resourceVersionMatch") == "Exact") {
+    if (*revision < store.compacted_revision()) {
+      return Expired("The resourceVersion for the provided list is too old.");
+    }
+    position.revision = *revision;
+  }
+  return position;
+}
+
+std::string ListMetadata(const ListPosition& position, const std::string& token,
+                         int64_t remaining) {
+  std::string out = fmt::format("\"resourceVersion\":\"{}\"", position.revision);
+  if (token.empty()) return out;
+  out += fmt::format(",\"continue\":\"{}\"", token);
+  if (remaining > 0) out += fmt::format(",\"remainingItemCount\":{}", remaining);
+  return out;
+}
+
+}  // namespace
+
+Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
+                               const ResourceRequest& request) {
+  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kOne);
+  if (!shape) return std::unexpected(shape.error());
+  if (const std::string_view text = request.query.Text("resourceVersion"); !text.empty()) {
+    const std::optional<uint64_t> revision = ParseRevision(text);
+    if (!revision) return Unclassified(ParseUintError(text));
+    if (*revision > store.durable_revision()) {
+      return VersionTooLarge(*revision, store.durable_revision());
+    }
+  }
+  const store::ObjectRef object =
+      store.Find(static_cast<store::Table>(request.kind->storage),
+                 {.namespace_name = request.namespace_name, .name = request.name});
+  if (object == nullptr) return NotFound(request.subject());
+  if (request.subpart == Subpart::kScale) return Answer(200, shape->syntax, ScaleJson(*object));
+  return Answer(200, shape->syntax, RenderObject(*shape, object->json.view(), now));
+}
+
+Outcome<env::HttpResponse> List(Instant now, const store::Store& store,
+                                const ResourceRequest& request) {
+  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kList);
+  if (!shape) return std::unexpected(shape.error());
+  const Outcome<std::optional<int64_t>> limit = ParseIntegerParameter(request.query, "limit");
+  if (!limit) return std::unexpected(limit.error());
+  const auto timeout = ParseIntegerParameter(request.query, "timeoutSeconds");
+  if (!timeout) return std::unexpected(timeout.error());
+  const Outcome<Selection> selection = Selection::Parse(request);
+  if (!selection) return std::unexpected(selection.error());
+  if (Outcome<void> fine = CheckListOptions(request.query, false); !fine) {
+    return std::unexpected(std::move(fine.error()));
+  }
+  Outcome<ListPosition> position = StartPosition(store, request);
+  if (!position) return std::unexpected(std::move(position.error()));
+
+  const int64_t most = limit->value_or(0) > 0 ? **limit : INT64_MAX;
+  store::Range range = selection->range();
+  range.after_namespace = position->after_namespace;
+  range.after_name = position->after_name;
+  ListRenderer list(*shape, now);
+  int64_t taken = 0;
+  int64_t remaining = 0;
+  store::ObjectRef last;
+  store.WalkAt(position->revision, range, [&](const store::ObjectRef& object) {
+    if (!selection->Matches(*object)) return true;
+    if (taken == most) {
+      ++remaining;
+      // How many more is only told where it is cheap to know, as upstream does.
+      return selection->all_in_namespace();
+    }
+    list.Add(object->json.view());
+    last = object;
+    ++taken;
+    return true;
+  });
+  std::string token;
+  if (remaining > 0) {
+    token = PrintContinueToken({.revision = static_cast<int64_t>(position->revision),
+                                .after_namespace = last->namespace_name,
+                                .after_name = last->name},
+                               request.namespace_name);
+    if (!selection->all_in_namespace()) remaining = 0;
+  }
+  return Answer(200, shape->syntax,
+                std::move(list).Finish(ListMetadata(*position, token, remaining)));
+}
+
+Outcome<WatchStart> ParseWatch(Instant now, const ResourceRequest& request, Prng& prng) {
+  const Outcome<Shape> shape = Negotiate(request, AnswerKind::kWatch);
+  if (!shape) return std::unexpected(shape.error());
+  const Query& query = request.query;
+  const auto timeout = ParseIntegerParameter(query, "timeoutSeconds");
+  if (!timeout) return std::unexpected(timeout.error());
+  Outcome<Selection> selection = Selection::Parse(request);
+  if (!selection) return std::unexpected(std::move(selection.error()));
+  if (Outcome<void> fine = CheckListOptions(query, true); !fine) {
+    return std::unexpected(std::move(fine.error()));
+  }
+  const std::string_view text = query.Text("resourceVersion");
+  const std::optional<uint64_t> revision = text.empty() ? 0 : ParseRevision(text);
+  if (!revision) return Unclassified(ParseUintError(text));
+  const bool send = ParseFlagParameter(query, "sendInitialEvents");
+  const bool told = query.Find("sendInitialEvents").has_value();
+  // Without a word the server ends a watch after half an hour to an hour, so that they don't all
+  // return at once.
+  const int64_t seconds = timeout->value_or(0) > 0 ? **timeout : prng.Between(1800, 3600);
+  return WatchStart{.shape = *shape,
+                    .selection = std::move(*selection),
+                    // Unset and "0" mean: what there is, then what comes.
+                    .listing = told ? send : *revision == 0,
+                    .after = *revision,
+                    .bookmarks = ParseFlagParameter(query, "allowWatchBookmarks"),
+                    .initial_events_end = send,
+                    .deadline = now + Duration::Seconds(seconds)};
+}
+
+}  // namespace berth::apiserver

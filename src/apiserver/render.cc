@@ -1,0 +1,424 @@
+#include "apiserver/render.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+#include <vector>
+
+#include "api/defaults.h"
+#include "api/field_error.h"
+#include "api/table.h"
+#include "base/check.h"
+#include "codec/json.h"
+#include "codec/yaml.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+// ---- Negotiation -----------------------------------------------------------------------------
+
+struct MediaType {
+  std::string type;  // Lower case, without parameters.
+  std::string as;
+  std::string version;
+  std::string group;
+  int64_t quality_milli = 1000;
+};
+
+std::string_view Trim(std::string_view text) {
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  return text;
+}
+
+// Takes the next piece up to a separator off `text`.
+std::string_view NextPiece(std::string_view& text, char separator) {
+  const size_t end = text.find(separator);
+  const std::string_view piece = text.substr(0, end);
+  text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+  return Trim(piece);
+}
+
+// "0.9" as 900; anything odd counts as 1000.
+int64_t ParseQuality(std::string_view text) {
+  if (text.starts_with("0")) {
+    int64_t milli = 0;
+    int64_t unit = 100;
+    if (text.size() > 1 && text[1] != '.') return 1000;
+    for (const char c : text.substr(std::min<size_t>(2, text.size()))) {
+      if (c < '0' || c > '9') return 1000;
+      milli += (c - '0') * unit;
+      unit /= 10;
+    }
+    return milli;
+  }
+  return 1000;
+}
+
+MediaType ParseMediaType(std::string_view text) {
+  MediaType media;
+  media.type = NextPiece(text, ';');
+  std::ranges::transform(media.type, media.type.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  while (!text.empty()) {
+    const std::string_view parameter = NextPiece(text, ';');
+    const size_t equals = parameter.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string_view key = parameter.substr(0, equals);
+    const std::string_view value = parameter.substr(equals + 1);
+    if (key == "as") media.as = value;
+    if (key == "v") media.version = value;
+    if (key == "g") media.group = value;
+    if (key == "q") media.quality_milli = ParseQuality(value);
+  }
+  return media;
+}
+
+std::vector<MediaType> ParseAccept(std::string_view header) {
+  std::vector<MediaType> result;
+  while (!header.empty()) {
+    const std::string_view piece = NextPiece(header, ',');
+    if (!piece.empty()) result.push_back(ParseMediaType(piece));
+  }
+  std::ranges::stable_sort(result, [](const MediaType& a, const MediaType& b) {
+    return a.quality_milli > b.quality_milli;
+  });
+  return result;
+}
+
+bool IsJson(const MediaType& media) {
+  return media.type == "application/json" || media.type == "*/*" || media.type == "application/*";
+}
+
+constexpr std::string_view kWatchTypes = "application/json;stream=watch";
+constexpr std::string_view kObjectTypes = "application/json, application/yaml";
+
+std::unexpected<Problem> NothingAcceptable(AnswerKind answer) {
+  auto problem = NotAcceptable(fmt::format(
+      "406: Not Acceptable\n\nAvailable representations: {}{}{}", kObjectTypes,
+      answer == AnswerKind::kOne ? "" : ", ", answer == AnswerKind::kOne ? "" : kWatchTypes));
+  problem.error().has_details = true;
+  return problem;
+}
+
+// Whether the media type asks for something this server can't give as an answer of that kind; else
+// the shape is filled in.
+bool Fits(const MediaType& media, AnswerKind answer, Shape& shape) {
+  const bool yaml = kYaml && media.type == "application/yaml";
+  if (!IsJson(media) && (!yaml || answer == AnswerKind::kWatch)) return false;
+  shape.form = Form::kObject;
+  shape.meta_v1beta1 = false;
+  if (!media.as.empty()) {
+    if (media.group != "meta.k8s.io") return false;
+    if (media.version != "v1" && media.version != "v1beta1") return false;
+    shape.meta_v1beta1 = media.version == "v1beta1";
+    if (media.as == "Table") {
+      shape.form = Form::kTable;
+    } else if (media.as == "PartialObjectMetadata") {
+      // A list asked for as one object is refused by the caller.
+      shape.form = Form::kMetadata;
+    } else if (media.as == "PartialObjectMetadataList" && answer != AnswerKind::kOne) {
+      shape.form = Form::kMetadata;
+    } else {
+      return false;
+    }
+  }
+  shape.syntax = yaml ? Syntax::kYaml : Syntax::kJson;
+  return true;
+}
+
+// ---- Rendering -------------------------------------------------------------------------------
+
+std::string_view MetaVersion(const Shape& shape) {
+  return shape.meta_v1beta1 ? "meta.k8s.io/v1beta1" : "meta.k8s.io/v1";
+}
+
+api::Json MustParse(std::string_view json) {
+  Result<api::Json> parsed = codec::ParseJson(json);
+  CHECK(parsed.has_value());
+  return std::move(*parsed);
+}
+
+std::string AsRequested(api::KindId kind, std::string_view json) {
+  if (kind != api::KindId::kEventsEvent) return std::string(json);
+  api::Json event = MustParse(json);
+  api::ConvertEvent(api::KindId::kEvent, api::KindId::kEventsEvent, event);
+  return codec::PrintJson(event);
+}
+
+void AppendMetadataObject(const Shape& shape, std::string_view json, std::string& out) {
+  out += R"({"kind":"PartialObjectMetadata","apiVersion":")";
+  out += MetaVersion(shape);
+  out += R"(","metadata":)";
+  out += MetadataText(json);
+  out += '}';
+}
+
+void AppendColumns(api::KindId kind, std::string& out) {
+  out += "\"columnDefinitions\":[";
+  for (const api::Column& column : api::ColumnsOf(kind)) {
+    if (out.back() != '[') out += ',';
+    out +=
+        fmt::format(R"({{"name":"{}","type":"{}","format":"{}","description":"{}","priority":{}}})",
+                    column.name, column.type, column.format, column.name, column.priority);
+  }
+  out += ']';
+}
+
+void AppendRow(const Shape& shape, std::string_view json, Instant now, std::string& out) {
+  std::string converted;
+  if (shape.kind == api::KindId::kEventsEvent) {
+    converted = AsRequested(shape.kind, json);
+    json = converted;
+  }
+  out += "{\"cells\":";
+  codec::AppendJson(api::Json(api::CellsOf(shape.kind, MustParse(json), now)), out);
+  switch (shape.table_objects) {
+    case TableObjects::kNone:
+      break;
+    case TableObjects::kObject:
+      out += ",\"object\":";
+      out += json;
+      break;
+    case TableObjects::kMetadata:
+      out += ",\"object\":";
+      AppendMetadataObject(shape, json, out);
+      break;
+  }
+  out += '}';
+}
+
+// The value of "resourceVersion" in a stored document's metadata.
+std::string_view RevisionText(std::string_view json) {
+  constexpr std::string_view kKey = "\"resourceVersion\":\"";
+  const std::string_view metadata = MetadataText(json);
+  const size_t at = metadata.find(kKey);
+  CHECK_NE(at, std::string_view::npos);
+  const size_t start = at + kKey.size();
+  return metadata.substr(start, metadata.find('"', start) - start);
+}
+
+void AppendTable(const Shape& shape, std::string_view metadata, std::string_view rows,
+                 std::string& out) {
+  out += R"({"kind":"Table","apiVersion":")";
+  out += MetaVersion(shape);
+  out += "\",\"metadata\":{";
+  out += metadata;
+  out += "},";
+  AppendColumns(shape.kind, out);
+  out += ",\"rows\":[";
+  out += rows;
+  out += "]}";
+}
+
+}  // namespace
+
+Outcome<Shape> Negotiate(const ResourceRequest& request, AnswerKind answer) {
+  Shape shape{.kind = request.kind->id};
+  const std::string_view accept = request.header("accept");
+  bool found = accept.empty();
+  for (const MediaType& media : ParseAccept(accept)) {
+    if (!Fits(media, answer, shape)) continue;
+    if (answer == AnswerKind::kList && media.as == "PartialObjectMetadata") {
+      return NotAcceptable(
+          fmt::format("you requested PartialObjectMetadata, but the requested object is a list "
+                      "(*core.{}List)",
+                      request.kind->name));
+    }
+    found = true;
+    break;
+  }
+  if (!found && answer == AnswerKind::kWatch &&
+      accept.find("application/yaml") != std::string_view::npos) {
+    return NotAcceptable(
+        fmt::format("only the following media types are accepted: {}", kWatchTypes));
+  }
+  if (!found) return NothingAcceptable(answer);
+  if (shape.syntax == Syntax::kJson && answer != AnswerKind::kWatch &&
+      WantsPretty(*request.http, request.query)) {
+    shape.syntax = Syntax::kPrettyJson;
+  }
+  if (shape.form != Form::kTable) return shape;
+  const std::string_view include = request.query.Text("includeObject");
+  if (include == "None") {
+    shape.table_objects = TableObjects::kNone;
+  } else if (include == "Object") {
+    shape.table_objects = TableObjects::kObject;
+  } else if (!include.empty() && include != "Metadata") {
+    return BadRequest(fmt::format(
+        "Unable to convert to Table as requested: includeObject: Invalid value: {}: must be "
+        "'Metadata', 'Object', 'None', or empty",
+        api::QuoteGo(include)));
+  }
+  return shape;
+}
+
+bool WantsPretty(const env::HttpRequest& http, const Query& query) {
+  if (query.Find("pretty")) return ParseFlagParameter(query, "pretty");
+  const std::string_view agent = env::FindHeader(http.headers, "user-agent").value_or("");
+  return agent.starts_with("curl") || agent.starts_with("Wget") || agent.starts_with("Mozilla/5.0");
+}
+
+std::string_view MetadataText(std::string_view json) {
+  constexpr std::string_view kKey = "\"metadata\":";
+  const size_t at = json.find(kKey);
+  CHECK_NE(at, std::string_view::npos);
+  const size_t start = at + kKey.size();
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = start; i < json.size(); ++i) {
+    const char c = json[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      quoted = true;
+    } else if (c == '{') {
+      ++depth;
+    } else if (c == '}' && --depth == 0) {
+      return json.substr(start, i + 1 - start);
+    }
+  }
+  CHECK(false);
+  return {};
+}
+
+std::string WithRevision(std::string_view json, uint64_t revision) {
+  const std::string_view old = RevisionText(json);
+  const auto start = static_cast<size_t>(old.data() - json.data());
+  std::string out;
+  out.reserve(json.size() + 20);
+  out += json.substr(0, start);
+  out += std::to_string(revision);
+  out += json.substr(start + old.size());
+  return out;
+}
+
+std::string RenderObject(const Shape& shape, std::string_view json, Instant now) {
+  std::string out;
+  switch (shape.form) {
+    case Form::kObject:
+      return AsRequested(shape.kind, json);
+    case Form::kMetadata:
+      AppendMetadataObject(shape, json, out);
+      return out;
+    case Form::kTable: {
+      std::string row;
+      AppendRow(shape, json, now, row);
+      AppendTable(shape, fmt::format("\"resourceVersion\":\"{}\"", RevisionText(json)), row, out);
+      return out;
+    }
+  }
+  return out;
+}
+
+void ListRenderer::Add(std::string_view json) {
+  if (!items_.empty()) items_ += ',';
+  switch (shape_.form) {
+    case Form::kTable:
+      AppendRow(shape_, json, now_, items_);
+      return;
+    case Form::kMetadata:
+      AppendMetadataObject(shape_, json, items_);
+      return;
+    case Form::kObject:
+      break;
+  }
+  // Items of a list don't repeat kind and apiVersion, which stand first in every stored document.
+  const std::string converted =
+      shape_.kind == api::KindId::kEventsEvent ? AsRequested(shape_.kind, json) : std::string();
+  const std::string_view text = converted.empty() ? json : std::string_view(converted);
+  const size_t metadata = text.find("\"metadata\":");
+  CHECK_NE(metadata, std::string_view::npos);
+  items_ += '{';
+  items_ += text.substr(metadata);
+}
+
+std::string ListRenderer::Finish(std::string_view metadata) && {
+  std::string out;
+  out.reserve(items_.size() + 512);
+  if (shape_.form == Form::kTable) {
+    AppendTable(shape_, metadata, items_, out);
+    return out;
+  }
+  const api::Kind& kind = api::KindOf(shape_.kind);
+  const bool partial = shape_.form == Form::kMetadata;
+  out += fmt::format(R"({{"kind":"{}List","apiVersion":"{}","metadata":{{)",
+                     partial ? "PartialObjectMetadata" : kind.name,
+                     partial ? std::string(MetaVersion(shape_)) : kind.api_version());
+  out += metadata;
+  out += "},\"items\":[";
+  out += items_;
+  out += "]}";
+  return out;
+}
+
+void AppendWatchEvent(std::string_view type, const Shape& shape, std::string_view json, Instant now,
+                      std::string& out) {
+  out += "{\"type\":\"";
+  out += type;
+  out += "\",\"object\":";
+  if (shape.form == Form::kObject && shape.kind != api::KindId::kEventsEvent) {
+    out += json;
+  } else {
+    out += RenderObject(shape, json, now);
+  }
+  out += "}\n";
+}
+
+void AppendBookmark(const Shape& shape, uint64_t revision, bool initial_events_end,
+                    std::string& out) {
+  const std::string metadata = fmt::format(
+      R"("metadata":{{"resourceVersion":"{}"{}}})", revision,
+      initial_events_end ? R"(,"annotations":{"k8s.io/initial-events-end":"true"})" : "");
+  out += R"({"type":"BOOKMARK","object":)";
+  const api::Kind& kind = api::KindOf(shape.kind);
+  switch (shape.form) {
+    case Form::kObject:
+      out += fmt::format(R"({{"kind":"{}","apiVersion":"{}",{}}})", kind.name, kind.api_version(),
+                         metadata);
+      break;
+    case Form::kMetadata:
+      out += fmt::format(R"({{"kind":"PartialObjectMetadata","apiVersion":"{}",{}}})",
+                         MetaVersion(shape), metadata);
+      break;
+    case Form::kTable: {
+      // The bookmark's own metadata stands in the row's object; the row has a cell per column.
+      std::string cells;
+      for (size_t i = 0; i < api::ColumnsOf(shape.kind).size(); ++i) {
+        cells += i == 0 ? "\"\"" : ",null";
+      }
+      const std::string row = fmt::format(
+          R"({{"cells":[{}],"object":{{"kind":"PartialObjectMetadata","apiVersion":"{}",{}}}}})",
+          cells, MetaVersion(shape), metadata);
+      AppendTable(shape, fmt::format("\"resourceVersion\":\"{}\"", revision), row, out);
+      break;
+    }
+  }
+  out += "}\n";
+}
+
+env::HttpResponse Answer(int status, Syntax syntax, std::string json) {
+  env::HttpResponse response{.status = status, .headers = {}, .body = {}};
+  switch (syntax) {
+    case Syntax::kJson:
+      response.headers = {{"content-type", "application/json"}};
+      json += '\n';
+      response.body = Bytes(std::move(json));
+      break;
+    case Syntax::kPrettyJson:
+      response.headers = {{"content-type", "application/json"}};
+      response.body = Bytes(codec::PrintJsonPretty(MustParse(json)) + "\n");
+      break;
+    case Syntax::kYaml:
+      response.headers = {{"content-type", "application/yaml"}};
+      if constexpr (kYaml) response.body = Bytes(codec::PrintYaml(MustParse(json)));
+      break;
+  }
+  return response;
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/kinds.h"
+#include "apiserver/problem.h"
+#include "apiserver/request.h"
+#include "base/bytes.h"
+#include "base/time.h"
+#include "env/http.h"
+#include "store/object.h"
+
+// How objects, lists and watch events are written for a client: which media type and shape it asked
+// for, and the text of it.
+namespace berth::apiserver {
+
+enum class Form : uint8_t { kObject, kTable, kMetadata };
+enum class Syntax : uint8_t { kJson, kPrettyJson, kYaml };
+enum class TableObjects : uint8_t { kMetadata, kObject, kNone };
+
+// What a client wants to read. Equal shapes read equal bytes.
+struct Shape {
+  api::KindId kind = api::KindId::kPod;  // The kind of the request's path: kEventsEvent reads
+                                         // stored Events in its own way.
+  Form form = Form::kObject;
+  Syntax syntax = Syntax::kJson;
+  TableObjects table_objects = TableObjects::kMetadata;
+  bool meta_v1beta1 = false;  // Table and PartialObjectMetadata in meta.k8s.io/v1beta1.
+
+  bool operator==(const Shape&) const = default;
+};
+
+// TODO(#3): bodies and answers in YAML wait for codec/yaml.h's implementation.
+inline constexpr bool kYaml = false;
+
+// What kind of answer is negotiated; they offer different media types.
+enum class AnswerKind : uint8_t { kOne, kList, kWatch };
+
+// Picks the shape by the Accept header and the query. Problem: 406, as upstream words it; 400 for a
+// bad includeObject.
+[[nodiscard]] Outcome<Shape> Negotiate(const ResourceRequest& request, AnswerKind answer);
+
+// Pretty JSON is for people: asked for by `pretty`, or guessed from the user agent.
+[[nodiscard]] bool WantsPretty(const env::HttpRequest& http, const Query& query);
+
+// One object in the shape, without a line break. `json` is a stored document of shape.kind's
+// storage kind.
+[[nodiscard]] std::string RenderObject(const Shape& shape, std::string_view json, Instant now);
+
+// A list in the making: items first, then Finish with what is only known at the end.
+class ListRenderer {
+ public:
+  ListRenderer(const Shape& shape, Instant now) : shape_(shape), now_(now) {}
+  void Add(std::string_view json);
+  // `metadata` is the members of ListMeta: `"resourceVersion":"5"`.
+  [[nodiscard]] std::string Finish(std::string_view metadata) &&;
+
+ private:
+  Shape shape_;
+  Instant now_;
+  std::string items_;
+};
+
+// `{"type":"ADDED","object":...}` and a line break.
+void AppendWatchEvent(std::string_view type, const Shape& shape, std::string_view json, Instant now,
+                      std::string& out);
+void AppendBookmark(const Shape& shape, uint64_t revision, bool initial_events_end,
+                    std::string& out);
+
+// An answer with the object's text in the shape's syntax. `json` is finished JSON.
+[[nodiscard]] env::HttpResponse Answer(int status, Syntax syntax, std::string json);
+
+// The value of the member `metadata` within a stored document's text. REQUIRES: a document that the
+// server stored.
+[[nodiscard]] std::string_view MetadataText(std::string_view json);
+// The text with another metadata.resourceVersion. REQUIRES: a document that the server stored.
+[[nodiscard]] std::string WithRevision(std::string_view json, uint64_t revision);
+
+}  // namespace berth::apiserver

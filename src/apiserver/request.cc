@@ -1,0 +1,228 @@
+#include "apiserver/request.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "api/field_error.h"
+#include "base/check.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  if (c >= 'a' && c <= 'f') return c - 'a' + 10;
+  if (c >= 'A' && c <= 'F') return c - 'A' + 10;
+  return -1;
+}
+
+std::string PercentDecode(std::string_view text, bool plus_is_space) {
+  std::string out;
+  out.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%' && i + 2 < text.size() && HexDigit(text[i + 1]) >= 0 &&
+        HexDigit(text[i + 2]) >= 0) {
+      out += static_cast<char>(HexDigit(text[i + 1]) * 16 + HexDigit(text[i + 2]));
+      i += 2;
+    } else if (text[i] == '+' && plus_is_space) {
+      out += ' ';
+    } else {
+      out += text[i];
+    }
+  }
+  return out;
+}
+
+std::optional<Subpart> ParseSubpart(const api::Kind& kind, std::string_view name) {
+  if (name == "status" && kind.has_status) return Subpart::kStatus;
+  if (name == "scale" && kind.has_scale) return Subpart::kScale;
+  if (name == "binding" && kind.id == api::KindId::kPod) return Subpart::kBinding;
+  if (name == "eviction" && kind.id == api::KindId::kPod) return Subpart::kEviction;
+  if (name == "finalize" && kind.id == api::KindId::kNamespace) return Subpart::kFinalize;
+  return std::nullopt;
+}
+
+bool Allows(Subpart subpart, Verb verb) {
+  switch (subpart) {
+    case Subpart::kNone:
+      return true;
+    case Subpart::kStatus:
+    case Subpart::kScale:
+      return verb == Verb::kGet || verb == Verb::kUpdate || verb == Verb::kPatch;
+    case Subpart::kBinding:
+    case Subpart::kEviction:
+      return verb == Verb::kCreate;
+    case Subpart::kFinalize:
+      return verb == Verb::kUpdate;
+  }
+  return false;
+}
+
+// What a method means for a collection, one object, or a subresource.
+Outcome<Verb> VerbOf(const ResourceRequest& request, env::Method method) {
+  const bool named = !request.name.empty();
+  const bool namespaced = request.kind->namespaced;
+  switch (method) {
+    case env::Method::kGet:
+      if (ParseFlagParameter(request.query, "watch") && request.subpart == Subpart::kNone) {
+        return Verb::kWatch;
+      }
+      return named ? Verb::kGet : Verb::kList;
+    case env::Method::kPost:
+      if (named && request.subpart == Subpart::kNone) return MethodNotAllowed();
+      if (namespaced && request.namespace_name.empty()) return MethodNotAllowed();
+      return Verb::kCreate;
+    case env::Method::kPut:
+      if (!named) return MethodNotAllowed();
+      return Verb::kUpdate;
+    case env::Method::kPatch:
+      if (!named) return MethodNotAllowed();
+      return Verb::kPatch;
+    case env::Method::kDelete:
+      if (named) return Verb::kDelete;
+      if (!request.kind->has_deletecollection) return MethodNotAllowed();
+      if (namespaced && request.namespace_name.empty()) return MethodNotAllowed();
+      return Verb::kDeleteCollection;
+    case env::Method::kOther:
+      return MethodNotAllowed();
+  }
+  return MethodNotAllowed();
+}
+
+// Whether any kind lives in the group, and in the group's version.
+bool KnowsGroup(std::string_view group, std::string_view version) {
+  for (const api::Kind& kind : api::Kinds()) {
+    if (kind.stored && kind.group == group && (version.empty() || kind.version == version)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// namespaces/NS/bindings is a second way to the binding of the pod that the body names.
+bool IsBindings(std::string_view group, const std::vector<std::string>& rest) {
+  return group.empty() && rest.size() == 3 && rest[0] == "namespaces" && rest[2] == "bindings";
+}
+
+Outcome<ResourceRequest> ResolveParts(std::string_view group, std::string_view version,
+                                      const std::vector<std::string>& rest,
+                                      const env::HttpRequest& http) {
+  ResourceRequest request;
+  request.http = &http;
+  size_t at = 0;
+  // namespaces/NS/<plural>/... ; namespaces/NS[/status|/finalize] is the Namespace itself.
+  if (rest.size() >= 3 && rest[0] == "namespaces" && rest[2] != "status" && rest[2] != "finalize") {
+    request.namespace_name = rest[1];
+    at = 2;
+  }
+  request.kind = api::FindResource(group, version, rest[at]);
+  if (request.kind == nullptr || !request.kind->stored) return NoSuchResource();
+  if (request.kind->namespaced == request.namespace_name.empty()) {
+    // Across all namespaces there are collections only.
+    if (!request.kind->namespaced || rest.size() > at + 1) return NoSuchResource();
+  }
+  if (rest.size() > at + 1) request.name = rest[at + 1];
+  if (rest.size() > at + 2) {
+    const std::optional<Subpart> subpart = ParseSubpart(*request.kind, rest[at + 2]);
+    if (!subpart || rest.size() > at + 3) return NoSuchResource();
+    request.subpart = *subpart;
+  }
+  return request;
+}
+
+}  // namespace
+
+Query Query::Parse(std::string_view text) {
+  Query query;
+  while (!text.empty()) {
+    const size_t end = text.find('&');
+    const std::string_view item = text.substr(0, end);
+    text = end == std::string_view::npos ? std::string_view() : text.substr(end + 1);
+    if (item.empty()) continue;
+    const size_t equals = item.find('=');
+    query.items_.emplace_back(
+        PercentDecode(item.substr(0, equals), true),
+        equals == std::string_view::npos ? "" : PercentDecode(item.substr(equals + 1), true));
+  }
+  return query;
+}
+
+std::optional<std::string_view> Query::Find(std::string_view name) const {
+  for (const auto& [key, value] : items_) {
+    if (key == name) return value;
+  }
+  return std::nullopt;
+}
+
+Target ParseTarget(std::string_view target) {
+  Target result;
+  const size_t question = target.find('?');
+  if (question != std::string_view::npos) result.query = target.substr(question + 1);
+  std::string_view path = target.substr(0, question);
+  result.path = PercentDecode(path, false);
+  if (path.starts_with('/')) path.remove_prefix(1);
+  while (!path.empty()) {
+    const size_t end = path.find('/');
+    result.parts.push_back(PercentDecode(path.substr(0, end), false));
+    path = end == std::string_view::npos ? std::string_view() : path.substr(end + 1);
+  }
+  return result;
+}
+
+Outcome<ResourceRequest> ParseResource(const Target& target, const env::HttpRequest& http) {
+  const std::vector<std::string>& parts = target.parts;
+  CHECK(!parts.empty());
+  const bool core = parts[0] == "api";
+  const size_t head = core ? 2 : 3;
+  if (parts.size() < head) return NoSuchPage();
+  const std::string_view group = core ? std::string_view() : std::string_view(parts[1]);
+  const std::string_view version = parts[head - 1];
+  if (!KnowsGroup(group, "")) return NoSuchPage();
+  if (!KnowsGroup(group, version)) return NoSuchResource();
+  std::vector<std::string> rest(parts.begin() + static_cast<std::ptrdiff_t>(head), parts.end());
+  // The old form of a watch: /api/v1/watch/...
+  const bool old_watch = rest.size() > 1 && rest[0] == "watch";
+  if (old_watch) rest.erase(rest.begin());
+  if (rest.empty()) return NoSuchResource();
+  for (const std::string& part : rest) {
+    if (part.empty()) return NoSuchResource();
+  }
+  const bool bindings = IsBindings(group, rest);
+  if (bindings) rest[2] = "pods";
+  Outcome<ResourceRequest> request = ResolveParts(group, version, rest, http);
+  if (!request) return request;
+  request->query = Query::Parse(target.query);
+  if (bindings) request->subpart = Subpart::kBinding;
+  const Outcome<Verb> verb = VerbOf(*request, http.method);
+  if (!verb) return std::unexpected(verb.error());
+  request->verb = old_watch && http.method == env::Method::kGet ? Verb::kWatch : *verb;
+  if (!Allows(request->subpart, request->verb)) return MethodNotAllowed();
+  return request;
+}
+
+Outcome<std::optional<int64_t>> ParseIntegerParameter(const Query& query, std::string_view name) {
+  const std::optional<std::string_view> text = query.Find(name);
+  if (!text || text->empty()) return std::optional<int64_t>();
+  std::string_view digits = *text;
+  if (digits.starts_with('+')) digits.remove_prefix(1);
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+  if (error == std::errc::result_out_of_range && end == digits.data() + digits.size()) {
+    return BadRequest(
+        fmt::format("strconv.ParseInt: parsing {}: value out of range", api::QuoteGo(*text)));
+  }
+  if (error != std::errc() || end != digits.data() + digits.size()) {
+    return BadRequest(
+        fmt::format("strconv.ParseInt: parsing {}: invalid syntax", api::QuoteGo(*text)));
+  }
+  return std::optional(value);
+}
+
+bool ParseFlagParameter(const Query& query, std::string_view name) {
+  const std::optional<std::string_view> text = query.Find(name);
+  return text && *text != "false" && *text != "0";
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,98 @@
+#include "apiserver/selection.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace berth::apiserver {
+
+namespace {
+
+constexpr std::string_view kName = "metadata.name";
+constexpr std::string_view kNamespace = "metadata.namespace";
+
+bool IsIdentity(std::string_view field) { return field == kName || field == kNamespace; }
+
+// The names of ExtractFields' values.
+std::vector<std::string> FieldNames(api::KindId kind) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : api::SelectableValues(kind, api::Json(api::JsonObject()))) {
+    if (!IsIdentity(name)) names.push_back(name);
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> ExtractFields(api::KindId kind, const api::Json& object) {
+  std::vector<std::string> values;
+  for (auto& [name, value] : api::SelectableValues(kind, object)) {
+    if (!IsIdentity(name)) values.push_back(std::move(value));
+  }
+  return values;
+}
+
+Outcome<Selection> Selection::Parse(const ResourceRequest& request) {
+  Selection selection;
+  const api::Kind& kind = *request.kind;
+  selection.table_ = static_cast<store::Table>(kind.storage);
+  if (kind.namespaced && !request.namespace_name.empty()) {
+    selection.namespace_ = request.namespace_name;
+  }
+  selection.name_ = request.name;
+  Result<api::LabelQuery> labels = api::ParseLabelQuery(request.query.Text("labelSelector"));
+  if (!labels) return BadRequest(labels.error().message);
+  selection.labels_ = std::move(*labels);
+  Result<api::FieldQuery> fields = api::ParseFieldQuery(request.query.Text("fieldSelector"));
+  if (!fields) return BadRequest(fields.error().message);
+  const Status resolved = api::ResolveFieldQuery(kind.id, *fields);
+  if (!resolved) return BadRequest(resolved.error().message);
+  const std::vector<std::string> names = FieldNames(kind.storage);
+  for (const api::FieldRequirement& requirement : fields->requirements) {
+    FieldTest test{.value = requirement.value, .equals = requirement.equals};
+    const auto it = std::ranges::find(names, requirement.field);
+    if (requirement.field == kName) {
+      test.where = FieldTest::Where::kName;
+    } else if (requirement.field == kNamespace) {
+      test.where = FieldTest::Where::kNamespace;
+    } else if (it != names.end()) {
+      test.where = FieldTest::Where::kField;
+      test.index = static_cast<size_t>(it - names.begin());
+    }
+    selection.fields_.push_back(std::move(test));
+  }
+  selection.text_ =
+      fmt::format("{}\n{}\n{}\n{}\n{}", kind.plural, selection.namespace_.value_or("\t"),
+                  request.name, api::ToString(selection.labels_), api::ToString(*fields));
+  return selection;
+}
+
+bool Selection::Matches(const store::StoredObject& object) const {
+  if (namespace_ && object.namespace_name != *namespace_) return false;
+  if (!name_.empty() && object.name != name_) return false;
+  if (!labels_.Matches(object.labels)) return false;
+  return std::ranges::all_of(fields_, [&](const FieldTest& test) {
+    std::string_view value;
+    switch (test.where) {
+      case FieldTest::Where::kName:
+        value = object.name;
+        break;
+      case FieldTest::Where::kNamespace:
+        value = object.namespace_name;
+        break;
+      case FieldTest::Where::kField:
+        if (test.index < object.fields.size()) value = object.fields[test.index];
+        break;
+      case FieldTest::Where::kNowhere:
+        break;
+    }
+    return (value == test.value) == test.equals;
+  });
+}
+
+store::Range Selection::range() const { return {.table = table_, .namespace_name = namespace_}; }
+
+std::string Selection::ToText() const { return text_; }
+
+}  // namespace berth::apiserver

@@ -1,0 +1,154 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "apiserver/apiserver.h"
+#include "base/check.h"
+
+// For tests and benchmarks: a server with a journal that acknowledges when told to, and a client
+// that reads what it is sent.
+namespace berth::apiserver {
+
+class ServerFixture {
+ public:
+  explicit ServerFixture(Options options = {}, std::vector<env::JournalRecord> records = {})
+      : server_(Make(std::move(options), records)), journal_(std::move(records)) {
+    Settle();
+  }
+
+  struct Stream {
+    std::string text;
+    uint64_t undrained = 0;
+    bool open = false;
+    bool aborted = false;
+  };
+
+  // Sends a request and settles everything it causes; the answer, or nothing while a watch is open.
+  env::HttpResponse Call(env::Method method, std::string target, std::string body = "",
+                         std::vector<env::Header> headers = {}) {
+    const env::ExchangeId exchange =
+        Send(method, std::move(target), std::move(body), std::move(headers));
+    Settle();
+    return Take(exchange);
+  }
+
+  env::ExchangeId Send(env::Method method, std::string target, std::string body = "",
+                       std::vector<env::Header> headers = {}) {
+    const env::ExchangeId exchange{++exchanges_};
+    Feed(env::RequestArrived{.exchange = exchange,
+                             .peer = peer_,
+                             .request = {.method = method,
+                                         .target = std::move(target),
+                                         .headers = std::move(headers),
+                                         .body = Bytes(std::move(body))}});
+    return exchange;
+  }
+
+  env::HttpResponse Take(env::ExchangeId exchange) {
+    const auto it = answers_.find(exchange.value);
+    CHECK(it != answers_.end());
+    env::HttpResponse response = std::move(it->second);
+    answers_.erase(it);
+    return response;
+  }
+  [[nodiscard]] bool Answered(env::ExchangeId exchange) const {
+    return answers_.contains(exchange.value);
+  }
+
+  void Feed(env::Input input) {
+    env::Outbox out;
+    server_.Step(now_, std::move(input), out);
+    for (env::Output& output : out) Take(std::move(output));
+  }
+
+  // Acknowledges appends and lets due timers run until nothing is left to do.
+  void Settle() {
+    while (true) {
+      if (append_) {
+        const uint64_t sequence = *append_;
+        append_.reset();
+        Feed(env::JournalAppended{.sequence = sequence});
+      } else if (server_.wake_at() <= now_) {
+        Feed(env::Tick{});
+      } else if (!Drain()) {
+        return;
+      }
+    }
+  }
+
+  void Advance(Duration time) {
+    now_ = now_ + time;
+    Settle();
+  }
+
+  ApiServer& server() { return server_; }
+  Stream& stream(env::ExchangeId exchange) { return streams_[exchange.value]; }
+  [[nodiscard]] const std::vector<env::JournalRecord>& journal() const { return journal_; }
+  [[nodiscard]] Instant now() const { return now_; }
+  [[nodiscard]] bool append_waiting() const { return append_.has_value(); }
+  // Who the transport says is at the other end.
+  void set_peer(env::Peer peer) { peer_ = std::move(peer); }
+  void set_draining(bool draining) { draining_ = draining; }
+  // Without it frames are counted, not kept.
+  void set_keeping(bool keeping) { keeping_ = keeping; }
+  [[nodiscard]] uint64_t frame_bytes() const { return frame_bytes_; }
+
+ private:
+  static ApiServer Make(Options options, const std::vector<env::JournalRecord>& records) {
+    Result<ApiServer> server = ApiServer::Make(std::move(options), records);
+    CHECK(server.has_value());
+    return std::move(*server);
+  }
+
+  void Take(env::Output output) {
+    if (auto* respond = std::get_if<env::Respond>(&output)) {
+      streams_[respond->exchange.value].open = respond->stream;
+      answers_[respond->exchange.value] = std::move(respond->response);
+    } else if (auto* frame = std::get_if<env::Frame>(&output)) {
+      Stream& stream = streams_[frame->exchange.value];
+      if (keeping_) stream.text += frame->data.view();
+      frame_bytes_ += frame->data.size();
+      stream.undrained += frame->data.size();
+    } else if (auto* end = std::get_if<env::EndStream>(&output)) {
+      streams_[end->exchange.value].open = false;
+      streams_[end->exchange.value].aborted = end->abort;
+    } else if (auto* append = std::get_if<env::AppendJournal>(&output)) {
+      CHECK(!append_);
+      append_ = append->sequence;
+      if (keeping_) {
+        journal_.insert(journal_.end(), append->records.begin(), append->records.end());
+      }
+    }
+  }
+
+  bool Drain() {
+    bool any = false;
+    if (!draining_) return false;
+    for (auto& [exchange, stream] : streams_) {
+      if (stream.undrained == 0 || !stream.open) continue;
+      any = true;
+      Feed(env::StreamDrained{.exchange = {exchange}, .bytes = std::exchange(stream.undrained, 0)});
+    }
+    return any;
+  }
+
+  Instant now_ = Instant::FromSeconds(1'800'000'000);
+  ApiServer server_;
+  env::Peer peer_{.user = "admin", .groups = {"system:masters"}};
+  uint64_t exchanges_ = 0;
+  std::map<uint64_t, env::HttpResponse> answers_;
+  std::map<uint64_t, Stream> streams_;
+  std::optional<uint64_t> append_;
+  std::vector<env::JournalRecord> journal_;
+  bool draining_ = true;
+  bool keeping_ = true;
+  uint64_t frame_bytes_ = 0;
+};
+
+}  // namespace berth::apiserver

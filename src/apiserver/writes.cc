@@ -1,0 +1,397 @@
+#include "apiserver/writes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/defaults.h"
+#include "api/fields.h"
+#include "api/names.h"
+#include "api/object.h"
+#include "api/timestamp.h"
+#include "api/validate.h"
+#include "apiserver/admission.h"
+#include "base/check.h"
+#include "base/limits.h"
+#include "codec/json.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+using api::Json;
+using api::JsonObject;
+using api::KindId;
+
+constexpr int kGeneratedNameTries = 8;
+
+// A random (version 4) UUID.
+std::string NewUid(Prng& prng) {
+  const uint64_t high = (prng.Next() & ~uint64_t{0xf000}) | 0x4000;
+  const uint64_t low = (prng.Next() >> 2) | (uint64_t{1} << 63);
+  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff,
+                     high & 0xffff, low >> 48, low & 0xffffffffffff);
+}
+
+std::string_view OptionsName(Verb verb) {
+  switch (verb) {
+    case Verb::kCreate:
+      return "CreateOptions";
+    case Verb::kUpdate:
+      return "UpdateOptions";
+    case Verb::kPatch:
+      return "PatchOptions";
+    default:
+      return "DeleteOptions";
+  }
+}
+
+api::Subresource SubresourceOf(Subpart subpart) {
+  return subpart == Subpart::kStatus ? api::Subresource::kStatus : api::Subresource::kNone;
+}
+
+WriteResult Dispatch(WriteContext& context) {
+  const ResourceRequest& request = context.request;
+  switch (request.verb) {
+    case Verb::kCreate:
+      if (request.subpart == Subpart::kBinding) return Bind(context);
+      if (request.subpart == Subpart::kEviction) return Evict(context);
+      return Create(context);
+    case Verb::kUpdate:
+      if (request.subpart == Subpart::kScale) return UpdateScale(context);
+      if (request.subpart == Subpart::kFinalize) return FinalizeNamespace(context);
+      return Update(context);
+    case Verb::kPatch:
+      if (request.subpart == Subpart::kScale) return PatchScale(context);
+      return Patch(context);
+    case Verb::kDelete:
+      return Delete(context);
+    case Verb::kDeleteCollection:
+      return DeleteCollection(context);
+    default:
+      break;
+  }
+  CHECK(false);
+  return MethodNotAllowed();
+}
+
+// The namespace of the path, checked against the body's, and what only the server says.
+Outcome<void> PrepareMetadata(WriteContext& context, Json& object) {
+  const ResourceRequest& request = context.request;
+  JsonObject& metadata = api::MemberObject(object.get_object(), "metadata");
+  const std::string_view sent = api::TextAt(object, "metadata.namespace");
+  if (request.kind->namespaced) {
+    if (!sent.empty() && sent != request.namespace_name) {
+      return BadRequest(
+          "the namespace of the provided object does not match the namespace sent on the request");
+    }
+    metadata["namespace"] = request.namespace_name;
+  }
+  if (api::FindMember(metadata, "resourceVersion") != nullptr &&
+      api::TextAt(object, "metadata.resourceVersion") != "") {
+    return Unclassified("resourceVersion should not be set on objects to be created");
+  }
+  for (const std::string_view key :
+       {"resourceVersion", "selfLink", "managedFields", "deletionTimestamp",
+        "deletionGracePeriodSeconds", "generation"}) {
+    api::RemoveMember(metadata, key);
+  }
+  metadata["uid"] = NewUid(context.prng);
+  metadata["creationTimestamp"] = api::PrintTimestamp(context.now);
+  return {};
+}
+
+bool Exists(const WriteContext& context, std::string_view name) {
+  const auto table = static_cast<store::Table>(context.request.kind->storage);
+  return context.store.FindHead(
+             table, {.namespace_name = context.request.namespace_name, .name = name}) != nullptr;
+}
+
+// Makes the name up when there is only the beginning of one. Upstream tries again when the name is
+// taken.
+Outcome<std::string> SettleName(WriteContext& context, Json& object) {
+  std::string name(api::TextAt(object, "metadata.name"));
+  const std::string base(api::TextAt(object, "metadata.generateName"));
+  if (!name.empty() || base.empty()) return name;
+  for (int i = 0; i < kGeneratedNameTries; ++i) {
+    name = fmt::format("{}{}", api::GeneratedNameBase(base),
+                       api::GeneratedSuffix(context.prng.Next()));
+    if (!Exists(context, name)) break;
+  }
+  api::MemberObject(object.get_object(), "metadata")["name"] = name;
+  return name;
+}
+
+// Admission, defaults and rules; what comes out may be stored, in the request's kind.
+Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
+  const api::Kind& kind = *context.request.kind;
+  if (Outcome<void> metadata = PrepareMetadata(context, object); !metadata) return metadata;
+  api::ApplyDefaults(kind.id, object);
+  const std::string sent_name(api::TextAt(object, "metadata.name"));
+  if (kind.namespaced) {
+    Outcome<void> admitted = AdmitNamespace(context.store, {.kind = kind, .name = sent_name},
+                                            context.request.namespace_name);
+    if (!admitted) return admitted;
+  }
+  if (Outcome<void> admitted = AdmitCreate(context.store, kind, object); !admitted) {
+    return admitted;
+  }
+  const Outcome<std::string> name = SettleName(context, object);
+  if (!name) return std::unexpected(name.error());
+  api::PrepareForCreate(kind.id, object);
+  const api::FieldErrors errors = api::ValidateCreate(kind.id, object);
+  if (!errors.empty()) return Invalid({.kind = kind, .name = *name}, errors);
+  if (Exists(context, *name)) return AlreadyExists({.kind = kind, .name = *name});
+  return {};
+}
+
+Outcome<void> CheckSize(std::string_view json) {
+  if (json.size() <= static_cast<size_t>(limits::kObjectBytesMax)) return {};
+  return TooLarge(fmt::format("limit is {}", limits::kObjectBytesMax));
+}
+
+Json ToStorage(const api::Kind& kind, Json object) {
+  if (kind.storage != kind.id) api::ConvertEvent(kind.id, kind.storage, object);
+  return object;
+}
+
+WriteResult Respond(WriteContext& context, int status, const Written& written) {
+  return Answer(status, context.shape.syntax,
+                RenderObject(context.shape, written.json, context.now));
+}
+
+// ---- Update ------------------------------------------------------------------------------------
+
+// The uid and resourceVersion that the writer believes in.
+Outcome<void> CheckPreconditions(const WriteContext& context, const store::StoredObject& old,
+                                 const Json& object) {
+  const ResourceRequest& request = context.request;
+  const std::string_view uid = api::TextAt(object, "metadata.uid");
+  if (!uid.empty() && uid != old.uid) {
+    return Conflict(
+        request.subject(),
+        fmt::format(
+            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, "
+            "AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object "
+            "meta: {}",
+            StorageKey(old), uid, old.uid));
+  }
+  const std::string_view version = api::TextAt(object, "metadata.resourceVersion");
+  if (version.empty() || version == "0") return {};
+  if (version.find_first_not_of("0123456789") != std::string_view::npos) {
+    return Unclassified(
+        fmt::format("metadata.resourceVersion: Invalid value: {}: strconv.ParseUint: "
+                    "parsing {}: invalid syntax",
+                    api::QuoteGo(version), api::QuoteGo(version)));
+  }
+  if (version != std::to_string(old.revision)) return Stale(request.subject());
+  return {};
+}
+
+// Takes over what a request can't change.
+void KeepServerMetadata(const Json& old, Json& object) {
+  JsonObject& metadata = api::MemberObject(object.get_object(), "metadata");
+  for (const std::string_view key : {"managedFields", "selfLink"}) {
+    api::RemoveMember(metadata, key);
+  }
+  const JsonObject& kept = api::ObjectAt(old, "metadata");
+  for (const std::string_view key :
+       {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
+        "deletionTimestamp", "deletionGracePeriodSeconds"}) {
+    const Json* value = api::FindMember(kept, key);
+    if (value != nullptr) {
+      metadata[key] = *value;
+    } else {
+      api::RemoveMember(metadata, key);
+    }
+  }
+}
+
+// An object that is being deleted ends when nothing holds it any more.
+bool IsFinished(KindId storage, const Json& object) {
+  if (api::TextAt(object, "metadata.deletionTimestamp").empty()) return false;
+  if (!api::ArrayAt(object, "metadata.finalizers").empty()) return false;
+  if (storage == KindId::kNamespace) return api::ArrayAt(object, "spec.finalizers").empty();
+  return api::IntegerAt(object, "metadata.deletionGracePeriodSeconds") == 0;
+}
+
+Outcome<void> CheckNameAndNamespace(const WriteContext& context, Json& object) {
+  const ResourceRequest& request = context.request;
+  const std::string_view name = api::TextAt(object, "metadata.name");
+  if (name.empty()) {
+    return BadRequest(fmt::format(
+        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
+  }
+  if (name != request.name) {
+    return BadRequest(fmt::format(
+        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
+  }
+  const std::string_view ns = api::TextAt(object, "metadata.namespace");
+  if (request.kind->namespaced && !ns.empty() && ns != request.namespace_name) {
+    return BadRequest(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  }
+  return {};
+}
+
+// Whether a kind may be written without saying which version is meant.
+bool AllowsUnconditionalUpdate(KindId kind) { return kind != KindId::kLease; }
+// Whether a PUT of what does not exist makes it.
+bool AllowsCreateOnUpdate(KindId kind) {
+  return kind == KindId::kLease || kind == KindId::kEvent || kind == KindId::kEventsEvent;
+}
+
+}  // namespace
+
+std::string StorageKey(const store::StoredObject& object) {
+  const api::Kind& kind = api::KindOf(static_cast<KindId>(object.table));
+  // Nodes are the one kind that upstream keeps under another name than their resource's.
+  const std::string_view folder = kind.id == KindId::kNode ? "minions" : kind.plural;
+  if (!kind.namespaced) return fmt::format("/registry/{}/{}", folder, object.name);
+  return fmt::format("/registry/{}/{}/{}", folder, object.namespace_name, object.name);
+}
+
+Outcome<store::ObjectRef> FindTarget(const WriteContext& context) {
+  const ResourceRequest& request = context.request;
+  store::ObjectRef found =
+      context.store.FindHead(static_cast<store::Table>(request.kind->storage),
+                             {.namespace_name = request.namespace_name, .name = request.name});
+  if (found == nullptr) return NotFound(request.subject());
+  return found;
+}
+
+std::string CommitPut(WriteContext& context, KindId storage, Json object) {
+  const uint64_t revision = context.store.next_revision();
+  std::string json = PrintCanonical(storage, object, revision);
+  if (context.options.dry_run) return json;
+  store::StoredObject stored = MakeStored(storage, object, json, revision);
+  context.store.Put(std::move(stored));
+  return json;
+}
+
+std::string CommitDelete(WriteContext& context, KindId storage, Json last) {
+  const uint64_t revision = context.store.next_revision();
+  std::string json = PrintCanonical(storage, last, revision);
+  if (context.options.dry_run) return json;
+  context.store.Delete(MakeStored(storage, last, json, revision));
+  return json;
+}
+
+WriteResult HandleWrite(Instant now, store::Store& store, Prng& prng,
+                        const ResourceRequest& request) {
+  const Outcome<WriteOptions> options = ParseWriteOptions(request.query, OptionsName(request.verb));
+  if (!options) return std::unexpected(options.error());
+  const Outcome<Shape> shape = Negotiate(
+      request, request.verb == Verb::kDeleteCollection ? AnswerKind::kList : AnswerKind::kOne);
+  if (!shape) return std::unexpected(shape.error());
+  WriteContext context{.now = now,
+                       .store = store,
+                       .prng = prng,
+                       .request = request,
+                       .options = *options,
+                       .shape = *shape,
+                       .warnings = {}};
+  WriteResult result = Dispatch(context);
+  if (!result) return result;
+  for (const std::string& warning : context.warnings) {
+    result->headers.push_back({"warning", fmt::format("299 - {}", api::QuoteGo(warning))});
+  }
+  return result;
+}
+
+WriteResult Create(WriteContext& context) {
+  const api::Kind& kind = *context.request.kind;
+  Outcome<Body> body = DecodeBody(context.request, kind, context.options.validation);
+  if (!body) return std::unexpected(std::move(body.error()));
+  context.warnings = std::move(body->warnings);
+  Json object = std::move(body->object);
+  if (Outcome<void> fine = AdmitAndValidateCreate(context, object); !fine) {
+    return std::unexpected(std::move(fine.error()));
+  }
+  if (Outcome<void> fits = CheckSize(context.request.http->body.view()); !fits) {
+    return std::unexpected(std::move(fits.error()));
+  }
+  const std::string json = CommitPut(context, kind.storage, ToStorage(kind, std::move(object)));
+  return Respond(context, 201, {.json = json});
+}
+
+void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
+  const env::HttpRequest http;
+  ResourceRequest request;
+  request.verb = Verb::kCreate;
+  request.kind = &api::KindOf(kind);
+  request.http = &http;
+  WriteContext context{.now = now,
+                       .store = store,
+                       .prng = prng,
+                       .request = request,
+                       .options = {},
+                       .shape = {},
+                       .warnings = {}};
+  const Outcome<void> fine = AdmitAndValidateCreate(context, object);
+  CHECK(fine.has_value());
+  CommitPut(context, kind, std::move(object));
+}
+
+Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, Json object) {
+  const api::Kind& kind = *context.request.kind;
+  const api::Subresource subresource = SubresourceOf(context.request.subpart);
+  if (Outcome<void> fresh = CheckPreconditions(context, *old, object); !fresh) {
+    return std::unexpected(std::move(fresh.error()));
+  }
+  const Json before = LoadAs(kind.id, *old);
+  KeepServerMetadata(before, object);
+  api::PrepareForUpdate(kind.id, before, object, subresource);
+  const api::FieldErrors errors = api::ValidateUpdate(kind.id, before, object, subresource);
+  if (!errors.empty()) return Invalid(context.request.subject(), errors);
+  object = ToStorage(kind, std::move(object));
+  if (IsFinished(kind.storage, object)) {
+    // Watchers hear of the end only, with what they last saw.
+    std::string answer = PrintCanonical(kind.storage, object, old->revision);
+    if (!context.options.dry_run) CommitDelete(context, kind.storage, Load(*old));
+    return Written{.json = std::move(answer), .gone = true};
+  }
+  if (kind.storage != kind.id ? api::SameJson(Load(*old), object) : api::SameJson(before, object)) {
+    return Written{.json = std::string(old->json.view())};
+  }
+  std::string json = PrintCanonical(kind.storage, object, old->revision);
+  if (Outcome<void> fits = CheckSize(json); !fits) return std::unexpected(std::move(fits.error()));
+  const uint64_t revision = context.store.next_revision();
+  json = WithRevision(json, revision);
+  if (!context.options.dry_run) {
+    context.store.Put(MakeStored(kind.storage, object, json, revision));
+  }
+  return Written{.json = std::move(json)};
+}
+
+WriteResult Update(WriteContext& context) {
+  const api::Kind& kind = *context.request.kind;
+  Outcome<Body> body = DecodeBody(context.request, kind, context.options.validation);
+  if (!body) return std::unexpected(std::move(body.error()));
+  context.warnings = std::move(body->warnings);
+  Json object = std::move(body->object);
+  if (Outcome<void> named = CheckNameAndNamespace(context, object); !named) {
+    return std::unexpected(std::move(named.error()));
+  }
+  const Outcome<store::ObjectRef> old = FindTarget(context);
+  if (!old) {
+    const bool unversioned = api::TextAt(object, "metadata.resourceVersion").empty();
+    if (AllowsCreateOnUpdate(kind.id) && unversioned && context.request.subpart == Subpart::kNone) {
+      return Create(context);
+    }
+    return std::unexpected(old.error());
+  }
+  if (!AllowsUnconditionalUpdate(kind.id) &&
+      api::TextAt(object, "metadata.resourceVersion").empty()) {
+    return Invalid(context.request.subject(),
+                   {api::InvalidField("metadata.resourceVersion", int64_t{0},
+                                      "must be specified for an update")});
+  }
+  api::ApplyDefaults(kind.id, object);
+  const Outcome<Written> written = Replace(context, *old, std::move(object));
+  if (!written) return std::unexpected(written.error());
+  return Respond(context, 200, *written);
+}
+
+}  // namespace berth::apiserver

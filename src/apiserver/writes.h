@@ -1,0 +1,89 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "api/json.h"
+#include "apiserver/objects.h"
+#include "apiserver/problem.h"
+#include "apiserver/render.h"
+#include "apiserver/request.h"
+#include "base/prng.h"
+#include "base/time.h"
+#include "store/store.h"
+
+// The write verbs. Each admits, validates and commits against the store's head in one go; nothing
+// is half done when a problem comes back. The caller answers once the head is durable.
+namespace berth::apiserver {
+
+struct WriteContext {
+  Instant now;
+  store::Store& store;
+  Prng& prng;  // For uids and generated names.
+  const ResourceRequest& request;
+  WriteOptions options;
+  Shape shape;
+  std::vector<std::string> warnings;
+};
+
+// Parses the options, does the write and renders its answer, with its warnings.
+[[nodiscard]] Outcome<env::HttpResponse> HandleWrite(Instant now, store::Store& store, Prng& prng,
+                                                     const ResourceRequest& request);
+
+// Creates an object that the server itself needs, by the same path. REQUIRES: it is valid.
+void CreateOwn(Instant now, store::Store& store, Prng& prng, api::KindId kind, api::Json object);
+
+// ---- The verbs, for HandleWrite and each other -------------------------------------------------
+
+using WriteResult = Outcome<env::HttpResponse>;
+
+WriteResult Create(WriteContext& context);
+WriteResult Update(WriteContext& context);
+WriteResult Patch(WriteContext& context);
+WriteResult Delete(WriteContext& context);
+WriteResult DeleteCollection(WriteContext& context);
+WriteResult Bind(WriteContext& context);
+WriteResult Evict(WriteContext& context);
+WriteResult UpdateScale(WriteContext& context);
+WriteResult PatchScale(WriteContext& context);
+WriteResult FinalizeNamespace(WriteContext& context);
+
+// The Scale of a stored Deployment or ReplicaSet.
+[[nodiscard]] std::string ScaleJson(const store::StoredObject& object);
+
+// ---- Shared steps ------------------------------------------------------------------------------
+
+// What a write left behind: the text to answer with.
+struct Written {
+  std::string json;
+  bool gone = false;  // The write ended the object.
+};
+
+// The newest version of the request's object, or 404.
+[[nodiscard]] Outcome<store::ObjectRef> FindTarget(const WriteContext& context);
+
+// Replaces `old` with `object`: metadata that the server owns is kept, the kind's rules applied,
+// the result validated and committed, or the object ended when its last finalizer went while it was
+// being deleted. `object` is conformed, in the request's kind.
+Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, api::Json object);
+
+// Where upstream keeps the object: its storage errors name the key.
+[[nodiscard]] std::string StorageKey(const store::StoredObject& object);
+
+// Commits a document of the storage kind as the newest version. With dry_run it is only printed.
+std::string CommitPut(WriteContext& context, api::KindId storage, api::Json object);
+// Ends an object; `last` is its final state in the storage kind.
+std::string CommitDelete(WriteContext& context, api::KindId storage, api::Json last);
+
+struct DeleteOptions {
+  std::optional<int64_t> grace_seconds;
+  std::string uid;  // Preconditions.
+  std::string resource_version;
+  std::string propagation;  // Background, Foreground, Orphan, or empty for the kind's own way.
+};
+// Deletes one object as upstream does: at once, gracefully, or when its finalizers are gone.
+Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& target,
+                              DeleteOptions options);
+
+}  // namespace berth::apiserver

@@ -1,0 +1,194 @@
+// Goal: the client stays exact with servers that close kept connections, answer before they have
+// read, or send rubbish. Method: a TLS server of a few lines that plays a script: per connection,
+// what it answers to each read; an empty answer
+// closes.
+#include "net/client.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <openssl/ssl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <condition_variable>
+#include <mutex>
+#include <thread>
+
+#include "net/certificates.h"
+#include "net/tls.h"
+
+namespace berth::net {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr char kOk[] = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
+constexpr char kThenClose[] = "<close>";
+
+class ScriptedServer {
+ public:
+  using Script = std::vector<std::vector<std::string>>;
+
+  ScriptedServer(const KeyPair& identity, Script script) : script_(std::move(script)) {
+    EXPECT_TRUE(internal::UseIdentity(context_, identity));
+    listener_ = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof(address);
+    EXPECT_EQ(bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
+    EXPECT_EQ(listen(listener_, 8), 0);
+    EXPECT_EQ(getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    port_ = ntohs(address.sin_port);
+    thread_ = std::thread([this] { Run(); });
+  }
+  ~ScriptedServer() {
+    shutdown(listener_, SHUT_RDWR);  // A connection that never came must not hang the test.
+    thread_.join();
+    for (const int each : kept_) close(each);
+    close(listener_);
+  }
+  [[nodiscard]] uint16_t port() const { return port_; }
+
+ private:
+  void Run() {
+    for (const std::vector<std::string>& answers : script_) {
+      const int connection = accept(listener_, nullptr, nullptr);
+      if (connection < 0) return;
+      SSL* ssl = SSL_new(context_.native_handle());
+      SSL_set_fd(ssl, connection);
+      EXPECT_EQ(SSL_accept(ssl), 1);
+      bool keep = true;
+      for (const std::string& answer : answers) {
+        char buffer[4096];
+        keep = SSL_read(ssl, buffer, sizeof(buffer)) > 0 && !answer.empty();
+        if (!keep) break;
+        const bool last = answer.ends_with(kThenClose);
+        const size_t size = answer.size() - (last ? sizeof(kThenClose) - 1 : 0);
+        SSL_write(ssl, answer.data(), static_cast<int>(size));
+        keep = !last;
+      }
+      SSL_free(ssl);
+      if (keep) {
+        kept_.push_back(connection);
+      } else {
+        close(connection);
+      }
+    }
+  }
+
+  Script script_;
+  boost::asio::ssl::context context_ = internal::MakeContext(true);
+  int listener_ = -1;
+  uint16_t port_ = 0;
+  std::vector<int> kept_;
+  std::thread thread_;
+};
+
+// Waits for one answer at a time.
+struct Asker final : env::InputSink {
+  void Post(std::vector<env::Input> batch) override {
+    const std::lock_guard lock(mutex);
+    for (env::Input& input : batch) {
+      if (const auto* response = std::get_if<env::Response>(&input)) {
+        lines.push_back(std::to_string(response->response.status) + " " +
+                        std::string(response->response.body.view()));
+      } else if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
+        lines.push_back("failed " + std::to_string(static_cast<int>(failed->failure)));
+      }
+    }
+    changed.notify_all();
+  }
+  std::string Next() {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, std::chrono::seconds(10), [&] { return !lines.empty(); });
+    if (lines.empty()) return "nothing";
+    std::string line = lines.front();
+    lines.erase(lines.begin());
+    return line;
+  }
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::vector<std::string> lines;
+};
+
+class ScriptedTest : public ::testing::Test {
+ protected:
+  ScriptedTest() {
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    pki_ = MakePki("127.0.0.1", Instant{std::chrono::nanoseconds(now).count()}).value();
+  }
+  // Plays `script` to a client that sends `bodies` one after the other (GET when empty) and gives
+  // what each got.
+  std::vector<std::string> Play(ScriptedServer::Script script,
+                                const std::vector<std::string>& bodies) {
+    Asker asker;
+    ScriptedServer server(pki_.server, std::move(script));
+    ClientOptions options;
+    options.host = "127.0.0.1";
+    options.port = server.port();
+    options.authority_pem = pki_.authority.certificate_pem;
+    const auto client = HttpsClient::Make(options).value();
+    client->Start(asker);
+    std::vector<std::string> got;
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      env::SendRequest send;
+      send.call = {i + 1};
+      send.request.method = bodies[i].empty() ? env::Method::kGet : env::Method::kPost;
+      send.request.target = "/";
+      send.request.body = Bytes(bodies[i]);
+      send.timeout = Duration::Seconds(2);
+      std::vector<env::Output> batch;
+      batch.emplace_back(std::move(send));
+      client->Take(std::move(batch));
+      got.push_back(asker.Next());
+    }
+    client->Stop();
+    return got;
+  }
+  Pki pki_;
+};
+
+TEST_F(ScriptedTest, AGetOnAKeptConnectionThatEndsIsSentOnceMore) {
+  EXPECT_THAT(Play({{kOk, ""}, {kOk}}, {"", ""}), ElementsAre("200 ok", "200 ok"));
+}
+
+TEST_F(ScriptedTest, AWriteIsNeverRepeated) {
+  EXPECT_THAT(Play({{kOk, ""}}, {"", "body"}), ElementsAre("200 ok", "failed 1"));
+}
+
+TEST_F(ScriptedTest, AGetOnANewConnectionThatEndsIsLost) {
+  EXPECT_THAT(Play({{""}}, {""}), ElementsAre("failed 1"));
+}
+
+TEST_F(ScriptedTest, AConnectionWhoseRequestWasAnsweredUnreadIsNotUsedAgain) {
+  // More than the buffers of both sockets hold, so that most of it is still to be written.
+  const std::string large(32 * 1024 * 1024, 'x');
+  EXPECT_THAT(Play({{"HTTP/1.1 413 Too Large\r\ncontent-length: 1\r\n\r\n!"}, {kOk}}, {large, ""}),
+              ElementsAre("413 !", "200 ok"));
+}
+
+TEST_F(ScriptedTest, AnswersThatAreCutOrNoHttpAreLost) {
+  EXPECT_THAT(Play({{"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nshort<close>"},
+                    {"SSH-2.0-what\r\n\r\n"},
+                    {kOk}},
+                   {"a", "b", ""}),
+              ElementsAre("failed 1", "failed 1", "200 ok"));
+}
+
+TEST_F(ScriptedTest, InterimAnswersAnnounceTheAnswer) {
+  EXPECT_THAT(Play({{std::string("HTTP/1.1 100 Continue\r\n\r\n") + kOk}}, {"a"}),
+              ElementsAre("200 ok"));
+}
+
+TEST_F(ScriptedTest, ABodyWithoutALengthEndsWithTheConnection) {
+  EXPECT_THAT(Play({{"HTTP/1.1 200 OK\r\n\r\nuntil the end<close>"}}, {""}),
+              ElementsAre("200 until the end"));
+}
+
+}  // namespace
+}  // namespace berth::net

@@ -1,0 +1,646 @@
+"""What a case works with: kubectl, HTTPS, waiting, and a namespace of its own.
+
+A case waits by polling a condition until a deadline (Test.wait), never by sleeping for a time.
+"""
+
+import dataclasses
+import http.client
+import importlib
+import itertools
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+import traceback
+import urllib.parse
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+
+WAIT_SECONDS = 60  # How long a condition may take; busy machines are slow, hung ones are not.
+POLL_SECONDS = 0.05
+KUBECTL_SECONDS_MAX = 120
+TRANSCRIPT_CHARACTERS_MAX = 6000
+KUBECTL_MINOR_MIN = 32
+
+
+class Failure(Exception):
+    """The system under test did something wrong."""
+
+
+class Skip(Exception):
+    """The case can't be told here; the text says why."""
+
+
+class Unavailable(Exception):
+    """A whole tier can't run here; the text says why."""
+
+
+def indented(text):
+    return "\n".join("    " + line for line in text.rstrip("\n").splitlines())
+
+
+def traceback_text(error):
+    return "".join(traceback.format_exception(error))
+
+
+def berth_program():
+    return pathlib.Path(os.environ.get("BERTH", ROOT / "build/release/berth"))
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def wait_until(what, condition, seconds=WAIT_SECONDS):
+    """Returns the first true value of condition(). A Failure inside counts as not yet."""
+    deadline = time.monotonic() + seconds
+    while True:
+        last = None
+        try:
+            value = condition()
+            if value:
+                return value
+        except Failure as failure:
+            last = failure
+        if time.monotonic() > deadline:
+            because = f"; last: {last}" if last else ""
+            raise Failure(f"not within {seconds} s: {what}{because}")
+        time.sleep(POLL_SECONDS)
+
+
+# ------------------------------------------------------------------------------------------------
+# Cases.
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    group: str
+    name: str
+    function: object
+    tiers: tuple
+    # Which of berth's parts must run: nodes, controllers, scheduler.
+    needs: frozenset
+    # Runs with nothing beside it: it counts all nodes, or loads the server.
+    alone: bool
+    # Runs once with each kubectl that is there.
+    each_kubectl: bool
+    # About how long it takes; long ones are begun first.
+    seconds: float
+
+    def title(self, tier, kubectl):
+        suffix = f" [kubectl {kubectl.version}]" if self.each_kubectl and kubectl else ""
+        return f"{tier} {self.group}: {self.name}{suffix}"
+
+
+_cases = []
+
+
+def case(name, *, on=("embedded", "real"), needs=(), alone=False, each_kubectl=False, seconds=1.0):
+    """Registers a function as a case. Its name is a sentence of what holds."""
+
+    def register(function):
+        group = function.__module__.removeprefix("cases_").replace("_", " ")
+        _cases.append(
+            Case(group, name, function, tuple(on), frozenset(needs), alone, each_kubectl, seconds)
+        )
+        return function
+
+    return register
+
+
+RUN = ("nodes", "controllers", "scheduler")
+
+
+def load_cases(modules):
+    for module in modules:
+        importlib.import_module(module)
+    titles = [(c.group, c.name) for c in _cases]
+    for title in titles:
+        if titles.count(title) > 1:
+            raise Failure(f"two cases are called {title}")
+    return list(_cases)
+
+
+# ------------------------------------------------------------------------------------------------
+# kubectl.
+
+
+@dataclasses.dataclass(frozen=True)
+class Kubectl:
+    path: str
+    version: str
+    home: pathlib.Path
+
+    def environment(self, kubeconfig):
+        return dict(
+            os.environ,
+            KUBECONFIG=str(kubeconfig),
+            HOME=str(self.home),
+            KUBECACHEDIR=str(self.home / "cache"),
+            KUBE_EDITOR="false",
+            NO_PROXY="*",
+        )
+
+
+def _kubectl_at(path, directory):
+    home = directory / f"home-{len(list(directory.iterdir()))}"
+    home.mkdir(mode=0o700)
+    shown = subprocess.run(
+        [path, "version", "--client", "-o", "json"],
+        capture_output=True,
+        text=True,
+        env=dict(os.environ, HOME=str(home), KUBECONFIG="/dev/null"),
+    )
+    try:
+        version = json.loads(shown.stdout)["clientVersion"]
+        text = re.sub(r"^v|[-+].*$", "", version["gitVersion"])
+        minor = int(re.sub(r"\D.*$", "", version["minor"]))
+    except (ValueError, KeyError):
+        return None
+    return Kubectl(str(path), text, home) if minor >= KUBECTL_MINOR_MIN else None
+
+
+def find_kubectls(directory):
+    """The kubectl of PATH and those of tests/real, one per version, PATH's first.
+
+    Built ones are taken as they are; all are built when CI asks for the whole, or when there is
+    no other.
+    """
+    found = {}
+
+    def add(path):
+        kubectl = _kubectl_at(path, directory)
+        if kubectl is not None:
+            found.setdefault(kubectl.version, kubectl)
+
+    def add_built():
+        listed = subprocess.run([ROOT / "tests/real/build", "--list"], capture_output=True, text=True)
+        for line in listed.stdout.splitlines():
+            program, _, state, path = line.split(None, 3)
+            if program.startswith("kubectl") and state == "built":
+                add(path)
+
+    if shutil.which("kubectl"):
+        add(shutil.which("kubectl"))
+    add_built()
+    if not found or os.environ.get("CI") == "true":
+        subprocess.run([ROOT / "tests/real/build", "kubectl", "kubectl-1.32"], stdout=subprocess.DEVNULL)
+        add_built()
+    if not found:
+        raise Unavailable(
+            f"no kubectl 1.{KUBECTL_MINOR_MIN} or later in PATH, and tests/real/build can't build one"
+        )
+    # One per minor version: what differs between patches is not ours to test.
+    minors = {}
+    for kubectl in found.values():
+        minors.setdefault(kubectl.version.rsplit(".", 1)[0], kubectl)
+    return list(minors.values())
+
+
+# ------------------------------------------------------------------------------------------------
+# HTTPS.
+
+
+class Credentials:
+    """Where a server is and who we are there, from a kubeconfig."""
+
+    def __init__(self, kubeconfig, kubectl):
+        self.kubeconfig = pathlib.Path(kubeconfig)
+        shown = subprocess.run(
+            [kubectl.path, "config", "view", "--raw", "--minify", "-o", "json"],
+            capture_output=True,
+            text=True,
+            env=kubectl.environment(kubeconfig),
+        )
+        if shown.returncode != 0:
+            raise Failure(f"kubectl can't read {kubeconfig}: {shown.stderr}")
+        config = json.loads(shown.stdout)
+        self.cluster = config["clusters"][0]["cluster"]
+        self.user = config["users"][0]["user"]
+        url = urllib.parse.urlsplit(self.cluster["server"])
+        self.url = self.cluster["server"]
+        self.host, self.port = url.hostname, url.port
+        self.token = self.user.get("token")
+        import base64
+
+        authority = base64.b64decode(self.cluster["certificate-authority-data"]).decode()
+        self.context = ssl.create_default_context(cadata=authority)
+
+
+@dataclasses.dataclass
+class Answer:
+    status: int
+    headers: dict
+    body: bytes
+
+    def json(self):
+        try:
+            return json.loads(self.body)
+        except ValueError:
+            raise Failure(f"answer {self.status} is not JSON: {self.body[:300]!r}") from None
+
+    @property
+    def message(self):
+        """The message of a Status, or the body's beginning."""
+        try:
+            return json.loads(self.body)["message"]
+        except (ValueError, KeyError, TypeError):
+            return self.body[:500].decode(errors="replace")
+
+    @property
+    def reason(self):
+        return self.json().get("reason")
+
+
+class Connection:
+    """One HTTPS connection at a time, made anew when the server closed it."""
+
+    def __init__(self, credentials):
+        self.credentials = credentials
+        self.connection = None
+
+    def request(self, method, path, body=None, headers=None, token=True):
+        merged = {"Accept": "application/json"}
+        if token is True:
+            merged["Authorization"] = f"Bearer {self.credentials.token}"
+        elif token:
+            merged["Authorization"] = f"Bearer {token}"
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+            merged["Content-Type"] = "application/json"
+        if isinstance(body, str):
+            body = body.encode()
+        merged.update(headers or {})
+        merged = {name: value for name, value in merged.items() if value is not None}
+        for fresh in (False, True):
+            reused = self.connection is not None
+            try:
+                if self.connection is None:
+                    self.connection = http.client.HTTPSConnection(
+                        self.credentials.host,
+                        self.credentials.port,
+                        timeout=60,
+                        context=self.credentials.context,
+                    )
+                self.connection.request(method, path, body, merged)
+                response = self.connection.getresponse()
+                answer = Answer(response.status, dict(response.getheaders()), response.read())
+                if response.will_close:
+                    self.close()
+                return answer
+            except (OSError, http.client.HTTPException) as error:
+                self.close()
+                # A kept connection that the server closed meanwhile: nothing was read of it.
+                closed = isinstance(error, (http.client.RemoteDisconnected, BrokenPipeError))
+                if fresh or not reused or not closed or method == "POST":
+                    raise Failure(f"{method} {path}: {type(error).__name__}: {error}") from None
+        raise AssertionError("not reached")
+
+    def close(self):
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+
+class WatchStream:
+    """A watch read line by line in a thread of its own; events() is what came so far."""
+
+    def __init__(self, credentials, path, headers=None):
+        self.connection = http.client.HTTPSConnection(
+            credentials.host, credentials.port, timeout=KUBECTL_SECONDS_MAX, context=credentials.context
+        )
+        merged = {"Accept": "application/json", "Authorization": f"Bearer {credentials.token}"}
+        self.connection.request("GET", path, headers=merged | (headers or {}))
+        self.response = self.connection.getresponse()
+        self.status = self.response.status
+        self.lines = []
+        self.ended = False
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self):
+        try:
+            for line in self.response:
+                self.lines.append(line)
+        except (OSError, http.client.HTTPException, ValueError, AttributeError):
+            pass
+        self.ended = True
+
+    def events(self):
+        return [json.loads(line) for line in list(self.lines) if line.strip()]
+
+    def types(self):
+        return [event["type"] for event in self.events()]
+
+    def close(self):
+        try:
+            if self.connection.sock is not None:
+                self.connection.sock.shutdown(socket.SHUT_RDWR)
+        except OSError:
+            pass
+        self.thread.join(10)
+        self.connection.close()
+
+
+# ------------------------------------------------------------------------------------------------
+# What a case holds in its hands.
+
+
+@dataclasses.dataclass
+class Ran:
+    status: int
+    stdout: str
+    stderr: str
+
+
+_serial = itertools.count(1)
+
+
+class Test:
+    """One case at work on a cluster. Not for use from two threads."""
+
+    def __init__(self, case, cluster, kubectl):
+        self.case = case
+        self.cluster = cluster
+        self.program = kubectl
+        self.serial = next(_serial)
+        self.log = []
+        self.cleanups = []
+        self._namespace = None
+        self._connection = None
+
+    # Names.
+
+    def unique(self, prefix):
+        """A name that no other case uses."""
+        return f"{prefix}-{self.serial}"
+
+    @property
+    def namespace(self):
+        """A namespace of this case, with its default service account when something makes one."""
+        if self._namespace is None:
+            self._namespace = self.unique("e2e")
+            self.make_namespace(self._namespace)
+        return self._namespace
+
+    def make_namespace(self, name):
+        self.create("/api/v1/namespaces", {"metadata": {"name": name}})
+        self.cleanups.append(lambda: self.http("DELETE", f"/api/v1/namespaces/{name}"))
+        if "controllers" in self.cluster.missing():
+            self.create(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
+        else:
+            path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
+            wait_until(f"{name} has its default ServiceAccount", lambda: self.exists(path))
+
+    # Commands.
+
+    def kubectl(self, *arguments, stdin=None, status=0, namespace=True, timeout=KUBECTL_SECONDS_MAX):
+        """Runs kubectl in the case's namespace; fails unless it ends with this status (None: any)."""
+        command = [self.program.path]
+        if namespace:
+            command += ["-n", namespace if isinstance(namespace, str) else self.namespace]
+        command += [str(argument) for argument in arguments]
+        if stdin is not None and not isinstance(stdin, str):
+            stdin = json.dumps(stdin)
+        return self.command(
+            command,
+            stdin=stdin,
+            status=status,
+            timeout=timeout,
+            environment=self.program.environment(self.cluster.kubeconfig),
+        )
+
+    def refused(self, *arguments, **options):
+        """Runs kubectl, which must fail; returns what it complains."""
+        return self.kubectl(*arguments, status=1, **options).stderr
+
+    def berth(self, *arguments, status=0, timeout=KUBECTL_SECONDS_MAX):
+        if not berth_program().exists():
+            raise Skip(f"there is no {berth_program()}")
+        return self.command([str(berth_program()), *map(str, arguments)], status=status, timeout=timeout)
+
+    def command(self, command, *, stdin=None, status=0, timeout=KUBECTL_SECONDS_MAX, environment=None):
+        shown = "$ " + " ".join(str(c) for c in [pathlib.Path(command[0]).name, *command[1:]])
+        try:
+            ran = subprocess.run(
+                command,
+                input=stdin if stdin is not None else "",
+                capture_output=True,
+                text=True,
+                timeout=timeout,
+                env=environment,
+            )
+        except subprocess.TimeoutExpired as expired:
+            self.log.append(f"{shown}\n(no end within {timeout} s) {expired.stdout} {expired.stderr}")
+            raise Failure(f"{shown[2:]} does not end within {timeout} s") from None
+        self.log.append(f"{shown}\n{ran.stdout}{ran.stderr}(exit {ran.returncode})")
+        if status is not None and ran.returncode != status:
+            raise Failure(f"{shown[2:]} ended with {ran.returncode}, not {status}: {ran.stderr.strip()}")
+        return Ran(ran.returncode, ran.stdout, ran.stderr)
+
+    def start_kubectl(self, *arguments):
+        """kubectl in the background; its output so far is in lines()."""
+        command = [self.program.path, "-n", self.namespace, *map(str, arguments)]
+        running = Background(command, self.program.environment(self.cluster.kubeconfig))
+        self.log.append("$ " + " ".join(command[1:]) + " &")
+        self.cleanups.append(running.end)
+        return running
+
+    # HTTPS.
+
+    @property
+    def credentials(self):
+        return self.cluster.credentials
+
+    def http(self, method, path, body=None, *, headers=None, token=True, status=None):
+        """One request; fails unless the status is this one, when one is given."""
+        if self._connection is None:
+            self._connection = Connection(self.credentials)
+        answer = self._connection.request(method, path, body, headers, token)
+        if method != "GET" or answer.status >= 400:
+            self.log.append(f"> {method} {path[:300]}: {answer.status} {answer.body[:400]!r}")
+        if status is not None and answer.status != status:
+            raise Failure(f"{method} {path[:300]}: {answer.status}, not {status}: {answer.message}")
+        return answer
+
+    def get(self, path):
+        return self.http("GET", path, status=200).json()
+
+    def exists(self, path):
+        status = self.http("GET", path).status
+        if status not in (200, 404):
+            raise Failure(f"GET {path}: {status}")
+        return status == 200
+
+    def create(self, path, document, status=201):
+        return self.http("POST", path, document, status=status).json()
+
+    def merge(self, path, patch, status=200):
+        headers = {"Content-Type": "application/merge-patch+json"}
+        return self.http("PATCH", path, json.dumps(patch), headers=headers, status=status).json()
+
+    def watch(self, path, headers=None):
+        stream = WatchStream(self.credentials, path, headers)
+        self.cleanups.append(stream.close)
+        return stream
+
+    # Objects that many cases use.
+
+    def path(self, resource, name="", group="", namespace=None):
+        prefix = f"/apis/{group}" if group else "/api/v1"
+        return f"{prefix}/namespaces/{namespace or self.namespace}/{resource}" + (f"/{name}" if name else "")
+
+    def pod(self, name):
+        return self.get(self.path("pods", name))
+
+    def pods(self, selector=""):
+        query = f"?labelSelector={urllib.parse.quote(selector)}" if selector else ""
+        return self.get(self.path("pods") + query)["items"]
+
+    def make_node(self, name, *, cpu="4", memory="16Gi", pods="110", labels=None, taints=None, extra=None):
+        """A ready node without a kubelet: pods are bound to it, and stay Pending there."""
+        amounts = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "100Gi"} | (extra or {})
+        conditions = [
+            {
+                "type": kind,
+                "status": state,
+                "reason": "E2e",
+                "lastHeartbeatTime": now_text(),
+                "lastTransitionTime": now_text(),
+            }
+            for kind, state in (("Ready", "True"), ("MemoryPressure", "False"))
+        ]
+        node = self.create(
+            "/api/v1/nodes",
+            {
+                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | (labels or {})},
+                "spec": {"taints": taints} if taints else {},
+                "status": {"capacity": amounts, "allocatable": amounts, "conditions": conditions},
+            },
+        )
+        self.cleanups.append(lambda: self.http("DELETE", f"/api/v1/nodes/{name}"))
+        # The API server taints new nodes as not ready; the node lifecycle controller lifts that.
+        if "controllers" in self.cluster.missing():
+            self.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": taints or []}})
+        return node
+
+    # Checks.
+
+    def equal(self, actual, expected, what):
+        if actual != expected:
+            raise Failure(f"{what}: {actual!r}, not {expected!r}")
+
+    def true(self, condition, what):
+        if not condition:
+            raise Failure(what)
+
+    def match(self, pattern, text, what="output"):
+        found = re.search(pattern, text)
+        if not found:
+            raise Failure(f"{what} does not match {pattern!r}: {text.strip()!r}")
+        return found
+
+    def wait(self, what, condition, seconds=WAIT_SECONDS):
+        return wait_until(what, condition, seconds)
+
+    def stays(self, what, condition, times=5):
+        """Holds now and in several looks after: for what must not change any more."""
+        for _ in range(times):
+            if not condition():
+                raise Failure(f"does not stay: {what}")
+            time.sleep(POLL_SECONDS)
+
+    # The end.
+
+    def clean_up(self):
+        """Undoes what the case made, without waiting for it; returns what went wrong, or ''."""
+        problems = []
+        for cleanup in reversed(self.cleanups):
+            try:
+                cleanup()
+            except Exception as error:
+                problems.append(f"clean-up: {error}")
+        if self._connection is not None:
+            self._connection.close()
+        return "\n".join(problems)
+
+    def transcript(self):
+        text = "\n".join(self.log)
+        if len(text) > TRANSCRIPT_CHARACTERS_MAX:
+            text = "...\n" + text[-TRANSCRIPT_CHARACTERS_MAX:]
+        return text
+
+
+def now_text():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+class Background:
+    """A process whose output is collected by a thread."""
+
+    def __init__(self, command, environment=None, log=None):
+        self.log = open(log, "ab") if log else None
+        self.process = subprocess.Popen(
+            [str(part) for part in command],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            env=environment,
+        )
+        self.collected = []
+        self.thread = threading.Thread(target=self._read, daemon=True)
+        self.thread.start()
+
+    def _read(self):
+        for line in self.process.stdout:
+            self.collected.append(line.decode(errors="replace").rstrip("\n"))
+            if self.log:
+                self.log.write(line)
+                self.log.flush()
+
+    def lines(self):
+        return list(self.collected)
+
+    def text(self):
+        return "\n".join(self.collected)
+
+    def alive(self):
+        return self.process.poll() is None
+
+    def wait(self, seconds):
+        """The exit status; None when it still runs after so long."""
+        try:
+            status = self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return None
+        self.thread.join(5)
+        return status
+
+    def signal(self, number):
+        if self.alive():
+            self.process.send_signal(number)
+
+    def end(self):
+        """Asks it to end, insists after a while, and waits."""
+        if self.alive():
+            self.process.terminate()
+            if self.wait(30) is None:
+                self.process.kill()
+                self.wait(10)
+        self.thread.join(5)
+        if self.log and not self.log.closed:
+            self.log.close()
+
+
+def words(text):
+    """A table as kubectl prints it: its lines, split at runs of blanks."""
+    return [re.split(r"\s{2,}", line.strip()) for line in text.splitlines() if line.strip()]

@@ -1,0 +1,410 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/json.h"
+#include "base/time.h"
+#include "codec/decode.h"
+#include "codec/json.h"
+#include "cycle/engine.h"
+#include "model/state.h"
+#include "place/evaluate.h"
+#include "place/formulas.h"
+#include "translate/facts.h"
+#include "translate/text.h"
+
+// Goal: berth gives the answers of the genuine kube-scheduler plugins. Method: each state of the
+// vectors goes the way of production, from JSON through decoding and translation into the model;
+// every expectation about a plugin that is built here is compared, on the plain path, on the column
+// path and with a whole cycle of the engine. Other expectations are counted as not covered.
+namespace berth {
+namespace {
+
+constexpr int kSkipped = 77;  // As ctest knows it.
+constexpr int kFailuresShownMax = 20;
+
+const std::set<std::string_view> kFamilies = {"fit", "taints", "node-affinity",
+                                              "declared-features"};
+
+struct Tally {
+  int64_t passed = 0;
+  int64_t failed = 0;
+};
+
+class Report {
+ public:
+  void Case() { ++cases_[family]; }
+  void NotCovered() { ++not_covered_[family]; }
+
+  template <typename T>
+  void Check(std::string_view kind, const T& got, const T& want) {
+    Tally& tally = tallies_[family][std::string(kind)];
+    if (got == want) {
+      ++tally.passed;
+      return;
+    }
+    ++tally.failed;
+    if (++shown_ > kFailuresShownMax) return;
+    fmt::print("{}: {}\n  want {}\n  got  {}\n", where, kind, Text(want), Text(got));
+  }
+  void Broken(std::string_view what) { Check<std::string>("reads", std::string(what), "no error"); }
+
+  [[nodiscard]] int Finish() const {
+    int64_t failed = 0;
+    for (const auto& [name, kinds] : tallies_) {
+      const auto count = cases_.find(name);
+      fmt::print("{}: {} states\n", name, count == cases_.end() ? 0 : count->second);
+      for (const auto& [kind, tally] : kinds) {
+        fmt::print("  {:<28} {:>7} of {:>7}{}\n", kind, tally.passed, tally.passed + tally.failed,
+                   tally.failed == 0 ? "" : "  FAILED");
+        failed += tally.failed;
+      }
+    }
+    for (const auto& [name, count] : not_covered_) {
+      fmt::print("{}: {} states, not covered yet\n", name, count);
+    }
+    if (tallies_.empty()) fmt::print("no state of a covered family\n");
+    fmt::print("{}\n", failed == 0 ? "all as expected" : fmt::format("{} differences", failed));
+    return failed == 0 && !tallies_.empty() ? 0 : 1;
+  }
+
+  std::string family;
+  std::string where;
+
+ private:
+  static std::string Text(const std::string& s) { return s; }
+  static std::string Text(int64_t n) { return fmt::format("{}", n); }
+  static std::string Text(const std::set<std::string>& s) {
+    return fmt::format("[{}]", fmt::join(s, ", "));
+  }
+
+  std::map<std::string, int64_t> cases_;
+  std::map<std::string, int64_t> not_covered_;
+  std::map<std::string, std::map<std::string, Tally>> tallies_;
+  int shown_ = 0;
+};
+
+// ---- Reading -------------------------------------------------------------------------------
+
+const api::JsonArray& ArrayAt(const api::JsonObject& object, std::string_view key) {
+  static const api::JsonArray kEmpty;
+  const api::Json* found = object.if_contains(key);
+  return found != nullptr && found->is_array() ? found->as_array() : kEmpty;
+}
+
+std::string StringAt(const api::JsonObject& object, std::string_view key) {
+  const api::Json* found = object.if_contains(key);
+  return found != nullptr && found->is_string() ? std::string(found->as_string()) : std::string();
+}
+
+std::set<std::string> StringsAt(const api::JsonObject& object, std::string_view key) {
+  std::set<std::string> out;
+  for (const api::Json& item : ArrayAt(object, key)) out.emplace(item.as_string());
+  return out;
+}
+
+std::string Joined(const api::JsonObject& object, std::string_view key) {
+  std::vector<std::string> out;
+  for (const api::Json& item : ArrayAt(object, key)) out.emplace_back(item.as_string());
+  return fmt::format("{}", fmt::join(out, "; "));
+}
+
+// ---- One pod on one state --------------------------------------------------------------------
+
+class PodCheck {
+ public:
+  PodCheck(cycle::Engine& engine, const api::JsonObject& expect, Report& report)
+      : engine_(engine),
+        state_(engine.state()),
+        evaluator_(engine.evaluator()),
+        expect_(expect),
+        report_(report) {}
+
+  void Run(const api::Pod& pod) {
+    auto facts = translate::PodFacts(pod, engine_.vocabulary());
+    if (!facts) return report_.Broken(facts.error().message);
+    // A pod that has a node would never reach the scheduler: it stands for the NodeName filter.
+    if (!facts->node.empty()) {
+      facts->pin = {.kind = model::PinKind::kNodeName,
+                    .node = engine_.vocabulary().names.Intern(facts->node)};
+      facts->node.clear();
+    }
+    facts_ = *facts;
+    Filters();
+    FastPath();
+    Scores();
+    Decision();
+  }
+
+ private:
+  [[nodiscard]] std::vector<model::NodeId> Nodes() const {
+    std::vector<model::NodeId> nodes;
+    for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
+      if (state_.nodes().used(model::NodeId{row}) && state_.nodes().present(model::NodeId{row})) {
+        nodes.push_back(model::NodeId{row});
+      }
+    }
+    return nodes;
+  }
+
+  [[nodiscard]] model::Verdict Verdict(model::NodeId n) const {
+    const model::Viewer viewer{.priority = facts_.priority};
+    return evaluator_.Filter(state_, facts_.class_id, n, &viewer, facts_.pin);
+  }
+
+  [[nodiscard]] std::string VerdictText(const model::Verdict& verdict) const {
+    if (verdict.fits()) return "ok";
+    if (verdict.kind == model::ReasonKind::kNotNamed) return "absent";
+    return fmt::format("{} {}: {}", translate::PluginOf(verdict.kind),
+                       verdict.unresolvable ? "UnschedulableAndUnresolvable" : "Unschedulable",
+                       fmt::join(translate::VerdictTexts(state_, facts_.class_id, verdict), "; "));
+  }
+
+  static std::string ExpectedText(const api::JsonObject& verdict) {
+    if (verdict.contains("ok")) return "ok";
+    if (verdict.contains("absent")) return "absent";
+    return fmt::format("{} {}: {}", StringAt(verdict, "plugin"), StringAt(verdict, "code"),
+                       Joined(verdict, "reasons"));
+  }
+
+  void Filters() {
+    std::set<std::string> feasible;
+    const api::Json* filter = expect_.if_contains("filter");
+    const api::JsonObject& pre_filter = expect_.at("preFilter").as_object();
+    for (const model::NodeId n : Nodes()) {
+      const model::Verdict verdict = Verdict(n);
+      const std::string name(state_.NameOf(state_.nodes().name(n)));
+      if (verdict.fits()) feasible.insert(name);
+      if (filter == nullptr) {
+        report_.Check("prefilter verdicts", VerdictText(verdict), ExpectedText(pre_filter));
+      } else {
+        report_.Check("filter verdicts", VerdictText(verdict),
+                      ExpectedText(filter->as_object().at(name).as_object()));
+      }
+    }
+    report_.Check("feasible sets", feasible, StringsAt(expect_, "feasible"));
+  }
+
+  // The column path and materialised selectors say what the plain path says.
+  void FastPath() {
+    cycle::Engine fork = engine_;
+    fork.Apply(facts_);
+    place::Evaluation all;
+    evaluator_.EvaluateAll(fork.state(), facts_.class_id, all);
+    for (const model::NodeId n : Nodes()) {
+      const model::Verdict plain = evaluator_.Filter(state_, facts_.class_id, n, nullptr);
+      report_.Check("columns agree: filters", std::string(translate::ToString(all.kinds[n.value])),
+                    std::string(translate::ToString(plain.kind)));
+      if (!plain.fits()) continue;
+      const model::NodeScore score = evaluator_.Score(state_, facts_.class_id, n);
+      report_.Check("columns agree: scores", ScoreText(all.scores[n.value]), ScoreText(score));
+    }
+  }
+
+  static std::string ScoreText(const model::NodeScore& s) {
+    return fmt::format("{} {} {}", s.local, s.taints_raw, s.affinity_raw);
+  }
+
+  void Scores() {
+    const api::Json* scores = expect_.if_contains("scores");
+    if (scores == nullptr) return;
+    place::Extremes extremes;
+    std::map<std::string, model::NodeId> feasible;
+    for (const model::NodeId n : Nodes()) {
+      if (!Verdict(n).fits()) continue;
+      feasible.emplace(state_.NameOf(state_.nodes().name(n)), n);
+      const model::NodeScore score = evaluator_.Score(state_, facts_.class_id, n);
+      extremes.taints_max = std::max(extremes.taints_max, score.taints_raw);
+      extremes.affinity_max = std::max(extremes.affinity_max, score.affinity_raw);
+    }
+    for (const auto& [name, expected] : scores->as_object()) {
+      const auto found = feasible.find(std::string(name));
+      if (found == feasible.end()) continue;  // Reported with the feasible set.
+      const model::NodeId n = found->second;
+      const model::NodeScore score = evaluator_.Score(state_, facts_.class_id, n);
+      const place::SpreadParts parts = evaluator_.Parts(state_, facts_.class_id, n);
+      const api::JsonObject& by_plugin = expected.as_object();
+      One(by_plugin, "NodeResourcesFit", {parts.least_allocated, parts.least_allocated});
+      if (One(by_plugin, "NodeResourcesBalancedAllocation", {parts.balanced, parts.balanced})) {
+        report_.Check<int64_t>("BalancedAllocation is skipped", parts.balanced_counts ? 0 : 1, 0);
+      } else {
+        report_.Check<int64_t>("BalancedAllocation is skipped", parts.balanced_counts ? 0 : 1, 1);
+      }
+      One(by_plugin, "TaintToleration",
+          {score.taints_raw, place::NormalTaints(score.taints_raw, extremes.taints_max)});
+      One(by_plugin, "NodeAffinity",
+          {score.affinity_raw, place::NormalAffinity(score.affinity_raw, extremes.affinity_max)});
+      CheckTotal(by_plugin, evaluator_.Total(score, extremes));
+    }
+  }
+
+  struct RawAndNormal {
+    int64_t raw = 0;
+    int64_t normal = 0;
+  };
+  bool One(const api::JsonObject& by_plugin, std::string_view plugin, RawAndNormal got) {
+    const api::Json* expected = by_plugin.if_contains(plugin);
+    if (expected == nullptr) return false;
+    const api::JsonArray& numbers = expected->as_array();
+    report_.Check(fmt::format("{} raw", Short(plugin)), got.raw, numbers[0].as_int64());
+    report_.Check(fmt::format("{} normal", Short(plugin)), got.normal, numbers[1].as_int64());
+    return true;
+  }
+  static std::string_view Short(std::string_view plugin) {
+    return plugin == "NodeResourcesBalancedAllocation" ? "BalancedAllocation" : plugin;
+  }
+
+  // The total without the plugins that are not built here.
+  void CheckTotal(const api::JsonObject& by_plugin, int64_t total) {
+    int64_t others = 0;
+    for (const auto& [plugin, numbers] : by_plugin) {
+      const std::string_view name = plugin;
+      if (name == "total" || name == "NodeResourcesFit" || name == "TaintToleration" ||
+          name == "NodeAffinity" || name == "NodeResourcesBalancedAllocation") {
+        continue;
+      }
+      others += numbers.as_array()[1].as_int64() * numbers.as_array()[2].as_int64();
+      if (others != 0) others_count_ = true;
+    }
+    report_.Check("totals", total, by_plugin.at("total").as_int64() - others);
+  }
+
+  // A whole cycle: the node is one of the best, or the message is upstream's.
+  void Decision() {
+    cycle::Engine engine = engine_;
+    engine.Apply(facts_);
+    const model::Plan plan = engine.Cycle(Instant{});
+    const std::set<std::string> best = StringsAt(expect_, "best");
+    std::string fit_error = StringAt(expect_, "fitError");
+    if (!fit_error.empty()) {
+      for (const std::string_view suffix : {" no new claims to deallocate", " not found"}) {
+        if (const size_t at = fit_error.find(suffix); at != std::string::npos) fit_error.resize(at);
+      }
+      std::string got = "bound";
+      if (plan.binds.empty() && plan.refused.size() == 1) {
+        got =
+            translate::FailedSchedulingText(plan.refusals[plan.refused[0].refusal], engine.state());
+      }
+      report_.Check("messages", got, fit_error);
+      return;
+    }
+    if (others_count_) return;
+    std::string node = "none";
+    if (plan.binds.size() == 1) node = engine.state().NameOf(plan.binds[0].node_name);
+    const bool good = best.contains(node);
+    report_.Check("decisions", good ? std::string("one of the best") : node,
+                  std::string("one of the best"));
+  }
+
+ private:
+  cycle::Engine& engine_;
+  const model::State& state_;
+  const place::Evaluator& evaluator_;
+  const api::JsonObject& expect_;
+  Report& report_;
+  model::PodUpsert facts_;
+  bool others_count_ = false;
+};
+
+// ---- Cases and files ---------------------------------------------------------------------------
+
+// The state of a case; false when an object of it can't be read, which is reported.
+bool Build(const api::JsonObject& objects, cycle::Engine& engine, Report& report) {
+  codec::Decoder decoder;
+  for (const api::Json& json : ArrayAt(objects, "nodes")) {
+    const auto node = decoder.Node(codec::PrintJson(json));
+    if (!node) return report.Broken(node.error().message), false;
+    const auto facts = translate::NodeFacts(*node, engine.vocabulary());
+    if (!facts) return report.Broken(facts.error().message), false;
+    engine.Apply(*facts);
+  }
+  for (const api::Json& json : ArrayAt(objects, "pods")) {
+    const auto pod = decoder.Pod(codec::PrintJson(json));
+    if (!pod) return report.Broken(pod.error().message), false;
+    const auto facts = translate::PodFacts(*pod, engine.vocabulary());
+    if (!facts) return report.Broken(facts.error().message), false;
+    engine.Apply(*facts);
+  }
+  return true;
+}
+
+void RunCase(const api::JsonObject& test, Report& report) {
+  report.family = StringAt(test, "family");
+  if (!kFamilies.contains(report.family)) return report.NotCovered();
+  report.Case();
+  report.where = StringAt(test, "name");
+  cycle::Engine engine;
+  if (!Build(test.at("objects").as_object(), engine, report)) return;
+  int64_t index = 0;
+  for (const api::Json& pending : ArrayAt(test, "pending")) {
+    report.where = fmt::format("{} pod {}", StringAt(test, "name"), index++);
+    const auto pod = codec::DecodePod(codec::PrintJson(pending.at("pod")));
+    if (!pod) {
+      report.Broken(pod.error().message);
+      continue;
+    }
+    PodCheck(engine, pending.at("expect").as_object(), report).Run(*pod);
+  }
+}
+
+bool RunFile(const std::filesystem::path& path, Report& report) {
+  std::ifstream in(path);
+  std::string line;
+  for (int64_t number = 1; std::getline(in, line); ++number) {
+    if (line.empty()) continue;
+    const auto json = codec::ParseJson(line);
+    if (!json || !json->is_object()) {
+      fmt::print(stderr, "{}:{}: {}\n", path.string(), number,
+                 json ? "not an object" : json.error().message);
+      return false;
+    }
+    RunCase(json->as_object(), report);
+  }
+  return true;
+}
+
+int Run(const std::filesystem::path& folder) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(folder, error)) {
+    fmt::print("SKIPPED: there is no folder {} of vectors\n", folder.string());
+    return kSkipped;
+  }
+  std::vector<std::filesystem::path> files;
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
+  }
+  if (files.empty()) {
+    fmt::print("SKIPPED: no *.jsonl in {}\n", folder.string());
+    return kSkipped;
+  }
+  std::ranges::sort(files);
+  Report report;
+  for (const auto& file : files) {
+    if (!RunFile(file, report)) return 2;
+  }
+  return report.Finish();
+}
+
+}  // namespace
+}  // namespace berth
+
+// usage: berth_vectors [FOLDER], else $BERTH_VECTORS, else the shared folder beside the project.
+int main(int argc, char** argv) {
+  const char* from_environment = std::getenv("BERTH_VECTORS");
+  if (argc > 2) {
+    fmt::print(stderr, "usage: berth_vectors [FOLDER]\n");
+    return 2;
+  }
+  if (argc == 2) return berth::Run(argv[1]);
+  return berth::Run(from_environment != nullptr ? from_environment : BERTH_VECTORS_DEFAULT);
+}
