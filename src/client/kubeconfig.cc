@@ -7,6 +7,8 @@
 #include <optional>
 #include <utility>
 
+#include "codec/json.h"
+
 namespace berth::client {
 namespace {
 
@@ -307,6 +309,16 @@ Result<ServerConfig> ReadKubeconfig(const api::Json& document, const KubeconfigO
     return std::unexpected(read.error());
   }
   return config;
+}
+
+Result<ServerConfig> ParseKubeconfig(std::string_view text, const KubeconfigOptions& options) {
+  // TODO(#3): YAML, with codec/yaml.h.
+  const auto document = codec::ParseJson(text);
+  if (!document) {
+    return Fail(document.error().code,
+                fmt::format("{}: {}", options.path, document.error().message));
+  }
+  return ReadKubeconfig(*document, options);
 }
 
 Result<ServerConfig> InCluster(std::string_view host, std::string_view port) {
