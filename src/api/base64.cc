@@ -41,4 +41,21 @@ std::optional<int64_t> Base64Size(std::string_view text) {
 
 int64_t Base64ErrorOffset(std::string_view text) { return Run(text).error; }
 
+std::string EncodeBase64(std::string_view bytes) {
+  constexpr std::string_view kAlphabet =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string out;
+  for (size_t i = 0; i < bytes.size(); i += 3) {
+    const std::string_view group = bytes.substr(i, 3);
+    uint32_t bits = 0;
+    for (size_t k = 0; k < 3; ++k) {
+      bits = bits << 8 | (k < group.size() ? static_cast<unsigned char>(group[k]) : 0U);
+    }
+    for (size_t k = 0; k < 4; ++k) {
+      out += k <= group.size() ? kAlphabet[bits >> (18 - 6 * k) & 63] : '=';
+    }
+  }
+  return out;
+}
+
 }  // namespace berth::api

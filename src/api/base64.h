@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace berth::api {
@@ -11,5 +12,7 @@ namespace berth::api {
 [[nodiscard]] std::optional<int64_t> Base64Size(std::string_view text);
 // Where Go's decoder says that it stopped understanding. REQUIRES: Base64Size(text) is nothing.
 [[nodiscard]] int64_t Base64ErrorOffset(std::string_view text);
+
+[[nodiscard]] std::string EncodeBase64(std::string_view bytes);
 
 }  // namespace berth::api

@@ -1,12 +1,367 @@
 #include "api/defaults.h"
 
-namespace berth::api {
+#include <algorithm>
+#include <array>
+#include <limits>
+#include <optional>
+#include <string>
+#include <utility>
 
-void ApplyDefaults(KindId /*kind*/, Json& /*object*/) {}
-void PrepareForCreate(KindId /*kind*/, Json& /*object*/) {}
-void PrepareForUpdate(KindId /*kind*/, const Json& /*old*/, Json& /*object*/,
-                      Subresource /*subresource*/) {}
-std::string_view QosClassOf(const Json& /*pod*/) { return "BestEffort"; }
-void ConvertEvent(KindId /*from*/, KindId /*to*/, Json& /*event*/) {}
+#include "api/base64.h"
+#include "api/defaults_pod.h"
+#include "api/object.h"
+#include "api/quantity.h"
+
+namespace berth::api {
+namespace {
+
+JsonObject& SpecOf(Json& object) { return MemberObject(object.get_object(), "spec"); }
+
+void DefaultTemplate(JsonObject& spec) {
+  Json* pods = FindMember(std::as_const(spec), "template") == nullptr ? nullptr : &spec["template"];
+  if (pods == nullptr || !pods->is_object()) return;
+  DefaultPodSpec(MemberObject(pods->get_object(), "spec"), false);
+}
+
+void DefaultDeployment(JsonObject& spec) {
+  SetDefault(spec, "replicas", 1);
+  JsonObject& strategy = MemberObject(spec, "strategy");
+  if (strategy["type"].is_null()) strategy["type"] = "RollingUpdate";
+  if (strategy["type"] == "RollingUpdate") {
+    JsonObject& rolling = MemberObject(strategy, "rollingUpdate");
+    SetDefault(rolling, "maxUnavailable", "25%");
+    SetDefault(rolling, "maxSurge", "25%");
+  }
+  SetDefault(spec, "revisionHistoryLimit", 10);
+  SetDefault(spec, "progressDeadlineSeconds", 600);
+  DefaultTemplate(spec);
+}
+
+void DefaultJob(JsonObject& object, JsonObject& spec) {
+  const auto missing = [&](std::string_view key) {
+    return FindMember(std::as_const(spec), key) == nullptr;
+  };
+  if (missing("completions") && missing("parallelism")) spec["completions"] = 1;
+  SetDefault(spec, "parallelism", 1);
+  SetDefault(spec, "backoffLimit",
+             missing("backoffLimitPerIndex") ? 6 : std::numeric_limits<int32_t>::max());
+  SetDefault(spec, "completionMode", "NonIndexed");
+  SetDefault(spec, "suspend", false);
+  SetDefault(spec, "podReplacementPolicy",
+             missing("podFailurePolicy") ? "TerminatingOrFailed" : "Failed");
+  SetDefault(spec, "manualSelector", false);
+  if (Json* policy = spec.if_contains("podFailurePolicy"); policy != nullptr) {
+    if (Json* rules = FindMember(*policy, "rules"); rules != nullptr && rules->is_array()) {
+      for (Json& rule : rules->get_array()) {
+        Json* patterns = FindMember(rule, "onPodConditions");
+        if (patterns == nullptr || !patterns->is_array()) continue;
+        for (Json& pattern : patterns->get_array()) {
+          if (pattern.is_object() && TextAt(pattern, "status").empty()) {
+            pattern.get_object()["status"] = "True";
+          }
+        }
+      }
+    }
+  }
+  DefaultTemplate(spec);
+  const Json* pods = FindMember(std::as_const(spec), "template");
+  const Json* labels = pods == nullptr ? nullptr : FindPath(*pods, "metadata.labels");
+  JsonObject& meta = MemberObject(object, "metadata");
+  const Json* own = FindMember(std::as_const(meta), "labels");
+  const bool unlabelled = own == nullptr || (own->is_object() && own->get_object().empty());
+  if (labels != nullptr && unlabelled) meta["labels"] = Json(*labels);
+}
+
+void DefaultNode(Json& object) {
+  Json* capacity = FindPath(object, "status.capacity");
+  Json* allocatable = FindPath(object, "status.allocatable");
+  if (allocatable == nullptr && capacity != nullptr) {
+    Json copy = *capacity;
+    SetPath(object, "status.allocatable", std::move(copy));
+  }
+  for (const std::string_view list : {"status.capacity", "status.allocatable"}) {
+    Json* amounts = FindPath(object, list);
+    if (amounts != nullptr && amounts->is_object()) RoundResources(amounts->get_object());
+  }
+}
+
+void DefaultNamespace(Json& object) {
+  const std::string name(TextAt(object, "metadata.name"));
+  if (!name.empty()) {
+    JsonObject& meta = MemberObject(object.get_object(), "metadata");
+    MemberObject(meta, "labels")["kubernetes.io/metadata.name"] = name;
+  }
+  if (TextAt(object, "status.phase").empty()) SetPath(object, "status.phase", "Active");
+}
+
+std::optional<Quantity> AmountIn(const Json& container, std::string_view list,
+                                 std::string_view name) {
+  const Json* resources = FindPath(container, "resources");
+  const Json* amounts = resources == nullptr ? nullptr : FindMember(*resources, list);
+  const Json* amount = amounts == nullptr ? nullptr : FindMember(*amounts, name);
+  if (amount == nullptr || !amount->is_string()) return std::nullopt;
+  const Result<Quantity> quantity = ParseQuantity(amount->get_string());
+  if (!quantity || quantity->sign() <= 0) return std::nullopt;
+  return *quantity;
+}
+
+struct QosSum {
+  bool any = false;
+  bool guaranteed = true;
+
+  void Count(const Json& holder) {
+    for (const std::string_view name : {"cpu", "memory"}) {
+      const std::optional<Quantity> request = AmountIn(holder, "requests", name);
+      const std::optional<Quantity> limit = AmountIn(holder, "limits", name);
+      any = any || request || limit;
+      const bool equal = limit && (!request || Compare(*request, *limit) == 0);
+      guaranteed = guaranteed && equal;
+    }
+  }
+};
+
+// Resets what only the server may say; a status belongs to controllers.
+void ResetStatus(Json& object) { MemberObject(object.get_object(), "status").clear(); }
+
+void SetGeneration(Json& object, int64_t generation) {
+  MemberObject(object.get_object(), "metadata")["generation"] = generation;
+}
+
+void GenerateSelector(Json& job) {
+  if (FlagAt(job, "spec.manualSelector")) return;
+  const Json name(TextAt(job, "metadata.name"));
+  const Json uid(TextAt(job, "metadata.uid"));
+  JsonObject& spec = SpecOf(job);
+  JsonObject& meta = MemberObject(MemberObject(spec, "template"), "metadata");
+  JsonObject& labels = MemberObject(meta, "labels");
+  SetDefault(labels, "job-name", name);
+  SetDefault(labels, "batch.kubernetes.io/job-name", name);
+  SetDefault(labels, "controller-uid", uid);
+  SetDefault(labels, "batch.kubernetes.io/controller-uid", uid);
+  JsonObject& match = MemberObject(MemberObject(spec, "selector"), "matchLabels");
+  SetDefault(match, "batch.kubernetes.io/controller-uid", uid);
+}
+
+void PrepareNamespace(Json& object) {
+  ResetStatus(object);
+  DefaultNamespace(object);
+  Json& finalizers = SpecOf(object)["finalizers"];
+  if (!finalizers.is_array()) finalizers.emplace_array();
+  JsonArray& list = finalizers.get_array();
+  if (std::ranges::find(list, Json("kubernetes")) == list.end()) list.emplace_back("kubernetes");
+}
+
+void PreparePod(Json& object) {
+  SetGeneration(object, 1);
+  ResetStatus(object);
+  JsonObject& status = object.get_object()["status"].get_object();
+  status["phase"] = "Pending";
+  status["qosClass"] = QosClassOf(object);
+  if (!ArrayAt(object, "spec.schedulingGates").empty()) {
+    const JsonObject gated = {
+        {"type", "PodScheduled"},
+        {"status", "False"},
+        {"reason", "SchedulingGated"},
+        {"message", "Scheduling is blocked due to non-empty scheduling gates"}};
+    status["conditions"] = JsonArray({gated});
+  }
+}
+
+// Copies a member of the old object over the new one's, or removes it when the old has none.
+void KeepMember(const Json& old, Json& object, std::string_view path) {
+  const Json* value = FindPath(old, path);
+  if (value == nullptr) {
+    RemovePath(object, path);
+    return;
+  }
+  SetPath(object, path, *value);
+}
+
+bool SamePath(const Json& a, const Json& b, std::string_view path) {
+  const Json* left = FindPath(a, path);
+  const Json* right = FindPath(b, path);
+  if (left == nullptr || right == nullptr) return left == right;
+  return SameJson(*left, *right);
+}
+
+// What rest.BeforeUpdate keeps of the old metadata, whoever asks.
+void KeepMetadata(const Json& old, Json& object) {
+  KeepMember(old, object, "metadata.generation");
+  for (const std::string_view path : {"metadata.uid", "metadata.creationTimestamp"}) {
+    if (FindPath(object, path) == nullptr) KeepMember(old, object, path);
+  }
+  KeepMember(old, object, "metadata.selfLink");
+  if (FindPath(old, "metadata.deletionTimestamp") != nullptr) {
+    KeepMember(old, object, "metadata.deletionTimestamp");
+    if (FindPath(object, "metadata.deletionGracePeriodSeconds") == nullptr) {
+      KeepMember(old, object, "metadata.deletionGracePeriodSeconds");
+    }
+  } else {
+    RemovePath(object, "metadata.deletionTimestamp");
+    RemovePath(object, "metadata.deletionGracePeriodSeconds");
+  }
+}
+
+void PrepareStatusUpdate(KindId kind, const Json& old, Json& object) {
+  KeepMember(old, object, "spec");
+  if (kind == KindId::kDeployment) KeepMember(old, object, "metadata.labels");
+  if (kind != KindId::kPod) return;
+  KeepMember(old, object, "metadata.ownerReferences");
+  if (TextAt(object, "status.qosClass").empty()) KeepMember(old, object, "status.qosClass");
+  if (IntegerAt(object, "status.observedGeneration") == 0 &&
+      FindPath(old, "status.observedGeneration") != nullptr) {
+    KeepMember(old, object, "status.observedGeneration");
+  }
+}
+
+bool HasGeneration(KindId kind) {
+  return kind == KindId::kPod || kind == KindId::kDeployment || kind == KindId::kReplicaSet ||
+         kind == KindId::kJob;
+}
+
+void Move(JsonObject& object, std::string_view from, std::string_view to) {
+  const auto at = object.find(from);
+  if (at == object.end()) return;
+  Json value = std::move(at->value());
+  object.stable_erase(at);
+  if (!value.is_null()) object[to] = std::move(value);
+}
+
+struct Renamed {
+  std::string_view core, events;
+};
+constexpr std::array<Renamed, 8> kEventMembers = {{
+    {"involvedObject", "regarding"},
+    {"source", "deprecatedSource"},
+    {"firstTimestamp", "deprecatedFirstTimestamp"},
+    {"lastTimestamp", "deprecatedLastTimestamp"},
+    {"count", "deprecatedCount"},
+    {"message", "note"},
+    {"reportingComponent", "reportingController"},
+    {"reportingInstance", "reportingInstance"},
+}};
+
+}  // namespace
+
+void ApplyDefaults(KindId kind, Json& object) {
+  if (!object.is_object()) return;
+  switch (kind) {
+    case KindId::kPod:
+      DefaultPodSpec(SpecOf(object), true);
+      return;
+    case KindId::kPodTemplateSpec:
+      DefaultPodSpec(SpecOf(object), false);
+      return;
+    case KindId::kNode:
+      DefaultNode(object);
+      return;
+    case KindId::kNamespace:
+      DefaultNamespace(object);
+      return;
+    case KindId::kSecret:
+      if (TextAt(object, "type").empty()) object.get_object()["type"] = "Opaque";
+      return;
+    case KindId::kPriorityClass:
+      SetDefault(object.get_object(), "preemptionPolicy", "PreemptLowerPriority");
+      return;
+    case KindId::kDeployment:
+      DefaultDeployment(SpecOf(object));
+      return;
+    case KindId::kReplicaSet: {
+      JsonObject& spec = SpecOf(object);
+      SetDefault(spec, "replicas", 1);
+      DefaultTemplate(spec);
+      return;
+    }
+    case KindId::kJob:
+      DefaultJob(object.get_object(), SpecOf(object));
+      return;
+    default:
+      return;
+  }
+}
+
+void PrepareForCreate(KindId kind, Json& object) {
+  if (!object.is_object()) return;
+  for (const std::string_view path :
+       {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.selfLink",
+        "metadata.generation"}) {
+    RemovePath(object, path);
+  }
+  switch (kind) {
+    case KindId::kNamespace:
+      PrepareNamespace(object);
+      return;
+    case KindId::kPod:
+      PreparePod(object);
+      return;
+    case KindId::kSecret: {
+      JsonObject& members = object.get_object();
+      const Json* texts = FindMember(std::as_const(members), "stringData");
+      if (texts == nullptr || !texts->is_object()) return;
+      JsonObject& data = MemberObject(members, "data");
+      for (const auto& [key, value] : texts->get_object()) {
+        if (value.is_string()) data[key] = EncodeBase64(value.get_string());
+      }
+      RemoveMember(members, "stringData");
+      return;
+    }
+    case KindId::kPriorityClass:
+      SetGeneration(object, 1);
+      return;
+    case KindId::kJob:
+      GenerateSelector(object);
+      [[fallthrough]];
+    case KindId::kDeployment:
+    case KindId::kReplicaSet:
+      ResetStatus(object);
+      SetGeneration(object, 1);
+      return;
+    default:
+      return;
+  }
+}
+
+void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource subresource) {
+  if (!object.is_object() || !old.is_object()) return;
+  KeepMetadata(old, object);
+  if (subresource == Subresource::kStatus) {
+    PrepareStatusUpdate(kind, old, object);
+    return;
+  }
+  if (KindOf(kind).has_status) KeepMember(old, object, "status");
+  if (kind == KindId::kNamespace && subresource == Subresource::kNone) {
+    KeepMember(old, object, "spec.finalizers");
+  }
+  const bool annotated =
+      kind == KindId::kDeployment && !SamePath(old, object, "metadata.annotations");
+  if (HasGeneration(kind) && (annotated || !SamePath(old, object, "spec"))) {
+    SetGeneration(object, IntegerAt(old, "metadata.generation") + 1);
+  }
+}
+
+std::string_view QosClassOf(const Json& pod) {
+  QosSum sum;
+  const JsonObject& level = ObjectAt(pod, "spec.resources");
+  if (!level.empty()) {
+    sum.Count(*FindPath(pod, "spec"));
+  } else {
+    for (const std::string_view list : {"spec.containers", "spec.initContainers"}) {
+      for (const Json& container : ArrayAt(pod, list)) sum.Count(container);
+    }
+  }
+  if (!sum.any) return "BestEffort";
+  return sum.guaranteed ? "Guaranteed" : "Burstable";
+}
+
+void ConvertEvent(KindId from, KindId to, Json& event) {
+  if (from == to || !event.is_object()) return;
+  const bool to_core = to == KindId::kEvent;
+  JsonObject& members = event.get_object();
+  for (const Renamed& name : kEventMembers) {
+    Move(members, to_core ? name.events : name.core, to_core ? name.core : name.events);
+  }
+  members["apiVersion"] = KindOf(to).api_version();
+}
 
 }  // namespace berth::api

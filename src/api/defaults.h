@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <string_view>
+
 #include "api/json.h"
 #include "api/kinds.h"
 #include "base/time.h"
@@ -16,7 +19,7 @@ void ApplyDefaults(KindId kind, Json& object);
 // its phase and QoS class. REQUIRES: metadata.uid and name are set.
 void PrepareForCreate(KindId kind, Json& object);
 
-enum class Subresource : uint8_t { kNone, kStatus };
+enum class Subresource : uint8_t { kNone, kStatus, kFinalize };  // kFinalize: of namespaces.
 
 // The same for an update of `old`: what the request may not touch is taken from `old` (the status,
 // or with kStatus everything but status), and metadata.generation goes up when the spec changed.
