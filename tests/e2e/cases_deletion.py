@@ -75,12 +75,18 @@ def delete_pending(test):
 @case("a pod on a node without a kubelet stays, marked, until it is forced")
 def delete_lost(test):
     test.create(test.path("pods"), objects.pod("p", nodeName=test.unique("nosuch")))
-    answer = test.http("DELETE", test.path("pods", "p"), {"gracePeriodSeconds": 60}, status=200).json()
+    answer = test.http(
+        "DELETE", test.path("pods", "p"), {"gracePeriodSeconds": 60}, status=200
+    ).json()
     test.equal(answer["metadata"]["deletionGracePeriodSeconds"], 60, "grace")
     stamp = answer["metadata"]["deletionTimestamp"]
-    later = test.http("DELETE", test.path("pods", "p"), {"gracePeriodSeconds": 90}, status=200).json()
+    later = test.http(
+        "DELETE", test.path("pods", "p"), {"gracePeriodSeconds": 90}, status=200
+    ).json()
     test.equal(later["metadata"]["deletionTimestamp"], stamp, "a longer grace period")
-    sooner = test.http("DELETE", test.path("pods", "p"), {"gracePeriodSeconds": 10}, status=200).json()
+    sooner = test.http(
+        "DELETE", test.path("pods", "p"), {"gracePeriodSeconds": 10}, status=200
+    ).json()
     test.true(sooner["metadata"]["deletionTimestamp"] < stamp, "a shorter one changes nothing")
     test.http("DELETE", test.path("pods", "p"), {"gracePeriodSeconds": 0}, status=200)
     test.true(not test.exists(test.path("pods", "p")), "it is there")
@@ -124,7 +130,8 @@ def background(test):
     test.kubectl("delete", "deploy", "web")
     test.wait(
         "all are gone",
-        lambda: not test.pods() and not test.get(test.path("replicasets", group="apps/v1"))["items"],
+        lambda: not test.pods()
+        and not test.get(test.path("replicasets", group="apps/v1"))["items"],
     )
 
 
@@ -142,7 +149,10 @@ def orphan(test):
     orphan_set = test.wait("the replicaset has no owner", orphaned)
     test.equal(len(test.pods()), 2, "pods")
     test.kubectl("delete", "rs", orphan_set["metadata"]["name"], "--cascade=orphan")
-    test.wait("the pods have no owner", lambda: not any("ownerReferences" in p["metadata"] for p in test.pods()))
+    test.wait(
+        "the pods have no owner",
+        lambda: not any("ownerReferences" in p["metadata"] for p in test.pods()),
+    )
     test.stays("both pods run", lambda: sum(objects.is_true(p, "Ready") for p in test.pods()) == 2)
 
 
@@ -175,7 +185,12 @@ def no_owner(test):
     test.wait("it follows its owner", lambda: not test.exists(test.path("configmaps", "kept")))
 
 
-@case("a deleted namespace empties, refuses what is new, and goes", needs=RUN, each_kubectl=True, seconds=3)
+@case(
+    "a deleted namespace empties, refuses what is new, and goes",
+    needs=RUN,
+    each_kubectl=True,
+    seconds=3,
+)
 def namespace(test):
     name = test.unique("team")
     test.make_namespace(name)
@@ -193,11 +208,21 @@ def namespace(test):
     test.match(r"\(Forbidden\).*because it is being terminated", text)
     test.wait("its pods are gone", lambda: not test.get(f"/api/v1/namespaces/{name}/pods")["items"])
     test.stays("it waits for the finalizer", lambda: test.exists(f"/api/v1/namespaces/{name}"))
-    test.kubectl("patch", "cm", "held", "--type=merge", "-p", '{"metadata":{"finalizers":null}}', namespace=name)
+    test.kubectl(
+        "patch",
+        "cm",
+        "held",
+        "--type=merge",
+        "-p",
+        '{"metadata":{"finalizers":null}}',
+        namespace=name,
+    )
     test.wait("it is gone", lambda: not test.exists(f"/api/v1/namespaces/{name}"))
     # A new one of the same name is another namespace.
     test.make_namespace(name)
-    names = [c["metadata"]["name"] for c in test.get(f"/api/v1/namespaces/{name}/configmaps")["items"]]
+    names = [
+        c["metadata"]["name"] for c in test.get(f"/api/v1/namespaces/{name}/configmaps")["items"]
+    ]
     test.true("held" not in names, f"the old one's objects are there: {names}")
 
 
@@ -215,8 +240,8 @@ def eviction(test):
 @case("drain cordons the node and evicts its pods", needs=RUN, each_kubectl=True)
 def drain(test):
     node = test.unique("drained")
-    test.make_node(node, labels={"e2e": node})
-    test.kubectl("create", "-f", "-", stdin=objects.deployment("web", pod_spec={"nodeSelector": {"e2e": node}}))
+    test.make_node(node)
+    test.kubectl("create", "-f", "-", stdin=objects.deployment("web", pod_spec=objects.on(node)))
     test.wait("it is placed", lambda: [p for p in test.pods() if p["spec"].get("nodeName") == node])
     first = test.pods()[0]["metadata"]["name"]
     # There is no kubelet that ends the pod: it is marked, and kubectl waits for it in vain.
@@ -224,5 +249,10 @@ def drain(test):
     test.match(f"node/{node} cordoned", ran.stdout)
     test.true("deletionTimestamp" in test.pod(first)["metadata"], "the pod is not being deleted")
     test.kubectl("delete", "pod", first, "--force", "--grace-period=0")
-    test.wait("another is pending", lambda: [p for p in test.pods() if p["metadata"]["name"] != first])
-    test.stays("the other one is not placed there", lambda: not any(p["spec"].get("nodeName") for p in test.pods()))
+    test.wait(
+        "another is pending", lambda: [p for p in test.pods() if p["metadata"]["name"] != first]
+    )
+    test.stays(
+        "the other one is not placed there",
+        lambda: not any(p["spec"].get("nodeName") for p in test.pods()),
+    )

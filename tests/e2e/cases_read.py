@@ -173,7 +173,11 @@ def events_table(test):
 @case("an empty list says that there is nothing", each_kubectl=True)
 def nothing_found(test):
     ran = test.kubectl("get", "pods")
-    test.equal((ran.stdout, ran.stderr), ("", f"No resources found in {test.namespace} namespace.\n"), "text")
+    test.equal(
+        (ran.stdout, ran.stderr),
+        ("", f"No resources found in {test.namespace} namespace.\n"),
+        "text",
+    )
 
 
 @case("get of what is missing tells the kind and the name", each_kubectl=True)
@@ -210,7 +214,9 @@ def get_watch(test):
     test.kubectl("patch", "cm", "second", "-p", '{"data":{"b":"2"}}')
     test.wait("its change is shown", shows("second", "2"))
     watching.end()
-    names = [line.split()[0] for line in watching.lines() if not line.startswith("kube-root-ca.crt")]
+    names = [
+        line.split()[0] for line in watching.lines() if not line.startswith("kube-root-ca.crt")
+    ]
     test.equal(names, ["NAME", "first", "second", "second"], "lines")
 
 
@@ -231,7 +237,9 @@ def get_watch_pod(test):
 
 @case("-o yaml, json, name, jsonpath and custom-columns give the object", each_kubectl=True)
 def output_formats(test):
-    made = objects.config_map("settings", {"color": "blue", "text": "a: b\n- 'c'\n"}, {"team": "red"})
+    made = objects.config_map(
+        "settings", {"color": "blue", "text": "a: b\n- 'c'\n"}, {"team": "red"}
+    )
     test.kubectl("create", "-f", "-", stdin=made)
     item = json.loads(test.kubectl("get", "cm", "settings", "-o", "json").stdout)
     test.equal(item["apiVersion"] + item["kind"], "v1ConfigMap", "kind")
@@ -239,12 +247,16 @@ def output_formats(test):
     yaml = test.kubectl("get", "cm", "settings", "-o", "yaml").stdout
     test.match(r"^apiVersion: v1\ndata:\n  color: blue\n", yaml)
     test.match(r"\nkind: ConfigMap\nmetadata:\n  creationTimestamp: \"20", yaml)
-    test.equal(test.kubectl("get", "cm", "settings", "-o", "name").stdout, "configmap/settings\n", "name")
+    test.equal(
+        test.kubectl("get", "cm", "settings", "-o", "name").stdout, "configmap/settings\n", "name"
+    )
     path = "jsonpath={.metadata.labels.team} {.data.color}"
     test.equal(test.kubectl("get", "cm", "settings", "-o", path).stdout, "red blue", "jsonpath")
     columns = "custom-columns=N:.metadata.name,C:.data.color"
     text = test.kubectl("get", "cm", "-l", "team=red", "-o", columns).stdout
-    test.equal([line.split() for line in text.splitlines()], [["N", "C"], ["settings", "blue"]], "columns")
+    test.equal(
+        [line.split() for line in text.splitlines()], [["N", "C"], ["settings", "blue"]], "columns"
+    )
     listed = json.loads(test.kubectl("get", "cm", "-l", "team=red", "-o", "json").stdout)
     test.equal((listed["kind"], len(listed["items"])), ("List", 1), "list")
     test.equal(listed["items"][0]["kind"], "ConfigMap", "kind of an item")
@@ -289,7 +301,11 @@ def get_all(test):
     test.match(r"replicaset.apps/web-\S+ +1 +1 +1", text)
 
 
-@case("describe shows pod, node, deployment, replicaset, job and namespace", needs=RUN, each_kubectl=True)
+@case(
+    "describe shows pod, node, deployment, replicaset, job and namespace",
+    needs=RUN,
+    each_kubectl=True,
+)
 def describe(test):
     test.kubectl("create", "-f", "-", stdin=objects.deployment("web", cpu="100m"))
     test.kubectl("create", "-f", "-", stdin=objects.job("count", run_for="50ms"))
@@ -304,7 +320,9 @@ def describe(test):
     test.match(r"(?m)^Controlled By: +ReplicaSet/web-", text)
     test.match(r"(?m)^ +cpu: +100m$", text)
     test.match(r"(?m)^  PodScheduled +True *$", text)
-    test.match(rf"Normal +Scheduled +.*Successfully assigned {test.namespace}/{name} to {node}", text)
+    test.match(
+        rf"Normal +Scheduled +.*Successfully assigned {test.namespace}/{name} to {node}", text
+    )
     text = test.kubectl("describe", "node", node).stdout
     test.match(rf"(?m)^Name: +{node}$", text)
     test.match(r"(?m)^  Ready +True ", text)

@@ -1,1 +1,363 @@
-"""."""
+"""What the scheduler does with pods, and what it says of those that wait."""
+
+import json
+
+import objects
+from harness import RUN, TOLERATION, case
+
+SCHEDULER = ("scheduler",)
+GATED = "Scheduling is blocked due to non-empty scheduling gates"
+
+
+def affinity(key, operator, *values, weight=None):
+    expression = {"key": key, "operator": operator} | ({"values": list(values)} if values else {})
+    term = {"matchExpressions": [expression]}
+    if weight is not None:
+        rule = {
+            "preferredDuringSchedulingIgnoredDuringExecution": [
+                {"weight": weight, "preference": term}
+            ]
+        }
+    else:
+        rule = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}
+    return {"nodeAffinity": rule}
+
+
+def events_of(test, pod, reason):
+    query = f"?fieldSelector=involvedObject.name%3D{pod},reason%3D{reason}"
+    return test.get(test.path("events") + query)["items"]
+
+
+@case(
+    "a pod that fits nowhere says why as Kubernetes words it",
+    needs=RUN,
+    alone=True,
+    each_kubectl=True,
+)
+def pending_words(test):
+    node = test.unique("small")
+    test.make_node(node, cpu="1")
+    count = len(test.get("/api/v1/nodes")["items"])
+    spec = objects.pod("big", cpu="100000", tolerations=[TOLERATION])
+    test.kubectl("create", "-f", "-", stdin=spec)
+    message = rf"^0/{count} nodes are available: {count} Insufficient cpu\.$"
+    told = test.unschedulable("big", message)
+    test.equal(told["reason"], "Unschedulable", "reason of the condition")
+    test.kubectl("create", "-f", "-", stdin=objects.pod("choosy", cpu="2", **objects.on(node)))
+    rest = count - 1
+    test.unschedulable(
+        "choosy",
+        rf"^0/{count} nodes are available: 1 Insufficient cpu, "
+        rf"{rest} node\(s\) didn't match Pod's node affinity/selector\.$",
+    )
+    test.kubectl("create", "-f", "-", stdin=objects.pod("intolerant", nodeSelector={"e2e": node}))
+    test.unschedulable(
+        "intolerant",
+        rf"^0/{count} nodes are available: 1 node\(s\) had untolerated taint\(s\), "
+        rf"{rest} node\(s\) didn't match Pod's node affinity/selector\.$",
+    )
+    event = test.wait("there is an event", lambda: events_of(test, "big", "FailedScheduling"))[-1]
+    test.equal(event["type"], "Warning", "type of the event")
+    test.match(message, event["message"], "message of the event")
+    test.equal(event["reportingComponent"], "default-scheduler", "reporting component")
+    test.equal(event.get("action"), "Scheduling", "action")
+    text = test.kubectl("describe", "pod", "big").stdout
+    test.match(r"(?m)^  PodScheduled +False *$", text)
+    test.match(
+        rf"Warning +FailedScheduling .* 0/{count} nodes are available: {count} Insufficient cpu",
+        text,
+    )
+
+
+@case(
+    "a pod that waits is placed when a node comes, with an event",
+    needs=SCHEDULER,
+    each_kubectl=True,
+)
+def capacity_comes(test):
+    node = test.unique("new")
+    test.kubectl("create", "-f", "-", stdin=objects.pod("p", cpu="2", **objects.on(node)))
+    test.unschedulable("p", "nodes are available")
+    test.make_node(node)
+    test.placed("p", node)
+    test.true(objects.is_true(test.pod("p"), "PodScheduled"), "PodScheduled is not True")
+    event = test.wait("there is an event", lambda: events_of(test, "p", "Scheduled"))[0]
+    test.equal(event["type"], "Normal", "type")
+    test.equal(event["message"], f"Successfully assigned {test.namespace}/p to {node}", "message")
+    test.equal(event["reportingComponent"], "default-scheduler", "reporting component")
+    test.equal(event["involvedObject"]["uid"], test.pod("p")["metadata"]["uid"], "uid")
+
+
+@case("a pod waits for a label of a node, and gets the node", needs=SCHEDULER)
+def label_comes(test):
+    node = test.unique("labelled")
+    test.make_node(node)
+    wanted = test.unique("wanted")
+    spec = {"nodeSelector": {wanted: "yes"}, "tolerations": [TOLERATION]}
+    test.kubectl("create", "-f", "-", stdin=objects.pod("p", **spec))
+    test.unschedulable("p", r"node\(s\) didn't match Pod's node affinity/selector")
+    test.kubectl("label", "node", node, f"{wanted}=yes")
+    test.placed("p", node)
+
+
+@case("a taint keeps pods away that do not tolerate it, until it is lifted", needs=SCHEDULER)
+def taint(test):
+    node = test.unique("tainted")
+    test.make_node(node, taints=[{"key": "team", "value": "a", "effect": "NoSchedule"}])
+    test.kubectl("create", "-f", "-", stdin=objects.pod("stranger", **objects.on(node)))
+    test.unschedulable("stranger", r"node\(s\) had untolerated taint\(s\)")
+    member = objects.on(node)
+    member["tolerations"] = [TOLERATION, {"key": "team", "value": "a", "effect": "NoSchedule"}]
+    test.kubectl("create", "-f", "-", stdin=objects.pod("member", **member))
+    test.placed("member", node)
+    test.true(test.node_of("stranger") is None, "the stranger was placed")
+    test.kubectl("taint", "node", node, "team-")
+    test.placed("stranger", node)
+
+
+@case(
+    "a cordoned node gets no pod until it is uncordoned",
+    needs=("scheduler", "controllers"),
+    each_kubectl=True,
+)
+def cordon(test):
+    node = test.unique("cordoned")
+    test.make_node(node)
+    test.kubectl("cordon", node)
+    test.kubectl("create", "-f", "-", stdin=objects.pod("p", **objects.on(node)))
+    test.unschedulable("p", r"1 node\(s\) were unschedulable|untolerated taint")
+    test.kubectl("uncordon", node)
+    test.placed("p", node)
+
+
+@case("required node affinity chooses by In, NotIn, Exists, Gt and Lt", needs=SCHEDULER)
+def required_affinity(test):
+    low, high = test.unique("low"), test.unique("high")
+    key = test.unique("rank")
+    test.make_node(low, labels={key: "5"})
+    test.make_node(high, labels={key: "50", test.unique("gold"): "yes"})
+    for name, rule, node in (
+        ("in", affinity(key, "In", "5", "6"), low),
+        ("gt", affinity(key, "Gt", "10"), high),
+        ("lt", affinity(key, "Lt", "10"), low),
+        ("exists", affinity(test.unique("gold"), "Exists"), high),
+    ):
+        spec = {"affinity": rule, "tolerations": [TOLERATION]}
+        test.create(test.path("pods"), objects.pod(name, **spec))
+        test.placed(name, node)
+    rule = affinity(key, "NotIn", "5")
+    spec = {"affinity": rule, "nodeSelector": {"e2e": low}, "tolerations": [TOLERATION]}
+    test.create(test.path("pods"), objects.pod("notin", **spec))
+    test.unschedulable("notin", "didn't match Pod's node affinity/selector")
+
+
+@case("preferred node affinity decides between nodes that fit", needs=SCHEDULER)
+def preferred_affinity(test):
+    group = test.unique("pair")
+    names = [f"{group}-a", f"{group}-b"]
+    for name in names:
+        test.make_node(name, labels={"pair": group, "which": name[-1]})
+    for which in ("b", "a"):
+        spec = {
+            "nodeSelector": {"pair": group},
+            "tolerations": [TOLERATION],
+            "affinity": affinity("which", "In", which, weight=100),
+        }
+        test.create(test.path("pods"), objects.pod(f"wants-{which}", **spec))
+        test.placed(f"wants-{which}", f"{group}-{which}")
+
+
+@case("pods spread over equal nodes, and none takes more than it has", needs=SCHEDULER, seconds=3)
+def spread(test):
+    group = test.unique("row")
+    for i in range(3):
+        test.make_node(f"{group}-{i}", cpu="2", labels={"row": group})
+    spec = {"nodeSelector": {"row": group}, "tolerations": [TOLERATION]}
+    for i in range(16):
+        test.create(test.path("pods"), objects.pod(f"p{i:02d}", cpu="500m", **spec))
+
+    def on_nodes():
+        counts = {}
+        for pod in test.pods():
+            node = pod["spec"].get("nodeName")
+            if node:
+                counts[node] = counts.get(node, 0) + 1
+        return counts
+
+    test.wait("twelve are placed", lambda: sum(on_nodes().values()) == 12)
+    test.stays("four on each node", lambda: sorted(on_nodes().values()) == [4, 4, 4])
+    placed = [p["metadata"]["name"] for p in test.pods() if p["spec"].get("nodeName")]
+    waiting = [p["metadata"]["name"] for p in test.pods() if not p["spec"].get("nodeName")]
+    for name in placed[:2]:
+        test.http("DELETE", test.path("pods", name), {"gracePeriodSeconds": 0}, status=200)
+    test.wait("two more are placed", lambda: sum(map(bool, map(test.node_of, waiting))) == 2)
+    test.stays("four on each node", lambda: sorted(on_nodes().values()) == [4, 4, 4])
+
+
+@case("a node takes no more pods than it says", needs=SCHEDULER)
+def pods_count(test):
+    node = test.unique("narrow")
+    test.make_node(node, pods="2")
+    for name in ("a", "b"):
+        test.create(test.path("pods"), objects.pod(name, **objects.on(node)))
+        test.placed(name, node)
+    test.create(test.path("pods"), objects.pod("c", **objects.on(node)))
+    test.unschedulable("c", "1 Too many pods")
+    test.http("DELETE", test.path("pods", "a"), {"gracePeriodSeconds": 0}, status=200)
+    test.placed("c", node)
+
+
+@case("a gated pod waits for its gates and is then placed", needs=SCHEDULER, each_kubectl=True)
+def gates(test):
+    node = test.unique("gate")
+    test.make_node(node)
+    gated = objects.pod(
+        "p", **objects.on(node), schedulingGates=[{"name": "e2e.test/a"}, {"name": "e2e.test/b"}]
+    )
+    test.kubectl("create", "-f", "-", stdin=gated)
+    told = test.wait("it says so", lambda: objects.condition(test.pod("p"), "PodScheduled"))
+    test.equal((told["status"], told["reason"]), ("False", "SchedulingGated"), "condition")
+    test.equal(told["message"], GATED, "message")
+    test.match(r"\np +0/1 +SchedulingGated +0 ", test.kubectl("get", "pods").stdout)
+    one = [{"op": "remove", "path": "/spec/schedulingGates/0"}]
+    test.kubectl("patch", "pod", "p", "--type=json", "-p", json.dumps(one))
+    test.stays("it waits for the second", lambda: test.node_of("p") is None)
+    text = test.refused(
+        "patch", "pod", "p", "-p", '{"spec":{"schedulingGates":[{"name":"e2e.test/c"}]}}'
+    )
+    test.match("only deletion is allowed|may not be|Forbidden", text)
+    test.kubectl("patch", "pod", "p", "--type=json", "-p", json.dumps(one))
+    test.placed("p", node)
+
+
+@case("the higher priority is served first", needs=SCHEDULER)
+def priority(test):
+    high, low = test.unique("high"), test.unique("low")
+    for name, value in ((high, 1000), (low, 10)):
+        body = {"metadata": {"name": name}, "value": value}
+        test.create("/apis/scheduling.k8s.io/v1/priorityclasses", body)
+        test.cleanups.append(
+            lambda name=name: test.http(
+                "DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/{name}"
+            )
+        )
+    node = test.unique("contended")
+    for name, priority_class in (("low", low), ("high", high)):
+        spec = objects.on(node) | {"priorityClassName": priority_class}
+        made = test.create(test.path("pods"), objects.pod(name, cpu="3", **spec))
+        test.equal(made["spec"]["priority"], 1000 if name == "high" else 10, f"priority of {name}")
+        test.unschedulable(name, "nodes are available")
+    test.make_node(node, cpu="4")
+    test.placed("high", node)
+    test.unschedulable("low", "1 Insufficient cpu")
+    test.stays("the low one waits", lambda: test.node_of("low") is None)
+
+
+@case("shares of a GPU go to devices, which the pod is told", needs=SCHEDULER)
+def gpu(test):
+    node = test.unique("gpu")
+    labels = {"berth.dev/gpu-model": "V100"}
+    test.make_node(node, cpu="64", labels=labels, extra={"berth.dev/gpu-milli": "2000"})
+
+    def ask(name, milli):
+        extended = {"berth.dev/gpu-milli": str(milli)}
+        test.create(test.path("pods"), objects.pod(name, extended=extended, **objects.on(node)))
+
+    def device(name):
+        return test.pod(name)["metadata"].get("annotations", {}).get("berth.dev/gpu-index")
+
+    for name in ("a", "b"):
+        ask(name, 700)
+        test.placed(name, node)
+    test.equal(sorted([device("a"), device("b")]), ["0", "1"], "devices of the first two")
+    ask("c", 300)
+    test.placed("c", node)
+    test.true(device("c") in ("0", "1"), f"device of c: {device('c')}")
+    # 300 are free on one device and none on the other: 300 would fit, 400 do not.
+    ask("d", 400)
+    test.unschedulable("d", "nodes are available")
+    test.http("DELETE", test.path("pods", "a"), {"gracePeriodSeconds": 0}, status=200)
+    test.placed("d", node)
+
+
+@case(
+    "pods of other schedulers are left alone, those with a node name are counted", needs=SCHEDULER
+)
+def other_schedulers(test):
+    node = test.unique("shared")
+    test.make_node(node, cpu="4")
+    test.create(test.path("pods"), objects.pod("other", schedulerName="other", **objects.on(node)))
+    test.create(test.path("pods"), objects.pod("direct", cpu="3", nodeName=node))
+    test.create(test.path("pods"), objects.pod("ours", cpu="2", **objects.on(node)))
+    test.unschedulable("ours", "1 Insufficient cpu")
+    test.true(test.node_of("other") is None, "the other scheduler's pod was placed")
+    test.true(not objects.condition(test.pod("other"), "PodScheduled"), "its condition was written")
+
+
+@case("a node refuses what does not fit it", needs=("nodes", "controllers"))
+def out_of_cpu(test):
+    node = next(
+        n["metadata"]["name"]
+        for n in test.get("/api/v1/nodes")["items"]
+        if n["status"].get("addresses")
+    )
+    test.create(test.path("pods"), objects.pod("p", cpu="100000", nodeName=node))
+    test.wait("it failed", lambda: test.pod("p")["status"]["phase"] == "Failed")
+    test.equal(test.pod("p")["status"]["reason"], "OutOfcpu", "reason")
+    test.match(r"\np +0/1 +OutOfcpu +0 ", test.kubectl("get", "pods").stdout)
+
+
+@case(
+    "berth why tells what a pending pod waits for and why a placed one is where it is",
+    needs=SCHEDULER,
+)
+def why(test):
+    node = test.unique("asked")
+    test.make_node(node, cpu="1")
+    test.create(test.path("pods"), objects.pod("p", cpu="3", **objects.on(node)))
+    test.unschedulable("p", "1 Insufficient cpu")
+    options = [
+        "-n",
+        test.namespace,
+        f"--kubeconfig={test.cluster.kubeconfig}",
+        *test.cluster.why_options(),
+    ]
+    text = test.berth("why", "pod/p", *options).stdout
+    test.match("(?i)pending", text)
+    test.match("1 Insufficient cpu|Insufficient cpu", text)
+    test.match("didn't match Pod's node affinity/selector", text)
+    test.match("2 cpu|3 cpu|large enough", text, "what would unblock it")
+    test.make_node(test.unique("second"), cpu="4", labels={"e2e": node})
+    placed = test.placed("p")
+    text = test.wait(
+        "it is told as placed",
+        lambda: (lambda out: placed in out and out)(test.berth("why", "pod/p", *options).stdout),
+    )
+    ran = test.berth("why", "pod/nosuch", *options, status=1)
+    test.match("nosuch", ran.stderr)
+    answer = json.loads(test.berth("why", "p", "--json", *options).stdout)
+    test.equal(answer["node"], placed, "node in JSON")
+
+
+@case(
+    "of two hundred pods all that fit are placed, and the rest when there is room",
+    needs=SCHEDULER,
+    seconds=5,
+)
+def burst(test):
+    group = test.unique("farm")
+    spec = {"nodeSelector": {"row": group}, "tolerations": [TOLERATION]}
+    total = 200
+    for i in range(total):
+        test.create(test.path("pods"), objects.pod(f"p{i:03d}", cpu="100m", **spec))
+    for i in range(4):
+        test.make_node(f"{group}-{i}", cpu="4", labels={"row": group})
+
+    def count():
+        return sum(1 for pod in test.pods() if pod["spec"].get("nodeName"))
+
+    test.wait("four nodes with room for 40 each are full", lambda: count() == 160)
+    test.make_node(f"{group}-4", cpu="4", labels={"row": group})
+    test.wait("all are placed", lambda: count() == total)
+    nodes = [pod["spec"]["nodeName"] for pod in test.pods()]
+    test.equal(sorted(nodes.count(n) for n in set(nodes)), [40] * 5, "pods by node")

@@ -3,7 +3,7 @@
 import json
 
 import objects
-from harness import case
+from harness import KEEP_OUT, case
 
 TWO_DOCUMENTS = """
 apiVersion: v1
@@ -48,7 +48,10 @@ def create_twice(test):
     test.match(r'^Error from server \(AlreadyExists\): .*configmaps "a" already exists', text)
 
 
-@case("create with an unknown or a duplicate field is refused, with --validate=warn warned of", each_kubectl=True)
+@case(
+    "create with an unknown or a duplicate field is refused, with --validate=warn warned of",
+    each_kubectl=True,
+)
 def create_strict(test):
     bad = objects.pod("p", foo=1)
     bad["spec"]["containers"][0]["imagee"] = "x"
@@ -60,7 +63,9 @@ def create_strict(test):
     ran = test.kubectl("create", "--validate=warn", "-f", "-", stdin=bad)
     test.match('Warning: unknown field "spec.foo"', ran.stderr)
     test.true("foo" not in test.pod("p")["spec"], "the unknown field was kept")
-    duplicate = '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"d"},"data":{"a":"1","a":"2"}}'
+    duplicate = (
+        '{"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"d"},"data":{"a":"1","a":"2"}}'
+    )
     headers = {"Content-Type": "application/json"}
     path = test.path("configmaps") + "?fieldValidation=Strict"
     answer = test.http("POST", path, duplicate, headers=headers, status=400)
@@ -89,7 +94,9 @@ def apply(test):
     def apply_it(manifest):
         return test.kubectl("apply", "-f", "-", stdin=manifest).stdout
 
-    manifest = objects.deployment("web", replicas=0, image="nginx:1", pod_spec={"nodeSelector": {"a": "b"}})
+    manifest = objects.deployment(
+        "web", replicas=0, image="nginx:1", pod_spec={"nodeSelector": {"a": "b"}}
+    )
     test.equal(apply_it(manifest), "deployment.apps/web created\n", "first")
     path = test.path("deployments", "web", "apps/v1")
     generation = test.get(path)["metadata"]["generation"]
@@ -139,7 +146,9 @@ def patch(test):
     path = test.path("deployments", "web", "apps/v1")
 
     def patch_it(kind, document):
-        return test.kubectl("patch", "deploy", "web", f"--type={kind}", "-p", json.dumps(document)).stdout
+        return test.kubectl(
+            "patch", "deploy", "web", f"--type={kind}", "-p", json.dumps(document)
+        ).stdout
 
     side = {"spec": {"template": {"spec": {"containers": [{"name": "side", "image": "s"}]}}}}
     test.equal(patch_it("strategic", side), "deployment.apps/web patched\n", "output")
@@ -149,7 +158,9 @@ def patch(test):
     patch_it("strategic", drop)
     names = [c["name"] for c in test.get(path)["spec"]["template"]["spec"]["containers"]]
     test.equal(names, ["side"], "containers after $patch: delete")
-    patch_it("merge", {"spec": {"template": {"spec": {"containers": [{"name": "n", "image": "m"}]}}}})
+    patch_it(
+        "merge", {"spec": {"template": {"spec": {"containers": [{"name": "n", "image": "m"}]}}}}
+    )
     names = [c["name"] for c in test.get(path)["spec"]["template"]["spec"]["containers"]]
     test.equal(names, ["n"], "containers after the merge patch")
     patch_it("merge", {"metadata": {"labels": {"a": "b", "c": "d"}}})
@@ -190,7 +201,9 @@ def patch_status(test):
     test.merge(test.path("pods", "p"), {"status": {"message": "by spec"}})
     test.true("message" not in test.pod("p")["status"], "the pod's own path changed the status")
     both = {"metadata": {"labels": {"x": "y"}}, "status": {"message": "by status"}}
-    ran = test.kubectl("patch", "pod", "p", "--subresource=status", "--type=merge", "-p", json.dumps(both))
+    ran = test.kubectl(
+        "patch", "pod", "p", "--subresource=status", "--type=merge", "-p", json.dumps(both)
+    )
     test.equal(ran.stdout, "pod/p patched\n", "output")
     test.equal(test.pod("p")["status"]["message"], "by status", "message")
 
@@ -205,7 +218,11 @@ def label(test):
     test.equal(test.get(path)["metadata"]["labels"], {"x": "z"}, "labels")
     test.equal(test.kubectl("label", "cm", "a", "x-").stdout, "configmap/a unlabeled\n", "output")
     test.true("labels" not in test.get(path)["metadata"], "the label is still there")
-    test.equal(test.kubectl("annotate", "cm", "a", "note=hello").stdout, "configmap/a annotated\n", "output")
+    test.equal(
+        test.kubectl("annotate", "cm", "a", "note=hello").stdout,
+        "configmap/a annotated\n",
+        "output",
+    )
     test.equal(test.get(path)["metadata"]["annotations"], {"note": "hello"}, "annotations")
     test.kubectl("annotate", "cm", "a", "note-")
     test.true("annotations" not in test.get(path)["metadata"], "the annotation is still there")
@@ -237,7 +254,9 @@ def replace(test):
     environment = test.program.environment(test.cluster.kubeconfig)
     environment["KUBE_EDITOR"] = "sed -i s/'k: \"2\"'/'k: \"3\"'/"
     command = [test.program.path, "-n", test.namespace, "edit", "cm", "a"]
-    test.equal(test.command(command, environment=environment).stdout, "configmap/a edited\n", "output")
+    test.equal(
+        test.command(command, environment=environment).stdout, "configmap/a edited\n", "output"
+    )
     test.equal(test.get(path)["data"], {"k": "3"}, "data after the edit")
 
 
@@ -256,7 +275,11 @@ def nodes(test):
 
     def taints():
         found = test.get(path)["spec"].get("taints", [])
-        return sorted(f"{t['key']}={t.get('value', '')}:{t['effect']}" for t in found)
+        return sorted(
+            f"{t['key']}={t.get('value', '')}:{t['effect']}"
+            for t in found
+            if t["key"] != KEEP_OUT["key"]
+        )
 
     test.wait("the new node's taint is gone", lambda: taints() == [])
     test.equal(test.kubectl("cordon", name).stdout, f"node/{name} cordoned\n", "output")
@@ -271,22 +294,31 @@ def nodes(test):
         "output",
     )
     test.equal(taints(), ["a=b:NoSchedule", "c=:NoExecute"], "taints")
-    test.match("already has a taint|already has", test.refused("taint", "node", name, "a=x:NoSchedule"))
+    test.match(
+        "already has a taint|already has", test.refused("taint", "node", name, "a=x:NoSchedule")
+    )
     test.kubectl("taint", "node", name, "a=x:NoSchedule", "--overwrite")
     test.kubectl("taint", "node", name, "c-")
     test.equal(taints(), ["a=x:NoSchedule"], "taints")
     test.equal(
-        test.kubectl("taint", "node", name, "a:NoSchedule-").stdout, f"node/{name} untainted\n", "output"
+        test.kubectl("taint", "node", name, "a:NoSchedule-").stdout,
+        f"node/{name} untainted\n",
+        "output",
     )
 
 
-@case("wait ends when a condition, a value or an end comes, and fails when it does not", each_kubectl=True)
+@case(
+    "wait ends when a condition, a value or an end comes, and fails when it does not",
+    each_kubectl=True,
+)
 def wait(test):
     test.kubectl("create", "-f", "-", stdin=objects.pod("p", schedulerName="nobody"))
     text = test.refused("wait", "pod", "p", "--for=condition=Ready", "--timeout=300ms")
     test.match("timed out waiting for the condition on pods/p", text)
     waiting = test.start_kubectl("wait", "pod", "p", "--for=condition=e2e/Seen", "--timeout=60s")
-    valued = test.start_kubectl("wait", "pod", "p", "--for=jsonpath={.status.message}=hi", "--timeout=60s")
+    valued = test.start_kubectl(
+        "wait", "pod", "p", "--for=jsonpath={.status.message}=hi", "--timeout=60s"
+    )
     status = {"status": {"message": "hi", "conditions": [{"type": "e2e/Seen", "status": "True"}]}}
     test.kubectl("patch", "pod", "p", "--subresource=status", "-p", json.dumps(status))
     test.equal(waiting.wait(60), 0, "exit status")
@@ -310,9 +342,14 @@ def stale_update(test):
         "please apply your changes to the latest version and try again",
         "message",
     )
-    stale = {"metadata": {"resourceVersion": old["metadata"]["resourceVersion"]}, "data": {"k": "3"}}
+    stale = {
+        "metadata": {"resourceVersion": old["metadata"]["resourceVersion"]},
+        "data": {"k": "3"},
+    }
     test.equal(test.merge(path, stale, status=409)["reason"], "Conflict", "reason of the patch")
-    test.equal(test.get(path)["metadata"]["resourceVersion"], new["metadata"]["resourceVersion"], "version")
+    test.equal(
+        test.get(path)["metadata"]["resourceVersion"], new["metadata"]["resourceVersion"], "version"
+    )
     foreign = old | {"metadata": {"name": "a", "uid": "00000000-0000-4000-8000-000000000000"}}
     test.http("PUT", path, foreign, status=409)
     test.equal(test.get(path)["data"], {"k": "2"}, "data")
@@ -362,9 +399,18 @@ def no_change(test):
 @case("quantities are answered in their canonical form")
 def quantities(test):
     for given, canonical in (("0.1", "100m"), ("1000m", "1"), ("2.50", "2500m"), ("0.0001", "1m")):
-        made = test.create(test.path("pods"), objects.pod(test.unique("q") + given.replace(".", "-"), cpu=given))
+        made = test.create(
+            test.path("pods"), objects.pod(test.unique("q") + given.replace(".", "-"), cpu=given)
+        )
         test.equal(made["spec"]["containers"][0]["resources"]["requests"]["cpu"], canonical, given)
-    for given, canonical in (("1.5Gi", "1536Mi"), ("2048Mi", "2Gi"), ("1e9", "1e9"), ("1000000", "1M")):
+    for given, canonical in (
+        ("1.5Gi", "1536Mi"),
+        ("2048Mi", "2Gi"),
+        ("1e9", "1e9"),
+        ("1000000", "1M"),
+    ):
         name = test.unique("m") + given.replace(".", "-").lower()
         made = test.create(test.path("pods"), objects.pod(name, memory=given))
-        test.equal(made["spec"]["containers"][0]["resources"]["requests"]["memory"], canonical, given)
+        test.equal(
+            made["spec"]["containers"][0]["resources"]["requests"]["memory"], canonical, given
+        )

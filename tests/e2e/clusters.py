@@ -93,6 +93,9 @@ class Embedded:
     def missing(self):
         return frozenset()
 
+    def why_options(self):
+        return []
+
     def start(self):
         self.up.start("--in-memory", f"--nodes={NODES_COUNT}")
 
@@ -153,6 +156,9 @@ class Real:
         wait_until("the nodes are there", lambda: self.nodes_ready(connection))
         connection.close()
 
+    def why_options(self):
+        return [f"--why-address=127.0.0.1:{self.why_port}"]
+
     def nodes_ready(self, connection):
         self.check_parts()
         nodes = connection.request("GET", "/api/v1/nodes").json()["items"]
@@ -178,7 +184,9 @@ class Real:
             status = part.wait(END_SECONDS_MAX)
             part.end()
             if not alive:
-                problems.append(f"berth {name} had ended with {status} before its time:\n{tail(part)}")
+                problems.append(
+                    f"berth {name} had ended with {status} before its time:\n{tail(part)}"
+                )
             elif status != 0:
                 problems.append(f"berth {name} ended with {status} after SIGTERM:\n{tail(part)}")
         if self.started:

@@ -26,8 +26,12 @@ ROOT = HERE.parent.parent
 WAIT_SECONDS = 60  # How long a condition may take; busy machines are slow, hung ones are not.
 POLL_SECONDS = 0.05
 KUBECTL_SECONDS_MAX = 120
-TRANSCRIPT_CHARACTERS_MAX = 6000
+TRANSCRIPT_CHARACTERS_MAX = 4000
 KUBECTL_MINOR_MIN = 32
+
+# On nodes that a case makes for itself, and tolerated by its pods.
+KEEP_OUT = {"key": "e2e.test/keep-out", "effect": "NoSchedule"}
+TOLERATION = {"key": "e2e.test/keep-out", "operator": "Exists"}
 
 
 class Failure(Exception):
@@ -183,7 +187,9 @@ def find_kubectls(directory):
             found.setdefault(kubectl.version, kubectl)
 
     def add_built():
-        listed = subprocess.run([ROOT / "tests/real/build", "--list"], capture_output=True, text=True)
+        listed = subprocess.run(
+            [ROOT / "tests/real/build", "--list"], capture_output=True, text=True
+        )
         for line in listed.stdout.splitlines():
             program, _, state, path = line.split(None, 3)
             if program.startswith("kubectl") and state == "built":
@@ -193,7 +199,9 @@ def find_kubectls(directory):
         add(shutil.which("kubectl"))
     add_built()
     if not found or os.environ.get("CI") == "true":
-        subprocess.run([ROOT / "tests/real/build", "kubectl", "kubectl-1.32"], stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [ROOT / "tests/real/build", "kubectl", "kubectl-1.32"], stdout=subprocess.DEVNULL
+        )
         add_built()
     if not found:
         raise Unavailable(
@@ -316,7 +324,10 @@ class WatchStream:
 
     def __init__(self, credentials, path, headers=None):
         self.connection = http.client.HTTPSConnection(
-            credentials.host, credentials.port, timeout=KUBECTL_SECONDS_MAX, context=credentials.context
+            credentials.host,
+            credentials.port,
+            timeout=KUBECTL_SECONDS_MAX,
+            context=credentials.context,
         )
         merged = {"Accept": "application/json", "Authorization": f"Bearer {credentials.token}"}
         self.connection.request("GET", path, headers=merged | (headers or {}))
@@ -396,14 +407,18 @@ class Test:
         self.create("/api/v1/namespaces", {"metadata": {"name": name}})
         self.cleanups.append(lambda: self.http("DELETE", f"/api/v1/namespaces/{name}"))
         if "controllers" in self.cluster.missing():
-            self.create(f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}})
+            self.create(
+                f"/api/v1/namespaces/{name}/serviceaccounts", {"metadata": {"name": "default"}}
+            )
         else:
             path = f"/api/v1/namespaces/{name}/serviceaccounts/default"
             wait_until(f"{name} has its default ServiceAccount", lambda: self.exists(path))
 
     # Commands.
 
-    def kubectl(self, *arguments, stdin=None, status=0, namespace=True, timeout=KUBECTL_SECONDS_MAX):
+    def kubectl(
+        self, *arguments, stdin=None, status=0, namespace=True, timeout=KUBECTL_SECONDS_MAX
+    ):
         """Runs kubectl in the case's namespace; fails unless it ends with this status (None: any)."""
         command = [self.program.path]
         if namespace:
@@ -426,9 +441,13 @@ class Test:
     def berth(self, *arguments, status=0, timeout=KUBECTL_SECONDS_MAX):
         if not berth_program().exists():
             raise Skip(f"there is no {berth_program()}")
-        return self.command([str(berth_program()), *map(str, arguments)], status=status, timeout=timeout)
+        return self.command(
+            [str(berth_program()), *map(str, arguments)], status=status, timeout=timeout
+        )
 
-    def command(self, command, *, stdin=None, status=0, timeout=KUBECTL_SECONDS_MAX, environment=None):
+    def command(
+        self, command, *, stdin=None, status=0, timeout=KUBECTL_SECONDS_MAX, environment=None
+    ):
         shown = "$ " + " ".join(str(c) for c in [pathlib.Path(command[0]).name, *command[1:]])
         try:
             ran = subprocess.run(
@@ -440,11 +459,15 @@ class Test:
                 env=environment,
             )
         except subprocess.TimeoutExpired as expired:
-            self.log.append(f"{shown}\n(no end within {timeout} s) {expired.stdout} {expired.stderr}")
+            self.log.append(
+                f"{shown}\n(no end within {timeout} s) {expired.stdout} {expired.stderr}"
+            )
             raise Failure(f"{shown[2:]} does not end within {timeout} s") from None
         self.log.append(f"{shown}\n{ran.stdout}{ran.stderr}(exit {ran.returncode})")
         if status is not None and ran.returncode != status:
-            raise Failure(f"{shown[2:]} ended with {ran.returncode}, not {status}: {ran.stderr.strip()}")
+            raise Failure(
+                f"{shown[2:]} ended with {ran.returncode}, not {status}: {ran.stderr.strip()}"
+            )
         return Ran(ran.returncode, ran.stdout, ran.stderr)
 
     def start_kubectl(self, *arguments):
@@ -467,7 +490,12 @@ class Test:
             self._connection = Connection(self.credentials)
         answer = self._connection.request(method, path, body, headers, token)
         if method != "GET" or answer.status >= 400:
-            self.log.append(f"> {method} {path[:300]}: {answer.status} {answer.body[:400]!r}")
+            shown = (
+                answer.message
+                if answer.status >= 400
+                else answer.body[:100].decode(errors="replace")
+            )
+            self.log.append(f"> {method} {path[:300]}: {answer.status} {shown[:300]}")
         if status is not None and answer.status != status:
             raise Failure(f"{method} {path[:300]}: {answer.status}, not {status}: {answer.message}")
         return answer
@@ -497,7 +525,9 @@ class Test:
 
     def path(self, resource, name="", group="", namespace=None):
         prefix = f"/apis/{group}" if group else "/api/v1"
-        return f"{prefix}/namespaces/{namespace or self.namespace}/{resource}" + (f"/{name}" if name else "")
+        return f"{prefix}/namespaces/{namespace or self.namespace}/{resource}" + (
+            f"/{name}" if name else ""
+        )
 
     def pod(self, name):
         return self.get(self.path("pods", name))
@@ -506,9 +536,18 @@ class Test:
         query = f"?labelSelector={urllib.parse.quote(selector)}" if selector else ""
         return self.get(self.path("pods") + query)["items"]
 
-    def make_node(self, name, *, cpu="4", memory="16Gi", pods="110", labels=None, taints=None, extra=None):
-        """A ready node without a kubelet: pods are bound to it, and stay Pending there."""
-        amounts = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "100Gi"} | (extra or {})
+    def make_node(
+        self, name, *, cpu="4", memory="16Gi", pods="110", labels=None, taints=(), extra=None
+    ):
+        """A ready node without a kubelet: pods are bound to it, and stay Pending there.
+
+        It has the label e2e=NAME, and a taint that keeps pods of other cases off.
+        """
+        taints = [KEEP_OUT, *taints]
+        labels = {"kubernetes.io/hostname": name, "e2e": name} | (labels or {})
+        amounts = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "100Gi"} | (
+            extra or {}
+        )
         conditions = [
             {
                 "type": kind,
@@ -522,16 +561,38 @@ class Test:
         node = self.create(
             "/api/v1/nodes",
             {
-                "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name} | (labels or {})},
-                "spec": {"taints": taints} if taints else {},
+                "metadata": {"name": name, "labels": labels},
+                "spec": {"taints": taints},
                 "status": {"capacity": amounts, "allocatable": amounts, "conditions": conditions},
             },
         )
         self.cleanups.append(lambda: self.http("DELETE", f"/api/v1/nodes/{name}"))
         # The API server taints new nodes as not ready; the node lifecycle controller lifts that.
         if "controllers" in self.cluster.missing():
-            self.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": taints or []}})
+            self.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": taints}})
         return node
+
+    def node_of(self, pod):
+        return self.pod(pod)["spec"].get("nodeName")
+
+    def placed(self, pod, node=None):
+        """Waits until the pod is placed, on this node if one is named; returns the node."""
+        found = self.wait(f"{pod} is placed", lambda: self.node_of(pod))
+        if node is not None:
+            self.equal(found, node, f"node of {pod}")
+        return found
+
+    def unschedulable(self, pod, pattern):
+        """Waits until the pod's PodScheduled condition is False with such a message."""
+
+        def told():
+            for found in self.pod(pod).get("status", {}).get("conditions", []):
+                if found["type"] == "PodScheduled" and found["status"] == "False":
+                    self.match(pattern, found.get("message", ""), "message")
+                    return found
+            return None
+
+        return self.wait(f"{pod} is refused with {pattern!r}", told)
 
     # Checks.
 
@@ -564,6 +625,7 @@ class Test:
     def clean_up(self):
         """Undoes what the case made, without waiting for it; returns what went wrong, or ''."""
         problems = []
+        shown = len(self.log)
         for cleanup in reversed(self.cleanups):
             try:
                 cleanup()
@@ -571,6 +633,7 @@ class Test:
                 problems.append(f"clean-up: {error}")
         if self._connection is not None:
             self._connection.close()
+        del self.log[shown:]
         return "\n".join(problems)
 
     def transcript(self):

@@ -1,6 +1,13 @@
 """Manifests that the cases share."""
 
+from harness import TOLERATION
+
 FOR_EVER = None
+
+
+def on(node):
+    """Spec of a pod that only goes to nodes with the label e2e=NODE, as Test.make_node makes them."""
+    return {"nodeSelector": {"e2e": node}, "tolerations": [TOLERATION]}
 
 
 def container(cpu=None, memory=None, image="busybox", extended=None):
@@ -41,7 +48,9 @@ def config_map(name, data=None, labels=None):
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data or {}}
 
 
-def deployment(name, *, replicas=1, image="nginx:1", cpu=None, spec=None, pod_spec=None, annotations=None):
+def deployment(
+    name, *, replicas=1, image="nginx:1", cpu=None, spec=None, pod_spec=None, annotations=None
+):
     labels = {"app": name}
     template = {"metadata": {"labels": labels}}
     if annotations:
