@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "codec/json.h"
+#include "codec/yaml.h"
 
 namespace berth::client {
 namespace {
@@ -312,13 +312,16 @@ Result<ServerConfig> ReadKubeconfig(const api::Json& document, const KubeconfigO
 }
 
 Result<ServerConfig> ParseKubeconfig(std::string_view text, const KubeconfigOptions& options) {
-  // TODO(#3): YAML, with codec/yaml.h.
-  const auto document = codec::ParseJson(text);
-  if (!document) {
-    return Fail(document.error().code,
-                fmt::format("{}: {}", options.path, document.error().message));
+  const auto documents = codec::ParseYaml(text);
+  if (!documents) {
+    return Fail(documents.error().code,
+                fmt::format("{}: {}", options.path, documents.error().message));
   }
-  return ReadKubeconfig(*document, options);
+  if (documents->size() != 1) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: holds {} documents; a kubeconfig is one",
+                                                 options.path, documents->size()));
+  }
+  return ReadKubeconfig(documents->front(), options);
 }
 
 Result<ServerConfig> InCluster(std::string_view host, std::string_view port) {

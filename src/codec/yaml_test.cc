@@ -1,0 +1,95 @@
+// Goal: YAML becomes the JSON that sigs.k8s.io/yaml would make of it, bombs and nonsense are errors
+// with a place, and printed documents read back. Method: tables of texts with the JSON expected,
+// and round trips.
+#include "codec/yaml.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "codec/json.h"
+
+namespace berth::codec {
+namespace {
+
+using ::testing::HasSubstr;
+
+std::string Parse(std::string_view text) {
+  const Result<std::vector<api::Json>> documents = ParseYaml(text);
+  if (!documents) return documents.error().message;
+  std::string all;
+  for (const api::Json& document : *documents) all += PrintJson(document) + ";";
+  return all;
+}
+
+TEST(Yaml, ReadsWhatManifestsHold) {
+  const struct {
+    const char* text;
+    const char* json;
+  } rows[] = {
+      {"a: 1\nb: [x, 'y', \"z\"]\nc:\n- d: {e: f}\n",
+       R"({"a":1,"b":["x","y","z"],"c":[{"d":{"e":"f"}}]};)"},
+      {"a: yes\nb: Off\nc: ~\nd:\ne: 'yes'\nf: !!str 12\n",
+       R"({"a":true,"b":false,"c":null,"d":null,"e":"yes","f":"12"};)"},
+      {"[0x1f, 0o17, 017, 0b11, 1_000, -5, +7, 18446744073709551615, 1.5, 1e3]",
+       R"([31,15,15,3,1000,-5,7,18446744073709551615,1.5,1000];)"},
+      {"[1.2.3, 100m, 1Gi, 2026-01-01, -, .5, 1-2, 08x]",
+       R"(["1.2.3","100m","1Gi","2026-01-01","-",0.5,"1-2","08x"];)"},
+      {"a: |\n  two\n  lines\nb: >-\n  one\n  line\n", R"({"a":"two\nlines\n","b":"one line"};)"},
+      {"---\na: 1\n---\n# nothing\n---\nb: 2\n...\n", R"({"a":1};{"b":2};)"},
+      {"x: &m {a: 1, b: 2}\ny: {<<: *m, b: 3}\nz: *m\n",
+       R"({"x":{"a":1,"b":2},"y":{"a":1,"b":3},"z":{"a":1,"b":2}};)"},
+      {"1: a\ntrue: b\n", R"({"1":"a","true":"b"};)"},
+      {R"({"json": [1, null, "\u00e9"]})", "{\"json\":[1,null,\"\xc3\xa9\"]};"},
+      {"", ""},
+  };
+  for (const auto& row : rows) EXPECT_EQ(Parse(row.text), row.json) << row.text;
+}
+
+TEST(Yaml, RefusesNonsenseWithItsPlace) {
+  EXPECT_THAT(Parse("a: 1\na: 2\n"), HasSubstr("line 2, column 4: key \"a\" already set in map"));
+  EXPECT_THAT(Parse("a: [1\n"), HasSubstr("line "));
+  EXPECT_THAT(Parse("? [a]\n: b\n"), HasSubstr("a key that is no scalar"));
+  EXPECT_THAT(Parse("a: *b\n"), HasSubstr("line 1"));
+  EXPECT_THAT(Parse("a: &a [*a]\n"), HasSubstr("line 1"));
+  EXPECT_THAT(Parse("a: .inf\n"), HasSubstr("no form in JSON"));
+  EXPECT_THAT(Parse("a: !!int x\n"), HasSubstr("is not of type"));
+  EXPECT_THAT(Parse("a: !go x\n"), HasSubstr("not of type"));
+  EXPECT_THAT(Parse("a: \"\xff\"\n"), ::testing::Not(HasSubstr(";")));
+  EXPECT_THAT(Parse("\ta: 1\n"), HasSubstr("line 1"));
+}
+
+TEST(Yaml, BombsAreBounded) {
+  std::string bomb = "a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n";
+  for (int i = 1; i < 12; ++i) {
+    const std::string last = "*a" + std::to_string(i - 1);
+    bomb += "a" + std::to_string(i) + ": &a" + std::to_string(i) + " [" + last;
+    for (int j = 0; j < 9; ++j) bomb += "," + last;
+    bomb += "]\n";
+  }
+  EXPECT_THAT(Parse(bomb), HasSubstr("more than 1000000 nodes"));
+  EXPECT_THAT(Parse(std::string(5000, '[')), HasSubstr("line 1"));
+}
+
+TEST(Yaml, WhatIsPrintedReadsBack) {
+  for (
+      const char* json :
+      {R"({"a":"yes","b":"12","c":"","d":" x","e":"a: b","f":"a #b","g":"line\nbreak","h":"plain text","i":"-"})",
+       R"({"a":{"b":[{"c":1,"d":[[1,2],[]]},"x",null,true,1.5],"e":{}},"f":[]})",
+       R"([1,[2,{"a":"b"}]])", R"("text")", "null",
+       R"({"null":"~","1":"0x1f","x:":"y:","\u00e9":"\u00e9"})"}) {
+    const api::Json value = ParseJson(json).value();
+    const Result<std::vector<api::Json>> back = ParseYaml(PrintYaml(value));
+    ASSERT_TRUE(back.has_value()) << PrintYaml(value) << back.error().message;
+    if (value.is_null()) {
+      EXPECT_TRUE(back->empty());
+    } else {
+      ASSERT_EQ(back->size(), 1U);
+      EXPECT_EQ(PrintJson(back->front()), PrintJson(value)) << PrintYaml(value);
+    }
+  }
+  EXPECT_EQ(PrintYaml(ParseJson(R"({"a":[{"b":1,"c":"d"}],"e":{"f":[]}})").value()),
+            "a:\n- b: 1\n  c: d\ne:\n  f: []\n");
+}
+
+}  // namespace
+}  // namespace berth::codec
