@@ -1,0 +1,253 @@
+#include "cli/command_line.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <cmath>
+#include <map>
+
+#include "base/limits.h"
+
+namespace berth::cli {
+namespace {
+
+// HOST:PORT, [HOST]:PORT or :PORT.
+std::string ParseListen(const std::string& text, std::string& host, uint16_t& port) {
+  const size_t colon = text.rfind(':');
+  if (colon == std::string::npos) return fmt::format("{}: not HOST:PORT", text);
+  std::string name = text.substr(0, colon);
+  if (name.size() >= 2 && name.front() == '[' && name.back() == ']')
+    name = name.substr(1, name.size() - 2);
+  const char* begin = text.data() + colon + 1;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(begin, end, port);
+  if (error != std::errc() || rest != end) {
+    return fmt::format("{}: {} is no port number from 0 to 65535", text, text.substr(colon + 1));
+  }
+  host = name.empty() ? "0.0.0.0" : name;
+  return "";
+}
+
+CLI::Validator Listen(std::string& host, uint16_t& port) {
+  return CLI::Validator([&host, &port](std::string& text) { return ParseListen(text, host, port); },
+                        "HOST:PORT");
+}
+
+void AddConnect(CLI::App* app, ConnectOptions& connect) {
+  app->add_option(
+      "--kubeconfig", connect.kubeconfig,
+      "kubeconfig of the API server; otherwise $KUBECONFIG, ~/.kube/config, or the pod's account");
+  app->add_option("--context", connect.context,
+                  "context of the kubeconfig; otherwise its current one");
+}
+
+void AddVerbose(CLI::App* app, bool& verbose) {
+  app->add_flag("-v,--verbose", verbose, "log more");
+}
+
+// All options of all commands, which the parser writes to.
+struct Slots {
+  UpOptions up;
+  RunOptions run;
+  ControllersOptions controllers;
+  NodesOptions nodes;
+  WhyOptions why;
+  ReplayOptions replay;
+  std::string listen;
+  std::string durability = "disk";
+  std::string arrived = "1.3";
+};
+
+CLI::App* AddUp(CLI::App& app, Slots& slots) {
+  UpOptions& up = slots.up;
+  CLI::App* command = app.add_subcommand(
+      "up", "a whole cluster in this process: API server, nodes, controllers, scheduler");
+  CLI::Option* data = command->add_option(
+      "--data-dir", up.data_dir, "folder of the durable state; made if absent [./berth-data]");
+  CLI::Option* memory = command->add_flag("--in-memory", up.in_memory, "keep nothing on disk");
+  data->excludes(memory);
+  command
+      ->add_option("--listen", slots.listen,
+                   "HOST:PORT of the API server [127.0.0.1:7443]; port 0: any free one")
+      ->check(Listen(up.host, up.port));
+  command->add_option("--kubeconfig", up.kubeconfig,
+                      "where to write the kubeconfig [DATA-DIR/kubeconfig]");
+  command->add_option("--nodes", up.nodes, "simulated nodes")
+      ->check(CLI::Range(int64_t{0}, limits::kNodesMax));
+  command->add_option("--node-template", up.node_template,
+                      "Node manifest that the simulated nodes are copies of");
+  CLI::Option* durability =
+      command
+          ->add_option(
+              "--durability", slots.durability,
+              "acknowledge writes when they survive loss of power (disk) or kill -9 (process)")
+          ->check(CLI::IsMember({"disk", "process"}));
+  durability->excludes(memory);
+  CLI::Option* demo = command->add_flag("--demo", up.demo, "run a synthetic load of several teams");
+  command->add_flag("--once", up.once, "with --demo: end when the load has run")->needs(demo);
+  command->add_flag("--no-scheduler", up.no_scheduler,
+                    "leave scheduling to a `berth run` of its own");
+  command->add_flag("--no-controllers", up.no_controllers,
+                    "leave the workloads to a `berth controllers` of its own");
+  command->add_option("--seed", up.seed,
+                      "seed of generated names, uids and the demo's load [random]");
+  AddVerbose(command, up.verbose);
+  return command;
+}
+
+CLI::App* AddReplay(CLI::App& app, Slots& slots) {
+  ReplayOptions& replay = slots.replay;
+  CLI::App* command =
+      app.add_subcommand("replay", "place a recorded trace, offline, in virtual time");
+  command->require_subcommand(1);
+  CLI::App* openb =
+      command->add_subcommand("openb", "the openb GPU trace: fill a cluster until it is full");
+  openb->add_option("NODES.csv", replay.nodes_csv, "nodes of the trace")->required();
+  openb->add_option("PODS.csv", replay.pods_csv, "pods of the trace")->required();
+  static const std::map<std::string, ReplayPolicy> kPolicies = {
+      {"best-fit", ReplayPolicy::kBestFit},
+      {"fgd", ReplayPolicy::kFgd},
+      {"spread", ReplayPolicy::kSpread},
+      {"random", ReplayPolicy::kRandom}};
+  openb->add_option("--policy", replay.policy, "best-fit, fgd, spread or random [best-fit]")
+      ->transform(CLI::Transformer(kPolicies).description(""))
+      ->type_name("POLICY");
+  openb->add_option("--seed", replay.seed, "seed of the order and re-sampling of pods [42]");
+  openb->add_option("--arrived", slots.arrived,
+                    "GPU demand to arrive, as a part of the capacity [1.3]");
+  openb->add_option("--report", replay.report, "write the report as JSON to this file");
+  openb->add_flag("--engine-only", replay.engine_only,
+                  "the engine alone, without API, store and client");
+  openb->add_flag("--skip-bad", replay.skip_bad,
+                  "report rows that can't be read, and run the rest");
+  return openb;
+}
+
+void AddClients(CLI::App& app, Slots& slots) {
+  CLI::App* run = app.add_subcommand("run", "the scheduler, for any Kubernetes API server");
+  AddConnect(run, slots.run.connect);
+  run->add_option("--scheduler-name", slots.run.scheduler_names,
+                  "schedulerName of the pods to place; may be repeated");
+  run->add_option("--secure-port", slots.run.secure_port,
+                  "serve /debug/why and /metrics on this port");
+  run->add_option("--bind-address", slots.run.secure_host, "address of --secure-port [127.0.0.1]");
+  AddVerbose(run, slots.run.verbose);
+
+  CLI::App* controllers =
+      app.add_subcommand("controllers", "the workload controllers, as a process of their own");
+  AddConnect(controllers, slots.controllers.connect);
+  AddVerbose(controllers, slots.controllers.verbose);
+
+  CLI::App* nodes = app.add_subcommand("nodes", "simulated nodes, as a process of their own");
+  AddConnect(nodes, slots.nodes.connect);
+  nodes->add_option("--count", slots.nodes.count, "how many")
+      ->required()
+      ->check(CLI::Range(int64_t{1}, limits::kNodesMax));
+  nodes->add_option("--template", slots.nodes.node_template,
+                    "Node manifest that they are copies of");
+  AddVerbose(nodes, slots.nodes.verbose);
+
+  CLI::App* why = app.add_subcommand("why", "why a pod waits, or why it is where it is");
+  AddConnect(why, slots.why.connect);
+  why->add_option("POD", slots.why.pod, "pod/NAME or NAME")->required();
+  why->add_option("-n,--namespace", slots.why.namespace_name, "namespace of the pod");
+  why->add_option("--why-address", slots.why.why_address,
+                  "HOST:PORT of the scheduler that is asked [the API server]");
+  why->add_flag("--json", slots.why.json, "the answer as it came");
+}
+
+Exit UsageError(const std::string& text) {
+  return Exit{.status = kUsage, .text = fmt::format("berth: {}\nsee `berth --help`\n", text)};
+}
+
+// "pod/NAME", "pods/NAME", "po/NAME" or "NAME".
+std::expected<std::string, Exit> PodName(const std::string& text) {
+  const size_t slash = text.find('/');
+  if (slash == std::string::npos) return text;
+  const std::string kind = text.substr(0, slash);
+  const std::string name = text.substr(slash + 1);
+  if (kind != "pod" && kind != "pods" && kind != "po") {
+    return std::unexpected(
+        UsageError(fmt::format("why: {} is not a pod; only pods can be asked about", text)));
+  }
+  if (name.empty() || name.find('/') != std::string::npos) {
+    return std::unexpected(UsageError(fmt::format("why: {} is not pod/NAME", text)));
+  }
+  return name;
+}
+
+std::expected<Command, Exit> FinishUp(Slots& slots) {
+  UpOptions& up = slots.up;
+  up.durable = slots.durability == "disk";
+  if (!up.in_memory && up.data_dir.empty()) up.data_dir = "berth-data";
+  if (up.demo && up.nodes == 0) up.nodes = 100;
+  if (up.demo && (up.no_scheduler || up.no_controllers)) {
+    return std::unexpected(UsageError("up: --demo needs the scheduler and the controllers"));
+  }
+  return up;
+}
+
+std::expected<Command, Exit> FinishReplay(Slots& slots) {
+  double arrived = 0;
+  const char* end = slots.arrived.data() + slots.arrived.size();
+  const auto [rest, error] = std::from_chars(slots.arrived.data(), end, arrived);
+  if (error != std::errc() || rest != end || !(arrived > 0) || arrived > 100) {
+    return std::unexpected(UsageError(
+        fmt::format("replay: --arrived {}: not a number above 0 and up to 100", slots.arrived)));
+  }
+  slots.replay.arrived_permille = std::lround(arrived * 1000);
+  return slots.replay;
+}
+
+}  // namespace
+
+std::expected<Command, Exit> Parse(std::span<const std::string> arguments,
+                                   const std::string& version) {
+  Slots slots;
+  CLI::App app("berth: a batch scheduler for Kubernetes", "berth");
+  app.set_version_flag("--version", "berth " + version);
+  app.require_subcommand(1);
+  app.get_formatter()->column_width(36);
+  CLI::App* up = AddUp(app, slots);
+  AddClients(app, slots);
+  AddReplay(app, slots);
+  // The parser would only say that a command is missing.
+  const auto known = [&app](const std::string& name) {
+    return !app.get_subcommands([&](const CLI::App* each) { return each->get_name() == name; })
+                .empty();
+  };
+  if (!arguments.empty() && !arguments.front().starts_with('-') && !known(arguments.front())) {
+    return std::unexpected(UsageError(fmt::format("{}: no such command", arguments.front())));
+  }
+  std::vector<std::string> reversed(arguments.rbegin(), arguments.rend());
+  try {
+    app.parse(reversed);
+  } catch (const CLI::CallForHelp&) {
+    // Of the command that was named last.
+    CLI::App* named = &app;
+    for (auto chosen = named->get_subcommands(); !chosen.empty();
+         chosen = named->get_subcommands()) {
+      named = chosen.back();
+    }
+    return std::unexpected(Exit{
+        .status = kOk, .text = named->help(named == &app ? "" : "berth " + named->get_name())});
+  } catch (const CLI::CallForVersion&) {
+    return std::unexpected(Exit{.status = kOk, .text = "berth " + version + "\n"});
+  } catch (const CLI::Error& error) {
+    return std::unexpected(UsageError(error.what()));
+  }
+  if (up->parsed()) return FinishUp(slots);
+  if (app.got_subcommand("run")) return slots.run;
+  if (app.got_subcommand("controllers")) return slots.controllers;
+  if (app.got_subcommand("nodes")) return slots.nodes;
+  if (app.got_subcommand("why")) {
+    std::expected<std::string, Exit> name = PodName(slots.why.pod);
+    if (!name) return std::unexpected(name.error());
+    slots.why.pod = *name;
+    return slots.why;
+  }
+  return FinishReplay(slots);
+}
+
+}  // namespace berth::cli

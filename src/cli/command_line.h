@@ -1,0 +1,100 @@
+#pragma once
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
+#include <string>
+#include <variant>
+#include <vector>
+
+// The command line as plain values. Nothing here reads files or the environment.
+namespace berth::cli {
+
+// What a finished command tells its caller.
+enum ExitStatus : int {
+  kOk = 0,
+  kFailed = 1,  // The world: a server that can't be reached, a file that can't be read.
+  kUsage = 2,   // The command line itself.
+};
+
+// How all commands that are clients of an API server find it.
+struct ConnectOptions {
+  std::string
+      kubeconfig;  // Empty: $KUBECONFIG, ~/.kube/config, or the pod's own account, in this order.
+  std::string context;  // Empty: the file's current one.
+};
+
+struct UpOptions {
+  std::string data_dir;  // Empty with in_memory.
+  bool in_memory = false;
+  std::string host = "127.0.0.1";
+  uint16_t port = 7443;
+  std::string kubeconfig;  // Empty: data_dir/kubeconfig, or berth.kubeconfig here with in_memory.
+  int64_t nodes = 0;
+  std::string node_template;
+  bool durable = true;  // Against loss of power, not only of the process.
+  bool demo = false;
+  bool once = false;
+  bool no_scheduler = false;
+  bool no_controllers = false;
+  std::optional<uint64_t> seed;
+  bool verbose = false;
+};
+
+struct RunOptions {
+  ConnectOptions connect;
+  std::vector<std::string> scheduler_names;  // Empty: the default ones.
+  std::string secure_host = "127.0.0.1";
+  std::optional<uint16_t> secure_port;  // Serves /debug/why and /metrics there.
+  bool verbose = false;
+};
+
+struct ControllersOptions {
+  ConnectOptions connect;
+  bool verbose = false;
+};
+
+struct NodesOptions {
+  ConnectOptions connect;
+  int64_t count = 0;
+  std::string node_template;
+  bool verbose = false;
+};
+
+struct WhyOptions {
+  ConnectOptions connect;
+  std::string pod;             // Without "pod/".
+  std::string namespace_name;  // Empty: the context's, else "default".
+  std::string why_address;     // HOST:PORT or https://HOST:PORT; empty: the API server's.
+  bool json = false;
+};
+
+enum class ReplayPolicy : uint8_t { kBestFit, kFgd, kSpread, kRandom };
+
+struct ReplayOptions {
+  std::string nodes_csv;
+  std::string pods_csv;
+  ReplayPolicy policy = ReplayPolicy::kBestFit;
+  uint64_t seed = 42;
+  int64_t arrived_permille =
+      1300;            // Arrived GPU demand at the end, in thousandths of the capacity.
+  std::string report;  // Empty: none but the summary on stdout.
+  bool engine_only = false;
+  bool skip_bad = false;
+};
+
+using Command = std::variant<UpOptions, RunOptions, ControllersOptions, NodesOptions, WhyOptions,
+                             ReplayOptions>;
+
+// The program ends at once: help, version, or a command line that makes no sense.
+struct Exit {
+  int status = kOk;
+  std::string text;  // For stdout when the status is kOk, else for stderr. Ends with a line break.
+};
+
+// `arguments` without the program's name. `version` is what --version prints after "berth ".
+std::expected<Command, Exit> Parse(std::span<const std::string> arguments,
+                                   const std::string& version);
+
+}  // namespace berth::cli

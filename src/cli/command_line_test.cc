@@ -1,0 +1,140 @@
+// Goal: every command line is understood as documented or refused with what is wrong in it. Method:
+// tables of arguments.
+#include "cli/command_line.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+template <typename Options>
+Options Get(std::vector<std::string> arguments) {
+  const auto parsed = Parse(arguments, "1.2.3");
+  EXPECT_TRUE(parsed.has_value()) << (parsed ? "" : parsed.error().text);
+  if (!parsed || !std::holds_alternative<Options>(*parsed)) {
+    ADD_FAILURE() << "another command";
+    return {};
+  }
+  return std::get<Options>(*parsed);
+}
+
+Exit Ends(std::vector<std::string> arguments) {
+  const auto parsed = Parse(arguments, "1.2.3");
+  EXPECT_FALSE(parsed.has_value());
+  return parsed ? Exit{.status = -1, .text = ""} : parsed.error();
+}
+
+TEST(CommandLine, UpHasDefaultsThatServeALaptop) {
+  const auto up = Get<UpOptions>({"up"});
+  EXPECT_EQ(up.data_dir, "berth-data");
+  EXPECT_EQ(up.host, "127.0.0.1");
+  EXPECT_EQ(up.port, 7443);
+  EXPECT_TRUE(up.durable);
+  EXPECT_EQ(up.nodes, 0);
+  EXPECT_FALSE(up.seed.has_value());
+}
+
+TEST(CommandLine, UpTakesAllItsOptions) {
+  const auto up = Get<UpOptions>({"up", "--data-dir", "/d", "--listen", "[::1]:0", "--kubeconfig",
+                                  "k", "--nodes", "7", "--durability", "process", "--demo",
+                                  "--once", "--seed", "9"});
+  EXPECT_EQ(up.data_dir, "/d");
+  EXPECT_EQ(up.host, "::1");
+  EXPECT_EQ(up.port, 0);
+  EXPECT_EQ(up.kubeconfig, "k");
+  EXPECT_EQ(up.nodes, 7);
+  EXPECT_FALSE(up.durable);
+  EXPECT_TRUE(up.demo);
+  EXPECT_TRUE(up.once);
+  EXPECT_EQ(up.seed, 9U);
+}
+
+TEST(CommandLine, TheDemoHasNodes) { EXPECT_EQ(Get<UpOptions>({"up", "--demo"}).nodes, 100); }
+
+TEST(CommandLine, InMemoryHasNoFolder) {
+  EXPECT_EQ(Get<UpOptions>({"up", "--in-memory"}).data_dir, "");
+}
+
+TEST(CommandLine, WhyTakesAPodInEveryUsualSpelling) {
+  for (const char* spelling : {"pod/web-0", "pods/web-0", "po/web-0", "web-0"}) {
+    const auto why = Get<WhyOptions>({"why", spelling, "-n", "team-a", "--why-address", "h:1"});
+    EXPECT_EQ(why.pod, "web-0");
+    EXPECT_EQ(why.namespace_name, "team-a");
+    EXPECT_EQ(why.why_address, "h:1");
+  }
+}
+
+TEST(CommandLine, TheClientsFindTheirServer) {
+  const auto run = Get<RunOptions>({"run", "--kubeconfig", "f", "--context", "c", "--secure-port",
+                                    "10259", "--scheduler-name", "a", "--scheduler-name", "b"});
+  EXPECT_EQ(run.connect.kubeconfig, "f");
+  EXPECT_EQ(run.connect.context, "c");
+  EXPECT_EQ(run.secure_port, 10259);
+  EXPECT_THAT(run.scheduler_names, ElementsAre("a", "b"));
+  EXPECT_FALSE(Get<RunOptions>({"run"}).secure_port.has_value());
+  EXPECT_EQ(Get<NodesOptions>({"nodes", "--count", "5000", "--template", "t.yaml"}).count, 5000);
+  EXPECT_EQ(Get<ControllersOptions>({"controllers", "--kubeconfig", "f"}).connect.kubeconfig, "f");
+}
+
+TEST(CommandLine, ReplayTakesTheTraceAndItsPolicy) {
+  const auto replay = Get<ReplayOptions>({"replay", "openb", "n.csv", "p.csv", "--policy", "fgd",
+                                          "--seed", "51", "--arrived", "1.25", "--report",
+                                          "out.json", "--engine-only", "--skip-bad"});
+  EXPECT_EQ(replay.nodes_csv, "n.csv");
+  EXPECT_EQ(replay.pods_csv, "p.csv");
+  EXPECT_EQ(replay.policy, ReplayPolicy::kFgd);
+  EXPECT_EQ(replay.seed, 51U);
+  EXPECT_EQ(replay.arrived_permille, 1250);
+  EXPECT_TRUE(replay.engine_only);
+  EXPECT_TRUE(replay.skip_bad);
+}
+
+TEST(CommandLine, HelpAndVersionAreAnswersNotErrors) {
+  const Exit help = Ends({"--help"});
+  EXPECT_EQ(help.status, kOk);
+  EXPECT_THAT(help.text, AllOf(HasSubstr("up"), HasSubstr("why"), HasSubstr("replay")));
+  const Exit up = Ends({"up", "--help"});
+  EXPECT_EQ(up.status, kOk);
+  EXPECT_THAT(up.text, AllOf(HasSubstr("--data-dir"), HasSubstr("--durability")));
+  EXPECT_EQ(Ends({"--version"}).text, "berth 1.2.3\n");
+}
+
+TEST(CommandLine, WhatMakesNoSenseIsNamed) {
+  const struct {
+    std::vector<std::string> arguments;
+    const char* part;
+  } rows[] = {
+      {{}, "subcommand"},
+      {{"fly"}, "fly: no such command"},
+      {{"up", "--nodes", "-1"}, "-1"},
+      {{"up", "--nodes", "50001"}, "50001"},
+      {{"up", "--listen", "here"}, "here: not HOST:PORT"},
+      {{"up", "--listen", "h:99999"}, "99999 is no port number"},
+      {{"up", "--durability", "perhaps"}, "perhaps"},
+      {{"up", "--in-memory", "--data-dir", "d"}, "--in-memory"},
+      {{"up", "--once"}, "--demo"},
+      {{"up", "--demo", "--no-scheduler"}, "needs the scheduler"},
+      {{"nodes"}, "--count"},
+      {{"why"}, "POD"},
+      {{"why", "node/n1"}, "node/n1 is not a pod"},
+      {{"why", "pod/"}, "pod/ is not pod/NAME"},
+      {{"replay"}, "subcommand"},
+      {{"replay", "openb", "n.csv"}, "PODS.csv"},
+      {{"replay", "openb", "n", "p", "--policy", "luck"}, "luck"},
+      {{"replay", "openb", "n", "p", "--arrived", "nan"}, "--arrived nan"},
+      {{"replay", "openb", "n", "p", "--seed", "x"}, "--seed"},
+  };
+  for (const auto& row : rows) {
+    const Exit exit = Ends(row.arguments);
+    EXPECT_EQ(exit.status, kUsage) << row.part;
+    EXPECT_THAT(exit.text, HasSubstr(row.part));
+  }
+}
+
+}  // namespace
+}  // namespace berth::cli

@@ -1,0 +1,92 @@
+#include "cli/why_text.h"
+
+#include <fmt/format.h>
+
+#include "api/json.h"
+#include "codec/json.h"
+
+namespace berth::cli {
+namespace {
+
+std::string Text(const api::JsonObject& object, std::string_view key) {
+  const api::Json* value = object.if_contains(key);
+  if (value == nullptr) return "";
+  return value->is_string() ? std::string(value->get_string()) : codec::PrintJson(*value);
+}
+
+bool True(const api::JsonObject& object, std::string_view key) {
+  return Text(object, key) == "true";
+}
+
+std::string ReasonLine(const api::Json& reason) {
+  if (!reason.is_object()) return "";
+  const api::JsonObject& object = reason.get_object();
+  const std::string nodes = Text(object, "nodes");
+  std::string line = fmt::format("  {:>6} {}  {}\n", nodes, nodes == "1" ? "node " : "nodes",
+                                 Text(object, "text"));
+  const std::string unblock = Text(object, "unblock");
+  if (!unblock.empty()) line += fmt::format("                unblocked by: {}\n", unblock);
+  return line;
+}
+
+std::string Placed(const api::JsonObject& object) {
+  std::string text = fmt::format("  on node {}", Text(object, "node"));
+  if (object.contains("devices")) text += fmt::format(", GPU devices {}", Text(object, "devices"));
+  text += "\n";
+  if (!True(object, "decidedHere"))
+    return text + "  placed there by someone else, or before this scheduler started\n";
+  return text + fmt::format("  the best of {} nodes that fit, with score {}\n",
+                            Text(object, "feasibleNodes"), Text(object, "score"));
+}
+
+std::string Waiting(const api::JsonObject& object) {
+  std::string text;
+  if (True(object, "wouldFit")) text += "  it would fit now and is about to be placed\n";
+  if (const api::Json* reasons = object.if_contains("reasons");
+      reasons != nullptr && reasons->is_array()) {
+    for (const api::Json& reason : reasons->get_array()) text += ReasonLine(reason);
+  }
+  if (object.contains("notBefore"))
+    text += fmt::format("  not tried again before {}\n", Text(object, "notBefore"));
+  if (object.contains("refusedCode")) {
+    text += fmt::format("  the API server refused its last binding with {}\n",
+                        Text(object, "refusedCode"));
+  }
+  text += fmt::format("  tried {} times; {} pods alike wait\n", Text(object, "attempts"),
+                      Text(object, "waitingAlike"));
+  return text;
+}
+
+}  // namespace
+
+Result<std::string> WhyText(int status, std::string_view body) {
+  const Result<api::Json> document = codec::ParseJson(body);
+  if (!document || !document->is_object()) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives", status));
+  }
+  const api::JsonObject& object = document->get_object();
+  if (status != 200)
+    return Fail(ErrorCode::kRefused, fmt::format("{} (HTTP {})", Text(object, "message"), status));
+  std::string text = fmt::format("pod {}: {}\n", Text(object, "pod"), Text(object, "stage"));
+  if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
+  if (object.contains("node")) return text + Placed(object);
+  if (object.contains("attempts")) text += Waiting(object);
+  return text;
+}
+
+std::string PercentEncode(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_' || c == '~';
+    if (plain) {
+      out += c;
+    } else {
+      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
+}  // namespace berth::cli

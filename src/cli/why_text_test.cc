@@ -1,0 +1,59 @@
+// Goal: what a scheduler says of a pod is shown whole and in order, and what is no such answer is
+// an error. Method: answers as control/debug.h describes them, as text.
+#include "cli/why_text.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+TEST(WhyText, OfAPodThatWaitsNamesReasonsWithCountsAndWhatUnblocks) {
+  const Result<std::string> text =
+      WhyText(200, R"({"pod":"team/web-0","uid":"u","stage":"Pending","attempts":3,
+      "message":"0/4 nodes are available: 3 Insufficient cpu, 1 node(s) were unschedulable.","waitingAlike":2,"wouldFit":false,
+      "notBefore":"2026-01-01T00:00:00.000000Z",
+      "reasons":[{"kind":"Insufficient","text":"Insufficient cpu","nodes":3,"resource":"cpu","deficit":500,
+                  "unblock":"500m cpu more on one of 3 nodes"},
+                 {"kind":"Unschedulable","text":"node(s) were unschedulable","nodes":1}]})");
+  ASSERT_TRUE(text.has_value());
+  EXPECT_EQ(*text,
+            "pod team/web-0: Pending\n"
+            "  0/4 nodes are available: 3 Insufficient cpu, 1 node(s) were unschedulable.\n"
+            "       3 nodes  Insufficient cpu\n"
+            "                unblocked by: 500m cpu more on one of 3 nodes\n"
+            "       1 node   node(s) were unschedulable\n"
+            "  not tried again before 2026-01-01T00:00:00.000000Z\n"
+            "  tried 3 times; 2 pods alike wait\n");
+}
+
+TEST(WhyText, OfAPlacedPodSaysWhyThere) {
+  const Result<std::string> text =
+      WhyText(200, R"({"pod":"a/b","stage":"Bound","node":"node-0001","devices":"0-1",
+      "decidedHere":true,"score":187,"feasibleNodes":42})");
+  ASSERT_TRUE(text.has_value());
+  EXPECT_EQ(*text,
+            "pod a/b: Bound\n  on node node-0001, GPU devices 0-1\n  the best of 42 nodes that "
+            "fit, with score 187\n");
+}
+
+TEST(WhyText, RefusalsAndRubbishAreErrors) {
+  const Result<std::string> absent =
+      WhyText(404, R"({"kind":"Status","message":"pod \"a/b\" is not known"})");
+  ASSERT_FALSE(absent.has_value());
+  EXPECT_EQ(absent.error().message, "pod \"a/b\" is not known (HTTP 404)");
+  EXPECT_THAT(WhyText(200, "<html>").error().message,
+              HasSubstr("not what a scheduler of berth gives"));
+  EXPECT_THAT(WhyText(200, "[]").error().message, HasSubstr("HTTP 200"));
+  EXPECT_TRUE(WhyText(200, R"({"reasons":[1,{}],"attempts":{}})").has_value());
+}
+
+TEST(PercentEncode, LeavesOnlyUnreservedCharacters) {
+  EXPECT_EQ(PercentEncode("team-a/web_0.x~"), "team-a%2Fweb_0.x~");
+  EXPECT_EQ(PercentEncode("\xff &="), "%FF%20%26%3D");
+}
+
+}  // namespace
+}  // namespace berth::cli

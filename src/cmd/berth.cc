@@ -1,0 +1,39 @@
+// The program: parses the command line and hands over.
+#include <cstdio>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cmd/commands.h"
+#include "cmd/signals.h"
+
+namespace {
+
+template <typename... Ts>
+struct Overloaded : Ts... {
+  using Ts::operator()...;
+};
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace berth;
+  const std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const auto command = cli::Parse(arguments, BERTH_VERSION);
+  if (!command) {
+    std::fputs(command.error().text.c_str(), command.error().status == cli::kOk ? stdout : stderr);
+    return command.error().status;
+  }
+  // Before any thread is made: they all inherit it.
+  cmd::BlockSignals();
+  return std::visit(
+      Overloaded{
+          [](const cli::UpOptions& up) { return cmd::Up(up); },
+          [](const cli::RunOptions& run) { return cmd::Run(run); },
+          [](const cli::ControllersOptions& controllers) { return cmd::Controllers(controllers); },
+          [](const cli::NodesOptions& nodes) { return cmd::Nodes(nodes); },
+          [](const cli::WhyOptions& why) { return cmd::Why(why); },
+          [](const cli::ReplayOptions& replay) { return cmd::Replay(replay); }},
+      *command);
+}

@@ -1,0 +1,154 @@
+#include "cmd/connect.h"
+
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <cstdlib>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+
+#include "net/certificates.h"
+
+namespace berth::cmd {
+namespace {
+
+constexpr char kAccountFolder[] = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+std::string Environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+Result<std::string> Read(const client::Source& source) {
+  if (!source.file.empty()) return net::ReadFile(source.file);
+  return source.data;
+}
+
+std::string Trim(std::string text) {
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  if (first == std::string::npos) return "";
+  return text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
+}
+
+Result<client::ServerConfig> FindServer(const cli::ConnectOptions& options) {
+  std::string path = options.kubeconfig;
+  if (path.empty()) {
+    // A list of files to merge is more than berth does: the first that exists counts.
+    std::string list = Environment("KUBECONFIG");
+    while (!list.empty() && path.empty()) {
+      const size_t colon = list.find(':');
+      const std::string each = list.substr(0, colon);
+      list = colon == std::string::npos ? "" : list.substr(colon + 1);
+      if (std::filesystem::exists(each)) path = each;
+    }
+  }
+  const std::string home = Environment("HOME");
+  if (path.empty() && !home.empty() && std::filesystem::exists(home + "/.kube/config"))
+    path = home + "/.kube/config";
+  if (!path.empty()) {
+    const Result<std::string> text = net::ReadFile(path);
+    if (!text) return std::unexpected(text.error());
+    return client::ParseKubeconfig(*text, {.path = path, .context = options.context});
+  }
+  const std::string host = Environment("KUBERNETES_SERVICE_HOST");
+  if (host.empty()) {
+    return Fail(ErrorCode::kNotFound, "no kubeconfig: give --kubeconfig, or set KUBECONFIG");
+  }
+  return client::InCluster(host, Environment("KUBERNETES_SERVICE_PORT"));
+}
+
+// Waits for one answer.
+class Waiter final : public env::InputSink {
+ public:
+  void Post(std::vector<env::Input> batch) override {
+    const std::lock_guard lock(mutex_);
+    for (env::Input& input : batch) {
+      if (auto* response = std::get_if<env::Response>(&input))
+        response_ = std::move(response->response);
+      if (const auto* failed = std::get_if<env::CallFailed>(&input)) failure_ = failed->failure;
+    }
+    changed_.notify_all();
+  }
+  Result<env::HttpResponse> Wait(const std::string& where) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return response_ || failure_; });
+    if (response_) return std::move(*response_);
+    switch (*failure_) {
+      case env::CallFailure::kNotSent:
+        return Fail(ErrorCode::kUnavailable,
+                    where + ": can't connect, or its certificate is not the expected one");
+      case env::CallFailure::kLost:
+        return Fail(ErrorCode::kUnknown, where + ": the connection broke");
+      case env::CallFailure::kTimeout:
+        return Fail(ErrorCode::kUnknown, where + ": no answer in time");
+    }
+    return Fail(ErrorCode::kUnknown, where);
+  }
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::optional<env::HttpResponse> response_;
+  std::optional<env::CallFailure> failure_;
+};
+
+}  // namespace
+
+Result<std::string> ReadToken(const std::string& path) {
+  Result<std::string> text = net::ReadFile(path);
+  if (!text) return text;
+  return Trim(std::move(*text));
+}
+
+Result<Endpoint> FindEndpoint(const cli::ConnectOptions& options) {
+  const Result<client::ServerConfig> server = FindServer(options);
+  if (!server) return std::unexpected(server.error());
+  const std::string where = fmt::format("{}://{}:{}", server->scheme, server->host, server->port);
+  if (server->scheme != "https") {
+    return Fail(ErrorCode::kRefused, fmt::format("{}: only https is spoken", where));
+  }
+  Endpoint endpoint{.transport = {},
+                    .base_path = server->base_path,
+                    .bearer_token = "",
+                    .token_file = server->token.file,
+                    .namespace_name = server->namespace_name,
+                    .where = where};
+  net::ClientOptions& transport = endpoint.transport;
+  transport.host = server->host;
+  transport.port = server->port;
+  transport.insecure = server->insecure_skip_tls_verify;
+  transport.server_name = server->tls_server_name;
+  const std::pair<const client::Source*, std::string*> wanted[] = {
+      {&server->certificate_authority, &transport.authority_pem},
+      {&server->client_certificate, &transport.identity.certificate_pem},
+      {&server->client_key, &transport.identity.key_pem},
+      {&server->token, &endpoint.bearer_token}};
+  for (const auto& [source, text] : wanted) {
+    Result<std::string> read = Read(*source);
+    if (!read) return std::unexpected(read.error());
+    *text = std::move(*read);
+  }
+  endpoint.bearer_token = Trim(endpoint.bearer_token);
+  return endpoint;
+}
+
+Result<env::HttpResponse> Ask(const Endpoint& endpoint, env::HttpRequest request,
+                              Duration timeout) {
+  net::ClientOptions transport = endpoint.transport;
+  transport.path_prefix = endpoint.base_path;
+  transport.bearer_token = endpoint.bearer_token;
+  auto client = net::HttpsClient::Make(std::move(transport));
+  if (!client) return std::unexpected(client.error());
+  Waiter waiter;
+  (*client)->Start(waiter);
+  std::vector<env::Output> batch;
+  batch.emplace_back(env::SendRequest{
+      .call = {1}, .request = std::move(request), .stream = false, .timeout = timeout});
+  (*client)->Take(std::move(batch));
+  Result<env::HttpResponse> answer = waiter.Wait(endpoint.where);
+  (*client)->Stop();
+  return answer;
+}
+
+}  // namespace berth::cmd

@@ -1,0 +1,95 @@
+#include "cmd/debug_router.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <variant>
+
+namespace berth::cmd {
+namespace {
+
+constexpr std::string_view kBearer = "Bearer ";
+// Exchanges are remembered until they are abandoned, which finished ones never are: old ones are
+// forgotten.
+constexpr size_t kExchangesMax = 4096;
+
+// In time that does not tell how much of a guess was right.
+bool SameSecret(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned difference = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    difference |=
+        static_cast<unsigned>(static_cast<unsigned char>(a[i]) ^ static_cast<unsigned char>(b[i]));
+  }
+  return difference == 0;
+}
+
+env::HttpResponse StatusResponse(int code) {
+  const char* reason = code == 401 ? "Unauthorized" : code == 403 ? "Forbidden" : "NotFound";
+  const char* message = code == 401   ? "Unauthorized"
+                        : code == 403 ? "forbidden: only operators may ask"
+                                      : "the server could not find the requested resource";
+  return {.status = code,
+          .headers = {{"content-type", "application/json"}},
+          .body = Bytes(fmt::format(
+              R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure",)"
+              R"("message":"{}","reason":"{}","code":{}}})",
+              message, reason, code))};
+}
+
+}  // namespace
+
+int DebugRouter::Refusal(const env::RequestArrived& request) const {
+  const std::string_view header =
+      env::FindHeader(request.request.headers, "authorization").value_or("");
+  if (header.starts_with(kBearer)) {
+    const bool known = std::ranges::any_of(tokens_, [&](const std::string& token) {
+      return SameSecret(token, header.substr(kBearer.size()));
+    });
+    return known ? 0 : 401;
+  }
+  if (request.peer.user.empty()) return 401;
+  return std::ranges::find(request.peer.groups, "system:masters") == request.peer.groups.end() ? 403
+                                                                                               : 0;
+}
+
+void DebugRouter::Post(std::vector<env::Input> batch) {
+  std::vector<env::Input> api;
+  std::vector<env::Input> debug;
+  std::vector<env::Output> refused;
+  for (env::Input& input : batch) {
+    if (const auto* request = std::get_if<env::RequestArrived>(&input)) {
+      const std::string_view target = request->request.target;
+      if (targets_.api != nullptr && !target.starts_with("/debug/")) {
+        api.push_back(std::move(input));
+        continue;
+      }
+      // Without an API server, probes are open as those of kube-scheduler are.
+      const bool open = target == "/healthz" || target == "/livez" || target == "/readyz";
+      const int code = targets_.debug == nullptr ? 404 : open ? 0 : Refusal(*request);
+      if (code != 0) {
+        refused.emplace_back(env::Respond{
+            .exchange = request->exchange, .response = StatusResponse(code), .stream = false});
+        continue;
+      }
+      if (exchanges_.size() >= kExchangesMax) exchanges_.clear();
+      exchanges_.insert(request->exchange.value);
+      debug.push_back(std::move(input));
+      continue;
+    }
+    uint64_t exchange = 0;
+    if (const auto* abandoned = std::get_if<env::ExchangeAbandoned>(&input))
+      exchange = abandoned->exchange.value;
+    if (const auto* drained = std::get_if<env::StreamDrained>(&input))
+      exchange = drained->exchange.value;
+    const bool ours = targets_.api == nullptr || exchanges_.contains(exchange);
+    (ours ? debug : api).push_back(std::move(input));
+  }
+  if (!api.empty()) targets_.api->Post(std::move(api));
+  if (!debug.empty() && targets_.debug != nullptr) targets_.debug->Post(std::move(debug));
+  if (!refused.empty()) targets_.network->Take(std::move(refused));
+}
+
+}  // namespace berth::cmd

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "env/port.h"
+
+namespace berth::cmd {
+
+// Stands between the HTTPS server and the actors: requests under /debug/ of an operator go to the
+// scheduler, all others to the API server. An operator is who has one of the tokens, or a verified
+// certificate of the group system:masters; anyone else is answered 401 or 403 here. Called by the
+// HTTPS server's thread alone.
+class DebugRouter final : public env::InputSink {
+ public:
+  struct Targets {
+    env::InputSink* api = nullptr;    // Null: everything is the scheduler's.
+    env::InputSink* debug = nullptr;  // Null: /debug/ is not served: 404.
+    env::OutputSink* network = nullptr;
+  };
+
+  DebugRouter(Targets targets, std::vector<std::string> tokens)
+      : targets_(targets), tokens_(std::move(tokens)) {}
+
+  void Post(std::vector<env::Input> batch) override;
+
+ private:
+  // What is wrong with the request: a status, or 0.
+  [[nodiscard]] int Refusal(const env::RequestArrived& request) const;
+
+  // Immutable after construction.
+  const Targets targets_;
+  const std::vector<std::string> tokens_;
+
+  std::unordered_set<uint64_t>
+      exchanges_;  // Of the scheduler's, as long as their client may still leave.
+};
+
+}  // namespace berth::cmd

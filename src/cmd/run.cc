@@ -1,0 +1,122 @@
+// `berth run`, `berth controllers`, `berth nodes`: one actor as a client of any Kubernetes API
+// server.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "cmd/commands.h"
+#include "cmd/connect.h"
+#include "cmd/debug_router.h"
+#include "cmd/signals.h"
+#include "control/scheduler.h"
+#include "env/os/clock.h"
+#include "env/os/entropy.h"
+#include "env/os/executor.h"
+#include "env/os/log.h"
+#include "net/server.h"
+
+namespace berth::cmd {
+namespace {
+
+env::LogLevel Level(bool verbose) { return verbose ? env::LogLevel::kDebug : env::LogLevel::kInfo; }
+
+client::Options ClientOptions(const Endpoint& endpoint, std::string user_agent) {
+  client::Options options;
+  options.user_agent = std::move(user_agent);
+  options.base_path = endpoint.base_path;
+  options.bearer_token = endpoint.bearer_token;
+  options.seed = env::os::Seed();
+  return options;
+}
+
+// Runs one actor until a signal comes.
+class Process {
+ public:
+  Process(const char* command, bool verbose)
+      : command_(command), logger_(Level(verbose)), executor_(clock_, logger_) {}
+  ~Process() { Stop(); }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  // The actor's requests go to `endpoint`.
+  Status Connect(std::unique_ptr<env::Actor> actor, Endpoint& endpoint) {
+    auto transport = net::HttpsClient::Make(endpoint.transport);
+    if (!transport) return std::unexpected(transport.error());
+    transport_ = std::move(*transport);
+    actor_ = executor_.Add(command_, {}, std::move(actor));
+    executor_.Connect(actor_, *transport_);
+    return {};
+  }
+  // Serves /debug/ and probes to who has `token`.
+  Status Serve(const cli::RunOptions& options, const std::string& token) {
+    Result<net::Pki> pki = net::MakePki(options.secure_host, clock_.now());
+    if (!pki) return std::unexpected(pki.error());
+    net::ServerOptions server;
+    server.host = options.secure_host;
+    server.port = *options.secure_port;
+    server.identity = pki->server;
+    server.log = [this](env::LogLevel level, const std::string& text) {
+      logger_.Write(level, "https", text);
+    };
+    auto listening = net::HttpsServer::Listen(std::move(server));
+    if (!listening) return std::unexpected(listening.error());
+    server_ = std::move(*listening);
+    const DebugRouter::Targets targets{
+        .api = nullptr, .debug = &executor_.inbox(actor_), .network = server_.get()};
+    router_ = std::make_unique<DebugRouter>(targets, std::vector<std::string>{token});
+    executor_.SetNetwork(*server_);
+    return {};
+  }
+  int Run() {
+    executor_.Start();
+    if (transport_) transport_->Start(executor_.inbox(actor_));
+    if (server_) server_->Start(*router_);
+    WaitForSignal(Duration::Max());
+    Stop();
+    return cli::kOk;
+  }
+  void Stop() {
+    if (server_) server_->Stop();
+    executor_.Stop();
+    if (transport_) transport_->Stop();
+  }
+  int Failed(const Error& error) const {
+    fmt::print(stderr, "berth {}: {}\n", command_, error.message);
+    return cli::kFailed;
+  }
+
+ private:
+  const char* command_;
+  env::os::Clock clock_;
+  env::os::Logger logger_;
+  std::unique_ptr<net::HttpsClient> transport_;
+  std::unique_ptr<DebugRouter> router_;
+  std::unique_ptr<net::HttpsServer> server_;
+  env::os::Executor executor_;
+  env::os::ActorId actor_;
+};
+
+}  // namespace
+
+int Run(const cli::RunOptions& options) {
+  Process process("run", options.verbose);
+  Result<Endpoint> endpoint = FindEndpoint(options.connect);
+  if (!endpoint) return process.Failed(endpoint.error());
+  control::SchedulerOptions scheduler;
+  scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
+  if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
+  Status status =
+      process.Connect(std::make_unique<control::Scheduler>(std::move(scheduler)), *endpoint);
+  if (status && options.secure_port) status = process.Serve(options, endpoint->bearer_token);
+  if (!status) return process.Failed(status.error());
+  return process.Run();
+}
+
+int Controllers(const cli::ControllersOptions&) { return cli::kFailed; }
+int Nodes(const cli::NodesOptions&) { return cli::kFailed; }
+
+}  // namespace berth::cmd

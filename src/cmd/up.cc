@@ -1,0 +1,231 @@
+// `berth up`: a whole cluster in one process.
+//
+//   kubectl ──> net::HttpsServer ──> DebugRouter ─┬─> API server actor <── in-process ── scheduler,
+//   controllers, nodes, demo
+//                                                 └─> scheduler actor         │
+//                                                                             └─> journal thread
+//                                                                             ──>
+//                                                                             DATA-DIR/journal.db
+#include <fmt/format.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "apiserver/apiserver.h"
+#include "base/prng.h"
+#include "cmd/commands.h"
+#include "cmd/debug_router.h"
+#include "cmd/signals.h"
+#include "control/scheduler.h"
+#include "env/os/clock.h"
+#include "env/os/entropy.h"
+#include "env/os/executor.h"
+#include "env/os/log.h"
+#include "env/os/sqlite_journal.h"
+#include "net/certificates.h"
+#include "net/kubeconfig.h"
+#include "net/server.h"
+
+namespace berth::cmd {
+namespace {
+
+constexpr int kTokenBytes = 32;
+
+env::Peer Master(std::string user) {
+  return {.user = std::move(user), .groups = {"system:masters"}};
+}
+
+std::string Address(const std::string& host, uint16_t port) {
+  // What stands for all addresses is reached at one of them.
+  const std::string reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host;
+  const bool v6 = reachable.find(':') != std::string::npos;
+  return fmt::format("https://{}{}{}:{}", v6 ? "[" : "", reachable, v6 ? "]" : "", port);
+}
+
+// The cluster, in the order in which its parts are made; they end in the reverse one.
+class Cluster {
+ public:
+  explicit Cluster(const cli::UpOptions& options)
+      : options_(options),
+        logger_(options.verbose ? env::LogLevel::kDebug : env::LogLevel::kInfo),
+        prng_(options.seed.value_or(env::os::Seed())),
+        executor_(clock_, logger_) {}
+  ~Cluster() { Stop(); }
+  Cluster(const Cluster&) = delete;
+  Cluster& operator=(const Cluster&) = delete;
+
+  Status Start();
+  void Stop();
+  [[nodiscard]] std::string address() const { return Address(options_.host, server_->port()); }
+  [[nodiscard]] const std::string& kubeconfig() const { return kubeconfig_; }
+
+ private:
+  Status MakeFolder() const;
+  Status ReadSecrets();
+  Status AddApiServer();
+  void AddClients();
+  Status Listen();
+  Status WriteKubeconfig();
+  [[nodiscard]] std::filesystem::path InFolder(const char* name) const {
+    return std::filesystem::path(options_.data_dir) / name;
+  }
+
+  const cli::UpOptions& options_;
+  env::os::Clock clock_;
+  env::os::Logger logger_;
+  Prng prng_;
+  net::Pki pki_;
+  std::string token_;
+  std::string kubeconfig_;
+  std::unique_ptr<env::os::SqliteJournal> journal_;
+  std::unique_ptr<DebugRouter> router_;
+  std::unique_ptr<net::HttpsServer> server_;
+  env::os::Executor executor_;
+  env::os::ActorId api_;
+  std::optional<env::os::ActorId> scheduler_;
+};
+
+Status Cluster::Start() {
+  Status status = MakeFolder();
+  if (status) status = ReadSecrets();
+  if (status) status = AddApiServer();
+  if (status) status = Listen();
+  if (!status) return status;
+  AddClients();
+  const DebugRouter::Targets targets{.api = &executor_.inbox(api_),
+                                     .debug = scheduler_ ? &executor_.inbox(*scheduler_) : nullptr,
+                                     .network = server_.get()};
+  router_ = std::make_unique<DebugRouter>(targets, std::vector<std::string>{token_});
+  executor_.SetNetwork(*server_);
+  status = WriteKubeconfig();
+  if (!status) return status;
+  executor_.Start();
+  server_->Start(*router_);
+  return {};
+}
+
+void Cluster::Stop() {
+  if (server_) server_->Stop();
+  executor_.Stop();
+}
+
+Status Cluster::MakeFolder() const {
+  if (options_.in_memory) return {};
+  std::error_code error;
+  std::filesystem::create_directories(options_.data_dir, error);
+  if (error) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("{}: can't be made: {}", options_.data_dir, error.message()));
+  }
+  // It holds keys, and Secrets in the journal.
+  std::filesystem::permissions(options_.data_dir, std::filesystem::perms::owner_all, error);
+  return {};
+}
+
+Status Cluster::ReadSecrets() {
+  if (options_.in_memory) {
+    token_ = env::os::RandomHex(kTokenBytes);
+    Result<net::Pki> pki = net::MakePki(options_.host, clock_.now());
+    if (!pki) return std::unexpected(pki.error());
+    pki_ = std::move(*pki);
+    return {};
+  }
+  Result<net::Pki> pki = net::LoadOrMakePki(options_.data_dir, options_.host, clock_.now());
+  if (!pki) return std::unexpected(pki.error());
+  pki_ = std::move(*pki);
+  Result<std::string> token = net::ReadFile(InFolder("token"));
+  if (token && token->size() == 2 * kTokenBytes) {
+    token_ = std::move(*token);
+    return {};
+  }
+  if (token) return Fail(ErrorCode::kDamaged, InFolder("token").string() + " is no token of berth");
+  if (token.error().code != ErrorCode::kNotFound) return std::unexpected(token.error());
+  token_ = env::os::RandomHex(kTokenBytes);
+  return net::WritePrivateFile(InFolder("token"), token_);
+}
+
+Status Cluster::AddApiServer() {
+  env::os::Recovered recovered;
+  if (!options_.in_memory) {
+    const auto durability =
+        options_.durable ? env::os::Durability::kDisk : env::os::Durability::kProcess;
+    auto journal = env::os::SqliteJournal::Open(InFolder("journal.db"), durability, recovered);
+    if (!journal) return std::unexpected(journal.error());
+    journal_ = std::move(*journal);
+  }
+  apiserver::Options options;
+  options.seed = prng_.Next();
+  options.tokens.push_back(
+      {.token = token_, .identity = {.user = "berth-admin", .groups = {"system:masters"}}});
+  Result<apiserver::ApiServer> server =
+      apiserver::ApiServer::Make(std::move(options), recovered.records);
+  if (!server) return std::unexpected(server.error());
+  api_ = executor_.Add("apiserver", {}, std::make_unique<apiserver::ApiServer>(std::move(*server)));
+  if (journal_) executor_.SetJournal(api_, *journal_);
+  return {};
+}
+
+void Cluster::AddClients() {
+  if (!options_.no_scheduler) {
+    control::SchedulerOptions options;
+    options.client.seed = prng_.Next();
+    options.client.user_agent = "berth-scheduler";
+    scheduler_ = executor_.Add("scheduler", Master("system:kube-scheduler"),
+                               std::make_unique<control::Scheduler>(std::move(options)));
+    executor_.Connect(*scheduler_, api_);
+  }
+}
+
+Status Cluster::Listen() {
+  net::ServerOptions options;
+  options.host = options_.host;
+  options.port = options_.port;
+  options.identity = pki_.server;
+  options.client_authority_pem = pki_.authority.certificate_pem;
+  options.log = [this](env::LogLevel level, const std::string& text) {
+    logger_.Write(level, "https", text);
+  };
+  auto server = net::HttpsServer::Listen(std::move(options));
+  if (!server) return std::unexpected(server.error());
+  server_ = std::move(*server);
+  return {};
+}
+
+Status Cluster::WriteKubeconfig() {
+  kubeconfig_ = options_.kubeconfig;
+  if (kubeconfig_.empty()) {
+    kubeconfig_ =
+        options_.in_memory ? std::string("berth.kubeconfig") : InFolder("kubeconfig").string();
+  }
+  return net::WritePrivateFile(kubeconfig_,
+                               net::KubeconfigText({.server = address(),
+                                                    .authority_pem = pki_.authority.certificate_pem,
+                                                    .token = token_,
+                                                    .certificate_pem = pki_.admin.certificate_pem,
+                                                    .key_pem = pki_.admin.key_pem}));
+}
+
+}  // namespace
+
+int Up(const cli::UpOptions& options) {
+  Cluster cluster(options);
+  const Status started = cluster.Start();
+  if (!started) {
+    fmt::print(stderr, "berth up: {}\n", started.error().message);
+    return cli::kFailed;
+  }
+  fmt::print("ready {}\n", cluster.address());
+  std::fflush(stdout);
+  WaitForSignal(Duration::Max());
+  cluster.Stop();
+  return cli::kOk;
+}
+
+}  // namespace berth::cmd
