@@ -1,0 +1,458 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/serialize.hpp>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/object.h"
+#include "api/patch.h"
+#include "api/schema.h"
+
+// Strategic merge as kubectl's users know it: Kubernetes' documentation of patches and the
+// directives it describes. Lists of objects are merged by key through sorted indexes, so the cost
+// is n log n in the lists' lengths.
+namespace berth::api {
+namespace {
+
+constexpr std::string_view kDirective = "$patch";
+constexpr std::string_view kRetainKeysDirective = "$retainKeys";
+constexpr std::string_view kDeletePrefix = "$deleteFromPrimitiveList/";
+constexpr std::string_view kOrderPrefix = "$setElementOrder/";
+
+std::unexpected<Error> Invalid(std::string message) {
+  return Fail(ErrorCode::kInvalid, std::move(message));
+}
+
+// A value as Go's %v prints it.
+std::string PrintGo(const Json& value) {
+  if (value.is_string()) return std::string(value.get_string());
+  if (value.is_null()) return "<nil>";
+  std::vector<std::string> parts;
+  if (const JsonArray* array = value.if_array()) {
+    for (const Json& item : *array) parts.push_back(PrintGo(item));
+    return fmt::format("[{}]", fmt::join(parts, " "));
+  }
+  if (const JsonObject* object = value.if_object()) {
+    for (const auto& [key, member] : *object) {
+      parts.push_back(fmt::format("{}:{}", std::string_view(key), PrintGo(member)));
+    }
+    std::ranges::sort(parts);
+    return fmt::format("map[{}]", fmt::join(parts, " "));
+  }
+  return boost::json::serialize(value);
+}
+
+bool IsDirective(std::string_view key) {
+  return key == kDirective || key == kRetainKeysDirective || key.starts_with(kDeletePrefix) ||
+         key.starts_with(kOrderPrefix);
+}
+
+// What a patch's value means where there is nothing to merge it with: directives and nulls go, an
+// object marked for deletion is nothing.
+std::optional<Json> Plain(const Json& value) {
+  if (const JsonObject* object = value.if_object()) {
+    const Json* directive = object->if_contains(kDirective);
+    if (directive != nullptr && *directive == "delete") return std::nullopt;
+    JsonObject kept;
+    for (const auto& [key, member] : *object) {
+      if (member.is_null() || IsDirective(key)) continue;
+      if (std::optional<Json> plain = Plain(member)) kept.emplace(key, std::move(*plain));
+    }
+    return kept;
+  }
+  if (const JsonArray* array = value.if_array()) {
+    JsonArray kept;
+    for (const Json& item : *array) {
+      if (std::optional<Json> plain = Plain(item)) kept.push_back(std::move(*plain));
+    }
+    return kept;
+  }
+  return value;
+}
+
+// An item of a list and what tells it apart: the merge key's value, or the item itself.
+struct Item {
+  std::string key;
+  Json value;
+};
+using Items = std::vector<Item>;
+using Order = std::map<std::string, size_t, std::less<>>;
+
+Order OrderOf(const Items& items) {
+  Order order;
+  for (size_t i = 0; i < items.size(); ++i) order.emplace(items[i].key, i);
+  return order;
+}
+
+// Puts what the patch names in the patch's order and the rest in the list's own, and interleaves
+// the two: an item that the patch does not name stands before one that it names where the list had
+// them so.
+JsonArray Arrange(Items merged, const Items& patch_order, const Items& list_order) {
+  const Order in_patch = OrderOf(patch_order);
+  const Order in_list = OrderOf(list_order);
+  Items named;
+  Items others;
+  for (Item& item : merged) {
+    (in_patch.contains(item.key) ? named : others).push_back(std::move(item));
+  }
+  const auto place = [](const Order& order, const std::string& key) {
+    const auto at = order.find(key);
+    return at == order.end() ? order.size() : at->second;
+  };
+  std::ranges::stable_sort(named, {}, [&](const Item& item) { return place(in_patch, item.key); });
+  std::ranges::stable_sort(others, {}, [&](const Item& item) { return place(in_list, item.key); });
+  JsonArray result;
+  size_t next_named = 0;
+  for (Item& other : others) {
+    const auto goes_first = [&](const Item& item) {
+      const auto left = in_list.find(other.key);
+      const auto right = in_list.find(item.key);
+      return left != in_list.end() && right != in_list.end() && left->second < right->second;
+    };
+    while (next_named < named.size() && !goes_first(named[next_named])) {
+      result.push_back(std::move(named[next_named++].value));
+    }
+    result.push_back(std::move(other.value));
+  }
+  while (next_named < named.size()) result.push_back(std::move(named[next_named++].value));
+  return result;
+}
+
+Result<Items> ToItems(const JsonArray& array, std::string_view merge_key) {
+  Items items;
+  for (const Json& value : array) {
+    if (merge_key.empty()) {
+      items.push_back({boost::json::serialize(value), value});
+      continue;
+    }
+    const JsonObject* object = value.if_object();
+    const Json* key = object == nullptr ? nullptr : object->if_contains(merge_key);
+    if (key == nullptr) {
+      return Invalid(fmt::format("map: {} does not contain declared merge key: {}", PrintGo(value),
+                                 merge_key));
+    }
+    items.push_back({boost::json::serialize(*key), value});
+  }
+  return items;
+}
+
+// Lists merge only when all their items are objects, or none is.
+Status CheckItems(const JsonArray& list, const JsonArray& patch) {
+  std::optional<bool> objects;
+  for (const JsonArray* array : {&list, &patch}) {
+    for (const Json& item : *array) {
+      if (item.is_array()) return Invalid("lists of lists are not supported");
+      if (objects && *objects != item.is_object()) {
+        return Invalid(fmt::format("list element types are not identical: [{} {}]",
+                                   PrintGo(Json(list)), PrintGo(Json(patch))));
+      }
+      objects = item.is_object();
+    }
+  }
+  return {};
+}
+
+// A field of an object that may have no schema (a map's values).
+const Field* FieldOf(const std::optional<Type>& type, std::string_view key) {
+  return type ? FindField(*type, key) : nullptr;
+}
+std::optional<Type> TypeOfField(const Field* field) {
+  if (field == nullptr || field->type == kNoType) return std::nullopt;
+  if (field->shape == Shape::kMap || field->shape == Shape::kMapOfLists) return std::nullopt;
+  return TypeAt(field->type);
+}
+
+class Merger {
+ public:
+  // `original` becomes the merged object.
+  Status MergeObject(JsonObject& original, const JsonObject& patch,
+                     const std::optional<Type>& type) {
+    if (const Json* directive = patch.if_contains(kDirective)) {
+      return ApplyDirective(original, patch, *directive);
+    }
+    if (const Json* keys = patch.if_contains(kRetainKeysDirective)) {
+      if (Status status = RetainKeys(original, patch, *keys); !status) return status;
+    }
+    std::set<std::string, std::less<>> ordered;
+    for (const auto& [key, value] : patch) {
+      if (!std::string_view(key).starts_with(kOrderPrefix)) continue;
+      const std::string field(std::string_view(key).substr(kOrderPrefix.size()));
+      if (Status status = MergeOrdered(original, patch, field, value, type); !status) {
+        return status;
+      }
+      ordered.insert(field);
+    }
+    for (const auto& [key, value] : patch) {
+      const std::string_view name = key;
+      if (name == kRetainKeysDirective || name.starts_with(kOrderPrefix)) continue;
+      if (ordered.contains(name)) continue;
+      const bool deletes = name.starts_with(kDeletePrefix);
+      const std::string_view field = deletes ? name.substr(kDeletePrefix.size()) : name;
+      if (Status status = MergeMember(original, field, value, type, deletes); !status) {
+        return status;
+      }
+    }
+    return {};
+  }
+
+ private:
+  static Status ApplyDirective(JsonObject& original, const JsonObject& patch,
+                               const Json& directive) {
+    if (directive == "delete") {
+      original.clear();
+      return {};
+    }
+    if (directive != "replace") {
+      return Invalid(fmt::format("unknown patch type: {} in map: {}", PrintGo(directive),
+                                 PrintGo(Json(patch))));
+    }
+    original = patch;
+    original.erase(kDirective);
+    return {};
+  }
+
+  static Status RetainKeys(JsonObject& original, const JsonObject& patch, const Json& keys) {
+    const JsonArray* list = keys.if_array();
+    std::set<std::string, std::less<>> retained;
+    bool well_formed = list != nullptr;
+    for (size_t i = 0; well_formed && i < list->size(); ++i) {
+      well_formed = (*list)[i].is_string();
+      if (well_formed) retained.emplace((*list)[i].get_string());
+    }
+    for (const auto& [key, value] : patch) {
+      if (value.is_null() || IsDirective(key)) continue;
+      well_formed = well_formed && retained.contains(std::string_view(key));
+    }
+    if (!well_formed) {
+      return Invalid(
+          "invalid patch format of retainKeys: every field that the patch sets must be listed");
+    }
+    for (auto at = original.begin(); at != original.end();) {
+      at = retained.contains(std::string_view(at->key())) ? std::next(at)
+                                                          : original.stable_erase(at);
+    }
+    return {};
+  }
+
+  Status MergeMember(JsonObject& original, std::string_view field, const Json& value,
+                     const std::optional<Type>& type, bool deletes) {
+    if (value.is_null()) {
+      RemoveMember(original, field);
+      return {};
+    }
+    Json* member = original.if_contains(field);
+    const Field* schema = FieldOf(type, field);
+    if (member != nullptr && member->is_object() && value.is_object()) {
+      return MergeObject(member->get_object(), value.get_object(), TypeOfField(schema));
+    }
+    if (member != nullptr && member->is_array() && value.is_array()) {
+      const bool merges = deletes || (schema != nullptr && schema->has(kPatchMerge));
+      if (!merges) {
+        *member = value;
+        return {};
+      }
+      Result<JsonArray> merged = MergeList(member->get_array(), value.get_array(), schema, deletes);
+      if (!merged) return std::unexpected(merged.error());
+      *member = std::move(*merged);
+      return {};
+    }
+    if (deletes) return {};
+    std::optional<Json> plain = Plain(value);
+    if (plain) {
+      original[field] = std::move(*plain);
+    } else {
+      RemoveMember(original, field);
+    }
+    return {};
+  }
+
+  Result<JsonArray> MergeList(const JsonArray& list, const JsonArray& patch, const Field* schema,
+                              bool deletes) {
+    if (list.empty() && patch.empty()) return list;
+    if (Status status = CheckItems(list, patch); !status) return std::unexpected(status.error());
+    const bool objects = list.empty() ? patch[0].is_object() : list[0].is_object();
+    if (!objects) return MergeScalars(list, patch, deletes);
+    const std::string_view merge_key = schema == nullptr ? "" : schema->merge_key;
+    if (merge_key.empty()) {
+      return Invalid(fmt::format("cannot merge lists without merge key for {}",
+                                 schema == nullptr ? "a list" : schema->name));
+    }
+    JsonArray original = list;
+    JsonArray changes;
+    if (Status status = ApplyItemDirectives(original, patch, merge_key, changes); !status) {
+      return std::unexpected(status.error());
+    }
+    Result<Items> before = ToItems(original, merge_key);
+    Result<Items> named = ToItems(changes, merge_key);
+    if (!before) return std::unexpected(before.error());
+    if (!named) return std::unexpected(named.error());
+    Items merged = *before;
+    Order places = OrderOf(merged);
+    for (const Item& item : *named) {
+      const auto [at, added] = places.emplace(item.key, merged.size());
+      if (added) {
+        std::optional<Json> plain = Plain(item.value);
+        merged.push_back({item.key, plain ? std::move(*plain) : Json(JsonObject())});
+        continue;
+      }
+      Status status = MergeObject(merged[at->second].value.get_object(), item.value.get_object(),
+                                  TypeOfField(schema));
+      if (!status) return std::unexpected(status.error());
+    }
+    return Arrange(std::move(merged), *named, *before);
+  }
+
+  static Result<JsonArray> MergeScalars(const JsonArray& list, const JsonArray& patch,
+                                        bool deletes) {
+    const Items before = *ToItems(list, "");
+    const Items named = *ToItems(patch, "");
+    const Order in_patch = OrderOf(named);
+    if (deletes) {
+      JsonArray kept;
+      for (const Item& item : before) {
+        if (!in_patch.contains(item.key)) kept.push_back(item.value);
+      }
+      return kept;
+    }
+    Items merged;
+    std::set<std::string> seen;
+    for (const Items* items : {&before, &named}) {
+      for (const Item& item : *items) {
+        if (seen.insert(item.key).second) merged.push_back(item);
+      }
+    }
+    return Arrange(std::move(merged), named, before);
+  }
+
+  // Takes the items with a directive out of a patch list and applies them to the list.
+  static Status ApplyItemDirectives(JsonArray& list, const JsonArray& patch,
+                                    std::string_view merge_key, JsonArray& changes) {
+    bool replaces = false;
+    std::set<std::string> deleted;
+    for (const Json& item : patch) {
+      const Json* directive = item.get_object().if_contains(kDirective);
+      if (directive == nullptr) {
+        changes.push_back(item);
+      } else if (*directive == "delete") {
+        const Json* key = item.get_object().if_contains(merge_key);
+        if (key == nullptr) {
+          return Invalid(fmt::format("map: {} does not contain declared merge key: {}",
+                                     PrintGo(item), merge_key));
+        }
+        deleted.insert(boost::json::serialize(*key));
+      } else if (*directive == "replace") {
+        replaces = true;
+      } else if (*directive == "merge") {
+        return Invalid("merging lists cannot yet be specified in the patch");
+      } else {
+        return Invalid(
+            fmt::format("unknown patch type: {} in map: {}", PrintGo(*directive), PrintGo(item)));
+      }
+    }
+    if (replaces) {
+      list = std::move(changes);
+      changes = JsonArray();
+      return {};
+    }
+    if (deleted.empty()) return {};
+    JsonArray kept;
+    for (Json& item : list) {
+      const Json* key = item.get_object().if_contains(merge_key);
+      if (key == nullptr || !deleted.contains(boost::json::serialize(*key))) {
+        kept.push_back(std::move(item));
+      }
+    }
+    list = std::move(kept);
+    return {};
+  }
+
+  // $setElementOrder/<field>: merges the field and puts it in the stated order.
+  Status MergeOrdered(JsonObject& original, const JsonObject& patch, const std::string& field,
+                      const Json& order, const std::optional<Type>& type) {
+    const JsonArray* stated = order.if_array();
+    if (stated == nullptr) return Invalid("invalid patch format of setElementOrder list");
+    const Field* schema = FieldOf(type, field);
+    const Json* own = original.if_contains(field);
+    const Json* changed = patch.if_contains(field);
+    const JsonArray before = own != nullptr && own->is_array() ? own->get_array() : JsonArray();
+    const bool has_own = own != nullptr && own->is_array();
+    const bool has_changes = changed != nullptr && changed->is_array();
+    if (changed != nullptr && changed->is_null()) {
+      RemoveMember(original, field);
+      return {};
+    }
+    if (!has_own && !has_changes) return {};
+    const bool merges = schema != nullptr && schema->has(kPatchMerge);
+    JsonArray merged = before;
+    if (has_own && has_changes) {
+      if (merges) {
+        Result<JsonArray> result = MergeList(before, changed->get_array(), schema, false);
+        if (!result) return std::unexpected(result.error());
+        merged = std::move(*result);
+      } else {
+        merged = changed->get_array();
+      }
+    } else if (has_changes) {
+      merged = Plain(*changed)->get_array();
+    }
+    // $deleteFromPrimitiveList comes first where both stand.
+    const Json* deletions = patch.if_contains(std::string(kDeletePrefix) + field);
+    if (deletions != nullptr && deletions->is_array()) {
+      merged = *MergeScalars(merged, deletions->get_array(), true);
+    }
+    const std::string_view merge_key = schema == nullptr ? "" : schema->merge_key;
+    Result<Items> items = ToItems(merged, merge_key);
+    Result<Items> wanted = ToItems(*stated, merge_key);
+    Result<Items> list = ToItems(before, merge_key);
+    for (const Result<Items>* part : {&items, &wanted, &list}) {
+      if (!*part) return std::unexpected(part->error());
+    }
+    if (has_changes && merges) {
+      Status status = CheckStated(changed->get_array(), *wanted, merge_key);
+      if (!status) return status;
+    }
+    original[field] = Arrange(std::move(*items), *wanted, *list);
+    return {};
+  }
+
+  // The patch's items must stand in the stated order.
+  static Status CheckStated(const JsonArray& changed, const Items& wanted,
+                            std::string_view merge_key) {
+    const Order order = OrderOf(wanted);
+    size_t next = 0;
+    for (const Json& item : changed) {
+      const JsonObject* object = item.if_object();
+      if (object != nullptr && object->contains(kDirective)) continue;
+      const Json* key =
+          object == nullptr || merge_key.empty() ? &item : object->if_contains(merge_key);
+      if (key == nullptr) continue;
+      const auto at = order.find(boost::json::serialize(*key));
+      if (at == order.end() || at->second < next) {
+        JsonArray stated;
+        for (const Item& want : wanted) stated.push_back(want.value);
+        return Invalid(fmt::format("The order in patch list:\n{}\n doesn't match {} list:\n{}\n",
+                                   PrintGo(Json(changed)), "$setElementOrder",
+                                   PrintGo(Json(stated))));
+      }
+      next = at->second + 1;
+    }
+    return {};
+  }
+};
+
+}  // namespace
+
+Result<Json> ApplyStrategicPatch(KindId kind, const Json& document, const Json& patch) {
+  if (!patch.is_object()) return Invalid("a strategic merge patch must be an object");
+  Json result = document.is_object() ? document : Json(JsonObject());
+  Status status = Merger().MergeObject(result.get_object(), patch.get_object(), TypeOf(kind));
+  if (!status) return std::unexpected(status.error());
+  return result;
+}
+
+}  // namespace berth::api
