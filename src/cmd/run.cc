@@ -11,6 +11,7 @@
 #include "cmd/commands.h"
 #include "cmd/connect.h"
 #include "cmd/debug_router.h"
+#include "cmd/node_template.h"
 #include "cmd/signals.h"
 #include "control/scheduler.h"
 #include "env/os/clock.h"
@@ -18,6 +19,7 @@
 #include "env/os/executor.h"
 #include "env/os/log.h"
 #include "net/server.h"
+#include "nodes/nodes.h"
 
 namespace berth::cmd {
 namespace {
@@ -117,6 +119,19 @@ int Run(const cli::RunOptions& options) {
 }
 
 int Controllers(const cli::ControllersOptions&) { return cli::kFailed; }
-int Nodes(const cli::NodesOptions&) { return cli::kFailed; }
+int Nodes(const cli::NodesOptions& options) {
+  Process process("nodes", options.verbose);
+  Result<Endpoint> endpoint = FindEndpoint(options.connect);
+  if (!endpoint) return process.Failed(endpoint.error());
+  Result<std::vector<nodes::NodeSpec>> specs = MakeNodeSpecs(options.node_template, options.count);
+  if (!specs) return process.Failed(specs.error());
+  nodes::Options wanted;
+  wanted.client = ClientOptions(*endpoint, "berth-nodes");
+  wanted.nodes = std::move(*specs);
+  const Status status =
+      process.Connect(std::make_unique<nodes::Nodes>(std::move(wanted)), *endpoint);
+  if (!status) return process.Failed(status.error());
+  return process.Run();
+}
 
 }  // namespace berth::cmd

@@ -22,6 +22,7 @@
 #include "base/prng.h"
 #include "cmd/commands.h"
 #include "cmd/debug_router.h"
+#include "cmd/node_template.h"
 #include "cmd/signals.h"
 #include "control/scheduler.h"
 #include "env/os/clock.h"
@@ -32,6 +33,7 @@
 #include "net/certificates.h"
 #include "net/kubeconfig.h"
 #include "net/server.h"
+#include "nodes/nodes.h"
 
 namespace berth::cmd {
 namespace {
@@ -70,7 +72,9 @@ class Cluster {
   Status MakeFolder() const;
   Status ReadSecrets();
   Status AddApiServer();
-  void AddClients();
+  Status AddClients();
+  client::Options ClientOptions(const char* user_agent);
+  env::os::ActorId AddClient(std::string name, std::string user, std::unique_ptr<env::Actor> actor);
   Status Listen();
   Status WriteKubeconfig();
   [[nodiscard]] std::filesystem::path InFolder(const char* name) const {
@@ -98,7 +102,8 @@ Status Cluster::Start() {
   if (status) status = AddApiServer();
   if (status) status = Listen();
   if (!status) return status;
-  AddClients();
+  status = AddClients();
+  if (!status) return status;
   const DebugRouter::Targets targets{.api = &executor_.inbox(api_),
                                      .debug = scheduler_ ? &executor_.inbox(*scheduler_) : nullptr,
                                      .network = server_.get()};
@@ -172,15 +177,38 @@ Status Cluster::AddApiServer() {
   return {};
 }
 
-void Cluster::AddClients() {
+client::Options Cluster::ClientOptions(const char* user_agent) {
+  client::Options options;
+  options.seed = prng_.Next();
+  options.user_agent = user_agent;
+  return options;
+}
+
+env::os::ActorId Cluster::AddClient(std::string name, std::string user,
+                                    std::unique_ptr<env::Actor> actor) {
+  const env::os::ActorId id =
+      executor_.Add(std::move(name), Master(std::move(user)), std::move(actor));
+  executor_.Connect(id, api_);
+  return id;
+}
+
+Status Cluster::AddClients() {
   if (!options_.no_scheduler) {
     control::SchedulerOptions options;
-    options.client.seed = prng_.Next();
-    options.client.user_agent = "berth-scheduler";
-    scheduler_ = executor_.Add("scheduler", Master("system:kube-scheduler"),
-                               std::make_unique<control::Scheduler>(std::move(options)));
-    executor_.Connect(*scheduler_, api_);
+    options.client = ClientOptions("berth-scheduler");
+    scheduler_ = AddClient("scheduler", "system:kube-scheduler",
+                           std::make_unique<control::Scheduler>(std::move(options)));
   }
+  if (options_.nodes > 0) {
+    Result<std::vector<nodes::NodeSpec>> specs =
+        MakeNodeSpecs(options_.node_template, options_.nodes);
+    if (!specs) return std::unexpected(specs.error());
+    nodes::Options options;
+    options.client = ClientOptions("berth-nodes");
+    options.nodes = std::move(*specs);
+    AddClient("nodes", "berth-nodes", std::make_unique<nodes::Nodes>(std::move(options)));
+  }
+  return {};
 }
 
 Status Cluster::Listen() {
