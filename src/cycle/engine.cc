@@ -22,6 +22,11 @@ Engine::Engine(const Options& options)
   CHECK_GT(options.attempts_per_cycle_max, 0u);
 }
 
+void Engine::SetEvaluator(place::Evaluator evaluator) {
+  options_.evaluator = std::move(evaluator);
+  caches_ = ClassCaches(options_.cache_bytes_max);
+}
+
 void Engine::Apply(const model::Delta& delta) {
   state_.Apply(delta);
   for (const PodId pod : state_.changed_pods()) Sync(pod);

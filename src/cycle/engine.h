@@ -74,6 +74,9 @@ class Engine {
   [[nodiscard]] model::Vocabulary& vocabulary() { return state_.vocabulary; }
   [[nodiscard]] const model::State& state() const { return state_; }
 
+  // Ranks nodes by another policy from here on; what it names must be interned in vocabulary(). Drops the caches.
+  void SetEvaluator(place::Evaluator evaluator);
+
   // Takes one fact. Cost: what it touches; nothing is evaluated.
   void Apply(const model::Delta& delta);
 
