@@ -89,6 +89,15 @@ class Cluster {
     CHECK(pod.has_value());
     return *pod;
   }
+  // What was on its way to the former one is lost.
+  void RestartScheduler() {
+    scheduler_ = control::Scheduler({});
+    to_scheduler_.clear();
+    for (const auto& [exchange, call] : calls_) {
+      ToServer(env::ExchangeAbandoned{.exchange = exchange});
+    }
+    calls_.clear();
+  }
   [[nodiscard]] control::Scheduler& scheduler() { return scheduler_; }
 
  private:
@@ -252,6 +261,39 @@ TEST(Loop, SharesOfGpusGetTheirDevices) {
     devices.emplace(api::Find(pod.meta.annotations, "berth.dev/gpu-index").value_or("none"));
   }
   EXPECT_EQ(devices, (std::multiset<std::string>{"0", "1", "none"}));
+}
+
+// Terminal pods leave the list-watch of pods, and their claims end.
+TEST(Loop, APodThatFinishesMakesRoom) {
+  Cluster cluster;
+  cluster.CreateNode("n1", NodeJson("n1", "1"));
+  cluster.Create(std::string(kPods), PodJson("a", R"("cpu":"1")"));
+  cluster.Pass(Duration::Seconds(5));
+  cluster.Create(std::string(kPods), PodJson("b", R"("cpu":"1")"));
+  cluster.Pass(Duration::Seconds(5));
+  ASSERT_EQ(cluster.Pod("a").node_name, "n1");
+  ASSERT_EQ(cluster.Pod("b").node_name, "");
+  const env::HttpResponse response =
+      cluster.Do(env::Method::kPatch, std::string(kPods) + "/a/status",
+                 R"({"status":{"phase":"Succeeded"}})", "application/merge-patch+json");
+  ASSERT_EQ(response.status, 200) << response.body.view();
+  cluster.Pass(Duration::Seconds(15));
+  EXPECT_EQ(cluster.Pod("b").node_name, "n1");
+}
+
+// A scheduler that starts anew finds what the former one did, from the API alone, and goes on.
+TEST(Loop, ARestartedSchedulerGoesOn) {
+  Cluster cluster;
+  cluster.CreateNode("n1", NodeJson("n1", "2"));
+  cluster.Create(std::string(kPods), PodJson("a", R"("cpu":"1")"));
+  cluster.Pass(Duration::Seconds(5));
+  cluster.RestartScheduler();
+  cluster.Create(std::string(kPods), PodJson("b", R"("cpu":"1")"));
+  cluster.Create(std::string(kPods), PodJson("c", R"("cpu":"1")"));
+  cluster.Pass(Duration::Seconds(15));
+  const int placed =
+      (cluster.Pod("b").node_name.empty() ? 0 : 1) + (cluster.Pod("c").node_name.empty() ? 0 : 1);
+  EXPECT_EQ(placed, 1);
 }
 
 TEST(Loop, GatedPodsWaitForTheirGates) {
