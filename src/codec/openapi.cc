@@ -1,8 +1,325 @@
 #include "codec/openapi.h"
 
-namespace berth::codec {
+#include <fmt/format.h>
 
-std::string OpenApiIndex() { return R"({"paths":{}})"; }
-std::optional<std::string> OpenApiDocument(std::string_view /*path*/) { return std::nullopt; }
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "api/json.h"
+#include "api/kinds.h"
+#include "api/schema.h"
+#include "base/hash.h"
+#include "codec/json.h"
+
+namespace berth::codec {
+namespace {
+
+using api::Field;
+using api::Json;
+using api::JsonArray;
+using api::JsonObject;
+using api::Kind;
+using api::KindId;
+using api::Shape;
+using api::Type;
+using api::TypeId;
+using api::Value;
+
+constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
+
+// The struct-like values that have schemas of their own, or "".
+std::string ValueSchemaName(Value value) {
+  switch (value) {
+    case Value::kTime:
+      return std::string(kMeta) + "Time";
+    case Value::kMicroTime:
+      return std::string(kMeta) + "MicroTime";
+    case Value::kQuantity:
+      return "io.k8s.apimachinery.pkg.api.resource.Quantity";
+    case Value::kIntOrString:
+      return "io.k8s.apimachinery.pkg.util.intstr.IntOrString";
+    default:
+      return "";
+  }
+}
+
+JsonObject ValueSchema(Value value) {
+  switch (value) {
+    case Value::kString:
+      return {{"type", "string"}};
+    case Value::kBytes:
+      return {{"type", "string"}, {"format", "byte"}};
+    case Value::kTime:
+    case Value::kMicroTime:
+      return {{"type", "string"}, {"format", "date-time"}};
+    case Value::kBool:
+      return {{"type", "boolean"}};
+    case Value::kInt32:
+      return {{"type", "integer"}, {"format", "int32"}};
+    case Value::kInt64:
+      return {{"type", "integer"}, {"format", "int64"}};
+    case Value::kNumber:
+      return {{"type", "number"}, {"format", "double"}};
+    case Value::kQuantity:
+      return {{"oneOf",
+               JsonArray({JsonObject({{"type", "string"}}), JsonObject({{"type", "number"}})})}};
+    case Value::kIntOrString:
+      return {{"format", "int-or-string"},
+              {"oneOf",
+               JsonArray({JsonObject({{"type", "integer"}}), JsonObject({{"type", "string"}})})}};
+    case Value::kRaw:
+    case Value::kObject:
+      return {{"type", "object"}};
+  }
+  return {};
+}
+
+JsonObject Reference(std::string_view name) {
+  return {{"$ref", fmt::format("#/components/schemas/{}", name)}};
+}
+
+// The schema of one value of a field: a reference, or a scalar's.
+JsonObject ItemSchema(const Field& field) {
+  if (field.value == Value::kObject) return Reference(api::TypeAt(field.type).name);
+  const std::string name = ValueSchemaName(field.value);
+  return name.empty() ? ValueSchema(field.value) : Reference(name);
+}
+
+// References stand in allOf where something stands beside them.
+JsonObject InAllOf(JsonObject schema) {
+  if (!schema.contains("$ref")) return schema;
+  return {{"allOf", JsonArray({std::move(schema)})}};
+}
+
+JsonObject FieldSchema(const Field& field) {
+  JsonObject schema;
+  switch (field.shape) {
+    case Shape::kOne:
+      schema = InAllOf(ItemSchema(field));
+      if (field.has(api::kAlways) && field.value == Value::kObject)
+        schema["default"] = JsonObject();
+      break;
+    case Shape::kList:
+      schema = {{"type", "array"}, {"items", InAllOf(ItemSchema(field))}};
+      break;
+    case Shape::kMap:
+      schema = {{"type", "object"}, {"additionalProperties", InAllOf(ItemSchema(field))}};
+      break;
+    case Shape::kMapOfLists:
+      schema = {{"type", "object"},
+                {"additionalProperties",
+                 JsonObject({{"type", "array"}, {"items", InAllOf(ItemSchema(field))}})}};
+      break;
+  }
+  if (!field.default_json.empty()) schema["default"] = ParseJson(field.default_json).value();
+  if (!field.list_keys.empty()) {
+    JsonArray keys;
+    std::string_view rest = field.list_keys;
+    while (!rest.empty()) {
+      const size_t blank = rest.find(' ');
+      keys.emplace_back(rest.substr(0, blank));
+      rest = blank == std::string_view::npos ? std::string_view() : rest.substr(blank + 1);
+    }
+    schema["x-kubernetes-list-map-keys"] = std::move(keys);
+  }
+  if (field.shape == Shape::kList) {
+    schema["x-kubernetes-list-type"] =
+        field.has(api::kListMap) ? "map" : (field.has(api::kListSet) ? "set" : "atomic");
+  }
+  if (!field.merge_key.empty()) schema["x-kubernetes-patch-merge-key"] = field.merge_key;
+  if (field.has(api::kPatchMerge)) {
+    schema["x-kubernetes-patch-strategy"] =
+        field.has(api::kRetainKeys) ? "merge,retainKeys" : "merge";
+  } else if (field.has(api::kRetainKeys)) {
+    schema["x-kubernetes-patch-strategy"] = "retainKeys";
+  }
+  if (field.has(api::kAtomic)) schema["x-kubernetes-map-type"] = "atomic";
+  return schema;
+}
+
+JsonObject GroupVersionKind(const Kind& kind) {
+  return {{"group", kind.group}, {"kind", kind.name}, {"version", kind.version}};
+}
+
+JsonObject TypeSchema(TypeId id) {
+  const Type type = api::TypeAt(id);
+  JsonObject properties;
+  JsonArray required;
+  for (const Field& field : type.fields) {
+    properties[field.name] = FieldSchema(field);
+    if (field.has(api::kRequired)) required.emplace_back(field.name);
+  }
+  JsonObject schema = {{"type", "object"}, {"properties", std::move(properties)}};
+  if (!required.empty()) schema["required"] = std::move(required);
+  if (id < api::kKindsCount && static_cast<KindId>(id) != KindId::kPodTemplateSpec) {
+    schema["x-kubernetes-group-version-kind"] =
+        JsonArray({GroupVersionKind(api::KindOf(static_cast<KindId>(id)))});
+  }
+  return schema;
+}
+
+// The schemas of some types and of all that they contain.
+JsonObject Schemas(std::vector<TypeId> pending) {
+  std::set<TypeId> types(pending.begin(), pending.end());
+  std::set<Value> values;
+  while (!pending.empty()) {
+    const Type type = api::TypeAt(pending.back());
+    pending.pop_back();
+    for (const Field& field : type.fields) {
+      values.insert(field.value);
+      if (field.type != api::kNoType && types.insert(field.type).second) {
+        pending.push_back(field.type);
+      }
+    }
+  }
+  std::vector<std::pair<std::string, JsonObject>> schemas;
+  for (const TypeId id : types) schemas.emplace_back(api::TypeAt(id).name, TypeSchema(id));
+  for (const Value value : values) {
+    std::string name = ValueSchemaName(value);
+    if (!name.empty()) schemas.emplace_back(std::move(name), ValueSchema(value));
+  }
+  std::ranges::sort(schemas, {}, &std::pair<std::string, JsonObject>::first);
+  JsonObject result;
+  for (auto& [name, schema] : schemas) result.emplace(name, std::move(schema));
+  return result;
+}
+
+JsonObject Parameter(std::string_view name, std::string_view where, std::string_view type) {
+  JsonObject parameter = {{"name", name},
+                          {"in", where},
+                          {"schema", JsonObject({{"type", type}, {"uniqueItems", true}})}};
+  if (where == "path") parameter["required"] = true;
+  return parameter;
+}
+
+JsonObject Content(std::string_view schema) {
+  return {{"application/json", JsonObject({{"schema", Reference(schema)}})},
+          {"application/yaml", JsonObject({{"schema", Reference(schema)}})}};
+}
+
+struct Verb {
+  std::string_view method;
+  std::string_view action;
+  bool writes = false;
+};
+
+// One operation on `kind` (the Scale of a scale subresource).
+JsonObject Operation(const Verb& verb, const Kind& kind) {
+  const std::string_view schema = api::TypeOf(kind.id).name;
+  JsonArray parameters;
+  if (verb.writes) {
+    parameters.emplace_back(Parameter("dryRun", "query", "string"));
+    parameters.emplace_back(Parameter("fieldManager", "query", "string"));
+    parameters.emplace_back(Parameter("fieldValidation", "query", "string"));
+  }
+  if (verb.method == "patch") parameters.emplace_back(Parameter("force", "query", "boolean"));
+  const JsonObject answer = {{"description", "OK"}, {"content", Content(schema)}};
+  JsonObject operation = {{"parameters", std::move(parameters)},
+                          {"responses", JsonObject({{"200", answer}})},
+                          {"x-kubernetes-action", verb.action},
+                          {"x-kubernetes-group-version-kind", GroupVersionKind(kind)}};
+  if (verb.method == "patch") {
+    JsonObject content;
+    for (const std::string_view type :
+         {"application/json-patch+json", "application/merge-patch+json",
+          "application/strategic-merge-patch+json"}) {
+      content.emplace(type, JsonObject({{"schema", JsonObject({{"type", "object"}})}}));
+    }
+    operation["requestBody"] = JsonObject({{"content", std::move(content)}, {"required", true}});
+  } else if (verb.writes) {
+    operation["requestBody"] = JsonObject({{"content", Content(schema)}, {"required", true}});
+  }
+  return operation;
+}
+
+JsonObject PathItem(std::vector<Verb> verbs, const Kind& kind, bool namespaced, bool named) {
+  JsonObject item;
+  for (const Verb& verb : verbs) item.emplace(verb.method, Operation(verb, kind));
+  JsonArray parameters;
+  if (named) parameters.emplace_back(Parameter("name", "path", "string"));
+  if (namespaced) parameters.emplace_back(Parameter("namespace", "path", "string"));
+  item["parameters"] = std::move(parameters);
+  return item;
+}
+
+void AddPaths(const Kind& kind, JsonObject& paths) {
+  const std::string base = "/" + std::string(kind.base_path().substr(1));
+  const std::string inside = kind.namespaced
+                                 ? fmt::format("{}/namespaces/{{namespace}}/{}", base, kind.plural)
+                                 : fmt::format("{}/{}", base, kind.plural);
+  const std::string item = inside + "/{name}";
+  const bool scoped = kind.namespaced;
+  if (!kind.stored) {
+    paths[inside] = PathItem({{"post", "post", true}}, kind, scoped, false);
+    return;
+  }
+  std::vector<Verb> collection = {{"get", "list"}, {"post", "post", true}};
+  if (kind.has_deletecollection) collection.push_back({"delete", "deletecollection"});
+  paths[inside] = PathItem(std::move(collection), kind, scoped, false);
+  const std::vector<Verb> edit = {{"get", "get"}, {"put", "put", true}, {"patch", "patch", true}};
+  std::vector<Verb> whole = edit;
+  whole.push_back({"delete", "delete"});
+  paths[item] = PathItem(std::move(whole), kind, scoped, true);
+  if (kind.namespaced) {
+    paths[fmt::format("{}/{}", base, kind.plural)] =
+        PathItem({{"get", "list"}}, kind, false, false);
+  }
+  if (kind.has_status) paths[item + "/status"] = PathItem(edit, kind, scoped, true);
+  if (kind.has_scale) {
+    paths[item + "/scale"] = PathItem(edit, api::KindOf(KindId::kScale), scoped, true);
+  }
+  if (kind.id == KindId::kPod) {
+    const Verb create = {"post", "post", true};
+    paths[item + "/binding"] = PathItem({create}, api::KindOf(KindId::kBinding), true, true);
+    paths[item + "/eviction"] = PathItem({create}, api::KindOf(KindId::kEviction), true, true);
+  }
+}
+
+// "api/v1", "apis/apps/v1", ...: the group versions that have resources, in order of their text.
+std::set<std::string> GroupVersions() {
+  std::set<std::string> paths;
+  for (const Kind& kind : api::Kinds()) {
+    if (kind.stored) paths.insert(kind.base_path().substr(1));
+  }
+  return paths;
+}
+
+}  // namespace
+
+std::optional<std::string> OpenApiDocument(std::string_view path) {
+  JsonObject paths;
+  std::vector<TypeId> types;
+  for (const Kind& kind : api::Kinds()) {
+    if (kind.plural.empty() || kind.base_path().substr(1) != path) continue;
+    AddPaths(kind, paths);
+    types.push_back(static_cast<TypeId>(kind.id));
+    if (kind.has_scale) types.push_back(static_cast<TypeId>(KindId::kScale));
+    if (kind.id == KindId::kPod) {
+      types.push_back(static_cast<TypeId>(KindId::kBinding));
+      types.push_back(static_cast<TypeId>(KindId::kEviction));
+    }
+  }
+  if (types.empty()) return std::nullopt;
+  types.push_back(static_cast<TypeId>(KindId::kDeleteOptions));
+  types.push_back(static_cast<TypeId>(KindId::kStatus));
+  const JsonObject document = {
+      {"openapi", "3.0.0"},
+      {"info", JsonObject({{"title", "Kubernetes"}, {"version", "v1.36.3"}})},
+      {"paths", std::move(paths)},
+      {"components", JsonObject({{"schemas", Schemas(std::move(types))}})}};
+  return PrintJson(document);
+}
+
+std::string OpenApiIndex() {
+  JsonObject paths;
+  for (const std::string& path : GroupVersions()) {
+    const std::string document = OpenApiDocument(path).value();
+    paths.emplace(path, JsonObject({{"serverRelativeURL", fmt::format("/openapi/v3/{}?hash={:016X}",
+                                                                      path, HashOf(document))}}));
+  }
+  return PrintJson(JsonObject({{"paths", std::move(paths)}}));
+}
 
 }  // namespace berth::codec

@@ -1,0 +1,79 @@
+// Goal: the OpenAPI documents hold what kubectl looks for. Method: each document is walked as
+// kubectl does: operations by kind, schemas by kind, references that resolve.
+
+#include "codec/openapi.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+
+#include "api/kinds.h"
+#include "api/object.h"
+#include "codec/json.h"
+
+namespace berth::codec {
+namespace {
+
+using api::Json;
+
+void CollectReferences(const Json& value, std::set<std::string>& references) {
+  if (value.is_array()) {
+    for (const Json& item : value.get_array()) CollectReferences(item, references);
+  }
+  if (!value.is_object()) return;
+  for (const auto& [key, member] : value.get_object()) {
+    if (key == "$ref") references.insert(std::string(member.get_string()));
+    CollectReferences(member, references);
+  }
+}
+
+bool PatchTakesFieldValidation(const Json& document, const api::Kind& kind) {
+  for (const auto& [path, item] : document.at("paths").get_object()) {
+    const Json* patch = item.get_object().if_contains("patch");
+    if (patch == nullptr ||
+        api::TextAt(patch->at("x-kubernetes-group-version-kind"), "kind") != kind.name)
+      continue;
+    for (const Json& parameter : patch->at("parameters").get_array()) {
+      if (parameter.at("name") == "fieldValidation" && parameter.at("in") == "query") return true;
+    }
+  }
+  return false;
+}
+
+TEST(OpenApiTest, EveryStoredKindCanBePatchedWithFieldValidation) {
+  const Json index = ParseJson(OpenApiIndex()).value();
+  for (const api::Kind& kind : api::Kinds()) {
+    if (!kind.stored) continue;
+    SCOPED_TRACE(kind.name);
+    const std::string path = kind.base_path().substr(1);
+    const Json& entry = index.at("paths").at(path);
+    EXPECT_TRUE(
+        api::TextAt(entry, "serverRelativeURL").starts_with("/openapi/v3/" + path + "?hash="));
+    const Json document = ParseJson(OpenApiDocument(path).value()).value();
+    EXPECT_TRUE(PatchTakesFieldValidation(document, kind));
+  }
+  EXPECT_FALSE(OpenApiDocument("apis/nosuch/v1").has_value());
+}
+
+TEST(OpenApiTest, ReferencesResolveAndSchemasCarryTheirKindAndMergeKeys) {
+  const Json document = ParseJson(OpenApiDocument("api/v1").value()).value();
+  const api::JsonObject& schemas = document.at("components").at("schemas").get_object();
+  std::set<std::string> references;
+  CollectReferences(document, references);
+  EXPECT_GT(references.size(), 100U);
+  for (const std::string& reference : references) {
+    EXPECT_TRUE(schemas.contains(reference.substr(std::string("#/components/schemas/").size())))
+        << reference;
+  }
+  const Json& pod = schemas.at("io.k8s.api.core.v1.Pod");
+  EXPECT_EQ(api::TextAt(pod.at("x-kubernetes-group-version-kind").at(0), "kind"), "Pod");
+  const Json& containers =
+      schemas.at("io.k8s.api.core.v1.PodSpec").at("properties").at("containers");
+  EXPECT_EQ(containers.at("x-kubernetes-patch-merge-key"), "name");
+  EXPECT_EQ(containers.at("x-kubernetes-list-map-keys"), Json(api::JsonArray({"name"})));
+  EXPECT_EQ(OpenApiDocument("api/v1"), OpenApiDocument("api/v1"));
+}
+
+}  // namespace
+}  // namespace berth::codec
