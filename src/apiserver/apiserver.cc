@@ -156,6 +156,17 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
   const env::HttpRequest& http = arrived.request;
   const Outcome<Identity> identity = Authenticate(http, arrived.peer);
   if (!identity) return std::unexpected(identity.error());
+  if (const auto other = env::FindHeader(http.headers, "impersonate-user")) {
+    Problem problem{
+        .code = 403,
+        .reason = "Forbidden",
+        .message = fmt::format("users \"{}\" is forbidden: User \"{}\" cannot impersonate "
+                               "resource \"users\" in API group \"\" at the cluster scope",
+                               *other, identity->user)};
+    problem.name = *other;
+    problem.kind = "users";
+    return std::unexpected(std::move(problem));
+  }
   const Target target = ParseTarget(http.target);
   if (std::optional<Outcome<env::HttpResponse>> answer = discovery_.Answer(target, http)) {
     return std::move(*answer);

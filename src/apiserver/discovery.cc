@@ -230,6 +230,8 @@ env::HttpResponse WithEtag(const env::HttpRequest& http, env::HttpResponse respo
   if (env::FindHeader(http.headers, "if-none-match").value_or("") == quoted) {
     response.status = 304;
     response.body = Bytes();
+    std::erase_if(response.headers,
+                  [](const env::Header& header) { return header.name == "content-type"; });
   }
   return response;
 }
@@ -285,7 +287,8 @@ std::optional<Outcome<env::HttpResponse>> Discovery::Answer(const Target& target
   if (parts.size() == 1 && Accepts(http, "as=APIGroupDiscoveryList")) {
     if (!Accepts(http, "v=v2;") && !Accepts(http, "v=v2,") && !http.headers.empty() &&
         !Accepts(http, "application/json,") && !Accepts(http, ",application/json")) {
-      return NotAcceptable("only the following media types are accepted: application/json");
+      return NotAcceptable(
+          "only the following media types are accepted: application/json, application/yaml");
     }
     const Document& document =
         first == "api" ? Cached("core", &AggregatedCore) : Cached("groups", &AggregatedGroups);
@@ -314,7 +317,7 @@ Outcome<env::HttpResponse> Discovery::OpenApi(const Target& target, const env::H
     if (document.path == path) return WithEtag(http, JsonAnswer(document.text), document.etag);
   }
   std::optional<std::string> text = codec::OpenApiDocument(path);
-  if (!text) return NoSuchPage();
+  if (!text) return env::HttpResponse{.status = 404, .headers = {}, .body = {}};
   std::string etag = fmt::format("{:016X}", HashOf(*text));
   const Document& document = documents_.emplace_back(
       Document{.path = path, .text = std::move(*text), .etag = std::move(etag)});

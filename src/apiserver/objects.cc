@@ -224,19 +224,17 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
     return TooLarge(fmt::format("limit is {}", limits::kRequestBodyBytesMax));
   }
   const std::string_view type = MediaTypeOf(request.header("content-type"));
-  if constexpr (kYaml) {
-    if (type == "application/yaml") {
-      Result<std::vector<api::Json>> documents = codec::ParseYaml(body);
-      if (!documents) {
-        return Unrecognized(kind_name, fmt::format("yaml: {}", documents.error().message), body);
-      }
-      if (documents->empty()) {
-        return Unrecognized(
-            kind_name, "couldn't get version/kind; json parse error: unexpected end of JSON input",
-            body);
-      }
-      return RawBody{.value = std::move(documents->front()), .duplicates = {}};
+  if (type == "application/yaml") {
+    Result<std::vector<api::Json>> documents = codec::ParseYaml(body);
+    if (!documents) {
+      return Unrecognized(kind_name, fmt::format("yaml: {}", documents.error().message), body);
     }
+    if (documents->empty()) {
+      return Unrecognized(
+          kind_name, "couldn't get version/kind; json parse error: unexpected end of JSON input",
+          body);
+    }
+    return RawBody{.value = std::move(documents->front()), .duplicates = {}};
   }
   if (!type.empty() && type != "application/json") {
     return UnsupportedMediaType("application/json, application/yaml");

@@ -209,7 +209,9 @@ Outcome<env::HttpResponse> List(Instant now, const store::Store& store,
   Outcome<ListPosition> position = StartPosition(store, request);
   if (!position) return std::unexpected(std::move(position.error()));
 
-  const int64_t most = limit->value_or(0) > 0 ? **limit : INT64_MAX;
+  // A list at "any" revision is whole, as upstream's cache answers it.
+  const bool whole = request.query.Text("resourceVersion") == "0";
+  const int64_t most = limit->value_or(0) > 0 && !whole ? **limit : INT64_MAX;
   store::Range range = selection->range();
   range.after_namespace = position->after_namespace;
   range.after_name = position->after_name;

@@ -107,7 +107,7 @@ std::unexpected<Problem> NothingAcceptable(AnswerKind answer) {
 // Whether the media type asks for something this server can't give as an answer of that kind; else
 // the shape is filled in.
 bool Fits(const MediaType& media, AnswerKind answer, Shape& shape) {
-  const bool yaml = kYaml && media.type == "application/yaml";
+  const bool yaml = media.type == "application/yaml";
   if (!IsJson(media) && (!yaml || answer == AnswerKind::kWatch)) return false;
   shape.form = Form::kObject;
   shape.meta_v1beta1 = false;
@@ -415,7 +415,7 @@ env::HttpResponse Answer(int status, Syntax syntax, std::string json) {
       break;
     case Syntax::kYaml:
       response.headers = {{"content-type", "application/yaml"}};
-      if constexpr (kYaml) response.body = Bytes(codec::PrintYaml(MustParse(json)));
+      response.body = Bytes(codec::PrintYaml(MustParse(json)));
       break;
   }
   return response;

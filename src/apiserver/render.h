@@ -31,9 +31,6 @@ struct Shape {
   bool operator==(const Shape&) const = default;
 };
 
-// TODO(#3): bodies and answers in YAML wait for codec/yaml.h's implementation.
-inline constexpr bool kYaml = false;
-
 // What kind of answer is negotiated; they offer different media types.
 enum class AnswerKind : uint8_t { kOne, kList, kWatch };
 

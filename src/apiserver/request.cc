@@ -66,10 +66,8 @@ Outcome<Verb> VerbOf(const ResourceRequest& request, env::Method method) {
   const bool namespaced = request.kind->namespaced;
   switch (method) {
     case env::Method::kGet:
-      if (ParseFlagParameter(request.query, "watch") && request.subpart == Subpart::kNone) {
-        return Verb::kWatch;
-      }
-      return named ? Verb::kGet : Verb::kList;
+      if (named) return Verb::kGet;
+      return ParseFlagParameter(request.query, "watch") ? Verb::kWatch : Verb::kList;
     case env::Method::kPost:
       if (named && request.subpart == Subpart::kNone) return MethodNotAllowed();
       if (namespaced && request.namespace_name.empty()) return MethodNotAllowed();

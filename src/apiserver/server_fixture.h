@@ -108,7 +108,7 @@ class ServerFixture {
 
   void Take(env::Output output) {
     if (auto* respond = std::get_if<env::Respond>(&output)) {
-      streams_[respond->exchange.value].open = respond->stream;
+      if (respond->stream) streams_[respond->exchange.value].open = true;
       answers_[respond->exchange.value] = std::move(respond->response);
     } else if (auto* frame = std::get_if<env::Frame>(&output)) {
       Stream& stream = streams_[frame->exchange.value];

@@ -181,9 +181,7 @@ Outcome<void> CheckPreconditions(const WriteContext& context, const store::Store
   if (version.empty() || version == "0") return {};
   if (version.find_first_not_of("0123456789") != std::string_view::npos) {
     return Unclassified(
-        fmt::format("metadata.resourceVersion: Invalid value: {}: strconv.ParseUint: "
-                    "parsing {}: invalid syntax",
-                    api::QuoteGo(version), api::QuoteGo(version)));
+        fmt::format("strconv.ParseUint: parsing {}: invalid syntax", api::QuoteGo(version)));
   }
   if (version != std::to_string(old.revision)) return Stale(request.subject());
   return {};
@@ -221,7 +219,8 @@ Outcome<void> CheckNameAndNamespace(const WriteContext& context, Json& object) {
   const std::string_view name = api::TextAt(object, "metadata.name");
   if (name.empty()) {
     return BadRequest(fmt::format(
-        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        request.name));
   }
   if (name != request.name) {
     return BadRequest(fmt::format(
@@ -384,9 +383,14 @@ WriteResult Update(WriteContext& context) {
   }
   if (!AllowsUnconditionalUpdate(kind.id) &&
       api::TextAt(object, "metadata.resourceVersion").empty()) {
-    return Invalid(context.request.subject(),
-                   {api::InvalidField("metadata.resourceVersion", int64_t{0},
-                                      "must be specified for an update")});
+    const api::FieldErrors errors = {api::InvalidField("metadata.resourceVersion", int64_t{0},
+                                                       "must be specified for an update")};
+    auto problem = Invalid(context.request.subject(), errors);
+    // Upstream names the resource here, not the kind.
+    problem.error().kind = kind.plural;
+    problem.error().message =
+        api::InvalidMessage(kind.group_resource(), context.request.name, errors);
+    return problem;
   }
   api::ApplyDefaults(kind.id, object);
   const Outcome<Written> written = Replace(context, *old, std::move(object));
