@@ -446,6 +446,24 @@ TEST_F(Examples, APromiseHoldsAgainstEqualsAndYieldsToHigher) {
   EXPECT_EQ(Cycle(2).binds.size(), 1u);  // A05: no phantom of the holder.
 }
 
+// Goal: what is kept per class says nothing of reservations, which depend on who asks. Method:
+// another scheduler's nomination holds n1 for priority 5; pods of one class come one at a time, so
+// that scanning, grouping and catching up are all met.
+TEST_F(Examples, ReservedNodesAreAskedAgainForEachPod) {
+  Node({.name = "n1", .cpu = 8000});
+  Node({.name = "n2", .cpu = 900});
+  Pod({.name = "foreign", .cpu = 7900, .priority = 5, .nominated = "n1", .foreign = true});
+  std::string placed;
+  for (int i = 0; i < 6; ++i) {
+    Pod({.name = std::to_string(i), .cpu = 300, .priority = i % 2 == 0 ? 5 : 6, .created = i});
+    for (const model::BindDecision& b : Cycle(i).binds)
+      placed += engine.state().NameOf(b.node_name);
+  }
+  EXPECT_EQ(placed, "n2n1n2n1n2n1");
+  Pod({.name = "last", .cpu = 300, .priority = 5});
+  EXPECT_EQ(Printed(10), "wait default/last  0/2, 2 insufficient cpu (at least 300 short)\n");
+}
+
 // Goal: 9.2 number 10: a gated pod is neither tried nor charged, and un-gating leads to an attempt
 // (C09).
 TEST_F(Examples, GatedPodsWaitUntilTheGateGoes) {
