@@ -88,15 +88,17 @@ void FreedPlace(benchmark::State& bench) {
         FactsOf(engine.vocabulary(),
                 TestPod{.name = "w-" + std::to_string(i), .cpu = 65'000 + i % 1'000, .memory = i}));
   }
-  int64_t now = 1;
-  while (engine.wake_at() <= Instant::FromSeconds(now)) engine.Cycle(Instant::FromSeconds(now));
+  int64_t now_ms = 1'000;
+  while (engine.wake_at() <= Instant{now_ms * 1'000'000}) engine.Cycle(Instant{now_ms * 1'000'000});
   int i = 0;
   for (auto _ : bench) {
     TestPod pod{.name = "big-" + std::to_string(i % 5'000),
                 .cpu = 64'000,
                 .node = "node-" + std::to_string(i % 5'000)};
     engine.Apply(model::PodRemove{.uid = "uid-" + pod.name});
-    benchmark::DoNotOptimize(engine.Cycle(Instant::FromSeconds(++now)));
+    now_ms += 1;
+    const Instant now{now_ms * 1'000'000};
+    while (engine.wake_at() <= now) benchmark::DoNotOptimize(engine.Cycle(now));
     bench.PauseTiming();
     engine.Apply(FactsOf(engine.vocabulary(), pod));
     ++i;

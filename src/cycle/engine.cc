@@ -96,6 +96,7 @@ void Engine::WakeTouched(Instant now) {
     queue_.WakeAll(state_, now);
     wake_position_ = log.end();
   }
+  const uint64_t first = wake_position_;  // As of here, no blocked line fitted anywhere.
   std::vector<uint32_t> kinds(wake_position_ < log.end() ? state_.nodes().size() : 0);
   std::vector<NodeId> touched;
   for (; wake_position_ < log.end(); ++wake_position_) {
@@ -122,7 +123,7 @@ void Engine::WakeTouched(Instant now) {
       const model::Viewer viewer = ViewerOf(line.head);
       const model::Verdict verdict = options_.evaluator.Filter(state_, line.class_id, n, &viewer);
       if (verdict.fits()) {
-        queue_.Wake(state_, id, now);
+        queue_.Wake(state_, id, now, first);
         ++counters_.wakes;
       } else {
         queue_.AddReasons(id, MaskOf(verdict.kind));
@@ -155,14 +156,21 @@ void Engine::ServeLines(Instant now, Plan& plan) {
     const LineId id = queue_.Next(state_, now);
     if (!id.valid()) return;
     ++counters_.attempts;
-    const PodId pod = queue_.line(id).head;
-    const Choice choice = Choose(pod);
-    if (choice.node.valid()) {
-      Decide(pod, choice, plan);
-    } else {
-      Refuse(id, now);
-    }
+    ServeLine(id, now, plan);
   }
+}
+
+void Engine::ServeLine(LineId id, Instant now, Plan& plan) {
+  const PodId pod = queue_.line(id).head;
+  if (!Narrow(queue_.line(id))) {
+    const Choice choice = Choose(pod);
+    if (choice.node.valid()) return Decide(pod, choice, plan);
+    return Refuse(id, 0, now);
+  }
+  model::ReasonMask reasons = queue_.line(id).waits_for;
+  const Choice choice = ChooseNarrow(queue_.line(id), reasons);
+  if (choice.node.valid()) return Decide(pod, choice, plan);
+  Refuse(id, reasons, now);
 }
 
 Engine::Choice Engine::Choose(PodId pod) {
@@ -170,11 +178,53 @@ Engine::Choice Engine::Choose(PodId pod) {
   if (row.pin.kind != model::PinKind::kNone)
     return ChooseOn(pod, state_.nodes().Find(row.pin.node));
   ClassCache& cache = caches_.Get(row.class_id, state_.nodes().size());
-  const uint32_t evaluated = cache.CatchUp(state_, options_.evaluator, row.class_id);
-  counters_.evaluations_node += evaluated;
+  counters_.nodes_evaluated += cache.CatchUp(state_, options_.evaluator, row.class_id);
   if (options_.evaluator.policy() == model::Policy::kRandom) return ChooseRandom(pod, cache);
   const ClassCache::Best best = cache.Choose(state_, options_.evaluator, ViewerOf(pod));
   return {.node = best.node, .score = best.score, .feasible_count = best.feasible_count};
+}
+
+// Whether the nodes that can fit are known to be among few that were touched since the line was
+// woken.
+bool Engine::Narrow(const Line& line) const {
+  const model::TouchLog& log = state_.touches();
+  return line.narrow_from != Line::kWide && line.narrow_from >= log.begin() &&
+         log.end() - line.narrow_from <= state_.nodes().size() / 8 + 16 &&
+         line.pin.kind == model::PinKind::kNone &&
+         state_.pods().at(line.head).priority <= line.failed_priority &&
+         options_.evaluator.policy() != model::Policy::kRandom;
+}
+
+// Adds to `reasons` what refuses on the nodes looked at.
+Engine::Choice Engine::ChooseNarrow(const Line& line, model::ReasonMask& reasons) const {
+  const model::TouchLog& log = state_.touches();
+  const model::Viewer viewer = ViewerOf(line.head);
+  std::vector<std::pair<NodeId, model::NodeScore>> fitting;
+  place::Extremes extremes;
+  for (uint64_t position = line.narrow_from; position < log.end(); ++position) {
+    const NodeId n = log.at(position).node;
+    if (!log.latest(position) || !state_.nodes().used(n) || !state_.nodes().present(n)) continue;
+    const model::Verdict verdict = options_.evaluator.Filter(state_, line.class_id, n, &viewer);
+    if (!verdict.fits()) {
+      reasons |= MaskOf(verdict.kind);
+      continue;
+    }
+    fitting.emplace_back(n, options_.evaluator.Score(state_, line.class_id, n));
+    extremes.taints_max = std::max(extremes.taints_max, fitting.back().second.taints_raw);
+    extremes.affinity_max = std::max(extremes.affinity_max, fitting.back().second.affinity_raw);
+  }
+  Choice choice{.feasible_count = static_cast<uint32_t>(fitting.size())};
+  for (const auto& [n, score] : fitting) {
+    const int64_t total = options_.evaluator.Total(score, extremes);
+    if (choice.node.valid() &&
+        (total < choice.score ||
+         (total == choice.score && state_.nodes().rank(n) > state_.nodes().rank(choice.node)))) {
+      continue;
+    }
+    choice.node = n;
+    choice.score = total;
+  }
+  return choice;
 }
 
 Engine::Choice Engine::ChooseOn(PodId pod, NodeId n) const {
@@ -239,14 +289,20 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
                         .feasible_count = choice.feasible_count});
 }
 
-void Engine::Refuse(LineId id, Instant now) {
+// `known` is what the line is known to wait for, or 0. Within the head's backoff the last report
+// stands: many lines wake for a place that one of them gets.
+void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
   const PodId pod = queue_.line(id).head;
-  WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
-  CHECK(!why.would_fit);  // The fast path and the plain one disagree.
   model::Pod& row = state_.mutable_pod(pod);
   row.backoff_until = now + model::Backoff(++row.attempts);
-  queue_.MarkUntold(pod);
-  queue_.Block(state_, id, why.waits_for, std::move(why.refusal), counters_.cycles);
+  if (known == 0 || queue_.line(id).report_until <= now) {
+    WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
+    CHECK(!why.would_fit);  // The fast path and the plain one disagree.
+    known = why.waits_for;
+    queue_.Report(id, std::move(why.refusal), row.backoff_until);
+    queue_.MarkUntold(pod);
+  }
+  queue_.Block(state_, id, known, counters_.cycles);
 }
 
 void Engine::TellWaiting(Plan& plan) {
@@ -287,7 +343,7 @@ uint32_t Engine::CheckWakes(Instant now) {
   for (const LineId id : queue_.blocked()) {
     if (WhyNot(state_, options_.evaluator, queue_.line(id).head).would_fit) missed.push_back(id);
   }
-  for (const LineId id : missed) queue_.Wake(state_, id, now);
+  for (const LineId id : missed) queue_.Wake(state_, id, now, Line::kWide);
   counters_.missed_wakes += missed.size();
   return static_cast<uint32_t>(missed.size());
 }

@@ -41,8 +41,7 @@ struct Counters {
   uint64_t cycles = 0;
   uint64_t decisions = 0;
   uint64_t attempts = 0;
-  uint64_t evaluations_all = 0;   // Class against all nodes.
-  uint64_t evaluations_node = 0;  // Class against one touched node.
+  uint64_t nodes_evaluated = 0;  // By class caches.
   uint64_t wakes = 0;
   uint64_t missed_wakes = 0;  // Found by the watchdog: a bug each.
 };
@@ -74,7 +73,8 @@ class Engine {
   [[nodiscard]] model::Vocabulary& vocabulary() { return state_.vocabulary; }
   [[nodiscard]] const model::State& state() const { return state_; }
 
-  // Ranks nodes by another policy from here on; what it names must be interned in vocabulary(). Drops the caches.
+  // Ranks nodes by another policy from here on; what it names must be interned in vocabulary().
+  // Drops the caches.
   void SetEvaluator(place::Evaluator evaluator);
 
   // Takes one fact. Cost: what it touches; nothing is evaluated.
@@ -125,10 +125,13 @@ class Engine {
   void ServeLines(Instant now, model::Plan& plan);
   void TellWaiting(model::Plan& plan);
   [[nodiscard]] Choice Choose(model::PodId pod);
+  [[nodiscard]] bool Narrow(const Line& line) const;
+  [[nodiscard]] Choice ChooseNarrow(const Line& line, model::ReasonMask& reasons) const;
   [[nodiscard]] Choice ChooseOn(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] Choice ChooseRandom(model::PodId pod, const ClassCache& cache) const;
   void Decide(model::PodId pod, const Choice& choice, model::Plan& plan);
-  void Refuse(LineId line, Instant now);
+  void Refuse(LineId line, model::ReasonMask known, Instant now);
+  void ServeLine(LineId line, Instant now, model::Plan& plan);
   [[nodiscard]] model::Viewer ViewerOf(model::PodId pod) const;
 
   Options options_;

@@ -100,6 +100,7 @@ void Queue::Put(const State& state, PodId pod) {
     Resift(state, id);
   } else if (row.priority > line.failed_priority) {
     // It may look past reservations that stopped the one that failed.
+    line.narrow_from = Line::kWide;
     Leave(state, id);
     Enter(state, id, Line::Mode::kActive);
   }
@@ -267,27 +268,33 @@ LineId Queue::Next(const State& state, Instant now) {
   return backing_off_.empty() ? LineId{} : backing_off_.front();
 }
 
-void Queue::Block(const State& state, LineId id, model::ReasonMask reasons, model::Refusal refusal,
-                  uint64_t cycle_number) {
+void Queue::Block(const State& state, LineId id, model::ReasonMask reasons, uint64_t cycle_number) {
   Leave(state, id);
   Enter(state, id, Line::Mode::kBlocked);
   Line& line = lines_[id.value];
   blocked_masks_[line.place] = reasons;
   line.failed_priority = state.pods().at(line.head).priority;
   line.blocked_cycle = cycle_number;
-  line.refusal = std::move(refusal);
-  lines_to_tell_.push_back(id);
+  if (line.untold.valid()) lines_to_tell_.push_back(id);
 }
 
-void Queue::Wake(const State& state, LineId id, Instant now) {
-  if (lines_[id.value].mode != Line::Mode::kBlocked) return;
+void Queue::Report(LineId id, model::Refusal refusal, Instant until) {
+  lines_[id.value].refusal = std::move(refusal);
+  lines_[id.value].report_until = until;
+}
+
+void Queue::Wake(const State& state, LineId id, Instant now, uint64_t narrow_from) {
+  Line& line = lines_[id.value];
+  if (line.mode != Line::Mode::kBlocked) return;
+  line.waits_for = blocked_masks_[line.place];
+  line.narrow_from = narrow_from;
   Leave(state, id);
-  const Instant until = state.pods().at(lines_[id.value].head).backoff_until;
+  const Instant until = state.pods().at(line.head).backoff_until;
   Enter(state, id, Window(until) > Window(now) ? Line::Mode::kBackingOff : Line::Mode::kActive);
 }
 
 void Queue::WakeAll(const State& state, Instant now) {
-  while (!blocked_.empty()) Wake(state, blocked_.back(), now);
+  while (!blocked_.empty()) Wake(state, blocked_.back(), now, Line::kWide);
 }
 
 void Queue::Touched(model::ReasonMask reasons, bool any, model::NameId node,
@@ -342,6 +349,7 @@ void Queue::AddTo(Hasher& hasher) const {
   for (const Line& line : lines_) {
     hasher.Add(line.class_id.value).Add(line.pin.node.value).Add(line.head.value).Add(line.size);
     hasher.Add(line.mode).Add(line.place).Add(line.failed_priority).Add(line.untold.value);
+    hasher.Add(line.narrow_from).Add(line.waits_for).Add(line.report_until.ns);
   }
   for (const LineId id : line_of_) hasher.Add(id.value);
   for (const Links& l : links_) hasher.Add(l.child.value).Add(l.next.value).Add(l.untold);

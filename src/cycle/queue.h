@@ -27,10 +27,16 @@ struct Line {
   uint32_t size = 0;
   enum class Mode : uint8_t { kActive, kBackingOff, kBlocked } mode = Mode::kActive;
   uint32_t place = 0;           // Index in the list of its mode.
-  int32_t failed_priority = 0;  // Blocked: the priority of the pod that was tried.
+  int32_t failed_priority = 0;  // The priority of the pod that was last tried in vain.
   uint64_t blocked_cycle = 0;   // Blocked: in which cycle.
-  model::PodId untold;     // Blocked or not: first of its pods that was not told yet why it waits.
-  model::Refusal refusal;  // Blocked: why, as of the last attempt.
+  model::PodId untold;  // Blocked or not: first of its pods that was not told yet why it waits.
+  // Woken: no node fitted a pod of at most failed_priority when the touch log ended here, so only
+  // nodes touched since can.
+  static constexpr uint64_t kWide = ~uint64_t{0};
+  uint64_t narrow_from = kWide;     // kWide: nothing is known.
+  model::ReasonMask waits_for = 0;  // Woken: what it waited for.
+  Instant report_until;             // The refusal is not worked out anew before.
+  model::Refusal refusal;           // Why, as of the last report.
 };
 
 // Who is tried next.
@@ -63,13 +69,16 @@ class Queue {
 
   // The head has no node: the line waits until something that `reasons` names is lifted.
   void Block(const model::State& state, LineId id, model::ReasonMask reasons,
-             model::Refusal refusal, uint64_t cycle_number);
+             uint64_t cycle_number);
+  // What its pods are told, and until when that will do.
+  void Report(LineId id, model::Refusal refusal, Instant until);
   // Adds to what a blocked line waits for.
   void AddReasons(LineId id, model::ReasonMask reasons) {
     blocked_masks_[lines_[id.value].place] |= reasons;
   }
-  // Lets it be tried again. Into backoff order when its head's unschedulable backoff is not over.
-  void Wake(const model::State& state, LineId id, Instant now);
+  // Lets it be tried again, on nodes touched from `narrow_from` on. Into backoff order when its
+  // head's unschedulable backoff is not over.
+  void Wake(const model::State& state, LineId id, Instant now, uint64_t narrow_from);
   void WakeAll(const model::State& state, Instant now);
 
   // The blocked lines that wait for any of `reasons` and are not pinned to a node other than

@@ -1,4 +1,5 @@
 #include <benchmark/benchmark.h>
+#include <malloc.h>
 
 #include <string>
 
@@ -108,4 +109,11 @@ BENCHMARK(NodeHeartbeat);
 }  // namespace
 }  // namespace berth::model
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  // As the program does: forks come and go, so their memory stays mapped.
+  mallopt(M_MMAP_THRESHOLD, 1 << 30);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 64 << 20);
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}
