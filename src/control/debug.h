@@ -10,8 +10,9 @@ class Scheduler;
 // and /readyz from the scheduler's state. Errors are metav1.Status documents.
 //
 // /debug/why:
-//   {"pod","uid","stage","attempts","message","node","devices","score","feasibleNodes","decidedHere","waitingAlike","wouldFit",
-//    "notBefore","refusedCode","reasons":[{"kind","text","nodes","resource","deficit","unresolvable","unblock"}]}
+//   {"pod","uid","stage","attempts","message","node","devices","score","feasibleNodes",
+//    "decidedHere","waitingAlike","wouldFit","notBefore","refusedCode",
+//    "reasons":[{"kind","text","nodes","resource","deficit","unresolvable","unblock"}]}
 // with the members that apply; `stage` is one of model::ToString(PodStage). Evaluated for the
 // answer: O(nodes).
 [[nodiscard]] env::HttpResponse AnswerDebug(const Scheduler& scheduler,
