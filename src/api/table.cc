@@ -1,20 +1,502 @@
 #include "api/table.h"
 
-#include <array>
-#include <string>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/defaults.h"
 #include "api/object.h"
+#include "api/selector.h"
+#include "api/timestamp.h"
 
 namespace berth::api {
 namespace {
-constexpr std::array<Column, 2> kPlain = {
-    {{"Name", "string", "name", 0}, {"Created At", "date", "", 0}}};
+
+constexpr Column kName = {"Name", "string", "name", 0};
+constexpr Column kAge = {"Age", "string", "", 0};
+
+constexpr Column Text(std::string_view name, int32_t priority = 0) {
+  return {name, "string", "", priority};
+}
+constexpr Column Number(std::string_view name) { return {name, "integer", "", 0}; }
+
+constexpr std::array kPodColumns = {kName,
+                                    Text("Ready"),
+                                    Text("Status"),
+                                    Text("Restarts"),
+                                    kAge,
+                                    Text("IP", 1),
+                                    Text("Node", 1),
+                                    Text("Nominated Node", 1),
+                                    Text("Readiness Gates", 1)};
+constexpr std::array kNodeColumns = {kName,
+                                     Text("Status"),
+                                     Text("Roles"),
+                                     kAge,
+                                     Text("Version"),
+                                     Text("Internal-IP", 1),
+                                     Text("External-IP", 1),
+                                     Text("OS-Image", 1),
+                                     Text("Kernel-Version", 1),
+                                     Text("Container-Runtime", 1)};
+constexpr std::array kDeploymentColumns = {
+    kName, Text("Ready"),         Text("Up-to-date"), Text("Available"),
+    kAge,  Text("Containers", 1), Text("Images", 1),  Text("Selector", 1)};
+constexpr std::array kReplicaSetColumns = {
+    kName, Number("Desired"),     Number("Current"), Number("Ready"),
+    kAge,  Text("Containers", 1), Text("Images", 1), Text("Selector", 1)};
+constexpr std::array kJobColumns = {
+    kName, Text("Status"),        Text("Completions"), Text("Duration"),
+    kAge,  Text("Containers", 1), Text("Images", 1),   Text("Selector", 1)};
+constexpr std::array kEventColumns = {
+    Text("Last Seen"),    Text("Type"),
+    Text("Reason"),       Text("Object"),
+    Text("Subobject", 1), Text("Source", 1),
+    Text("Message"),      Text("First Seen", 1),
+    Text("Count", 1),     Column{"Name", "string", "name", 1},
+};
+constexpr std::array kNamespaceColumns = {kName, Text("Status"), kAge};
+constexpr std::array kConfigMapColumns = {kName, Text("Data"), kAge};
+constexpr std::array kSecretColumns = {kName, Text("Type"), Text("Data"), kAge};
+constexpr std::array kServiceAccountColumns = {kName, kAge};
+constexpr std::array kLeaseColumns = {kName, Text("Holder"), kAge};
+constexpr std::array kPriorityClassColumns = {kName, Number("Value"),
+                                              Column{"Global-Default", "boolean", "", 0}, kAge,
+                                              Text("PreemptionPolicy")};
+constexpr std::array kPlainColumns = {kName, Column{"Created At", "date", "", 0}};
+
+std::optional<Instant> TimeAt(const Json& object, std::string_view path) {
+  const std::string_view text = TextAt(object, path);
+  if (text.empty()) return std::nullopt;
+  const Result<Instant> time = ParseTimestamp(text);
+  return time ? std::optional(*time) : std::nullopt;
+}
+
+std::string Since(std::optional<Instant> time, Instant now) {
+  return time ? HumanDuration(now - *time) : "<unknown>";
+}
+
+std::string AgeOf(const Json& object, Instant now) {
+  return Since(TimeAt(object, "metadata.creationTimestamp"), now);
+}
+
+std::string OrNone(std::string_view text, std::string_view otherwise = "<none>") {
+  return std::string(text.empty() ? otherwise : text);
+}
+
+// Whether the list `conditions` holds the type with status True.
+bool HasCondition(const Json& object, std::string_view type) {
+  return std::ranges::any_of(ArrayAt(object, "status.conditions"), [&](const Json& condition) {
+    return TextAt(condition, "type") == type && TextAt(condition, "status") == "True";
+  });
+}
+
+// What a pod's row says of its containers.
+struct PodSummary {
+  std::string reason;
+  int64_t restarts = 0;
+  std::optional<Instant> last_restart;
+  int64_t ready = 0;
+  int64_t total = 0;
+
+  void CountRestarts(const Json& status) {
+    restarts += IntegerAt(status, "restartCount");
+    const std::optional<Instant> ended = TimeAt(status, "lastState.terminated.finishedAt");
+    if (ended && (!last_restart || *last_restart < *ended)) last_restart = ended;
+  }
+};
+
+std::string TerminatedReason(const Json& terminated) {
+  const std::string_view reason = TextAt(terminated, "reason");
+  if (!reason.empty()) return std::string(reason);
+  const int64_t signal = IntegerAt(terminated, "signal");
+  return signal != 0 ? fmt::format("Signal:{}", signal)
+                     : fmt::format("ExitCode:{}", IntegerAt(terminated, "exitCode"));
+}
+
+bool IsSidecar(const Json& pod, std::string_view name) {
+  return std::ranges::any_of(ArrayAt(pod, "spec.initContainers"), [&](const Json& container) {
+    return TextAt(container, "name") == name && TextAt(container, "restartPolicy") == "Always";
+  });
+}
+
+// Sums up the init containers; whether one of them still holds the pod back. `sidecars` counts only
+// those.
+bool SummarizeInit(const Json& pod, PodSummary& all, PodSummary& sidecars) {
+  const size_t total = ArrayAt(pod, "spec.initContainers").size();
+  size_t index = 0;
+  for (const Json& status : ArrayAt(pod, "status.initContainerStatuses")) {
+    const bool sidecar = IsSidecar(pod, TextAt(status, "name"));
+    all.CountRestarts(status);
+    if (sidecar) sidecars.CountRestarts(status);
+    const Json* terminated = FindPath(status, "state.terminated");
+    const std::string_view waiting = TextAt(status, "state.waiting.reason");
+    if (terminated != nullptr && IntegerAt(*terminated, "exitCode") == 0) {
+      ++index;
+      continue;
+    }
+    if (sidecar && FlagAt(status, "started")) {
+      if (FlagAt(status, "ready")) ++all.ready;
+      ++index;
+      continue;
+    }
+    if (terminated != nullptr) {
+      all.reason = "Init:" + TerminatedReason(*terminated);
+    } else if (!waiting.empty() && waiting != "PodInitializing") {
+      all.reason = fmt::format("Init:{}", waiting);
+    } else {
+      all.reason = fmt::format("Init:{}/{}", index, total);
+    }
+    return true;
+  }
+  return false;
+}
+
+void SummarizeContainers(const Json& pod, PodSummary& summary) {
+  bool has_running = false;
+  std::string error_reason;
+  const JsonArray& statuses = ArrayAt(pod, "status.containerStatuses");
+  for (size_t i = statuses.size(); i > 0; --i) {
+    const Json& status = statuses[i - 1];
+    summary.CountRestarts(status);
+    const std::string_view waiting = TextAt(status, "state.waiting.reason");
+    const Json* terminated = FindPath(status, "state.terminated");
+    if (!waiting.empty()) {
+      summary.reason = waiting;
+    } else if (terminated != nullptr) {
+      summary.reason = TerminatedReason(*terminated);
+      if (IntegerAt(*terminated, "exitCode") != 0) error_reason = summary.reason;
+    } else if (FlagAt(status, "ready") && FindPath(status, "state.running") != nullptr) {
+      has_running = true;
+      ++summary.ready;
+    }
+  }
+  if (summary.reason != "Completed") return;
+  if (has_running && HasCondition(pod, "Ready")) {
+    summary.reason = "Running";
+  } else if (!error_reason.empty()) {
+    summary.reason = error_reason;
+  } else if (has_running) {
+    summary.reason = "NotReady";
+  }
+}
+
+PodSummary Summarize(const Json& pod) {
+  PodSummary summary;
+  const std::string_view phase = TextAt(pod, "status.phase");
+  summary.reason = phase;
+  if (const auto reason = TextAt(pod, "status.reason"); !reason.empty()) summary.reason = reason;
+  for (const Json& condition : ArrayAt(pod, "status.conditions")) {
+    if (TextAt(condition, "type") == "PodScheduled" &&
+        TextAt(condition, "reason") == "SchedulingGated") {
+      summary.reason = "SchedulingGated";
+    }
+  }
+  summary.total = static_cast<int64_t>(ArrayAt(pod, "spec.containers").size());
+  for (const Json& container : ArrayAt(pod, "spec.initContainers")) {
+    if (TextAt(container, "restartPolicy") == "Always") ++summary.total;
+  }
+  PodSummary sidecars;
+  const bool initializing = SummarizeInit(pod, summary, sidecars);
+  if (!initializing || HasCondition(pod, "Initialized")) {
+    summary.restarts = sidecars.restarts;
+    summary.last_restart = sidecars.last_restart;
+    SummarizeContainers(pod, summary);
+  }
+  if (FindPath(pod, "metadata.deletionTimestamp") != nullptr) {
+    if (TextAt(pod, "status.reason") == "NodeLost") {
+      summary.reason = "Unknown";
+    } else if (phase != "Failed" && phase != "Succeeded") {
+      summary.reason = "Terminating";
+    }
+  }
+  return summary;
+}
+
+JsonArray PodCells(const Json& pod, Instant now) {
+  const PodSummary summary = Summarize(pod);
+  std::string restarts = std::to_string(summary.restarts);
+  if (summary.restarts != 0 && summary.last_restart) {
+    restarts += fmt::format(" ({} ago)", Since(summary.last_restart, now));
+  }
+  const JsonArray& ips = ArrayAt(pod, "status.podIPs");
+  const JsonArray& gates = ArrayAt(pod, "spec.readinessGates");
+  const auto passed = std::ranges::count_if(
+      gates, [&](const Json& gate) { return HasCondition(pod, TextAt(gate, "conditionType")); });
+  return {Json(TextAt(pod, "metadata.name")),
+          Json(fmt::format("{}/{}", summary.ready, summary.total)),
+          Json(summary.reason),
+          Json(restarts),
+          Json(AgeOf(pod, now)),
+          Json(OrNone(ips.empty() ? std::string_view() : TextAt(ips[0], "ip"))),
+          Json(OrNone(TextAt(pod, "spec.nodeName"))),
+          Json(OrNone(TextAt(pod, "status.nominatedNodeName"))),
+          Json(gates.empty() ? std::string("<none>") : fmt::format("{}/{}", passed, gates.size()))};
+}
+
+std::string NodeStatus(const Json& node) {
+  std::string status = "Unknown";
+  for (const Json& condition : ArrayAt(node, "status.conditions")) {
+    if (TextAt(condition, "type") != "Ready") continue;
+    status = TextAt(condition, "status") == "True" ? "Ready" : "NotReady";
+  }
+  if (FlagAt(node, "spec.unschedulable")) status += ",SchedulingDisabled";
+  return status;
+}
+
+std::string NodeRoles(const Json& node) {
+  constexpr std::string_view kPrefix = "node-role.kubernetes.io/";
+  std::vector<std::string> roles;
+  for (const auto& [key, value] : StringMapAt(node, "metadata.labels")) {
+    if (key.starts_with(kPrefix) && key.size() > kPrefix.size()) {
+      roles.push_back(key.substr(kPrefix.size()));
+    } else if (key == "kubernetes.io/role" && !value.empty()) {
+      roles.push_back(value);
+    }
+  }
+  std::ranges::sort(roles);
+  roles.erase(std::ranges::unique(roles).begin(), roles.end());
+  return OrNone(fmt::format("{}", fmt::join(roles, ",")));
+}
+
+std::string NodeAddress(const Json& node, std::string_view type) {
+  for (const Json& address : ArrayAt(node, "status.addresses")) {
+    if (TextAt(address, "type") == type) return std::string(TextAt(address, "address"));
+  }
+  return "<none>";
+}
+
+JsonArray NodeCells(const Json& node, Instant now) {
+  const auto info = [&](std::string_view field) {
+    return TextAt(node, fmt::format("status.nodeInfo.{}", field));
+  };
+  std::string kernel = OrNone(info("kernelVersion"), "<unknown>");
+  if (!info("architecture").empty()) kernel += fmt::format(" ({})", info("architecture"));
+  return {Json(TextAt(node, "metadata.name")),
+          Json(NodeStatus(node)),
+          Json(NodeRoles(node)),
+          Json(AgeOf(node, now)),
+          Json(info("kubeletVersion")),
+          Json(NodeAddress(node, "InternalIP")),
+          Json(NodeAddress(node, "ExternalIP")),
+          Json(OrNone(info("osImage"), "<unknown>")),
+          Json(kernel),
+          Json(OrNone(info("containerRuntimeVersion"), "<unknown>"))};
+}
+
+// The wide columns of what makes pods: names and images of the containers, and the selector.
+void AddTemplateCells(const Json& object, JsonArray& cells) {
+  std::string names;
+  std::string images;
+  for (const Json& container : ArrayAt(object, "spec.template.spec.containers")) {
+    if (!names.empty()) {
+      names += ',';
+      images += ',';
+    }
+    names += TextAt(container, "name");
+    images += TextAt(container, "image");
+  }
+  cells.emplace_back(names);
+  cells.emplace_back(images);
+  LabelSelector selector;
+  selector.match_labels = StringMapAt(object, "spec.selector.matchLabels");
+  for (const Json& expression : ArrayAt(object, "spec.selector.matchExpressions")) {
+    Requirement requirement{
+        std::string(TextAt(expression, "key")), std::string(TextAt(expression, "operator")), {}};
+    for (const Json& value : ArrayAt(expression, "values")) {
+      if (value.is_string()) requirement.values.emplace_back(value.get_string());
+    }
+    selector.match_expressions.push_back(std::move(requirement));
+  }
+  const Result<LabelQuery> query = QueryOf(selector);
+  cells.emplace_back(query ? OrNone(ToString(*query)) : std::string("<error>"));
+}
+
+JsonArray DeploymentCells(const Json& object, Instant now) {
+  JsonArray cells = {Json(TextAt(object, "metadata.name")),
+                     Json(fmt::format("{}/{}", IntegerAt(object, "status.readyReplicas"),
+                                      IntegerAt(object, "spec.replicas", 1))),
+                     Json(IntegerAt(object, "status.updatedReplicas")),
+                     Json(IntegerAt(object, "status.availableReplicas")), Json(AgeOf(object, now))};
+  AddTemplateCells(object, cells);
+  return cells;
+}
+
+JsonArray ReplicaSetCells(const Json& object, Instant now) {
+  JsonArray cells = {Json(TextAt(object, "metadata.name")),
+                     Json(IntegerAt(object, "spec.replicas", 1)),
+                     Json(IntegerAt(object, "status.replicas")),
+                     Json(IntegerAt(object, "status.readyReplicas")), Json(AgeOf(object, now))};
+  AddTemplateCells(object, cells);
+  return cells;
+}
+
+std::string JobStatus(const Json& job) {
+  if (HasCondition(job, "Complete")) return "Complete";
+  if (HasCondition(job, "Failed")) return "Failed";
+  if (FindPath(job, "metadata.deletionTimestamp") != nullptr) return "Terminating";
+  for (const std::string_view type : {"Suspended", "FailureTarget", "SuccessCriteriaMet"}) {
+    if (HasCondition(job, type)) return std::string(type);
+  }
+  return "Running";
+}
+
+JsonArray JobCells(const Json& job, Instant now) {
+  const int64_t succeeded = IntegerAt(job, "status.succeeded");
+  const int64_t parallelism = IntegerAt(job, "spec.parallelism");
+  std::string completions = fmt::format("{}/1", succeeded);
+  if (FindPath(job, "spec.completions") != nullptr) {
+    completions = fmt::format("{}/{}", succeeded, IntegerAt(job, "spec.completions"));
+  } else if (parallelism > 1) {
+    completions += fmt::format(" of {}", parallelism);
+  }
+  std::string duration;
+  if (const std::optional<Instant> start = TimeAt(job, "status.startTime")) {
+    duration = HumanDuration(TimeAt(job, "status.completionTime").value_or(now) - *start);
+  }
+  JsonArray cells = {Json(TextAt(job, "metadata.name")), Json(JobStatus(job)), Json(completions),
+                     Json(duration), Json(AgeOf(job, now))};
+  AddTemplateCells(job, cells);
+  return cells;
+}
+
+std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r\n\v\f";
+  const size_t start = text.find_first_not_of(kBlanks);
+  if (start == std::string_view::npos) return {};
+  return text.substr(start, text.find_last_not_of(kBlanks) - start + 1);
+}
+
+// Stored events are core events.
+JsonArray EventCells(const Json& event, Instant now) {
+  const auto first_of = [&](std::string_view a, std::string_view b) {
+    return TextAt(event, a).empty() ? TextAt(event, b) : TextAt(event, a);
+  };
+  std::optional<Instant> first = TimeAt(event, "firstTimestamp");
+  if (!first) first = TimeAt(event, "eventTime");
+  std::optional<Instant> last = TimeAt(event, "lastTimestamp");
+  if (!last) last = first;
+  int64_t count = IntegerAt(event, "count");
+  if (FindPath(event, "series") != nullptr) {
+    last = TimeAt(event, "series.lastObservedTime");
+    count = IntegerAt(event, "series.count");
+  } else if (count == 0) {
+    count = 1;
+  }
+  std::string target(TextAt(event, "involvedObject.kind"));
+  std::ranges::transform(target, target.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  });
+  if (const auto name = TextAt(event, "involvedObject.name"); !name.empty()) {
+    target += fmt::format("/{}", name);
+  }
+  std::string source(first_of("source.component", "reportingComponent"));
+  if (const auto host = first_of("source.host", "reportingInstance"); !host.empty()) {
+    source += fmt::format(", {}", host);
+  }
+  return {Json(Since(last, now)),
+          Json(TextAt(event, "type")),
+          Json(TextAt(event, "reason")),
+          Json(target),
+          Json(TextAt(event, "involvedObject.fieldPath")),
+          Json(source),
+          Json(Trim(TextAt(event, "message"))),
+          Json(Since(first, now)),
+          Json(count),
+          Json(TextAt(event, "metadata.name"))};
+}
+
 }  // namespace
 
-std::span<const Column> ColumnsOf(KindId /*kind*/) { return kPlain; }
-JsonArray CellsOf(KindId /*kind*/, const Json& object, Instant /*now*/) {
-  return {Json(TextAt(object, "metadata.name")),
-          Json(TextAt(object, "metadata.creationTimestamp"))};
+std::span<const Column> ColumnsOf(KindId kind) {
+  switch (kind) {
+    case KindId::kPod:
+      return kPodColumns;
+    case KindId::kNode:
+      return kNodeColumns;
+    case KindId::kDeployment:
+      return kDeploymentColumns;
+    case KindId::kReplicaSet:
+      return kReplicaSetColumns;
+    case KindId::kJob:
+      return kJobColumns;
+    case KindId::kEvent:
+    case KindId::kEventsEvent:
+      return kEventColumns;
+    case KindId::kNamespace:
+      return kNamespaceColumns;
+    case KindId::kConfigMap:
+      return kConfigMapColumns;
+    case KindId::kSecret:
+      return kSecretColumns;
+    case KindId::kServiceAccount:
+      return kServiceAccountColumns;
+    case KindId::kLease:
+      return kLeaseColumns;
+    case KindId::kPriorityClass:
+      return kPriorityClassColumns;
+    default:
+      return kPlainColumns;
+  }
+}
+
+JsonArray CellsOf(KindId kind, const Json& object, Instant now) {
+  const Json name(TextAt(object, "metadata.name"));
+  const Json age(AgeOf(object, now));
+  const auto count = [&](std::string_view path) {
+    return static_cast<int64_t>(ObjectAt(object, path).size());
+  };
+  switch (kind) {
+    case KindId::kPod:
+      return PodCells(object, now);
+    case KindId::kNode:
+      return NodeCells(object, now);
+    case KindId::kDeployment:
+      return DeploymentCells(object, now);
+    case KindId::kReplicaSet:
+      return ReplicaSetCells(object, now);
+    case KindId::kJob:
+      return JobCells(object, now);
+    case KindId::kEvent:
+      return EventCells(object, now);
+    case KindId::kEventsEvent: {
+      Json core = object;
+      ConvertEvent(KindId::kEventsEvent, KindId::kEvent, core);
+      return EventCells(core, now);
+    }
+    case KindId::kNamespace:
+      return {name, Json(TextAt(object, "status.phase")), age};
+    case KindId::kConfigMap:
+      return {name, Json(count("data") + count("binaryData")), age};
+    case KindId::kSecret:
+      return {name, Json(TextAt(object, "type")), Json(count("data")), age};
+    case KindId::kServiceAccount:
+      return {name, age};
+    case KindId::kLease:
+      return {name, Json(TextAt(object, "spec.holderIdentity")), age};
+    case KindId::kPriorityClass:
+      return {name, Json(IntegerAt(object, "value")), Json(FlagAt(object, "globalDefault")), age,
+              Json(TextAt(object, "preemptionPolicy"))};
+    default:
+      return {name, Json(TextAt(object, "metadata.creationTimestamp"))};
+  }
+}
+
+JsonArray RowConditionsOf(KindId kind, const Json& object) {
+  const std::string_view phase = TextAt(object, "status.phase");
+  if (kind != KindId::kPod || (phase != "Succeeded" && phase != "Failed")) return {};
+  const bool succeeded = phase == "Succeeded";
+  const JsonObject condition = {
+      {"type", "Completed"},
+      {"status", "True"},
+      {"reason", phase},
+      {"message", succeeded ? "The pod has completed successfully." : "The pod failed."}};
+  return JsonArray({condition});
 }
 
 }  // namespace berth::api

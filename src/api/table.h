@@ -14,7 +14,7 @@ namespace berth::api {
 
 struct Column {
   std::string_view name;
-  std::string_view type;    // "string", "integer", "number".
+  std::string_view type;    // "string", "integer", "boolean".
   std::string_view format;  // "name" for the first one, else empty.
   int32_t priority = 0;     // 0: always shown; 1: with -o wide.
 };
@@ -23,5 +23,8 @@ struct Column {
 [[nodiscard]] std::span<const Column> ColumnsOf(KindId kind);
 // A row's cells, one per column: strings, integers or nulls. `now` is what ages count from.
 [[nodiscard]] JsonArray CellsOf(KindId kind, const Json& object, Instant now);
+
+// A row's conditions: that a pod has completed. Empty for most.
+[[nodiscard]] JsonArray RowConditionsOf(KindId kind, const Json& object);
 
 }  // namespace berth::api

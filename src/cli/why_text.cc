@@ -52,7 +52,7 @@ std::string Waiting(const api::JsonObject& object) {
     text += fmt::format("  the API server refused its last binding with {}\n",
                         Text(object, "refusedCode"));
   }
-  text += fmt::format("  tried {} times; {} pods alike wait\n", Text(object, "attempts"),
+  text += fmt::format("  tried {} times; pods alike that wait: {}\n", Text(object, "attempts"),
                       Text(object, "waitingAlike"));
   return text;
 }
@@ -73,20 +73,6 @@ Result<std::string> WhyText(int status, std::string_view body) {
   if (object.contains("node")) return text + Placed(object);
   if (object.contains("attempts")) text += Waiting(object);
   return text;
-}
-
-std::string PercentEncode(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
-      out += c;
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
 }
 
 }  // namespace berth::cli

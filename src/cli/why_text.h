@@ -11,7 +11,4 @@ namespace berth::cli {
 // reason it gives, or no JSON.
 Result<std::string> WhyText(int status, std::string_view body);
 
-// For one part of a URL's query: all but unreserved characters (RFC 3986 section 2.3) become %XX.
-std::string PercentEncode(std::string_view text);
-
 }  // namespace berth::cli

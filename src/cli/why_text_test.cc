@@ -26,7 +26,7 @@ TEST(WhyText, OfAPodThatWaitsNamesReasonsWithCountsAndWhatUnblocks) {
             "                unblocked by: 500m cpu more on one of 3 nodes\n"
             "       1 node   node(s) were unschedulable\n"
             "  not tried again before 2026-01-01T00:00:00.000000Z\n"
-            "  tried 3 times; 2 pods alike wait\n");
+            "  tried 3 times; pods alike that wait: 2\n");
 }
 
 TEST(WhyText, OfAPlacedPodSaysWhyThere) {
@@ -48,11 +48,6 @@ TEST(WhyText, RefusalsAndRubbishAreErrors) {
               HasSubstr("not what a scheduler of berth gives"));
   EXPECT_THAT(WhyText(200, "[]").error().message, HasSubstr("HTTP 200"));
   EXPECT_TRUE(WhyText(200, R"({"reasons":[1,{}],"attempts":{}})").has_value());
-}
-
-TEST(PercentEncode, LeavesOnlyUnreservedCharacters) {
-  EXPECT_EQ(PercentEncode("team-a/web_0.x~"), "team-a%2Fweb_0.x~");
-  EXPECT_EQ(PercentEncode("\xff &="), "%FF%20%26%3D");
 }
 
 }  // namespace

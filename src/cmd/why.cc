@@ -4,6 +4,7 @@
 #include <cstdio>
 
 #include "cli/why_text.h"
+#include "client/request.h"
 #include "cmd/commands.h"
 #include "cmd/connect.h"
 
@@ -42,7 +43,7 @@ int Why(const cli::WhyOptions& options) {
     if (!taken) return Failed("--why-address " + taken.error().message);
   }
   env::HttpRequest request;
-  request.target = "/debug/why?pod=" + cli::PercentEncode(name + "/" + options.pod);
+  request.target = "/debug/why?pod=" + client::PercentEncode(name + "/" + options.pod);
   const Result<env::HttpResponse> answer =
       Ask(*endpoint, std::move(request), Duration::Seconds(30));
   if (!answer) return Failed(answer.error().message);
