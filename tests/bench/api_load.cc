@@ -1,0 +1,279 @@
+// Load on an API server over HTTPS: creates N pods on C connections as fast as they are taken,
+// watches until all are bound (or running), and prints rates, the disk's fdatasync and the CPU of
+// the processes. Works on any Kubernetes API server.
+//
+//   berth_api_load --kubeconfig F --pods 10000 --connections 16 [--until bound|running] [--pid
+//   PID]... [--disk DIR]
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "cmd/connect.h"
+#include "net/certificates.h"
+
+namespace {
+
+using namespace berth;
+using Clock = std::chrono::steady_clock;
+
+constexpr uint64_t kWatchCall = 1;
+constexpr uint64_t kFirstPodCall = 1000;
+
+struct Options {
+  cli::ConnectOptions connect;
+  int64_t pods = 10'000;
+  int connections = 16;
+  int classes = 20;
+  std::string until = "bound";
+  std::vector<int> pids;
+  std::string disk;
+  std::string namespace_name = "default";
+  int timeout_seconds = 600;
+};
+
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+std::string PodJson(const Options& options, int64_t index) {
+  const int64_t cpu = 10 + index % options.classes;
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"load-{:06}","namespace":"{}","labels":{{"app":"load","class":"c{}"}}}},)"
+      R"("spec":{{"containers":[{{"name":"main","image":"registry.example/load:1","resources":{{"requests":{{"cpu":"{}m","memory":"16Mi"}}}}}}]}}}})",
+      index, options.namespace_name, index % options.classes, cpu);
+}
+
+// Counts pods from the frames of a watch. Bound and running are found by their bytes: whole
+// decoding would cost more than the server.
+class Watcher final : public env::InputSink {
+ public:
+  explicit Watcher(std::string wanted) : wanted_(std::move(wanted)) {}
+
+  void Post(std::vector<env::Input> batch) override {
+    const std::lock_guard lock(mutex_);
+    for (env::Input& input : batch) {
+      if (const auto* data = std::get_if<env::StreamData>(&input)) Take(data->data.view());
+      if (const auto* response = std::get_if<env::Response>(&input)) Answered(*response);
+      if (std::holds_alternative<env::CallFailed>(input)) {
+        ++failed_;
+        ++answered_;
+      }
+      if (std::holds_alternative<env::StreamEnded>(input)) ended_ = true;
+    }
+    changed_.notify_all();
+  }
+  // False when the time is over.
+  template <typename Condition>
+  bool WaitFor(Clock::time_point deadline, Condition condition) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_until(lock, deadline, [&] { return ended_ || condition(); }) && !ended_;
+  }
+  // Read under WaitFor's lock, or when nothing runs any more.
+  bool watching_ = false;
+  bool ended_ = false;
+  int64_t created_ = 0;
+  int64_t answered_ = 0;
+  int64_t failed_ = 0;
+  std::unordered_set<std::string> reached_;
+  Clock::time_point last_created_;
+  Clock::time_point last_reached_;
+
+ private:
+  void Answered(const env::Response& response) {
+    if (response.call.value == kWatchCall) {
+      watching_ = response.response.status == 200;
+      ended_ = !watching_;
+      return;
+    }
+    ++answered_;
+    if (response.response.status == 201) {
+      ++created_;
+      last_created_ = Clock::now();
+      return;
+    }
+    if (failed_++ == 0)
+      fmt::print(stderr, "create: {} {}\n", response.response.status,
+                 response.response.body.view());
+  }
+  void Take(std::string_view data) {
+    rest_ += data;
+    size_t begin = 0;
+    for (size_t end = 0; (end = rest_.find('\n', begin)) != std::string::npos; begin = end + 1) {
+      Frame(std::string_view(rest_).substr(begin, end - begin));
+    }
+    rest_.erase(0, begin);
+  }
+  void Frame(std::string_view frame) {
+    if (frame.find(wanted_) == std::string_view::npos) return;
+    const size_t name = frame.find("\"name\":\"load-");
+    if (name == std::string_view::npos) return;
+    if (reached_.emplace(frame.substr(name + 8, 11)).second) last_reached_ = Clock::now();
+  }
+
+  const std::string wanted_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::string rest_;
+};
+
+// CPU seconds of each thread of a process, by name.
+std::map<std::string, double> CpuOf(int pid) {
+  std::map<std::string, double> all;
+  const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
+  std::error_code error;
+  for (const auto& task :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), error)) {
+    std::ifstream in(task.path() / "stat");
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const size_t open = text.find('(');
+    const size_t close = text.rfind(')');
+    if (open == std::string::npos || close == std::string::npos) continue;
+    std::istringstream rest(text.substr(close + 2));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) rest >> skipped;
+    double user = 0;
+    double system = 0;
+    rest >> user >> system;
+    all[text.substr(open + 1, close - open - 1)] += (user + system) * tick;
+  }
+  return all;
+}
+
+int64_t ResidentMib(int pid) {
+  std::ifstream in(fmt::format("/proc/{}/statm", pid));
+  int64_t size = 0;
+  int64_t resident = 0;
+  in >> size >> resident;
+  return resident * sysconf(_SC_PAGESIZE) / (1024 * 1024);
+}
+
+// The median time of a write of 4 KiB made durable.
+double FdatasyncP50Ms(const std::string& folder) {
+  const std::string path = folder + "/berth-fdatasync-probe";
+  const int file = open(path.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) return -1;
+  const std::string block(4096, 'x');
+  std::vector<double> times;
+  for (int i = 0; i < 200; ++i) {
+    const auto start = Clock::now();
+    if (write(file, block.data(), block.size()) < 0 || fdatasync(file) != 0) break;
+    times.push_back(Seconds(Clock::now() - start) * 1000);
+  }
+  close(file);
+  unlink(path.c_str());
+  if (times.empty()) return -1;
+  std::ranges::nth_element(times, times.begin() + static_cast<ptrdiff_t>(times.size() / 2));
+  return times[times.size() / 2];
+}
+
+env::SendRequest Create(const Options& options, int64_t index) {
+  env::SendRequest send;
+  send.call = {kFirstPodCall + static_cast<uint64_t>(index)};
+  send.request.method = env::Method::kPost;
+  send.request.target = fmt::format("/api/v1/namespaces/{}/pods", options.namespace_name);
+  send.request.headers = {{"content-type", "application/json"}, {"accept", "application/json"}};
+  send.request.body = Bytes(PodJson(options, index));
+  send.timeout = Duration::Seconds(options.timeout_seconds);
+  return send;
+}
+
+void PrintCpu(const Options& options, const std::map<int, std::map<std::string, double>>& before) {
+  for (const int pid : options.pids) {
+    double sum = 0;
+    std::string threads;
+    for (const auto& [name, seconds] : CpuOf(pid)) {
+      const auto& old = before.at(pid);
+      const double used = seconds - (old.contains(name) ? old.at(name) : 0);
+      sum += used;
+      threads += fmt::format(" {} {:.2f}", name, used);
+    }
+    fmt::print("cpu of process {}: {:.2f} s ({} MiB resident):{}\n", pid, sum, ResidentMib(pid),
+               threads);
+  }
+}
+
+int Run(const Options& options) {
+  Result<cmd::Endpoint> endpoint = cmd::FindEndpoint(options.connect);
+  if (!endpoint) {
+    fmt::print(stderr, "api_load: {}\n", endpoint.error().message);
+    return 1;
+  }
+  net::ClientOptions transport = endpoint->transport;
+  transport.path_prefix = endpoint->base_path;
+  transport.bearer_token = endpoint->bearer_token;
+  transport.connections_max = options.connections;
+  auto client = net::HttpsClient::Make(transport);
+  if (!client) {
+    fmt::print(stderr, "api_load: {}\n", client.error().message);
+    return 1;
+  }
+  Watcher watcher(options.until == "running" ? "\"phase\":\"Running\"" : "\"nodeName\":\"");
+  (*client)->Start(watcher);
+  env::SendRequest watch;
+  watch.call = {kWatchCall};
+  watch.request.target = fmt::format("/api/v1/namespaces/{}/pods?watch=1&labelSelector=app%3Dload",
+                                     options.namespace_name);
+  watch.stream = true;
+  std::vector<env::Output> batch;
+  batch.emplace_back(std::move(watch));
+  (*client)->Take(std::move(batch));
+  if (!watcher.WaitFor(Clock::now() + std::chrono::seconds(10),
+                       [&] { return watcher.watching_; })) {
+    fmt::print(stderr, "api_load: no watch\n");
+    return 1;
+  }
+  std::map<int, std::map<std::string, double>> cpu;
+  for (const int pid : options.pids) cpu[pid] = CpuOf(pid);
+  const auto start = Clock::now();
+  const auto deadline = start + std::chrono::seconds(options.timeout_seconds);
+  batch.clear();
+  for (int64_t i = 0; i < options.pods; ++i) batch.emplace_back(Create(options, i));
+  (*client)->Take(std::move(batch));
+  const bool done = watcher.WaitFor(deadline, [&] {
+    return watcher.answered_ == options.pods &&
+           static_cast<int64_t>(watcher.reached_.size()) >= watcher.created_;
+  });
+  const double own_cpu = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+  (*client)->Stop();
+  const double creating = Seconds(watcher.last_created_ - start);
+  const double all = Seconds(watcher.last_reached_ - start);
+  fmt::print("{} pods created by {} connections in {:.2f} s: {:.0f}/s ({} failed)\n",
+             watcher.created_, options.connections, creating,
+             static_cast<double>(watcher.created_) / creating, watcher.failed_);
+  fmt::print("{} pods {} {:.2f} s after the first create: {:.0f}/s\n", watcher.reached_.size(),
+             options.until, all, static_cast<double>(watcher.reached_.size()) / all);
+  if (!options.disk.empty()) fmt::print("fdatasync p50 {:.2f} ms\n", FdatasyncP50Ms(options.disk));
+  PrintCpu(options, cpu);
+  fmt::print("cpu of this client: {:.2f} s\n", own_cpu);
+  if (!done) fmt::print(stderr, "api_load: not all pods got there in time\n");
+  return done ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("load on an API server: creates pods and waits for them");
+  app.add_option("--kubeconfig", options.connect.kubeconfig);
+  app.add_option("--pods", options.pods)->check(CLI::Range(1, 200'000));
+  app.add_option("--connections", options.connections)->check(CLI::Range(1, 1024));
+  app.add_option("--classes", options.classes, "different requests among the pods")
+      ->check(CLI::Range(1, 1000));
+  app.add_option("--until", options.until)->check(CLI::IsMember({"bound", "running"}));
+  app.add_option("--pid", options.pids, "process whose CPU is counted; may be repeated");
+  app.add_option("--disk", options.disk, "folder whose fdatasync is measured");
+  app.add_option("--namespace", options.namespace_name);
+  app.add_option("--timeout", options.timeout_seconds, "seconds");
+  CLI11_PARSE(app, argc, argv);
+  return Run(options);
+}
