@@ -46,6 +46,18 @@ void Erase(std::map<std::string, std::set<Slot>, std::less<>>& index, const std:
   if (at->second.empty()) index.erase(at);
 }
 
+std::string LabelKey(std::string_view namespace_name,
+                     const std::pair<std::string, std::string>& label) {
+  std::string key(namespace_name);
+  return key.append("\n").append(label.first).append("=").append(label.second);
+}
+
+api::LabelQuery QueryOrNothing(const api::LabelSelector& selector) {
+  Result<api::LabelQuery> query = api::QueryOf(selector);
+  if (query) return std::move(*query);
+  return {.nothing = true};
+}
+
 template <typename T>
 const T* At(const std::map<Slot, T>& map, Slot slot) {
   const auto at = map.find(slot);
@@ -143,12 +155,15 @@ void World::Keep(Slot slot, api::KindId kind, Decoded& decoded) {
       pods_[slot] = std::move(decoded.pod);
       break;
     case api::KindId::kDeployment:
+      selectors_[slot] = QueryOrNothing(decoded.deployment.selector);
       deployments_[slot] = std::move(decoded.deployment);
       break;
     case api::KindId::kReplicaSet:
+      selectors_[slot] = QueryOrNothing(decoded.replica_set.selector);
       replica_sets_[slot] = std::move(decoded.replica_set);
       break;
     case api::KindId::kJob:
+      selectors_[slot] = QueryOrNothing(decoded.job.selector);
       jobs_[slot] = std::move(decoded.job);
       break;
     case api::KindId::kNode:
@@ -221,7 +236,11 @@ void World::Link(Slot slot) {
   if (head.kind != api::KindId::kPod) return;
   const std::string& node = pods_[slot].node;
   if (!node.empty()) pods_on_[node].insert(slot);
-  if (head.controller() == nullptr) orphan_pods_[head.namespace_name].insert(slot);
+  if (head.controller() != nullptr) return;
+  orphan_pods_[head.namespace_name].insert(slot);
+  for (const auto& label : head.labels) {
+    orphan_labels_[LabelKey(head.namespace_name, label)].insert(slot);
+  }
 }
 
 void World::Unlink(Slot slot) {
@@ -231,10 +250,15 @@ void World::Unlink(Slot slot) {
   for (const api::OwnerReference& owner : head.owners) Erase(dependents_, owner.uid, slot);
   if (head.kind != api::KindId::kPod) return;
   Erase(pods_on_, pods_[slot].node, slot);
+  if (head.controller() != nullptr) return;
   Erase(orphan_pods_, head.namespace_name, slot);
+  for (const auto& label : head.labels) {
+    Erase(orphan_labels_, LabelKey(head.namespace_name, label), slot);
+  }
 }
 
 void World::EraseViews(Slot slot) {
+  selectors_.erase(slot);
   switch (heads_[slot].kind) {
     case api::KindId::kPod:
       pods_.erase(slot);
@@ -305,9 +329,16 @@ const std::set<Slot>& World::DependentsOf(std::string_view owner_uid) const {
 
 const std::set<Slot>& World::PodsOn(std::string_view node) const { return Lookup(pods_on_, node); }
 
-const std::set<Slot>& World::OrphanPodsIn(std::string_view namespace_name) const {
-  return Lookup(orphan_pods_, namespace_name);
+std::vector<Slot> World::OrphanPods(std::string_view namespace_name,
+                                    const api::LabelSelector& selector) const {
+  const std::set<Slot>& slots =
+      selector.match_labels.empty()
+          ? Lookup(orphan_pods_, namespace_name)
+          : Lookup(orphan_labels_, LabelKey(namespace_name, selector.match_labels.front()));
+  return {slots.begin(), slots.end()};
 }
+
+const api::LabelQuery* World::selector(Slot slot) const { return At(selectors_, slot); }
 
 std::vector<Slot> World::In(api::KindId kind, std::string_view namespace_name) const {
   std::vector<Slot> slots;

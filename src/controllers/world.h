@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/kinds.h"
+#include "api/selector.h"
 #include "api/types.h"
 #include "api/workloads.h"
 #include "base/hash.h"
@@ -119,8 +120,11 @@ class World {
   [[nodiscard]] std::vector<Slot> In(api::KindId kind, std::string_view namespace_name) const;
   [[nodiscard]] bool AnyIn(api::KindId kind, std::string_view namespace_name) const;
   [[nodiscard]] std::vector<Slot> All(api::KindId kind) const;
-  // Pods of a namespace without a controller: the ones that may be adopted.
-  [[nodiscard]] const std::set<Slot>& OrphanPodsIn(std::string_view namespace_name) const;
+  // Pods of a namespace without a controller that a selector may match: candidates for adoption.
+  [[nodiscard]] std::vector<Slot> OrphanPods(std::string_view namespace_name,
+                                             const api::LabelSelector& selector) const;
+  // The selector of a Deployment, ReplicaSet or Job, ready to match; nullptr for other objects.
+  [[nodiscard]] const api::LabelQuery* selector(Slot slot) const;
   [[nodiscard]] size_t size() const { return by_uid_.size(); }
 
   void AddTo(Hasher& hasher) const;
@@ -140,7 +144,9 @@ class World {
   std::map<NameKey, Slot> by_name_;
   std::map<std::string, std::set<Slot>, std::less<>> dependents_;
   std::map<std::string, std::set<Slot>, std::less<>> pods_on_;
-  std::map<std::string, std::set<Slot>, std::less<>> orphan_pods_;
+  std::map<std::string, std::set<Slot>, std::less<>> orphan_pods_;    // By namespace.
+  std::map<std::string, std::set<Slot>, std::less<>> orphan_labels_;  // By namespace and label.
+  std::map<Slot, api::LabelQuery> selectors_;
 
   std::map<Slot, PodFacts> pods_;
   std::map<Slot, api::Deployment> deployments_;

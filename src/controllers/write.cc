@@ -47,6 +47,22 @@ std::string CreateBody(const Write& write, std::string_view name) {
   return body;
 }
 
+std::string DeleteSeenBody(const Write& write) {
+  std::string body = R"({"apiVersion":"v1","kind":"DeleteOptions","preconditions":{"uid":)";
+  AppendJsonString(body, write.uid);
+  body += R"(,"resourceVersion":)";
+  AppendJsonString(body, write.resource_version);
+  body += '}';
+  if (!write.propagation.empty()) {
+    body += R"(,"propagationPolicy":)";
+    AppendJsonString(body, write.propagation);
+  }
+  if (write.grace_seconds.has_value()) {
+    body += fmt::format(R"(,"gracePeriodSeconds":{})", *write.grace_seconds);
+  }
+  return body + "}";
+}
+
 std::string_view NameOf(Verb verb) {
   switch (verb) {
     case Verb::kCreate:
@@ -119,6 +135,21 @@ Write DeleteOf(const Head& head, std::string_view propagation) {
           .propagation = std::string(propagation)};
 }
 
+Write DeleteSeen(const Head& head, std::string_view propagation) {
+  Write write = DeleteOf(head, propagation);
+  write.resource_version = head.resource_version;
+  return write;
+}
+
+Write ConditionsPatch(const Head& head, const std::vector<api::Condition>& conditions,
+                      std::string_view more) {
+  Write write =
+      StatusOf(head, fmt::format(R"({{"conditions":{}{}}})",
+                                 ConditionsText(conditions, ConditionTimes::kTransition), more));
+  write.strategic = true;
+  return write;
+}
+
 client::Resource ResourceOf(api::KindId kind) {
   const api::Kind& row = api::KindOf(kind);
   return {.group = std::string(row.group),
@@ -136,11 +167,16 @@ client::Request RequestOf(const Write& write, std::string_view name) {
       path.subresource = "status";
       [[fallthrough]];
     case Verb::kPatch:
-      return client::Patch(resource, path, client::PatchType::kMerge, PatchBody(write));
+      return client::Patch(
+          resource, path,
+          write.strategic ? client::PatchType::kStrategicMerge : client::PatchType::kMerge,
+          PatchBody(write));
     case Verb::kDelete: {
-      const client::ObjectRef ref{
-          .namespace_name = write.namespace_name, .name = write.name, .uid = write.uid};
-      return client::Delete(resource, ref, write.grace_seconds, write.propagation);
+      client::Request request = client::Delete(
+          resource, {.namespace_name = write.namespace_name, .name = write.name, .uid = write.uid},
+          write.grace_seconds, write.propagation);
+      if (!write.resource_version.empty()) request.body = Bytes(DeleteSeenBody(write));
+      return request;
     }
     case Verb::kDeleteCollection: {
       client::Request request = client::Get(resource, {.namespace_name = write.namespace_name});

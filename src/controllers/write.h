@@ -40,7 +40,8 @@ struct Write {
   // Members beside metadata, without a comma before or after, e.g. `"spec":{...}`; of kFinalize the
   // whole document.
   std::string body;
-  std::string metadata;  // More members of metadata, e.g. `"finalizers":null`.
+  std::string metadata;    // More members of metadata, e.g. `"finalizers":null`.
+  bool strategic = false;  // Patches: strategic merge, for lists that others write to as well.
   std::string propagation;
   std::optional<int64_t> grace_seconds;
 };
@@ -59,6 +60,11 @@ struct Plan {
 [[nodiscard]] Write PatchOf(const Head& head, bool fenced = true);
 [[nodiscard]] Write StatusOf(const Head& head, std::string status);
 [[nodiscard]] Write DeleteOf(const Head& head, std::string_view propagation = {});
+// Fenced by the version too: for a deletion that follows from what the object says.
+[[nodiscard]] Write DeleteSeen(const Head& head, std::string_view propagation);
+// Sets conditions of a pod or node and leaves the others. `more` are other members of the status.
+[[nodiscard]] Write ConditionsPatch(const Head& head, const std::vector<api::Condition>& conditions,
+                                    std::string_view more = {});
 
 // The request that carries a write out. `name` is the object's name, made up by now.
 [[nodiscard]] client::Request RequestOf(const Write& write, std::string_view name);

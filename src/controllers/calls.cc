@@ -1,0 +1,225 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/names.h"
+#include "codec/json.h"
+#include "controllers/controllers.h"
+
+// Carries plans out, and turns what became of each write into facts.
+namespace berth::controllers {
+namespace {
+
+constexpr Duration kVerifyAfter = Duration::Seconds(15);
+constexpr Duration kRefusedFirst = Duration::Milliseconds(200);
+constexpr Duration kRefusedMax = Duration::Minutes(2);
+
+bool IsWriteOfObject(Verb verb) {
+  return verb == Verb::kCreate || verb == Verb::kPatch || verb == Verb::kPatchStatus ||
+         verb == Verb::kDelete || verb == Verb::kFinalize;
+}
+
+// Whether a list of at most one object holds one; a malformed answer counts as one.
+bool HoldsItems(std::string_view body) {
+  const Result<api::Json> list = codec::ParseJson(body);
+  if (!list || !list->is_object()) return true;
+  const api::Json* items = list->as_object().if_contains("items");
+  return items == nullptr || (items->is_array() && !items->as_array().empty());
+}
+
+std::string_view TroubleOf(Verb verb) {
+  return verb == Verb::kCreate ? "FailedCreate" : "FailedDelete";
+}
+
+}  // namespace
+
+void Controllers::Send(Instant now, const Key& key, Write write, env::Outbox& out) {
+  std::string name = write.name;
+  if (write.generate) name += api::GeneratedSuffix(prng_.Next());
+  client::Request request = RequestOf(write, name);
+  // Pods are why all of this is done; what is collected can wait.
+  if (key.part == Part::kCollector || key.part == Part::kEndedPods) {
+    request.priority = client::Priority::kLow;
+  }
+  if (key.part == Part::kNode) request.priority = client::Priority::kHigh;
+  // The document is not needed any more: what is remembered is whom it was about.
+  write.body = {};
+  write.metadata = {};
+  const env::CallId id = client_.Call(now, std::move(request), out);
+  calls_.emplace(id.value, CallRow{.key = key, .write = std::move(write), .name = std::move(name)});
+  ++rows_[key].in_flight;
+  ++writes_;
+}
+
+void Controllers::Settle(Instant now, const Key& key) {
+  Row& row = rows_[key];
+  if (--row.in_flight > 0) return;
+  row.again = false;
+  Touch(now, key);
+}
+
+void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Outbox& out) {
+  const auto at = calls_.find(done.call.value);
+  if (at == calls_.end()) return;
+  CallRow call = std::move(at->second);
+  calls_.erase(at);
+  if (call.reading || call.write.verb == Verb::kRead) {
+    OnRead(now, call, done, out);
+    return;
+  }
+  switch (done.outcome) {
+    case client::Outcome::kDone:
+      OnDone(now, call, done, out);
+      break;
+    case client::Outcome::kGone:
+      // What a write with a uid in it was about is gone. Of a creation it is the namespace.
+      if (!call.write.uid.empty()) {
+        Buried(now, call.write);
+      } else {
+        OnRefused(now, call, done, out);
+      }
+      break;
+    case client::Outcome::kRefused:
+      OnRefused(now, call, done, out);
+      break;
+    case client::Outcome::kConflict:
+    case client::Outcome::kUnknown:
+      if (IsWriteOfObject(call.write.verb)) return ReadBack(now, std::move(call), out);
+      break;
+  }
+  Settle(now, call.key);
+}
+
+void Controllers::ReadBack(Instant now, CallRow call, env::Outbox& out) {
+  call.reading = true;
+  Write read = call.write;
+  read.verb = Verb::kRead;
+  const env::CallId id = client_.Call(now, RequestOf(read, call.name), out);
+  calls_.emplace(id.value, std::move(call));
+}
+
+void Controllers::Buried(Instant now, const Write& write) {
+  const Slot slot = world_.Find(write.uid);
+  if (slot == kNoSlot) return;
+  tombstones_.emplace(write.uid, write);
+  Forget(now, write.uid);
+}
+
+void Controllers::Absorb(Instant now, const CallRow& call, std::string_view body,
+                         env::Outbox& out) {
+  const Result<api::ObjectHead> head = codec::DecodeHead(body);
+  if (!head || head->meta.uid.empty()) return;
+  const std::string& uid = head->meta.uid;
+  if (world_.Find(uid) == kNoSlot) {
+    // The watch told of its end before this answer came.
+    const bool owner = call.key.part == Part::kCollector && call.key.id != uid;
+    if (uid == call.write.uid && !owner) return;
+    if (tombstones_.contains(uid)) return;
+    Write look{.verb = Verb::kRead,
+               .kind = call.write.kind,
+               .namespace_name = call.write.namespace_name,
+               .name = call.name,
+               .uid = uid};
+    unconfirmed_.emplace(uid, std::move(look));
+    Touch(now + kVerifyAfter, {Part::kVerify, uid});
+  }
+  Observe(now, call.write.kind, body, out);
+}
+
+void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDone& done,
+                         env::Outbox& out) {
+  Row& row = rows_[call.key];
+  row.refusals = 0;
+  switch (call.write.verb) {
+    case Verb::kAnyLeft:
+      return OnAnyLeft(call, done);
+    case Verb::kDeleteCollection:
+      row.occupied.erase(call.write.kind);
+      return;
+    case Verb::kDelete: {
+      row.trouble.reset();
+      const Result<api::ObjectHead> head = codec::DecodeHead(done.response.body.view());
+      // A Status instead of the object: it was the final deletion.
+      if (!head || head->meta.uid != call.write.uid) return Buried(now, call.write);
+      // The object as it was when it went says nothing of whether it still is.
+      if (!head->meta.deletion_time.has_value()) return;
+      break;
+    }
+    case Verb::kCreate:
+      row.trouble.reset();
+      break;
+    default:
+      break;
+  }
+  Absorb(now, call, done.response.body.view(), out);
+}
+
+void Controllers::OnAnyLeft(const CallRow& call, const client::CallDone& done) {
+  Row& row = rows_[call.key];
+  if (HoldsItems(done.response.body.view())) {
+    row.occupied.insert(call.write.kind);
+  } else {
+    row.empty.insert(call.write.kind);
+  }
+}
+
+// The server said that what the call is about does not exist under its name.
+void Controllers::KnownGone(Instant now, const CallRow& call) {
+  if (call.key.part == Part::kNode && call.write.kind == api::KindId::kNode) {
+    const auto row = nodes_.find(call.key.id);
+    if (row != nodes_.end() && row->second.missing_since.ns != 0) row->second.missing_read = true;
+  }
+  if (call.write.uid.empty()) return;
+  const Slot dependent = world_.Find(call.key.id);
+  if (call.key.part == Part::kCollector && dependent != kNoSlot && call.key.id != call.write.uid) {
+    absent_.insert(AbsenceKey(world_.head(dependent).namespace_name, call.write.uid));
+  }
+  Buried(now, call.write);
+}
+
+// A read, or what became of a write: the live object enters the world, or leaves it.
+void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDone& done,
+                         env::Outbox& out) {
+  const std::string& uid = call.write.uid;
+  switch (done.outcome) {
+    case client::Outcome::kDone: {
+      const std::string_view body = done.response.body.view();
+      const Result<api::ObjectHead> head = codec::DecodeHead(body);
+      if (head && !uid.empty() && head->meta.uid != uid) KnownGone(now, call);
+      Absorb(now, call, body, out);
+      break;
+    }
+    case client::Outcome::kGone:
+      KnownGone(now, call);
+      break;
+    case client::Outcome::kConflict:
+    case client::Outcome::kUnknown:
+      // Not knowing is no answer.
+      return ReadBack(now, call, out);
+    case client::Outcome::kRefused:
+      OnRefused(now, call, done, out);
+      break;
+  }
+  unconfirmed_.erase(uid);
+  Settle(now, call.key);
+}
+
+void Controllers::OnRefused(Instant now, const CallRow& call, const client::CallDone& done,
+                            env::Outbox& out) {
+  const client::ApiStatus status = client::StatusOf(done.response);
+  Row& row = rows_[call.key];
+  const Duration pause =
+      std::min(kRefusedMax, kRefusedFirst * (int64_t{1} << std::min<int64_t>(row.refusals, 20)));
+  ++row.refusals;
+  row.not_before = std::max(row.not_before, now + pause);
+  const std::string message =
+      status.message.empty() ? fmt::format("HTTP {}", done.response.status) : status.message;
+  const bool of_objects = call.write.verb == Verb::kCreate || call.write.verb == Verb::kDelete;
+  if (of_objects)
+    row.trouble = Trouble{.reason = std::string(TroubleOf(call.write.verb)), .message = message};
+  out.emplace_back(env::Log{env::LogLevel::kWarning,
+                            fmt::format("controllers: {}: {}", ToString(call.write), message)});
+}
+
+}  // namespace berth::controllers

@@ -1,0 +1,134 @@
+#include "controllers/collector.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "controllers/job.h"
+
+namespace berth::controllers {
+namespace {
+
+Write WithoutFinalizer(const Head& head, std::string_view finalizer) {
+  std::vector<std::string> finalizers = head.finalizers;
+  std::erase(finalizers, finalizer);
+  Write patch = PatchOf(head);
+  patch.metadata =
+      R"("finalizers":)" + (finalizers.empty() ? std::string("null") : ListText(finalizers));
+  return patch;
+}
+
+template <typename Drop>
+Write WithoutOwners(const Head& head, Drop drop) {
+  std::vector<api::OwnerReference> owners = head.owners;
+  std::erase_if(owners, drop);
+  Write patch = PatchOf(head);
+  patch.metadata = R"("ownerReferences":)" + (owners.empty() ? "null" : OwnersText(owners));
+  return patch;
+}
+
+// The owner in the world, if the reference may mean it: owners are of the same namespace or of
+// none.
+const Head* OwnerOf(const World& world, const Head& head, const api::OwnerReference& owner) {
+  const Slot slot = world.Find(owner.uid);
+  if (slot == kNoSlot) return nullptr;
+  const Head& found = world.head(slot);
+  const bool reachable =
+      found.namespace_name.empty() || found.namespace_name == head.namespace_name;
+  return reachable ? &found : nullptr;
+}
+
+enum class Standing : uint8_t { kSolid, kWaiting, kDangling, kUnknown };
+
+Standing StandingOf(const World& world, const Head& head, const api::OwnerReference& owner,
+                    const Absences& absent) {
+  const Head* found = OwnerOf(world, head, owner);
+  if (found != nullptr) {
+    const bool waits = found->deletion.has_value() && found->HasFinalizer(kForegroundFinalizer);
+    return waits ? Standing::kWaiting : Standing::kSolid;
+  }
+  if (absent.contains(AbsenceKey(head.namespace_name, owner.uid))) return Standing::kDangling;
+  // Of a kind that can't be read nothing can be said: it stays.
+  return api::FindKind(owner.api_version, owner.kind) == nullptr ? Standing::kSolid
+                                                                 : Standing::kUnknown;
+}
+
+Write ReadOwner(const Head& head, const api::OwnerReference& owner) {
+  const api::Kind& kind = *api::FindKind(owner.api_version, owner.kind);
+  return {.verb = Verb::kRead,
+          .kind = kind.id,
+          .namespace_name = kind.namespaced ? head.namespace_name : std::string(),
+          .name = owner.name,
+          .uid = owner.uid};
+}
+
+// An object that is to go: what its dependents still have to do with it.
+void PlanDeleted(const World& world, const Head& head, Plan& plan) {
+  const std::set<Slot>& dependents = world.DependentsOf(head.uid);
+  const auto refers = [&](const api::OwnerReference& owner) { return owner.uid == head.uid; };
+  if (head.HasFinalizer(kOrphanFinalizer)) {
+    for (const Slot slot : dependents) {
+      plan.writes.push_back(WithoutOwners(world.head(slot), refers));
+    }
+    if (dependents.empty()) plan.writes.push_back(WithoutFinalizer(head, kOrphanFinalizer));
+    return;
+  }
+  if (!head.HasFinalizer(kForegroundFinalizer)) return;
+  const bool blocked = std::ranges::any_of(dependents, [&](Slot slot) {
+    return std::ranges::any_of(world.head(slot).owners, [&](const api::OwnerReference& owner) {
+      return refers(owner) && owner.block_owner_deletion;
+    });
+  });
+  if (!blocked) plan.writes.push_back(WithoutFinalizer(head, kForegroundFinalizer));
+}
+
+std::string_view PolicyOf(const Head& head) {
+  if (head.HasFinalizer(kOrphanFinalizer)) return "Orphan";
+  return head.HasFinalizer(kForegroundFinalizer) ? "Foreground" : "Background";
+}
+
+// A pod that kept itself for a Job that is gone: nobody will count it any more.
+void PlanTracked(const World& world, const Head& head, const Absences& absent, Plan& plan) {
+  if (!head.HasFinalizer(kTrackingFinalizer)) return;
+  const api::OwnerReference* controller = head.controller();
+  const bool job = controller != nullptr && controller->kind == "Job";
+  if (job && StandingOf(world, head, *controller, absent) != Standing::kDangling) return;
+  plan.writes.push_back(WithoutTracking(head));
+}
+
+}  // namespace
+
+std::string AbsenceKey(std::string_view namespace_name, std::string_view owner_uid) {
+  return std::string(owner_uid).append("/").append(namespace_name);
+}
+
+Plan PlanCollection(const World& world, Slot slot, const Absences& absent) {
+  Plan plan;
+  const Head& head = world.head(slot);
+  std::vector<Standing> standings;
+  for (const api::OwnerReference& owner : head.owners) {
+    standings.push_back(StandingOf(world, head, owner, absent));
+    if (standings.back() == Standing::kUnknown) plan.writes.push_back(ReadOwner(head, owner));
+  }
+  if (!plan.writes.empty()) return plan;
+  PlanTracked(world, head, absent, plan);
+  if (head.deletion.has_value()) {
+    if (plan.writes.empty()) PlanDeleted(world, head, plan);
+    return plan;
+  }
+  if (head.owners.empty() || !plan.writes.empty()) return plan;
+  const auto any = [&](Standing standing) {
+    return std::ranges::find(standings, standing) != standings.end();
+  };
+  if (any(Standing::kSolid)) {
+    if (!any(Standing::kDangling) && !any(Standing::kWaiting)) return plan;
+    plan.writes.push_back(WithoutOwners(head, [&](const api::OwnerReference& owner) {
+      return StandingOf(world, head, owner, absent) != Standing::kSolid;
+    }));
+    return plan;
+  }
+  const bool foreground = any(Standing::kWaiting) && !world.DependentsOf(head.uid).empty();
+  plan.writes.push_back(DeleteSeen(head, foreground ? "Foreground" : PolicyOf(head)));
+  return plan;
+}
+
+}  // namespace berth::controllers

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "controllers/world.h"
+#include "controllers/write.h"
+
+// Garbage collection by owner references
+// (https://kubernetes.io/docs/concepts/architecture/garbage-collection/): background, foreground
+// and orphaning. What an owner's absence costs is never decided on a view alone: it is read first.
+namespace berth::controllers {
+
+inline constexpr std::string_view kOrphanFinalizer = "orphan";
+inline constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
+
+// Owners that are known to be gone, by AbsenceKey(). Such a fact never becomes false, for a uid is
+// never given twice.
+using Absences = std::set<std::string>;
+[[nodiscard]] std::string AbsenceKey(std::string_view namespace_name, std::string_view owner_uid);
+
+// What is due for one object: a read of each owner that the world does not know (Write::uid is the
+// owner's), its deletion, the removal of references, or of a finalizer whose work is done.
+// A function of the world and of known absences. Cost: O(owners), of an object that is being
+// deleted in the foreground or orphans its dependents O(dependents).
+[[nodiscard]] Plan PlanCollection(const World& world, Slot slot, const Absences& absent);
+
+}  // namespace berth::controllers

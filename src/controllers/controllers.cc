@@ -1,0 +1,339 @@
+#include "controllers/controllers.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+// The actor's shell: what it watches, and which keys a change touches. Plans are in plans.cc, calls
+// and their outcomes in calls.cc.
+namespace berth::controllers {
+namespace {
+
+constexpr Duration kEndedPodsEvery = Duration::Seconds(20);
+constexpr std::string_view kLeaseNamespace = "kube-node-lease";
+
+// All kinds that may own or be owned, or that a controller reads. Events belong to nobody.
+bool IsWatched(const api::Kind& kind) {
+  return kind.stored && kind.storage == kind.id && kind.id != api::KindId::kEvent;
+}
+
+}  // namespace
+
+Controllers::Controllers(Options options)
+    : options_(std::move(options)), client_(options_.client), prng_(options_.seed) {
+  for (const api::Kind& kind : api::Kinds()) {
+    if (!IsWatched(kind)) continue;
+    watches_.emplace(client_.Watch({.resource = ResourceOf(kind.id)}), kind.id);
+  }
+}
+
+void Controllers::Step(Instant now, env::Input input, env::Outbox& out) {
+  const bool tick = std::holds_alternative<env::Tick>(input);
+  std::vector<client::Event> events;
+  client_.Handle(now, input, out, events);
+  for (const client::Event& event : events) OnEvent(now, event, out);
+  // Planned when nothing else waits to be heard: one plan then answers many changes.
+  if (tick && started_) Work(now, out);
+}
+
+Instant Controllers::wake_at() const {
+  Instant at = client_.wake_at();
+  const bool room = static_cast<int64_t>(calls_.size()) < options_.calls_max;
+  if (started_ && room && !queue_.empty()) at = std::min(at, queue_.begin()->first);
+  return at;
+}
+
+void Controllers::OnEvent(Instant now, const client::Event& event, env::Outbox& out) {
+  if (const auto* object = std::get_if<client::ObjectEvent>(&event)) {
+    OnObject(now, *object, out);
+  } else if (const auto* synced = std::get_if<client::Synced>(&event)) {
+    // A list tells all there is: what it did not tell can't be told as alive later.
+    const client::KnownSet& known = client_.watch(synced->watch).known();
+    const api::KindId kind = watches_.at(synced->watch);
+    std::erase_if(tombstones_, [&](const auto& entry) {
+      const Write& buried = entry.second;
+      return buried.kind == kind &&
+             !known.Contains(client::KnownSet::Key(buried.namespace_name, buried.name),
+                             entry.first);
+    });
+    if (!started_ && client_.synced()) OnSynced(now);
+  } else if (const auto* done = std::get_if<client::CallDone>(&event)) {
+    OnCallDone(now, *done, out);
+  } else if (const auto* trouble = std::get_if<client::WatchTrouble>(&event)) {
+    out.emplace_back(
+        env::Log{env::LogLevel::kWarning,
+                 fmt::format("controllers: watch: {} ({})", trouble->message, trouble->status)});
+  }
+}
+
+void Controllers::OnObject(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
+  const api::KindId kind = watches_.at(event.watch);
+  if (!unconfirmed_.empty()) unconfirmed_.erase(event.uid);
+  if (event.change == client::Change::kDeleted) {
+    tombstones_.erase(event.uid);
+    return Forget(now, event.uid);
+  }
+  if (!tombstones_.empty() && tombstones_.contains(event.uid)) return;
+  Observe(now, kind, event.object.view(), out);
+}
+
+void Controllers::OnSynced(Instant now) {
+  started_ = true;
+  last_any_sign_ = now;
+  for (auto& [name, row] : nodes_) row.last_sign = now;
+  Touch(now + kEndedPodsEvery, {Part::kEndedPods, {}});
+}
+
+// ---- What a change touches -------------------------------------------------------------------
+
+void Controllers::Observe(Instant now, api::KindId kind, std::string_view json, env::Outbox& out) {
+  const Result<Touched> touched = world_.Observe(kind, json);
+  if (!touched) {
+    out.emplace_back(env::Log{
+        env::LogLevel::kError,
+        fmt::format("controllers: {}: {}", api::KindOf(kind).name, touched.error().message)});
+    return;
+  }
+  OnTouched(now, *touched);
+}
+
+void Controllers::Forget(Instant now, std::string_view uid) { OnTouched(now, world_.Remove(uid)); }
+
+void Controllers::Touch(Instant at, Key key) {
+  const auto row = rows_.find(key);
+  if (row != rows_.end()) {
+    if (row->second.in_flight > 0) {
+      row->second.again = true;
+      return;
+    }
+    at = std::max(at, row->second.not_before);
+  }
+  const auto [entry, fresh] = due_.emplace(key, at);
+  if (!fresh) {
+    if (entry->second <= at) return;
+    queue_.erase({entry->second, key});
+    entry->second = at;
+  }
+  queue_.emplace(at, std::move(key));
+}
+
+void Controllers::OnTouched(Instant now, const Touched& touched) {
+  if (touched.slot == kNoSlot) return;
+  const bool known_before = !touched.before.uid.empty();
+  if (touched.removed) {
+    TouchByKind(now, touched.before, touched);
+    TouchCollector(now, touched.before, touched);
+    return;
+  }
+  const Head head = world_.head(touched.slot);
+  TouchByKind(now, head, touched);
+  TouchCollector(now, head, touched);
+  if (!known_before) return;
+  // An owner that lost it, or the one whose name it took.
+  TouchController(now, touched.before);
+  if (touched.before.uid != head.uid) TouchCollector(now, touched.before, {.removed = true});
+}
+
+void Controllers::TouchController(Instant now, const Head& head) {
+  const api::OwnerReference* controller = head.controller();
+  if (controller == nullptr) return;
+  const Slot owner = world_.Find(controller->uid);
+  if (owner == kNoSlot) return;
+  switch (world_.head(owner).kind) {
+    case api::KindId::kDeployment:
+      return Touch(now, {Part::kDeployment, controller->uid});
+    case api::KindId::kReplicaSet: {
+      Touch(now, {Part::kReplicaSet, controller->uid});
+      // Recreate waits for the last pod of the old templates.
+      const api::OwnerReference* above = world_.head(owner).controller();
+      const Slot deployment = above == nullptr ? kNoSlot : world_.Find(above->uid);
+      const api::Deployment* view = deployment == kNoSlot ? nullptr : world_.deployment(deployment);
+      if (view != nullptr && view->recreate) Touch(now, {Part::kDeployment, above->uid});
+      return;
+    }
+    case api::KindId::kJob:
+      return Touch(now, {Part::kJob, controller->uid});
+    default:
+      return;
+  }
+}
+
+// Owners of the namespace that may want an object without a controller.
+void Controllers::TouchAdopters(Instant now, const Head& head, api::KindId kind, Part part) {
+  for (const Slot slot : world_.In(kind, head.namespace_name)) {
+    const api::LabelQuery* selector = world_.selector(slot);
+    if (selector != nullptr && !selector->empty() && selector->Matches(head.labels)) {
+      Touch(now, {part, world_.head(slot).uid});
+    }
+  }
+}
+
+void Controllers::TouchPod(Instant now, const Head& head, const Touched& touched) {
+  TouchController(now, head);
+  if (!touched.removed && head.controller() == nullptr &&
+      (touched.created || touched.before.labels != head.labels ||
+       touched.before.owners != head.owners)) {
+    TouchAdopters(now, head, api::KindId::kReplicaSet, Part::kReplicaSet);
+    TouchAdopters(now, head, api::KindId::kJob, Part::kJob);
+  }
+  if (touched.removed || !options_.node_lifecycle) return;
+  const std::string& name = world_.pod(touched.slot)->node;
+  if (name.empty()) return;
+  const Slot slot = world_.Find(api::KindId::kNode, {}, name);
+  const auto known = nodes_.find(name);
+  if (slot == kNoSlot) {
+    if (known == nodes_.end()) nodes_[name].missing_since = now;
+    return Touch(now, {Part::kNode, name});
+  }
+  // On a healthy node a pod is none of its business.
+  const bool tainted = std::ranges::any_of(world_.node(slot)->taints, [](const api::Taint& taint) {
+    return taint.effect == "NoExecute";
+  });
+  if (tainted) Touch(now, {Part::kNode, name});
+}
+
+void Controllers::TouchByKind(Instant now, const Head& head, const Touched& touched) {
+  switch (head.kind) {
+    case api::KindId::kPod:
+      TouchPod(now, head, touched);
+      break;
+    case api::KindId::kReplicaSet:
+      Touch(now, {Part::kReplicaSet, head.uid});
+      TouchController(now, head);
+      if (!touched.removed && head.controller() == nullptr) {
+        TouchAdopters(now, head, api::KindId::kDeployment, Part::kDeployment);
+      }
+      break;
+    case api::KindId::kDeployment:
+      Touch(now, {Part::kDeployment, head.uid});
+      break;
+    case api::KindId::kJob:
+      Touch(now, {Part::kJob, head.uid});
+      break;
+    case api::KindId::kNamespace:
+      Touch(now, {Part::kNamespace, head.uid});
+      break;
+    case api::KindId::kNode:
+      NoteNode(now, head);
+      break;
+    case api::KindId::kLease:
+      if (head.namespace_name == kLeaseNamespace && !touched.removed) NoteLease(now, head);
+      break;
+    default:
+      break;
+  }
+  // A namespace waits for its last object, and gives back what every namespace has.
+  const bool furniture =
+      head.kind == api::KindId::kServiceAccount || head.kind == api::KindId::kConfigMap;
+  if (head.namespace_name.empty() || (!touched.removed && !furniture && !touched.created)) return;
+  const Slot space = world_.Find(api::KindId::kNamespace, {}, head.namespace_name);
+  if (space == kNoSlot) return;
+  const Head& space_head = world_.head(space);
+  if (furniture || space_head.deletion.has_value()) {
+    Touch(now, {Part::kNamespace, space_head.uid});
+  }
+}
+
+// The collector looks at an object when its references or its deletion changed, at dependents when
+// their owner went or is to go, and at owners that wait for their dependents.
+void Controllers::TouchCollector(Instant now, const Head& head, const Touched& touched) {
+  const auto touch_dependents = [&] {
+    for (const Slot slot : world_.DependentsOf(head.uid)) {
+      Touch(now, {Part::kCollector, world_.head(slot).uid});
+    }
+  };
+  if (touched.removed) {
+    touch_dependents();
+  } else {
+    const Head& before = touched.before;
+    const bool changed = touched.created || before.owners != head.owners ||
+                         before.deletion != head.deletion || before.finalizers != head.finalizers;
+    if (!changed) return;
+    const bool matters =
+        !head.owners.empty() || head.deletion.has_value() || head.HasFinalizer(kTrackingFinalizer);
+    if (matters) Touch(now, {Part::kCollector, head.uid});
+    if (head.deletion.has_value() && head.HasFinalizer(kForegroundFinalizer)) touch_dependents();
+  }
+  const auto touch_waiting = [&](const Head& dependent) {
+    for (const api::OwnerReference& owner : dependent.owners) {
+      const Slot slot = world_.Find(owner.uid);
+      if (slot != kNoSlot && world_.head(slot).deletion.has_value()) {
+        Touch(now, {Part::kCollector, owner.uid});
+      }
+    }
+  };
+  touch_waiting(head);
+  touch_waiting(touched.before);
+}
+
+// ---- Signs of life ---------------------------------------------------------------------------
+
+void Controllers::NoteNode(Instant now, const Head& head) {
+  if (!options_.node_lifecycle) return;
+  NodeRow& row = nodes_[head.name];
+  const Slot slot = world_.Find(head.uid);
+  if (slot == kNoSlot) {
+    // Its pods are collected when it stays away.
+    row = NodeRow{.missing_since = now};
+    return Touch(now, {Part::kNode, head.name});
+  }
+  if (row.missing_since.ns != 0) row = NodeRow{};
+  const api::Node& node = *world_.node(slot);
+  Instant heartbeat = row.heartbeat;
+  for (const api::NodeCondition& condition : node.conditions) {
+    if (condition.type == "Ready") heartbeat = condition.heartbeat;
+  }
+  if (row.last_sign.ns == 0 || heartbeat != row.heartbeat) {
+    row.last_sign = now;
+    last_any_sign_ = now;
+  }
+  row.heartbeat = heartbeat;
+  std::map<std::string, Instant> seen;
+  for (const api::Taint& taint : node.taints) {
+    if (taint.effect != "NoExecute") continue;
+    const auto known = row.taints_seen.find(taint.key);
+    seen.emplace(taint.key, known == row.taints_seen.end() ? now : known->second);
+  }
+  row.taints_seen = std::move(seen);
+  Touch(now, {Part::kNode, head.name});
+}
+
+void Controllers::NoteLease(Instant now, const Head& head) {
+  if (!options_.node_lifecycle) return;
+  const api::Lease* lease = world_.lease(world_.Find(head.uid));
+  const auto row = nodes_.find(head.name);
+  if (lease == nullptr || row == nodes_.end() || lease->renew_time == row->second.renewed) return;
+  row->second.renewed = lease->renew_time;
+  row->second.last_sign = now;
+  last_any_sign_ = now;
+}
+
+void Controllers::AddTo(Hasher& hasher) const {
+  client_.AddTo(hasher);
+  world_.AddTo(hasher);
+  hasher.Add(prng_.fingerprint()).Add(started_).Add(last_any_sign_.ns).Add(writes_);
+  for (const auto& [key, row] : rows_) {
+    hasher.Add(key.part).Add(key.id).Add(row.in_flight).Add(row.again).Add(row.not_before.ns);
+    hasher.Add(row.refusals).Add(row.trouble.has_value());
+    for (const api::KindId kind : row.empty) hasher.Add(kind);
+    for (const api::KindId kind : row.occupied) hasher.Add(kind);
+  }
+  for (const auto& [at, key] : queue_) hasher.Add(at.ns).Add(key.part).Add(key.id);
+  for (const auto& [id, call] : calls_) {
+    hasher.Add(id).Add(call.key.part).Add(call.key.id).Add(call.write.verb).Add(call.name);
+    hasher.Add(call.reading);
+  }
+  for (const auto& [name, row] : nodes_) {
+    hasher.Add(name).Add(row.last_sign.ns).Add(row.renewed.ns).Add(row.heartbeat.ns);
+    hasher.Add(row.missing_since.ns).Add(row.missing_read);
+    for (const auto& [key, seen] : row.taints_seen) hasher.Add(key).Add(seen.ns);
+  }
+  for (const std::string& uid : absent_) hasher.Add(uid);
+  for (const auto& [uid, write] : tombstones_) hasher.Add(uid);
+  for (const auto& [uid, write] : unconfirmed_) hasher.Add(uid);
+}
+
+}  // namespace berth::controllers

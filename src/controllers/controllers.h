@@ -1,0 +1,179 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/prng.h"
+#include "base/time.h"
+#include "client/client.h"
+#include "controllers/collector.h"
+#include "controllers/deployment.h"
+#include "controllers/job.h"
+#include "controllers/namespaces.h"
+#include "controllers/node_lifecycle.h"
+#include "controllers/replica_set.h"
+#include "controllers/world.h"
+#include "controllers/write.h"
+#include "env/actor.h"
+
+// The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
+// Jobs, garbage collection, namespaces, the lifecycle of nodes.
+//
+//   watches, answers --> World --touched--> due keys --Tick--> facts --plan--> writes
+//                          ^                                                     |
+//                          +------------------ answers -------------------------+
+//
+// A key (an owner, an object, a node) is planned anew whenever something that its plan reads may
+// have changed, and never while a write for it is under way; a plan is a function of what is seen,
+// and all answers to our own writes are seen. So nothing is remembered that must be cleared later,
+// and a new actor goes on from the API alone. A write that was not done is resolved by reading.
+namespace berth::controllers {
+
+struct Options {
+  client::Options client;
+  uint64_t seed = 1;    // Of the names of pods.
+  std::string root_ca;  // PEM for kube-root-ca.crt; not published when empty.
+  // Judge nodes by their leases. Off where nobody renews them (replay).
+  bool node_lifecycle = true;
+  LifecycleTiming lifecycle;
+  // A key that wrote rests so long: what happens meanwhile is answered by one plan.
+  Duration spacing = Duration::Milliseconds(20);
+  // Calls under way or queued at which no further key is planned.
+  int64_t calls_max = 512;
+  // Ended pods that are kept for users to look at; older ones are deleted.
+  int64_t ended_pods_max = 12'500;
+};
+
+// Which controller plans a key. The id of kNode is the node's name, of all others a uid.
+enum class Part : uint8_t {
+  kNode,
+  kNamespace,
+  kDeployment,
+  kReplicaSet,
+  kJob,
+  kCollector,
+  kVerify,  // An object that only our own creation told of: does it exist?
+  kEndedPods,
+};
+
+struct Key {
+  Part part = Part::kCollector;
+  std::string id;
+  auto operator<=>(const Key&) const = default;
+};
+
+class Controllers final : public env::Actor {
+ public:
+  explicit Controllers(Options options);
+
+  void Step(Instant now, env::Input input, env::Outbox& out) override;
+  [[nodiscard]] Instant wake_at() const override;
+  void AddTo(Hasher& hasher) const override;
+
+  [[nodiscard]] bool synced() const { return started_; }
+  [[nodiscard]] const World& world() const { return world_; }
+  // Writes sent so far, for displays.
+  [[nodiscard]] int64_t writes() const { return writes_; }
+
+ private:
+  // What is known of a key beside the world.
+  struct Row {
+    int64_t in_flight = 0;
+    bool again = false;  // Touched while calls were under way.
+    Instant not_before;
+    int64_t refusals = 0;            // In a row.
+    std::optional<Trouble> trouble;  // The last refusal.
+    EmptyKinds empty;                // Of a namespace.
+    EmptyKinds occupied;
+  };
+  struct CallRow {
+    Key key;
+    Write write;
+    std::string name;      // As it was made up.
+    bool reading = false;  // What became of the write is being read.
+  };
+  struct NodeRow {
+    Instant last_sign;
+    Instant renewed;    // As the lease says.
+    Instant heartbeat;  // As the Ready condition says.
+    Instant missing_since;
+    bool missing_read = false;
+    std::map<std::string, Instant> taints_seen;
+  };
+
+  void OnEvent(Instant now, const client::Event& event, env::Outbox& out);
+  void OnObject(Instant now, const client::ObjectEvent& event, env::Outbox& out);
+  void OnSynced(Instant now);
+
+  // The world changed: touches every key whose plan reads what changed.
+  void Observe(Instant now, api::KindId kind, std::string_view json, env::Outbox& out);
+  void Forget(Instant now, std::string_view uid);
+  void OnTouched(Instant now, const Touched& touched);
+  void TouchByKind(Instant now, const Head& head, const Touched& touched);
+  void TouchPod(Instant now, const Head& head, const Touched& touched);
+  void TouchController(Instant now, const Head& head);
+  void TouchAdopters(Instant now, const Head& head, api::KindId kind, Part part);
+  void TouchCollector(Instant now, const Head& head, const Touched& touched);
+  void NoteNode(Instant now, const Head& head);
+  void NoteLease(Instant now, const Head& head);
+  void Touch(Instant at, Key key);
+
+  // Plans.
+  void Work(Instant now, env::Outbox& out);
+  void Reconcile(Instant now, const Key& key, env::Outbox& out);
+  [[nodiscard]] Plan PlanFor(const Key& key, Instant now);
+  [[nodiscard]] Plan PlanForReplicaSet(Slot slot, const Row& row, Instant now);
+  [[nodiscard]] Plan PlanForDeployment(Slot slot, const Row& row, Instant now);
+  [[nodiscard]] Plan PlanForJob(Slot slot, const Row& row, Instant now);
+  [[nodiscard]] Plan PlanForNode(const std::string& name, Instant now);
+  [[nodiscard]] Plan PlanEndedPods(Instant now);
+  [[nodiscard]] std::vector<PodRef> PodsOf(const Head& owner) const;
+  [[nodiscard]] OwnedSet OwnedSetAt(Slot slot) const;
+  [[nodiscard]] bool NameTaken(const api::Deployment& deployment, const Head& head) const;
+
+  // Calls.
+  void Send(Instant now, const Key& key, Write write, env::Outbox& out);
+  void OnCallDone(Instant now, const client::CallDone& done, env::Outbox& out);
+  void OnDone(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
+  void OnRead(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
+  void OnAnyLeft(const CallRow& call, const client::CallDone& done);
+  // Takes the object that an answer holds for what is seen.
+  void Absorb(Instant now, const CallRow& call, std::string_view body, env::Outbox& out);
+  void KnownGone(Instant now, const CallRow& call);
+  void Buried(Instant now, const Write& write);
+  void OnRefused(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
+  // Reads what became of a write; its key goes on when that is known.
+  void ReadBack(Instant now, CallRow call, env::Outbox& out);
+  void Settle(Instant now, const Key& key);
+
+  // Immutable after construction.
+  Options options_;
+
+  client::Client client_;
+  std::map<client::WatchId, api::KindId> watches_;
+  Prng prng_;
+  World world_;
+  bool started_ = false;
+
+  std::map<Key, Row> rows_;
+  std::map<Key, Instant> due_;
+  std::set<std::pair<Instant, Key>> queue_;  // The same, by time.
+  std::map<uint64_t, CallRow> calls_;
+  std::map<std::string, NodeRow, std::less<>> nodes_;
+  Instant last_any_sign_;
+  Absences absent_;
+  // Objects that were gone by an answer while the watch may still tell of their life.
+  std::map<std::string, Write> tombstones_;
+  // Objects that only an answer of ours told of, and where to look for them.
+  std::map<std::string, Write> unconfirmed_;
+  int64_t writes_ = 0;
+};
+
+}  // namespace berth::controllers

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/workloads.h"
+#include "base/time.h"
+#include "controllers/pods.h"
+#include "controllers/replica_set.h"
+#include "controllers/world.h"
+#include "controllers/write.h"
+
+// Runs pods to completion (https://kubernetes.io/docs/concepts/workloads/controllers/job/).
+//
+//   running --enough succeeded--> SuccessCriteriaMet --all pods ended and counted--> Complete
+//      |  ^
+//      |  +--resume-- Suspended
+//      +--too many failed, deadline--> FailureTarget --all pods ended and counted--> Failed
+//
+// Each pod is counted exactly once: it keeps the finalizer job-tracking until its uid stands in
+// status.uncountedTerminatedPods, and its uid moves into the count when the finalizer is gone.
+namespace berth::controllers {
+
+inline constexpr std::string_view kTrackingFinalizer = "batch.kubernetes.io/job-tracking";
+inline constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job-completion-index";
+
+struct JobFacts {
+  const api::Job& job;
+  const Head& head;
+  std::vector<PodRef> owned;
+  std::vector<PodRef> orphans;
+  std::optional<Trouble> trouble;
+};
+
+// A function of the facts.
+[[nodiscard]] Plan PlanJob(const JobFacts& facts, Instant now);
+
+// Lets a pod go that no Job counts any more.
+[[nodiscard]] Write WithoutTracking(const Head& pod);
+
+}  // namespace berth::controllers

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "controllers/world.h"
+#include "controllers/write.h"
+
+// What each namespace gets, and how it ends
+// (https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/).
+namespace berth::controllers {
+
+// Kinds of a namespace that were read to be empty since it is terminating: nothing can be created
+// in it any more, so that stays true.
+using EmptyKinds = std::set<api::KindId>;
+
+struct NamespaceFacts {
+  Slot slot = kNoSlot;
+  const EmptyKinds& empty;     // Read to be empty.
+  const EmptyKinds& occupied;  // Read to hold something that the world does not know.
+  std::string_view root_ca;    // PEM; nothing is published when empty.
+};
+
+// A live namespace gets the ServiceAccount "default" and the ConfigMap kube-root-ca.crt. One that
+// is being deleted loses its pods, then everything else; when each kind was read to be empty, its
+// finalizer.
+[[nodiscard]] Plan PlanNamespace(const World& world, const NamespaceFacts& facts);
+
+}  // namespace berth::controllers

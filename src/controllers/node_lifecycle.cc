@@ -1,0 +1,250 @@
+#include "controllers/node_lifecycle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+namespace berth::controllers {
+namespace {
+
+constexpr std::string_view kNotReady = "node.kubernetes.io/not-ready";
+constexpr std::string_view kUnreachable = "node.kubernetes.io/unreachable";
+constexpr std::string_view kNoSchedule = "NoSchedule";
+constexpr std::string_view kNoExecute = "NoExecute";
+
+struct Pressure {
+  std::string_view condition;
+  std::string_view taint;
+};
+constexpr std::array<Pressure, 4> kPressures{{
+    {"MemoryPressure", "node.kubernetes.io/memory-pressure"},
+    {"DiskPressure", "node.kubernetes.io/disk-pressure"},
+    {"PIDPressure", "node.kubernetes.io/pid-pressure"},
+    {"NetworkUnavailable", "node.kubernetes.io/network-unavailable"},
+}};
+constexpr std::string_view kUnschedulable = "node.kubernetes.io/unschedulable";
+
+std::string_view StatusOf(const api::Node& node, std::string_view type) {
+  const auto at = std::ranges::find(node.conditions, type, &api::NodeCondition::type);
+  return at == node.conditions.end() ? std::string_view() : std::string_view(at->status);
+}
+
+// The taints that are the node controller's: what they should be.
+std::vector<api::Taint> OwnTaints(const api::Node& node, bool all_silent) {
+  std::vector<api::Taint> taints;
+  const auto add = [&](std::string_view key, std::string_view effect) {
+    taints.push_back({.key = std::string(key), .effect = std::string(effect)});
+  };
+  const std::string_view ready = StatusOf(node, "Ready");
+  if (ready != "True") {
+    const std::string_view key = ready == "Unknown" ? kUnreachable : kNotReady;
+    add(key, kNoSchedule);
+    // A node that never spoke is new, not lost.
+    if (!ready.empty() && !all_silent) add(key, kNoExecute);
+  }
+  for (const Pressure& pressure : kPressures) {
+    if (StatusOf(node, pressure.condition) == "True") add(pressure.taint, kNoSchedule);
+  }
+  if (node.unschedulable) add(kUnschedulable, kNoSchedule);
+  return taints;
+}
+
+bool IsOwn(const api::Taint& taint) {
+  if (taint.key == kNotReady || taint.key == kUnreachable) {
+    return taint.effect == kNoSchedule || taint.effect == kNoExecute;
+  }
+  if (taint.effect != kNoSchedule) return false;
+  return taint.key == kUnschedulable ||
+         std::ranges::any_of(kPressures, [&](const Pressure& p) { return p.taint == taint.key; });
+}
+
+bool SameTaint(const api::Taint& a, const api::Taint& b) {
+  return a.key == b.key && a.effect == b.effect;
+}
+
+void PlanTaints(const World& world, const NodeFacts& facts, Instant now, Plan& plan) {
+  const api::Node& node = *world.node(facts.slot);
+  const std::vector<api::Taint> wanted = OwnTaints(node, facts.all_silent);
+  std::vector<api::Taint> taints;
+  bool changed = false;
+  for (const api::Taint& taint : node.taints) {
+    const bool keep = !IsOwn(taint) || std::ranges::any_of(wanted, [&](const api::Taint& own) {
+      return SameTaint(own, taint);
+    });
+    if (keep) taints.push_back(taint);
+    changed = changed || !keep;
+  }
+  for (const api::Taint& own : wanted) {
+    if (std::ranges::any_of(taints, [&](const auto& taint) { return SameTaint(own, taint); })) {
+      continue;
+    }
+    taints.push_back(own);
+    taints.back().added = now;
+    changed = true;
+  }
+  if (!changed) return;
+  std::string text = "[";
+  for (const api::Taint& taint : taints) {
+    text += fmt::format(R"({{"key":{},"effect":{})", client::JsonString(taint.key),
+                        client::JsonString(taint.effect));
+    if (!taint.value.empty()) text += R"(,"value":)" + client::JsonString(taint.value);
+    if (taint.added.has_value()) {
+      text += fmt::format(R"(,"timeAdded":"{}")", client::SecondsTime(*taint.added));
+    }
+    text += "},";
+  }
+  if (text.back() == ',') text.pop_back();
+  Write patch = PatchOf(world.head(facts.slot));
+  patch.body = R"("spec":{"taints":)" + (taints.empty() ? std::string("null") : text + "]") + "}";
+  plan.writes.push_back(std::move(patch));
+}
+
+// True when the node is silent and the write of it is planned.
+bool PlanSilence(const World& world, const NodeFacts& facts, const LifecycleTiming& timing,
+                 Instant now, Plan& plan) {
+  const api::Node& node = *world.node(facts.slot);
+  if (StatusOf(node, "Ready") == "Unknown") return false;
+  const Instant lost = facts.last_sign + timing.grace;
+  if (lost > now) {
+    plan.WakeAt(lost);
+    return false;
+  }
+  std::vector<api::Condition> conditions;
+  for (const std::string_view type : {"Ready", "MemoryPressure", "DiskPressure", "PIDPressure"}) {
+    const bool never = StatusOf(node, type).empty();
+    conditions.push_back({.type = std::string(type),
+                          .status = "Unknown",
+                          .reason = never ? "NodeStatusNeverUpdated" : "NodeStatusUnknown",
+                          .message = never ? "Kubelet never posted node status."
+                                           : "Kubelet stopped posting node status.",
+                          .transition = now});
+  }
+  plan.writes.push_back(ConditionsPatch(world.head(facts.slot), conditions));
+  return true;
+}
+
+// Nobody can tell whether pods of such a node still serve.
+void PlanUnready(const World& world, const NodeFacts& facts, Instant now, Plan& plan) {
+  const std::string_view ready = StatusOf(*world.node(facts.slot), "Ready");
+  if (ready == "True" || ready.empty()) return;
+  for (const Slot slot : world.PodsOn(facts.name)) {
+    const PodRef pod = world.pod_ref(slot);
+    if (!pod.facts->ready || pod.facts->terminal()) continue;
+    plan.writes.push_back(ConditionsPatch(
+        *pod.head,
+        {{.type = "Ready", .status = "False", .reason = "NodeNotReady", .transition = now}}));
+  }
+}
+
+Write Disrupt(const Head& pod, std::string_view reason, std::string message, Instant now,
+              std::string_view more) {
+  return ConditionsPatch(pod,
+                         {{.type = "DisruptionTarget",
+                           .status = "True",
+                           .reason = std::string(reason),
+                           .message = std::move(message),
+                           .transition = now}},
+                         more);
+}
+
+void PlanEvictions(const World& world, const NodeFacts& facts, Instant now, Plan& plan) {
+  const api::Node& node = *world.node(facts.slot);
+  if (facts.all_silent ||
+      std::ranges::none_of(node.taints, [](const auto& t) { return t.effect == kNoExecute; })) {
+    return;
+  }
+  for (const Slot slot : world.PodsOn(facts.name)) {
+    const PodRef pod = world.pod_ref(slot);
+    if (pod.head->deletion.has_value()) continue;
+    const Instant due = EvictionTime(*pod.facts, node, facts.taints_seen);
+    if (due > now) {
+      plan.WakeAt(due);
+      continue;
+    }
+    plan.writes.push_back(pod.facts->disrupted || pod.facts->terminal()
+                              ? DeleteOf(*pod.head)
+                              : Disrupt(*pod.head, "DeletionByTaintManager",
+                                        "Taint manager: deleting due to NoExecute taint", now, {}));
+  }
+}
+
+// Pods of a node that does not exist: nobody else ends them.
+void PlanOrphans(const World& world, const NodeFacts& facts, const LifecycleTiming& timing,
+                 Instant now, Plan& plan) {
+  const std::set<Slot>& pods = world.PodsOn(facts.name);
+  if (pods.empty()) return;
+  const Instant due = facts.missing_since + timing.quarantine;
+  if (due > now) return plan.WakeAt(due);
+  if (!facts.missing_read) {
+    plan.writes.push_back(
+        {.verb = Verb::kRead, .kind = api::KindId::kNode, .name = std::string(facts.name)});
+    return;
+  }
+  for (const Slot slot : pods) {
+    const PodRef pod = world.pod_ref(slot);
+    if (!pod.facts->terminal()) {
+      plan.writes.push_back(Disrupt(*pod.head, "DeletionByPodGC", "PodGC: node no longer exists",
+                                    now, R"(,"phase":"Failed")"));
+      continue;
+    }
+    Write end = DeleteOf(*pod.head);
+    end.grace_seconds = 0;
+    // What a finalizer keeps has had its final deletion.
+    if (!pod.head->deletion.has_value() || pod.head->finalizers.empty()) {
+      plan.writes.push_back(std::move(end));
+    }
+  }
+}
+
+bool Tolerates(const api::Toleration& toleration, const api::Taint& taint) {
+  if (!toleration.effect.empty() && toleration.effect != taint.effect) return false;
+  if (toleration.key.empty()) return toleration.op == "Exists";
+  if (toleration.key != taint.key) return false;
+  if (toleration.op == "Exists") return true;
+  return (toleration.op.empty() || toleration.op == "Equal") && toleration.value == taint.value;
+}
+
+}  // namespace
+
+Instant EvictionTime(const PodFacts& pod, const api::Node& node,
+                     const std::map<std::string, Instant>& taints_seen) {
+  Instant due = Instant::Never();
+  for (const api::Taint& taint : node.taints) {
+    if (taint.effect != kNoExecute) continue;
+    const auto seen = taints_seen.find(taint.key);
+    const Instant since =
+        taint.added.value_or(seen == taints_seen.end() ? Instant{} : seen->second);
+    bool tolerated = false;
+    Instant until = Instant::Never();
+    for (const api::Toleration& toleration : pod.tolerations) {
+      if (!Tolerates(toleration, taint)) continue;
+      tolerated = true;
+      if (!toleration.seconds.has_value()) continue;
+      until = std::min(until, since + Duration::Seconds(std::max<int64_t>(0, *toleration.seconds)));
+    }
+    due = std::min(due, tolerated ? until : since);
+  }
+  return due;
+}
+
+Plan PlanNode(const World& world, const NodeFacts& facts, const LifecycleTiming& timing,
+              Instant now) {
+  Plan plan;
+  if (facts.slot == kNoSlot) {
+    PlanOrphans(world, facts, timing, now, plan);
+    return plan;
+  }
+  if (PlanSilence(world, facts, timing, now, plan)) return plan;
+  // Whether the others speak again is not this node's news.
+  if (facts.all_silent) plan.WakeAt(now + Duration::Seconds(5));
+  PlanTaints(world, facts, now, plan);
+  if (!plan.writes.empty()) return plan;
+  PlanUnready(world, facts, now, plan);
+  if (!plan.writes.empty()) return plan;
+  PlanEvictions(world, facts, now, plan);
+  return plan;
+}
+
+}  // namespace berth::controllers

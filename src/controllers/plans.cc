@@ -1,0 +1,248 @@
+#include <algorithm>
+#include <iterator>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+#include "controllers/controllers.h"
+
+// Gathers the facts that each key's plan is a function of.
+namespace berth::controllers {
+namespace {
+
+constexpr Duration kEndedPodsEvery = Duration::Seconds(20);
+// Of one plan at once.
+constexpr size_t kWritesMax = 1000;
+static_assert(kWritesMax > kPodsBurst, "a burst of pods and a status fit into one plan");
+
+// How many active pods of all ReplicaSets of one Deployment are on each node.
+CountOnNode CountsOf(std::map<std::string, int64_t, std::less<>> counts) {
+  return [counts = std::move(counts)](std::string_view node) {
+    const auto at = counts.find(node);
+    return at == counts.end() ? int64_t{0} : at->second;
+  };
+}
+
+}  // namespace
+
+void Controllers::Work(Instant now, env::Outbox& out) {
+  while (!queue_.empty() && queue_.begin()->first <= now &&
+         static_cast<int64_t>(calls_.size()) < options_.calls_max) {
+    const Key key = queue_.begin()->second;
+    queue_.erase(queue_.begin());
+    due_.erase(key);
+    Reconcile(now, key, out);
+  }
+}
+
+void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
+  const auto known = rows_.find(key);
+  if (known != rows_.end() && known->second.in_flight > 0) {
+    known->second.again = true;
+    return;
+  }
+  Plan plan = PlanFor(key, now);
+  const bool of_objects = std::ranges::any_of(plan.writes, [](const Write& write) {
+    return write.verb == Verb::kCreate || write.verb == Verb::kDelete;
+  });
+  if (known != rows_.end() && known->second.trouble.has_value() && !of_objects) {
+    // What was refused is not wanted any more.
+    known->second.trouble.reset();
+    plan = PlanFor(key, now);
+  }
+  if (plan.wake != Instant::Never()) Touch(std::max(plan.wake, now), key);
+  if (plan.writes.empty()) {
+    const bool gone = key.part != Part::kNode && world_.Find(key.id) == kNoSlot;
+    if (known != rows_.end() && (gone || known->second.empty.empty())) rows_.erase(known);
+    return;
+  }
+  Row& row = rows_[key];
+  row.not_before = std::max(row.not_before, now + options_.spacing);
+  // The rest is planned anew from what these lead to.
+  if (plan.writes.size() > kWritesMax) plan.writes.resize(kWritesMax);
+  for (Write& write : plan.writes) Send(now, key, std::move(write), out);
+}
+
+Plan Controllers::PlanFor(const Key& key, Instant now) {
+  if (key.part == Part::kNode) return PlanForNode(key.id, now);
+  if (key.part == Part::kEndedPods) return PlanEndedPods(now);
+  if (key.part == Part::kVerify) {
+    const auto at = unconfirmed_.find(key.id);
+    return at == unconfirmed_.end() ? Plan{} : Plan{.writes = {at->second}};
+  }
+  const Slot slot = world_.Find(key.id);
+  if (slot == kNoSlot) return {};
+  const auto known = rows_.find(key);
+  const Row empty;
+  const Row& row = known == rows_.end() ? empty : known->second;
+  switch (key.part) {
+    case Part::kNamespace:
+      return PlanNamespace(world_, {.slot = slot,
+                                    .empty = row.empty,
+                                    .occupied = row.occupied,
+                                    .root_ca = options_.root_ca});
+    case Part::kDeployment:
+      return PlanForDeployment(slot, row, now);
+    case Part::kReplicaSet:
+      return PlanForReplicaSet(slot, row, now);
+    case Part::kJob:
+      return PlanForJob(slot, row, now);
+    case Part::kCollector:
+      return PlanCollection(world_, slot, absent_);
+    case Part::kNode:
+    case Part::kVerify:
+    case Part::kEndedPods:
+      break;
+  }
+  CHECK(false);
+}
+
+std::vector<PodRef> Controllers::PodsOf(const Head& owner) const {
+  std::vector<PodRef> pods;
+  for (const Slot slot : world_.DependentsOf(owner.uid)) {
+    const PodRef pod = world_.pod_ref(slot);
+    if (pod.facts == nullptr) continue;
+    const api::OwnerReference* controller = pod.head->controller();
+    if (controller != nullptr && controller->uid == owner.uid) pods.push_back(pod);
+  }
+  // Rows are given in order of arrival: never decide by them.
+  std::ranges::sort(pods, {},
+                    [](const PodRef& pod) -> const std::string& { return pod.head->name; });
+  return pods;
+}
+
+namespace {
+
+std::vector<PodRef> OrphansFor(const World& world, const Head& owner,
+                               const api::LabelSelector& selector) {
+  std::vector<PodRef> orphans;
+  for (const Slot slot : world.OrphanPods(owner.namespace_name, selector)) {
+    orphans.push_back(world.pod_ref(slot));
+  }
+  std::ranges::sort(orphans, {},
+                    [](const PodRef& pod) -> const std::string& { return pod.head->name; });
+  return orphans;
+}
+
+}  // namespace
+
+Plan Controllers::PlanForReplicaSet(Slot slot, const Row& row, Instant now) {
+  const Head& head = world_.head(slot);
+  const api::ReplicaSet& set = *world_.replica_set(slot);
+  ReplicaSetFacts facts{.set = set,
+                        .head = head,
+                        .owned = PodsOf(head),
+                        .orphans = OrphansFor(world_, head, set.selector),
+                        .trouble = row.trouble};
+  std::map<std::string, int64_t, std::less<>> counts;
+  const auto active = std::ranges::count_if(facts.owned, &PodRef::active);
+  if (active > set.replicas) {
+    std::vector<const Head*> related{&head};
+    const api::OwnerReference* deployment = head.controller();
+    if (deployment != nullptr) {
+      related.clear();
+      for (const Slot sibling : world_.DependentsOf(deployment->uid)) {
+        if (world_.replica_set(sibling) != nullptr) related.push_back(&world_.head(sibling));
+      }
+    }
+    for (const Head* sibling : related) {
+      for (const PodRef& pod : PodsOf(*sibling)) {
+        if (pod.active() && !pod.facts->node.empty()) ++counts[pod.facts->node];
+      }
+    }
+  }
+  facts.count_on_node = CountsOf(std::move(counts));
+  return PlanReplicaSet(facts, now);
+}
+
+OwnedSet Controllers::OwnedSetAt(Slot slot) const {
+  return {.head = &world_.head(slot), .set = world_.replica_set(slot)};
+}
+
+bool Controllers::NameTaken(const api::Deployment& deployment, const Head& head) const {
+  const Slot slot = world_.Find(api::KindId::kReplicaSet, head.namespace_name,
+                                head.name + "-" + PodTemplateHash(deployment));
+  if (slot == kNoSlot) return false;
+  const api::OwnerReference* controller = world_.head(slot).controller();
+  const bool own = controller != nullptr && controller->uid == head.uid;
+  return !own ||
+         world_.replica_set(slot)->pod_template.canonical != deployment.pod_template.canonical;
+}
+
+Plan Controllers::PlanForDeployment(Slot slot, const Row& row, Instant now) {
+  const Head& head = world_.head(slot);
+  const api::Deployment& deployment = *world_.deployment(slot);
+  DeploymentFacts facts{.deployment = deployment, .head = head};
+  if (row.trouble.has_value()) facts.trouble = row.trouble->message;
+  facts.name_taken = NameTaken(deployment, head);
+  for (const Slot set : world_.DependentsOf(head.uid)) {
+    if (world_.replica_set(set) == nullptr) continue;
+    const api::OwnerReference* controller = world_.head(set).controller();
+    if (controller == nullptr || controller->uid != head.uid) continue;
+    facts.owned.push_back(OwnedSetAt(set));
+    if (!deployment.recreate) continue;
+    for (const PodRef& pod : PodsOf(world_.head(set))) {
+      if (!pod.facts->terminal()) ++facts.owned.back().pods_not_over;
+    }
+  }
+  for (const Slot set : world_.In(api::KindId::kReplicaSet, head.namespace_name)) {
+    if (world_.head(set).controller() == nullptr) facts.orphans.push_back(OwnedSetAt(set));
+  }
+  return PlanDeployment(facts, now);
+}
+
+Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {
+  const Head& head = world_.head(slot);
+  const api::Job& job = *world_.job(slot);
+  return PlanJob({.job = job,
+                  .head = head,
+                  .owned = PodsOf(head),
+                  .orphans = OrphansFor(world_, head, job.selector),
+                  .trouble = row.trouble},
+                 now);
+}
+
+Plan Controllers::PlanForNode(const std::string& name, Instant now) {
+  const auto at = nodes_.find(name);
+  const Slot slot = world_.Find(api::KindId::kNode, {}, name);
+  if (at == nodes_.end()) return {};
+  const NodeRow& row = at->second;
+  if (slot == kNoSlot && world_.PodsOn(name).empty()) {
+    nodes_.erase(at);
+    return {};
+  }
+  return PlanNode(world_,
+                  {.name = name,
+                   .slot = slot,
+                   .last_sign = row.last_sign,
+                   .missing_since = row.missing_since,
+                   .missing_read = row.missing_read,
+                   .all_silent = last_any_sign_ + options_.lifecycle.grace <= now,
+                   .taints_seen = row.taints_seen},
+                  options_.lifecycle, now);
+}
+
+// Ended pods stay for users to look at, but not without bound.
+Plan Controllers::PlanEndedPods(Instant now) {
+  Plan plan{.wake = now + kEndedPodsEvery};
+  // An owner without dependents is nobody's business any more.
+  std::erase_if(absent_, [&](const std::string& key) {
+    return world_.DependentsOf(std::string_view(key).substr(0, key.find('/'))).empty();
+  });
+  std::vector<std::tuple<Instant, std::string_view, Slot>> ended;
+  for (const Slot slot : world_.All(api::KindId::kPod)) {
+    const PodRef pod = world_.pod_ref(slot);
+    if (pod.facts->terminal() && !pod.head->deletion.has_value()) {
+      ended.emplace_back(pod.head->creation, pod.head->uid, slot);
+    }
+  }
+  const auto surplus = static_cast<int64_t>(ended.size()) - options_.ended_pods_max;
+  if (surplus <= 0) return plan;
+  std::ranges::sort(ended);
+  for (int64_t i = 0; i < std::min(surplus, kPodsBurst); ++i) {
+    plan.writes.push_back(DeleteOf(world_.head(std::get<2>(ended[static_cast<size_t>(i)]))));
+  }
+  return plan;
+}
+
+}  // namespace berth::controllers
