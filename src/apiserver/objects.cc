@@ -227,7 +227,7 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
   if (type == "application/yaml") {
     Result<std::vector<api::Json>> documents = codec::ParseYaml(body);
     if (!documents) {
-      return Unrecognized(kind_name, fmt::format("yaml: {}", documents.error().message), body);
+      return Unrecognized(kind_name, documents.error().message, body);
     }
     if (documents->empty()) {
       return Unrecognized(
