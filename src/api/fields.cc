@@ -151,22 +151,46 @@ class Conformer {
   }
 
   void ConformObject(const Type& type, JsonObject& object, bool root) {
-    std::vector<Member> members;
-    members.reserve(object.size() + 2);
+    // A document that was conformed before is left as it stands.
+    bool tidy = true;
+    std::pair<int, const Field*> last{-1, nullptr};
     for (auto& [key, value] : object) {
       const Field* field = FindField(type, key);
-      if (field == nullptr) {
-        AddUnknown(key);
+      if (field == nullptr) AddUnknown(key);
+      if (field == nullptr || value.is_null()) {
+        tidy = false;
         continue;
       }
-      if (value.is_null()) continue;
       path_.push_back({field->name});
       ConformField(type, *field, value);
       path_.pop_back();
       if (failure_) return;
-      if (!Omits(*field, value)) {
-        members.push_back({OrderOf(*field, root), field, std::move(value)});
-      }
+      const std::pair place(OrderOf(*field, root), field);
+      tidy = tidy && last < place && !Omits(*field, value);
+      last = place;
+    }
+    if (!tidy || LacksAlways(type, object)) Rebuild(type, object, root);
+  }
+
+  static bool IsAlways(const Field& field) {
+    return field.has(kAlways) && field.shape == Shape::kOne;
+  }
+
+  static bool LacksAlways(const Type& type, const JsonObject& object) {
+    return std::ranges::any_of(type.fields, [&](const Field& field) {
+      return IsAlways(field) && !object.contains(field.name);
+    });
+  }
+
+  // Drops unknown, null and empty members and puts the others in order. REQUIRES: they are
+  // conformed.
+  void Rebuild(const Type& type, JsonObject& object, bool root) {
+    std::vector<Member> members;
+    members.reserve(object.size() + 2);
+    for (auto& [key, value] : object) {
+      const Field* field = FindField(type, key);
+      if (field == nullptr || value.is_null() || Omits(*field, value)) continue;
+      members.push_back({OrderOf(*field, root), field, std::move(value)});
     }
     AddAlways(type, members, root);
     // Field pointers of one type stand in the order of their names.
@@ -191,7 +215,7 @@ class Conformer {
 
   void AddAlways(const Type& type, std::vector<Member>& members, bool root) {
     for (const Field& field : type.fields) {
-      if (!field.has(kAlways) || field.shape != Shape::kOne) continue;
+      if (!IsAlways(field)) continue;
       const bool present = std::ranges::any_of(
           members, [&](const Member& member) { return member.field == &field; });
       if (present) continue;

@@ -263,12 +263,21 @@ Status ResolveFieldQuery(KindId kind, FieldQuery& query) {
   return {};
 }
 
-StringMap SelectableValues(KindId kind, const Json& object) {
+std::vector<std::string_view> SelectableNames(KindId kind) {
   CHECK(KindOf(kind).storage == kind);
-  StringMap values;
-  values.emplace_back("metadata.name", TextOf(FindPath(object, "metadata.name")));
-  values.emplace_back("metadata.namespace", TextOf(FindPath(object, "metadata.namespace")));
+  std::vector<std::string_view> names;
   for (const Selectable& field : SelectableOf(kind)) {
+    if (!field.path.empty()) names.push_back(field.label);
+  }
+  return names;
+}
+
+std::vector<std::string> SelectableTexts(KindId kind, const Json& object) {
+  CHECK(KindOf(kind).storage == kind);
+  const std::span<const Selectable> fields = SelectableOf(kind);
+  std::vector<std::string> texts;
+  texts.reserve(fields.size());
+  for (const Selectable& field : fields) {
     if (field.path.empty()) continue;
     std::string text = TextOf(FindPath(object, field.path));
     if (text.empty() && field.label == "source") {
@@ -277,8 +286,18 @@ StringMap SelectableValues(KindId kind, const Json& object) {
     const bool flag = field.label == "spec.unschedulable" || field.label == "spec.hostNetwork";
     if (text.empty() && flag) text = "false";
     if (text.empty() && field.label == "status.successful") text = "0";
-    values.emplace_back(field.label, std::move(text));
+    texts.push_back(std::move(text));
   }
+  return texts;
+}
+
+StringMap SelectableValues(KindId kind, const Json& object) {
+  StringMap values;
+  values.emplace_back("metadata.name", TextOf(FindPath(object, "metadata.name")));
+  values.emplace_back("metadata.namespace", TextOf(FindPath(object, "metadata.namespace")));
+  const std::vector<std::string_view> names = SelectableNames(kind);
+  std::vector<std::string> texts = SelectableTexts(kind, object);
+  for (size_t i = 0; i < names.size(); ++i) values.emplace_back(names[i], std::move(texts[i]));
   std::ranges::sort(values);
   return values;
 }

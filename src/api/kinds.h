@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/json.h"
 #include "api/selector.h"
@@ -80,6 +81,12 @@ struct Kind {
 // Checks that `kind` supports each field of the query, with upstream's error texts, and renames
 // fields that have another name in the stored object (spec.host, events.k8s.io's regarding.*).
 [[nodiscard]] Status ResolveFieldQuery(KindId kind, FieldQuery& query);
+
+// Names of the kind's selectable fields beside metadata.name and metadata.namespace, in a fixed
+// order, and their values in a stored object. Missing fields are empty strings, booleans "true" and
+// "false". REQUIRES: a storage kind.
+[[nodiscard]] std::vector<std::string_view> SelectableNames(KindId kind);
+[[nodiscard]] std::vector<std::string> SelectableTexts(KindId kind, const Json& object);
 
 // The selectable fields of a stored object, sorted, for FieldQuery::Matches. Missing fields are
 // empty strings, booleans "true" and "false". REQUIRES: a storage kind.

@@ -71,7 +71,7 @@ std::optional<size_t> IndexOf(std::string_view step, size_t size) {
 
 class JsonPatcher {
  public:
-  explicit JsonPatcher(Json document) : document_(std::move(document)) {}
+  explicit JsonPatcher(const Json& document) : document_(document, document.storage()) {}
 
   Status Apply(const Json& operation) {
     const JsonObject* members = operation.if_object();
@@ -313,7 +313,8 @@ Result<Json> ApplyJsonPatch(const Json& document, const Json& patch) {
 Json ApplyMergePatch(const Json& document, const Json& patch) {
   const JsonObject* changes = patch.if_object();
   if (changes == nullptr) return patch;
-  Json result = document.is_object() ? document : Json(JsonObject());
+  Json result(document, document.storage());
+  if (!result.is_object()) result.emplace_object();
   MergeInto(result.get_object(), *changes);
   return result;
 }

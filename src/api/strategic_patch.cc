@@ -449,7 +449,8 @@ class Merger {
 
 Result<Json> ApplyStrategicPatch(KindId kind, const Json& document, const Json& patch) {
   if (!patch.is_object()) return Invalid("a strategic merge patch must be an object");
-  Json result = document.is_object() ? document : Json(JsonObject());
+  Json result(document, document.storage());
+  if (!result.is_object()) result.emplace_object();
   Status status = Merger().MergeObject(result.get_object(), patch.get_object(), TypeOf(kind));
   if (!status) return std::unexpected(status.error());
   return result;

@@ -35,10 +35,11 @@ std::string QuoteCharacter(std::string_view text, size_t at) {
 
 class Parser {
  public:
-  Parser(std::string_view text, JsonLimits limits) : text_(text), limits_(limits) {}
+  Parser(std::string_view text, JsonLimits limits, api::JsonMemory memory)
+      : text_(text), limits_(limits), memory_(std::move(memory)) {}
 
   Result<ParsedJson> Run() {
-    ParsedJson parsed;
+    ParsedJson parsed{.value = Json(memory_), .duplicates = {}};
     SkipBlanks();
     parsed.value = ParseValue(0);
     if (!failure_) {
@@ -100,7 +101,7 @@ class Parser {
         return text_[at_] == '{' ? ParseObject(depth) : ParseArray(depth);
       case '"': {
         std::string scratch;
-        return Json(boost::json::string(ParseString(scratch)));
+        return Json(boost::json::string(ParseString(scratch), memory_));
       }
       case 't':
         return ParseLiteral("true", true);
@@ -191,7 +192,7 @@ class Parser {
   }
 
   Json ParseArray(int64_t depth) {
-    JsonArray array;
+    JsonArray array(memory_);
     ++at_;
     SkipBlanks();
     if (!AtEnd() && text_[at_] == ']') {
@@ -219,7 +220,7 @@ class Parser {
   }
 
   Json ParseObject(int64_t depth) {
-    JsonObject object;
+    JsonObject object(memory_);
     ++at_;
     SkipBlanks();
     if (!AtEnd() && text_[at_] == '}') {
@@ -445,6 +446,7 @@ class Parser {
 
   const std::string_view text_;
   const JsonLimits limits_;
+  const api::JsonMemory memory_;
   size_t at_ = 0;
   std::vector<Step> path_;
   std::vector<std::string> duplicates_;
@@ -527,12 +529,13 @@ void AppendPretty(const Json& value, int indent, size_t column, std::string& out
 
 }  // namespace
 
-Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonLimits limits) {
-  return Parser(text, limits).Run();
+Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonLimits limits,
+                                      api::JsonMemory memory) {
+  return Parser(text, limits, std::move(memory)).Run();
 }
 
-Result<Json> ParseJson(std::string_view text, JsonLimits limits) {
-  Result<ParsedJson> parsed = ParseJsonReporting(text, limits);
+Result<Json> ParseJson(std::string_view text, JsonLimits limits, api::JsonMemory memory) {
+  Result<ParsedJson> parsed = ParseJsonReporting(text, limits, std::move(memory));
   if (!parsed) return std::unexpected(parsed.error());
   return std::move(parsed->value);
 }

@@ -28,9 +28,11 @@ struct ParsedJson {
 // becomes U+FFFD; a duplicate key's last value stands, and two objects merge, as in Go's decoder.
 // Errors are worded as Go's encoding/json words them and name line, column (in bytes, from 1) and
 // offset (in bytes, from 0). Cost: linear in the text.
-[[nodiscard]] Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonLimits limits = {});
+[[nodiscard]] Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonLimits limits = {},
+                                                    api::JsonMemory memory = {});
 // The same for callers that don't ask about duplicates.
-[[nodiscard]] Result<api::Json> ParseJson(std::string_view text, JsonLimits limits = {});
+[[nodiscard]] Result<api::Json> ParseJson(std::string_view text, JsonLimits limits = {},
+                                          api::JsonMemory memory = {});
 
 // Compact text: members in the object's own order, no blanks, integers as integers, doubles in the
 // shortest form that reads back the same (as Go prints them), strings with only what RFC 8259
