@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "place/columns.h"
 #include "place/formulas.h"
 #include "place/packing.h"
 
@@ -79,6 +80,12 @@ class Query {
 
   [[nodiscard]] const model::ClassSpec& spec() const { return spec_; }
   [[nodiscard]] std::span<const ResourceAmount> requests() const { return requests_; }
+
+  // Whether amounts, taints and cordons are all that can refuse.
+  [[nodiscard]] bool only_amounts() const {
+    return !spec_.names.valid() && !spec_.selector.valid() && !spec_.features.valid() &&
+           !spec_.models.valid() && spec_.gpu.none();
+  }
 
   // Bit i: the i-th amount does not fit.
   [[nodiscard]] uint64_t Lacking(NodeId n) const {
@@ -204,54 +211,36 @@ class Query {
   const std::span<const model::Toleration> tolerations_;
 };
 
-// LeastAllocated and BalancedAllocation of one class over columns of nodes.
-class SpreadScorer {
- public:
-  SpreadScorer(const model::State& state, const model::ClassSpec& spec)
-      : cpu_(ColumnsOf(state, spec, kCpu)), memory_(ColumnsOf(state, spec, kMemory)) {}
+SpreadColumns ColumnsOf(const model::State& state, const model::ClassSpec& spec,
+                        model::ResourceId r) {
+  const model::AccountTable& accounts = state.ledger().nodes();
+  return {.capacity = accounts.capacity_column(r).data(),
+          .free = accounts.free_column(r).data(),
+          .scored = accounts.scored_column(r).data(),
+          .request = state.vocabulary.bundles.AmountOf(spec.requests, r),
+          .scoring = state.vocabulary.bundles.AmountOf(spec.scoring, r)};
+}
 
-  [[nodiscard]] SpreadParts Parts(uint32_t row) const {
-    SpreadParts parts;
-    parts.least_allocated =
-        LeastAllocated({cpu_.capacity[row], cpu_.scored[row] + cpu_.scoring},
-                       {memory_.capacity[row], memory_.scored[row] + memory_.scoring});
-    parts.balanced_counts = cpu_.request != 0 || memory_.request != 0;
-    if (!parts.balanced_counts) return parts;
-    const Amount cpu = cpu_.capacity[row] - cpu_.free[row];
-    const Amount memory = memory_.capacity[row] - memory_.free[row];
-    const int64_t with = Evenness({cpu_.capacity[row], cpu + cpu_.request},
-                                  {memory_.capacity[row], memory + memory_.request});
-    const int64_t without = Evenness({cpu_.capacity[row], cpu}, {memory_.capacity[row], memory});
-    parts.balanced = Balanced(with, without);
-    return parts;
-  }
+SpreadParts PartsOf(const SpreadColumns& cpu, const SpreadColumns& memory, uint32_t row) {
+  SpreadParts parts;
+  parts.least_allocated =
+      LeastAllocated({cpu.capacity[row], cpu.scored[row] + cpu.scoring},
+                     {memory.capacity[row], memory.scored[row] + memory.scoring});
+  parts.balanced_counts = cpu.request != 0 || memory.request != 0;
+  if (!parts.balanced_counts) return parts;
+  const Amount cpu_used = cpu.capacity[row] - cpu.free[row];
+  const Amount memory_used = memory.capacity[row] - memory.free[row];
+  const int64_t with = Evenness({cpu.capacity[row], cpu_used + cpu.request},
+                                {memory.capacity[row], memory_used + memory.request});
+  const int64_t without =
+      Evenness({cpu.capacity[row], cpu_used}, {memory.capacity[row], memory_used});
+  parts.balanced = Balanced(with, without);
+  return parts;
+}
 
-  [[nodiscard]] int64_t Local(uint32_t row) const {
-    const SpreadParts parts = Parts(row);
-    return kLeastAllocatedWeight * parts.least_allocated + kBalancedWeight * parts.balanced;
-  }
-
- private:
-  struct Columns {
-    const Amount* capacity;
-    const Amount* free;
-    const Amount* scored;
-    Amount request;
-    Amount scoring;
-  };
-  static Columns ColumnsOf(const model::State& state, const model::ClassSpec& spec,
-                           model::ResourceId r) {
-    const model::AccountTable& accounts = state.ledger().nodes();
-    return {.capacity = accounts.capacity_column(r).data(),
-            .free = accounts.free_column(r).data(),
-            .scored = accounts.scored_column(r).data(),
-            .request = state.vocabulary.bundles.AmountOf(spec.requests, r),
-            .scoring = state.vocabulary.bundles.AmountOf(spec.scoring, r)};
-  }
-
-  const Columns cpu_;
-  const Columns memory_;
-};
+int64_t Weighted(const SpreadParts& parts) {
+  return kLeastAllocatedWeight * parts.least_allocated + kBalancedWeight * parts.balanced;
+}
 
 // Remembers what a class makes of the taint lists met last; nodes share few.
 class TaintMemo {
@@ -275,22 +264,27 @@ class TaintMemo {
   std::array<Slot, 64> slots_{};
 };
 
-// Rows looked at together: their amounts stay in the first-level cache.
-constexpr uint32_t kBlock = 128;
-
-void BlockLacking(const model::AccountTable& accounts, std::span<const ResourceAmount> requests,
-                  uint32_t first, std::span<uint64_t> lacking) {
-  std::ranges::fill(lacking, 0);
-  for (size_t k = 0; k < requests.size(); ++k) {
-    const Amount amount = requests[k].amount;
-    if (requests[k].resource.value >= accounts.resources()) {
-      for (uint64_t& bits : lacking) bits |= uint64_t{1} << k;
-      continue;
+// The columns that a class's requests are compared with. A bundle has few amounts; the array holds
+// the most there can be.
+class RequestColumns {
+ public:
+  RequestColumns(const model::AccountTable& accounts, std::span<const ResourceAmount> requests)
+      : size_(requests.size()) {
+    CHECK_LE(size_, columns_.size());
+    for (size_t k = 0; k < size_; ++k) {
+      const bool there = requests[k].resource.value < accounts.resources();
+      columns_[k] = {.free = there ? accounts.free_column(requests[k].resource).data() : nullptr,
+                     .amount = requests[k].amount};
     }
-    const Amount* free = accounts.free_column(requests[k].resource).data() + first;
-    for (size_t i = 0; i < lacking.size(); ++i) lacking[i] |= uint64_t{amount > free[i]} << k;
   }
-}
+  [[nodiscard]] std::span<const RequestColumn> view() const {
+    return std::span(columns_).first(size_);
+  }
+
+ private:
+  std::array<RequestColumn, model::kBundleAmountsMax> columns_;
+  size_t size_;
+};
 
 }  // namespace
 
@@ -318,13 +312,14 @@ model::NodeScore Evaluator::Score(const model::State& state, model::ClassId c, N
       break;
   }
   const Query query(state, c, nullptr);
-  return {.local = SpreadScorer(state, query.spec()).Local(n.value),
+  return {.local = Weighted(Parts(state, c, n)),
           .taints_raw = query.Taints(state.nodes().taints(n)).prefer_count,
           .affinity_raw = query.PreferredWeight(n)};
 }
 
 SpreadParts Evaluator::Parts(const model::State& state, model::ClassId c, NodeId n) const {
-  return SpreadScorer(state, state.vocabulary.classes.at(c)).Parts(n.value);
+  const model::ClassSpec& spec = state.vocabulary.classes.at(c);
+  return PartsOf(ColumnsOf(state, spec, kCpu), ColumnsOf(state, spec, kMemory), n.value);
 }
 
 void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluation& out) const {
@@ -332,24 +327,39 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
   out.kinds.resize(nodes.size());
   out.scores.resize(nodes.size());
   const Query query(state, c, nullptr);
-  const SpreadScorer spread(state, query.spec());
+  const SpreadColumns cpu = ColumnsOf(state, query.spec(), kCpu);
+  const SpreadColumns memory = ColumnsOf(state, query.spec(), kMemory);
+  const int64_t balanced_weight = cpu.request != 0 || memory.request != 0 ? kBalancedWeight : 0;
+  const bool spread = policy_ == model::Policy::kSpread;
+  const bool only_amounts = query.only_amounts();
+  const bool preferences = query.spec().preferences.valid();
+  const std::span<const uint8_t> present = nodes.present_column();
+  const std::span<const uint8_t> unschedulable = nodes.unschedulable_column();
+  const std::span<const model::TaintListId> taint_lists = nodes.taints_column();
+  const RequestColumns requests(state.ledger().nodes(), query.requests());
   TaintMemo memo(query);
   std::array<uint64_t, kBlock> lacking;
+  SpreadBlock block;
   for (uint32_t first = 0; first < nodes.size(); first += kBlock) {
     const uint32_t count = std::min(kBlock, nodes.size() - first);
-    BlockLacking(state.ledger().nodes(), query.requests(), first, std::span(lacking).first(count));
+    LackingBlock(requests.view(), first, std::span(lacking).first(count));
+    if (spread) ScoreBlock(cpu, memory, first, count, block);
     for (uint32_t i = 0; i < count; ++i) {
-      const NodeId n{first + i};
-      const TaintAnswer& taints = memo.Of(nodes.taints(n));
-      out.kinds[n.value] = query.Filter(n, {}, taints, lacking[i]).kind;
-      if (out.kinds[n.value] != ReasonKind::kNone) continue;
-      if (policy_ != model::Policy::kSpread) {
-        out.scores[n.value] = Score(state, c, n);
+      const uint32_t row = first + i;
+      const NodeId n{row};
+      const TaintAnswer& taints = memo.Of(taint_lists[row]);
+      const bool plain = only_amounts && present[row] != 0 && unschedulable[row] == 0 &&
+                         !taints.refused && lacking[i] == 0;
+      out.kinds[row] = plain ? ReasonKind::kNone : query.Filter(n, {}, taints, lacking[i]).kind;
+      if (out.kinds[row] != ReasonKind::kNone) continue;
+      if (!spread) {
+        out.scores[row] = Score(state, c, n);
         continue;
       }
-      out.scores[n.value] = {.local = spread.Local(n.value),
-                             .taints_raw = taints.prefer_count,
-                             .affinity_raw = query.PreferredWeight(n)};
+      out.scores[row] = {.local = kLeastAllocatedWeight * block.least_allocated[i] +
+                                  balanced_weight * block.balanced[i],
+                         .taints_raw = taints.prefer_count,
+                         .affinity_raw = preferences ? query.PreferredWeight(n) : 0};
     }
   }
 }

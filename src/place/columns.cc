@@ -1,0 +1,76 @@
+#include "place/columns.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace berth::place {
+namespace {
+
+// What the formulas read of one resource, as doubles: exact, because amounts that matter are below
+// 2^53 and larger ones are only compared with them.
+struct Doubles {
+  std::array<double, kBlock>
+      capacity;  // 1 where the node offers none, so that no division is by zero.
+  std::array<double, kBlock> offered;  // 1 or 0.
+  std::array<double, kBlock> left;     // Of what scores count; 0 when overcommitted.
+  std::array<double, kBlock> with;
+  std::array<double, kBlock> without;
+};
+
+void Load(const SpreadColumns& c, uint32_t first, uint32_t count, Doubles& out) {
+  for (uint32_t i = 0; i < count; ++i) {
+    const model::Amount capacity = c.capacity[first + i];
+    const model::Amount used = capacity - c.free[first + i];
+    const model::Amount left = capacity - (c.scored[first + i] + c.scoring);
+    out.capacity[i] = static_cast<double>(capacity == 0 ? 1 : capacity);
+    out.offered[i] = capacity == 0 ? 0.0 : 1.0;
+    out.left[i] = static_cast<double>(left < 0 || capacity == 0 ? 0 : left);
+    out.with[i] = static_cast<double>(std::min(used + c.request, capacity));
+    out.without[i] = static_cast<double>(std::min(used, capacity));
+  }
+}
+
+}  // namespace
+
+void ScoreBlock(const SpreadColumns& cpu, const SpreadColumns& memory, uint32_t first,
+                uint32_t count, SpreadBlock& out) {
+  CHECK_LE(count, kBlock);
+  Doubles c;
+  Doubles m;
+  Load(cpu, first, count, c);
+  Load(memory, first, count, m);
+  for (uint32_t i = 0; i < count; ++i) {
+    const auto cpu_left = static_cast<int32_t>(c.left[i] * 100 / c.capacity[i]);
+    const auto memory_left = static_cast<int32_t>(m.left[i] * 100 / m.capacity[i]);
+    const bool both = c.offered[i] * m.offered[i] != 0;
+    // A resource that is not offered counts 0 here, and is left out of the mean.
+    const int32_t sum = cpu_left + memory_left;
+    out.least_allocated[i] = both ? sum >> 1 : sum;
+  }
+  for (uint32_t i = 0; i < count; ++i) {
+    const double both = c.offered[i] * m.offered[i];
+    const double with = (c.with[i] / c.capacity[i] - m.with[i] / m.capacity[i]) / 2;
+    const double without = (c.without[i] / c.capacity[i] - m.without[i] / m.capacity[i]) / 2;
+    const auto even_with = static_cast<int32_t>((1 - (with < 0 ? -with : with) * both) * 100);
+    const auto even_without =
+        static_cast<int32_t>((1 - (without < 0 ? -without : without) * both) * 100);
+    out.balanced[i] = 50 + (50 + even_with - even_without) / 2;
+  }
+}
+
+void LackingBlock(std::span<const RequestColumn> requests, uint32_t first,
+                  std::span<uint64_t> lacking) {
+  std::ranges::fill(lacking, 0);
+  for (size_t k = 0; k < requests.size(); ++k) {
+    const model::Amount amount = requests[k].amount;
+    if (requests[k].free == nullptr) {
+      for (uint64_t& bits : lacking) bits |= uint64_t{1} << k;
+      continue;
+    }
+    const model::Amount* free = requests[k].free + first;
+    for (size_t i = 0; i < lacking.size(); ++i) lacking[i] |= uint64_t{amount > free[i]} << k;
+  }
+}
+
+}  // namespace berth::place
