@@ -5,7 +5,7 @@
 #include "api/types.h"
 
 // What a pod asks of a node, counted as Kubernetes 1.36 counts it
-// (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers/#resource-sharing-within-containers,
+// (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers,
 // https://kubernetes.io/docs/concepts/workloads/pods/init-containers/, KEP-1287, KEP-2837).
 //
 // Pure. Units as in api::ResourceAmount; sums are clamped to limits::kAmountMax. Cost: O(containers

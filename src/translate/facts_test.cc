@@ -1,0 +1,261 @@
+#include "translate/facts.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "model/state.h"
+
+// Goal: objects become the facts that filters and scores read, and nothing that can't be honoured
+// passes silently. Method: one table row or test per field, through a State's own vocabulary.
+namespace berth::translate {
+namespace {
+
+api::Pod PodWith(api::ResourceList requests) {
+  api::Pod pod;
+  pod.meta.name = "p";
+  pod.meta.namespace_name = "ns";
+  pod.meta.uid = "u";
+  pod.containers.resize(1);
+  pod.containers[0].requests = std::move(requests);
+  return pod;
+}
+
+api::NodeSelectorTerm Named(std::vector<std::string> names,
+                            std::vector<api::Requirement> expressions = {}) {
+  return {.match_expressions = std::move(expressions),
+          .match_fields = {{.key = "metadata.name", .op = "In", .values = std::move(names)}}};
+}
+
+class FactsTest : public testing::Test {
+ protected:
+  model::ClassSpec Spec(const api::Pod& pod) { return ClassOf(pod, v).value(); }
+  model::PodUpsert Facts(const api::Pod& pod) { return PodFacts(pod, v).value(); }
+
+  // Whether the class selects a node of these labels and name.
+  bool Selects(const api::Pod& pod, const api::StringMap& labels, std::string_view name = "n1") {
+    std::vector<model::Label> interned;
+    for (const auto& [key, value] : labels)
+      interned.push_back({v.names.Intern(key), v.names.Intern(value)});
+    std::ranges::sort(interned);
+    const model::SelectorId selector = Spec(pod).selector;
+    return !selector.valid() ||
+           v.selectors.Matches(selector, interned, v.names.Intern(name), v.names);
+  }
+
+  model::Vocabulary v;
+};
+
+TEST_F(FactsTest, IdentityAndStateAreTheObjects) {
+  api::Pod pod = PodWith({{"cpu", 100}});
+  pod.priority = 7;
+  pod.meta.creation_time = Instant::FromSeconds(5);
+  pod.nominated_node_name = "n9";
+  const model::PodUpsert waiting = Facts(pod);
+  EXPECT_EQ(waiting.uid, "u");
+  EXPECT_EQ(waiting.key, "ns/p");
+  EXPECT_EQ(waiting.priority, 7);
+  EXPECT_EQ(waiting.nominated, "n9");
+  EXPECT_FALSE(waiting.gated || waiting.terminating || waiting.terminal);
+  pod.scheduling_gates = {"g"};
+  pod.meta.deletion_time = Instant::FromSeconds(9);
+  pod.phase = "Failed";
+  pod.priority = int64_t{1} << 40;
+  const model::PodUpsert other = Facts(pod);
+  EXPECT_TRUE(other.gated && other.terminating && other.terminal);
+  EXPECT_EQ(other.priority, INT32_MAX);
+}
+
+TEST_F(FactsTest, EveryPodTakesOnePlaceAndItsAmounts) {
+  const api::Pod pod = PodWith({{"cpu", 100}, {"example.com/gpu", 2}, {"memory", 0}, {"pods", 9}});
+  const model::BundleId requests = Spec(pod).requests;
+  EXPECT_EQ(v.bundles.AmountOf(requests, model::kCpu), 100);
+  EXPECT_EQ(v.bundles.AmountOf(requests, model::kPods), 1);
+  EXPECT_EQ(v.bundles.AmountOf(requests, v.resources.Find("example.com/gpu")), 2);
+  EXPECT_EQ(v.bundles.AmountOf(Spec(pod).scoring, model::kMemory), 0) << "an explicit 0 stays";
+}
+
+TEST_F(FactsTest, PodsThatArePlacedAlikeAreOneClass) {
+  api::Pod a = PodWith({{"cpu", 100}});
+  api::Pod b = a;
+  b.meta.name = "other";
+  b.meta.labels = {{"app", "x"}};
+  EXPECT_EQ(Facts(a).class_id, Facts(b).class_id);
+  b.tolerations = {{.key = "k", .op = "Exists"}};
+  EXPECT_NE(Facts(a).class_id, Facts(b).class_id);
+}
+
+TEST_F(FactsTest, AShareOrWholeDevicesAndNothingBetween) {
+  EXPECT_EQ(Spec(PodWith({{"berth.dev/gpu-milli", 250}})).gpu.share_milli, 250u);
+  EXPECT_EQ(Spec(PodWith({{"berth.dev/gpu-milli", 999}})).gpu.share_milli, 999u);
+  EXPECT_EQ(Spec(PodWith({{"berth.dev/gpu-milli", 1000}})).gpu.devices_count, 1u);
+  EXPECT_EQ(Spec(PodWith({{"berth.dev/gpu-milli", 8000}})).gpu.devices_count, 8u);
+  EXPECT_TRUE(Spec(PodWith({{"berth.dev/gpu-milli", 0}})).gpu.none());
+  const auto bad = PodFacts(PodWith({{"berth.dev/gpu-milli", 1500}}), v);
+  ASSERT_FALSE(bad.has_value());
+  EXPECT_EQ(bad.error().message,
+            "berth.dev/gpu-milli is 1500: must be less than 1000 or a multiple of it");
+}
+
+TEST_F(FactsTest, TooManyKindsOfResourceAreRefused) {
+  api::ResourceList many;
+  for (int i = 100; i < 164; ++i) many.push_back({"example.com/r" + std::to_string(i), 1});
+  EXPECT_EQ(PodFacts(PodWith(many), v).error().code, ErrorCode::kTooLarge);
+  many.pop_back();
+  EXPECT_TRUE(PodFacts(PodWith(many), v).has_value());
+}
+
+TEST_F(FactsTest, DevicesOfABoundPodComeFromItsAnnotation) {
+  struct Row {
+    const char* annotation;
+    uint16_t mask;
+  };
+  const Row kRows[] = {{"0", 1},  {"0,3", 9}, {"15", 1 << 15}, {"16", 0}, {"0,", 0},
+                       {",0", 0}, {"x", 0},   {"-1", 0},       {"", 0},   {"0 1", 0}};
+  for (const Row& row : kRows) {
+    api::Pod pod = PodWith({{"berth.dev/gpu-milli", 400}});
+    pod.node_name = "n1";
+    pod.meta.annotations = {{"berth.dev/gpu-index", row.annotation}};
+    EXPECT_EQ(Facts(pod).devices.mask, row.mask) << row.annotation;
+    EXPECT_EQ(Facts(pod).devices.milli_each, row.mask == 0 ? 0 : 400);
+    pod.node_name.clear();
+    EXPECT_TRUE(Facts(pod).devices.none()) << "it has no devices before it has a node";
+  }
+}
+
+struct TermRow {
+  api::Requirement requirement;
+  bool without_label;
+  bool with_a;
+  bool with_7;
+};
+
+TEST_F(FactsTest, OperatorsMatchAsUpstream) {
+  const TermRow kRows[] = {
+      {{"l", "In", {"a", "b"}}, false, true, false},
+      {{"l", "NotIn", {"a"}}, true, false, true},
+      {{"l", "Exists", {}}, false, true, true},
+      {{"l", "DoesNotExist", {}}, true, false, false},
+      {{"l", "Gt", {"6"}}, false, false, true},
+      {{"l", "Gt", {"7"}}, false, false, false},
+      {{"l", "Lt", {"8"}}, false, false, true},
+      {{"l", "Lt", {"x"}}, false, false, false},
+      {{"l", "Gt", {"1", "2"}}, false, false, false},
+      {{"l", "In", {}}, false, false, false},
+      {{"l", "Exists", {"v"}}, false, false, false},
+      {{"l", "Near", {"a"}}, false, false, false},
+  };
+  for (const TermRow& row : kRows) {
+    api::Pod pod;
+    pod.required_node_affinity = {{.match_expressions = {row.requirement}}};
+    EXPECT_EQ(Selects(pod, {}), row.without_label) << row.requirement.op;
+    EXPECT_EQ(Selects(pod, {{"l", "a"}}), row.with_a) << row.requirement.op;
+    EXPECT_EQ(Selects(pod, {{"l", "7"}}), row.with_7) << row.requirement.op;
+  }
+}
+
+TEST_F(FactsTest, TermsAreAlternativesAndNodeSelectorIsNot) {
+  api::Pod pod;
+  pod.node_selector = {{"zone", "a"}};
+  EXPECT_TRUE(Selects(pod, {{"zone", "a"}}));
+  EXPECT_FALSE(Selects(pod, {{"zone", "b"}}));
+  pod.required_node_affinity = {{.match_expressions = {{"l", "Exists", {}}}},
+                                {.match_expressions = {{"m", "Exists", {}}}}};
+  EXPECT_FALSE(Selects(pod, {{"zone", "a"}}));
+  EXPECT_TRUE(Selects(pod, {{"m", ""}, {"zone", "a"}}));
+  EXPECT_FALSE(Selects(pod, {{"m", ""}}));
+  pod.required_node_affinity = {api::NodeSelectorTerm{}};
+  EXPECT_FALSE(Selects(pod, {{"zone", "a"}})) << "an empty term matches nothing";
+}
+
+TEST_F(FactsTest, OneNameIsAPinAndSeveralBelongToTheClass) {
+  api::Pod pod;
+  pod.required_node_affinity = {Named({"n1"})};
+  EXPECT_EQ(Facts(pod).pin, (model::Pin{model::PinKind::kAffinity, v.names.Intern("n1")}));
+  EXPECT_FALSE(Spec(pod).selector.valid()) << "the pods of a DaemonSet share a class";
+  pod.required_node_affinity = {Named({"n1"}), Named({"n2"})};
+  EXPECT_EQ(Facts(pod).pin.kind, model::PinKind::kNone);
+  EXPECT_EQ(v.name_lists.View(Spec(pod).names).size(), 2u);
+  pod.required_node_affinity = {Named({"n1"}), {.match_expressions = {{"l", "Exists", {}}}}};
+  EXPECT_FALSE(Spec(pod).names.valid()) << "a term without a name opens all nodes";
+  EXPECT_EQ(Facts(pod).pin.kind, model::PinKind::kNone);
+}
+
+TEST_F(FactsTest, NamesThatExcludeEachOtherConflict) {
+  api::Pod pod;
+  api::NodeSelectorTerm both = Named({"n1"});
+  both.match_fields.push_back({"metadata.name", "In", {"n2"}});
+  pod.required_node_affinity = {both};
+  ASSERT_TRUE(Spec(pod).names.valid());
+  EXPECT_TRUE(v.name_lists.View(Spec(pod).names).empty());
+  pod.required_node_affinity = {both, Named({"n3"}, {{"l", "Exists", {}}})};
+  EXPECT_EQ(Facts(pod).pin.node, v.names.Intern("n3"));
+  EXPECT_TRUE(Selects(pod, {{"l", ""}}, "n3"));
+  EXPECT_FALSE(Selects(pod, {}, "n3"));
+}
+
+TEST_F(FactsTest, PreferencesThatSayNothingAreLeftOut) {
+  api::Pod pod;
+  pod.preferred_node_affinity = {
+      {.weight = 0, .term = {.match_expressions = {{"l", "Exists", {}}}}}, {.weight = 5}};
+  EXPECT_FALSE(Spec(pod).preferences.valid());
+  pod.preferred_node_affinity.push_back(
+      {.weight = 9, .term = {.match_expressions = {{"l", "Exists", {}}}}});
+  const auto preferences = v.preferences.View(Spec(pod).preferences);
+  ASSERT_EQ(preferences.size(), 1u);
+  EXPECT_EQ(preferences[0].weight, 9u);
+}
+
+TEST_F(FactsTest, ModelsAreReadWhereTheyArePlain) {
+  api::Pod pod = PodWith({{"berth.dev/gpu-milli", 500}});
+  EXPECT_FALSE(Spec(pod).models.valid());
+  pod.node_selector = {{"berth.dev/gpu-model", "T4"}};
+  EXPECT_EQ(v.name_lists.View(Spec(pod).models).size(), 1u);
+  pod.node_selector.clear();
+  pod.required_node_affinity = {
+      {.match_expressions = {{"berth.dev/gpu-model", "In", {"T4", "A10"}}}}};
+  EXPECT_EQ(v.name_lists.View(Spec(pod).models).size(), 2u);
+  pod.required_node_affinity->push_back({.match_expressions = {{"l", "Exists", {}}}});
+  EXPECT_FALSE(Spec(pod).models.valid()) << "one of two alternatives is no rule";
+}
+
+TEST_F(FactsTest, FeaturesFollowFromTheSpec) {
+  api::Pod pod;
+  EXPECT_FALSE(Spec(pod).features.valid());
+  pod.init_containers.resize(1);
+  pod.init_containers[0].restarts_all = true;
+  EXPECT_EQ(v.name_lists.View(Spec(pod).features)[0],
+            v.names.Intern("RestartAllContainersOnContainerExits"));
+  pod.host_network = true;
+  EXPECT_EQ(v.name_lists.View(Spec(pod).features).size(), 1u);
+  pod.host_users = true;
+  EXPECT_EQ(v.name_lists.View(Spec(pod).features).size(), 1u);
+  pod.host_users = false;
+  EXPECT_EQ(v.name_lists.View(Spec(pod).features).size(), 2u);
+}
+
+TEST_F(FactsTest, NodesAreReadWhole) {
+  api::Node node;
+  node.meta.name = "n1";
+  node.meta.uid = "u1";
+  node.meta.labels = {{"berth.dev/gpu-model", "T4"}};
+  node.unschedulable = true;
+  node.taints = {{.key = "k", .value = "v", .effect = "NoExecute"},
+                 {.key = "k", .effect = "Whatever"}};
+  node.allocatable = {{"berth.dev/gpu-milli", 2000}, {"cpu", 4000}};
+  node.declared_features = {"f"};
+  const model::NodeUpsert facts = NodeFacts(node, v).value();
+  EXPECT_TRUE(facts.unschedulable);
+  ASSERT_EQ(facts.taints.size(), 1u);
+  EXPECT_EQ(facts.taints[0].effect, model::TaintEffect::kNoExecute);
+  EXPECT_EQ(facts.gpu_model, v.names.Intern("T4"));
+  EXPECT_EQ(facts.features.size(), 1u);
+  EXPECT_EQ(facts.allocatable.size(), 2u);
+}
+
+}  // namespace
+}  // namespace berth::translate

@@ -1,0 +1,77 @@
+#include "translate/text.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+// Goal: messages read as kube-scheduler writes them. Method: refusals put together by hand,
+// compared whole.
+namespace berth::translate {
+namespace {
+
+using model::Reason;
+using model::ReasonKind;
+
+TEST(TextTest, ReasonsOfOneTextAreAddedUpAndSortedWithTheirCounts) {
+  model::State state;
+  const model::ResourceId gpu = state.vocabulary.resources.Intern("example.com/gpu").value();
+  model::Refusal refusal{.nodes_count = 30};
+  refusal.reasons = {
+      {.kind = ReasonKind::kTaint, .detail = state.vocabulary.names.Intern("a"), .nodes_count = 3},
+      {.kind = ReasonKind::kTaint, .detail = state.vocabulary.names.Intern("b"), .nodes_count = 2},
+      {.kind = ReasonKind::kInsufficient, .resource = model::kPods, .nodes_count = 10},
+      {.kind = ReasonKind::kInsufficient,
+       .unresolvable = true,
+       .resource = model::kCpu,
+       .nodes_count = 15},
+      {.kind = ReasonKind::kInsufficient, .resource = gpu, .nodes_count = 1},
+  };
+  EXPECT_EQ(FailedSchedulingText(refusal, state),
+            "0/30 nodes are available: 1 Insufficient example.com/gpu, 10 Too many pods, 15 "
+            "Insufficient cpu, "
+            "5 node(s) had untolerated taint(s).");
+}
+
+TEST(TextTest, WhatIsSaidOfAllNodesAtOnceStandsAlone) {
+  const model::State state;
+  EXPECT_EQ(FailedSchedulingText({}, state), "no nodes available to schedule pods");
+  EXPECT_EQ(
+      FailedSchedulingText({.nodes_count = 5,
+                            .reasons = {{.kind = ReasonKind::kAffinityConflict, .nodes_count = 5}}},
+                           state),
+      "0/5 nodes are available: pod affinity terms conflict.");
+  EXPECT_EQ(FailedSchedulingText({.nodes_count = 4,
+                                  .reasons = {{.kind = ReasonKind::kNodeMissing},
+                                              {.kind = ReasonKind::kNotNamed, .nodes_count = 4}}},
+                                 state),
+            "0/4 nodes are available: 4 node(s) didn't satisfy plugin(s) [NodeAffinity].");
+}
+
+TEST(TextTest, AmountsOfOneNodeComeInUpstreamsOrder) {
+  model::State state;
+  const model::ResourceId b = state.vocabulary.resources.Intern("example.com/b").value();
+  const model::ResourceId a = state.vocabulary.resources.Intern("example.com/a").value();
+  const std::vector<model::ResourceAmount> amounts = {{model::kCpu, 1},
+                                                      {model::kMemory, 1},
+                                                      {model::kEphemeralStorage, 1},
+                                                      {model::kPods, 1},
+                                                      {b, 1},
+                                                      {a, 1}};
+  const model::ClassId c =
+      state.vocabulary.classes.Intern({.requests = state.vocabulary.bundles.Intern(amounts)});
+  const model::Verdict verdict{.kind = ReasonKind::kInsufficient, .lacking = 0b111111};
+  EXPECT_EQ(VerdictTexts(state, c, verdict),
+            (std::vector<std::string>{"Too many pods", "Insufficient cpu", "Insufficient memory",
+                                      "Insufficient ephemeral-storage",
+                                      "Insufficient example.com/a", "Insufficient example.com/b"}));
+}
+
+TEST(TextTest, EveryKindHasAName) {
+  for (uint32_t kind = 0; kind < model::kReasonKindsCount; ++kind) {
+    EXPECT_FALSE(ToString(static_cast<ReasonKind>(kind)).empty()) << kind;
+  }
+}
+
+}  // namespace
+}  // namespace berth::translate
