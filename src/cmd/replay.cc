@@ -1,14 +1,109 @@
+// `berth replay`: reads a trace, runs the fill protocol with progress, and writes the report.
 #include <fmt/format.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <cstdio>
+#include <string>
 
 #include "cmd/commands.h"
+#include "codec/json.h"
+#include "net/certificates.h"
+#include "sim/replay.h"
+#include "sim/trace.h"
 
 namespace berth::cmd {
+namespace {
 
-int Replay(const cli::ReplayOptions&) {
-  fmt::print(stderr, "berth replay: not built yet\n");
+using Clock = std::chrono::steady_clock;
+
+constexpr size_t kSlice = 500;  // Decisions between two looks at the clock.
+
+model::Policy ToPolicy(cli::ReplayPolicy policy) {
+  switch (policy) {
+    case cli::ReplayPolicy::kBestFit: return model::Policy::kBestFit;
+    case cli::ReplayPolicy::kFgd: return model::Policy::kFgd;
+    case cli::ReplayPolicy::kSpread: return model::Policy::kSpread;
+    case cli::ReplayPolicy::kRandom: return model::Policy::kRandom;
+  }
+  return model::Policy::kSpread;
+}
+
+// Reads and parses one file; tells of rows left out.
+template <typename Parse>
+auto ReadTrace(const std::string& path, bool skip_bad, Parse parse) -> decltype(parse("", sim::TraceOptions())) {
+  const Result<std::string> text = net::ReadFile(path);
+  if (!text) return std::unexpected(text.error());
+  auto trace = parse(*text, sim::TraceOptions{.file_name = path, .skip_bad = skip_bad});
+  if (trace) {
+    for (const std::string& message : trace->skipped) fmt::print(stderr, "skipped: {}\n", message);
+  }
+  return trace;
+}
+
+double Percent(const sim::Allocation& allocation) {
+  return allocation.capacity == 0
+             ? 0
+             : 100.0 * static_cast<double>(allocation.allocated) / static_cast<double>(allocation.capacity);
+}
+
+void PrintSummary(const sim::ReplayReport& report) {
+  fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "arrived", "pods", "placed", "gpu", "cpu", "memory");
+  for (const sim::Level& level : report.levels) {
+    fmt::print("{:>6} % {:>8} {:>8} {:>6.2f} % {:>6.2f} % {:>6.2f} %\n", level.arrived_percent, level.arrived,
+               level.placed, Percent(level.gpu_milli), Percent(level.cpu_milli), Percent(level.memory_bytes));
+  }
+  fmt::print("{} with seed {} on {} nodes: {} decisions, {}/s, hash {:016x}\n", report.policy, report.seed,
+             report.nodes_count, report.decisions, report.decisions_per_second, report.decision_hash);
+}
+
+Result<sim::ReplayReport> RunEngine(const cli::ReplayOptions& options, std::vector<sim::TraceNode> nodes,
+                                    std::vector<sim::TracePod> pods) {
+  const sim::ReplayOptions wanted{
+      .policy = ToPolicy(options.policy),
+      .seed = options.seed,
+      .arrived = {.part = static_cast<uint32_t>(options.arrived_permille), .whole = 1000}};
+  auto replay = sim::EngineReplay::Make(std::move(nodes), std::move(pods), wanted);
+  if (!replay) return std::unexpected(replay.error());
+  const bool terminal = isatty(STDERR_FILENO) == 1;
+  const auto start = Clock::now();
+  auto told = start;
+  bool more = true;
+  while (more) {
+    more = replay->Step(kSlice);
+    const auto now = Clock::now();
+    if (now - told < std::chrono::milliseconds(terminal ? 100 : 2000)) continue;
+    told = now;
+    fmt::print(stderr, "{}{} of {} pods decided{}", terminal ? "\r" : "", replay->decided(), replay->arrivals(),
+               terminal ? "" : "\n");
+  }
+  if (terminal && told != start) fmt::print(stderr, "\r{:60}\r", "");
+  sim::ReplayReport report = replay->Report();
+  const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  report.decisions_per_second = static_cast<int64_t>(static_cast<double>(report.decisions) / seconds);
+  return report;
+}
+
+int Failed(const std::string& text) {
+  fmt::print(stderr, "berth replay: {}\n", text);
   return cli::kFailed;
+}
+
+}  // namespace
+
+int Replay(const cli::ReplayOptions& options) {
+  auto nodes = ReadTrace(options.nodes_csv, options.skip_bad, sim::ParseTraceNodes);
+  if (!nodes) return Failed(nodes.error().message);
+  auto pods = ReadTrace(options.pods_csv, options.skip_bad, sim::ParseTracePods);
+  if (!pods) return Failed(pods.error().message);
+  if (!options.engine_only) return Failed("only --engine-only runs yet");
+  const Result<sim::ReplayReport> report = RunEngine(options, std::move(nodes->rows), std::move(pods->rows));
+  if (!report) return Failed(report.error().message);
+  PrintSummary(*report);
+  if (options.report.empty()) return cli::kOk;
+  const Status written =
+      net::WritePrivateFile(options.report, codec::PrintJsonPretty(sim::ToJson(*report)) + "\n");
+  return written ? cli::kOk : Failed(written.error().message);
 }
 
 }  // namespace berth::cmd

@@ -1,0 +1,137 @@
+// Goal: the demo submits its whole plan once, basics first, the same for one seed; counts each pod in one place; and knows when it
+// has run. Method: a toy API server that lists nothing, takes all writes, and streams what the test says.
+#include "cli/demo.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace berth::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+class Toy {
+ public:
+  explicit Toy(uint64_t seed) : demo_(Options(seed)) {}
+
+  // Runs until `end`, with a tick whenever one is wanted.
+  void RunUntil(Instant end) {
+    for (int guard = 0; guard < 100'000; ++guard) {
+      Drain();
+      if (demo_.wake_at() > end) break;
+      now_ = std::max(now_, demo_.wake_at());
+      Give(env::Tick{});
+    }
+    now_ = std::max(now_, end);
+  }
+  void Pod(const std::string& type, int number, const std::string& node, const std::string& phase) {
+    Stream(pods_watch_, type, fmt::format(
+        R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p{}","namespace":"vision","uid":"u{}","resourceVersion":"{}"}},)"
+        R"("spec":{{"nodeName":"{}","containers":[{{"name":"c","resources":{{"requests":{{"cpu":"2"}}}}}}]}},"status":{{"phase":"{}"}}}})",
+        number, number, ++version_, node, phase));
+  }
+
+  std::vector<std::string> writes;
+  [[nodiscard]] DemoProgress progress() const { return demo_.progress(); }
+  Instant now_ = Instant::FromSeconds(1000);
+
+ private:
+  static DemoOptions Options(uint64_t seed) {
+    DemoOptions options;
+    options.seed = seed;
+    options.nodes = 10;
+    return options;
+  }
+  void Stream(env::CallId watch, const std::string& type, const std::string& object) {
+    Give(env::StreamData{watch, Bytes(fmt::format(R"({{"type":"{}","object":{}}})", type, object) + "\n")});
+    Drain();
+  }
+  void Give(env::Input input) { demo_.Step(now_, std::move(input), out_); }
+  void Drain() {
+    while (!out_.empty()) {
+      env::Outbox out;
+      out.swap(out_);
+      for (env::Output& output : out) {
+        if (const auto* send = std::get_if<env::SendRequest>(&output)) Answer(*send);
+      }
+    }
+  }
+  void Answer(const env::SendRequest& send) {
+    const std::string& target = send.request.target;
+    if (send.stream) {
+      if (target.find("/pods") != std::string::npos) pods_watch_ = send.call;
+      Give(env::Response{send.call, {.status = 200, .headers = {}, .body = {}}});
+    } else if (send.request.method == env::Method::kGet) {
+      Give(env::Response{send.call, {200, {}, Bytes(R"({"kind":"List","metadata":{"resourceVersion":"1"},"items":[]})")}});
+    } else {
+      writes.push_back(target + " " + std::string(send.request.body.view()));
+      Give(env::Response{send.call, {201, {}, Bytes("{}")}});
+    }
+  }
+
+  Demo demo_;
+  env::Outbox out_;
+  env::CallId pods_watch_;
+  int version_ = 1;
+};
+
+TEST(Demo, SubmitsItsWholePlanBasicsFirstAndTheSameForOneSeed) {
+  Toy a(7);
+  a.RunUntil(a.now_ + Duration::Seconds(50));
+  Toy b(7);
+  b.RunUntil(b.now_ + Duration::Seconds(50));
+  Toy c(8);
+  c.RunUntil(c.now_ + Duration::Seconds(50));
+  EXPECT_EQ(a.writes, b.writes);
+  EXPECT_NE(a.writes, c.writes);
+  ASSERT_GT(a.writes.size(), 20U);
+  for (int i = 0; i < 4; ++i) EXPECT_THAT(a.writes[static_cast<size_t>(i)], HasSubstr("\"kind\":\"Namespace\""));
+  const DemoProgress progress = a.progress();
+  EXPECT_EQ(progress.workloads_submitted, progress.workloads_planned);
+  EXPECT_FALSE(progress.finished);
+}
+
+TEST(Demo, CountsEachPodInOnePlaceFromFirstSightToItsEnd) {
+  Toy toy(7);
+  toy.RunUntil(toy.now_ + Duration::Seconds(1));
+  toy.Pod("ADDED", 1, "", "Pending");
+  EXPECT_EQ(toy.progress().waiting, 1);
+  toy.now_ = toy.now_ + Duration::Milliseconds(20);
+  toy.Pod("MODIFIED", 1, "n1", "Pending");
+  EXPECT_EQ(toy.progress().waiting, 0);
+  EXPECT_EQ(toy.progress().starting, 1);
+  EXPECT_EQ(toy.progress().cpu_milli_placed, 2000);
+  EXPECT_EQ(toy.progress().bind_p50, Duration::Milliseconds(20));
+  toy.Pod("MODIFIED", 1, "n1", "Running");
+  EXPECT_EQ(toy.progress().running, 1);
+  EXPECT_EQ(toy.progress().teams.at("vision").first, 1);
+  toy.Pod("MODIFIED", 1, "n1", "Succeeded");
+  EXPECT_EQ(toy.progress().running, 0);
+  EXPECT_EQ(toy.progress().cpu_milli_placed, 0);
+  toy.Pod("DELETED", 1, "n1", "Succeeded");
+  EXPECT_EQ(toy.progress().succeeded, 1);
+  EXPECT_EQ(toy.progress().pods_seen, 1);
+}
+
+TEST(Demo, GivesUpWhenNothingChangesForLong) {
+  Toy toy(7);
+  toy.RunUntil(toy.now_ + Duration::Seconds(60));
+  EXPECT_FALSE(toy.progress().finished);
+  toy.RunUntil(toy.now_ + Duration::Seconds(60));
+  EXPECT_TRUE(toy.progress().finished);
+  EXPECT_FALSE(toy.progress().complete);
+  EXPECT_THAT(DemoSummary(toy.progress()), HasSubstr("did not come to its end"));
+}
+
+TEST(Demo, ShowsOneLineOrABlock) {
+  DemoProgress progress;
+  progress.elapsed = Duration::Seconds(12);
+  progress.cpu_milli_total = 1000;
+  progress.cpu_milli_placed = 500;
+  EXPECT_THAT(DemoLine(progress), HasSubstr("cpu 50 %\n"));
+  EXPECT_THAT(DemoBlock(progress), HasSubstr("[#########################                         ] 50 %"));
+}
+
+}  // namespace
+}  // namespace berth::cli
