@@ -34,23 +34,26 @@ struct Shape {
 std::string Template(const Shape& shape, bool job) {
   std::string annotations;
   if (shape.run_seconds > 0) {
-    annotations = fmt::format(R"(,"annotations":{{"berth.dev/run-for":"{}s","berth.dev/exit-code":"{}"}})",
-                              shape.run_seconds, shape.exit_code);
+    annotations =
+        fmt::format(R"(,"annotations":{{"berth.dev/run-for":"{}s","berth.dev/exit-code":"{}"}})",
+                    shape.run_seconds, shape.exit_code);
   }
   return fmt::format(
       R"({{"metadata":{{"labels":{{"app":"{}","{}":"{}"}}{}}},"spec":{{{}"priorityClassName":"{}","containers":[{{)"
       R"("name":"main","image":"registry.example/{}:1","resources":{{"requests":{{"cpu":"{}m","memory":"{}Mi"}}}}}}]}}}})",
-      shape.app, kManaged, kManager, annotations, job ? R"("restartPolicy":"Never",)" : "", shape.priority_class,
-      shape.app, shape.cpu_milli, shape.memory_mib);
+      shape.app, kManaged, kManager, annotations, job ? R"("restartPolicy":"Never",)" : "",
+      shape.priority_class, shape.app, shape.cpu_milli, shape.memory_mib);
 }
 
 std::string Metadata(const std::string& name) {
-  return fmt::format(R"("metadata":{{"name":"{}","labels":{{"{}":"{}"}}}})", name, kManaged, kManager);
+  return fmt::format(R"("metadata":{{"name":"{}","labels":{{"{}":"{}"}}}})", name, kManaged,
+                     kManager);
 }
 
-std::string JobSpec(const Shape& shape, int64_t completions, int64_t parallelism, int64_t backoff_limit) {
-  return fmt::format(R"({{"completions":{},"parallelism":{},"backoffLimit":{},"template":{}}})", completions,
-                     parallelism, backoff_limit, Template(shape, true));
+std::string JobSpec(const Shape& shape, int64_t completions, int64_t parallelism,
+                    int64_t backoff_limit) {
+  return fmt::format(R"({{"completions":{},"parallelism":{},"backoffLimit":{},"template":{}}})",
+                     completions, parallelism, backoff_limit, Template(shape, true));
 }
 
 std::string DeploymentDocument(const std::string& name, const Shape& shape, int64_t replicas) {
@@ -60,11 +63,14 @@ std::string DeploymentDocument(const std::string& name, const Shape& shape, int6
       Metadata(name), replicas, shape.app, Template(shape, false));
 }
 
-Duration At(Prng& prng, Duration from, Duration to) { return Duration{prng.Between(from.ns, to.ns)}; }
+Duration At(Prng& prng, Duration from, Duration to) {
+  return Duration{prng.Between(from.ns, to.ns)};
+}
 
 bool IsTrue(const std::vector<api::Condition>& conditions, std::string_view type) {
-  return std::ranges::any_of(conditions,
-                             [&](const api::Condition& each) { return each.type == type && each.status == "True"; });
+  return std::ranges::any_of(conditions, [&](const api::Condition& each) {
+    return each.type == type && each.status == "True";
+  });
 }
 
 int64_t CpuOf(const api::Pod& pod) {
@@ -101,28 +107,35 @@ void Demo::PlanAll() {
 
 void Demo::PlanTeams() {
   for (const char* team : kTeams) {
-    plan_.push_back({.at = {},
-                     .request = client::Create({.plural = "namespaces"}, "",
-                                               fmt::format(R"({{"apiVersion":"v1","kind":"Namespace",{}}})", Metadata(team)))});
+    plan_.push_back(
+        {.at = {},
+         .request = client::Create(
+             {.plural = "namespaces"}, "",
+             fmt::format(R"({{"apiVersion":"v1","kind":"Namespace",{}}})", Metadata(team)))});
   }
-  const std::pair<const char*, int> classes[] = {{"demo-serving", 1000}, {"demo-training", 100}, {"demo-batch", 10}};
+  const std::pair<const char*, int> classes[] = {
+      {"demo-serving", 1000}, {"demo-training", 100}, {"demo-batch", 10}};
   for (const auto& [name, value] : classes) {
     plan_.push_back(
         {.at = {},
          .request = client::Create(
              {.group = "scheduling.k8s.io", .plural = "priorityclasses"}, "",
-             fmt::format(R"({{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass",{},"value":{}}})",
-                         Metadata(name), value))});
+             fmt::format(
+                 R"({{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass",{},"value":{}}})",
+                 Metadata(name), value))});
   }
 }
 
-void Demo::PlanJob(Duration at, const std::string& team, const std::string& name, const std::string& spec) {
-  const std::string document = fmt::format(R"({{"apiVersion":"batch/v1","kind":"Job",{},"spec":{}}})", Metadata(name), spec);
+void Demo::PlanJob(Duration at, const std::string& team, const std::string& name,
+                   const std::string& spec) {
+  const std::string document =
+      fmt::format(R"({{"apiVersion":"batch/v1","kind":"Job",{},"spec":{}}})", Metadata(name), spec);
   plan_.push_back({.at = at, .request = client::Create(kJobs, team, document), .workload = true});
   ++progress_.jobs;
 }
 
-// One and a half times the cluster, spread over time, in jobs of 8 to 64 pods of 2 or 4 CPUs that run 5 to 15 s.
+// One and a half times the cluster, spread over time, in jobs of 8 to 64 pods of 2 or 4 CPUs that
+// run 5 to 15 s.
 void Demo::PlanVision(Prng& prng) {
   int64_t left = options_.nodes * options_.node_cpu_milli * 3 / 2;
   for (int i = 0; left > 0; ++i) {
@@ -132,7 +145,8 @@ void Demo::PlanVision(Prng& prng) {
                       .cpu_milli = prng.Chance({1, 2}) ? 2000 : 4000,
                       .memory_mib = 4096,
                       .run_seconds = prng.Between(5, 15)};
-    PlanJob(At(prng, Duration::Seconds(1), options_.length), "vision", shape.app, JobSpec(shape, pods, pods, 2));
+    PlanJob(At(prng, Duration::Seconds(1), options_.length), "vision", shape.app,
+            JobSpec(shape, pods, pods, 2));
     left -= pods * shape.cpu_milli;
   }
 }
@@ -147,7 +161,8 @@ void Demo::PlanLanguage(Prng& prng) {
                       .cpu_milli = options_.node_cpu_milli / prng.Between(1, 2) * 9 / 10,
                       .memory_mib = 32 * 1024,
                       .run_seconds = prng.Between(10, 20)};
-    PlanJob(At(prng, Duration::Seconds(1), options_.length), "language", shape.app, JobSpec(shape, pods, pods, 2));
+    PlanJob(At(prng, Duration::Seconds(1), options_.length), "language", shape.app,
+            JobSpec(shape, pods, pods, 2));
     left -= pods * shape.cpu_milli;
   }
 }
@@ -164,14 +179,16 @@ void Demo::PlanSearch(Prng& prng) {
     const int64_t most = std::max<int64_t>(1, share / shape.cpu_milli);
     const Duration half{options_.length.ns / 2};
     plan_.push_back({.at = At(prng, {}, Duration::Seconds(5)),
-                     .request = client::Create(kDeployments, "search",
-                                               DeploymentDocument(shape.app, shape, std::max<int64_t>(1, most / 2))),
+                     .request = client::Create(
+                         kDeployments, "search",
+                         DeploymentDocument(shape.app, shape, std::max<int64_t>(1, most / 2))),
                      .workload = true});
     const auto scale = [&](Duration at, int64_t replicas) {
-      plan_.push_back({.at = at,
-                       .request = client::Patch(kDeployments, {.namespace_name = "search", .name = shape.app},
-                                                client::PatchType::kMerge,
-                                                fmt::format(R"({{"spec":{{"replicas":{}}}}})", replicas))});
+      plan_.push_back(
+          {.at = at,
+           .request = client::Patch(kDeployments, {.namespace_name = "search", .name = shape.app},
+                                    client::PatchType::kMerge,
+                                    fmt::format(R"({{"spec":{{"replicas":{}}}}})", replicas))});
     };
     scale(At(prng, Duration::Seconds(8), half), most);
     const int64_t last = prng.Between(1, most);
@@ -220,12 +237,14 @@ void Demo::Step(Instant now, env::Input input, env::Outbox& out) {
     } else if (const auto* done = std::get_if<client::CallDone>(&event)) {
       --calls_pending_;
       // A second run against the same data finds its namespaces there.
-      const bool fine = done->outcome == client::Outcome::kDone || done->outcome == client::Outcome::kConflict;
+      const bool fine =
+          done->outcome == client::Outcome::kDone || done->outcome == client::Outcome::kConflict;
       if (fine) continue;
       ++progress_.requests_failed;
       const client::ApiStatus status = client::StatusOf(done->response);
-      out.emplace_back(env::Log{env::LogLevel::kWarning,
-                                fmt::format("a request failed ({}): {}", done->response.status, status.message)});
+      out.emplace_back(env::Log{
+          env::LogLevel::kWarning,
+          fmt::format("a request failed ({}): {}", done->response.status, status.message)});
     }
   }
   if (!std::holds_alternative<env::Tick>(input)) return;
@@ -258,13 +277,19 @@ void Demo::Count(const PodRow& row, int64_t sign) {
       progress_.waiting += sign;
       waiting += sign;
       return;
-    case Stage::kStarting: progress_.starting += sign; break;
+    case Stage::kStarting:
+      progress_.starting += sign;
+      break;
     case Stage::kRunning:
       progress_.running += sign;
       running += sign;
       break;
-    case Stage::kSucceeded: progress_.succeeded += sign; return;
-    case Stage::kFailed: progress_.failed += sign; return;
+    case Stage::kSucceeded:
+      progress_.succeeded += sign;
+      return;
+    case Stage::kFailed:
+      progress_.failed += sign;
+      return;
   }
   progress_.cpu_milli_placed += sign * row.cpu_milli;
 }
@@ -273,7 +298,8 @@ void Demo::OnPod(Instant now, const client::ObjectEvent& event) {
   if (event.change == client::Change::kDeleted) {
     const auto found = rows_.find(event.uid);
     if (found == rows_.end()) return;
-    const bool ended = found->second.stage == Stage::kSucceeded || found->second.stage == Stage::kFailed;
+    const bool ended =
+        found->second.stage == Stage::kSucceeded || found->second.stage == Stage::kFailed;
     // What has ended stays counted when its object is cleaned up.
     if (!ended) {
       Count(found->second, -1);
@@ -288,16 +314,19 @@ void Demo::OnPod(Instant now, const client::ObjectEvent& event) {
   PodRow& row = found->second;
   const bool had_node = !fresh && row.stage != Stage::kWaiting;
   if (fresh) {
-    row = {.stage = Stage::kWaiting, .team = event.namespace_name, .cpu_milli = CpuOf(*pod), .seen = now};
+    row = {.stage = Stage::kWaiting,
+           .team = event.namespace_name,
+           .cpu_milli = CpuOf(*pod),
+           .seen = now};
     ++progress_.pods_seen;
   } else {
     Count(row, -1);
   }
-  row.stage = pod->phase == "Succeeded"    ? Stage::kSucceeded
-              : pod->phase == "Failed"     ? Stage::kFailed
-              : pod->phase == "Running"    ? Stage::kRunning
-              : !pod->node_name.empty()    ? Stage::kStarting
-                                           : Stage::kWaiting;
+  row.stage = pod->phase == "Succeeded" ? Stage::kSucceeded
+              : pod->phase == "Failed"  ? Stage::kFailed
+              : pod->phase == "Running" ? Stage::kRunning
+              : !pod->node_name.empty() ? Stage::kStarting
+                                        : Stage::kWaiting;
   if (!had_node && row.stage != Stage::kWaiting) bind_times_ns_.push_back((now - row.seen).ns);
   Count(row, 1);
 }
@@ -358,42 +387,49 @@ std::string Percent(const DemoProgress& progress) {
 
 std::string DemoLine(const DemoProgress& progress) {
   return fmt::format(
-      "{:>4} s  workloads {}/{}  jobs done {}/{}  pods: waiting {}, starting {}, running {}, succeeded {}, failed {}  cpu {}\n",
-      progress.elapsed.seconds(), progress.workloads_submitted, progress.workloads_planned, progress.jobs_finished,
-      progress.jobs, progress.waiting, progress.starting, progress.running, progress.succeeded, progress.failed,
-      Percent(progress));
+      "{:>4} s  workloads {}/{}  jobs done {}/{}  pods: waiting {}, starting {}, running {}, "
+      "succeeded {}, failed {}  cpu {}\n",
+      progress.elapsed.seconds(), progress.workloads_submitted, progress.workloads_planned,
+      progress.jobs_finished, progress.jobs, progress.waiting, progress.starting, progress.running,
+      progress.succeeded, progress.failed, Percent(progress));
 }
 
 std::string DemoBlock(const DemoProgress& progress) {
   constexpr int64_t kWidth = 50;
-  const int64_t filled =
-      progress.cpu_milli_total == 0 ? 0 : progress.cpu_milli_placed * kWidth / progress.cpu_milli_total;
-  std::string text = fmt::format("  {:>4} s   workloads {}/{}   jobs done {}/{}\n", progress.elapsed.seconds(),
-                                 progress.workloads_submitted, progress.workloads_planned, progress.jobs_finished,
-                                 progress.jobs);
-  text += fmt::format("  cpu     [{:<{}}] {}\n", std::string(static_cast<size_t>(std::clamp<int64_t>(filled, 0, kWidth)), '#'),
+  const int64_t filled = progress.cpu_milli_total == 0
+                             ? 0
+                             : progress.cpu_milli_placed * kWidth / progress.cpu_milli_total;
+  std::string text = fmt::format("  {:>4} s   workloads {}/{}   jobs done {}/{}\n",
+                                 progress.elapsed.seconds(), progress.workloads_submitted,
+                                 progress.workloads_planned, progress.jobs_finished, progress.jobs);
+  text += fmt::format("  cpu     [{:<{}}] {}\n",
+                      std::string(static_cast<size_t>(std::clamp<int64_t>(filled, 0, kWidth)), '#'),
                       kWidth, Percent(progress));
-  text += fmt::format("  pods    waiting {:>5}   starting {:>5}   running {:>5}   succeeded {:>5}   failed {:>4}\n",
-                      progress.waiting, progress.starting, progress.running, progress.succeeded, progress.failed);
+  text += fmt::format(
+      "  pods    waiting {:>5}   starting {:>5}   running {:>5}   succeeded {:>5}   failed {:>4}\n",
+      progress.waiting, progress.starting, progress.running, progress.succeeded, progress.failed);
   for (const char* team : kTeams) {
     const auto found = progress.teams.find(team);
-    const auto [running, waiting] = found == progress.teams.end() ? std::pair<int64_t, int64_t>() : found->second;
+    const auto [running, waiting] =
+        found == progress.teams.end() ? std::pair<int64_t, int64_t>() : found->second;
     text += fmt::format("  {:<10} running {:>5}   waiting {:>5}\n", team, running, waiting);
   }
-  text += fmt::format("  from seen to bound: p50 {} ms, p99 {} ms\n", progress.bind_p50.milliseconds(),
-                      progress.bind_p99.milliseconds());
+  text += fmt::format("  from seen to bound: p50 {} ms, p99 {} ms\n",
+                      progress.bind_p50.milliseconds(), progress.bind_p99.milliseconds());
   return text;
 }
 
 std::string DemoSummary(const DemoProgress& progress) {
   std::string text = fmt::format(
-      "demo {} in {} s: {} workloads, {} pods; {} of {} jobs finished; {} pods succeeded, {} failed (as planned), {} run, {} wait\n",
-      progress.complete ? "has run" : "did not come to its end", progress.elapsed.seconds(), progress.workloads_submitted,
-      progress.pods_seen, progress.jobs_finished, progress.jobs, progress.succeeded, progress.failed, progress.running,
-      progress.waiting);
-  text += fmt::format("from seen to bound: p50 {} ms, p99 {} ms\n", progress.bind_p50.milliseconds(),
-                      progress.bind_p99.milliseconds());
-  if (progress.requests_failed > 0) text += fmt::format("{} requests failed\n", progress.requests_failed);
+      "demo {} in {} s: {} workloads, {} pods; {} of {} jobs finished; {} pods succeeded, {} "
+      "failed (as planned), {} run, {} wait\n",
+      progress.complete ? "has run" : "did not come to its end", progress.elapsed.seconds(),
+      progress.workloads_submitted, progress.pods_seen, progress.jobs_finished, progress.jobs,
+      progress.succeeded, progress.failed, progress.running, progress.waiting);
+  text += fmt::format("from seen to bound: p50 {} ms, p99 {} ms\n",
+                      progress.bind_p50.milliseconds(), progress.bind_p99.milliseconds());
+  if (progress.requests_failed > 0)
+    text += fmt::format("{} requests failed\n", progress.requests_failed);
   return text;
 }
 

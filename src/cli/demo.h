@@ -12,13 +12,15 @@
 #include "codec/decode.h"
 #include "env/actor.h"
 
-// The demo's load: four teams that share a cluster, as an actor and client of the API like any other.
+// The demo's load: four teams that share a cluster, as an actor and client of the API like any
+// other.
 //
 //   vision    training jobs of many equal pods        language  a few wide jobs of large pods
-//   search    services that are scaled up and down    platform  many short jobs, some of which fail, and one that fits nowhere
+//   search    services that are scaled up and down    platform  many short jobs, some of which
+//   fail, and one that fits nowhere
 //
-// What is submitted when is a function of the seed and of the number of nodes: at its height it asks for more
-// than the cluster has, so that some of it has to wait.
+// What is submitted when is a function of the seed and of the number of nodes: at its height it
+// asks for more than the cluster has, so that some of it has to wait.
 namespace berth::cli {
 
 struct DemoOptions {
@@ -28,7 +30,8 @@ struct DemoOptions {
   // What one node offers; the load is measured by it.
   int64_t node_cpu_milli = 32'000;
   Duration length = Duration::Seconds(40);  // From the first to the last submission.
-  // The load counts as run when nothing has changed for this long although work is left (a pod that fits nowhere waits for ever).
+  // The load counts as run when nothing has changed for this long although work is left (a pod that
+  // fits nowhere waits for ever).
   Duration patience = Duration::Seconds(60);
 };
 
@@ -86,7 +89,8 @@ class Demo final : public env::Actor {
 
   void PlanAll();
   void PlanTeams();
-  void PlanJob(Duration at, const std::string& team, const std::string& name, const std::string& spec);
+  void PlanJob(Duration at, const std::string& team, const std::string& name,
+               const std::string& spec);
   void PlanVision(Prng& prng);
   void PlanLanguage(Prng& prng);
   void PlanSearch(Prng& prng);

@@ -1,5 +1,6 @@
-// Goal: the demo submits its whole plan once, basics first, the same for one seed; counts each pod in one place; and knows when it
-// has run. Method: a toy API server that lists nothing, takes all writes, and streams what the test says.
+// Goal: the demo submits its whole plan once, basics first, the same for one seed; counts each pod
+// in one place; and knows when it has run. Method: a toy API server that lists nothing, takes all
+// writes, and streams what the test says.
 #include "cli/demo.h"
 
 #include <fmt/format.h>
@@ -26,10 +27,12 @@ class Toy {
     now_ = std::max(now_, end);
   }
   void Pod(const std::string& type, int number, const std::string& node, const std::string& phase) {
-    Stream(pods_watch_, type, fmt::format(
-        R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p{}","namespace":"vision","uid":"u{}","resourceVersion":"{}"}},)"
-        R"("spec":{{"nodeName":"{}","containers":[{{"name":"c","resources":{{"requests":{{"cpu":"2"}}}}}}]}},"status":{{"phase":"{}"}}}})",
-        number, number, ++version_, node, phase));
+    Stream(
+        pods_watch_, type,
+        fmt::format(
+            R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p{}","namespace":"vision","uid":"u{}","resourceVersion":"{}"}},)"
+            R"("spec":{{"nodeName":"{}","containers":[{{"name":"c","resources":{{"requests":{{"cpu":"2"}}}}}}]}},"status":{{"phase":"{}"}}}})",
+            number, number, ++version_, node, phase));
   }
 
   std::vector<std::string> writes;
@@ -44,7 +47,8 @@ class Toy {
     return options;
   }
   void Stream(env::CallId watch, const std::string& type, const std::string& object) {
-    Give(env::StreamData{watch, Bytes(fmt::format(R"({{"type":"{}","object":{}}})", type, object) + "\n")});
+    Give(env::StreamData{
+        watch, Bytes(fmt::format(R"({{"type":"{}","object":{}}})", type, object) + "\n")});
     Drain();
   }
   void Give(env::Input input) { demo_.Step(now_, std::move(input), out_); }
@@ -63,7 +67,9 @@ class Toy {
       if (target.find("/pods") != std::string::npos) pods_watch_ = send.call;
       Give(env::Response{send.call, {.status = 200, .headers = {}, .body = {}}});
     } else if (send.request.method == env::Method::kGet) {
-      Give(env::Response{send.call, {200, {}, Bytes(R"({"kind":"List","metadata":{"resourceVersion":"1"},"items":[]})")}});
+      Give(env::Response{
+          send.call,
+          {200, {}, Bytes(R"({"kind":"List","metadata":{"resourceVersion":"1"},"items":[]})")}});
     } else {
       writes.push_back(target + " " + std::string(send.request.body.view()));
       Give(env::Response{send.call, {201, {}, Bytes("{}")}});
@@ -86,7 +92,8 @@ TEST(Demo, SubmitsItsWholePlanBasicsFirstAndTheSameForOneSeed) {
   EXPECT_EQ(a.writes, b.writes);
   EXPECT_NE(a.writes, c.writes);
   ASSERT_GT(a.writes.size(), 20U);
-  for (int i = 0; i < 4; ++i) EXPECT_THAT(a.writes[static_cast<size_t>(i)], HasSubstr("\"kind\":\"Namespace\""));
+  for (int i = 0; i < 4; ++i)
+    EXPECT_THAT(a.writes[static_cast<size_t>(i)], HasSubstr("\"kind\":\"Namespace\""));
   const DemoProgress progress = a.progress();
   EXPECT_EQ(progress.workloads_submitted, progress.workloads_planned);
   EXPECT_FALSE(progress.finished);
@@ -130,7 +137,8 @@ TEST(Demo, ShowsOneLineOrABlock) {
   progress.cpu_milli_total = 1000;
   progress.cpu_milli_placed = 500;
   EXPECT_THAT(DemoLine(progress), HasSubstr("cpu 50 %\n"));
-  EXPECT_THAT(DemoBlock(progress), HasSubstr("[#########################                         ] 50 %"));
+  EXPECT_THAT(DemoBlock(progress),
+              HasSubstr("[#########################                         ] 50 %"));
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // `berth replay`: reads a trace, runs the fill protocol with progress, and writes the report.
+#include "sim/replay.h"
+
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -9,7 +11,6 @@
 #include "cmd/commands.h"
 #include "codec/json.h"
 #include "net/certificates.h"
-#include "sim/replay.h"
 #include "sim/trace.h"
 
 namespace berth::cmd {
@@ -21,17 +22,22 @@ constexpr size_t kSlice = 500;  // Decisions between two looks at the clock.
 
 model::Policy ToPolicy(cli::ReplayPolicy policy) {
   switch (policy) {
-    case cli::ReplayPolicy::kBestFit: return model::Policy::kBestFit;
-    case cli::ReplayPolicy::kFgd: return model::Policy::kFgd;
-    case cli::ReplayPolicy::kSpread: return model::Policy::kSpread;
-    case cli::ReplayPolicy::kRandom: return model::Policy::kRandom;
+    case cli::ReplayPolicy::kBestFit:
+      return model::Policy::kBestFit;
+    case cli::ReplayPolicy::kFgd:
+      return model::Policy::kFgd;
+    case cli::ReplayPolicy::kSpread:
+      return model::Policy::kSpread;
+    case cli::ReplayPolicy::kRandom:
+      return model::Policy::kRandom;
   }
   return model::Policy::kSpread;
 }
 
 // Reads and parses one file; tells of rows left out.
 template <typename Parse>
-auto ReadTrace(const std::string& path, bool skip_bad, Parse parse) -> decltype(parse("", sim::TraceOptions())) {
+auto ReadTrace(const std::string& path, bool skip_bad, Parse parse)
+    -> decltype(parse("", sim::TraceOptions())) {
   const Result<std::string> text = net::ReadFile(path);
   if (!text) return std::unexpected(text.error());
   auto trace = parse(*text, sim::TraceOptions{.file_name = path, .skip_bad = skip_bad});
@@ -42,22 +48,26 @@ auto ReadTrace(const std::string& path, bool skip_bad, Parse parse) -> decltype(
 }
 
 double Percent(const sim::Allocation& allocation) {
-  return allocation.capacity == 0
-             ? 0
-             : 100.0 * static_cast<double>(allocation.allocated) / static_cast<double>(allocation.capacity);
+  return allocation.capacity == 0 ? 0
+                                  : 100.0 * static_cast<double>(allocation.allocated) /
+                                        static_cast<double>(allocation.capacity);
 }
 
 void PrintSummary(const sim::ReplayReport& report) {
-  fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "arrived", "pods", "placed", "gpu", "cpu", "memory");
+  fmt::print("{:>8} {:>8} {:>8} {:>8} {:>8} {:>8}\n", "arrived", "pods", "placed", "gpu", "cpu",
+             "memory");
   for (const sim::Level& level : report.levels) {
-    fmt::print("{:>6} % {:>8} {:>8} {:>6.2f} % {:>6.2f} % {:>6.2f} %\n", level.arrived_percent, level.arrived,
-               level.placed, Percent(level.gpu_milli), Percent(level.cpu_milli), Percent(level.memory_bytes));
+    fmt::print("{:>6} % {:>8} {:>8} {:>6.2f} % {:>6.2f} % {:>6.2f} %\n", level.arrived_percent,
+               level.arrived, level.placed, Percent(level.gpu_milli), Percent(level.cpu_milli),
+               Percent(level.memory_bytes));
   }
-  fmt::print("{} with seed {} on {} nodes: {} decisions, {}/s, hash {:016x}\n", report.policy, report.seed,
-             report.nodes_count, report.decisions, report.decisions_per_second, report.decision_hash);
+  fmt::print("{} with seed {} on {} nodes: {} decisions, {}/s, hash {:016x}\n", report.policy,
+             report.seed, report.nodes_count, report.decisions, report.decisions_per_second,
+             report.decision_hash);
 }
 
-Result<sim::ReplayReport> RunEngine(const cli::ReplayOptions& options, std::vector<sim::TraceNode> nodes,
+Result<sim::ReplayReport> RunEngine(const cli::ReplayOptions& options,
+                                    std::vector<sim::TraceNode> nodes,
                                     std::vector<sim::TracePod> pods) {
   const sim::ReplayOptions wanted{
       .policy = ToPolicy(options.policy),
@@ -74,13 +84,14 @@ Result<sim::ReplayReport> RunEngine(const cli::ReplayOptions& options, std::vect
     const auto now = Clock::now();
     if (now - told < std::chrono::milliseconds(terminal ? 100 : 2000)) continue;
     told = now;
-    fmt::print(stderr, "{}{} of {} pods decided{}", terminal ? "\r" : "", replay->decided(), replay->arrivals(),
-               terminal ? "" : "\n");
+    fmt::print(stderr, "{}{} of {} pods decided{}", terminal ? "\r" : "", replay->decided(),
+               replay->arrivals(), terminal ? "" : "\n");
   }
   if (terminal && told != start) fmt::print(stderr, "\r{:60}\r", "");
   sim::ReplayReport report = replay->Report();
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  report.decisions_per_second = static_cast<int64_t>(static_cast<double>(report.decisions) / seconds);
+  report.decisions_per_second =
+      static_cast<int64_t>(static_cast<double>(report.decisions) / seconds);
   return report;
 }
 
@@ -97,7 +108,8 @@ int Replay(const cli::ReplayOptions& options) {
   auto pods = ReadTrace(options.pods_csv, options.skip_bad, sim::ParseTracePods);
   if (!pods) return Failed(pods.error().message);
   if (!options.engine_only) return Failed("only --engine-only runs yet");
-  const Result<sim::ReplayReport> report = RunEngine(options, std::move(nodes->rows), std::move(pods->rows));
+  const Result<sim::ReplayReport> report =
+      RunEngine(options, std::move(nodes->rows), std::move(pods->rows));
   if (!report) return Failed(report.error().message);
   PrintSummary(*report);
   if (options.report.empty()) return cli::kOk;

@@ -22,6 +22,7 @@
 #include "base/prng.h"
 #include "cmd/commands.h"
 #include "cmd/debug_router.h"
+#include "cmd/demo_shell.h"
 #include "cmd/node_template.h"
 #include "cmd/signals.h"
 #include "control/scheduler.h"
@@ -67,6 +68,7 @@ class Cluster {
   void Stop();
   [[nodiscard]] std::string address() const { return Address(options_.host, server_->port()); }
   [[nodiscard]] const std::string& kubeconfig() const { return kubeconfig_; }
+  [[nodiscard]] const DemoBoard& board() const { return *board_; }
 
  private:
   Status MakeFolder() const;
@@ -94,6 +96,7 @@ class Cluster {
   env::os::Executor executor_;
   env::os::ActorId api_;
   std::optional<env::os::ActorId> scheduler_;
+  std::shared_ptr<DemoBoard> board_ = std::make_shared<DemoBoard>();
 };
 
 Status Cluster::Start() {
@@ -208,6 +211,13 @@ Status Cluster::AddClients() {
     options.nodes = std::move(*specs);
     AddClient("nodes", "berth-nodes", std::make_unique<nodes::Nodes>(std::move(options)));
   }
+  if (options_.demo) {
+    cli::DemoOptions options;
+    options.client = ClientOptions("berth-demo");
+    options.seed = prng_.Next();
+    options.nodes = options_.nodes;
+    AddClient("demo", "berth-demo", std::make_unique<DemoShell>(std::move(options), board_));
+  }
   return {};
 }
 
@@ -240,6 +250,16 @@ Status Cluster::WriteKubeconfig() {
                                                     .key_pem = pki_.admin.key_pem}));
 }
 
+void PrintWelcome(const Cluster& cluster) {
+  const std::string kubeconfig = std::filesystem::absolute(cluster.kubeconfig()).string();
+  fmt::print("kubeconfig {}\ntry, from another terminal:\n", kubeconfig);
+  for (const char* line :
+       {"get pods -A -w", "-n vision get jobs", "-n platform describe pod -l app=too-large"}) {
+    fmt::print("  kubectl --kubeconfig {} {}\n", kubeconfig, line);
+  }
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int Up(const cli::UpOptions& options) {
@@ -251,9 +271,15 @@ int Up(const cli::UpOptions& options) {
   }
   fmt::print("ready {}\n", cluster.address());
   std::fflush(stdout);
-  WaitForSignal(Duration::Max());
+  if (!options.demo) {
+    WaitForSignal(Duration::Max());
+    cluster.Stop();
+    return cli::kOk;
+  }
+  PrintWelcome(cluster);
+  const bool complete = ShowDemo(cluster.board(), options.once);
   cluster.Stop();
-  return cli::kOk;
+  return complete || !options.once ? cli::kOk : cli::kFailed;
 }
 
 }  // namespace berth::cmd

@@ -1,0 +1,94 @@
+// Goal: /debug/ reaches the scheduler for operators alone, everything else the API server
+// untouched. Method: a router between recording sinks, a table of who asks what.
+#include "cmd/debug_router.h"
+
+#include <gtest/gtest.h>
+
+namespace berth::cmd {
+namespace {
+
+struct Inputs final : env::InputSink {
+  void Post(std::vector<env::Input> batch) override {
+    for (env::Input& input : batch) got.push_back(std::move(input));
+  }
+  std::vector<env::Input> got;
+};
+
+struct Outputs final : env::OutputSink {
+  void Take(std::vector<env::Output> batch) override {
+    for (env::Output& output : batch) got.push_back(std::get<env::Respond>(output).response.status);
+  }
+  std::vector<int> got;
+};
+
+struct Fixture {
+  Inputs api;
+  Inputs debug;
+  Outputs network;
+  DebugRouter router{{.api = &api, .debug = &debug, .network = &network}, {"secret"}};
+
+  void Ask(uint64_t exchange, std::string target, std::string token, env::Peer peer = {}) {
+    env::RequestArrived request;
+    request.exchange = {exchange};
+    request.peer = std::move(peer);
+    request.request.target = std::move(target);
+    if (!token.empty()) request.request.headers.push_back({"authorization", "Bearer " + token});
+    std::vector<env::Input> batch;
+    batch.emplace_back(std::move(request));
+    router.Post(std::move(batch));
+  }
+};
+
+TEST(DebugRouter, OnlyOperatorsReachTheScheduler) {
+  Fixture f;
+  f.Ask(1, "/debug/why?pod=a/b", "secret");
+  f.Ask(2, "/debug/why", "", {.user = "root", .groups = {"x", "system:masters"}});
+  EXPECT_EQ(f.debug.got.size(), 2U);
+  f.Ask(3, "/debug/why", "secreT");
+  f.Ask(4, "/debug/why", "secret-and-more");
+  f.Ask(5, "/debug/why", "");
+  f.Ask(6, "/debug/why", "", {.user = "dev", .groups = {"developers"}});
+  f.Ask(7, "/debug/why", "wrong", {.user = "root", .groups = {"system:masters"}});
+  EXPECT_EQ(f.network.got, (std::vector<int>{401, 401, 401, 403, 401}));
+  EXPECT_EQ(f.debug.got.size(), 2U);
+  EXPECT_TRUE(f.api.got.empty());
+}
+
+TEST(DebugRouter, AllElseIsTheApiServersAffair) {
+  Fixture f;
+  f.Ask(1, "/api/v1/pods", "whoever");
+  f.Ask(2, "/debugger", "");
+  EXPECT_EQ(f.api.got.size(), 2U);
+  EXPECT_TRUE(f.debug.got.empty());
+}
+
+TEST(DebugRouter, ALeavingClientIsToldToWhoServesIt) {
+  Fixture f;
+  f.Ask(1, "/debug/why", "secret");
+  f.Ask(2, "/api", "");
+  std::vector<env::Input> batch;
+  batch.emplace_back(env::ExchangeAbandoned{{1}});
+  batch.emplace_back(env::ExchangeAbandoned{{2}});
+  f.router.Post(std::move(batch));
+  EXPECT_EQ(f.debug.got.size(), 2U);
+  EXPECT_EQ(f.api.got.size(), 2U);
+}
+
+TEST(DebugRouter, WithoutAnApiServerProbesAreOpenAndTheRestIsNot) {
+  Inputs debug;
+  Outputs network;
+  Fixture f;
+  DebugRouter router({.api = nullptr, .debug = &debug, .network = &network}, {"secret"});
+  for (const char* target : {"/healthz", "/metrics"}) {
+    env::RequestArrived request;
+    request.request.target = target;
+    std::vector<env::Input> batch;
+    batch.emplace_back(request);
+    router.Post(std::move(batch));
+  }
+  EXPECT_EQ(debug.got.size(), 1U);
+  EXPECT_EQ(network.got, std::vector<int>{401});
+}
+
+}  // namespace
+}  // namespace berth::cmd
