@@ -294,13 +294,22 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
 void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
   const PodId pod = queue_.line(id).head;
   model::Pod& row = state_.mutable_pod(pod);
-  row.backoff_until = now + model::Backoff(++row.attempts);
   if (known == 0 || queue_.line(id).report_until <= now) {
     WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
-    CHECK(!why.would_fit);  // The fast path and the plain one disagree.
+    if (why.would_fit) {
+      // It was believed to fit nowhere when it was woken: a wake-up was missed before. On all
+      // nodes, the fast path is the plain one.
+      CHECK(known != 0);
+      ++counters_.missed_wakes;
+      queue_.Widen(id);
+      return;
+    }
+    row.backoff_until = now + model::Backoff(++row.attempts);
     known = why.waits_for;
     queue_.Report(id, std::move(why.refusal), row.backoff_until);
     queue_.MarkUntold(pod);
+  } else {
+    row.backoff_until = now + model::Backoff(++row.attempts);
   }
   queue_.Block(state_, id, known, counters_.cycles);
 }

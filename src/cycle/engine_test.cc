@@ -171,10 +171,10 @@ class History {
     }
     switch (Draw(0, 9)) {
       case 0:
-        node.cpu = 500 * Draw(1, 7);
+        node.cpu = 500 * Draw(0, 7);
         break;
       case 1:
-        node.memory = 1000 * Draw(1, 4);
+        node.memory = 1000 * Draw(0, 4);
         break;
       case 2:
         node.pods = Draw(1, 9);

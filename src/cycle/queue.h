@@ -80,6 +80,8 @@ class Queue {
   // head's unschedulable backoff is not over.
   void Wake(const model::State& state, LineId id, Instant now, uint64_t narrow_from);
   void WakeAll(const model::State& state, Instant now);
+  // Nothing is known any more of where an awake line can fit.
+  void Widen(LineId id) { lines_[id.value].narrow_from = Line::kWide; }
 
   // The blocked lines that wait for any of `reasons` and are not pinned to a node other than
   // `node`; all of them with `any`.
