@@ -241,6 +241,22 @@ TEST(StateTest, RepeatedFactsTouchNothing) {
   EXPECT_EQ(c.state.touches().end(), end);
 }
 
+// Goal: observing what was decided wakes nobody: nothing was freed. Nor does keeping a promise.
+TEST(StateTest, ObservingADecisionIsNoEventForTheNode) {
+  Cluster c;
+  c.Node("n1", "u-n1");
+  PodUpsert pod = c.Pod("u1");
+  pod.nominated = "n1";
+  c.state.Apply(pod);
+  const uint64_t before = c.state.touches().end();
+  c.state.Assume(c.state.FindPod("u1"), c.state.FindNode("n1"), {});
+  ASSERT_EQ(c.state.touches().end(), before + 1);
+  EXPECT_EQ(c.state.touches().at(before).kinds, kTouchTaken);
+  pod.node = "n1";
+  c.state.Apply(pod);
+  EXPECT_EQ(c.state.touches().end(), before + 1);
+}
+
 // ---- Histories -------------------------------------------------------------------------------
 
 struct Draw {

@@ -16,11 +16,37 @@ bool InSameList(const Claim& a, const Claim& b) {
          (a.state == ClaimState::kReserved) == (b.state == ClaimState::kReserved);
 }
 
+// What a change of one claim does to its node, for those who wait and for scores.
+TouchKinds KindsOf(const Claim& before, const Claim& after) {
+  const bool same_amounts = before.bundle == after.bundle && before.devices == after.devices &&
+                            before.scoring == after.scoring;
+  const bool was_reserved = before.state == ClaimState::kReserved;
+  const bool is_reserved = after.state == ClaimState::kReserved;
+  // An assumed claim that is observed to be bound, by far the most common change, is no event.
+  if (same_amounts && !was_reserved && before.state == after.state) return 0;
+  // A promise that is kept frees nothing.
+  if (before.bundle == after.bundle && before.priority == after.priority && was_reserved &&
+      !is_reserved) {
+    return kTouchTaken;
+  }
+  return kTouchFreed | kTouchTaken;
+}
+
 }  // namespace
 
 void Transaction::Touched(const Claim& claim, bool taken) {
   if (claim.account.is_tree()) return;
   touches_.Add(claim.account.node(), taken ? kTouchTaken : kTouchFreed);
+}
+
+void Transaction::TouchedBoth(const Claim& before, const Claim& after) {
+  if (before.account != after.account) {
+    Touched(before, false);
+    Touched(after, true);
+  } else if (const TouchKinds kinds = KindsOf(before, after);
+             kinds != 0 && !after.account.is_tree()) {
+    touches_.Add(after.account.node(), kinds);
+  }
 }
 
 ClaimId Transaction::Add(const Claim& claim) {
@@ -59,8 +85,7 @@ void Transaction::Change(ClaimId id, const Claim& to) {
                   .id = id,
                   .before = before,
                   .after = ledger_.claim(id)});
-  Touched(before, false);
-  Touched(after, true);
+  TouchedBoth(before, after);
 }
 
 void Transaction::RollbackTo(Checkpoint checkpoint) {
@@ -87,8 +112,7 @@ void Transaction::RollbackTo(Checkpoint checkpoint) {
       case Kind::kChange:
         ledger_.Remove(op.id, bundles_);
         ledger_.InsertAt(op.id, op.before, bundles_);
-        Touched(op.after, false);
-        Touched(op.before, true);
+        TouchedBoth(op.after, op.before);
         break;
     }
     log_.pop_back();

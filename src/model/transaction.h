@@ -55,6 +55,7 @@ class Transaction {
     Claim after;
   };
   void Touched(const Claim& claim, bool taken);
+  void TouchedBoth(const Claim& before, const Claim& after);
   void CheckNothingWorse() const;
   // What this transaction charges the account: physically, or as seen in the `future` of a viewer.
   [[nodiscard]] Amount NetCharge(AccountId a, ResourceId r, const Viewer* future_of) const;
