@@ -285,6 +285,12 @@ PodStep BecomeReady(const api::Pod& pod, const PodOnNode& on_node, Instant now) 
   return WriteStatus(text.Take());
 }
 
+bool IsReady(const api::Pod& pod) {
+  return std::ranges::any_of(pod.conditions, [](const api::PodCondition& condition) {
+    return condition.type == "Ready" && condition.status == "True";
+  });
+}
+
 PodStep WhileRunning(const api::Pod& pod, const PodOnNode& on_node, const RunPlan& plan,
                      Instant now) {
   const api::ContainerStatus& known = *FirstStatus(pod);
@@ -295,7 +301,8 @@ PodStep WhileRunning(const api::Pod& pod, const PodOnNode& on_node, const RunPla
     if (end <= now) return Exit(pod, on_node, plan, now);
     wake = end;
   }
-  if (!known.ready) {
+  // The node's lifecycle controller takes the condition away while the kubelet is not heard of.
+  if (!known.ready || !IsReady(pod)) {
     const Instant ready = started + plan.ready_after;
     if (ready <= now) return BecomeReady(pod, on_node, now);
     wake = std::min(wake, ready);

@@ -1,0 +1,134 @@
+// `dev sim`: runs seeds of the simulator and prints what was found.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <atomic>
+#include <cstdio>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "sim/run.h"
+
+namespace {
+
+using berth::sim::FaultCounts;
+using berth::sim::RunOptions;
+using berth::sim::RunResult;
+using berth::sim::RunSeed;
+
+struct Totals {
+  FaultCounts counts;
+  uint64_t seeds = 0;
+  uint64_t commits = 0;
+  uint64_t bindings = 0;
+  uint64_t commits_least = UINT64_MAX;
+  uint64_t failed = 0;
+};
+
+void PrintViolations(const RunResult& result) {
+  for (const std::string& violation : result.violations) {
+    fmt::print("seed {}: {}\n", result.seed, violation);
+  }
+  fmt::print("  again: dev sim --seed {}\n", result.seed);
+}
+
+void PrintTotals(const Totals& totals) {
+  fmt::print("{} seeds, {} API writes (at least {} a seed), {} bindings, {} failed\n", totals.seeds,
+             totals.commits, totals.seeds == 0 ? 0 : totals.commits_least, totals.bindings,
+             totals.failed);
+  for (size_t i = 0; i < berth::sim::kFaultsCount; ++i) {
+    fmt::print("  {:<22} {:>9} times\n", ToString(static_cast<berth::sim::Fault>(i)),
+               totals.counts.fired[i]);
+  }
+}
+
+// One seed with its trace; twice, to show that the same seed gives the same bytes.
+int RunOne(uint64_t seed) {
+  const RunResult result = RunSeed({.seed = seed, .trace = true});
+  std::fputs(result.trace.c_str(), stdout);
+  fmt::print(
+      "seed {}: {} API writes, {} bindings, {} steps, {:.1f} simulated seconds, hash {:016x}\n",
+      seed, result.commits, result.bindings, result.steps,
+      static_cast<double>(result.end.ns % 1'000'000'000'000'000) / 1e9, result.hash);
+  if (result.violations.empty()) return 0;
+  PrintViolations(result);
+  return 1;
+}
+
+int RunMany(uint64_t first, uint64_t count, unsigned workers, bool unseed) {
+  std::atomic<uint64_t> next{first};
+  std::mutex mutex;
+  Totals totals;
+  const auto work = [&] {
+    for (uint64_t seed = next++; seed < first + count; seed = next++) {
+      RunResult result = RunSeed({.seed = seed});
+      if (unseed && seed % 16 == 0 && RunSeed({.seed = seed}).hash != result.hash) {
+        result.violations.emplace_back("the same seed gave other bytes");
+      }
+      const std::lock_guard lock(mutex);
+      ++totals.seeds;
+      totals.counts += result.counts;
+      totals.commits += result.commits;
+      totals.bindings += result.bindings;
+      totals.commits_least = std::min(totals.commits_least, result.commits);
+      if (!result.violations.empty()) {
+        ++totals.failed;
+        PrintViolations(result);
+      }
+      if (totals.seeds % 20 == 0) {
+        std::fprintf(stderr, "%lu of %lu seeds\n", totals.seeds, count);
+      }
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < workers; ++i) threads.emplace_back(work);
+  threads.clear();
+  PrintTotals(totals);
+  return totals.failed == 0 ? 0 : 1;
+}
+
+// Each planted bug must be found within the seeds.
+int RunPlanted(uint64_t first, uint64_t count) {
+  int missed = 0;
+  for (const berth::sim::NamedBug& bug : berth::sim::AllPlantedBugs()) {
+    std::string found;
+    for (uint64_t seed = first; seed < first + count && found.empty(); ++seed) {
+      const RunResult result = RunSeed({.seed = seed, .bugs = bug.bugs});
+      if (!result.violations.empty()) {
+        found = fmt::format("found by seed {}: {}", seed, result.violations.front());
+      }
+    }
+    if (found.empty()) {
+      ++missed;
+      found = fmt::format("NOT FOUND in {} seeds", count);
+    }
+    fmt::print("{:<32} {}\n", bug.name, found);
+    std::fflush(stdout);
+  }
+  return missed == 0 ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app("Runs the simulator: a whole cluster under one seed, with faults and checkers.");
+  uint64_t seeds = 100;
+  uint64_t first = 1;
+  uint64_t seed = 0;
+  bool planted = false;
+  bool unseed = true;
+  unsigned workers = std::max(1u, std::thread::hardware_concurrency());
+  app.add_option("--seeds", seeds, "how many seeds to run");
+  app.add_option("--first", first, "the first of them");
+  auto* one = app.add_option("--seed", seed, "run this one and print its trace");
+  app.add_option("--jobs", workers, "threads, each with seeds of its own")
+      ->check(CLI::Range(1, 64));
+  app.add_flag("--planted", planted, "run the planted bugs instead: each must be found");
+  app.add_flag("--unseed,!--no-unseed", unseed, "run every 16th seed twice and compare the bytes");
+  CLI11_PARSE(app, argc, argv);
+  if (planted) return RunPlanted(first, seeds);
+  if (one->count() > 0) return RunOne(seed);
+  return RunMany(first, seeds, workers, unseed);
+}

@@ -1,0 +1,62 @@
+#include "sim/journal.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/check.h"
+
+namespace berth::sim {
+
+void Journal::Append(Instant now, env::AppendJournal append) {
+  // An fdatasync of a laptop's disk: tenths of a millisecond to some milliseconds.
+  const Duration delay{prng_.Between(Duration::Microseconds(100).ns, Duration::Milliseconds(4).ns)};
+  last_ = std::max(last_, now + delay);
+  pending_.push_back({.at = last_, .append = std::move(append)});
+}
+
+Instant Journal::next_at() const {
+  return pending_.empty() ? Instant::Never() : pending_.front().at;
+}
+
+Journal::Done Journal::Pop() {
+  CHECK(!pending_.empty());
+  Pending first = std::move(pending_.front());
+  pending_.erase(pending_.begin());
+  Apply(first.append);
+  return {.appended = {.sequence = first.append.sequence},
+          .records = std::move(first.append.records)};
+}
+
+Journal::Recovered Journal::Recover() {
+  Recovered recovered;
+  for (Pending& pending : pending_) {
+    if (!prng_.Chance({1, 2})) break;
+    Apply(pending.append);
+    std::ranges::move(pending.append.records, std::back_inserter(recovered.survivors));
+  }
+  pending_.clear();
+  recovered.revision = revision_;
+  recovered.records.reserve(live_.size());
+  for (const auto& [key, record] : live_) recovered.records.push_back(record);
+  return recovered;
+}
+
+void Journal::Apply(const env::AppendJournal& append) {
+  for (const env::JournalRecord& record : append.records) {
+    CHECK_GE(record.revision, revision_);
+    revision_ = record.revision;
+    if (record.value.empty()) {
+      live_.erase(record.key);
+    } else {
+      live_.insert_or_assign(record.key, record);
+    }
+  }
+}
+
+void Journal::AddTo(Hasher& hasher) const {
+  hasher.Add(prng_.fingerprint()).Add(revision_).Add(live_.size()).Add(pending_.size());
+  for (const auto& [key, record] : live_) hasher.Add(key).Add(record.revision);
+}
+
+}  // namespace berth::sim

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "sim/world.h"
+
+namespace berth::sim {
+
+struct RunOptions {
+  uint64_t seed = 1;
+  PlantedBugs bugs;
+  bool faults =
+      true;  // Without, the users' re-creations of pods and nodes remain: they are what is wanted.
+  bool trace = false;
+  uint64_t commits_min = 2'000;  // The load is repeated until so many writes were accepted.
+};
+
+struct RunResult {
+  uint64_t seed = 0;
+  std::vector<std::string> violations;  // Empty: all checks hold.
+  FaultCounts counts;
+  uint64_t commits = 0;
+  uint64_t bindings = 0;
+  uint64_t steps = 0;
+  Instant end;
+  uint64_t hash = 0;  // Of everything that was delivered and of the last state.
+  std::string trace;
+};
+
+// The options that a seed stands for: sizes, load and faults are drawn from it (swarm testing).
+[[nodiscard]] WorldOptions OptionsOf(const RunOptions& options);
+
+// One seed: load under faults, then calm until nothing changes any more, then the final checks:
+// everything that can be placed is placed and what users wanted is so, as it would be without
+// faults. Ends at the first violation.
+[[nodiscard]] RunResult RunSeed(const RunOptions& options);
+
+// The planted bugs by name, for tests and the command line.
+struct NamedBug {
+  std::string name;
+  PlantedBugs bugs;
+};
+[[nodiscard]] std::vector<NamedBug> AllPlantedBugs();
+
+}  // namespace berth::sim

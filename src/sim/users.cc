@@ -1,0 +1,321 @@
+#include "sim/users.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+
+namespace berth::sim {
+namespace {
+
+const client::Resource kPods{.group = "", .version = "v1", .plural = "pods"};
+const client::Resource kNodes{.group = "", .version = "v1", .plural = "nodes"};
+const client::Resource kNamespaces{.group = "", .version = "v1", .plural = "namespaces"};
+const client::Resource kDeployments{.group = "apps", .version = "v1", .plural = "deployments"};
+const client::Resource kJobs{.group = "batch", .version = "v1", .plural = "jobs"};
+
+constexpr int64_t kTeams = 3;
+constexpr Duration kRetryDelay = Duration::Seconds(1);
+// Users begin when nodes and controllers have had time to appear; nothing depends on it.
+constexpr Duration kSettling = Duration::Seconds(5);
+
+std::string Team(int64_t index) { return fmt::format("team-{}", index); }
+
+std::string PodSpec(int64_t cpu_milli, std::string_view extra) {
+  return fmt::format(
+      R"("containers":[{{"name":"main","image":"registry.example/work:1","resources":{{"requests":{{"cpu":"{}m","memory":"64Mi"}}}}}}]{})",
+      cpu_milli, extra);
+}
+
+std::string Deployment(const std::string& name, int64_t replicas, int64_t cpu_milli) {
+  return fmt::format(
+      R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{0}"}},"spec":{{"replicas":{1},"selector":{{"matchLabels":{{"app":"{0}"}}}},"template":{{"metadata":{{"labels":{{"app":"{0}"}}}},"spec":{{{2}}}}}}}}})",
+      name, replicas, PodSpec(cpu_milli, R"(,"terminationGracePeriodSeconds":1)"));
+}
+
+std::string Job(const std::string& name, int64_t completions, int64_t cpu_milli,
+                int64_t run_seconds) {
+  return fmt::format(
+      R"({{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"{0}"}},"spec":{{"completions":{1},"parallelism":{2},"backoffLimit":1000,"template":{{"metadata":{{"annotations":{{"berth.dev/run-for":"{3}s"}}}},"spec":{{"restartPolicy":"Never",{4}}}}}}}}})",
+      name, completions, std::max<int64_t>(1, completions / 2), run_seconds,
+      PodSpec(cpu_milli, R"(,"terminationGracePeriodSeconds":1)"));
+}
+
+std::string Pod(const std::string& name, int64_t cpu_milli, std::string_view extra) {
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}"}},"spec":{{"terminationGracePeriodSeconds":1,{}}}}})",
+      name, PodSpec(cpu_milli, extra));
+}
+
+std::string Replicas(int64_t replicas) {
+  return fmt::format(R"({{"spec":{{"replicas":{}}}}})", replicas);
+}
+
+}  // namespace
+
+std::string Users::NodeName(int64_t index) { return fmt::format("node-{}", index); }
+
+Users::Users(uint64_t seed, const LoadOptions& options)
+    : prng_(seed),
+      client_(client::Options{
+          .user_agent = "users", .seed = seed, .backoff_max = Duration::Seconds(2)}) {
+  Plan(options);
+}
+
+Instant Users::Somewhen(const LoadOptions& options) {
+  return Instant{prng_.Between(kSettling.ns, (kSettling + options.length).ns)};
+}
+
+Users::Chain& Users::ChainOf(const client::Resource& resource, const std::string& namespace_name,
+                             const std::string& name) {
+  const auto [at, fresh] =
+      chain_index_.emplace(resource.plural + "/" + namespace_name + "/" + name, chains_.size());
+  if (fresh) chains_.emplace_back();
+  return chains_[at->second];
+}
+
+void Users::Plan(const LoadOptions& options) {
+  for (int64_t i = 0; i < kTeams; ++i) {
+    ChainOf(kNamespaces, "", Team(i))
+        .operations.push_back(
+            {.at = {},
+             .verb = Verb::kCreate,
+             .resource = kNamespaces,
+             .namespace_name = "",
+             .name = Team(i),
+             .body = fmt::format(
+                 R"({{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{}"}}}})",
+                 Team(i))});
+  }
+  PlanDeployments(options);
+  PlanJobs(options);
+  PlanPods(options);
+  PlanNodes(options);
+  for (Chain& chain : chains_) {
+    std::ranges::stable_sort(chain.operations, {}, &Operation::at);
+    if (chain.operations.empty()) ++finished_chains_;
+  }
+}
+
+void Users::PlanDeployments(const LoadOptions& options) {
+  // In the end the Deployments ask for at most half of the cluster.
+  const int64_t share =
+      options.nodes * options.node_cpu_milli / 2 / std::max<int64_t>(1, options.deployments);
+  for (int64_t i = 0; i < options.deployments; ++i) {
+    const std::string team = Team(i % kTeams);
+    const std::string name = fmt::format("service-{}", i);
+    const int64_t cpu = 100 * prng_.Between(1, 10);
+    const int64_t most = std::max<int64_t>(1, std::min<int64_t>(share / cpu, 20));
+    Chain& chain = ChainOf(kDeployments, team, name);
+    std::vector<Instant> times;
+    const int64_t scalings = prng_.Between(1, 2 + options.operations / options.deployments);
+    for (int64_t n = 0; n <= scalings; ++n) times.push_back(Somewhen(options));
+    std::ranges::sort(times);
+    int64_t replicas = prng_.Between(0, most);
+    chain.operations.push_back({.at = times.front(),
+                                .verb = Verb::kCreate,
+                                .resource = kDeployments,
+                                .namespace_name = team,
+                                .name = name,
+                                .body = Deployment(name, replicas, cpu)});
+    for (size_t n = 1; n < times.size(); ++n) {
+      // Toggling 1 -> 0 -> 1 is what broke Volcano's PodGroups (#3374); twice the share overfills
+      // the cluster.
+      const bool last = n + 1 == times.size();
+      replicas =
+          last ? prng_.Between(1, most) : (prng_.Chance({1, 3}) ? 0 : prng_.Between(1, 2 * most));
+      chain.operations.push_back({.at = times[n],
+                                  .verb = Verb::kPatch,
+                                  .resource = kDeployments,
+                                  .namespace_name = team,
+                                  .name = name,
+                                  .body = Replicas(replicas)});
+    }
+    wanted_.deployments[team + "/" + name] = replicas;
+  }
+}
+
+void Users::PlanJobs(const LoadOptions& options) {
+  for (int64_t i = 0; i < options.jobs; ++i) {
+    const std::string team = Team(prng_.Between(0, kTeams - 1));
+    const std::string name = fmt::format("batch-{}", i);
+    ChainOf(kJobs, team, name)
+        .operations.push_back({.at = Somewhen(options),
+                               .verb = Verb::kCreate,
+                               .resource = kJobs,
+                               .namespace_name = team,
+                               .name = name,
+                               .body = Job(name, prng_.Between(1, 12), 100 * prng_.Between(1, 20),
+                                           prng_.Between(1, 40))});
+    wanted_.jobs.push_back(team + "/" + name);
+  }
+}
+
+void Users::PlanPods(const LoadOptions& options) {
+  // In the end the pods ask for at most a quarter of the cluster.
+  const int64_t share =
+      options.nodes * options.node_cpu_milli / 4 / std::max<int64_t>(1, options.pods);
+  for (int64_t i = 0; i < options.pods; ++i) {
+    const std::string team = Team(prng_.Between(0, kTeams - 1));
+    const std::string name = fmt::format("pod-{}", i);
+    const bool hopeless = prng_.Chance({1, 8});
+    const int64_t cpu = hopeless ? options.node_cpu_milli * 2
+                                 : std::max<int64_t>(10, prng_.Between(share / 4, share));
+    Chain& chain = ChainOf(kPods, team, name);
+    const Operation create{.at = Somewhen(options),
+                           .verb = Verb::kCreate,
+                           .resource = kPods,
+                           .namespace_name = team,
+                           .name = name,
+                           .body = Pod(name, cpu, "")};
+    chain.operations.push_back(create);
+    // The same name with another uid, at once or later: what a name stands for must never be
+    // mistaken for identity.
+    while (prng_.Chance(options.faults[Fault::kPodRecreated])) {
+      counts_.Add(Fault::kPodRecreated);
+      Operation removal = create;
+      removal.at = std::max(Somewhen(options), chain.operations.back().at);
+      removal.verb = Verb::kDelete;
+      removal.grace_seconds = prng_.Chance({1, 2}) ? 0 : -1;
+      Operation again = create;
+      again.at = removal.at;
+      chain.operations.push_back(removal);
+      chain.operations.push_back(again);
+    }
+    (hopeless ? wanted_.hopeless : wanted_.pods).push_back(team + "/" + name);
+  }
+}
+
+void Users::PlanNodes(const LoadOptions& options) {
+  for (int64_t i = 0; i < options.nodes; ++i) {
+    Chain& chain = ChainOf(kNodes, "", NodeName(i));
+    const Operation base{.at = {},
+                         .verb = Verb::kPatch,
+                         .resource = kNodes,
+                         .namespace_name = "",
+                         .name = NodeName(i),
+                         .body = ""};
+    if (prng_.Chance({1, 2})) {
+      Operation cordon = base;
+      cordon.at = Somewhen(options);
+      cordon.body = R"({"spec":{"unschedulable":true}})";
+      Operation uncordon = base;
+      uncordon.at = cordon.at + Duration::Seconds(prng_.Between(1, 60));
+      uncordon.body = R"({"spec":{"unschedulable":null}})";
+      chain.operations.push_back(cordon);
+      chain.operations.push_back(uncordon);
+    }
+    if (prng_.Chance({1, 2})) {
+      Operation label = base;
+      label.at = Somewhen(options);
+      label.body = fmt::format(R"({{"metadata":{{"labels":{{"pool":"{}"}}}}}})", prng_.Below(3));
+      chain.operations.push_back(label);
+    }
+    if (prng_.Chance(options.faults[Fault::kNodeRecreated])) {
+      // The kubelet registers it again.
+      counts_.Add(Fault::kNodeRecreated);
+      Operation removal = base;
+      removal.at = Somewhen(options);
+      removal.verb = Verb::kDelete;
+      chain.operations.push_back(removal);
+    }
+  }
+}
+
+void Users::Step(Instant now, env::Input input, env::Outbox& out) {
+  if (!running_) {
+    running_ = true;
+    started_ = now;
+  }
+  events_.clear();
+  client_.Handle(now, input, out, events_);
+  for (const client::Event& event : events_) {
+    if (const auto* done = std::get_if<client::CallDone>(&event)) OnDone(now, *done, out);
+  }
+  for (Chain& chain : chains_) {
+    if (chain.call.value == 0 && chain.next < chain.operations.size()) Start(now, chain, out);
+  }
+}
+
+void Users::Start(Instant now, Chain& chain, env::Outbox& out) {
+  const Operation& operation = chain.operations[chain.next];
+  const Instant due = std::max(started_ + Duration{operation.at.ns}, chain.not_before);
+  if (due > now) return;
+  const client::ObjectPath path{
+      .namespace_name = operation.namespace_name, .name = operation.name, .subresource = {}};
+  client::Request request;
+  if (chain.reading) {
+    request = client::Get(operation.resource, path);
+  } else if (operation.verb == Verb::kCreate) {
+    request = client::Create(operation.resource, operation.namespace_name, operation.body);
+  } else if (operation.verb == Verb::kPatch) {
+    request = client::Patch(operation.resource, path, client::PatchType::kMerge, operation.body);
+  } else {
+    const client::ObjectRef object{.namespace_name = operation.namespace_name,
+                                   .name = operation.name,
+                                   .uid = "",
+                                   .resource_version = ""};
+    request = client::Delete(operation.resource, object,
+                             operation.grace_seconds < 0
+                                 ? std::nullopt
+                                 : std::optional<int64_t>(operation.grace_seconds));
+  }
+  chain.call = client_.Call(now, std::move(request), out);
+  chain_by_call_[chain.call.value] = static_cast<size_t>(&chain - chains_.data());
+}
+
+void Users::OnDone(Instant now, const client::CallDone& done, env::Outbox& out) {
+  static_cast<void>(out);
+  const auto at = chain_by_call_.find(done.call.value);
+  if (at == chain_by_call_.end()) return;
+  Chain& chain = chains_[at->second];
+  chain_by_call_.erase(at);
+  chain.call = {};
+  const Operation& operation = chain.operations[chain.next];
+  if (chain.reading) {
+    chain.reading = false;
+    const bool alive =
+        done.outcome == client::Outcome::kDone &&
+        done.response.body.view().find("\"deletionTimestamp\"") == std::string_view::npos;
+    if (alive) return Advance(now, chain);
+    chain.not_before = now + kRetryDelay;
+    return;
+  }
+  if (done.outcome == client::Outcome::kDone) return Advance(now, chain);
+  if (operation.verb == Verb::kDelete && done.outcome == client::Outcome::kGone) {
+    return Advance(now, chain);
+  }
+  // What a create that was answered badly has become is read; a patch and a delete can simply be
+  // said again.
+  chain.reading = operation.verb == Verb::kCreate && (done.outcome == client::Outcome::kConflict ||
+                                                      done.outcome == client::Outcome::kUnknown);
+  chain.not_before = now + kRetryDelay;
+}
+
+void Users::Advance(Instant now, Chain& chain) {
+  chain.not_before = now;
+  if (++chain.next == chain.operations.size()) ++finished_chains_;
+}
+
+Instant Users::wake_at() const {
+  if (!running_) return Instant{0};
+  Instant wake = client_.wake_at();
+  for (const Chain& chain : chains_) {
+    if (chain.call.value != 0 || chain.next >= chain.operations.size()) continue;
+    wake = std::min(
+        wake, std::max(started_ + Duration{chain.operations[chain.next].at.ns}, chain.not_before));
+  }
+  return wake;
+}
+
+void Users::AddTo(Hasher& hasher) const {
+  client_.AddTo(hasher);
+  hasher.Add(finished_chains_).Add(started_.ns);
+  for (const Chain& chain : chains_) {
+    hasher.Add(chain.next).Add(chain.call.value).Add(chain.reading).Add(chain.not_before.ns);
+  }
+}
+
+}  // namespace berth::sim

@@ -1,0 +1,373 @@
+#include "sim/world.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "model/audit.h"
+
+namespace berth::sim {
+namespace {
+
+// The simulated clock starts here, so that traces read the same: 2026-01-01T00:00:00Z.
+constexpr Instant kStart = Instant::FromSeconds(1'767'225'600);
+// A ready thread waits for the processor between these.
+constexpr Duration kPulseMin = Duration::Microseconds(20);
+constexpr Duration kPulseMax = Duration::Milliseconds(2);
+// How often processes are given the chance to fail.
+constexpr Duration kMishapEvery = Duration::Milliseconds(100);
+constexpr Duration kServerDownMax = Duration::Seconds(10);
+// Shorter and longer than the 40 s after which a node counts as lost.
+constexpr Duration kNodeAwayMax = Duration::Seconds(120);
+
+std::string Describe(const env::Input& input) {
+  struct Visitor {
+    std::string operator()(const env::Tick&) const { return "tick"; }
+    std::string operator()(const env::Response& in) const {
+      return fmt::format("answer {} to call {}, {} bytes", in.response.status, in.call.value,
+                         in.response.body.size());
+    }
+    std::string operator()(const env::StreamData& in) const {
+      return fmt::format("watch {}: {}", in.call.value, in.data.view().substr(0, 160));
+    }
+    std::string operator()(const env::StreamEnded& in) const {
+      return fmt::format("watch {} ended", in.call.value);
+    }
+    std::string operator()(const env::CallFailed& in) const {
+      constexpr std::array<std::string_view, 3> kNames = {"not sent", "lost", "timed out"};
+      return fmt::format("call {} {}", in.call.value, kNames[static_cast<size_t>(in.failure)]);
+    }
+    std::string operator()(const env::RequestArrived& in) const {
+      return fmt::format("{} {} {} from {}", in.exchange.value, ToString(in.request.method),
+                         in.request.target, in.peer.user);
+    }
+    std::string operator()(const env::ExchangeAbandoned& in) const {
+      return fmt::format("{} abandoned", in.exchange.value);
+    }
+    std::string operator()(const env::StreamDrained& in) const {
+      return fmt::format("{} drained {}", in.exchange.value, in.bytes);
+    }
+    std::string operator()(const env::JournalAppended& in) const {
+      return fmt::format("append {} is durable", in.sequence);
+    }
+  };
+  std::string text = std::visit(Visitor{}, input);
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+apiserver::ApiServer MakeServer(uint64_t seed, const std::vector<env::JournalRecord>& records) {
+  apiserver::Options options;
+  options.seed = seed;
+  Result<apiserver::ApiServer> server = apiserver::ApiServer::Make(options, records);
+  CHECK(server.has_value());
+  return std::move(*server);
+}
+
+control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bugs) {
+  control::SchedulerOptions options;
+  options.client.seed = seed;
+  options.client.planted_resume_after_gone = bugs.watch_resumed_after_gone;
+  options.planted_repeat_binding = bugs.binding_repeated_after_unknown;
+  options.engine.faults = {.keep_claim_of_deleted_pod = bugs.claim_not_released_on_deletion,
+                           .ledger_by_name = bugs.ledger_keyed_by_name,
+                           .lose_event_while_evaluated = bugs.event_lost_while_evaluated,
+                           .wake_index_misses_freed = bugs.wake_up_index_incomplete};
+  return options;
+}
+
+controllers::Options ControllersOptions(uint64_t seed) {
+  controllers::Options options;
+  options.client.seed = seed;
+  return options;
+}
+
+nodes::Options NodesOptions(uint64_t seed, const LoadOptions& load) {
+  nodes::Options options;
+  options.client.seed = seed;
+  for (int64_t i = 0; i < load.nodes; ++i) {
+    options.nodes.push_back({.name = Users::NodeName(i),
+                             .labels = {},
+                             .annotations = {},
+                             .taints = {},
+                             .capacity = {{"cpu", fmt::format("{}m", load.node_cpu_milli)},
+                                          {"ephemeral-storage", "64Gi"},
+                                          {"memory", "16Gi"},
+                                          {"pods", "110"}},
+                             .allocatable = {}});
+  }
+  return options;
+}
+
+}  // namespace
+
+World::World(const WorldOptions& options)
+    : options_(options),
+      prng_(options.seed),
+      now_(kStart),
+      network_(prng_.Next()),
+      journal_(prng_.Next()),
+      next_mishap_(kStart + Duration::Seconds(5)),
+      last_change_(kStart),
+      server_(MakeServer(prng_.Next(), {})),
+      scheduler_(SchedulerOptions(prng_.Next(), options.bugs)),
+      controllers_(ControllersOptions(prng_.Next())),
+      nodes_(NodesOptions(prng_.Next(), options.load)),
+      users_(prng_.Next(), options.load) {}
+
+env::Actor& World::ActorOf(Party party) {
+  switch (party) {
+    case Party::kScheduler:
+      return scheduler_;
+    case Party::kControllers:
+      return controllers_;
+    case Party::kNodes:
+      return nodes_;
+    case Party::kUsers:
+      return users_;
+  }
+  return users_;
+}
+
+const env::Actor& World::ActorOf(Party party) const {
+  return const_cast<World*>(this)->ActorOf(party);  // NOLINT: one switch for both.
+}
+
+Instant World::TickAt(const env::Actor& actor, const Pulse& pulse) const {
+  return std::max({actor.wake_at(), pulse.earliest, now_});
+}
+
+bool World::Step(Instant until) {
+  // The earliest of all that may happen; ties go in the order of this list.
+  Instant best = std::min(until, next_mishap_);
+  enum class What : uint8_t { kMishap, kServerReturns, kJournal, kNetwork, kServerTick, kTick };
+  What what = What::kMishap;
+  Party whose = Party::kScheduler;
+  const auto consider = [&](Instant at, What kind, Party party) {
+    if (at >= best) return;
+    best = at;
+    what = kind;
+    whose = party;
+  };
+  consider(server_returns_, What::kServerReturns, whose);
+  consider(journal_.next_at(), What::kJournal, whose);
+  consider(network_.next_at(), What::kNetwork, whose);
+  if (server_up_) consider(TickAt(server_, server_pulse_), What::kServerTick, whose);
+  for (size_t i = 0; i < kPartiesCount; ++i) {
+    const auto party = static_cast<Party>(i);
+    consider(TickAt(ActorOf(party), pulses_[i]), What::kTick, party);
+  }
+  if (best >= until) {
+    now_ = until;
+    return false;
+  }
+  now_ = std::max(now_, best);
+  ++steps_;
+  switch (what) {
+    case What::kMishap:
+      MaybeFail();
+      break;
+    case What::kServerReturns:
+      StartServer();
+      break;
+    case What::kJournal: {
+      const Journal::Done done = journal_.Pop();
+      for (const env::JournalRecord& record : done.records) OnCommitted(record);
+      StepServer(done.appended);
+      break;
+    }
+    case What::kNetwork: {
+      auto [at, delivery] = network_.Pop();
+      if (!delivery) break;
+      if (!delivery->to.server) {
+        StepParty(delivery->to.party, std::move(delivery->input));
+      } else if (server_up_) {
+        StepServer(std::move(delivery->input));
+      }
+      break;
+    }
+    case What::kServerTick:
+      StepServer(env::Tick{});
+      break;
+    case What::kTick:
+      StepParty(whose, env::Tick{});
+      break;
+  }
+  return true;
+}
+
+void World::OnCommitted(const env::JournalRecord& record) {
+  for (const std::string_view prefix :
+       {"pods/", "deployments.apps/", "replicasets.apps/", "jobs.batch/"}) {
+    if (record.key.starts_with(prefix)) last_change_ = now_;
+  }
+  checkers_.OnCommit(now_, record);
+}
+
+void World::StepServer(env::Input input) {
+  Note("server", input);
+  server_.Step(now_, std::move(input), outbox_);
+  server_pulse_.earliest = now_ + Duration{prng_.Between(kPulseMin.ns, kPulseMax.ns)};
+  for (env::Output& output : outbox_) {
+    if (auto* respond = std::get_if<env::Respond>(&output)) {
+      network_.Respond(now_, std::move(*respond));
+    } else if (auto* frame = std::get_if<env::Frame>(&output)) {
+      network_.Frame(now_, std::move(*frame), options_.faults);
+    } else if (auto* end = std::get_if<env::EndStream>(&output)) {
+      network_.EndStream(now_, *end);
+    } else if (auto* append = std::get_if<env::AppendJournal>(&output)) {
+      journal_.Append(now_, std::move(*append));
+    }
+  }
+  outbox_.clear();
+}
+
+void World::StepParty(Party party, env::Input input) {
+  Note(ToString(party), input);
+  checkers_.OnDelivered(now_, party, input);
+  ActorOf(party).Step(now_, std::move(input), outbox_);
+  pulses_[static_cast<size_t>(party)].earliest =
+      now_ + Duration{prng_.Between(kPulseMin.ns, kPulseMax.ns)};
+  for (env::Output& output : outbox_) {
+    if (auto* send = std::get_if<env::SendRequest>(&output)) {
+      checkers_.OnSent(now_, party, *send);
+      network_.Send(now_, party, std::move(*send), options_.faults);
+    } else if (auto* cancel = std::get_if<env::CancelCall>(&output)) {
+      network_.Cancel(now_, party, cancel->call);
+    } else if (auto* log = std::get_if<env::Log>(&output)) {
+      if (options_.trace) {
+        trace_ += fmt::format("{} {} logs: {}\n", (now_ - kStart).ns, ToString(party), log->text);
+      }
+    }
+  }
+  outbox_.clear();
+  if (party == Party::kScheduler) CheckScheduler();
+}
+
+void World::CheckScheduler() {
+  for (const std::string& finding : model::Audit(scheduler_.engine().state())) {
+    checkers_.Report(now_, "ledger audit: " + finding);
+  }
+  if (scheduler_.counters().missed_wakes > 0) {
+    checkers_.Report(now_, "the watchdog found a missed wake-up");
+  }
+}
+
+void World::MaybeFail() {
+  next_mishap_ = now_ + kMishapEvery;
+  ReturnNodes(/*all=*/false);
+  const FaultPlan& faults = options_.faults;
+  if (server_up_ && prng_.Chance(faults[Fault::kServerCrashed])) CrashServer();
+  if (prng_.Chance(faults[Fault::kSchedulerCrashed])) {
+    counts_.Add(Fault::kSchedulerCrashed);
+    CrashParty(Party::kScheduler);
+  }
+  if (prng_.Chance(faults[Fault::kClientCrashed])) {
+    counts_.Add(Fault::kClientCrashed);
+    CrashParty(prng_.Chance({1, 2}) ? Party::kControllers : Party::kNodes);
+  }
+  // A node is lost every some seconds, not every tenth of one.
+  if (prng_.Chance(faults[Fault::kNodeLost]) && prng_.Chance({1, 20})) LoseNode();
+}
+
+void World::CrashServer() {
+  counts_.Add(Fault::kServerCrashed);
+  server_up_ = false;
+  network_.ServerDied(now_);
+  network_.SetServerUp(false);
+  server_returns_ = now_ + Duration{prng_.Between(0, kServerDownMax.ns)};
+  if (options_.trace) trace_ += fmt::format("{} server crashes\n", (now_ - kStart).ns);
+}
+
+void World::StartServer() {
+  server_returns_ = Instant::Never();
+  server_up_ = true;
+  Journal::Recovered recovered = journal_.Recover();
+  for (const env::JournalRecord& record : recovered.survivors) OnCommitted(record);
+  server_ = MakeServer(prng_.Next(), recovered.records);
+  server_pulse_ = {};
+  network_.SetServerUp(true);
+}
+
+void World::CrashParty(Party party) {
+  network_.ClientDied(now_, party);
+  if (options_.trace) {
+    trace_ += fmt::format("{} {} crash\n", (now_ - kStart).ns, ToString(party));
+  }
+  StartParty(party);
+}
+
+void World::StartParty(Party party) {
+  switch (party) {
+    case Party::kScheduler:
+      scheduler_ = control::Scheduler(SchedulerOptions(prng_.Next(), options_.bugs));
+      checkers_.OnSchedulerRestarted();
+      break;
+    case Party::kControllers:
+      controllers_ = controllers::Controllers(ControllersOptions(prng_.Next()));
+      break;
+    case Party::kNodes:
+      nodes_ = nodes::Nodes(NodesOptions(prng_.Next(), options_.load));
+      for (const auto& [index, returns] : lost_nodes_)
+        static_cast<void>(nodes_.SetOnline(Users::NodeName(index), false));
+      break;
+    case Party::kUsers:
+      CHECK(false);
+  }
+}
+
+void World::LoseNode() {
+  const int64_t index =
+      static_cast<int64_t>(prng_.Below(static_cast<uint64_t>(options_.load.nodes)));
+  if (std::ranges::any_of(lost_nodes_, [&](const auto& lost) { return lost.first == index; })) {
+    return;
+  }
+  counts_.Add(Fault::kNodeLost);
+  static_cast<void>(nodes_.SetOnline(Users::NodeName(index), false));
+  lost_nodes_.emplace_back(index, now_ + Duration{prng_.Between(0, kNodeAwayMax.ns)});
+}
+
+void World::ReturnNodes(bool all) {
+  for (const auto& [index, returns] : lost_nodes_) {
+    if (all || returns <= now_) {
+      static_cast<void>(nodes_.SetOnline(Users::NodeName(index), true));
+    }
+  }
+  std::erase_if(lost_nodes_, [&](const auto& lost) { return all || lost.second <= now_; });
+}
+
+void World::StopFaults() {
+  options_.faults = FaultPlan::None();
+  ReturnNodes(/*all=*/true);
+}
+
+FaultCounts World::counts() const {
+  FaultCounts sum = counts_;
+  sum += network_.counts();
+  sum += users_.counts();
+  return sum;
+}
+
+void World::Note(std::string_view who, const env::Input& input) {
+  const std::string line = fmt::format("{} {} {}\n", (now_ - kStart).ns, who, Describe(input));
+  trace_hash_ = Hasher().Add(trace_hash_).Add(line).value();
+  // Ticks are in the hash; in the text they would hide everything else.
+  if (options_.trace && !std::holds_alternative<env::Tick>(input)) trace_ += line;
+}
+
+uint64_t World::Hash() const {
+  Hasher hasher;
+  hasher.Add(now_.ns).Add(steps_).Add(prng_.fingerprint()).Add(server_up_).Add(trace_hash_);
+  network_.AddTo(hasher);
+  journal_.AddTo(hasher);
+  server_.AddTo(hasher);
+  for (size_t i = 0; i < kPartiesCount; ++i) {
+    ActorOf(static_cast<Party>(i)).AddTo(hasher);
+    hasher.Add(pulses_[i].earliest.ns);
+  }
+  return hasher.value();
+}
+
+}  // namespace berth::sim

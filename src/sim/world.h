@@ -1,0 +1,121 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "apiserver/apiserver.h"
+#include "base/hash.h"
+#include "base/prng.h"
+#include "base/time.h"
+#include "control/scheduler.h"
+#include "controllers/controllers.h"
+#include "env/actor.h"
+#include "nodes/nodes.h"
+#include "sim/checkers.h"
+#include "sim/faults.h"
+#include "sim/journal.h"
+#include "sim/network.h"
+#include "sim/users.h"
+
+namespace berth::sim {
+
+// Defects that tests switch on to see the checkers find them. Production code can't reach these
+// switches: only test programs define BERTH_PLANTED_BUGS or fill them in.
+struct PlantedBugs {
+  bool claim_not_released_on_deletion = false;
+  bool binding_repeated_after_unknown = false;
+  bool event_lost_while_evaluated = false;
+  bool ledger_keyed_by_name = false;
+  bool watch_resumed_after_gone = false;
+  bool wake_up_index_incomplete = false;
+};
+
+struct WorldOptions {
+  uint64_t seed = 1;
+  LoadOptions load;
+  FaultPlan faults;  // Of messages and processes.
+  PlantedBugs bugs;
+  bool trace = false;  // Keep a line per delivery in trace().
+};
+
+// A whole cluster as one value: the production API server, scheduler, controllers and nodes,
+// unmodified, with a simulated network, journal and clock between them. Copying a World forks it:
+// both run on to the same bytes.
+class World {
+ public:
+  explicit World(const WorldOptions& options);
+
+  // Delivers what is next: a message, a durable append, a tick or a fault of a process. False when
+  // nothing is left before `until`; the clock then stands at `until`.
+  bool Step(Instant until);
+
+  // From here on nothing goes wrong any more; lost nodes return.
+  void StopFaults();
+
+  [[nodiscard]] Instant now() const { return now_; }
+  [[nodiscard]] uint64_t steps() const { return steps_; }
+  [[nodiscard]] const Users& users() const { return users_; }
+  [[nodiscard]] const control::Scheduler& scheduler() const { return scheduler_; }
+  [[nodiscard]] Checkers& checkers() { return checkers_; }
+  [[nodiscard]] const Checkers& checkers() const { return checkers_; }
+  [[nodiscard]] FaultCounts counts() const;
+  // When a pod, Deployment, ReplicaSet or Job last changed.
+  [[nodiscard]] Instant last_change() const { return last_change_; }
+  [[nodiscard]] const std::string& trace() const { return trace_; }
+  void ClearTrace() { trace_.clear(); }
+
+  // Everything, so that equal hashes mean the same future; and of all that was delivered so far.
+  [[nodiscard]] uint64_t Hash() const;
+  [[nodiscard]] uint64_t trace_hash() const { return trace_hash_; }
+
+ private:
+  // When an actor may next be ticked: a process is not scheduled at once.
+  struct Pulse {
+    Instant earliest;
+  };
+
+  env::Actor& ActorOf(Party party);
+  [[nodiscard]] const env::Actor& ActorOf(Party party) const;
+  [[nodiscard]] Instant TickAt(const env::Actor& actor, const Pulse& pulse) const;
+  void StepServer(env::Input input);
+  void StepParty(Party party, env::Input input);
+  void MaybeFail();
+  void CrashServer();
+  void CrashParty(Party party);
+  void StartServer();
+  void StartParty(Party party);
+  void LoseNode();
+  void ReturnNodes(bool all);
+  void OnCommitted(const env::JournalRecord& record);
+  void CheckScheduler();
+  void Note(std::string_view who, const env::Input& input);
+
+  WorldOptions options_;
+  Prng prng_;
+  Instant now_;
+  uint64_t steps_ = 0;
+  Network network_;
+  Journal journal_;
+  Checkers checkers_;
+  FaultCounts counts_;
+  bool server_up_ = true;
+  Instant server_returns_ = Instant::Never();
+  Instant next_mishap_;
+  std::vector<std::pair<int64_t, Instant>> lost_nodes_;  // Index, when it returns.
+  Instant last_change_;
+  Pulse server_pulse_;
+  std::array<Pulse, kPartiesCount> pulses_{};
+  env::Outbox outbox_;
+  std::string trace_;
+  uint64_t trace_hash_ = 0;
+
+  apiserver::ApiServer server_;
+  control::Scheduler scheduler_;
+  controllers::Controllers controllers_;
+  nodes::Nodes nodes_;
+  Users users_;
+};
+
+}  // namespace berth::sim
