@@ -20,11 +20,9 @@ Engine::Engine(const Options& options)
       state_(model::State::Options{.salt = options.salt, .faults = options.faults}),
       caches_(options.cache_bytes_max) {
   CHECK_GT(options.attempts_per_cycle_max, 0u);
-}
-
-void Engine::SetEvaluator(place::Evaluator evaluator) {
-  options_.evaluator = std::move(evaluator);
-  caches_ = ClassCaches(options_.cache_bytes_max);
+  for (uint32_t i = 0; i < options.names.size(); ++i) {
+    CHECK_EQ(state_.vocabulary.names.Intern(options.names[i]).value, i);
+  }
 }
 
 void Engine::Apply(const model::Delta& delta) {

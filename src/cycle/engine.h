@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -56,6 +57,8 @@ class Engine {
  public:
   struct Options {
     place::Evaluator evaluator = place::Evaluator();
+    // What the evaluator's tables name: the i-th gets NameId{i}. Distinct.
+    std::vector<std::string> names = {};
     std::optional<uint64_t> salt;  // Of ties between nodes; without, the node's name decides.
     uint64_t seed = 0;             // Of Policy::kRandom.
     // A cycle returns after this many attempts, with Plan::more, so that the caller stays
@@ -72,10 +75,6 @@ class Engine {
   // Where translate/ interns what its facts name.
   [[nodiscard]] model::Vocabulary& vocabulary() { return state_.vocabulary; }
   [[nodiscard]] const model::State& state() const { return state_; }
-
-  // Ranks nodes by another policy from here on; what it names must be interned in vocabulary().
-  // Drops the caches.
-  void SetEvaluator(place::Evaluator evaluator);
 
   // Takes one fact. Cost: what it touches; nothing is evaluated.
   void Apply(const model::Delta& delta);

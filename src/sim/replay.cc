@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -192,9 +193,17 @@ api::Json PodDocument(const TracePod& pod, uint32_t repeat) {
           {"spec", std::move(spec)}};
 }
 
-place::FragmentTable FragmentsOf(std::span<const TracePod> pods, model::Vocabulary& vocabulary) {
+cycle::Engine::Options EngineOptions(const ReplayOptions& options, std::span<const TracePod> pods) {
+  cycle::Engine::Options engine{.evaluator = place::Evaluator(options.policy),
+                                .seed = options.seed};
+  if (options.policy != model::Policy::kFgd) return engine;
   std::vector<const TracePod*> by_name;
-  for (const TracePod& pod : pods) by_name.push_back(&pod);
+  std::set<std::string> models;
+  for (const TracePod& pod : pods) {
+    by_name.push_back(&pod);
+    models.insert(pod.gpu_models.begin(), pod.gpu_models.end());
+  }
+  engine.names.assign(models.begin(), models.end());
   std::ranges::sort(by_name, {}, [](const TracePod* pod) -> std::string_view { return pod->name; });
   std::vector<place::TypicalPod> typical;
   for (const TracePod* pod : by_name) {
@@ -205,12 +214,14 @@ place::FragmentTable FragmentsOf(std::span<const TracePod> pods, model::Vocabula
       kind.gpu.share_milli = static_cast<uint32_t>(pod->gpu_milli_each);
     }
     for (const std::string& name : pod->gpu_models) {
-      kind.models.push_back(vocabulary.names.Intern(name));
+      const auto at = std::ranges::lower_bound(engine.names, name) - engine.names.begin();
+      kind.models.push_back(model::NameId{static_cast<uint32_t>(at)});
     }
-    std::ranges::sort(kind.models);
     typical.push_back(std::move(kind));
   }
-  return place::FragmentTable(place::MostPopular(typical));
+  engine.evaluator =
+      place::Evaluator(options.policy, place::FragmentTable(place::MostPopular(typical)));
+  return engine;
 }
 
 // ---- The report ------------------------------------------------------------------------------
@@ -315,10 +326,7 @@ Result<EngineReplay> EngineReplay::Make(std::vector<TraceNode> nodes, std::vecto
                                         const ReplayOptions& options) {
   Result<std::vector<Arrival>> arrivals = FillOrder(nodes, pods, options);
   if (!arrivals) return std::unexpected(arrivals.error());
-  cycle::Engine engine({.evaluator = place::Evaluator(options.policy), .seed = options.seed});
-  if (options.policy == model::Policy::kFgd) {
-    engine.SetEvaluator(place::Evaluator(options.policy, FragmentsOf(pods, engine.vocabulary())));
-  }
+  cycle::Engine engine(EngineOptions(options, pods));
   for (const TraceNode& node : nodes) {
     api::Node object = NodeOf(node);
     object.meta.uid = node.name;

@@ -55,9 +55,10 @@ struct Arrival {
 [[nodiscard]] api::Json NodeDocument(const TraceNode& node);
 [[nodiscard]] api::Json PodDocument(const TracePod& pod, uint32_t repeat);
 
-// What kFgd takes for the load's typical pods: those of the trace itself, most popular first.
-[[nodiscard]] place::FragmentTable FragmentsOf(std::span<const TracePod> pods,
-                                               model::Vocabulary& vocabulary);
+// An engine that ranks nodes as the replay wants it. What kFgd takes for the load's typical pods
+// are those of the trace itself.
+[[nodiscard]] cycle::Engine::Options EngineOptions(const ReplayOptions& options,
+                                                   std::span<const TracePod> pods);
 
 // Amounts of one resource over the cluster.
 struct Allocation {
