@@ -57,7 +57,7 @@ Outcome<DeleteOptions> ParseDeleteOptions(WriteContext& context) {
   const ResourceRequest& request = context.request;
   DeleteOptions options;
   if (!request.http->body.empty()) {
-    Outcome<RawBody> body = ParseBody(request, "DeleteOptions");
+    Outcome<RawBody> body = ParseBody(request, "DeleteOptions", context.memory);
     if (!body) {
       // Upstream words this one without the kind that it expected.
       const size_t start = body.error().message.find("couldn't get");
@@ -195,8 +195,8 @@ bool ShortenGrace(const DeleteOptions& options, Json& pod) {
 Written Put(WriteContext& context, const store::ObjectRef& target, Json object) {
   const auto storage = static_cast<KindId>(target->table);
   // What changes nothing is no write.
-  if (api::SameJson(Load(*target), object)) {
-    return {.json = std::string(target->json.view())};
+  if (api::SameJson(Load(*target, context.memory), object)) {
+    return {.json = target->json};
   }
   return {.json = CommitPut(context, storage, std::move(object))};
 }
@@ -210,7 +210,7 @@ Written DeleteNamespace(WriteContext& context, const store::ObjectRef& target, J
   const bool held = !api::ArrayAt(object, "spec.finalizers").empty() ||
                     !api::ArrayAt(object, "metadata.finalizers").empty();
   if (held) return Put(context, target, std::move(object));
-  std::string json = CommitDelete(context, KindId::kNamespace, std::move(object));
+  Bytes json = CommitDelete(context, KindId::kNamespace, std::move(object));
   return {.json = std::move(json), .gone = true};
 }
 
@@ -222,7 +222,7 @@ Written DeletePod(WriteContext& context, const store::ObjectRef& target,
     grace = api::IntegerAt(pod, "metadata.deletionGracePeriodSeconds");
     const bool held = !api::ArrayAt(pod, "metadata.finalizers").empty();
     if (!shortened && (grace > 0 || held)) {
-      return {.json = std::string(target->json.view())};
+      return {.json = target->json};
     }
   } else {
     grace = GraceOfPod(pod, options);
@@ -234,7 +234,7 @@ Written DeletePod(WriteContext& context, const store::ObjectRef& target,
     return Put(context, target, std::move(pod));
   }
   // Upstream writes the mark first, and deletes then; here one event tells both.
-  std::string json = CommitDelete(context, KindId::kPod, std::move(pod));
+  Bytes json = CommitDelete(context, KindId::kPod, std::move(pod));
   return {.json = std::move(json), .gone = true};
 }
 
@@ -243,7 +243,7 @@ Written DeleteOther(WriteContext& context, const store::ObjectRef& target,
   const auto storage = static_cast<KindId>(target->table);
   SetPropagationFinalizers(storage, options.propagation, object);
   if (api::ArrayAt(object, "metadata.finalizers").empty()) {
-    std::string json = CommitDelete(context, storage, std::move(object));
+    Bytes json = CommitDelete(context, storage, std::move(object));
     return {.json = std::move(json), .gone = true};
   }
   if (!IsMarked(object)) {
@@ -254,13 +254,12 @@ Written DeleteOther(WriteContext& context, const store::ObjectRef& target,
 }
 
 // The answer to the deletion of one object: what is left of it, or that it is gone.
-WriteResult Respond(WriteContext& context, const store::StoredObject& target,
-                    const Written& written) {
+WriteResult RespondDeleted(WriteContext& context, const store::StoredObject& target,
+                           const Written& written) {
   const api::Kind& kind = *context.request.kind;
   const bool shows_object = kind.id == KindId::kPod || kind.id == KindId::kServiceAccount;
   if (!written.gone || shows_object) {
-    return Answer(200, context.shape.syntax,
-                  RenderObject(context.shape, written.json, context.now));
+    return Respond(context, 200, written.json);
   }
   std::string details = R"(,"details":{"name":)";
   codec::AppendJsonString(target.name, details);
@@ -276,7 +275,7 @@ Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& tar
   if (Outcome<void> holds = CheckPreconditions(context, *target, options); !holds) {
     return std::unexpected(std::move(holds.error()));
   }
-  Json object = Load(*target);
+  Json object = Load(*target, context.memory);
   switch (static_cast<KindId>(target->table)) {
     case KindId::kNamespace:
       return DeleteNamespace(context, target, std::move(object));
@@ -303,7 +302,7 @@ WriteResult Delete(WriteContext& context) {
   }
   const Outcome<Written> written = DeleteObject(context, *target, std::move(*options));
   if (!written) return std::unexpected(written.error());
-  return Respond(context, **target, *written);
+  return RespondDeleted(context, **target, *written);
 }
 
 WriteResult DeleteCollection(WriteContext& context) {
@@ -331,8 +330,8 @@ WriteResult DeleteCollection(WriteContext& context) {
 }
 
 WriteResult FinalizeNamespace(WriteContext& context) {
-  Outcome<Body> body =
-      DecodeBody(context.request, *context.request.kind, context.options.validation);
+  Outcome<Body> body = DecodeBody(context.request, *context.request.kind,
+                                  context.options.validation, context.memory);
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
   const Outcome<store::ObjectRef> old = FindTarget(context);
@@ -346,7 +345,7 @@ WriteResult FinalizeNamespace(WriteContext& context) {
   if (!version.empty() && version != std::to_string((*old)->revision)) {
     return Stale(context.request.subject());
   }
-  Json object = Load(**old);
+  Json object = Load(**old, context.memory);
   const JsonArray& finalizers = api::ArrayAt(body->object, "spec.finalizers");
   if (finalizers.empty()) {
     api::RemovePath(object, "spec.finalizers");
@@ -357,12 +356,12 @@ WriteResult FinalizeNamespace(WriteContext& context) {
       IsMarked(object) && finalizers.empty() && api::ArrayAt(object, "metadata.finalizers").empty();
   Written written;
   if (finished) {
-    written.json = PrintCanonical(KindId::kNamespace, object, (*old)->revision);
+    written.json = Bytes(PrintCanonical(KindId::kNamespace, object, (*old)->revision));
     CommitDelete(context, KindId::kNamespace, std::move(object));
   } else {
     written = Put(context, *old, std::move(object));
   }
-  return Answer(200, context.shape.syntax, RenderObject(context.shape, written.json, context.now));
+  return Respond(context, 200, written.json);
 }
 
 }  // namespace berth::apiserver

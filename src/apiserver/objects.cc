@@ -10,7 +10,6 @@
 #include "api/fields.h"
 #include "api/object.h"
 #include "apiserver/render.h"
-#include "apiserver/selection.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "codec/json.h"
@@ -160,14 +159,14 @@ store::Store::Options StoreOptions() {
   return options;
 }
 
-api::Json Load(const store::StoredObject& object) {
-  Result<api::Json> parsed = codec::ParseJson(object.json.view());
+api::Json Load(const store::StoredObject& object, api::JsonMemory memory) {
+  Result<api::Json> parsed = codec::ParseJson(object.json.view(), {}, std::move(memory));
   CHECK(parsed.has_value());
   return std::move(*parsed);
 }
 
-api::Json LoadAs(api::KindId kind, const store::StoredObject& object) {
-  api::Json document = Load(object);
+api::Json LoadAs(api::KindId kind, const store::StoredObject& object, api::JsonMemory memory) {
+  api::Json document = Load(object, std::move(memory));
   if (api::KindOf(kind).storage != kind) {
     api::ConvertEvent(api::KindOf(kind).storage, kind, document);
   }
@@ -188,7 +187,7 @@ std::string PrintCanonical(api::KindId kind, api::Json& object, uint64_t revisio
   return codec::PrintJson(object);
 }
 
-store::StoredObject MakeStored(api::KindId kind, const api::Json& object, std::string json,
+store::StoredObject MakeStored(api::KindId kind, const api::Json& object, Bytes json,
                                uint64_t revision) {
   return {.table = static_cast<store::Table>(kind),
           .namespace_name = std::string(api::TextAt(object, "metadata.namespace")),
@@ -196,8 +195,8 @@ store::StoredObject MakeStored(api::KindId kind, const api::Json& object, std::s
           .uid = std::string(api::TextAt(object, "metadata.uid")),
           .revision = revision,
           .labels = api::StringMapAt(object, "metadata.labels"),
-          .fields = ExtractFields(kind, object),
-          .json = Bytes(std::move(json))};
+          .fields = api::SelectableTexts(kind, object),
+          .json = std::move(json)};
 }
 
 Result<store::StoredObject> DecodeStored(store::Table table, const env::JournalRecord& record) {
@@ -213,12 +212,12 @@ Result<store::StoredObject> DecodeStored(store::Table table, const env::JournalR
     return Fail(ErrorCode::kDamaged, "another resourceVersion than its revision");
   }
   if (api::TextAt(*object, "metadata.uid").empty()) return Fail(ErrorCode::kDamaged, "no uid");
-  store::StoredObject stored = MakeStored(kind, *object, "", record.revision);
-  stored.json = record.value;
+  store::StoredObject stored = MakeStored(kind, *object, record.value, record.revision);
   return stored;
 }
 
-Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind_name) {
+Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind_name,
+                           api::JsonMemory memory) {
   const std::string_view body = request.http->body.view();
   if (body.size() > static_cast<size_t>(limits::kRequestBodyBytesMax)) {
     return TooLarge(fmt::format("limit is {}", limits::kRequestBodyBytesMax));
@@ -239,7 +238,7 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
   if (!type.empty() && type != "application/json") {
     return UnsupportedMediaType("application/json, application/yaml");
   }
-  Result<codec::ParsedJson> parsed = codec::ParseJsonReporting(body);
+  Result<codec::ParsedJson> parsed = codec::ParseJsonReporting(body, {}, std::move(memory));
   if (!parsed) {
     return Unrecognized(
         kind_name,
@@ -250,11 +249,11 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
 }
 
 Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
-                         FieldValidation validation) {
-  Outcome<RawBody> raw = ParseBody(request, kind.name);
+                         FieldValidation validation, api::JsonMemory memory) {
+  Outcome<RawBody> raw = ParseBody(request, kind.name, std::move(memory));
   if (!raw) return std::unexpected(std::move(raw.error()));
   const std::string_view text = request.http->body.view();
-  if (raw->value.is_null()) raw->value = api::JsonObject();
+  if (raw->value.is_null()) raw->value.emplace_object();
   if (!raw->value.is_object()) {
     return Unrecognized(
         kind.name,

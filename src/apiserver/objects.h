@@ -24,19 +24,19 @@ namespace berth::apiserver {
 [[nodiscard]] store::Store::Options StoreOptions();
 
 // A stored document. REQUIRES: a document that the server stored.
-[[nodiscard]] api::Json Load(const store::StoredObject& object);
+[[nodiscard]] api::Json Load(const store::StoredObject& object, api::JsonMemory memory = {});
 // The same as `kind` has it: events.k8s.io reads stored Events in its own way.
-[[nodiscard]] api::Json LoadAs(api::KindId kind, const store::StoredObject& object);
+[[nodiscard]] api::Json LoadAs(api::KindId kind, const store::StoredObject& object,
+                               api::JsonMemory memory = {});
 
 // The canonical text that is stored: kind, apiVersion and metadata first, metadata's members in a
 // fixed order, resourceVersion as given. `object` is left in that order. REQUIRES: the storage
 // kind's form.
 [[nodiscard]] std::string PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision);
 
-// The stored form of a document and its canonical text. `previous`, when given, lends its labels if
-// they are equal.
-[[nodiscard]] store::StoredObject MakeStored(api::KindId kind, const api::Json& object,
-                                             std::string json, uint64_t revision);
+// The stored form of a document and its canonical text.
+[[nodiscard]] store::StoredObject MakeStored(api::KindId kind, const api::Json& object, Bytes json,
+                                             uint64_t revision);
 
 // For store::Store::Recover. kDamaged: what is wrong with the document.
 [[nodiscard]] Result<store::StoredObject> DecodeStored(store::Table table,
@@ -53,15 +53,15 @@ struct Body {
 // Parses, checks kind and apiVersion, drops unknown fields and checks types: what upstream's
 // decoder does. `kind` is what the path expects. Problems: 400, 413, 415 in upstream's words.
 [[nodiscard]] Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
-                                       FieldValidation validation);
+                                       FieldValidation validation, api::JsonMemory memory);
 
 // The content of a body by its content type, not looked at further: JSON or YAML.
 struct RawBody {
   api::Json value;
   std::vector<std::string> duplicates;  // Paths of duplicate keys.
 };
-[[nodiscard]] Outcome<RawBody> ParseBody(const ResourceRequest& request,
-                                         std::string_view kind_name);
+[[nodiscard]] Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind_name,
+                                         api::JsonMemory memory);
 
 // What the options of a write say. Problems: 422 for values that they can't have. `options` names
 // them: "CreateOptions".

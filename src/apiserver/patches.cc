@@ -45,7 +45,7 @@ std::unexpected<Problem> BadPatch(std::string_view why) {
   return BadRequest(fmt::format("error decoding patch: {}", why));
 }
 
-Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request) {
+Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request, const api::JsonMemory& memory) {
   const std::optional<PatchType> type = PatchTypeOf(request.header("content-type"));
   if (!type) return UnsupportedPatchType();
   if (request.query.Find("force")) {
@@ -56,7 +56,7 @@ Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request) {
   if (body.size() > static_cast<size_t>(limits::kRequestBodyBytesMax)) {
     return TooLarge(fmt::format("limit is {}", limits::kRequestBodyBytesMax));
   }
-  Result<codec::ParsedJson> parsed = codec::ParseJsonReporting(body);
+  Result<codec::ParsedJson> parsed = codec::ParseJsonReporting(body, {}, memory);
   if (!parsed) return BadPatch(parsed.error().message);
   const Json& value = parsed->value;
   const std::string_view name = value.is_array()    ? "array"
@@ -111,28 +111,47 @@ std::unexpected<Problem> BadResult(const Json& patched, std::string why) {
 }
 
 // Makes the result an object of its kind again: types, unknown fields, defaults.
-Outcome<Json> ConformResult(WriteContext& context, const api::Kind& kind, const ParsedPatch& patch,
+// `document` is what was patched.
+Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, const Json& document,
                             Json patched) {
+  const api::Kind& kind = *context.request.kind;
+  const auto again = [&] { return Apply(patch, kind.id, document).value_or(Json()); };
   if (!patched.is_object()) return BadResult(patched, "not an object");
   const std::string_view name = api::TextAt(patched, "kind");
   if (name != kind.name || api::TextAt(patched, "apiVersion") != kind.api_version()) {
     return BadResult(patched, fmt::format("the patch may not change kind or apiVersion ({}, {})",
                                           name, api::TextAt(patched, "apiVersion")));
   }
-  Json conformed = patched;
+  Json conformed = std::move(patched);
   Result<std::vector<std::string>> unknown = api::Conform(kind.id, conformed);
-  if (!unknown) return BadResult(patched, unknown.error().message);
+  if (!unknown) return BadResult(again(), unknown.error().message);
   std::vector<std::string> problems;
   for (const std::string& path : patch.duplicates) {
     problems.push_back(fmt::format("duplicate field \"{}\"", path));
   }
   problems.insert(problems.end(), unknown->begin(), unknown->end());
   if (!problems.empty() && context.options.validation == FieldValidation::kStrict) {
-    return BadResult(patched, api::StrictDecodingError(problems));
+    return BadResult(again(), api::StrictDecodingError(problems));
   }
   if (context.options.validation == FieldValidation::kWarn) context.warnings = std::move(problems);
   api::ApplyDefaults(kind.id, conformed);
   return conformed;
+}
+
+// Whether a patch of a status can't look at the spec, which the update takes from the old version
+// anyway.
+bool LeavesSpec(const ResourceRequest& request, const ParsedPatch& patch) {
+  return request.subpart == Subpart::kStatus && patch.type != PatchType::kJson &&
+         !patch.value.get_object().contains("spec");
+}
+
+Json WithoutSpec(const Json& document) {
+  Json result(document.storage());
+  JsonObject& members = result.emplace_object();
+  for (const auto& item : document.get_object()) {
+    if (std::string_view(item.key()) != "spec") members.emplace(item.key(), item.value());
+  }
+  return result;
 }
 
 // What a patch may not touch, said before the rest is looked at.
@@ -215,17 +234,18 @@ WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, con
                                                wanted < 0 ? "must be greater than or equal to 0"
                                                           : "must be a 32-bit integer")});
   }
-  Json object = Load(*old);
+  const Json before = Load(*old, context.memory);
+  Json object(before, before.storage());
   api::SetPath(object, "spec.replicas", wanted);
   const std::string_view version = api::TextAt(scale, "metadata.resourceVersion");
   api::SetPath(object, "metadata.resourceVersion", Text(version));
   if (const std::string_view uid = api::TextAt(scale, "metadata.uid"); !uid.empty()) {
     api::SetPath(object, "metadata.uid", Text(uid));
   }
-  const Outcome<Written> written = Replace(context, old, std::move(object));
+  const Outcome<Written> written = Replace(context, old, before, std::move(object));
   if (!written) return std::unexpected(written.error());
   store::StoredObject changed = *old;
-  changed.json = Bytes(written->json);
+  changed.json = written->json;
   return Answer(200, context.shape.syntax, ScaleJson(changed));
 }
 
@@ -233,20 +253,23 @@ WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, con
 
 WriteResult Patch(WriteContext& context) {
   const api::Kind& kind = *context.request.kind;
-  const Outcome<ParsedPatch> patch = ParsePatch(context.request);
+  const Outcome<ParsedPatch> patch = ParsePatch(context.request, context.memory);
   if (!patch) return std::unexpected(patch.error());
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) return std::unexpected(old.error());
-  Outcome<Json> patched = Apply(*patch, kind.id, LoadAs(kind.id, **old));
+  const Json before = LoadAs(kind.id, **old, context.memory);
+  const Json slim = LeavesSpec(context.request, *patch) ? WithoutSpec(before) : Json();
+  const Json& document = slim.is_null() ? before : slim;
+  Outcome<Json> patched = Apply(*patch, kind.id, document);
   if (!patched) return std::unexpected(std::move(patched.error()));
-  Outcome<Json> object = ConformResult(context, kind, *patch, std::move(*patched));
+  Outcome<Json> object = ConformResult(context, *patch, document, std::move(*patched));
   if (!object) return std::unexpected(std::move(object.error()));
   if (Outcome<void> same = CheckIdentity(context, **old, *object); !same) {
     return std::unexpected(std::move(same.error()));
   }
-  const Outcome<Written> written = Replace(context, *old, std::move(*object));
+  const Outcome<Written> written = Replace(context, *old, before, std::move(*object));
   if (!written) return std::unexpected(written.error());
-  return Answer(200, context.shape.syntax, RenderObject(context.shape, written->json, context.now));
+  return Respond(context, 200, written->json);
 }
 
 std::string ScaleJson(const store::StoredObject& object) {
@@ -254,8 +277,8 @@ std::string ScaleJson(const store::StoredObject& object) {
 }
 
 WriteResult UpdateScale(WriteContext& context) {
-  Outcome<Body> body =
-      DecodeBody(context.request, api::KindOf(KindId::kScale), context.options.validation);
+  Outcome<Body> body = DecodeBody(context.request, api::KindOf(KindId::kScale),
+                                  context.options.validation, context.memory);
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
   const Outcome<store::ObjectRef> old = FindTarget(context);
@@ -264,7 +287,7 @@ WriteResult UpdateScale(WriteContext& context) {
 }
 
 WriteResult PatchScale(WriteContext& context) {
-  const Outcome<ParsedPatch> patch = ParsePatch(context.request);
+  const Outcome<ParsedPatch> patch = ParsePatch(context.request, context.memory);
   if (!patch) return std::unexpected(patch.error());
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) return std::unexpected(old.error());

@@ -98,8 +98,8 @@ void SetScheduled(Json& pod, Instant now) {
 }  // namespace
 
 WriteResult Bind(WriteContext& context) {
-  Outcome<Body> body =
-      DecodeBody(context.request, api::KindOf(KindId::kBinding), context.options.validation);
+  Outcome<Body> body = DecodeBody(context.request, api::KindOf(KindId::kBinding),
+                                  context.options.validation, context.memory);
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
   const Json& binding = body->object;
@@ -121,7 +121,7 @@ WriteResult Bind(WriteContext& context) {
   if (Outcome<void> fence = CheckFence(name, binding, *pod); !fence) {
     return std::unexpected(std::move(fence.error()));
   }
-  Json document = Load(*pod);
+  Json document = Load(*pod, context.memory);
   if (!api::TextAt(document, "metadata.deletionTimestamp").empty()) {
     return RefuseBinding(
         name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name));
@@ -143,8 +143,8 @@ WriteResult Bind(WriteContext& context) {
 }
 
 WriteResult Evict(WriteContext& context) {
-  Outcome<Body> body =
-      DecodeBody(context.request, api::KindOf(KindId::kEviction), context.options.validation);
+  Outcome<Body> body = DecodeBody(context.request, api::KindOf(KindId::kEviction),
+                                  context.options.validation, context.memory);
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
   const Json& eviction = body->object;

@@ -190,7 +190,7 @@ Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
                  {.namespace_name = request.namespace_name, .name = request.name});
   if (object == nullptr) return NotFound(request.subject());
   if (request.subpart == Subpart::kScale) return Answer(200, shape->syntax, ScaleJson(*object));
-  return Answer(200, shape->syntax, RenderObject(*shape, object->json.view(), now));
+  return AnswerStored(200, *shape, object->json, now);
 }
 
 Outcome<env::HttpResponse> List(Instant now, const store::Store& store,

@@ -421,4 +421,11 @@ env::HttpResponse Answer(int status, Syntax syntax, std::string json) {
   return response;
 }
 
+env::HttpResponse AnswerStored(int status, const Shape& shape, const Bytes& json, Instant now) {
+  const bool as_stored = shape.form == Form::kObject && shape.syntax == Syntax::kJson &&
+                         shape.kind != api::KindId::kEventsEvent;
+  if (!as_stored) return Answer(status, shape.syntax, RenderObject(shape, json.view(), now));
+  return {.status = status, .headers = {{"content-type", "application/json"}}, .body = json};
+}
+
 }  // namespace berth::apiserver

@@ -68,6 +68,10 @@ void AppendBookmark(const Shape& shape, uint64_t revision, bool initial_events_e
 // An answer with the object's text in the shape's syntax. `json` is finished JSON.
 [[nodiscard]] env::HttpResponse Answer(int status, Syntax syntax, std::string json);
 
+// An answer with one stored document in the shape. Shares the bytes where nothing is to be changed.
+[[nodiscard]] env::HttpResponse AnswerStored(int status, const Shape& shape, const Bytes& json,
+                                             Instant now);
+
 // The value of the member `metadata` within a stored document's text. REQUIRES: a document that the
 // server stored.
 [[nodiscard]] std::string_view MetadataText(std::string_view json);

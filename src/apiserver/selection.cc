@@ -12,26 +12,7 @@ namespace {
 constexpr std::string_view kName = "metadata.name";
 constexpr std::string_view kNamespace = "metadata.namespace";
 
-bool IsIdentity(std::string_view field) { return field == kName || field == kNamespace; }
-
-// The names of ExtractFields' values.
-std::vector<std::string> FieldNames(api::KindId kind) {
-  std::vector<std::string> names;
-  for (const auto& [name, value] : api::SelectableValues(kind, api::Json(api::JsonObject()))) {
-    if (!IsIdentity(name)) names.push_back(name);
-  }
-  return names;
-}
-
 }  // namespace
-
-std::vector<std::string> ExtractFields(api::KindId kind, const api::Json& object) {
-  std::vector<std::string> values;
-  for (auto& [name, value] : api::SelectableValues(kind, object)) {
-    if (!IsIdentity(name)) values.push_back(std::move(value));
-  }
-  return values;
-}
 
 Outcome<Selection> Selection::Parse(const ResourceRequest& request) {
   Selection selection;
@@ -48,7 +29,7 @@ Outcome<Selection> Selection::Parse(const ResourceRequest& request) {
   if (!fields) return BadRequest(fields.error().message);
   const Status resolved = api::ResolveFieldQuery(kind.id, *fields);
   if (!resolved) return BadRequest(resolved.error().message);
-  const std::vector<std::string> names = FieldNames(kind.storage);
+  const std::vector<std::string_view> names = api::SelectableNames(kind.storage);
   for (const api::FieldRequirement& requirement : fields->requirements) {
     FieldTest test{.value = requirement.value, .equals = requirement.equals};
     const auto it = std::ranges::find(names, requirement.field);

@@ -48,7 +48,4 @@ class Selection {
   std::string text_;
 };
 
-// The values of StoredObject::fields for a document, in the order that Selection expects.
-[[nodiscard]] std::vector<std::string> ExtractFields(api::KindId kind, const api::Json& object);
-
 }  // namespace berth::apiserver

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include "api/defaults.h"
@@ -25,6 +26,8 @@ using api::JsonObject;
 using api::KindId;
 
 constexpr int kGeneratedNameTries = 8;
+// A pod and what is made of it while it is written fit; more comes from the heap.
+constexpr size_t kArenaBytes = 64 * 1024;
 
 // A random (version 4) UUID.
 std::string NewUid(Prng& prng) {
@@ -156,11 +159,6 @@ Json ToStorage(const api::Kind& kind, Json object) {
   return object;
 }
 
-WriteResult Respond(WriteContext& context, int status, const Written& written) {
-  return Answer(status, context.shape.syntax,
-                RenderObject(context.shape, written.json, context.now));
-}
-
 // ---- Update ------------------------------------------------------------------------------------
 
 // The uid and resourceVersion that the writer believes in.
@@ -260,18 +258,21 @@ Outcome<store::ObjectRef> FindTarget(const WriteContext& context) {
   return found;
 }
 
-std::string CommitPut(WriteContext& context, KindId storage, Json object) {
+env::HttpResponse Respond(const WriteContext& context, int status, const Bytes& json) {
+  return AnswerStored(status, context.shape, json, context.now);
+}
+
+Bytes CommitPut(WriteContext& context, KindId storage, Json object) {
   const uint64_t revision = context.store.next_revision();
-  std::string json = PrintCanonical(storage, object, revision);
+  Bytes json(PrintCanonical(storage, object, revision));
   if (context.options.dry_run) return json;
-  store::StoredObject stored = MakeStored(storage, object, json, revision);
-  context.store.Put(std::move(stored));
+  context.store.Put(MakeStored(storage, object, json, revision));
   return json;
 }
 
-std::string CommitDelete(WriteContext& context, KindId storage, Json last) {
+Bytes CommitDelete(WriteContext& context, KindId storage, Json last) {
   const uint64_t revision = context.store.next_revision();
-  std::string json = PrintCanonical(storage, last, revision);
+  Bytes json(PrintCanonical(storage, last, revision));
   if (context.options.dry_run) return json;
   context.store.Delete(MakeStored(storage, last, json, revision));
   return json;
@@ -284,12 +285,15 @@ WriteResult HandleWrite(Instant now, store::Store& store, Prng& prng,
   const Outcome<Shape> shape = Negotiate(
       request, request.verb == Verb::kDeleteCollection ? AnswerKind::kList : AnswerKind::kOne);
   if (!shape) return std::unexpected(shape.error());
+  std::array<unsigned char, kArenaBytes> buffer;
+  api::JsonArena arena(buffer.data(), buffer.size());
   WriteContext context{.now = now,
                        .store = store,
                        .prng = prng,
                        .request = request,
                        .options = *options,
                        .shape = *shape,
+                       .memory = api::JsonMemory(&arena),
                        .warnings = {}};
   WriteResult result = Dispatch(context);
   if (!result) return result;
@@ -301,7 +305,8 @@ WriteResult HandleWrite(Instant now, store::Store& store, Prng& prng,
 
 WriteResult Create(WriteContext& context) {
   const api::Kind& kind = *context.request.kind;
-  Outcome<Body> body = DecodeBody(context.request, kind, context.options.validation);
+  Outcome<Body> body =
+      DecodeBody(context.request, kind, context.options.validation, context.memory);
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
   Json object = std::move(body->object);
@@ -311,8 +316,8 @@ WriteResult Create(WriteContext& context) {
   if (Outcome<void> fits = CheckSize(context.request.http->body.view()); !fits) {
     return std::unexpected(std::move(fits.error()));
   }
-  const std::string json = CommitPut(context, kind.storage, ToStorage(kind, std::move(object)));
-  return Respond(context, 201, {.json = json});
+  return Respond(context, 201,
+                 CommitPut(context, kind.storage, ToStorage(kind, std::move(object))));
 }
 
 void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
@@ -327,37 +332,37 @@ void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json o
                        .request = request,
                        .options = {},
                        .shape = {},
+                       .memory = {},
                        .warnings = {}};
   const Outcome<void> fine = AdmitAndValidateCreate(context, object);
   CHECK(fine.has_value());
   CommitPut(context, kind, std::move(object));
 }
 
-Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, Json object) {
+Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, const Json& before,
+                         Json object) {
   const api::Kind& kind = *context.request.kind;
   const api::Subresource subresource = SubresourceOf(context.request.subpart);
   if (Outcome<void> fresh = CheckPreconditions(context, *old, object); !fresh) {
     return std::unexpected(std::move(fresh.error()));
   }
-  const Json before = LoadAs(kind.id, *old);
   KeepServerMetadata(before, object);
   api::PrepareForUpdate(kind.id, before, object, subresource);
   const api::FieldErrors errors = api::ValidateUpdate(kind.id, before, object, subresource);
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
+  if (api::SameJson(before, object)) return Written{.json = old->json};
   object = ToStorage(kind, std::move(object));
   if (IsFinished(kind.storage, object)) {
     // Watchers hear of the end only, with what they last saw.
-    std::string answer = PrintCanonical(kind.storage, object, old->revision);
-    if (!context.options.dry_run) CommitDelete(context, kind.storage, Load(*old));
+    Bytes answer(PrintCanonical(kind.storage, object, old->revision));
+    if (!context.options.dry_run) CommitDelete(context, kind.storage, Load(*old, context.memory));
     return Written{.json = std::move(answer), .gone = true};
   }
-  if (kind.storage != kind.id ? api::SameJson(Load(*old), object) : api::SameJson(before, object)) {
-    return Written{.json = std::string(old->json.view())};
-  }
-  std::string json = PrintCanonical(kind.storage, object, old->revision);
-  if (Outcome<void> fits = CheckSize(json); !fits) return std::unexpected(std::move(fits.error()));
   const uint64_t revision = context.store.next_revision();
-  json = WithRevision(json, revision);
+  Bytes json(PrintCanonical(kind.storage, object, revision));
+  if (Outcome<void> fits = CheckSize(json.view()); !fits) {
+    return std::unexpected(std::move(fits.error()));
+  }
   if (!context.options.dry_run) {
     context.store.Put(MakeStored(kind.storage, object, json, revision));
   }
@@ -366,7 +371,8 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, Jso
 
 WriteResult Update(WriteContext& context) {
   const api::Kind& kind = *context.request.kind;
-  Outcome<Body> body = DecodeBody(context.request, kind, context.options.validation);
+  Outcome<Body> body =
+      DecodeBody(context.request, kind, context.options.validation, context.memory);
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
   Json object = std::move(body->object);
@@ -393,9 +399,10 @@ WriteResult Update(WriteContext& context) {
     return problem;
   }
   api::ApplyDefaults(kind.id, object);
-  const Outcome<Written> written = Replace(context, *old, std::move(object));
+  const Outcome<Written> written =
+      Replace(context, *old, LoadAs(kind.id, **old, context.memory), std::move(object));
   if (!written) return std::unexpected(written.error());
-  return Respond(context, 200, *written);
+  return Respond(context, 200, written->json);
 }
 
 }  // namespace berth::apiserver

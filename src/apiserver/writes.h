@@ -24,6 +24,7 @@ struct WriteContext {
   const ResourceRequest& request;
   WriteOptions options;
   Shape shape;
+  api::JsonMemory memory;  // For documents, which end with the request.
   std::vector<std::string> warnings;
 };
 
@@ -56,9 +57,12 @@ WriteResult FinalizeNamespace(WriteContext& context);
 
 // What a write left behind: the text to answer with.
 struct Written {
-  std::string json;
+  Bytes json;
   bool gone = false;  // The write ended the object.
 };
+
+// Answers with what a write left behind, in the request's shape.
+[[nodiscard]] env::HttpResponse Respond(const WriteContext& context, int status, const Bytes& json);
 
 // The newest version of the request's object, or 404.
 [[nodiscard]] Outcome<store::ObjectRef> FindTarget(const WriteContext& context);
@@ -66,15 +70,17 @@ struct Written {
 // Replaces `old` with `object`: metadata that the server owns is kept, the kind's rules applied,
 // the result validated and committed, or the object ended when its last finalizer went while it was
 // being deleted. `object` is conformed, in the request's kind.
-Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, api::Json object);
+// `before` is `old` in the request's kind.
+Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old,
+                         const api::Json& before, api::Json object);
 
 // Where upstream keeps the object: its storage errors name the key.
 [[nodiscard]] std::string StorageKey(const store::StoredObject& object);
 
 // Commits a document of the storage kind as the newest version. With dry_run it is only printed.
-std::string CommitPut(WriteContext& context, api::KindId storage, api::Json object);
+Bytes CommitPut(WriteContext& context, api::KindId storage, api::Json object);
 // Ends an object; `last` is its final state in the storage kind.
-std::string CommitDelete(WriteContext& context, api::KindId storage, api::Json last);
+Bytes CommitDelete(WriteContext& context, api::KindId storage, api::Json last);
 
 struct DeleteOptions {
   std::optional<int64_t> grace_seconds;

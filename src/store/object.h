@@ -23,8 +23,9 @@ struct StoredObject {
   std::string uid;
   uint64_t revision = 0;  // The same number as metadata.resourceVersion in `json`.
   api::StringMap labels;
-  std::vector<std::string> fields;  // Values of the kind's selectable fields, in the kind's order.
-  Bytes json;                       // Canonical, compact.
+  std::vector<std::string>
+      fields;  // Values of the kind's selectable fields, in the order of api::SelectableNames.
+  Bytes json;  // Canonical, compact.
 };
 using ObjectRef = std::shared_ptr<const StoredObject>;
 
