@@ -207,6 +207,14 @@ TEST_F(ControllersTest, LostAnswersMakeNoDuplicatePods) {
       return ++count % 3 == 0 ? fault : FakeApi::Fault::kNone;
     };
     MakeDeployment(7);
+    // The watches are silent while the writes are made: only reading tells what became of them.
+    for (int i = 0; i < 20; ++i) {
+      if (i > 0) api_.Settle(controllers_);
+      api_.HoldWatches(true);
+      Pass(2);
+      EXPECT_LE(Count("/pods/"), 7u);
+      api_.HoldWatches(false);
+    }
     RunPods();
     Pass(60);
     RunPods();
