@@ -328,6 +328,8 @@ env::HttpResponse MetricsText(const Scheduler& scheduler) {
   metrics.Counter("berth_missed_wakes_total",
                   "Waiting lines that the watchdog found placeable: a bug each.",
                   counters.missed_wakes);
+  metrics.Counter("berth_audit_findings_total", "Discrepancies of the ledger: a bug each.",
+                  counters.audit_findings);
   metrics.Counter("berth_undecodable_objects_total", "Objects that could not be read.",
                   counters.undecodable);
   metrics.Family("berth_bindings_total", "counter", "Bindings by what became of them.");

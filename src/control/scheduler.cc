@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "control/debug.h"
+#include "model/audit.h"
 #include "translate/facts.h"
 #include "translate/text.h"
 
@@ -72,14 +73,16 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   if (may_decide() && engine_.wake_at() <= now) Decide(now, out);
   ReadPods(now, out);
   status_.Pump(now, client_, out);
-  if (watchdog_due_ && now >= next_watchdog_) Watchdog(now, out);
+  // Between cycles that have more to do, what waits is not expected to have been looked at.
+  const bool idle = may_decide() && engine_.wake_at() > now;
+  if (watchdog_due_ && now >= next_watchdog_ && idle) Watchdog(now, out);
 }
 
 Instant Scheduler::wake_at() const {
   Instant at = std::min(client_.wake_at(), status_.wake_at());
-  if (may_decide()) at = std::min(at, engine_.wake_at());
-  if (watchdog_due_) at = std::min(at, next_watchdog_);
-  return at;
+  if (!may_decide()) return at;
+  at = std::min(at, engine_.wake_at());
+  return watchdog_due_ ? std::min(at, next_watchdog_) : at;
 }
 
 void Scheduler::Handle(Instant now, std::vector<client::Event>& events, env::Outbox& out) {
@@ -315,12 +318,32 @@ void Scheduler::ReadPods(Instant now, env::Outbox& out) {
 
 void Scheduler::Watchdog(Instant now, env::Outbox& out) {
   watchdog_due_ = false;
+  const uint64_t drops = status_.counters().events_dropped;
+  if (drops > drops_told_) {
+    Say(out, env::LogLevel::kWarning,
+        fmt::format("{} events were dropped: they come faster than the API server takes them",
+                    drops - drops_told_));
+    drops_told_ = drops;
+  }
   const uint32_t missed = engine_.CheckWakes(now);
-  if (missed == 0) return;
-  counters_.missed_wakes += missed;
-  Say(out, env::LogLevel::kError,
-      fmt::format("watchdog: {} waiting lines could be placed and were not woken; they are now",
-                  missed));
+  if (missed > 0) {
+    counters_.missed_wakes += missed;
+    Say(out, env::LogLevel::kError,
+        fmt::format("watchdog: {} waiting lines could be placed and were not woken; they are now",
+                    missed));
+  }
+  if (now < next_audit_) return;
+  next_audit_ = now + options_.audit_interval;
+  Audit(out);
+}
+
+void Scheduler::Audit(env::Outbox& out) {
+  const std::vector<std::string> findings = model::Audit(engine_.state());
+  counters_.audit_findings += findings.size();
+  constexpr size_t kToldMax = 10;
+  for (size_t i = 0; i < std::min(findings.size(), kToldMax); ++i) {
+    Say(out, env::LogLevel::kError, "audit of the ledger: " + findings[i]);
+  }
 }
 
 void Scheduler::AddTo(Hasher& hasher) const {
@@ -329,7 +352,7 @@ void Scheduler::AddTo(Hasher& hasher) const {
   binder_.AddTo(hasher);
   status_.AddTo(hasher);
   for (const auto& [call, uid] : reads_) hasher.Add(call).Add(uid);
-  hasher.Add(next_watchdog_.ns).Add(watchdog_due_);
+  hasher.Add(next_watchdog_.ns).Add(watchdog_due_).Add(next_audit_.ns);
 }
 
 }  // namespace berth::control

@@ -29,6 +29,9 @@ struct SchedulerOptions {
   // How often the watchdog looks for missed wake-ups. Never finds any; what it finds is counted,
   // told and healed.
   Duration watchdog_interval = Duration::Seconds(30);
+  // How often, at most, the ledger is recomputed from the facts and compared. With 50,000 pods that
+  // takes some 50 ms.
+  Duration audit_interval = Duration::Minutes(5);
   // Decisions are made while fewer bindings than this wait to be sent: later ones are made on a
   // newer state.
   size_t bindings_queued_max = 256;
@@ -46,6 +49,7 @@ struct SchedulerCounters {
   uint64_t errors = 0;         // Bindings that were refused.
   uint64_t undecodable = 0;    // Objects that could not be read.
   uint64_t missed_wakes = 0;
+  uint64_t audit_findings = 0;  // Discrepancies of the ledger: a bug each.
 };
 
 // The scheduler's event loop: watches pods and nodes, turns them into facts, lets the engine
@@ -90,6 +94,7 @@ class Scheduler final : public env::Actor {
   void Decide(Instant now, env::Outbox& out);
   void CarryOut(Instant now, const model::Plan& plan, env::Outbox& out);
   void Watchdog(Instant now, env::Outbox& out);
+  void Audit(env::Outbox& out);
   void ReadPods(Instant now, env::Outbox& out);
 
   [[nodiscard]] bool ours(std::string_view scheduler_name) const;
@@ -106,6 +111,8 @@ class Scheduler final : public env::Actor {
       reads_;  // Call -> uid of a pod whose condition was written with unknown fate.
   Instant next_watchdog_;
   bool watchdog_due_ = false;  // Something happened since the last one.
+  Instant next_audit_;
+  uint64_t drops_told_ = 0;  // Dropped events that the log has told of.
   SchedulerCounters counters_;
 };
 

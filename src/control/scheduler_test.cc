@@ -373,6 +373,39 @@ TEST(Scheduler, ARestartFindsTheSameState) {
   EXPECT_EQ(second.Held("n1"), 500);
 }
 
+// The watchdog finds what a defective wake-up index misses, says so and heals it; without the
+// defect it finds nothing.
+TEST(Scheduler, TheWatchdogHealsMissedWakes) {
+  for (const bool planted : {false, true}) {
+    SchedulerOptions options;
+    options.engine.faults.wake_index_misses_freed = planted;
+    Rig rig(options);
+    rig.Start({PodJson({.name = "q", .uid = "u-q", .node = "n1", .cpu_milli = 800}), PodJson({})},
+              {NodeJson("n1", 1)});
+    rig.Event("pods", "DELETED",
+              PodJson({.name = "q", .uid = "u-q", .version = 101, .node = "n1"}));
+    rig.Pass(Duration::Seconds(12));
+    EXPECT_EQ(rig.TakeBinding().call.value != 0, !planted);
+    rig.Pass(Duration::Seconds(40));
+    EXPECT_EQ(rig.scheduler.counters().missed_wakes, planted ? 1u : 0u);
+    if (planted) {
+      EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+      EXPECT_NE(rig.logs.back().find("watchdog: 1 waiting lines"), std::string::npos);
+    }
+    EXPECT_EQ(rig.scheduler.counters().audit_findings, 0u);
+  }
+}
+
+TEST(Scheduler, TheAuditFindsAClaimThatWasKept) {
+  SchedulerOptions options;
+  options.engine.faults.keep_claim_of_deleted_pod = true;
+  Rig rig(options);
+  rig.Start({PodJson({.node = "n1"})}, {NodeJson("n1", 1)});
+  rig.Event("pods", "DELETED", PodJson({.version = 101, .node = "n1"}));
+  rig.Pass(Duration::Seconds(40));
+  EXPECT_GT(rig.scheduler.counters().audit_findings, 0u);
+}
+
 TEST(Scheduler, AForkGoesItsOwnWay) {
   Rig rig;
   rig.Start({PodJson({})}, {NodeJson("n1", 1)});
