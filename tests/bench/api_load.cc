@@ -2,8 +2,8 @@
 // watches until all are bound (or running), and prints rates, the disk's fdatasync and the CPU of
 // the processes. Works on any Kubernetes API server.
 //
-//   berth_api_load --kubeconfig F --pods 10000 --connections 16 [--until bound|running] [--pid
-//   PID]... [--disk DIR]
+//   berth_api_load --kubeconfig F --pods 10000 --connections 16 [--until bound|running] [--json]
+//                  [--pid PID]... [--disk DIR]
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -37,6 +37,7 @@ struct Options {
   int connections = 16;
   int classes = 20;
   std::string until = "bound";
+  bool json = false;
   std::vector<int> pids;
   std::string disk;
   std::string namespace_name = "default";
@@ -57,8 +58,6 @@ std::string PodJson(const Options& options, int64_t index) {
 // decoding would cost more than the server.
 class Watcher final : public env::InputSink {
  public:
-  explicit Watcher(std::string wanted) : wanted_(std::move(wanted)) {}
-
   void Post(std::vector<env::Input> batch) override {
     const std::lock_guard lock(mutex_);
     for (env::Input& input : batch) {
@@ -84,9 +83,11 @@ class Watcher final : public env::InputSink {
   int64_t created_ = 0;
   int64_t answered_ = 0;
   int64_t failed_ = 0;
-  std::unordered_set<std::string> reached_;
+  std::unordered_set<std::string> bound_;
+  std::unordered_set<std::string> running_;
   Clock::time_point last_created_;
-  Clock::time_point last_reached_;
+  Clock::time_point last_bound_;
+  Clock::time_point last_running_;
 
  private:
   void Answered(const env::Response& response) {
@@ -114,13 +115,15 @@ class Watcher final : public env::InputSink {
     rest_.erase(0, begin);
   }
   void Frame(std::string_view frame) {
-    if (frame.find(wanted_) == std::string_view::npos) return;
-    const size_t name = frame.find("\"name\":\"load-");
-    if (name == std::string_view::npos) return;
-    if (reached_.emplace(frame.substr(name + 8, 11)).second) last_reached_ = Clock::now();
+    const size_t found = frame.find("\"name\":\"load-");
+    if (found == std::string_view::npos) return;
+    const std::string name(frame.substr(found + 8, 11));
+    // The watch only tells of pods that are bound.
+    if (bound_.insert(name).second) last_bound_ = Clock::now();
+    if (frame.find("\"phase\":\"Running\"") == std::string_view::npos) return;
+    if (running_.insert(name).second) last_running_ = Clock::now();
   }
 
-  const std::string wanted_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::string rest_;
@@ -202,6 +205,37 @@ void PrintCpu(const Options& options, const std::map<int, std::map<std::string, 
   }
 }
 
+double Rate(double count, double seconds) { return seconds > 0 ? count / seconds : 0; }
+
+// REQUIRES: the client has been stopped.
+void PrintText(const Options& options, const Watcher& watcher, Clock::time_point start) {
+  const double creating = Seconds(watcher.last_created_ - start);
+  fmt::print("{} pods created by {} connections in {:.2f} s: {:.0f}/s ({} failed)\n",
+             watcher.created_, options.connections, creating,
+             Rate(static_cast<double>(watcher.created_), creating), watcher.failed_);
+  const auto print = [&](const char* what, size_t count, Clock::time_point last) {
+    const double seconds = count == 0 ? 0 : Seconds(last - start);
+    fmt::print("{} pods {} {:.2f} s after the first create: {:.0f}/s\n", count, what, seconds,
+               Rate(static_cast<double>(count), seconds));
+  };
+  print("bound", watcher.bound_.size(), watcher.last_bound_);
+  print("running", watcher.running_.size(), watcher.last_running_);
+}
+
+// One line. REQUIRES: the client has been stopped.
+void PrintJson(const Watcher& watcher, Clock::time_point start) {
+  const auto seconds = [&](size_t count, Clock::time_point last) {
+    return count == 0 ? 0 : Seconds(last - start);
+  };
+  fmt::print(
+      R"({{"created":{},"create_seconds":{:.4f},"failed":{},"bound":{},"bind_seconds":{:.4f},)"
+      R"("running":{},"running_seconds":{:.4f}}})"
+      "\n",
+      watcher.created_, seconds(static_cast<size_t>(watcher.created_), watcher.last_created_),
+      watcher.failed_, watcher.bound_.size(), seconds(watcher.bound_.size(), watcher.last_bound_),
+      watcher.running_.size(), seconds(watcher.running_.size(), watcher.last_running_));
+}
+
 int Run(const Options& options) {
   Result<cmd::Endpoint> endpoint = cmd::FindEndpoint(options.connect);
   if (!endpoint) {
@@ -217,12 +251,14 @@ int Run(const Options& options) {
     fmt::print(stderr, "api_load: {}\n", client.error().message);
     return 1;
   }
-  Watcher watcher(options.until == "running" ? "\"phase\":\"Running\"" : "\"nodeName\":\"");
+  Watcher watcher;
   (*client)->Start(watcher);
   env::SendRequest watch;
   watch.call = {kWatchCall};
-  watch.request.target = fmt::format("/api/v1/namespaces/{}/pods?watch=1&labelSelector=app%3Dload",
-                                     options.namespace_name);
+  watch.request.target = fmt::format(
+      "/api/v1/namespaces/{}/"
+      "pods?watch=1&labelSelector=app%3Dload&fieldSelector=spec.nodeName%21%3D",
+      options.namespace_name);
   watch.stream = true;
   std::vector<env::Output> batch;
   batch.emplace_back(std::move(watch));
@@ -239,24 +275,25 @@ int Run(const Options& options) {
   batch.clear();
   for (int64_t i = 0; i < options.pods; ++i) batch.emplace_back(Create(options, i));
   (*client)->Take(std::move(batch));
+  const auto& reached = options.until == "running" ? watcher.running_ : watcher.bound_;
   const bool done = watcher.WaitFor(deadline, [&] {
     return watcher.answered_ == options.pods &&
-           static_cast<int64_t>(watcher.reached_.size()) >= watcher.created_;
+           static_cast<int64_t>(reached.size()) >= watcher.created_;
   });
   const double own_cpu = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
   (*client)->Stop();
-  const double creating = Seconds(watcher.last_created_ - start);
-  const double all = Seconds(watcher.last_reached_ - start);
-  fmt::print("{} pods created by {} connections in {:.2f} s: {:.0f}/s ({} failed)\n",
-             watcher.created_, options.connections, creating,
-             static_cast<double>(watcher.created_) / creating, watcher.failed_);
-  fmt::print("{} pods {} {:.2f} s after the first create: {:.0f}/s\n", watcher.reached_.size(),
-             options.until, all, static_cast<double>(watcher.reached_.size()) / all);
-  if (!options.disk.empty()) fmt::print("fdatasync p50 {:.2f} ms\n", FdatasyncP50Ms(options.disk));
-  PrintCpu(options, cpu);
-  fmt::print("cpu of this client: {:.2f} s\n", own_cpu);
   if (!done) fmt::print(stderr, "api_load: not all pods got there in time\n");
-  return done ? 0 : 1;
+  if (options.json) {
+    PrintJson(watcher, start);
+  } else {
+    PrintText(options, watcher, start);
+    if (!options.disk.empty()) {
+      fmt::print("fdatasync p50 {:.2f} ms\n", FdatasyncP50Ms(options.disk));
+    }
+    PrintCpu(options, cpu);
+    fmt::print("cpu of this client: {:.2f} s\n", own_cpu);
+  }
+  return done && watcher.failed_ == 0 ? 0 : 1;
 }
 
 }  // namespace
@@ -270,6 +307,7 @@ int main(int argc, char** argv) {
   app.add_option("--classes", options.classes, "different requests among the pods")
       ->check(CLI::Range(1, 1000));
   app.add_option("--until", options.until)->check(CLI::IsMember({"bound", "running"}));
+  app.add_flag("--json", options.json, "prints one line of JSON");
   app.add_option("--pid", options.pids, "process whose CPU is counted; may be repeated");
   app.add_option("--disk", options.disk, "folder whose fdatasync is measured");
   app.add_option("--namespace", options.namespace_name);

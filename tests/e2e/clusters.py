@@ -91,7 +91,7 @@ class Embedded:
         return self.up.credentials
 
     def missing(self):
-        return frozenset()
+        return frozenset(x for x in os.environ.get("BERTH_LACKS", "").split(",") if x)
 
     def why_options(self):
         return []
