@@ -176,6 +176,12 @@ class JsonPatcher {
     }
     Json* target = Step(*place->container, place->step);
     if (target == nullptr) {
+      // Unlike RFC 6902, kube-apiserver takes it as an addition to an object: what is absent may be
+      // a field at its zero value.
+      if (JsonObject* object = place->container->if_object()) {
+        object->insert_or_assign(place->step, value);
+        return {};
+      }
       return Missing(
           fmt::format("replace operation does not apply: doc is missing key: {}", pointer));
     }

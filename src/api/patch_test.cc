@@ -43,6 +43,8 @@ TEST(JsonPatchTest, FollowsTheRfc) {
       {R"({"foo":["a","b","c"]})", R"([{"op":"remove","path":"/foo/1"}])", R"({"foo":["a","c"]})"},
       {R"({"foo":["a","b","c"]})", R"([{"op":"remove","path":"/foo/-1"}])", R"({"foo":["a","b"]})"},
       {R"({"baz":1})", R"([{"op":"replace","path":"/baz","value":null}])", R"({"baz":null})"},
+      // Not so in RFC 6902; kube-apiserver takes it, e.g. of a field that is false.
+      {R"({"a":1})", R"([{"op":"replace","path":"/b","value":2}])", R"({"a":1,"b":2})"},
       {R"({"foo":{"a":1},"q":{}})", R"([{"op":"move","from":"/foo/a","path":"/q/b"}])",
        R"({"foo":{},)"
        R"("q":{"b":1}})"},
@@ -92,9 +94,8 @@ TEST(JsonPatchTest, RefusesWhatDoesNotApply) {
             refused +
                 "error in remove for path: '/data/b': Unable to remove nonexistent key: b: missing "
                 "value");
-  EXPECT_EQ(
-      refusal(R"([{"op":"replace","path":"/data/b","value":1}])"),
-      refused + "replace operation does not apply: doc is missing key: /data/b: missing value");
+  EXPECT_EQ(refusal(R"([{"op":"replace","path":"/l/5","value":1}])"),
+            refused + "replace operation does not apply: doc is missing key: /l/5: missing value");
   EXPECT_EQ(refusal(R"([{"op":"test","path":"/data/a",)"
                     R"("value":"2"}])"),
             refused + "testing value /data/a failed: test failed");
