@@ -28,6 +28,16 @@ Engine::Engine(const Options& options)
 void Engine::Apply(const model::Delta& delta) {
   state_.Apply(delta);
   for (const PodId pod : state_.changed_pods()) Sync(pod);
+  NoteTouches();
+}
+
+// Amortised O(1) per touch, so that wake_at costs nothing however many facts come before a cycle.
+void Engine::NoteTouches() {
+  const model::TouchLog& log = state_.touches();
+  for (; noted_position_ < log.end(); ++noted_position_) {
+    const auto kinds = static_cast<model::TouchKinds>(log.at(noted_position_).kinds);
+    lift_pending_ = lift_pending_ || (kinds & ~(model::kTouchTaken | model::kTouchRemoved)) != 0;
+  }
 }
 
 Plan Engine::Cycle(Instant now) {
@@ -45,6 +55,7 @@ Plan Engine::Cycle(Instant now) {
   // 5. Those who newly wait are told why.
   TellWaiting(plan);
   // 6. When to be called again.
+  NoteTouches();
   plan.wake_at = wake_at();
   plan.more = plan.wake_at <= now;
   return plan;
@@ -128,6 +139,8 @@ void Engine::WakeTouched(Instant now) {
       }
     }
   }
+  noted_position_ = wake_position_;
+  lift_pending_ = false;
   state_.TrimTouches(std::max<size_t>(size_t{state_.nodes().size()} * 4, 4096));
 }
 
@@ -334,12 +347,8 @@ void Engine::TellWaiting(Plan& plan) {
 }
 
 Instant Engine::wake_at() const {
-  if (!queue_.idle() || !queue_.lines_to_tell_empty() || !holders_.empty()) return Instant{};
-  const model::TouchLog& log = state_.touches();
-  if (wake_position_ < log.begin()) return Instant{};
-  for (uint64_t position = wake_position_; position < log.end(); ++position) {
-    const auto kinds = static_cast<model::TouchKinds>(log.at(position).kinds);
-    if ((kinds & ~(model::kTouchTaken | model::kTouchRemoved)) != 0) return Instant{};
+  if (!queue_.idle() || !queue_.lines_to_tell_empty() || !holders_.empty() || lift_pending_) {
+    return Instant{};
   }
   return timers_.empty() ? Instant::Never() : timers_.front().at;
 }
@@ -390,7 +399,11 @@ void Engine::AddTo(Hasher& hasher) const {
   for (const Timer& t : timers_) hasher.Add(t.at.ns).Add(t.pod.value).Add(t.pod_uid.value);
   for (const PodId pod : holders_) hasher.Add(pod.value);
   // Evaluation counts depend on what caches hold, which is not state.
-  hasher.Add(wake_position_).Add(counters_.cycles).Add(counters_.decisions).Add(counters_.wakes);
+  hasher.Add(wake_position_)
+      .Add(lift_pending_)
+      .Add(counters_.cycles)
+      .Add(counters_.decisions)
+      .Add(counters_.wakes);
 }
 
 }  // namespace berth::cycle

@@ -118,6 +118,7 @@ class Engine {
   };
 
   void Sync(model::PodId pod);
+  void NoteTouches();
   void EndBackoffs(Instant now);
   void WakeTouched(Instant now);
   void ServeHolders(model::Plan& plan);
@@ -140,6 +141,8 @@ class Engine {
   std::vector<Record> records_;
   std::vector<Timer> timers_;          // Min-heap by (at, uid text).
   std::vector<model::PodId> holders_;  // Reservation holders to try on their node.
+  uint64_t noted_position_ = 0;        // In the touch log: what NoteTouches has seen.
+  bool lift_pending_ = false;          // A touch since wake_position_ may lift a reason.
   uint64_t wake_position_ = 0;         // In the touch log: what was looked at for wake-ups.
   Counters counters_;
 };
