@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/base64.h"
 #include "api/defaults_pod.h"
@@ -72,7 +73,36 @@ void DefaultJob(JsonObject& object, JsonObject& spec) {
   if (labels != nullptr && unlabelled) meta["labels"] = Json(*labels);
 }
 
+// One address, or range, is the first of the list: whichever stands makes the other.
+void PairWithList(Json& object, std::string_view one_path, std::string_view list_path,
+                  std::string_view member) {
+  const std::string one(TextAt(object, one_path));
+  const JsonArray& list = ArrayAt(object, list_path);
+  const auto text_of = [&](const Json& item) {
+    if (!member.empty()) return std::string(TextAt(item, member));
+    return item.is_string() ? std::string(item.get_string()) : std::string();
+  };
+  const std::string first = list.empty() ? std::string() : text_of(list[0]);
+  if (one == first) return;
+  if (one.empty()) {
+    SetPath(object, one_path, Json(first));
+    return;
+  }
+  Json item(one);
+  if (!member.empty()) item = JsonObject({{member, one}});
+  JsonArray made;
+  made.push_back(std::move(item));
+  SetPath(object, list_path, std::move(made));
+}
+
+void DefaultPodStatus(Json& object) {
+  if (FindMember(std::as_const(object), "status") == nullptr) return;
+  PairWithList(object, "status.podIP", "status.podIPs", "ip");
+  PairWithList(object, "status.hostIP", "status.hostIPs", "ip");
+}
+
 void DefaultNode(Json& object) {
+  PairWithList(object, "spec.podCIDR", "spec.podCIDRs", "");
   Json* capacity = FindPath(object, "status.capacity");
   Json* allocatable = FindPath(object, "status.allocatable");
   if (allocatable == nullptr && capacity != nullptr) {
@@ -127,8 +157,19 @@ void SetGeneration(Json& object, int64_t generation) {
   MemberObject(object.get_object(), "metadata")["generation"] = generation;
 }
 
+void SortMembers(JsonObject& map) {
+  std::vector<std::pair<std::string, Json>> members;
+  for (auto& [key, value] : map) members.emplace_back(key, std::move(value));
+  std::ranges::sort(members, {}, &std::pair<std::string, Json>::first);
+  map.clear();
+  for (auto& [key, value] : members) map.emplace(key, std::move(value));
+}
+
 void GenerateSelector(Json& job) {
   if (FlagAt(job, "spec.manualSelector")) return;
+  // Upstream's job and template share one map of labels when the job had none of its own.
+  const bool shared = SameJson(Json(ObjectAt(job, "metadata.labels")),
+                               Json(ObjectAt(job, "spec.template.metadata.labels")));
   const Json name(TextAt(job, "metadata.name"));
   const Json uid(TextAt(job, "metadata.uid"));
   JsonObject& spec = SpecOf(job);
@@ -138,8 +179,10 @@ void GenerateSelector(Json& job) {
   SetDefault(labels, "batch.kubernetes.io/job-name", name);
   SetDefault(labels, "controller-uid", uid);
   SetDefault(labels, "batch.kubernetes.io/controller-uid", uid);
+  SortMembers(labels);
   JsonObject& match = MemberObject(MemberObject(spec, "selector"), "matchLabels");
   SetDefault(match, "batch.kubernetes.io/controller-uid", uid);
+  if (shared) MemberObject(job.get_object(), "metadata")["labels"] = JsonObject(labels);
 }
 
 void PrepareNamespace(Json& object) {
@@ -158,11 +201,13 @@ void PreparePod(Json& object) {
   status["phase"] = "Pending";
   status["qosClass"] = QosClassOf(object);
   if (!ArrayAt(object, "spec.schedulingGates").empty()) {
-    const JsonObject gated = {
-        {"type", "PodScheduled"},
-        {"status", "False"},
-        {"reason", "SchedulingGated"},
-        {"message", "Scheduling is blocked due to non-empty scheduling gates"}};
+    JsonObject gated = {{"type", "PodScheduled"},
+                        {"status", "False"},
+                        {"reason", "SchedulingGated"},
+                        {"message", "Scheduling is blocked due to non-empty scheduling gates"}};
+    if (const Json* created = FindPath(std::as_const(object), "metadata.creationTimestamp")) {
+      gated["lastTransitionTime"] = Json(*created);
+    }
     status["conditions"] = JsonArray({gated});
   }
 }
@@ -248,6 +293,7 @@ void ApplyDefaults(KindId kind, Json& object) {
   switch (kind) {
     case KindId::kPod:
       DefaultPodSpec(SpecOf(object), true);
+      DefaultPodStatus(object);
       return;
     case KindId::kPodTemplateSpec:
       DefaultPodSpec(SpecOf(object), false);
@@ -284,8 +330,7 @@ void ApplyDefaults(KindId kind, Json& object) {
 void PrepareForCreate(KindId kind, Json& object) {
   if (!object.is_object()) return;
   for (const std::string_view path :
-       {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.selfLink",
-        "metadata.generation"}) {
+       {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.selfLink"}) {
     RemovePath(object, path);
   }
   switch (kind) {

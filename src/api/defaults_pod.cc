@@ -301,6 +301,11 @@ void DefaultPodSpec(JsonObject& spec, bool is_pod) {
   DefaultText(spec, "restartPolicy", "Always");
   SetDefault(spec, "securityContext", JsonObject());
   SetDefault(spec, "terminationGracePeriodSeconds", 30);
+  // Upstream reads a negative grace period of a pod as one second.
+  const Json* grace = FindMember(std::as_const(spec), "terminationGracePeriodSeconds");
+  if (is_pod && grace != nullptr && grace->is_int64() && grace->get_int64() < 0) {
+    spec["terminationGracePeriodSeconds"] = 1;
+  }
   DefaultText(spec, "schedulerName", "default-scheduler");
   // One field under two names: the old one follows the new.
   if (const Json* account = FindMember(std::as_const(spec), "serviceAccountName")) {

@@ -415,12 +415,14 @@ class Conformer {
                        FoundName(value, false)));
       return;
     }
-    const Result<Instant> time = ParseTimestamp(value.get_string());
+    const bool micro = field.value == Value::kMicroTime;
+    const Result<Instant> time =
+        micro ? ParseMicroTime(value.get_string()) : ParseTimestamp(value.get_string());
     if (!time) {
       Fail(time.error().message);
       return;
     }
-    value = field.value == Value::kTime ? PrintTimestamp(*time) : PrintMicroTime(*time);
+    value = micro ? PrintMicroTime(*time) : PrintTimestamp(*time);
   }
 
   void AddUnknown(std::string_view key) {

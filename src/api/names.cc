@@ -37,9 +37,11 @@ bool IsQualifiedPart(std::string_view text) {
              text, [](char c) { return IsAlphanumeric(c) || c == '-' || c == '_' || c == '.'; });
 }
 
+// Upstream counts bytes in both, and says so in one of two ways.
 std::string MaxLength(size_t length) {
   return fmt::format("must be no more than {} characters", length);
 }
+std::string MaxBytes(size_t length) { return fmt::format("must be no more than {} bytes", length); }
 
 constexpr std::string_view kLabelMessage =
     "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and "
@@ -131,15 +133,17 @@ Messages CheckQualifiedName(std::string_view text) {
     if (prefix.empty()) {
       messages.emplace_back("prefix part must be non-empty");
     } else {
-      for (const std::string& message : CheckDns1123Subdomain(prefix)) {
-        messages.push_back("prefix part " + message);
+      if (prefix.size() > kSubdomainMax) {
+        messages.push_back("prefix part " + MaxBytes(kSubdomainMax));
       }
+      if (!IsSubdomainShape(prefix))
+        messages.push_back(fmt::format("prefix part {}", kSubdomainMessage));
     }
   }
   if (name.empty()) {
     messages.emplace_back("name part must be non-empty");
   } else if (name.size() > kLabelMax) {
-    messages.push_back("name part " + MaxLength(kLabelMax));
+    messages.push_back("name part " + MaxBytes(kLabelMax));
   }
   if (!IsQualifiedPart(name)) messages.push_back(fmt::format("name part {}", kQualifiedMessage));
   return messages;
@@ -147,7 +151,7 @@ Messages CheckQualifiedName(std::string_view text) {
 
 Messages CheckLabelValue(std::string_view text) {
   Messages messages;
-  if (text.size() > kLabelMax) messages.push_back(MaxLength(kLabelMax));
+  if (text.size() > kLabelMax) messages.push_back(MaxBytes(kLabelMax));
   if (!text.empty() && !IsQualifiedPart(text)) messages.emplace_back(kLabelValueMessage);
   return messages;
 }

@@ -79,6 +79,11 @@ const JsonObject& ObjectAt(const Json& document, std::string_view path) {
   return value != nullptr && value->is_object() ? value->get_object() : NoObject();
 }
 
+const Json& OrEmptyObject(const Json* value) {
+  static const Json kNone = JsonObject();
+  return value == nullptr ? kNone : *value;
+}
+
 StringMap StringMapAt(const Json& document, std::string_view path) {
   StringMap map;
   for (const auto& [key, value] : ObjectAt(document, path)) {

@@ -30,6 +30,8 @@ namespace berth::api {
 // The array or object at a path; empty ones when it is none.
 [[nodiscard]] const JsonArray& ArrayAt(const Json& document, std::string_view path);
 [[nodiscard]] const JsonObject& ObjectAt(const Json& document, std::string_view path);
+// The value, or an empty object when there is none.
+[[nodiscard]] const Json& OrEmptyObject(const Json* value);
 // The strings of a map such as metadata.labels; members of another type are left out.
 [[nodiscard]] StringMap StringMapAt(const Json& document, std::string_view path);
 

@@ -11,6 +11,7 @@ namespace berth::api {
 namespace {
 
 constexpr std::string_view kLayout = "2006-01-02T15:04:05Z07:00";
+constexpr std::string_view kMicroLayout = "2006-01-02T15:04:05.000000Z07:00";
 constexpr int64_t kSecondNs = 1'000'000'000;
 constexpr int64_t kDaySeconds = 86'400;
 
@@ -54,7 +55,8 @@ int64_t DaysIn(int64_t year, int64_t month) {
 
 class Reader {
  public:
-  explicit Reader(std::string_view text) : whole_(text), rest_(text) {}
+  Reader(std::string_view text, std::string_view layout)
+      : layout_(layout), whole_(text), rest_(text) {}
 
   Result<Instant> Run() {
     const int64_t year = Number(4, "2006");
@@ -100,7 +102,7 @@ class Reader {
     if (failed_) return;
     failed_ = true;
     message_ = fmt::format("parsing time {} as \"{}\": cannot parse {} as \"{}\"", QuoteGo(whole_),
-                           kLayout, QuoteGo(rest_), element);
+                           layout_, QuoteGo(rest_), element);
   }
 
   int64_t Number(size_t digits, std::string_view element) {
@@ -165,6 +167,7 @@ class Reader {
     return sign * (hours * 3600 + minutes * 60);
   }
 
+  const std::string_view layout_;
   const std::string_view whole_;
   std::string_view rest_;
   bool failed_ = false;
@@ -183,7 +186,8 @@ std::string PrintSeconds(Instant time) {
 
 }  // namespace
 
-Result<Instant> ParseTimestamp(std::string_view text) { return Reader(text).Run(); }
+Result<Instant> ParseTimestamp(std::string_view text) { return Reader(text, kLayout).Run(); }
+Result<Instant> ParseMicroTime(std::string_view text) { return Reader(text, kMicroLayout).Run(); }
 
 std::string PrintTimestamp(Instant time) { return PrintSeconds(time) + "Z"; }
 

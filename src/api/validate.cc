@@ -1,11 +1,464 @@
 #include "api/validate.h"
 
-namespace berth::api {
+#include <fmt/format.h>
 
-FieldErrors ValidateCreate(KindId /*kind*/, const Json& /*object*/) { return {}; }
-FieldErrors ValidateUpdate(KindId /*kind*/, const Json& /*old*/, const Json& /*object*/,
-                           Subresource /*subresource*/) {
-  return {};
+#include <array>
+#include <string>
+
+#include "api/base64.h"
+#include "api/object.h"
+#include "api/validate_common.h"
+#include "api/validate_pod.h"
+#include "api/validate_workloads.h"
+
+namespace berth::api {
+namespace {
+
+using rules::AddForbidden;
+using rules::AddInvalid;
+using rules::AddRequired;
+using rules::CheckMeta;
+using rules::CheckMetaUpdate;
+using rules::Path;
+
+constexpr int64_t kDataBytesMax = 1024 * 1024;
+constexpr std::string_view kImmutableWhenSet = "field is immutable when `immutable` is set";
+
+int64_t SizeOf(const Json& value, bool is_base64) {
+  if (!value.is_string()) return 0;
+  const std::string_view text = value.get_string();
+  return is_base64 ? Base64Size(text).value_or(0) : static_cast<int64_t>(text.size());
+}
+
+void CheckConfigMap(FieldErrors& errors, const Json& object) {
+  const JsonObject& data = ObjectAt(object, "data");
+  const JsonObject& binary = ObjectAt(object, "binaryData");
+  const Path data_path("data");
+  const Path binary_path("binaryData");
+  int64_t bytes = 0;
+  for (const auto& [key, value] : data) {
+    AddInvalid(errors, data_path.Key(key), std::string_view(key), CheckConfigMapKey(key));
+    if (binary.contains(key)) {
+      AddInvalid(errors, data_path.Key(key), std::string_view(key),
+                 {"duplicate of key present in binaryData"});
+    }
+    bytes += SizeOf(value, false);
+  }
+  for (const auto& [key, value] : binary) {
+    AddInvalid(errors, binary_path.Key(key), std::string_view(key), CheckConfigMapKey(key));
+    bytes += SizeOf(value, true);
+  }
+  // Upstream names no field here, which it prints as "[]".
+  if (bytes > kDataBytesMax) errors.push_back(TooLongField("[]", kDataBytesMax));
+}
+
+struct SecretRule {
+  std::string_view type;
+  std::string_view key;
+};
+constexpr std::array<SecretRule, 5> kSecretKeys = {{
+    {"kubernetes.io/dockercfg", ".dockercfg"},
+    {"kubernetes.io/dockerconfigjson", ".dockerconfigjson"},
+    {"kubernetes.io/ssh-auth", "ssh-privatekey"},
+    {"kubernetes.io/tls", "tls.crt"},
+    {"kubernetes.io/tls", "tls.key"},
+}};
+
+void CheckSecret(FieldErrors& errors, const Json& object) {
+  const JsonObject& data = ObjectAt(object, "data");
+  const Path path("data");
+  int64_t bytes = 0;
+  for (const auto& [key, value] : data) {
+    AddInvalid(errors, path.Key(key), std::string_view(key), CheckConfigMapKey(key));
+    bytes += SizeOf(value, true);
+  }
+  if (bytes > kDataBytesMax) errors.push_back(TooLongField(path.text(), kDataBytesMax));
+  const std::string_view type = TextAt(object, "type");
+  for (const SecretRule& rule : kSecretKeys) {
+    if (rule.type == type && !data.contains(rule.key)) AddRequired(errors, path.Key(rule.key));
+  }
+  if (type == "kubernetes.io/basic-auth" && !data.contains("username") &&
+      !data.contains("password")) {
+    AddRequired(errors, path.Key("username"));
+    AddRequired(errors, path.Key("password"));
+  }
+  if (type == "kubernetes.io/service-account-token") {
+    const Path meta("metadata");
+    const Path annotations = meta.At("annotations");
+    constexpr std::string_view kAccount = "kubernetes.io/service-account.name";
+    if (FindMember(ObjectAt(object, "metadata.annotations"), kAccount) == nullptr) {
+      AddRequired(errors, annotations.Key(kAccount));
+    }
+  }
+}
+
+bool SameMember(const Json& a, const Json& b, std::string_view member) {
+  return SameJson(OrEmptyObject(FindMember(a, member)), OrEmptyObject(FindMember(b, member)));
+}
+
+// Of a ConfigMap or Secret that is marked immutable.
+void CheckFrozen(FieldErrors& errors, const Json& old, const Json& object) {
+  if (!FlagAt(old, "immutable")) return;
+  if (!FlagAt(object, "immutable")) {
+    AddForbidden(errors, Path("immutable"), std::string(kImmutableWhenSet));
+  }
+  for (const std::string_view member : {"data", "binaryData"}) {
+    if (!SameMember(old, object, member)) {
+      AddForbidden(errors, Path(member), std::string(kImmutableWhenSet));
+    }
+  }
+}
+
+void CheckNodeAmounts(FieldErrors& errors, const Json& node) {
+  const Path status("status");
+  for (const std::string_view list : {"capacity", "allocatable"}) {
+    const Path path = status.At(list);
+    for (const auto& [name, amount] : ObjectAt(node, fmt::format("status.{}", list))) {
+      rules::CheckAmount(errors, path.At(name), name, amount);
+    }
+  }
+}
+
+void CheckNodeParts(FieldErrors& errors, const Json& node) {
+  const Path meta("metadata");
+  rules::CheckTaints(errors, meta.At("taints"), ArrayAt(node, "spec.taints"));
+  CheckNodeAmounts(errors, node);
+}
+
+void CheckNodeUpdate(FieldErrors& errors, const Json& old, const Json& node) {
+  CheckMetaUpdate(errors, old, node);
+  CheckNodeAmounts(errors, node);
+  const Path spec("spec");
+  const JsonArray& ranges = ArrayAt(old, "spec.podCIDRs");
+  const bool changed =
+      !ranges.empty() && !SameJson(Json(ranges), Json(ArrayAt(node, "spec.podCIDRs")));
+  if (changed) {
+    AddForbidden(errors, spec.At("podCIDRs"),
+                 "node updates may not change podCIDR except from \"\" to valid");
+  }
+  const std::string_view provider = TextAt(old, "spec.providerID");
+  if (!provider.empty() && provider != TextAt(node, "spec.providerID")) {
+    AddForbidden(errors, spec.At("providerID"),
+                 "node updates may not change providerID except from \"\" to valid");
+  }
+  const Path meta("metadata");
+  rules::CheckTaints(errors, meta.At("taints"), ArrayAt(node, "spec.taints"));
+}
+
+void CheckNamespaceStatus(FieldErrors& errors, const Json& object) {
+  const std::string_view phase = TextAt(object, "status.phase");
+  const bool deleted = FindPath(object, "metadata.deletionTimestamp") != nullptr;
+  const Path status("status");
+  if (!deleted && phase != "Active") {
+    AddInvalid(errors, status.At("Phase"), phase,
+               {"may only be 'Active' if `deletionTimestamp` is empty"});
+  }
+  if (deleted && phase != "Terminating") {
+    AddInvalid(errors, status.At("Phase"), phase,
+               {"may only be 'Terminating' if `deletionTimestamp` is not empty"});
+  }
+}
+
+constexpr int64_t kUserPriorityMax = 1'000'000'000;
+
+void CheckPriorityClass(FieldErrors& errors, const Json& object) {
+  CheckMeta(errors, object, false, CheckDns1123Subdomain);
+  const std::string_view name = TextAt(object, "metadata.name");
+  const int64_t value = IntegerAt(object, "value");
+  if (name.starts_with("system-")) {
+    const bool known = (name == "system-cluster-critical" && value == 2 * kUserPriorityMax) ||
+                       (name == "system-node-critical" && value == 2 * kUserPriorityMax + 1000);
+    if (!known) {
+      const Path meta("metadata");
+      AddForbidden(errors, meta.At("name"),
+                   fmt::format("priority class names with 'system-' prefix are reserved for system "
+                               "use only. error: {} is not a known system priority class",
+                               name));
+    }
+  } else if (value > kUserPriorityMax) {
+    AddForbidden(
+        errors, Path("value"),
+        fmt::format("maximum allowed value of a user defined priority is {}", kUserPriorityMax));
+  }
+  constexpr std::array<std::string_view, 2> kPolicies = {"PreemptLowerPriority", "Never"};
+  if (FindMember(object, "preemptionPolicy") != nullptr) {
+    rules::CheckRequiredEnum(errors, Path("preemptionPolicy"), TextAt(object, "preemptionPolicy"),
+                             kPolicies);
+  }
+}
+
+void CheckPriorityClassUpdate(FieldErrors& errors, const Json& old, const Json& object) {
+  CheckMetaUpdate(errors, old, object);
+  if (IntegerAt(old, "value") != IntegerAt(object, "value")) {
+    AddForbidden(errors, Path("value"), "may not be changed in an update.");
+  }
+  const std::string_view policy = TextAt(object, "preemptionPolicy");
+  if (policy != TextAt(old, "preemptionPolicy")) {
+    AddInvalid(errors, Path("preemptionPolicy"), policy, {"field is immutable"});
+  }
+}
+
+void CheckLeaseSpec(FieldErrors& errors, const Json& lease) {
+  const Path path("spec");
+  if (const Json* duration = FindPath(lease, "spec.leaseDurationSeconds")) {
+    if (IntegerAt(lease, "spec.leaseDurationSeconds") <= 0) {
+      AddInvalid(errors, path.At("leaseDurationSeconds"), *duration, "must be greater than 0");
+    }
+  }
+  if (IntegerAt(lease, "spec.leaseTransitions") < 0) {
+    AddInvalid(errors, path.At("leaseTransitions"), Json(IntegerAt(lease, "spec.leaseTransitions")),
+               "must be greater than or equal to 0");
+  }
+}
+
+// The rules that both groups' events share; `event` is a core event.
+void CheckEventParts(FieldErrors& errors, const Json& event, std::string_view reporter) {
+  const std::string_view space = TextAt(event, "metadata.namespace");
+  const std::string_view involved = TextAt(event, "involvedObject.namespace");
+  const Path object("involvedObject");
+  const auto mismatch = [&] {
+    AddInvalid(errors, object.At("namespace"), involved, {"does not match event.namespace"});
+  };
+  if (TextAt(event, "eventTime").empty()) {
+    const bool cluster_wide = involved.empty() && (space.empty() || space == "default");
+    if (!cluster_wide && involved != space) mismatch();
+    AddInvalid(errors, Path("namespace"), space, CheckDns1123Subdomain(space));
+    return;
+  }
+  if (involved.empty() && space != "default" && space != "kube-system") mismatch();
+  const std::string_view controller = TextAt(event, "reportingComponent");
+  if (controller.empty()) AddRequired(errors, Path(reporter));
+  rules::CheckLabelName(errors, Path(reporter), controller);
+  struct Limit {
+    std::string_view member;
+    size_t max;
+    bool required;
+  };
+  constexpr std::array<Limit, 4> kLimits = {{{"reportingInstance", 128, true},
+                                             {"action", 128, true},
+                                             {"reason", 128, true},
+                                             {"message", 1024, false}}};
+  for (const Limit& limit : kLimits) {
+    const std::string_view text = TextAt(event, limit.member);
+    if (limit.required && text.empty()) AddRequired(errors, Path(limit.member));
+    if (text.size() > limit.max) {
+      AddInvalid(errors, Path(limit.member), Json(""),
+                 fmt::format("can have at most {} characters", limit.max));
+    }
+  }
+  AddInvalid(errors, Path("namespace"), space, CheckDns1123Subdomain(space));
+}
+
+void CheckEventsEvent(FieldErrors& errors, const Json& object) {
+  Json event = object;
+  ConvertEvent(KindId::kEventsEvent, KindId::kEvent, event);
+  CheckEventParts(errors, event, "reportingController");
+  CheckMeta(errors, event, true, CheckDns1123Subdomain);
+  if (FindMember(event, "series") != nullptr) {
+    if (IntegerAt(event, "series.count") < 2) {
+      AddInvalid(errors, Path("series.count"), Json(""), "should be at least 2");
+    }
+    if (TextAt(event, "series.lastObservedTime").empty()) {
+      AddRequired(errors, Path("series.lastObservedTime"));
+    }
+  }
+  if (TextAt(event, "eventTime").empty()) AddRequired(errors, Path("eventTime"));
+  const std::string_view type = TextAt(event, "type");
+  if (type != "Normal" && type != "Warning") {
+    AddInvalid(errors, Path("type"), Json(""), fmt::format("has invalid value: {}", type));
+  }
+  for (const std::string_view member : {"firstTimestamp", "lastTimestamp", "count"}) {
+    const Json* value = FindMember(event, member);
+    if (value == nullptr || (value->is_int64() && value->get_int64() == 0)) continue;
+    AddInvalid(errors, Path(member), Json(""), "needs to be unset");
+  }
+  if (!TextAt(event, "source.component").empty() || !TextAt(event, "source.host").empty()) {
+    AddInvalid(errors, Path("source"), Json(""), "needs to be unset");
+  }
+}
+
+void CheckBinding(FieldErrors& errors, const Json& binding) {
+  const Path target("target");
+  const std::string_view kind = TextAt(binding, "target.kind");
+  if (!kind.empty() && kind != "Node") {
+    constexpr std::array<std::string_view, 2> kKinds = {"Node", "<empty>"};
+    errors.push_back(NotSupportedField(target.At("kind").text(), kind, kKinds));
+  }
+  if (TextAt(binding, "target.name").empty()) AddRequired(errors, target.At("name"));
+}
+
+void CheckScale(FieldErrors& errors, const Json& scale) {
+  constexpr std::array<std::string_view, 1> kReplicas = {"replicas"};
+  rules::CheckNonnegative(errors, Path("spec"), OrEmptyObject(FindMember(scale, "spec")),
+                          kReplicas);
+}
+
+void CheckDeleteOptions(FieldErrors& errors, const Json& options) {
+  if (FindMember(options, "propagationPolicy") == nullptr) return;
+  const std::string_view policy = TextAt(options, "propagationPolicy");
+  const Path path("propagationPolicy");
+  if (FindMember(options, "orphanDependents") != nullptr) {
+    AddInvalid(errors, path, policy,
+               {"orphanDependents and deletionPropagation cannot be both set"});
+  }
+  constexpr std::array<std::string_view, 4> kPolicies = {"Foreground", "Background", "Orphan",
+                                                         "nil"};
+  if (policy == "nil") {
+    errors.push_back(NotSupportedField(path.text(), policy, kPolicies));
+  } else {
+    rules::CheckEnum(errors, path, policy, kPolicies);
+  }
+}
+
+}  // namespace
+
+FieldErrors ValidateCreate(KindId kind, const Json& object) {
+  FieldErrors errors;
+  switch (kind) {
+    case KindId::kPod:
+      rules::CheckPod(errors, object);
+      break;
+    case KindId::kDeployment:
+      rules::CheckDeployment(errors, object);
+      break;
+    case KindId::kReplicaSet:
+      rules::CheckReplicaSet(errors, object);
+      break;
+    case KindId::kJob:
+      rules::CheckJob(errors, object);
+      break;
+    case KindId::kNamespace:
+      CheckMeta(errors, object, false, CheckDns1123Label);
+      break;
+    case KindId::kNode:
+      CheckMeta(errors, object, false, CheckDns1123Subdomain);
+      CheckNodeParts(errors, object);
+      break;
+    case KindId::kConfigMap:
+      CheckMeta(errors, object, true, CheckDns1123Subdomain);
+      CheckConfigMap(errors, object);
+      break;
+    case KindId::kSecret:
+      CheckMeta(errors, object, true, CheckDns1123Subdomain);
+      CheckSecret(errors, object);
+      break;
+    case KindId::kServiceAccount:
+      CheckMeta(errors, object, true, CheckDns1123Subdomain);
+      break;
+    case KindId::kPriorityClass:
+      CheckPriorityClass(errors, object);
+      break;
+    case KindId::kLease:
+      CheckMeta(errors, object, true, CheckDns1123Subdomain);
+      CheckLeaseSpec(errors, object);
+      break;
+    case KindId::kEvent:
+      CheckMeta(errors, object, true, CheckDns1123Subdomain);
+      CheckEventParts(errors, object, "reportingComponent");
+      break;
+    case KindId::kEventsEvent:
+      CheckEventsEvent(errors, object);
+      break;
+    case KindId::kBinding:
+      CheckBinding(errors, object);
+      break;
+    case KindId::kScale:
+      CheckScale(errors, object);
+      break;
+    case KindId::kDeleteOptions:
+      CheckDeleteOptions(errors, object);
+      break;
+    case KindId::kPodTemplateSpec:
+      rules::CheckTemplate(errors, Path("template"), object);
+      break;
+    case KindId::kEviction:
+    case KindId::kStatus:
+      break;
+  }
+  return errors;
+}
+
+namespace {
+
+FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
+  FieldErrors errors;
+  switch (kind) {
+    case KindId::kPod:
+      rules::CheckPodStatusUpdate(errors, old, object);
+      break;
+    case KindId::kDeployment:
+    case KindId::kReplicaSet:
+      rules::CheckReplicasStatus(errors, old, object);
+      break;
+    case KindId::kJob:
+      rules::CheckJobStatusUpdate(errors, old, object);
+      break;
+    case KindId::kNode:
+      CheckNodeUpdate(errors, old, object);
+      break;
+    case KindId::kNamespace:
+      CheckMetaUpdate(errors, old, object);
+      CheckNamespaceStatus(errors, object);
+      break;
+    default:
+      CheckMetaUpdate(errors, old, object);
+      break;
+  }
+  return errors;
+}
+
+}  // namespace
+
+FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
+                           Subresource subresource) {
+  if (subresource == Subresource::kStatus) return ValidateStatus(kind, old, object);
+  FieldErrors errors;
+  switch (kind) {
+    case KindId::kPod:
+      rules::CheckPodUpdate(errors, old, object);
+      break;
+    case KindId::kDeployment:
+      rules::CheckDeploymentUpdate(errors, old, object);
+      break;
+    case KindId::kReplicaSet:
+      rules::CheckReplicaSetUpdate(errors, old, object);
+      break;
+    case KindId::kJob:
+      rules::CheckJobUpdate(errors, old, object);
+      break;
+    case KindId::kNode:
+      CheckNodeUpdate(errors, old, object);
+      break;
+    case KindId::kConfigMap:
+      CheckMetaUpdate(errors, old, object);
+      CheckFrozen(errors, old, object);
+      CheckConfigMap(errors, object);
+      break;
+    case KindId::kSecret:
+      CheckMetaUpdate(errors, old, object);
+      rules::CheckImmutable(errors, Path(""), old, object, "type");
+      CheckFrozen(errors, old, object);
+      CheckSecret(errors, object);
+      break;
+    case KindId::kPriorityClass:
+      CheckPriorityClassUpdate(errors, old, object);
+      break;
+    case KindId::kLease:
+      CheckMetaUpdate(errors, old, object);
+      CheckLeaseSpec(errors, object);
+      break;
+    case KindId::kEvent:
+      CheckMetaUpdate(errors, old, object);
+      CheckEventParts(errors, object, "reportingComponent");
+      break;
+    case KindId::kScale:
+      CheckScale(errors, object);
+      break;
+    default:
+      CheckMetaUpdate(errors, old, object);
+      break;
+  }
+  return errors;
 }
 
 }  // namespace berth::api

@@ -1,0 +1,469 @@
+// Goal: what upstream refuses is refused in its words, and what it takes is taken. Method: one base
+// object per kind that is fine, and rows that break one thing each, with the genuine server's
+// messages; crossings between allowed and refused updates.
+
+#include "api/validate.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json/parse.hpp>
+#include <string>
+#include <vector>
+
+#include "api/defaults.h"
+#include "api/fields.h"
+#include "api/object.h"
+#include "api/patch.h"
+
+namespace berth::api {
+namespace {
+
+Json Parse(std::string_view text) { return boost::json::parse(text); }
+
+std::string Show(const FieldErrors& errors) {
+  std::string text;
+  for (const FieldError& error : errors) text += (text.empty() ? "" : "\n") + ToString(error);
+  return text;
+}
+
+// A stored object: the base with a merge patch over it, as the server would prepare it.
+Json Made(KindId kind, std::string_view base, std::string_view patch) {
+  Json object = ApplyMergePatch(Parse(base), Parse(patch));
+  EXPECT_TRUE(Conform(kind, object).has_value()) << patch;
+  ApplyDefaults(kind, object);
+  PrepareForCreate(kind, object);
+  return object;
+}
+
+struct Row {
+  std::string_view patch;
+  std::string_view errors;
+};
+
+void ExpectRows(KindId kind, std::string_view base, const std::vector<Row>& rows) {
+  EXPECT_EQ(Show(ValidateCreate(kind, Made(kind, base, "{}"))), "");
+  for (const Row& row : rows) {
+    SCOPED_TRACE(row.patch);
+    EXPECT_EQ(Show(ValidateCreate(kind, Made(kind, base, row.patch))), row.errors);
+  }
+}
+
+constexpr std::string_view kPod =
+    R"({"metadata":{"name":"p","namespace":"n","uid":"u","resourceVersion":"1"},
+    "spec":{"containers":[{"name":"c","image":"i"}]}})";
+
+TEST(ValidatePodTest, ContainersMustBeNamedAndUnique) {
+  ExpectRows(KindId::kPod, kPod,
+             {{R"({"spec":{"containers":[]}})", "spec.containers: Required value"},
+              {R"({"spec":{"containers":[{}]}})",
+               "spec.containers[0].name: Required value\nspec.containers[0].image: Required value"},
+              {R"({"spec":{"containers":[{"name":"a","image":"i"},{"name":"a","image":"i"}]}})",
+               "spec.containers[1].name: Duplicate value: \"a\""},
+              {R"({"spec":{"initContainers":[{"name":"c","image":"i"}]}})",
+               "spec.initContainers[0].name: Duplicate value: \"c\""},
+              {R"({"spec":{"containers":[{"name":"c","image":" i"}]}})",
+               "spec.containers[0].image: Invalid value: \" i\": must not have leading or trailing "
+               "whitespace"},
+              {R"({"spec":{"containers":[{"name":"c","image":"i","imagePullPolicy":"Maybe"}]}})",
+               "spec.containers[0].imagePullPolicy: Unsupported value: \"Maybe\": supported "
+               "values: \"Always\", "
+               "\"IfNotPresent\", \"Never\""},
+              {R"({"spec":{"containers":[{"name":"c","image":"i","volumeMounts":[{"name":"v",)"
+               R"("mountPath":"/v"}]}]}})",
+               "spec.containers[0].volumeMounts[0].name: Not found: \"v\""},
+              {R"({"spec":{"initContainers":[{"name":"i","image":"i",)"
+               R"("readinessProbe":{"exec":{"command":["a"]}}}]}})",
+               "spec.initContainers[0].readinessProbe: Forbidden: may not be set for init "
+               "containers without "
+               "restartPolicy=Always"}});
+}
+
+TEST(ValidatePodTest, PortsAndEnvironment) {
+  ExpectRows(
+      KindId::kPod, kPod,
+      {{R"({"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":70000},
+                  {"containerPort":0,"protocol":"ICMP"}]}]}})",
+        "spec.containers[0].ports[0].containerPort: Invalid value: 70000: must be between 1 and "
+        "65535, inclusive\n"
+        "spec.containers[0].ports[1].containerPort: Required value\n"
+        "spec.containers[0].ports[1].protocol: Unsupported value: \"ICMP\": supported values: "
+        "\"SCTP\", \"TCP\", "
+        "\"UDP\""},
+       {R"({"spec":{"containers":[{"name":"c","image":"i","ports":[{"containerPort":1,"hostPort":80},
+                  {"containerPort":2,"hostPort":80}]}]}})",
+        "spec.containers[0].ports[1].hostPort: Duplicate value: \"TCP//80\""},
+       {R"({"spec":{"containers":[{"name":"c","image":"i","env":[{"name":""},{"name":"A=B"}]}]}})",
+        "spec.containers[0].env[0].name: Required value\nspec.containers[0].env[1].name: Invalid "
+        "value: \"A=B\": a "
+        "valid environment variable name must consist only of printable ASCII characters other "
+        "than '='"}});
+}
+
+std::string Resources(std::string_view resources) {
+  Json pod = Parse(kPod);
+  SetPath(pod, "spec.containers",
+          Json(JsonArray(
+              {JsonObject({{"name", "c"}, {"image", "i"}, {"resources", Parse(resources)}})})));
+  EXPECT_TRUE(Conform(KindId::kPod, pod).has_value());
+  ApplyDefaults(KindId::kPod, pod);
+  return Show(ValidateCreate(KindId::kPod, pod));
+}
+
+TEST(ValidatePodTest, ResourcesMustAddUp) {
+  const std::string at = "spec.containers[0].resources";
+  EXPECT_EQ(Resources(R"({"requests":{"cpu":"1"},"limits":{"cpu":"1"}})"), "");
+  EXPECT_EQ(Resources(R"({"requests":{"cpu":"2"},"limits":{"cpu":"1"}})"),
+            at + ".requests: Invalid value: \"2\": must be less than or equal to cpu limit of 1");
+  EXPECT_EQ(Resources(R"({"requests":{"memory":"-1"}})"),
+            at + ".requests[memory]: Invalid value: \"-1\": must be greater than or equal to 0");
+  EXPECT_EQ(Resources(R"({"requests":{"example.com/gpu":"1"},"limits":{"example.com/gpu":"2"}})"),
+            at + ".requests: Invalid value: \"1\": must be equal to example.com/gpu limit of 2");
+  EXPECT_EQ(Resources(R"({"requests":{"example.com/gpu":"1"}})"),
+            at + ".limits: Required value: Limit must be set for non overcommitable resources");
+  EXPECT_EQ(Resources(R"({"limits":{"berth.dev/gpu-milli":"300"}})"), "");
+  EXPECT_EQ(Resources(R"({"limits":{"example.com/gpu":"500m"}})"),
+            at + ".limits[example.com/gpu]: Invalid value: \"500m\": must be an integer\n" + at +
+                ".requests[example.com/gpu]: Invalid value: \"500m\": must be an integer");
+  EXPECT_EQ(Resources(R"({"limits":{"hugepages-2Mi":)"
+                      R"("2Mi"}})"),
+            at + ": Forbidden: HugePages require cpu or memory");
+  EXPECT_EQ(Resources(R"({"limits":{"hugepages-2Mi":"3Mi","cpu":"1"}})"),
+            at +
+                ".limits[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi is not positive integer "
+                "multiple of hugepages-2Mi\n" +
+                at +
+                ".requests[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi is not positive integer "
+                "multiple of hugepages-2Mi");
+  EXPECT_EQ(Resources(R"({"limits":{"gpu":"1"},"requests":{}})").substr(0, 114),
+            at + ".limits[gpu]: Invalid value: \"gpu\": must be a standard resource type or fully "
+                 "qualified");
+}
+
+TEST(ValidatePodTest, TolerationsAffinityGatesAndSpread) {
+  ExpectRows(
+      KindId::kPod, kPod,
+      {{R"({"spec":{"tolerations":[{"key":"a","operator":"Like","effect":"Never"}]}})",
+        "spec.tolerations[0].operator: Unsupported value: \"Like\": supported values: \"Equal\", "
+        "\"Exists\"\n"
+        "spec.tolerations[0].effect: Unsupported value: \"Never\": supported values: "
+        "\"NoSchedule\", "
+        "\"PreferNoSchedule\", \"NoExecute\""},
+       {R"({"spec":{"tolerations":[{"operator":"Equal","value":"x"}]}})",
+        "spec.tolerations[0].operator: Invalid value: \"Equal\": operator must be Exists when "
+        "`key` is empty, which "
+        "means \"match all values and all keys\""},
+       {R"({"spec":{"tolerations":[{"key":"a","operator":"Exists","effect":"NoSchedule",)"
+        R"("tolerationSeconds":1}]}})",
+        "spec.tolerations[0].effect: Invalid value: \"NoSchedule\": effect must be 'NoExecute' "
+        "when "
+        "`tolerationSeconds` is set"},
+       {R"({"spec":{"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":{)"
+        R"("nodeSelectorTerms":[]}}}}})",
+        "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+        "nodeSelectorTerms: Required value: "
+        "must have at least one node selector term"},
+       {R"({"spec":{"affinity":{"nodeAffinity":{"preferredDuringSchedulingIgnoredDuringExecution":[
+                  {"weight":0,"preference":{"matchExpressions":[{"key":"a","operator":"Exists"}]}}]}}}})",
+        "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution[0].weight: "
+        "Invalid value: 0: must "
+        "be in the range 1-100"},
+       {R"({"spec":{"schedulingGates":[{"name":"a"},{"name":"a"}]}})",
+        "spec.schedulingGates[1]: Duplicate value: \"a\""},
+       {R"({"spec":{"schedulingGates":[{"name":"a"}],"nodeName":"n1"}})",
+        "spec.nodeName: Forbidden: cannot be set until all schedulingGates have been cleared"},
+       {R"({"spec":{"topologySpreadConstraints":[{}]}})",
+        "spec.topologySpreadConstraints[0].maxSkew: Invalid value: 0: must be greater than zero\n"
+        "spec.topologySpreadConstraints[0].topologyKey: Required value: can not be empty\n"
+        "spec.topologySpreadConstraints[0].whenUnsatisfiable: Unsupported value: \"\": supported "
+        "values: "
+        "\"DoNotSchedule\", \"ScheduleAnyway\""},
+       {R"({"spec":{"restartPolicy":"Sometimes"}})",
+        "spec.restartPolicy: Unsupported value: \"Sometimes\": supported values: \"Always\", "
+        "\"OnFailure\", \"Never\""},
+       {R"({"spec":{"activeDeadlineSeconds":0}})",
+        "spec.activeDeadlineSeconds: Invalid value: 0: must be between 1 and 2147483647, "
+        "inclusive"}});
+}
+
+TEST(ValidateMetaTest, NamesLabelsFinalizersAndOwners) {
+  ExpectRows(KindId::kPod, kPod,
+             {{R"({"metadata":{"name":null}})",
+               "metadata.name: Required value: name or generateName is required"},
+              {R"({"metadata":{"namespace":null}})", "metadata.namespace: Required value"},
+              {R"({"metadata":{"finalizers":["nodomain"]}})",
+               "metadata.finalizers[0]: Invalid value: \"nodomain\": name is neither a standard "
+               "finalizer name nor is it "
+               "fully qualified"},
+              {R"({"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"Pod","name":"a"}]}})",
+               "metadata.ownerReferences.uid: Invalid value: \"\": must not be empty"},
+              {R"({"metadata":{"labels":{"a":"b c"}}})",
+               "metadata.labels: Invalid value: \"b c\": a valid label must be an empty string or "
+               "consist of alphanumeric "
+               "characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+               "(e.g. 'MyValue',  or "
+               "'my_value',  or '12345', regex used for validation is "
+               "'(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"}});
+  Json pod = Made(KindId::kPod, kPod, "{}");
+  SetPath(pod, "metadata.annotations", Json(JsonObject({{"a", std::string(262144, 'x')}})));
+  EXPECT_EQ(Show(ValidateCreate(KindId::kPod, pod)),
+            "metadata.annotations: Too long: may not be more than 262144 bytes");
+}
+
+std::string Updated(KindId kind, const Json& old, std::string_view patch,
+                    Subresource subresource = Subresource::kNone) {
+  Json object = ApplyMergePatch(old, Parse(patch));
+  EXPECT_TRUE(Conform(kind, object).has_value()) << patch;
+  ApplyDefaults(kind, object);
+  PrepareForUpdate(kind, old, object, subresource);
+  const std::string text = Show(ValidateUpdate(kind, old, object, subresource));
+  return text.substr(0, text.find("\n-"));
+}
+
+TEST(ValidateUpdateTest, OfAPodsSpecOnlyAFewFieldsMayChange) {
+  const Json pod =
+      Made(KindId::kPod, kPod, R"({"spec":{"tolerations":[{"key":"a","operator":"Exists"}],
+      "activeDeadlineSeconds":100}})");
+  const std::string forbidden =
+      "spec: Forbidden: pod updates may not change fields other than `spec.containers[*].image`,"
+      "`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only "
+      "additions to existing "
+      "tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was "
+      "previously negative)";
+  EXPECT_EQ(Updated(KindId::kPod, pod, "{}"), "");
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"metadata":{"labels":{"a":"b"}}})"), "");
+  EXPECT_EQ(Updated(KindId::kPod, pod,
+                    R"({"spec":{"containers":[{"name":"c","image":"other",)"
+                    R"("imagePullPolicy":"Always"}]}})"),
+            "");
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"spec":{"activeDeadlineSeconds":50}})"), "");
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"spec":{"activeDeadlineSeconds":200}})"),
+            "spec.activeDeadlineSeconds: Invalid value: 200: must be less than or equal to "
+            "previous value");
+  EXPECT_EQ(Updated(KindId::kPod, pod,
+                    R"({"spec":{"tolerations":[{"key":"a","operator":"Exists"},)"
+                    R"({"key":"b","operator":"Exists"}]}})"),
+            "");
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"spec":{"tolerations":[]}})"),
+            "spec.tolerations: Forbidden: existing toleration can not be modified except its "
+            "tolerationSeconds");
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"spec":{"restartPolicy":"Never"}})"), forbidden);
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"spec":{"nodeName":"n"}})"), forbidden);
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"spec":{"schedulingGates":[{"name":"g"}]}})"),
+            "spec.schedulingGates[0].name: Forbidden: only deletion is allowed, but found new "
+            "scheduling gate 'g'");
+  EXPECT_EQ(Updated(KindId::kPod, pod,
+                    R"({"spec":{"containers":[)"
+                    R"(]}})")
+                .substr(0, 31),
+            "spec.containers: Required value");
+}
+
+TEST(ValidateUpdateTest, AGatedPodMayBeNarrowedAndUngated) {
+  const Json pod = Made(KindId::kPod, kPod,
+                        R"({"spec":{"schedulingGates":[{"name":"g"}],)"
+                        R"("nodeSelector":{"a":"1"}}})");
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"spec":{"schedulingGates":null}})"), "");
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"spec":{"nodeSelector":{"b":"2"}}})"), "");
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"spec":{"nodeSelector":{"a":"2"}}})"),
+            "spec.nodeSelector: Invalid value: {\"a\":\"2\"}: only additions to spec.nodeSelector "
+            "are allowed (no mutations "
+            "or deletions)");
+}
+
+TEST(ValidateUpdateTest, MetadataIsImmutableWhereItNamesTheObject) {
+  const Json pod = Made(KindId::kPod, kPod, "{}");
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"metadata":{"uid":"other"}})"),
+            "metadata.uid: Invalid value: \"other\": field is immutable");
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"metadata":{"resourceVersion":null}})"),
+            "metadata.resourceVersion: Invalid value: \"\": must be specified for an update");
+  const Json dying =
+      ApplyMergePatch(pod, Parse(R"({"metadata":{"deletionTimestamp":"2026-01-01T00:00:)"
+                                 R"(00Z"}})"));
+  EXPECT_EQ(Updated(KindId::kPod, dying, R"({"metadata":{"finalizers":["a/b"]}})"),
+            "metadata.finalizers: Forbidden: no new finalizers can be added if the object is being "
+            "deleted, found new "
+            "finalizers []string{\"a/b\"}");
+}
+
+TEST(ValidateUpdateTest, PodStatusesMoveOneWay) {
+  const Json pod =
+      ApplyMergePatch(Made(KindId::kPod, kPod, R"({"spec":{"restartPolicy":"Never"}})"),
+                      Parse(R"({"status":{"containerStatuses":[{"name":"c",)"
+                            R"("state":{"terminated":{"exitCode":1}}}]}})"));
+  EXPECT_EQ(Updated(KindId::kPod, pod, R"({"status":{"phase":"Failed"}})", Subresource::kStatus),
+            "");
+  EXPECT_EQ(Updated(KindId::kPod, pod,
+                    R"({"status":{"containerStatuses":[{"name":"c",)"
+                    R"("state":{"running":{}}}]}})",
+                    Subresource::kStatus),
+            "status.containerStatuses[0].state: Forbidden: may not be transitioned to "
+            "non-terminated state");
+  EXPECT_EQ(
+      Updated(KindId::kPod, pod, R"({"status":{"qosClass":"Guaranteed"}})", Subresource::kStatus),
+      "status.qosClass: Invalid value: \"Guaranteed\": field is immutable");
+  EXPECT_EQ(
+      Updated(KindId::kPod, pod, R"({"status":{"nominatedNodeName":"n1"}})", Subresource::kStatus),
+      "");
+}
+
+constexpr std::string_view kDeployment = R"({"metadata":{"name":"d","namespace":"n","uid":"u",)"
+                                         R"("resourceVersion":"1"},"spec":{
+    "selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{"labels":{"a":"b"}},
+    "spec":{"containers":[{"name":"c","image":"i"}]}}}})";
+
+TEST(ValidateWorkloadsTest, Deployments) {
+  ExpectRows(
+      KindId::kDeployment, kDeployment,
+      {{R"({"spec":{"replicas":-1}})",
+        "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+       {R"({"spec":{"selector":null}})",
+        "spec.selector: Required value\nspec.template.metadata.labels: Invalid value: "
+        "{\"a\":\"b\"}: `selector` does "
+        "not match template `labels`"},
+       {R"({"spec":{"selector":{"matchLabels":{"a":"x"}}}})",
+        "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does not match "
+        "template `labels`"},
+       {R"({"spec":{"strategy":{"type":"Recreate","rollingUpdate":{}}}})",
+        "spec.strategy.rollingUpdate: Forbidden: may not be specified when strategy `type` is "
+        "'Recreate'"},
+       {R"({"spec":{"strategy":{"rollingUpdate":{"maxSurge":0,"maxUnavailable":0}}}})",
+        "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: 0: may not be 0 when "
+        "`maxSurge` is 0"},
+       {R"({"spec":{"strategy":{"rollingUpdate":{"maxUnavailable":"101%"}}}})",
+        "spec.strategy.rollingUpdate.maxUnavailable: Invalid value: \"101%\": must not be greater "
+        "than 100%"},
+       {R"({"spec":{"progressDeadlineSeconds":5,"minReadySeconds":5}})",
+        "spec.progressDeadlineSeconds: Invalid value: 5: must be greater than minReadySeconds"},
+       {R"({"spec":{"template":{"spec":{"restartPolicy":"Never"}}}})",
+        "spec.template.spec.restartPolicy: Unsupported value: \"Never\": supported values: "
+        "\"Always\""}});
+  const Json made = Made(KindId::kDeployment, kDeployment, "{}");
+  EXPECT_EQ(Updated(KindId::kDeployment, made, R"({"spec":{"replicas":5}})"), "");
+  EXPECT_EQ(Updated(KindId::kDeployment, made,
+                    R"({"spec":{"selector":{"matchLabels":{"a":null,"c":"d"}},)"
+                    R"("template":{"metadata":{"labels":{"c":"d"}}}}})"),
+            "spec.selector: Invalid value: {\"matchLabels\":{\"c\":\"d\"}}: field is immutable");
+  EXPECT_EQ(Updated(KindId::kDeployment, made,
+                    R"({"status":{"replicas":1,)"
+                    R"("readyReplicas":2}})",
+                    Subresource::kStatus),
+            "status.readyReplicas: Invalid value: 2: cannot be greater than status.replicas");
+}
+
+TEST(ValidateWorkloadsTest, Jobs) {
+  constexpr std::string_view kJob =
+      R"({"metadata":{"name":"j","namespace":"n","uid":"u","resourceVersion":"1"},
+      "spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}})";
+  ExpectRows(
+      KindId::kJob, kJob,
+      {{R"({"spec":{"parallelism":)"
+        R"(-1}})",
+        "spec.parallelism: Invalid value: -1: must be greater than or equal to 0"},
+       {R"({"spec":{"template":{"spec":{"restartPolicy":null}}}})",
+        "spec.template.spec.restartPolicy: Required value: valid values: \"OnFailure\", \"Never\""},
+       {R"({"spec":{"completionMode":"Indexed","parallelism":1}})",
+        "spec.completions: Required value: when completion mode is Indexed"},
+       {R"({"spec":{"backoffLimitPerIndex":1}})",
+        "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"},
+       {R"({"spec":{"managedBy":"me"}})",
+        "spec.managedBy: Invalid value: \"me\": must be a domain-prefixed path (such as "
+        "\"acme.io/foo\")"}});
+  const Json job = Made(KindId::kJob, kJob, "{}");
+  EXPECT_EQ(Updated(KindId::kJob, job, R"({"spec":{"parallelism":3,"suspend":true}})"), "");
+  EXPECT_EQ(Updated(KindId::kJob, job, R"({"spec":{"completions":3}})"),
+            "spec.completions: Invalid value: 3: field is immutable");
+  EXPECT_EQ(Updated(KindId::kJob, job,
+                    R"({"spec":{"template":{"spec":{"nodeSelector":{"a":)"
+                    R"("b"}}}}})")
+                .substr(0, 28),
+            "spec.template: Invalid value");
+  const Json suspended = Made(KindId::kJob, kJob, R"({"spec":{"suspend":true}})");
+  EXPECT_EQ(Updated(KindId::kJob, suspended,
+                    R"({"spec":{"template":{"spec":{"nodeSelector":{"a":)"
+                    R"("b"}}}}})"),
+            "");
+  EXPECT_EQ(Updated(KindId::kJob, job,
+                    R"({"status":{"succeeded":1,"completionTime":"2026-01-01T00:00:00Z",
+                  "conditions":[{"type":"Complete","status":"True"}]}})",
+                    Subresource::kStatus),
+            "status.conditions: Invalid value: cannot set Complete=True condition without the "
+            "SuccessCriteriaMet=true "
+            "condition\nstatus.startTime: Required value: startTime is required for finished job");
+}
+
+TEST(ValidateOthersTest, DataKindsNodesLeasesClassesEvents) {
+  constexpr std::string_view kData = R"({"metadata":{"name":"a","namespace":"n","uid":"u",)"
+                                     R"("resourceVersion":"1"},"data":{"k":"djE="}})";
+  ExpectRows(KindId::kConfigMap, kData,
+             {{R"({"data":{"..":)"
+               R"("x"}})",
+               "data[..]: Invalid value: \"..\": must not be '..'"}});
+  Json frozen = Made(KindId::kConfigMap, kData, R"({"immutable":true})");
+  EXPECT_EQ(Updated(KindId::kConfigMap, frozen, R"({"data":{"k":"2"}})"),
+            "data: Forbidden: field is immutable when `immutable` is set");
+  ExpectRows(KindId::kSecret, kData,
+             {{R"({"type":"kubernetes.io/tls"})",
+               "data[tls.crt]: Required value\ndata[tls.key]: Required value"}});
+  EXPECT_EQ(Updated(KindId::kSecret, Made(KindId::kSecret, kData, "{}"), R"({"type":"x"})"),
+            "type: Invalid value: \"x\": field is immutable");
+  constexpr std::string_view kNode = R"({"metadata":{"name":"n1","uid":"u","resourceVersion":"1"},)"
+                                     R"("spec":{"providerID":"a"}})";
+  ExpectRows(KindId::kNode, kNode,
+             {{R"({"spec":{"taints":[{"key":"d","effect":""}]}})",
+               "metadata.taints[0].effect: Required value"},
+              {R"({"status":{"capacity":{"cpu":"-1"}}})",
+               "status.capacity.cpu: Invalid value: \"-1\": must be greater than or equal to 0\n"
+               "status.allocatable.cpu: Invalid value: \"-1\": must be greater than or equal to 0"},
+              {R"({"metadata":{"namespace":)"
+               R"("x"}})",
+               "metadata.namespace: Forbidden: not allowed on this type"}});
+  EXPECT_EQ(
+      Updated(KindId::kNode, Made(KindId::kNode, kNode, "{}"), R"({"spec":{"providerID":"b"}})"),
+      "spec.providerID: Forbidden: node updates may not change providerID except from \"\" to "
+      "valid");
+  ExpectRows(KindId::kLease, R"({"metadata":{"name":"l","namespace":"n"}})",
+             {{R"({"spec":{"leaseDurationSeconds":0}})",
+               "spec.leaseDurationSeconds: Invalid value: 0: must be greater than 0"}});
+  constexpr std::string_view kClass =
+      R"({"metadata":{"name":"high","uid":"u","resourceVersion":"1"},)"
+      R"("value":1000})";
+  ExpectRows(KindId::kPriorityClass, kClass,
+             {{R"({"value":1000000001})",
+               "value: Forbidden: maximum allowed value of a user defined priority is 1000000000"},
+              {R"({"metadata":{"name":"system-mine"}})",
+               "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved "
+               "for system use only. "
+               "error: system-mine is not a known system priority class"}});
+  EXPECT_EQ(
+      Updated(KindId::kPriorityClass, Made(KindId::kPriorityClass, kClass, "{}"), R"({"value":5})"),
+      "value: Forbidden: may not be changed in an update.");
+  ExpectRows(
+      KindId::kEvent, R"({"metadata":{"name":"e","namespace":"default"},"involvedObject":{}})",
+      {{R"({"involvedObject":{"namespace":"team"}})",
+        "involvedObject.namespace: Invalid value: \"team\": does not match event.namespace"}});
+  ExpectRows(KindId::kBinding, R"({"target":{"name":"n"}})",
+             {{R"({"target":{"kind":"Pod"}})",
+               "target.kind: Unsupported value: \"Pod\": supported values: \"Node\", \"<empty>\""},
+              {R"({"target":{"name":null}})", "target.name: Required value"}});
+}
+
+TEST(ValidateTest, NoDocumentHarmsTheRules) {
+  for (const Kind& kind : Kinds()) {
+    for (const char* text :
+         {"{}", "[]", "1", R"({"metadata":[],"spec":5,"status":"x","data":7})",
+          R"({"spec":{"containers":[1,{"ports":[[]],"resources":{"limits":{"a":{}}}}],)"
+          R"("template":[],"taints":[3]}})"}) {
+      Json object = Parse(text);
+      ApplyDefaults(kind.id, object);
+      PrepareForCreate(kind.id, object);
+      static_cast<void>(ValidateCreate(kind.id, object));
+      Json changed = Parse(R"({"spec":{"containers":[{"name":"c"}]},"metadata":{"name":"x"}})");
+      PrepareForUpdate(kind.id, object, changed, Subresource::kNone);
+      static_cast<void>(ValidateUpdate(kind.id, object, changed));
+      static_cast<void>(ValidateUpdate(kind.id, changed, object, Subresource::kStatus));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace berth::api

@@ -1,0 +1,520 @@
+#include "api/validate_workloads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <optional>
+#include <string>
+
+#include "api/object.h"
+#include "api/timestamp.h"
+#include "api/validate_pod.h"
+
+namespace berth::api::rules {
+namespace {
+
+constexpr std::string_view kMismatch = "`selector` does not match template `labels`";
+
+// A percentage's number, or nothing.
+std::optional<int64_t> PercentOf(std::string_view text) {
+  if (!text.ends_with('%') || text.size() < 2) return std::nullopt;
+  text.remove_suffix(1);
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  if (!std::ranges::all_of(text, is_digit)) return std::nullopt;
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() ? std::optional(number) : std::optional<int64_t>(INT32_MAX);
+}
+
+void CheckCountOrPercent(FieldErrors& errors, const Path& path, const Json& value) {
+  if (value.is_int64() && value.get_int64() < 0) {
+    AddInvalid(errors, path, value, "must be greater than or equal to 0");
+  }
+  if (value.is_string() && !PercentOf(value.get_string())) {
+    AddInvalid(errors, path, value,
+               "a valid percent string must be a numeric string followed by an ending '%' (e.g. "
+               "'1%',  or '93%', regex used for validation is '[0-9]+%')");
+  }
+}
+
+bool IsZero(const Json& value) {
+  if (value.is_int64()) return value.get_int64() == 0;
+  return value.is_string() && PercentOf(value.get_string()) == 0;
+}
+
+void CheckRolling(FieldErrors& errors, const Path& path, const Json& rolling) {
+  const Json& unavailable = OrEmptyObject(FindMember(rolling, "maxUnavailable"));
+  const Json& surge = OrEmptyObject(FindMember(rolling, "maxSurge"));
+  CheckCountOrPercent(errors, path.At("maxUnavailable"), unavailable);
+  CheckCountOrPercent(errors, path.At("maxSurge"), surge);
+  if (IsZero(unavailable) && IsZero(surge)) {
+    AddInvalid(errors, path.At("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0");
+  }
+  if (unavailable.is_string() && PercentOf(unavailable.get_string()).value_or(0) > 100) {
+    AddInvalid(errors, path.At("maxUnavailable"), unavailable, "must not be greater than 100%");
+  }
+}
+
+void CheckStrategy(FieldErrors& errors, const Path& spec_path, const Json& spec) {
+  const Path path = spec_path.At("strategy");
+  const Json& strategy = OrEmptyObject(FindMember(spec, "strategy"));
+  const Json* rolling = FindMember(strategy, "rollingUpdate");
+  const std::string_view type = TextAt(strategy, "type");
+  if (type == "Recreate") {
+    if (rolling != nullptr) {
+      AddForbidden(errors, path.At("rollingUpdate"),
+                   "may not be specified when strategy `type` is 'Recreate'");
+    }
+  } else if (type == "RollingUpdate") {
+    if (rolling == nullptr) {
+      AddRequired(errors, path.At("rollingUpdate"), "this should be defaulted and never be nil");
+    } else {
+      CheckRolling(errors, path.At("rollingUpdate"), *rolling);
+    }
+  } else {
+    constexpr std::array<std::string_view, 2> kTypes = {"Recreate", "RollingUpdate"};
+    FieldError error = NotSupportedField(path.text(), "", kTypes);
+    error.value = InvalidJsonField("", strategy, "").value;
+    errors.push_back(std::move(error));
+  }
+}
+
+void CheckSelectorAndTemplate(FieldErrors& errors, const Path& path, const Json& spec) {
+  const Json* selector = FindMember(spec, "selector");
+  if (selector == nullptr) {
+    AddRequired(errors, path.At("selector"));
+  } else {
+    CheckLabelSelector(errors, path.At("selector"), *selector);
+    if (ObjectAt(*selector, "matchLabels").empty() &&
+        ArrayAt(*selector, "matchExpressions").empty()) {
+      AddInvalid(errors, path.At("selector"), *selector,
+                 "empty selector is invalid for deployment");
+    }
+  }
+  const Path pods_path = path.At("template");
+  const Json& pods = OrEmptyObject(FindMember(spec, "template"));
+  const Json* labels = FindPath(pods, "metadata.labels");
+  if (!Selects(selector, ObjectAt(pods, "metadata.labels"))) {
+    const Path meta = pods_path.At("metadata");
+    AddInvalid(errors, meta.At("labels"), labels == nullptr ? Json() : *labels,
+               std::string(kMismatch));
+  }
+  CheckTemplate(errors, pods_path, pods);
+  const std::string_view policy = TextAt(pods, "spec.restartPolicy");
+  const Path pod_spec = pods_path.At("spec");
+  if (policy != "Always") {
+    constexpr std::array<std::string_view, 1> kAlways = {"Always"};
+    CheckEnum(errors, pod_spec.At("restartPolicy"), policy, kAlways);
+  }
+  if (FindPath(pods, "spec.activeDeadlineSeconds") != nullptr) {
+    AddForbidden(errors, pod_spec.At("activeDeadlineSeconds"),
+                 "activeDeadlineSeconds in ReplicaSet is not Supported");
+  }
+}
+
+void CheckDeploymentSpec(FieldErrors& errors, const Json& object) {
+  const Path path("spec");
+  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+  constexpr std::array<std::string_view, 1> kReplicas = {"replicas"};
+  constexpr std::array<std::string_view, 3> kCounts = {"minReadySeconds", "revisionHistoryLimit",
+                                                       "progressDeadlineSeconds"};
+  CheckNonnegative(errors, path, spec, kReplicas);
+  CheckSelectorAndTemplate(errors, path, spec);
+  CheckStrategy(errors, path, spec);
+  CheckNonnegative(errors, path, spec, kCounts);
+  const Json* deadline = FindMember(spec, "progressDeadlineSeconds");
+  if (deadline != nullptr &&
+      IntegerAt(spec, "progressDeadlineSeconds") <= IntegerAt(spec, "minReadySeconds")) {
+    AddInvalid(errors, path.At("progressDeadlineSeconds"), *deadline,
+               "must be greater than minReadySeconds");
+  }
+}
+
+void CheckReplicaSetSpec(FieldErrors& errors, const Json& object) {
+  const Path path("spec");
+  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+  constexpr std::array<std::string_view, 2> kCounts = {"replicas", "minReadySeconds"};
+  CheckNonnegative(errors, path, spec, kCounts);
+  CheckSelectorAndTemplate(errors, path, spec);
+}
+
+void CheckImmutableSelector(FieldErrors& errors, const Json& old, const Json& object) {
+  const Path path("spec");
+  CheckImmutable(errors, path, OrEmptyObject(FindMember(old, "spec")),
+                 OrEmptyObject(FindMember(object, "spec")), "selector");
+}
+
+void CheckIndexed(FieldErrors& errors, const Path& path, const Json& spec) {
+  constexpr int64_t kParallelismMax = 100'000;
+  if (FindMember(spec, "completions") == nullptr) {
+    AddRequired(errors, path.At("completions"), "when completion mode is Indexed");
+  }
+  const int64_t parallelism = IntegerAt(spec, "parallelism");
+  if (parallelism > kParallelismMax) {
+    errors.push_back(
+        InvalidField(path.At("parallelism").text(), parallelism,
+                     fmt::format("must be less than or equal to {} when completion mode is Indexed",
+                                 kParallelismMax)));
+  }
+}
+
+void CheckJobMode(FieldErrors& errors, const Path& path, const Json& spec) {
+  constexpr std::array<std::string_view, 2> kModes = {"NonIndexed", "Indexed"};
+  constexpr std::array<std::string_view, 2> kReplacement = {"Failed", "TerminatingOrFailed"};
+  const std::string_view mode = TextAt(spec, "completionMode");
+  CheckEnum(errors, path.At("completionMode"), mode, kModes);
+  if (mode == "Indexed") {
+    CheckIndexed(errors, path, spec);
+  } else {
+    for (const std::string_view member : {"backoffLimitPerIndex", "maxFailedIndexes"}) {
+      if (const Json* value = FindMember(spec, member)) {
+        AddInvalid(errors, path.At(member), *value, "requires indexed completion mode");
+      }
+    }
+    if (const Json* policy = FindMember(spec, "successPolicy")) {
+      AddInvalid(errors, path.At("successPolicy"), *policy, "requires indexed completion mode");
+    }
+  }
+  if (FindMember(spec, "podReplacementPolicy") == nullptr) return;
+  const std::string_view replacement = TextAt(spec, "podReplacementPolicy");
+  if (FindMember(spec, "podFailurePolicy") != nullptr) {
+    constexpr std::array<std::string_view, 1> kFailed = {"Failed"};
+    CheckEnum(errors, path.At("podReplacementPolicy"), replacement, kFailed);
+  } else {
+    CheckEnum(errors, path.At("podReplacementPolicy"), replacement, kReplacement);
+  }
+}
+
+void CheckJobTemplate(FieldErrors& errors, const Path& path, const Json& spec) {
+  const Path pods_path = path.At("template");
+  const Json& pods = OrEmptyObject(FindMember(spec, "template"));
+  CheckTemplate(errors, pods_path, pods);
+  const Path pod_spec = pods_path.At("spec");
+  const Path at = pod_spec.At("restartPolicy");
+  const std::string_view policy = TextAt(pods, "spec.restartPolicy");
+  if (policy.empty() || policy == "Always") {
+    AddRequired(errors, at, "valid values: \"OnFailure\", \"Never\"");
+  } else if (policy != "OnFailure" && policy != "Never") {
+    constexpr std::array<std::string_view, 2> kPolicies = {"OnFailure", "Never"};
+    CheckEnum(errors, at, policy, kPolicies);
+  } else if (policy != "Never" && FindMember(spec, "podFailurePolicy") != nullptr) {
+    AddInvalid(errors, at, policy,
+               {"only \"Never\" is supported when podFailurePolicy is specified"});
+  }
+}
+
+void CheckManagedBy(FieldErrors& errors, const Path& path, const Json& spec) {
+  if (FindMember(spec, "managedBy") == nullptr) return;
+  const std::string_view manager = TextAt(spec, "managedBy");
+  const Path at = path.At("managedBy");
+  const size_t slash = manager.find('/');
+  if (manager.empty()) {
+    AddRequired(errors, at);
+  } else if (slash == 0 || slash == std::string_view::npos || slash + 1 == manager.size()) {
+    AddInvalid(errors, at, manager, {"must be a domain-prefixed path (such as \"acme.io/foo\")"});
+  } else {
+    AddInvalid(errors, at, manager.substr(0, slash),
+               CheckDns1123Subdomain(manager.substr(0, slash)));
+  }
+  if (manager.size() > 63) errors.push_back(TooLongField(at.text(), 63));
+}
+
+void CheckJobSpec(FieldErrors& errors, const Json& object) {
+  const Path path("spec");
+  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+  constexpr std::array<std::string_view, 7> kCounts = {"parallelism",
+                                                       "completions",
+                                                       "activeDeadlineSeconds",
+                                                       "backoffLimit",
+                                                       "ttlSecondsAfterFinished",
+                                                       "backoffLimitPerIndex",
+                                                       "maxFailedIndexes"};
+  CheckNonnegative(errors, path, spec, kCounts);
+  if (FindMember(spec, "maxFailedIndexes") != nullptr &&
+      FindMember(spec, "backoffLimitPerIndex") == nullptr) {
+    AddRequired(errors, path.At("backoffLimitPerIndex"), "when maxFailedIndexes is specified");
+  }
+  CheckManagedBy(errors, path, spec);
+  CheckJobMode(errors, path, spec);
+  CheckJobTemplate(errors, path, spec);
+  const Json* selector = FindMember(spec, "selector");
+  if (selector == nullptr) {
+    AddRequired(errors, path.At("selector"));
+    return;
+  }
+  CheckLabelSelector(errors, path.At("selector"), *selector);
+  const JsonObject& labels = ObjectAt(spec, "template.metadata.labels");
+  if (Selects(selector, labels)) return;
+  const Path pods_path = path.At("template");
+  const Path meta = pods_path.At("metadata");
+  AddInvalid(errors, meta.At("labels"), Json(labels), std::string(kMismatch));
+}
+
+void CheckHasLabel(FieldErrors& errors, const Path& labels_path, const JsonObject& labels,
+                   std::string_view key, std::string_view expected) {
+  const Json* label = FindMember(labels, key);
+  if (label == nullptr) {
+    AddRequired(errors, labels_path.Key(key), fmt::format("must be '{}'", expected));
+  } else if (!label->is_string() || std::string_view(label->get_string()) != expected) {
+    AddInvalid(errors, labels_path.Key(key), *label, fmt::format("must be '{}'", expected));
+  }
+}
+
+void CheckGeneratedSelector(FieldErrors& errors, const Json& job) {
+  if (FlagAt(job, "spec.manualSelector")) return;
+  const std::string_view uid = TextAt(job, "metadata.uid");
+  const std::string_view name = TextAt(job, "metadata.name");
+  const Path spec("spec");
+  const Path pods = spec.At("template");
+  const Path meta = pods.At("metadata");
+  const Path labels_path = meta.At("labels");
+  const JsonObject& labels = ObjectAt(job, "spec.template.metadata.labels");
+  CheckHasLabel(errors, labels_path, labels, "controller-uid", uid);
+  CheckHasLabel(errors, labels_path, labels, "job-name", name);
+  CheckHasLabel(errors, labels_path, labels, "batch.kubernetes.io/controller-uid", uid);
+  CheckHasLabel(errors, labels_path, labels, "batch.kubernetes.io/job-name", name);
+  const JsonObject expected = {{"controller-uid", uid},
+                               {"job-name", name},
+                               {"batch.kubernetes.io/controller-uid", uid},
+                               {"batch.kubernetes.io/job-name", name}};
+  const Json* selector = FindPath(job, "spec.selector");
+  if (selector == nullptr || Selects(selector, expected)) return;
+  AddInvalid(errors, spec.At("selector"), *selector, "`selector` not auto-generated");
+}
+
+void CheckIndexedName(FieldErrors& errors, const Json& job) {
+  const int64_t completions = IntegerAt(job, "spec.completions");
+  if (TextAt(job, "spec.completionMode") != "Indexed" || completions <= 0) return;
+  const std::string_view name = TextAt(job, "metadata.name");
+  const std::string host = fmt::format("{}-{}", name, completions - 1);
+  if (IsDns1123Label(host)) return;
+  const Path meta("metadata");
+  AddInvalid(errors, meta.At("name"), name,
+             {fmt::format("will not able to create pod with invalid DNS label: {}", host)});
+}
+
+// What a suspended job that has not started may change of its template: where its pods run.
+Json WithSchedulingOf(const Json& old_pods, const Json& pods) {
+  Json munged = old_pods;
+  for (const std::string_view path :
+       {"spec.nodeSelector", "spec.tolerations", "spec.schedulingGates",
+        "spec.affinity.nodeAffinity", "metadata.annotations", "metadata.labels"}) {
+    RemovePath(munged, path);
+    if (const Json* value = FindPath(pods, path)) SetPath(munged, path, *value);
+  }
+  if (ObjectAt(munged, "spec.affinity").empty()) {
+    RemovePath(munged, "spec.affinity");
+    if (const Json* affinity = FindPath(pods, "spec.affinity")) {
+      if (affinity->is_object() && affinity->get_object().empty()) {
+        SetPath(munged, "spec.affinity", *affinity);
+      }
+    }
+  }
+  return munged;
+}
+
+void CheckJobTemplateUpdate(FieldErrors& errors, const Path& path, const Json& old,
+                            const Json& object) {
+  const Json& before = OrEmptyObject(FindPath(old, "spec.template"));
+  const Json& after = OrEmptyObject(FindPath(object, "spec.template"));
+  const bool movable = FlagAt(old, "spec.suspend") && FindPath(old, "status.startTime") == nullptr;
+  const bool same =
+      movable ? SameJson(WithSchedulingOf(before, after), after) : SameJson(before, after);
+  if (!same) AddInvalid(errors, path.At("template"), after, "field is immutable");
+}
+
+bool HasTrue(const Json& job, std::string_view type) {
+  return std::ranges::any_of(ArrayAt(job, "status.conditions"), [&](const Json& condition) {
+    return TextAt(condition, "type") == type && TextAt(condition, "status") == "True";
+  });
+}
+
+// An error about the conditions as a whole, which shows no value.
+void AddConditions(FieldErrors& errors, std::string detail) {
+  errors.push_back({FieldErrorType::kInvalid, "status.conditions", "", std::move(detail)});
+}
+
+void CheckJobConditions(FieldErrors& errors, const Json& old, const Json& job) {
+  const bool complete = HasTrue(job, "Complete");
+  const bool failed = HasTrue(job, "Failed");
+  const bool criteria = HasTrue(job, "SuccessCriteriaMet");
+  const bool target = HasTrue(job, "FailureTarget");
+  const bool complete_changed = complete != HasTrue(old, "Complete");
+  const bool failed_changed = failed != HasTrue(old, "Failed");
+  if (complete && failed && (complete_changed || failed_changed)) {
+    AddConditions(errors, "cannot set Complete=True and Failed=true conditions");
+  }
+  if (complete && target && (complete_changed || target != HasTrue(old, "FailureTarget"))) {
+    AddConditions(errors, "cannot set Complete=True and FailureTarget=true conditions");
+  }
+  const bool completed_at = FindPath(job, "status.completionTime") != nullptr;
+  const Path status("status");
+  if (completed_at && !complete) {
+    AddInvalid(errors, status.At("completionTime"), *FindPath(job, "status.completionTime"),
+               "cannot set completionTime when there is no Complete=True condition");
+  }
+  if (complete && !completed_at && complete_changed) {
+    AddRequired(errors, status.At("completionTime"),
+                "completionTime is required for Complete jobs");
+  }
+  if (failed && !target && failed_changed) {
+    AddConditions(errors,
+                  "cannot set Failed=True condition without the FailureTarget=true condition");
+  }
+  if (complete && !criteria && (complete_changed || HasTrue(old, "SuccessCriteriaMet"))) {
+    AddConditions(
+        errors, "cannot set Complete=True condition without the SuccessCriteriaMet=true condition");
+  }
+}
+
+void CheckFinishedJob(FieldErrors& errors, const Json& old, const Json& job) {
+  const bool finished = HasTrue(job, "Complete") || HasTrue(job, "Failed");
+  const bool was_finished = HasTrue(old, "Complete") || HasTrue(old, "Failed");
+  const Path status("status");
+  if (finished && !was_finished) {
+    const int64_t active = IntegerAt(job, "status.active");
+    if (active > 0) {
+      errors.push_back(
+          InvalidField(status.At("active").text(), active, "active>0 is invalid for finished job"));
+    }
+    const bool empty_and_suspended = FlagAt(job, "spec.suspend") &&
+                                     FindPath(job, "spec.completions") != nullptr &&
+                                     IntegerAt(job, "spec.completions") == 0;
+    if (FindPath(job, "status.startTime") == nullptr && !empty_and_suspended) {
+      AddRequired(errors, status.At("startTime"), "startTime is required for finished job");
+    }
+    const Json* uncounted = FindPath(job, "status.uncountedTerminatedPods");
+    if (uncounted != nullptr &&
+        !(ArrayAt(*uncounted, "failed").empty() && ArrayAt(*uncounted, "succeeded").empty())) {
+      AddInvalid(errors, status.At("uncountedTerminatedPods"), *uncounted,
+                 "must be empty for finished job");
+    }
+    const int64_t terminating = IntegerAt(job, "status.terminating");
+    if (terminating > 0) {
+      errors.push_back(InvalidField(status.At("terminating").text(), terminating,
+                                    "terminating>0 is invalid for finished job"));
+    }
+  }
+  const int64_t ready = IntegerAt(job, "status.ready");
+  if (ready > IntegerAt(job, "status.active") && ready != IntegerAt(old, "status.ready")) {
+    errors.push_back(
+        InvalidField(status.At("ready").text(), ready, "cannot set more ready pods than active"));
+  }
+}
+
+void CheckSums(FieldErrors& errors, const Path& path, const Json& status) {
+  const int64_t replicas = IntegerAt(status, "replicas");
+  const auto at_most = [&](std::string_view member, int64_t limit, std::string_view detail) {
+    const int64_t value = IntegerAt(status, member);
+    if (value > limit) {
+      errors.push_back(InvalidField(path.At(member).text(), value, std::string(detail)));
+    }
+  };
+  for (const std::string_view member :
+       {"fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"}) {
+    at_most(member, replicas, "cannot be greater than status.replicas");
+  }
+  at_most("availableReplicas", IntegerAt(status, "readyReplicas"),
+          "cannot be greater than readyReplicas");
+}
+
+}  // namespace
+
+void CheckDeployment(FieldErrors& errors, const Json& object) {
+  CheckMeta(errors, object, true, CheckDns1123Subdomain);
+  CheckDeploymentSpec(errors, object);
+}
+
+void CheckDeploymentUpdate(FieldErrors& errors, const Json& old, const Json& object) {
+  CheckMetaUpdate(errors, old, object);
+  CheckDeploymentSpec(errors, object);
+  CheckImmutableSelector(errors, old, object);
+}
+
+void CheckReplicaSet(FieldErrors& errors, const Json& object) {
+  CheckMeta(errors, object, true, CheckDns1123Subdomain);
+  CheckReplicaSetSpec(errors, object);
+}
+
+void CheckReplicaSetUpdate(FieldErrors& errors, const Json& old, const Json& object) {
+  CheckMetaUpdate(errors, old, object);
+  CheckReplicaSetSpec(errors, object);
+  CheckImmutableSelector(errors, old, object);
+}
+
+void CheckReplicasStatus(FieldErrors& errors, const Json& old, const Json& object) {
+  CheckMetaUpdate(errors, old, object);
+  const Path path("status");
+  const Json& status = OrEmptyObject(FindMember(object, "status"));
+  constexpr std::array<std::string_view, 9> kCounts = {
+      "observedGeneration", "replicas",          "fullyLabeledReplicas", "updatedReplicas",
+      "readyReplicas",      "availableReplicas", "unavailableReplicas",  "terminatingReplicas",
+      "collisionCount"};
+  CheckNonnegative(errors, path, status, kCounts);
+  CheckSums(errors, path, status);
+  const int64_t collisions = IntegerAt(status, "collisionCount");
+  if (collisions < IntegerAt(old, "status.collisionCount")) {
+    errors.push_back(
+        InvalidField(path.At("collisionCount").text(), collisions, "cannot be decremented"));
+  }
+}
+
+void CheckJob(FieldErrors& errors, const Json& object) {
+  CheckMeta(errors, object, true, CheckDns1123Subdomain);
+  CheckGeneratedSelector(errors, object);
+  CheckJobSpec(errors, object);
+  CheckIndexedName(errors, object);
+}
+
+void CheckJobUpdate(FieldErrors& errors, const Json& old, const Json& object) {
+  CheckMetaUpdate(errors, old, object);
+  CheckGeneratedSelector(errors, object);
+  CheckJobSpec(errors, object);
+  const Path path("spec");
+  const Json& before = OrEmptyObject(FindMember(old, "spec"));
+  const Json& after = OrEmptyObject(FindMember(object, "spec"));
+  if (TextAt(after, "completionMode") != "Indexed") {
+    CheckImmutable(errors, path, before, after, "completions");
+  } else if (IntegerAt(after, "completions") != IntegerAt(before, "completions") &&
+             IntegerAt(after, "completions") != IntegerAt(after, "parallelism")) {
+    AddInvalid(errors, path.At("completions"), Json(IntegerAt(after, "completions")),
+               "can only be modified in tandem with spec.parallelism");
+  }
+  CheckImmutable(errors, path, before, after, "selector");
+  CheckJobTemplateUpdate(errors, path, old, object);
+  for (const std::string_view member : {"completionMode", "podFailurePolicy",
+                                        "backoffLimitPerIndex", "managedBy", "successPolicy"}) {
+    CheckImmutable(errors, path, before, after, member);
+  }
+}
+
+void CheckJobStatusUpdate(FieldErrors& errors, const Json& old, const Json& object) {
+  CheckMetaUpdate(errors, old, object);
+  const Path path("status");
+  const Json& status = OrEmptyObject(FindMember(object, "status"));
+  constexpr std::array<std::string_view, 5> kCounts = {"active", "succeeded", "failed", "ready",
+                                                       "terminating"};
+  CheckNonnegative(errors, path, status, kCounts);
+  CheckJobConditions(errors, old, object);
+  CheckFinishedJob(errors, old, object);
+  for (const std::string_view type : {"Failed", "Complete", "FailureTarget"}) {
+    if (HasTrue(old, type) && !HasTrue(object, type)) {
+      AddConditions(errors, fmt::format("cannot disable the terminal {}=True condition", type));
+    }
+  }
+  const bool elastic =
+      TextAt(object, "spec.completionMode") == "Indexed" &&
+      IntegerAt(object, "spec.completions") == IntegerAt(object, "spec.parallelism");
+  for (const std::string_view member : {"failed", "succeeded"}) {
+    if (member == "succeeded" && elastic) continue;
+    const int64_t value = IntegerAt(status, member);
+    if (value < IntegerAt(old, fmt::format("status.{}", member))) {
+      errors.push_back(InvalidField(path.At(member).text(), value,
+                                    fmt::format("cannot decrease the {} counter", member)));
+    }
+  }
+}
+
+}  // namespace berth::api::rules
