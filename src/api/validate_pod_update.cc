@@ -57,20 +57,26 @@ bool CheckDeadline(FieldErrors& errors, const Path& spec_path, const Json& old, 
   return true;
 }
 
-Json WithoutSeconds(const Json& toleration) {
-  Json copy = toleration;
-  RemovePath(copy, "tolerationSeconds");
-  return copy;
+// A toleration without its seconds, as text that doesn't depend on the order of its members.
+std::string Identity(const Json& toleration) {
+  std::set<std::string> members;
+  if (const JsonObject* object = toleration.if_object()) {
+    for (const auto& [key, value] : *object) {
+      if (key == "tolerationSeconds" || value.is_null()) continue;
+      members.insert(fmt::format("{}:{}", std::string_view(key), boost::json::serialize(value)));
+    }
+  }
+  return fmt::format("{}", fmt::join(members, ","));
 }
 
 void CheckTolerationsKept(FieldErrors& errors, const Path& spec_path, const Json& old,
                           const Json& spec) {
   std::set<std::string> kept;
   for (const Json& toleration : ArrayAt(spec, "tolerations")) {
-    kept.insert(boost::json::serialize(WithoutSeconds(toleration)));
+    kept.insert(Identity(toleration));
   }
   for (const Json& toleration : ArrayAt(old, "tolerations")) {
-    if (kept.contains(boost::json::serialize(WithoutSeconds(toleration)))) continue;
+    if (kept.contains(Identity(toleration))) continue;
     AddForbidden(errors, spec_path.At("tolerations"),
                  "existing toleration can not be modified except its tolerationSeconds");
     return;

@@ -134,7 +134,7 @@ TEST(ValidatePodTest, ResourcesMustAddUp) {
                 at +
                 ".requests[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi is not positive integer "
                 "multiple of hugepages-2Mi");
-  EXPECT_EQ(Resources(R"({"limits":{"gpu":"1"},"requests":{}})").substr(0, 114),
+  EXPECT_EQ(Resources(R"({"limits":{"gpu":"1"},"requests":{}})").substr(0, 116),
             at + ".limits[gpu]: Invalid value: \"gpu\": must be a standard resource type or fully "
                  "qualified");
 }
@@ -256,6 +256,14 @@ TEST(ValidateUpdateTest, OfAPodsSpecOnlyAFewFieldsMayChange) {
                     R"(]}})")
                 .substr(0, 31),
             "spec.containers: Required value");
+}
+
+TEST(ValidateUpdateTest, TheOrderOfMembersMeansNothing) {
+  Json old =
+      Made(KindId::kPod, kPod, R"({"spec":{"tolerations":[{"key":"a","operator":"Exists"}]}})");
+  const JsonObject reversed = {{"operator", "Exists"}, {"key", "a"}};
+  SetPath(old, "spec.tolerations", Json(JsonArray({reversed})));
+  EXPECT_EQ(Updated(KindId::kPod, old, R"({"spec":{"activeDeadlineSeconds":5}})"), "");
 }
 
 TEST(ValidateUpdateTest, AGatedPodMayBeNarrowedAndUngated) {

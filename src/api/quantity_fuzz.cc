@@ -1,0 +1,27 @@
+// Any text: a quantity or an error. What parses prints as text that reads back as the same amount,
+// and the short way agrees.
+
+#include <cstdint>
+#include <string_view>
+
+#include "api/quantity.h"
+#include "base/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace berth;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  const Result<api::Quantity> quantity = api::ParseQuantity(text);
+  for (const int32_t scale : {0, -3}) {
+    const Result<int64_t> fast = api::ParseScaled(text, scale);
+    CHECK_EQ(fast.has_value(), quantity.has_value());
+    if (quantity) CHECK_EQ(*fast, quantity->scaled(scale));
+  }
+  if (!quantity) return 0;
+  const std::string printed = api::ToString(*quantity);
+  const Result<api::Quantity> again = api::ParseQuantity(printed);
+  CHECK(again.has_value());
+  CHECK(api::Compare(*quantity, *again) == 0);
+  CHECK_EQ(api::ToString(*again), printed);
+  CHECK(api::CanonicalQuantity(text).has_value());
+  return 0;
+}

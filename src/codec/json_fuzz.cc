@@ -1,0 +1,24 @@
+// Any bytes: the parser ends with a document or an error; a document that it made prints as text
+// that reads back the same, and the typed decoder takes or refuses it without harm.
+
+#include <cstdint>
+#include <string_view>
+
+#include "base/check.h"
+#include "codec/decode.h"
+#include "codec/json.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace berth;
+  const std::string_view text(reinterpret_cast<const char*>(data), size);
+  codec::Decoder decoder;
+  static_cast<void>(decoder.Pod(text));
+  static_cast<void>(decoder.Deployment(text));
+  const Result<api::Json> value = codec::ParseJson(text);
+  if (!value) return 0;
+  const std::string printed = codec::PrintJson(*value);
+  const Result<api::Json> again = codec::ParseJson(printed);
+  CHECK(again.has_value());
+  CHECK_EQ(codec::PrintJson(*again), printed);
+  return 0;
+}
