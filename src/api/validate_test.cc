@@ -134,7 +134,7 @@ TEST(ValidatePodTest, ResourcesMustAddUp) {
                 at +
                 ".requests[hugepages-2Mi]: Invalid value: \"3Mi\": 3Mi is not positive integer "
                 "multiple of hugepages-2Mi");
-  EXPECT_EQ(Resources(R"({"limits":{"gpu":"1"},"requests":{}})").substr(0, 116),
+  EXPECT_EQ(Resources(R"({"limits":{"gpu":"1"},"requests":{}})").substr(0, 115),
             at + ".limits[gpu]: Invalid value: \"gpu\": must be a standard resource type or fully "
                  "qualified");
 }
