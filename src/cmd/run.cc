@@ -14,6 +14,7 @@
 #include "cmd/node_template.h"
 #include "cmd/signals.h"
 #include "control/scheduler.h"
+#include "controllers/controllers.h"
 #include "env/os/clock.h"
 #include "env/os/entropy.h"
 #include "env/os/executor.h"
@@ -118,7 +119,20 @@ int Run(const cli::RunOptions& options) {
   return process.Run();
 }
 
-int Controllers(const cli::ControllersOptions&) { return cli::kFailed; }
+int Controllers(const cli::ControllersOptions& options) {
+  Process process("controllers", options.verbose);
+  Result<Endpoint> endpoint = FindEndpoint(options.connect);
+  if (!endpoint) return process.Failed(endpoint.error());
+  controllers::Options wanted;
+  wanted.client = ClientOptions(*endpoint, "berth-controllers");
+  wanted.root_ca = endpoint->transport.authority_pem;
+  wanted.seed = env::os::Seed();
+  const Status status =
+      process.Connect(std::make_unique<controllers::Controllers>(std::move(wanted)), *endpoint);
+  if (!status) return process.Failed(status.error());
+  return process.Run();
+}
+
 int Nodes(const cli::NodesOptions& options) {
   Process process("nodes", options.verbose);
   Result<Endpoint> endpoint = FindEndpoint(options.connect);

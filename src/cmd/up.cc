@@ -26,6 +26,7 @@
 #include "cmd/node_template.h"
 #include "cmd/signals.h"
 #include "control/scheduler.h"
+#include "controllers/controllers.h"
 #include "env/os/clock.h"
 #include "env/os/entropy.h"
 #include "env/os/executor.h"
@@ -201,6 +202,14 @@ Status Cluster::AddClients() {
     options.client = ClientOptions("berth-scheduler");
     scheduler_ = AddClient("scheduler", "system:kube-scheduler",
                            std::make_unique<control::Scheduler>(std::move(options)));
+  }
+  if (!options_.no_controllers) {
+    controllers::Options options;
+    options.client = ClientOptions("berth-controllers");
+    options.root_ca = pki_.authority.certificate_pem;
+    options.seed = prng_.Next();
+    AddClient("controllers", "system:kube-controller-manager",
+              std::make_unique<controllers::Controllers>(std::move(options)));
   }
   if (options_.nodes > 0) {
     Result<std::vector<nodes::NodeSpec>> specs =
