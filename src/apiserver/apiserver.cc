@@ -41,7 +41,10 @@ Json SystemClass(std::string_view name, int64_t value, std::string_view descript
 }  // namespace
 
 ApiServer::ApiServer(Options options, store::Store store)
-    : options_(std::move(options)), store_(std::move(store)), prng_(options_.seed) {}
+    : options_(std::move(options)),
+      store_(std::move(store)),
+      prng_(options_.seed),
+      watches_(options_.watch_unread_max) {}
 
 Result<ApiServer> ApiServer::Make(Options options, const std::vector<env::JournalRecord>& records) {
   Result<store::Store> store =

@@ -29,9 +29,10 @@ struct Options {
   uint64_t seed = 0;  // Of uids and generated names.
   std::vector<Token> tokens;
   int64_t watches_max = limits::kWatchesMax;
-  // How far back watches resume; for tests.
+  // How far back a watch resumes, and what it may have unread; for tests.
   int64_t log_events_max = limits::kWatchLogEventsMax;
   int64_t log_bytes_max = limits::kWatchLogBytesMax;
+  int64_t watch_unread_max = limits::kWatchUnreadBytesMax;
 };
 
 // The API server: kube-apiserver's protocol over the store (DESIGN section 6).

@@ -4,10 +4,17 @@
 #include "apiserver/apiserver.h"
 
 #include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
+#include "api/object.h"
 #include "apiserver/server_fixture.h"
+#include "codec/json.h"
 
 namespace berth::apiserver {
 namespace {
@@ -83,6 +90,251 @@ TEST(ApiServer, WatchesSeeAddedModifiedAndDeletedOnce) {
   EXPECT_NE(text.find("ADDED"), std::string::npos);
   EXPECT_NE(text.find("MODIFIED"), std::string::npos);
   EXPECT_NE(text.find("DELETED"), std::string::npos);
+}
+
+TEST(ApiServer, AClientThatDoesNotReadIsNotBufferedForAndGoesOnWhereItWas) {
+  ServerFixture server({.watch_unread_max = 2000});
+  const env::ExchangeId watch =
+      server.Send(Method::kGet, std::string(kConfigMaps) + "?watch=1&resourceVersion=0");
+  server.Settle();
+  server.set_draining(false);
+  for (int i = 0; i < 100; ++i) {
+    server.Call(Method::kPost, kConfigMaps, ConfigMap("c" + std::to_string(i)));
+  }
+  EXPECT_LT(server.stream(watch).text.size(), 3000u);
+  EXPECT_TRUE(server.stream(watch).open);
+  server.set_draining(true);
+  server.Settle();
+  EXPECT_EQ(std::ranges::count(server.stream(watch).text, '\n'), 100);
+}
+
+TEST(ApiServer, AClientWhosePlaceInTheLogIsGoneIsCutAndANewOneHears410) {
+  ServerFixture server({.log_events_max = 20, .watch_unread_max = 2000});
+  const env::ExchangeId slow =
+      server.Send(Method::kGet, std::string(kConfigMaps) + "?watch=1&resourceVersion=0");
+  server.Settle();
+  server.set_draining(false);
+  for (int i = 0; i < 100; ++i) {
+    server.Call(Method::kPost, kConfigMaps, ConfigMap("c" + std::to_string(i)));
+  }
+  EXPECT_FALSE(server.stream(slow).open);
+  EXPECT_TRUE(server.stream(slow).aborted);
+  EXPECT_EQ(server.server().watches_count(), 0u);
+  const env::ExchangeId late =
+      server.Send(Method::kGet, std::string(kConfigMaps) + "?watch=1&resourceVersion=5");
+  EXPECT_NE(server.stream(late).text.find(R"("reason":"Expired","code":410)"), std::string::npos);
+  EXPECT_FALSE(server.stream(late).open);
+  EXPECT_FALSE(server.stream(late).aborted);
+}
+
+TEST(ApiServer, ALiveClientIsCutWhenMoreIsCommittedAtOnceThanTheLogHolds) {
+  ServerFixture server({.log_events_max = 4});
+  const env::ExchangeId watch =
+      server.Send(Method::kGet, std::string(kConfigMaps) + "?watch=1&resourceVersion=0");
+  server.Settle();
+  for (int i = 0; i < 5; ++i) {
+    server.Send(Method::kPost, kConfigMaps, ConfigMap("c" + std::to_string(i)));
+  }
+  server.Settle();
+  EXPECT_FALSE(server.stream(watch).open);
+  EXPECT_NE(server.stream(watch).text.find(R"("reason":"Expired","code":410)"), std::string::npos)
+      << server.stream(watch).text;
+}
+
+TEST(ApiServer, AnExpiredPageCanBeContinuedInconsistently) {
+  ServerFixture server({.log_events_max = 5});
+  for (const char* name : {"a", "b", "c"}) server.Call(Method::kPost, kConfigMaps, ConfigMap(name));
+  const auto field = [](const env::HttpResponse& response, std::string_view path) {
+    return std::string(api::TextAt(*codec::ParseJson(response.body.view()), path));
+  };
+  const auto first = server.Call(Method::kGet, std::string(kConfigMaps) + "?limit=1");
+  for (int i = 0; i < 10; ++i) {
+    server.Call(Method::kPost, kConfigMaps, ConfigMap("x" + std::to_string(i)));
+  }
+  const auto expired = server.Call(Method::kGet, std::string(kConfigMaps) + "?limit=1&continue=" +
+                                                     field(first, "metadata.continue"));
+  EXPECT_EQ(expired.status, 410);
+  EXPECT_EQ(field(expired, "reason"), "Expired");
+  const auto rest = server.Call(Method::kGet, std::string(kConfigMaps) + "?limit=100&continue=" +
+                                                  field(expired, "metadata.continue"));
+  EXPECT_EQ(rest.status, 200);
+  EXPECT_EQ(rest.body.view().find("\"name\":\"a\""), std::string_view::npos);
+  EXPECT_NE(rest.body.view().find("\"name\":\"b\""), std::string_view::npos);
+  const auto exact = server.Call(
+      Method::kGet, std::string(kConfigMaps) + "?resourceVersion=7&resourceVersionMatch=Exact");
+  EXPECT_EQ(exact.status, 410);
+}
+
+TEST(ApiServer, WatchesAreLimited) {
+  ServerFixture server({.watches_max = 1});
+  server.Send(Method::kGet, std::string(kConfigMaps) + "?watch=1");
+  EXPECT_EQ(server.Call(Method::kGet, std::string(kConfigMaps) + "?watch=1").status, 429);
+}
+
+TEST(ApiServer, ABodyOverTheLimitIsRefused) {
+  ServerFixture server;
+  const std::string body(static_cast<size_t>(limits::kRequestBodyBytesMax) + 1, ' ');
+  EXPECT_EQ(server.Call(Method::kPost, kConfigMaps, body).status, 413);
+  EXPECT_EQ(server
+                .Call(Method::kPatch, std::string(kConfigMaps) + "/a", body,
+                      {{"content-type", "application/merge-patch+json"}})
+                .status,
+            413);
+}
+
+TEST(ApiServer, CredentialsAreATokenOrThePeer) {
+  Options options;
+  options.tokens.push_back({.token = "secret", .identity = {.user = "me", .groups = {}}});
+  ServerFixture server(options);
+  server.set_peer({});
+  const auto get = [&](std::string target, std::string token) {
+    std::vector<env::Header> headers;
+    if (!token.empty()) headers.push_back({"authorization", "Bearer " + token});
+    return server.Call(Method::kGet, std::move(target), "", headers).status;
+  };
+  EXPECT_EQ(get(kPods, "secret"), 200);
+  EXPECT_EQ(get(kPods, "wrong"), 401);
+  EXPECT_EQ(get(kPods, ""), 401);
+  EXPECT_EQ(get("/api", ""), 401);
+  EXPECT_EQ(get("/nosuch", ""), 401);
+  for (const char* path : {"/healthz", "/livez", "/readyz", "/readyz?verbose", "/version"}) {
+    EXPECT_EQ(get(path, ""), 200) << path;
+  }
+  EXPECT_EQ(get("/healthz", "wrong"), 401);
+  EXPECT_EQ(get("/healthzz", ""), 401);
+  server.set_peer({.user = "certified", .groups = {}});
+  EXPECT_EQ(get(kPods, ""), 200);
+}
+
+TEST(ApiServer, ADamagedJournalIsRefusedByName) {
+  const auto make = [](std::string key, std::string value) {
+    const Result<ApiServer> server =
+        ApiServer::Make({}, {{std::move(key), 3, Bytes(std::move(value))}});
+    return server ? std::string("accepted") : server.error().message;
+  };
+  EXPECT_EQ(make("pods/default/a", "{"),
+            "journal record \"pods/default/a\": unexpected end of JSON input (line 1, column 2, "
+            "offset 1)");
+  EXPECT_EQ(make("pods/default/a", R"({"kind":"Node","apiVersion":"v1"})"),
+            "journal record \"pods/default/a\": not a Pod of v1");
+  EXPECT_EQ(make("ghosts.example.com/default/a", "{}"),
+            "journal record \"ghosts.example.com/default/a\": unknown kind of object");
+  EXPECT_EQ(
+      make(
+          "configmaps/default/a",
+          R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b","namespace":"default","uid":"u","resourceVersion":"3"}})"),
+      "journal record \"configmaps/default/a\": it names another object than its key");
+}
+
+// What a client knows after it has folded a watch's events into what it had.
+using Known = std::map<std::string, std::string>;
+
+void Fold(std::string_view text, Known& known, bool& expired) {
+  while (!text.empty()) {
+    const size_t end = text.find('\n');
+    const api::Json event = *codec::ParseJson(text.substr(0, end));
+    text = text.substr(end + 1);
+    const std::string type(api::TextAt(event, "type"));
+    const std::string name(api::TextAt(event, "object.metadata.name"));
+    const std::string version(api::TextAt(event, "object.metadata.resourceVersion"));
+    if (type == "ERROR") expired = true;
+    if (type == "ADDED") {
+      RC_ASSERT(!known.contains(name));
+      known[name] = version;
+    } else if (type == "MODIFIED") {
+      RC_ASSERT(known.contains(name));
+      RC_ASSERT(std::stoull(known[name]) < std::stoull(version));
+      known[name] = version;
+    } else if (type == "DELETED") {
+      RC_ASSERT(known.erase(name) == 1);
+    }
+  }
+}
+
+RC_GTEST_PROP(Watches, FoldedEventsAreWhatAListShows, ()) {
+  ServerFixture server({.log_events_max = *rc::gen::element(4, 1000),
+                        .watch_unread_max = *rc::gen::element(1, 700, 100000)});
+  struct Client {
+    std::string selector;
+    env::ExchangeId exchange;
+    Known known;
+  };
+  std::vector<Client> clients;
+  const auto open = [&](Client& client) {
+    client.known.clear();
+    client.exchange = server.Send(
+        Method::kGet, std::string(kConfigMaps) + "?watch=1&resourceVersion=0" + client.selector);
+  };
+  const auto read = [&](Client& client) {
+    bool expired = false;
+    auto& stream = server.stream(client.exchange);
+    const std::string text = std::exchange(stream.text, "");
+    Fold(text, client.known, expired);
+    if (!stream.open) open(client);
+  };
+  for (const char* selector : {"", "&labelSelector=l%3D1", "&fieldSelector=metadata.name!%3Dn1"}) {
+    clients.push_back({.selector = selector, .exchange = {}, .known = {}});
+    open(clients.back());
+  }
+  const auto labelled = [](const std::string& name) {
+    return R"({"metadata":{"name":")" + name + R"(","labels":{"l":")" +
+           std::to_string(*rc::gen::inRange(0, 2)) + R"("}},"data":{"v":")" +
+           std::to_string(*rc::gen::inRange(0, 4)) + R"("}})";
+  };
+  for (int step = *rc::gen::inRange(1, 60); step > 0; --step) {
+    const std::string name = "n" + std::to_string(*rc::gen::inRange(0, 4));
+    const std::string one = std::string(kConfigMaps) + "/" + name;
+    server.set_draining(*rc::gen::inRange(0, 2) == 0);
+    switch (*rc::gen::inRange(0, 6)) {
+      case 0:
+      case 1:
+        server.Send(Method::kPost, kConfigMaps, labelled(name));
+        break;
+      case 2:
+      case 3:
+        server.Send(Method::kPut, one, labelled(name));
+        break;
+      case 4:
+        server.Send(Method::kDelete, one);
+        break;
+      default:
+        server.Settle();
+    }
+    read(clients[*rc::gen::inRange<size_t>(0, clients.size())]);
+  }
+  server.set_draining(true);
+  for (int i = 0; i < 2; ++i) {
+    server.Settle();
+    for (Client& client : clients) read(client);
+  }
+  for (Client& client : clients) {
+    const auto list = server.Call(Method::kGet, std::string(kConfigMaps) + "?" + client.selector);
+    Known listed;
+    const api::Json document = *codec::ParseJson(list.body.view());
+    for (const api::Json& item : api::ArrayAt(document, "items")) {
+      listed[std::string(api::TextAt(item, "metadata.name"))] =
+          api::TextAt(item, "metadata.resourceVersion");
+    }
+    // Through a field selector versions of what left and came back agree too.
+    RC_ASSERT(client.known == listed);
+  }
+}
+
+TEST(ApiServer, AForkGoesItsOwnWayAndEqualHistoriesHashEqually) {
+  const auto hash = [](const ApiServer& server) {
+    Hasher hasher;
+    server.AddTo(hasher);
+    return hasher.value();
+  };
+  ServerFixture a;
+  a.Call(Method::kPost, kConfigMaps, ConfigMap("a"));
+  ServerFixture b = a;
+  EXPECT_EQ(hash(a.server()), hash(b.server()));
+  b.Call(Method::kPost, kConfigMaps, ConfigMap("b"));
+  EXPECT_NE(hash(a.server()), hash(b.server()));
+  EXPECT_EQ(a.Call(Method::kGet, std::string(kConfigMaps) + "/b").status, 404);
+  a.Call(Method::kPost, kConfigMaps, ConfigMap("b"));
+  EXPECT_EQ(hash(a.server()), hash(b.server()));
 }
 
 }  // namespace

@@ -90,11 +90,14 @@ void Watches::Publish(Instant now, store::RevisionRange range, const store::Stor
                       env::Outbox& out) {
   for (auto& [key, group] : groups_) {
     if (group.live.empty()) continue;
+    if (range.first <= store.compacted_revision()) {
+      // More commits at once than the log holds: those who were live are behind, and will be cut.
+      for (const uint64_t exchange : group.live) watches_.at(exchange).phase = Phase::kBehind;
+      group.live.clear();
+      continue;
+    }
     std::string text;
     for (uint64_t revision = range.first; revision <= range.last; ++revision) {
-      // A group of commits larger than the log: those who were live are behind now, and will be
-      // cut.
-      if (revision <= store.compacted_revision()) break;
       const store::Event& event = store.EventAt(revision);
       if (event.object->table == group.table) AppendEvent(group, event, now, text);
     }
@@ -104,7 +107,7 @@ void Watches::Publish(Instant now, store::RevisionRange range, const store::Stor
       Watch& watch = watches_.at(exchange);
       watch.next = range.last + 1;
       Send(exchange, watch, frame, out);
-      if (watch.unread <= kUnreadMax) continue;
+      if (watch.unread <= unread_max_) continue;
       watch.phase = Phase::kBehind;
       group.live.erase(exchange);
     }
@@ -141,7 +144,7 @@ void Watches::Abandon(env::ExchangeId exchange) { Remove(exchange.value); }
 // Its place in the log is gone: the client hears 410 if it still listens, and relists.
 void Watches::Cut(uint64_t exchange, uint64_t revision, const store::Store& store,
                   env::Outbox& out) {
-  if (watches_.at(exchange).unread > kUnreadMax) {
+  if (watches_.at(exchange).unread > unread_max_) {
     // It does not read, so it would not read that either.
     out.emplace_back(env::EndStream{.exchange = {exchange}, .abort = true});
     Remove(exchange);
@@ -172,7 +175,7 @@ bool Watches::AdvanceListing(Instant now, uint64_t exchange, const store::Store&
   Watch& watch = watches_.at(exchange);
   const Group& group = groups_.at(watch.group);
   const uint64_t revision = watch.next;
-  while (watch.unread <= kUnreadMax) {
+  while (watch.unread <= unread_max_) {
     if (revision < store.compacted_revision()) {
       Cut(exchange, revision, store, out);
       return false;
@@ -183,7 +186,7 @@ bool Watches::AdvanceListing(Instant now, uint64_t exchange, const store::Store&
     std::string text;
     bool more = false;
     store.WalkAt(revision, range, [&](const store::ObjectRef& object) {
-      if (text.size() >= kUnreadMax) {
+      if (text.size() >= unread_max_) {
         more = true;
         return false;
       }
@@ -211,7 +214,7 @@ bool Watches::AdvanceBehind(Instant now, uint64_t exchange, const store::Store& 
                             env::Outbox& out) {
   Watch& watch = watches_.at(exchange);
   Group& group = groups_.at(watch.group);
-  while (watch.unread <= kUnreadMax) {
+  while (watch.unread <= unread_max_) {
     if (watch.next > store.durable_revision() + 1) return true;  // The future.
     if (watch.next == store.durable_revision() + 1) {
       watch.phase = Phase::kLive;

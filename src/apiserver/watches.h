@@ -35,18 +35,19 @@ struct WatchStart {
 //   listing ──> behind <──> live ──> ended
 //
 // A live watch gets each commit group's events at once, encoded once for all watches that ask for
-// the same. A watch whose client has more than kUnreadMax unread falls behind: nothing more is
+// the same. A watch whose client has more than the limit unread falls behind: nothing more is
 // sent, or buffered, until the client has read; then it continues from the store's log. One whose
 // place in the log is gone is cut, and relists. So what a slow client costs is bounded by
-// kUnreadMax and one frame.
+// that limit and one frame.
 //
 // A copyable value; not thread-safe. Cost of a commit group: the events, times the distinct shapes
 // and selections, plus one output per watch.
 class Watches {
  public:
-  static constexpr uint64_t kUnreadMax = 1024 * 1024;
   static constexpr size_t kFrameBytes =
       64 * 1024;  // Aimed at: a frame ends with the event that passes it.
+
+  explicit Watches(int64_t unread_max) : unread_max_(static_cast<uint64_t>(unread_max)) {}
 
   [[nodiscard]] size_t size() const { return watches_.size(); }
 
@@ -101,6 +102,8 @@ class Watches {
   void ClearTimer(uint64_t exchange, const Watch& watch);
   static void AppendEvent(const Group& group, const store::Event& event, Instant now,
                           std::string& out);
+
+  uint64_t unread_max_;  // Immutable after construction.
 
   std::map<uint64_t, Watch> watches_;  // By exchange.
   std::map<std::string, Group> groups_;

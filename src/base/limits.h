@@ -28,13 +28,15 @@ inline constexpr int64_t kNestingMax = 128;
 
 inline constexpr int64_t kConnectionsMax = 4'096;
 inline constexpr int64_t kWatchesMax = 16'384;
-// A watcher that has this much unread is cut; it relists. 5,000 pods of 2 KiB fit.
-inline constexpr int64_t kWatchBacklogBytesMax = 16 * 1024 * 1024;
+// A watch with this much unread gets nothing more until its client has read; it then continues from
+// the log. 500 pods of 2 KiB fit. With every watch at its limit this would be 16 GiB; with the
+// dozens that a cluster has, tens of MiB.
+inline constexpr int64_t kWatchUnreadBytesMax = 1024 * 1024;
 
 // How far back a watch can resume: 65,536 events are 20 s at 3,000 pods/s, and beside 50,000 pods
 // of 3 KiB stay under half of the store's share of memory.
 inline constexpr int64_t kWatchLogEventsMax = 65'536;
 inline constexpr int64_t kWatchLogBytesMax = 128 * 1024 * 1024;
-static_assert(kWatchLogBytesMax > kWatchBacklogBytesMax, "a watcher is cut before its log is gone");
+static_assert(kWatchLogBytesMax > kWatchUnreadBytesMax, "a slow watch must find what it missed");
 
 }  // namespace berth::limits
