@@ -28,17 +28,22 @@ store::ObjectRef Find(const store::Store& store, KindId kind, std::string_view n
 store::ObjectRef FindGlobalDefault(const store::Store& store) {
   store::ObjectRef found;
   int64_t value = 0;
-  store.WalkHead({.table = static_cast<store::Table>(KindId::kPriorityClass)},
-                 [&](const store::ObjectRef& object) {
-                   const Json document = Load(*object);
-                   if (!api::FlagAt(document, "globalDefault")) return true;
-                   const int64_t candidate = api::IntegerAt(document, "value");
-                   if (found == nullptr || candidate < value) {
-                     found = object;
-                     value = candidate;
-                   }
-                   return true;
-                 });
+  store.WalkHead(
+      {.table = static_cast<store::Table>(KindId::kPriorityClass)},
+      [&](const store::ObjectRef& object) {
+        // Nearly no class is the default: most are seen not to be without parsing them.
+        if (object->json.view().find("\"globalDefault\":true") == std::string_view::npos) {
+          return true;
+        }
+        const Json document = Load(*object);
+        if (!api::FlagAt(document, "globalDefault")) return true;
+        const int64_t candidate = api::IntegerAt(document, "value");
+        if (found == nullptr || candidate < value) {
+          found = object;
+          value = candidate;
+        }
+        return true;
+      });
   return found;
 }
 
@@ -104,9 +109,10 @@ void AddDefaultTolerations(Json& pod) {
     bool tolerated = false;
     for (size_t i = 0; i < given; ++i) tolerated = tolerated || Tolerates(list[i], key);
     if (tolerated) continue;
-    list.push_back(JsonObject{{"key", key},
+    // Members in the order that api::Conform leaves them in.
+    list.push_back(JsonObject{{"effect", "NoExecute"},
+                              {"key", key},
                               {"operator", "Exists"},
-                              {"effect", "NoExecute"},
                               {"tolerationSeconds", kDefaultTolerationSeconds}});
   }
 }
@@ -140,7 +146,7 @@ void TaintNotReady(Json& node) {
   for (const Json& taint : taints.get_array()) {
     if (api::TextAt(taint, "key") == kKey && api::TextAt(taint, "effect") == "NoSchedule") return;
   }
-  taints.get_array().push_back(JsonObject{{"key", kKey}, {"effect", "NoSchedule"}});
+  taints.get_array().push_back(JsonObject{{"effect", "NoSchedule"}, {"key", kKey}});
 }
 
 Outcome<void> AdmitPriorityClass(const store::Store& store, Subject subject, const Json& object) {

@@ -267,6 +267,9 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
   if (Outcome<void> checked = CheckType(raw->value, kind, text); !checked) {
     return std::unexpected(std::move(checked.error()));
   }
+  // What the path says needn't be said again.
+  raw->value.get_object()["kind"] = kind.name;
+  raw->value.get_object()["apiVersion"] = kind.api_version();
   Body body{.object = std::move(raw->value), .warnings = {}};
   Result<std::vector<std::string>> unknown = api::Conform(kind.id, body.object);
   if (!unknown) return CannotBeHandled(kind.name, kind, unknown.error().message);

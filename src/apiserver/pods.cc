@@ -80,10 +80,11 @@ void SetScheduled(Json& pod, Instant now) {
   JsonObject& status = api::MemberObject(pod.get_object(), "status");
   Json& conditions = status["conditions"];
   if (!conditions.is_array()) conditions = JsonArray();
-  JsonObject scheduled{{"type", "PodScheduled"}};
-  scheduled["status"] = "True";
-  scheduled["lastProbeTime"] = nullptr;
-  scheduled["lastTransitionTime"] = api::PrintTimestamp(now);
+  // Members in the order that api::Conform leaves them in.
+  JsonObject scheduled{{"lastProbeTime", nullptr},
+                       {"lastTransitionTime", Text(api::PrintTimestamp(now))},
+                       {"status", "True"},
+                       {"type", "PodScheduled"}};
   for (Json& condition : conditions.get_array()) {
     if (api::TextAt(condition, "type") != "PodScheduled") continue;
     if (api::TextAt(condition, "status") == "True") {
