@@ -111,7 +111,7 @@ class Planner {
   const Instant now_;
   std::vector<Working> sets_;  // By creation, then name.
   int new_ = -1;
-  bool metadata_written_ = false;
+  std::optional<std::string> revision_;  // To be set on the Deployment.
   Plan plan_;
 };
 
@@ -202,10 +202,7 @@ std::vector<Working*> Planner::Active() {
 
 void Planner::SetRevision(std::string revision) {
   if (api::Find(deployment_.meta.annotations, kRevision) == std::string_view(revision)) return;
-  Write patch = PatchOf(facts_.head);
-  patch.metadata = R"("annotations":)" + MapText({{std::string(kRevision), std::move(revision)}});
-  plan_.writes.push_back(std::move(patch));
-  metadata_written_ = true;
+  revision_ = std::move(revision);
 }
 
 bool Planner::EnsureNew(bool create) {
@@ -482,8 +479,7 @@ void Planner::Cleanup() {
 }
 
 void Planner::Status(bool rollout) {
-  // One write to the Deployment at a time: the other would find its version gone.
-  if (metadata_written_) return;
+  const size_t planned = plan_.writes.size();
   StatusFacts status{.deployment = deployment_,
                      .head = facts_.head,
                      .posts = posts_,
@@ -494,6 +490,12 @@ void Planner::Status(bool rollout) {
   for (const Working& set : sets_) status.sets.push_back(set.owned->set);
   status.fresh = new_ < 0 ? nullptr : sets_[static_cast<size_t>(new_)].owned->set;
   PlanDeploymentStatus(std::move(status), now_, plan_);
+  if (!revision_.has_value()) return;
+  // With the status: written to the object itself an annotation would be a new generation, which
+  // is the user's word for a change of what is wanted.
+  if (plan_.writes.size() == planned) plan_.writes.push_back(StatusOf(facts_.head, "{}"));
+  plan_.writes.back().metadata =
+      R"("annotations":)" + MapText({{std::string(kRevision), *revision_}});
 }
 
 void Planner::Emit(const Working& set) {

@@ -295,7 +295,11 @@ struct Rollout {
     return at == std::string::npos ? otherwise : std::stoll(text.substr(at + key.size()));
   }
   void Apply(const Write& write) {
-    if (write.kind == api::KindId::kDeployment) return;
+    if (write.kind == api::KindId::kDeployment) {
+      // Any other write would be a new generation: the user's word, not a controller's.
+      EXPECT_EQ(write.verb, Verb::kPatchStatus) << ToString(write);
+      return;
+    }
     if (write.verb == Verb::kCreate) {
       api::ReplicaSet set;
       set.meta.name = write.name;

@@ -222,7 +222,10 @@ def get_watch(test):
 
 @case("get -w of pods follows a pod from Pending to Completed", needs=RUN)
 def get_watch_pod(test):
+    # What is shown of this pod tells that the watch has begun.
+    test.create(test.path("pods"), objects.pod("here", schedulerName="nobody"))
     watching = test.start_kubectl("get", "pods", "-w", "--output-watch-events")
+    test.wait("the watch begins", lambda: any(" here " in line for line in watching.lines()))
     test.kubectl("create", "-f", "-", stdin=objects.short_pod("p", run_for="300ms"))
     test.wait("it is complete", lambda: any("Completed" in line for line in watching.lines()))
     test.kubectl("delete", "pod", "p")

@@ -328,9 +328,12 @@ def restarts(test):
     annotations = {"berth.dev/run-for": "100ms", "berth.dev/exit-code": "1"}
     made = objects.pod("p", annotations=annotations, restartPolicy="OnFailure")
     test.kubectl("create", "-f", "-", stdin=made)
-    test.wait(
-        "it restarted", lambda: test.pod("p")["status"]["containerStatuses"][0]["restartCount"] >= 1
-    )
+
+    def restarted():
+        statuses = test.pod("p")["status"].get("containerStatuses", [])
+        return statuses and statuses[0]["restartCount"] >= 1
+
+    test.wait("it restarted", restarted)
     test.match(r"\np +\d/1 +\S+ +[1-9]", test.kubectl("get", "pods").stdout)
 
 
