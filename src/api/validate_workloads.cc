@@ -404,7 +404,7 @@ void CheckFinishedJob(FieldErrors& errors, const Json& old, const Json& job) {
   }
 }
 
-void CheckSums(FieldErrors& errors, const Path& path, const Json& status) {
+void CheckSums(FieldErrors& errors, const Path& path, const Json& status, bool is_deployment) {
   const int64_t replicas = IntegerAt(status, "replicas");
   const auto at_most = [&](std::string_view member, int64_t limit, std::string_view detail) {
     const int64_t value = IntegerAt(status, member);
@@ -414,6 +414,7 @@ void CheckSums(FieldErrors& errors, const Path& path, const Json& status) {
   };
   for (const std::string_view member :
        {"fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"}) {
+    if (is_deployment && member == "fullyLabeledReplicas") continue;
     at_most(member, replicas, "cannot be greater than status.replicas");
   }
   at_most("availableReplicas", IntegerAt(status, "readyReplicas"),
@@ -453,7 +454,7 @@ void CheckReplicasStatus(FieldErrors& errors, const Json& old, const Json& objec
       "readyReplicas",      "availableReplicas", "unavailableReplicas",  "terminatingReplicas",
       "collisionCount"};
   CheckNonnegative(errors, path, status, kCounts);
-  CheckSums(errors, path, status);
+  CheckSums(errors, path, status, TextAt(object, "kind") == "Deployment");
   const int64_t collisions = IntegerAt(status, "collisionCount");
   if (collisions < IntegerAt(old, "status.collisionCount")) {
     errors.push_back(

@@ -182,6 +182,27 @@ TEST(ApiServer, ABodyOverTheLimitIsRefused) {
             413);
 }
 
+TEST(ApiServer, AConfigMapOverOneMebibyteIsInvalidHoweverItComes) {
+  ServerFixture server;
+  const std::string big = ConfigMap("a", std::string(1024 * 1024 + 1, 'x'));
+  const auto message = [](const env::HttpResponse& response) {
+    return std::string(api::TextAt(*codec::ParseJson(response.body.view()), "message"));
+  };
+  constexpr const char* kRefusal =
+      "ConfigMap \"a\" is invalid: []: Too long: may not be more than 1048576 bytes";
+  const auto created = server.Call(Method::kPost, kConfigMaps, big);
+  EXPECT_EQ(created.status, 422);
+  EXPECT_EQ(message(created), kRefusal);
+  server.Call(Method::kPost, kConfigMaps, ConfigMap("a"));
+  const auto updated = server.Call(Method::kPut, std::string(kConfigMaps) + "/a", big);
+  EXPECT_EQ(message(updated), kRefusal);
+  const auto patched = server.Call(Method::kPatch, std::string(kConfigMaps) + "/a", big,
+                                   {{"content-type", "application/merge-patch+json"}});
+  EXPECT_EQ(message(patched), kRefusal);
+  const std::string fits = ConfigMap("a", std::string(1024 * 1024 - 1, 'x'));
+  EXPECT_EQ(server.Call(Method::kPut, std::string(kConfigMaps) + "/a", fits).status, 200);
+}
+
 TEST(ApiServer, CredentialsAreATokenOrThePeer) {
   Options options;
   options.tokens.push_back({.token = "secret", .identity = {.user = "me", .groups = {}}});

@@ -225,6 +225,13 @@ Written DeletePod(WriteContext& context, const store::ObjectRef& target,
       return {.json = target->json};
     }
   } else {
+    if (options.evicted) {
+      SetCondition(pod,
+                   {.type = "DisruptionTarget",
+                    .reason = "EvictionByEvictionAPI",
+                    .message = "Eviction API: evicting"},
+                   context.now);
+    }
     grace = GraceOfPod(pod, options);
     Mark(pod, context.now + Duration::Seconds(grace), grace);
     BumpGeneration(pod);

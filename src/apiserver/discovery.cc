@@ -227,6 +227,7 @@ env::HttpResponse WithEtag(const env::HttpRequest& http, env::HttpResponse respo
   const std::string quoted = fmt::format("\"{}\"", etag);
   response.headers.push_back({"etag", quoted});
   response.headers.push_back({"vary", "Accept"});
+  response.headers.push_back({"cache-control", "public"});
   if (env::FindHeader(http.headers, "if-none-match").value_or("") == quoted) {
     response.status = 304;
     response.body = Bytes();

@@ -182,7 +182,7 @@ std::string PrintCanonical(api::KindId kind, api::Json& object, uint64_t revisio
   top["apiVersion"] = type.api_version();
   PutFirst(top, kTop);
   api::JsonObject& metadata = api::MemberObject(top, "metadata");
-  metadata["resourceVersion"] = std::to_string(revision);
+  if (revision != 0) metadata["resourceVersion"] = std::to_string(revision);
   if (!InOrder(metadata, kMetadataOrder)) PutFirst(metadata, kMetadataOrder);
   return codec::PrintJson(object);
 }
@@ -289,7 +289,11 @@ Outcome<WriteOptions> ParseWriteOptions(const Query& query, std::string_view opt
   api::FieldErrors errors;
   if (const auto dry_run = query.Find("dryRun"); dry_run && !dry_run->empty()) {
     constexpr std::array<std::string_view, 1> kSupported = {"All"};
-    if (*dry_run != "All") errors.push_back(api::NotSupportedField("dryRun", *dry_run, kSupported));
+    if (*dry_run != "All") {
+      errors.push_back(api::NotSupportedField("dryRun", *dry_run, kSupported));
+      // A list to upstream, and shown as one.
+      errors.back().value = fmt::format("[{}]", errors.back().value);
+    }
     result.dry_run = true;
   }
   const std::string_view validation = query.Text("fieldValidation");

@@ -30,8 +30,8 @@ namespace berth::apiserver {
                                api::JsonMemory memory = {});
 
 // The canonical text that is stored: kind, apiVersion and metadata first, metadata's members in a
-// fixed order, resourceVersion as given. `object` is left in that order. REQUIRES: the storage
-// kind's form.
+// fixed order, resourceVersion as given, or with 0 as it is (a dry run gives none out). `object` is
+// left in that order. REQUIRES: the storage kind's form.
 [[nodiscard]] std::string PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision);
 
 // The stored form of a document and its canonical text.

@@ -75,28 +75,29 @@ void Merge(const Json& binding, std::string_view path, Json& pod) {
   api::SetPath(pod, path, std::move(merged));
 }
 
-// PodScheduled=True; its transition is now unless it was true before.
-void SetScheduled(Json& pod, Instant now) {
+}  // namespace
+
+void SetCondition(Json& pod, const TrueCondition& what, Instant now) {
   JsonObject& status = api::MemberObject(pod.get_object(), "status");
   Json& conditions = status["conditions"];
   if (!conditions.is_array()) conditions = JsonArray();
   // Members in the order that api::Conform leaves them in.
-  JsonObject scheduled{{"lastProbeTime", nullptr},
-                       {"lastTransitionTime", Text(api::PrintTimestamp(now))},
-                       {"status", "True"},
-                       {"type", "PodScheduled"}};
+  JsonObject set{{"lastProbeTime", nullptr},
+                 {"lastTransitionTime", Text(api::PrintTimestamp(now))}};
+  if (!what.message.empty()) set["message"] = what.message;
+  if (!what.reason.empty()) set["reason"] = what.reason;
+  set["status"] = "True";
+  set["type"] = what.type;
   for (Json& condition : conditions.get_array()) {
-    if (api::TextAt(condition, "type") != "PodScheduled") continue;
+    if (api::TextAt(condition, "type") != what.type) continue;
     if (api::TextAt(condition, "status") == "True") {
-      scheduled["lastTransitionTime"] = api::TextAt(condition, "lastTransitionTime");
+      set["lastTransitionTime"] = api::TextAt(condition, "lastTransitionTime");
     }
-    condition = std::move(scheduled);
+    condition = std::move(set);
     return;
   }
-  conditions.get_array().push_back(std::move(scheduled));
+  conditions.get_array().push_back(std::move(set));
 }
-
-}  // namespace
 
 WriteResult Bind(WriteContext& context) {
   Outcome<Body> body = DecodeBody(context.request, api::KindOf(KindId::kBinding),
@@ -138,7 +139,7 @@ WriteResult Bind(WriteContext& context) {
   Merge(binding, "metadata.annotations", document);
   Merge(binding, "metadata.labels", document);
   api::RemovePath(document, "status.nominatedNodeName");
-  SetScheduled(document, context.now);
+  SetCondition(document, {.type = "PodScheduled"}, context.now);
   CommitPut(context, KindId::kPod, std::move(document));
   return Created(context);
 }
@@ -162,6 +163,7 @@ WriteResult Evict(WriteContext& context) {
   options.uid = api::TextAt(eviction, "deleteOptions.preconditions.uid");
   options.resource_version = api::TextAt(eviction, "deleteOptions.preconditions.resourceVersion");
   options.propagation = api::TextAt(eviction, "deleteOptions.propagationPolicy");
+  options.evicted = true;
   const Outcome<Written> written = DeleteObject(context, *pod, std::move(options));
   if (!written) return std::unexpected(written.error());
   return Created(context);

@@ -104,9 +104,11 @@ std::unexpected<Problem> Forbidden(Subject subject, std::string_view why) {
 }
 
 std::unexpected<Problem> Invalid(Subject subject, const api::FieldErrors& errors) {
-  Problem problem = About(subject, 422, "Invalid",
-                          api::InvalidMessage(subject.kind.group_kind(), subject.name, errors));
-  problem.kind = subject.kind.name;
+  // Both groups' Events are one kind to upstream's validation.
+  const api::Kind& kind = api::KindOf(subject.kind.stored ? subject.kind.storage : subject.kind.id);
+  Problem problem = About({.kind = kind, .name = subject.name}, 422, "Invalid",
+                          api::InvalidMessage(kind.group_kind(), subject.name, errors));
+  problem.kind = kind.name;
   AddCauses(problem, errors);
   return std::unexpected(std::move(problem));
 }

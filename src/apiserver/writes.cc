@@ -264,16 +264,16 @@ env::HttpResponse Respond(const WriteContext& context, int status, const Bytes& 
 
 Bytes CommitPut(WriteContext& context, KindId storage, Json object) {
   const uint64_t revision = context.store.next_revision();
+  if (context.options.dry_run) return Bytes(PrintCanonical(storage, object, 0));
   Bytes json(PrintCanonical(storage, object, revision));
-  if (context.options.dry_run) return json;
   context.store.Put(MakeStored(storage, object, json, revision));
   return json;
 }
 
 Bytes CommitDelete(WriteContext& context, KindId storage, Json last) {
+  if (context.options.dry_run) return Bytes(PrintCanonical(storage, last, 0));
   const uint64_t revision = context.store.next_revision();
   Bytes json(PrintCanonical(storage, last, revision));
-  if (context.options.dry_run) return json;
   context.store.Delete(MakeStored(storage, last, json, revision));
   return json;
 }
@@ -315,6 +315,11 @@ WriteResult Create(WriteContext& context) {
   }
   if (Outcome<void> fits = CheckSize(context.request.http->body.view()); !fits) {
     return std::unexpected(std::move(fits.error()));
+  }
+  if (kind.id == KindId::kPod && api::TextAt(object, "metadata.name").contains('.')) {
+    context.warnings.emplace_back(
+        "metadata.name: this is used in the Pod's hostname, which can result in surprising "
+        "behavior; a DNS label is recommended: [must not contain dots]");
   }
   return Respond(context, 201,
                  CommitPut(context, kind.storage, ToStorage(kind, std::move(object))));
@@ -358,7 +363,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     if (!context.options.dry_run) CommitDelete(context, kind.storage, Load(*old, context.memory));
     return Written{.json = std::move(answer), .gone = true};
   }
-  const uint64_t revision = context.store.next_revision();
+  const uint64_t revision = context.options.dry_run ? 0 : context.store.next_revision();
   Bytes json(PrintCanonical(kind.storage, object, revision));
   if (Outcome<void> fits = CheckSize(json.view()); !fits) {
     return std::unexpected(std::move(fits.error()));

@@ -82,11 +82,21 @@ Bytes CommitPut(WriteContext& context, api::KindId storage, api::Json object);
 // Ends an object; `last` is its final state in the storage kind.
 Bytes CommitDelete(WriteContext& context, api::KindId storage, api::Json last);
 
+// A condition of a pod that becomes true.
+struct TrueCondition {
+  std::string_view type;
+  std::string_view reason = {};
+  std::string_view message = {};
+};
+// Sets it; its transition is now unless it was true before.
+void SetCondition(api::Json& pod, const TrueCondition& what, Instant now);
+
 struct DeleteOptions {
   std::optional<int64_t> grace_seconds;
   std::string uid;  // Preconditions.
   std::string resource_version;
   std::string propagation;  // Background, Foreground, Orphan, or empty for the kind's own way.
+  bool evicted = false;     // The pod gets the condition that says so.
 };
 // Deletes one object as upstream does: at once, gracefully, or when its finalizers are gone.
 Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& target,
