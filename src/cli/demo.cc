@@ -15,7 +15,7 @@ namespace {
 constexpr char kManaged[] = "app.kubernetes.io/managed-by";
 constexpr char kManager[] = "berth-demo";
 constexpr Duration kJudgeEvery = Duration::Milliseconds(500);
-const char* const kTeams[] = {"vision", "language", "search", "platform"};
+constexpr Duration kClearFor = Duration::Seconds(30);
 
 const client::Resource kJobs{.group = "batch", .version = "v1", .plural = "jobs"};
 const client::Resource kDeployments{.group = "apps", .version = "v1", .plural = "deployments"};
@@ -83,7 +83,24 @@ int64_t CpuOf(const api::Pod& pod) {
   return sum;
 }
 
+// "0/100 nodes are available: 100 Insufficient cpu. <more>" -> "100 Insufficient cpu".
+std::string ShortReason(std::string_view message) {
+  constexpr std::string_view kBefore = "nodes are available: ";
+  if (const size_t found = message.find(kBefore); found != std::string_view::npos)
+    message.remove_prefix(found + kBefore.size());
+  return std::string(message.substr(0, message.find('.')));
+}
+
+std::string ReasonOf(const api::Pod& pod) {
+  for (const api::PodCondition& each : pod.conditions) {
+    if (each.type == "PodScheduled" && each.status == "False") return ShortReason(each.message);
+  }
+  return "no decision yet";
+}
+
 }  // namespace
+
+const std::array<const char*, 4> kDemoTeams = {"vision", "language", "search", "platform"};
 
 Demo::Demo(DemoOptions options) : options_(std::move(options)), client_(options_.client) {
   CHECK_GT(options_.nodes, 0);
@@ -91,6 +108,7 @@ Demo::Demo(DemoOptions options) : options_(std::move(options)), client_(options_
   pods_ = client_.Watch({.resource = kPods, .label_selector = selector});
   jobs_ = client_.Watch({.resource = kJobs, .label_selector = selector});
   PlanAll();
+  progress_.nodes = options_.nodes;
   progress_.cpu_milli_total = options_.nodes * options_.node_cpu_milli;
 }
 
@@ -106,7 +124,7 @@ void Demo::PlanAll() {
 }
 
 void Demo::PlanTeams() {
-  for (const char* team : kTeams) {
+  for (const char* team : kDemoTeams) {
     plan_.push_back(
         {.at = {},
          .request = client::Create(
@@ -236,7 +254,7 @@ void Demo::Step(Instant now, env::Input input, env::Outbox& out) {
       last_change_ = now;
     } else if (const auto* done = std::get_if<client::CallDone>(&event)) {
       --calls_pending_;
-      // A second run against the same data finds its namespaces there.
+      // A second run against the same data finds its namespaces and classes there.
       const bool fine =
           done->outcome == client::Outcome::kDone || done->outcome == client::Outcome::kConflict;
       if (fine) continue;
@@ -249,12 +267,47 @@ void Demo::Step(Instant now, env::Input input, env::Outbox& out) {
   }
   if (!std::holds_alternative<env::Tick>(input)) return;
   if (!started_ && client_.synced()) {
-    started_ = true;
-    start_ = now;
-    last_change_ = now;
+    if (!cleared_) Clear(now, out);
+    const bool empty = rows_.empty() && job_rows_.empty() && calls_pending_ == 0;
+    // What can't be deleted shall not keep the demo from running.
+    if (empty || now - start_ > kClearFor) Begin(now);
   }
   SubmitDue(now, out);
   Judge(now);
+}
+
+// Asks for the deletion of an earlier demo's load, if there is any.
+void Demo::Clear(Instant now, env::Outbox& out) {
+  cleared_ = true;
+  start_ = now;
+  if (rows_.empty() && job_rows_.empty()) return;
+  progress_.clearing = true;
+  for (const char* team : kDemoTeams) {
+    for (const client::Resource& resource : {kDeployments, kJobs}) {
+      client::Request request;
+      request.method = env::Method::kDelete;
+      request.target = client::PathOf(resource, {.namespace_name = team}) + "?labelSelector=" +
+                       client::PercentEncode(fmt::format("{}={}", kManaged, kManager));
+      request.content_type = "application/json";
+      request.body = Bytes(std::string(
+          R"({"apiVersion":"v1","kind":"DeleteOptions","propagationPolicy":"Background"})"));
+      ++calls_pending_;
+      client_.Call(now, std::move(request), out);
+    }
+  }
+}
+
+void Demo::Begin(Instant now) {
+  started_ = true;
+  start_ = now;
+  last_change_ = now;
+  progress_ = {.nodes = progress_.nodes,
+               .workloads_planned = progress_.workloads_planned,
+               .jobs = progress_.jobs,
+               .cpu_milli_total = progress_.cpu_milli_total};
+  rows_.clear();
+  job_rows_.clear();
+  bind_times_ns_.clear();
 }
 
 void Demo::SubmitDue(Instant now, env::Outbox& out) {
@@ -273,10 +326,14 @@ void Demo::SubmitDue(Instant now, env::Outbox& out) {
 void Demo::Count(const PodRow& row, int64_t sign) {
   auto& [running, waiting] = progress_.teams[row.team];
   switch (row.stage) {
-    case Stage::kWaiting:
+    case Stage::kWaiting: {
       progress_.waiting += sign;
       waiting += sign;
+      const auto reason = progress_.reasons.try_emplace(row.reason).first;
+      reason->second += sign;
+      if (reason->second == 0) progress_.reasons.erase(reason);
       return;
+    }
     case Stage::kStarting:
       progress_.starting += sign;
       break;
@@ -327,12 +384,16 @@ void Demo::OnPod(Instant now, const client::ObjectEvent& event) {
               : pod->phase == "Running" ? Stage::kRunning
               : !pod->node_name.empty() ? Stage::kStarting
                                         : Stage::kWaiting;
+  row.reason = row.stage == Stage::kWaiting ? ReasonOf(*pod) : std::string();
   if (!had_node && row.stage != Stage::kWaiting) bind_times_ns_.push_back((now - row.seen).ns);
   Count(row, 1);
 }
 
 void Demo::OnJob(const client::ObjectEvent& event) {
-  if (event.change == client::Change::kDeleted) return;
+  if (event.change == client::Change::kDeleted) {
+    job_rows_.erase(event.uid);
+    return;
+  }
   const Result<api::Job> job = decoder_.Job(event.object.view());
   if (!job) return;
   JobRow& row = job_rows_[event.uid];
@@ -369,68 +430,16 @@ DemoProgress Demo::progress() const {
 
 void Demo::AddTo(Hasher& hasher) const {
   client_.AddTo(hasher);
-  hasher.Add(options_.seed).Add(started_).Add(start_.ns).Add(plan_.size()).Add(calls_pending_);
+  hasher.Add(options_.seed)
+      .Add(cleared_)
+      .Add(started_)
+      .Add(start_.ns)
+      .Add(plan_.size())
+      .Add(calls_pending_);
   hasher.Add(last_change_.ns).Add(judge_at_.ns).Add(progress_.pods_seen).Add(progress_.finished);
   for (const auto& [uid, row] : rows_) hasher.Add(uid).Add(row.stage).Add(row.seen.ns);
   for (const auto& [uid, row] : job_rows_) hasher.Add(uid).Add(row.finished);
   for (const int64_t time : bind_times_ns_) hasher.Add(time);
-}
-
-namespace {
-
-std::string Percent(const DemoProgress& progress) {
-  if (progress.cpu_milli_total == 0) return "0 %";
-  return fmt::format("{} %", progress.cpu_milli_placed * 100 / progress.cpu_milli_total);
-}
-
-}  // namespace
-
-std::string DemoLine(const DemoProgress& progress) {
-  return fmt::format(
-      "{:>4} s  workloads {}/{}  jobs done {}/{}  pods: waiting {}, starting {}, running {}, "
-      "succeeded {}, failed {}  cpu {}\n",
-      progress.elapsed.seconds(), progress.workloads_submitted, progress.workloads_planned,
-      progress.jobs_finished, progress.jobs, progress.waiting, progress.starting, progress.running,
-      progress.succeeded, progress.failed, Percent(progress));
-}
-
-std::string DemoBlock(const DemoProgress& progress) {
-  constexpr int64_t kWidth = 50;
-  const int64_t filled = progress.cpu_milli_total == 0
-                             ? 0
-                             : progress.cpu_milli_placed * kWidth / progress.cpu_milli_total;
-  std::string text = fmt::format("  {:>4} s   workloads {}/{}   jobs done {}/{}\n",
-                                 progress.elapsed.seconds(), progress.workloads_submitted,
-                                 progress.workloads_planned, progress.jobs_finished, progress.jobs);
-  text += fmt::format("  cpu     [{:<{}}] {}\n",
-                      std::string(static_cast<size_t>(std::clamp<int64_t>(filled, 0, kWidth)), '#'),
-                      kWidth, Percent(progress));
-  text += fmt::format(
-      "  pods    waiting {:>5}   starting {:>5}   running {:>5}   succeeded {:>5}   failed {:>4}\n",
-      progress.waiting, progress.starting, progress.running, progress.succeeded, progress.failed);
-  for (const char* team : kTeams) {
-    const auto found = progress.teams.find(team);
-    const auto [running, waiting] =
-        found == progress.teams.end() ? std::pair<int64_t, int64_t>() : found->second;
-    text += fmt::format("  {:<10} running {:>5}   waiting {:>5}\n", team, running, waiting);
-  }
-  text += fmt::format("  from seen to bound: p50 {} ms, p99 {} ms\n",
-                      progress.bind_p50.milliseconds(), progress.bind_p99.milliseconds());
-  return text;
-}
-
-std::string DemoSummary(const DemoProgress& progress) {
-  std::string text = fmt::format(
-      "demo {} in {} s: {} workloads, {} pods; {} of {} jobs finished; {} pods succeeded, {} "
-      "failed (as planned), {} run, {} wait\n",
-      progress.complete ? "has run" : "did not come to its end", progress.elapsed.seconds(),
-      progress.workloads_submitted, progress.pods_seen, progress.jobs_finished, progress.jobs,
-      progress.succeeded, progress.failed, progress.running, progress.waiting);
-  text += fmt::format("from seen to bound: p50 {} ms, p99 {} ms\n",
-                      progress.bind_p50.milliseconds(), progress.bind_p99.milliseconds());
-  if (progress.requests_failed > 0)
-    text += fmt::format("{} requests failed\n", progress.requests_failed);
-  return text;
 }
 
 }  // namespace berth::cli

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -20,7 +22,8 @@
 //   fail, and one that fits nowhere
 //
 // What is submitted when is a function of the seed and of the number of nodes: at its height it
-// asks for more than the cluster has, so that some of it has to wait.
+// asks for more than the cluster has, so that some of it has to wait. What an earlier demo left in
+// the same cluster is deleted first; it is known by its label.
 namespace berth::cli {
 
 struct DemoOptions {
@@ -37,6 +40,8 @@ struct DemoOptions {
 
 // Where the load stands. Of pods each counts in one place.
 struct DemoProgress {
+  bool clearing = false;  // The load of an earlier demo is being deleted.
+  int64_t nodes = 0;
   Duration elapsed;
   int64_t workloads_planned = 0;
   int64_t workloads_submitted = 0;
@@ -55,9 +60,13 @@ struct DemoProgress {
   Duration bind_p50;  // From a pod's first sight to its node, of all pods bound so far.
   Duration bind_p99;
   std::map<std::string, std::pair<int64_t, int64_t>> teams;  // Namespace -> running, waiting.
+  std::map<std::string, int64_t> reasons;  // What the scheduler says of those that wait -> pods.
   bool finished = false;
   bool complete = false;  // Finished with all that can be done: jobs ended, services running.
 };
+
+// The namespaces of the teams.
+extern const std::array<const char*, 4> kDemoTeams;
 
 class Demo final : public env::Actor {
  public:
@@ -80,6 +89,7 @@ class Demo final : public env::Actor {
   struct PodRow {
     Stage stage = Stage::kWaiting;
     std::string team;
+    std::string reason;  // Why it waits, as the scheduler says.
     int64_t cpu_milli = 0;
     Instant seen;
   };
@@ -99,6 +109,8 @@ class Demo final : public env::Actor {
   void OnJob(const client::ObjectEvent& event);
   void Count(const PodRow& row, int64_t sign);
   void SubmitDue(Instant now, env::Outbox& out);
+  void Clear(Instant now, env::Outbox& out);
+  void Begin(Instant now);
   void Judge(Instant now);
 
   DemoOptions options_;  // Immutable after construction.
@@ -110,6 +122,7 @@ class Demo final : public env::Actor {
   std::deque<Planned> plan_;  // What is left, by time.
   int64_t calls_pending_ = 0;
   Instant start_;
+  bool cleared_ = false;  // Nothing of an earlier demo is left, or its deletion was asked for.
   bool started_ = false;
   std::map<std::string, PodRow> rows_;      // By uid.
   std::map<std::string, JobRow> job_rows_;  // By uid.
@@ -121,9 +134,10 @@ class Demo final : public env::Actor {
   DemoProgress progress_;
 };
 
-// One line for a log or a pipe; a block of lines for a terminal.
+// One line for a log or a pipe; the same number of lines every time for a terminal of `columns`,
+// none of them longer; what is to be said at the end.
 std::string DemoLine(const DemoProgress& progress);
-std::string DemoBlock(const DemoProgress& progress);
+std::string DemoBlock(const DemoProgress& progress, size_t columns);
 std::string DemoSummary(const DemoProgress& progress);
 
 }  // namespace berth::cli

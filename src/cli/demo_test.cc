@@ -27,19 +27,21 @@ class Toy {
     now_ = std::max(now_, end);
   }
   void Pod(const std::string& type, int number, const std::string& node, const std::string& phase) {
-    Stream(
-        pods_watch_, type,
-        fmt::format(
-            R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p{}","namespace":"vision","uid":"u{}","resourceVersion":"{}"}},)"
-            R"("spec":{{"nodeName":"{}","containers":[{{"name":"c","resources":{{"requests":{{"cpu":"2"}}}}}}]}},"status":{{"phase":"{}"}}}})",
-            number, number, ++version_, node, phase));
+    Stream(pods_watch_, type, PodText(number, node, phase));
   }
 
   std::vector<std::string> writes;
+  bool left_over = false;  // A pod is there when the demo lists.
   [[nodiscard]] DemoProgress progress() const { return demo_.progress(); }
   Instant now_ = Instant::FromSeconds(1000);
 
  private:
+  std::string PodText(int number, const std::string& node, const std::string& phase) {
+    return fmt::format(
+        R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"p{}","namespace":"vision","uid":"u{}","resourceVersion":"{}"}},)"
+        R"("spec":{{"nodeName":"{}","containers":[{{"name":"c","resources":{{"requests":{{"cpu":"2"}}}}}}]}},"status":{{"phase":"{}"}}}})",
+        number, number, ++version_, node, phase);
+  }
   static DemoOptions Options(uint64_t seed) {
     DemoOptions options;
     options.seed = seed;
@@ -67,9 +69,14 @@ class Toy {
       if (target.find("/pods") != std::string::npos) pods_watch_ = send.call;
       Give(env::Response{send.call, {.status = 200, .headers = {}, .body = {}}});
     } else if (send.request.method == env::Method::kGet) {
+      const bool pod = left_over && target.find("/pods") != std::string::npos;
       Give(env::Response{
           send.call,
-          {200, {}, Bytes(R"({"kind":"List","metadata":{"resourceVersion":"1"},"items":[]})")}});
+          {200,
+           {},
+           Bytes(
+               fmt::format(R"({{"kind":"List","metadata":{{"resourceVersion":"1"}},"items":[{}]}})",
+                           pod ? PodText(1, "n1", "Running") : ""))}});
     } else {
       writes.push_back(target + " " + std::string(send.request.body.view()));
       Give(env::Response{send.call, {201, {}, Bytes("{}")}});
@@ -131,14 +138,42 @@ TEST(Demo, GivesUpWhenNothingChangesForLong) {
   EXPECT_THAT(DemoSummary(toy.progress()), HasSubstr("did not come to its end"));
 }
 
-TEST(Demo, ShowsOneLineOrABlock) {
+TEST(Demo, ShowsOneLineOrABlockOfAlwaysAsManyLines) {
   DemoProgress progress;
   progress.elapsed = Duration::Seconds(12);
   progress.cpu_milli_total = 1000;
   progress.cpu_milli_placed = 500;
   EXPECT_THAT(DemoLine(progress), HasSubstr("cpu 50 %\n"));
-  EXPECT_THAT(DemoBlock(progress),
-              HasSubstr("[#########################                         ] 50 %"));
+  const std::string block = DemoBlock(progress, 200);
+  EXPECT_THAT(block, HasSubstr("[####################                    ]  50 %"));
+  progress.reasons["100 Insufficient cpu"] = 3;
+  progress.reasons[std::string(300, 'x')] = 2;
+  const std::string narrow = DemoBlock(progress, 60);
+  EXPECT_EQ(std::count(block.begin(), block.end(), '\n'),
+            std::count(narrow.begin(), narrow.end(), '\n'));
+  EXPECT_THAT(narrow, HasSubstr("    3 pods: 100 Insufficient cpu\n"));
+  size_t longest = 0;
+  size_t begin = 0;
+  for (size_t end = 0; (end = narrow.find('\n', begin)) != std::string::npos; begin = end + 1)
+    longest = std::max(longest, end - begin);
+  EXPECT_EQ(longest, 60U);
+}
+
+TEST(Demo, DeletesWhatAnEarlierDemoLeftBeforeItBegins) {
+  Toy toy(7);
+  toy.left_over = true;
+  toy.RunUntil(toy.now_ + Duration::Seconds(3));
+  EXPECT_TRUE(toy.progress().clearing);
+  ASSERT_EQ(toy.writes.size(), 8U);
+  EXPECT_THAT(toy.writes[0],
+              HasSubstr("/apis/apps/v1/namespaces/vision/deployments?labelSelector="));
+  EXPECT_THAT(toy.writes[0], HasSubstr("Background"));
+  toy.Pod("DELETED", 1, "n1", "Running");
+  toy.RunUntil(toy.now_ + Duration::Seconds(50));
+  EXPECT_FALSE(toy.progress().clearing);
+  EXPECT_THAT(toy.writes[8], HasSubstr("\"kind\":\"Namespace\""));
+  EXPECT_EQ(toy.progress().pods_seen, 0);
+  EXPECT_EQ(toy.progress().workloads_submitted, toy.progress().workloads_planned);
 }
 
 }  // namespace

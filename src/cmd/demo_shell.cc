@@ -1,6 +1,7 @@
 #include "cmd/demo_shell.h"
 
 #include <fmt/format.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -38,35 +39,57 @@ void DemoShell::Step(Instant now, env::Input input, env::Outbox& out) {
   board_->Put(demo_.progress());
 }
 
+namespace {
+
+constexpr size_t kColumnsWithoutTerminal = 80;
+
+size_t TerminalColumns() {
+  winsize size{};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0)
+    return kColumnsWithoutTerminal;
+  return size.ws_col;
+}
+
+// Draws over what it drew before.
+class Screen {
+ public:
+  void Draw(const std::string& block) {
+    if (lines_drawn_ > 0) fmt::print("\x1b[{}A\x1b[J", lines_drawn_);
+    fmt::print("{}", block);
+    std::fflush(stdout);
+    lines_drawn_ = std::count(block.begin(), block.end(), '\n');
+  }
+
+ private:
+  ptrdiff_t lines_drawn_ = 0;
+};
+
+}  // namespace
+
 bool ShowDemo(const DemoBoard& board, bool once) {
   const bool terminal = isatty(STDOUT_FILENO) == 1;
   const Duration interval = terminal ? Duration::Milliseconds(250) : Duration::Seconds(2);
-  ptrdiff_t lines_drawn = 0;
-  bool told = false;
+  Screen screen;
   for (;;) {
     const bool signal = WaitForSignal(interval);
     const cli::DemoProgress progress = board.Get();
     if (terminal) {
-      const std::string block = cli::DemoBlock(progress);
-      if (lines_drawn > 0) fmt::print("\x1b[{}A\x1b[J", lines_drawn);
-      fmt::print("{}", block);
-      lines_drawn = std::count(block.begin(), block.end(), '\n');
-    } else if (!told) {
+      screen.Draw(cli::DemoBlock(progress, TerminalColumns()));
+    } else if (!progress.finished) {
       fmt::print("{}", cli::DemoLine(progress));
+      std::fflush(stdout);
     }
-    if (progress.finished && !told) {
-      told = true;
-      fmt::print("{}", cli::DemoSummary(progress));
-      lines_drawn = 0;
-      if (!once) fmt::print("the cluster stays up; end it with Ctrl-C\n");
-    }
-    std::fflush(stdout);
-    if (signal || (once && progress.finished)) return progress.complete;
-    // The cluster's own users change it from here on; the display has done its work.
-    if (told) {
-      WaitForSignal(Duration::Max());
+    if (signal) {
+      fmt::print("{}stopped before the load had run\n", terminal ? "\n" : "");
       return progress.complete;
     }
+    if (!progress.finished) continue;
+    fmt::print("{}", cli::DemoSummary(progress));
+    if (!once) fmt::print("the cluster stays up; end it with Ctrl-C\n");
+    std::fflush(stdout);
+    // The cluster's own users change it from here on; the display has done its work.
+    if (!once) WaitForSignal(Duration::Max());
+    return progress.complete;
   }
 }
 

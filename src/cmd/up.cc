@@ -46,6 +46,12 @@ env::Peer Master(std::string user) {
   return {.user = std::move(user), .groups = {"system:masters"}};
 }
 
+// The demo's display tells what goes on; lines in between would break it.
+env::LogLevel LeastLevel(const cli::UpOptions& options) {
+  if (options.verbose) return env::LogLevel::kDebug;
+  return options.demo ? env::LogLevel::kWarning : env::LogLevel::kInfo;
+}
+
 std::string Address(const std::string& host, uint16_t port) {
   // What stands for all addresses is reached at one of them.
   const std::string reachable = host == "0.0.0.0" ? "127.0.0.1" : host == "::" ? "::1" : host;
@@ -58,7 +64,7 @@ class Cluster {
  public:
   explicit Cluster(const cli::UpOptions& options)
       : options_(options),
-        logger_(options.verbose ? env::LogLevel::kDebug : env::LogLevel::kInfo),
+        logger_(LeastLevel(options)),
         prng_(options.seed.value_or(env::os::Seed())),
         executor_(clock_, logger_) {}
   ~Cluster() { Stop(); }
@@ -262,10 +268,12 @@ Status Cluster::WriteKubeconfig() {
 void PrintWelcome(const Cluster& cluster) {
   const std::string kubeconfig = std::filesystem::absolute(cluster.kubeconfig()).string();
   fmt::print("kubeconfig {}\ntry, from another terminal:\n", kubeconfig);
+  fmt::print("  export KUBECONFIG={}\n", kubeconfig);
   for (const char* line :
-       {"get pods -A -w", "-n vision get jobs", "-n platform describe pod -l app=too-large"}) {
-    fmt::print("  kubectl --kubeconfig {} {}\n", kubeconfig, line);
+       {"get pods -A -w", "get jobs,deployments -A", "describe pod -n platform -l app=too-large"}) {
+    fmt::print("  kubectl {}\n", line);
   }
+  fmt::print("\n");
   std::fflush(stdout);
 }
 
