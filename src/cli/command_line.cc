@@ -132,6 +132,8 @@ void AddClients(CLI::App& app, Slots& slots) {
   run->add_option("--secure-port", slots.run.secure_port,
                   "serve /debug/why and /metrics on this port");
   run->add_option("--bind-address", slots.run.secure_host, "address of --secure-port [127.0.0.1]");
+  run->add_option("--secure-ca", slots.run.secure_ca,
+                  "file that gets the authority of --secure-port, for `berth why --why-ca`");
   AddVerbose(run, slots.run.verbose);
 
   CLI::App* controllers =
@@ -154,6 +156,8 @@ void AddClients(CLI::App& app, Slots& slots) {
   why->add_option("-n,--namespace", slots.why.namespace_name, "namespace of the pod");
   why->add_option("--why-address", slots.why.why_address,
                   "HOST:PORT of the scheduler that is asked [the API server]");
+  why->add_option("--why-ca", slots.why.why_ca,
+                  "PEM file with the authority of --why-address [the kubeconfig's]");
   why->add_flag("--json", slots.why.json, "the answer as it came");
 }
 

@@ -47,6 +47,7 @@ struct RunOptions {
   std::vector<std::string> scheduler_names;  // Empty: the default ones.
   std::string secure_host = "127.0.0.1";
   std::optional<uint16_t> secure_port;  // Serves /debug/why and /metrics there.
+  std::string secure_ca;                // Where the authority of that port is written, for clients.
   bool verbose = false;
 };
 
@@ -67,6 +68,7 @@ struct WhyOptions {
   std::string pod;             // Without "pod/".
   std::string namespace_name;  // Empty: the context's, else "default".
   std::string why_address;     // HOST:PORT or https://HOST:PORT; empty: the API server's.
+  std::string why_ca;          // PEM file of who signed that server; empty: the kubeconfig's.
   bool json = false;
 };
 

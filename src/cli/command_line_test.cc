@@ -62,19 +62,23 @@ TEST(CommandLine, InMemoryHasNoFolder) {
 
 TEST(CommandLine, WhyTakesAPodInEveryUsualSpelling) {
   for (const char* spelling : {"pod/web-0", "pods/web-0", "po/web-0", "web-0"}) {
-    const auto why = Get<WhyOptions>({"why", spelling, "-n", "team-a", "--why-address", "h:1"});
+    const auto why = Get<WhyOptions>(
+        {"why", spelling, "-n", "team-a", "--why-address", "h:1", "--why-ca", "run.crt"});
     EXPECT_EQ(why.pod, "web-0");
+    EXPECT_EQ(why.why_ca, "run.crt");
     EXPECT_EQ(why.namespace_name, "team-a");
     EXPECT_EQ(why.why_address, "h:1");
   }
 }
 
 TEST(CommandLine, TheClientsFindTheirServer) {
-  const auto run = Get<RunOptions>({"run", "--kubeconfig", "f", "--context", "c", "--secure-port",
-                                    "10259", "--scheduler-name", "a", "--scheduler-name", "b"});
+  const auto run =
+      Get<RunOptions>({"run", "--kubeconfig", "f", "--context", "c", "--secure-port", "10259",
+                       "--secure-ca", "run.crt", "--scheduler-name", "a", "--scheduler-name", "b"});
   EXPECT_EQ(run.connect.kubeconfig, "f");
   EXPECT_EQ(run.connect.context, "c");
   EXPECT_EQ(run.secure_port, 10259);
+  EXPECT_EQ(run.secure_ca, "run.crt");
   EXPECT_THAT(run.scheduler_names, ElementsAre("a", "b"));
   EXPECT_FALSE(Get<RunOptions>({"run"}).secure_port.has_value());
   EXPECT_EQ(Get<NodesOptions>({"nodes", "--count", "5000", "--template", "t.yaml"}).count, 5000);

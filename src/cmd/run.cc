@@ -54,14 +54,17 @@ class Process {
     executor_.Connect(actor_, *transport_);
     return {};
   }
-  // Serves /debug/ and probes to who has `token`.
-  Status Serve(const cli::RunOptions& options, const std::string& token) {
+  // Serves probes to everybody, /debug/ and /metrics to who has the endpoint's token and to
+  // system:masters.
+  Status Serve(const cli::RunOptions& options, const Endpoint& endpoint) {
     Result<net::Pki> pki = net::MakePki(options.secure_host, clock_.now());
     if (!pki) return std::unexpected(pki.error());
     net::ServerOptions server;
     server.host = options.secure_host;
     server.port = *options.secure_port;
     server.identity = pki->server;
+    // Administrators whose kubeconfig has a client certificate instead of a token.
+    server.client_authority_pem = endpoint.transport.authority_pem;
     server.log = [this](env::LogLevel level, const std::string& text) {
       logger_.Write(level, "https", text);
     };
@@ -70,7 +73,14 @@ class Process {
     server_ = std::move(*listening);
     const DebugRouter::Targets targets{
         .api = nullptr, .debug = &executor_.inbox(actor_), .network = server_.get()};
-    router_ = std::make_unique<DebugRouter>(targets, std::vector<std::string>{token});
+    std::vector<std::string> tokens;
+    if (!endpoint.bearer_token.empty()) tokens.push_back(endpoint.bearer_token);
+    router_ = std::make_unique<DebugRouter>(targets, std::move(tokens));
+    if (!options.secure_ca.empty()) {
+      const Status written =
+          net::WritePrivateFile(options.secure_ca, pki->authority.certificate_pem);
+      if (!written) return written;
+    }
     executor_.SetNetwork(*server_);
     return {};
   }
@@ -114,7 +124,7 @@ int Run(const cli::RunOptions& options) {
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
   Status status =
       process.Connect(std::make_unique<control::Scheduler>(std::move(scheduler)), *endpoint);
-  if (status && options.secure_port) status = process.Serve(options, endpoint->bearer_token);
+  if (status && options.secure_port) status = process.Serve(options, *endpoint);
   if (!status) return process.Failed(status.error());
   return process.Run();
 }

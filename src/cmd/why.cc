@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 
 #include "cli/why_text.h"
 #include "client/request.h"
@@ -11,13 +13,23 @@
 namespace berth::cmd {
 namespace {
 
+// The kubeconfig's authority vouches for the API server, not for who else listens: --why-ca does.
+Status TakeAuthority(const std::string& path, Endpoint& endpoint) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file || !text.contains("BEGIN CERTIFICATE")) {
+    return Fail(ErrorCode::kInvalid, path + ": can't be read as certificates in PEM");
+  }
+  endpoint.transport.authority_pem = std::move(text);
+  endpoint.transport.insecure = false;
+  return {};
+}
+
 Status TakeAddress(const std::string& text, Endpoint& endpoint) {
   const std::string url = text.starts_with("https://") ? text : "https://" + text;
   const Result<client::ServerConfig> server = client::ParseServerUrl(url);
   if (!server) return std::unexpected(server.error());
-  if (endpoint.transport.server_name.empty() && server->host != endpoint.transport.host) {
-    endpoint.transport.server_name = server->host;
-  }
+  endpoint.transport.server_name = server->host;
   endpoint.transport.host = server->host;
   endpoint.transport.port = server->port;
   endpoint.base_path.clear();
@@ -41,6 +53,10 @@ int Why(const cli::WhyOptions& options) {
   if (!options.why_address.empty()) {
     const Status taken = TakeAddress(options.why_address, *endpoint);
     if (!taken) return Failed("--why-address " + taken.error().message);
+  }
+  if (!options.why_ca.empty()) {
+    const Status taken = TakeAuthority(options.why_ca, *endpoint);
+    if (!taken) return Failed("--why-ca " + taken.error().message);
   }
   env::HttpRequest request;
   request.target = "/debug/why?pod=" + client::PercentEncode(name + "/" + options.pod);

@@ -147,17 +147,17 @@ class Real:
         self.credentials = Credentials(self.kubeconfig, self.kubectl)
         if self.missing():
             return
-        # --secure-port=0: somebody else's port is not ours to take; `berth why` gets a free one.
         self.why_port = free_port()
+        self.why_ca = self.directory / "scheduler-ca.crt"
         self.start_part("controllers", "controllers")
         self.start_part("nodes", "nodes", f"--count={NODES_COUNT}")
-        self.start_part("scheduler", "run", f"--secure-port={self.why_port}")
+        self.start_part("scheduler", "run", f"--secure-port={self.why_port}", f"--secure-ca={self.why_ca}")
         connection = Connection(self.credentials)
         wait_until("the nodes are there", lambda: self.nodes_ready(connection))
         connection.close()
 
     def why_options(self):
-        return [f"--why-address=127.0.0.1:{self.why_port}"]
+        return [f"--why-address=127.0.0.1:{self.why_port}", f"--why-ca={self.why_ca}"]
 
     def nodes_ready(self, connection):
         self.check_parts()
