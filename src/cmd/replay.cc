@@ -11,6 +11,7 @@
 #include "cmd/commands.h"
 #include "codec/json.h"
 #include "net/certificates.h"
+#include "sim/replay_stack.h"
 #include "sim/trace.h"
 
 namespace berth::cmd {
@@ -18,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kSlice = 500;  // Decisions between two looks at the clock.
+constexpr size_t kSlice = 100;  // Decisions between two looks at the clock.
 
 model::Policy ToPolicy(cli::ReplayPolicy policy) {
   switch (policy) {
@@ -66,21 +67,18 @@ void PrintSummary(const sim::ReplayReport& report) {
              report.decision_hash);
 }
 
-Result<sim::ReplayReport> RunEngine(const cli::ReplayOptions& options,
-                                    std::vector<sim::TraceNode> nodes,
-                                    std::vector<sim::TracePod> pods) {
-  const sim::ReplayOptions wanted{
-      .policy = ToPolicy(options.policy),
-      .seed = options.seed,
-      .arrived = {.part = static_cast<uint32_t>(options.arrived_permille), .whole = 1000}};
-  auto replay = sim::EngineReplay::Make(std::move(nodes), std::move(pods), wanted);
+// Runs a replay to its end, tells of its progress on stderr, and reports.
+template <typename Replay>
+Result<sim::ReplayReport> Run(Result<Replay> replay) {
   if (!replay) return std::unexpected(replay.error());
   const bool terminal = isatty(STDERR_FILENO) == 1;
   const auto start = Clock::now();
   auto told = start;
   bool more = true;
   while (more) {
-    more = replay->Step(kSlice);
+    const Result<bool> stepped = replay->Step(kSlice);
+    if (!stepped) return std::unexpected(stepped.error());
+    more = *stepped;
     const auto now = Clock::now();
     if (now - told < std::chrono::milliseconds(terminal ? 100 : 2000)) continue;
     told = now;
@@ -95,6 +93,18 @@ Result<sim::ReplayReport> RunEngine(const cli::ReplayOptions& options,
   return report;
 }
 
+Result<sim::ReplayReport> Run(const cli::ReplayOptions& options, std::vector<sim::TraceNode> nodes,
+                              std::vector<sim::TracePod> pods) {
+  const sim::ReplayOptions wanted{
+      .policy = ToPolicy(options.policy),
+      .seed = options.seed,
+      .arrived = {.part = static_cast<uint32_t>(options.arrived_permille), .whole = 1000}};
+  if (options.engine_only) {
+    return Run(sim::EngineReplay::Make(std::move(nodes), std::move(pods), wanted));
+  }
+  return Run(sim::StackReplay::Make(std::move(nodes), std::move(pods), wanted));
+}
+
 int Failed(const std::string& text) {
   fmt::print(stderr, "berth replay: {}\n", text);
   return cli::kFailed;
@@ -107,9 +117,8 @@ int Replay(const cli::ReplayOptions& options) {
   if (!nodes) return Failed(nodes.error().message);
   auto pods = ReadTrace(options.pods_csv, options.skip_bad, sim::ParseTracePods);
   if (!pods) return Failed(pods.error().message);
-  if (!options.engine_only) return Failed("only --engine-only runs yet");
   const Result<sim::ReplayReport> report =
-      RunEngine(options, std::move(nodes->rows), std::move(pods->rows));
+      Run(options, std::move(nodes->rows), std::move(pods->rows));
   if (!report) return Failed(report.error().message);
   PrintSummary(*report);
   if (options.report.empty()) return cli::kOk;

@@ -253,7 +253,9 @@ Engine::Choice Engine::ChooseOn(PodId pod, NodeId n) const {
 // wins.
 Engine::Choice Engine::ChooseRandom(PodId pod, const ClassCache& cache) const {
   const model::Pod& row = state_.pods().at(pod);
-  const uint64_t drawn_by = Hasher().Add(options_.seed).Add(state_.UidOf(row.uid)).value();
+  // By the pod's name: an API server draws uids, and a replay through one must decide like a replay
+  // without.
+  const uint64_t drawn_by = Hasher().Add(options_.seed).Add(state_.KeyOf(row.key)).value();
   const model::Viewer viewer = ViewerOf(pod);
   Choice choice;
   uint64_t highest = 0;
@@ -275,6 +277,8 @@ Engine::Choice Engine::ChooseRandom(PodId pod, const ClassCache& cache) const {
     choice.node = n;
     highest = drawn;
   }
+  // The highest of many draws is no fair draw any more.
+  choice.draw = Hasher().Add(highest).value();
   return choice;
 }
 
@@ -282,7 +286,7 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
   const model::Viewer viewer = ViewerOf(pod);
   const model::ClassId class_id = state_.pods().at(pod).class_id;
   const model::DeviceSlots devices =
-      options_.evaluator.ChooseDevices(state_, class_id, choice.node, &viewer);
+      options_.evaluator.ChooseDevices(state_, class_id, choice.node, &viewer, choice.draw);
   queue_.Remove(state_, pod);
   state_.Assume(pod, choice.node, devices);
   ++counters_.decisions;

@@ -104,6 +104,7 @@ class Engine {
     model::NodeId node;
     int64_t score = 0;
     uint32_t feasible_count = 0;
+    uint64_t draw = 0;  // Of the device, with Policy::kRandom.
   };
   // How the last decision about a pod came to be, by PodId.
   struct Record {

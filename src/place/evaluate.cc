@@ -365,7 +365,7 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
 }
 
 model::DeviceSlots Evaluator::ChooseDevices(const model::State& state, model::ClassId c, NodeId n,
-                                            const model::Viewer* viewer) const {
+                                            const model::Viewer* viewer, uint64_t draw) const {
   const model::GpuDemand& gpu = state.vocabulary.classes.at(c).gpu;
   if (gpu.none()) return {};
   if (gpu.share_milli == 0) {
@@ -374,9 +374,14 @@ model::DeviceSlots Evaluator::ChooseDevices(const model::State& state, model::Cl
     return {.mask = mask, .milli_each = model::kDeviceMilli};
   }
   const auto share = static_cast<uint16_t>(gpu.share_milli);
-  const uint16_t mask = policy_ == model::Policy::kFgd
-                            ? LeastFragmenting(state, c, n, fragments_, viewer).mask
-                            : FullestDevice(state, n, share, viewer);
+  uint16_t mask = 0;
+  if (policy_ == model::Policy::kFgd) {
+    mask = LeastFragmenting(state, c, n, fragments_, viewer).mask;
+  } else if (policy_ == model::Policy::kRandom) {
+    mask = AnyDevice(state, n, share, viewer, draw);
+  } else {
+    mask = FullestDevice(state, n, share, viewer);
+  }
   CHECK_NE(mask, 0);
   return {.mask = mask, .milli_each = share};
 }

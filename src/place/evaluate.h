@@ -75,10 +75,10 @@ class Evaluator {
 
   // The devices that a pod of the class gets on a node it fits: the lowest idle ones for whole
   // devices; for a share the fullest that has room (with kFgd the one that fragments least), ties
-  // to the lowest. None for a class without GPU demand.
+  // to the lowest; with kRandom any that has room, by `draw`. None for a class without GPU demand.
   [[nodiscard]] model::DeviceSlots ChooseDevices(const model::State& state, model::ClassId c,
-                                                 model::NodeId n,
-                                                 const model::Viewer* viewer) const;
+                                                 model::NodeId n, const model::Viewer* viewer,
+                                                 uint64_t draw = 0) const;
 
   // local + weights x normalised raw scores. Higher wins; ties end in NodeTable::rank.
   [[nodiscard]] int64_t Total(const model::NodeScore& score, const Extremes& extremes) const;

@@ -208,6 +208,17 @@ TEST_F(Devices, AShareNeedsRoomOnOneDevice) {
   EXPECT_FALSE(verdict.unresolvable);
 }
 
+TEST_F(Devices, ADrawFallsOnAnyThatHasRoom) {
+  const Evaluator random(model::Policy::kRandom);
+  EXPECT_TRUE(Ask({.share_milli = 400}).fits());
+  const auto drawn = [&](uint64_t draw) {
+    return random.ChooseDevices(t.state, t.last, t.state.FindNode("n1"), nullptr, draw).mask;
+  };
+  EXPECT_EQ(drawn(0), 0b010) << "the first has too little";
+  EXPECT_EQ(drawn(1), 0b100);
+  EXPECT_EQ(drawn(2), 0b010);
+}
+
 TEST_F(Devices, EquallyFullDevicesGoByIndex) {
   t.Run("c", {{model::kGpuMilli, 500}}, {.mask = 0b100, .milli_each = 500});
   EXPECT_TRUE(Ask({.share_milli = 400}).fits());

@@ -64,6 +64,19 @@ uint16_t FullestDevice(const model::State& state, NodeId node, int32_t share,
   return best;
 }
 
+uint16_t AnyDevice(const model::State& state, NodeId node, int32_t share,
+                   const model::Viewer* viewer, uint64_t draw) {
+  uint16_t roomy = 0;
+  for (uint32_t d = 0; d < state.nodes().devices_count(node); ++d) {
+    if (DeviceNow(state, node, d, viewer) >= share) roomy = static_cast<uint16_t>(roomy | 1u << d);
+  }
+  if (roomy == 0) return 0;
+  for (uint64_t skip = draw % static_cast<uint64_t>(std::popcount(roomy)); skip > 0; --skip) {
+    roomy = static_cast<uint16_t>(roomy & (roomy - 1));
+  }
+  return static_cast<uint16_t>(roomy & -roomy);
+}
+
 FragmentChoice LeastFragmenting(const model::State& state, model::ClassId c, NodeId node,
                                 const FragmentTable& fragments, const model::Viewer* viewer) {
   const model::ClassSpec& spec = state.vocabulary.classes.at(c);

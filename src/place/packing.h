@@ -35,5 +35,8 @@ struct FragmentChoice {
 // The device with the least room that has `share` milli, ties to the lowest; 0 when none has.
 [[nodiscard]] uint16_t FullestDevice(const model::State& state, model::NodeId node, int32_t share,
                                      const model::Viewer* viewer);
+// One of the devices that have `share` milli: the one that `draw` falls on; 0 when none has.
+[[nodiscard]] uint16_t AnyDevice(const model::State& state, model::NodeId node, int32_t share,
+                                 const model::Viewer* viewer, uint64_t draw);
 
 }  // namespace berth::place

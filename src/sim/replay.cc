@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -48,16 +49,6 @@ void AddLevel(const Level& level, api::JsonObject& json) {
   json["cpu_capacity_milli"] = level.cpu_milli.capacity;
   json["memory_allocated_bytes"] = level.memory_bytes.allocated;
   json["memory_capacity_bytes"] = level.memory_bytes.capacity;
-}
-
-// The reason that most nodes give, ties by its words.
-std::string MainReason(const model::Refusal& refusal, const model::State& state) {
-  std::map<std::string, int64_t> counts;
-  for (const model::Reason& reason : refusal.reasons) {
-    counts[translate::ReasonText(reason, state)] += reason.nodes_count;
-  }
-  const auto most = std::ranges::max_element(counts, {}, [](const auto& c) { return c.second; });
-  return most == counts.end() ? "no nodes" : most->first;
 }
 
 }  // namespace
@@ -259,6 +250,26 @@ api::Json ToJson(const ReplayReport& report) {
   return json;
 }
 
+std::string MainReason(std::string_view message) {
+  const size_t colon = message.find(": ");
+  if (!message.starts_with("0/") || colon == std::string_view::npos) return std::string(message);
+  std::map<std::string, int64_t> counts;
+  std::string_view rest = message.substr(colon + 2);
+  if (rest.ends_with('.')) rest.remove_suffix(1);
+  while (!rest.empty()) {
+    const size_t end = std::min(rest.find(", "), rest.size());
+    const std::string_view part = rest.substr(0, end);
+    rest.remove_prefix(std::min(end + 2, rest.size()));
+    int64_t nodes = 0;
+    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), nodes);
+    const auto digits = static_cast<size_t>(stop - part.data());
+    if (error != std::errc() || digits + 1 >= part.size()) return std::string(part);
+    counts[std::string(part.substr(digits + 1))] += nodes;
+  }
+  const auto most = std::ranges::max_element(counts, {}, [](const auto& c) { return c.second; });
+  return most == counts.end() ? std::string(message) : most->first;
+}
+
 ReplayRecorder::ReplayRecorder(const ReplayOptions& options, std::span<const TraceNode> nodes,
                                std::span<const TracePod> pods, std::span<const Arrival> arrivals)
     : options_(options),
@@ -316,7 +327,7 @@ ReplayReport ReplayRecorder::Report() const {
 
 // ---- The engine alone ------------------------------------------------------------------------
 
-EngineReplay::EngineReplay(std::unique_ptr<const Inputs> inputs, const ReplayOptions& options,
+EngineReplay::EngineReplay(std::unique_ptr<const FillInputs> inputs, const ReplayOptions& options,
                            cycle::Engine engine)
     : inputs_(std::move(inputs)),
       recorder_(options, inputs_->nodes, inputs_->pods, inputs_->arrivals),
@@ -341,8 +352,8 @@ Result<EngineReplay> EngineReplay::Make(std::vector<TraceNode> nodes, std::vecto
     if (!translated) return std::unexpected(translated.error());
     facts.push_back(std::move(*translated));
   }
-  EngineReplay replay(std::make_unique<const Inputs>(
-                          Inputs{std::move(nodes), std::move(pods), std::move(*arrivals)}),
+  EngineReplay replay(std::make_unique<const FillInputs>(
+                          FillInputs{std::move(nodes), std::move(pods), std::move(*arrivals)}),
                       options, std::move(engine));
   replay.facts_ = std::move(facts);
   return replay;
@@ -369,7 +380,8 @@ void EngineReplay::Decide(const Arrival& arrival) {
     // no new look.
     CHECK_EQ(plan.refused.size(), 1u);
     const model::Refusal& refusal = plan.refusals[plan.refused[0].refusal];
-    recorder_.Decided({.reason = MainReason(refusal, state)});
+    const std::string reason = MainReason(translate::FailedSchedulingText(refusal, state));
+    recorder_.Decided({.reason = reason});
     return;
   }
   CHECK_EQ(plan.binds.size(), 1u);

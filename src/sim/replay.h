@@ -64,6 +64,7 @@ struct Arrival {
 struct Allocation {
   int64_t allocated = 0;
   int64_t capacity = 0;
+  bool operator==(const Allocation&) const = default;
 };
 
 // The cluster once so much demand has arrived.
@@ -76,6 +77,7 @@ struct Level {
   Allocation gpu_milli;
   Allocation cpu_milli;
   Allocation memory_bytes;
+  bool operator==(const Level&) const = default;
 };
 
 struct ReplayReport {
@@ -86,11 +88,16 @@ struct ReplayReport {
   uint64_t decision_hash = 0;  // Of (arrival, node, devices) in the order decided.
   int64_t decisions = 0;       // Pods that were placed or refused.
   int64_t decisions_per_second = 0;  // Set by who holds a clock.
+  bool operator==(const ReplayReport&) const = default;
 };
 
 [[nodiscard]] std::string_view ToString(model::Policy policy);
 [[nodiscard]] Result<model::Policy> ParsePolicy(std::string_view text);
 [[nodiscard]] api::Json ToJson(const ReplayReport& report);
+
+// The reason that most nodes give in a FailedScheduling message ("0/3 nodes are available: 2
+// Insufficient cpu, ..."), ties by its words; a message of another form as it is.
+[[nodiscard]] std::string MainReason(std::string_view message);
 
 // Keeps the report while pods arrive and are decided; the same for the engine alone and for the
 // whole stack.
@@ -127,6 +134,13 @@ class ReplayRecorder {
   Hasher hasher_;
 };
 
+// What a replay works through.
+struct FillInputs {
+  std::vector<TraceNode> nodes;
+  std::vector<TracePod> pods;
+  std::vector<Arrival> arrivals;
+};
+
 // The protocol on the engine alone: no API, no store, no clock. Step() in slices shows progress.
 class EngineReplay {
  public:
@@ -143,16 +157,11 @@ class EngineReplay {
   [[nodiscard]] const cycle::Engine& engine() const { return engine_; }
 
  private:
-  struct Inputs {
-    std::vector<TraceNode> nodes;
-    std::vector<TracePod> pods;
-    std::vector<Arrival> arrivals;
-  };
-  EngineReplay(std::unique_ptr<const Inputs> inputs, const ReplayOptions& options,
+  EngineReplay(std::unique_ptr<const FillInputs> inputs, const ReplayOptions& options,
                cycle::Engine engine);
   void Decide(const Arrival& arrival);
 
-  std::unique_ptr<const Inputs> inputs_;  // On the heap: the recorder points into it.
+  std::unique_ptr<const FillInputs> inputs_;  // On the heap: the recorder points into it.
   ReplayRecorder recorder_;
   cycle::Engine engine_;
   std::vector<model::PodUpsert> facts_;  // By trace pod: translated once, then named anew.
