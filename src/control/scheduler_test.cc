@@ -211,6 +211,30 @@ TEST(Scheduler, TellsWhyAPodWaitsAndPlacesItWhenItCan) {
   EXPECT_EQ(TargetOf(rig.TakeBinding()), "n2");
 }
 
+// What a pod was told stays true: a node that came and refuses, too, is told of, though it wakes
+// nobody.
+TEST(Scheduler, TellsAgainWhenTheReasonsChange) {
+  Rig rig;
+  rig.Start({PodJson({.cpu_milli = 2'000})}, {NodeJson("n1", 1)});
+  const env::SendRequest first = rig.TakeOf("/status");
+  rig.TakeOf("/events");
+  rig.Answer(first, 200, "");
+  const std::string told =
+      R"(,"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable",)"
+      R"("message":"0/1 nodes are available: 1 Insufficient cpu."}])";
+  rig.Event("pods", "MODIFIED",
+            PodJson({.version = 101, .cpu_milli = 2'000, .extra_status = told}));
+  rig.Event("nodes", "ADDED", NodeJson("n2", 102));
+  rig.Pass(Duration::Seconds(11));
+  const env::SendRequest second = rig.TakeOf("/status");
+  EXPECT_NE(second.request.body.view().find("0/2 nodes are available: 2 Insufficient cpu."),
+            std::string_view::npos);
+  EXPECT_NE(rig.TakeOf("/events").request.body.view().find("0/2 nodes"), std::string_view::npos);
+  rig.Answer(second, 200, "");
+  rig.Pass(Duration::Minutes(5));
+  EXPECT_EQ(rig.TakeOf("/status").call.value, 0u);
+}
+
 TEST(Scheduler, LeavesPodsOfOtherSchedulersAlone) {
   Rig rig;
   rig.Start({PodJson({.scheduler = "volcano"}),

@@ -1,6 +1,7 @@
 #include "cycle/engine.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -14,6 +15,14 @@ using model::NodeId;
 using model::Plan;
 using model::PodId;
 using model::PodStage;
+
+namespace {
+
+// What a refusal's age costs is bounded, whatever happens to nodes meanwhile: at most this many
+// nodes are evaluated in a sweep (about 10 ms), and a sweep comes at most once a second.
+constexpr uint64_t kRefreshNodesMax = 200'000;
+
+}  // namespace
 
 Engine::Engine(const Options& options)
     : options_(options),
@@ -52,7 +61,8 @@ Plan Engine::Cycle(Instant now) {
   ServeHolders(plan);
   // 4. Lines in their order: the head gets the best node, or the line waits for reasons.
   ServeLines(now, plan);
-  // 5. Those who newly wait are told why.
+  // 5. Those who newly wait, or for other reasons than they were told, are told why.
+  RefreshReports(now);
   TellWaiting(plan);
   // 6. When to be called again.
   NoteTouches();
@@ -305,7 +315,7 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
 }
 
 // `known` is what the line is known to wait for, or 0. Within the head's backoff the last report
-// stands: many lines wake for a place that one of them gets.
+// stands: many lines wake for a place that one of them gets. RefreshReports corrects it later.
 void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
   const PodId pod = queue_.line(id).head;
   model::Pod& row = state_.mutable_pod(pod);
@@ -321,12 +331,54 @@ void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
     }
     row.backoff_until = now + model::Backoff(++row.attempts);
     known = why.waits_for;
-    queue_.Report(id, std::move(why.refusal), row.backoff_until);
+    const uint64_t end = state_.touches().end();
+    if (queue_.Report(id, std::move(why.refusal), row.backoff_until, end)) {
+      refresh_position_ = kUnsettled;
+    }
     queue_.MarkUntold(pod);
+    next_refresh_ = std::min(next_refresh_, queue_.line(id).refresh_at);
   } else {
     row.backoff_until = now + model::Backoff(++row.attempts);
   }
   queue_.Block(state_, id, known, counters_.cycles);
+}
+
+// Nothing need wake a line for its reasons to change: a node that came refuses, too. And what its
+// head was told when it was tried again, the others are told here. The oldest go first.
+void Engine::RefreshReports(Instant now) {
+  const uint64_t end = state_.touches().end();
+  if (end == refresh_position_ || queue_.blocked().empty() || now < next_refresh_) return;
+  const auto behind = [&](LineId id) {
+    return queue_.line(id).report_position != end || queue_.line(id).others_behind;
+  };
+  std::vector<LineId> due;
+  for (const LineId id : queue_.blocked()) {
+    if (behind(id) && queue_.line(id).refresh_at <= now) due.push_back(id);
+  }
+  const auto before = [&](LineId a, LineId b) {
+    const Line& x = queue_.line(a);
+    const Line& y = queue_.line(b);
+    if (x.refresh_at != y.refresh_at) return x.refresh_at < y.refresh_at;
+    return Queue::PodBefore(state_, x.head, y.head);
+  };
+  const size_t share = kRefreshNodesMax / (uint64_t{state_.nodes().size()} + 1) + 1;
+  const auto last = static_cast<std::ptrdiff_t>(std::min(due.size(), share));
+  std::ranges::partial_sort(due, due.begin() + last, before);
+  for (const LineId id : std::span(due.begin(), due.begin() + last)) {
+    WhyNotResult why = WhyNot(state_, options_.evaluator, queue_.line(id).head);
+    if (why.would_fit) continue;  // A missed wake-up, which the watchdog heals.
+    queue_.Refresh(id, std::move(why.refusal), now, end);
+    ++counters_.refreshes;
+  }
+  // Any touch puts all lines behind.
+  Instant next = Instant::Never();
+  bool settled = queue_.idle();
+  for (const LineId id : queue_.blocked()) {
+    next = std::min(next, queue_.line(id).refresh_at);
+    settled = settled && !behind(id);
+  }
+  next_refresh_ = std::max(next, now + kRefreshInterval);
+  refresh_position_ = settled ? end : kUnsettled;
 }
 
 void Engine::TellWaiting(Plan& plan) {
@@ -354,7 +406,9 @@ Instant Engine::wake_at() const {
   if (!queue_.idle() || !queue_.lines_to_tell_empty() || !holders_.empty() || lift_pending_) {
     return Instant{};
   }
-  return timers_.empty() ? Instant::Never() : timers_.front().at;
+  const Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
+  if (queue_.blocked().empty() || state_.touches().end() == refresh_position_) return at;
+  return std::min(at, next_refresh_);
 }
 
 uint32_t Engine::CheckWakes(Instant now) {
@@ -405,6 +459,8 @@ void Engine::AddTo(Hasher& hasher) const {
   // Evaluation counts depend on what caches hold, which is not state.
   hasher.Add(wake_position_)
       .Add(lift_pending_)
+      .Add(refresh_position_)
+      .Add(next_refresh_.ns)
       .Add(counters_.cycles)
       .Add(counters_.decisions)
       .Add(counters_.wakes);

@@ -44,6 +44,7 @@ struct Counters {
   uint64_t attempts = 0;
   uint64_t nodes_evaluated = 0;  // By class caches.
   uint64_t wakes = 0;
+  uint64_t refreshes = 0;     // Refusals that were worked out anew for their age alone.
   uint64_t missed_wakes = 0;  // Found by the watchdog: a bug each.
 };
 
@@ -124,6 +125,7 @@ class Engine {
   void WakeTouched(Instant now);
   void ServeHolders(model::Plan& plan);
   void ServeLines(Instant now, model::Plan& plan);
+  void RefreshReports(Instant now);
   void TellWaiting(model::Plan& plan);
   [[nodiscard]] Choice Choose(model::PodId pod);
   [[nodiscard]] bool Narrow(const Line& line) const;
@@ -145,6 +147,10 @@ class Engine {
   uint64_t noted_position_ = 0;        // In the touch log: what NoteTouches has seen.
   bool lift_pending_ = false;          // A touch since wake_position_ may lift a reason.
   uint64_t wake_position_ = 0;         // In the touch log: what was looked at for wake-ups.
+  static constexpr uint64_t kUnsettled = ~uint64_t{0};
+  // In the touch log: all that waits was told of this. kUnsettled: not all was told the latest.
+  uint64_t refresh_position_ = 0;
+  Instant next_refresh_;  // If anything was touched since: when to tell of it.
   Counters counters_;
 };
 

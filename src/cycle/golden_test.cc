@@ -23,7 +23,7 @@
 //   pod-gone NAME [uid=]
 //   outcome NAME done|conflict|gone|refused|unknown [uid=]     read NAME [uid=]
 //   cycle [at=SECONDS] [times=]     without at: a second after the last
-//   why NAME      free NAME      ended     stages
+//   why NAME      free NAME      ended     wake: when the next cycle is due
 namespace berth::cycle {
 namespace {
 
@@ -81,6 +81,11 @@ class Session {
       return Free(name);
     } else if (d.command == "ended") {
       return Ended();
+    } else if (d.command == "wake") {
+      const Instant at = engine_.wake_at();
+      return at == Instant::Never() ? "never\n"
+             : at <= now_           ? "now\n"
+                                    : fmt::format("at {} s\n", at.seconds());
     } else {
       return "unknown directive " + d.command + "\n";
     }

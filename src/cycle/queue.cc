@@ -1,5 +1,6 @@
 #include "cycle/queue.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/check.h"
@@ -13,6 +14,16 @@ namespace {
 
 // kube-scheduler orders its backoff queue by whole seconds, and by priority within one.
 int64_t Window(Instant until) { return until.seconds(); }
+
+// Whether users are told the same: how much is missing is told by Explain alone.
+bool SaysTheSame(const model::Refusal& a, const model::Refusal& b) {
+  const auto same = [](model::Reason x, model::Reason y) {
+    x.deficit = y.deficit = 0;
+    x.unresolvable = y.unresolvable = false;
+    return x == y;
+  };
+  return a.nodes_count == b.nodes_count && std::ranges::equal(a.reasons, b.reasons, same);
+}
 
 }  // namespace
 
@@ -278,9 +289,27 @@ void Queue::Block(const State& state, LineId id, model::ReasonMask reasons, uint
   if (line.untold.valid()) lines_to_tell_.push_back(id);
 }
 
-void Queue::Report(LineId id, model::Refusal refusal, Instant until) {
-  lines_[id.value].refusal = std::move(refusal);
-  lines_[id.value].report_until = until;
+bool Queue::Report(LineId id, model::Refusal refusal, Instant until, uint64_t position) {
+  Line& line = lines_[id.value];
+  const bool first = line.report_until == Instant{};
+  line.others_behind = line.others_behind || (!first && !SaysTheSame(line.refusal, refusal));
+  line.refusal = std::move(refusal);
+  line.report_until = until;
+  line.report_position = position;
+  line.refresh_at = std::max(line.refresh_at, until);
+  return line.others_behind;
+}
+
+void Queue::Refresh(LineId id, model::Refusal refusal, Instant now, uint64_t position) {
+  Line& line = lines_[id.value];
+  if (line.others_behind || !SaysTheSame(line.refusal, refusal)) MarkAllUntold(id);
+  line.others_behind = false;
+  line.refusal = std::move(refusal);
+  line.report_position = position;
+  line.refreshes = now - line.refresh_at > kRefreshIntervalMax ? 0 : line.refreshes + 1;
+  line.refresh_at =
+      now + std::min(kRefreshIntervalMax,
+                     kRefreshInterval * (int64_t{1} << std::min(line.refreshes, 16u)));
 }
 
 void Queue::Wake(const State& state, LineId id, Instant now, uint64_t narrow_from) {
@@ -310,6 +339,18 @@ void Queue::Touched(model::ReasonMask reasons, bool any, model::NameId node,
 
 void Queue::MarkUntold(PodId pod) {
   if (links_[pod.value].untold == 0) SetUntold(line_of_[pod.value], pod);
+}
+
+void Queue::MarkAllUntold(LineId id) {
+  std::vector<PodId> open = {lines_[id.value].head};
+  while (!open.empty()) {
+    const PodId pod = open.back();
+    open.pop_back();
+    MarkUntold(pod);
+    for (PodId child = links_[pod.value].child; child.valid(); child = links_[child.value].next) {
+      open.push_back(child);
+    }
+  }
 }
 
 void Queue::SetUntold(LineId id, PodId pod) {
@@ -350,6 +391,10 @@ void Queue::AddTo(Hasher& hasher) const {
     hasher.Add(line.class_id.value).Add(line.pin.node.value).Add(line.head.value).Add(line.size);
     hasher.Add(line.mode).Add(line.place).Add(line.failed_priority).Add(line.untold.value);
     hasher.Add(line.narrow_from).Add(line.waits_for).Add(line.report_until.ns);
+    hasher.Add(line.report_position)
+        .Add(line.others_behind)
+        .Add(line.refreshes)
+        .Add(line.refresh_at.ns);
   }
   for (const LineId id : line_of_) hasher.Add(id.value);
   for (const Links& l : links_) hasher.Add(l.child.value).Add(l.next.value).Add(l.untold);

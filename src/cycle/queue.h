@@ -17,6 +17,11 @@ namespace berth::cycle {
 
 using LineId = Id<struct LineTag>;
 
+// A line whose reasons keep changing is told anew after 1, 2, 4, ... seconds, at last every 30,
+// since all its pods are written to; after a pause as long, again at once.
+inline constexpr Duration kRefreshInterval = Duration::Seconds(1);
+inline constexpr Duration kRefreshIntervalMax = Duration::Seconds(30);
+
 // Pods that are placed alike wait in one line: one class, and one node name if they are pinned.
 // What is true of the head's chances is true of the rest, so a line is tried, blocked and woken as
 // one.
@@ -36,6 +41,10 @@ struct Line {
   uint64_t narrow_from = kWide;     // kWide: nothing is known.
   model::ReasonMask waits_for = 0;  // Woken: what it waited for.
   Instant report_until;             // The refusal is not worked out anew before.
+  uint64_t report_position = 0;     // It tells of what the touch log holds up to here.
+  bool others_behind = false;       // Only its head was told the refusal.
+  uint32_t refreshes = 0;           // Without a pause between them; see RefreshReports.
+  Instant refresh_at;               // All are not told anew before.
   model::Refusal refusal;           // Why, as of the last report.
 };
 
@@ -70,8 +79,11 @@ class Queue {
   // The head has no node: the line waits until something that `reasons` names is lifted.
   void Block(const model::State& state, LineId id, model::ReasonMask reasons,
              uint64_t cycle_number);
-  // What its pods are told, and until when that will do.
-  void Report(LineId id, model::Refusal refusal, Instant until);
+  // The head was tried and is told this, which will do until then and tells of what the touch log
+  // holds up to `position`. True when the other pods were told something else before.
+  bool Report(LineId id, model::Refusal refusal, Instant until, uint64_t position);
+  // The same without an attempt, for all of its pods: they are to be told what they were not.
+  void Refresh(LineId id, model::Refusal refusal, Instant now, uint64_t position);
   // Adds to what a blocked line waits for.
   void AddReasons(LineId id, model::ReasonMask reasons) {
     blocked_masks_[lines_[id.value].place] |= reasons;
@@ -119,6 +131,7 @@ class Queue {
   LineId FindOrAddLine(const model::State& state, model::ClassId class_id, model::Pin pin);
   void FreeLine(LineId id);
   void SetUntold(LineId id, model::PodId pod);
+  void MarkAllUntold(LineId id);
   void DropUntold(Line& line, model::PodId pod);
 
   [[nodiscard]] bool LineBefore(const model::State& state, LineId a, LineId b,
