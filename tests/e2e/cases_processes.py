@@ -13,7 +13,16 @@ import threading
 
 import objects
 from clusters import BerthUp
-from harness import Background, Connection, Failure, berth_program, case, free_port, wait_until
+from harness import (
+    TOLERATION,
+    Background,
+    Connection,
+    Failure,
+    berth_program,
+    case,
+    free_port,
+    wait_until,
+)
 
 EMBEDDED = ("embedded",)
 CONFIG_MAPS = "/api/v1/namespaces/default/configmaps"
@@ -525,6 +534,49 @@ def separate_processes(test):
     for name, part in parts.items():
         part.signal(signal.SIGTERM)
         test.equal(part.wait(30), 0, f"exit status of berth {name}")
+
+
+@case(
+    "a scheduler that is killed amid its work loses no pod and overfills no node",
+    needs=("controllers",),
+    seconds=6,
+)
+def scheduler_killed(test):
+    name = test.unique("scheduler")
+    running = []
+
+    def start_scheduler():
+        options = (f"--kubeconfig={test.cluster.kubeconfig}", f"--scheduler-name={name}")
+        running.append(Background([berth_program(), "run", *options]))
+        test.cleanups.append(running[-1].end)
+
+    start_scheduler()
+    for i in range(4):
+        test.make_node(f"{name}-{i}", cpu="4", labels={"row": name})
+    spec = {"schedulerName": name, "nodeSelector": {"row": name}, "tolerations": [TOLERATION]}
+
+    def placed():
+        return [p["spec"]["nodeName"] for p in test.pods() if p["spec"].get("nodeName")]
+
+    made = 0
+    for goal in (20, 60, 100):
+        # Killed while pods are on their way: some bound, some not, some bound without our knowing.
+        for made in range(made, goal):
+            test.create(test.path("pods"), objects.pod(f"p{made:03d}", cpu="150m", **spec))
+        made = goal
+        test.wait("some are placed", lambda: len(placed()) > goal - 20)
+        running[-1].signal(signal.SIGKILL)
+        running[-1].wait(10)
+        start_scheduler()
+    # 26 of 150m fit a node of 4.
+    test.wait("all are placed", lambda: len(placed()) == 100)
+    nodes = placed()
+    test.true(max(nodes.count(n) for n in set(nodes)) <= 26, f"overfilled: {sorted(nodes)}")
+    for i in range(100, 110):
+        test.create(test.path("pods"), objects.pod(f"p{i:03d}", cpu="150m", **spec))
+    test.wait("four more are placed", lambda: len(placed()) == 104)
+    test.unschedulable("p109", "4 Insufficient cpu")
+    test.equal(sorted(placed().count(n) for n in set(nodes)), [26] * 4, "pods by node")
 
 
 @case(

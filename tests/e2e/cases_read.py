@@ -41,7 +41,7 @@ def pods_table(test):
     test.match(f"^({AGE})$", cells[4], "age")
 
 
-@case("pods in wide output name node and address", needs=RUN)
+@case("pods in wide output name node and address", needs=RUN, each_kubectl=True)
 def pods_wide(test):
     running_pod(test, "web")
     text = test.kubectl("get", "pods", "-o", "wide").stdout
@@ -78,7 +78,7 @@ def nodes_table(test):
     test.match(r"^v1\.\d+\.\d+", ready[0][4], "version")
 
 
-@case("nodes in wide output tell addresses and system", needs=("nodes",))
+@case("nodes in wide output tell addresses and system", needs=("nodes",), each_kubectl=True)
 def nodes_wide(test):
     text = test.kubectl("get", "nodes", "-o", "wide").stdout
     test.match(
@@ -89,7 +89,7 @@ def nodes_wide(test):
     test.match(r"\n\S+ +Ready\S* .* \d+\.\d+\.\d+\.\d+ ", text)
 
 
-@case("deployments have the usual columns", needs=RUN)
+@case("deployments have the usual columns", needs=RUN, each_kubectl=True)
 def deployments_table(test):
     test.kubectl("create", "-f", "-", stdin=objects.deployment("web", replicas=2))
     test.kubectl("rollout", "status", "deploy/web", "--timeout=60s")
@@ -101,7 +101,7 @@ def deployments_table(test):
     test.equal(row(test, wide, "web")[5:], ["c", "nginx:1", "app=web"], "wide cells")
 
 
-@case("replicasets have the usual columns", needs=RUN)
+@case("replicasets have the usual columns", needs=RUN, each_kubectl=True)
 def replicasets_table(test):
     test.kubectl("create", "-f", "-", stdin=objects.replica_set("web", replicas=2))
     path = test.path("replicasets", "web", "apps/v1")
@@ -113,7 +113,7 @@ def replicasets_table(test):
     test.equal(header(wide)[-3:], ["CONTAINERS", "IMAGES", "SELECTOR"], "wide columns")
 
 
-@case("jobs have the usual columns", needs=RUN)
+@case("jobs have the usual columns", needs=RUN, each_kubectl=True)
 def jobs_table(test):
     test.kubectl("create", "-f", "-", stdin=objects.job("count", run_for="100ms"))
     test.kubectl("wait", "job/count", "--for=condition=Complete", "--timeout=60s")
@@ -160,7 +160,7 @@ def other_tables(test):
     test.match(r"\nsystem-node-critical +2000001000 +false ", text)
 
 
-@case("events have the usual columns", needs=("scheduler",))
+@case("events have the usual columns", needs=("scheduler",), each_kubectl=True)
 def events_table(test):
     test.kubectl("create", "-f", "-", stdin=objects.pod("big", cpu="100000"))
     test.wait("an event", lambda: test.get(test.path("events"))["items"])
@@ -220,7 +220,7 @@ def get_watch(test):
     test.equal(names, ["NAME", "first", "second", "second"], "lines")
 
 
-@case("get -w of pods follows a pod from Pending to Completed", needs=RUN)
+@case("get -w of pods follows a pod from Pending to Completed", needs=RUN, each_kubectl=True)
 def get_watch_pod(test):
     # What is shown of this pod tells that the watch has begun.
     test.create(test.path("pods"), objects.pod("here", schedulerName="nobody"))
@@ -294,7 +294,7 @@ def choosing(test):
     test.match(r"^NAME +DATA +AGE +TIER", text)
 
 
-@case("get all lists the workloads", needs=RUN)
+@case("get all lists the workloads", needs=RUN, each_kubectl=True)
 def get_all(test):
     test.kubectl("create", "-f", "-", stdin=objects.deployment("web"))
     test.kubectl("rollout", "status", "deploy/web", "--timeout=60s")

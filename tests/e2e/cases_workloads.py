@@ -1,7 +1,10 @@
 """Deployments, ReplicaSets, Jobs, namespaces and nodes, as the controllers and nodes run them."""
 
+import json
+import signal
+
 import objects
-from harness import RUN, case
+from harness import KEEP_OUT, RUN, TOLERATION, Background, berth_program, case
 
 
 def replica_sets(test, selector=""):
@@ -352,27 +355,130 @@ def no_execute(test):
     test.wait("it is deleted", lambda: "deletionTimestamp" in test.pod("p")["metadata"])
 
 
-@case("a node that stops answering becomes NotReady and is tainted", needs=RUN, seconds=60)
-def node_lost(test):
-    # Nobody renews the lease of a node that a case made: it has 40 s.
-    node = test.unique("silent")
+@case("a pod that tolerates a taint for a time stays for so long", needs=RUN, seconds=4)
+def tolerated_for_a_time(test):
+    node = test.unique("evicting")
     test.make_node(node)
-    test.kubectl("create", "-f", "-", stdin=objects.pod("p", **objects.on(node)))
-    test.placed("p", node)
+    for name, seconds in (("brief", 2), ("long", 3600), ("ever", None)):
+        toleration = {"key": "hard", "operator": "Exists", "effect": "NoExecute"}
+        spec = objects.on(node)
+        limit = {} if seconds is None else {"tolerationSeconds": seconds}
+        spec["tolerations"] = [*spec["tolerations"], toleration | limit]
+        test.create(test.path("pods"), objects.pod(name, **spec))
+        test.placed(name, node)
+    test.kubectl("taint", "node", node, "hard=x:NoExecute")
+    taints = test.get(f"/api/v1/nodes/{node}")["spec"]["taints"]
+    test.true(any(t["key"] == "hard" for t in taints), f"taints: {taints}")
+    test.stays("all stay", lambda: not any_marked(test))
+    test.wait("the first is deleted", lambda: any_marked(test) == ["brief"])
+    test.stays("the others stay", lambda: any_marked(test) == ["brief"])
+    found = objects.condition(test.pod("brief"), "DisruptionTarget")
+    test.equal((found["status"], found["reason"]), ("True", "DeletionByTaintManager"), "condition")
+
+
+def any_marked(test):
+    return sorted(
+        p["metadata"]["name"] for p in test.pods() if "deletionTimestamp" in p["metadata"]
+    )
+
+
+@case(
+    "an indexed job gives each of its pods an index, and each index one success",
+    needs=RUN,
+    each_kubectl=True,
+    seconds=4,
+)
+def job_indexed(test):
+    made = objects.job(
+        "row", run_for="50ms", completions=3, parallelism=2, completionMode="Indexed"
+    )
+    test.kubectl("create", "-f", "-", stdin=made)
+    test.kubectl("wait", "job/row", "--for=condition=Complete", "--timeout=60s")
+    status = test.get(job_path(test, "row"))["status"]
+    test.equal((status["succeeded"], status["completedIndexes"]), (3, "0-2"), "status")
+    key = "batch.kubernetes.io/job-completion-index"
+    test.equal(sorted(p["metadata"]["annotations"][key] for p in test.pods()), list("012"), "index")
+    for pod in test.pods():
+        index = pod["metadata"]["annotations"][key]
+        test.equal(pod["spec"]["hostname"], f"row-{index}", "host name")
+        names = [v["name"] for v in pod["spec"]["containers"][0]["env"]]
+        test.true("JOB_COMPLETION_INDEX" in names, f"environment: {names}")
+    test.match(r"Completed Indexes: +0-2", test.kubectl("describe", "job", "row").stdout)
+
+
+@case("a pod is ready when its time to readiness is over", needs=RUN, seconds=3)
+def readiness(test):
+    made = objects.deployment("web", annotations={"berth.dev/ready-after": "1500ms"})
+    test.kubectl("create", "-f", "-", stdin=made)
+    test.wait("it runs", lambda: [p for p in test.pods() if p["status"]["phase"] == "Running"])
+    test.true(not objects.is_true(test.pods()[0], "Ready"), "ready at once")
+    test.match(r"\nweb-\S+ +0/1 +Running ", test.kubectl("get", "pods").stdout)
+    test.kubectl("rollout", "status", "deploy/web", "--timeout=60s")
+    test.true(objects.is_true(test.pods()[0], "Ready"), "not ready")
+
+
+@case("a node that falls silent loses its pods, and is taken back", needs=RUN, seconds=60)
+def node_lost(test):
+    name = test.unique("silent")
+    template = test.cluster.directory / f"{name}.json"
+    manifest = {
+        "apiVersion": "v1",
+        "kind": "Node",
+        "metadata": {"name": name, "labels": {"e2e": name}},
+        "spec": {"taints": [KEEP_OUT]},
+    }
+    template.write_text(json.dumps(manifest))
+    where = f"/api/v1/nodes?labelSelector=e2e%3D{name}"
+
+    def start_kubelet():
+        options = (f"--kubeconfig={test.cluster.kubeconfig}", f"--template={template}", "--count=1")
+        kubelet = Background([berth_program(), "nodes", *options])
+        test.cleanups.append(kubelet.end)
+        return kubelet
+
+    def node():
+        found = test.get(where)["items"]
+        return found[0] if found else {"spec": {}}
 
     def taints():
-        found = test.get(f"/api/v1/nodes/{node}")["spec"].get("taints", [])
-        return {(t["key"], t["effect"]) for t in found}
+        return {(t["key"], t["effect"]) for t in node()["spec"].get("taints", [])}
 
-    wanted = {
+    kept_out = {(KEEP_OUT["key"], KEEP_OUT["effect"])}
+    test.cleanups.append(lambda: test.http("DELETE", f"/api/v1/nodes/{node()['metadata']['name']}"))
+    kubelet = start_kubelet()
+    test.wait("the node is ready", lambda: objects.is_true(node(), "Ready") and taints() == kept_out)
+    hasty = {
+        "key": "node.kubernetes.io/unreachable",
+        "operator": "Exists",
+        "effect": "NoExecute",
+        "tolerationSeconds": 0,
+    }
+    spec = objects.on(name)
+    test.create(test.path("pods"), objects.pod("patient", **spec))
+    test.create(
+        test.path("pods"), objects.pod("hasty", **spec | {"tolerations": [TOLERATION, hasty]})
+    )
+    test.wait("both run", lambda: all(objects.is_true(p, "Ready") for p in test.pods()))
+    kubelet.signal(signal.SIGKILL)
+    kubelet.wait(10)
+    # Its lease has 40 s to go.
+    unreachable = {
         ("node.kubernetes.io/unreachable", "NoSchedule"),
         ("node.kubernetes.io/unreachable", "NoExecute"),
     }
-    test.wait("it is tainted", lambda: wanted <= taints(), seconds=120)
-    ready = objects.condition(test.get(f"/api/v1/nodes/{node}"), "Ready")
-    test.equal(ready["status"], "Unknown", "Ready")
-    test.match(rf"{node} +NotReady ", test.kubectl("get", "node", node).stdout)
-    pod_ready = objects.condition(test.pod("p"), "Ready").get("status", "False")
-    test.equal(pod_ready, "False", "Ready of its pod")
-    test.kubectl("create", "-f", "-", stdin=objects.pod("q", **objects.on(node)))
-    test.unschedulable("q", r"untolerated taint")
+    test.wait("it is tainted", lambda: taints() == kept_out | unreachable, seconds=120)
+    test.equal(objects.condition(node(), "Ready")["status"], "Unknown", "Ready")
+    test.match(rf"{name}\S* +NotReady ", test.kubectl("get", "node", "-l", f"e2e={name}").stdout)
+    test.wait("a pod is to go", lambda: any_marked(test) == ["hasty"])
+    test.wait("no pod is ready", lambda: not any(objects.is_true(p, "Ready") for p in test.pods()))
+    test.create(test.path("pods"), objects.pod("late", **spec))
+    test.unschedulable("late", r"untolerated taint")
+    test.true(test.exists(test.path("pods", "hasty")), "gone though nobody ended it")
+    start_kubelet()
+    test.wait("it is taken back", lambda: objects.is_true(node(), "Ready") and taints() == kept_out)
+    test.wait("what was to go is gone", lambda: not test.exists(test.path("pods", "hasty")))
+    test.wait(
+        "the others run",
+        lambda: [p["metadata"]["name"] for p in test.pods() if objects.is_true(p, "Ready")]
+        == ["late", "patient"],
+    )

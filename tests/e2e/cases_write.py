@@ -72,6 +72,25 @@ def create_strict(test):
     test.match(r'duplicate field "data.a"|duplicate field "a"', answer.message)
 
 
+@case(
+    "kubectl create with a subcommand says what it lacks, and its manifest is taken",
+    on=("embedded",),
+    each_kubectl=True,
+)
+def create_imperative(test):
+    # kubectl sends protobuf there and does not fall back to JSON (README.md).
+    arguments = ("create", "deployment", "web", "--image=nginx:1", "--replicas=0")
+    test.match(
+        "failed to create deployment: .*accepted media types include: application/json",
+        test.refused(*arguments),
+    )
+    manifest = test.kubectl(*arguments, "--dry-run=client", "-o", "yaml").stdout
+    ran = test.kubectl("create", "-f", "-", stdin=manifest)
+    test.equal(ran.stdout, "deployment.apps/web created\n", "output")
+    ran = test.kubectl("run", "one", "--image=nginx:1")
+    test.equal(ran.stdout, "pod/one created\n", "output")
+
+
 @case("create with generateName makes up a name")
 def generate_name(test):
     made = objects.config_map("x")

@@ -174,10 +174,10 @@ def _kubectl_at(path, directory):
 
 
 def find_kubectls(directory):
-    """The kubectl of PATH and those of tests/real, one per version, PATH's first.
+    """The kubectls of tests/real and that of PATH, one per minor version, built ones first.
 
-    Built ones are taken as they are; all are built when CI asks for the whole, or when there is
-    no other.
+    A kubectl in PATH may be a vendor's; it serves for minor versions that are not built. All are
+    built when CI asks for the whole, or when there is no other.
     """
     found = {}
 
@@ -195,14 +195,15 @@ def find_kubectls(directory):
             if program.startswith("kubectl") and state == "built":
                 add(path)
 
-    if shutil.which("kubectl"):
-        add(shutil.which("kubectl"))
     add_built()
-    if not found or os.environ.get("CI") == "true":
+    in_path = shutil.which("kubectl")
+    if os.environ.get("CI") == "true" or not (found or in_path):
         subprocess.run(
             [ROOT / "tests/real/build", "kubectl", "kubectl-1.32"], stdout=subprocess.DEVNULL
         )
         add_built()
+    if in_path:
+        add(in_path)
     if not found:
         raise Unavailable(
             f"no kubectl 1.{KUBECTL_MINOR_MIN} or later in PATH, and tests/real/build can't build one"
