@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -19,7 +20,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr size_t kSlice = 100;  // Decisions between two looks at the clock.
+constexpr size_t kSkippedToldMax = 20;  // Bad rows told of one by one.
+constexpr size_t kSlice = 100;          // Decisions between two looks at the clock.
 
 model::Policy ToPolicy(cli::ReplayPolicy policy) {
   switch (policy) {
@@ -42,8 +44,11 @@ auto ReadTrace(const std::string& path, bool skip_bad, Parse parse)
   const Result<std::string> text = net::ReadFile(path);
   if (!text) return std::unexpected(text.error());
   auto trace = parse(*text, sim::TraceOptions{.file_name = path, .skip_bad = skip_bad});
-  if (trace) {
-    for (const std::string& message : trace->skipped) fmt::print(stderr, "skipped: {}\n", message);
+  if (trace && !trace->skipped.empty()) {
+    const size_t told = std::min(trace->skipped.size(), kSkippedToldMax);
+    for (size_t i = 0; i < told; ++i) fmt::print(stderr, "skipped: {}\n", trace->skipped[i]);
+    fmt::print(stderr, "{}: {} bad rows skipped, {} rows read\n", path, trace->skipped.size(),
+               trace->rows.size());
   }
   return trace;
 }
@@ -65,6 +70,7 @@ void PrintSummary(const sim::ReplayReport& report) {
   fmt::print("{} with seed {} on {} nodes: {} decisions, {}/s, hash {:016x}\n", report.policy,
              report.seed, report.nodes_count, report.decisions, report.decisions_per_second,
              report.decision_hash);
+  if (report.rows_skipped > 0) fmt::print("without {} bad rows\n", report.rows_skipped);
 }
 
 // Runs a replay to its end, tells of its progress on stderr, and reports.
@@ -117,9 +123,10 @@ int Replay(const cli::ReplayOptions& options) {
   if (!nodes) return Failed(nodes.error().message);
   auto pods = ReadTrace(options.pods_csv, options.skip_bad, sim::ParseTracePods);
   if (!pods) return Failed(pods.error().message);
-  const Result<sim::ReplayReport> report =
-      Run(options, std::move(nodes->rows), std::move(pods->rows));
+  const size_t skipped = nodes->skipped.size() + pods->skipped.size();
+  Result<sim::ReplayReport> report = Run(options, std::move(nodes->rows), std::move(pods->rows));
   if (!report) return Failed(report.error().message);
+  report->rows_skipped = static_cast<int64_t>(skipped);
   PrintSummary(*report);
   if (options.report.empty()) return cli::kOk;
   const Status written =

@@ -239,10 +239,17 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
     return Fail(errno == ENOENT ? ErrorCode::kNotFound : ErrorCode::kUnavailable,
                 fmt::format("{}: can't be read: {}", path.string(), std::strerror(errno)));
   }
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  if (in.bad())
-    return Fail(ErrorCode::kUnavailable, fmt::format("{}: can't be read", path.string()));
-  return text;
+  // Opening a directory succeeds; reading it fails.
+  std::error_code error;
+  if (std::filesystem::is_directory(path, error)) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: is a directory", path.string()));
+  }
+  try {
+    std::string text{std::istreambuf_iterator<char>(in), {}};
+    if (!in.bad()) return text;
+  } catch (const std::ios_base::failure&) {  // What the library makes of a failed read.
+  }
+  return Fail(ErrorCode::kUnavailable, fmt::format("{}: can't be read", path.string()));
 }
 
 Status WritePrivateFile(const std::filesystem::path& path, const std::string& text) {

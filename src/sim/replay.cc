@@ -235,6 +235,7 @@ api::Json ToJson(const ReplayReport& report) {
   json["policy"] = report.policy;
   json["seed"] = report.seed;
   json["nodes"] = report.nodes_count;
+  json["rows_skipped"] = report.rows_skipped;
   json["decisions"] = report.decisions;
   json["decisions_per_second"] = report.decisions_per_second;
   json["decision_hash"] = fmt::format("{:016x}", report.decision_hash);

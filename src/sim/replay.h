@@ -88,6 +88,7 @@ struct ReplayReport {
   uint64_t decision_hash = 0;  // Of (arrival, node, devices) in the order decided.
   int64_t decisions = 0;       // Pods that were placed or refused.
   int64_t decisions_per_second = 0;  // Set by who holds a clock.
+  int64_t rows_skipped = 0;          // Bad rows of the trace. Set by who read it.
   bool operator==(const ReplayReport&) const = default;
 };
 

@@ -136,36 +136,53 @@ std::string At(const TraceOptions& options, size_t line, const Problem& problem)
   return fmt::format("{}:{}:{}: {}", options.file_name, line, problem.column, problem.text);
 }
 
-// Where each column of the format stands in the header.
+struct Header {
+  std::vector<std::string> names;
+  std::vector<size_t> column_of;  // Where each column of the format stands; npos: nowhere.
+};
+
 template <typename R>
-std::expected<std::vector<size_t>, Problem> ReadHeader(const Format<R>& format,
-                                                       std::string_view line) {
-  const auto header = Cut(line);
-  if (!header) return std::unexpected(header.error());
-  std::vector<size_t> column_of;
+std::expected<Header, Problem> ReadHeader(const Format<R>& format, std::string_view line) {
+  const auto fields = Cut(line);
+  if (!fields) return std::unexpected(fields.error());
+  Header header;
+  for (const Field& field : *fields) {
+    const bool known = std::ranges::find(format.names, field.text) != format.names.end();
+    if (known && std::ranges::find(header.names, field.text) != header.names.end()) {
+      return std::unexpected(
+          Problem{field.column, fmt::format("the header has the column {} twice", field.text)});
+    }
+    header.names.push_back(field.text);
+  }
   for (size_t i = 0; i < format.names.size(); ++i) {
-    const auto found = std::ranges::find(*header, format.names[i], &Field::text);
-    if (found == header->end() && i < format.required_count) {
+    const auto found = std::ranges::find(header.names, format.names[i]);
+    if (found == header.names.end() && i < format.required_count) {
       return std::unexpected(
           Problem{1, fmt::format("the header lacks the column {}", format.names[i])});
     }
-    column_of.push_back(found == header->end() ? std::string::npos
-                                               : static_cast<size_t>(found - header->begin()));
+    header.column_of.push_back(found == header.names.end()
+                                   ? std::string::npos
+                                   : static_cast<size_t>(found - header.names.begin()));
   }
-  return column_of;
+  return header;
 }
 
 template <typename R>
-std::expected<R, Problem> ReadRow(const Format<R>& format, std::span<const size_t> column_of,
+std::expected<R, Problem> ReadRow(const Format<R>& format, const Header& header,
                                   std::string_view line, std::set<std::string>& seen) {
   const auto fields = Cut(line);
   if (!fields) return std::unexpected(fields.error());
-  for (size_t i = 0; i < format.required_count; ++i) {
-    if (column_of[i] < fields->size()) continue;
+  if (fields->size() < header.names.size()) {
     return std::unexpected(
-        Problem{line.size() + 1, fmt::format("the row ends before {}", format.names[i])});
+        Problem{line.size() + 1,
+                fmt::format("the row ends before {}", Shown(header.names[fields->size()]))});
   }
-  Row row(*fields, column_of, format.names);
+  if (fields->size() > header.names.size()) {
+    return std::unexpected(Problem{(*fields)[header.names.size()].column,
+                                   fmt::format("the row has {} fields, the header has {}",
+                                               fields->size(), header.names.size())});
+  }
+  Row row(*fields, header.column_of, format.names);
   R out = format.read(row);
   if (!row.problem().has_value() && !seen.insert(out.name).second) {
     row.Complain(0, fmt::format("{} is there twice", Shown(out.name)));
@@ -177,7 +194,7 @@ std::expected<R, Problem> ReadRow(const Format<R>& format, std::span<const size_
 template <typename R>
 Result<Trace<R>> Read(const Format<R>& format, std::string_view text, const TraceOptions& options) {
   Trace<R> trace;
-  std::optional<std::vector<size_t>> column_of;
+  std::optional<Header> header;
   std::set<std::string> seen;
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
   for (size_t number = 1; !text.empty(); ++number) {
@@ -186,13 +203,13 @@ Result<Trace<R>> Read(const Format<R>& format, std::string_view text, const Trac
     text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
     if (line.ends_with('\r')) line.remove_suffix(1);
     if (line.empty()) continue;
-    if (!column_of.has_value()) {
-      auto header = ReadHeader(format, line);
-      if (!header) return Fail(ErrorCode::kInvalid, At(options, number, header.error()));
-      column_of = std::move(*header);
+    if (!header.has_value()) {
+      auto read = ReadHeader(format, line);
+      if (!read) return Fail(ErrorCode::kInvalid, At(options, number, read.error()));
+      header = std::move(*read);
       continue;
     }
-    std::expected<R, Problem> row = ReadRow(format, *column_of, line, seen);
+    std::expected<R, Problem> row = ReadRow(format, *header, line, seen);
     if (row.has_value()) {
       if (trace.rows.size() == format.rows_max) {
         return Fail(ErrorCode::kTooLarge,
@@ -205,7 +222,7 @@ Result<Trace<R>> Read(const Format<R>& format, std::string_view text, const Trac
     if (!options.skip_bad) return Fail(ErrorCode::kInvalid, std::move(message));
     trace.skipped.push_back(std::move(message));
   }
-  if (!column_of.has_value()) {
+  if (!header.has_value()) {
     return Fail(ErrorCode::kInvalid, At(options, 1, {1, "the file is empty: want a header line"}));
   }
   return trace;

@@ -46,10 +46,11 @@ struct Trace {
 // Reads sn,cpu_milli,memory_mib,gpu,model and
 // name,cpu_milli,memory_mib,num_gpu,gpu_milli[,gpu_spec]: comma-separated with a header line, by
 // column name; other columns are ignored. Fields may be quoted as in RFC 4180, but hold no line
-// breaks. Values must be in range, names unique and good as names of Kubernetes objects.
+// breaks. A row has as many fields as the header; values must be in range, names unique and good
+// as names of Kubernetes objects.
 //
 // An Error reads "pods.csv:17:23: cpu_milli: ..." with line and byte column from 1. A header that
-// lacks a column fails even with skip_bad. Cost: O(text).
+// lacks a column, or has it twice, fails even with skip_bad. Cost: O(text).
 [[nodiscard]] Result<Trace<TraceNode>> ParseTraceNodes(std::string_view text,
                                                        const TraceOptions& options);
 [[nodiscard]] Result<Trace<TracePod>> ParseTracePods(std::string_view text,

@@ -68,7 +68,12 @@ TEST(TraceTest, NamesLineAndColumnOfWhatIsBad) {
        "p.csv:2:1: name: want a name of lower case letters, digits, '-' and '.', got \"\""},
       {"a,1,1,1,1000,T4|",
        "p.csv:2:14: gpu_spec: want a GPU model that can be a label's value, got \"\""},
-      {"a,1,1", "p.csv:2:6: the row ends before num_gpu"},
+      {"a,1,1", "p.csv:2:6: the row ends before \"num_gpu\""},
+      {"a,1,1,1,1000", "p.csv:2:13: the row ends before \"gpu_spec\""},
+      {"a,1,1,0,0,,7,8", "p.csv:2:12: the row has 8 fields, the header has 6"},
+      {"a,1 ,1,0,0,", "p.csv:2:3: cpu_milli: want an integer from 0 to 1000000000, got \"1 \""},
+      {"a,1,,0,0,", "p.csv:2:5: memory_mib: want an integer from 0 to 16777216, got \"\""},
+      {"a,1,1e3,0,0,", "p.csv:2:5: memory_mib: want an integer from 0 to 16777216, got \"1e3\""},
       {"\"a,1", "p.csv:2:1: quoted field does not end on its line"},
       {"\"a\"b,1", "p.csv:2:4: text after a quoted field"},
       {"a\x01,1,1,0,0,",
@@ -99,6 +104,12 @@ TEST(TraceTest, AHeaderMustBeThereAndWhole) {
               "p.csv:1:1: the file is empty: want a header line");
     EXPECT_EQ(ParseTracePods("name,cpu_milli\n", options).error().message,
               "p.csv:1:1: the header lacks the column memory_mib");
+    EXPECT_EQ(ParseTracePods("\r\n\n", options).error().message,
+              "p.csv:1:1: the file is empty: want a header line");
+    EXPECT_EQ(ParseTracePods("name,qos,cpu_milli,cpu_milli\n", options).error().message,
+              "p.csv:1:20: the header has the column cpu_milli twice");
+    EXPECT_EQ(ParseTraceNodes("\n\nname,gpu\n", {.file_name = "n.csv"}).error().message,
+              "n.csv:3:1: the header lacks the column sn");
   }
 }
 
