@@ -39,14 +39,14 @@ model::NameListId InternNames(std::vector<NameId> names, model::Vocabulary& voca
 
 // ---- Amounts -------------------------------------------------------------------------------
 
-Result<std::vector<model::ResourceAmount>> Amounts(const api::ResourceList& list,
+Result<std::vector<model::ResourceAmount>> Amounts(const api::ResourceList& list, int64_t most,
                                                    model::Vocabulary& vocabulary) {
   std::vector<model::ResourceAmount> amounts;
   amounts.reserve(list.size() + 1);
   for (const api::ResourceAmount& a : list) {
     const Result<model::ResourceId> id = vocabulary.resources.Intern(a.name);
     if (!id) return std::unexpected(id.error());
-    amounts.push_back({*id, std::clamp(a.amount, int64_t{0}, limits::kAmountMax)});
+    amounts.push_back({*id, std::clamp(a.amount, int64_t{0}, most)});
   }
   return amounts;
 }
@@ -54,7 +54,8 @@ Result<std::vector<model::ResourceAmount>> Amounts(const api::ResourceList& list
 // Requests with the pod itself, which takes one of the node's places.
 Result<model::BundleId> InternRequests(const api::ResourceList& list,
                                        model::Vocabulary& vocabulary) {
-  Result<std::vector<model::ResourceAmount>> amounts = Amounts(list, vocabulary);
+  Result<std::vector<model::ResourceAmount>> amounts =
+      Amounts(list, limits::kAmountMax, vocabulary);
   if (!amounts) return std::unexpected(amounts.error());
   std::erase_if(*amounts, [](const auto& a) { return a.resource == model::kPods; });
   if (amounts->size() >= model::kBundleAmountsMax) {
@@ -392,7 +393,10 @@ Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabu
 }
 
 Result<model::NodeUpsert> NodeFacts(const api::Node& node, model::Vocabulary& vocabulary) {
-  Result<std::vector<model::ResourceAmount>> allocatable = Amounts(node.allocatable, vocabulary);
+  // One below what requests are clamped to: a request that was clamped fits nowhere, rather than on
+  // every node that was.
+  Result<std::vector<model::ResourceAmount>> allocatable =
+      Amounts(node.allocatable, limits::kAmountMax - 1, vocabulary);
   if (!allocatable) return std::unexpected(allocatable.error());
   model::NodeUpsert facts{.name = node.meta.name,
                           .uid = node.meta.uid,

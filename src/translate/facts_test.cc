@@ -79,6 +79,21 @@ TEST_F(FactsTest, EveryPodTakesOnePlaceAndItsAmounts) {
   EXPECT_EQ(v.bundles.AmountOf(Spec(pod).scoring, model::kMemory), 0) << "an explicit 0 stays";
 }
 
+TEST_F(FactsTest, ARequestBeyondTheLargestAmountFitsNowhere) {
+  const api::Pod pod = PodWith({{"memory", INT64_MAX}});
+  api::Node node;
+  node.meta.name = "n1";
+  node.allocatable = {{"memory", INT64_MAX - 1}};
+  const auto facts = NodeFacts(node, v).value();
+  ASSERT_EQ(facts.allocatable.size(), 1u);
+  EXPECT_GT(v.bundles.AmountOf(Spec(pod).requests, model::kMemory), facts.allocatable[0].amount);
+}
+
+TEST_F(FactsTest, ARequestOfNothingIsNoRequest) {
+  const api::Pod pod = PodWith({{"cpu", 0}, {"example.com/gpu", 0}});
+  EXPECT_EQ(v.bundles.View(Spec(pod).requests).size(), 1u) << "its place among the node's pods";
+}
+
 TEST_F(FactsTest, PodsThatArePlacedAlikeAreOneClass) {
   api::Pod a = PodWith({{"cpu", 100}});
   api::Pod b = a;
@@ -155,6 +170,38 @@ TEST_F(FactsTest, OperatorsMatchAsUpstream) {
     EXPECT_EQ(Selects(pod, {}), row.without_label) << row.requirement.op;
     EXPECT_EQ(Selects(pod, {{"l", "a"}}), row.with_a) << row.requirement.op;
     EXPECT_EQ(Selects(pod, {{"l", "7"}}), row.with_7) << row.requirement.op;
+  }
+}
+
+TEST_F(FactsTest, NumbersAreReadAsGoReadsThem) {
+  struct NumberRow {
+    const char* label;
+    const char* op;
+    const char* value;
+    bool matches;
+  };
+  const NumberRow kRows[] = {
+      {"-3", "Lt", "-2", true},
+      {"-3", "Gt", "-4", true},
+      {"+7", "Gt", "6", true},
+      {"7", "Lt", "+8", true},
+      {"007", "Gt", "6", true},
+      {"7.5", "Gt", "6", false},
+      {"", "Gt", "-1", false},
+      {"0x9", "Gt", "6", false},
+      {"1_0", "Gt", "6", false},
+      {"7", "Gt", "6.5", false},
+      {"7", "Gt", " 6", false},
+      {"7", "Gt", "", false},
+      {"9223372036854775807", "Gt", "9223372036854775806", true},
+      {"9223372036854775808", "Gt", "1", false},
+      {"-9223372036854775808", "Lt", "0", true},
+  };
+  for (const NumberRow& row : kRows) {
+    api::Pod pod;
+    pod.required_node_affinity = {{.match_expressions = {{"l", row.op, {row.value}}}}};
+    EXPECT_EQ(Selects(pod, {{"l", row.label}}), row.matches)
+        << row.label << " " << row.op << " " << row.value;
   }
 }
 
