@@ -180,8 +180,24 @@ std::string PrintSeconds(Instant time) {
       seconds >= 0 ? seconds / kDaySeconds : -((-seconds + kDaySeconds - 1) / kDaySeconds);
   const int64_t of_day = seconds - days * kDaySeconds;
   const Date date = DateFromDays(days);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", date.year, date.month, date.day,
-                     of_day / 3600, of_day / 60 % 60, of_day % 60);
+  // Every object carries several of these: the usual year is not left to the formatter.
+  if (date.year < 1000 || date.year > 9999) {
+    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", date.year, date.month, date.day,
+                       of_day / 3600, of_day / 60 % 60, of_day % 60);
+  }
+  std::string text = "0000-00-00T00:00:00";
+  const auto put = [&](size_t at, int64_t two) {
+    text[at] = static_cast<char>('0' + two / 10);
+    text[at + 1] = static_cast<char>('0' + two % 10);
+  };
+  put(0, date.year / 100);
+  put(2, date.year % 100);
+  put(5, date.month);
+  put(8, date.day);
+  put(11, of_day / 3600);
+  put(14, of_day / 60 % 60);
+  put(17, of_day % 60);
+  return text;
 }
 
 }  // namespace

@@ -358,6 +358,8 @@ std::string ListRenderer::Finish(std::string_view metadata) && {
 
 void AppendWatchEvent(std::string_view type, const Shape& shape, std::string_view json, Instant now,
                       std::string& out) {
+  constexpr size_t kAroundBytes = 40;
+  out.reserve(out.size() + json.size() + kAroundBytes);
   out += "{\"type\":\"";
   out += type;
   out += "\",\"object\":";

@@ -108,6 +108,30 @@ TEST(JsonTest, PrintsForPeople) {
             "{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": {\n    \"c\": \"d\"\n  }\n}");
 }
 
+// The scan takes eight bytes at once: every place of every kind of byte in and around a word.
+TEST(JsonTest, EscapesWhereverTheByteStands) {
+  for (const char special : {'"', '\\', '\n', '\x01', '\x1f', '\x7f', '!', '\xc3'}) {
+    for (size_t place = 0; place < 20; ++place) {
+      std::string text(20, 'a');
+      text[place] = special;
+      std::string slow = "\"";
+      for (const char c : text) {
+        if (c == '"' || c == '\\') slow += '\\';
+        if (c == '\n') {
+          slow += "\\n";
+        } else if (c == '\x01' || c == '\x1f') {
+          slow += c == '\x01' ? "\\u0001" : "\\u001f";
+        } else {
+          slow += c;
+        }
+      }
+      std::string fast;
+      AppendJsonString(text, fast);
+      EXPECT_EQ(fast, slow + "\"");
+    }
+  }
+}
+
 TEST(JsonTest, TextRoundTripsThroughPrintAndParse) {
   rc::check("strings", [](const std::string& bytes) {
     const std::string text = bytes.substr(0, ValidUtf8Prefix(bytes));

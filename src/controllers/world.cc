@@ -64,6 +64,12 @@ const T* At(const std::map<Slot, T>& map, Slot slot) {
   return at == map.end() ? nullptr : &at->second;
 }
 
+// Whether the indexes hold both in the same places. Most updates are of status alone.
+bool SameLinks(const Head& a, const Head& b) {
+  return a.uid == b.uid && a.kind == b.kind && a.namespace_name == b.namespace_name &&
+         a.name == b.name && a.owners == b.owners && a.labels == b.labels;
+}
+
 // Takes a view out of its result, and the head out of the view.
 template <typename T>
 Result<Head> Taken(api::KindId kind, Result<T> view, T& into) {
@@ -199,9 +205,14 @@ Result<Touched> World::Observe(api::KindId kind, std::string_view json) {
     if (head->version.OlderThan(seen) || head->version == seen) return touched;
     touched.before = heads_[known];
     if (kind == api::KindId::kPod) touched.node_before = pods_[known].node;
+    touched.slot = known;
+    if (SameLinks(heads_[known], *head) && touched.node_before == decoded.pod.node) {
+      heads_[known] = std::move(*head);
+      Keep(known, kind, decoded);
+      return touched;
+    }
     Unlink(known);
     heads_[known] = std::move(*head);
-    touched.slot = known;
   } else {
     // The name's former bearer is gone, though nobody has told so yet.
     const Slot former = Find(kind, head->namespace_name, head->name);

@@ -549,10 +549,13 @@ void JournalThread::Write(std::vector<std::pair<ActorThread*, AppendJournal>>& g
     logger_.Write(LogLevel::kError, "journal", status.error().message + "; berth ends");
     std::_Exit(kExitJournalFailed);
   }
-  for (size_t i = 0; i < group.size(); ++i) {
+  // All of the group at once: woken by the first, the actor would take them one by one.
+  for (size_t i = 0; i < group.size();) {
+    ActorThread* const to = group[i].first;
     std::vector<Input> done;
-    done.emplace_back(JournalAppended{appends[i].sequence});
-    group[i].first->Post(std::move(done));
+    for (; i < group.size() && group[i].first == to; ++i)
+      done.emplace_back(JournalAppended{appends[i].sequence});
+    to->Post(std::move(done));
   }
   MutexLock lock(mutex_);
   ++stats_.groups_count;
