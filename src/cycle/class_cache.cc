@@ -213,24 +213,31 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
 ClassCache::Best ClassCache::ScanForBest(const model::State& state,
                                          const place::Evaluator& evaluator,
                                          const model::Viewer& viewer) const {
-  place::Extremes extremes;
-  uint32_t feasible_count = 0;
+  const std::span<const model::ClaimId> reserved = state.ledger().nodes().first_reserved_column();
   const auto fits_viewer = [&](uint32_t row) {
     if (evaluation_.kinds[row] != ReasonKind::kNone) return false;
-    return !HasReserved(state, NodeId{row}) ||
+    return !reserved[row].valid() ||
            evaluator.Filter(state, class_id_, NodeId{row}, &viewer).fits();
   };
-  Leader by_local;
+  place::Extremes extremes;
+  uint32_t feasible_count = 0;
+  uint32_t best = 0;  // By local score.
   for (uint32_t row = 0; row < rows(); ++row) {
     if (!fits_viewer(row)) continue;
-    ++feasible_count;
-    Widen(extremes, evaluation_.scores[row]);
-    by_local.Offer(NodeId{row}, evaluation_.scores[row].local, state.nodes().rank(NodeId{row}));
+    const model::NodeScore& score = evaluation_.scores[row];
+    Widen(extremes, score);
+    if (feasible_count++ == 0) {
+      best = row;
+      continue;
+    }
+    const int64_t ahead = score.local - evaluation_.scores[best].local;
+    if (ahead < 0) continue;
+    if (ahead > 0 || state.nodes().rank(NodeId{row}) < state.nodes().rank(NodeId{best})) best = row;
   }
   if (feasible_count == 0) return {};
   if (extremes == place::Extremes{}) {  // Nothing to normalise: the local score alone orders.
-    return {.node = by_local.node,
-            .score = evaluator.Total(evaluation_.scores[by_local.node.value], extremes),
+    return {.node = NodeId{best},
+            .score = evaluator.Total(evaluation_.scores[best], extremes),
             .feasible_count = feasible_count};
   }
   Leader leader;

@@ -250,7 +250,9 @@ class TaintMemo {
   const TaintAnswer& Of(model::TaintListId taints) {
     if (!taints.valid()) return none_;
     Slot& slot = slots_[taints.value % slots_.size()];
-    if (slot.taints != taints) slot = {.taints = taints, .answer = query_.Taints(taints)};
+    if (slot.taints != taints) [[unlikely]] {
+      slot = {.taints = taints, .answer = query_.Taints(taints)};
+    }
     return slot.answer;
   }
 
@@ -340,6 +342,8 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
   TaintMemo memo(query);
   std::array<uint64_t, kBlock> lacking;
   SpreadBlock block;
+  const std::span<ReasonKind> kinds(out.kinds);
+  const std::span<model::NodeScore> scores(out.scores);
   for (uint32_t first = 0; first < nodes.size(); first += kBlock) {
     const uint32_t count = std::min(kBlock, nodes.size() - first);
     LackingBlock(requests.view(), first, std::span(lacking).first(count));
@@ -350,13 +354,13 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
       const TaintAnswer& taints = memo.Of(taint_lists[row]);
       const bool plain = only_amounts && present[row] != 0 && unschedulable[row] == 0 &&
                          !taints.refused && lacking[i] == 0;
-      out.kinds[row] = plain ? ReasonKind::kNone : query.Filter(n, {}, taints, lacking[i]).kind;
-      if (out.kinds[row] != ReasonKind::kNone) continue;
+      kinds[row] = plain ? ReasonKind::kNone : query.Filter(n, {}, taints, lacking[i]).kind;
+      if (kinds[row] != ReasonKind::kNone) continue;
       if (!spread) {
-        out.scores[row] = Score(state, c, n);
+        scores[row] = Score(state, c, n);
         continue;
       }
-      out.scores[row] = {.local = kLeastAllocatedWeight * block.least_allocated[i] +
+      scores[row] = {.local = kLeastAllocatedWeight * block.least_allocated[i] +
                                   balanced_weight * block.balanced[i],
                          .taints_raw = taints.prefer_count,
                          .affinity_raw = preferences ? query.PreferredWeight(n) : 0};
