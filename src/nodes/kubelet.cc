@@ -346,7 +346,10 @@ PodStep WhileStopping(const api::Pod& pod, const PodOnNode& on_node, const Kubel
     const Instant grace_end = *pod.meta.deletion_time;
     const Instant asked =
         grace_end - Duration::Seconds(pod.meta.deletion_grace_seconds.value_or(0));
-    const Instant end = std::min(grace_end, asked + timing.stop_delay);
+    // What can't be read can't ask for time.
+    const Result<RunPlan> plan = RunPlanOf(pod.meta.annotations);
+    const Duration takes = std::max(timing.stop_delay, plan ? plan->stop_after : Duration{});
+    const Instant end = std::min(grace_end, asked + takes);
     if (end > now) return Sleep(end);
   }
   if (!pod.meta.finalizers.empty() && !IsTerminal(pod)) {

@@ -15,7 +15,7 @@
 //     |                                  back-off   |  | restartPolicy
 //     |                                             +--+
 //     +--refused--> Failed (OutOfcpu, ...)
-//   deletionTimestamp, from any of them: --stop delay or grace--> gone (from bound: at once)
+//   deletionTimestamp, from any of them: --stop-after or grace--> gone (from bound: at once)
 //
 // The containers of a pod act as one: they start, exit and restart together. Init containers take
 // no time; a sidecar ends with the pod.
@@ -26,7 +26,8 @@ struct KubeletTiming {
   // A pod whose start takes at least this long says ContainerCreating meanwhile; for a shorter one
   // the write would only double the load.
   Duration creating_shown_from = Duration::Milliseconds(500);
-  // From the deletion to the end of the containers, unless the grace period ends before.
+  // From the deletion to the end of the containers, unless the pod asks for longer or the grace
+  // period ends before.
   Duration stop_delay;
 };
 

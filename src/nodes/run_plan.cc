@@ -103,6 +103,9 @@ Result<RunPlan> RunPlanOf(const api::StringMap& annotations) {
   const Result<Duration> ready_after = DurationOf(annotations, kReadyAfterAnnotation);
   if (!ready_after) return std::unexpected(ready_after.error());
   plan.ready_after = *ready_after;
+  const Result<Duration> stop_after = DurationOf(annotations, kStopAfterAnnotation);
+  if (!stop_after) return std::unexpected(stop_after.error());
+  plan.stop_after = *stop_after;
   const auto codes = api::Find(annotations, kExitCodeAnnotation);
   for (std::string_view rest = codes.value_or(""); codes.has_value();) {
     const size_t comma = rest.find(',');

@@ -19,10 +19,13 @@ inline constexpr std::string_view kRunForAnnotation = "berth.dev/run-for";
 inline constexpr std::string_view kExitCodeAnnotation = "berth.dev/exit-code";
 // How long after its start a container becomes ready; at once without it.
 inline constexpr std::string_view kReadyAfterAnnotation = "berth.dev/ready-after";
+// How long its containers take to stop when the pod is deleted; the grace period ends them anyway.
+inline constexpr std::string_view kStopAfterAnnotation = "berth.dev/stop-after";
 
 struct RunPlan {
   std::optional<Duration> run_for;
   Duration ready_after;
+  Duration stop_after;
   std::vector<int64_t> exit_codes;
 
   // Of the run with so many restarts before it.

@@ -55,6 +55,19 @@ def delete_running(test):
     test.equal(marked[0]["object"]["metadata"]["deletionGracePeriodSeconds"], 30, "grace period")
 
 
+@case("a pod stops as it can, but its grace period ends it", needs=RUN, seconds=3)
+def delete_slow(test):
+    for name, takes in (("slow", "1h"), ("quick", "500ms")):
+        annotations = {"berth.dev/stop-after": takes}
+        test.kubectl("create", "-f", "-", stdin=objects.pod(name, annotations=annotations))
+        test.wait("it runs", lambda name=name: objects.is_true(test.pod(name), "Ready"))
+    test.kubectl("delete", "pod", "slow", "--grace-period=2", "--wait=false")
+    test.match(r"\nslow +1/1 +Terminating ", test.kubectl("get", "pods").stdout)
+    # kubectl waits for its end: no grace period of 30 s.
+    test.kubectl("delete", "pod", "quick", timeout=20)
+    test.wait("the grace period ends it", lambda: not test.exists(test.path("pods", "slow")), 20)
+
+
 @case("delete --force removes a running pod at once", needs=RUN, each_kubectl=True)
 def delete_force(test):
     test.kubectl("create", "-f", "-", stdin=objects.pod("p"))
