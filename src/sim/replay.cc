@@ -378,12 +378,15 @@ void EngineReplay::Decide(const Arrival& arrival) {
   const model::State& state = engine_.state();
   if (plan.binds.empty()) {
     // It stays in the engine: nothing ever ends, so it waits for good, and others of its class need
-    // no new look.
-    CHECK_EQ(plan.refused.size(), 1u);
-    const model::Refusal& refusal = plan.refusals[plan.refused[0].refusal];
+    // no new look. Pods that waited before may be told of anew beside it.
+    const auto told = std::ranges::find_if(plan.refused, [&](const model::PodRefused& refused) {
+      return state.UidOf(refused.pod_uid) == name;
+    });
+    CHECK(told != plan.refused.end());
+    const model::Refusal& refusal = plan.refusals[told->refusal];
     const std::string reason = MainReason(translate::FailedSchedulingText(refusal, state));
     recorder_.Decided({.reason = reason});
-    return;
+    return Rest();
   }
   CHECK_EQ(plan.binds.size(), 1u);
   const model::BindDecision& bind = plan.binds[0];
@@ -392,6 +395,12 @@ void EngineReplay::Decide(const Arrival& arrival) {
   facts.node = node;
   facts.devices = bind.devices;
   engine_.Apply(facts);
+  Rest();
+}
+
+// As the scheduler's loop does: until nothing is due. Reports of those that wait are renewed.
+void EngineReplay::Rest() {
+  while (engine_.wake_at() <= now_) CHECK(engine_.Cycle(now_).binds.empty());
 }
 
 }  // namespace berth::sim

@@ -161,6 +161,7 @@ class EngineReplay {
   EngineReplay(std::unique_ptr<const FillInputs> inputs, const ReplayOptions& options,
                cycle::Engine engine);
   void Decide(const Arrival& arrival);
+  void Rest();
 
   std::unique_ptr<const FillInputs> inputs_;  // On the heap: the recorder points into it.
   ReplayRecorder recorder_;
