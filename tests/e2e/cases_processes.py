@@ -584,8 +584,7 @@ def scheduler_killed(test):
 @case(
     "berth up --demo --once runs its load and ends with a summary",
     on=EMBEDDED,
-    alone=True,
-    seconds=60,
+    seconds=80,
 )
 def demo(test):
     directory = pathlib.Path(tempfile.mkdtemp(prefix="demo-", dir=test.cluster.directory))

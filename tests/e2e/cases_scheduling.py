@@ -125,7 +125,7 @@ def cordon(test):
     test.make_node(node)
     test.kubectl("cordon", node)
     test.kubectl("create", "-f", "-", stdin=objects.pod("p", **objects.on(node)))
-    test.unschedulable("p", r"1 node\(s\) were unschedulable|untolerated taint")
+    test.unschedulable("p", r"\d+ node\(s\) were unschedulable|untolerated taint")
     test.kubectl("uncordon", node)
     test.placed("p", node)
 
