@@ -494,6 +494,10 @@ clusters: [{name: k, cluster: {server: "https://127.0.0.1:1"}}]
         ran = test.berth("nodes", "--count=1", f"--kubeconfig={file}", status=1, timeout=20)
         test.match(pattern, ran.stderr, f"complaint of {text[:100]!r}")
     test.true("server:" in good, "the good one has no server")
+    for bad in (directory / "nosuch.crt", test.cluster.kubeconfig):
+        options = (f"--kubeconfig={test.cluster.kubeconfig}", f"--why-ca={bad}")
+        ran = test.berth("why", "pod/p", *options, status=1)
+        test.match(rf"--why-ca .*{bad.name}", ran.stderr)
     ran = test.berth("run", f"--kubeconfig={directory}/nosuch", status=1, timeout=20)
     test.match("nosuch", ran.stderr)
 
