@@ -276,6 +276,59 @@ TEST(Watch, WhatWasReadIsNotTakenBackByOlderEvents) {
   EXPECT_TRUE(events.empty());
 }
 
+// A relist's answer may have been on its way while an object was read: a binding that was seen
+// would seem undone, and be tried a second time.
+TEST(Watch, WhatWasReadIsNotTakenBackByAnOlderList) {
+  Rig rig;
+  Sync(rig);
+  rig.Data(GoneFrame());
+  rig.Wake();
+  std::vector<Event> events;
+  rig.client.Learn(rig.now, {0}, Object("a", "u1", 20), events);
+  rig.client.Learn(rig.now, {0}, Object("c", "u3", 21), events);
+  ASSERT_EQ(events.size(), 2u);
+  rig.Answer(200, List(18, {Object("a", "u1", 3), Object("b", "u2", 4)}));
+  EXPECT_EQ(rig.Told(), "synced ");
+  rig.Answer(200, "");
+  rig.Data(Frame("MODIFIED", Object("a", "u1", 20)) + Frame("ADDED", Object("c", "u3", 21)) +
+           Frame("MODIFIED", Object("a", "u1", 22)));
+  EXPECT_EQ(rig.Told(), "*a:u1 ");
+}
+
+// What left the selector is gone, though a read showed it after that: nothing else will be told.
+TEST(Watch, ADeletionThatIsOlderThanWhatWasReadCounts) {
+  Rig rig;
+  Sync(rig);
+  std::vector<Event> events;
+  rig.client.Learn(rig.now, {0}, Object("a", "u1", 20), events);
+  rig.Data(Frame("DELETED", Object("a", "u1", 15)));
+  EXPECT_EQ(rig.Told(), "-a:u1 ");
+}
+
+// A backup was restored: the server does not know the version yet, and says so in one of two ways.
+// What it lists then is the truth, though it is older.
+TEST(Watch, AVersionThatIsTooLargeLeadsToARelist) {
+  const std::string status = R"({"kind":"Status","status":"Failure","reason":"Timeout","code":504,)"
+                             R"("message":"Too large resource version: 10, current: 7"})";
+  for (const bool as_frame : {true, false}) {
+    Rig rig;
+    Sync(rig);
+    if (as_frame) {
+      rig.Data(Frame("ERROR", status));
+    } else {
+      rig.End();
+      rig.Wake();
+      rig.Answer(504, status);
+    }
+    EXPECT_EQ(rig.Told(), "trouble504 ");
+    rig.Wake();
+    ASSERT_EQ(rig.target(), "/api/v1/pods?limit=500");
+    rig.Answer(200, List(7, {Object("a", "u1", 2)}));
+    EXPECT_EQ(rig.Told(), "*a:u1 -b:u2 synced ");
+    EXPECT_TRUE(rig.target().ends_with("&resourceVersion=7"));
+  }
+}
+
 TEST(Watch, BacksOffWithJitterWhileTheServerIsAway) {
   Rig rig;
   rig.client.Watch(kPods);

@@ -34,7 +34,10 @@ KnownSet::Result KnownSet::Observe(const Identity& identity, bool from_list) {
     known = Known{.uid = identity.uid, .version = version, .generation = generation_};
     return {.seen = Seen::kAdded, .old_uid = {}};
   }
-  if (!from_list && version.OlderThan(known.version)) return {.seen = Seen::kStale, .old_uid = {}};
+  const bool read_since = known.generation == generation_;  // And not before the list began.
+  if (version.OlderThan(known.version) && (!from_list || read_since)) {
+    return {.seen = Seen::kStale, .old_uid = {}};
+  }
   known.generation = generation_;
   if (known.uid != identity.uid) {
     Result result{.seen = Seen::kRecreated, .old_uid = std::move(known.uid)};
@@ -50,7 +53,6 @@ KnownSet::Result KnownSet::Observe(const Identity& identity, bool from_list) {
 bool KnownSet::Remove(const Identity& identity) {
   const auto it = known_.find(Key(identity.namespace_name, identity.name));
   if (it == known_.end() || it->second.uid != identity.uid) return false;
-  if (Version::Parse(identity.resource_version).OlderThan(it->second.version)) return false;
   known_.erase(it);
   return true;
 }

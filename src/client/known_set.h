@@ -54,8 +54,9 @@ class KnownSet {
   // "namespace/name", or "name" of a cluster-scoped object.
   static std::string Key(std::string_view namespace_name, std::string_view name);
 
-  // An object that a list or a watch showed. Of a list, what it shows is the truth even if it is
-  // older.
+  // An object that a list, a watch or a read showed. What a list shows is the truth even if it is
+  // older (the server was restored), unless the object was shown since the list began: then the
+  // list's answer was on its way, and the watch from there on will tell the rest.
   Result Observe(const Identity& identity, bool from_list);
 
   // An object that a watch says is deleted. False when it isn't known with that uid: nothing to

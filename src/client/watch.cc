@@ -32,6 +32,10 @@ int CodeOf(std::string_view status) {
   return code;
 }
 
+// A server that does not take the version (another cluster's, or later than what a restored backup
+// holds: "Too large resource version", a 504) is asked for a list.
+bool IsWrongVersion(int status) { return status == 400 || status == 504; }
+
 struct FrameParts {
   std::string_view type;  // Unquoted.
   std::string_view object;
@@ -192,10 +196,7 @@ void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& resp
   Trouble(context, response.status,
           fmt::format("{} of {}: {}", listing ? "list" : "watch", options_.resource.plural,
                       status.message.empty() ? "refused" : status.message));
-  // A server that does not take the version (another cluster, a restored backup) is asked for a
-  // list.
-  const bool wrong_version = response.status == 400 || response.status == 504;
-  Wait(context, /*relist=*/wrong_version, /*failed=*/true);
+  Wait(context, /*relist=*/IsWrongVersion(response.status), /*failed=*/true);
   if (const auto after = env::FindHeader(response.headers, "retry-after")) {
     int64_t seconds = 0;
     for (const char c : *after) {
@@ -359,7 +360,7 @@ void WatchState::OnErrorFrame(WatchContext& context, std::string_view object) {
     return;
   }
   Trouble(context, code, fmt::format("watch of {}: {}", options_.resource.plural, message));
-  Wait(context, /*relist=*/false, /*failed=*/true);
+  Wait(context, /*relist=*/IsWrongVersion(code), /*failed=*/true);
 }
 
 void WatchState::Observe(WatchContext& context, std::string_view object, Shown shown) {

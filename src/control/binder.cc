@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/backoff.h"
 #include "translate/facts.h"
 
 namespace berth::control {
@@ -55,19 +56,29 @@ void Binder::Bind(Instant now, Attempt attempt, client::Client& client, env::Out
   open_[call.value] = {.attempt = std::move(attempt), .reading = false};
 }
 
-void Binder::Read(Instant now, Attempt attempt, client::Client& client, env::Outbox& out) {
+void Binder::Read(Instant now, Open open, client::Client& client, env::Outbox& out) {
+  const client::ObjectRef& pod = open.attempt.pod;
   client::Request request =
-      client::Get(Pods(), {.namespace_name = attempt.pod.namespace_name, .name = attempt.pod.name});
+      client::Get(Pods(), {.namespace_name = pod.namespace_name, .name = pod.name});
   request.priority = client::Priority::kHigh;
   const env::CallId call = client.Call(now, std::move(request), out);
   ++counters_.reads;
-  call_of_[attempt.pod.uid] = call.value;
-  open_[call.value] = {.attempt = std::move(attempt), .reading = true};
+  call_of_[pod.uid] = call.value;
+  open.reading = true;
+  open_[call.value] = std::move(open);
+}
+
+void Binder::Pump(Instant now, client::Client& client, env::Outbox& out) {
+  while (wake_at() <= now) {
+    Open open = std::move(failed_reads_.begin()->second);
+    failed_reads_.erase(failed_reads_.begin());
+    Read(now, std::move(open), client, out);
+  }
 }
 
 std::optional<Binder::Attempt> Binder::Withdraw(std::string_view uid, client::Client& client) {
   const auto of = call_of_.find(uid);
-  if (of == call_of_.end()) return std::nullopt;
+  if (of == call_of_.end() || of->second == 0) return std::nullopt;
   const auto open = open_.find(of->second);
   CHECK(open != open_.end());
   if (open->second.reading || !client.CancelQueued({of->second})) return std::nullopt;
@@ -104,7 +115,9 @@ std::optional<Binder::Result> Binder::OnCallDone(Instant now, const client::Call
                 .object = {}};
   if (open.reading) {
     if (done.outcome != client::Outcome::kDone && done.outcome != client::Outcome::kGone) {
-      Read(now, std::move(open.attempt), client, out);
+      const Instant again = now + model::Backoff(++open.reads_failed);
+      call_of_[open.attempt.pod.uid] = 0;
+      failed_reads_.emplace(std::pair(again, open.attempt.pod.uid), std::move(open));
       return result;
     }
     result.read = true;
@@ -126,18 +139,18 @@ std::optional<Binder::Result> Binder::OnCallDone(Instant now, const client::Call
       break;
     case client::Outcome::kGone:
       ++counters_.gone;
-      Read(now, std::move(open.attempt), client, out);
+      Read(now, std::move(open), client, out);
       break;
     case client::Outcome::kRefused:
       ++counters_.refused;
       break;
     case client::Outcome::kConflict:
       ++counters_.conflicts;
-      Read(now, std::move(open.attempt), client, out);
+      Read(now, std::move(open), client, out);
       break;
     case client::Outcome::kUnknown:
       ++counters_.unknown;
-      Read(now, std::move(open.attempt), client, out);
+      Read(now, std::move(open), client, out);
       break;
   }
   return result;
@@ -147,7 +160,10 @@ void Binder::AddTo(Hasher& hasher) const {
   for (const auto& [call, open] : open_) {
     hasher.Add(call).Add(open.attempt.pod.uid).Add(open.attempt.node).Add(open.reading);
     hasher.Add(open.attempt.devices.mask).Add(open.attempt.devices.milli_each);
-    hasher.Add(open.attempt.sent_again);
+    hasher.Add(open.attempt.sent_again).Add(open.reads_failed);
+  }
+  for (const auto& [at, open] : failed_reads_) {
+    hasher.Add(at.first.ns).Add(at.second).Add(open.reads_failed);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -29,7 +30,8 @@ namespace berth::control {
 //                +--Conflict, Gone, Unknown--> BindOutcome, then GET pod --> what was read is
 //                learnt, then BindRead
 //                                                           ^     |
-//                                                           +-----+ the read failed: again
+//                                                           +-----+ the read failed: again after
+//                                                                    1 s, 2 s, ... 10 s
 //
 // A binding is never sent twice: what an attempt of unknown fate did is read (D01, D04). The facts
 // go to the engine, which decides anew. A copyable value.
@@ -74,6 +76,13 @@ class Binder {
   // The same for all bindings to a node.
   std::vector<Attempt> WithdrawNode(std::string_view node, client::Client& client);
 
+  // Repeats the reads that failed and whose backoff is over.
+  void Pump(Instant now, client::Client& client, env::Outbox& out);
+  // When Pump() is next wanted. Never() for nothing.
+  [[nodiscard]] Instant wake_at() const {
+    return failed_reads_.empty() ? Instant::Never() : failed_reads_.begin()->first.first;
+  }
+
   // Nothing when the call is not one of these.
   std::optional<Result> OnCallDone(Instant now, const client::CallDone& done,
                                    client::Client& client, env::Outbox& out);
@@ -87,13 +96,15 @@ class Binder {
   struct Open {
     Attempt attempt;
     bool reading = false;
+    uint32_t reads_failed = 0;
   };
 
-  void Read(Instant now, Attempt attempt, client::Client& client, env::Outbox& out);
+  void Read(Instant now, Open open, client::Client& client, env::Outbox& out);
 
   bool planted_repeat_;                                   // Immutable after construction.
   std::map<uint64_t, Open> open_;                         // By call.
-  std::map<std::string, uint64_t, std::less<>> call_of_;  // By pod uid.
+  std::map<std::string, uint64_t, std::less<>> call_of_;  // By pod uid; 0: in failed_reads_.
+  std::map<std::pair<Instant, std::string>, Open> failed_reads_;  // By when to try again, and uid.
   Counters counters_;
 };
 

@@ -104,8 +104,19 @@ TEST(Binder, AReadThatFailsIsReadAgain) {
   rig.Answer(0, 409);
   rig.Answer(1, 403);
   EXPECT_FALSE(rig.result->read);
-  ASSERT_EQ(rig.out.size(), 3u);
-  rig.Answer(2, 404);
+  // Not in a loop: after a second, then after two.
+  for (const int64_t seconds : {1, 2}) {
+    const size_t sent = rig.out.size();
+    EXPECT_TRUE(rig.binder.busy("uid-p"));
+    EXPECT_FALSE(rig.binder.Withdraw("uid-p", rig.client).has_value());
+    EXPECT_EQ(rig.binder.wake_at(), rig.now + Duration::Seconds(seconds));
+    rig.now = rig.binder.wake_at();
+    rig.binder.Pump(rig.now, rig.client, rig.out);
+    ASSERT_EQ(rig.out.size(), sent + 1);
+    if (seconds == 1) rig.Answer(sent, 403);
+  }
+  EXPECT_EQ(rig.binder.wake_at(), Instant::Never());
+  rig.Answer(rig.out.size() - 1, 404);
   EXPECT_TRUE(rig.result->read);
   EXPECT_TRUE(rig.result->object.empty());
 }

@@ -72,6 +72,7 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   if (!std::holds_alternative<env::Tick>(input)) return;
   if (may_decide() && engine_.wake_at() <= now) Decide(now, out);
   ReadPods(now, out);
+  binder_.Pump(now, client_, out);
   status_.Pump(now, client_, out);
   // Between cycles that have more to do, what waits is not expected to have been looked at.
   const bool idle = may_decide() && engine_.wake_at() > now;
@@ -79,7 +80,7 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
 }
 
 Instant Scheduler::wake_at() const {
-  Instant at = std::min(client_.wake_at(), status_.wake_at());
+  Instant at = std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at()});
   if (!may_decide()) return at;
   at = std::min(at, engine_.wake_at());
   return watchdog_due_ ? std::min(at, next_watchdog_) : at;
