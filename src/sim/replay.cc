@@ -367,7 +367,7 @@ bool EngineReplay::Step(size_t count) {
 }
 
 void EngineReplay::Decide(const Arrival& arrival) {
-  now_ = now_ + Duration::Milliseconds(1);
+  now_ = now_ + kArrivalEvery;
   model::PodUpsert facts = facts_[arrival.pod];
   const std::string name = NameOf(inputs_->pods[arrival.pod], arrival.repeat);
   facts.uid = name;

@@ -32,6 +32,10 @@ struct ReplayOptions {
                 .whole = 10};  // How much demand arrives, in parts of the GPUs that there are.
 };
 
+// Between two arrivals in virtual time: so little that nothing which goes by time, such as telling
+// waiting pods anew, happens in a replay of limits::kPodsMax pods. The protocol knows no time.
+inline constexpr Duration kArrivalEvery = Duration::Microseconds(1);
+
 // One pod that arrives.
 struct Arrival {
   uint32_t pod = 0;     // Index in the trace.

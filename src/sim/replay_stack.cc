@@ -85,7 +85,7 @@ class StackReplay::Stack {
   }
 
   [[nodiscard]] Status Place(const Arrival& arrival) {
-    now_ = now_ + Duration::Milliseconds(1);
+    now_ = now_ + kArrivalEvery;
     const TracePod& pod = inputs_.pods[arrival.pod];
     awaited_ = NameOf(pod, arrival.repeat);
     decision_.reset();
