@@ -246,18 +246,18 @@ Json AnyDocument() {
 }
 
 TEST(PatchLawTest, AMergePatchBetweenTwoDocumentsMakesOneOfTheOther) {
-  rc::check("merge patches", [] {
+  EXPECT_TRUE(rc::check("merge patches", [] {
     const Json from = AnyDocument();
     const Json to = AnyDocument();
     const Json patch = MergePatchBetween(from, to);
     RC_ASSERT(SameJson(ApplyMergePatch(from, patch), to));
     RC_ASSERT(SameJson(ApplyMergePatch(to, patch), to));
     RC_ASSERT(SameJson(MergePatchBetween(from, from), Json(JsonObject())));
-  });
+  }));
 }
 
 TEST(PatchLawTest, StrategicPatchesOfKeyedListsSetWhatTheyNameAndKeepTheRest) {
-  rc::check("keyed lists", [] {
+  EXPECT_TRUE(rc::check("keyed lists", [] {
     const auto containers = [] {
       std::set<std::string> names;
       for (int i = *rc::gen::inRange(0, 5); i > 0; --i)
@@ -288,7 +288,7 @@ TEST(PatchLawTest, StrategicPatchesOfKeyedListsSetWhatTheyNameAndKeepTheRest) {
     }
     RC_ASSERT(list.size() == change.size() + kept);
     RC_ASSERT(SameJson(ApplyStrategicPatch(KindId::kPod, after, patch).value(), after));
-  });
+  }));
 }
 
 }  // namespace

@@ -99,7 +99,7 @@ TEST(QuantityTest, RefusesWhatUpstreamRefusesWithItsWords) {
 }
 
 TEST(QuantityTest, PrintingRoundTripsAndIsAFixedPoint) {
-  rc::check("print . parse", [] {
+  EXPECT_TRUE(rc::check("print . parse", [] {
     const auto mantissa = *rc::gen::arbitrary<int64_t>();
     const std::string suffix = *rc::gen::elementOf(
         std::vector<std::string>{"", "n", "u", "m", "k", "M", "G", "Ki", "Mi", "e3", "e-3", "E"});
@@ -110,11 +110,11 @@ TEST(QuantityTest, PrintingRoundTripsAndIsAFixedPoint) {
     RC_ASSERT(second.has_value());
     RC_ASSERT(std::is_eq(Compare(*first, *second)));
     RC_ASSERT(ToString(*second) == text);
-  });
+  }));
 }
 
 TEST(QuantityTest, TheShortWayAgreesWithTheLongOne) {
-  rc::check("scaled", [] {
+  EXPECT_TRUE(rc::check("scaled", [] {
     const auto digits = *rc::gen::inRange<int>(0, 16);
     std::string text;
     for (int i = 0; i < digits; ++i) text += static_cast<char>(*rc::gen::inRange('0', ':'));
@@ -125,11 +125,11 @@ TEST(QuantityTest, TheShortWayAgreesWithTheLongOne) {
     const Result<int64_t> fast = ParseScaled(text, scale);
     RC_ASSERT(slow.has_value() == fast.has_value());
     if (slow) RC_ASSERT(slow->scaled(scale) == *fast);
-  });
+  }));
 }
 
 TEST(QuantityTest, OrderAgreesWithWideIntegers) {
-  rc::check("compare and add", [] {
+  EXPECT_TRUE(rc::check("compare and add", [] {
     const auto a = *rc::gen::inRange<int64_t>(-2'000'000'000, 2'000'000'000);
     const auto b = *rc::gen::inRange<int64_t>(-2'000'000'000, 2'000'000'000);
     const auto unit = *rc::gen::elementOf(std::vector<std::string>{"m", "", "k"});
@@ -139,7 +139,7 @@ TEST(QuantityTest, OrderAgreesWithWideIntegers) {
     RC_ASSERT(std::is_eq(Compare(left, right)) == (a == b * factor));
     RC_ASSERT(std::is_lt(Compare(left, right)) == (a < b * factor));
     RC_ASSERT(Add(left, right).value().milli() == a + b * factor);
-  });
+  }));
 }
 
 }  // namespace
