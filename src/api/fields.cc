@@ -140,7 +140,7 @@ class Conformer {
   struct Member {
     int order;
     const Field* field;
-    Json value;
+    Json* value;
   };
 
   static int OrderOf(const Field& field, bool root) {
@@ -185,21 +185,24 @@ class Conformer {
   // Drops unknown, null and empty members and puts the others in order. REQUIRES: they are
   // conformed.
   void Rebuild(const Type& type, JsonObject& object, bool root) {
+    AddAlways(type, object);
     std::vector<Member> members;
-    members.reserve(object.size() + 2);
+    members.reserve(object.size());
     for (auto& [key, value] : object) {
       const Field* field = FindField(type, key);
       if (field == nullptr || value.is_null() || Omits(*field, value)) continue;
-      members.push_back({OrderOf(*field, root), field, std::move(value)});
+      members.push_back({OrderOf(*field, root), field, &value});
     }
-    AddAlways(type, members, root);
     // Field pointers of one type stand in the order of their names.
     std::ranges::sort(members, [](const Member& a, const Member& b) {
       return std::pair(a.order, a.field) < std::pair(b.order, b.field);
     });
-    object.clear();
-    object.reserve(members.size());
-    for (Member& member : members) object.emplace(member.field->name, std::move(member.value));
+    JsonObject ordered(object.storage());
+    ordered.reserve(members.size());
+    for (const Member& member : members) {
+      ordered.emplace(member.field->name, std::move(*member.value));
+    }
+    object = std::move(ordered);
   }
 
   static bool Omits(const Field& field, const Json& value) {
@@ -213,13 +216,12 @@ class Conformer {
     return IsZero(value);
   }
 
-  void AddAlways(const Type& type, std::vector<Member>& members, bool root) {
+  void AddAlways(const Type& type, JsonObject& object) {
     for (const Field& field : type.fields) {
       if (!IsAlways(field)) continue;
-      const bool present = std::ranges::any_of(
-          members, [&](const Member& member) { return member.field == &field; });
-      if (present) continue;
-      Json value;
+      const Json* present = object.if_contains(field.name);
+      if (present != nullptr && !present->is_null()) continue;
+      Json value(object.storage());
       if (field.value == Value::kObject) {
         ConformObject(TypeAt(field.type), value.emplace_object(), false);
       } else if (field.value == Value::kString || field.value == Value::kBytes) {
@@ -231,7 +233,7 @@ class Conformer {
       } else {
         continue;
       }
-      members.push_back({OrderOf(field, root), &field, std::move(value)});
+      object[field.name] = std::move(value);
     }
   }
 
@@ -401,7 +403,7 @@ class Conformer {
       Fail(canonical.error().message);
       return;
     }
-    value = *canonical;
+    if (text != *canonical || !value.is_string()) value = *canonical;
   }
 
   static bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
@@ -422,7 +424,8 @@ class Conformer {
       Fail(time.error().message);
       return;
     }
-    value = micro ? PrintMicroTime(*time) : PrintTimestamp(*time);
+    const std::string canonical = micro ? PrintMicroTime(*time) : PrintTimestamp(*time);
+    if (std::string_view(value.get_string()) != canonical) value = canonical;
   }
 
   void AddUnknown(std::string_view key) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "api/object.h"
 #include "api/schema.h"
 
 namespace berth::api {
@@ -160,6 +161,17 @@ TEST(ConformTest, RefusesWrongTypesInGosWords) {
             "illegal base64 data at input byte 0");
   EXPECT_EQ(Conformed(KindId::kSecret, R"({"data":{"a":"YQ=="}})"),
             R"({"metadata":{},"data":{"a":"YQ=="}})");
+}
+
+TEST(SameJsonTest, ComparesMembersByKeyItemsByPlaceNumbersByValue) {
+  const Json one = {{"a", 1}, {"b", {1, 2}}, {"c", {{"d", "x"}}}};
+  EXPECT_TRUE(SameJson(one, Json({{"c", {{"d", "x"}}}, {"a", uint64_t{1}}, {"b", {1, 2}}})));
+  EXPECT_FALSE(SameJson(one, Json({{"a", 1}, {"b", {2, 1}}, {"c", {{"d", "x"}}}})));
+  EXPECT_FALSE(SameJson(one, Json({{"a", 1}, {"b", {1, 2}}, {"c", {{"e", "x"}}}})));
+  EXPECT_FALSE(SameJson(one, Json({{"a", 1}, {"b", {1, 2}}})));
+  EXPECT_FALSE(SameJson(one, Json({{"a", 1}, {"b", {1, 2, 3}}, {"c", {{"d", "x"}}}})));
+  EXPECT_FALSE(SameJson(Json(JsonObject()), Json(JsonArray())));
+  EXPECT_FALSE(SameJson(Json(nullptr), Json(JsonObject())));
 }
 
 }  // namespace

@@ -58,7 +58,7 @@ std::optional<Json> Plain(const Json& value) {
   if (const JsonObject* object = value.if_object()) {
     const Json* directive = object->if_contains(kDirective);
     if (directive != nullptr && *directive == "delete") return std::nullopt;
-    JsonObject kept;
+    JsonObject kept(value.storage());
     for (const auto& [key, member] : *object) {
       if (member.is_null() || IsDirective(key)) continue;
       if (std::optional<Json> plain = Plain(member)) kept.emplace(key, std::move(*plain));
@@ -66,13 +66,13 @@ std::optional<Json> Plain(const Json& value) {
     return kept;
   }
   if (const JsonArray* array = value.if_array()) {
-    JsonArray kept;
+    JsonArray kept(value.storage());
     for (const Json& item : *array) {
       if (std::optional<Json> plain = Plain(item)) kept.push_back(std::move(*plain));
     }
     return kept;
   }
-  return value;
+  return Json(value, value.storage());
 }
 
 // An item of a list and what tells it apart: the merge key's value, or the item itself.

@@ -174,29 +174,27 @@ class Reader {
   std::string message_;
 };
 
+void PutDigits(int64_t number, size_t count, char* out) {
+  for (size_t i = count; i > 0; --i, number /= 10) {
+    out[i - 1] = static_cast<char>('0' + number % 10);
+  }
+}
+
 std::string PrintSeconds(Instant time) {
   const int64_t seconds = time.seconds();
   const int64_t days =
       seconds >= 0 ? seconds / kDaySeconds : -((-seconds + kDaySeconds - 1) / kDaySeconds);
   const int64_t of_day = seconds - days * kDaySeconds;
   const Date date = DateFromDays(days);
-  // Every object carries several of these: the usual year is not left to the formatter.
-  if (date.year < 1000 || date.year > 9999) {
-    return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", date.year, date.month, date.day,
-                       of_day / 3600, of_day / 60 % 60, of_day % 60);
-  }
+  // Every object carries several of these, so they are not left to the formatter. Years that an
+  // Instant can hold, 1677 to 2262, have four digits.
   std::string text = "0000-00-00T00:00:00";
-  const auto put = [&](size_t at, int64_t two) {
-    text[at] = static_cast<char>('0' + two / 10);
-    text[at + 1] = static_cast<char>('0' + two % 10);
-  };
-  put(0, date.year / 100);
-  put(2, date.year % 100);
-  put(5, date.month);
-  put(8, date.day);
-  put(11, of_day / 3600);
-  put(14, of_day / 60 % 60);
-  put(17, of_day % 60);
+  PutDigits(date.year, 4, text.data());
+  PutDigits(date.month, 2, text.data() + 5);
+  PutDigits(date.day, 2, text.data() + 8);
+  PutDigits(of_day / 3600, 2, text.data() + 11);
+  PutDigits(of_day / 60 % 60, 2, text.data() + 14);
+  PutDigits(of_day % 60, 2, text.data() + 17);
   return text;
 }
 
@@ -209,7 +207,9 @@ std::string PrintTimestamp(Instant time) { return PrintSeconds(time) + "Z"; }
 
 std::string PrintMicroTime(Instant time) {
   const int64_t ns = time.ns - time.seconds() * kSecondNs;
-  return fmt::format("{}.{:06}Z", PrintSeconds(time), ns / 1000);
+  std::string text = PrintSeconds(time) + ".000000Z";
+  PutDigits(ns / 1000, 6, text.data() + 20);
+  return text;
 }
 
 std::string HumanDuration(Duration age) {

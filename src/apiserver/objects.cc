@@ -51,6 +51,17 @@ void PutFirst(api::JsonObject& object, const std::array<std::string_view, N>& na
   object = std::move(ordered);
 }
 
+// Whether these members come first, all of them.
+template <size_t N>
+bool StartsInOrder(const api::JsonObject& object, const std::array<std::string_view, N>& names) {
+  if (object.size() < N) return false;
+  auto item = object.begin();
+  for (const std::string_view name : names) {
+    if (std::string_view((item++)->key()) != name) return false;
+  }
+  return true;
+}
+
 template <size_t N>
 bool InOrder(const api::JsonObject& object, const std::array<std::string_view, N>& names) {
   size_t at = 0;
@@ -160,7 +171,7 @@ store::Store::Options StoreOptions() {
 }
 
 api::Json Load(const store::StoredObject& object, api::JsonMemory memory) {
-  Result<api::Json> parsed = codec::ParseJson(object.json.view(), {}, std::move(memory));
+  Result<api::Json> parsed = codec::ParsePrintedJson(object.json.view(), std::move(memory));
   CHECK(parsed.has_value());
   return std::move(*parsed);
 }
@@ -180,7 +191,7 @@ std::string PrintCanonical(api::KindId kind, api::Json& object, uint64_t revisio
   api::JsonObject& top = object.get_object();
   top["kind"] = type.name;
   top["apiVersion"] = type.api_version();
-  PutFirst(top, kTop);
+  if (!StartsInOrder(top, kTop)) PutFirst(top, kTop);
   api::JsonObject& metadata = api::MemberObject(top, "metadata");
   if (revision != 0) metadata["resourceVersion"] = std::to_string(revision);
   if (!InOrder(metadata, kMetadataOrder)) PutFirst(metadata, kMetadataOrder);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <bit>
 #include <charconv>
 #include <cmath>
 #include <cstring>
@@ -17,6 +18,34 @@ namespace {
 using api::Json;
 using api::JsonArray;
 using api::JsonObject;
+
+// How many characters from `from` on stand for themselves in a JSON string: no quote, no backslash,
+// no control character, and no byte over 0x7f when `ascii`. Eight bytes at a time: a byte's high
+// bit is set where it is below a bound, or equal to a character, by the usual borrow tricks.
+template <bool ascii>
+size_t PlainEnd(std::string_view text, size_t from) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  constexpr uint64_t kHighs = 0x8080808080808080;
+  const auto zeros = [](uint64_t word) { return (word - kOnes) & ~word; };
+  size_t at = from;
+  if constexpr (std::endian::native == std::endian::little) {
+    for (; at + 8 <= text.size(); at += 8) {
+      uint64_t word = 0;
+      std::memcpy(&word, text.data() + at, 8);
+      uint64_t found = ((word - kOnes * 0x20) & ~word) | zeros(word ^ (kOnes * '"')) |
+                       zeros(word ^ (kOnes * '\\'));
+      if (ascii) found |= word;
+      found &= kHighs;
+      // The lowest one found is right; borrows can only lead astray above it.
+      if (found != 0) return at + static_cast<size_t>(std::countr_zero(found)) / 8;
+    }
+  }
+  for (; at < text.size(); ++at) {
+    const auto byte = static_cast<unsigned char>(text[at]);
+    if (byte < 0x20 || byte == '"' || byte == '\\' || (ascii && byte >= 0x80)) break;
+  }
+  return at;
+}
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
@@ -247,7 +276,7 @@ class Parser {
       SkipBlanks();
       const auto [member, inserted] = object.emplace(key, nullptr);
       const size_t place = static_cast<size_t>(member - object.begin());
-      path_.push_back({.key = std::string(key), .index = 0});
+      path_.push_back({.key = member->key(), .index = 0});
       if (!inserted && duplicates_.size() < kDuplicatesMax) duplicates_.push_back(PathText());
       Json value = ParseValue(depth + 1);
       path_.pop_back();
@@ -282,7 +311,7 @@ class Parser {
   // The string at the cursor, in the text itself when nothing is escaped, else in `scratch`.
   std::string_view ParseString(std::string& scratch) {
     const size_t start = ++at_;
-    while (!AtEnd() && IsPlain(text_[at_])) ++at_;
+    at_ = PlainEnd<true>(text_, at_);
     if (!AtEnd() && text_[at_] == '"') {
       const std::string_view raw = text_.substr(start, at_ - start);
       ++at_;
@@ -308,11 +337,6 @@ class Parser {
         CopyCharacter(scratch);
       }
     }
-  }
-
-  static bool IsPlain(char c) {
-    return static_cast<unsigned char>(c) >= 0x20 && static_cast<unsigned char>(c) < 0x80 &&
-           c != '"' && c != '\\';
   }
 
   void CopyCharacter(std::string& out) {
@@ -439,7 +463,7 @@ class Parser {
   }
 
   struct Step {
-    std::string key;  // Empty for an array element.
+    std::string_view key;  // Of the member itself, which stays; empty for an array element.
     size_t index;
   };
   // A hostile document could otherwise make the report quadratic in its size.
@@ -541,38 +565,14 @@ Result<Json> ParseJson(std::string_view text, JsonLimits limits, api::JsonMemory
   return std::move(parsed->value);
 }
 
-namespace {
-
-// Where the first byte stands that a literal can't hold as it is; the size when there is none.
-size_t FindEscaped(std::string_view text, size_t from) {
-  // Eight bytes at once: a byte under 0x20, equal to '"' or to '\\' sets its high bit. A byte above
-  // one that does may set its own wrongly, so the last look is byte by byte.
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  constexpr uint64_t kHigh = kOnes * 0x80;
-  const auto zero = [](uint64_t word) { return (word - kOnes) & ~word; };
-  size_t i = from;
-  for (; i + sizeof(uint64_t) <= text.size(); i += sizeof(uint64_t)) {
-    uint64_t word = 0;
-    std::memcpy(&word, text.data() + i, sizeof(word));
-    const uint64_t low = (word - kOnes * 0x20) & ~word;
-    if (((low | zero(word ^ (kOnes * '"')) | zero(word ^ (kOnes * '\\'))) & kHigh) != 0) break;
-  }
-  for (; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    if (c < 0x20 || c == '"' || c == '\\') break;
-  }
-  return i;
-}
-
-}  // namespace
-
 void AppendJsonString(std::string_view text, std::string& out) {
   out += '"';
-  size_t done = 0;
-  for (size_t i = FindEscaped(text, 0); i < text.size(); i = FindEscaped(text, i + 1)) {
-    const char c = text[i];
-    out.append(text.substr(done, i - done));
-    done = i + 1;
+  for (size_t at = 0;; ++at) {
+    const size_t end = PlainEnd<false>(text, at);
+    out.append(text.substr(at, end - at));
+    at = end;
+    if (at >= text.size()) break;
+    const char c = text[at];
     switch (c) {
       case '"':
         out += "\\\"";
@@ -600,7 +600,6 @@ void AppendJsonString(std::string_view text, std::string& out) {
         break;
     }
   }
-  out.append(text.substr(done));
   out += '"';
 }
 

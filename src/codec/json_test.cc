@@ -133,22 +133,92 @@ TEST(JsonTest, EscapesWhereverTheByteStands) {
 }
 
 TEST(JsonTest, TextRoundTripsThroughPrintAndParse) {
-  rc::check("strings", [](const std::string& bytes) {
+  EXPECT_TRUE(rc::check("strings", [](const std::string& bytes) {
     const std::string text = bytes.substr(0, ValidUtf8Prefix(bytes));
     const Json value = {{text, text}};
     const Result<Json> again = ParseJson(PrintJson(value));
     RC_ASSERT(again.has_value());
     RC_ASSERT(*again == value);
-  });
-  rc::check("doubles", [](double number) {
+  }));
+  EXPECT_TRUE(rc::check("doubles", [](double number) {
     const Result<Json> again = ParseJson(PrintJson(Json(number)));
     RC_ASSERT(again.has_value());
     RC_ASSERT(again->to_number<double>() == number);
-  });
-  rc::check("any bytes do no harm", [](const std::string& bytes) {
+  }));
+  EXPECT_TRUE(rc::check("each character stands at each place of a word", [] {
+    std::string text(*rc::gen::inRange<size_t>(0, 20), 'a');
+    const std::string odd = *rc::gen::element<std::string>(
+        "\"", "\\", std::string(1, '\0'), "\n", "\x1f", " ", "~", "\x7f", "é", "\"\"", "!", "#");
+    text.insert(*rc::gen::inRange<size_t>(0, text.size() + 1), odd);
+    text.insert(0, odd);
+    std::string naive = "\"";
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (c == '"' || c == '\\') {
+        naive += {'\\', c};
+      } else if (c == '\n') {
+        naive += "\\n";
+      } else if (byte < 0x20) {
+        naive += byte == 0 ? "\\u0000" : "\\u001f";
+      } else {
+        naive += c;
+      }
+    }
+    naive += '"';
+    RC_ASSERT(PrintJson(Json(text)) == naive);
+    RC_ASSERT(ParseJson(naive).value() == Json(text));
+  }));
+  EXPECT_TRUE(rc::check("any bytes do no harm", [](const std::string& bytes) {
     static_cast<void>(ParseJson(bytes));
     static_cast<void>(ParseJson("{\"" + bytes + "\":[" + bytes + "]}"));
-  });
+  }));
+}
+
+// Any document, as deep as a pod.
+Json AnyJson(int depth) {
+  switch (*rc::gen::inRange(0, depth > 0 ? 8 : 6)) {
+    case 0:
+      return nullptr;
+    case 1:
+      return *rc::gen::arbitrary<bool>();
+    case 2:
+      return *rc::gen::arbitrary<int64_t>();
+    case 3:
+      return *rc::gen::arbitrary<uint64_t>();
+    case 4:
+      return *rc::gen::arbitrary<double>();
+    case 5: {
+      const auto text = *rc::gen::arbitrary<std::string>();
+      return Json(text.substr(0, ValidUtf8Prefix(text)));
+    }
+    case 6: {
+      api::JsonArray array;
+      for (int i = *rc::gen::inRange(0, 5); i > 0; --i) array.push_back(AnyJson(depth - 1));
+      return array;
+    }
+    default: {
+      api::JsonObject object;
+      for (int i = *rc::gen::inRange(0, 25); i > 0; --i) {
+        object["k" + std::to_string(*rc::gen::inRange(0, 100))] = AnyJson(depth - 1);
+      }
+      return object;
+    }
+  }
+}
+
+TEST(JsonTest, PrintedTextIsReadByBothParsersAlike) {
+  EXPECT_TRUE(rc::check([] {
+    const std::string text = PrintJson(AnyJson(4));
+    api::JsonArena arena;
+    const Result<Json> fast = ParsePrintedJson(text, api::JsonMemory(&arena));
+    RC_ASSERT(fast.has_value());
+    RC_ASSERT(PrintJson(*fast) == text);
+    RC_ASSERT(PrintJson(ParseJson(text).value()) == text);
+  }));
+  EXPECT_FALSE(ParsePrintedJson("{").has_value());
+  EXPECT_FALSE(ParsePrintedJson("{} x").has_value());
+  EXPECT_EQ(PrintJson(ParsePrintedJson(R"({"a":0.1})").value()), R"({"a":0.1})");
+  EXPECT_FALSE(ParsePrintedJson(std::string(200, '[') + std::string(200, ']')).has_value());
 }
 
 }  // namespace
