@@ -305,7 +305,9 @@ void ReadContainerStatus(Errors& errors, const Element& element, ContainerStatus
     } else if (key == "allocatedResources") {
       Read(errors, "status.containerStatuses.allocatedResources", value, out.allocated);
     } else if (key == "resources") {
+      // There without requests says that nothing is held, which is not the same as absent.
       api::ResourceList limits;
+      if (!value.is_null()) out.actual.emplace();
       ReadResources(errors, kStatuses, value, out.actual, limits);
     }
   });
@@ -344,6 +346,7 @@ void ReadStatus(Errors& errors, const Element& element, Pod& out) {
       Read(errors, "status.allocatedResources", value, out.pod_allocated);
     } else if (key == "resources") {
       api::ResourceList limits;
+      if (!value.is_null()) out.pod_actual.emplace();
       ReadResources(errors, "status.resources", value, out.pod_actual, limits);
     }
   });

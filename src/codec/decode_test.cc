@@ -144,6 +144,20 @@ TEST(DecodeTest, APodKeepsItsStatus) {
   EXPECT_EQ(pod.pod_actual, (api::ResourceList{{"cpu", 5000}}));
 }
 
+TEST(DecodeTest, ResourcesOfAStatusWithoutRequestsAreNotAbsent) {
+  const auto pod = DecodePod(
+      R"({"status": {"containerStatuses": [{"name": "a", "resources": {}},
+          {"name": "b", "resources": {"limits": {"cpu": "1"}}}, {"name": "c"},
+          {"name": "d", "resources": null}], "resources": {}}})");
+  ASSERT_TRUE(pod.has_value()) << pod.error().message;
+  ASSERT_EQ(pod->container_statuses.size(), 4u);
+  EXPECT_TRUE(pod->container_statuses[0].actual.has_value());
+  EXPECT_TRUE(pod->container_statuses[1].actual.has_value());
+  EXPECT_FALSE(pod->container_statuses[2].actual.has_value());
+  EXPECT_FALSE(pod->container_statuses[3].actual.has_value());
+  EXPECT_TRUE(pod->pod_actual.has_value());
+}
+
 TEST(DecodeTest, NodesDecode) {
   const api::Node node =
       DecodeNode(R"({"metadata":{"name":"n"},"spec":{"unschedulable":true,"podCIDR":"10.0.0.0/24",
