@@ -32,7 +32,7 @@ set(BERTH_LAYERS
 # berth_layer(<folder> [THIRD_PARTY <targets>...])
 #
 # Makes the library berth_<folder> of all its *.cc, the test program of its *_test.cc, a program per *_fuzz.cc
-# (fuzz preset) and per *_bench.cc, and a link test: a program of the whole archive and its allowed dependencies
+# (where BERTH_FUZZ is on) and per *_bench.cc (without sanitizers), and a link test: a program of the whole archive and its allowed dependencies
 # only, so that an upward call fails to link.
 function(berth_layer folder)
   cmake_parse_arguments(ARG "" "" "THIRD_PARTY;TEST_DEPS" ${ARGN})
@@ -85,7 +85,7 @@ function(berth_layer folder)
     berth_check_headers(${name} "${headers}")
   endif()
 
-  if(tests AND NOT BERTH_FUZZ)
+  if(tests)
     add_executable(berth_${name}_test ${tests})
     target_link_libraries(berth_${name}_test PRIVATE
       berth_${name} berth_testing ${ARG_TEST_DEPS} berth_warnings GTest::gtest GTest::gmock GTest::gtest_main
@@ -97,7 +97,7 @@ function(berth_layer folder)
     set_tests_properties(${name} PROPERTIES ENVIRONMENT "RC_PARAMS=seed=20260101")
   endif()
   foreach(bench IN LISTS benches)
-    if(NOT BERTH_FUZZ)
+    if(NOT BERTH_SANITIZE)
       get_filename_component(stem ${bench} NAME_WE)
       add_executable(berth_${name}_${stem} ${bench})
       target_link_libraries(berth_${name}_${stem} PRIVATE
@@ -115,17 +115,24 @@ function(berth_layer folder)
   endforeach()
 endfunction()
 
-# Compiles each header of a folder alone, so that none leans on what its users include first.
+# Compiles the headers of a folder that have no source of their name alone, so that none leans on what its users
+# include first. Of the others tools/lint sees that their source includes them first.
 function(berth_check_headers name headers)
   set(units "")
   foreach(header IN LISTS headers)
+    string(REGEX REPLACE "\\.h$" ".cc" source ${header})
+    if(EXISTS ${source})
+      continue()
+    endif()
     file(RELATIVE_PATH relative ${CMAKE_SOURCE_DIR}/src ${header})
     string(MAKE_C_IDENTIFIER ${relative} identifier)
     set(unit ${CMAKE_BINARY_DIR}/headers/${identifier}.cc)
     file(CONFIGURE OUTPUT ${unit} CONTENT "#include \"${relative}\"\n#include \"${relative}\"\n")
     list(APPEND units ${unit})
   endforeach()
-  add_library(berth_${name}_headers OBJECT ${units})
-  target_link_libraries(berth_${name}_headers PRIVATE berth_${name} berth_warnings)
+  if(units)
+    add_library(berth_${name}_headers OBJECT ${units})
+    target_link_libraries(berth_${name}_headers PRIVATE berth_${name} berth_warnings)
+  endif()
 endfunction()
 option(BERTH_CHECK_HEADERS "compile every header alone" OFF)

@@ -342,10 +342,12 @@ void PrepareForCreate(KindId kind, Json& object) {
       return;
     case KindId::kSecret: {
       JsonObject& members = object.get_object();
-      const Json* texts = FindMember(std::as_const(members), "stringData");
-      if (texts == nullptr || !texts->is_object()) return;
+      const Json* given = FindMember(std::as_const(members), "stringData");
+      if (given == nullptr || !given->is_object()) return;
+      // A copy: adding "data" moves the members.
+      const JsonObject texts = given->get_object();
       JsonObject& data = MemberObject(members, "data");
-      for (const auto& [key, value] : texts->get_object()) {
+      for (const auto& [key, value] : texts) {
         if (value.is_string()) data[key] = EncodeBase64(value.get_string());
       }
       RemoveMember(members, "stringData");

@@ -26,7 +26,8 @@ class Hasher {
       bytes.remove_prefix(8);
     }
     uint64_t tail = 0;
-    std::memcpy(&tail, bytes.data(), bytes.size());
+    // An empty view may point nowhere, which memcpy doesn't take.
+    if (!bytes.empty()) std::memcpy(&tail, bytes.data(), bytes.size());
     Mix(tail);
     return *this;
   }
