@@ -238,7 +238,10 @@ Json AnyDocument() {
   for (int i = *rc::gen::inRange(0, 5); i > 0; --i) {
     const auto key = *rc::gen::elementOf(std::string("abcd"));
     Json value = *rc::gen::inRange(0, 3);
-    if (*rc::gen::inRange(0, 3) == 0) value = JsonArray({*rc::gen::inRange(0, 3)});
+    if (*rc::gen::inRange(0, 3) == 0) {
+      value = JsonArray();
+      value.get_array().emplace_back(*rc::gen::inRange(0, 3));
+    }
     if (*rc::gen::inRange(0, 3) == 0) value = JsonObject({{"x", *rc::gen::inRange(0, 3)}});
     object[std::string(1, key)] = std::move(value);
   }

@@ -25,8 +25,8 @@ RC_GTEST_PROP(InternTableTest, BehavesAsAMapWithReferenceCounts, ()) {
   const auto steps = *rc::gen::inRange(0, 300);
   for (int i = 0; i < steps; ++i) {
     const int action = *rc::gen::inRange(0, 4);
-    const std::string text =
-        std::to_string(*rc::gen::inRange(0, 60)) + std::string(*rc::gen::inRange(0, 3), 'x');
+    const std::string text = std::to_string(*rc::gen::inRange(0, 60)) +
+                             std::string(*rc::gen::inRange<size_t>(0, 3), 'x');
     if (action == 0) {
       const NameId id = table.Intern(text);
       if (twin.contains(text)) RC_ASSERT(twin[text].id == id);
