@@ -214,7 +214,8 @@ JsonObject NodeJson(const model::State& state, model::NodeId node) {
   object["present"] = state.nodes().present(node);
   object["claims"] = table.claims_count(node.value);
   JsonObject resources;
-  for (uint32_t r = 0; r < state.vocabulary.resources.size(); ++r) {
+  // The vocabulary may hold names that no fact has used yet.
+  for (uint32_t r = 0; r < table.resources(); ++r) {
     const model::ResourceId id{r};
     JsonObject amounts;
     amounts["capacity"] = table.capacity(id, node.value);

@@ -93,6 +93,8 @@ void State::ApplyNode(const NodeUpsert& facts) {
 }
 
 void State::SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds) {
+  // Names may have been interned since the last fact, as by a pod that was refused.
+  FitLedger();
   const AccountId account = AccountId::OfNode(node);
   const AccountTable& table = ledger_.nodes();
   std::vector<Amount> offered(vocabulary.resources.size());

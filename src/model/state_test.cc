@@ -38,6 +38,20 @@ class Cluster {
   ClassId class_id;
 };
 
+// Goal: resources named since the last fact, as by a pod that was refused, are no trouble when a
+// node goes. Method: name one between a node's arrival and its removal; what stays is that nothing
+// is offered.
+TEST(StateTest, ANodeGoesAfterAResourceWasNamedThatNoFactUsed) {
+  Cluster c;
+  c.Node("n1", "u-n1");
+  for (int i = 0; i < 100; ++i) {
+    c.state.vocabulary.resources.Intern("example.com/r" + std::to_string(i));
+  }
+  c.state.Apply(NodeRemove{.name = "n1", .uid = "u-n1"});
+  EXPECT_EQ(c.Free("n1"), -1);
+  EXPECT_TRUE(Audit(c.state).empty());
+}
+
 // Goal: the life of a pod: fact, decision, outcome, observation, removal. Method: free cpu after
 // each step.
 TEST(StateTest, APodIsChargedFromTheDecisionToItsRemoval) {
