@@ -85,8 +85,14 @@ class Echo {
     }
     const size_t from = target.find("/pod-") + 5;
     const int64_t pod = std::stoll(target.substr(from));
-    const std::string text =
-        PodText(pod, pod % static_cast<int64_t>(count()), "Running", ++version_);
+    std::string text = PodText(pod, pod % static_cast<int64_t>(count()), "Pending", ++version_);
+    // The status that was written, whole: what the kubelet reads back must be what it wrote.
+    const std::string_view body = send.request.body.view();
+    constexpr std::string_view kStatus = R"("status":{)";
+    const size_t status = body.find(kStatus);
+    if (status == std::string_view::npos) return Reply(send.call, 200, text);
+    text.erase(text.find(kStatus));
+    text.append(body.substr(status));
     Reply(send.call, 200, text);
     Tell("pods", text);
   }
