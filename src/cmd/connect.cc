@@ -13,8 +13,6 @@
 namespace berth::cmd {
 namespace {
 
-constexpr char kAccountFolder[] = "/var/run/secrets/kubernetes.io/serviceaccount";
-
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
