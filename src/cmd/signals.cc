@@ -20,6 +20,8 @@ void BlockSignals() {
   const sigset_t set = Ending();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   std::signal(SIGPIPE, SIG_IGN);
+  // Past a limit of file size a write then fails as on a full disk, and is told as that.
+  std::signal(SIGXFSZ, SIG_IGN);
 }
 
 bool WaitForSignal(Duration timeout) {

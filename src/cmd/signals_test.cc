@@ -1,0 +1,44 @@
+// Goal: a signal that a write can raise does not end the program; the write fails. Method: a child
+// process with a limit of file size, and with a pipe nobody reads.
+#include "cmd/signals.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+
+namespace berth::cmd {
+namespace {
+
+[[noreturn]] void WriteOverTheLimit() {
+  BlockSignals();
+  const rlimit limit{.rlim_cur = 1, .rlim_max = 1};
+  std::FILE* file = std::tmpfile();
+  if (file == nullptr || setrlimit(RLIMIT_FSIZE, &limit) != 0) _exit(1);
+  const int descriptor = fileno(file);
+  const bool first_fits = write(descriptor, "a", 1) == 1;
+  const bool second_fails = write(descriptor, "b", 1) == -1 && errno == EFBIG;
+  _exit(first_fits && second_fails ? 0 : 2);
+}
+
+[[noreturn]] void WriteToNobody() {
+  BlockSignals();
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) _exit(1);
+  close(ends[0]);
+  _exit(write(ends[1], "a", 1) == -1 && errno == EPIPE ? 0 : 2);
+}
+
+TEST(SignalsDeathTest, AFileOverItsSizeLimitFailsTheWriteAlone) {
+  EXPECT_EXIT(WriteOverTheLimit(), testing::ExitedWithCode(0), "");
+}
+
+TEST(SignalsDeathTest, APipeThatNobodyReadsFailsTheWriteAlone) {
+  EXPECT_EXIT(WriteToNobody(), testing::ExitedWithCode(0), "");
+}
+
+}  // namespace
+}  // namespace berth::cmd
