@@ -54,6 +54,16 @@ ParseState ToState(const error_code& error) {
   return ParseState::kMalformed;
 }
 
+// RFC 9112, section 6.3: a length that can be read in two ways lets a request hide in the body of
+// another. Chunks are the only coding taken, said once and beside no length.
+bool HasOneLength(const http::request<http::string_body>& message) {
+  const size_t codings = message.count(http::field::transfer_encoding);
+  if (codings == 0) return true;
+  const bool chunked = boost::beast::iequals(message[http::field::transfer_encoding], "chunked");
+  const bool has_length = message.count(http::field::content_length) > 0;
+  return codings == 1 && chunked && !has_length && message.version() >= 11;
+}
+
 // Feeds a parser of either kind; says how many bytes it took.
 template <typename Parser>
 size_t Feed(Parser& parser, std::string_view bytes, ParseState& state) {
@@ -82,7 +92,7 @@ struct RequestParser::Impl {
     const auto target = message.target();
     const bool has_target = !target.empty() && (target.front() == '/' || target == "*");
     const bool has_host = message.version() < 11 || message.count(http::field::host) == 1;
-    if (!has_target || !has_host) state = ParseState::kMalformed;
+    if (!has_target || !has_host || !HasOneLength(message)) state = ParseState::kMalformed;
   }
 
   ParseLimits limits;

@@ -25,8 +25,8 @@ struct ParseLimits {
 };
 
 // Takes one request after the other from the bytes of a connection. Refuses what could be read in
-// two ways (both kinds of length, spaces before colons, a request of HTTP/1.1 without Host). Not
-// thread-safe.
+// two ways (both kinds of length, a transfer coding other than chunked, spaces before colons, a
+// request of HTTP/1.1 without Host). Not thread-safe.
 class RequestParser {
  public:
   explicit RequestParser(ParseLimits limits);
