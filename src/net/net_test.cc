@@ -6,9 +6,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -134,6 +136,7 @@ class NetTest : public ::testing::Test {
     ServerOptions options;
     options.identity = pki.server;
     options.client_authority_pem = pki.authority.certificate_pem;
+    options.log = [this](env::LogLevel, std::string text) { log.Add(std::move(text)); };
     if (change) change(options);
     auto listening = HttpsServer::Listen(options);
     ASSERT_TRUE(listening.has_value()) << listening.error().message;
@@ -180,12 +183,43 @@ class NetTest : public ::testing::Test {
     close(socket_);
     return answer;
   }
+  // Sends bytes over TLS and gives back what comes until the server closes; "timeout" at the end
+  // when it has not in 10 s.
+  std::string RawTls(const std::string& bytes) {
+    SSL_CTX* context = SSL_CTX_new(TLS_client_method());
+    SSL* tls = SSL_new(context);
+    const int socket_ = socket(AF_INET, SOCK_STREAM, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(server->port());
+    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
+    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const timeval wait{.tv_sec = 10, .tv_usec = 0};
+    setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
+    SSL_set_fd(tls, socket_);
+    EXPECT_EQ(SSL_connect(tls), 1);
+    if (!bytes.empty()) {
+      EXPECT_GT(SSL_write(tls, bytes.data(), static_cast<int>(bytes.size())), 0);
+    }
+    std::string answer;
+    char buffer[4096];
+    errno = 0;
+    for (int count = 0; (count = SSL_read(tls, buffer, sizeof(buffer))) > 0;) {
+      answer.append(buffer, static_cast<size_t>(count));
+    }
+    if (errno == EAGAIN) answer += "timeout";
+    SSL_free(tls);
+    SSL_CTX_free(context);
+    close(socket_);
+    return answer;
+  }
   ~NetTest() override {
     if (client) client->Stop();
     if (server) server->Stop();
   }
 
   Pki pki;
+  Lines log;
   Origin origin;
   Asker asker;
   std::unique_ptr<HttpsServer> server;
@@ -359,6 +393,47 @@ TEST_F(NetTest, ConnectionsOverTheLimitAreClosed) {
   Send(2, "/echo");
   EXPECT_THAT(asker.lines.Wait(2).back(), "2 failed 0");
   EXPECT_EQ(server->stats().refused_count, 1U);
+  // Told once, not per connection.
+  Send(3, "/echo");
+  EXPECT_THAT(asker.lines.Wait(3).back(), "3 failed 0");
+  EXPECT_THAT(log.Wait(1), ElementsAre("all 1 connections are taken: 1 closed, silent ones first"));
+}
+
+TEST_F(NetTest, ASilentConnectionMakesRoomAtTheLimit) {
+  Serve([](ServerOptions& options) {
+    options.connections_max = 1;
+    options.silence_at_limit = Duration::Milliseconds(50);
+  });
+  std::string came = "nothing";
+  std::thread silent([&] { came = RawTls(""); });
+  while (server->stats().accepted_count < 1) std::this_thread::yield();
+  std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  Connect();
+  Send(1, "/echo", "x");
+  EXPECT_THAT(asker.lines.Wait(1), ElementsAre("1: 201 x"));
+  silent.join();
+  EXPECT_EQ(came, "");
+  EXPECT_EQ(server->stats().refused_count, 0U);
+}
+
+TEST_F(NetTest, WhoAsksNothingAfterTheHandshakeIsCutAsWhoAsksHalf) {
+  Serve([](ServerOptions& options) {
+    options.request_timeout = Duration::Milliseconds(200);
+    options.idle_timeout = Duration::Seconds(600);
+  });
+  EXPECT_EQ(RawTls(""), "");
+  EXPECT_EQ(RawTls("GET / HT"), "");
+}
+
+TEST_F(NetTest, ABodyOfUnknownCodingIsNotTakenForTheNextRequest) {
+  Serve();
+  const std::string answer = RawTls(
+      "POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n"
+      "GET /echo/hidden HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(answer, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
+  EXPECT_THAT(answer, HasSubstr("connection: close"));
+  EXPECT_EQ(answer.find("HTTP/1.1", 1), std::string::npos) << answer;
+  EXPECT_EQ(server->stats().requests_count, 0U);
 }
 
 }  // namespace

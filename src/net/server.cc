@@ -40,6 +40,7 @@ constexpr int kExchangeSlotShift =
 constexpr unsigned char kTlsHandshake = 0x16;
 constexpr auto kSweepInterval = std::chrono::milliseconds(500);
 constexpr auto kLingerTime = std::chrono::milliseconds(500);
+constexpr auto kLimitLogInterval = std::chrono::seconds(60);
 
 std::chrono::nanoseconds ToChrono(Duration duration) {
   return std::chrono::nanoseconds(duration.ns);
@@ -104,6 +105,8 @@ struct HttpsServer::Impl {
   Status Bind();
   void Accept();
   void OnAccept(const error_code& error, tcp::socket socket);
+  void MakeRoom();
+  void LogLimit();
   void Sweep();
   void Deliver(std::vector<env::Output>& batch);
   void Arrived(env::Input input);
@@ -132,6 +135,8 @@ struct HttpsServer::Impl {
   std::vector<env::Input> arrived;
   bool flush_posted = false;
   std::string date;
+  std::chrono::steady_clock::time_point limit_logged;
+  uint64_t limit_unlogged_count = 0;  // Connections closed at the limit since then.
 
   std::atomic<uint64_t> accepted_count = 0;
   std::atomic<uint64_t> refused_count = 0;
@@ -164,6 +169,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   void CloseIfOverdue(SteadyTime now);
   void Close();
   [[nodiscard]] env::ExchangeId exchange() const { return exchange_; }
+  // Nothing of a request has ever come.
+  [[nodiscard]] bool silent() const { return !spoken_; }
+  [[nodiscard]] SteadyTime opened() const { return opened_; }
 
  private:
   void Peek();
@@ -190,7 +198,9 @@ class Session final : public std::enable_shared_from_this<Session> {
   env::Peer peer_;
   std::array<char, kReadBytes> read_buffer_{};
   std::string in_;  // Read and not parsed.
+  const SteadyTime opened_ = std::chrono::steady_clock::now();
   SteadyTime deadline_ = SteadyTime::max();
+  bool spoken_ = false;
 
   env::ExchangeId exchange_;  // 0: none.
   bool reading_ = false;
@@ -260,7 +270,8 @@ void Session::OnHandshake(const error_code& error) {
   }
   if (closed_) return;
   peer_ = PeerOf(stream_.native_handle());
-  SetDeadline(server_.options.idle_timeout);
+  // Who has asked nothing yet gets no longer than who has asked half.
+  SetDeadline(std::min(server_.options.request_timeout, server_.options.idle_timeout));
   Read();
 }
 
@@ -279,6 +290,7 @@ void Session::OnRead(const error_code& error, size_t bytes) {
   if (error) return Close();
   const bool was_idle =
       exchange_.value == 0 && in_.empty() && parser_.state() == ParseState::kNeedMore;
+  spoken_ = true;
   in_.append(read_buffer_.data(), bytes);
   if (close_after_ && exchange_.value == 0) {
     in_.clear();  // Refused: what still comes is of no interest.
@@ -527,7 +539,9 @@ void HttpsServer::Impl::OnAccept(const error_code& error, tcp::socket socket) {
     });
     return;
   }
+  if (open_count.load(std::memory_order_relaxed) >= options.connections_max) MakeRoom();
   if (open_count.load(std::memory_order_relaxed) >= options.connections_max) {
+    LogLimit();
     refused_count.fetch_add(1, std::memory_order_relaxed);
     error_code ignored;
     socket.close(ignored);
@@ -545,6 +559,31 @@ void HttpsServer::Impl::OnAccept(const error_code& error, tcp::socket socket) {
   slots[slot] = std::make_shared<Session>(*this, std::move(socket), slot);
   slots[slot]->Start();
   Accept();
+}
+
+// Closes the oldest connection that never asked anything, if there is one: a crowd of them must not
+// keep out who has something to ask.
+void HttpsServer::Impl::MakeRoom() {
+  SteadyTime oldest = std::chrono::steady_clock::now() - ToChrono(options.silence_at_limit);
+  std::shared_ptr<Session> found;
+  for (const std::shared_ptr<Session>& session : slots) {
+    if (session == nullptr || !session->silent() || session->opened() > oldest) continue;
+    oldest = session->opened();
+    found = session;
+  }
+  if (found == nullptr) return;
+  LogLimit();
+  found->Close();
+}
+
+void HttpsServer::Impl::LogLimit() {
+  ++limit_unlogged_count;
+  const auto now = std::chrono::steady_clock::now();
+  if (limit_logged != SteadyTime() && now - limit_logged < kLimitLogInterval) return;
+  limit_logged = now;
+  Log(env::LogLevel::kWarning,
+      fmt::format("all {} connections are taken: {} closed, silent ones first",
+                  options.connections_max, std::exchange(limit_unlogged_count, 0)));
 }
 
 void HttpsServer::Impl::Sweep() {

@@ -26,9 +26,13 @@ struct ServerOptions {
   int64_t header_bytes_max = limits::kRequestHeaderBytesMax;
   int64_t body_bytes_max = limits::kRequestBodyBytesMax;
   Duration handshake_timeout = Duration::Seconds(10);
-  Duration request_timeout = Duration::Seconds(60);  // From a request's first byte to its last.
-  Duration idle_timeout = Duration::Seconds(180);    // Between requests.
-  Duration write_timeout = Duration::Seconds(60);    // For the client to take 64 KiB.
+  // From a request's first byte to its last, and from the handshake to the first request.
+  Duration request_timeout = Duration::Seconds(60);
+  Duration idle_timeout = Duration::Seconds(180);  // Between requests.
+  // How long a connection may be silent before it makes room at the limit: longer than a handshake
+  // over a slow path takes.
+  Duration silence_at_limit = Duration::Seconds(2);
+  Duration write_timeout = Duration::Seconds(60);  // For the client to take 64 KiB.
 
   // Told what goes wrong beside single connections; called on the server's thread.
   std::function<void(env::LogLevel, std::string)> log;
@@ -49,8 +53,9 @@ struct ServerStats {
 // exchange at a time, further requests on it wait. Frames queue per exchange without a bound of its
 // own: the actor bounds them by what StreamDrained reports. A client that goes, or does not keep
 // the timeouts, ends its exchange with ExchangeAbandoned. What is not HTTP is answered 400 and cut,
-// without reaching the actor; so are bodies and heads over their limits (413, 431). Connections
-// over the limit are closed at once.
+// without reaching the actor; so are bodies and heads over their limits (413, 431). At the
+// limit of connections the oldest that never asked anything is closed for a new one; when there is
+// none, the new one is closed at once. That is logged, once a minute at most.
 class HttpsServer final : public env::OutputSink {
  public:
   // Binds and listens; nothing is accepted before Start.
