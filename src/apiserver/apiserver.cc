@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "api/object.h"
 #include "apiserver/objects.h"
 #include "apiserver/reads.h"
+#include "apiserver/render.h"
 #include "apiserver/writes.h"
 #include "base/check.h"
 
@@ -38,13 +40,22 @@ Json SystemClass(std::string_view name, int64_t value, std::string_view descript
   return object;
 }
 
+// Nobody is asked, and finalizers don't count.
+void DeleteAsItStands(store::Store& store, const store::ObjectRef& target) {
+  store::StoredObject last = *target;
+  last.revision = store.next_revision();
+  last.json = Bytes(WithRevision(target->json.view(), last.revision));
+  store.Delete(std::move(last));
+}
+
 }  // namespace
 
 ApiServer::ApiServer(Options options, store::Store store)
     : options_(std::move(options)),
       store_(std::move(store)),
       prng_(options_.seed),
-      watches_(options_.watch_unread_max) {}
+      watches_(options_.watch_unread_max),
+      event_expiry_(options_.event_ttl) {}
 
 Result<ApiServer> ApiServer::Make(Options options, const std::vector<env::JournalRecord>& records) {
   Result<store::Store> store =
@@ -56,6 +67,7 @@ Result<ApiServer> ApiServer::Make(Options options, const std::vector<env::Journa
 // What every cluster has from the start.
 void ApiServer::Bootstrap(Instant now) {
   started_ = true;
+  event_expiry_.Recover(now, store_);
   const auto missing = [&](KindId kind, std::string_view name) {
     return store_.FindHead(static_cast<store::Table>(kind), {.namespace_name = "", .name = name}) ==
            nullptr;
@@ -90,14 +102,25 @@ void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
   } else if (const auto* abandoned = std::get_if<env::ExchangeAbandoned>(&input)) {
     watches_.Abandon(abandoned->exchange);
   } else if (std::holds_alternative<env::Tick>(input)) {
+    ExpireEvents(now);
     if (store_.has_unsent() && !store_.append_in_flight()) Append(out);
   }
   watches_.Tick(now, store_, out);
 }
 
+// One batch at a time: the next goes when the journal has this one.
+void ApiServer::ExpireEvents(Instant now) {
+  if (store_.append_in_flight()) return;
+  constexpr auto kMost = static_cast<size_t>(kEventsExpiredAtOnceMax);
+  for (const store::ObjectRef& event : event_expiry_.Due(now, kMost, store_)) {
+    DeleteAsItStands(store_, event);
+  }
+}
+
 Instant ApiServer::wake_at() const {
   if (!started_ || (store_.has_unsent() && !store_.append_in_flight())) return Instant{0};
-  return watches_.wake_at();
+  if (store_.append_in_flight()) return watches_.wake_at();
+  return std::min(watches_.wake_at(), event_expiry_.wake_at());
 }
 
 void ApiServer::Append(env::Outbox& out) { out.emplace_back(store_.TakeAppend()); }
@@ -110,6 +133,7 @@ void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
     out.emplace_back(std::move(held_.front().respond));
     held_.pop_front();
   }
+  event_expiry_.Observe(now, visible, store_);
   watches_.Publish(now, visible, store_, out);
 }
 
@@ -208,6 +232,7 @@ void ApiServer::AddTo(Hasher& hasher) const {
   hasher.Add(options_.seed).Add(started_).Add(prng_.fingerprint());
   store_.AddTo(hasher);
   watches_.AddTo(hasher);
+  event_expiry_.AddTo(hasher);
   for (const Held& held : held_) {
     hasher.Add(held.revision).Add(held.respond.exchange.value);
     hasher.Add(held.respond.response.status).Add(held.respond.response.body.view());

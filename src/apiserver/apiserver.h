@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "apiserver/discovery.h"
+#include "apiserver/event_expiry.h"
 #include "apiserver/problem.h"
 #include "apiserver/request.h"
 #include "apiserver/watches.h"
@@ -28,6 +29,7 @@ struct Token {
 struct Options {
   uint64_t seed = 0;  // Of uids and generated names.
   std::vector<Token> tokens;
+  Duration event_ttl = kEventTtl;  // How long an Event stays after its last write; > 0.
   int64_t watches_max = limits::kWatchesMax;
   // How far back a watch resumes, and what it may have unread; for tests.
   int64_t log_events_max = limits::kWatchLogEventsMax;
@@ -65,6 +67,7 @@ class ApiServer final : public env::Actor {
 
   // For checkers and statistics.
   [[nodiscard]] const store::Store& store() const { return store_; }
+  [[nodiscard]] size_t expiring_events_count() const { return event_expiry_.size(); }
   [[nodiscard]] size_t watches_count() const { return watches_.size(); }
 
  private:
@@ -77,6 +80,7 @@ class ApiServer final : public env::Actor {
   ApiServer(Options options, store::Store store);
 
   void Bootstrap(Instant now);
+  void ExpireEvents(Instant now);
   void Arrive(Instant now, env::RequestArrived arrived, env::Outbox& out);
   [[nodiscard]] Outcome<env::HttpResponse> Handle(Instant now, const env::RequestArrived& arrived,
                                                   env::Outbox& out, bool& streaming);
@@ -94,6 +98,7 @@ class ApiServer final : public env::Actor {
   Prng prng_;
   Watches watches_;
   Discovery discovery_;  // A cache of constants: not hashed.
+  EventExpiry event_expiry_;
   std::deque<Held> held_;
   bool started_ = false;
 };

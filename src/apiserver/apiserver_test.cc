@@ -3,6 +3,7 @@
 // nothing. Method: the actor stepped by hand.
 #include "apiserver/apiserver.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "api/object.h"
+#include "api/timestamp.h"
 #include "apiserver/server_fixture.h"
 #include "codec/json.h"
 
@@ -245,6 +247,72 @@ TEST(ApiServer, ADamagedJournalIsRefusedByName) {
           "configmaps/default/a",
           R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"b","namespace":"default","uid":"u","resourceVersion":"3"}})"),
       "journal record \"configmaps/default/a\": it names another object than its key");
+}
+
+constexpr const char* kEvents = "/api/v1/namespaces/default/events";
+
+std::string EventOf(std::string_view name, std::string_view more = "") {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{}"}},"involvedObject":{{"kind":"Pod","namespace":"default",)"
+      R"("name":"p"}},"reason":"R"{}}})",
+      name, more);
+}
+
+// Goal: Events don't fill memory and disk. Method: more of them than end in one go, and writes that
+// prolong some.
+TEST(ApiServer, EventsEndAnHourAfterTheirLastWriteWithOneEntryEach) {
+  ServerFixture server;
+  const size_t many = static_cast<size_t>(kEventsExpiredAtOnceMax) * 2 + 1;
+  for (size_t i = 0; i < many; ++i) {
+    server.Send(Method::kPost, kEvents, EventOf("e" + std::to_string(i)));
+  }
+  server.Settle();
+  server.Advance(Duration::Minutes(30));
+  for (int count = 2; count < 5; ++count) {
+    const auto patched = server.Call(Method::kPatch, std::string(kEvents) + "/e7",
+                                     fmt::format(R"({{"count":{}}})", count),
+                                     {{"content-type", "application/merge-patch+json"}});
+    EXPECT_EQ(patched.status, 200);
+  }
+  server.Call(Method::kDelete, std::string(kEvents) + "/e8");
+  EXPECT_EQ(server.server().expiring_events_count(), many - 1);
+  server.Advance(Duration::Minutes(30) - Duration::Nanoseconds(1));
+  EXPECT_EQ(server.server().expiring_events_count(), many - 1);
+  server.Advance(Duration::Nanoseconds(1));
+  EXPECT_EQ(server.server().expiring_events_count(), 1u);
+  EXPECT_EQ(server.Call(Method::kGet, std::string(kEvents) + "/e6").status, 404);
+  EXPECT_EQ(server.Call(Method::kGet, std::string(kEvents) + "/e7").status, 200);
+  server.Advance(Duration::Minutes(30));
+  EXPECT_EQ(server.server().expiring_events_count(), 0u);
+  EXPECT_EQ(server.Call(Method::kGet, std::string(kEvents) + "/e7").status, 404);
+  EXPECT_EQ(server.server().wake_at(), Instant::Never());
+}
+
+TEST(ApiServer, AfterARestartEventsEndByTheirOwnTimesButNeverLaterThanNewOnes) {
+  ServerFixture server;
+  server.Call(Method::kPost, kEvents, EventOf("old"));
+  server.Advance(Duration::Minutes(20));
+  server.Call(Method::kPost, kEvents, EventOf("prolonged"));
+  const std::string now = api::PrintTimestamp(server.now() + Duration::Minutes(20));
+  server.Advance(Duration::Minutes(20));
+  server.Call(Method::kPatch, std::string(kEvents) + "/prolonged",
+              fmt::format(R"({{"lastTimestamp":"{}"}})", now),
+              {{"content-type", "application/merge-patch+json"}});
+  server.Call(Method::kPost, kEvents, EventOf("odd", R"(,"lastTimestamp":"2250-01-01T00:00:00Z")"));
+  ServerFixture again({}, server.journal(), server.now());
+  const auto there = [&] {
+    std::string names;
+    for (const char* name : {"old", "prolonged", "odd"}) {
+      if (again.Call(Method::kGet, fmt::format("{}/{}", kEvents, name)).status != 200) continue;
+      names += fmt::format("{} ", name);
+    }
+    return names;
+  };
+  EXPECT_EQ(there(), "old prolonged odd ");
+  again.Advance(Duration::Minutes(20));
+  EXPECT_EQ(there(), "prolonged odd ");
+  again.Advance(Duration::Minutes(40));
+  EXPECT_EQ(there(), "");
 }
 
 // What a client knows after it has folded a watch's events into what it had.

@@ -17,8 +17,9 @@ namespace berth::apiserver {
 
 class ServerFixture {
  public:
-  explicit ServerFixture(Options options = {}, std::vector<env::JournalRecord> records = {})
-      : server_(Make(std::move(options), records)), journal_(std::move(records)) {
+  explicit ServerFixture(Options options = {}, std::vector<env::JournalRecord> records = {},
+                         Instant now = Instant::FromSeconds(1'800'000'000))
+      : now_(now), server_(Make(std::move(options), records)), journal_(std::move(records)) {
     Settle();
   }
 
@@ -138,7 +139,7 @@ class ServerFixture {
     return any;
   }
 
-  Instant now_ = Instant::FromSeconds(1'800'000'000);
+  Instant now_;
   ApiServer server_;
   env::Peer peer_{.user = "admin", .groups = {"system:masters"}};
   uint64_t exchanges_ = 0;
