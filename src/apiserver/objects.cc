@@ -246,6 +246,11 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
     }
     return RawBody{.value = std::move(documents->front()), .duplicates = {}};
   }
+  if (type == "application/vnd.kubernetes.protobuf") {
+    return UnsupportedMediaType(
+        "application/json, application/yaml (not protobuf; for `kubectl create KIND ...` use "
+        "`kubectl create KIND ... --dry-run=client -o yaml | kubectl create -f -`)");
+  }
   if (!type.empty() && type != "application/json") {
     return UnsupportedMediaType("application/json, application/yaml");
   }
