@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <string>
@@ -261,7 +262,9 @@ Outcome<WatchStart> ParseWatch(Instant now, const ResourceRequest& request, Prng
   const bool told = query.Find("sendInitialEvents").has_value();
   // Without a word the server ends a watch after half an hour to an hour, so that they don't all
   // return at once.
-  const int64_t seconds = timeout->value_or(0) > 0 ? **timeout : prng.Between(1800, 3600);
+  const int64_t told_seconds = timeout->value_or(0);
+  const int64_t seconds =
+      told_seconds != 0 ? std::max<int64_t>(told_seconds, 0) : prng.Between(1800, 3600);
   return WatchStart{.shape = *shape,
                     .selection = std::move(*selection),
                     // Unset and "0" mean: what there is, then what comes.
@@ -269,7 +272,7 @@ Outcome<WatchStart> ParseWatch(Instant now, const ResourceRequest& request, Prng
                     .after = *revision,
                     .bookmarks = ParseFlagParameter(query, "allowWatchBookmarks"),
                     .initial_events_end = send,
-                    .deadline = now + Duration::Seconds(seconds)};
+                    .deadline = now + Duration::Seconds(1) * seconds};
 }
 
 }  // namespace berth::apiserver
