@@ -5,7 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
-#include <map>
+#include <optional>
 
 #include "base/limits.h"
 
@@ -42,6 +42,12 @@ void AddConnect(CLI::App* app, ConnectOptions& connect) {
                   "context of the kubeconfig; otherwise its current one");
 }
 
+constexpr char kSimulated[] =
+    "Simulated nodes run no program. A pod ends by itself only when it is annotated:\n"
+    "  berth.dev/run-for: \"90s\"     how long each run of a container takes (\"1h30m\", "
+    "\"250ms\")\n"
+    "  berth.dev/exit-code: \"1,0\"   exit codes of the first run, the second and so on [0]\n";
+
 void AddVerbose(CLI::App* app, bool& verbose) {
   app->add_flag("-v,--verbose", verbose, "log more");
 }
@@ -56,6 +62,7 @@ struct Slots {
   ReplayOptions replay;
   std::string listen;
   std::string durability = "disk";
+  std::string policy = "best-fit";
   std::string arrived = "1.3";
 };
 
@@ -65,6 +72,7 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
       "up", "a whole cluster in this process: API server, nodes, controllers, scheduler");
   CLI::Option* data = command->add_option(
       "--data-dir", up.data_dir, "folder of the durable state; made if absent [./berth-data]");
+  data->check([](const std::string& text) { return text.empty() ? "the path is empty" : ""; });
   CLI::Option* memory = command->add_flag("--in-memory", up.in_memory, "keep nothing on disk");
   data->excludes(memory);
   command
@@ -72,8 +80,9 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
                    "HOST:PORT of the API server [127.0.0.1:7443]; port 0: any free one")
       ->check(Listen(up.host, up.port));
   command->add_option("--kubeconfig", up.kubeconfig,
-                      "where to write the kubeconfig [DATA-DIR/kubeconfig]");
-  command->add_option("--nodes", up.nodes, "simulated nodes")
+                      "where to write the kubeconfig [DATA-DIR/kubeconfig; with --in-memory "
+                      "./berth.kubeconfig]");
+  command->add_option("--nodes", up.nodes, "simulated nodes [0; with --demo 100]")
       ->check(CLI::Range(int64_t{0}, limits::kNodesMax));
   command->add_option("--node-template", up.node_template,
                       "Node manifest that the simulated nodes are copies of");
@@ -81,7 +90,8 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
       command
           ->add_option(
               "--durability", slots.durability,
-              "acknowledge writes when they survive loss of power (disk) or kill -9 (process)")
+              "acknowledge writes when they survive loss of power (disk) or kill -9 (process) "
+              "[disk]")
           ->check(CLI::IsMember({"disk", "process"}));
   durability->excludes(memory);
   CLI::Option* demo = command->add_flag("--demo", up.demo, "run a synthetic load of several teams");
@@ -93,7 +103,16 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
   command->add_option("--seed", up.seed,
                       "seed of generated names, uids and the demo's load [random]");
   AddVerbose(command, up.verbose);
+  command->footer(kSimulated);
   return command;
+}
+
+std::optional<ReplayPolicy> FindPolicy(std::string_view name) {
+  if (name == "best-fit") return ReplayPolicy::kBestFit;
+  if (name == "fgd") return ReplayPolicy::kFgd;
+  if (name == "spread") return ReplayPolicy::kSpread;
+  if (name == "random") return ReplayPolicy::kRandom;
+  return std::nullopt;
 }
 
 CLI::App* AddReplay(CLI::App& app, Slots& slots) {
@@ -105,13 +124,10 @@ CLI::App* AddReplay(CLI::App& app, Slots& slots) {
       command->add_subcommand("openb", "the openb GPU trace: fill a cluster until it is full");
   openb->add_option("NODES.csv", replay.nodes_csv, "nodes of the trace")->required();
   openb->add_option("PODS.csv", replay.pods_csv, "pods of the trace")->required();
-  static const std::map<std::string, ReplayPolicy> kPolicies = {
-      {"best-fit", ReplayPolicy::kBestFit},
-      {"fgd", ReplayPolicy::kFgd},
-      {"spread", ReplayPolicy::kSpread},
-      {"random", ReplayPolicy::kRandom}};
-  openb->add_option("--policy", replay.policy, "best-fit, fgd, spread or random [best-fit]")
-      ->transform(CLI::Transformer(kPolicies).description(""))
+  openb->add_option("--policy", slots.policy, "best-fit, fgd, spread or random [best-fit]")
+      ->check([](const std::string& text) {
+        return FindPolicy(text) ? std::string() : text + ": not best-fit, fgd, spread or random";
+      })
       ->type_name("POLICY");
   openb->add_option("--seed", replay.seed, "seed of the order and re-sampling of pods [42]");
   openb->add_option("--arrived", slots.arrived,
@@ -149,6 +165,7 @@ void AddClients(CLI::App& app, Slots& slots) {
   nodes->add_option("--template", slots.nodes.node_template,
                     "Node manifest that they are copies of");
   AddVerbose(nodes, slots.nodes.verbose);
+  nodes->footer(kSimulated);
 
   CLI::App* why = app.add_subcommand("why", "why a pod waits, or why it is where it is");
   AddConnect(why, slots.why.connect);
@@ -201,6 +218,7 @@ std::expected<Command, Exit> FinishReplay(Slots& slots) {
         fmt::format("replay: --arrived {}: not a number above 0 and up to 100", slots.arrived)));
   }
   slots.replay.arrived_permille = std::lround(arrived * 1000);
+  slots.replay.policy = *FindPolicy(slots.policy);
   return slots.replay;
 }
 
@@ -230,12 +248,13 @@ std::expected<Command, Exit> Parse(std::span<const std::string> arguments,
   } catch (const CLI::CallForHelp&) {
     // Of the command that was named last.
     CLI::App* named = &app;
+    std::string parents;
     for (auto chosen = named->get_subcommands(); !chosen.empty();
          chosen = named->get_subcommands()) {
+      parents += (parents.empty() ? "" : " ") + named->get_name();
       named = chosen.back();
     }
-    return std::unexpected(Exit{
-        .status = kOk, .text = named->help(named == &app ? "" : "berth " + named->get_name())});
+    return std::unexpected(Exit{.status = kOk, .text = named->help(parents)});
   } catch (const CLI::CallForVersion&) {
     return std::unexpected(Exit{.status = kOk, .text = "berth " + version + "\n"});
   } catch (const CLI::Error& error) {

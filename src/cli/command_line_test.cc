@@ -105,6 +105,12 @@ TEST(CommandLine, HelpAndVersionAreAnswersNotErrors) {
   const Exit up = Ends({"up", "--help"});
   EXPECT_EQ(up.status, kOk);
   EXPECT_THAT(up.text, AllOf(HasSubstr("--data-dir"), HasSubstr("--durability")));
+  for (const char* part : {"Usage: berth up [OPTIONS]", "[0; with --demo 100]",
+                           "./berth.kubeconfig", "berth.dev/run-for", "berth.dev/exit-code"}) {
+    EXPECT_THAT(up.text, HasSubstr(part));
+  }
+  EXPECT_THAT(Ends({"nodes", "--help"}).text, HasSubstr("berth.dev/run-for"));
+  EXPECT_THAT(Ends({"replay", "openb", "--help"}).text, HasSubstr("Usage: berth replay openb ["));
   EXPECT_EQ(Ends({"--version"}).text, "berth 1.2.3\n");
 }
 
@@ -129,7 +135,10 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"why", "pod/"}, "pod/ is not pod/NAME"},
       {{"replay"}, "subcommand"},
       {{"replay", "openb", "n.csv"}, "PODS.csv"},
-      {{"replay", "openb", "n", "p", "--policy", "luck"}, "luck"},
+      {{"replay", "openb", "n", "p", "--policy", "luck"},
+       "luck: not best-fit, fgd, spread or random"},
+      {{"up", "--data-dir", ""}, "--data-dir: the path is empty"},
+      {{"up", "--data-dir="}, "--data-dir"},
       {{"replay", "openb", "n", "p", "--arrived", "nan"}, "--arrived nan"},
       {{"replay", "openb", "n", "p", "--seed", "x"}, "--seed"},
   };

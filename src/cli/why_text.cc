@@ -57,6 +57,17 @@ std::string Waiting(const api::JsonObject& object) {
   return text;
 }
 
+// What to look at after a 404: the scheduler has no such pod, or who answered is no scheduler.
+std::string_view Hint(std::string_view message) {
+  if (message.find("is not known to the scheduler") != message.npos) {
+    return "\n  look with `kubectl get pod -n NAMESPACE NAME -o yaml`: it is absent, has finished, "
+           "names "
+           "another scheduler, or was refused (its conditions and events say why)";
+  }
+  return "\n  no scheduler answers there: for a `berth run`, give --why-address HOST:PORT of its "
+         "--secure-port and --why-ca the file of its --secure-ca";
+}
+
 }  // namespace
 
 Result<std::string> WhyText(int status, std::string_view body) {
@@ -66,8 +77,11 @@ Result<std::string> WhyText(int status, std::string_view body) {
                 fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives", status));
   }
   const api::JsonObject& object = document->get_object();
-  if (status != 200)
-    return Fail(ErrorCode::kRefused, fmt::format("{} (HTTP {})", Text(object, "message"), status));
+  if (status != 200) {
+    const std::string message = Text(object, "message");
+    return Fail(ErrorCode::kRefused,
+                fmt::format("{} (HTTP {}){}", message, status, status == 404 ? Hint(message) : ""));
+  }
   std::string text = fmt::format("pod {}: {}\n", Text(object, "pod"), Text(object, "stage"));
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
   if (object.contains("node")) return text + Placed(object);

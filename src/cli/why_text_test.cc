@@ -8,7 +8,10 @@
 namespace berth::cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
 
 TEST(WhyText, OfAPodThatWaitsNamesReasonsWithCountsAndWhatUnblocks) {
   const Result<std::string> text =
@@ -41,9 +44,19 @@ TEST(WhyText, OfAPlacedPodSaysWhyThere) {
 
 TEST(WhyText, RefusalsAndRubbishAreErrors) {
   const Result<std::string> absent =
-      WhyText(404, R"({"kind":"Status","message":"pod \"a/b\" is not known"})");
+      WhyText(404, R"({"kind":"Status","message":"pod \"a/b\" is not known to the scheduler"})");
   ASSERT_FALSE(absent.has_value());
-  EXPECT_EQ(absent.error().message, "pod \"a/b\" is not known (HTTP 404)");
+  EXPECT_THAT(absent.error().message,
+              AllOf(StartsWith("pod \"a/b\" is not known to the scheduler (HTTP 404)\n"),
+                    HasSubstr("absent, has finished"), HasSubstr("or was refused"),
+                    Not(HasSubstr("--why-address"))));
+  const Result<std::string> elsewhere =
+      WhyText(404, R"({"message":"the server could not find the requested resource"})");
+  ASSERT_FALSE(elsewhere.has_value());
+  EXPECT_THAT(elsewhere.error().message,
+              AllOf(HasSubstr("resource (HTTP 404)\n"), HasSubstr("--why-address"),
+                    HasSubstr("--why-ca"), Not(HasSubstr("refused"))));
+  EXPECT_EQ(WhyText(403, R"({"message":"no"})").error().message, "no (HTTP 403)");
   EXPECT_THAT(WhyText(200, "<html>").error().message,
               HasSubstr("not what a scheduler of berth gives"));
   EXPECT_THAT(WhyText(200, "[]").error().message, HasSubstr("HTTP 200"));

@@ -62,7 +62,15 @@ int Why(const cli::WhyOptions& options) {
   request.target = "/debug/why?pod=" + client::PercentEncode(name + "/" + options.pod);
   const Result<env::HttpResponse> answer =
       Ask(*endpoint, std::move(request), Duration::Seconds(30));
-  if (!answer) return Failed(answer.error().message);
+  if (!answer) {
+    const bool authority_may_lack = !options.why_address.empty() && options.why_ca.empty();
+    return Failed(
+        answer.error().message +
+        (authority_may_lack
+             ? "\n  without --why-ca the kubeconfig's authority must have signed it; for a "
+               "`berth run` give the file of its --secure-ca"
+             : ""));
+  }
   if (options.json && answer->status == 200) {
     fmt::print("{}\n", answer->body.view());
     return cli::kOk;
