@@ -21,8 +21,8 @@
 
 namespace berth::sim {
 
-// Defects that tests switch on to see the checkers find them. Production code can't reach these
-// switches: only test programs define BERTH_PLANTED_BUGS or fill them in.
+// Defects that tests switch on to see the checkers find them. tools/lint keeps programs that users
+// run from naming these switches.
 struct PlantedBugs {
   bool claim_not_released_on_deletion = false;
   bool binding_repeated_after_unknown = false;
