@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/time.h"
@@ -17,6 +18,18 @@ inline constexpr int64_t kPodsMax = 200'000;
 inline constexpr int64_t kAmountMax = INT64_MAX / 2 / kPodsMax;
 static_assert(kAmountMax > (int64_t{16} << 40), "an amount must hold the bytes of a 16 TiB node");
 static_assert(kNodesMax <= kPodsMax, "the clamp counts pods, so nodes must not be more");
+
+// Kinds of resource that a scheduler tells apart, for as long as it runs. Nodes times kinds are
+// dense columns: 50,000 nodes x 128 x 4 columns x 8 bytes = 205 MB at worst, and a real cluster has
+// under 20.
+inline constexpr uint32_t kResourceKindsMax = 128;
+// Any user can make pods that ask for resources that he invented; nodes are made by few. So pods
+// may add kinds up to here only, and the other 32 are left for what nodes offer.
+inline constexpr uint32_t kResourceKindsOfPodsMax = 96;
+static_assert(kResourceKindsOfPodsMax < kResourceKindsMax, "nodes must be able to name theirs");
+// Pods that could not be understood and are kept to be read again: 30 MB with 3 KiB each. Beyond
+// that they are told of and wait until they change.
+inline constexpr size_t kUnreadPodsMax = 10'000;
 
 // kube-apiserver refuses larger request bodies with 413; etcd's own limit is 1.5 MiB an object.
 inline constexpr int64_t kRequestBodyBytesMax = 3 * 1024 * 1024;

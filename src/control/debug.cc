@@ -184,6 +184,15 @@ env::HttpResponse Why(const Scheduler& scheduler, const std::string& key) {
   }
   const model::State& state = scheduler.engine().state();
   const model::PodId pod = state.FindPodByKey(key);
+  const UnreadPod* unread = scheduler.unread(key);
+  if (!pod.valid() && unread != nullptr) {
+    JsonObject object;
+    object["pod"] = key;
+    object["uid"] = unread->event.uid;
+    object["stage"] = "not accepted";
+    object["message"] = unread->message;
+    return AnswerJson(object);
+  }
   if (!pod.valid()) {
     return Problem(404, "NotFound",
                    fmt::format("pod \"{}\" is not known to the scheduler{}", key,
@@ -266,6 +275,9 @@ env::HttpResponse Ledger(const Scheduler& scheduler, const std::string& name) {
       return Problem(404, "NotFound", fmt::format("node \"{}\" is not known", name));
     JsonObject object = NodeJson(state, node);
     object["claimList"] = ClaimsJson(state, node);
+    if (const auto at = scheduler.left_out().find(name); at != scheduler.left_out().end()) {
+      object["leftOut"] = at->second;
+    }
     return AnswerJson(object);
   }
   std::vector<std::pair<std::string_view, model::NodeId>> names;
@@ -322,6 +334,11 @@ env::HttpResponse MetricsText(const Scheduler& scheduler) {
                 scheduler.engine().queue().pods_count());
   metrics.Gauge("berth_nodes", "Nodes that exist.",
                 scheduler.engine().state().nodes().present_count());
+  metrics.Gauge("berth_resource_kinds", "Kinds of resource that were named so far.",
+                scheduler.engine().state().vocabulary.resources.size());
+  metrics.Gauge("berth_nodes_with_resources_left_out",
+                "Nodes some of whose resources are beyond the limit of kinds.",
+                scheduler.left_out().size());
   metrics.Gauge("berth_claims", "Claims in the ledger.",
                 scheduler.engine().state().ledger().claims_live());
   metrics.Counter("berth_cycles_total", "Scheduling cycles.", counters.cycles);

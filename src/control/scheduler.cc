@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "control/debug.h"
 #include "model/audit.h"
 #include "translate/facts.h"
@@ -28,6 +29,10 @@ client::WatchOptions PodsToWatch(const SchedulerOptions& options) {
 
 void Say(env::Outbox& out, env::LogLevel level, std::string text) {
   out.emplace_back(env::Log{.level = level, .text = std::move(text)});
+}
+
+std::string KeyOf(const client::ObjectEvent& event) {
+  return event.namespace_name + "/" + event.name;
 }
 
 // "a, b and c".
@@ -142,29 +147,35 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
 void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   if (event.change == client::Change::kDeleted) {
     engine_.Apply(model::PodRemove{.uid = event.uid});
+    if (const UnreadPod* unread = this->unread(KeyOf(event));
+        unread && unread->event.uid == event.uid) {
+      unread_.erase(KeyOf(event));
+    }
     status_.Forget(event.uid);
     binder_.Withdraw(event.uid, client_);
     return;
   }
   auto pod = decoder_.Pod(event.object.view());
-  if (!pod) {
-    ++counters_.undecodable;
-    Say(out, env::LogLevel::kError,
-        fmt::format("pod {}/{}: {}", event.namespace_name, event.name, pod.error().message));
-    return;
-  }
+  if (!pod) return KeepUnread(event, pod.error().message, out);
   if (pod->scheduler_name.empty()) pod->scheduler_name = options_.scheduler_names.front();
   const bool mine = ours(pod->scheduler_name);
-  auto facts = translate::PodFacts(*pod, engine_.vocabulary());
+  std::vector<std::string> left_out;
+  auto facts = translate::PodFacts(*pod, engine_.vocabulary(), &left_out);
   if (!facts) {
-    ++counters_.undecodable;
-    Say(out, env::LogLevel::kError,
-        fmt::format("pod {}/{}: {}", event.namespace_name, event.name, facts.error().message));
+    KeepUnread(event, facts.error().message, out);
     if (!mine || !pod->node_name.empty()) return;
     status_.Observe(*pod);
     status_.Want(pod->meta.uid,
                  {.reason = kSchedulerError, .message = Bytes(facts.error().message)});
     return;
+  }
+  if (left_out.empty()) {
+    unread_.erase(KeyOf(event));
+  } else {
+    KeepUnread(
+        event,
+        fmt::format("its requests of {} are left out: too many kinds of resource", Join(left_out)),
+        out);
   }
   facts->ours = mine && pod->unsupported.empty();
   const bool waits = pod->node_name.empty() && !facts->terminal && !facts->terminating;
@@ -177,6 +188,28 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     return;
   }
   if (mine) OnWaitingPod(*pod);
+}
+
+// It is told of once, and read again when it changes or nodes name more resources.
+void Scheduler::KeepUnread(const client::ObjectEvent& event, std::string message,
+                           env::Outbox& out) {
+  const std::string key = KeyOf(event);
+  const auto known = unread_.find(key);
+  if (known == unread_.end() || known->second.message != message) {
+    ++counters_.undecodable;
+    Say(out, env::LogLevel::kError, fmt::format("pod {}: {}", key, message));
+  }
+  if (known == unread_.end() && unread_.size() >= limits::kUnreadPodsMax) return;
+  unread_[key] = {.event = event, .message = std::move(message)};
+}
+
+void Scheduler::ReadAgain(Instant now, env::Outbox& out) {
+  for (const auto& [key, pod] : std::map(unread_)) OnPod(now, pod.event, out);
+}
+
+const UnreadPod* Scheduler::unread(std::string_view key) const {
+  const auto found = unread_.find(key);
+  return found == unread_.end() ? nullptr : &found->second;
 }
 
 void Scheduler::OnWaitingPod(const api::Pod& pod) {
@@ -197,6 +230,7 @@ void Scheduler::OnWaitingPod(const api::Pod& pod) {
 void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   if (event.change == client::Change::kDeleted) {
     engine_.Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
+    left_out_.erase(event.name);
     for (const Binder::Attempt& attempt : binder_.WithdrawNode(event.name, client_)) {
       Withdrawn(now, attempt);
     }
@@ -208,13 +242,26 @@ void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbo
     Say(out, env::LogLevel::kError, fmt::format("node {}: {}", event.name, node.error().message));
     return;
   }
-  auto facts = translate::NodeFacts(*node, engine_.vocabulary());
-  if (!facts) {
-    ++counters_.undecodable;
-    Say(out, env::LogLevel::kError, fmt::format("node {}: {}", event.name, facts.error().message));
+  const uint32_t kinds = engine_.vocabulary().resources.size();
+  std::vector<std::string> left_out;
+  engine_.Apply(translate::NodeFacts(*node, engine_.vocabulary(), &left_out));
+  NoteLeftOut(event.name, left_out, out);
+  if (engine_.vocabulary().resources.size() > kinds) ReadAgain(now, out);
+}
+
+void Scheduler::NoteLeftOut(const std::string& node, const std::vector<std::string>& left_out,
+                            env::Outbox& out) {
+  if (left_out.empty()) {
+    left_out_.erase(node);
     return;
   }
-  engine_.Apply(*facts);
+  std::string names = Join(left_out);
+  std::string& told = left_out_[node];
+  if (told == names) return;
+  Say(out, env::LogLevel::kError,
+      fmt::format("node {}: its {} are left out: more than {} kinds of resource", node, names,
+                  limits::kResourceKindsMax));
+  told = std::move(names);
 }
 
 void Scheduler::Withdrawn(Instant now, const Binder::Attempt& attempt) {
@@ -353,6 +400,10 @@ void Scheduler::AddTo(Hasher& hasher) const {
   binder_.AddTo(hasher);
   status_.AddTo(hasher);
   for (const auto& [call, uid] : reads_) hasher.Add(call).Add(uid);
+  for (const auto& [key, pod] : unread_) {
+    hasher.Add(key).Add(pod.event.uid).Add(pod.event.object.view()).Add(pod.message);
+  }
+  for (const auto& [node, names] : left_out_) hasher.Add(node).Add(names);
   hasher.Add(next_watchdog_.ns).Add(watchdog_due_).Add(next_audit_.ns);
 }
 

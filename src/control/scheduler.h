@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -41,6 +42,13 @@ struct SchedulerOptions {
   bool planted_repeat_binding = false;
 };
 
+// A pod that the scheduler can't take as it is: not readable, or asking for more than the model
+// holds.
+struct UnreadPod {
+  client::ObjectEvent event;  // As last seen.
+  std::string message;        // What is wrong with it.
+};
+
 // What the scheduler did and found since it started; for metrics and tests.
 struct SchedulerCounters {
   uint64_t cycles = 0;
@@ -72,6 +80,10 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const Binder& binder() const { return binder_; }
   [[nodiscard]] const StatusWriter& status() const { return status_; }
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
+  // Of "NAMESPACE/NAME"; null when it could be read, or does not exist.
+  [[nodiscard]] const UnreadPod* unread(std::string_view key) const;
+  // By node: its resources that are not counted, because there are too many kinds.
+  [[nodiscard]] const std::map<std::string, std::string>& left_out() const { return left_out_; }
 
   // For tokens that rotate.
   void set_bearer_token(std::string token) { client_.set_bearer_token(std::move(token)); }
@@ -85,6 +97,10 @@ class Scheduler final : public env::Actor {
 
   void OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out);
+  void KeepUnread(const client::ObjectEvent& event, std::string message, env::Outbox& out);
+  void ReadAgain(Instant now, env::Outbox& out);
+  void NoteLeftOut(const std::string& node, const std::vector<std::string>& left_out,
+                   env::Outbox& out);
   void OnWaitingPod(const api::Pod& pod);
   void OnBinding(Instant now, const Binder::Result& result, env::Outbox& out);
   void Learn(Instant now, const Bytes& object, env::Outbox& out);
@@ -109,6 +125,8 @@ class Scheduler final : public env::Actor {
   StatusWriter status_;
   std::map<uint64_t, std::string>
       reads_;  // Call -> uid of a pod whose condition was written with unknown fate.
+  std::map<std::string, UnreadPod, std::less<>> unread_;  // At most limits::kUnreadPodsMax.
+  std::map<std::string, std::string> left_out_;
   Instant next_watchdog_;
   bool watchdog_due_ = false;  // Something happened since the last one.
   Instant next_audit_;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <map>
 
@@ -459,6 +460,69 @@ TEST(Scheduler, AnswersWhy) {
   EXPECT_NE(rig.Get("/debug/ledger?node=n1").find(R"("pod":"ns/q")"), std::string::npos);
   EXPECT_NE(rig.Get("/metrics").find("berth_nodes 1\n"), std::string::npos);
   EXPECT_EQ(rig.Get("/readyz"), "ok");
+}
+
+// Goal: invented resources of pods don't keep a node with a new one out, and who was refused for
+// them is told and taken once a node offers it. Method: 30 pods of 4 invented kinds each, a pod
+// that asks for nvidia.com/gpu, then the node with it.
+TEST(Scheduler, InventedResourcesDoNotKeepNodesOut) {
+  const auto asks = [](const std::string& requests) {
+    return fmt::format(R"(,"overhead":{{{}}})", requests);
+  };
+  Rig rig;
+  rig.Start({}, {NodeJson("n1", 1)});
+  for (int i = 0; i < 100; ++i) {
+    const std::string requests = fmt::format(R"("made.up/r{}":"1")", i);
+    const std::string name = fmt::format("made-up-{}", i);
+    const std::string pod = PodJson({.name = name,
+                                     .uid = "u-" + name,
+                                     .version = 101 + i,
+                                     .scheduler = "other",
+                                     .extra_spec = asks(requests)});
+    rig.Event("pods", "ADDED", pod);
+    rig.Event("pods", "DELETED", pod);
+  }
+  rig.inbox.clear();
+  const PodSpec wanted{
+      .name = "gpu", .uid = "u-gpu", .version = 201, .extra_spec = asks(R"("nvidia.com/gpu":"1")")};
+  rig.Event("pods", "ADDED", PodJson(wanted));
+  const std::string why = rig.Get("/debug/why?pod=ns/gpu");
+  EXPECT_NE(why.find("requests nvidia.com/gpu, which no node offers"), std::string::npos) << why;
+  EXPECT_NE(rig.TakeOf("/pods/gpu/status").request.body.view().find("requests nvidia.com/gpu"),
+            std::string_view::npos);
+  std::string node = NodeJson("n2", 202);
+  const std::string memory = R"("memory":"64Gi")";
+  for (size_t at = node.find(memory); at != std::string::npos; at = node.find(memory, at + 30)) {
+    node.insert(at, R"("nvidia.com/gpu":"8",)");
+  }
+  rig.Event("nodes", "ADDED", node);
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n2");
+  EXPECT_EQ(rig.scheduler.unread("ns/gpu"), nullptr);
+}
+
+// A node is taken as far as it can be, and what is left out is told once.
+TEST(Scheduler, ANodeWithTooManyResourcesIsTaken) {
+  std::string resources;
+  for (int i = 100; i < 300; ++i) resources += fmt::format(R"("a.b/r{}":"1",)", i);
+  const auto node_of = [&](int version) {
+    std::string node = NodeJson("n1", version);
+    return node.insert(node.find(R"("cpu":)"), resources);
+  };
+  Rig rig;
+  rig.Start({PodJson({})}, {node_of(1)});
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+  ASSERT_EQ(rig.scheduler.left_out().size(), 1u);
+  const auto told = [&] {
+    return std::ranges::count_if(rig.logs, [](const std::string& line) {
+      return line.find("node n1: its a.b/r223, ") == 0;
+    });
+  };
+  EXPECT_EQ(told(), 1);
+  rig.Event("nodes", "MODIFIED", node_of(101));
+  EXPECT_EQ(told(), 1);
+  EXPECT_NE(rig.Get("/debug/ledger?node=n1").find(R"("leftOut":"a.b/r223, )"), std::string::npos);
+  rig.Event("nodes", "MODIFIED", NodeJson("n1", 102));
+  EXPECT_TRUE(rig.scheduler.left_out().empty());
 }
 
 // An object that can't be read is told of; the rest goes on.

@@ -17,10 +17,10 @@ ResourceTable::ResourceTable() {
 
 Result<ResourceId> ResourceTable::Intern(std::string_view name) {
   if (const ResourceId found = names_.Find(name); found.valid()) return found;
-  if (names_.size() >= kResourcesMax) {
-    return Fail(ErrorCode::kTooLarge, "resource " + std::string(name) +
-                                          ": the cluster has more than " +
-                                          std::to_string(kResourcesMax) + " kinds of resources");
+  if (names_.size() >= limits::kResourceKindsMax) {
+    return Fail(ErrorCode::kTooLarge,
+                "resource " + std::string(name) + ": the cluster has more than " +
+                    std::to_string(limits::kResourceKindsMax) + " kinds of resources");
   }
   return names_.Intern(name);
 }

@@ -21,10 +21,6 @@ inline constexpr ResourceId kPods{3};              // Pods; a pod asks for 1.
 inline constexpr ResourceId kGpuMilli{4};          // berth.dev/gpu-milli: thousandths of devices.
 inline constexpr uint32_t kFixedResourcesCount = 5;
 
-// Nodes times resources columns are dense: 50,000 nodes x 128 x 4 columns x 8 bytes = 205 MB at
-// worst, and a real cluster has under 20 resources.
-inline constexpr uint32_t kResourcesMax = 128;
-
 // One requested or offered amount.
 struct ResourceAmount {
   ResourceId resource;
@@ -35,7 +31,8 @@ struct ResourceAmount {
 class ResourceTable {
  public:
   ResourceTable();
-  // Fails with kTooLarge when the cluster has more than kResourcesMax kinds of resource.
+  // Fails with kTooLarge when the cluster has more than
+  // limits::kResourceKindsMax kinds of resource.
   Result<ResourceId> Intern(std::string_view name);
   [[nodiscard]] ResourceId Find(std::string_view name) const { return names_.Find(name); }
   [[nodiscard]] std::string_view Name(ResourceId id) const { return names_.View(id); }

@@ -212,7 +212,7 @@ TEST(PlacementTest, InternedFactsMeanWhatTheObjectsSay) {
     const int nodes_count = *rc::gen::inRange(1, 6);
     for (int i = 0; i < nodes_count; ++i) {
       nodes.push_back(DrawNode(i));
-      engine.Apply(translate::NodeFacts(nodes.back(), engine.vocabulary()).value());
+      engine.Apply(translate::NodeFacts(nodes.back(), engine.vocabulary()));
       used.emplace_back();
       const int pods = *rc::gen::inRange(0, 3);
       for (int p = 0; p < pods; ++p) {

@@ -342,9 +342,7 @@ Result<EngineReplay> EngineReplay::Make(std::vector<TraceNode> nodes, std::vecto
   for (const TraceNode& node : nodes) {
     api::Node object = NodeOf(node);
     object.meta.uid = node.name;
-    const auto facts = translate::NodeFacts(object, engine.vocabulary());
-    if (!facts) return std::unexpected(facts.error());
-    engine.Apply(*facts);
+    engine.Apply(translate::NodeFacts(object, engine.vocabulary()));
   }
   std::vector<model::PodUpsert> facts;
   facts.reserve(pods.size());

@@ -21,6 +21,7 @@ namespace {
 
 using model::NameId;
 
+constexpr std::string_view kPodsName = "pods";
 constexpr std::string_view kNameField = "metadata.name";
 
 // What a pod's spec needs of a kubelet in 1.36
@@ -39,31 +40,84 @@ model::NameListId InternNames(std::vector<NameId> names, model::Vocabulary& voca
 
 // ---- Amounts -------------------------------------------------------------------------------
 
-Result<std::vector<model::ResourceAmount>> Amounts(const api::ResourceList& list, int64_t most,
-                                                   model::Vocabulary& vocabulary) {
+// What of a pod's requests the model can hold, decided before anything is interned: what is refused
+// leaves no trace.
+class Holdable {
+ public:
+  Holdable(const model::ResourceTable& resources, std::vector<std::string>* left_out)
+      : resources_(resources), left_out_(left_out) {}
+
+  // Without zeros, and without the pod's own place. What does not fit is left out when the pod
+  // stands on a node: the rest of it must be charged there. Else it fails with kTooLarge.
+  Result<api::ResourceList> Of(api::ResourceList list, bool bound) {
+    std::erase_if(
+        list, [](const api::ResourceAmount& a) { return a.amount <= 0 || a.name == kPodsName; });
+    const size_t most = model::kBundleAmountsMax - 1;
+    if (list.size() > most && !bound) {
+      return Fail(ErrorCode::kTooLarge,
+                  fmt::format("requests {} kinds of resource, more than {}", list.size(), most));
+    }
+    std::ranges::stable_partition(
+        list, [&](const api::ResourceAmount& a) { return resources_.Find(a.name).valid(); });
+    api::ResourceList held;
+    for (api::ResourceAmount& a : list) {
+      if (held.size() < most && Admit(a.name)) {
+        held.push_back(std::move(a));
+        continue;
+      }
+      if (!bound) {
+        return Fail(ErrorCode::kTooLarge,
+                    fmt::format("requests {}, which no node offers: pods may not name more than {} "
+                                "kinds of resource",
+                                a.name, limits::kResourceKindsOfPodsMax));
+      }
+      if (left_out_ != nullptr) left_out_->push_back(std::move(a.name));
+    }
+    return held;
+  }
+
+ private:
+  bool Admit(const std::string& name) {
+    if (resources_.Find(name).valid() || fresh_.contains(name)) return true;
+    if (resources_.size() + fresh_.size() >= limits::kResourceKindsOfPodsMax) return false;
+    fresh_.insert(name);
+    return true;
+  }
+
+  const model::ResourceTable& resources_;
+  std::vector<std::string>* left_out_;
+  std::set<std::string> fresh_;  // Names that interning will add.
+};
+
+// Requests with the pod itself, which takes one of the node's places. REQUIRES: Holdable.
+model::BundleId InternRequests(const api::ResourceList& list, model::Vocabulary& vocabulary) {
   std::vector<model::ResourceAmount> amounts;
   amounts.reserve(list.size() + 1);
   for (const api::ResourceAmount& a : list) {
     const Result<model::ResourceId> id = vocabulary.resources.Intern(a.name);
-    if (!id) return std::unexpected(id.error());
-    amounts.push_back({*id, std::clamp(a.amount, int64_t{0}, most)});
+    CHECK(id.has_value());
+    amounts.push_back({*id, std::clamp(a.amount, int64_t{0}, limits::kAmountMax)});
   }
-  return amounts;
+  amounts.push_back({model::kPods, 1});
+  return vocabulary.bundles.Intern(amounts);
 }
 
-// Requests with the pod itself, which takes one of the node's places.
-Result<model::BundleId> InternRequests(const api::ResourceList& list,
-                                       model::Vocabulary& vocabulary) {
-  Result<std::vector<model::ResourceAmount>> amounts =
-      Amounts(list, limits::kAmountMax, vocabulary);
-  if (!amounts) return std::unexpected(amounts.error());
-  std::erase_if(*amounts, [](const auto& a) { return a.resource == model::kPods; });
-  if (amounts->size() >= model::kBundleAmountsMax) {
-    return Fail(ErrorCode::kTooLarge, fmt::format("requests {} kinds of resource, more than {}",
-                                                  amounts->size(), model::kBundleAmountsMax - 1));
+// One below what requests are clamped to: a request that was clamped fits nowhere, rather than on
+// every node that was.
+std::vector<model::ResourceAmount> InternOffers(const api::ResourceList& list,
+                                                model::Vocabulary& vocabulary,
+                                                std::vector<std::string>* left_out) {
+  std::vector<model::ResourceAmount> amounts;
+  amounts.reserve(list.size());
+  for (const api::ResourceAmount& a : list) {
+    const Result<model::ResourceId> id = vocabulary.resources.Intern(a.name);
+    if (id) {
+      amounts.push_back({*id, std::clamp(a.amount, int64_t{0}, limits::kAmountMax - 1)});
+    } else if (left_out != nullptr) {
+      left_out->push_back(a.name);
+    }
   }
-  amounts->push_back({model::kPods, 1});
-  return vocabulary.bundles.Intern(*amounts);
+  return amounts;
 }
 
 model::BundleId InternScoring(const api::ResourceList& list, model::Vocabulary& vocabulary) {
@@ -75,7 +129,7 @@ model::BundleId InternScoring(const api::ResourceList& list, model::Vocabulary& 
 }
 
 Result<model::GpuDemand> GpuDemandOf(const api::ResourceList& requests) {
-  const int64_t milli = api::Find(requests, kGpuMilliResource).value_or(0);
+  const int64_t milli = std::max<int64_t>(api::Find(requests, kGpuMilliResource).value_or(0), 0);
   if (milli < model::kDeviceMilli) {
     return model::GpuDemand{.share_milli = static_cast<uint32_t>(milli)};
   }
@@ -336,21 +390,38 @@ struct ClassAndPin {
   model::Pin pin;
 };
 
-Result<ClassAndPin> Classify(const api::Pod& pod, model::Vocabulary& vocabulary) {
-  ClassAndPin out;
-  model::ClassSpec& spec = out.spec;
+struct Demands {
+  api::ResourceList pending;
+  api::ResourceList charge;
+  model::GpuDemand gpu;
+};
+
+// All that may fail about a pod; interns nothing.
+Result<Demands> DemandsOf(const api::Pod& pod, const model::Vocabulary& vocabulary,
+                          std::vector<std::string>* left_out) {
+  const bool bound = !pod.node_name.empty();
   const api::ResourceList requests = PendingRequests(pod);
   const Result<model::GpuDemand> gpu = GpuDemandOf(requests);
   if (!gpu) return std::unexpected(gpu.error());
-  spec.gpu = *gpu;
-  const Result<model::BundleId> bundle = InternRequests(requests, vocabulary);
-  if (!bundle) return std::unexpected(bundle.error());
-  spec.requests = *bundle;
+  // The class of a bound pod decides nothing any more: what its charge lacks is enough to tell.
+  Holdable holdable(vocabulary.resources, left_out);
+  Result<api::ResourceList> charge = holdable.Of(BoundRequests(pod), bound);
+  if (!charge) return std::unexpected(charge.error());
+  Result<api::ResourceList> pending = holdable.Of(requests, bound);
+  if (!pending) return std::unexpected(pending.error());
+  return Demands{.pending = std::move(*pending), .charge = std::move(*charge), .gpu = *gpu};
+}
+
+ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabulary& vocabulary) {
+  ClassAndPin out;
+  model::ClassSpec& spec = out.spec;
+  spec.gpu = demands.gpu;
+  spec.requests = InternRequests(demands.pending, vocabulary);
   spec.scoring = InternScoring(PendingScoring(pod), vocabulary);
   Select(pod, vocabulary, spec, out.pin);
   spec.tolerations = InternTolerations(pod, vocabulary);
   spec.features = InternFeatures(pod, vocabulary);
-  if (const auto models = ModelsOf(pod); models.has_value() && !gpu->none()) {
+  if (const auto models = ModelsOf(pod); models.has_value() && !spec.gpu.none()) {
     std::vector<NameId> ids;
     for (const std::string& name : *models) ids.push_back(vocabulary.names.Intern(name));
     spec.models = InternNames(std::move(ids), vocabulary);
@@ -362,45 +433,40 @@ Result<ClassAndPin> Classify(const api::Pod& pod, model::Vocabulary& vocabulary)
 }  // namespace
 
 Result<model::ClassSpec> ClassOf(const api::Pod& pod, model::Vocabulary& vocabulary) {
-  Result<ClassAndPin> classified = Classify(pod, vocabulary);
-  if (!classified) return std::unexpected(classified.error());
-  return classified->spec;
+  const Result<Demands> demands = DemandsOf(pod, vocabulary, nullptr);
+  if (!demands) return std::unexpected(demands.error());
+  return Classify(pod, *demands, vocabulary).spec;
 }
 
-Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabulary) {
-  const Result<ClassAndPin> classified = Classify(pod, vocabulary);
-  if (!classified) return std::unexpected(classified.error());
-  const Result<model::BundleId> charge = InternRequests(BoundRequests(pod), vocabulary);
-  if (!charge) return std::unexpected(charge.error());
+Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabulary,
+                                  std::vector<std::string>* left_out) {
+  const Result<Demands> demands = DemandsOf(pod, vocabulary, left_out);
+  if (!demands) return std::unexpected(demands.error());
+  const ClassAndPin classified = Classify(pod, *demands, vocabulary);
   return model::PodUpsert{
       .uid = pod.meta.uid,
       .key = KeyOf(pod.meta),
-      .class_id = vocabulary.classes.Intern(classified->spec),
-      .charge = *charge,
+      .class_id = vocabulary.classes.Intern(classified.spec),
+      .charge = InternRequests(demands->charge, vocabulary),
       .charge_scoring = InternScoring(BoundScoring(pod), vocabulary),
-      .pin = classified->pin,
+      .pin = classified.pin,
       .node = pod.node_name,
       .nominated = pod.nominated_node_name,
       .creation = pod.meta.creation_time,
       .priority = static_cast<int32_t>(std::clamp<int64_t>(
           pod.priority, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max())),
-      .devices =
-          pod.node_name.empty() ? model::DeviceSlots{} : DevicesOf(pod, classified->spec.gpu),
+      .devices = pod.node_name.empty() ? model::DeviceSlots{} : DevicesOf(pod, classified.spec.gpu),
       .gated = !pod.scheduling_gates.empty(),
       .terminating = pod.meta.deletion_time.has_value(),
       .terminal = pod.phase == "Succeeded" || pod.phase == "Failed",
   };
 }
 
-Result<model::NodeUpsert> NodeFacts(const api::Node& node, model::Vocabulary& vocabulary) {
-  // One below what requests are clamped to: a request that was clamped fits nowhere, rather than on
-  // every node that was.
-  Result<std::vector<model::ResourceAmount>> allocatable =
-      Amounts(node.allocatable, limits::kAmountMax - 1, vocabulary);
-  if (!allocatable) return std::unexpected(allocatable.error());
+model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary,
+                            std::vector<std::string>* left_out) {
   model::NodeUpsert facts{.name = node.meta.name,
                           .uid = node.meta.uid,
-                          .allocatable = std::move(*allocatable),
+                          .allocatable = InternOffers(node.allocatable, vocabulary, left_out),
                           .unschedulable = node.unschedulable};
   for (const auto& [key, value] : node.meta.labels) {
     facts.labels.push_back(

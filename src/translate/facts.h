@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/types.h"
 #include "base/result.h"
@@ -24,13 +25,19 @@ inline constexpr std::string_view kGpuIndexAnnotation = "berth.dev/gpu-index";
 // `ours` is left true: which scheduler a pod belongs to is the caller's to say.
 //
 // A single node name in required node affinity becomes a pin and leaves the class, so that the pods
-// of a DaemonSet share one. Fails with kInvalid on GPU amounts that are neither a share nor whole
-// devices, and with kTooLarge when the cluster has more kinds of resource than the model holds.
-[[nodiscard]] Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabulary);
+// of a DaemonSet share one.
+//
+// Fails with kInvalid on GPU amounts that are neither a share nor whole devices, and with kTooLarge
+// when a pod that waits asks for more kinds of resource than a pod or all pods may name; nothing is
+// interned then. A pod that stands on a node is charged what can be held instead, and the names of
+// the rest are added to `left_out`.
+[[nodiscard]] Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabulary,
+                                                std::vector<std::string>* left_out = nullptr);
 
-// Taints of unknown effect are left out, as upstream ignores them.
-[[nodiscard]] Result<model::NodeUpsert> NodeFacts(const api::Node& node,
-                                                  model::Vocabulary& vocabulary);
+// Taints of unknown effect are left out, as upstream ignores them. So are resources beyond
+// limits::kResourceKindsMax; their names are added to `left_out`.
+[[nodiscard]] model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary,
+                                          std::vector<std::string>* left_out = nullptr);
 
 // The class alone, for what-if questions and tests.
 [[nodiscard]] Result<model::ClassSpec> ClassOf(const api::Pod& pod, model::Vocabulary& vocabulary);

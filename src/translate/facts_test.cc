@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/limits.h"
 #include "model/state.h"
 
 // Goal: objects become the facts that filters and scores read, and nothing that can't be honoured
@@ -84,7 +85,7 @@ TEST_F(FactsTest, ARequestBeyondTheLargestAmountFitsNowhere) {
   api::Node node;
   node.meta.name = "n1";
   node.allocatable = {{"memory", INT64_MAX - 1}};
-  const auto facts = NodeFacts(node, v).value();
+  const auto facts = NodeFacts(node, v);
   ASSERT_EQ(facts.allocatable.size(), 1u);
   EXPECT_GT(v.bundles.AmountOf(Spec(pod).requests, model::kMemory), facts.allocatable[0].amount);
 }
@@ -122,6 +123,69 @@ TEST_F(FactsTest, TooManyKindsOfResourceAreRefused) {
   EXPECT_EQ(PodFacts(PodWith(many), v).error().code, ErrorCode::kTooLarge);
   many.pop_back();
   EXPECT_TRUE(PodFacts(PodWith(many), v).has_value());
+}
+
+// Goal: pods can't use up what nodes need, and what is refused leaves no trace. Method: pods that
+// ask for invented kinds until one is refused; then pods and nodes that name more.
+TEST_F(FactsTest, InventedKindsLeaveRoomForWhatNodesOffer) {
+  const auto invented = [](int i) { return "example.com/invented-" + std::to_string(i); };
+  int taken = 0;
+  while (PodFacts(PodWith({{invented(taken), 1}}), v).has_value()) ASSERT_LT(++taken, 200);
+  EXPECT_EQ(v.resources.size(), limits::kResourceKindsOfPodsMax);
+  const uint32_t bundles = v.bundles.size();
+  const auto refused = PodFacts(PodWith({{"nvidia.com/gpu", 1}}), v);
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_EQ(refused.error(),
+            (Error{.code = ErrorCode::kTooLarge,
+                   .message = "requests nvidia.com/gpu, which no node offers: pods may not name "
+                              "more than 96 kinds of resource"}));
+  EXPECT_EQ(v.bundles.size(), bundles);
+  EXPECT_FALSE(v.resources.Find("nvidia.com/gpu").valid());
+  EXPECT_TRUE(PodFacts(PodWith({{invented(0), 2}}), v).has_value()) << "known kinds stay usable";
+  EXPECT_TRUE(PodFacts(PodWith({{"example.com/none", 0}}), v).has_value()) << "asks for nothing";
+  api::Node node;
+  node.meta.name = "n1";
+  node.allocatable = {{"cpu", 4000}, {"nvidia.com/gpu", 8}};
+  EXPECT_EQ(NodeFacts(node, v).allocatable.size(), 2u);
+  EXPECT_TRUE(PodFacts(PodWith({{"nvidia.com/gpu", 1}}), v).has_value()) << "a node offers it now";
+}
+
+TEST_F(FactsTest, ARefusedPodInternsNothing) {
+  api::ResourceList many;
+  for (int i = 100; i < 164; ++i) many.push_back({"example.com/r" + std::to_string(i), 1});
+  many.push_back({"nvidia.com/gpu", 1});
+  const uint32_t resources = v.resources.size();
+  EXPECT_FALSE(PodFacts(PodWith(many), v).has_value());
+  EXPECT_EQ(v.resources.size(), resources);
+  EXPECT_FALSE(PodFacts(PodWith({{"berth.dev/gpu-milli", 1500}, {"example.com/x", 1}}), v));
+  EXPECT_EQ(v.resources.size(), resources);
+}
+
+TEST_F(FactsTest, ANodeIsTakenWithoutTheKindsBeyondTheLimit) {
+  api::Node node;
+  node.meta.name = "n1";
+  for (int i = 100; i < 300; ++i) node.allocatable.push_back({"a/r" + std::to_string(i), 1});
+  node.allocatable.push_back({"cpu", 4000});
+  std::vector<std::string> left_out;
+  const model::NodeUpsert facts = NodeFacts(node, v, &left_out);
+  EXPECT_EQ(v.resources.size(), limits::kResourceKindsMax);
+  EXPECT_EQ(facts.allocatable.back().amount, 4000);
+  EXPECT_EQ(facts.allocatable.size() + left_out.size(), 201u);
+  EXPECT_EQ(left_out.back(), "a/r299");
+}
+
+// What stands on a node takes its cpu, whatever else it asks for.
+TEST_F(FactsTest, ABoundPodIsChargedWithoutTheKindsBeyondTheLimit) {
+  api::ResourceList many;
+  for (int i = 100; i < 300; ++i) many.push_back({"a/r" + std::to_string(i), 1});
+  many.push_back({"cpu", 700});
+  api::Pod pod = PodWith(many);
+  pod.node_name = "n1";
+  std::vector<std::string> left_out;
+  const model::PodUpsert facts = PodFacts(pod, v, &left_out).value();
+  EXPECT_EQ(v.bundles.AmountOf(facts.charge, model::kCpu), 700);
+  EXPECT_FALSE(left_out.empty());
+  EXPECT_LE(v.resources.size(), limits::kResourceKindsOfPodsMax);
 }
 
 TEST_F(FactsTest, DevicesOfABoundPodComeFromItsAnnotation) {
@@ -295,7 +359,7 @@ TEST_F(FactsTest, NodesAreReadWhole) {
                  {.key = "k", .effect = "Whatever"}};
   node.allocatable = {{"berth.dev/gpu-milli", 2000}, {"cpu", 4000}};
   node.declared_features = {"f"};
-  const model::NodeUpsert facts = NodeFacts(node, v).value();
+  const model::NodeUpsert facts = NodeFacts(node, v);
   EXPECT_TRUE(facts.unschedulable);
   ASSERT_EQ(facts.taints.size(), 1u);
   EXPECT_EQ(facts.taints[0].effect, model::TaintEffect::kNoExecute);

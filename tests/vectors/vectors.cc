@@ -368,9 +368,7 @@ bool Build(const api::JsonObject& objects, cycle::Engine& engine, Report& report
   for (const api::Json& json : ArrayAt(objects, "nodes")) {
     const auto node = decoder.Node(codec::PrintJson(json));
     if (!node) return report.Broken(node.error().message), false;
-    const auto facts = translate::NodeFacts(*node, engine.vocabulary());
-    if (!facts) return report.Broken(facts.error().message), false;
-    engine.Apply(*facts);
+    engine.Apply(translate::NodeFacts(*node, engine.vocabulary()));
   }
   for (const api::Json& json : ArrayAt(objects, "pods")) {
     const auto pod = decoder.Pod(codec::PrintJson(json));
