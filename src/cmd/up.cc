@@ -6,6 +6,7 @@
 //                                                                             └─> journal thread
 //                                                                             ──>
 //                                                                             DATA-DIR/journal.db
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 
@@ -79,8 +80,9 @@ class Cluster {
 
  private:
   Status MakeFolder() const;
+  Status OpenJournal(env::os::Recovered& recovered);
   Status ReadSecrets();
-  Status AddApiServer();
+  Status AddApiServer(const env::os::Recovered& recovered);
   Status AddClients();
   client::Options ClientOptions(const char* user_agent);
   env::os::ActorId AddClient(std::string name, std::string user, std::unique_ptr<env::Actor> actor);
@@ -108,8 +110,11 @@ class Cluster {
 
 Status Cluster::Start() {
   Status status = MakeFolder();
+  // The journal first: whatever stops the first start, certificates never stand alone.
+  env::os::Recovered recovered;
+  if (status) status = OpenJournal(recovered);
   if (status) status = ReadSecrets();
-  if (status) status = AddApiServer();
+  if (status) status = AddApiServer(recovered);
   if (status) status = Listen();
   if (!status) return status;
   status = AddClients();
@@ -144,6 +149,27 @@ Status Cluster::MakeFolder() const {
   return {};
 }
 
+// A folder with certificates has been a cluster's: to start it empty would hide that all is lost.
+Status Cluster::OpenJournal(env::os::Recovered& recovered) {
+  if (options_.in_memory) return {};
+  const std::filesystem::path path = InFolder("journal.db");
+  struct stat certificate{};
+  std::error_code error;
+  if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found &&
+      stat(InFolder("ca.crt").c_str(), &certificate) == 0) {
+    return Fail(ErrorCode::kDamaged,
+                fmt::format("{} is missing beside certificates made at {:%Y-%m-%dT%H:%M:%SZ}: "
+                            "restore it, or remove {} to start an empty cluster",
+                            path.string(), fmt::gmtime(certificate.st_mtime), options_.data_dir));
+  }
+  const auto durability =
+      options_.durable ? env::os::Durability::kDisk : env::os::Durability::kProcess;
+  auto journal = env::os::SqliteJournal::Open(path, durability, recovered);
+  if (!journal) return std::unexpected(journal.error());
+  journal_ = std::move(*journal);
+  return {};
+}
+
 Status Cluster::ReadSecrets() {
   if (options_.in_memory) {
     token_ = env::os::RandomHex(kTokenBytes);
@@ -166,15 +192,7 @@ Status Cluster::ReadSecrets() {
   return net::WritePrivateFile(InFolder("token"), token_);
 }
 
-Status Cluster::AddApiServer() {
-  env::os::Recovered recovered;
-  if (!options_.in_memory) {
-    const auto durability =
-        options_.durable ? env::os::Durability::kDisk : env::os::Durability::kProcess;
-    auto journal = env::os::SqliteJournal::Open(InFolder("journal.db"), durability, recovered);
-    if (!journal) return std::unexpected(journal.error());
-    journal_ = std::move(*journal);
-  }
+Status Cluster::AddApiServer(const env::os::Recovered& recovered) {
   apiserver::Options options;
   options.seed = prng_.Next();
   options.tokens.push_back(
@@ -285,6 +303,9 @@ int Up(const cli::UpOptions& options) {
   if (!started) {
     fmt::print(stderr, "berth up: {}\n", started.error().message);
     return cli::kFailed;
+  }
+  if (!options.demo) {
+    fmt::print(stderr, "kubeconfig {}\n", std::filesystem::absolute(cluster.kubeconfig()).string());
   }
   fmt::print("ready {}\n", cluster.address());
   std::fflush(stdout);

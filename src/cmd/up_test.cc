@@ -1,0 +1,68 @@
+// Goal: `berth up` starts no empty cluster where another one has lost its journal. Method: folders
+// that no start can succeed in; exit code, message and what is left in them are read.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "cli/command_line.h"
+#include "cmd/commands.h"
+
+namespace berth::cmd {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class UpCommand : public testing::Test {
+ protected:
+  UpCommand()
+      : folder_(std::filesystem::temp_directory_path() / fmt::format("berth-up-{}", getpid())) {
+    std::filesystem::create_directories(folder_);
+  }
+  ~UpCommand() override {
+    std::error_code ignored;
+    std::filesystem::remove_all(folder_, ignored);
+  }
+  void File(const std::string& name, std::string_view text) {
+    std::ofstream(folder_ / name, std::ios::binary) << text;
+  }
+  // REQUIRES: the start fails; it would serve until a signal otherwise.
+  std::string Refusal() {
+    cli::UpOptions options;
+    options.data_dir = folder_;
+    options.port = 0;
+    testing::internal::CaptureStderr();
+    EXPECT_EQ(Up(options), cli::kFailed);
+    return testing::internal::GetCapturedStderr();
+  }
+
+  const std::filesystem::path folder_;
+};
+
+TEST_F(UpCommand, RefusesCertificatesWithoutTheJournalThatWasBesideThem) {
+  File("ca.crt", "no certificate");
+  File("ca.key", "no key");
+  for (int start = 0; start < 2; ++start) {
+    EXPECT_THAT(Refusal(), AllOf(HasSubstr("journal.db is missing beside certificates made at 20"),
+                                 HasSubstr("restore it, or remove " + folder_.string())));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "journal.db"));
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "token"));
+  }
+}
+
+TEST_F(UpCommand, LeavesNoCertificatesAloneWhenTheFirstStartFails) {
+  File("token", "no token");
+  EXPECT_THAT(Refusal(), HasSubstr("is no token"));
+  ASSERT_TRUE(std::filesystem::exists(folder_ / "ca.crt"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "journal.db"));
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("is no token"), Not(HasSubstr("missing"))));
+}
+
+}  // namespace
+}  // namespace berth::cmd
