@@ -57,7 +57,7 @@ std::string ItemTypeName(const Field& field) {
 }
 
 std::string FieldTypeName(const Field& field) {
-  const std::string item = ItemTypeName(field);
+  std::string item = ItemTypeName(field);
   switch (field.shape) {
     case Shape::kOne:
       return item;
