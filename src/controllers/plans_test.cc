@@ -240,6 +240,24 @@ TEST(ReplicaSet, TheLeastUsefulPodGoesFirst) {
   for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(refs[i].head->name, cases[i].name) << i;
 }
 
+TEST(ReplicaSet, ASetOfManyBurstsShowsHowFarItIs) {
+  Pods pods;
+  for (const char* name : {"a", "b"}) {
+    pods.heads.push_back(HeadNamed(api::KindId::kPod, name));
+    pods.facts.push_back({.phase = PodPhase::kRunning, .ready = true, .ready_since = kNow});
+  }
+  const Head head = HeadNamed(api::KindId::kReplicaSet, "rs");
+  const auto told = [&](int64_t replicas) {
+    api::ReplicaSet set;
+    set.replicas = replicas;
+    const ReplicaSetFacts facts{.set = set, .head = head, .owned = pods.refs()};
+    return Lines(PlanReplicaSet(facts, kNow)).find(R"("readyReplicas":2)") != std::string::npos;
+  };
+  EXPECT_TRUE(told(2));
+  EXPECT_FALSE(told(kPodsBurst + 2)) << "the last burst's end is told with it";
+  EXPECT_TRUE(told(kPodsBurst + 3));
+}
+
 TEST(ReplicaSet, AvailabilityWaitsForMinReadySeconds) {
   Pods pods;
   pods.heads.push_back(HeadNamed(api::KindId::kPod, "p"));

@@ -136,6 +136,8 @@ Plan PlanReplicaSet(const ReplicaSetFacts& facts, Instant now) {
   if (!facts.head.deletion.has_value()) {
     const int64_t burst = facts.trouble.has_value() ? 1 : kPodsBurst;
     const int64_t missing = facts.set.replicas - static_cast<int64_t>(active.size());
+    // What takes one burst tells its end alone; what takes many shows how far it is.
+    moving = missing != 0 && std::abs(missing) <= kPodsBurst;
     if (missing > 0) PlanCreations(facts, std::min(missing, burst), plan);
     if (missing < 0) {
       SortForDeletion(active, facts.count_on_node, now);
@@ -144,7 +146,6 @@ Plan PlanReplicaSet(const ReplicaSetFacts& facts, Instant now) {
         plan.writes.push_back(DeleteOf(*active[static_cast<size_t>(i)].head));
       }
     }
-    moving = missing != 0;
   }
   if (!moving || facts.trouble.has_value()) PlanStatus(facts, counts, now, plan);
   return plan;
