@@ -20,9 +20,8 @@ using api::JsonArray;
 using api::JsonObject;
 
 // How many characters from `from` on stand for themselves in a JSON string: no quote, no backslash,
-// no control character, and no byte over 0x7f when `ascii`. Eight bytes at a time: a byte's high
+// no control character, and no byte over 0x7f. Eight bytes at a time: a byte's high
 // bit is set where it is below a bound, or equal to a character, by the usual borrow tricks.
-template <bool ascii>
 size_t PlainEnd(std::string_view text, size_t from) {
   constexpr uint64_t kOnes = 0x0101010101010101;
   constexpr uint64_t kHighs = 0x8080808080808080;
@@ -34,7 +33,7 @@ size_t PlainEnd(std::string_view text, size_t from) {
       std::memcpy(&word, text.data() + at, 8);
       uint64_t found = ((word - kOnes * 0x20) & ~word) | zeros(word ^ (kOnes * '"')) |
                        zeros(word ^ (kOnes * '\\'));
-      if (ascii) found |= word;
+      found |= word;
       found &= kHighs;
       // The lowest one found is right; borrows can only lead astray above it.
       if (found != 0) return at + static_cast<size_t>(std::countr_zero(found)) / 8;
@@ -42,9 +41,22 @@ size_t PlainEnd(std::string_view text, size_t from) {
   }
   for (; at < text.size(); ++at) {
     const auto byte = static_cast<unsigned char>(text[at]);
-    if (byte < 0x20 || byte == '"' || byte == '\\' || (ascii && byte >= 0x80)) break;
+    if (byte < 0x20 || byte == '"' || byte == '\\' || byte >= 0x80) break;
   }
   return at;
+}
+
+// Appends the character at `at`, U+FFFD for a byte that begins none. Returns where the next begins.
+size_t CopyCharacter(std::string_view text, size_t at, std::string& out) {
+  const auto byte = static_cast<unsigned char>(text[at]);
+  const size_t length = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
+  const std::string_view character = text.substr(at, length);
+  if (ValidUtf8Prefix(character) != length) {
+    out.append("\xEF\xBF\xBD");
+    return at + 1;
+  }
+  out.append(character);
+  return at + length;
 }
 
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -311,7 +323,7 @@ class Parser {
   // The string at the cursor, in the text itself when nothing is escaped, else in `scratch`.
   std::string_view ParseString(std::string& scratch) {
     const size_t start = ++at_;
-    at_ = PlainEnd<true>(text_, at_);
+    at_ = PlainEnd(text_, at_);
     if (!AtEnd() && text_[at_] == '"') {
       const std::string_view raw = text_.substr(start, at_ - start);
       ++at_;
@@ -334,22 +346,9 @@ class Parser {
         FailAt(at_, "in string literal");
         return {};
       } else {
-        CopyCharacter(scratch);
+        at_ = CopyCharacter(text_, at_, scratch);
       }
     }
-  }
-
-  void CopyCharacter(std::string& out) {
-    const auto byte = static_cast<unsigned char>(text_[at_]);
-    const size_t length = byte < 0x80 ? 1 : byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4;
-    const std::string_view character = text_.substr(at_, length);
-    if (ValidUtf8Prefix(character) != length) {
-      out.append("\xEF\xBF\xBD");
-      ++at_;
-      return;
-    }
-    out.append(character);
-    at_ += length;
   }
 
   bool ParseEscape(std::string& out) {
@@ -567,12 +566,17 @@ Result<Json> ParseJson(std::string_view text, JsonLimits limits, api::JsonMemory
 
 void AppendJsonString(std::string_view text, std::string& out) {
   out += '"';
-  for (size_t at = 0;; ++at) {
-    const size_t end = PlainEnd<false>(text, at);
+  for (size_t at = 0;;) {
+    const size_t end = PlainEnd(text, at);
     out.append(text.substr(at, end - at));
     at = end;
     if (at >= text.size()) break;
     const char c = text[at];
+    if (static_cast<unsigned char>(c) >= 0x80) {
+      at = CopyCharacter(text, at, out);
+      continue;
+    }
+    ++at;
     switch (c) {
       case '"':
         out += "\\\"";

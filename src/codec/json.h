@@ -48,7 +48,7 @@ void AppendJson(const api::Json& value, std::string& out);
 // The same with line breaks and `indent` blanks a level, for people.
 [[nodiscard]] std::string PrintJsonPretty(const api::Json& value, int indent = 2);
 
-// Appends `text` as a JSON string with quotes. REQUIRES: valid UTF-8.
+// Appends `text` as a JSON string with quotes. A byte that is no UTF-8 becomes U+FFFD.
 void AppendJsonString(std::string_view text, std::string& out);
 
 // Length of the longest prefix that is valid UTF-8 (no surrogates, no overlong forms).

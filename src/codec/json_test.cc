@@ -119,6 +119,8 @@ TEST(JsonTest, EscapesWhereverTheByteStands) {
         if (c == '"' || c == '\\') slow += '\\';
         if (c == '\n') {
           slow += "\\n";
+        } else if (c == '\xc3') {
+          slow += "\uFFFD";  // Alone it begins no character.
         } else if (c == '\x01' || c == '\x1f') {
           slow += c == '\x01' ? "\\u0001" : "\\u001f";
         } else {
@@ -130,6 +132,26 @@ TEST(JsonTest, EscapesWhereverTheByteStands) {
       EXPECT_EQ(fast, slow + "\"");
     }
   }
+}
+
+// Paths and queries of requests are quoted in answers, and hold any bytes.
+TEST(JsonTest, PrintsUtf8WhateverTheBytesAre) {
+  const auto print = [](std::string_view text) {
+    std::string out;
+    AppendJsonString(text, out);
+    return out;
+  };
+  EXPECT_EQ(print("\xff\xfe"), "\"\uFFFD\uFFFD\"");
+  EXPECT_EQ(print("a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80z"),
+            "\"a\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80z\"");
+  EXPECT_EQ(print("abcdefg\xe2\x82"), "\"abcdefg\uFFFD\uFFFD\"");
+  EXPECT_EQ(print("\xed\xa0\x80\""), "\"\uFFFD\uFFFD\uFFFD\\\"\"");
+  EXPECT_TRUE(rc::check("bytes", [&](const std::string& bytes) {
+    const std::string out = print(bytes);
+    RC_ASSERT(ValidUtf8Prefix(out) == out.size());
+    // As the parser mends what it reads.
+    RC_ASSERT(ParseJson(out).value() == ParseJson(PrintJson(Json(bytes))).value());
+  }));
 }
 
 TEST(JsonTest, TextRoundTripsThroughPrintAndParse) {
