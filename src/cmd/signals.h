@@ -4,8 +4,8 @@
 
 namespace berth::cmd {
 
-// SIGINT and SIGTERM are taken by WaitForSignal alone, SIGPIPE and SIGXFSZ by nobody: the write that
-// raised them fails with EPIPE or EFBIG. Call before any thread is made.
+// SIGINT and SIGTERM are taken by WaitForSignal alone, SIGPIPE and SIGXFSZ by nobody: the write
+// that raised them fails with EPIPE or EFBIG. Call before any thread is made.
 void BlockSignals();
 
 // True when SIGINT or SIGTERM came within `timeout`; Duration::Max() waits for ever.
