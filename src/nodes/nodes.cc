@@ -503,7 +503,7 @@ void Nodes::EvaluateNode(Instant now, uint32_t index, env::Outbox& out) {
   if (!row.online || row.call != 0 || now < row.retry) return;
   if (row.uid.empty()) {
     // A node that somebody deleted stays away until its kubelet starts anew.
-    if (row.introduced) return;
+    if (row.introduced && !options_.registers_again) return;
     row.call = Call(now,
                     client::Create(kNodesResource, {},
                                    NodeDocument(spec, row.network, options_.kubelet_version, now)),

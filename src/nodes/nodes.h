@@ -38,6 +38,9 @@ struct Options {
   std::vector<NodeSpec> nodes;
   KubeletTiming timing;
   bool leases = true;  // Off for replay: nothing judges the nodes then.
+  // A kubelet whose node was deleted stays away until it starts anew, as upstream's does. With this
+  // somebody starts it anew at once.
+  bool registers_again = false;
   Duration lease_every = Duration::Seconds(10);
   int64_t lease_seconds = 40;
   // The status is repeated so often, as a sign of life that `kubectl describe` shows; never if 0.

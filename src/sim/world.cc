@@ -87,6 +87,7 @@ controllers::Options ControllersOptions(uint64_t seed) {
 nodes::Options NodesOptions(uint64_t seed, const LoadOptions& load) {
   nodes::Options options;
   options.client.seed = seed;
+  options.registers_again = true;
   for (int64_t i = 0; i < load.nodes; ++i) {
     options.nodes.push_back({.name = Users::NodeName(i),
                              .labels = {},
@@ -175,7 +176,8 @@ bool World::Step(Instant until) {
     case What::kJournal: {
       const Journal::Done done = journal_.Pop();
       for (const env::JournalRecord& record : done.records) OnCommitted(record);
-      StepServer(done.appended);
+      // What a dead server had sent becomes durable, and nobody is there to hear of it.
+      if (server_up_) StepServer(done.appended);
       break;
     }
     case What::kNetwork: {
