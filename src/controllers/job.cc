@@ -269,6 +269,8 @@ void JobPlanner::Finish() {
       *api::Find(after_.conditions, success ? kSuccessCriteriaMet : kFailureTarget);
   End(success ? kComplete : kFailed, why.reason, why.message);
   if (success) after_.completion_time = now_;
+  // Its pods may have ended before the write that says it began arrived.
+  if (!after_.start_time.has_value()) after_.start_time = now_;
 }
 
 void JobPlanner::DeleteActive() {
