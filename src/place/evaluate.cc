@@ -361,9 +361,9 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
         continue;
       }
       scores[row] = {.local = kLeastAllocatedWeight * block.least_allocated[i] +
-                                  balanced_weight * block.balanced[i],
-                         .taints_raw = taints.prefer_count,
-                         .affinity_raw = preferences ? query.PreferredWeight(n) : 0};
+                              balanced_weight * block.balanced[i],
+                     .taints_raw = taints.prefer_count,
+                     .affinity_raw = preferences ? query.PreferredWeight(n) : 0};
     }
   }
 }
