@@ -10,7 +10,7 @@
 
 #include "base/time.h"
 
-// Typed, read-only views of the fields that berth acts on (DESIGN section 6). They lose what they
+// Typed, read-only views of the fields that berth acts on. They lose what they
 // don't know, so they are never written back: writers patch documents. Lists keep the document's
 // order; maps are sorted by key. Decoded by codec/decode.h.
 namespace berth::api {

@@ -37,7 +37,8 @@ struct Options {
   int64_t watch_unread_max = limits::kWatchUnreadBytesMax;
 };
 
-// The API server: kube-apiserver's protocol over the store (DESIGN section 6).
+// The API server: kube-apiserver's protocol over the store
+// (docs/design/0003-store-and-api-server.md).
 //
 //   RequestArrived ──> authenticate ──> route ──┬─ read: answered at once, of what is durable
 //                                               └─ write: admit, validate, commit against the head

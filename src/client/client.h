@@ -59,7 +59,8 @@ struct Options {
   Duration watch_timeout = Duration::Seconds(300);
   // Ids of calls start here, so that two clients in one actor don't meet.
   uint64_t first_call = 1;
-  // Test code only: the defect "watch resumed after 410 without relist" (docs/design/0001).
+  // Test code only: the defect "watch resumed after 410 without relist"
+  // (docs/design/0004-simulator.md).
   bool planted_resume_after_gone = false;
 };
 

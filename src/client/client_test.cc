@@ -207,7 +207,7 @@ TEST(Watch, DropsABegunLineWhenTheStreamEnds) {
   EXPECT_EQ(rig.Told(), "+c:u3 ");
 }
 
-// D08, D17 of the corpus: what went during a gap is told, with the uid it had; a name's second life
+// D08, D17: what went during a gap is told, with the uid it had; a name's second life
 // is a deletion and an addition.
 TEST(Watch, RelistsAfter410AndTellsWhatHappenedInTheGap) {
   for (const bool as_frame : {true, false}) {

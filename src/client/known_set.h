@@ -29,7 +29,7 @@ struct Version {
 
 // What a list-watch knows to exist: per object its key, uid and version, so that a relist can tell
 // what appeared, changed and went during a gap, and that a name's second life is told from its
-// first (#127428-like races start here).
+// first (D18).
 //
 // About 200 bytes an object (map node, key, uid). Every operation is O(log n) but BeginList (O(1))
 // and EndList (O(n)). A copyable value; iteration is by key.

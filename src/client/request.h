@@ -12,7 +12,7 @@
 #include "env/http.h"
 
 // Requests to the Kubernetes API as values: pure functions that build them, and what their answers
-// mean. Every write that DESIGN section 2.4 calls an intent is built here with its fence in it: uid
+// mean. Every intent (a write that the core wants) is built here with its fence in it: uid
 // preconditions for Bind, Evict and Delete, uid and resourceVersion for patches.
 namespace berth::client {
 
@@ -57,7 +57,7 @@ struct Request {
   bool operator==(const Request&) const = default;
 };
 
-// What became of a call, as its owner must treat it (DESIGN section 2.4).
+// What became of a call, as its owner must treat it (ARCHITECTURE.md, "Writes and their outcomes").
 enum class Outcome : uint8_t {
   kDone,      // 2xx.
   kConflict,  // 409: the world moved on, another uid or version, or it exists already.

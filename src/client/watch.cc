@@ -374,7 +374,7 @@ void WatchState::Observe(WatchContext& context, std::string_view object, Shown s
     return;
   }
   if (shown == Shown::kByWatch) {
-    // The events of one watch ascend: one from before what was told already is a replay (#73845:
+    // The events of one watch ascend: one from before what was told already is a replay (D17:
     // watches that went back after a reconnect).
     const Version version = Version::Parse(identity->resource_version);
     if (version.OlderThan(Version::Parse(version_))) {

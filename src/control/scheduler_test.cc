@@ -258,7 +258,7 @@ TEST(Scheduler, SaysWhatItCanNotHonour) {
   EXPECT_NE(body.find("spec.affinity.podAffinity"), std::string::npos) << body;
 }
 
-// C09, I-10 (gate): a gated pod is told so, not tried and not charged; ungating leads to an
+// C09: a gated pod is told so, not tried and not charged; ungating leads to an
 // attempt.
 TEST(Scheduler, GatesHoldAPodBack) {
   Rig rig;

@@ -145,7 +145,7 @@ TEST_F(ControllersTest, ADeploymentRunsRollsAndRollsBack) {
   ExpectAtRest();
 }
 
-// Volcano #3374's toggle: what an earlier life left must not touch the next.
+// N02, 1 -> 0 -> 1: what an earlier life left must not touch the next.
 TEST_F(ControllersTest, ADeploymentToggledOffAndOnEndsAsItShould) {
   MakeDeployment(1);
   RunPods();
@@ -179,7 +179,7 @@ TEST_F(ControllersTest, ADeploymentMadeAgainUnderItsNameStartsAnew) {
   ExpectAtRest();
 }
 
-// kubernetes/kubernetes#129795: a controller that does not see its own writes makes duplicates.
+// N03: a controller that does not see its own writes makes duplicates.
 TEST_F(ControllersTest, SilentWatchesMakeNoDuplicatePods) {
   MakeDeployment(5);
   api_.Settle(controllers_);

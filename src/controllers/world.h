@@ -23,7 +23,7 @@
 //
 // An object is known by its uid. What a watch tells and what the answers to our own writes tell
 // meet here: an older version never replaces a newer one, so whoever decides on this view has seen
-// every write of ours that was answered (kubernetes/kubernetes#129795 is what happens without it).
+// every write of ours that was answered (N03 is what happens without it).
 namespace berth::controllers {
 
 // Row of an object; given again after the object has gone, so no decision may depend on its order.

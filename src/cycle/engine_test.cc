@@ -403,7 +403,7 @@ TEST_F(Examples, RoomThatAppearsWhileWritesAreOnTheirWayIsUsed) {
   EXPECT_EQ(Cycle(1).binds.size(), 1u);
 }
 
-// Goal: D01 and 9.2 number 2: after a conflict or an unknown fate the pod is not tried again until
+// Goal: D01: after a conflict or an unknown fate the pod is not tried again until
 // it was read.
 TEST_F(Examples, AWriteOfUnknownFateIsNotRepeated) {
   Node({.name = "n1"});
@@ -498,8 +498,7 @@ TEST_F(Examples, ReservedNodesAreAskedAgainForEachPod) {
   EXPECT_EQ(Printed(10), "wait default/last  0/2, 2 insufficient cpu (at least 300 short)\n");
 }
 
-// Goal: 9.2 number 10: a gated pod is neither tried nor charged, and un-gating leads to an attempt
-// (C09).
+// Goal: C09: a gated pod is neither tried nor charged, and un-gating leads to an attempt.
 TEST_F(Examples, GatedPodsWaitUntilTheGateGoes) {
   Node({.name = "n1"});
   Pod({.name = "a", .gated = true});

@@ -11,8 +11,8 @@
 #include "model/audit.h"
 #include "testing/datadriven.h"
 
-// Goal: decisions and their causes, as conversations that a reader can check by hand; the numbers
-// in the files' comments are cases of the regression corpus. Method: testdata/*.txt; every
+// Goal: decisions and their causes, as conversations that a reader can check by hand; the ids
+// in the files' comments are of docs/REGRESSIONS.md. Method: testdata/*.txt; every
 // directive ends with the audit and the watchdog, whose findings would be printed.
 //
 //   node NAME [uid= cpu= memory=MIB pods= gpus= model= labels=k:v,k:v taint=KEY:Effect cordoned]

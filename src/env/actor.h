@@ -10,7 +10,7 @@
 #include "base/time.h"
 #include "env/http.h"
 
-// The one seam between berth's logic and the world (DESIGN section 3, "Time and threads").
+// The one seam between berth's logic and the world (ARCHITECTURE.md, "Time and threads").
 //
 // An actor is a single-threaded state machine: the executor hands it one input at a time and
 // carries its outputs out. It never blocks, reads no clock, draws no randomness but from a seed it

@@ -2,12 +2,12 @@
 
 namespace berth::model {
 
-// Planted bugs: each re-creates an upstream defect, so that the tests that guard against it can be
-// seen to fail (DESIGN section 7). All off by default; only test code turns one on, through
+// Planted bugs: each re-creates an upstream defect (docs/REGRESSIONS.md), so that the tests that
+// guard against it can be seen to fail. All off by default; only test code turns one on, through
 // State::Options or cycle::Engine::Options.
 struct Faults {
   bool keep_claim_of_deleted_pod = false;  // D03: the node looks full for ever.
-  bool ledger_by_name = false;  // Volcano #3374, C02: another pod of the same name shares state.
+  bool ledger_by_name = false;             // N02, C02: another pod of the same name shares state.
   bool lose_event_while_evaluated =
       false;  // C14: what happens between two cycles of one batch is not looked at.
   bool wake_index_misses_freed = false;  // C06: freed amounts wake nobody.

@@ -33,7 +33,7 @@ using ClaimId = Id<struct ClaimTag>;
 // can't overflow.
 using Amount = int64_t;
 
-// A capacity without bound. Its own value: sums of it are never formed (DESIGN section 2).
+// A capacity without bound. Its own value: sums of it are never formed.
 inline constexpr Amount kUnlimited = std::numeric_limits<Amount>::max();
 
 }  // namespace berth::model

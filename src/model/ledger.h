@@ -162,7 +162,8 @@ struct Viewer {
   int32_t priority = 0;
 };
 
-// The one ledger of claims (DESIGN section 2). Claims change only through a Transaction.
+// The one ledger of claims (ARCHITECTURE.md, "The ledger"). Claims change only through a
+// Transaction.
 //
 // Cost: a change of a claim is O(resources in its bundle); now() and future() are O(reservations on
 // the account).

@@ -197,8 +197,8 @@ class CommitTest : public ::testing::Test {
   Ledger ledger;
 };
 
-// Goal: DESIGN section 2, "a commit may never make physical free or future worse where it is
-// negative", by allowed, refused and crossing. Method: observed facts may overcommit; a decision on
+// Goal: no decision makes physical free or future worse where it is negative (ARCHITECTURE.md, "The
+// ledger"), by allowed, refused and crossing. Method: observed facts may overcommit; a decision on
 // top of them dies.
 TEST_F(CommitTest, ADecisionMayFillANodeButNotOvercommitIt) {
   Put(Of(1, 1000), Cause::kDecided);

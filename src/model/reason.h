@@ -8,7 +8,7 @@
 
 namespace berth::model {
 
-// Why something waits. A reason is a subscription (DESIGN section 2): what can lift it wakes what
+// Why something waits. A reason is a subscription: what can lift it wakes what
 // waits for it.
 enum class ReasonKind : uint8_t {
   kNone,

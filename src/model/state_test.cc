@@ -152,7 +152,7 @@ TEST(StateTest, OutcomesOfABindEndTheClaimOnlyWhenTheFateIsKnown) {
   }
 }
 
-// Goal: C02 and Volcano #3374: a pod of the same name is another pod. Method: the first is never
+// Goal: C02 and N02: a pod of the same name is another pod. Method: the first is never
 // seen deleted.
 TEST(StateTest, ASecondPodOfTheSameNameSharesNothingWithTheFirst) {
   Cluster c;

@@ -9,9 +9,9 @@
 
 namespace berth::sim {
 
-// The menu of what can go wrong (DESIGN section 7). A run draws a subset of it with strengths of
-// its own (swarm testing, Groce et al. 2012: a run with few kinds of faults goes deeper than one
-// with all), and counts how often each fired.
+// The menu of what can go wrong (docs/design/0004-simulator.md). A run draws a subset of it with
+// strengths of its own (swarm testing, Groce et al. 2012: a run with few kinds of faults goes
+// deeper than one with all), and counts how often each fired.
 enum class Fault : uint8_t {
   kWatchDropped,       // A watch's connection breaks; frames on the way are lost.
   kWatchDelayed,       // One watch falls behind the others, for a while.

@@ -121,7 +121,7 @@ void Users::PlanDeployments(const LoadOptions& options) {
                                 .name = name,
                                 .body = Deployment(name, replicas, cpu)});
     for (size_t n = 1; n < times.size(); ++n) {
-      // Toggling 1 -> 0 -> 1 is what broke Volcano's PodGroups (#3374); twice the share overfills
+      // Toggling 1 -> 0 -> 1 is what broke Volcano's PodGroups (N02); twice the share overfills
       // the cluster.
       const bool last = n + 1 == times.size();
       replicas =

@@ -196,7 +196,7 @@ def replace_pod(test):
     test.kubectl("delete", "pod", gone)
     test.wait("another runs", lambda: sum(objects.is_true(p, "Ready") for p in test.pods()) == 2)
     test.true(gone not in [p["metadata"]["name"] for p in test.pods()], "the name came back")
-    # Volcano #3374: 1 -> 0 -> 1 with the deletion of the first round still under way.
+    # N02: 1 -> 0 -> 1 with the deletion of the first round still under way.
     for replicas in (0, 1, 0, 1, 0, 1):
         test.kubectl("scale", "rs", "web", f"--replicas={replicas}")
     test.wait(
