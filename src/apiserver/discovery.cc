@@ -237,9 +237,31 @@ env::HttpResponse WithEtag(const env::HttpRequest& http, env::HttpResponse respo
   return response;
 }
 
+// kubectl wants protobuf and nothing else, by a name that is no media type (it has a @); the answer
+// has one that is, for kubectl parses that.
+Outcome<env::HttpResponse> OpenApiV2Answer(const env::HttpRequest& http) {
+  constexpr std::string_view kAsked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+  constexpr std::string_view kProtobuf =
+      "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+  const std::string_view accept = env::FindHeader(http.headers, "accept").value_or("");
+  if (accept.find(kAsked) != std::string_view::npos ||
+      accept.find(kProtobuf) != std::string_view::npos) {
+    return env::HttpResponse{.status = 200,
+                             .headers = {{"content-type", std::string(kProtobuf)}},
+                             .body = Bytes(codec::OpenApiV2(codec::OpenApiV2Form::kProtobuf))};
+  }
+  if (!accept.empty() && accept.find("application/json") == std::string_view::npos &&
+      accept.find("*/*") == std::string_view::npos) {
+    return NotAcceptable(fmt::format(
+        "only the following media types are accepted: application/json, {}", kProtobuf));
+  }
+  return JsonAnswer(codec::OpenApiV2(codec::OpenApiV2Form::kJson));
+}
+
 std::string RootPaths() {
-  std::vector<std::string> paths = {"/api",    "/api/v1",  "/apis",       "/healthz",    "/livez",
-                                    "/readyz", "/version", "/openapi/v3", "/openapi/v3/"};
+  std::vector<std::string> paths = {"/api",        "/api/v1",     "/apis",    "/healthz",
+                                    "/livez",      "/readyz",     "/version", "/openapi/v2",
+                                    "/openapi/v3", "/openapi/v3/"};
   for (const std::string_view group : Groups()) {
     paths.push_back(fmt::format("/apis/{}", group));
     paths.push_back(fmt::format("/apis/{}", KindsOfGroup(group).front()->api_version()));
@@ -308,6 +330,7 @@ std::optional<Outcome<env::HttpResponse>> Discovery::Answer(const Target& target
 }
 
 Outcome<env::HttpResponse> Discovery::OpenApi(const Target& target, const env::HttpRequest& http) {
+  if (target.parts.size() == 2 && target.parts[1] == "v2") return OpenApiV2Answer(http);
   if (target.parts.size() < 2 || target.parts[1] != "v3") return NoSuchPage();
   if (target.parts.size() == 2) {
     const Document& index = Cached("openapi", &codec::OpenApiIndex);

@@ -10,6 +10,7 @@
 #include "api/json.h"
 #include "api/kinds.h"
 #include "api/schema.h"
+#include "base/check.h"
 #include "base/hash.h"
 #include "codec/json.h"
 
@@ -27,6 +28,8 @@ using api::Type;
 using api::TypeId;
 using api::Value;
 
+constexpr std::string_view kTitle = "Kubernetes";
+constexpr std::string_view kVersion = "v1.36.3";
 constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
 // The struct-like values that have schemas of their own, or "".
@@ -286,6 +289,19 @@ std::set<std::string> GroupVersions() {
   return paths;
 }
 
+// A length-delimited field of a protobuf message: its tag, its length, its bytes. Both numbers fit
+// a byte here.
+std::string ProtobufText(int number, std::string_view text) {
+  CHECK(number < 16);
+  CHECK(text.size() < 128);
+  constexpr int kLengthDelimited = 2;
+  std::string out;
+  out += static_cast<char>((number << 3) | kLengthDelimited);
+  out += static_cast<char>(text.size());
+  out += text;
+  return out;
+}
+
 }  // namespace
 
 std::optional<std::string> OpenApiDocument(std::string_view path) {
@@ -306,7 +322,7 @@ std::optional<std::string> OpenApiDocument(std::string_view path) {
   types.push_back(static_cast<TypeId>(KindId::kStatus));
   const JsonObject document = {
       {"openapi", "3.0.0"},
-      {"info", JsonObject({{"title", "Kubernetes"}, {"version", "v1.36.3"}})},
+      {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
       {"paths", std::move(paths)},
       {"components", JsonObject({{"schemas", Schemas(std::move(types))}})}};
   return PrintJson(document);
@@ -320,6 +336,18 @@ std::string OpenApiIndex() {
                                                                       path, HashOf(document))}}));
   }
   return PrintJson(JsonObject({{"paths", std::move(paths)}}));
+}
+
+std::string OpenApiV2(OpenApiV2Form form) {
+  constexpr std::string_view kSwagger = "2.0";
+  if (form == OpenApiV2Form::kJson) {
+    return PrintJson(JsonObject({{"swagger", kSwagger},
+                                 {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
+                                 {"paths", JsonObject()}}));
+  }
+  // openapi.v2.Document of gnostic: swagger = 1, info = 2 {title = 1, version = 2}.
+  return ProtobufText(1, kSwagger) +
+         ProtobufText(2, ProtobufText(1, kTitle) + ProtobufText(2, kVersion));
 }
 
 }  // namespace berth::codec

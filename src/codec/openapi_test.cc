@@ -75,5 +75,16 @@ TEST(OpenApiTest, ReferencesResolveAndSchemasCarryTheirKindAndMergeKeys) {
   EXPECT_EQ(OpenApiDocument("api/v1"), OpenApiDocument("api/v1"));
 }
 
+TEST(OpenApiTest, TheDocumentOfVersion2NamesNoKind) {
+  const Json document = ParseJson(OpenApiV2(OpenApiV2Form::kJson)).value();
+  EXPECT_EQ(api::TextAt(document, "swagger"), "2.0");
+  EXPECT_EQ(document.at("paths"), Json(api::JsonObject()));
+  // Encoded by hand from the message's definition.
+  EXPECT_EQ(OpenApiV2(OpenApiV2Form::kProtobuf),
+            "\x0a\x03"
+            "2.0"
+            "\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.3");
+}
+
 }  // namespace
 }  // namespace berth::codec

@@ -487,3 +487,16 @@ def needed_namespaces(test):
     for name in ("default", "kube-system", "kube-public"):
         answer = test.http("DELETE", f"/api/v1/namespaces/{name}", status=403)
         test.match("this namespace may not be deleted", answer.message)
+
+
+@case("a kind that the server does not know does not keep the others back", each_kubectl=True)
+def unknown_kind(test):
+    document = "apiVersion: example.com/v1\nkind: Nosuch\nmetadata: {name: x}\nspec: {a: b}\n---\n"
+    document += "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: known}\n"
+    wanted = 'no matches for kind "Nosuch" in version "example.com/v1"'
+    for verb in (("apply",), ("create",), ("apply", "--validate=warn")):
+        text = test.refused(*verb, "-f", "-", stdin=document)
+        test.match(wanted, text, f"kubectl {' '.join(verb)}")
+        test.kubectl("get", "configmap", "known")
+        test.kubectl("delete", "configmap", "known")
+    test.match('doesn.t have a resource type "nosuches"', test.refused("get", "nosuches"), "get")
