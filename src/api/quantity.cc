@@ -264,7 +264,13 @@ Result<Parsed> Parse(std::string_view text) {
   const std::optional<Scale> scale = InterpretSuffix(pieces->suffix);
   if (!scale) return Fail(ErrorCode::kInvalid, std::string(kSuffixError));
   std::optional<Quantity> digits = ReadDigits(*pieces);
-  if (!digits || scale->exponent > kExponentMax || scale->exponent < -kExponentMax) {
+  const auto beyond = [](int64_t exponent) {
+    return exponent > kExponentMax || exponent < -kExponentMax;
+  };
+  // Zeros at the end of the digits count as exponent, too: what is printed must read back.
+  if (!digits || beyond(scale->exponent) ||
+      (scale->format != QuantityFormat::kBinarySi &&
+       digits->exponent + scale->exponent > kExponentMax)) {
     return Fail(ErrorCode::kTooLarge,
                 fmt::format("unable to parse numeric part of quantity: more than {} digits, or an "
                             "exponent beyond {}",

@@ -96,6 +96,8 @@ TEST(QuantityTest, RefusesWhatUpstreamRefusesWithItsWords) {
   }
   EXPECT_EQ(ParseQuantity(std::string(60, '7')).error().code, ErrorCode::kTooLarge);
   EXPECT_EQ(ParseQuantity("1e99999").error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(ParseQuantity("10e1000").error().code, ErrorCode::kTooLarge);
+  EXPECT_EQ(CanonicalQuantity("10e999"), "10e999");
 }
 
 TEST(QuantityTest, PrintingRoundTripsAndIsAFixedPoint) {

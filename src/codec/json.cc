@@ -490,11 +490,17 @@ void AppendDouble(double number, std::string& out) {
   CHECK(end.ec == std::errc());
   const std::string_view text(buffer.data(), end.ptr);
   const double size = std::fabs(number);
-  if (size != 0 && (size < 1e-6 || size >= 1e21)) {
-    out += text;
+  if (size == 0) {  // Also -0, which would be read back as the integer 0.
+    out += '0';
     return;
   }
   const size_t e = text.find('e');
+  if (size < 1e-6 || size >= 1e21) {
+    const bool padded = text.substr(e).starts_with("e-0");
+    out += text.substr(0, padded ? e + 2 : text.size());
+    if (padded) out += text.substr(e + 3);
+    return;
+  }
   const bool negative = text[0] == '-';
   std::string digits(text.substr(negative ? 1 : 0, 1));
   const size_t point = text.find('.');

@@ -28,8 +28,12 @@ TEST(JsonTest, KeepsOrderIntegersAndStrings) {
   EXPECT_EQ(Reprint("18446744073709551616"), "18446744073709552000");
   EXPECT_EQ(Reprint("1.50"), "1.5");
   EXPECT_EQ(Reprint("1e21"), "1e+21");
-  EXPECT_EQ(Reprint("1e-7"), "1e-07");
+  EXPECT_EQ(Reprint("1e-7"), "1e-7");
+  EXPECT_EQ(Reprint("-1.5e-09"), "-1.5e-9");
+  EXPECT_EQ(Reprint("1e-10"), "1e-10");
   EXPECT_EQ(Reprint("1e-400"), "0");
+  EXPECT_EQ(Reprint("-0e0"), "0");
+  EXPECT_EQ(Reprint("-0"), "0");
   EXPECT_EQ(Reprint("1.0"), "1");
   EXPECT_EQ(Reprint(R"("\u0041\n\/\ud83d\ude00\ud800é")"),
             "\"A\\n/\xF0\x9F\x98\x80\xEF\xBF\xBD\xC3\xA9\"");
