@@ -125,7 +125,10 @@ class Builder final : public YAML::EventHandler {
  public:
   explicit Builder(YamlLimits limits) : limits_(limits) {}
 
-  void OnDocumentStart(const YAML::Mark&) override {
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    // yaml-cpp leaves what can start no document unread, and would give empty documents for ever.
+    if (mark.pos == document_start_) throw Stop{At(mark) + ": no document can start here"};
+    document_start_ = mark.pos;
     stack_.clear();
     anchors_.clear();
     root_.reset();
@@ -257,6 +260,7 @@ class Builder final : public YAML::EventHandler {
   std::map<YAML::anchor_t, std::pair<Json, int64_t>> anchors_;  // With how many nodes they hold.
   std::optional<Json> root_;
   int64_t nodes_ = 0;
+  int document_start_ = -1;  // Where the one that is read began.
 };
 
 // ---- Printing ----------------------------------------------------------------------------------

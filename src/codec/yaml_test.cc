@@ -56,6 +56,8 @@ TEST(Yaml, RefusesNonsenseWithItsPlace) {
   EXPECT_THAT(Parse("a: !go x\n"), HasSubstr("not of type"));
   EXPECT_THAT(Parse("a: \"\xff\"\n"), ::testing::Not(HasSubstr(";")));
   EXPECT_THAT(Parse("\ta: 1\n"), HasSubstr("line 1"));
+  EXPECT_EQ(Parse(","), "yaml: line 1, column 1: no document can start here");
+  EXPECT_THAT(Parse("a: 1\n---\n---\n!,?"), HasSubstr("line 4"));
 }
 
 TEST(Yaml, BombsAreBounded) {
