@@ -16,16 +16,17 @@ bool HasReserved(const model::State& state, NodeId n) {
   return state.ledger().nodes().has_reserved(n.value);
 }
 
-// Keeps the better of two candidates: higher total, then smaller rank.
+// Keeps the better of two candidates: higher total, then smaller rank, which is only read on a tie.
 struct Leader {
   NodeId node;
   int64_t total = 0;
-  uint32_t rank = 0;
-  void Offer(NodeId n, int64_t its_total, uint32_t its_rank) {
-    if (node.valid() && (its_total < total || (its_total == total && its_rank > rank))) return;
+  void Offer(const model::State& state, NodeId n, int64_t its_total) {
+    if (node.valid()) {
+      if (its_total < total) return;
+      if (its_total == total && state.nodes().rank(n) > state.nodes().rank(node)) return;
+    }
     node = n;
     total = its_total;
-    rank = its_rank;
   }
 };
 
@@ -201,11 +202,10 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
     if (buckets_[b].count == 0) continue;
     const Entry* top = Top(state, b);
     CHECK(top != nullptr);
-    leader.Offer(top->node, evaluator.Total(evaluation_.scores[top->node.value], extremes),
-                 top->rank);
+    leader.Offer(state, top->node, evaluator.Total(evaluation_.scores[top->node.value], extremes));
   }
   for (const NodeId n : reserved_fitting) {
-    leader.Offer(n, evaluator.Total(evaluation_.scores[n.value], extremes), state.nodes().rank(n));
+    leader.Offer(state, n, evaluator.Total(evaluation_.scores[n.value], extremes));
   }
   return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
 }
@@ -221,30 +221,24 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
   };
   place::Extremes extremes;
   uint32_t feasible_count = 0;
-  uint32_t best = 0;  // By local score.
+  Leader by_local;
   for (uint32_t row = 0; row < rows(); ++row) {
     if (!fits_viewer(row)) continue;
     const model::NodeScore& score = evaluation_.scores[row];
+    ++feasible_count;
     Widen(extremes, score);
-    if (feasible_count++ == 0) {
-      best = row;
-      continue;
-    }
-    const int64_t ahead = score.local - evaluation_.scores[best].local;
-    if (ahead < 0) continue;
-    if (ahead > 0 || state.nodes().rank(NodeId{row}) < state.nodes().rank(NodeId{best})) best = row;
+    by_local.Offer(state, NodeId{row}, score.local);
   }
   if (feasible_count == 0) return {};
   if (extremes == place::Extremes{}) {  // Nothing to normalise: the local score alone orders.
-    return {.node = NodeId{best},
-            .score = evaluator.Total(evaluation_.scores[best], extremes),
+    return {.node = by_local.node,
+            .score = evaluator.Total(evaluation_.scores[by_local.node.value], extremes),
             .feasible_count = feasible_count};
   }
   Leader leader;
   for (uint32_t row = 0; row < rows(); ++row) {
     if (!fits_viewer(row)) continue;
-    leader.Offer(NodeId{row}, evaluator.Total(evaluation_.scores[row], extremes),
-                 state.nodes().rank(NodeId{row}));
+    leader.Offer(state, NodeId{row}, evaluator.Total(evaluation_.scores[row], extremes));
   }
   return {.node = leader.node, .score = leader.total, .feasible_count = feasible_count};
 }
