@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <deque>
 #include <map>
 #include <optional>
@@ -31,22 +30,6 @@ constexpr std::string_view kNamespace = "default";
 
 client::Resource Pods() { return {.group = "", .version = "v1", .plural = "pods"}; }
 client::Resource Nodes() { return {.group = "", .version = "v1", .plural = "nodes"}; }
-
-// "0,3" as a mask; nothing when it is no such list.
-std::optional<uint32_t> DevicesMask(std::string_view text) {
-  uint32_t mask = 0;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(','), text.size());
-    uint32_t device = 0;
-    const auto [stop, error] = std::from_chars(text.data(), text.data() + end, device);
-    if (error != std::errc() || stop != text.data() + end || device >= model::kDevicesMax) {
-      return std::nullopt;
-    }
-    mask |= 1u << device;
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return mask;
-}
 
 // Who sends requests to the API server.
 enum class Sender : uint8_t { kScheduler, kUser };
@@ -269,12 +252,11 @@ class StackReplay::Stack {
   }
   void Bound(const api::Pod& pod) {
     uint32_t mask = 0;
-    const auto indices = std::ranges::find(pod.meta.annotations, translate::kGpuIndexAnnotation,
-                                           [](const auto& annotation) { return annotation.first; });
-    if (indices != pod.meta.annotations.end()) {
-      const std::optional<uint32_t> parsed = DevicesMask(indices->second);
+    const auto indices = api::Find(pod.meta.annotations, translate::kGpuIndexAnnotation);
+    if (indices.has_value()) {
+      const std::optional<uint16_t> parsed = translate::ParseDevices(*indices);
       if (!parsed.has_value()) {
-        trouble_ = fmt::format("bound with the devices \"{}\"", indices->second);
+        trouble_ = fmt::format("bound with the devices \"{}\"", *indices);
         return;
       }
       mask = *parsed;

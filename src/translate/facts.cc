@@ -367,19 +367,7 @@ model::NameListId InternFeatures(const api::Pod& pod, model::Vocabulary& vocabul
 model::DeviceSlots DevicesOf(const api::Pod& pod, const model::GpuDemand& gpu) {
   if (gpu.none()) return {};
   const auto text = api::Find(pod.meta.annotations, kGpuIndexAnnotation);
-  if (!text.has_value()) return {};
-  uint16_t mask = 0;
-  std::string_view rest = *text;
-  while (!rest.empty()) {
-    uint32_t device = 0;
-    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), device);
-    if (error != std::errc() || device >= model::kDevicesMax) return {};
-    mask = static_cast<uint16_t>(mask | (1u << device));
-    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
-    if (rest.empty()) break;
-    if (rest.front() != ',' || rest.size() == 1) return {};
-    rest.remove_prefix(1);
-  }
+  const uint16_t mask = text.has_value() ? ParseDevices(*text).value_or(0) : uint16_t{0};
   if (mask == 0) return {};
   const uint32_t each = gpu.share_milli > 0 ? gpu.share_milli : uint32_t{model::kDeviceMilli};
   return {.mask = mask, .milli_each = static_cast<uint16_t>(each)};
@@ -431,6 +419,21 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabul
 }
 
 }  // namespace
+
+std::optional<uint16_t> ParseDevices(std::string_view text) {
+  uint16_t mask = 0;
+  while (!text.empty()) {
+    uint32_t device = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), device);
+    if (error != std::errc() || device >= model::kDevicesMax) return std::nullopt;
+    mask = static_cast<uint16_t>(mask | (1u << device));
+    text.remove_prefix(static_cast<size_t>(end - text.data()));
+    if (text.empty()) break;
+    if (text.front() != ',' || text.size() == 1) return std::nullopt;
+    text.remove_prefix(1);
+  }
+  return mask;
+}
 
 Result<model::ClassSpec> ClassOf(const api::Pod& pod, model::Vocabulary& vocabulary) {
   const Result<Demands> demands = DemandsOf(pod, vocabulary, nullptr);

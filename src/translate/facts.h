@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +40,9 @@ inline constexpr std::string_view kGpuIndexAnnotation = "berth.dev/gpu-index";
 // limits::kResourceKindsMax; their names are added to `left_out`.
 [[nodiscard]] model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary,
                                           std::vector<std::string>* left_out = nullptr);
+
+// The devices that kGpuIndexAnnotation names ("0,3"), as a mask; nothing when it is no such list.
+[[nodiscard]] std::optional<uint16_t> ParseDevices(std::string_view text);
 
 // The class alone, for what-if questions and tests.
 [[nodiscard]] Result<model::ClassSpec> ClassOf(const api::Pod& pod, model::Vocabulary& vocabulary);
