@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "client/known_set.h"
 #include "control/debug.h"
 #include "model/audit.h"
 #include "translate/facts.h"
@@ -32,7 +33,7 @@ void Say(env::Outbox& out, env::LogLevel level, std::string text) {
 }
 
 std::string KeyOf(const client::ObjectEvent& event) {
-  return event.namespace_name + "/" + event.name;
+  return client::KnownSet::Key(event.namespace_name, event.name);
 }
 
 // "a, b and c".
@@ -147,10 +148,8 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
 void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   if (event.change == client::Change::kDeleted) {
     engine_.Apply(model::PodRemove{.uid = event.uid});
-    if (const UnreadPod* unread = this->unread(KeyOf(event));
-        unread && unread->event.uid == event.uid) {
-      unread_.erase(KeyOf(event));
-    }
+    const auto unread = unread_.find(KeyOf(event));
+    if (unread != unread_.end() && unread->second.event.uid == event.uid) unread_.erase(unread);
     status_.Forget(event.uid);
     binder_.Withdraw(event.uid, client_);
     return;
@@ -170,7 +169,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     return;
   }
   if (left_out.empty()) {
-    unread_.erase(KeyOf(event));
+    if (!unread_.empty()) unread_.erase(KeyOf(event));
   } else {
     KeepUnread(
         event,
