@@ -2,25 +2,23 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 
 #include "cli/why_text.h"
 #include "client/request.h"
 #include "cmd/commands.h"
 #include "cmd/connect.h"
+#include "net/certificates.h"
 
 namespace berth::cmd {
 namespace {
 
 // The kubeconfig's authority vouches for the API server, not for who else listens: --why-ca does.
 Status TakeAuthority(const std::string& path, Endpoint& endpoint) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || !text.contains("BEGIN CERTIFICATE")) {
+  Result<std::string> text = net::ReadFile(path);
+  if (!text || !text->contains("BEGIN CERTIFICATE")) {
     return Fail(ErrorCode::kInvalid, path + ": can't be read as certificates in PEM");
   }
-  endpoint.transport.authority_pem = std::move(text);
+  endpoint.transport.authority_pem = std::move(*text);
   endpoint.transport.insecure = false;
   return {};
 }
