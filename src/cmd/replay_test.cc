@@ -1,15 +1,13 @@
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include "cli/command_line.h"
 #include "cmd/commands.h"
+#include "testing/files.h"
 
 // Goal: `berth replay openb` names what is wrong with its files, or runs the rest and says how much
 // it left out. Method: small files in a folder of the test's own; exit code, stdout, stderr and
@@ -17,7 +15,7 @@
 namespace berth::cmd {
 namespace {
 
-using testing::HasSubstr;
+using ::testing::HasSubstr;
 
 constexpr std::string_view kNodes =
     "sn,cpu_milli,memory_mib,gpu,model\nn1,8000,8192,2,M1\nn2,8000,8192,0,\n";
@@ -25,17 +23,8 @@ constexpr std::string_view kPods =
     "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec\n"
     "a,1000,1024,1,500,\nb,1000,1024,1,1000,M1\nc,9000,1,1,1000,\n";
 
-class ReplayCommand : public testing::Test {
+class ReplayCommand : public ::testing::Test {
  protected:
-  ReplayCommand()
-      : folder_(std::filesystem::temp_directory_path() / fmt::format("berth-replay-{}", getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~ReplayCommand() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
-
   std::string File(const std::string& name, std::string_view text) {
     std::ofstream(folder_ / name, std::ios::binary) << text;
     return folder_ / name;
@@ -46,18 +35,19 @@ class ReplayCommand : public testing::Test {
     std::string err;
   };
   static Ran Run(const cli::ReplayOptions& options) {
-    testing::internal::CaptureStdout();
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStderr();
     Ran ran{.code = Replay(options)};
-    ran.out = testing::internal::GetCapturedStdout();
-    ran.err = testing::internal::GetCapturedStderr();
+    ran.out = ::testing::internal::GetCapturedStdout();
+    ran.err = ::testing::internal::GetCapturedStderr();
     return ran;
   }
   Ran RunWith(const std::string& nodes, const std::string& pods) {
     return Run({.nodes_csv = nodes, .pods_csv = pods, .engine_only = true});
   }
 
-  const std::filesystem::path folder_;
+  const berth::testing::TempFolder temporary_{"replay"};
+  const std::filesystem::path& folder_ = temporary_.path();
 };
 
 TEST_F(ReplayCommand, NamesAFileThatCantBeRead) {
@@ -91,8 +81,7 @@ TEST_F(ReplayCommand, SaysWhereARowIsBadAndRunsTheRestWhenAsked) {
   EXPECT_THAT(skipping.err, HasSubstr("skipped: " + pods + ":6:13: the row ends before"));
   EXPECT_THAT(skipping.err, HasSubstr("pods.csv: 2 bad rows skipped, 3 rows read"));
   EXPECT_THAT(skipping.out, HasSubstr("without 2 bad rows"));
-  std::ifstream in(report);
-  const std::string json{std::istreambuf_iterator<char>(in), {}};
+  const std::string json = berth::testing::ReadTestFile(report);
   EXPECT_THAT(json, HasSubstr("\"rows_skipped\": 2"));
   EXPECT_THAT(json, HasSubstr("\"gpu_capacity_milli\": 2000"));
 }

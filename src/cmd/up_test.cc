@@ -1,9 +1,7 @@
 // Goal: `berth up` starts no empty cluster where another one has lost its journal. Method: folders
 // that no start can succeed in; exit code, message and what is left in them are read.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -11,24 +9,17 @@
 
 #include "cli/command_line.h"
 #include "cmd/commands.h"
+#include "testing/files.h"
 
 namespace berth::cmd {
 namespace {
 
-using testing::AllOf;
-using testing::HasSubstr;
-using testing::Not;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
 
-class UpCommand : public testing::Test {
+class UpCommand : public ::testing::Test {
  protected:
-  UpCommand()
-      : folder_(std::filesystem::temp_directory_path() / fmt::format("berth-up-{}", getpid())) {
-    std::filesystem::create_directories(folder_);
-  }
-  ~UpCommand() override {
-    std::error_code ignored;
-    std::filesystem::remove_all(folder_, ignored);
-  }
   void File(const std::string& name, std::string_view text) {
     std::ofstream(folder_ / name, std::ios::binary) << text;
   }
@@ -37,12 +28,13 @@ class UpCommand : public testing::Test {
     cli::UpOptions options;
     options.data_dir = folder_;
     options.port = 0;
-    testing::internal::CaptureStderr();
+    ::testing::internal::CaptureStderr();
     EXPECT_EQ(Up(options), cli::kFailed);
-    return testing::internal::GetCapturedStderr();
+    return ::testing::internal::GetCapturedStderr();
   }
 
-  const std::filesystem::path folder_;
+  const berth::testing::TempFolder temporary_{"up"};
+  const std::filesystem::path& folder_ = temporary_.path();
 };
 
 TEST_F(UpCommand, RefusesCertificatesWithoutTheJournalThatWasBesideThem) {

@@ -5,9 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "net/kubeconfig.h"
+#include "testing/files.h"
 
 namespace berth::net {
 namespace {
@@ -19,13 +19,8 @@ constexpr int64_t kDay = 86'400;
 
 class PkiTest : public ::testing::Test {
  protected:
-  PkiTest() {
-    folder_ = std::filesystem::temp_directory_path() / ("berth-pki-" + std::to_string(getpid()));
-    std::filesystem::remove_all(folder_);
-    std::filesystem::create_directory(folder_);
-  }
-  ~PkiTest() override { std::filesystem::remove_all(folder_); }
-  std::filesystem::path folder_;
+  const berth::testing::TempFolder temporary_{"pki"};
+  const std::filesystem::path& folder_ = temporary_.path();
 };
 
 TEST_F(PkiTest, IsMadeOnceAndKeysArePrivate) {

@@ -2,11 +2,10 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <string>
 
 #include "model/audit.h"
+#include "testing/files.h"
 
 // Goal: the fill protocol decides the same through API server, store, client and scheduler as on
 // the engine alone. Method: a small invented trace (tools/make_trace), run both ways under every
@@ -15,8 +14,7 @@ namespace berth::sim {
 namespace {
 
 std::string Read(const std::string& name) {
-  std::ifstream in(std::string(BERTH_TESTDATA) + "/" + name, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return berth::testing::ReadTestFile(std::string(BERTH_TESTDATA) + "/" + name);
 }
 std::vector<TraceNode> Nodes() {
   return ParseTraceNodes(Read("trace_nodes.csv"), {.file_name = "trace_nodes.csv"}).value().rows;
@@ -36,7 +34,7 @@ Replay RunAll(const ReplayOptions& options, size_t slice = 1000) {
   }
 }
 
-class StackReplayTest : public testing::TestWithParam<model::Policy> {};
+class StackReplayTest : public ::testing::TestWithParam<model::Policy> {};
 
 TEST_P(StackReplayTest, DecidesAsTheEngineAlone) {
   const ReplayOptions options{.policy = GetParam(), .seed = 42};
@@ -51,8 +49,8 @@ TEST_P(StackReplayTest, DecidesAsTheEngineAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, StackReplayTest,
-                         testing::Values(model::Policy::kSpread, model::Policy::kBestFit,
-                                         model::Policy::kFgd, model::Policy::kRandom),
+                         ::testing::Values(model::Policy::kSpread, model::Policy::kBestFit,
+                                           model::Policy::kFgd, model::Policy::kRandom),
                          [](const auto& test) {
                            std::string name(ToString(test.param));
                            std::erase(name, '-');

@@ -2,14 +2,13 @@
 
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
 #include <string>
 
 #include "codec/decode.h"
 #include "codec/json.h"
+#include "testing/files.h"
 
 // Goal: the fill protocol arrives, decides and reports as it says. Method: a small invented trace
 // (tools/make_trace), run under every policy; amounts are recounted from the engine's state.
@@ -17,8 +16,7 @@ namespace berth::sim {
 namespace {
 
 std::string Read(const std::string& name) {
-  std::ifstream in(std::string(BERTH_TESTDATA) + "/" + name, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  return berth::testing::ReadTestFile(std::string(BERTH_TESTDATA) + "/" + name);
 }
 
 std::vector<TraceNode> Nodes() {
@@ -98,7 +96,7 @@ TEST(ReplayObjectsTest, DocumentsSayWhatTheTypedObjectsSay) {
   }
 }
 
-class ReplayTest : public testing::TestWithParam<model::Policy> {};
+class ReplayTest : public ::testing::TestWithParam<model::Policy> {};
 
 TEST_P(ReplayTest, ReportsWhatTheStateHolds) {
   auto replay = EngineReplay::Make(Nodes(), Pods(), {.policy = GetParam(), .seed = 7}).value();
@@ -146,8 +144,8 @@ TEST_P(ReplayTest, TheSameSeedDecidesAlikeHoweverItIsSliced) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Policies, ReplayTest,
-                         testing::Values(model::Policy::kSpread, model::Policy::kBestFit,
-                                         model::Policy::kFgd, model::Policy::kRandom),
+                         ::testing::Values(model::Policy::kSpread, model::Policy::kBestFit,
+                                           model::Policy::kFgd, model::Policy::kRandom),
                          [](const auto& test) {
                            std::string name(ToString(test.param));
                            std::erase(name, '-');

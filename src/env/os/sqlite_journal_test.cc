@@ -14,10 +14,10 @@
 
 #include <csignal>
 #include <fstream>
-#include <iterator>
 #include <map>
 
 #include "base/prng.h"
+#include "testing/files.h"
 
 namespace berth::env::os {
 namespace {
@@ -29,16 +29,6 @@ namespace fs = std::filesystem;
 
 class JournalTest : public ::testing::Test {
  protected:
-  JournalTest() {
-    folder_ = fs::temp_directory_path() /
-              ("berth-journal-" + std::to_string(getpid()) + "-" +
-               ::testing::UnitTest::GetInstance()->current_test_info()->name());
-    fs::remove_all(folder_);
-    fs::create_directory(folder_);
-    path_ = folder_ / "journal.db";
-  }
-  ~JournalTest() override { fs::remove_all(folder_); }
-
   Result<std::unique_ptr<SqliteJournal>> Open(Durability durability = Durability::kProcess) {
     recovered_ = {};
     return SqliteJournal::Open(path_, durability, recovered_);
@@ -65,16 +55,14 @@ class JournalTest : public ::testing::Test {
                          .revision = static_cast<uint64_t>(number),
                          .value = Bytes(value + std::string(500, 'x'))}}};
   }
-  static std::string Read(const fs::path& path) {
-    std::ifstream in(path, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  static std::string Read(const fs::path& path) { return berth::testing::ReadTestFile(path); }
   static void Write(const fs::path& path, const std::string& bytes) {
     std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
   }
 
-  fs::path folder_;
-  fs::path path_;
+  const berth::testing::TempFolder temporary_{"journal"};
+  const fs::path& folder_ = temporary_.path();
+  fs::path path_ = folder_ / "journal.db";
   Recovered recovered_;
 };
 
