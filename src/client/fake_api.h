@@ -16,6 +16,7 @@
 #include "api/patch.h"
 #include "api/timestamp.h"
 #include "base/check.h"
+#include "client/settle.h"
 #include "codec/json.h"
 #include "env/actor.h"
 
@@ -32,22 +33,10 @@ class FakeApi {
   std::vector<std::string> log;  // "METHOD target -> status" of every request but reads.
   Instant now = Instant::FromSeconds(1'000'000'000);
 
-  // Runs the actor until nothing but time is left to do, or `steps` are over.
+  // Runs the actor until nothing but time is left to do. REQUIRES: that takes at most `steps`.
   void Settle(env::Actor& actor, int steps = 100'000) {
-    for (int i = 0; i < steps; ++i) {
-      env::Outbox out;
-      if (!inputs_.empty()) {
-        env::Input input = std::move(inputs_.front());
-        inputs_.pop_front();
-        actor.Step(now, std::move(input), out);
-      } else if (actor.wake_at() <= now) {
-        actor.Step(now, env::Tick{}, out);
-      } else {
-        return;
-      }
-      for (env::Output& output : out) Take(output);
-    }
-    CHECK(false);  // The actor never comes to rest.
+    CHECK(
+        client::Settle(actor, now, inputs_, [this](env::Output& output) { Take(output); }, steps));
   }
   // Lets time pass, stopping wherever the actor wants to wake.
   void Pass(env::Actor& actor, Duration duration) {

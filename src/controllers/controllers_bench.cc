@@ -7,10 +7,14 @@
 #include <map>
 #include <string>
 
+#include "base/check.h"
+#include "client/settle.h"
 #include "controllers/controllers.h"
 
 namespace berth::controllers {
 namespace {
+
+constexpr int64_t kStepsMax = int64_t{1} << 40;  // More than any run takes.
 
 // Answers as the API server, the scheduler and the kubelets do.
 class Echo {
@@ -19,22 +23,13 @@ class Echo {
       : sets_(sets), replicas_(replicas), controllers_(Options{}) {}
 
   void Run() {
+    const auto take = [this](const env::Output& output) {
+      if (const auto* send = std::get_if<env::SendRequest>(&output)) Answer(*send);
+    };
     while (true) {
-      env::Outbox out;
-      if (!inputs_.empty()) {
-        env::Input input = std::move(inputs_.front());
-        inputs_.pop_front();
-        controllers_.Step(now_, std::move(input), out);
-      } else if (controllers_.wake_at() <= now_) {
-        controllers_.Step(now_, env::Tick{}, out);
-      } else if (controllers_.wake_at() <= now_ + Duration::Seconds(1)) {
-        now_ = controllers_.wake_at();
-      } else {
-        return;
-      }
-      for (env::Output& output : out) {
-        if (const auto* send = std::get_if<env::SendRequest>(&output)) Answer(*send);
-      }
+      CHECK(client::Settle(controllers_, now_, inputs_, take, kStepsMax));
+      if (controllers_.wake_at() > now_ + Duration::Seconds(1)) return;
+      now_ = controllers_.wake_at();
     }
   }
   [[nodiscard]] const Controllers& controllers() const { return controllers_; }
