@@ -165,14 +165,19 @@ class NetTest : public ::testing::Test {
     batch.emplace_back(std::move(send));
     client->Take(std::move(batch));
   }
-  // Sends bytes on a bare socket and gives back what comes until the server closes.
-  std::string Raw(const std::string& bytes) {
-    const int socket_ = socket(AF_INET, SOCK_STREAM, 0);
+  // A socket that is connected to the server, of the caller.
+  int Dial() {
+    const int descriptor = socket(AF_INET, SOCK_STREAM, 0);
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(server->port());
     inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    EXPECT_EQ(connect(descriptor, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    return descriptor;
+  }
+  // Sends bytes on a bare socket and gives back what comes until the server closes.
+  std::string Raw(const std::string& bytes) {
+    const int socket_ = Dial();
     EXPECT_EQ(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
     std::string answer;
@@ -188,12 +193,7 @@ class NetTest : public ::testing::Test {
   std::string RawTls(const std::string& bytes) {
     SSL_CTX* context = SSL_CTX_new(TLS_client_method());
     SSL* tls = SSL_new(context);
-    const int socket_ = socket(AF_INET, SOCK_STREAM, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(server->port());
-    inet_pton(AF_INET, "127.0.0.1", &address.sin_addr);
-    EXPECT_EQ(connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+    const int socket_ = Dial();
     const timeval wait{.tv_sec = 10, .tv_usec = 0};
     setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
     SSL_set_fd(tls, socket_);
