@@ -32,8 +32,8 @@ set(BERTH_LAYERS
 # berth_layer(<folder> [THIRD_PARTY <targets>...])
 #
 # Makes the library berth_<folder> of all its *.cc, the test program of its *_test.cc, a program per *_fuzz.cc
-# (where BERTH_FUZZ is on) and per *_bench.cc (without sanitizers), and a link test: a program of the whole archive and its allowed dependencies
-# only, so that an upward call fails to link.
+# (where BERTH_FUZZ is on) and per *_bench.cc (without sanitizers), and a link test: a program of the whole archive
+# and its allowed dependencies only, so that an upward call fails to link.
 function(berth_layer folder)
   cmake_parse_arguments(ARG "" "" "THIRD_PARTY;TEST_DEPS" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
@@ -135,4 +135,4 @@ function(berth_check_headers name headers)
     target_link_libraries(berth_${name}_headers PRIVATE berth_${name} berth_warnings)
   endif()
 endfunction()
-option(BERTH_CHECK_HEADERS "compile every header alone" OFF)
+option(BERTH_CHECK_HEADERS "compile alone every header that no source includes first" OFF)

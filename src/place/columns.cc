@@ -7,8 +7,8 @@
 #include "base/limits.h"
 
 // The same loops for machines with wider vectors, chosen when the program starts: the same
-// operations in the same order, so the same results. Sanitizers
-// can't instrument the choice, which is made before they are ready.
+// operations in the same order, so the same results. Sanitizers can't instrument the choice, which
+// is made before they are ready.
 #if defined(__x86_64__) && defined(__OPTIMIZE__) && !defined(__clang__) && \
     !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define BERTH_WIDE_VECTORS __attribute__((target_clones("avx2", "default")))
