@@ -32,8 +32,8 @@ using FieldFlags = uint16_t;
 inline constexpr FieldFlags kRequired = 1;
 inline constexpr FieldFlags kPointer = 2;  // A scalar whose zero is written and means something.
 inline constexpr FieldFlags kAlways = 4;   // Written even when zero or empty.
-inline constexpr FieldFlags kPatchMerge =
-    8;  // Strategic merge merges the list instead of replacing it.
+// Strategic merge merges the list instead of replacing it.
+inline constexpr FieldFlags kPatchMerge = 8;
 inline constexpr FieldFlags kRetainKeys = 16;
 inline constexpr FieldFlags kListMap = 32;  // A list of objects that `list_keys` tell apart.
 inline constexpr FieldFlags kListSet = 64;

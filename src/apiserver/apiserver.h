@@ -43,8 +43,8 @@ struct Options {
 //   RequestArrived ──> authenticate ──> route ──┬─ read: answered at once, of what is durable
 //                                               └─ write: admit, validate, commit against the head
 //                                                     │
-//              Tick or JournalAppended: AppendJournal ┘ ──> JournalAppended: answers and watch
-//              events go out
+//         Tick or JournalAppended: AppendJournal <────┘
+//                 └──> JournalAppended: answers and watch events go out
 //
 // One append is on its way at a time; what is written meanwhile is the next. A write is answered,
 // readable and watched when it is durable, and so is a refusal that rests on one that isn't yet.

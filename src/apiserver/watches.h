@@ -44,8 +44,8 @@ struct WatchStart {
 // and selections, plus one output per watch.
 class Watches {
  public:
-  static constexpr size_t kFrameBytes =
-      64 * 1024;  // Aimed at: a frame ends with the event that passes it.
+  // Aimed at: a frame ends with the event that passes it.
+  static constexpr size_t kFrameBytes = 64 * 1024;
 
   explicit Watches(int64_t unread_max) : unread_max_(static_cast<uint64_t>(unread_max)) {}
 

@@ -17,9 +17,10 @@
 // The demo's load: four teams that share a cluster, as an actor and client of the API like any
 // other.
 //
-//   vision    training jobs of many equal pods        language  a few wide jobs of large pods
-//   search    services that are scaled up and down    platform  many short jobs, some of which
-//   fail, and one that fits nowhere
+//   vision    training jobs of many equal pods
+//   language  a few wide jobs of large pods
+//   search    services that are scaled up and down
+//   platform  many short jobs, some of which fail, and one that fits nowhere
 //
 // What is submitted when is a function of the seed and of the number of nodes: at its height it
 // asks for more than the cluster has, so that some of it has to wait. What an earlier demo left in

@@ -24,8 +24,9 @@
 // it the inputs it gets and gets events back; requests leave through the actor's outbox.
 //
 //   void Step(Instant now, env::Input input, env::Outbox& out) {
-//     client_.Handle(now, input, out, events_);        // Tick, Response, StreamData, StreamEnded,
-//     CallFailed for (client::Event& event : events_) ...
+//     // Takes Tick, Response, StreamData, StreamEnded, CallFailed.
+//     client_.Handle(now, input, out, events_);
+//     for (client::Event& event : events_) ...
 //   }
 //   Instant wake_at() const { return std::min(client_.wake_at(), mine_); }
 namespace berth::client {

@@ -38,8 +38,8 @@ struct ServerConfig {
 };
 
 struct KubeconfigOptions {
-  std::string path =
-      "kubeconfig";  // Named in errors; relative file names in it are relative to its directory.
+  // Named in errors; relative file names in it are relative to its directory.
+  std::string path = "kubeconfig";
   std::string context = {};  // Instead of current-context.
 };
 

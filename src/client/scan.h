@@ -21,9 +21,8 @@ class ObjectScanner {
 
   // Moves to the next member. False at the end, and when the text is no object.
   bool Next();
-  [[nodiscard]] std::string_view key() const {
-    return key_;
-  }  // Without quotes, escapes as they stand.
+  // Without quotes, escapes as they stand.
+  [[nodiscard]] std::string_view key() const { return key_; }
   [[nodiscard]] std::string_view value() const { return value_; }  // The value's text.
   [[nodiscard]] bool failed() const { return failed_; }
 

@@ -17,12 +17,14 @@
 // One list-watch: a list in pages, a watch from the list's version, renewed when it ends, a relist
 // when the server no longer has the version (410).
 //
-//            +-------------------------------- 410, or a frame that can't be read -----------+
-//            v                                                                               |
-//   kWaiting(list) --> kListing --last page--> kOpening --200--> kStreaming --end-->
-//   kWaiting(watch) --> kOpening
-//            ^            |                        |
-//            +--backoff---+                        +-- other errors: backoff --> kWaiting(watch)
+//          +------------------ 410, or a frame that can't be read ------------------+
+//          v                                                                        |
+//   kWaiting(list) --> kListing --last page--> kOpening --200--> kStreaming --------+
+//          ^              |                    |      ^              |
+//          +---backoff----+               error|      |              |end
+//                                              v      |              |
+//                                           kWaiting(watch) <--------+
+//                                             (backoff)
 namespace berth::client {
 
 // Names a list-watch of one client.

@@ -34,8 +34,8 @@ class DebugRouter final : public env::InputSink {
   const Targets targets_;
   const std::vector<std::string> tokens_;
 
-  std::unordered_set<uint64_t>
-      exchanges_;  // Of the scheduler's, as long as their client may still leave.
+  // Of the scheduler's, as long as their client may still leave.
+  std::unordered_set<uint64_t> exchanges_;
 };
 
 }  // namespace berth::cmd

@@ -1,11 +1,12 @@
 // `berth up`: a whole cluster in one process.
 //
-//   kubectl ──> net::HttpsServer ──> DebugRouter ─┬─> API server actor <── in-process ── scheduler,
-//   controllers, nodes, demo
-//                                                 └─> scheduler actor         │
-//                                                                             └─> journal thread
-//                                                                             ──>
-//                                                                             DATA-DIR/journal.db
+//                                                      scheduler, controllers, nodes, demo
+//                                                              │ in-process
+//                                                              v
+//   kubectl ──> net::HttpsServer ──> DebugRouter ─┬─> API server actor ──> journal thread
+//                                                 └─> scheduler actor            │
+//                                                                                v
+//                                                                      DATA-DIR/journal.db
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/stat.h>

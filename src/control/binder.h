@@ -25,13 +25,12 @@ namespace berth::control {
 //
 // One attempt per pod uid exists at a time:
 //
-//   Bind -> POST binding --Done, Refused--> BindOutcome
-//                |
-//                +--Conflict, Gone, Unknown--> BindOutcome, then GET pod --> what was read is
-//                learnt, then BindRead
-//                                                           ^     |
-//                                                           +-----+ the read failed: again after
-//                                                                    1 s, 2 s, ... 10 s
+//   Bind --> POST binding --Done, Refused--> BindOutcome
+//                 |
+//                 +--Conflict, Gone, Unknown--> BindOutcome, then GET pod --> learn it, BindRead
+//                                                             ^     |
+//                                                             +-----+
+//                                          the read failed: again after 1 s, 2 s, ... 10 s
 //
 // A binding is never sent twice: what an attempt of unknown fate did is read (D01, D04). The facts
 // go to the engine, which decides anew. A copyable value.

@@ -123,8 +123,8 @@ class Scheduler final : public env::Actor {
   cycle::Engine engine_;
   Binder binder_;
   StatusWriter status_;
-  std::map<uint64_t, std::string>
-      reads_;  // Call -> uid of a pod whose condition was written with unknown fate.
+  // Call -> uid of a pod whose condition was written with unknown fate.
+  std::map<uint64_t, std::string> reads_;
   std::map<std::string, UnreadPod, std::less<>> unread_;  // At most limits::kUnreadPodsMax.
   std::map<std::string, std::string> left_out_;
   Instant next_watchdog_;

@@ -18,12 +18,15 @@
 //   node NAME [uid= cpu= memory=MIB pods= gpus= model= labels=k:v,k:v taint=KEY:Effect cordoned]
 //   node-gone NAME [uid=]
 //   pod NAME [uid= cpu= memory= priority= created= gpu= models=a,b selector=k:v prefer=k:v:weight
-//   tolerate=KEY pin= node=
-//             nominated= gated deleting finished foreign]
+//             tolerate=KEY pin= node= nominated= gated deleting finished foreign]
 //   pod-gone NAME [uid=]
-//   outcome NAME done|conflict|gone|refused|unknown [uid=]     read NAME [uid=]
+//   outcome NAME done|conflict|gone|refused|unknown [uid=]
+//   read NAME [uid=]
 //   cycle [at=SECONDS] [times=]     without at: a second after the last
-//   why NAME      free NAME      ended     wake: when the next cycle is due
+//   why NAME
+//   free NAME
+//   ended
+//   wake                            when the next cycle is due
 namespace berth::cycle {
 namespace {
 

@@ -61,10 +61,12 @@ struct PodRemove {
 enum class WriteOutcome : uint8_t { kDone, kConflict, kGone, kRefused, kUnknown };
 
 // What became of the Bind of this pod.
-//   Done      the claim stays until the binding is observed
-//   Conflict  the claim stays and the pod waits: the writer reads the pod, applies what it read,
-//   then BindRead Unknown   the same Gone      the claim ends; the pod waits for its removal (or a
-//   BindRead) Refused   the claim ends; tried again after the error backoff
+//   Done      The claim stays until the binding is observed.
+//   Conflict  The claim stays and the pod waits: the writer reads the pod, applies what it read,
+//             then BindRead.
+//   Unknown   The same.
+//   Gone      The claim ends; the pod waits for its removal, or a BindRead.
+//   Refused   The claim ends; the pod is tried again after the error backoff.
 struct BindOutcome {
   std::string uid;
   WriteOutcome outcome = WriteOutcome::kDone;

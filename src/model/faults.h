@@ -8,8 +8,8 @@ namespace berth::model {
 struct Faults {
   bool keep_claim_of_deleted_pod = false;  // D03: the node looks full for ever.
   bool ledger_by_name = false;             // N02, C02: another pod of the same name shares state.
-  bool lose_event_while_evaluated =
-      false;  // C14: what happens between two cycles of one batch is not looked at.
+  // C14: what happens between two cycles of one batch is not looked at.
+  bool lose_event_while_evaluated = false;
   bool wake_index_misses_freed = false;  // C06: freed amounts wake nobody.
   bool operator==(const Faults&) const = default;
 };

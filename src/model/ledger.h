@@ -185,9 +185,8 @@ class Ledger {
   [[nodiscard]] int32_t DeviceNow(NodeId node, uint32_t d, const Viewer& viewer) const;
 
   [[nodiscard]] const Claim& claim(ClaimId id) const { return claims_[id.value]; }
-  [[nodiscard]] uint32_t claims_size() const {
-    return static_cast<uint32_t>(claims_.size());
-  }  // Free rows too.
+  // Free rows too.
+  [[nodiscard]] uint32_t claims_size() const { return static_cast<uint32_t>(claims_.size()); }
   [[nodiscard]] uint32_t claims_live() const {
     return static_cast<uint32_t>(claims_.size() - free_claims_.size());
   }

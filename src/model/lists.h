@@ -40,8 +40,8 @@ struct Toleration {
 };
 using TolerationTable = InternTable<Toleration, TolerationListId>;  // In the pod's order.
 
-using NameListTable =
-    InternTable<NameId, NameListId>;  // Declared features, allowed models: sorted, unique.
+// Declared features, allowed models: sorted, unique.
+using NameListTable = InternTable<NameId, NameListId>;
 
 // Preferred node affinity: nodes that match the term get the weight.
 struct Preference {

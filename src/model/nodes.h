@@ -23,9 +23,8 @@ class NodeTable {
   // With a salt, ties between nodes end in hash(salt, name), then name; without, in the name.
   explicit NodeTable(std::optional<uint64_t> salt = std::nullopt) : salt_(salt) {}
 
-  [[nodiscard]] uint32_t size() const {
-    return static_cast<uint32_t>(name_.size());
-  }  // Rows, ghosts and free ones too.
+  // Rows, ghosts and free ones too.
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(name_.size()); }
   [[nodiscard]] uint32_t present_count() const { return present_count_; }
 
   [[nodiscard]] bool used(NodeId n) const { return n.value < size() && name_[n.value].valid(); }

@@ -54,8 +54,8 @@ struct Pod {
   bool gated = false;   // It has scheduling gates.
   bool terminating = false;
   bool terminal = false;  // Succeeded or Failed: final.
-  bool nomination_void =
-      false;  // The node it was nominated to was replaced; holds until the nomination changes.
+  // The node it was nominated to was replaced; holds until the nomination changes.
+  bool nomination_void = false;
 
   // Decided.
   WriteStage write = WriteStage::kNone;
@@ -71,9 +71,8 @@ struct Pod {
 // Rows by uid; a pod of the same key and another uid is another row. O(1) by uid, key and row.
 class PodTable {
  public:
-  [[nodiscard]] uint32_t size() const {
-    return static_cast<uint32_t>(rows_.size());
-  }  // Free rows too.
+  // Free rows too.
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(rows_.size()); }
   [[nodiscard]] uint32_t live() const {
     return static_cast<uint32_t>(rows_.size() - free_rows_.size());
   }

@@ -46,8 +46,8 @@ constexpr ReasonMask MaskOf(ReasonKind kind) {
 struct Verdict {
   ReasonKind kind = ReasonKind::kNone;  // The first filter that refused; kNone: it fits.
   bool unresolvable = false;            // No eviction would help.
-  uint64_t lacking =
-      0;  // With kInsufficient, bit i: the i-th amount of the class's requests does not fit.
+  // With kInsufficient, bit i: the i-th amount of the class's requests does not fit.
+  uint64_t lacking = 0;
   uint32_t detail = 0;  // With kTaint: the index in the node's taints.
   [[nodiscard]] bool fits() const { return kind == ReasonKind::kNone; }
   bool operator==(const Verdict&) const = default;

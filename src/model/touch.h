@@ -10,12 +10,12 @@ namespace berth::model {
 
 // What happened to a node, as a set of bits. Each kind names what it can lift (cycle/wake.h).
 using TouchKinds = uint16_t;
-inline constexpr TouchKinds kTouchFreed =
-    1 << 0;  // Amounts or devices came back, or a reservation ended.
-inline constexpr TouchKinds kTouchTaken =
-    1 << 1;  // Amounts or devices were charged, or capacity shrank.
-inline constexpr TouchKinds kTouchAdded =
-    1 << 2;  // The node came to exist (or another of its name did).
+// Amounts or devices came back, or a reservation ended.
+inline constexpr TouchKinds kTouchFreed = 1 << 0;
+// Amounts or devices were charged, or capacity shrank.
+inline constexpr TouchKinds kTouchTaken = 1 << 1;
+// The node came to exist (or another of its name did).
+inline constexpr TouchKinds kTouchAdded = 1 << 2;
 inline constexpr TouchKinds kTouchRemoved = 1 << 3;
 inline constexpr TouchKinds kTouchLabels = 1 << 4;
 inline constexpr TouchKinds kTouchTaints = 1 << 5;

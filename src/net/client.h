@@ -32,9 +32,11 @@ struct ClientOptions {
 //
 // One thread does all of its I/O. Connections are kept and used again; calls that find none free
 // wait in order. The failure of a call is told apart exactly:
-//   kNotSent   no byte of it was handed to a connection: no connection came about, or it waited
-//   past its timeout for one kLost      it was sent, and the connection ended without a whole
-//   answer (or with one that is not HTTP) kTimeout   it was sent, and no whole answer came in time
+//   kNotSent  No byte of it was handed to a connection: no connection came about, or it waited past
+//             its timeout for one.
+//   kLost     It was sent, and the connection ended without a whole answer, or with one that is
+//             not HTTP.
+//   kTimeout  It was sent, and no whole answer came in time.
 // One exception repeats a call: a GET on a kept connection that ended without a byte of answer is
 // sent once more on a new one, as the server may have closed it for idleness meanwhile.
 class HttpsClient final : public env::OutputSink {

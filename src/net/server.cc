@@ -35,8 +35,8 @@ using SteadyTime = std::chrono::steady_clock::time_point;
 constexpr size_t kReadBytes = 16 * 1024;   // One record of TLS.
 constexpr size_t kWriteBytes = 64 * 1024;  // Frames are joined up to this.
 constexpr size_t kPipelinedBytesMax = 64 * 1024;
-constexpr int kExchangeSlotShift =
-    40;  // An exchange's number: slot of the connection, count of the server.
+// An exchange's number: slot of the connection, count of the server.
+constexpr int kExchangeSlotShift = 40;
 constexpr unsigned char kTlsHandshake = 0x16;
 constexpr auto kSweepInterval = std::chrono::milliseconds(500);
 constexpr auto kLingerTime = std::chrono::milliseconds(500);

@@ -76,8 +76,8 @@ struct Level {
   int64_t arrived_percent = 0;
   int64_t arrived = 0;  // Pods.
   int64_t placed = 0;
-  std::map<std::string, int64_t>
-      pending;  // Pods by the reason that most nodes give, in upstream's words.
+  // Pods by the reason that most nodes give, in upstream's words.
+  std::map<std::string, int64_t> pending;
   Allocation gpu_milli;
   Allocation cpu_milli;
   Allocation memory_bytes;

@@ -11,8 +11,8 @@ namespace berth::sim {
 struct RunOptions {
   uint64_t seed = 1;
   PlantedBugs bugs;
-  bool faults =
-      true;  // Without, the users' re-creations of pods and nodes remain: they are what is wanted.
+  // Without, the users' re-creations of pods and nodes remain: they are what is wanted.
+  bool faults = true;
   bool trace = false;
   uint64_t commits_min = 2'000;  // The load is repeated until so many writes were accepted.
 };

@@ -21,8 +21,8 @@ struct LoadOptions {
   int64_t deployments = 8;
   int64_t jobs = 8;
   int64_t pods = 24;  // Without a controller.
-  int64_t operations =
-      60;  // Scalings, deletions, re-creations, cordons, labels, after the creations.
+  // Scalings, deletions, re-creations, cordons, labels, after the creations.
+  int64_t operations = 60;
   Duration length = Duration::Seconds(180);
   FaultPlan faults;  // Only the re-creations are the users' own.
 };

@@ -23,8 +23,8 @@ struct StoredObject {
   std::string uid;
   uint64_t revision = 0;  // The same number as metadata.resourceVersion in `json`.
   api::StringMap labels;
-  std::vector<std::string>
-      fields;  // Values of the kind's selectable fields, in the order of api::SelectableNames.
+  // Values of the kind's selectable fields, in the order of api::SelectableNames.
+  std::vector<std::string> fields;
   Bytes json;  // Canonical, compact.
 };
 using ObjectRef = std::shared_ptr<const StoredObject>;

@@ -20,9 +20,10 @@
 
 // The file:
 //
-//   records: id | key | revision | checksum | value      one row a live key; found by the id that
-//   `rows` remembers totals:  id = 1 | count | checksums | last_revision   of all rows of
-//   `records`: how many, the sum of their checksums
+//   records: id | key | revision | checksum | value
+//            One row a live key; found by the id that the map in memory remembers.
+//   totals:  id = 1 | count | checksums | last_revision
+//            Of all rows of `records`: how many, the sum of their checksums.
 //
 // There is no index over keys: the map in memory is cheaper to keep, and a file without one has no
 // page that reading all rows does not visit, so that recovery verifies it whole.
