@@ -129,9 +129,9 @@ void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
   const store::RevisionRange visible = store_.MarkDurable(sequence);
   // The next group is on its way before this one is told about.
   if (store_.has_unsent()) Append(out);
-  while (!held_.empty() && held_.front().revision <= visible.last) {
-    out.emplace_back(std::move(held_.front().respond));
-    held_.pop_front();
+  while (!pending_answers_.empty() && pending_answers_.front().revision <= visible.last) {
+    out.emplace_back(std::move(pending_answers_.front().respond));
+    pending_answers_.pop_front();
   }
   event_expiry_.Observe(now, visible, store_);
   watches_.Publish(now, visible, store_, out);
@@ -174,8 +174,9 @@ void ApiServer::Answer(env::ExchangeId exchange, env::HttpResponse response, boo
     out.emplace_back(std::move(respond));
     return;
   }
-  held_.push_back({.revision = head, .respond = std::move(respond)});
-  if (held_.size() >= kGroupMax && store_.has_unsent() && !store_.append_in_flight()) Append(out);
+  pending_answers_.push_back({.revision = head, .respond = std::move(respond)});
+  if (pending_answers_.size() >= kGroupMax && store_.has_unsent() && !store_.append_in_flight())
+    Append(out);
 }
 
 Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArrived& arrived,
@@ -233,9 +234,9 @@ void ApiServer::AddTo(Hasher& hasher) const {
   store_.AddTo(hasher);
   watches_.AddTo(hasher);
   event_expiry_.AddTo(hasher);
-  for (const Held& held : held_) {
-    hasher.Add(held.revision).Add(held.respond.exchange.value);
-    hasher.Add(held.respond.response.status).Add(held.respond.response.body.view());
+  for (const PendingAnswer& answer : pending_answers_) {
+    hasher.Add(answer.revision).Add(answer.respond.exchange.value);
+    hasher.Add(answer.respond.response.status).Add(answer.respond.response.body.view());
   }
 }
 

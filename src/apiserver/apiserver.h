@@ -73,7 +73,7 @@ class ApiServer final : public env::Actor {
 
  private:
   // An answer that waits for the revision it rests on to be durable.
-  struct Held {
+  struct PendingAnswer {
     uint64_t revision = 0;
     env::Respond respond;
   };
@@ -100,7 +100,7 @@ class ApiServer final : public env::Actor {
   Watches watches_;
   Discovery discovery_;  // A cache of constants: not hashed.
   EventExpiry event_expiry_;
-  std::deque<Held> held_;
+  std::deque<PendingAnswer> pending_answers_;
   bool started_ = false;
 };
 

@@ -157,7 +157,8 @@ void Engine::WakeTouched(Instant now) {
 void Engine::ServeHolders(Plan& plan) {
   std::vector<PodId> holders = std::exchange(holders_, {});
   std::erase_if(holders, [&](PodId pod) { return !queue_.contains(pod); });
-  std::ranges::sort(holders, [&](PodId a, PodId b) { return Queue::PodBefore(state_, a, b); });
+  std::ranges::sort(holders,
+                    [&](PodId a, PodId b) { return WaitingLines::PodBefore(state_, a, b); });
   const auto repeated = std::ranges::unique(holders);
   holders.erase(repeated.begin(), repeated.end());
   for (const PodId pod : holders) {
@@ -301,8 +302,8 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
   state_.Assume(pod, choice.node, devices);
   ++counters_.decisions;
   const model::OwnerId uid = state_.pods().at(pod).uid;
-  if (pod.value >= records_.size()) records_.resize(state_.pods().size());
-  records_[pod.value] = {
+  if (pod.value >= trails_.size()) trails_.resize(state_.pods().size());
+  trails_[pod.value] = {
       .pod_uid = uid, .score = choice.score, .feasible_count = choice.feasible_count};
   plan.binds.push_back({.pod = pod,
                         .pod_uid = uid,
@@ -359,7 +360,7 @@ void Engine::RefreshReports(Instant now) {
     const Line& x = queue_.line(a);
     const Line& y = queue_.line(b);
     if (x.refresh_at != y.refresh_at) return x.refresh_at < y.refresh_at;
-    return Queue::PodBefore(state_, x.head, y.head);
+    return WaitingLines::PodBefore(state_, x.head, y.head);
   };
   const size_t share = kRefreshNodesMax / (uint64_t{state_.nodes().size()} + 1) + 1;
   const auto last = static_cast<std::ptrdiff_t>(std::min(due.size(), share));
@@ -441,10 +442,10 @@ Explanation Engine::Explain(PodId pod) const {
     e.node = state_.nodes().name(state_.ledger().claim(claim).account.node());
     e.devices = state_.ledger().claim(claim).devices;
   }
-  if (pod.value < records_.size() && records_[pod.value].pod_uid == row.uid && e.node.valid()) {
+  if (pod.value < trails_.size() && trails_[pod.value].pod_uid == row.uid && e.node.valid()) {
     e.decided_here = true;
-    e.score = records_[pod.value].score;
-    e.feasible_count = records_[pod.value].feasible_count;
+    e.score = trails_[pod.value].score;
+    e.feasible_count = trails_[pod.value].feasible_count;
   }
   return e;
 }

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "cycle/class_cache.h"
-#include "cycle/queue.h"
+#include "cycle/waiting_lines.h"
 #include "model/delta.h"
 #include "model/lifecycle.h"
 #include "model/plan.h"
@@ -95,7 +95,7 @@ class Engine {
   uint32_t CheckWakes(Instant now);
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
-  [[nodiscard]] const Queue& queue() const { return queue_; }
+  [[nodiscard]] const WaitingLines& queue() const { return queue_; }
   [[nodiscard]] const place::Evaluator& evaluator() const { return options_.evaluator; }
 
   void AddTo(Hasher& hasher) const;
@@ -108,7 +108,7 @@ class Engine {
     uint64_t draw = 0;  // Of the device, with Policy::kRandom.
   };
   // How the last decision about a pod came to be, by PodId.
-  struct Record {
+  struct Trail {
     model::OwnerId pod_uid;
     int64_t score = 0;
     uint32_t feasible_count = 0;
@@ -139,9 +139,9 @@ class Engine {
 
   Options options_;
   model::State state_;
-  Queue queue_;
+  WaitingLines queue_;
   ClassCaches caches_;
-  std::vector<Record> records_;
+  std::vector<Trail> trails_;
   std::vector<Timer> timers_;          // Min-heap by (at, uid text).
   std::vector<model::PodId> holders_;  // Reservation holders to try on their node.
   uint64_t noted_position_ = 0;        // In the touch log: what NoteTouches has seen.

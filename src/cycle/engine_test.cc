@@ -69,7 +69,7 @@ bool BacksOff(const model::State& state, PodId pod, Instant now) {
     if (!IsPending(state, other)) continue;
     const model::Pod& its = state.pods().at(other);
     if (its.class_id != row.class_id || its.pin != row.pin) continue;
-    if (other != pod && !Queue::PodBefore(state, other, pod)) continue;
+    if (other != pod && !WaitingLines::PodBefore(state, other, pod)) continue;
     if (its.backoff_until.seconds() > now.seconds()) return true;
   }
   return row.not_before > now;
@@ -94,7 +94,7 @@ void CheckPlan(model::State& state, const place::Evaluator& evaluator, const mod
       for (uint32_t i = 0; i < state.pods().size(); ++i) {
         const PodId other{i};
         if (!IsPending(state, other) || other == bind.pod ||
-            !Queue::PodBefore(state, other, bind.pod))
+            !WaitingLines::PodBefore(state, other, bind.pod))
           continue;
         if (BacksOff(state, other, now)) continue;
         RC_ASSERT(!NaiveChoice(state, evaluator, other).node.valid());

@@ -77,10 +77,10 @@ std::optional<uint32_t> Nodes::FindNode(std::string_view name) const {
   return at->second;
 }
 
-const NodeLedger& Nodes::ledger(std::string_view node) const {
+const NodeCharges& Nodes::charges(std::string_view node) const {
   const std::optional<uint32_t> index = FindNode(node);
   CHECK(index.has_value());
-  return nodes_[*index].ledger;
+  return nodes_[*index].charges;
 }
 
 void Nodes::Step(Instant now, env::Input input, env::Outbox& out) {
@@ -281,7 +281,7 @@ void Nodes::Charge(PodRow& row, const api::Pod& pod) {
   NodeRow& node = nodes_[row.node];
   row.requests = translate::BoundRequests(pod);
   row.charged = true;
-  node.ledger.Charge(row.requests);
+  node.charges.Charge(row.requests);
   ++counts_.running;
   if (pod.host_network) return;
   const uint32_t size = 1u << node.network.pods_bits;
@@ -290,17 +290,17 @@ void Nodes::Charge(PodRow& row, const api::Pod& pod) {
   if (!pod.pod_ip.empty() && ParseCidr(pod.pod_ip + "/30", own) && own.pods >= node.network.pods &&
       own.pods - node.network.pods < size) {
     const uint32_t offset = own.pods - node.network.pods;
-    if (node.ledger.TakeAddress(offset)) row.address = offset;
+    if (node.charges.TakeAddress(offset)) row.address = offset;
     return;
   }
-  row.address = node.ledger.AllocateAddress(size);
+  row.address = node.charges.AllocateAddress(size);
 }
 
 void Nodes::Release(PodRow& row) {
   if (!row.charged) return;
   NodeRow& node = nodes_[row.node];
-  node.ledger.Release(row.requests);
-  if (row.address != 0) node.ledger.FreeAddress(row.address);
+  node.charges.Release(row.requests);
+  if (row.address != 0) node.charges.FreeAddress(row.address);
   row.charged = false;
   row.address = 0;
   row.requests = {};
@@ -368,7 +368,7 @@ PodStep Nodes::DecideRow(Instant now, PodRow& row, const api::Pod& pod) {
       .node = name, .host_ip = host_ip, .pod_ip = pod_ip, .seen = row.seen, .started = row.started};
   PodStep step = Decide(pod, on_node, options_.timing, now);
   if (step.action != PodAction::kAdmit) return step;
-  const std::optional<Misfit> misfit = node.ledger.Check(translate::BoundRequests(pod));
+  const std::optional<Misfit> misfit = node.charges.Check(translate::BoundRequests(pod));
   if (misfit.has_value()) {
     ++counts_.refused;
     return {.action = PodAction::kStatus,
@@ -484,7 +484,7 @@ void Nodes::ObserveNode(Instant now, std::string_view json) {
   row.version = version;
   row.resource_version = node->meta.resource_version;
   row.conditions = node->conditions;
-  row.ledger.SetAllocatable(node->allocatable);
+  row.charges.SetAllocatable(node->allocatable);
   if (started_) EnqueueNode(*index);
 }
 
@@ -623,7 +623,7 @@ bool Nodes::SetOnline(std::string_view node, bool online) {
 void Nodes::AddTo(Hasher& hasher) const {
   client_.AddTo(hasher);
   for (const NodeRow& row : nodes_) {
-    row.ledger.AddTo(hasher);
+    row.charges.AddTo(hasher);
     hasher.Add(row.uid).Add(row.resource_version).Add(row.online).Add(row.introduced);
     hasher.Add(row.lease_uid).Add(row.call).Add(row.lease_call).Add(row.lease_due.ns);
     hasher.Add(row.status_due.ns).Add(row.retry.ns);

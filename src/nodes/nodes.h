@@ -15,8 +15,8 @@
 #include "client/client.h"
 #include "codec/decode.h"
 #include "env/actor.h"
+#include "nodes/charges.h"
 #include "nodes/kubelet.h"
-#include "nodes/ledger.h"
 #include "nodes/node_spec.h"
 
 // N simulated kubelets in one actor: they register their nodes, renew leases, and run the pods that
@@ -72,13 +72,13 @@ class Nodes final : public env::Actor {
 
   [[nodiscard]] bool registered() const;  // Every node is known to exist.
   [[nodiscard]] const PodCounts& counts() const { return counts_; }
-  // What the node's own ledger holds; REQUIRES: it exists.
-  [[nodiscard]] const NodeLedger& ledger(std::string_view node) const;
+  // What the node itself counts of its pods. REQUIRES: it exists.
+  [[nodiscard]] const NodeCharges& charges(std::string_view node) const;
 
  private:
   struct NodeRow {
     NodeNetwork network;
-    NodeLedger ledger;
+    NodeCharges charges;
     std::string uid;  // Empty while no object is known.
     client::Version version;
     std::string resource_version;

@@ -96,7 +96,7 @@ TEST(Nodes, RunsWhatFitsAndRefusesTheRest) {
   // The crossing: what ends makes room.
   api.Pass(nodes, Duration::Seconds(11));
   EXPECT_EQ(Status(api, "a", "phase"), "Succeeded");
-  EXPECT_EQ(nodes.ledger("node-0000").used("cpu"), 0);
+  EXPECT_EQ(nodes.charges("node-0000").used("cpu"), 0);
   Create(api, "d", "node-0000", "2");
   api.Settle(nodes);
   EXPECT_EQ(Status(api, "d", "phase"), "Running");
@@ -124,10 +124,10 @@ TEST(Nodes, EndsPodsThatAreDeletedAndKnowsTheirSuccessorsApart) {
   api.Do(env::Method::kDelete, kPodsPath + "/a");
   api.Pass(nodes, Duration::Seconds(1));
   EXPECT_EQ(Status(api, "a", "phase"), "Running");
-  EXPECT_EQ(nodes.ledger("node-0000").used("cpu"), 2000);
+  EXPECT_EQ(nodes.charges("node-0000").used("cpu"), 2000);
   api.Pass(nodes, Duration::Seconds(2));
   EXPECT_EQ(Status(api, "a", "phase"), "gone");
-  EXPECT_EQ(nodes.ledger("node-0000").used("cpu"), 0);
+  EXPECT_EQ(nodes.charges("node-0000").used("cpu"), 0);
   Create(api, "a", "node-0000", "1");
   // Forced away and made again while the watch is silent.
   api.HoldWatches(true);
@@ -137,8 +137,8 @@ TEST(Nodes, EndsPodsThatAreDeletedAndKnowsTheirSuccessorsApart) {
   api.HoldWatches(false);
   api.Settle(nodes);
   EXPECT_EQ(Status(api, "a", "phase"), "Running");
-  EXPECT_EQ(nodes.ledger("node-0000").used("cpu"), 0);
-  EXPECT_EQ(nodes.ledger("node-0001").used("cpu"), 1000);
+  EXPECT_EQ(nodes.charges("node-0000").used("cpu"), 0);
+  EXPECT_EQ(nodes.charges("node-0001").used("cpu"), 1000);
 }
 
 TEST(Nodes, ReadsWhatBecameOfAWriteInsteadOfRepeatingIt) {
@@ -157,7 +157,7 @@ TEST(Nodes, ReadsWhatBecameOfAWriteInsteadOfRepeatingIt) {
     api.Pass(nodes, Duration::Seconds(90));
     EXPECT_EQ(Status(api, "a", "phase"), "Running");
     EXPECT_EQ(CountLog(api, "PATCH " + kPodsPath + "/a/"), 1u);
-    EXPECT_EQ(nodes.ledger("node-0000").used("cpu"), 1000);
+    EXPECT_EQ(nodes.charges("node-0000").used("cpu"), 1000);
   }
 }
 
@@ -171,7 +171,7 @@ TEST(Nodes, ANewLifeChargesWhatTheOldOneAdmittedFirst) {
   api.Settle(again);
   EXPECT_EQ(Status(api, "b", "phase"), "Running");
   EXPECT_EQ(Status(api, "a", "phase"), "Failed");
-  EXPECT_EQ(again.ledger("node-0000").used("cpu"), 1500);
+  EXPECT_EQ(again.charges("node-0000").used("cpu"), 1500);
 }
 
 TEST(Nodes, AnOfflineNodeIsSilentAndGoesOnWhenItIsBack) {

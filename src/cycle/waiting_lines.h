@@ -57,7 +57,7 @@ struct Line {
 //
 // Every operation is O(log pods + log lines), amortised; Touch scans the blocked lines' masks,
 // about 1 ns each. All columns are flat.
-class Queue {
+class WaitingLines {
  public:
   // The order in which pods are served.
   [[nodiscard]] static bool PodBefore(const model::State& state, model::PodId a, model::PodId b);

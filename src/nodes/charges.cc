@@ -1,4 +1,4 @@
-#include "nodes/ledger.h"
+#include "nodes/charges.h"
 
 #include <fmt/format.h>
 
@@ -24,11 +24,11 @@ bool IsNative(std::string_view resource) {
 
 }  // namespace
 
-int64_t NodeLedger::used(std::string_view resource) const {
+int64_t NodeCharges::used(std::string_view resource) const {
   return api::Find(used_, resource).value_or(0);
 }
 
-std::optional<Misfit> NodeLedger::Check(const api::ResourceList& requests) const {
+std::optional<Misfit> NodeCharges::Check(const api::ResourceList& requests) const {
   const int64_t pods_max = api::Find(allocatable_, "pods").value_or(0);
   if (pods_ + 1 > pods_max) return Short("pods", 1, pods_, pods_max);
   for (const api::ResourceAmount& request : requests) {
@@ -42,7 +42,7 @@ std::optional<Misfit> NodeLedger::Check(const api::ResourceList& requests) const
   return std::nullopt;
 }
 
-void NodeLedger::Charge(const api::ResourceList& requests) {
+void NodeCharges::Charge(const api::ResourceList& requests) {
   ++pods_;
   for (const api::ResourceAmount& request : requests) {
     const auto at = std::ranges::lower_bound(used_, request.name, {}, &api::ResourceAmount::name);
@@ -54,7 +54,7 @@ void NodeLedger::Charge(const api::ResourceList& requests) {
   }
 }
 
-void NodeLedger::Release(const api::ResourceList& requests) {
+void NodeCharges::Release(const api::ResourceList& requests) {
   CHECK(pods_ > 0);
   --pods_;
   for (const api::ResourceAmount& request : requests) {
@@ -66,7 +66,7 @@ void NodeLedger::Release(const api::ResourceList& requests) {
   }
 }
 
-uint32_t NodeLedger::AllocateAddress(uint32_t size) {
+uint32_t NodeCharges::AllocateAddress(uint32_t size) {
   if (addresses_.empty()) addresses_.push_back(3);
   for (size_t word = 0; word < size / 64 + 1; ++word) {
     if (word == addresses_.size()) addresses_.push_back(0);
@@ -81,7 +81,7 @@ uint32_t NodeLedger::AllocateAddress(uint32_t size) {
   return 0;
 }
 
-bool NodeLedger::TakeAddress(uint32_t offset) {
+bool NodeCharges::TakeAddress(uint32_t offset) {
   const size_t word = offset / 64;
   if (addresses_.empty()) addresses_.push_back(3);
   if (word >= addresses_.size()) addresses_.resize(word + 1);
@@ -91,14 +91,14 @@ bool NodeLedger::TakeAddress(uint32_t offset) {
   return true;
 }
 
-void NodeLedger::FreeAddress(uint32_t offset) {
+void NodeCharges::FreeAddress(uint32_t offset) {
   CHECK(offset / 64 < addresses_.size());
   const uint64_t bit = uint64_t{1} << (offset % 64);
   CHECK((addresses_[offset / 64] & bit) != 0);
   addresses_[offset / 64] &= ~bit;
 }
 
-void NodeLedger::AddTo(Hasher& hasher) const {
+void NodeCharges::AddTo(Hasher& hasher) const {
   hasher.Add(pods_);
   for (const auto& amount : allocatable_) hasher.Add(amount.name).Add(amount.amount);
   for (const auto& amount : used_) hasher.Add(amount.name).Add(amount.amount);

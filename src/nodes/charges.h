@@ -19,7 +19,7 @@ struct Misfit {
 };
 
 // A copyable value. Every operation is O(resources) but Allocate, O(pods of the network / 64).
-class NodeLedger {
+class NodeCharges {
  public:
   // Replaces what the node offers; what is charged stays.
   void SetAllocatable(api::ResourceList allocatable) { allocatable_ = std::move(allocatable); }

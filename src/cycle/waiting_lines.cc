@@ -1,4 +1,4 @@
-#include "cycle/queue.h"
+#include "cycle/waiting_lines.h"
 
 #include <algorithm>
 #include <utility>
@@ -29,7 +29,7 @@ bool SaysTheSame(const model::Refusal& a, const model::Refusal& b) {
 
 // ---- Pods of a line --------------------------------------------------------------------------
 
-bool Queue::PodBefore(const State& state, PodId a, PodId b) {
+bool WaitingLines::PodBefore(const State& state, PodId a, PodId b) {
   const model::Pod& x = state.pods().at(a);
   const model::Pod& y = state.pods().at(b);
   if (x.priority != y.priority) return x.priority > y.priority;
@@ -37,7 +37,7 @@ bool Queue::PodBefore(const State& state, PodId a, PodId b) {
   return state.UidOf(x.uid) < state.UidOf(y.uid);
 }
 
-PodId Queue::Meld(const State& state, PodId a, PodId b) {
+PodId WaitingLines::Meld(const State& state, PodId a, PodId b) {
   if (!a.valid()) return b;
   if (!b.valid()) return a;
   if (PodBefore(state, b, a)) std::swap(a, b);
@@ -51,7 +51,7 @@ PodId Queue::Meld(const State& state, PodId a, PodId b) {
 }
 
 // Two passes over a list of siblings: pairs left to right, then all right to left.
-PodId Queue::MeldChildren(const State& state, PodId first) {
+PodId WaitingLines::MeldChildren(const State& state, PodId first) {
   PodId pairs;  // Linked by `next`, last pair first.
   while (first.valid()) {
     const PodId a = first;
@@ -72,7 +72,7 @@ PodId Queue::MeldChildren(const State& state, PodId first) {
   return root;
 }
 
-void Queue::HeapRemove(const State& state, Line& line, PodId pod) {
+void WaitingLines::HeapRemove(const State& state, Line& line, PodId pod) {
   Links& links = links_[pod.value];
   const PodId rest = MeldChildren(state, std::exchange(links.child, PodId{}));
   if (line.head == pod) {
@@ -86,7 +86,7 @@ void Queue::HeapRemove(const State& state, Line& line, PodId pod) {
   line.head = Meld(state, line.head, rest);
 }
 
-void Queue::Put(const State& state, PodId pod) {
+void WaitingLines::Put(const State& state, PodId pod) {
   const model::Pod& row = state.pods().at(pod);
   if (pod.value >= line_of_.size()) {
     line_of_.resize(state.pods().size());
@@ -117,7 +117,7 @@ void Queue::Put(const State& state, PodId pod) {
   }
 }
 
-void Queue::Remove(const State& state, PodId pod) {
+void WaitingLines::Remove(const State& state, PodId pod) {
   if (!contains(pod)) return;
   const LineId id = std::exchange(line_of_[pod.value], LineId{});
   Line& line = lines_[id.value];
@@ -137,7 +137,7 @@ void Queue::Remove(const State& state, PodId pod) {
 
 // ---- Lines -----------------------------------------------------------------------------------
 
-LineId Queue::FindOrAddLine(const State& state, model::ClassId class_id, model::Pin pin) {
+LineId WaitingLines::FindOrAddLine(const State& state, model::ClassId class_id, model::Pin pin) {
   const PinnedKey key{.class_id = class_id, .kind = pin.kind, .node = pin.node};
   LineId* found = nullptr;
   if (pin.kind == model::PinKind::kNone) {
@@ -165,7 +165,7 @@ LineId Queue::FindOrAddLine(const State& state, model::ClassId class_id, model::
   return id;
 }
 
-void Queue::FreeLine(LineId id) {
+void WaitingLines::FreeLine(LineId id) {
   Line& line = lines_[id.value];
   if (line.pin.kind == model::PinKind::kNone) {
     unpinned_line_of_class_[line.class_id.value] = LineId{};
@@ -179,7 +179,7 @@ void Queue::FreeLine(LineId id) {
   free_lines_.push_back(id);
 }
 
-bool Queue::LineBefore(const State& state, LineId a, LineId b, bool backing_off) const {
+bool WaitingLines::LineBefore(const State& state, LineId a, LineId b, bool backing_off) const {
   const PodId x = lines_[a.value].head;
   const PodId y = lines_[b.value].head;
   if (backing_off) {
@@ -190,8 +190,8 @@ bool Queue::LineBefore(const State& state, LineId a, LineId b, bool backing_off)
   return PodBefore(state, x, y);
 }
 
-void Queue::SiftUp(const State& state, std::vector<LineId>& heap, uint32_t place,
-                   bool backing_off) {
+void WaitingLines::SiftUp(const State& state, std::vector<LineId>& heap, uint32_t place,
+                          bool backing_off) {
   while (place > 0) {
     const uint32_t parent = (place - 1) / 2;
     if (!LineBefore(state, heap[place], heap[parent], backing_off)) break;
@@ -202,8 +202,8 @@ void Queue::SiftUp(const State& state, std::vector<LineId>& heap, uint32_t place
   lines_[heap[place].value].place = place;
 }
 
-void Queue::SiftDown(const State& state, std::vector<LineId>& heap, uint32_t place,
-                     bool backing_off) {
+void WaitingLines::SiftDown(const State& state, std::vector<LineId>& heap, uint32_t place,
+                            bool backing_off) {
   const auto size = static_cast<uint32_t>(heap.size());
   for (;;) {
     uint32_t least = place;
@@ -218,14 +218,14 @@ void Queue::SiftDown(const State& state, std::vector<LineId>& heap, uint32_t pla
   lines_[heap[place].value].place = place;
 }
 
-void Queue::Resift(const State& state, LineId id) {
+void WaitingLines::Resift(const State& state, LineId id) {
   const bool backing_off = lines_[id.value].mode == Line::Mode::kBackingOff;
   std::vector<LineId>& heap = backing_off ? backing_off_ : active_;
   SiftUp(state, heap, lines_[id.value].place, backing_off);
   SiftDown(state, heap, lines_[id.value].place, backing_off);
 }
 
-void Queue::Enter(const State& state, LineId id, Line::Mode mode) {
+void WaitingLines::Enter(const State& state, LineId id, Line::Mode mode) {
   Line& line = lines_[id.value];
   line.mode = mode;
   if (mode == Line::Mode::kBlocked) {
@@ -241,7 +241,7 @@ void Queue::Enter(const State& state, LineId id, Line::Mode mode) {
   SiftUp(state, heap, static_cast<uint32_t>(heap.size()) - 1, mode == Line::Mode::kBackingOff);
 }
 
-void Queue::Leave(const State& state, LineId id) {
+void WaitingLines::Leave(const State& state, LineId id) {
   const Line& line = lines_[id.value];
   const uint32_t place = line.place;
   if (line.mode == Line::Mode::kBlocked) {
@@ -266,7 +266,7 @@ void Queue::Leave(const State& state, LineId id) {
   SiftDown(state, heap, lines_[last.value].place, backing_off);
 }
 
-LineId Queue::Next(const State& state, Instant now) {
+LineId WaitingLines::Next(const State& state, Instant now) {
   const auto backoff_over = [&](LineId id) {
     return Window(state.pods().at(lines_[id.value].head).backoff_until) <= Window(now);
   };
@@ -279,7 +279,8 @@ LineId Queue::Next(const State& state, Instant now) {
   return backing_off_.empty() ? LineId{} : backing_off_.front();
 }
 
-void Queue::Block(const State& state, LineId id, model::ReasonMask reasons, uint64_t cycle_number) {
+void WaitingLines::Block(const State& state, LineId id, model::ReasonMask reasons,
+                         uint64_t cycle_number) {
   Leave(state, id);
   Enter(state, id, Line::Mode::kBlocked);
   Line& line = lines_[id.value];
@@ -289,7 +290,7 @@ void Queue::Block(const State& state, LineId id, model::ReasonMask reasons, uint
   if (line.untold.valid()) lines_to_tell_.push_back(id);
 }
 
-bool Queue::Report(LineId id, model::Refusal refusal, Instant until, uint64_t position) {
+bool WaitingLines::Report(LineId id, model::Refusal refusal, Instant until, uint64_t position) {
   Line& line = lines_[id.value];
   const bool first = line.report_until == Instant{};
   line.others_behind = line.others_behind || (!first && !SaysTheSame(line.refusal, refusal));
@@ -300,7 +301,7 @@ bool Queue::Report(LineId id, model::Refusal refusal, Instant until, uint64_t po
   return line.others_behind;
 }
 
-void Queue::Refresh(LineId id, model::Refusal refusal, Instant now, uint64_t position) {
+void WaitingLines::Refresh(LineId id, model::Refusal refusal, Instant now, uint64_t position) {
   Line& line = lines_[id.value];
   if (line.others_behind || !SaysTheSame(line.refusal, refusal)) MarkAllUntold(id);
   line.others_behind = false;
@@ -312,7 +313,7 @@ void Queue::Refresh(LineId id, model::Refusal refusal, Instant now, uint64_t pos
                      kRefreshInterval * (int64_t{1} << std::min(line.refreshes, 16u)));
 }
 
-void Queue::Wake(const State& state, LineId id, Instant now, uint64_t narrow_from) {
+void WaitingLines::Wake(const State& state, LineId id, Instant now, uint64_t narrow_from) {
   Line& line = lines_[id.value];
   if (line.mode != Line::Mode::kBlocked) return;
   line.waits_for = blocked_masks_[line.place];
@@ -322,12 +323,12 @@ void Queue::Wake(const State& state, LineId id, Instant now, uint64_t narrow_fro
   Enter(state, id, Window(until) > Window(now) ? Line::Mode::kBackingOff : Line::Mode::kActive);
 }
 
-void Queue::WakeAll(const State& state, Instant now) {
+void WaitingLines::WakeAll(const State& state, Instant now) {
   while (!blocked_.empty()) Wake(state, blocked_.back(), now, Line::kWide);
 }
 
-void Queue::Touched(model::ReasonMask reasons, bool any, model::NameId node,
-                    std::vector<LineId>& out) const {
+void WaitingLines::Touched(model::ReasonMask reasons, bool any, model::NameId node,
+                           std::vector<LineId>& out) const {
   for (size_t i = 0; i < blocked_.size(); ++i) {
     if (!any && (blocked_masks_[i] & reasons) == 0) continue;
     if (blocked_pins_[i].valid() && blocked_pins_[i] != node) continue;
@@ -337,11 +338,11 @@ void Queue::Touched(model::ReasonMask reasons, bool any, model::NameId node,
 
 // ---- Who was told ------------------------------------------------------------------------------
 
-void Queue::MarkUntold(PodId pod) {
+void WaitingLines::MarkUntold(PodId pod) {
   if (links_[pod.value].untold == 0) SetUntold(line_of_[pod.value], pod);
 }
 
-void Queue::MarkAllUntold(LineId id) {
+void WaitingLines::MarkAllUntold(LineId id) {
   std::vector<PodId> open = {lines_[id.value].head};
   while (!open.empty()) {
     const PodId pod = open.back();
@@ -353,7 +354,7 @@ void Queue::MarkAllUntold(LineId id) {
   }
 }
 
-void Queue::SetUntold(LineId id, PodId pod) {
+void WaitingLines::SetUntold(LineId id, PodId pod) {
   Line& line = lines_[id.value];
   Links& links = links_[pod.value];
   links.untold = 1;
@@ -364,7 +365,7 @@ void Queue::SetUntold(LineId id, PodId pod) {
   if (line.mode == Line::Mode::kBlocked) lines_to_tell_.push_back(id);
 }
 
-void Queue::DropUntold(Line& line, PodId pod) {
+void WaitingLines::DropUntold(Line& line, PodId pod) {
   Links& links = links_[pod.value];
   if (links.untold == 0) return;
   if (links.untold_previous.valid()) {
@@ -378,14 +379,14 @@ void Queue::DropUntold(Line& line, PodId pod) {
   links.untold_next = links.untold_previous = PodId{};
 }
 
-PodId Queue::TakeUntold(LineId id) {
+PodId WaitingLines::TakeUntold(LineId id) {
   Line& line = lines_[id.value];
   const PodId pod = line.untold;
   if (pod.valid()) DropUntold(line, pod);
   return pod;
 }
 
-void Queue::AddTo(Hasher& hasher) const {
+void WaitingLines::AddTo(Hasher& hasher) const {
   hasher.Add(pods_count_).Add(lines_.size());
   for (const Line& line : lines_) {
     hasher.Add(line.class_id.value).Add(line.pin.node.value).Add(line.head.value).Add(line.size);
