@@ -243,7 +243,7 @@ bool KeepsText(const Pieces& pieces, const Scale& scale) {
   if (scale.format == QuantityFormat::kBinarySi) {
     if (!pieces.fraction.empty()) return false;
     const auto spare =
-        15 - length - static_cast<int64_t>(static_cast<float>(scale.exponent) * 3 / 10);
+        15 - length - static_cast<int64_t>(scale.exponent) * 3 / 10;
     return spare > 0 && std::stoll(shifted) % 8 != 0;
   }
   const int64_t exponent = scale.exponent - static_cast<int64_t>(pieces.fraction.size());
