@@ -318,6 +318,25 @@ class Metrics {
   std::string text_;
 };
 
+// What the scheduler has met since it started; only labels are forgotten again.
+void VocabularyMetrics(const model::Vocabulary& vocabulary, Metrics& metrics) {
+  metrics.Family("berth_vocabulary_entries", "gauge", "Distinct values met so far, by table.");
+  const std::array<std::pair<std::string_view, uint32_t>, 10> tables = {
+      {{"bundles", vocabulary.bundles.size()},
+       {"classes", vocabulary.classes.size()},
+       {"labels", vocabulary.labels.live()},
+       {"name_lists", vocabulary.name_lists.size()},
+       {"names", vocabulary.names.size()},
+       {"preferences", vocabulary.preferences.size()},
+       {"resources", vocabulary.resources.size()},
+       {"selectors", vocabulary.selectors.size()},
+       {"taints", vocabulary.taints.size()},
+       {"tolerations", vocabulary.tolerations.size()}}};
+  for (const auto& [table, entries] : tables) {
+    metrics.Value(fmt::format("berth_vocabulary_entries{{table=\"{}\"}}", table), entries);
+  }
+}
+
 env::HttpResponse MetricsText(const Scheduler& scheduler) {
   const SchedulerCounters& counters = scheduler.counters();
   const Binder::Counters& binder = scheduler.binder().counters();
@@ -325,7 +344,7 @@ env::HttpResponse MetricsText(const Scheduler& scheduler) {
   const cycle::Counters& engine = scheduler.engine().counters();
   Metrics metrics;
   metrics.Family("scheduler_schedule_attempts_total", "counter",
-                 "Number of attempts to schedule pods, by the result.");
+                 "Attempts to find pods a node, by how they ended.");
   metrics.Value(R"(scheduler_schedule_attempts_total{result="scheduled"})", counters.scheduled);
   metrics.Value(R"(scheduler_schedule_attempts_total{result="unschedulable"})",
                 counters.unschedulable);
@@ -334,10 +353,9 @@ env::HttpResponse MetricsText(const Scheduler& scheduler) {
                 scheduler.engine().queue().pods_count());
   metrics.Gauge("berth_nodes", "Nodes that exist.",
                 scheduler.engine().state().nodes().present_count());
-  metrics.Gauge("berth_resource_kinds", "Kinds of resource that were named so far.",
-                scheduler.engine().state().vocabulary.resources.size());
-  metrics.Gauge("berth_nodes_with_resources_left_out",
-                "Nodes some of whose resources are beyond the limit of kinds.",
+  VocabularyMetrics(scheduler.engine().state().vocabulary, metrics);
+  metrics.Gauge("berth_nodes_left_out",
+                "Nodes that are beyond a limit, with all or with some of their resources.",
                 scheduler.left_out().size());
   metrics.Gauge("berth_claims", "Claims in the ledger.",
                 scheduler.engine().state().ledger().claims_live());

@@ -160,13 +160,13 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   const bool mine = ours(pod->scheduler_name);
   std::vector<std::string> left_out;
   auto facts = translate::PodFacts(*pod, engine_.vocabulary(), &left_out);
-  if (!facts) {
-    KeepUnread(event, facts.error().message, out);
-    if (!mine || !pod->node_name.empty()) return;
-    status_.Observe(*pod);
-    status_.Want(pod->meta.uid,
-                 {.reason = kSchedulerError, .message = Bytes(facts.error().message)});
-    return;
+  if (!facts) return Refuse(event, *pod, facts.error().message, out);
+  if (!engine_.state().HasRoomFor(*facts)) {
+    turned_away_ = true;
+    return Refuse(event, *pod,
+                  fmt::format("the scheduler holds {} pods, as many as it can",
+                              engine_.state().pods().live()),
+                  out);
   }
   if (left_out.empty()) {
     if (!unread_.empty()) unread_.erase(KeyOf(event));
@@ -187,6 +187,14 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     return;
   }
   if (mine) OnWaitingPod(*pod);
+}
+
+void Scheduler::Refuse(const client::ObjectEvent& event, const api::Pod& pod,
+                       const std::string& message, env::Outbox& out) {
+  KeepUnread(event, message, out);
+  if (!ours(pod.scheduler_name) || !pod.node_name.empty()) return;
+  status_.Observe(pod);
+  status_.Want(pod.meta.uid, {.reason = kSchedulerError, .message = Bytes(message)});
 }
 
 // It is told of once, and read again when it changes or nodes name more resources.
@@ -243,9 +251,21 @@ void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbo
   }
   const uint32_t kinds = engine_.vocabulary().resources.size();
   std::vector<std::string> left_out;
-  engine_.Apply(translate::NodeFacts(*node, engine_.vocabulary(), &left_out));
+  const model::NodeUpsert facts = translate::NodeFacts(*node, engine_.vocabulary(), &left_out);
+  if (!engine_.state().HasRoomFor(facts)) return TurnAway(event.name, out);
+  engine_.Apply(facts);
   NoteLeftOut(event.name, left_out, out);
   if (engine_.vocabulary().resources.size() > kinds) ReadAgain(now, out);
+}
+
+// It is not used. A kubelet writes its node every few minutes: then it is looked at again.
+void Scheduler::TurnAway(const std::string& node, env::Outbox& out) {
+  std::string& told = left_out_[node];
+  if (!told.empty()) return;
+  told = "node";
+  Say(out, env::LogLevel::kError,
+      fmt::format("node {} is not used: the scheduler holds {} nodes, as many as it can", node,
+                  engine_.state().nodes().present_count()));
 }
 
 void Scheduler::NoteLeftOut(const std::string& node, const std::vector<std::string>& left_out,
@@ -372,6 +392,10 @@ void Scheduler::Watchdog(Instant now, env::Outbox& out) {
                     drops - drops_told_));
     drops_told_ = drops;
   }
+  if (turned_away_ && engine_.state().has_room_for_pods()) {
+    turned_away_ = false;
+    ReadAgain(now, out);
+  }
   const uint32_t missed = engine_.CheckWakes(now);
   if (missed > 0) {
     counters_.missed_wakes += missed;
@@ -403,7 +427,7 @@ void Scheduler::AddTo(Hasher& hasher) const {
     hasher.Add(key).Add(pod.event.uid).Add(pod.event.object.view()).Add(pod.message);
   }
   for (const auto& [node, names] : left_out_) hasher.Add(node).Add(names);
-  hasher.Add(next_watchdog_.ns).Add(watchdog_due_).Add(next_audit_.ns);
+  hasher.Add(turned_away_).Add(next_watchdog_.ns).Add(watchdog_due_).Add(next_audit_.ns);
 }
 
 }  // namespace berth::control

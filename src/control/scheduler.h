@@ -82,7 +82,8 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
   // Of "NAMESPACE/NAME"; null when it could be read, or does not exist.
   [[nodiscard]] const UnreadPod* unread(std::string_view key) const;
-  // By node: its resources that are not counted, because there are too many kinds.
+  // By node: its resources that are not counted, because there are too many kinds; "node" when
+  // nothing of it is, because there are too many nodes.
   [[nodiscard]] const std::map<std::string, std::string>& left_out() const { return left_out_; }
 
   // For tokens that rotate.
@@ -97,8 +98,11 @@ class Scheduler final : public env::Actor {
 
   void OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out);
+  void Refuse(const client::ObjectEvent& event, const api::Pod& pod, const std::string& message,
+              env::Outbox& out);
   void KeepUnread(const client::ObjectEvent& event, std::string message, env::Outbox& out);
   void ReadAgain(Instant now, env::Outbox& out);
+  void TurnAway(const std::string& node, env::Outbox& out);
   void NoteLeftOut(const std::string& node, const std::vector<std::string>& left_out,
                    env::Outbox& out);
   void OnWaitingPod(const api::Pod& pod);
@@ -127,6 +131,7 @@ class Scheduler final : public env::Actor {
   std::map<uint64_t, std::string> reads_;
   std::map<std::string, UnreadPod, std::less<>> unread_;  // At most limits::kUnreadPodsMax.
   std::map<std::string, std::string> left_out_;
+  bool turned_away_ = false;  // A pod found no room since all were last read again.
   Instant next_watchdog_;
   bool watchdog_due_ = false;  // Something happened since the last one.
   Instant next_audit_;

@@ -459,6 +459,8 @@ TEST(Scheduler, AnswersWhy) {
   EXPECT_NE(rig.Get("/debug/ledger").find(R"("held":500)"), std::string::npos);
   EXPECT_NE(rig.Get("/debug/ledger?node=n1").find(R"("pod":"ns/q")"), std::string::npos);
   EXPECT_NE(rig.Get("/metrics").find("berth_nodes 1\n"), std::string::npos);
+  EXPECT_NE(rig.Get("/metrics").find("berth_vocabulary_entries{table=\"classes\"} 2\n"),
+            std::string::npos);
   EXPECT_EQ(rig.Get("/readyz"), "ok");
 }
 
@@ -522,6 +524,45 @@ TEST(Scheduler, ANodeWithTooManyResourcesIsTaken) {
   EXPECT_EQ(told(), 1);
   EXPECT_NE(rig.Get("/debug/ledger?node=n1").find(R"("leftOut":"a.b/r223, )"), std::string::npos);
   rig.Event("nodes", "MODIFIED", NodeJson("n1", 102));
+  EXPECT_TRUE(rig.scheduler.left_out().empty());
+}
+
+// Goal: more pods than the ledger can sum are turned away with a reason, and taken once there is
+// room; nothing that is known is lost. Method: room for two pods.
+TEST(Scheduler, PodsBeyondTheLimitAreToldAndTakenLater) {
+  SchedulerOptions options;
+  options.engine.pods_max = 2;
+  Rig rig(options);
+  rig.Start({PodJson({.name = "a", .uid = "u-a", .node = "n1"}),
+             PodJson({.name = "b", .uid = "u-b", .node = "n1"})},
+            {NodeJson("n1", 1, 4'000)});
+  rig.Event("pods", "ADDED", PodJson({.name = "c", .uid = "u-c", .version = 101}));
+  EXPECT_NE(
+      rig.TakeOf("/pods/c/status").request.body.view().find("holds 2 pods, as many as it can"),
+      std::string_view::npos);
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/c").find("holds 2 pods"), std::string::npos);
+  rig.Event("pods", "MODIFIED", PodJson({.name = "b", .uid = "u-b", .version = 102, .node = "n1"}));
+  EXPECT_EQ(rig.Held("n1"), 1'000);
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  rig.Event("pods", "DELETED", PodJson({.name = "a", .uid = "u-a", .version = 103, .node = "n1"}));
+  rig.Pass(Duration::Seconds(40));
+  EXPECT_EQ(rig.TakeBinding().request.target, "/api/v1/namespaces/ns/pods/c/binding");
+  EXPECT_EQ(rig.scheduler.unread("ns/c"), nullptr);
+}
+
+TEST(Scheduler, NodesBeyondTheLimitAreNotUsed) {
+  SchedulerOptions options;
+  options.engine.nodes_max = 1;
+  Rig rig(options);
+  rig.Start({PodJson({.cpu_milli = 2'000})}, {NodeJson("n1", 1), NodeJson("n2", 1, 4'000)});
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  EXPECT_EQ(rig.scheduler.left_out().at("n2"), "node");
+  EXPECT_EQ(std::ranges::count(
+                rig.logs, "node n2 is not used: the scheduler holds 1 nodes, as many as it can"),
+            1);
+  rig.Event("nodes", "DELETED", NodeJson("n1", 101));
+  rig.Event("nodes", "MODIFIED", NodeJson("n2", 102, 4'000));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n2");
   EXPECT_TRUE(rig.scheduler.left_out().empty());
 }
 

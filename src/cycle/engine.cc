@@ -26,7 +26,10 @@ constexpr uint64_t kRefreshNodesMax = 200'000;
 
 Engine::Engine(const Options& options)
     : options_(options),
-      state_(model::State::Options{.salt = options.salt, .faults = options.faults}),
+      state_(model::State::Options{.salt = options.salt,
+                                   .nodes_max = options.nodes_max,
+                                   .pods_max = options.pods_max,
+                                   .faults = options.faults}),
       caches_(options.cache_bytes_max) {
   CHECK_GT(options.attempts_per_cycle_max, 0u);
   for (uint32_t i = 0; i < options.names.size(); ++i) {

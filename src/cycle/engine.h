@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/limits.h"
 #include "base/time.h"
 #include "cycle/class_cache.h"
 #include "cycle/waiting_lines.h"
@@ -68,6 +69,9 @@ class Engine {
     // Feasible sets and scores kept per class: about 51 bytes a node each, least recently used
     // dropped.
     size_t cache_bytes_max = size_t{64} << 20;
+    // What the state takes (State::HasRoomFor).
+    uint32_t nodes_max = limits::kNodesMax;
+    uint32_t pods_max = limits::kPodsMax;
     model::Faults faults;  // Planted bugs; none outside tests.
   };
   Engine() : Engine(Options{}) {}

@@ -25,8 +25,24 @@ bool Assign(Id& column, Id value) {
 
 }  // namespace
 
-State::State(const Options& options) : nodes_(options.salt), faults_(options.faults) {
+State::State(const Options& options)
+    : nodes_(options.salt),
+      nodes_max_(options.nodes_max),
+      pods_max_(options.pods_max),
+      faults_(options.faults) {
+  CHECK_LE(nodes_max_, limits::kNodesMax);
+  CHECK_LE(pods_max_, limits::kPodsMax);
   FitLedger();
+}
+
+bool State::HasRoomFor(const NodeUpsert& facts) const {
+  if (nodes_.present_count() < nodes_max_) return true;
+  const NodeId known = FindNode(facts.name);
+  return known.valid() && nodes_.present(known);
+}
+
+bool State::HasRoomFor(const PodUpsert& facts) const {
+  return pods_.live() < pods_max_ || FindPod(facts.uid).valid();
 }
 
 void State::Apply(const Delta& delta) {
@@ -51,6 +67,7 @@ NodeId State::RowOfNode(NameId name) {
 }
 
 void State::ApplyNode(const NodeUpsert& facts) {
+  CHECK(HasRoomFor(facts));
   const NodeId n = RowOfNode(vocabulary.names.Intern(facts.name));
   const uint32_t row = n.value;
   const OwnerId uid = uids_.Acquire(facts.uid);
@@ -186,6 +203,7 @@ OwnerId State::OwnerOf(PodId pod) const {
 }
 
 void State::ApplyPod(const PodUpsert& facts) {
+  CHECK(HasRoomFor(facts));
   CHECK_LT(facts.class_id.value, vocabulary.classes.size());
   FitLedger();
   Materialise(facts.class_id);

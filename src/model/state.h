@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/limits.h"
 #include "model/delta.h"
 #include "model/faults.h"
 #include "model/ledger.h"
@@ -24,7 +25,10 @@ class State {
  public:
   struct Options {
     std::optional<uint64_t> salt;  // Of ties between nodes (NodeTable).
-    Faults faults;                 // Planted bugs; none outside tests.
+    // How many it takes. Amounts are clamped so that sums over so many can't overflow.
+    uint32_t nodes_max = limits::kNodesMax;
+    uint32_t pods_max = limits::kPodsMax;
+    Faults faults;  // Planted bugs; none outside tests.
   };
   State() : State(Options{}) {}
   explicit State(const Options& options);
@@ -35,8 +39,13 @@ class State {
 
   // Takes one fact: rows, claims and the touch log become what they are once it is true. Facts
   // about unknown objects, stale uids and repetitions are ordinary and change nothing. Cost: what
-  // the fact touches.
+  // the fact touches. REQUIRES: HasRoomFor a node or pod.
   void Apply(const Delta& delta);
+  // Whether the fact is of a node or pod that is known, or one more can be taken. Who hands facts
+  // in asks before, and says what is turned away.
+  [[nodiscard]] bool has_room_for_pods() const { return pods_.live() < pods_max_; }
+  [[nodiscard]] bool HasRoomFor(const NodeUpsert& facts) const;
+  [[nodiscard]] bool HasRoomFor(const PodUpsert& facts) const;
   // The pods whose rows the last Apply changed, added or removed (then not used()); in order of
   // change.
   [[nodiscard]] const std::vector<PodId>& changed_pods() const { return changed_pods_; }
@@ -106,6 +115,8 @@ class State {
   std::vector<uint8_t> materialised_classes_;
   std::vector<PodId> changed_pods_;
   std::vector<PodId> homeless_;  // Nominated to a node that is not there; nearly always empty.
+  uint32_t nodes_max_;           // Immutable after construction.
+  uint32_t pods_max_;            // Immutable after construction.
   Faults faults_;
 };
 
