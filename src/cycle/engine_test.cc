@@ -32,7 +32,9 @@ bool NaiveFits(const model::State& state, const place::Evaluator& evaluator, Pod
   return evaluator.Filter(state, row.class_id, n, &viewer, row.pin).fits();
 }
 
-NaiveBest NaiveChoice(const model::State& state, const place::Evaluator& evaluator, PodId pod) {
+// Ties end in the name, or in a hash of the salt and the name.
+NaiveBest NaiveChoice(const model::State& state, const Engine::Options& options, PodId pod) {
+  const place::Evaluator& evaluator = options.evaluator;
   const model::ClassId c = state.pods().at(pod).class_id;
   place::Extremes extremes;
   std::vector<NodeId> fitting;
@@ -46,9 +48,12 @@ NaiveBest NaiveChoice(const model::State& state, const place::Evaluator& evaluat
   NaiveBest best{.feasible_count = static_cast<uint32_t>(fitting.size())};
   for (const NodeId n : fitting) {
     const int64_t total = evaluator.Total(evaluator.Score(state, c, n), extremes);
-    const auto name = [&](NodeId node) { return state.NameOf(state.nodes().name(node)); };
+    const auto place = [&](NodeId node) {
+      const std::string_view name = state.NameOf(state.nodes().name(node));
+      return std::pair(options.salt ? Hasher().Add(*options.salt).Add(name).value() : 0, name);
+    };
     if (!best.node.valid() || total > best.score ||
-        (total == best.score && name(n) < name(best.node))) {
+        (total == best.score && place(n) < place(best.node))) {
       best.node = n;
       best.score = total;
     }
@@ -78,18 +83,23 @@ bool BacksOff(const model::State& state, PodId pod, Instant now) {
 // Checks a plan against the state before it: each decision in turn is what the naive scheduler
 // would do, and nobody who could have gone first was passed over. Leaves `state` as the plan leaves
 // the engine's.
-void CheckPlan(model::State& state, const place::Evaluator& evaluator, const model::Plan& plan,
+void CheckPlan(model::State& state, const Engine::Options& options, const model::Plan& plan,
                Instant now) {
   for (const model::BindDecision& bind : plan.binds) {
     const model::ClaimId claim = state.ClaimOf(bind.pod);
     if (claim.valid() &&
         state.ledger().claim(claim).account == model::AccountId::OfNode(bind.node)) {
       // A holder on the node it was promised: that it fits there is all that is asked.
-      RC_ASSERT(NaiveFits(state, evaluator, bind.pod, bind.node));
+      RC_ASSERT(NaiveFits(state, options.evaluator, bind.pod, bind.node));
     } else {
-      const NaiveBest best = NaiveChoice(state, evaluator, bind.pod);
-      RC_ASSERT(best.node == bind.node);
-      RC_ASSERT(best.score == bind.score);
+      const NaiveBest best = NaiveChoice(state, options, bind.pod);
+      if (options.evaluator.policy() == model::Policy::kRandom) {
+        // Any that fits, and the number of those says that none was left out of the draw.
+        RC_ASSERT(NaiveFits(state, options.evaluator, bind.pod, bind.node));
+      } else {
+        RC_ASSERT(best.node == bind.node);
+        RC_ASSERT(best.score == bind.score);
+      }
       RC_ASSERT(best.feasible_count == bind.feasible_count);
       for (uint32_t i = 0; i < state.pods().size(); ++i) {
         const PodId other{i};
@@ -97,7 +107,7 @@ void CheckPlan(model::State& state, const place::Evaluator& evaluator, const mod
             !WaitingLines::PodBefore(state, other, bind.pod))
           continue;
         if (BacksOff(state, other, now)) continue;
-        RC_ASSERT(!NaiveChoice(state, evaluator, other).node.valid());
+        RC_ASSERT(!NaiveChoice(state, options, other).node.valid());
       }
     }
     state.Assume(bind.pod, bind.node, bind.devices);
@@ -106,7 +116,7 @@ void CheckPlan(model::State& state, const place::Evaluator& evaluator, const mod
   for (uint32_t i = 0; i < state.pods().size(); ++i) {
     if (!IsPending(state, PodId{i}) || state.pods().at(PodId{i}).not_before > now) continue;
     // No missed wake-up: what still waits fits nowhere.
-    RC_ASSERT(!NaiveChoice(state, evaluator, PodId{i}).node.valid());
+    RC_ASSERT(!NaiveChoice(state, options, PodId{i}).node.valid());
   }
 }
 
@@ -114,7 +124,7 @@ void CheckPlan(model::State& state, const place::Evaluator& evaluator, const mod
 
 class History {
  public:
-  explicit History(const Engine::Options& options) : engine(options) {}
+  explicit History(const Engine::Options& options) : engine(options), options_(options) {}
 
   Engine engine;
   Instant now = Instant::FromSeconds(1000);
@@ -136,7 +146,7 @@ class History {
     before.SortNames();
     Engine fork = engine;
     const model::Plan plan = engine.Cycle(now);
-    CheckPlan(before, engine.evaluator(), plan, now);
+    CheckPlan(before, options_, plan, now);
     // Caches are derived data: a copy that starts cold decides the same.
     const model::Plan again = fork.Cycle(now);
     RC_ASSERT(plan.binds == again.binds);
@@ -305,6 +315,7 @@ class History {
                                     .at = now});
   }
 
+  Engine::Options options_;
   std::vector<TestPod> kinds_;
   std::map<std::string, TestNode> nodes_;
   std::map<int, TestPod> pods_;
@@ -332,6 +343,26 @@ RC_GTEST_PROP(EngineTest, EveryDecisionIsWhatTheNaiveSchedulerWouldDo, ()) { Run
 
 RC_GTEST_PROP(EngineTest, AlsoWhenPackingByBestFit, ()) {
   RunHistory({.evaluator = place::Evaluator(model::Policy::kBestFit)});
+}
+
+// The typical pods of the histories; models by the order of `names`.
+Engine::Options Fgd() {
+  const std::vector<place::TypicalPod> typical = {
+      {.cpu_milli = 200, .gpu = {.share_milli = 300}, .count = 5},
+      {.cpu_milli = 1200, .gpu = {.devices_count = 1}, .models = {model::NameId{0}}, .count = 3},
+      {.cpu_milli = 400, .count = 4}};
+  return {.evaluator = place::Evaluator(model::Policy::kFgd, place::FragmentTable(typical)),
+          .names = {"a100", "t4"}};
+}
+
+RC_GTEST_PROP(EngineTest, AlsoWhenFragmentingLeast, ()) { RunHistory(Fgd()); }
+
+RC_GTEST_PROP(EngineTest, AlsoAtRandom, ()) {
+  RunHistory({.evaluator = place::Evaluator(model::Policy::kRandom), .seed = 7});
+}
+
+RC_GTEST_PROP(EngineTest, AlsoWhenASaltEndsTies, ()) {
+  RunHistory({.evaluator = place::Evaluator(model::Policy::kBestFit), .salt = 42});
 }
 
 // Goal: the bounds change when things are decided, not what. Method: two attempts per cycle, and
@@ -505,6 +536,22 @@ TEST_F(Examples, GatedPodsWaitUntilTheGateGoes) {
   EXPECT_EQ(engine.wake_at() == Instant{} ? Cycle().binds.size() : 0u, 0u);
   Pod({.name = "a"});
   EXPECT_EQ(Cycle(1).binds.size(), 1u);
+}
+
+// Goal: an update of a line's only pod does not make what it was told look current. Method: it is
+// updated while a second node refuses, and another pod goes before it in line.
+TEST_F(Examples, AnUpdatedPodIsToldWhatItsNewHeadIsTold) {
+  Node({.name = "n1", .cpu = 100});
+  Pod({.name = "a", .cpu = 600});
+  EXPECT_EQ(Printed(), "wait default/a  0/1, 1 insufficient cpu (at least 500 short)!\n");
+  Node({.name = "n2", .cpu = 100});
+  Pod({.name = "a", .cpu = 600, .created = 1});
+  Pod({.name = "b", .cpu = 600, .priority = 1});
+  std::string told;
+  for (Instant at = Instant::FromSeconds(20); engine.wake_at() <= at;) {
+    told += Print(engine.Cycle(at), engine.state());
+  }
+  EXPECT_NE(told.find("wait default/a  0/2"), std::string::npos) << told;
 }
 
 // Goal: the salt changes ties only, and without one the name decides, not arrival.

@@ -95,7 +95,9 @@ void WaitingLines::Put(const State& state, PodId pod) {
   const bool was_here = contains(pod) &&
                         lines_[line_of_[pod.value].value].class_id == row.class_id &&
                         lines_[line_of_[pod.value].value].pin == row.pin;
-  const bool told = was_here && links_[pod.value].untold == 0;
+  // A line that it had to itself ends, and with it what was told.
+  const bool told =
+      was_here && links_[pod.value].untold == 0 && lines_[line_of_[pod.value].value].size > 1;
   if (contains(pod)) Remove(state, pod);
   const LineId id = FindOrAddLine(state, row.class_id, row.pin);
   Line& line = lines_[id.value];

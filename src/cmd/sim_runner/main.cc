@@ -44,7 +44,7 @@ void PrintTotals(const Totals& totals) {
   }
 }
 
-// One seed with its trace; twice, to show that the same seed gives the same bytes.
+// One seed with its trace.
 int RunOne(uint64_t seed) {
   const RunResult result = RunSeed({.seed = seed, .trace = true});
   std::fputs(result.trace.c_str(), stdout);
