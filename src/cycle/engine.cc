@@ -182,6 +182,10 @@ void Engine::ServeLines(Instant now, Plan& plan) {
     if (!id.valid()) return;
     ++counters_.attempts;
     ServeLine(id, now, plan);
+    // A holder that was placed elsewhere leaves what it was promised, which those who were tried
+    // before it may want more than those behind: the next cycle wakes them first.
+    NoteTouches();
+    if (lift_pending_) return;
   }
 }
 

@@ -538,6 +538,26 @@ TEST_F(Examples, GatedPodsWaitUntilTheGateGoes) {
   EXPECT_EQ(Cycle(1).binds.size(), 1u);
 }
 
+// Goal: the place that a holder leaves when it finds another is offered in order. Method: its node
+// comes together with somebody of lower priority who fits where it was promised.
+TEST_F(Examples, APlaceThatAHolderLeavesGoesToTheFirstInOrder) {
+  Node({.name = "n1", .cpu = 500, .labels = {{"zone", "a"}}});
+  Pod({.name = "first", .cpu = 500, .priority = 1, .selector = {{"zone", "a"}}});
+  Pod({.name = "holder", .cpu = 600, .priority = 1, .created = 1, .nominated = "n1"});
+  EXPECT_TRUE(Cycle().binds.empty());
+  Node({.name = "n2", .cpu = 600, .labels = {{"zone", "b"}}});
+  Pod({.name = "low", .cpu = 100});
+  std::string bound;
+  for (bool more = true; more;) {
+    const model::Plan plan = Cycle(20'000);
+    for (const model::BindDecision& bind : plan.binds) {
+      bound += std::string(engine.state().UidOf(bind.pod_uid)) + " ";
+    }
+    more = plan.more;
+  }
+  EXPECT_EQ(bound, "uid-holder uid-first ");
+}
+
 // Goal: an update of a line's only pod does not make what it was told look current. Method: it is
 // updated while a second node refuses, and another pod goes before it in line.
 TEST_F(Examples, AnUpdatedPodIsToldWhatItsNewHeadIsTold) {
