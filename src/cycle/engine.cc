@@ -148,7 +148,7 @@ void Engine::WakeTouched(Instant now) {
         queue_.Wake(state_, id, now, first);
         ++counters_.wakes;
       } else {
-        queue_.AddReasons(id, MaskOf(verdict.kind));
+        queue_.AddReasons(id, MaskOf(verdict.kind), viewer.priority);
       }
     }
   }

@@ -558,6 +558,23 @@ TEST_F(Examples, APlaceThatAHolderLeavesGoesToTheFirstInOrder) {
   EXPECT_EQ(bound, "uid-holder uid-first ");
 }
 
+// Goal: a pod that may look past a promise is tried, whatever failed before the promise was made.
+// Method: one of higher priority fails on a small node and goes; the node grows, and is promised to
+// another; one of the priority between comes.
+TEST_F(Examples, APriorityBetweenIsTriedWhereTheLowOneWasRefused) {
+  Node({.name = "n1", .cpu = 100});
+  Pod({.name = "high", .cpu = 500, .priority = 2});
+  Pod({.name = "low", .cpu = 500});
+  EXPECT_TRUE(Cycle().binds.empty());
+  engine.Apply(model::PodRemove{.uid = "uid-high"});
+  Pod({.name = "holder", .cpu = 500, .nominated = "n1", .foreign = true});
+  Node({.name = "n1", .cpu = 500});
+  EXPECT_TRUE(Cycle(20'000).binds.empty());
+  Pod({.name = "between", .cpu = 500, .priority = 1});
+  EXPECT_EQ(Cycle(20'000).binds.size(), 1u);
+  EXPECT_EQ(engine.CheckWakes(Instant::FromSeconds(20)), 0u);
+}
+
 // Goal: an update of a line's only pod does not make what it was told look current. Method: it is
 // updated while a second node refuses, and another pod goes before it in line.
 TEST_F(Examples, AnUpdatedPodIsToldWhatItsNewHeadIsTold) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -32,7 +33,7 @@ struct Line {
   uint32_t size = 0;
   enum class Mode : uint8_t { kActive, kBackingOff, kBlocked } mode = Mode::kActive;
   uint32_t place = 0;           // Index in the list of its mode.
-  int32_t failed_priority = 0;  // The priority of the pod that was last tried in vain.
+  int32_t failed_priority = 0;  // The least priority that a node was last found refusing.
   uint64_t blocked_cycle = 0;   // Blocked: in which cycle.
   model::PodId untold;  // Blocked or not: first of its pods that was not told yet why it waits.
   // Woken: no node fitted a pod of at most failed_priority when the touch log ended here, so only
@@ -84,9 +85,12 @@ class WaitingLines {
   bool Report(LineId id, model::Refusal refusal, Instant until, uint64_t position);
   // The same without an attempt, for all of its pods: they are to be told what they were not.
   void Refresh(LineId id, model::Refusal refusal, Instant now, uint64_t position);
-  // Adds to what a blocked line waits for.
-  void AddReasons(LineId id, model::ReasonMask reasons) {
-    blocked_masks_[lines_[id.value].place] |= reasons;
+  // Adds to what a blocked line waits for: a touched node refuses a pod of this priority. One of
+  // higher priority might look past what is promised there.
+  void AddReasons(LineId id, model::ReasonMask reasons, int32_t priority) {
+    Line& line = lines_[id.value];
+    blocked_masks_[line.place] |= reasons;
+    line.failed_priority = std::min(line.failed_priority, priority);
   }
   // Lets it be tried again, on nodes touched from `narrow_from` on. Into backoff order when its
   // head's unschedulable backoff is not over.
