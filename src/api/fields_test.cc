@@ -28,7 +28,7 @@ std::string Conformed(KindId kind, std::string_view text) {
 }
 
 TEST(SchemaTest, TheTableIsSortedClosedAndRootedInTheKinds) {
-  for (TypeId id = 0; id < TypesCount(); ++id) {
+  for (TypeId id = 0; id < static_cast<TypeId>(TypesCount()); ++id) {
     const Type type = TypeAt(id);
     std::string_view last;
     for (const Field& field : type.fields) {

@@ -93,8 +93,8 @@ void ApiServer::Bootstrap(Instant now) {
 
 void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
   if (!started_) Bootstrap(now);
-  if (auto* arrived = std::get_if<env::RequestArrived>(&input)) {
-    Arrive(now, std::move(*arrived), out);
+  if (const auto* arrived = std::get_if<env::RequestArrived>(&input)) {
+    Arrive(now, *arrived, out);
   } else if (const auto* appended = std::get_if<env::JournalAppended>(&input)) {
     Appended(now, appended->sequence, out);
   } else if (const auto* drained = std::get_if<env::StreamDrained>(&input)) {
@@ -154,7 +154,7 @@ Outcome<Identity> ApiServer::Authenticate(const env::HttpRequest& request,
   return Identity{.user = "system:anonymous", .groups = {"system:unauthenticated"}};
 }
 
-void ApiServer::Arrive(Instant now, env::RequestArrived arrived, env::Outbox& out) {
+void ApiServer::Arrive(Instant now, const env::RequestArrived& arrived, env::Outbox& out) {
   bool streaming = false;
   const uint64_t before = store_.next_revision();
   Outcome<env::HttpResponse> response = Handle(now, arrived, out, streaming);

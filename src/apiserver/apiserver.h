@@ -82,7 +82,7 @@ class ApiServer final : public env::Actor {
 
   void Bootstrap(Instant now);
   void ExpireEvents(Instant now);
-  void Arrive(Instant now, env::RequestArrived arrived, env::Outbox& out);
+  void Arrive(Instant now, const env::RequestArrived& arrived, env::Outbox& out);
   [[nodiscard]] Outcome<env::HttpResponse> Handle(Instant now, const env::RequestArrived& arrived,
                                                   env::Outbox& out, bool& streaming);
   [[nodiscard]] Outcome<env::HttpResponse> HandleResource(Instant now,

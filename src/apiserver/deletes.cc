@@ -278,7 +278,7 @@ WriteResult RespondDeleted(WriteContext& context, const store::StoredObject& tar
 }  // namespace
 
 Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& target,
-                              DeleteOptions options) {
+                              const DeleteOptions& options) {
   if (Outcome<void> holds = CheckPreconditions(context, *target, options); !holds) {
     return std::unexpected(std::move(holds.error()));
   }

@@ -77,7 +77,7 @@ std::vector<std::string_view> Groups() {
 std::string ResourceListJson(std::string_view group) {
   const std::vector<const api::Kind*> kinds = KindsOfGroup(group);
   std::string items;
-  const auto add = [&](std::string item) {
+  const auto add = [&](std::string_view item) {
     if (!items.empty()) items += ',';
     items += item;
   };

@@ -34,7 +34,7 @@ std::optional<uint64_t> ParseRevision(std::string_view text) {
   return value;
 }
 
-std::unexpected<Problem> InvalidListOptions(FieldErrors errors) {
+std::unexpected<Problem> InvalidListOptions(const FieldErrors& errors) {
   return InvalidOptions("ListOptions", errors);
 }
 
@@ -66,7 +66,7 @@ Outcome<void> CheckListOptions(const Query& query, bool watch) {
       errors.push_back(
           forbidden("continue", "continue is forbidden when sendInitialEvents is provided"));
     }
-    if (!errors.empty()) return InvalidListOptions(std::move(errors));
+    if (!errors.empty()) return InvalidListOptions(errors);
     return {};
   }
   if (watch && continued) {

@@ -100,6 +100,6 @@ struct DeleteOptions {
 };
 // Deletes one object as upstream does: at once, gracefully, or when its finalizers are gone.
 Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& target,
-                              DeleteOptions options);
+                              const DeleteOptions& options);
 
 }  // namespace berth::apiserver

@@ -187,7 +187,7 @@ std::expected<std::string, Exit> PodName(const std::string& text) {
   const size_t slash = text.find('/');
   if (slash == std::string::npos) return text;
   const std::string kind = text.substr(0, slash);
-  const std::string name = text.substr(slash + 1);
+  std::string name = text.substr(slash + 1);
   if (kind != "pod" && kind != "pods" && kind != "po") {
     return std::unexpected(
         UsageError(fmt::format("why: {} is not a pod; only pods can be asked about", text)));

@@ -23,7 +23,7 @@ Result<std::string> Read(const client::Source& source) {
   return source.data;
 }
 
-std::string Trim(std::string text) {
+std::string Trim(const std::string& text) {
   const size_t first = text.find_first_not_of(" \t\r\n");
   if (first == std::string::npos) return "";
   return text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
@@ -96,7 +96,7 @@ class Waiter final : public env::InputSink {
 Result<std::string> ReadToken(const std::string& path) {
   Result<std::string> text = net::ReadFile(path);
   if (!text) return text;
-  return Trim(std::move(*text));
+  return Trim(*text);
 }
 
 Result<Endpoint> FindEndpoint(const cli::ConnectOptions& options) {
