@@ -154,6 +154,7 @@ class Conformer {
     // A document that was conformed before is left as it stands.
     bool tidy = true;
     std::pair<int, const Field*> last{-1, nullptr};
+    int64_t always_count = 0;
     for (auto& [key, value] : object) {
       const Field* field = FindField(type, key);
       if (field == nullptr) AddUnknown(key);
@@ -168,18 +169,15 @@ class Conformer {
       const std::pair place(OrderOf(*field, root), field);
       tidy = tidy && last < place && !Omits(*field, value);
       last = place;
+      if (IsAlways(*field)) ++always_count;
     }
-    if (!tidy || LacksAlways(type, object)) Rebuild(type, object, root);
+    if (!tidy || always_count < std::ranges::count_if(type.fields, IsAlways)) {
+      Rebuild(type, object, root);
+    }
   }
 
   static bool IsAlways(const Field& field) {
     return field.has(kAlways) && field.shape == Shape::kOne;
-  }
-
-  static bool LacksAlways(const Type& type, const JsonObject& object) {
-    return std::ranges::any_of(type.fields, [&](const Field& field) {
-      return IsAlways(field) && !object.contains(field.name);
-    });
   }
 
   // Drops unknown, null and empty members and puts the others in order. REQUIRES: they are

@@ -23,10 +23,23 @@ std::pair<std::string_view, std::string_view> SplitPath(std::string_view path) {
   return {path.substr(0, dot), path.substr(dot + 1)};
 }
 
+// Boost's own search of a small object compares by calls of memcmp out of line; nearly all keys
+// differ in length or first character.
+constexpr size_t kScannedMembersMax = 18;
+
+const Json* Search(const JsonObject& object, std::string_view key) {
+  if (object.size() > kScannedMembersMax || key.empty()) return object.if_contains(key);
+  for (const auto& member : object) {
+    const std::string_view name = member.key();
+    if (name.size() == key.size() && name[0] == key[0] && name == key) return &member.value();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 const Json* FindMember(const JsonObject& object, std::string_view key) {
-  const Json* value = object.if_contains(key);
+  const Json* value = Search(object, key);
   return value == nullptr || value->is_null() ? nullptr : value;
 }
 

@@ -242,8 +242,7 @@ bool KeepsText(const Pieces& pieces, const Scale& scale) {
   const std::string shifted = std::string(whole) + std::string(pieces.fraction);
   if (scale.format == QuantityFormat::kBinarySi) {
     if (!pieces.fraction.empty()) return false;
-    const auto spare =
-        15 - length - static_cast<int64_t>(scale.exponent) * 3 / 10;
+    const auto spare = 15 - length - static_cast<int64_t>(scale.exponent) * 3 / 10;
     return spare > 0 && std::stoll(shifted) % 8 != 0;
   }
   const int64_t exponent = scale.exponent - static_cast<int64_t>(pieces.fraction.size());

@@ -42,8 +42,12 @@ Type TypeAt(TypeId id) {
 Type TypeOf(KindId kind) { return TypeAt(static_cast<TypeId>(kind)); }
 
 const Field* FindField(const Type& type, std::string_view name) {
-  const auto at = std::ranges::lower_bound(type.fields, name, {}, &Field::name);
-  return at != type.fields.end() && at->name == name ? &*at : nullptr;
+  if (name.empty()) return nullptr;
+  // Types have few fields, whose names differ in length or first character: quicker than halving.
+  const auto at = std::ranges::find_if(type.fields, [name](const Field& field) {
+    return field.name.size() == name.size() && field.name[0] == name[0] && field.name == name;
+  });
+  return at != type.fields.end() ? &*at : nullptr;
 }
 
 }  // namespace berth::api

@@ -67,7 +67,7 @@ struct Type {
 // REQUIRES: id < TypesCount().
 [[nodiscard]] Type TypeAt(TypeId id);
 [[nodiscard]] Type TypeOf(KindId kind);
-// The field, or null. Cost: logarithmic.
+// The field, or null. Cost: linear in the type's fields (tens).
 [[nodiscard]] const Field* FindField(const Type& type, std::string_view name);
 
 }  // namespace berth::api

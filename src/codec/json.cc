@@ -524,6 +524,26 @@ void AppendDouble(double number, std::string& out) {
   out += digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
+// `before`, the text as a JSON string, `after` (unless they are 0).
+void AppendString(char before, std::string_view text, char after, std::string& out) {
+  if (PlainEnd(text, 0) != text.size()) {
+    if (before != 0) out += before;
+    AppendJsonString(text, out);
+    if (after != 0) out += after;
+    return;
+  }
+  const size_t start = out.size();
+  out.resize_and_overwrite(start + text.size() + 4, [&](char* data, size_t) {
+    char* at = data + start;
+    if (before != 0) *at++ = before;
+    *at++ = '"';
+    at = std::ranges::copy(text, at).out;
+    *at++ = '"';
+    if (after != 0) *at++ = after;
+    return static_cast<size_t>(at - data);
+  });
+}
+
 void AppendPretty(const Json& value, int indent, size_t column, std::string& out) {
   const size_t inner = column + static_cast<size_t>(indent);
   if (const JsonObject* object = value.if_object(); object != nullptr && !object->empty()) {
@@ -631,7 +651,7 @@ void AppendJson(const Json& value, std::string& out) {
       AppendDouble(value.get_double(), out);
       return;
     case boost::json::kind::string:
-      AppendJsonString(value.get_string(), out);
+      AppendString(0, value.get_string(), 0, out);
       return;
     case boost::json::kind::array: {
       out += '[';
@@ -645,16 +665,13 @@ void AppendJson(const Json& value, std::string& out) {
       return;
     }
     case boost::json::kind::object: {
-      out += '{';
-      bool first = true;
+      char before = '{';
       for (const auto& [key, member] : value.get_object()) {
-        if (!first) out += ',';
-        first = false;
-        AppendJsonString(key, out);
-        out += ':';
+        AppendString(before, key, ':', out);
+        before = ',';
         AppendJson(member, out);
       }
-      out += '}';
+      out += value.get_object().empty() ? "{}" : "}";
       return;
     }
   }
