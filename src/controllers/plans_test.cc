@@ -545,6 +545,19 @@ TEST(Job, EndsWithAStartThoughThatWriteWasLost) {
   EXPECT_EQ(lines.find("\"startTime\":null"), std::string::npos) << lines;
 }
 
+// The uids in the last list of that name in the text of a patch.
+std::vector<std::string> UidsIn(const std::string& text, const std::string& key) {
+  std::vector<std::string> found;
+  const size_t from = text.rfind("\"" + key + "\":[");
+  for (size_t at = text.find("[", from) + 1; text[at] == '"' || text[at] == ',';) {
+    if (text[at] == ',') ++at;
+    const size_t end = text.find('"', at + 1);
+    found.push_back(text.substr(at + 1, end - at - 1));
+    at = end + 1;
+  }
+  return found;
+}
+
 // A cluster that follows a Job's plans, in any order and with any delay: each pod that ended is
 // counted exactly once.
 RC_GTEST_PROP(Job, CountsEachPodOnce, ()) {
@@ -560,17 +573,6 @@ RC_GTEST_PROP(Job, CountsEachPodOnce, ()) {
   int64_t failed = 0;
   Instant now = kNow;
   std::string trail;  // The last plan, to show why a Job did not end.
-  const auto uids = [](const std::string& text, const std::string& key) {
-    std::vector<std::string> found;
-    const size_t from = text.rfind("\"" + key + "\":[");
-    for (size_t at = text.find("[", from) + 1; text[at] == '"' || text[at] == ',';) {
-      if (text[at] == ',') ++at;
-      const size_t end = text.find('"', at + 1);
-      found.push_back(text.substr(at + 1, end - at - 1));
-      at = end + 1;
-    }
-    return found;
-  };
   const auto end_pod = [&](std::pair<Head, PodFacts>& pod, bool success) {
     pod.second.phase = success ? PodPhase::kSucceeded : PodPhase::kFailed;
     pod.second.finished = now;
@@ -602,8 +604,8 @@ RC_GTEST_PROP(Job, CountsEachPodOnce, ()) {
       } else if (write.verb == Verb::kPatchStatus) {
         job.succeeded = Rollout::NumberAfter(write.body, "\"succeeded\":", 0);
         job.failed = Rollout::NumberAfter(write.body, "\"failed\":", 0);
-        job.uncounted_succeeded = uids(write.body, "succeeded");
-        job.uncounted_failed = uids(write.body, "failed");
+        job.uncounted_succeeded = UidsIn(write.body, "succeeded");
+        job.uncounted_failed = UidsIn(write.body, "failed");
         // The API server refuses the end of a Job that never began.
         const bool began = write.body.find("\"startTime\":null") == std::string::npos;
         RC_ASSERT(began || write.body.find("\"Complete\"") == std::string::npos);

@@ -48,31 +48,32 @@ class Tally {
     return std::move(reasons_);
   }
 
+  // One entry for each thing that the verdict of class `c` on a node names.
+  void AddVerdict(model::ClassId c, NodeId n, const model::Viewer& viewer,
+                  const model::Verdict& verdict) {
+    Reason reason{.kind = verdict.kind, .unresolvable = verdict.unresolvable, .nodes_count = 1};
+    if (verdict.kind == ReasonKind::kTaint) {
+      const model::Taint& taint =
+          state_.vocabulary.taints.View(state_.nodes().taints(n))[verdict.detail];
+      reason.detail = taint.key;
+      reason.detail_value = taint.value;
+    }
+    if (verdict.kind != ReasonKind::kInsufficient) return Add(reason);
+    const auto amounts = state_.vocabulary.bundles.View(state_.vocabulary.classes.at(c).requests);
+    for (size_t i = 0; i < amounts.size(); ++i) {
+      if (((verdict.lacking >> i) & 1) == 0) continue;
+      reason.resource = amounts[i].resource;
+      reason.deficit =
+          amounts[i].amount - state_.ledger().Now(model::AccountId::OfNode(n), amounts[i].resource,
+                                                  viewer, state_.vocabulary.bundles);
+      Add(reason);
+    }
+  }
+
  private:
   const model::State& state_;
   std::vector<Reason> reasons_;
 };
-
-void TallyVerdict(const model::State& state, model::ClassId c, NodeId n,
-                  const model::Viewer& viewer, const model::Verdict& verdict, Tally& tally) {
-  Reason reason{.kind = verdict.kind, .unresolvable = verdict.unresolvable, .nodes_count = 1};
-  if (verdict.kind == ReasonKind::kTaint) {
-    const model::Taint& taint =
-        state.vocabulary.taints.View(state.nodes().taints(n))[verdict.detail];
-    reason.detail = taint.key;
-    reason.detail_value = taint.value;
-  }
-  if (verdict.kind != ReasonKind::kInsufficient) return tally.Add(reason);
-  const auto amounts = state.vocabulary.bundles.View(state.vocabulary.classes.at(c).requests);
-  for (size_t i = 0; i < amounts.size(); ++i) {
-    if (((verdict.lacking >> i) & 1) == 0) continue;
-    reason.resource = amounts[i].resource;
-    reason.deficit =
-        amounts[i].amount - state.ledger().Now(model::AccountId::OfNode(n), amounts[i].resource,
-                                               viewer, state.vocabulary.bundles);
-    tally.Add(reason);
-  }
-}
 
 }  // namespace
 
@@ -105,7 +106,7 @@ WhyNotResult WhyNot(const model::State& state, const place::Evaluator& evaluator
     }
     // What happens on other nodes does not help a pinned pod.
     if (!elsewhere) result.waits_for |= MaskOf(verdict.kind);
-    TallyVerdict(state, row.class_id, n, viewer, verdict, tally);
+    tally.AddVerdict(row.class_id, n, viewer, verdict);
   }
   result.refusal.reasons = tally.Sorted();
   return result;

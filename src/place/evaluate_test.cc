@@ -285,27 +285,68 @@ struct Drawn {
   model::ClassId asked;
 };
 
+model::NameId DrawName(model::Vocabulary& v, const char* prefix, int kinds) {
+  return v.names.Intern(fmt::format("{}{}", prefix, *rc::gen::inRange(0, kinds)));
+}
+
+int64_t DrawAmount(int64_t unit) { return unit * *rc::gen::inRange<int64_t>(0, 8); }
+
+model::ClassId DrawClass(model::Vocabulary& v, model::ResourceId fpga) {
+  model::ClassSpec spec;
+  const int devices = *rc::gen::inRange(0, 3);
+  if (devices == 1) spec.gpu.share_milli = 400;
+  if (devices == 2) spec.gpu.devices_count = 1;
+  const std::vector<model::ResourceAmount> amounts = {{model::kCpu, DrawAmount(150)},
+                                                      {model::kMemory, DrawAmount(20)},
+                                                      {fpga, *rc::gen::inRange(0, 2)},
+                                                      {model::kPods, 1},
+                                                      {model::kGpuMilli, spec.gpu.total_milli()}};
+  spec.requests = v.bundles.Intern(amounts);
+  spec.scoring = v.bundles.Intern(std::vector<model::ResourceAmount>{
+      {model::kCpu, DrawAmount(150)}, {model::kMemory, DrawAmount(20)}});
+  if (*rc::gen::arbitrary<bool>()) {
+    spec.selector = v.selectors.Intern(
+        {.all = {{.key = v.names.Intern("l"),
+                  .op = *rc::gen::element(model::SelectorOp::kIn, model::SelectorOp::kNotIn),
+                  .values = {DrawName(v, "x", 3)}}}});
+  }
+  if (*rc::gen::arbitrary<bool>()) {
+    const model::SelectorSpec term{
+        .has_terms = true,
+        .terms = {
+            {.requirements = {{.key = v.names.Intern("l"), .values = {DrawName(v, "x", 3)}}}}}};
+    spec.preferences =
+        v.preferences.Intern(std::vector<model::Preference>{{v.selectors.Intern(term), 7}});
+  }
+  if (*rc::gen::arbitrary<bool>()) {
+    spec.tolerations = v.tolerations.Intern(std::vector<model::Toleration>{
+        {.key = DrawName(v, "k", 2), .op = model::TolerationOp::kExists}});
+  }
+  if (*rc::gen::inRange(0, 4) == 0)
+    spec.features = v.name_lists.Intern(std::vector<model::NameId>{DrawName(v, "f", 2)});
+  if (*rc::gen::inRange(0, 4) == 0)
+    spec.models = v.name_lists.Intern(std::vector<model::NameId>{DrawName(v, "m", 2)});
+  return v.classes.Intern(spec);
+}
+
 Drawn Draw() {
   Drawn out;
   model::Vocabulary& v = out.state.vocabulary;
   const model::ResourceId fpga = v.resources.Intern("example.com/fpga").value();
-  const auto name = [&](const char* prefix, int kinds) {
-    return v.names.Intern(fmt::format("{}{}", prefix, *rc::gen::inRange(0, kinds)));
-  };
+  const auto name = [&](const char* prefix, int kinds) { return DrawName(v, prefix, kinds); };
   const auto taint = [&] {
     return model::Taint{
         name("k", 2), name("v", 2),
         *rc::gen::element(model::TaintEffect::kNoSchedule, model::TaintEffect::kPreferNoSchedule,
                           model::TaintEffect::kNoExecute)};
   };
-  const auto amount = [](int64_t unit) { return unit * *rc::gen::inRange<int64_t>(0, 8); };
   const int nodes = *rc::gen::inRange(1, 140);
   for (int i = 0; i < nodes; ++i) {
     model::NodeUpsert node{.name = fmt::format("n{}", i), .uid = fmt::format("u{}", i)};
-    node.allocatable = {{model::kCpu, amount(700)},
-                        {model::kMemory, amount(90)},
+    node.allocatable = {{model::kCpu, DrawAmount(700)},
+                        {model::kMemory, DrawAmount(90)},
                         {model::kPods, 3},
-                        {fpga, amount(1)},
+                        {fpga, DrawAmount(1)},
                         {model::kGpuMilli, 1000 * *rc::gen::inRange(0, 3)}};
     node.labels = {{.key = v.names.Intern("l"), .value = name("x", 3)}};
     if (*rc::gen::inRange(0, 3) == 0) node.taints = {taint(), taint()};
@@ -314,51 +355,15 @@ Drawn Draw() {
     node.unschedulable = *rc::gen::inRange(0, 8) == 0;
     out.state.Apply(node);
   }
-  const auto draw_class = [&] {
-    model::ClassSpec spec;
-    const int devices = *rc::gen::inRange(0, 3);
-    if (devices == 1) spec.gpu.share_milli = 400;
-    if (devices == 2) spec.gpu.devices_count = 1;
-    const std::vector<model::ResourceAmount> amounts = {{model::kCpu, amount(150)},
-                                                        {model::kMemory, amount(20)},
-                                                        {fpga, *rc::gen::inRange(0, 2)},
-                                                        {model::kPods, 1},
-                                                        {model::kGpuMilli, spec.gpu.total_milli()}};
-    spec.requests = v.bundles.Intern(amounts);
-    spec.scoring = v.bundles.Intern(std::vector<model::ResourceAmount>{
-        {model::kCpu, amount(150)}, {model::kMemory, amount(20)}});
-    if (*rc::gen::arbitrary<bool>()) {
-      spec.selector = v.selectors.Intern(
-          {.all = {{.key = v.names.Intern("l"),
-                    .op = *rc::gen::element(model::SelectorOp::kIn, model::SelectorOp::kNotIn),
-                    .values = {name("x", 3)}}}});
-    }
-    if (*rc::gen::arbitrary<bool>()) {
-      const model::SelectorSpec term{
-          .has_terms = true,
-          .terms = {{.requirements = {{.key = v.names.Intern("l"), .values = {name("x", 3)}}}}}};
-      spec.preferences =
-          v.preferences.Intern(std::vector<model::Preference>{{v.selectors.Intern(term), 7}});
-    }
-    if (*rc::gen::arbitrary<bool>()) {
-      spec.tolerations = v.tolerations.Intern(std::vector<model::Toleration>{
-          {.key = name("k", 2), .op = model::TolerationOp::kExists}});
-    }
-    if (*rc::gen::inRange(0, 4) == 0)
-      spec.features = v.name_lists.Intern(std::vector<model::NameId>{name("f", 2)});
-    if (*rc::gen::inRange(0, 4) == 0)
-      spec.models = v.name_lists.Intern(std::vector<model::NameId>{name("m", 2)});
-    return v.classes.Intern(spec);
-  };
   const int pods = *rc::gen::inRange(0, 60);
   for (int i = 0; i < pods; ++i) {
     const std::string node = fmt::format("n{}", *rc::gen::inRange(0, nodes + 2));  // Ghosts too.
     out.state.Apply(model::PodUpsert{.uid = fmt::format("p{}", i),
                                      .key = fmt::format("d/p{}", i),
-                                     .class_id = draw_class(),
+                                     .class_id = DrawClass(v, fpga),
                                      .node = node});
   }
-  out.asked = draw_class();
+  out.asked = DrawClass(v, fpga);
   if (*rc::gen::arbitrary<bool>()) {
     out.state.Apply(model::PodUpsert{.uid = "asked", .key = "d/asked", .class_id = out.asked});
   }
