@@ -210,7 +210,7 @@ TEST(ApiServer, CredentialsAreATokenOrThePeer) {
   options.tokens.push_back({.token = "secret", .identity = {.user = "me", .groups = {}}});
   ServerFixture server(options);
   server.set_peer({});
-  const auto get = [&](std::string target, std::string token) {
+  const auto get = [&](std::string target, const std::string& token) {
     std::vector<env::Header> headers;
     if (!token.empty()) headers.push_back({"authorization", "Bearer " + token});
     return server.Call(Method::kGet, std::move(target), "", headers).status;

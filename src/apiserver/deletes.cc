@@ -98,7 +98,7 @@ Outcome<DeleteOptions> ParseDeleteOptions(WriteContext& context) {
 Outcome<void> CheckPreconditions(const WriteContext& context, const store::StoredObject& target,
                                  const DeleteOptions& options) {
   const api::Kind& kind = *context.request.kind;
-  const auto conflict = [&](std::string why) {
+  const auto conflict = [&](const std::string& why) {
     auto problem = Conflict({.kind = kind, .name = target.name}, why);
     // This conflict names the kind, not the resource.
     problem.error().message = fmt::format("Operation cannot be fulfilled on {} \"{}\": {}",

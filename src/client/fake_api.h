@@ -229,7 +229,7 @@ class FakeApi {
     return meta.contains("deletionTimestamp") && empty && !held && !waits;
   }
 
-  env::HttpResponse Drop(const std::string& path, const Target& target, api::Json object) {
+  env::HttpResponse Drop(const std::string& path, const Target& target, const api::Json& object) {
     objects_.erase(path);
     Tell("DELETED", target, object);
     return target.plural == "pods" ? Answer(200, object) : Failure(200, "");

@@ -27,7 +27,7 @@ struct Fixture {
   Outputs network;
   DebugRouter router{{.api = &api, .debug = &debug, .network = &network}, {"secret"}};
 
-  void Ask(uint64_t exchange, std::string target, std::string token, env::Peer peer = {}) {
+  void Ask(uint64_t exchange, std::string target, const std::string& token, env::Peer peer = {}) {
     env::RequestArrived request;
     request.exchange = {exchange};
     request.peer = std::move(peer);

@@ -237,7 +237,7 @@ JsonObject Operation(const Verb& verb, const Kind& kind) {
   return operation;
 }
 
-JsonObject PathItem(std::vector<Verb> verbs, const Kind& kind, bool namespaced, bool named) {
+JsonObject PathItem(const std::vector<Verb>& verbs, const Kind& kind, bool namespaced, bool named) {
   JsonObject item;
   for (const Verb& verb : verbs) item.emplace(verb.method, Operation(verb, kind));
   JsonArray parameters;

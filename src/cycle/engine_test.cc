@@ -599,7 +599,7 @@ TEST_F(Examples, TiesEndInTheNameOfTheNode) {
 }
 
 TEST(EngineRandomTest, TheSeedDecidesAndNotTheOrderOfArrival) {
-  const auto run = [](uint64_t seed, std::vector<std::string> nodes) {
+  const auto run = [](uint64_t seed, const std::vector<std::string>& nodes) {
     Engine engine({.evaluator = place::Evaluator(model::Policy::kRandom), .seed = seed});
     for (const std::string& name : nodes)
       engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = name}));

@@ -217,7 +217,7 @@ void Checkers::OnSchedulerRestarted() {
   uid_by_call_.clear();
 }
 
-void Checkers::Report(Instant now, std::string what) {
+void Checkers::Report(Instant now, const std::string& what) {
   violations_.push_back(fmt::format("{:.6f} s: {}", static_cast<double>(now.ns) / 1e9, what));
 }
 

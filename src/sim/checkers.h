@@ -86,7 +86,7 @@ class Checkers {
   void OnDelivered(Instant now, Party party, const env::Input& input);
   void OnSchedulerRestarted();
 
-  void Report(Instant now, std::string what);
+  void Report(Instant now, const std::string& what);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   [[nodiscard]] const Truth& truth() const { return truth_; }
   [[nodiscard]] uint64_t commits() const { return commits_; }
