@@ -205,17 +205,18 @@ class Parser {
   }
 
   Json ToNumber(std::string_view digits, bool whole, size_t start) {
-    const char* const end = digits.data() + digits.size();
+    const char* const begin = digits.data();
+    const char* const end = begin + digits.size();
     if (whole) {
       int64_t number = 0;
-      if (std::from_chars(digits.data(), end, number).ec == std::errc()) return number;
+      if (std::from_chars(begin, end, number).ec == std::errc()) return number;
       uint64_t large = 0;
-      if (digits[0] != '-' && std::from_chars(digits.data(), end, large).ec == std::errc()) {
+      if (digits[0] != '-' && std::from_chars(begin, end, large).ec == std::errc()) {
         return large;
       }
     }
     double number = 0;
-    const auto [stop, error] = std::from_chars(digits.data(), end, number);
+    const auto [stop, error] = std::from_chars(begin, end, number);
     if (error == std::errc::result_out_of_range && !std::isfinite(number)) number = HUGE_VAL;
     if (error != std::errc() && !IsTiny(digits)) {
       Fail(start, ErrorCode::kInvalid,
