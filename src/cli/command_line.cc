@@ -94,6 +94,10 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
               "[disk]")
           ->check(CLI::IsMember({"disk", "process"}));
   durability->excludes(memory);
+  command
+      ->add_flag("--accept-lost-writes", up.accept_lost_writes,
+                 "start although DATA-DIR lacks writes that were acknowledged")
+      ->excludes(memory);
   CLI::Option* demo = command->add_flag("--demo", up.demo, "run a synthetic load of several teams");
   command->add_flag("--once", up.once, "with --demo: end when the load has run")->needs(demo);
   command->add_flag("--no-scheduler", up.no_scheduler,

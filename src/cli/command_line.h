@@ -33,7 +33,8 @@ struct UpOptions {
   std::string kubeconfig;  // Empty: data_dir/kubeconfig, or berth.kubeconfig here with in_memory.
   int64_t nodes = 0;
   std::string node_template;
-  bool durable = true;  // Against loss of power, not only of the process.
+  bool durable = true;              // Against loss of power, not only of the process.
+  bool accept_lost_writes = false;  // Start although the journal lacks acknowledged writes.
   bool demo = false;
   bool once = false;
   bool no_scheduler = false;

@@ -35,6 +35,7 @@ TEST(CommandLine, UpHasDefaultsThatServeALaptop) {
   EXPECT_EQ(up.host, "127.0.0.1");
   EXPECT_EQ(up.port, 7443);
   EXPECT_TRUE(up.durable);
+  EXPECT_FALSE(up.accept_lost_writes);
   EXPECT_EQ(up.nodes, 0);
   EXPECT_FALSE(up.seed.has_value());
 }
@@ -42,13 +43,14 @@ TEST(CommandLine, UpHasDefaultsThatServeALaptop) {
 TEST(CommandLine, UpTakesAllItsOptions) {
   const auto up = Get<UpOptions>({"up", "--data-dir", "/d", "--listen", "[::1]:0", "--kubeconfig",
                                   "k", "--nodes", "7", "--durability", "process", "--demo",
-                                  "--once", "--seed", "9"});
+                                  "--once", "--seed", "9", "--accept-lost-writes"});
   EXPECT_EQ(up.data_dir, "/d");
   EXPECT_EQ(up.host, "::1");
   EXPECT_EQ(up.port, 0);
   EXPECT_EQ(up.kubeconfig, "k");
   EXPECT_EQ(up.nodes, 7);
   EXPECT_FALSE(up.durable);
+  EXPECT_TRUE(up.accept_lost_writes);
   EXPECT_TRUE(up.demo);
   EXPECT_TRUE(up.once);
   EXPECT_EQ(up.seed, 9U);

@@ -38,6 +38,7 @@
 #include "net/kubeconfig.h"
 #include "net/server.h"
 #include "nodes/nodes.h"
+#include "store/store.h"
 
 namespace berth::cmd {
 namespace {
@@ -165,8 +166,18 @@ Status Cluster::OpenJournal(env::os::Recovered& recovered) {
   }
   const auto durability =
       options_.durable ? env::os::Durability::kDisk : env::os::Durability::kProcess;
-  auto journal = env::os::SqliteJournal::Open(path, durability, recovered);
+  const auto lost_writes =
+      options_.accept_lost_writes ? env::os::LostWrites::kAccept : env::os::LostWrites::kRefuse;
+  auto journal = env::os::SqliteJournal::Open(
+      path, {.durability = durability, .lost_writes = lost_writes}, recovered);
   if (!journal) return std::unexpected(journal.error());
+  if (!recovered.warning.empty()) {
+    logger_.Write(env::LogLevel::kWarning, "journal", recovered.warning);
+  }
+  // Revisions of writes that were lost are not given out again: clients have seen them.
+  recovered.records.push_back({.key = std::string(store::Store::kRevisionKey),
+                               .revision = recovered.last_revision,
+                               .value = {}});
   journal_ = std::move(*journal);
   return {};
 }

@@ -126,6 +126,9 @@ class Store {
 
   // ---- Recovery ------------------------------------------------------------------------------
 
+  // The key of the record that carries nothing but the highest revision given out.
+  static constexpr std::string_view kRevisionKey = "revision";
+
   // Makes the stored form of a document; the owner of the kinds knows labels and fields.
   using Decode = std::function<Result<StoredObject>(Table, const env::JournalRecord&)>;
 
@@ -156,8 +159,6 @@ class Store {
     bool operator()(const auto& a, const auto& b) const { return View(a) < View(b); }
   };
   using Overlay = std::map<OwnKey, Difference, KeyLess>;
-  static constexpr std::string_view kRevisionKey = "revision";
-
   void Commit(Event event);
   void AppendToLog(Event event);
   static void WalkOver(const ObjectTable& table, const Overlay& overlay, const Range& range,

@@ -314,6 +314,24 @@ def damaged(test):
     )
 
 
+@case("a log that is gone after a crash is missed until the loss is accepted", on=EMBEDDED, seconds=4)
+def lost_log(test):
+    up = own(test)
+    connection = start(test, up)
+    for i in range(20):
+        connection.request("POST", CONFIG_MAPS, objects.config_map(f"a{i}", {"k": "x"}))
+    up.kill()
+    log = journal_of(test, up).with_name("journal.db-wal")
+    whole = log.read_bytes()
+    log.write_bytes(whole[: len(whole) // 2])
+    refused_start(test, up, "writes up to [0-9]+ were acknowledged.*--accept-lost-writes")
+    log.unlink()
+    refused_start(test, up, "writes up to [0-9]+ were acknowledged.*--accept-lost-writes")
+    start(test, up, "--accept-lost-writes")
+    test.equal(up.stop(), 0, "exit status")
+    start(test, up)
+
+
 @case("a data file of a newer version, and one in use, are refused", on=EMBEDDED, seconds=3)
 def newer(test):
     up = own(test)

@@ -262,7 +262,7 @@ TEST(Executor, AppendsAreAcknowledgedInOrderAndAreInTheFile) {
   std::filesystem::remove(path);
   Recovered recovered;
   {
-    auto journal = SqliteJournal::Open(path, Durability::kProcess, recovered);
+    auto journal = SqliteJournal::Open(path, {.durability = Durability::kProcess}, recovered);
     ASSERT_TRUE(journal.has_value()) << journal.error().message;
     Clock clock;
     Logger logger(LogLevel::kError);
@@ -285,7 +285,7 @@ TEST(Executor, AppendsAreAcknowledgedInOrderAndAreInTheFile) {
     executor.Stop();
     EXPECT_EQ(executor.journal_stats().records_count, 3U);
   }
-  auto journal = SqliteJournal::Open(path, Durability::kProcess, recovered);
+  auto journal = SqliteJournal::Open(path, {.durability = Durability::kProcess}, recovered);
   ASSERT_TRUE(journal.has_value());
   EXPECT_EQ(recovered.records.size(), 3U);
   EXPECT_EQ(recovered.last_revision, 3U);

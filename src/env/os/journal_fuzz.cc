@@ -14,6 +14,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace fs = std::filesystem;
   using berth::env::os::SqliteJournal;
+  const berth::env::os::JournalOptions options{.durability =
+                                                    berth::env::os::Durability::kProcess};
   if (size == 0) return 0;
   const fs::path folder =
       fs::temp_directory_path() / ("berth-journal-fuzz-" + std::to_string(getpid()));
@@ -22,11 +24,11 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const fs::path path = folder / "journal.db";
   berth::env::os::Recovered recovered;
   if (data[0] % 2 == 1) {
-    CHECK(SqliteJournal::Open(path, berth::env::os::Durability::kProcess, recovered).has_value());
+    CHECK(SqliteJournal::Open(path, options, recovered).has_value());
   }
   std::ofstream(data[0] % 2 == 1 ? path.string() + "-wal" : path.string(), std::ios::binary)
       << std::string(reinterpret_cast<const char*>(data + 1), size - 1);
-  auto journal = SqliteJournal::Open(path, berth::env::os::Durability::kProcess, recovered);
+  auto journal = SqliteJournal::Open(path, options, recovered);
   if (journal) {
     const berth::env::AppendJournal append{
         .sequence = 1,

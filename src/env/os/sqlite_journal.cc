@@ -6,8 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <fstream>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -16,6 +19,7 @@
 
 #include "base/check.h"
 #include "base/hash.h"
+#include "env/os/end_mark.h"
 #include "env/os/wal_check.h"
 
 // The file:
@@ -61,6 +65,16 @@ uint64_t ChecksumOf(std::string_view key, uint64_t revision, std::string_view va
   return Hasher().Add(key).Add(revision).Add(value).value();
 }
 
+// Whether the head of a database says that there is a write-ahead log beside it.
+bool SaysLog(const std::filesystem::path& path) {
+  constexpr size_t kVersions = 18;  // Of the format, for who writes and for who reads.
+  constexpr char kLog = 2;
+  std::ifstream in(path, std::ios::binary);
+  std::array<char, kVersions + 2> head{};
+  in.read(head.data(), head.size());
+  return in && head[kVersions] == kLog && head[kVersions + 1] == kLog;
+}
+
 class Statement {
  public:
   Statement() = default;
@@ -104,7 +118,7 @@ class Statement {
 }  // namespace
 
 struct SqliteJournal::Impl {
-  explicit Impl(const std::filesystem::path& p) : path(p) {}
+  explicit Impl(const std::filesystem::path& p) : path(p), mark(p) {}
   ~Impl();
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;
@@ -114,6 +128,8 @@ struct SqliteJournal::Impl {
   Status Make();
   Status Prepare();
   Status Recover(Recovered& recovered);
+  Status Judge(const JournalOptions& options, Recovered& recovered) const;
+  Status Begin(Durability durability, uint64_t last_revision);
   Status Append(std::span<const AppendJournal> group);
   int Apply(const JournalRecord& record);
   int Exec(const char* sql) { return sqlite3_exec(db, sql, nullptr, nullptr, nullptr); }
@@ -122,6 +138,8 @@ struct SqliteJournal::Impl {
   [[nodiscard]] std::unexpected<Error> Damaged(std::string_view what) const;
 
   std::filesystem::path path;
+  EndMark mark;
+  bool left_open = false;  // By the process that had it before: there was a log beside the file.
   sqlite3* db = nullptr;
   bool writable = false;  // Recovered without a finding: may be checkpointed at the end.
   Statement begin;
@@ -139,7 +157,12 @@ struct SqliteJournal::Impl {
 SqliteJournal::Impl::~Impl() {
   // Finalised before the connection closes; close_v2 waits for the members' destructors.
   if (db == nullptr) return;
-  if (!writable) sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  if (writable) {
+    // Copies the log into the file, which says from now on that it is whole.
+    Exec("PRAGMA journal_mode=DELETE");
+  } else {
+    sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+  }
   sqlite3_close_v2(db);
 }
 
@@ -180,8 +203,12 @@ Status SqliteJournal::Impl::Open(Durability durability) {
   const std::filesystem::path log = path.string() + "-wal";
   if (!std::filesystem::exists(path, error)) {
     if (std::filesystem::exists(log, error)) return Damaged("it has a write-ahead log and no file");
+    if (std::filesystem::exists(mark.path(), error)) {
+      return Damaged(fmt::format("it is missing beside {}", mark.path().filename().string()));
+    }
     if (Status made = Make(); !made) return made;
   }
+  left_open = SaysLog(path);
   // Sqlite would take a log that breaks in the middle for one that ends there.
   if (const Status checked = CheckWal(log); !checked) return Damaged(checked.error().message);
   int code = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr);
@@ -250,12 +277,11 @@ Status SqliteJournal::Impl::Make() {
   sqlite3* made = nullptr;
   int code = sqlite3_open_v2(draft.c_str(), &made, SQLITE_OPEN_READWRITE, nullptr);
   const std::string sql = fmt::format(
-      "PRAGMA page_size={}; PRAGMA journal_mode=WAL; BEGIN; {} PRAGMA application_id={}; "
+      "PRAGMA page_size={}; BEGIN; {} PRAGMA application_id={}; "
       "PRAGMA user_version={}; COMMIT;",
       kPageBytes, kSchema, kApplicationId, kFormatVersion);
   if (code == SQLITE_OK) code = sqlite3_exec(made, sql.c_str(), nullptr, nullptr, nullptr);
   const std::string detail = sqlite3_errmsg(made);
-  // The last to close copies the log into the file and removes it.
   sqlite3_close(made);
   if (code != SQLITE_OK) {
     unlink(draft.c_str());
@@ -344,6 +370,67 @@ Status SqliteJournal::Impl::Recover(Recovered& recovered) {
   return {};
 }
 
+// Whether what was recovered is all that was acknowledged.
+Status SqliteJournal::Impl::Judge(const JournalOptions& options, Recovered& recovered) const {
+  const bool accept = options.lost_writes == LostWrites::kAccept;
+  constexpr std::string_view kWayOn =
+      ". Restore all files of the journal, or start with --accept-lost-writes to go on with what "
+      "is there";
+  const Result<std::optional<EndMark::End>> end = mark.Read();
+  if (!end) {
+    if (end.error().code != ErrorCode::kDamaged || !accept) {
+      return Fail(end.error().code, fmt::format("{}{}", end.error().message, kWayOn));
+    }
+    recovered.warning = end.error().message;
+    return {};
+  }
+  std::string loss;
+  if (!*end && left_open) {
+    loss =
+        fmt::format("journal {} was not closed, and the files beside it, {} and its log, are gone",
+                    path.string(), mark.path().filename().string());
+  } else if (*end && (*end)->revision > recovered.last_revision) {
+    loss = fmt::format(
+        "journal {} ends at revision {}, but writes up to {} were acknowledged: its log was cut or "
+        "removed, or the file is an old copy",
+        path.string(), recovered.last_revision, (*end)->revision);
+    // Numbers that were given out once mean something to the clients that saw them.
+    const bool powerless = !(*end)->durable && !(*end)->boot.empty() && (*end)->boot != BootId();
+    if (accept || powerless) recovered.last_revision = (*end)->revision;
+    if (powerless) {
+      recovered.warning = fmt::format(
+          "journal {} lost acknowledged writes, the last of them {}, when the machine went down: "
+          "they were not waited for (--durability process)",
+          path.string(), (*end)->revision);
+      return {};
+    }
+  }
+  if (loss.empty()) return {};
+  if (!accept) return Fail(ErrorCode::kDamaged, fmt::format("{}{}", loss, kWayOn));
+  recovered.warning = loss;
+  return {};
+}
+
+// From here on the journal is open: its end is marked, and there is a log beside the file.
+Status SqliteJournal::Impl::Begin(Durability durability, uint64_t last_revision) {
+  if (Status made = mark.Make({.revision = last_revision,
+                               .durable = durability == Durability::kDisk,
+                               .boot = BootId()});
+      !made) {
+    return made;
+  }
+  writable = true;
+  Statement enter;
+  int code = enter.Prepare(db, "PRAGMA journal_mode=WAL");
+  if (code == SQLITE_OK) code = enter.Step();
+  if (code != SQLITE_ROW) return Failure(code);
+  CHECK(enter.Data(0) == "wal");
+  enter.Reset();
+  if (totals.last_revision == last_revision) return {};
+  totals.last_revision = last_revision;
+  return Append({});
+}
+
 int SqliteJournal::Impl::Apply(const JournalRecord& record) {
   totals.last_revision = std::max(totals.last_revision, record.revision);
   const auto found = rows.find(record.key);
@@ -392,6 +479,7 @@ Status SqliteJournal::Impl::Append(std::span<const AppendJournal> group) {
   }
   if (code == SQLITE_OK) code = commit.Run();
   if (code != SQLITE_OK) return Failure(code);
+  if (Status marked = mark.Advance(totals.last_revision); !marked) return marked;
   if (log_pages < kWalPagesMax) return {};
   log_pages = 0;
   code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
@@ -402,14 +490,15 @@ SqliteJournal::SqliteJournal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 SqliteJournal::~SqliteJournal() = default;
 
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::filesystem::path& path,
-                                                           Durability durability,
+                                                           JournalOptions options,
                                                            Recovered& recovered) {
   auto impl = std::make_unique<Impl>(path);
-  Status status = impl->Open(durability);
+  Status status = impl->Open(options.durability);
   if (status) status = impl->Prepare();
   if (status) status = impl->Recover(recovered);
+  if (status) status = impl->Judge(options, recovered);
+  if (status) status = impl->Begin(options.durability, recovered.last_revision);
   if (!status) return std::unexpected(status.error());
-  impl->writable = true;
   return std::unique_ptr<SqliteJournal>(new SqliteJournal(std::move(impl)));
 }
 

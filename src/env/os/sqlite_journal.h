@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/result.h"
@@ -16,27 +17,39 @@ enum class Durability : uint8_t {
   kProcess,  // An append survives kill -9 of the process, not loss of power.
 };
 
+// What becomes of a journal that lacks writes which it has acknowledged.
+enum class LostWrites : uint8_t { kRefuse, kAccept };
+
+struct JournalOptions {
+  Durability durability = Durability::kDisk;
+  LostWrites lost_writes = LostWrites::kRefuse;
+};
+
 // What a journal held when it was opened: the live records, of each key the last, in the order of
 // their revisions.
 struct Recovered {
   std::vector<JournalRecord> records;
-  uint64_t last_revision = 0;  // Of all records ever appended, the ended ones too.
+  // Of all records ever appended, the ended ones too, and those that were lost.
+  uint64_t last_revision = 0;
+  std::string warning;  // Tells of acknowledged writes that are not there; mostly empty.
 };
 
 // The durable log of the API server: one SQLite file in WAL mode, held by one process.
 //
 // The file keeps, of each live key, the last record with a checksum, and one row that counts and
 // sums the checksums of all rows: a row that is lost, stale or changed is noticed when the file is
-// opened. So is a write-ahead log that is broken before its last group. A damaged file, one of a
-// newer format, one in use by another process and one that is not berth's are refused, and left as
-// they were. Not thread-safe.
+// opened. So is a write-ahead log that is broken before its last group, and, by the end that is
+// marked beside the journal (end_mark.h), one that was cut, removed or never copied. An open
+// journal is three files; a closed one is its file alone, and whole. A damaged file, one that lacks
+// acknowledged writes, one of a newer format, one in use by another process and one that is not
+// berth's are refused, and left as they were. Not thread-safe.
 class SqliteJournal {
  public:
   // Opens or makes `path`; the folder must exist. On success `recovered` holds what was in it.
   // Errors: kDamaged, kUnavailable (in use, no permission, no folder), kRefused (newer, or not a
   // berth file).
   static Result<std::unique_ptr<SqliteJournal>> Open(const std::filesystem::path& path,
-                                                     Durability durability, Recovered& recovered);
+                                                     JournalOptions options, Recovered& recovered);
   ~SqliteJournal();
   SqliteJournal(const SqliteJournal&) = delete;
   SqliteJournal& operator=(const SqliteJournal&) = delete;

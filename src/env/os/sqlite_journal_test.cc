@@ -17,6 +17,7 @@
 #include <map>
 
 #include "base/prng.h"
+#include "env/os/end_mark.h"
 #include "testing/files.h"
 
 namespace berth::env::os {
@@ -24,14 +25,37 @@ namespace {
 
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Lt;
 
 namespace fs = std::filesystem;
 
 class JournalTest : public ::testing::Test {
  protected:
-  Result<std::unique_ptr<SqliteJournal>> Open(Durability durability = Durability::kProcess) {
+  Result<std::unique_ptr<SqliteJournal>> Open(Durability durability = Durability::kProcess,
+                                              LostWrites lost = LostWrites::kRefuse) {
     recovered_ = {};
-    return SqliteJournal::Open(path_, durability, recovered_);
+    return SqliteJournal::Open(path_, {.durability = durability, .lost_writes = lost}, recovered_);
+  }
+  // Of a journal that was left with `path_` and its companions as they stand.
+  void ExpectLoss(const char* part, const ::testing::Matcher<size_t>& left) {
+    const std::string before = Read(path_);
+    {
+      const auto journal = Open();
+      ASSERT_FALSE(journal.has_value()) << recovered_.records.size() << " records";
+      EXPECT_EQ(journal.error().code, ErrorCode::kDamaged);
+      EXPECT_THAT(journal.error().message, HasSubstr(part));
+      EXPECT_THAT(journal.error().message, HasSubstr("--accept-lost-writes"));
+    }
+    EXPECT_EQ(Read(path_), before) << "a refused file was changed";
+    {
+      const auto journal = Open(Durability::kProcess, LostWrites::kAccept);
+      ASSERT_TRUE(journal.has_value()) << journal.error().message;
+      EXPECT_THAT(recovered_.records.size(), left);
+      EXPECT_NE(recovered_.warning, "");
+    }
+    // Accepted once, and no more spoken of.
+    EXPECT_TRUE(Open().has_value());
+    EXPECT_EQ(recovered_.warning, "");
   }
   // Opens, appends `count` pods of one record each, leaves the log as kill -9 would.
   void FillAndKill(int count) {
@@ -143,7 +167,7 @@ TEST_F(JournalTest, RefusesASecondProcess) {
   const pid_t child = fork();
   if (child == 0) {
     Recovered recovered;
-    const auto second = SqliteJournal::Open(path_, Durability::kProcess, recovered);
+    const auto second = SqliteJournal::Open(path_, {.durability = Durability::kProcess}, recovered);
     const bool refused =
         !second && second.error().code == ErrorCode::kUnavailable &&
         second.error().message.find("in use by another process") != std::string::npos;
@@ -276,11 +300,96 @@ TEST_F(JournalTest, NeverDropsGroupsBehindABreakInTheLog) {
     ++refused;
   }
   EXPECT_EQ(refused, 100);
-  // A log cut inside its last group is what a crash leaves.
+  // A group that was never acknowledged is what a crash leaves.
   Write(path_, whole);
-  Write(log, whole_log.substr(0, whole_log.size() - 100));
+  Write(log, whole_log + whole_log.substr(whole_log.size() - 100));
   ASSERT_TRUE(Open().has_value());
-  EXPECT_EQ(recovered_.records.size(), 19U);
+  EXPECT_EQ(recovered_.records.size(), 20U);
+}
+
+TEST_F(JournalTest, MissesWhatALogThatWasCutOrRemovedHeld) {
+  FillAndKill(20);
+  const fs::path log = path_.string() + "-wal";
+  const fs::path end = path_.string() + "-end";
+  const std::string whole = Read(path_);
+  const std::string whole_log = Read(log);
+  const std::string whole_end = Read(end);
+  const auto restore = [&] {
+    Write(path_, whole);
+    Write(log, whole_log);
+    Write(end, whole_end);
+  };
+  // Cut inside the last group that was acknowledged, and at the end of an earlier one.
+  Write(log, whole_log.substr(0, whole_log.size() - 100));
+  ExpectLoss("ends at revision 19, but writes up to 20 were acknowledged", 19U);
+  restore();
+  Write(log, whole_log.substr(0, whole_log.size() / 2));
+  ExpectLoss("but writes up to 20 were acknowledged", Lt(12U));
+  restore();
+  fs::remove(log);
+  ExpectLoss("ends at revision 0, but writes up to 20 were acknowledged", 0U);
+  restore();
+  // The file alone, as somebody copies it who does not know of the log.
+  fs::remove(log);
+  fs::remove(end);
+  ExpectLoss("was not closed, and", 0U);
+  for (const bool log_too : {false, true}) {
+    restore();
+    fs::remove(path_);
+    if (log_too) fs::remove(log);
+    ASSERT_FALSE(Open().has_value());
+    EXPECT_FALSE(fs::exists(path_));
+  }
+}
+
+TEST_F(JournalTest, IsWholeInOneFileAfterACleanEnd) {
+  FillAndKill(20);
+  ASSERT_TRUE(Open().has_value());
+  EXPECT_FALSE(fs::exists(path_.string() + "-wal"));
+  fs::remove(path_.string() + "-end");
+  ASSERT_TRUE(Open().has_value());
+  EXPECT_EQ(recovered_.records.size(), 20U);
+  EXPECT_EQ(recovered_.warning, "");
+}
+
+TEST_F(JournalTest, MissesTheWritesAfterAnOldCopyOfItsFile) {
+  FillAndKill(5);
+  ASSERT_TRUE(Open().has_value());
+  const std::string old = Read(path_);
+  {
+    auto journal = Open();
+    const AppendJournal one = Pod(6, "value");
+    ASSERT_TRUE((*journal)->Append(std::span(&one, 1)));
+  }
+  Write(path_, old);
+  ExpectLoss("ends at revision 5, but writes up to 6 were acknowledged", 5U);
+}
+
+TEST_F(JournalTest, ALossOfPowerMayTakeWhatWasNeverOnDisk) {
+  FillAndKill(3);  // With Durability::kProcess.
+  fs::remove(path_.string() + "-wal");
+  EndMark mark(path_);
+  ASSERT_EQ(mark.Read().value()->revision, 3U);
+  ASSERT_TRUE(mark.Make({.revision = 3, .durable = false, .boot = "another"}));
+  ASSERT_TRUE(Open().has_value());
+  EXPECT_EQ(recovered_.records.size(), 0U);
+  EXPECT_THAT(recovered_.warning, HasSubstr("3"));
+}
+
+TEST_F(JournalTest, RefusesAnEndThatWasChanged) {
+  FillAndKill(3);
+  const fs::path end = path_.string() + "-end";
+  const std::string whole = Read(end);
+  for (const std::string& broken :
+       {std::string(), std::string("x"), whole.substr(0, whole.size() - 1), whole + "x",
+        "revision 2" + whole.substr(10)}) {
+    Write(end, broken);
+    const auto journal = Open();
+    ASSERT_FALSE(journal.has_value()) << broken;
+    EXPECT_EQ(journal.error().code, ErrorCode::kDamaged);
+    EXPECT_THAT(journal.error().message, HasSubstr("journal.db-end"));
+    EXPECT_EQ(Read(end), broken);
+  }
 }
 
 }  // namespace
