@@ -92,9 +92,6 @@ env::HttpRequest Client::Wire(env::Method method, const std::string& target,
       .method = method, .target = options_.base_path + target, .headers = {}, .body = body};
   request.headers.push_back({"accept", "application/json"});
   request.headers.push_back({"user-agent", options_.user_agent});
-  if (!options_.bearer_token.empty()) {
-    request.headers.push_back({"authorization", "Bearer " + options_.bearer_token});
-  }
   if (!content_type.empty()) request.headers.push_back({"content-type", content_type});
   return request;
 }
@@ -341,7 +338,7 @@ size_t Client::calls_queued() const {
 size_t Client::calls_queued(Priority priority) const { return queues_[Index(priority)].size(); }
 
 void Client::AddTo(Hasher& hasher) const {
-  hasher.Add(prng_.fingerprint()).Add(next_call_).Add(options_.bearer_token);
+  hasher.Add(prng_.fingerprint()).Add(next_call_);
   for (const WatchState& watch : watches_) watch.AddTo(hasher);
   for (const auto& [id, pending] : pending_) {
     hasher.Add(id).Add(pending.place).Add(pending.give_up.ns).Add(pending.attempts);

@@ -43,7 +43,6 @@ using Event = std::variant<ObjectEvent, Synced, WatchTrouble, CallDone>;
 
 struct Options {
   std::string user_agent = "berth";
-  std::string bearer_token = {};  // Sent as `authorization: Bearer ...` unless empty.
   // Put before every path: a server URL's own path. Without a slash at its end.
   std::string base_path = {};
   uint64_t seed = 1;  // Of the jitter.
@@ -101,8 +100,6 @@ class Client {
   [[nodiscard]] size_t calls_in_flight() const { return in_flight_; }
   [[nodiscard]] const WatchState& watch(WatchId id) const { return watches_[id.value]; }
 
-  // For tokens that rotate.
-  void set_bearer_token(std::string token) { options_.bearer_token = std::move(token); }
 
   void AddTo(Hasher& hasher) const;
 

@@ -23,12 +23,6 @@ Result<std::string> Read(const client::Source& source) {
   return source.data;
 }
 
-std::string Trim(const std::string& text) {
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r\n") + 1 - first);
-}
-
 Result<client::ServerConfig> FindServer(const cli::ConnectOptions& options) {
   std::string path = options.kubeconfig;
   if (path.empty()) {
@@ -93,12 +87,6 @@ class Waiter final : public env::InputSink {
 
 }  // namespace
 
-Result<std::string> ReadToken(const std::string& path) {
-  Result<std::string> text = net::ReadFile(path);
-  if (!text) return text;
-  return Trim(*text);
-}
-
 Result<Endpoint> FindEndpoint(const cli::ConnectOptions& options) {
   const Result<client::ServerConfig> server = FindServer(options);
   if (!server) return std::unexpected(server.error());
@@ -108,8 +96,6 @@ Result<Endpoint> FindEndpoint(const cli::ConnectOptions& options) {
   }
   Endpoint endpoint{.transport = {},
                     .base_path = server->base_path,
-                    .bearer_token = "",
-                    .token_file = server->token.file,
                     .namespace_name = server->namespace_name,
                     .where = where};
   net::ClientOptions& transport = endpoint.transport;
@@ -120,14 +106,20 @@ Result<Endpoint> FindEndpoint(const cli::ConnectOptions& options) {
   const std::pair<const client::Source*, std::string*> wanted[] = {
       {&server->certificate_authority, &transport.authority_pem},
       {&server->client_certificate, &transport.identity.certificate_pem},
-      {&server->client_key, &transport.identity.key_pem},
-      {&server->token, &endpoint.bearer_token}};
+      {&server->client_key, &transport.identity.key_pem}};
   for (const auto& [source, text] : wanted) {
     Result<std::string> read = Read(*source);
     if (!read) return std::unexpected(read.error());
     *text = std::move(*read);
   }
-  endpoint.bearer_token = Trim(endpoint.bearer_token);
+  if (!server->token.file.empty()) {
+    Result<std::shared_ptr<net::BearerToken>> token =
+        net::BearerToken::FromFile(server->token.file);
+    if (!token) return std::unexpected(token.error());
+    transport.bearer_token = std::move(*token);
+  } else if (!server->token.data.empty()) {
+    transport.bearer_token = std::make_shared<net::BearerToken>(server->token.data);
+  }
   return endpoint;
 }
 
@@ -135,7 +127,6 @@ Result<env::HttpResponse> Ask(const Endpoint& endpoint, env::HttpRequest request
                               Duration timeout) {
   net::ClientOptions transport = endpoint.transport;
   transport.path_prefix = endpoint.base_path;
-  transport.bearer_token = endpoint.bearer_token;
   auto client = net::HttpsClient::Make(std::move(transport));
   if (!client) return std::unexpected(client.error());
   Waiter waiter;

@@ -12,19 +12,14 @@
 namespace berth::cmd {
 
 struct Endpoint {
-  net::ClientOptions transport;
-  std::string base_path;       // Before every path.
-  std::string bearer_token;    // Of requests.
-  std::string token_file;      // Not empty: where the token is read again, as it rotates.
-  std::string namespace_name;  // Of the context; may be empty.
-  std::string where;           // For messages: https://HOST:PORT.
+  net::ClientOptions transport;  // Has the credentials.
+  std::string base_path;         // Before every path.
+  std::string namespace_name;    // Of the context; may be empty.
+  std::string where;             // For messages: https://HOST:PORT.
 };
 
 // Reads the kubeconfig and all files it names, or the pod's account.
 Result<Endpoint> FindEndpoint(const cli::ConnectOptions& options);
-
-// The token in a file, without spaces around it.
-Result<std::string> ReadToken(const std::string& path);
 
 // One request, waited for. The error says what went wrong on the way; an answer of any status is an
 // answer.

@@ -45,9 +45,7 @@ int DebugRouter::Refusal(const env::RequestArrived& request) const {
   const std::string_view header =
       env::FindHeader(request.request.headers, "authorization").value_or("");
   if (header.starts_with(kBearer)) {
-    const bool known = std::ranges::any_of(tokens_, [&](const std::string& token) {
-      return SameSecret(token, header.substr(kBearer.size()));
-    });
+    const bool known = token_ && SameSecret(token_->Current(), header.substr(kBearer.size()));
     return known ? 0 : 401;
   }
   if (request.peer.user.empty()) return 401;

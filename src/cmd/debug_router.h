@@ -1,16 +1,17 @@
 #pragma once
 
-#include <string>
+#include <memory>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "env/port.h"
+#include "net/bearer_token.h"
 
 namespace berth::cmd {
 
 // Stands between the HTTPS server and the actors: requests under /debug/ of an operator go to the
-// scheduler, all others to the API server. An operator is who has one of the tokens, or a verified
+// scheduler, all others to the API server. An operator is who has the token, or a verified
 // certificate of the group system:masters; anyone else is answered 401 or 403 here. Called by the
 // HTTPS server's thread alone.
 class DebugRouter final : public env::InputSink {
@@ -21,8 +22,9 @@ class DebugRouter final : public env::InputSink {
     env::OutputSink* network = nullptr;
   };
 
-  DebugRouter(Targets targets, std::vector<std::string> tokens)
-      : targets_(targets), tokens_(std::move(tokens)) {}
+  // `token` may be null: certificates alone count then.
+  DebugRouter(Targets targets, std::shared_ptr<net::BearerToken> token)
+      : targets_(targets), token_(std::move(token)) {}
 
   void Post(std::vector<env::Input> batch) override;
 
@@ -32,7 +34,7 @@ class DebugRouter final : public env::InputSink {
 
   // Immutable after construction.
   const Targets targets_;
-  const std::vector<std::string> tokens_;
+  const std::shared_ptr<net::BearerToken> token_;
 
   // Of the scheduler's, as long as their client may still leave.
   std::unordered_set<uint64_t> exchanges_;

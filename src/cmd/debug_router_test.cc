@@ -25,7 +25,8 @@ struct Fixture {
   Inputs api;
   Inputs debug;
   Outputs network;
-  DebugRouter router{{.api = &api, .debug = &debug, .network = &network}, {"secret"}};
+  DebugRouter router{{.api = &api, .debug = &debug, .network = &network},
+                     std::make_shared<net::BearerToken>("secret")};
 
   void Ask(uint64_t exchange, std::string target, const std::string& token, env::Peer peer = {}) {
     env::RequestArrived request;
@@ -78,7 +79,8 @@ TEST(DebugRouter, WithoutAnApiServerProbesAreOpenAndTheRestIsNot) {
   Inputs debug;
   Outputs network;
   Fixture f;
-  DebugRouter router({.api = nullptr, .debug = &debug, .network = &network}, {"secret"});
+  DebugRouter router({.api = nullptr, .debug = &debug, .network = &network},
+                     std::make_shared<net::BearerToken>("secret"));
   for (const char* target : {"/healthz", "/metrics"}) {
     env::RequestArrived request;
     request.request.target = target;

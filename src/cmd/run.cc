@@ -31,7 +31,6 @@ client::Options ClientOptions(const Endpoint& endpoint, std::string user_agent) 
   client::Options options;
   options.user_agent = std::move(user_agent);
   options.base_path = endpoint.base_path;
-  options.bearer_token = endpoint.bearer_token;
   options.seed = env::os::Seed();
   return options;
 }
@@ -73,9 +72,7 @@ class Process {
     server_ = std::move(*listening);
     const DebugRouter::Targets targets{
         .api = nullptr, .debug = &executor_.inbox(actor_), .network = server_.get()};
-    std::vector<std::string> tokens;
-    if (!endpoint.bearer_token.empty()) tokens.push_back(endpoint.bearer_token);
-    router_ = std::make_unique<DebugRouter>(targets, std::move(tokens));
+    router_ = std::make_unique<DebugRouter>(targets, endpoint.transport.bearer_token);
     if (!options.secure_ca.empty()) {
       const Status written =
           net::WritePrivateFile(options.secure_ca, pki->authority.certificate_pem);

@@ -124,7 +124,7 @@ Status Cluster::Start() {
   const DebugRouter::Targets targets{.api = &executor_.inbox(api_),
                                      .debug = scheduler_ ? &executor_.inbox(*scheduler_) : nullptr,
                                      .network = server_.get()};
-  router_ = std::make_unique<DebugRouter>(targets, std::vector<std::string>{token_});
+  router_ = std::make_unique<DebugRouter>(targets, std::make_shared<net::BearerToken>(token_));
   executor_.SetNetwork(*server_);
   status = WriteKubeconfig();
   if (!status) return status;

@@ -86,8 +86,6 @@ class Scheduler final : public env::Actor {
   // nothing of it is, because there are too many nodes.
   [[nodiscard]] const std::map<std::string, std::string>& left_out() const { return left_out_; }
 
-  // For tokens that rotate.
-  void set_bearer_token(std::string token) { client_.set_bearer_token(std::move(token)); }
 
  private:
   void On(Instant now, const client::ObjectEvent& event, env::Outbox& out);

@@ -50,6 +50,8 @@ struct Call {
   env::HttpRequest request;
   bool stream = false;
   bool repeated = false;  // Sent once more already.
+  bool renewed = false;   // The same, with another token.
+  std::string token;      // That it was sent with.
   SteadyTime deadline;
 };
 
@@ -132,6 +134,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Parse();
   void OnHead();
   void Deliver();
+  [[nodiscard]] bool RefusedWithOldToken() const;
   void Finish();
   void Break();
   void Close();
@@ -227,8 +230,12 @@ void Connection::WriteRequest() {
       continue;
     out_.append(header.name).append(": ").append(header.value).append("\r\n");
   }
-  if (!options.bearer_token.empty() && !env::FindHeader(request.headers, "authorization")) {
-    out_.append("authorization: Bearer ").append(options.bearer_token).append("\r\n");
+  call_->token.clear();
+  if (options.bearer_token && !env::FindHeader(request.headers, "authorization")) {
+    call_->token = options.bearer_token->Current();
+    if (!call_->token.empty()) {
+      out_.append("authorization: Bearer ").append(call_->token).append("\r\n");
+    }
   }
   if (!request.body.empty() || request.method != env::Method::kGet) {
     out_ += fmt::format("content-length: {}\r\n", request.body.size());
@@ -306,12 +313,24 @@ void Connection::Deliver() {
     if (!data.empty())
       client_.Post(env::StreamData{.call = call_->id, .data = Bytes(std::move(data))});
     if (complete) client_.Post(env::StreamEnded{call_->id});
+  } else if (complete && RefusedWithOldToken()) {
+    Call again = *call_;
+    again.renewed = true;
+    Finish();
+    return client_.Begin(std::move(again));
   } else if (complete) {
     env::HttpResponse response = parser_.Head();
     response.body = Bytes(parser_.TakeBody());
     client_.Post(env::Response{.call = call_->id, .response = std::move(response)});
   }
   if (complete) Finish();
+}
+
+// Tokens end while calls are on their way.
+bool Connection::RefusedWithOldToken() const {
+  constexpr int kUnauthorized = 401;
+  return parser_.status() == kUnauthorized && !call_->token.empty() && !call_->renewed &&
+         client_.options.bearer_token->Renew(call_->token);
 }
 
 // The call has had its last input.
@@ -398,6 +417,8 @@ void HttpsClient::Impl::Handle(std::vector<env::Output>& batch) {
                  .request = std::move(send->request),
                  .stream = send->stream,
                  .repeated = false,
+                 .renewed = false,
+                 .token = {},
                  .deadline = deadline});
     } else if (const auto* cancel = std::get_if<env::CancelCall>(&output)) {
       Cancel(cancel->call);

@@ -8,6 +8,7 @@
 #include "base/result.h"
 #include "base/time.h"
 #include "env/port.h"
+#include "net/bearer_token.h"
 #include "net/certificates.h"
 
 namespace berth::net {
@@ -22,8 +23,9 @@ struct ClientOptions {
   bool insecure = false;      // Takes any certificate of the server.
   std::string server_name;    // What the server's certificate must name; empty: `host`.
   KeyPair identity;           // A client certificate; empty: none.
-  std::string bearer_token;   // For requests that bring no credentials of their own. Empty: none.
-  int connections_max = 16;   // For calls; every open stream has one of its own beside them.
+  // For requests that bring no credentials of their own. Null: none.
+  std::shared_ptr<BearerToken> bearer_token;
+  int connections_max = 16;  // For calls; every open stream has one of its own beside them.
   uint64_t body_bytes_max = uint64_t{1} << 30;  // Of one answer; a list of 150,000 pods fits.
 };
 
@@ -37,8 +39,9 @@ struct ClientOptions {
 //   kLost     It was sent, and the connection ended without a whole answer, or with one that is
 //             not HTTP.
 //   kTimeout  It was sent, and no whole answer came in time.
-// One exception repeats a call: a GET on a kept connection that ended without a byte of answer is
-// sent once more on a new one, as the server may have closed it for idleness meanwhile.
+// Two exceptions repeat a call, each once. One that was answered 401 is sent again when the token
+// has changed since: it was not carried out. A GET on a kept connection that ended without a byte
+// of answer is sent once more on a new one: the server may have closed it for idleness meanwhile.
 class HttpsClient final : public env::OutputSink {
  public:
   // Errors: certificates or keys that can't be read.

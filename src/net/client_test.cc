@@ -14,11 +14,14 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <filesystem>
+#include <fstream>
 #include <mutex>
 #include <thread>
 
 #include "net/certificates.h"
 #include "net/tls.h"
+#include "testing/files.h"
 
 namespace berth::net {
 namespace {
@@ -53,8 +56,21 @@ class ScriptedServer {
     close(listener_);
   }
   [[nodiscard]] uint16_t port() const { return port_; }
+  // Of each request so far.
+  [[nodiscard]] std::vector<std::string> tokens() {
+    const std::lock_guard lock(mutex_);
+    return tokens_;
+  }
 
  private:
+  void Note(std::string_view request) {
+    constexpr std::string_view kHeader = "authorization: Bearer ";
+    const size_t at = request.find(kHeader);
+    if (at == std::string_view::npos) return;
+    const std::string_view token = request.substr(at + kHeader.size());
+    const std::lock_guard lock(mutex_);
+    tokens_.emplace_back(token.substr(0, token.find('\r')));
+  }
   void Run() {
     for (const std::vector<std::string>& answers : script_) {
       const int connection = accept(listener_, nullptr, nullptr);
@@ -65,7 +81,9 @@ class ScriptedServer {
       bool keep = true;
       for (const std::string& answer : answers) {
         char buffer[4096];
-        keep = SSL_read(ssl, buffer, sizeof(buffer)) > 0 && !answer.empty();
+        const int size_read = SSL_read(ssl, buffer, sizeof(buffer));
+        if (size_read > 0) Note({buffer, static_cast<size_t>(size_read)});
+        keep = size_read > 0 && !answer.empty();
         if (!keep) break;
         const bool last = answer.ends_with(kThenClose);
         const size_t size = answer.size() - (last ? sizeof(kThenClose) - 1 : 0);
@@ -86,6 +104,8 @@ class ScriptedServer {
   int listener_ = -1;
   uint16_t port_ = 0;
   std::vector<int> kept_;
+  std::mutex mutex_;
+  std::vector<std::string> tokens_;  // Under mutex_.
   std::thread thread_;
 };
 
@@ -125,13 +145,15 @@ class ScriptedTest : public ::testing::Test {
   // Plays `script` to a client that sends `bodies` one after the other (GET when empty) and gives
   // what each got.
   std::vector<std::string> Play(ScriptedServer::Script script,
-                                const std::vector<std::string>& bodies) {
+                                const std::vector<std::string>& bodies,
+                                const std::shared_ptr<BearerToken>& token = nullptr) {
     Asker asker;
     ScriptedServer server(pki_.server, std::move(script));
     ClientOptions options;
     options.host = "127.0.0.1";
     options.port = server.port();
     options.authority_pem = pki_.authority.certificate_pem;
+    options.bearer_token = token;
     const auto client = HttpsClient::Make(options).value();
     client->Start(asker);
     std::vector<std::string> got;
@@ -148,10 +170,26 @@ class ScriptedTest : public ::testing::Test {
       got.push_back(asker.Next());
     }
     client->Stop();
+    tokens_ = server.tokens();
     return got;
   }
   Pki pki_;
+  std::vector<std::string> tokens_;  // That the server was shown.
 };
+
+// A file that a token is in.
+class TokenFile {
+ public:
+  explicit TokenFile(const std::string& token) { Write(token); }
+  void Write(const std::string& token) { std::ofstream(path_, std::ios::trunc) << token << "\n"; }
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  const berth::testing::TempFolder folder_{"token"};
+  const std::filesystem::path path_ = folder_.path() / "token";
+};
+
+constexpr char kUnauthorized[] = "HTTP/1.1 401 Unauthorized\r\ncontent-length: 2\r\n\r\nno";
 
 TEST_F(ScriptedTest, AGetOnAKeptConnectionThatEndsIsSentOnceMore) {
   EXPECT_THAT(Play({{kOk, ""}, {kOk}}, {"", ""}), ElementsAre("200 ok", "200 ok"));
@@ -188,6 +226,38 @@ TEST_F(ScriptedTest, InterimAnswersAnnounceTheAnswer) {
 TEST_F(ScriptedTest, ABodyWithoutALengthEndsWithTheConnection) {
   EXPECT_THAT(Play({{"HTTP/1.1 200 OK\r\n\r\nuntil the end<close>"}}, {""}),
               ElementsAre("200 until the end"));
+}
+
+TEST_F(ScriptedTest, ATokenIsReadAgainWhenItsTimeHasCome) {
+  TokenFile file("first");
+  const auto token = BearerToken::FromFile(file.path(), Duration{0}).value();
+  file.Write("second");
+  EXPECT_THAT(Play({{kOk}}, {""}, token), ElementsAre("200 ok"));
+  EXPECT_THAT(tokens_, ElementsAre("second"));
+}
+
+TEST_F(ScriptedTest, ACallThatIsRefusedForAnOldTokenIsSentOnceMoreWithTheNewOne) {
+  TokenFile file("first");
+  const auto token = BearerToken::FromFile(file.path(), Duration::Minutes(60)).value();
+  file.Write("second");
+  // A write too: who is refused has changed nothing.
+  EXPECT_THAT(Play({{kUnauthorized, kOk}}, {"body"}, token), ElementsAre("200 ok"));
+  EXPECT_THAT(tokens_, ElementsAre("first", "second"));
+  file.Write("third");
+  EXPECT_THAT(Play({{kUnauthorized, kUnauthorized}}, {""}, token), ElementsAre("401 no"));
+  EXPECT_THAT(tokens_, ElementsAre("second", "third"));
+}
+
+TEST_F(ScriptedTest, ARefusalStandsWhenThereIsNoOtherToken) {
+  TokenFile file("first");
+  const auto token = BearerToken::FromFile(file.path(), Duration::Minutes(60)).value();
+  EXPECT_THAT(Play({{kUnauthorized}}, {""}, token), ElementsAre("401 no"));
+  file.Write("");
+  EXPECT_THAT(Play({{kUnauthorized}}, {""}, token), ElementsAre("401 no"));
+  const auto fixed = std::make_shared<BearerToken>("fixed");
+  EXPECT_THAT(Play({{kUnauthorized}}, {""}, fixed), ElementsAre("401 no"));
+  EXPECT_FALSE(BearerToken::FromFile(file.path()).has_value());
+  EXPECT_FALSE(BearerToken::FromFile("/nosuch/token").has_value());
 }
 
 }  // namespace

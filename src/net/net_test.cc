@@ -299,7 +299,7 @@ TEST_F(NetTest, ClientCertificatesTellWhoAsksAndForeignOnesDoNot) {
   Serve();
   Connect([this](ClientOptions& options) {
     options.identity = pki.admin;
-    options.bearer_token = "secret";
+    options.bearer_token = std::make_shared<BearerToken>("secret");
   });
   Send(1, "/who");
   EXPECT_THAT(asker.lines.Wait(1), ElementsAre("1: 200 berth-admin,system:masters|Bearer secret"));
