@@ -134,6 +134,7 @@ class Controllers final : public env::Actor {
   [[nodiscard]] Plan PlanForJob(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForNode(const std::string& name, Instant now);
   [[nodiscard]] Plan PlanEndedPods(Instant now);
+  // In order of their rows, which is that of arrival: never decide by it.
   [[nodiscard]] std::vector<PodRef> PodsOf(const Head& owner) const;
   [[nodiscard]] OwnedSet OwnedSetAt(Slot slot) const;
   [[nodiscard]] bool NameTaken(const api::Deployment& deployment, const Head& head) const;

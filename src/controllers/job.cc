@@ -343,8 +343,9 @@ void JobPlanner::Balance() {
 }
 
 void JobPlanner::Shrink(int64_t surplus) {
-  SortForDeletion(active_, [](std::string_view) { return int64_t{0}; }, now_);
-  for (int64_t i = 0; i < std::min(surplus, kPodsBurst); ++i) {
+  const int64_t count = std::min(surplus, kPodsBurst);
+  SortForDeletion(active_, count, [](std::string_view) { return int64_t{0}; }, now_);
+  for (int64_t i = 0; i < count; ++i) {
     Remove(active_[static_cast<size_t>(i)]);
   }
 }

@@ -29,7 +29,7 @@ inline constexpr std::string_view kCompletionIndexKey = "batch.kubernetes.io/job
 struct JobFacts {
   const api::Job& job;
   const Head& head;
-  std::vector<PodRef> owned;
+  std::vector<PodRef> owned;  // Sorted by name: a status names some of them at a time.
   std::vector<PodRef> orphans;
   std::optional<Trouble> trouble;
 };

@@ -105,13 +105,15 @@ std::vector<PodRef> Controllers::PodsOf(const Head& owner) const {
     const api::OwnerReference* controller = pod.head->controller();
     if (controller != nullptr && controller->uid == owner.uid) pods.push_back(pod);
   }
-  // Rows are given in order of arrival: never decide by them.
-  std::ranges::sort(pods, {},
-                    [](const PodRef& pod) -> const std::string& { return pod.head->name; });
   return pods;
 }
 
 namespace {
+
+void SortByName(std::vector<PodRef>& pods) {
+  std::ranges::sort(pods, {},
+                    [](const PodRef& pod) -> const std::string& { return pod.head->name; });
+}
 
 std::vector<PodRef> OrphansFor(const World& world, const Head& owner,
                                const api::LabelSelector& selector) {
@@ -119,8 +121,7 @@ std::vector<PodRef> OrphansFor(const World& world, const Head& owner,
   for (const Slot slot : world.OrphanPods(owner.namespace_name, selector)) {
     orphans.push_back(world.pod_ref(slot));
   }
-  std::ranges::sort(orphans, {},
-                    [](const PodRef& pod) -> const std::string& { return pod.head->name; });
+  SortByName(orphans);
   return orphans;
 }
 
@@ -137,17 +138,18 @@ Plan Controllers::PlanForReplicaSet(Slot slot, const Row& row, Instant now) {
   std::map<std::string, int64_t, std::less<>> counts;
   const auto active = std::ranges::count_if(facts.owned, &PodRef::active);
   if (active > set.replicas) {
-    std::vector<const Head*> related{&head};
+    const auto count = [&](const std::vector<PodRef>& pods) {
+      for (const PodRef& pod : pods) {
+        if (pod.active() && !pod.facts->node.empty()) ++counts[pod.facts->node];
+      }
+    };
+    count(facts.owned);
     const api::OwnerReference* deployment = head.controller();
     if (deployment != nullptr) {
-      related.clear();
       for (const Slot sibling : world_.DependentsOf(deployment->uid)) {
-        if (world_.replica_set(sibling) != nullptr) related.push_back(&world_.head(sibling));
-      }
-    }
-    for (const Head* sibling : related) {
-      for (const PodRef& pod : PodsOf(*sibling)) {
-        if (pod.active() && !pod.facts->node.empty()) ++counts[pod.facts->node];
+        if (sibling != slot && world_.replica_set(sibling) != nullptr) {
+          count(PodsOf(world_.head(sibling)));
+        }
       }
     }
   }
@@ -194,9 +196,11 @@ Plan Controllers::PlanForDeployment(Slot slot, const Row& row, Instant now) {
 Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {
   const Head& head = world_.head(slot);
   const api::Job& job = *world_.job(slot);
+  std::vector<PodRef> owned = PodsOf(head);
+  SortByName(owned);
   return PlanJob({.job = job,
                   .head = head,
-                  .owned = PodsOf(head),
+                  .owned = std::move(owned),
                   .orphans = OrphansFor(world_, head, job.selector),
                   .trouble = row.trouble},
                  now);

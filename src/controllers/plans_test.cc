@@ -235,9 +235,13 @@ TEST(ReplicaSet, TheLeastUsefulPodGoesFirst) {
     pods.heads.back().creation = kNow - Duration::Seconds(at->age_seconds);
     pods.facts.push_back(at->facts);
   }
-  std::vector<PodRef> refs = pods.refs();
-  SortForDeletion(refs, [](std::string_view node) { return node == "crowd" ? 3 : 1; }, kNow);
-  for (size_t i = 0; i < cases.size(); ++i) EXPECT_EQ(refs[i].head->name, cases[i].name) << i;
+  for (size_t count = 0; count <= cases.size(); ++count) {
+    std::vector<PodRef> refs = pods.refs();
+    SortForDeletion(
+        refs, static_cast<int64_t>(count),
+        [](std::string_view node) { return node == "crowd" ? 3 : 1; }, kNow);
+    for (size_t i = 0; i < count; ++i) EXPECT_EQ(refs[i].head->name, cases[i].name) << i;
+  }
 }
 
 TEST(ReplicaSet, ASetOfManyBurstsShowsHowFarItIs) {

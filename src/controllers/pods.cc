@@ -4,6 +4,8 @@
 #include <bit>
 #include <tuple>
 
+#include "base/check.h"
+
 namespace berth::controllers {
 namespace {
 
@@ -36,7 +38,8 @@ bool IsAvailable(const PodRef& pod, int64_t min_ready_seconds, Instant now) {
   return pod.facts->ready && AvailableAt(pod, min_ready_seconds, now) == Instant::Never();
 }
 
-void SortForDeletion(std::vector<PodRef>& pods, const CountOnNode& count_on_node, Instant now) {
+void SortForDeletion(std::vector<PodRef>& pods, int64_t count, const CountOnNode& count_on_node,
+                     Instant now) {
   struct Rank {
     std::tuple<bool, int, bool, int64_t, int64_t, int, int64_t, int> key;
     std::string_view uid;
@@ -54,9 +57,14 @@ void SortForDeletion(std::vector<PodRef>& pods, const CountOnNode& count_on_node
                      .uid = pod.head->uid,
                      .pod = pod});
   }
-  std::ranges::sort(ranks, [](const Rank& a, const Rank& b) {
+  CHECK(count >= 0);
+  CHECK(count <= static_cast<int64_t>(ranks.size()));
+  const auto before = [](const Rank& a, const Rank& b) {
     return std::tie(a.key, a.uid) < std::tie(b.key, b.uid);
-  });
+  };
+  const auto end = ranks.begin() + count;
+  if (end != ranks.end()) std::ranges::nth_element(ranks, end, before);
+  std::sort(ranks.begin(), end, before);
   for (size_t i = 0; i < ranks.size(); ++i) pods[i] = ranks[i].pod;
 }
 

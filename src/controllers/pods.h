@@ -19,9 +19,12 @@ namespace berth::controllers {
 // How many pods of the same purpose share a pod's node.
 using CountOnNode = std::function<int64_t(std::string_view node)>;
 
-// Sorts active pods by who should go first when some must: unassigned, pending, not ready, of lower
+// Puts the `count` active pods to the front who should go first when some must, in their order:
+// unassigned, pending, not ready, of lower
 // deletion cost, on a node with more of their kind, ready for less time, restarted more, younger.
 // Times count by their magnitude, so that equals are spread (KEP-2185); then by uid.
-void SortForDeletion(std::vector<PodRef>& pods, const CountOnNode& count_on_node, Instant now);
+// The order of the others is not specified. Cost: N + count log count. REQUIRES: 0 <= count <= N.
+void SortForDeletion(std::vector<PodRef>& pods, int64_t count, const CountOnNode& count_on_node,
+                     Instant now);
 
 }  // namespace berth::controllers

@@ -106,13 +106,19 @@ std::vector<PodRef> ClaimPods(const api::LabelSelector& selector, const Head& ow
   const Result<api::LabelQuery> query = api::QueryOf(selector);
   if (!query) return owned;
   std::vector<PodRef> claimed;
+  std::vector<const PodRef*> released;
   for (const PodRef& pod : owned) {
     if (query->Matches(pod.head->labels)) {
       claimed.push_back(pod);
       continue;
     }
-    Write release = PatchOf(*pod.head);
-    release.metadata = R"("ownerReferences":)" + OwnersWithout(*pod.head, owner.uid);
+    released.push_back(&pod);
+  }
+  std::ranges::sort(released, {},
+                    [](const PodRef* pod) -> const std::string& { return pod->head->name; });
+  for (const PodRef* pod : released) {
+    Write release = PatchOf(*pod->head);
+    release.metadata = R"("ownerReferences":)" + OwnersWithout(*pod->head, owner.uid);
     writes.push_back(std::move(release));
   }
   if (owner.deletion.has_value() || query->empty()) return claimed;
@@ -140,8 +146,8 @@ Plan PlanReplicaSet(const ReplicaSetFacts& facts, Instant now) {
     moving = missing != 0 && std::abs(missing) <= kPodsBurst;
     if (missing > 0) PlanCreations(facts, std::min(missing, burst), plan);
     if (missing < 0) {
-      SortForDeletion(active, facts.count_on_node, now);
       const int64_t surplus = std::min(-missing, kPodsBurst);
+      SortForDeletion(active, surplus, facts.count_on_node, now);
       for (int64_t i = 0; i < surplus; ++i) {
         plan.writes.push_back(DeleteOf(*active[static_cast<size_t>(i)].head));
       }

@@ -23,7 +23,7 @@ struct Trouble {
 struct ReplicaSetFacts {
   const api::ReplicaSet& set;
   const Head& head;
-  std::vector<PodRef> owned;    // Pods whose controller it is.
+  std::vector<PodRef> owned;    // Pods whose controller it is, in any order.
   std::vector<PodRef> orphans;  // Pods of its namespace without a controller.
   CountOnNode count_on_node;    // Of the pods of all ReplicaSets of its Deployment.
   std::optional<Trouble> trouble;
