@@ -32,7 +32,58 @@ std::string_view TroubleOf(Verb verb) {
   return verb == Verb::kCreate ? "FailedCreate" : "FailedDelete";
 }
 
+// Who tells of a key's owner; empty: nobody does.
+std::string_view ComponentOf(Part part) {
+  switch (part) {
+    case Part::kDeployment:
+      return "deployment-controller";
+    case Part::kReplicaSet:
+      return "replicaset-controller";
+    case Part::kJob:
+      return "job-controller";
+    default:
+      return {};
+  }
+}
+
+// The Event of a write for an owner that was done.
+std::optional<Told> ToldOf(const Write& write, Part part, const std::string& name) {
+  if (write.told.has_value()) return write.told;
+  if (write.kind != api::KindId::kPod || ComponentOf(part).empty()) return std::nullopt;
+  if (write.verb == Verb::kCreate) {
+    return Told{.reason = "SuccessfulCreate", .message = "Created pod: " + name};
+  }
+  if (write.verb == Verb::kDelete) {
+    return Told{.reason = "SuccessfulDelete", .message = "Deleted pod: " + name};
+  }
+  return std::nullopt;
+}
+
+// The Event of a creation or deletion for an owner that was refused.
+std::optional<Told> FailureOf(const Write& write, Part part, const std::string& name,
+                              std::string_view message) {
+  const bool creating = write.verb == Verb::kCreate;
+  if (write.kind == api::KindId::kReplicaSet && part == Part::kDeployment && creating) {
+    return Told{
+        .warning = true,
+        .reason = "ReplicaSetCreateError",
+        .message = fmt::format("Failed to create new replica set \"{}\": {}", name, message)};
+  }
+  if (write.kind != api::KindId::kPod || ComponentOf(part).empty()) return std::nullopt;
+  return Told{.warning = true,
+              .reason = std::string(TroubleOf(write.verb)),
+              .message = fmt::format("Error {}: {}", creating ? "creating" : "deleting", message)};
+}
+
 }  // namespace
+
+void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
+  if (!told.has_value() || !options_.events) return;
+  const Slot owner = world_.Find(key.id);
+  if (owner != kNoSlot) {
+    recorder_.Tell(now, world_.head(owner), ComponentOf(key.part), std::move(*told));
+  }
+}
 
 void Controllers::Send(Instant now, const Key& key, Write write, env::Outbox& out) {
   std::string name = write.name;
@@ -60,6 +111,7 @@ void Controllers::Settle(Instant now, const Key& key) {
 }
 
 void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Outbox& out) {
+  if (recorder_.OnCallDone(done)) return;
   const auto at = calls_.find(done.call.value);
   if (at == calls_.end()) return;
   CallRow call = std::move(at->second);
@@ -131,6 +183,7 @@ void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDon
                          env::Outbox& out) {
   Row& row = rows_[call.key];
   row.refusals = 0;
+  Tell(now, call.key, ToldOf(call.write, call.key.part, call.name));
   switch (call.write.verb) {
     case Verb::kAnyLeft:
       return OnAnyLeft(call, done);
@@ -216,8 +269,10 @@ void Controllers::OnRefused(Instant now, const CallRow& call, const client::Call
   const std::string message =
       status.message.empty() ? fmt::format("HTTP {}", done.response.status) : status.message;
   const bool of_objects = call.write.verb == Verb::kCreate || call.write.verb == Verb::kDelete;
-  if (of_objects)
+  if (of_objects) {
     row.trouble = Trouble{.reason = std::string(TroubleOf(call.write.verb)), .message = message};
+    Tell(now, call.key, FailureOf(call.write, call.key.part, call.name, message));
+  }
   out.emplace_back(env::Log{env::LogLevel::kWarning,
                             fmt::format("controllers: {}: {}", ToString(call.write), message)});
 }

@@ -37,6 +37,7 @@ void Controllers::Step(Instant now, env::Input input, env::Outbox& out) {
   for (const client::Event& event : events) OnEvent(now, event, out);
   // Planned when nothing else waits to be heard: one plan then answers many changes.
   if (tick && started_) Work(now, out);
+  recorder_.Send(now, client_, out);
 }
 
 Instant Controllers::wake_at() const {
@@ -313,6 +314,7 @@ void Controllers::NoteLease(Instant now, const Head& head) {
 
 void Controllers::AddTo(Hasher& hasher) const {
   client_.AddTo(hasher);
+  recorder_.AddTo(hasher);
   world_.AddTo(hasher);
   hasher.Add(prng_.fingerprint()).Add(started_).Add(last_any_sign_.ns).Add(writes_);
   for (const auto& [key, row] : rows_) {

@@ -15,6 +15,7 @@
 #include "client/client.h"
 #include "controllers/collector.h"
 #include "controllers/deployment.h"
+#include "controllers/event_recorder.h"
 #include "controllers/job.h"
 #include "controllers/namespaces.h"
 #include "controllers/node_lifecycle.h"
@@ -42,6 +43,8 @@ struct Options {
   std::string root_ca;  // PEM for kube-root-ca.crt; not published when empty.
   // Judge nodes by their leases. Off where nobody renews them (replay).
   bool node_lifecycle = true;
+  // Tell of the owners what was done for them (event_recorder.h).
+  bool events = true;
   LifecycleTiming lifecycle;
   // A key that wrote rests so long: what happens meanwhile is answered by one plan.
   Duration spacing = Duration::Milliseconds(20);
@@ -140,6 +143,7 @@ class Controllers final : public env::Actor {
   [[nodiscard]] bool NameTaken(const api::Deployment& deployment, const Head& head) const;
 
   // Calls.
+  void Tell(Instant now, const Key& key, std::optional<Told> told);
   void Send(Instant now, const Key& key, Write write, env::Outbox& out);
   void OnCallDone(Instant now, const client::CallDone& done, env::Outbox& out);
   void OnDone(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
@@ -161,6 +165,7 @@ class Controllers final : public env::Actor {
   std::map<client::WatchId, api::KindId> watches_;
   Prng prng_;
   World world_;
+  EventRecorder recorder_;
   bool started_ = false;
 
   std::map<Key, Row> rows_;

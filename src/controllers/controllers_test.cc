@@ -91,6 +91,18 @@ class ControllersTest : public ::testing::Test {
     }
     return "none";
   }
+  // "TYPE REASON MESSAGE xCOUNT COMPONENT" of the Events of an object, sorted.
+  std::vector<std::string> Events(const std::string& name) {
+    std::vector<std::string> events;
+    for (const std::string& path : api_.Paths("/namespaces/d/events/")) {
+      if (Text(path, "/involvedObject/name") != name) continue;
+      events.push_back(fmt::format("{} {} {} x{} {}", Text(path, "/type"), Text(path, "/reason"),
+                                   Text(path, "/message"), Text(path, "/count"),
+                                   Text(path, "/source/component")));
+    }
+    std::ranges::sort(events);
+    return events;
+  }
   size_t Count(const std::string& part) { return api_.Paths(part).size(); }
   size_t Writes(const std::string& part) {
     return static_cast<size_t>(std::ranges::count_if(
@@ -146,6 +158,56 @@ TEST_F(ControllersTest, ADeploymentRunsRollsAndRollsBack) {
 }
 
 // N02, 1 -> 0 -> 1: what an earlier life left must not touch the next.
+TEST_F(ControllersTest, OwnersAreToldWhatWasDoneForThem) {
+  MakeDeployment(3);
+  RunPods();
+  const std::string set = api_.Paths("/replicasets/").at(0);
+  const std::string name = set.substr(set.rfind('/') + 1);
+  EXPECT_EQ(Events("web"), (std::vector<std::string>{fmt::format(
+                               "Normal ScalingReplicaSet Scaled up replica set {} from 0 to 3 x1 "
+                               "deployment-controller",
+                               name)}));
+  EXPECT_EQ(Events(name).size(), 3u);
+  EXPECT_TRUE(Events(name).at(0).starts_with("Normal SuccessfulCreate Created pod: " + name + "-"));
+  Patch(kDeployments + "/web", R"({"spec":{"replicas":1}})");
+  RunPods();
+  EXPECT_EQ(Events("web").size(), 2u);
+  EXPECT_TRUE(Events("web").at(0).starts_with("Normal ScalingReplicaSet Scaled down replica set " +
+                                              name + " from 3 to 1 x1"));
+  EXPECT_EQ(Events(name).size(), 5u);
+  ExpectAtRest();
+}
+
+TEST_F(ControllersTest, AnEventThatRepeatsIsCounted) {
+  MakeDeployment(1);
+  RunPods();
+  for (const int replicas : {3, 1, 3}) {
+    Patch(kDeployments + "/web", fmt::format(R"({{"spec":{{"replicas":{}}}}})", replicas));
+    RunPods();
+  }
+  int counted = 0;
+  for (const std::string& event : Events("web")) {
+    if (event.find("from 1 to 3 x2 ") != std::string::npos) ++counted;
+  }
+  EXPECT_EQ(counted, 1);
+  EXPECT_EQ(Events("web").size(), 3u);
+}
+
+// Events are for people to read, and each one is a durable write.
+TEST_F(ControllersTest, ManyPodsAreFewEvents) {
+  MakeDeployment(400);
+  RunPods();
+  EXPECT_EQ(Count("/pods/"), 400u);
+  const std::string set = api_.Paths("/replicasets/").at(0);
+  const std::vector<std::string> events = Events(set.substr(set.rfind('/') + 1));
+  EXPECT_EQ(events.size(), EventRecorder::kSimilarMax);
+  EXPECT_LE(Writes("/events"), static_cast<size_t>(EventRecorder::kBurst) + 1);
+  const auto combined = std::ranges::find_if(events, [](const std::string& event) {
+    return event.find("(combined from similar events): Created pod: ") != std::string::npos;
+  });
+  EXPECT_NE(combined, events.end());
+}
+
 TEST_F(ControllersTest, ADeploymentToggledOffAndOnEndsAsItShould) {
   MakeDeployment(1);
   RunPods();
@@ -234,6 +296,11 @@ TEST_F(ControllersTest, ARefusalIsToldAndOvercome) {
   EXPECT_EQ(Condition(kDeployments + "/web", "ReplicaFailure"), "True FailedCreate");
   Pass(120);
   EXPECT_EQ(Condition(kDeployments + "/web", "Progressing"), "False ProgressDeadlineExceeded");
+  const std::string set = api_.Paths("/replicasets/").at(0);
+  const std::vector<std::string> events = Events(set.substr(set.rfind('/') + 1));
+  ASSERT_EQ(events.size(), 1u);
+  EXPECT_TRUE(events[0].starts_with("Warning FailedCreate Error creating: ")) << events[0];
+  EXPECT_EQ(events[0].find(" x1 "), std::string::npos) << events[0];
   api_.fault = {};
   Pass(180);
   RunPods();
@@ -382,6 +449,8 @@ TEST_F(JobsTest, AJobRunsToItsCompletions) {
   EXPECT_EQ(Text(kJobs + "/j", "/status/active"), "0");
   EXPECT_EQ(Condition(kJobs + "/j", "Complete"), "True CompletionsReached");
   EXPECT_EQ(Condition(kJobs + "/j", "SuccessCriteriaMet"), "True CompletionsReached");
+  EXPECT_EQ(Events("j").size(), 6u);
+  EXPECT_EQ(Events("j").front(), "Normal Completed Job completed x1 job-controller");
   EXPECT_EQ(Count("/pods/"), 5u);
   for (const std::string& pod : api_.Paths("/pods/")) {
     EXPECT_EQ(Text(pod, "/metadata/finalizers"), "none");
@@ -404,6 +473,9 @@ TEST_F(JobsTest, FailuresBackOffAndEndTheJob) {
   Pass(2);
   EXPECT_EQ(Text(kJobs + "/j", "/status/failed"), "3");
   EXPECT_EQ(Condition(kJobs + "/j", "Failed"), "True BackoffLimitExceeded");
+  EXPECT_EQ(Events("j").back(),
+            "Warning BackoffLimitExceeded Job has reached the specified backoff limit x1 "
+            "job-controller");
   ExpectAtRest();
 }
 
@@ -455,6 +527,11 @@ TEST_F(JobsTest, SuspendingTakesThePodsAndCountsNone) {
   Pass(1);
   EXPECT_EQ(Running().size(), 3u);
   EXPECT_EQ(Condition(kJobs + "/j", "Suspended"), "False JobResumed");
+  const std::vector<std::string> events = Events("j");
+  for (const char* wanted : {"Normal Suspended Job suspended x1 job-controller",
+                             "Normal Resumed Job resumed x1 job-controller"}) {
+    EXPECT_EQ(std::ranges::count(events, wanted), 1) << wanted;
+  }
 }
 
 TEST_F(JobsTest, TheDeadlineEndsItAndTimeRemovesIt) {

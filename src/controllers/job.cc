@@ -65,6 +65,7 @@ class JobPlanner {
   [[nodiscard]] std::string IndexedSpec(int64_t index) const;
   void Remove(const PodRef& pod);
   void Status();
+  [[nodiscard]] std::optional<Told> Turn() const;
   void Expire();
 
   [[nodiscard]] int64_t Succeeded() const {
@@ -482,6 +483,22 @@ void JobPlanner::Status() {
     status += R"(,"conditions":)" + ConditionsText(after_.conditions, ConditionTimes::kProbe);
   }
   plan_.writes.push_back(StatusOf(facts_.head, status + "}"));
+  plan_.writes.back().told = Turn();
+}
+
+// What the conditions of the status come to, of which there is an Event.
+std::optional<Told> JobPlanner::Turn() const {
+  const auto turned = [&](std::string_view type) {
+    return IsTrue(after_.conditions, type) != IsTrue(job_.conditions, type);
+  };
+  if (turned(kComplete)) return Told{.reason = "Completed", .message = "Job completed"};
+  if (turned(kFailed)) {
+    const api::Condition& failed = *api::Find(after_.conditions, kFailed);
+    return Told{.warning = true, .reason = failed.reason, .message = failed.message};
+  }
+  if (!turned(kSuspended)) return std::nullopt;
+  return job_.suspend ? Told{.reason = "Suspended", .message = "Job suspended"}
+                      : Told{.reason = "Resumed", .message = "Job resumed"};
 }
 
 }  // namespace

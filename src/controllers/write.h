@@ -28,6 +28,13 @@ enum class Verb : uint8_t {
   kAnyLeft,           // List one object of a kind in a namespace.
 };
 
+// An Event.
+struct Told {
+  bool warning = false;
+  std::string reason;
+  std::string message;
+};
+
 struct Write {
   Verb verb = Verb::kRead;
   api::KindId kind = api::KindId::kPod;
@@ -44,6 +51,7 @@ struct Write {
   bool strategic = false;  // Patches: strategic merge, for lists that others write to as well.
   std::string propagation;
   std::optional<int64_t> grace_seconds;
+  std::optional<Told> told;  // Of whom the plan is for, once the write is done.
 };
 using Writes = std::vector<Write>;
 
