@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/duration.h"
 #include "api/field_error.h"
 #include "api/kinds.h"
 #include "api/names.h"
@@ -146,6 +147,16 @@ TEST(FieldErrorTest, PrintsInUpstreamsForm) {
             "spec.d: Too many: 3: must have at most 1 item]");
   EXPECT_EQ(InvalidMessage("Pod", "p", {}), "Pod \"p\" is invalid");
   EXPECT_EQ(QuoteGo("a\"\n\x01"), "\"a\\\"\\n\\x01\"");
+}
+
+TEST(Duration, ReadsDurationsAsGoWritesThem) {
+  EXPECT_EQ(ParseDuration("1h2m3.5s")->ns, 3'723'500'000'000);
+  EXPECT_EQ(ParseDuration("250ms")->ns, 250'000'000);
+  EXPECT_EQ(ParseDuration("0")->ns, 0);
+  EXPECT_EQ(ParseDuration(".5s")->ns, 500'000'000);
+  for (const char* bad : {"", "5", "1x", "-1s", "s", "1.s.", "9999999999999h", "1e3s"}) {
+    EXPECT_FALSE(ParseDuration(bad).has_value()) << bad;
+  }
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "api/duration.h"
 #include "base/limits.h"
 
 namespace berth::cli {
@@ -32,6 +33,15 @@ std::string ParseListen(const std::string& text, std::string& host, uint16_t& po
 CLI::Validator Listen(std::string& host, uint16_t& port) {
   return CLI::Validator([&host, &port](std::string& text) { return ParseListen(text, host, port); },
                         "HOST:PORT");
+}
+
+// What is wrong with a duration that must be positive; empty: it is in `duration`.
+std::string ReadPositive(const std::string& text, Duration& duration) {
+  const Result<Duration> parsed = api::ParseDuration(text);
+  if (!parsed) return parsed.error().message;
+  if (parsed->ns == 0) return "must be more than 0";
+  duration = *parsed;
+  return "";
 }
 
 void AddConnect(CLI::App* app, ConnectOptions& connect) {
@@ -62,6 +72,7 @@ struct Slots {
   ReplayOptions replay;
   std::string listen;
   std::string durability = "disk";
+  std::string event_ttl;
   std::string policy = "best-fit";
   std::string arrived = "1.3";
 };
@@ -98,6 +109,11 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
       ->add_flag("--accept-lost-writes", up.accept_lost_writes,
                  "start although DATA-DIR lacks writes that were acknowledged")
       ->excludes(memory);
+  command
+      ->add_option("--event-ttl", slots.event_ttl,
+                   "how long an Event stays after its last write, e.g. 30m or 1h30m [1h]")
+      ->check([&up](const std::string& text) { return ReadPositive(text, up.event_ttl); })
+      ->type_name("DURATION");
   CLI::Option* demo = command->add_flag("--demo", up.demo, "run a synthetic load of several teams");
   command->add_flag("--once", up.once, "with --demo: end when the load has run")->needs(demo);
   command->add_flag("--no-scheduler", up.no_scheduler,

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "base/time.h"
+
 // The command line as plain values. Nothing here reads files or the environment.
 namespace berth::cli {
 
@@ -35,6 +37,7 @@ struct UpOptions {
   std::string node_template;
   bool durable = true;              // Against loss of power, not only of the process.
   bool accept_lost_writes = false;  // Start although the journal lacks acknowledged writes.
+  Duration event_ttl = Duration::Minutes(60);  // How long an Event stays after its last write.
   bool demo = false;
   bool once = false;
   bool no_scheduler = false;

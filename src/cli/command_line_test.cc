@@ -36,14 +36,16 @@ TEST(CommandLine, UpHasDefaultsThatServeALaptop) {
   EXPECT_EQ(up.port, 7443);
   EXPECT_TRUE(up.durable);
   EXPECT_FALSE(up.accept_lost_writes);
+  EXPECT_EQ(up.event_ttl, Duration::Minutes(60));
   EXPECT_EQ(up.nodes, 0);
   EXPECT_FALSE(up.seed.has_value());
 }
 
 TEST(CommandLine, UpTakesAllItsOptions) {
-  const auto up = Get<UpOptions>({"up", "--data-dir", "/d", "--listen", "[::1]:0", "--kubeconfig",
-                                  "k", "--nodes", "7", "--durability", "process", "--demo",
-                                  "--once", "--seed", "9", "--accept-lost-writes"});
+  const auto up =
+      Get<UpOptions>({"up", "--data-dir", "/d", "--listen", "[::1]:0", "--kubeconfig", "k",
+                      "--nodes", "7", "--durability", "process", "--demo", "--once", "--seed", "9",
+                      "--accept-lost-writes", "--event-ttl", "1h30m"});
   EXPECT_EQ(up.data_dir, "/d");
   EXPECT_EQ(up.host, "::1");
   EXPECT_EQ(up.port, 0);
@@ -51,6 +53,7 @@ TEST(CommandLine, UpTakesAllItsOptions) {
   EXPECT_EQ(up.nodes, 7);
   EXPECT_FALSE(up.durable);
   EXPECT_TRUE(up.accept_lost_writes);
+  EXPECT_EQ(up.event_ttl, Duration::Minutes(90));
   EXPECT_TRUE(up.demo);
   EXPECT_TRUE(up.once);
   EXPECT_EQ(up.seed, 9U);
@@ -128,6 +131,8 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"up", "--listen", "here"}, "here: not HOST:PORT"},
       {{"up", "--listen", "h:99999"}, "99999 is no port number"},
       {{"up", "--durability", "perhaps"}, "perhaps"},
+      {{"up", "--event-ttl", "soon"}, "invalid duration \"soon\""},
+      {{"up", "--event-ttl", "0s"}, "must be more than 0"},
       {{"up", "--in-memory", "--data-dir", "d"}, "--in-memory"},
       {{"up", "--once"}, "--demo"},
       {{"up", "--demo", "--no-scheduler"}, "needs the scheduler"},

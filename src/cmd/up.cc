@@ -207,6 +207,7 @@ Status Cluster::ReadSecrets() {
 Status Cluster::AddApiServer(const env::os::Recovered& recovered) {
   apiserver::Options options;
   options.seed = prng_.Next();
+  options.event_ttl = options_.event_ttl;
   options.tokens.push_back(
       {.token = token_, .identity = {.user = "berth-admin", .groups = {"system:masters"}}});
   Result<apiserver::ApiServer> server =

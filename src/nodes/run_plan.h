@@ -35,7 +35,4 @@ struct RunPlan {
 // Errors name the annotation and its value.
 [[nodiscard]] Result<RunPlan> RunPlanOf(const api::StringMap& annotations);
 
-// Reads a duration as Go writes it: "1h2m3.5s", "250ms", "0". Not negative, at most 290 years.
-[[nodiscard]] Result<Duration> ParseDuration(std::string_view text);
-
 }  // namespace berth::nodes

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+#include "base/result.h"
+#include "base/time.h"
+
+namespace berth::api {
+
+// Reads a duration as Go writes it: "1h2m3.5s", "250ms", "0". Not negative, at most 290 years.
+[[nodiscard]] Result<Duration> ParseDuration(std::string_view text);
+
+}  // namespace berth::api
