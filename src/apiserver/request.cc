@@ -45,6 +45,19 @@ std::optional<Subpart> ParseSubpart(const api::Kind& kind, std::string_view name
   return std::nullopt;
 }
 
+// What a kubelet answers of a pod's containers. Nobody could here: nodes are simulated.
+std::optional<Problem> NoContainers(const api::Kind& kind, std::string_view name) {
+  if (kind.id != api::KindId::kPod) return std::nullopt;
+  std::string_view why;
+  if (name == "log") why = "there is no output to show";
+  if (name == "exec" || name == "attach") why = "there is no process to talk to";
+  if (name == "portforward" || name == "proxy") why = "nobody listens on its ports";
+  if (why.empty()) return std::nullopt;
+  return Problem{.code = 501,
+                 .reason = "NotImplemented",
+                 .message = fmt::format("pods on simulated nodes run no containers: {}", why)};
+}
+
 bool Allows(Subpart subpart, Verb verb) {
   switch (subpart) {
     case Subpart::kNone:
@@ -124,6 +137,9 @@ Outcome<ResourceRequest> ResolveParts(std::string_view group, std::string_view v
   }
   if (rest.size() > at + 1) request.name = rest[at + 1];
   if (rest.size() > at + 2) {
+    if (const std::optional<Problem> none = NoContainers(*request.kind, rest[at + 2])) {
+      return std::unexpected(*none);
+    }
     const std::optional<Subpart> subpart = ParseSubpart(*request.kind, rest[at + 2]);
     if (!subpart || rest.size() > at + 3) return NoSuchResource();
     request.subpart = *subpart;
