@@ -500,3 +500,14 @@ def unknown_kind(test):
         test.kubectl("get", "configmap", "known")
         test.kubectl("delete", "configmap", "known")
     test.match('doesn.t have a resource type "nosuches"', test.refused("get", "nosuches"), "get")
+
+
+@case("what needs containers says that there are none", on=("embedded",), each_kubectl=True)
+def no_containers(test):
+    test.kubectl("create", "-f", "-", stdin=objects.pod("p"))
+    test.kubectl("wait", "pod/p", "--for=condition=Ready", "--timeout=30s")
+    none = "simulated nodes run no containers"
+    test.match(none, test.refused("logs", "p"))
+    test.match(none, test.refused("exec", "p", "--", "ls"))
+    test.match(none, test.refused("attach", "p"))
+    test.match(none, test.refused("port-forward", "p", "8080:80"))

@@ -63,6 +63,31 @@ def rollout(test):
     test.true(objects.is_true(test.get(path), "Available"), "not Available")
 
 
+@case("owners are told what was done for them", needs=RUN, each_kubectl=True, seconds=4)
+def owners_told(test):
+    def told(kind, name):
+        events = test.get(test.path("events"))["items"]
+        return [
+            f"{e['type']} {e['reason']} {e['message']}"
+            for e in events
+            if (e["involvedObject"]["kind"], e["involvedObject"]["name"]) == (kind, name)
+        ]
+
+    test.kubectl("apply", "-f", "-", stdin=objects.deployment("web", replicas=3))
+    test.kubectl("rollout", "status", "deploy/web", "--timeout=60s")
+    name = replica_sets(test)[0]["metadata"]["name"]
+    scaled = f"Normal ScalingReplicaSet Scaled up replica set {name} from 0 to 3"
+    test.wait("the deployment is told", lambda: told("Deployment", "web") == [scaled])
+    test.wait("the replicaset is told", lambda: len(told("ReplicaSet", name)) == 3)
+    test.match(f"Normal SuccessfulCreate Created pod: {name}-", told("ReplicaSet", name)[0])
+    shown = test.kubectl("describe", "deployment", "web").stdout
+    test.match(r"Normal +ScalingReplicaSet +\S+ +deployment-controller +Scaled up replica", shown)
+    test.kubectl("apply", "-f", "-", stdin=objects.job("j", run_for="100ms"))
+    test.kubectl("wait", "job/j", "--for=condition=Complete", "--timeout=60s")
+    done = "Normal Completed Job completed"
+    test.wait("the job is told", lambda: done in told("Job", "j"))
+
+
 @case("a rollout never has fewer pods ready than it may", needs=RUN, seconds=5)
 def rollout_limits(test):
     strategy = {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 0, "maxSurge": 1}}
