@@ -260,11 +260,11 @@ void AddPaths(const Kind& kind, JsonObject& paths) {
   }
   std::vector<Verb> collection = {{"get", "list"}, {"post", "post", true}};
   if (kind.has_deletecollection) collection.push_back({"delete", "deletecollection"});
-  paths[inside] = PathItem(std::move(collection), kind, scoped, false);
+  paths[inside] = PathItem(collection, kind, scoped, false);
   const std::vector<Verb> edit = {{"get", "get"}, {"put", "put", true}, {"patch", "patch", true}};
   std::vector<Verb> whole = edit;
   whole.push_back({"delete", "delete"});
-  paths[item] = PathItem(std::move(whole), kind, scoped, true);
+  paths[item] = PathItem(whole, kind, scoped, true);
   if (kind.namespaced) {
     paths[fmt::format("{}/{}", base, kind.plural)] =
         PathItem({{"get", "list"}}, kind, false, false);

@@ -14,10 +14,12 @@ using boost::json::string_view;
 // Builds the document bottom up, so that every object and array is allocated at its size. Stops at
 // a double, whose text Boost's parser does not read to the last bit.
 struct Builder {
+  // NOLINTBEGIN(readability-identifier-naming): the parser asks for these names.
   static constexpr size_t max_object_size = boost::json::object::max_size();
   static constexpr size_t max_array_size = boost::json::array::max_size();
   static constexpr size_t max_key_size = boost::json::string::max_size();
   static constexpr size_t max_string_size = boost::json::string::max_size();
+  // NOLINTEND(readability-identifier-naming)
 
   boost::json::value_stack stack;
 
