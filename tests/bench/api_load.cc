@@ -246,7 +246,6 @@ int Run(const Options& options) {
   }
   net::ClientOptions transport = endpoint->transport;
   transport.path_prefix = endpoint->base_path;
-  transport.bearer_token = endpoint->bearer_token;
   transport.connections_max = options.connections;
   auto client = net::HttpsClient::Make(transport);
   if (!client) {
