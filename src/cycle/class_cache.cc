@@ -75,7 +75,7 @@ void ClassCache::Rebuild(const model::State& state, const place::Evaluator& eval
   evaluator.EvaluateAll(state, class_id_, evaluation_);
   CHECK_EQ(evaluation_.kinds.size(), size_t{state.nodes().size()});
   position_ = state.touches().end();
-  current_ = true;
+  current_ = whole_ = true;
   grouped_ = false;
   // A class that is used once, or again only after most nodes changed, is cheaper to scan than to
   // group.
@@ -128,6 +128,7 @@ uint16_t ClassCache::BucketOf(const model::NodeScore& score) {
 }
 
 void ClassCache::Update(const model::State& state, const place::Evaluator& evaluator, NodeId n) {
+  whole_ = false;
   if (grouped_) Erase(n);
   evaluation_.kinds[n.value] = evaluator.Filter(state, class_id_, n, nullptr).kind;
   if (!fits(n)) return;
@@ -214,6 +215,15 @@ ClassCache::Best ClassCache::ScanForBest(const model::State& state,
                                          const place::Evaluator& evaluator,
                                          const model::Viewer& viewer) const {
   const std::span<const model::ClaimId> reserved = state.ledger().nodes().first_reserved_column();
+  const bool any_reserved =
+      std::ranges::any_of(reserved, [](model::ClaimId id) { return id.valid(); });
+  if (whole_ && !any_reserved && evaluation_.extremes == place::Extremes{}) {
+    // As below, found while the rows were evaluated.
+    if (evaluation_.fitting_count == 0) return {};
+    return {.node = NodeId{evaluation_.best},
+            .score = evaluator.Total(evaluation_.scores[evaluation_.best], evaluation_.extremes),
+            .feasible_count = evaluation_.fitting_count};
+  }
   const auto fits_viewer = [&](uint32_t row) {
     if (evaluation_.kinds[row] != ReasonKind::kNone) return false;
     return !reserved[row].valid() ||
@@ -265,24 +275,40 @@ void ClassCaches::PushNewest(uint32_t slot) {
 }
 
 ClassCache& ClassCaches::Get(model::ClassId class_id, uint32_t nodes_count) {
-  if (class_id.value >= slot_of_.size()) slot_of_.resize(class_id.value + 1, kNone);
-  uint32_t slot = slot_of_[class_id.value];
-  if (slot == kNone) {
-    // Kind, scores, bucket and two heap entries a node.
-    const size_t bytes_each = size_t{nodes_count} * (1 + sizeof(model::NodeScore) + 2 + 32) + 256;
-    if (slots_.size() >= std::max<size_t>(bytes_max_ / bytes_each, 4)) {
-      slot = oldest_;
-      Unlink(slot);
-      slot_of_[slots_[slot].cache.class_id().value] = kNone;
-    } else {
-      slot = static_cast<uint32_t>(slots_.size());
-      slots_.emplace_back();
-    }
-    slots_[slot].cache.Reset(class_id);
-    slot_of_[class_id.value] = slot;
-  } else {
-    Unlink(slot);
+  ++calls_;
+  if (class_id.value >= slot_of_.size()) {
+    slot_of_.resize(class_id.value + 1, kNone);
+    asked_at_.resize(class_id.value + 1);
   }
+  uint32_t slot = slot_of_[class_id.value];
+  if (slot != kNone) {
+    Unlink(slot);
+    PushNewest(slot);
+    return slots_[slot].cache;
+  }
+  // Kind, scores, bucket and two heap entries a node.
+  const size_t bytes_each = size_t{nodes_count} * (1 + sizeof(model::NodeScore) + 2 + 32) + 256;
+  const size_t slots_max = std::max<size_t>(bytes_max_ / bytes_each, 4);
+  const uint64_t asked_at = std::exchange(asked_at_[class_id.value], calls_);
+  const bool scratch_is_its = scratch_.class_id() == class_id;
+  if (asked_at == 0 || calls_ - asked_at > slots_max) {
+    if (!scratch_is_its) scratch_.Reset(class_id);
+    return scratch_;
+  }
+  if (slots_.size() >= slots_max) {
+    slot = oldest_;
+    Unlink(slot);
+    slot_of_[slots_[slot].cache.class_id().value] = kNone;
+  } else {
+    slot = static_cast<uint32_t>(slots_.size());
+    slots_.emplace_back();
+  }
+  slots_[slot].cache.Reset(class_id);
+  if (scratch_is_its) {
+    std::swap(slots_[slot].cache, scratch_);
+    scratch_.Reset({});
+  }
+  slot_of_[class_id.value] = slot;
   PushNewest(slot);
   return slots_[slot].cache;
 }

@@ -82,6 +82,7 @@ class ClassCache {
   uint64_t position_ = 0;     // In the touch log.
   uint64_t order_epoch_ = 0;  // Of NodeTable's ranks when the heaps were built.
   place::Evaluation evaluation_;
+  bool whole_ = false;               // evaluation_ is as EvaluateAll left it.
   std::vector<uint16_t> bucket_of_;  // By node.
   std::vector<Bucket> buckets_;
   std::vector<model::NodeId> reserved_;  // Fit, and have reservations.
@@ -97,8 +98,12 @@ class ClassCaches {
   ClassCaches(ClassCaches&&) = default;
   ClassCaches& operator=(ClassCaches&&) = default;
 
-  // The cache of a class, made of the least recently used one when memory is full. Valid until the
-  // next call.
+  // The cache of a class. Valid until the next call.
+  //
+  // A class that comes again within as many calls as there are slots keeps one, made of the least
+  // recently used when memory is full. Any other gets the scratch: of many classes that are used
+  // once each, none drives out one that is used often, and the memory that is written stays near
+  // the processor.
   ClassCache& Get(model::ClassId class_id, uint32_t nodes_count);
 
  private:
@@ -113,7 +118,10 @@ class ClassCaches {
 
   size_t bytes_max_;
   std::vector<Slot> slots_;
-  std::vector<uint32_t> slot_of_;  // By class.
+  std::vector<uint32_t> slot_of_;   // By class.
+  std::vector<uint64_t> asked_at_;  // By class: the call that found no slot of it last; 0 for none.
+  uint64_t calls_ = 0;
+  ClassCache scratch_;
   uint32_t newest_ = kNone;
   uint32_t oldest_ = kNone;
 };

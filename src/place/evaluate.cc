@@ -266,6 +266,35 @@ class TaintMemo {
   std::array<Slot, 64> slots_{};
 };
 
+// Keeps what an Evaluation says of the rows that fit, as they come by.
+class Tally {
+ public:
+  explicit Tally(std::span<const uint32_t> ranks) : ranks_(ranks) {}
+
+  void Add(uint32_t row, const model::NodeScore& score) {
+    extremes_.taints_max = std::max(extremes_.taints_max, score.taints_raw);
+    extremes_.affinity_max = std::max(extremes_.affinity_max, score.affinity_raw);
+    if (count_++ > 0 &&
+        (score.local < local_max_ || (score.local == local_max_ && ranks_[row] > ranks_[best_]))) {
+      return;
+    }
+    best_ = row;
+    local_max_ = score.local;
+  }
+  void Tell(Evaluation& out) const {
+    out.fitting_count = count_;
+    out.extremes = extremes_;
+    out.best = best_;
+  }
+
+ private:
+  const std::span<const uint32_t> ranks_;
+  uint32_t count_ = 0;
+  uint32_t best_ = 0;
+  int64_t local_max_ = 0;
+  Extremes extremes_;
+};
+
 // The columns that a class's requests are compared with. A bundle has few amounts; the array holds
 // the most there can be.
 class RequestColumns {
@@ -344,6 +373,7 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
   SpreadBlock block;
   const std::span<ReasonKind> kinds(out.kinds);
   const std::span<model::NodeScore> scores(out.scores);
+  Tally tally(nodes.rank_column());
   for (uint32_t first = 0; first < nodes.size(); first += kBlock) {
     const uint32_t count = std::min(kBlock, nodes.size() - first);
     LackingBlock(requests.view(), first, std::span(lacking).first(count));
@@ -356,16 +386,17 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
                          !taints.refused && lacking[i] == 0;
       kinds[row] = plain ? ReasonKind::kNone : query.Filter(n, {}, taints, lacking[i]).kind;
       if (kinds[row] != ReasonKind::kNone) continue;
-      if (!spread) {
-        scores[row] = Score(state, c, n);
-        continue;
-      }
-      scores[row] = {.local = kLeastAllocatedWeight * block.least_allocated[i] +
-                              balanced_weight * block.balanced[i],
-                     .taints_raw = taints.prefer_count,
-                     .affinity_raw = preferences ? query.PreferredWeight(n) : 0};
+      const model::NodeScore score =
+          spread ? model::NodeScore{.local = kLeastAllocatedWeight * block.least_allocated[i] +
+                                             balanced_weight * block.balanced[i],
+                                    .taints_raw = taints.prefer_count,
+                                    .affinity_raw = preferences ? query.PreferredWeight(n) : 0}
+                 : Score(state, c, n);
+      scores[row] = score;
+      tally.Add(row, score);
     }
   }
+  tally.Tell(out);
 }
 
 model::DeviceSlots Evaluator::ChooseDevices(const model::State& state, model::ClassId c, NodeId n,

@@ -14,17 +14,22 @@
 
 namespace berth::place {
 
-// One class on every node row, in columns. Rows that are free or ghosts have kNodeMissing.
-struct Evaluation {
-  std::vector<model::ReasonKind> kinds;  // kNone: it fits.
-  std::vector<model::NodeScore> scores;  // Read only where it fits.
-};
-
 // What the two raw scores are normalised by: their largest values over the nodes that fit.
 struct Extremes {
   int32_t taints_max = 0;
   int32_t affinity_max = 0;
   bool operator==(const Extremes&) const = default;
+};
+
+// One class on every node row, in columns. Rows that are free or ghosts have kNodeMissing.
+struct Evaluation {
+  std::vector<model::ReasonKind> kinds;  // kNone: it fits.
+  std::vector<model::NodeScore> scores;  // Read only where it fits.
+  // Of the rows that fit, as EvaluateAll found them: how many, the largest raw scores, and which
+  // has the highest local score, ties by NodeTable::rank.
+  uint32_t fitting_count = 0;
+  Extremes extremes;
+  uint32_t best = 0;  // Of no meaning when none fits.
 };
 
 // What the resource scores of kSpread are made of, for explanations; Score has their weighted sum.
@@ -68,9 +73,9 @@ class Evaluator {
   [[nodiscard]] SpreadParts Parts(const model::State& state, model::ClassId c,
                                   model::NodeId n) const;
 
-  // Filter without a viewer, and Score, of every row: equal to calling them one by one, and faster.
-  // 5,000 nodes with both resource scores take under 100 us on one 3 GHz core
-  // (place/evaluate_bench.cc). No allocation once `out` has grown.
+  // Filter without a viewer, and Score, of every row, and the best of them: equal to calling them
+  // one by one, and faster. 5,000 nodes with both resource scores take under 100 us on one 3 GHz
+  // core (place/evaluate_bench.cc). No allocation once `out` has grown.
   void EvaluateAll(const model::State& state, model::ClassId c, Evaluation& out) const;
 
   // The devices that a pod of the class gets on a node it fits: the lowest idle ones for whole

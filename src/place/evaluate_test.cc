@@ -378,8 +378,12 @@ TEST(EvaluateAllTest, SaysWhatFilterAndScoreSay) {
                                      model::Policy::kFgd, model::Policy::kRandom}) {
     const Evaluator evaluator(policy, FragmentTable(typical));
     EXPECT_TRUE(rc::check([&] {
-      const Drawn drawn = Draw();
+      Drawn drawn = Draw();
+      drawn.state.SortNames();
       Evaluation all;
+      Extremes extremes;
+      uint32_t count = 0;
+      uint32_t best = 0;
       evaluator.EvaluateAll(drawn.state, drawn.asked, all);
       RC_ASSERT(all.kinds.size() == drawn.state.nodes().size());
       for (uint32_t row = 0; row < all.kinds.size(); ++row) {
@@ -388,7 +392,16 @@ TEST(EvaluateAllTest, SaysWhatFilterAndScoreSay) {
         RC_ASSERT(all.kinds[row] == verdict.kind);
         if (!verdict.fits()) continue;
         RC_ASSERT(all.scores[row] == evaluator.Score(drawn.state, drawn.asked, model::NodeId{row}));
+        extremes.taints_max = std::max(extremes.taints_max, all.scores[row].taints_raw);
+        extremes.affinity_max = std::max(extremes.affinity_max, all.scores[row].affinity_raw);
+        const auto place = [&](uint32_t r) {
+          return std::pair(-all.scores[r].local, drawn.state.nodes().rank(model::NodeId{r}));
+        };
+        if (count++ == 0 || place(row) < place(best)) best = row;
       }
+      RC_ASSERT(all.fitting_count == count);
+      RC_ASSERT(all.extremes == extremes);
+      if (count > 0) RC_ASSERT(all.best == best);
     }));
   }
 }
