@@ -362,8 +362,8 @@ env::HttpResponse MetricsText(const Scheduler& scheduler) {
   metrics.Counter("berth_cycles_total", "Scheduling cycles.", counters.cycles);
   metrics.Counter("berth_decisions_total", "Pods that a cycle placed.", engine.decisions);
   metrics.Counter("berth_missed_wakes_total",
-                  "Waiting lines that the watchdog found placeable: a bug each.",
-                  counters.missed_wakes);
+                  "Waiting lines that could be placed and were not woken: a bug each.",
+                  engine.missed_wakes);
   metrics.Counter("berth_audit_findings_total", "Discrepancies of the ledger: a bug each.",
                   counters.audit_findings);
   metrics.Counter("berth_undecodable_objects_total", "Objects that could not be read.",

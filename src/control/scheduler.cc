@@ -103,11 +103,15 @@ bool Scheduler::may_decide() const {
          client_.calls_queued(client::Priority::kHigh) < options_.bindings_queued_max;
 }
 
+// Something happened that may let a pod that waits be placed.
+void Scheduler::WakeWatchdog(Instant now) {
+  if (watchdog_due_) return;
+  watchdog_due_ = true;
+  next_watchdog_ = now + options_.watchdog_interval;
+}
+
 void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
-  if (!watchdog_due_) {
-    watchdog_due_ = true;
-    next_watchdog_ = now + options_.watchdog_interval;
-  }
+  WakeWatchdog(now);
   if (event.watch == pods_) {
     OnPod(now, event, out);
   } else {
@@ -139,6 +143,7 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     return;
   }
   if (const auto result = binder_.OnCallDone(now, event, client_, out)) {
+    WakeWatchdog(now);
     OnBinding(now, *result, out);
   }
 }
@@ -290,7 +295,14 @@ void Scheduler::Withdrawn(Instant now, const Binder::Attempt& attempt) {
   engine_.Apply(model::BindRead{.uid = attempt.pod.uid, .at = now});
 }
 
+// A finished pod that the watch has told to have left its selection would never be taken back.
 void Scheduler::Learn(Instant now, const Bytes& object, env::Outbox& out) {
+  if (const auto pod = decoder_.Pod(object.view()); pod && !options_.watch_terminal_pods) {
+    const bool finished = pod->phase == "Succeeded" || pod->phase == "Failed";
+    const client::KnownSet& known = client_.watch(pods_).known();
+    const std::string key = client::KnownSet::Key(pod->meta.namespace_name, pod->meta.name);
+    if (finished && !known.Contains(key, pod->meta.uid)) return;
+  }
   std::vector<client::Event> events;
   client_.Learn(now, pods_, object.view(), events);
   Handle(now, events, out);
@@ -396,12 +408,14 @@ void Scheduler::Watchdog(Instant now, env::Outbox& out) {
     turned_away_ = false;
     ReadAgain(now, out);
   }
-  const uint32_t missed = engine_.CheckWakes(now);
-  if (missed > 0) {
-    counters_.missed_wakes += missed;
+  engine_.CheckWakes(now);
+  // What attempts and refreshes found since the last time, too.
+  const uint64_t missed = engine_.counters().missed_wakes;
+  if (missed > missed_wakes_told_) {
     Say(out, env::LogLevel::kError,
         fmt::format("watchdog: {} waiting lines could be placed and were not woken; they are now",
-                    missed));
+                    missed - missed_wakes_told_));
+    missed_wakes_told_ = missed;
   }
   if (now < next_audit_) return;
   next_audit_ = now + options_.audit_interval;

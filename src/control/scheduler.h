@@ -52,11 +52,10 @@ struct UnreadPod {
 // What the scheduler did and found since it started; for metrics and tests.
 struct SchedulerCounters {
   uint64_t cycles = 0;
-  uint64_t scheduled = 0;      // Bindings that came true.
-  uint64_t unschedulable = 0;  // Attempts that found no node.
-  uint64_t errors = 0;         // Bindings that were refused.
-  uint64_t undecodable = 0;    // Objects that could not be read.
-  uint64_t missed_wakes = 0;
+  uint64_t scheduled = 0;       // Bindings that came true.
+  uint64_t unschedulable = 0;   // Attempts that found no node.
+  uint64_t errors = 0;          // Bindings that were refused.
+  uint64_t undecodable = 0;     // Objects that could not be read.
   uint64_t audit_findings = 0;  // Discrepancies of the ledger: a bug each.
 };
 
@@ -77,6 +76,10 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] bool synced() const { return client_.synced(); }
   [[nodiscard]] const cycle::Engine& engine() const { return engine_; }
   [[nodiscard]] const client::Client& client() const { return client_; }
+  // The resourceVersions that what it knows of pods and nodes is complete up to; empty before the
+  // first list.
+  [[nodiscard]] const std::string& pods_version() const { return client_.watch(pods_).version(); }
+  [[nodiscard]] const std::string& nodes_version() const { return client_.watch(nodes_).version(); }
   [[nodiscard]] const Binder& binder() const { return binder_; }
   [[nodiscard]] const StatusWriter& status() const { return status_; }
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
@@ -85,7 +88,6 @@ class Scheduler final : public env::Actor {
   // By node: its resources that are not counted, because there are too many kinds; "node" when
   // nothing of it is, because there are too many nodes.
   [[nodiscard]] const std::map<std::string, std::string>& left_out() const { return left_out_; }
-
 
  private:
   void On(Instant now, const client::ObjectEvent& event, env::Outbox& out);
@@ -111,6 +113,7 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] bool may_decide() const;
   void Decide(Instant now, env::Outbox& out);
   void CarryOut(Instant now, const model::Plan& plan, env::Outbox& out);
+  void WakeWatchdog(Instant now);
   void Watchdog(Instant now, env::Outbox& out);
   void Audit(env::Outbox& out);
   void ReadPods(Instant now, env::Outbox& out);
@@ -133,7 +136,8 @@ class Scheduler final : public env::Actor {
   Instant next_watchdog_;
   bool watchdog_due_ = false;  // Something happened since the last one.
   Instant next_audit_;
-  uint64_t drops_told_ = 0;  // Dropped events that the log has told of.
+  uint64_t drops_told_ = 0;         // Dropped events that the log has told of.
+  uint64_t missed_wakes_told_ = 0;  // Missed wake-ups, likewise.
   SchedulerCounters counters_;
 };
 

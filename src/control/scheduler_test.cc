@@ -398,9 +398,9 @@ TEST(Scheduler, ARestartFindsTheSameState) {
   EXPECT_EQ(second.Held("n1"), 500);
 }
 
-// The watchdog finds what a defective wake-up index misses, says so and heals it; without the
-// defect it finds nothing.
-TEST(Scheduler, TheWatchdogHealsMissedWakes) {
+// What a defective wake-up index misses is healed when reasons are told anew, counted once, and
+// told by the watchdog; without the defect there is nothing to find.
+TEST(Scheduler, MissedWakesAreHealedAndTold) {
   for (const bool planted : {false, true}) {
     SchedulerOptions options;
     options.engine.faults.wake_index_misses_freed = planted;
@@ -409,16 +409,36 @@ TEST(Scheduler, TheWatchdogHealsMissedWakes) {
               {NodeJson("n1", 1)});
     rig.Event("pods", "DELETED",
               PodJson({.name = "q", .uid = "u-q", .version = 101, .node = "n1"}));
-    rig.Pass(Duration::Seconds(12));
     EXPECT_EQ(rig.TakeBinding().call.value != 0, !planted);
-    rig.Pass(Duration::Seconds(40));
-    EXPECT_EQ(rig.scheduler.counters().missed_wakes, planted ? 1u : 0u);
+    rig.Pass(Duration::Seconds(52));
+    EXPECT_EQ(rig.scheduler.engine().counters().missed_wakes, planted ? 1u : 0u);
     if (planted) {
       EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
       EXPECT_NE(rig.logs.back().find("watchdog: 1 waiting lines"), std::string::npos);
     }
+    EXPECT_NE(rig.Get("/metrics")
+                  .find(planted ? "berth_missed_wakes_total 1\n" : "berth_missed_wakes_total 0\n"),
+              std::string::npos);
     EXPECT_EQ(rig.scheduler.counters().audit_findings, 0u);
   }
+}
+
+// The outcome of a binding may free room, too: the watchdog looks after one, and the metric counts
+// what it and what the engine by itself found.
+TEST(Scheduler, TheWatchdogLooksAfterOutcomesToo) {
+  SchedulerOptions options;
+  options.engine.faults.wake_index_misses_freed = true;
+  Rig rig(options);
+  rig.Start({PodJson({.name = "q", .uid = "u-q", .cpu_milli = 800}),
+             PodJson({.name = "r", .uid = "u-r", .cpu_milli = 800})},
+            {NodeJson("n1", 1)});
+  const env::SendRequest bind = rig.TakeBinding();
+  rig.Pass(Duration::Seconds(60));
+  ASSERT_EQ(rig.scheduler.engine().counters().missed_wakes, 0u);
+  rig.Answer(bind, 404, "");
+  rig.Pass(Duration::Seconds(60));
+  EXPECT_EQ(rig.scheduler.engine().counters().missed_wakes, 1u);
+  EXPECT_NE(rig.logs.back().find("watchdog: 1 waiting lines"), std::string::npos);
 }
 
 TEST(Scheduler, TheAuditFindsAClaimThatWasKept) {

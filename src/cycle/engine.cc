@@ -145,7 +145,7 @@ void Engine::WakeTouched(Instant now) {
       const model::Viewer viewer = ViewerOf(line.head);
       const model::Verdict verdict = options_.evaluator.Filter(state_, line.class_id, n, &viewer);
       if (verdict.fits()) {
-        queue_.Wake(state_, id, now, first);
+        queue_.Wake(state_, id, now, options_.faults.narrow_from_too_late ? wake_position_ : first);
         ++counters_.wakes;
       } else {
         queue_.AddReasons(id, MaskOf(verdict.kind), viewer.priority);
@@ -372,9 +372,16 @@ void Engine::RefreshReports(Instant now) {
   const size_t share = kRefreshNodesMax / (uint64_t{state_.nodes().size()} + 1) + 1;
   const auto last = static_cast<std::ptrdiff_t>(std::min(due.size(), share));
   std::ranges::partial_sort(due, due.begin() + last, before);
+  NoteTouches();
   for (const LineId id : std::span(due.begin(), due.begin() + last)) {
     WhyNotResult why = WhyNot(state_, options_.evaluator, queue_.line(id).head);
-    if (why.would_fit) continue;  // A missed wake-up, which the watchdog heals.
+    if (why.would_fit) {
+      // The next cycle may wake it for what this one did; else a wake-up was missed.
+      if (lift_pending_) continue;
+      ++counters_.missed_wakes;
+      queue_.Wake(state_, id, now, Line::kWide);
+      continue;
+    }
     queue_.Refresh(id, std::move(why.refusal), now, end);
     ++counters_.refreshes;
   }
@@ -419,12 +426,20 @@ Instant Engine::wake_at() const {
   return std::min(at, next_refresh_);
 }
 
-uint32_t Engine::CheckWakes(Instant now) {
-  WakeTouched(now);
+std::vector<LineId> Engine::MissedWakes() const {
   std::vector<LineId> missed;
+  if (lift_pending_) return missed;
   for (const LineId id : queue_.blocked()) {
     if (WhyNot(state_, options_.evaluator, queue_.line(id).head).would_fit) missed.push_back(id);
   }
+  return missed;
+}
+
+uint32_t Engine::CountMissedWakes() const { return static_cast<uint32_t>(MissedWakes().size()); }
+
+uint32_t Engine::CheckWakes(Instant now) {
+  WakeTouched(now);
+  const std::vector<LineId> missed = MissedWakes();
   for (const LineId id : missed) queue_.Wake(state_, id, now, Line::kWide);
   counters_.missed_wakes += missed.size();
   return static_cast<uint32_t>(missed.size());

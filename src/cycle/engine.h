@@ -46,7 +46,7 @@ struct Counters {
   uint64_t nodes_evaluated = 0;  // By class caches.
   uint64_t wakes = 0;
   uint64_t refreshes = 0;     // Refusals that were worked out anew for their age alone.
-  uint64_t missed_wakes = 0;  // Found by the watchdog: a bug each.
+  uint64_t missed_wakes = 0;  // By the watchdog, an attempt or a refresh: a bug each.
 };
 
 // The scheduler as a function of a value: facts in, a plan out.
@@ -93,9 +93,11 @@ class Engine {
   // Why it waits, or why it is there. O(nodes).
   [[nodiscard]] Explanation Explain(model::PodId pod) const;
 
-  // The watchdog: evaluates the head of every blocked line on every node, wakes those that fit, and
-  // returns how many there were. They were missed wake-ups: every test asserts that there are none.
-  // O(blocked lines x nodes).
+  // Missed wake-ups: the blocked lines whose head fits some node although no touch is left to be
+  // looked at. Every test asserts that there are none. O(blocked lines x nodes).
+  [[nodiscard]] uint32_t CountMissedWakes() const;
+  // The watchdog: looks at every touch, wakes the lines that CountMissedWakes then counts, and
+  // returns how many there were.
   uint32_t CheckWakes(Instant now);
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -140,6 +142,7 @@ class Engine {
   void Refuse(LineId line, model::ReasonMask known, Instant now);
   void ServeLine(LineId line, Instant now, model::Plan& plan);
   [[nodiscard]] model::Viewer ViewerOf(model::PodId pod) const;
+  [[nodiscard]] std::vector<LineId> MissedWakes() const;
 
   Options options_;
   model::State state_;

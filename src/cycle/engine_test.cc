@@ -156,7 +156,9 @@ class History {
     for (const model::PodRefused& refused : plan.refused) {
       told_[refused.pod_uid.value] = plan.refusals[refused.refusal];
     }
+    RC_ASSERT(engine.CountMissedWakes() == 0u);
     if (!plan.more) RC_ASSERT(engine.CheckWakes(now) == 0u);
+    RC_ASSERT(engine.counters().missed_wakes == 0u);
   }
 
   // Lets time pass until nothing is due. What every waiting pod was told last is then so.
@@ -659,6 +661,44 @@ TEST(EngineFaultTest, TheWatchdogFindsAnEventLostWhileItsPodWasEvaluated) {
   engine.Apply(model::PodRemove{.uid = "uid-a"});
   EXPECT_TRUE(engine.Cycle({}).empty());
   EXPECT_EQ(engine.CheckWakes({}), 1u);
+}
+
+// A pod that waits on a full node, of which room is made without anybody looking at it.
+class NarrowedTooLate : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    Node(600);
+    engine.Apply(FactsOf(engine.vocabulary(), TestPod{.name = "a", .cpu = 600, .node = "n1"}));
+    engine.Apply(FactsOf(engine.vocabulary(), TestPod{.name = "b", .cpu = 600}));
+    engine.Cycle({});
+    engine.Apply(model::PodRemove{.uid = "uid-a"});
+  }
+  void Node(int64_t cpu) {
+    engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = cpu}));
+  }
+  Engine engine{{.faults = {.narrow_from_too_late = true}}};
+};
+
+// Goal: what the engine finds by itself counts as missed. Method: the line is woken and looked for
+// at no node; its backoff is over, so the reasons are worked out, and there are none.
+TEST_F(NarrowedTooLate, AnAttemptThatFindsRoomItDidNotLookForCounts) {
+  EXPECT_EQ(engine.Cycle(Instant::FromSeconds(20)).binds.size(), 1u);  // Healed.
+  EXPECT_EQ(engine.counters().missed_wakes, 1u);
+}
+
+// Goal: so does what is found when reasons are told anew, once. Method: within its backoff the
+// line is blocked again unseen; a second later something else touches the node.
+TEST_F(NarrowedTooLate, TellingReasonsAnewThatAreNoneCountsOnce) {
+  EXPECT_TRUE(engine.Cycle({}).binds.empty());
+  EXPECT_EQ(engine.CountMissedWakes(), 1u);
+  EXPECT_EQ(engine.counters().missed_wakes, 0u);
+  engine.Apply(FactsOf(engine.vocabulary(), TestPod{.name = "c", .cpu = 0, .node = "n1"}));
+  const model::Plan plan = engine.Cycle(engine.wake_at());
+  EXPECT_EQ(engine.counters().missed_wakes, 1u);
+  EXPECT_TRUE(plan.more);
+  EXPECT_EQ(engine.Cycle(Instant::FromSeconds(20)).binds.size(), 1u);
+  EXPECT_EQ(engine.CheckWakes(Instant::FromSeconds(20)), 0u);
+  EXPECT_EQ(engine.counters().missed_wakes, 1u);
 }
 
 }  // namespace

@@ -11,6 +11,7 @@ struct Faults {
   // C14: what happens between two cycles of one batch is not looked at.
   bool lose_event_while_evaluated = false;
   bool wake_index_misses_freed = false;  // C06: freed amounts wake nobody.
+  bool narrow_from_too_late = false;     // A woken line is not looked for on the node that woke it.
   bool operator==(const Faults&) const = default;
 };
 

@@ -243,7 +243,7 @@ TEST(Loop, PodsAreBoundAndUsersAreTold) {
   cluster.Do(env::Method::kDelete, std::string(kPods) + "/a?gracePeriodSeconds=0");
   cluster.Pass(Duration::Seconds(30));
   EXPECT_EQ(cluster.Pod("c").node_name, a.node_name);
-  EXPECT_EQ(cluster.scheduler().counters().missed_wakes, 0u);
+  EXPECT_EQ(cluster.scheduler().engine().counters().missed_wakes, 0u);
   EXPECT_EQ(cluster.scheduler().counters().undecodable, 0u);
 }
 

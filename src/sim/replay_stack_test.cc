@@ -42,7 +42,7 @@ TEST_P(StackReplayTest, DecidesAsTheEngineAlone) {
   const StackReplay stack = RunAll<StackReplay>(options);
   EXPECT_TRUE(stack.Report() == alone);
   EXPECT_LT(alone.levels.back().placed, alone.levels.back().arrived) << "some must wait";
-  EXPECT_EQ(stack.scheduler().counters().missed_wakes, 0u);
+  EXPECT_EQ(stack.scheduler().engine().counters().missed_wakes, 0u);
   EXPECT_EQ(stack.scheduler().counters().errors, 0u);
   EXPECT_EQ(stack.scheduler().counters().undecodable, 0u);
   EXPECT_TRUE(model::Audit(stack.scheduler().engine().state()).empty());

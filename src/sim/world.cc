@@ -252,8 +252,8 @@ void World::CheckScheduler() {
   for (const std::string& finding : model::Audit(scheduler_.engine().state())) {
     checkers_.Report(now_, "ledger audit: " + finding);
   }
-  if (scheduler_.counters().missed_wakes > 0) {
-    checkers_.Report(now_, "the watchdog found a missed wake-up");
+  if (scheduler_.engine().counters().missed_wakes > 0) {
+    checkers_.Report(now_, "a wake-up was missed");
   }
 }
 
