@@ -383,6 +383,18 @@ void WatchState::Observe(WatchContext& context, std::string_view object, Shown s
     }
     version_ = identity->resource_version;
   }
+  // The watch has told all up to its version: what it does not know by then and is no newer was
+  // deleted, or no longer selected, after it was read. Nothing would ever take it back.
+  if (shown == Shown::kByRead) {
+    const Version told = Version::Parse(version_);
+    const Version read = Version::Parse(identity->resource_version);
+    const bool past = told.numeric && read.numeric && read.value <= told.value;
+    if (past &&
+        !known_.Contains(KnownSet::Key(identity->namespace_name, identity->name), identity->uid)) {
+      ++counters_.replays;
+      return;
+    }
+  }
   KnownSet::Result result = known_.Observe(*identity, shown == Shown::kByList);
   if (result.seen == KnownSet::Seen::kSame || result.seen == KnownSet::Seen::kStale) {
     if (shown == Shown::kByWatch) ++counters_.replays;

@@ -373,10 +373,9 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
   // Not found: the deletion is on its way in the watch, and ends the claim then.
   if (result.object.empty()) return;
   Learn(now, result.object, out);
-  const model::PodId pod = engine_.state().FindPod(attempt.pod.uid);
-  const bool came_true =
-      pod.valid() && engine_.state().pods().at(pod).node.valid() &&
-      engine_.state().NameOf(engine_.state().pods().at(pod).node) == attempt.node;
+  // Asked of what was read: a pod that is gone or finished by now is not kept.
+  const auto pod = decoder_.Pod(result.object.view());
+  const bool came_true = pod && pod->meta.uid == attempt.pod.uid && pod->node_name == attempt.node;
   engine_.Apply(model::BindRead{.uid = attempt.pod.uid, .at = now});
   if (!came_true) return;
   ++counters_.scheduled;

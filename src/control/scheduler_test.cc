@@ -398,6 +398,36 @@ TEST(Scheduler, ARestartFindsTheSameState) {
   EXPECT_EQ(second.Held("n1"), 500);
 }
 
+// A binding of unknown fate is read, and before the answer comes the watch tells that the pod has
+// finished or was deleted: it will not tell again, so what was read must not bring the pod back.
+TEST(Scheduler, APodThatIsGoneWhenItsReadComesIsNotKept) {
+  struct Row {
+    int version = 0;  // Of what was read; the watch tells of 103.
+    bool finished = false;
+  };
+  for (const Row row : {Row{102, false}, Row{103, true}, Row{104, true}}) {
+    Rig rig;
+    rig.Start({PodJson({.name = "p", .uid = "u-p"})}, {NodeJson("n1", 1)});
+    const env::SendRequest bind = rig.TakeBinding();
+    rig.Step(env::CallFailed{.call = bind.call, .failure = env::CallFailure::kTimeout});
+    rig.Settle();
+    const env::SendRequest read = rig.TakeOf("/pods/p");
+    ASSERT_NE(read.call.value, 0u);
+    const auto pod = [](int version, bool finished) {
+      std::string json = PodJson({.name = "p", .uid = "u-p", .version = version, .node = "n1"});
+      const std::string_view pending = R"("phase":"Pending")";
+      if (finished) json.replace(json.find(pending), pending.size(), R"("phase":"Succeeded")");
+      return json;
+    };
+    rig.Event("pods", "DELETED", pod(103, true));
+    rig.Answer(read, 200, pod(row.version, row.finished));
+    rig.Settle();
+    EXPECT_FALSE(rig.scheduler.engine().state().FindPod("u-p").valid());
+    EXPECT_EQ(rig.Held("n1"), 0);
+    EXPECT_EQ(rig.scheduler.counters().scheduled, 1u);
+  }
+}
+
 // What a defective wake-up index misses is healed when reasons are told anew, counted once, and
 // told by the watchdog; without the defect there is nothing to find.
 TEST(Scheduler, MissedWakesAreHealedAndTold) {
