@@ -13,9 +13,10 @@ class State;
 // x resources); changes nothing.
 [[nodiscard]] std::vector<std::string> Audit(const State& state);
 
-// Compares two states by names: what nodes and pods are known and what bound pods charge. `rebuilt`
-// is a fresh state made of the API objects alone; what `live` has beyond it must be decisions that
-// are not observed yet.
+// Compares two states by names: what is known of nodes and pods, and what pods charge. `rebuilt` is
+// a fresh state made of the API objects alone; what `live` has beyond it must be decisions that are
+// not observed yet. Sees what Audit can't: a fact that was lost or misread. O(pods x log pods +
+// nodes x resources), tens of microseconds a pod; changes nothing.
 [[nodiscard]] std::vector<std::string> AuditAgainst(const State& live, const State& rebuilt);
 
 }  // namespace berth::model

@@ -12,6 +12,8 @@ struct Faults {
   bool lose_event_while_evaluated = false;
   bool wake_index_misses_freed = false;  // C06: freed amounts wake nobody.
   bool narrow_from_too_late = false;     // A woken line is not looked for on the node that woke it.
+  bool miss_removal_of_terminating = false;  // A pod that is deleted with grace is never gone.
+  bool miss_uncordon = false;                // A node that is schedulable again is not noticed.
   bool operator==(const Faults&) const = default;
 };
 

@@ -97,7 +97,9 @@ void State::ApplyNode(const NodeUpsert& facts) {
   if (Assign(nodes_.taints_[row], vocabulary.taints.Intern(facts.taints))) kinds |= kTouchTaints;
   if (Assign(nodes_.features_[row], vocabulary.name_lists.Intern(features)))
     kinds |= kTouchFeatures;
-  if (Assign(nodes_.unschedulable_[row], static_cast<uint8_t>(facts.unschedulable ? 1 : 0))) {
+  const bool cordoned =
+      facts.unschedulable || (faults_.miss_uncordon && !other && nodes_.unschedulable_[row] != 0);
+  if (Assign(nodes_.unschedulable_[row], static_cast<uint8_t>(cordoned ? 1 : 0))) {
     kinds |= kTouchUnschedulable;
   }
   if (Assign(nodes_.gpu_model_[row], facts.gpu_model)) kinds |= kTouchDevices;
@@ -351,7 +353,9 @@ void State::EndReservations(NodeId node) {
 
 void State::RemovePod(const PodRemove& facts) {
   const PodId pod = FindPod(facts.uid);
-  if (pod.valid()) DropPod(pod, Cause::kOwnerDeleted);
+  if (!pod.valid()) return;
+  if (faults_.miss_removal_of_terminating && pods_.at(pod).terminating) return;
+  DropPod(pod, Cause::kOwnerDeleted);
 }
 
 void State::DropPod(PodId pod, Cause cause) {

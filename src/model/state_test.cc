@@ -429,5 +429,58 @@ TEST(AuditTest, FindsWhatAFreshListWouldShow) {
   EXPECT_EQ(AuditAgainst(live.state, rebuilt.state).size(), 1u);
 }
 
+// Goal: each kind of fact counts. Method: one state misses one fact of a node or a pod; Audit sees
+// nothing wrong with it.
+TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
+  using Change = void (*)(Cluster&);
+  const std::pair<const char*, Change> rows[] = {
+      {"node n2: an object that is not known", [](Cluster& c) { c.Node("n2", "u-n2"); }},
+      {"cpu=1000", [](Cluster& c) { c.Node("n1", "u-n1", 1000); }},
+      {"known, but there is no such object",
+       [](Cluster& c) { c.state.Apply(NodeRemove{.name = "n1", .uid = "u-n1"}); }},
+      {"unschedulable true",
+       [](Cluster& c) {
+         c.state.Apply(NodeUpsert{.name = "n1",
+                                  .uid = "u-n1",
+                                  .allocatable = {{kCpu, 2000}, {kPods, 10}},
+                                  .unschedulable = true});
+       }},
+      {"label pool=a",
+       [](Cluster& c) {
+         const NameId key = c.state.vocabulary.names.Intern("pool");
+         const NameId value = c.state.vocabulary.names.Intern("a");
+         c.state.Apply(NodeUpsert{.name = "n1",
+                                  .uid = "u-n1",
+                                  .allocatable = {{kCpu, 2000}, {kPods, 10}},
+                                  .labels = {{key, value}}});
+       }},
+      {"gated true",
+       [](Cluster& c) {
+         PodUpsert pod = c.Pod("u1");
+         pod.gated = true;
+         c.state.Apply(pod);
+       }},
+      {"on 'n1'",
+       [](Cluster& c) {
+         PodUpsert pod = c.Pod("u1");
+         pod.node = "n1";
+         c.state.Apply(pod);
+       }},
+  };
+  for (const auto& [word, change] : rows) {
+    Cluster live;
+    live.Node("n1", "u-n1");
+    live.state.Apply(live.Pod("u1"));
+    Cluster rebuilt = live;
+    change(rebuilt);
+    EXPECT_EQ(Audit(live.state), std::vector<std::string>());
+    const std::vector<std::string> found = AuditAgainst(live.state, rebuilt.state);
+    ASSERT_FALSE(found.empty()) << word;
+    std::string all;
+    for (const std::string& line : found) all += line + "\n";
+    EXPECT_NE(all.find(word), std::string::npos) << all;
+  }
+}
+
 }  // namespace
 }  // namespace berth::model
