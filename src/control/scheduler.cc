@@ -435,12 +435,16 @@ void Scheduler::AddTo(Hasher& hasher) const {
   engine_.AddTo(hasher);
   binder_.AddTo(hasher);
   status_.AddTo(hasher);
+  hasher.Add(reads_.size());
   for (const auto& [call, uid] : reads_) hasher.Add(call).Add(uid);
+  hasher.Add(unread_.size());
   for (const auto& [key, pod] : unread_) {
     hasher.Add(key).Add(pod.event.uid).Add(pod.event.object.view()).Add(pod.message);
   }
+  hasher.Add(left_out_.size());
   for (const auto& [node, names] : left_out_) hasher.Add(node).Add(names);
   hasher.Add(turned_away_).Add(next_watchdog_.ns).Add(watchdog_due_).Add(next_audit_.ns);
+  hasher.Add(drops_told_).Add(missed_wakes_told_);
 }
 
 }  // namespace berth::control

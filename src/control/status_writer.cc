@@ -206,17 +206,33 @@ std::optional<Waiting> StatusWriter::waiting(std::string_view uid) const {
   return Waiting{.reason = it->second.wanted_reason, .message = it->second.wanted_message};
 }
 
+// due_ follows from the notes.
 void StatusWriter::AddTo(Hasher& hasher) const {
+  const auto add = [&](const client::ObjectRef& pod) {
+    hasher.Add(pod.namespace_name).Add(pod.name).Add(pod.uid).Add(pod.resource_version);
+  };
+  hasher.Add(notes_.size());
   for (const auto& [uid, note] : notes_) {
-    hasher.Add(uid).Add(note.pod.resource_version).Add(note.status).Add(note.reason);
-    hasher.Add(note.message).Add(note.transition.ns).Add(note.wanted_reason);
-    hasher.Add(note.wanted_message.view()).Add(note.told_message.view()).Add(note.call);
-    hasher.Add(note.sent_version).Add(note.spent_version).Add(note.not_before.ns).Add(note.due.ns);
+    hasher.Add(uid).Add(note.scheduler_name);
+    add(note.pod);
+    hasher.Add(note.status).Add(note.reason).Add(note.message).Add(note.transition.ns);
+    hasher.Add(note.wanted_reason).Add(note.wanted_message.view()).Add(note.told_message.view());
+    hasher.Add(note.call).Add(note.sent_version).Add(note.spent_version);
+    hasher.Add(note.not_before.ns).Add(note.due.ns);
   }
+  hasher.Add(calls_.size());
   for (const auto& [call, uid] : calls_) hasher.Add(call).Add(uid);
+  hasher.Add(event_calls_.size());
   for (const uint64_t call : event_calls_) hasher.Add(call);
-  for (const client::EventFacts& facts : events_) hasher.Add(facts.note).Add(facts.serial);
-  for (const client::ObjectRef& read : reads_) hasher.Add(read.uid);
+  hasher.Add(events_.size());
+  for (const client::EventFacts& facts : events_) {
+    add(facts.regarding);
+    hasher.Add(facts.kind).Add(facts.api_version).Add(facts.type).Add(facts.reason);
+    hasher.Add(facts.action).Add(facts.note).Add(facts.controller).Add(facts.instance);
+    hasher.Add(facts.time.ns).Add(facts.serial);
+  }
+  hasher.Add(reads_.size());
+  for (const client::ObjectRef& read : reads_) add(read);
   hasher.Add(serial_);
 }
 

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
+
 namespace berth::control {
 namespace {
 
@@ -212,6 +214,34 @@ TEST(StatusWriter, EventsOfBindingsAreBoundedAndCounted) {
   rig.Done(0, client::Outcome::kRefused, 403);
   rig.Pump();
   EXPECT_EQ(rig.requests.size(), 2u);
+}
+
+// Goal: two writers of equal hash write the same from here on. Method: events that wait and differ
+// in one member each.
+TEST(StatusWriter, ItsHashHoldsTheWholeEvent) {
+  const auto hash = [](Instant now, const StatusWriter::Placed& placed) {
+    StatusWriter writer(StatusWriter::Options{});
+    writer.Scheduled(now, placed);
+    Hasher hasher;
+    writer.AddTo(hasher);
+    return hasher.value();
+  };
+  const StatusWriter::Placed plain{
+      .pod = {.namespace_name = "ns", .name = "p", .uid = "u", .resource_version = "1"},
+      .scheduler_name = "berth",
+      .node = "n1"};
+  std::set<uint64_t> hashes = {hash({}, plain), hash(Instant::FromSeconds(1), plain)};
+  const auto with = [&](auto change) {
+    StatusWriter::Placed other = plain;
+    change(other);
+    hashes.insert(hash({}, other));
+  };
+  with([](StatusWriter::Placed& p) { p.pod.namespace_name = "ns2"; });
+  with([](StatusWriter::Placed& p) { p.pod.name = "q"; });
+  with([](StatusWriter::Placed& p) { p.pod.uid = "v"; });
+  with([](StatusWriter::Placed& p) { p.scheduler_name = "other"; });
+  with([](StatusWriter::Placed& p) { p.node = "n2"; });
+  EXPECT_EQ(hashes.size(), 7u);
 }
 
 }  // namespace

@@ -477,16 +477,20 @@ void Engine::AddTo(Hasher& hasher) const {
   queue_.AddTo(hasher);
   options_.evaluator.AddTo(hasher);
   hasher.Add(options_.seed).Add(options_.attempts_per_cycle_max);
+  hasher.Add(trails_.size());
+  for (const Trail& r : trails_) {
+    hasher.Add(r.pod_uid.value).Add(r.score).Add(r.feasible_count);
+  }
+  hasher.Add(timers_.size());
   for (const Timer& t : timers_) hasher.Add(t.at.ns).Add(t.pod.value).Add(t.pod_uid.value);
+  hasher.Add(holders_.size());
   for (const PodId pod : holders_) hasher.Add(pod.value);
-  // Evaluation counts depend on what caches hold, which is not state.
-  hasher.Add(wake_position_)
-      .Add(lift_pending_)
-      .Add(refresh_position_)
-      .Add(next_refresh_.ns)
-      .Add(counters_.cycles)
-      .Add(counters_.decisions)
-      .Add(counters_.wakes);
+  hasher.Add(noted_position_).Add(lift_pending_).Add(wake_position_);
+  hasher.Add(refresh_position_).Add(next_refresh_.ns);
+  // Caches and their bound are left out, and so is the count of evaluations, which depends on what
+  // they hold: they change no decision.
+  hasher.Add(counters_.cycles).Add(counters_.decisions).Add(counters_.attempts);
+  hasher.Add(counters_.wakes).Add(counters_.refreshes).Add(counters_.missed_wakes);
 }
 
 }  // namespace berth::cycle

@@ -388,22 +388,49 @@ PodId WaitingLines::TakeUntold(LineId id) {
   return pod;
 }
 
+namespace {
+
+void AddIds(Hasher& hasher, const std::vector<LineId>& ids) {
+  hasher.Add(ids.size());
+  for (const LineId id : ids) hasher.Add(id.value);
+}
+
+void AddRefusal(Hasher& hasher, const model::Refusal& refusal) {
+  hasher.Add(refusal.class_id.value).Add(refusal.pinned_to.value).Add(refusal.nodes_count);
+  hasher.Add(refusal.reasons.size());
+  for (const model::Reason& r : refusal.reasons) {
+    hasher.Add(r.kind).Add(r.unresolvable).Add(r.nodes_count).Add(r.resource.value);
+    hasher.Add(r.deficit).Add(r.detail.value).Add(r.detail_value.value);
+    hasher.Add(r.until.ns).Add(r.code);
+  }
+}
+
+}  // namespace
+
+// Left out: what follows from the lines (unpinned_line_of_class_, line_of_pinned_, pinned_keys_,
+// blocked_pins_) and the links' way back (previous, untold_previous).
 void WaitingLines::AddTo(Hasher& hasher) const {
   hasher.Add(pods_count_).Add(lines_.size());
   for (const Line& line : lines_) {
-    hasher.Add(line.class_id.value).Add(line.pin.node.value).Add(line.head.value).Add(line.size);
-    hasher.Add(line.mode).Add(line.place).Add(line.failed_priority).Add(line.untold.value);
-    hasher.Add(line.narrow_from).Add(line.waits_for).Add(line.report_until.ns);
-    hasher.Add(line.report_position)
-        .Add(line.others_behind)
-        .Add(line.refreshes)
-        .Add(line.refresh_at.ns);
+    hasher.Add(line.class_id.value).Add(line.pin.kind).Add(line.pin.node.value);
+    hasher.Add(line.head.value).Add(line.size);
+    hasher.Add(line.mode).Add(line.place).Add(line.failed_priority).Add(line.blocked_cycle);
+    hasher.Add(line.untold.value).Add(line.narrow_from).Add(line.waits_for);
+    hasher.Add(line.report_until.ns).Add(line.report_position).Add(line.others_behind);
+    hasher.Add(line.refreshes).Add(line.refresh_at.ns);
+    AddRefusal(hasher, line.refusal);
   }
-  for (const LineId id : line_of_) hasher.Add(id.value);
-  for (const Links& l : links_) hasher.Add(l.child.value).Add(l.next.value).Add(l.untold);
-  for (const LineId id : blocked_) hasher.Add(id.value);
+  AddIds(hasher, free_lines_);
+  AddIds(hasher, line_of_);
+  hasher.Add(links_.size());
+  for (const Links& l : links_) {
+    hasher.Add(l.child.value).Add(l.next.value).Add(l.untold).Add(l.untold_next.value);
+  }
+  AddIds(hasher, active_);
+  AddIds(hasher, backing_off_);
+  AddIds(hasher, blocked_);
   for (const model::ReasonMask mask : blocked_masks_) hasher.Add(mask);
-  for (const LineId id : lines_to_tell_) hasher.Add(id.value);
+  AddIds(hasher, lines_to_tell_);
 }
 
 }  // namespace berth::cycle

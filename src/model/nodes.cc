@@ -72,7 +72,12 @@ void NodeTable::AddTo(Hasher& hasher) const {
     hasher.Add(taints_[row].value).Add(features_[row].value).Add(gpu_model_[row].value);
     hasher.Add(devices_count_[row]);
   }
+  hasher.Add(free_rows_.size());
   for (const NodeId row : free_rows_) hasher.Add(row.value);
+  // Ranks follow from names and salt once they are sorted; until then they are those of before.
+  hasher.Add(salt_.has_value()).Add(salt_.value_or(0)).Add(ranks_stale_).Add(order_epoch_);
+  if (!ranks_stale_) return;
+  for (const uint32_t rank : rank_) hasher.Add(rank);
 }
 
 }  // namespace berth::model

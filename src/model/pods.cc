@@ -61,6 +61,7 @@ void PodTable::Remove(PodId id) {
 void PodTable::AddTo(Hasher& hasher) const {
   hasher.Add(rows_.size());
   for (const Pod& pod : rows_) pod.AddTo(hasher);
+  hasher.Add(free_rows_.size());
   for (const PodId id : free_rows_) hasher.Add(id.value);
 }
 

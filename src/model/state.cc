@@ -447,7 +447,15 @@ void State::AddTo(Hasher& hasher) const {
   touches_.AddTo(hasher);
   uids_.AddTo(hasher);
   keys_.AddTo(hasher);
+  hasher.Add(homeless_.size());
   for (const PodId pod : homeless_) hasher.Add(pod.value);
+  hasher.Add(materialised_classes_.size());
+  for (const uint8_t there : materialised_classes_) hasher.Add(there);
+  // changed_pods_ is the last Apply's answer, which the next one clears.
+  hasher.Add(faults_.keep_claim_of_deleted_pod).Add(faults_.ledger_by_name);
+  hasher.Add(faults_.lose_event_while_evaluated).Add(faults_.wake_index_misses_freed);
+  hasher.Add(faults_.narrow_from_too_late).Add(faults_.miss_removal_of_terminating);
+  hasher.Add(faults_.miss_uncordon);
 }
 
 }  // namespace berth::model

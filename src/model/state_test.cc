@@ -390,6 +390,21 @@ RC_GTEST_PROP(StateTest, CopiesGoOnEquallyAndApart, ()) {
   RC_ASSERT(hash(a.state) != before);
 }
 
+// Goal: what readers of the touch log have yet to see is in the hash. Method: the same node touched
+// by other kinds.
+TEST(TouchLogTest, ItsHashHoldsWhatItTells) {
+  const auto hash = [](NodeId node, TouchKinds kinds) {
+    TouchLog log;
+    log.Add(node, kinds);
+    Hasher hasher;
+    log.AddTo(hasher);
+    return hasher.value();
+  };
+  EXPECT_NE(hash(NodeId{0}, kTouchFreed), hash(NodeId{0}, kTouchTaken));
+  EXPECT_NE(hash(NodeId{0}, kTouchFreed), hash(NodeId{1}, kTouchFreed));
+  EXPECT_EQ(hash(NodeId{1}, kTouchFreed), hash(NodeId{1}, kTouchFreed));
+}
+
 // Goal: the audit can fail. Method: each planted bug, the shortest history that shows it.
 TEST(AuditTest, FindsAClaimThatOutlivesItsPod) {
   Cluster c({.keep_claim_of_deleted_pod = true});

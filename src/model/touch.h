@@ -55,7 +55,11 @@ class TouchLog {
     entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(drop));
     begin_ += drop;
   }
-  void AddTo(Hasher& hasher) const { hasher.Add(begin_).Add(entries_.size()); }
+  // last_ is left out: latest() says what the entries say.
+  void AddTo(Hasher& hasher) const {
+    hasher.Add(begin_).Add(entries_.size());
+    for (const Touch& touch : entries_) hasher.Add(touch.node.value).Add(touch.kinds);
+  }
 
  private:
   std::vector<Touch> entries_;
