@@ -2,16 +2,21 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/check.h"
 #include "codec/decode.h"
+#include "translate/facts.h"
+#include "translate/requests.h"
 
 namespace berth::sim {
 namespace {
 
 constexpr std::string_view kPodsPrefix = "pods/";
 constexpr std::string_view kNodesPrefix = "nodes/";
+constexpr int64_t kDeviceMilli = 1000;
 
 bool Terminal(const std::string& phase) { return phase == "Succeeded" || phase == "Failed"; }
 
@@ -37,50 +42,67 @@ std::string_view Member(std::string_view json, std::string_view name) {
   return json.substr(0, json.find('"'));
 }
 
+// "0,3" -> {0, 3}.
+std::vector<uint32_t> Numbers(std::string_view text) {
+  std::vector<uint32_t> numbers;
+  while (!text.empty()) {
+    uint32_t number = 0;
+    std::from_chars(text.data(), text.data() + std::min(text.find(','), text.size()), number);
+    numbers.push_back(number);
+    text.remove_prefix(std::min(text.find(','), text.size() - 1) + 1);
+  }
+  return numbers;
+}
+
 }  // namespace
 
 Truth::Change Truth::Apply(const env::JournalRecord& record) {
-  Change change;
-  if (record.key.starts_with(kPodsPrefix)) {
-    const std::string key = record.key.substr(kPodsPrefix.size());
-    const auto before = pods_.find(key);
-    if (before != pods_.end()) {
-      change.pod_before = before->second;
-      Charge(before->second, -1);
-      pods_.erase(before);
-    }
-    if (!record.value.empty()) {
-      const Result<api::Pod> pod = decoder_.Pod(record.value.view());
-      CHECK(pod.has_value());
-      change.pod_after = FactsOf(key, *pod);
-      Charge(*change.pod_after, 1);
-      pods_[key] = *change.pod_after;
-    }
-    return change;
-  }
+  if (record.key.starts_with(kPodsPrefix)) return ApplyPod(record);
   if (record.key.starts_with(kNodesPrefix)) {
-    // Cluster-scoped keys have an empty namespace: "nodes//name".
-    const std::string key = record.key.substr(record.key.rfind('/') + 1);
-    if (record.value.empty()) {
-      nodes_.erase(key);
-      return change;
-    }
-    const Result<api::Node> node = decoder_.Node(record.value.view());
-    CHECK(node.has_value());
-    nodes_[key] = {.uid = node->meta.uid,
-                   .cpu_milli = api::Find(node->allocatable, "cpu").value_or(0),
-                   .memory = api::Find(node->allocatable, "memory").value_or(0),
-                   .pods = api::Find(node->allocatable, "pods").value_or(0),
-                   .unschedulable = node->unschedulable,
-                   .tainted = !node->taints.empty()};
-    return change;
-  }
-  if (record.value.empty()) {
+    ApplyNode(record);
+  } else if (record.value.empty()) {
     others_.erase(record.key);
   } else {
     others_[record.key] = record.value;
   }
+  return {};
+}
+
+Truth::Change Truth::ApplyPod(const env::JournalRecord& record) {
+  Change change;
+  const std::string key = record.key.substr(kPodsPrefix.size());
+  const auto before = pods_.find(key);
+  if (before != pods_.end()) {
+    change.pod_before = before->second;
+    Charge(before->second, -1);
+    pods_.erase(before);
+  }
+  if (!record.value.empty()) {
+    const Result<api::Pod> pod = decoder_.Pod(record.value.view());
+    CHECK(pod.has_value());
+    change.pod_after = FactsOf(key, *pod);
+    change.pod_after->document = record.value;
+    Charge(*change.pod_after, 1);
+    pods_[key] = *change.pod_after;
+  }
+  if ((change.pod_before && !Terminal(change.pod_before->phase)) ||
+      (change.pod_after && !Terminal(change.pod_after->phase))) {
+    pods_revision_ = record.revision;
+  }
   return change;
+}
+
+void Truth::ApplyNode(const env::JournalRecord& record) {
+  nodes_revision_ = record.revision;
+  // Cluster-scoped keys have an empty namespace: "nodes//name".
+  const std::string key = record.key.substr(record.key.rfind('/') + 1);
+  if (record.value.empty()) {
+    nodes_.erase(key);
+    return;
+  }
+  const Result<api::Node> node = decoder_.Node(record.value.view());
+  CHECK(node.has_value());
+  nodes_[key] = {.uid = node->meta.uid, .allocatable = node->allocatable, .document = record.value};
 }
 
 Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
@@ -91,7 +113,12 @@ Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
                  .scheduler_name = pod.scheduler_name,
                  .gated = !pod.scheduling_gates.empty(),
                  .deleting = pod.meta.deletion_time.has_value(),
-                 .ready = false};
+                 .ready = false,
+                 .owner_uid = {},
+                 .owner_kind = {},
+                 .requests = translate::BoundRequests(pod),
+                 .devices = {},
+                 .document = {}};
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.type == "Ready") facts.ready = condition.status == "True";
   }
@@ -100,9 +127,11 @@ Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
     facts.owner_uid = owner.uid;
     facts.owner_kind = owner.kind;
   }
-  for (const api::Container& container : pod.containers) {
-    facts.cpu_milli += api::Find(container.requests, "cpu").value_or(0);
-    facts.memory += api::Find(container.requests, "memory").value_or(0);
+  const int64_t gpu = api::Find(facts.requests, translate::kGpuMilliResource).value_or(0);
+  if (gpu > 0) {
+    facts.devices =
+        Numbers(api::Find(pod.meta.annotations, translate::kGpuIndexAnnotation).value_or(""));
+    facts.device_milli = std::min<int64_t>(gpu, kDeviceMilli);
   }
   return facts;
 }
@@ -110,9 +139,34 @@ Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
 void Truth::Charge(const PodFacts& pod, int64_t sign) {
   if (pod.node_name.empty() || Terminal(pod.phase)) return;
   Usage& usage = usage_[pod.node_name];
-  usage.cpu_milli += sign * pod.cpu_milli;
-  usage.memory += sign * pod.memory;
-  usage.pods += sign;
+  usage.amounts["pods"] += sign;
+  for (const api::ResourceAmount& request : pod.requests) {
+    if (request.name != "pods") usage.amounts[request.name] += sign * request.amount;
+  }
+  for (const uint32_t device : pod.devices) usage.devices[device] += sign * pod.device_milli;
+}
+
+model::State StateOf(const Truth& truth, const std::vector<std::string>& scheduler_names) {
+  model::State state;
+  codec::Decoder decoder;
+  for (const auto& [name, facts] : truth.nodes()) {
+    const Result<api::Node> node = decoder.Node(facts.document.view());
+    CHECK(node.has_value());
+    state.Apply(translate::NodeFacts(*node, state.vocabulary));
+  }
+  for (const auto& [key, facts] : truth.pods()) {
+    if (Terminal(facts.phase)) continue;  // The scheduler does not watch them.
+    const Result<api::Pod> pod = decoder.Pod(facts.document.view());
+    CHECK(pod.has_value());
+    Result<model::PodUpsert> upsert = translate::PodFacts(*pod, state.vocabulary);
+    CHECK(upsert.has_value());
+    const std::string& asked =
+        pod->scheduler_name.empty() ? scheduler_names.front() : pod->scheduler_name;
+    upsert->ours = pod->unsupported.empty() &&
+                   std::ranges::find(scheduler_names, asked) != scheduler_names.end();
+    state.Apply(*upsert);
+  }
+  return state;
 }
 
 void Checkers::OnCommit(Instant now, const env::JournalRecord& record) {
@@ -131,6 +185,7 @@ void Checkers::OnCommit(Instant now, const env::JournalRecord& record) {
                          change.pod_after->uid, change.pod_after->node_name));
     }
     CheckCapacity(now, change.pod_after->node_name);
+    CheckDevices(now, *change.pod_after);
   }
 }
 
@@ -149,13 +204,29 @@ void Checkers::CheckCapacity(Instant now, const std::string& node) {
   const auto facts = truth_.nodes().find(node);
   if (facts == truth_.nodes().end()) return;  // The node went while the binding was on its way.
   const Truth::Usage& usage = truth_.usage().at(node);
-  if (usage.cpu_milli > facts->second.cpu_milli || usage.memory > facts->second.memory ||
-      usage.pods > facts->second.pods) {
-    Report(now, fmt::format("node {} is overcommitted by a binding: cpu {}m of {}m, memory {} of "
-                            "{}, pods {} of {}",
-                            node, usage.cpu_milli, facts->second.cpu_milli, usage.memory,
-                            facts->second.memory, usage.pods, facts->second.pods));
+  const api::ResourceList& allocatable = facts->second.allocatable;
+  for (const auto& [resource, taken] : usage.amounts) {
+    const int64_t offered = api::Find(allocatable, resource).value_or(0);
+    if (taken <= offered) continue;
+    Report(now, fmt::format("node {} is overcommitted by a binding: {} of {} {}", node, taken,
+                            offered, resource));
   }
+  const int64_t devices =
+      api::Find(allocatable, translate::kGpuMilliResource).value_or(0) / kDeviceMilli;
+  for (const auto& [device, taken] : usage.devices) {
+    if (taken == 0 || (device < devices && taken <= kDeviceMilli)) continue;
+    Report(now, fmt::format("node {} is overcommitted by a binding: {} milli of its device {}, of "
+                            "{} devices",
+                            node, taken, device, devices));
+  }
+}
+
+void Checkers::CheckDevices(Instant now, const Truth::PodFacts& pod) {
+  const int64_t gpu = api::Find(pod.requests, translate::kGpuMilliResource).value_or(0);
+  const int64_t given = static_cast<int64_t>(pod.devices.size()) * pod.device_milli;
+  if (gpu == given) return;
+  Report(now, fmt::format("pod {} asks for {} milli of devices and is bound with {} devices",
+                          pod.key, gpu, pod.devices.size()));
 }
 
 void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request) {
@@ -219,6 +290,19 @@ void Checkers::OnSchedulerRestarted() {
 
 void Checkers::Report(Instant now, const std::string& what) {
   violations_.push_back(fmt::format("{:.6f} s: {}", static_cast<double>(now.ns) / 1e9, what));
+}
+
+// The objects of truth_ are left out: they are the journal's live records, which it hashes.
+void Checkers::AddTo(Hasher& hasher) const {
+  hasher.Add(commits_).Add(bindings_).Add(violations_.size());
+  for (const std::string& violation : violations_) hasher.Add(violation);
+  hasher.Add(truth_.pods_revision()).Add(truth_.nodes_revision());
+  hasher.Add(bound_uids_.size());
+  for (const std::string& uid : bound_uids_) hasher.Add(uid);
+  hasher.Add(open_bindings_.size());
+  for (const auto& [uid, call] : open_bindings_) hasher.Add(uid).Add(call);
+  hasher.Add(uid_by_call_.size());
+  for (const auto& [call, uid] : uid_by_call_) hasher.Add(call).Add(uid);
 }
 
 }  // namespace berth::sim

@@ -13,6 +13,7 @@
 #include "base/time.h"
 #include "codec/decode.h"
 #include "env/actor.h"
+#include "model/state.h"
 #include "sim/network.h"
 
 namespace berth::sim {
@@ -31,21 +32,19 @@ class Truth {
     bool ready = false;
     std::string owner_uid;
     std::string owner_kind;
-    int64_t cpu_milli = 0;
-    int64_t memory = 0;
+    api::ResourceList requests;     // All that it takes of a node, as Kubernetes counts it.
+    std::vector<uint32_t> devices;  // By its annotation.
+    int64_t device_milli = 0;       // Of each of them.
+    Bytes document;
   };
   struct NodeFacts {
     std::string uid;
-    int64_t cpu_milli = 0;
-    int64_t memory = 0;
-    int64_t pods = 0;
-    bool unschedulable = false;
-    bool tainted = false;
+    api::ResourceList allocatable;
+    Bytes document;
   };
   struct Usage {
-    int64_t cpu_milli = 0;
-    int64_t memory = 0;
-    int64_t pods = 0;
+    std::map<std::string, int64_t> amounts;  // By resource; "pods" counts them.
+    std::map<uint32_t, int64_t> devices;     // Milli by device.
   };
 
   // Takes one durable change. The pod as it was before is returned, when it was a pod's change and
@@ -60,19 +59,30 @@ class Truth {
   [[nodiscard]] const std::map<std::string, NodeFacts>& nodes() const { return nodes_; }
   // What bound, not terminal pods ask of a node, by its name.
   [[nodiscard]] const std::map<std::string, Usage>& usage() const { return usage_; }
+  // The revision of the last change that a watch of not terminal pods, and of nodes, tells.
+  [[nodiscard]] uint64_t pods_revision() const { return pods_revision_; }
+  [[nodiscard]] uint64_t nodes_revision() const { return nodes_revision_; }
   // Other kinds: the latest document by kind's plural and key.
   [[nodiscard]] const std::map<std::string, Bytes>& others() const { return others_; }
 
  private:
   static PodFacts FactsOf(const std::string& key, const api::Pod& pod);
   void Charge(const PodFacts& pod, int64_t sign);
+  Change ApplyPod(const env::JournalRecord& record);
+  void ApplyNode(const env::JournalRecord& record);
 
   codec::Decoder decoder_;
   std::map<std::string, PodFacts> pods_;
   std::map<std::string, NodeFacts> nodes_;
   std::map<std::string, Usage> usage_;
   std::map<std::string, Bytes> others_;
+  uint64_t pods_revision_ = 0;
+  uint64_t nodes_revision_ = 0;
 };
+
+// The scheduler's state as it would be if it were made now, from the objects alone.
+[[nodiscard]] model::State StateOf(const Truth& truth,
+                                   const std::vector<std::string>& scheduler_names);
 
 // The invariants that hold after every step, whatever went wrong (reference: kube-scheduler
 // invariants 1, 2, 4 and 7). A violation is kept as a sentence; the run ends at the first.
@@ -92,10 +102,13 @@ class Checkers {
   [[nodiscard]] uint64_t commits() const { return commits_; }
   [[nodiscard]] uint64_t bindings() const { return bindings_; }
 
+  void AddTo(Hasher& hasher) const;
+
  private:
   void CheckPod(Instant now, const Truth::PodFacts& before, const Truth::PodFacts& after);
   void OnFailed(const env::CallFailed& failed);
   void CheckCapacity(Instant now, const std::string& node);
+  void CheckDevices(Instant now, const Truth::PodFacts& pod);
 
   Truth truth_;
   std::vector<std::string> violations_;

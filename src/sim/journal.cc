@@ -55,8 +55,17 @@ void Journal::Apply(const env::AppendJournal& append) {
 }
 
 void Journal::AddTo(Hasher& hasher) const {
-  hasher.Add(prng_.fingerprint()).Add(revision_).Add(live_.size()).Add(pending_.size());
-  for (const auto& [key, record] : live_) hasher.Add(key).Add(record.revision);
+  const auto add = [&](const env::JournalRecord& record) {
+    hasher.Add(record.key).Add(record.revision).Add(record.value.view());
+  };
+  hasher.Add(prng_.fingerprint()).Add(revision_).Add(last_.ns);
+  hasher.Add(live_.size());
+  for (const auto& [key, record] : live_) add(record);
+  hasher.Add(pending_.size());
+  for (const Pending& pending : pending_) {
+    hasher.Add(pending.at.ns).Add(pending.append.sequence).Add(pending.append.records.size());
+    for (const env::JournalRecord& record : pending.append.records) add(record);
+  }
 }
 
 }  // namespace berth::sim

@@ -28,7 +28,45 @@ env::HttpResponse StatusAnswer(int code, std::string_view reason, std::string_vi
   return response;
 }
 
+struct InputHasher {
+  void operator()(const env::Tick&) const {}
+  void operator()(const env::Response& in) const {
+    hasher.Add(in.call.value).Add(in.response.status);
+    AddHeaders(in.response.headers);
+    hasher.Add(in.response.body.view());
+  }
+  void operator()(const env::StreamData& in) const {
+    hasher.Add(in.call.value).Add(in.data.view());
+  }
+  void operator()(const env::StreamEnded& in) const { hasher.Add(in.call.value); }
+  void operator()(const env::CallFailed& in) const { hasher.Add(in.call.value).Add(in.failure); }
+  void operator()(const env::RequestArrived& in) const {
+    hasher.Add(in.exchange.value).Add(in.peer.user).Add(in.peer.groups.size());
+    for (const std::string& group : in.peer.groups) hasher.Add(group);
+    hasher.Add(in.request.method).Add(in.request.target);
+    AddHeaders(in.request.headers);
+    hasher.Add(in.request.body.view());
+  }
+  void operator()(const env::ExchangeAbandoned& in) const { hasher.Add(in.exchange.value); }
+  void operator()(const env::StreamDrained& in) const {
+    hasher.Add(in.exchange.value).Add(in.bytes);
+  }
+  void operator()(const env::JournalAppended& in) const { hasher.Add(in.sequence); }
+
+  void AddHeaders(const std::vector<env::Header>& headers) const {
+    hasher.Add(headers.size());
+    for (const env::Header& header : headers) hasher.Add(header.name).Add(header.value);
+  }
+
+  Hasher& hasher;
+};
+
 }  // namespace
+
+void AddTo(Hasher& hasher, const env::Input& input) {
+  hasher.Add(input.index());
+  std::visit(InputHasher{hasher}, input);
+}
 
 std::string_view ToString(Party party) {
   switch (party) {
@@ -292,12 +330,16 @@ void Network::AddTo(Hasher& hasher) const {
   for (const auto& [id, exchange] : exchanges_) {
     hasher.Add(id.value).Add(exchange.party).Add(exchange.call.value).Add(exchange.stream);
     hasher.Add(exchange.arrived).Add(exchange.answered).Add(exchange.deaf);
+    hasher.Add(exchange.severed).Add(exchange.behind_until.ns);
     hasher.Add(exchange.client_side_last.ns).Add(exchange.server_side_last.ns);
   }
+  hasher.Add(by_call_.size());
+  for (const auto& [key, id] : by_call_) hasher.Add(key.first).Add(key.second.value).Add(id.value);
   hasher.Add(events_.size());
   for (const auto& [key, event] : events_) {
     hasher.Add(key.first.ns).Add(key.second).Add(event.exchange.value).Add(event.is_timeout);
-    hasher.Add(event.delivery.input.index());
+    hasher.Add(event.delivery.to.server).Add(event.delivery.to.party);
+    sim::AddTo(hasher, event.delivery.input);
   }
 }
 

@@ -33,6 +33,9 @@ struct Delivery {
   env::Input input;
 };
 
+// Adds every byte of it.
+void AddTo(Hasher& hasher, const env::Input& input);
+
 // The simulated transport between clients and the API server: the same messages as the real ones
 // carry, each with a delay of its own, so that answers and streams overtake each other while every
 // connection keeps its order (pods and nodes are independently ordered streams, as over real

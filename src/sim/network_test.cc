@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <set>
 
 #include "sim/journal.h"
 
@@ -146,6 +147,34 @@ TEST(Journal, TheRevisionOutlivesWhatWasDeleted) {
   const Journal::Recovered recovered = journal.Recover();
   EXPECT_TRUE(recovered.records.empty());
   EXPECT_EQ(recovered.revision, 6u);
+}
+
+// Goal: what is on the way is in the hash whole. Method: requests that differ in one member each.
+TEST(NetworkHash, HoldsEveryByteOnTheWay) {
+  const env::HttpRequest plain{
+      .method = env::Method::kPost, .target = "/a", .headers = {}, .body = Bytes("one")};
+  const auto hash = [](const env::HttpRequest& request) {
+    Network network(1);
+    network.Send({}, Party::kUsers, {.call = {1}, .request = request}, FaultPlan::None());
+    Hasher hasher;
+    network.AddTo(hasher);
+    return hasher.value();
+  };
+  std::set<uint64_t> hashes = {hash(plain)};
+  env::HttpRequest other = plain;
+  other.method = env::Method::kPut;
+  hashes.insert(hash(other));
+  other = plain;
+  other.target = "/b";
+  hashes.insert(hash(other));
+  other = plain;
+  other.headers.push_back({.name = "x", .value = "y"});
+  hashes.insert(hash(other));
+  other = plain;
+  other.body = Bytes("two");
+  hashes.insert(hash(other));
+  EXPECT_EQ(hashes.size(), 5u);
+  EXPECT_EQ(hash(plain), hash(plain));
 }
 
 }  // namespace

@@ -80,20 +80,17 @@ void CheckJobs(World& world) {
 void CheckPods(World& world) {
   const Users::Wanted& wanted = world.users().wanted();
   const auto& pods = world.checkers().truth().pods();
-  const FaultCounts counts = world.counts();
-  // A pod without a controller that was on a node which was lost or deleted is gone for good.
-  const bool nodes_failed = counts.fired[static_cast<size_t>(Fault::kNodeLost)] > 0 ||
-                            counts.fired[static_cast<size_t>(Fault::kNodeRecreated)] > 0;
   for (const std::string& key : wanted.pods) {
     const auto at = pods.find(key);
     if (at == pods.end()) {
-      if (!nodes_failed) {
+      // A pod without a controller that was on a node which was lost or deleted is gone for good.
+      if (!world.lost_its_node(key)) {
         world.checkers().Report(world.now(), fmt::format("at rest, pod {} is gone", key));
       }
     } else if (at->second.node_name.empty()) {
       world.checkers().Report(world.now(),
                               fmt::format("at rest, pod {} fits and is not placed", key));
-    } else if (at->second.phase != "Running" && !nodes_failed) {
+    } else if (at->second.phase != "Running" && !world.lost_its_node(key)) {
       world.checkers().Report(world.now(),
                               fmt::format("at rest, pod {} is in phase {}", key, at->second.phase));
     }
@@ -114,16 +111,19 @@ void CheckAtRest(World& world) {
   CheckDeployments(world);
   CheckJobs(world);
   CheckPods(world);
+  if (!world.CompareWithObjects()) {
+    world.checkers().Report(world.now(), "at rest, the scheduler has not seen the last change");
+  }
 }
 
-RunResult ResultOf(const RunOptions& options, const World& world) {
+RunResult ResultOf(const RunOptions& options, const World& world, Instant start) {
   return {.seed = options.seed,
           .violations = world.checkers().violations(),
           .counts = world.counts(),
           .commits = world.checkers().commits(),
           .bindings = world.checkers().bindings(),
           .steps = world.steps(),
-          .end = world.now(),
+          .length = world.now() - start,
           .hash = world.trace_hash() ^ world.Hash(),
           .trace = world.trace()};
 }
@@ -167,18 +167,45 @@ RunResult RunSeed(const RunOptions& options) {
   }
   // 3. What must hold at rest.
   if (!failed()) CheckAtRest(world);
-  return ResultOf(options, world);
+  return ResultOf(options, world, start);
 }
 
 std::vector<NamedBug> AllPlantedBugs() {
   return {
-      {"claim-not-released-on-deletion", {.claim_not_released_on_deletion = true}},
-      {"binding-repeated-after-unknown", {.binding_repeated_after_unknown = true}},
-      {"event-lost-while-evaluated", {.event_lost_while_evaluated = true}},
-      {"ledger-keyed-by-name", {.ledger_keyed_by_name = true}},
-      {"watch-resumed-after-gone", {.watch_resumed_after_gone = true}},
-      {"wake-up-index-incomplete", {.wake_up_index_incomplete = true}},
+      {.name = "claim-not-released-on-deletion",
+       .bugs = {.claim_not_released_on_deletion = true},
+       .sign = "ledger audit: claim"},
+      {.name = "binding-repeated-after-unknown",
+       .bugs = {.binding_repeated_after_unknown = true},
+       .sign = "is repeated before the fate of the former one was read"},
+      {.name = "event-lost-while-evaluated",
+       .bugs = {.event_lost_while_evaluated = true},
+       .sign = "a wake-up was missed"},
+      {.name = "ledger-keyed-by-name",
+       .bugs = {.ledger_keyed_by_name = true},
+       .sign = "ledger audit: pod"},
+      {.name = "watch-resumed-after-gone",
+       .bugs = {.watch_resumed_after_gone = true},
+       .sign = "ledger against objects"},
+      {.name = "wake-up-index-incomplete",
+       .bugs = {.wake_up_index_incomplete = true},
+       .sign = "a wake-up was missed"},
+      {.name = "woken-line-narrowed-too-late",
+       .bugs = {.woken_line_narrowed_too_late = true},
+       .sign = "a wake-up was missed"},
+      {.name = "pod-removal-lost",
+       .bugs = {.pod_removal_lost = true},
+       .sign = "ledger against objects: pod"},
+      {.name = "uncordon-missed",
+       .bugs = {.uncordon_missed = true},
+       .sign = "ledger against objects: node"},
   };
+}
+
+bool Found(const NamedBug& bug, const RunResult& result) {
+  return std::ranges::any_of(result.violations, [&](const std::string& violation) {
+    return violation.find(bug.sign) != std::string::npos;
+  });
 }
 
 }  // namespace berth::sim

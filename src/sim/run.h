@@ -24,7 +24,7 @@ struct RunResult {
   uint64_t commits = 0;
   uint64_t bindings = 0;
   uint64_t steps = 0;
-  Instant end;
+  Duration length;    // Simulated.
   uint64_t hash = 0;  // Of everything that was delivered and of the last state.
   std::string trace;
 };
@@ -41,7 +41,11 @@ struct RunResult {
 struct NamedBug {
   std::string name;
   PlantedBugs bugs;
+  std::string sign;  // What the violation that it is found by says.
 };
 [[nodiscard]] std::vector<NamedBug> AllPlantedBugs();
+
+// Whether the run found the bug, and not something else.
+[[nodiscard]] bool Found(const NamedBug& bug, const RunResult& result);
 
 }  // namespace berth::sim

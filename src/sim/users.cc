@@ -17,6 +17,7 @@ const client::Resource kDeployments{.group = "apps", .version = "v1", .plural = 
 const client::Resource kJobs{.group = "batch", .version = "v1", .plural = "jobs"};
 
 constexpr int64_t kTeams = 3;
+constexpr int64_t kGpuPodsMax = 8;
 constexpr Duration kRetryDelay = Duration::Seconds(1);
 // Users begin when nodes and controllers have had time to appear; nothing depends on it.
 constexpr Duration kSettling = Duration::Seconds(5);
@@ -47,6 +48,20 @@ std::string Pod(const std::string& name, int64_t cpu_milli, std::string_view ext
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}"}},"spec":{{"terminationGracePeriodSeconds":1,{}}}}})",
       name, PodSpec(cpu_milli, extra));
+}
+
+// A share of a GPU device. All of them fit the devices of one node, however they are spread.
+std::string GpuPod(const std::string& name, int64_t cpu_milli, int64_t gpu_milli) {
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{0}"}},"spec":{{"terminationGracePeriodSeconds":1,"containers":[{{"name":"main","image":"registry.example/work:1","resources":{{"requests":{{"cpu":"{1}m","berth.dev/gpu-milli":"{2}"}},"limits":{{"berth.dev/gpu-milli":"{2}"}}}}}}]}}}})",
+      name, cpu_milli, gpu_milli);
+}
+
+// Runs first, alone, and asks for more than what runs then.
+std::string InitContainer(int64_t cpu_milli) {
+  return fmt::format(
+      R"(,"initContainers":[{{"name":"first","image":"registry.example/work:1","resources":{{"requests":{{"cpu":"{}m"}}}}}}])",
+      cpu_milli);
 }
 
 std::string Replicas(int64_t replicas) {
@@ -163,13 +178,19 @@ void Users::PlanPods(const LoadOptions& options) {
     const bool hopeless = prng_.Chance({1, 8});
     const int64_t cpu = hopeless ? options.node_cpu_milli * 2
                                  : std::max<int64_t>(10, prng_.Between(share / 4, share));
+    std::string body = Pod(name, cpu, "");
+    if (!hopeless && i < kGpuPodsMax) {
+      body = GpuPod(name, 10, prng_.Chance({1, 2}) ? 250 : 500);
+    } else if (!hopeless && prng_.Chance({1, 4})) {
+      body = Pod(name, cpu / 2, InitContainer(cpu));
+    }
     Chain& chain = ChainOf(kPods, team, name);
     const Operation create{.at = Somewhen(options),
                            .verb = Verb::kCreate,
                            .resource = kPods,
                            .namespace_name = team,
                            .name = name,
-                           .body = Pod(name, cpu, "")};
+                           .body = std::move(body)};
     chain.operations.push_back(create);
     // The same name with another uid, at once or later: what a name stands for must never be
     // mistaken for identity.
@@ -310,12 +331,15 @@ Instant Users::wake_at() const {
   return wake;
 }
 
+// What is wanted and planned is left out: it follows from the seed and the options.
 void Users::AddTo(Hasher& hasher) const {
   client_.AddTo(hasher);
-  hasher.Add(finished_chains_).Add(started_.ns);
+  hasher.Add(prng_.fingerprint()).Add(running_).Add(finished_chains_).Add(started_.ns);
   for (const Chain& chain : chains_) {
     hasher.Add(chain.next).Add(chain.call.value).Add(chain.reading).Add(chain.not_before.ns);
   }
+  hasher.Add(chain_by_call_.size());
+  for (const auto& [call, chain] : chain_by_call_) hasher.Add(call).Add(chain);
 }
 
 }  // namespace berth::sim

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "client/known_set.h"
 #include "model/audit.h"
 
 namespace berth::sim {
@@ -19,6 +20,12 @@ constexpr Duration kPulseMax = Duration::Milliseconds(2);
 // How often processes are given the chance to fail.
 constexpr Duration kMishapEvery = Duration::Milliseconds(100);
 constexpr Duration kServerDownMax = Duration::Seconds(10);
+// A process also dies right after a message, before, while or after what it then wants done is
+// done: this much rarer, since there are some hundred messages a second.
+constexpr uint32_t kPerMessage = 8;
+// Steps of the scheduler between two comparisons with the objects, each of which takes about as
+// long as fifty steps.
+constexpr uint32_t kCompareEvery = 250;
 // Shorter and longer than the 40 s after which a node counts as lost.
 constexpr Duration kNodeAwayMax = Duration::Seconds(120);
 
@@ -74,7 +81,10 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
   options.engine.faults = {.keep_claim_of_deleted_pod = bugs.claim_not_released_on_deletion,
                            .ledger_by_name = bugs.ledger_keyed_by_name,
                            .lose_event_while_evaluated = bugs.event_lost_while_evaluated,
-                           .wake_index_misses_freed = bugs.wake_up_index_incomplete};
+                           .wake_index_misses_freed = bugs.wake_up_index_incomplete,
+                           .narrow_from_too_late = bugs.woken_line_narrowed_too_late,
+                           .miss_removal_of_terminating = bugs.pod_removal_lost,
+                           .miss_uncordon = bugs.uncordon_missed};
   return options;
 }
 
@@ -93,7 +103,8 @@ nodes::Options NodesOptions(uint64_t seed, const LoadOptions& load) {
                              .labels = {},
                              .annotations = {},
                              .taints = {},
-                             .capacity = {{"cpu", fmt::format("{}m", load.node_cpu_milli)},
+                             .capacity = {{"berth.dev/gpu-milli", "4000"},
+                                          {"cpu", fmt::format("{}m", load.node_cpu_milli)},
                                           {"ephemeral-storage", "64Gi"},
                                           {"memory", "16Gi"},
                                           {"pods", "110"}},
@@ -201,17 +212,42 @@ bool World::Step(Instant until) {
 }
 
 void World::OnCommitted(const env::JournalRecord& record) {
+  constexpr std::string_view kNodes = "nodes//";
+  if (record.value.empty() && record.key.starts_with(kNodes)) {
+    MarkPodsOf(record.key.substr(kNodes.size()));
+  }
   for (const std::string_view prefix :
        {"pods/", "deployments.apps/", "replicasets.apps/", "jobs.batch/"}) {
     if (record.key.starts_with(prefix)) last_change_ = now_;
   }
   checkers_.OnCommit(now_, record);
+  if (!lost_nodes_.empty() && record.key.starts_with("pods/")) {
+    for (const auto& [index, returns] : lost_nodes_) MarkPodsOf(Users::NodeName(index));
+  }
+}
+
+void World::MarkPodsOf(const std::string& node) {
+  for (const auto& [key, pod] : checkers_.truth().pods()) {
+    if (pod.node_name == node) lost_pods_.insert(key);
+  }
+}
+
+// How many of its outputs a process still gets done before it dies; SIZE_MAX when it lives on.
+size_t World::DrawCrash(Fault fault) {
+  Ratio chance = options_.faults[fault];
+  if (chance.part == 0) return SIZE_MAX;
+  chance.whole *= kPerMessage;
+  if (!prng_.Chance(chance)) return SIZE_MAX;
+  return static_cast<size_t>(prng_.Below(outbox_.size() + 1));
 }
 
 void World::StepServer(env::Input input) {
   Note("server", input);
   server_.Step(now_, std::move(input), outbox_);
   server_pulse_.earliest = now_ + Duration{prng_.Between(kPulseMin.ns, kPulseMax.ns)};
+  const size_t done = DrawCrash(Fault::kServerCrashed);
+  const bool dies = done != SIZE_MAX;
+  if (dies) outbox_.resize(done);
   for (env::Output& output : outbox_) {
     if (auto* respond = std::get_if<env::Respond>(&output)) {
       network_.Respond(now_, std::move(*respond));
@@ -224,6 +260,7 @@ void World::StepServer(env::Input input) {
     }
   }
   outbox_.clear();
+  if (dies) CrashServer();
 }
 
 void World::StepParty(Party party, env::Input input) {
@@ -232,6 +269,10 @@ void World::StepParty(Party party, env::Input input) {
   ActorOf(party).Step(now_, std::move(input), outbox_);
   pulses_[static_cast<size_t>(party)].earliest =
       now_ + Duration{prng_.Between(kPulseMin.ns, kPulseMax.ns)};
+  const Fault crash = party == Party::kScheduler ? Fault::kSchedulerCrashed : Fault::kClientCrashed;
+  const size_t done = party == Party::kUsers ? SIZE_MAX : DrawCrash(crash);
+  const bool dies = done != SIZE_MAX;
+  if (dies) outbox_.resize(done);
   for (env::Output& output : outbox_) {
     if (auto* send = std::get_if<env::SendRequest>(&output)) {
       checkers_.OnSent(now_, party, *send);
@@ -246,15 +287,39 @@ void World::StepParty(Party party, env::Input input) {
   }
   outbox_.clear();
   if (party == Party::kScheduler) CheckScheduler();
+  if (!dies) return;
+  counts_.Add(crash);
+  CrashParty(party);
 }
 
 void World::CheckScheduler() {
   for (const std::string& finding : model::Audit(scheduler_.engine().state())) {
     checkers_.Report(now_, "ledger audit: " + finding);
   }
-  if (scheduler_.engine().counters().missed_wakes > 0) {
-    checkers_.Report(now_, "a wake-up was missed");
+  // What the scheduler found by itself, and what its watchdog would find.
+  const cycle::Engine& engine = scheduler_.engine();
+  if (const uint64_t missed = engine.counters().missed_wakes + engine.CountMissedWakes();
+      missed > 0) {
+    checkers_.Report(now_, fmt::format("a wake-up was missed: {} waiting lines", missed));
   }
+  if (++steps_uncompared_ >= kCompareEvery && CompareWithObjects()) steps_uncompared_ = 0;
+}
+
+bool World::CompareWithObjects() {
+  const auto reached = [](const std::string& version, uint64_t revision) {
+    const client::Version at = client::Version::Parse(version);
+    return at.numeric && at.value >= revision;
+  };
+  const Truth& truth = checkers_.truth();
+  if (!scheduler_.synced() || !reached(scheduler_.pods_version(), truth.pods_revision()) ||
+      !reached(scheduler_.nodes_version(), truth.nodes_revision())) {
+    return false;
+  }
+  const model::State objects = StateOf(truth, control::SchedulerOptions().scheduler_names);
+  for (const std::string& finding : model::AuditAgainst(scheduler_.engine().state(), objects)) {
+    checkers_.Report(now_, "ledger against objects: " + finding);
+  }
+  return true;
 }
 
 void World::MaybeFail() {
@@ -329,6 +394,7 @@ void World::LoseNode() {
   counts_.Add(Fault::kNodeLost);
   static_cast<void>(nodes_.SetOnline(Users::NodeName(index), false));
   lost_nodes_.emplace_back(index, now_ + Duration{prng_.Between(0, kNodeAwayMax.ns)});
+  MarkPodsOf(Users::NodeName(index));
 }
 
 void World::ReturnNodes(bool all) {
@@ -353,15 +419,33 @@ FaultCounts World::counts() const {
 }
 
 void World::Note(std::string_view who, const env::Input& input) {
-  const std::string line = fmt::format("{} {} {}\n", (now_ - kStart).ns, who, Describe(input));
-  trace_hash_ = Hasher().Add(trace_hash_).Add(line).value();
+  Hasher hasher;
+  hasher.Add(trace_hash_).Add(now_.ns).Add(who);
+  AddTo(hasher, input);
+  trace_hash_ = hasher.value();
   // Ticks are in the hash; in the text they would hide everything else.
-  if (options_.trace && !std::holds_alternative<env::Tick>(input)) trace_ += line;
+  if (!options_.trace || std::holds_alternative<env::Tick>(input)) return;
+  trace_ += fmt::format("{} {} {}\n", (now_ - kStart).ns, who, Describe(input));
 }
 
 uint64_t World::Hash() const {
   Hasher hasher;
+  // What users want follows from the seed and the load.
+  hasher.Add(options_.seed).Add(options_.load.nodes).Add(options_.load.node_cpu_milli);
+  hasher.Add(options_.load.deployments).Add(options_.load.jobs).Add(options_.load.pods);
+  hasher.Add(options_.load.operations).Add(options_.load.length.ns);
+  for (const FaultPlan* plan : {&options_.load.faults, &options_.faults}) {
+    for (const Ratio& chance : plan->chance) hasher.Add(chance.part).Add(chance.whole);
+  }
   hasher.Add(now_.ns).Add(steps_).Add(prng_.fingerprint()).Add(server_up_).Add(trace_hash_);
+  hasher.Add(server_returns_.ns).Add(next_mishap_.ns).Add(last_change_.ns);
+  hasher.Add(server_pulse_.earliest.ns).Add(steps_uncompared_);
+  hasher.Add(lost_nodes_.size());
+  for (const auto& [index, returns] : lost_nodes_) hasher.Add(index).Add(returns.ns);
+  hasher.Add(lost_pods_.size());
+  for (const std::string& key : lost_pods_) hasher.Add(key);
+  for (const uint64_t fired : counts().fired) hasher.Add(fired);
+  checkers_.AddTo(hasher);
   network_.AddTo(hasher);
   journal_.AddTo(hasher);
   server_.AddTo(hasher);

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,9 @@ struct PlantedBugs {
   bool ledger_keyed_by_name = false;
   bool watch_resumed_after_gone = false;
   bool wake_up_index_incomplete = false;
+  bool woken_line_narrowed_too_late = false;
+  bool pod_removal_lost = false;
+  bool uncordon_missed = false;
 };
 
 struct WorldOptions {
@@ -68,6 +72,15 @@ class World {
 
   // Everything, so that equal hashes mean the same future; and of all that was delivered so far.
   [[nodiscard]] uint64_t Hash() const;
+
+  // Compares what the scheduler knows and charges with the API's objects, and reports what differs.
+  // False when it has not seen yet all that became of them, so that nothing was compared.
+  bool CompareWithObjects();
+  // Whether a pod of that key ever stood on a node while it was away or when its object went: what
+  // becomes of it is not the scheduler's to say.
+  [[nodiscard]] bool lost_its_node(const std::string& key) const {
+    return lost_pods_.contains(key);
+  }
   [[nodiscard]] uint64_t trace_hash() const { return trace_hash_; }
 
  private:
@@ -79,6 +92,7 @@ class World {
   env::Actor& ActorOf(Party party);
   [[nodiscard]] const env::Actor& ActorOf(Party party) const;
   [[nodiscard]] Instant TickAt(const env::Actor& actor, const Pulse& pulse) const;
+  [[nodiscard]] size_t DrawCrash(Fault fault);
   void StepServer(env::Input input);
   void StepParty(Party party, env::Input input);
   void MaybeFail();
@@ -87,6 +101,7 @@ class World {
   void StartServer();
   void StartParty(Party party);
   void LoseNode();
+  void MarkPodsOf(const std::string& node);
   void ReturnNodes(bool all);
   void OnCommitted(const env::JournalRecord& record);
   void CheckScheduler();
@@ -104,6 +119,8 @@ class World {
   Instant server_returns_ = Instant::Never();
   Instant next_mishap_;
   std::vector<std::pair<int64_t, Instant>> lost_nodes_;  // Index, when it returns.
+  std::set<std::string> lost_pods_;                      // Keys; see lost_its_node.
+  uint32_t steps_uncompared_ = 0;                        // The scheduler's, see CompareWithObjects.
   Instant last_change_;
   Pulse server_pulse_;
   std::array<Pulse, kPartiesCount> pulses_{};
