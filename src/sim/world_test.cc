@@ -62,7 +62,7 @@ TEST(World, ProcessesDieBetweenAnyTwoMessages) {
   WorldOptions options{.seed = 3, .trace = true};
   options.faults.chance[static_cast<size_t>(Fault::kSchedulerCrashed)] = {.part = 60,
                                                                           .whole = 1000};
-  options.faults.chance[static_cast<size_t>(Fault::kServerCrashed)] = {.part = 8, .whole = 1000};
+  options.faults.chance[static_cast<size_t>(Fault::kServerCrashed)] = {.part = 40, .whole = 1000};
   World world(options);
   StepTimes(world, 8000);
   std::istringstream trace(world.trace());
