@@ -100,7 +100,6 @@ class Client {
   [[nodiscard]] size_t calls_in_flight() const { return in_flight_; }
   [[nodiscard]] const WatchState& watch(WatchId id) const { return watches_[id.value]; }
 
-
   void AddTo(Hasher& hasher) const;
 
  private:

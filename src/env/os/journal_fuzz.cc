@@ -14,8 +14,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace fs = std::filesystem;
   using berth::env::os::SqliteJournal;
-  const berth::env::os::JournalOptions options{.durability =
-                                                    berth::env::os::Durability::kProcess};
+  const berth::env::os::JournalOptions options{.durability = berth::env::os::Durability::kProcess};
   if (size == 0) return 0;
   const fs::path folder =
       fs::temp_directory_path() / ("berth-journal-fuzz-" + std::to_string(getpid()));
