@@ -295,6 +295,21 @@ TEST(Watch, WhatWasReadIsNotTakenBackByAnOlderList) {
   EXPECT_EQ(rig.Told(), "*a:u1 ");
 }
 
+// A read that was answered before a deletion, and comes while the list that knows of the deletion
+// is on its way, brings nobody back: the watch starts after it.
+TEST(Watch, WhatWasReadBeforeAListThatLacksItIsGone) {
+  for (const int version : {3, 16, 18}) {  // As known before; newer; as new as the list.
+    Rig rig;
+    Sync(rig);
+    rig.Data(GoneFrame());
+    rig.Wake();
+    std::vector<Event> events;
+    rig.client.Learn(rig.now, {0}, Object("a", "u1", version), events);
+    rig.Answer(200, List(18, {Object("b", "u2", 4)}));
+    EXPECT_EQ(rig.Told(), "-a:u1 synced ") << version;
+  }
+}
+
 // What left the selector is gone, though a read showed it after that: nothing else will be told.
 TEST(Watch, ADeletionThatIsOlderThanWhatWasReadCounts) {
   Rig rig;

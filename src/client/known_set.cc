@@ -30,8 +30,11 @@ KnownSet::Result KnownSet::Observe(const Identity& identity, bool from_list) {
   const Version version = Version::Parse(identity.resource_version);
   const auto [it, inserted] = known_.try_emplace(Key(identity.namespace_name, identity.name));
   Known& known = it->second;
+  if (from_list) known.listed = generation_;
   if (inserted) {
-    known = Known{.uid = identity.uid, .version = version, .generation = generation_};
+    known.uid = identity.uid;
+    known.version = version;
+    known.generation = generation_;
     return {.seen = Seen::kAdded, .old_uid = {}};
   }
   const bool read_since = known.generation == generation_;  // And not before the list began.
@@ -57,10 +60,14 @@ bool KnownSet::Remove(const Identity& identity) {
   return true;
 }
 
-std::vector<KnownSet::Object> KnownSet::EndList() {
+std::vector<KnownSet::Object> KnownSet::EndList(const Version& version) {
   std::vector<Object> gone;
   for (auto it = known_.begin(); it != known_.end();) {
-    if (it->second.generation == generation_) {
+    const Known& known = it->second;
+    const bool listed = known.listed == generation_;
+    // A read may have been answered before a deletion that the list knows.
+    const bool read_after = known.generation == generation_ && version.OlderThan(known.version);
+    if (listed || read_after) {
       ++it;
       continue;
     }
@@ -79,7 +86,7 @@ void KnownSet::AddTo(Hasher& hasher) const {
   hasher.Add(known_.size()).Add(generation_);
   for (const auto& [key, known] : known_) {
     hasher.Add(key).Add(known.uid).Add(known.version.value).Add(known.version.numeric);
-    hasher.Add(known.generation);
+    hasher.Add(known.generation).Add(known.listed);
   }
 }
 

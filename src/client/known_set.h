@@ -65,8 +65,9 @@ class KnownSet {
 
   // A list is to be read from its start: what it does not show until EndList is gone by then.
   void BeginList() { ++generation_; }
-  // The objects that the list did not show, by key; they are no longer known.
-  std::vector<Object> EndList();
+  // The objects that the list, which is of `version`, did not show, by key; they are no longer
+  // known. What was read since the list began is kept if it is newer than the list.
+  std::vector<Object> EndList(const Version& version);
 
   [[nodiscard]] size_t size() const { return known_.size(); }
   [[nodiscard]] bool Contains(std::string_view key, std::string_view uid) const;
@@ -76,11 +77,12 @@ class KnownSet {
   struct Known {
     std::string uid;
     Version version;
-    uint32_t generation = 0;  // Of the list that last showed it.
+    uint32_t generation = 0;  // Of the list during or after which it was shown last, by anything.
+    uint32_t listed = 0;      // Of the list that showed it last; 0: none.
   };
 
   std::map<std::string, Known, std::less<>> known_;
-  uint32_t generation_ = 0;
+  uint32_t generation_ = 1;
 };
 
 }  // namespace berth::client

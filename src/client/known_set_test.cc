@@ -20,7 +20,8 @@ Identity Make(int name, int uid, int version) {
           .resource_version = std::to_string(version)};
 }
 
-// What a careful reader would do with a pencil: name -> uid, version, and what a list has shown.
+// What a careful reader would do with a pencil: name -> uid, version, what was shown since the list
+// began, and what of it the list has shown.
 struct Twin {
   struct Entry {
     std::string uid;
@@ -28,11 +29,13 @@ struct Twin {
   };
   std::map<std::string, Entry> known;
   std::set<std::string> shown;
+  std::set<std::string> listed;
 
   KnownSet::Seen Observe(const Identity& identity, bool from_list) {
     const std::string key = identity.namespace_name + "/" + identity.name;
     const int version = std::stoi(identity.resource_version);
     const auto it = known.find(key);
+    if (from_list) listed.insert(key);
     if (it == known.end()) {
       known[key] = {.uid = identity.uid, .version = version};
       shown.insert(key);
@@ -67,17 +70,23 @@ RC_GTEST_PROP(KnownSet, AgreesWithItsTwin, ()) {
       const auto it = twin.known.find(key);
       const bool expected = it != twin.known.end() && it->second.uid == identity.uid;
       RC_ASSERT(set.Remove(identity) == expected);
-      if (expected) twin.known.erase(key);
+      if (expected) {
+        twin.known.erase(key);
+        twin.listed.erase(key);
+      }
     } else if (action == 8) {
       set.BeginList();
       twin.shown.clear();
+      twin.listed.clear();
     } else {
+      const int version = *rc::gen::inRange(1, 30);
       std::vector<std::string> gone;
       for (const auto& [name, entry] : twin.known) {
-        if (!twin.shown.contains(name)) gone.push_back(name + "=" + entry.uid);
+        const bool newer = twin.shown.contains(name) && entry.version > version;
+        if (!twin.listed.contains(name) && !newer) gone.push_back(name + "=" + entry.uid);
       }
       std::vector<std::string> told;
-      for (const KnownSet::Object& object : set.EndList()) {
+      for (const KnownSet::Object& object : set.EndList(Version::Parse(std::to_string(version)))) {
         told.push_back(object.key + "=" + object.uid);
         twin.known.erase(object.key);
       }

@@ -259,7 +259,7 @@ void WatchState::OnPage(WatchContext& context, const env::HttpResponse& response
     SendList(context);
     return;
   }
-  for (KnownSet::Object& gone : known_.EndList()) {
+  for (KnownSet::Object& gone : known_.EndList(Version::Parse(version))) {
     const size_t slash = gone.key.find('/');
     ObjectEvent event{.watch = id_,
                       .change = Change::kDeleted,
