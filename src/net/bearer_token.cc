@@ -18,11 +18,13 @@ std::string Trim(std::string_view text) {
 
 }  // namespace
 
+BearerToken::BearerToken(std::string_view token) : token_(Trim(token)) {}
+
 Result<std::shared_ptr<BearerToken>> BearerToken::FromFile(std::filesystem::path path,
                                                            Duration every) {
   const Result<std::string> text = ReadFile(path.string());
   if (!text) return std::unexpected(text.error());
-  auto token = std::make_shared<BearerToken>(Trim(*text));
+  auto token = std::make_shared<BearerToken>(*text);
   if (token->token_.empty()) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: holds no token", path.string()));
   }

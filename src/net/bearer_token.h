@@ -22,8 +22,8 @@ class BearerToken {
   // client-go reads again as often.
   static constexpr Duration kRereadEvery = Duration::Minutes(1);
 
-  // A token that stays; empty: none.
-  explicit BearerToken(std::string token = {}) : token_(std::move(token)) {}
+  // A token that stays, without the blanks and line ends around it; empty: none.
+  explicit BearerToken(std::string_view token = {});
   // Errors: the file can't be read, or holds no token.
   static Result<std::shared_ptr<BearerToken>> FromFile(std::filesystem::path path,
                                                        Duration every = kRereadEvery);

@@ -254,7 +254,9 @@ TEST_F(ScriptedTest, ARefusalStandsWhenThereIsNoOtherToken) {
   EXPECT_THAT(Play({{kUnauthorized}}, {""}, token), ElementsAre("401 no"));
   file.Write("");
   EXPECT_THAT(Play({{kUnauthorized}}, {""}, token), ElementsAre("401 no"));
-  const auto fixed = std::make_shared<BearerToken>("fixed");
+  // As a block of YAML ends it: a line end would break the request.
+  const auto fixed = std::make_shared<BearerToken>("fixed\n");
+  EXPECT_EQ(fixed->Current(), "fixed");
   EXPECT_THAT(Play({{kUnauthorized}}, {""}, fixed), ElementsAre("401 no"));
   EXPECT_FALSE(BearerToken::FromFile(file.path()).has_value());
   EXPECT_FALSE(BearerToken::FromFile("/nosuch/token").has_value());
