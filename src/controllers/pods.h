@@ -20,10 +20,10 @@ namespace berth::controllers {
 using CountOnNode = std::function<int64_t(std::string_view node)>;
 
 // Puts the `count` active pods to the front who should go first when some must, in their order:
-// unassigned, pending, not ready, of lower
-// deletion cost, on a node with more of their kind, ready for less time, restarted more, younger.
-// Times count by their magnitude, so that equals are spread (KEP-2185); then by uid.
-// The order of the others is not specified. Cost: N + count log count. REQUIRES: 0 <= count <= N.
+// unassigned, pending, not ready, of lower deletion cost, on a node with more of their kind, ready
+// for less time, restarted more, younger. Times count by their magnitude, so that equals are spread
+// (KEP-2185); then by uid. The order of the others is not specified.
+// Cost: N + count log count. REQUIRES: 0 <= count <= N.
 void SortForDeletion(std::vector<PodRef>& pods, int64_t count, const CountOnNode& count_on_node,
                      Instant now);
 

@@ -338,9 +338,9 @@ void RunHistory(const Engine::Options& options) {
 
 // Goal: the fast path is the naive path, always: same node, same score, same order, nobody
 // forgotten; a fork with cold caches decides the same; the ledger passes its audit; what users were
-// told last is so. Method: random
-// histories of nodes, pods, nominations, outcomes and cycles; every decision is compared with the
-// plain evaluation of every node, and at the end of a cycle every waiting pod is.
+// told last is so. Method: random histories of nodes, pods, nominations, outcomes and cycles; every
+// decision is compared with the plain evaluation of every node, and at the end of a cycle every
+// waiting pod is.
 RC_GTEST_PROP(EngineTest, EveryDecisionIsWhatTheNaiveSchedulerWouldDo, ()) { RunHistory({}); }
 
 RC_GTEST_PROP(EngineTest, AlsoWhenPackingByBestFit, ()) {
