@@ -310,6 +310,27 @@ TEST(Watch, WhatWasReadBeforeAListThatLacksItIsGone) {
   }
 }
 
+// A server that has just begun lists at version 0, and a watch from there tells what exists by now
+// in the order of names: none of it is a replay. From then on versions ascend.
+TEST(Watch, WhatAWatchFromZeroTellsComesInAnyOrder) {
+  Rig rig;
+  rig.client.Watch(kPods);
+  rig.Wake();
+  rig.Answer(200, List(0, {}));
+  EXPECT_EQ(rig.Told(), "first ");
+  ASSERT_TRUE(rig.target().ends_with("&resourceVersion=0"));
+  rig.Answer(200, "");
+  rig.Data(Frame("ADDED", Object("a", "u1", 9)) + Frame("ADDED", Object("b", "u2", 4)) +
+           Frame("MODIFIED", Object("b", "u2", 3)) + Frame("DELETED", Object("c", "u3", 5)));
+  EXPECT_EQ(rig.Told(), "+a:u1 +b:u2 ");
+  rig.End();
+  rig.Wake();
+  EXPECT_TRUE(rig.target().ends_with("&resourceVersion=9")) << rig.target();
+  rig.Answer(200, "");
+  rig.Data(Frame("ADDED", Object("d", "u4", 8)) + Frame("ADDED", Object("e", "u5", 10)));
+  EXPECT_EQ(rig.Told(), "+e:u5 ");
+}
+
 // What left the selector is gone, though a read showed it after that: nothing else will be told.
 TEST(Watch, ADeletionThatIsOlderThanWhatWasReadCounts) {
   Rig rig;

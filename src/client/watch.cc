@@ -19,6 +19,8 @@ constexpr size_t kFrameBytesMax = 16 * 1024 * 1024;
 // How long after its own time-out a stream may be silent: the server ends it before, if it is
 // there.
 constexpr Duration kSilence = Duration::Seconds(30);
+// A watch from here tells what there is, in any order, and then what changes.
+constexpr std::string_view kAnyVersion = "0";
 
 // A stream that lived this long was worth opening even if nothing happened.
 constexpr Duration kUseful = Duration::Seconds(1);
@@ -138,6 +140,7 @@ void WatchState::SendWatch(WatchContext& context) {
   at_ = Instant::Never();
   partial_.clear();
   fruitful_ = false;
+  from_any_ = version_ == kAnyVersion;
   ++counters_.opened;
   // Kept for OnResponse, which starts the stream's own clock.
   silent_after_ = Duration::Seconds(seconds) + kSilence;
@@ -377,11 +380,12 @@ void WatchState::Observe(WatchContext& context, std::string_view object, Shown s
     // The events of one watch ascend: one from before what was told already is a replay (D17:
     // watches that went back after a reconnect).
     const Version version = Version::Parse(identity->resource_version);
-    if (version.OlderThan(Version::Parse(version_))) {
+    const bool older = version.OlderThan(Version::Parse(version_));
+    if (older && !from_any_) {
       ++counters_.replays;
       return;
     }
-    version_ = identity->resource_version;
+    if (!older) version_ = identity->resource_version;
   }
   // The watch has told all up to its version: what it does not know by then and is no newer was
   // deleted, or no longer selected, after it was read. Nothing would ever take it back.
@@ -430,11 +434,12 @@ void WatchState::Removed(WatchContext& context, std::string_view object) {
     return;
   }
   const Version version = Version::Parse(identity->resource_version);
-  if (version.OlderThan(Version::Parse(version_)) || !known_.Remove(*identity)) {
+  const bool older = version.OlderThan(Version::Parse(version_));
+  if ((older && !from_any_) || !known_.Remove(*identity)) {
     ++counters_.replays;
     return;
   }
-  if (!identity->resource_version.empty()) version_ = identity->resource_version;
+  if (!older && !identity->resource_version.empty()) version_ = identity->resource_version;
   context.events.emplace_back(ObjectEvent{.watch = id_,
                                           .change = Change::kDeleted,
                                           .namespace_name = std::move(identity->namespace_name),
@@ -454,7 +459,7 @@ void WatchState::OnEnded(WatchContext& context) {
 void WatchState::AddTo(Hasher& hasher) const {
   hasher.Add(id_.value).Add(phase_).Add(call_.value).Add(at_.ns).Add(silent_after_.ns);
   hasher.Add(list_needed_).Add(whole_list_).Add(continue_token_).Add(version_).Add(partial_);
-  hasher.Add(fruitful_).Add(synced_).Add(failures_);
+  hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(failures_);
   known_.AddTo(hasher);
 }
 

@@ -168,6 +168,7 @@ class WatchState {
   std::string version_;         // Where the watch goes on.
   std::string partial_;         // The begun line of a stream.
   bool fruitful_ = false;       // The stream has told something.
+  bool from_any_ = false;       // The stream began at version 0: what there is comes in any order.
   bool synced_ = false;
   uint32_t failures_ = 0;
   KnownSet known_;
