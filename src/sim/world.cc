@@ -221,6 +221,15 @@ void World::OnCommitted(const env::JournalRecord& record) {
     if (record.key.starts_with(prefix)) last_change_ = now_;
   }
   checkers_.OnCommit(now_, record);
+  // A scheduler that has not heard yet of a node's deletion binds to it: the pod's node is gone
+  // from the start, and the collector of orphans takes it.
+  constexpr std::string_view kPods = "pods/";
+  if (record.key.starts_with(kPods)) {
+    const Truth& truth = checkers_.truth();
+    const auto pod = truth.pods().find(record.key.substr(kPods.size()));
+    const bool bound = pod != truth.pods().end() && !pod->second.node_name.empty();
+    if (bound && !truth.nodes().contains(pod->second.node_name)) lost_pods_.insert(pod->first);
+  }
   if (!lost_nodes_.empty() && record.key.starts_with("pods/")) {
     for (const auto& [index, returns] : lost_nodes_) MarkPodsOf(Users::NodeName(index));
   }

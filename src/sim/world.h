@@ -76,7 +76,7 @@ class World {
   // Compares what the scheduler knows and charges with the API's objects, and reports what differs.
   // False when it has not seen yet all that became of them, so that nothing was compared.
   bool CompareWithObjects();
-  // Whether a pod of that key ever stood on a node while it was away or when its object went: what
+  // Whether a pod of that key ever stood on a node while it was away or had no object: what
   // becomes of it is not the scheduler's to say.
   [[nodiscard]] bool lost_its_node(const std::string& key) const {
     return lost_pods_.contains(key);
