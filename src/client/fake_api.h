@@ -209,7 +209,7 @@ class FakeApi {
     api::JsonObject& meta = object.as_object()["metadata"].as_object();
     meta["resourceVersion"] = std::to_string(++version_);
     const bool fresh = Find(path) == nullptr;
-    if (Over(object)) return Drop(path, target, std::move(object));
+    if (Over(object)) return Drop(path, target, object);
     objects_[path] = object;
     Tell(fresh ? "ADDED" : "MODIFIED", target, object);
     return Answer(status, object);
