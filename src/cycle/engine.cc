@@ -78,14 +78,23 @@ model::Viewer Engine::ViewerOf(PodId pod) const {
   return {.owner = state_.OwnerOf(pod), .priority = state_.pods().at(pod).priority};
 }
 
+// A trail goes with the row, whose id is given again, and with a decision that is taken back.
+void Engine::DropTrail(PodId pod) {
+  if (pod.value < trails_.size()) trails_[pod.value] = Trail{};
+}
+
 // Where a pod stands is a function of its row and claim; called whenever either changed.
 void Engine::Sync(PodId pod) {
-  if (!state_.pods().used(pod)) return queue_.Remove(state_, pod);
+  if (!state_.pods().used(pod)) {
+    DropTrail(pod);
+    return queue_.Remove(state_, pod);
+  }
   const model::Pod& row = state_.pods().at(pod);
   const model::ClaimId claim = state_.ClaimOf(pod);
   const bool charged =
       claim.valid() && state_.ledger().claim(claim).state != model::ClaimState::kReserved;
   if (StageOf(row) != PodStage::kPending || charged) return queue_.Remove(state_, pod);
+  DropTrail(pod);
   if (row.not_before > Instant{}) {
     queue_.Remove(state_, pod);
     timers_.push_back({.at = row.not_before, .pod = pod, .pod_uid = row.uid});
@@ -310,8 +319,9 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
   ++counters_.decisions;
   const model::OwnerId uid = state_.pods().at(pod).uid;
   if (pod.value >= trails_.size()) trails_.resize(state_.pods().size());
-  trails_[pod.value] = {
-      .pod_uid = uid, .score = choice.score, .feasible_count = choice.feasible_count};
+  trails_[pod.value] = {.node = state_.nodes().name(choice.node),
+                        .score = choice.score,
+                        .feasible_count = choice.feasible_count};
   plan.binds.push_back({.pod = pod,
                         .pod_uid = uid,
                         .node = choice.node,
@@ -464,7 +474,8 @@ Explanation Engine::Explain(PodId pod) const {
     e.node = state_.nodes().name(state_.ledger().claim(claim).account.node());
     e.devices = state_.ledger().claim(claim).devices;
   }
-  if (pod.value < trails_.size() && trails_[pod.value].pod_uid == row.uid && e.node.valid()) {
+  // Somebody else may have placed it elsewhere meanwhile.
+  if (pod.value < trails_.size() && e.node.valid() && trails_[pod.value].node == e.node) {
     e.decided_here = true;
     e.score = trails_[pod.value].score;
     e.feasible_count = trails_[pod.value].feasible_count;
@@ -479,7 +490,7 @@ void Engine::AddTo(Hasher& hasher) const {
   hasher.Add(options_.seed).Add(options_.attempts_per_cycle_max);
   hasher.Add(trails_.size());
   for (const Trail& r : trails_) {
-    hasher.Add(r.pod_uid.value).Add(r.score).Add(r.feasible_count);
+    hasher.Add(r.node.value).Add(r.score).Add(r.feasible_count);
   }
   hasher.Add(timers_.size());
   for (const Timer& t : timers_) hasher.Add(t.at.ns).Add(t.pod.value).Add(t.pod_uid.value);

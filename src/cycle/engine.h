@@ -115,7 +115,7 @@ class Engine {
   };
   // How the last decision about a pod came to be, by PodId.
   struct Trail {
-    model::OwnerId pod_uid;
+    model::NameId node;  // Invalid: nothing was decided, or not of who has the row now.
     int64_t score = 0;
     uint32_t feasible_count = 0;
   };
@@ -126,6 +126,7 @@ class Engine {
   };
 
   void Sync(model::PodId pod);
+  void DropTrail(model::PodId pod);
   void NoteTouches();
   void EndBackoffs(Instant now);
   void WakeTouched(Instant now);

@@ -154,7 +154,7 @@ class History {
     RC_ASSERT(plan.refusals == again.refusals);
     RC_ASSERT(Hash(engine) == Hash(fork));
     for (const model::PodRefused& refused : plan.refused) {
-      told_[refused.pod_uid.value] = plan.refusals[refused.refusal];
+      told_[std::string(engine.state().UidOf(refused.pod_uid))] = plan.refusals[refused.refusal];
     }
     RC_ASSERT(engine.CountMissedWakes() == 0u);
     if (!plan.more) RC_ASSERT(engine.CheckWakes(now) == 0u);
@@ -175,7 +175,8 @@ class History {
     }
     for (uint32_t i = 0; i < engine.state().pods().size(); ++i) {
       if (!engine.queue().contains(PodId{i})) continue;
-      const auto told = told_.find(engine.state().pods().at(PodId{i}).uid.value);
+      const model::OwnerId uid = engine.state().pods().at(PodId{i}).uid;
+      const auto told = told_.find(std::string(engine.state().UidOf(uid)));
       RC_ASSERT(told != told_.end());
       RC_ASSERT(Told(told->second) ==
                 Told(WhyNot(engine.state(), engine.evaluator(), PodId{i}).refusal));
@@ -322,7 +323,7 @@ class History {
   std::map<std::string, TestNode> nodes_;
   std::map<int, TestPod> pods_;
   std::map<int, int> generation_;
-  std::map<uint32_t, model::Refusal> told_;  // By owner: the last.
+  std::map<std::string, model::Refusal> told_;  // By uid, as ids are given again: the last.
 };
 
 void RunHistory(const Engine::Options& options) {
@@ -635,6 +636,65 @@ TEST_F(Examples, ExplainSaysWhyItWaitsAndWhyItIsThere) {
   EXPECT_TRUE(e.decided_here);
   EXPECT_EQ(e.stage, PodStage::kInFlight);
   EXPECT_EQ(engine.state().NameOf(e.node), "n2");
+}
+
+// Goal: a decision is told of the pod and the node that it was about. Method: by whom the pod is
+// bound in the end, with ids that are given again.
+class DecidedHere : public Examples {
+ protected:
+  void SetUp() override {
+    Node({.name = "n1"});
+    Node({.name = "n2"});
+    Pod({.name = "a"});
+    ASSERT_EQ(Printed().substr(0, 20), "bind default/a -> n1");
+    first = engine.state().FindPod("uid-a");
+  }
+  bool Here(const char* uid) { return engine.Explain(engine.state().FindPod(uid)).decided_here; }
+  PodId first;
+};
+
+TEST_F(DecidedHere, StaysTrueWhenTheBindingIsObserved) {
+  EXPECT_TRUE(Here("uid-a"));
+  engine.Apply(model::BindOutcome{.uid = "uid-a"});
+  Pod({.name = "a", .node = "n1"});
+  EXPECT_TRUE(Here("uid-a"));
+  Pod({.name = "a", .node = "n1", .terminating = true});
+  EXPECT_TRUE(Here("uid-a"));
+}
+
+TEST_F(DecidedHere, IsNotSaidOfThePodThatComesNext) {
+  engine.Apply(model::PodRemove{.uid = "uid-a"});
+  Pod({.name = "b", .node = "n1"});
+  ASSERT_EQ(engine.state().FindPod("uid-b"), first);
+  EXPECT_FALSE(Here("uid-b"));
+}
+
+TEST_F(DecidedHere, IsNotSaidOfAnotherOfItsName) {
+  Pod({.name = "a", .uid = "uid-2", .created = 1, .node = "n1"});
+  EXPECT_FALSE(Here("uid-2"));
+}
+
+TEST_F(DecidedHere, IsNotSaidOfWhatAnotherDecided) {
+  Pod({.name = "a", .node = "n2"});
+  EXPECT_FALSE(Here("uid-a"));
+}
+
+TEST_F(DecidedHere, IsNotSaidOfADecisionThatWasTakenBack) {
+  engine.Apply(model::BindOutcome{
+      .uid = "uid-a", .outcome = model::WriteOutcome::kRefused, .code = 403, .at = Instant{}});
+  Pod({.name = "a", .node = "n1"});
+  EXPECT_FALSE(Here("uid-a"));
+}
+
+// Goal: who was told is the pod, not its row. Method: one of two that were told is replaced by
+// another of its name, whose predecessor's removal is not seen.
+TEST_F(Examples, APodThatReplacesAnotherOfItsNameIsToldWhyItWaits) {
+  Node({.name = "n1", .cpu = 100});
+  Pod({.name = "a", .cpu = 600});
+  Pod({.name = "b", .cpu = 600});
+  EXPECT_EQ(Cycle().refused.size(), 2u);
+  Pod({.name = "a", .uid = "uid-2", .cpu = 600, .created = 1});
+  EXPECT_EQ(Printed(1), "wait default/a  0/1, 1 insufficient cpu (at least 500 short)!\n");
 }
 
 // ---- Planted bugs: what guards can fail

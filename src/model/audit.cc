@@ -102,6 +102,10 @@ class Auditor {
       found_.push_back(fmt::format("pod {}: claim on row {}, expected {}", key, claim.account.row(),
                                    expected->node.value));
     }
+    if (claim.state == ClaimState::kReserved &&
+        claim.account_uid != state_.nodes().uid(claim.account.node())) {
+      found_.push_back(fmt::format("pod {}: promised on another node than the one there", key));
+    }
     if (claim.bundle != pod.charge)
       found_.push_back(fmt::format("pod {}: claim of other amounts than the pod's", key));
     Count(claim, pod);

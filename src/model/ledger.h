@@ -83,8 +83,10 @@ struct Claim {
   BundleId scoring;  // What scores count (ClassSpec::scoring).
   DeviceSlots devices;
   int32_t priority = 0;
-  OwnerId claimant;     // Of a releasing claim: for whom. Explanation and order only.
-  OwnerId account_uid;  // Of a reserved claim: the node's uid it was promised on.
+  // Neither is counted as a holder of its id, which may be given again once its owner is gone.
+  OwnerId claimant;     // Of a releasing claim: for whom. Not set yet; who sets it acquires the id.
+  OwnerId account_uid;  // Of a reserved claim: the node's uid it was promised on. Good as long as
+                        // the claim, which ends with that node; the audit compares.
   ClaimState state = ClaimState::kHeld;
   ClaimWhy why = ClaimWhy::kAssumed;
   uint16_t reserved = 0;

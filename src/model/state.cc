@@ -211,17 +211,19 @@ void State::ApplyPod(const PodUpsert& facts) {
   Materialise(facts.class_id);
   PodId id = pods_.FindUid(uids_.Find(facts.uid));
   if (!id.valid()) {
-    if (const PodId other = FindPodByKey(facts.key); other.valid()) {
-      if (facts.creation < pods_.at(other).creation) return;  // A replay of one that is long gone.
-      if (faults_.ledger_by_name) {
-        pods_.Remove(other);
-        changed_pods_.push_back(other);
-      } else {
-        DropPod(other, Cause::kOwnerReplaced);
-      }
-    }
+    const PodId other = FindPodByKey(facts.key);
+    // A replay of one that is long gone.
+    if (other.valid() && facts.creation < pods_.at(other).creation) return;
     if (faults_.ledger_by_name) uids_.Intern(facts.key);
+    // Before the other goes: its ids are not given again within one fact, so that who reads
+    // changed_pods sees that it went.
     id = pods_.Add(uids_.Acquire(facts.uid), keys_.Acquire(facts.key));
+    if (other.valid() && faults_.ledger_by_name) {
+      pods_.Remove(other);
+      changed_pods_.push_back(other);
+    } else if (other.valid()) {
+      DropPod(other, Cause::kOwnerReplaced);
+    }
   }
   Pod& pod = pods_.mutable_at(id);
   const ClassSpec& spec = vocabulary.classes.at(facts.class_id);

@@ -46,8 +46,8 @@ class State {
   [[nodiscard]] bool has_room_for_pods() const { return pods_.live() < pods_max_; }
   [[nodiscard]] bool HasRoomFor(const NodeUpsert& facts) const;
   [[nodiscard]] bool HasRoomFor(const PodUpsert& facts) const;
-  // The pods whose rows the last Apply changed, added or removed (then not used()); in order of
-  // change.
+  // The pods whose rows the last Apply changed, added or removed (then not used(): a row is not
+  // given again within one Apply); in order of change.
   [[nodiscard]] const std::vector<PodId>& changed_pods() const { return changed_pods_; }
 
   [[nodiscard]] const NodeTable& nodes() const { return nodes_; }

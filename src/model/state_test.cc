@@ -167,6 +167,22 @@ TEST(StateTest, ASecondPodOfTheSameNameSharesNothingWithTheFirst) {
   EXPECT_EQ(StageOf(c.state.pods().at(c.state.FindPod("u2"))), PodStage::kPending);
 }
 
+// Goal: a row of a pod that went is seen to be gone by who reads what a fact changed. Method: one
+// is replaced by another of its name in one fact; a later pod may have its ids.
+TEST(StateTest, NoRowIsGivenAgainWithinOneFact) {
+  Cluster c;
+  c.state.Apply(c.Pod("u1"));
+  const PodId first = c.state.FindPod("u1");
+  c.state.Apply(c.Pod("u2"));
+  const PodId second = c.state.FindPod("u2");
+  EXPECT_NE(first, second);
+  EXPECT_FALSE(c.state.pods().used(first));
+  EXPECT_EQ(c.state.changed_pods(), (std::vector<PodId>{first, second}));
+  EXPECT_EQ(c.state.FindPodByKey("default/a"), second);
+  c.state.Apply(c.Pod("u3", "default/b"));
+  EXPECT_EQ(c.state.FindPod("u3"), first);
+}
+
 // Goal: D14 and terminal is final: what ends the claim of a pod that is assumed. D17: facts of one
 // uid never go back.
 TEST(StateTest, DeletionOfAnAssumedPodFreesAtOnceAndFinishedIsFinal) {
@@ -424,6 +440,26 @@ TEST(AuditTest, FindsALedgerKeyedByName) {
   c.state.Assume(c.state.FindPod("u1"), c.state.FindNode("n1"), {});
   c.state.Apply(c.Pod("u2"));
   EXPECT_FALSE(Audit(c.state).empty());
+}
+
+// Goal: a promise is on the machine that it was made on. Method: one of another uid, which nothing
+// but a commit past the facts can make.
+TEST(AuditTest, FindsAPromiseOnAnotherNodeOfThatName) {
+  Cluster c;
+  c.Node("n1", "u-n1");
+  c.Node("n2", "u-n2");
+  PodUpsert pod = c.Pod("u1");
+  pod.nominated = "n1";
+  c.state.Apply(pod);
+  EXPECT_EQ(Audit(c.state), std::vector<std::string>());
+  const ClaimId claim = c.state.ClaimOf(c.state.FindPod("u1"));
+  Claim other = c.state.ledger().claim(claim);
+  other.account_uid = c.state.nodes().uid(c.state.FindNode("n2"));
+  Transaction t = c.state.Begin();
+  t.Change(claim, other);
+  t.Commit(Cause::kObserved);
+  EXPECT_EQ(Audit(c.state),
+            std::vector<std::string>{"pod default/a: promised on another node than the one there"});
 }
 
 // Goal: the comparison with a state rebuilt from objects sees what the rows can't: a missed fact.
