@@ -13,10 +13,12 @@ namespace berth::env::os {
 // How far a journal has acknowledged writes, in a small file beside it, JOURNAL-end. SQLite can't
 // tell a write-ahead log that was cut or removed from one that ended there; this file can.
 //
-// It is written after each group, without a fsync: the group is durable before, so the file never
-// promises more than the journal has, whatever of it survives. A kill of the process loses none of
-// it; a loss of power at most what the system had not written back, which makes it an older, weaker
-// promise. Not thread-safe.
+// It is written after each group, without a fsync. A kill of the process loses nothing of either. A
+// loss of power takes of this file at most what the system had not written back, which makes it an
+// older, weaker promise. Of the journal it takes nothing that was appended with Durability::kDisk:
+// then this file never promises more than the journal has, whatever of it survives. It may take
+// what was appended with Durability::kProcess, and then this file may promise too much: `durable`
+// and `boot` tell whether that is why. Not thread-safe.
 class EndMark {
  public:
   struct End {

@@ -1,6 +1,6 @@
-// Goal: no bytes in place of a journal or of its write-ahead log crash berth or are taken for
-// records that were not written. Method: the first byte says which of the two files the rest
-// replaces; a journal that opens must take an append.
+// Goal: no bytes in place of a journal, of its write-ahead log or of a rollback journal crash berth
+// or are taken for records that were not written. Method: the first byte says which of the files the
+// rest replaces; a journal that opens must take an append.
 #include <unistd.h>
 
 #include <cstdint>
@@ -22,10 +22,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   fs::create_directory(folder);
   const fs::path path = folder / "journal.db";
   berth::env::os::Recovered recovered;
-  if (data[0] % 2 == 1) {
+  constexpr const char* kEndings[] = {"", "-wal", "-journal"};
+  const char* const ending = kEndings[data[0] % 3];
+  if (*ending != '\0') {
     CHECK(SqliteJournal::Open(path, options, recovered).has_value());
   }
-  std::ofstream(data[0] % 2 == 1 ? path.string() + "-wal" : path.string(), std::ios::binary)
+  std::ofstream(path.string() + ending, std::ios::binary)
       << std::string(reinterpret_cast<const char*>(data + 1), size - 1);
   auto journal = SqliteJournal::Open(path, options, recovered);
   if (journal) {

@@ -20,6 +20,8 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "env/os/end_mark.h"
+#include "env/os/file_lock.h"
+#include "env/os/head_check.h"
 #include "env/os/wal_check.h"
 
 // The file:
@@ -124,18 +126,24 @@ struct SqliteJournal::Impl {
   Impl& operator=(const Impl&) = delete;
 
   Status Open(Durability durability);
+  Status Find();
+  Status CheckFiles();
   Status CheckHeader();
   Status Make();
   Status Prepare();
   Status Recover(Recovered& recovered);
   Status Judge(const JournalOptions& options, Recovered& recovered) const;
   Status Begin(Durability durability, uint64_t last_revision);
+  Status EnterLog();
+  Status Sync();
+  Status Write(std::span<const AppendJournal> group);
   Status Append(std::span<const AppendJournal> group);
   int Apply(const JournalRecord& record);
   int Exec(const char* sql) { return sqlite3_exec(db, sql, nullptr, nullptr, nullptr); }
   Result<int> Pragma(const char* sql);
   [[nodiscard]] std::unexpected<Error> Failure(int code) const;
   [[nodiscard]] std::unexpected<Error> Damaged(std::string_view what) const;
+  [[nodiscard]] std::filesystem::path Log() const { return path.string() + "-wal"; }
 
   std::filesystem::path path;
   EndMark mark;
@@ -198,19 +206,53 @@ Result<int> SqliteJournal::Impl::Pragma(const char* sql) {
   return static_cast<int>(statement.Integer(0));
 }
 
-Status SqliteJournal::Impl::Open(Durability durability) {
+// The file, made when there is none and none is missed.
+Status SqliteJournal::Impl::Find() {
   std::error_code error;
-  const std::filesystem::path log = path.string() + "-wal";
-  if (!std::filesystem::exists(path, error)) {
-    if (std::filesystem::exists(log, error)) return Damaged("it has a write-ahead log and no file");
-    if (std::filesystem::exists(mark.path(), error)) {
-      return Damaged(fmt::format("it is missing beside {}", mark.path().filename().string()));
+  const auto there = [&](const std::filesystem::path& each) {
+    return std::filesystem::exists(each, error);
+  };
+  if (!there(path)) {
+    std::string missed;
+    if (there(mark.path())) missed = mark.path().filename().string();
+    if (there(path.string() + "-journal")) missed = "a rollback journal";
+    if (there(Log())) missed = "a write-ahead log";
+    // Another process may have made them all in the meantime.
+    if (!missed.empty() && !there(path)) {
+      return Damaged(fmt::format("it is missing beside {}", missed));
     }
-    if (Status made = Make(); !made) return made;
+    if (missed.empty()) {
+      if (Status made = Make(); !made) return made;
+    }
   }
+  if (std::filesystem::is_regular_file(path, error)) return {};
+  return Fail(ErrorCode::kRefused, fmt::format("journal {}: is not a file", path.string()));
+}
+
+// Looks at the files while nobody else has them, and before SQLite does: it would change some of
+// those that have to be refused.
+Status SqliteJournal::Impl::CheckFiles() {
+  const Result<FileLock> lock = FileLock::Take(path);
+  if (!lock) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("journal {}: {}", path.string(), lock.error().message));
+  }
+  Status checked = CheckHead(path, kApplicationId, kFormatVersion);
+  if (!checked && checked.error().code == ErrorCode::kRefused) {
+    return Fail(ErrorCode::kRefused,
+                fmt::format("journal {} {}", path.string(), checked.error().message));
+  }
+  if (checked) checked = CheckRollback(path);
+  // It would take a log that breaks in the middle for one that ends there.
+  if (checked) checked = CheckWal(Log());
+  if (!checked) return Damaged(checked.error().message);
   left_open = SaysLog(path);
-  // Sqlite would take a log that breaks in the middle for one that ends there.
-  if (const Status checked = CheckWal(log); !checked) return Damaged(checked.error().message);
+  return {};
+}
+
+Status SqliteJournal::Impl::Open(Durability durability) {
+  if (Status found = Find(); !found) return found;
+  if (Status checked = CheckFiles(); !checked) return checked;
   int code = sqlite3_open_v2(path.c_str(), &db, SQLITE_OPEN_READWRITE, nullptr);
   if (code != SQLITE_OK) return Failure(code);
   if (sqlite3_db_readonly(db, "main") == 1) {
@@ -386,9 +428,19 @@ Status SqliteJournal::Impl::Judge(const JournalOptions& options, Recovered& reco
   }
   std::string loss;
   if (!*end && left_open) {
-    loss =
-        fmt::format("journal {} was not closed, and the files beside it, {} and its log, are gone",
-                    path.string(), mark.path().filename().string());
+    // SQLite makes an empty log where it expects one.
+    std::error_code error;
+    const uintmax_t log_bytes = std::filesystem::file_size(Log(), error);
+    const std::string gone = mark.path().filename().string();
+    loss = !error && log_bytes > 0
+               ? fmt::format(
+                     "journal {} was not closed, and {}, which says how far its writes were "
+                     "acknowledged, is gone; its log, {}, is there, and with it the last "
+                     "revision is {}",
+                     path.string(), gone, Log().filename().string(), recovered.last_revision)
+               : fmt::format(
+                     "journal {} was not closed, and the files beside it, {} and its log, are gone",
+                     path.string(), gone);
   } else if (*end && (*end)->revision > recovered.last_revision) {
     loss = fmt::format(
         "journal {} ends at revision {}, but writes up to {} were acknowledged: its log was cut or "
@@ -411,24 +463,52 @@ Status SqliteJournal::Impl::Judge(const JournalOptions& options, Recovered& reco
   return {};
 }
 
-// From here on the journal is open: its end is marked, and there is a log beside the file.
+// From here on the journal is open: its end is marked, and there is a log beside the file. Neither
+// is ever there without the other, nor does a mark ever promise what could be lost: whenever this
+// is cut short, the next start finds no less than this one found.
 Status SqliteJournal::Impl::Begin(Durability durability, uint64_t last_revision) {
+  // Lost revisions were told by a mark, which is there: the number first, then the new mark, which
+  // would promise it in the name of this run of the machine.
+  const bool lost = totals.last_revision != last_revision;
+  if (lost) {
+    totals.last_revision = last_revision;
+    if (Status entered = EnterLog(); !entered) return entered;
+    if (Status written = Write({}); !written) return written;
+  }
+  if (durability == Durability::kDisk) {
+    if (Status synced = Sync(); !synced) return synced;
+  }
   if (Status made = mark.Make({.revision = last_revision,
                                .durable = durability == Durability::kDisk,
                                .boot = BootId()});
       !made) {
     return made;
   }
+  return lost ? Status() : EnterLog();
+}
+
+Status SqliteJournal::Impl::EnterLog() {
   writable = true;
   Statement enter;
   int code = enter.Prepare(db, "PRAGMA journal_mode=WAL");
   if (code == SQLITE_OK) code = enter.Step();
   if (code != SQLITE_ROW) return Failure(code);
   CHECK(enter.Data(0) == "wal");
-  enter.Reset();
-  if (totals.last_revision == last_revision) return {};
-  totals.last_revision = last_revision;
-  return Append({});
+  return {};
+}
+
+// What an earlier process wrote without waiting for the disk, is on it when this returns. By the
+// files that SQLite has open: closing another descriptor of them would drop its locks.
+Status SqliteJournal::Impl::Sync() {
+  for (const int which : {SQLITE_FCNTL_JOURNAL_POINTER, SQLITE_FCNTL_FILE_POINTER}) {
+    sqlite3_file* file = nullptr;
+    int code = sqlite3_file_control(db, "main", which, static_cast<void*>(&file));
+    if (code == SQLITE_OK && file != nullptr && file->pMethods != nullptr) {
+      code = file->pMethods->xSync(file, SQLITE_SYNC_NORMAL);
+    }
+    if (code != SQLITE_OK) return Failure(code);
+  }
+  return {};
 }
 
 int SqliteJournal::Impl::Apply(const JournalRecord& record) {
@@ -464,7 +544,8 @@ int SqliteJournal::Impl::Apply(const JournalRecord& record) {
   return update.Run();
 }
 
-Status SqliteJournal::Impl::Append(std::span<const AppendJournal> group) {
+// One transaction.
+Status SqliteJournal::Impl::Write(std::span<const AppendJournal> group) {
   int code = begin.Run();
   for (const AppendJournal& append : group) {
     for (const JournalRecord& record : append.records) {
@@ -478,11 +559,16 @@ Status SqliteJournal::Impl::Append(std::span<const AppendJournal> group) {
     code = set_totals.Run();
   }
   if (code == SQLITE_OK) code = commit.Run();
-  if (code != SQLITE_OK) return Failure(code);
+  return code == SQLITE_OK ? Status() : Failure(code);
+}
+
+Status SqliteJournal::Impl::Append(std::span<const AppendJournal> group) {
+  if (Status written = Write(group); !written) return written;
   if (Status marked = mark.Advance(totals.last_revision); !marked) return marked;
   if (log_pages < kWalPagesMax) return {};
   log_pages = 0;
-  code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
+  const int code =
+      sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
   return code == SQLITE_OK ? Status() : Failure(code);
 }
 
@@ -492,7 +578,10 @@ SqliteJournal::~SqliteJournal() = default;
 Result<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::filesystem::path& path,
                                                            JournalOptions options,
                                                            Recovered& recovered) {
-  auto impl = std::make_unique<Impl>(path);
+  // SQLite puts its logs beside the file that a link leads to.
+  std::error_code error;
+  const bool link = std::filesystem::is_symlink(path, error);
+  auto impl = std::make_unique<Impl>(link ? std::filesystem::weakly_canonical(path, error) : path);
   Status status = impl->Open(options.durability);
   if (status) status = impl->Prepare();
   if (status) status = impl->Recover(recovered);

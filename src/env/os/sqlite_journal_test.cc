@@ -1,7 +1,7 @@
 // Goal: the journal gives back exactly what was acknowledged, survives kill -9 at any point, and
 // refuses, without touching it, a file that is damaged, newer, foreign, in use or not writable.
-// Method: a model (a map) beside random appends; a child process killed in the middle of appending;
-// files truncated and flipped bit by bit in many places.
+// Method: a model (a map) beside random appends; a child process killed in the middle of appending,
+// or at what SQLite does to a file; files truncated and flipped bit by bit in many places.
 #include "env/os/sqlite_journal.h"
 
 #include <fcntl.h>
@@ -13,11 +13,14 @@
 #include <unistd.h>
 
 #include <csignal>
+#include <cstdio>
 #include <fstream>
+#include <functional>
 #include <map>
 
 #include "base/prng.h"
 #include "env/os/end_mark.h"
+#include "env/os/watched_vfs.h"
 #include "testing/files.h"
 
 namespace berth::env::os {
@@ -78,6 +81,38 @@ class JournalTest : public ::testing::Test {
             .records = {{.key = "pods/default/p" + std::to_string(number),
                          .revision = static_cast<uint64_t>(number),
                          .value = Bytes(value + std::string(500, 'x'))}}};
+  }
+  // What is in the folder: each name with its bytes, or what it is instead of a file.
+  std::map<std::string, std::string> Folder() const {
+    std::map<std::string, std::string> files;
+    for (const fs::directory_entry& each : fs::directory_iterator(folder_)) {
+      files[each.path().filename()] =
+          each.is_regular_file() ? "file " + Read(each.path()) : std::string("no file");
+    }
+    return files;
+  }
+  void Restore(const std::map<std::string, std::string>& files) {
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+    for (const auto& [name, bytes] : files) Write(folder_ / name, bytes.substr(5));
+  }
+  // Opens in a process of its own, which is killed at the first thing done to a file for which
+  // `dies` holds.
+  void OpenAndDie(Durability durability,
+                  const std::function<bool(std::string_view, const std::string&)>& dies) {
+    const pid_t child = fork();
+    if (child == 0) {
+      const WatchedVfs watched([&](std::string_view what, const std::string& path) {
+        if (dies(what, path)) kill(getpid(), SIGKILL);
+      });
+      {
+        const auto journal = Open(durability);
+      }
+      _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFSIGNALED(status)) << "it did not come to that";
   }
   static std::string Read(const fs::path& path) { return berth::testing::ReadTestFile(path); }
   static void Write(const fs::path& path, const std::string& bytes) {
@@ -176,6 +211,171 @@ TEST_F(JournalTest, RefusesASecondProcess) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(JournalTest, IsInUseAndNotDamagedWhateverAnotherProcessSeesOfItsFiles) {
+  auto journal = Open();
+  ASSERT_TRUE(journal.has_value());
+  for (int i = 1; i <= 3; ++i) {
+    const AppendJournal one = Pod(i, "value");
+    ASSERT_TRUE((*journal)->Append(std::span(&one, 1)));
+  }
+  // What is seen of a log that is being written: a head, a group, that do not match.
+  const std::string log = path_.string() + "-wal";
+  const std::string whole = Read(log);
+  for (const size_t at : {size_t{17}, size_t{2000}}) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::fstream file(log, std::ios::binary | std::ios::in | std::ios::out);
+      file.seekp(static_cast<std::streamoff>(at));
+      file.put(static_cast<char>(whole[at] ^ 1));
+      file.close();
+      Recovered recovered;
+      const auto second = SqliteJournal::Open(path_, {}, recovered);
+      const bool in_use =
+          !second && second.error().code == ErrorCode::kUnavailable &&
+          second.error().message.find("in use by another process") != std::string::npos;
+      if (!in_use && !second) fprintf(stderr, "%s\n", second.error().message.c_str());
+      _exit(in_use ? 0 : 1);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "changed at " << at;
+    std::fstream file(log, std::ios::binary | std::ios::in | std::ios::out);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(whole[at]);
+  }
+}
+
+TEST_F(JournalTest, IsInUseToEachOfManyThatTryWhileItIsWritten) {
+  auto journal = Open();
+  ASSERT_TRUE(journal.has_value());
+  const pid_t child = fork();
+  if (child == 0) {
+    int others = 0;
+    for (int i = 0; i < 200; ++i) {
+      Recovered recovered;
+      const auto second = SqliteJournal::Open(path_, {}, recovered);
+      if (second || second.error().code != ErrorCode::kUnavailable) ++others;
+    }
+    _exit(others == 0 ? 0 : 1);
+  }
+  int status = 0;
+  for (int i = 1; waitpid(child, &status, WNOHANG) == 0; ++i) {
+    const AppendJournal one = Pod(i, "value");
+    ASSERT_TRUE((*journal)->Append(std::span(&one, 1)));
+  }
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+// SQLite deletes the log beside a file of no pages, and plays back a rollback journal.
+TEST_F(JournalTest, ARefusedStartChangesNoByteOfAnyFile) {
+  FillAndKill(20);
+  const std::map<std::string, std::string> whole = Folder();
+  const std::string file = Read(path_);
+  const std::string log = path_.string() + "-wal";
+  const std::string rollback = path_.string() + "-journal";
+  const std::string zero(1, '\0');
+  // The head of a rollback journal: of `pages` pages of 16 KiB, in sectors of 512 bytes.
+  const auto head = [&](char pages) {
+    std::string text("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7\xff\xff\xff\xff", 12);
+    for (const char last : {char{0}, pages}) text += std::string(3, '\0') + last;
+    text += std::string("\0\0\x02\0\0\0\x40\0", 8);
+    return text + std::string(512 - text.size(), '\0');
+  };
+  const auto pages = static_cast<char>(file.size() / 16'384);
+  // A page of zeros, which sums up to the nonce, 0.
+  const auto page = [&](char number) {
+    return std::string(3, '\0') + number + std::string(16'384 + 4, '\0');
+  };
+  const std::vector<std::pair<const char*, std::function<void()>>> states = {
+      {"empty", [&] { Write(path_, ""); }},
+      {"one byte", [&] { Write(path_, zero); }},
+      {"one byte of it", [&] { Write(path_, file.substr(0, 1)); }},
+      {"half a head", [&] { Write(path_, file.substr(0, 50)); }},
+      {"a head alone", [&] { Write(path_, file.substr(0, 99)); }},
+      {"zeros", [&] { Write(path_, std::string(16'384, '\0')); }},
+      {"rubbish", [&] { Write(path_, std::string(40'000, 'x')); }},
+      {"no page size", [&] { Write(path_, file.substr(0, 16) + zero + zero + file.substr(18)); }},
+      {"missing", [&] { fs::remove(path_); }},
+      {"missing, without end", [&] { fs::remove(path_), fs::remove(path_.string() + "-end"); }},
+      {"missing beside its end", [&] { fs::remove(path_), fs::remove(log); }},
+      {"missing beside a rollback journal",
+       [&] {
+         for (const auto& [name, bytes] : whole) fs::remove(folder_ / name);
+         Write(rollback, head(pages) + page(1));
+       }},
+      {"a folder", [&] { fs::remove(path_), fs::create_directory(path_); }},
+      {"a folder for a log", [&] { fs::remove(log), fs::create_directory(log); }},
+      {"empty beside a rollback journal",
+       [&] { Write(path_, ""), fs::remove(log), Write(rollback, head(0)); }},
+      {"a rollback journal of no kind", [&] { Write(rollback, "no journal at all"); }},
+      {"a rollback journal of a shorter file", [&] { Write(rollback, head(1)); }},
+      {"a rollback journal of a longer file", [&] { Write(rollback, head(9) + page(9)); }},
+      {"a rollback journal of a first page of zeros",
+       [&] { Write(rollback, head(pages) + page(1)); }},
+      {"a rollback journal of another page", [&] { Write(rollback, head(pages) + page(2)); }},
+      {"a rollback journal of many pages",
+       [&] { Write(rollback, head(pages) + page(1) + page(2)); }},
+      {"a log that is cut", [&] { fs::resize_file(log, fs::file_size(log) / 2); }},
+      {"no log", [&] { fs::remove(log); }},
+      {"no end and no log", [&] { fs::remove(log), fs::remove(path_.string() + "-end"); }},
+  };
+  for (const auto& [what, make] : states) {
+    Restore(whole);
+    make();
+    const auto before = Folder();
+    const auto journal = Open();
+    EXPECT_FALSE(journal.has_value()) << what;
+    // Where it expects a log, and there is none, SQLite makes an empty one.
+    auto after = Folder();
+    const auto made = after.find("journal.db-wal");
+    if (made != after.end() && made->second == "file " && !before.contains(made->first)) {
+      after.erase(made);
+    }
+    EXPECT_TRUE(after == before) << what << ": a file was changed";
+    if (journal) continue;
+    EXPECT_THAT(journal.error().message, HasSubstr("journal.db")) << what;
+  }
+  Restore(whole);
+  ASSERT_TRUE(Open().has_value());
+  EXPECT_EQ(recovered_.records.size(), 20U);
+}
+
+TEST_F(JournalTest, SurvivesAKillWhileItChangesItsMode) {
+  FillAndKill(5);
+  int kills = 0;
+  // Once as it is opened, once as it is closed, which the child does at once.
+  for (const int nth : {1, 2}) {
+    int seen = 0;
+    OpenAndDie(Durability::kDisk, [&](std::string_view what, const std::string& path) {
+      if (what != "written" || path != path_) return false;
+      const std::string rollback = Read(path_.string() + "-journal");
+      return !rollback.empty() && rollback[0] != '\0' && ++seen == nth;
+    });
+    const std::string rollback = Read(path_.string() + "-journal");
+    ASSERT_NE(rollback, "");
+    ASSERT_NE(rollback[0], '\0');
+    ++kills;
+    ASSERT_TRUE(Open().has_value()) << "after kill " << nth;
+    EXPECT_EQ(recovered_.records.size(), 5U);
+    EXPECT_EQ(recovered_.warning, "");
+  }
+  EXPECT_EQ(kills, 2);
+}
+
+TEST_F(JournalTest, OfALinkLooksAtTheLogBesideTheFile) {
+  FillAndKill(5);
+  const fs::path elsewhere = folder_ / "elsewhere";
+  fs::create_directory(elsewhere);
+  for (const char* each : {"journal.db", "journal.db-wal", "journal.db-end"}) {
+    fs::rename(folder_ / each, elsewhere / each);
+  }
+  fs::create_symlink(elsewhere / "journal.db", path_);
+  fs::resize_file(elsewhere / "journal.db-wal", 60'000);
+  const auto refused = Open();
+  ASSERT_FALSE(refused.has_value());
+  EXPECT_THAT(refused.error().message, HasSubstr("writes up to 5 were acknowledged"));
 }
 
 TEST_F(JournalTest, RefusesNewerForeignAndEmptyFilesAndLeavesThem) {
@@ -332,7 +532,10 @@ TEST_F(JournalTest, MissesWhatALogThatWasCutOrRemovedHeld) {
   // The file alone, as somebody copies it who does not know of the log.
   fs::remove(log);
   fs::remove(end);
-  ExpectLoss("was not closed, and", 0U);
+  ExpectLoss("journal.db-end and its log, are gone", 0U);
+  restore();
+  fs::remove(end);
+  ExpectLoss("its log, journal.db-wal, is there, and with it the last revision is 20", 20U);
   for (const bool log_too : {false, true}) {
     restore();
     fs::remove(path_);
@@ -374,6 +577,47 @@ TEST_F(JournalTest, ALossOfPowerMayTakeWhatWasNeverOnDisk) {
   ASSERT_TRUE(Open().has_value());
   EXPECT_EQ(recovered_.records.size(), 0U);
   EXPECT_THAT(recovered_.warning, HasSubstr("3"));
+}
+
+TEST_F(JournalTest, ALossOfPowerIsForgivenAlsoAfterAKillOfTheStartThatTellsIt) {
+  FillAndKill(3);
+  fs::remove(path_.string() + "-wal");
+  EndMark mark(path_);
+  ASSERT_TRUE(mark.Make({.revision = 3, .durable = false, .boot = "another"}));
+  for (const char* const point : {"write", "written"}) {
+    OpenAndDie(Durability::kDisk, [&](std::string_view what, const std::string& path) {
+      return what == point && path.ends_with("-wal");
+    });
+  }
+  const auto journal = Open();
+  ASSERT_TRUE(journal.has_value()) << journal.error().message;
+  EXPECT_EQ(recovered_.last_revision, 3U);
+}
+
+// Else a loss of power would take what the new mark promises in the name of the disk.
+TEST_F(JournalTest, SyncsWhatWasNotWaitedForBeforeItPromisesTheDisk) {
+  for (const bool killed : {true, false}) {
+    FillAndKill(3);  // With Durability::kProcess.
+    if (!killed) {
+      ASSERT_TRUE(Open().has_value());
+    }
+    std::map<std::string, std::string> synced;  // File -> durability as marked then.
+    {
+      const EndMark mark(path_);
+      const WatchedVfs watched([&](std::string_view what, const std::string& path) {
+        if (what != "sync") return;
+        const auto end = mark.Read();
+        synced.emplace(path, end && *end && (*end)->durable ? "disk" : "process");
+      });
+      ASSERT_TRUE(Open(Durability::kDisk).has_value());
+    }
+    EXPECT_EQ(synced[path_], "process");
+    if (killed) {
+      EXPECT_EQ(synced[path_.string() + "-wal"], "process");
+    }
+    fs::remove_all(folder_);
+    fs::create_directory(folder_);
+  }
 }
 
 TEST_F(JournalTest, RefusesAnEndThatWasChanged) {
