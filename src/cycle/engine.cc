@@ -142,6 +142,7 @@ void Engine::WakeTouched(Instant now) {
     for (model::ClaimId id = state_.ledger().nodes().first_reserved(n.value); id.valid();
          id = state_.ledger().claim(id).next_in_account) {
       const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
+      if (options_.faults.drop_touched_holder) break;
       if (holder.valid() && queue_.contains(holder)) holders_.push_back(holder);
     }
     lines.clear();
@@ -174,13 +175,7 @@ void Engine::ServeHolders(Plan& plan) {
   const auto repeated = std::ranges::unique(holders);
   holders.erase(repeated.begin(), repeated.end());
   for (const PodId pod : holders) {
-    const model::ClaimId claim = state_.ClaimOf(pod);
-    if (!claim.valid() || state_.ledger().claim(claim).state != model::ClaimState::kReserved)
-      continue;
-    const NodeId n = state_.ledger().claim(claim).account.node();
-    const model::Pod& row = state_.pods().at(pod);
-    if (row.pin.kind != model::PinKind::kNone && row.pin.node != state_.nodes().name(n)) continue;
-    const Choice choice = ChooseOn(pod, n);
+    const Choice choice = ChooseAsPromised(pod);
     if (choice.node.valid()) Decide(pod, choice, plan);
   }
 }
@@ -263,6 +258,17 @@ Engine::Choice Engine::ChooseNarrow(const Line& line, model::ReasonMask& reasons
     choice.score = total;
   }
   return choice;
+}
+
+// The node that it was promised, if it was promised one and fits there.
+Engine::Choice Engine::ChooseAsPromised(PodId pod) const {
+  const model::ClaimId claim = state_.ClaimOf(pod);
+  if (!claim.valid() || state_.ledger().claim(claim).state != model::ClaimState::kReserved)
+    return {};
+  const NodeId n = state_.ledger().claim(claim).account.node();
+  const model::Pod& row = state_.pods().at(pod);
+  if (row.pin.kind != model::PinKind::kNone && row.pin.node != state_.nodes().name(n)) return {};
+  return ChooseOn(pod, n);
 }
 
 Engine::Choice Engine::ChooseOn(PodId pod, NodeId n) const {
@@ -436,23 +442,39 @@ Instant Engine::wake_at() const {
   return std::min(at, next_refresh_);
 }
 
-std::vector<LineId> Engine::MissedWakes() const {
-  std::vector<LineId> missed;
+Engine::Missed Engine::MissedWakes() const {
+  Missed missed;
   if (lift_pending_) return missed;
   for (const LineId id : queue_.blocked()) {
-    if (WhyNot(state_, options_.evaluator, queue_.line(id).head).would_fit) missed.push_back(id);
+    if (WhyNot(state_, options_.evaluator, queue_.line(id).head).would_fit)
+      missed.lines.push_back(id);
+  }
+  // A holder behind the head sees its own promise as room, which the head does not.
+  std::vector<PodId> pending = holders_;
+  std::ranges::sort(pending);
+  for (uint32_t row = 0; row < state_.nodes().size(); ++row) {
+    for (model::ClaimId id = state_.ledger().nodes().first_reserved(row); id.valid();
+         id = state_.ledger().claim(id).next_in_account) {
+      const PodId pod = state_.pods().FindUid(state_.ledger().claim(id).owner);
+      if (!pod.valid() || !queue_.contains(pod)) continue;
+      const Line& line = queue_.line(queue_.line_of(pod));
+      if (line.mode == Line::Mode::kBlocked && line.head == pod) continue;  // Asked above.
+      if (std::ranges::binary_search(pending, pod)) continue;
+      if (ChooseAsPromised(pod).node.valid()) missed.holders.push_back(pod);
+    }
   }
   return missed;
 }
 
-uint32_t Engine::CountMissedWakes() const { return static_cast<uint32_t>(MissedWakes().size()); }
+uint32_t Engine::CountMissedWakes() const { return MissedWakes().count(); }
 
 uint32_t Engine::CheckWakes(Instant now) {
   WakeTouched(now);
-  const std::vector<LineId> missed = MissedWakes();
-  for (const LineId id : missed) queue_.Wake(state_, id, now, Line::kWide);
-  counters_.missed_wakes += missed.size();
-  return static_cast<uint32_t>(missed.size());
+  const Missed missed = MissedWakes();
+  for (const LineId id : missed.lines) queue_.Wake(state_, id, now, Line::kWide);
+  holders_.insert(holders_.end(), missed.holders.begin(), missed.holders.end());
+  counters_.missed_wakes += missed.count();
+  return missed.count();
 }
 
 Explanation Engine::Explain(PodId pod) const {

@@ -93,11 +93,12 @@ class Engine {
   // Why it waits, or why it is there. O(nodes).
   [[nodiscard]] Explanation Explain(model::PodId pod) const;
 
-  // Missed wake-ups: the blocked lines whose head fits some node although no touch is left to be
-  // looked at. Every test asserts that there are none. O(blocked lines x nodes).
+  // Missed wake-ups: the blocked lines whose head fits some node, and the holders behind a head who
+  // fit the node they were promised, although no touch is left to be looked at. Every test asserts
+  // that there are none. O(blocked lines x nodes + holders).
   [[nodiscard]] uint32_t CountMissedWakes() const;
-  // The watchdog: looks at every touch, wakes the lines that CountMissedWakes then counts, and
-  // returns how many there were.
+  // The watchdog: looks at every touch, wakes the lines and holders that CountMissedWakes then
+  // counts, and returns how many there were.
   uint32_t CheckWakes(Instant now);
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -119,6 +120,13 @@ class Engine {
     int64_t score = 0;
     uint32_t feasible_count = 0;
   };
+  struct Missed {
+    std::vector<LineId> lines;
+    std::vector<model::PodId> holders;
+    [[nodiscard]] uint32_t count() const {
+      return static_cast<uint32_t>(lines.size() + holders.size());
+    }
+  };
   struct Timer {
     Instant at;
     model::PodId pod;
@@ -137,13 +145,14 @@ class Engine {
   [[nodiscard]] Choice Choose(model::PodId pod);
   [[nodiscard]] bool Narrow(const Line& line) const;
   [[nodiscard]] Choice ChooseNarrow(const Line& line, model::ReasonMask& reasons) const;
+  [[nodiscard]] Choice ChooseAsPromised(model::PodId pod) const;
   [[nodiscard]] Choice ChooseOn(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] Choice ChooseRandom(model::PodId pod, const ClassCache& cache) const;
   void Decide(model::PodId pod, const Choice& choice, model::Plan& plan);
   void Refuse(LineId line, model::ReasonMask known, Instant now);
   void ServeLine(LineId line, Instant now, model::Plan& plan);
   [[nodiscard]] model::Viewer ViewerOf(model::PodId pod) const;
-  [[nodiscard]] std::vector<LineId> MissedWakes() const;
+  [[nodiscard]] Missed MissedWakes() const;
 
   Options options_;
   model::State state_;

@@ -14,6 +14,7 @@ struct Faults {
   bool narrow_from_too_late = false;     // A woken line is not looked for on the node that woke it.
   bool miss_removal_of_terminating = false;  // A pod that is deleted with grace is never gone.
   bool miss_uncordon = false;                // A node that is schedulable again is not noticed.
+  bool drop_touched_holder = false;  // A holder is not tried again when its node is touched.
   bool operator==(const Faults&) const = default;
 };
 

@@ -457,7 +457,7 @@ void State::AddTo(Hasher& hasher) const {
   hasher.Add(faults_.keep_claim_of_deleted_pod).Add(faults_.ledger_by_name);
   hasher.Add(faults_.lose_event_while_evaluated).Add(faults_.wake_index_misses_freed);
   hasher.Add(faults_.narrow_from_too_late).Add(faults_.miss_removal_of_terminating);
-  hasher.Add(faults_.miss_uncordon);
+  hasher.Add(faults_.miss_uncordon).Add(faults_.drop_touched_holder);
 }
 
 }  // namespace berth::model

@@ -309,7 +309,8 @@ void World::CheckScheduler() {
   const cycle::Engine& engine = scheduler_.engine();
   if (const uint64_t missed = engine.counters().missed_wakes + engine.CountMissedWakes();
       missed > 0) {
-    checkers_.Report(now_, fmt::format("a wake-up was missed: {} waiting lines", missed));
+    checkers_.Report(now_,
+                     fmt::format("a wake-up was missed: {} waiting lines or holders", missed));
   }
   if (++steps_uncompared_ >= kCompareEvery && CompareWithObjects()) steps_uncompared_ = 0;
 }
