@@ -234,9 +234,12 @@ void ApiServer::AddTo(Hasher& hasher) const {
   store_.AddTo(hasher);
   watches_.AddTo(hasher);
   event_expiry_.AddTo(hasher);
+  hasher.Add(pending_answers_.size());
   for (const PendingAnswer& answer : pending_answers_) {
-    hasher.Add(answer.revision).Add(answer.respond.exchange.value);
-    hasher.Add(answer.respond.response.status).Add(answer.respond.response.body.view());
+    const env::HttpResponse& response = answer.respond.response;
+    hasher.Add(answer.revision).Add(answer.respond.exchange.value).Add(answer.respond.stream);
+    hasher.Add(response.status).Add(response.body.view()).Add(response.headers.size());
+    for (const env::Header& header : response.headers) hasher.Add(header.name).Add(header.value);
   }
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -424,6 +425,46 @@ TEST(ApiServer, AForkGoesItsOwnWayAndEqualHistoriesHashEqually) {
   EXPECT_EQ(a.Call(Method::kGet, std::string(kConfigMaps) + "/b").status, 404);
   a.Call(Method::kPost, kConfigMaps, ConfigMap("b"));
   EXPECT_EQ(hash(a.server()), hash(b.server()));
+}
+
+// Goal: two servers of equal hash do the same from here on. Method: forks of one server whose
+// watches and waiting answers differ in one thing each.
+TEST(ApiServer, ItsHashHoldsWatchesAndWaitingAnswers) {
+  ServerFixture base;
+  base.Call(Method::kPost, kConfigMaps, ConfigMap("a"));
+  std::set<uint64_t> hashes;
+  const auto with = [&](std::string_view what, auto change) {
+    ServerFixture fork = base;
+    change(fork);
+    Hasher hasher;
+    fork.server().AddTo(hasher);
+    EXPECT_TRUE(hashes.insert(hasher.value()).second) << what;
+  };
+  const auto watch = [&](std::string more) {
+    return [more = std::string(kConfigMaps) + "?watch=true" + more](ServerFixture& server) {
+      server.Send(Method::kGet, more);
+    };
+  };
+  with("nothing", [](ServerFixture&) {});
+  with("a watch", watch(""));
+  with("its selection", watch("&labelSelector=a%3Db"));
+  with("its time-out", watch("&timeoutSeconds=77"));
+  with("its bookmarks", watch("&allowWatchBookmarks=true"));
+  with("two watches", [&](ServerFixture& server) {
+    watch("")(server);
+    watch("")(server);
+  });
+  with("a read of it", [&](ServerFixture& server) {
+    server.set_draining(true);
+    watch("")(server);
+    server.Settle();
+  });
+  with("a waiting answer",
+       [](ServerFixture& server) { server.Send(Method::kPost, kConfigMaps, ConfigMap("b")); });
+  with("its form", [](ServerFixture& server) {
+    server.Send(Method::kPost, kConfigMaps, ConfigMap("b"),
+                {{"accept", "application/json;as=Table;v=v1;g=meta.k8s.io"}});
+  });
 }
 
 }  // namespace

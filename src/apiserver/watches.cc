@@ -265,7 +265,9 @@ Instant Watches::wake_at() const {
   return timers_.empty() ? Instant::Never() : timers_.begin()->first;
 }
 
+// Groups and timers follow from the watches: a group's key tells its shape and selection.
 void Watches::AddTo(Hasher& hasher) const {
+  hasher.Add(watches_.size());
   for (const auto& [exchange, watch] : watches_) {
     hasher.Add(exchange).Add(watch.phase).Add(std::string_view(watch.group)).Add(watch.next);
     hasher.Add(std::string_view(watch.after_namespace)).Add(std::string_view(watch.after_name));

@@ -337,19 +337,24 @@ size_t Client::calls_queued() const {
 
 size_t Client::calls_queued(Priority priority) const { return queues_[Index(priority)].size(); }
 
+// A call's patience is in `give_up`; `delayed_` follows from the calls; what overflowed differs in
+// the call alone.
 void Client::AddTo(Hasher& hasher) const {
-  hasher.Add(prng_.fingerprint()).Add(next_call_);
+  hasher.Add(prng_.fingerprint()).Add(next_call_).Add(watches_.size());
   for (const WatchState& watch : watches_) watch.AddTo(hasher);
+  hasher.Add(pending_.size());
   for (const auto& [id, pending] : pending_) {
+    const Request& request = pending.request;
     hasher.Add(id).Add(pending.place).Add(pending.give_up.ns).Add(pending.attempts);
-    hasher.Add(pending.at.ns).Add(pending.request.method).Add(pending.request.target);
-    hasher.Add(pending.request.body.view()).Add(pending.request.priority);
+    hasher.Add(pending.at.ns).Add(request.method).Add(request.target).Add(request.content_type);
+    hasher.Add(request.body.view()).Add(request.priority).Add(request.timeout.ns);
+    hasher.Add(request.retry_throttled);
   }
   for (const auto& queue : queues_) {
     hasher.Add(queue.size());
     for (const uint64_t id : queue) hasher.Add(id);
   }
-  for (const auto& [at, id] : delayed_) hasher.Add(at.ns).Add(id);
+  hasher.Add(overflow_.size());
   for (const CallDone& done : overflow_) hasher.Add(done.call.value);
   hasher.Add(in_flight_).Add(hold_until_.ns).Add(unreachable_).Add(probe_);
 }

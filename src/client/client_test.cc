@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
 
 namespace berth::client {
 namespace {
@@ -579,6 +580,74 @@ TEST(Client, ACopyBehavesAsTheOriginal) {
   EXPECT_NE(hash(copy), hash(rig.client));
   rig.Step(input);
   EXPECT_EQ(hash(copy), hash(rig.client));
+}
+
+uint64_t HashOf(const Client& client) {
+  Hasher hasher;
+  client.AddTo(hasher);
+  return hasher.value();
+}
+
+// Goal: two clients of equal hash do the same from here on. Method: a call that waits differs in
+// one member each; a list-watch is told one thing more.
+TEST(Client, ItsHashHoldsTheWholeRequest) {
+  const auto hash = [](const Request& request) {
+    Rig rig({.calls_in_flight_max = 1});
+    rig.Call(Get(kPods.resource, {.namespace_name = "ns", .name = "first"}));
+    rig.Call(request);
+    return HashOf(rig.client);
+  };
+  const Request plain{
+      .method = env::Method::kPatch, .target = "/a", .content_type = "x", .body = Bytes("{}")};
+  std::set<uint64_t> hashes = {hash(plain)};
+  EXPECT_EQ(hashes.count(hash(plain)), 1u);
+  const auto with = [&](std::string_view what, auto change) {
+    Request other = plain;
+    change(other);
+    EXPECT_TRUE(hashes.insert(hash(other)).second) << what;
+  };
+  with("method", [](Request& r) { r.method = env::Method::kPost; });
+  with("target", [](Request& r) { r.target = "/b"; });
+  with("content type", [](Request& r) { r.content_type = "y"; });
+  with("body", [](Request& r) { r.body = Bytes("[]"); });
+  with("priority", [](Request& r) { r.priority = Priority::kLow; });
+  with("timeout", [](Request& r) { r.timeout = Duration::Seconds(1); });
+  with("patience", [](Request& r) { r.patience = Duration::Seconds(1); });
+  with("throttling", [](Request& r) { r.retry_throttled = false; });
+}
+
+TEST(Client, ItsHashHoldsWhatItsWatchesKnow) {
+  Rig rig;
+  std::set<uint64_t> hashes;
+  const auto expect_new = [&](std::string_view what) {
+    EXPECT_TRUE(hashes.insert(HashOf(rig.client)).second) << what;
+  };
+  expect_new("nothing");
+  rig.client.Watch(kPods);
+  expect_new("a watch");
+  rig.Wake();
+  expect_new("its list is sent");
+  rig.Answer(200, List(10, {Object("a", "u1", 5)}));
+  expect_new("a list");
+  rig.Answer(200, "");
+  expect_new("its stream is open");
+  rig.Data(Frame("MODIFIED", Object("a", "u1", 11)).substr(0, 20));
+  expect_new("a begun line");
+  const Client begun = rig.client;
+  rig.Data(Frame("MODIFIED", Object("a", "u1", 11)).substr(20));
+  expect_new("an event");
+  // However it was torn, it is told by now.
+  const uint64_t told = HashOf(rig.client);
+  rig.client = begun;
+  rig.Data(Frame("MODIFIED", Object("a", "u1", 11)).substr(20, 10));
+  rig.Data(Frame("MODIFIED", Object("a", "u1", 11)).substr(30));
+  EXPECT_EQ(HashOf(rig.client), told);
+  rig.Data(Frame("MODIFIED", Object("a", "u2", 12)));
+  expect_new("another uid");
+  rig.Data(Bookmark(20));
+  expect_new("a bookmark");
+  rig.End();
+  expect_new("the end");
 }
 
 TEST(Client, EveryRequestSaysWhoAsks) {

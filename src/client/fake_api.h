@@ -30,7 +30,8 @@ class FakeApi {
   // What happens to a request instead of, or after, its being served.
   enum class Fault { kNone, kLoseAnswer, kLoseRequest, kRefuse };
   std::function<Fault(const env::HttpRequest&)> fault;
-  std::vector<std::string> log;  // "METHOD target -> status" of every request but reads.
+  std::string refusal = "Forbidden";  // What kRefuse says.
+  std::vector<std::string> log;       // "METHOD target -> status" of every request but reads.
   Instant now = Instant::FromSeconds(1'000'000'000);
 
   // Runs the actor until nothing but time is left to do. REQUIRES: that takes at most `steps`.
@@ -130,7 +131,7 @@ class FakeApi {
         return;
       }
       env::HttpResponse response =
-          what == Fault::kRefuse ? Failure(403, "Forbidden") : Serve(send->request);
+          what == Fault::kRefuse ? Failure(403, refusal) : Serve(send->request);
       if (what == Fault::kLoseAnswer) {
         inputs_.emplace_back(env::CallFailed{send->call, env::CallFailure::kTimeout});
         return;

@@ -456,6 +456,7 @@ void WatchState::OnEnded(WatchContext& context) {
   Wait(context, /*relist=*/false, /*failed=*/!useful);
 }
 
+// Counters are only shown.
 void WatchState::AddTo(Hasher& hasher) const {
   hasher.Add(id_.value).Add(phase_).Add(call_.value).Add(at_.ns).Add(silent_after_.ns);
   hasher.Add(list_needed_).Add(whole_list_).Add(continue_token_).Add(version_).Add(partial_);

@@ -312,30 +312,53 @@ void Controllers::NoteLease(Instant now, const Head& head) {
   last_any_sign_ = now;
 }
 
+// ---- Hash ------------------------------------------------------------------------------------
+
+void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
+  hasher.Add(key.part).Add(key.id).Add(row.in_flight).Add(row.again).Add(row.not_before.ns);
+  hasher.Add(row.refusals).Add(row.trouble.has_value());
+  if (row.trouble.has_value()) hasher.Add(row.trouble->reason).Add(row.trouble->message);
+  for (const EmptyKinds* kinds : {&row.empty, &row.occupied}) {
+    hasher.Add(kinds->size());
+    for (const api::KindId kind : *kinds) hasher.Add(kind);
+  }
+}
+
+void Controllers::AddTo(Hasher& hasher, const NodeRow& row) {
+  hasher.Add(row.last_sign.ns).Add(row.renewed.ns).Add(row.heartbeat.ns);
+  hasher.Add(row.missing_since.ns).Add(row.missing_read).Add(row.taints_seen.size());
+  for (const auto& [key, seen] : row.taints_seen) hasher.Add(key).Add(seen.ns);
+}
+
+// `due_` is `queue_` by key; `writes_` is only shown.
 void Controllers::AddTo(Hasher& hasher) const {
   client_.AddTo(hasher);
   recorder_.AddTo(hasher);
   world_.AddTo(hasher);
-  hasher.Add(prng_.fingerprint()).Add(started_).Add(last_any_sign_.ns).Add(writes_);
-  for (const auto& [key, row] : rows_) {
-    hasher.Add(key.part).Add(key.id).Add(row.in_flight).Add(row.again).Add(row.not_before.ns);
-    hasher.Add(row.refusals).Add(row.trouble.has_value());
-    for (const api::KindId kind : row.empty) hasher.Add(kind);
-    for (const api::KindId kind : row.occupied) hasher.Add(kind);
-  }
+  hasher.Add(prng_.fingerprint()).Add(started_).Add(last_any_sign_.ns);
+  hasher.Add(rows_.size());
+  for (const auto& [key, row] : rows_) AddTo(hasher, key, row);
+  hasher.Add(queue_.size());
   for (const auto& [at, key] : queue_) hasher.Add(at.ns).Add(key.part).Add(key.id);
+  hasher.Add(calls_.size());
   for (const auto& [id, call] : calls_) {
-    hasher.Add(id).Add(call.key.part).Add(call.key.id).Add(call.write.verb).Add(call.name);
-    hasher.Add(call.reading);
+    hasher.Add(id).Add(call.key.part).Add(call.key.id).Add(call.name).Add(call.reading);
+    controllers::AddTo(hasher, call.write);
   }
+  hasher.Add(nodes_.size());
   for (const auto& [name, row] : nodes_) {
-    hasher.Add(name).Add(row.last_sign.ns).Add(row.renewed.ns).Add(row.heartbeat.ns);
-    hasher.Add(row.missing_since.ns).Add(row.missing_read);
-    for (const auto& [key, seen] : row.taints_seen) hasher.Add(key).Add(seen.ns);
+    hasher.Add(name);
+    AddTo(hasher, row);
   }
-  for (const std::string& uid : absent_) hasher.Add(uid);
-  for (const auto& [uid, write] : tombstones_) hasher.Add(uid);
-  for (const auto& [uid, write] : unconfirmed_) hasher.Add(uid);
+  hasher.Add(absent_.size());
+  for (const std::string& absence : absent_) hasher.Add(absence);
+  for (const auto* writes : {&tombstones_, &unconfirmed_}) {
+    hasher.Add(writes->size());
+    for (const auto& [uid, write] : *writes) {
+      hasher.Add(uid);
+      controllers::AddTo(hasher, write);
+    }
+  }
 }
 
 }  // namespace berth::controllers

@@ -158,11 +158,15 @@ class Controllers final : public env::Actor {
   void ReadBack(Instant now, CallRow call, env::Outbox& out);
   void Settle(Instant now, const Key& key);
 
+  static void AddTo(Hasher& hasher, const Key& key, const Row& row);
+  static void AddTo(Hasher& hasher, const NodeRow& row);
+
   // Immutable after construction.
   Options options_;
 
+  std::map<client::WatchId, api::KindId> watches_;  // Immutable after construction, too.
+
   client::Client client_;
-  std::map<client::WatchId, api::KindId> watches_;
   Prng prng_;
   World world_;
   EventRecorder recorder_;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 
 #include "client/fake_api.h"
@@ -665,6 +666,58 @@ TEST_F(NodesTest, PodsOfANodeThatIsGoneAreCollected) {
   api_.Do(Method::kDelete, "/api/v1/nodes/a");
   Pass(60);
   EXPECT_EQ(Count("/pods/"), 0u);
+}
+
+// Goal: two actors of equal hash do the same from here on. Method: histories that differ in one
+// thing that no count, uid or version tells.
+TEST(ControllersHash, HoldsWhatItKnowsOfObjectsKeysAndNodes) {
+  struct Case {
+    std::string label = "a";
+    std::string phase = "Running";
+    std::string taint = "a";
+    std::string refusal = "quota";
+    uint64_t seed = 1;
+    int64_t seconds = 0;
+  };
+  const auto hash = [](const Case& one) {
+    FakeApi api;
+    api.refusal = one.refusal;
+    api.fault = [](const env::HttpRequest& request) {
+      return request.target.starts_with(kPods) || request.target.starts_with(kSets)
+                 ? FakeApi::Fault::kRefuse
+                 : FakeApi::Fault::kNone;
+    };
+    const auto make = [&](const std::string& collection, const std::string& body) {
+      EXPECT_EQ(api.Do(Method::kPost, collection, body).status, 201);
+    };
+    make("/api/v1/namespaces", R"({"kind":"Namespace","metadata":{"name":"d"}})");
+    make("/api/v1/nodes", R"({"metadata":{"name":"n"},"spec":{"taints":[{"key":")" + one.taint +
+                              R"(","effect":"NoExecute"}]},"status":{}})");
+    make(kPods, R"({"metadata":{"name":"p","labels":{"app":")" + one.label +
+                    R"("}},"spec":{"containers":[]},"status":{"phase":")" + one.phase + R"("}})");
+    make(kSets, R"({"metadata":{"name":"web"},"spec":{"replicas":1,
+      "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
+      "spec":{"containers":[{"name":"c","image":"one"}]}}}})");
+    Controllers controllers(Options{.seed = one.seed, .events = false});
+    api.Settle(controllers);
+    api.Pass(controllers, Duration::Seconds(one.seconds));
+    Hasher hasher;
+    controllers.AddTo(hasher);
+    return hasher.value();
+  };
+  std::set<uint64_t> hashes = {hash({})};
+  EXPECT_EQ(hashes.count(hash({})), 1u);
+  const auto with = [&](std::string_view what, auto change) {
+    Case other;
+    change(other);
+    EXPECT_TRUE(hashes.insert(hash(other)).second) << what;
+  };
+  with("labels", [](Case& c) { c.label = "b"; });
+  with("phase", [](Case& c) { c.phase = "Pending"; });
+  with("taint", [](Case& c) { c.taint = "b"; });
+  with("what was refused last", [](Case& c) { c.refusal = "other"; });
+  with("seed", [](Case& c) { c.seed = 2; });
+  with("time", [](Case& c) { c.seconds = 30; });
 }
 
 TEST_F(ControllersTest, AForkGoesOnAsTheOriginal) {

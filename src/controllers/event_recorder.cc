@@ -31,6 +31,7 @@ EventRecorder::Row& EventRecorder::RowOf(Instant now, const Head& object) {
       ++oldest;
       continue;
     }
+    for (const auto& [key, entry] : known->second.entries) due_.erase(entry.due);
     rows_.erase(known);
     oldest = by_age_.erase(oldest);
   }
@@ -73,24 +74,32 @@ void EventRecorder::Tell(Instant now, const Head& object, std::string_view compo
   entry.last = now;
   entry.told = std::move(told);
   // What waits to be written anyway costs nothing more.
-  if (entry.due) return;
+  if (entry.due != 0) return;
   if (!MaySpend(now, row)) {
     if (!entry.made && !entry.in_flight) row.entries.erase(key);
     return;
   }
-  entry.due = true;
-  due_.push_back({.uid = object.uid, .entry = key});
+  Wait(entry, {.uid = object.uid, .entry = key});
   if (row.entries.size() > kEntriesMax) Shrink(row);
 }
 
-// What was told longest ago is not told again, or as a new Event.
+void EventRecorder::Wait(Entry& entry, Place place) {
+  entry.due = ++last_due_;
+  due_.emplace(entry.due, std::move(place));
+}
+
+// What was told longest ago is not told again, or as a new Event: one that does not wait, if there
+// is one.
 void EventRecorder::Shrink(Row& row) {
+  const auto order = [](const Entry& entry) { return std::pair(entry.due != 0, entry.last); };
   auto oldest = row.entries.end();
   for (auto at = row.entries.begin(); at != row.entries.end(); ++at) {
-    if (at->second.due || at->second.in_flight) continue;
-    if (oldest == row.entries.end() || at->second.last < oldest->second.last) oldest = at;
+    if (at->second.in_flight) continue;
+    if (oldest == row.entries.end() || order(at->second) < order(oldest->second)) oldest = at;
   }
-  if (oldest != row.entries.end()) row.entries.erase(oldest);
+  if (oldest == row.entries.end()) return;
+  due_.erase(oldest->second.due);
+  row.entries.erase(oldest);
 }
 
 EventRecorder::Entry* EventRecorder::Find(const Place& place, Row*& row) {
@@ -103,16 +112,16 @@ EventRecorder::Entry* EventRecorder::Find(const Place& place, Row*& row) {
 
 void EventRecorder::Send(Instant now, client::Client& client, env::Outbox& out) {
   for (size_t left = due_.size(); left > 0 && calls_.size() < kInFlightMax; --left) {
-    Place place = std::move(due_.front());
-    due_.pop_front();
+    Place place = std::move(due_.begin()->second);
+    due_.erase(due_.begin());
     Row* row = nullptr;
     Entry* entry = Find(place, row);
-    if (entry == nullptr || !entry->due) continue;
+    CHECK(entry != nullptr);
     if (entry->in_flight) {
-      due_.push_back(std::move(place));
+      Wait(*entry, std::move(place));
       continue;
     }
-    entry->due = false;
+    entry->due = 0;
     entry->in_flight = true;
     ++row->in_flight;
     const env::CallId call = client.Call(now, RequestOf(*row, *entry), out);
@@ -133,7 +142,7 @@ bool EventRecorder::OnCallDone(const client::CallDone& done) {
   --row->in_flight;
   // One that has expired meanwhile, or whose fate nobody knows, is made anew when told again.
   entry->made = done.outcome == client::Outcome::kDone;
-  if (!entry->made && !entry->due) row->entries.erase(place.entry);
+  if (!entry->made && entry->due == 0) row->entries.erase(place.entry);
   return true;
 }
 
@@ -178,14 +187,36 @@ size_t EventRecorder::entries() const {
   return count;
 }
 
-void EventRecorder::AddTo(Hasher& hasher) const {
-  hasher.Add(serial_).Add(rows_.size()).Add(due_.size());
-  for (const auto& [uid, row] : rows_) {
-    hasher.Add(uid).Add(row.told.ns).Add(row.spent.ns).Add(row.in_flight);
-    for (const auto& [key, entry] : row.entries) {
-      hasher.Add(key).Add(entry.name).Add(entry.count).Add(entry.made).Add(entry.due);
-    }
+void EventRecorder::AddTo(Hasher& hasher, const Entry& entry) {
+  hasher.Add(entry.component).Add(entry.name).Add(entry.count);
+  hasher.Add(entry.told.warning).Add(entry.told.reason).Add(entry.told.message);
+  hasher.Add(entry.first.ns).Add(entry.last.ns);
+  hasher.Add(entry.made).Add(entry.in_flight).Add(entry.due);
+}
+
+void EventRecorder::AddTo(Hasher& hasher, const Row& row) {
+  hasher.Add(row.kind).Add(row.object.namespace_name).Add(row.object.name).Add(row.object.uid);
+  hasher.Add(row.object.resource_version).Add(row.told.ns).Add(row.spent.ns).Add(row.in_flight);
+  hasher.Add(row.similar.size());
+  for (const auto& [group, similar] : row.similar) {
+    hasher.Add(group).Add(similar.last.ns).Add(similar.messages.size());
+    for (const std::string& message : similar.messages) hasher.Add(message);
   }
+  hasher.Add(row.entries.size());
+  for (const auto& [key, entry] : row.entries) {
+    hasher.Add(key);
+    AddTo(hasher, entry);
+  }
+}
+
+// `by_age_` and `due_` follow from the rows.
+void EventRecorder::AddTo(Hasher& hasher) const {
+  hasher.Add(serial_).Add(last_due_).Add(rows_.size());
+  for (const auto& [uid, row] : rows_) {
+    hasher.Add(uid);
+    AddTo(hasher, row);
+  }
+  hasher.Add(calls_.size());
   for (const auto& [call, place] : calls_) hasher.Add(call).Add(place.uid).Add(place.entry);
 }
 

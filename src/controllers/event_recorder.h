@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -22,7 +21,8 @@
 // object: an Event that was told before raises the count of the first; ten that differ by their
 // message alone within ten minutes become one; and after a burst of 25 there is one more write each
 // five minutes, whatever happens. Beyond that, what is told while a write of the same Event is on
-// its way is told by the next one. Nothing waits for Events: a write that fails is forgotten.
+// its way is told by the next one. Nothing waits for Events: a write that fails is forgotten, and
+// so is what waits of an object, or an Event, beyond the limits below.
 namespace berth::controllers {
 
 class EventRecorder {
@@ -49,6 +49,7 @@ class EventRecorder {
 
   [[nodiscard]] size_t objects() const { return rows_.size(); }
   [[nodiscard]] size_t entries() const;
+  [[nodiscard]] size_t due() const { return due_.size(); }
 
  private:
   // One Event in the making: its document and what the server has of it.
@@ -61,7 +62,7 @@ class EventRecorder {
     Instant last;
     bool made = false;  // The server has it: it is patched from now on.
     bool in_flight = false;
-    bool due = false;
+    uint64_t due = 0;  // Its place in due_; 0 when it has none.
   };
   struct Similar {
     std::set<std::string> messages;
@@ -85,12 +86,16 @@ class EventRecorder {
   [[nodiscard]] static std::string KeyOf(Instant now, Row& row, Told& told);
   [[nodiscard]] static bool MaySpend(Instant now, Row& row);
   [[nodiscard]] static client::Request RequestOf(const Row& row, const Entry& entry);
-  static void Shrink(Row& row);
+  void Wait(Entry& entry, Place place);
+  void Shrink(Row& row);
+  static void AddTo(Hasher& hasher, const Entry& entry);
+  static void AddTo(Hasher& hasher, const Row& row);
   Entry* Find(const Place& place, Row*& row);
 
   std::map<std::string, Row, std::less<>> rows_;  // By the object's uid.
   std::set<std::pair<Instant, std::string>> by_age_;
-  std::deque<Place> due_;
+  std::map<uint64_t, Place> due_;  // One for each entry that is due, in the order they became so.
+  uint64_t last_due_ = 0;
   std::map<uint64_t, Place> calls_;
   uint64_t serial_ = 0;
 };

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -121,7 +122,78 @@ TEST_F(EventRecorderTest, FewAreOnTheirWayAtOnceAndNoneIsForgotten) {
   EXPECT_EQ(Send().size(), EventRecorder::kInFlightMax);
   EXPECT_EQ(Send().size(), 0u);
   Answer(500);
-  EXPECT_GT(Settle(), 0);
+  EXPECT_EQ(Settle(), 100 - static_cast<int>(EventRecorder::kInFlightMax));
+}
+
+uint64_t HashOf(const EventRecorder& recorder) {
+  Hasher hasher;
+  recorder.AddTo(hasher);
+  return hasher.value();
+}
+
+// Goal: two recorders of equal hash write the same from here on. Method: what was told differs in
+// one thing each; then two ways to one state.
+TEST(EventRecorderHash, HoldsAllOfWhatWasTold) {
+  struct Case {
+    Head object{.kind = api::KindId::kReplicaSet,
+                .namespace_name = "d",
+                .name = "web",
+                .uid = "u",
+                .resource_version = "1"};
+    std::string component = "replicaset-controller";
+    Told told{.reason = "SuccessfulCreate", .message = "m"};
+    Instant now = Instant::FromSeconds(1'800'000'000);
+    std::string last = "the same";
+  };
+  const auto hash = [](const Case& one) {
+    EventRecorder recorder;
+    recorder.Tell(one.now, one.object, one.component, one.told);
+    // Ten that differ stand under one key with the last one's message.
+    for (int i = 0; i < 10; ++i) {
+      Told similar = one.told;
+      similar.message = i < 9 ? std::to_string(i) : one.last;
+      recorder.Tell(one.now, one.object, one.component, similar);
+    }
+    return HashOf(recorder);
+  };
+  std::set<uint64_t> hashes = {hash({})};
+  const auto with = [&](std::string_view what, auto change) {
+    Case other;
+    change(other);
+    EXPECT_TRUE(hashes.insert(hash(other)).second) << what;
+  };
+  with("kind", [](Case& c) { c.object.kind = api::KindId::kJob; });
+  with("namespace", [](Case& c) { c.object.namespace_name = "e"; });
+  with("name", [](Case& c) { c.object.name = "other"; });
+  with("uid", [](Case& c) { c.object.uid = "v"; });
+  with("resourceVersion", [](Case& c) { c.object.resource_version = "2"; });
+  with("component", [](Case& c) { c.component = "job-controller"; });
+  with("warning", [](Case& c) { c.told.warning = true; });
+  with("reason", [](Case& c) { c.told.reason = "FailedCreate"; });
+  with("message", [](Case& c) { c.told.message = "n"; });
+  with("the combined message", [](Case& c) { c.last = "another"; });
+  with("time", [](Case& c) { c.now = c.now + Duration::Seconds(1); });
+}
+
+TEST_F(EventRecorderTest, TheOrderOfAnswersLeavesNoTraceInTheHash) {
+  Tell("x", "a");
+  Tell("x", "b");
+  const EventRecorder told = recorder_;
+  EXPECT_EQ(Send().size(), 2u);
+  const EventRecorder sent = recorder_;
+  EXPECT_NE(HashOf(sent), HashOf(told));
+  const auto answered = [&](bool first) {
+    EventRecorder recorder = sent;
+    for (const bool which : {first, !first}) {
+      EXPECT_TRUE(recorder.OnCallDone({.call = calls_[which ? 0 : 1],
+                                       .outcome = client::Outcome::kDone,
+                                       .response = {},
+                                       .failure = {}}));
+    }
+    return HashOf(recorder);
+  };
+  EXPECT_EQ(answered(true), answered(false));
+  EXPECT_NE(answered(true), HashOf(sent));
 }
 
 TEST_F(EventRecorderTest, WhatIsRememberedIsBounded) {
@@ -132,12 +204,37 @@ TEST_F(EventRecorderTest, WhatIsRememberedIsBounded) {
     if (i % 11 == 0) Answer(201);
   }
   EXPECT_LE(recorder_.objects(), EventRecorder::kObjectsMax);
+  Settle();
+  EXPECT_EQ(recorder_.due(), 0u);
   for (int i = 0; i < 1000; ++i) {
     now_ = now_ + Duration::Minutes(11);
     Tell(fmt::format("message {}", i));
     Settle();
   }
   EXPECT_LE(recorder_.entries(), EventRecorder::kObjectsMax + EventRecorder::kEntriesMax);
+}
+
+// Goal: a server that does not answer makes nothing grow. Method: all calls hang while ever new
+// objects, and ever new messages of one, are told of.
+TEST_F(EventRecorderTest, WhatWaitsIsBoundedWhileNoCallEnds) {
+  for (size_t i = 0; i < 3 * EventRecorder::kObjectsMax; ++i) {
+    now_ = now_ + Duration::Milliseconds(1);
+    Tell("x", fmt::format("set-{}", i));
+    Send();
+  }
+  EXPECT_EQ(calls_.size(), EventRecorder::kInFlightMax);
+  EXPECT_EQ(recorder_.due(), EventRecorder::kObjectsMax - EventRecorder::kInFlightMax);
+  for (size_t i = 0; i < 3 * EventRecorder::kEntriesMax; ++i) {
+    now_ = now_ + Duration::Minutes(11);
+    Tell(fmt::format("message {}", i));
+    Send();
+  }
+  EXPECT_LE(recorder_.due(), EventRecorder::kObjectsMax + EventRecorder::kEntriesMax);
+  EXPECT_LE(recorder_.entries(), EventRecorder::kObjectsMax + EventRecorder::kEntriesMax);
+  // All that was told last, and is still remembered, is written.
+  const size_t due = recorder_.due();
+  Answer(201);
+  EXPECT_EQ(static_cast<size_t>(Settle()), due);
 }
 
 }  // namespace

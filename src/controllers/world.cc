@@ -198,6 +198,7 @@ Result<Touched> World::Observe(api::KindId kind, std::string_view json) {
   if (head->uid.empty() || head->name.empty()) {
     return Fail(ErrorCode::kInvalid, "an object without name or uid");
   }
+  head->digest = HashOf(json);
   Touched touched;
   const Slot known = Find(head->uid);
   if (known != kNoSlot) {
@@ -377,10 +378,13 @@ std::vector<Slot> World::All(api::KindId kind) const {
   return slots;
 }
 
+// Heads, views and indexes follow from the kinds and the documents.
 void World::AddTo(Hasher& hasher) const {
+  hasher.Add(by_uid_.size());
   for (const auto& [uid, slot] : by_uid_) {
-    hasher.Add(uid).Add(slot).Add(heads_[slot].resource_version);
+    hasher.Add(uid).Add(slot).Add(heads_[slot].kind).Add(heads_[slot].digest);
   }
+  hasher.Add(free_.size());
   for (const Slot slot : free_) hasher.Add(slot);
 }
 

@@ -42,6 +42,7 @@ struct Head {
   api::StringMap labels;
   std::vector<api::OwnerReference> owners;
   std::vector<std::string> finalizers;
+  uint64_t digest = 0;  // Of the document that was read, for the world's hash.
 
   [[nodiscard]] const api::OwnerReference* controller() const;
   [[nodiscard]] bool HasFinalizer(std::string_view finalizer) const;

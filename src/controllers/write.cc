@@ -103,6 +103,16 @@ api::StringMap Joined(const api::StringMap& base, const api::StringMap& extra) {
 
 }  // namespace
 
+void AddTo(Hasher& hasher, const Write& write) {
+  hasher.Add(write.verb).Add(write.kind).Add(write.namespace_name).Add(write.name);
+  hasher.Add(write.generate).Add(write.uid).Add(write.resource_version).Add(write.body);
+  hasher.Add(write.metadata).Add(write.strategic).Add(write.propagation);
+  hasher.Add(write.grace_seconds.has_value()).Add(write.grace_seconds.value_or(0));
+  hasher.Add(write.told.has_value());
+  if (!write.told.has_value()) return;
+  hasher.Add(write.told->warning).Add(write.told->reason).Add(write.told->message);
+}
+
 Write CreateOf(api::KindId kind, std::string_view namespace_name, std::string name) {
   return {.verb = Verb::kCreate,
           .kind = kind,

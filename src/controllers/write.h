@@ -9,6 +9,7 @@
 
 #include "api/kinds.h"
 #include "api/workloads.h"
+#include "base/hash.h"
 #include "base/time.h"
 #include "client/request.h"
 #include "controllers/world.h"
@@ -54,6 +55,7 @@ struct Write {
   std::optional<Told> told;  // Of whom the plan is for, once the write is done.
 };
 using Writes = std::vector<Write>;
+void AddTo(Hasher& hasher, const Write& write);
 
 // What a reconciliation came to.
 struct Plan {

@@ -99,9 +99,11 @@ void NodeCharges::FreeAddress(uint32_t offset) {
 }
 
 void NodeCharges::AddTo(Hasher& hasher) const {
-  hasher.Add(pods_);
+  hasher.Add(pods_).Add(allocatable_.size());
   for (const auto& amount : allocatable_) hasher.Add(amount.name).Add(amount.amount);
+  hasher.Add(used_.size());
   for (const auto& amount : used_) hasher.Add(amount.name).Add(amount.amount);
+  hasher.Add(addresses_.size());
   for (const uint64_t word : addresses_) hasher.Add(word);
 }
 

@@ -620,25 +620,54 @@ bool Nodes::SetOnline(std::string_view node, bool online) {
   return true;
 }
 
+// ---- Hash ------------------------------------------------------------------------------------
+
+// `version` follows from `resource_version`, `pods` from the pods' rows, `queued` from
+// `ready_nodes_`.
+void Nodes::AddTo(Hasher& hasher, const NodeRow& row) {
+  row.charges.AddTo(hasher);
+  hasher.Add(row.network.host).Add(row.network.pods).Add(row.network.pods_bits);
+  hasher.Add(row.uid).Add(row.resource_version).Add(row.online).Add(row.introduced);
+  hasher.Add(row.lease_uid).Add(row.call).Add(row.lease_call).Add(row.lease_due.ns);
+  hasher.Add(row.status_due.ns).Add(row.retry.ns).Add(row.conditions.size());
+  for (const api::NodeCondition& condition : row.conditions) {
+    hasher.Add(condition.type).Add(condition.status).Add(condition.reason);
+    hasher.Add(condition.heartbeat.ns).Add(condition.transition.ns);
+  }
+}
+
+void Nodes::AddTo(Hasher& hasher, const PodRow& row) {
+  hasher.Add(row.namespace_name).Add(row.name).Add(row.uid).Add(row.object.view());
+  hasher.Add(row.version.value).Add(row.version.numeric);
+  hasher.Add(row.decided.value).Add(row.decided.numeric);
+  hasher.Add(row.node).Add(row.address).Add(row.charged).Add(row.queued).Add(row.call);
+  hasher.Add(row.seen.ns).Add(row.started.ns).Add(row.wake.ns).Add(row.requests.size());
+  for (const api::ResourceAmount& request : row.requests) {
+    hasher.Add(request.name).Add(request.amount);
+  }
+}
+
+// `pod_index_` and `nodes_known_` follow from the rows; `counts_` are only shown.
 void Nodes::AddTo(Hasher& hasher) const {
   client_.AddTo(hasher);
-  for (const NodeRow& row : nodes_) {
-    row.charges.AddTo(hasher);
-    hasher.Add(row.uid).Add(row.resource_version).Add(row.online).Add(row.introduced);
-    hasher.Add(row.lease_uid).Add(row.call).Add(row.lease_call).Add(row.lease_due.ns);
-    hasher.Add(row.status_due.ns).Add(row.retry.ns);
-  }
-  for (const PodRow& row : pods_) {
-    hasher.Add(row.uid).Add(row.version.value).Add(row.object.view()).Add(row.node);
-    hasher.Add(row.address).Add(row.charged).Add(row.queued).Add(row.call);
-    hasher.Add(row.decided.value).Add(row.seen.ns).Add(row.started.ns).Add(row.wake.ns);
-  }
+  hasher.Add(nodes_.size());
+  for (const NodeRow& row : nodes_) AddTo(hasher, row);
+  hasher.Add(pods_.size());
+  for (const PodRow& row : pods_) AddTo(hasher, row);
+  hasher.Add(free_pods_.size());
   for (const uint32_t index : free_pods_) hasher.Add(index);
-  for (const uint32_t index : ready_) hasher.Add(index);
-  for (const uint32_t index : ready_nodes_) hasher.Add(index);
-  for (const Timer& timer : timers_) hasher.Add(timer.at.ns).Add(timer.kind).Add(timer.index);
+  for (const auto* ready : {&ready_, &ready_nodes_}) {
+    hasher.Add(ready->size());
+    for (const uint32_t index : *ready) hasher.Add(index);
+  }
+  // How the heap lies in memory does not count: timers are taken in their own order.
+  uint64_t timers = 0;
+  for (const Timer& timer : timers_) {
+    timers += Hasher().Add(timer.at.ns).Add(timer.kind).Add(timer.index).value();
+  }
+  hasher.Add(timers_.size()).Add(timers).Add(calls_.size());
   for (const auto& [id, call] : calls_) hasher.Add(id).Add(call.kind).Add(call.index).Add(call.uid);
-  hasher.Add(pod_calls_).Add(started_).Add(counts_.refused);
+  hasher.Add(pod_calls_).Add(started_);
 }
 
 }  // namespace berth::nodes

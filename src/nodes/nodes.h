@@ -167,6 +167,8 @@ class Nodes final : public env::Actor {
   void OnLeaseCall(Instant now, const CallRow& call, const client::CallDone& done,
                    env::Outbox& out);
 
+  static void AddTo(Hasher& hasher, const NodeRow& row);
+  static void AddTo(Hasher& hasher, const PodRow& row);
   uint64_t Call(Instant now, client::Request request, CallRow row, env::Outbox& out);
   [[nodiscard]] bool ready() const;
   [[nodiscard]] std::optional<uint32_t> FindNode(std::string_view name) const;

@@ -5,7 +5,9 @@
 
 #include <gtest/gtest.h>
 
+#include <set>
 #include <string>
+#include <utility>
 
 #include "client/fake_api.h"
 
@@ -103,6 +105,49 @@ TEST(Nodes, RunsWhatFitsAndRefusesTheRest) {
   EXPECT_EQ(CountLog(api, "PATCH " + kPodsPath + "/d/"), 1u);
   EXPECT_EQ(nodes.counts().running, 2);
   EXPECT_EQ(nodes.counts().refused, 1);
+}
+
+// Goal: two actors of equal hash do the same from here on, and what memory looks like does not
+// count. Method: histories that differ in one thing, which no uid, version or document that is kept
+// tells.
+TEST(Nodes, ItsHashHoldsWhatItKnowsOfEachPodAndNode) {
+  struct Case {
+    std::string cidr = "10.0.7.0/24";
+    std::string reason = "a";
+    std::string cpu[2] = {"100m", "200m"};
+    bool online = true;
+    int64_t seconds = 0;
+  };
+  const auto hash = [](const Case& one) {
+    FakeApi api;
+    Nodes nodes(TwoNodes());
+    api.Do(env::Method::kPost, "/api/v1/nodes",
+           R"({"metadata":{"name":"node-0001"},"spec":{"podCIDR":")" + one.cidr +
+               R"("},"status":{"conditions":[{"type":"Own","status":"False","reason":")" +
+               one.reason + R"("}]}})");
+    api.Settle(nodes);
+    Create(api, "a", "node-0000", one.cpu[0]);
+    Create(api, "b", "node-0000", one.cpu[1]);
+    api.Settle(nodes);
+    EXPECT_EQ(nodes.counts().running, 2);
+    EXPECT_TRUE(nodes.SetOnline("node-0001", one.online));
+    api.Pass(nodes, Duration::Seconds(one.seconds));
+    Hasher hasher;
+    nodes.AddTo(hasher);
+    return hasher.value();
+  };
+  std::set<uint64_t> hashes = {hash({})};
+  EXPECT_EQ(hashes.count(hash({})), 1u);
+  const auto with = [&](std::string_view what, auto change) {
+    Case other;
+    change(other);
+    EXPECT_TRUE(hashes.insert(hash(other)).second) << what;
+  };
+  with("network", [](Case& c) { c.cidr = "10.0.9.0/24"; });
+  with("conditions", [](Case& c) { c.reason = "b"; });
+  with("which pod takes how much", [](Case& c) { std::swap(c.cpu[0], c.cpu[1]); });
+  with("online", [](Case& c) { c.online = false; });
+  with("time", [](Case& c) { c.seconds = 30; });
 }
 
 TEST(Nodes, RefusesTheFourthPodOfThree) {
