@@ -36,6 +36,25 @@ const Json* Search(const JsonObject& object, std::string_view key) {
   return nullptr;
 }
 
+// The member that the path begins with, which is then taken off the path.
+const Json* TakeStep(const JsonObject& object, std::string_view& path) {
+  if (object.size() > kScannedMembersMax) {
+    const auto [step, rest] = SplitPath(path);
+    path = rest;
+    return object.if_contains(step);
+  }
+  // Looking for a member that the path begins with is cheaper than cutting the path first.
+  for (const auto& member : object) {
+    const std::string_view name = member.key();
+    if (name.empty() || name[0] != path[0] || name.size() > path.size()) continue;
+    if (name.size() < path.size() && path[name.size()] != '.') continue;
+    if (!path.starts_with(name) || name.contains('.')) continue;
+    path.remove_prefix(std::min(name.size() + 1, path.size()));
+    return &member.value();
+  }
+  return nullptr;
+}
+
 }  // namespace
 
 const Json* FindMember(const JsonObject& object, std::string_view key) {
@@ -55,9 +74,9 @@ Json* FindMember(Json& object, std::string_view key) {
 const Json* FindPath(const Json& document, std::string_view path) {
   const Json* at = &document;
   while (at != nullptr && !path.empty()) {
-    const auto [step, rest] = SplitPath(path);
-    at = FindMember(*at, step);
-    path = rest;
+    const JsonObject* members = at->if_object();
+    at = members == nullptr ? nullptr : TakeStep(*members, path);
+    if (at != nullptr && at->is_null()) return nullptr;
   }
   return at;
 }

@@ -117,10 +117,17 @@ void Normalize(Quantity& quantity) {
     quantity.exponent = 0;
     return;
   }
-  while (quantity.mantissa % 10 == 0) {
+  constexpr Int128 kSmall = std::numeric_limits<int64_t>::max();
+  const auto is_large = [&] { return quantity.mantissa > kSmall || quantity.mantissa < -kSmall; };
+  while (is_large() && quantity.mantissa % 10 == 0) {
     quantity.mantissa /= 10;
     ++quantity.exponent;
   }
+  if (is_large()) return;
+  // Nearly all are small, and dividing 128 bits is slow.
+  auto small = static_cast<int64_t>(quantity.mantissa);
+  for (; small % 10 == 0; small /= 10) ++quantity.exponent;
+  quantity.mantissa = small;
 }
 
 // Divides by 10^digits, away from zero.
@@ -197,6 +204,12 @@ void ApplyBinary(Quantity& quantity, int64_t bits) {
   const std::optional<Int128> whole_shifted = ShiftLeft(whole, bits);
   if (!whole_shifted || *whole_shifted > kBinaryMax) {
     quantity = {kBinaryMax, 0, quantity.format};
+    Normalize(quantity);
+    return;
+  }
+  if (rest == 0) {
+    quantity.mantissa = *whole_shifted;
+    quantity.exponent = 0;
     Normalize(quantity);
     return;
   }

@@ -54,45 +54,59 @@ bool IsDirective(std::string_view key) {
 
 // What a patch's value means where there is nothing to merge it with: directives and nulls go, an
 // object marked for deletion is nothing.
-std::optional<Json> Plain(const Json& value) {
+std::optional<Json> Plain(const Json& value, const boost::json::storage_ptr& storage) {
   if (const JsonObject* object = value.if_object()) {
     const Json* directive = object->if_contains(kDirective);
     if (directive != nullptr && *directive == "delete") return std::nullopt;
-    JsonObject kept(value.storage());
+    JsonObject kept(storage);
+    kept.reserve(object->size());
     for (const auto& [key, member] : *object) {
       if (member.is_null() || IsDirective(key)) continue;
-      if (std::optional<Json> plain = Plain(member)) kept.emplace(key, std::move(*plain));
+      if (std::optional<Json> plain = Plain(member, storage)) kept.emplace(key, std::move(*plain));
     }
     return kept;
   }
   if (const JsonArray* array = value.if_array()) {
-    JsonArray kept(value.storage());
+    JsonArray kept(storage);
+    kept.reserve(array->size());
     for (const Json& item : *array) {
-      if (std::optional<Json> plain = Plain(item)) kept.push_back(std::move(*plain));
+      if (std::optional<Json> plain = Plain(item, storage)) kept.push_back(std::move(*plain));
     }
     return kept;
   }
-  return Json(value, value.storage());
+  return Json(value, storage);
 }
 
-// An item of a list and what tells it apart: the merge key's value, or the item itself.
+using Storage = boost::json::storage_ptr;
+
+// What tells the items of a list apart: the merge key's value, or the item itself, as text.
+using Keys = std::vector<std::string>;
 struct Item {
   std::string key;
   Json value;
 };
 using Items = std::vector<Item>;
-using Order = std::map<std::string, size_t, std::less<>>;
+// Where a key stands first; views of keys that live longer.
+using Order = std::map<std::string_view, size_t>;
 
-Order OrderOf(const Items& items) {
+Order OrderOf(const Keys& keys) {
   Order order;
-  for (size_t i = 0; i < items.size(); ++i) order.emplace(items[i].key, i);
+  for (size_t i = 0; i < keys.size(); ++i) order.emplace(keys[i], i);
   return order;
+}
+
+// Most keys are strings, which need no escapes to differ from all else.
+std::string TextOfKey(const Json& key) {
+  if (const boost::json::string* text = key.if_string())
+    return fmt::format("\"{}", std::string_view(*text));
+  return boost::json::serialize(key);
 }
 
 // Puts what the patch names in the patch's order and the rest in the list's own, and interleaves
 // the two: an item that the patch does not name stands before one that it names where the list had
 // them so.
-JsonArray Arrange(Items merged, const Items& patch_order, const Items& list_order) {
+JsonArray Arrange(Items merged, const Keys& patch_order, const Keys& list_order,
+                  const Storage& storage) {
   const Order in_patch = OrderOf(patch_order);
   const Order in_list = OrderOf(list_order);
   Items named;
@@ -106,7 +120,8 @@ JsonArray Arrange(Items merged, const Items& patch_order, const Items& list_orde
   };
   std::ranges::stable_sort(named, {}, [&](const Item& item) { return place(in_patch, item.key); });
   std::ranges::stable_sort(others, {}, [&](const Item& item) { return place(in_list, item.key); });
-  JsonArray result;
+  JsonArray result(storage);
+  result.reserve(named.size() + others.size());
   size_t next_named = 0;
   for (Item& other : others) {
     const auto goes_first = [&](const Item& item) {
@@ -123,21 +138,34 @@ JsonArray Arrange(Items merged, const Items& patch_order, const Items& list_orde
   return result;
 }
 
-Result<Items> ToItems(const JsonArray& array, std::string_view merge_key) {
-  Items items;
-  for (const Json& value : array) {
-    if (merge_key.empty()) {
-      items.push_back({boost::json::serialize(value), value});
-      continue;
-    }
-    const JsonObject* object = value.if_object();
-    const Json* key = object == nullptr ? nullptr : object->if_contains(merge_key);
-    if (key == nullptr) {
-      return Invalid(fmt::format("map: {} does not contain declared merge key: {}", PrintGo(value),
-                                 merge_key));
-    }
-    items.push_back({boost::json::serialize(*key), value});
+// The key of an item of a list of objects; of any item where there is no merge key.
+Result<std::string> KeyOf(const Json& item, std::string_view merge_key) {
+  if (merge_key.empty()) return TextOfKey(item);
+  const JsonObject* object = item.if_object();
+  const Json* key = object == nullptr ? nullptr : object->if_contains(merge_key);
+  if (key == nullptr) {
+    return Invalid(
+        fmt::format("map: {} does not contain declared merge key: {}", PrintGo(item), merge_key));
   }
+  return TextOfKey(*key);
+}
+
+Result<Keys> KeysOf(const JsonArray& array, std::string_view merge_key) {
+  Keys keys;
+  keys.reserve(array.size());
+  for (const Json& item : array) {
+    Result<std::string> key = KeyOf(item, merge_key);
+    if (!key) return std::unexpected(key.error());
+    keys.push_back(std::move(*key));
+  }
+  return keys;
+}
+
+// Takes the items out of their list.
+Items ToItems(JsonArray& array, const Keys& keys) {
+  Items items;
+  items.reserve(array.size());
+  for (size_t i = 0; i < array.size(); ++i) items.push_back({keys[i], std::move(array[i])});
   return items;
 }
 
@@ -256,13 +284,14 @@ class Merger {
         *member = value;
         return {};
       }
-      Result<JsonArray> merged = MergeList(member->get_array(), value.get_array(), schema, deletes);
+      Result<JsonArray> merged =
+          MergeList(std::move(member->get_array()), value.get_array(), schema, deletes);
       if (!merged) return std::unexpected(merged.error());
       *member = std::move(*merged);
       return {};
     }
     if (deletes) return {};
-    std::optional<Json> plain = Plain(value);
+    std::optional<Json> plain = Plain(value, original.storage());
     if (plain) {
       original[field] = std::move(*plain);
     } else {
@@ -271,80 +300,83 @@ class Merger {
     return {};
   }
 
-  Result<JsonArray> MergeList(const JsonArray& list, const JsonArray& patch, const Field* schema,
+  // The list is taken over, and its items with it.
+  Result<JsonArray> MergeList(JsonArray list, const JsonArray& patch, const Field* schema,
                               bool deletes) {
     if (list.empty() && patch.empty()) return list;
     if (Status status = CheckItems(list, patch); !status) return std::unexpected(status.error());
     const bool objects = list.empty() ? patch[0].is_object() : list[0].is_object();
-    if (!objects) return MergeScalars(list, patch, deletes);
+    if (!objects) return MergeScalars(std::move(list), patch, deletes);
     const std::string_view merge_key = schema == nullptr ? "" : schema->merge_key;
     if (merge_key.empty()) {
       return Invalid(fmt::format("cannot merge lists without merge key for {}",
                                  schema == nullptr ? "a list" : schema->name));
     }
-    JsonArray original = list;
-    JsonArray changes;
-    if (Status status = ApplyItemDirectives(original, patch, merge_key, changes); !status) {
+    std::vector<const Json*> changes;
+    if (Status status = ApplyItemDirectives(list, patch, merge_key, changes); !status) {
       return std::unexpected(status.error());
     }
-    Result<Items> before = ToItems(original, merge_key);
-    Result<Items> named = ToItems(changes, merge_key);
+    const Result<Keys> before = KeysOf(list, merge_key);
     if (!before) return std::unexpected(before.error());
-    if (!named) return std::unexpected(named.error());
-    Items merged = *before;
-    Order places = OrderOf(merged);
-    for (const Item& item : *named) {
-      const auto [at, added] = places.emplace(item.key, merged.size());
+    const Storage storage = list.storage();
+    Keys named;
+    Items merged = ToItems(list, *before);
+    Order places = OrderOf(*before);
+    named.reserve(changes.size());  // `places` has views of them.
+    for (const Json* change : changes) {
+      Result<std::string> key = KeyOf(*change, merge_key);
+      if (!key) return std::unexpected(key.error());
+      named.push_back(std::move(*key));
+      const auto [at, added] = places.emplace(named.back(), merged.size());
       if (added) {
-        std::optional<Json> plain = Plain(item.value);
-        merged.push_back({item.key, plain ? std::move(*plain) : Json(JsonObject())});
+        std::optional<Json> plain = Plain(*change, storage);
+        merged.push_back(
+            {named.back(), plain ? std::move(*plain) : Json(JsonObject(storage), storage)});
         continue;
       }
-      Status status = MergeObject(merged[at->second].value.get_object(), item.value.get_object(),
+      Status status = MergeObject(merged[at->second].value.get_object(), change->get_object(),
                                   TypeOfField(schema));
       if (!status) return std::unexpected(status.error());
     }
-    return Arrange(std::move(merged), *named, *before);
+    return Arrange(std::move(merged), named, *before, storage);
   }
 
-  static Result<JsonArray> MergeScalars(const JsonArray& list, const JsonArray& patch,
-                                        bool deletes) {
-    const Items before = *ToItems(list, "");
-    const Items named = *ToItems(patch, "");
-    const Order in_patch = OrderOf(named);
+  static Result<JsonArray> MergeScalars(JsonArray list, const JsonArray& patch, bool deletes) {
+    const Keys before = *KeysOf(list, "");
+    const Keys named = *KeysOf(patch, "");
+    const Storage storage = list.storage();
     if (deletes) {
-      JsonArray kept;
-      for (const Item& item : before) {
-        if (!in_patch.contains(item.key)) kept.push_back(item.value);
+      const Order in_patch = OrderOf(named);
+      JsonArray kept(storage);
+      for (size_t i = 0; i < list.size(); ++i) {
+        if (!in_patch.contains(before[i])) kept.push_back(std::move(list[i]));
       }
       return kept;
     }
     Items merged;
-    std::set<std::string> seen;
-    for (const Items* items : {&before, &named}) {
-      for (const Item& item : *items) {
-        if (seen.insert(item.key).second) merged.push_back(item);
-      }
+    std::set<std::string_view> seen;
+    for (size_t i = 0; i < list.size(); ++i) {
+      if (seen.insert(before[i]).second) merged.push_back({before[i], std::move(list[i])});
     }
-    return Arrange(std::move(merged), named, before);
+    for (size_t i = 0; i < patch.size(); ++i) {
+      if (seen.insert(named[i]).second) merged.push_back({named[i], Json(patch[i], storage)});
+    }
+    return Arrange(std::move(merged), named, before, storage);
   }
 
   // Takes the items with a directive out of a patch list and applies them to the list.
   static Status ApplyItemDirectives(JsonArray& list, const JsonArray& patch,
-                                    std::string_view merge_key, JsonArray& changes) {
+                                    std::string_view merge_key, std::vector<const Json*>& changes) {
     bool replaces = false;
     std::set<std::string> deleted;
     for (const Json& item : patch) {
       const Json* directive = item.get_object().if_contains(kDirective);
       if (directive == nullptr) {
-        changes.push_back(item);
+        changes.push_back(&item);
       } else if (*directive == "delete") {
-        const Json* key = item.get_object().if_contains(merge_key);
-        if (key == nullptr) {
-          return Invalid(fmt::format("map: {} does not contain declared merge key: {}",
-                                     PrintGo(item), merge_key));
-        }
-        deleted.insert(boost::json::serialize(*key));
+        Result<std::string> key = KeyOf(item, merge_key);
+        if (!key) return std::unexpected(key.error());
+        deleted.insert(std::move(*key));
       } else if (*directive == "replace") {
         replaces = true;
       } else if (*directive == "merge") {
@@ -355,17 +387,16 @@ class Merger {
       }
     }
     if (replaces) {
-      list = std::move(changes);
-      changes = JsonArray();
+      list.clear();
+      for (const Json* change : changes) list.push_back(*change);
+      changes.clear();
       return {};
     }
     if (deleted.empty()) return {};
-    JsonArray kept;
+    JsonArray kept(list.storage());
     for (Json& item : list) {
       const Json* key = item.get_object().if_contains(merge_key);
-      if (key == nullptr || !deleted.contains(boost::json::serialize(*key))) {
-        kept.push_back(std::move(item));
-      }
+      if (key == nullptr || !deleted.contains(TextOfKey(*key))) kept.push_back(std::move(item));
     }
     list = std::move(kept);
     return {};
@@ -379,7 +410,9 @@ class Merger {
     const Field* schema = FieldOf(type, field);
     const Json* own = original.if_contains(field);
     const Json* changed = patch.if_contains(field);
-    const JsonArray before = own != nullptr && own->is_array() ? own->get_array() : JsonArray();
+    const Storage storage = original.storage();
+    const JsonArray before(own != nullptr && own->is_array() ? own->get_array() : JsonArray(),
+                           storage);
     const bool has_own = own != nullptr && own->is_array();
     const bool has_changes = changed != nullptr && changed->is_array();
     if (changed != nullptr && changed->is_null()) {
@@ -388,17 +421,17 @@ class Merger {
     }
     if (!has_own && !has_changes) return {};
     const bool merges = schema != nullptr && schema->has(kPatchMerge);
-    JsonArray merged = before;
+    JsonArray merged(before, storage);
     if (has_own && has_changes) {
       if (merges) {
-        Result<JsonArray> result = MergeList(before, changed->get_array(), schema, false);
+        Result<JsonArray> result = MergeList(merged, changed->get_array(), schema, false);
         if (!result) return std::unexpected(result.error());
         merged = std::move(*result);
       } else {
         merged = changed->get_array();
       }
     } else if (has_changes) {
-      merged = Plain(*changed)->get_array();
+      merged = Plain(*changed, storage)->get_array();
     }
     // $deleteFromPrimitiveList comes first where both stand.
     const Json* deletions = patch.if_contains(std::string(kDeletePrefix) + field);
@@ -406,22 +439,22 @@ class Merger {
       merged = *MergeScalars(merged, deletions->get_array(), true);
     }
     const std::string_view merge_key = schema == nullptr ? "" : schema->merge_key;
-    Result<Items> items = ToItems(merged, merge_key);
-    Result<Items> wanted = ToItems(*stated, merge_key);
-    Result<Items> list = ToItems(before, merge_key);
-    for (const Result<Items>* part : {&items, &wanted, &list}) {
+    const Result<Keys> keys = KeysOf(merged, merge_key);
+    const Result<Keys> wanted = KeysOf(*stated, merge_key);
+    const Result<Keys> list = KeysOf(before, merge_key);
+    for (const Result<Keys>* part : {&keys, &wanted, &list}) {
       if (!*part) return std::unexpected(part->error());
     }
     if (has_changes && merges) {
-      Status status = CheckStated(changed->get_array(), *wanted, merge_key);
+      Status status = CheckStated(changed->get_array(), *stated, *wanted, merge_key);
       if (!status) return status;
     }
-    original[field] = Arrange(std::move(*items), *wanted, *list);
+    original[field] = Arrange(ToItems(merged, *keys), *wanted, *list, storage);
     return {};
   }
 
   // The patch's items must stand in the stated order.
-  static Status CheckStated(const JsonArray& changed, const Items& wanted,
+  static Status CheckStated(const JsonArray& changed, const JsonArray& stated, const Keys& wanted,
                             std::string_view merge_key) {
     const Order order = OrderOf(wanted);
     size_t next = 0;
@@ -431,10 +464,8 @@ class Merger {
       const Json* key =
           object == nullptr || merge_key.empty() ? &item : object->if_contains(merge_key);
       if (key == nullptr) continue;
-      const auto at = order.find(boost::json::serialize(*key));
+      const auto at = order.find(TextOfKey(*key));
       if (at == order.end() || at->second < next) {
-        JsonArray stated;
-        for (const Item& want : wanted) stated.push_back(want.value);
         return Invalid(fmt::format("The order in patch list:\n{}\n doesn't match {} list:\n{}\n",
                                    PrintGo(Json(changed)), "$setElementOrder",
                                    PrintGo(Json(stated))));

@@ -171,7 +171,7 @@ store::Store::Options StoreOptions() {
 }
 
 api::Json Load(const store::StoredObject& object, api::JsonMemory memory) {
-  Result<api::Json> parsed = codec::ParsePrintedJson(object.json.view(), std::move(memory));
+  Result<api::Json> parsed = codec::ParseJson(object.json.view(), {}, std::move(memory));
   CHECK(parsed.has_value());
   return std::move(*parsed);
 }

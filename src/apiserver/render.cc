@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <utility>
 #include <vector>
@@ -136,15 +137,20 @@ std::string_view MetaVersion(const Shape& shape) {
   return shape.meta_v1beta1 ? "meta.k8s.io/v1beta1" : "meta.k8s.io/v1";
 }
 
-api::Json MustParse(std::string_view json) {
-  Result<api::Json> parsed = codec::ParseJson(json);
+// An event and what is made of it fit; more comes from the heap.
+constexpr size_t kArenaBytes = 16 * 1024;
+
+api::Json MustParse(std::string_view json, api::JsonMemory memory = {}) {
+  Result<api::Json> parsed = codec::ParseJson(json, {}, std::move(memory));
   CHECK(parsed.has_value());
   return std::move(*parsed);
 }
 
 std::string AsRequested(api::KindId kind, std::string_view json) {
   if (kind != api::KindId::kEventsEvent) return std::string(json);
-  api::Json event = MustParse(json);
+  std::array<unsigned char, kArenaBytes> buffer;
+  api::JsonArena arena(buffer.data(), buffer.size());
+  api::Json event = MustParse(json, api::JsonMemory(&arena));
   api::ConvertEvent(api::KindId::kEvent, api::KindId::kEventsEvent, event);
   return codec::PrintJson(event);
 }

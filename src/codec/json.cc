@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "codec/json_parsers.h"
 
 namespace berth::codec {
 namespace {
@@ -580,9 +581,16 @@ void AppendPretty(const Json& value, int indent, size_t column, std::string& out
 
 }  // namespace
 
+Result<ParsedJson> ParseAnyJson(std::string_view text, JsonLimits limits, api::JsonMemory memory) {
+  return Parser(text, limits, std::move(memory)).Run();
+}
+
 Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonLimits limits,
                                       api::JsonMemory memory) {
-  return Parser(text, limits, std::move(memory)).Run();
+  if (std::optional<Json> plain = ParsePlainJson(text, limits.nesting_max, memory)) {
+    return ParsedJson{.value = std::move(*plain), .duplicates = {}};
+  }
+  return ParseAnyJson(text, limits, std::move(memory));
 }
 
 Result<Json> ParseJson(std::string_view text, JsonLimits limits, api::JsonMemory memory) {

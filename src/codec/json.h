@@ -34,12 +34,6 @@ struct ParsedJson {
 [[nodiscard]] Result<api::Json> ParseJson(std::string_view text, JsonLimits limits = {},
                                           api::JsonMemory memory = {});
 
-// The same document as ParseJson for text that PrintJson wrote, which has no duplicate keys; twice
-// as fast. Text that is otherwise is read by ParseJson in the end, but duplicate objects in it
-// don't merge.
-[[nodiscard]] Result<api::Json> ParsePrintedJson(std::string_view text,
-                                                 api::JsonMemory memory = {});
-
 // Compact text: members in the object's own order, no blanks, integers as integers, doubles in the
 // shortest form that reads back the same (as Go prints them), strings with only what RFC 8259
 // demands escaped.
