@@ -415,6 +415,15 @@ void Nodes::SetPodTimer(uint32_t index, Instant at) {
   if (at != Instant::Never()) SetTimer({at, TimerKind::kPod, index});
 }
 
+// What an answer shows, which the watch then need not tell again. A watch that lists anew learns
+// nothing meanwhile.
+void Nodes::Learn(Instant now, const Bytes& pod, env::Outbox& out) {
+  if (!client_.watch(pods_watch_).synced()) return ObservePod(now, pod.view(), out);
+  std::vector<client::Event> events;
+  client_.Learn(now, pods_watch_, pod.view(), events);
+  for (client::Event& event : events) OnEvent(now, event, out);
+}
+
 void Nodes::OnPodCall(Instant now, const CallRow& call, const client::CallDone& done,
                       env::Outbox& out) {
   PodRow& row = pods_[call.index];
@@ -427,7 +436,7 @@ void Nodes::OnPodCall(Instant now, const CallRow& call, const client::CallDone& 
         if (row.version != row.decided) Enqueue(call.index);
         return;
       }
-      ObservePod(now, done.response.body.view(), out);
+      Learn(now, done.response.body, out);
       if (pods_[call.index].uid == call.uid) Enqueue(call.index);
       return;
     case client::Outcome::kConflict:

@@ -153,6 +153,7 @@ class Nodes final : public env::Actor {
   void Evaluate(Instant now, uint32_t index, env::Outbox& out);
   void Act(Instant now, uint32_t index, const api::Pod& pod, env::Outbox& out);
   [[nodiscard]] PodStep DecideRow(Instant now, PodRow& row, const api::Pod& pod);
+  void Learn(Instant now, const Bytes& pod, env::Outbox& out);
   void OnPodCall(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
   void SetPodTimer(uint32_t index, Instant at);
 

@@ -135,6 +135,9 @@ class ActorThread final : public InputSink {
       : owner_(owner), index_(index), name_(std::move(name)), peer_(std::move(peer)) {}
 
   void Post(std::vector<Input> batch) override;
+  // What the journal has done. It is told between two steps of a batch, before what else waits:
+  // the journal gets its next group, and those who wait their answers, while the batch goes on.
+  void PostAppended(std::vector<JournalAppended> appended);
   // Answers of the in-process server.
   void PostAnswers(std::vector<Output> answers);
 
@@ -156,6 +159,7 @@ class ActorThread final : public InputSink {
   // Waits until there is work or `until`. False: stop.
   bool Fetch(Instant until);
   bool RunBatch();
+  void TakeAppended();
   void Step(Input input);
   void Answer(Output output);
   void AnswerRespond(Respond respond);
@@ -178,11 +182,13 @@ class ActorThread final : public InputSink {
   std::thread thread_;
   std::atomic<uint64_t> inputs_count_ = 0;
   std::atomic<uint64_t> ticks_count_ = 0;
+  std::atomic<bool> appended_waits_ = false;  // A hint: appended_ is not empty.
 
   Mutex mutex_;
   CondVar wake_;
   std::vector<Input> inbox_ GUARDED_BY(mutex_);
   std::vector<Output> answers_ GUARDED_BY(mutex_);
+  std::vector<JournalAppended> appended_ GUARDED_BY(mutex_);
   int requests_waiting_ GUARDED_BY(mutex_) = 0;
   bool waiting_ GUARDED_BY(mutex_) = false;
   bool stop_ GUARDED_BY(mutex_) = false;
@@ -233,6 +239,13 @@ void ActorThread::Post(std::vector<Input> batch) {
   }
 }
 
+void ActorThread::PostAppended(std::vector<JournalAppended> appended) {
+  MutexLock lock(mutex_);
+  appended_.insert(appended_.end(), appended.begin(), appended.end());
+  appended_waits_.store(true, std::memory_order_relaxed);
+  if (waiting_) wake_.NotifyOne();
+}
+
 void ActorThread::PostAnswers(std::vector<Output> answers) {
   MutexLock lock(mutex_);
   if (answers_.empty()) {
@@ -274,7 +287,7 @@ void ActorThread::Run() {
 
 bool ActorThread::Fetch(Instant until) {
   MutexLock lock(mutex_);
-  while (!stop_ && inbox_.empty() && answers_.empty()) {
+  while (!stop_ && inbox_.empty() && answers_.empty() && appended_.empty()) {
     const Duration left = until - owner_.clock.now();
     if (left <= Duration()) break;
     waiting_ = true;
@@ -295,10 +308,12 @@ bool ActorThread::Fetch(Instant until) {
 bool ActorThread::RunBatch() {
   int steps = 0;
   const auto after_step = [&] {
+    TakeAppended();
     if (++steps % kStepsPerHandOver != 0) return;
     TickWhenDue(/*idle=*/false);
     HandOver();
   };
+  TakeAppended();
   const bool had_any = !batch_.empty() || !answer_batch_.empty();
   for (Output& answer : answer_batch_) {
     Answer(std::move(answer));
@@ -314,6 +329,18 @@ bool ActorThread::RunBatch() {
   HandOver();
   MutexLock lock(mutex_);
   return inbox_.empty() && answers_.empty();
+}
+
+void ActorThread::TakeAppended() {
+  if (!appended_waits_.load(std::memory_order_relaxed)) return;
+  std::vector<JournalAppended> appended;
+  {
+    MutexLock lock(mutex_);
+    appended.swap(appended_);
+    appended_waits_.store(false, std::memory_order_relaxed);
+  }
+  for (const JournalAppended& each : appended) Step(each);
+  HandOver();
 }
 
 void ActorThread::Step(Input input) {
@@ -552,10 +579,9 @@ void JournalThread::Write(std::vector<std::pair<ActorThread*, AppendJournal>>& g
   // All of the group at once: woken by the first, the actor would take them one by one.
   for (size_t i = 0; i < group.size();) {
     ActorThread* const to = group[i].first;
-    std::vector<Input> done;
-    for (; i < group.size() && group[i].first == to; ++i)
-      done.emplace_back(JournalAppended{appends[i].sequence});
-    to->Post(std::move(done));
+    std::vector<JournalAppended> done;
+    for (; i < group.size() && group[i].first == to; ++i) done.push_back({appends[i].sequence});
+    to->PostAppended(std::move(done));
   }
   MutexLock lock(mutex_);
   ++stats_.groups_count;
