@@ -13,8 +13,8 @@ namespace {
 
 client::Resource Pods() { return {.group = "", .version = "v1", .plural = "pods"}; }
 
-model::WriteOutcome WriteOutcomeOf(client::Outcome outcome) {
-  switch (outcome) {
+model::WriteOutcome WriteOutcomeOf(const client::CallDone& done) {
+  switch (done.outcome) {
     case client::Outcome::kDone:
       return model::WriteOutcome::kDone;
     case client::Outcome::kConflict:
@@ -22,7 +22,8 @@ model::WriteOutcome WriteOutcomeOf(client::Outcome outcome) {
     case client::Outcome::kGone:
       return model::WriteOutcome::kGone;
     case client::Outcome::kRefused:
-      return model::WriteOutcome::kRefused;
+      return done.failure == env::CallFailure::kNotSent ? model::WriteOutcome::kNotSent
+                                                        : model::WriteOutcome::kRefused;
     case client::Outcome::kUnknown:
       return model::WriteOutcome::kUnknown;
   }
@@ -130,7 +131,7 @@ std::optional<Binder::Result> Binder::OnCallDone(Instant now, const client::Call
     return result;
   }
   result.outcome = model::BindOutcome{.uid = open.attempt.pod.uid,
-                                      .outcome = WriteOutcomeOf(done.outcome),
+                                      .outcome = WriteOutcomeOf(done),
                                       .code = done.response.status,
                                       .at = now};
   switch (done.outcome) {
@@ -142,7 +143,7 @@ std::optional<Binder::Result> Binder::OnCallDone(Instant now, const client::Call
       Read(now, std::move(open), client, out);
       break;
     case client::Outcome::kRefused:
-      ++counters_.refused;
+      ++(done.failure == env::CallFailure::kNotSent ? counters_.not_sent : counters_.refused);
       break;
     case client::Outcome::kConflict:
       ++counters_.conflicts;

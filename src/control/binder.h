@@ -25,7 +25,7 @@ namespace berth::control {
 //
 // One attempt per pod uid exists at a time:
 //
-//   Bind --> POST binding --Done, Refused--> BindOutcome
+//   Bind --> POST binding --Done, Refused, never sent--> BindOutcome
 //                 |
 //                 +--Conflict, Gone, Unknown--> BindOutcome, then GET pod --> learn it, BindRead
 //                                                             ^     |
@@ -51,6 +51,7 @@ class Binder {
     uint64_t refused = 0;
     uint64_t unknown = 0;
     uint64_t withdrawn = 0;  // Taken back before they were sent.
+    uint64_t not_sent = 0;   // The client gave up on sending them.
     uint64_t reads = 0;
   };
   // What an ended call means.

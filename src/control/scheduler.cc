@@ -136,10 +136,10 @@ void Scheduler::On(Instant now, const client::WatchTrouble& event, env::Outbox& 
 void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out) {
   if (status_.OnCallDone(now, event)) return;
   if (const auto read = reads_.find(event.call.value); read != reads_.end()) {
-    const std::string uid = std::move(read->second);
+    const StatusWriter::Read what = std::move(read->second);
     reads_.erase(read);
     if (event.outcome == client::Outcome::kDone) Learn(now, event.response.body, out);
-    status_.OnRead(uid);
+    status_.OnRead(now, what, event.outcome);
     return;
   }
   if (const auto result = binder_.OnCallDone(now, event, client_, out)) {
@@ -289,10 +289,9 @@ void Scheduler::NoteLeftOut(const std::string& node, const std::vector<std::stri
 }
 
 void Scheduler::Withdrawn(Instant now, const Binder::Attempt& attempt) {
-  // It was never sent: the decision is taken back and made anew.
+  // The decision is taken back and made anew.
   engine_.Apply(model::BindOutcome{
-      .uid = attempt.pod.uid, .outcome = model::WriteOutcome::kUnknown, .code = 0, .at = now});
-  engine_.Apply(model::BindRead{.uid = attempt.pod.uid, .at = now});
+      .uid = attempt.pod.uid, .outcome = model::WriteOutcome::kNotSent, .code = 0, .at = now});
 }
 
 // A finished pod that the watch has told to have left its selection would never be taken back.
@@ -384,13 +383,13 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
 }
 
 void Scheduler::ReadPods(Instant now, env::Outbox& out) {
-  for (const client::ObjectRef& pod : status_.TakeReads()) {
-    const env::CallId call =
-        client_.Call(now,
-                     client::Get({.group = "", .version = "v1", .plural = "pods"},
-                                 {.namespace_name = pod.namespace_name, .name = pod.name}),
-                     out);
-    reads_.emplace(call.value, pod.uid);
+  for (StatusWriter::Read& read : status_.TakeReads(now)) {
+    const env::CallId call = client_.Call(
+        now,
+        client::Get({.group = "", .version = "v1", .plural = "pods"},
+                    {.namespace_name = read.pod.namespace_name, .name = read.pod.name}),
+        out);
+    reads_.emplace(call.value, std::move(read));
   }
 }
 
@@ -436,7 +435,9 @@ void Scheduler::AddTo(Hasher& hasher) const {
   binder_.AddTo(hasher);
   status_.AddTo(hasher);
   hasher.Add(reads_.size());
-  for (const auto& [call, uid] : reads_) hasher.Add(call).Add(uid);
+  for (const auto& [call, read] : reads_) {
+    hasher.Add(call).Add(read.pod.uid).Add(read.write);
+  }
   hasher.Add(unread_.size());
   for (const auto& [key, pod] : unread_) {
     hasher.Add(key).Add(pod.event.uid).Add(pod.event.object.view()).Add(pod.message);

@@ -128,8 +128,7 @@ class Scheduler final : public env::Actor {
   cycle::Engine engine_;
   Binder binder_;
   StatusWriter status_;
-  // Call -> uid of a pod whose condition was written with unknown fate.
-  std::map<uint64_t, std::string> reads_;
+  std::map<uint64_t, StatusWriter::Read> reads_;  // By call: what became of a condition's write.
   std::map<std::string, UnreadPod, std::less<>> unread_;  // At most limits::kUnreadPodsMax.
   std::map<std::string, std::string> left_out_;
   bool turned_away_ = false;  // A pod found no room since all were last read again.

@@ -353,6 +353,65 @@ TEST(Scheduler, ARefusedBindingIsToldAndTriedAgainLater) {
   EXPECT_NE(rig.TakeBinding().call.value, 0u);
 }
 
+// Nobody refused it: the pod is placed elsewhere as soon as it can be.
+TEST(Scheduler, ABindingThatIsTakenBackUnsentCostsNoBackoff) {
+  Rig rig({.client = {.calls_in_flight_max = 1}});
+  rig.Start({PodJson({.cpu_milli = 800}), PodJson({.name = "q", .uid = "u-q", .cpu_milli = 800})},
+            {NodeJson("n1", 1), NodeJson("n2", 2)});
+  const env::SendRequest first = rig.TakeBinding();
+  const std::string kept = TargetOf(first);
+  const std::string lost = kept == "n1" ? "n2" : "n1";
+  EXPECT_EQ(rig.Held(lost), 800);
+  rig.Event("nodes", "MODIFIED", NodeJson(kept, 101, 4'000));
+  rig.Event("nodes", "DELETED", NodeJson(lost, 102));
+  EXPECT_EQ(rig.scheduler.binder().counters().withdrawn, 1u);
+  rig.Answer(first, 201, "");
+  const env::SendRequest second = rig.TakeBinding();
+  EXPECT_EQ(TargetOf(second), kept);
+  EXPECT_EQ(rig.Held(kept), 1'600);
+}
+
+TEST(Scheduler, ABindingThatFindsNoConnectionIsNoRefusal) {
+  Rig rig;
+  rig.Start({PodJson({})}, {NodeJson("n1", 1)});
+  const Binder::Counters& counters = rig.scheduler.binder().counters();
+  for (int i = 0; i < 200 && counters.not_sent == 0; ++i) {
+    const env::SendRequest bind = rig.TakeBinding();
+    if (bind.call.value == 0) {
+      rig.Pass(Duration::Seconds(1));
+      continue;
+    }
+    rig.Step(env::CallFailed{.call = bind.call, .failure = env::CallFailure::kNotSent});
+    rig.Settle();
+  }
+  EXPECT_EQ(counters.not_sent, 1u);
+  EXPECT_EQ(counters.refused, 0u);
+  EXPECT_EQ(counters.sent, 2u);
+  EXPECT_EQ(rig.StageOf("u-p"), model::PodStage::kInFlight);
+  EXPECT_EQ(rig.scheduler.counters().errors, 0u);
+  rig.Pass(Duration::Seconds(60));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+}
+
+// The fate of a condition's write is read until it is known, and not written over before.
+TEST(Scheduler, AConditionOfUnknownFateIsNotRepeatedUnread) {
+  Rig rig;
+  rig.Start({PodJson({.cpu_milli = 2'000})}, {NodeJson("n1", 1)});
+  const env::SendRequest patch = rig.TakeOf("/status");
+  rig.Step(env::CallFailed{.call = patch.call, .failure = env::CallFailure::kTimeout});
+  rig.Settle();
+  for (int i = 0; i < 3; ++i) {
+    const env::SendRequest read = rig.TakeOf("/pods/p");
+    ASSERT_EQ(read.request.method, env::Method::kGet);
+    rig.Answer(read, 403, "");
+    rig.Pass(Duration::Seconds(20));
+    EXPECT_EQ(rig.TakeOf("/status").call.value, 0u);
+  }
+  rig.Answer(rig.TakeOf("/pods/p"), 200, PodJson({.cpu_milli = 2'000}));
+  rig.Settle();
+  EXPECT_NE(rig.TakeOf("/status").call.value, 0u);
+}
+
 // D02: changes of a pod whose binding is on its way do not put it in the queue a second time.
 TEST(Scheduler, ChangesOfAPodInFlightDoNotScheduleItTwice) {
   Rig rig;

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "model/backoff.h"
 
 namespace berth::control {
 namespace {
@@ -26,6 +27,10 @@ void StatusWriter::Observe(const api::Pod& pod) {
     note.scheduler_name = pod.scheduler_name;
   }
   note.pod.resource_version = pod.meta.resource_version;
+  // A write that was fenced by another version has come true in this one, or never will.
+  if (note.unknown != 0 && note.pod.resource_version != note.spent_version) {
+    ForgetReads(it->first, note);
+  }
   note.status.clear();
   note.reason.clear();
   note.message.clear();
@@ -40,10 +45,18 @@ void StatusWriter::Observe(const api::Pod& pod) {
   Reconsider(it->first, note);
 }
 
+void StatusWriter::ForgetReads(const std::string& uid, Note& note) {
+  reads_.erase({note.read, uid});
+  note.read = Instant::Never();
+  note.unknown = 0;
+  note.reads_failed = 0;
+}
+
 void StatusWriter::Forget(std::string_view uid) {
   const auto it = notes_.find(uid);
   if (it == notes_.end()) return;
   due_.erase({it->second.due, it->first});
+  ForgetReads(it->first, it->second);
   if (it->second.call != 0) calls_[it->second.call].clear();
   notes_.erase(it);
 }
@@ -175,28 +188,48 @@ bool StatusWriter::OnCallDone(Instant now, const client::CallDone& done) {
       break;
     case client::Outcome::kUnknown:
       ++counters_.failures;
+      // A newer version that was observed meanwhile tells.
+      if (note.pod.resource_version != note.sent_version) break;
       note.spent_version = note.sent_version;
-      reads_.push_back(note.pod);
+      note.unknown = done.call.value;
+      note.read = now;
+      reads_.emplace(note.read, it->first);
       break;
   }
   Reconsider(it->first, note);
   return true;
 }
 
-void StatusWriter::OnRead(std::string_view uid) {
-  const auto it = notes_.find(uid);
-  if (it == notes_.end()) return;
-  it->second.spent_version.clear();
-  Reconsider(it->first, it->second);
+void StatusWriter::OnRead(Instant now, const Read& read, client::Outcome outcome) {
+  const auto it = notes_.find(read.pod.uid);
+  if (it == notes_.end() || it->second.unknown != read.write) return;
+  Note& note = it->second;
+  if (outcome == client::Outcome::kDone || outcome == client::Outcome::kGone) {
+    ForgetReads(it->first, note);
+    // Of a pod that is gone the watch tells the end.
+    if (outcome == client::Outcome::kDone) note.spent_version.clear();
+    return Reconsider(it->first, note);
+  }
+  note.read = now + model::Backoff(++note.reads_failed);
+  reads_.emplace(note.read, it->first);
 }
 
-std::vector<client::ObjectRef> StatusWriter::TakeReads() { return std::exchange(reads_, {}); }
+std::vector<StatusWriter::Read> StatusWriter::TakeReads(Instant now) {
+  std::vector<Read> due;
+  while (!reads_.empty() && reads_.begin()->first <= now) {
+    Note& note = notes_.find(reads_.begin()->second)->second;
+    reads_.erase(reads_.begin());
+    note.read = Instant::Never();
+    due.push_back({.pod = note.pod, .write = note.unknown});
+  }
+  return due;
+}
 
 Instant StatusWriter::wake_at() const {
   Instant at = Instant::Never();
   if (!due_.empty() && calls_.size() < options_.calls_max) at = due_.begin()->first;
   if (!events_.empty() && event_calls_.size() < options_.calls_max) at = Instant{0};
-  if (!reads_.empty()) at = Instant{0};
+  if (!reads_.empty()) at = std::min(at, reads_.begin()->first);
   return at;
 }
 
@@ -206,7 +239,7 @@ std::optional<Waiting> StatusWriter::waiting(std::string_view uid) const {
   return Waiting{.reason = it->second.wanted_reason, .message = it->second.wanted_message};
 }
 
-// due_ follows from the notes.
+// due_ and reads_ follow from the notes.
 void StatusWriter::AddTo(Hasher& hasher) const {
   const auto add = [&](const client::ObjectRef& pod) {
     hasher.Add(pod.namespace_name).Add(pod.name).Add(pod.uid).Add(pod.resource_version);
@@ -219,6 +252,7 @@ void StatusWriter::AddTo(Hasher& hasher) const {
     hasher.Add(note.wanted_reason).Add(note.wanted_message.view()).Add(note.told_message.view());
     hasher.Add(note.call).Add(note.sent_version).Add(note.spent_version);
     hasher.Add(note.not_before.ns).Add(note.due.ns);
+    hasher.Add(note.unknown).Add(note.reads_failed).Add(note.read.ns);
   }
   hasher.Add(calls_.size());
   for (const auto& [call, uid] : calls_) hasher.Add(call).Add(uid);
@@ -231,8 +265,6 @@ void StatusWriter::AddTo(Hasher& hasher) const {
     hasher.Add(facts.action).Add(facts.note).Add(facts.controller).Add(facts.instance);
     hasher.Add(facts.time.ns).Add(facts.serial);
   }
-  hasher.Add(reads_.size());
-  for (const client::ObjectRef& read : reads_) add(read);
   hasher.Add(serial_);
 }
 

@@ -35,10 +35,11 @@ inline constexpr std::string_view kSchedulingGated = "SchedulingGated";
 // Whether a condition is due is a function of what is wanted and what was last observed: nothing is
 // written twice, and nothing that a conflict turned back is lost. A write is fenced by uid and
 // resourceVersion; after a conflict the pod's next version is waited for, and a write of unknown
-// fate makes the pod due for a read (TakeReads). A change is written at once unless the last one
-// was written within `interval`; an event goes with it. Events and conditions use a bounded part of
-// the client's window and queue, so they never stand before a binding; events that find their queue
-// full are counted and dropped.
+// fate makes the pod due for reads (TakeReads), and for no write, until one succeeds or a newer
+// version is observed. A change is written at once unless the last one was written within
+// `interval`; an event goes with it. Events and conditions use a bounded part of the client's
+// window and queue, so they never stand before a binding; events that find their queue full are
+// counted and dropped.
 //
 // A copyable value. Cost per call: O(log pods that wait).
 class StatusWriter {
@@ -78,16 +79,20 @@ class StatusWriter {
   // True when the call was one of these.
   bool OnCallDone(Instant now, const client::CallDone& done);
 
-  // Pods whose condition was written with unknown fate: to be read, what was read to be observed,
-  // and then OnRead. Empties the list.
-  std::vector<client::ObjectRef> TakeReads();
-  void OnRead(std::string_view uid);
+  // A pod whose condition was written with unknown fate.
+  struct Read {
+    client::ObjectRef pod;
+    uint64_t write = 0;  // The call whose fate it is about.
+  };
+  // Those that are due: each is to be read, what was read to be observed, and then OnRead. A read
+  // that fails is due again after a backoff.
+  std::vector<Read> TakeReads(Instant now);
+  void OnRead(Instant now, const Read& read, client::Outcome outcome);
 
   // When Pump() is next wanted. Never() while calls are on their way whose answers will ask for it.
   [[nodiscard]] Instant wake_at() const;
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] size_t pods() const { return notes_.size(); }
-  [[nodiscard]] size_t events_queued() const { return events_.size(); }
   // What the pod is wanted to say; nothing when it waits for nothing that is known.
   [[nodiscard]] std::optional<Waiting> waiting(std::string_view uid) const;
 
@@ -105,12 +110,15 @@ class StatusWriter {
     // As wanted; an empty reason: nothing.
     std::string_view wanted_reason;
     Bytes wanted_message;
-    Bytes told_message;              // Of the last FailedScheduling event.
-    uint64_t call = 0;               // Under way; 0: none.
-    std::string sent_version;        // What the last write was fenced by.
-    std::string spent_version;       // Not written to again: the next version is on its way.
-    Instant not_before;              // Earliest next write.
-    Instant due = Instant::Never();  // Its place in due_.
+    Bytes told_message;               // Of the last FailedScheduling event.
+    uint64_t call = 0;                // Under way; 0: none.
+    std::string sent_version;         // What the last write was fenced by.
+    std::string spent_version;        // Not written to again: the next version is on its way.
+    uint64_t unknown = 0;             // The write whose fate is to be read; 0: none.
+    uint32_t reads_failed = 0;        // In a row.
+    Instant not_before;               // Earliest next write.
+    Instant due = Instant::Never();   // Its place in due_.
+    Instant read = Instant::Never();  // Its place in reads_.
   };
 
   void Reconsider(const std::string& uid, Note& note);
@@ -118,6 +126,7 @@ class StatusWriter {
   void SendCondition(Instant now, const std::string& uid, Note& note, client::Client& client,
                      env::Outbox& out);
   void TellEvent(Instant now, Note& note);
+  void ForgetReads(const std::string& uid, Note& note);
   void Queue(client::EventFacts facts);
 
   Options options_;  // Immutable after construction.
@@ -126,7 +135,8 @@ class StatusWriter {
   std::map<uint64_t, std::string> calls_;  // Call -> uid.
   std::set<uint64_t> event_calls_;
   std::deque<client::EventFacts> events_;
-  std::vector<client::ObjectRef> reads_;
+  // When to read the pod of which uid. What is on its way is not here.
+  std::set<std::pair<Instant, std::string>> reads_;
   uint64_t serial_ = 0;
   Counters counters_;
 };

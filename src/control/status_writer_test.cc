@@ -172,16 +172,53 @@ TEST(StatusWriter, AnUnknownFateIsResolvedByReading) {
   rig.writer.Want("u1", Unschedulable("a"));
   rig.Pump();
   rig.Done(0, client::Outcome::kUnknown, 500);
-  EXPECT_EQ(rig.writer.wake_at(), Instant{0});
-  const auto reads = rig.writer.TakeReads();
+  EXPECT_EQ(rig.writer.wake_at(), rig.now);
+  auto reads = rig.writer.TakeReads(rig.now);
   ASSERT_EQ(reads.size(), 1u);
-  rig.now = rig.now + Duration::Seconds(60);
-  rig.Pump();
-  EXPECT_EQ(rig.requests.size(), 2u);
+  // A read that fails tells nothing: no write, and another read later, and later.
+  for (const auto& [outcome, seconds] :
+       {std::pair(client::Outcome::kUnknown, 1), std::pair(client::Outcome::kRefused, 2),
+        std::pair(client::Outcome::kUnknown, 4)}) {
+    rig.writer.OnRead(rig.now, reads[0], outcome);
+    rig.now = rig.now + Duration::Seconds(seconds - 1);
+    EXPECT_TRUE(rig.writer.TakeReads(rig.now).empty());
+    EXPECT_EQ(rig.writer.wake_at(), rig.now + Duration::Seconds(1));
+    rig.now = rig.writer.wake_at();
+    reads = rig.writer.TakeReads(rig.now);
+    ASSERT_EQ(reads.size(), 1u);
+    rig.now = rig.now + Duration::Seconds(60);
+    rig.Pump();
+    EXPECT_EQ(rig.requests.size(), 2u);
+  }
   rig.writer.Observe(MakePod("5"));
-  rig.writer.OnRead("u1");
+  rig.writer.OnRead(rig.now, reads[0], client::Outcome::kDone);
   rig.Pump();
   EXPECT_EQ(rig.requests.size(), 3u);
+  // It is about the first write: of the second it tells nothing, whenever it comes.
+  rig.Done(2, client::Outcome::kUnknown, 500);
+  rig.writer.OnRead(rig.now, reads[0], client::Outcome::kDone);
+  rig.now = rig.now + Duration::Seconds(60);
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 3u);
+  EXPECT_EQ(rig.writer.TakeReads(rig.now).size(), 1u);
+}
+
+// Every write is fenced by the version it was decided on: one newer than that tells its fate.
+TEST(StatusWriter, ANewerVersionSettlesAnUnknownFateToo) {
+  for (const bool before : {true, false}) {
+    Rig rig;
+    rig.writer.Observe(MakePod("5"));
+    rig.writer.Want("u1", Unschedulable("a"));
+    rig.Pump();
+    if (before) rig.writer.Observe(MakePod("6"));
+    rig.Done(0, client::Outcome::kUnknown, 500);
+    if (!before) rig.writer.Observe(MakePod("6"));
+    EXPECT_TRUE(rig.writer.TakeReads(rig.now).empty());
+    rig.now = rig.now + Duration::Seconds(60);
+    rig.Pump();
+    ASSERT_EQ(rig.requests.size(), 3u);
+    EXPECT_NE(rig.body(2).find(R"("resourceVersion":"6")"), std::string::npos);
+  }
 }
 
 TEST(StatusWriter, APodThatIsForgottenIsNotWrittenAgain) {

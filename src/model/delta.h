@@ -58,7 +58,7 @@ struct PodRemove {
   std::string uid;
 };
 
-enum class WriteOutcome : uint8_t { kDone, kConflict, kGone, kRefused, kUnknown };
+enum class WriteOutcome : uint8_t { kDone, kConflict, kGone, kRefused, kUnknown, kNotSent };
 
 // What became of the Bind of this pod.
 //   Done      The claim stays until the binding is observed.
@@ -67,6 +67,7 @@ enum class WriteOutcome : uint8_t { kDone, kConflict, kGone, kRefused, kUnknown 
 //   Unknown   The same.
 //   Gone      The claim ends; the pod waits for its removal, or a BindRead.
 //   Refused   The claim ends; the pod is tried again after the error backoff.
+//   NotSent   The claim ends; nobody refused anything, so the pod is tried again at once.
 struct BindOutcome {
   std::string uid;
   WriteOutcome outcome = WriteOutcome::kDone;

@@ -10,7 +10,7 @@
 // The lifecycle of a pod as the scheduler sees it: a total function of its row and its claim, so a
 // relist that skips steps can't hurt.
 //
-//                    ┌──────────── outcome Refused, or read unbound ─────────────┐
+//                    ┌─────── outcome Refused or NotSent, or read unbound ───────┐
 //                    v                                                           │
 //  Foreign <──> Pending <──> Gated          ┌── Done ──> Accepted ──┐            │
 //                    │                      │                       v            │

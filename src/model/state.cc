@@ -417,6 +417,9 @@ void State::ApplyOutcome(const BindOutcome& facts) {
       TakeBack(id, Cause::kWriteGone);
       pod.write = WriteStage::kGone;
       return;
+    case WriteOutcome::kNotSent:
+      TakeBack(id, Cause::kRevoked);
+      return;
     case WriteOutcome::kRefused:
       break;
   }

@@ -137,7 +137,8 @@ TEST(StateTest, OutcomesOfABindEndTheClaimOnlyWhenTheFateIsKnown) {
         Row{WriteOutcome::kConflict, PodStage::kUnresolved, 1500, PodStage::kPending},
         Row{WriteOutcome::kUnknown, PodStage::kUnresolved, 1500, PodStage::kPending},
         Row{WriteOutcome::kGone, PodStage::kLost, 2000, PodStage::kPending},
-        Row{WriteOutcome::kRefused, PodStage::kPending, 2000, PodStage::kPending}}) {
+        Row{WriteOutcome::kRefused, PodStage::kPending, 2000, PodStage::kPending},
+        Row{WriteOutcome::kNotSent, PodStage::kPending, 2000, PodStage::kPending}}) {
     Cluster c;
     c.Node("n1", "u-n1");
     c.state.Apply(c.Pod("u1"));
@@ -149,6 +150,22 @@ TEST(StateTest, OutcomesOfABindEndTheClaimOnlyWhenTheFateIsKnown) {
     c.state.Apply(BindRead{.uid = "u1", .at = Instant::FromSeconds(11)});
     EXPECT_EQ(StageOf(c.state.pods().at(pod)), row.stage_after_read);
     EXPECT_EQ(Audit(c.state), std::vector<std::string>());
+  }
+}
+
+// Goal: only what somebody refused is a failure. Method: the instant before which it is not tried
+// again.
+TEST(StateTest, ABindThatWasNeverSentCostsNoErrorBackoff) {
+  for (const WriteOutcome outcome : {WriteOutcome::kRefused, WriteOutcome::kNotSent}) {
+    Cluster c;
+    c.Node("n1", "u-n1");
+    c.state.Apply(c.Pod("u1"));
+    const PodId pod = c.state.FindPod("u1");
+    c.state.Assume(pod, c.state.FindNode("n1"), {});
+    c.state.Apply(BindOutcome{.uid = "u1", .outcome = outcome, .at = Instant::FromSeconds(10)});
+    const bool refused = outcome == WriteOutcome::kRefused;
+    EXPECT_EQ(c.state.pods().at(pod).not_before, refused ? Instant::FromSeconds(11) : Instant{});
+    EXPECT_EQ(c.state.pods().at(pod).errors, refused ? 1u : 0u);
   }
 }
 
