@@ -317,7 +317,11 @@ void Scheduler::Decide(Instant now, env::Outbox& out) {
 
 void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out) {
   const model::State& state = engine_.state();
+  const model::BindDecision* before = nullptr;
   for (const model::BindDecision& bind : plan.binds) {
+    const model::BindDecision& place =
+        options_.planted_anothers_node && before != nullptr ? *before : bind;
+    before = &bind;
     const model::Pod& pod = state.pods().at(bind.pod);
     const std::string_view key = state.KeyOf(pod.key);
     const size_t slash = key.find('/');
@@ -331,7 +335,7 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
                           .uid = std::string(state.UidOf(bind.pod_uid))},
                   .scheduler_name = profile.valid() ? std::string(state.NameOf(profile))
                                                     : options_.scheduler_names.front(),
-                  .node = std::string(state.NameOf(bind.node_name)),
+                  .node = std::string(state.NameOf(place.node_name)),
                   .devices = bind.devices},
                  client_, out);
   }

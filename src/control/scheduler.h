@@ -40,6 +40,8 @@ struct SchedulerOptions {
   bool watch_terminal_pods = false;
   // Test code only: the defect "binding repeated after an unknown outcome".
   bool planted_repeat_binding = false;
+  // Test code only: the defect "a binding names the node of the plan's binding before it".
+  bool planted_anothers_node = false;
 };
 
 // A pod that the scheduler can't take as it is: not readable, or asking for more than the model

@@ -355,6 +355,9 @@ void Nodes::Evaluate(Instant now, uint32_t index, env::Outbox& out) {
 
 // What is due, after the node's own admission.
 PodStep Nodes::DecideRow(Instant now, PodRow& row, const api::Pod& pod) {
+  if (options_.planted_revive && pod.phase == "Succeeded") {
+    return {.action = PodAction::kStatus, .status = R"({"phase":"Running"})"};
+  }
   NodeRow& node = nodes_[row.node];
   const std::string& name = options_.nodes[row.node].name;
   const std::string host_ip = Ipv4(node.network.host);

@@ -48,6 +48,8 @@ struct Options {
   std::string kubelet_version = "v1.36.3";
   // Calls of pods and registrations on their way or queued in the client at once.
   int64_t calls_max = 512;
+  // Test code only: the defect "a pod that ended is started again".
+  bool planted_revive = false;
 };
 
 // How many pods of these nodes stand where, for displays.

@@ -14,8 +14,6 @@
 namespace berth::sim {
 namespace {
 
-constexpr std::string_view kPodsPrefix = "pods/";
-constexpr std::string_view kNodesPrefix = "nodes/";
 constexpr int64_t kDeviceMilli = 1000;
 
 bool Terminal(const std::string& phase) { return phase == "Succeeded" || phase == "Failed"; }
@@ -203,7 +201,9 @@ void Checkers::CheckPod(Instant now, const Truth::PodFacts& before, const Truth:
 void Checkers::CheckCapacity(Instant now, const std::string& node) {
   const auto facts = truth_.nodes().find(node);
   if (facts == truth_.nodes().end()) return;  // The node went while the binding was on its way.
-  const Truth::Usage& usage = truth_.usage().at(node);
+  const auto charged = truth_.usage().find(node);
+  if (charged == truth_.usage().end()) return;  // The pod has ended, and no other stands there.
+  const Truth::Usage& usage = charged->second;
   const api::ResourceList& allocatable = facts->second.allocatable;
   for (const auto& [resource, taken] : usage.amounts) {
     const int64_t offered = api::Find(allocatable, resource).value_or(0);
@@ -233,7 +233,7 @@ void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request)
   if (party != Party::kScheduler) return;
   if (request.request.method == env::Method::kGet) {
     // A GET of a pod is how an unknown fate is read.
-    uid_by_call_[request.call.value] = "";
+    sent_[request.call.value] = {.uid = {}, .turn = ++last_turn_};
     return;
   }
   const std::optional<std::string> key = BoundPod(request.request.target);
@@ -248,51 +248,78 @@ void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request)
                             "one was read",
                             *key, uid));
   }
-  open_bindings_[uid] = request.call.value;
-  uid_by_call_[request.call.value] = uid;
+  sent_[request.call.value] = {.uid = uid, .turn = ++last_turn_};
+  open_bindings_[uid] = last_turn_;
 }
 
-void Checkers::OnDelivered(Instant now, Party party, const env::Input& input) {
-  static_cast<void>(now);
+void Checkers::OnDelivered(Party party, const env::Input& input) {
   if (party != Party::kScheduler) return;
   if (const auto* failed = std::get_if<env::CallFailed>(&input)) OnFailed(*failed);
-  if (const auto* response = std::get_if<env::Response>(&input)) {
-    const auto at = uid_by_call_.find(response->call.value);
-    if (at == uid_by_call_.end()) return;
-    // 5xx to a write leaves its fate open, so that must be read too.
-    const bool settled = response->response.status < 500;
-    if (!at->second.empty()) {
-      if (settled) open_bindings_.erase(at->second);
-    } else if (response->response.status == 404) {
-      // The pod that was read is gone; which one it was does not matter, its uid never returns.
-    } else {
-      const std::string uid(Member(response->response.body.view(), "uid"));
-      if (settled) open_bindings_.erase(uid);
-    }
-    uid_by_call_.erase(at);
+  const auto* response = std::get_if<env::Response>(&input);
+  if (response == nullptr) return;
+  const auto at = sent_.find(response->call.value);
+  if (at == sent_.end()) return;
+  const Sent sent = std::move(at->second);
+  sent_.erase(at);
+  // 5xx to a write leaves its fate open, so that must be read too. A pod that was read and is gone
+  // never returns, whichever it was.
+  if (response->response.status >= 500 || (sent.uid.empty() && response->response.status == 404)) {
+    return;
   }
+  if (!sent.uid.empty()) {
+    open_bindings_.erase(sent.uid);
+    return;
+  }
+  const Result<api::ObjectHead> read = codec::DecodeHead(response->response.body.view());
+  if (!read) return;
+  const auto open = open_bindings_.find(read->meta.uid);
+  if (open != open_bindings_.end() && open->second < sent.turn) open_bindings_.erase(open);
 }
 
 // What was never sent is known not to have happened.
 void Checkers::OnFailed(const env::CallFailed& failed) {
   if (failed.failure != env::CallFailure::kNotSent) return;
-  const auto at = uid_by_call_.find(failed.call.value);
-  if (at == uid_by_call_.end()) return;
-  open_bindings_.erase(at->second);
-  uid_by_call_.erase(at);
+  const auto at = sent_.find(failed.call.value);
+  if (at == sent_.end()) return;
+  open_bindings_.erase(at->second.uid);
+  sent_.erase(at);
 }
 
 void Checkers::OnSchedulerRestarted() {
   // A new scheduler lists before it decides: that is reading.
   open_bindings_.clear();
-  uid_by_call_.clear();
+  sent_.clear();
+  stages_.clear();
+}
+
+void Checkers::OnSchedulerStep(Instant now, const model::State& state) {
+  const model::PodTable& pods = state.pods();
+  stages_.resize(pods.size());
+  for (uint32_t row = 0; row < pods.size(); ++row) {
+    const model::PodId id{row};
+    auto& [uid, stage] = stages_[row];
+    if (!pods.used(id)) {
+      uid = 0;
+      continue;
+    }
+    // Rows and ids are given again, within a step too.
+    const uint64_t uid_now = HashOf(state.UidOf(pods.at(id).uid));
+    const model::PodStage stage_now = model::StageOf(pods.at(id));
+    if (uid == uid_now && !model::MayJump(stage, stage_now)) {
+      Report(now, fmt::format("pod {} jumped from stage {} to {}", state.KeyOf(pods.at(id).key),
+                              model::ToString(stage), model::ToString(stage_now)));
+    }
+    uid = uid_now;
+    stage = stage_now;
+  }
 }
 
 void Checkers::Report(Instant now, const std::string& what) {
   violations_.push_back(fmt::format("{:.6f} s: {}", static_cast<double>(now.ns) / 1e9, what));
 }
 
-// The objects of truth_ are left out: they are the journal's live records, which it hashes.
+// The objects of truth_ are left out: they are the journal's live records, which it hashes. stages_
+// follow from the scheduler's state.
 void Checkers::AddTo(Hasher& hasher) const {
   hasher.Add(commits_).Add(bindings_).Add(violations_.size());
   for (const std::string& violation : violations_) hasher.Add(violation);
@@ -300,9 +327,9 @@ void Checkers::AddTo(Hasher& hasher) const {
   hasher.Add(bound_uids_.size());
   for (const std::string& uid : bound_uids_) hasher.Add(uid);
   hasher.Add(open_bindings_.size());
-  for (const auto& [uid, call] : open_bindings_) hasher.Add(uid).Add(call);
-  hasher.Add(uid_by_call_.size());
-  for (const auto& [call, uid] : uid_by_call_) hasher.Add(call).Add(uid);
+  for (const auto& [uid, turn] : open_bindings_) hasher.Add(uid).Add(turn);
+  hasher.Add(last_turn_).Add(sent_.size());
+  for (const auto& [call, sent] : sent_) hasher.Add(call).Add(sent.uid).Add(sent.turn);
 }
 
 }  // namespace berth::sim

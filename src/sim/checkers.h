@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/types.h"
@@ -13,10 +14,15 @@
 #include "base/time.h"
 #include "codec/decode.h"
 #include "env/actor.h"
+#include "model/lifecycle.h"
 #include "model/state.h"
 #include "sim/network.h"
 
 namespace berth::sim {
+
+// Of the journal's keys: "pods/NAMESPACE/NAME", "nodes//NAME".
+inline constexpr std::string_view kPodsPrefix = "pods/";
+inline constexpr std::string_view kNodesPrefix = "nodes/";
 
 // What is true: the objects as the journal has them, decoded, whatever any client believes.
 class Truth {
@@ -93,8 +99,11 @@ class Checkers {
   // A request that leaves the scheduler, and what reaches it: at most one binding is accepted for a
   // pod, and none is repeated before its fate was read.
   void OnSent(Instant now, Party party, const env::SendRequest& request);
-  void OnDelivered(Instant now, Party party, const env::Input& input);
+  void OnDelivered(Party party, const env::Input& input);
   void OnSchedulerRestarted();
+  // What the scheduler knows after a step: each pod stays in its stage or makes one allowed jump
+  // (model/lifecycle.h).
+  void OnSchedulerStep(Instant now, const model::State& state);
 
   void Report(Instant now, const std::string& what);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
@@ -113,10 +122,18 @@ class Checkers {
   Truth truth_;
   std::vector<std::string> violations_;
   std::set<std::string> bound_uids_;
-  // By pod uid: bindings sent whose outcome the scheduler has not learnt. Learnt by an answer, or
-  // by reading the pod.
+  // A request of the scheduler that is on its way.
+  struct Sent {
+    std::string uid;    // Of the pod to bind; empty: a GET.
+    uint64_t turn = 0;  // The how manieth it was.
+  };
+  std::map<uint64_t, Sent> sent_;  // By call.
+  uint64_t last_turn_ = 0;
+  // By pod uid: the turn of a binding whose outcome the scheduler has not learnt. Learnt by an
+  // answer, or by reading the pod: by a GET that left after it.
   std::map<std::string, uint64_t> open_bindings_;
-  std::map<uint64_t, std::string> uid_by_call_;
+  // After the scheduler's last step, by row: the hash of the uid of a pod, and its stage.
+  std::vector<std::pair<uint64_t, model::PodStage>> stages_;
   uint64_t commits_ = 0;
   uint64_t bindings_ = 0;
 };

@@ -44,75 +44,56 @@ bool HasTrueCondition(const api::Json& document, std::string_view type) {
   });
 }
 
-const api::Json* ObjectAt(const World& world, const std::string& key, api::Json& storage) {
-  const auto& others = world.checkers().truth().others();
-  const auto at = others.find(key);
-  if (at == others.end()) return nullptr;
+const api::Json* ObjectAt(const Truth& truth, const std::string& key, api::Json& storage) {
+  const auto at = truth.others().find(key);
+  if (at == truth.others().end()) return nullptr;
   Result<api::Json> parsed = codec::ParseJson(at->second.view());
   if (!parsed) return nullptr;
   storage = std::move(*parsed);
   return &storage;
 }
 
-void CheckDeployments(World& world) {
-  for (const auto& [key, replicas] : world.users().wanted().deployments) {
+using Findings = std::vector<std::string>;
+
+void CheckDeployments(const Users::Wanted& wanted, const Truth& truth, Findings& findings) {
+  for (const auto& [key, replicas] : wanted.deployments) {
     api::Json storage;
-    const api::Json* object = ObjectAt(world, "deployments.apps/" + key, storage);
+    const api::Json* object = ObjectAt(truth, "deployments.apps/" + key, storage);
     const int64_t ready = object == nullptr ? -1 : IntegerAt(*object, {"status", "readyReplicas"});
-    if (ready != replicas) {
-      world.checkers().Report(
-          world.now(), fmt::format("at rest, Deployment {} has {} ready replicas, wanted {}", key,
+    if (ready == replicas) continue;
+    findings.push_back(fmt::format("at rest, Deployment {} has {} ready replicas, wanted {}", key,
                                    ready, replicas));
-    }
   }
 }
 
-void CheckJobs(World& world) {
-  for (const std::string& key : world.users().wanted().jobs) {
+void CheckJobs(const Users::Wanted& wanted, const Truth& truth, Findings& findings) {
+  for (const std::string& key : wanted.jobs) {
     api::Json storage;
-    const api::Json* object = ObjectAt(world, "jobs.batch/" + key, storage);
-    if (object == nullptr || !HasTrueCondition(*object, "Complete")) {
-      world.checkers().Report(world.now(), fmt::format("at rest, Job {} is not complete", key));
-    }
+    const api::Json* object = ObjectAt(truth, "jobs.batch/" + key, storage);
+    if (object != nullptr && HasTrueCondition(*object, "Complete")) continue;
+    findings.push_back(fmt::format("at rest, Job {} is not complete", key));
   }
 }
 
-void CheckPods(World& world) {
-  const Users::Wanted& wanted = world.users().wanted();
-  const auto& pods = world.checkers().truth().pods();
+void CheckPods(const Users::Wanted& wanted, const Truth& truth,
+               const std::set<std::string>& lost_pods, Findings& findings) {
+  const auto& pods = truth.pods();
   for (const std::string& key : wanted.pods) {
     const auto at = pods.find(key);
+    // A pod without a controller that was on a node which was lost or deleted is gone for good.
+    const bool lost = lost_pods.contains(key);
     if (at == pods.end()) {
-      // A pod without a controller that was on a node which was lost or deleted is gone for good.
-      if (!world.lost_its_node(key)) {
-        world.checkers().Report(world.now(), fmt::format("at rest, pod {} is gone", key));
-      }
+      if (!lost) findings.push_back(fmt::format("at rest, pod {} is gone", key));
     } else if (at->second.node_name.empty()) {
-      world.checkers().Report(world.now(),
-                              fmt::format("at rest, pod {} fits and is not placed", key));
-    } else if (at->second.phase != "Running" && !world.lost_its_node(key)) {
-      world.checkers().Report(world.now(),
-                              fmt::format("at rest, pod {} is in phase {}", key, at->second.phase));
+      findings.push_back(fmt::format("at rest, pod {} fits and is not placed", key));
+    } else if (at->second.phase != "Running" && !lost) {
+      findings.push_back(fmt::format("at rest, pod {} is in phase {}", key, at->second.phase));
     }
   }
   for (const std::string& key : wanted.hopeless) {
     const auto at = pods.find(key);
-    if (at == pods.end() || !at->second.node_name.empty()) {
-      world.checkers().Report(
-          world.now(), fmt::format("at rest, pod {}, which fits nowhere, is not pending", key));
-    }
-  }
-}
-
-void CheckAtRest(World& world) {
-  if (!world.users().finished()) {
-    world.checkers().Report(world.now(), "the users' operations did not end");
-  }
-  CheckDeployments(world);
-  CheckJobs(world);
-  CheckPods(world);
-  if (!world.CompareWithObjects()) {
-    world.checkers().Report(world.now(), "at rest, the scheduler has not seen the last change");
+    if (at != pods.end() && at->second.node_name.empty()) continue;
+    findings.push_back(fmt::format("at rest, pod {}, which fits nowhere, is not pending", key));
   }
 }
 
@@ -129,6 +110,29 @@ RunResult ResultOf(const RunOptions& options, const World& world, Instant start)
 }
 
 }  // namespace
+
+std::vector<std::string> MissingAtRest(const Users::Wanted& wanted, const Truth& truth,
+                                       const std::set<std::string>& lost_pods) {
+  Findings findings;
+  CheckDeployments(wanted, truth, findings);
+  CheckJobs(wanted, truth, findings);
+  CheckPods(wanted, truth, lost_pods, findings);
+  return findings;
+}
+
+void CheckAtRest(World& world) {
+  Checkers& checkers = world.checkers();
+  if (!world.users().finished()) {
+    checkers.Report(world.now(), "the users' operations did not end");
+  }
+  for (const std::string& finding :
+       MissingAtRest(world.users().wanted(), checkers.truth(), world.lost_pods())) {
+    checkers.Report(world.now(), finding);
+  }
+  if (!world.CompareWithObjects()) {
+    checkers.Report(world.now(), "at rest, the scheduler has not seen the last change");
+  }
+}
 
 WorldOptions OptionsOf(const RunOptions& options) {
   Prng prng(options.seed);
@@ -199,6 +203,12 @@ std::vector<NamedBug> AllPlantedBugs() {
       {.name = "uncordon-missed",
        .bugs = {.uncordon_missed = true},
        .sign = "ledger against objects: node"},
+      {.name = "binding-on-anothers-node",
+       .bugs = {.binding_on_anothers_node = true},
+       .sign = "is overcommitted by a binding"},
+      {.name = "ended-pod-revived",
+       .bugs = {.ended_pod_revived = true},
+       .sign = "terminal is final"},
   };
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,6 +32,15 @@ struct RunResult {
 
 // The options that a seed stands for: sizes, load and faults are drawn from it (swarm testing).
 [[nodiscard]] WorldOptions OptionsOf(const RunOptions& options);
+
+// What of `wanted` is not so, in sentences. Of a pod of `lost_pods` only a place is expected, and
+// that not when it is gone.
+[[nodiscard]] std::vector<std::string> MissingAtRest(const Users::Wanted& wanted,
+                                                     const Truth& truth,
+                                                     const std::set<std::string>& lost_pods);
+
+// Reports to the world's checkers what must hold at rest and does not.
+void CheckAtRest(World& world);
 
 // One seed: load under faults, then calm until nothing changes any more, then the final checks:
 // everything that can be placed is placed and what users wanted is so, as it would be without

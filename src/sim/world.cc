@@ -78,6 +78,7 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
   options.client.seed = seed;
   options.client.planted_resume_after_gone = bugs.watch_resumed_after_gone;
   options.planted_repeat_binding = bugs.binding_repeated_after_unknown;
+  options.planted_anothers_node = bugs.binding_on_anothers_node;
   options.engine.faults = {.keep_claim_of_deleted_pod = bugs.claim_not_released_on_deletion,
                            .ledger_by_name = bugs.ledger_keyed_by_name,
                            .lose_event_while_evaluated = bugs.event_lost_while_evaluated,
@@ -94,9 +95,10 @@ controllers::Options ControllersOptions(uint64_t seed) {
   return options;
 }
 
-nodes::Options NodesOptions(uint64_t seed, const LoadOptions& load) {
+nodes::Options NodesOptions(uint64_t seed, const LoadOptions& load, const PlantedBugs& bugs) {
   nodes::Options options;
   options.client.seed = seed;
+  options.planted_revive = bugs.ended_pod_revived;
   options.registers_again = true;
   for (int64_t i = 0; i < load.nodes; ++i) {
     options.nodes.push_back({.name = Users::NodeName(i),
@@ -126,7 +128,7 @@ World::World(const WorldOptions& options)
       server_(MakeServer(prng_.Next(), {})),
       scheduler_(SchedulerOptions(prng_.Next(), options.bugs)),
       controllers_(ControllersOptions(prng_.Next())),
-      nodes_(NodesOptions(prng_.Next(), options.load)),
+      nodes_(NodesOptions(prng_.Next(), options.load, options.bugs)),
       users_(prng_.Next(), options.load) {}
 
 env::Actor& World::ActorOf(Party party) {
@@ -212,27 +214,24 @@ bool World::Step(Instant until) {
 }
 
 void World::OnCommitted(const env::JournalRecord& record) {
-  constexpr std::string_view kNodes = "nodes//";
-  if (record.value.empty() && record.key.starts_with(kNodes)) {
-    MarkPodsOf(record.key.substr(kNodes.size()));
+  const bool of_pod = record.key.starts_with(kPodsPrefix);
+  if (record.value.empty() && record.key.starts_with(kNodesPrefix)) {
+    MarkPodsOf(record.key.substr(record.key.rfind('/') + 1));
   }
-  for (const std::string_view prefix :
-       {"pods/", "deployments.apps/", "replicasets.apps/", "jobs.batch/"}) {
-    if (record.key.starts_with(prefix)) last_change_ = now_;
+  const auto starts = [&](std::string_view prefix) { return record.key.starts_with(prefix); };
+  if (of_pod || starts("deployments.apps/") || starts("replicasets.apps/") ||
+      starts("jobs.batch/")) {
+    last_change_ = now_;
   }
   checkers_.OnCommit(now_, record);
+  if (!of_pod) return;
   // A scheduler that has not heard yet of a node's deletion binds to it: the pod's node is gone
   // from the start, and the collector of orphans takes it.
-  constexpr std::string_view kPods = "pods/";
-  if (record.key.starts_with(kPods)) {
-    const Truth& truth = checkers_.truth();
-    const auto pod = truth.pods().find(record.key.substr(kPods.size()));
-    const bool bound = pod != truth.pods().end() && !pod->second.node_name.empty();
-    if (bound && !truth.nodes().contains(pod->second.node_name)) lost_pods_.insert(pod->first);
-  }
-  if (!lost_nodes_.empty() && record.key.starts_with("pods/")) {
-    for (const auto& [index, returns] : lost_nodes_) MarkPodsOf(Users::NodeName(index));
-  }
+  const Truth& truth = checkers_.truth();
+  const auto pod = truth.pods().find(record.key.substr(kPodsPrefix.size()));
+  const bool bound = pod != truth.pods().end() && !pod->second.node_name.empty();
+  if (bound && !truth.nodes().contains(pod->second.node_name)) lost_pods_.insert(pod->first);
+  for (const auto& [index, returns] : lost_nodes_) MarkPodsOf(Users::NodeName(index));
 }
 
 void World::MarkPodsOf(const std::string& node) {
@@ -274,7 +273,7 @@ void World::StepServer(env::Input input) {
 
 void World::StepParty(Party party, env::Input input) {
   Note(ToString(party), input);
-  checkers_.OnDelivered(now_, party, input);
+  checkers_.OnDelivered(party, input);
   ActorOf(party).Step(now_, std::move(input), outbox_);
   pulses_[static_cast<size_t>(party)].earliest =
       now_ + Duration{prng_.Between(kPulseMin.ns, kPulseMax.ns)};
@@ -305,6 +304,7 @@ void World::CheckScheduler() {
   for (const std::string& finding : model::Audit(scheduler_.engine().state())) {
     checkers_.Report(now_, "ledger audit: " + finding);
   }
+  checkers_.OnSchedulerStep(now_, scheduler_.engine().state());
   // What the scheduler found by itself, and what its watchdog would find.
   const cycle::Engine& engine = scheduler_.engine();
   if (const uint64_t missed = engine.counters().missed_wakes + engine.CountMissedWakes();
@@ -386,7 +386,7 @@ void World::StartParty(Party party) {
       controllers_ = controllers::Controllers(ControllersOptions(prng_.Next()));
       break;
     case Party::kNodes:
-      nodes_ = nodes::Nodes(NodesOptions(prng_.Next(), options_.load));
+      nodes_ = nodes::Nodes(NodesOptions(prng_.Next(), options_.load, options_.bugs));
       for (const auto& [index, returns] : lost_nodes_)
         static_cast<void>(nodes_.SetOnline(Users::NodeName(index), false));
       break;

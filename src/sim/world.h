@@ -34,6 +34,8 @@ struct PlantedBugs {
   bool woken_line_narrowed_too_late = false;
   bool pod_removal_lost = false;
   bool uncordon_missed = false;
+  bool binding_on_anothers_node = false;
+  bool ended_pod_revived = false;
 };
 
 struct WorldOptions {
@@ -68,7 +70,6 @@ class World {
   // When a pod, Deployment, ReplicaSet or Job last changed.
   [[nodiscard]] Instant last_change() const { return last_change_; }
   [[nodiscard]] const std::string& trace() const { return trace_; }
-  void ClearTrace() { trace_.clear(); }
 
   // Everything, so that equal hashes mean the same future; and of all that was delivered so far.
   [[nodiscard]] uint64_t Hash() const;
@@ -76,11 +77,9 @@ class World {
   // Compares what the scheduler knows and charges with the API's objects, and reports what differs.
   // False when it has not seen yet all that became of them, so that nothing was compared.
   bool CompareWithObjects();
-  // Whether a pod of that key ever stood on a node while it was away or had no object: what
-  // becomes of it is not the scheduler's to say.
-  [[nodiscard]] bool lost_its_node(const std::string& key) const {
-    return lost_pods_.contains(key);
-  }
+  // Keys of pods that ever stood on a node while it was away or had no object: what becomes of them
+  // is not the scheduler's to say.
+  [[nodiscard]] const std::set<std::string>& lost_pods() const { return lost_pods_; }
   [[nodiscard]] uint64_t trace_hash() const { return trace_hash_; }
 
  private:
@@ -119,7 +118,7 @@ class World {
   Instant server_returns_ = Instant::Never();
   Instant next_mishap_;
   std::vector<std::pair<int64_t, Instant>> lost_nodes_;  // Index, when it returns.
-  std::set<std::string> lost_pods_;                      // Keys; see lost_its_node.
+  std::set<std::string> lost_pods_;                      // See lost_pods().
   uint32_t steps_uncompared_ = 0;                        // The scheduler's, see CompareWithObjects.
   Instant last_change_;
   Pulse server_pulse_;
