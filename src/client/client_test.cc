@@ -196,6 +196,17 @@ TEST(Watch, ResumesAfterACloseFromTheLastVersionIncludingBookmarks) {
   EXPECT_EQ(rig.client.watch({0}).counters().lists, 1u);
 }
 
+// Its deletion may be of an object that was made and went between two reads.
+TEST(Watch, ResumesAfterTheDeletionOfWhatItDidNotKnow) {
+  Rig rig;
+  Sync(rig);
+  rig.Data(Frame("DELETED", Object("z", "u9", 20)));
+  EXPECT_EQ(rig.Told(), "");
+  rig.End();
+  rig.Wake();
+  EXPECT_TRUE(rig.target().ends_with("&resourceVersion=20")) << rig.target();
+}
+
 TEST(Watch, DropsABegunLineWhenTheStreamEnds) {
   Rig rig;
   Sync(rig);

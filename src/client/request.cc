@@ -5,37 +5,13 @@
 #include <algorithm>
 #include <array>
 
+#include "api/timestamp.h"
 #include "base/hash.h"
 #include "client/scan.h"
+#include "codec/json.h"
 
 namespace berth::client {
 namespace {
-
-// The length of the UTF-8 sequence at the start of `text`, or 0 when there is none that is valid.
-size_t Utf8Length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned lead = byte(0);
-  size_t length = 0;
-  if (lead < 0x80) return 1;
-  if (lead >= 0xC2 && lead <= 0xDF) length = 2;
-  if (lead >= 0xE0 && lead <= 0xEF) length = 3;
-  if (lead >= 0xF0 && lead <= 0xF4) length = 4;
-  if (length == 0 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  if (lead == 0xE0 && byte(1) < 0xA0) return 0;
-  if (lead == 0xED && byte(1) > 0x9F) return 0;
-  if (lead == 0xF0 && byte(1) < 0x90) return 0;
-  if (lead == 0xF4 && byte(1) > 0x8F) return 0;
-  return length;
-}
-
-// Stands in a JSON string as it is.
-bool IsPlain(char c) {
-  const unsigned char byte = static_cast<unsigned char>(c);
-  return byte >= 0x20 && byte < 0x7F && c != '"' && c != '\\';
-}
 
 Request Write(env::Method method, std::string target, std::string content_type, std::string body) {
   Request request;
@@ -61,37 +37,6 @@ std::string DeleteOptions(std::string_view uid, std::optional<int64_t> grace_sec
     AppendJsonString(out, propagation);
   }
   return out + "}";
-}
-
-struct Civil {
-  int64_t year;
-  int64_t month;
-  int64_t day;
-};
-
-// Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms": civil_from_days.
-Civil CivilFromDays(int64_t days) {
-  days += 719'468;
-  const int64_t era = (days >= 0 ? days : days - 146'096) / 146'097;
-  const int64_t day_of_era = days - era * 146'097;
-  const int64_t year_of_era =
-      (day_of_era - day_of_era / 1'460 + day_of_era / 36'524 - day_of_era / 146'096) / 365;
-  const int64_t day_of_year =
-      day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-  const int64_t shifted = (5 * day_of_year + 2) / 153;
-  const int64_t month = shifted < 10 ? shifted + 3 : shifted - 9;
-  return {.year = year_of_era + era * 400 + (month <= 2 ? 1 : 0),
-          .month = month,
-          .day = day_of_year - (153 * shifted + 2) / 5 + 1};
-}
-
-std::string Until(Instant instant) {
-  const int64_t seconds = instant.seconds();
-  const int64_t days = seconds >= 0 ? seconds / 86'400 : -((-seconds + 86'399) / 86'400);
-  const int64_t rest = seconds - days * 86'400;
-  const Civil civil = CivilFromDays(days);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}", civil.year, civil.month, civil.day,
-                     rest / 3'600, rest / 60 % 60, rest % 60);
 }
 
 }  // namespace
@@ -272,30 +217,7 @@ Request CreateEvent(const EventFacts& facts) {
 }
 
 void AppendJsonString(std::string& out, std::string_view text) {
-  out.push_back('"');
-  while (!text.empty()) {
-    size_t plain = 0;
-    while (plain < text.size() && IsPlain(text[plain])) ++plain;
-    out.append(text.substr(0, plain));
-    text.remove_prefix(plain);
-    if (text.empty()) break;
-    const unsigned char c = static_cast<unsigned char>(text.front());
-    const size_t length = Utf8Length(text);
-    if (length > 1) {
-      out.append(text.substr(0, length));
-    } else if (length == 0) {
-      out += "\xEF\xBF\xBD";
-    } else if (c == '"' || c == '\\') {
-      out.push_back('\\');
-      out.push_back(static_cast<char>(c));
-    } else if (c == '\n') {
-      out += "\\n";
-    } else {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", c);
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  out.push_back('"');
+  codec::AppendJsonString(text, out);
 }
 
 std::string JsonString(std::string_view text) {
@@ -312,11 +234,8 @@ std::string_view CutUtf8(std::string_view text, size_t bytes_max) {
   return text.substr(0, end);
 }
 
-std::string MicroTime(Instant instant) {
-  const int64_t micros = (instant.ns - instant.seconds() * 1'000'000'000) / 1'000;
-  return fmt::format("{}.{:06}Z", Until(instant), micros);
-}
+std::string MicroTime(Instant instant) { return api::PrintMicroTime(instant); }
 
-std::string SecondsTime(Instant instant) { return Until(instant) + "Z"; }
+std::string SecondsTime(Instant instant) { return api::PrintTimestamp(instant); }
 
 }  // namespace berth::client

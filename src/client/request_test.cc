@@ -59,7 +59,7 @@ TEST(Request, EventsAreAsUpstreamWritesThem) {
 }
 
 TEST(Request, StringsStayValidJson) {
-  EXPECT_EQ(JsonString("a\"\\\n\t\x01"), R"("a\"\\\n\u0009\u0001")");
+  EXPECT_EQ(JsonString("a\"\\\n\t\x01"), R"("a\"\\\n\t\u0001")");
   EXPECT_EQ(JsonString("ä€😀"), "\"ä€😀\"");
   EXPECT_EQ(JsonString("\xFF\xC3"), "\"\xEF\xBF\xBD\xEF\xBF\xBD\"");
   EXPECT_EQ(CutUtf8("aä", 2), "a");

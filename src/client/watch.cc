@@ -67,6 +67,15 @@ std::optional<FrameParts> CutFrame(std::string_view frame) {
   return parts;
 }
 
+// The events of one watch ascend: one from before what was told already is a replay (D17: watches
+// that went back after a reconnect), but where it tells what there is in any order. `told` becomes
+// the version if it is not older.
+bool IsReplay(const std::string& version, bool any_order, std::string& told) {
+  const bool older = Version::Parse(version).OlderThan(Version::Parse(told));
+  if (!older && !version.empty()) told = version;
+  return older && !any_order;
+}
+
 }  // namespace
 
 Duration BackoffDelay(const WatchLimits& limits, uint32_t failures, Prng& prng) {
@@ -376,16 +385,9 @@ void WatchState::Observe(WatchContext& context, std::string_view object, Shown s
                         CutUtf8(object, 100)));
     return;
   }
-  if (shown == Shown::kByWatch) {
-    // The events of one watch ascend: one from before what was told already is a replay (D17:
-    // watches that went back after a reconnect).
-    const Version version = Version::Parse(identity->resource_version);
-    const bool older = version.OlderThan(Version::Parse(version_));
-    if (older && !from_any_) {
-      ++counters_.replays;
-      return;
-    }
-    if (!older) version_ = identity->resource_version;
+  if (shown == Shown::kByWatch && IsReplay(identity->resource_version, from_any_, version_)) {
+    ++counters_.replays;
+    return;
   }
   // The watch has told all up to its version: what it does not know by then and is no newer was
   // deleted, or no longer selected, after it was read. Nothing would ever take it back.
@@ -433,13 +435,10 @@ void WatchState::Removed(WatchContext& context, std::string_view object) {
                         options_.resource.plural, CutUtf8(object, 100)));
     return;
   }
-  const Version version = Version::Parse(identity->resource_version);
-  const bool older = version.OlderThan(Version::Parse(version_));
-  if ((older && !from_any_) || !known_.Remove(*identity)) {
+  if (IsReplay(identity->resource_version, from_any_, version_) || !known_.Remove(*identity)) {
     ++counters_.replays;
     return;
   }
-  if (!older && !identity->resource_version.empty()) version_ = identity->resource_version;
   context.events.emplace_back(ObjectEvent{.watch = id_,
                                           .change = Change::kDeleted,
                                           .namespace_name = std::move(identity->namespace_name),

@@ -69,8 +69,6 @@ class Network {
 
   [[nodiscard]] const FaultCounts& counts() const { return counts_; }
   FaultCounts& counts() { return counts_; }
-  // Client requests that are under way to the server or unanswered there.
-  [[nodiscard]] size_t open_calls() const { return exchanges_.size(); }
   void AddTo(Hasher& hasher) const;
 
  private:
