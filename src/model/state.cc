@@ -105,10 +105,8 @@ void State::ApplyNode(const NodeUpsert& facts) {
   if (Assign(nodes_.gpu_model_[row], facts.gpu_model)) kinds |= kTouchDevices;
   SetAmounts(n, facts, kinds);
   if (kinds != 0) touches_.Add(n, kinds);
-  if ((kinds & kTouchAdded) == 0 || homeless_.empty()) return;
-  for (const PodId pod : std::exchange(homeless_, {})) {
-    if (pods_.used(pod)) SettleClaims(pod);
-  }
+  if ((kinds & kTouchAdded) == 0) return;
+  for (const PodId pod : homeless_.Take(nodes_.name(n))) SettleClaims(pod);
 }
 
 void State::SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds) {
@@ -253,6 +251,7 @@ void State::ApplyPod(const PodUpsert& facts) {
 void State::SettleClaims(PodId id) {
   Pod& pod = pods_.mutable_at(id);
   const ClaimId claim = ClaimOf(id);
+  if (pod.terminal || pod.terminating || pod.node.valid()) homeless_.Remove(id);
   if (pod.terminal || (pod.terminating && !pod.node.valid())) {
     EndClaims(id, pod.terminal ? Cause::kOwnerFinished : Cause::kOwnerTerminating);
     pod.write = WriteStage::kNone;
@@ -298,10 +297,13 @@ void State::SettleNomination(PodId id, ClaimId claim) {
   Pod& pod = pods_.mutable_at(id);
   const bool wanted = pod.nominated.valid() && !pod.nomination_void && !pod.gated;
   const NodeId node = wanted ? nodes_.Find(pod.nominated) : NodeId{};
-  if (wanted && (!node.valid() || !nodes_.present(node))) {
-    if (std::ranges::find(homeless_, id) == homeless_.end()) homeless_.push_back(id);
+  const bool there = node.valid() && nodes_.present(node);
+  if (wanted && !there) {
+    homeless_.Put(id, pod.nominated);
+  } else {
+    homeless_.Remove(id);
   }
-  if (!node.valid() || !nodes_.present(node)) return EndClaims(id, Cause::kNominationCleared);
+  if (!there) return EndClaims(id, Cause::kNominationCleared);
   PutClaim(claim, Claim{.owner = OwnerOf(id),
                         .account = AccountId::OfNode(node),
                         .bundle = pod.charge,
@@ -363,7 +365,7 @@ void State::RemovePod(const PodRemove& facts) {
 void State::DropPod(PodId pod, Cause cause) {
   const Pod row = pods_.at(pod);
   if (!faults_.keep_claim_of_deleted_pod) EndClaims(pod, cause);
-  std::erase(homeless_, pod);
+  homeless_.Remove(pod);
   pods_.Remove(pod);
   if (!faults_.keep_claim_of_deleted_pod) uids_.Release(row.uid);
   keys_.Release(row.key);
@@ -452,8 +454,7 @@ void State::AddTo(Hasher& hasher) const {
   touches_.AddTo(hasher);
   uids_.AddTo(hasher);
   keys_.AddTo(hasher);
-  hasher.Add(homeless_.size());
-  for (const PodId pod : homeless_) hasher.Add(pod.value);
+  homeless_.AddTo(hasher);
   hasher.Add(materialised_classes_.size());
   for (const uint8_t there : materialised_classes_) hasher.Add(there);
   // changed_pods_ is the last Apply's answer, which the next one clears.

@@ -10,6 +10,7 @@
 #include "base/limits.h"
 #include "model/delta.h"
 #include "model/faults.h"
+#include "model/homeless.h"
 #include "model/ledger.h"
 #include "model/nodes.h"
 #include "model/pods.h"
@@ -114,9 +115,9 @@ class State {
   StringTable<KeyId> keys_;
   std::vector<uint8_t> materialised_classes_;
   std::vector<PodId> changed_pods_;
-  std::vector<PodId> homeless_;  // Nominated to a node that is not there; nearly always empty.
-  uint32_t nodes_max_;           // Immutable after construction.
-  uint32_t pods_max_;            // Immutable after construction.
+  Homeless homeless_;   // Nominated to a node that is not there.
+  uint32_t nodes_max_;  // Immutable after construction.
+  uint32_t pods_max_;   // Immutable after construction.
   Faults faults_;
 };
 
