@@ -3,7 +3,9 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <map>
+#include <optional>
 
 #include "model/transaction.h"
 
@@ -47,8 +49,12 @@ struct Twin {
   }
 
   Amount Sum(AccountId a, ResourceId r, ClaimState state, const Viewer* viewer = nullptr) const {
+    return SumOf(claims, a, r, state, viewer);
+  }
+  Amount SumOf(const std::map<uint32_t, Claim>& of, AccountId a, ResourceId r, ClaimState state,
+               const Viewer* viewer = nullptr) const {
     Amount sum = 0;
-    for (const auto& [id, c] : claims) {
+    for (const auto& [id, c] : of) {
       if (c.account != a || c.state != state) continue;
       if (viewer != nullptr && (c.owner == viewer->owner || c.priority < viewer->priority))
         continue;
@@ -113,26 +119,28 @@ struct Twin {
   std::map<uint32_t, Claim> claims;  // By ClaimId.
 };
 
-void DrawOperation(Twin& twin, Transaction& t) {
+// The claim that was added, or what one was changed to.
+std::optional<Claim> DrawOperation(Twin& twin, Transaction& t) {
   const int action = *rc::gen::inRange(0, 3);
   if (action == 0 || twin.claims.empty()) {
     const Claim claim = twin.Draw();
     const ClaimId id = t.Add(claim);
     RC_ASSERT(!twin.claims.contains(id.value));
     twin.claims[id.value] = claim;
-    return;
+    return claim;
   }
   const auto at =
       std::next(twin.claims.begin(), *rc::gen::inRange<std::ptrdiff_t>(0, std::ssize(twin.claims)));
   if (action == 1) {
     t.End(ClaimId{at->first});
     twin.claims.erase(at);
-    return;
+    return std::nullopt;
   }
   Claim claim = twin.Draw();
   claim.owner = at->second.owner;
   t.Change(ClaimId{at->first}, claim);
   at->second = claim;
+  return claim;
 }
 
 // Goal: after any history of transactions (adds, ends, resizes and moves, checkpoints, rollbacks,
@@ -171,6 +179,43 @@ RC_GTEST_PROP(LedgerTest, AgreesWithAPlainSumOverClaimsThroughAnyHistory, ()) {
     RC_ASSERT(twin.Hash() == hash_before);
     twin.CompareAll();
   }
+}
+
+// Goal: what a decision charges to amounts that are negative. Method: model-based; each sum over
+// the claims of before and after, for each claim that was put and each of its resources.
+RC_GTEST_PROP(LedgerTest, NetChargesAreTheDifferenceOfPlainSums, ()) {
+  Twin twin;
+  {
+    Transaction t(twin.ledger, twin.touches, twin.bundles);
+    for (int k = *rc::gen::inRange(0, 25); k > 0; --k) DrawOperation(twin, t);
+    t.Commit(Cause::kObserved);
+  }
+  const auto before = twin.claims;
+  std::vector<Claim> put;
+  Transaction t(twin.ledger, twin.touches, twin.bundles);
+  for (int k = *rc::gen::inRange(0, 12); k > 0; --k) {
+    if (const std::optional<Claim> claim = DrawOperation(twin, t)) put.push_back(*claim);
+  }
+  std::optional<Amount> most;
+  for (const Claim& c : put) {
+    for (const ResourceAmount& a : twin.bundles.View(c.bundle)) {
+      const Viewer viewer{.owner = OwnerId{}, .priority = c.priority};
+      const auto grown = [&](ClaimState state, const Viewer* of) {
+        return twin.SumOf(twin.claims, c.account, a.resource, state, of) -
+               twin.SumOf(before, c.account, a.resource, state, of);
+      };
+      const Amount held = grown(ClaimState::kHeld, nullptr);
+      if (twin.ledger.table(c.account).free(a.resource, c.account.row()) < 0) {
+        most = std::max(most.value_or(held + grown(ClaimState::kReleasing, nullptr)),
+                        held + grown(ClaimState::kReleasing, nullptr));
+      }
+      if (twin.ledger.Future(c.account, a.resource, viewer, twin.bundles) < 0) {
+        most = std::max(most.value_or(held + grown(ClaimState::kReserved, &viewer)),
+                        held + grown(ClaimState::kReserved, &viewer));
+      }
+    }
+  }
+  RC_ASSERT(t.NetCharge() == most.value_or(0));
 }
 
 class CommitTest : public ::testing::Test {

@@ -106,6 +106,54 @@ void NodeHeartbeat(benchmark::State& bench) {
 }
 BENCHMARK(NodeHeartbeat);
 
+// A restart that lists as many nominated pods as nodes, and the pods first: a nomination's cost must
+// not grow with their number.
+void NominationsBeforeTheirNodes(benchmark::State& bench) {
+  const int count = static_cast<int>(bench.range(0));
+  for (auto _ : bench) {
+    State state;
+    const ClassId c = Classes(state, 1).front();
+    for (int i = 0; i < count; ++i) {
+      PodUpsert pod = PodFacts(c, i, "");
+      pod.nominated = "node-" + std::to_string(count - 1 - i);
+      state.Apply(pod);
+    }
+    for (int i = 0; i < count; ++i) state.Apply(NodeFacts(state, i));
+    benchmark::DoNotOptimize(&state);
+  }
+  bench.SetItemsProcessed(bench.iterations() * count);
+}
+BENCHMARK(NominationsBeforeTheirNodes)->Arg(500)->Arg(2000)->Unit(benchmark::kMillisecond);
+
+// A decision that evicts all that stands on an overcommitted node.
+void EvictAllOnANodeThatLacks(benchmark::State& bench) {
+  const auto count = static_cast<uint32_t>(bench.range(0));
+  BundleTable bundles;
+  TouchLog touches;
+  Ledger ledger;
+  ledger.Resize(kFixedResourcesCount, 1, 0);
+  Claim claim{.account = AccountId::OfNode(NodeId{0}),
+              .bundle = bundles.Intern(std::vector<ResourceAmount>{{kCpu, 100}, {kPods, 1}})};
+  const auto change_all = [&](ClaimState state, Cause cause) {
+    Transaction t(ledger, touches, bundles);
+    claim.state = state;
+    for (uint32_t i = 0; i < count; ++i) {
+      claim.owner = OwnerId{i};
+      claim.priority = static_cast<int32_t>(i % 50);
+      const ClaimId known = ledger.first_of_owner(claim.owner);
+      known.valid() ? t.Change(known, claim) : static_cast<void>(t.Add(claim));
+    }
+    t.Commit(cause);
+    touches.Trim(0);
+  };
+  for (auto _ : bench) {
+    change_all(ClaimState::kHeld, Cause::kObserved);
+    change_all(ClaimState::kReleasing, Cause::kDecided);
+  }
+  bench.SetItemsProcessed(bench.iterations() * count);
+}
+BENCHMARK(EvictAllOnANodeThatLacks)->Arg(500)->Arg(2000)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace berth::model
 

@@ -1,5 +1,9 @@
 #include "model/transaction.h"
 
+#include <algorithm>
+#include <limits>
+#include <tuple>
+
 #include "base/check.h"
 
 namespace berth::model {
@@ -119,26 +123,8 @@ void Transaction::RollbackTo(Checkpoint checkpoint) {
   }
 }
 
-Amount Transaction::NetCharge(AccountId a, ResourceId r, const Viewer* future_of) const {
-  // Physical: held and releasing. Future: held and what others of at least the viewer's priority
-  // have reserved.
-  const auto charged = [&](const Claim& c) -> Amount {
-    if (!c.owner.valid() || c.account != a) return 0;
-    if (future_of == nullptr) {
-      return c.state == ClaimState::kReserved ? 0 : bundles_.AmountOf(c.bundle, r);
-    }
-    if (c.state == ClaimState::kReleasing) return 0;
-    if (c.state == ClaimState::kReserved &&
-        (c.owner == future_of->owner || c.priority < future_of->priority))
-      return 0;
-    return bundles_.AmountOf(c.bundle, r);
-  };
-  Amount net = 0;
-  for (const Operation& op : log_) net += charged(op.after) - charged(op.before);
-  return net;
-}
-
-void Transaction::CheckNothingWorse() const {
+std::vector<Transaction::Negative> Transaction::Negatives() const {
+  std::vector<Negative> negatives;
   for (const Operation& op : log_) {
     if (op.kind == Kind::kEnd) continue;
     const Claim& c = op.after;
@@ -146,21 +132,88 @@ void Transaction::CheckNothingWorse() const {
     // Nobody's view: what the claim itself reserves counts too.
     const Viewer viewer{.owner = OwnerId{}, .priority = c.priority};
     for (const ResourceAmount& a : bundles_.View(c.bundle)) {
-      if (table.free(a.resource, c.account.row()) < 0)
-        CHECK_LE(NetCharge(c.account, a.resource, nullptr), 0);
-      if (ledger_.Future(c.account, a.resource, viewer, bundles_) < 0) {
-        CHECK_LE(NetCharge(c.account, a.resource, &viewer), 0);
+      Negative negative{.account = c.account, .resource = a.resource, .priority = c.priority};
+      if (table.free(a.resource, c.account.row()) < 0) negatives.push_back(negative);
+      negative.future = true;
+      if (ledger_.Future(c.account, a.resource, viewer, bundles_) < 0)
+        negatives.push_back(negative);
+    }
+  }
+  return negatives;
+}
+
+// Physical: held and releasing. Future: held, and what is reserved, for viewers of no higher
+// priority.
+void Transaction::AddCharges(const Claim& claim, int sign, std::vector<Charge>& charges) const {
+  if (!claim.owner.valid()) return;
+  const bool reserved = claim.state == ClaimState::kReserved;
+  for (const ResourceAmount& a : bundles_.View(claim.bundle)) {
+    const Amount amount = sign * a.amount;
+    charges.push_back({.account = claim.account,
+                       .resource = a.resource,
+                       .priority = reserved ? claim.priority : std::numeric_limits<int64_t>::max(),
+                       .physical = reserved ? 0 : amount,
+                       .future = claim.state == ClaimState::kReleasing ? 0 : amount});
+  }
+}
+
+Amount Transaction::NetCharge() const {
+  std::vector<Negative> negatives = Negatives();
+  if (negatives.empty()) return 0;
+  std::vector<Charge> charges;
+  for (const Operation& op : log_) {
+    AddCharges(op.before, -1, charges);
+    AddCharges(op.after, +1, charges);
+  }
+  // By account and resource, what more viewers see first: one pass sums up for each viewer.
+  const auto place = [](const auto& x) {
+    return std::tuple(x.account, x.resource.value, -x.priority);
+  };
+  std::ranges::sort(negatives, {}, place);
+  std::ranges::sort(charges, {}, place);
+  Amount most = std::numeric_limits<Amount>::min();
+  Amount physical = 0;
+  Amount future = 0;
+  const Negative* before = nullptr;
+  auto charge = charges.begin();
+  for (const Negative& n : negatives) {
+    if (before == nullptr || before->account != n.account || before->resource != n.resource) {
+      physical = future = 0;
+      const auto first = std::tuple(n.account, n.resource.value);
+      while (charge != charges.end() &&
+             std::tuple(charge->account, charge->resource.value) < first) {
+        ++charge;
       }
     }
-    if (c.state == ClaimState::kReserved || op.before.devices == c.devices) continue;
+    for (; charge != charges.end() && place(*charge) <= place(n); ++charge) {
+      physical += charge->physical;
+      future += charge->future;
+    }
+    most = std::max(most, n.future ? future : physical);
+    before = &n;
+  }
+  return most;
+}
+
+void Transaction::CheckDevices() const {
+  for (const Operation& op : log_) {
+    const Claim& c = op.after;
+    if (op.kind == Kind::kEnd || c.state == ClaimState::kReserved ||
+        op.before.devices == c.devices) {
+      continue;
+    }
     for (uint32_t d = 0; d < kDevicesMax; ++d) {
-      if (((c.devices.mask >> d) & 1) != 0) CHECK_GE(table.device_free(c.account.row(), d), 0);
+      if (((c.devices.mask >> d) & 1) != 0)
+        CHECK_GE(ledger_.table(c.account).device_free(c.account.row(), d), 0);
     }
   }
 }
 
 void Transaction::Commit(Cause cause) {
-  if (cause == Cause::kDecided) CheckNothingWorse();
+  if (cause == Cause::kDecided) {
+    CHECK_LE(NetCharge(), 0);
+    CheckDevices();
+  }
   for (const Operation& op : log_) {
     if (op.kind == Kind::kEnd) ++ledger_.ended_by_cause_[static_cast<size_t>(cause)];
   }

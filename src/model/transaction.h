@@ -42,8 +42,14 @@ class Transaction {
   void RollbackTo(Checkpoint checkpoint);
 
   // Keeps everything. With Cause::kDecided, checks that no physical free and no `future` that is
-  // negative got worse.
+  // negative got worse, and no device was given away twice.
   void Commit(Cause cause);
+
+  // What of all this charges, on balance, an amount that is negative: the physical free, or the
+  // `future` for the priority of a claim that was added or changed, of its account and resources.
+  // The most of these; not above 0 when nothing got worse. O(operations x log operations), and
+  // nearly always, when nothing is negative, O(operations).
+  [[nodiscard]] Amount NetCharge() const;
 
  private:
   enum class Kind : uint8_t { kAdd, kEnd, kChange };
@@ -56,9 +62,25 @@ class Transaction {
   };
   void Touched(const Claim& claim, bool taken);
   void TouchedBoth(const Claim& before, const Claim& after);
-  void CheckNothingWorse() const;
-  // What this transaction charges the account: physically, or as seen in the `future` of a viewer.
-  [[nodiscard]] Amount NetCharge(AccountId a, ResourceId r, const Viewer* future_of) const;
+  // A negative amount that a claim of a priority is charged to.
+  struct Negative {
+    AccountId account;
+    ResourceId resource;
+    int64_t priority = 0;
+    bool future = false;
+  };
+  // What one claim charges an account: physically, and in the `future` of viewers of at most a
+  // priority.
+  struct Charge {
+    AccountId account;
+    ResourceId resource;
+    int64_t priority = 0;
+    Amount physical = 0;
+    Amount future = 0;
+  };
+  [[nodiscard]] std::vector<Negative> Negatives() const;
+  void AddCharges(const Claim& claim, int sign, std::vector<Charge>& charges) const;
+  void CheckDevices() const;
 
   Ledger& ledger_;
   TouchLog& touches_;
