@@ -1,13 +1,10 @@
 #include "model/audit.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <string_view>
-#include <tuple>
 
 #include "model/lifecycle.h"
 #include "model/state.h"
@@ -206,119 +203,8 @@ class Auditor {
   std::vector<std::string> found_;
 };
 
-std::map<std::string_view, PodId> PodsByUid(const State& state) {
-  std::map<std::string_view, PodId> map;
-  for (uint32_t i = 0; i < state.pods().size(); ++i) {
-    if (state.pods().used(PodId{i})) map[state.UidOf(state.pods().at(PodId{i}).uid)] = PodId{i};
-  }
-  return map;
-}
-
-// In the order of names: ids are given in arrival order.
-std::string AmountsText(const State& state, BundleId bundle) {
-  if (!bundle.valid()) return "nothing";
-  std::vector<std::string> parts;
-  for (const ResourceAmount& a : state.vocabulary.bundles.View(bundle)) {
-    parts.push_back(fmt::format("{}={}", state.vocabulary.resources.Name(a.resource), a.amount));
-  }
-  std::ranges::sort(parts);
-  return fmt::format("{}", fmt::join(parts, " "));
-}
-
-// What is believed of a node, in words that don't depend on ids.
-std::string NodeText(const State& state, NodeId n) {
-  std::vector<std::string> parts;
-  for (uint32_t i = 0; i < state.ledger().nodes().resources(); ++i) {
-    const Amount capacity = state.ledger().nodes().capacity(ResourceId{i}, n.value);
-    if (capacity == 0) continue;
-    parts.push_back(fmt::format("{}={}", state.vocabulary.resources.Name(ResourceId{i}), capacity));
-  }
-  for (const Label& label : state.vocabulary.labels.View(state.nodes().labels(n))) {
-    parts.push_back(fmt::format("label {}={}", state.NameOf(label.key), state.NameOf(label.value)));
-  }
-  for (const Taint& taint : state.vocabulary.taints.View(state.nodes().taints(n))) {
-    parts.push_back(fmt::format("taint {}={}:{}", state.NameOf(taint.key),
-                                state.NameOf(taint.value), static_cast<int>(taint.effect)));
-  }
-  for (const NameId feature : state.vocabulary.name_lists.View(state.nodes().features(n))) {
-    parts.push_back(fmt::format("feature {}", state.NameOf(feature)));
-  }
-  std::ranges::sort(parts);
-  return fmt::format("uid {}, unschedulable {}, {}", state.UidOf(state.nodes().uid(n)),
-                     state.nodes().unschedulable(n), fmt::join(parts, ", "));
-}
-
-// What is believed of a pod beside its claim.
-std::string PodText(const State& state, PodId id) {
-  const Pod& pod = state.pods().at(id);
-  return fmt::format("{} on '{}', priority {}, ours {}, gated {}, terminating {}, asks {}",
-                     state.KeyOf(pod.key), pod.node.valid() ? state.NameOf(pod.node) : "",
-                     pod.priority, pod.ours, pod.gated, pod.terminating,
-                     AmountsText(state, state.vocabulary.classes.at(pod.class_id).requests));
-}
-
-std::string Charges(const State& state, PodId id) {
-  const ClaimId claim_id = state.ClaimOf(id);
-  if (!claim_id.valid()) return "nothing";
-  const Claim& claim = state.ledger().claim(claim_id);
-  std::string text = fmt::format("{} on {}: {}", static_cast<int>(claim.state),
-                                 state.NameOf(state.nodes().name(claim.account.node())),
-                                 AmountsText(state, claim.bundle));
-  if (!claim.devices.none()) {
-    text += fmt::format(" devices {:x} of {}", claim.devices.mask, claim.devices.milli_each);
-  }
-  return text;
-}
-
 }  // namespace
 
 std::vector<std::string> Audit(const State& state) { return Auditor(state).Run(); }
-
-std::vector<std::string> AuditAgainst(const State& live, const State& rebuilt) {
-  std::vector<std::string> found;
-  const auto live_pods = PodsByUid(live);
-  const auto rebuilt_pods = PodsByUid(rebuilt);
-  for (const auto& [uid, id] : live_pods) {
-    const auto other = rebuilt_pods.find(uid);
-    if (other == rebuilt_pods.end()) {
-      found.push_back(fmt::format("pod {}: known, but there is no such object", uid));
-      continue;
-    }
-    const Pod& pod = live.pods().at(id);
-    const bool decided = pod.write != WriteStage::kNone && !pod.node.valid();
-    const std::string here = Charges(live, id);
-    const std::string there = Charges(rebuilt, other->second);
-    // That a nomination was void is remembered, and not to be seen in the object.
-    if (!decided && !pod.nomination_void && here != there)
-      found.push_back(fmt::format("pod {}: charges {}, its object {}", uid, here, there));
-    const std::string kept = PodText(live, id);
-    const std::string told = PodText(rebuilt, other->second);
-    if (kept != told)
-      found.push_back(fmt::format("pod {}: known as {}; its object says {}", uid, kept, told));
-  }
-  for (const auto& [uid, id] : rebuilt_pods) {
-    if (!live_pods.contains(uid))
-      found.push_back(fmt::format("pod {}: an object that is not known", uid));
-  }
-  for (const auto& [a, b, what] :
-       {std::tuple(&live, &rebuilt, "known, but there is no such object"),
-        std::tuple(&rebuilt, &live, "an object that is not known")}) {
-    for (uint32_t row = 0; row < a->nodes().size(); ++row) {
-      const NodeId n{row};
-      if (!a->nodes().used(n) || !a->nodes().present(n)) continue;
-      const std::string_view name = a->NameOf(a->nodes().name(n));
-      const NodeId other = b->FindNode(name);
-      if (!other.valid() || !b->nodes().present(other) ||
-          b->UidOf(b->nodes().uid(other)) != a->UidOf(a->nodes().uid(n))) {
-        found.push_back(fmt::format("node {}: {}", name, what));
-      } else if (a == &live && NodeText(live, n) != NodeText(rebuilt, other)) {
-        found.push_back(fmt::format("node {}: known as {}; its object says {}", name,
-                                    NodeText(live, n), NodeText(rebuilt, other)));
-      }
-    }
-  }
-  std::ranges::sort(found);
-  return found;
-}
 
 }  // namespace berth::model

@@ -13,7 +13,8 @@ class State;
 // x resources); changes nothing.
 [[nodiscard]] std::vector<std::string> Audit(const State& state);
 
-// Compares two states by names: what is known of nodes and pods, and what pods charge. `rebuilt` is
+// Compares two states by names: all that is known of nodes and pods, what their class is made of,
+// and what pods charge. Left out: the devices of a bound pod, but in what it charges. `rebuilt` is
 // a fresh state made of the API objects alone; what `live` has beyond it must be decisions that are
 // not observed yet. Sees what Audit can't: a fact that was lost or misread. O(pods x log pods +
 // nodes x resources), tens of microseconds a pod; changes nothing.

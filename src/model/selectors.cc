@@ -111,6 +111,31 @@ SelectorId SelectorTable::Intern(const SelectorSpec& spec) {
   return id;
 }
 
+SelectorSpec SelectorTable::At(SelectorId id) const {
+  const std::span<const uint32_t> words = table_.View(id);
+  size_t at = 0;
+  const auto requirements = [&] {
+    std::vector<Requirement> list(words[at++]);
+    for (Requirement& r : list) {
+      r.op = static_cast<SelectorOp>(words[at] & 0xff);
+      r.field = (words[at++] & 0x100) != 0;
+      r.key = NameId{words[at++]};
+      r.values.resize(words[at++]);
+      for (NameId& value : r.values) value = NameId{words[at++]};
+    }
+    return list;
+  };
+  SelectorSpec spec;
+  spec.all = requirements();
+  spec.has_terms = words[at++] != 0;
+  spec.terms.resize(words[at++]);
+  for (SelectorTerm& term : spec.terms) {
+    term.never = words[at++] != 0;
+    term.requirements = requirements();
+  }
+  return spec;
+}
+
 bool SelectorTable::Matches(SelectorId id, std::span<const Label> labels, NameId node_name,
                             const StringTable<NameId>& names) const {
   const NodeView node{.labels = labels, .name = node_name, .names = names};

@@ -50,6 +50,9 @@ class SelectorTable {
   // Equal specs (after sorting requirements and values) get equal ids. O(size of spec).
   SelectorId Intern(const SelectorSpec& spec);
 
+  // What was interned, sorted. O(size of spec).
+  [[nodiscard]] SelectorSpec At(SelectorId id) const;
+
   // Whether a node with these labels and this name matches. O(requirements x log labels).
   [[nodiscard]] bool Matches(SelectorId id, std::span<const Label> labels, NameId node_name,
                              const StringTable<NameId>& names) const;

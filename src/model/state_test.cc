@@ -497,6 +497,31 @@ TEST(AuditTest, FindsWhatAFreshListWouldShow) {
   EXPECT_EQ(AuditAgainst(live.state, rebuilt.state).size(), 1u);
 }
 
+// Pod u1 of a class that differs from its own in one respect.
+void ChangeClass(Cluster& c, void (*change)(Vocabulary&, ClassSpec&)) {
+  ClassSpec spec = c.state.vocabulary.classes.at(c.class_id);
+  change(c.state.vocabulary, spec);
+  PodUpsert pod = c.Pod("u1");
+  pod.class_id = c.state.vocabulary.classes.Intern(spec);
+  c.state.Apply(pod);
+}
+
+void ChangePod(Cluster& c, void (*change)(Vocabulary&, PodUpsert&)) {
+  PodUpsert pod = c.Pod("u1");
+  change(c.state.vocabulary, pod);
+  c.state.Apply(pod);
+}
+
+NameListId ListOf(Vocabulary& v, const std::string& name) {
+  return v.name_lists.Intern(std::vector<NameId>{v.names.Intern(name)});
+}
+
+SelectorSpec PoolIn(Vocabulary& v, const std::vector<std::string>& pools) {
+  Requirement r{.key = v.names.Intern("pool")};
+  for (const std::string& pool : pools) r.values.push_back(v.names.Intern(pool));
+  return {.all = {r}, .has_terms = true, .terms = {{.requirements = {r}}, {.never = true}}};
+}
+
 // Goal: each kind of fact counts. Method: one state misses one fact of a node or a pod; Audit sees
 // nothing wrong with it.
 TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
@@ -534,6 +559,81 @@ TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
          pod.node = "n1";
          c.state.Apply(pod);
        }},
+      {"model 't4'",
+       [](Cluster& c) {
+         c.state.Apply(NodeUpsert{.name = "n1",
+                                  .uid = "u-n1",
+                                  .allocatable = {{kCpu, 2000}, {kPods, 10}},
+                                  .gpu_model = c.state.vocabulary.names.Intern("t4")});
+       }},
+      {"created 7",
+       [](Cluster& c) {
+         ChangePod(c, [](Vocabulary&, PodUpsert& pod) { pod.creation = Instant{7}; });
+       }},
+      {"nominated to 'n9'",
+       [](Cluster& c) { ChangePod(c, [](Vocabulary&, PodUpsert& pod) { pod.nominated = "n9"; }); }},
+      {"pinned 2 to 'n1'",
+       [](Cluster& c) {
+         ChangePod(c, [](Vocabulary& v, PodUpsert& pod) {
+           pod.pin = {PinKind::kAffinity, v.names.Intern("n1")};
+         });
+       }},
+      {"terminal true",
+       [](Cluster& c) { ChangePod(c, [](Vocabulary&, PodUpsert& pod) { pod.terminal = true; }); }},
+      {"charges cpu=7",
+       [](Cluster& c) {
+         ChangePod(c, [](Vocabulary& v, PodUpsert& pod) {
+           pod.charge = v.bundles.Intern(std::vector<ResourceAmount>{{kCpu, 7}});
+         });
+       }},
+      {"scored as cpu=7",
+       [](Cluster& c) {
+         ChangePod(c, [](Vocabulary& v, PodUpsert& pod) {
+           pod.charge_scoring = v.bundles.Intern(std::vector<ResourceAmount>{{kCpu, 7}});
+         });
+       }},
+      {"on [pool 0 (a b)] and one of [pool 0 (a b) or never ]",
+       [](Cluster& c) {
+         ChangeClass(c, [](Vocabulary& v, ClassSpec& spec) {
+           spec.selector = v.selectors.Intern(PoolIn(v, {"b", "a"}));
+         });
+       }},
+      {"prefers (3 for [pool 0 (a)]",
+       [](Cluster& c) {
+         ChangeClass(c, [](Vocabulary& v, ClassSpec& spec) {
+           const SelectorId term = v.selectors.Intern(PoolIn(v, {"a"}));
+           spec.preferences = v.preferences.Intern(std::vector<Preference>{{term, 3}});
+         });
+       }},
+      {"tolerates ('team' 1 '':3)",
+       [](Cluster& c) {
+         ChangeClass(c, [](Vocabulary& v, ClassSpec& spec) {
+           const Toleration t{.key = v.names.Intern("team"), .op = TolerationOp::kExists};
+           spec.tolerations = v.tolerations.Intern(std::vector<Toleration>{t});
+         });
+       }},
+      {"features [f]",
+       [](Cluster& c) {
+         ChangeClass(c, [](Vocabulary& v, ClassSpec& spec) { spec.features = ListOf(v, "f"); });
+       }},
+      {"models [t4]",
+       [](Cluster& c) {
+         ChangeClass(c, [](Vocabulary& v, ClassSpec& spec) { spec.models = ListOf(v, "t4"); });
+       }},
+      {"names []",
+       [](Cluster& c) {
+         ChangeClass(c,
+                     [](Vocabulary& v, ClassSpec& spec) { spec.names = v.name_lists.Intern({}); });
+       }},
+      {"for 'other'",
+       [](Cluster& c) {
+         ChangeClass(
+             c, [](Vocabulary& v, ClassSpec& spec) { spec.profile = v.names.Intern("other"); });
+       }},
+      {"2 devices and 0 milli",
+       [](Cluster& c) {
+         ChangeClass(c, [](Vocabulary&, ClassSpec& spec) { spec.gpu.devices_count = 2; });
+       }},
   };
   for (const auto& [word, change] : rows) {
     Cluster live;
@@ -548,6 +648,36 @@ TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
     for (const std::string& line : found) all += line + "\n";
     EXPECT_NE(all.find(word), std::string::npos) << all;
   }
+}
+
+// Goal: ids, given in the order in which things are met, make no difference. Method: two states are
+// told the same in another order.
+TEST(AuditTest, ComparesNamesAndNotIds) {
+  const auto told = [](bool otherwise) {
+    Cluster c;
+    Vocabulary& v = c.state.vocabulary;
+    if (otherwise) {
+      for (const char* name : {"team", "zone", "b", "a", "pool", "n1"}) v.names.Intern(name);
+      c.state.Apply(c.Pod("u0", "default/first"));
+      c.state.Apply(PodRemove{.uid = "u0"});
+    }
+    ClassSpec spec = v.classes.at(c.class_id);
+    const SelectorSpec pools = PoolIn(v, {"a", "b"});
+    spec.selector = v.selectors.Intern(pools);
+    spec.preferences =
+        v.preferences.Intern(std::vector<Preference>{{v.selectors.Intern(PoolIn(v, {"a"})), 3}});
+    spec.models = ListOf(v, "t4");
+    NodeUpsert node{.name = "n1", .uid = "u-n1", .allocatable = {{kCpu, 2000}}};
+    for (const char* key : {"zone", "pool"})
+      node.labels.push_back({v.names.Intern(key), v.names.Intern("a")});
+    c.state.Apply(node);
+    PodUpsert pod = c.Pod("u1");
+    pod.class_id = v.classes.Intern(spec);
+    pod.node = "n1";
+    c.state.Apply(pod);
+    return c;
+  };
+  EXPECT_EQ(AuditAgainst(told(false).state, told(true).state), std::vector<std::string>());
 }
 
 }  // namespace

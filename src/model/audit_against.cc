@@ -1,0 +1,226 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <string_view>
+#include <tuple>
+
+#include "model/audit.h"
+#include "model/state.h"
+
+namespace berth::model {
+namespace {
+
+// What one state believes, in words that don't depend on its ids: names in place of them, and lists
+// whose order means nothing in the order of their words.
+class Teller {
+ public:
+  explicit Teller(const State& state) : state_(state), classes_(state.vocabulary.classes.size()) {}
+
+  [[nodiscard]] std::string NodeText(NodeId n) const {
+    std::vector<std::string> parts;
+    for (uint32_t i = 0; i < state_.ledger().nodes().resources(); ++i) {
+      const Amount capacity = state_.ledger().nodes().capacity(ResourceId{i}, n.value);
+      if (capacity == 0) continue;
+      parts.push_back(
+          fmt::format("{}={}", state_.vocabulary.resources.Name(ResourceId{i}), capacity));
+    }
+    for (const Label& label : state_.vocabulary.labels.View(state_.nodes().labels(n))) {
+      parts.push_back(fmt::format("label {}={}", Name(label.key), Name(label.value)));
+    }
+    for (const NameId feature : state_.vocabulary.name_lists.View(state_.nodes().features(n))) {
+      parts.push_back(fmt::format("feature {}", Name(feature)));
+    }
+    std::ranges::sort(parts);
+    for (const Taint& taint : state_.vocabulary.taints.View(state_.nodes().taints(n))) {
+      parts.push_back(fmt::format("taint {}={}:{}", Name(taint.key), Name(taint.value),
+                                  static_cast<int>(taint.effect)));
+    }
+    return fmt::format("uid {}, unschedulable {}, model '{}', {}",
+                       state_.UidOf(state_.nodes().uid(n)), state_.nodes().unschedulable(n),
+                       Name(state_.nodes().gpu_model(n)), fmt::join(parts, ", "));
+  }
+
+  // Beside its claim.
+  [[nodiscard]] std::string PodText(PodId id) {
+    const Pod& pod = state_.pods().at(id);
+    return fmt::format(
+        "{} on '{}', created {}, nominated to '{}', pinned {} to '{}', priority {}, ours {}, gated "
+        "{}, terminating {}, terminal {}, charges {}, scored as {}, {}",
+        state_.KeyOf(pod.key), Name(pod.node), pod.creation.ns, Name(pod.nominated),
+        static_cast<int>(pod.pin.kind), Name(pod.pin.node), pod.priority, pod.ours, pod.gated,
+        pod.terminating, pod.terminal, Amounts(pod.charge), Amounts(pod.charge_scoring),
+        ClassText(pod.class_id));
+  }
+
+  [[nodiscard]] std::string Charges(PodId id) const {
+    const ClaimId claim_id = state_.ClaimOf(id);
+    if (!claim_id.valid()) return "nothing";
+    const Claim& claim = state_.ledger().claim(claim_id);
+    std::string text =
+        fmt::format("{} on {}: {}", static_cast<int>(claim.state),
+                    Name(state_.nodes().name(claim.account.node())), Amounts(claim.bundle));
+    if (!claim.devices.none()) {
+      text += fmt::format(" devices {:x} of {}", claim.devices.mask, claim.devices.milli_each);
+    }
+    return text;
+  }
+
+ private:
+  [[nodiscard]] std::string_view Name(NameId id) const {
+    return id.valid() ? state_.NameOf(id) : std::string_view();
+  }
+
+  [[nodiscard]] std::string Amounts(BundleId bundle) const {
+    if (!bundle.valid()) return "nothing";
+    std::vector<std::string> parts;
+    for (const ResourceAmount& a : state_.vocabulary.bundles.View(bundle)) {
+      parts.push_back(fmt::format("{}={}", state_.vocabulary.resources.Name(a.resource), a.amount));
+    }
+    std::ranges::sort(parts);
+    return fmt::format("{}", fmt::join(parts, " "));
+  }
+
+  // "any" for an invalid list, which is not the same as an empty one.
+  [[nodiscard]] std::string Names(NameListId list) const {
+    if (!list.valid()) return "any";
+    std::vector<std::string_view> parts;
+    for (const NameId name : state_.vocabulary.name_lists.View(list)) parts.push_back(Name(name));
+    std::ranges::sort(parts);
+    return fmt::format("[{}]", fmt::join(parts, " "));
+  }
+
+  [[nodiscard]] std::string Requirements(const std::vector<Requirement>& list) const {
+    std::vector<std::string> parts;
+    for (const Requirement& r : list) {
+      std::vector<std::string_view> values;
+      for (const NameId value : r.values) values.push_back(Name(value));
+      std::ranges::sort(values);
+      parts.push_back(fmt::format("{} {} ({})", r.field ? "metadata.name" : Name(r.key),
+                                  static_cast<int>(r.op), fmt::join(values, " ")));
+    }
+    std::ranges::sort(parts);
+    return fmt::format("{}", fmt::join(parts, " and "));
+  }
+
+  [[nodiscard]] std::string Selector(SelectorId id) const {
+    if (!id.valid()) return "any";
+    const SelectorSpec spec = state_.vocabulary.selectors.At(id);
+    std::vector<std::string> terms;
+    for (const SelectorTerm& term : spec.terms) {
+      terms.push_back((term.never ? "never " : "") + Requirements(term.requirements));
+    }
+    return fmt::format("[{}]{} [{}]", Requirements(spec.all), spec.has_terms ? " and one of" : "",
+                       fmt::join(terms, " or "));
+  }
+
+  [[nodiscard]] std::string Tolerations(TolerationListId id) const {
+    std::vector<std::string> parts;
+    if (!id.valid()) return "";
+    for (const Toleration& t : state_.vocabulary.tolerations.View(id)) {
+      parts.push_back(fmt::format("'{}' {} '{}':{}", t.key.valid() ? Name(t.key) : "*",
+                                  static_cast<int>(t.op), Name(t.value), t.effect));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+  }
+
+  [[nodiscard]] std::string Preferences(PreferenceListId id) const {
+    std::vector<std::string> parts;
+    if (!id.valid()) return "";
+    for (const Preference& p : state_.vocabulary.preferences.View(id)) {
+      parts.push_back(fmt::format("{} for {}", p.weight, Selector(p.term)));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+  }
+
+  // Many pods are of one class.
+  const std::string& ClassText(ClassId id) {
+    std::string& text = classes_[id.value];
+    if (!text.empty()) return text;
+    const ClassSpec& spec = state_.vocabulary.classes.at(id);
+    text = fmt::format(
+        "asks {}, scored {}, on {}, of names {}, of models {}, with features {}, tolerates ({}), "
+        "prefers ({}), {} devices and {} milli, for '{}'",
+        Amounts(spec.requests), Amounts(spec.scoring), Selector(spec.selector), Names(spec.names),
+        Names(spec.models), Names(spec.features), Tolerations(spec.tolerations),
+        Preferences(spec.preferences), spec.gpu.devices_count, spec.gpu.share_milli,
+        Name(spec.profile));
+    return text;
+  }
+
+  const State& state_;
+  std::vector<std::string> classes_;  // By ClassId; empty until asked for.
+};
+
+std::map<std::string_view, PodId> PodsByUid(const State& state) {
+  std::map<std::string_view, PodId> map;
+  for (uint32_t i = 0; i < state.pods().size(); ++i) {
+    if (state.pods().used(PodId{i})) map[state.UidOf(state.pods().at(PodId{i}).uid)] = PodId{i};
+  }
+  return map;
+}
+
+void ComparePods(const State& live, const State& rebuilt, std::vector<std::string>& found) {
+  Teller here(live);
+  Teller there(rebuilt);
+  const auto live_pods = PodsByUid(live);
+  const auto rebuilt_pods = PodsByUid(rebuilt);
+  for (const auto& [uid, id] : live_pods) {
+    const auto other = rebuilt_pods.find(uid);
+    if (other == rebuilt_pods.end()) {
+      found.push_back(fmt::format("pod {}: known, but there is no such object", uid));
+      continue;
+    }
+    const Pod& pod = live.pods().at(id);
+    const bool decided = pod.write != WriteStage::kNone && !pod.node.valid();
+    const std::string kept = here.Charges(id);
+    const std::string told = there.Charges(other->second);
+    // That a nomination was void is remembered, and not to be seen in the object.
+    if (!decided && !pod.nomination_void && kept != told)
+      found.push_back(fmt::format("pod {}: charges {}, its object {}", uid, kept, told));
+    const std::string known = here.PodText(id);
+    const std::string object = there.PodText(other->second);
+    if (known != object)
+      found.push_back(fmt::format("pod {}: known as {}; its object says {}", uid, known, object));
+  }
+  for (const auto& [uid, id] : rebuilt_pods) {
+    if (!live_pods.contains(uid))
+      found.push_back(fmt::format("pod {}: an object that is not known", uid));
+  }
+}
+
+void CompareNodes(const State& live, const State& rebuilt, std::vector<std::string>& found) {
+  const Teller here(live);
+  const Teller there(rebuilt);
+  for (const auto& [a, b, what] :
+       {std::tuple(&live, &rebuilt, "known, but there is no such object"),
+        std::tuple(&rebuilt, &live, "an object that is not known")}) {
+    for (uint32_t row = 0; row < a->nodes().size(); ++row) {
+      const NodeId n{row};
+      if (!a->nodes().used(n) || !a->nodes().present(n)) continue;
+      const std::string_view name = a->NameOf(a->nodes().name(n));
+      const NodeId other = b->FindNode(name);
+      if (!other.valid() || !b->nodes().present(other) ||
+          b->UidOf(b->nodes().uid(other)) != a->UidOf(a->nodes().uid(n))) {
+        found.push_back(fmt::format("node {}: {}", name, what));
+      } else if (a == &live && here.NodeText(n) != there.NodeText(other)) {
+        found.push_back(fmt::format("node {}: known as {}; its object says {}", name,
+                                    here.NodeText(n), there.NodeText(other)));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> AuditAgainst(const State& live, const State& rebuilt) {
+  std::vector<std::string> found;
+  ComparePods(live, rebuilt, found);
+  CompareNodes(live, rebuilt, found);
+  std::ranges::sort(found);
+  return found;
+}
+
+}  // namespace berth::model
