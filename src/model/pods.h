@@ -54,7 +54,8 @@ struct Pod {
   bool gated = false;   // It has scheduling gates.
   bool terminating = false;
   bool terminal = false;  // Succeeded or Failed: final.
-  // The node it was nominated to was replaced; holds until the nomination changes.
+  // The node it was nominated to was replaced; holds until the nomination changes. Forgotten by a
+  // restart (ARCHITECTURE.md, "The ledger").
   bool nomination_void = false;
 
   // Decided.

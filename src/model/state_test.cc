@@ -274,6 +274,47 @@ TEST(StateTest, NominationsReserveOnTheNodeThatWasNamed) {
   EXPECT_EQ(Audit(c.state), std::vector<std::string>());
 }
 
+// Goal: a scheduler that saw the nominated node go, and one that started since, differ in what is
+// promised and in nothing that is given away. Method: who sees room where, that the holder gets it
+// either way, and that they agree again once the nomination is withdrawn or kept.
+TEST(StateTest, ANominationToANodeThatWasReplacedIsVoidOnlyForWhoSawIt) {
+  Cluster live;
+  live.Node("n1", "u-n1");
+  PodUpsert pod = live.Pod("u1");
+  pod.nominated = "n1";
+  pod.priority = 5;
+  live.state.Apply(pod);
+  live.Node("n1", "u-again");
+  Cluster restarted;
+  restarted.Node("n1", "u-again");
+  restarted.state.Apply(pod);
+  EXPECT_EQ(AuditAgainst(live.state, restarted.state), std::vector<std::string>());
+  const auto now = [](const Cluster& c, int32_t priority) {
+    return c.state.ledger().Now(AccountId::OfNode(c.state.FindNode("n1")), kCpu,
+                                {.owner = OwnerId{}, .priority = priority},
+                                c.state.vocabulary.bundles);
+  };
+  EXPECT_EQ(now(live, 5), 2000);
+  EXPECT_EQ(now(restarted, 5), 1500);
+  EXPECT_EQ(now(restarted, 6), 2000);
+  for (const bool withdrawn : {false, true}) {
+    Cluster a = live;
+    Cluster b = restarted;
+    for (Cluster* c : {&a, &b}) {
+      PodUpsert last = pod;
+      if (withdrawn) {
+        last.nominated = "";
+      } else {
+        c->state.Assume(c->state.FindPod("u1"), c->state.FindNode("n1"), {});
+        last.node = "n1";
+      }
+      c->state.Apply(last);
+      EXPECT_EQ(Audit(c->state), std::vector<std::string>());
+      EXPECT_EQ(now(*c, 5), withdrawn ? 2000 : 1500);
+    }
+  }
+}
+
 // Goal: applying a fact twice changes nothing that anyone waits for (C21: relists, duplicates).
 // Method: the touch log stays.
 TEST(StateTest, RepeatedFactsTouchNothing) {
