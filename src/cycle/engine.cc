@@ -7,7 +7,6 @@
 #include "base/check.h"
 #include "cycle/wake.h"
 #include "cycle/why.h"
-#include "model/backoff.h"
 
 namespace berth::cycle {
 
@@ -114,9 +113,9 @@ void Engine::EndBackoffs(Instant now) {
     // enough.
     if (!state_.pods().used(timer.pod) || state_.pods().at(timer.pod).uid != timer.pod_uid)
       continue;
-    model::Pod& row = state_.mutable_pod(timer.pod);
-    if (row.not_before == Instant{} || row.not_before > now) continue;
-    row.not_before = Instant{};
+    const Instant not_before = state_.pods().at(timer.pod).not_before;
+    if (not_before == Instant{} || not_before > now) continue;
+    state_.EndErrorBackoff(timer.pod);
     Sync(timer.pod);
   }
 }
@@ -342,7 +341,6 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
 // stands: many lines wake for a place that one of them gets. RefreshReports corrects it later.
 void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
   const PodId pod = queue_.line(id).head;
-  model::Pod& row = state_.mutable_pod(pod);
   if (known == 0 || queue_.line(id).report_until <= now) {
     WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
     if (why.would_fit) {
@@ -353,16 +351,17 @@ void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
       queue_.Widen(id);
       return;
     }
-    row.backoff_until = now + model::Backoff(++row.attempts);
+    state_.NoteAttempt(pod, now);
     known = why.waits_for;
     const uint64_t end = state_.touches().end();
-    if (queue_.Report(id, std::move(why.refusal), row.backoff_until, end)) {
+    const Instant until = state_.pods().at(pod).backoff_until;
+    if (queue_.Report(id, std::move(why.refusal), until, end)) {
       refresh_position_ = kUnsettled;
     }
     queue_.MarkUntold(pod);
     next_refresh_ = std::min(next_refresh_, queue_.line(id).refresh_at);
   } else {
-    row.backoff_until = now + model::Backoff(++row.attempts);
+    state_.NoteAttempt(pod, now);
   }
   queue_.Block(state_, id, known, counters_.cycles);
 }

@@ -400,6 +400,11 @@ void State::Assume(PodId id, NodeId node, DeviceSlots devices) {
   pod.backoff_until = Instant{};
 }
 
+void State::NoteAttempt(PodId id, Instant now) {
+  Pod& pod = pods_.mutable_at(id);
+  pod.backoff_until = now + Backoff(++pod.attempts);
+}
+
 void State::ApplyOutcome(const BindOutcome& facts) {
   const PodId id = FindPod(facts.uid);
   if (!id.valid()) return;

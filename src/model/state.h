@@ -21,7 +21,9 @@
 namespace berth::model {
 
 // The cluster as a value: copying it is forking it (a memcpy per column). Facts come in through
-// Apply, decisions through a Transaction; nothing else changes it. Single-threaded.
+// Apply, decisions and what the cycle notes of them through the methods below; a Transaction
+// changes the ledger alone. Names are added to the vocabulary, which only grows, by anyone who has
+// a fact to tell. Nothing else changes it. Single-threaded.
 class State {
  public:
   struct Options {
@@ -78,7 +80,11 @@ class State {
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
   void Assume(PodId pod, NodeId node, DeviceSlots devices);
-  [[nodiscard]] Pod& mutable_pod(PodId pod) { return pods_.mutable_at(pod); }
+  // The pod was tried in vain: others go first until its unschedulable backoff is over, which grows
+  // with each attempt.
+  void NoteAttempt(PodId pod, Instant now);
+  // Its error backoff is over: it may be tried again.
+  void EndErrorBackoff(PodId pod) { pods_.mutable_at(pod).not_before = Instant{}; }
   // A transaction on this state's ledger.
   [[nodiscard]] Transaction Begin() { return Transaction(ledger_, touches_, vocabulary.bundles); }
 
