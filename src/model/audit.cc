@@ -47,21 +47,22 @@ std::optional<Expected> ExpectedOf(const State& state, const Pod& pod) {
 
 class Auditor {
  public:
-  explicit Auditor(const State& state) : state_(state) {
-    const uint32_t nodes_count = state.ledger().nodes().size();
-    sums_.resize(nodes_count);
-    for (Sum& sum : sums_) {
-      sum.held.resize(state.ledger().nodes().resources());
-      sum.releasing.resize(state.ledger().nodes().resources());
-    }
-  }
+  explicit Auditor(const State& state)
+      : state_(state),
+        nodes_(SumsFor(state.ledger().nodes())),
+        tree_(SumsFor(state.ledger().tree())) {}
 
   std::vector<std::string> Run() {
     for (uint32_t i = 0; i < state_.pods().size(); ++i) {
       if (state_.pods().used(PodId{i})) CheckPod(PodId{i});
     }
-    CheckOrphans();
-    for (uint32_t row = 0; row < sums_.size(); ++row) CheckNode(row);
+    CheckClaims();
+    for (uint32_t row = 0; row < nodes_.size(); ++row) {
+      CheckAccount(AccountId::OfNode(NodeId{row}), nodes_[row]);
+      CheckNode(NodeId{row});
+    }
+    for (uint32_t row = 0; row < tree_.size(); ++row)
+      CheckAccount(AccountId::OfTree(row), tree_[row]);
     return std::move(found_);
   }
 
@@ -74,11 +75,24 @@ class Auditor {
     uint32_t claims_count = 0;
   };
 
+  static std::vector<Sum> SumsFor(const AccountTable& table) {
+    std::vector<Sum> sums(table.size());
+    for (Sum& sum : sums) {
+      sum.held.resize(table.resources());
+      sum.releasing.resize(table.resources());
+    }
+    return sums;
+  }
+
+  static std::string NameOf(AccountId a) {
+    return fmt::format("{} row {}", a.is_tree() ? "tree" : "node", a.row());
+  }
+
   void CheckPod(PodId id) {
     const Pod& pod = state_.pods().at(id);
     const std::string_view key = state_.KeyOf(pod.key);
     const std::optional<Expected> expected = ExpectedOf(state_, pod);
-    const ClaimId claim_id = state_.ledger().first_of_owner(pod.uid);
+    const ClaimId claim_id = state_.ledger().NodeClaimOf(pod.uid);
     if (expected.has_value() != claim_id.valid()) {
       found_.push_back(fmt::format("pod {} ({}): {} a claim, stage {}", key, state_.UidOf(pod.uid),
                                    claim_id.valid() ? "should not have" : "lacks",
@@ -86,18 +100,27 @@ class Auditor {
     }
     if (!claim_id.valid()) return;
     const Claim& claim = state_.ledger().claim(claim_id);
-    if (claim.next_of_owner.valid())
-      found_.push_back(fmt::format("pod {}: more than one claim", key));
+    for (ClaimId other = claim.next_of_owner; other.valid();
+         other = state_.ledger().claim(other).next_of_owner) {
+      if (!state_.ledger().claim(other).account.is_tree())
+        found_.push_back(fmt::format("pod {}: more than one claim", key));
+    }
     if (!expected.has_value()) return;
-    if (claim.state != expected->state || claim.why != expected->why) {
+    CheckClaim(key, pod, claim, *expected);
+    Count(claim, pod.charge, pod.charge_scoring, nodes_[claim.account.row()]);
+  }
+
+  void CheckClaim(std::string_view key, const Pod& pod, const Claim& claim,
+                  const Expected& expected) {
+    if (claim.state != expected.state || claim.why != expected.why) {
       found_.push_back(fmt::format("pod {}: claim in state {} because {}, expected {} because {}",
                                    key, static_cast<int>(claim.state), static_cast<int>(claim.why),
-                                   static_cast<int>(expected->state),
-                                   static_cast<int>(expected->why)));
+                                   static_cast<int>(expected.state),
+                                   static_cast<int>(expected.why)));
     }
-    if (expected->node.valid() && claim.account != AccountId::OfNode(expected->node)) {
+    if (expected.node.valid() && claim.account != AccountId::OfNode(expected.node)) {
       found_.push_back(fmt::format("pod {}: claim on row {}, expected {}", key, claim.account.row(),
-                                   expected->node.value));
+                                   expected.node.value));
     }
     if (claim.state == ClaimState::kReserved &&
         claim.account_uid != state_.nodes().uid(claim.account.node())) {
@@ -105,17 +128,15 @@ class Auditor {
     }
     if (claim.bundle != pod.charge)
       found_.push_back(fmt::format("pod {}: claim of other amounts than the pod's", key));
-    Count(claim, pod);
   }
 
-  void Count(const Claim& claim, const Pod& pod) {
-    Sum& sum = sums_[claim.account.row()];
+  void Count(const Claim& claim, BundleId charge, BundleId scoring, Sum& sum) {
     ++sum.claims_count;
     if (claim.state == ClaimState::kReserved) return;
     auto& amounts = claim.state == ClaimState::kHeld ? sum.held : sum.releasing;
-    for (const ResourceAmount& a : state_.vocabulary.bundles.View(pod.charge))
+    for (const ResourceAmount& a : state_.vocabulary.bundles.View(charge))
       amounts[a.resource.value] += a.amount;
-    for (const ResourceAmount& a : state_.vocabulary.bundles.View(pod.charge_scoring)) {
+    for (const ResourceAmount& a : state_.vocabulary.bundles.View(scoring)) {
       if (a.resource.value < 2) sum.scored[a.resource.value] += a.amount;
     }
     for (uint32_t d = 0; d < kDevicesMax; ++d) {
@@ -123,83 +144,92 @@ class Auditor {
     }
   }
 
-  void CheckOrphans() {
+  // What a pod is charged on nodes follows from its row; of the tree only the claims tell.
+  void CheckClaims() {
     uint32_t live = 0;
     for (uint32_t i = 0; i < state_.ledger().claims_size(); ++i) {
       const Claim& claim = state_.ledger().claim(ClaimId{i});
       if (!claim.owner.valid()) continue;
       ++live;
+      if (claim.account.is_tree())
+        Count(claim, claim.bundle, claim.scoring, tree_[claim.account.row()]);
       if (!state_.pods().FindUid(claim.owner).valid()) {
-        found_.push_back(fmt::format("claim {} on row {}: its owner {} is gone", i,
-                                     claim.account.row(), state_.UidOf(claim.owner)));
+        found_.push_back(fmt::format("claim {} on {}: its owner {} is gone", i,
+                                     NameOf(claim.account), state_.UidOf(claim.owner)));
       }
     }
     if (live != state_.ledger().claims_live())
       found_.push_back("claims: free rows and live ones don't add up");
   }
 
-  void CheckAmount(uint32_t row, const char* what, ResourceId r, Amount kept, Amount recomputed) {
+  void CheckAmount(AccountId a, const char* what, ResourceId r, Amount kept, Amount recomputed) {
     if (kept == recomputed) return;
-    found_.push_back(fmt::format("node row {}: {} {} is {}, recomputed {}", row, what,
+    found_.push_back(fmt::format("{}: {} {} is {}, recomputed {}", NameOf(a), what,
                                  state_.vocabulary.resources.Name(r), kept, recomputed));
   }
 
-  void CheckNode(uint32_t row) {
-    const AccountTable& table = state_.ledger().nodes();
-    const Sum& sum = sums_[row];
+  void CheckAccount(AccountId a, const Sum& sum) {
+    const AccountTable& table = state_.ledger().table(a);
+    const uint32_t row = a.row();
     for (uint32_t i = 0; i < sum.held.size(); ++i) {
       const ResourceId r{i};
-      CheckAmount(row, "held", r, table.held(r, row), sum.held[i]);
-      CheckAmount(row, "releasing", r, table.releasing(r, row), sum.releasing[i]);
-      CheckAmount(row, "free", r, table.free(r, row),
-                  table.capacity(r, row) - sum.held[i] - sum.releasing[i]);
+      const Amount capacity = table.capacity(r, row);
+      CheckAmount(a, "held", r, table.held(r, row), sum.held[i]);
+      CheckAmount(a, "releasing", r, table.releasing(r, row), sum.releasing[i]);
+      CheckAmount(a, "free", r, table.free(r, row),
+                  capacity == kUnlimited ? kUnlimited : capacity - sum.held[i] - sum.releasing[i]);
     }
-    CheckAmount(row, "scored", kCpu, table.scored(kCpu, row), sum.scored[0]);
-    CheckAmount(row, "scored", kMemory, table.scored(kMemory, row), sum.scored[1]);
-    const NodeId n{row};
-    for (uint32_t d = 0; d < kDevicesMax; ++d) {
-      const int32_t offered = d < state_.nodes().devices_count(n) ? kDeviceMilli : 0;
-      if (table.device_free(row, d) != offered - sum.device_used[d]) {
-        found_.push_back(fmt::format("node row {}: device {} has {} free, recomputed {}", row, d,
-                                     table.device_free(row, d), offered - sum.device_used[d]));
-      }
-    }
+    CheckAmount(a, "scored", kCpu, table.scored(kCpu, row), sum.scored[0]);
+    CheckAmount(a, "scored", kMemory, table.scored(kMemory, row), sum.scored[1]);
     if (table.claims_count(row) != sum.claims_count) {
-      found_.push_back(fmt::format("node row {}: {} claims, recomputed {}", row,
+      found_.push_back(fmt::format("{}: {} claims, recomputed {}", NameOf(a),
                                    table.claims_count(row), sum.claims_count));
     }
-    if (state_.nodes().used(n) && !state_.nodes().present(n) && sum.claims_count == 0) {
-      found_.push_back(fmt::format("node row {}: a ghost without claims", row));
-    }
-    CheckLists(row);
+    CheckLists(a);
   }
 
-  void CheckLists(uint32_t row) {
-    const AccountTable& table = state_.ledger().nodes();
+  void CheckNode(NodeId n) {
+    const Sum& sum = nodes_[n.value];
+    for (uint32_t d = 0; d < kDevicesMax; ++d) {
+      const int32_t offered = d < state_.nodes().devices_count(n) ? kDeviceMilli : 0;
+      const int32_t free = state_.ledger().nodes().device_free(n.value, d);
+      if (free != offered - sum.device_used[d]) {
+        found_.push_back(fmt::format("node row {}: device {} has {} free, recomputed {}", n.value,
+                                     d, free, offered - sum.device_used[d]));
+      }
+    }
+    if (state_.nodes().used(n) && !state_.nodes().present(n) && sum.claims_count == 0) {
+      found_.push_back(fmt::format("node row {}: a ghost without claims", n.value));
+    }
+  }
+
+  void CheckLists(AccountId a) {
+    const AccountTable& table = state_.ledger().table(a);
     uint32_t count = 0;
     for (const bool reserved : {false, true}) {
       ClaimId previous;
-      for (ClaimId id = reserved ? table.first_reserved(row) : table.first_claim(row);
+      for (ClaimId id = reserved ? table.first_reserved(a.row()) : table.first_claim(a.row());
            id.valid();) {
         const Claim& claim = state_.ledger().claim(id);
-        if (claim.account.row() != row || (claim.state == ClaimState::kReserved) != reserved ||
+        if (claim.account != a || (claim.state == ClaimState::kReserved) != reserved ||
             claim.previous_in_account != previous || ++count > state_.ledger().claims_size()) {
           found_.push_back(
-              fmt::format("node row {}: its list of claims is damaged at {}", row, id.value));
+              fmt::format("{}: its list of claims is damaged at {}", NameOf(a), id.value));
           return;
         }
         previous = id;
         id = claim.next_in_account;
       }
     }
-    if (count != table.claims_count(row)) {
+    if (count != table.claims_count(a.row())) {
       found_.push_back(
-          fmt::format("node row {}: {} claims listed of {}", row, count, table.claims_count(row)));
+          fmt::format("{}: {} claims listed of {}", NameOf(a), count, table.claims_count(a.row())));
     }
   }
 
   const State& state_;
-  std::vector<Sum> sums_;
+  std::vector<Sum> nodes_;
+  std::vector<Sum> tree_;
   std::vector<std::string> found_;
 };
 

@@ -195,6 +195,12 @@ class Ledger {
   [[nodiscard]] ClaimId first_of_owner(OwnerId owner) const {
     return owner.value < first_of_owner_.size() ? first_of_owner_[owner.value] : ClaimId{};
   }
+  // The first of the owner's claims that is on a node.
+  [[nodiscard]] ClaimId NodeClaimOf(OwnerId owner) const {
+    ClaimId id = first_of_owner(owner);
+    while (id.valid() && claims_[id.value].account.is_tree()) id = claims_[id.value].next_of_owner;
+    return id;
+  }
   // How many claims each cause has ended.
   [[nodiscard]] const std::array<uint64_t, kCausesCount>& ended_by_cause() const {
     return ended_by_cause_;

@@ -32,6 +32,7 @@ State::State(const Options& options)
       faults_(options.faults) {
   CHECK_LE(nodes_max_, limits::kNodesMax);
   CHECK_LE(pods_max_, limits::kPodsMax);
+  ledger_.Resize(0, 0, options.tree_accounts);
   FitLedger();
 }
 
@@ -57,7 +58,9 @@ void State::Apply(const Delta& delta) {
 
 // ---- Nodes ---------------------------------------------------------------------------------
 
-void State::FitLedger() { ledger_.Resize(vocabulary.resources.size(), nodes_.size(), 0); }
+void State::FitLedger() {
+  ledger_.Resize(vocabulary.resources.size(), nodes_.size(), ledger_.tree().size());
+}
 
 NodeId State::RowOfNode(NameId name) {
   const NodeId row = nodes_.FindOrAddRow(name);
@@ -303,7 +306,7 @@ void State::SettleNomination(PodId id, ClaimId claim) {
   } else {
     homeless_.Remove(id);
   }
-  if (!there) return EndClaims(id, Cause::kNominationCleared);
+  if (!there) return EndNodeClaim(id, Cause::kNominationCleared);
   PutClaim(claim, Claim{.owner = OwnerOf(id),
                         .account = AccountId::OfNode(node),
                         .bundle = pod.charge,
@@ -325,8 +328,19 @@ void State::PutClaim(ClaimId existing, const Claim& claim) {
   t.Commit(Cause::kObserved);
 }
 
+void State::EndNodeClaim(PodId pod, Cause cause) {
+  const ClaimId id = ClaimOf(pod);
+  if (!id.valid()) return;
+  const NodeId left = ledger_.claim(id).account.node();
+  Transaction t = Begin();
+  t.End(id);
+  t.Commit(cause);
+  DropGhost(left);
+}
+
+// Its owner holds nothing any more: of the queue tree neither.
 void State::EndClaims(PodId pod, Cause cause) {
-  const ClaimId first = ClaimOf(pod);
+  const ClaimId first = ledger_.first_of_owner(OwnerOf(pod));
   if (!first.valid()) return;
   std::vector<NodeId> left;
   Transaction t = Begin();
@@ -446,7 +460,7 @@ void State::ApplyRead(const BindRead& facts) {
 }
 
 void State::TakeBack(PodId id, Cause cause) {
-  EndClaims(id, cause);
+  EndNodeClaim(id, cause);
   pods_.mutable_at(id).write = WriteStage::kNone;
   SettleClaims(id);  // What it was nominated to before is promised to it again.
 }

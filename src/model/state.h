@@ -31,7 +31,8 @@ class State {
     // How many it takes. Amounts are clamped so that sums over so many can't overflow.
     uint32_t nodes_max = limits::kNodesMax;
     uint32_t pods_max = limits::kPodsMax;
-    Faults faults;  // Planted bugs; none outside tests.
+    uint32_t tree_accounts = 0;  // Accounts of the queue tree. Nothing is charged to them yet.
+    Faults faults;               // Planted bugs; none outside tests.
   };
   State() : State(Options{}) {}
   explicit State(const Options& options);
@@ -72,8 +73,9 @@ class State {
 
   // What a claim of the pod is filed under: its uid.
   [[nodiscard]] OwnerId OwnerOf(PodId pod) const;
-  // The pod's claim on a node in any state; invalid when it has none.
-  [[nodiscard]] ClaimId ClaimOf(PodId pod) const { return ledger_.first_of_owner(OwnerOf(pod)); }
+  // The pod's claim on a node in any state; invalid when it has none. What it is charged in the
+  // queue tree are other claims.
+  [[nodiscard]] ClaimId ClaimOf(PodId pod) const { return ledger_.NodeClaimOf(OwnerOf(pod)); }
 
   // For the cycle.
   void SortNames() { nodes_.SortNames(vocabulary.names); }
@@ -103,6 +105,7 @@ class State {
   void SettleBound(PodId pod, ClaimId claim);
   void SettleNomination(PodId pod, ClaimId claim);
   void EndClaims(PodId pod, Cause cause);
+  void EndNodeClaim(PodId pod, Cause cause);
   void EndReservations(NodeId node);
   void PutClaim(ClaimId existing, const Claim& claim);
   NodeId RowOfNode(NameId name);

@@ -14,7 +14,8 @@ namespace {
 // A state with one class of 500m, and facts in short.
 class Cluster {
  public:
-  explicit Cluster(const Faults& faults = {}) : state(State::Options{.faults = faults}) {
+  explicit Cluster(const Faults& faults = {}, uint32_t tree_accounts = 0)
+      : state(State::Options{.tree_accounts = tree_accounts, .faults = faults}) {
     const BundleId requests =
         state.vocabulary.bundles.Intern(std::vector<ResourceAmount>{{kCpu, 500}, {kPods, 1}});
     class_id =
@@ -313,6 +314,41 @@ TEST(StateTest, ANominationToANodeThatWasReplacedIsVoidOnlyForWhoSawIt) {
       EXPECT_EQ(now(*c, 5), withdrawn ? 2000 : 1500);
     }
   }
+}
+
+// Goal: what a pod is charged in the queue tree is no claim of its on a node, and ends with it.
+// Method: a charge made as quota will be, with the pod's whole life around it.
+TEST(StateTest, AClaimInTheTreeIsNotThePodsClaimOnANode) {
+  Cluster c({}, 2);
+  c.Node("n1", "u-n1");
+  PodUpsert pod = c.Pod("u1");
+  c.state.Apply(pod);
+  const PodId id = c.state.FindPod("u1");
+  const auto charge = [&](uint32_t row) {
+    Transaction t = c.state.Begin();
+    t.Add({.owner = c.state.OwnerOf(id),
+           .account = AccountId::OfTree(row),
+           .bundle = c.state.pods().at(id).charge,
+           .why = ClaimWhy::kAdmitted});
+    t.Commit(Cause::kObserved);
+  };
+  charge(0);
+  EXPECT_FALSE(c.state.ClaimOf(id).valid());
+  EXPECT_EQ(Audit(c.state), std::vector<std::string>());
+  c.state.Assume(id, c.state.FindNode("n1"), {});
+  charge(1);  // Listed first.
+  ASSERT_TRUE(c.state.ClaimOf(id).valid());
+  EXPECT_EQ(c.state.ledger().claim(c.state.ClaimOf(id)).account,
+            AccountId::OfNode(c.state.FindNode("n1")));
+  pod.node = "n1";
+  c.state.Apply(pod);
+  EXPECT_EQ(c.Free("n1"), 1500);
+  EXPECT_EQ(c.state.ledger().tree().held(kCpu, 1), 500);
+  EXPECT_EQ(Audit(c.state), std::vector<std::string>());
+  c.state.Apply(PodRemove{.uid = "u1"});
+  EXPECT_EQ(c.state.ledger().claims_live(), 0u);
+  EXPECT_EQ(c.state.ledger().tree().held(kCpu, 1), 0);
+  EXPECT_EQ(Audit(c.state), std::vector<std::string>());
 }
 
 // Goal: applying a fact twice changes nothing that anyone waits for (C21: relists, duplicates).
