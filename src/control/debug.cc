@@ -350,7 +350,7 @@ env::HttpResponse MetricsText(const Scheduler& scheduler) {
                 counters.unschedulable);
   metrics.Value(R"(scheduler_schedule_attempts_total{result="error"})", counters.errors);
   metrics.Gauge("berth_waiting_pods", "Pods that wait for a node.",
-                scheduler.engine().queue().pods_count());
+                scheduler.engine().lines().pods_count());
   metrics.Gauge("berth_nodes", "Nodes that exist.",
                 scheduler.engine().state().nodes().present_count());
   VocabularyMetrics(scheduler.engine().state().vocabulary, metrics);

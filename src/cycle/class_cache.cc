@@ -167,7 +167,7 @@ void ClassCache::Insert(const model::State& state, NodeId n) {
   bucket.heap.erase(repeated.begin(), repeated.end());
 }
 
-const ClassCache::Entry* ClassCache::Top(const model::State&, uint16_t b) {
+const ClassCache::Entry* ClassCache::Top(uint16_t b) {
   std::vector<Entry>& heap = buckets_[b].heap;
   while (!heap.empty()) {
     const Entry& top = heap.front();
@@ -201,7 +201,7 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
   Leader leader;
   for (uint16_t b = 0; b < buckets_.size(); ++b) {
     if (buckets_[b].count == 0) continue;
-    const Entry* top = Top(state, b);
+    const Entry* top = Top(b);
     CHECK(top != nullptr);
     leader.Offer(state, top->node, evaluator.Total(evaluation_.scores[top->node.value], extremes));
   }

@@ -71,7 +71,7 @@ class ClassCache {
   void Insert(const model::State& state, model::NodeId n);
   void Erase(model::NodeId n);
   uint16_t BucketOf(const model::NodeScore& score);
-  [[nodiscard]] const Entry* Top(const model::State& state, uint16_t bucket);
+  [[nodiscard]] const Entry* Top(uint16_t bucket);
   Best ScanForBest(const model::State& state, const place::Evaluator& evaluator,
                    const model::Viewer& viewer) const;
 

@@ -86,22 +86,28 @@ void Engine::DropTrail(PodId pod) {
 void Engine::Sync(PodId pod) {
   if (!state_.pods().used(pod)) {
     DropTrail(pod);
-    return queue_.Remove(state_, pod);
+    if (pod.value < timer_of_.size()) timer_of_[pod.value] = Instant{};
+    return lines_.Remove(state_, pod);
   }
   const model::Pod& row = state_.pods().at(pod);
   const model::ClaimId claim = state_.ClaimOf(pod);
   const bool charged =
       claim.valid() && state_.ledger().claim(claim).state != model::ClaimState::kReserved;
-  if (StageOf(row) != PodStage::kPending || charged) return queue_.Remove(state_, pod);
+  if (StageOf(row) != PodStage::kPending || charged) return lines_.Remove(state_, pod);
   DropTrail(pod);
   if (row.not_before > Instant{}) {
-    queue_.Remove(state_, pod);
-    timers_.push_back({.at = row.not_before, .pod = pod, .pod_uid = row.uid});
-    std::ranges::push_heap(timers_, std::greater<>(), &Timer::at);
-    return;
+    lines_.Remove(state_, pod);
+    return SetTimer(pod, row.not_before);
   }
-  queue_.Put(state_, pod);
+  lines_.Put(state_, pod);
   if (claim.valid()) holders_.push_back(pod);
+}
+
+void Engine::SetTimer(PodId pod, Instant at) {
+  if (pod.value >= timer_of_.size()) timer_of_.resize(state_.pods().size());
+  if (std::exchange(timer_of_[pod.value], at) == at) return;
+  timers_.push_back({.at = at, .pod = pod});
+  std::ranges::push_heap(timers_, std::greater<>(), &Timer::at);
 }
 
 void Engine::EndBackoffs(Instant now) {
@@ -109,10 +115,9 @@ void Engine::EndBackoffs(Instant now) {
     std::ranges::pop_heap(timers_, std::greater<>(), &Timer::at);
     const Timer timer = timers_.back();
     timers_.pop_back();
-    // A pod that was observed again meanwhile may have several timers; the first that is due is
-    // enough.
-    if (!state_.pods().used(timer.pod) || state_.pods().at(timer.pod).uid != timer.pod_uid)
-      continue;
+    if (timer_of_[timer.pod.value] == timer.at) timer_of_[timer.pod.value] = Instant{};
+    // It may be of a pod that had the row before, or of a backoff that was prolonged.
+    if (!state_.pods().used(timer.pod)) continue;
     const Instant not_before = state_.pods().at(timer.pod).not_before;
     if (not_before == Instant{} || not_before > now) continue;
     state_.EndErrorBackoff(timer.pod);
@@ -120,55 +125,61 @@ void Engine::EndBackoffs(Instant now) {
   }
 }
 
-void Engine::WakeTouched(Instant now) {
+// Each node that was touched since the last time, once, in the order of first touches.
+void Engine::CollectTouched() {
   const model::TouchLog& log = state_.touches();
-  if (wake_position_ < log.begin()) {
-    queue_.WakeAll(state_, now);
-    wake_position_ = log.end();
-  }
-  const uint64_t first = wake_position_;  // As of here, no blocked line fitted anywhere.
-  std::vector<uint32_t> kinds(wake_position_ < log.end() ? state_.nodes().size() : 0);
-  std::vector<NodeId> touched;
+  CHECK_GE(wake_position_, log.begin());  // Trimmed here alone, up to what was looked at.
+  if (scratch_.kinds_of.size() < state_.nodes().size())
+    scratch_.kinds_of.resize(state_.nodes().size());
   for (; wake_position_ < log.end(); ++wake_position_) {
     const model::Touch& touch = log.at(wake_position_);
-    if (std::exchange(kinds[touch.node.value], kinds[touch.node.value] | touch.kinds) == 0)
-      touched.push_back(touch.node);
+    uint32_t& kinds = scratch_.kinds_of[touch.node.value];
+    if (std::exchange(kinds, kinds | touch.kinds) == 0) scratch_.touched.push_back(touch.node);
   }
-  std::vector<LineId> lines;
-  for (const NodeId n : touched) {
-    if (!state_.nodes().used(n) || !state_.nodes().present(n)) continue;
-    const auto node_kinds = static_cast<model::TouchKinds>(kinds[n.value]);
-    for (model::ClaimId id = state_.ledger().nodes().first_reserved(n.value); id.valid();
-         id = state_.ledger().claim(id).next_in_account) {
-      const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
-      if (options_.faults.drop_touched_holder) break;
-      if (holder.valid() && queue_.contains(holder)) holders_.push_back(holder);
-    }
-    lines.clear();
-    queue_.Touched(LiftedBy(node_kinds, options_.faults), (node_kinds & model::kTouchAdded) != 0,
-                   state_.nodes().name(n), lines);
-    for (const LineId id : lines) {
-      const Line& line = queue_.line(id);
-      if (options_.faults.lose_event_while_evaluated && line.blocked_cycle + 1 == counters_.cycles)
-        continue;
-      const model::Viewer viewer = ViewerOf(line.head);
-      const model::Verdict verdict = options_.evaluator.Filter(state_, line.class_id, n, &viewer);
-      if (verdict.fits()) {
-        queue_.Wake(state_, id, now, options_.faults.narrow_from_too_late ? wake_position_ : first);
-        ++counters_.wakes;
-      } else {
-        queue_.AddReasons(id, MaskOf(verdict.kind), viewer.priority);
-      }
-    }
+}
+
+void Engine::WakeTouched(Instant now) {
+  const uint64_t first = wake_position_;  // As of here, no blocked line fitted anywhere.
+  CollectTouched();
+  for (const NodeId n : scratch_.touched) {
+    if (state_.nodes().used(n) && state_.nodes().present(n)) WakeOn(n, first, now);
+    scratch_.kinds_of[n.value] = 0;
   }
+  scratch_.touched.clear();
   noted_position_ = wake_position_;
   lift_pending_ = false;
   state_.TrimTouches(std::max<size_t>(size_t{state_.nodes().size()} * 4, 4096));
 }
 
+void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
+  for (model::ClaimId id = state_.ledger().nodes().first_reserved(n.value); id.valid();
+       id = state_.ledger().claim(id).next_in_account) {
+    const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
+    if (options_.faults.drop_touched_holder) break;
+    if (holder.valid() && lines_.contains(holder)) holders_.push_back(holder);
+  }
+  const auto kinds = static_cast<model::TouchKinds>(scratch_.kinds_of[n.value]);
+  scratch_.lifted.clear();
+  lines_.Touched(LiftedBy(kinds, options_.faults), (kinds & model::kTouchAdded) != 0,
+                 state_.nodes().name(n), scratch_.lifted);
+  for (const LineId id : scratch_.lifted) {
+    const Line& line = lines_.line(id);
+    if (options_.faults.lose_event_while_evaluated && line.blocked_cycle + 1 == counters_.cycles)
+      continue;
+    const model::Viewer viewer = ViewerOf(line.head);
+    const model::Verdict verdict = options_.evaluator.Filter(state_, line.class_id, n, &viewer);
+    if (verdict.fits()) {
+      lines_.Wake(state_, id, now, options_.faults.narrow_from_too_late ? wake_position_ : first);
+      ++counters_.wakes;
+    } else {
+      lines_.AddReasons(id, MaskOf(verdict.kind), viewer.priority);
+    }
+  }
+}
+
 void Engine::ServeHolders(Plan& plan) {
   std::vector<PodId> holders = std::exchange(holders_, {});
-  std::erase_if(holders, [&](PodId pod) { return !queue_.contains(pod); });
+  std::erase_if(holders, [&](PodId pod) { return !lines_.contains(pod); });
   std::ranges::sort(holders,
                     [&](PodId a, PodId b) { return WaitingLines::PodBefore(state_, a, b); });
   const auto repeated = std::ranges::unique(holders);
@@ -181,7 +192,7 @@ void Engine::ServeHolders(Plan& plan) {
 
 void Engine::ServeLines(Instant now, Plan& plan) {
   for (uint32_t attempt = 0; attempt < options_.attempts_per_cycle_max; ++attempt) {
-    const LineId id = queue_.Next(state_, now);
+    const LineId id = lines_.Next(state_, now);
     if (!id.valid()) return;
     ++counters_.attempts;
     ServeLine(id, now, plan);
@@ -193,14 +204,14 @@ void Engine::ServeLines(Instant now, Plan& plan) {
 }
 
 void Engine::ServeLine(LineId id, Instant now, Plan& plan) {
-  const PodId pod = queue_.line(id).head;
-  if (!Narrow(queue_.line(id))) {
+  const PodId pod = lines_.line(id).head;
+  if (!Narrow(lines_.line(id))) {
     const Choice choice = Choose(pod);
     if (choice.node.valid()) return Decide(pod, choice, plan);
     return Refuse(id, 0, now);
   }
-  model::ReasonMask reasons = queue_.line(id).waits_for;
-  const Choice choice = ChooseNarrow(queue_.line(id), reasons);
+  model::ReasonMask reasons = lines_.line(id).waits_for;
+  const Choice choice = ChooseNarrow(lines_.line(id), reasons);
   if (choice.node.valid()) return Decide(pod, choice, plan);
   Refuse(id, reasons, now);
 }
@@ -319,7 +330,7 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
   const model::ClassId class_id = state_.pods().at(pod).class_id;
   const model::DeviceSlots devices =
       options_.evaluator.ChooseDevices(state_, class_id, choice.node, &viewer, choice.draw);
-  queue_.Remove(state_, pod);
+  lines_.Remove(state_, pod);
   state_.Assume(pod, choice.node, devices);
   ++counters_.decisions;
   const model::OwnerId uid = state_.pods().at(pod).uid;
@@ -340,47 +351,47 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
 // `known` is what the line is known to wait for, or 0. Within the head's backoff the last report
 // stands: many lines wake for a place that one of them gets. RefreshReports corrects it later.
 void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
-  const PodId pod = queue_.line(id).head;
-  if (known == 0 || queue_.line(id).report_until <= now) {
+  const PodId pod = lines_.line(id).head;
+  if (known == 0 || lines_.line(id).report_until <= now) {
     WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
     if (why.would_fit) {
       // It was believed to fit nowhere when it was woken: a wake-up was missed before. On all
       // nodes, the fast path is the plain one.
       CHECK(known != 0);
       ++counters_.missed_wakes;
-      queue_.Widen(id);
+      lines_.Widen(id);
       return;
     }
     state_.NoteAttempt(pod, now);
     known = why.waits_for;
     const uint64_t end = state_.touches().end();
     const Instant until = state_.pods().at(pod).backoff_until;
-    if (queue_.Report(id, std::move(why.refusal), until, end)) {
+    if (lines_.Report(id, std::move(why.refusal), until, end)) {
       refresh_position_ = kUnsettled;
     }
-    queue_.MarkUntold(pod);
-    next_refresh_ = std::min(next_refresh_, queue_.line(id).refresh_at);
+    lines_.MarkUntold(pod);
+    next_refresh_ = std::min(next_refresh_, lines_.line(id).refresh_at);
   } else {
     state_.NoteAttempt(pod, now);
   }
-  queue_.Block(state_, id, known, counters_.cycles);
+  lines_.Block(state_, id, known, counters_.cycles);
 }
 
 // Nothing need wake a line for its reasons to change: a node that came refuses, too. And what its
 // head was told when it was tried again, the others are told here. The oldest go first.
 void Engine::RefreshReports(Instant now) {
   const uint64_t end = state_.touches().end();
-  if (end == refresh_position_ || queue_.blocked().empty() || now < next_refresh_) return;
+  if (end == refresh_position_ || lines_.blocked().empty() || now < next_refresh_) return;
   const auto behind = [&](LineId id) {
-    return queue_.line(id).report_position != end || queue_.line(id).others_behind;
+    return lines_.line(id).report_position != end || lines_.line(id).others_behind;
   };
   std::vector<LineId> due;
-  for (const LineId id : queue_.blocked()) {
-    if (behind(id) && queue_.line(id).refresh_at <= now) due.push_back(id);
+  for (const LineId id : lines_.blocked()) {
+    if (behind(id) && lines_.line(id).refresh_at <= now) due.push_back(id);
   }
   const auto before = [&](LineId a, LineId b) {
-    const Line& x = queue_.line(a);
-    const Line& y = queue_.line(b);
+    const Line& x = lines_.line(a);
+    const Line& y = lines_.line(b);
     if (x.refresh_at != y.refresh_at) return x.refresh_at < y.refresh_at;
     return WaitingLines::PodBefore(state_, x.head, y.head);
   };
@@ -389,22 +400,22 @@ void Engine::RefreshReports(Instant now) {
   std::ranges::partial_sort(due, due.begin() + last, before);
   NoteTouches();
   for (const LineId id : std::span(due.begin(), due.begin() + last)) {
-    WhyNotResult why = WhyNot(state_, options_.evaluator, queue_.line(id).head);
+    WhyNotResult why = WhyNot(state_, options_.evaluator, lines_.line(id).head);
     if (why.would_fit) {
       // The next cycle may wake it for what this one did; else a wake-up was missed.
       if (lift_pending_) continue;
       ++counters_.missed_wakes;
-      queue_.Wake(state_, id, now, Line::kWide);
+      lines_.Wake(state_, id, now, Line::kWide);
       continue;
     }
-    queue_.Refresh(id, std::move(why.refusal), now, end);
+    lines_.Refresh(id, std::move(why.refusal), now, end);
     ++counters_.refreshes;
   }
   // Any touch puts all lines behind.
   Instant next = Instant::Never();
-  bool settled = queue_.idle();
-  for (const LineId id : queue_.blocked()) {
-    next = std::min(next, queue_.line(id).refresh_at);
+  bool settled = lines_.idle();
+  for (const LineId id : lines_.blocked()) {
+    next = std::min(next, lines_.line(id).refresh_at);
     settled = settled && !behind(id);
   }
   next_refresh_ = std::max(next, now + kRefreshInterval);
@@ -412,17 +423,17 @@ void Engine::RefreshReports(Instant now) {
 }
 
 void Engine::TellWaiting(Plan& plan) {
-  std::vector<LineId> lines = std::exchange(queue_.lines_to_tell(), {});
+  std::vector<LineId> lines = std::exchange(lines_.lines_to_tell(), {});
   for (size_t i = 0; i < lines.size(); ++i) {
-    const Line& line = queue_.line(lines[i]);
+    const Line& line = lines_.line(lines[i]);
     if (line.size == 0 || line.mode != Line::Mode::kBlocked || !line.untold.valid()) continue;
     if (plan.refused.size() >= size_t{options_.attempts_per_cycle_max} * 2) {
-      queue_.lines_to_tell().assign(lines.begin() + static_cast<std::ptrdiff_t>(i), lines.end());
+      lines_.lines_to_tell().assign(lines.begin() + static_cast<std::ptrdiff_t>(i), lines.end());
       return;
     }
     plan.refusals.push_back(line.refusal);
     while (plan.refused.size() < size_t{options_.attempts_per_cycle_max} * 2) {
-      const PodId pod = queue_.TakeUntold(lines[i]);
+      const PodId pod = lines_.TakeUntold(lines[i]);
       if (!pod.valid()) break;
       plan.refused.push_back({.pod = pod,
                               .pod_uid = state_.pods().at(pod).uid,
@@ -433,19 +444,19 @@ void Engine::TellWaiting(Plan& plan) {
 }
 
 Instant Engine::wake_at() const {
-  if (!queue_.idle() || !queue_.lines_to_tell_empty() || !holders_.empty() || lift_pending_) {
+  if (!lines_.idle() || !lines_.lines_to_tell_empty() || !holders_.empty() || lift_pending_) {
     return Instant{};
   }
   const Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
-  if (queue_.blocked().empty() || state_.touches().end() == refresh_position_) return at;
+  if (lines_.blocked().empty() || state_.touches().end() == refresh_position_) return at;
   return std::min(at, next_refresh_);
 }
 
 Engine::Missed Engine::MissedWakes() const {
   Missed missed;
   if (lift_pending_) return missed;
-  for (const LineId id : queue_.blocked()) {
-    if (WhyNot(state_, options_.evaluator, queue_.line(id).head).would_fit)
+  for (const LineId id : lines_.blocked()) {
+    if (WhyNot(state_, options_.evaluator, lines_.line(id).head).would_fit)
       missed.lines.push_back(id);
   }
   // A holder behind the head sees its own promise as room, which the head does not.
@@ -455,8 +466,8 @@ Engine::Missed Engine::MissedWakes() const {
     for (model::ClaimId id = state_.ledger().nodes().first_reserved(row); id.valid();
          id = state_.ledger().claim(id).next_in_account) {
       const PodId pod = state_.pods().FindUid(state_.ledger().claim(id).owner);
-      if (!pod.valid() || !queue_.contains(pod)) continue;
-      const Line& line = queue_.line(queue_.line_of(pod));
+      if (!pod.valid() || !lines_.contains(pod)) continue;
+      const Line& line = lines_.line(lines_.line_of(pod));
       if (line.mode == Line::Mode::kBlocked && line.head == pod) continue;  // Asked above.
       if (std::ranges::binary_search(pending, pod)) continue;
       if (ChooseAsPromised(pod).node.valid()) missed.holders.push_back(pod);
@@ -470,7 +481,7 @@ uint32_t Engine::CountMissedWakes() const { return MissedWakes().count(); }
 uint32_t Engine::CheckWakes(Instant now) {
   WakeTouched(now);
   const Missed missed = MissedWakes();
-  for (const LineId id : missed.lines) queue_.Wake(state_, id, now, Line::kWide);
+  for (const LineId id : missed.lines) lines_.Wake(state_, id, now, Line::kWide);
   holders_.insert(holders_.end(), missed.holders.begin(), missed.holders.end());
   counters_.missed_wakes += missed.count();
   return missed.count();
@@ -485,7 +496,7 @@ Explanation Engine::Explain(PodId pod) const {
                 .not_before = row.not_before,
                 .refused_code = row.refused_code,
                 .node = row.node};
-  if (queue_.contains(pod)) e.class_waiting_count = queue_.line(queue_.line_of(pod)).size;
+  if (lines_.contains(pod)) e.class_waiting_count = lines_.line(lines_.line_of(pod)).size;
   if (e.stage == PodStage::kPending || e.stage == PodStage::kGated) {
     WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
     e.refusal = std::move(why.refusal);
@@ -506,7 +517,7 @@ Explanation Engine::Explain(PodId pod) const {
 
 void Engine::AddTo(Hasher& hasher) const {
   state_.AddTo(hasher);
-  queue_.AddTo(hasher);
+  lines_.AddTo(hasher);
   options_.evaluator.AddTo(hasher);
   hasher.Add(options_.seed).Add(options_.attempts_per_cycle_max);
   hasher.Add(trails_.size());
@@ -514,13 +525,15 @@ void Engine::AddTo(Hasher& hasher) const {
     hasher.Add(r.node.value).Add(r.score).Add(r.feasible_count);
   }
   hasher.Add(timers_.size());
-  for (const Timer& t : timers_) hasher.Add(t.at.ns).Add(t.pod.value).Add(t.pod_uid.value);
+  for (const Timer& t : timers_) hasher.Add(t.at.ns).Add(t.pod.value);
+  hasher.Add(timer_of_.size());
+  for (const Instant at : timer_of_) hasher.Add(at.ns);
   hasher.Add(holders_.size());
   for (const PodId pod : holders_) hasher.Add(pod.value);
   hasher.Add(noted_position_).Add(lift_pending_).Add(wake_position_);
   hasher.Add(refresh_position_).Add(next_refresh_.ns);
   // Caches and their bound are left out, and so is the count of evaluations, which depends on what
-  // they hold: they change no decision.
+  // they hold: they change no decision. scratch_ is empty.
   hasher.Add(counters_.cycles).Add(counters_.decisions).Add(counters_.attempts);
   hasher.Add(counters_.wakes).Add(counters_.refreshes).Add(counters_.missed_wakes);
 }

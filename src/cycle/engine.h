@@ -102,7 +102,7 @@ class Engine {
   uint32_t CheckWakes(Instant now);
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
-  [[nodiscard]] const WaitingLines& queue() const { return queue_; }
+  [[nodiscard]] const WaitingLines& lines() const { return lines_; }
   [[nodiscard]] const place::Evaluator& evaluator() const { return options_.evaluator; }
 
   void AddTo(Hasher& hasher) const;
@@ -130,14 +130,16 @@ class Engine {
   struct Timer {
     Instant at;
     model::PodId pod;
-    model::OwnerId pod_uid;
   };
 
   void Sync(model::PodId pod);
   void DropTrail(model::PodId pod);
   void NoteTouches();
+  void SetTimer(model::PodId pod, Instant at);
   void EndBackoffs(Instant now);
   void WakeTouched(Instant now);
+  void CollectTouched();
+  void WakeOn(model::NodeId node, uint64_t first, Instant now);
   void ServeHolders(model::Plan& plan);
   void ServeLines(Instant now, model::Plan& plan);
   void RefreshReports(Instant now);
@@ -156,10 +158,11 @@ class Engine {
 
   Options options_;
   model::State state_;
-  WaitingLines queue_;
+  WaitingLines lines_;
   ClassCaches caches_;
   std::vector<Trail> trails_;
-  std::vector<Timer> timers_;          // Min-heap by (at, uid text).
+  std::vector<Timer> timers_;          // Of error backoffs: min-heap by `at`.
+  std::vector<Instant> timer_of_;      // By PodId: the last of its timers; zero for none.
   std::vector<model::PodId> holders_;  // Reservation holders to try on their node.
   uint64_t noted_position_ = 0;        // In the touch log: what NoteTouches has seen.
   bool lift_pending_ = false;          // A touch since wake_position_ may lift a reason.
@@ -169,6 +172,13 @@ class Engine {
   uint64_t refresh_position_ = 0;
   Instant next_refresh_;  // If anything was touched since: when to tell of it.
   Counters counters_;
+  // Memory of WakeTouched that lasts from cycle to cycle; empty outside it.
+  struct Scratch {
+    std::vector<uint32_t> kinds_of;  // By NodeId; zero.
+    std::vector<model::NodeId> touched;
+    std::vector<LineId> lifted;
+  };
+  Scratch scratch_;
 };
 
 }  // namespace berth::cycle

@@ -174,7 +174,7 @@ class History {
       if (engine.state().ledger().nodes().has_reserved(i)) return;
     }
     for (uint32_t i = 0; i < engine.state().pods().size(); ++i) {
-      if (!engine.queue().contains(PodId{i})) continue;
+      if (!engine.lines().contains(PodId{i})) continue;
       const model::OwnerId uid = engine.state().pods().at(PodId{i}).uid;
       const auto told = told_.find(std::string(engine.state().UidOf(uid)));
       RC_ASSERT(told != told_.end());
@@ -466,6 +466,21 @@ TEST_F(Examples, RefusedWritesBackOff) {
     EXPECT_EQ(engine.wake_at(), now + Duration::Seconds(seconds));
     now = engine.wake_at();
   }
+}
+
+// Goal: what is observed during an error backoff piles up nothing. Method: the same fact again and
+// again leaves the very same engine.
+TEST_F(Examples, ARepeatedFactLeavesAnErrorBackoffAsItIs) {
+  Node({.name = "n1"});
+  Pod({.name = "a"});
+  EXPECT_EQ(Cycle().binds.size(), 1u);
+  engine.Apply(model::BindOutcome{
+      .uid = "uid-a", .outcome = model::WriteOutcome::kRefused, .code = 403, .at = Instant{}});
+  EXPECT_TRUE(Cycle().empty());
+  const uint64_t hash = History::Hash(engine);
+  for (int i = 0; i < 3; ++i) Pod({.name = "a"});
+  EXPECT_EQ(History::Hash(engine), hash);
+  EXPECT_EQ(Cycle(1'000).binds.size(), 1u);
 }
 
 // Goal: a pod that failed a moment ago lets others go first, but goes at once when none is left

@@ -325,10 +325,6 @@ void WaitingLines::Wake(const State& state, LineId id, Instant now, uint64_t nar
   Enter(state, id, Window(until) > Window(now) ? Line::Mode::kBackingOff : Line::Mode::kActive);
 }
 
-void WaitingLines::WakeAll(const State& state, Instant now) {
-  while (!blocked_.empty()) Wake(state, blocked_.back(), now, Line::kWide);
-}
-
 void WaitingLines::Touched(model::ReasonMask reasons, bool any, model::NameId node,
                            std::vector<LineId>& out) const {
   for (size_t i = 0; i < blocked_.size(); ++i) {

@@ -95,7 +95,6 @@ class WaitingLines {
   // Lets it be tried again, on nodes touched from `narrow_from` on. Into backoff order when its
   // head's unschedulable backoff is not over.
   void Wake(const model::State& state, LineId id, Instant now, uint64_t narrow_from);
-  void WakeAll(const model::State& state, Instant now);
   // Nothing is known any more of where an awake line can fit.
   void Widen(LineId id) { lines_[id.value].narrow_from = Line::kWide; }
 

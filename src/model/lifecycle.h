@@ -25,7 +25,7 @@ namespace berth::model {
 enum class PodStage : uint8_t {
   kForeign,      // Another scheduler's.
   kGated,        // Has scheduling gates: neither tried nor charged.
-  kPending,      // Ours to place; the queue says where it stands.
+  kPending,      // Ours to place; it waits in a line.
   kInFlight,     // Decided; the write is on its way.
   kAccepted,     // The write was accepted; the binding is not observed yet.
   kUnresolved,   // The write's fate is to be read.
