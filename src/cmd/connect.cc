@@ -2,12 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <condition_variable>
 #include <cstdlib>
 #include <filesystem>
-#include <mutex>
 #include <optional>
 
+#include "base/mutex.h"
 #include "net/certificates.h"
 
 namespace berth::cmd {
@@ -54,17 +53,17 @@ Result<client::ServerConfig> FindServer(const cli::ConnectOptions& options) {
 class Waiter final : public env::InputSink {
  public:
   void Post(std::vector<env::Input> batch) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (env::Input& input : batch) {
       if (auto* response = std::get_if<env::Response>(&input))
         response_ = std::move(response->response);
       if (const auto* failed = std::get_if<env::CallFailed>(&input)) failure_ = failed->failure;
     }
-    changed_.notify_all();
+    changed_.NotifyAll();
   }
   Result<env::HttpResponse> Wait(const std::string& where) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return response_ || failure_; });
+    const MutexLock lock(mutex_);
+    while (!response_ && !failure_) changed_.Wait(mutex_);
     if (response_) return std::move(*response_);
     switch (*failure_) {
       case env::CallFailure::kNotSent:
@@ -79,10 +78,10 @@ class Waiter final : public env::InputSink {
   }
 
  private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::optional<env::HttpResponse> response_;
-  std::optional<env::CallFailure> failure_;
+  Mutex mutex_;
+  CondVar changed_;
+  std::optional<env::HttpResponse> response_ GUARDED_BY(mutex_);
+  std::optional<env::CallFailure> failure_ GUARDED_BY(mutex_);
 };
 
 }  // namespace

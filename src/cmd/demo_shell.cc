@@ -19,12 +19,12 @@ constexpr Duration kPutEvery = Duration::Milliseconds(200);
 }  // namespace
 
 void DemoBoard::Put(cli::DemoProgress progress) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   progress_ = std::move(progress);
 }
 
 cli::DemoProgress DemoBoard::Get() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return progress_;
 }
 

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "cli/demo.h"
 #include "env/actor.h"
 
@@ -18,8 +17,8 @@ class DemoBoard {
   [[nodiscard]] cli::DemoProgress Get() const;
 
  private:
-  mutable std::mutex mutex_;
-  cli::DemoProgress progress_;
+  mutable Mutex mutex_;
+  cli::DemoProgress progress_ GUARDED_BY(mutex_);
 };
 
 // The demo actor, whose progress is put on a board a few times a second.

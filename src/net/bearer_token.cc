@@ -20,18 +20,20 @@ std::string Trim(std::string_view text) {
 
 BearerToken::BearerToken(std::string_view token) : token_(Trim(token)) {}
 
+BearerToken::BearerToken(std::string_view token, std::filesystem::path path, Duration every)
+    : token_(Trim(token)),
+      read_at_(std::chrono::steady_clock::now()),
+      path_(std::move(path)),
+      every_(every) {}
+
 Result<std::shared_ptr<BearerToken>> BearerToken::FromFile(std::filesystem::path path,
                                                            Duration every) {
   const Result<std::string> text = ReadFile(path.string());
   if (!text) return std::unexpected(text.error());
-  auto token = std::make_shared<BearerToken>(*text);
-  if (token->token_.empty()) {
+  if (Trim(*text).empty()) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: holds no token", path.string()));
   }
-  token->read_at_ = std::chrono::steady_clock::now();
-  token->path_ = std::move(path);
-  token->every_ = every;
-  return token;
+  return std::shared_ptr<BearerToken>(new BearerToken(*text, std::move(path), every));
 }
 
 void BearerToken::Reread(SteadyTime now) {
@@ -43,14 +45,14 @@ void BearerToken::Reread(SteadyTime now) {
 }
 
 std::string BearerToken::Current() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const SteadyTime now = std::chrono::steady_clock::now();
   if (!path_.empty() && now - read_at_ >= std::chrono::nanoseconds(every_.ns)) Reread(now);
   return token_;
 }
 
 bool BearerToken::Renew(std::string_view refused) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (path_.empty()) return false;
   if (token_ == refused) Reread(std::chrono::steady_clock::now());
   return token_ != refused;

@@ -3,10 +3,10 @@
 #include <chrono>
 #include <filesystem>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "base/result.h"
 #include "base/time.h"
 
@@ -34,13 +34,16 @@ class BearerToken {
 
  private:
   using SteadyTime = std::chrono::steady_clock::time_point;
-  void Reread(SteadyTime now);
+  // Of the file `path`, which held `token`.
+  BearerToken(std::string_view token, std::filesystem::path path, Duration every);
+  void Reread(SteadyTime now) REQUIRES_LOCK(mutex_);
 
-  std::mutex mutex_;
-  std::string token_;           // Under mutex_.
-  SteadyTime read_at_;          // Under mutex_.
-  std::filesystem::path path_;  // Immutable after construction, as what follows; empty: no file.
-  Duration every_ = kRereadEvery;
+  Mutex mutex_;
+  std::string token_ GUARDED_BY(mutex_);
+  SteadyTime read_at_ GUARDED_BY(mutex_);
+  // Immutable after construction.
+  const std::filesystem::path path_;  // Empty: no file.
+  const Duration every_ = kRereadEvery;
 };
 
 }  // namespace berth::net

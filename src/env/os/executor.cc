@@ -14,7 +14,7 @@
 #include <utility>
 
 #include "base/check.h"
-#include "env/os/mutex.h"
+#include "base/mutex.h"
 #include "env/os/sqlite_journal.h"
 
 namespace berth::env::os {

@@ -13,7 +13,7 @@
 #include <functional>
 #include <thread>
 
-#include "env/os/mutex.h"
+#include "base/mutex.h"
 #include "env/os/sqlite_journal.h"
 
 namespace berth::env::os {
