@@ -45,17 +45,24 @@ std::optional<Subpart> ParseSubpart(const api::Kind& kind, std::string_view name
   return std::nullopt;
 }
 
-// What a kubelet answers of a pod's containers. Nobody could here: nodes are simulated.
-std::optional<Problem> NoContainers(const api::Kind& kind, std::string_view name) {
+// What a kubelet answers of a pod's containers. Nobody could here: nodes are simulated. Who follows
+// a log is given the reason as its text, as kubelets do when a log is gone: kubectl 1.36 asks again
+// after a failure of any status, without end.
+std::optional<Problem> NoContainers(const api::Kind& kind, std::string_view name,
+                                    std::string_view target) {
   if (kind.id != api::KindId::kPod) return std::nullopt;
   std::string_view why;
   if (name == "log") why = "there is no output to show";
   if (name == "exec" || name == "attach") why = "there is no process to talk to";
   if (name == "portforward" || name == "proxy") why = "nobody listens on its ports";
   if (why.empty()) return std::nullopt;
-  return Problem{.code = 501,
+  const size_t question = target.find('?');
+  const bool follows = name == "log" && question != target.npos &&
+                       ParseFlagParameter(Query::Parse(target.substr(question + 1)), "follow");
+  return Problem{.code = follows ? 200 : 501,
                  .reason = "NotImplemented",
-                 .message = fmt::format("pods on simulated nodes run no containers: {}", why)};
+                 .message = fmt::format("pods on simulated nodes run no containers: {}", why),
+                 .text = follows};
 }
 
 bool Allows(Subpart subpart, Verb verb) {
@@ -137,7 +144,8 @@ Outcome<ResourceRequest> ResolveParts(std::string_view group, std::string_view v
   }
   if (rest.size() > at + 1) request.name = rest[at + 1];
   if (rest.size() > at + 2) {
-    if (const std::optional<Problem> none = NoContainers(*request.kind, rest[at + 2])) {
+    if (const std::optional<Problem> none =
+            NoContainers(*request.kind, rest[at + 2], http.target)) {
       return std::unexpected(*none);
     }
     const std::optional<Subpart> subpart = ParseSubpart(*request.kind, rest[at + 2]);

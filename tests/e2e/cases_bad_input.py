@@ -508,6 +508,8 @@ def no_containers(test):
     test.kubectl("wait", "pod/p", "--for=condition=Ready", "--timeout=30s")
     none = "simulated nodes run no containers"
     test.match(none, test.refused("logs", "p"))
+    # kubectl 1.36 would ask again after a failure.
+    test.match(none, test.kubectl("logs", "-f", "p").stdout, "what is followed ends")
     test.match(none, test.refused("exec", "p", "--", "ls"))
     test.match(none, test.refused("attach", "p"))
     test.match(none, test.refused("port-forward", "p", "8080:80"))
