@@ -53,7 +53,7 @@ struct DemoProgress {
   int64_t running = 0;
   int64_t succeeded = 0;
   int64_t failed = 0;
-  int64_t gone = 0;
+  int64_t gone = 0;  // Deleted before they ended.
   int64_t jobs = 0;
   int64_t jobs_finished = 0;
   int64_t cpu_milli_placed = 0;  // Requests of pods that have a node and have not ended.

@@ -138,6 +138,20 @@ TEST(Demo, GivesUpWhenNothingChangesForLong) {
   EXPECT_THAT(DemoSummary(toy.progress()), HasSubstr("did not come to its end"));
 }
 
+TEST(Demo, SummaryAddsUpToThePodsSeen) {
+  const DemoProgress progress{.pods_seen = 1544,
+                              .waiting = 1,
+                              .starting = 2,
+                              .running = 31,
+                              .succeeded = 433,
+                              .failed = 4,
+                              .gone = 1073};
+  EXPECT_THAT(DemoSummary(progress), HasSubstr("1,544 pods\n"));
+  EXPECT_THAT(DemoSummary(progress),
+              HasSubstr("433 succeeded, 4 failed as planned, 31 running, 1 waiting, 2 starting, "
+                        "1,073 deleted by updates and scaling\n"));
+}
+
 TEST(Demo, ShowsOneLineOrABlockOfAlwaysAsManyLines) {
   DemoProgress progress;
   progress.elapsed = Duration::Seconds(12);

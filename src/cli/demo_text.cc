@@ -119,8 +119,11 @@ std::string DemoSummary(const DemoProgress& progress) {
                           ? "; the other asks for more than any node has, as planned"
                           : "");
   text += fmt::format(
-      "  pods      {} succeeded, {} failed as planned, {} of services running, {} waiting\n",
-      Grouped(progress.succeeded), progress.failed, Grouped(progress.running), progress.waiting);
+      "  pods      {} succeeded, {} failed as planned, {} running, {} waiting{}{}\n",
+      Grouped(progress.succeeded), progress.failed, Grouped(progress.running), progress.waiting,
+      progress.starting > 0 ? fmt::format(", {} starting", progress.starting) : "",
+      progress.gone > 0 ? fmt::format(", {} deleted by updates and scaling", Grouped(progress.gone))
+                        : "");
   text += fmt::format("  bound     p50 {}, p99 {} after a pod was first seen\n",
                       Time(progress.bind_p50), Time(progress.bind_p99));
   for (const auto& [reason, pods] : TopReasons(progress))

@@ -52,23 +52,48 @@ std::string Waiting(const api::JsonObject& object) {
     text += fmt::format("  the API server refused its last binding with {}\n",
                         Text(object, "refusedCode"));
   }
-  text += fmt::format("  tried {} times; pods alike that wait: {}\n", Text(object, "attempts"),
+  const std::string attempts = Text(object, "attempts");
+  const bool blocked = !True(object, "wouldFit") && !object.contains("notBefore");
+  text += fmt::format("  tried {} time{}{}; pods alike that wait: {}\n", attempts,
+                      attempts == "1" ? "" : "s",
+                      blocked ? ", and again when the cluster changes so that it could fit" : "",
                       Text(object, "waitingAlike"));
   return text;
 }
 
 // What to look at after a 404: the scheduler has no such pod, or who answered is no scheduler.
 std::string_view Hint(std::string_view message) {
-  if (message.find("is not known to the scheduler") != message.npos) {
-    return "\n  look with `kubectl get pod -n NAMESPACE NAME -o yaml`: it is absent, has finished, "
-           "names "
-           "another scheduler, or was refused (its conditions and events say why)";
+  if (SaysUnknownPod(404, message)) {
+    return "\n  look with `kubectl get pod -n NAMESPACE NAME -o yaml`: it is absent, or was "
+           "refused (its conditions and events say why)";
   }
   return "\n  no scheduler answers there: for a `berth run`, give --why-address HOST:PORT of its "
          "--secure-port and --why-ca the file of its --secure-ca";
 }
 
 }  // namespace
+
+bool SaysUnknownPod(int status, std::string_view body) {
+  return status == 404 && body.find("is not known to the scheduler") != body.npos;
+}
+
+std::string FinishedText(std::string_view pod) {
+  const Result<api::Json> document = codec::ParseJson(pod);
+  if (!document || !document->is_object()) return "";
+  const auto part = [&](std::string_view name) {
+    const api::Json* value = document->get_object().if_contains(name);
+    return value != nullptr && value->is_object() ? value->get_object() : api::JsonObject();
+  };
+  const api::JsonObject status = part("status");
+  const std::string phase = Text(status, "phase");
+  if (phase != "Succeeded" && phase != "Failed") return "";
+  const std::string node = Text(part("spec"), "nodeName");
+  const std::string reason = Text(status, "reason");
+  return fmt::format("pod {}/{}: has finished{}{}\n  {}{}{}; the scheduler keeps no pod that has\n",
+                     Text(part("metadata"), "namespace"), Text(part("metadata"), "name"),
+                     node.empty() ? "" : " on node ", node, phase, reason.empty() ? "" : ", ",
+                     reason);
+}
 
 Result<std::string> WhyText(int status, std::string_view body) {
   const Result<api::Json> document = codec::ParseJson(body);
@@ -82,7 +107,9 @@ Result<std::string> WhyText(int status, std::string_view body) {
     return Fail(ErrorCode::kRefused,
                 fmt::format("{} (HTTP {}){}", message, status, status == 404 ? Hint(message) : ""));
   }
-  std::string text = fmt::format("pod {}: {}\n", Text(object, "pod"), Text(object, "stage"));
+  std::string stage = Text(object, "stage");
+  if (stage == "foreign") stage = "not placed by this scheduler";
+  std::string text = fmt::format("pod {}: {}\n", Text(object, "pod"), stage);
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
   if (object.contains("node")) return text + Placed(object);
   if (object.contains("attempts")) text += Waiting(object);

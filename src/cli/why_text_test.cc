@@ -32,6 +32,33 @@ TEST(WhyText, OfAPodThatWaitsNamesReasonsWithCountsAndWhatUnblocks) {
             "  tried 3 times; pods alike that wait: 2\n");
 }
 
+TEST(WhyText, SaysWhenItIsTriedAgain) {
+  EXPECT_THAT(
+      *WhyText(200, R"({"stage":"pending","attempts":1,"waitingAlike":1,"wouldFit":false})"),
+      HasSubstr("tried 1 time, and again when the cluster changes so that it could fit; "));
+  EXPECT_THAT(*WhyText(200, R"({"stage":"pending","attempts":2,"waitingAlike":1,"wouldFit":true})"),
+              HasSubstr("tried 2 times; "));
+}
+
+TEST(WhyText, OfAPodThatIsLeftAloneSaysSo) {
+  EXPECT_EQ(*WhyText(200, R"({"pod":"a/b","stage":"foreign","message":"it is left to zzz"})"),
+            "pod a/b: not placed by this scheduler\n  it is left to zzz\n");
+}
+
+TEST(WhyText, OfAPodThatHasFinished) {
+  EXPECT_EQ(FinishedText(R"({"metadata":{"namespace":"a","name":"b"},"spec":{"nodeName":"n1"},
+                             "status":{"phase":"Succeeded"}})"),
+            "pod a/b: has finished on node n1\n"
+            "  Succeeded; the scheduler keeps no pod that has\n");
+  EXPECT_EQ(FinishedText(R"({"metadata":{"namespace":"a","name":"b"},
+                             "status":{"phase":"Failed","reason":"Evicted"}})"),
+            "pod a/b: has finished\n  Failed, Evicted; the scheduler keeps no pod that has\n");
+  for (const char* other : {R"({"status":{"phase":"Running"}})", R"({"status":1})", "[]", "x",
+                            R"({"kind":"Status","status":"Failure"})"}) {
+    EXPECT_EQ(FinishedText(other), "") << other;
+  }
+}
+
 TEST(WhyText, OfAPlacedPodSaysWhyThere) {
   const Result<std::string> text =
       WhyText(200, R"({"pod":"a/b","stage":"Bound","node":"node-0001","devices":"0-1",
@@ -48,7 +75,7 @@ TEST(WhyText, RefusalsAndRubbishAreErrors) {
   ASSERT_FALSE(absent.has_value());
   EXPECT_THAT(absent.error().message,
               AllOf(StartsWith("pod \"a/b\" is not known to the scheduler (HTTP 404)\n"),
-                    HasSubstr("absent, has finished"), HasSubstr("or was refused"),
+                    HasSubstr("it is absent"), HasSubstr("or was refused"),
                     Not(HasSubstr("--why-address"))));
   const Result<std::string> elsewhere =
       WhyText(404, R"({"message":"the server could not find the requested resource"})");

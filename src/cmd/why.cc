@@ -35,6 +35,16 @@ Status TakeAddress(const std::string& text, Endpoint& endpoint) {
   return {};
 }
 
+// The pod as the API server of `endpoint` has it, when it has finished; empty otherwise.
+std::string Finished(const Endpoint& endpoint, const std::string& namespace_name,
+                     const std::string& pod) {
+  env::HttpRequest request;
+  request.target = fmt::format("/api/v1/namespaces/{}/pods/{}",
+                               client::PercentEncode(namespace_name), client::PercentEncode(pod));
+  const Result<env::HttpResponse> answer = Ask(endpoint, std::move(request), Duration::Seconds(30));
+  return answer && answer->status == 200 ? cli::FinishedText(answer->body.view()) : "";
+}
+
 int Failed(const std::string& text) {
   fmt::print(stderr, "berth why: {}\n", text);
   return cli::kFailed;
@@ -48,6 +58,7 @@ int Why(const cli::WhyOptions& options) {
   std::string name =
       options.namespace_name.empty() ? endpoint->namespace_name : options.namespace_name;
   if (name.empty()) name = "default";
+  const Endpoint api = *endpoint;
   if (!options.why_address.empty()) {
     const Status taken = TakeAddress(options.why_address, *endpoint);
     if (!taken) return Failed("--why-address " + taken.error().message);
@@ -72,6 +83,13 @@ int Why(const cli::WhyOptions& options) {
   if (options.json && answer->status == 200) {
     fmt::print("{}\n", answer->body.view());
     return cli::kOk;
+  }
+  if (!options.json && cli::SaysUnknownPod(answer->status, answer->body.view())) {
+    const std::string finished = Finished(api, name, options.pod);
+    if (!finished.empty()) {
+      fmt::print("{}", finished);
+      return cli::kOk;
+    }
   }
   const Result<std::string> text = cli::WhyText(answer->status, answer->body.view());
   if (!text) return Failed(text.error().message);

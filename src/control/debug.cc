@@ -103,15 +103,23 @@ std::string AmountText(const model::State& state, model::ResourceId resource,
   return fmt::format("{} {}", amount, name);
 }
 
+constexpr std::string_view kMoreDevices =
+    "a node with more GPU devices: even empty, these have too few";
+
 // What would lift the reason on one of its nodes.
 std::string Unblock(const model::Reason& reason, const model::State& state) {
   using enum model::ReasonKind;
   switch (reason.kind) {
     case kInsufficient:
-      if (reason.unresolvable) return "a node that is large enough";
+      if (reason.unresolvable) {
+        if (reason.resource == model::kGpuMilli) return std::string(kMoreDevices);
+        return fmt::format("a node with more {}: even empty, these have too little",
+                           state.vocabulary.resources.Name(reason.resource));
+      }
       return fmt::format("{} more on one of {} nodes",
                          AmountText(state, reason.resource, reason.deficit), reason.nodes_count);
     case kDevices:
+      if (reason.unresolvable) return std::string(kMoreDevices);
       return "GPU devices that become free on one of these nodes";
     case kGpuModel:
       return "a node of an allowed GPU model";
@@ -206,6 +214,7 @@ env::HttpResponse Why(const Scheduler& scheduler, const std::string& key) {
   object["stage"] = model::ToString(why.stage);
   AddPlace(object, why, state);
   if (why.stage == model::PodStage::kPending) AddWait(object, why, state);
+  if (const std::string* left = scheduler.left_alone(uid)) object["message"] = *left;
   if (!object.contains("message")) {
     if (const auto waiting = scheduler.status().waiting(uid)) {
       object["message"] = waiting->message.view();

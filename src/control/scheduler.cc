@@ -46,6 +46,10 @@ std::string Join(const std::vector<std::string>& items) {
   return text;
 }
 
+std::string NotHonoured(const api::Pod& pod) {
+  return fmt::format("{} can't be honoured by this scheduler yet", Join(pod.unsupported));
+}
+
 }  // namespace
 
 Scheduler::Scheduler(SchedulerOptions options)
@@ -122,7 +126,7 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
 void Scheduler::On(Instant now, const client::Synced& event, env::Outbox& out) {
   (void)now;
   if (!event.first) return;
-  Say(out, env::LogLevel::kInfo,
+  Say(out, env::LogLevel::kDebug,
       fmt::format("listed {}: {}", client_.watch(event.watch).options().resource.plural,
                   client_.watch(event.watch).known().size()));
 }
@@ -153,6 +157,7 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
 void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   if (event.change == client::Change::kDeleted) {
     engine_.Apply(model::PodRemove{.uid = event.uid});
+    left_alone_.erase(event.uid);
     const auto unread = unread_.find(KeyOf(event));
     if (unread != unread_.end() && unread->second.event.uid == event.uid) unread_.erase(unread);
     status_.Forget(event.uid);
@@ -160,18 +165,18 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     return;
   }
   auto pod = decoder_.Pod(event.object.view());
-  if (!pod) return KeepUnread(event, pod.error().message, out);
+  if (!pod) return KeepUnread(event, pod.error().message, env::LogLevel::kError, out);
   if (pod->scheduler_name.empty()) pod->scheduler_name = options_.scheduler_names.front();
   const bool mine = ours(pod->scheduler_name);
   std::vector<std::string> left_out;
   auto facts = translate::PodFacts(*pod, engine_.vocabulary(), &left_out);
-  if (!facts) return Refuse(event, *pod, facts.error().message, out);
+  if (!facts) return Refuse(event, *pod, facts.error().message, env::LogLevel::kInfo, out);
   if (!engine_.state().HasRoomFor(*facts)) {
     turned_away_ = true;
     return Refuse(event, *pod,
                   fmt::format("the scheduler holds {} pods, as many as it can",
                               engine_.state().pods().live()),
-                  out);
+                  env::LogLevel::kError, out);
   }
   if (left_out.empty()) {
     if (!unread_.empty()) unread_.erase(KeyOf(event));
@@ -179,11 +184,12 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     KeepUnread(
         event,
         fmt::format("its requests of {} are left out: too many kinds of resource", Join(left_out)),
-        out);
+        env::LogLevel::kError, out);
   }
   facts->ours = mine && pod->unsupported.empty();
   const bool waits = pod->node_name.empty() && !facts->terminal && !facts->terminating;
   engine_.Apply(*facts);
+  left_alone_.erase(event.uid);
   if (!waits) {
     status_.Forget(event.uid);
     if (facts->terminating && pod->node_name.empty()) {
@@ -191,12 +197,13 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     }
     return;
   }
+  if (!facts->ours) NoteLeftAlone(*pod);
   if (mine) OnWaitingPod(*pod);
 }
 
 void Scheduler::Refuse(const client::ObjectEvent& event, const api::Pod& pod,
-                       const std::string& message, env::Outbox& out) {
-  KeepUnread(event, message, out);
+                       const std::string& message, env::LogLevel level, env::Outbox& out) {
+  KeepUnread(event, message, level, out);
   if (!ours(pod.scheduler_name) || !pod.node_name.empty()) return;
   status_.Observe(pod);
   status_.Want(pod.meta.uid, {.reason = kSchedulerError, .message = Bytes(message)});
@@ -204,12 +211,12 @@ void Scheduler::Refuse(const client::ObjectEvent& event, const api::Pod& pod,
 
 // It is told of once, and read again when it changes or nodes name more resources.
 void Scheduler::KeepUnread(const client::ObjectEvent& event, std::string message,
-                           env::Outbox& out) {
+                           env::LogLevel level, env::Outbox& out) {
   const std::string key = KeyOf(event);
   const auto known = unread_.find(key);
   if (known == unread_.end() || known->second.message != message) {
     ++counters_.undecodable;
-    Say(out, env::LogLevel::kError, fmt::format("pod {}: {}", key, message));
+    Say(out, level, fmt::format("pod {}: {}", key, message));
   }
   if (known == unread_.end() && unread_.size() >= limits::kUnreadPodsMax) return;
   unread_[key] = {.event = event, .message = std::move(message)};
@@ -224,13 +231,23 @@ const UnreadPod* Scheduler::unread(std::string_view key) const {
   return found == unread_.end() ? nullptr : &found->second;
 }
 
+const std::string* Scheduler::left_alone(std::string_view uid) const {
+  const auto found = left_alone_.find(uid);
+  return found == left_alone_.end() ? nullptr : &found->second;
+}
+
+void Scheduler::NoteLeftAlone(const api::Pod& pod) {
+  left_alone_[pod.meta.uid] =
+      ours(pod.scheduler_name)
+          ? NotHonoured(pod)
+          : fmt::format("it is left to the scheduler that its spec.schedulerName names, \"{}\"",
+                        pod.scheduler_name);
+}
+
 void Scheduler::OnWaitingPod(const api::Pod& pod) {
   status_.Observe(pod);
   if (!pod.unsupported.empty()) {
-    status_.Want(pod.meta.uid,
-                 {.reason = kSchedulerError,
-                  .message = Bytes(fmt::format("{} can't be honoured by this scheduler yet",
-                                               Join(pod.unsupported)))});
+    status_.Want(pod.meta.uid, {.reason = kSchedulerError, .message = Bytes(NotHonoured(pod))});
     return;
   }
   if (!pod.scheduling_gates.empty()) {
@@ -446,6 +463,8 @@ void Scheduler::AddTo(Hasher& hasher) const {
   for (const auto& [key, pod] : unread_) {
     hasher.Add(key).Add(pod.event.uid).Add(pod.event.object.view()).Add(pod.message);
   }
+  hasher.Add(left_alone_.size());
+  for (const auto& [uid, why] : left_alone_) hasher.Add(uid).Add(why);
   hasher.Add(left_out_.size());
   for (const auto& [node, names] : left_out_) hasher.Add(node).Add(names);
   hasher.Add(turned_away_).Add(next_watchdog_.ns).Add(watchdog_due_).Add(next_audit_.ns);

@@ -87,6 +87,9 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
   // Of "NAMESPACE/NAME"; null when it could be read, or does not exist.
   [[nodiscard]] const UnreadPod* unread(std::string_view key) const;
+  // Why it leaves a waiting pod alone: another scheduler's, or asks for what berth does not do.
+  // Null when it does not.
+  [[nodiscard]] const std::string* left_alone(std::string_view uid) const;
   // By node: its resources that are not counted, because there are too many kinds; "node" when
   // nothing of it is, because there are too many nodes.
   [[nodiscard]] const std::map<std::string, std::string>& left_out() const { return left_out_; }
@@ -100,14 +103,17 @@ class Scheduler final : public env::Actor {
 
   void OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out);
+  // A refusal's `level`: whose business it is, the user's (kInfo) or the operator's.
   void Refuse(const client::ObjectEvent& event, const api::Pod& pod, const std::string& message,
-              env::Outbox& out);
-  void KeepUnread(const client::ObjectEvent& event, std::string message, env::Outbox& out);
+              env::LogLevel level, env::Outbox& out);
+  void KeepUnread(const client::ObjectEvent& event, std::string message, env::LogLevel level,
+                  env::Outbox& out);
   void ReadAgain(Instant now, env::Outbox& out);
   void TurnAway(const std::string& node, env::Outbox& out);
   void NoteLeftOut(const std::string& node, const std::vector<std::string>& left_out,
                    env::Outbox& out);
   void OnWaitingPod(const api::Pod& pod);
+  void NoteLeftAlone(const api::Pod& pod);
   void OnBinding(Instant now, const Binder::Result& result, env::Outbox& out);
   void Learn(Instant now, const Bytes& object, env::Outbox& out);
   void Withdrawn(Instant now, const Binder::Attempt& attempt);
@@ -131,7 +137,8 @@ class Scheduler final : public env::Actor {
   Binder binder_;
   StatusWriter status_;
   std::map<uint64_t, StatusWriter::Read> reads_;  // By call: what became of a condition's write.
-  std::map<std::string, UnreadPod, std::less<>> unread_;  // At most limits::kUnreadPodsMax.
+  std::map<std::string, UnreadPod, std::less<>> unread_;        // At most limits::kUnreadPodsMax.
+  std::map<std::string, std::string, std::less<>> left_alone_;  // Uid -> why; at most its pods.
   std::map<std::string, std::string> left_out_;
   bool turned_away_ = false;  // A pod found no room since all were last read again.
   Instant next_watchdog_;

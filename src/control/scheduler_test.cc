@@ -573,6 +573,33 @@ TEST(Scheduler, AnswersWhy) {
   EXPECT_EQ(rig.Get("/readyz"), "ok");
 }
 
+// Goal: who asks about a pod that is not placed learns whose it is, or which of its fields is not
+// honoured, until that is no longer so. What no node is large enough for names the resource.
+TEST(Scheduler, AnswersWhyOfPodsThatItLeavesAlone) {
+  Rig rig;
+  const std::string port =
+      R"(,"hostNetwork":false,"affinity":{"podAffinity":{)"
+      R"("requiredDuringSchedulingIgnoredDuringExecution":[{"topologyKey":"a",)"
+      R"("labelSelector":{}}]}})";
+  rig.Start({PodJson({.name = "a", .uid = "u-a", .scheduler = "zzz"}),
+             PodJson({.name = "b", .uid = "u-b", .extra_spec = port}),
+             PodJson({.name = "big", .uid = "u-big", .cpu_milli = 2'000})},
+            {NodeJson("n1", 1)});
+  const std::string other = rig.Get("/debug/why?pod=ns/a");
+  EXPECT_NE(other.find(R"(spec.schedulerName names, \"zzz\")"), std::string::npos) << other;
+  const std::string field = rig.Get("/debug/why?pod=ns/b");
+  EXPECT_NE(field.find("spec.affinity.podAffinity"), std::string::npos) << field;
+  EXPECT_NE(field.find("can't be honoured by this scheduler yet"), std::string::npos) << field;
+  const std::string big = rig.Get("/debug/why?pod=ns/big");
+  EXPECT_NE(big.find("a node with more cpu: even empty, these have too little"), std::string::npos)
+      << big;
+  rig.Event("pods", "MODIFIED",
+            PodJson({.name = "a", .uid = "u-a", .version = 101, .node = "n1", .scheduler = "zzz"}));
+  rig.Event("pods", "DELETED", PodJson({.name = "b", .uid = "u-b", .version = 102}));
+  EXPECT_EQ(rig.scheduler.left_alone("u-a"), nullptr);
+  EXPECT_EQ(rig.scheduler.left_alone("u-b"), nullptr);
+}
+
 // Goal: invented resources of pods don't keep a node with a new one out, and who was refused for
 // them is told and taken once a node offers it. Method: 30 pods of 4 invented kinds each, a pod
 // that asks for nvidia.com/gpu, then the node with it.

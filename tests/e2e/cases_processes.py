@@ -520,6 +520,35 @@ clusters: [{name: k, cluster: {server: "https://127.0.0.1:1"}}]
     test.match("nosuch", ran.stderr)
 
 
+def ask_why(test, up, connection, port, authority):
+    """`berth why` of a `berth run`: of pods that run, wait, are others', have finished, or are none."""
+    pods = "/api/v1/namespaces/default/pods"
+    large = objects.pod("large", cpu="9000")
+    others = objects.pod("others", schedulerName="zzz")
+    for pod in (large, others, objects.short_pod("short")):
+        test.equal(connection.request("POST", pods, pod).status, 201, "status")
+
+    def phase(name):
+        return connection.request("GET", f"{pods}/{name}").json()["status"]["phase"]
+
+    wait_until("one has finished", lambda: phase("short") == "Succeeded")
+    options = ["-n", "default", f"--kubeconfig={up.kubeconfig}"]
+    of_run = [*options, f"--why-address=127.0.0.1:{port}", f"--why-ca={authority}"]
+    running = connection.request("GET", pods).json()["items"]
+    name = next(pod["metadata"]["name"] for pod in running if "web" in pod["metadata"]["name"])
+    test.match("on node ", test.berth("why", name, *of_run).stdout)
+    test.match("0/2 nodes are available", test.berth("why", "large", *of_run).stdout)
+    test.match(r'spec.schedulerName names, "zzz"', test.berth("why", "others", *of_run).stdout)
+    test.match("has finished on node ", test.berth("why", "short", *of_run).stdout)
+    test.match("is not known", test.berth("why", "nosuch", *of_run, status=1).stderr)
+    # Without the authority of its own, by a port where nobody listens, and where no scheduler is.
+    address = of_run[:-1]
+    test.match("--why-ca", test.berth("why", "large", *address, status=1).stderr)
+    nobody = [*options, f"--why-address=127.0.0.1:{free_port()}", of_run[-1]]
+    test.match("Connection refused", test.berth("why", "large", *nobody, status=1).stderr)
+    test.match("--why-address", test.berth("why", "large", *options, status=1).stderr)
+
+
 @case("nodes, controllers and the scheduler run as processes of their own", on=EMBEDDED, seconds=6)
 def separate_processes(test):
     up = own(test)
@@ -549,10 +578,13 @@ def separate_processes(test):
     parts["run"].wait(10)
     headers = {"Content-Type": "application/merge-patch+json"}
     connection.request("PATCH", f"{path}/web", '{"spec":{"replicas":6}}', headers)
+    port, authority = free_port(), up.directory / "run-ca.crt"
     command = [berth_program(), "run", f"--kubeconfig={up.kubeconfig}"]
+    command += [f"--secure-port={port}", f"--secure-ca={authority}"]
     parts["run"] = Background(command, log=up.directory / "run.log")
     test.cleanups.append(parts["run"].end)
     wait_until("six run", lambda: ready(6))
+    ask_why(test, up, connection, port, authority)
     for name, part in parts.items():
         part.signal(signal.SIGTERM)
         test.equal(part.wait(30), 0, f"exit status of berth {name}")

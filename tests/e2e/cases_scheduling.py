@@ -327,7 +327,7 @@ def why(test):
     test.match("1 Insufficient cpu|Insufficient cpu", text)
     if "nodes" not in test.cluster.missing():
         test.match("didn't match Pod's node affinity/selector", text)
-    test.match("2 cpu|3 cpu|large enough", text, "what would unblock it")
+    test.match("2 cpu|3 cpu|a node with more cpu", text, "what would unblock it")
     test.make_node(test.unique("second"), cpu="4", labels={"e2e": node})
     placed = test.placed("p")
     text = test.wait(
