@@ -26,12 +26,16 @@ Result<client::ServerConfig> FindServer(const cli::ConnectOptions& options) {
   std::string path = options.kubeconfig;
   if (path.empty()) {
     // A list of files to merge is more than berth does: the first that exists counts.
-    std::string list = Environment("KUBECONFIG");
+    const std::string names = Environment("KUBECONFIG");
+    std::string list = names;
     while (!list.empty() && path.empty()) {
       const size_t colon = list.find(':');
       const std::string each = list.substr(0, colon);
       list = colon == std::string::npos ? "" : list.substr(colon + 1);
       if (std::filesystem::exists(each)) path = each;
+    }
+    if (path.empty() && !names.empty()) {
+      return Fail(ErrorCode::kNotFound, fmt::format("KUBECONFIG={}: no such file", names));
     }
   }
   const std::string home = Environment("HOME");
@@ -61,14 +65,14 @@ class Waiter final : public env::InputSink {
     }
     changed_.NotifyAll();
   }
-  Result<env::HttpResponse> Wait(const std::string& where) {
+  // `client` is asked for what kept a connection from coming about.
+  Result<env::HttpResponse> Wait(const std::string& where, const net::HttpsClient& client) {
     const MutexLock lock(mutex_);
     while (!response_ && !failure_) changed_.Wait(mutex_);
     if (response_) return std::move(*response_);
     switch (*failure_) {
       case env::CallFailure::kNotSent:
-        return Fail(ErrorCode::kUnavailable,
-                    where + ": can't connect, or its certificate is not the expected one");
+        return Fail(ErrorCode::kUnavailable, fmt::format("{}: {}", where, client.trouble()));
       case env::CallFailure::kLost:
         return Fail(ErrorCode::kUnknown, where + ": the connection broke");
       case env::CallFailure::kTimeout:
@@ -134,7 +138,7 @@ Result<env::HttpResponse> Ask(const Endpoint& endpoint, env::HttpRequest request
   batch.emplace_back(env::SendRequest{
       .call = {1}, .request = std::move(request), .stream = false, .timeout = timeout});
   (*client)->Take(std::move(batch));
-  Result<env::HttpResponse> answer = waiter.Wait(endpoint.where);
+  Result<env::HttpResponse> answer = waiter.Wait(endpoint.where, **client);
   (*client)->Stop();
   return answer;
 }

@@ -23,6 +23,7 @@
 
 #include "base/check.h"
 #include "base/limits.h"
+#include "base/mutex.h"
 #include "net/http_parser.h"
 #include "net/tls.h"
 
@@ -75,6 +76,7 @@ struct HttpsClient::Impl {
   void Reuse(const std::shared_ptr<Connection>& connection);
   void Forget(Connection& connection);
   void Fail(const Call& call, CallFailure failure);
+  void Tell(std::string text);
   void Post(env::Input input);
   void Watch(CallId id, SteadyTime deadline);
   void SetTimer();
@@ -92,6 +94,9 @@ struct HttpsClient::Impl {
   std::thread thread;
   env::InputSink* inbox = nullptr;
   bool stopped = false;
+
+  mutable Mutex mutex;
+  std::string trouble GUARDED_BY(mutex) = "no connection in time";
 
   // The io thread's own, once it runs.
   std::unordered_map<uint64_t, std::shared_ptr<Connection>> calls;  // Under way, by call.
@@ -128,6 +133,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void OnResolved(const error_code& error, const tcp::resolver::results_type& found);
   void Handshake();
   bool ExpectServer();
+  void FailHandshake(const error_code& error);
   void WriteRequest();
   void Read();
   void OnRead(const error_code& error, size_t bytes);
@@ -167,11 +173,17 @@ void Connection::Connect(Call call) {
 
 void Connection::OnResolved(const error_code& error, const tcp::resolver::results_type& found) {
   if (closed_) return;
-  if (error) return Break();
+  if (error) {
+    client_.Tell(fmt::format("{} can't be resolved: {}", client_.options.host, error.message()));
+    return Break();
+  }
   asio::async_connect(stream_.next_layer(), found,
                       [self = shared_from_this()](const error_code& failed, const tcp::endpoint&) {
                         if (self->closed_) return;
-                        if (failed) return self->Break();
+                        if (failed) {
+                          self->client_.Tell("can't connect: " + failed.message());
+                          return self->Break();
+                        }
                         self->Handshake();
                       });
 }
@@ -199,14 +211,26 @@ void Connection::Handshake() {
   stream_.async_handshake(asio::ssl::stream_base::client,
                           [self = shared_from_this()](const error_code& error) {
                             if (self->closed_) return;
-                            if (error) {
-                              ERR_clear_error();
-                              return self->Break();
-                            }
+                            if (error) return self->FailHandshake(error);
                             self->ready_ = true;
                             self->WriteRequest();
                             self->Read();
                           });
+}
+
+void Connection::FailHandshake(const error_code& error) {
+  const long verdict = SSL_get_verify_result(stream_.native_handle());
+  if (verdict == X509_V_OK) {
+    client_.Tell("no TLS: " + internal::TlsErrorText(error));
+  } else {
+    client_.Tell(fmt::format("its certificate is not the expected one: {}{}",
+                             X509_verify_cert_error_string(verdict),
+                             client_.options.authority_pem.empty()
+                                 ? " (no certificate authority is given; the system's were asked)"
+                                 : ""));
+  }
+  ERR_clear_error();
+  Break();
 }
 
 void Connection::Send(Call call) {
@@ -404,6 +428,11 @@ void HttpsClient::Impl::Post(env::Input input) {
   });
 }
 
+void HttpsClient::Impl::Tell(std::string text) {
+  const MutexLock lock(mutex);
+  trouble = std::move(text);
+}
+
 void HttpsClient::Impl::Fail(const Call& call, CallFailure failure) {
   Post(env::CallFailed{.call = call.id, .failure = failure});
 }
@@ -564,6 +593,11 @@ void HttpsClient::Stop() {
     impl_->io.stop();
   });
   impl_->thread.join();
+}
+
+std::string HttpsClient::trouble() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->trouble;
 }
 
 void HttpsClient::Take(std::vector<env::Output> batch) {

@@ -58,6 +58,10 @@ class HttpsClient final : public env::OutputSink {
 
   void Take(std::vector<env::Output> batch) override;
 
+  // What kept the last connection that failed from coming about, for people: nobody listens, or its
+  // certificate is not the expected one. Thread-safe.
+  [[nodiscard]] std::string trouble() const;
+
   struct Impl;  // Of client.cc alone.
 
  private:
