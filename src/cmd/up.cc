@@ -84,6 +84,7 @@ class Cluster {
   Status MakeFolder() const;
   Status OpenJournal(env::os::Recovered& recovered);
   Status ReadSecrets();
+  Status CloseToOthers();
   Status AddApiServer(const env::os::Recovered& recovered);
   Status AddClients();
   client::Options ClientOptions(const char* user_agent);
@@ -115,6 +116,7 @@ Status Cluster::Start() {
   // The journal first: whatever stops the first start, certificates never stand alone.
   env::os::Recovered recovered;
   if (status) status = OpenJournal(recovered);
+  if (status && !options_.in_memory) status = CloseToOthers();
   if (status) status = ReadSecrets();
   if (status) status = AddApiServer(recovered);
   if (status) status = Listen();
@@ -179,6 +181,28 @@ Status Cluster::OpenJournal(env::os::Recovered& recovered) {
                                .revision = recovered.last_revision,
                                .value = {}});
   journal_ = std::move(*journal);
+  return {};
+}
+
+// Whoever reads them can act as the administrator. berth makes them for the owner alone.
+Status Cluster::CloseToOthers() {
+  constexpr mode_t kOthers = 077;
+  for (const char* name : {"token", "ca.key", "server.key", "admin.key", "journal.db",
+                           "journal.db-wal", "journal.db-end"}) {
+    const std::filesystem::path path = InFolder(name);
+    struct stat status{};
+    if (stat(path.c_str(), &status) != 0 || (status.st_mode & kOthers) == 0) continue;
+    const mode_t mode = status.st_mode & 07777;
+    if (chmod(path.c_str(), mode & ~kOthers) != 0) {
+      return Fail(ErrorCode::kUnavailable,
+                  fmt::format("{}: others can read it (mode {:o}), and that can't be changed: {}",
+                              path.string(), mode, std::strerror(errno)));
+    }
+    logger_.Write(env::LogLevel::kWarning, "files",
+                  fmt::format("{} could be read by others (mode {:o}): its mode is now {:o}, but "
+                              "who has read it knows it",
+                              path.string(), mode, mode & ~kOthers));
+  }
   return {};
 }
 
@@ -298,7 +322,7 @@ Status Cluster::WriteKubeconfig() {
 
 void PrintWelcome(const Cluster& cluster) {
   const std::string kubeconfig = std::filesystem::absolute(cluster.kubeconfig()).string();
-  fmt::print("kubeconfig {}\ntry, from another terminal:\n", kubeconfig);
+  fmt::print("try, from another terminal:\n");
   fmt::print("  export KUBECONFIG={}\n", kubeconfig);
   for (const char* line :
        {"get pods -A -w", "get jobs,deployments -A", "describe pod -n platform -l app=too-large"}) {
@@ -317,9 +341,10 @@ int Up(const cli::UpOptions& options) {
     fmt::print(stderr, "berth up: {}\n", started.error().message);
     return cli::kFailed;
   }
-  if (!options.demo) {
-    fmt::print(stderr, "kubeconfig {}\n", std::filesystem::absolute(cluster.kubeconfig()).string());
-  }
+  // On stdout there is only one line that programs wait for.
+  fmt::print(options.demo ? stdout : stderr, "kubeconfig {}\n",
+             std::filesystem::absolute(cluster.kubeconfig()).string());
+  std::fflush(stdout);
   fmt::print("ready {}\n", cluster.address());
   std::fflush(stdout);
   if (!options.demo) {
