@@ -64,6 +64,22 @@ bool HasOneLength(const http::request<http::string_body>& message) {
   return codings == 1 && chunked && !has_length && message.version() >= 11;
 }
 
+// What a target asks for, past the scheme and the host of its absolute form (RFC 9112, section
+// 3.2.2), which names us however it is spelt: nothing is chosen by host here. Empty when it is
+// neither a path, nor absolute, nor "*".
+std::string PathOf(std::string_view target) {
+  if (target.starts_with('/') || target == "*") return std::string(target);
+  for (const std::string_view scheme : {"http://", "https://"}) {
+    if (!boost::beast::iequals(target.substr(0, scheme.size()), scheme)) continue;
+    const std::string_view rest = target.substr(scheme.size());
+    const size_t end = std::min(rest.find_first_of("/?#"), rest.size());
+    if (end == 0 || rest.substr(0, end).find('@') != rest.npos) return "";
+    const std::string_view path = rest.substr(end);
+    return path.starts_with('/') ? std::string(path) : "/" + std::string(path);
+  }
+  return "";
+}
+
 // Feeds a parser of either kind; says how many bytes it took.
 template <typename Parser>
 size_t Feed(Parser& parser, std::string_view bytes, ParseState& state) {
@@ -90,7 +106,7 @@ struct RequestParser::Impl {
   void CheckHead() {
     const auto& message = parser->get();
     const auto target = message.target();
-    const bool has_target = !target.empty() && (target.front() == '/' || target == "*");
+    const bool has_target = !PathOf({target.data(), target.size()}).empty();
     const bool has_host = message.version() < 11 || message.count(http::field::host) == 1;
     if (!has_target || !has_host || !HasOneLength(message)) state = ParseState::kMalformed;
   }
@@ -135,7 +151,7 @@ env::HttpRequest RequestParser::Take() {
   auto& message = impl_->parser->get();
   const auto target = message.target();
   env::HttpRequest request{.method = ToMethod(message.method()),
-                           .target = std::string(target.data(), target.size()),
+                           .target = PathOf({target.data(), target.size()}),
                            .headers = ToHeaders(message.base()),
                            .body = Bytes(std::move(message.body()))};
   impl_->keep_alive = message.keep_alive();

@@ -56,6 +56,35 @@ TEST(RequestParser, TakesOnlyLengthsThatCanBeReadInOneWay) {
   }
 }
 
+TEST(RequestParser, TakesTheAbsoluteFormOfATarget) {
+  const struct {
+    const char* target;
+    const char* path;  // Null: refused.
+  } rows[] = {
+      {"/api?a=b", "/api?a=b"},
+      {"*", "*"},
+      {"http://x/api/v1?watch=1", "/api/v1?watch=1"},
+      {"HTTPS://x:7443/api", "/api"},
+      {"https://[::1]:7443", "/"},
+      {"http://x?a=b", "/?a=b"},
+      {"http://", nullptr},
+      {"http:///api", nullptr},
+      {"http://u:p@x/api", nullptr},
+      {"ftp://x/api", nullptr},
+      {"x:7443", nullptr},
+      {"api", nullptr},
+  };
+  for (const auto& row : rows) {
+    RequestParser parser({.header_bytes = 4096, .body_bytes = 4096});
+    parser.Put(std::string("GET ") + row.target + " HTTP/1.1\r\nHost: x\r\n\r\n");
+    ASSERT_EQ(parser.state(), row.path ? ParseState::kComplete : ParseState::kMalformed)
+        << row.target;
+    if (row.path) {
+      EXPECT_EQ(parser.Take().target, row.path);
+    }
+  }
+}
+
 TEST(RequestParser, TakesNoChunksFromHttp10) {
   EXPECT_EQ(StateAfter("POST / HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
             ParseState::kMalformed);
