@@ -131,7 +131,7 @@ class StatusText {
   [[nodiscard]] std::string ContainerId(const api::Container& container, int64_t restarts) const {
     Hasher hasher;
     hasher.Add(pod_.meta.uid).Add(container.name).Add(restarts);
-    std::string id = "containerd://";
+    std::string id = "berth://";  // As the node's containerRuntimeVersion.
     for (int part = 0; part < 4; ++part) {
       fmt::format_to(std::back_inserter(id), "{:016x}", hasher.Add(part).value());
     }
