@@ -204,16 +204,20 @@ Result<Touched> World::Observe(api::KindId kind, std::string_view json) {
   if (known != kNoSlot) {
     const client::Version& seen = heads_[known].version;
     if (head->version.OlderThan(seen) || head->version == seen) return touched;
-    touched.before = heads_[known];
     if (kind == api::KindId::kPod) touched.node_before = pods_[known].node;
     touched.slot = known;
-    if (SameLinks(heads_[known], *head) && touched.node_before == decoded.pod.node) {
-      heads_[known] = std::move(*head);
+    const bool same_links = SameLinks(heads_[known], *head);
+    if (!same_links) Unlink(known);
+    touched.before = std::exchange(heads_[known], std::move(*head));
+    if (same_links) {
+      // A pod gets its node after its links.
+      if (touched.node_before != decoded.pod.node) {
+        Erase(pods_on_, touched.node_before, known);
+        if (!decoded.pod.node.empty()) pods_on_[decoded.pod.node].insert(known);
+      }
       Keep(known, kind, decoded);
       return touched;
     }
-    Unlink(known);
-    heads_[known] = std::move(*head);
   } else {
     // The name's former bearer is gone, though nobody has told so yet.
     const Slot former = Find(kind, head->namespace_name, head->name);
