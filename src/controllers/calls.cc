@@ -79,9 +79,9 @@ std::optional<Told> FailureOf(const Write& write, Part part, const std::string& 
 
 void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
   if (!told.has_value() || !options_.events) return;
-  const Slot owner = world_.Find(key.id);
+  const Slot owner = objects_.Find(key.id);
   if (owner != kNoSlot) {
-    recorder_.Tell(now, world_.head(owner), ComponentOf(key.part), std::move(*told));
+    recorder_.Tell(now, objects_.head(owner), ComponentOf(key.part), std::move(*told));
   }
 }
 
@@ -152,7 +152,7 @@ void Controllers::ReadBack(Instant now, CallRow call, env::Outbox& out) {
 }
 
 void Controllers::Buried(Instant now, const Write& write) {
-  const Slot slot = world_.Find(write.uid);
+  const Slot slot = objects_.Find(write.uid);
   if (slot == kNoSlot) return;
   tombstones_.emplace(write.uid, write);
   Forget(now, write.uid);
@@ -163,7 +163,7 @@ void Controllers::Absorb(Instant now, const CallRow& call, std::string_view body
   const Result<api::ObjectHead> head = codec::DecodeHead(body);
   if (!head || head->meta.uid.empty()) return;
   const std::string& uid = head->meta.uid;
-  if (world_.Find(uid) == kNoSlot) {
+  if (objects_.Find(uid) == kNoSlot) {
     // The watch told of its end before this answer came.
     const bool owner = call.key.part == Part::kCollector && call.key.id != uid;
     if (uid == call.write.uid && !owner) return;
@@ -224,14 +224,14 @@ void Controllers::KnownGone(Instant now, const CallRow& call) {
     if (row != nodes_.end() && row->second.missing_since.ns != 0) row->second.missing_read = true;
   }
   if (call.write.uid.empty()) return;
-  const Slot dependent = world_.Find(call.key.id);
+  const Slot dependent = objects_.Find(call.key.id);
   if (call.key.part == Part::kCollector && dependent != kNoSlot && call.key.id != call.write.uid) {
-    absent_.insert(AbsenceKey(world_.head(dependent).namespace_name, call.write.uid));
+    absent_.insert(AbsenceKey(objects_.head(dependent).namespace_name, call.write.uid));
   }
   Buried(now, call.write);
 }
 
-// A read, or what became of a write: the live object enters the world, or leaves it.
+// A read, or what became of a write: the live object is seen, or is gone.
 void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDone& done,
                          env::Outbox& out) {
   const std::string& uid = call.write.uid;

@@ -26,12 +26,12 @@ Write WithoutOwners(const Head& head, Drop drop) {
   return patch;
 }
 
-// The owner in the world, if the reference may mean it: owners are of the same namespace or of
+// The owner among the objects, if the reference may mean it: owners are of the same namespace or of
 // none.
-const Head* OwnerOf(const World& world, const Head& head, const api::OwnerReference& owner) {
-  const Slot slot = world.Find(owner.uid);
+const Head* OwnerOf(const Objects& objects, const Head& head, const api::OwnerReference& owner) {
+  const Slot slot = objects.Find(owner.uid);
   if (slot == kNoSlot) return nullptr;
-  const Head& found = world.head(slot);
+  const Head& found = objects.head(slot);
   const bool reachable =
       found.namespace_name.empty() || found.namespace_name == head.namespace_name;
   return reachable ? &found : nullptr;
@@ -39,9 +39,9 @@ const Head* OwnerOf(const World& world, const Head& head, const api::OwnerRefere
 
 enum class Standing : uint8_t { kSolid, kWaiting, kDangling, kUnknown };
 
-Standing StandingOf(const World& world, const Head& head, const api::OwnerReference& owner,
+Standing StandingOf(const Objects& objects, const Head& head, const api::OwnerReference& owner,
                     const Absences& absent) {
-  const Head* found = OwnerOf(world, head, owner);
+  const Head* found = OwnerOf(objects, head, owner);
   if (found != nullptr) {
     const bool waits = found->deletion.has_value() && found->HasFinalizer(kForegroundFinalizer);
     return waits ? Standing::kWaiting : Standing::kSolid;
@@ -62,19 +62,19 @@ Write ReadOwner(const Head& head, const api::OwnerReference& owner) {
 }
 
 // An object that is to go: what its dependents still have to do with it.
-void PlanDeleted(const World& world, const Head& head, Plan& plan) {
-  const std::set<Slot>& dependents = world.DependentsOf(head.uid);
+void PlanDeleted(const Objects& objects, const Head& head, Plan& plan) {
+  const std::set<Slot>& dependents = objects.DependentsOf(head.uid);
   const auto refers = [&](const api::OwnerReference& owner) { return owner.uid == head.uid; };
   if (head.HasFinalizer(kOrphanFinalizer)) {
     for (const Slot slot : dependents) {
-      plan.writes.push_back(WithoutOwners(world.head(slot), refers));
+      plan.writes.push_back(WithoutOwners(objects.head(slot), refers));
     }
     if (dependents.empty()) plan.writes.push_back(WithoutFinalizer(head, kOrphanFinalizer));
     return;
   }
   if (!head.HasFinalizer(kForegroundFinalizer)) return;
   const bool blocked = std::ranges::any_of(dependents, [&](Slot slot) {
-    return std::ranges::any_of(world.head(slot).owners, [&](const api::OwnerReference& owner) {
+    return std::ranges::any_of(objects.head(slot).owners, [&](const api::OwnerReference& owner) {
       return refers(owner) && owner.block_owner_deletion;
     });
   });
@@ -87,11 +87,11 @@ std::string_view PolicyOf(const Head& head) {
 }
 
 // A pod that kept itself for a Job that is gone: nobody will count it any more.
-void PlanTracked(const World& world, const Head& head, const Absences& absent, Plan& plan) {
+void PlanTracked(const Objects& objects, const Head& head, const Absences& absent, Plan& plan) {
   if (!head.HasFinalizer(kTrackingFinalizer)) return;
   const api::OwnerReference* controller = head.controller();
   const bool job = controller != nullptr && controller->kind == "Job";
-  if (job && StandingOf(world, head, *controller, absent) != Standing::kDangling) return;
+  if (job && StandingOf(objects, head, *controller, absent) != Standing::kDangling) return;
   plan.writes.push_back(WithoutTracking(head));
 }
 
@@ -101,18 +101,18 @@ std::string AbsenceKey(std::string_view namespace_name, std::string_view owner_u
   return std::string(owner_uid).append("/").append(namespace_name);
 }
 
-Plan PlanCollection(const World& world, Slot slot, const Absences& absent) {
+Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent) {
   Plan plan;
-  const Head& head = world.head(slot);
+  const Head& head = objects.head(slot);
   std::vector<Standing> standings;
   for (const api::OwnerReference& owner : head.owners) {
-    standings.push_back(StandingOf(world, head, owner, absent));
+    standings.push_back(StandingOf(objects, head, owner, absent));
     if (standings.back() == Standing::kUnknown) plan.writes.push_back(ReadOwner(head, owner));
   }
   if (!plan.writes.empty()) return plan;
-  PlanTracked(world, head, absent, plan);
+  PlanTracked(objects, head, absent, plan);
   if (head.deletion.has_value()) {
-    if (plan.writes.empty()) PlanDeleted(world, head, plan);
+    if (plan.writes.empty()) PlanDeleted(objects, head, plan);
     return plan;
   }
   if (head.owners.empty() || !plan.writes.empty()) return plan;
@@ -122,11 +122,11 @@ Plan PlanCollection(const World& world, Slot slot, const Absences& absent) {
   if (any(Standing::kSolid)) {
     if (!any(Standing::kDangling) && !any(Standing::kWaiting)) return plan;
     plan.writes.push_back(WithoutOwners(head, [&](const api::OwnerReference& owner) {
-      return StandingOf(world, head, owner, absent) != Standing::kSolid;
+      return StandingOf(objects, head, owner, absent) != Standing::kSolid;
     }));
     return plan;
   }
-  const bool foreground = any(Standing::kWaiting) && !world.DependentsOf(head.uid).empty();
+  const bool foreground = any(Standing::kWaiting) && !objects.DependentsOf(head.uid).empty();
   plan.writes.push_back(DeleteSeen(head, foreground ? "Foreground" : PolicyOf(head)));
   return plan;
 }

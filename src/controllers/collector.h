@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "controllers/world.h"
+#include "controllers/objects.h"
 #include "controllers/write.h"
 
 // Garbage collection by owner references
@@ -20,10 +20,10 @@ inline constexpr std::string_view kForegroundFinalizer = "foregroundDeletion";
 using Absences = std::set<std::string>;
 [[nodiscard]] std::string AbsenceKey(std::string_view namespace_name, std::string_view owner_uid);
 
-// What is due for one object: a read of each owner that the world does not know (Write::uid is the
+// What is due for one object: a read of each owner that is not known (Write::uid is the
 // owner's), its deletion, the removal of references, or of a finalizer whose work is done.
-// A function of the world and of known absences. Cost: O(owners), of an object that is being
+// A function of the objects and of known absences. Cost: O(owners), of an object that is being
 // deleted in the foreground or orphans its dependents O(dependents).
-[[nodiscard]] Plan PlanCollection(const World& world, Slot slot, const Absences& absent);
+[[nodiscard]] Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent);
 
 }  // namespace berth::controllers

@@ -91,17 +91,19 @@ void Controllers::OnSynced(Instant now) {
 // ---- What a change touches -------------------------------------------------------------------
 
 void Controllers::Observe(Instant now, api::KindId kind, std::string_view json, env::Outbox& out) {
-  const Result<Touched> touched = world_.Observe(kind, json);
-  if (!touched) {
+  const Result<Difference> difference = objects_.Observe(kind, json);
+  if (!difference) {
     out.emplace_back(env::Log{
         env::LogLevel::kError,
-        fmt::format("controllers: {}: {}", api::KindOf(kind).name, touched.error().message)});
+        fmt::format("controllers: {}: {}", api::KindOf(kind).name, difference.error().message)});
     return;
   }
-  OnTouched(now, *touched);
+  OnDifference(now, *difference);
 }
 
-void Controllers::Forget(Instant now, std::string_view uid) { OnTouched(now, world_.Remove(uid)); }
+void Controllers::Forget(Instant now, std::string_view uid) {
+  OnDifference(now, objects_.Remove(uid));
+}
 
 void Controllers::Touch(Instant at, Key key) {
   const auto row = rows_.find(key);
@@ -121,37 +123,38 @@ void Controllers::Touch(Instant at, Key key) {
   queue_.emplace(at, std::move(key));
 }
 
-void Controllers::OnTouched(Instant now, const Touched& touched) {
-  if (touched.slot == kNoSlot) return;
-  const bool known_before = !touched.before.uid.empty();
-  if (touched.removed) {
-    TouchByKind(now, touched.before, touched);
-    TouchCollector(now, touched.before, touched);
+void Controllers::OnDifference(Instant now, const Difference& difference) {
+  if (difference.slot == kNoSlot) return;
+  const bool known_before = !difference.before.uid.empty();
+  if (difference.removed) {
+    TouchByKind(now, difference.before, difference);
+    TouchCollector(now, difference.before, difference);
     return;
   }
-  const Head head = world_.head(touched.slot);
-  TouchByKind(now, head, touched);
-  TouchCollector(now, head, touched);
+  const Head head = objects_.head(difference.slot);
+  TouchByKind(now, head, difference);
+  TouchCollector(now, head, difference);
   if (!known_before) return;
   // An owner that lost it, or the one whose name it took.
-  TouchController(now, touched.before);
-  if (touched.before.uid != head.uid) TouchCollector(now, touched.before, {.removed = true});
+  TouchController(now, difference.before);
+  if (difference.before.uid != head.uid) TouchCollector(now, difference.before, {.removed = true});
 }
 
 void Controllers::TouchController(Instant now, const Head& head) {
   const api::OwnerReference* controller = head.controller();
   if (controller == nullptr) return;
-  const Slot owner = world_.Find(controller->uid);
+  const Slot owner = objects_.Find(controller->uid);
   if (owner == kNoSlot) return;
-  switch (world_.head(owner).kind) {
+  switch (objects_.head(owner).kind) {
     case api::KindId::kDeployment:
       return Touch(now, {Part::kDeployment, controller->uid});
     case api::KindId::kReplicaSet: {
       Touch(now, {Part::kReplicaSet, controller->uid});
       // Recreate waits for the last pod of the old templates.
-      const api::OwnerReference* above = world_.head(owner).controller();
-      const Slot deployment = above == nullptr ? kNoSlot : world_.Find(above->uid);
-      const api::Deployment* view = deployment == kNoSlot ? nullptr : world_.deployment(deployment);
+      const api::OwnerReference* above = objects_.head(owner).controller();
+      const Slot deployment = above == nullptr ? kNoSlot : objects_.Find(above->uid);
+      const api::Deployment* view =
+          deployment == kNoSlot ? nullptr : objects_.deployment(deployment);
       if (view != nullptr && view->recreate) Touch(now, {Part::kDeployment, above->uid});
       return;
     }
@@ -164,47 +167,47 @@ void Controllers::TouchController(Instant now, const Head& head) {
 
 // Owners of the namespace that may want an object without a controller.
 void Controllers::TouchAdopters(Instant now, const Head& head, api::KindId kind, Part part) {
-  for (const Slot slot : world_.In(kind, head.namespace_name)) {
-    const api::LabelQuery* selector = world_.selector(slot);
+  for (const Slot slot : objects_.In(kind, head.namespace_name)) {
+    const api::LabelQuery* selector = objects_.selector(slot);
     if (selector != nullptr && !selector->empty() && selector->Matches(head.labels)) {
-      Touch(now, {part, world_.head(slot).uid});
+      Touch(now, {part, objects_.head(slot).uid});
     }
   }
 }
 
-void Controllers::TouchPod(Instant now, const Head& head, const Touched& touched) {
+void Controllers::TouchPod(Instant now, const Head& head, const Difference& difference) {
   TouchController(now, head);
-  if (!touched.removed && head.controller() == nullptr &&
-      (touched.created || touched.before.labels != head.labels ||
-       touched.before.owners != head.owners)) {
+  if (!difference.removed && head.controller() == nullptr &&
+      (difference.created || difference.before.labels != head.labels ||
+       difference.before.owners != head.owners)) {
     TouchAdopters(now, head, api::KindId::kReplicaSet, Part::kReplicaSet);
     TouchAdopters(now, head, api::KindId::kJob, Part::kJob);
   }
-  if (touched.removed || !options_.node_lifecycle) return;
-  const std::string& name = world_.pod(touched.slot)->node;
+  if (difference.removed || !options_.node_lifecycle) return;
+  const std::string& name = objects_.pod(difference.slot)->node;
   if (name.empty()) return;
-  const Slot slot = world_.Find(api::KindId::kNode, {}, name);
+  const Slot slot = objects_.Find(api::KindId::kNode, {}, name);
   const auto known = nodes_.find(name);
   if (slot == kNoSlot) {
     if (known == nodes_.end()) nodes_[name].missing_since = now;
     return Touch(now, {Part::kNode, name});
   }
   // On a healthy node a pod is none of its business.
-  const bool tainted = std::ranges::any_of(world_.node(slot)->taints, [](const api::Taint& taint) {
-    return taint.effect == "NoExecute";
-  });
+  const bool tainted =
+      std::ranges::any_of(objects_.node(slot)->taints,
+                          [](const api::Taint& taint) { return taint.effect == "NoExecute"; });
   if (tainted) Touch(now, {Part::kNode, name});
 }
 
-void Controllers::TouchByKind(Instant now, const Head& head, const Touched& touched) {
+void Controllers::TouchByKind(Instant now, const Head& head, const Difference& difference) {
   switch (head.kind) {
     case api::KindId::kPod:
-      TouchPod(now, head, touched);
+      TouchPod(now, head, difference);
       break;
     case api::KindId::kReplicaSet:
       Touch(now, {Part::kReplicaSet, head.uid});
       TouchController(now, head);
-      if (!touched.removed && head.controller() == nullptr) {
+      if (!difference.removed && head.controller() == nullptr) {
         TouchAdopters(now, head, api::KindId::kDeployment, Part::kDeployment);
       }
       break;
@@ -221,7 +224,7 @@ void Controllers::TouchByKind(Instant now, const Head& head, const Touched& touc
       NoteNode(now, head);
       break;
     case api::KindId::kLease:
-      if (head.namespace_name == kLeaseNamespace && !touched.removed) NoteLease(now, head);
+      if (head.namespace_name == kLeaseNamespace && !difference.removed) NoteLease(now, head);
       break;
     default:
       break;
@@ -229,10 +232,11 @@ void Controllers::TouchByKind(Instant now, const Head& head, const Touched& touc
   // A namespace waits for its last object, and gives back what every namespace has.
   const bool furniture =
       head.kind == api::KindId::kServiceAccount || head.kind == api::KindId::kConfigMap;
-  if (head.namespace_name.empty() || (!touched.removed && !furniture && !touched.created)) return;
-  const Slot space = world_.Find(api::KindId::kNamespace, {}, head.namespace_name);
+  if (head.namespace_name.empty() || (!difference.removed && !furniture && !difference.created))
+    return;
+  const Slot space = objects_.Find(api::KindId::kNamespace, {}, head.namespace_name);
   if (space == kNoSlot) return;
-  const Head& space_head = world_.head(space);
+  const Head& space_head = objects_.head(space);
   if (furniture || space_head.deletion.has_value()) {
     Touch(now, {Part::kNamespace, space_head.uid});
   }
@@ -240,17 +244,17 @@ void Controllers::TouchByKind(Instant now, const Head& head, const Touched& touc
 
 // The collector looks at an object when its references or its deletion changed, at dependents when
 // their owner went or is to go, and at owners that wait for their dependents.
-void Controllers::TouchCollector(Instant now, const Head& head, const Touched& touched) {
+void Controllers::TouchCollector(Instant now, const Head& head, const Difference& difference) {
   const auto touch_dependents = [&] {
-    for (const Slot slot : world_.DependentsOf(head.uid)) {
-      Touch(now, {Part::kCollector, world_.head(slot).uid});
+    for (const Slot slot : objects_.DependentsOf(head.uid)) {
+      Touch(now, {Part::kCollector, objects_.head(slot).uid});
     }
   };
-  if (touched.removed) {
+  if (difference.removed) {
     touch_dependents();
   } else {
-    const Head& before = touched.before;
-    const bool changed = touched.created || before.owners != head.owners ||
+    const Head& before = difference.before;
+    const bool changed = difference.created || before.owners != head.owners ||
                          before.deletion != head.deletion || before.finalizers != head.finalizers;
     if (!changed) return;
     const bool matters =
@@ -260,14 +264,14 @@ void Controllers::TouchCollector(Instant now, const Head& head, const Touched& t
   }
   const auto touch_waiting = [&](const Head& dependent) {
     for (const api::OwnerReference& owner : dependent.owners) {
-      const Slot slot = world_.Find(owner.uid);
-      if (slot != kNoSlot && world_.head(slot).deletion.has_value()) {
+      const Slot slot = objects_.Find(owner.uid);
+      if (slot != kNoSlot && objects_.head(slot).deletion.has_value()) {
         Touch(now, {Part::kCollector, owner.uid});
       }
     }
   };
   touch_waiting(head);
-  touch_waiting(touched.before);
+  touch_waiting(difference.before);
 }
 
 // ---- Signs of life ---------------------------------------------------------------------------
@@ -275,14 +279,14 @@ void Controllers::TouchCollector(Instant now, const Head& head, const Touched& t
 void Controllers::NoteNode(Instant now, const Head& head) {
   if (!options_.node_lifecycle) return;
   NodeRow& row = nodes_[head.name];
-  const Slot slot = world_.Find(head.uid);
+  const Slot slot = objects_.Find(head.uid);
   if (slot == kNoSlot) {
     // Its pods are collected when it stays away.
     row = NodeRow{.missing_since = now};
     return Touch(now, {Part::kNode, head.name});
   }
   if (row.missing_since.ns != 0) row = NodeRow{};
-  const api::Node& node = *world_.node(slot);
+  const api::Node& node = *objects_.node(slot);
   Instant heartbeat = row.heartbeat;
   for (const api::NodeCondition& condition : node.conditions) {
     if (condition.type == "Ready") heartbeat = condition.heartbeat;
@@ -304,7 +308,7 @@ void Controllers::NoteNode(Instant now, const Head& head) {
 
 void Controllers::NoteLease(Instant now, const Head& head) {
   if (!options_.node_lifecycle) return;
-  const api::Lease* lease = world_.lease(world_.Find(head.uid));
+  const api::Lease* lease = objects_.lease(objects_.Find(head.uid));
   const auto row = nodes_.find(head.name);
   if (lease == nullptr || row == nodes_.end() || lease->renew_time == row->second.renewed) return;
   row->second.renewed = lease->renew_time;
@@ -334,7 +338,7 @@ void Controllers::AddTo(Hasher& hasher, const NodeRow& row) {
 void Controllers::AddTo(Hasher& hasher) const {
   client_.AddTo(hasher);
   recorder_.AddTo(hasher);
-  world_.AddTo(hasher);
+  objects_.AddTo(hasher);
   hasher.Add(prng_.fingerprint()).Add(started_).Add(last_any_sign_.ns);
   hasher.Add(rows_.size());
   for (const auto& [key, row] : rows_) AddTo(hasher, key, row);

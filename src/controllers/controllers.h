@@ -19,15 +19,15 @@
 #include "controllers/job.h"
 #include "controllers/namespaces.h"
 #include "controllers/node_lifecycle.h"
+#include "controllers/objects.h"
 #include "controllers/replica_set.h"
-#include "controllers/world.h"
 #include "controllers/write.h"
 #include "env/actor.h"
 
 // The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
 // Jobs, garbage collection, namespaces, the lifecycle of nodes.
 //
-//   watches, answers --> World --touched--> due keys --Tick--> facts --plan--> writes
+//   watches, answers --> Objects --changed-> due keys --Tick--> facts --plan--> writes
 //                          ^                                                     |
 //                          +------------------ answers -------------------------+
 //
@@ -81,15 +81,15 @@ class Controllers final : public env::Actor {
   void AddTo(Hasher& hasher) const override;
 
   [[nodiscard]] bool synced() const { return started_; }
-  [[nodiscard]] const World& world() const { return world_; }
+  [[nodiscard]] const Objects& objects() const { return objects_; }
   // Writes sent so far, for displays.
   [[nodiscard]] int64_t writes() const { return writes_; }
 
  private:
-  // What is known of a key beside the world.
+  // What is known of a key beside the objects.
   struct Row {
     int64_t in_flight = 0;
-    bool again = false;  // Touched while calls were under way.
+    bool again = false;  // It became due while calls were under way.
     Instant not_before;
     int64_t refusals = 0;            // In a row.
     std::optional<Trouble> trouble;  // The last refusal.
@@ -115,15 +115,15 @@ class Controllers final : public env::Actor {
   void OnObject(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnSynced(Instant now);
 
-  // The world changed: touches every key whose plan reads what changed.
+  // The objects changed: touches every key whose plan reads what changed.
   void Observe(Instant now, api::KindId kind, std::string_view json, env::Outbox& out);
   void Forget(Instant now, std::string_view uid);
-  void OnTouched(Instant now, const Touched& touched);
-  void TouchByKind(Instant now, const Head& head, const Touched& touched);
-  void TouchPod(Instant now, const Head& head, const Touched& touched);
+  void OnDifference(Instant now, const Difference& difference);
+  void TouchByKind(Instant now, const Head& head, const Difference& difference);
+  void TouchPod(Instant now, const Head& head, const Difference& difference);
   void TouchController(Instant now, const Head& head);
   void TouchAdopters(Instant now, const Head& head, api::KindId kind, Part part);
-  void TouchCollector(Instant now, const Head& head, const Touched& touched);
+  void TouchCollector(Instant now, const Head& head, const Difference& difference);
   void NoteNode(Instant now, const Head& head);
   void NoteLease(Instant now, const Head& head);
   void Touch(Instant at, Key key);
@@ -168,7 +168,7 @@ class Controllers final : public env::Actor {
 
   client::Client client_;
   Prng prng_;
-  World world_;
+  Objects objects_;
   EventRecorder recorder_;
   bool started_ = false;
 

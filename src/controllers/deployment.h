@@ -6,7 +6,7 @@
 
 #include "api/workloads.h"
 #include "base/time.h"
-#include "controllers/world.h"
+#include "controllers/objects.h"
 #include "controllers/write.h"
 
 // Rolls pods from one template to the next by scaling ReplicaSets

@@ -12,7 +12,7 @@
 #include "base/time.h"
 #include "client/client.h"
 #include "client/request.h"
-#include "controllers/world.h"
+#include "controllers/objects.h"
 #include "controllers/write.h"
 
 // Writes what controllers did as Events of the owners (`kubectl describe`, `kubectl get events`).

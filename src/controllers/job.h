@@ -7,9 +7,9 @@
 
 #include "api/workloads.h"
 #include "base/time.h"
+#include "controllers/objects.h"
 #include "controllers/pods.h"
 #include "controllers/replica_set.h"
-#include "controllers/world.h"
 #include "controllers/write.h"
 
 // Runs pods to completion (https://kubernetes.io/docs/concepts/workloads/controllers/job/).

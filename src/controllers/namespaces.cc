@@ -13,35 +13,35 @@ constexpr std::string_view kServiceAccount = "default";
 constexpr std::string_view kRootCa = "kube-root-ca.crt";
 constexpr std::string_view kRootCaKey = "ca.crt";
 
-void Furnish(const World& world, const NamespaceFacts& facts, Plan& plan) {
-  const std::string& name = world.head(facts.slot).name;
-  if (world.Find(api::KindId::kServiceAccount, name, kServiceAccount) == kNoSlot) {
+void Furnish(const Objects& objects, const NamespaceFacts& facts, Plan& plan) {
+  const std::string& name = objects.head(facts.slot).name;
+  if (objects.Find(api::KindId::kServiceAccount, name, kServiceAccount) == kNoSlot) {
     plan.writes.push_back(
         CreateOf(api::KindId::kServiceAccount, name, std::string(kServiceAccount)));
   }
   if (facts.root_ca.empty()) return;
   const std::string data =
       fmt::format(R"("data":{{"{}":{}}})", kRootCaKey, client::JsonString(facts.root_ca));
-  const Slot known = world.Find(api::KindId::kConfigMap, name, kRootCa);
+  const Slot known = objects.Find(api::KindId::kConfigMap, name, kRootCa);
   if (known == kNoSlot) {
     Write create = CreateOf(api::KindId::kConfigMap, name, std::string(kRootCa));
     create.body = data;
     plan.writes.push_back(std::move(create));
     return;
   }
-  const api::ConfigMap* map = world.config_map(known);
+  const api::ConfigMap* map = objects.config_map(known);
   if (map == nullptr || api::Find(map->data, kRootCaKey) == facts.root_ca) return;
-  Write patch = PatchOf(world.head(known));
+  Write patch = PatchOf(objects.head(known));
   patch.body = data;
   plan.writes.push_back(std::move(patch));
 }
 
 // Asks a kind's objects to go. True when none is left in sight.
-bool Empty(const World& world, const NamespaceFacts& facts, const api::Kind& kind, Plan& plan) {
-  const std::string& name = world.head(facts.slot).name;
-  const std::vector<Slot> slots = world.In(kind.id, name);
-  const bool untold =
-      std::ranges::any_of(slots, [&](Slot slot) { return !world.head(slot).deletion.has_value(); });
+bool Empty(const Objects& objects, const NamespaceFacts& facts, const api::Kind& kind, Plan& plan) {
+  const std::string& name = objects.head(facts.slot).name;
+  const std::vector<Slot> slots = objects.In(kind.id, name);
+  const bool untold = std::ranges::any_of(
+      slots, [&](Slot slot) { return !objects.head(slot).deletion.has_value(); });
   if (untold || facts.occupied.contains(kind.id)) {
     Write write = CreateOf(kind.id, name, {});
     write.verb = Verb::kDeleteCollection;
@@ -63,16 +63,16 @@ Write FinalizeOf(const Head& head, std::vector<std::string> finalizers) {
   return write;
 }
 
-void Terminate(const World& world, const NamespaceFacts& facts, Plan& plan) {
-  const Head& head = world.head(facts.slot);
-  const api::Namespace& space = *world.namespace_of(facts.slot);
+void Terminate(const Objects& objects, const NamespaceFacts& facts, Plan& plan) {
+  const Head& head = objects.head(facts.slot);
+  const api::Namespace& space = *objects.namespace_of(facts.slot);
   if (std::ranges::find(space.spec_finalizers, kFinalizer) == space.spec_finalizers.end()) return;
   // Pods go first: what they use must outlive them.
-  if (!Empty(world, facts, api::KindOf(api::KindId::kPod), plan)) return;
+  if (!Empty(objects, facts, api::KindOf(api::KindId::kPod), plan)) return;
   bool empty = true;
   for (const api::Kind& kind : api::Kinds()) {
     if (!kind.stored || !kind.namespaced || kind.storage != kind.id) continue;
-    if (!Empty(world, facts, kind, plan)) empty = false;
+    if (!Empty(objects, facts, kind, plan)) empty = false;
   }
   if (!empty) return;
   for (const api::Kind& kind : api::Kinds()) {
@@ -87,13 +87,13 @@ void Terminate(const World& world, const NamespaceFacts& facts, Plan& plan) {
 
 }  // namespace
 
-Plan PlanNamespace(const World& world, const NamespaceFacts& facts) {
+Plan PlanNamespace(const Objects& objects, const NamespaceFacts& facts) {
   Plan plan;
-  const Head& head = world.head(facts.slot);
+  const Head& head = objects.head(facts.slot);
   if (head.deletion.has_value()) {
-    Terminate(world, facts, plan);
-  } else if (world.namespace_of(facts.slot)->phase != "Terminating") {
-    Furnish(world, facts, plan);
+    Terminate(objects, facts, plan);
+  } else if (objects.namespace_of(facts.slot)->phase != "Terminating") {
+    Furnish(objects, facts, plan);
   }
   return plan;
 }

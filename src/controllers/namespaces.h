@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "controllers/world.h"
+#include "controllers/objects.h"
 #include "controllers/write.h"
 
 // What each namespace gets, and how it ends
@@ -18,13 +18,13 @@ using EmptyKinds = std::set<api::KindId>;
 struct NamespaceFacts {
   Slot slot = kNoSlot;
   const EmptyKinds& empty;     // Read to be empty.
-  const EmptyKinds& occupied;  // Read to hold something that the world does not know.
+  const EmptyKinds& occupied;  // Read to hold something that is not known.
   std::string_view root_ca;    // PEM; nothing is published when empty.
 };
 
 // A live namespace gets the ServiceAccount "default" and the ConfigMap kube-root-ca.crt. One that
 // is being deleted loses its pods, then everything else; when each kind was read to be empty, its
 // finalizer.
-[[nodiscard]] Plan PlanNamespace(const World& world, const NamespaceFacts& facts);
+[[nodiscard]] Plan PlanNamespace(const Objects& objects, const NamespaceFacts& facts);
 
 }  // namespace berth::controllers

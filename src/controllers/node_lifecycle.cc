@@ -64,8 +64,8 @@ bool SameTaint(const api::Taint& a, const api::Taint& b) {
   return a.key == b.key && a.effect == b.effect;
 }
 
-void PlanTaints(const World& world, const NodeFacts& facts, Instant now, Plan& plan) {
-  const api::Node& node = *world.node(facts.slot);
+void PlanTaints(const Objects& objects, const NodeFacts& facts, Instant now, Plan& plan) {
+  const api::Node& node = *objects.node(facts.slot);
   const std::vector<api::Taint> wanted = OwnTaints(node, facts.all_silent);
   std::vector<api::Taint> taints;
   bool changed = false;
@@ -96,15 +96,15 @@ void PlanTaints(const World& world, const NodeFacts& facts, Instant now, Plan& p
     text += "},";
   }
   if (text.back() == ',') text.pop_back();
-  Write patch = PatchOf(world.head(facts.slot));
+  Write patch = PatchOf(objects.head(facts.slot));
   patch.body = R"("spec":{"taints":)" + (taints.empty() ? std::string("null") : text + "]") + "}";
   plan.writes.push_back(std::move(patch));
 }
 
 // True when the node is silent and the write of it is planned.
-bool PlanSilence(const World& world, const NodeFacts& facts, const LifecycleTiming& timing,
+bool PlanSilence(const Objects& objects, const NodeFacts& facts, const LifecycleTiming& timing,
                  Instant now, Plan& plan) {
-  const api::Node& node = *world.node(facts.slot);
+  const api::Node& node = *objects.node(facts.slot);
   if (StatusOf(node, "Ready") == "Unknown") return false;
   const Instant lost = facts.last_sign + timing.grace;
   if (lost > now) {
@@ -121,16 +121,16 @@ bool PlanSilence(const World& world, const NodeFacts& facts, const LifecycleTimi
                                            : "Kubelet stopped posting node status.",
                           .transition = now});
   }
-  plan.writes.push_back(ConditionsPatch(world.head(facts.slot), conditions));
+  plan.writes.push_back(ConditionsPatch(objects.head(facts.slot), conditions));
   return true;
 }
 
 // Nobody can tell whether pods of such a node still serve.
-void PlanUnready(const World& world, const NodeFacts& facts, Instant now, Plan& plan) {
-  const std::string_view ready = StatusOf(*world.node(facts.slot), "Ready");
+void PlanUnready(const Objects& objects, const NodeFacts& facts, Instant now, Plan& plan) {
+  const std::string_view ready = StatusOf(*objects.node(facts.slot), "Ready");
   if (ready == "True" || ready.empty()) return;
-  for (const Slot slot : world.PodsOn(facts.name)) {
-    const PodRef pod = world.pod_ref(slot);
+  for (const Slot slot : objects.PodsOn(facts.name)) {
+    const PodRef pod = objects.pod_ref(slot);
     if (!pod.facts->ready || pod.facts->terminal()) continue;
     plan.writes.push_back(ConditionsPatch(
         *pod.head,
@@ -149,14 +149,14 @@ Write Disrupt(const Head& pod, std::string_view reason, std::string message, Ins
                          more);
 }
 
-void PlanEvictions(const World& world, const NodeFacts& facts, Instant now, Plan& plan) {
-  const api::Node& node = *world.node(facts.slot);
+void PlanEvictions(const Objects& objects, const NodeFacts& facts, Instant now, Plan& plan) {
+  const api::Node& node = *objects.node(facts.slot);
   if (facts.all_silent ||
       std::ranges::none_of(node.taints, [](const auto& t) { return t.effect == kNoExecute; })) {
     return;
   }
-  for (const Slot slot : world.PodsOn(facts.name)) {
-    const PodRef pod = world.pod_ref(slot);
+  for (const Slot slot : objects.PodsOn(facts.name)) {
+    const PodRef pod = objects.pod_ref(slot);
     if (pod.head->deletion.has_value()) continue;
     const Instant due = EvictionTime(*pod.facts, node, facts.taints_seen);
     if (due > now) {
@@ -171,9 +171,9 @@ void PlanEvictions(const World& world, const NodeFacts& facts, Instant now, Plan
 }
 
 // Pods of a node that does not exist: nobody else ends them.
-void PlanOrphans(const World& world, const NodeFacts& facts, const LifecycleTiming& timing,
+void PlanOrphans(const Objects& objects, const NodeFacts& facts, const LifecycleTiming& timing,
                  Instant now, Plan& plan) {
-  const std::set<Slot>& pods = world.PodsOn(facts.name);
+  const std::set<Slot>& pods = objects.PodsOn(facts.name);
   if (pods.empty()) return;
   const Instant due = facts.missing_since + timing.quarantine;
   if (due > now) return plan.WakeAt(due);
@@ -183,7 +183,7 @@ void PlanOrphans(const World& world, const NodeFacts& facts, const LifecycleTimi
     return;
   }
   for (const Slot slot : pods) {
-    const PodRef pod = world.pod_ref(slot);
+    const PodRef pod = objects.pod_ref(slot);
     if (!pod.facts->terminal()) {
       plan.writes.push_back(Disrupt(*pod.head, "DeletionByPodGC", "PodGC: node no longer exists",
                                     now, R"(,"phase":"Failed")"));
@@ -229,21 +229,21 @@ Instant EvictionTime(const PodFacts& pod, const api::Node& node,
   return due;
 }
 
-Plan PlanNode(const World& world, const NodeFacts& facts, const LifecycleTiming& timing,
+Plan PlanNode(const Objects& objects, const NodeFacts& facts, const LifecycleTiming& timing,
               Instant now) {
   Plan plan;
   if (facts.slot == kNoSlot) {
-    PlanOrphans(world, facts, timing, now, plan);
+    PlanOrphans(objects, facts, timing, now, plan);
     return plan;
   }
-  if (PlanSilence(world, facts, timing, now, plan)) return plan;
+  if (PlanSilence(objects, facts, timing, now, plan)) return plan;
   // Whether the others speak again is not this node's news.
   if (facts.all_silent) plan.WakeAt(now + Duration::Seconds(5));
-  PlanTaints(world, facts, now, plan);
+  PlanTaints(objects, facts, now, plan);
   if (!plan.writes.empty()) return plan;
-  PlanUnready(world, facts, now, plan);
+  PlanUnready(objects, facts, now, plan);
   if (!plan.writes.empty()) return plan;
-  PlanEvictions(world, facts, now, plan);
+  PlanEvictions(objects, facts, now, plan);
   return plan;
 }
 

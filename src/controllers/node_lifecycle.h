@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "controllers/world.h"
+#include "controllers/objects.h"
 #include "controllers/write.h"
 
 // What becomes of nodes that fall silent and of the pods on them
@@ -37,7 +37,7 @@ struct NodeFacts {
 };
 
 // A function of the facts: conditions, taints, evictions, and what is left of nodes that are gone.
-[[nodiscard]] Plan PlanNode(const World& world, const NodeFacts& facts,
+[[nodiscard]] Plan PlanNode(const Objects& objects, const NodeFacts& facts,
                             const LifecycleTiming& timing, Instant now);
 
 // When a pod must leave a node with these taints: Never() if it tolerates all of them for ever.

@@ -52,7 +52,7 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
   }
   if (plan.wake != Instant::Never()) Touch(std::max(plan.wake, now), key);
   if (plan.writes.empty()) {
-    const bool gone = key.part != Part::kNode && world_.Find(key.id) == kNoSlot;
+    const bool gone = key.part != Part::kNode && objects_.Find(key.id) == kNoSlot;
     if (known != rows_.end() && (gone || known->second.empty.empty())) rows_.erase(known);
     return;
   }
@@ -70,17 +70,17 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
     const auto at = unconfirmed_.find(key.id);
     return at == unconfirmed_.end() ? Plan{} : Plan{.writes = {at->second}};
   }
-  const Slot slot = world_.Find(key.id);
+  const Slot slot = objects_.Find(key.id);
   if (slot == kNoSlot) return {};
   const auto known = rows_.find(key);
   const Row empty;
   const Row& row = known == rows_.end() ? empty : known->second;
   switch (key.part) {
     case Part::kNamespace:
-      return PlanNamespace(world_, {.slot = slot,
-                                    .empty = row.empty,
-                                    .occupied = row.occupied,
-                                    .root_ca = options_.root_ca});
+      return PlanNamespace(objects_, {.slot = slot,
+                                      .empty = row.empty,
+                                      .occupied = row.occupied,
+                                      .root_ca = options_.root_ca});
     case Part::kDeployment:
       return PlanForDeployment(slot, row, now);
     case Part::kReplicaSet:
@@ -88,7 +88,7 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
     case Part::kJob:
       return PlanForJob(slot, row, now);
     case Part::kCollector:
-      return PlanCollection(world_, slot, absent_);
+      return PlanCollection(objects_, slot, absent_);
     case Part::kNode:
     case Part::kVerify:
     case Part::kEndedPods:
@@ -99,8 +99,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
 
 std::vector<PodRef> Controllers::PodsOf(const Head& owner) const {
   std::vector<PodRef> pods;
-  for (const Slot slot : world_.DependentsOf(owner.uid)) {
-    const PodRef pod = world_.pod_ref(slot);
+  for (const Slot slot : objects_.DependentsOf(owner.uid)) {
+    const PodRef pod = objects_.pod_ref(slot);
     if (pod.facts == nullptr) continue;
     const api::OwnerReference* controller = pod.head->controller();
     if (controller != nullptr && controller->uid == owner.uid) pods.push_back(pod);
@@ -115,11 +115,11 @@ void SortByName(std::vector<PodRef>& pods) {
                     [](const PodRef& pod) -> const std::string& { return pod.head->name; });
 }
 
-std::vector<PodRef> OrphansFor(const World& world, const Head& owner,
+std::vector<PodRef> OrphansFor(const Objects& objects, const Head& owner,
                                const api::LabelSelector& selector) {
   std::vector<PodRef> orphans;
-  for (const Slot slot : world.OrphanPods(owner.namespace_name, selector)) {
-    orphans.push_back(world.pod_ref(slot));
+  for (const Slot slot : objects.OrphanPods(owner.namespace_name, selector)) {
+    orphans.push_back(objects.pod_ref(slot));
   }
   SortByName(orphans);
   return orphans;
@@ -128,12 +128,12 @@ std::vector<PodRef> OrphansFor(const World& world, const Head& owner,
 }  // namespace
 
 Plan Controllers::PlanForReplicaSet(Slot slot, const Row& row, Instant now) {
-  const Head& head = world_.head(slot);
-  const api::ReplicaSet& set = *world_.replica_set(slot);
+  const Head& head = objects_.head(slot);
+  const api::ReplicaSet& set = *objects_.replica_set(slot);
   ReplicaSetFacts facts{.set = set,
                         .head = head,
                         .owned = PodsOf(head),
-                        .orphans = OrphansFor(world_, head, set.selector),
+                        .orphans = OrphansFor(objects_, head, set.selector),
                         .trouble = row.trouble};
   std::map<std::string, int64_t, std::less<>> counts;
   const auto active = std::ranges::count_if(facts.owned, &PodRef::active);
@@ -146,9 +146,9 @@ Plan Controllers::PlanForReplicaSet(Slot slot, const Row& row, Instant now) {
     count(facts.owned);
     const api::OwnerReference* deployment = head.controller();
     if (deployment != nullptr) {
-      for (const Slot sibling : world_.DependentsOf(deployment->uid)) {
-        if (sibling != slot && world_.replica_set(sibling) != nullptr) {
-          count(PodsOf(world_.head(sibling)));
+      for (const Slot sibling : objects_.DependentsOf(deployment->uid)) {
+        if (sibling != slot && objects_.replica_set(sibling) != nullptr) {
+          count(PodsOf(objects_.head(sibling)));
         }
       }
     }
@@ -158,64 +158,64 @@ Plan Controllers::PlanForReplicaSet(Slot slot, const Row& row, Instant now) {
 }
 
 OwnedSet Controllers::OwnedSetAt(Slot slot) const {
-  return {.head = &world_.head(slot), .set = world_.replica_set(slot)};
+  return {.head = &objects_.head(slot), .set = objects_.replica_set(slot)};
 }
 
 bool Controllers::NameTaken(const api::Deployment& deployment, const Head& head) const {
-  const Slot slot = world_.Find(api::KindId::kReplicaSet, head.namespace_name,
-                                head.name + "-" + PodTemplateHash(deployment));
+  const Slot slot = objects_.Find(api::KindId::kReplicaSet, head.namespace_name,
+                                  head.name + "-" + PodTemplateHash(deployment));
   if (slot == kNoSlot) return false;
-  const api::OwnerReference* controller = world_.head(slot).controller();
+  const api::OwnerReference* controller = objects_.head(slot).controller();
   const bool own = controller != nullptr && controller->uid == head.uid;
   return !own ||
-         world_.replica_set(slot)->pod_template.canonical != deployment.pod_template.canonical;
+         objects_.replica_set(slot)->pod_template.canonical != deployment.pod_template.canonical;
 }
 
 Plan Controllers::PlanForDeployment(Slot slot, const Row& row, Instant now) {
-  const Head& head = world_.head(slot);
-  const api::Deployment& deployment = *world_.deployment(slot);
+  const Head& head = objects_.head(slot);
+  const api::Deployment& deployment = *objects_.deployment(slot);
   DeploymentFacts facts{.deployment = deployment, .head = head};
   if (row.trouble.has_value()) facts.trouble = row.trouble->message;
   facts.name_taken = NameTaken(deployment, head);
-  for (const Slot set : world_.DependentsOf(head.uid)) {
-    if (world_.replica_set(set) == nullptr) continue;
-    const api::OwnerReference* controller = world_.head(set).controller();
+  for (const Slot set : objects_.DependentsOf(head.uid)) {
+    if (objects_.replica_set(set) == nullptr) continue;
+    const api::OwnerReference* controller = objects_.head(set).controller();
     if (controller == nullptr || controller->uid != head.uid) continue;
     facts.owned.push_back(OwnedSetAt(set));
     if (!deployment.recreate) continue;
-    for (const PodRef& pod : PodsOf(world_.head(set))) {
+    for (const PodRef& pod : PodsOf(objects_.head(set))) {
       if (!pod.facts->terminal()) ++facts.owned.back().pods_not_over;
     }
   }
-  for (const Slot set : world_.In(api::KindId::kReplicaSet, head.namespace_name)) {
-    if (world_.head(set).controller() == nullptr) facts.orphans.push_back(OwnedSetAt(set));
+  for (const Slot set : objects_.In(api::KindId::kReplicaSet, head.namespace_name)) {
+    if (objects_.head(set).controller() == nullptr) facts.orphans.push_back(OwnedSetAt(set));
   }
   return PlanDeployment(facts, now);
 }
 
 Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {
-  const Head& head = world_.head(slot);
-  const api::Job& job = *world_.job(slot);
+  const Head& head = objects_.head(slot);
+  const api::Job& job = *objects_.job(slot);
   std::vector<PodRef> owned = PodsOf(head);
   SortByName(owned);
   return PlanJob({.job = job,
                   .head = head,
                   .owned = std::move(owned),
-                  .orphans = OrphansFor(world_, head, job.selector),
+                  .orphans = OrphansFor(objects_, head, job.selector),
                   .trouble = row.trouble},
                  now);
 }
 
 Plan Controllers::PlanForNode(const std::string& name, Instant now) {
   const auto at = nodes_.find(name);
-  const Slot slot = world_.Find(api::KindId::kNode, {}, name);
+  const Slot slot = objects_.Find(api::KindId::kNode, {}, name);
   if (at == nodes_.end()) return {};
   const NodeRow& row = at->second;
-  if (slot == kNoSlot && world_.PodsOn(name).empty()) {
+  if (slot == kNoSlot && objects_.PodsOn(name).empty()) {
     nodes_.erase(at);
     return {};
   }
-  return PlanNode(world_,
+  return PlanNode(objects_,
                   {.name = name,
                    .slot = slot,
                    .last_sign = row.last_sign,
@@ -231,11 +231,11 @@ Plan Controllers::PlanEndedPods(Instant now) {
   Plan plan{.wake = now + kEndedPodsEvery};
   // An owner without dependents is nobody's business any more.
   std::erase_if(absent_, [&](const std::string& key) {
-    return world_.DependentsOf(std::string_view(key).substr(0, key.find('/'))).empty();
+    return objects_.DependentsOf(std::string_view(key).substr(0, key.find('/'))).empty();
   });
   std::vector<std::tuple<Instant, std::string_view, Slot>> ended;
-  for (const Slot slot : world_.All(api::KindId::kPod)) {
-    const PodRef pod = world_.pod_ref(slot);
+  for (const Slot slot : objects_.All(api::KindId::kPod)) {
+    const PodRef pod = objects_.pod_ref(slot);
     if (pod.facts->terminal() && !pod.head->deletion.has_value()) {
       ended.emplace_back(pod.head->creation, pod.head->uid, slot);
     }
@@ -244,7 +244,7 @@ Plan Controllers::PlanEndedPods(Instant now) {
   if (surplus <= 0) return plan;
   std::ranges::sort(ended);
   for (int64_t i = 0; i < std::min(surplus, kPodsBurst); ++i) {
-    plan.writes.push_back(DeleteOf(world_.head(std::get<2>(ended[static_cast<size_t>(i)]))));
+    plan.writes.push_back(DeleteOf(objects_.head(std::get<2>(ended[static_cast<size_t>(i)]))));
   }
   return plan;
 }

@@ -16,9 +16,9 @@
 #include "controllers/indexes.h"
 #include "controllers/job.h"
 #include "controllers/node_lifecycle.h"
+#include "controllers/objects.h"
 #include "controllers/pods.h"
 #include "controllers/replica_set.h"
-#include "controllers/world.h"
 
 namespace berth::controllers {
 namespace {
@@ -80,15 +80,15 @@ struct TwinPod {
   int64_t version = 0;
 };
 
-std::set<std::string> Names(const World& world, const std::set<Slot>& slots) {
+std::set<std::string> Names(const Objects& objects, const std::set<Slot>& slots) {
   std::set<std::string> names;
-  for (const Slot slot : slots) names.insert(world.head(slot).uid);
+  for (const Slot slot : slots) names.insert(objects.head(slot).uid);
   return names;
 }
 
-// The indexes of the world say what a walk over all objects says, whatever comes in whatever order.
-RC_GTEST_PROP(World, IndexesAgreeWithAWalk, ()) {
-  World world;
+// The indexes say what a walk over all objects says, whatever comes in whatever order.
+RC_GTEST_PROP(Objects, IndexesAgreeWithAWalk, ()) {
+  Objects objects;
   std::map<std::string, TwinPod> twin;  // By name.
   const auto steps = *rc::gen::inRange(1, 60);
   for (int i = 0; i < steps; ++i) {
@@ -96,8 +96,8 @@ RC_GTEST_PROP(World, IndexesAgreeWithAWalk, ()) {
     if (*rc::gen::inRange(0, 4) == 0) {
       const auto at = twin.find(name);
       if (at == twin.end()) continue;
-      RC_ASSERT(world.Remove(at->second.uid).removed);
-      RC_ASSERT(!world.Remove(at->second.uid).removed);
+      RC_ASSERT(objects.Remove(at->second.uid).removed);
+      RC_ASSERT(!objects.Remove(at->second.uid).removed);
       twin.erase(at);
       continue;
     }
@@ -112,41 +112,41 @@ RC_GTEST_PROP(World, IndexesAgreeWithAWalk, ()) {
                 "name":"x","uid":"{}","controller":true}}])",
                                         pod.owner);
     const std::string node = pod.node.empty() ? "" : R"("nodeName":")" + pod.node + "\"";
-    const auto touched = world.Observe(
+    const auto difference = objects.Observe(
         api::KindId::kPod,
         fmt::format(R"({{"metadata":{{"name":"{}","namespace":"d","uid":"{}","resourceVersion":"{}",
             "labels":{{"l":"{}"}}{}}},"spec":{{{}}}}})",
                     name, pod.uid, pod.version, pod.label, owners, node));
-    RC_ASSERT(touched.has_value());
+    RC_ASSERT(difference.has_value());
     const auto known = twin.find(name);
     // Of one life only what is newer counts.
     const bool stale =
         known != twin.end() && known->second.uid == pod.uid && known->second.version >= pod.version;
-    RC_ASSERT((touched->slot == kNoSlot) == stale);
+    RC_ASSERT((difference->slot == kNoSlot) == stale);
     if (!stale) twin[name] = pod;
   }
-  RC_ASSERT(world.size() == twin.size());
+  RC_ASSERT(objects.size() == twin.size());
   for (const std::string owner : {"o1", "o2"}) {
     std::set<std::string> expected;
     for (const auto& [name, pod] : twin) {
       if (pod.owner == owner) expected.insert(pod.uid);
     }
-    RC_ASSERT(Names(world, world.DependentsOf(owner)) == expected);
+    RC_ASSERT(Names(objects, objects.DependentsOf(owner)) == expected);
   }
   for (const std::string node : {"n1", "n2"}) {
     std::set<std::string> expected;
     for (const auto& [name, pod] : twin) {
       if (pod.node == node) expected.insert(pod.uid);
     }
-    RC_ASSERT(Names(world, world.PodsOn(node)) == expected);
+    RC_ASSERT(Names(objects, objects.PodsOn(node)) == expected);
   }
   std::set<std::string> orphans;
   for (const auto& [name, pod] : twin) {
     if (pod.owner.empty() && pod.label == "a") orphans.insert(pod.uid);
   }
-  const auto found = world.OrphanPods("d", {.match_labels = {{"l", "a"}}});
-  RC_ASSERT(Names(world, {found.begin(), found.end()}) == orphans);
-  RC_ASSERT(world.In(api::KindId::kPod, "d").size() == twin.size());
+  const auto found = objects.OrphanPods("d", {.match_labels = {{"l", "a"}}});
+  RC_ASSERT(Names(objects, {found.begin(), found.end()}) == orphans);
+  RC_ASSERT(objects.In(api::KindId::kPod, "d").size() == twin.size());
 }
 
 // ---- ReplicaSets -----------------------------------------------------------------------------
@@ -438,78 +438,78 @@ RC_GTEST_PROP(Deployment, ScalingIsProportional, ()) {
 
 // ---- Collector, nodes ------------------------------------------------------------------------
 
-Slot See(World& world, api::KindId kind, const std::string& name, const std::string& more,
+Slot See(Objects& objects, api::KindId kind, const std::string& name, const std::string& more,
          const std::string& rest = "") {
-  const auto touched = world.Observe(
+  const auto difference = objects.Observe(
       kind, fmt::format(R"({{"metadata":{{"name":"{0}","namespace":"{2}","uid":"uid-{0}",
       "resourceVersion":"1"{1}}}{3}}})",
                         name, more, api::KindOf(kind).namespaced ? "d" : "", rest));
-  EXPECT_TRUE(touched.has_value());
-  return touched->slot;
+  EXPECT_TRUE(difference.has_value());
+  return difference->slot;
 }
 
 TEST(Collector, AnOwnerThatIsNotSeenIsReadFirst) {
-  World world;
+  Objects objects;
   const Slot slot =
-      See(world, api::KindId::kConfigMap, "c",
+      See(objects, api::KindId::kConfigMap, "c",
           R"(,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"o","uid":"u"}])");
-  EXPECT_EQ(Lines(PlanCollection(world, slot, {})), "read Secret d/o u\n");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "read Secret d/o u\n");
   // Absent elsewhere is not absent here.
-  EXPECT_EQ(Lines(PlanCollection(world, slot, {AbsenceKey("e", "u")})), "read Secret d/o u\n");
-  EXPECT_EQ(Lines(PlanCollection(world, slot, {AbsenceKey("d", "u")})),
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("e", "u")})), "read Secret d/o u\n");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", "u")})),
             "delete ConfigMap d/c uid-c@1 Background\n");
 }
 
 TEST(Collector, AnOwnerOfAnotherNamespaceIsNone) {
-  World world;
-  const auto owner =
-      world.Observe(api::KindId::kSecret,
-                    R"({"metadata":{"name":"o","namespace":"e","uid":"u","resourceVersion":"1"}})");
+  Objects objects;
+  const auto owner = objects.Observe(
+      api::KindId::kSecret,
+      R"({"metadata":{"name":"o","namespace":"e","uid":"u","resourceVersion":"1"}})");
   ASSERT_TRUE(owner.has_value());
   const Slot slot =
-      See(world, api::KindId::kConfigMap, "c",
+      See(objects, api::KindId::kConfigMap, "c",
           R"(,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"o","uid":"u"}])");
-  EXPECT_EQ(Lines(PlanCollection(world, slot, {})), "read Secret d/o u\n");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "read Secret d/o u\n");
 }
 
 TEST(Collector, OneSolidOwnerKeepsAnObject) {
-  World world;
-  See(world, api::KindId::kSecret, "o", "");
-  const Slot slot = See(world, api::KindId::kConfigMap, "c", R"(,"ownerReferences":[
+  Objects objects;
+  See(objects, api::KindId::kSecret, "o", "");
+  const Slot slot = See(objects, api::KindId::kConfigMap, "c", R"(,"ownerReferences":[
       {"apiVersion":"v1","kind":"Secret","name":"o","uid":"uid-o"},
       {"apiVersion":"v1","kind":"Secret","name":"x","uid":"gone"}])");
-  EXPECT_EQ(Lines(PlanCollection(world, slot, {AbsenceKey("d", "gone")})),
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", "gone")})),
             "patch ConfigMap d/c uid-c@1 metadata{\"ownerReferences\":[{\"apiVersion\":\"v1\","
             "\"kind\":\"Secret\",\"name\":\"o\",\"uid\":\"uid-o\"}]}\n");
 }
 
 TEST(Collector, AForegroundOwnerWaitsForThoseThatBlockIt) {
-  World world;
+  Objects objects;
   const Slot owner =
-      See(world, api::KindId::kSecret, "o",
+      See(objects, api::KindId::kSecret, "o",
           R"(,"deletionTimestamp":"2001-09-09T01:46:40Z","finalizers":["foregroundDeletion"])");
-  EXPECT_EQ(Lines(PlanCollection(world, owner, {})),
+  EXPECT_EQ(Lines(PlanCollection(objects, owner, {})),
             "patch Secret d/o uid-o@1 metadata{\"finalizers\":null}\n");
   const std::string reference =
       R"({"apiVersion":"v1","kind":"Secret","name":"o","uid":"uid-o","blockOwnerDeletion":true})";
   const Slot slot =
-      See(world, api::KindId::kConfigMap, "c", R"(,"ownerReferences":[)" + reference + "]");
-  EXPECT_EQ(Lines(PlanCollection(world, owner, {})), "");
-  EXPECT_EQ(Lines(PlanCollection(world, slot, {})), "delete ConfigMap d/c uid-c@1 Background\n");
+      See(objects, api::KindId::kConfigMap, "c", R"(,"ownerReferences":[)" + reference + "]");
+  EXPECT_EQ(Lines(PlanCollection(objects, owner, {})), "");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "delete ConfigMap d/c uid-c@1 Background\n");
 }
 
 TEST(NodeLifecycle, ANodeThatIsMissedIsReadBeforeItsPodsGo) {
-  World world;
-  See(world, api::KindId::kPod, "p", "",
+  Objects objects;
+  See(objects, api::KindId::kPod, "p", "",
       R"(,"spec":{"nodeName":"n"},"status":{"phase":"Running"})");
   const std::map<std::string, Instant> none;
   NodeFacts facts{.name = "n", .missing_since = kNow, .taints_seen = none};
   const LifecycleTiming timing;
-  EXPECT_EQ(PlanNode(world, facts, timing, kNow).wake, kNow + timing.quarantine);
+  EXPECT_EQ(PlanNode(objects, facts, timing, kNow).wake, kNow + timing.quarantine);
   const Instant later = kNow + timing.quarantine;
-  EXPECT_EQ(Lines(PlanNode(world, facts, timing, later)), "read Node n\n");
+  EXPECT_EQ(Lines(PlanNode(objects, facts, timing, later)), "read Node n\n");
   facts.missing_read = true;
-  EXPECT_EQ(Lines(PlanNode(world, facts, timing, later)).substr(0, 35),
+  EXPECT_EQ(Lines(PlanNode(objects, facts, timing, later)).substr(0, 35),
             "patch-status Pod d/p uid-p@1 \"statu");
 }
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/time.h"
-#include "controllers/world.h"
+#include "controllers/objects.h"
 
 // What workload controllers ask of sets of pods.
 namespace berth::controllers {

@@ -6,8 +6,8 @@
 
 #include "api/workloads.h"
 #include "base/time.h"
+#include "controllers/objects.h"
 #include "controllers/pods.h"
-#include "controllers/world.h"
 #include "controllers/write.h"
 
 // Keeps as many pods of a template as a ReplicaSet asks for

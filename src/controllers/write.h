@@ -12,7 +12,7 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "client/request.h"
-#include "controllers/world.h"
+#include "controllers/objects.h"
 
 // What the controllers want written, as data: plans are made of these, tests print them, the actor
 // sends them. Every write but a creation is fenced by the uid it was decided for.

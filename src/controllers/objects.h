@@ -42,7 +42,7 @@ struct Head {
   api::StringMap labels;
   std::vector<api::OwnerReference> owners;
   std::vector<std::string> finalizers;
-  uint64_t digest = 0;  // Of the document that was read, for the world's hash.
+  uint64_t digest = 0;  // Of the document that was read, for the hash.
 
   [[nodiscard]] const api::OwnerReference* controller() const;
   [[nodiscard]] bool HasFinalizer(std::string_view finalizer) const;
@@ -69,7 +69,7 @@ struct PodFacts {
   }
 };
 
-// A pod for the pure functions; both live in the World.
+// A pod for the pure functions; both live in Objects.
 struct PodRef {
   const Head* head = nullptr;
   const PodFacts* facts = nullptr;
@@ -80,8 +80,8 @@ struct PodRef {
 [[nodiscard]] PodFacts FactsOf(const api::Pod& pod);
 [[nodiscard]] Head HeadOf(api::KindId kind, const api::ObjectMeta& meta);
 
-// What a change of the world touched, for the actor to tell the controllers.
-struct Touched {
+// What an observation changed, for the actor to tell the controllers.
+struct Difference {
   Slot slot = kNoSlot;  // kNoSlot: nothing changed.
   bool created = false;
   bool removed = false;
@@ -91,13 +91,13 @@ struct Touched {
 };
 
 // A copyable value. Cost of a change: O(log objects) and the object's own size.
-class World {
+class Objects {
  public:
   // Takes an object's JSON as the truth unless a newer version of it is known. Errors: it can't be
   // read; nothing changed then.
-  Result<Touched> Observe(api::KindId kind, std::string_view json);
+  Result<Difference> Observe(api::KindId kind, std::string_view json);
   // The object with this uid is gone. Nothing changed if it isn't known.
-  Touched Remove(std::string_view uid);
+  Difference Remove(std::string_view uid);
 
   [[nodiscard]] Slot Find(std::string_view uid) const;
   [[nodiscard]] Slot Find(api::KindId kind, std::string_view namespace_name,
@@ -119,7 +119,6 @@ class World {
   [[nodiscard]] const std::set<Slot>& PodsOn(std::string_view node) const;
   // Objects of a kind in a namespace, in order of names; those of all namespaces: All().
   [[nodiscard]] std::vector<Slot> In(api::KindId kind, std::string_view namespace_name) const;
-  [[nodiscard]] bool AnyIn(api::KindId kind, std::string_view namespace_name) const;
   [[nodiscard]] std::vector<Slot> All(api::KindId kind) const;
   // Pods of a namespace without a controller that a selector may match: candidates for adoption.
   [[nodiscard]] std::vector<Slot> OrphanPods(std::string_view namespace_name,

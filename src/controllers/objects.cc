@@ -1,4 +1,4 @@
-#include "controllers/world.h"
+#include "controllers/objects.h"
 
 #include <algorithm>
 #include <charconv>
@@ -125,7 +125,7 @@ Head HeadOf(api::KindId kind, const api::ObjectMeta& meta) {
           .finalizers = meta.finalizers};
 }
 
-Result<Head> World::Decode(api::KindId kind, std::string_view json, Decoded& decoded) {
+Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& decoded) {
   switch (kind) {
     case api::KindId::kPod: {
       Result<api::Pod> pod = decoder_.Pod(json);
@@ -155,7 +155,7 @@ Result<Head> World::Decode(api::KindId kind, std::string_view json, Decoded& dec
   }
 }
 
-void World::Keep(Slot slot, api::KindId kind, Decoded& decoded) {
+void Objects::Keep(Slot slot, api::KindId kind, Decoded& decoded) {
   switch (kind) {
     case api::KindId::kPod:
       pods_[slot] = std::move(decoded.pod);
@@ -191,7 +191,7 @@ void World::Keep(Slot slot, api::KindId kind, Decoded& decoded) {
   }
 }
 
-Result<Touched> World::Observe(api::KindId kind, std::string_view json) {
+Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
   Decoded decoded;
   Result<Head> head = Decode(kind, json, decoded);
   if (!head) return std::unexpected(head.error());
@@ -199,41 +199,41 @@ Result<Touched> World::Observe(api::KindId kind, std::string_view json) {
     return Fail(ErrorCode::kInvalid, "an object without name or uid");
   }
   head->digest = HashOf(json);
-  Touched touched;
+  Difference difference;
   const Slot known = Find(head->uid);
   if (known != kNoSlot) {
     const client::Version& seen = heads_[known].version;
-    if (head->version.OlderThan(seen) || head->version == seen) return touched;
-    if (kind == api::KindId::kPod) touched.node_before = pods_[known].node;
-    touched.slot = known;
+    if (head->version.OlderThan(seen) || head->version == seen) return difference;
+    if (kind == api::KindId::kPod) difference.node_before = pods_[known].node;
+    difference.slot = known;
     const bool same_links = SameLinks(heads_[known], *head);
     if (!same_links) Unlink(known);
-    touched.before = std::exchange(heads_[known], std::move(*head));
+    difference.before = std::exchange(heads_[known], std::move(*head));
     if (same_links) {
       // A pod gets its node after its links.
-      if (touched.node_before != decoded.pod.node) {
-        Erase(pods_on_, touched.node_before, known);
+      if (difference.node_before != decoded.pod.node) {
+        Erase(pods_on_, difference.node_before, known);
         if (!decoded.pod.node.empty()) pods_on_[decoded.pod.node].insert(known);
       }
       Keep(known, kind, decoded);
-      return touched;
+      return difference;
     }
   } else {
     // The name's former bearer is gone, though nobody has told so yet.
     const Slot former = Find(kind, head->namespace_name, head->name);
     if (former != kNoSlot) {
-      touched = Remove(std::string(heads_[former].uid));
-      touched.removed = false;
+      difference = Remove(std::string(heads_[former].uid));
+      difference.removed = false;
     }
-    touched.slot = Place(std::move(*head));
-    touched.created = true;
+    difference.slot = Place(std::move(*head));
+    difference.created = true;
   }
-  Keep(touched.slot, kind, decoded);
-  Link(touched.slot);
-  return touched;
+  Keep(difference.slot, kind, decoded);
+  Link(difference.slot);
+  return difference;
 }
 
-Slot World::Place(Head head) {
+Slot Objects::Place(Head head) {
   if (free_.empty()) {
     free_.push_back(static_cast<Slot>(heads_.size()));
     heads_.emplace_back();
@@ -244,7 +244,7 @@ Slot World::Place(Head head) {
   return slot;
 }
 
-void World::Link(Slot slot) {
+void Objects::Link(Slot slot) {
   const Head& head = heads_[slot];
   by_uid_[head.uid] = slot;
   by_name_[{head.kind, head.namespace_name, head.name}] = slot;
@@ -259,7 +259,7 @@ void World::Link(Slot slot) {
   }
 }
 
-void World::Unlink(Slot slot) {
+void Objects::Unlink(Slot slot) {
   const Head& head = heads_[slot];
   by_uid_.erase(head.uid);
   by_name_.erase({head.kind, head.namespace_name, head.name});
@@ -273,7 +273,7 @@ void World::Unlink(Slot slot) {
   }
 }
 
-void World::EraseViews(Slot slot) {
+void Objects::EraseViews(Slot slot) {
   selectors_.erase(slot);
   switch (heads_[slot].kind) {
     case api::KindId::kPod:
@@ -305,48 +305,50 @@ void World::EraseViews(Slot slot) {
   }
 }
 
-Touched World::Remove(std::string_view uid) {
-  Touched touched;
+Difference Objects::Remove(std::string_view uid) {
+  Difference difference;
   const Slot slot = Find(uid);
-  if (slot == kNoSlot) return touched;
-  if (heads_[slot].kind == api::KindId::kPod) touched.node_before = pods_[slot].node;
+  if (slot == kNoSlot) return difference;
+  if (heads_[slot].kind == api::KindId::kPod) difference.node_before = pods_[slot].node;
   Unlink(slot);
   EraseViews(slot);
-  touched.slot = slot;
-  touched.removed = true;
-  touched.before = std::move(heads_[slot]);
+  difference.slot = slot;
+  difference.removed = true;
+  difference.before = std::move(heads_[slot]);
   heads_[slot] = Head{};
   free_.push_back(slot);
-  return touched;
+  return difference;
 }
 
-Slot World::Find(std::string_view uid) const {
+Slot Objects::Find(std::string_view uid) const {
   const auto at = by_uid_.find(uid);
   return at == by_uid_.end() ? kNoSlot : at->second;
 }
 
-Slot World::Find(api::KindId kind, std::string_view namespace_name, std::string_view name) const {
+Slot Objects::Find(api::KindId kind, std::string_view namespace_name, std::string_view name) const {
   const auto at = by_name_.find({kind, std::string(namespace_name), std::string(name)});
   return at == by_name_.end() ? kNoSlot : at->second;
 }
 
-const PodFacts* World::pod(Slot slot) const { return At(pods_, slot); }
-const api::Deployment* World::deployment(Slot slot) const { return At(deployments_, slot); }
-const api::ReplicaSet* World::replica_set(Slot slot) const { return At(replica_sets_, slot); }
-const api::Job* World::job(Slot slot) const { return At(jobs_, slot); }
-const api::Node* World::node(Slot slot) const { return At(nodes_, slot); }
-const api::Namespace* World::namespace_of(Slot slot) const { return At(namespaces_, slot); }
-const api::Lease* World::lease(Slot slot) const { return At(leases_, slot); }
-const api::ConfigMap* World::config_map(Slot slot) const { return At(config_maps_, slot); }
+const PodFacts* Objects::pod(Slot slot) const { return At(pods_, slot); }
+const api::Deployment* Objects::deployment(Slot slot) const { return At(deployments_, slot); }
+const api::ReplicaSet* Objects::replica_set(Slot slot) const { return At(replica_sets_, slot); }
+const api::Job* Objects::job(Slot slot) const { return At(jobs_, slot); }
+const api::Node* Objects::node(Slot slot) const { return At(nodes_, slot); }
+const api::Namespace* Objects::namespace_of(Slot slot) const { return At(namespaces_, slot); }
+const api::Lease* Objects::lease(Slot slot) const { return At(leases_, slot); }
+const api::ConfigMap* Objects::config_map(Slot slot) const { return At(config_maps_, slot); }
 
-const std::set<Slot>& World::DependentsOf(std::string_view owner_uid) const {
+const std::set<Slot>& Objects::DependentsOf(std::string_view owner_uid) const {
   return Lookup(dependents_, owner_uid);
 }
 
-const std::set<Slot>& World::PodsOn(std::string_view node) const { return Lookup(pods_on_, node); }
+const std::set<Slot>& Objects::PodsOn(std::string_view node) const {
+  return Lookup(pods_on_, node);
+}
 
-std::vector<Slot> World::OrphanPods(std::string_view namespace_name,
-                                    const api::LabelSelector& selector) const {
+std::vector<Slot> Objects::OrphanPods(std::string_view namespace_name,
+                                      const api::LabelSelector& selector) const {
   const std::set<Slot>& slots =
       selector.match_labels.empty()
           ? Lookup(orphan_pods_, namespace_name)
@@ -354,9 +356,9 @@ std::vector<Slot> World::OrphanPods(std::string_view namespace_name,
   return {slots.begin(), slots.end()};
 }
 
-const api::LabelQuery* World::selector(Slot slot) const { return At(selectors_, slot); }
+const api::LabelQuery* Objects::selector(Slot slot) const { return At(selectors_, slot); }
 
-std::vector<Slot> World::In(api::KindId kind, std::string_view namespace_name) const {
+std::vector<Slot> Objects::In(api::KindId kind, std::string_view namespace_name) const {
   std::vector<Slot> slots;
   const std::string wanted(namespace_name);
   for (auto at = by_name_.lower_bound({kind, wanted, std::string()});
@@ -367,13 +369,7 @@ std::vector<Slot> World::In(api::KindId kind, std::string_view namespace_name) c
   return slots;
 }
 
-bool World::AnyIn(api::KindId kind, std::string_view namespace_name) const {
-  const std::string wanted(namespace_name);
-  const auto at = by_name_.lower_bound({kind, wanted, std::string()});
-  return at != by_name_.end() && std::get<0>(at->first) == kind && std::get<1>(at->first) == wanted;
-}
-
-std::vector<Slot> World::All(api::KindId kind) const {
+std::vector<Slot> Objects::All(api::KindId kind) const {
   std::vector<Slot> slots;
   for (auto at = by_name_.lower_bound({kind, std::string(), std::string()});
        at != by_name_.end() && std::get<0>(at->first) == kind; ++at) {
@@ -383,7 +379,7 @@ std::vector<Slot> World::All(api::KindId kind) const {
 }
 
 // Heads, views and indexes follow from the kinds and the documents.
-void World::AddTo(Hasher& hasher) const {
+void Objects::AddTo(Hasher& hasher) const {
   hasher.Add(by_uid_.size());
   for (const auto& [uid, slot] : by_uid_) {
     hasher.Add(uid).Add(slot).Add(heads_[slot].kind).Add(heads_[slot].digest);
