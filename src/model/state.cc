@@ -43,7 +43,8 @@ bool State::HasRoomFor(const NodeUpsert& facts) const {
 }
 
 bool State::HasRoomFor(const PodUpsert& facts) const {
-  return pods_.live() < pods_max_ || FindPod(facts.uid).valid();
+  // One of its name goes when it comes.
+  return pods_.live() < pods_max_ || FindPod(facts.uid).valid() || FindPodByKey(facts.key).valid();
 }
 
 void State::Apply(const Delta& delta) {

@@ -14,8 +14,10 @@ namespace {
 // A state with one class of 500m, and facts in short.
 class Cluster {
  public:
-  explicit Cluster(const Faults& faults = {}, uint32_t tree_accounts = 0)
-      : state(State::Options{.tree_accounts = tree_accounts, .faults = faults}) {
+  explicit Cluster(const Faults& faults = {}, uint32_t tree_accounts = 0,
+                   uint32_t pods_max = limits::kPodsMax)
+      : state(State::Options{
+            .pods_max = pods_max, .tree_accounts = tree_accounts, .faults = faults}) {
     const BundleId requests =
         state.vocabulary.bundles.Intern(std::vector<ResourceAmount>{{kCpu, 500}, {kPods, 1}});
     class_id =
@@ -199,6 +201,18 @@ TEST(StateTest, NoRowIsGivenAgainWithinOneFact) {
   EXPECT_EQ(c.state.FindPodByKey("default/a"), second);
   c.state.Apply(c.Pod("u3", "default/b"));
   EXPECT_EQ(c.state.FindPod("u3"), first);
+}
+
+// Goal: at the bound, a pod that was created again under its name is taken, since the one before
+// goes. Method: a state of one pod, which another can't enter.
+TEST(StateTest, APodCreatedAgainNeedsNoFurtherRoom) {
+  Cluster c({}, 0, 1);
+  c.state.Apply(c.Pod("u1"));
+  EXPECT_FALSE(c.state.HasRoomFor(c.Pod("u2", "default/b")));
+  ASSERT_TRUE(c.state.HasRoomFor(c.Pod("u2")));
+  c.state.Apply(c.Pod("u2"));
+  EXPECT_TRUE(c.state.FindPod("u2").valid());
+  EXPECT_EQ(c.state.pods().live(), 1u);
 }
 
 // Goal: D14 and terminal is final: what ends the claim of a pod that is assumed. D17: facts of one
