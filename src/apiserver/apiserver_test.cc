@@ -433,17 +433,16 @@ TEST(ApiServer, ItsHashHoldsWatchesAndWaitingAnswers) {
   ServerFixture base;
   base.Call(Method::kPost, kConfigMaps, ConfigMap("a"));
   std::set<uint64_t> hashes;
-  const auto with = [&](std::string_view what, auto change) {
+  const auto with = [&](std::string_view what, const auto& change) {
     ServerFixture fork = base;
     change(fork);
     Hasher hasher;
     fork.server().AddTo(hasher);
     EXPECT_TRUE(hashes.insert(hasher.value()).second) << what;
   };
-  const auto watch = [&](std::string more) {
-    return [more = std::string(kConfigMaps) + "?watch=true" + more](ServerFixture& server) {
-      server.Send(Method::kGet, more);
-    };
+  const auto watch = [&](std::string_view more) {
+    return [more = std::string(kConfigMaps) + "?watch=true" +
+                   std::string(more)](ServerFixture& server) { server.Send(Method::kGet, more); };
   };
   with("nothing", [](ServerFixture&) {});
   with("a watch", watch(""));

@@ -51,7 +51,7 @@ class Rig {
  public:
   explicit Rig(Options options = {}) : client(std::move(options)) {}
 
-  void Step(env::Input input) {
+  void Step(const env::Input& input) {
     events.clear();
     client.Handle(now, input, out, events);
     for (env::Output& output : out) {
@@ -454,11 +454,11 @@ const Resource kPodResource{.group = "", .version = "v1", .plural = "pods"};
 const ObjectRef kPod{.namespace_name = "ns", .name = "p", .uid = "u-1", .resource_version = "5"};
 
 TEST(Calls, EveryStatusHasAnOutcome) {
-  const std::vector<std::pair<int, std::string>> kTable = {
+  const std::vector<std::pair<int, std::string>> table = {
       {200, "Done"},    {201, "Done"},    {400, "Refused"},  {401, "Refused"},
       {403, "Refused"}, {404, "Gone"},    {409, "Conflict"}, {410, "Gone"},
       {422, "Refused"}, {500, "Unknown"}, {503, "Unknown"},  {504, "Unknown"}};
-  for (const auto& [status, outcome] : kTable) {
+  for (const auto& [status, outcome] : table) {
     Rig rig;
     rig.Call(Bind(kPod, "n1", {}));
     rig.Answer(status, "");

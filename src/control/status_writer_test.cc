@@ -6,13 +6,14 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <utility>
 
 namespace berth::control {
 namespace {
 
 class Rig {
  public:
-  explicit Rig(StatusWriter::Options options = {}) : writer(options), client({}) {}
+  explicit Rig(StatusWriter::Options options = {}) : writer(std::move(options)), client({}) {}
 
   void Pump() {
     writer.Pump(now, client, out);
