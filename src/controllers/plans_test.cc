@@ -553,7 +553,7 @@ TEST(Job, EndsWithAStartThoughThatWriteWasLost) {
 std::vector<std::string> UidsIn(const std::string& text, const std::string& key) {
   std::vector<std::string> found;
   const size_t from = text.rfind("\"" + key + "\":[");
-  for (size_t at = text.find("[", from) + 1; text[at] == '"' || text[at] == ',';) {
+  for (size_t at = text.find('[', from) + 1; text[at] == '"' || text[at] == ',';) {
     if (text[at] == ',') ++at;
     const size_t end = text.find('"', at + 1);
     found.push_back(text.substr(at + 1, end - at - 1));

@@ -199,9 +199,9 @@ ClassCache::Best ClassCache::Choose(const model::State& state, const place::Eval
     ++feasible_count;
   }
   Leader leader;
-  for (uint16_t b = 0; b < buckets_.size(); ++b) {
+  for (size_t b = 0; b < buckets_.size(); ++b) {
     if (buckets_[b].count == 0) continue;
-    const Entry* top = Top(b);
+    const Entry* top = Top(static_cast<uint16_t>(b));
     CHECK(top != nullptr);
     leader.Offer(state, top->node, evaluator.Total(evaluation_.scores[top->node.value], extremes));
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/limits.h"
 #include "model/ids.h"
 #include "model/state.h"
 #include "place/evaluate.h"
@@ -64,6 +65,7 @@ class ClassCache {
     std::vector<Entry> heap;
   };
   static constexpr uint16_t kNoBucket = 0xffff;
+  static_assert(limits::kNodesMax < kNoBucket, "at worst every node has a bucket of its own");
 
   void Rebuild(const model::State& state, const place::Evaluator& evaluator);
   void Group(const model::State& state);

@@ -66,8 +66,8 @@ SendRequest Get(uint64_t call, std::string target) {
 }
 
 // Sends `sends` at its first tick and records what comes back.
-std::unique_ptr<Script> Client(Record& record, std::vector<SendRequest> sends,
-                               std::vector<CallId> cancels = {}) {
+std::unique_ptr<Script> Client(Record& record, const std::vector<SendRequest>& sends,
+                               const std::vector<CallId>& cancels = {}) {
   auto client =
       std::make_unique<Script>([&record, sends, cancels](Instant, Input& input, Outbox& out) {
         if (std::holds_alternative<Tick>(input)) {
@@ -116,10 +116,10 @@ std::unique_ptr<Script> Server(Record& record) {
 }
 
 struct World {
-  explicit World(std::vector<SendRequest> sends, std::vector<CallId> cancels = {}) {
+  explicit World(const std::vector<SendRequest>& sends, const std::vector<CallId>& cancels = {}) {
     server = executor.Add("server", {}, Server(served));
-    const ActorId client = executor.Add("client", Peer{.user = "tester", .groups = {}},
-                                        Client(got, std::move(sends), std::move(cancels)));
+    const ActorId client =
+        executor.Add("client", Peer{.user = "tester", .groups = {}}, Client(got, sends, cancels));
     executor.Connect(client, server);
     executor.Start();
   }
