@@ -201,6 +201,7 @@ bool StatusWriter::OnCallDone(Instant now, const client::CallDone& done) {
 }
 
 void StatusWriter::OnRead(Instant now, const Read& read, client::Outcome outcome) {
+  reading_.erase(read.write);
   const auto it = notes_.find(read.pod.uid);
   if (it == notes_.end() || it->second.unknown != read.write) return;
   Note& note = it->second;
@@ -216,10 +217,11 @@ void StatusWriter::OnRead(Instant now, const Read& read, client::Outcome outcome
 
 std::vector<StatusWriter::Read> StatusWriter::TakeReads(Instant now) {
   std::vector<Read> due;
-  while (!reads_.empty() && reads_.begin()->first <= now) {
+  while (reading_.size() < options_.calls_max && !reads_.empty() && reads_.begin()->first <= now) {
     Note& note = notes_.find(reads_.begin()->second)->second;
     reads_.erase(reads_.begin());
     note.read = Instant::Never();
+    reading_.insert(note.unknown);
     due.push_back({.pod = note.pod, .write = note.unknown});
   }
   return due;
@@ -229,7 +231,9 @@ Instant StatusWriter::wake_at() const {
   Instant at = Instant::Never();
   if (!due_.empty() && calls_.size() < options_.calls_max) at = due_.begin()->first;
   if (!events_.empty() && event_calls_.size() < options_.calls_max) at = Instant{0};
-  if (!reads_.empty()) at = std::min(at, reads_.begin()->first);
+  if (!reads_.empty() && reading_.size() < options_.calls_max) {
+    at = std::min(at, reads_.begin()->first);
+  }
   return at;
 }
 
@@ -265,6 +269,8 @@ void StatusWriter::AddTo(Hasher& hasher) const {
     hasher.Add(facts.action).Add(facts.note).Add(facts.controller).Add(facts.instance);
     hasher.Add(facts.time.ns).Add(facts.serial);
   }
+  hasher.Add(reading_.size());
+  for (const uint64_t write : reading_) hasher.Add(write);
   hasher.Add(serial_);
 }
 

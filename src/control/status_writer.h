@@ -47,7 +47,8 @@ class StatusWriter {
   struct Options {
     std::string instance = "berth";  // reportingInstance is "<scheduler name>-<instance>".
     Duration interval = Duration::Seconds(10);
-    size_t calls_max = 64;       // Conditions on their way at once; the same again for events.
+    // Conditions on their way at once; the same again for events, and for reads.
+    size_t calls_max = 64;
     size_t events_max = 20'000;  // Waiting to be sent: 7 s of bindings at 3,000/s.
   };
   struct Counters {
@@ -84,8 +85,8 @@ class StatusWriter {
     client::ObjectRef pod;
     uint64_t write = 0;  // The call whose fate it is about.
   };
-  // Those that are due: each is to be read, what was read to be observed, and then OnRead. A read
-  // that fails is due again after a backoff.
+  // Those that are due and fit beside those on their way, `calls_max` in all: each is to be read,
+  // what was read to be observed, and then OnRead. A read that fails is due again after a backoff.
   std::vector<Read> TakeReads(Instant now);
   void OnRead(Instant now, const Read& read, client::Outcome outcome);
 
@@ -137,6 +138,7 @@ class StatusWriter {
   std::deque<client::EventFacts> events_;
   // When to read the pod of which uid. What is on its way is not here.
   std::set<std::pair<Instant, std::string>> reads_;
+  std::set<uint64_t> reading_;  // The writes whose reads are on their way.
   uint64_t serial_ = 0;
   Counters counters_;
 };

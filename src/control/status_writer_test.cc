@@ -204,6 +204,38 @@ TEST(StatusWriter, AnUnknownFateIsResolvedByReading) {
   EXPECT_EQ(rig.writer.TakeReads(rig.now).size(), 1u);
 }
 
+// A server that fails every write and read of thousands of pods shall not fill the client's queue,
+// where bindings wait too.
+TEST(StatusWriter, ReadsOnTheirWayAreBounded) {
+  Rig rig({.calls_max = 2});
+  for (int i = 0; i < 6; ++i) {
+    api::Pod pod = MakePod("5");
+    pod.meta.uid = "u" + std::to_string(i);
+    rig.writer.Observe(pod);
+    rig.writer.Want(pod.meta.uid, Unschedulable("a"));
+  }
+  for (size_t i = 0; rig.writer.counters().failures < 6; ++i) {
+    rig.Pump();
+    ASSERT_LT(i, rig.requests.size());
+    if (rig.requests[i].request.method == env::Method::kPatch) {
+      rig.Done(i, client::Outcome::kUnknown, 503);
+    } else {
+      rig.Done(i, client::Outcome::kDone, 201);
+    }
+  }
+  std::vector<StatusWriter::Read> reads = rig.writer.TakeReads(rig.now);
+  ASSERT_EQ(reads.size(), 2u);
+  for (int left = 4; left > 0; --left) {
+    EXPECT_TRUE(rig.writer.TakeReads(rig.now).empty());
+    EXPECT_GT(rig.writer.wake_at(), rig.now);
+    rig.writer.OnRead(rig.now, reads.back(), client::Outcome::kUnknown);
+    reads.pop_back();
+    EXPECT_EQ(rig.writer.wake_at(), rig.now);
+    for (StatusWriter::Read& next : rig.writer.TakeReads(rig.now)) reads.push_back(next);
+    ASSERT_EQ(reads.size(), 2u);
+  }
+}
+
 // Every write is fenced by the version it was decided on: one newer than that tells its fate.
 TEST(StatusWriter, ANewerVersionSettlesAnUnknownFateToo) {
   for (const bool before : {true, false}) {
