@@ -293,6 +293,44 @@ TEST(Executor, AppendsAreAcknowledgedInOrderAndAreInTheFile) {
   std::filesystem::remove(path);
 }
 
+// An actor with a long batch is told what its journal has done before the batch is over. Method: in
+// the middle of the batch the actor waits until the journal has written.
+TEST(Executor, AppendsAreAcknowledgedBetweenTheStepsOfABatch) {
+  constexpr uint64_t kInputs = 1000;
+  const std::filesystem::path path = std::filesystem::temp_directory_path() /
+                                     ("berth-executor-batch-" + std::to_string(getpid()) + ".db");
+  std::filesystem::remove(path);
+  Recovered recovered;
+  auto journal = SqliteJournal::Open(path, {.durability = Durability::kProcess}, recovered);
+  ASSERT_TRUE(journal.has_value()) << journal.error().message;
+  Clock clock;
+  Logger logger(LogLevel::kError);
+  Executor executor(clock, logger);
+  Record record;
+  uint64_t steps = 0;
+  auto server = std::make_unique<Script>([&](Instant, Input& input, Outbox& out) {
+    if (std::holds_alternative<JournalAppended>(input)) {
+      record.Add(steps < kInputs ? "within" : "after");
+      return;
+    }
+    ++steps;
+    if (steps == 1) out.emplace_back(AppendJournal{1, {{"key", 1, Bytes("value")}}});
+    while (steps == kInputs / 2 && executor.journal_stats().groups_count == 0) {
+      std::this_thread::yield();
+    }
+  });
+  const ActorId id = executor.Add("server", {}, std::move(server));
+  executor.SetJournal(id, **journal);
+  std::vector<Input> batch;
+  for (uint64_t i = 1; i <= kInputs; ++i) batch.emplace_back(RequestArrived{.exchange = {i}});
+  executor.inbox(id).Post(std::move(batch));
+  executor.Start();
+  EXPECT_THAT(record.Wait(1), ElementsAre("within"));
+  executor.Stop();
+  journal->reset();
+  std::filesystem::remove(path);
+}
+
 TEST(Clock, NeverGoesBack) {
   const Clock clock;
   Instant last = clock.now();
