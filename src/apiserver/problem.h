@@ -18,8 +18,8 @@ struct Cause {
   std::string field;
 };
 
-// A failure as clients see it: a Status of apimachinery's meta/v1, in upstream's words
-// (k8s.io/apimachinery api/errors).
+// What clients see instead of what they asked for, nearly always a failure: a Status of
+// apimachinery's meta/v1, in upstream's words (k8s.io/apimachinery api/errors).
 struct Problem {
   int code = 500;
   std::string reason;
@@ -31,7 +31,8 @@ struct Problem {
   std::vector<Cause> causes;
   int64_t retry_after_seconds = 0;
   std::string continue_token;
-  bool text = false;  // "404 page not found" of paths that are no API.
+  // The message alone: "404 page not found" of paths that are no API, what a followed log says.
+  bool text = false;
 };
 
 template <typename T>

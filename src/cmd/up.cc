@@ -199,8 +199,7 @@ Status Cluster::CloseToOthers() {
                               path.string(), mode, std::strerror(errno)));
     }
     logger_.Write(env::LogLevel::kWarning, "files",
-                  fmt::format("{} could be read by others (mode {:o}): its mode is now {:o}, but "
-                              "who has read it knows it",
+                  fmt::format("{} may have been read by others (mode {:o}): its mode is now {:o}",
                               path.string(), mode, mode & ~kOthers));
   }
   return {};

@@ -1,5 +1,6 @@
-// Any bytes: the parser ends with a document or an error; a document that it made prints as text
-// that reads back the same, and the typed decoder takes or refuses it without harm.
+// Any bytes: the parser ends with a document or an error, the same whichever of the two parsers it
+// is; a document that it made prints as text that reads back the same, and the typed decoder takes
+// or refuses it without harm.
 
 #include <cstdint>
 #include <string_view>
@@ -7,6 +8,7 @@
 #include "base/check.h"
 #include "codec/decode.h"
 #include "codec/json.h"
+#include "codec/json_parsers.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace berth;
@@ -15,7 +17,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static_cast<void>(decoder.Pod(text));
   static_cast<void>(decoder.Deployment(text));
   const Result<api::Json> value = codec::ParseJson(text);
+  const Result<codec::ParsedJson> other = codec::ParseAnyJson(text, {}, {});
+  CHECK_EQ(other.has_value(), value.has_value());
   if (!value) return 0;
+  CHECK(other->value == *value);
   const std::string printed = codec::PrintJson(*value);
   const Result<api::Json> again = codec::ParseJson(printed);
   CHECK(again.has_value());

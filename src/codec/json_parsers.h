@@ -11,7 +11,7 @@
 // also words the errors. Of this folder alone.
 namespace berth::codec {
 
-// The same document as ParseAnyJson, twice as fast, of text with nothing unusual in it. Nothing
+// The same document as ParseAnyJson for less, of text with nothing unusual in it. Nothing
 // when the text is faulty, nested deeper than `nesting_max`, or has what this parser leaves to the
 // other: doubles, escapes in keys, the same key twice in an object. Cost: linear in the text;
 // n log n in the keys of one object.

@@ -48,7 +48,7 @@ class Transaction {
   // What of all this charges, on balance, an amount that is negative: the physical free, or the
   // `future` for the priority of a claim that was added or changed, of its account and resources.
   // The most of these; not above 0 when nothing got worse. O(operations x log operations), and
-  // nearly always, when nothing is negative, O(operations).
+  // nearly always, when nothing is negative, O(operations x resources x claims reserved there).
   [[nodiscard]] Amount NetCharge() const;
 
  private:

@@ -125,7 +125,7 @@ class Checkers {
   // A request of the scheduler that is on its way.
   struct Sent {
     std::string uid;    // Of the pod to bind; empty: a GET.
-    uint64_t turn = 0;  // The how manieth it was.
+    uint64_t turn = 0;  // Its number among the requests that left.
   };
   std::map<uint64_t, Sent> sent_;  // By call.
   uint64_t last_turn_ = 0;

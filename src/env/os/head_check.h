@@ -14,6 +14,8 @@ namespace berth::env::os {
 // damage, these refuse. They open files for reading only. Formats:
 // https://www.sqlite.org/fileformat2.html, sections 1.3 and 3.
 
+// Cost of each: 100 bytes read, or up to two pages of the rollback journal.
+
 // The head of the file: kDamaged (too short, not SQLite's), kRefused (not of application
 // `application_id`, or of a newer format than `format_version`). What comes after the head is not
 // looked at.

@@ -46,6 +46,8 @@ struct Recovered {
 class SqliteJournal {
  public:
   // Opens or makes `path`; the folder must exist. On success `recovered` holds what was in it.
+  // REQUIRES: this process does not have it open; POSIX locks are a process's, and looking at the
+  // file a second time would let go of the first one's.
   // Errors: kDamaged, kUnavailable (in use, no permission, no folder), kRefused (newer, or not a
   // berth file).
   static Result<std::unique_ptr<SqliteJournal>> Open(const std::filesystem::path& path,

@@ -1,0 +1,46 @@
+// Goal: a path finds what its steps find one after the other. Method: documents with names that
+// begin alike, hold dots, or are too many to be scanned, against a twin that cuts the path first.
+#include "api/object.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+namespace berth::api {
+namespace {
+
+const Json* FindByCutting(const Json& document, std::string_view path) {
+  const Json* at = &document;
+  while (at != nullptr && !path.empty()) {
+    const size_t dot = path.find('.');
+    at = FindMember(*at, path.substr(0, dot));
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  }
+  return at;
+}
+
+TEST(FindPath, FindsWhatItsStepsFind) {
+  Json document = {{"a", {{"b", 1}, {"bc", {{"d", "x"}}}, {"n", nullptr}, {"b.c", 2}}},
+                   {"ab", {{"b", 3}}},
+                   {"a.b", {{"bc", 4}}},
+                   {"list", {1, 2}},
+                   {"many", JsonObject()}};
+  for (int i = 0; i < 40; ++i) {
+    document.as_object()["many"].as_object()["k" + std::to_string(i)] = {{"v", i}};
+  }
+  int found = 0;
+  for (const std::string_view path :
+       {"",       ".",        "a",        "a.",     "ab",      "abc",       "a.b",
+        "a.bc",   "a.bc.d",   "a.bc.d.e", "a.n",    "a.n.x",   "a.b.c",     "ab.b",
+        "a.bd",   "b",        "list",     "list.0", "many.k7", "many.k7.v", "many.k7.w",
+        "many.k", "many.k40", "many.",    "a..b"}) {
+    const Json* at = FindPath(document, path);
+    EXPECT_EQ(at, FindByCutting(document, path)) << path;
+    found += at == nullptr ? 0 : 1;
+  }
+  EXPECT_EQ(found, 12);
+}
+
+}  // namespace
+}  // namespace berth::api
