@@ -230,6 +230,18 @@ TEST(StrategicPatchTest, RefusesWithUpstreamsWords) {
   EXPECT_EQ(Strategic(R"({"containers":[{"name":"a"}]})",
                       R"({"containers":[{"name":"b","$patch":"merge"}]})"),
             "error: merging lists cannot yet be specified in the patch");
+  // An order is of a list that there is, and of its items.
+  for (const auto& [patch, why] :
+       {std::pair(R"({"$setElementOrder/nope":["a"]})", "unable to find a list nope to order"),
+        std::pair(R"({"$setElementOrder/nodeSelector":["a"]})",
+                  "unable to find a list nodeSelector to order"),
+        std::pair(R"({"$setElementOrder/containers":[{"name":"a"}],"containers":"x"})",
+                  "containers has an order and is no list: x"),
+        std::pair(R"({"$setElementOrder/containers":[{"name":"a"}],"containers":[{"name":"b"}]})",
+                  "The order in patch list:\n[map[name:b]]\n doesn't match $setElementOrder "
+                  "list:\n[map[name:a]]\n")}) {
+    EXPECT_EQ(Strategic(R"({"containers":[{"name":"a"}]})", patch), std::string("error: ") + why);
+  }
 }
 
 // Documents of a few members without nulls, two levels deep.

@@ -408,8 +408,14 @@ class Merger {
     const JsonArray* stated = order.if_array();
     if (stated == nullptr) return Invalid("invalid patch format of setElementOrder list");
     const Field* schema = FieldOf(type, field);
+    if (type && (schema == nullptr || schema->shape != Shape::kList)) {
+      return Invalid(fmt::format("unable to find a list {} to order", field));
+    }
     const Json* own = original.if_contains(field);
     const Json* changed = patch.if_contains(field);
+    if (changed != nullptr && !changed->is_null() && !changed->is_array()) {
+      return Invalid(fmt::format("{} has an order and is no list: {}", field, PrintGo(*changed)));
+    }
     const Storage storage = original.storage();
     const JsonArray before(own != nullptr && own->is_array() ? own->get_array() : JsonArray(),
                            storage);
@@ -445,7 +451,7 @@ class Merger {
     for (const Result<Keys>* part : {&keys, &wanted, &list}) {
       if (!*part) return std::unexpected(part->error());
     }
-    if (has_changes && merges) {
+    if (has_changes) {
       Status status = CheckStated(changed->get_array(), *stated, *wanted, merge_key);
       if (!status) return status;
     }

@@ -185,6 +185,17 @@ TEST(ApiServer, ABodyOverTheLimitIsRefused) {
             413);
 }
 
+// What counts against the limit of an object is what would be stored, not what was sent.
+TEST(ApiServer, ABodyMayBeLargerThanTheObjectInIt) {
+  ServerFixture server;
+  const std::string blanks(static_cast<size_t>(limits::kObjectBytesMax), ' ');
+  EXPECT_EQ(server.Call(Method::kPost, kConfigMaps, blanks + ConfigMap("a")).status, 201);
+  std::string large =
+      R"({"metadata":{"name":"p"},"spec":{"containers":[{"name":"c","image":"i","args":[")";
+  large += std::string(static_cast<size_t>(limits::kObjectBytesMax), 'x') + R"("]}]}})";
+  EXPECT_EQ(server.Call(Method::kPost, "/api/v1/namespaces/default/pods", large).status, 413);
+}
+
 TEST(ApiServer, AConfigMapOverOneMebibyteIsInvalidHoweverItComes) {
   ServerFixture server;
   const std::string big = ConfigMap("a", std::string(1024 * 1024 + 1, 'x'));

@@ -56,7 +56,8 @@ Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request, const api::JsonM
   if (body.size() > static_cast<size_t>(limits::kRequestBodyBytesMax)) {
     return TooLarge(fmt::format("limit is {}", limits::kRequestBodyBytesMax));
   }
-  Result<codec::ParsedJson> parsed = codec::ParseJsonReporting(body, {}, memory);
+  Result<codec::ParsedJson> parsed =
+      codec::ParseJsonReporting(body, {.merges_duplicates = false}, memory);
   if (!parsed) return BadPatch(parsed.error().message);
   const Json& value = parsed->value;
   const std::string_view name = value.is_array()    ? "array"

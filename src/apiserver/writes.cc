@@ -149,9 +149,24 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   return {};
 }
 
-Outcome<void> CheckSize(std::string_view json) {
-  if (json.size() <= static_cast<size_t>(limits::kObjectBytesMax)) return {};
-  return TooLarge(fmt::format("limit is {}", limits::kObjectBytesMax));
+Bytes PrintNext(const WriteContext& context, KindId storage, Json& object) {
+  const uint64_t revision = context.options.dry_run ? 0 : context.store.next_revision();
+  return Bytes(PrintCanonical(storage, object, revision));
+}
+
+void PutNext(WriteContext& context, KindId storage, const Json& object, const Bytes& json) {
+  if (context.options.dry_run) return;
+  context.store.Put(MakeStored(storage, object, json, context.store.next_revision()));
+}
+
+// CommitPut of an object as large as a client makes it. What counts is what would be stored.
+Outcome<Bytes> CommitSized(WriteContext& context, KindId storage, Json object) {
+  Bytes json = PrintNext(context, storage, object);
+  if (json.size() > static_cast<size_t>(limits::kObjectBytesMax)) {
+    return TooLarge(fmt::format("limit is {}", limits::kObjectBytesMax));
+  }
+  PutNext(context, storage, object, json);
+  return json;
 }
 
 Json ToStorage(const api::Kind& kind, Json object) {
@@ -263,10 +278,8 @@ env::HttpResponse Respond(const WriteContext& context, int status, const Bytes& 
 }
 
 Bytes CommitPut(WriteContext& context, KindId storage, Json object) {
-  const uint64_t revision = context.store.next_revision();
-  if (context.options.dry_run) return Bytes(PrintCanonical(storage, object, 0));
-  Bytes json(PrintCanonical(storage, object, revision));
-  context.store.Put(MakeStored(storage, object, json, revision));
+  Bytes json = PrintNext(context, storage, object);
+  PutNext(context, storage, object, json);
   return json;
 }
 
@@ -313,16 +326,15 @@ WriteResult Create(WriteContext& context) {
   if (Outcome<void> fine = AdmitAndValidateCreate(context, object); !fine) {
     return std::unexpected(std::move(fine.error()));
   }
-  if (Outcome<void> fits = CheckSize(context.request.http->body.view()); !fits) {
-    return std::unexpected(std::move(fits.error()));
-  }
   if (kind.id == KindId::kPod && api::TextAt(object, "metadata.name").contains('.')) {
     context.warnings.emplace_back(
         "metadata.name: this is used in the Pod's hostname, which can result in surprising "
         "behavior; a DNS label is recommended: [must not contain dots]");
   }
-  return Respond(context, 201,
-                 CommitPut(context, kind.storage, ToStorage(kind, std::move(object))));
+  const Outcome<Bytes> json =
+      CommitSized(context, kind.storage, ToStorage(kind, std::move(object)));
+  if (!json) return std::unexpected(json.error());
+  return Respond(context, 201, *json);
 }
 
 void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
@@ -363,15 +375,9 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     if (!context.options.dry_run) CommitDelete(context, kind.storage, Load(*old, context.memory));
     return Written{.json = std::move(answer), .gone = true};
   }
-  const uint64_t revision = context.options.dry_run ? 0 : context.store.next_revision();
-  Bytes json(PrintCanonical(kind.storage, object, revision));
-  if (Outcome<void> fits = CheckSize(json.view()); !fits) {
-    return std::unexpected(std::move(fits.error()));
-  }
-  if (!context.options.dry_run) {
-    context.store.Put(MakeStored(kind.storage, object, json, revision));
-  }
-  return Written{.json = std::move(json)};
+  Outcome<Bytes> json = CommitSized(context, kind.storage, std::move(object));
+  if (!json) return std::unexpected(std::move(json.error()));
+  return Written{.json = std::move(*json)};
 }
 
 WriteResult Update(WriteContext& context) {

@@ -78,8 +78,8 @@ std::string QuoteCharacter(std::string_view text, size_t at) {
 
 class Parser {
  public:
-  Parser(std::string_view text, JsonLimits limits, api::JsonMemory memory)
-      : text_(text), limits_(limits), memory_(std::move(memory)) {}
+  Parser(std::string_view text, JsonOptions options, api::JsonMemory memory)
+      : text_(text), options_(options), memory_(std::move(memory)) {}
 
   Result<ParsedJson> Run() {
     ParsedJson parsed{.value = Json(memory_), .duplicates = {}};
@@ -135,10 +135,10 @@ class Parser {
     switch (text_[at_]) {
       case '{':
       case '[':
-        if (depth >= limits_.nesting_max) {
+        if (depth >= options_.nesting_max) {
           Fail(at_, ErrorCode::kTooLarge,
                fmt::format("exceeded max depth: more than {} nested arrays and objects",
-                           limits_.nesting_max));
+                           options_.nesting_max));
           return nullptr;
         }
         return text_[at_] == '{' ? ParseObject(depth) : ParseArray(depth);
@@ -310,10 +310,10 @@ class Parser {
     }
   }
 
-  // Go decodes a duplicate key into what the first one left: objects merge, everything else is
-  // replaced.
-  static void Put(Json& place, Json value) {
-    if (!place.is_object() || !value.is_object()) {
+  // Where Go decodes into structs, a duplicate key goes into what the first one left: objects merge,
+  // everything else is replaced.
+  void Put(Json& place, Json value) const {
+    if (!options_.merges_duplicates || !place.is_object() || !value.is_object()) {
       place = std::move(value);
       return;
     }
@@ -471,7 +471,7 @@ class Parser {
   static constexpr size_t kDuplicatesMax = 100;
 
   const std::string_view text_;
-  const JsonLimits limits_;
+  const JsonOptions options_;
   const api::JsonMemory memory_;
   size_t at_ = 0;
   std::vector<Step> path_;
@@ -581,20 +581,21 @@ void AppendPretty(const Json& value, int indent, size_t column, std::string& out
 
 }  // namespace
 
-Result<ParsedJson> ParseAnyJson(std::string_view text, JsonLimits limits, api::JsonMemory memory) {
-  return Parser(text, limits, std::move(memory)).Run();
+Result<ParsedJson> ParseAnyJson(std::string_view text, JsonOptions options,
+                                api::JsonMemory memory) {
+  return Parser(text, options, std::move(memory)).Run();
 }
 
-Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonLimits limits,
+Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonOptions options,
                                       api::JsonMemory memory) {
-  if (std::optional<Json> plain = ParsePlainJson(text, limits.nesting_max, memory)) {
+  if (std::optional<Json> plain = ParsePlainJson(text, options.nesting_max, memory)) {
     return ParsedJson{.value = std::move(*plain), .duplicates = {}};
   }
-  return ParseAnyJson(text, limits, std::move(memory));
+  return ParseAnyJson(text, options, std::move(memory));
 }
 
-Result<Json> ParseJson(std::string_view text, JsonLimits limits, api::JsonMemory memory) {
-  Result<ParsedJson> parsed = ParseJsonReporting(text, limits, std::move(memory));
+Result<Json> ParseJson(std::string_view text, JsonOptions options, api::JsonMemory memory) {
+  Result<ParsedJson> parsed = ParseJsonReporting(text, options, std::move(memory));
   if (!parsed) return std::unexpected(parsed.error());
   return std::move(parsed->value);
 }

@@ -12,8 +12,11 @@
 // JSON text to api::Json and back (RFC 8259). Pure functions; safe from any thread.
 namespace berth::codec {
 
-struct JsonLimits {
+struct JsonOptions {
   int64_t nesting_max = limits::kNestingMax;  // Arrays and objects open at once.
+  // Two objects under one key merge, as where Go decodes into structs; else the last one stands, as
+  // where it decodes into maps.
+  bool merges_duplicates = true;
 };
 
 struct ParsedJson {
@@ -25,13 +28,13 @@ struct ParsedJson {
 
 // Parses exactly one document. Integers that fit int64 stay int64, those that fit only uint64 stay
 // uint64, all other numbers are doubles; strings keep their bytes, and a byte that is no UTF-8
-// becomes U+FFFD; a duplicate key's last value stands, and two objects merge, as in Go's decoder.
+// becomes U+FFFD; a duplicate key's last value stands, and two objects merge if the options say so.
 // Errors are worded as Go's encoding/json words them and name line, column (in bytes, from 1) and
 // offset (in bytes, from 0). Cost: linear in the text.
-[[nodiscard]] Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonLimits limits = {},
+[[nodiscard]] Result<ParsedJson> ParseJsonReporting(std::string_view text, JsonOptions options = {},
                                                     api::JsonMemory memory = {});
 // The same for callers that don't ask about duplicates.
-[[nodiscard]] Result<api::Json> ParseJson(std::string_view text, JsonLimits limits = {},
+[[nodiscard]] Result<api::Json> ParseJson(std::string_view text, JsonOptions options = {},
                                           api::JsonMemory memory = {});
 
 // Compact text: members in the object's own order, no blanks, integers as integers, doubles in the

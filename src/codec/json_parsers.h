@@ -19,7 +19,7 @@ namespace berth::codec {
                                                       const api::JsonMemory& memory);
 
 // All that ParseJsonReporting promises.
-[[nodiscard]] Result<ParsedJson> ParseAnyJson(std::string_view text, JsonLimits limits,
+[[nodiscard]] Result<ParsedJson> ParseAnyJson(std::string_view text, JsonOptions options,
                                               api::JsonMemory memory);
 
 }  // namespace berth::codec

@@ -96,6 +96,10 @@ TEST(JsonTest, ReportsDuplicateKeysAndKeepsTheLast) {
   ASSERT_TRUE(parsed.has_value());
   EXPECT_EQ(parsed->duplicates, (std::vector<std::string>{"spec.c[0].x", "a"}));
   EXPECT_EQ(PrintJson(parsed->value), R"({"a":3,"spec":{"c":[{"x":2}],"c2":0}})");
+  // As Go's maps have it: nothing of the first one is left.
+  const std::string_view twice = R"({"m":{"a":1,"b":2},"m":{"c":3}})";
+  EXPECT_EQ(PrintJson(ParseJson(twice).value()), R"({"m":{"a":1,"b":2,"c":3}})");
+  EXPECT_EQ(PrintJson(ParseJson(twice, {.merges_duplicates = false}).value()), R"({"m":{"c":3}})");
 }
 
 TEST(JsonTest, BytesThatAreNoTextBecomeReplacementCharacters) {

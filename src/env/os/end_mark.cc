@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <utility>
 
 #include "base/check.h"
@@ -21,6 +21,7 @@ constexpr std::string_view kRevision = "revision ";
 constexpr std::string_view kDurability = "durability ";
 constexpr std::string_view kBoot = "boot ";
 constexpr size_t kBootBytesMax = 36;
+constexpr size_t kBytesMax = 256;  // More than an end has.
 
 // All ends are of one length, which is less than a sector's: one is replaced whole or not at all.
 std::string Print(const EndMark::End& end) {
@@ -63,7 +64,10 @@ Result<std::optional<EndMark::End>> EndMark::Read() const {
     if (errno == ENOENT) return std::optional<End>();
     return Failure("can't be read", errno);
   }
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  std::array<char, kBytesMax> bytes{};
+  in.read(bytes.data(), bytes.size());
+  if (in.bad()) return Failure("can't be read", EIO);
+  const std::string_view text(bytes.data(), static_cast<size_t>(in.gcount()));
   End end;
   const std::string_view revision = Value(text, kRevision);
   std::from_chars(revision.data(), revision.data() + revision.size(), end.revision);

@@ -431,7 +431,7 @@ Status SqliteJournal::Impl::Judge(const JournalOptions& options, Recovered& reco
     // SQLite makes an empty log where it expects one.
     std::error_code error;
     const uintmax_t log_bytes = std::filesystem::file_size(Log(), error);
-    const std::string gone = mark.path().filename().string();
+    const std::string gone = mark.path().string();
     loss = !error && log_bytes > 0
                ? fmt::format(
                      "journal {} was not closed, and {}, which says how far its writes were "

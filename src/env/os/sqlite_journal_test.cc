@@ -634,6 +634,12 @@ TEST_F(JournalTest, RefusesAnEndThatWasChanged) {
     EXPECT_THAT(journal.error().message, HasSubstr("journal.db-end"));
     EXPECT_EQ(Read(end), broken);
   }
+  fs::remove(end);
+  fs::create_directory(end);
+  const auto journal = Open();
+  ASSERT_FALSE(journal.has_value());
+  EXPECT_EQ(journal.error().code, ErrorCode::kUnavailable);
+  EXPECT_THAT(journal.error().message, HasSubstr("journal.db-end: can't be read"));
 }
 
 }  // namespace
