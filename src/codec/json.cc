@@ -310,8 +310,8 @@ class Parser {
     }
   }
 
-  // Where Go decodes into structs, a duplicate key goes into what the first one left: objects merge,
-  // everything else is replaced.
+  // Where Go decodes into structs, a duplicate key goes into what the first one left: objects
+  // merge, everything else is replaced.
   void Put(Json& place, Json value) const {
     if (!options_.merges_duplicates || !place.is_object() || !value.is_object()) {
       place = std::move(value);
