@@ -459,8 +459,8 @@ TEST(ValidateTest, NoDocumentHarmsTheRules) {
   for (const Kind& kind : Kinds()) {
     for (const char* text :
          {"{}", "[]", "1", R"({"metadata":[],"spec":5,"status":"x","data":7})",
-          R"({"spec":{"containers":[1,{"ports":[[]],"resources":{"limits":{"a":{}}}}],)"
-          R"("template":[],"taints":[3]}})"}) {
+          R"({"spec":{"containers":[1,{"ports":[[]],"resources":{"limits":{"a":{}}}}]}})",
+          R"({"spec":{"template":[],"taints":[3]}})"}) {
       Json object = Parse(text);
       ApplyDefaults(kind.id, object);
       PrepareForCreate(kind.id, object);

@@ -193,9 +193,9 @@ TEST_F(FactsTest, DevicesOfABoundPodComeFromItsAnnotation) {
     const char* annotation;
     uint16_t mask;
   };
-  const Row kRows[] = {{"0", 1},  {"0,3", 9}, {"15", 1 << 15}, {"16", 0}, {"0,", 0},
-                       {",0", 0}, {"x", 0},   {"-1", 0},       {"", 0},   {"0 1", 0}};
-  for (const Row& row : kRows) {
+  const Row rows[] = {{"0", 1},  {"0,3", 9}, {"15", 1 << 15}, {"16", 0}, {"0,", 0},
+                      {",0", 0}, {"x", 0},   {"-1", 0},       {"", 0},   {"0 1", 0}};
+  for (const Row& row : rows) {
     api::Pod pod = PodWith({{"berth.dev/gpu-milli", 400}});
     pod.node_name = "n1";
     pod.meta.annotations = {{"berth.dev/gpu-index", row.annotation}};
@@ -214,7 +214,7 @@ struct TermRow {
 };
 
 TEST_F(FactsTest, OperatorsMatchAsUpstream) {
-  const TermRow kRows[] = {
+  const TermRow rows[] = {
       {{"l", "In", {"a", "b"}}, false, true, false},
       {{"l", "NotIn", {"a"}}, true, false, true},
       {{"l", "Exists", {}}, false, true, true},
@@ -228,7 +228,7 @@ TEST_F(FactsTest, OperatorsMatchAsUpstream) {
       {{"l", "Exists", {"v"}}, false, false, false},
       {{"l", "Near", {"a"}}, false, false, false},
   };
-  for (const TermRow& row : kRows) {
+  for (const TermRow& row : rows) {
     api::Pod pod;
     pod.required_node_affinity = {{.match_expressions = {row.requirement}}};
     EXPECT_EQ(Selects(pod, {}), row.without_label) << row.requirement.op;
@@ -244,7 +244,7 @@ TEST_F(FactsTest, NumbersAreReadAsGoReadsThem) {
     const char* value;
     bool matches;
   };
-  const NumberRow kRows[] = {
+  const NumberRow rows[] = {
       {"-3", "Lt", "-2", true},
       {"-3", "Gt", "-4", true},
       {"+7", "Gt", "6", true},
@@ -261,7 +261,7 @@ TEST_F(FactsTest, NumbersAreReadAsGoReadsThem) {
       {"9223372036854775808", "Gt", "1", false},
       {"-9223372036854775808", "Lt", "0", true},
   };
-  for (const NumberRow& row : kRows) {
+  for (const NumberRow& row : rows) {
     api::Pod pod;
     pod.required_node_affinity = {{.match_expressions = {{"l", row.op, {row.value}}}}};
     EXPECT_EQ(Selects(pod, {{"l", row.label}}), row.matches)
