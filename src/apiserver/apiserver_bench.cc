@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include <string>
+#include <utility>
 
 #include "apiserver/server_fixture.h"
 
@@ -93,14 +94,17 @@ void CreateEvent(benchmark::State& state) {
   int64_t i = 0;
   for (auto _ : state) {
     const std::string name = "pod-" + std::to_string(i++);
+    std::string event = R"({"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":")";
+    event += name;
+    event +=
+        R"(.17","namespace":"default"},"eventTime":"2026-01-01T00:00:00.000001Z",)"
+        R"("reportingController":"default-scheduler","reportingInstance":"berth-1",)"
+        R"("action":"Binding","reason":"Scheduled","type":"Normal","note":"Successfully assigned",)"
+        R"("regarding":{"kind":"Pod","namespace":"default","name":")";
+    event += name;
+    event += R"(","apiVersion":"v1"}})";
     const auto response = server.Call(
-        Method::kPost, "/apis/events.k8s.io/v1/namespaces/default/events",
-        R"({"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":")" + name +
-            R"(.17","namespace":"default"},"eventTime":"2026-01-01T00:00:00.000001Z",)"
-            R"("reportingController":"default-scheduler","reportingInstance":"berth-1",)"
-            R"("action":"Binding","reason":"Scheduled","type":"Normal","note":"Successfully assigned",)"
-            R"("regarding":{"kind":"Pod","namespace":"default","name":")" +
-            name + R"(","apiVersion":"v1"}})");
+        Method::kPost, "/apis/events.k8s.io/v1/namespaces/default/events", std::move(event));
     CHECK_EQ(response.status, 201);
   }
   state.SetItemsProcessed(state.iterations());

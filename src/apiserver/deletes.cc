@@ -307,7 +307,7 @@ WriteResult Delete(WriteContext& context) {
         "propagationPolicy=Background "
         "to remove them or set propagationPolicy=Orphan to suppress this warning");
   }
-  const Outcome<Written> written = DeleteObject(context, *target, std::move(*options));
+  const Outcome<Written> written = DeleteObject(context, *target, *options);
   if (!written) return std::unexpected(written.error());
   return RespondDeleted(context, **target, *written);
 }

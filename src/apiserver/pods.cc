@@ -164,7 +164,7 @@ WriteResult Evict(WriteContext& context) {
   options.resource_version = api::TextAt(eviction, "deleteOptions.preconditions.resourceVersion");
   options.propagation = api::TextAt(eviction, "deleteOptions.propagationPolicy");
   options.evicted = true;
-  const Outcome<Written> written = DeleteObject(context, *pod, std::move(options));
+  const Outcome<Written> written = DeleteObject(context, *pod, options);
   if (!written) return std::unexpected(written.error());
   return Created(context);
 }

@@ -53,7 +53,7 @@ struct BadRow {
 };
 
 TEST(TraceTest, NamesLineAndColumnOfWhatIsBad) {
-  const BadRow kRows[] = {
+  const BadRow rows[] = {
       {"a,x,1,0,0,", "p.csv:2:3: cpu_milli: want an integer from 0 to 1000000000, got \"x\""},
       {"a,-1,1,0,0,", "p.csv:2:3: cpu_milli: want an integer from 0 to 1000000000, got \"-1\""},
       {"a,1,99999999999999999999,0,0,",
@@ -79,7 +79,7 @@ TEST(TraceTest, NamesLineAndColumnOfWhatIsBad) {
       {"a\x01,1,1,0,0,",
        "p.csv:2:1: name: want a name of lower case letters, digits, '-' and '.', got \"a\\x01\""},
   };
-  for (const BadRow& bad : kRows) {
+  for (const BadRow& bad : rows) {
     const auto pods = Pods(bad.row);
     ASSERT_FALSE(pods.has_value()) << bad.row;
     EXPECT_EQ(pods.error().message, bad.message);

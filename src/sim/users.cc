@@ -23,6 +23,9 @@ constexpr Duration kRetryDelay = Duration::Seconds(1);
 constexpr Duration kSettling = Duration::Seconds(5);
 
 std::string Team(int64_t index) { return fmt::format("team-{}", index); }
+std::string KeyOf(std::string_view team, std::string_view name) {
+  return fmt::format("{}/{}", team, name);
+}
 
 std::string PodSpec(int64_t cpu_milli, std::string_view extra) {
   return fmt::format(
@@ -148,7 +151,7 @@ void Users::PlanDeployments(const LoadOptions& options) {
                                   .name = name,
                                   .body = Replicas(replicas)});
     }
-    wanted_.deployments[team + "/" + name] = replicas;
+    wanted_.deployments[KeyOf(team, name)] = replicas;
   }
 }
 
@@ -164,7 +167,7 @@ void Users::PlanJobs(const LoadOptions& options) {
                                .name = name,
                                .body = Job(name, prng_.Between(1, 12), 100 * prng_.Between(1, 20),
                                            prng_.Between(1, 40))});
-    wanted_.jobs.push_back(team + "/" + name);
+    wanted_.jobs.push_back(KeyOf(team, name));
   }
 }
 
@@ -205,7 +208,7 @@ void Users::PlanPods(const LoadOptions& options) {
       chain.operations.push_back(removal);
       chain.operations.push_back(again);
     }
-    (hopeless ? wanted_.hopeless : wanted_.pods).push_back(team + "/" + name);
+    (hopeless ? wanted_.hopeless : wanted_.pods).push_back(KeyOf(team, name));
   }
 }
 
