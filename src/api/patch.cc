@@ -32,9 +32,8 @@ std::string_view KindName(const Json& value) {
 }
 
 Error NotOfType(const Json& patch, std::string_view go_type) {
-  return {ErrorCode::kInvalid,
-          fmt::format("error decoding patch: json: cannot unmarshal {} into Go value of type {}",
-                      KindName(patch), go_type)};
+  return {ErrorCode::kInvalid, fmt::format("json: cannot unmarshal {} into Go value of type {}",
+                                           KindName(patch), go_type)};
 }
 
 constexpr std::string_view kGoMap = "map[string]interface {}";
@@ -58,10 +57,11 @@ std::optional<std::vector<std::string>> SplitPointer(std::string_view pointer) {
   return steps;
 }
 
-// An index into an array of `size` items; negative ones count from the end, as upstream's library
-// has it.
+// An index into an array of `size` items; negative ones count from the end, and a plus may stand
+// before others, as upstream's library has it.
 std::optional<size_t> IndexOf(std::string_view step, size_t size) {
   int64_t index = 0;
+  if (step.starts_with('+') && !step.starts_with("+-")) step.remove_prefix(1);
   const auto [end, error] = std::from_chars(step.data(), step.data() + step.size(), index);
   if (error != std::errc() || end != step.data() + step.size()) return std::nullopt;
   if (index < 0) index += static_cast<int64_t>(size);
@@ -82,11 +82,14 @@ class JsonPatcher {
     const std::string at(path->get_string());
     if (op == "remove") return Remove(at, "remove");
     if (op == "move" || op == "copy") return Transfer(*members, at, op == "move");
-    const Json* value = members->if_contains("value");
-    if (op == "test") return Test(at, value == nullptr ? Json() : *value);
-    if (op != "add" && op != "replace") return Refused(fmt::format("Unexpected kind: {}", op));
-    if (value == nullptr) return Missing("operation, missing value field");
-    return op == "add" ? Add(at, *value) : Replace(at, *value);
+    // Without a value it is null, unlike in RFC 6902, as upstream's library has it.
+    const Json* member = members->if_contains("value");
+    const Json null;
+    const Json& value = member == nullptr ? null : *member;
+    if (op == "test") return Test(at, value);
+    if (op == "add") return Add(at, value);
+    if (op == "replace") return Replace(at, value);
+    return Refused(fmt::format("Unexpected kind: {}", op));
   }
 
   [[nodiscard]] Json Take() { return std::move(document_); }
@@ -285,7 +288,9 @@ Result<Json> ApplyPatch(PatchType type, KindId kind, const Json& document, const
       if (!patch.is_object()) return std::unexpected(NotOfType(patch, kGoMap));
       return ApplyMergePatch(document, patch);
     case PatchType::kStrategic:
-      if (!patch.is_object()) return std::unexpected(NotOfType(patch, kGoMap));
+      if (!patch.is_object() && !patch.is_null()) {
+        return std::unexpected(NotOfType(patch, kGoMap));
+      }
       return ApplyStrategicPatch(kind, document, patch);
   }
   return Invalid("unknown patch type");

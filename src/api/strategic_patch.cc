@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <boost/json/serialize.hpp>
+#include <cmath>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -21,8 +23,13 @@ namespace {
 
 constexpr std::string_view kDirective = "$patch";
 constexpr std::string_view kRetainKeysDirective = "$retainKeys";
+// Of a list's name, with a slash before it.
+constexpr std::string_view kDelete = "$deleteFromPrimitiveList";
 constexpr std::string_view kDeletePrefix = "$deleteFromPrimitiveList/";
+constexpr std::string_view kOrder = "$setElementOrder";
 constexpr std::string_view kOrderPrefix = "$setElementOrder/";
+
+using Storage = boost::json::storage_ptr;
 
 std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalid, std::move(message));
@@ -52,17 +59,27 @@ bool IsDirective(std::string_view key) {
          key.starts_with(kOrderPrefix);
 }
 
-// What a patch's value means where there is nothing to merge it with: directives and nulls go, an
-// object marked for deletion is nothing.
-std::optional<Json> Plain(const Json& value, const boost::json::storage_ptr& storage) {
+// Whether an object says what is to be done with what it is merged with.
+bool HasDirective(const JsonObject& object) {
+  const Json* directive = object.if_contains(kDirective);
+  return directive != nullptr && !directive->is_null();
+}
+
+enum class Directives : bool { kKept, kObeyed };
+
+// What a patch's value means where there is nothing to merge it with: nulls go, and where directives
+// are obeyed, an object that has one is nothing, whichever it is. So does the genuine server, which
+// keeps the others; who conforms the result warns of them as of unknown fields.
+std::optional<Json> Plain(const Json& value, Directives directives, const Storage& storage) {
   if (const JsonObject* object = value.if_object()) {
-    const Json* directive = object->if_contains(kDirective);
-    if (directive != nullptr && *directive == "delete") return std::nullopt;
+    if (directives == Directives::kObeyed && HasDirective(*object)) return std::nullopt;
     JsonObject kept(storage);
     kept.reserve(object->size());
     for (const auto& [key, member] : *object) {
-      if (member.is_null() || IsDirective(key)) continue;
-      if (std::optional<Json> plain = Plain(member, storage)) kept.emplace(key, std::move(*plain));
+      if (member.is_null()) continue;
+      if (std::optional<Json> plain = Plain(member, directives, storage)) {
+        kept.emplace(key, std::move(*plain));
+      }
     }
     return kept;
   }
@@ -70,14 +87,37 @@ std::optional<Json> Plain(const Json& value, const boost::json::storage_ptr& sto
     JsonArray kept(storage);
     kept.reserve(array->size());
     for (const Json& item : *array) {
-      if (std::optional<Json> plain = Plain(item, storage)) kept.push_back(std::move(*plain));
+      if (std::optional<Json> plain = Plain(item, directives, storage)) {
+        kept.push_back(std::move(*plain));
+      }
     }
     return kept;
   }
   return Json(value, storage);
 }
 
-using Storage = boost::json::storage_ptr;
+// Whether a number without a fraction is written with one or with an exponent, and fits an integer.
+bool IsWhole(const Json& value) {
+  const double* number = value.if_double();
+  return number != nullptr && std::trunc(*number) == *number && std::fabs(*number) < 0x1p63;
+}
+
+bool HasWhole(const Json& value) {
+  if (const JsonArray* array = value.if_array()) return std::ranges::any_of(*array, HasWhole);
+  const JsonObject* object = value.if_object();
+  if (object == nullptr) return IsWhole(value);
+  return std::ranges::any_of(*object, [](const auto& member) { return HasWhole(member.value()); });
+}
+
+void MakeIntegers(Json& value) {
+  if (IsWhole(value)) value = static_cast<int64_t>(value.get_double());
+  if (JsonArray* array = value.if_array()) {
+    for (Json& item : *array) MakeIntegers(item);
+  }
+  if (JsonObject* object = value.if_object()) {
+    for (auto& member : *object) MakeIntegers(member.value());
+  }
+}
 
 // What tells the items of a list apart: the merge key's value, or the item itself, as text.
 using Keys = std::vector<std::string>;
@@ -97,8 +137,9 @@ Order OrderOf(const Keys& keys) {
 
 // Most keys are strings, which need no escapes to differ from all else.
 std::string TextOfKey(const Json& key) {
-  if (const boost::json::string* text = key.if_string())
+  if (const boost::json::string* text = key.if_string()) {
     return fmt::format("\"{}", std::string_view(*text));
+  }
   return boost::json::serialize(key);
 }
 
@@ -169,17 +210,22 @@ Items ToItems(JsonArray& array, const Keys& keys) {
   return items;
 }
 
-// Lists merge only when all their items are objects, or none is.
+// The kind of a value as Go tells decoded ones apart.
+boost::json::kind KindInGo(const Json& value) {
+  return value.is_uint64() ? boost::json::kind::double_ : value.kind();
+}
+
+// Lists merge only when all their items are of one kind.
 Status CheckItems(const JsonArray& list, const JsonArray& patch) {
-  std::optional<bool> objects;
+  std::optional<boost::json::kind> kind;
   for (const JsonArray* array : {&list, &patch}) {
     for (const Json& item : *array) {
       if (item.is_array()) return Invalid("lists of lists are not supported");
-      if (objects && *objects != item.is_object()) {
+      if (kind && *kind != KindInGo(item)) {
         return Invalid(fmt::format("list element types are not identical: [{} {}]",
                                    PrintGo(Json(list)), PrintGo(Json(patch))));
       }
-      objects = item.is_object();
+      kind = KindInGo(item);
     }
   }
   return {};
@@ -208,6 +254,10 @@ class Merger {
     }
     std::set<std::string, std::less<>> ordered;
     for (const auto& [key, value] : patch) {
+      if (key == kOrder || key == kDelete) {
+        return Invalid(fmt::format("{} names no list: {}/<field>", std::string_view(key),
+                                   std::string_view(key)));
+      }
       if (!std::string_view(key).starts_with(kOrderPrefix)) continue;
       const std::string field(std::string_view(key).substr(kOrderPrefix.size()));
       if (Status status = MergeOrdered(original, patch, field, value, type); !status) {
@@ -291,7 +341,7 @@ class Merger {
       return {};
     }
     if (deletes) return {};
-    std::optional<Json> plain = Plain(value, original.storage());
+    std::optional<Json> plain = Plain(value, Directives::kObeyed, original.storage());
     if (plain) {
       original[field] = std::move(*plain);
     } else {
@@ -329,9 +379,7 @@ class Merger {
       named.push_back(std::move(*key));
       const auto [at, added] = places.emplace(named.back(), merged.size());
       if (added) {
-        std::optional<Json> plain = Plain(*change, storage);
-        merged.push_back(
-            {named.back(), plain ? std::move(*plain) : Json(JsonObject(storage), storage)});
+        merged.push_back({named.back(), *Plain(*change, Directives::kKept, storage)});
         continue;
       }
       Status status = MergeObject(merged[at->second].value.get_object(), change->get_object(),
@@ -406,25 +454,18 @@ class Merger {
   Status MergeOrdered(JsonObject& original, const JsonObject& patch, const std::string& field,
                       const Json& order, const std::optional<Type>& type) {
     const JsonArray* stated = order.if_array();
-    if (stated == nullptr) return Invalid("invalid patch format of setElementOrder list");
     const Field* schema = FieldOf(type, field);
-    if (type && (schema == nullptr || schema->shape != Shape::kList)) {
-      return Invalid(fmt::format("unable to find a list {} to order", field));
-    }
+    if (Status status = CheckOrder(field, order, schema); !status) return status;
     const Json* own = original.if_contains(field);
     const Json* changed = patch.if_contains(field);
-    if (changed != nullptr && !changed->is_null() && !changed->is_array()) {
+    if (changed != nullptr && !changed->is_array()) {
       return Invalid(fmt::format("{} has an order and is no list: {}", field, PrintGo(*changed)));
     }
     const Storage storage = original.storage();
     const JsonArray before(own != nullptr && own->is_array() ? own->get_array() : JsonArray(),
                            storage);
     const bool has_own = own != nullptr && own->is_array();
-    const bool has_changes = changed != nullptr && changed->is_array();
-    if (changed != nullptr && changed->is_null()) {
-      RemoveMember(original, field);
-      return {};
-    }
+    const bool has_changes = changed != nullptr;
     if (!has_own && !has_changes) return {};
     const bool merges = schema != nullptr && schema->has(kPatchMerge);
     JsonArray merged(before, storage);
@@ -437,11 +478,13 @@ class Merger {
         merged = changed->get_array();
       }
     } else if (has_changes) {
-      merged = Plain(*changed, storage)->get_array();
+      merged = Plain(*changed, Directives::kObeyed, storage)->get_array();
     }
     // $deleteFromPrimitiveList comes first where both stand.
     const Json* deletions = patch.if_contains(std::string(kDeletePrefix) + field);
     if (deletions != nullptr && deletions->is_array()) {
+      Status status = CheckItems(merged, deletions->get_array());
+      if (!status) return status;
       merged = *MergeScalars(merged, deletions->get_array(), true);
     }
     const std::string_view merge_key = schema == nullptr ? "" : schema->merge_key;
@@ -456,6 +499,27 @@ class Merger {
       if (!status) return status;
     }
     original[field] = Arrange(ToItems(merged, *keys), *wanted, *list, storage);
+    return {};
+  }
+
+  // An order is a list, of a field that is one, of what tells the field's items apart.
+  static Status CheckOrder(std::string_view field, const Json& order, const Field* schema) {
+    if (schema == nullptr || schema->shape != Shape::kList) {
+      return Invalid(fmt::format("unable to find a list {} to order", field));
+    }
+    if (!order.is_array()) {
+      return Invalid(fmt::format("the order of {} is no list: {}", field, PrintGo(order)));
+    }
+    const bool objects = schema->value == Value::kObject;
+    if (objects && schema->merge_key.empty()) {
+      return Invalid(fmt::format("nothing tells the items of {} apart to order them", field));
+    }
+    for (const Json& item : order.get_array()) {
+      if (item.is_array() || item.is_object() != objects) {
+        return Invalid(fmt::format("the order of {} is of other items than the list: {}", field,
+                                   PrintGo(item)));
+      }
+    }
     return {};
   }
 
@@ -485,10 +549,14 @@ class Merger {
 }  // namespace
 
 Result<Json> ApplyStrategicPatch(KindId kind, const Json& document, const Json& patch) {
-  if (!patch.is_object()) return Invalid("a strategic merge patch must be an object");
   Json result(document, document.storage());
+  if (patch.is_null()) return result;
+  if (!patch.is_object()) return Invalid("a strategic merge patch must be an object");
   if (!result.is_object()) result.emplace_object();
-  Status status = Merger().MergeObject(result.get_object(), patch.get_object(), TypeOf(kind));
+  Json integers;
+  if (HasWhole(patch)) MakeIntegers(integers = patch);
+  const JsonObject& changes = integers.is_null() ? patch.get_object() : integers.get_object();
+  Status status = Merger().MergeObject(result.get_object(), changes, TypeOf(kind));
   if (!status) return std::unexpected(status.error());
   return result;
 }

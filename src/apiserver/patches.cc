@@ -35,6 +35,8 @@ std::unexpected<Problem> UnsupportedPatchType() {
   return problem;
 }
 
+constexpr const char* kImmutable = "field is immutable";
+
 struct ParsedPatch {
   PatchType type = PatchType::kMerge;
   Json value;
@@ -59,20 +61,6 @@ Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request, const api::JsonM
   Result<codec::ParsedJson> parsed =
       codec::ParseJsonReporting(body, {.merges_duplicates = false}, memory);
   if (!parsed) return BadPatch(parsed.error().message);
-  const Json& value = parsed->value;
-  const std::string_view name = value.is_array()    ? "array"
-                                : value.is_object() ? "object"
-                                : value.is_string() ? "string"
-                                : value.is_bool()   ? "bool"
-                                                    : "number";
-  if (*type == PatchType::kJson && !value.is_array()) {
-    return BadPatch(fmt::format(
-        "json: cannot unmarshal {} into Go value of type []handlers.jsonPatchOp", name));
-  }
-  if (*type != PatchType::kJson && !value.is_object()) {
-    return BadPatch(fmt::format(
-        "json: cannot unmarshal {} into Go value of type map[string]interface {{}}", name));
-  }
   return ParsedPatch{.type = *type,
                      .value = std::move(parsed->value),
                      .duplicates = std::move(parsed->duplicates)};
@@ -111,6 +99,11 @@ std::unexpected<Problem> BadResult(const Json& patched, std::string why) {
   return std::unexpected(std::move(problem));
 }
 
+// Whether what a result says of its kind gives way to what the path says.
+bool TakesKind(PatchType type, const Json* said) {
+  return said == nullptr || (type == PatchType::kStrategic && said->is_string());
+}
+
 // Makes the result an object of its kind again: types, unknown fields, defaults.
 // `document` is what was patched.
 Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, const Json& document,
@@ -118,6 +111,14 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
   const api::Kind& kind = *context.request.kind;
   const auto again = [&] { return Apply(patch, kind.id, document).value_or(Json()); };
   if (!patched.is_object()) return BadResult(patched, "not an object");
+  // Which kind it is, the path says: what a strategic patch says of it does not count, and a result
+  // of the others may be without a kind.
+  JsonObject& members = patched.get_object();
+  if (TakesKind(patch.type, members.if_contains("kind"))) members["kind"] = kind.name;
+  if (patch.type == PatchType::kStrategic &&
+      TakesKind(patch.type, members.if_contains("apiVersion"))) {
+    members["apiVersion"] = kind.api_version();
+  }
   const std::string_view name = api::TextAt(patched, "kind");
   if (name != kind.name || api::TextAt(patched, "apiVersion") != kind.api_version()) {
     return BadResult(patched, fmt::format("the patch may not change kind or apiVersion ({}, {})",
@@ -142,8 +143,9 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
 // Whether a patch of a status can't look at the spec, which the update takes from the old version
 // anyway.
 bool LeavesSpec(const ResourceRequest& request, const ParsedPatch& patch) {
+  const JsonObject* members = patch.value.if_object();
   return request.subpart == Subpart::kStatus && patch.type != PatchType::kJson &&
-         !patch.value.get_object().contains("spec");
+         members != nullptr && !members->contains("spec");
 }
 
 Json WithoutSpec(const Json& document) {
@@ -155,14 +157,29 @@ Json WithoutSpec(const Json& document) {
   return result;
 }
 
-// What a patch may not touch, said before the rest is looked at.
+// What a patch may not touch, said before the rest is looked at. What it took away comes back.
 Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObject& old,
-                            const Json& patched) {
+                            const Json& before, Json& patched) {
   const ResourceRequest& request = context.request;
   const std::string_view name = api::TextAt(patched, "metadata.name");
+  if (name.empty()) {
+    return BadRequest(
+        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be "
+                    "provided",
+                    request.name));
+  }
   if (name != request.name) {
     return BadRequest(fmt::format(
         "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
+  }
+  if (request.kind->namespaced && api::TextAt(patched, "metadata.namespace").empty()) {
+    api::SetPath(patched, "metadata.namespace", Text(request.namespace_name));
+  }
+  if (api::TextAt(patched, "metadata.uid").empty()) {
+    api::SetPath(patched, "metadata.uid", Text(old.uid));
+  }
+  if (api::TextAt(patched, "metadata.resourceVersion") == "0") {
+    api::RemovePath(patched, "metadata.resourceVersion");
   }
   if (request.kind->namespaced &&
       api::TextAt(patched, "metadata.namespace") != request.namespace_name) {
@@ -171,11 +188,20 @@ Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObje
   }
   const std::string_view version = api::TextAt(patched, "metadata.resourceVersion");
   if (!version.empty() && version != std::to_string(old.revision)) return Stale(request.subject());
+  api::FieldErrors errors;
   const std::string_view uid = api::TextAt(patched, "metadata.uid");
-  if (uid != old.uid) {
-    return Invalid(request.subject(),
-                   {api::InvalidField("metadata.uid", uid, "field is immutable")});
+  if (uid != old.uid) errors.push_back(api::InvalidField("metadata.uid", uid, kImmutable));
+  for (const std::string_view path :
+       {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds"}) {
+    const Json* value = api::FindPath(patched, path);
+    const Json* had = api::FindPath(before, path);
+    if (value == nullptr || (had != nullptr && api::SameJson(*had, *value))) continue;
+    errors.push_back(
+        value->is_int64()
+            ? api::InvalidField(std::string(path), value->get_int64(), kImmutable)
+            : api::InvalidField(std::string(path), api::TextAt(patched, path), kImmutable));
   }
+  if (!errors.empty()) return Invalid(request.subject(), errors);
   return {};
 }
 
@@ -265,7 +291,7 @@ WriteResult Patch(WriteContext& context) {
   if (!patched) return std::unexpected(std::move(patched.error()));
   Outcome<Json> object = ConformResult(context, *patch, document, std::move(*patched));
   if (!object) return std::unexpected(std::move(object.error()));
-  if (Outcome<void> same = CheckIdentity(context, **old, *object); !same) {
+  if (Outcome<void> same = CheckIdentity(context, **old, document, *object); !same) {
     return std::unexpected(std::move(same.error()));
   }
   const Outcome<Written> written = Replace(context, *old, before, std::move(*object));
