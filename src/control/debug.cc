@@ -89,7 +89,7 @@ std::string Parameter(std::string_view target, std::string_view name) {
 
 std::string AmountText(const model::State& state, model::ResourceId resource,
                        model::Amount amount) {
-  const std::string_view name = state.vocabulary.resources.Name(resource);
+  const std::string_view name = state.vocabulary().resources.Name(resource);
   if (resource == model::kCpu) {
     return amount % 1000 == 0 ? fmt::format("{} {}", amount / 1000, name)
                               : fmt::format("{}m {}", amount, name);
@@ -114,7 +114,7 @@ std::string Unblock(const model::Reason& reason, const model::State& state) {
       if (reason.unresolvable) {
         if (reason.resource == model::kGpuMilli) return std::string(kMoreDevices);
         return fmt::format("a node with more {}: even empty, these have too little",
-                           state.vocabulary.resources.Name(reason.resource));
+                           state.vocabulary().resources.Name(reason.resource));
       }
       return fmt::format("{} more on one of {} nodes",
                          AmountText(state, reason.resource, reason.deficit), reason.nodes_count);
@@ -151,7 +151,7 @@ JsonObject ReasonJson(const model::Reason& reason, const model::State& state) {
   object["text"] = translate::ReasonText(reason, state);
   object["nodes"] = reason.nodes_count;
   if (reason.resource.valid()) {
-    object["resource"] = state.vocabulary.resources.Name(reason.resource);
+    object["resource"] = state.vocabulary().resources.Name(reason.resource);
     object["deficit"] = reason.deficit;
   }
   object["unresolvable"] = reason.unresolvable;
@@ -241,7 +241,7 @@ JsonObject NodeJson(const model::State& state, model::NodeId node) {
     amounts["releasing"] = table.releasing(id, node.value);
     amounts["free"] = table.free(id, node.value);
     if (table.capacity(id, node.value) == 0 && table.free(id, node.value) == 0) continue;
-    resources[state.vocabulary.resources.Name(id)] = std::move(amounts);
+    resources[state.vocabulary().resources.Name(id)] = std::move(amounts);
   }
   object["resources"] = std::move(resources);
   return object;
@@ -261,8 +261,8 @@ JsonArray ClaimsJson(const model::State& state, model::NodeId node) {
       }
       object["state"] = kStates[static_cast<size_t>(claim.state)];
       if (!claim.devices.none()) object["devices"] = GpuIndexText(claim.devices);
-      for (const model::ResourceAmount& amount : state.vocabulary.bundles.View(claim.bundle)) {
-        object[state.vocabulary.resources.Name(amount.resource)] = amount.amount;
+      for (const model::ResourceAmount& amount : state.vocabulary().bundles.View(claim.bundle)) {
+        object[state.vocabulary().resources.Name(amount.resource)] = amount.amount;
       }
       rows.emplace_back(uid, std::move(object));
     }
@@ -328,12 +328,13 @@ class Metrics {
 };
 
 // What the scheduler has met since it started; only labels are forgotten again.
-void VocabularyMetrics(const model::Vocabulary& vocabulary, Metrics& metrics) {
+void VocabularyMetrics(const model::State& state, Metrics& metrics) {
+  const model::Vocabulary& vocabulary = state.vocabulary();
   metrics.Family("berth_vocabulary_entries", "gauge", "Distinct values met so far, by table.");
   const std::array<std::pair<std::string_view, uint32_t>, 10> tables = {
       {{"bundles", vocabulary.bundles.size()},
        {"classes", vocabulary.classes.size()},
-       {"labels", vocabulary.labels.live()},
+       {"labels", state.labels().live()},
        {"name_lists", vocabulary.name_lists.size()},
        {"names", vocabulary.names.size()},
        {"preferences", vocabulary.preferences.size()},
@@ -362,7 +363,7 @@ env::HttpResponse MetricsText(const Scheduler& scheduler) {
                 scheduler.engine().lines().pods_count());
   metrics.Gauge("berth_nodes", "Nodes that exist.",
                 scheduler.engine().state().nodes().present_count());
-  VocabularyMetrics(scheduler.engine().state().vocabulary, metrics);
+  VocabularyMetrics(scheduler.engine().state(), metrics);
   metrics.Gauge("berth_nodes_left_out",
                 "Nodes that are beyond a limit, with all or with some of their resources.",
                 scheduler.left_out().size());

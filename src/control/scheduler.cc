@@ -345,7 +345,7 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
     CHECK_NE(slash, std::string_view::npos);
     // What it said of waiting is over; the API server's binding sets the condition.
     status_.Want(state.UidOf(bind.pod_uid), {.reason = {}, .message = {}});
-    const model::NameId profile = state.vocabulary.classes.at(pod.class_id).profile;
+    const model::NameId profile = state.vocabulary().classes.at(pod.class_id).profile;
     binder_.Bind(now,
                  {.pod = {.namespace_name = std::string(key.substr(0, slash)),
                           .name = std::string(key.substr(slash + 1)),

@@ -32,7 +32,7 @@ Engine::Engine(const Options& options)
       caches_(options.cache_bytes_max) {
   CHECK_GT(options.attempts_per_cycle_max, 0u);
   for (uint32_t i = 0; i < options.names.size(); ++i) {
-    CHECK_EQ(state_.vocabulary.names.Intern(options.names[i]).value, i);
+    CHECK_EQ(state_.vocabulary().names.Intern(options.names[i]).value, i);
   }
 }
 

@@ -78,7 +78,7 @@ class Engine {
   explicit Engine(const Options& options);
 
   // Where translate/ interns what its facts name.
-  [[nodiscard]] model::Vocabulary& vocabulary() { return state_.vocabulary; }
+  [[nodiscard]] model::Vocabulary& vocabulary() { return state_.vocabulary(); }
   [[nodiscard]] const model::State& state() const { return state_; }
 
   // Takes one fact. Cost: what it touches; nothing is evaluated.

@@ -180,8 +180,8 @@ class Session {
     const model::Viewer anyone{.priority = INT32_MIN};
     std::string out = fmt::format(
         "cpu {} free, {} now, {} future", state.ledger().nodes().free(model::kCpu, n.value),
-        state.ledger().Now(a, model::kCpu, anyone, state.vocabulary.bundles),
-        state.ledger().Future(a, model::kCpu, anyone, state.vocabulary.bundles));
+        state.ledger().Now(a, model::kCpu, anyone, state.vocabulary().bundles),
+        state.ledger().Future(a, model::kCpu, anyone, state.vocabulary().bundles));
     for (uint32_t device = 0; device < state.nodes().devices_count(n); ++device) {
       out += fmt::format("{} {}", device == 0 ? "; devices" : "",
                          state.ledger().nodes().device_free(n.value, device));

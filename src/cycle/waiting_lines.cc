@@ -144,7 +144,7 @@ LineId WaitingLines::FindOrAddLine(const State& state, model::ClassId class_id, 
   LineId* found = nullptr;
   if (pin.kind == model::PinKind::kNone) {
     if (class_id.value >= unpinned_line_of_class_.size()) {
-      unpinned_line_of_class_.resize(state.vocabulary.classes.size());
+      unpinned_line_of_class_.resize(state.vocabulary().classes.size());
     }
     found = &unpinned_line_of_class_[class_id.value];
   } else {

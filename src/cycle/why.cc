@@ -41,7 +41,7 @@ class Tally {
     const auto key = [&](const Reason& r) {
       return std::tuple(
           r.kind,
-          r.resource.valid() ? state_.vocabulary.resources.Name(r.resource) : std::string_view(),
+          r.resource.valid() ? state_.vocabulary().resources.Name(r.resource) : std::string_view(),
           text(r.detail), text(r.detail_value));
     };
     std::ranges::sort(reasons_, {}, key);
@@ -54,18 +54,19 @@ class Tally {
     Reason reason{.kind = verdict.kind, .unresolvable = verdict.unresolvable, .nodes_count = 1};
     if (verdict.kind == ReasonKind::kTaint) {
       const model::Taint& taint =
-          state_.vocabulary.taints.View(state_.nodes().taints(n))[verdict.detail];
+          state_.vocabulary().taints.View(state_.nodes().taints(n))[verdict.detail];
       reason.detail = taint.key;
       reason.detail_value = taint.value;
     }
     if (verdict.kind != ReasonKind::kInsufficient) return Add(reason);
-    const auto amounts = state_.vocabulary.bundles.View(state_.vocabulary.classes.at(c).requests);
+    const auto amounts =
+        state_.vocabulary().bundles.View(state_.vocabulary().classes.at(c).requests);
     for (size_t i = 0; i < amounts.size(); ++i) {
       if (((verdict.lacking >> i) & 1) == 0) continue;
       reason.resource = amounts[i].resource;
       reason.deficit =
           amounts[i].amount - state_.ledger().Now(model::AccountId::OfNode(n), amounts[i].resource,
-                                                  viewer, state_.vocabulary.bundles);
+                                                  viewer, state_.vocabulary().bundles);
       Add(reason);
     }
   }

@@ -134,9 +134,9 @@ class Auditor {
     ++sum.claims_count;
     if (claim.state == ClaimState::kReserved) return;
     auto& amounts = claim.state == ClaimState::kHeld ? sum.held : sum.releasing;
-    for (const ResourceAmount& a : state_.vocabulary.bundles.View(charge))
+    for (const ResourceAmount& a : state_.vocabulary().bundles.View(charge))
       amounts[a.resource.value] += a.amount;
-    for (const ResourceAmount& a : state_.vocabulary.bundles.View(scoring)) {
+    for (const ResourceAmount& a : state_.vocabulary().bundles.View(scoring)) {
       if (a.resource.value < 2) sum.scored[a.resource.value] += a.amount;
     }
     for (uint32_t d = 0; d < kDevicesMax; ++d) {
@@ -165,7 +165,7 @@ class Auditor {
   void CheckAmount(AccountId a, const char* what, ResourceId r, Amount kept, Amount recomputed) {
     if (kept == recomputed) return;
     found_.push_back(fmt::format("{}: {} {} is {}, recomputed {}", NameOf(a), what,
-                                 state_.vocabulary.resources.Name(r), kept, recomputed));
+                                 state_.vocabulary().resources.Name(r), kept, recomputed));
   }
 
   void CheckAccount(AccountId a, const Sum& sum) {

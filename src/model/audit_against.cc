@@ -17,7 +17,8 @@ namespace {
 // whose order means nothing in the order of their words.
 class Teller {
  public:
-  explicit Teller(const State& state) : state_(state), classes_(state.vocabulary.classes.size()) {}
+  explicit Teller(const State& state)
+      : state_(state), classes_(state.vocabulary().classes.size()) {}
 
   [[nodiscard]] std::string NodeText(NodeId n) const {
     std::vector<std::string> parts;
@@ -25,16 +26,16 @@ class Teller {
       const Amount capacity = state_.ledger().nodes().capacity(ResourceId{i}, n.value);
       if (capacity == 0) continue;
       parts.push_back(
-          fmt::format("{}={}", state_.vocabulary.resources.Name(ResourceId{i}), capacity));
+          fmt::format("{}={}", state_.vocabulary().resources.Name(ResourceId{i}), capacity));
     }
-    for (const Label& label : state_.vocabulary.labels.View(state_.nodes().labels(n))) {
+    for (const Label& label : state_.labels().View(state_.nodes().labels(n))) {
       parts.push_back(fmt::format("label {}={}", Name(label.key), Name(label.value)));
     }
-    for (const NameId feature : state_.vocabulary.name_lists.View(state_.nodes().features(n))) {
+    for (const NameId feature : state_.vocabulary().name_lists.View(state_.nodes().features(n))) {
       parts.push_back(fmt::format("feature {}", Name(feature)));
     }
     std::ranges::sort(parts);
-    for (const Taint& taint : state_.vocabulary.taints.View(state_.nodes().taints(n))) {
+    for (const Taint& taint : state_.vocabulary().taints.View(state_.nodes().taints(n))) {
       parts.push_back(fmt::format("taint {}={}:{}", Name(taint.key), Name(taint.value),
                                   static_cast<int>(taint.effect)));
     }
@@ -76,8 +77,9 @@ class Teller {
   [[nodiscard]] std::string Amounts(BundleId bundle) const {
     if (!bundle.valid()) return "nothing";
     std::vector<std::string> parts;
-    for (const ResourceAmount& a : state_.vocabulary.bundles.View(bundle)) {
-      parts.push_back(fmt::format("{}={}", state_.vocabulary.resources.Name(a.resource), a.amount));
+    for (const ResourceAmount& a : state_.vocabulary().bundles.View(bundle)) {
+      parts.push_back(
+          fmt::format("{}={}", state_.vocabulary().resources.Name(a.resource), a.amount));
     }
     std::ranges::sort(parts);
     return fmt::format("{}", fmt::join(parts, " "));
@@ -87,7 +89,7 @@ class Teller {
   [[nodiscard]] std::string Names(NameListId list) const {
     if (!list.valid()) return "any";
     std::vector<std::string_view> parts;
-    for (const NameId name : state_.vocabulary.name_lists.View(list)) parts.push_back(Name(name));
+    for (const NameId name : state_.vocabulary().name_lists.View(list)) parts.push_back(Name(name));
     std::ranges::sort(parts);
     return fmt::format("[{}]", fmt::join(parts, " "));
   }
@@ -107,7 +109,7 @@ class Teller {
 
   [[nodiscard]] std::string Selector(SelectorId id) const {
     if (!id.valid()) return "any";
-    const SelectorSpec spec = state_.vocabulary.selectors.At(id);
+    const SelectorSpec spec = state_.vocabulary().selectors.At(id);
     std::vector<std::string> terms;
     for (const SelectorTerm& term : spec.terms) {
       terms.push_back((term.never ? "never " : "") + Requirements(term.requirements));
@@ -119,7 +121,7 @@ class Teller {
   [[nodiscard]] std::string Tolerations(TolerationListId id) const {
     std::vector<std::string> parts;
     if (!id.valid()) return "";
-    for (const Toleration& t : state_.vocabulary.tolerations.View(id)) {
+    for (const Toleration& t : state_.vocabulary().tolerations.View(id)) {
       parts.push_back(fmt::format("'{}' {} '{}':{}", t.key.valid() ? Name(t.key) : "*",
                                   static_cast<int>(t.op), Name(t.value), t.effect));
     }
@@ -129,7 +131,7 @@ class Teller {
   [[nodiscard]] std::string Preferences(PreferenceListId id) const {
     std::vector<std::string> parts;
     if (!id.valid()) return "";
-    for (const Preference& p : state_.vocabulary.preferences.View(id)) {
+    for (const Preference& p : state_.vocabulary().preferences.View(id)) {
       parts.push_back(fmt::format("{} for {}", p.weight, Selector(p.term)));
     }
     return fmt::format("{}", fmt::join(parts, ", "));
@@ -139,7 +141,7 @@ class Teller {
   const std::string& ClassText(ClassId id) {
     std::string& text = classes_[id.value];
     if (!text.empty()) return text;
-    const ClassSpec& spec = state_.vocabulary.classes.at(id);
+    const ClassSpec& spec = state_.vocabulary().classes.at(id);
     text = fmt::format(
         "asks {}, scored {}, on {}, of names {}, of models {}, with features {}, tolerates ({}), "
         "prefers ({}), {} devices and {} milli, for '{}'",

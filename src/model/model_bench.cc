@@ -13,7 +13,7 @@ namespace {
 constexpr int64_t kGi = int64_t{1} << 30;
 
 NodeUpsert NodeFacts(State& state, int i) {
-  Vocabulary& v = state.vocabulary;
+  Vocabulary& v = state.vocabulary();
   NodeUpsert facts{.name = "node-" + std::to_string(i),
                    .uid = "0b5c7a9e-1111-4222-8333-" + std::to_string(100000 + i)};
   facts.allocatable = {
@@ -38,9 +38,9 @@ PodUpsert PodFacts(ClassId class_id, int i, const std::string& node) {
 std::vector<ClassId> Classes(State& state, int count) {
   std::vector<ClassId> classes;
   for (int i = 0; i < count; ++i) {
-    const BundleId b = state.vocabulary.bundles.Intern(
+    const BundleId b = state.vocabulary().bundles.Intern(
         std::vector<ResourceAmount>{{kCpu, 100 + i}, {kMemory, kGi / 4}, {kPods, 1}});
-    classes.push_back(state.vocabulary.classes.Intern(ClassSpec{.requests = b, .scoring = b}));
+    classes.push_back(state.vocabulary().classes.Intern(ClassSpec{.requests = b, .scoring = b}));
   }
   return classes;
 }

@@ -27,7 +27,7 @@ std::string Print(const Reason& reason, const State& state) {
       return fmt::format("{} affinity{}", nodes, kStar);
     case ReasonKind::kInsufficient:
       return fmt::format("{} insufficient {} (at least {} short){}", nodes,
-                         state.vocabulary.resources.Name(reason.resource), reason.deficit, kStar);
+                         state.vocabulary().resources.Name(reason.resource), reason.deficit, kStar);
     case ReasonKind::kFeatures:
       return fmt::format("{} features{}", nodes, kStar);
     case ReasonKind::kGpuModel:

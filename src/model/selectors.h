@@ -68,15 +68,16 @@ class SelectorTable {
   }
   [[nodiscard]] uint32_t size() const { return table_.size(); }
 
-  // For State. Materialise leaves all bits clear; the caller sets them.
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  friend class State;  // Matches nodes: the bits are its own.
+  // Leaves all bits clear; State sets them.
   void Materialise(SelectorId id, uint32_t nodes_count);
   void Resize(uint32_t nodes_count);
   void Set(SelectorId id, NodeId node, bool value);
   [[nodiscard]] std::span<const SelectorId> materialised_ids() const { return materialised_; }
 
-  void AddTo(Hasher& hasher) const;
-
- private:
   static constexpr uint32_t kNotMaterialised = 0xffffffff;
 
   InternTable<uint32_t, SelectorId> table_;  // Encoded specs.

@@ -60,19 +60,19 @@ void State::Apply(const Delta& delta) {
 // ---- Nodes ---------------------------------------------------------------------------------
 
 void State::FitLedger() {
-  ledger_.Resize(vocabulary.resources.size(), nodes_.size(), ledger_.tree().size());
+  ledger_.Resize(vocabulary_.resources.size(), nodes_.size(), ledger_.tree().size());
 }
 
 NodeId State::RowOfNode(NameId name) {
   const NodeId row = nodes_.FindOrAddRow(name);
   FitLedger();
-  vocabulary.selectors.Resize(nodes_.size());
+  vocabulary_.selectors.Resize(nodes_.size());
   return row;
 }
 
 void State::ApplyNode(const NodeUpsert& facts) {
   CHECK(HasRoomFor(facts));
-  const NodeId n = RowOfNode(vocabulary.names.Intern(facts.name));
+  const NodeId n = RowOfNode(vocabulary_.names.Intern(facts.name));
   const uint32_t row = n.value;
   const OwnerId uid = uids_.Acquire(facts.uid);
   TouchKinds kinds = 0;
@@ -88,18 +88,17 @@ void State::ApplyNode(const NodeUpsert& facts) {
 
   std::vector<Label> labels = facts.labels;
   std::ranges::sort(labels);
-  const LabelListId labels_before =
-      std::exchange(nodes_.labels_[row], vocabulary.labels.Acquire(labels));
+  const LabelListId labels_before = std::exchange(nodes_.labels_[row], labels_.Acquire(labels));
   const bool relabelled = labels_before != nodes_.labels_[row];
-  if (labels_before.valid()) vocabulary.labels.Release(labels_before);
+  if (labels_before.valid()) labels_.Release(labels_before);
   if (relabelled || (kinds & kTouchAdded) != 0) {
     kinds |= kTouchLabels;
     MatchSelectors(n);
   }
   std::vector<NameId> features = facts.features;
   std::ranges::sort(features);
-  if (Assign(nodes_.taints_[row], vocabulary.taints.Intern(facts.taints))) kinds |= kTouchTaints;
-  if (Assign(nodes_.features_[row], vocabulary.name_lists.Intern(features)))
+  if (Assign(nodes_.taints_[row], vocabulary_.taints.Intern(facts.taints))) kinds |= kTouchTaints;
+  if (Assign(nodes_.features_[row], vocabulary_.name_lists.Intern(features)))
     kinds |= kTouchFeatures;
   const bool cordoned =
       facts.unschedulable || (faults_.miss_uncordon && !other && nodes_.unschedulable_[row] != 0);
@@ -118,7 +117,7 @@ void State::SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds) 
   FitLedger();
   const AccountId account = AccountId::OfNode(node);
   const AccountTable& table = ledger_.nodes();
-  std::vector<Amount> offered(vocabulary.resources.size());
+  std::vector<Amount> offered(vocabulary_.resources.size());
   for (const ResourceAmount& a : facts.allocatable) {
     CHECK_LT(a.resource.value, offered.size());
     offered[a.resource.value] = std::clamp(a.amount, Amount{0}, limits::kAmountMax);
@@ -147,7 +146,7 @@ void State::RemoveNode(const NodeRemove& facts) {
   --nodes_.present_count_;
   uids_.Release(std::exchange(nodes_.uid_[row], OwnerId{}));
   if (nodes_.labels_[row].valid())
-    vocabulary.labels.Release(std::exchange(nodes_.labels_[row], LabelListId{}));
+    labels_.Release(std::exchange(nodes_.labels_[row], LabelListId{}));
   nodes_.unschedulable_[row] = 0;
   nodes_.taints_[row] = TaintListId{};
   nodes_.features_[row] = NameListId{};
@@ -167,35 +166,35 @@ void State::DropGhost(NodeId node) {
 
 void State::MatchSelectors(NodeId node) {
   const bool present = nodes_.present(node);
-  for (const SelectorId id : vocabulary.selectors.materialised_ids()) {
-    vocabulary.selectors.Set(
+  for (const SelectorId id : vocabulary_.selectors.materialised_ids()) {
+    vocabulary_.selectors.Set(
         id, node,
-        present && vocabulary.selectors.Matches(id, vocabulary.labels.View(nodes_.labels(node)),
-                                                nodes_.name(node), vocabulary.names));
+        present && vocabulary_.selectors.Matches(id, labels_.View(nodes_.labels(node)),
+                                                 nodes_.name(node), vocabulary_.names));
   }
 }
 
 void State::MaterialiseSelector(SelectorId id) {
-  if (!id.valid() || vocabulary.selectors.materialised(id)) return;
-  vocabulary.selectors.Materialise(id, nodes_.size());
+  if (!id.valid() || vocabulary_.selectors.materialised(id)) return;
+  vocabulary_.selectors.Materialise(id, nodes_.size());
   for (uint32_t row = 0; row < nodes_.size(); ++row) {
     const NodeId n{row};
     if (!nodes_.used(n) || !nodes_.present(n)) continue;
-    const auto labels = vocabulary.labels.View(nodes_.labels(n));
-    if (vocabulary.selectors.Matches(id, labels, nodes_.name(n), vocabulary.names)) {
-      vocabulary.selectors.Set(id, n, true);
+    const auto labels = labels_.View(nodes_.labels(n));
+    if (vocabulary_.selectors.Matches(id, labels, nodes_.name(n), vocabulary_.names)) {
+      vocabulary_.selectors.Set(id, n, true);
     }
   }
 }
 
 void State::Materialise(ClassId class_id) {
   if (class_id.value >= materialised_classes_.size())
-    materialised_classes_.resize(vocabulary.classes.size());
+    materialised_classes_.resize(vocabulary_.classes.size());
   if (std::exchange(materialised_classes_[class_id.value], uint8_t{1}) != 0) return;
-  const ClassSpec& spec = vocabulary.classes.at(class_id);
+  const ClassSpec& spec = vocabulary_.classes.at(class_id);
   MaterialiseSelector(spec.selector);
   if (!spec.preferences.valid()) return;
-  for (const Preference& p : vocabulary.preferences.View(spec.preferences))
+  for (const Preference& p : vocabulary_.preferences.View(spec.preferences))
     MaterialiseSelector(p.term);
 }
 
@@ -208,7 +207,7 @@ OwnerId State::OwnerOf(PodId pod) const {
 
 void State::ApplyPod(const PodUpsert& facts) {
   CHECK(HasRoomFor(facts));
-  CHECK_LT(facts.class_id.value, vocabulary.classes.size());
+  CHECK_LT(facts.class_id.value, vocabulary_.classes.size());
   FitLedger();
   Materialise(facts.class_id);
   PodId id = pods_.FindUid(uids_.Find(facts.uid));
@@ -228,9 +227,9 @@ void State::ApplyPod(const PodUpsert& facts) {
     }
   }
   Pod& pod = pods_.mutable_at(id);
-  const ClassSpec& spec = vocabulary.classes.at(facts.class_id);
+  const ClassSpec& spec = vocabulary_.classes.at(facts.class_id);
   const NameId nominated =
-      facts.nominated.empty() ? NameId{} : vocabulary.names.Intern(facts.nominated);
+      facts.nominated.empty() ? NameId{} : vocabulary_.names.Intern(facts.nominated);
   if (Assign(pod.nominated, nominated)) pod.nomination_void = false;
   if (Assign(pod.class_id, facts.class_id)) pod.attempts = 0;
   pod.charge = facts.charge.valid() ? facts.charge : spec.requests;
@@ -242,7 +241,7 @@ void State::ApplyPod(const PodUpsert& facts) {
   pod.gated = facts.gated;
   // These never go back for one uid: what says otherwise is an older fact (D17).
   if (!facts.node.empty()) {
-    pod.node = vocabulary.names.Intern(facts.node);
+    pod.node = vocabulary_.names.Intern(facts.node);
     pod.devices = facts.devices;
   }
   pod.terminating = pod.terminating || facts.terminating;
@@ -467,7 +466,8 @@ void State::TakeBack(PodId id, Cause cause) {
 }
 
 void State::AddTo(Hasher& hasher) const {
-  vocabulary.AddTo(hasher);
+  vocabulary_.AddTo(hasher);
+  labels_.AddTo(hasher);
   nodes_.AddTo(hasher);
   pods_.AddTo(hasher);
   ledger_.AddTo(hasher);

@@ -39,7 +39,8 @@ class State {
 
   // translate/ interns names, bundles, selectors and classes here before it applies facts that use
   // them.
-  Vocabulary vocabulary;
+  [[nodiscard]] Vocabulary& vocabulary() { return vocabulary_; }
+  [[nodiscard]] const Vocabulary& vocabulary() const { return vocabulary_; }
 
   // Takes one fact: rows, claims and the touch log become what they are once it is true. Facts
   // about unknown objects, stale uids and repetitions are ordinary and change nothing. Cost: what
@@ -55,6 +56,8 @@ class State {
   [[nodiscard]] const std::vector<PodId>& changed_pods() const { return changed_pods_; }
 
   [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
+  // Of nodes; a list without a node is forgotten.
+  [[nodiscard]] const LabelTable& labels() const { return labels_; }
   [[nodiscard]] const PodTable& pods() const { return pods_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] const TouchLog& touches() const { return touches_; }
@@ -62,13 +65,13 @@ class State {
 
   [[nodiscard]] std::string_view UidOf(OwnerId id) const { return uids_.View(id); }
   [[nodiscard]] std::string_view KeyOf(KeyId id) const { return keys_.View(id); }
-  [[nodiscard]] std::string_view NameOf(NameId id) const { return vocabulary.names.View(id); }
+  [[nodiscard]] std::string_view NameOf(NameId id) const { return vocabulary_.names.View(id); }
   [[nodiscard]] PodId FindPod(std::string_view uid) const { return pods_.FindUid(uids_.Find(uid)); }
   [[nodiscard]] PodId FindPodByKey(std::string_view key) const {
     return pods_.FindKey(keys_.Find(key));
   }
   [[nodiscard]] NodeId FindNode(std::string_view name) const {
-    return nodes_.Find(vocabulary.names.Find(name));
+    return nodes_.Find(vocabulary_.names.Find(name));
   }
 
   // What a claim of the pod is filed under: its uid.
@@ -78,7 +81,7 @@ class State {
   [[nodiscard]] ClaimId ClaimOf(PodId pod) const { return ledger_.NodeClaimOf(OwnerOf(pod)); }
 
   // For the cycle.
-  void SortNames() { nodes_.SortNames(vocabulary.names); }
+  void SortNames() { nodes_.SortNames(vocabulary_.names); }
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
   void Assume(PodId pod, NodeId node, DeviceSlots devices);
@@ -88,7 +91,7 @@ class State {
   // Its error backoff is over: it may be tried again.
   void EndErrorBackoff(PodId pod) { pods_.mutable_at(pod).not_before = Instant{}; }
   // A transaction on this state's ledger.
-  [[nodiscard]] Transaction Begin() { return Transaction(ledger_, touches_, vocabulary.bundles); }
+  [[nodiscard]] Transaction Begin() { return Transaction(ledger_, touches_, vocabulary_.bundles); }
 
   void AddTo(Hasher& hasher) const;
 
@@ -116,6 +119,8 @@ class State {
   void MaterialiseSelector(SelectorId id);
   void SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds);
 
+  Vocabulary vocabulary_;
+  LabelTable labels_;
   NodeTable nodes_;
   PodTable pods_;
   Ledger ledger_;

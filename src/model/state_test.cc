@@ -19,9 +19,9 @@ class Cluster {
       : state(State::Options{
             .pods_max = pods_max, .tree_accounts = tree_accounts, .faults = faults}) {
     const BundleId requests =
-        state.vocabulary.bundles.Intern(std::vector<ResourceAmount>{{kCpu, 500}, {kPods, 1}});
+        state.vocabulary().bundles.Intern(std::vector<ResourceAmount>{{kCpu, 500}, {kPods, 1}});
     class_id =
-        state.vocabulary.classes.Intern(ClassSpec{.requests = requests, .scoring = requests});
+        state.vocabulary().classes.Intern(ClassSpec{.requests = requests, .scoring = requests});
   }
   void Node(const std::string& name, const std::string& uid, Amount cpu = 2000) {
     state.Apply(NodeUpsert{.name = name, .uid = uid, .allocatable = {{kCpu, cpu}, {kPods, 10}}});
@@ -48,7 +48,7 @@ TEST(StateTest, ANodeGoesAfterAResourceWasNamedThatNoFactUsed) {
   Cluster c;
   c.Node("n1", "u-n1");
   for (int i = 0; i < 100; ++i) {
-    c.state.vocabulary.resources.Intern("example.com/r" + std::to_string(i));
+    c.state.vocabulary().resources.Intern("example.com/r" + std::to_string(i));
   }
   c.state.Apply(NodeRemove{.name = "n1", .uid = "u-n1"});
   EXPECT_EQ(c.Free("n1"), -1);
@@ -252,7 +252,7 @@ TEST(StateTest, ResizedPodsResizeTheirClaim) {
   c.state.Apply(pod);
   for (const Amount cpu : {700, 2500, 100}) {
     pod.charge =
-        c.state.vocabulary.bundles.Intern(std::vector<ResourceAmount>{{kCpu, cpu}, {kPods, 1}});
+        c.state.vocabulary().bundles.Intern(std::vector<ResourceAmount>{{kCpu, cpu}, {kPods, 1}});
     c.state.Apply(pod);
     EXPECT_EQ(c.Free("n1"), 2000 - cpu);
     EXPECT_EQ(Audit(c.state), std::vector<std::string>());
@@ -270,7 +270,7 @@ TEST(StateTest, NominationsReserveOnTheNodeThatWasNamed) {
   const Viewer other{.owner = OwnerId{}};
   const auto now = [&] {
     return c.state.ledger().Now(AccountId::OfNode(c.state.FindNode("n1")), kCpu, other,
-                                c.state.vocabulary.bundles);
+                                c.state.vocabulary().bundles);
   };
   EXPECT_EQ(now(), 1500);
   EXPECT_EQ(c.Free("n1"), 2000);
@@ -307,7 +307,7 @@ TEST(StateTest, ANominationToANodeThatWasReplacedIsVoidOnlyForWhoSawIt) {
   const auto now = [](const Cluster& c, int32_t priority) {
     return c.state.ledger().Now(AccountId::OfNode(c.state.FindNode("n1")), kCpu,
                                 {.owner = OwnerId{}, .priority = priority},
-                                c.state.vocabulary.bundles);
+                                c.state.vocabulary().bundles);
   };
   EXPECT_EQ(now(live, 5), 2000);
   EXPECT_EQ(now(restarted, 5), 1500);
@@ -429,7 +429,7 @@ void Step(Cluster& c, std::map<int, int>& generation, int64_t time) {
       pod.terminal = Draw::OneIn(10);
       pod.ours = !Draw::OneIn(6);
       if (Draw::OneIn(4)) {
-        pod.charge = c.state.vocabulary.bundles.Intern(
+        pod.charge = c.state.vocabulary().bundles.Intern(
             std::vector<ResourceAmount>{{kCpu, Amount{100} * *rc::gen::inRange(1, 9)}, {kPods, 1}});
       }
       return c.state.Apply(pod);
@@ -444,9 +444,9 @@ void Step(Cluster& c, std::map<int, int>& generation, int64_t time) {
       const Viewer viewer{.owner = c.state.OwnerOf(pod),
                           .priority = c.state.pods().at(pod).priority};
       for (const ResourceAmount& a :
-           c.state.vocabulary.bundles.View(c.state.pods().at(pod).charge)) {
+           c.state.vocabulary().bundles.View(c.state.pods().at(pod).charge)) {
         if (c.state.ledger().Now(AccountId::OfNode(n), a.resource, viewer,
-                                 c.state.vocabulary.bundles) < a.amount)
+                                 c.state.vocabulary().bundles) < a.amount)
           return;
       }
       return c.state.Assume(pod, n, {});
@@ -590,16 +590,16 @@ TEST(AuditTest, FindsWhatAFreshListWouldShow) {
 
 // Pod u1 of a class that differs from its own in one respect.
 void ChangeClass(Cluster& c, void (*change)(Vocabulary&, ClassSpec&)) {
-  ClassSpec spec = c.state.vocabulary.classes.at(c.class_id);
-  change(c.state.vocabulary, spec);
+  ClassSpec spec = c.state.vocabulary().classes.at(c.class_id);
+  change(c.state.vocabulary(), spec);
   PodUpsert pod = c.Pod("u1");
-  pod.class_id = c.state.vocabulary.classes.Intern(spec);
+  pod.class_id = c.state.vocabulary().classes.Intern(spec);
   c.state.Apply(pod);
 }
 
 void ChangePod(Cluster& c, void (*change)(Vocabulary&, PodUpsert&)) {
   PodUpsert pod = c.Pod("u1");
-  change(c.state.vocabulary, pod);
+  change(c.state.vocabulary(), pod);
   c.state.Apply(pod);
 }
 
@@ -631,8 +631,8 @@ TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
        }},
       {"label pool=a",
        [](Cluster& c) {
-         const NameId key = c.state.vocabulary.names.Intern("pool");
-         const NameId value = c.state.vocabulary.names.Intern("a");
+         const NameId key = c.state.vocabulary().names.Intern("pool");
+         const NameId value = c.state.vocabulary().names.Intern("a");
          c.state.Apply(NodeUpsert{.name = "n1",
                                   .uid = "u-n1",
                                   .allocatable = {{kCpu, 2000}, {kPods, 10}},
@@ -655,7 +655,7 @@ TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
          c.state.Apply(NodeUpsert{.name = "n1",
                                   .uid = "u-n1",
                                   .allocatable = {{kCpu, 2000}, {kPods, 10}},
-                                  .gpu_model = c.state.vocabulary.names.Intern("t4")});
+                                  .gpu_model = c.state.vocabulary().names.Intern("t4")});
        }},
       {"created 7",
        [](Cluster& c) {
@@ -746,7 +746,7 @@ TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
 TEST(AuditTest, ComparesNamesAndNotIds) {
   const auto told = [](bool otherwise) {
     Cluster c;
-    Vocabulary& v = c.state.vocabulary;
+    Vocabulary& v = c.state.vocabulary();
     if (otherwise) {
       for (const char* name : {"team", "zone", "b", "a", "pool", "n1"}) v.names.Intern(name);
       c.state.Apply(c.Pod("u0", "default/first"));

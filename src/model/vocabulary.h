@@ -9,13 +9,12 @@
 
 namespace berth::model {
 
-// Everything interned. translate/ adds to it while it turns objects into facts; ids stay good for
-// the life of the State.
+// Everything interned that facts are told in. translate/ adds to it while it turns objects into
+// facts, and can do no more; ids stay good for the life of the State.
 struct Vocabulary {
   StringTable<NameId> names;
   ResourceTable resources;
   BundleTable bundles;
-  LabelTable labels;
   TaintTable taints;
   TolerationTable tolerations;
   NameListTable name_lists;
@@ -27,7 +26,6 @@ struct Vocabulary {
     names.AddTo(hasher);
     resources.AddTo(hasher);
     bundles.AddTo(hasher);
-    labels.AddTo(hasher);
     taints.AddTo(hasher);
     tolerations.AddTo(hasher);
     name_lists.AddTo(hasher);

@@ -74,9 +74,9 @@ class Query {
         nodes_(state.nodes()),
         accounts_(state.ledger().nodes()),
         viewer_(viewer),
-        spec_(state.vocabulary.classes.at(c)),
-        requests_(state.vocabulary.bundles.View(spec_.requests)),
-        tolerations_(ListOf(state.vocabulary.tolerations, spec_.tolerations)) {}
+        spec_(state.vocabulary().classes.at(c)),
+        requests_(state.vocabulary().bundles.View(spec_.requests)),
+        tolerations_(ListOf(state.vocabulary().tolerations, spec_.tolerations)) {}
 
   [[nodiscard]] const model::ClassSpec& spec() const { return spec_; }
   [[nodiscard]] std::span<const ResourceAmount> requests() const { return requests_; }
@@ -98,7 +98,7 @@ class Query {
 
   [[nodiscard]] TaintAnswer Taints(model::TaintListId taints) const {
     TaintAnswer answer;
-    const auto list = ListOf(state_.vocabulary.taints, taints);
+    const auto list = ListOf(state_.vocabulary().taints, taints);
     for (uint32_t i = 0; i < list.size(); ++i) {
       if (std::ranges::any_of(tolerations_, [&](const auto& t) { return Tolerates(t, list[i]); })) {
         continue;
@@ -118,7 +118,7 @@ class Query {
     if (!nodes_.used(n) || !nodes_.present(n)) return Never(ReasonKind::kNodeMissing);
     const bool elsewhere = pin.kind != model::PinKind::kNone && pin.node != nodes_.name(n);
     if (spec_.names.valid()) {
-      const auto names = state_.vocabulary.name_lists.View(spec_.names);
+      const auto names = state_.vocabulary().name_lists.View(spec_.names);
       if (names.empty()) return Never(ReasonKind::kAffinityConflict);
       if (!Contains(names, nodes_.name(n))) return Never(ReasonKind::kNotNamed);
     }
@@ -130,8 +130,8 @@ class Query {
     if (taints.refused) return Never(ReasonKind::kTaint, taints.first_refusing);
     if (spec_.selector.valid() && !Selected(spec_.selector, n)) return Never(ReasonKind::kAffinity);
     if (lacking != 0) return Insufficient(n, lacking);
-    for (const model::NameId feature : ListOf(state_.vocabulary.name_lists, spec_.features)) {
-      if (!Contains(ListOf(state_.vocabulary.name_lists, nodes_.features(n)), feature)) {
+    for (const model::NameId feature : ListOf(state_.vocabulary().name_lists, spec_.features)) {
+      if (!Contains(ListOf(state_.vocabulary().name_lists, nodes_.features(n)), feature)) {
         return Never(ReasonKind::kFeatures);
       }
     }
@@ -139,14 +139,15 @@ class Query {
   }
 
   [[nodiscard]] bool Selected(model::SelectorId selector, NodeId n) const {
-    const model::Vocabulary& v = state_.vocabulary;
+    const model::Vocabulary& v = state_.vocabulary();
     if (v.selectors.materialised(selector)) return v.selectors.Test(selector, n);
-    return v.selectors.Matches(selector, v.labels.View(nodes_.labels(n)), nodes_.name(n), v.names);
+    return v.selectors.Matches(selector, state_.labels().View(nodes_.labels(n)), nodes_.name(n),
+                               v.names);
   }
 
   [[nodiscard]] int32_t PreferredWeight(NodeId n) const {
     int64_t weight = 0;
-    for (const model::Preference& p : ListOf(state_.vocabulary.preferences, spec_.preferences)) {
+    for (const model::Preference& p : ListOf(state_.vocabulary().preferences, spec_.preferences)) {
       if (Selected(p.term, n)) weight += p.weight;
     }
     return static_cast<int32_t>(weight);
@@ -156,13 +157,14 @@ class Query {
   [[nodiscard]] Amount FreeNow(NodeId n, model::ResourceId r) const {
     if (r.value >= accounts_.resources()) return 0;  // No node has offered it yet.
     if (viewer_ == nullptr || !accounts_.has_reserved(n.value)) return accounts_.free(r, n.value);
-    return state_.ledger().Now(model::AccountId::OfNode(n), r, *viewer_, state_.vocabulary.bundles);
+    return state_.ledger().Now(model::AccountId::OfNode(n), r, *viewer_,
+                               state_.vocabulary().bundles);
   }
 
   [[nodiscard]] bool ToleratesUnschedulable() const {
     // Names that nobody interned are in no toleration; an invalid key must not look like "any key".
-    const model::NameId key = state_.vocabulary.names.Find(kUnschedulableTaint);
-    const model::NameId empty = state_.vocabulary.names.Find("");
+    const model::NameId key = state_.vocabulary().names.Find(kUnschedulableTaint);
+    const model::NameId empty = state_.vocabulary().names.Find("");
     return std::ranges::any_of(tolerations_, [&](const model::Toleration& t) {
       if (t.key.valid() && !key.valid()) return false;
       if (t.op == model::TolerationOp::kEqual && !empty.valid()) return false;
@@ -187,7 +189,7 @@ class Query {
 
   [[nodiscard]] Verdict Devices(NodeId n) const {
     if (spec_.models.valid() &&
-        !Contains(state_.vocabulary.name_lists.View(spec_.models), nodes_.gpu_model(n))) {
+        !Contains(state_.vocabulary().name_lists.View(spec_.models), nodes_.gpu_model(n))) {
       return Never(ReasonKind::kGpuModel);
     }
     if (spec_.gpu.none()) return {};
@@ -217,8 +219,8 @@ SpreadColumns ColumnsOf(const model::State& state, const model::ClassSpec& spec,
   return {.capacity = accounts.capacity_column(r).data(),
           .free = accounts.free_column(r).data(),
           .scored = accounts.scored_column(r).data(),
-          .request = state.vocabulary.bundles.AmountOf(spec.requests, r),
-          .scoring = state.vocabulary.bundles.AmountOf(spec.scoring, r)};
+          .request = state.vocabulary().bundles.AmountOf(spec.requests, r),
+          .scoring = state.vocabulary().bundles.AmountOf(spec.scoring, r)};
 }
 
 SpreadParts PartsOf(const SpreadColumns& cpu, const SpreadColumns& memory, uint32_t row) {
@@ -349,7 +351,7 @@ model::NodeScore Evaluator::Score(const model::State& state, model::ClassId c, N
 }
 
 SpreadParts Evaluator::Parts(const model::State& state, model::ClassId c, NodeId n) const {
-  const model::ClassSpec& spec = state.vocabulary.classes.at(c);
+  const model::ClassSpec& spec = state.vocabulary().classes.at(c);
   return PartsOf(ColumnsOf(state, spec, kCpu), ColumnsOf(state, spec, kMemory), n.value);
 }
 
@@ -401,7 +403,7 @@ void Evaluator::EvaluateAll(const model::State& state, model::ClassId c, Evaluat
 
 model::DeviceSlots Evaluator::ChooseDevices(const model::State& state, model::ClassId c, NodeId n,
                                             const model::Viewer* viewer, uint64_t draw) const {
-  const model::GpuDemand& gpu = state.vocabulary.classes.at(c).gpu;
+  const model::GpuDemand& gpu = state.vocabulary().classes.at(c).gpu;
   if (gpu.none()) return {};
   if (gpu.share_milli == 0) {
     const uint16_t mask = LowestIdleDevices(state, n, gpu.devices_count, viewer);

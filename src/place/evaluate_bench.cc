@@ -24,15 +24,15 @@ struct Cluster {
 model::ClassId Intern(model::State& state, std::vector<model::ResourceAmount> amounts,
                       model::ClassSpec spec = {}) {
   amounts.push_back({model::kPods, 1});
-  spec.requests = state.vocabulary.bundles.Intern(amounts);
+  spec.requests = state.vocabulary().bundles.Intern(amounts);
   spec.scoring = spec.requests;
-  return state.vocabulary.classes.Intern(spec);
+  return state.vocabulary().classes.Intern(spec);
 }
 
 Cluster Make() {
   Cluster c;
   Prng prng(1);
-  model::Vocabulary& v = c.state.vocabulary;
+  model::Vocabulary& v = c.state.vocabulary();
   const model::NameId zone = v.names.Intern("zone");
   const model::NameId zones[] = {v.names.Intern("a"), v.names.Intern("b"), v.names.Intern("c")};
   const model::NameId dedicated = v.names.Intern("dedicated");

@@ -27,13 +27,13 @@ class OneNode {
     node.allocatable = {{model::kCpu, 4000}, {model::kMemory, 1000}, {model::kPods, 10}};
   }
 
-  model::NameId Name(std::string_view text) { return state.vocabulary.names.Intern(text); }
+  model::NameId Name(std::string_view text) { return state.vocabulary().names.Intern(text); }
 
   model::ClassId Class(std::vector<model::ResourceAmount> amounts) {
     amounts.push_back({model::kPods, 1});
-    spec.requests = state.vocabulary.bundles.Intern(amounts);
+    spec.requests = state.vocabulary().bundles.Intern(amounts);
     spec.scoring = spec.requests;
-    return state.vocabulary.classes.Intern(spec);
+    return state.vocabulary().classes.Intern(spec);
   }
 
   Verdict Filter(std::vector<model::ResourceAmount> amounts = {}, model::Pin pin = {}) {
@@ -89,7 +89,7 @@ TEST(FilterTest, TooManyPodsIsNeverForGood) {
 TEST(FilterTest, AResourceNobodyOffersLacks) {
   OneNode t;
   EXPECT_TRUE(t.Filter().fits());
-  const model::ResourceId fpga = t.state.vocabulary.resources.Intern("example.com/fpga").value();
+  const model::ResourceId fpga = t.state.vocabulary().resources.Intern("example.com/fpga").value();
   const model::ClassId c = t.Class({{fpga, 1}});
   const Verdict verdict = t.evaluator.Filter(t.state, c, t.state.FindNode("n1"), nullptr);
   EXPECT_EQ(verdict.kind, ReasonKind::kInsufficient);
@@ -111,7 +111,7 @@ TEST(FilterTest, ACordonYieldsToItsToleration) {
   t.node.unschedulable = true;
   EXPECT_EQ(t.Filter().kind, ReasonKind::kUnschedulable);
   const auto tolerate = [&](model::Toleration toleration) {
-    t.spec.tolerations = t.state.vocabulary.tolerations.Intern(std::span(&toleration, 1));
+    t.spec.tolerations = t.state.vocabulary().tolerations.Intern(std::span(&toleration, 1));
     return t.Filter().fits();
   };
   EXPECT_FALSE(tolerate({.key = t.Name("other"), .op = model::TolerationOp::kExists}));
@@ -135,15 +135,15 @@ TEST(FilterTest, TheFirstTaintNotToleratedIsNamed) {
                    {b, v, model::TaintEffect::kNoExecute}};
   EXPECT_EQ(t.Filter(), (Verdict{.kind = ReasonKind::kTaint, .unresolvable = true, .detail = 1}));
   std::vector<model::Toleration> list = {{.key = a, .value = v}};
-  t.spec.tolerations = t.state.vocabulary.tolerations.Intern(list);
+  t.spec.tolerations = t.state.vocabulary().tolerations.Intern(list);
   EXPECT_EQ(t.Filter().detail, 2u);
   list.push_back({.key = b, .op = model::TolerationOp::kLt});
-  t.spec.tolerations = t.state.vocabulary.tolerations.Intern(list);
+  t.spec.tolerations = t.state.vocabulary().tolerations.Intern(list);
   EXPECT_EQ(t.Filter().kind, ReasonKind::kTaint) << "Lt is off in 1.36";
   list.push_back({.key = b,
                   .op = model::TolerationOp::kExists,
                   .effect = static_cast<uint32_t>(model::TaintEffect::kNoExecute)});
-  t.spec.tolerations = t.state.vocabulary.tolerations.Intern(list);
+  t.spec.tolerations = t.state.vocabulary().tolerations.Intern(list);
   EXPECT_TRUE(t.Filter().fits());
 }
 
@@ -158,16 +158,16 @@ TEST(FilterTest, NamesPinsAndConflictsComeInUpstreamsOrder) {
   EXPECT_EQ(t.Filter({}, elsewhere_by_name).kind, ReasonKind::kNodeName);
   EXPECT_TRUE(t.Filter({}, {model::PinKind::kNodeName, t.Name("n1")}).fits());
   const std::vector<model::NameId> others = {t.Name("n2"), t.Name("n3")};
-  t.spec.names = t.state.vocabulary.name_lists.Intern(others);
+  t.spec.names = t.state.vocabulary().name_lists.Intern(others);
   EXPECT_EQ(t.Filter().kind, ReasonKind::kNotNamed);
-  t.spec.names = t.state.vocabulary.name_lists.Intern({});
+  t.spec.names = t.state.vocabulary().name_lists.Intern({});
   EXPECT_EQ(t.Filter().kind, ReasonKind::kAffinityConflict);
 }
 
 TEST(FilterTest, FeaturesMustAllBeDeclared) {
   OneNode t;
   std::vector<model::NameId> both = {t.Name("f1"), t.Name("f2")};
-  t.spec.features = t.state.vocabulary.name_lists.Intern(both);
+  t.spec.features = t.state.vocabulary().name_lists.Intern(both);
   EXPECT_EQ(t.Filter().kind, ReasonKind::kFeatures);
   t.node.features = {both[0]};
   EXPECT_EQ(t.Filter().kind, ReasonKind::kFeatures);
@@ -238,11 +238,11 @@ TEST_F(Devices, WholeDevicesMustBeIdle) {
 
 TEST_F(Devices, ModelsAreAllowedOrNot) {
   std::vector<model::NameId> models = {t.Name("A10")};
-  t.spec.models = t.state.vocabulary.name_lists.Intern(models);
+  t.spec.models = t.state.vocabulary().name_lists.Intern(models);
   EXPECT_EQ(Ask({.share_milli = 1}).kind, ReasonKind::kGpuModel);
   models = {t.Name("T4"), t.Name("A10")};
   std::ranges::sort(models);
-  t.spec.models = t.state.vocabulary.name_lists.Intern(models);
+  t.spec.models = t.state.vocabulary().name_lists.Intern(models);
   EXPECT_TRUE(Ask({.share_milli = 1}).fits());
 }
 
@@ -331,7 +331,7 @@ model::ClassId DrawClass(model::Vocabulary& v, model::ResourceId fpga) {
 
 Drawn Draw() {
   Drawn out;
-  model::Vocabulary& v = out.state.vocabulary;
+  model::Vocabulary& v = out.state.vocabulary();
   const model::ResourceId fpga = v.resources.Intern("example.com/fpga").value();
   const auto name = [&](const char* prefix, int kinds) { return DrawName(v, prefix, kinds); };
   const auto taint = [&] {

@@ -32,9 +32,9 @@ int32_t DeviceNow(const model::State& state, NodeId node, uint32_t d, const mode
 
 int64_t BestFitScore(const model::State& state, model::ClassId c, NodeId node) {
   const model::AccountTable& accounts = state.ledger().nodes();
-  const model::ClassSpec& spec = state.vocabulary.classes.at(c);
+  const model::ClassSpec& spec = state.vocabulary().classes.at(c);
   const Amount cpu = accounts.free(model::kCpu, node.value) -
-                     state.vocabulary.bundles.AmountOf(spec.requests, model::kCpu);
+                     state.vocabulary().bundles.AmountOf(spec.requests, model::kCpu);
   const Amount gpu = accounts.free(model::kGpuMilli, node.value) - spec.gpu.total_milli();
   const Amount left = std::max<Amount>(cpu, 0) + kCpuMilliPerGpuMilli * std::max<Amount>(gpu, 0);
   return kLeftMax - 1 - std::min(left, kLeftMax - 1);
@@ -79,10 +79,10 @@ uint16_t AnyDevice(const model::State& state, NodeId node, int32_t share,
 
 FragmentChoice LeastFragmenting(const model::State& state, model::ClassId c, NodeId node,
                                 const FragmentTable& fragments, const model::Viewer* viewer) {
-  const model::ClassSpec& spec = state.vocabulary.classes.at(c);
+  const model::ClassSpec& spec = state.vocabulary().classes.at(c);
   Leftover left = LeftoverOf(state, node);
   const int64_t before = fragments.Fragment(left);
-  left.cpu_milli -= state.vocabulary.bundles.AmountOf(spec.requests, model::kCpu);
+  left.cpu_milli -= state.vocabulary().bundles.AmountOf(spec.requests, model::kCpu);
   if (spec.gpu.share_milli == 0) {
     const uint16_t mask = LowestIdleDevices(state, node, spec.gpu.devices_count, viewer);
     for (uint32_t d = 0; d < model::kDevicesMax; ++d) {

@@ -150,13 +150,13 @@ model::State StateOf(const Truth& truth, const std::vector<std::string>& schedul
   for (const auto& [name, facts] : truth.nodes()) {
     const Result<api::Node> node = decoder.Node(facts.document.view());
     CHECK(node.has_value());
-    state.Apply(translate::NodeFacts(*node, state.vocabulary));
+    state.Apply(translate::NodeFacts(*node, state.vocabulary()));
   }
   for (const auto& [key, facts] : truth.pods()) {
     if (Terminal(facts.phase)) continue;  // The scheduler does not watch them.
     const Result<api::Pod> pod = decoder.Pod(facts.document.view());
     CHECK(pod.has_value());
-    Result<model::PodUpsert> upsert = translate::PodFacts(*pod, state.vocabulary);
+    Result<model::PodUpsert> upsert = translate::PodFacts(*pod, state.vocabulary());
     CHECK(upsert.has_value());
     const std::string& asked =
         pod->scheduler_name.empty() ? scheduler_names.front() : pod->scheduler_name;

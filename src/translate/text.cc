@@ -63,7 +63,7 @@ const Words& WordsOf(ReasonKind kind) { return kWords[static_cast<size_t>(kind)]
 std::tuple<uint32_t, std::string_view> OrderOf(const model::State& state, model::ResourceId r) {
   if (r == model::kPods) return {0, ""};
   if (r.value < model::kPods.value) return {r.value + 1, ""};
-  return {model::kFixedResourcesCount + 1, state.vocabulary.resources.Name(r)};
+  return {model::kFixedResourcesCount + 1, state.vocabulary().resources.Name(r)};
 }
 
 }  // namespace
@@ -75,13 +75,13 @@ std::string_view PluginOf(ReasonKind kind) { return WordsOf(kind).plugin; }
 std::string ReasonText(const model::Reason& reason, const model::State& state) {
   if (reason.kind != ReasonKind::kInsufficient) return std::string(WordsOf(reason.kind).text);
   if (reason.resource == model::kPods) return "Too many pods";
-  return fmt::format("Insufficient {}", state.vocabulary.resources.Name(reason.resource));
+  return fmt::format("Insufficient {}", state.vocabulary().resources.Name(reason.resource));
 }
 
 std::vector<std::string> VerdictTexts(const model::State& state, model::ClassId c,
                                       const model::Verdict& verdict) {
   if (verdict.kind != ReasonKind::kInsufficient) return {ReasonText({.kind = verdict.kind}, state)};
-  const auto amounts = state.vocabulary.bundles.View(state.vocabulary.classes.at(c).requests);
+  const auto amounts = state.vocabulary().bundles.View(state.vocabulary().classes.at(c).requests);
   std::vector<model::ResourceId> lacking;
   for (uint64_t rest = verdict.lacking; rest != 0; rest &= rest - 1) {
     lacking.push_back(amounts[static_cast<size_t>(std::countr_zero(rest))].resource);

@@ -15,11 +15,15 @@ using model::ReasonKind;
 
 TEST(TextTest, ReasonsOfOneTextAreAddedUpAndSortedWithTheirCounts) {
   model::State state;
-  const model::ResourceId gpu = state.vocabulary.resources.Intern("example.com/gpu").value();
+  const model::ResourceId gpu = state.vocabulary().resources.Intern("example.com/gpu").value();
   model::Refusal refusal{.nodes_count = 30};
   refusal.reasons = {
-      {.kind = ReasonKind::kTaint, .detail = state.vocabulary.names.Intern("a"), .nodes_count = 3},
-      {.kind = ReasonKind::kTaint, .detail = state.vocabulary.names.Intern("b"), .nodes_count = 2},
+      {.kind = ReasonKind::kTaint,
+       .detail = state.vocabulary().names.Intern("a"),
+       .nodes_count = 3},
+      {.kind = ReasonKind::kTaint,
+       .detail = state.vocabulary().names.Intern("b"),
+       .nodes_count = 2},
       {.kind = ReasonKind::kInsufficient, .resource = model::kPods, .nodes_count = 10},
       {.kind = ReasonKind::kInsufficient,
        .unresolvable = true,
@@ -50,8 +54,8 @@ TEST(TextTest, WhatIsSaidOfAllNodesAtOnceStandsAlone) {
 
 TEST(TextTest, AmountsOfOneNodeComeInUpstreamsOrder) {
   model::State state;
-  const model::ResourceId b = state.vocabulary.resources.Intern("example.com/b").value();
-  const model::ResourceId a = state.vocabulary.resources.Intern("example.com/a").value();
+  const model::ResourceId b = state.vocabulary().resources.Intern("example.com/b").value();
+  const model::ResourceId a = state.vocabulary().resources.Intern("example.com/a").value();
   const std::vector<model::ResourceAmount> amounts = {{model::kCpu, 1},
                                                       {model::kMemory, 1},
                                                       {model::kEphemeralStorage, 1},
@@ -59,7 +63,7 @@ TEST(TextTest, AmountsOfOneNodeComeInUpstreamsOrder) {
                                                       {b, 1},
                                                       {a, 1}};
   const model::ClassId c =
-      state.vocabulary.classes.Intern({.requests = state.vocabulary.bundles.Intern(amounts)});
+      state.vocabulary().classes.Intern({.requests = state.vocabulary().bundles.Intern(amounts)});
   const model::Verdict verdict{.kind = ReasonKind::kInsufficient, .lacking = 0b111111};
   EXPECT_EQ(VerdictTexts(state, c, verdict),
             (std::vector<std::string>{"Too many pods", "Insufficient cpu", "Insufficient memory",
