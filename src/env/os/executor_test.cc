@@ -6,15 +6,15 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <functional>
+#include <memory>
 #include <thread>
 
 #include "base/mutex.h"
 #include "env/os/sqlite_journal.h"
+#include "testing/files.h"
 
 namespace berth::env::os {
 namespace {
@@ -256,14 +256,21 @@ TEST(Executor, TicksComeWhenTheyAreDueAndInputsDoNotStarveThem) {
   executor.Stop();
 }
 
+// The journal of a test's folder; null, and a failed test, when it can't be opened.
+std::unique_ptr<SqliteJournal> OpenJournal(const berth::testing::TempFolder& folder,
+                                           Recovered& recovered) {
+  auto journal = SqliteJournal::Open(folder.path() / "journal.db",
+                                     {.durability = Durability::kProcess}, recovered);
+  EXPECT_TRUE(journal.has_value()) << journal.error().message;
+  return journal ? std::move(*journal) : nullptr;
+}
+
 TEST(Executor, AppendsAreAcknowledgedInOrderAndAreInTheFile) {
-  const std::filesystem::path path = std::filesystem::temp_directory_path() /
-                                     ("berth-executor-" + std::to_string(getpid()) + ".db");
-  std::filesystem::remove(path);
+  const berth::testing::TempFolder folder("executor");
   Recovered recovered;
   {
-    auto journal = SqliteJournal::Open(path, {.durability = Durability::kProcess}, recovered);
-    ASSERT_TRUE(journal.has_value()) << journal.error().message;
+    const auto journal = OpenJournal(folder, recovered);
+    ASSERT_NE(journal, nullptr);
     Clock clock;
     Logger logger(LogLevel::kError);
     Executor executor(clock, logger);
@@ -279,30 +286,25 @@ TEST(Executor, AppendsAreAcknowledgedInOrderAndAreInTheFile) {
     });
     writer->wake = Instant();
     const ActorId id = executor.Add("writer", {}, std::move(writer));
-    executor.SetJournal(id, **journal);
+    executor.SetJournal(id, *journal);
     executor.Start();
     EXPECT_THAT(record.Wait(3), ElementsAre("1", "2", "3"));
     executor.Stop();
     EXPECT_EQ(executor.journal_stats().records_count, 3U);
   }
-  auto journal = SqliteJournal::Open(path, {.durability = Durability::kProcess}, recovered);
-  ASSERT_TRUE(journal.has_value());
+  ASSERT_NE(OpenJournal(folder, recovered), nullptr);
   EXPECT_EQ(recovered.records.size(), 3U);
   EXPECT_EQ(recovered.last_revision, 3U);
-  journal->reset();
-  std::filesystem::remove(path);
 }
 
 // An actor with a long batch is told what its journal has done before the batch is over. Method: in
 // the middle of the batch the actor waits until the journal has written.
 TEST(Executor, AppendsAreAcknowledgedBetweenTheStepsOfABatch) {
   constexpr uint64_t kInputs = 1000;
-  const std::filesystem::path path = std::filesystem::temp_directory_path() /
-                                     ("berth-executor-batch-" + std::to_string(getpid()) + ".db");
-  std::filesystem::remove(path);
+  const berth::testing::TempFolder folder("executor-batch");
   Recovered recovered;
-  auto journal = SqliteJournal::Open(path, {.durability = Durability::kProcess}, recovered);
-  ASSERT_TRUE(journal.has_value()) << journal.error().message;
+  const auto journal = OpenJournal(folder, recovered);
+  ASSERT_NE(journal, nullptr);
   Clock clock;
   Logger logger(LogLevel::kError);
   Executor executor(clock, logger);
@@ -320,15 +322,13 @@ TEST(Executor, AppendsAreAcknowledgedBetweenTheStepsOfABatch) {
     }
   });
   const ActorId id = executor.Add("server", {}, std::move(server));
-  executor.SetJournal(id, **journal);
+  executor.SetJournal(id, *journal);
   std::vector<Input> batch;
   for (uint64_t i = 1; i <= kInputs; ++i) batch.emplace_back(RequestArrived{.exchange = {i}});
   executor.inbox(id).Post(std::move(batch));
   executor.Start();
   EXPECT_THAT(record.Wait(1), ElementsAre("within"));
   executor.Stop();
-  journal->reset();
-  std::filesystem::remove(path);
 }
 
 TEST(Clock, NeverGoesBack) {
