@@ -3,7 +3,6 @@
 #include <sqlite3.h>
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -13,16 +12,16 @@ namespace berth::env::os {
 
 // For tests: while it lives, the files that SQLite opens tell `watch` what is done to them, with
 // their path: "write" before and "written" after bytes are written, "sync" before a sync. One at a
-// time.
+// time, and no file may be open when it ends. `watch` is called on the threads that use the files.
 class WatchedVfs {
  public:
   using Watch = std::function<void(std::string_view what, const std::string& path)>;
 
-  explicit WatchedVfs(Watch watch) : real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
-    watch_ = std::move(watch);
+  explicit WatchedVfs(Watch watch)
+      : watch_(std::move(watch)), real_(sqlite3_vfs_find(nullptr)), vfs_(*real_) {
     vfs_.zName = "watched";
     vfs_.pNext = nullptr;
-    vfs_.pAppData = real_;
+    vfs_.pAppData = this;
     vfs_.xOpen = Open;
     sqlite3_vfs_register(&vfs_, 1);
   }
@@ -34,51 +33,49 @@ class WatchedVfs {
   WatchedVfs& operator=(const WatchedVfs&) = delete;
 
  private:
-  struct File {
+  // What SQLite calls for an open file; owned by the file until it is closed.
+  struct File : sqlite3_io_methods {
     const sqlite3_io_methods* real = nullptr;
-    sqlite3_io_methods watched{};
+    const Watch* watch = nullptr;
     std::string path;
   };
+  static const File& Opened(const sqlite3_file* file) {
+    return *static_cast<const File*>(file->pMethods);
+  }
 
   static int Open(sqlite3_vfs* vfs, sqlite3_filename path, sqlite3_file* file, int flags,
                   int* flags_out) {
-    auto* real = static_cast<sqlite3_vfs*>(vfs->pAppData);
-    const int code = real->xOpen(real, path, file, flags, flags_out);
+    const auto* self = static_cast<const WatchedVfs*>(vfs->pAppData);
+    const int code = self->real_->xOpen(self->real_, path, file, flags, flags_out);
     if (code != SQLITE_OK || file->pMethods == nullptr || path == nullptr) return code;
-    auto opened = std::make_unique<File>();
-    opened->real = file->pMethods;
-    opened->watched = *file->pMethods;
-    opened->path = path;
-    opened->watched.xWrite = Write;
-    opened->watched.xSync = Sync;
-    opened->watched.xClose = Close;
-    file->pMethods = &opened->watched;
-    files_[file] = std::move(opened);
+    auto opened =
+        std::make_unique<File>(File{*file->pMethods, file->pMethods, &self->watch_, path});
+    opened->xWrite = Write;
+    opened->xSync = Sync;
+    opened->xClose = Close;
+    file->pMethods = opened.release();
     return code;
   }
   static int Write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at) {
-    const File& opened = *files_.at(file);
-    watch_("write", opened.path);
+    const File& opened = Opened(file);
+    (*opened.watch)("write", opened.path);
     const int code = opened.real->xWrite(file, bytes, count, at);
-    watch_("written", opened.path);
+    (*opened.watch)("written", opened.path);
     return code;
   }
   static int Sync(sqlite3_file* file, int flags) {
-    const File& opened = *files_.at(file);
-    watch_("sync", opened.path);
+    const File& opened = Opened(file);
+    (*opened.watch)("sync", opened.path);
     return opened.real->xSync(file, flags);
   }
   static int Close(sqlite3_file* file) {
-    const auto opened = std::move(files_.at(file));
-    files_.erase(file);
+    const std::unique_ptr<const File> opened(&Opened(file));
     file->pMethods = opened->real;
     return opened->real->xClose(file);
   }
 
-  static inline Watch watch_;
-  static inline std::map<sqlite3_file*, std::unique_ptr<File>> files_;
-
-  sqlite3_vfs* real_;
+  const Watch watch_;
+  sqlite3_vfs* const real_;
   sqlite3_vfs vfs_;
 };
 
