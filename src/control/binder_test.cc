@@ -23,7 +23,7 @@ class Rig {
                 client, out);
   }
   // Answers the request; what it meant to the binder is kept in `result`.
-  void Answer(env::Input input) {
+  void Answer(const env::Input& input) {
     std::vector<client::Event> events;
     client.Handle(now, input, out, events);
     result.reset();
