@@ -1,6 +1,6 @@
 // Load on an API server over HTTPS: creates N pods on C connections as fast as they are taken,
 // watches until all are bound (or running), and prints rates, the disk's fdatasync and the CPU of
-// the processes. Works on any Kubernetes API server.
+// the processes. Works on any Kubernetes API server: a watch that the server ends is begun anew.
 //
 //   berth_api_load --kubeconfig F --pods 10000 --connections 16 [--until bound|running] [--json]
 //                  [--pid PID]... [--disk DIR]
@@ -28,8 +28,7 @@ namespace {
 using namespace berth;
 using Clock = std::chrono::steady_clock;
 
-constexpr uint64_t kWatchCall = 1;
-constexpr uint64_t kFirstPodCall = 1000;
+constexpr uint64_t kFirstPodCall = 1000;  // Those below are watches.
 
 struct Options {
   cli::ConnectOptions connect;
@@ -54,8 +53,10 @@ std::string PodJson(const Options& options, int64_t index) {
       index, options.namespace_name, index % options.classes, cpu);
 }
 
-// Counts pods from the frames of a watch. Bound and running are found by their bytes: whole
-// decoding would cost more than the server.
+enum class WatchStage : uint8_t { kAsked, kOpen, kEnded, kRefused };
+
+// Counts pods from the frames of watches, one after the other; each begins with the pods that there
+// are. Bound and running are found by their bytes: whole decoding would cost more than the server.
 class Watcher final : public env::InputSink {
  public:
   void Post(std::vector<env::Input> batch) override {
@@ -63,23 +64,31 @@ class Watcher final : public env::InputSink {
     for (env::Input& input : batch) {
       if (const auto* data = std::get_if<env::StreamData>(&input)) Take(data->data.view());
       if (const auto* response = std::get_if<env::Response>(&input)) Answered(*response);
-      if (std::holds_alternative<env::CallFailed>(input)) {
-        ++failed_;
-        ++answered_;
-      }
-      if (std::holds_alternative<env::StreamEnded>(input)) ended_ = true;
+      if (const auto* failed = std::get_if<env::CallFailed>(&input)) Failed(*failed);
+      if (std::holds_alternative<env::StreamEnded>(input)) watch_ = WatchStage::kEnded;
     }
     changed_.notify_all();
   }
-  // False when the time is over.
-  template <typename Condition>
-  bool WaitFor(Clock::time_point deadline, Condition condition) {
+  // False when the time is over, no watch is to be had or so many have ended that there is no id
+  // for another. `open_watch` sends the request of the watch with the id that it is given.
+  template <typename Condition, typename OpenWatch>
+  bool WaitFor(Clock::time_point deadline, Condition condition, OpenWatch open_watch) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_until(lock, deadline, [&] { return ended_ || condition(); }) && !ended_;
+    while (!condition()) {
+      if (watch_ == WatchStage::kRefused) return false;
+      if (watch_ == WatchStage::kEnded) {
+        if (++watches_count_ == kFirstPodCall) return false;
+        watch_ = WatchStage::kAsked;
+        rest_.clear();
+        open_watch(watches_count_);
+      }
+      if (changed_.wait_until(lock, deadline) == std::cv_status::timeout) return condition();
+    }
+    return true;
   }
   // Read under WaitFor's lock, or when nothing runs any more.
-  bool watching_ = false;
-  bool ended_ = false;
+  WatchStage watch_ = WatchStage::kEnded;
+  uint64_t watches_count_ = 0;
   int64_t created_ = 0;
   int64_t answered_ = 0;
   int64_t failed_ = 0;
@@ -91,9 +100,9 @@ class Watcher final : public env::InputSink {
 
  private:
   void Answered(const env::Response& response) {
-    if (response.call.value == kWatchCall) {
-      watching_ = response.response.status == 200;
-      ended_ = !watching_;
+    if (response.call.value < kFirstPodCall) {
+      watch_ = response.response.status == 200 ? WatchStage::kOpen : WatchStage::kRefused;
+      if (watch_ == WatchStage::kRefused) Tell("watch", response);
       return;
     }
     ++answered_;
@@ -102,9 +111,19 @@ class Watcher final : public env::InputSink {
       last_created_ = Clock::now();
       return;
     }
-    if (failed_++ == 0)
-      fmt::print(stderr, "create: {} {}\n", response.response.status,
-                 response.response.body.view());
+    if (failed_++ == 0) Tell("create", response);
+  }
+  void Failed(const env::CallFailed& failed) {
+    if (failed.call.value < kFirstPodCall) {
+      watch_ = WatchStage::kRefused;
+      return;
+    }
+    ++failed_;
+    ++answered_;
+  }
+  static void Tell(const char* what, const env::Response& response) {
+    fmt::print(stderr, "{}: {} {}\n", what, response.response.status,
+               response.response.body.view());
   }
   void Take(std::string_view data) {
     rest_ += data;
@@ -116,7 +135,12 @@ class Watcher final : public env::InputSink {
   }
   void Frame(std::string_view frame) {
     const size_t found = frame.find("\"name\":\"load-");
-    if (found == std::string_view::npos) return;
+    if (found == std::string_view::npos) {
+      if (frame.find("\"type\":\"ERROR\"") != std::string_view::npos) {
+        fmt::print(stderr, "watch: {}\n", frame);
+      }
+      return;
+    }
     const std::string name(frame.substr(found + 8, 11));
     // The watch only tells of pods that are bound.
     if (bound_.insert(name).second) last_bound_ = Clock::now();
@@ -179,6 +203,17 @@ double FdatasyncP50Ms(const std::string& folder) {
   return times[times.size() / 2];
 }
 
+env::SendRequest Watch(const Options& options, uint64_t number) {
+  env::SendRequest send;
+  send.call = {number};
+  send.request.target = fmt::format(
+      "/api/v1/namespaces/{}/"
+      "pods?watch=1&labelSelector=app%3Dload&fieldSelector=spec.nodeName%21%3D",
+      options.namespace_name);
+  send.stream = true;
+  return send;
+}
+
 env::SendRequest Create(const Options& options, int64_t index) {
   env::SendRequest send;
   send.call = {kFirstPodCall + static_cast<uint64_t>(index)};
@@ -231,11 +266,12 @@ void PrintJson(const Watcher& watcher, Clock::time_point start, double own_cpu) 
   };
   fmt::print(
       R"({{"created":{},"create_seconds":{:.4f},"failed":{},"bound":{},"bind_seconds":{:.4f},)"
-      R"("running":{},"running_seconds":{:.4f},"own_cpu_seconds":{:.3f}}})"
+      R"("running":{},"running_seconds":{:.4f},"watches":{},"own_cpu_seconds":{:.3f}}})"
       "\n",
       watcher.created_, seconds(static_cast<size_t>(watcher.created_), watcher.last_created_),
       watcher.failed_, watcher.bound_.size(), seconds(watcher.bound_.size(), watcher.last_bound_),
-      watcher.running_.size(), seconds(watcher.running_.size(), watcher.last_running_), own_cpu);
+      watcher.running_.size(), seconds(watcher.running_.size(), watcher.last_running_),
+      watcher.watches_count_, own_cpu);
 }
 
 int Run(const Options& options) {
@@ -254,23 +290,19 @@ int Run(const Options& options) {
   }
   Watcher watcher;
   (*client)->Start(watcher);
-  env::SendRequest watch;
-  watch.call = {kWatchCall};
-  watch.request.target = fmt::format(
-      "/api/v1/namespaces/{}/"
-      "pods?watch=1&labelSelector=app%3Dload&fieldSelector=spec.nodeName%21%3D",
-      options.namespace_name);
-  watch.stream = true;
-  std::vector<env::Output> batch;
-  batch.emplace_back(std::move(watch));
-  (*client)->Take(std::move(batch));
-  if (!watcher.WaitFor(Clock::now() + std::chrono::seconds(10),
-                       [&] { return watcher.watching_; })) {
+  const auto open_watch = [&](uint64_t number) {
+    std::vector<env::Output> one;
+    one.emplace_back(Watch(options, number));
+    (*client)->Take(std::move(one));
+  };
+  if (!watcher.WaitFor(
+          Clock::now() + std::chrono::seconds(10),
+          [&] { return watcher.watch_ == WatchStage::kOpen; }, open_watch)) {
     fmt::print(stderr, "api_load: no watch\n");
     return 1;
   }
   std::map<int, std::map<std::string, double>> cpu;
-  batch.clear();
+  std::vector<env::Output> batch;
   for (int64_t i = 0; i < options.pods; ++i) batch.emplace_back(Create(options, i));
   for (const int pid : options.pids) cpu[pid] = CpuOf(pid);
   const double own_cpu_before = OwnCpuSeconds();
@@ -278,13 +310,16 @@ int Run(const Options& options) {
   const auto deadline = start + std::chrono::seconds(options.timeout_seconds);
   (*client)->Take(std::move(batch));
   const auto& reached = options.until == "running" ? watcher.running_ : watcher.bound_;
-  const bool done = watcher.WaitFor(deadline, [&] {
-    return watcher.answered_ == options.pods &&
-           static_cast<int64_t>(reached.size()) >= watcher.created_;
-  });
+  const bool done = watcher.WaitFor(
+      deadline,
+      [&] {
+        return watcher.answered_ == options.pods &&
+               static_cast<int64_t>(reached.size()) >= watcher.created_;
+      },
+      open_watch);
   const double own_cpu = OwnCpuSeconds() - own_cpu_before;
   (*client)->Stop();
-  if (!done) fmt::print(stderr, "api_load: not all pods got there in time\n");
+  if (!done) fmt::print(stderr, "api_load: not all pods got there\n");
   if (options.json) {
     PrintJson(watcher, start, own_cpu);
   } else {
