@@ -26,9 +26,10 @@ inline constexpr int64_t kJsonPatchCopyBytesMax = 3 * 1024 * 1024;
 [[nodiscard]] Result<Json> ApplyJsonPatch(const Json& document, const Json& patch);
 // Never fails: any document is a merge patch.
 [[nodiscard]] Json ApplyMergePatch(const Json& document, const Json& patch);
-// Lists merge by the schema table's patch strategies and keys; directives: $patch (replace, delete),
-// $retainKeys, $deleteFromPrimitiveList/<field>, $setElementOrder/<field>. A null changes nothing.
-// Whole numbers may be written as 1.0 or 1e0. Not so in a merge patch or an object, as upstream.
+// Lists merge by the schema table's patch strategies and keys; directives: $patch (replace,
+// delete), $retainKeys, $deleteFromPrimitiveList/<field>, $setElementOrder/<field>. A null changes
+// nothing. Whole numbers may be written as 1.0 or 1e0; in a merge patch or an object they may not,
+// as upstream.
 [[nodiscard]] Result<Json> ApplyStrategicPatch(KindId kind, const Json& document,
                                                const Json& patch);
 

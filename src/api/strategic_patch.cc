@@ -67,9 +67,9 @@ bool HasDirective(const JsonObject& object) {
 
 enum class Directives : bool { kKept, kObeyed };
 
-// What a patch's value means where there is nothing to merge it with: nulls go, and where directives
-// are obeyed, an object that has one is nothing, whichever it is. So does the genuine server, which
-// keeps the others; who conforms the result warns of them as of unknown fields.
+// What a patch's value means where there is nothing to merge it with: nulls go, and where
+// directives are obeyed, an object that has one is nothing, whichever it is. So does the genuine
+// server, which keeps the others; who conforms the result warns of them as of unknown fields.
 std::optional<Json> Plain(const Json& value, Directives directives, const Storage& storage) {
   if (const JsonObject* object = value.if_object()) {
     if (directives == Directives::kObeyed && HasDirective(*object)) return std::nullopt;

@@ -161,10 +161,13 @@ Status Cluster::OpenJournal(env::os::Recovered& recovered) {
   std::error_code error;
   if (std::filesystem::status(path, error).type() == std::filesystem::file_type::not_found &&
       stat(InFolder("ca.crt").c_str(), &certificate) == 0) {
+    const bool has_log = std::filesystem::exists(InFolder("journal.db-wal"), error);
     return Fail(ErrorCode::kDamaged,
                 fmt::format("{} is missing beside certificates made at {:%Y-%m-%dT%H:%M:%SZ}: "
-                            "restore it, or remove {} to start an empty cluster",
-                            path.string(), fmt::gmtime(certificate.st_mtime), options_.data_dir));
+                            "restore it{}, or {} {} to start an empty cluster",
+                            path.string(), fmt::gmtime(certificate.st_mtime),
+                            has_log ? " to its log, journal.db-wal, which has the last writes" : "",
+                            has_log ? "move away" : "remove", options_.data_dir));
   }
   const auto durability =
       options_.durable ? env::os::Durability::kDisk : env::os::Durability::kProcess;

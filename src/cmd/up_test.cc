@@ -46,6 +46,9 @@ TEST_F(UpCommand, RefusesCertificatesWithoutTheJournalThatWasBesideThem) {
     EXPECT_FALSE(std::filesystem::exists(folder_ / "journal.db"));
     EXPECT_FALSE(std::filesystem::exists(folder_ / "token"));
   }
+  File("journal.db-wal", "writes");
+  EXPECT_THAT(Refusal(), AllOf(HasSubstr("restore it to its log, journal.db-wal, which has the "),
+                               HasSubstr("or move away " + folder_.string())));
 }
 
 TEST_F(UpCommand, ClosesWhatOthersCouldRead) {

@@ -10,24 +10,22 @@
 #include <string_view>
 #include <system_error>
 
+#include "env/os/big_endian.h"
+
 namespace berth::env::os {
 namespace {
 
 constexpr size_t kHeadBytes = 100;
 constexpr std::string_view kMagic("SQLite format 3\0", 16);
 constexpr size_t kPageBytesAt = 16;
+constexpr size_t kVersionsAt = 18;  // Of the format, for who writes and for who reads.
+constexpr char kWithLog = 2;
 constexpr size_t kUserVersionAt = 60;
 constexpr size_t kApplicationIdAt = 68;
 
 constexpr std::string_view kRollbackMagic("\xd9\xd5\x05\xf9\x20\xa1\x63\xd7");
 constexpr size_t kRollbackHeadBytes = 28;
 constexpr uint64_t kSectorBytesMax = 65'536;
-
-uint32_t BigEndian(std::string_view bytes, size_t at) {
-  uint32_t value = 0;
-  for (size_t i = 0; i < 4; ++i) value = (value << 8) | static_cast<unsigned char>(bytes[at + i]);
-  return value;
-}
 
 // Up to `count` bytes; fewer where the file ends.
 std::string ReadStart(const std::filesystem::path& path, size_t count) {
@@ -39,10 +37,7 @@ std::string ReadStart(const std::filesystem::path& path, size_t count) {
 }
 
 uint32_t PageBytes(std::string_view head) {
-  const auto byte = [&](size_t i) {
-    return uint32_t{static_cast<unsigned char>(head[kPageBytesAt + i])};
-  };
-  const uint32_t value = (byte(0) << 8) | byte(1);
+  const uint32_t value = BigEndian(head, kPageBytesAt) >> 16;
   return value == 1 ? 65'536 : value;
 }
 
@@ -69,8 +64,7 @@ std::unexpected<Error> Stray(std::string_view why) {
 
 }  // namespace
 
-Status CheckHead(const std::filesystem::path& path, uint32_t application_id,
-                 uint32_t format_version) {
+Result<Head> ReadHead(const std::filesystem::path& path) {
   const std::string head = ReadStart(path, kHeadBytes);
   if (head.empty()) return Fail(ErrorCode::kDamaged, "it is empty");
   if (head.size() < kHeadBytes) {
@@ -81,19 +75,25 @@ Status CheckHead(const std::filesystem::path& path, uint32_t application_id,
   if (page_bytes < 512 || (page_bytes & (page_bytes - 1)) != 0) {
     return Fail(ErrorCode::kDamaged, fmt::format("its head says pages of {} bytes", page_bytes));
   }
-  if (BigEndian(head, kApplicationIdAt) != application_id) {
+  return Head{.page_bytes = page_bytes,
+              .application_id = BigEndian(head, kApplicationIdAt),
+              .format_version = BigEndian(head, kUserVersionAt),
+              .has_log = head[kVersionsAt] == kWithLog && head[kVersionsAt + 1] == kWithLog};
+}
+
+Status CheckOwner(const Head& head, uint32_t application_id, uint32_t format_version) {
+  if (head.application_id != application_id) {
     return Fail(ErrorCode::kRefused, "is not a file of berth");
   }
-  const uint32_t version = BigEndian(head, kUserVersionAt);
-  if (version > format_version) {
+  if (head.format_version > format_version) {
     return Fail(ErrorCode::kRefused,
                 fmt::format("has format {}, made by a newer berth; this one reads up to {}",
-                            version, format_version));
+                            head.format_version, format_version));
   }
   return {};
 }
 
-Status CheckRollback(const std::filesystem::path& path) {
+Status CheckRollback(const std::filesystem::path& path, const Head& of) {
   const std::filesystem::path rollback = path.string() + "-journal";
   const std::string head = ReadStart(rollback, kRollbackHeadBytes);
   // SQLite takes neither for a journal that was in use, and leaves both.
@@ -106,7 +106,7 @@ Status CheckRollback(const std::filesystem::path& path) {
   const uint64_t pages = BigEndian(head, 16);
   const uint64_t sector_bytes = BigEndian(head, 20);
   const uint32_t page_bytes = BigEndian(head, 24);
-  if (page_bytes != PageBytes(ReadStart(path, kHeadBytes))) return Stray("other pages");
+  if (page_bytes != of.page_bytes) return Stray("other pages");
   std::error_code error;
   const uint64_t file_bytes = std::filesystem::file_size(path, error);
   if (error || pages * page_bytes != file_bytes) {

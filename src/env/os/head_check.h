@@ -14,17 +14,27 @@ namespace berth::env::os {
 // damage, these refuse. They open files for reading only. Formats:
 // https://www.sqlite.org/fileformat2.html, sections 1.3 and 3.
 
-// Cost of each: 100 bytes read, or up to two pages of the rollback journal.
+// Cost: ReadHead reads 100 bytes, CheckRollback up to a page of the file and more than one of the
+// rollback journal.
 
-// The head of the file: kDamaged (too short, not SQLite's), kRefused (not of application
-// `application_id`, or of a newer format than `format_version`). What comes after the head is not
-// looked at.
-Status CheckHead(const std::filesystem::path& path, uint32_t application_id,
-                 uint32_t format_version);
+// What the head of a file says.
+struct Head {
+  uint32_t page_bytes = 0;
+  uint32_t application_id = 0;
+  uint32_t format_version = 0;
+  bool has_log = false;  // Who reads it has to look into the write-ahead log beside it.
+};
 
-// The rollback journal `path`-journal of a file that passed CheckHead. Ours exist while the file
+// kDamaged: too short, or not SQLite's. What comes after the head is not looked at.
+Result<Head> ReadHead(const std::filesystem::path& path);
+
+// kRefused, with a phrase that follows the file's name: not of application `application_id`, or of
+// a newer format than `format_version`.
+Status CheckOwner(const Head& head, uint32_t application_id, uint32_t format_version);
+
+// The rollback journal `path`-journal of a file with such a head. Ours exist while the file
 // changes between its two modes, which touches only its head: one that would write anything else,
 // or change the length of the file, was not left by us. kDamaged.
-Status CheckRollback(const std::filesystem::path& path);
+Status CheckRollback(const std::filesystem::path& path, const Head& of);
 
 }  // namespace berth::env::os

@@ -6,10 +6,8 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -67,16 +65,6 @@ uint64_t ChecksumOf(std::string_view key, uint64_t revision, std::string_view va
   return Hasher().Add(key).Add(revision).Add(value).value();
 }
 
-// Whether the head of a database says that there is a write-ahead log beside it.
-bool SaysLog(const std::filesystem::path& path) {
-  constexpr size_t kVersions = 18;  // Of the format, for who writes and for who reads.
-  constexpr char kLog = 2;
-  std::ifstream in(path, std::ios::binary);
-  std::array<char, kVersions + 2> head{};
-  in.read(head.data(), head.size());
-  return in && head[kVersions] == kLog && head[kVersions + 1] == kLog;
-}
-
 class Statement {
  public:
   Statement() = default;
@@ -128,7 +116,8 @@ struct SqliteJournal::Impl {
   Status Open(Durability durability);
   Status Find();
   Status CheckFiles();
-  Status CheckHeader();
+  Status CheckHead(const Head& head) const;
+  Status CheckLogged();
   Status Make();
   Status Prepare();
   Status Recover(Recovered& recovered);
@@ -141,6 +130,7 @@ struct SqliteJournal::Impl {
   int Apply(const JournalRecord& record);
   int Exec(const char* sql) { return sqlite3_exec(db, sql, nullptr, nullptr, nullptr); }
   Result<int> Pragma(const char* sql);
+  void RemoveMadeLog() const;
   [[nodiscard]] std::unexpected<Error> Failure(int code) const;
   [[nodiscard]] std::unexpected<Error> Damaged(std::string_view what) const;
   [[nodiscard]] std::filesystem::path Log() const { return path.string() + "-wal"; }
@@ -148,6 +138,8 @@ struct SqliteJournal::Impl {
   std::filesystem::path path;
   EndMark mark;
   bool left_open = false;  // By the process that had it before: there was a log beside the file.
+  bool log_found = false;  // There is one now, which SQLite did not make.
+  bool locked = false;     // Nobody else opens the file before it is closed.
   sqlite3* db = nullptr;
   bool writable = false;  // Recovered without a finding: may be checkpointed at the end.
   Statement begin;
@@ -170,8 +162,17 @@ SqliteJournal::Impl::~Impl() {
     Exec("PRAGMA journal_mode=DELETE");
   } else {
     sqlite3_db_config(db, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+    RemoveMadeLog();
   }
   sqlite3_close_v2(db);
+}
+
+// SQLite makes an empty log where it expects one. A restore that skips what exists would skip the
+// real one.
+void SqliteJournal::Impl::RemoveMadeLog() const {
+  if (!locked || log_found) return;
+  std::error_code error;
+  if (std::filesystem::file_size(Log(), error) == 0 && !error) unlink(Log().c_str());
 }
 
 std::unexpected<Error> SqliteJournal::Impl::Failure(int code) const {
@@ -237,17 +238,30 @@ Status SqliteJournal::Impl::CheckFiles() {
     return Fail(ErrorCode::kUnavailable,
                 fmt::format("journal {}: {}", path.string(), lock.error().message));
   }
-  Status checked = CheckHead(path, kApplicationId, kFormatVersion);
-  if (!checked && checked.error().code == ErrorCode::kRefused) {
+  const Result<Head> head = ReadHead(path);
+  if (!head) return Damaged(head.error().message);
+  if (Status owned = CheckHead(*head); !owned) return owned;
+  std::error_code error;
+  if (std::filesystem::is_symlink(Log(), error)) {
     return Fail(ErrorCode::kRefused,
-                fmt::format("journal {} {}", path.string(), checked.error().message));
+                fmt::format("journal {}: its log, {}, is a symbolic link, which SQLite follows for "
+                            "the file alone: put the log where the link leads",
+                            path.string(), Log().string()));
   }
-  if (checked) checked = CheckRollback(path);
+  Status checked = CheckRollback(path, *head);
   // It would take a log that breaks in the middle for one that ends there.
   if (checked) checked = CheckWal(Log());
   if (!checked) return Damaged(checked.error().message);
-  left_open = SaysLog(path);
+  left_open = head->has_log;
+  log_found = std::filesystem::exists(Log(), error);
   return {};
+}
+
+Status SqliteJournal::Impl::CheckHead(const Head& head) const {
+  Status owned = CheckOwner(head, kApplicationId, kFormatVersion);
+  if (owned) return {};
+  return Fail(owned.error().code,
+              fmt::format("journal {} {}", path.string(), owned.error().message));
 }
 
 Status SqliteJournal::Impl::Open(Durability durability) {
@@ -265,7 +279,7 @@ Status SqliteJournal::Impl::Open(Durability durability) {
   code =
       Exec("PRAGMA locking_mode=EXCLUSIVE; PRAGMA cell_size_check=ON; PRAGMA trusted_schema=OFF;");
   if (code != SQLITE_OK) return Failure(code);
-  if (Status status = CheckHeader(); !status) return status;
+  if (Status status = CheckLogged(); !status) return status;
   code =
       Exec(durability == Durability::kDisk ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=OFF");
   if (code == SQLITE_OK) code = Exec("PRAGMA cache_size=-65536;");
@@ -280,7 +294,8 @@ Status SqliteJournal::Impl::Open(Durability durability) {
   return {};
 }
 
-Status SqliteJournal::Impl::CheckHeader() {
+// The head as the log has it.
+Status SqliteJournal::Impl::CheckLogged() {
   const Result<int> version = Pragma("PRAGMA user_version");
   if (!version) return std::unexpected(version.error());
   const Result<int> application = Pragma("PRAGMA application_id");
@@ -288,20 +303,14 @@ Status SqliteJournal::Impl::CheckHeader() {
   const Result<int> schema = Pragma("PRAGMA schema_version");
   if (!schema) return std::unexpected(schema.error());
   if (*schema == 0) return Damaged("it is empty");
-  if (*application != kApplicationId) {
-    return Fail(ErrorCode::kRefused,
-                fmt::format("journal {} is not a file of berth", path.string()));
-  }
-  if (*version > kFormatVersion) {
-    return Fail(
-        ErrorCode::kRefused,
-        fmt::format("journal {} has format {}, made by a newer berth; this one reads up to {}",
-                    path.string(), *version, kFormatVersion));
-  }
+  const Head head{.application_id = static_cast<uint32_t>(*application),
+                  .format_version = static_cast<uint32_t>(*version)};
+  if (Status owned = CheckHead(head); !owned) return owned;
   if (*version != kFormatVersion) return Damaged(fmt::format("format {} never was", *version));
   // Takes the lock, which reading alone does not.
   const int code = Exec("BEGIN EXCLUSIVE; COMMIT");
-  return code == SQLITE_OK ? Status() : Failure(code);
+  locked = code == SQLITE_OK;
+  return locked ? Status() : Failure(code);
 }
 
 // Made under another name and moved into place whole, so that a file that exists and is empty was

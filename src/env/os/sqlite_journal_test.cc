@@ -319,6 +319,12 @@ TEST_F(JournalTest, ARefusedStartChangesNoByteOfAnyFile) {
        [&] { Write(rollback, head(pages) + page(1) + page(2)); }},
       {"a log that is cut", [&] { fs::resize_file(log, fs::file_size(log) / 2); }},
       {"no log", [&] { fs::remove(log); }},
+      {"an empty log", [&] { Write(log, ""); }},
+      {"a link to its log",
+       [&] {
+         fs::rename(log, folder_ / "moved");
+         fs::create_symlink(folder_ / "moved", log);
+       }},
       {"no end and no log", [&] { fs::remove(log), fs::remove(path_.string() + "-end"); }},
   };
   for (const auto& [what, make] : states) {
@@ -327,13 +333,7 @@ TEST_F(JournalTest, ARefusedStartChangesNoByteOfAnyFile) {
     const auto before = Folder();
     const auto journal = Open();
     EXPECT_FALSE(journal.has_value()) << what;
-    // Where it expects a log, and there is none, SQLite makes an empty one.
-    auto after = Folder();
-    const auto made = after.find("journal.db-wal");
-    if (made != after.end() && made->second == "file " && !before.contains(made->first)) {
-      after.erase(made);
-    }
-    EXPECT_TRUE(after == before) << what << ": a file was changed";
+    EXPECT_TRUE(Folder() == before) << what << ": a file was changed";
     if (journal) continue;
     EXPECT_THAT(journal.error().message, HasSubstr("journal.db")) << what;
   }
