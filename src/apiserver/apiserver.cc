@@ -208,6 +208,13 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Instant now,
                                                      const env::RequestArrived& arrived,
                                                      const ResourceRequest& request,
                                                      env::Outbox& out, bool& streaming) {
+  if (request.no_containers) {
+    const bool known =
+        store_.Find(static_cast<store::Table>(request.kind->storage),
+                    {.namespace_name = request.namespace_name, .name = request.name}) != nullptr;
+    if (!known) return NotFound(request.subject());
+    return std::unexpected(*request.no_containers);
+  }
   switch (request.verb) {
     case Verb::kGet:
       return Get(now, store_, request);

@@ -68,6 +68,7 @@ std::optional<Problem> NoContainers(const api::Kind& kind, std::string_view name
 bool Allows(Subpart subpart, Verb verb) {
   switch (subpart) {
     case Subpart::kNone:
+    case Subpart::kContainers:
       return true;
     case Subpart::kStatus:
     case Subpart::kScale:
@@ -144,9 +145,10 @@ Outcome<ResourceRequest> ResolveParts(std::string_view group, std::string_view v
   }
   if (rest.size() > at + 1) request.name = rest[at + 1];
   if (rest.size() > at + 2) {
-    if (const std::optional<Problem> none =
-            NoContainers(*request.kind, rest[at + 2], http.target)) {
-      return std::unexpected(*none);
+    request.no_containers = NoContainers(*request.kind, rest[at + 2], http.target);
+    if (request.no_containers) {
+      request.subpart = Subpart::kContainers;
+      return request;
     }
     const std::optional<Subpart> subpart = ParseSubpart(*request.kind, rest[at + 2]);
     if (!subpart || rest.size() > at + 3) return NoSuchResource();

@@ -46,7 +46,15 @@ enum class Verb : uint8_t {
   kDeleteCollection,
 };
 
-enum class Subpart : uint8_t { kNone, kStatus, kScale, kBinding, kEviction, kFinalize };
+enum class Subpart : uint8_t {
+  kNone,
+  kStatus,
+  kScale,
+  kBinding,
+  kEviction,
+  kFinalize,
+  kContainers,  // Log, exec and the like of a pod.
+};
 
 // A request for a resource, taken apart.
 struct ResourceRequest {
@@ -57,6 +65,8 @@ struct ResourceRequest {
   Subpart subpart = Subpart::kNone;
   Query query;
   const env::HttpRequest* http = nullptr;  // Outlives the request's handling.
+  // Of kContainers: what is answered of a pod that exists.
+  std::optional<Problem> no_containers;
 
   [[nodiscard]] Subject subject() const { return {*kind, name}; }
   [[nodiscard]] std::string_view header(std::string_view name_in_lower_case) const {
