@@ -32,7 +32,7 @@ std::string ReasonLine(const api::Json& reason) {
 std::string Placed(const api::JsonObject& object) {
   std::string text = fmt::format("  on node {}", Text(object, "node"));
   if (object.contains("devices")) text += fmt::format(", GPU devices {}", Text(object, "devices"));
-  text += "\n";
+  text += True(object, "nodeMissing") ? ", which does not exist (any more)\n" : "\n";
   if (!True(object, "decidedHere"))
     return text + "  placed there by someone else, or before this scheduler started\n";
   return text + fmt::format("  the best of {} nodes that fit, with score {}\n",
@@ -93,6 +93,47 @@ std::string FinishedText(std::string_view pod) {
                      Text(part("metadata"), "namespace"), Text(part("metadata"), "name"),
                      node.empty() ? "" : " on node ", node, phase, reason.empty() ? "" : ", ",
                      reason);
+}
+
+std::string SelectorOf(std::string_view owner) {
+  const Result<api::Json> document = codec::ParseJson(owner);
+  const api::Json* spec =
+      document && document->is_object() ? document->get_object().if_contains("spec") : nullptr;
+  const api::Json* selector =
+      spec != nullptr && spec->is_object() ? spec->get_object().if_contains("selector") : nullptr;
+  const api::Json* labels = selector != nullptr && selector->is_object()
+                                ? selector->get_object().if_contains("matchLabels")
+                                : nullptr;
+  if (labels == nullptr || !labels->is_object()) return "";
+  std::string text;
+  for (const auto& member : labels->get_object()) {
+    if (!member.value().is_string()) return "";
+    if (!text.empty()) text += ",";
+    text += fmt::format("{}={}", std::string_view(member.key()),
+                        std::string_view(member.value().get_string()));
+  }
+  return text;
+}
+
+std::string OwnerText(std::string_view kind, std::string_view name, std::string_view pods) {
+  std::string text = fmt::format("\n  {} is a {}", name, kind);
+  const Result<api::Json> document = codec::ParseJson(pods);
+  const api::Json* items =
+      document && document->is_object() ? document->get_object().if_contains("items") : nullptr;
+  if (items == nullptr || !items->is_array()) return text;
+  std::string names;
+  for (const api::Json& pod : items->get_array()) {
+    const api::Json* metadata =
+        pod.is_object() ? pod.get_object().if_contains("metadata") : nullptr;
+    if (metadata == nullptr || !metadata->is_object()) continue;
+    if (!names.empty()) names += ", ";
+    names += Text(metadata->get_object(), "name");
+  }
+  if (names.empty()) return text + " without pods";
+  const api::Json* meta = document->get_object().if_contains("metadata");
+  const bool more =
+      meta != nullptr && meta->is_object() && !Text(meta->get_object(), "continue").empty();
+  return text + fmt::format("; ask of its pods: {}{}", names, more ? ", ..." : "");
 }
 
 Result<std::string> WhyText(int status, std::string_view body) {

@@ -18,4 +18,12 @@ bool SaysUnknownPod(int status, std::string_view body);
 // it has not, or is no pod.
 std::string FinishedText(std::string_view pod);
 
+// The labels by which a Deployment, ReplicaSet or Job, in JSON, selects its pods, as a query has
+// them. Empty when it has none.
+std::string SelectorOf(std::string_view owner);
+
+// A line that follows an error of `WhyText`: that `name` is no pod, but a `kind`, and which are its
+// pods, of a list in JSON.
+std::string OwnerText(std::string_view kind, std::string_view name, std::string_view pods);
+
 }  // namespace berth::cli

@@ -32,6 +32,28 @@ TEST(WhyText, OfAPodThatWaitsNamesReasonsWithCountsAndWhatUnblocks) {
             "  tried 3 times; pods alike that wait: 2\n");
 }
 
+TEST(WhyText, SaysThatANodeIsNotThere) {
+  EXPECT_THAT(*WhyText(200, R"({"stage":"bound","node":"nope","nodeMissing":true})"),
+              HasSubstr("on node nope, which does not exist (any more)\n"));
+  EXPECT_THAT(*WhyText(200, R"({"stage":"bound","node":"n1"})"), HasSubstr("on node n1\n"));
+}
+
+TEST(WhyText, OfADeploymentNamesItsPods) {
+  EXPECT_EQ(SelectorOf(R"({"spec":{"selector":{"matchLabels":{"a":"1","b":"2"}}}})"), "a=1,b=2");
+  for (const char* none : {"", "1", "{}", R"({"spec":{"selector":{"matchLabels":{"a":1}}}})",
+                           R"({"spec":{"selector":{"app":"web"}}})"}) {
+    EXPECT_EQ(SelectorOf(none), "") << none;
+  }
+  EXPECT_EQ(OwnerText("Deployment", "web",
+                      R"({"metadata":{"continue":"x"},"items":[{"metadata":{"name":"web-1"}},)"
+                      R"({"metadata":{"name":"web-2"}},{}]})"),
+            "\n  web is a Deployment; ask of its pods: web-1, web-2, ...");
+  EXPECT_EQ(OwnerText("Job", "j", R"({"metadata":{},"items":[{"metadata":{"name":"j-x"}}]})"),
+            "\n  j is a Job; ask of its pods: j-x");
+  EXPECT_EQ(OwnerText("Job", "j", R"({"items":[]})"), "\n  j is a Job without pods");
+  EXPECT_EQ(OwnerText("Job", "j", "x"), "\n  j is a Job");
+}
+
 TEST(WhyText, SaysWhenItIsTriedAgain) {
   EXPECT_THAT(
       *WhyText(200, R"({"stage":"pending","attempts":1,"waitingAlike":1,"wouldFit":false})"),

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+#include <string>
+#include <utility>
 
 #include "cli/why_text.h"
 #include "client/request.h"
@@ -35,14 +37,35 @@ Status TakeAddress(const std::string& text, Endpoint& endpoint) {
   return {};
 }
 
-// The pod as the API server of `endpoint` has it, when it has finished; empty otherwise.
-std::string Finished(const Endpoint& endpoint, const std::string& namespace_name,
-                     const std::string& pod) {
+// What the API server of `endpoint` answers with 200; empty otherwise.
+std::string Read(const Endpoint& endpoint, std::string target) {
   env::HttpRequest request;
-  request.target = fmt::format("/api/v1/namespaces/{}/pods/{}",
-                               client::PercentEncode(namespace_name), client::PercentEncode(pod));
+  request.target = std::move(target);
   const Result<env::HttpResponse> answer = Ask(endpoint, std::move(request), Duration::Seconds(30));
-  return answer && answer->status == 200 ? cli::FinishedText(answer->body.view()) : "";
+  return answer && answer->status == 200 ? std::string(answer->body.view()) : "";
+}
+
+// Of a name that is not a pod's, but of what makes pods: what it is, and its pods.
+std::string Owner(const Endpoint& endpoint, const std::string& namespace_name,
+                  const std::string& name) {
+  constexpr std::pair<const char*, const char*> kOwners[] = {
+      {"Deployment", "/apis/apps/v1/namespaces/{}/deployments/{}"},
+      {"ReplicaSet", "/apis/apps/v1/namespaces/{}/replicasets/{}"},
+      {"Job", "/apis/batch/v1/namespaces/{}/jobs/{}"}};
+  const std::string space = client::PercentEncode(namespace_name);
+  for (const auto& [kind, path] : kOwners) {
+    const std::string owner =
+        Read(endpoint, fmt::format(fmt::runtime(path), space, client::PercentEncode(name)));
+    if (owner.empty()) continue;
+    const std::string selector = cli::SelectorOf(owner);
+    return cli::OwnerText(
+        kind, name,
+        selector.empty() ? ""
+                         : Read(endpoint, fmt::format("/api/v1/namespaces/{}/pods?limit=5&"
+                                                      "labelSelector={}",
+                                                      space, client::PercentEncode(selector))));
+  }
+  return "";
 }
 
 int Failed(const std::string& text) {
@@ -84,15 +107,20 @@ int Why(const cli::WhyOptions& options) {
     fmt::print("{}\n", answer->body.view());
     return cli::kOk;
   }
+  std::string owner;
   if (!options.json && cli::SaysUnknownPod(answer->status, answer->body.view())) {
-    const std::string finished = Finished(api, name, options.pod);
+    const std::string pod =
+        Read(api, fmt::format("/api/v1/namespaces/{}/pods/{}", client::PercentEncode(name),
+                              client::PercentEncode(options.pod)));
+    const std::string finished = cli::FinishedText(pod);
     if (!finished.empty()) {
       fmt::print("{}", finished);
       return cli::kOk;
     }
+    if (pod.empty()) owner = Owner(api, name, options.pod);
   }
   const Result<std::string> text = cli::WhyText(answer->status, answer->body.view());
-  if (!text) return Failed(text.error().message);
+  if (!text) return Failed(text.error().message + owner);
   fmt::print("{}", *text);
   return cli::kOk;
 }

@@ -165,6 +165,8 @@ void AddPlace(JsonObject& object, const cycle::Explanation& why, const model::St
   if (!why.node.valid()) return;
   object["node"] = state.NameOf(why.node);
   if (!why.devices.none()) object["devices"] = GpuIndexText(why.devices);
+  const model::NodeId node = state.FindNode(state.NameOf(why.node));
+  if (!node.valid() || !state.nodes().present(node)) object["nodeMissing"] = true;
   object["decidedHere"] = why.decided_here;
   if (!why.decided_here) return;
   object["score"] = why.score;

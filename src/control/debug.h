@@ -11,7 +11,7 @@ class Scheduler;
 //
 // /debug/why:
 //   {"pod","uid","stage","attempts","message","node","devices","score","feasibleNodes",
-//    "decidedHere","waitingAlike","wouldFit","notBefore","refusedCode",
+//    "nodeMissing","decidedHere","waitingAlike","wouldFit","notBefore","refusedCode",
 //    "reasons":[{"kind","text","nodes","resource","deficit","unresolvable","unblock"}]}
 // with the members that apply; `stage` is one of model::ToString(PodStage). Evaluated for the
 // answer: O(nodes).

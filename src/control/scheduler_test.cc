@@ -596,6 +596,10 @@ TEST(Scheduler, AnswersWhyOfPodsThatItLeavesAlone) {
   rig.Event("pods", "MODIFIED",
             PodJson({.name = "a", .uid = "u-a", .version = 101, .node = "n1", .scheduler = "zzz"}));
   rig.Event("pods", "DELETED", PodJson({.name = "b", .uid = "u-b", .version = 102}));
+  EXPECT_EQ(rig.Get("/debug/why?pod=ns/a").find("nodeMissing"), std::string::npos);
+  rig.Event("nodes", "DELETED", NodeJson("n1", 103));
+  const std::string lost = rig.Get("/debug/why?pod=ns/a");
+  EXPECT_NE(lost.find(R"("node":"n1","nodeMissing":true)"), std::string::npos) << lost;
   EXPECT_EQ(rig.scheduler.left_alone("u-a"), nullptr);
   EXPECT_EQ(rig.scheduler.left_alone("u-b"), nullptr);
 }
