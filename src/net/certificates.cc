@@ -244,12 +244,16 @@ Result<std::string> ReadFile(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path, error)) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: is a directory", path.string()));
   }
+  const auto unreadable = [&path] {
+    return Fail(ErrorCode::kUnavailable, fmt::format("{}: can't be read", path.string()));
+  };
   try {
     std::string text{std::istreambuf_iterator<char>(in), {}};
-    if (!in.bad()) return text;
+    if (in.bad()) return unreadable();
+    return text;
   } catch (const std::ios_base::failure&) {  // What the library makes of a failed read.
+    return unreadable();
   }
-  return Fail(ErrorCode::kUnavailable, fmt::format("{}: can't be read", path.string()));
 }
 
 Status WritePrivateFile(const std::filesystem::path& path, const std::string& text) {
