@@ -8,32 +8,32 @@ namespace berth::model {
 namespace {
 
 std::string Print(const Reason& reason, const State& state) {
-  const char* kStar = reason.unresolvable ? "!" : "";
+  const char* star = reason.unresolvable ? "!" : "";
   const auto nodes = reason.nodes_count;
   switch (reason.kind) {
     case ReasonKind::kAffinityConflict:
-      return fmt::format("{} affinity conflict{}", nodes, kStar);
+      return fmt::format("{} affinity conflict{}", nodes, star);
     case ReasonKind::kNotNamed:
-      return fmt::format("{} not named{}", nodes, kStar);
+      return fmt::format("{} not named{}", nodes, star);
     case ReasonKind::kUnschedulable:
-      return fmt::format("{} unschedulable{}", nodes, kStar);
+      return fmt::format("{} unschedulable{}", nodes, star);
     case ReasonKind::kNodeName:
-      return fmt::format("{} other name{}", nodes, kStar);
+      return fmt::format("{} other name{}", nodes, star);
     case ReasonKind::kTaint:
       return fmt::format("{} taint {}={}{}", nodes, state.NameOf(reason.detail),
                          reason.detail_value.valid() ? state.NameOf(reason.detail_value) : "",
-                         kStar);
+                         star);
     case ReasonKind::kAffinity:
-      return fmt::format("{} affinity{}", nodes, kStar);
+      return fmt::format("{} affinity{}", nodes, star);
     case ReasonKind::kInsufficient:
       return fmt::format("{} insufficient {} (at least {} short){}", nodes,
-                         state.vocabulary().resources.Name(reason.resource), reason.deficit, kStar);
+                         state.vocabulary().resources.Name(reason.resource), reason.deficit, star);
     case ReasonKind::kFeatures:
-      return fmt::format("{} features{}", nodes, kStar);
+      return fmt::format("{} features{}", nodes, star);
     case ReasonKind::kGpuModel:
-      return fmt::format("{} gpu model{}", nodes, kStar);
+      return fmt::format("{} gpu model{}", nodes, star);
     case ReasonKind::kDevices:
-      return fmt::format("{} devices{}", nodes, kStar);
+      return fmt::format("{} devices{}", nodes, star);
     case ReasonKind::kNodeMissing:
       return fmt::format("node {} is missing", state.NameOf(reason.detail));
     default:
