@@ -165,7 +165,7 @@ TEST(Watch, AContinuationThatIsGoneMakesItListAllAtOnce) {
   EXPECT_EQ(rig.target(), "/api/v1/pods");
   rig.Told();
   rig.Answer(200, List(20, {Object("b", "u2", 15)}));
-  EXPECT_EQ(rig.Told(), "*b:u2 -a:u1 first ");
+  EXPECT_EQ(rig.Told(), "-a:u1 *b:u2 first ");
 }
 
 TEST(Watch, FramesMayBeTornAtEveryByte) {
@@ -237,9 +237,46 @@ TEST(Watch, RelistsAfter410AndTellsWhatHappenedInTheGap) {
     ASSERT_EQ(rig.target(), "/api/v1/pods?limit=500");
     rig.Told();
     rig.Answer(200, List(30, {Object("a", "u9", 25), Object("c", "u3", 26)}));
-    EXPECT_EQ(rig.Told(), "-a:u1 +a:u9 +c:u3 -b:u2 synced ");
+    EXPECT_EQ(rig.Told(), "-a:u1 -b:u2 +a:u9 +c:u3 synced ");
     EXPECT_TRUE(rig.target().ends_with("&resourceVersion=30"));
   }
+}
+
+// Goal: nobody who hears of a relist meets what is new beside what it replaced: a kubelet would
+// refuse the pod that stands where the deleted one did. Method: a relist in pages, with all kinds
+// of change, and what is read between the pages.
+TEST(Watch, ARelistIsToldAtItsEndDeletionsFirst) {
+  Rig rig;
+  Sync(rig);
+  rig.Data(GoneFrame());
+  rig.Wake();
+  rig.Answer(200, List(30, {Object("A", "u7", 21), Object("a", "u1", 22)}, "t1"));
+  EXPECT_EQ(rig.Told(), "");
+  std::vector<Event> events;
+  rig.client.Learn(rig.now, {0}, Object("a", "u1", 20), events);  // Answered before the list.
+  rig.client.Learn(rig.now, {0}, Object("c", "u3", 31), events);  // After it.
+  EXPECT_EQ(events.size(), 2u);
+  // A page that does not come, and comes again.
+  rig.Fail(env::CallFailure::kLost);
+  rig.Wake();
+  rig.Told();
+  rig.Answer(200, List(30, {Object("c", "u3", 24), Object("d", "u4", 25)}));
+  EXPECT_EQ(rig.Told(), "-b:u2 +A:u7 *a:u1 +d:u4 synced ");
+}
+
+// What a relist showed before it was given up does not count: the next one tells.
+TEST(Watch, ARelistThatIsGivenUpTellsNothing) {
+  Rig rig;
+  Sync(rig);
+  rig.Data(GoneFrame());
+  rig.Wake();
+  rig.Answer(200, List(30, {Object("A", "u7", 21), Object("a", "u1", 3)}, "t1"));
+  rig.Answer(410, "");
+  EXPECT_EQ(rig.Told(), "");
+  rig.Wake();
+  ASSERT_EQ(rig.target(), "/api/v1/pods");
+  rig.Answer(200, List(40, {Object("b", "u2", 35)}));
+  EXPECT_EQ(rig.Told(), "-a:u1 *b:u2 synced ");
 }
 
 TEST(Watch, ThePlantedResumeAfter410LosesADeletion) {
@@ -372,7 +409,7 @@ TEST(Watch, AVersionThatIsTooLargeLeadsToARelist) {
     rig.Wake();
     ASSERT_EQ(rig.target(), "/api/v1/pods?limit=500");
     rig.Answer(200, List(7, {Object("a", "u1", 2)}));
-    EXPECT_EQ(rig.Told(), "*a:u1 -b:u2 synced ");
+    EXPECT_EQ(rig.Told(), "-b:u2 *a:u1 synced ");
     EXPECT_TRUE(rig.target().ends_with("&resourceVersion=7"));
   }
 }
@@ -659,6 +696,17 @@ TEST(Client, ItsHashHoldsWhatItsWatchesKnow) {
   expect_new("a bookmark");
   rig.End();
   expect_new("the end");
+  rig.Wake();
+  rig.Answer(410, "");
+  rig.Wake();
+  expect_new("a relist is sent");
+  const Client sent = rig.client;
+  rig.Answer(200, List(30, {Object("b", "u3", 25)}, "t1"));
+  expect_new("its first page");
+  rig.client = sent;
+  rig.requests.pop_back();
+  rig.Answer(200, List(30, {Object("b", "u4", 25)}, "t1"));
+  expect_new("another first page");
 }
 
 TEST(Client, EveryRequestSaysWhoAsks) {

@@ -56,6 +56,16 @@ class FakeApi {
     held_.clear();
   }
 
+  // Loses what is held back and all that watches would tell: they end with 410.
+  void ExpireWatches() {
+    held_.clear();
+    hold_ = false;
+    const api::Json gone = {{"type", "ERROR"}, {"object", {{"kind", "Status"}, {"code", 410}}}};
+    for (const Watcher& watcher : std::exchange(watchers_, {})) {
+      inputs_.emplace_back(env::StreamData{watcher.call, Bytes(codec::PrintJson(gone) + "\n")});
+    }
+  }
+
   // What users and other actors do: the same requests.
   env::HttpResponse Do(env::Method method, std::string target, std::string body = {},
                        std::string content_type = "application/merge-patch+json") {

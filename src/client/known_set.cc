@@ -53,6 +53,17 @@ KnownSet::Result KnownSet::Observe(const Identity& identity, bool from_list) {
   return {.seen = Seen::kChanged, .old_uid = {}};
 }
 
+bool KnownSet::Confirm(const Identity& identity) {
+  const auto it = known_.find(Key(identity.namespace_name, identity.name));
+  if (it == known_.end()) return false;
+  Known& known = it->second;
+  if (known.uid != identity.uid) return false;
+  if (known.version != Version::Parse(identity.resource_version)) return false;
+  known.generation = generation_;
+  known.listed = generation_;
+  return true;
+}
+
 bool KnownSet::Remove(const Identity& identity) {
   const auto it = known_.find(Key(identity.namespace_name, identity.name));
   if (it == known_.end() || it->second.uid != identity.uid) return false;

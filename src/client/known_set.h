@@ -59,6 +59,10 @@ class KnownSet {
   // list's answer was on its way, and the watch from there on will tell the rest.
   Result Observe(const Identity& identity, bool from_list);
 
+  // A list shows this object: with the uid and version that are known? Then there is nothing to
+  // tell, and it is not gone when the list ends. Else nothing has changed.
+  bool Confirm(const Identity& identity);
+
   // An object that a watch says is deleted. False when it isn't known with that uid: nothing to
   // tell.
   bool Remove(const Identity& identity);

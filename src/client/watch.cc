@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <utility>
 
@@ -118,6 +119,8 @@ void WatchState::OnTick(WatchContext& context) {
 
 void WatchState::SendList(WatchContext& context) {
   if (continue_token_.empty()) {
+    told_at_end_ = synced_ || known_.size() > 0;
+    listed_.clear();
     known_.BeginList();
     ++counters_.lists;
   }
@@ -271,24 +274,34 @@ void WatchState::OnPage(WatchContext& context, const env::HttpResponse& response
     SendList(context);
     return;
   }
-  for (KnownSet::Object& gone : known_.EndList(Version::Parse(version))) {
-    const size_t slash = gone.key.find('/');
-    ObjectEvent event{.watch = id_,
-                      .change = Change::kDeleted,
-                      .namespace_name = {},
-                      .name = {},
-                      .uid = std::move(gone.uid),
-                      .object = {}};
-    if (slash != std::string::npos) event.namespace_name = gone.key.substr(0, slash);
-    event.name = slash == std::string::npos ? gone.key : gone.key.substr(slash + 1);
-    context.events.emplace_back(std::move(event));
-  }
+  OnListEnd(context, Version::Parse(version));
   version_ = version;
   list_needed_ = false;
   whole_list_ = false;
   context.events.emplace_back(Synced{.watch = id_, .first = !synced_});
   synced_ = true;
   SendWatch(context);
+}
+
+void WatchState::OnListEnd(WatchContext& context, const Version& version) {
+  const auto first = static_cast<std::ptrdiff_t>(context.events.size());
+  for (Listed& listed : std::exchange(listed_, {})) {
+    if (const auto change = Note(context, listed.identity, Shown::kByList)) {
+      Tell(context, *change, std::move(listed.identity), std::move(listed.object));
+    }
+  }
+  for (KnownSet::Object& gone : known_.EndList(version)) {
+    const size_t slash = gone.key.find('/');
+    Identity identity{.namespace_name = {}, .name = {}, .uid = std::move(gone.uid)};
+    if (slash != std::string::npos) identity.namespace_name = gone.key.substr(0, slash);
+    identity.name = slash == std::string::npos ? gone.key : gone.key.substr(slash + 1);
+    Tell(context, Change::kDeleted, std::move(identity), {});
+  }
+  std::stable_partition(context.events.begin() + first, context.events.end(),
+                        [](const WatchEvent& event) {
+                          const auto* object = std::get_if<ObjectEvent>(&event);
+                          return object != nullptr && object->change == Change::kDeleted;
+                        });
 }
 
 void WatchState::OnData(WatchContext& context, std::string_view data) {
@@ -401,26 +414,44 @@ void WatchState::Observe(WatchContext& context, std::string_view object, Shown s
       return;
     }
   }
-  KnownSet::Result result = known_.Observe(*identity, shown == Shown::kByList);
-  if (result.seen == KnownSet::Seen::kSame || result.seen == KnownSet::Seen::kStale) {
-    if (shown == Shown::kByWatch) ++counters_.replays;
+  if (shown == Shown::kByList && told_at_end_) {
+    if (known_.Confirm(*identity)) return;
+    listed_.push_back({.identity = std::move(*identity), .object = Bytes(std::string(object))});
     return;
   }
-  if (result.seen == KnownSet::Seen::kRecreated) {
-    context.events.emplace_back(ObjectEvent{.watch = id_,
-                                            .change = Change::kDeleted,
-                                            .namespace_name = identity->namespace_name,
-                                            .name = identity->name,
-                                            .uid = std::move(result.old_uid),
-                                            .object = {}});
+  if (const auto change = Note(context, *identity, shown)) {
+    Tell(context, *change, std::move(*identity), Bytes(std::string(object)));
   }
-  const bool modified = result.seen == KnownSet::Seen::kChanged;
+}
+
+std::optional<Change> WatchState::Note(WatchContext& context, const Identity& identity,
+                                       Shown shown) {
+  KnownSet::Result result = known_.Observe(identity, shown == Shown::kByList);
+  switch (result.seen) {
+    case KnownSet::Seen::kSame:
+    case KnownSet::Seen::kStale:
+      if (shown == Shown::kByWatch) ++counters_.replays;
+      return std::nullopt;
+    case KnownSet::Seen::kChanged:
+      return Change::kModified;
+    case KnownSet::Seen::kAdded:
+      return Change::kAdded;
+    case KnownSet::Seen::kRecreated:
+      break;
+  }
+  Identity old = identity;
+  old.uid = std::move(result.old_uid);
+  Tell(context, Change::kDeleted, std::move(old), {});
+  return Change::kAdded;
+}
+
+void WatchState::Tell(WatchContext& context, Change change, Identity identity, Bytes object) {
   context.events.emplace_back(ObjectEvent{.watch = id_,
-                                          .change = modified ? Change::kModified : Change::kAdded,
-                                          .namespace_name = std::move(identity->namespace_name),
-                                          .name = std::move(identity->name),
-                                          .uid = std::move(identity->uid),
-                                          .object = Bytes(std::string(object))});
+                                          .change = change,
+                                          .namespace_name = std::move(identity.namespace_name),
+                                          .name = std::move(identity.name),
+                                          .uid = std::move(identity.uid),
+                                          .object = std::move(object)});
 }
 
 void WatchState::Learn(WatchContext& context, std::string_view object) {
@@ -439,12 +470,7 @@ void WatchState::Removed(WatchContext& context, std::string_view object) {
     ++counters_.replays;
     return;
   }
-  context.events.emplace_back(ObjectEvent{.watch = id_,
-                                          .change = Change::kDeleted,
-                                          .namespace_name = std::move(identity->namespace_name),
-                                          .name = std::move(identity->name),
-                                          .uid = std::move(identity->uid),
-                                          .object = Bytes(std::string(object))});
+  Tell(context, Change::kDeleted, std::move(*identity), Bytes(std::string(object)));
 }
 
 void WatchState::OnEnded(WatchContext& context) {
@@ -461,6 +487,9 @@ void WatchState::AddTo(Hasher& hasher) const {
   hasher.Add(list_needed_).Add(whole_list_).Add(continue_token_).Add(version_).Add(partial_);
   hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(failures_);
   known_.AddTo(hasher);
+  hasher.Add(told_at_end_).Add(listed_.size());
+  // Uid, version and names are in the object.
+  for (const Listed& listed : listed_) hasher.Add(listed.object.view());
 }
 
 }  // namespace berth::client

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -12,6 +13,7 @@
 #include "base/time.h"
 #include "client/known_set.h"
 #include "client/request.h"
+#include "client/scan.h"
 #include "env/actor.h"
 
 // One list-watch: a list in pages, a watch from the list's version, renewed when it ends, a relist
@@ -39,6 +41,10 @@ enum class Change : uint8_t { kAdded, kModified, kDeleted };
 // kModified any number of times, then kDeleted of the same uid; a name that was given again during
 // a gap is told as kDeleted of the old uid and kAdded of the new. Of two list-watches nothing is
 // promised of the order.
+//
+// The first list is told as its pages come. Any later one is told when it is whole, in one step and
+// deletions first: nobody meets half of a list, or what is new beside what it replaced. Only what
+// was read by itself (Client::Learn) is told at once even then.
 struct ObjectEvent {
   WatchId watch = {};
   Change change = Change::kAdded;
@@ -140,14 +146,23 @@ class WatchState {
  private:
   enum class Phase : uint8_t { kWaiting, kListing, kOpening, kStreaming };
 
+  struct Listed {
+    Identity identity;
+    Bytes object;
+  };
+
   void SendList(WatchContext& context);
   void SendWatch(WatchContext& context);
   void OnPage(WatchContext& context, const env::HttpResponse& response);
+  void OnListEnd(WatchContext& context, const Version& version);
   void OnFrame(WatchContext& context, std::string_view frame);
   void OnErrorFrame(WatchContext& context, std::string_view object);
   void OnGone(WatchContext& context);
   enum class Shown : uint8_t { kByList, kByWatch, kByRead };
   void Observe(WatchContext& context, std::string_view object, Shown shown);
+  // What an object that is shown changes of what is known; tells what it replaced.
+  std::optional<Change> Note(WatchContext& context, const Identity& identity, Shown shown);
+  void Tell(WatchContext& context, Change change, Identity identity, Bytes object);
   void Removed(WatchContext& context, std::string_view object);
   void Trouble(WatchContext& context, int status, std::string message);
   // Leaves what is under way and waits: for a list when `relist`, else for the watch.
@@ -165,10 +180,13 @@ class WatchState {
   bool list_needed_ = true;
   bool whole_list_ = false;     // The server lost a page's continuation: list without pages.
   std::string continue_token_;  // Of the next page; empty at a list's start.
-  std::string version_;         // Where the watch goes on.
-  std::string partial_;         // The begun line of a stream.
-  bool fruitful_ = false;       // The stream has told something.
-  bool from_any_ = false;       // The stream began at version 0: what there is comes in any order.
+  bool told_at_end_ = false;    // The list that is read.
+  // What it showed and is not as it was known: what of a relist changed, never the whole of it.
+  std::vector<Listed> listed_;
+  std::string version_;    // Where the watch goes on.
+  std::string partial_;    // The begun line of a stream.
+  bool fruitful_ = false;  // The stream has told something.
+  bool from_any_ = false;  // The stream began at version 0: what there is comes in any order.
   bool synced_ = false;
   uint32_t failures_ = 0;
   KnownSet known_;

@@ -418,13 +418,16 @@ void Nodes::SetPodTimer(uint32_t index, Instant at) {
   if (at != Instant::Never()) SetTimer({at, TimerKind::kPod, index});
 }
 
-// What an answer shows, which the watch then need not tell again. A watch that lists anew learns
-// nothing meanwhile.
+// What an answer shows, which the watch then need not tell again.
 void Nodes::Learn(Instant now, const Bytes& pod, env::Outbox& out) {
-  if (!client_.watch(pods_watch_).synced()) return ObservePod(now, pod.view(), out);
   std::vector<client::Event> events;
   client_.Learn(now, pods_watch_, pod.view(), events);
   for (client::Event& event : events) OnEvent(now, event, out);
+}
+
+bool Nodes::Shows(const Bytes& pod, std::string_view uid) {
+  const Result<api::ObjectHead> head = decoder_.Head(pod.view());
+  return head.has_value() && head->meta.uid == uid;
 }
 
 void Nodes::OnPodCall(Instant now, const CallRow& call, const client::CallDone& done,
@@ -438,6 +441,10 @@ void Nodes::OnPodCall(Instant now, const CallRow& call, const client::CallDone& 
         // The watch tells the end; what a finalizer keeps is looked at when it changes.
         if (row.version != row.decided) Enqueue(call.index);
         return;
+      }
+      if (call.kind == CallKind::kPodRead && !Shows(done.response.body, call.uid)) {
+        // The watch tells of the successor, after those whose room it takes.
+        return SetPodTimer(call.index, now + kLookAgain);
       }
       Learn(now, done.response.body, out);
       if (pods_[call.index].uid == call.uid) Enqueue(call.index);

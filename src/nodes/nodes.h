@@ -156,6 +156,7 @@ class Nodes final : public env::Actor {
   void Act(Instant now, uint32_t index, const api::Pod& pod, env::Outbox& out);
   [[nodiscard]] PodStep DecideRow(Instant now, PodRow& row, const api::Pod& pod);
   void Learn(Instant now, const Bytes& pod, env::Outbox& out);
+  [[nodiscard]] bool Shows(const Bytes& pod, std::string_view uid);
   void OnPodCall(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
   void SetPodTimer(uint32_t index, Instant at);
 

@@ -186,6 +186,50 @@ TEST(Nodes, EndsPodsThatAreDeletedAndKnowsTheirSuccessorsApart) {
   EXPECT_EQ(nodes.charges("node-0001").used("cpu"), 1000);
 }
 
+// The list shows the newcomer, and lacks what was there before.
+TEST(Nodes, AdmitsIntoRoomThatBecameFreeWhileTheWatchWasLost) {
+  FakeApi api;
+  Nodes nodes(TwoNodes());
+  Create(api, "z", "node-0000", "2");
+  api.Settle(nodes);
+  api.HoldWatches(true);
+  api.Do(env::Method::kDelete, kPodsPath + "/z", R"({"gracePeriodSeconds":0})");
+  Create(api, "a", "node-0000", "2");
+  api.ExpireWatches();
+  api.Pass(nodes, Duration::Seconds(5));
+  EXPECT_EQ(Status(api, "a", "phase"), "Running");
+  EXPECT_EQ(nodes.charges("node-0000").used("cpu"), 2000);
+}
+
+// What a read shows is ahead of the watch, which has not told yet whose room the newcomer takes.
+TEST(Nodes, ASuccessorThatAReadShowsWaitsForTheWatch) {
+  FakeApi api;
+  Nodes nodes(TwoNodes());
+  Create(api, "z", "node-0000", "1500m");
+  api.Settle(nodes);
+  bool hit = false;
+  api.fault = [&](const env::HttpRequest& request) {
+    if (hit || request.target.find("/pods/a/status") == std::string::npos) {
+      return FakeApi::Fault::kNone;
+    }
+    hit = true;
+    api.HoldWatches(true);
+    for (const char* name : {"/a", "/z"}) {
+      api.Do(env::Method::kDelete, kPodsPath + name, R"({"gracePeriodSeconds":0})");
+    }
+    Create(api, "a", "node-0000", "2");
+    return FakeApi::Fault::kLoseRequest;
+  };
+  Create(api, "a", "node-0000", "500m");
+  api.Pass(nodes, Duration::Seconds(10));
+  ASSERT_TRUE(hit);
+  EXPECT_EQ(Status(api, "a", "phase"), "Pending");
+  api.HoldWatches(false);
+  api.Settle(nodes);
+  EXPECT_EQ(Status(api, "a", "phase"), "Running");
+  EXPECT_EQ(nodes.charges("node-0000").used("cpu"), 2000);
+}
+
 TEST(Nodes, ReadsWhatBecameOfAWriteInsteadOfRepeatingIt) {
   for (const auto fault : {FakeApi::Fault::kLoseAnswer, FakeApi::Fault::kLoseRequest}) {
     FakeApi api;
