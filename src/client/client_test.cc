@@ -9,8 +9,12 @@
 #include <algorithm>
 #include <set>
 
+#include "testing/hashes.h"
+
 namespace berth::client {
 namespace {
+
+using testing::StateHash;
 
 const WatchOptions kPods{.resource = {.group = "", .version = "v1", .plural = "pods"},
                          .namespace_name = {},
@@ -615,60 +619,42 @@ TEST(Client, ACopyBehavesAsTheOriginal) {
   Sync(rig);
   rig.Call(Bind(kPod, "n1", {}));
   Client copy = rig.client;
-  const auto hash = [](const Client& client) {
-    Hasher hasher;
-    client.AddTo(hasher);
-    return hasher.value();
-  };
-  EXPECT_EQ(hash(copy), hash(rig.client));
+  EXPECT_EQ(StateHash(copy), StateHash(rig.client));
   env::Outbox out;
   std::vector<Event> events;
   const env::Input input = env::CallFailed{.call = {3}, .failure = env::CallFailure::kLost};
   copy.Handle(rig.now, input, out, events);
-  EXPECT_NE(hash(copy), hash(rig.client));
+  EXPECT_NE(StateHash(copy), StateHash(rig.client));
   rig.Step(input);
-  EXPECT_EQ(hash(copy), hash(rig.client));
-}
-
-uint64_t HashOf(const Client& client) {
-  Hasher hasher;
-  client.AddTo(hasher);
-  return hasher.value();
+  EXPECT_EQ(StateHash(copy), StateHash(rig.client));
 }
 
 // Goal: two clients of equal hash do the same from here on. Method: a call that waits differs in
 // one member each; a list-watch is told one thing more.
 TEST(Client, ItsHashHoldsTheWholeRequest) {
-  const auto hash = [](const Request& request) {
-    Rig rig({.calls_in_flight_max = 1});
-    rig.Call(Get(kPods.resource, {.namespace_name = "ns", .name = "first"}));
-    rig.Call(request);
-    return HashOf(rig.client);
-  };
-  const Request plain{
-      .method = env::Method::kPatch, .target = "/a", .content_type = "x", .body = Bytes("{}")};
-  std::set<uint64_t> hashes = {hash(plain)};
-  EXPECT_EQ(hashes.count(hash(plain)), 1u);
-  const auto with = [&](std::string_view what, auto change) {
-    Request other = plain;
-    change(other);
-    EXPECT_TRUE(hashes.insert(hash(other)).second) << what;
-  };
-  with("method", [](Request& r) { r.method = env::Method::kPost; });
-  with("target", [](Request& r) { r.target = "/b"; });
-  with("content type", [](Request& r) { r.content_type = "y"; });
-  with("body", [](Request& r) { r.body = Bytes("[]"); });
-  with("priority", [](Request& r) { r.priority = Priority::kLow; });
-  with("timeout", [](Request& r) { r.timeout = Duration::Seconds(1); });
-  with("patience", [](Request& r) { r.patience = Duration::Seconds(1); });
-  with("throttling", [](Request& r) { r.retry_throttled = false; });
+  testing::HashesApart<Request> apart(
+      [](const Request& request) {
+        Rig rig({.calls_in_flight_max = 1});
+        rig.Call(Get(kPods.resource, {.namespace_name = "ns", .name = "first"}));
+        rig.Call(request);
+        return StateHash(rig.client);
+      },
+      {.method = env::Method::kPatch, .target = "/a", .content_type = "x", .body = Bytes("{}")});
+  apart.With("method", [](Request& r) { r.method = env::Method::kPost; });
+  apart.With("target", [](Request& r) { r.target = "/b"; });
+  apart.With("content type", [](Request& r) { r.content_type = "y"; });
+  apart.With("body", [](Request& r) { r.body = Bytes("[]"); });
+  apart.With("priority", [](Request& r) { r.priority = Priority::kLow; });
+  apart.With("timeout", [](Request& r) { r.timeout = Duration::Seconds(1); });
+  apart.With("patience", [](Request& r) { r.patience = Duration::Seconds(1); });
+  apart.With("throttling", [](Request& r) { r.retry_throttled = false; });
 }
 
 TEST(Client, ItsHashHoldsWhatItsWatchesKnow) {
   Rig rig;
   std::set<uint64_t> hashes;
   const auto expect_new = [&](std::string_view what) {
-    EXPECT_TRUE(hashes.insert(HashOf(rig.client)).second) << what;
+    EXPECT_TRUE(hashes.insert(StateHash(rig.client)).second) << what;
   };
   expect_new("nothing");
   rig.client.Watch(kPods);
@@ -685,11 +671,11 @@ TEST(Client, ItsHashHoldsWhatItsWatchesKnow) {
   rig.Data(Frame("MODIFIED", Object("a", "u1", 11)).substr(20));
   expect_new("an event");
   // However it was torn, it is told by now.
-  const uint64_t told = HashOf(rig.client);
+  const uint64_t told = StateHash(rig.client);
   rig.client = begun;
   rig.Data(Frame("MODIFIED", Object("a", "u1", 11)).substr(20, 10));
   rig.Data(Frame("MODIFIED", Object("a", "u1", 11)).substr(30));
-  EXPECT_EQ(HashOf(rig.client), told);
+  EXPECT_EQ(StateHash(rig.client), told);
   rig.Data(Frame("MODIFIED", Object("a", "u2", 12)));
   expect_new("another uid");
   rig.Data(Bookmark(20));

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
+#include "testing/hashes.h"
 
 namespace berth::control {
 namespace {
@@ -147,35 +147,25 @@ TEST(Binder, ThePlantedRepetitionSendsTwice) {
 // Goal: two binders of equal hash do the same from here on. Method: attempts that differ in one
 // member each.
 TEST(Binder, ItsHashHoldsTheWholeAttempt) {
-  const auto hash = [](const Binder::Attempt& attempt) {
-    client::Client client({});
-    Binder binder;
-    env::Outbox out;
-    binder.Bind({}, attempt, client, out);
-    Hasher hasher;
-    binder.AddTo(hasher);
-    return hasher.value();
-  };
-  const Binder::Attempt plain{
-      .pod = {.namespace_name = "ns", .name = "p", .uid = "u", .resource_version = "1"},
-      .scheduler_name = "berth",
-      .node = "n1",
-      .devices = {.mask = 1, .milli_each = 500}};
-  std::set<uint64_t> hashes = {hash(plain)};
-  const auto with = [&](auto change) {
-    Binder::Attempt other = plain;
-    change(other);
-    hashes.insert(hash(other));
-  };
-  with([](Binder::Attempt& a) { a.pod.namespace_name = "ns2"; });
-  with([](Binder::Attempt& a) { a.pod.name = "q"; });
-  with([](Binder::Attempt& a) { a.pod.uid = "v"; });
-  with([](Binder::Attempt& a) { a.scheduler_name = "other"; });
-  with([](Binder::Attempt& a) { a.node = "n2"; });
-  with([](Binder::Attempt& a) { a.devices.mask = 2; });
-  with([](Binder::Attempt& a) { a.devices.milli_each = 250; });
-  EXPECT_EQ(hashes.size(), 8u);
-  EXPECT_EQ(hash(plain), hash(plain));
+  testing::HashesApart<Binder::Attempt> apart(
+      [](const Binder::Attempt& attempt) {
+        client::Client client({});
+        Binder binder;
+        env::Outbox out;
+        binder.Bind({}, attempt, client, out);
+        return testing::StateHash(binder);
+      },
+      {.pod = {.namespace_name = "ns", .name = "p", .uid = "u", .resource_version = "1"},
+       .scheduler_name = "berth",
+       .node = "n1",
+       .devices = {.mask = 1, .milli_each = 500}});
+  apart.With("namespace", [](Binder::Attempt& a) { a.pod.namespace_name = "ns2"; });
+  apart.With("name", [](Binder::Attempt& a) { a.pod.name = "q"; });
+  apart.With("uid", [](Binder::Attempt& a) { a.pod.uid = "v"; });
+  apart.With("scheduler", [](Binder::Attempt& a) { a.scheduler_name = "other"; });
+  apart.With("node", [](Binder::Attempt& a) { a.node = "n2"; });
+  apart.With("mask", [](Binder::Attempt& a) { a.devices.mask = 2; });
+  apart.With("milli each", [](Binder::Attempt& a) { a.devices.milli_each = 250; });
 }
 
 }  // namespace

@@ -10,6 +10,8 @@
 #include <deque>
 #include <map>
 
+#include "testing/hashes.h"
+
 namespace berth::control {
 namespace {
 
@@ -448,12 +450,7 @@ TEST(Scheduler, ARestartFindsTheSameState) {
   first.Start(pods, nodes);
   Rig second;
   second.Start(pods, nodes);
-  const auto hash = [](const Rig& rig) {
-    Hasher hasher;
-    rig.scheduler.AddTo(hasher);
-    return hasher.value();
-  };
-  EXPECT_EQ(hash(first), hash(second));
+  EXPECT_EQ(testing::StateHash(first.scheduler), testing::StateHash(second.scheduler));
   EXPECT_EQ(second.Held("n1"), 500);
 }
 

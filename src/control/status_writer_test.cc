@@ -5,8 +5,9 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
 #include <utility>
+
+#include "testing/hashes.h"
 
 namespace berth::control {
 namespace {
@@ -289,29 +290,24 @@ TEST(StatusWriter, EventsOfBindingsAreBoundedAndCounted) {
 // Goal: two writers of equal hash write the same from here on. Method: events that wait and differ
 // in one member each.
 TEST(StatusWriter, ItsHashHoldsTheWholeEvent) {
-  const auto hash = [](Instant now, const StatusWriter::Placed& placed) {
+  struct Case {
+    Instant now;
+    StatusWriter::Placed placed{
+        .pod = {.namespace_name = "ns", .name = "p", .uid = "u", .resource_version = "1"},
+        .scheduler_name = "berth",
+        .node = "n1"};
+  };
+  testing::HashesApart<Case> apart([](const Case& one) {
     StatusWriter writer(StatusWriter::Options{});
-    writer.Scheduled(now, placed);
-    Hasher hasher;
-    writer.AddTo(hasher);
-    return hasher.value();
-  };
-  const StatusWriter::Placed plain{
-      .pod = {.namespace_name = "ns", .name = "p", .uid = "u", .resource_version = "1"},
-      .scheduler_name = "berth",
-      .node = "n1"};
-  std::set<uint64_t> hashes = {hash({}, plain), hash(Instant::FromSeconds(1), plain)};
-  const auto with = [&](auto change) {
-    StatusWriter::Placed other = plain;
-    change(other);
-    hashes.insert(hash({}, other));
-  };
-  with([](StatusWriter::Placed& p) { p.pod.namespace_name = "ns2"; });
-  with([](StatusWriter::Placed& p) { p.pod.name = "q"; });
-  with([](StatusWriter::Placed& p) { p.pod.uid = "v"; });
-  with([](StatusWriter::Placed& p) { p.scheduler_name = "other"; });
-  with([](StatusWriter::Placed& p) { p.node = "n2"; });
-  EXPECT_EQ(hashes.size(), 7u);
+    writer.Scheduled(one.now, one.placed);
+    return testing::StateHash(writer);
+  });
+  apart.With("time", [](Case& c) { c.now = Instant::FromSeconds(1); });
+  apart.With("namespace", [](Case& c) { c.placed.pod.namespace_name = "ns2"; });
+  apart.With("name", [](Case& c) { c.placed.pod.name = "q"; });
+  apart.With("uid", [](Case& c) { c.placed.pod.uid = "v"; });
+  apart.With("scheduler", [](Case& c) { c.placed.scheduler_name = "other"; });
+  apart.With("node", [](Case& c) { c.placed.node = "n2"; });
 }
 
 }  // namespace

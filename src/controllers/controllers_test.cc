@@ -6,10 +6,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 
 #include "client/fake_api.h"
+#include "testing/hashes.h"
 
 namespace berth::controllers {
 namespace {
@@ -679,7 +679,7 @@ TEST(ControllersHash, HoldsWhatItKnowsOfObjectsKeysAndNodes) {
     uint64_t seed = 1;
     int64_t seconds = 0;
   };
-  const auto hash = [](const Case& one) {
+  testing::HashesApart<Case> apart([](const Case& one) {
     FakeApi api;
     api.refusal = one.refusal;
     api.fault = [](const env::HttpRequest& request) {
@@ -701,23 +701,14 @@ TEST(ControllersHash, HoldsWhatItKnowsOfObjectsKeysAndNodes) {
     Controllers controllers(Options{.seed = one.seed, .events = false});
     api.Settle(controllers);
     api.Pass(controllers, Duration::Seconds(one.seconds));
-    Hasher hasher;
-    controllers.AddTo(hasher);
-    return hasher.value();
-  };
-  std::set<uint64_t> hashes = {hash({})};
-  EXPECT_EQ(hashes.count(hash({})), 1u);
-  const auto with = [&](std::string_view what, auto change) {
-    Case other;
-    change(other);
-    EXPECT_TRUE(hashes.insert(hash(other)).second) << what;
-  };
-  with("labels", [](Case& c) { c.label = "b"; });
-  with("phase", [](Case& c) { c.phase = "Pending"; });
-  with("taint", [](Case& c) { c.taint = "b"; });
-  with("what was refused last", [](Case& c) { c.refusal = "other"; });
-  with("seed", [](Case& c) { c.seed = 2; });
-  with("time", [](Case& c) { c.seconds = 30; });
+    return testing::StateHash(controllers);
+  });
+  apart.With("labels", [](Case& c) { c.label = "b"; });
+  apart.With("phase", [](Case& c) { c.phase = "Pending"; });
+  apart.With("taint", [](Case& c) { c.taint = "b"; });
+  apart.With("what was refused last", [](Case& c) { c.refusal = "other"; });
+  apart.With("seed", [](Case& c) { c.seed = 2; });
+  apart.With("time", [](Case& c) { c.seconds = 30; });
 }
 
 TEST_F(ControllersTest, AForkGoesOnAsTheOriginal) {
@@ -725,18 +716,13 @@ TEST_F(ControllersTest, AForkGoesOnAsTheOriginal) {
   api_.Settle(controllers_);
   FakeApi other_api = api_;
   Controllers other = controllers_;
-  const auto hash = [](const Controllers& value) {
-    Hasher hasher;
-    value.AddTo(hasher);
-    return hasher.value();
-  };
-  EXPECT_EQ(hash(controllers_), hash(other));
+  EXPECT_EQ(testing::StateHash(controllers_), testing::StateHash(other));
   RunPods();
-  EXPECT_NE(hash(controllers_), hash(other));
+  EXPECT_NE(testing::StateHash(controllers_), testing::StateHash(other));
   std::swap(api_, other_api);
   std::swap(controllers_, other);
   RunPods();
-  EXPECT_EQ(hash(controllers_), hash(other));
+  EXPECT_EQ(testing::StateHash(controllers_), testing::StateHash(other));
 }
 
 }  // namespace

@@ -6,9 +6,10 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 #include <vector>
+
+#include "testing/hashes.h"
 
 namespace berth::controllers {
 namespace {
@@ -125,12 +126,6 @@ TEST_F(EventRecorderTest, FewAreOnTheirWayAtOnceAndNoneIsForgotten) {
   EXPECT_EQ(Settle(), 100 - static_cast<int>(EventRecorder::kInFlightMax));
 }
 
-uint64_t HashOf(const EventRecorder& recorder) {
-  Hasher hasher;
-  recorder.AddTo(hasher);
-  return hasher.value();
-}
-
 // Goal: two recorders of equal hash write the same from here on. Method: what was told differs in
 // one thing each; then two ways to one state.
 TEST(EventRecorderHash, HoldsAllOfWhatWasTold) {
@@ -145,7 +140,7 @@ TEST(EventRecorderHash, HoldsAllOfWhatWasTold) {
     Instant now = Instant::FromSeconds(1'800'000'000);
     std::string last = "the same";
   };
-  const auto hash = [](const Case& one) {
+  testing::HashesApart<Case> apart([](const Case& one) {
     EventRecorder recorder;
     recorder.Tell(one.now, one.object, one.component, one.told);
     // Ten that differ stand under one key with the last one's message.
@@ -154,25 +149,19 @@ TEST(EventRecorderHash, HoldsAllOfWhatWasTold) {
       similar.message = i < 9 ? std::to_string(i) : one.last;
       recorder.Tell(one.now, one.object, one.component, similar);
     }
-    return HashOf(recorder);
-  };
-  std::set<uint64_t> hashes = {hash({})};
-  const auto with = [&](std::string_view what, auto change) {
-    Case other;
-    change(other);
-    EXPECT_TRUE(hashes.insert(hash(other)).second) << what;
-  };
-  with("kind", [](Case& c) { c.object.kind = api::KindId::kJob; });
-  with("namespace", [](Case& c) { c.object.namespace_name = "e"; });
-  with("name", [](Case& c) { c.object.name = "other"; });
-  with("uid", [](Case& c) { c.object.uid = "v"; });
-  with("resourceVersion", [](Case& c) { c.object.resource_version = "2"; });
-  with("component", [](Case& c) { c.component = "job-controller"; });
-  with("warning", [](Case& c) { c.told.warning = true; });
-  with("reason", [](Case& c) { c.told.reason = "FailedCreate"; });
-  with("message", [](Case& c) { c.told.message = "n"; });
-  with("the combined message", [](Case& c) { c.last = "another"; });
-  with("time", [](Case& c) { c.now = c.now + Duration::Seconds(1); });
+    return testing::StateHash(recorder);
+  });
+  apart.With("kind", [](Case& c) { c.object.kind = api::KindId::kJob; });
+  apart.With("namespace", [](Case& c) { c.object.namespace_name = "e"; });
+  apart.With("name", [](Case& c) { c.object.name = "other"; });
+  apart.With("uid", [](Case& c) { c.object.uid = "v"; });
+  apart.With("resourceVersion", [](Case& c) { c.object.resource_version = "2"; });
+  apart.With("component", [](Case& c) { c.component = "job-controller"; });
+  apart.With("warning", [](Case& c) { c.told.warning = true; });
+  apart.With("reason", [](Case& c) { c.told.reason = "FailedCreate"; });
+  apart.With("message", [](Case& c) { c.told.message = "n"; });
+  apart.With("the combined message", [](Case& c) { c.last = "another"; });
+  apart.With("time", [](Case& c) { c.now = c.now + Duration::Seconds(1); });
 }
 
 TEST_F(EventRecorderTest, TheOrderOfAnswersLeavesNoTraceInTheHash) {
@@ -181,7 +170,7 @@ TEST_F(EventRecorderTest, TheOrderOfAnswersLeavesNoTraceInTheHash) {
   const EventRecorder told = recorder_;
   EXPECT_EQ(Send().size(), 2u);
   const EventRecorder sent = recorder_;
-  EXPECT_NE(HashOf(sent), HashOf(told));
+  EXPECT_NE(testing::StateHash(sent), testing::StateHash(told));
   const auto answered = [&](bool first) {
     EventRecorder recorder = sent;
     for (const bool which : {first, !first}) {
@@ -190,10 +179,10 @@ TEST_F(EventRecorderTest, TheOrderOfAnswersLeavesNoTraceInTheHash) {
                                        .response = {},
                                        .failure = {}}));
     }
-    return HashOf(recorder);
+    return testing::StateHash(recorder);
   };
   EXPECT_EQ(answered(true), answered(false));
-  EXPECT_NE(answered(true), HashOf(sent));
+  EXPECT_NE(answered(true), testing::StateHash(sent));
 }
 
 TEST_F(EventRecorderTest, WhatIsRememberedIsBounded) {

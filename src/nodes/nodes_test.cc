@@ -5,16 +5,17 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
 #include <string>
 #include <utility>
 
 #include "client/fake_api.h"
+#include "testing/hashes.h"
 
 namespace berth::nodes {
 namespace {
 
 using client::FakeApi;
+using testing::StateHash;
 
 Options TwoNodes() {
   Options options;
@@ -118,7 +119,7 @@ TEST(Nodes, ItsHashHoldsWhatItKnowsOfEachPodAndNode) {
     bool online = true;
     int64_t seconds = 0;
   };
-  const auto hash = [](const Case& one) {
+  testing::HashesApart<Case> apart([](const Case& one) {
     FakeApi api;
     Nodes nodes(TwoNodes());
     api.Do(env::Method::kPost, "/api/v1/nodes",
@@ -132,22 +133,13 @@ TEST(Nodes, ItsHashHoldsWhatItKnowsOfEachPodAndNode) {
     EXPECT_EQ(nodes.counts().running, 2);
     EXPECT_TRUE(nodes.SetOnline("node-0001", one.online));
     api.Pass(nodes, Duration::Seconds(one.seconds));
-    Hasher hasher;
-    nodes.AddTo(hasher);
-    return hasher.value();
-  };
-  std::set<uint64_t> hashes = {hash({})};
-  EXPECT_EQ(hashes.count(hash({})), 1u);
-  const auto with = [&](std::string_view what, auto change) {
-    Case other;
-    change(other);
-    EXPECT_TRUE(hashes.insert(hash(other)).second) << what;
-  };
-  with("network", [](Case& c) { c.cidr = "10.0.9.0/24"; });
-  with("conditions", [](Case& c) { c.reason = "b"; });
-  with("which pod takes how much", [](Case& c) { std::swap(c.cpu[0], c.cpu[1]); });
-  with("online", [](Case& c) { c.online = false; });
-  with("time", [](Case& c) { c.seconds = 30; });
+    return StateHash(nodes);
+  });
+  apart.With("network", [](Case& c) { c.cidr = "10.0.9.0/24"; });
+  apart.With("conditions", [](Case& c) { c.reason = "b"; });
+  apart.With("which pod takes how much", [](Case& c) { std::swap(c.cpu[0], c.cpu[1]); });
+  apart.With("online", [](Case& c) { c.online = false; });
+  apart.With("time", [](Case& c) { c.seconds = 30; });
 }
 
 TEST(Nodes, RefusesTheFourthPodOfThree) {
@@ -300,16 +292,11 @@ TEST(Nodes, AForkGoesOnAsTheOriginal) {
   api.Settle(nodes);
   FakeApi other_api = api;
   Nodes other = nodes;
-  const auto hash = [](const Nodes& value) {
-    Hasher hasher;
-    value.AddTo(hasher);
-    return hasher.value();
-  };
-  EXPECT_EQ(hash(nodes), hash(other));
+  EXPECT_EQ(StateHash(nodes), StateHash(other));
   api.Pass(nodes, Duration::Seconds(20));
-  EXPECT_NE(hash(nodes), hash(other));
+  EXPECT_NE(StateHash(nodes), StateHash(other));
   other_api.Pass(other, Duration::Seconds(20));
-  EXPECT_EQ(hash(nodes), hash(other));
+  EXPECT_EQ(StateHash(nodes), StateHash(other));
   EXPECT_EQ(Status(other_api, "a", "phase"), "Succeeded");
 }
 

@@ -6,9 +6,9 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
 
 #include "sim/journal.h"
+#include "testing/hashes.h"
 
 namespace berth::sim {
 namespace {
@@ -151,30 +151,17 @@ TEST(Journal, TheRevisionOutlivesWhatWasDeleted) {
 
 // Goal: what is on the way is in the hash whole. Method: requests that differ in one member each.
 TEST(NetworkHash, HoldsEveryByteOnTheWay) {
-  const env::HttpRequest plain{
-      .method = env::Method::kPost, .target = "/a", .headers = {}, .body = Bytes("one")};
-  const auto hash = [](const env::HttpRequest& request) {
-    Network network(1);
-    network.Send({}, Party::kUsers, {.call = {1}, .request = request}, FaultPlan::None());
-    Hasher hasher;
-    network.AddTo(hasher);
-    return hasher.value();
-  };
-  std::set<uint64_t> hashes = {hash(plain)};
-  env::HttpRequest other = plain;
-  other.method = env::Method::kPut;
-  hashes.insert(hash(other));
-  other = plain;
-  other.target = "/b";
-  hashes.insert(hash(other));
-  other = plain;
-  other.headers.push_back({.name = "x", .value = "y"});
-  hashes.insert(hash(other));
-  other = plain;
-  other.body = Bytes("two");
-  hashes.insert(hash(other));
-  EXPECT_EQ(hashes.size(), 5u);
-  EXPECT_EQ(hash(plain), hash(plain));
+  testing::HashesApart<env::HttpRequest> apart(
+      [](const env::HttpRequest& request) {
+        Network network(1);
+        network.Send({}, Party::kUsers, {.call = {1}, .request = request}, FaultPlan::None());
+        return testing::StateHash(network);
+      },
+      {.method = env::Method::kPost, .target = "/a", .headers = {}, .body = Bytes("one")});
+  apart.With("method", [](env::HttpRequest& r) { r.method = env::Method::kPut; });
+  apart.With("target", [](env::HttpRequest& r) { r.target = "/b"; });
+  apart.With("headers", [](env::HttpRequest& r) { r.headers = {{.name = "x", .value = "y"}}; });
+  apart.With("body", [](env::HttpRequest& r) { r.body = Bytes("two"); });
 }
 
 }  // namespace
