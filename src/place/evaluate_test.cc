@@ -42,7 +42,7 @@ class OneNode {
     return evaluator.Filter(state, last, state.FindNode("n1"), nullptr, pin);
   }
 
-  void Run(std::string uid, std::vector<model::ResourceAmount> amounts,
+  void Run(const std::string& uid, std::vector<model::ResourceAmount> amounts,
            model::DeviceSlots devices = {}) {
     const model::ClassSpec kept = std::exchange(spec, {});
     const model::ClassId c = Class(std::move(amounts));
