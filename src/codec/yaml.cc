@@ -6,6 +6,8 @@
 #include <yaml-cpp/mark.h>
 #include <yaml-cpp/parser.h>
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <limits>
@@ -44,6 +46,7 @@ std::optional<Json> ParseInteger(std::string_view text) {
   std::string digits;
   const bool negative = text.starts_with('-');
   if (negative || text.starts_with('+')) text.remove_prefix(1);
+  if (text.empty() || text.front() == '_') return std::nullopt;
   int base = 10;
   if (text.starts_with("0x") || text.starts_with("0X")) {
     base = 16;
@@ -58,7 +61,6 @@ std::optional<Json> ParseInteger(std::string_view text) {
     base = 8;
     text.remove_prefix(1);
   }
-  if (text.empty() || text.front() == '_') return std::nullopt;
   for (const char c : text) {
     if (c != '_') digits += c;
   }
@@ -88,6 +90,19 @@ std::optional<Json> ParseFloat(std::string_view text) {
   return Json(value);
 }
 
+// The text of a number that is a key, as Go prints a float32 with %g: so sigs.k8s.io/yaml has it.
+std::string KeyOfNumber(double value) {
+  const auto number = static_cast<float>(value);
+  std::array<char, 64> text{};
+  const auto print = [&](std::chars_format format) {
+    const auto end = std::to_chars(text.data(), text.data() + text.size(), number, format).ptr;
+    return std::string(text.data(), end);
+  };
+  const std::string scientific = print(std::chars_format::scientific);
+  const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));
+  return exponent < -4 || exponent >= 6 ? scientific : print(std::chars_format::fixed);
+}
+
 // A plain scalar: YAML 1.1's core types, as sigs.k8s.io/yaml resolves them.
 Json ResolvePlain(const std::string& text, const YAML::Mark& mark) {
   if (IsOneOf(text, {"", "~", "null", "Null", "NULL"})) return nullptr;
@@ -109,7 +124,6 @@ Json ResolvePlain(const std::string& text, const YAML::Mark& mark) {
 
 Json ResolveTagged(const std::string& tag, const std::string& text, const YAML::Mark& mark) {
   if (tag == "!" || tag == "tag:yaml.org,2002:str") return Json(text);
-  if (tag == "tag:yaml.org,2002:binary") return Json(text);
   if (tag == "?" || tag.empty()) return ResolvePlain(text, mark);
   Json value = ResolvePlain(text, mark);
   const bool fits = (tag == "tag:yaml.org,2002:int" && (value.is_int64() || value.is_uint64())) ||
@@ -146,10 +160,16 @@ class Builder final : public YAML::EventHandler {
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
     if (ValidUtf8Prefix(value) != value.size()) throw Stop{At(mark) + ": not UTF-8"};
-    // A key is the string that is written, whatever it looks like.
-    // too.
+    if (!stack_.empty()) stack_.back().plain = tag == "?" || tag.empty();
     const bool key = !stack_.empty() && stack_.back().value.is_object() && !stack_.back().key;
-    Add(mark, anchor, key ? Json(value) : ResolveTagged(tag, value, mark));
+    Json resolved = ResolveTagged(tag, value, mark);
+    // Go prints a number without a fraction as an integer, and then it is one.
+    if (const double* number = resolved.if_double(); !key && number != nullptr &&
+                                                     std::trunc(*number) == *number &&
+                                                     std::fabs(*number) < 0x1p63) {
+      resolved = static_cast<int64_t>(*number);
+    }
+    Add(mark, anchor, std::move(resolved));
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     const auto found = anchors_.find(anchor);
@@ -179,6 +199,8 @@ class Builder final : public YAML::EventHandler {
   struct Level {
     Json value;
     std::optional<std::string> key;  // Of an object: read, and its value is still to come.
+    bool plain = false;              // The scalar that is read has neither quotes nor a tag.
+    bool merges = false;             // The key is the one that merges.
     YAML::anchor_t anchor = 0;
     YAML::Mark mark;
     int64_t nodes_before = 0;
@@ -225,15 +247,16 @@ class Builder final : public YAML::EventHandler {
     }
     if (!level.key) {
       if (!value.is_string()) {
-        if (value.is_object() || value.is_array())
-          throw Stop{At(mark) + ": a key that is no scalar"};
-        value = Json(value.is_null() ? std::string("null") : PrintJson(value));
+        if (value.is_object() || value.is_array() || value.is_null())
+          throw Stop{At(mark) + ": a key that is no scalar, or null"};
+        value = Json(value.is_double() ? KeyOfNumber(value.get_double()) : PrintJson(value));
       }
       level.key = std::string(value.get_string());
+      level.merges = level.plain && *level.key == "<<";
       return;
     }
     const std::string key = *std::exchange(level.key, std::nullopt);
-    if (key == "<<") return Merge(mark, level, value);
+    if (level.merges) return Merge(mark, level, value);
     JsonObject& object = level.value.get_object();
     if (object.contains(key) && level.merged.erase(key) == 0) {
       throw Stop{fmt::format("{}: key \"{}\" already set in map", At(mark), key)};
@@ -249,7 +272,11 @@ class Builder final : public YAML::EventHandler {
       throw Stop{At(mark) + ": map merge requires map or sequence of maps as the value"};
     for (const auto& member : value.get_object()) {
       const std::string key(member.key());
-      if (level.value.get_object().contains(key)) continue;
+      if (level.merged.contains(key)) continue;
+      if (level.value.get_object().contains(key)) {
+        // YAML says that it stays, Kubernetes takes the other one and warns.
+        throw Stop{fmt::format("{}: key \"{}\" already set in map", At(mark), key)};
+      }
       level.value.get_object()[key] = member.value();
       level.merged.insert(key);
     }
@@ -341,6 +368,14 @@ void Print(const Json& value, size_t indent, std::string& out) {
 }  // namespace
 
 Result<std::vector<Json>> ParseYaml(std::string_view text, YamlLimits limits) {
+  const auto control = [](char c) {
+    return static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n' && c != '\r';
+  };
+  if (const auto bad = std::ranges::find_if(text, control); bad != text.end()) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("yaml: line {}: control characters are not allowed",
+                            std::ranges::count(text.begin(), bad, '\n') + 1));
+  }
   Builder builder(limits);
   try {
     std::istringstream in{std::string(text)};

@@ -32,13 +32,19 @@ TEST(Yaml, ReadsWhatManifestsHold) {
        R"({"a":true,"b":false,"c":null,"d":null,"e":"yes","f":"12"};)"},
       {"[0x1f, 0o17, 017, 0b11, 1_000, -5, +7, 18446744073709551615, 1.5, 1e3]",
        R"([31,15,15,3,1000,-5,7,18446744073709551615,1.5,1000];)"},
+      {"[1.0, 1e1, 0_0, 08, 1e19, 1.5e0]", R"([1,10,0,8,10000000000000000000,1.5];)"},
       {"[1.2.3, 100m, 1Gi, 2026-01-01, -, .5, 1-2, 08x]",
        R"(["1.2.3","100m","1Gi","2026-01-01","-",0.5,"1-2","08x"];)"},
       {"a: |\n  two\n  lines\nb: >-\n  one\n  line\n", R"({"a":"two\nlines\n","b":"one line"};)"},
       {"---\na: 1\n---\n# nothing\n---\nb: 2\n...\n", R"({"a":1};{"b":2};)"},
-      {"x: &m {a: 1, b: 2}\ny: {<<: *m, b: 3}\nz: *m\n",
-       R"({"x":{"a":1,"b":2},"y":{"a":1,"b":3},"z":{"a":1,"b":2}};)"},
+      {"x: &m {a: 1, b: 2}\nw: {<<: *m, b: 3}\nz: *m\n",
+       R"({"x":{"a":1,"b":2},"w":{"a":1,"b":3},"z":{"a":1,"b":2}};)"},
       {"1: a\ntrue: b\n", R"({"1":"a","true":"b"};)"},
+      // Keys are resolved too, and said as Go says what they are.
+      {"yes: a\n0x10: b\n1.0: c\n017: d\n1_0: e\n'on': f\n!!str 010: g\n1e5: h\n1e6: i\n",
+       R"({"true":"a","16":"b","1":"c","15":"d","10":"e","on":"f","010":"g","100000":"h",)"
+       R"("1e+06":"i"};)"},
+      {"'<<': a\n", R"({"<<":"a"};)"},
       {R"({"json": [1, null, "\u00e9"]})", "{\"json\":[1,null,\"\xc3\xa9\"]};"},
       {"", ""},
   };
@@ -49,6 +55,11 @@ TEST(Yaml, RefusesNonsenseWithItsPlace) {
   EXPECT_THAT(Parse("a: 1\na: 2\n"), HasSubstr("line 2, column 4: key \"a\" already set in map"));
   EXPECT_THAT(Parse("a: [1\n"), HasSubstr("line "));
   EXPECT_THAT(Parse("? [a]\n: b\n"), HasSubstr("a key that is no scalar"));
+  EXPECT_THAT(Parse("~: b\n"), HasSubstr("a key that is no scalar, or null"));
+  EXPECT_THAT(Parse("1: a\n\"1\": b\n"), HasSubstr("line 2, column 6: key \"1\" already set"));
+  EXPECT_THAT(Parse("x: &m {a: 1}\nw: {a: 2, <<: *m}\n"), HasSubstr("key \"a\" already set"));
+  EXPECT_THAT(Parse("a: !!binary a\n"), HasSubstr("not of type"));
+  EXPECT_EQ(Parse("a: 1\nb: \"\x01\"\n"), "yaml: line 2: control characters are not allowed");
   EXPECT_THAT(Parse("a: *b\n"), HasSubstr("line 1"));
   EXPECT_THAT(Parse("a: &a [*a]\n"), HasSubstr("line 1"));
   EXPECT_THAT(Parse("a: .inf\n"), HasSubstr("no form in JSON"));
