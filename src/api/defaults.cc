@@ -98,7 +98,6 @@ void PairWithList(Json& object, std::string_view one_path, std::string_view list
 void DefaultPodStatus(Json& object) {
   if (FindMember(std::as_const(object), "status") == nullptr) return;
   PairWithList(object, "status.podIP", "status.podIPs", "ip");
-  PairWithList(object, "status.hostIP", "status.hostIPs", "ip");
 }
 
 void DefaultNode(Json& object) {
@@ -286,6 +285,13 @@ constexpr std::array<Renamed, 8> kEventMembers = {{
     {"reportingInstance", "reportingInstance"},
 }};
 
+// Whether a toleration covers a NoExecute taint of this key.
+bool Tolerates(const Json& toleration, std::string_view key) {
+  const std::string_view own = TextAt(toleration, "key");
+  const std::string_view effect = TextAt(toleration, "effect");
+  return (own.empty() || own == key) && (effect.empty() || effect == "NoExecute");
+}
+
 }  // namespace
 
 void ApplyDefaults(KindId kind, Json& object) {
@@ -324,6 +330,26 @@ void ApplyDefaults(KindId kind, Json& object) {
       return;
     default:
       return;
+  }
+}
+
+void AddDefaultTolerations(Json& pod) {
+  constexpr int64_t kSeconds = 300;
+  JsonObject& spec = MemberObject(pod.get_object(), "spec");
+  Json& tolerations = spec["tolerations"];
+  if (!tolerations.is_array()) tolerations = JsonArray();
+  JsonArray& list = tolerations.get_array();
+  const size_t given = list.size();
+  for (const std::string_view key :
+       {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
+    bool tolerated = false;
+    for (size_t i = 0; i < given; ++i) tolerated = tolerated || Tolerates(list[i], key);
+    if (tolerated) continue;
+    // Members in the order that Conform leaves them in.
+    list.push_back(JsonObject{{"effect", "NoExecute"},
+                              {"key", key},
+                              {"operator", "Exists"},
+                              {"tolerationSeconds", kSeconds}});
   }
 }
 
@@ -377,6 +403,7 @@ void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource su
     return;
   }
   if (KindOf(kind).has_status) KeepMember(old, object, "status");
+  if (kind == KindId::kPod && subresource == Subresource::kNone) AddDefaultTolerations(object);
   if (kind == KindId::kNamespace && subresource == Subresource::kNone) {
     KeepMember(old, object, "spec.finalizers");
   }

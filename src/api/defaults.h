@@ -19,10 +19,15 @@ void ApplyDefaults(KindId kind, Json& object);
 // its phase and QoS class. REQUIRES: metadata.uid and name are set.
 void PrepareForCreate(KindId kind, Json& object);
 
+// DefaultTolerationSeconds, of the admission steps that an ordinary cluster has on: a pod that does
+// not say otherwise stays for five minutes on a node that is not ready or not reached.
+void AddDefaultTolerations(Json& pod);
+
 enum class Subresource : uint8_t { kNone, kStatus, kFinalize };  // kFinalize: of namespaces.
 
 // The same for an update of `old`: what the request may not touch is taken from `old` (the status,
-// or with kStatus everything but status), and metadata.generation goes up when the spec changed.
+// or with kStatus everything but status), metadata.generation goes up when the spec changed, and a
+// pod has the default tolerations also where the request left them out.
 void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource subresource);
 
 // Guaranteed, Burstable or BestEffort, from a pod's requests and limits.

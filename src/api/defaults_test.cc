@@ -125,6 +125,24 @@ TEST(DefaultsTest, HostNetworkPortsAreHostPorts) {
   EXPECT_EQ(ArrayAt(ArrayAt(pod, "spec.containers")[0], "ports")[0].at("hostPort"), 80);
 }
 
+TEST(DefaultsTest, AnAddressMakesTheListOfAddressesButNotOfHosts) {
+  const Json pod =
+      Defaulted(KindId::kPod, R"({"spec":{"containers":[]},"status":{"podIP":"1.2.3.4",)"
+                              R"("hostIP":"1.2.3.5"}})");
+  EXPECT_EQ(TextAt(ArrayAt(pod, "status.podIPs").at(0), "ip"), "1.2.3.4");
+  EXPECT_TRUE(ArrayAt(pod, "status.hostIPs").empty());
+}
+
+TEST(PrepareTest, AnUpdateLeavesAPodItsDefaultTolerations) {
+  const Json old = Parse(R"({"metadata":{"name":"p"},"spec":{}})");
+  Json pod = Parse(R"({"metadata":{"name":"p"},"spec":{"tolerations":[)"
+                   R"({"key":"node.kubernetes.io/not-ready","operator":"Exists"}]}})");
+  PrepareForUpdate(KindId::kPod, old, pod, Subresource::kNone);
+  const JsonArray& tolerations = ArrayAt(pod, "spec.tolerations");
+  ASSERT_EQ(tolerations.size(), 2U);
+  EXPECT_EQ(TextAt(tolerations[1], "key"), "node.kubernetes.io/unreachable");
+}
+
 TEST(PrepareTest, NewPodsArePendingWithTheirQosClass) {
   Json pod = Parse(R"({"metadata":{"name":"p","generation":7,"deletionTimestamp":"x"},
       "spec":{"schedulingGates":[{"name":"g"}]},"status":{"phase":"Running"}})");

@@ -1,8 +1,10 @@
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/json/serialize.hpp>
+#include <cstdint>
 #include <set>
 #include <string>
 
@@ -244,6 +246,44 @@ void CheckPodUpdate(FieldErrors& errors, const Json& old_pod, const Json& pod) {
   CheckOnlyUpdatable(errors, path, old, spec);
 }
 
+namespace {
+
+enum class IpFamily : uint8_t { kNone, kV4, kV6, kMapped };
+
+IpFamily FamilyOf(std::string_view ip) {
+  const std::string text(ip);
+  in6_addr address{};
+  if (inet_pton(AF_INET, text.c_str(), &address) == 1) return IpFamily::kV4;
+  if (inet_pton(AF_INET6, text.c_str(), &address) != 1) return IpFamily::kNone;
+  return IN6_IS_ADDR_V4MAPPED(&address) ? IpFamily::kMapped : IpFamily::kV6;
+}
+
+// Addresses of a pod or of its host: at most one of each family. What was there before may stay.
+void CheckIps(FieldErrors& errors, const Path& path, const Json& old, const Json& pod,
+              std::string_view list) {
+  const std::string where = fmt::format("status.{}", list);
+  const JsonArray& ips = ArrayAt(pod, where);
+  if (SameJson(ArrayAt(old, where), ips)) return;
+  std::array<int, 4> count{};
+  JsonArray shown;
+  for (size_t i = 0; i < ips.size(); ++i) {
+    const std::string_view ip = TextAt(ips[i], "ip");
+    const IpFamily family = FamilyOf(ip);
+    ++count[static_cast<size_t>(family)];
+    shown.push_back(JsonObject{{"IP", ip}});
+    if (family == IpFamily::kNone) {
+      AddInvalid(errors, path.At(list, i), ip,
+                 {"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"});
+    } else if (family == IpFamily::kMapped) {
+      AddInvalid(errors, path.At(list, i), ip, {"must not be an IPv4-mapped IPv6 address"});
+    }
+  }
+  if (std::ranges::all_of(count, [](int each) { return each <= 1; })) return;
+  AddInvalid(errors, path.At(list), shown, "may specify no more than one IP for each IP family");
+}
+
+}  // namespace
+
 void CheckPodStatusUpdate(FieldErrors& errors, const Json& old, const Json& pod) {
   CheckMetaUpdate(errors, old, pod);
   const Path path("status");
@@ -263,6 +303,13 @@ void CheckPodStatusUpdate(FieldErrors& errors, const Json& old, const Json& pod)
   const std::string_view qos = TextAt(pod, "status.qosClass");
   if (qos != TextAt(old, "status.qosClass")) {
     AddInvalid(errors, path.At("qosClass"), qos, {"field is immutable"});
+  }
+  CheckIps(errors, path, old, pod, "podIPs");
+  CheckIps(errors, path, old, pod, "hostIPs");
+  const JsonArray& hosts = ArrayAt(pod, "status.hostIPs");
+  if (!hosts.empty() && TextAt(hosts[0], "ip") != TextAt(pod, "status.hostIP")) {
+    const Path host = path.At("hostIPs", 0);
+    AddInvalid(errors, host.At("ip"), TextAt(hosts[0], "ip"), {"must be equal to `hostIP`"});
   }
   CheckTransitions(errors, path, old, pod, "containerStatuses");
   CheckTransitions(errors, path, old, pod, "initContainerStatuses");

@@ -4,6 +4,7 @@
 
 #include "api/validate.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <boost/json/parse.hpp>
@@ -312,6 +313,32 @@ TEST(ValidateUpdateTest, PodStatusesMoveOneWay) {
   EXPECT_EQ(
       Updated(KindId::kPod, pod, R"({"status":{"nominatedNodeName":"n1"}})", Subresource::kStatus),
       "");
+}
+
+TEST(ValidateUpdateTest, AddressesOfAPodAreOneOfEachFamily) {
+  const Json pod = Made(KindId::kPod, kPod, "{}");
+  const auto status = [&](const Json& of, const std::string& members) {
+    return Updated(KindId::kPod, of, "{\"status\":{" + members + "}}", Subresource::kStatus);
+  };
+  const std::string ip = ": must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
+  EXPECT_EQ(status(pod, R"("podIPs":[{"ip":"::1"},{"ip":"1.2.3.4"}])"), "");
+  for (const std::string_view bad : {"x", "01.2.3.4", "1.2.3.4 ", "1.2.3", ""}) {
+    EXPECT_EQ(status(pod, fmt::format(R"("podIPs":[{{"ip":"{}"}}])", bad)),
+              fmt::format("status.podIPs[0]: Invalid value: \"{}\"{}", bad, ip));
+  }
+  EXPECT_EQ(status(pod, R"("podIPs":[{"ip":"::ffff:1.2.3.4"}])"),
+            "status.podIPs[0]: Invalid value: \"::ffff:1.2.3.4\": must not be an IPv4-mapped IPv6 "
+            "address");
+  EXPECT_EQ(
+      status(pod, R"("podIPs":[{"ip":"::1"},{"ip":"::2"}])"),
+      R"(status.podIPs: Invalid value: [{"IP":"::1"},{"IP":"::2"}]: may specify no more than )"
+      "one IP for each IP family");
+  EXPECT_EQ(status(pod, R"("hostIP":"1.2.3.4","hostIPs":[{"ip":"1.2.3.4"},{"ip":"::1"}])"), "");
+  EXPECT_EQ(status(pod, R"("hostIP":"1.2.3.4","hostIPs":[{"ip":"1.2.3.5"}])"),
+            "status.hostIPs[0].ip: Invalid value: \"1.2.3.5\": must be equal to `hostIP`");
+  // What stands so already does not keep a status from being written.
+  const Json before = ApplyMergePatch(pod, Parse(R"({"status":{"podIPs":[{"ip":"x"}]}})"));
+  EXPECT_EQ(status(before, R"("phase":"Running")"), "");
 }
 
 constexpr std::string_view kDeployment = R"({"metadata":{"name":"d","namespace":"n","uid":"u",)"

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "api/defaults.h"
 #include "api/object.h"
 #include "apiserver/objects.h"
 
@@ -17,8 +18,6 @@ using api::Json;
 using api::JsonArray;
 using api::JsonObject;
 using api::KindId;
-
-constexpr int64_t kDefaultTolerationSeconds = 300;
 
 store::ObjectRef Find(const store::Store& store, KindId kind, std::string_view name) {
   return store.FindHead(static_cast<store::Table>(kind), {.namespace_name = "", .name = name});
@@ -91,32 +90,6 @@ Outcome<void> AdmitPriority(const store::Store& store, Subject subject, Json& po
   return {};
 }
 
-// Whether a toleration covers a NoExecute taint of this key.
-bool Tolerates(const Json& toleration, std::string_view key) {
-  const std::string_view own = api::TextAt(toleration, "key");
-  const std::string_view effect = api::TextAt(toleration, "effect");
-  return (own.empty() || own == key) && (effect.empty() || effect == "NoExecute");
-}
-
-void AddDefaultTolerations(Json& pod) {
-  JsonObject& spec = api::MemberObject(pod.get_object(), "spec");
-  Json& tolerations = spec["tolerations"];
-  if (!tolerations.is_array()) tolerations = JsonArray();
-  JsonArray& list = tolerations.get_array();
-  const size_t given = list.size();
-  for (const std::string_view key :
-       {"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"}) {
-    bool tolerated = false;
-    for (size_t i = 0; i < given; ++i) tolerated = tolerated || Tolerates(list[i], key);
-    if (tolerated) continue;
-    // Members in the order that api::Conform leaves them in.
-    list.push_back(JsonObject{{"effect", "NoExecute"},
-                              {"key", key},
-                              {"operator", "Exists"},
-                              {"tolerationSeconds", kDefaultTolerationSeconds}});
-  }
-}
-
 Outcome<void> AdmitServiceAccount(const store::Store& store, Subject subject, Json& pod) {
   JsonObject& spec = api::MemberObject(pod.get_object(), "spec");
   std::string name(api::TextAt(pod, "spec.serviceAccountName"));
@@ -187,7 +160,7 @@ Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json
       if (Outcome<void> account = AdmitServiceAccount(store, subject, object); !account) {
         return account;
       }
-      AddDefaultTolerations(object);
+      api::AddDefaultTolerations(object);
       return AdmitPriority(store, subject, object);
     }
     case KindId::kNode:
