@@ -195,6 +195,10 @@ std::string StoredEventField(std::string_view field) {
   return std::string(field);
 }
 
+bool IsFlag(const Selectable& field) {
+  return field.label == "spec.unschedulable" || field.label == "spec.hostNetwork";
+}
+
 std::string TextOf(const Json* value) {
   if (value == nullptr) return "";
   if (value->is_string()) return std::string(value->get_string());
@@ -283,12 +287,30 @@ std::vector<std::string> SelectableTexts(KindId kind, const Json& object) {
     if (text.empty() && field.label == "source") {
       text = TextOf(FindPath(object, "reportingComponent"));
     }
-    const bool flag = field.label == "spec.unschedulable" || field.label == "spec.hostNetwork";
-    if (text.empty() && flag) text = "false";
+    if (text.empty() && IsFlag(field)) text = "false";
     if (text.empty() && field.label == "status.successful") text = "0";
     texts.push_back(std::move(text));
   }
   return texts;
+}
+
+JsonObject SelectableSpec(KindId kind, std::span<const std::string> texts) {
+  constexpr std::string_view kSpec = "spec.";
+  JsonObject spec;
+  size_t at = 0;
+  for (const Selectable& field : SelectableOf(kind)) {
+    if (field.path.empty()) continue;
+    CHECK_LT(at, texts.size());
+    const std::string& text = texts[at++];
+    if (!field.path.starts_with(kSpec) || text.empty()) continue;
+    const std::string_view name = field.path.substr(kSpec.size());
+    if (IsFlag(field)) {
+      spec[name] = text == "true";
+    } else {
+      spec[name] = text;
+    }
+  }
+  return spec;
 }
 
 StringMap SelectableValues(KindId kind, const Json& object) {

@@ -88,6 +88,10 @@ struct Kind {
 [[nodiscard]] std::vector<std::string_view> SelectableNames(KindId kind);
 [[nodiscard]] std::vector<std::string> SelectableTexts(KindId kind, const Json& object);
 
+// A spec with nothing but its selectable fields, as they are among `texts`, which SelectableTexts
+// gave: a document with it has the same texts.
+[[nodiscard]] JsonObject SelectableSpec(KindId kind, std::span<const std::string> texts);
+
 // The selectable fields of a stored object, sorted, for FieldQuery::Matches. Missing fields are
 // empty strings, booleans "true" and "false". REQUIRES: a storage kind.
 [[nodiscard]] StringMap SelectableValues(KindId kind, const Json& object);

@@ -363,7 +363,7 @@ WriteResult FinalizeNamespace(WriteContext& context) {
       IsMarked(object) && finalizers.empty() && api::ArrayAt(object, "metadata.finalizers").empty();
   Written written;
   if (finished) {
-    written.json = Bytes(PrintCanonical(KindId::kNamespace, object, (*old)->revision));
+    written.json = Bytes(PrintCanonical(KindId::kNamespace, object, (*old)->revision).text);
     CommitDelete(context, KindId::kNamespace, std::move(object));
   } else {
     written = Put(context, *old, std::move(object));

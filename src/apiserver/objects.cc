@@ -19,6 +19,10 @@ namespace berth::apiserver {
 
 namespace {
 
+// What most documents fit in.
+constexpr size_t kUsualBytes = 4096;
+constexpr std::string_view kSpecKey = ",\"spec\":";
+
 constexpr std::array<std::string_view, 13> kMetadataOrder = {
     "name",
     "generateName",
@@ -51,17 +55,6 @@ void PutFirst(api::JsonObject& object, const std::array<std::string_view, N>& na
   object = std::move(ordered);
 }
 
-// Whether these members come first, all of them.
-template <size_t N>
-bool StartsInOrder(const api::JsonObject& object, const std::array<std::string_view, N>& names) {
-  if (object.size() < N) return false;
-  auto item = object.begin();
-  for (const std::string_view name : names) {
-    if (std::string_view((item++)->key()) != name) return false;
-  }
-  return true;
-}
-
 template <size_t N>
 bool InOrder(const api::JsonObject& object, const std::array<std::string_view, N>& names) {
   size_t at = 0;
@@ -71,6 +64,12 @@ bool InOrder(const api::JsonObject& object, const std::array<std::string_view, N
     ++at;
   }
   return true;
+}
+
+api::Json ParseStored(std::string_view json, api::JsonMemory memory) {
+  Result<api::Json> parsed = codec::ParseJson(json, {}, std::move(memory));
+  CHECK(parsed.has_value());
+  return std::move(*parsed);
 }
 
 // The first bytes of a body, as upstream shows them.
@@ -171,9 +170,7 @@ store::Store::Options StoreOptions() {
 }
 
 api::Json Load(const store::StoredObject& object, api::JsonMemory memory) {
-  Result<api::Json> parsed = codec::ParseJson(object.json.view(), {}, std::move(memory));
-  CHECK(parsed.has_value());
-  return std::move(*parsed);
+  return ParseStored(object.json.view(), std::move(memory));
 }
 
 api::Json LoadAs(api::KindId kind, const store::StoredObject& object, api::JsonMemory memory) {
@@ -184,18 +181,64 @@ api::Json LoadAs(api::KindId kind, const store::StoredObject& object, api::JsonM
   return document;
 }
 
-std::string PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision) {
-  constexpr std::array<std::string_view, 3> kTop = {"kind", "apiVersion", "metadata"};
+bool HasSpecAside(const store::StoredObject& object) {
+  return static_cast<api::KindId>(object.table) == api::KindId::kPod &&
+         object.spec.begin != object.spec.end;
+}
+
+std::string_view SpecText(const store::StoredObject& object) {
+  CHECK(HasSpecAside(object));
+  return object.json.view().substr(object.spec.begin, object.spec.end - object.spec.begin);
+}
+
+api::Json LoadWithoutSpec(const store::StoredObject& object, api::JsonMemory memory) {
+  CHECK(HasSpecAside(object));
+  const std::string_view json = object.json.view();
+  // Metadata comes before the spec, with its comma, which goes too.
+  std::string text(json.substr(0, object.spec.begin - kSpecKey.size()));
+  text += json.substr(object.spec.end);
+  return ParseStored(text, std::move(memory));
+}
+
+Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
+                       std::string_view spec) {
   const api::Kind& type = api::KindOf(kind);
   CHECK(object.is_object());
   api::JsonObject& top = object.get_object();
-  top["kind"] = type.name;
-  top["apiVersion"] = type.api_version();
-  if (!StartsInOrder(top, kTop)) PutFirst(top, kTop);
   api::JsonObject& metadata = api::MemberObject(top, "metadata");
   if (revision != 0) metadata["resourceVersion"] = std::to_string(revision);
   if (!InOrder(metadata, kMetadataOrder)) PutFirst(metadata, kMetadataOrder);
-  return codec::PrintJson(object);
+  Printed printed;
+  std::string& out = printed.text;
+  out.reserve(kUsualBytes);
+  out += R"({"kind":")";
+  out += type.name;
+  out += R"(","apiVersion":")";
+  out += type.api_version();
+  out += R"(","metadata":)";
+  codec::AppendJson(top["metadata"], out);
+  if (const api::Json* member = top.if_contains("spec"); member != nullptr) {
+    out += kSpecKey;
+    printed.spec.begin = static_cast<uint32_t>(out.size());
+    if (spec.empty()) {
+      codec::AppendJson(*member, out);
+    } else {
+      out += spec;
+    }
+    printed.spec.end = static_cast<uint32_t>(out.size());
+  }
+  for (const auto& [key, value] : top) {
+    const std::string_view name = key;
+    if (name == "kind" || name == "apiVersion" || name == "metadata" || name == "spec") continue;
+    out += ',';
+    codec::AppendJsonString(name, out);
+    out += ':';
+    codec::AppendJson(value, out);
+  }
+  out += '}';
+  // It is kept for long.
+  out.shrink_to_fit();
+  return printed;
 }
 
 store::StoredObject MakeStored(api::KindId kind, const api::Json& object, Bytes json,

@@ -29,10 +29,30 @@ namespace berth::apiserver {
 [[nodiscard]] api::Json LoadAs(api::KindId kind, const store::StoredObject& object,
                                api::JsonMemory memory = {});
 
-// The canonical text that is stored: kind, apiVersion and metadata first, metadata's members in a
-// fixed order, resourceVersion as given, or with 0 as it is (a dry run gives none out). `object` is
-// left in that order. REQUIRES: the storage kind's form.
-[[nodiscard]] std::string PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision);
+// Most writes of a pod change its status, or its node alone; the spec, half of the document, needn't
+// be read and printed for them. It stays text, and what rules and selectors look at stands for it:
+//
+//   stored text ──LoadWithoutSpec──> document + SelectableSpec ──PrintCanonical(.., SpecText)──> text
+//
+// Whether the object's spec can stand aside so: a pod whose spec has been located.
+[[nodiscard]] bool HasSpecAside(const store::StoredObject& object);
+// A stored document without its spec. REQUIRES: HasSpecAside(object).
+[[nodiscard]] api::Json LoadWithoutSpec(const store::StoredObject& object, api::JsonMemory memory);
+// The text of the spec, a view of the object's. REQUIRES: HasSpecAside(object).
+[[nodiscard]] std::string_view SpecText(const store::StoredObject& object);
+
+// A document's text and where its spec stands in it.
+struct Printed {
+  std::string text;
+  store::TextRange spec = {};
+};
+
+// The canonical text that is stored: kind, apiVersion, metadata and spec first, metadata's members
+// in a fixed order, resourceVersion as given, or with 0 as it is (a dry run gives none out).
+// `object` is left with that version and order of metadata. `spec`, unless empty, is printed for
+// the member of that name. REQUIRES: the storage kind's form.
+[[nodiscard]] Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
+                                     std::string_view spec = {});
 
 // The stored form of a document and its canonical text.
 [[nodiscard]] store::StoredObject MakeStored(api::KindId kind, const api::Json& object, Bytes json,

@@ -284,8 +284,11 @@ WriteResult Patch(WriteContext& context) {
   if (!patch) return std::unexpected(patch.error());
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) return std::unexpected(old.error());
-  const Json before = LoadAs(kind.id, **old, context.memory);
-  const Json slim = LeavesSpec(context.request, *patch) ? WithoutSpec(before) : Json();
+  const bool leaves_spec = LeavesSpec(context.request, *patch);
+  const bool aside = leaves_spec && HasSpecAside(**old);
+  Json before = aside ? LoadWithoutSpec(**old, context.memory)
+                      : LoadAs(kind.id, **old, context.memory);
+  const Json slim = leaves_spec && !aside ? WithoutSpec(before) : Json();
   const Json& document = slim.is_null() ? before : slim;
   Outcome<Json> patched = Apply(*patch, kind.id, document);
   if (!patched) return std::unexpected(std::move(patched.error()));
@@ -294,7 +297,9 @@ WriteResult Patch(WriteContext& context) {
   if (Outcome<void> same = CheckIdentity(context, **old, document, *object); !same) {
     return std::unexpected(std::move(same.error()));
   }
-  const Outcome<Written> written = Replace(context, *old, before, std::move(*object));
+  if (aside) before.get_object()["spec"] = api::SelectableSpec(kind.id, (*old)->fields);
+  const Outcome<Written> written = Replace(context, *old, before, std::move(*object),
+                                           aside ? SpecText(**old) : std::string_view());
   if (!written) return std::unexpected(written.error());
   return Respond(context, 200, written->json);
 }

@@ -6,6 +6,7 @@
 #include "api/object.h"
 #include "api/timestamp.h"
 #include "apiserver/writes.h"
+#include "codec/json.h"
 
 // The subresources of pods that are no documents: binding
 // (pkg/registry/core/pod/storage/storage.go) and eviction.
@@ -75,6 +76,16 @@ void Merge(const Json& binding, std::string_view path, Json& pod) {
   api::SetPath(pod, path, std::move(merged));
 }
 
+// A spec's text with the name added, where a document would have its newest member.
+std::string WithNodeName(std::string_view spec, std::string_view node) {
+  std::string text(spec.substr(0, spec.size() - 1));
+  if (!text.ends_with('{')) text += ',';
+  text += "\"nodeName\":";
+  codec::AppendJsonString(node, text);
+  text += '}';
+  return text;
+}
+
 }  // namespace
 
 void SetCondition(Json& pod, const TrueCondition& what, Instant now) {
@@ -123,7 +134,9 @@ WriteResult Bind(WriteContext& context) {
   if (Outcome<void> fence = CheckFence(name, binding, *pod); !fence) {
     return std::unexpected(std::move(fence.error()));
   }
-  Json document = Load(*pod, context.memory);
+  const bool aside = HasSpecAside(*pod) && !SpecText(*pod).contains("\"schedulingGates\"");
+  Json document = aside ? LoadWithoutSpec(*pod, context.memory) : Load(*pod, context.memory);
+  if (aside) document.get_object()["spec"] = api::SelectableSpec(KindId::kPod, pod->fields);
   if (!api::TextAt(document, "metadata.deletionTimestamp").empty()) {
     return RefuseBinding(
         name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name));
@@ -140,7 +153,9 @@ WriteResult Bind(WriteContext& context) {
   Merge(binding, "metadata.labels", document);
   api::RemovePath(document, "status.nominatedNodeName");
   SetCondition(document, {.type = "PodScheduled"}, context.now);
-  CommitPut(context, KindId::kPod, std::move(document));
+  const std::string spec =
+      aside ? WithNodeName(SpecText(*pod), api::TextAt(binding, "target.name")) : "";
+  CommitPut(context, KindId::kPod, std::move(document), spec);
   return Created(context);
 }
 

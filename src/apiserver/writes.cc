@@ -149,24 +149,30 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   return {};
 }
 
-Bytes PrintNext(const WriteContext& context, KindId storage, Json& object) {
+Printed PrintNext(const WriteContext& context, KindId storage, Json& object,
+                  std::string_view spec = {}) {
   const uint64_t revision = context.options.dry_run ? 0 : context.store.next_revision();
-  return Bytes(PrintCanonical(storage, object, revision));
+  return PrintCanonical(storage, object, revision, spec);
 }
 
-void PutNext(WriteContext& context, KindId storage, const Json& object, const Bytes& json) {
-  if (context.options.dry_run) return;
-  context.store.Put(MakeStored(storage, object, json, context.store.next_revision()));
+// Returns the text, which is shared.
+Bytes PutNext(WriteContext& context, KindId storage, const Json& object, Printed printed) {
+  Bytes json(std::move(printed.text));
+  if (context.options.dry_run) return json;
+  store::StoredObject next = MakeStored(storage, object, json, context.store.next_revision());
+  next.spec = printed.spec;
+  context.store.Put(std::move(next));
+  return json;
 }
 
 // CommitPut of an object as large as a client makes it. What counts is what would be stored.
-Outcome<Bytes> CommitSized(WriteContext& context, KindId storage, Json object) {
-  Bytes json = PrintNext(context, storage, object);
-  if (json.size() > static_cast<size_t>(limits::kObjectBytesMax)) {
+Outcome<Bytes> CommitSized(WriteContext& context, KindId storage, Json object,
+                           std::string_view spec = {}) {
+  Printed printed = PrintNext(context, storage, object, spec);
+  if (printed.text.size() > static_cast<size_t>(limits::kObjectBytesMax)) {
     return TooLarge(fmt::format("limit is {}", limits::kObjectBytesMax));
   }
-  PutNext(context, storage, object, json);
-  return json;
+  return PutNext(context, storage, object, std::move(printed));
 }
 
 Json ToStorage(const api::Kind& kind, Json object) {
@@ -277,16 +283,14 @@ env::HttpResponse Respond(const WriteContext& context, int status, const Bytes& 
   return AnswerStored(status, context.shape, json, context.now);
 }
 
-Bytes CommitPut(WriteContext& context, KindId storage, Json object) {
-  Bytes json = PrintNext(context, storage, object);
-  PutNext(context, storage, object, json);
-  return json;
+Bytes CommitPut(WriteContext& context, KindId storage, Json object, std::string_view spec) {
+  return PutNext(context, storage, object, PrintNext(context, storage, object, spec));
 }
 
 Bytes CommitDelete(WriteContext& context, KindId storage, Json last) {
-  if (context.options.dry_run) return Bytes(PrintCanonical(storage, last, 0));
+  if (context.options.dry_run) return Bytes(PrintCanonical(storage, last, 0).text);
   const uint64_t revision = context.store.next_revision();
-  Bytes json(PrintCanonical(storage, last, revision));
+  Bytes json(PrintCanonical(storage, last, revision).text);
   context.store.Delete(MakeStored(storage, last, json, revision));
   return json;
 }
@@ -357,7 +361,7 @@ void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json o
 }
 
 Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, const Json& before,
-                         Json object) {
+                         Json object, std::string_view spec) {
   const api::Kind& kind = *context.request.kind;
   const api::Subresource subresource = SubresourceOf(context.request.subpart);
   if (Outcome<void> fresh = CheckPreconditions(context, *old, object); !fresh) {
@@ -371,11 +375,11 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   object = ToStorage(kind, std::move(object));
   if (IsFinished(kind.storage, object)) {
     // Watchers hear of the end only, with what they last saw.
-    Bytes answer(PrintCanonical(kind.storage, object, old->revision));
+    Bytes answer(PrintCanonical(kind.storage, object, old->revision, spec).text);
     if (!context.options.dry_run) CommitDelete(context, kind.storage, Load(*old, context.memory));
     return Written{.json = std::move(answer), .gone = true};
   }
-  Outcome<Bytes> json = CommitSized(context, kind.storage, std::move(object));
+  Outcome<Bytes> json = CommitSized(context, kind.storage, std::move(object), spec);
   if (!json) return std::unexpected(std::move(json.error()));
   return Written{.json = std::move(*json)};
 }

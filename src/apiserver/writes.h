@@ -70,15 +70,18 @@ struct Written {
 // Replaces `old` with `object`: metadata that the server owns is kept, the kind's rules applied,
 // the result validated and committed, or the object ended when its last finalizer went while it was
 // being deleted. `object` is conformed, in the request's kind.
-// `before` is `old` in the request's kind.
+// `before` is `old` in the request's kind. `spec`, unless empty, is the text of the old spec, which
+// stays; both documents have what stands for it (objects.h).
 Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old,
-                         const api::Json& before, api::Json object);
+                         const api::Json& before, api::Json object, std::string_view spec = {});
 
 // Where upstream keeps the object: its storage errors name the key.
 [[nodiscard]] std::string StorageKey(const store::StoredObject& object);
 
 // Commits a document of the storage kind as the newest version. With dry_run it is only printed.
-Bytes CommitPut(WriteContext& context, api::KindId storage, api::Json object);
+// `spec`, unless empty, is printed for the member of that name.
+Bytes CommitPut(WriteContext& context, api::KindId storage, api::Json object,
+                std::string_view spec = {});
 // Ends an object; `last` is its final state in the storage kind.
 Bytes CommitDelete(WriteContext& context, api::KindId storage, api::Json last);
 

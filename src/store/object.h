@@ -14,6 +14,12 @@ namespace berth::store {
 // The dense index of a kind's table in the store; the order of Options::tables.
 using Table = uint16_t;
 
+// Part of a text, in bytes; empty where begin == end.
+struct TextRange {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
 // One version of one object: what the server looks at without parsing, beside the document itself.
 // Immutable once stored; shared by tables, log, readers and forks.
 struct StoredObject {
@@ -26,6 +32,8 @@ struct StoredObject {
   // Values of the kind's selectable fields, in the order of api::SelectableNames.
   std::vector<std::string> fields;
   Bytes json;  // Canonical, compact.
+  // Where `json` has its member spec; empty when nobody has looked.
+  TextRange spec = {};
 };
 using ObjectRef = std::shared_ptr<const StoredObject>;
 
