@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <charconv>
@@ -20,22 +21,27 @@ using api::Json;
 using api::JsonArray;
 using api::JsonObject;
 
-// How many characters from `from` on stand for themselves in a JSON string: no quote, no backslash,
-// no control character, and no byte over 0x7f. Eight bytes at a time: a byte's high
-// bit is set where it is below a bound, or equal to a character, by the usual borrow tricks.
+constexpr uint64_t kOnes = 0x0101010101010101;
+constexpr uint64_t kHighs = 0x8080808080808080;
+
+// Sets the high bit of the bytes that don't stand for themselves in a JSON string: a quote, a
+// backslash, a control character, a byte over 0x7f. By the usual borrow tricks, which find something
+// exactly if there is something, but may lead astray in the bytes above the lowest; other bits are
+// noise.
+uint64_t Unusual(uint64_t word) {
+  const auto zeros = [](uint64_t x) { return (x - kOnes) & ~x; };
+  return ((word - kOnes * 0x20) & ~word) | zeros(word ^ (kOnes * '"')) |
+         zeros(word ^ (kOnes * '\\')) | word;
+}
+
+// How many characters from `from` on stand for themselves in a JSON string. Eight bytes at a time.
 size_t PlainEnd(std::string_view text, size_t from) {
-  constexpr uint64_t kOnes = 0x0101010101010101;
-  constexpr uint64_t kHighs = 0x8080808080808080;
-  const auto zeros = [](uint64_t word) { return (word - kOnes) & ~word; };
   size_t at = from;
   if constexpr (std::endian::native == std::endian::little) {
     for (; at + 8 <= text.size(); at += 8) {
       uint64_t word = 0;
       std::memcpy(&word, text.data() + at, 8);
-      uint64_t found = ((word - kOnes * 0x20) & ~word) | zeros(word ^ (kOnes * '"')) |
-                       zeros(word ^ (kOnes * '\\'));
-      found |= word;
-      found &= kHighs;
+      const uint64_t found = Unusual(word) & kHighs;
       // The lowest one found is right; borrows can only lead astray above it.
       if (found != 0) return at + static_cast<size_t>(std::countr_zero(found)) / 8;
     }
@@ -526,25 +532,102 @@ void AppendDouble(double number, std::string& out) {
   out += digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
-// `before`, the text as a JSON string, `after` (unless they are 0).
-void AppendString(char before, std::string_view text, char after, std::string& out) {
-  if (PlainEnd(text, 0) != text.size()) {
-    if (before != 0) out += before;
-    AppendJsonString(text, out);
-    if (after != 0) out += after;
-    return;
+// Prints compact JSON at the end of a string, which is longer than its content until Finish.
+class Printer {
+ public:
+  explicit Printer(std::string& out) : out_(out), start_(out.size()), size_(out.size()) {}
+
+  void Value(const Json& value) {
+    switch (value.kind()) {
+      case boost::json::kind::string:
+        String(value.get_string());
+        return;
+      case boost::json::kind::array: {
+        Put('[');
+        for (const Json& item : value.get_array()) {
+          Value(item);
+          Put(',');
+        }
+        Close('[', ']');
+        return;
+      }
+      case boost::json::kind::object: {
+        Put('{');
+        for (const auto& [key, member] : value.get_object()) {
+          String(key);
+          Put(':');
+          Value(member);
+          Put(',');
+        }
+        Close('{', '}');
+        return;
+      }
+      default:
+        Elsewhere([&] { AppendJson(value, out_); });
+        return;
+    }
   }
-  const size_t start = out.size();
-  out.resize_and_overwrite(start + text.size() + 4, [&](char* data, size_t) {
-    char* at = data + start;
-    if (before != 0) *at++ = before;
-    *at++ = '"';
-    at = std::ranges::copy(text, at).out;
-    *at++ = '"';
-    if (after != 0) *at++ = after;
-    return static_cast<size_t>(at - data);
-  });
-}
+
+  void Finish() { out_.resize(size_); }
+
+ private:
+  static constexpr size_t kWordBytes = sizeof(uint64_t);
+  static constexpr size_t kGrowthMin = 1024;
+  static constexpr size_t kGrowthMax = 65'536;
+
+  // Room for `bytes` more.
+  char* Room(size_t bytes) {
+    if (out_.size() - size_ < bytes) {
+      const size_t growth = std::clamp(size_ - start_, kGrowthMin, kGrowthMax);
+      out_.resize(size_ + std::max(bytes, growth));
+    }
+    return out_.data() + size_;
+  }
+
+  void Put(char c) {
+    *Room(1) = c;
+    ++size_;
+  }
+
+  // The closing bracket takes the place of the last comma.
+  void Close(char open, char close) {
+    if (out_[size_ - 1] == open) {
+      Put(close);
+    } else {
+      out_[size_ - 1] = close;
+    }
+  }
+
+  // The text is copied first: blanks after the copy let it be looked at in whole words.
+  void String(std::string_view text) {
+    char* const to = Room(text.size() + kWordBytes + 2);
+    to[0] = '"';
+    std::ranges::copy(text, to + 1);
+    std::memset(to + 1 + text.size(), ' ', kWordBytes);
+    uint64_t found = 0;
+    for (size_t at = 0; at < text.size(); at += kWordBytes) {
+      uint64_t word = 0;
+      std::memcpy(&word, to + 1 + at, kWordBytes);
+      found |= Unusual(word);
+    }
+    if ((found & kHighs) != 0) {
+      Elsewhere([&] { AppendJsonString(text, out_); });
+      return;
+    }
+    to[1 + text.size()] = '"';
+    size_ += text.size() + 2;
+  }
+
+  void Elsewhere(const auto& append) {
+    Finish();
+    append();
+    size_ = out_.size();
+  }
+
+  std::string& out_;
+  const size_t start_;
+  size_t size_;  // Of the content.
+};
 
 void AppendPretty(const Json& value, int indent, size_t column, std::string& out) {
   const size_t inner = column + static_cast<size_t>(indent);
@@ -660,28 +743,10 @@ void AppendJson(const Json& value, std::string& out) {
     case boost::json::kind::double_:
       AppendDouble(value.get_double(), out);
       return;
-    case boost::json::kind::string:
-      AppendString(0, value.get_string(), 0, out);
-      return;
-    case boost::json::kind::array: {
-      out += '[';
-      bool first = true;
-      for (const Json& item : value.get_array()) {
-        if (!first) out += ',';
-        first = false;
-        AppendJson(item, out);
-      }
-      out += ']';
-      return;
-    }
-    case boost::json::kind::object: {
-      char before = '{';
-      for (const auto& [key, member] : value.get_object()) {
-        AppendString(before, key, ':', out);
-        before = ',';
-        AppendJson(member, out);
-      }
-      out += value.get_object().empty() ? "{}" : "}";
+    default: {
+      Printer printer(out);
+      printer.Value(value);
+      printer.Finish();
       return;
     }
   }
