@@ -23,22 +23,6 @@ namespace {
 constexpr size_t kUsualBytes = 4096;
 constexpr std::string_view kSpecKey = ",\"spec\":";
 
-constexpr std::array<std::string_view, 13> kMetadataOrder = {
-    "name",
-    "generateName",
-    "namespace",
-    "uid",
-    "resourceVersion",
-    "generation",
-    "creationTimestamp",
-    "deletionTimestamp",
-    "deletionGracePeriodSeconds",
-    "labels",
-    "annotations",
-    "ownerReferences",
-    "finalizers",
-};
-
 // Moves the named members to the front, in that order; the others follow in theirs.
 template <size_t N>
 void PutFirst(api::JsonObject& object, const std::array<std::string_view, N>& names) {
@@ -207,7 +191,7 @@ Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
   api::JsonObject& top = object.get_object();
   api::JsonObject& metadata = api::MemberObject(top, "metadata");
   if (revision != 0) metadata["resourceVersion"] = std::to_string(revision);
-  if (!InOrder(metadata, kMetadataOrder)) PutFirst(metadata, kMetadataOrder);
+  if (!InOrder(metadata, api::kMetadataOrder)) PutFirst(metadata, api::kMetadataOrder);
   Printed printed;
   std::string& out = printed.text;
   out.reserve(kUsualBytes);

@@ -286,8 +286,8 @@ WriteResult Patch(WriteContext& context) {
   if (!old) return std::unexpected(old.error());
   const bool leaves_spec = LeavesSpec(context.request, *patch);
   const bool aside = leaves_spec && HasSpecAside(**old);
-  Json before = aside ? LoadWithoutSpec(**old, context.memory)
-                      : LoadAs(kind.id, **old, context.memory);
+  Json before =
+      aside ? LoadWithoutSpec(**old, context.memory) : LoadAs(kind.id, **old, context.memory);
   const Json slim = leaves_spec && !aside ? WithoutSpec(before) : Json();
   const Json& document = slim.is_null() ? before : slim;
   Outcome<Json> patched = Apply(*patch, kind.id, document);

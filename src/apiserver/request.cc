@@ -19,7 +19,7 @@ int HexDigit(char c) {
 }
 
 std::string PercentDecode(std::string_view text, bool plus_is_space) {
-  if (text.find_first_of("%+") == std::string_view::npos) return std::string(text);
+  if (!text.contains('%') && !(plus_is_space && text.contains('+'))) return std::string(text);
   std::string out;
   out.reserve(text.size());
   for (size_t i = 0; i < text.size(); ++i) {

@@ -45,7 +45,8 @@ constexpr std::array<std::string_view, 4> kCreated = {
 const std::array<Request, 19> kWrites = {{
     {Method::kPost, kBinding, R"({"target":{"kind":"Node","name":"n1"}})", kJson},
     {Method::kPost, kBinding,
-     R"({"metadata":{"annotations":{"berth.dev/gpu-index":"0"}},"target":{"name":"n\u00e9"}})", kJson},
+     R"({"metadata":{"annotations":{"berth.dev/gpu-index":"0"}},"target":{"name":"n\u00e9"}})",
+     kJson},
     {Method::kPost, kBinding, R"({"target":{"name":""}})", kJson},
     {Method::kPatch, kStatus, R"({"status":{"phase":"Running","podIP":"10.0.0.1"}})"},
     {Method::kPatch, kStatus,
@@ -80,8 +81,8 @@ RC_GTEST_PROP(SpecAside, WritesEndAsThoseOfAServerThatReadsWholeDocuments, ()) {
   ServerFixture server;
   const auto created = *rc::gen::elementOf(kCreated);
   RC_ASSERT(Send(server, {Method::kPost, kPods, created, kJson}).status == 201);
-  const auto writes = *rc::gen::container<std::vector<size_t>>(
-      rc::gen::inRange<size_t>(0, kWrites.size()));
+  const auto writes =
+      *rc::gen::container<std::vector<size_t>>(rc::gen::inRange<size_t>(0, kWrites.size()));
   for (const size_t index : writes) {
     ServerFixture again({}, server.journal(), server.now());
     const env::HttpResponse fast = Send(server, kWrites.at(index));

@@ -166,7 +166,7 @@ Bytes PutNext(WriteContext& context, KindId storage, const Json& object, Printed
 }
 
 // CommitPut of an object as large as a client makes it. What counts is what would be stored.
-Outcome<Bytes> CommitSized(WriteContext& context, KindId storage, Json object,
+Outcome<Bytes> CommitSized(WriteContext& context, KindId storage, Json& object,
                            std::string_view spec = {}) {
   Printed printed = PrintNext(context, storage, object, spec);
   if (printed.text.size() > static_cast<size_t>(limits::kObjectBytesMax)) {
@@ -217,10 +217,11 @@ void KeepServerMetadata(const Json& old, Json& object) {
        {"name", "namespace", "uid", "resourceVersion", "generation", "creationTimestamp",
         "deletionTimestamp", "deletionGracePeriodSeconds"}) {
     const Json* value = api::FindMember(kept, key);
-    if (value != nullptr) {
-      metadata[key] = *value;
-    } else {
+    const Json* own = api::FindMember(metadata, key);
+    if (value == nullptr) {
       api::RemoveMember(metadata, key);
+    } else if (own == nullptr || *own != *value) {
+      metadata[key] = *value;
     }
   }
 }
@@ -335,10 +336,14 @@ WriteResult Create(WriteContext& context) {
         "metadata.name: this is used in the Pod's hostname, which can result in surprising "
         "behavior; a DNS label is recommended: [must not contain dots]");
   }
-  const Outcome<Bytes> json =
-      CommitSized(context, kind.storage, ToStorage(kind, std::move(object)));
+  Json stored = ToStorage(kind, std::move(object));
+  const Outcome<Bytes> json = CommitSized(context, kind.storage, stored);
   if (!json) return std::unexpected(json.error());
-  return Respond(context, 201, *json);
+  const bool plain = context.shape.form == Form::kObject && context.shape.syntax == Syntax::kJson;
+  if (kind.storage == kind.id || !plain) return Respond(context, 201, *json);
+  // The document at hand needn't be read again to be answered in the request's kind.
+  api::ConvertEvent(kind.storage, kind.id, stored);
+  return Answer(201, Syntax::kJson, PrintCanonical(kind.id, stored, 0).text);
 }
 
 void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
@@ -379,7 +384,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     if (!context.options.dry_run) CommitDelete(context, kind.storage, Load(*old, context.memory));
     return Written{.json = std::move(answer), .gone = true};
   }
-  Outcome<Bytes> json = CommitSized(context, kind.storage, std::move(object), spec);
+  Outcome<Bytes> json = CommitSized(context, kind.storage, object, spec);
   if (!json) return std::unexpected(std::move(json.error()));
   return Written{.json = std::move(*json)};
 }
