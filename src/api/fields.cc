@@ -122,7 +122,7 @@ bool IsZero(const Json& value) {
 class Conformer {
  public:
   Status ConformRoot(const Type& type, JsonObject& object) {
-    ConformObject(type, object, true);
+    ConformObject(type, object, Place::kRoot);
     if (failure_) return std::unexpected(*failure_);
     return {};
   }
@@ -135,25 +135,29 @@ class Conformer {
     std::string_view name;
     int64_t index = -1;
   };
-  // The member's place in the object: kind, apiVersion and metadata first at the root, else by
-  // name.
+  // A member and where it belongs: by its order, then by its name.
   struct Member {
-    int order;
+    int64_t order;
     const Field* field;
     Json* value;
   };
 
-  static int OrderOf(const Field& field, bool root) {
-    if (!root) return 3;
-    if (field.name == "kind") return 0;
-    if (field.name == "apiVersion") return 1;
-    return field.name == "metadata" ? 2 : 3;
+  // Which object of the document is at hand: some have an order of their own.
+  enum class Place : uint8_t { kRoot, kMetadata, kOther };
+
+  static int64_t OrderOf(const Field& field, Place place) {
+    constexpr std::array<std::string_view, 3> kRootOrder = {"kind", "apiVersion", "metadata"};
+    if (place == Place::kRoot) return IndexIn(kRootOrder, field.name);
+    return place == Place::kMetadata ? IndexIn(kMetadataOrder, field.name) : 0;
+  }
+  static int64_t IndexIn(std::span<const std::string_view> names, std::string_view name) {
+    return std::ranges::find(names, name) - names.begin();
   }
 
-  void ConformObject(const Type& type, JsonObject& object, bool root) {
+  void ConformObject(const Type& type, JsonObject& object, Place place) {
     // A document that was conformed before is left as it stands.
     bool tidy = true;
-    std::pair<int, const Field*> last{-1, nullptr};
+    std::pair<int64_t, const Field*> last{-1, nullptr};
     int64_t always_count = 0;
     for (auto& [key, value] : object) {
       const Field* field = FindField(type, key);
@@ -163,16 +167,20 @@ class Conformer {
         continue;
       }
       path_.push_back({field->name});
-      ConformField(type, *field, value);
+      if (place == Place::kRoot && field->name == "metadata" && value.is_object()) {
+        ConformObject(TypeAt(field->type), value.get_object(), Place::kMetadata);
+      } else {
+        ConformField(type, *field, value);
+      }
       path_.pop_back();
       if (failure_) return;
-      const std::pair place(OrderOf(*field, root), field);
-      tidy = tidy && last < place && !Omits(*field, value);
-      last = place;
+      const std::pair order(OrderOf(*field, place), field);
+      tidy = tidy && last < order && !Omits(*field, value);
+      last = order;
       if (IsAlways(*field)) ++always_count;
     }
     if (!tidy || always_count < std::ranges::count_if(type.fields, IsAlways)) {
-      Rebuild(type, object, root);
+      Rebuild(type, object, place);
     }
   }
 
@@ -182,14 +190,14 @@ class Conformer {
 
   // Drops unknown, null and empty members and puts the others in order. REQUIRES: they are
   // conformed.
-  void Rebuild(const Type& type, JsonObject& object, bool root) {
+  void Rebuild(const Type& type, JsonObject& object, Place place) {
     AddAlways(type, object);
     std::vector<Member> members;
     members.reserve(object.size());
     for (auto& [key, value] : object) {
       const Field* field = FindField(type, key);
       if (field == nullptr || value.is_null() || Omits(*field, value)) continue;
-      members.push_back({OrderOf(*field, root), field, &value});
+      members.push_back({OrderOf(*field, place), field, &value});
     }
     // Field pointers of one type stand in the order of their names.
     std::ranges::sort(members, [](const Member& a, const Member& b) {
@@ -221,7 +229,7 @@ class Conformer {
       if (present != nullptr && !present->is_null()) continue;
       Json value(object.storage());
       if (field.value == Value::kObject) {
-        ConformObject(TypeAt(field.type), value.emplace_object(), false);
+        ConformObject(TypeAt(field.type), value.emplace_object(), Place::kOther);
       } else if (field.value == Value::kString || field.value == Value::kBytes) {
         value.emplace_string();
       } else if (field.value == Value::kBool) {
@@ -301,7 +309,7 @@ class Conformer {
         Mismatch(owner, FoundName(value, false), ItemTypeName(field));
         return;
       }
-      ConformObject(TypeAt(field.type), value.get_object(), false);
+      ConformObject(TypeAt(field.type), value.get_object(), Place::kOther);
       return;
     }
     ConformScalar(owner, field, value);

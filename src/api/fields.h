@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/json.h"
@@ -12,9 +14,27 @@
 // are checked, values take their canonical form. Driven by the schema table. Pure functions.
 namespace berth::api {
 
+// The order of an object's metadata: what names it and its version come first, so that those who
+// look for nothing else needn't read on.
+inline constexpr std::array<std::string_view, 13> kMetadataOrder = {
+    "name",
+    "generateName",
+    "namespace",
+    "uid",
+    "resourceVersion",
+    "generation",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "deletionGracePeriodSeconds",
+    "labels",
+    "annotations",
+    "ownerReferences",
+    "finalizers",
+};
+
 // Turns a document into what upstream would store of it: unknown and null members are dropped,
 // quantities and times are in canonical form, empty values that upstream doesn't write are dropped,
-// members stand in the schema's order. Returns the strict decoding problems in upstream's words
+// members stand in the schema's order, those of the object's own metadata in kMetadataOrder. Returns the strict decoding problems in upstream's words
 // (`unknown field "spec.foo"`), in document order; the caller decides by the request's
 // fieldValidation what to do about them. An Error is a value that can't be decoded, worded as Go's
 // decoder has it

@@ -64,7 +64,7 @@ TEST(ConformTest, StoresWhatUpstreamStores) {
                 R"({"metadata":{"name":"a","labels":{"z":"1","b":null},"creationTimestamp":null},)"
                 R"("apiVersion":"v1","kind":"ConfigMap",
                          "data":{},"immutable":false})"),
-      R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"labels":{"b":"","z":"1"},"name":"a"},)"
+      R"({"kind":"ConfigMap","apiVersion":"v1","metadata":{"name":"a","labels":{"b":"","z":"1"}},)"
       R"("immutable":false})");
   EXPECT_EQ(
       Conformed(KindId::kPod,

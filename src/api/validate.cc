@@ -250,7 +250,7 @@ void CheckEventParts(FieldErrors& errors, const Json& event, std::string_view re
 }
 
 void CheckEventsEvent(FieldErrors& errors, const Json& object) {
-  Json event = object;
+  Json event(object, object.storage());
   ConvertEvent(KindId::kEventsEvent, KindId::kEvent, event);
   CheckEventParts(errors, event, "reportingController");
   CheckMeta(errors, event, true, CheckDns1123Subdomain);

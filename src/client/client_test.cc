@@ -704,7 +704,7 @@ TEST(Client, EveryRequestSaysWhoAsks) {
   EXPECT_EQ(env::FindHeader(request.headers, "content-type"), "application/json");
   EXPECT_EQ(
       request.body.view(),
-      R"({"apiVersion":"v1","kind":"Binding","metadata":{"namespace":"ns","name":"p","uid":"u-1",)"
+      R"({"kind":"Binding","apiVersion":"v1","metadata":{"name":"p","namespace":"ns","uid":"u-1",)"
       R"("annotations":{"berth.dev/gpu-index":"0,1"}},"target":{"apiVersion":"v1","kind":"Node","name":"n1"}})");
 }
 

@@ -53,9 +53,13 @@ TEST(Request, EventsAreAsUpstreamWritesThem) {
   EXPECT_NE(body.find(R"("eventTime":"2023-11-14T22:13:20.123456Z")"), body.npos);
   EXPECT_NE(body.find("\"note\":\"" + std::string(1'024, 'x') + "\""), body.npos);
   EXPECT_NE(
-      body.find(R"("regarding":{"apiVersion":"v1","kind":"Pod","namespace":"ns","name":"p",)"),
+      body.find(R"("regarding":{"apiVersion":"v1","kind":"Pod","name":"p","namespace":"ns",)"),
       body.npos);
-  EXPECT_NE(body.find(R"("metadata":{"namespace":"ns","name":"p.)"), body.npos);
+  EXPECT_NE(body.find(R"("metadata":{"name":"p.)"), body.npos);
+  EXPECT_NE(body.find(R"(","namespace":"ns"},"action":"Scheduling",)"), body.npos);
+  EXPECT_NE(body.find(R"("reportingController":"default-scheduler",)"
+                      R"("reportingInstance":"default-scheduler-host","type":"Warning"})"),
+            body.npos);
 }
 
 TEST(Request, StringsStayValidJson) {

@@ -81,10 +81,10 @@ TEST(StatusWriter, TellsWhyAPodWaitsOnce) {
       R"("status":"False","reason":"Unschedulable","message":"0/1 nodes are available: 1 Insufficient cpu.",)"
       R"("lastProbeTime":null,"lastTransitionTime":"1970-01-01T00:16:40Z"}]}})");
   EXPECT_EQ(rig.requests[1].request.target, "/apis/events.k8s.io/v1/namespaces/ns/events");
-  EXPECT_NE(rig.body(1).find(R"("reason":"FailedScheduling","type":"Warning")"), std::string::npos);
-  EXPECT_NE(
-      rig.body(1).find(R"("reportingInstance":"default-scheduler-berth","action":"Scheduling")"),
-      std::string::npos);
+  EXPECT_NE(rig.body(1).find(R"("reason":"FailedScheduling",)"), std::string::npos);
+  EXPECT_NE(rig.body(1).find(R"("action":"Scheduling",)"), std::string::npos);
+  EXPECT_NE(rig.body(1).find(R"("reportingInstance":"default-scheduler-berth","type":"Warning"})"),
+            std::string::npos);
   rig.Done(0, client::Outcome::kDone);
   rig.Done(1, client::Outcome::kDone, 201);
   rig.Pump();
@@ -278,8 +278,8 @@ TEST(StatusWriter, EventsOfBindingsAreBoundedAndCounted) {
   rig.Pump();
   ASSERT_EQ(rig.requests.size(), 1u);
   EXPECT_NE(rig.body(0).find(R"("note":"Successfully assigned ns/p to n1")"), std::string::npos);
-  EXPECT_NE(rig.body(0).find(R"("action":"Binding","reason":"Scheduled","type":"Normal")"),
-            std::string::npos);
+  EXPECT_NE(rig.body(0).find(R"("action":"Binding",)"), std::string::npos);
+  EXPECT_NE(rig.body(0).find(R"("reason":"Scheduled",)"), std::string::npos);
   EXPECT_EQ(rig.writer.counters().events_dropped, 2u);
   EXPECT_EQ(rig.writer.wake_at(), Instant::Never());
   rig.Done(0, client::Outcome::kRefused, 403);

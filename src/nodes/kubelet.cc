@@ -105,15 +105,17 @@ class StatusText {
     const std::string_view status = value ? "True" : "False";
     const api::PodCondition* known = Known(type);
     const bool kept = known != nullptr && known->status == status && known->transition.ns != 0;
-    Add(R"({{"type":"{}","status":"{}","lastProbeTime":null,"lastTransitionTime":"{}")", type,
-        status, SecondsTime(kept ? known->transition : now_));
+    // Members in the order in which berth's own server keeps them, which saves it the sorting.
+    text_ += R"({"lastTransitionTime":")";
+    text_ += SecondsTime(kept ? known->transition : now_);
+    text_ += '"';
     // A null takes away what an earlier status said.
     if (!reason.empty()) {
-      Add(R"(,"reason":"{}")", reason);
+      text_.append(R"(,"reason":")").append(reason).append("\"");
     } else if (known != nullptr && !known->reason.empty()) {
-      text_ += R"(,"reason":null,"message":null)";
+      text_ += R"(,"message":null,"reason":null)";
     }
-    text_ += "},";
+    text_.append(R"(,"status":")").append(status).append(R"(","type":")").append(type) += "\"},";
   }
 
   [[nodiscard]] Containers Ran(const Containers& containers) const {
@@ -139,10 +141,10 @@ class StatusText {
   }
 
   void Terminated(const api::Container& container, const Containers& c, int64_t restarts) {
-    Add(R"({{"terminated":{{"exitCode":{},"reason":"{}","startedAt":"{}","finishedAt":"{}",)"
-        R"("containerID":"{}"}}}})",
-        c.exit_code, c.exit_code == 0 ? "Completed" : "Error", SecondsTime(c.started),
-        SecondsTime(c.finished), ContainerId(container, restarts));
+    Add(R"({{"terminated":{{"containerID":"{}","exitCode":{},"finishedAt":"{}","reason":"{}",)"
+        R"("startedAt":"{}"}}}})",
+        ContainerId(container, restarts), c.exit_code, SecondsTime(c.finished),
+        c.exit_code == 0 ? "Completed" : "Error", SecondsTime(c.started));
   }
 
   void State(const api::Container& container, const Containers& c) {
@@ -161,20 +163,16 @@ class StatusText {
   }
 
   void One(const api::Container& container, const Containers& c) {
-    text_ += R"({"name":)";
-    AppendJsonString(text_, container.name);
-    text_ += R"(,"image":)";
-    AppendJsonString(text_, container.image);
     const bool made = c.state != ContainerState::kWaiting || c.finished.ns != 0;
+    text_ += '{';
     if (made) {
-      Add(R"(,"imageID":"sha256:{:016x}","containerID":"{}")", HashOf(container.image),
-          ContainerId(container, c.restarts));
-    } else {
-      text_ += R"(,"imageID":"")";
+      text_.append(R"("containerID":")").append(ContainerId(container, c.restarts)).append("\",");
     }
-    text_ += R"(,"state":)";
-    State(container, c);
-    text_ += R"(,"lastState":)";
+    text_ += R"("image":)";
+    AppendJsonString(text_, container.image);
+    text_ += R"(,"imageID":")";
+    if (made) Add("sha256:{:016x}", HashOf(container.image));
+    text_ += R"(","lastState":)";
     if (c.state != ContainerState::kTerminated && c.finished.ns != 0) {
       Containers last = c;
       last.started = c.last_started.ns != 0 ? c.last_started : c.finished;
@@ -183,8 +181,12 @@ class StatusText {
     } else {
       text_ += "{}";
     }
-    Add(R"(,"ready":{},"restartCount":{},"started":{}}},)", c.ready, c.restarts,
+    text_ += R"(,"name":)";
+    AppendJsonString(text_, container.name);
+    Add(R"(,"ready":{},"restartCount":{},"started":{},"state":)", c.ready, c.restarts,
         c.state == ContainerState::kRunning);
+    State(container, c);
+    text_ += "},";
   }
 
   const api::Pod& pod_;
