@@ -108,7 +108,6 @@ void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
   watches_.Tick(now, store_, out);
 }
 
-// One batch at a time: the next goes when the journal has this one.
 void ApiServer::ExpireEvents(Instant now) {
   if (store_.append_in_flight()) return;
   constexpr auto kMost = static_cast<size_t>(kEventsExpiredAtOnceMax);
@@ -123,12 +122,12 @@ Instant ApiServer::wake_at() const {
   return std::min(watches_.wake_at(), event_expiry_.wake_at());
 }
 
+// One group at a time. The next goes when the journal has this one and what waits in the inbox has
+// been looked at: fewer and larger groups cost less, and a write is seldom later for it.
 void ApiServer::Append(env::Outbox& out) { out.emplace_back(store_.TakeAppend()); }
 
 void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
   const store::RevisionRange visible = store_.MarkDurable(sequence);
-  // The next group is on its way before this one is told about.
-  if (store_.has_unsent()) Append(out);
   while (!pending_answers_.empty() && pending_answers_.front().revision <= visible.last) {
     out.emplace_back(std::move(pending_answers_.front().respond));
     pending_answers_.pop_front();

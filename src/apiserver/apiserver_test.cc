@@ -67,6 +67,24 @@ TEST(ApiServer, AWriteIsAnsweredAndSeenOnlyWhenItIsDurable) {
   EXPECT_NE(server.stream(watch).text.find(R"("type":"ADDED")"), std::string::npos);
 }
 
+TEST(ApiServer, TheNextGroupGoesWhenTheInboxHasBeenLookedAt) {
+  ServerFixture server;
+  const env::ExchangeId first = server.Send(Method::kPost, kConfigMaps, ConfigMap("a"));
+  server.Feed(env::Tick{});
+  ASSERT_TRUE(server.append_waiting());
+  const env::ExchangeId second = server.Send(Method::kPost, kConfigMaps, ConfigMap("b"));
+  server.Acknowledge();
+  EXPECT_TRUE(server.Answered(first));
+  EXPECT_FALSE(server.append_waiting()) << "what is in the inbox may join it";
+  const env::ExchangeId third = server.Send(Method::kPost, kConfigMaps, ConfigMap("c"));
+  EXPECT_LE(server.server().wake_at(), server.now());
+  server.Feed(env::Tick{});
+  ASSERT_TRUE(server.append_waiting());
+  server.Acknowledge();
+  EXPECT_TRUE(server.Answered(second));
+  EXPECT_TRUE(server.Answered(third));
+}
+
 TEST(ApiServer, ARestartFromTheJournalKeepsEverything) {
   ServerFixture server;
   server.Call(Method::kPost, kConfigMaps, ConfigMap("a"));

@@ -29,10 +29,11 @@ namespace berth::apiserver {
 [[nodiscard]] api::Json LoadAs(api::KindId kind, const store::StoredObject& object,
                                api::JsonMemory memory = {});
 
-// Most writes of a pod change its status, or its node alone; the spec, half of the document, needn't
-// be read and printed for them. It stays text, and what rules and selectors look at stands for it:
+// Most writes of a pod change its status, or its node alone; the spec, half of the document,
+// needn't be read and printed for them. It stays text, and what rules and selectors look at stands
+// for it:
 //
-//   stored text ──LoadWithoutSpec──> document + SelectableSpec ──PrintCanonical(.., SpecText)──> text
+//   stored text ─LoadWithoutSpec─> document + SelectableSpec ─PrintCanonical(.., SpecText)─> text
 //
 // Whether the object's spec can stand aside so: a pod whose spec has been located.
 [[nodiscard]] bool HasSpecAside(const store::StoredObject& object);

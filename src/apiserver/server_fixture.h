@@ -68,13 +68,18 @@ class ServerFixture {
     for (env::Output& output : out) Take(std::move(output));
   }
 
+  // The journal has what was last given to it. REQUIRES: append_waiting().
+  void Acknowledge() {
+    const uint64_t sequence = append_.value();
+    append_.reset();
+    Feed(env::JournalAppended{.sequence = sequence});
+  }
+
   // Acknowledges appends and lets due timers run until nothing is left to do.
   void Settle() {
     while (true) {
       if (append_) {
-        const uint64_t sequence = *append_;
-        append_.reset();
-        Feed(env::JournalAppended{.sequence = sequence});
+        Acknowledge();
       } else if (server_.wake_at() <= now_) {
         Feed(env::Tick{});
       } else if (!Drain()) {

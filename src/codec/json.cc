@@ -25,9 +25,9 @@ constexpr uint64_t kOnes = 0x0101010101010101;
 constexpr uint64_t kHighs = 0x8080808080808080;
 
 // Sets the high bit of the bytes that don't stand for themselves in a JSON string: a quote, a
-// backslash, a control character, a byte over 0x7f. By the usual borrow tricks, which find something
-// exactly if there is something, but may lead astray in the bytes above the lowest; other bits are
-// noise.
+// backslash, a control character, a byte over 0x7f. By the usual borrow tricks, which find
+// something exactly if there is something, but may lead astray in the bytes above the lowest; other
+// bits are noise.
 uint64_t Unusual(uint64_t word) {
   const auto zeros = [](uint64_t x) { return (x - kOnes) & ~x; };
   return ((word - kOnes * 0x20) & ~word) | zeros(word ^ (kOnes * '"')) |
