@@ -393,6 +393,9 @@ env::HttpResponse MetricsText(const Scheduler& scheduler) {
   }
   metrics.Gauge("berth_bindings_open", "Bindings on their way.", scheduler.binder().size());
   metrics.Counter("berth_conditions_total", "Conditions of pods written.", status.conditions);
+  metrics.Counter("berth_conditions_reads_failed_total",
+                  "Reads of what became of a condition's write that told nothing.",
+                  status.reads_failed);
   metrics.Counter("berth_events_total", "Events written.", status.events);
   metrics.Counter("berth_events_dropped_total", "Events that found the queue full.",
                   status.events_dropped);

@@ -202,10 +202,12 @@ bool StatusWriter::OnCallDone(Instant now, const client::CallDone& done) {
 
 void StatusWriter::OnRead(Instant now, const Read& read, client::Outcome outcome) {
   reading_.erase(read.write);
+  const bool told = outcome == client::Outcome::kDone || outcome == client::Outcome::kGone;
+  if (!told) ++counters_.reads_failed;
   const auto it = notes_.find(read.pod.uid);
   if (it == notes_.end() || it->second.unknown != read.write) return;
   Note& note = it->second;
-  if (outcome == client::Outcome::kDone || outcome == client::Outcome::kGone) {
+  if (told) {
     ForgetReads(it->first, note);
     // Of a pod that is gone the watch tells the end.
     if (outcome == client::Outcome::kDone) note.spent_version.clear();

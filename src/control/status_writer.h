@@ -56,7 +56,8 @@ class StatusWriter {
     uint64_t conflicts = 0;
     uint64_t events = 0;
     uint64_t events_dropped = 0;
-    uint64_t failures = 0;  // Conditions and events that were refused or of unknown fate.
+    uint64_t failures = 0;      // Conditions and events that were refused or of unknown fate.
+    uint64_t reads_failed = 0;  // Reads of a condition's fate that told nothing.
   };
 
   explicit StatusWriter(Options options) : options_(std::move(options)) {}

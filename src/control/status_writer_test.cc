@@ -235,6 +235,9 @@ TEST(StatusWriter, ReadsOnTheirWayAreBounded) {
     for (StatusWriter::Read& next : rig.writer.TakeReads(rig.now)) reads.push_back(next);
     ASSERT_EQ(reads.size(), 2u);
   }
+  EXPECT_EQ(rig.writer.counters().reads_failed, 4u);
+  rig.writer.OnRead(rig.now, reads.back(), client::Outcome::kGone);
+  EXPECT_EQ(rig.writer.counters().reads_failed, 4u);
 }
 
 // Every write is fenced by the version it was decided on: one newer than that tells its fate.
