@@ -107,7 +107,7 @@ void Controllers::Settle(Instant now, const Key& key) {
   Row& row = rows_[key];
   if (--row.in_flight > 0) return;
   row.again = false;
-  Touch(now, key);
+  Enqueue(now, key);
 }
 
 void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Outbox& out) {
@@ -174,7 +174,7 @@ void Controllers::Absorb(Instant now, const CallRow& call, std::string_view body
                .name = call.name,
                .uid = uid};
     unconfirmed_.emplace(uid, std::move(look));
-    Touch(now + kVerifyAfter, {Part::kVerify, uid});
+    Enqueue(now + kVerifyAfter, {Part::kVerify, uid});
   }
   Observe(now, call.write.kind, body, out);
 }

@@ -7,8 +7,8 @@
 
 #include "base/check.h"
 
-// The actor's shell: what it watches, and which keys a change touches. Plans are in plans.cc, calls
-// and their outcomes in calls.cc.
+// The actor's shell: what it watches, and which keys a change enqueues. Plans are in plans.cc,
+// calls and their outcomes in calls.cc.
 namespace berth::controllers {
 namespace {
 
@@ -85,10 +85,10 @@ void Controllers::OnSynced(Instant now) {
   started_ = true;
   last_any_sign_ = now;
   for (auto& [name, row] : nodes_) row.last_sign = now;
-  Touch(now + kEndedPodsEvery, {Part::kEndedPods, {}});
+  Enqueue(now + kEndedPodsEvery, {Part::kEndedPods, {}});
 }
 
-// ---- What a change touches -------------------------------------------------------------------
+// ---- What a change enqueues -------------------------------------------------------------------
 
 void Controllers::Observe(Instant now, api::KindId kind, std::string_view json, env::Outbox& out) {
   const Result<Difference> difference = objects_.Observe(kind, json);
@@ -105,7 +105,7 @@ void Controllers::Forget(Instant now, std::string_view uid) {
   OnDifference(now, objects_.Remove(uid));
 }
 
-void Controllers::Touch(Instant at, Key key) {
+void Controllers::Enqueue(Instant at, Key key) {
   const auto row = rows_.find(key);
   if (row != rows_.end()) {
     if (row->second.in_flight > 0) {
@@ -127,61 +127,62 @@ void Controllers::OnDifference(Instant now, const Difference& difference) {
   if (difference.slot == kNoSlot) return;
   const bool known_before = !difference.before.uid.empty();
   if (difference.removed) {
-    TouchByKind(now, difference.before, difference);
-    TouchCollector(now, difference.before, difference);
+    EnqueueByKind(now, difference.before, difference);
+    EnqueueForCollector(now, difference.before, difference);
     return;
   }
   const Head head = objects_.head(difference.slot);
-  TouchByKind(now, head, difference);
-  TouchCollector(now, head, difference);
+  EnqueueByKind(now, head, difference);
+  EnqueueForCollector(now, head, difference);
   if (!known_before) return;
   // An owner that lost it, or the one whose name it took.
-  TouchController(now, difference.before);
-  if (difference.before.uid != head.uid) TouchCollector(now, difference.before, {.removed = true});
+  EnqueueController(now, difference.before);
+  if (difference.before.uid != head.uid)
+    EnqueueForCollector(now, difference.before, {.removed = true});
 }
 
-void Controllers::TouchController(Instant now, const Head& head) {
+void Controllers::EnqueueController(Instant now, const Head& head) {
   const api::OwnerReference* controller = head.controller();
   if (controller == nullptr) return;
   const Slot owner = objects_.Find(controller->uid);
   if (owner == kNoSlot) return;
   switch (objects_.head(owner).kind) {
     case api::KindId::kDeployment:
-      return Touch(now, {Part::kDeployment, controller->uid});
+      return Enqueue(now, {Part::kDeployment, controller->uid});
     case api::KindId::kReplicaSet: {
-      Touch(now, {Part::kReplicaSet, controller->uid});
+      Enqueue(now, {Part::kReplicaSet, controller->uid});
       // Recreate waits for the last pod of the old templates.
       const api::OwnerReference* above = objects_.head(owner).controller();
       const Slot deployment = above == nullptr ? kNoSlot : objects_.Find(above->uid);
       const api::Deployment* view =
           deployment == kNoSlot ? nullptr : objects_.deployment(deployment);
-      if (view != nullptr && view->recreate) Touch(now, {Part::kDeployment, above->uid});
+      if (view != nullptr && view->recreate) Enqueue(now, {Part::kDeployment, above->uid});
       return;
     }
     case api::KindId::kJob:
-      return Touch(now, {Part::kJob, controller->uid});
+      return Enqueue(now, {Part::kJob, controller->uid});
     default:
       return;
   }
 }
 
 // Owners of the namespace that may want an object without a controller.
-void Controllers::TouchAdopters(Instant now, const Head& head, api::KindId kind, Part part) {
+void Controllers::EnqueueAdopters(Instant now, const Head& head, api::KindId kind, Part part) {
   for (const Slot slot : objects_.In(kind, head.namespace_name)) {
     const api::LabelQuery* selector = objects_.selector(slot);
     if (selector != nullptr && !selector->empty() && selector->Matches(head.labels)) {
-      Touch(now, {part, objects_.head(slot).uid});
+      Enqueue(now, {part, objects_.head(slot).uid});
     }
   }
 }
 
-void Controllers::TouchPod(Instant now, const Head& head, const Difference& difference) {
-  TouchController(now, head);
+void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference& difference) {
+  EnqueueController(now, head);
   if (!difference.removed && head.controller() == nullptr &&
       (difference.created || difference.before.labels != head.labels ||
        difference.before.owners != head.owners)) {
-    TouchAdopters(now, head, api::KindId::kReplicaSet, Part::kReplicaSet);
-    TouchAdopters(now, head, api::KindId::kJob, Part::kJob);
+    EnqueueAdopters(now, head, api::KindId::kReplicaSet, Part::kReplicaSet);
+    EnqueueAdopters(now, head, api::KindId::kJob, Part::kJob);
   }
   if (difference.removed || !options_.node_lifecycle) return;
   const std::string& name = objects_.pod(difference.slot)->node;
@@ -190,35 +191,35 @@ void Controllers::TouchPod(Instant now, const Head& head, const Difference& diff
   const auto known = nodes_.find(name);
   if (slot == kNoSlot) {
     if (known == nodes_.end()) nodes_[name].missing_since = now;
-    return Touch(now, {Part::kNode, name});
+    return Enqueue(now, {Part::kNode, name});
   }
   // On a healthy node a pod is none of its business.
   const bool tainted =
       std::ranges::any_of(objects_.node(slot)->taints,
                           [](const api::Taint& taint) { return taint.effect == "NoExecute"; });
-  if (tainted) Touch(now, {Part::kNode, name});
+  if (tainted) Enqueue(now, {Part::kNode, name});
 }
 
-void Controllers::TouchByKind(Instant now, const Head& head, const Difference& difference) {
+void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference& difference) {
   switch (head.kind) {
     case api::KindId::kPod:
-      TouchPod(now, head, difference);
+      EnqueueForPod(now, head, difference);
       break;
     case api::KindId::kReplicaSet:
-      Touch(now, {Part::kReplicaSet, head.uid});
-      TouchController(now, head);
+      Enqueue(now, {Part::kReplicaSet, head.uid});
+      EnqueueController(now, head);
       if (!difference.removed && head.controller() == nullptr) {
-        TouchAdopters(now, head, api::KindId::kDeployment, Part::kDeployment);
+        EnqueueAdopters(now, head, api::KindId::kDeployment, Part::kDeployment);
       }
       break;
     case api::KindId::kDeployment:
-      Touch(now, {Part::kDeployment, head.uid});
+      Enqueue(now, {Part::kDeployment, head.uid});
       break;
     case api::KindId::kJob:
-      Touch(now, {Part::kJob, head.uid});
+      Enqueue(now, {Part::kJob, head.uid});
       break;
     case api::KindId::kNamespace:
-      Touch(now, {Part::kNamespace, head.uid});
+      Enqueue(now, {Part::kNamespace, head.uid});
       break;
     case api::KindId::kNode:
       NoteNode(now, head);
@@ -238,20 +239,20 @@ void Controllers::TouchByKind(Instant now, const Head& head, const Difference& d
   if (space == kNoSlot) return;
   const Head& space_head = objects_.head(space);
   if (furniture || space_head.deletion.has_value()) {
-    Touch(now, {Part::kNamespace, space_head.uid});
+    Enqueue(now, {Part::kNamespace, space_head.uid});
   }
 }
 
 // The collector looks at an object when its references or its deletion changed, at dependents when
 // their owner went or is to go, and at owners that wait for their dependents.
-void Controllers::TouchCollector(Instant now, const Head& head, const Difference& difference) {
-  const auto touch_dependents = [&] {
+void Controllers::EnqueueForCollector(Instant now, const Head& head, const Difference& difference) {
+  const auto enqueue_dependents = [&] {
     for (const Slot slot : objects_.DependentsOf(head.uid)) {
-      Touch(now, {Part::kCollector, objects_.head(slot).uid});
+      Enqueue(now, {Part::kCollector, objects_.head(slot).uid});
     }
   };
   if (difference.removed) {
-    touch_dependents();
+    enqueue_dependents();
   } else {
     const Head& before = difference.before;
     const bool changed = difference.created || before.owners != head.owners ||
@@ -259,19 +260,19 @@ void Controllers::TouchCollector(Instant now, const Head& head, const Difference
     if (!changed) return;
     const bool matters =
         !head.owners.empty() || head.deletion.has_value() || head.HasFinalizer(kTrackingFinalizer);
-    if (matters) Touch(now, {Part::kCollector, head.uid});
-    if (head.deletion.has_value() && head.HasFinalizer(kForegroundFinalizer)) touch_dependents();
+    if (matters) Enqueue(now, {Part::kCollector, head.uid});
+    if (head.deletion.has_value() && head.HasFinalizer(kForegroundFinalizer)) enqueue_dependents();
   }
-  const auto touch_waiting = [&](const Head& dependent) {
+  const auto enqueue_waiting = [&](const Head& dependent) {
     for (const api::OwnerReference& owner : dependent.owners) {
       const Slot slot = objects_.Find(owner.uid);
       if (slot != kNoSlot && objects_.head(slot).deletion.has_value()) {
-        Touch(now, {Part::kCollector, owner.uid});
+        Enqueue(now, {Part::kCollector, owner.uid});
       }
     }
   };
-  touch_waiting(head);
-  touch_waiting(difference.before);
+  enqueue_waiting(head);
+  enqueue_waiting(difference.before);
 }
 
 // ---- Signs of life ---------------------------------------------------------------------------
@@ -283,7 +284,7 @@ void Controllers::NoteNode(Instant now, const Head& head) {
   if (slot == kNoSlot) {
     // Its pods are collected when it stays away.
     row = NodeRow{.missing_since = now};
-    return Touch(now, {Part::kNode, head.name});
+    return Enqueue(now, {Part::kNode, head.name});
   }
   if (row.missing_since.ns != 0) row = NodeRow{};
   const api::Node& node = *objects_.node(slot);
@@ -303,7 +304,7 @@ void Controllers::NoteNode(Instant now, const Head& head) {
     seen.emplace(taint.key, known == row.taints_seen.end() ? now : known->second);
   }
   row.taints_seen = std::move(seen);
-  Touch(now, {Part::kNode, head.name});
+  Enqueue(now, {Part::kNode, head.name});
 }
 
 void Controllers::NoteLease(Instant now, const Head& head) {

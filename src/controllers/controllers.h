@@ -115,18 +115,18 @@ class Controllers final : public env::Actor {
   void OnObject(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnSynced(Instant now);
 
-  // The objects changed: touches every key whose plan reads what changed.
+  // The objects changed: enqueues every key whose plan reads what changed.
   void Observe(Instant now, api::KindId kind, std::string_view json, env::Outbox& out);
   void Forget(Instant now, std::string_view uid);
   void OnDifference(Instant now, const Difference& difference);
-  void TouchByKind(Instant now, const Head& head, const Difference& difference);
-  void TouchPod(Instant now, const Head& head, const Difference& difference);
-  void TouchController(Instant now, const Head& head);
-  void TouchAdopters(Instant now, const Head& head, api::KindId kind, Part part);
-  void TouchCollector(Instant now, const Head& head, const Difference& difference);
+  void EnqueueByKind(Instant now, const Head& head, const Difference& difference);
+  void EnqueueForPod(Instant now, const Head& head, const Difference& difference);
+  void EnqueueController(Instant now, const Head& head);
+  void EnqueueAdopters(Instant now, const Head& head, api::KindId kind, Part part);
+  void EnqueueForCollector(Instant now, const Head& head, const Difference& difference);
   void NoteNode(Instant now, const Head& head);
   void NoteLease(Instant now, const Head& head);
-  void Touch(Instant at, Key key);
+  void Enqueue(Instant at, Key key);
 
   // Plans.
   void Work(Instant now, env::Outbox& out);

@@ -50,7 +50,7 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
     known->second.trouble.reset();
     plan = PlanFor(key, now);
   }
-  if (plan.wake != Instant::Never()) Touch(std::max(plan.wake, now), key);
+  if (plan.wake != Instant::Never()) Enqueue(std::max(plan.wake, now), key);
   if (plan.writes.empty()) {
     const bool gone = key.part != Part::kNode && objects_.Find(key.id) == kNoSlot;
     if (known != rows_.end() && (gone || known->second.empty.empty())) rows_.erase(known);
