@@ -134,14 +134,17 @@ Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
   return facts;
 }
 
+void Truth::Usage::Charge(const PodFacts& pod, int64_t sign) {
+  amounts["pods"] += sign;
+  for (const api::ResourceAmount& request : pod.requests) {
+    if (request.name != "pods") amounts[request.name] += sign * request.amount;
+  }
+  for (const uint32_t device : pod.devices) devices[device] += sign * pod.device_milli;
+}
+
 void Truth::Charge(const PodFacts& pod, int64_t sign) {
   if (pod.node_name.empty() || Terminal(pod.phase)) return;
-  Usage& usage = usage_[pod.node_name];
-  usage.amounts["pods"] += sign;
-  for (const api::ResourceAmount& request : pod.requests) {
-    if (request.name != "pods") usage.amounts[request.name] += sign * request.amount;
-  }
-  for (const uint32_t device : pod.devices) usage.devices[device] += sign * pod.device_milli;
+  usage_[pod.node_name].Charge(pod, sign);
 }
 
 model::State StateOf(const Truth& truth, const std::vector<std::string>& scheduler_names) {
@@ -199,26 +202,52 @@ void Checkers::CheckPod(Instant now, const Truth::PodFacts& before, const Truth:
 }
 
 void Checkers::CheckCapacity(Instant now, const std::string& node) {
-  const auto facts = truth_.nodes().find(node);
-  if (facts == truth_.nodes().end()) return;  // The node went while the binding was on its way.
   const auto charged = truth_.usage().find(node);
   if (charged == truth_.usage().end()) return;  // The pod has ended, and no other stands there.
-  const Truth::Usage& usage = charged->second;
+  if (Excess(node, UsageWithoutStrays(node)).empty()) return;
+  for (const std::string& what : Excess(node, charged->second)) {
+    Report(now, fmt::format("node {} is overcommitted by a binding: {}", node, what));
+  }
+}
+
+std::vector<std::string> Checkers::Excess(const std::string& node,
+                                          const Truth::Usage& usage) const {
+  std::vector<std::string> excess;
+  const auto facts = truth_.nodes().find(node);
+  // The node went while the binding was on its way.
+  if (facts == truth_.nodes().end()) return excess;
   const api::ResourceList& allocatable = facts->second.allocatable;
   for (const auto& [resource, taken] : usage.amounts) {
     const int64_t offered = api::Find(allocatable, resource).value_or(0);
     if (taken <= offered) continue;
-    Report(now, fmt::format("node {} is overcommitted by a binding: {} of {} {}", node, taken,
-                            offered, resource));
+    excess.push_back(fmt::format("{} of {} {}", taken, offered, resource));
   }
   const int64_t devices =
       api::Find(allocatable, translate::kGpuMilliResource).value_or(0) / kDeviceMilli;
   for (const auto& [device, taken] : usage.devices) {
     if (taken == 0 || (device < devices && taken <= kDeviceMilli)) continue;
-    Report(now, fmt::format("node {} is overcommitted by a binding: {} milli of its device {}, of "
-                            "{} devices",
-                            node, taken, device, devices));
+    excess.push_back(
+        fmt::format("{} milli of its device {}, of {} devices", taken, device, devices));
   }
+  return excess;
+}
+
+Truth::Usage Checkers::UsageWithoutStrays(const std::string& node) const {
+  const auto charged = truth_.usage().find(node);
+  if (charged == truth_.usage().end()) return {};
+  Truth::Usage usage = charged->second;
+  if (strays_.empty()) return usage;
+  for (const auto& [key, pod] : truth_.pods()) {
+    const bool stray = pod.node_name == node && strays_.contains(pod.uid);
+    if (stray && !Terminal(pod.phase)) usage.Charge(pod, -1);
+  }
+  return usage;
+}
+
+bool Checkers::crowded(const std::string& node) const {
+  const auto charged = truth_.usage().find(node);
+  if (charged == truth_.usage().end() || strays_.empty()) return false;
+  return !Excess(node, charged->second).empty() && Excess(node, UsageWithoutStrays(node)).empty();
 }
 
 void Checkers::CheckDevices(Instant now, const Truth::PodFacts& pod) {
@@ -276,16 +305,19 @@ void Checkers::OnDelivered(Party party, const env::Input& input) {
   if (open != open_bindings_.end() && open->second < sent.turn) open_bindings_.erase(open);
 }
 
-// What was never sent is known not to have happened.
+// What was never sent is known not to have happened; of anything else that ended without an answer
+// nothing is learnt.
 void Checkers::OnFailed(const env::CallFailed& failed) {
-  if (failed.failure != env::CallFailure::kNotSent) return;
   const auto at = sent_.find(failed.call.value);
   if (at == sent_.end()) return;
-  open_bindings_.erase(at->second.uid);
+  if (failed.failure == env::CallFailure::kNotSent) open_bindings_.erase(at->second.uid);
   sent_.erase(at);
 }
 
 void Checkers::OnSchedulerRestarted() {
+  for (const auto& [uid, turn] : open_bindings_) {
+    if (!bound_uids_.contains(uid)) strays_.insert(uid);
+  }
   // A new scheduler lists before it decides: that is reading.
   open_bindings_.clear();
   sent_.clear();
@@ -328,6 +360,8 @@ void Checkers::AddTo(Hasher& hasher) const {
   for (const std::string& uid : bound_uids_) hasher.Add(uid);
   hasher.Add(open_bindings_.size());
   for (const auto& [uid, turn] : open_bindings_) hasher.Add(uid).Add(turn);
+  hasher.Add(strays_.size());
+  for (const std::string& uid : strays_) hasher.Add(uid);
   hasher.Add(last_turn_).Add(sent_.size());
   for (const auto& [call, sent] : sent_) hasher.Add(call).Add(sent.uid).Add(sent.turn);
 }

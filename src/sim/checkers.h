@@ -51,6 +51,7 @@ class Truth {
   struct Usage {
     std::map<std::string, int64_t> amounts;  // By resource; "pods" counts them.
     std::map<uint32_t, int64_t> devices;     // Milli by device.
+    void Charge(const PodFacts& pod, int64_t sign);
   };
 
   // Takes one durable change. The pod as it was before is returned, when it was a pod's change and
@@ -100,10 +101,16 @@ class Checkers {
   // pod, and none is repeated before its fate was read.
   void OnSent(Instant now, Party party, const env::SendRequest& request);
   void OnDelivered(Party party, const env::Input& input);
+  // What the earlier life sent and nobody has learnt of may be carried out when the new one has
+  // listed: it decided without it. Nothing but the node's own admission can help then.
   void OnSchedulerRestarted();
   // What the scheduler knows after a step: each pod stays in its stage or makes one allowed jump
   // (model/lifecycle.h).
   void OnSchedulerStep(Instant now, const model::State& state);
+
+  // Whether the pods of a node ask for more than it offers beside such a stray binding: the node
+  // will refuse some.
+  [[nodiscard]] bool crowded(const std::string& node) const;
 
   void Report(Instant now, const std::string& what);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
@@ -117,6 +124,9 @@ class Checkers {
   void CheckPod(Instant now, const Truth::PodFacts& before, const Truth::PodFacts& after);
   void OnFailed(const env::CallFailed& failed);
   void CheckCapacity(Instant now, const std::string& node);
+  [[nodiscard]] std::vector<std::string> Excess(const std::string& node,
+                                                const Truth::Usage& usage) const;
+  [[nodiscard]] Truth::Usage UsageWithoutStrays(const std::string& node) const;
   void CheckDevices(Instant now, const Truth::PodFacts& pod);
 
   Truth truth_;
@@ -132,6 +142,8 @@ class Checkers {
   // By pod uid: the turn of a binding whose outcome the scheduler has not learnt. Learnt by an
   // answer, or by reading the pod: by a GET that left after it.
   std::map<std::string, uint64_t> open_bindings_;
+  // Of the pods whose binding an earlier life of the scheduler sent, if it was not durable then.
+  std::set<std::string> strays_;
   // After the scheduler's last step, by row: the hash of the uid of a pod, and its stage.
   std::vector<std::pair<uint64_t, model::PodStage>> stages_;
   uint64_t commits_ = 0;

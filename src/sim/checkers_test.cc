@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/run.h"
+#include "testing/hashes.h"
 
 namespace berth::sim {
 namespace {
@@ -173,6 +174,51 @@ struct Messages {
 
 const std::string kPod =
     R"({"metadata":{"name":"p","ownerReferences":[{"uid":"owner"}],"uid":"u1"}})";
+
+// Goal: only what an earlier life of the scheduler sent, and nobody knew of when it ended, excuses
+// a node that is overcommitted. Method: two pods that don't fit together, bound around a restart;
+// then one that does not fit beside what the present life bound.
+TEST(Checkers, ABindingOfAnEarlierLifeExcusesTheOneDecidedWithoutIt) {
+  for (const bool durable : {false, true}) {
+    Messages messages;
+    Checkers& checkers = messages.checkers;
+    const auto commit = [&](const std::string& name, const std::string& uid) {
+      checkers.OnCommit({}, Record({.name = name, .uid = uid, .node = "n1", .cpu = "1100m"}));
+    };
+    checkers.OnCommit({}, Node("n1"));
+    messages.Bind(1, "u1");
+    if (durable) commit("p", "u1");
+    checkers.OnSchedulerRestarted();
+    if (!durable) commit("p", "u1");
+    EXPECT_FALSE(checkers.crowded("n1"));
+    commit("q", "u2");
+    EXPECT_EQ(checkers.crowded("n1"), !durable);
+    EXPECT_EQ(checkers.violations().empty(), !durable);
+    if (durable) continue;
+    commit("r", "u3");
+    EXPECT_EQ(Sentences(checkers),
+              std::vector<std::string>{"node n1 is overcommitted by a binding: 3300 of 2000 cpu"});
+  }
+}
+
+// Goal: what has ended is not kept. Method: however a call ends, the same is known then.
+TEST(Checkers, ACallThatEndedIsForgotten) {
+  const auto hash = [](bool bind, auto end) {
+    Messages messages;
+    if (bind) {
+      messages.Bind(1, "u1");
+    } else {
+      messages.Get(1);
+    }
+    end(messages);
+    return testing::StateHash(messages.checkers);
+  };
+  for (const auto failure : {env::CallFailure::kLost, env::CallFailure::kTimeout}) {
+    const auto fails = [&](Messages& m) { m.Fail(1, failure); };
+    EXPECT_EQ(hash(false, fails), hash(false, [](Messages& m) { m.Answer(1, 404); }));
+    EXPECT_EQ(hash(true, fails), hash(true, [](Messages& m) { m.Answer(1, 500); }));
+  }
+}
 
 TEST(Checkers, ABindingWithoutUidIsReported) {
   Messages messages;

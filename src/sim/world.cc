@@ -231,6 +231,7 @@ void World::OnCommitted(const env::JournalRecord& record) {
   const auto pod = truth.pods().find(record.key.substr(kPodsPrefix.size()));
   const bool bound = pod != truth.pods().end() && !pod->second.node_name.empty();
   if (bound && !truth.nodes().contains(pod->second.node_name)) lost_pods_.insert(pod->first);
+  if (bound && checkers_.crowded(pod->second.node_name)) MarkPodsOf(pod->second.node_name);
   for (const auto& [index, returns] : lost_nodes_) MarkPodsOf(Users::NodeName(index));
 }
 

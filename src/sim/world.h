@@ -77,8 +77,8 @@ class World {
   // Compares what the scheduler knows and charges with the API's objects, and reports what differs.
   // False when it has not seen yet all that became of them, so that nothing was compared.
   bool CompareWithObjects();
-  // Keys of pods that ever stood on a node while it was away or had no object: what becomes of them
-  // is not the scheduler's to say.
+  // Keys of pods that ever stood on a node while it was away, had no object, or was crowded by what
+  // an earlier life of the scheduler bound: what becomes of them is not the scheduler's to say.
   [[nodiscard]] const std::set<std::string>& lost_pods() const { return lost_pods_; }
   [[nodiscard]] uint64_t trace_hash() const { return trace_hash_; }
 
