@@ -22,8 +22,8 @@ struct YamlLimits {
 
 // The documents of a stream, empty ones left out. Error: where (line and column, from 1) and what.
 // Duplicate keys (also of a merge after them), keys that are no scalars or null, unknown tags and
-// !!binary, unknown or recursive aliases, control characters are errors. Keys are resolved as values
-// are, and then said as Go says them: `yes: a` has the key "true".
+// !!binary, unknown or recursive aliases, control characters are errors. Keys are resolved as
+// values are, and then said as Go says them: `yes: a` has the key "true".
 [[nodiscard]] Result<std::vector<api::Json>> ParseYaml(std::string_view text,
                                                        YamlLimits limits = {});
 // Block style; strings are quoted where they would read back as something else. Round-trips through
