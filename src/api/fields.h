@@ -35,9 +35,9 @@ inline constexpr std::array<std::string_view, 13> kMetadataOrder = {
 // Turns a document into what upstream would store of it: unknown and null members are dropped,
 // quantities and times are in canonical form, empty values that upstream doesn't write are dropped,
 // members stand in the schema's order, those of the object's own metadata in kMetadataOrder.
-// Returns the strict decoding problems in upstream's words (`unknown field "spec.foo"`), in document
-// order; the caller decides by the request's fieldValidation what to do about them. An Error is a
-// value that can't be decoded, worded as Go's decoder has it
+// Returns the strict decoding problems in upstream's words (`unknown field "spec.foo"`), in
+// document order; the caller decides by the request's fieldValidation what to do about them. An
+// Error is a value that can't be decoded, worded as Go's decoder has it
 // (`json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool`); the
 // document is then half done.
 [[nodiscard]] Result<std::vector<std::string>> Conform(KindId kind, Json& document);
