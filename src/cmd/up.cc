@@ -256,6 +256,8 @@ env::os::ActorId Cluster::AddClient(std::string name, std::string user,
   const env::os::ActorId id =
       executor_.Add(std::move(name), Master(std::move(user)), std::move(actor));
   executor_.Connect(id, api_);
+  // These follow what the server does; everybody waits for the server.
+  executor_.GiveWay(id);
   return id;
 }
 

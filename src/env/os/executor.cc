@@ -1,7 +1,9 @@
 #include "env/os/executor.h"
 
 #include <pthread.h>
+#include <sys/resource.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -26,7 +28,8 @@ constexpr Duration kTickOverdueMax = Duration::Milliseconds(20);
 constexpr int kStepsPerHandOver = 128;
 constexpr size_t kGroupTimesKept = 4096;
 constexpr int kExitJournalFailed = 74;  // EX_IOERR of sysexits.h.
-constexpr int kActorsMax = 255;  // One byte of an ExchangeId names the client; 0 is the network.
+constexpr int kGivesWayNice = 10;  // A tenth of what others get, while all want more than there is.
+constexpr int kActorsMax = 255;    // One byte of an ExchangeId names the client; 0 is the network.
 
 template <typename... Ts>
 struct Overloaded : Ts... {
@@ -153,6 +156,7 @@ class ActorThread final : public InputSink {
   ActorThread* server = nullptr;
   OutputSink* transport = nullptr;
   JournalThread* journal = nullptr;
+  bool gives_way = false;
 
  private:
   void Run();
@@ -277,6 +281,11 @@ ActorStats ActorThread::stats() {
 }
 
 void ActorThread::Run() {
+  if (gives_way) {
+    // Linux keeps a niceness per thread. Without it the actor runs as the others do.
+    const int own = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), own + kGivesWayNice);
+  }
   while (Fetch(std::min(actor->wake_at(), NextDeadline()))) {
     const bool idle = RunBatch();
     ExpireCalls();
@@ -650,6 +659,11 @@ void Executor::SetJournal(ActorId actor, SqliteJournal& journal) {
   CHECK(!impl_->running);
   impl_->journals.push_back(std::make_unique<JournalThread>(impl_->clock, impl_->logger, journal));
   impl_->actors.at(static_cast<size_t>(actor.index))->journal = impl_->journals.back().get();
+}
+
+void Executor::GiveWay(ActorId actor) {
+  CHECK(!impl_->running);
+  impl_->actors.at(static_cast<size_t>(actor.index))->gives_way = true;
 }
 
 InputSink& Executor::inbox(ActorId actor) {

@@ -77,6 +77,10 @@ class Executor {
   // outlive Stop().
   void SetJournal(ActorId actor, SqliteJournal& journal);
 
+  // The actor's thread lets others go first where there are fewer processors than work (nice +10;
+  // it never starves).
+  void GiveWay(ActorId actor);
+
   // The actor's inbox, to post to from any thread; lives as long as the executor.
   [[nodiscard]] InputSink& inbox(ActorId actor);
 

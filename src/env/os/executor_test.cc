@@ -6,7 +6,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -205,6 +208,29 @@ struct FakeNetwork final : OutputSink {
   }
   Record record;
 };
+
+TEST(Executor, AnActorThatGivesWayIsNicerThanOthers) {
+  Record record;
+  const auto teller = [&record](const char* name) {
+    auto actor = std::make_unique<Script>([&record, name](Instant, Input&, Outbox&) {
+      const int own = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+      record.Add(std::string(name) + " " + std::to_string(own));
+    });
+    actor->wake = Instant{0};
+    return actor;
+  };
+  const int usual = getpriority(PRIO_PROCESS, static_cast<id_t>(gettid()));
+  Clock clock;
+  Logger logger(LogLevel::kError);
+  Executor executor(clock, logger);
+  executor.Add("first", {}, teller("first"));
+  executor.GiveWay(executor.Add("later", {}, teller("later")));
+  executor.Start();
+  EXPECT_THAT(record.Wait(2),
+              ::testing::UnorderedElementsAre("first " + std::to_string(usual),
+                                              "later " + std::to_string(std::min(usual + 10, 19))));
+  executor.Stop();
+}
 
 TEST(Executor, AFullInboxAnswers429AndNothingIsLost) {
   FakeNetwork network;
