@@ -93,13 +93,17 @@ std::optional<Json> ParseFloat(std::string_view text) {
 // The text of a number that is a key, as Go prints a float32 with %g: so sigs.k8s.io/yaml has it.
 std::string KeyOfNumber(double value) {
   const auto number = static_cast<float>(value);
+  if (!std::isfinite(number)) return number < 0 ? "-.inf" : ".inf";
   std::array<char, 64> text{};
   const auto print = [&](std::chars_format format) {
     const auto end = std::to_chars(text.data(), text.data() + text.size(), number, format).ptr;
     return std::string(text.data(), end);
   };
   const std::string scientific = print(std::chars_format::scientific);
-  const int exponent = std::stoi(scientific.substr(scientific.find('e') + 1));
+  const std::string_view digits = std::string_view(scientific).substr(scientific.find('e') + 2);
+  int exponent = 0;
+  std::from_chars(digits.data(), digits.data() + digits.size(), exponent);
+  if (scientific[scientific.find('e') + 1] == '-') exponent = -exponent;
   return exponent < -4 || exponent >= 6 ? scientific : print(std::chars_format::fixed);
 }
 

@@ -40,6 +40,9 @@ TEST(Yaml, ReadsWhatManifestsHold) {
       {"x: &m {a: 1, b: 2}\nw: {<<: *m, b: 3}\nz: *m\n",
        R"({"x":{"a":1,"b":2},"w":{"a":1,"b":3},"z":{"a":1,"b":2}};)"},
       {"1: a\ntrue: b\n", R"({"1":"a","true":"b"};)"},
+      // A key too large for the float that Go prints is infinite to it.
+      {"1e39: a\n-1e39: b\n1e-50: c\n0.00012: d\n",
+       R"({".inf":"a","-.inf":"b","0":"c","0.00012":"d"};)"},
       // Keys are resolved too, and said as Go says what they are.
       {"yes: a\n0x10: b\n1.0: c\n017: d\n1_0: e\n'on': f\n!!str 010: g\n1e5: h\n1e6: i\n",
        R"({"true":"a","16":"b","1":"c","15":"d","10":"e","on":"f","010":"g","100000":"h",)"
