@@ -532,6 +532,21 @@ void AppendDouble(double number, std::string& out) {
   out += digits.substr(0, whole) + "." + digits.substr(whole);
 }
 
+// Anything but strings, arrays and objects.
+void AppendScalar(const Json& value, std::string& out) {
+  if (value.is_bool()) {
+    out += value.get_bool() ? "true" : "false";
+  } else if (value.is_int64()) {
+    out += fmt::format_int(value.get_int64()).c_str();
+  } else if (value.is_uint64()) {
+    out += fmt::format_int(value.get_uint64()).c_str();
+  } else if (value.is_double()) {
+    AppendDouble(value.get_double(), out);
+  } else {
+    out += "null";
+  }
+}
+
 // Prints compact JSON at the end of a string, which is longer than its content until Finish.
 class Printer {
  public:
@@ -563,7 +578,9 @@ class Printer {
         return;
       }
       default:
-        Elsewhere([&] { AppendJson(value, out_); });
+        scratch_.clear();
+        AppendScalar(value, scratch_);
+        Raw(scratch_);
         return;
     }
   }
@@ -611,22 +628,24 @@ class Printer {
       found |= Unusual(word);
     }
     if ((found & kHighs) != 0) {
-      Elsewhere([&] { AppendJsonString(text, out_); });
+      scratch_.clear();
+      AppendJsonString(text, scratch_);
+      Raw(scratch_);
       return;
     }
     to[1 + text.size()] = '"';
     size_ += text.size() + 2;
   }
 
-  void Elsewhere(const auto& append) {
-    Finish();
-    append();
-    size_ = out_.size();
+  void Raw(std::string_view text) {
+    std::ranges::copy(text, Room(text.size()));
+    size_ += text.size();
   }
 
   std::string& out_;
   const size_t start_;
   size_t size_;  // Of the content.
+  std::string scratch_;
 };
 
 void AppendPretty(const Json& value, int indent, size_t column, std::string& out) {
@@ -727,29 +746,9 @@ void AppendJsonString(std::string_view text, std::string& out) {
 }
 
 void AppendJson(const Json& value, std::string& out) {
-  switch (value.kind()) {
-    case boost::json::kind::null:
-      out += "null";
-      return;
-    case boost::json::kind::bool_:
-      out += value.get_bool() ? "true" : "false";
-      return;
-    case boost::json::kind::int64:
-      out += fmt::format_int(value.get_int64()).c_str();
-      return;
-    case boost::json::kind::uint64:
-      out += fmt::format_int(value.get_uint64()).c_str();
-      return;
-    case boost::json::kind::double_:
-      AppendDouble(value.get_double(), out);
-      return;
-    default: {
-      Printer printer(out);
-      printer.Value(value);
-      printer.Finish();
-      return;
-    }
-  }
+  Printer printer(out);
+  printer.Value(value);
+  printer.Finish();
 }
 
 std::string PrintJson(const Json& value) {
