@@ -50,12 +50,6 @@ bool InOrder(const api::JsonObject& object, const std::array<std::string_view, N
   return true;
 }
 
-api::Json ParseStored(std::string_view json, api::JsonMemory memory) {
-  Result<api::Json> parsed = codec::ParseJson(json, {}, std::move(memory));
-  CHECK(parsed.has_value());
-  return std::move(*parsed);
-}
-
 // The first bytes of a body, as upstream shows them.
 std::string Summarize(std::string_view data) {
   constexpr size_t kShown = 30;
@@ -151,6 +145,12 @@ store::Store::Options StoreOptions() {
                                  : fmt::format("-{}", kind.name));
   }
   return options;
+}
+
+api::Json ParseStored(std::string_view json, api::JsonMemory memory) {
+  Result<api::Json> parsed = codec::ParseJson(json, {}, std::move(memory));
+  CHECK(parsed.has_value());
+  return std::move(*parsed);
 }
 
 api::Json Load(const store::StoredObject& object, api::JsonMemory memory) {

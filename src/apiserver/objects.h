@@ -23,6 +23,8 @@ namespace berth::apiserver {
 // The store's options: a table per kind, indexed by KindId.
 [[nodiscard]] store::Store::Options StoreOptions();
 
+// A document that the server printed. REQUIRES: it did.
+[[nodiscard]] api::Json ParseStored(std::string_view json, api::JsonMemory memory = {});
 // A stored document. REQUIRES: a document that the server stored.
 [[nodiscard]] api::Json Load(const store::StoredObject& object, api::JsonMemory memory = {});
 // The same as `kind` has it: events.k8s.io reads stored Events in its own way.

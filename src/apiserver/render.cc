@@ -11,6 +11,7 @@
 #include "api/defaults.h"
 #include "api/field_error.h"
 #include "api/table.h"
+#include "apiserver/objects.h"
 #include "base/check.h"
 #include "codec/json.h"
 #include "codec/yaml.h"
@@ -140,17 +141,11 @@ std::string_view MetaVersion(const Shape& shape) {
 // An event and what is made of it fit; more comes from the heap.
 constexpr size_t kArenaBytes = 16 * 1024;
 
-api::Json MustParse(std::string_view json, api::JsonMemory memory = {}) {
-  Result<api::Json> parsed = codec::ParseJson(json, {}, std::move(memory));
-  CHECK(parsed.has_value());
-  return std::move(*parsed);
-}
-
 std::string AsRequested(api::KindId kind, std::string_view json) {
   if (kind != api::KindId::kEventsEvent) return std::string(json);
   std::array<unsigned char, kArenaBytes> buffer;
   api::JsonArena arena(buffer.data(), buffer.size());
-  api::Json event = MustParse(json, api::JsonMemory(&arena));
+  api::Json event = ParseStored(json, api::JsonMemory(&arena));
   api::ConvertEvent(api::KindId::kEvent, api::KindId::kEventsEvent, event);
   return codec::PrintJson(event);
 }
@@ -181,7 +176,7 @@ void AppendRow(const Shape& shape, std::string_view json, Instant now, std::stri
     json = converted;
   }
   out += "{\"cells\":";
-  codec::AppendJson(api::Json(api::CellsOf(shape.kind, MustParse(json), now)), out);
+  codec::AppendJson(api::Json(api::CellsOf(shape.kind, ParseStored(json), now)), out);
   switch (shape.table_objects) {
     case TableObjects::kNone:
       break;
@@ -419,11 +414,11 @@ env::HttpResponse Answer(int status, Syntax syntax, std::string json) {
       break;
     case Syntax::kPrettyJson:
       response.headers = {{"content-type", "application/json"}};
-      response.body = Bytes(codec::PrintJsonPretty(MustParse(json)) + "\n");
+      response.body = Bytes(codec::PrintJsonPretty(ParseStored(json)) + "\n");
       break;
     case Syntax::kYaml:
       response.headers = {{"content-type", "application/yaml"}};
-      response.body = Bytes(codec::PrintYaml(MustParse(json)));
+      response.body = Bytes(codec::PrintYaml(ParseStored(json)));
       break;
   }
   return response;
