@@ -40,6 +40,34 @@ TEST(NamesTest, ShapesAreUpstreams) {
   EXPECT_EQ(GeneratedSuffix(0), "bbbbb");
 }
 
+TEST(TimestampTest, ZIsReadAsAnOffsetOfNothing) {
+  // The offset keeps the short way of reading most times out of it.
+  const auto same = [](const std::string& time) {
+    const Result<Instant> plain = ParseTimestamp(time + "Z");
+    const Result<Instant> offset = ParseTimestamp(time + "+00:00");
+    ASSERT_EQ(plain.has_value(), offset.has_value()) << time;
+    if (plain) {
+      EXPECT_EQ(plain->ns, offset->ns) << time;
+    }
+  };
+  const std::string time = "2024-02-29T23:59:59";
+  same(time);
+  for (size_t i = 0; i < time.size(); ++i) {
+    for (const char c : {'0', '1', '2', '3', '6', '9', '-', ':', 'T', 'x', '/'}) {
+      std::string other = time;
+      other[i] = c;
+      same(other);
+      same(other + "0");
+    }
+  }
+  for (const char* const edge :
+       {"1677-09-21T00:12:43", "1677-12-31T23:59:59", "1678-01-01T00:00:00", "1900-02-29T00:00:00",
+        "1969-12-31T23:59:59", "2000-02-29T00:00:00", "2100-02-29T00:00:00", "2023-04-31T00:00:00",
+        "2261-12-31T23:59:59", "2262-04-11T23:47:16", "9999-12-31T23:59:59"}) {
+    same(edge);
+  }
+}
+
 TEST(TimestampTest, ReadsEveryRfc3339FormAndPrintsUtc) {
   EXPECT_EQ(PrintTimestamp(ParseTimestamp("2026-01-02T03:04:05Z").value()), "2026-01-02T03:04:05Z");
   EXPECT_EQ(PrintMicroTime(ParseTimestamp("2026-01-02T03:04:05.123456789+02:30").value()),

@@ -12,6 +12,7 @@
 #include "api/defaults_pod.h"
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/text.h"
 
 namespace berth::api {
 namespace {
@@ -260,15 +261,16 @@ void PrepareStatusUpdate(KindId kind, const Json& old, Json& object) {
 
 bool HasGeneration(KindId kind) {
   return kind == KindId::kPod || kind == KindId::kDeployment || kind == KindId::kReplicaSet ||
-         kind == KindId::kJob;
+         kind == KindId::kJob || kind == KindId::kPodDisruptionBudget;
 }
 
 void Move(JsonObject& object, std::string_view from, std::string_view to) {
-  const auto at = object.find(from);
+  const auto at = std::ranges::find_if(
+      object, [&](const auto& member) { return SameText(member.key(), from); });
   if (at == object.end()) return;
   Json value = std::move(at->value());
   object.stable_erase(at);
-  if (!value.is_null()) object[to] = std::move(value);
+  if (!value.is_null()) object.insert_or_assign(to, std::move(value));
 }
 
 struct Renamed {
@@ -333,11 +335,20 @@ void ApplyDefaults(KindId kind, Json& object) {
   }
 }
 
+void ApplyDefaultsWithoutSpec(KindId kind, Json& object) {
+  if (!object.is_object()) return;
+  if (kind == KindId::kPod) {
+    DefaultPodStatus(object);
+  } else {
+    ApplyDefaults(kind, object);
+  }
+}
+
 void AddDefaultTolerations(Json& pod) {
   constexpr int64_t kSeconds = 300;
   JsonObject& spec = MemberObject(pod.get_object(), "spec");
   Json& tolerations = spec["tolerations"];
-  if (!tolerations.is_array()) tolerations = JsonArray();
+  if (!tolerations.is_array()) tolerations.emplace_array();
   JsonArray& list = tolerations.get_array();
   const size_t given = list.size();
   for (const std::string_view key :
@@ -346,10 +357,11 @@ void AddDefaultTolerations(Json& pod) {
     for (size_t i = 0; i < given; ++i) tolerated = tolerated || Tolerates(list[i], key);
     if (tolerated) continue;
     // Members in the order that Conform leaves them in.
-    list.push_back(JsonObject{{"effect", "NoExecute"},
-                              {"key", key},
-                              {"operator", "Exists"},
-                              {"tolerationSeconds", kSeconds}});
+    list.push_back(JsonObject({{"effect", "NoExecute"},
+                               {"key", key},
+                               {"operator", "Exists"},
+                               {"tolerationSeconds", kSeconds}},
+                              list.storage()));
   }
 }
 
@@ -382,6 +394,13 @@ void PrepareForCreate(KindId kind, Json& object) {
     case KindId::kPriorityClass:
       SetGeneration(object, 1);
       return;
+    case KindId::kPodDisruptionBudget:
+      object.get_object()["status"] = JsonObject{{"currentHealthy", 0},
+                                                 {"desiredHealthy", 0},
+                                                 {"disruptionsAllowed", 0},
+                                                 {"expectedPods", 0}};
+      SetGeneration(object, 1);
+      return;
     case KindId::kJob:
       GenerateSelector(object);
       [[fallthrough]];
@@ -403,7 +422,14 @@ void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource su
     return;
   }
   if (KindOf(kind).has_status) KeepMember(old, object, "status");
-  if (kind == KindId::kPod && subresource == Subresource::kNone) AddDefaultTolerations(object);
+  if (kind == KindId::kPod && subresource == Subresource::kNone) {
+    AddDefaultTolerations(object);
+    // Admission worked them out when the pod was made.
+    for (const JsonPath path : {JsonPath("spec.priority"), JsonPath("spec.preemptionPolicy")}) {
+      const Json* kept = FindPath(old, path);
+      if (kept != nullptr && FindPath(object, path) == nullptr) SetPath(object, path, *kept);
+    }
+  }
   if (kind == KindId::kNamespace && subresource == Subresource::kNone) {
     KeepMember(old, object, "spec.finalizers");
   }
@@ -426,6 +452,14 @@ std::string_view QosClassOf(const Json& pod) {
   }
   if (!sum.any) return "BestEffort";
   return sum.guaranteed ? "Guaranteed" : "Burstable";
+}
+
+std::string_view EventMember(KindId to, std::string_view name) {
+  for (const Renamed& member : kEventMembers) {
+    if (to == KindId::kEvent && SameText(member.events, name)) return member.core;
+    if (to == KindId::kEventsEvent && SameText(member.core, name)) return member.events;
+  }
+  return name;
 }
 
 void ConvertEvent(KindId from, KindId to, Json& event) {

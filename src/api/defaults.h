@@ -12,6 +12,8 @@ namespace berth::api {
 
 // The defaults of a kind's fields, as upstream applies them whenever it decodes an object.
 void ApplyDefaults(KindId kind, Json& object);
+// The same where the object's spec is empty and gives way to another: it needn't get its defaults.
+void ApplyDefaultsWithoutSpec(KindId kind, Json& object);
 
 // What upstream does to a new object before it validates it, after defaulting: fields that only the
 // server owns are reset, the status too where the kind has one, generation starts at 1, a Job gets
@@ -33,6 +35,8 @@ void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource su
 // Guaranteed, Burstable or BestEffort, from a pod's requests and limits.
 [[nodiscard]] std::string_view QosClassOf(const Json& pod);
 
+// What the events of `to`, kEvent or kEventsEvent, call a member of the other's.
+[[nodiscard]] std::string_view EventMember(KindId to, std::string_view name);
 // An Event as the other group has it: `from` and `to` are kEvent and kEventsEvent.
 void ConvertEvent(KindId from, KindId to, Json& event);
 

@@ -121,6 +121,8 @@ bool IsZero(const Json& value) {
 
 class Conformer {
  public:
+  Conformer() { path_.reserve(kUsualDepth); }
+
   Status ConformRoot(const Type& type, JsonObject& object) {
     ConformObject(type, object, Place::kRoot);
     if (failure_) return std::unexpected(*failure_);
@@ -142,6 +144,8 @@ class Conformer {
     Json* value;
   };
 
+  static constexpr size_t kUsualDepth = 16;
+
   // Which object of the document is at hand: some have an order of their own.
   enum class Place : uint8_t { kRoot, kMetadata, kOther };
 
@@ -160,7 +164,7 @@ class Conformer {
     std::pair<int64_t, const Field*> last{-1, nullptr};
     int64_t always_count = 0;
     for (auto& [key, value] : object) {
-      const Field* field = FindField(type, key);
+      const Field* field = FindField(type, key, last.second);
       if (field == nullptr) AddUnknown(key);
       if (field == nullptr || value.is_null()) {
         tidy = false;
@@ -194,8 +198,9 @@ class Conformer {
     AddAlways(type, object);
     std::vector<Member> members;
     members.reserve(object.size());
+    const Field* field = nullptr;
     for (auto& [key, value] : object) {
-      const Field* field = FindField(type, key);
+      field = FindField(type, key, field);
       if (field == nullptr || value.is_null() || Omits(*field, value)) continue;
       members.push_back({OrderOf(*field, place), field, &value});
     }
@@ -414,6 +419,13 @@ class Conformer {
 
   static bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
+  // Whether a time that was read without complaint is sure to be printed as it stands: years that
+  // an Instant holds, UTC, and as many digits of the second as are printed.
+  static bool IsCanonicalTime(std::string_view text, bool micro) {
+    const bool shaped = micro ? text.size() == 27 && text[19] == '.' : text.size() == 20;
+    return shaped && text.back() == 'Z' && (text.starts_with("19") || text.starts_with("20"));
+  }
+
   void ConformTime(const Type& owner, const Field& field, Json& value) {
     if (!value.is_string()) {
       // Go's time types decode through a string of their own.
@@ -430,6 +442,7 @@ class Conformer {
       Fail(time.error().message);
       return;
     }
+    if (IsCanonicalTime(value.get_string(), micro)) return;
     const std::string canonical = micro ? PrintMicroTime(*time) : PrintTimestamp(*time);
     if (std::string_view(value.get_string()) != canonical) value = canonical;
   }

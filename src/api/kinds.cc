@@ -7,6 +7,7 @@
 
 #include "api/field_error.h"
 #include "api/object.h"
+#include "api/text.h"
 #include "base/check.h"
 
 namespace berth::api {
@@ -101,6 +102,9 @@ constexpr std::array<Kind, kKindsCount> kKinds = {
                               {"ReplicaSet", "replicasets", "replicaset", "rs", "P1RzHs8/mWQ="})))),
     InAll(
         WithStatus(StoredKind(KindId::kJob, "batch", {"Job", "jobs", "job", "", "mudhfqk/qZY="}))),
+    WithStatus(StoredKind(KindId::kPodDisruptionBudget, "policy",
+                          {"PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget",
+                           "pdb", "EVWiDmWqyJw="})),
     SpokenKind(KindId::kBinding, "", "Binding", "bindings"),
     SpokenKind(KindId::kEviction, "policy", "Eviction", ""),
     SpokenKind(KindId::kScale, "autoscaling", "Scale", ""),
@@ -120,7 +124,7 @@ static_assert(InOrder(), "a kind's id is its place in the table");
 // A selectable field: its name in selectors and its dotted path in the stored object.
 struct Selectable {
   std::string_view label;
-  std::string_view path;
+  JsonPath path;
 };
 
 constexpr std::array<Selectable, 10> kPodFields = {{
@@ -210,7 +214,11 @@ std::string TextOf(const Json* value) {
 }  // namespace
 
 std::string Kind::api_version() const {
-  return group.empty() ? std::string(version) : fmt::format("{}/{}", group, version);
+  if (group.empty()) return std::string(version);
+  std::string text(group);
+  text += '/';
+  text += version;
+  return text;
 }
 std::string Kind::group_kind() const {
   return group.empty() ? std::string(name) : fmt::format("{}.{}", name, group);
@@ -281,9 +289,16 @@ std::vector<std::string> SelectableTexts(KindId kind, const Json& object) {
   const std::span<const Selectable> fields = SelectableOf(kind);
   std::vector<std::string> texts;
   texts.reserve(fields.size());
+  // Fields of one parent follow each other.
+  std::string_view last;
+  const Json* parent = nullptr;
   for (const Selectable& field : fields) {
     if (field.path.empty()) continue;
-    std::string text = TextOf(FindPath(object, field.path));
+    JsonPath path = field.path;
+    const std::string_view step = path.TakeStep();
+    if (!SameText(step, last)) parent = FindMember(object, step);
+    last = step;
+    std::string text = TextOf(parent == nullptr ? nullptr : FindPath(*parent, path));
     if (text.empty() && field.label == "source") {
       text = TextOf(FindPath(object, "reportingComponent"));
     }
@@ -294,20 +309,21 @@ std::vector<std::string> SelectableTexts(KindId kind, const Json& object) {
   return texts;
 }
 
-JsonObject SelectableSpec(KindId kind, std::span<const std::string> texts) {
+JsonObject SelectableSpec(KindId kind, std::span<const std::string> texts, JsonMemory memory) {
   constexpr std::string_view kSpec = "spec.";
-  JsonObject spec;
+  JsonObject spec(std::move(memory));
+  spec.reserve(texts.size());
   size_t at = 0;
   for (const Selectable& field : SelectableOf(kind)) {
     if (field.path.empty()) continue;
     CHECK_LT(at, texts.size());
     const std::string& text = texts[at++];
-    if (!field.path.starts_with(kSpec) || text.empty()) continue;
-    const std::string_view name = field.path.substr(kSpec.size());
+    if (!field.label.starts_with(kSpec) || text.empty()) continue;
+    const std::string_view name = field.label.substr(kSpec.size());
     if (IsFlag(field)) {
-      spec[name] = text == "true";
+      spec.emplace(name, text == "true");
     } else {
-      spec[name] = text;
+      spec.emplace(name, text);
     }
   }
   return spec;

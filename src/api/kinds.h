@@ -31,6 +31,7 @@ enum class KindId : uint8_t {
   kDeployment,
   kReplicaSet,
   kJob,
+  kPodDisruptionBudget,
   // Only spoken, in requests and answers.
   kBinding,
   kEviction,
@@ -90,7 +91,8 @@ struct Kind {
 
 // A spec with nothing but its selectable fields, as they are among `texts`, which SelectableTexts
 // gave: a document with it has the same texts.
-[[nodiscard]] JsonObject SelectableSpec(KindId kind, std::span<const std::string> texts);
+[[nodiscard]] JsonObject SelectableSpec(KindId kind, std::span<const std::string> texts,
+                                        JsonMemory memory = {});
 
 // The selectable fields of a stored object, sorted, for FieldQuery::Matches. Missing fields are
 // empty strings, booleans "true" and "false". REQUIRES: a storage kind.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/text.h"
+
 namespace berth::api {
 namespace {
 
@@ -17,42 +19,19 @@ const JsonObject& NoObject() {
   return kNone;
 }
 
-std::pair<std::string_view, std::string_view> SplitPath(std::string_view path) {
-  const size_t dot = path.find('.');
-  if (dot == std::string_view::npos) return {path, {}};
-  return {path.substr(0, dot), path.substr(dot + 1)};
-}
-
-// Boost's own search of a small object compares by calls of memcmp out of line; nearly all keys
-// differ in length or first character.
+// Boost's own search of a small object compares by calls of memcmp out of line.
 constexpr size_t kScannedMembersMax = 18;
 
 const Json* Search(const JsonObject& object, std::string_view key) {
-  if (object.size() > kScannedMembersMax || key.empty()) return object.if_contains(key);
+  if (object.size() > kScannedMembersMax) return object.if_contains(key);
   for (const auto& member : object) {
-    const std::string_view name = member.key();
-    if (name.size() == key.size() && name[0] == key[0] && name == key) return &member.value();
+    if (SameText(member.key(), key)) return &member.value();
   }
   return nullptr;
 }
 
-// The member that the path begins with, which is then taken off the path.
-const Json* TakeStep(const JsonObject& object, std::string_view& path) {
-  if (object.size() > kScannedMembersMax) {
-    const auto [step, rest] = SplitPath(path);
-    path = rest;
-    return object.if_contains(step);
-  }
-  // Looking for a member that the path begins with is cheaper than cutting the path first.
-  for (const auto& member : object) {
-    const std::string_view name = member.key();
-    if (name.empty() || name[0] != path[0] || name.size() > path.size()) continue;
-    if (name.size() < path.size() && path[name.size()] != '.') continue;
-    if (!path.starts_with(name) || name.contains('.')) continue;
-    path.remove_prefix(std::min(name.size() + 1, path.size()));
-    return &member.value();
-  }
-  return nullptr;
+Json* Search(JsonObject& object, std::string_view key) {
+  return const_cast<Json*>(Search(std::as_const(object), key));
 }
 
 }  // namespace
@@ -60,6 +39,11 @@ const Json* TakeStep(const JsonObject& object, std::string_view& path) {
 const Json* FindMember(const JsonObject& object, std::string_view key) {
   const Json* value = Search(object, key);
   return value == nullptr || value->is_null() ? nullptr : value;
+}
+
+Json& Member(JsonObject& object, std::string_view key) {
+  Json* present = Search(object, key);
+  return present != nullptr ? *present : object.emplace(key, nullptr).first->value();
 }
 
 const Json* FindMember(const Json& object, std::string_view key) {
@@ -71,42 +55,38 @@ Json* FindMember(Json& object, std::string_view key) {
   return const_cast<Json*>(FindMember(std::as_const(object), key));
 }
 
-const Json* FindPath(const Json& document, std::string_view path) {
+const Json* FindPath(const Json& document, JsonPath path) {
   const Json* at = &document;
-  while (at != nullptr && !path.empty()) {
-    const JsonObject* members = at->if_object();
-    at = members == nullptr ? nullptr : TakeStep(*members, path);
-    if (at != nullptr && at->is_null()) return nullptr;
-  }
+  while (at != nullptr && !path.empty()) at = FindMember(*at, path.TakeStep());
   return at;
 }
 
-Json* FindPath(Json& document, std::string_view path) {
+Json* FindPath(Json& document, JsonPath path) {
   return const_cast<Json*>(FindPath(std::as_const(document), path));
 }
 
-std::string_view TextAt(const Json& document, std::string_view path) {
+std::string_view TextAt(const Json& document, JsonPath path) {
   const Json* value = FindPath(document, path);
   if (value == nullptr || !value->is_string()) return {};
   return value->get_string();
 }
 
-int64_t IntegerAt(const Json& document, std::string_view path, int64_t otherwise) {
+int64_t IntegerAt(const Json& document, JsonPath path, int64_t otherwise) {
   const Json* value = FindPath(document, path);
   return value != nullptr && value->is_int64() ? value->get_int64() : otherwise;
 }
 
-bool FlagAt(const Json& document, std::string_view path) {
+bool FlagAt(const Json& document, JsonPath path) {
   const Json* value = FindPath(document, path);
   return value != nullptr && value->is_bool() && value->get_bool();
 }
 
-const JsonArray& ArrayAt(const Json& document, std::string_view path) {
+const JsonArray& ArrayAt(const Json& document, JsonPath path) {
   const Json* value = FindPath(document, path);
   return value != nullptr && value->is_array() ? value->get_array() : NoArray();
 }
 
-const JsonObject& ObjectAt(const Json& document, std::string_view path) {
+const JsonObject& ObjectAt(const Json& document, JsonPath path) {
   const Json* value = FindPath(document, path);
   return value != nullptr && value->is_object() ? value->get_object() : NoObject();
 }
@@ -116,49 +96,51 @@ const Json& OrEmptyObject(const Json* value) {
   return value == nullptr ? kNone : *value;
 }
 
-StringMap StringMapAt(const Json& document, std::string_view path) {
+StringMap StringMapAt(const Json& document, JsonPath path) {
   StringMap map;
   for (const auto& [key, value] : ObjectAt(document, path)) {
     if (value.is_string()) map.emplace_back(key, std::string(value.get_string()));
   }
-  std::ranges::sort(map);
+  // As conformed documents have them.
+  if (!std::ranges::is_sorted(map)) std::ranges::sort(map);
   return map;
 }
 
 JsonObject& MemberObject(JsonObject& object, std::string_view key) {
-  Json& member = object[key];
+  Json& member = Member(object, key);
   if (!member.is_object()) member.emplace_object();
   return member.get_object();
 }
 
-void SetPath(Json& document, std::string_view path, Json value) {
+void SetPath(Json& document, JsonPath path, Json value) {
   if (!document.is_object()) document.emplace_object();
   JsonObject* object = &document.get_object();
   while (true) {
-    const auto [step, rest] = SplitPath(path);
-    if (rest.empty()) {
-      (*object)[step] = std::move(value);
+    const std::string_view step = path.TakeStep();
+    if (path.empty()) {
+      Member(*object, step) = std::move(value);
       return;
     }
     object = &MemberObject(*object, step);
-    path = rest;
   }
 }
 
 bool RemoveMember(JsonObject& object, std::string_view key) {
-  const auto at = object.find(key);
-  if (at == object.end()) return false;
-  object.stable_erase(at);
+  if (Search(object, key) == nullptr) return false;
+  object.stable_erase(object.find(key));
   return true;
 }
 
-bool RemovePath(Json& document, std::string_view path) {
-  const size_t dot = path.rfind('.');
-  Json* parent =
-      dot == std::string_view::npos ? &document : FindPath(document, path.substr(0, dot));
-  if (parent == nullptr || !parent->is_object()) return false;
-  return RemoveMember(parent->get_object(),
-                      dot == std::string_view::npos ? path : path.substr(dot + 1));
+bool RemovePath(Json& document, JsonPath path) {
+  Json* parent = &document;
+  while (true) {
+    JsonObject* object = parent->if_object();
+    if (object == nullptr) return false;
+    const std::string_view step = path.TakeStep();
+    if (path.empty()) return RemoveMember(*object, step);
+    parent = FindMember(*parent, step);
+    if (parent == nullptr) return false;
+  }
 }
 
 void SetDefault(JsonObject& object, std::string_view key, Json value) {

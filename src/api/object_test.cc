@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "api/text.h"
+
 namespace berth::api {
 namespace {
 
@@ -40,6 +42,19 @@ TEST(FindPath, FindsWhatItsStepsFind) {
     found += at == nullptr ? 0 : 1;
   }
   EXPECT_EQ(found, 12);
+}
+
+TEST(SameText, ComparesEveryCharacter) {
+  for (size_t size = 0; size < 40; ++size) {
+    std::string text(size, 'a');
+    EXPECT_TRUE(SameText(text, std::string(size, 'a')));
+    EXPECT_FALSE(SameText(text, std::string(size + 1, 'a')));
+    for (size_t at = 0; at < size; ++at) {
+      text[at] = 'b';
+      EXPECT_FALSE(SameText(text, std::string(size, 'a'))) << at << " of " << size;
+      text[at] = 'a';
+    }
+  }
 }
 
 }  // namespace

@@ -280,7 +280,7 @@ void MergeInto(JsonObject& target, const JsonObject& changes) {
 
 }  // namespace
 
-Result<Json> ApplyPatch(PatchType type, KindId kind, const Json& document, const Json& patch) {
+Result<Json> ApplyPatch(PatchType type, KindId kind, const Json& document, Json patch) {
   switch (type) {
     case PatchType::kJson:
       return ApplyJsonPatch(document, patch);
@@ -291,7 +291,7 @@ Result<Json> ApplyPatch(PatchType type, KindId kind, const Json& document, const
       if (!patch.is_object() && !patch.is_null()) {
         return std::unexpected(NotOfType(patch, kGoMap));
       }
-      return ApplyStrategicPatch(kind, document, patch);
+      return ApplyStrategicPatch(kind, document, std::move(patch));
   }
   return Invalid("unknown patch type");
 }

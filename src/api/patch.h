@@ -21,7 +21,7 @@ inline constexpr int64_t kJsonPatchCopyBytesMax = 3 * 1024 * 1024;
 // (400), kRefused for one that can't be applied to this document (422), kTooLarge past the limits
 // (413).
 [[nodiscard]] Result<Json> ApplyPatch(PatchType type, KindId kind, const Json& document,
-                                      const Json& patch);
+                                      Json patch);
 
 [[nodiscard]] Result<Json> ApplyJsonPatch(const Json& document, const Json& patch);
 // Never fails: any document is a merge patch.
@@ -29,9 +29,8 @@ inline constexpr int64_t kJsonPatchCopyBytesMax = 3 * 1024 * 1024;
 // Lists merge by the schema table's patch strategies and keys; directives: $patch (replace,
 // delete), $retainKeys, $deleteFromPrimitiveList/<field>, $setElementOrder/<field>. A null changes
 // nothing. Whole numbers may be written as 1.0 or 1e0; in a merge patch or an object they may not,
-// as upstream.
-[[nodiscard]] Result<Json> ApplyStrategicPatch(KindId kind, const Json& document,
-                                               const Json& patch);
+// as upstream. What the patch adds moves over, where it lives in the document's memory.
+[[nodiscard]] Result<Json> ApplyStrategicPatch(KindId kind, const Json& document, Json patch);
 
 // The smallest merge patch that turns `from` into `to`. (A member of `to` that is null can't be
 // expressed.)

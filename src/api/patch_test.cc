@@ -182,6 +182,22 @@ TEST(StrategicPatchTest, MergesListsByKey) {
             R"({"containers":[{"name":"a","env":[]}]})");
 }
 
+TEST(StrategicPatchTest, MergesLongListsAsItMergesShortOnes) {
+  JsonArray list;
+  JsonArray change;
+  JsonArray wanted;
+  for (int i = 0; i < 60; ++i) {
+    const std::string name = "v" + std::to_string(i);
+    list.push_back({{"name", name}, {"value", "1"}});
+    if (i % 2 == 0) change.push_back({{"name", name}, {"value", "2"}});
+    wanted.push_back({{"name", name}, {"value", i % 2 == 0 ? "2" : "1"}});
+  }
+  const Json document = {{"spec", {{"containers", {{{"name", "a"}, {"env", list}}}}}}};
+  const Json patch = {{"spec", {{"containers", {{{"name", "a"}, {"env", change}}}}}}};
+  const Json after = ApplyStrategicPatch(KindId::kPod, document, patch).value();
+  EXPECT_EQ(ArrayAt(after, "spec.containers").at(0).at("env"), Json(wanted));
+}
+
 TEST(StrategicPatchTest, ObeysDirectives) {
   EXPECT_EQ(
       Strategic(R"({"containers":[{"name":"a"},{"name":"b"}]})",

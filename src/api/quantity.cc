@@ -108,7 +108,12 @@ Int128 PowerOfTen(int32_t exponent) {
 
 int DigitsCount(Int128 value) {
   int count = 0;
-  for (; value != 0; value /= 10) ++count;
+  for (; value > std::numeric_limits<int64_t>::max() || value < std::numeric_limits<int64_t>::min();
+       value /= 10) {
+    ++count;
+  }
+  // Nearly all are small, and dividing 128 bits is slow.
+  for (auto small = static_cast<int64_t>(value); small != 0; small /= 10) ++count;
   return count;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "api/text.h"
 #include "base/check.h"
 
 namespace berth::api {
@@ -41,13 +42,17 @@ Type TypeAt(TypeId id) {
 
 Type TypeOf(KindId kind) { return TypeAt(static_cast<TypeId>(kind)); }
 
-const Field* FindField(const Type& type, std::string_view name) {
+const Field* FindField(const Type& type, std::string_view name, const Field* last) {
   if (name.empty()) return nullptr;
-  // Types have few fields, whose names differ in length or first character: quicker than halving.
-  const auto at = std::ranges::find_if(type.fields, [name](const Field& field) {
-    return field.name.size() == name.size() && field.name[0] == name[0] && field.name == name;
-  });
-  return at != type.fields.end() ? &*at : nullptr;
+  const Field* const begin = type.fields.data();
+  const Field* const end = begin + type.fields.size();
+  const Field* const first = last == nullptr ? begin : last + 1;
+  const auto is_it = [name](const Field& field) { return SameText(field.name, name); };
+  // Types have few fields, whose names mostly differ in length: quicker than halving.
+  const Field* at = std::find_if(first, end, is_it);
+  if (at != end) return at;
+  at = std::find_if(begin, first, is_it);
+  return at != first ? at : nullptr;
 }
 
 }  // namespace berth::api

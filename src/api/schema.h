@@ -39,6 +39,9 @@ inline constexpr FieldFlags kListMap = 32;  // A list of objects that `list_keys
 inline constexpr FieldFlags kListSet = 64;
 inline constexpr FieldFlags kAtomic = 128;  // A map or object that is replaced as a whole.
 
+// Strategic merge replaces the object instead of merging it.
+inline constexpr FieldFlags kPatchReplace = 256;
+
 using TypeId = uint16_t;
 inline constexpr TypeId kNoType = 0xffff;
 
@@ -67,7 +70,10 @@ struct Type {
 // REQUIRES: id < TypesCount().
 [[nodiscard]] Type TypeAt(TypeId id);
 [[nodiscard]] Type TypeOf(KindId kind);
-// The field, or null. Cost: linear in the type's fields (tens).
-[[nodiscard]] const Field* FindField(const Type& type, std::string_view name);
+// The field, or null. `last`, where it is known, is the type's field that the search may begin
+// after: documents mostly have their members in the fields' order. Cost: linear in the type's
+// fields (tens).
+[[nodiscard]] const Field* FindField(const Type& type, std::string_view name,
+                                     const Field* last = nullptr);
 
 }  // namespace berth::api

@@ -14,6 +14,7 @@
 #include "api/object.h"
 #include "api/patch.h"
 #include "api/schema.h"
+#include "api/text.h"
 
 // Strategic merge as kubectl's users know it: Kubernetes' documentation of patches and the
 // directives it describes. Lists of objects are merged by key through sorted indexes, so the cost
@@ -96,6 +97,25 @@ std::optional<Json> Plain(const Json& value, Directives directives, const Storag
   return Json(value, storage);
 }
 
+// Whether Plain would change nothing of a value.
+bool IsPlain(const Json& value, Directives directives) {
+  if (const JsonObject* object = value.if_object()) {
+    if (directives == Directives::kObeyed && HasDirective(*object)) return false;
+    return std::ranges::all_of(*object, [&](const auto& member) {
+      return !member.value().is_null() && IsPlain(member.value(), directives);
+    });
+  }
+  const JsonArray* array = value.if_array();
+  if (array == nullptr) return true;
+  return std::ranges::all_of(*array, [&](const Json& item) { return IsPlain(item, directives); });
+}
+
+// Plain of a value that is done with: most are moved as they stand.
+std::optional<Json> TakePlain(Json& value, Directives directives, const Storage& storage) {
+  if (!IsPlain(value, directives)) return Plain(value, directives, storage);
+  return Json(std::move(value), storage);
+}
+
 // Whether a number without a fraction is written with one or with an exponent, and fits an integer.
 bool IsWhole(const Json& value) {
   const double* number = value.if_double();
@@ -122,25 +142,54 @@ void MakeIntegers(Json& value) {
 // What tells the items of a list apart: the merge key's value, or the item itself, as text.
 using Keys = std::vector<std::string>;
 struct Item {
-  std::string key;
+  std::string_view key;  // A view of one of the Keys, which live longer.
   Json value;
 };
 using Items = std::vector<Item>;
-// Where a key stands first; views of keys that live longer.
-using Order = std::map<std::string_view, size_t>;
 
-Order OrderOf(const Keys& keys) {
-  Order order;
-  for (size_t i = 0; i < keys.size(); ++i) order.emplace(keys[i], i);
-  return order;
-}
+// Where keys stand first; views of keys that live longer. Few are looked through, more are indexed.
+class Order {
+ public:
+  explicit Order(const Keys& keys) {
+    few_.reserve(std::min(keys.size(), kFewMax));
+    for (size_t i = 0; i < keys.size(); ++i) Add(keys[i], i);
+  }
+
+  void Add(std::string_view key, size_t place) {
+    if (few_.size() < kFewMax) {
+      few_.emplace_back(key, place);
+      return;
+    }
+    if (many_.empty()) many_.insert(few_.begin(), few_.end());
+    many_.emplace(key, place);
+  }
+  [[nodiscard]] std::optional<size_t> Find(std::string_view key) const {
+    if (!many_.empty()) {
+      const auto at = many_.find(key);
+      return at == many_.end() ? std::nullopt : std::optional(at->second);
+    }
+    for (const auto& [name, place] : few_) {
+      if (SameText(name, key)) return place;
+    }
+    return std::nullopt;
+  }
+  [[nodiscard]] bool contains(std::string_view key) const { return Find(key).has_value(); }
+
+ private:
+  static constexpr size_t kFewMax = 16;
+  std::vector<std::pair<std::string_view, size_t>> few_;
+  std::map<std::string_view, size_t> many_;
+};
 
 // Most keys are strings, which need no escapes to differ from all else.
 std::string TextOfKey(const Json& key) {
-  if (const boost::json::string* text = key.if_string()) {
-    return fmt::format("\"{}", std::string_view(*text));
-  }
-  return boost::json::serialize(key);
+  const boost::json::string* text = key.if_string();
+  if (text == nullptr) return boost::json::serialize(key);
+  std::string result;
+  result.reserve(text->size() + 1);
+  result += '"';
+  result += *text;
+  return result;
 }
 
 // Puts what the patch names in the patch's order and the rest in the list's own, and interleaves
@@ -148,27 +197,28 @@ std::string TextOfKey(const Json& key) {
 // them so.
 JsonArray Arrange(Items merged, const Keys& patch_order, const Keys& list_order,
                   const Storage& storage) {
-  const Order in_patch = OrderOf(patch_order);
-  const Order in_list = OrderOf(list_order);
+  const Order in_patch(patch_order);
+  const Order in_list(list_order);
   Items named;
   Items others;
+  named.reserve(merged.size());
   for (Item& item : merged) {
     (in_patch.contains(item.key) ? named : others).push_back(std::move(item));
   }
-  const auto place = [](const Order& order, const std::string& key) {
-    const auto at = order.find(key);
-    return at == order.end() ? order.size() : at->second;
+  const auto sort = [](Items& items, const Order& order) {
+    const auto place = [&](const Item& item) { return order.Find(item.key).value_or(SIZE_MAX); };
+    if (!std::ranges::is_sorted(items, {}, place)) std::ranges::stable_sort(items, {}, place);
   };
-  std::ranges::stable_sort(named, {}, [&](const Item& item) { return place(in_patch, item.key); });
-  std::ranges::stable_sort(others, {}, [&](const Item& item) { return place(in_list, item.key); });
+  sort(named, in_patch);
+  sort(others, in_list);
   JsonArray result(storage);
   result.reserve(named.size() + others.size());
   size_t next_named = 0;
   for (Item& other : others) {
     const auto goes_first = [&](const Item& item) {
-      const auto left = in_list.find(other.key);
-      const auto right = in_list.find(item.key);
-      return left != in_list.end() && right != in_list.end() && left->second < right->second;
+      const std::optional<size_t> left = in_list.Find(other.key);
+      const std::optional<size_t> right = in_list.Find(item.key);
+      return left && right && *left < *right;
     };
     while (next_named < named.size() && !goes_first(named[next_named])) {
       result.push_back(std::move(named[next_named++].value));
@@ -243,9 +293,8 @@ std::optional<Type> TypeOfField(const Field* field) {
 
 class Merger {
  public:
-  // `original` becomes the merged object.
-  Status MergeObject(JsonObject& original, const JsonObject& patch,
-                     const std::optional<Type>& type) {
+  // `original` becomes the merged object. What of the patch needn't be kept moves into it.
+  Status MergeObject(JsonObject& original, JsonObject& patch, const std::optional<Type>& type) {
     if (const Json* directive = patch.if_contains(kDirective)) {
       return ApplyDirective(original, patch, *directive);
     }
@@ -265,7 +314,7 @@ class Merger {
       }
       ordered.insert(field);
     }
-    for (const auto& [key, value] : patch) {
+    for (auto& [key, value] : patch) {
       const std::string_view name = key;
       if (name == kRetainKeysDirective || name.starts_with(kOrderPrefix)) continue;
       if (ordered.contains(name)) continue;
@@ -317,7 +366,7 @@ class Merger {
     return {};
   }
 
-  Status MergeMember(JsonObject& original, std::string_view field, const Json& value,
+  Status MergeMember(JsonObject& original, std::string_view field, Json& value,
                      const std::optional<Type>& type, bool deletes) {
     if (value.is_null()) {
       RemoveMember(original, field);
@@ -325,13 +374,14 @@ class Merger {
     }
     Json* member = original.if_contains(field);
     const Field* schema = FieldOf(type, field);
-    if (member != nullptr && member->is_object() && value.is_object()) {
+    const bool replaces = schema != nullptr && schema->has(kPatchReplace);
+    if (member != nullptr && member->is_object() && value.is_object() && !replaces) {
       return MergeObject(member->get_object(), value.get_object(), TypeOfField(schema));
     }
     if (member != nullptr && member->is_array() && value.is_array()) {
       const bool merges = deletes || (schema != nullptr && schema->has(kPatchMerge));
       if (!merges) {
-        *member = value;
+        *member = std::move(value);
         return {};
       }
       Result<JsonArray> merged =
@@ -341,18 +391,19 @@ class Merger {
       return {};
     }
     if (deletes) return {};
-    std::optional<Json> plain = Plain(value, Directives::kObeyed, original.storage());
-    if (plain) {
-      original[field] = std::move(*plain);
-    } else {
+    std::optional<Json> plain = TakePlain(value, Directives::kObeyed, original.storage());
+    if (!plain) {
       RemoveMember(original, field);
+    } else if (member != nullptr) {
+      *member = std::move(*plain);
+    } else {
+      original.emplace(field, std::move(*plain));
     }
     return {};
   }
 
   // The list is taken over, and its items with it.
-  Result<JsonArray> MergeList(JsonArray list, const JsonArray& patch, const Field* schema,
-                              bool deletes) {
+  Result<JsonArray> MergeList(JsonArray list, JsonArray& patch, const Field* schema, bool deletes) {
     if (list.empty() && patch.empty()) return list;
     if (Status status = CheckItems(list, patch); !status) return std::unexpected(status.error());
     const bool objects = list.empty() ? patch[0].is_object() : list[0].is_object();
@@ -362,7 +413,7 @@ class Merger {
       return Invalid(fmt::format("cannot merge lists without merge key for {}",
                                  schema == nullptr ? "a list" : schema->name));
     }
-    std::vector<const Json*> changes;
+    std::vector<Json*> changes;
     if (Status status = ApplyItemDirectives(list, patch, merge_key, changes); !status) {
       return std::unexpected(status.error());
     }
@@ -371,19 +422,21 @@ class Merger {
     const Storage storage = list.storage();
     Keys named;
     Items merged = ToItems(list, *before);
-    Order places = OrderOf(*before);
-    named.reserve(changes.size());  // `places` has views of them.
-    for (const Json* change : changes) {
+    merged.reserve(list.size() + changes.size());
+    Order places(*before);
+    named.reserve(changes.size());  // `places` and `merged` have views of them.
+    for (Json* change : changes) {
       Result<std::string> key = KeyOf(*change, merge_key);
       if (!key) return std::unexpected(key.error());
       named.push_back(std::move(*key));
-      const auto [at, added] = places.emplace(named.back(), merged.size());
-      if (added) {
-        merged.push_back({named.back(), *Plain(*change, Directives::kKept, storage)});
+      const std::optional<size_t> place = places.Find(named.back());
+      if (!place) {
+        places.Add(named.back(), merged.size());
+        merged.push_back({named.back(), *TakePlain(*change, Directives::kKept, storage)});
         continue;
       }
-      Status status = MergeObject(merged[at->second].value.get_object(), change->get_object(),
-                                  TypeOfField(schema));
+      Status status =
+          MergeObject(merged[*place].value.get_object(), change->get_object(), TypeOfField(schema));
       if (!status) return std::unexpected(status.error());
     }
     return Arrange(std::move(merged), named, *before, storage);
@@ -394,7 +447,7 @@ class Merger {
     const Keys named = *KeysOf(patch, "");
     const Storage storage = list.storage();
     if (deletes) {
-      const Order in_patch = OrderOf(named);
+      const Order in_patch(named);
       JsonArray kept(storage);
       for (size_t i = 0; i < list.size(); ++i) {
         if (!in_patch.contains(before[i])) kept.push_back(std::move(list[i]));
@@ -413,11 +466,11 @@ class Merger {
   }
 
   // Takes the items with a directive out of a patch list and applies them to the list.
-  static Status ApplyItemDirectives(JsonArray& list, const JsonArray& patch,
-                                    std::string_view merge_key, std::vector<const Json*>& changes) {
+  static Status ApplyItemDirectives(JsonArray& list, JsonArray& patch, std::string_view merge_key,
+                                    std::vector<Json*>& changes) {
     bool replaces = false;
     std::set<std::string> deleted;
-    for (const Json& item : patch) {
+    for (Json& item : patch) {
       const Json* directive = item.get_object().if_contains(kDirective);
       if (directive == nullptr) {
         changes.push_back(&item);
@@ -471,7 +524,9 @@ class Merger {
     JsonArray merged(before, storage);
     if (has_own && has_changes) {
       if (merges) {
-        Result<JsonArray> result = MergeList(merged, changed->get_array(), schema, false);
+        // A copy, for the patch's own order is looked at below.
+        JsonArray changes(changed->get_array(), storage);
+        Result<JsonArray> result = MergeList(merged, changes, schema, false);
         if (!result) return std::unexpected(result.error());
         merged = std::move(*result);
       } else {
@@ -526,7 +581,7 @@ class Merger {
   // The patch's items must stand in the stated order.
   static Status CheckStated(const JsonArray& changed, const JsonArray& stated, const Keys& wanted,
                             std::string_view merge_key) {
-    const Order order = OrderOf(wanted);
+    const Order order(wanted);
     size_t next = 0;
     for (const Json& item : changed) {
       const JsonObject* object = item.if_object();
@@ -534,13 +589,13 @@ class Merger {
       const Json* key =
           object == nullptr || merge_key.empty() ? &item : object->if_contains(merge_key);
       if (key == nullptr) continue;
-      const auto at = order.find(TextOfKey(*key));
-      if (at == order.end() || at->second < next) {
+      const std::optional<size_t> at = order.Find(TextOfKey(*key));
+      if (!at || *at < next) {
         return Invalid(fmt::format("The order in patch list:\n{}\n doesn't match {} list:\n{}\n",
                                    PrintGo(Json(changed)), "$setElementOrder",
                                    PrintGo(Json(stated))));
       }
-      next = at->second + 1;
+      next = *at + 1;
     }
     return {};
   }
@@ -548,15 +603,13 @@ class Merger {
 
 }  // namespace
 
-Result<Json> ApplyStrategicPatch(KindId kind, const Json& document, const Json& patch) {
+Result<Json> ApplyStrategicPatch(KindId kind, const Json& document, Json patch) {
   Json result(document, document.storage());
   if (patch.is_null()) return result;
   if (!patch.is_object()) return Invalid("a strategic merge patch must be an object");
   if (!result.is_object()) result.emplace_object();
-  Json integers;
-  if (HasWhole(patch)) MakeIntegers(integers = patch);
-  const JsonObject& changes = integers.is_null() ? patch.get_object() : integers.get_object();
-  Status status = Merger().MergeObject(result.get_object(), changes, TypeOf(kind));
+  if (HasWhole(patch)) MakeIntegers(patch);
+  Status status = Merger().MergeObject(result.get_object(), patch.get_object(), TypeOf(kind));
   if (!status) return std::unexpected(status.error());
   return result;
 }

@@ -68,6 +68,8 @@ constexpr std::array kLeaseColumns = {kName, Text("Holder"), kAge};
 constexpr std::array kPriorityClassColumns = {kName, Number("Value"),
                                               Column{"Global-Default", "boolean", "", 0}, kAge,
                                               Text("PreemptionPolicy")};
+constexpr std::array kBudgetColumns = {kName, Text("Min Available"), Text("Max Unavailable"),
+                                       Number("Allowed Disruptions"), kAge};
 constexpr std::array kPlainColumns = {kName, Column{"Created At", "date", "", 0}};
 
 std::optional<Instant> TimeAt(const Json& object, std::string_view path) {
@@ -83,6 +85,12 @@ std::string Since(std::optional<Instant> time, Instant now) {
 
 std::string AgeOf(const Json& object, Instant now) {
   return Since(TimeAt(object, "metadata.creationTimestamp"), now);
+}
+
+// A number, or a text as it is; "N/A" for neither.
+Json CountOrPercent(const Json* value) {
+  if (value == nullptr || value->is_null()) return Json("N/A");
+  return value->is_int64() ? Json(std::to_string(value->get_int64())) : *value;
 }
 
 std::string OrNone(std::string_view text, std::string_view otherwise = "<none>") {
@@ -440,6 +448,8 @@ std::span<const Column> ColumnsOf(KindId kind) {
       return kLeaseColumns;
     case KindId::kPriorityClass:
       return kPriorityClassColumns;
+    case KindId::kPodDisruptionBudget:
+      return kBudgetColumns;
     default:
       return kPlainColumns;
   }
@@ -482,6 +492,10 @@ JsonArray CellsOf(KindId kind, const Json& object, Instant now) {
     case KindId::kPriorityClass:
       return {name, Json(IntegerAt(object, "value")), Json(FlagAt(object, "globalDefault")), age,
               Json(TextAt(object, "preemptionPolicy"))};
+    case KindId::kPodDisruptionBudget:
+      return {name, CountOrPercent(FindPath(object, "spec.minAvailable")),
+              CountOrPercent(FindPath(object, "spec.maxUnavailable")),
+              Json(IntegerAt(object, "status.disruptionsAllowed")), age};
     default:
       return {name, Json(TextAt(object, "metadata.creationTimestamp"))};
   }

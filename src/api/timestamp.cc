@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "api/field_error.h"
 
@@ -174,6 +175,32 @@ class Reader {
   std::string message_;
 };
 
+// A time written "2006-01-02T15:04:05Z", as nearly all are. Nothing when it is written otherwise or
+// there is no such time: Reader then says what it is.
+std::optional<Instant> ReadPlain(std::string_view text) {
+  constexpr std::string_view kForm = "0000-00-00T00:00:00Z";
+  if (text.size() != kForm.size()) return std::nullopt;
+  for (size_t i = 0; i < kForm.size(); ++i) {
+    const bool digit = text[i] >= '0' && text[i] <= '9';
+    if (kForm[i] == '0' ? !digit : text[i] != kForm[i]) return std::nullopt;
+  }
+  const auto two = [&](size_t at) -> int64_t {
+    return (text[at] - '0') * 10 + (text[at + 1] - '0');
+  };
+  const int64_t year = two(0) * 100 + two(2);
+  const int64_t month = two(5);
+  const int64_t day = two(8);
+  const int64_t hour = two(11);
+  const int64_t minute = two(14);
+  const int64_t second = two(17);
+  // Years that an Instant can hold whole.
+  if (year < 1678 || year > 2261 || month < 1 || month > 12) return std::nullopt;
+  if (day < 1 || day > DaysIn(year, month)) return std::nullopt;
+  if (hour > 23 || minute > 59 || second > 59) return std::nullopt;
+  return Instant::FromSeconds(DaysFromDate(year, month, day) * kDaySeconds + hour * 3600 +
+                              minute * 60 + second);
+}
+
 void PutDigits(int64_t number, size_t count, char* out) {
   for (size_t i = count; i > 0; --i, number /= 10) {
     out[i - 1] = static_cast<char>('0' + number % 10);
@@ -200,7 +227,10 @@ std::string PrintSeconds(Instant time) {
 
 }  // namespace
 
-Result<Instant> ParseTimestamp(std::string_view text) { return Reader(text, kLayout).Run(); }
+Result<Instant> ParseTimestamp(std::string_view text) {
+  if (const auto time = ReadPlain(text)) return *time;
+  return Reader(text, kLayout).Run();
+}
 Result<Instant> ParseMicroTime(std::string_view text) { return Reader(text, kMicroLayout).Run(); }
 
 std::string PrintTimestamp(Instant time) { return PrintSeconds(time) + "Z"; }

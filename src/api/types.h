@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/shared.h"
 #include "base/time.h"
 
 // Typed, read-only views of the fields that berth acts on. They lose what they
@@ -145,12 +146,10 @@ struct PodCondition {
   bool operator==(const PodCondition&) const = default;
 };
 
-struct Pod {
-  ObjectMeta meta;
-
-  // spec
+// What a pod asks for. Its node is none of it: pods of one workload then have equal specs, and
+// share one.
+struct PodSpec {
   std::string scheduler_name;
-  std::string node_name;
   std::string priority_class_name;
   int64_t priority = 0;
   std::string preemption_policy;
@@ -171,6 +170,13 @@ struct Pod {
   // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g.
   // "spec.affinity.podAffinity".
   std::vector<std::string> unsupported;
+  bool operator==(const PodSpec&) const = default;
+};
+
+struct Pod {
+  ObjectMeta meta;
+  Shared<PodSpec> spec;
+  std::string node_name;  // spec.nodeName
 
   // status
   std::string phase;

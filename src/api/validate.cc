@@ -7,6 +7,7 @@
 
 #include "api/base64.h"
 #include "api/object.h"
+#include "api/validate_budget.h"
 #include "api/validate_common.h"
 #include "api/validate_pod.h"
 #include "api/validate_workloads.h"
@@ -161,19 +162,33 @@ void CheckNamespaceStatus(FieldErrors& errors, const Json& object) {
 
 constexpr int64_t kUserPriorityMax = 1'000'000'000;
 
+// What keeps a class from being one of the system's own; empty if it is one.
+std::string WhyNoSystemClass(const Json& object) {
+  const std::string_view name = TextAt(object, "metadata.name");
+  int64_t value = 0;
+  if (name == "system-cluster-critical") value = 2 * kUserPriorityMax;
+  if (name == "system-node-critical") value = 2 * kUserPriorityMax + 1000;
+  if (value == 0) return fmt::format("{} is not a known system priority class", name);
+  if (IntegerAt(object, "value") != value) {
+    return fmt::format("value of {} PriorityClass must be {}", name, value);
+  }
+  if (FlagAt(object, "globalDefault")) {
+    return fmt::format("globalDefault of {} PriorityClass must be false", name);
+  }
+  return "";
+}
+
 void CheckPriorityClass(FieldErrors& errors, const Json& object) {
   CheckMeta(errors, object, false, CheckDns1123Subdomain);
   const std::string_view name = TextAt(object, "metadata.name");
   const int64_t value = IntegerAt(object, "value");
   if (name.starts_with("system-")) {
-    const bool known = (name == "system-cluster-critical" && value == 2 * kUserPriorityMax) ||
-                       (name == "system-node-critical" && value == 2 * kUserPriorityMax + 1000);
-    if (!known) {
+    if (const std::string why = WhyNoSystemClass(object); !why.empty()) {
       const Path meta("metadata");
       AddForbidden(errors, meta.At("name"),
                    fmt::format("priority class names with 'system-' prefix are reserved for system "
-                               "use only. error: {} is not a known system priority class",
-                               name));
+                               "use only. error: {}",
+                               why));
     }
   } else if (value > kUserPriorityMax) {
     AddForbidden(
@@ -211,10 +226,35 @@ void CheckLeaseSpec(FieldErrors& errors, const Json& lease) {
   }
 }
 
-// The rules that both groups' events share; `event` is a core event.
-void CheckEventParts(FieldErrors& errors, const Json& event, std::string_view reporter) {
+// What the groups' events call the same things. Problems have the core group's names, but for the
+// reporter.
+struct EventNames {
+  JsonPath involved_namespace, controller, message, first, last, count, component, host;
+  std::string_view reporter;
+};
+constexpr EventNames kCoreNames = {.involved_namespace = "involvedObject.namespace",
+                                   .controller = "reportingComponent",
+                                   .message = "message",
+                                   .first = "firstTimestamp",
+                                   .last = "lastTimestamp",
+                                   .count = "count",
+                                   .component = "source.component",
+                                   .host = "source.host",
+                                   .reporter = "reportingComponent"};
+constexpr EventNames kEventsNames = {.involved_namespace = "regarding.namespace",
+                                     .controller = "reportingController",
+                                     .message = "note",
+                                     .first = "deprecatedFirstTimestamp",
+                                     .last = "deprecatedLastTimestamp",
+                                     .count = "deprecatedCount",
+                                     .component = "deprecatedSource.component",
+                                     .host = "deprecatedSource.host",
+                                     .reporter = "reportingController"};
+
+// The rules that both groups' events share.
+void CheckEventParts(FieldErrors& errors, const Json& event, const EventNames& names) {
   const std::string_view space = TextAt(event, "metadata.namespace");
-  const std::string_view involved = TextAt(event, "involvedObject.namespace");
+  const std::string_view involved = TextAt(event, names.involved_namespace);
   const Path object("involvedObject");
   const auto mismatch = [&] {
     AddInvalid(errors, object.At("namespace"), involved, {"does not match event.namespace"});
@@ -226,20 +266,21 @@ void CheckEventParts(FieldErrors& errors, const Json& event, std::string_view re
     return;
   }
   if (involved.empty() && space != "default" && space != "kube-system") mismatch();
-  const std::string_view controller = TextAt(event, "reportingComponent");
-  if (controller.empty()) AddRequired(errors, Path(reporter));
-  rules::CheckLabelName(errors, Path(reporter), controller);
+  const std::string_view controller = TextAt(event, names.controller);
+  if (controller.empty()) AddRequired(errors, Path(names.reporter));
+  rules::CheckLabelName(errors, Path(names.reporter), controller);
   struct Limit {
     std::string_view member;
+    JsonPath path;
     size_t max;
     bool required;
   };
-  constexpr std::array<Limit, 4> kLimits = {{{"reportingInstance", 128, true},
-                                             {"action", 128, true},
-                                             {"reason", 128, true},
-                                             {"message", 1024, false}}};
-  for (const Limit& limit : kLimits) {
-    const std::string_view text = TextAt(event, limit.member);
+  const std::array<Limit, 4> limits = {{{"reportingInstance", "reportingInstance", 128, true},
+                                        {"action", "action", 128, true},
+                                        {"reason", "reason", 128, true},
+                                        {"message", names.message, 1024, false}}};
+  for (const Limit& limit : limits) {
+    const std::string_view text = TextAt(event, limit.path);
     if (limit.required && text.empty()) AddRequired(errors, Path(limit.member));
     if (text.size() > limit.max) {
       AddInvalid(errors, Path(limit.member), Json(""),
@@ -249,10 +290,9 @@ void CheckEventParts(FieldErrors& errors, const Json& event, std::string_view re
   AddInvalid(errors, Path("namespace"), space, CheckDns1123Subdomain(space));
 }
 
-void CheckEventsEvent(FieldErrors& errors, const Json& object) {
-  Json event(object, object.storage());
-  ConvertEvent(KindId::kEventsEvent, KindId::kEvent, event);
-  CheckEventParts(errors, event, "reportingController");
+void CheckEventsEvent(FieldErrors& errors, const Json& event) {
+  const EventNames& names = kEventsNames;
+  CheckEventParts(errors, event, names);
   CheckMeta(errors, event, true, CheckDns1123Subdomain);
   if (FindMember(event, "series") != nullptr) {
     if (IntegerAt(event, "series.count") < 2) {
@@ -267,12 +307,14 @@ void CheckEventsEvent(FieldErrors& errors, const Json& object) {
   if (type != "Normal" && type != "Warning") {
     AddInvalid(errors, Path("type"), Json(""), fmt::format("has invalid value: {}", type));
   }
-  for (const std::string_view member : {"firstTimestamp", "lastTimestamp", "count"}) {
-    const Json* value = FindMember(event, member);
+  const std::array<std::pair<std::string_view, JsonPath>, 3> deprecated = {
+      {{"firstTimestamp", names.first}, {"lastTimestamp", names.last}, {"count", names.count}}};
+  for (const auto& [member, path] : deprecated) {
+    const Json* value = FindPath(event, path);
     if (value == nullptr || (value->is_int64() && value->get_int64() == 0)) continue;
     AddInvalid(errors, Path(member), Json(""), "needs to be unset");
   }
-  if (!TextAt(event, "source.component").empty() || !TextAt(event, "source.host").empty()) {
+  if (!TextAt(event, names.component).empty() || !TextAt(event, names.host).empty()) {
     AddInvalid(errors, Path("source"), Json(""), "needs to be unset");
   }
 }
@@ -327,6 +369,10 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
     case KindId::kJob:
       rules::CheckJob(errors, object);
       break;
+    case KindId::kPodDisruptionBudget:
+      CheckMeta(errors, object, true, CheckPathSegment);
+      rules::CheckBudget(errors, object);
+      break;
     case KindId::kNamespace:
       CheckMeta(errors, object, false, CheckDns1123Label);
       break;
@@ -354,7 +400,7 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       break;
     case KindId::kEvent:
       CheckMeta(errors, object, true, CheckDns1123Subdomain);
-      CheckEventParts(errors, object, "reportingComponent");
+      CheckEventParts(errors, object, kCoreNames);
       break;
     case KindId::kEventsEvent:
       CheckEventsEvent(errors, object);
@@ -392,6 +438,10 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
       break;
     case KindId::kJob:
       rules::CheckJobStatusUpdate(errors, old, object);
+      break;
+    case KindId::kPodDisruptionBudget:
+      CheckMetaUpdate(errors, old, object);
+      rules::CheckBudgetStatus(errors, object);
       break;
     case KindId::kNode:
       CheckNodeUpdate(errors, old, object);
@@ -449,7 +499,11 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
       break;
     case KindId::kEvent:
       CheckMetaUpdate(errors, old, object);
-      CheckEventParts(errors, object, "reportingComponent");
+      CheckEventParts(errors, object, kCoreNames);
+      break;
+    case KindId::kPodDisruptionBudget:
+      CheckMetaUpdate(errors, old, object);
+      rules::CheckBudget(errors, object);
       break;
     case KindId::kScale:
       CheckScale(errors, object);

@@ -187,7 +187,6 @@ void CheckOneList(FieldErrors& errors, const Path& path, const JsonObject& list,
 void CheckRequestsAgainstLimits(FieldErrors& errors, const Path& path, const Requirements& all) {
   const Path requests_path = path.At("requests");
   for (const auto& [name, amount] : all.requests) {
-    const std::optional<Quantity> request = AmountOf(all.requests, name);
     const bool overcommits = IsNativeResource(name) && !IsHugePages(name);
     const Json* stated = FindMember(all.limits, name);
     if (stated == nullptr) {
@@ -197,6 +196,7 @@ void CheckRequestsAgainstLimits(FieldErrors& errors, const Path& path, const Req
       }
       continue;
     }
+    const std::optional<Quantity> request = AmountOf(all.requests, name);
     const std::optional<Quantity> limit = AmountOf(all.limits, name);
     if (!request || !limit) continue;
     const auto order = Compare(*request, *limit);

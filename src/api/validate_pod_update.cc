@@ -261,16 +261,14 @@ IpFamily FamilyOf(std::string_view ip) {
 // Addresses of a pod or of its host: at most one of each family. What was there before may stay.
 void CheckIps(FieldErrors& errors, const Path& path, const Json& old, const Json& pod,
               std::string_view list) {
-  const std::string where = fmt::format("status.{}", list);
-  const JsonArray& ips = ArrayAt(pod, where);
-  if (SameJson(ArrayAt(old, where), ips)) return;
+  const JsonArray& before = ArrayAt(OrEmptyObject(FindMember(old, "status")), list);
+  const JsonArray& ips = ArrayAt(OrEmptyObject(FindMember(pod, "status")), list);
+  if (std::ranges::equal(before, ips, &SameJson)) return;
   std::array<int, 4> count{};
-  JsonArray shown;
   for (size_t i = 0; i < ips.size(); ++i) {
     const std::string_view ip = TextAt(ips[i], "ip");
     const IpFamily family = FamilyOf(ip);
     ++count[static_cast<size_t>(family)];
-    shown.push_back(JsonObject{{"IP", ip}});
     if (family == IpFamily::kNone) {
       AddInvalid(errors, path.At(list, i), ip,
                  {"must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"});
@@ -279,6 +277,8 @@ void CheckIps(FieldErrors& errors, const Path& path, const Json& old, const Json
     }
   }
   if (std::ranges::all_of(count, [](int each) { return each <= 1; })) return;
+  JsonArray shown;
+  for (const Json& ip : ips) shown.push_back(JsonObject{{"IP", TextAt(ip, "ip")}});
   AddInvalid(errors, path.At(list), shown, "may specify no more than one IP for each IP family");
 }
 

@@ -39,6 +39,12 @@ void CheckCountOrPercent(FieldErrors& errors, const Path& path, const Json& valu
   }
 }
 
+void CheckShare(FieldErrors& errors, const Path& path, const Json& value) {
+  if (value.is_string() && PercentOf(value.get_string()).value_or(0) > 100) {
+    AddInvalid(errors, path, value, "must not be greater than 100%");
+  }
+}
+
 bool IsZero(const Json& value) {
   if (value.is_int64()) return value.get_int64() == 0;
   return value.is_string() && PercentOf(value.get_string()) == 0;
@@ -52,9 +58,7 @@ void CheckRolling(FieldErrors& errors, const Path& path, const Json& rolling) {
   if (IsZero(unavailable) && IsZero(surge)) {
     AddInvalid(errors, path.At("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0");
   }
-  if (unavailable.is_string() && PercentOf(unavailable.get_string()).value_or(0) > 100) {
-    AddInvalid(errors, path.At("maxUnavailable"), unavailable, "must not be greater than 100%");
-  }
+  CheckShare(errors, path.At("maxUnavailable"), unavailable);
 }
 
 void CheckStrategy(FieldErrors& errors, const Path& spec_path, const Json& spec) {
@@ -422,6 +426,11 @@ void CheckSums(FieldErrors& errors, const Path& path, const Json& status, bool i
 }
 
 }  // namespace
+
+void CheckCountOrShare(FieldErrors& errors, const Path& path, const Json& value) {
+  CheckCountOrPercent(errors, path, value);
+  CheckShare(errors, path, value);
+}
 
 void CheckDeployment(FieldErrors& errors, const Json& object) {
   CheckMeta(errors, object, true, CheckDns1123Subdomain);

@@ -5,6 +5,8 @@
 // Private to api/: the rules of Deployments, ReplicaSets and Jobs.
 namespace berth::api::rules {
 
+// A number >= 0, or a percentage up to 100%.
+void CheckCountOrShare(FieldErrors& errors, const Path& path, const Json& value);
 void CheckDeployment(FieldErrors& errors, const Json& object);
 void CheckDeploymentUpdate(FieldErrors& errors, const Json& old, const Json& object);
 void CheckReplicaSet(FieldErrors& errors, const Json& object);

@@ -129,6 +129,30 @@ struct Job {
   bool operator==(const Job&) const = default;
 };
 
+// A pod that the eviction subresource counted against its budget, and when.
+struct DisruptedPod {
+  std::string name;
+  Instant time;
+  bool operator==(const DisruptedPod&) const = default;
+};
+
+struct PodDisruptionBudget {
+  ObjectMeta meta;
+  std::optional<LabelSelector> selector;  // Nothing: no pod. An empty one: all of the namespace.
+  std::optional<IntOrPercent> min_available;  // At most one of these two.
+  std::optional<IntOrPercent> max_unavailable;
+  bool always_allow_unhealthy = false;  // unhealthyPodEvictionPolicy: AlwaysAllow.
+
+  int64_t observed_generation = 0;
+  int64_t disruptions_allowed = 0;
+  int64_t current_healthy = 0;
+  int64_t desired_healthy = 0;
+  int64_t expected_pods = 0;
+  std::vector<DisruptedPod> disrupted_pods;  // Sorted by name, names unique.
+  std::vector<Condition> conditions;
+  bool operator==(const PodDisruptionBudget&) const = default;
+};
+
 struct Namespace {
   ObjectMeta meta;
   std::vector<std::string> spec_finalizers;

@@ -27,22 +27,22 @@ store::ObjectRef Find(const store::Store& store, KindId kind, std::string_view n
 store::ObjectRef FindGlobalDefault(const store::Store& store) {
   store::ObjectRef found;
   int64_t value = 0;
-  store.WalkHead(
-      {.table = static_cast<store::Table>(KindId::kPriorityClass)},
-      [&](const store::ObjectRef& object) {
-        // Nearly no class is the default: most are seen not to be without parsing them.
-        if (object->json.view().find("\"globalDefault\":true") == std::string_view::npos) {
-          return true;
-        }
-        const Json document = Load(*object);
-        if (!api::FlagAt(document, "globalDefault")) return true;
-        const int64_t candidate = api::IntegerAt(document, "value");
-        if (found == nullptr || candidate < value) {
-          found = object;
-          value = candidate;
-        }
-        return true;
-      });
+  store.WalkHead({.table = static_cast<store::Table>(KindId::kPriorityClass)},
+                 [&](const store::ObjectRef& object) {
+                   // Nearly no class is the default: most are seen not to be without parsing them.
+                   // Without the first quote, because the search is for its first letter.
+                   if (object->json.view().find("globalDefault\":true") == std::string_view::npos) {
+                     return true;
+                   }
+                   const Json document = Load(*object);
+                   if (!api::FlagAt(document, "globalDefault")) return true;
+                   const int64_t candidate = api::IntegerAt(document, "value");
+                   if (found == nullptr || candidate < value) {
+                     found = object;
+                     value = candidate;
+                   }
+                   return true;
+                 });
   return found;
 }
 
@@ -166,11 +166,15 @@ Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json
     case KindId::kNode:
       TaintNotReady(object);
       return {};
-    case KindId::kPriorityClass:
-      return AdmitPriorityClass(store, subject, object);
     default:
       return {};
   }
+}
+
+Outcome<void> AdmitValid(const store::Store& store, const api::Kind& kind, const Json& object) {
+  if (kind.id != KindId::kPriorityClass) return {};
+  return AdmitPriorityClass(store, {.kind = kind, .name = api::TextAt(object, "metadata.name")},
+                            object);
 }
 
 Outcome<void> AdmitDelete(Subject subject) {

@@ -15,10 +15,14 @@ namespace berth::apiserver {
                                            std::string_view namespace_name);
 
 // The mutating steps for a new object: ServiceAccount (the default name), Priority,
-// DefaultTolerationSeconds for pods, TaintNodesByCondition for nodes, the single global default for
-// PriorityClasses.
+// DefaultTolerationSeconds for pods, TaintNodesByCondition for nodes.
 [[nodiscard]] Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind,
                                         api::Json& object);
+
+// The validating steps for an object, new or changed, that keeps its kind's own rules: the single
+// global default of PriorityClasses.
+[[nodiscard]] Outcome<void> AdmitValid(const store::Store& store, const api::Kind& kind,
+                                       const api::Json& object);
 
 // Whether an object may be deleted at all: not the namespaces and priority classes that the system
 // needs.

@@ -57,9 +57,9 @@ ApiServer::ApiServer(Options options, store::Store store)
       watches_(options_.watch_unread_max),
       event_expiry_(options_.event_ttl) {}
 
-Result<ApiServer> ApiServer::Make(Options options, const std::vector<env::JournalRecord>& records) {
+Result<ApiServer> ApiServer::Make(Options options, const env::JournalContent& content) {
   Result<store::Store> store =
-      store::Store::Recover(StoreOptionsOf(options), records, &DecodeStored);
+      store::Store::Recover(StoreOptionsOf(options), content, &DecodeStored);
   if (!store) return std::unexpected(store.error());
   return ApiServer(std::move(options), std::move(*store));
 }
@@ -194,11 +194,11 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
     problem.kind = "users";
     return std::unexpected(std::move(problem));
   }
-  const Target target = ParseTarget(http.target);
+  Target target = ParseTarget(http.target);
   if (std::optional<Outcome<env::HttpResponse>> answer = discovery_.Answer(target, http)) {
     return std::move(*answer);
   }
-  const Outcome<ResourceRequest> request = ParseResource(target, http);
+  const Outcome<ResourceRequest> request = ParseResource(std::move(target), http);
   if (!request) return std::unexpected(request.error());
   return HandleResource(now, arrived, *request, out, streaming);
 }

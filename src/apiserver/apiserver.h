@@ -53,8 +53,8 @@ struct Options {
 // process. Not thread-safe; copying forks the server with all its watches.
 class ApiServer final : public env::Actor {
  public:
-  // `records` is what the journal recovered. kDamaged: they are not what this version wrote.
-  static Result<ApiServer> Make(Options options, const std::vector<env::JournalRecord>& records);
+  // kDamaged: the journal's content is not what this version wrote.
+  static Result<ApiServer> Make(Options options, const env::JournalContent& content);
 
   void Step(Instant now, env::Input input, env::Outbox& out) override;
   [[nodiscard]] Instant wake_at() const override;
@@ -65,6 +65,9 @@ class ApiServer final : public env::Actor {
   // (/debug/) beside the API.
   [[nodiscard]] Outcome<Identity> Authenticate(const env::HttpRequest& request,
                                                const env::Peer& peer) const;
+
+  // For the explorer, in which uids follow from what is made, not from how much was made before.
+  void Reseed(uint64_t seed) { prng_ = Prng(seed); }
 
   // For checkers and statistics.
   [[nodiscard]] const store::Store& store() const { return store_; }

@@ -262,7 +262,7 @@ TEST(ApiServer, CredentialsAreATokenOrThePeer) {
 TEST(ApiServer, ADamagedJournalIsRefusedByName) {
   const auto make = [](std::string key, std::string value) {
     const Result<ApiServer> server =
-        ApiServer::Make({}, {{std::move(key), 3, Bytes(std::move(value))}});
+        ApiServer::Make({}, {.records = {{std::move(key), 3, Bytes(std::move(value))}}});
     return server ? std::string("accepted") : server.error().message;
   };
   EXPECT_EQ(make("pods/default/a", "{"),

@@ -95,33 +95,6 @@ Outcome<DeleteOptions> ParseDeleteOptions(WriteContext& context) {
   return options;
 }
 
-Outcome<void> CheckPreconditions(const WriteContext& context, const store::StoredObject& target,
-                                 const DeleteOptions& options) {
-  const api::Kind& kind = *context.request.kind;
-  const auto conflict = [&](const std::string& why) {
-    auto problem = Conflict({.kind = kind, .name = target.name}, why);
-    // This conflict names the kind, not the resource.
-    problem.error().message = fmt::format("Operation cannot be fulfilled on {} \"{}\": {}",
-                                          kind.group_kind(), target.name, why);
-    problem.error().kind = kind.name;
-    return problem;
-  };
-  if (!options.uid.empty() && options.uid != target.uid) {
-    return conflict(
-        fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The "
-                    "object might have been deleted and then recreated",
-                    options.uid, target.uid));
-  }
-  const std::string version = std::to_string(target.revision);
-  if (!options.resource_version.empty() && options.resource_version != version) {
-    return conflict(fmt::format(
-        "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record "
-        "({}). The object might have been modified",
-        options.resource_version, version));
-  }
-  return {};
-}
-
 bool Contains(const JsonArray& list, std::string_view text) {
   return std::ranges::any_of(list, [&](const Json& item) {
     return item.is_string() && std::string_view(item.get_string()) == text;
@@ -217,21 +190,21 @@ Written DeleteNamespace(WriteContext& context, const store::ObjectRef& target, J
 Written DeletePod(WriteContext& context, const store::ObjectRef& target,
                   const DeleteOptions& options, Json pod) {
   int64_t grace = 0;
+  if (options.evicted) {
+    SetCondition(pod,
+                 {.type = "DisruptionTarget",
+                  .reason = "EvictionByEvictionAPI",
+                  .message = "Eviction API: evicting"},
+                 context.now);
+  }
   if (IsMarked(pod)) {
     const bool shortened = ShortenGrace(options, pod);
     grace = api::IntegerAt(pod, "metadata.deletionGracePeriodSeconds");
     const bool held = !api::ArrayAt(pod, "metadata.finalizers").empty();
     if (!shortened && (grace > 0 || held)) {
-      return {.json = target->json};
+      return options.evicted ? Put(context, target, std::move(pod)) : Written{.json = target->json};
     }
   } else {
-    if (options.evicted) {
-      SetCondition(pod,
-                   {.type = "DisruptionTarget",
-                    .reason = "EvictionByEvictionAPI",
-                    .message = "Eviction API: evicting"},
-                   context.now);
-    }
     grace = GraceOfPod(pod, options);
     Mark(pod, context.now + Duration::Seconds(grace), grace);
     BumpGeneration(pod);
@@ -277,9 +250,36 @@ WriteResult RespondDeleted(WriteContext& context, const store::StoredObject& tar
 
 }  // namespace
 
+Outcome<void> CheckDeletion(const WriteContext& context, const store::StoredObject& target,
+                            const DeleteOptions& options) {
+  const api::Kind& kind = *context.request.kind;
+  const auto conflict = [&](const std::string& why) {
+    auto problem = Conflict({.kind = kind, .name = target.name}, why);
+    // This conflict names the kind, not the resource.
+    problem.error().message = fmt::format("Operation cannot be fulfilled on {} \"{}\": {}",
+                                          kind.group_kind(), target.name, why);
+    problem.error().kind = kind.name;
+    return problem;
+  };
+  if (!options.uid.empty() && options.uid != target.uid) {
+    return conflict(
+        fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The "
+                    "object might have been deleted and then recreated",
+                    options.uid, target.uid));
+  }
+  const std::string version = std::to_string(target.revision);
+  if (!options.resource_version.empty() && options.resource_version != version) {
+    return conflict(fmt::format(
+        "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record "
+        "({}). The object might have been modified",
+        options.resource_version, version));
+  }
+  return {};
+}
+
 Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& target,
                               const DeleteOptions& options) {
-  if (Outcome<void> holds = CheckPreconditions(context, *target, options); !holds) {
+  if (Outcome<void> holds = CheckDeletion(context, *target, options); !holds) {
     return std::unexpected(std::move(holds.error()));
   }
   Json object = Load(*target, context.memory);

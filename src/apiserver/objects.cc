@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <utility>
 
 #include "api/defaults.h"
 #include "api/field_error.h"
 #include "api/fields.h"
 #include "api/object.h"
+#include "api/text.h"
 #include "apiserver/render.h"
 #include "base/check.h"
 #include "base/limits.h"
@@ -26,16 +29,23 @@ constexpr std::string_view kSpecKey = ",\"spec\":";
 // Moves the named members to the front, in that order; the others follow in theirs.
 template <size_t N>
 void PutFirst(api::JsonObject& object, const std::array<std::string_view, N>& names) {
+  std::array<api::JsonObject::value_type*, N> first{};
+  std::vector<api::JsonObject::value_type*> others;
+  for (auto& item : object) {
+    const auto at = std::ranges::find_if(
+        names, [&](std::string_view name) { return api::SameText(name, item.key()); });
+    if (at == names.end()) {
+      others.push_back(&item);
+    } else {
+      first.at(static_cast<size_t>(at - names.begin())) = &item;
+    }
+  }
   api::JsonObject ordered(object.storage());
   ordered.reserve(object.size());
-  for (const std::string_view name : names) {
-    const auto it = object.find(name);
-    if (it == object.end()) continue;
-    ordered.emplace(it->key(), std::move(it->value()));
+  for (auto* item : first) {
+    if (item != nullptr) ordered.emplace(item->key(), std::move(item->value()));
   }
-  for (auto& item : object) {
-    if (!ordered.contains(item.key())) ordered.emplace(item.key(), std::move(item.value()));
-  }
+  for (auto* item : others) ordered.emplace(item->key(), std::move(item->value()));
   object = std::move(ordered);
 }
 
@@ -43,11 +53,28 @@ template <size_t N>
 bool InOrder(const api::JsonObject& object, const std::array<std::string_view, N>& names) {
   size_t at = 0;
   for (const auto& item : object) {
-    while (at < N && names.at(at) != std::string_view(item.key())) ++at;
+    while (at < N && !api::SameText(names.at(at), item.key())) ++at;
     if (at == N) return false;
     ++at;
   }
   return true;
+}
+
+// What a document's text begins with, up to the value of metadata.
+void AppendHead(api::KindId kind, std::string& out) {
+  const api::Kind& type = api::KindOf(kind);
+  out += R"({"kind":")";
+  out += type.name;
+  out += R"(","apiVersion":")";
+  if (!type.group.empty()) (out += type.group) += '/';
+  out += type.version;
+  out += R"(","metadata":)";
+}
+
+void AppendKey(std::string_view name, std::string& out) {
+  out += ',';
+  codec::AppendJsonString(name, out);
+  out += ':';
 }
 
 // The first bytes of a body, as upstream shows them.
@@ -93,6 +120,13 @@ std::string_view MediaTypeOf(std::string_view content_type) {
   return type;
 }
 
+// RFC 2045, section 5.1: media types are the same in capitals.
+bool IsMediaType(std::string_view type, std::string_view wanted) {
+  return std::ranges::equal(type, wanted, [](unsigned char a, char b) {
+    return static_cast<char>(std::tolower(a)) == b;
+  });
+}
+
 // `Pod in version "v1" cannot be handled as a ConfigMap: <why>`.
 std::unexpected<Problem> CannotBeHandled(std::string_view sent_kind, const api::Kind& kind,
                                          std::string_view why) {
@@ -114,7 +148,8 @@ Outcome<void> CheckType(const api::Json& object, const api::Kind& kind, std::str
   const std::string_view version = api::TextAt(object, "apiVersion");
   const std::string_view name = api::TextAt(object, "kind");
   const std::string expected = kind.api_version();
-  if (!version.empty() && version != expected) {
+  const bool old_eviction = kind.id == api::KindId::kEviction && version == "policy/v1beta1";
+  if (!version.empty() && version != expected && !old_eviction) {
     return BadRequest(
         fmt::format("the API version in the data ({}) does not match the expected API version ({})",
                     version, expected));
@@ -185,22 +220,22 @@ api::Json LoadWithoutSpec(const store::StoredObject& object, api::JsonMemory mem
 }
 
 Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
-                       std::string_view spec) {
-  const api::Kind& type = api::KindOf(kind);
+                       std::string_view spec, Twin* twin) {
   CHECK(object.is_object());
   api::JsonObject& top = object.get_object();
   api::JsonObject& metadata = api::MemberObject(top, "metadata");
-  if (revision != 0) metadata["resourceVersion"] = std::to_string(revision);
+  if (revision != 0) api::Member(metadata, "resourceVersion") = std::to_string(revision);
   if (!InOrder(metadata, api::kMetadataOrder)) PutFirst(metadata, api::kMetadataOrder);
   Printed printed;
   std::string& out = printed.text;
   out.reserve(kUsualBytes);
-  out += R"({"kind":")";
-  out += type.name;
-  out += R"(","apiVersion":")";
-  out += type.api_version();
-  out += R"(","metadata":)";
-  codec::AppendJson(top["metadata"], out);
+  AppendHead(kind, out);
+  const size_t metadata_at = out.size();
+  codec::AppendJson(api::Member(top, "metadata"), out);
+  if (twin != nullptr) {
+    AppendHead(twin->kind, twin->text);
+    twin->text += std::string_view(out).substr(metadata_at);
+  }
   if (const api::Json* member = top.if_contains("spec"); member != nullptr) {
     out += kSpecKey;
     printed.spec.begin = static_cast<uint32_t>(out.size());
@@ -214,12 +249,15 @@ Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
   for (const auto& [key, value] : top) {
     const std::string_view name = key;
     if (name == "kind" || name == "apiVersion" || name == "metadata" || name == "spec") continue;
-    out += ',';
-    codec::AppendJsonString(name, out);
-    out += ':';
+    AppendKey(name, out);
+    const size_t value_at = out.size();
     codec::AppendJson(value, out);
+    if (twin == nullptr) continue;
+    AppendKey(api::EventMember(twin->kind, name), twin->text);
+    twin->text += std::string_view(out).substr(value_at);
   }
   out += '}';
+  if (twin != nullptr) twin->text += '}';
   // It is kept for long.
   out.shrink_to_fit();
   return printed;
@@ -261,7 +299,7 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
     return TooLarge(fmt::format("limit is {}", limits::kRequestBodyBytesMax));
   }
   const std::string_view type = MediaTypeOf(request.header("content-type"));
-  if (type == "application/yaml") {
+  if (IsMediaType(type, "application/yaml")) {
     Result<std::vector<api::Json>> documents = codec::ParseYaml(body);
     if (!documents) {
       return Unrecognized(kind_name, documents.error().message, body);
@@ -273,12 +311,12 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
     }
     return RawBody{.value = std::move(documents->front()), .duplicates = {}};
   }
-  if (type == "application/vnd.kubernetes.protobuf") {
+  if (IsMediaType(type, "application/vnd.kubernetes.protobuf")) {
     return UnsupportedMediaType(
         "application/json, application/yaml (not protobuf; for `kubectl create KIND ...` use "
         "`kubectl create KIND ... --dry-run=client -o yaml | kubectl create -f -`)");
   }
-  if (!type.empty() && type != "application/json") {
+  if (!type.empty() && !IsMediaType(type, "application/json")) {
     return UnsupportedMediaType("application/json, application/yaml");
   }
   Result<codec::ParsedJson> parsed = codec::ParseJsonReporting(body, {}, std::move(memory));
@@ -311,8 +349,8 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
     return std::unexpected(std::move(checked.error()));
   }
   // What the path says needn't be said again.
-  raw->value.get_object()["kind"] = kind.name;
-  raw->value.get_object()["apiVersion"] = kind.api_version();
+  api::Member(raw->value.get_object(), "kind") = kind.name;
+  api::Member(raw->value.get_object(), "apiVersion") = kind.api_version();
   Body body{.object = std::move(raw->value), .warnings = {}};
   Result<std::vector<std::string>> unknown = api::Conform(kind.id, body.object);
   if (!unknown) return CannotBeHandled(kind.name, kind, unknown.error().message);

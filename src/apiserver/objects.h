@@ -44,6 +44,13 @@ namespace berth::apiserver {
 // The text of the spec, a view of the object's. REQUIRES: HasSpecAside(object).
 [[nodiscard]] std::string_view SpecText(const store::StoredObject& object);
 
+// An object's text as another kind has it, which is made along with its own: of the two kinds of
+// events, which call some members otherwise.
+struct Twin {
+  api::KindId kind;
+  std::string text = {};
+};
+
 // A document's text and where its spec stands in it.
 struct Printed {
   std::string text;
@@ -55,7 +62,7 @@ struct Printed {
 // `object` is left with that version and order of metadata. `spec`, unless empty, is printed for
 // the member of that name. REQUIRES: the storage kind's form.
 [[nodiscard]] Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
-                                     std::string_view spec = {});
+                                     std::string_view spec = {}, Twin* twin = nullptr);
 
 // The stored form of a document and its canonical text.
 [[nodiscard]] store::StoredObject MakeStored(api::KindId kind, const api::Json& object, Bytes json,

@@ -66,8 +66,9 @@ Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request, const api::JsonM
                      .duplicates = std::move(parsed->duplicates)};
 }
 
-Outcome<Json> Apply(const ParsedPatch& patch, KindId kind, const Json& document) {
-  Result<Json> patched = api::ApplyPatch(patch.type, kind, document, patch.value);
+// Uses the patch's value up.
+Outcome<Json> Apply(ParsedPatch& patch, KindId kind, const Json& document) {
+  Result<Json> patched = api::ApplyPatch(patch.type, kind, document, std::move(patch.value));
   if (patched) return std::move(*patched);
   switch (patched.error().code) {
     case ErrorCode::kTooLarge:
@@ -109,7 +110,10 @@ bool TakesKind(PatchType type, const Json* said) {
 Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, const Json& document,
                             Json patched) {
   const api::Kind& kind = *context.request.kind;
-  const auto again = [&] { return Apply(patch, kind.id, document).value_or(Json()); };
+  const auto again = [&] {
+    Outcome<ParsedPatch> parsed = ParsePatch(context.request, context.memory);
+    return parsed ? Apply(*parsed, kind.id, document).value_or(Json()) : Json();
+  };
   if (!patched.is_object()) return BadResult(patched, "not an object");
   // Which kind it is, the path says: what a strategic patch says of it does not count, and a result
   // of the others may be without a kind.
@@ -136,7 +140,12 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
     return BadResult(again(), api::StrictDecodingError(problems));
   }
   if (context.options.validation == FieldValidation::kWarn) context.warnings = std::move(problems);
-  api::ApplyDefaults(kind.id, conformed);
+  // An update of the status takes the spec from the old version, whatever it would be here.
+  if (context.request.subpart == Subpart::kStatus && api::ObjectAt(conformed, "spec").empty()) {
+    api::ApplyDefaultsWithoutSpec(kind.id, conformed);
+  } else {
+    api::ApplyDefaults(kind.id, conformed);
+  }
   return conformed;
 }
 
@@ -280,8 +289,8 @@ WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, con
 
 WriteResult Patch(WriteContext& context) {
   const api::Kind& kind = *context.request.kind;
-  const Outcome<ParsedPatch> patch = ParsePatch(context.request, context.memory);
-  if (!patch) return std::unexpected(patch.error());
+  Outcome<ParsedPatch> patch = ParsePatch(context.request, context.memory);
+  if (!patch) return std::unexpected(std::move(patch.error()));
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) return std::unexpected(old.error());
   const bool leaves_spec = LeavesSpec(context.request, *patch);
@@ -297,7 +306,10 @@ WriteResult Patch(WriteContext& context) {
   if (Outcome<void> same = CheckIdentity(context, **old, document, *object); !same) {
     return std::unexpected(std::move(same.error()));
   }
-  if (aside) before.get_object()["spec"] = api::SelectableSpec(kind.id, (*old)->fields);
+  if (aside) {
+    before.get_object().emplace("spec",
+                                api::SelectableSpec(kind.id, (*old)->fields, context.memory));
+  }
   const Outcome<Written> written = Replace(context, *old, before, std::move(*object),
                                            aside ? SpecText(**old) : std::string_view());
   if (!written) return std::unexpected(written.error());
@@ -319,8 +331,8 @@ WriteResult UpdateScale(WriteContext& context) {
 }
 
 WriteResult PatchScale(WriteContext& context) {
-  const Outcome<ParsedPatch> patch = ParsePatch(context.request, context.memory);
-  if (!patch) return std::unexpected(patch.error());
+  Outcome<ParsedPatch> patch = ParsePatch(context.request, context.memory);
+  if (!patch) return std::unexpected(std::move(patch.error()));
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) return std::unexpected(old.error());
   Outcome<Json> patched = Apply(*patch, KindId::kScale, ScaleOf(**old));

@@ -8,8 +8,7 @@
 #include "apiserver/writes.h"
 #include "codec/json.h"
 
-// The subresources of pods that are no documents: binding
-// (pkg/registry/core/pod/storage/storage.go) and eviction.
+// The subresource of pods that binds them (pkg/registry/core/pod/storage/storage.go).
 namespace berth::apiserver {
 
 namespace {
@@ -90,11 +89,13 @@ std::string WithNodeName(std::string_view spec, std::string_view node) {
 
 void SetCondition(Json& pod, const TrueCondition& what, Instant now) {
   JsonObject& status = api::MemberObject(pod.get_object(), "status");
-  Json& conditions = status["conditions"];
-  if (!conditions.is_array()) conditions = JsonArray();
+  Json& conditions = api::Member(status, "conditions");
+  if (!conditions.is_array()) conditions.emplace_array();
   // Members in the order that api::Conform leaves them in.
-  JsonObject set{{"lastProbeTime", nullptr},
-                 {"lastTransitionTime", Text(api::PrintTimestamp(now))}};
+  JsonObject set(conditions.storage());
+  set.reserve(6);
+  set.emplace("lastProbeTime", nullptr);
+  set.emplace("lastTransitionTime", api::PrintTimestamp(now));
   if (!what.message.empty()) set["message"] = what.message;
   if (!what.reason.empty()) set["reason"] = what.reason;
   set["status"] = "True";
@@ -134,9 +135,13 @@ WriteResult Bind(WriteContext& context) {
   if (Outcome<void> fence = CheckFence(name, binding, *pod); !fence) {
     return std::unexpected(std::move(fence.error()));
   }
-  const bool aside = HasSpecAside(*pod) && !SpecText(*pod).contains("\"schedulingGates\"");
+  // Looked for by its rarer letters. Readiness gates too are no reason to be quick.
+  const bool aside = HasSpecAside(*pod) && !SpecText(*pod).contains("Gates\":");
   Json document = aside ? LoadWithoutSpec(*pod, context.memory) : Load(*pod, context.memory);
-  if (aside) document.get_object()["spec"] = api::SelectableSpec(KindId::kPod, pod->fields);
+  if (aside) {
+    document.get_object().emplace("spec",
+                                  api::SelectableSpec(KindId::kPod, pod->fields, context.memory));
+  }
   if (!api::TextAt(document, "metadata.deletionTimestamp").empty()) {
     return RefuseBinding(
         name, fmt::format("pod {} is being deleted, cannot be assigned to a host", name));
@@ -156,31 +161,6 @@ WriteResult Bind(WriteContext& context) {
   const std::string spec =
       aside ? WithNodeName(SpecText(*pod), api::TextAt(binding, "target.name")) : "";
   CommitPut(context, KindId::kPod, std::move(document), spec);
-  return Created(context);
-}
-
-WriteResult Evict(WriteContext& context) {
-  Outcome<Body> body = DecodeBody(context.request, api::KindOf(KindId::kEviction),
-                                  context.options.validation, context.memory);
-  if (!body) return std::unexpected(std::move(body.error()));
-  context.warnings = std::move(body->warnings);
-  const Json& eviction = body->object;
-  if (api::TextAt(eviction, "metadata.name") != context.request.name) {
-    return BadRequest("name in URL does not match name in Eviction object");
-  }
-  const Outcome<store::ObjectRef> pod = FindTarget(context);
-  if (!pod) return std::unexpected(pod.error());
-  DeleteOptions options;
-  if (const Json* grace = api::FindPath(eviction, "deleteOptions.gracePeriodSeconds");
-      grace != nullptr && grace->is_int64()) {
-    options.grace_seconds = grace->get_int64();
-  }
-  options.uid = api::TextAt(eviction, "deleteOptions.preconditions.uid");
-  options.resource_version = api::TextAt(eviction, "deleteOptions.preconditions.resourceVersion");
-  options.propagation = api::TextAt(eviction, "deleteOptions.propagationPolicy");
-  options.evicted = true;
-  const Outcome<Written> written = DeleteObject(context, *pod, options);
-  if (!written) return std::unexpected(written.error());
   return Created(context);
 }
 

@@ -218,11 +218,12 @@ env::HttpResponse ToResponse(const Problem& problem) {
 }
 
 std::string SuccessJson(std::string_view details, int code) {
-  std::string out = fmt::format(
-      R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Success"{})", details);
+  std::string out = R"({"kind":"Status","apiVersion":"v1","metadata":{},"status":"Success")";
+  out += details;
   // Creating subresources carry the code; deletions don't.
-  if (code != 200) out += fmt::format(",\"code\":{}", code);
-  return out + '}';
+  if (code != 200) (out += ",\"code\":") += std::to_string(code);
+  out += '}';
+  return out;
 }
 
 }  // namespace berth::apiserver

@@ -220,8 +220,9 @@ void AppendTable(const Shape& shape, std::string_view metadata, std::string_view
 Outcome<Shape> Negotiate(const ResourceRequest& request, AnswerKind answer) {
   Shape shape{.kind = request.kind->id};
   const std::string_view accept = request.header("accept");
-  bool found = accept.empty();
-  for (const MediaType& media : ParseAccept(accept)) {
+  // What nearly every client asks for is the shape as it is.
+  bool found = accept.empty() || accept == "application/json";
+  for (const MediaType& media : ParseAccept(found ? std::string_view() : accept)) {
     if (!Fits(media, answer, shape)) continue;
     if (answer == AnswerKind::kList && media.as == "PartialObjectMetadata") {
       return NotAcceptable(

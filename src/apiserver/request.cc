@@ -11,6 +11,9 @@ namespace berth::apiserver {
 
 namespace {
 
+// /apis/GROUP/VERSION/namespaces/NS/PLURAL/NAME/SUBRESOURCE
+constexpr size_t kUsualParts = 8;
+
 int HexDigit(char c) {
   if (c >= '0' && c <= '9') return c - '0';
   if (c >= 'a' && c <= 'f') return c - 'a' + 10;
@@ -188,6 +191,7 @@ Target ParseTarget(std::string_view target) {
   std::string_view path = target.substr(0, question);
   result.path = PercentDecode(path, false);
   if (path.starts_with('/')) path.remove_prefix(1);
+  result.parts.reserve(kUsualParts);
   while (!path.empty()) {
     const size_t end = path.find('/');
     result.parts.push_back(PercentDecode(path.substr(0, end), false));
@@ -196,17 +200,17 @@ Target ParseTarget(std::string_view target) {
   return result;
 }
 
-Outcome<ResourceRequest> ParseResource(const Target& target, const env::HttpRequest& http) {
-  const std::vector<std::string>& parts = target.parts;
-  CHECK(!parts.empty());
-  const bool core = parts[0] == "api";
+Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& http) {
+  std::vector<std::string>& rest = target.parts;
+  CHECK(!rest.empty());
+  const bool core = rest[0] == "api";
   const size_t head = core ? 2 : 3;
-  if (parts.size() < head) return NoSuchPage();
-  const std::string_view group = core ? std::string_view() : std::string_view(parts[1]);
-  const std::string_view version = parts[head - 1];
+  if (rest.size() < head) return NoSuchPage();
+  const std::string group = core ? std::string() : std::move(rest[1]);
+  const std::string version = std::move(rest[head - 1]);
   if (!KnowsGroup(group, "")) return NoSuchPage();
   if (!KnowsGroup(group, version)) return NoSuchResource();
-  std::vector<std::string> rest(parts.begin() + static_cast<std::ptrdiff_t>(head), parts.end());
+  rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(head));
   // The old form of a watch: /api/v1/watch/...
   const bool old_watch = rest.size() > 1 && rest[0] == "watch";
   if (old_watch) rest.erase(rest.begin());

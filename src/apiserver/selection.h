@@ -26,6 +26,8 @@ class Selection {
   [[nodiscard]] bool all_in_namespace() const {
     return labels_.empty() && fields_.empty() && name_.empty();
   }
+  // Matches whatever is in the table.
+  [[nodiscard]] bool all() const { return all_in_namespace() && !namespace_; }
   // The range of the store to walk.
   [[nodiscard]] store::Range range() const;
   // Equal texts select the same objects.

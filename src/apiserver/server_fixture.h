@@ -107,7 +107,7 @@ class ServerFixture {
 
  private:
   static ApiServer Make(Options options, const std::vector<env::JournalRecord>& records) {
-    Result<ApiServer> server = ApiServer::Make(std::move(options), records);
+    Result<ApiServer> server = ApiServer::Make(std::move(options), {.records = records});
     CHECK(server.has_value());
     return std::move(*server);
   }

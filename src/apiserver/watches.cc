@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <vector>
 
 #include "base/check.h"
 
@@ -16,6 +18,25 @@ std::string GroupKey(const Shape& shape, const Selection& selection) {
   return fmt::format("{}\n{} {} {} {} {}", selection.ToText(), static_cast<int>(shape.kind),
                      static_cast<int>(shape.form), static_cast<int>(shape.syntax),
                      static_cast<int>(shape.table_objects), shape.meta_v1beta1);
+}
+
+// What a range of the log holds of one table.
+struct Changes {
+  std::vector<const store::Event*> events;
+  size_t bytes = 0;  // About, as watches are sent them.
+};
+
+std::map<store::Table, Changes> ChangesByTable(store::RevisionRange range,
+                                               const store::Store& store) {
+  constexpr size_t kAroundBytes = 40;
+  std::map<store::Table, Changes> changes;
+  for (uint64_t revision = range.first; revision <= range.last; ++revision) {
+    const store::Event& event = store.EventAt(revision);
+    Changes& table = changes[event.object->table];
+    table.events.push_back(&event);
+    table.bytes += event.object->json.size() + kAroundBytes;
+  }
+  return changes;
 }
 
 Instant TimerOf(Instant deadline, Instant bookmark) { return std::min(deadline, bookmark); }
@@ -88,18 +109,21 @@ void Watches::AppendEvent(const Group& group, const store::Event& event, Instant
 
 void Watches::Publish(Instant now, store::RevisionRange range, const store::Store& store,
                       env::Outbox& out) {
+  // More commits at once than the log holds: those who were live are behind, and will be cut.
+  const bool lost = range.first <= store.compacted_revision();
+  std::map<store::Table, Changes> changes;
+  if (!lost) changes = ChangesByTable(range, store);
   for (auto& [key, group] : groups_) {
     if (group.live.empty()) continue;
-    if (range.first <= store.compacted_revision()) {
-      // More commits at once than the log holds: those who were live are behind, and will be cut.
+    if (lost) {
       for (const uint64_t exchange : group.live) watches_.at(exchange).phase = Phase::kBehind;
       group.live.clear();
       continue;
     }
     std::string text;
-    for (uint64_t revision = range.first; revision <= range.last; ++revision) {
-      const store::Event& event = store.EventAt(revision);
-      if (event.object->table == group.table) AppendEvent(group, event, now, text);
+    if (const auto found = changes.find(group.table); found != changes.end()) {
+      if (group.selection.all()) text.reserve(found->second.bytes);
+      for (const store::Event* event : found->second.events) AppendEvent(group, *event, now, text);
     }
     const Bytes frame(std::move(text));
     const std::set<uint64_t> live = group.live;

@@ -33,8 +33,13 @@ constexpr size_t kArenaBytes = 64 * 1024;
 std::string NewUid(Prng& prng) {
   const uint64_t high = (prng.Next() & ~uint64_t{0xf000}) | 0x4000;
   const uint64_t low = (prng.Next() >> 2) | (uint64_t{1} << 63);
-  return fmt::format("{:08x}-{:04x}-{:04x}-{:04x}-{:012x}", high >> 32, (high >> 16) & 0xffff,
-                     high & 0xffff, low >> 48, low & 0xffffffffffff);
+  std::string text;
+  text.reserve(36);
+  for (int digit = 0; digit < 32; ++digit) {
+    if (digit == 8 || digit == 12 || digit == 16 || digit == 20) text += '-';
+    text += "0123456789abcdef"[((digit < 16 ? high : low) >> (60 - digit % 16 * 4)) & 0xf];
+  }
+  return text;
 }
 
 std::string_view OptionsName(Verb verb) {
@@ -145,14 +150,15 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   api::PrepareForCreate(kind.id, object);
   const api::FieldErrors errors = api::ValidateCreate(kind.id, object);
   if (!errors.empty()) return Invalid({.kind = kind, .name = *name}, errors);
+  if (Outcome<void> admitted = AdmitValid(context.store, kind, object); !admitted) return admitted;
   if (Exists(context, *name)) return AlreadyExists({.kind = kind, .name = *name});
   return {};
 }
 
 Printed PrintNext(const WriteContext& context, KindId storage, Json& object,
-                  std::string_view spec = {}) {
+                  std::string_view spec = {}, Twin* twin = nullptr) {
   const uint64_t revision = context.options.dry_run ? 0 : context.store.next_revision();
-  return PrintCanonical(storage, object, revision, spec);
+  return PrintCanonical(storage, object, revision, spec, twin);
 }
 
 // Returns the text, which is shared.
@@ -167,8 +173,8 @@ Bytes PutNext(WriteContext& context, KindId storage, const Json& object, Printed
 
 // CommitPut of an object as large as a client makes it. What counts is what would be stored.
 Outcome<Bytes> CommitSized(WriteContext& context, KindId storage, Json& object,
-                           std::string_view spec = {}) {
-  Printed printed = PrintNext(context, storage, object, spec);
+                           std::string_view spec = {}, Twin* twin = nullptr) {
+  Printed printed = PrintNext(context, storage, object, spec, twin);
   if (printed.text.size() > static_cast<size_t>(limits::kObjectBytesMax)) {
     return TooLarge(fmt::format("limit is {}", limits::kObjectBytesMax));
   }
@@ -255,7 +261,9 @@ Outcome<void> CheckNameAndNamespace(const WriteContext& context, Json& object) {
 }
 
 // Whether a kind may be written without saying which version is meant.
-bool AllowsUnconditionalUpdate(KindId kind) { return kind != KindId::kLease; }
+bool AllowsUnconditionalUpdate(KindId kind) {
+  return kind != KindId::kLease && kind != KindId::kPodDisruptionBudget;
+}
 // Whether a PUT of what does not exist makes it.
 bool AllowsCreateOnUpdate(KindId kind) {
   return kind == KindId::kLease || kind == KindId::kEvent || kind == KindId::kEventsEvent;
@@ -337,13 +345,15 @@ WriteResult Create(WriteContext& context) {
         "behavior; a DNS label is recommended: [must not contain dots]");
   }
   Json stored = ToStorage(kind, std::move(object));
-  const Outcome<Bytes> json = CommitSized(context, kind.storage, stored);
-  if (!json) return std::unexpected(json.error());
+  // An event that is asked for in the request's kind needn't be read again to be answered.
   const bool plain = context.shape.form == Form::kObject && context.shape.syntax == Syntax::kJson;
-  if (kind.storage == kind.id || !plain) return Respond(context, 201, *json);
-  // The document at hand needn't be read again to be answered in the request's kind.
-  api::ConvertEvent(kind.storage, kind.id, stored);
-  return Answer(201, Syntax::kJson, PrintCanonical(kind.id, stored, 0).text);
+  const bool twofold = kind.storage != kind.id && plain;
+  Twin answer{.kind = kind.id};
+  const Outcome<Bytes> json =
+      CommitSized(context, kind.storage, stored, {}, twofold ? &answer : nullptr);
+  if (!json) return std::unexpected(json.error());
+  if (!twofold) return Respond(context, 201, *json);
+  return Answer(201, Syntax::kJson, std::move(answer.text));
 }
 
 void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
@@ -376,6 +386,9 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   api::PrepareForUpdate(kind.id, before, object, subresource);
   const api::FieldErrors errors = api::ValidateUpdate(kind.id, before, object, subresource);
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
+  if (Outcome<void> admitted = AdmitValid(context.store, kind, object); !admitted) {
+    return std::unexpected(std::move(admitted.error()));
+  }
   if (api::SameJson(before, object)) return Written{.json = old->json};
   object = ToStorage(kind, std::move(object));
   if (IsFinished(kind.storage, object)) {

@@ -101,6 +101,10 @@ struct DeleteOptions {
   std::string propagation;  // Background, Foreground, Orphan, or empty for the kind's own way.
   bool evicted = false;     // The pod gets the condition that says so.
 };
+// What the options want of the object, against what it is.
+[[nodiscard]] Outcome<void> CheckDeletion(const WriteContext& context,
+                                          const store::StoredObject& target,
+                                          const DeleteOptions& options);
 // Deletes one object as upstream does: at once, gracefully, or when its finalizers are gone.
 Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& target,
                               const DeleteOptions& options);

@@ -59,6 +59,61 @@ TEST(Hash, BordersBetweenStringsCount) {
   EXPECT_EQ(HashOf("berth"), HashOf("berth"));
 }
 
+// Versions are alike when as many are newer: of 1..9, all of one object.
+class Newer final : public HashNames {
+ public:
+  explicit Newer(uint64_t newest) : newest_(newest) {}
+  uint64_t OfVersion(uint64_t version) const override { return newest_ - version; }
+  uint64_t OfPosition(uint64_t version, std::string_view kind) const override {
+    return kind == "pods" ? newest_ - version : 0;
+  }
+  uint64_t OfCall(uint64_t call) const override { return call == call_ ? name_ : 0; }
+  void NameCall(uint64_t call, uint64_t name) override { call_ = call, name_ = name; }
+
+ private:
+  uint64_t newest_;
+  uint64_t call_ = 0;
+  uint64_t name_ = 0;
+};
+
+TEST(Hash, WithNamesThePastIsLeftOut) {
+  const auto hash = [](uint64_t newest, uint64_t call, uint64_t count, std::string_view json) {
+    Newer names(newest);
+    names.NameCall(call, 77);
+    Hasher hasher(&names);
+    hasher.AddHistory(count).AddCall(call).AddDocument(json);
+    hasher.AddEach(std::vector<uint64_t>{call % 2, 1 - call % 2},
+                   [](Hasher& one, uint64_t value) { one.Add(value); });
+    return hasher.value();
+  };
+  constexpr std::string_view kOld = R"({"metadata":{"name":"a","resourceVersion":"3"},"x":1})";
+  constexpr std::string_view kNew = R"({"metadata":{"name":"a","resourceVersion":"8"},"x":1})";
+  constexpr std::string_view kOther = R"({"metadata":{"name":"a","resourceVersion":"8"},"x":2})";
+  EXPECT_EQ(hash(4, 10, 1, kOld), hash(9, 11, 2, kNew));
+  EXPECT_NE(hash(4, 10, 1, kOld), hash(5, 10, 1, kOld));
+  EXPECT_NE(hash(9, 10, 1, kNew), hash(9, 10, 1, kOther));
+  constexpr std::string_view kPods =
+      R"({"kind":"PodList","metadata":{"resourceVersion":"3"},"items":[]})";
+  constexpr std::string_view kNodes =
+      R"({"kind":"NodeList","metadata":{"resourceVersion":"3"},"items":[]})";
+  EXPECT_NE(hash(4, 10, 1, kPods), hash(5, 10, 1, kPods));
+  EXPECT_EQ(hash(4, 10, 1, kNodes), hash(5, 10, 1, kNodes));
+}
+
+TEST(Hash, WithoutNamesEverythingCounts) {
+  const auto plain = [](uint64_t number) { return Hasher().Add(number).value(); };
+  EXPECT_EQ(Hasher().AddHistory(uint64_t{5}).value(), plain(5));
+  EXPECT_EQ(Hasher().AddVersion(uint64_t{5}).value(), plain(5));
+  EXPECT_EQ(Hasher().AddPosition(uint64_t{5}, "pods").value(), plain(5));
+  EXPECT_EQ(Hasher().AddCall(5).value(), plain(5));
+  const std::string_view text = "a text";
+  EXPECT_EQ(Hasher().AddDocument(text).value(), HashOf(text));
+  EXPECT_EQ(Hasher().AddVersion(text).value(), HashOf(text));
+  const auto add = [](Hasher& one, uint64_t value) { one.Add(value); };
+  EXPECT_NE(Hasher().AddEach(std::vector<uint64_t>{1, 2}, add).value(),
+            Hasher().AddEach(std::vector<uint64_t>{2, 1}, add).value());
+}
+
 TEST(Check, AFailurePrintsBothValues) {
   EXPECT_DEATH(CHECK_EQ(1 + 1, 3), "CHECK\\(1 \\+ 1 == 3\\) failed: 2 against 3");
 }

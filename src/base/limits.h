@@ -31,6 +31,10 @@ static_assert(kResourceKindsOfPodsMax < kResourceKindsMax, "nodes must be able t
 // that they are told of and wait until they change.
 inline constexpr size_t kUnreadPodsMax = 10'000;
 
+// A pod that is not gone this long after the grace of its deletion is over (a dead kubelet, a
+// finalizer) is not waited for any more. Kubelets need seconds.
+inline constexpr Duration kOverdueAfter = Duration::Seconds(60);
+
 // kube-apiserver refuses larger request bodies with 413; etcd's own limit is 1.5 MiB an object.
 inline constexpr int64_t kRequestBodyBytesMax = 3 * 1024 * 1024;
 inline constexpr int64_t kObjectBytesMax = 1536 * 1024;

@@ -75,7 +75,7 @@ bool IsTrue(const std::vector<api::Condition>& conditions, std::string_view type
 
 int64_t CpuOf(const api::Pod& pod) {
   int64_t sum = 0;
-  for (const api::Container& container : pod.containers) {
+  for (const api::Container& container : pod.spec->containers) {
     for (const api::ResourceAmount& request : container.requests) {
       if (request.name == "cpu") sum += request.amount;
     }

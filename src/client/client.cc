@@ -79,11 +79,19 @@ env::CallId Client::Call(Instant now, Request request, env::Outbox& out) {
 bool Client::CancelQueued(env::CallId call) {
   const auto it = pending_.find(call.value);
   if (it == pending_.end() || it->second.place == Place::kInFlight) return false;
-  if (it->second.attempts > 0) return false;
-  std::deque<uint64_t>& queue = queues_[Index(it->second.request.priority)];
-  queue.erase(std::find(queue.begin(), queue.end(), call.value));
+  if (it->second.place == Place::kDelayed) {
+    delayed_.erase({it->second.at, call.value});
+  } else {
+    std::deque<uint64_t>& queue = queues_[Index(it->second.request.priority)];
+    queue.erase(std::find(queue.begin(), queue.end(), call.value));
+  }
   pending_.erase(it);
   return true;
+}
+
+void Client::DontRepeat(env::CallId call) {
+  const auto it = pending_.find(call.value);
+  if (it != pending_.end()) it->second.give_up = Instant{0};
 }
 
 env::HttpRequest Client::Wire(env::Method method, const std::string& target,
@@ -339,24 +347,37 @@ size_t Client::calls_queued(Priority priority) const { return queues_[Index(prio
 
 // A call's patience is in `give_up`; `delayed_` follows from the calls; what overflowed differs in
 // the call alone.
-void Client::AddTo(Hasher& hasher) const {
-  hasher.Add(prng_.fingerprint()).Add(next_call_).Add(watches_.size());
-  for (const WatchState& watch : watches_) watch.AddTo(hasher);
-  hasher.Add(pending_.size());
+void Client::NameCalls(HashNames& names) const {
+  for (const WatchState& watch : watches_) watch.NameCall(names);
   for (const auto& [id, pending] : pending_) {
     const Request& request = pending.request;
-    hasher.Add(id).Add(pending.place).Add(pending.give_up.ns).Add(pending.attempts);
-    hasher.Add(pending.at.ns).Add(request.method).Add(request.target).Add(request.content_type);
-    hasher.Add(request.body.view()).Add(request.priority).Add(request.timeout.ns);
-    hasher.Add(request.retry_throttled);
+    Hasher name(&names);
+    name.Add(request.method).Add(request.target).AddDocument(request.body.view());
+    names.NameCall(id, name.value());
   }
+}
+
+// Draws still to come only move timers a little: a hash that merges leaves the generator out.
+void Client::AddTo(Hasher& hasher) const {
+  if (hasher.merges()) NameCalls(*hasher.names());
+  hasher.AddHistory(prng_.fingerprint()).AddHistory(next_call_).Add(watches_.size());
+  for (const WatchState& watch : watches_) watch.AddTo(hasher);
+  hasher.Add(pending_.size());
+  hasher.AddEach(pending_, [](Hasher& one, const auto& entry) {
+    const auto& [id, pending] = entry;
+    const Request& request = pending.request;
+    one.AddCall(id).Add(pending.place).Add(pending.give_up.ns).Add(pending.attempts);
+    one.Add(pending.at.ns).Add(request.method).Add(request.target).Add(request.content_type);
+    one.AddDocument(request.body.view()).Add(request.priority).Add(request.timeout.ns);
+    one.Add(request.retry_throttled);
+  });
   for (const auto& queue : queues_) {
     hasher.Add(queue.size());
-    for (const uint64_t id : queue) hasher.Add(id);
+    for (const uint64_t id : queue) hasher.AddCall(id);
   }
   hasher.Add(overflow_.size());
-  for (const CallDone& done : overflow_) hasher.Add(done.call.value);
-  hasher.Add(in_flight_).Add(hold_until_.ns).Add(unreachable_).Add(probe_);
+  for (const CallDone& done : overflow_) hasher.AddCall(done.call.value);
+  hasher.Add(in_flight_).Add(hold_until_.ns).Add(unreachable_).AddCall(probe_);
 }
 
 }  // namespace berth::client

@@ -74,9 +74,13 @@ class Client {
   // Queues a call and sends it if the window has room.
   env::CallId Call(Instant now, Request request, env::Outbox& out);
 
-  // Forgets a call that has not been sent yet: true, and nothing is reported of it. False, and
+  // Forgets a call that waits to be sent, or to be sent again: true, nothing came of it (a write is
+  // repeated only after an attempt without effect), and nothing is reported of it. False, and
   // nothing changed, when it is under way or over.
   bool CancelQueued(env::CallId call);
+
+  // An attempt that is under way will be the call's last: its end is reported, whatever it is.
+  void DontRepeat(env::CallId call);
 
   // Takes one input and appends what it means. Inputs of calls that are not this client's are left
   // alone. Cost of a watch event: a few hundred nanoseconds plus one copy of the object's bytes.
@@ -112,6 +116,7 @@ class Client {
     Instant at;             // For kDelayed: when it is queued again.
   };
 
+  void NameCalls(HashNames& names) const;
   void OnTick(Instant now, env::Outbox& out, std::vector<Event>& events);
   void OnResponse(Instant now, const env::Response& response, std::vector<Event>& events);
   void OnFailed(Instant now, const env::CallFailed& failed, std::vector<Event>& events);

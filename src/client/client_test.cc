@@ -614,6 +614,29 @@ TEST(Calls, AQueuedCallCanBeForgotten) {
   EXPECT_EQ(rig.requests.size(), 1u);
 }
 
+// Nothing came of a write that is repeated: it may as well not be.
+TEST(Calls, ACallThatIsToBeRepeatedCanBeForgotten) {
+  Rig rig;
+  const env::CallId call = rig.Call(Bind(kPod, "n1", {}));
+  rig.Step(env::CallFailed{.call = call, .failure = env::CallFailure::kNotSent});
+  EXPECT_EQ(rig.client.calls_queued(), 1u);
+  EXPECT_TRUE(rig.client.CancelQueued(call));
+  EXPECT_EQ(rig.client.calls_queued(), 0u);
+  EXPECT_EQ(rig.client.wake_at(), Instant::Never());
+  EXPECT_FALSE(rig.client.CancelQueued(call));
+}
+
+TEST(Calls, ACallUnderWayCanBeTheLastAttempt) {
+  Rig rig;
+  rig.Call(Bind(kPod, "n1", {}));
+  Client copy = rig.client;
+  rig.client.DontRepeat({1});
+  EXPECT_NE(StateHash(copy), StateHash(rig.client));
+  rig.Answer(429, "");
+  EXPECT_EQ(rig.Told(), "call1=Refused ");
+  EXPECT_EQ(rig.client.calls_queued(), 0u);
+}
+
 TEST(Client, ACopyBehavesAsTheOriginal) {
   Rig rig;
   Sync(rig);

@@ -28,8 +28,17 @@ namespace berth::client {
 class FakeApi {
  public:
   // What happens to a request instead of, or after, its being served.
-  enum class Fault { kNone, kLoseAnswer, kLoseRequest, kRefuse };
+  enum class Fault {
+    kNone,
+    kLoseAnswer,
+    kLoseRequest,
+    kRefuse,
+    kThrottle,
+    kNoConnection,
+    kSilence,  // As kLoseRequest, told when what watches tell is released.
+  };
   std::function<Fault(const env::HttpRequest&)> fault;
+  bool down = false;                  // Nobody can connect, readers included.
   std::string refusal = "Forbidden";  // What kRefuse says.
   std::vector<std::string> log;       // "METHOD target -> status" of every request but reads.
   Instant now = Instant::FromSeconds(1'000'000'000);
@@ -134,14 +143,24 @@ class FakeApi {
 
   void Take(env::Output& output) {
     if (const auto* send = std::get_if<env::SendRequest>(&output)) {
-      const Fault what =
-          fault && send->request.method != env::Method::kGet ? fault(send->request) : Fault::kNone;
-      if (what == Fault::kLoseRequest) {
-        inputs_.emplace_back(env::CallFailed{send->call, env::CallFailure::kTimeout});
+      if (down) {
+        inputs_.emplace_back(env::CallFailed{send->call, env::CallFailure::kNotSent});
         return;
       }
-      env::HttpResponse response =
-          what == Fault::kRefuse ? Failure(403, refusal) : Serve(send->request);
+      const Fault what =
+          fault && send->request.method != env::Method::kGet ? fault(send->request) : Fault::kNone;
+      if (what == Fault::kLoseRequest || what == Fault::kSilence) {
+        (what == Fault::kSilence ? held_ : inputs_)
+            .emplace_back(env::CallFailed{send->call, env::CallFailure::kTimeout});
+        return;
+      }
+      if (what == Fault::kNoConnection) {
+        inputs_.emplace_back(env::CallFailed{send->call, env::CallFailure::kNotSent});
+        return;
+      }
+      env::HttpResponse response = what == Fault::kRefuse     ? Failure(403, refusal)
+                                   : what == Fault::kThrottle ? Failure(429, "TooManyRequests")
+                                                              : Serve(send->request);
       if (what == Fault::kLoseAnswer) {
         inputs_.emplace_back(env::CallFailed{send->call, env::CallFailure::kTimeout});
         return;

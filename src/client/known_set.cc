@@ -96,7 +96,10 @@ bool KnownSet::Contains(std::string_view key, std::string_view uid) const {
 void KnownSet::AddTo(Hasher& hasher) const {
   hasher.Add(known_.size()).Add(generation_);
   for (const auto& [key, known] : known_) {
-    hasher.Add(key).Add(known.uid).Add(known.version.value).Add(known.version.numeric);
+    hasher.Add(key).Add(known.uid);
+    known.version.numeric ? hasher.AddVersion(known.version.value)
+                          : hasher.Add(known.version.value);
+    hasher.Add(known.version.numeric);
     hasher.Add(known.generation).Add(known.listed);
   }
 }

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/hash.h"
-#include "client/scan.h"
+#include "client/identity.h"
 
 namespace berth::client {
 

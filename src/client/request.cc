@@ -7,10 +7,13 @@
 
 #include "api/timestamp.h"
 #include "base/hash.h"
-#include "client/scan.h"
 #include "codec/json.h"
+#include "codec/scan.h"
 
 namespace berth::client {
+
+using codec::StringMember;
+
 namespace {
 
 Request Write(env::Method method, std::string target, std::string content_type, std::string body) {
@@ -20,6 +23,24 @@ Request Write(env::Method method, std::string target, std::string content_type, 
   request.content_type = std::move(content_type);
   request.body = Bytes(std::move(body));
   return request;
+}
+
+// What most paths, and the documents that are made here beside what they carry, stay below.
+constexpr size_t kPathBytes = 128;
+constexpr size_t kDocumentBytes = 256;
+
+void AppendEncoded(std::string& out, std::string_view text) {
+  size_t from = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       c == '-' || c == '.' || c == '_' || c == '~';
+    if (plain) continue;
+    out.append(text.substr(from, i - from));
+    fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
+    from = i + 1;
+  }
+  out.append(text.substr(from));
 }
 
 std::string Preconditions(std::string_view uid) {
@@ -43,26 +64,26 @@ std::string DeleteOptions(std::string_view uid, std::optional<int64_t> grace_sec
 
 std::string PercentEncode(std::string_view text) {
   std::string out;
-  out.reserve(text.size());
-  for (const char c : text) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '.' || c == '_' || c == '~';
-    if (plain) {
-      out.push_back(c);
-    } else {
-      fmt::format_to(std::back_inserter(out), "%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
+  AppendEncoded(out, text);
   return out;
 }
 
 std::string PathOf(const Resource& resource, const ObjectPath& path) {
-  std::string out = resource.group.empty() ? "/api/" : "/apis/" + resource.group + "/";
+  std::string out;
+  out.reserve(kPathBytes);
+  out += resource.group.empty() ? "/api/" : "/apis/";
+  if (!resource.group.empty()) out.append(resource.group).append(1, '/');
   out += resource.version;
-  if (!path.namespace_name.empty()) out += "/namespaces/" + PercentEncode(path.namespace_name);
-  out += "/" + resource.plural;
-  if (!path.name.empty()) out += "/" + PercentEncode(path.name);
-  if (!path.subresource.empty()) out.append("/").append(path.subresource);
+  if (!path.namespace_name.empty()) {
+    out += "/namespaces/";
+    AppendEncoded(out, path.namespace_name);
+  }
+  out.append(1, '/').append(resource.plural);
+  if (!path.name.empty()) {
+    out += '/';
+    AppendEncoded(out, path.name);
+  }
+  if (!path.subresource.empty()) out.append(1, '/').append(path.subresource);
   return out;
 }
 
@@ -95,7 +116,9 @@ Request Get(const Resource& resource, const ObjectPath& path) {
 
 Request Bind(const ObjectRef& pod, std::string_view node,
              const std::vector<std::pair<std::string, std::string>>& annotations) {
-  std::string body = R"({"kind":"Binding","apiVersion":"v1","metadata":{"name":)";
+  std::string body;
+  body.reserve(kDocumentBytes);
+  body += R"({"kind":"Binding","apiVersion":"v1","metadata":{"name":)";
   AppendJsonString(body, pod.name);
   body += R"(,"namespace":)";
   AppendJsonString(body, pod.namespace_name);
@@ -166,10 +189,14 @@ Request Patch(const Resource& resource, const ObjectPath& path, PatchType type, 
 }
 
 Request PatchStatus(const Resource& resource, const ObjectRef& object, std::string_view status) {
-  std::string body = R"({"metadata":{"uid":)";
+  std::string body;
+  body.reserve(kDocumentBytes + status.size());
+  body += R"({"metadata":{"uid":)";
   AppendJsonString(body, object.uid);
-  body += R"(,"resourceVersion":)";
-  AppendJsonString(body, object.resource_version);
+  if (!object.resource_version.empty()) {
+    body += R"(,"resourceVersion":)";
+    AppendJsonString(body, object.resource_version);
+  }
   body += R"(},"status":)";
   body.append(status).append("}");
   return Patch(
@@ -185,7 +212,9 @@ Request CreateEvent(const EventFacts& facts) {
   const uint64_t suffix =
       Hasher().Add(facts.regarding.uid).Add(facts.time.ns).Add(facts.serial).value();
   // Members in the order in which berth's own server keeps them, which saves it the sorting.
-  std::string body = R"({"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"name":)";
+  std::string body;
+  body.reserve(3 * kDocumentBytes + facts.note.size());
+  body += R"({"kind":"Event","apiVersion":"events.k8s.io/v1","metadata":{"name":)";
   AppendJsonString(body, fmt::format("{}.{:016x}", facts.regarding.name, suffix));
   body += R"(,"namespace":)";
   AppendJsonString(body, namespace_name);

@@ -119,8 +119,8 @@ enum class PatchType : uint8_t { kMerge, kStrategicMerge, kJson };
 [[nodiscard]] Request Patch(const Resource& resource, const ObjectPath& path, PatchType type,
                             std::string body);
 
-// PATCH of NAME/status by strategic merge, fenced by uid and resourceVersion. `status` is the JSON
-// text of the status member.
+// PATCH of NAME/status by strategic merge, fenced by uid and, if there is one, resourceVersion.
+// `status` is the JSON text of the status member.
 [[nodiscard]] Request PatchStatus(const Resource& resource, const ObjectRef& object,
                                   std::string_view status);
 

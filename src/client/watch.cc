@@ -8,9 +8,15 @@
 #include <utility>
 
 #include "base/check.h"
-#include "client/scan.h"
+#include "codec/scan.h"
 
 namespace berth::client {
+
+using codec::ArrayScanner;
+using codec::Member;
+using codec::ObjectScanner;
+using codec::StringMember;
+using codec::Unquote;
 namespace {
 
 // The longest line of a stream: an object of the largest size and its managed fields, escaped. A
@@ -483,13 +489,23 @@ void WatchState::OnEnded(WatchContext& context) {
 
 // Counters are only shown.
 void WatchState::AddTo(Hasher& hasher) const {
-  hasher.Add(id_.value).Add(phase_).Add(call_.value).Add(at_.ns).Add(silent_after_.ns);
-  hasher.Add(list_needed_).Add(whole_list_).Add(continue_token_).Add(version_).Add(partial_);
+  hasher.Add(id_.value).Add(phase_).AddCall(call_.value);
+  // When a silent stream is given up is drawn.
+  phase_ == Phase::kStreaming ? hasher.AddHistory(at_.ns) : hasher.Add(at_.ns);
+  hasher.AddHistory(silent_after_.ns);
+  hasher.Add(list_needed_).Add(whole_list_).Add(continue_token_);
+  hasher.AddPosition(version_, options_.resource.plural);
+  hasher.Add(partial_);
   hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(failures_);
   known_.AddTo(hasher);
   hasher.Add(told_at_end_).Add(listed_.size());
   // Uid, version and names are in the object.
-  for (const Listed& listed : listed_) hasher.Add(listed.object.view());
+  for (const Listed& listed : listed_) hasher.AddDocument(listed.object.view());
+}
+
+void WatchState::NameCall(HashNames& names) const {
+  if (call_.value == 0) return;
+  names.NameCall(call_.value, Hasher().Add("watch").Add(id_.value).Add(phase_).value());
 }
 
 }  // namespace berth::client

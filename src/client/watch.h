@@ -11,9 +11,9 @@
 #include "base/hash.h"
 #include "base/prng.h"
 #include "base/time.h"
+#include "client/identity.h"
 #include "client/known_set.h"
 #include "client/request.h"
-#include "client/scan.h"
 #include "env/actor.h"
 
 // One list-watch: a list in pages, a watch from the list's version, renewed when it ends, a relist
@@ -142,6 +142,8 @@ class WatchState {
   [[nodiscard]] const WatchOptions& options() const { return options_; }
   [[nodiscard]] const std::string& version() const { return version_; }
   void AddTo(Hasher& hasher) const;
+  // For a hash that merges: its call is the one of this list-watch in this phase.
+  void NameCall(HashNames& names) const;
 
  private:
   enum class Phase : uint8_t { kWaiting, kListing, kOpening, kStreaming };

@@ -117,6 +117,7 @@ int Run(const cli::RunOptions& options) {
   Result<Endpoint> endpoint = FindEndpoint(options.connect);
   if (!endpoint) return process.Failed(endpoint.error());
   control::SchedulerOptions scheduler;
+  scheduler.engine.preemption = true;
   scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
   Status status =

@@ -38,7 +38,6 @@
 #include "net/kubeconfig.h"
 #include "net/server.h"
 #include "nodes/nodes.h"
-#include "store/store.h"
 
 namespace berth::cmd {
 namespace {
@@ -179,10 +178,6 @@ Status Cluster::OpenJournal(env::os::Recovered& recovered) {
   if (!recovered.warning.empty()) {
     logger_.Write(env::LogLevel::kWarning, "journal", recovered.warning);
   }
-  // Revisions of writes that were lost are not given out again: clients have seen them.
-  recovered.records.push_back({.key = std::string(store::Store::kRevisionKey),
-                               .revision = recovered.last_revision,
-                               .value = {}});
   journal_ = std::move(*journal);
   return {};
 }
@@ -236,8 +231,7 @@ Status Cluster::AddApiServer(const env::os::Recovered& recovered) {
   options.event_ttl = options_.event_ttl;
   options.tokens.push_back(
       {.token = token_, .identity = {.user = "berth-admin", .groups = {"system:masters"}}});
-  Result<apiserver::ApiServer> server =
-      apiserver::ApiServer::Make(std::move(options), recovered.records);
+  Result<apiserver::ApiServer> server = apiserver::ApiServer::Make(std::move(options), recovered);
   if (!server) return std::unexpected(server.error());
   api_ = executor_.Add("apiserver", {}, std::make_unique<apiserver::ApiServer>(std::move(*server)));
   if (journal_) executor_.SetJournal(api_, *journal_);
@@ -264,6 +258,7 @@ env::os::ActorId Cluster::AddClient(std::string name, std::string user,
 Status Cluster::AddClients() {
   if (!options_.no_scheduler) {
     control::SchedulerOptions options;
+    options.engine.preemption = true;
     options.client = ClientOptions("berth-scheduler");
     scheduler_ = AddClient("scheduler", "system:kube-scheduler",
                            std::make_unique<control::Scheduler>(std::move(options)));

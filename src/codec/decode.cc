@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "base/limits.h"
 #include "codec/decode_reader.h"
 #include "codec/json.h"
+#include "codec/spec_memo.h"
 
 namespace berth::codec {
 
@@ -22,6 +24,7 @@ using reader::Read;
 struct Decoder::Buffers {
   simdjson::dom::parser parser;
   std::string text;
+  SpecMemo specs;
 };
 
 namespace {
@@ -366,6 +369,54 @@ void ReadLease(Errors& errors, const Element& root, api::Lease& out) {
       [](std::string_view /*key*/, const Element& /*value*/) {});
 }
 
+void ReadDisruptedPods(Errors& errors, const Element& element,
+                       std::vector<api::DisruptedPod>& out) {
+  constexpr std::string_view kField = "status.disruptedPods";
+  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
+    Read(errors, kField, value, out.emplace_back(std::string(key), Instant()).time);
+  });
+  reader::SortUnique(out, [](const auto& pod) { return std::string_view(pod.name); });
+}
+
+void ReadBudgetStatus(Errors& errors, std::string_view key, const Element& value,
+                      api::PodDisruptionBudget& out) {
+  if (key == "observedGeneration") {
+    Read(errors, "status.observedGeneration", value, out.observed_generation);
+  } else if (key == "disruptionsAllowed") {
+    Read(errors, "status.disruptionsAllowed", value, out.disruptions_allowed);
+  } else if (key == "currentHealthy") {
+    Read(errors, "status.currentHealthy", value, out.current_healthy);
+  } else if (key == "desiredHealthy") {
+    Read(errors, "status.desiredHealthy", value, out.desired_healthy);
+  } else if (key == "expectedPods") {
+    Read(errors, "status.expectedPods", value, out.expected_pods);
+  } else if (key == "disruptedPods") {
+    ReadDisruptedPods(errors, value, out.disrupted_pods);
+  } else if (key == "conditions") {
+    ReadConditions(errors, value, out.conditions);
+  }
+}
+
+void ReadBudget(Errors& errors, const Element& root, api::PodDisruptionBudget& out) {
+  const auto spec = [&](std::string_view key, const Element& value) {
+    if (key == "selector") {
+      Read(errors, "spec.selector", value, out.selector);
+    } else if (key == "minAvailable") {
+      Read(errors, "spec.minAvailable", value, out.min_available);
+    } else if (key == "maxUnavailable") {
+      Read(errors, "spec.maxUnavailable", value, out.max_unavailable);
+    } else if (key == "unhealthyPodEvictionPolicy") {
+      std::string policy;
+      Read(errors, "spec.unhealthyPodEvictionPolicy", value, policy);
+      out.always_allow_unhealthy = policy == "AlwaysAllow";
+    }
+  };
+  const auto status = [&](std::string_view key, const Element& value) {
+    ReadBudgetStatus(errors, key, value, out);
+  };
+  ReadObject(errors, root, out.meta, spec, status);
+}
+
 void ReadHead(Errors& errors, const Element& root, api::ObjectHead& out) {
   ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
     if (key == "metadata") {
@@ -378,12 +429,14 @@ void ReadHead(Errors& errors, const Element& root, api::ObjectHead& out) {
   });
 }
 
+constexpr int64_t kDocumentBytesMax = 4 * limits::kRequestBodyBytesMax;
+
 // Parses `json` and reads it with `read`. The text is copied once, because simdjson reads past its
 // end.
 template <typename T>
 Result<T> Decode(simdjson::dom::parser& parser, std::string& text, std::string_view json,
                  void (*read)(Errors&, const Element&, T&)) {
-  if (static_cast<int64_t>(json.size()) > 4 * limits::kRequestBodyBytesMax) {
+  if (static_cast<int64_t>(json.size()) > kDocumentBytesMax) {
     return Fail(ErrorCode::kTooLarge, fmt::format("a document of {} bytes", json.size()));
   }
   text.reserve(json.size() + simdjson::SIMDJSON_PADDING);
@@ -405,6 +458,35 @@ Result<T> Decode(simdjson::dom::parser& parser, std::string& text, std::string_v
   return view;
 }
 
+// A pod whose spec is known: what stands around the spec is read as a document of its own. Nothing
+// when that fails or has another spec: reading it whole then tells what there is to tell.
+std::optional<api::Pod> DecodeAround(simdjson::dom::parser& parser, std::string& text,
+                                     std::string_view json, const SpecPlace& place,
+                                     const SpecMemo::Known& known) {
+  text.reserve(json.size() + simdjson::SIMDJSON_PADDING);
+  text.assign(json.substr(0, place.comma)).append(json.substr(place.value + known.size));
+  Element root;
+  if (parser.parse(text.data(), text.size(), false).get(root) != simdjson::SUCCESS) {
+    return std::nullopt;
+  }
+  Errors errors;
+  std::optional<api::Pod> pod(std::in_place);
+  reader::ReadPod(errors, root, *pod);
+  if (errors.first || !pod->spec.Is({}) || !pod->node_name.empty()) return std::nullopt;
+  pod->spec = known.spec;
+  pod->node_name.assign(known.node_name);
+  return pod;
+}
+
+// Of a document that was parsed.
+size_t CountSpecs(const Element& root) {
+  reader::Object object;
+  size_t count = 0;
+  if (root.get(object) != simdjson::SUCCESS) return count;
+  for (const auto& [key, value] : object) count += key == "spec" ? 1 : 0;
+  return count;
+}
+
 }  // namespace
 
 Decoder::Decoder() = default;
@@ -420,7 +502,21 @@ Decoder::Buffers& Decoder::buffers() {
 }
 
 Result<api::Pod> Decoder::Pod(std::string_view json) {
-  return Decode<api::Pod>(buffers().parser, buffers().text, json, reader::ReadPod);
+  auto& [parser, text, specs] = buffers();
+  std::optional<SpecPlace> place;
+  if (static_cast<int64_t>(json.size()) <= kDocumentBytesMax) place = FindSpec(json);
+  if (place) {
+    if (const auto known = specs.Find(json.substr(place->value))) {
+      auto pod = DecodeAround(parser, text, json, *place, *known);
+      if (pod) return std::move(*pod);
+    }
+  }
+  Result<api::Pod> pod = Decode<api::Pod>(parser, text, json, reader::ReadPod);
+  // Two specs in one document were read into one.
+  if (place && pod && CountSpecs(parser.doc.root()) == 1) {
+    specs.Learn(json.substr(place->value), *pod);
+  }
+  return pod;
 }
 Result<api::Node> Decoder::Node(std::string_view json) {
   return Decode<api::Node>(buffers().parser, buffers().text, json, reader::ReadNode);
@@ -448,6 +544,9 @@ Result<api::PriorityClass> Decoder::PriorityClass(std::string_view json) {
 }
 Result<api::Lease> Decoder::Lease(std::string_view json) {
   return Decode<api::Lease>(buffers().parser, buffers().text, json, ReadLease);
+}
+Result<api::PodDisruptionBudget> Decoder::PodDisruptionBudget(std::string_view json) {
+  return Decode<api::PodDisruptionBudget>(buffers().parser, buffers().text, json, ReadBudget);
 }
 Result<api::ObjectHead> Decoder::Head(std::string_view json) {
   return Decode<api::ObjectHead>(buffers().parser, buffers().text, json, ReadHead);

@@ -9,10 +9,11 @@ using api::Container;
 using api::ContainerPort;
 using api::ContainerStatus;
 using api::Pod;
+using api::PodSpec;
 
-void AddUnsupported(Pod& pod, std::string path) {
-  if (std::ranges::find(pod.unsupported, path) == pod.unsupported.end()) {
-    pod.unsupported.push_back(std::move(path));
+void AddUnsupported(PodSpec& spec, std::string path) {
+  if (std::ranges::find(spec.unsupported, path) == spec.unsupported.end()) {
+    spec.unsupported.push_back(std::move(path));
   }
 }
 
@@ -103,7 +104,7 @@ void ReadTerm(Errors& errors, const Element& element, api::NodeSelectorTerm& out
   });
 }
 
-void ReadNodeAffinity(Errors& errors, const Element& element, Pod& out) {
+void ReadNodeAffinity(Errors& errors, const Element& element, PodSpec& out) {
   constexpr std::string_view kField = "spec.affinity.nodeAffinity";
   ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
     if (key == "requiredDuringSchedulingIgnoredDuringExecution") {
@@ -125,7 +126,7 @@ void ReadNodeAffinity(Errors& errors, const Element& element, Pod& out) {
   });
 }
 
-void ReadAffinity(Errors& errors, const Element& element, Pod& out) {
+void ReadAffinity(Errors& errors, const Element& element, PodSpec& out) {
   ForMembers(errors, "spec.affinity", element, [&](std::string_view key, const Element& value) {
     if (key == "nodeAffinity") {
       ReadNodeAffinity(errors, value, out);
@@ -140,7 +141,7 @@ void ReadAffinity(Errors& errors, const Element& element, Pod& out) {
   });
 }
 
-void ReadSpread(Errors& errors, const Element& element, Pod& out) {
+void ReadSpread(Errors& errors, const Element& element, PodSpec& out) {
   constexpr std::string_view kField = "spec.topologySpreadConstraints";
   ForItems(errors, kField, element, [&](const Element& item) {
     ForMembers(errors, kField, item, [&](std::string_view key, const Element& value) {
@@ -152,7 +153,7 @@ void ReadSpread(Errors& errors, const Element& element, Pod& out) {
 }
 
 // Volumes that decide where a pod can run: claims, and disks that attach to one node.
-void ReadVolumes(Errors& errors, const Element& element, Pod& out) {
+void ReadVolumes(Errors& errors, const Element& element, PodSpec& out) {
   ForItems(errors, "spec.volumes", element, [&](const Element& item) {
     ForMembers(errors, "spec.volumes", item, [&](std::string_view key, const Element& /*value*/) {
       if (key == "persistentVolumeClaim" || key == "ephemeral" || key == "gcePersistentDisk" ||
@@ -163,11 +164,9 @@ void ReadVolumes(Errors& errors, const Element& element, Pod& out) {
   });
 }
 
-void ReadSpecNames(Errors& errors, std::string_view key, const Element& value, Pod& out) {
+void ReadSpecNames(Errors& errors, std::string_view key, const Element& value, PodSpec& out) {
   if (key == "schedulerName") {
     Read(errors, "spec.schedulerName", value, out.scheduler_name);
-  } else if (key == "nodeName") {
-    Read(errors, "spec.nodeName", value, out.node_name);
   } else if (key == "priorityClassName") {
     Read(errors, "spec.priorityClassName", value, out.priority_class_name);
   } else if (key == "priority") {
@@ -200,9 +199,12 @@ void ReadSpecNames(Errors& errors, std::string_view key, const Element& value, P
   }
 }
 
-void ReadSpec(Errors& errors, const Element& element, Pod& out) {
+void ReadSpec(Errors& errors, const Element& element, Pod& pod) {
+  PodSpec& out = pod.spec.Edit();
   ForMembers(errors, "spec", element, [&](std::string_view key, const Element& value) {
-    if (key == "containers") {
+    if (key == "nodeName") {
+      Read(errors, "spec.nodeName", value, pod.node_name);
+    } else if (key == "containers") {
       ForItems(errors, "spec.containers", value, [&](const Element& item) {
         ReadContainer(errors, "spec.containers", item, out.containers.emplace_back());
       });
@@ -335,6 +337,8 @@ void ReadStatus(Errors& errors, const Element& element, Pod& out) {
     } else if (key == "startTime") {
       Read(errors, "status.startTime", value, out.start_time);
     } else if (key == "conditions") {
+      Array list;
+      if (value.get(list) == simdjson::SUCCESS) out.conditions.reserve(list.size());
       ForItems(errors, "status.conditions", value, [&](const Element& item) {
         ReadCondition(errors, item, out.conditions.emplace_back());
       });

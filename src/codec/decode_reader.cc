@@ -33,20 +33,6 @@ void ReadOwner(Errors& errors, const Element& element, api::OwnerReference& out)
   });
 }
 
-// Sorts by key; of equal keys the last one stands, as in every JSON decoder of Kubernetes.
-template <typename List, typename Projection>
-void SortUnique(List& list, Projection key) {
-  if (std::ranges::is_sorted(list, std::ranges::less_equal{}, key) && list.size() < 2) return;
-  std::ranges::stable_sort(list, {}, key);
-  size_t kept = 0;
-  for (size_t i = 0; i < list.size(); ++i) {
-    if (i + 1 < list.size() && std::invoke(key, list[i]) == std::invoke(key, list[i + 1])) continue;
-    if (kept != i) list[kept] = std::move(list[i]);
-    ++kept;
-  }
-  list.resize(kept);
-}
-
 std::string NumberText(const Element& element) {
   std::string text;
   AppendText(element, false, text);
@@ -92,6 +78,8 @@ void Read(Errors& errors, std::string_view field, const Element& element, Instan
 }
 
 void Read(Errors& errors, std::string_view field, const Element& element, api::StringMap& out) {
+  Object object;
+  if (element.get(object) == simdjson::SUCCESS) out.reserve(out.size() + object.size());
   ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
     Read(errors, field, value, out.emplace_back(key, std::string()).second);
   });

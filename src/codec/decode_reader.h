@@ -2,6 +2,8 @@
 
 #include <simdjson.h>
 
+#include <algorithm>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,6 +51,23 @@ void ForItems(Errors& errors, std::string_view field, const Element& element, Vi
     return;
   }
   for (const Element& item : array) visit(item);
+}
+
+// Sorts by key; of equal keys the last one stands, as in every JSON decoder of Kubernetes.
+template <typename List, typename Projection>
+void SortUnique(List& list, Projection key) {
+  const auto not_before = [&](const auto& a, const auto& b) {
+    return !(std::invoke(key, a) < std::invoke(key, b));
+  };
+  if (std::ranges::adjacent_find(list, not_before) == list.end()) return;
+  std::ranges::stable_sort(list, {}, key);
+  size_t kept = 0;
+  for (size_t i = 0; i < list.size(); ++i) {
+    if (i + 1 < list.size() && std::invoke(key, list[i]) == std::invoke(key, list[i + 1])) continue;
+    if (kept != i) list[kept] = std::move(list[i]);
+    ++kept;
+  }
+  list.resize(kept);
 }
 
 void Read(Errors& errors, std::string_view field, const Element& element, std::string& out);

@@ -81,32 +81,32 @@ TEST(DecodeTest, APodKeepsItsMetadataAndSpec) {
   ASSERT_EQ(pod->meta.owners.size(), 1U);
   EXPECT_TRUE(pod->meta.owners[0].controller);
   EXPECT_EQ(pod->meta.finalizers, std::vector<std::string>{"f/1"});
-  EXPECT_EQ(pod->scheduler_name, "berth");
-  EXPECT_EQ(pod->priority, -5);
-  EXPECT_EQ(pod->scheduling_gates, std::vector<std::string>{"g"});
-  EXPECT_EQ(pod->termination_grace_seconds, 0);
-  EXPECT_EQ(pod->host_users, false);
-  EXPECT_EQ(pod->containers[0].requests,
+  EXPECT_EQ(pod->spec->scheduler_name, "berth");
+  EXPECT_EQ(pod->spec->priority, -5);
+  EXPECT_EQ(pod->spec->scheduling_gates, std::vector<std::string>{"g"});
+  EXPECT_EQ(pod->spec->termination_grace_seconds, 0);
+  EXPECT_EQ(pod->spec->host_users, false);
+  EXPECT_EQ(pod->spec->containers[0].requests,
             (api::ResourceList{{"berth.dev/gpu-milli", 300}, {"cpu", 1500}, {"memory", 1 << 30}}));
-  EXPECT_EQ(pod->containers[0].limits, (api::ResourceList{{"cpu", 2000}}));
-  EXPECT_EQ(pod->containers[0].ports[0].host_port, 80);
-  EXPECT_TRUE(pod->containers[0].restarts_all);
-  EXPECT_TRUE(pod->init_containers[0].restart_always);
-  EXPECT_EQ(pod->pod_requests, (api::ResourceList{{"cpu", 3000}}));
-  EXPECT_EQ(pod->overhead, (api::ResourceList{{"cpu", 10}}));
-  ASSERT_TRUE(pod->required_node_affinity.has_value());
-  EXPECT_EQ(pod->required_node_affinity->at(0).match_fields[0].values[0], "n1");
-  EXPECT_EQ(pod->preferred_node_affinity[0].weight, 5);
-  EXPECT_EQ(pod->tolerations[0].seconds, 300);
+  EXPECT_EQ(pod->spec->containers[0].limits, (api::ResourceList{{"cpu", 2000}}));
+  EXPECT_EQ(pod->spec->containers[0].ports[0].host_port, 80);
+  EXPECT_TRUE(pod->spec->containers[0].restarts_all);
+  EXPECT_TRUE(pod->spec->init_containers[0].restart_always);
+  EXPECT_EQ(pod->spec->pod_requests, (api::ResourceList{{"cpu", 3000}}));
+  EXPECT_EQ(pod->spec->overhead, (api::ResourceList{{"cpu", 10}}));
+  ASSERT_TRUE(pod->spec->required_node_affinity.has_value());
+  EXPECT_EQ(pod->spec->required_node_affinity->at(0).match_fields[0].values[0], "n1");
+  EXPECT_EQ(pod->spec->preferred_node_affinity[0].weight, 5);
+  EXPECT_EQ(pod->spec->tolerations[0].seconds, 300);
 }
 
 TEST(DecodeTest, APodSaysWhatCannotBePlacedYet) {
   EXPECT_EQ(
-      DecodePod(kPod)->unsupported,
+      DecodePod(kPod)->spec->unsupported,
       (std::vector<std::string>{"spec.affinity.podAffinity", "spec.volumes.persistentVolumeClaim",
                                 "spec.containers.ports.hostPort"}));
   const auto unsupported = [](std::string_view spec) {
-    return DecodePod("{\"spec\":" + std::string(spec) + "}")->unsupported;
+    return DecodePod("{\"spec\":" + std::string(spec) + "}")->spec->unsupported;
   };
   using Paths = std::vector<std::string>;
   EXPECT_EQ(unsupported(R"({"topologySpreadConstraints":[{"whenUnsatisfiable":"DoNotSchedule"}]})"),
@@ -220,6 +220,39 @@ TEST(DecodeTest, WorkloadsDecode) {
   EXPECT_EQ(job.start_time, At("2026-01-02T03:04:05Z"));
 }
 
+TEST(DecodeTest, BudgetsDecode) {
+  Decoder decoder;
+  const Result<api::PodDisruptionBudget> budget = decoder.PodDisruptionBudget(
+      R"({"metadata":{"name":"b","generation":4},"spec":{"selector":{"matchLabels":{"a":"b"}},
+      "minAvailable":"50%","maxUnavailable":1,"unhealthyPodEvictionPolicy":"AlwaysAllow"},
+      "status":{"observedGeneration":3,"disruptionsAllowed":1,"currentHealthy":4,"desiredHealthy":3,
+      "expectedPods":5,"disruptedPods":{"q":"2026-01-02T03:04:06Z","p":"2026-01-02T03:04:05Z"},
+      "conditions":[{"type":"DisruptionAllowed","status":"True","observedGeneration":3}]}})");
+  ASSERT_TRUE(budget.has_value()) << budget.error().message;
+  EXPECT_EQ(budget->meta.generation, 4);
+  ASSERT_TRUE(budget->selector.has_value());
+  EXPECT_EQ(budget->selector->match_labels, (api::StringMap{{"a", "b"}}));
+  EXPECT_EQ(budget->min_available, (api::IntOrPercent{50, true}));
+  EXPECT_EQ(budget->max_unavailable, (api::IntOrPercent{1, false}));
+  EXPECT_TRUE(budget->always_allow_unhealthy);
+  EXPECT_EQ(budget->observed_generation, 3);
+  EXPECT_EQ(budget->disruptions_allowed, 1);
+  EXPECT_EQ(budget->current_healthy, 4);
+  EXPECT_EQ(budget->desired_healthy, 3);
+  EXPECT_EQ(budget->expected_pods, 5);
+  EXPECT_EQ(budget->disrupted_pods,
+            (std::vector<api::DisruptedPod>{{"p", At("2026-01-02T03:04:05Z")},
+                                            {"q", At("2026-01-02T03:04:06Z")}}));
+  ASSERT_EQ(budget->conditions.size(), 1U);
+  EXPECT_EQ(budget->conditions[0].type, "DisruptionAllowed");
+
+  const api::PodDisruptionBudget empty = decoder.PodDisruptionBudget(R"({"spec":{}})").value();
+  EXPECT_EQ(empty, api::PodDisruptionBudget());
+  EXPECT_TRUE(decoder.PodDisruptionBudget(R"({"spec":{"selector":{}}})")->selector.has_value());
+  EXPECT_FALSE(decoder.PodDisruptionBudget(R"({"spec":{"minAvailable":"half"}})").has_value());
+  EXPECT_FALSE(decoder.PodDisruptionBudget(R"({"status":{"disruptedPods":{"p":1}}})").has_value());
+}
+
 TEST(DecodeTest, SmallKindsDecode) {
   Decoder decoder;
   EXPECT_EQ(
@@ -262,7 +295,7 @@ TEST(DecodeTest, AmountsAreClampedAndDuplicateKeysLastOneWins) {
           R"({"spec":{"overhead":{"cpu":"1","memory":"8Ei","cpu":"2"}},"metadata":{"labels":{"a":"1",)"
           R"("a":"2"}}})")
           .value();
-  EXPECT_EQ(pod.overhead, (api::ResourceList{{"cpu", 2000}, {"memory", limits::kAmountMax}}));
+  EXPECT_EQ(pod.spec->overhead, (api::ResourceList{{"cpu", 2000}, {"memory", limits::kAmountMax}}));
   EXPECT_EQ(pod.meta.labels, (api::StringMap{{"a", "2"}}));
 }
 
@@ -275,6 +308,7 @@ TEST(DecodeTest, ADecoderRemembersNothing) {
   EXPECT_TRUE(rc::check("any bytes do no harm", [&](const std::string& bytes) {
     static_cast<void>(decoder.Pod(bytes));
     static_cast<void>(decoder.Job("{\"spec\":" + bytes + "}"));
+    static_cast<void>(decoder.PodDisruptionBudget("{\"status\":" + bytes + "}"));
   }));
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/check.h"
 #include "codec/json_parsers.h"
+#include "codec/utf8.h"
 
 namespace berth::codec {
 namespace {
@@ -438,24 +439,6 @@ class Parser {
     return true;
   }
 
-  static void AppendUtf8(uint32_t code, std::string& out) {
-    if (code < 0x80) {
-      out += static_cast<char>(code);
-      return;
-    }
-    if (code < 0x800) {
-      out += static_cast<char>(0xc0 | (code >> 6));
-    } else if (code < 0x10000) {
-      out += static_cast<char>(0xe0 | (code >> 12));
-      out += static_cast<char>(0x80 | ((code >> 6) & 0x3f));
-    } else {
-      out += static_cast<char>(0xf0 | (code >> 18));
-      out += static_cast<char>(0x80 | ((code >> 12) & 0x3f));
-      out += static_cast<char>(0x80 | ((code >> 6) & 0x3f));
-    }
-    out += static_cast<char>(0x80 | (code & 0x3f));
-  }
-
   [[nodiscard]] std::string PathText() const {
     std::string path;
     for (const Step& step : path_) {
@@ -615,17 +598,28 @@ class Printer {
     }
   }
 
-  // The text is copied first: blanks after the copy let it be looked at in whole words.
+  // Copied and looked at in the same whole words; of the last one, what is in the one before it is
+  // copied twice.
   void String(std::string_view text) {
-    char* const to = Room(text.size() + kWordBytes + 2);
+    char* const to = Room(text.size() + 2);
     to[0] = '"';
-    std::ranges::copy(text, to + 1);
-    std::memset(to + 1 + text.size(), ' ', kWordBytes);
     uint64_t found = 0;
-    for (size_t at = 0; at < text.size(); at += kWordBytes) {
+    const auto copy = [&](size_t at) {
       uint64_t word = 0;
-      std::memcpy(&word, to + 1 + at, kWordBytes);
+      std::memcpy(&word, text.data() + at, kWordBytes);
+      std::memcpy(to + 1 + at, &word, kWordBytes);
       found |= Unusual(word);
+    };
+    if (text.size() >= kWordBytes) {
+      for (size_t at = 0; at + kWordBytes < text.size(); at += kWordBytes) copy(at);
+      copy(text.size() - kWordBytes);
+    } else {
+      uint64_t word = kOnes * ' ';
+      for (size_t at = 0; at < text.size(); ++at) {
+        to[1 + at] = text[at];
+        word = word << 8 | static_cast<unsigned char>(text[at]);
+      }
+      found = Unusual(word);
     }
     if ((found & kHighs) != 0) {
       scratch_.clear();

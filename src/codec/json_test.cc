@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -243,7 +244,8 @@ Json AnyJson(int depth) {
 TEST(JsonTest, BothParsersReadAlike) {
   EXPECT_TRUE(rc::check([] {
     const std::string text = PrintJson(AnyJson(4));
-    api::JsonArena arena;
+    std::array<unsigned char, 64> buffer{};
+    api::JsonArena arena(buffer.data(), buffer.size());
     const Result<Json> read = ParseJson(text, {}, api::JsonMemory(&arena));
     RC_ASSERT(read.has_value());
     RC_ASSERT(PrintJson(*read) == text);

@@ -137,6 +137,8 @@ JsonObject FieldSchema(const Field& field) {
         field.has(api::kRetainKeys) ? "merge,retainKeys" : "merge";
   } else if (field.has(api::kRetainKeys)) {
     schema["x-kubernetes-patch-strategy"] = "retainKeys";
+  } else if (field.has(api::kPatchReplace)) {
+    schema["x-kubernetes-patch-strategy"] = "replace";
   }
   if (field.has(api::kAtomic)) schema["x-kubernetes-map-type"] = "atomic";
   return schema;

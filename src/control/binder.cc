@@ -159,22 +159,22 @@ std::optional<Binder::Result> Binder::OnCallDone(Instant now, const client::Call
 
 // call_of_ follows from the other two.
 void Binder::AddTo(Hasher& hasher) const {
-  const auto add = [&](const Open& open) {
+  const auto add = [](Hasher& to, const Open& open) {
     const Attempt& attempt = open.attempt;
-    hasher.Add(attempt.pod.namespace_name).Add(attempt.pod.name).Add(attempt.pod.uid);
-    hasher.Add(attempt.pod.resource_version).Add(attempt.scheduler_name).Add(attempt.node);
-    hasher.Add(attempt.devices.mask).Add(attempt.devices.milli_each).Add(attempt.sent_again);
-    hasher.Add(open.reading).Add(open.reads_failed);
+    to.Add(attempt.pod.namespace_name).Add(attempt.pod.name).Add(attempt.pod.uid);
+    to.Add(attempt.pod.resource_version).Add(attempt.scheduler_name).Add(attempt.node);
+    to.Add(attempt.devices.mask).Add(attempt.devices.milli_each).Add(attempt.sent_again);
+    to.Add(open.reading).Add(open.reads_failed);
   };
   hasher.Add(planted_repeat_).Add(open_.size());
-  for (const auto& [call, open] : open_) {
-    hasher.Add(call);
-    add(open);
-  }
+  hasher.AddEach(open_, [&](Hasher& one, const auto& entry) {
+    one.AddCall(entry.first);
+    add(one, entry.second);
+  });
   hasher.Add(failed_reads_.size());
   for (const auto& [at, open] : failed_reads_) {
     hasher.Add(at.first.ns).Add(at.second);
-    add(open);
+    add(hasher, open);
   }
 }
 

@@ -47,7 +47,7 @@ std::string Join(const std::vector<std::string>& items) {
 }
 
 std::string NotHonoured(const api::Pod& pod) {
-  return fmt::format("{} can't be honoured by this scheduler yet", Join(pod.unsupported));
+  return fmt::format("{} can't be honoured by this scheduler yet", Join(pod.spec->unsupported));
 }
 
 }  // namespace
@@ -61,6 +61,10 @@ Scheduler::Scheduler(SchedulerOptions options)
   CHECK(!options_.scheduler_names.empty());
   pods_ = client_.Watch(PodsToWatch(options_));
   nodes_ = client_.Watch({.resource = {.group = "", .version = "v1", .plural = "nodes"}});
+  if (options_.engine.preemption) {
+    budgets_ = client_.Watch(
+        {.resource = {.group = "policy", .version = "v1", .plural = "poddisruptionbudgets"}});
+  }
 }
 
 bool Scheduler::ours(std::string_view scheduler_name) const {
@@ -83,6 +87,8 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   if (may_decide() && engine_.wake_at() <= now) Decide(now, out);
   ReadPods(now, out);
   binder_.Pump(now, client_, out);
+  evictor_.Pump(
+      now, [this](const Evictor::Victim& victim) { return Wanted(victim); }, client_, out);
   status_.Pump(now, client_, out);
   // Between cycles that have more to do, what waits is not expected to have been looked at.
   const bool idle = may_decide() && engine_.wake_at() > now;
@@ -90,7 +96,8 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
 }
 
 Instant Scheduler::wake_at() const {
-  Instant at = std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at()});
+  Instant at =
+      std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at(), evictor_.wake_at()});
   if (!may_decide()) return at;
   at = std::min(at, engine_.wake_at());
   return watchdog_due_ ? std::min(at, next_watchdog_) : at;
@@ -118,8 +125,10 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
   WakeWatchdog(now);
   if (event.watch == pods_) {
     OnPod(now, event, out);
-  } else {
+  } else if (event.watch == nodes_) {
     OnNode(now, event, out);
+  } else {
+    OnBudget(event, out);
   }
 }
 
@@ -138,7 +147,8 @@ void Scheduler::On(Instant now, const client::WatchTrouble& event, env::Outbox& 
 }
 
 void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out) {
-  if (status_.OnCallDone(now, event)) return;
+  if (const auto result = status_.OnCallDone(now, event)) return OnNomination(now, *result, out);
+  if (const auto result = evictor_.OnCallDone(now, event)) return OnEviction(now, *result, out);
   if (const auto read = reads_.find(event.call.value); read != reads_.end()) {
     const StatusWriter::Read what = std::move(read->second);
     reads_.erase(read);
@@ -156,20 +166,22 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
 
 void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   if (event.change == client::Change::kDeleted) {
-    engine_.Apply(model::PodRemove{.uid = event.uid});
+    Apply(model::PodRemove{.uid = event.uid});
     left_alone_.erase(event.uid);
     const auto unread = unread_.find(KeyOf(event));
     if (unread != unread_.end() && unread->second.event.uid == event.uid) unread_.erase(unread);
     status_.Forget(event.uid);
+    evictor_.Forget(event.uid);
     binder_.Withdraw(event.uid, client_);
     return;
   }
   auto pod = decoder_.Pod(event.object.view());
   if (!pod) return KeepUnread(event, pod.error().message, env::LogLevel::kError, out);
-  if (pod->scheduler_name.empty()) pod->scheduler_name = options_.scheduler_names.front();
-  const bool mine = ours(pod->scheduler_name);
+  if (pod->spec->scheduler_name.empty())
+    pod->spec.Edit().scheduler_name = options_.scheduler_names.front();
+  const bool mine = ours(pod->spec->scheduler_name);
   std::vector<std::string> left_out;
-  auto facts = translate::PodFacts(*pod, engine_.vocabulary(), &left_out);
+  auto facts = translator_.Facts(*pod, engine_.vocabulary(), &left_out);
   if (!facts) return Refuse(event, *pod, facts.error().message, env::LogLevel::kInfo, out);
   if (!engine_.state().HasRoomFor(*facts)) {
     turned_away_ = true;
@@ -186,9 +198,9 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
         fmt::format("its requests of {} are left out: too many kinds of resource", Join(left_out)),
         env::LogLevel::kError, out);
   }
-  facts->ours = mine && pod->unsupported.empty();
+  facts->ours = mine && pod->spec->unsupported.empty();
   const bool waits = pod->node_name.empty() && !facts->terminal && !facts->terminating;
-  engine_.Apply(*facts);
+  Apply(*facts);
   left_alone_.erase(event.uid);
   if (!waits) {
     status_.Forget(event.uid);
@@ -204,7 +216,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
 void Scheduler::Refuse(const client::ObjectEvent& event, const api::Pod& pod,
                        const std::string& message, env::LogLevel level, env::Outbox& out) {
   KeepUnread(event, message, level, out);
-  if (!ours(pod.scheduler_name) || !pod.node_name.empty()) return;
+  if (!ours(pod.spec->scheduler_name) || !pod.node_name.empty()) return;
   status_.Observe(pod);
   status_.Want(pod.meta.uid, {.reason = kSchedulerError, .message = Bytes(message)});
 }
@@ -238,19 +250,19 @@ const std::string* Scheduler::left_alone(std::string_view uid) const {
 
 void Scheduler::NoteLeftAlone(const api::Pod& pod) {
   left_alone_[pod.meta.uid] =
-      ours(pod.scheduler_name)
+      ours(pod.spec->scheduler_name)
           ? NotHonoured(pod)
           : fmt::format("it is left to the scheduler that its spec.schedulerName names, \"{}\"",
-                        pod.scheduler_name);
+                        pod.spec->scheduler_name);
 }
 
 void Scheduler::OnWaitingPod(const api::Pod& pod) {
   status_.Observe(pod);
-  if (!pod.unsupported.empty()) {
+  if (!pod.spec->unsupported.empty()) {
     status_.Want(pod.meta.uid, {.reason = kSchedulerError, .message = Bytes(NotHonoured(pod))});
     return;
   }
-  if (!pod.scheduling_gates.empty()) {
+  if (!pod.spec->scheduling_gates.empty()) {
     status_.Want(pod.meta.uid,
                  {.reason = kSchedulingGated, .message = Bytes(std::string(kGatedMessage))});
   }
@@ -258,7 +270,7 @@ void Scheduler::OnWaitingPod(const api::Pod& pod) {
 
 void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   if (event.change == client::Change::kDeleted) {
-    engine_.Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
+    Apply(model::NodeRemove{.name = event.name, .uid = event.uid});
     left_out_.erase(event.name);
     for (const Binder::Attempt& attempt : binder_.WithdrawNode(event.name, client_)) {
       Withdrawn(now, attempt);
@@ -275,9 +287,19 @@ void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbo
   std::vector<std::string> left_out;
   const model::NodeUpsert facts = translate::NodeFacts(*node, engine_.vocabulary(), &left_out);
   if (!engine_.state().HasRoomFor(facts)) return TurnAway(event.name, out);
-  engine_.Apply(facts);
+  Apply(facts);
   NoteLeftOut(event.name, left_out, out);
   if (engine_.vocabulary().resources.size() > kinds) ReadAgain(now, out);
+}
+
+void Scheduler::OnBudget(const client::ObjectEvent& event, env::Outbox& out) {
+  if (event.change == client::Change::kDeleted)
+    return Apply(model::BudgetRemove{.key = KeyOf(event), .uid = event.uid});
+  const auto budget = decoder_.PodDisruptionBudget(event.object.view());
+  if (budget) return Apply(translate::BudgetFacts(*budget));
+  ++counters_.undecodable;
+  Say(out, env::LogLevel::kError,
+      fmt::format("poddisruptionbudget {}: {}", KeyOf(event), budget.error().message));
 }
 
 // It is not used. A kubelet writes its node every few minutes: then it is looked at again.
@@ -307,7 +329,7 @@ void Scheduler::NoteLeftOut(const std::string& node, const std::vector<std::stri
 
 void Scheduler::Withdrawn(Instant now, const Binder::Attempt& attempt) {
   // The decision is taken back and made anew.
-  engine_.Apply(model::BindOutcome{
+  Apply(model::BindOutcome{
       .uid = attempt.pod.uid, .outcome = model::WriteOutcome::kNotSent, .code = 0, .at = now});
 }
 
@@ -322,6 +344,103 @@ void Scheduler::Learn(Instant now, const Bytes& object, env::Outbox& out) {
   std::vector<client::Event> events;
   client_.Learn(now, pods_, object.view(), events);
   Handle(now, events, out);
+}
+
+// ---- Preempting ------------------------------------------------------------------------------
+
+void Scheduler::Apply(const model::Delta& delta) {
+  engine_.Apply(delta);
+  if (!options_.engine.preemption) return;
+  // A copy: what follows may apply more.
+  for (const model::PodId pod : std::vector(engine_.state().changed_pods())) FollowUp(pod);
+}
+
+client::ObjectRef Scheduler::RefOf(model::PodId pod) const {
+  const model::State& state = engine_.state();
+  const std::string_view key = state.KeyOf(state.pods().at(pod).key);
+  const size_t slash = key.find('/');
+  CHECK_NE(slash, std::string_view::npos);
+  return {.namespace_name = std::string(key.substr(0, slash)),
+          .name = std::string(key.substr(slash + 1)),
+          .uid = std::string(state.UidOf(state.pods().at(pod).uid))};
+}
+
+std::string Scheduler::SchedulerOf(model::PodId pod) const {
+  const model::State& state = engine_.state();
+  const model::NameId profile =
+      state.vocabulary().classes.at(state.pods().at(pod).class_id).profile;
+  return profile.valid() ? std::string(state.NameOf(profile)) : options_.scheduler_names.front();
+}
+
+// What is to be written of promises follows from the pod's row, whatever changed it.
+void Scheduler::FollowUp(model::PodId pod) {
+  const model::State& state = engine_.state();
+  if (!state.pods().used(pod)) return;
+  const model::Pod& row = state.pods().at(pod);
+  if (row.node.valid()) {
+    if (row.terminating) return evictor_.Forget(state.UidOf(row.uid));
+    if (row.evicted_for.valid()) EvictFor(state.pods().FindUid(row.evicted_for));
+    return;
+  }
+  const std::optional<model::NameId> name = state.NominationToWrite(pod);
+  std::optional<std::string_view> node;
+  if (name) node = name->valid() ? state.NameOf(*name) : std::string_view();
+  status_.WantNomination(state.UidOf(row.uid), node);
+  EvictFor(pod);
+}
+
+// The nomination stands in the object before the first victim is deleted. A victim that is not
+// bound yet is deleted when it is.
+void Scheduler::EvictFor(model::PodId pod) {
+  const model::State& state = engine_.state();
+  if (!state.pods().at(pod).ours || state.pods().at(pod).promised.valid()) return;
+  for (const model::PodId victim : state.VictimsOf(pod)) {
+    if (state.pods().at(victim).terminating || !state.pods().at(victim).node.valid()) continue;
+    const model::NodeId node = state.ledger().claim(state.ClaimOf(victim)).account.node();
+    evictor_.Evict({.pod = RefOf(victim),
+                    .node = std::string(state.NameOf(state.nodes().name(node))),
+                    .scheduler_name = SchedulerOf(pod),
+                    .preemptor = std::string(state.UidOf(state.pods().at(pod).uid))});
+  }
+}
+
+bool Scheduler::Wanted(const Evictor::Victim& victim) const {
+  const model::State& state = engine_.state();
+  const model::PodId pod = state.FindPod(victim.pod.uid);
+  if (!pod.valid()) return false;
+  const model::Pod& row = state.pods().at(pod);
+  return !row.terminating && row.evicted_for.valid() &&
+         state.UidOf(row.evicted_for) == victim.preemptor;
+}
+
+void Scheduler::OnNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out) {
+  if (!result.nominated) return;
+  if (!result.object.empty()) return Learn(now, result.object, out);
+  if (result.refused != 0) GiveUpPreemption(now, result.uid, result.refused, out);
+}
+
+void Scheduler::OnEviction(Instant now, const Evictor::Result& result, env::Outbox& out) {
+  const Evictor::Victim& victim = result.victim;
+  if (result.evicted) {
+    ++counters_.preempted;
+    status_.Preempted(
+        now, {.pod = victim.pod, .scheduler_name = victim.scheduler_name, .node = victim.node},
+        victim.preemptor);
+  }
+  if (result.refused == 0) return;
+  Say(out, env::LogLevel::kWarning,
+      fmt::format("pod {}/{} on node {}: its eviction was refused ({})", victim.pod.namespace_name,
+                  victim.pod.name, victim.node, result.refused));
+  GiveUpPreemption(now, victim.preemptor, result.refused, out);
+}
+
+void Scheduler::GiveUpPreemption(Instant now, std::string_view uid, int32_t code,
+                                 env::Outbox& out) {
+  ++counters_.errors;
+  WakeWatchdog(now);
+  Say(out, env::LogLevel::kWarning,
+      fmt::format("the preemption for the pod of uid {} is given up: {}", uid, code));
+  Apply(model::PreemptionRefused{.uid = std::string(uid), .code = code, .at = now});
 }
 
 // ---- Deciding and writing --------------------------------------------------------------------
@@ -339,19 +458,12 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
     const model::BindDecision& place =
         options_.planted_anothers_node && before != nullptr ? *before : bind;
     before = &bind;
-    const model::Pod& pod = state.pods().at(bind.pod);
-    const std::string_view key = state.KeyOf(pod.key);
-    const size_t slash = key.find('/');
-    CHECK_NE(slash, std::string_view::npos);
     // What it said of waiting is over; the API server's binding sets the condition.
     status_.Want(state.UidOf(bind.pod_uid), {.reason = {}, .message = {}});
-    const model::NameId profile = state.vocabulary().classes.at(pod.class_id).profile;
+    status_.WantNomination(state.UidOf(bind.pod_uid), std::nullopt);
     binder_.Bind(now,
-                 {.pod = {.namespace_name = std::string(key.substr(0, slash)),
-                          .name = std::string(key.substr(slash + 1)),
-                          .uid = std::string(state.UidOf(bind.pod_uid))},
-                  .scheduler_name = profile.valid() ? std::string(state.NameOf(profile))
-                                                    : options_.scheduler_names.front(),
+                 {.pod = RefOf(bind.pod),
+                  .scheduler_name = SchedulerOf(bind.pod),
                   .node = std::string(state.NameOf(place.node_name)),
                   .devices = bind.devices},
                  client_, out);
@@ -361,17 +473,31 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
   for (const model::Refusal& refusal : plan.refusals) {
     messages.emplace_back(translate::FailedSchedulingText(refusal, state));
   }
+  for (const model::PodId pod : plan.nominations) FollowUp(pod);
   counters_.unschedulable += plan.refused.size();
   for (const model::PodRefused& refused : plan.refused) {
     status_.Want(state.UidOf(refused.pod_uid),
                  {.reason = kUnschedulable, .message = messages[refused.refusal]});
+  }
+  SpareUnsent(now, plan);
+}
+
+// A victim whose binding waits to be sent is not evicted: it is not bound. The plan's ids end here.
+void Scheduler::SpareUnsent(Instant now, const model::Plan& plan) {
+  std::vector<std::string> uids;
+  for (const model::PreemptDecision& preemption : plan.preemptions) {
+    for (const model::PreemptDecision::Victim& victim : preemption.victims)
+      uids.emplace_back(engine_.state().UidOf(victim.uid));
+  }
+  for (const std::string& uid : uids) {
+    if (const auto attempt = binder_.Withdraw(uid, client_)) Withdrawn(now, *attempt);
   }
 }
 
 void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox& out) {
   const Binder::Attempt& attempt = result.attempt;
   if (result.outcome) {
-    engine_.Apply(*result.outcome);
+    Apply(*result.outcome);
     if (result.outcome->outcome == model::WriteOutcome::kDone) {
       ++counters_.scheduled;
       status_.Forget(attempt.pod.uid);
@@ -396,7 +522,7 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
   // Asked of what was read: a pod that is gone or finished by now is not kept.
   const auto pod = decoder_.Pod(result.object.view());
   const bool came_true = pod && pod->meta.uid == attempt.pod.uid && pod->node_name == attempt.node;
-  engine_.Apply(model::BindRead{.uid = attempt.pod.uid, .at = now});
+  Apply(model::BindRead{.uid = attempt.pod.uid, .at = now});
   if (!came_true) return;
   ++counters_.scheduled;
   status_.Scheduled(
@@ -454,14 +580,15 @@ void Scheduler::AddTo(Hasher& hasher) const {
   client_.AddTo(hasher);
   engine_.AddTo(hasher);
   binder_.AddTo(hasher);
+  evictor_.AddTo(hasher);
   status_.AddTo(hasher);
   hasher.Add(reads_.size());
-  for (const auto& [call, read] : reads_) {
-    hasher.Add(call).Add(read.pod.uid).Add(read.write);
-  }
+  hasher.AddEach(reads_, [](Hasher& one, const auto& entry) {
+    one.AddCall(entry.first).Add(entry.second.pod.uid).AddCall(entry.second.write);
+  });
   hasher.Add(unread_.size());
   for (const auto& [key, pod] : unread_) {
-    hasher.Add(key).Add(pod.event.uid).Add(pod.event.object.view()).Add(pod.message);
+    hasher.Add(key).Add(pod.event.uid).AddDocument(pod.event.object.view()).Add(pod.message);
   }
   hasher.Add(left_alone_.size());
   for (const auto& [uid, why] : left_alone_) hasher.Add(uid).Add(why);

@@ -12,11 +12,13 @@
 #include "client/client.h"
 #include "codec/decode.h"
 #include "control/binder.h"
+#include "control/evictor.h"
 #include "control/status_writer.h"
 #include "cycle/engine.h"
 #include "env/actor.h"
 #include "model/delta.h"
 #include "model/plan.h"
+#include "translate/facts.h"
 
 namespace berth::control {
 
@@ -56,7 +58,8 @@ struct SchedulerCounters {
   uint64_t cycles = 0;
   uint64_t scheduled = 0;       // Bindings that came true.
   uint64_t unschedulable = 0;   // Attempts that found no node.
-  uint64_t errors = 0;          // Bindings that were refused.
+  uint64_t errors = 0;          // Bindings, nominations and evictions that were refused.
+  uint64_t preempted = 0;       // Victims whose deletion was accepted.
   uint64_t undecodable = 0;     // Objects that could not be read.
   uint64_t audit_findings = 0;  // Discrepancies of the ledger: a bug each.
 };
@@ -75,6 +78,7 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] Instant wake_at() const override;
   void AddTo(Hasher& hasher) const override;
 
+  [[nodiscard]] bool preempts() const { return options_.engine.preemption; }
   [[nodiscard]] bool synced() const { return client_.synced(); }
   [[nodiscard]] const cycle::Engine& engine() const { return engine_; }
   [[nodiscard]] const client::Client& client() const { return client_; }
@@ -83,6 +87,7 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const std::string& pods_version() const { return client_.watch(pods_).version(); }
   [[nodiscard]] const std::string& nodes_version() const { return client_.watch(nodes_).version(); }
   [[nodiscard]] const Binder& binder() const { return binder_; }
+  [[nodiscard]] const Evictor& evictor() const { return evictor_; }
   [[nodiscard]] const StatusWriter& status() const { return status_; }
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
   // Of "NAMESPACE/NAME"; null when it could be read, or does not exist.
@@ -103,6 +108,7 @@ class Scheduler final : public env::Actor {
 
   void OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out);
+  void OnBudget(const client::ObjectEvent& event, env::Outbox& out);
   // A refusal's `level`: whose business it is, the user's (kInfo) or the operator's.
   void Refuse(const client::ObjectEvent& event, const api::Pod& pod, const std::string& message,
               env::LogLevel level, env::Outbox& out);
@@ -115,6 +121,16 @@ class Scheduler final : public env::Actor {
   void OnWaitingPod(const api::Pod& pod);
   void NoteLeftAlone(const api::Pod& pod);
   void OnBinding(Instant now, const Binder::Result& result, env::Outbox& out);
+  void OnNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out);
+  void OnEviction(Instant now, const Evictor::Result& result, env::Outbox& out);
+  void GiveUpPreemption(Instant now, std::string_view uid, int32_t code, env::Outbox& out);
+  void Apply(const model::Delta& delta);
+  void FollowUp(model::PodId pod);
+  void SpareUnsent(Instant now, const model::Plan& plan);
+  void EvictFor(model::PodId pod);
+  [[nodiscard]] client::ObjectRef RefOf(model::PodId pod) const;
+  [[nodiscard]] std::string SchedulerOf(model::PodId pod) const;
+  [[nodiscard]] bool Wanted(const Evictor::Victim& victim) const;
   void Learn(Instant now, const Bytes& object, env::Outbox& out);
   void Withdrawn(Instant now, const Binder::Attempt& attempt);
 
@@ -132,9 +148,12 @@ class Scheduler final : public env::Actor {
   client::Client client_;
   client::WatchId pods_;
   client::WatchId nodes_;
+  client::WatchId budgets_;  // With preemption only.
   codec::Decoder decoder_;
+  translate::PodTranslator translator_;
   cycle::Engine engine_;
   Binder binder_;
+  Evictor evictor_;
   StatusWriter status_;
   std::map<uint64_t, StatusWriter::Read> reads_;  // By call: what became of a condition's write.
   std::map<std::string, UnreadPod, std::less<>> unread_;        // At most limits::kUnreadPodsMax.

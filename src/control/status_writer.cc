@@ -11,6 +11,8 @@ namespace berth::control {
 namespace {
 
 constexpr std::string_view kPodScheduled = "PodScheduled";
+// A nomination that was refused is written again after this.
+constexpr Duration kNominationInterval = Duration::Seconds(1);
 
 client::Resource Pods() { return {.group = "", .version = "v1", .plural = "pods"}; }
 
@@ -24,7 +26,7 @@ void StatusWriter::Observe(const api::Pod& pod) {
                 .name = pod.meta.name,
                 .uid = pod.meta.uid,
                 .resource_version = {}};
-    note.scheduler_name = pod.scheduler_name;
+    note.scheduler_name = pod.spec->scheduler_name;
   }
   note.pod.resource_version = pod.meta.resource_version;
   // A write that was fenced by another version has come true in this one, or never will.
@@ -35,6 +37,7 @@ void StatusWriter::Observe(const api::Pod& pod) {
   note.reason.clear();
   note.message.clear();
   note.transition = {};
+  note.nominated = pod.nominated_node_name;
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.type != kPodScheduled) continue;
     note.status = condition.status;
@@ -61,7 +64,11 @@ void StatusWriter::Forget(std::string_view uid) {
   notes_.erase(it);
 }
 
-bool StatusWriter::Differs(const Note& note) {
+bool StatusWriter::NominationDiffers(const Note& note) {
+  return note.wanted_nominated && *note.wanted_nominated != note.nominated;
+}
+
+bool StatusWriter::ConditionDiffers(const Note& note) {
   if (note.wanted_reason.empty()) return false;
   return note.status != "False" || note.reason != note.wanted_reason ||
          note.message != note.wanted_message.view();
@@ -70,9 +77,10 @@ bool StatusWriter::Differs(const Note& note) {
 void StatusWriter::Reconsider(const std::string& uid, Note& note) {
   due_.erase({note.due, uid});
   note.due = Instant::Never();
-  if (note.call != 0 || !Differs(note)) return;
+  const bool nomination = NominationDiffers(note);
+  if (note.call != 0 || (!nomination && !ConditionDiffers(note))) return;
   if (note.spent_version == note.pod.resource_version) return;
-  note.due = note.not_before;
+  note.due = nomination ? note.nomination_not_before : note.not_before;
   due_.emplace(note.due, uid);
 }
 
@@ -84,6 +92,13 @@ void StatusWriter::Want(std::string_view uid, const Waiting& waiting) {
   note.wanted_reason = waiting.reason;
   note.wanted_message = waiting.message;
   Reconsider(it->first, note);
+}
+
+void StatusWriter::WantNomination(std::string_view uid, std::optional<std::string_view> node) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end() || it->second.wanted_nominated == node) return;
+  it->second.wanted_nominated = node;
+  Reconsider(it->first, it->second);
 }
 
 void StatusWriter::TellEvent(Instant now, Note& note) {
@@ -101,17 +116,30 @@ void StatusWriter::TellEvent(Instant now, Note& note) {
          .serial = ++serial_});
 }
 
+client::EventFacts StatusWriter::EventOf(Instant now, const Placed& placed) {
+  return {.regarding = placed.pod,
+          .type = "Normal",
+          .controller = std::string(placed.scheduler_name),
+          .instance = fmt::format("{}-{}", placed.scheduler_name, options_.instance),
+          .time = now,
+          .serial = ++serial_};
+}
+
 void StatusWriter::Scheduled(Instant now, const Placed& placed) {
-  Queue({.regarding = placed.pod,
-         .type = "Normal",
-         .reason = "Scheduled",
-         .action = "Binding",
-         .note = fmt::format("Successfully assigned {}/{} to {}", placed.pod.namespace_name,
-                             placed.pod.name, placed.node),
-         .controller = std::string(placed.scheduler_name),
-         .instance = fmt::format("{}-{}", placed.scheduler_name, options_.instance),
-         .time = now,
-         .serial = ++serial_});
+  client::EventFacts event = EventOf(now, placed);
+  event.reason = "Scheduled";
+  event.action = "Binding";
+  event.note = fmt::format("Successfully assigned {}/{} to {}", placed.pod.namespace_name,
+                           placed.pod.name, placed.node);
+  Queue(std::move(event));
+}
+
+void StatusWriter::Preempted(Instant now, const Placed& victim, std::string_view preemptor) {
+  client::EventFacts event = EventOf(now, victim);
+  event.reason = "Preempted";
+  event.action = "Preempting";
+  event.note = fmt::format("Preempted by pod {} on node {}", preemptor, victim.node);
+  Queue(std::move(event));
 }
 
 void StatusWriter::Queue(client::EventFacts facts) {
@@ -122,20 +150,35 @@ void StatusWriter::Queue(client::EventFacts facts) {
   events_.push_back(std::move(facts));
 }
 
-void StatusWriter::SendCondition(Instant now, const std::string& uid, Note& note,
-                                 client::Client& client, env::Outbox& out) {
-  // A condition that stays False keeps the time at which it became so (C19).
-  const bool was_false = note.status == "False" && note.transition != Instant{};
-  const std::string transition = client::SecondsTime(was_false ? note.transition : now);
-  std::string status = R"({"conditions":[{"type":"PodScheduled","status":"False","reason":)";
-  client::AppendJsonString(status, note.wanted_reason);
-  status += R"(,"message":)";
-  client::AppendJsonString(status, note.wanted_message.view());
-  status += R"(,"lastProbeTime":null,"lastTransitionTime":")" + transition + R"("}]})";
+void StatusWriter::Send(Instant now, const std::string& uid, Note& note, client::Client& client,
+                        env::Outbox& out) {
+  std::string status = "{";
+  if (ConditionDiffers(note)) {
+    TellEvent(now, note);
+    // A condition that stays False keeps the time at which it became so (C19).
+    const bool was_false = note.status == "False" && note.transition != Instant{};
+    status += R"("conditions":[{"type":"PodScheduled","status":"False","reason":)";
+    client::AppendJsonString(status, note.wanted_reason);
+    status += R"(,"message":)";
+    client::AppendJsonString(status, note.wanted_message.view());
+    status += R"(,"lastProbeTime":null,"lastTransitionTime":")" +
+              client::SecondsTime(was_false ? note.transition : now) + R"("}])";
+    note.not_before = now + options_.interval;
+  }
+  note.sent_nominated = NominationDiffers(note);
+  if (note.sent_nominated) {
+    if (status.size() > 1) status += ',';
+    status += R"("nominatedNodeName":)";
+    if (note.wanted_nominated->empty()) {
+      status += "null";
+    } else {
+      client::AppendJsonString(status, *note.wanted_nominated);
+    }
+  }
+  status += '}';
   const env::CallId call = client.Call(now, client::PatchStatus(Pods(), note.pod, status), out);
   note.call = call.value;
   note.sent_version = note.pod.resource_version;
-  note.not_before = now + options_.interval;
   calls_.emplace(call.value, uid);
   ++counters_.conditions;
 }
@@ -146,8 +189,7 @@ void StatusWriter::Pump(Instant now, client::Client& client, env::Outbox& out) {
     Note& note = notes_.find(uid)->second;
     due_.erase(due_.begin());
     note.due = Instant::Never();
-    TellEvent(now, note);
-    SendCondition(now, uid, note, client, out);
+    Send(now, uid, note, client, out);
   }
   while (event_calls_.size() < options_.calls_max && !events_.empty()) {
     const env::CallId call = client.Call(now, client::CreateEvent(events_.front()), out);
@@ -157,26 +199,30 @@ void StatusWriter::Pump(Instant now, client::Client& client, env::Outbox& out) {
   }
 }
 
-bool StatusWriter::OnCallDone(Instant now, const client::CallDone& done) {
+std::optional<StatusWriter::Result> StatusWriter::OnCallDone(Instant now,
+                                                             const client::CallDone& done) {
   if (event_calls_.erase(done.call.value) > 0) {
     // An event is worth one attempt: repeating one of unknown fate could tell it twice.
     if (done.outcome != client::Outcome::kDone) ++counters_.failures;
-    return true;
+    return Result{};
   }
   const auto call = calls_.find(done.call.value);
-  if (call == calls_.end()) return false;
+  if (call == calls_.end()) return std::nullopt;
   const std::string uid = std::move(call->second);
   calls_.erase(call);
   const auto it = notes_.find(uid);
-  if (it == notes_.end()) return true;
+  if (it == notes_.end()) return Result{};
   Note& note = it->second;
   note.call = 0;
+  Result result{.uid = uid, .nominated = note.sent_nominated};
   switch (done.outcome) {
     case client::Outcome::kDone:
     case client::Outcome::kGone:
       // Nothing more is to be said of this version: the next one will be observed, or the pod's
       // end.
       note.spent_version = note.sent_version;
+      if (note.sent_nominated && done.outcome == client::Outcome::kDone)
+        result.object = done.response.body;
       break;
     case client::Outcome::kConflict:
       ++counters_.conflicts;
@@ -185,6 +231,10 @@ bool StatusWriter::OnCallDone(Instant now, const client::CallDone& done) {
       break;
     case client::Outcome::kRefused:
       ++counters_.failures;
+      if (note.sent_nominated) {
+        result.refused = done.response.status;
+        note.nomination_not_before = now + kNominationInterval;
+      }
       break;
     case client::Outcome::kUnknown:
       ++counters_.failures;
@@ -197,7 +247,7 @@ bool StatusWriter::OnCallDone(Instant now, const client::CallDone& done) {
       break;
   }
   Reconsider(it->first, note);
-  return true;
+  return result;
 }
 
 void StatusWriter::OnRead(Instant now, const Read& read, client::Outcome outcome) {
@@ -248,32 +298,42 @@ std::optional<Waiting> StatusWriter::waiting(std::string_view uid) const {
 // due_ and reads_ follow from the notes.
 void StatusWriter::AddTo(Hasher& hasher) const {
   const auto add = [&](const client::ObjectRef& pod) {
-    hasher.Add(pod.namespace_name).Add(pod.name).Add(pod.uid).Add(pod.resource_version);
+    hasher.Add(pod.namespace_name).Add(pod.name).Add(pod.uid).AddVersion(pod.resource_version);
   };
   hasher.Add(notes_.size());
+  if (HashNames* names = hasher.names()) {
+    for (const auto& [uid, note] : notes_) {
+      if (note.unknown != 0) names->NameCall(note.unknown, HashOf(uid));
+    }
+  }
   for (const auto& [uid, note] : notes_) {
     hasher.Add(uid).Add(note.scheduler_name);
     add(note.pod);
     hasher.Add(note.status).Add(note.reason).Add(note.message).Add(note.transition.ns);
+    hasher.Add(note.nominated).Add(note.wanted_nominated.has_value());
+    hasher.Add(note.wanted_nominated.value_or("")).Add(note.sent_nominated);
+    hasher.Add(note.nomination_not_before.ns);
     hasher.Add(note.wanted_reason).Add(note.wanted_message.view()).Add(note.told_message.view());
-    hasher.Add(note.call).Add(note.sent_version).Add(note.spent_version);
+    hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
     hasher.Add(note.not_before.ns).Add(note.due.ns);
-    hasher.Add(note.unknown).Add(note.reads_failed).Add(note.read.ns);
+    hasher.AddCall(note.unknown).Add(note.reads_failed).Add(note.read.ns);
   }
   hasher.Add(calls_.size());
-  for (const auto& [call, uid] : calls_) hasher.Add(call).Add(uid);
+  hasher.AddEach(calls_, [](Hasher& one, const auto& entry) {
+    one.AddCall(entry.first).Add(std::string_view(entry.second));
+  });
   hasher.Add(event_calls_.size());
-  for (const uint64_t call : event_calls_) hasher.Add(call);
+  hasher.AddEach(event_calls_, [](Hasher& one, uint64_t call) { one.AddCall(call); });
   hasher.Add(events_.size());
   for (const client::EventFacts& facts : events_) {
     add(facts.regarding);
     hasher.Add(facts.kind).Add(facts.api_version).Add(facts.type).Add(facts.reason);
     hasher.Add(facts.action).Add(facts.note).Add(facts.controller).Add(facts.instance);
-    hasher.Add(facts.time.ns).Add(facts.serial);
+    hasher.Add(facts.time.ns).AddHistory(facts.serial);
   }
   hasher.Add(reading_.size());
-  for (const uint64_t write : reading_) hasher.Add(write);
-  hasher.Add(serial_);
+  hasher.AddEach(reading_, [](Hasher& one, uint64_t write) { one.AddCall(write); });
+  hasher.AddHistory(serial_);
 }
 
 }  // namespace berth::control

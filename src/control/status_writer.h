@@ -29,17 +29,18 @@ inline constexpr std::string_view kUnschedulable = "Unschedulable";
 inline constexpr std::string_view kSchedulerError = "SchedulerError";
 inline constexpr std::string_view kSchedulingGated = "SchedulingGated";
 
-// Tells users what the scheduler does: the condition PodScheduled=False of pods that wait, and the
-// events Scheduled and FailedScheduling, as kube-scheduler writes them.
+// Tells users what the scheduler does: the condition PodScheduled=False of pods that wait, their
+// nominatedNodeName, and events, as kube-scheduler writes them. The only writer of the status of
+// pods that wait: condition and nomination go in one patch, so that neither refuses the other.
 //
-// Whether a condition is due is a function of what is wanted and what was last observed: nothing is
+// Whether a patch is due is a function of what is wanted and what was last observed: nothing is
 // written twice, and nothing that a conflict turned back is lost. A write is fenced by uid and
 // resourceVersion; after a conflict the pod's next version is waited for, and a write of unknown
 // fate makes the pod due for reads (TakeReads), and for no write, until one succeeds or a newer
-// version is observed. A change is written at once unless the last one was written within
-// `interval`; an event goes with it. Events and conditions use a bounded part of the client's
-// window and queue, so they never stand before a binding; events that find their queue full are
-// counted and dropped.
+// version is observed. A condition is written at once unless the last one was written within
+// `interval`; an event goes with it. A nomination is written at once. Events and patches use a
+// bounded part of the client's window and queue, so they never stand before a binding; events that
+// find their queue full are counted and dropped.
 //
 // A copyable value. Cost per call: O(log pods that wait).
 class StatusWriter {
@@ -68,6 +69,8 @@ class StatusWriter {
   void Forget(std::string_view uid);
   // What its condition should say from now on. Ignored for pods that were never observed.
   void Want(std::string_view uid, const Waiting& waiting);
+  // What its nominatedNodeName should be from now on, empty for none; nothing: as it is.
+  void WantNomination(std::string_view uid, std::optional<std::string_view> node);
   // It was bound.
   struct Placed {
     client::ObjectRef pod;
@@ -75,11 +78,20 @@ class StatusWriter {
     std::string_view node;
   };
   void Scheduled(Instant now, const Placed& placed);
+  // It was evicted for the pod of uid `preemptor`.
+  void Preempted(Instant now, const Placed& victim, std::string_view preemptor);
 
   // Sends what is due and fits.
   void Pump(Instant now, client::Client& client, env::Outbox& out);
-  // True when the call was one of these.
-  bool OnCallDone(Instant now, const client::CallDone& done);
+  // What an ended call means for who decides.
+  struct Result {
+    std::string uid = {};
+    bool nominated = false;  // The patch held a nomination; the two below are of such alone.
+    int32_t refused = 0;     // HTTP status of the refusal; 0: it was not refused.
+    Bytes object = {};       // Done: the pod as it is now, to be learned.
+  };
+  // Nothing when the call was none of these.
+  std::optional<Result> OnCallDone(Instant now, const client::CallDone& done);
 
   // A pod whose condition was written with unknown fate.
   struct Read {
@@ -109,25 +121,31 @@ class StatusWriter {
     std::string reason;
     std::string message;
     Instant transition;
+    std::string nominated;
     // As wanted; an empty reason: nothing.
     std::string_view wanted_reason;
     Bytes wanted_message;
-    Bytes told_message;               // Of the last FailedScheduling event.
-    uint64_t call = 0;                // Under way; 0: none.
-    std::string sent_version;         // What the last write was fenced by.
+    std::optional<std::string> wanted_nominated;  // Nothing: as it is.
+    bool sent_nominated = false;                  // The last write held a nomination.
+    Bytes told_message;                           // Of the last FailedScheduling event.
+    uint64_t call = 0;                            // Under way; 0: none.
+    std::string sent_version;                     // What the last write was fenced by.
     std::string spent_version;        // Not written to again: the next version is on its way.
     uint64_t unknown = 0;             // The write whose fate is to be read; 0: none.
     uint32_t reads_failed = 0;        // In a row.
-    Instant not_before;               // Earliest next write.
+    Instant not_before;               // Earliest next write of a condition.
+    Instant nomination_not_before;    // Likewise, of a nomination.
     Instant due = Instant::Never();   // Its place in due_.
     Instant read = Instant::Never();  // Its place in reads_.
   };
 
   void Reconsider(const std::string& uid, Note& note);
-  [[nodiscard]] static bool Differs(const Note& note);
-  void SendCondition(Instant now, const std::string& uid, Note& note, client::Client& client,
-                     env::Outbox& out);
+  [[nodiscard]] static bool ConditionDiffers(const Note& note);
+  [[nodiscard]] static bool NominationDiffers(const Note& note);
+  void Send(Instant now, const std::string& uid, Note& note, client::Client& client,
+            env::Outbox& out);
   void TellEvent(Instant now, Note& note);
+  [[nodiscard]] client::EventFacts EventOf(Instant now, const Placed& placed);
   void ForgetReads(const std::string& uid, Note& note);
   void Queue(client::EventFacts facts);
 

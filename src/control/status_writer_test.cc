@@ -49,7 +49,7 @@ api::Pod MakePod(const std::string& version) {
   pod.meta.name = "p";
   pod.meta.uid = "u1";
   pod.meta.resource_version = version;
-  pod.scheduler_name = "default-scheduler";
+  pod.spec.Edit().scheduler_name = "default-scheduler";
   return pod;
 }
 

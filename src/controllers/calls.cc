@@ -110,6 +110,38 @@ void Controllers::Settle(Instant now, const Key& key) {
   Enqueue(now, key);
 }
 
+int64_t Controllers::ReasonOf(const Key& key) const {
+  const bool owner =
+      key.part == Part::kDeployment || key.part == Part::kReplicaSet || key.part == Part::kJob;
+  if (!owner) return 0;
+  const Slot slot = objects_.Find(key.id);
+  if (slot == kNoSlot || objects_.head(slot).deletion.has_value()) return -1;
+  if (key.part == Part::kDeployment) return objects_.deployment(slot)->meta.generation;
+  if (key.part == Part::kJob) return objects_.job(slot)->meta.generation;
+  return objects_.replica_set(slot)->meta.generation;
+}
+
+void Controllers::Withdraw(const Key& key, Row& row) {
+  const int64_t reason = ReasonOf(key);
+  if (row.planned == reason) return;
+  row.planned = reason;
+  for (auto at = calls_.begin(); at != calls_.end();) {
+    const env::CallId id{at->first};
+    CallRow& call = at->second;
+    const bool its = call.key == key && !call.reading;
+    if (its && client_.CancelQueued(id)) {
+      at = calls_.erase(at);
+      --row.in_flight;
+      continue;
+    }
+    if (its) {
+      client_.DontRepeat(id);
+      call.withdrawn = true;
+    }
+    ++at;
+  }
+}
+
 void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Outbox& out) {
   if (recorder_.OnCallDone(done)) return;
   const auto at = calls_.find(done.call.value);
@@ -133,7 +165,7 @@ void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Out
       }
       break;
     case client::Outcome::kRefused:
-      OnRefused(now, call, done, out);
+      if (!call.withdrawn) OnRefused(now, call, done, out);
       break;
     case client::Outcome::kConflict:
     case client::Outcome::kUnknown:
@@ -201,6 +233,7 @@ void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDon
     }
     case Verb::kCreate:
       row.trouble.reset();
+      if (options_.planted_forget_created) return;
       break;
     default:
       break;
@@ -251,6 +284,8 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       // Not knowing is no answer.
       return ReadBack(now, call, out);
     case client::Outcome::kRefused:
+      // Nor is not having been able to ask.
+      if (done.response.status == 0 || done.response.status == 429) return ReadBack(now, call, out);
       OnRefused(now, call, done, out);
       break;
   }

@@ -108,6 +108,7 @@ void Controllers::Forget(Instant now, std::string_view uid) {
 void Controllers::Enqueue(Instant at, Key key) {
   const auto row = rows_.find(key);
   if (row != rows_.end()) {
+    if (row->second.in_flight > 0) Withdraw(key, row->second);
     if (row->second.in_flight > 0) {
       row->second.again = true;
       return;
@@ -131,7 +132,7 @@ void Controllers::OnDifference(Instant now, const Difference& difference) {
     EnqueueForCollector(now, difference.before, difference);
     return;
   }
-  const Head head = objects_.head(difference.slot);
+  const Head& head = objects_.head(difference.slot);
   EnqueueByKind(now, head, difference);
   EnqueueForCollector(now, head, difference);
   if (!known_before) return;
@@ -176,8 +177,30 @@ void Controllers::EnqueueAdopters(Instant now, const Head& head, api::KindId kin
   }
 }
 
+void Controllers::EnqueueBudgets(Instant now, const Head& head, const Difference& difference) {
+  if (!objects_.has_budgets()) return;
+  const bool pod = head.kind == api::KindId::kPod;
+  if (!pod && !difference.created && !difference.removed && !difference.scaled &&
+      difference.before.owners == head.owners) {
+    return;
+  }
+  for (const Slot slot : objects_.In(api::KindId::kPodDisruptionBudget, head.namespace_name)) {
+    const api::LabelQuery& selector = *objects_.selector(slot);
+    if (!pod || selector.Matches(head.labels) || selector.Matches(difference.before.labels)) {
+      Enqueue(now, {Part::kBudget, objects_.head(slot).uid});
+    }
+  }
+}
+
 void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference& difference) {
   EnqueueController(now, head);
+  if (!difference.removed) {
+    const PodRef pod = objects_.pod_ref(difference.slot);
+    const Instant disrupted = pod.facts->disrupted_since;
+    if (disrupted != Instant::Never() && pod.active()) {
+      Enqueue(std::max(now, disrupted + kDisruptionTimeout), {Part::kDisruptedPod, head.uid});
+    }
+  }
   if (!difference.removed && head.controller() == nullptr &&
       (difference.created || difference.before.labels != head.labels ||
        difference.before.owners != head.owners)) {
@@ -218,6 +241,9 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
     case api::KindId::kJob:
       Enqueue(now, {Part::kJob, head.uid});
       break;
+    case api::KindId::kPodDisruptionBudget:
+      Enqueue(now, {Part::kBudget, head.uid});
+      break;
     case api::KindId::kNamespace:
       Enqueue(now, {Part::kNamespace, head.uid});
       break;
@@ -229,6 +255,10 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       break;
     default:
       break;
+  }
+  if (head.kind == api::KindId::kPod || head.kind == api::KindId::kReplicaSet ||
+      head.kind == api::KindId::kDeployment) {
+    EnqueueBudgets(now, head, difference);
   }
   // A namespace waits for its last object, and gives back what every namespace has.
   const bool furniture =
@@ -321,6 +351,7 @@ void Controllers::NoteLease(Instant now, const Head& head) {
 
 void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
   hasher.Add(key.part).Add(key.id).Add(row.in_flight).Add(row.again).Add(row.not_before.ns);
+  hasher.Add(row.planned);
   hasher.Add(row.refusals).Add(row.trouble.has_value());
   if (row.trouble.has_value()) hasher.Add(row.trouble->reason).Add(row.trouble->message);
   for (const EmptyKinds* kinds : {&row.empty, &row.occupied}) {
@@ -348,6 +379,7 @@ void Controllers::AddTo(Hasher& hasher) const {
   hasher.Add(calls_.size());
   for (const auto& [id, call] : calls_) {
     hasher.Add(id).Add(call.key.part).Add(call.key.id).Add(call.name).Add(call.reading);
+    hasher.Add(call.withdrawn);
     controllers::AddTo(hasher, call.write);
   }
   hasher.Add(nodes_.size());

@@ -15,6 +15,7 @@
 #include "client/client.h"
 #include "controllers/collector.h"
 #include "controllers/deployment.h"
+#include "controllers/disruption.h"
 #include "controllers/event_recorder.h"
 #include "controllers/job.h"
 #include "controllers/namespaces.h"
@@ -25,7 +26,7 @@
 #include "env/actor.h"
 
 // The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
-// Jobs, garbage collection, namespaces, the lifecycle of nodes.
+// Jobs, PodDisruptionBudgets, garbage collection, namespaces, the lifecycle of nodes.
 //
 //   watches, answers --> Objects --changed-> due keys --Tick--> facts --plan--> writes
 //                          ^                                                     |
@@ -52,6 +53,8 @@ struct Options {
   int64_t calls_max = 512;
   // Ended pods that are kept for users to look at; older ones are deleted.
   int64_t ended_pods_max = 12'500;
+  // Test code only: the defect "a pod that was created is not known until the watch tells".
+  bool planted_forget_created = false;
 };
 
 // Which controller plans a key. The id of kNode is the node's name, of all others a uid.
@@ -64,6 +67,8 @@ enum class Part : uint8_t {
   kCollector,
   kVerify,  // An object that only our own creation told of: does it exist?
   kEndedPods,
+  kBudget,
+  kDisruptedPod,
 };
 
 struct Key {
@@ -89,7 +94,8 @@ class Controllers final : public env::Actor {
   // What is known of a key beside the objects.
   struct Row {
     int64_t in_flight = 0;
-    bool again = false;  // It became due while calls were under way.
+    bool again = false;   // It became due while calls were under way.
+    int64_t planned = 0;  // The reason of these calls, see ReasonOf().
     Instant not_before;
     int64_t refusals = 0;            // In a row.
     std::optional<Trouble> trouble;  // The last refusal.
@@ -99,8 +105,9 @@ class Controllers final : public env::Actor {
   struct CallRow {
     Key key;
     Write write;
-    std::string name;      // As it was made up.
-    bool reading = false;  // What became of the write is being read.
+    std::string name;        // As it was made up.
+    bool reading = false;    // What became of the write is being read.
+    bool withdrawn = false;  // Its reason has gone: that it was not done is as well.
   };
   struct NodeRow {
     Instant last_sign;
@@ -123,6 +130,8 @@ class Controllers final : public env::Actor {
   void EnqueueForPod(Instant now, const Head& head, const Difference& difference);
   void EnqueueController(Instant now, const Head& head);
   void EnqueueAdopters(Instant now, const Head& head, api::KindId kind, Part part);
+  // Budgets that may count otherwise: of a pod, or of the pods that a controller wants.
+  void EnqueueBudgets(Instant now, const Head& head, const Difference& difference);
   void EnqueueForCollector(Instant now, const Head& head, const Difference& difference);
   void NoteNode(Instant now, const Head& head);
   void NoteLease(Instant now, const Head& head);
@@ -157,6 +166,12 @@ class Controllers final : public env::Actor {
   // Reads what became of a write; its key goes on when that is known.
   void ReadBack(Instant now, CallRow call, env::Outbox& out);
   void Settle(Instant now, const Key& key);
+  // What its owner asks for, as a number that changes with it: the generation of an owner of pods
+  // or ReplicaSets, -1 when it is gone or going. Of other keys 0.
+  [[nodiscard]] int64_t ReasonOf(const Key& key) const;
+  // Takes back the key's writes whose reason has gone and that wait to be sent, and lets none be
+  // repeated: unlike the others, creations have no fence.
+  void Withdraw(const Key& key, Row& row);
 
   static void AddTo(Hasher& hasher, const Key& key, const Row& row);
   static void AddTo(Hasher& hasher, const NodeRow& row);

@@ -5,6 +5,7 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 
 #include "base/check.h"
@@ -83,8 +84,13 @@ class Echo {
     Tell("replicasets", "MODIFIED", text);
   }
   void MakePod(env::CallId call, std::string body) {
-    const int64_t pod = ++pods_;
     const size_t at = body.find(R"("metadata":{)") + 12;
+    const size_t name = body.find(R"("name":")", at) + 8;
+    // Of thousands of random names two may be the same.
+    if (!names_.insert(body.substr(name, body.find('"', name) - name)).second) {
+      return Reply(call, 409, R"({"kind":"Status","reason":"AlreadyExists","code":409})");
+    }
+    const int64_t pod = ++pods_;
     body.pop_back();
     const auto version = [&](std::string_view node, std::string_view status) {
       std::string text = body;
@@ -114,6 +120,7 @@ class Echo {
   Controllers controllers_;
   std::deque<env::Input> inputs_;
   std::map<std::string, env::CallId> streams_;
+  std::set<std::string> names_;
   int64_t pods_ = 0;
   int64_t version_ = 1;
 };

@@ -24,9 +24,18 @@ const std::string kJobs = "/apis/batch/v1/namespaces/d/jobs";
 
 class ControllersTest : public ::testing::Test {
  protected:
-  ControllersTest() {
+  ControllersTest() { MakeNamespace(); }
+
+  void MakeNamespace() {
     Make("/api/v1/namespaces", R"({"kind":"Namespace","metadata":{"name":"d"},
       "spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}})");
+  }
+  // In place of what went before.
+  void StartAfresh(Options options) {
+    FakeApi api;
+    std::swap(api_, api);
+    MakeNamespace();
+    controllers_ = Controllers(std::move(options));
   }
 
   void Make(const std::string& collection, const std::string& body) {
@@ -39,6 +48,11 @@ class ControllersTest : public ::testing::Test {
       "template":{{"metadata":{{"labels":{{"app":"web"}}}},
       "spec":{{"containers":[{{"name":"c","image":"one"}}]}}}}}}}})",
                                    replicas, strategy));
+  }
+  void MakeSet() {
+    Make(kSets, R"({"metadata":{"name":"web"},"spec":{"replicas":0,
+      "selector":{"matchLabels":{"app":"web"}},"template":{"metadata":{"labels":{"app":"web"}},
+      "spec":{"containers":[{"name":"c","image":"one"}]}}}})");
   }
   void Patch(const std::string& path, const std::string& body) {
     const auto response = api_.Do(Method::kPatch, path, body);
@@ -260,11 +274,7 @@ TEST_F(ControllersTest, SilentWatchesMakeNoDuplicatePods) {
 
 TEST_F(ControllersTest, LostAnswersMakeNoDuplicatePods) {
   for (const auto fault : {FakeApi::Fault::kLoseAnswer, FakeApi::Fault::kLoseRequest}) {
-    FakeApi api;
-    std::swap(api_, api);
-    Make("/api/v1/namespaces", R"({"kind":"Namespace","metadata":{"name":"d"},
-        "spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}})");
-    controllers_ = Controllers(Options{});
+    StartAfresh(Options{});
     int count = 0;
     api_.fault = [&](const env::HttpRequest&) {
       return ++count % 3 == 0 ? fault : FakeApi::Fault::kNone;
@@ -284,6 +294,62 @@ TEST_F(ControllersTest, LostAnswersMakeNoDuplicatePods) {
     EXPECT_EQ(Count("/pods/"), 7u);
     EXPECT_EQ(Count("/replicasets/"), 1u);
     EXPECT_EQ(Text(kDeployments + "/web", "/status/readyReplicas"), "7");
+  }
+}
+
+// However long the server is away, what became of a creation is read before another is made.
+TEST_F(ControllersTest, AnOutageLongerThanItsPatienceMakesNoDuplicatePods) {
+  MakeSet();
+  RunPods();
+  api_.fault = [&](const env::HttpRequest& request) {
+    if (request.target != kPods) return FakeApi::Fault::kNone;
+    api_.HoldWatches(true);
+    api_.down = true;
+    return FakeApi::Fault::kLoseAnswer;
+  };
+  Patch(kSets + "/web", R"({"spec":{"replicas":1}})");
+  Pass(200);
+  ASSERT_TRUE(api_.down);
+  api_.fault = {};
+  api_.down = false;
+  Pass(60);
+  EXPECT_EQ(Writes("POST " + kPods), 1u);
+}
+
+// What could not be sent yet is judged anew when its owner changes: a creation carries no fence.
+TEST_F(ControllersTest, WhatIsNotSentYetIsDroppedWhenItsReasonGoes) {
+  for (const auto fault : {FakeApi::Fault::kThrottle, FakeApi::Fault::kNoConnection}) {
+    StartAfresh(Options{.events = false});
+    MakeSet();
+    RunPods();
+    const auto scale_while_deaf = [&](int while_deaf, int then) {
+      api_.fault = [&](const env::HttpRequest&) { return fault; };
+      Patch(kSets + "/web", fmt::format(R"({{"spec":{{"replicas":{}}}}})", while_deaf));
+      Pass(1);
+      Patch(kSets + "/web", fmt::format(R"({{"spec":{{"replicas":{}}}}})", then));
+      Pass(1);
+      api_.fault = {};
+      Pass(40);
+      RunPods();
+    };
+    scale_while_deaf(3, 1);
+    EXPECT_EQ(Writes("POST " + kPods), 1u);
+    EXPECT_EQ(Writes("DELETE "), 0u);
+    EXPECT_EQ(Text(kSets + "/web", "/status/readyReplicas"), "1");
+    scale_while_deaf(0, 1);
+    EXPECT_EQ(Writes("POST " + kPods), 1u);
+    EXPECT_EQ(Writes("DELETE "), 0u);
+    EXPECT_EQ(Text(kSets + "/web", "/status/readyReplicas"), "1");
+    // Nor is anything made for an owner that is going.
+    Patch(kSets + "/web", R"({"metadata":{"finalizers":["example.com/stay"]}})");
+    api_.fault = [&](const env::HttpRequest&) { return fault; };
+    Patch(kSets + "/web", R"({"spec":{"replicas":2}})");
+    Pass(1);
+    api_.Do(Method::kDelete, kSets + "/web", "{}");
+    Pass(1);
+    api_.fault = {};
+    Pass(40);
+    EXPECT_EQ(Writes("POST " + kPods), 1u);
   }
 }
 
@@ -329,6 +395,51 @@ TEST_F(ControllersTest, RecreateWaitsForTheLastOldPod) {
   RunPods();
   EXPECT_EQ(Count("/pods/"), 2u);
   EXPECT_EQ(Count("/replicasets/"), 2u);
+}
+
+TEST_F(ControllersTest, ABudgetFollowsItsPodsAndWhatIsWanted) {
+  const std::string budget = "/apis/policy/v1/namespaces/d/poddisruptionbudgets/web";
+  Make(budget.substr(0, budget.rfind('/')), R"({"metadata":{"name":"web","generation":1},
+    "spec":{"maxUnavailable":1,"selector":{"matchLabels":{"app":"web"}}}})");
+  const auto counts = [&] {
+    return fmt::format("{} of {}/{}", Text(budget, "/status/disruptionsAllowed"),
+                       Text(budget, "/status/currentHealthy"),
+                       Text(budget, "/status/expectedPods"));
+  };
+  Pass(1);
+  EXPECT_EQ(counts(), "0 of 0/0");
+  EXPECT_EQ(Text(budget, "/status/observedGeneration"), "1");
+  MakeDeployment(3);
+  RunPods();
+  EXPECT_EQ(counts(), "1 of 3/3");
+  EXPECT_EQ(Condition(budget, "DisruptionAllowed"), "True SufficientPods");
+  const std::string pod = api_.Paths("/pods/").at(0);
+  Patch(pod + "/status", R"({"status":{"conditions":[{"type":"Ready","status":"False"}]}})");
+  Pass(1);
+  EXPECT_EQ(counts(), "0 of 2/3");
+  EXPECT_EQ(Condition(budget, "DisruptionAllowed"), "False InsufficientPods");
+  Patch(kDeployments + "/web", R"({"spec":{"replicas":2}})");
+  RunPods();
+  EXPECT_EQ(counts(), "1 of 2/2");
+  ExpectAtRest();
+
+  // An eviction that came to nothing is forgotten in time, on the budget and on the pod.
+  const std::string left = api_.Paths("/pods/").at(0);
+  const std::string since = api::PrintTimestamp(api_.now);
+  Patch(budget + "/status",
+        fmt::format(R"({{"status":{{"disruptionsAllowed":0,"disruptedPods":{{"{}":"{}"}}}}}})",
+                    left.substr(left.rfind('/') + 1), since));
+  Patch(left + "/status",
+        fmt::format(R"({{"status":{{"conditions":[{{"type":"Ready","status":"True"}},
+          {{"type":"DisruptionTarget","status":"True","lastTransitionTime":"{}"}}]}}}})",
+                    since));
+  Pass(119);
+  EXPECT_EQ(counts(), "0 of 1/2");
+  EXPECT_EQ(Condition(left, "DisruptionTarget"), "True ");
+  Pass(2);
+  EXPECT_EQ(counts(), "1 of 2/2");
+  EXPECT_EQ(Condition(left, "DisruptionTarget"), "False ");
+  ExpectAtRest();
 }
 
 TEST_F(ControllersTest, OrphansAreAdoptedAndStrangersReleased) {
@@ -637,6 +748,35 @@ TEST_F(NodesTest, ASilentNodeIsLostAndItsPodsLeaveInTime) {
   Renew("a");
   Pass(1);
   EXPECT_EQ(Text("/api/v1/nodes/a", "/spec/taints"), "none");
+}
+
+// What a kubelet says after its node was given up stands: two that contradict each other would
+// write without end.
+TEST_F(NodesTest, APodThatIsReadyAgainIsNotMarkedAgain) {
+  MakeNode("a");
+  MakeNode("b");
+  MakePod("p", "a", R"({"operator":"Exists"})");
+  for (int i = 0; i < 8; ++i) {
+    Renew("b");
+    Pass(10);
+  }
+  EXPECT_EQ(Condition("/api/v1/nodes/a", "Ready"), "Unknown NodeStatusUnknown");
+  EXPECT_EQ(Condition(kPods + "/p", "Ready"), "False NodeNotReady");
+  Patch(kPods + "/p/status",
+        fmt::format(R"({{"status":{{"conditions":[{{"type":"Ready","status":"True",
+        "lastTransitionTime":"{}"}}]}}}})",
+                    api::PrintTimestamp(api_.now)));
+  Renew("b");
+  Pass(10);
+  EXPECT_EQ(Condition(kPods + "/p", "Ready"), "True ");
+  // It is heard of, and given up once more.
+  Patch("/api/v1/nodes/a/status",
+        R"({"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  for (int i = 0; i < 8; ++i) {
+    Renew("b");
+    Pass(10);
+  }
+  EXPECT_EQ(Condition(kPods + "/p", "Ready"), "False NodeNotReady");
 }
 
 TEST_F(NodesTest, WhenNobodySpeaksNobodyIsEvicted) {

@@ -26,9 +26,14 @@ constexpr std::array<Pressure, 4> kPressures{{
 }};
 constexpr std::string_view kUnschedulable = "node.kubernetes.io/unschedulable";
 
-std::string_view StatusOf(const api::Node& node, std::string_view type) {
+const api::NodeCondition* ConditionOf(const api::Node& node, std::string_view type) {
   const auto at = std::ranges::find(node.conditions, type, &api::NodeCondition::type);
-  return at == node.conditions.end() ? std::string_view() : std::string_view(at->status);
+  return at == node.conditions.end() ? nullptr : &*at;
+}
+
+std::string_view StatusOf(const api::Node& node, std::string_view type) {
+  const api::NodeCondition* condition = ConditionOf(node, type);
+  return condition == nullptr ? std::string_view() : std::string_view(condition->status);
 }
 
 // The taints that are the node controller's: what they should be.
@@ -125,13 +130,16 @@ bool PlanSilence(const Objects& objects, const NodeFacts& facts, const Lifecycle
   return true;
 }
 
-// Nobody can tell whether pods of such a node still serve.
+// Nobody can tell whether pods of such a node still serve. Of those that became ready since it was
+// given up its kubelet can: each is marked once, or the two would contradict each other without
+// end.
 void PlanUnready(const Objects& objects, const NodeFacts& facts, Instant now, Plan& plan) {
-  const std::string_view ready = StatusOf(*objects.node(facts.slot), "Ready");
-  if (ready == "True" || ready.empty()) return;
+  const api::NodeCondition* ready = ConditionOf(*objects.node(facts.slot), "Ready");
+  if (ready == nullptr || ready->status == "True" || ready->status.empty()) return;
   for (const Slot slot : objects.PodsOn(facts.name)) {
     const PodRef pod = objects.pod_ref(slot);
     if (!pod.facts->ready || pod.facts->terminal()) continue;
+    if (ready->transition.ns != 0 && pod.facts->ready_since > ready->transition) continue;
     plan.writes.push_back(ConditionsPatch(
         *pod.head,
         {{.type = "Ready", .status = "False", .reason = "NodeNotReady", .transition = now}}));
@@ -218,7 +226,7 @@ Instant EvictionTime(const PodFacts& pod, const api::Node& node,
         taint.added.value_or(seen == taints_seen.end() ? Instant{} : seen->second);
     bool tolerated = false;
     Instant until = Instant::Never();
-    for (const api::Toleration& toleration : pod.tolerations) {
+    for (const api::Toleration& toleration : pod.spec->tolerations) {
       if (!Tolerates(toleration, taint)) continue;
       tolerated = true;
       if (!toleration.seconds.has_value()) continue;

@@ -72,10 +72,9 @@ bool SameLinks(const Head& a, const Head& b) {
 
 // Takes a view out of its result, and the head out of the view.
 template <typename T>
-Result<Head> Taken(api::KindId kind, Result<T> view, T& into) {
+Result<Head> Taken(api::KindId kind, Result<T> view, auto& into) {
   if (!view) return std::unexpected(view.error());
-  into = std::move(*view);
-  return HeadOf(kind, into.meta);
+  return HeadOf(kind, into.template emplace<T>(std::move(*view)).meta);
 }
 
 }  // namespace
@@ -95,14 +94,18 @@ PodFacts FactsOf(const api::Pod& pod) {
                  .started = pod.start_time,
                  .deletion_cost = IntegerIn(pod.meta.annotations, kDeletionCost).value_or(0),
                  .completion_index = IntegerIn(pod.meta.annotations, kCompletionIndex),
-                 .tolerations = pod.tolerations};
+                 .spec = pod.spec};
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.status != "True") continue;
     if (condition.type == "Ready") {
       facts.ready = true;
       facts.ready_since = condition.transition;
     }
-    if (condition.type == "DisruptionTarget") facts.disrupted = true;
+    if (condition.type == "DisruptionTarget") {
+      facts.disrupted = true;
+      // Kubelets mark long before they end a pod.
+      if (condition.reason != "TerminationByKubelet") facts.disrupted_since = condition.transition;
+    }
   }
   for (const api::ContainerStatus& status : pod.container_statuses) {
     facts.restarts += status.restart_count;
@@ -111,18 +114,19 @@ PodFacts FactsOf(const api::Pod& pod) {
   return facts;
 }
 
-Head HeadOf(api::KindId kind, const api::ObjectMeta& meta) {
+Head HeadOf(api::KindId kind, api::ObjectMeta meta) {
+  const client::Version version = client::Version::Parse(meta.resource_version);
   return {.kind = kind,
-          .namespace_name = meta.namespace_name,
-          .name = meta.name,
-          .uid = meta.uid,
-          .resource_version = meta.resource_version,
-          .version = client::Version::Parse(meta.resource_version),
+          .namespace_name = std::move(meta.namespace_name),
+          .name = std::move(meta.name),
+          .uid = std::move(meta.uid),
+          .resource_version = std::move(meta.resource_version),
+          .version = version,
           .creation = meta.creation_time,
           .deletion = meta.deletion_time,
-          .labels = meta.labels,
-          .owners = meta.owners,
-          .finalizers = meta.finalizers};
+          .labels = std::move(meta.labels),
+          .owners = std::move(meta.owners),
+          .finalizers = std::move(meta.finalizers)};
 }
 
 Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& decoded) {
@@ -130,23 +134,25 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
     case api::KindId::kPod: {
       Result<api::Pod> pod = decoder_.Pod(json);
       if (!pod) return std::unexpected(pod.error());
-      decoded.pod = FactsOf(*pod);
-      return HeadOf(kind, pod->meta);
+      decoded = FactsOf(*pod);
+      return HeadOf(kind, std::move(pod->meta));
     }
     case api::KindId::kDeployment:
-      return Taken(kind, decoder_.Deployment(json), decoded.deployment);
+      return Taken(kind, decoder_.Deployment(json), decoded);
     case api::KindId::kReplicaSet:
-      return Taken(kind, decoder_.ReplicaSet(json), decoded.replica_set);
+      return Taken(kind, decoder_.ReplicaSet(json), decoded);
     case api::KindId::kJob:
-      return Taken(kind, decoder_.Job(json), decoded.job);
+      return Taken(kind, decoder_.Job(json), decoded);
     case api::KindId::kNode:
-      return Taken(kind, decoder_.Node(json), decoded.node);
+      return Taken(kind, decoder_.Node(json), decoded);
     case api::KindId::kNamespace:
-      return Taken(kind, decoder_.Namespace(json), decoded.namespace_object);
+      return Taken(kind, decoder_.Namespace(json), decoded);
     case api::KindId::kLease:
-      return Taken(kind, decoder_.Lease(json), decoded.lease);
+      return Taken(kind, decoder_.Lease(json), decoded);
     case api::KindId::kConfigMap:
-      return Taken(kind, decoder_.ConfigMap(json), decoded.config_map);
+      return Taken(kind, decoder_.ConfigMap(json), decoded);
+    case api::KindId::kPodDisruptionBudget:
+      return Taken(kind, decoder_.PodDisruptionBudget(json), decoded);
     default: {
       const Result<api::ObjectHead> head = decoder_.Head(json);
       if (!head) return std::unexpected(head.error());
@@ -155,40 +161,69 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
   }
 }
 
-void Objects::Keep(Slot slot, api::KindId kind, Decoded& decoded) {
-  switch (kind) {
-    case api::KindId::kPod:
-      pods_[slot] = std::move(decoded.pod);
-      break;
-    case api::KindId::kDeployment:
-      selectors_[slot] = QueryOrNothing(decoded.deployment.selector);
-      deployments_[slot] = std::move(decoded.deployment);
-      break;
-    case api::KindId::kReplicaSet:
-      selectors_[slot] = QueryOrNothing(decoded.replica_set.selector);
-      replica_sets_[slot] = std::move(decoded.replica_set);
-      break;
-    case api::KindId::kJob:
-      selectors_[slot] = QueryOrNothing(decoded.job.selector);
-      jobs_[slot] = std::move(decoded.job);
-      break;
-    case api::KindId::kNode:
-      nodes_[slot] = std::move(decoded.node);
-      break;
-    case api::KindId::kNamespace:
-      namespaces_[slot] = std::move(decoded.namespace_object);
-      break;
-    case api::KindId::kLease:
-      leases_[slot] = std::move(decoded.lease);
-      break;
-    case api::KindId::kConfigMap:
-      if (heads_[slot].name == kRootCaConfigMap) {
-        config_maps_[slot] = std::move(decoded.config_map);
-      }
-      break;
-    default:
-      break;
+void Objects::Keep(Slot slot, Decoded& decoded) {
+  if (auto* pod = std::get_if<PodFacts>(&decoded)) {
+    pods_[slot] = std::move(*pod);
+  } else if (auto* deployment = std::get_if<api::Deployment>(&decoded)) {
+    selectors_[slot] = QueryOrNothing(deployment->selector);
+    deployments_[slot] = std::move(*deployment);
+  } else if (auto* set = std::get_if<api::ReplicaSet>(&decoded)) {
+    selectors_[slot] = QueryOrNothing(set->selector);
+    replica_sets_[slot] = std::move(*set);
+  } else if (auto* job = std::get_if<api::Job>(&decoded)) {
+    selectors_[slot] = QueryOrNothing(job->selector);
+    jobs_[slot] = std::move(*job);
+  } else if (auto* node = std::get_if<api::Node>(&decoded)) {
+    nodes_[slot] = std::move(*node);
+  } else if (auto* space = std::get_if<api::Namespace>(&decoded)) {
+    namespaces_[slot] = std::move(*space);
+  } else if (auto* lease = std::get_if<api::Lease>(&decoded)) {
+    leases_[slot] = std::move(*lease);
+  } else if (auto* map = std::get_if<api::ConfigMap>(&decoded)) {
+    if (heads_[slot].name == kRootCaConfigMap) config_maps_[slot] = std::move(*map);
+  } else if (auto* budget = std::get_if<api::PodDisruptionBudget>(&decoded)) {
+    KeepBudget(slot, std::move(*budget));
   }
+}
+
+void Objects::KeepBudget(Slot slot, api::PodDisruptionBudget budget) {
+  const auto known = budgets_.find(slot);
+  if (known == budgets_.end() || known->second.selector != budget.selector) {
+    const api::LabelQuery& query = selectors_[slot] =
+        budget.selector ? QueryOrNothing(*budget.selector) : api::LabelQuery{.nothing = true};
+    std::set<Slot>& pods = guarded_[slot];
+    pods.clear();
+    for (const Slot pod : In(api::KindId::kPod, heads_[slot].namespace_name)) {
+      if (query.Matches(heads_[pod].labels)) pods.insert(pod);
+    }
+  }
+  budgets_[slot] = std::move(budget);
+}
+
+void Objects::LinkToBudgets(Slot pod) {
+  if (!has_budgets()) return;
+  const Head& head = heads_[pod];
+  for (const Slot budget : In(api::KindId::kPodDisruptionBudget, head.namespace_name)) {
+    if (selectors_[budget].Matches(head.labels)) guarded_[budget].insert(pod);
+  }
+}
+
+void Objects::UnlinkFromBudgets(Slot pod) {
+  if (!has_budgets()) return;
+  for (const Slot budget : In(api::KindId::kPodDisruptionBudget, heads_[pod].namespace_name)) {
+    guarded_[budget].erase(pod);
+  }
+}
+
+bool Objects::IsScaled(Slot known, const Decoded& decoded) const {
+  if (const auto* next = std::get_if<api::Deployment>(&decoded)) {
+    const api::Deployment* before = deployment(known);
+    return before == nullptr || before->replicas != next->replicas;
+  }
+  const auto* next = std::get_if<api::ReplicaSet>(&decoded);
+  if (next == nullptr) return false;
+  const api::ReplicaSet* before = replica_set(known);
+  return before == nullptr || before->replicas != next->replicas;
 }
 
 Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
@@ -206,16 +241,18 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
     if (head->version.OlderThan(seen) || head->version == seen) return difference;
     if (kind == api::KindId::kPod) difference.node_before = pods_[known].node;
     difference.slot = known;
+    difference.scaled = IsScaled(known, decoded);
     const bool same_links = SameLinks(heads_[known], *head);
     if (!same_links) Unlink(known);
     difference.before = std::exchange(heads_[known], std::move(*head));
     if (same_links) {
       // A pod gets its node after its links.
-      if (difference.node_before != decoded.pod.node) {
+      const auto* pod = std::get_if<PodFacts>(&decoded);
+      if (pod != nullptr && difference.node_before != pod->node) {
         Erase(pods_on_, difference.node_before, known);
-        if (!decoded.pod.node.empty()) pods_on_[decoded.pod.node].insert(known);
+        if (!pod->node.empty()) pods_on_[pod->node].insert(known);
       }
-      Keep(known, kind, decoded);
+      Keep(known, decoded);
       return difference;
     }
   } else {
@@ -228,7 +265,7 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
     difference.slot = Place(std::move(*head));
     difference.created = true;
   }
-  Keep(difference.slot, kind, decoded);
+  Keep(difference.slot, decoded);
   Link(difference.slot);
   return difference;
 }
@@ -252,6 +289,7 @@ void Objects::Link(Slot slot) {
   if (head.kind != api::KindId::kPod) return;
   const std::string& node = pods_[slot].node;
   if (!node.empty()) pods_on_[node].insert(slot);
+  LinkToBudgets(slot);
   if (head.controller() != nullptr) return;
   orphan_pods_[head.namespace_name].insert(slot);
   for (const auto& label : head.labels) {
@@ -266,6 +304,7 @@ void Objects::Unlink(Slot slot) {
   for (const api::OwnerReference& owner : head.owners) Erase(dependents_, owner.uid, slot);
   if (head.kind != api::KindId::kPod) return;
   Erase(pods_on_, pods_[slot].node, slot);
+  UnlinkFromBudgets(slot);
   if (head.controller() != nullptr) return;
   Erase(orphan_pods_, head.namespace_name, slot);
   for (const auto& label : head.labels) {
@@ -300,6 +339,10 @@ void Objects::EraseViews(Slot slot) {
     case api::KindId::kConfigMap:
       config_maps_.erase(slot);
       break;
+    case api::KindId::kPodDisruptionBudget:
+      budgets_.erase(slot);
+      guarded_.erase(slot);
+      break;
     default:
       break;
   }
@@ -326,7 +369,7 @@ Slot Objects::Find(std::string_view uid) const {
 }
 
 Slot Objects::Find(api::KindId kind, std::string_view namespace_name, std::string_view name) const {
-  const auto at = by_name_.find({kind, std::string(namespace_name), std::string(name)});
+  const auto at = by_name_.find(std::tuple(kind, namespace_name, name));
   return at == by_name_.end() ? kNoSlot : at->second;
 }
 
@@ -338,6 +381,13 @@ const api::Node* Objects::node(Slot slot) const { return At(nodes_, slot); }
 const api::Namespace* Objects::namespace_of(Slot slot) const { return At(namespaces_, slot); }
 const api::Lease* Objects::lease(Slot slot) const { return At(leases_, slot); }
 const api::ConfigMap* Objects::config_map(Slot slot) const { return At(config_maps_, slot); }
+const api::PodDisruptionBudget* Objects::budget(Slot slot) const { return At(budgets_, slot); }
+
+const std::set<Slot>& Objects::GuardedBy(Slot budget) const {
+  static const std::set<Slot> kNone;
+  const auto at = guarded_.find(budget);
+  return at == guarded_.end() ? kNone : at->second;
+}
 
 const std::set<Slot>& Objects::DependentsOf(std::string_view owner_uid) const {
   return Lookup(dependents_, owner_uid);
@@ -360,9 +410,9 @@ const api::LabelQuery* Objects::selector(Slot slot) const { return At(selectors_
 
 std::vector<Slot> Objects::In(api::KindId kind, std::string_view namespace_name) const {
   std::vector<Slot> slots;
-  const std::string wanted(namespace_name);
-  for (auto at = by_name_.lower_bound({kind, wanted, std::string()});
-       at != by_name_.end() && std::get<0>(at->first) == kind && std::get<1>(at->first) == wanted;
+  for (auto at = by_name_.lower_bound(std::tuple(kind, namespace_name, std::string_view()));
+       at != by_name_.end() && std::get<0>(at->first) == kind &&
+       std::get<1>(at->first) == namespace_name;
        ++at) {
     slots.push_back(at->second);
   }
@@ -371,7 +421,7 @@ std::vector<Slot> Objects::In(api::KindId kind, std::string_view namespace_name)
 
 std::vector<Slot> Objects::All(api::KindId kind) const {
   std::vector<Slot> slots;
-  for (auto at = by_name_.lower_bound({kind, std::string(), std::string()});
+  for (auto at = by_name_.lower_bound(std::tuple(kind, std::string_view(), std::string_view()));
        at != by_name_.end() && std::get<0>(at->first) == kind; ++at) {
     slots.push_back(at->second);
   }

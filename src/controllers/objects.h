@@ -1,12 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <variant>
 #include <vector>
 
 #include "api/kinds.h"
@@ -14,6 +16,7 @@
 #include "api/types.h"
 #include "api/workloads.h"
 #include "base/hash.h"
+#include "base/shared.h"
 #include "base/time.h"
 #include "client/known_set.h"
 #include "codec/decode.h"
@@ -56,13 +59,15 @@ struct PodFacts {
   PodPhase phase = PodPhase::kPending;
   bool ready = false;
   bool disrupted = false;  // Has the condition DisruptionTarget.
+  // The same, if a deletion must follow; else Never().
+  Instant disrupted_since = Instant::Never();
   Instant ready_since;
   Instant started;   // status.startTime
   Instant finished;  // Of the container that ended last.
   int64_t restarts = 0;
   int64_t deletion_cost = 0;
   std::optional<int64_t> completion_index;
-  std::vector<api::Toleration> tolerations;
+  Shared<api::PodSpec> spec;
 
   [[nodiscard]] bool terminal() const {
     return phase == PodPhase::kSucceeded || phase == PodPhase::kFailed;
@@ -78,7 +83,7 @@ struct PodRef {
 };
 
 [[nodiscard]] PodFacts FactsOf(const api::Pod& pod);
-[[nodiscard]] Head HeadOf(api::KindId kind, const api::ObjectMeta& meta);
+[[nodiscard]] Head HeadOf(api::KindId kind, api::ObjectMeta meta);
 
 // What an observation changed, for the actor to tell the controllers.
 struct Difference {
@@ -88,6 +93,8 @@ struct Difference {
   // As it was, if it was known; of an object that took the name of another, that other.
   Head before;
   std::string node_before;
+  // Another number of pods is wanted of a Deployment or ReplicaSet.
+  bool scaled = false;
 };
 
 // A copyable value. Cost of a change: O(log objects) and the object's own size.
@@ -112,6 +119,8 @@ class Objects {
   [[nodiscard]] const api::Namespace* namespace_of(Slot slot) const;
   [[nodiscard]] const api::Lease* lease(Slot slot) const;
   [[nodiscard]] const api::ConfigMap* config_map(Slot slot) const;
+  [[nodiscard]] const api::PodDisruptionBudget* budget(Slot slot) const;
+  [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
   [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
 
   // Objects that name this uid as an owner, known or not.
@@ -123,7 +132,10 @@ class Objects {
   // Pods of a namespace without a controller that a selector may match: candidates for adoption.
   [[nodiscard]] std::vector<Slot> OrphanPods(std::string_view namespace_name,
                                              const api::LabelSelector& selector) const;
-  // The selector of a Deployment, ReplicaSet or Job, ready to match; nullptr for other objects.
+  // The pods that a PodDisruptionBudget selects.
+  [[nodiscard]] const std::set<Slot>& GuardedBy(Slot budget) const;
+  // The selector of a Deployment, ReplicaSet, Job or PodDisruptionBudget, ready to match; nullptr
+  // for other objects.
   [[nodiscard]] const api::LabelQuery* selector(Slot slot) const;
   [[nodiscard]] size_t size() const { return by_uid_.size(); }
 
@@ -136,17 +148,21 @@ class Objects {
   void Link(Slot slot);
   void Unlink(Slot slot);
   void EraseViews(Slot slot);
+  void LinkToBudgets(Slot pod);
+  void UnlinkFromBudgets(Slot pod);
+  void KeepBudget(Slot slot, api::PodDisruptionBudget budget);
 
   codec::Decoder decoder_;
   std::vector<Head> heads_;  // An empty uid marks a free row.
   std::vector<Slot> free_;
   std::map<std::string, Slot, std::less<>> by_uid_;
-  std::map<NameKey, Slot> by_name_;
+  std::map<NameKey, Slot, std::less<>> by_name_;
   std::map<std::string, std::set<Slot>, std::less<>> dependents_;
   std::map<std::string, std::set<Slot>, std::less<>> pods_on_;
   std::map<std::string, std::set<Slot>, std::less<>> orphan_pods_;    // By namespace.
   std::map<std::string, std::set<Slot>, std::less<>> orphan_labels_;  // By namespace and label.
   std::map<Slot, api::LabelQuery> selectors_;
+  std::map<Slot, std::set<Slot>> guarded_;  // Pods, by budget.
 
   std::map<Slot, PodFacts> pods_;
   std::map<Slot, api::Deployment> deployments_;
@@ -156,18 +172,13 @@ class Objects {
   std::map<Slot, api::Namespace> namespaces_;
   std::map<Slot, api::Lease> leases_;
   std::map<Slot, api::ConfigMap> config_maps_;
-  // Decoded and not yet placed.
-  struct Decoded {
-    PodFacts pod;
-    api::Deployment deployment;
-    api::ReplicaSet replica_set;
-    api::Job job;
-    api::Node node;
-    api::Namespace namespace_object;
-    api::Lease lease;
-    api::ConfigMap config_map;
-  };
-  void Keep(Slot slot, api::KindId kind, Decoded& decoded);
+  std::map<Slot, api::PodDisruptionBudget> budgets_;
+  // Decoded and not yet placed; of other kinds only the head is read.
+  using Decoded =
+      std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, api::Job, api::Node,
+                   api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget>;
+  void Keep(Slot slot, Decoded& decoded);
+  [[nodiscard]] bool IsScaled(Slot known, const Decoded& decoded) const;
   Result<Head> Decode(api::KindId kind, std::string_view json, Decoded& decoded);
 };
 

@@ -58,6 +58,7 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
   }
   Row& row = rows_[key];
   row.not_before = std::max(row.not_before, now + options_.spacing);
+  row.planned = ReasonOf(key);
   // The rest is planned anew from what these lead to.
   if (plan.writes.size() > kWritesMax) plan.writes.resize(kWritesMax);
   for (Write& write : plan.writes) Send(now, key, std::move(write), out);
@@ -89,6 +90,10 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanForJob(slot, row, now);
     case Part::kCollector:
       return PlanCollection(objects_, slot, absent_);
+    case Part::kBudget:
+      return PlanBudget(objects_, slot, now);
+    case Part::kDisruptedPod:
+      return PlanDisruptedPod(objects_, slot, now);
     case Part::kNode:
     case Part::kVerify:
     case Part::kEndedPods:

@@ -519,7 +519,7 @@ TEST(NodeLifecycle, TolerationsSayWhenAPodLeaves) {
                  {.key = "soft", .effect = "NoSchedule"}};
   const auto leaves = [&](std::vector<api::Toleration> tolerations) {
     PodFacts pod;
-    pod.tolerations = std::move(tolerations);
+    pod.spec.Edit().tolerations = std::move(tolerations);
     const Instant at = EvictionTime(pod, node, {});
     return at == Instant::Never() ? std::string("never") : std::to_string((at - kNow).seconds());
   };

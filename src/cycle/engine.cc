@@ -46,8 +46,12 @@ void Engine::Apply(const model::Delta& delta) {
 void Engine::NoteTouches() {
   const model::TouchLog& log = state_.touches();
   for (; noted_position_ < log.end(); ++noted_position_) {
-    const auto kinds = static_cast<model::TouchKinds>(log.at(noted_position_).kinds);
+    const model::Touch& touch = log.at(noted_position_);
+    const auto kinds = static_cast<model::TouchKinds>(touch.kinds);
     lift_pending_ = lift_pending_ || (kinds & ~(model::kTouchTaken | model::kTouchRemoved)) != 0;
+    // What is taken may be what somebody was promised.
+    lift_pending_ = lift_pending_ ||
+                    (options_.preemption && state_.ledger().nodes().has_reserved(touch.node.value));
   }
 }
 
@@ -57,6 +61,7 @@ Plan Engine::Cycle(Instant now) {
   Plan plan;
   // 1. Pods whose writes failed stand in line again once their error backoff is over.
   EndBackoffs(now);
+  EndGraces(now);
   // 2. What happened to nodes wakes the lines that may now fit there.
   WakeTouched(now);
   // 3. Holders of reservations come first, on the node they were promised.
@@ -87,9 +92,11 @@ void Engine::Sync(PodId pod) {
   if (!state_.pods().used(pod)) {
     DropTrail(pod);
     if (pod.value < timer_of_.size()) timer_of_[pod.value] = Instant{};
+    if (pod.value < grace_of_.size()) grace_of_[pod.value] = Instant{};
     return lines_.Remove(state_, pod);
   }
   const model::Pod& row = state_.pods().at(pod);
+  SetGraceTimer(pod);
   const model::ClaimId claim = state_.ClaimOf(pod);
   const bool charged =
       claim.valid() && state_.ledger().claim(claim).state != model::ClaimState::kReserved;
@@ -99,7 +106,7 @@ void Engine::Sync(PodId pod) {
     lines_.Remove(state_, pod);
     return SetTimer(pod, row.not_before);
   }
-  lines_.Put(state_, pod);
+  lines_.Put(state_, pod, KindOf(pod));
   if (claim.valid()) holders_.push_back(pod);
 }
 
@@ -168,7 +175,9 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
       continue;
     const model::Viewer viewer = ViewerOf(line.head);
     const model::Verdict verdict = options_.evaluator.Filter(state_, line.class_id, n, &viewer);
-    if (verdict.fits()) {
+    const bool helps =
+        !verdict.fits() && line.kind == LineKind::kPreempting && EvictionsHelp(line.head, n);
+    if (verdict.fits() || helps) {
       lines_.Wake(state_, id, now, options_.faults.narrow_from_too_late ? wake_position_ : first);
       ++counters_.wakes;
     } else {
@@ -186,7 +195,11 @@ void Engine::ServeHolders(Plan& plan) {
   holders.erase(repeated.begin(), repeated.end());
   for (const PodId pod : holders) {
     const Choice choice = ChooseAsPromised(pod);
-    if (choice.node.valid()) Decide(pod, choice, plan);
+    if (choice.node.valid()) {
+      Decide(pod, choice, plan);
+    } else {
+      JudgePromise(pod, plan);
+    }
   }
 }
 
@@ -204,15 +217,15 @@ void Engine::ServeLines(Instant now, Plan& plan) {
 }
 
 void Engine::ServeLine(LineId id, Instant now, Plan& plan) {
-  const PodId pod = lines_.line(id).head;
-  if (!Narrow(lines_.line(id))) {
-    const Choice choice = Choose(pod);
-    if (choice.node.valid()) return Decide(pod, choice, plan);
-    return Refuse(id, 0, now);
-  }
-  model::ReasonMask reasons = lines_.line(id).waits_for;
-  const Choice choice = ChooseNarrow(lines_.line(id), reasons);
+  const Line& line = lines_.line(id);
+  const PodId pod = line.head;
+  const bool narrow = Narrow(line);
+  model::ReasonMask reasons = narrow ? line.waits_for : 0;
+  const Choice choice = narrow ? ChooseNarrow(line, reasons) : Choose(pod);
   if (choice.node.valid()) return Decide(pod, choice, plan);
+  const bool may_help =
+      line.kind == LineKind::kPreempting && (!narrow || EvictionsHelpNarrowly(line));
+  if (may_help && Preempt(pod, plan)) return;
   Refuse(id, reasons, now);
 }
 
@@ -363,7 +376,7 @@ void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
       return;
     }
     state_.NoteAttempt(pod, now);
-    known = why.waits_for;
+    known = why.waits_for | BehindAmounts(id);
     const uint64_t end = state_.touches().end();
     const Instant until = state_.pods().at(pod).backoff_until;
     if (lines_.Report(id, std::move(why.refusal), until, end)) {
@@ -375,6 +388,15 @@ void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
     state_.NoteAttempt(pod, now);
   }
   lines_.Block(state_, id, known, counters_.cycles);
+}
+
+// What a node refuses for behind its amounts no verdict names, and keeps evictions from helping.
+model::ReasonMask Engine::BehindAmounts(LineId id) const {
+  const model::ClassSpec& spec = state_.vocabulary().classes.at(lines_.line(id).class_id);
+  if (lines_.line(id).kind != LineKind::kPreempting) return 0;
+  return (spec.features.valid() ? MaskOf(model::ReasonKind::kFeatures) : 0) |
+         (spec.models.valid() ? MaskOf(model::ReasonKind::kGpuModel) : 0) |
+         (spec.gpu.none() ? 0 : MaskOf(model::ReasonKind::kDevices));
 }
 
 // Nothing need wake a line for its reasons to change: a node that came refuses, too. And what its
@@ -447,7 +469,8 @@ Instant Engine::wake_at() const {
   if (!lines_.idle() || !lines_.lines_to_tell_empty() || !holders_.empty() || lift_pending_) {
     return Instant{};
   }
-  const Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
+  Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
+  if (!graces_.empty()) at = std::min(at, graces_.front().at);
   if (lines_.blocked().empty() || state_.touches().end() == refresh_position_) return at;
   return std::min(at, next_refresh_);
 }
@@ -456,8 +479,11 @@ Engine::Missed Engine::MissedWakes() const {
   Missed missed;
   if (lift_pending_) return missed;
   for (const LineId id : lines_.blocked()) {
-    if (WhyNot(state_, options_.evaluator, lines_.line(id).head).would_fit)
+    const Line& line = lines_.line(id);
+    if (WhyNot(state_, options_.evaluator, line.head).would_fit ||
+        (line.kind == LineKind::kPreempting && FindPreemption(line.head).node.valid())) {
       missed.lines.push_back(id);
+    }
   }
   // A holder behind the head sees its own promise as room, which the head does not.
   std::vector<PodId> pending = holders_;
@@ -470,7 +496,8 @@ Engine::Missed Engine::MissedWakes() const {
       const Line& line = lines_.line(lines_.line_of(pod));
       if (line.mode == Line::Mode::kBlocked && line.head == pod) continue;  // Asked above.
       if (std::ranges::binary_search(pending, pod)) continue;
-      if (ChooseAsPromised(pod).node.valid()) missed.holders.push_back(pod);
+      if (ChooseAsPromised(pod).node.valid() || EvictionsKeepPromise(pod))
+        missed.holders.push_back(pod);
     }
   }
   return missed;
@@ -517,25 +544,38 @@ Explanation Engine::Explain(PodId pod) const {
 
 void Engine::AddTo(Hasher& hasher) const {
   state_.AddTo(hasher);
-  lines_.AddTo(hasher);
+  lines_.AddTo(hasher, state_, counters_.cycles);
   options_.evaluator.AddTo(hasher);
   hasher.Add(options_.seed).Add(options_.attempts_per_cycle_max);
   hasher.Add(trails_.size());
   for (const Trail& r : trails_) {
-    hasher.Add(r.node.value).Add(r.score).Add(r.feasible_count);
+    // They explain what was decided.
+    hasher.AddHistory(r.node.value).AddHistory(r.score).AddHistory(r.feasible_count);
   }
   hasher.Add(timers_.size());
   for (const Timer& t : timers_) hasher.Add(t.at.ns).Add(t.pod.value);
   hasher.Add(timer_of_.size());
   for (const Instant at : timer_of_) hasher.Add(at.ns);
+  hasher.Add(graces_.size());
+  for (const Timer& t : graces_) hasher.Add(t.at.ns).Add(t.pod.value);
+  hasher.Add(grace_of_.size());
+  for (const Instant at : grace_of_) hasher.Add(at.ns);
   hasher.Add(holders_.size());
   for (const PodId pod : holders_) hasher.Add(pod.value);
-  hasher.Add(noted_position_).Add(lift_pending_).Add(wake_position_);
-  hasher.Add(refresh_position_).Add(next_refresh_.ns);
+  if (hasher.merges()) {
+    const model::TouchLog& log = state_.touches();
+    log.AddRest(hasher, noted_position_);
+    log.AddRest(hasher, wake_position_);
+    hasher.Add(refresh_position_ == kUnsettled).Add(refresh_position_ == log.end());
+  }
+  hasher.AddHistory(noted_position_).Add(lift_pending_).AddHistory(wake_position_);
+  hasher.AddHistory(refresh_position_).Add(next_refresh_.ns);
   // Caches and their bound are left out, and so is the count of evaluations, which depends on what
   // they hold: they change no decision. scratch_ is empty.
-  hasher.Add(counters_.cycles).Add(counters_.decisions).Add(counters_.attempts);
-  hasher.Add(counters_.wakes).Add(counters_.refreshes).Add(counters_.missed_wakes);
+  hasher.AddHistory(counters_.cycles).AddHistory(counters_.decisions);
+  hasher.AddHistory(counters_.attempts).AddHistory(counters_.preemptions);
+  hasher.AddHistory(counters_.evictions).AddHistory(counters_.revocations);
+  hasher.AddHistory(counters_.wakes).AddHistory(counters_.refreshes).Add(counters_.missed_wakes);
 }
 
 }  // namespace berth::cycle

@@ -16,6 +16,7 @@
 #include "model/plan.h"
 #include "model/state.h"
 #include "place/evaluate.h"
+#include "place/preempt.h"
 
 namespace berth::cycle {
 
@@ -45,7 +46,10 @@ struct Counters {
   uint64_t attempts = 0;
   uint64_t nodes_evaluated = 0;  // By class caches.
   uint64_t wakes = 0;
-  uint64_t refreshes = 0;     // Refusals that were worked out anew for their age alone.
+  uint64_t refreshes = 0;  // Refusals that were worked out anew for their age alone.
+  uint64_t preemptions = 0;
+  uint64_t evictions = 0;     // Victims of them.
+  uint64_t revocations = 0;   // Promises that were taken back.
   uint64_t missed_wakes = 0;  // By the watchdog, an attempt or a refresh: a bug each.
 };
 
@@ -69,6 +73,8 @@ class Engine {
     // Feasible sets and scores kept per class: about 51 bytes a node each, least recently used
     // dropped.
     size_t cache_bytes_max = size_t{64} << 20;
+    // Whether a pod that fits nowhere may take the room of pods of lower priority.
+    bool preemption = false;
     // What the state takes (State::HasRoomFor).
     uint32_t nodes_max = limits::kNodesMax;
     uint32_t pods_max = limits::kPodsMax;
@@ -152,7 +158,22 @@ class Engine {
   [[nodiscard]] Choice ChooseRandom(model::PodId pod, const ClassCache& cache) const;
   void Decide(model::PodId pod, const Choice& choice, model::Plan& plan);
   void Refuse(LineId line, model::ReasonMask known, Instant now);
+  [[nodiscard]] model::ReasonMask BehindAmounts(LineId line) const;
   void ServeLine(LineId line, Instant now, model::Plan& plan);
+
+  // Preemption (preempt.cc).
+  [[nodiscard]] LineKind KindOf(model::PodId pod) const;
+  [[nodiscard]] bool CanBeKept(model::PodId pod) const;
+  [[nodiscard]] bool EvictionsHelp(model::PodId pod, model::NodeId node) const;
+  void JudgePromise(model::PodId pod, model::Plan& plan);
+  [[nodiscard]] bool EvictionsKeepPromise(model::PodId pod) const;
+  void RevokePromise(model::PodId pod, model::Plan& plan);
+  [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
+  [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
+  bool Preempt(model::PodId pod, model::Plan& plan);
+  [[nodiscard]] model::PodId LeastHolder(model::NodeId node, model::PodId below) const;
+  void SetGraceTimer(model::PodId pod);
+  void EndGraces(Instant now);
   [[nodiscard]] model::Viewer ViewerOf(model::PodId pod) const;
   [[nodiscard]] Missed MissedWakes() const;
 
@@ -163,6 +184,8 @@ class Engine {
   std::vector<Trail> trails_;
   std::vector<Timer> timers_;          // Of error backoffs: min-heap by `at`.
   std::vector<Instant> timer_of_;      // By PodId: the last of its timers; zero for none.
+  std::vector<Timer> graces_;          // When a pod that is deleted is overdue: min-heap by `at`.
+  std::vector<Instant> grace_of_;      // By PodId: its timer; zero for none.
   std::vector<model::PodId> holders_;  // Reservation holders to try on their node.
   uint64_t noted_position_ = 0;        // In the touch log: what NoteTouches has seen.
   bool lift_pending_ = false;          // A touch since wake_position_ may lift a reason.
@@ -179,6 +202,8 @@ class Engine {
     std::vector<LineId> lifted;
   };
   Scratch scratch_;
+  // What place::FindPreemption derives from the state and catches up with: changes no decision.
+  mutable place::PreemptionScratch preemption_scratch_;
 };
 
 }  // namespace berth::cycle

@@ -120,6 +120,26 @@ void CheckPlan(model::State& state, const Engine::Options& options, const model:
   }
 }
 
+// Of a plan with promises: nobody is evicted for who is not more important, or twice for one. What
+// still waits fits nowhere.
+void CheckPromises(const model::State& state, const model::Plan& plan, Instant now,
+                   std::map<std::string, std::string>& evicted_for) {
+  for (const model::PreemptDecision& decision : plan.preemptions) {
+    const std::string pod(state.UidOf(decision.pod_uid));
+    for (const model::PreemptDecision::Victim& victim : decision.victims) {
+      const std::string uid(state.UidOf(victim.uid));
+      RC_ASSERT(state.pods().at(victim.pod).priority < state.pods().at(decision.pod).priority);
+      RC_ASSERT(!state.pods().at(victim.pod).terminating);
+      evicted_for[uid] = pod;
+    }
+  }
+  if (plan.more) return;
+  for (uint32_t i = 0; i < state.pods().size(); ++i) {
+    if (!IsPending(state, PodId{i}) || state.pods().at(PodId{i}).not_before > now) continue;
+    RC_ASSERT(!NaiveChoice(state, {}, PodId{i}).node.valid());
+  }
+}
+
 // ---- Random histories --------------------------------------------------------------------------
 
 class History {
@@ -146,12 +166,18 @@ class History {
     before.SortNames();
     Engine fork = engine;
     const model::Plan plan = engine.Cycle(now);
-    CheckPlan(before, options_, plan, now);
+    if (options_.preemption) {
+      CheckPromises(engine.state(), plan, now, evicted_for_);
+    } else {
+      CheckPlan(before, options_, plan, now);
+    }
     // Caches are derived data: a copy that starts cold decides the same.
     const model::Plan again = fork.Cycle(now);
     RC_ASSERT(plan.binds == again.binds);
     RC_ASSERT(plan.refused == again.refused);
     RC_ASSERT(plan.refusals == again.refusals);
+    RC_ASSERT(plan.preemptions == again.preemptions);
+    RC_ASSERT(plan.nominations == again.nominations);
     RC_ASSERT(Hash(engine) == Hash(fork));
     for (const model::PodRefused& refused : plan.refused) {
       told_[std::string(engine.state().UidOf(refused.pod_uid))] = plan.refusals[refused.refusal];
@@ -303,9 +329,13 @@ class History {
       case 6:
         pod.priority = Draw(0, 3);
         break;
+      case 7:
+        pod.never = OneIn(3);
+        break;
       default:
         break;
     }
+    if (pod.terminating && pod.deadline == 0) pod.deadline = now.seconds() + Draw(0, 40);
     engine.Apply(FactsOf(engine.vocabulary(), pod));
   }
 
@@ -323,7 +353,8 @@ class History {
   std::map<std::string, TestNode> nodes_;
   std::map<int, TestPod> pods_;
   std::map<int, int> generation_;
-  std::map<std::string, model::Refusal> told_;  // By uid, as ids are given again: the last.
+  std::map<std::string, std::string> evicted_for_;  // By uid.
+  std::map<std::string, model::Refusal> told_;      // By uid, as ids are given again: the last.
 };
 
 void RunHistory(const Engine::Options& options) {
@@ -367,6 +398,11 @@ RC_GTEST_PROP(EngineTest, AlsoAtRandom, ()) {
 RC_GTEST_PROP(EngineTest, AlsoWhenASaltEndsTies, ()) {
   RunHistory({.evaluator = place::Evaluator(model::Policy::kBestFit), .salt = 42});
 }
+
+// Goal: promises and evictions keep the ledger sound, wake whom they can help, and evict nobody for
+// nobody. Method: the histories with preemption: audit, forks, missed wake-ups (of evictions that
+// would help, too) and the plain evaluation of all that waits.
+RC_GTEST_PROP(EngineTest, AlsoWhenPreempting, ()) { RunHistory({.preemption = true}); }
 
 // Goal: the bounds change when things are decided, not what. Method: two attempts per cycle, and
 // caches of the least size.

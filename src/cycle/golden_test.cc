@@ -18,11 +18,14 @@
 //   node NAME [uid= cpu= memory=MIB pods= gpus= model= labels=k:v,k:v taint=KEY:Effect cordoned]
 //   node-gone NAME [uid=]
 //   pod NAME [uid= cpu= memory= priority= created= gpu= models=a,b selector=k:v prefer=k:v:weight
-//             tolerate=KEY pin= node= nominated= gated deleting finished foreign]
+//             tolerate=KEY pin= node= nominated= gated deleting deadline=SECONDS finished foreign
+//             never]
 //   pod-gone NAME [uid=]
 //   outcome NAME done|conflict|gone|refused|unknown [uid=]
 //   read NAME [uid=]
 //   cycle [at=SECONDS] [times=]     without at: a second after the last
+//   refused NAME                    a write for its preemption
+//   cluster [preemption]            starts afresh
 //   why NAME
 //   free NAME
 //   ended
@@ -49,6 +52,8 @@ std::vector<std::string> Split(const std::string& text, char by) {
 
 class Session {
  public:
+  explicit Session(bool preemption = false) : engine_(Engine::Options{.preemption = preemption}) {}
+
   std::string Handle(const Directive& d) {
     std::string out = Run(d);
     for (const std::string& line : model::Audit(engine_.state())) out += "AUDIT: " + line + "\n";
@@ -76,6 +81,8 @@ class Session {
           {"unknown", model::WriteOutcome::kUnknown}};
       engine_.Apply(model::BindOutcome{
           .uid = uid, .outcome = kOutcomes.at(d.arguments[1]), .code = 403, .at = now_});
+    } else if (d.command == "refused") {
+      engine_.Apply(model::PreemptionRefused{.uid = uid, .code = 403, .at = now_});
     } else if (d.command == "read") {
       engine_.Apply(model::BindRead{.uid = uid, .at = now_});
     } else if (d.command == "why") {
@@ -132,6 +139,8 @@ class Session {
                 .nominated = d.Value("nominated"),
                 .gated = d.Has("gated"),
                 .terminating = d.Has("deleting"),
+                .deadline = Number(d, "deadline", 0),
+                .never = d.Has("never"),
                 .finished = d.Has("finished"),
                 .foreign = d.Has("foreign")};
     if (const auto pair = Split(d.Value("selector"), ':'); pair.size() == 2)
@@ -222,7 +231,7 @@ TEST_P(GoldenTest, DecidesAndSaysWhy) {
   Session session;
   testing::RunGoldenFile(GetParam(), [&](const Directive& d) {
     if (d.command == "cluster") {
-      session = Session();
+      session = Session(d.Has("preemption"));
       return std::string();
     }
     return session.Handle(d);

@@ -50,6 +50,8 @@ struct TestPod {
   std::string nominated;
   bool gated = false;
   bool terminating = false;
+  int64_t deadline = 0;  // Seconds; of its deletion.
+  bool never = false;    // Its preemptionPolicy.
   bool finished = false;
   bool foreign = false;
 };
@@ -127,6 +129,8 @@ inline model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
                          .gated = pod.gated,
                          .terminating = pod.terminating,
                          .terminal = pod.finished};
+  facts.preempts = !pod.never;
+  facts.deletion_deadline = Instant::FromSeconds(pod.deadline);
   if (!pod.pin.empty()) facts.pin = {model::PinKind::kAffinity, v.names.Intern(pod.pin)};
   return facts;
 }

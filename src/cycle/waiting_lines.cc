@@ -15,6 +15,10 @@ namespace {
 // kube-scheduler orders its backoff queue by whole seconds, and by priority within one.
 int64_t Window(Instant until) { return until.seconds(); }
 
+bool SameKey(const Line& a, const Line& b) {
+  return a.class_id == b.class_id && a.pin == b.pin && a.kind == b.kind;
+}
+
 // Whether users are told the same: how much is missing is told by Explain alone.
 bool SaysTheSame(const model::Refusal& a, const model::Refusal& b) {
   const auto same = [](model::Reason x, model::Reason y) {
@@ -86,20 +90,19 @@ void WaitingLines::HeapRemove(const State& state, Line& line, PodId pod) {
   line.head = Meld(state, line.head, rest);
 }
 
-void WaitingLines::Put(const State& state, PodId pod) {
+void WaitingLines::Put(const State& state, PodId pod, LineKind kind) {
   const model::Pod& row = state.pods().at(pod);
+  const Line like{.class_id = row.class_id, .pin = row.pin, .kind = kind};
   if (pod.value >= line_of_.size()) {
     line_of_.resize(state.pods().size());
     links_.resize(state.pods().size());
   }
-  const bool was_here = contains(pod) &&
-                        lines_[line_of_[pod.value].value].class_id == row.class_id &&
-                        lines_[line_of_[pod.value].value].pin == row.pin;
+  const bool was_here = contains(pod) && SameKey(lines_[line_of_[pod.value].value], like);
   // A line that it had to itself ends, and with it what was told.
   const bool told =
       was_here && links_[pod.value].untold == 0 && lines_[line_of_[pod.value].value].size > 1;
   if (contains(pod)) Remove(state, pod);
-  const LineId id = FindOrAddLine(state, row.class_id, row.pin);
+  const LineId id = FindOrAddLine(state, like);
   Line& line = lines_[id.value];
   line_of_[pod.value] = id;
   links_[pod.value] = Links{};
@@ -130,7 +133,7 @@ void WaitingLines::Remove(const State& state, PodId pod) {
   --pods_count_;
   if (line.size == 0) {
     Leave(state, id);
-    FreeLine(id);
+    FreeLine(state, id);
   } else if (was_head && line.mode != Line::Mode::kBlocked) {
     // A new head has a backoff of its own; stale order is put right by Next.
     Resift(state, id);
@@ -139,21 +142,27 @@ void WaitingLines::Remove(const State& state, PodId pod) {
 
 // ---- Lines -----------------------------------------------------------------------------------
 
-LineId WaitingLines::FindOrAddLine(const State& state, model::ClassId class_id, model::Pin pin) {
-  const PinnedKey key{.class_id = class_id, .kind = pin.kind, .node = pin.node};
-  LineId* found = nullptr;
-  if (pin.kind == model::PinKind::kNone) {
-    if (class_id.value >= unpinned_line_of_class_.size()) {
-      unpinned_line_of_class_.resize(state.vocabulary().classes.size());
+// Where the id of the line with this key stands.
+LineId& WaitingLines::LineFor(const State& state, const Line& like) {
+  if (like.pin.kind == model::PinKind::kNone) {
+    const size_t at =
+        size_t{like.class_id.value} * kLineKindsCount + static_cast<size_t>(like.kind);
+    if (at >= unpinned_lines_.size()) {
+      unpinned_lines_.resize(size_t{state.vocabulary().classes.size()} * kLineKindsCount);
     }
-    found = &unpinned_line_of_class_[class_id.value];
-  } else {
-    PinnedKeyId key_id = pinned_keys_.Find(std::span(&key, 1));
-    if (!key_id.valid()) key_id = pinned_keys_.Acquire(std::span(&key, 1));
-    if (key_id.value >= line_of_pinned_.size()) line_of_pinned_.resize(key_id.value + 1);
-    found = &line_of_pinned_[key_id.value];
+    return unpinned_lines_[at];
   }
-  if (found->valid()) return *found;
+  const PinnedKey key{
+      .class_id = like.class_id, .pin = like.pin.kind, .kind = like.kind, .node = like.pin.node};
+  PinnedKeyId key_id = pinned_keys_.Find(std::span(&key, 1));
+  if (!key_id.valid()) key_id = pinned_keys_.Acquire(std::span(&key, 1));
+  if (key_id.value >= line_of_pinned_.size()) line_of_pinned_.resize(key_id.value + 1);
+  return line_of_pinned_[key_id.value];
+}
+
+LineId WaitingLines::FindOrAddLine(const State& state, const Line& like) {
+  LineId& found = LineFor(state, like);
+  if (found.valid()) return found;
   LineId id{static_cast<uint32_t>(lines_.size())};
   if (free_lines_.empty()) {
     lines_.emplace_back();
@@ -161,21 +170,18 @@ LineId WaitingLines::FindOrAddLine(const State& state, model::ClassId class_id, 
     id = free_lines_.back();
     free_lines_.pop_back();
   }
-  lines_[id.value].class_id = class_id;
-  lines_[id.value].pin = pin;
-  *found = id;
+  lines_[id.value] = like;
+  found = id;
   return id;
 }
 
-void WaitingLines::FreeLine(LineId id) {
+void WaitingLines::FreeLine(const State& state, LineId id) {
   Line& line = lines_[id.value];
-  if (line.pin.kind == model::PinKind::kNone) {
-    unpinned_line_of_class_[line.class_id.value] = LineId{};
-  } else {
-    const PinnedKey key{.class_id = line.class_id, .kind = line.pin.kind, .node = line.pin.node};
-    const PinnedKeyId key_id = pinned_keys_.Find(std::span(&key, 1));
-    line_of_pinned_[key_id.value] = LineId{};
-    pinned_keys_.Release(key_id);
+  LineFor(state, line) = LineId{};
+  if (line.pin.kind != model::PinKind::kNone) {
+    const PinnedKey key{
+        .class_id = line.class_id, .pin = line.pin.kind, .kind = line.kind, .node = line.pin.node};
+    pinned_keys_.Release(pinned_keys_.Find(std::span(&key, 1)));
   }
   line = Line{};
   free_lines_.push_back(id);
@@ -403,16 +409,24 @@ void AddRefusal(Hasher& hasher, const model::Refusal& refusal) {
 
 }  // namespace
 
-// Left out: what follows from the lines (unpinned_line_of_class_, line_of_pinned_, pinned_keys_,
+// Left out: what follows from the lines (unpinned_lines_, line_of_pinned_, pinned_keys_,
 // blocked_pins_) and the links' way back (previous, untold_previous).
-void WaitingLines::AddTo(Hasher& hasher) const {
+void WaitingLines::AddTo(Hasher& hasher, const State& state, uint64_t cycles) const {
+  const model::TouchLog& log = state.touches();
   hasher.Add(pods_count_).Add(lines_.size());
   for (const Line& line : lines_) {
-    hasher.Add(line.class_id.value).Add(line.pin.kind).Add(line.pin.node.value);
+    hasher.Add(line.class_id.value).Add(line.pin.kind).Add(line.pin.node.value).Add(line.kind);
     hasher.Add(line.head.value).Add(line.size);
-    hasher.Add(line.mode).Add(line.place).Add(line.failed_priority).Add(line.blocked_cycle);
-    hasher.Add(line.untold.value).Add(line.narrow_from).Add(line.waits_for);
-    hasher.Add(line.report_until.ns).Add(line.report_position).Add(line.others_behind);
+    if (hasher.merges()) {
+      hasher.Add(line.blocked_cycle == cycles).Add(line.report_position == log.end());
+      // Where it was woken from counts while it is awake.
+      const bool narrow = line.narrow_from != Line::kWide && line.mode != Line::Mode::kBlocked;
+      hasher.Add(narrow);
+      if (narrow) log.AddRest(hasher, line.narrow_from);
+    }
+    hasher.Add(line.mode).Add(line.place).Add(line.failed_priority).AddHistory(line.blocked_cycle);
+    hasher.Add(line.untold.value).AddHistory(line.narrow_from).Add(line.waits_for);
+    hasher.Add(line.report_until.ns).AddHistory(line.report_position).Add(line.others_behind);
     hasher.Add(line.refreshes).Add(line.refresh_at.ns);
     AddRefusal(hasher, line.refusal);
   }

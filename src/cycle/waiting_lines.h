@@ -23,12 +23,21 @@ using LineId = Id<struct LineTag>;
 inline constexpr Duration kRefreshInterval = Duration::Seconds(1);
 inline constexpr Duration kRefreshIntervalMax = Duration::Seconds(30);
 
-// Pods that are placed alike wait in one line: one class, and one node name if they are pinned.
-// What is true of the head's chances is true of the rest, so a line is tried, blocked and woken as
-// one.
+// What pods of one class may wait for besides a node that fits.
+enum class LineKind : uint8_t {
+  kPreempting,  // The room of pods of lower priority.
+  kNever,       // Nothing: preemptionPolicy Never.
+  kHolders,     // What they were promised, until who is there has gone.
+};
+inline constexpr uint32_t kLineKindsCount = 3;
+
+// Pods that are placed alike wait in one line: one class, one node name if they are pinned, and one
+// kind. What is true of the head's chances is true of the rest, so a line is tried, blocked and
+// woken as one; but for the nodes that holders were promised, which are theirs alone.
 struct Line {
   model::ClassId class_id;  // Invalid in a free row.
   model::Pin pin;
+  LineKind kind = LineKind::kPreempting;
   model::PodId head;  // Root of a pairing heap of its pods.
   uint32_t size = 0;
   enum class Mode : uint8_t { kActive, kBackingOff, kBlocked } mode = Mode::kActive;
@@ -63,9 +72,9 @@ class WaitingLines {
   // The order in which pods are served.
   [[nodiscard]] static bool PodBefore(const model::State& state, model::PodId a, model::PodId b);
 
-  // Puts the pod in the line of its class and pin, or moves it there. A blocked line stays blocked
-  // unless the pod's priority is above the one that failed.
-  void Put(const model::State& state, model::PodId pod);
+  // Puts the pod in the line of its class, pin and kind, or moves it there. A blocked line stays
+  // blocked unless the pod's priority is above the one that failed.
+  void Put(const model::State& state, model::PodId pod, LineKind kind);
   void Remove(const model::State& state, model::PodId pod);
   [[nodiscard]] bool contains(model::PodId pod) const {
     return pod.value < line_of_.size() && line_of_[pod.value].valid();
@@ -115,7 +124,8 @@ class WaitingLines {
   [[nodiscard]] bool lines_to_tell_empty() const { return lines_to_tell_.empty(); }
   [[nodiscard]] std::vector<LineId>& lines_to_tell() { return lines_to_tell_; }
 
-  void AddTo(Hasher& hasher) const;
+  // `cycles`: how many there were.
+  void AddTo(Hasher& hasher, const model::State& state, uint64_t cycles) const;
 
  private:
   // Pairing heap links and where a pod stands, by PodId.
@@ -131,8 +141,9 @@ class WaitingLines {
   model::PodId Meld(const model::State& state, model::PodId a, model::PodId b);
   model::PodId MeldChildren(const model::State& state, model::PodId first);
   void HeapRemove(const model::State& state, Line& line, model::PodId pod);
-  LineId FindOrAddLine(const model::State& state, model::ClassId class_id, model::Pin pin);
-  void FreeLine(LineId id);
+  LineId& LineFor(const model::State& state, const Line& like);
+  LineId FindOrAddLine(const model::State& state, const Line& like);
+  void FreeLine(const model::State& state, LineId id);
   void SetUntold(LineId id, model::PodId pod);
   void MarkAllUntold(LineId id);
   void DropUntold(Line& line, model::PodId pod);
@@ -149,11 +160,12 @@ class WaitingLines {
 
   std::vector<Line> lines_;
   std::vector<LineId> free_lines_;
-  std::vector<LineId> unpinned_line_of_class_;
+  std::vector<LineId> unpinned_lines_;  // By ClassId and kind.
   struct PinnedKey {
     model::ClassId class_id;
-    model::PinKind kind = model::PinKind::kNone;
-    uint8_t unused[3] = {};
+    model::PinKind pin = model::PinKind::kNone;
+    LineKind kind = LineKind::kPreempting;
+    uint8_t unused[2] = {};
     model::NameId node;
     bool operator==(const PinnedKey&) const = default;
   };

@@ -130,6 +130,14 @@ struct JournalRecord {
   bool operator==(const JournalRecord&) const = default;
 };
 
+// What a log holds when it is opened: of each live key the last record, or every record that was
+// ever appended, in order.
+struct JournalContent {
+  std::vector<JournalRecord> records;
+  // The highest that was ever appended: a log may forget the records of keys that have ended.
+  uint64_t last_revision = 0;
+};
+
 // Output: make the records durable, all or none, after every append before it. Answered by
 // JournalAppended.
 struct AppendJournal {

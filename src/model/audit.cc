@@ -26,12 +26,17 @@ std::optional<Expected> ExpectedOf(const State& state, const Pod& pod) {
       return std::nullopt;
     case PodStage::kTerminating:
       if (!pod.node.valid()) return std::nullopt;
-      return Expected{ClaimState::kReleasing, ClaimWhy::kDeleting, state.nodes().Find(pod.node)};
+      return Expected{pod.overdue ? ClaimState::kHeld : ClaimState::kReleasing, ClaimWhy::kDeleting,
+                      state.nodes().Find(pod.node)};
     case PodStage::kBound:
+      if (pod.evicted_for.valid())
+        return Expected{ClaimState::kReleasing, ClaimWhy::kEvicting, state.nodes().Find(pod.node)};
       return Expected{ClaimState::kHeld, ClaimWhy::kBound, state.nodes().Find(pod.node)};
     case PodStage::kInFlight:
     case PodStage::kAccepted:
     case PodStage::kUnresolved:
+      if (pod.evicted_for.valid())
+        return Expected{ClaimState::kReleasing, ClaimWhy::kEvicting, NodeId{}};
       return Expected{ClaimState::kHeld, ClaimWhy::kAssumed, NodeId{}};
     case PodStage::kForeign:
     case PodStage::kGated:
@@ -39,8 +44,8 @@ std::optional<Expected> ExpectedOf(const State& state, const Pod& pod) {
     case PodStage::kLost:
       break;
   }
-  if (!pod.nominated.valid() || pod.nomination_void || pod.gated) return std::nullopt;
-  const NodeId node = state.nodes().Find(pod.nominated);
+  const NameId promised = PromisedNode(pod);
+  const NodeId node = promised.valid() ? state.nodes().Find(promised) : NodeId{};
   if (!node.valid() || !state.nodes().present(node)) return std::nullopt;
   return Expected{ClaimState::kReserved, ClaimWhy::kNominated, node};
 }
@@ -57,6 +62,7 @@ class Auditor {
       if (state_.pods().used(PodId{i})) CheckPod(PodId{i});
     }
     CheckClaims();
+    CheckBudgets();
     for (uint32_t row = 0; row < nodes_.size(); ++row) {
       CheckAccount(AccountId::OfNode(NodeId{row}), nodes_[row]);
       CheckNode(NodeId{row});
@@ -126,8 +132,19 @@ class Auditor {
         claim.account_uid != state_.nodes().uid(claim.account.node())) {
       found_.push_back(fmt::format("pod {}: promised on another node than the one there", key));
     }
+    if (claim.claimant != pod.evicted_for)
+      found_.push_back(fmt::format("pod {}: claimed by another than it is evicted for", key));
+    if (claim.claimant.valid()) CheckClaimant(key, claim);
     if (claim.bundle != pod.charge)
       found_.push_back(fmt::format("pod {}: claim of other amounts than the pod's", key));
+  }
+
+  // Who is evicted is evicted for a promise that stands, on the same node.
+  void CheckClaimant(std::string_view key, const Claim& claim) {
+    const PodId pod = state_.pods().FindUid(claim.claimant);
+    const ClaimId promise = pod.valid() ? state_.PromiseOf(pod) : ClaimId{};
+    if (promise.valid() && state_.ledger().claim(promise).account == claim.account) return;
+    found_.push_back(fmt::format("pod {}: evicted for nobody", key));
   }
 
   void Count(const Claim& claim, BundleId charge, BundleId scoring, Sum& sum) {
@@ -160,6 +177,31 @@ class Auditor {
     }
     if (live != state_.ledger().claims_live())
       found_.push_back("claims: free rows and live ones don't add up");
+  }
+
+  void CheckBudgets() {
+    const BudgetTable& budgets = state_.budgets();
+    for (uint32_t i = 0; i < state_.pods().size(); ++i) {
+      if (!state_.pods().used(PodId{i})) continue;
+      const Pod& pod = state_.pods().at(PodId{i});
+      std::vector<BudgetId> covering;
+      for (const BudgetId id : budgets.by_key()) {
+        if (budgets.Covers(id, budgets.LabelsText(pod.labels))) covering.push_back(id);
+      }
+      std::ranges::sort(covering);
+      if (!std::ranges::equal(covering, budgets.Covering(pod.labels))) {
+        found_.push_back(fmt::format("pod {}: covered by {} budgets, recomputed {}",
+                                     state_.KeyOf(pod.key), budgets.Covering(pod.labels).size(),
+                                     covering.size()));
+      }
+    }
+    for (const BudgetId id : budgets.by_key()) {
+      for (const PodId pod : budgets.at(id).charged) {
+        if (state_.pods().used(pod)) continue;
+        found_.push_back(fmt::format("budget {}: a pod that is gone is charged to it",
+                                     budgets.at(id).facts.key));
+      }
+    }
   }
 
   void CheckAmount(AccountId a, const char* what, ResourceId r, Amount kept, Amount recomputed) {

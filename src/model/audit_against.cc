@@ -49,10 +49,13 @@ class Teller {
     const Pod& pod = state_.pods().at(id);
     return fmt::format(
         "{} on '{}', created {}, nominated to '{}', pinned {} to '{}', priority {}, ours {}, gated "
-        "{}, terminating {}, terminal {}, charges {}, scored as {}, {}",
+        "{}, terminating {} until {}, terminal {}, preempts {}, disrupted {}, started {}, labels "
+        "({}), "
+        "charges {}, scored as {}, {}",
         state_.KeyOf(pod.key), Name(pod.node), pod.creation.ns, Name(pod.nominated),
         static_cast<int>(pod.pin.kind), Name(pod.pin.node), pod.priority, pod.ours, pod.gated,
-        pod.terminating, pod.terminal, Amounts(pod.charge), Amounts(pod.charge_scoring),
+        pod.terminating, pod.deletion_deadline.ns, pod.terminal, pod.preempts, pod.disrupted,
+        pod.start.ns, Labels(pod.labels), Amounts(pod.charge), Amounts(pod.charge_scoring),
         ClassText(pod.class_id));
   }
 
@@ -63,7 +66,8 @@ class Teller {
     std::string text =
         fmt::format("{} on {}: {}", static_cast<int>(claim.state),
                     Name(state_.nodes().name(claim.account.node())), Amounts(claim.bundle));
-    if (!claim.devices.none()) {
+    // Which devices were promised is not to be seen in the object.
+    if (!claim.devices.none() && claim.state != ClaimState::kReserved) {
       text += fmt::format(" devices {:x} of {}", claim.devices.mask, claim.devices.milli_each);
     }
     return text;
@@ -83,6 +87,12 @@ class Teller {
     }
     std::ranges::sort(parts);
     return fmt::format("{}", fmt::join(parts, " "));
+  }
+
+  [[nodiscard]] std::string Labels(PodLabelsId labels) const {
+    std::string text(state_.budgets().LabelsText(labels));
+    std::ranges::replace(text, '\0', ' ');
+    return text;
   }
 
   // "any" for an invalid list, which is not the same as an empty one.
@@ -179,8 +189,11 @@ void ComparePods(const State& live, const State& rebuilt, std::vector<std::strin
     const bool decided = pod.write != WriteStage::kNone && !pod.node.valid();
     const std::string kept = here.Charges(id);
     const std::string told = there.Charges(other->second);
-    // That a nomination was void is remembered, and not to be seen in the object.
-    if (!decided && !pod.nomination_void && kept != told)
+    // What a preemption decided is not to be seen in the objects yet; that a nomination is void
+    // never is.
+    const bool remembered =
+        pod.void_node.valid() || pod.promised.valid() || pod.evicted_for.valid() || pod.overdue;
+    if (!decided && !remembered && kept != told)
       found.push_back(fmt::format("pod {}: charges {}, its object {}", uid, kept, told));
     const std::string known = here.PodText(id);
     const std::string object = there.PodText(other->second);
@@ -215,12 +228,41 @@ void CompareNodes(const State& live, const State& rebuilt, std::vector<std::stri
   }
 }
 
+std::string BudgetText(const BudgetUpsert& budget) {
+  std::string text = fmt::format("uid {}, allows {}, disrupted [{}], covers", budget.uid,
+                                 budget.allowed, fmt::join(budget.disrupted, " "));
+  for (const BudgetRequirement& r : budget.selector) {
+    text += fmt::format(" {} {} ({})", r.key, static_cast<int>(r.op), fmt::join(r.values, " "));
+  }
+  return text;
+}
+
+// What is charged to them is ours to know.
+void CompareBudgets(const State& live, const State& rebuilt, std::vector<std::string>& found) {
+  for (const BudgetId id : live.budgets().by_key()) {
+    const BudgetUpsert& known = live.budgets().at(id).facts;
+    const BudgetId other = rebuilt.budgets().Find(known.key);
+    if (!other.valid()) {
+      found.push_back(fmt::format("budget {}: known, but there is no such object", known.key));
+    } else if (const BudgetUpsert& object = rebuilt.budgets().at(other).facts; known != object) {
+      found.push_back(fmt::format("budget {}: known as {}; its object says {}", known.key,
+                                  BudgetText(known), BudgetText(object)));
+    }
+  }
+  for (const BudgetId id : rebuilt.budgets().by_key()) {
+    const std::string& key = rebuilt.budgets().at(id).facts.key;
+    if (!live.budgets().Find(key).valid())
+      found.push_back(fmt::format("budget {}: an object that is not known", key));
+  }
+}
+
 }  // namespace
 
 std::vector<std::string> AuditAgainst(const State& live, const State& rebuilt) {
   std::vector<std::string> found;
   ComparePods(live, rebuilt, found);
   CompareNodes(live, rebuilt, found);
+  CompareBudgets(live, rebuilt, found);
   std::ranges::sort(found);
   return found;
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/time.h"
+#include "model/budgets.h"
 #include "model/ids.h"
 #include "model/ledger.h"
 #include "model/lists.h"
@@ -44,13 +45,18 @@ struct PodUpsert {
   Pin pin;
   std::string node;       // spec.nodeName; empty when it has none.
   std::string nominated;  // status.nominatedNodeName
+  std::string labels;     // PodLabelsText
   Instant creation;
+  Instant start;              // status.startTime; zero: unknown.
+  Instant deletion_deadline;  // metadata.deletionTimestamp: when its grace is over; zero: none.
   int32_t priority = 0;
   DeviceSlots devices;
   bool ours = true;
   bool gated = false;
   bool terminating = false;
   bool terminal = false;
+  bool preempts = true;    // preemptionPolicy is not Never.
+  bool disrupted = false;  // DisruptionTarget is True with reason PreemptionByScheduler.
 };
 
 // The object of that uid is gone.
@@ -83,6 +89,15 @@ struct BindRead {
   Instant at;
 };
 
-using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead>;
+// What the pod's preemption needs written was refused: its nomination or an eviction. The promise
+// is taken back, and the pod is tried again after the error backoff.
+struct PreemptionRefused {
+  std::string uid;
+  int32_t code = 0;  // HTTP status, for the user.
+  Instant at;
+};
+
+using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead,
+                           BudgetUpsert, BudgetRemove, PreemptionRefused>;
 
 }  // namespace berth::model

@@ -24,8 +24,10 @@ using SelectorId = Id<struct SelectorTag>;
 using PreferenceListId = Id<struct PreferenceListTag>;
 using ClassId = Id<struct ClassTag>;
 
-using NodeId = Id<struct NodeTag>;  // Row of NodeTable: one per node *name*.
-using PodId = Id<struct PodTag>;    // Row of PodTable: one per pod uid.
+using NodeId = Id<struct NodeTag>;            // Row of NodeTable: one per node *name*.
+using PodId = Id<struct PodTag>;              // Row of PodTable: one per pod uid.
+using PodLabelsId = Id<struct PodLabelsTag>;  // BudgetTable: a namespace and labels.
+using BudgetId = Id<struct BudgetTag>;        // Row of BudgetTable: one per key.
 using ClaimId = Id<struct ClaimTag>;
 
 // Milli-units for cpu and GPUs, whole units (bytes, items) for the rest. Amounts that come from

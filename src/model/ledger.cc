@@ -210,7 +210,7 @@ void Ledger::Remove(ClaimId id, const BundleTable& bundles) {
 void Ledger::AddTo(Hasher& hasher) const {
   for (const AccountTable& table : tables_) table.AddTo(hasher);
   hasher.Add(BytesOf(devices_count_)).Add(BytesOf(claims_)).Add(BytesOf(free_claims_));
-  for (const uint64_t count : ended_by_cause_) hasher.Add(count);
+  for (const uint64_t count : ended_by_cause_) hasher.AddHistory(count);
 }
 
 }  // namespace berth::model

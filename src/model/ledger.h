@@ -47,7 +47,8 @@ enum class ClaimState : uint8_t { kHeld, kReserved, kReleasing };
 enum class ClaimWhy : uint8_t {
   kAssumed,    // We decided it; the binding is not observed yet.
   kBound,      // Observed: the pod names the node.
-  kNominated,  // Observed or decided: status.nominatedNodeName.
+  kNominated,  // Observed or decided: status.nominatedNodeName names the node.
+  kEvicting,   // Decided: the pod is to be deleted for the claimant.
   kDeleting,   // Observed: the pod is being deleted.
   kAdmitted,   // Quota.
   kPipelined,  // Of a gang that waits for what is releasing.
@@ -84,7 +85,7 @@ struct Claim {
   DeviceSlots devices;
   int32_t priority = 0;
   // Neither is counted as a holder of its id, which may be given again once its owner is gone.
-  OwnerId claimant;     // Of a releasing claim: for whom. Not set yet; who sets it acquires the id.
+  OwnerId claimant;     // Of a releasing claim: for whose promise. Good as long as that.
   OwnerId account_uid;  // Of a reserved claim: the node's uid it was promised on. Good as long as
                         // the claim, which ends with that node; the audit compares.
   ClaimState state = ClaimState::kHeld;

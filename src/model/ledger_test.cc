@@ -283,6 +283,26 @@ TEST_F(CommitTest, AHigherPriorityLooksPastReservationsOfLowerOnes) {
   EXPECT_EQ(ledger.Now(node, kCpu, {.owner = OwnerId{2}, .priority = 6}, bundles), 1000);
 }
 
+// Goal: what was only tried wakes nobody and spoils no cache. Method: try each kind of change, undo
+// it in both ways, and look at the touch log.
+TEST_F(CommitTest, ATrialThatIsUndoneTouchesNothing) {
+  const ClaimId id = Put(Of(1, 10), Cause::kDecided);
+  const uint64_t before = touches.end();
+  {
+    Transaction t(ledger, touches, bundles);
+    t.Add(Of(2, 20));
+    t.RollbackTo({});
+    t.Change(id, Of(1, 10, ClaimState::kReleasing));
+    t.End(id);
+  }
+  EXPECT_EQ(touches.end(), before);
+  Transaction t(ledger, touches, bundles);
+  t.End(id);
+  t.Commit(Cause::kRevoked);
+  EXPECT_EQ(touches.end(), before + 1);
+  EXPECT_EQ(touches.at(before).kinds, uint32_t{kTouchFreed});
+}
+
 TEST_F(CommitTest, EveryEndIsCountedUnderItsCause) {
   const ClaimId id = Put(Of(1, 10), Cause::kDecided);
   Transaction t(ledger, touches, bundles);

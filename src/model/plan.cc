@@ -48,6 +48,12 @@ void Plan::AddTo(Hasher& hasher) const {
     hasher.Add(b.pod.value).Add(b.pod_uid.value).Add(b.node.value).Add(b.node_uid.value);
     hasher.Add(b.devices.mask).Add(b.devices.milli_each).Add(b.score).Add(b.feasible_count);
   }
+  for (const PreemptDecision& p : preemptions) {
+    hasher.Add(p.pod.value).Add(p.pod_uid.value).Add(p.node.value).Add(p.pdb_violations);
+    hasher.Add(p.victims.size());
+    for (const PreemptDecision::Victim& v : p.victims) hasher.Add(v.pod.value).Add(v.uid.value);
+  }
+  for (const PodId pod : nominations) hasher.Add(pod.value);
   for (const PodRefused& r : refused) hasher.Add(r.pod.value).Add(r.pod_uid.value).Add(r.refusal);
   for (const Refusal& r : refusals) {
     hasher.Add(r.class_id.value).Add(r.pinned_to.value).Add(r.nodes_count);
@@ -71,6 +77,20 @@ std::string Print(const Plan& plan, const State& state) {
     if (!b.devices.none())
       text += fmt::format("  devices {:#x} x {}", b.devices.mask, b.devices.milli_each);
     text += '\n';
+  }
+  for (const PreemptDecision& p : plan.preemptions) {
+    text += fmt::format("promise {} -> {}", state.KeyOf(state.pods().at(p.pod).key),
+                        state.NameOf(p.node_name));
+    if (!p.victims.empty()) text += "  evicts";
+    for (const PreemptDecision::Victim& v : p.victims)
+      text += fmt::format(" {}", state.KeyOf(state.pods().at(v.pod).key));
+    if (p.pdb_violations > 0) text += fmt::format(", {} beyond budgets", p.pdb_violations);
+    text += '\n';
+  }
+  for (const PodId pod : plan.nominations) {
+    const auto name = state.NominationToWrite(pod);
+    if (name && !name->valid())
+      text += fmt::format("revoke {}\n", state.KeyOf(state.pods().at(pod).key));
   }
   for (const PodRefused& r : plan.refused) {
     const Refusal& refusal = plan.refusals[r.refusal];

@@ -27,6 +27,22 @@ struct BindDecision {
   bool operator==(const BindDecision&) const = default;
 };
 
+// Promise the node to the pod, and evict the victims for it. The claims are already in the ledger.
+struct PreemptDecision {
+  struct Victim {
+    PodId pod;
+    OwnerId uid;
+    bool operator==(const Victim&) const = default;
+  };
+  PodId pod;
+  OwnerId pod_uid;
+  NodeId node;
+  NameId node_name;
+  std::vector<Victim> victims;  // Most important first. None: enough is leaving already.
+  uint32_t pdb_violations = 0;
+  bool operator==(const PreemptDecision&) const = default;
+};
+
 // Why a class (with its pin) has no node: one per attempt, shared by the pods it refuses.
 struct Refusal {
   ClassId class_id;
@@ -34,6 +50,23 @@ struct Refusal {
   uint32_t nodes_count = 0;     // Nodes looked at.
   std::vector<Reason> reasons;  // In a fixed order: kind, resource, detail.
   bool operator==(const Refusal&) const = default;
+};
+
+// Why a pod was not asked whose room it may take.
+enum class PreemptionBar : uint8_t {
+  kNone,                // It was.
+  kPolicy,              // Its preemptionPolicy is Never.
+  kVictimsTerminating,  // Pods leave the node that it is promised.
+};
+
+// Why no eviction makes room for a pod: of all nodes, how many for which reason.
+struct PreemptionRefusal {
+  PreemptionBar bar = PreemptionBar::kNone;
+  uint32_t nodes_count = 0;     // Present ones.
+  uint32_t not_helpful = 0;     // No eviction changes that they refuse.
+  uint32_t no_victims = 0;      // They hold nothing of lower priority.
+  std::vector<Reason> reasons;  // Why others refuse even without all of it; as in a Refusal.
+  bool operator==(const PreemptionRefusal&) const = default;
 };
 
 struct PodRefused {
@@ -45,13 +78,18 @@ struct PodRefused {
 
 // What one cycle decided, as data. Ids are good until the next Apply.
 struct Plan {
-  std::vector<BindDecision> binds;  // In the order decided.
+  std::vector<BindDecision> binds;           // In the order decided.
+  std::vector<PreemptDecision> preemptions;  // Likewise.
+  // Whose promise began or ended: State::NominationToWrite says what is to be written of it.
+  std::vector<PodId> nominations;
   std::vector<Refusal> refusals;
   std::vector<PodRefused> refused;
   bool more = false;                   // The bound per cycle was met: call again at once.
   Instant wake_at = Instant::Never();  // When a timer of a reason is due next.
 
-  [[nodiscard]] bool empty() const { return binds.empty() && refused.empty(); }
+  [[nodiscard]] bool empty() const {
+    return binds.empty() && refused.empty() && preemptions.empty() && nominations.empty();
+  }
   void AddTo(Hasher& hasher) const;
 };
 

@@ -21,9 +21,12 @@ void Pod::AddTo(Hasher& hasher) const {
       .Add(ours)
       .Add(gated)
       .Add(terminating)
-      .Add(terminal);
-  hasher.Add(nomination_void)
-      .Add(refused_code)
+      .Add(terminal)
+      .Add(preempts)
+      .Add(disrupted);
+  hasher.Add(start.ns).Add(deletion_deadline.ns).Add(labels.value);
+  hasher.Add(promised.value).Add(evicted_for.value).Add(void_node.value).Add(overdue);
+  hasher.Add(refused_code)
       .Add(write)
       .Add(attempts)
       .Add(errors)

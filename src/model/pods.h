@@ -48,17 +48,28 @@ struct Pod {
   NameId node;       // spec.nodeName.
   NameId nominated;  // status.nominatedNodeName.
   Instant creation;
+  Instant start;              // status.startTime; zero: unknown.
+  Instant deletion_deadline;  // When the grace of its deletion is over; zero: it is not deleted.
+  PodLabelsId labels;
   int32_t priority = 0;
   DeviceSlots devices;  // Of a bound pod: from the Binding annotation.
   bool ours = true;     // We are to place it.
   bool gated = false;   // It has scheduling gates.
   bool terminating = false;
-  bool terminal = false;  // Succeeded or Failed: final.
-  // The node it was nominated to was replaced; holds until the nomination changes. Forgotten by a
-  // restart (ARCHITECTURE.md, "The ledger").
-  bool nomination_void = false;
+  bool terminal = false;   // Succeeded or Failed: final.
+  bool preempts = true;    // It may take the room of others.
+  bool disrupted = false;  // Marked as the victim of a preemption.
 
   // Decided.
+  // By a preemption: the node it is promised, until its object names that node. A promise ends with
+  // its claim alone, never with an object that does not know of it yet (N01).
+  NameId promised;
+  // By a preemption: whose room its own becomes. Good as long as that pod's promise.
+  OwnerId evicted_for;
+  // A nomination to this node promises nothing: the node was replaced, or the promise taken back.
+  // Holds until the object stops naming it. Forgotten by a restart (ARCHITECTURE.md, "The ledger").
+  NameId void_node;
+  bool overdue = false;  // It is being deleted and did not go when its grace was over.
   WriteStage write = WriteStage::kNone;
   uint32_t attempts = 0;     // Cycles that found no node, since it was last placed.
   uint32_t errors = 0;       // Writes in a row that failed.
@@ -68,6 +79,13 @@ struct Pod {
 
   void AddTo(Hasher& hasher) const;
 };
+
+// The node that the pod is promised, whether its object says so yet or not; invalid for none.
+[[nodiscard]] constexpr NameId PromisedNode(const Pod& pod) {
+  if (pod.gated) return NameId{};
+  if (pod.promised.valid()) return pod.promised;
+  return pod.nominated == pod.void_node ? NameId{} : pod.nominated;
+}
 
 // Rows by uid; a pod of the same key and another uid is another row. O(1) by uid, key and row.
 class PodTable {

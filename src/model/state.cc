@@ -54,7 +54,10 @@ void State::Apply(const Delta& delta) {
   if (const auto* facts = std::get_if<PodUpsert>(&delta)) return ApplyPod(*facts);
   if (const auto* facts = std::get_if<PodRemove>(&delta)) return RemovePod(*facts);
   if (const auto* facts = std::get_if<BindOutcome>(&delta)) return ApplyOutcome(*facts);
-  ApplyRead(std::get<BindRead>(delta));
+  if (const auto* facts = std::get_if<BindRead>(&delta)) return ApplyRead(*facts);
+  if (const auto* facts = std::get_if<BudgetUpsert>(&delta)) return ApplyBudget(*facts);
+  if (const auto* facts = std::get_if<PreemptionRefused>(&delta)) return ApplyRefused(*facts);
+  budgets_.Remove(std::get<BudgetRemove>(delta));
 }
 
 // ---- Nodes ---------------------------------------------------------------------------------
@@ -230,7 +233,9 @@ void State::ApplyPod(const PodUpsert& facts) {
   const ClassSpec& spec = vocabulary_.classes.at(facts.class_id);
   const NameId nominated =
       facts.nominated.empty() ? NameId{} : vocabulary_.names.Intern(facts.nominated);
-  if (Assign(pod.nominated, nominated)) pod.nomination_void = false;
+  const NameId nominated_before = std::exchange(pod.nominated, nominated);
+  if (nominated_before != nominated && nominated_before == pod.void_node) pod.void_node = NameId{};
+  if (pod.promised == nominated) pod.promised = NameId{};
   if (Assign(pod.class_id, facts.class_id)) pod.attempts = 0;
   pod.charge = facts.charge.valid() ? facts.charge : spec.requests;
   pod.charge_scoring = facts.charge_scoring.valid() ? facts.charge_scoring : spec.scoring;
@@ -239,11 +244,22 @@ void State::ApplyPod(const PodUpsert& facts) {
   pod.priority = facts.priority;
   pod.ours = facts.ours;
   pod.gated = facts.gated;
+  pod.preempts = facts.preempts;
+  pod.disrupted = facts.disrupted;
+  const PodLabelsId labels_before = std::exchange(pod.labels, budgets_.AcquireLabels(facts.labels));
+  if (labels_before.valid()) budgets_.ReleaseLabels(labels_before);
   // These never go back for one uid: what says otherwise is an older fact (D17).
   if (!facts.node.empty()) {
     pod.node = vocabulary_.names.Intern(facts.node);
     pod.devices = facts.devices;
   }
+  if (facts.start != Instant{}) {
+    // Whom an eviction on the node spares depends on it.
+    const ClaimId claim = pod.start != facts.start ? ClaimOf(id) : ClaimId{};
+    if (claim.valid()) touches_.Add(ledger_.claim(claim).account.node(), kTouchTaken);
+    pod.start = facts.start;
+  }
+  if (facts.terminating) pod.deletion_deadline = facts.deletion_deadline;
   pod.terminating = pod.terminating || facts.terminating;
   pod.terminal = pod.terminal || facts.terminal;
   changed_pods_.push_back(id);
@@ -258,6 +274,8 @@ void State::SettleClaims(PodId id) {
   if (pod.terminal || (pod.terminating && !pod.node.valid())) {
     EndClaims(id, pod.terminal ? Cause::kOwnerFinished : Cause::kOwnerTerminating);
     pod.write = WriteStage::kNone;
+    pod.promised = NameId{};
+    pod.evicted_for = OwnerId{};
     return;
   }
   if (pod.node.valid()) return SettleBound(id, claim);
@@ -274,14 +292,22 @@ void State::SettleClaims(PodId id) {
 void State::SettleBound(PodId id, ClaimId claim) {
   Pod& pod = pods_.mutable_at(id);
   const NodeId node = RowOfNode(pod.node);
+  // Bound elsewhere it leaves no room where it was to be evicted.
+  if (claim.valid() && ledger_.claim(claim).account.node() != node) pod.evicted_for = OwnerId{};
+  pod.promised = NameId{};
+  const bool evicted = pod.evicted_for.valid();
+  const bool leaving = evicted || (pod.terminating && !pod.overdue);
   Claim bound{.owner = OwnerOf(id),
               .account = AccountId::OfNode(node),
               .bundle = pod.charge,
               .scoring = pod.charge_scoring,
               .devices = pod.devices,
               .priority = pod.priority,
-              .state = pod.terminating ? ClaimState::kReleasing : ClaimState::kHeld,
-              .why = pod.terminating ? ClaimWhy::kDeleting : ClaimWhy::kBound};
+              .claimant = pod.evicted_for,
+              .state = leaving ? ClaimState::kReleasing : ClaimState::kHeld,
+              .why = pod.terminating ? ClaimWhy::kDeleting
+                     : evicted       ? ClaimWhy::kEvicting
+                                     : ClaimWhy::kBound};
   NodeId left;
   if (claim.valid()) {
     const Claim& before = ledger_.claim(claim);
@@ -298,19 +324,23 @@ void State::SettleBound(PodId id, ClaimId claim) {
 
 void State::SettleNomination(PodId id, ClaimId claim) {
   Pod& pod = pods_.mutable_at(id);
-  const bool wanted = pod.nominated.valid() && !pod.nomination_void && !pod.gated;
-  const NodeId node = wanted ? nodes_.Find(pod.nominated) : NodeId{};
+  const NameId name = PromisedNode(pod);
+  const NodeId node = name.valid() ? nodes_.Find(name) : NodeId{};
   const bool there = node.valid() && nodes_.present(node);
-  if (wanted && !there) {
-    homeless_.Put(id, pod.nominated);
+  if (name.valid() && !there) {
+    homeless_.Put(id, name);
   } else {
     homeless_.Remove(id);
   }
   if (!there) return EndNodeClaim(id, Cause::kNominationCleared);
+  const AccountId account = AccountId::OfNode(node);
+  // Objects don't tell which devices were promised.
+  const bool kept = claim.valid() && ledger_.claim(claim).account == account;
   PutClaim(claim, Claim{.owner = OwnerOf(id),
-                        .account = AccountId::OfNode(node),
+                        .account = account,
                         .bundle = pod.charge,
                         .scoring = pod.charge_scoring,
+                        .devices = kept ? ledger_.claim(claim).devices : DeviceSlots{},
                         .priority = pod.priority,
                         .account_uid = nodes_.uid(node),
                         .state = ClaimState::kReserved,
@@ -321,7 +351,7 @@ void State::PutClaim(ClaimId existing, const Claim& claim) {
   if (existing.valid() && SameClaim(ledger_.claim(existing), claim)) return;
   Transaction t = Begin();
   if (existing.valid()) {
-    t.Change(existing, claim);
+    ChangeClaim(t, existing, claim);
   } else {
     t.Add(claim);
   }
@@ -333,7 +363,7 @@ void State::EndNodeClaim(PodId pod, Cause cause) {
   if (!id.valid()) return;
   const NodeId left = ledger_.claim(id).account.node();
   Transaction t = Begin();
-  t.End(id);
+  EndClaim(t, id);
   t.Commit(cause);
   DropGhost(left);
 }
@@ -347,7 +377,7 @@ void State::EndClaims(PodId pod, Cause cause) {
   for (ClaimId id = first; id.valid();) {
     const ClaimId next = ledger_.claim(id).next_of_owner;
     if (!ledger_.claim(id).account.is_tree()) left.push_back(ledger_.claim(id).account.node());
-    t.End(id);
+    EndClaim(t, id);
     id = next;
   }
   t.Commit(cause);
@@ -355,18 +385,22 @@ void State::EndClaims(PodId pod, Cause cause) {
 }
 
 void State::EndReservations(NodeId node) {
+  std::vector<PodId> holders;
   Transaction t = Begin();
   for (ClaimId id = ledger_.nodes().first_reserved(node.value); id.valid();) {
     const ClaimId next = ledger_.claim(id).next_in_account;
     const PodId pod = pods_.FindUid(ledger_.claim(id).owner);
     if (pod.valid()) {
-      pods_.mutable_at(pod).nomination_void = true;
+      pods_.mutable_at(pod).promised = NameId{};
+      pods_.mutable_at(pod).void_node = nodes_.name(node);
       changed_pods_.push_back(pod);
+      holders.push_back(pod);
     }
-    t.End(id);
+    EndClaim(t, id);
     id = next;
   }
   t.Commit(Cause::kNodeReplaced);
+  for (const PodId pod : holders) SettleClaims(pod);  // As Revoke.
 }
 
 void State::RemovePod(const PodRemove& facts) {
@@ -380,10 +414,20 @@ void State::DropPod(PodId pod, Cause cause) {
   const Pod row = pods_.at(pod);
   if (!faults_.keep_claim_of_deleted_pod) EndClaims(pod, cause);
   homeless_.Remove(pod);
+  budgets_.Uncharge(pod);
+  budgets_.ReleaseLabels(row.labels);
   pods_.Remove(pod);
   if (!faults_.keep_claim_of_deleted_pod) uids_.Release(row.uid);
   keys_.Release(row.key);
   changed_pods_.push_back(pod);
+}
+
+// ---- Budgets -------------------------------------------------------------------------------
+
+// A status that comes after a victim's deletion was seen counts it.
+void State::ApplyBudget(const BudgetUpsert& facts) {
+  budgets_.Put(facts);
+  budgets_.EndCharges(facts.key, [&](PodId pod) { return pods_.at(pod).terminating; });
 }
 
 // ---- Decisions and their outcomes ------------------------------------------------------------
@@ -393,6 +437,14 @@ void State::Assume(PodId id, NodeId node, DeviceSlots devices) {
   CHECK(!pod.node.valid());
   CHECK(nodes_.present(node));
   const ClaimId existing = ClaimOf(id);
+  if (existing.valid()) {
+    // It fits without those who are not being deleted yet. Others may have counted on their room:
+    // their promises are looked at again.
+    CHECK_EQ(ledger_.claim(existing).state, ClaimState::kReserved);
+    Transaction t = Begin();
+    SpareVictims(t, ledger_.claim(existing));
+    t.Commit(Cause::kRevoked);
+  }
   const Claim held{.owner = OwnerOf(id),
                    .account = AccountId::OfNode(node),
                    .bundle = pod.charge,
@@ -403,12 +455,12 @@ void State::Assume(PodId id, NodeId node, DeviceSlots devices) {
                    .why = ClaimWhy::kAssumed};
   Transaction t = Begin();
   if (existing.valid()) {
-    CHECK_EQ(ledger_.claim(existing).state, ClaimState::kReserved);
     t.Change(existing, held);
   } else {
     t.Add(held);
   }
   t.Commit(Cause::kDecided);
+  pod.promised = NameId{};
   pod.write = WriteStage::kInFlight;
   pod.attempts = 0;
   pod.backoff_until = Instant{};
@@ -462,6 +514,7 @@ void State::ApplyRead(const BindRead& facts) {
 void State::TakeBack(PodId id, Cause cause) {
   EndNodeClaim(id, cause);
   pods_.mutable_at(id).write = WriteStage::kNone;
+  pods_.mutable_at(id).evicted_for = OwnerId{};
   SettleClaims(id);  // What it was nominated to before is promised to it again.
 }
 
@@ -471,7 +524,9 @@ void State::AddTo(Hasher& hasher) const {
   nodes_.AddTo(hasher);
   pods_.AddTo(hasher);
   ledger_.AddTo(hasher);
-  touches_.AddTo(hasher);
+  budgets_.AddTo(hasher);
+  // Who reads the log adds what of it is still to be looked at.
+  if (!hasher.merges()) touches_.AddTo(hasher);
   uids_.AddTo(hasher);
   keys_.AddTo(hasher);
   homeless_.AddTo(hasher);

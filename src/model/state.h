@@ -2,12 +2,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/limits.h"
+#include "model/budgets.h"
 #include "model/delta.h"
 #include "model/faults.h"
 #include "model/homeless.h"
@@ -60,6 +62,7 @@ class State {
   [[nodiscard]] const LabelTable& labels() const { return labels_; }
   [[nodiscard]] const PodTable& pods() const { return pods_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
+  [[nodiscard]] const BudgetTable& budgets() const { return budgets_; }
   [[nodiscard]] const TouchLog& touches() const { return touches_; }
   [[nodiscard]] const Faults& faults() const { return faults_; }
 
@@ -79,17 +82,42 @@ class State {
   // The pod's claim on a node in any state; invalid when it has none. What it is charged in the
   // queue tree are other claims.
   [[nodiscard]] ClaimId ClaimOf(PodId pod) const { return ledger_.NodeClaimOf(OwnerOf(pod)); }
+  // Its claim, if that is a promise; else invalid.
+  [[nodiscard]] ClaimId PromiseOf(PodId pod) const;
+  // Who is evicted for the pod and not gone yet. O(claims of the node it is promised).
+  [[nodiscard]] std::vector<PodId> VictimsOf(PodId pod) const;
+  // What status.nominatedNodeName is to become by our write, an invalid name for empty; nothing
+  // when it may stay.
+  [[nodiscard]] std::optional<NameId> NominationToWrite(PodId pod) const;
 
   // For the cycle.
   void SortNames() { nodes_.SortNames(vocabulary_.names); }
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
   void Assume(PodId pod, NodeId node, DeviceSlots devices);
+  // Promises the node to a pod that waits, and evicts `victims` for it, in one commit: its claim is
+  // reserved there, theirs are releasing for it, and so is who leaves the node for a pod of lower
+  // priority. What it was promised before ends, and who was to be evicted for that and is not being
+  // deleted yet stays. False, and nothing changed, when that
+  // would take what somebody else of no higher priority was promised, or who is charged there
+  // counts on. REQUIRES: the victims are charged on the node, are not terminating, and are of lower
+  // priority.
+  [[nodiscard]] bool Promise(PodId pod, NodeId node, DeviceSlots devices,
+                             std::span<const PodId> victims);
+  // Takes back what it was promised, and with it the evictions that have not begun.
+  void Revoke(PodId pod, Cause cause);
+  // A pod that is being deleted did not go when its grace was over: nobody can count on its room.
+  void NoteOverdue(PodId pod);
   // The pod was tried in vain: others go first until its unschedulable backoff is over, which grows
   // with each attempt.
   void NoteAttempt(PodId pod, Instant now);
   // Its error backoff is over: it may be tried again.
   void EndErrorBackoff(PodId pod) { pods_.mutable_at(pod).not_before = Instant{}; }
+  // The pod's eviction was decided: it uses up every budget that covers it until their status can
+  // have counted it (BudgetTable). Again: nothing.
+  void ChargeBudgets(PodId victim) { budgets_.Charge(victim, pods_.at(victim).labels); }
+  // It was not evicted after all.
+  void UnchargeBudgets(PodId victim) { budgets_.Uncharge(victim); }
   // A transaction on this state's ledger.
   [[nodiscard]] Transaction Begin() { return Transaction(ledger_, touches_, vocabulary_.bundles); }
 
@@ -102,6 +130,8 @@ class State {
   void RemovePod(const PodRemove& facts);
   void ApplyOutcome(const BindOutcome& facts);
   void ApplyRead(const BindRead& facts);
+  void ApplyBudget(const BudgetUpsert& facts);
+  void ApplyRefused(const PreemptionRefused& facts);
   void TakeBack(PodId pod, Cause cause);
   void DropPod(PodId pod, Cause cause);
   void SettleClaims(PodId pod);
@@ -111,6 +141,10 @@ class State {
   void EndNodeClaim(PodId pod, Cause cause);
   void EndReservations(NodeId node);
   void PutClaim(ClaimId existing, const Claim& claim);
+  void ChangeClaim(Transaction& t, ClaimId id, const Claim& to);
+  void EndClaim(Transaction& t, ClaimId id);
+  void SpareVictims(Transaction& t, const Claim& promise);
+  void TakeOver(Transaction& t, const Claim& promise);
   NodeId RowOfNode(NameId name);
   void FitLedger();
   void DropGhost(NodeId node);
@@ -124,6 +158,7 @@ class State {
   NodeTable nodes_;
   PodTable pods_;
   Ledger ledger_;
+  BudgetTable budgets_;
   TouchLog touches_;
   StringTable<OwnerId> uids_;
   StringTable<KeyId> keys_;

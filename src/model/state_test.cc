@@ -7,39 +7,10 @@
 
 #include "model/audit.h"
 #include "model/lifecycle.h"
+#include "model/test_cluster.h"
 
 namespace berth::model {
 namespace {
-
-// A state with one class of 500m, and facts in short.
-class Cluster {
- public:
-  explicit Cluster(const Faults& faults = {}, uint32_t tree_accounts = 0,
-                   uint32_t pods_max = limits::kPodsMax)
-      : state(State::Options{
-            .pods_max = pods_max, .tree_accounts = tree_accounts, .faults = faults}) {
-    const BundleId requests =
-        state.vocabulary().bundles.Intern(std::vector<ResourceAmount>{{kCpu, 500}, {kPods, 1}});
-    class_id =
-        state.vocabulary().classes.Intern(ClassSpec{.requests = requests, .scoring = requests});
-  }
-  void Node(const std::string& name, const std::string& uid, Amount cpu = 2000) {
-    state.Apply(NodeUpsert{.name = name, .uid = uid, .allocatable = {{kCpu, cpu}, {kPods, 10}}});
-  }
-  PodUpsert Pod(const std::string& uid, const std::string& key = "default/a") const {
-    return PodUpsert{.uid = uid, .key = key, .class_id = class_id};
-  }
-  Amount Free(const std::string& node) const {
-    const NodeId n = state.FindNode(node);
-    return n.valid() ? state.ledger().nodes().free(kCpu, n.value) : -1;
-  }
-  uint64_t Ended(Cause cause) const {
-    return state.ledger().ended_by_cause()[static_cast<size_t>(cause)];
-  }
-
-  State state;
-  ClassId class_id;
-};
 
 // Goal: resources named since the last fact, as by a pod that was refused, are no trouble when a
 // node goes. Method: name one between a node's arrival and its removal; what stays is that nothing
@@ -403,11 +374,28 @@ struct Draw {
   static int Pod() { return *rc::gen::inRange(0, 4); }
 };
 
+// The pod takes all that is held by pods of lower priority on the node, if that makes room for it.
+void Preempt(Cluster& c, PodId pod, NodeId node) {
+  const Pod& row = c.state.pods().at(pod);
+  Amounts left(c, node, {.owner = c.state.OwnerOf(pod), .priority = row.priority});
+  std::vector<PodId> victims;
+  for (ClaimId id = c.state.ledger().nodes().first_claim(node.value); id.valid();
+       id = c.state.ledger().claim(id).next_in_account) {
+    const Claim& claim = c.state.ledger().claim(id);
+    if (claim.state != ClaimState::kHeld || claim.priority >= row.priority) continue;
+    const PodId victim = c.state.FindPod(c.state.UidOf(claim.owner));
+    if (c.state.pods().at(victim).terminating) continue;
+    victims.push_back(victim);
+    left.Add(claim.bundle);
+  }
+  if (left.Hold(row.charge)) static_cast<void>(c.state.Promise(pod, node, {}, victims));
+}
+
 // One random fact, decision or outcome. Pod i of generation g has uid "i-g" and key "default/i".
 void Step(Cluster& c, std::map<int, int>& generation, int64_t time) {
   const int i = Draw::Pod();
   const std::string uid = std::to_string(i) + "-" + std::to_string(generation[i]);
-  switch (*rc::gen::inRange(0, 9)) {
+  switch (*rc::gen::inRange(0, 14)) {
     case 0:
       return c.Node(Draw::NodeName(), "u" + std::to_string(*rc::gen::inRange(0, 2)),
                     *rc::gen::inRange(0, 4) * 700);
@@ -456,6 +444,24 @@ void Step(Cluster& c, std::map<int, int>& generation, int64_t time) {
           BindOutcome{.uid = uid,
                       .outcome = static_cast<WriteOutcome>(*rc::gen::inRange(0, 5)),
                       .at = Instant::FromSeconds(time)});
+    case 8:
+    case 9: {
+      const PodId pod = c.state.FindPod(uid);
+      const NodeId n = c.state.FindNode(Draw::NodeName());
+      if (!pod.valid() || !n.valid() || !c.state.nodes().present(n)) return;
+      if (StageOf(c.state.pods().at(pod)) == PodStage::kPending) Preempt(c, pod, n);
+      return;
+    }
+    case 10:
+      if (const PodId pod = c.state.FindPod(uid); pod.valid()) c.state.Revoke(pod, Cause::kRevoked);
+      return;
+    case 11:
+      return c.state.Apply(PreemptionRefused{.uid = uid, .at = Instant::FromSeconds(time)});
+    case 12: {
+      const PodId pod = c.state.FindPod(uid);
+      if (pod.valid() && c.state.pods().at(pod).terminating) c.state.NoteOverdue(pod);
+      return;
+    }
     default:
       return c.state.Apply(BindRead{.uid = uid, .at = Instant::FromSeconds(time)});
   }
@@ -671,6 +677,30 @@ TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
        }},
       {"terminal true",
        [](Cluster& c) { ChangePod(c, [](Vocabulary&, PodUpsert& pod) { pod.terminal = true; }); }},
+      {"preempts false",
+       [](Cluster& c) { ChangePod(c, [](Vocabulary&, PodUpsert& pod) { pod.preempts = false; }); }},
+      {"disrupted true",
+       [](Cluster& c) { ChangePod(c, [](Vocabulary&, PodUpsert& pod) { pod.disrupted = true; }); }},
+      {"started 7",
+       [](Cluster& c) {
+         ChangePod(c, [](Vocabulary&, PodUpsert& pod) { pod.start = Instant{7}; });
+       }},
+      {"terminating true until 7",
+       [](Cluster& c) {
+         ChangePod(c, [](Vocabulary&, PodUpsert& pod) {
+           pod.terminating = true;
+           pod.deletion_deadline = Instant{7};
+         });
+       }},
+      {"labels (ns k v )",
+       [](Cluster& c) {
+         ChangePod(c, [](Vocabulary&, PodUpsert& pod) {
+           pod.labels =
+               PodLabelsText("ns", std::vector<std::pair<std::string, std::string>>{{"k", "v"}});
+         });
+       }},
+      {"budget a/b: an object that is not known",
+       [](Cluster& c) { c.state.Apply(BudgetUpsert{.key = "a/b"}); }},
       {"charges cpu=7",
        [](Cluster& c) {
          ChangePod(c, [](Vocabulary& v, PodUpsert& pod) {

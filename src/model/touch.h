@@ -55,6 +55,13 @@ class TouchLog {
     entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(drop));
     begin_ += drop;
   }
+  // What a reader that stands at `position` will look at, for a hash that merges.
+  void AddRest(Hasher& hasher, uint64_t position) const {
+    hasher.Add(end() - position);
+    for (uint64_t at = position < begin_ ? begin_ : position; at < end(); ++at) {
+      hasher.Add(entries_[at - begin_].node.value).Add(entries_[at - begin_].kinds);
+    }
+  }
   // last_ is left out: latest() says what the entries say.
   void AddTo(Hasher& hasher) const {
     hasher.Add(begin_).Add(entries_.size());

@@ -27,7 +27,10 @@ TouchKinds KindsOf(const Claim& before, const Claim& after) {
   const bool was_reserved = before.state == ClaimState::kReserved;
   const bool is_reserved = after.state == ClaimState::kReserved;
   // An assumed claim that is observed to be bound, by far the most common change, is no event.
-  if (same_amounts && !was_reserved && before.state == after.state) return 0;
+  if (same_amounts && !was_reserved && before.state == after.state &&
+      before.priority == after.priority) {
+    return 0;
+  }
   // A promise that is kept frees nothing.
   if (before.bundle == after.bundle && before.priority == after.priority && was_reserved &&
       !is_reserved) {
@@ -38,19 +41,17 @@ TouchKinds KindsOf(const Claim& before, const Claim& after) {
 
 }  // namespace
 
-void Transaction::Touched(const Claim& claim, bool taken) {
-  if (claim.account.is_tree()) return;
-  touches_.Add(claim.account.node(), taken ? kTouchTaken : kTouchFreed);
-}
-
-void Transaction::TouchedBoth(const Claim& before, const Claim& after) {
-  if (before.account != after.account) {
-    Touched(before, false);
-    Touched(after, true);
-  } else if (const TouchKinds kinds = KindsOf(before, after);
-             kinds != 0 && !after.account.is_tree()) {
-    touches_.Add(after.account.node(), kinds);
+void Transaction::Touch(const Operation& op) {
+  const Claim& before = op.before;
+  const Claim& after = op.after;
+  const auto touch = [&](const Claim& claim, TouchKinds kinds) {
+    if (!claim.account.is_tree() && kinds != 0) touches_.Add(claim.account.node(), kinds);
+  };
+  if (op.kind == Kind::kChange && before.account == after.account) {
+    return touch(after, KindsOf(before, after));
   }
+  if (op.kind != Kind::kAdd) touch(before, kTouchFreed);
+  if (op.kind != Kind::kEnd) touch(after, kTouchTaken);
 }
 
 ClaimId Transaction::Add(const Claim& claim) {
@@ -58,7 +59,6 @@ ClaimId Transaction::Add(const Claim& claim) {
   const ClaimId id = ledger_.Insert(WithoutLinks(claim), bundles_);
   log_.push_back(
       {.kind = Kind::kAdd, .fresh = fresh, .id = id, .before = {}, .after = ledger_.claim(id)});
-  Touched(claim, true);
   return id;
 }
 
@@ -67,7 +67,6 @@ void Transaction::End(ClaimId id) {
   log_.push_back({.kind = Kind::kEnd, .fresh = false, .id = id, .before = before, .after = {}});
   ledger_.Remove(id, bundles_);
   ledger_.free_claims_.push_back(id);
-  Touched(before, false);
 }
 
 void Transaction::Change(ClaimId id, const Claim& to) {
@@ -89,7 +88,6 @@ void Transaction::Change(ClaimId id, const Claim& to) {
                   .id = id,
                   .before = before,
                   .after = ledger_.claim(id)});
-  TouchedBoth(before, after);
 }
 
 void Transaction::RollbackTo(Checkpoint checkpoint) {
@@ -105,18 +103,15 @@ void Transaction::RollbackTo(Checkpoint checkpoint) {
         } else {
           ledger_.free_claims_.push_back(op.id);
         }
-        Touched(op.after, false);
         break;
       case Kind::kEnd:
         CHECK(ledger_.free_claims_.back() == op.id);
         ledger_.free_claims_.pop_back();
         ledger_.InsertAt(op.id, op.before, bundles_);
-        Touched(op.before, true);
         break;
       case Kind::kChange:
         ledger_.Remove(op.id, bundles_);
         ledger_.InsertAt(op.id, op.before, bundles_);
-        TouchedBoth(op.after, op.before);
         break;
     }
     log_.pop_back();
@@ -215,6 +210,7 @@ void Transaction::Commit(Cause cause) {
     CheckDevices();
   }
   for (const Operation& op : log_) {
+    Touch(op);
     if (op.kind == Kind::kEnd) ++ledger_.ended_by_cause_[static_cast<size_t>(cause)];
   }
   log_.clear();

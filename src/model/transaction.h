@@ -12,8 +12,8 @@ namespace berth::model {
 
 // Tries changes of claims and undoes them. Every change is in the ledger at once, so that what is
 // evaluated inside a transaction sees it; RollbackTo undoes in reverse order, exactly: the ledger
-// is bit for bit what it was. A transaction that is not committed rolls back when it ends. One at a
-// time per ledger; the three must outlive it.
+// is bit for bit what it was. A transaction that is not committed rolls back when it ends; only one
+// that is touches nodes. One at a time per ledger; the three must outlive it.
 //
 //   Transaction t = state.Begin();
 //   auto before = t.checkpoint();
@@ -41,8 +41,8 @@ class Transaction {
   [[nodiscard]] Checkpoint checkpoint() const { return Checkpoint{log_.size()}; }
   void RollbackTo(Checkpoint checkpoint);
 
-  // Keeps everything. With Cause::kDecided, checks that no physical free and no `future` that is
-  // negative got worse, and no device was given away twice.
+  // Keeps everything, and touches the nodes of what changed. With Cause::kDecided, checks that no
+  // physical free and no `future` that is negative got worse, and no device was given away twice.
   void Commit(Cause cause);
 
   // What of all this charges, on balance, an amount that is negative: the physical free, or the
@@ -60,8 +60,7 @@ class Transaction {
     Claim before;
     Claim after;
   };
-  void Touched(const Claim& claim, bool taken);
-  void TouchedBoth(const Claim& before, const Claim& after);
+  void Touch(const Operation& op);
   // A negative amount that a claim of a priority is charged to.
   struct Negative {
     AccountId account;

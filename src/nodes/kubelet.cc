@@ -1,10 +1,11 @@
 #include "nodes/kubelet.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <iterator>
+#include <array>
+#include <charconv>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/check.h"
@@ -38,11 +39,16 @@ class StatusText {
  public:
   StatusText(const api::Pod& pod, const PodOnNode& on_node, Instant now)
       : pod_(pod), on_node_(on_node), now_(now) {
+    text_.reserve(kTextBytes);
     text_ = "{";
-    if (pod.meta.generation > 0) Add(R"("observedGeneration":{},)", pod.meta.generation);
+    if (pod.meta.generation > 0) {
+      Add(R"("observedGeneration":)");
+      AddNumber(pod.meta.generation);
+      Add(",");
+    }
   }
 
-  void Phase(std::string_view phase) { Add(R"("phase":"{}",)", phase); }
+  void Phase(std::string_view phase) { Add(R"("phase":")", phase, R"(",)"); }
   void Cause(std::string_view reason, std::string_view message) {
     text_ += R"("reason":)";
     AppendJsonString(text_, reason);
@@ -51,13 +57,14 @@ class StatusText {
     text_ += ',';
   }
   void Address() {
-    Add(R"("hostIP":"{0}","hostIPs":[{{"ip":"{0}"}}],)", on_node_.host_ip);
-    const std::string_view ip = pod_.host_network ? on_node_.host_ip : on_node_.pod_ip;
-    if (!ip.empty()) Add(R"("podIP":"{0}","podIPs":[{{"ip":"{0}"}}],)", ip);
+    const std::string_view host = on_node_.host_ip;
+    Add(R"("hostIP":")", host, R"(","hostIPs":[{"ip":")", host, R"("}],)");
+    const std::string_view ip = pod_.spec->host_network ? on_node_.host_ip : on_node_.pod_ip;
+    if (!ip.empty()) Add(R"("podIP":")", ip, R"(","podIPs":[{"ip":")", ip, R"("}],)");
   }
   void Start() {
     const Instant start = pod_.start_time.ns != 0 ? pod_.start_time : now_;
-    Add(R"("startTime":"{}",)", SecondsTime(start));
+    Add(R"("startTime":")", Time(start), R"(",)");
   }
   void Conditions(bool network, bool initialized, bool ready, std::string_view unready_reason) {
     text_ += R"("conditions":[)";
@@ -71,16 +78,16 @@ class StatusText {
   }
   // The statuses of all containers. Init containers have run before the others start.
   void Statuses(const Containers& containers) {
-    if (!pod_.init_containers.empty()) {
+    if (!pod_.spec->init_containers.empty()) {
       text_ += R"("initContainerStatuses":[)";
-      for (const api::Container& container : pod_.init_containers) {
+      for (const api::Container& container : pod_.spec->init_containers) {
         One(container, container.restart_always ? containers : Ran(containers));
       }
       text_.back() = ']';
       text_ += ',';
     }
     text_ += R"("containerStatuses":[)";
-    for (const api::Container& container : pod_.containers) One(container, containers);
+    for (const api::Container& container : pod_.spec->containers) One(container, containers);
     if (text_.back() == ',') text_.pop_back();
     text_ += "],";
   }
@@ -90,9 +97,29 @@ class StatusText {
   }
 
  private:
-  template <typename... Args>
-  void Add(fmt::format_string<Args...> format, Args&&... args) {
-    fmt::format_to(std::back_inserter(text_), format, std::forward<Args>(args)...);
+  // A pod of one container takes about 900 bytes.
+  static constexpr size_t kTextBytes = 1024;
+
+  template <typename... Parts>
+  void Add(const Parts&... parts) {
+    (text_.append(std::string_view(parts)), ...);
+  }
+  void AddNumber(int64_t number) {
+    std::array<char, 20> digits{};
+    const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number).ptr;
+    text_.append(digits.data(), end);
+  }
+  void AddHex(uint64_t number) {
+    for (int shift = 60; shift >= 0; shift -= 4)
+      text_ += "0123456789abcdef"[(number >> shift) & 15];
+  }
+  // Good until the next call. Most times of a status are one.
+  [[nodiscard]] std::string_view Time(Instant time) {
+    if (printed_text_.empty() || printed_ != time) {
+      printed_ = time;
+      printed_text_ = SecondsTime(time);
+    }
+    return printed_text_;
   }
 
   [[nodiscard]] const api::PodCondition* Known(std::string_view type) const {
@@ -107,15 +134,14 @@ class StatusText {
     const bool kept = known != nullptr && known->status == status && known->transition.ns != 0;
     // Members in the order in which berth's own server keeps them, which saves it the sorting.
     text_ += R"({"lastTransitionTime":")";
-    text_ += SecondsTime(kept ? known->transition : now_);
-    text_ += '"';
+    Add(Time(kept ? known->transition : now_), "\"");
     // A null takes away what an earlier status said.
     if (!reason.empty()) {
-      text_.append(R"(,"reason":")").append(reason).append("\"");
+      Add(R"(,"reason":")", reason, "\"");
     } else if (known != nullptr && !known->reason.empty()) {
       text_ += R"(,"message":null,"reason":null)";
     }
-    text_.append(R"(,"status":")").append(status).append(R"(","type":")").append(type) += "\"},";
+    Add(R"(,"status":")", status, R"(","type":")", type, R"("},)");
   }
 
   [[nodiscard]] Containers Ran(const Containers& containers) const {
@@ -130,34 +156,34 @@ class StatusText {
             .ready = true};
   }
 
-  [[nodiscard]] std::string ContainerId(const api::Container& container, int64_t restarts) const {
+  void ContainerId(const api::Container& container, int64_t restarts) {
     Hasher hasher;
     hasher.Add(pod_.meta.uid).Add(container.name).Add(restarts);
-    std::string id = "berth://";  // As the node's containerRuntimeVersion.
-    for (int part = 0; part < 4; ++part) {
-      fmt::format_to(std::back_inserter(id), "{:016x}", hasher.Add(part).value());
-    }
-    return id;
+    Add(R"("containerID":"berth://)");  // As the node's containerRuntimeVersion.
+    for (int part = 0; part < 4; ++part) AddHex(hasher.Add(part).value());
+    Add(R"(",)");
   }
 
   void Terminated(const api::Container& container, const Containers& c, int64_t restarts) {
-    Add(R"({{"terminated":{{"containerID":"{}","exitCode":{},"finishedAt":"{}","reason":"{}",)"
-        R"("startedAt":"{}"}}}})",
-        ContainerId(container, restarts), c.exit_code, SecondsTime(c.finished),
-        c.exit_code == 0 ? "Completed" : "Error", SecondsTime(c.started));
+    Add(R"({"terminated":{)");
+    ContainerId(container, restarts);
+    Add(R"("exitCode":)");
+    AddNumber(c.exit_code);
+    Add(R"(,"finishedAt":")", Time(c.finished), R"(","reason":")");
+    Add(c.exit_code == 0 ? "Completed" : "Error", R"(","startedAt":")", Time(c.started), R"("}})");
   }
 
   void State(const api::Container& container, const Containers& c) {
     switch (c.state) {
       case ContainerState::kRunning:
-        Add(R"({{"running":{{"startedAt":"{}"}}}})", SecondsTime(c.started));
+        Add(R"({"running":{"startedAt":")", Time(c.started), R"("}})");
         return;
       case ContainerState::kTerminated:
         Terminated(container, c, c.restarts);
         return;
       case ContainerState::kNone:
       case ContainerState::kWaiting:
-        Add(R"({{"waiting":{{"reason":"{}"}}}})", c.reason);
+        Add(R"({"waiting":{"reason":")", c.reason, R"("}})");
         return;
     }
   }
@@ -165,13 +191,14 @@ class StatusText {
   void One(const api::Container& container, const Containers& c) {
     const bool made = c.state != ContainerState::kWaiting || c.finished.ns != 0;
     text_ += '{';
-    if (made) {
-      text_.append(R"("containerID":")").append(ContainerId(container, c.restarts)).append("\",");
-    }
+    if (made) ContainerId(container, c.restarts);
     text_ += R"("image":)";
     AppendJsonString(text_, container.image);
     text_ += R"(,"imageID":")";
-    if (made) Add("sha256:{:016x}", HashOf(container.image));
+    if (made) {
+      Add("sha256:");
+      AddHex(HashOf(container.image));
+    }
     text_ += R"(","lastState":)";
     if (c.state != ContainerState::kTerminated && c.finished.ns != 0) {
       Containers last = c;
@@ -183,8 +210,9 @@ class StatusText {
     }
     text_ += R"(,"name":)";
     AppendJsonString(text_, container.name);
-    Add(R"(,"ready":{},"restartCount":{},"started":{},"state":)", c.ready, c.restarts,
-        c.state == ContainerState::kRunning);
+    Add(R"(,"ready":)", c.ready ? "true" : "false", R"(,"restartCount":)");
+    AddNumber(c.restarts);
+    Add(R"(,"started":)", c.state == ContainerState::kRunning ? "true" : "false", R"(,"state":)");
     State(container, c);
     text_ += "},";
   }
@@ -193,6 +221,8 @@ class StatusText {
   const PodOnNode& on_node_;
   const Instant now_;
   std::string text_;
+  Instant printed_;
+  std::string printed_text_;
 };
 
 const api::ContainerStatus* FirstStatus(const api::Pod& pod) {
@@ -248,8 +278,8 @@ PodStep Terminate(const api::Pod& pod, const PodOnNode& on_node, const End& end,
 PodStep Exit(const api::Pod& pod, const PodOnNode& on_node, const RunPlan& plan, Instant now) {
   const api::ContainerStatus& known = *FirstStatus(pod);
   const int64_t code = plan.exit_code(known.restart_count);
-  const bool restarts =
-      pod.restart_policy == "Always" || (pod.restart_policy == "OnFailure" && code != 0);
+  const bool restarts = pod.spec->restart_policy == "Always" ||
+                        (pod.spec->restart_policy == "OnFailure" && code != 0);
   if (!restarts) {
     return Terminate(pod, on_node, {.succeeded = code == 0, .exit_code = code}, now);
   }
@@ -334,7 +364,7 @@ PodStep WhileCreating(const api::Pod& pod, const PodOnNode& on_node, const Kubel
   text.Phase("Pending");
   text.Address();
   text.Start();
-  text.Conditions(false, pod.init_containers.empty(), false, "ContainersNotReady");
+  text.Conditions(false, pod.spec->init_containers.empty(), false, "ContainersNotReady");
   text.Statuses({.state = ContainerState::kWaiting, .reason = "ContainerCreating"});
   return WriteStatus(text.Take());
 }
@@ -390,8 +420,8 @@ PodStep Decide(const api::Pod& pod, const PodOnNode& on_node, const KubeletTimin
         {.exit_code = 1, .reason = "InvalidAnnotation", .message = plan.error().message}, now);
   }
   Instant deadline = Instant::Never();
-  if (pod.active_deadline_seconds.has_value() && WasAdmitted(pod)) {
-    deadline = pod.start_time + Duration::Seconds(*pod.active_deadline_seconds);
+  if (pod.spec->active_deadline_seconds.has_value() && WasAdmitted(pod)) {
+    deadline = pod.start_time + Duration::Seconds(*pod.spec->active_deadline_seconds);
     if (deadline <= now) {
       return Terminate(pod, on_node,
                        {.exit_code = 137,

@@ -283,7 +283,7 @@ void Nodes::Charge(PodRow& row, const api::Pod& pod) {
   row.charged = true;
   node.charges.Charge(row.requests);
   ++counts_.running;
-  if (pod.host_network) return;
+  if (pod.spec->host_network) return;
   const uint32_t size = 1u << node.network.pods_bits;
   NodeNetwork own{};
   // An address that an earlier life gave is kept, unless another pod has it.
@@ -369,6 +369,11 @@ PodStep Nodes::DecideRow(Instant now, PodRow& row, const api::Pod& pod) {
   own_address();
   PodOnNode on_node{
       .node = name, .host_ip = host_ip, .pod_ip = pod_ip, .seen = row.seen, .started = row.started};
+  if (options_.planted_start_again && pod.phase == "Running" && row.started.ns == 0) {
+    api::Pod forgotten = pod;
+    forgotten.container_statuses.clear();
+    return Decide(forgotten, on_node, options_.timing, now);
+  }
   PodStep step = Decide(pod, on_node, options_.timing, now);
   if (step.action != PodAction::kAdmit) return step;
   const std::optional<Misfit> misfit = node.charges.Check(translate::BoundRequests(pod));
@@ -573,10 +578,10 @@ void Nodes::OnNodeCall(Instant now, const CallRow& call, const client::CallDone&
 
 void Nodes::RenewLease(Instant now, uint32_t index, env::Outbox& out) {
   NodeRow& row = nodes_[index];
-  if (row.uid.empty() || row.lease_call != 0) return;
+  if (row.uid.empty()) return;
   row.lease_due = std::max(row.lease_due + options_.lease_every, now);
   SetTimer({row.lease_due, TimerKind::kLease, index});
-  if (!row.online) return;
+  if (!row.online || row.lease_call != 0) return;
   const std::string& name = options_.nodes[index].name;
   const std::string renewed = client::MicroTime(now);
   const client::ObjectPath path{.namespace_name = kLeaseNamespace, .name = name};
@@ -600,6 +605,8 @@ void Nodes::RenewLease(Instant now, uint32_t index, env::Outbox& out) {
   }
   // Before everything else: a lease that comes late takes the node's pods with it.
   request.priority = client::Priority::kHigh;
+  // The one that is due next would wait for a longer one.
+  request.timeout = std::min(request.timeout, options_.lease_every);
   row.lease_call = Call(now, std::move(request), {kind, index, row.uid}, out);
 }
 

@@ -50,6 +50,8 @@ struct Options {
   int64_t calls_max = 512;
   // Test code only: the defect "a pod that ended is started again".
   bool planted_revive = false;
+  // Likewise: "a kubelet that starts anew starts the containers that run already".
+  bool planted_start_again = false;
 };
 
 // How many pods of these nodes stand where, for displays.

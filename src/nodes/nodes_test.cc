@@ -193,6 +193,28 @@ TEST(Nodes, AdmitsIntoRoomThatBecameFreeWhileTheWatchWasLost) {
   EXPECT_EQ(nodes.charges("node-0000").used("cpu"), 2000);
 }
 
+// Goal: a renewal that nobody answers is not the last one. Method: it is given up later than the
+// next one is due.
+TEST(Nodes, ALeaseIsRenewedAfterARenewalThatWasLost) {
+  FakeApi api;
+  Nodes nodes(TwoNodes());
+  api.Pass(nodes, Duration::Seconds(30));
+  const std::string lease = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
+  api.HoldWatches(true);
+  bool lost = false;
+  api.fault = [&](const env::HttpRequest& request) {
+    if (lost || request.target != lease + "/node-0000") return FakeApi::Fault::kNone;
+    lost = true;
+    return FakeApi::Fault::kSilence;
+  };
+  api.Pass(nodes, Duration::Seconds(30));
+  ASSERT_TRUE(lost);
+  api.HoldWatches(false);
+  const size_t before = CountLog(api, "PATCH " + lease + "/node-0000");
+  api.Pass(nodes, Duration::Seconds(60));
+  EXPECT_GE(CountLog(api, "PATCH " + lease + "/node-0000"), before + 5);
+}
+
 // What a read shows is ahead of the watch, which has not told yet whose room the newcomer takes.
 TEST(Nodes, ASuccessorThatAReadShowsWaitsForTheWatch) {
   FakeApi api;

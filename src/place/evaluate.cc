@@ -115,27 +115,22 @@ class Query {
   // All filters, in order. `taints` is what Taints says of the node's, `lacking` what Lacking says.
   [[nodiscard]] Verdict Filter(NodeId n, const model::Pin& pin, const TaintAnswer& taints,
                                uint64_t lacking) const {
-    if (!nodes_.used(n) || !nodes_.present(n)) return Never(ReasonKind::kNodeMissing);
-    const bool elsewhere = pin.kind != model::PinKind::kNone && pin.node != nodes_.name(n);
-    if (spec_.names.valid()) {
-      const auto names = state_.vocabulary().name_lists.View(spec_.names);
-      if (names.empty()) return Never(ReasonKind::kAffinityConflict);
-      if (!Contains(names, nodes_.name(n))) return Never(ReasonKind::kNotNamed);
-    }
-    if (elsewhere && pin.kind == model::PinKind::kAffinity) return Never(ReasonKind::kNotNamed);
-    if (nodes_.unschedulable(n) && !ToleratesUnschedulable()) {
-      return Never(ReasonKind::kUnschedulable);
-    }
-    if (elsewhere) return Never(ReasonKind::kNodeName);
-    if (taints.refused) return Never(ReasonKind::kTaint, taints.first_refusing);
-    if (spec_.selector.valid() && !Selected(spec_.selector, n)) return Never(ReasonKind::kAffinity);
+    if (const Verdict verdict = BeforeAmounts(n, pin, taints); !verdict.fits()) return verdict;
     if (lacking != 0) return Insufficient(n, lacking);
-    for (const model::NameId feature : ListOf(state_.vocabulary().name_lists, spec_.features)) {
-      if (!Contains(ListOf(state_.vocabulary().name_lists, nodes_.features(n)), feature)) {
-        return Never(ReasonKind::kFeatures);
-      }
-    }
+    if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone) return Never(kind);
     return Devices(n);
+  }
+
+  [[nodiscard]] FixedRefusal Fixed(NodeId n, const model::Pin& pin,
+                                   const TaintAnswer& taints) const {
+    if (const Verdict verdict = BeforeAmounts(n, pin, taints); !verdict.fits())
+      return {.kind = verdict.kind};
+    if (std::ranges::any_of(requests_, [&](const ResourceAmount& r) { return ExceedsNode(r, n); }))
+      return {.kind = ReasonKind::kInsufficient};
+    if (const ReasonKind kind = BehindAmounts(n); kind != ReasonKind::kNone)
+      return {.kind = kind, .behind = true};
+    const bool devices = spec_.gpu.none() || nodes_.devices_count(n) >= DevicesNeeded();
+    return {.kind = devices ? ReasonKind::kNone : ReasonKind::kDevices, .behind = !devices};
   }
 
   [[nodiscard]] bool Selected(model::SelectorId selector, NodeId n) const {
@@ -161,6 +156,41 @@ class Query {
                                state_.vocabulary().bundles);
   }
 
+  [[nodiscard]] Verdict BeforeAmounts(NodeId n, const model::Pin& pin,
+                                      const TaintAnswer& taints) const {
+    if (!nodes_.used(n) || !nodes_.present(n)) return Never(ReasonKind::kNodeMissing);
+    const bool elsewhere = pin.kind != model::PinKind::kNone && pin.node != nodes_.name(n);
+    if (spec_.names.valid()) {
+      const auto names = state_.vocabulary().name_lists.View(spec_.names);
+      if (names.empty()) return Never(ReasonKind::kAffinityConflict);
+      if (!Contains(names, nodes_.name(n))) return Never(ReasonKind::kNotNamed);
+    }
+    if (elsewhere && pin.kind == model::PinKind::kAffinity) return Never(ReasonKind::kNotNamed);
+    if (nodes_.unschedulable(n) && !ToleratesUnschedulable()) {
+      return Never(ReasonKind::kUnschedulable);
+    }
+    if (elsewhere) return Never(ReasonKind::kNodeName);
+    if (taints.refused) return Never(ReasonKind::kTaint, taints.first_refusing);
+    if (spec_.selector.valid() && !Selected(spec_.selector, n)) return Never(ReasonKind::kAffinity);
+    return {};
+  }
+
+  // Devices in use aside.
+  [[nodiscard]] ReasonKind BehindAmounts(NodeId n) const {
+    for (const model::NameId feature : ListOf(state_.vocabulary().name_lists, spec_.features)) {
+      if (!Contains(ListOf(state_.vocabulary().name_lists, nodes_.features(n)), feature)) {
+        return ReasonKind::kFeatures;
+      }
+    }
+    if (spec_.models.valid() &&
+        !Contains(state_.vocabulary().name_lists.View(spec_.models), nodes_.gpu_model(n))) {
+      return ReasonKind::kGpuModel;
+    }
+    return ReasonKind::kNone;
+  }
+
+  [[nodiscard]] uint32_t DevicesNeeded() const { return std::max(spec_.gpu.devices_count, 1u); }
+
   [[nodiscard]] bool ToleratesUnschedulable() const {
     // Names that nobody interned are in no toleration; an invalid key must not look like "any key".
     const model::NameId key = state_.vocabulary().names.Find(kUnschedulableTaint);
@@ -172,28 +202,26 @@ class Query {
     });
   }
 
-  // Unresolvable as soon as one amount that lacks exceeds the empty node; the number of pods never
-  // counts as such.
+  // Whether the empty node has too little; the number of pods never counts as such.
+  [[nodiscard]] bool ExceedsNode(const ResourceAmount& request, NodeId n) const {
+    if (request.resource == model::kPods) return false;
+    return request.resource.value >= accounts_.resources() ||
+           request.amount > accounts_.capacity(request.resource, n.value);
+  }
+
+  // Unresolvable as soon as one amount that lacks exceeds the empty node.
   [[nodiscard]] Verdict Insufficient(NodeId n, uint64_t lacking) const {
     Verdict verdict{.kind = ReasonKind::kInsufficient, .lacking = lacking};
     for (uint64_t rest = lacking; rest != 0; rest &= rest - 1) {
-      const ResourceAmount& request = requests_[static_cast<size_t>(std::countr_zero(rest))];
-      if (request.resource == model::kPods) continue;
-      const bool offered = request.resource.value < accounts_.resources();
-      if (!offered || request.amount > accounts_.capacity(request.resource, n.value)) {
+      if (ExceedsNode(requests_[static_cast<size_t>(std::countr_zero(rest))], n))
         verdict.unresolvable = true;
-      }
     }
     return verdict;
   }
 
   [[nodiscard]] Verdict Devices(NodeId n) const {
-    if (spec_.models.valid() &&
-        !Contains(state_.vocabulary().name_lists.View(spec_.models), nodes_.gpu_model(n))) {
-      return Never(ReasonKind::kGpuModel);
-    }
     if (spec_.gpu.none()) return {};
-    const uint32_t needed = std::max(spec_.gpu.devices_count, 1u);
+    const uint32_t needed = DevicesNeeded();
     const int32_t each = spec_.gpu.share_milli > 0 ? static_cast<int32_t>(spec_.gpu.share_milli)
                                                    : model::kDeviceMilli;
     uint32_t good = 0;
@@ -328,6 +356,22 @@ model::Verdict Evaluator::Filter(const model::State& state, model::ClassId c, No
                                  const model::Viewer* viewer, const model::Pin& pin) const {
   const Query query(state, c, viewer);
   return query.Filter(n, pin, query.Taints(state.nodes().taints(n)), query.Lacking(n));
+}
+
+FixedRefusal Evaluator::FixedRefusalOn(const model::State& state, model::ClassId c, NodeId n,
+                                       const model::Pin& pin) const {
+  const Query query(state, c, nullptr);
+  return query.Fixed(n, pin, query.Taints(state.nodes().taints(n)));
+}
+
+void Evaluator::FixedRefusals(const model::State& state, model::ClassId c, const model::Pin& pin,
+                              std::vector<FixedRefusal>& out) const {
+  const Query query(state, c, nullptr);
+  const std::span<const model::TaintListId> taint_lists = state.nodes().taints_column();
+  TaintMemo memo(query);
+  out.resize(state.nodes().size());
+  for (uint32_t row = 0; row < out.size(); ++row)
+    out[row] = query.Fixed(NodeId{row}, pin, memo.Of(taint_lists[row]));
 }
 
 model::NodeScore Evaluator::Score(const model::State& state, model::ClassId c, NodeId n) const {

@@ -32,6 +32,13 @@ struct Evaluation {
   uint32_t best = 0;  // Of no meaning when none fits.
 };
 
+// What refuses a class on a node whatever is evicted there.
+struct FixedRefusal {
+  model::ReasonKind kind = model::ReasonKind::kNone;  // kNone: amounts and devices in use at most.
+  bool behind = false;  // It is asked after the amounts, so a verdict names it only where they fit.
+  bool operator==(const FixedRefusal&) const = default;
+};
+
 // What the resource scores of kSpread are made of, for explanations; Score has their weighted sum.
 struct SpreadParts {
   int64_t least_allocated = 0;
@@ -62,6 +69,13 @@ class Evaluator {
   [[nodiscard]] model::Verdict Filter(const model::State& state, model::ClassId c, model::NodeId n,
                                       const model::Viewer* viewer,
                                       const model::Pin& pin = {}) const;
+
+  // Of every row, the first filter that refuses and that no eviction changes: all but amounts and
+  // devices in use, and these where the empty node has too little.
+  void FixedRefusals(const model::State& state, model::ClassId c, const model::Pin& pin,
+                     std::vector<FixedRefusal>& out) const;
+  [[nodiscard]] FixedRefusal FixedRefusalOn(const model::State& state, model::ClassId c,
+                                            model::NodeId n, const model::Pin& pin) const;
 
   // kSpread: `local` is the weighted sum of LeastAllocated and BalancedAllocation, and the raw
   // scores count preferred terms and PreferNoSchedule taints. kBestFit and kFgd: `local` alone, the

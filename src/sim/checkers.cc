@@ -16,8 +16,6 @@ namespace {
 
 constexpr int64_t kDeviceMilli = 1000;
 
-bool Terminal(const std::string& phase) { return phase == "Succeeded" || phase == "Failed"; }
-
 // "/api/v1/namespaces/NS/pods/NAME/binding" -> "NS/NAME".
 std::optional<std::string> BoundPod(std::string_view target) {
   constexpr std::string_view kHead = "/api/v1/namespaces/";
@@ -83,8 +81,8 @@ Truth::Change Truth::ApplyPod(const env::JournalRecord& record) {
     Charge(*change.pod_after, 1);
     pods_[key] = *change.pod_after;
   }
-  if ((change.pod_before && !Terminal(change.pod_before->phase)) ||
-      (change.pod_after && !Terminal(change.pod_after->phase))) {
+  if ((change.pod_before && !change.pod_before->terminal()) ||
+      (change.pod_after && !change.pod_after->terminal())) {
     pods_revision_ = record.revision;
   }
   return change;
@@ -108,17 +106,27 @@ Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
                  .uid = pod.meta.uid,
                  .node_name = pod.node_name,
                  .phase = pod.phase,
-                 .scheduler_name = pod.scheduler_name,
-                 .gated = !pod.scheduling_gates.empty(),
+                 .scheduler_name = pod.spec->scheduler_name,
+                 .nominated = pod.nominated_node_name,
+                 .priority = pod.spec->priority,
+                 .gated = !pod.spec->scheduling_gates.empty(),
                  .deleting = pod.meta.deletion_time.has_value(),
                  .ready = false,
                  .owner_uid = {},
                  .owner_kind = {},
+                 .start = pod.start_time,
+                 .address = pod.pod_ip,
+                 .running = {},
                  .requests = translate::BoundRequests(pod),
                  .devices = {},
                  .document = {}};
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.type == "Ready") facts.ready = condition.status == "True";
+  }
+  if (!pod.container_statuses.empty()) {
+    const api::ContainerStatus& first = pod.container_statuses.front();
+    facts.restarts = first.restart_count;
+    if (first.state == api::ContainerState::kRunning) facts.running = first.started;
   }
   for (const api::OwnerReference& owner : pod.meta.owners) {
     if (!owner.controller) continue;
@@ -143,7 +151,7 @@ void Truth::Usage::Charge(const PodFacts& pod, int64_t sign) {
 }
 
 void Truth::Charge(const PodFacts& pod, int64_t sign) {
-  if (pod.node_name.empty() || Terminal(pod.phase)) return;
+  if (pod.node_name.empty() || pod.terminal()) return;
   usage_[pod.node_name].Charge(pod, sign);
 }
 
@@ -156,14 +164,14 @@ model::State StateOf(const Truth& truth, const std::vector<std::string>& schedul
     state.Apply(translate::NodeFacts(*node, state.vocabulary()));
   }
   for (const auto& [key, facts] : truth.pods()) {
-    if (Terminal(facts.phase)) continue;  // The scheduler does not watch them.
+    if (facts.terminal()) continue;  // The scheduler does not watch them.
     const Result<api::Pod> pod = decoder.Pod(facts.document.view());
     CHECK(pod.has_value());
     Result<model::PodUpsert> upsert = translate::PodFacts(*pod, state.vocabulary());
     CHECK(upsert.has_value());
     const std::string& asked =
-        pod->scheduler_name.empty() ? scheduler_names.front() : pod->scheduler_name;
-    upsert->ours = pod->unsupported.empty() &&
+        pod->spec->scheduler_name.empty() ? scheduler_names.front() : pod->spec->scheduler_name;
+    upsert->ours = pod->spec->unsupported.empty() &&
                    std::ranges::find(scheduler_names, asked) != scheduler_names.end();
     state.Apply(*upsert);
   }
@@ -175,6 +183,13 @@ void Checkers::OnCommit(Instant now, const env::JournalRecord& record) {
   const Truth::Change change = truth_.Apply(record);
   if (change.pod_before && change.pod_after && change.pod_before->uid == change.pod_after->uid) {
     CheckPod(now, *change.pod_before, *change.pod_after);
+    CheckRun(now, *change.pod_before, *change.pod_after);
+  } else if (change.pod_after) {
+    CheckReplicas(now, *change.pod_after);
+  }
+  if (change.pod_after && !change.pod_after->nominated.empty()) {
+    int64_t& highest = nominated_.try_emplace(change.pod_after->nominated, INT64_MIN).first->second;
+    highest = std::max(highest, change.pod_after->priority);
   }
   if (!change.pod_after || change.pod_after->node_name.empty()) return;
   if (!change.pod_before || change.pod_before->node_name.empty() ||
@@ -195,10 +210,49 @@ void Checkers::CheckPod(Instant now, const Truth::PodFacts& before, const Truth:
     Report(now, fmt::format("pod {} moved from node {} to '{}': it must have a single home",
                             after.key, before.node_name, after.node_name));
   }
-  if (Terminal(before.phase) && before.phase != after.phase) {
+  if (before.terminal() && before.phase != after.phase) {
     Report(now, fmt::format("pod {} went from {} to {}: terminal is final", after.key, before.phase,
                             after.phase));
   }
+}
+
+// A pod is admitted once and its containers run once, but for restarts that are counted.
+void Checkers::CheckRun(Instant now, const Truth::PodFacts& before, const Truth::PodFacts& after) {
+  if (before.start.ns != 0 && before.start != after.start) {
+    Report(now, fmt::format("pod {} was admitted a second time", after.key));
+  }
+  if (!before.address.empty() && before.address != after.address) {
+    Report(now, fmt::format("pod {} changed its address from {} to '{}'", after.key, before.address,
+                            after.address));
+  }
+  if (after.restarts < before.restarts) {
+    Report(now, fmt::format("pod {} was restarted {} times, and now {}", after.key, before.restarts,
+                            after.restarts));
+  }
+  const bool both = before.running.has_value() && after.running.has_value();
+  if (both && before.restarts == after.restarts && *before.running != *after.running) {
+    Report(now, fmt::format("pod {} was started a second time without a restart", after.key));
+  }
+}
+
+// Whoever creates pods for a ReplicaSet knows of those that it created itself, and repeats no
+// creation that it has heard is not wanted any more.
+void Checkers::CheckReplicas(Instant now, const Truth::PodFacts& created) {
+  const auto at = creations_.find(created.key);
+  if (at == creations_.end()) return;  // Another's.
+  const Creation creation = std::move(at->second);
+  creations_.erase(at);
+  if (creation.stray) {
+    stray_pods_.insert(created.uid);
+    return;
+  }
+  const int64_t active = std::ranges::count_if(truth_.pods(), [&](const auto& entry) {
+    const Truth::PodFacts& pod = entry.second;
+    return pod.owner_uid == created.owner_uid && pod.active() && !stray_pods_.contains(pod.uid);
+  });
+  if (active <= creation.wanted) return;
+  Report(now, fmt::format("pod {} is one too many: its ReplicaSet wanted {}, and {} are active",
+                          created.key, creation.wanted, active));
 }
 
 void Checkers::CheckCapacity(Instant now, const std::string& node) {
@@ -239,7 +293,7 @@ Truth::Usage Checkers::UsageWithoutStrays(const std::string& node) const {
   if (strays_.empty()) return usage;
   for (const auto& [key, pod] : truth_.pods()) {
     const bool stray = pod.node_name == node && strays_.contains(pod.uid);
-    if (stray && !Terminal(pod.phase)) usage.Charge(pod, -1);
+    if (stray && !pod.terminal()) usage.Charge(pod, -1);
   }
   return usage;
 }
@@ -259,7 +313,9 @@ void Checkers::CheckDevices(Instant now, const Truth::PodFacts& pod) {
 }
 
 void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request) {
+  if (party == Party::kControllers) OnCreation(request.request);
   if (party != Party::kScheduler) return;
+  if (request.request.method == env::Method::kDelete) return OnEviction(now, request.request);
   if (request.request.method == env::Method::kGet) {
     // A GET of a pod is how an unknown fate is read.
     sent_[request.call.value] = {.uid = {}, .turn = ++last_turn_};
@@ -279,6 +335,46 @@ void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request)
   }
   sent_[request.call.value] = {.uid = uid, .turn = ++last_turn_};
   open_bindings_[uid] = last_turn_;
+}
+
+// The scheduler deletes for preemptions alone (I-NOM-2: the nomination is published first).
+void Checkers::OnEviction(Instant now, const env::HttpRequest& request) {
+  ++evictions_;
+  const std::string uid(Member(request.body.view(), "uid"));
+  if (uid.empty()) return Report(now, fmt::format("{} is evicted without its uid", request.target));
+  for (const auto& [key, victim] : truth_.pods()) {
+    if (victim.uid != uid) continue;
+    const auto nominated = nominated_.find(victim.node_name);
+    if (nominated == nominated_.end() || nominated->second <= victim.priority) {
+      Report(now, fmt::format("pod {} (uid {}) is evicted before a pod of higher priority was "
+                              "nominated to its node {}",
+                              key, uid, victim.node_name));
+    }
+  }
+}
+
+void Checkers::OnCreation(const env::HttpRequest& request) {
+  if (request.method != env::Method::kPost || !request.target.ends_with("/pods")) return;
+  const Result<api::Pod> pod = codec::DecodePod(request.body.view());
+  CHECK(pod.has_value());
+  for (const api::OwnerReference& owner : pod->meta.owners) {
+    if (!owner.controller || owner.kind != "ReplicaSet") continue;
+    const auto known = wanted_.find(owner.uid);
+    creations_[pod->meta.namespace_name + "/" + pod->meta.name] = {
+        .wanted = known == wanted_.end() ? 0 : known->second};
+  }
+}
+
+void Checkers::OnControllersStep(const controllers::Objects& objects) {
+  wanted_.clear();
+  for (const controllers::Slot slot : objects.All(api::KindId::kReplicaSet)) {
+    wanted_[objects.head(slot).uid] = objects.replica_set(slot)->replicas;
+  }
+}
+
+void Checkers::OnControllersRestarted() {
+  wanted_.clear();
+  for (auto& [key, creation] : creations_) creation.stray = true;
 }
 
 void Checkers::OnDelivered(Party party, const env::Input& input) {
@@ -351,19 +447,34 @@ void Checkers::Report(Instant now, const std::string& what) {
 }
 
 // The objects of truth_ are left out: they are the journal's live records, which it hashes. stages_
-// follow from the scheduler's state.
+// and wanted_ follow from the states of the scheduler and of the controllers.
 void Checkers::AddTo(Hasher& hasher) const {
-  hasher.Add(commits_).Add(bindings_).Add(violations_.size());
+  hasher.AddHistory(commits_).AddHistory(bindings_).AddHistory(evictions_).Add(violations_.size());
   for (const std::string& violation : violations_) hasher.Add(violation);
-  hasher.Add(truth_.pods_revision()).Add(truth_.nodes_revision());
+  hasher.AddPosition(truth_.pods_revision(), "pods");
+  hasher.AddPosition(truth_.nodes_revision(), "nodes");
   hasher.Add(bound_uids_.size());
   for (const std::string& uid : bound_uids_) hasher.Add(uid);
+  hasher.Add(nominated_.size());
+  for (const auto& [node, priority] : nominated_) hasher.Add(node).Add(priority);
   hasher.Add(open_bindings_.size());
-  for (const auto& [uid, turn] : open_bindings_) hasher.Add(uid).Add(turn);
-  hasher.Add(strays_.size());
-  for (const std::string& uid : strays_) hasher.Add(uid);
-  hasher.Add(last_turn_).Add(sent_.size());
-  for (const auto& [call, sent] : sent_) hasher.Add(call).Add(sent.uid).Add(sent.turn);
+  for (const auto& [uid, turn] : open_bindings_) hasher.Add(uid).AddHistory(turn);
+  hasher.Add(creations_.size());
+  for (const auto& [key, creation] : creations_) {
+    hasher.Add(key).Add(creation.wanted).Add(creation.stray);
+  }
+  for (const std::set<std::string>* strays : {&strays_, &stray_pods_}) {
+    hasher.Add(strays->size());
+    for (const std::string& uid : *strays) hasher.Add(uid);
+  }
+  hasher.AddHistory(last_turn_).Add(sent_.size());
+  hasher.AddEach(sent_, [&](Hasher& one, const auto& entry) {
+    const auto& [call, sent] = entry;
+    one.AddCall(call).Add(std::string_view(sent.uid)).AddHistory(sent.turn);
+    if (!one.merges()) return;
+    // Of turns only their order counts.
+    for (const auto& [uid, turn] : open_bindings_) one.Add(turn < sent.turn);
+  });
 }
 
 }  // namespace berth::sim

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "codec/decode.h"
+#include "controllers/objects.h"
 #include "env/actor.h"
 #include "model/lifecycle.h"
 #include "model/state.h"
@@ -23,6 +24,7 @@ namespace berth::sim {
 // Of the journal's keys: "pods/NAMESPACE/NAME", "nodes//NAME".
 inline constexpr std::string_view kPodsPrefix = "pods/";
 inline constexpr std::string_view kNodesPrefix = "nodes/";
+inline constexpr std::string_view kReplicaSetsPrefix = "replicasets.apps/";
 
 // What is true: the objects as the journal has them, decoded, whatever any client believes.
 class Truth {
@@ -33,15 +35,26 @@ class Truth {
     std::string node_name;
     std::string phase;
     std::string scheduler_name;
+    std::string nominated;
+    int64_t priority = 0;
     bool gated = false;
     bool deleting = false;
     bool ready = false;
     std::string owner_uid;
     std::string owner_kind;
+    // What its kubelet says of it. The containers of a pod act as one: the first stands for all.
+    Instant start;
+    std::string address;
+    std::optional<Instant> running;  // Since when, while its containers do.
+    int64_t restarts = 0;
     api::ResourceList requests;     // All that it takes of a node, as Kubernetes counts it.
     std::vector<uint32_t> devices;  // By its annotation.
     int64_t device_milli = 0;       // Of each of them.
     Bytes document;
+
+    [[nodiscard]] bool terminal() const { return phase == "Succeeded" || phase == "Failed"; }
+    // Counts among the pods of its ReplicaSet.
+    [[nodiscard]] bool active() const { return !deleting && !terminal(); }
   };
   struct NodeFacts {
     std::string uid;
@@ -98,7 +111,8 @@ class Checkers {
   // Durable changes, in order.
   void OnCommit(Instant now, const env::JournalRecord& record);
   // A request that leaves the scheduler, and what reaches it: at most one binding is accepted for a
-  // pod, and none is repeated before its fate was read.
+  // pod, and none is repeated before its fate was read; nobody is evicted before a pod of higher
+  // priority was nominated to the node.
   void OnSent(Instant now, Party party, const env::SendRequest& request);
   void OnDelivered(Party party, const env::Input& input);
   // What the earlier life sent and nobody has learnt of may be carried out when the new one has
@@ -112,16 +126,26 @@ class Checkers {
   // will refuse some.
   [[nodiscard]] bool crowded(const std::string& node) const;
 
+  // What the controllers have heard of after a step: what they send later is judged by it.
+  void OnControllersStep(const controllers::Objects& objects);
+  // Creations of the earlier life may be carried out when the new one has listed: it can't know.
+  void OnControllersRestarted();
+
   void Report(Instant now, const std::string& what);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   [[nodiscard]] const Truth& truth() const { return truth_; }
   [[nodiscard]] uint64_t commits() const { return commits_; }
   [[nodiscard]] uint64_t bindings() const { return bindings_; }
+  [[nodiscard]] uint64_t evictions() const { return evictions_; }
 
   void AddTo(Hasher& hasher) const;
 
  private:
   void CheckPod(Instant now, const Truth::PodFacts& before, const Truth::PodFacts& after);
+  void CheckRun(Instant now, const Truth::PodFacts& before, const Truth::PodFacts& after);
+  void OnCreation(const env::HttpRequest& request);
+  void OnEviction(Instant now, const env::HttpRequest& request);
+  void CheckReplicas(Instant now, const Truth::PodFacts& created);
   void OnFailed(const env::CallFailed& failed);
   void CheckCapacity(Instant now, const std::string& node);
   [[nodiscard]] std::vector<std::string> Excess(const std::string& node,
@@ -142,12 +166,22 @@ class Checkers {
   // By pod uid: the turn of a binding whose outcome the scheduler has not learnt. Learnt by an
   // answer, or by reading the pod: by a GET that left after it.
   std::map<std::string, uint64_t> open_bindings_;
+  std::map<std::string, int64_t> wanted_;  // Replicas that the controllers know of, by uid.
+  // A creation of a ReplicaSet's pod that the controllers sent.
+  struct Creation {
+    int64_t wanted = 0;  // As they knew when it left.
+    bool stray = false;  // An earlier life sent it.
+  };
+  std::map<std::string, Creation> creations_;  // By the pod's key.
+  std::set<std::string> stray_pods_;           // Uids of those that came of stray creations.
   // Of the pods whose binding an earlier life of the scheduler sent, if it was not durable then.
   std::set<std::string> strays_;
   // After the scheduler's last step, by row: the hash of the uid of a pod, and its stage.
   std::vector<std::pair<uint64_t, model::PodStage>> stages_;
   uint64_t commits_ = 0;
   uint64_t bindings_ = 0;
+  uint64_t evictions_ = 0;
+  std::map<std::string, int64_t> nominated_;  // By node: the highest priority ever nominated to it.
 };
 
 }  // namespace berth::sim

@@ -26,6 +26,8 @@ struct PodText {
   std::string cpu = "1";
   std::string gpu = "0";
   std::string devices = {};
+  std::string owner = {};   // The uid of a ReplicaSet.
+  std::string status = {};  // Further members of the status, each with a comma before it.
 };
 
 env::JournalRecord Record(const PodText& pod) {
@@ -33,12 +35,34 @@ env::JournalRecord Record(const PodText& pod) {
           .revision = 1,
           .value = Bytes(fmt::format(
               R"({{"metadata":{{"name":"{}","namespace":"ns","uid":"{}",)"
-              R"("annotations":{{"berth.dev/gpu-index":"{}"}}}},"spec":{{{}"containers":[)"
+              R"({}"annotations":{{"berth.dev/gpu-index":"{}"}}}},"spec":{{{}"containers":[)"
               R"({{"name":"c","image":"i","resources":{{"requests":{{"cpu":"{}",)"
-              R"("berth.dev/gpu-milli":"{}"}}}}}}]}},"status":{{"phase":"{}"}}}})",
-              pod.name, pod.uid, pod.devices,
-              pod.node.empty() ? "" : fmt::format(R"("nodeName":"{}",)", pod.node), pod.cpu,
-              pod.gpu, pod.phase))};
+              R"("berth.dev/gpu-milli":"{}"}}}}}}]}},"status":{{"phase":"{}"{}}}}})",
+              pod.name, pod.uid,
+              pod.owner.empty() ? ""
+                                : fmt::format(R"("ownerReferences":[{{"apiVersion":"apps/v1",)"
+                                              R"("kind":"ReplicaSet","name":"web","uid":"{}",)"
+                                              R"("controller":true}}],)",
+                                              pod.owner),
+              pod.devices, pod.node.empty() ? "" : fmt::format(R"("nodeName":"{}",)", pod.node),
+              pod.cpu, pod.gpu, pod.phase, pod.status))};
+}
+
+env::JournalRecord Set(int64_t replicas, int version = 1) {
+  return {.key = "replicasets.apps/ns/web",
+          .revision = 1,
+          .value = Bytes(fmt::format(R"({{"metadata":{{"name":"web","namespace":"ns","uid":"set",)"
+                                     R"("resourceVersion":"{}"}},"spec":{{"replicas":{}}}}})",
+                                     version, replicas))};
+}
+
+// A container's status; times are seconds of one minute.
+std::string Runs(int second, int restarts = 0) {
+  return fmt::format(
+      R"(,"startTime":"2026-01-01T00:00:01Z","podIP":"10.0.0.2","containerStatuses":[{{)"
+      R"("name":"c","restartCount":{},"state":{{"running":)"
+      R"({{"startedAt":"2026-01-01T00:00:{:02}Z"}}}}}}])",
+      restarts, second);
 }
 
 env::JournalRecord Node(const std::string& name, const std::string& cpu = "2",
@@ -100,6 +124,28 @@ const CommitCase kCommits[] = {
     {.name = "AnotherEnd",
      .records = {Record({.phase = "Failed"}), Record({.phase = "Succeeded"})},
      .expected = {"pod ns/p went from Failed to Succeeded: terminal is final"}},
+    {.name = "ARestartThatIsCounted",
+     .records = {Record({.node = "n1", .phase = "Running", .status = Runs(2)}),
+                 Record({.node = "n1", .phase = "Running", .status = Runs(2)}),
+                 Record({.node = "n1", .phase = "Running", .status = Runs(5, 1)}),
+                 Record({.uid = "u2"}),
+                 Record({.uid = "u2", .node = "n1", .phase = "Running", .status = Runs(9)})}},
+    {.name = "ASecondStart",
+     .records = {Record({.node = "n1", .phase = "Running", .status = Runs(2)}),
+                 Record({.node = "n1", .phase = "Running", .status = Runs(5)})},
+     .expected = {"pod ns/p was started a second time without a restart"}},
+    {.name = "FewerRestarts",
+     .records = {Record({.node = "n1", .phase = "Running", .status = Runs(2, 1)}),
+                 Record({.node = "n1", .phase = "Running", .status = Runs(2)})},
+     .expected = {"pod ns/p was restarted 1 times, and now 0"}},
+    {.name = "ASecondAdmission",
+     .records = {Record({.node = "n1", .status = R"(,"startTime":"2026-01-01T00:00:01Z")"}),
+                 Record({.node = "n1", .status = R"(,"startTime":"2026-01-01T00:00:02Z")"})},
+     .expected = {"pod ns/p was admitted a second time"}},
+    {.name = "AnotherAddress",
+     .records = {Record({.node = "n1", .status = R"(,"podIP":"10.0.0.2")"}),
+                 Record({.node = "n1", .status = R"(,"podIP":"10.0.0.3")"})},
+     .expected = {"pod ns/p changed its address from 10.0.0.2 to '10.0.0.3'"}},
     {.name = "WhatFitsExactly",
      .records = {Node("n1"), Record({.node = "n1"}),
                  Record({.name = "q", .uid = "u2", .node = "n1"})}},
@@ -265,6 +311,111 @@ TEST(Checkers, ABindingIsRepeatedWhenItsFateWasNotLearnt) {
   }
 }
 
+// The controllers' creations, and what they know of their ReplicaSet.
+struct Creations {
+  Checkers checkers;
+  controllers::Objects objects;
+  int version = 0;
+
+  void Hear(int64_t replicas) {
+    const Bytes set = Set(replicas, ++version).value;
+    EXPECT_TRUE(objects.Observe(api::KindId::kReplicaSet, set.view()).has_value());
+    checkers.OnControllersStep(objects);
+  }
+  void Send(const std::string& name, const std::string& owner = "set") {
+    checkers.OnSent({}, Party::kControllers,
+                    {.call = {1},
+                     .request = {.method = env::Method::kPost,
+                                 .target = "/api/v1/namespaces/ns/pods",
+                                 .headers = {},
+                                 .body = Record({.name = name, .owner = owner}).value}});
+  }
+  void Commit(const PodText& pod) { checkers.OnCommit({}, Record(pod)); }
+  void Make(const std::string& name) {
+    Send(name);
+    Commit({.name = name, .uid = "uid-" + name, .owner = "set"});
+  }
+};
+
+TEST(Checkers, NoMorePodsAreMadeThanTheControllersKnowToBeWanted) {
+  using Act = std::function<void(Creations&)>;
+  struct Case {
+    std::string name;
+    Act act;
+    std::vector<std::string> expected = {};
+  };
+  const auto ends = [](const std::string& name) {
+    return PodText{.name = name, .uid = "uid-" + name, .phase = "Failed", .owner = "set"};
+  };
+  const std::string too_many =
+      "pod ns/b is one too many: its ReplicaSet wanted 1, and 2 are active";
+  const Case cases[] = {
+      {"as many as wanted",
+       [&](Creations& c) {
+         c.Make("a");
+         c.Commit(ends("a"));
+         c.Make("b");
+       }},
+      {"one too many",
+       [](Creations& c) {
+         c.Make("a");
+         c.Make("b");
+       },
+       {too_many}},
+      {"another made it",
+       [](Creations& c) {
+         c.Make("a");
+         c.Commit({.name = "b", .uid = "uid-b", .owner = "set"});
+       }},
+      {"wanted when it was sent",
+       [](Creations& c) {
+         c.Hear(2);
+         c.Make("a");
+         c.Send("b");
+         c.Hear(1);
+         c.Commit({.name = "b", .uid = "uid-b", .owner = "set"});
+       }},
+      {"sent again when it is not wanted any more",
+       [](Creations& c) {
+         c.Hear(2);
+         c.Make("a");
+         c.Send("b");
+         c.Hear(1);
+         c.Send("b");
+         c.Commit({.name = "b", .uid = "uid-b", .owner = "set"});
+       },
+       {too_many}},
+      {"of an earlier life",
+       [](Creations& c) {
+         c.Send("a");
+         c.checkers.OnControllersRestarted();
+         c.Hear(1);
+         c.Make("b");
+         c.Commit({.name = "a", .uid = "uid-a", .owner = "set"});
+       }},
+      {"one too many of this life",
+       [](Creations& c) {
+         c.Make("a");
+         c.checkers.OnControllersRestarted();
+         c.Hear(1);
+         c.Make("b");
+       },
+       {too_many}},
+      {"of a ReplicaSet they have not heard of",
+       [](Creations& c) {
+         c.Send("b", "nobody's");
+         c.Commit({.name = "b", .uid = "uid-b", .owner = "nobody's"});
+       },
+       {"pod ns/b is one too many: its ReplicaSet wanted 0, and 1 are active"}},
+  };
+  for (const Case& one : cases) {
+    Creations creations;
+    creations.Hear(1);
+    one.act(creations);
+    EXPECT_EQ(Sentences(creations.checkers), one.expected) << one.name;
+  }
+}
+
 // What left before the binding shows nothing of it, whenever its answer comes.
 TEST(Checkers, AReadThatLeftBeforeTheBindingTellsNothingOfIt) {
   Messages messages;
@@ -309,6 +460,10 @@ TEST(AtRest, WhatIsWantedAndNotSoIsNamed) {
   other("jobs.batch/ns/done", R"({"status":{"conditions":[{"type":"Complete","status":"True"}]}})");
   other("jobs.batch/ns/open",
         R"({"status":{"conditions":[{"type":"Complete","status":"False"}]}})");
+  truth.Apply(Set(2));
+  truth.Apply(Record({.name = "web-a", .owner = "set"}));
+  truth.Apply(Record({.name = "web-b", .phase = "Failed", .owner = "set"}));
+  truth.Apply(Record({.name = "web-c", .owner = "nobody"}));
   truth.Apply(Record({.name = "runs", .node = "n1", .phase = "Running"}));
   truth.Apply(Record({.name = "failed", .node = "n1", .phase = "Failed"}));
   truth.Apply(Record({.name = "waits"}));
@@ -333,6 +488,8 @@ TEST(AtRest, WhatIsWantedAndNotSoIsNamed) {
                 "at rest, pod ns/lost-waits fits and is not placed",
                 "at rest, pod ns/placed, which fits nowhere, is not pending",
                 "at rest, pod ns/gone, which fits nowhere, is not pending",
+                "at rest, replicasets.apps/ns/web has 1 active pods, wanted 2",
+                "at rest, pod ns/web-c has outlived its ReplicaSet",
             }));
 }
 

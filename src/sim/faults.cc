@@ -28,6 +28,7 @@ constexpr std::array<MenuEntry, kFaultsCount> kMenu = {{
     {"node lost", 60},
     {"pod re-created", 120},
     {"node re-created", 60},
+    {"Deployment re-created", 120},
 }};
 
 }  // namespace

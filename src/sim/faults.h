@@ -28,8 +28,9 @@ enum class Fault : uint8_t {
   kNodeLost,           // A kubelet stops, and returns later.
   kPodRecreated,       // A pod is deleted and made again with its name.
   kNodeRecreated,      // A node object is deleted and made again with its name.
+  kOwnerRecreated,     // A Deployment is deleted and made again with its name.
 };
-inline constexpr size_t kFaultsCount = 15;
+inline constexpr size_t kFaultsCount = 16;
 
 [[nodiscard]] std::string_view ToString(Fault fault);
 

@@ -36,7 +36,7 @@ Journal::Recovered Journal::Recover() {
     std::ranges::move(pending.append.records, std::back_inserter(recovered.survivors));
   }
   pending_.clear();
-  recovered.revision = revision_;
+  recovered.last_revision = revision_;
   recovered.records.reserve(live_.size());
   for (const auto& [key, record] : live_) recovered.records.push_back(record);
   return recovered;

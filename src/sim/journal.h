@@ -27,11 +27,8 @@ class Journal {
     std::vector<env::JournalRecord> records;  // What has become durable.
   };
   Done Pop();
-  // What a new server finds: the live records in key order, and the last revision, also of a
-  // deletion.
-  struct Recovered {
-    std::vector<env::JournalRecord> records;
-    uint64_t revision = 0;
+  // What a new server finds: the live records in key order.
+  struct Recovered : env::JournalContent {
     std::vector<env::JournalRecord> survivors;  // Unacknowledged, but found.
   };
   Recovered Recover();

@@ -146,7 +146,7 @@ TEST(Journal, TheRevisionOutlivesWhatWasDeleted) {
   journal.Pop();
   const Journal::Recovered recovered = journal.Recover();
   EXPECT_TRUE(recovered.records.empty());
-  EXPECT_EQ(recovered.revision, 6u);
+  EXPECT_EQ(recovered.last_revision, 6u);
 }
 
 // Goal: what is on the way is in the hash whole. Method: requests that differ in one member each.

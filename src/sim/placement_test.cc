@@ -55,7 +55,7 @@ bool Matches(const api::NodeSelectorTerm& term, const api::Node& node) {
 }
 
 bool Tolerated(const api::Pod& pod, const api::Taint& taint) {
-  return std::ranges::any_of(pod.tolerations, [&](const api::Toleration& t) {
+  return std::ranges::any_of(pod.spec->tolerations, [&](const api::Toleration& t) {
     if (!t.effect.empty() && t.effect != taint.effect) return false;
     if (!t.key.empty() && t.key != taint.key) return false;
     return t.op == "Exists" || t.value == taint.value;
@@ -64,9 +64,9 @@ bool Tolerated(const api::Pod& pod, const api::Taint& taint) {
 
 // The names that PreFilter leaves in the race.
 std::optional<std::set<std::string>> Race(const api::Pod& pod) {
-  if (!pod.required_node_affinity.has_value()) return std::nullopt;
+  if (!pod.spec->required_node_affinity.has_value()) return std::nullopt;
   std::set<std::string> names;
-  for (const api::NodeSelectorTerm& term : *pod.required_node_affinity) {
+  for (const api::NodeSelectorTerm& term : *pod.spec->required_node_affinity) {
     bool named = false;
     std::set<std::string> allowed = {"n0", "n1", "n2", "n3", "n4", "n5"};
     for (const api::Requirement& r : term.match_fields) {
@@ -93,11 +93,11 @@ std::string Refuses(const api::Pod& pod, const api::Node& node, const std::vecto
   for (const api::Taint& taint : node.taints) {
     if (taint.effect != "PreferNoSchedule" && !Tolerated(pod, taint)) return "Taint";
   }
-  for (const auto& [key, value] : pod.node_selector) {
+  for (const auto& [key, value] : pod.spec->node_selector) {
     if (api::Find(node.meta.labels, key) != value) return "Affinity";
   }
-  if (pod.required_node_affinity.has_value() &&
-      std::ranges::none_of(*pod.required_node_affinity,
+  if (pod.spec->required_node_affinity.has_value() &&
+      std::ranges::none_of(*pod.spec->required_node_affinity,
                            [&](const auto& t) { return Matches(t, node); })) {
     return "Affinity";
   }
@@ -109,7 +109,7 @@ std::string Refuses(const api::Pod& pod, const api::Node& node, const std::vecto
       free -= api::Find(translate::BoundRequests(other), want.name).value_or(0);
     if (want.amount > 0 && want.amount > free) return "Insufficient";
   }
-  if (pod.containers[0].restarts_all &&
+  if (pod.spec->containers[0].restarts_all &&
       std::ranges::find(node.declared_features, "RestartAllContainersOnContainerExits") ==
           node.declared_features.end()) {
     return "Features";
@@ -158,18 +158,19 @@ api::Pod DrawPod(int number) {
   api::Pod pod;
   pod.meta.name = fmt::format("p{}", number);
   pod.meta.uid = pod.meta.name;
-  pod.containers.resize(1);
-  pod.containers[0].requests = Amounts(6);
-  pod.containers[0].restarts_all = OneIn(5);
-  if (OneIn(3)) pod.node_selector = {{Pick("a", "b"), Pick("1", "5")}};
+  api::PodSpec& spec = pod.spec.Edit();
+  spec.containers.resize(1);
+  spec.containers[0].requests = Amounts(6);
+  spec.containers[0].restarts_all = OneIn(5);
+  if (OneIn(3)) spec.node_selector = {{Pick("a", "b"), Pick("1", "5")}};
   if (OneIn(2)) {
-    pod.required_node_affinity.emplace();
+    spec.required_node_affinity.emplace();
     const int terms = *rc::gen::inRange(1, 4);
-    for (int i = 0; i < terms; ++i) pod.required_node_affinity->push_back(Term());
+    for (int i = 0; i < terms; ++i) spec.required_node_affinity->push_back(Term());
   }
   const int preferred = *rc::gen::inRange(0, 3);
   for (int i = 0; i < preferred; ++i) {
-    pod.preferred_node_affinity.push_back(
+    spec.preferred_node_affinity.push_back(
         {.weight = *rc::gen::inRange<int64_t>(1, 101), .term = Term()});
   }
   const int tolerations = *rc::gen::inRange(0, 3);
@@ -179,7 +180,7 @@ api::Pod DrawPod(int number) {
                       .effect = Pick("", "NoSchedule", "NoExecute", "PreferNoSchedule")};
     if (t.op != "Exists") t.value = Pick("", "v");
     if (t.op == "Exists" && OneIn(4)) t.key.clear();
-    pod.tolerations.push_back(t);
+    spec.tolerations.push_back(t);
   }
   return pod;
 }
@@ -233,7 +234,7 @@ TEST(PlacementTest, InternedFactsMeanWhatTheObjectsSay) {
       RC_ASSERT(std::string(translate::ToString(verdict.kind)) == Refuses(pod, nodes[i], used[i]));
       if (!verdict.fits()) continue;
       int32_t weight = 0;
-      for (const api::PreferredTerm& p : pod.preferred_node_affinity) {
+      for (const api::PreferredTerm& p : pod.spec->preferred_node_affinity) {
         if (Matches(p.term, nodes[i])) weight += static_cast<int32_t>(p.weight);
       }
       int32_t taints = 0;

@@ -128,9 +128,10 @@ api::Pod PodOf(const TracePod& pod, uint32_t repeat) {
   }
   container.requests.push_back({"cpu", pod.cpu_milli});
   container.requests.push_back({"memory", pod.memory_mib * kMebibyte});
-  out.containers.push_back(std::move(container));
+  api::PodSpec& spec = out.spec.Edit();
+  spec.containers.push_back(std::move(container));
   if (!pod.gpu_models.empty()) {
-    out.required_node_affinity = {
+    spec.required_node_affinity = {
         {.match_expressions = {{.key = std::string(translate::kGpuModelLabel),
                                 .op = "In",
                                 .values = pod.gpu_models}}}};

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <map>
 #include <utility>
 
 #include "api/json.h"
+#include "codec/decode.h"
 #include "codec/json.h"
 
 namespace berth::sim {
@@ -75,6 +78,33 @@ void CheckJobs(const Users::Wanted& wanted, const Truth& truth, Findings& findin
   }
 }
 
+// Each ReplicaSet has the pods that it asks for, and no pod has outlived its controller.
+void CheckOwners(const Truth& truth, Findings& findings) {
+  std::map<std::string, int64_t> active;  // Pods, by the uid of their controller.
+  for (const auto& [key, pod] : truth.pods()) {
+    if (pod.active()) ++active[pod.owner_uid];
+  }
+  std::set<std::string> owners;
+  codec::Decoder decoder;
+  for (const auto& [key, document] : truth.others()) {
+    const bool is_set = key.starts_with(kReplicaSetsPrefix);
+    if (!is_set && !key.starts_with("jobs.batch/")) continue;
+    const Result<api::ObjectHead> head = decoder.Head(document.view());
+    if (!head) continue;
+    owners.insert(head->meta.uid);
+    if (!is_set) continue;
+    const Result<api::ReplicaSet> set = decoder.ReplicaSet(document.view());
+    const int64_t wanted = set ? set->replicas : -1;
+    if (active[head->meta.uid] == wanted) continue;
+    findings.push_back(fmt::format("at rest, {} has {} active pods, wanted {}", key,
+                                   active[head->meta.uid], wanted));
+  }
+  for (const auto& [key, pod] : truth.pods()) {
+    if (pod.owner_uid.empty() || owners.contains(pod.owner_uid)) continue;
+    findings.push_back(fmt::format("at rest, pod {} has outlived its {}", key, pod.owner_kind));
+  }
+}
+
 void CheckPods(const Users::Wanted& wanted, const Truth& truth,
                const std::set<std::string>& lost_pods, Findings& findings) {
   const auto& pods = truth.pods();
@@ -103,11 +133,97 @@ RunResult ResultOf(const RunOptions& options, const World& world, Instant start)
           .counts = world.counts(),
           .commits = world.checkers().commits(),
           .bindings = world.checkers().bindings(),
+          .evictions = world.checkers().evictions(),
           .steps = world.steps(),
           .length = world.now() - start,
           .hash = world.trace_hash() ^ world.Hash(),
           .trace = world.trace()};
 }
+
+constexpr auto kPlantedBugs = std::to_array<NamedBug>({
+    {.name = "claim-not-released-on-deletion",
+     .bugs = {.claim_not_released_on_deletion = true},
+     .sign = "ledger audit: claim"},
+    {.name = "binding-repeated-after-unknown",
+     .bugs = {.binding_repeated_after_unknown = true},
+     .sign = "is repeated before the fate of the former one was read"},
+    {.name = "event-lost-while-evaluated",
+     .bugs = {.event_lost_while_evaluated = true},
+     .sign = "a wake-up was missed"},
+    {.name = "ledger-keyed-by-name",
+     .bugs = {.ledger_keyed_by_name = true},
+     .sign = "ledger audit: pod"},
+    {.name = "watch-resumed-after-gone",
+     .bugs = {.watch_resumed_after_gone = true},
+     .sign = "ledger against objects"},
+    {.name = "wake-up-index-incomplete",
+     .bugs = {.wake_up_index_incomplete = true},
+     .sign = "a wake-up was missed"},
+    {.name = "woken-line-narrowed-too-late",
+     .bugs = {.woken_line_narrowed_too_late = true},
+     .sign = "a wake-up was missed"},
+    {.name = "pod-removal-lost",
+     .bugs = {.pod_removal_lost = true},
+     .sign = "ledger against objects: pod"},
+    {.name = "uncordon-missed",
+     .bugs = {.uncordon_missed = true},
+     .sign = "ledger against objects: node"},
+    {.name = "binding-on-anothers-node",
+     .bugs = {.binding_on_anothers_node = true},
+     .sign = "is overcommitted by a binding"},
+    {.name = "ended-pod-revived", .bugs = {.ended_pod_revived = true}, .sign = "terminal is final"},
+    {.name = "running-pod-started-again",
+     .bugs = {.running_pod_started_again = true},
+     .sign = "was started a second time"},
+    {.name = "created-pod-forgotten",
+     .bugs = {.created_pod_forgotten = true},
+     .sign = "is one too many"},
+    {.name = "binding-without-uid",
+     .bugs = {.tampering = Tampering::kBindWithoutUid},
+     .sign = "is sent without its uid"},
+    {.name = "binding-without-devices",
+     .bugs = {.tampering = Tampering::kBindWithoutDevices},
+     .sign = "milli of devices and is bound with 0 devices"},
+    {.name = "binding-not-done",
+     .bugs = {.tampering = Tampering::kBindingNotDone},
+     .sign = "fits and is not placed"},
+    {.name = "hopeless-pod-deleted",
+     .bugs = {.tampering = Tampering::kHopelessPodDeleted},
+     .sign = "which fits nowhere, is not pending"},
+    {.name = "deaf-scheduler",
+     .bugs = {.tampering = Tampering::kDeafScheduler},
+     .sign = "at rest, the scheduler has not seen the last change"},
+    {.name = "pod-admitted-again",
+     .bugs = {.tampering = Tampering::kAdmittedAgain},
+     .sign = "was admitted a second time"},
+    {.name = "pod-address-changed",
+     .bugs = {.tampering = Tampering::kAddressChanged},
+     .sign = "changed its address"},
+    {.name = "restarts-forgotten",
+     .bugs = {.tampering = Tampering::kRestartsForgotten},
+     .sign = "was restarted 7 times, and now 0"},
+    {.name = "running-pod-failed",
+     .bugs = {.tampering = Tampering::kRunningPodFailed},
+     .sign = "is in phase Failed"},
+    {.name = "running-pod-deleted",
+     .bugs = {.tampering = Tampering::kRunningPodDeleted},
+     .sign = " is gone"},
+    {.name = "surplus-pod-not-deleted",
+     .bugs = {.tampering = Tampering::kPodNotDeleted},
+     .sign = "active pods, wanted"},
+    {.name = "orphaned-pod-not-deleted",
+     .bugs = {.tampering = Tampering::kPodNotDeleted},
+     .sign = "has outlived its ReplicaSet"},
+    {.name = "deployment-scaled-to-more",
+     .bugs = {.tampering = Tampering::kScaledToMore},
+     .sign = "ready replicas, wanted"},
+    {.name = "job-suspended",
+     .bugs = {.tampering = Tampering::kJobSuspended},
+     .sign = "is not complete"},
+    {.name = "bindings-lost-at-a-crash",
+     .bugs = {.tampering = Tampering::kBindingsLost},
+     .sign = "it must have a single home"},
+});
 
 }  // namespace
 
@@ -117,6 +233,7 @@ std::vector<std::string> MissingAtRest(const Users::Wanted& wanted, const Truth&
   CheckDeployments(wanted, truth, findings);
   CheckJobs(wanted, truth, findings);
   CheckPods(wanted, truth, lost_pods, findings);
+  CheckOwners(truth, findings);
   return findings;
 }
 
@@ -157,9 +274,11 @@ RunResult RunSeed(const RunOptions& options) {
   const auto failed = [&] { return !world.checkers().violations().empty(); };
   const Instant start = world.now();
   // 1. Load under faults, until the users are done and enough was written.
-  while (!failed() &&
-         !(world.users().finished() && world.checkers().commits() >= options.commits_min) &&
-         world.now() < start + kPatience) {
+  while (!failed() && world.now() < start + kPatience) {
+    if (world.users().finished()) {
+      if (world.checkers().commits() >= options.commits_min) break;
+      world.RepeatLoad();
+    }
     world.Step(start + kPatience);
   }
   // 2. Nothing fails any more; wait until nothing changes.
@@ -174,43 +293,7 @@ RunResult RunSeed(const RunOptions& options) {
   return ResultOf(options, world, start);
 }
 
-std::vector<NamedBug> AllPlantedBugs() {
-  return {
-      {.name = "claim-not-released-on-deletion",
-       .bugs = {.claim_not_released_on_deletion = true},
-       .sign = "ledger audit: claim"},
-      {.name = "binding-repeated-after-unknown",
-       .bugs = {.binding_repeated_after_unknown = true},
-       .sign = "is repeated before the fate of the former one was read"},
-      {.name = "event-lost-while-evaluated",
-       .bugs = {.event_lost_while_evaluated = true},
-       .sign = "a wake-up was missed"},
-      {.name = "ledger-keyed-by-name",
-       .bugs = {.ledger_keyed_by_name = true},
-       .sign = "ledger audit: pod"},
-      {.name = "watch-resumed-after-gone",
-       .bugs = {.watch_resumed_after_gone = true},
-       .sign = "ledger against objects"},
-      {.name = "wake-up-index-incomplete",
-       .bugs = {.wake_up_index_incomplete = true},
-       .sign = "a wake-up was missed"},
-      {.name = "woken-line-narrowed-too-late",
-       .bugs = {.woken_line_narrowed_too_late = true},
-       .sign = "a wake-up was missed"},
-      {.name = "pod-removal-lost",
-       .bugs = {.pod_removal_lost = true},
-       .sign = "ledger against objects: pod"},
-      {.name = "uncordon-missed",
-       .bugs = {.uncordon_missed = true},
-       .sign = "ledger against objects: node"},
-      {.name = "binding-on-anothers-node",
-       .bugs = {.binding_on_anothers_node = true},
-       .sign = "is overcommitted by a binding"},
-      {.name = "ended-pod-revived",
-       .bugs = {.ended_pod_revived = true},
-       .sign = "terminal is final"},
-  };
-}
+std::span<const NamedBug> AllPlantedBugs() { return kPlantedBugs; }
 
 bool Found(const NamedBug& bug, const RunResult& result) {
   return std::ranges::any_of(result.violations, [&](const std::string& violation) {

@@ -2,7 +2,9 @@
 
 #include <cstdint>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/world.h"
@@ -24,6 +26,7 @@ struct RunResult {
   FaultCounts counts;
   uint64_t commits = 0;
   uint64_t bindings = 0;
+  uint64_t evictions = 0;  // Deletions that the scheduler sent.
   uint64_t steps = 0;
   Duration length;    // Simulated.
   uint64_t hash = 0;  // Of everything that was delivered and of the last state.
@@ -49,11 +52,11 @@ void CheckAtRest(World& world);
 
 // The planted bugs by name, for tests and the command line.
 struct NamedBug {
-  std::string name;
+  std::string_view name;
   PlantedBugs bugs;
-  std::string sign;  // What the violation that it is found by says.
+  std::string_view sign;  // What the violation that it is found by says.
 };
-[[nodiscard]] std::vector<NamedBug> AllPlantedBugs();
+[[nodiscard]] std::span<const NamedBug> AllPlantedBugs();
 
 // Whether the run found the bug, and not something else.
 [[nodiscard]] bool Found(const NamedBug& bug, const RunResult& result);

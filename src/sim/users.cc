@@ -13,12 +13,15 @@ namespace {
 const client::Resource kPods{.group = "", .version = "v1", .plural = "pods"};
 const client::Resource kNodes{.group = "", .version = "v1", .plural = "nodes"};
 const client::Resource kNamespaces{.group = "", .version = "v1", .plural = "namespaces"};
+const client::Resource kPriorityClasses{
+    .group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"};
 const client::Resource kDeployments{.group = "apps", .version = "v1", .plural = "deployments"};
 const client::Resource kJobs{.group = "batch", .version = "v1", .plural = "jobs"};
 
 constexpr int64_t kTeams = 3;
 constexpr int64_t kGpuPodsMax = 8;
 constexpr Duration kRetryDelay = Duration::Seconds(1);
+constexpr Duration kRound = Duration::Seconds(20);
 // Users begin when nodes and controllers have had time to appear; nothing depends on it.
 constexpr Duration kSettling = Duration::Seconds(5);
 
@@ -33,31 +36,41 @@ std::string PodSpec(int64_t cpu_milli, std::string_view extra) {
       cpu_milli, extra);
 }
 
-std::string Deployment(const std::string& name, int64_t replicas, int64_t cpu_milli) {
+// Deployments and Jobs are of three priorities. Pods without a controller are above all, because
+// nobody makes them again.
+constexpr std::string_view kClasses[] = {"low", "middle", "high", "top"};
+constexpr std::string_view kTop = R"(,"priorityClassName":"top")";
+std::string ClassOf(int64_t index) {
+  return fmt::format(R"(,"terminationGracePeriodSeconds":1,"priorityClassName":"{}")",
+                     kClasses[index % 3]);
+}
+
+std::string Deployment(const std::string& name, int64_t replicas, int64_t cpu_milli,
+                       int64_t index) {
   return fmt::format(
       R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{0}"}},"spec":{{"replicas":{1},"selector":{{"matchLabels":{{"app":"{0}"}}}},"template":{{"metadata":{{"labels":{{"app":"{0}"}}}},"spec":{{{2}}}}}}}}})",
-      name, replicas, PodSpec(cpu_milli, R"(,"terminationGracePeriodSeconds":1)"));
+      name, replicas, PodSpec(cpu_milli, ClassOf(index)));
 }
 
 std::string Job(const std::string& name, int64_t completions, int64_t cpu_milli,
-                int64_t run_seconds) {
+                int64_t run_seconds, int64_t index) {
   return fmt::format(
       R"({{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"{0}"}},"spec":{{"completions":{1},"parallelism":{2},"backoffLimit":1000,"template":{{"metadata":{{"annotations":{{"berth.dev/run-for":"{3}s"}}}},"spec":{{"restartPolicy":"Never",{4}}}}}}}}})",
       name, completions, std::max<int64_t>(1, completions / 2), run_seconds,
-      PodSpec(cpu_milli, R"(,"terminationGracePeriodSeconds":1)"));
+      PodSpec(cpu_milli, ClassOf(index)));
 }
 
 std::string Pod(const std::string& name, int64_t cpu_milli, std::string_view extra) {
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}"}},"spec":{{"terminationGracePeriodSeconds":1,{}}}}})",
-      name, PodSpec(cpu_milli, extra));
+      name, PodSpec(cpu_milli, fmt::format("{}{}", extra, kTop)));
 }
 
 // A share of a GPU device. All of them fit the devices of one node, however they are spread.
 std::string GpuPod(const std::string& name, int64_t cpu_milli, int64_t gpu_milli) {
   return fmt::format(
-      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{0}"}},"spec":{{"terminationGracePeriodSeconds":1,"containers":[{{"name":"main","image":"registry.example/work:1","resources":{{"requests":{{"cpu":"{1}m","berth.dev/gpu-milli":"{2}"}},"limits":{{"berth.dev/gpu-milli":"{2}"}}}}}}]}}}})",
-      name, cpu_milli, gpu_milli);
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{0}"}},"spec":{{"terminationGracePeriodSeconds":1{3},"containers":[{{"name":"main","image":"registry.example/work:1","resources":{{"requests":{{"cpu":"{1}m","berth.dev/gpu-milli":"{2}"}},"limits":{{"berth.dev/gpu-milli":"{2}"}}}}}}]}}}})",
+      name, cpu_milli, gpu_milli, kTop);
 }
 
 // Runs first, alone, and asks for more than what runs then.
@@ -107,6 +120,19 @@ void Users::Plan(const LoadOptions& options) {
                  R"({{"apiVersion":"v1","kind":"Namespace","metadata":{{"name":"{}"}}}})",
                  Team(i))});
   }
+  for (const std::string_view name : kClasses) {
+    const int64_t value = 100 * (std::ranges::find(kClasses, name) - std::begin(kClasses));
+    ChainOf(kPriorityClasses, "", std::string(name))
+        .operations.push_back(
+            {.at = {},
+             .verb = Verb::kCreate,
+             .resource = kPriorityClasses,
+             .namespace_name = "",
+             .name = std::string(name),
+             .body = fmt::format(
+                 R"({{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{{"name":"{}"}},"value":{}}})",
+                 name, value)});
+  }
   PlanDeployments(options);
   PlanJobs(options);
   PlanPods(options);
@@ -137,19 +163,28 @@ void Users::PlanDeployments(const LoadOptions& options) {
                                 .resource = kDeployments,
                                 .namespace_name = team,
                                 .name = name,
-                                .body = Deployment(name, replicas, cpu)});
+                                .body = Deployment(name, replicas, cpu, i)});
     for (size_t n = 1; n < times.size(); ++n) {
-      // Toggling 1 -> 0 -> 1 is what broke Volcano's PodGroups (N02); twice the share overfills
-      // the cluster.
+      // Toggling 1 -> 0 -> 1 is what broke Volcano's PodGroups (N02); four times the share
+      // overfills the cluster, and the less important are evicted.
       const bool last = n + 1 == times.size();
       replicas =
-          last ? prng_.Between(1, most) : (prng_.Chance({1, 3}) ? 0 : prng_.Between(1, 2 * most));
-      chain.operations.push_back({.at = times[n],
-                                  .verb = Verb::kPatch,
-                                  .resource = kDeployments,
-                                  .namespace_name = team,
-                                  .name = name,
-                                  .body = Replicas(replicas)});
+          last ? prng_.Between(1, most) : (prng_.Chance({1, 3}) ? 0 : prng_.Between(1, 4 * most));
+      Operation scaling{.at = times[n],
+                        .verb = Verb::kPatch,
+                        .resource = kDeployments,
+                        .namespace_name = team,
+                        .name = name,
+                        .body = Replicas(replicas)};
+      if (prng_.Chance(options.faults[Fault::kOwnerRecreated])) {
+        // What the first one owned goes while the second one, of its name, makes its own.
+        counts_.Add(Fault::kOwnerRecreated);
+        scaling.verb = Verb::kDelete;
+        chain.operations.push_back(scaling);
+        scaling.verb = Verb::kCreate;
+        scaling.body = Deployment(name, replicas, cpu, i);
+      }
+      chain.operations.push_back(std::move(scaling));
     }
     wanted_.deployments[KeyOf(team, name)] = replicas;
   }
@@ -166,7 +201,7 @@ void Users::PlanJobs(const LoadOptions& options) {
                                .namespace_name = team,
                                .name = name,
                                .body = Job(name, prng_.Between(1, 12), 100 * prng_.Between(1, 20),
-                                           prng_.Between(1, 40))});
+                                           prng_.Between(1, 40), i)});
     wanted_.jobs.push_back(KeyOf(team, name));
   }
 }
@@ -316,6 +351,32 @@ void Users::OnDone(Instant now, const client::CallDone& done, env::Outbox& out) 
   chain.reading = operation.verb == Verb::kCreate && (done.outcome == client::Outcome::kConflict ||
                                                       done.outcome == client::Outcome::kUnknown);
   chain.not_before = now + kRetryDelay;
+}
+
+void Users::Repeat(Instant now) {
+  CHECK(finished());
+  for (Chain& chain : chains_) {
+    if (chain.operations.empty()) continue;
+    const Operation made = chain.operations.back();
+    const bool scales = made.resource == kDeployments;
+    const bool again = made.resource == kPods && prng_.Chance({1, 2});
+    if (!scales && !again) continue;
+    Operation first = made;
+    first.at = Instant{} + (now - started_) + Duration{prng_.Between(0, kRound.ns)};
+    Operation last = made;
+    last.at = first.at + Duration{prng_.Between(0, kRound.ns)};
+    if (scales) {
+      const int64_t wanted = wanted_.deployments.at(KeyOf(made.namespace_name, made.name));
+      first.verb = last.verb = Verb::kPatch;
+      first.body = Replicas(prng_.Between(0, 5 * wanted));
+      last.body = Replicas(wanted);
+    } else {
+      first.verb = Verb::kDelete;
+    }
+    chain.operations.push_back(std::move(first));
+    chain.operations.push_back(std::move(last));
+    --finished_chains_;
+  }
 }
 
 void Users::Advance(Instant now, Chain& chain) {

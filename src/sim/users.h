@@ -40,6 +40,10 @@ class Users final : public env::Actor {
   [[nodiscard]] Instant wake_at() const override;
   void AddTo(Hasher& hasher) const override;
 
+  // One more round: each Deployment is scaled and scaled back, some of the pods are made again.
+  // What is wanted in the end stays. REQUIRES: finished().
+  void Repeat(Instant now);
+
   [[nodiscard]] bool finished() const { return finished_chains_ == chains_.size(); }
   // Names of nodes, by index.
   static std::string NodeName(int64_t index);

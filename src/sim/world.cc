@@ -65,33 +65,18 @@ std::string Describe(const env::Input& input) {
   return text;
 }
 
-apiserver::ApiServer MakeServer(uint64_t seed, const std::vector<env::JournalRecord>& records) {
+apiserver::ApiServer MakeServer(uint64_t seed, const env::JournalContent& content) {
   apiserver::Options options;
   options.seed = seed;
-  Result<apiserver::ApiServer> server = apiserver::ApiServer::Make(options, records);
+  Result<apiserver::ApiServer> server = apiserver::ApiServer::Make(options, content);
   CHECK(server.has_value());
   return std::move(*server);
 }
 
-control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bugs) {
-  control::SchedulerOptions options;
-  options.client.seed = seed;
-  options.client.planted_resume_after_gone = bugs.watch_resumed_after_gone;
-  options.planted_repeat_binding = bugs.binding_repeated_after_unknown;
-  options.planted_anothers_node = bugs.binding_on_anothers_node;
-  options.engine.faults = {.keep_claim_of_deleted_pod = bugs.claim_not_released_on_deletion,
-                           .ledger_by_name = bugs.ledger_keyed_by_name,
-                           .lose_event_while_evaluated = bugs.event_lost_while_evaluated,
-                           .wake_index_misses_freed = bugs.wake_up_index_incomplete,
-                           .narrow_from_too_late = bugs.woken_line_narrowed_too_late,
-                           .miss_removal_of_terminating = bugs.pod_removal_lost,
-                           .miss_uncordon = bugs.uncordon_missed};
-  return options;
-}
-
-controllers::Options ControllersOptions(uint64_t seed) {
+controllers::Options ControllersOptions(uint64_t seed, const PlantedBugs& bugs) {
   controllers::Options options;
   options.client.seed = seed;
+  options.planted_forget_created = bugs.created_pod_forgotten;
   return options;
 }
 
@@ -99,6 +84,7 @@ nodes::Options NodesOptions(uint64_t seed, const LoadOptions& load, const Plante
   nodes::Options options;
   options.client.seed = seed;
   options.planted_revive = bugs.ended_pod_revived;
+  options.planted_start_again = bugs.running_pod_started_again;
   options.registers_again = true;
   for (int64_t i = 0; i < load.nodes; ++i) {
     options.nodes.push_back({.name = Users::NodeName(i),
@@ -117,6 +103,23 @@ nodes::Options NodesOptions(uint64_t seed, const LoadOptions& load, const Plante
 
 }  // namespace
 
+control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bugs) {
+  control::SchedulerOptions options;
+  options.client.seed = seed;
+  options.engine.preemption = true;
+  options.client.planted_resume_after_gone = bugs.watch_resumed_after_gone;
+  options.planted_repeat_binding = bugs.binding_repeated_after_unknown;
+  options.planted_anothers_node = bugs.binding_on_anothers_node;
+  options.engine.faults = {.keep_claim_of_deleted_pod = bugs.claim_not_released_on_deletion,
+                           .ledger_by_name = bugs.ledger_keyed_by_name,
+                           .lose_event_while_evaluated = bugs.event_lost_while_evaluated,
+                           .wake_index_misses_freed = bugs.wake_up_index_incomplete,
+                           .narrow_from_too_late = bugs.woken_line_narrowed_too_late,
+                           .miss_removal_of_terminating = bugs.pod_removal_lost,
+                           .miss_uncordon = bugs.uncordon_missed};
+  return options;
+}
+
 World::World(const WorldOptions& options)
     : options_(options),
       prng_(options.seed),
@@ -127,7 +130,7 @@ World::World(const WorldOptions& options)
       last_change_(kStart),
       server_(MakeServer(prng_.Next(), {})),
       scheduler_(SchedulerOptions(prng_.Next(), options.bugs)),
-      controllers_(ControllersOptions(prng_.Next())),
+      controllers_(ControllersOptions(prng_.Next(), options_.bugs)),
       nodes_(NodesOptions(prng_.Next(), options.load, options.bugs)),
       users_(prng_.Next(), options.load) {}
 
@@ -273,8 +276,10 @@ void World::StepServer(env::Input input) {
 }
 
 void World::StepParty(Party party, env::Input input) {
+  if (!TamperHeard(options_.bugs.tampering, now_ - kStart, party, input)) return;
   Note(ToString(party), input);
   checkers_.OnDelivered(party, input);
+  const bool heard = !std::holds_alternative<env::Tick>(input);
   ActorOf(party).Step(now_, std::move(input), outbox_);
   pulses_[static_cast<size_t>(party)].earliest =
       now_ + Duration{prng_.Between(kPulseMin.ns, kPulseMax.ns)};
@@ -284,6 +289,7 @@ void World::StepParty(Party party, env::Input input) {
   if (dies) outbox_.resize(done);
   for (env::Output& output : outbox_) {
     if (auto* send = std::get_if<env::SendRequest>(&output)) {
+      TamperSent(options_.bugs.tampering, party, send->request);
       checkers_.OnSent(now_, party, *send);
       network_.Send(now_, party, std::move(*send), options_.faults);
     } else if (auto* cancel = std::get_if<env::CancelCall>(&output)) {
@@ -296,6 +302,7 @@ void World::StepParty(Party party, env::Input input) {
   }
   outbox_.clear();
   if (party == Party::kScheduler) CheckScheduler();
+  if (party == Party::kControllers && heard) checkers_.OnControllersStep(controllers_.objects());
   if (!dies) return;
   counts_.Add(crash);
   CrashParty(party);
@@ -364,7 +371,8 @@ void World::StartServer() {
   server_up_ = true;
   Journal::Recovered recovered = journal_.Recover();
   for (const env::JournalRecord& record : recovered.survivors) OnCommitted(record);
-  server_ = MakeServer(prng_.Next(), recovered.records);
+  TamperRecovered(options_.bugs.tampering, recovered.records);
+  server_ = MakeServer(prng_.Next(), recovered);
   server_pulse_ = {};
   network_.SetServerUp(true);
 }
@@ -384,7 +392,8 @@ void World::StartParty(Party party) {
       checkers_.OnSchedulerRestarted();
       break;
     case Party::kControllers:
-      controllers_ = controllers::Controllers(ControllersOptions(prng_.Next()));
+      controllers_ = controllers::Controllers(ControllersOptions(prng_.Next(), options_.bugs));
+      checkers_.OnControllersRestarted();
       break;
     case Party::kNodes:
       nodes_ = nodes::Nodes(NodesOptions(prng_.Next(), options_.load, options_.bugs));

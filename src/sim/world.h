@@ -18,6 +18,7 @@
 #include "sim/faults.h"
 #include "sim/journal.h"
 #include "sim/network.h"
+#include "sim/tamper.h"
 #include "sim/users.h"
 
 namespace berth::sim {
@@ -36,7 +37,12 @@ struct PlantedBugs {
   bool uncordon_missed = false;
   bool binding_on_anothers_node = false;
   bool ended_pod_revived = false;
+  bool running_pod_started_again = false;
+  bool created_pod_forgotten = false;
+  Tampering tampering = Tampering::kNone;
 };
+
+[[nodiscard]] control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bugs);
 
 struct WorldOptions {
   uint64_t seed = 1;
@@ -56,6 +62,9 @@ class World {
   // Delivers what is next: a message, a durable append, a tick or a fault of a process. False when
   // nothing is left before `until`; the clock then stands at `until`.
   bool Step(Instant until);
+
+  // The users go on: for a time things change again, and end as they were wanted.
+  void RepeatLoad() { users_.Repeat(now_); }
 
   // From here on nothing goes wrong any more; lost nodes return.
   void StopFaults();

@@ -93,7 +93,7 @@ TEST_P(PlantedBug, IsFoundByItsSign) {
 
 INSTANTIATE_TEST_SUITE_P(All, PlantedBug, ::testing::ValuesIn(AllPlantedBugs()),
                          [](const auto& bug) {
-                           std::string name = bug.param.name;
+                           std::string name(bug.param.name);
                            std::ranges::replace(name, '-', '_');
                            return name;
                          });

@@ -59,16 +59,12 @@ env::AppendJournal Store::TakeAppend() {
   CHECK(!append_in_flight());
   CHECK(has_unsent());
   env::AppendJournal append{.sequence = ++sequence_, .records = {}};
-  append.records.reserve(pending_.size() + 1);
+  append.records.reserve(pending_.size());
   for (const Event& event : pending_) {
     append.records.push_back({.key = JournalKey(*event.object),
                               .revision = event.revision(),
                               .value = event.deleted ? Bytes() : event.object->json});
   }
-  // A journal may forget deleted keys, and with them the highest revision given out.
-  append.records.push_back({.key = std::string(kRevisionKey),
-                            .revision = head_revision_,
-                            .value = Bytes(std::to_string(head_revision_))});
   in_flight_ = pending_.size();
   return append;
 }
@@ -179,7 +175,6 @@ Status Store::RecoverOne(const env::JournalRecord& record, const Decode& decode)
     return Fail(ErrorCode::kDamaged, fmt::format("journal record {:?}: {}", record.key, why));
   };
   head_revision_ = std::max(head_revision_, record.revision);
-  if (record.key == kRevisionKey) return {};
   const size_t first = record.key.find('/');
   const size_t second = first == std::string::npos ? first : record.key.find('/', first + 1);
   if (second == std::string::npos) return damaged("the key is not table/namespace/name");
@@ -210,10 +205,11 @@ Status Store::RecoverOne(const env::JournalRecord& record, const Decode& decode)
   return {};
 }
 
-Result<Store> Store::Recover(Options options, const std::vector<env::JournalRecord>& records,
+Result<Store> Store::Recover(Options options, const env::JournalContent& content,
                              const Decode& decode) {
   Store store(std::move(options));
-  for (const env::JournalRecord& record : records) {
+  store.head_revision_ = content.last_revision;
+  for (const env::JournalRecord& record : content.records) {
     if (Status status = store.RecoverOne(record, decode); !status) {
       return std::unexpected(status.error());
     }

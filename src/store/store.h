@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -126,15 +125,12 @@ class Store {
 
   // ---- Recovery ------------------------------------------------------------------------------
 
-  // The key of the record that carries nothing but the highest revision given out.
-  static constexpr std::string_view kRevisionKey = "revision";
-
   // Makes the stored form of a document; the owner of the kinds knows labels and fields.
   using Decode = std::function<Result<StoredObject>(Table, const env::JournalRecord&)>;
 
-  // What a journal holds: for each key its last record, or its whole history in order. Everything
-  // is durable and the log is empty. kDamaged names the key of a record that can't be right.
-  static Result<Store> Recover(Options options, const std::vector<env::JournalRecord>& records,
+  // Everything is durable and the log is empty. Revisions go on after the last that the journal
+  // was given. kDamaged names the key of a record that can't be right.
+  static Result<Store> Recover(Options options, const env::JournalContent& content,
                                const Decode& decode);
 
   [[nodiscard]] std::string JournalKey(const StoredObject& object) const;

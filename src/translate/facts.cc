@@ -24,6 +24,10 @@ using model::NameId;
 constexpr std::string_view kPodsName = "pods";
 constexpr std::string_view kNameField = "metadata.name";
 
+constexpr std::string_view kNeverPreempts = "Never";
+constexpr std::string_view kDisruptionCondition = "DisruptionTarget";
+constexpr std::string_view kPreemptedReason = "PreemptionByScheduler";
+
 // What a pod's spec needs of a kubelet in 1.36
 // (https://kubernetes.io/docs/concepts/scheduling-eviction/node-declared-features/).
 constexpr std::string_view kRestartAllFeature = "RestartAllContainersOnContainerExits";
@@ -267,13 +271,14 @@ std::optional<std::vector<api::NodeSelectorTerm>> WithoutName(
 // The models that the selector allows, where it is plain to see: a nodeSelector entry, or an In of
 // the only term.
 std::optional<std::vector<std::string>> ModelsOf(const api::Pod& pod) {
-  if (const auto model = api::Find(pod.node_selector, kGpuModelLabel)) {
+  if (const auto model = api::Find(pod.spec->node_selector, kGpuModelLabel)) {
     return std::vector<std::string>{std::string(*model)};
   }
-  if (!pod.required_node_affinity.has_value() || pod.required_node_affinity->size() != 1) {
+  if (!pod.spec->required_node_affinity.has_value() ||
+      pod.spec->required_node_affinity->size() != 1) {
     return std::nullopt;
   }
-  for (const api::Requirement& r : pod.required_node_affinity->front().match_expressions) {
+  for (const api::Requirement& r : pod.spec->required_node_affinity->front().match_expressions) {
     if (r.key == kGpuModelLabel && r.op == "In") return r.values;
   }
   return std::nullopt;
@@ -284,8 +289,8 @@ void Select(const api::Pod& pod, model::Vocabulary& vocabulary, model::ClassSpec
             model::Pin& pin) {
   const Selectors selectors(vocabulary);
   model::SelectorSpec selector;
-  for (const auto& label : pod.node_selector) selector.all.push_back(selectors.Equals(label));
-  std::optional<std::vector<api::NodeSelectorTerm>> terms = pod.required_node_affinity;
+  for (const auto& label : pod.spec->node_selector) selector.all.push_back(selectors.Equals(label));
+  std::optional<std::vector<api::NodeSelectorTerm>> terms = pod.spec->required_node_affinity;
   if (terms.has_value()) {
     const std::optional<std::set<std::string>> names = NamesOf(*terms);
     if (names.has_value() && names->size() == 1) {
@@ -305,7 +310,7 @@ void Select(const api::Pod& pod, model::Vocabulary& vocabulary, model::ClassSpec
     spec.selector = vocabulary.selectors.Intern(selector);
   }
   std::vector<model::Preference> preferences;
-  for (const api::PreferredTerm& p : pod.preferred_node_affinity) {
+  for (const api::PreferredTerm& p : pod.spec->preferred_node_affinity) {
     const bool empty = p.term.match_expressions.empty() && p.term.match_fields.empty();
     if (p.weight == 0 || empty) continue;
     const model::SelectorSpec term{.has_terms = true, .terms = {selectors.Term(p.term)}};
@@ -334,7 +339,7 @@ std::optional<model::TolerationOp> TolerationOpOf(std::string_view op) {
 
 model::TolerationListId InternTolerations(const api::Pod& pod, model::Vocabulary& vocabulary) {
   std::vector<model::Toleration> list;
-  for (const api::Toleration& t : pod.tolerations) {
+  for (const api::Toleration& t : pod.spec->tolerations) {
     const auto op = TolerationOpOf(t.op);
     const auto effect = EffectOf(t.effect);
     if (!op.has_value() || (!t.effect.empty() && !effect.has_value())) continue;
@@ -350,11 +355,11 @@ model::TolerationListId InternTolerations(const api::Pod& pod, model::Vocabulary
 model::NameListId InternFeatures(const api::Pod& pod, model::Vocabulary& vocabulary) {
   std::vector<NameId> features;
   const auto restarts_all = [](const api::Container& c) { return c.restarts_all; };
-  if (std::ranges::any_of(pod.containers, restarts_all) ||
-      std::ranges::any_of(pod.init_containers, restarts_all)) {
+  if (std::ranges::any_of(pod.spec->containers, restarts_all) ||
+      std::ranges::any_of(pod.spec->init_containers, restarts_all)) {
     features.push_back(vocabulary.names.Intern(kRestartAllFeature));
   }
-  if (pod.host_network && pod.host_users == false) {
+  if (pod.spec->host_network && pod.spec->host_users == false) {
     features.push_back(vocabulary.names.Intern(kUserNamespaceHostNetworkFeature));
   }
   return features.empty() ? model::NameListId{} : InternNames(std::move(features), vocabulary);
@@ -414,8 +419,59 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabul
     for (const std::string& name : *models) ids.push_back(vocabulary.names.Intern(name));
     spec.models = InternNames(std::move(ids), vocabulary);
   }
-  spec.profile = vocabulary.names.Intern(pod.scheduler_name);
+  spec.profile = vocabulary.names.Intern(pod.spec->scheduler_name);
   return out;
+}
+
+Result<SpecFacts> SpecFactsOf(const api::Pod& pod, model::Vocabulary& vocabulary,
+                              std::vector<std::string>* left_out) {
+  const Result<Demands> demands = DemandsOf(pod, vocabulary, left_out);
+  if (!demands) return std::unexpected(demands.error());
+  const ClassAndPin classified = Classify(pod, *demands, vocabulary);
+  return SpecFacts{
+      .class_id = vocabulary.classes.Intern(classified.spec),
+      .charge = InternRequests(demands->charge, vocabulary),
+      .charge_scoring = InternScoring(BoundScoring(pod), vocabulary),
+      .pin = classified.pin,
+      .gpu = classified.spec.gpu,
+  };
+}
+
+// Whether no container says what it has in truth, which counts beside what the spec asks for.
+bool FollowFromSpec(const api::Pod& pod) {
+  const auto says = [](const api::ContainerStatus& status) { return status.actual.has_value(); };
+  return !pod.pod_actual.has_value() && std::ranges::none_of(pod.container_statuses, says) &&
+         std::ranges::none_of(pod.init_container_statuses, says);
+}
+
+bool IsPreempted(const api::PodCondition& c) {
+  return c.type == kDisruptionCondition && c.status == "True" && c.reason == kPreemptedReason;
+}
+
+model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts) {
+  return {
+      .uid = pod.meta.uid,
+      .key = KeyOf(pod.meta),
+      .class_id = facts.class_id,
+      .charge = facts.charge,
+      .charge_scoring = facts.charge_scoring,
+      .pin = facts.pin,
+      .node = pod.node_name,
+      .nominated = pod.nominated_node_name,
+      .labels = model::PodLabelsText(pod.meta.namespace_name, pod.meta.labels),
+      .creation = pod.meta.creation_time,
+      .start = pod.start_time,
+      .deletion_deadline = pod.meta.deletion_time.value_or(Instant{}),
+      .priority = static_cast<int32_t>(std::clamp<int64_t>(pod.spec->priority,
+                                                           std::numeric_limits<int32_t>::min(),
+                                                           std::numeric_limits<int32_t>::max())),
+      .devices = pod.node_name.empty() ? model::DeviceSlots{} : DevicesOf(pod, facts.gpu),
+      .gated = !pod.spec->scheduling_gates.empty(),
+      .terminating = pod.meta.deletion_time.has_value(),
+      .terminal = pod.phase == "Succeeded" || pod.phase == "Failed",
+      .preempts = pod.spec->preemption_policy != kNeverPreempts,
+      .disrupted = std::ranges::any_of(pod.conditions, IsPreempted),
+  };
 }
 
 }  // namespace
@@ -443,26 +499,37 @@ Result<model::ClassSpec> ClassOf(const api::Pod& pod, model::Vocabulary& vocabul
 
 Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabulary,
                                   std::vector<std::string>* left_out) {
-  const Result<Demands> demands = DemandsOf(pod, vocabulary, left_out);
-  if (!demands) return std::unexpected(demands.error());
-  const ClassAndPin classified = Classify(pod, *demands, vocabulary);
-  return model::PodUpsert{
-      .uid = pod.meta.uid,
-      .key = KeyOf(pod.meta),
-      .class_id = vocabulary.classes.Intern(classified.spec),
-      .charge = InternRequests(demands->charge, vocabulary),
-      .charge_scoring = InternScoring(BoundScoring(pod), vocabulary),
-      .pin = classified.pin,
-      .node = pod.node_name,
-      .nominated = pod.nominated_node_name,
-      .creation = pod.meta.creation_time,
-      .priority = static_cast<int32_t>(std::clamp<int64_t>(
-          pod.priority, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max())),
-      .devices = pod.node_name.empty() ? model::DeviceSlots{} : DevicesOf(pod, classified.spec.gpu),
-      .gated = !pod.scheduling_gates.empty(),
-      .terminating = pod.meta.deletion_time.has_value(),
-      .terminal = pod.phase == "Succeeded" || pod.phase == "Failed",
-  };
+  const Result<SpecFacts> facts = SpecFactsOf(pod, vocabulary, left_out);
+  if (!facts) return std::unexpected(facts.error());
+  return WithSpec(pod, *facts);
+}
+
+PodTranslator& PodTranslator::operator=(const PodTranslator& other) {
+  if (this == &other) return *this;
+  known_.clear();
+  oldest_ = 0;
+  return *this;
+}
+
+Result<model::PodUpsert> PodTranslator::Facts(const api::Pod& pod, model::Vocabulary& vocabulary,
+                                              std::vector<std::string>* left_out) {
+  if (!FollowFromSpec(pod)) return PodFacts(pod, vocabulary, left_out);
+  const auto known =
+      std::ranges::find_if(known_, [&](const auto& entry) { return entry.first.Is(pod.spec); });
+  if (known != known_.end()) return WithSpec(pod, known->second);
+  std::vector<std::string> left;
+  const Result<SpecFacts> facts = SpecFactsOf(pod, vocabulary, &left);
+  if (!facts) return std::unexpected(facts.error());
+  if (!left.empty()) {
+    // A pod of the same spec that has no node yet would be refused.
+    if (left_out != nullptr) left_out->insert(left_out->end(), left.begin(), left.end());
+  } else if (known_.size() < kSpecsMax) {
+    known_.emplace_back(pod.spec, *facts);
+  } else {
+    known_[oldest_] = {pod.spec, *facts};
+    oldest_ = (oldest_ + 1) % kSpecsMax;
+  }
+  return WithSpec(pod, *facts);
 }
 
 model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary,
@@ -487,6 +554,26 @@ model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary
   }
   if (const auto model = api::Find(node.meta.labels, kGpuModelLabel)) {
     facts.gpu_model = vocabulary.names.Intern(*model);
+  }
+  return facts;
+}
+
+model::BudgetUpsert BudgetFacts(const api::PodDisruptionBudget& budget) {
+  model::BudgetUpsert facts{
+      .key = KeyOf(budget.meta), .uid = budget.meta.uid, .allowed = budget.disruptions_allowed};
+  for (const api::DisruptedPod& pod : budget.disrupted_pods) facts.disrupted.push_back(pod.name);
+  if (!budget.selector.has_value()) return facts;
+  for (const auto& [key, value] : budget.selector->match_labels)
+    facts.selector.push_back({.key = key, .values = {value}});
+  for (const api::Requirement& r : budget.selector->match_expressions) {
+    const auto op = OpOf(r.op);
+    const bool of_labels = op.has_value() && *op != model::SelectorOp::kGt &&
+                           *op != model::SelectorOp::kLt && Valid(r, *op);
+    if (!of_labels) {
+      facts.selector.clear();
+      return facts;
+    }
+    facts.selector.push_back({.key = r.key, .op = *op, .values = r.values});
   }
   return facts;
 }

@@ -4,10 +4,13 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/types.h"
+#include "api/workloads.h"
 #include "base/result.h"
+#include "base/shared.h"
 #include "model/delta.h"
 #include "model/vocabulary.h"
 
@@ -24,6 +27,16 @@ inline constexpr std::string_view kGpuModelLabel = "berth.dev/gpu-model";
 // On a Binding, and on the pod from then on: the devices it has, as "0,3".
 inline constexpr std::string_view kGpuIndexAnnotation = "berth.dev/gpu-index";
 
+// What of a pod's facts follows from its spec, and from its status only where that says what its
+// containers have in truth.
+struct SpecFacts {
+  model::ClassId class_id;
+  model::BundleId charge;
+  model::BundleId charge_scoring;
+  model::Pin pin;
+  model::GpuDemand gpu;
+};
+
 // `ours` is left true: which scheduler a pod belongs to is the caller's to say.
 //
 // A single node name in required node affinity becomes a pin and leaves the class, so that the pods
@@ -36,10 +49,33 @@ inline constexpr std::string_view kGpuIndexAnnotation = "berth.dev/gpu-index";
 [[nodiscard]] Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabulary,
                                                 std::vector<std::string>* left_out = nullptr);
 
+// PodFacts() for many pods of one vocabulary. What follows from a spec alone is remembered of the
+// specs that were seen last, and found again when pods share them (api::Pod). It is no state:
+// copies start fresh, and the facts are those of PodFacts().
+class PodTranslator {
+ public:
+  PodTranslator() = default;
+  PodTranslator(const PodTranslator& /*other*/) {}
+  PodTranslator& operator=(const PodTranslator& other);
+
+  // REQUIRES: the vocabulary of the calls before.
+  [[nodiscard]] Result<model::PodUpsert> Facts(const api::Pod& pod, model::Vocabulary& vocabulary,
+                                               std::vector<std::string>* left_out = nullptr);
+
+ private:
+  static constexpr size_t kSpecsMax = 128;
+
+  std::vector<std::pair<Shared<api::PodSpec>, SpecFacts>> known_;
+  size_t oldest_ = 0;  // What is replaced next.
+};
+
 // Taints of unknown effect are left out, as upstream ignores them. So are resources beyond
 // limits::kResourceKindsMax; their names are added to `left_out`.
 [[nodiscard]] model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary,
                                           std::vector<std::string>* left_out = nullptr);
+
+// A selector that can't be understood covers no pod, as upstream; so does an empty one.
+[[nodiscard]] model::BudgetUpsert BudgetFacts(const api::PodDisruptionBudget& budget);
 
 // The devices that kGpuIndexAnnotation names ("0,3"), as a mask; nothing when it is no such list.
 [[nodiscard]] std::optional<uint16_t> ParseDevices(std::string_view text);

@@ -21,8 +21,8 @@ api::Pod PodWith(api::ResourceList requests) {
   pod.meta.name = "p";
   pod.meta.namespace_name = "ns";
   pod.meta.uid = "u";
-  pod.containers.resize(1);
-  pod.containers[0].requests = std::move(requests);
+  pod.spec.Edit().containers.resize(1);
+  pod.spec.Edit().containers[0].requests = std::move(requests);
   return pod;
 }
 
@@ -53,7 +53,7 @@ class FactsTest : public testing::Test {
 
 TEST_F(FactsTest, IdentityAndStateAreTheObjects) {
   api::Pod pod = PodWith({{"cpu", 100}});
-  pod.priority = 7;
+  pod.spec.Edit().priority = 7;
   pod.meta.creation_time = Instant::FromSeconds(5);
   pod.nominated_node_name = "n9";
   const model::PodUpsert waiting = Facts(pod);
@@ -62,13 +62,58 @@ TEST_F(FactsTest, IdentityAndStateAreTheObjects) {
   EXPECT_EQ(waiting.priority, 7);
   EXPECT_EQ(waiting.nominated, "n9");
   EXPECT_FALSE(waiting.gated || waiting.terminating || waiting.terminal);
-  pod.scheduling_gates = {"g"};
+  pod.spec.Edit().scheduling_gates = {"g"};
   pod.meta.deletion_time = Instant::FromSeconds(9);
   pod.phase = "Failed";
-  pod.priority = int64_t{1} << 40;
+  pod.spec.Edit().priority = int64_t{1} << 40;
   const model::PodUpsert other = Facts(pod);
   EXPECT_TRUE(other.gated && other.terminating && other.terminal);
   EXPECT_EQ(other.priority, INT32_MAX);
+}
+
+TEST_F(FactsTest, WhatPreemptionReadsIsTheObjects) {
+  api::Pod pod = PodWith({});
+  EXPECT_TRUE(Facts(pod).preempts);
+  EXPECT_FALSE(Facts(pod).disrupted);
+  pod.spec.Edit().preemption_policy = "Never";
+  pod.start_time = Instant::FromSeconds(3);
+  pod.meta.deletion_time = Instant::FromSeconds(9);
+  pod.meta.labels = {{"a", "1"}, {"b", ""}};
+  pod.conditions = {
+      {.type = "DisruptionTarget", .status = "True", .reason = "PreemptionByScheduler"}};
+  const model::PodUpsert facts = Facts(pod);
+  EXPECT_FALSE(facts.preempts);
+  EXPECT_TRUE(facts.disrupted);
+  EXPECT_EQ(facts.start, Instant::FromSeconds(3));
+  EXPECT_EQ(facts.deletion_deadline, Instant::FromSeconds(9));
+  EXPECT_EQ(facts.labels, std::string("ns\0a\0001\0b\0\0", 10));
+  pod.conditions[0].reason = "EvictionByEvictionAPI";
+  EXPECT_FALSE(Facts(pod).disrupted);
+  pod.conditions[0] = {
+      .type = "DisruptionTarget", .status = "False", .reason = "PreemptionByScheduler"};
+  EXPECT_FALSE(Facts(pod).disrupted);
+}
+
+TEST_F(FactsTest, BudgetsCoverByWhatCanBeUnderstood) {
+  api::PodDisruptionBudget budget;
+  budget.meta.name = "b";
+  budget.meta.namespace_name = "ns";
+  budget.meta.uid = "u";
+  budget.disruptions_allowed = 2;
+  budget.disrupted_pods = {{.name = "p"}};
+  model::BudgetUpsert facts{.key = "ns/b", .uid = "u", .allowed = 2, .disrupted = {"p"}};
+  EXPECT_EQ(BudgetFacts(budget), facts);
+  budget.selector = api::LabelSelector{.match_labels = {{"app", "web"}}};
+  facts.selector = {{.key = "app", .values = {"web"}}};
+  EXPECT_EQ(BudgetFacts(budget), facts);
+  budget.selector->match_expressions = {{.key = "tier", .op = "Exists"}};
+  facts.selector.push_back({.key = "tier", .op = model::SelectorOp::kExists});
+  EXPECT_EQ(BudgetFacts(budget), facts);
+  facts.selector.clear();
+  for (const char* op : {"Gt", "Like"}) {
+    budget.selector->match_expressions = {{.key = "tier", .op = op, .values = {"1"}}};
+    EXPECT_EQ(BudgetFacts(budget), facts) << op;
+  }
 }
 
 TEST_F(FactsTest, EveryPodTakesOnePlaceAndItsAmounts) {
@@ -101,7 +146,7 @@ TEST_F(FactsTest, PodsThatArePlacedAlikeAreOneClass) {
   b.meta.name = "other";
   b.meta.labels = {{"app", "x"}};
   EXPECT_EQ(Facts(a).class_id, Facts(b).class_id);
-  b.tolerations = {{.key = "k", .op = "Exists"}};
+  b.spec.Edit().tolerations = {{.key = "k", .op = "Exists"}};
   EXPECT_NE(Facts(a).class_id, Facts(b).class_id);
 }
 
@@ -230,7 +275,7 @@ TEST_F(FactsTest, OperatorsMatchAsUpstream) {
   };
   for (const TermRow& row : rows) {
     api::Pod pod;
-    pod.required_node_affinity = {{.match_expressions = {row.requirement}}};
+    pod.spec.Edit().required_node_affinity = {{.match_expressions = {row.requirement}}};
     EXPECT_EQ(Selects(pod, {}), row.without_label) << row.requirement.op;
     EXPECT_EQ(Selects(pod, {{"l", "a"}}), row.with_a) << row.requirement.op;
     EXPECT_EQ(Selects(pod, {{"l", "7"}}), row.with_7) << row.requirement.op;
@@ -263,7 +308,7 @@ TEST_F(FactsTest, NumbersAreReadAsGoReadsThem) {
   };
   for (const NumberRow& row : rows) {
     api::Pod pod;
-    pod.required_node_affinity = {{.match_expressions = {{"l", row.op, {row.value}}}}};
+    pod.spec.Edit().required_node_affinity = {{.match_expressions = {{"l", row.op, {row.value}}}}};
     EXPECT_EQ(Selects(pod, {{"l", row.label}}), row.matches)
         << row.label << " " << row.op << " " << row.value;
   }
@@ -271,27 +316,28 @@ TEST_F(FactsTest, NumbersAreReadAsGoReadsThem) {
 
 TEST_F(FactsTest, TermsAreAlternativesAndNodeSelectorIsNot) {
   api::Pod pod;
-  pod.node_selector = {{"zone", "a"}};
+  pod.spec.Edit().node_selector = {{"zone", "a"}};
   EXPECT_TRUE(Selects(pod, {{"zone", "a"}}));
   EXPECT_FALSE(Selects(pod, {{"zone", "b"}}));
-  pod.required_node_affinity = {{.match_expressions = {{"l", "Exists", {}}}},
-                                {.match_expressions = {{"m", "Exists", {}}}}};
+  pod.spec.Edit().required_node_affinity = {{.match_expressions = {{"l", "Exists", {}}}},
+                                            {.match_expressions = {{"m", "Exists", {}}}}};
   EXPECT_FALSE(Selects(pod, {{"zone", "a"}}));
   EXPECT_TRUE(Selects(pod, {{"m", ""}, {"zone", "a"}}));
   EXPECT_FALSE(Selects(pod, {{"m", ""}}));
-  pod.required_node_affinity = {api::NodeSelectorTerm{}};
+  pod.spec.Edit().required_node_affinity = {api::NodeSelectorTerm{}};
   EXPECT_FALSE(Selects(pod, {{"zone", "a"}})) << "an empty term matches nothing";
 }
 
 TEST_F(FactsTest, OneNameIsAPinAndSeveralBelongToTheClass) {
   api::Pod pod;
-  pod.required_node_affinity = {Named({"n1"})};
+  pod.spec.Edit().required_node_affinity = {Named({"n1"})};
   EXPECT_EQ(Facts(pod).pin, (model::Pin{model::PinKind::kAffinity, v.names.Intern("n1")}));
   EXPECT_FALSE(Spec(pod).selector.valid()) << "the pods of a DaemonSet share a class";
-  pod.required_node_affinity = {Named({"n1"}), Named({"n2"})};
+  pod.spec.Edit().required_node_affinity = {Named({"n1"}), Named({"n2"})};
   EXPECT_EQ(Facts(pod).pin.kind, model::PinKind::kNone);
   EXPECT_EQ(v.name_lists.View(Spec(pod).names).size(), 2u);
-  pod.required_node_affinity = {Named({"n1"}), {.match_expressions = {{"l", "Exists", {}}}}};
+  pod.spec.Edit().required_node_affinity = {Named({"n1"}),
+                                            {.match_expressions = {{"l", "Exists", {}}}}};
   EXPECT_FALSE(Spec(pod).names.valid()) << "a term without a name opens all nodes";
   EXPECT_EQ(Facts(pod).pin.kind, model::PinKind::kNone);
 }
@@ -300,10 +346,10 @@ TEST_F(FactsTest, NamesThatExcludeEachOtherConflict) {
   api::Pod pod;
   api::NodeSelectorTerm both = Named({"n1"});
   both.match_fields.push_back({"metadata.name", "In", {"n2"}});
-  pod.required_node_affinity = {both};
+  pod.spec.Edit().required_node_affinity = {both};
   ASSERT_TRUE(Spec(pod).names.valid());
   EXPECT_TRUE(v.name_lists.View(Spec(pod).names).empty());
-  pod.required_node_affinity = {both, Named({"n3"}, {{"l", "Exists", {}}})};
+  pod.spec.Edit().required_node_affinity = {both, Named({"n3"}, {{"l", "Exists", {}}})};
   EXPECT_EQ(Facts(pod).pin.node, v.names.Intern("n3"));
   EXPECT_TRUE(Selects(pod, {{"l", ""}}, "n3"));
   EXPECT_FALSE(Selects(pod, {}, "n3"));
@@ -311,10 +357,10 @@ TEST_F(FactsTest, NamesThatExcludeEachOtherConflict) {
 
 TEST_F(FactsTest, PreferencesThatSayNothingAreLeftOut) {
   api::Pod pod;
-  pod.preferred_node_affinity = {
+  pod.spec.Edit().preferred_node_affinity = {
       {.weight = 0, .term = {.match_expressions = {{"l", "Exists", {}}}}}, {.weight = 5}};
   EXPECT_FALSE(Spec(pod).preferences.valid());
-  pod.preferred_node_affinity.push_back(
+  pod.spec.Edit().preferred_node_affinity.push_back(
       {.weight = 9, .term = {.match_expressions = {{"l", "Exists", {}}}}});
   const auto preferences = v.preferences.View(Spec(pod).preferences);
   ASSERT_EQ(preferences.size(), 1u);
@@ -324,28 +370,28 @@ TEST_F(FactsTest, PreferencesThatSayNothingAreLeftOut) {
 TEST_F(FactsTest, ModelsAreReadWhereTheyArePlain) {
   api::Pod pod = PodWith({{"berth.dev/gpu-milli", 500}});
   EXPECT_FALSE(Spec(pod).models.valid());
-  pod.node_selector = {{"berth.dev/gpu-model", "T4"}};
+  pod.spec.Edit().node_selector = {{"berth.dev/gpu-model", "T4"}};
   EXPECT_EQ(v.name_lists.View(Spec(pod).models).size(), 1u);
-  pod.node_selector.clear();
-  pod.required_node_affinity = {
+  pod.spec.Edit().node_selector.clear();
+  pod.spec.Edit().required_node_affinity = {
       {.match_expressions = {{"berth.dev/gpu-model", "In", {"T4", "A10"}}}}};
   EXPECT_EQ(v.name_lists.View(Spec(pod).models).size(), 2u);
-  pod.required_node_affinity->push_back({.match_expressions = {{"l", "Exists", {}}}});
+  pod.spec.Edit().required_node_affinity->push_back({.match_expressions = {{"l", "Exists", {}}}});
   EXPECT_FALSE(Spec(pod).models.valid()) << "one of two alternatives is no rule";
 }
 
 TEST_F(FactsTest, FeaturesFollowFromTheSpec) {
   api::Pod pod;
   EXPECT_FALSE(Spec(pod).features.valid());
-  pod.init_containers.resize(1);
-  pod.init_containers[0].restarts_all = true;
+  pod.spec.Edit().init_containers.resize(1);
+  pod.spec.Edit().init_containers[0].restarts_all = true;
   EXPECT_EQ(v.name_lists.View(Spec(pod).features)[0],
             v.names.Intern("RestartAllContainersOnContainerExits"));
-  pod.host_network = true;
+  pod.spec.Edit().host_network = true;
   EXPECT_EQ(v.name_lists.View(Spec(pod).features).size(), 1u);
-  pod.host_users = true;
+  pod.spec.Edit().host_users = true;
   EXPECT_EQ(v.name_lists.View(Spec(pod).features).size(), 1u);
-  pod.host_users = false;
+  pod.spec.Edit().host_users = false;
   EXPECT_EQ(v.name_lists.View(Spec(pod).features).size(), 2u);
 }
 

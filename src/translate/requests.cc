@@ -66,12 +66,12 @@ class Counter {
 
   [[nodiscard]] ResourceList OfContainers() const {
     ResourceList steady;
-    for (const api::Container& container : pod_.containers) {
+    for (const api::Container& container : pod_.spec->containers) {
       steady = Sum(steady, Of(container, pod_.container_statuses));
     }
     ResourceList sidecars;
     ResourceList starting;
-    for (const api::Container& container : pod_.init_containers) {
+    for (const api::Container& container : pod_.spec->init_containers) {
       if (container.restart_always) {
         const ResourceList own = Of(container, pod_.init_container_statuses);
         steady = Sum(steady, own);
@@ -85,8 +85,8 @@ class Counter {
   }
 
   [[nodiscard]] ResourceList OfPodLevel() const {
-    if (!options_.running || !pod_.pod_actual.has_value()) return *pod_.pod_requests;
-    return Resizing(*pod_.pod_requests, pod_.pod_actual, pod_.pod_allocated, infeasible_);
+    if (!options_.running || !pod_.pod_actual.has_value()) return *pod_.spec->pod_requests;
+    return Resizing(*pod_.spec->pod_requests, pod_.pod_actual, pod_.pod_allocated, infeasible_);
   }
 
  private:
@@ -123,12 +123,12 @@ bool PodLevel(std::string_view name) {
 api::ResourceList RequestsOf(const api::Pod& pod, const RequestOptions& options) {
   const Counter counter(pod, options);
   ResourceList requests = counter.OfContainers();
-  if (!options.without_pod_level && pod.pod_requests.has_value()) {
+  if (!options.without_pod_level && pod.spec->pod_requests.has_value()) {
     for (const ResourceAmount& amount : counter.OfPodLevel()) {
       if (PodLevel(amount.name)) Set(requests, amount);
     }
   }
-  return Sum(requests, pod.overhead);
+  return Sum(requests, pod.spec->overhead);
 }
 
 api::ResourceList PendingRequests(const api::Pod& pod) { return RequestsOf(pod, {}); }
@@ -142,8 +142,8 @@ api::ResourceList BoundRequests(const api::Pod& pod) { return RequestsOf(pod, {.
 
 api::ResourceList BoundScoring(const api::Pod& pod) {
   const bool pod_level =
-      pod.pod_requests.has_value() &&
-      std::ranges::any_of(*pod.pod_requests, [](const auto& a) { return PodLevel(a.name); });
+      pod.spec->pod_requests.has_value() &&
+      std::ranges::any_of(*pod.spec->pod_requests, [](const auto& a) { return PodLevel(a.name); });
   if (!pod_level) {
     return RequestsOf(pod, {.running = true, .stand_in_cpu = true, .stand_in_memory = true});
   }

@@ -25,35 +25,35 @@ api::Container Box(std::string name, api::ResourceList requests, bool sidecar = 
 
 TEST(Requests, ContainersAddUp) {
   api::Pod pod;
-  pod.containers = {Box("a", {{"cpu", 100}, {"memory", 5}}), Box("b", {{"cpu", 50}})};
+  pod.spec.Edit().containers = {Box("a", {{"cpu", 100}, {"memory", 5}}), Box("b", {{"cpu", 50}})};
   EXPECT_EQ(PendingRequests(pod), Amounts({{"cpu", 150}, {"memory", 5}}));
 }
 
 TEST(Requests, AnInitContainerCountsOnlyWhereItIsLarger) {
   api::Pod pod;
-  pod.containers = {Box("a", {{"cpu", 100}, {"memory", 5}})};
-  pod.init_containers = {Box("i", {{"cpu", 90}, {"memory", 6}})};
+  pod.spec.Edit().containers = {Box("a", {{"cpu", 100}, {"memory", 5}})};
+  pod.spec.Edit().init_containers = {Box("i", {{"cpu", 90}, {"memory", 6}})};
   EXPECT_EQ(PendingRequests(pod), Amounts({{"cpu", 100}, {"memory", 6}}));
 }
 
 TEST(Requests, ASidecarRunsBesideLaterInitContainersAndTheContainers) {
   api::Pod pod;
-  pod.containers = {Box("a", {{"cpu", 100}})};
-  pod.init_containers = {Box("early", {{"cpu", 125}}), Box("side", {{"cpu", 20}}, true),
-                         Box("late", {{"cpu", 110}})};
+  pod.spec.Edit().containers = {Box("a", {{"cpu", 100}})};
+  pod.spec.Edit().init_containers = {Box("early", {{"cpu", 125}}), Box("side", {{"cpu", 20}}, true),
+                                     Box("late", {{"cpu", 110}})};
   // early: 125; late: 110 + 20; steady: 100 + 20.
   EXPECT_EQ(PendingRequests(pod), Amounts({{"cpu", 130}}));
-  pod.init_containers[0].requests = {{"cpu", 131}};
+  pod.spec.Edit().init_containers[0].requests = {{"cpu", 131}};
   EXPECT_EQ(PendingRequests(pod), Amounts({{"cpu", 131}}));
 }
 
 TEST(Requests, PodLevelReplacesCpuMemoryAndHugePagesAndNothingElse) {
   api::Pod pod;
-  pod.containers = {Box("a", {{"cpu", 100}, {"ephemeral-storage", 7}, {"memory", 5}})};
-  pod.pod_requests = {{"cpu", 60}, {"ephemeral-storage", 1}, {"hugepages-2Mi", 3}};
+  pod.spec.Edit().containers = {Box("a", {{"cpu", 100}, {"ephemeral-storage", 7}, {"memory", 5}})};
+  pod.spec.Edit().pod_requests = {{"cpu", 60}, {"ephemeral-storage", 1}, {"hugepages-2Mi", 3}};
   EXPECT_EQ(PendingRequests(pod),
             Amounts({{"cpu", 60}, {"ephemeral-storage", 7}, {"hugepages-2Mi", 3}, {"memory", 5}}));
-  pod.overhead = {{"cpu", 9}};
+  pod.spec.Edit().overhead = {{"cpu", 9}};
   EXPECT_EQ(Find(PendingRequests(pod), "cpu"), 69);
   EXPECT_EQ(Find(PendingScoring(pod), "cpu"), 109)
       << "scores leave pod-level resources of the pod to place out";
@@ -62,22 +62,22 @@ TEST(Requests, PodLevelReplacesCpuMemoryAndHugePagesAndNothingElse) {
 
 TEST(Requests, StandInsArePerContainerAndAnExplicitZeroStays) {
   api::Pod pod;
-  pod.containers = {Box("none", {}), Box("zero", {{"cpu", 0}, {"memory", 0}}),
-                    Box("cpu", {{"cpu", 1}})};
+  pod.spec.Edit().containers = {Box("none", {}), Box("zero", {{"cpu", 0}, {"memory", 0}}),
+                                Box("cpu", {{"cpu", 1}})};
   EXPECT_EQ(PendingScoring(pod), Amounts({{"cpu", 101}, {"memory", 2 * kDefaultMemoryBytes}}));
   EXPECT_EQ(PendingRequests(pod), Amounts({{"cpu", 1}, {"memory", 0}}));
-  pod.init_containers = {Box("side", {}, true), Box("init", {})};
+  pod.spec.Edit().init_containers = {Box("side", {}, true), Box("init", {})};
   EXPECT_EQ(Find(PendingScoring(pod), "cpu"), 201);
 }
 
 TEST(Requests, AResizeCountsForTheMostOfAskedActualAndAllocated) {
   api::Pod pod;
-  pod.containers = {Box("a", {{"cpu", 100}})};
+  pod.spec.Edit().containers = {Box("a", {{"cpu", 100}})};
   pod.container_statuses = {
       {.name = "a", .allocated = {{{"cpu", 150}}}, .actual = {{{"cpu", 200}}}}};
   EXPECT_EQ(Find(BoundRequests(pod), "cpu"), 200);
   EXPECT_EQ(Find(PendingRequests(pod), "cpu"), 100) << "a pod that waits has nothing to resize";
-  pod.containers[0].requests = {{"cpu", 300}};
+  pod.spec.Edit().containers[0].requests = {{"cpu", 300}};
   EXPECT_EQ(Find(BoundRequests(pod), "cpu"), 300);
   pod.resize = "Deferred";
   EXPECT_EQ(Find(BoundRequests(pod), "cpu"), 300);
@@ -89,8 +89,8 @@ TEST(Requests, AResizeCountsForTheMostOfAskedActualAndAllocated) {
 
 TEST(Requests, PodLevelResourcesAreResizedToo) {
   api::Pod pod;
-  pod.containers = {Box("a", {{"cpu", 10}})};
-  pod.pod_requests = {{"cpu", 300}};
+  pod.spec.Edit().containers = {Box("a", {{"cpu", 10}})};
+  pod.spec.Edit().pod_requests = {{"cpu", 300}};
   pod.resize = "Infeasible";
   EXPECT_EQ(Find(BoundRequests(pod), "cpu"), 300) << "no status of pod-level resources";
   pod.pod_actual = {{"cpu", 100}};
@@ -102,18 +102,18 @@ TEST(Requests, PodLevelResourcesAreResizedToo) {
 
 TEST(Requests, PodLevelResourcesLeaveStandInsToWhatIsRequestedNowhere) {
   api::Pod pod;
-  pod.containers = {Box("a", {{"cpu", 10}}), Box("b", {})};
-  pod.pod_requests = {{"hugepages-2Mi", 1}};
+  pod.spec.Edit().containers = {Box("a", {{"cpu", 10}}), Box("b", {})};
+  pod.spec.Edit().pod_requests = {{"hugepages-2Mi", 1}};
   EXPECT_EQ(Find(BoundScoring(pod), "cpu"), 10);
   EXPECT_EQ(Find(BoundScoring(pod), "memory"), 2 * kDefaultMemoryBytes);
-  pod.pod_requests = {{"example.com/gpu", 1}};
+  pod.spec.Edit().pod_requests = {{"example.com/gpu", 1}};
   EXPECT_EQ(Find(BoundScoring(pod), "cpu"), 110)
       << "not a pod-level resource: per container as ever";
 }
 
 TEST(Requests, OnlySidecarsOfInitContainersAreResized) {
   api::Pod pod;
-  pod.init_containers = {Box("i", {{"cpu", 10}}), Box("s", {{"cpu", 10}}, true)};
+  pod.spec.Edit().init_containers = {Box("i", {{"cpu", 10}}), Box("s", {{"cpu", 10}}, true)};
   pod.init_container_statuses = {{.name = "i", .allocated = {}, .actual = {{{"cpu", 500}}}},
                                  {.name = "s", .allocated = {}, .actual = {{{"cpu", 20}}}}};
   EXPECT_EQ(Find(BoundRequests(pod), "cpu"), 20);
@@ -121,9 +121,9 @@ TEST(Requests, OnlySidecarsOfInitContainersAreResized) {
 
 TEST(Requests, SumsAreClamped) {
   api::Pod pod;
-  pod.containers = {Box("a", {{"memory", limits::kAmountMax}}),
-                    Box("b", {{"memory", limits::kAmountMax}})};
-  pod.overhead = {{"memory", limits::kAmountMax}};
+  pod.spec.Edit().containers = {Box("a", {{"memory", limits::kAmountMax}}),
+                                Box("b", {{"memory", limits::kAmountMax}})};
+  pod.spec.Edit().overhead = {{"memory", limits::kAmountMax}};
   EXPECT_EQ(Find(PendingRequests(pod), "memory"), limits::kAmountMax);
 }
 
@@ -131,14 +131,14 @@ TEST(Requests, SumsAreClamped) {
 int64_t MostEverUsed(const api::Pod& pod, std::string_view name) {
   int64_t most = 0;
   int64_t running = 0;
-  for (const api::Container& init : pod.init_containers) {
+  for (const api::Container& init : pod.spec->init_containers) {
     const int64_t own = Find(init.requests, name).value_or(0);
     most = std::max(most, running + own);
     if (init.restart_always) running += own;
   }
-  for (const api::Container& container : pod.containers)
+  for (const api::Container& container : pod.spec->containers)
     running += Find(container.requests, name).value_or(0);
-  return std::max(most, running) + Find(pod.overhead, name).value_or(0);
+  return std::max(most, running) + Find(pod.spec->overhead, name).value_or(0);
 }
 
 TEST(Requests, AreTheMostThatStartUpEverUses) {
@@ -156,12 +156,12 @@ TEST(Requests, AreTheMostThatStartUpEverUses) {
     const int inits = *rc::gen::inRange(0, 5);
     const int containers = *rc::gen::inRange(1, 4);
     for (int i = 0; i < inits; ++i) {
-      pod.init_containers.push_back(
+      pod.spec.Edit().init_containers.push_back(
           Box("i" + std::to_string(i), list(), *rc::gen::arbitrary<bool>()));
     }
     for (int i = 0; i < containers; ++i)
-      pod.containers.push_back(Box("c" + std::to_string(i), list()));
-    pod.overhead = list();
+      pod.spec.Edit().containers.push_back(Box("c" + std::to_string(i), list()));
+    pod.spec.Edit().overhead = list();
     const api::ResourceList requests = PendingRequests(pod);
     for (const char* name : {"cpu", "example.com/gpu", "memory"}) {
       RC_ASSERT(Find(requests, name).value_or(0) == MostEverUsed(pod, name));

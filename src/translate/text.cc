@@ -66,6 +66,20 @@ std::tuple<uint32_t, std::string_view> OrderOf(const model::State& state, model:
   return {model::kFixedResourcesCount + 1, state.vocabulary().resources.Name(r)};
 }
 
+// `counts`: texts that are no reason's.
+std::string NodesText(uint32_t nodes_count, std::span<const model::Reason> reasons,
+                      std::map<std::string, int64_t> counts, const model::State& state) {
+  for (const model::Reason& reason : reasons) {
+    if (reason.nodes_count > 0) counts[ReasonText(reason, state)] += reason.nodes_count;
+  }
+  std::vector<std::string> lines;
+  for (const auto& [text, count] : counts) {
+    if (count > 0) lines.push_back(fmt::format("{} {}", count, text));
+  }
+  std::ranges::sort(lines);
+  return fmt::format("0/{} nodes are available: {}.", nodes_count, fmt::join(lines, ", "));
+}
+
 }  // namespace
 
 std::string_view ToString(ReasonKind kind) { return WordsOf(kind).name; }
@@ -96,18 +110,25 @@ std::vector<std::string> VerdictTexts(const model::State& state, model::ClassId 
 
 std::string FailedSchedulingText(const model::Refusal& refusal, const model::State& state) {
   if (refusal.nodes_count == 0) return "no nodes available to schedule pods";
-  std::map<std::string, int64_t> counts;
   for (const model::Reason& reason : refusal.reasons) {
     if (reason.kind == ReasonKind::kAffinityConflict) {
       return fmt::format("0/{} nodes are available: {}.", refusal.nodes_count,
                          ReasonText(reason, state));
     }
-    if (reason.nodes_count > 0) counts[ReasonText(reason, state)] += reason.nodes_count;
   }
-  std::vector<std::string> lines;
-  for (const auto& [text, count] : counts) lines.push_back(fmt::format("{} {}", count, text));
-  std::ranges::sort(lines);
-  return fmt::format("0/{} nodes are available: {}.", refusal.nodes_count, fmt::join(lines, ", "));
+  return NodesText(refusal.nodes_count, refusal.reasons, {}, state);
+}
+
+std::string PreemptionText(const model::PreemptionRefusal& refusal, const model::State& state) {
+  if (refusal.bar == model::PreemptionBar::kPolicy)
+    return "preemption: not eligible due to preemptionPolicy=Never.";
+  if (refusal.bar == model::PreemptionBar::kVictimsTerminating)
+    return "preemption: not eligible due to a terminating pod on the nominated node.";
+  return "preemption: " +
+         NodesText(refusal.nodes_count, refusal.reasons,
+                   {{"Preemption is not helpful for scheduling", refusal.not_helpful},
+                    {"No preemption victims found for incoming pod", refusal.no_victims}},
+                   state);
 }
 
 }  // namespace berth::translate

@@ -33,4 +33,10 @@ namespace berth::translate {
 [[nodiscard]] std::string FailedSchedulingText(const model::Refusal& refusal,
                                                const model::State& state);
 
+// "preemption: 0/5 nodes are available: 2 No preemption victims found for incoming pod, 3
+// Preemption is not helpful for scheduling.": what follows FailedSchedulingText, after a space,
+// when no eviction helps either. Upstream puts words of its resource claims between the two.
+[[nodiscard]] std::string PreemptionText(const model::PreemptionRefusal& refusal,
+                                         const model::State& state);
+
 }  // namespace berth::translate

@@ -52,6 +52,24 @@ TEST(TextTest, WhatIsSaidOfAllNodesAtOnceStandsAlone) {
             "0/4 nodes are available: 4 node(s) didn't satisfy plugin(s) [NodeAffinity].");
 }
 
+TEST(TextTest, WhyNoEvictionHelpsFollowsUpstreamsWords) {
+  const model::State state;
+  EXPECT_EQ(
+      PreemptionText({.nodes_count = 9,
+                      .not_helpful = 3,
+                      .no_victims = 2,
+                      .reasons = {{.kind = ReasonKind::kInsufficient,
+                                   .resource = model::kCpu,
+                                   .nodes_count = 4}}},
+                     state),
+      "preemption: 0/9 nodes are available: 2 No preemption victims found for incoming pod, 3 "
+      "Preemption is not helpful for scheduling, 4 Insufficient cpu.");
+  EXPECT_EQ(PreemptionText({.bar = model::PreemptionBar::kPolicy}, state),
+            "preemption: not eligible due to preemptionPolicy=Never.");
+  EXPECT_EQ(PreemptionText({.bar = model::PreemptionBar::kVictimsTerminating}, state),
+            "preemption: not eligible due to a terminating pod on the nominated node.");
+}
+
 TEST(TextTest, AmountsOfOneNodeComeInUpstreamsOrder) {
   model::State state;
   const model::ResourceId b = state.vocabulary().resources.Intern("example.com/b").value();

@@ -14,6 +14,7 @@
 #include <condition_variable>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
@@ -67,13 +68,18 @@ class Watcher final : public env::InputSink {
       if (const auto* failed = std::get_if<env::CallFailed>(&input)) Failed(*failed);
       if (std::holds_alternative<env::StreamEnded>(input)) watch_ = WatchStage::kEnded;
     }
-    changed_.notify_all();
+    // A thread that wakes to find that it has to go on waiting takes time from the server.
+    if (awaited_ &&
+        (watch_ == WatchStage::kEnded || watch_ == WatchStage::kRefused || awaited_())) {
+      changed_.notify_all();
+    }
   }
   // False when the time is over, no watch is to be had or so many have ended that there is no id
   // for another. `open_watch` sends the request of the watch with the id that it is given.
-  template <typename Condition, typename OpenWatch>
-  bool WaitFor(Clock::time_point deadline, Condition condition, OpenWatch open_watch) {
+  template <typename OpenWatch>
+  bool WaitFor(Clock::time_point deadline, std::function<bool()> condition, OpenWatch open_watch) {
     std::unique_lock lock(mutex_);
+    awaited_ = condition;
     while (!condition()) {
       if (watch_ == WatchStage::kRefused) return false;
       if (watch_ == WatchStage::kEnded) {
@@ -150,6 +156,7 @@ class Watcher final : public env::InputSink {
 
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::function<bool()> awaited_;
   std::string rest_;
 };
 

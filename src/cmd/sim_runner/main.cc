@@ -23,6 +23,7 @@ struct Totals {
   uint64_t seeds = 0;
   uint64_t commits = 0;
   uint64_t bindings = 0;
+  uint64_t evictions = 0;
   uint64_t commits_least = UINT64_MAX;
   uint64_t failed = 0;
 };
@@ -35,9 +36,9 @@ void PrintViolations(const RunResult& result) {
 }
 
 void PrintTotals(const Totals& totals) {
-  fmt::print("{} seeds, {} API writes (at least {} a seed), {} bindings, {} failed\n", totals.seeds,
-             totals.commits, totals.seeds == 0 ? 0 : totals.commits_least, totals.bindings,
-             totals.failed);
+  fmt::print("{} seeds, {} API writes (at least {} a seed), {} bindings, {} evictions, {} failed\n",
+             totals.seeds, totals.commits, totals.seeds == 0 ? 0 : totals.commits_least,
+             totals.bindings, totals.evictions, totals.failed);
   for (size_t i = 0; i < berth::sim::kFaultsCount; ++i) {
     fmt::print("  {:<22} {:>9} times\n", ToString(static_cast<berth::sim::Fault>(i)),
                totals.counts.fired[i]);
@@ -62,8 +63,9 @@ int RunOne(uint64_t seed) {
   const RunResult result = RunSeed({.seed = seed, .trace = true});
   std::fputs(result.trace.c_str(), stdout);
   fmt::print(
-      "seed {}: {} API writes, {} bindings, {} steps, {:.1f} simulated seconds, hash {:016x}\n",
-      seed, result.commits, result.bindings, result.steps,
+      "seed {}: {} API writes, {} bindings, {} evictions, {} steps, {:.1f} simulated seconds, hash "
+      "{:016x}\n",
+      seed, result.commits, result.bindings, result.evictions, result.steps,
       static_cast<double>(result.length.ns) / 1e9, result.hash);
   if (result.violations.empty()) return 0;
   PrintViolations(result);
@@ -85,6 +87,7 @@ int RunMany(uint64_t first, uint64_t count, unsigned workers, bool unseed) {
       totals.counts += result.counts;
       totals.commits += result.commits;
       totals.bindings += result.bindings;
+      totals.evictions += result.evictions;
       totals.commits_least = std::min(totals.commits_least, result.commits);
       if (!result.violations.empty()) {
         ++totals.failed;

@@ -87,7 +87,13 @@ Status CheckOwner(const Head& head, uint32_t application_id, uint32_t format_ver
   }
   if (head.format_version > format_version) {
     return Fail(ErrorCode::kRefused,
-                fmt::format("has format {}, made by a newer berth; this one reads up to {}",
+                fmt::format("has format {}, made by a newer berth; this one reads format {}",
+                            head.format_version, format_version));
+  }
+  if (head.format_version > 0 && head.format_version < format_version) {
+    return Fail(ErrorCode::kRefused,
+                fmt::format("has format {}, made by an older berth; this one reads format {}: move "
+                            "it away, or use the berth that made it",
                             head.format_version, format_version));
   }
   return {};

@@ -29,7 +29,7 @@ struct Head {
 Result<Head> ReadHead(const std::filesystem::path& path);
 
 // kRefused, with a phrase that follows the file's name: not of application `application_id`, or of
-// a newer format than `format_version`.
+// another format than `format_version`. Format 0 passes: none that berth made ever had it.
 Status CheckOwner(const Head& head, uint32_t application_id, uint32_t format_version);
 
 // The rollback journal `path`-journal of a file with such a head. Ours exist while the file

@@ -35,7 +35,8 @@ namespace berth::env::os {
 namespace {
 
 constexpr int kApplicationId = 0x62657274;  // "bert", of which sqlite keeps 32 bits in the header.
-constexpr int kFormatVersion = 1;
+// 2: the last revision is in `totals` alone; format 1 had a record of it besides.
+constexpr int kFormatVersion = 2;
 // Eight pods of 2 KB a page: the rows of a group lie side by side, so a group dirties few pages.
 constexpr int kPageBytes = 16 * 1024;
 // The log is copied back into the file when it is longer than this: about a second of a full-speed

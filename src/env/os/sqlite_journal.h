@@ -25,12 +25,9 @@ struct JournalOptions {
   LostWrites lost_writes = LostWrites::kRefuse;
 };
 
-// What a journal held when it was opened: the live records, of each key the last, in the order of
-// their revisions.
-struct Recovered {
-  std::vector<JournalRecord> records;
-  // Of all records ever appended, the ended ones too, and those that were lost.
-  uint64_t last_revision = 0;
+// What a journal held when it was opened: the live records in the order of their revisions. Its
+// last revision may be of a record that was lost.
+struct Recovered : JournalContent {
   std::string warning;  // Tells of acknowledged writes that are not there; mostly empty.
 };
 
@@ -41,15 +38,15 @@ struct Recovered {
 // opened. So is a write-ahead log that is broken before its last group, and, by the end that is
 // marked beside the journal (end_mark.h), one that was cut, removed or never copied. An open
 // journal is three files; a closed one is its file alone, and whole. A damaged file, one that lacks
-// acknowledged writes, one of a newer format, one in use by another process and one that is not
+// acknowledged writes, one of another format, one in use by another process and one that is not
 // berth's are refused, and left as they were. Not thread-safe.
 class SqliteJournal {
  public:
   // Opens or makes `path`; the folder must exist. On success `recovered` holds what was in it.
   // REQUIRES: this process does not have it open; POSIX locks are a process's, and looking at the
   // file a second time would let go of the first one's.
-  // Errors: kDamaged, kUnavailable (in use, no permission, no folder), kRefused (newer, or not a
-  // berth file).
+  // Errors: kDamaged, kUnavailable (in use, no permission, no folder), kRefused (another format, or
+  // not a berth file).
   static Result<std::unique_ptr<SqliteJournal>> Open(const std::filesystem::path& path,
                                                      JournalOptions options, Recovered& recovered);
   ~SqliteJournal();

@@ -394,9 +394,13 @@ TEST_F(JournalTest, RefusesNewerForeignAndEmptyFilesAndLeavesThem) {
     EXPECT_THAT(journal.error().message, HasSubstr(part));
     EXPECT_EQ(Read(path_), before);
   };
-  change("PRAGMA user_version=2");
-  refused(ErrorCode::kRefused, "has format 2, made by a newer berth");
-  change("PRAGMA user_version=1; PRAGMA application_id=7");
+  change("PRAGMA user_version=3");
+  refused(ErrorCode::kRefused, "has format 3, made by a newer berth");
+  change("PRAGMA user_version=1");
+  refused(ErrorCode::kRefused, "has format 1, made by an older berth");
+  change("PRAGMA user_version=0");
+  refused(ErrorCode::kDamaged, "format 0 never was");
+  change("PRAGMA user_version=2; PRAGMA application_id=7");
   refused(ErrorCode::kRefused, "is not a file of berth");
   Write(path_, "");
   refused(ErrorCode::kDamaged, "it is empty");

@@ -5,10 +5,11 @@
 #include <string_view>
 
 // Slices of JSON text without building a document: what list-watch needs to cut pages and frames
-// into objects and to read their identity. It follows nesting and strings and nothing more; what is
-// inside a slice is checked by whoever decodes it. Pure. Cost: one pass over the bytes that are
-// skipped. A document nested without bound is no danger: depth is a counter.
-namespace berth::client {
+// into objects and to read their identity, and the decoder to find a pod's spec. It follows nesting
+// and strings and nothing more; what is inside a slice is checked by whoever decodes it. Pure.
+// Cost: one pass over the bytes that are skipped. A document nested without bound is no danger:
+// depth is a counter.
+namespace berth::codec {
 
 // The members of one JSON object, in the document's order.
 //
@@ -19,20 +20,28 @@ class ObjectScanner {
  public:
   explicit ObjectScanner(std::string_view text);
 
-  // Moves to the next member. False at the end, and when the text is no object.
+  // Moves to the next member. False at the end, and when the text is no object; a broken value is
+  // found out when it is asked for, or passed by.
   bool Next();
   // Without quotes, escapes as they stand.
   [[nodiscard]] std::string_view key() const { return key_; }
-  [[nodiscard]] std::string_view value() const { return value_; }  // The value's text.
+  // The value's text; empty when it is broken.
+  [[nodiscard]] std::string_view value();
+  // All from the value on: an object in it is scanned without looking for its end first.
+  [[nodiscard]] std::string_view rest() const { return text_.substr(value_at_); }
   [[nodiscard]] bool failed() const { return failed_; }
+  // What is behind the object. REQUIRES: Next() has said false and nothing failed.
+  [[nodiscard]] std::string_view behind() const { return text_.substr(at_ + 1); }
 
  private:
   bool Fail();
 
   std::string_view text_;
   size_t at_ = 0;
+  size_t value_at_ = 0;
   bool first_ = true;
   bool failed_ = false;
+  bool pending_ = false;  // The value's end is not looked for yet.
   std::string_view key_;
   std::string_view value_;
 };
@@ -66,17 +75,4 @@ class ArrayScanner {
 // A member that is a string, unquoted; empty when there is none or it is no string.
 [[nodiscard]] std::string StringMember(std::string_view object, std::string_view key);
 
-// What the client reads of every object.
-struct Identity {
-  std::string namespace_name;
-  std::string name;
-  std::string uid;
-  std::string resource_version;
-  bool operator==(const Identity&) const = default;
-};
-
-// Reads `metadata`. Nothing when the text is no object or has none, or when the name is missing.
-// Stops behind metadata: later damage is found by whoever decodes the object.
-[[nodiscard]] std::optional<Identity> ReadIdentity(std::string_view object);
-
-}  // namespace berth::client
+}  // namespace berth::codec

@@ -1,13 +1,17 @@
-#include "client/scan.h"
+#include "codec/scan.h"
 
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <utility>
 
-namespace berth::client {
+#include "codec/utf8.h"
+
+namespace berth::codec {
 namespace {
 
 size_t SkipSpace(std::string_view text, size_t at) {
+  if (at < text.size() && text[at] > ' ') return at;  // As servers write.
   while (at < text.size()) {
     const char c = text[at];
     if (c != ' ' && c != '\n' && c != '\r' && c != '\t') break;
@@ -18,14 +22,30 @@ size_t SkipSpace(std::string_view text, size_t at) {
 
 constexpr size_t kBroken = std::string_view::npos;
 
+// The next quote, at `at` or behind. Most strings are a few bytes long, which memchr is slow for.
+size_t FindQuote(std::string_view text, size_t at) {
+  constexpr uint64_t kOnes = 0x0101010101010101;
+  if constexpr (std::endian::native == std::endian::little) {
+    for (; at + 8 <= text.size(); at += 8) {
+      uint64_t word = 0;
+      std::memcpy(&word, text.data() + at, 8);
+      word ^= kOnes * '"';
+      // The high bit of bytes that are 0 now. Borrows lead astray above the lowest one only.
+      const uint64_t found = (word - kOnes) & ~word & (kOnes << 7);
+      if (found != 0) return at + static_cast<size_t>(std::countr_zero(found)) / 8;
+    }
+  }
+  return text.find('"', at);
+}
+
 // Just behind the string literal that starts at `at`.
 size_t SkipString(std::string_view text, size_t at) {
   ++at;
   while (at < text.size()) {
-    const void* quote = std::memchr(text.data() + at, '"', text.size() - at);
-    if (quote == nullptr) return kBroken;
-    const size_t end = static_cast<size_t>(static_cast<const char*>(quote) - text.data());
-    size_t slashes = 0;
+    const size_t end = FindQuote(text, at);
+    if (end == kBroken) return kBroken;
+    if (end == at || text[end - 1] != '\\') return end + 1;
+    size_t slashes = 1;
     while (end - slashes > at && text[end - slashes - 1] == '\\') ++slashes;
     if (slashes % 2 == 0) return end + 1;
     at = end + 1;
@@ -53,32 +73,18 @@ size_t SkipNested(std::string_view text, size_t at) {
   return kBroken;
 }
 
+bool EndsScalar(char c) {
+  return c == ',' || c == '}' || c == ']' || c == ' ' || c == '\n' || c == '\r' || c == '\t' ||
+         c == '\0';
+}
+
 size_t SkipValue(std::string_view text, size_t at) {
   if (at >= text.size()) return kBroken;
   if (text[at] == '"') return SkipString(text, at);
   if (text[at] == '{' || text[at] == '[') return SkipNested(text, at);
   const size_t start = at;
-  while (at < text.size() && std::strchr(",]} \n\r\t", text[at]) == nullptr) ++at;
+  while (at < text.size() && !EndsScalar(text[at])) ++at;
   return at == start ? kBroken : at;
-}
-
-void AppendUtf8(std::string& out, uint32_t code) {
-  const auto put = [&](uint32_t byte) { out.push_back(static_cast<char>(byte)); };
-  if (code < 0x80) {
-    put(code);
-  } else if (code < 0x800) {
-    put(0xC0 | (code >> 6));
-    put(0x80 | (code & 0x3F));
-  } else if (code < 0x10000) {
-    put(0xE0 | (code >> 12));
-    put(0x80 | ((code >> 6) & 0x3F));
-    put(0x80 | (code & 0x3F));
-  } else {
-    put(0xF0 | (code >> 18));
-    put(0x80 | ((code >> 12) & 0x3F));
-    put(0x80 | ((code >> 6) & 0x3F));
-    put(0x80 | (code & 0x3F));
-  }
 }
 
 std::optional<uint32_t> Hex4(std::string_view text) {
@@ -105,18 +111,18 @@ size_t UnescapeUnicode(std::string_view text, std::string& out) {
   const auto code = Hex4(text);
   if (!code) return 0;
   if (*code < 0xD800 || *code > 0xDFFF) {
-    AppendUtf8(out, *code);
+    AppendUtf8(*code, out);
     return 4;
   }
   const bool high = *code < 0xDC00;
   if (high && text.size() >= 10 && text[4] == '\\' && text[5] == 'u') {
     const auto low = Hex4(text.substr(6));
     if (low && *low >= 0xDC00 && *low <= 0xDFFF) {
-      AppendUtf8(out, 0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00));
+      AppendUtf8(0x10000 + ((*code - 0xD800) << 10) + (*low - 0xDC00), out);
       return 10;
     }
   }
-  AppendUtf8(out, 0xFFFD);
+  AppendUtf8(0xFFFD, out);
   return 4;
 }
 
@@ -133,11 +139,27 @@ ObjectScanner::ObjectScanner(std::string_view text) : text_(text) {
 
 bool ObjectScanner::Fail() {
   failed_ = true;
+  pending_ = false;
+  value_ = {};
   at_ = text_.size();
   return false;
 }
 
+std::string_view ObjectScanner::value() {
+  if (!pending_) return value_;
+  pending_ = false;
+  const size_t end = SkipValue(text_, value_at_);
+  if (end == kBroken) {
+    Fail();
+    return value_;
+  }
+  value_ = text_.substr(value_at_, end - value_at_);
+  at_ = end;
+  return value_;
+}
+
 bool ObjectScanner::Next() {
+  if (pending_) (void)value();
   if (failed_) return false;
   at_ = SkipSpace(text_, at_);
   if (at_ >= text_.size()) return Fail();
@@ -153,11 +175,8 @@ bool ObjectScanner::Next() {
   key_ = text_.substr(at_ + 1, key_end - at_ - 2);
   at_ = SkipSpace(text_, key_end);
   if (at_ >= text_.size() || text_[at_] != ':') return Fail();
-  at_ = SkipSpace(text_, at_ + 1);
-  const size_t value_end = SkipValue(text_, at_);
-  if (value_end == kBroken) return Fail();
-  value_ = text_.substr(at_, value_end - at_);
-  at_ = value_end;
+  value_at_ = SkipSpace(text_, at_ + 1);
+  pending_ = true;
   return true;
 }
 
@@ -236,24 +255,4 @@ std::string StringMember(std::string_view object, std::string_view key) {
   return Unquote(Member(object, key)).value_or(std::string());
 }
 
-std::optional<Identity> ReadIdentity(std::string_view object) {
-  const std::string_view metadata = Member(object, "metadata");
-  if (metadata.empty()) return std::nullopt;
-  Identity identity;
-  ObjectScanner scanner(metadata);
-  while (scanner.Next()) {
-    std::string* field = nullptr;
-    if (scanner.key() == "name") field = &identity.name;
-    if (scanner.key() == "namespace") field = &identity.namespace_name;
-    if (scanner.key() == "uid") field = &identity.uid;
-    if (scanner.key() == "resourceVersion") field = &identity.resource_version;
-    if (field == nullptr) continue;
-    auto text = Unquote(scanner.value());
-    if (!text) return std::nullopt;
-    *field = std::move(*text);
-  }
-  if (scanner.failed() || identity.name.empty()) return std::nullopt;
-  return identity;
-}
-
-}  // namespace berth::client
+}  // namespace berth::codec

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <string_view>
+
+namespace berth::api {
+
+// a == b without a call of memcmp, which costs more than to compare a name. Names of members are
+// compared by the hundred in every request, and mostly differ in size.
+inline bool SameText(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  const auto same = [&]<typename Word>(Word one, size_t at) {
+    Word other = 0;
+    std::memcpy(&one, a.data() + at, sizeof(Word));
+    std::memcpy(&other, b.data() + at, sizeof(Word));
+    return one == other;
+  };
+  const size_t size = a.size();
+  if (size > 32) return a == b;
+  if (size >= 8) {
+    // The last word overlaps the one before it.
+    for (size_t at = 0; at + 8 < size; at += 8) {
+      if (!same(uint64_t{0}, at)) return false;
+    }
+    return same(uint64_t{0}, size - 8);
+  }
+  if (size >= 4) return same(uint32_t{0}, 0) && same(uint32_t{0}, size - 4);
+  for (size_t at = 0; at < size; ++at) {
+    if (a[at] != b[at]) return false;
+  }
+  return true;
+}
+
+}  // namespace berth::api

@@ -1,0 +1,149 @@
+// Goal: a preemption writes its nomination before the first deletion, each write is fenced by the
+// uid, nothing is evicted twice or for nobody, and a restart takes up where the objects stand.
+// Method: the scripted API server, one conversation per outcome; ids are of docs/REGRESSIONS.md.
+#include <gtest/gtest.h>
+
+#include "control/test_rig.h"
+
+namespace berth::control {
+namespace {
+
+SchedulerOptions Preempting() {
+  SchedulerOptions options;
+  options.engine.preemption = true;
+  return options;
+}
+
+PodSpec Low(int version = 10) {
+  return {.name = "low", .uid = "u-low", .version = version, .node = "n1", .cpu_milli = 900};
+}
+PodSpec High(int version = 11) {
+  return {.name = "high", .uid = "u-high", .version = version, .cpu_milli = 600, .priority = 5};
+}
+PodSpec Nominated(int version) {
+  PodSpec pod = High(version);
+  pod.extra_status = R"(,"nominatedNodeName":"n1")";
+  return pod;
+}
+
+class PreemptionTest : public ::testing::Test {
+ protected:
+  PreemptionTest() : rig(Preempting()) {}
+
+  // Until the nomination is on its way.
+  env::SendRequest Nominate() {
+    rig.Start({PodJson(Low()), PodJson(High())}, {NodeJson("n1", 1)});
+    return rig.TakeOf("/pods/high/status");
+  }
+  // Until the victim is marked.
+  env::SendRequest MarkVictim() {
+    rig.Answer(Nominate(), 200, PodJson(Nominated(101)));
+    rig.Settle();
+    return rig.TakeOf("/pods/low/status");
+  }
+  // Until its deletion is on its way.
+  env::SendRequest DeleteVictim() {
+    rig.Answer(MarkVictim(), 200, PodJson(Low(102)));
+    rig.Settle();
+    return rig.TakeOf("/pods/low");
+  }
+  [[nodiscard]] bool Promised() const {
+    const model::State& state = rig.scheduler.engine().state();
+    return state.PromiseOf(state.FindPod("u-high")).valid();
+  }
+  static bool Says(const env::SendRequest& request, std::string_view text) {
+    return request.request.body.view().find(text) != std::string_view::npos;
+  }
+
+  Rig rig;
+};
+
+TEST_F(PreemptionTest, WritesTheNominationThenTheMarkThenTheDeletion) {
+  const env::SendRequest nomination = Nominate();
+  EXPECT_TRUE(Says(nomination, R"("uid":"u-high","resourceVersion":"11")"));
+  EXPECT_TRUE(Says(nomination, R"("nominatedNodeName":"n1")"));
+  EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
+  rig.Answer(nomination, 200, PodJson(Nominated(101)));
+  rig.Settle();
+  const env::SendRequest mark = rig.TakeOf("/pods/low/status");
+  EXPECT_TRUE(Says(mark, R"("type":"DisruptionTarget","status":"True")"));
+  EXPECT_TRUE(Says(mark, R"("reason":"PreemptionByScheduler")"));
+  EXPECT_TRUE(Says(mark, R"("uid":"u-low")"));
+  rig.Answer(mark, 200, PodJson(Low(102)));
+  rig.Settle();
+  const env::SendRequest deletion = rig.TakeOf("/pods/low");
+  EXPECT_EQ(deletion.request.method, env::Method::kDelete);
+  EXPECT_TRUE(Says(deletion, R"("uid":"u-low")"));
+  rig.Answer(deletion, 200, "{}");
+  rig.Settle();
+  bool told = false;
+  for (env::SendRequest event = rig.TakeOf("/events"); event.call.value != 0;
+       event = rig.TakeOf("/events")) {
+    told = told || Says(event, "Preempted by pod u-high on node n1");
+  }
+  EXPECT_TRUE(told);
+  // The victim goes, and only then is the place taken.
+  PodSpec leaving = Low(103);
+  leaving.extra_meta =
+      R"(,"deletionTimestamp":"2027-01-15T08:00:30Z","deletionGracePeriodSeconds":30)";
+  rig.Event("pods", "MODIFIED", PodJson(leaving));
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  rig.Event("pods", "DELETED", PodJson(leaving));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+}
+
+// A conflict turns the nomination back; the pod's next version is nominated, and until then nobody
+// is evicted.
+TEST_F(PreemptionTest, ANominationThatIsTurnedBackIsWrittenOnTheNextVersion) {
+  rig.Answer(Nominate(), 409, "{}");
+  rig.Settle();
+  EXPECT_TRUE(Promised());
+  EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
+  rig.Event("pods", "MODIFIED", PodJson(High(101)));
+  const env::SendRequest again = rig.TakeOf("/pods/high/status");
+  EXPECT_TRUE(Says(again, R"("resourceVersion":"101")"));
+  EXPECT_TRUE(Says(again, R"("nominatedNodeName":"n1")"));
+}
+
+// A10: a refused eviction ends the preemption, and its nomination is withdrawn.
+TEST_F(PreemptionTest, ARefusedEvictionTakesThePromiseBack) {
+  rig.Answer(MarkVictim(), 403, R"({"kind":"Status","code":403,"message":"no"})");
+  rig.Settle();
+  EXPECT_FALSE(Promised());
+  EXPECT_EQ(rig.scheduler.counters().errors, 1u);
+  // Why it waits was on its way.
+  const env::SendRequest condition = rig.TakeOf("/pods/high/status");
+  EXPECT_TRUE(Says(condition, R"("reason":"Unschedulable")"));
+  rig.Answer(condition, 200, PodJson(Nominated(105)));
+  rig.Event("pods", "MODIFIED", PodJson(Nominated(105)));
+  rig.Pass(Duration::Milliseconds(500));
+  EXPECT_TRUE(Says(rig.TakeOf("/pods/high/status"), R"("nominatedNodeName":null)"));
+}
+
+// A write of unknown fate is repeated: it does nothing the second time.
+TEST_F(PreemptionTest, ADeletionOfUnknownFateIsRepeated) {
+  rig.Answer(DeleteVictim(), 500, "{}");
+  rig.Settle();
+  rig.Pass(Duration::Seconds(3));
+  EXPECT_EQ(rig.TakeOf("/pods/low").request.method, env::Method::kDelete);
+}
+
+// A05: who preempts is deleted meanwhile: the victim stays.
+TEST_F(PreemptionTest, NobodyIsEvictedForAPodThatIsGone) {
+  const env::SendRequest mark = MarkVictim();
+  rig.Event("pods", "DELETED", PodJson(Nominated(103)));
+  rig.Answer(mark, 200, PodJson(Low(104)));
+  rig.Settle();
+  EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
+  EXPECT_EQ(rig.Held("n1"), 900);
+}
+
+// A restart between nomination and evictions: the same are decided again, from the objects alone.
+TEST_F(PreemptionTest, ARestartTakesUpWhereTheObjectsStand) {
+  rig.Start({PodJson(Low()), PodJson(Nominated(50))}, {NodeJson("n1", 1)});
+  EXPECT_TRUE(Promised());
+  EXPECT_TRUE(Says(rig.TakeOf("/pods/low/status"), "DisruptionTarget"));
+}
+
+}  // namespace
+}  // namespace berth::control

@@ -1,0 +1,248 @@
+#include "controllers/disruption.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "client/request.h"
+
+namespace berth::controllers {
+namespace {
+
+using client::AppendJsonString;
+
+constexpr std::string_view kCondition = "DisruptionAllowed";
+
+// What a pod's controller wants, and whose wish it is.
+struct Scale {
+  std::string_view uid;
+  int64_t replicas = 0;
+};
+
+bool IsApps(std::string_view api_version) {
+  return api_version.starts_with("apps/") || api_version.starts_with("extensions/");
+}
+
+// The object that a reference means, if it is there and no other of its name.
+Slot Referred(const Objects& objects, api::KindId kind, const std::string& namespace_name,
+              const api::OwnerReference& reference) {
+  const Slot slot = objects.Find(kind, namespace_name, reference.name);
+  return slot != kNoSlot && objects.head(slot).uid == reference.uid ? slot : kNoSlot;
+}
+
+std::optional<Scale> ScaleOfSet(const Objects& objects, Slot slot) {
+  const Head& set = objects.head(slot);
+  const api::OwnerReference* above = set.controller();
+  if (above != nullptr && above->kind == "Deployment" && IsApps(above->api_version)) {
+    const Slot deployment = Referred(objects, api::KindId::kDeployment, set.namespace_name, *above);
+    if (deployment != kNoSlot) {
+      return Scale{objects.head(deployment).uid, objects.deployment(deployment)->replicas};
+    }
+  }
+  return Scale{set.uid, objects.replica_set(slot)->replicas};
+}
+
+// Nothing: the controller isn't there. Error: a kind that has no scale, or none that is known.
+Result<std::optional<Scale>> ScaleOf(const Objects& objects, const std::string& namespace_name,
+                                     const api::OwnerReference& controller) {
+  const bool set = controller.kind == "ReplicaSet" && IsApps(controller.api_version);
+  const api::Kind* kind = set ? &api::KindOf(api::KindId::kReplicaSet)
+                              : api::FindKind(controller.api_version, controller.kind);
+  if (kind == nullptr || !kind->stored) {
+    return Fail(ErrorCode::kNotFound, fmt::format("no matches for kind \"{}\" in version \"{}\"",
+                                                  controller.kind, controller.api_version));
+  }
+  if (!kind->has_scale) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{} does not implement the scale subresource", kind->group_resource()));
+  }
+  const Slot slot = Referred(objects, kind->id, namespace_name, controller);
+  if (slot == kNoSlot) return std::nullopt;
+  if (set) return ScaleOfSet(objects, slot);
+  return Scale{objects.head(slot).uid, objects.deployment(slot)->replicas};
+}
+
+// How many pods the controllers want together. Pods without one count for nothing.
+Result<int64_t> ExpectedScale(const Objects& objects, const std::vector<PodRef>& pods) {
+  std::map<std::string_view, int64_t> wanted;
+  std::set<std::string_view> asked;
+  for (const PodRef& pod : pods) {
+    const api::OwnerReference* controller = pod.head->controller();
+    if (controller == nullptr || !asked.insert(controller->uid).second) continue;
+    const Result<std::optional<Scale>> scale =
+        ScaleOf(objects, pod.head->namespace_name, *controller);
+    if (!scale) return std::unexpected(scale.error());
+    if (!scale->has_value()) {
+      return Fail(ErrorCode::kNotFound,
+                  fmt::format("found no controllers for pod \"{}\"", pod.head->name));
+    }
+    wanted.emplace((*scale)->uid, (*scale)->replicas);
+  }
+  int64_t sum = 0;
+  for (const auto& [uid, replicas] : wanted) sum += replicas;
+  return sum;
+}
+
+struct Counts {
+  int64_t expected = 0;
+  int64_t desired = 0;
+  int64_t healthy = 0;
+  std::vector<std::string_view> dropped = {};  // Of disruptedPods, those that count no more.
+
+  [[nodiscard]] int64_t allowed() const {
+    return expected > 0 ? std::max<int64_t>(healthy - desired, 0) : 0;
+  }
+};
+
+// A share counts up to the next whole pod.
+int64_t ShareOf(const api::IntOrPercent& share, int64_t whole) {
+  return share.percent ? (share.value * whole + 99) / 100 : share.value;
+}
+
+Result<Counts> Expect(const Objects& objects, const api::PodDisruptionBudget& budget,
+                      const std::vector<PodRef>& pods) {
+  if (!budget.max_unavailable && !budget.min_available) return Counts{};
+  if (!budget.max_unavailable && !budget.min_available->percent) {
+    return Counts{.expected = static_cast<int64_t>(pods.size()),
+                  .desired = budget.min_available->value};
+  }
+  const Result<int64_t> expected = ExpectedScale(objects, pods);
+  if (!expected) return std::unexpected(expected.error());
+  const int64_t desired =
+      budget.max_unavailable
+          ? std::max<int64_t>(*expected - ShareOf(*budget.max_unavailable, *expected), 0)
+          : ShareOf(*budget.min_available, *expected);
+  return Counts{.expected = *expected, .desired = desired};
+}
+
+std::string ConditionText(const api::Condition* before, const api::Condition& next,
+                          int64_t generation, Instant now) {
+  const bool same = before != nullptr && before->status == next.status;
+  std::string text = fmt::format(
+      R"({{"type":"{}","status":"{}","observedGeneration":{},"lastTransitionTime":"{}",)",
+      next.type, next.status, generation, client::SecondsTime(same ? before->transition : now));
+  text += fmt::format(R"("reason":"{}","message":)", next.reason);
+  AppendJsonString(text, next.message);
+  return text + "}";
+}
+
+Write StatusPatch(const Head& head, std::string status) {
+  Write write = StatusOf(head, std::move(status));
+  write.strategic = true;  // Conditions of others stay.
+  return write;
+}
+
+// Nothing may go while it isn't known what is wanted.
+void PlanFailure(const Head& head, const api::PodDisruptionBudget& budget,
+                 const std::string& message, Instant now, Plan& plan) {
+  const api::Condition next{.type = std::string(kCondition),
+                            .status = "False",
+                            .reason = "SyncFailed",
+                            .message = message};
+  const api::Condition* before = api::Find(budget.conditions, kCondition);
+  const bool told = before != nullptr && before->status == next.status &&
+                    before->reason == next.reason && before->message == next.message;
+  if (told && budget.disruptions_allowed == 0) return;
+  plan.writes.push_back(
+      StatusPatch(head, fmt::format(R"({{"disruptionsAllowed":0,"conditions":[{}]}})",
+                                    ConditionText(before, next, budget.observed_generation, now))));
+}
+
+void PlanCounts(const Head& head, const api::PodDisruptionBudget& budget, const Counts& counts,
+                Instant now, Plan& plan) {
+  const int64_t allowed = counts.allowed();
+  const api::Condition next{.type = std::string(kCondition),
+                            .status = allowed > 0 ? "True" : "False",
+                            .reason = allowed > 0 ? "SufficientPods" : "InsufficientPods"};
+  const api::Condition* before = api::Find(budget.conditions, kCondition);
+  const bool told =
+      before != nullptr && before->status == next.status && before->reason == next.reason;
+  if (told && counts.dropped.empty() && budget.current_healthy == counts.healthy &&
+      budget.desired_healthy == counts.desired && budget.expected_pods == counts.expected &&
+      budget.disruptions_allowed == allowed &&
+      budget.observed_generation == budget.meta.generation) {
+    return;
+  }
+  std::string pods;
+  for (const std::string_view name : counts.dropped) {
+    if (!pods.empty()) pods += ',';
+    AppendJsonString(pods, name);
+    pods += ":null";
+  }
+  if (!pods.empty()) pods = R"("disruptedPods":{)" + pods + "},";
+  plan.writes.push_back(StatusPatch(
+      head,
+      fmt::format(R"({{"observedGeneration":{},"disruptionsAllowed":{},"currentHealthy":{},)"
+                  R"("desiredHealthy":{},"expectedPods":{},{}"conditions":[{}]}})",
+                  budget.meta.generation, allowed, counts.healthy, counts.desired, counts.expected,
+                  pods, ConditionText(before, next, budget.meta.generation, now))));
+}
+
+std::vector<PodRef> PodsOf(const Objects& objects, Slot slot) {
+  std::vector<PodRef> pods;
+  for (const Slot pod : objects.GuardedBy(slot)) pods.push_back(objects.pod_ref(pod));
+  std::ranges::sort(pods, {},
+                    [](const PodRef& pod) -> const std::string& { return pod.head->name; });
+  return pods;
+}
+
+}  // namespace
+
+Plan PlanBudget(const Objects& objects, Slot slot, Instant now) {
+  Plan plan;
+  const Head& head = objects.head(slot);
+  const api::PodDisruptionBudget& budget = *objects.budget(slot);
+  const std::vector<PodRef> pods = PodsOf(objects, slot);
+  Result<Counts> counts = Expect(objects, budget, pods);
+  if (!counts) {
+    PlanFailure(head, budget, counts.error().message, now, plan);
+    return plan;
+  }
+  // Both lists are sorted by name. An entry stays while its pod does, and is not on its way.
+  auto next = pods.begin();
+  for (const api::DisruptedPod& entry : budget.disrupted_pods) {
+    while (next != pods.end() && next->head->name < entry.name) {
+      counts->healthy += next->facts->ready && !next->head->deletion.has_value() ? 1 : 0;
+      ++next;
+    }
+    const bool stays =
+        next != pods.end() && next->head->name == entry.name && !next->head->deletion.has_value();
+    if (stays && now < entry.time + kDisruptionTimeout) {
+      plan.WakeAt(entry.time + kDisruptionTimeout);
+      ++next;
+    } else {
+      counts->dropped.push_back(entry.name);
+    }
+  }
+  for (; next != pods.end(); ++next) {
+    counts->healthy += next->facts->ready && !next->head->deletion.has_value() ? 1 : 0;
+  }
+  PlanCounts(head, budget, *counts, now, plan);
+  return plan;
+}
+
+Plan PlanDisruptedPod(const Objects& objects, Slot slot, Instant now) {
+  Plan plan;
+  const PodRef pod = objects.pod_ref(slot);
+  if (pod.facts == nullptr || !pod.active() || pod.facts->disrupted_since == Instant::Never()) {
+    return plan;
+  }
+  const Instant due = pod.facts->disrupted_since + kDisruptionTimeout;
+  if (now < due) {
+    plan.WakeAt(due);
+    return plan;
+  }
+  plan.writes.push_back(StatusPatch(
+      *pod.head, fmt::format(R"({{"conditions":[{{"type":"DisruptionTarget","status":"False",)"
+                             R"("lastTransitionTime":"{}","reason":null,"message":null}}]}})",
+                             client::SecondsTime(now))));
+  return plan;
+}
+
+}  // namespace berth::controllers

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "base/time.h"
+#include "controllers/objects.h"
+#include "controllers/write.h"
+
+// How many pods each PodDisruptionBudget can spare
+// (https://kubernetes.io/docs/concepts/workloads/pods/disruptions/).
+namespace berth::controllers {
+
+// A pod that was evicted and is still there is not missed after so long; neither is a pod whose
+// condition DisruptionTarget no deletion followed.
+inline constexpr Duration kDisruptionTimeout = Duration::Minutes(2);
+
+// The budget's status, where it isn't as it should be: healthy are pods that are ready, stay, and
+// are not among those evicted lately; wanted is minAvailable, or what maxUnavailable leaves of the
+// pods that their controllers want. Where those can't be told, nothing is allowed and the condition
+// says why. Due again when the next evicted pod is not missed any more. Cost: pods of the budget.
+[[nodiscard]] Plan PlanBudget(const Objects& objects, Slot slot, Instant now);
+
+// Takes back a DisruptionTarget that no deletion followed, kubelets' own excepted.
+[[nodiscard]] Plan PlanDisruptedPod(const Objects& objects, Slot slot, Instant now);
+
+}  // namespace berth::controllers

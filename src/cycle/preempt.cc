@@ -1,0 +1,152 @@
+#include "place/preempt.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "cycle/engine.h"
+
+// Promises: who gets one, how long it stands, and when it is taken back
+// (docs/design/0007-preemption.md).
+namespace berth::cycle {
+
+using model::ClaimId;
+using model::NodeId;
+using model::Plan;
+using model::PodId;
+
+// Whether what is leaving the node is all that keeps the pod from the node it is promised. A
+// promise of which that is not true any more can't come true by waiting.
+bool Engine::CanBeKept(PodId pod) const {
+  const ClaimId promise = state_.PromiseOf(pod);
+  if (!promise.valid()) return false;
+  const place::NodePreemption there =
+      place::FindPreemptionOn(state_, options_.evaluator, pod,
+                              state_.ledger().claim(promise).account.node(), preemption_scratch_);
+  return there.answer == place::PreemptionAnswer::kHelps && there.preemption.victims.empty();
+}
+
+LineKind Engine::KindOf(PodId pod) const {
+  if (!options_.preemption) return LineKind::kNever;
+  if (CanBeKept(pod)) return LineKind::kHolders;
+  return state_.pods().at(pod).preempts ? LineKind::kPreempting : LineKind::kNever;
+}
+
+bool Engine::EvictionsHelp(PodId pod, NodeId node) const {
+  return place::FindPreemptionOn(state_, options_.evaluator, pod, node, preemption_scratch_)
+             .answer == place::PreemptionAnswer::kHelps;
+}
+
+// A holder whose node was touched and does not fit there now.
+void Engine::JudgePromise(PodId pod, Plan& plan) {
+  const bool held = lines_.line(lines_.line_of(pod)).kind == LineKind::kHolders;
+  const bool holds = KindOf(pod) == LineKind::kHolders;
+  if (held && !holds) return RevokePromise(pod, plan);
+  if (holds && !held) return Sync(pod);
+  if (EvictionsKeepPromise(pod)) Preempt(pod, plan);
+}
+
+// Whether evictions would make true what the pod is promised: what nobody else of its line may
+// count on.
+bool Engine::EvictionsKeepPromise(PodId pod) const {
+  const ClaimId promise = state_.PromiseOf(pod);
+  return promise.valid() && lines_.line(lines_.line_of(pod)).kind == LineKind::kPreempting &&
+         EvictionsHelp(pod, state_.ledger().claim(promise).account.node());
+}
+
+void Engine::RevokePromise(PodId pod, Plan& plan) {
+  state_.Revoke(pod, model::Cause::kRevoked);
+  ++counters_.revocations;
+  plan.nominations.push_back(pod);
+  Sync(pod);
+}
+
+// What it was promised, and can't be kept as things stand, may still be the best to make possible:
+// after a restart those are the evictions that had not begun.
+place::Preemption Engine::FindPreemption(PodId pod) const {
+  if (const ClaimId promise = state_.PromiseOf(pod); promise.valid()) {
+    place::NodePreemption there =
+        place::FindPreemptionOn(state_, options_.evaluator, pod,
+                                state_.ledger().claim(promise).account.node(), preemption_scratch_);
+    if (there.answer == place::PreemptionAnswer::kHelps) return std::move(there.preemption);
+  }
+  return place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
+}
+
+// Whether evictions on the nodes that were touched since the line was woken can help its head. No
+// others can have come to.
+bool Engine::EvictionsHelpNarrowly(const Line& line) const {
+  const model::TouchLog& log = state_.touches();
+  for (uint64_t at = line.narrow_from; at < log.end(); ++at) {
+    if (log.latest(at) && EvictionsHelp(line.head, log.at(at).node)) return true;
+  }
+  return false;
+}
+
+// The pod fits nowhere: the room of others becomes its own, if that helps.
+bool Engine::Preempt(PodId pod, Plan& plan) {
+  place::Preemption found = FindPreemption(pod);
+  while (found.node.valid() && !state_.Promise(pod, found.node, found.devices, found.victims)) {
+    // A promise to a pod of lower priority counts on the same room.
+    const PodId least = LeastHolder(found.node, pod);
+    CHECK(least.valid());
+    RevokePromise(least, plan);
+    found = FindPreemption(pod);
+  }
+  if (!found.node.valid()) return false;
+  counters_.preemptions += found.victims.empty() ? 0 : 1;
+  counters_.evictions += found.victims.size();
+  model::PreemptDecision decision{.pod = pod,
+                                  .pod_uid = state_.pods().at(pod).uid,
+                                  .node = found.node,
+                                  .node_name = state_.nodes().name(found.node),
+                                  .pdb_violations = found.pdb_violations};
+  for (const PodId victim : found.victims) {
+    decision.victims.push_back({.pod = victim, .uid = state_.pods().at(victim).uid});
+  }
+  plan.preemptions.push_back(std::move(decision));
+  plan.nominations.push_back(pod);
+  Sync(pod);
+  return true;
+}
+
+// The last in the order of those of lower priority who hold a promise on the node.
+PodId Engine::LeastHolder(NodeId node, PodId below) const {
+  PodId least;
+  for (ClaimId id = state_.ledger().nodes().first_reserved(node.value); id.valid();
+       id = state_.ledger().claim(id).next_in_account) {
+    const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
+    if (!holder.valid() || state_.pods().at(holder).priority >= state_.pods().at(below).priority) {
+      continue;
+    }
+    if (!least.valid() || WaitingLines::PodBefore(state_, least, holder)) least = holder;
+  }
+  return least;
+}
+
+void Engine::SetGraceTimer(PodId pod) {
+  const model::Pod& row = state_.pods().at(pod);
+  if (!row.terminating || row.overdue || !row.node.valid() || row.deletion_deadline == Instant{}) {
+    return;
+  }
+  const Instant at = row.deletion_deadline + limits::kOverdueAfter;
+  if (pod.value >= grace_of_.size()) grace_of_.resize(state_.pods().size());
+  if (std::exchange(grace_of_[pod.value], at) == at) return;
+  graces_.push_back({.at = at, .pod = pod});
+  std::ranges::push_heap(graces_, std::greater<>(), &Timer::at);
+}
+
+// Who does not go although its grace is long over leaves no room that anyone could wait for.
+void Engine::EndGraces(Instant now) {
+  while (!graces_.empty() && graces_.front().at <= now) {
+    std::ranges::pop_heap(graces_, std::greater<>(), &Timer::at);
+    const Timer timer = graces_.back();
+    graces_.pop_back();
+    // It may be of a pod that had the row before, or of a grace that was changed.
+    if (std::exchange(grace_of_[timer.pod.value], Instant{}) != timer.at) continue;
+    if (state_.pods().used(timer.pod) && state_.pods().at(timer.pod).terminating)
+      state_.NoteOverdue(timer.pod);
+  }
+}
+
+}  // namespace berth::cycle

@@ -1,0 +1,170 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "model/backoff.h"
+#include "model/state.h"
+
+// What a preemption decides: a reserved claim of who preempts, and claims of its victims that are
+// releasing for it (ARCHITECTURE.md, "The ledger"). Promise and evictions begin and end together.
+namespace berth::model {
+
+ClaimId State::PromiseOf(PodId pod) const {
+  const ClaimId id = ClaimOf(pod);
+  if (!id.valid() || ledger_.claim(id).state != ClaimState::kReserved) return ClaimId{};
+  return id;
+}
+
+std::vector<PodId> State::VictimsOf(PodId pod) const {
+  std::vector<PodId> victims;
+  const ClaimId promise = PromiseOf(pod);
+  if (!promise.valid()) return victims;
+  const Claim& promised = ledger_.claim(promise);
+  for (ClaimId id = ledger_.nodes().first_claim(promised.account.row()); id.valid();
+       id = ledger_.claim(id).next_in_account) {
+    if (ledger_.claim(id).claimant != promised.owner) continue;
+    const PodId victim = pods_.FindUid(ledger_.claim(id).owner);
+    if (victim.valid()) victims.push_back(victim);
+  }
+  return victims;
+}
+
+std::optional<NameId> State::NominationToWrite(PodId id) const {
+  const Pod& pod = pods_.at(id);
+  if (pod.promised.valid()) return pod.promised;
+  if (pod.ours && pod.void_node.valid() && pod.nominated == pod.void_node) return NameId{};
+  return std::nullopt;
+}
+
+bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const PodId> victims) {
+  Pod& pod = pods_.mutable_at(id);
+  CHECK(!pod.node.valid() && pod.write == WriteStage::kNone);
+  CHECK(nodes_.present(node));
+  const AccountId account = AccountId::OfNode(node);
+  if (const ClaimId before = PromiseOf(id);
+      before.valid() && ledger_.claim(before).account != account) {
+    EndNodeClaim(id, Cause::kRevoked);
+  }
+  const ClaimId existing = PromiseOf(id);
+  const Claim promise{.owner = OwnerOf(id),
+                      .account = account,
+                      .bundle = pod.charge,
+                      .scoring = pod.charge_scoring,
+                      .devices = devices,
+                      .priority = pod.priority,
+                      .account_uid = nodes_.uid(node),
+                      .state = ClaimState::kReserved,
+                      .why = ClaimWhy::kNominated};
+  Transaction t = Begin();
+  for (const PodId victim : victims) {
+    const ClaimId charged = ClaimOf(victim);
+    CHECK(charged.valid());
+    Claim releasing = ledger_.claim(charged);
+    CHECK(releasing.account == account && releasing.state == ClaimState::kHeld);
+    CHECK(releasing.priority < pod.priority && !pods_.at(victim).terminating);
+    releasing.state = ClaimState::kReleasing;
+    releasing.why = ClaimWhy::kEvicting;
+    releasing.claimant = promise.owner;
+    t.Change(charged, releasing);
+  }
+  if (existing.valid()) {
+    t.Change(existing, promise);
+  } else {
+    t.Add(promise);
+  }
+  TakeOver(t, promise);
+  if (t.NetCharge() > 0) return false;
+  t.Commit(Cause::kDecided);
+  for (const PodId victim : VictimsOf(id)) {
+    pods_.mutable_at(victim).evicted_for = promise.owner;
+    budgets_.Charge(victim, pods_.at(victim).labels);
+  }
+  homeless_.Remove(id);
+  const NameId name = nodes_.name(node);
+  pod.promised = pod.nominated == name ? NameId{} : name;
+  if (pod.void_node == name) pod.void_node = NameId{};
+  pod.attempts = 0;
+  pod.backoff_until = Instant{};
+  return true;
+}
+
+void State::ApplyRefused(const PreemptionRefused& facts) {
+  const PodId id = FindPod(facts.uid);
+  if (!id.valid() || !PromiseOf(id).valid()) return;
+  Pod& pod = pods_.mutable_at(id);
+  pod.refused_code = facts.code;
+  pod.not_before = facts.at + Backoff(++pod.errors);
+  Revoke(id, Cause::kWriteRefused);
+  changed_pods_.push_back(id);
+}
+
+void State::NoteOverdue(PodId id) {
+  Pod& pod = pods_.mutable_at(id);
+  CHECK(pod.terminating);
+  if (pod.overdue || pod.terminal || !pod.node.valid()) return;
+  pod.overdue = true;
+  pod.evicted_for = OwnerId{};
+  SettleClaims(id);
+}
+
+void State::Revoke(PodId id, Cause cause) {
+  const ClaimId promise = PromiseOf(id);
+  if (!promise.valid()) return;
+  Pod& pod = pods_.mutable_at(id);
+  pod.void_node = nodes_.name(ledger_.claim(promise).account.node());
+  pod.promised = NameId{};
+  EndNodeClaim(id, cause);
+  SettleClaims(id);  // What its object names besides is promised to it again.
+}
+
+// A promise that moves to another node is another promise.
+void State::ChangeClaim(Transaction& t, ClaimId id, const Claim& to) {
+  const Claim before = ledger_.claim(id);
+  if (to.state != ClaimState::kReserved || to.account != before.account) SpareVictims(t, before);
+  t.Change(id, to);
+}
+
+void State::EndClaim(Transaction& t, ClaimId id) {
+  SpareVictims(t, ledger_.claim(id));
+  t.End(id);
+}
+
+// Who leaves the node for a pod of lower priority leaves it for this one: the more important
+// promise must not fail when the other ends.
+void State::TakeOver(Transaction& t, const Claim& promise) {
+  for (ClaimId id = ledger_.nodes().first_claim(promise.account.row()); id.valid();) {
+    const ClaimId next = ledger_.claim(id).next_in_account;
+    Claim claim = ledger_.claim(id);
+    const PodId other = claim.claimant.valid() ? pods_.FindUid(claim.claimant) : PodId{};
+    if (other.valid() && pods_.at(other).priority < promise.priority) {
+      claim.claimant = promise.owner;
+      t.Change(id, claim);
+    }
+    id = next;
+  }
+}
+
+// With a promise end the evictions for it: who is not being deleted yet stays.
+void State::SpareVictims(Transaction& t, const Claim& promise) {
+  if (promise.state != ClaimState::kReserved || promise.account.is_tree()) return;
+  const OwnerId owner = promise.owner;
+  for (ClaimId id = ledger_.nodes().first_claim(promise.account.row()); id.valid();) {
+    const ClaimId next = ledger_.claim(id).next_in_account;
+    const PodId victim = pods_.FindUid(ledger_.claim(id).owner);
+    if (ledger_.claim(id).claimant == owner && victim.valid()) {
+      Pod& pod = pods_.mutable_at(victim);
+      pod.evicted_for = OwnerId{};
+      Claim kept = ledger_.claim(id);
+      kept.claimant = OwnerId{};
+      if (!pod.terminating) {
+        budgets_.Uncharge(victim);
+        kept.state = ClaimState::kHeld;
+        kept.why = pod.node.valid() ? ClaimWhy::kBound : ClaimWhy::kAssumed;
+      }
+      t.Change(id, kept);
+      changed_pods_.push_back(victim);
+    }
+    id = next;
+  }
+}
+
+}  // namespace berth::model

@@ -1,0 +1,224 @@
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "model/audit.h"
+#include "model/test_cluster.h"
+
+// Promises of preemptions and the evictions for them.
+namespace berth::model {
+namespace {
+
+// A node of 1000m that two pods of priority 0 fill, and a third of priority 5 that is promised the
+// room of the first.
+class PromisesTest : public ::testing::Test {
+ protected:
+  PromisesTest() {
+    c.Node("n1", "u-n1", 1000);
+    for (PodUpsert* victim : {&first, &second}) {
+      victim->node = "n1";
+      c.state.Apply(*victim);
+    }
+    high.priority = 5;
+    c.state.Apply(high);
+    Promise();
+  }
+  void Promise() {
+    const PodId victims[] = {c.state.FindPod("v1")};
+    EXPECT_TRUE(c.state.Promise(c.state.FindPod("high"), c.state.FindNode("n1"), {}, victims));
+  }
+  const Claim& ClaimOf(std::string_view uid) const {
+    return c.state.ledger().claim(c.state.ClaimOf(c.state.FindPod(uid)));
+  }
+  bool Promised() const { return c.state.PromiseOf(c.state.FindPod("high")).valid(); }
+  // "v1 v2": who is evicted for it.
+  std::string Victims() const {
+    std::string text;
+    for (const PodId pod : c.state.VictimsOf(c.state.FindPod("high"))) {
+      text += (text.empty() ? "" : " ") + std::string(c.state.UidOf(c.state.pods().at(pod).uid));
+    }
+    return text;
+  }
+  // What is to be written to status.nominatedNodeName.
+  std::string Write() const {
+    const auto name = c.state.NominationToWrite(c.state.FindPod("high"));
+    if (!name) return "nothing";
+    return name->valid() ? std::string(c.state.NameOf(*name)) : "empty";
+  }
+  // What a pod of the priority may take once all that is releasing there is gone.
+  Amount Future(int32_t priority) const {
+    return c.state.ledger().Future(AccountId::OfNode(c.state.FindNode("n1")), kCpu,
+                                   {.owner = OwnerId{}, .priority = priority},
+                                   c.state.vocabulary().bundles);
+  }
+  void TearDown() override { EXPECT_EQ(Audit(c.state), std::vector<std::string>()); }
+
+  Cluster c;
+  PodUpsert first = c.Pod("v1", "default/v1");
+  PodUpsert second = c.Pod("v2", "default/v2");
+  PodUpsert high = c.Pod("high", "default/high");
+};
+
+// Goal: from the decision on, every view of no higher priority sees the demand exactly once, and an
+// object that does not know of it ends nothing (N01, A01, A02). Method: each fact that an unrelated
+// change of the preemptor or of a victim brings.
+TEST_F(PromisesTest, StandFromTheDecisionOnWhateverObjectsSay) {
+  EXPECT_EQ(Future(5), 0);
+  EXPECT_EQ(Future(6), 500);
+  EXPECT_EQ(c.Free("n1"), 0);
+  EXPECT_EQ(Write(), "n1");
+  c.state.Apply(high);   // As it was: somebody labelled it.
+  c.state.Apply(first);  // The victim reports its readiness.
+  EXPECT_EQ(Victims(), "v1");
+  EXPECT_EQ(ClaimOf("v1").state, ClaimState::kReleasing);
+  EXPECT_EQ(Future(5), 0);
+  high.nominated = "n1";  // Our write is seen.
+  c.state.Apply(high);
+  EXPECT_EQ(Write(), "nothing");
+  EXPECT_EQ(Future(5), 0);
+  first.terminating = true;
+  c.state.Apply(first);
+  EXPECT_EQ(ClaimOf("v1").why, ClaimWhy::kDeleting);
+  EXPECT_EQ(Victims(), "v1");
+  c.state.Apply(PodRemove{.uid = "v1"});
+  EXPECT_EQ(c.Free("n1"), 500);
+  EXPECT_EQ(Future(5), 0);
+  c.state.Assume(c.state.FindPod("high"), c.state.FindNode("n1"), {});
+  EXPECT_EQ(c.Free("n1"), 0);
+  EXPECT_EQ(Future(5), 0);
+}
+
+// Goal: a promise ends with a cause, and with it the evictions that have not begun: nobody is
+// evicted for nobody. Method: each end, with one victim that is being deleted and one that is not.
+TEST_F(PromisesTest, EndWithACauseAndSpareWhoIsNotBeingDeletedYet) {
+  const Cluster before = c;
+  struct End {
+    Cause cause;
+    std::function<void(State&)> apply;
+  };
+  PodUpsert elsewhere = high;
+  elsewhere.node = "n2";
+  PodUpsert cleared = high;
+  PodUpsert nominated = high;
+  nominated.nominated = "n1";
+  PodUpsert terminating = high;
+  terminating.terminating = true;
+  const std::vector<End> ends = {
+      {Cause::kOwnerDeleted, [](State& s) { s.Apply(PodRemove{.uid = "high"}); }},
+      {Cause::kOwnerTerminating, [&](State& s) { s.Apply(terminating); }},
+      {Cause::kNodeReplaced, [](State& s) { s.Apply(NodeRemove{.name = "n1", .uid = "u-n1"}); }},
+      {Cause::kRevoked, [](State& s) { s.Revoke(s.FindPod("high"), Cause::kRevoked); }},
+      {Cause::kObserved, [&](State& s) { s.Apply(elsewhere); }},
+      {Cause::kNominationCleared,
+       [&](State& s) {
+         s.Apply(nominated);
+         s.Apply(cleared);
+       }},
+  };
+  for (const bool deleting : {false, true}) {
+    for (const End& end : ends) {
+      c = before;
+      first.terminating = deleting;
+      c.state.Apply(first);
+      end.apply(c.state);
+      EXPECT_EQ(c.Ended(end.cause), end.cause == Cause::kObserved ? 0u : 1u);
+      EXPECT_EQ(ClaimOf("v1").state, deleting ? ClaimState::kReleasing : ClaimState::kHeld);
+      EXPECT_FALSE(ClaimOf("v1").claimant.valid());
+      EXPECT_EQ(Audit(c.state), std::vector<std::string>());
+    }
+  }
+}
+
+// Goal: a promise that was taken back is taken back in the object too, even when the write of it
+// comes true afterwards, and promises nothing meanwhile (A05, A07). Method: revoke before and after
+// the write was seen.
+TEST_F(PromisesTest, TakenBackAreWithdrawnFromTheObject) {
+  c.state.Revoke(c.state.FindPod("high"), Cause::kRevoked);
+  EXPECT_EQ(Write(), "nothing");
+  EXPECT_EQ(Future(5), 0);  // Of what the victims hold again.
+  high.nominated = "n1";    // It was on its way.
+  c.state.Apply(high);
+  EXPECT_EQ(Write(), "empty");
+  EXPECT_FALSE(Promised());
+  high.nominated = "";
+  c.state.Apply(high);
+  EXPECT_EQ(Write(), "nothing");
+  // Nominated there again, by whomever, it is a promise.
+  high.nominated = "n1";
+  c.state.Apply(high);
+  EXPECT_EQ(Write(), "nothing");
+  EXPECT_TRUE(Promised());
+}
+
+// Goal: a second decision moves the promise (re-decided), and spares whom the first would have
+// evicted. Method: promise another node.
+TEST_F(PromisesTest, MoveWithASecondDecision) {
+  c.Node("n2", "u-n2", 500);
+  PodUpsert third = c.Pod("v3", "default/v3");
+  third.node = "n2";
+  c.state.Apply(third);
+  const PodId victims[] = {c.state.FindPod("v3")};
+  EXPECT_TRUE(c.state.Promise(c.state.FindPod("high"), c.state.FindNode("n2"), {}, victims));
+  EXPECT_EQ(Victims(), "v3");
+  EXPECT_EQ(Write(), "n2");
+  EXPECT_EQ(ClaimOf("v1").state, ClaimState::kHeld);
+  high.nominated = "n1";  // The first write is seen late.
+  c.state.Apply(high);
+  EXPECT_EQ(Victims(), "v3");
+  EXPECT_EQ(Write(), "n2");
+}
+
+// Goal: who is evicted before its binding came true holds nothing when it does not, and is releasing
+// when it does. Method: assume a victim, promise its room, and bring each outcome.
+TEST_F(PromisesTest, EvictWhoIsNotBoundYet) {
+  c.Node("n2", "u-n2", 500);
+  c.state.Apply(c.Pod("late", "default/late"));
+  c.state.Assume(c.state.FindPod("late"), c.state.FindNode("n2"), {});
+  const PodId victims[] = {c.state.FindPod("late")};
+  EXPECT_TRUE(c.state.Promise(c.state.FindPod("high"), c.state.FindNode("n2"), {}, victims));
+  EXPECT_EQ(Audit(c.state), std::vector<std::string>());
+  Cluster refused = c;
+  refused.state.Apply(BindOutcome{.uid = "late", .outcome = WriteOutcome::kNotSent});
+  EXPECT_FALSE(refused.state.ClaimOf(refused.state.FindPod("late")).valid());
+  EXPECT_TRUE(refused.state.VictimsOf(refused.state.FindPod("high")).empty());
+  EXPECT_EQ(Audit(refused.state), std::vector<std::string>());
+  PodUpsert late = c.Pod("late", "default/late");
+  late.node = "n2";
+  c.state.Apply(late);
+  EXPECT_EQ(Victims(), "late");
+  EXPECT_EQ(ClaimOf("late").state, ClaimState::kReleasing);
+}
+
+// Goal: a victim that does not go when its grace is over leaves no room to wait for (A09), and
+// refused writes end the promise they were for (A10). Method: let the only victim be overdue; refuse
+// an eviction.
+TEST_F(PromisesTest, DoNotWaitForWhoDoesNotGo) {
+  first.terminating = true;
+  c.state.Apply(first);
+  Cluster refused = c;
+  c.state.NoteOverdue(c.state.FindPod("v1"));
+  EXPECT_EQ(Future(6), 0);
+  EXPECT_EQ(Victims(), "");
+  EXPECT_EQ(ClaimOf("v1").state, ClaimState::kHeld);
+  refused.state.Apply(PreemptionRefused{.uid = "high", .code = 403, .at = Instant::FromSeconds(9)});
+  EXPECT_EQ(refused.Ended(Cause::kWriteRefused), 1u);
+  const Pod& pod = refused.state.pods().at(refused.state.FindPod("high"));
+  EXPECT_EQ(pod.refused_code, 403);
+  EXPECT_GT(pod.not_before, Instant::FromSeconds(9));
+}
+
+// Goal: no promise takes what another was promised, if that is as important, or what is charged
+// (A12, A13). Method: ask for room that is neither free nor the victims'.
+TEST_F(PromisesTest, TakeNothingThatIsPromised) {
+  PodUpsert rival = c.Pod("rival", "default/rival");
+  rival.priority = 5;
+  c.state.Apply(rival);
+  const uint64_t touches = c.state.touches().end();
+  EXPECT_FALSE(c.state.Promise(c.state.FindPod("rival"), c.state.FindNode("n1"), {}, {}));
+  EXPECT_EQ(c.state.touches().end(), touches);
+  const PodId victims[] = {c.state.FindPod("v2")};
+  EXPECT_TRUE(c.state.Promise(c.state.FindPod("rival"), c.state.FindNode("n1"), {}, victims));
+}
+
+}  // namespace
+}  // namespace berth::model

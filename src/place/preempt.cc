@@ -1,0 +1,498 @@
+#include "place/preempt.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <functional>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <utility>
+
+#include "base/check.h"
+
+namespace berth::place {
+namespace {
+
+using model::Amount;
+using model::ClaimId;
+using model::ClaimState;
+using model::NodeId;
+using model::ReasonKind;
+using model::ResourceAmount;
+using Victim = PreemptionScratch::Victim;
+
+// What adds up to the sum of priorities per victim, so that fewer victims add up to less.
+constexpr int64_t kPriorityOffset = int64_t{1} << 31;
+
+using Cost = PreemptionCost;
+
+// The preemptor, and what its class asks of a node, resolved once.
+class Search {
+ public:
+  Search(const model::State& state, model::PodId preemptor, PreemptionScratch& scratch)
+      : state_(state),
+        accounts_(state.ledger().nodes()),
+        pod_(state.pods().at(preemptor)),
+        viewer_{.owner = state.OwnerOf(preemptor), .priority = pod_.priority},
+        gpu_(state.vocabulary().classes.at(pod_.class_id).gpu),
+        requests_(
+            state.vocabulary().bundles.View(state.vocabulary().classes.at(pod_.class_id).requests)),
+        scratch_(scratch) {}
+
+  [[nodiscard]] const model::Pod& pod() const { return pod_; }
+
+  // What the node says; with kHelps the victims are those of the scratch that are evicted, and
+  // `cost` is what they cost.
+  PreemptionAnswer Ask(NodeId n, const FixedRefusal& fixed, model::Verdict& verdict, Cost& cost) {
+    if (fixed.kind != ReasonKind::kNone && (!fixed.behind || AmountsFitNow(n))) {
+      verdict = {.kind = fixed.kind, .unresolvable = true};
+      return PreemptionAnswer::kNotHelpful;
+    }
+    Gather(n);
+    Room room = RoomOf(n);
+    for (size_t i = 0; i < scratch_.victims.size(); ++i) TakeOut(room, scratch_.victims[i], +1);
+    verdict = VerdictOf(n, room);
+    if (verdict.fits() && fixed.kind != ReasonKind::kNone)
+      verdict = {.kind = fixed.kind, .unresolvable = true};
+    const bool none = scratch_.victims.empty();
+    if (!verdict.fits()) return none ? PreemptionAnswer::kNoVictims : PreemptionAnswer::kRefused;
+    cost = {};
+    if (!none) PutBack(n, room);
+    CostOf(n, cost);
+    return PreemptionAnswer::kHelps;
+  }
+
+  void Tell(NodeId n, const Cost& cost, Preemption& out) {
+    out.node = n;
+    out.victims.clear();
+    Room room = RoomOf(n);
+    for (const Victim& victim : scratch_.victims) {
+      if (!victim.evicted) continue;
+      out.victims.push_back(victim.pod);
+      TakeOut(room, victim, +1);
+    }
+    out.pdb_violations = cost.violations;
+    out.devices = ChooseDevices(n, room);
+  }
+
+  // Reasons with their extents, as `Refusal` has them, of a node that Ask refused.
+  void Note(NodeId n, const model::Verdict& verdict, std::vector<model::Reason>& reasons) const {
+    if (verdict.kind != ReasonKind::kInsufficient) {
+      return NoteOne({.kind = verdict.kind, .unresolvable = verdict.unresolvable}, reasons);
+    }
+    Room room = RoomOf(n);
+    for (const Victim& victim : scratch_.victims) TakeOut(room, victim, +1);
+    NoteLacking(verdict.lacking, room, reasons);
+  }
+
+  // The least that evictions on the node can cost; nothing when they can't help. It is exact when
+  // nothing can be evicted. REQUIRES: no fixed refusal.
+  [[nodiscard]] std::optional<Cost> BoundOf(NodeId n) const {
+    const Room room = RoomOf(n);
+    Cost bound{.rank = state_.nodes().rank(n)};
+    const std::span<const VictimIndex::Band> bands = LowerBands(n);
+    if (bands.empty()) return Fits(n, room) ? std::optional(bound) : std::nullopt;
+    Sums freed{};
+    Sums most{};
+    if (Covered(room, freed)) return bound;
+    for (const VictimIndex::Band& band : bands) {
+      for (uint32_t r = 0; r < VictimIndex::kResources; ++r) {
+        freed[r] += band.sums[r];
+        most[r] = std::max(most[r], band.most[r]);
+      }
+      if (!Covered(room, freed)) continue;
+      const int64_t count = LeastCount(room, {}, most);
+      bound.priority = band.priority;
+      bound.priorities_sum =
+          band.priority + kPriorityOffset + (count - 1) * (bands[0].priority + kPriorityOffset);
+      bound.victims_count = static_cast<uint32_t>(count);
+      for (uint32_t r = 0; r < VictimIndex::kResources; ++r) freed[r] -= band.sums[r];
+      bound.earliness = -band.LatestEarliest(LeastCount(room, freed, band.most)).ns;
+      return bound;
+    }
+    return std::nullopt;
+  }
+
+  // Whether sums tell all that the class asks of a node's claims.
+  [[nodiscard]] bool SumsTellAll() const {
+    return gpu_.none() && std::ranges::all_of(requests_, [](const ResourceAmount& a) {
+             return a.resource.value < VictimIndex::kResources;
+           });
+  }
+
+  // What Ask and Note say of a node where BoundOf is nothing, from the sums. REQUIRES: SumsTellAll.
+  PreemptionAnswer NoteFromSums(NodeId n, std::vector<model::Reason>& reasons) const {
+    const std::span<const VictimIndex::Band> bands = LowerBands(n);
+    if (bands.empty()) return PreemptionAnswer::kNoVictims;
+    Room room = RoomOf(n);
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      for (const VictimIndex::Band& band : bands)
+        room.amounts[i] += band.sums[requests_[i].resource.value];
+    }
+    NoteLacking(VerdictOf(n, room).lacking, room, reasons);
+    return PreemptionAnswer::kRefused;
+  }
+
+ private:
+  using Sums = std::array<Amount, VictimIndex::kResources>;
+  // What a node will have for the pod once what is releasing has left.
+  struct Room {
+    std::array<Amount, model::kBundleAmountsMax> amounts;  // One per request.
+    std::array<int32_t, model::kDevicesMax> devices;
+  };
+
+  [[nodiscard]] Room RoomOf(NodeId n) const {
+    Room room;
+    const auto account = model::AccountId::OfNode(n);
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      const model::ResourceId r = requests_[i].resource;
+      room.amounts[i] =
+          r.value < accounts_.resources()
+              ? state_.ledger().Future(account, r, viewer_, state_.vocabulary().bundles)
+              : 0;
+    }
+    if (gpu_.none()) return room;
+    for (uint32_t d = 0; d < model::kDevicesMax; ++d) {
+      room.devices[d] =
+          state_.ledger().DeviceNow(n, d, viewer_) + accounts_.device_releasing(n.value, d);
+    }
+    return room;
+  }
+
+  [[nodiscard]] std::span<const VictimIndex::Band> LowerBands(NodeId n) const {
+    const std::span<const VictimIndex::Band> bands = scratch_.index.BandsOf(n);
+    const auto end =
+        std::ranges::lower_bound(bands, viewer_.priority, {}, &VictimIndex::Band::priority);
+    return bands.first(static_cast<size_t>(end - bands.begin()));
+  }
+
+  // Whether the amounts that are summed up suffice with what is freed.
+  [[nodiscard]] bool Covered(const Room& room, const Sums& freed) const {
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      const uint32_t r = requests_[i].resource.value;
+      if (r < freed.size() && requests_[i].amount > room.amounts[i] + freed[r]) return false;
+    }
+    return true;
+  }
+
+  // How many claims it takes beside what is freed, when none frees more than `most`. REQUIRES: they
+  // can suffice.
+  [[nodiscard]] int64_t LeastCount(const Room& room, const Sums& freed, const Sums& most) const {
+    int64_t count = 1;
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      const uint32_t r = requests_[i].resource.value;
+      if (r >= most.size()) continue;
+      const Amount needed = requests_[i].amount - room.amounts[i] - freed[r];
+      if (needed <= 0) continue;
+      CHECK_GT(most[r], 0);
+      count = std::max(count, (needed - 1) / most[r] + 1);
+    }
+    return count;
+  }
+
+  void NoteLacking(uint64_t lacking, const Room& room, std::vector<model::Reason>& reasons) const {
+    for (; lacking != 0; lacking &= lacking - 1) {
+      const auto i = static_cast<size_t>(std::countr_zero(lacking));
+      NoteOne({.kind = ReasonKind::kInsufficient,
+               .resource = requests_[i].resource,
+               .deficit = requests_[i].amount - room.amounts[i]},
+              reasons);
+    }
+  }
+
+  [[nodiscard]] bool AmountsFitNow(NodeId n) const {
+    return std::ranges::all_of(requests_, [&](const ResourceAmount& a) {
+      return a.resource.value < accounts_.resources() &&
+             state_.ledger().Now(model::AccountId::OfNode(n), a.resource, viewer_,
+                                 state_.vocabulary().bundles) >= a.amount;
+    });
+  }
+
+  // The claims that may be evicted, the most important first.
+  void Gather(NodeId n) {
+    scratch_.victims.clear();
+    scratch_.victim_amounts.clear();
+    for (ClaimId id = accounts_.first_claim(n.value); id.valid();) {
+      const model::Claim& claim = state_.ledger().claim(id);
+      id = claim.next_in_account;
+      if (claim.state != ClaimState::kHeld || claim.priority >= viewer_.priority) continue;
+      const model::PodId pod = state_.pods().FindUid(claim.owner);
+      if (!pod.valid()) continue;
+      if (state_.pods().at(pod).terminating) continue;  // Overdue: it is not to be had.
+      const Instant start = state_.pods().at(pod).start;
+      scratch_.victims.push_back(
+          {.owner = claim.owner,
+           .pod = pod,
+           .priority = claim.priority,
+           .start = start == Instant{} ? Instant::Never() : start,
+           .devices = claim.devices,
+           .amounts = static_cast<uint32_t>(scratch_.victim_amounts.size())});
+      for (const ResourceAmount& a : requests_)
+        scratch_.victim_amounts.push_back(
+            state_.vocabulary().bundles.AmountOf(claim.bundle, a.resource));
+    }
+    std::ranges::sort(scratch_.victims, [&](const Victim& a, const Victim& b) {
+      if (a.priority != b.priority) return a.priority > b.priority;
+      if (a.start != b.start) return a.start < b.start;
+      return KeyAndUid(a) < KeyAndUid(b);
+    });
+  }
+
+  [[nodiscard]] std::pair<std::string_view, std::string_view> KeyAndUid(const Victim& v) const {
+    return {state_.KeyOf(state_.pods().at(v.pod).key), state_.UidOf(v.owner)};
+  }
+
+  void TakeOut(Room& room, const Victim& victim, int sign) const {
+    for (size_t i = 0; i < requests_.size(); ++i)
+      room.amounts[i] += sign * scratch_.victim_amounts[victim.amounts + i];
+    if (gpu_.none()) return;
+    for (uint32_t rest = victim.devices.mask; rest != 0; rest &= rest - 1) {
+      room.devices[static_cast<size_t>(std::countr_zero(rest))] +=
+          sign * int32_t{victim.devices.milli_each};
+    }
+  }
+
+  [[nodiscard]] int32_t milli_each() const {
+    return gpu_.share_milli > 0 ? static_cast<int32_t>(gpu_.share_milli) : model::kDeviceMilli;
+  }
+
+  [[nodiscard]] bool DevicesFit(NodeId n, const Room& room) const {
+    if (gpu_.none()) return true;
+    uint32_t good = 0;
+    for (uint32_t d = 0; d < state_.nodes().devices_count(n); ++d)
+      good += room.devices[d] >= milli_each() ? 1 : 0;
+    return good >= std::max(gpu_.devices_count, 1u);
+  }
+
+  [[nodiscard]] bool Fits(NodeId n, const Room& room) const {
+    for (size_t i = 0; i < requests_.size(); ++i) {
+      if (requests_[i].amount > room.amounts[i]) return false;
+    }
+    return DevicesFit(n, room);
+  }
+
+  [[nodiscard]] model::Verdict VerdictOf(NodeId n, const Room& room) const {
+    uint64_t lacking = 0;
+    for (size_t i = 0; i < requests_.size(); ++i)
+      lacking |= uint64_t{requests_[i].amount > room.amounts[i]} << i;
+    if (lacking != 0) return {.kind = ReasonKind::kInsufficient, .lacking = lacking};
+    if (!DevicesFit(n, room)) return {.kind = ReasonKind::kDevices};
+    return {};
+  }
+
+  [[nodiscard]] bool Disrupted(const model::BudgetTable::Budget& budget,
+                               const model::Pod& pod) const {
+    if (budget.facts.disrupted.empty()) return false;
+    std::string_view name = state_.KeyOf(pod.key);
+    name.remove_prefix(name.find('/') + 1);
+    return budget.disrupted(name);
+  }
+
+  // Which evictions would violate a budget when all were evicted, the most important first. A
+  // victim uses up every budget that covers it.
+  void MarkViolations() {
+    const model::BudgetTable& budgets = state_.budgets();
+    if (budgets.empty()) return;
+    scratch_.budgets_left.resize(budgets.size());
+    for (const model::BudgetId id : budgets.by_key())
+      scratch_.budgets_left[id.value] = budgets.at(id).remaining();
+    for (Victim& victim : scratch_.victims) {
+      const model::Pod& pod = state_.pods().at(victim.pod);
+      const std::span<const model::BudgetId> covering = budgets.Covering(pod.labels);
+      if (covering.empty()) continue;
+      for (const model::BudgetId id : covering) {
+        if (Disrupted(budgets.at(id), pod)) continue;
+        if (--scratch_.budgets_left[id.value] < 0) victim.violates = true;
+      }
+    }
+  }
+
+  void PutBack(NodeId n, Room& room) {
+    MarkViolations();
+    for (const bool violating : {true, false}) {
+      for (Victim& victim : scratch_.victims) {
+        if (victim.violates != violating) continue;
+        TakeOut(room, victim, -1);
+        if (Fits(n, room)) continue;
+        TakeOut(room, victim, +1);
+        victim.evicted = true;
+      }
+    }
+  }
+
+  void CostOf(NodeId n, Cost& cost) const {
+    for (const Victim& victim : scratch_.victims) {
+      if (!victim.evicted) continue;
+      if (cost.victims_count++ == 0) {
+        cost.priority = victim.priority;
+        cost.earliness = -victim.start.ns;
+      }
+      cost.violations += victim.violates ? 1 : 0;
+      cost.priorities_sum += victim.priority + kPriorityOffset;
+    }
+    cost.rank = state_.nodes().rank(n);
+  }
+
+  // As Evaluator::ChooseDevices does without fragments: the lowest idle ones; for a share the
+  // fullest that has room.
+  [[nodiscard]] model::DeviceSlots ChooseDevices(NodeId n, const Room& room) const {
+    if (gpu_.none()) return {};
+    uint16_t mask = 0;
+    int32_t least = std::numeric_limits<int32_t>::max();
+    for (uint32_t d = 0; d < state_.nodes().devices_count(n); ++d) {
+      if (room.devices[d] < milli_each()) continue;
+      const auto bit = static_cast<uint16_t>(1u << d);
+      if (gpu_.share_milli == 0) {
+        if (std::popcount(mask) < static_cast<int>(gpu_.devices_count))
+          mask = static_cast<uint16_t>(mask | bit);
+      } else if (room.devices[d] < least) {
+        least = room.devices[d];
+        mask = bit;
+      }
+    }
+    CHECK_NE(mask, 0);
+    return {.mask = mask, .milli_each = static_cast<uint16_t>(milli_each())};
+  }
+
+  static void NoteOne(const model::Reason& reason, std::vector<model::Reason>& reasons) {
+    const auto place = [](const model::Reason& r) {
+      return std::tuple(r.kind, r.resource, !r.unresolvable);
+    };
+    const auto at = std::ranges::lower_bound(reasons, place(reason), {}, place);
+    if (at == reasons.end() || place(*at) != place(reason)) {
+      reasons.insert(at, reason)->nodes_count = 1;
+      return;
+    }
+    ++at->nodes_count;
+    at->deficit = std::min(at->deficit, reason.deficit);
+  }
+
+  const model::State& state_;
+  const model::AccountTable& accounts_;
+  const model::Pod& pod_;
+  const model::Viewer viewer_;
+  const model::GpuDemand gpu_;
+  const std::span<const ResourceAmount> requests_;
+  PreemptionScratch& scratch_;
+};
+
+// What is known of the nodes for such a preemptor: all that did not change since it was found.
+void Recall(const model::State& state, const Evaluator& evaluator, const model::Pod& pod,
+            bool remember, PreemptionScratch& scratch) {
+  using Known = PreemptionScratch::Known;
+  const uint32_t nodes_count = state.nodes().size();
+  const bool same = remember && scratch.known.size() == nodes_count &&
+                    scratch.known_class == pod.class_id && scratch.known_pin == pod.pin &&
+                    scratch.known_priority == pod.priority;
+  if (!same) scratch.known.clear();
+  scratch.known.resize(nodes_count);
+  scratch.known_class = pod.class_id;
+  scratch.known_pin = pod.pin;
+  scratch.known_priority = pod.priority;
+  scratch.index.CatchUp(state, [&](NodeId n) {
+    scratch.known[n.value] = Known{};
+    if (same) scratch.fixed[n.value] = evaluator.FixedRefusalOn(state, pod.class_id, n, pod.pin);
+  });
+  if (!same) evaluator.FixedRefusals(state, pod.class_id, pod.pin, scratch.fixed);
+}
+
+void CollectBounds(const model::State& state, const Search& search, PreemptionScratch& scratch) {
+  using Known = PreemptionScratch::Known;
+  scratch.bounds.clear();
+  for (uint32_t row = 0; row < scratch.known.size(); ++row) {
+    Known& known = scratch.known[row];
+    if (known.state == Known::kNothing) {
+      known.state = Known::kNoHelp;
+      if (scratch.fixed[row].kind == ReasonKind::kNone) {
+        if (const std::optional<Cost> bound = search.BoundOf(NodeId{row}); bound.has_value())
+          known = {.state = Known::kBound, .cost = *bound};
+      }
+    }
+    if (known.state == Known::kNoHelp) continue;
+    known.cost.rank = state.nodes().rank(NodeId{row});
+    scratch.bounds.push_back({.cost = known.cost, .node = NodeId{row}});
+  }
+  std::ranges::make_heap(scratch.bounds, std::greater<>(), &PreemptionScratch::Bound::cost);
+}
+
+// Why no node helps.
+void Explain(const model::State& state, Search& search, const PreemptionScratch& scratch,
+             model::PreemptionRefusal& refusal) {
+  const bool sums_tell_all = search.SumsTellAll();
+  for (uint32_t row = 0; row < state.nodes().size(); ++row) {
+    const NodeId n{row};
+    if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
+    ++refusal.nodes_count;
+    const FixedRefusal& fixed = scratch.fixed[row];
+    model::Verdict verdict;
+    Cost cost;
+    const bool from_sums = sums_tell_all && fixed.kind == ReasonKind::kNone;
+    const PreemptionAnswer answer =
+        from_sums ? search.NoteFromSums(n, refusal.reasons) : search.Ask(n, fixed, verdict, cost);
+    CHECK(answer != PreemptionAnswer::kHelps);
+    if (answer == PreemptionAnswer::kNotHelpful) {
+      ++refusal.not_helpful;
+    } else if (answer == PreemptionAnswer::kNoVictims) {
+      ++refusal.no_victims;
+    } else if (!from_sums) {
+      search.Note(n, verdict, refusal.reasons);
+    }
+  }
+}
+
+}  // namespace
+
+Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
+                          model::PodId preemptor, PreemptionScratch& scratch) {
+  Preemption best;
+  Search search(state, preemptor, scratch);
+  const model::Pod& pod = search.pod();
+  if (!pod.preempts) {
+    best.refusal.bar = model::PreemptionBar::kPolicy;
+    return best;
+  }
+  // A promise of its own is room for it alone, and what budgets allow changes without a node's.
+  const bool remember = state.budgets().empty() && !state.PromiseOf(preemptor).valid();
+  Recall(state, evaluator, pod, remember, scratch);
+  CollectBounds(state, search, scratch);
+  Cost best_cost;
+  while (!scratch.bounds.empty()) {
+    const PreemptionScratch::Bound next = scratch.bounds.front();
+    if (best.node.valid() && best_cost <= next.cost) break;
+    std::ranges::pop_heap(scratch.bounds, std::greater<>(), &PreemptionScratch::Bound::cost);
+    scratch.bounds.pop_back();
+    model::Verdict verdict;
+    Cost cost;
+    PreemptionScratch::Known& known = scratch.known[next.node.value];
+    if (search.Ask(next.node, {}, verdict, cost) != PreemptionAnswer::kHelps) {
+      known.state = PreemptionScratch::Known::kNoHelp;
+      continue;
+    }
+    CHECK(next.cost <= cost);
+    known = {.state = PreemptionScratch::Known::kCost, .cost = cost};
+    if (best.node.valid() && best_cost <= cost) continue;
+    best_cost = cost;
+    search.Tell(next.node, cost, best);
+  }
+  if (!best.node.valid()) Explain(state, search, scratch, best.refusal);
+  if (!remember) scratch.known.clear();
+  return best;
+}
+
+NodePreemption FindPreemptionOn(const model::State& state, const Evaluator& evaluator,
+                                model::PodId preemptor, model::NodeId node,
+                                PreemptionScratch& scratch) {
+  NodePreemption out;
+  Search search(state, preemptor, scratch);
+  const model::Pod& pod = search.pod();
+  Cost cost;
+  out.answer = search.Ask(node, evaluator.FixedRefusalOn(state, pod.class_id, node, pod.pin),
+                          out.verdict, cost);
+  if (out.answer == PreemptionAnswer::kHelps) search.Tell(node, cost, out.preemption);
+  return out;
+}
+
+}  // namespace berth::place

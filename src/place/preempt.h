@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "base/time.h"
+#include "model/ids.h"
+#include "model/ledger.h"
+#include "model/plan.h"
+#include "model/reason.h"
+#include "model/state.h"
+#include "place/evaluate.h"
+#include "place/victim_index.h"
+
+// Whose room a pod may take (DefaultPreemption of kube-scheduler; docs/design/0007-preemption.md).
+namespace berth::place {
+
+struct Preemption {
+  model::NodeId node;  // Invalid: no eviction helps.
+  // Most important first. None: what leaves the node already makes enough room.
+  std::vector<model::PodId> victims;
+  uint32_t pdb_violations = 0;  // Victims beyond what their budgets allow.
+  // The devices that it will have there once all that leaves has left.
+  model::DeviceSlots devices;
+  model::PreemptionRefusal refusal;  // Filled when no node helps.
+};
+
+// What one node answers.
+enum class PreemptionAnswer : uint8_t {
+  kHelps,
+  kNotHelpful,
+  kNoVictims,
+  kRefused,  // Even without all it could evict; for `verdict`.
+};
+
+// What decides between nodes: the least wins.
+struct PreemptionCost {
+  uint32_t violations = 0;
+  int64_t priority = std::numeric_limits<int64_t>::min();  // Of the most important victim.
+  int64_t priorities_sum = 0;
+  uint32_t victims_count = 0;
+  int64_t earliness = std::numeric_limits<int64_t>::min();  // Less: the first of them began later.
+  uint32_t rank = 0;
+  auto operator<=>(const PreemptionCost&) const = default;
+};
+
+// Room that is used again from call to call, and an index of the state that is caught up with at
+// each. It changes no answer. REQUIRES: as VictimIndex.
+struct PreemptionScratch {
+  // A claim that may be evicted.
+  struct Victim {
+    model::OwnerId owner;
+    model::PodId pod;
+    int32_t priority = 0;
+    Instant start;  // Never: unknown, which counts as latest.
+    model::DeviceSlots devices;
+    uint32_t amounts = 0;  // Where its amounts begin: one per request of the preemptor.
+    bool violates = false;
+    bool evicted = false;
+  };
+  std::vector<Victim> victims;
+  std::vector<model::Amount> victim_amounts;
+  std::vector<FixedRefusal> fixed;
+  std::vector<int64_t> budgets_left;  // By BudgetId.
+  // What a node costs, or costs at least.
+  struct Bound {
+    PreemptionCost cost;
+    model::NodeId node;
+  };
+  std::vector<Bound> bounds;
+  VictimIndex index;
+  // What was found for a kind of preemptor, good for nodes that did not change since.
+  struct Known {
+    enum : uint8_t { kNothing, kNoHelp, kBound, kCost } state = kNothing;
+    PreemptionCost cost;
+  };
+  std::vector<Known> known;  // By node.
+  model::ClassId known_class;
+  model::Pin known_pin;
+  int32_t known_priority = 0;
+};
+
+// The node on which evictions make room for the pod at the least cost, and the victims: over all
+// nodes, a pure function of the state. Nothing is changed.
+//
+// On a node: all held claims of lower priority are taken out. When the pod then fits what the node
+// will have (Ledger::Future: what is releasing has left, what others of at least its priority
+// reserve stays theirs), as many as possible are put back: first those whose eviction would violate
+// a budget, then the rest, each time the most important first (higher priority, then earlier
+// start, then key).
+// Of nodes: fewest violations; then the lowest highest priority of a victim; the least sum of
+// priorities, each + 2^31; fewest victims; the latest start among the victims of the highest
+// priority; NodeTable::rank.
+//
+// Nodes are asked in the order of what they cost at least, from the sums of VictimIndex, until none
+// can cost less than the best; where budgets cover everything, that is late.
+//
+// Whether the pod may preempt now is the caller's to know, but for its policy. No allocation once
+// the scratch has grown, but for the answer.
+[[nodiscard]] Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
+                                        model::PodId preemptor, PreemptionScratch& scratch);
+
+// The same on one node. `answer` says more than its refusal, which is left empty.
+struct NodePreemption {
+  PreemptionAnswer answer = PreemptionAnswer::kNotHelpful;
+  model::Verdict verdict;
+  Preemption preemption;
+};
+[[nodiscard]] NodePreemption FindPreemptionOn(const model::State& state, const Evaluator& evaluator,
+                                              model::PodId preemptor, model::NodeId node,
+                                              PreemptionScratch& scratch);
+
+}  // namespace berth::place

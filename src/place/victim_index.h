@@ -1,0 +1,69 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/time.h"
+#include "model/ids.h"
+#include "model/state.h"
+
+namespace berth::place {
+
+// What of a node could be evicted, summed up by priority: enough to tell how little an eviction
+// there can cost without a look at its claims. For FindPreemption.
+//
+// It follows the state by its touch log, so that claims that come and go cost nothing until someone
+// asks. It is no state: copies start fresh. REQUIRES: one state and its successors, and no
+// transaction that is open.
+class VictimIndex {
+ public:
+  // The resources that are summed up: those every node has.
+  static constexpr uint32_t kResources = model::kFixedResourcesCount;
+
+  static constexpr uint32_t kLatest = 8;
+
+  // The held claims of one priority on one node.
+  struct Band {
+    int32_t priority = 0;
+    uint32_t count = 0;
+    std::array<model::Amount, kResources> sums{};
+    std::array<model::Amount, kResources> most{};  // Of one claim.
+    // The latest starts, the latest first; Never: unknown.
+    std::array<Instant, kLatest> latest{};
+    // No later than this began the earliest of `victims_count` claims, whichever they are.
+    [[nodiscard]] Instant LatestEarliest(int64_t victims_count) const {
+      const int64_t held = std::min<int64_t>({victims_count, count, kLatest});
+      return latest[static_cast<size_t>(held) - 1];
+    }
+  };
+
+  VictimIndex() = default;
+  VictimIndex(const VictimIndex& /*other*/) {}
+  VictimIndex& operator=(const VictimIndex& other);
+  VictimIndex(VictimIndex&&) = default;
+  VictimIndex& operator=(VictimIndex&&) = default;
+  ~VictimIndex() = default;
+
+  // O(claims of the nodes that were touched since the last call), which it calls `changed` for.
+  void CatchUp(const model::State& state, const auto& changed) {
+    for (const model::NodeId n : TakeTouched(state)) {
+      SumUp(state, n);
+      changed(n);
+    }
+  }
+  // By ascending priority. REQUIRES: CatchUp since the last change.
+  [[nodiscard]] std::span<const Band> BandsOf(model::NodeId n) const { return bands_[n.value]; }
+
+ private:
+  void SumUp(const model::State& state, model::NodeId n);
+  std::span<const model::NodeId> TakeTouched(const model::State& state);
+
+  std::vector<std::vector<Band>> bands_;  // By node.
+  uint64_t position_ = 0;                 // In the touch log.
+  std::vector<model::NodeId> touched_;    // Room for TakeTouched.
+};
+
+}  // namespace berth::place

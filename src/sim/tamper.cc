@@ -1,0 +1,123 @@
+#include "sim/tamper.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <string_view>
+
+#include "sim/checkers.h"
+
+namespace berth::sim {
+namespace {
+
+constexpr Duration kDeafAfter = Duration::Seconds(40);
+
+// Everything from each `head` to the first `tail` after it becomes `with`.
+Bytes Replace(const Bytes& body, std::string_view head, std::string_view tail,
+              std::string_view with) {
+  std::string text(body.view());
+  for (size_t at = text.find(head); at != std::string::npos;
+       at = text.find(head, at + with.size())) {
+    const size_t end = text.find(tail, at + head.size());
+    if (end == std::string::npos) break;
+    text.replace(at, end + tail.size() - at, with);
+  }
+  return Bytes(std::move(text));
+}
+
+Bytes Replace(const Bytes& body, std::string_view what, std::string_view with) {
+  return Replace(body, what, "", with);
+}
+
+bool Has(const env::HttpRequest& request, std::string_view text) {
+  return request.body.view().find(text) != std::string_view::npos;
+}
+
+// Users name the pods that they make themselves so; see Users::PlanPods.
+bool OfUsersPod(const env::HttpRequest& request) {
+  return request.target.find("/pods/pod-") != std::string::npos;
+}
+
+std::string WithoutSubresource(const std::string& target) {
+  return target.substr(0, target.rfind('/'));
+}
+
+void TamperScheduler(Tampering tampering, env::HttpRequest& request) {
+  const bool binds = request.target.ends_with("/binding");
+  if (binds && tampering == Tampering::kBindWithoutUid) {
+    request.body = Replace(request.body, R"(,"uid":")", "\"", "");
+  } else if (binds && tampering == Tampering::kBindWithoutDevices) {
+    request.body = Replace(request.body, R"(,"annotations":{)", "}", "");
+  } else if (binds && tampering == Tampering::kBindingNotDone && OfUsersPod(request)) {
+    request = {.method = env::Method::kGet,
+               .target = WithoutSubresource(request.target),
+               .headers = {},
+               .body = {}};
+  } else if (tampering == Tampering::kHopelessPodDeleted && OfUsersPod(request) &&
+             request.method == env::Method::kPatch && Has(request, "Unschedulable")) {
+    const std::string pod = WithoutSubresource(request.target);
+    request.method = env::Method::kPost;
+    request.target = pod + "/eviction";
+    request.headers = {};
+    request.body = Bytes(
+        fmt::format(R"({{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"{}"}}}})",
+                    pod.substr(pod.rfind('/') + 1)));
+  }
+}
+
+void TamperNodes(Tampering tampering, env::HttpRequest& request) {
+  if (request.method != env::Method::kPatch) return;
+  const bool runs = Has(request, R"("phase":"Running")");
+  const bool ends = Has(request, R"("phase":"Succeeded")");
+  if (ends && tampering == Tampering::kAdmittedAgain) {
+    request.body = Replace(request.body, R"("startTime":"2026)", R"("startTime":"2027)");
+  } else if (ends && tampering == Tampering::kAddressChanged) {
+    request.body = Replace(request.body, R"("podIP":"10.)", R"("podIP":"11.)");
+    request.body = Replace(request.body, R"("podIPs":[{"ip":"10.)",
+                           R"("podIPs":[{"$patch":"replace"},{"ip":"11.)");
+  } else if (runs && tampering == Tampering::kRestartsForgotten) {
+    request.body = Replace(request.body, R"("restartCount":0)", R"("restartCount":7)");
+  } else if (ends && tampering == Tampering::kRestartsForgotten) {
+    request.body = Replace(request.body, R"("restartCount":7)", R"("restartCount":0)");
+  } else if (runs && tampering == Tampering::kRunningPodFailed && OfUsersPod(request)) {
+    request.body = Replace(request.body, R"("phase":"Running")", R"("phase":"Failed")");
+  } else if (runs && tampering == Tampering::kRunningPodDeleted && OfUsersPod(request)) {
+    request.method = env::Method::kDelete;
+    request.target = WithoutSubresource(request.target) + "?gracePeriodSeconds=0";
+    request.body = {};
+  }
+}
+
+}  // namespace
+
+void TamperSent(Tampering tampering, Party party, env::HttpRequest& request) {
+  if (party == Party::kScheduler) TamperScheduler(tampering, request);
+  if (party == Party::kNodes) TamperNodes(tampering, request);
+  if (party == Party::kControllers && tampering == Tampering::kPodNotDeleted &&
+      request.method == env::Method::kDelete &&
+      request.target.find("/pods/") != std::string::npos) {
+    request.method = env::Method::kGet;
+    request.body = {};
+  }
+  if (party != Party::kUsers) return;
+  if (tampering == Tampering::kScaledToMore && request.method == env::Method::kPatch) {
+    request.body = Replace(request.body, R"({"spec":{"replicas":)", R"({"spec":{"replicas":1)");
+  } else if (tampering == Tampering::kJobSuspended) {
+    request.body = Replace(request.body, R"("backoffLimit":1000)", R"("suspend":true)");
+  }
+}
+
+bool TamperHeard(Tampering tampering, Duration since_start, Party party, const env::Input& input) {
+  if (party != Party::kScheduler || !std::holds_alternative<env::StreamData>(input)) return true;
+  return tampering != Tampering::kDeafScheduler || since_start <= kDeafAfter;
+}
+
+void TamperRecovered(Tampering tampering, std::vector<env::JournalRecord>& records) {
+  if (tampering != Tampering::kBindingsLost) return;
+  for (env::JournalRecord& record : records) {
+    if (!record.key.starts_with(kPodsPrefix)) continue;
+    record.value = Replace(record.value, R"("nodeName":")", "\"", R"("nodeName":"")");
+  }
+}
+
+}  // namespace berth::sim

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/time.h"
+#include "env/actor.h"
+#include "sim/network.h"
+
+namespace berth::sim {
+
+// Defects of whole processes, planted into what they send and hear: what a checker sees of a defect
+// is its messages, and the products need no switch for it.
+enum class Tampering : uint8_t {
+  kNone,
+  // Of the scheduler.
+  kBindWithoutUid,
+  kBindWithoutDevices,
+  kBindingNotDone,      // Of pods without a controller: the server only says that it was done.
+  kHopelessPodDeleted,  // A pod without a controller that fits nowhere is deleted, not told so.
+  kDeafScheduler,       // Hears nothing from its watches after some time.
+  // Of kubelets.
+  kAdmittedAgain,
+  kAddressChanged,
+  kRestartsForgotten,
+  kRunningPodFailed,   // Pods without a controller.
+  kRunningPodDeleted,  // Likewise.
+  // Of the controllers.
+  kPodNotDeleted,
+  // Of what users asked for.
+  kScaledToMore,
+  kJobSuspended,
+  // Of the API server when it starts again.
+  kBindingsLost,
+};
+
+// What leaves a party.
+void TamperSent(Tampering tampering, Party party, env::HttpRequest& request);
+// What reaches a party. False: it never does.
+[[nodiscard]] bool TamperHeard(Tampering tampering, Duration since_start, Party party,
+                               const env::Input& input);
+// What a server finds when it starts again.
+void TamperRecovered(Tampering tampering, std::vector<env::JournalRecord>& records);
+
+}  // namespace berth::sim
