@@ -27,15 +27,17 @@ set(BERTH_LAYERS
   "nodes:base env api codec client model translate"
   "cli:base env api codec client model cycle translate place"
   "sim:base env api codec store model place cycle translate client apiserver control controllers nodes"
+  "explore:base env api codec store model place cycle translate client apiserver control controllers nodes sim"
 )
 
-# berth_layer(<folder> [THIRD_PARTY <targets>...])
+# berth_layer(<folder> [THIRD_PARTY <targets>...] [TEST_SHARDS <count>])
 #
 # Makes the library berth_<folder> of all its *.cc, the test program of its *_test.cc, a program per *_fuzz.cc
 # (where BERTH_FUZZ is on) and per *_bench.cc (without sanitizers), and a link test: a program of the whole archive
-# and its allowed dependencies only, so that an upward call fails to link.
+# and its allowed dependencies only, so that an upward call fails to link. A test program that takes long runs as
+# TEST_SHARDS tests at once, each with its share of the cases.
 function(berth_layer folder)
-  cmake_parse_arguments(ARG "" "" "THIRD_PARTY;TEST_DEPS" ${ARGN})
+  cmake_parse_arguments(ARG "" "TEST_SHARDS" "THIRD_PARTY;TEST_DEPS" ${ARGN})
   string(REPLACE "/" "_" name ${folder})
   set(dependencies "")
   set(found FALSE)
@@ -80,6 +82,9 @@ function(berth_layer folder)
   target_link_libraries(berth_${name} ${scope} ${libraries} ${ARG_THIRD_PARTY} fmt::fmt)
   if(sources)
     target_link_libraries(berth_${name} PRIVATE berth_warnings)
+    if(BERTH_FUZZ)
+      target_compile_options(berth_${name} PRIVATE -fsanitize=fuzzer-no-link)
+    endif()
   endif()
   if(headers AND BERTH_CHECK_HEADERS)
     berth_check_headers(${name} "${headers}")
@@ -92,9 +97,23 @@ function(berth_layer folder)
       rapidcheck)
     target_compile_definitions(berth_${name}_test PRIVATE
       BERTH_TESTDATA="${CMAKE_CURRENT_SOURCE_DIR}/testdata" BERTH_SOURCE_DIR="${CMAKE_SOURCE_DIR}")
-    add_test(NAME ${name} COMMAND berth_${name}_test)
+    # A test's own code is mostly assertions: instrumented and optimised they are half of what clang compiles.
+    if(BERTH_SANITIZE)
+      target_compile_options(berth_${name}_test PRIVATE -O0)
+    endif()
     # One seed for property tests, so that a red run is red again; RC_PARAMS in the environment of a run by hand varies it.
-    set_tests_properties(${name} PROPERTIES ENVIRONMENT "RC_PARAMS=seed=20260101")
+    set(environment "RC_PARAMS=seed=20260101")
+    if(ARG_TEST_SHARDS)
+      math(EXPR last "${ARG_TEST_SHARDS} - 1")
+      foreach(shard RANGE ${last})
+        add_test(NAME ${name}.${shard} COMMAND berth_${name}_test)
+        set_tests_properties(${name}.${shard} PROPERTIES ENVIRONMENT
+          "${environment};GTEST_TOTAL_SHARDS=${ARG_TEST_SHARDS};GTEST_SHARD_INDEX=${shard}")
+      endforeach()
+    else()
+      add_test(NAME ${name} COMMAND berth_${name}_test)
+      set_tests_properties(${name} PROPERTIES ENVIRONMENT "${environment}")
+    endif()
   endif()
   foreach(bench IN LISTS benches)
     if(NOT BERTH_SANITIZE)
@@ -109,6 +128,7 @@ function(berth_layer folder)
       get_filename_component(stem ${fuzzer} NAME_WE)
       add_executable(berth_${name}_${stem} ${fuzzer})
       target_link_libraries(berth_${name}_${stem} PRIVATE berth_${name} ${ARG_TEST_DEPS} berth_warnings)
+      target_compile_options(berth_${name}_${stem} PRIVATE -fsanitize=fuzzer-no-link)
       target_link_options(berth_${name}_${stem} PRIVATE -fsanitize=fuzzer)
       set_property(GLOBAL APPEND PROPERTY BERTH_FUZZERS berth_${name}_${stem})
     endif()

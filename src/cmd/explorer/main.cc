@@ -1,0 +1,207 @@
+// `dev explore`: walks scenarios in every order and prints what was found.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+#include <fstream>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "explore/explorer.h"
+#include "sim/run.h"
+
+namespace {
+
+using berth::Result;
+using berth::explore::ExploreOptions;
+using berth::explore::Report;
+using berth::explore::Scenario;
+
+struct Arguments {
+  std::vector<std::string> files;
+  std::string replay;
+  std::string plant;
+  std::string dot;
+  std::string commit;
+  uint64_t states = 0;
+  bool planted = false;
+  bool brute = false;
+};
+
+std::shared_ptr<const Scenario> Read(const std::string& file) {
+  std::ifstream in(file);
+  if (!in) {
+    fmt::print(stderr, "{}: can't be read\n", file);
+    return nullptr;
+  }
+  std::stringstream text;
+  text << in.rdbuf();
+  Result<Scenario> scenario = berth::explore::ParseScenario(text.str(), file);
+  if (!scenario) {
+    fmt::print(stderr, "{}\n", scenario.error().message);
+    return nullptr;
+  }
+  return std::make_shared<const Scenario>(std::move(*scenario));
+}
+
+const berth::sim::NamedBug* FindBug(const std::string& name) {
+  const auto bugs = berth::sim::AllPlantedBugs();
+  const auto at = std::ranges::find(bugs, name, &berth::sim::NamedBug::name);
+  return at == bugs.end() ? nullptr : &*at;
+}
+
+struct Walked {
+  Report report;
+  double seconds = 0;
+};
+
+Result<Walked> Walk(const std::shared_ptr<const Scenario>& scenario,
+                    const ExploreOptions& options) {
+  const auto start = std::chrono::steady_clock::now();
+  Result<Report> report = berth::explore::Explore(scenario, options);
+  if (!report) return std::unexpected(report.error());
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  return Walked{.report = std::move(*report), .seconds = took.count()};
+}
+
+void Print(const Scenario& scenario, const Walked& walked) {
+  const Report& report = walked.report;
+  fmt::print("{} ({}): {}\n", scenario.name, fmt::join(scenario.cases, ", "),
+             report.violation ? "VIOLATED"
+             : report.whole() ? "walked whole, clean"
+                              : "clean as far as it was walked");
+  fmt::print(
+      "  {} distinct states, {} transitions, {} choices, {} pruned, {} merged, {} ends, depth {}, "
+      "at "
+      "most {} bindings\n",
+      report.states, report.transitions, report.choices, report.pruned, report.merged, report.ends,
+      report.depth, report.bindings);
+  fmt::print("  {:.1f} s, {:.0f} states/s, {:.0f} transitions/s\n", walked.seconds,
+             static_cast<double>(report.states) / walked.seconds,
+             static_cast<double>(report.transitions) / walked.seconds);
+  if (report.depth_cuts > 0) {
+    fmt::print("  {} states were not gone on from: the bound of {} choices in a row\n",
+               report.depth_cuts, scenario.bounds.depth);
+  }
+  if (report.states_cut) fmt::print("  the walk ended at the bound of states\n");
+}
+
+int Tell(const std::shared_ptr<const Scenario>& scenario, const Arguments& arguments,
+         const berth::sim::PlantedBugs& bugs, const std::vector<uint32_t>& path) {
+  const Result<std::string> story = berth::explore::TellStory(scenario, bugs, path);
+  if (!story) {
+    fmt::print(stderr, "{}\n", story.error().message);
+    return 2;
+  }
+  std::fputs(story->c_str(), stdout);
+  if (arguments.dot.empty()) return 0;
+  const Result<std::string> drawn = berth::explore::DrawStory(scenario, bugs, path);
+  std::ofstream out(arguments.dot);
+  if (!drawn || !(out << *drawn)) {
+    fmt::print(stderr, "{}: can't be written\n", arguments.dot);
+    return 2;
+  }
+  return 0;
+}
+
+int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& arguments,
+            const ExploreOptions& options) {
+  const Result<Walked> walked = Walk(scenario, options);
+  if (!walked) {
+    fmt::print(stderr, "{}\n", walked.error().message);
+    return 2;
+  }
+  Print(*scenario, *walked);
+  if (!walked->report.violation) return 0;
+  const auto& violation = *walked->report.violation;
+  fmt::print("  {}\n", violation.what);
+  Tell(scenario, arguments, options.bugs, violation.path);
+  fmt::print("  again: dev explore {}{} --replay {}{}\n", scenario->file,
+             arguments.plant.empty() ? "" : " --plant " + arguments.plant,
+             berth::explore::PathText(violation.path),
+             arguments.commit.empty() ? "" : " (at " + arguments.commit + ")");
+  return 1;
+}
+
+// Each defect that the file names must be found within the states that it states.
+int WalkPlanted(const std::shared_ptr<const Scenario>& scenario) {
+  int missed = 0;
+  for (const auto& plant : scenario->plants) {
+    const berth::sim::NamedBug* bug = FindBug(plant.name);
+    if (bug == nullptr) {
+      fmt::print("{}: no defect is called {}\n", scenario->file, plant.name);
+      ++missed;
+      continue;
+    }
+    const Result<Walked> walked = Walk(scenario, {.bugs = bug->bugs, .states_max = plant.states});
+    if (!walked) return 2;
+    const Report& report = walked->report;
+    const bool found = report.violation && report.violation->what.contains(bug->sign);
+    if (!found) ++missed;
+    fmt::print("{:<24} {:<32} {} within {} of {} states{}\n", scenario->name, plant.name,
+               found ? "found" : "NOT FOUND", report.states, plant.states,
+               report.violation ? ": " + report.violation->what : "");
+    std::fflush(stdout);
+  }
+  return missed == 0 ? 0 : 1;
+}
+
+int Run(const Arguments& arguments) {
+  ExploreOptions options{.bugs = {}, .reduce = !arguments.brute, .states_max = arguments.states};
+  if (!arguments.plant.empty()) {
+    const berth::sim::NamedBug* bug = FindBug(arguments.plant);
+    if (bug == nullptr) {
+      fmt::print(stderr, "no defect is called {}\n", arguments.plant);
+      return 2;
+    }
+    options.bugs = bug->bugs;
+  }
+  int worst = 0;
+  for (const std::string& file : arguments.files) {
+    const std::shared_ptr<const Scenario> scenario = Read(file);
+    if (scenario == nullptr) return 2;
+    int result = 0;
+    if (!arguments.replay.empty()) {
+      const auto path = berth::explore::ParsePath(arguments.replay);
+      if (!path) fmt::print(stderr, "{}\n", path.error().message);
+      result = path ? Tell(scenario, arguments, options.bugs, *path) : 2;
+    } else if (arguments.planted) {
+      result = WalkPlanted(scenario);
+    } else {
+      result = WalkOne(scenario, arguments, options);
+    }
+    std::fflush(stdout);
+    worst = std::max(worst, result);
+  }
+  return worst;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app(
+      "Walks scenarios: every order of what can happen in a small cluster, with checkers after "
+      "each "
+      "step. A violation is told as a story.");
+  Arguments arguments;
+  app.add_option("scenarios", arguments.files, "scenario files")->required();
+  app.add_flag("--planted", arguments.planted,
+               "walk with each defect that the file names: it must be found");
+  app.add_option("--plant", arguments.plant, "walk with this defect");
+  auto* replay = app.add_option("--replay", arguments.replay,
+                                "tell what happens along this path, as a walk printed it");
+  app.add_option("--dot", arguments.dot, "write the path to this file, for graphviz");
+  app.add_option("--states", arguments.states, "end after so many distinct states");
+  app.add_flag("--brute", arguments.brute, "leave out no order, to compare");
+  app.add_option("--commit", arguments.commit, "printed with what replays a violation");
+  CLI11_PARSE(app, argc, argv);
+  if (replay->count() > 0 && arguments.files.size() != 1) {
+    fmt::print(stderr, "--replay takes one scenario\n");
+    return 2;
+  }
+  return Run(arguments);
+}

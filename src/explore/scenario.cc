@@ -1,0 +1,467 @@
+#include "explore/scenario.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "api/names.h"
+#include "api/quantity.h"
+
+namespace berth::explore {
+namespace {
+
+constexpr size_t kNodesMax = 5;
+constexpr size_t kPodsMax = 20;
+constexpr size_t kLineBytesMax = 1000;
+constexpr std::array<std::string_view, kFatesCount> kFates = {"done", "unheard", "conflict",
+                                                              "error", "lost"};
+
+// Words of a line; a word may hold a quoted part, or be one.
+struct Line {
+  uint32_t number = 0;
+  bool indented = false;
+  std::string_view text;
+  std::vector<std::string> words;
+};
+
+using Options = std::map<std::string, std::string, std::less<>>;
+
+class Parser {
+ public:
+  Parser(std::string_view text, std::string_view file) : text_(text) {
+    scenario_.file = std::string(file);
+  }
+
+  Result<Scenario> Run() {
+    while (!text_.empty()) {
+      if (Status read = ReadLine(); !read) return std::unexpected(read.error());
+    }
+    line_.number = std::max(line_.number, 1u);
+    if (scenario_.name.empty()) return Bad("no line names the scenario");
+    if (scenario_.cases.empty()) return Bad("no line names a case");
+    if (scenario_.users.empty()) return Bad("no user acts");
+    if (scenario_.fates.empty() && scenario_.bounds.failures > 0) {
+      return Bad("failures of writes are allowed and no line says which");
+    }
+    return std::move(scenario_);
+  }
+
+ private:
+  std::unexpected<Error> Bad(std::string_view what) const {
+    return Fail(ErrorCode::kInvalid, fmt::format("{}:{}: {}", scenario_.file, line_.number, what));
+  }
+
+  Status ReadLine() {
+    const size_t end = std::min(text_.find('\n'), text_.size());
+    line_ = {.number = line_.number + 1,
+             .indented = text_.starts_with(' ') || text_.starts_with('\t'),
+             .text = text_.substr(0, end),
+             .words = {}};
+    text_.remove_prefix(std::min(end + 1, text_.size()));
+    if (line_.text.size() > kLineBytesMax) return Bad("the line is too long");
+    if (Status split = Split(); !split) return split;
+    return line_.words.empty() ? Status() : Dispatch();
+  }
+
+  Status Split() {
+    std::string word;
+    bool quoted = false;
+    bool any = false;
+    for (const char c : line_.text) {
+      if (static_cast<unsigned char>(c) < ' ' && c != '\t') {
+        return Bad("a control character");
+      }
+      if (c == '"') {
+        quoted = !quoted;
+        any = true;
+      } else if (!quoted && c == '#') {
+        break;
+      } else if (!quoted && (c == ' ' || c == '\t')) {
+        if (any) line_.words.push_back(std::exchange(word, {}));
+        any = false;
+      } else {
+        word += c;
+        any = true;
+      }
+    }
+    if (quoted) return Bad("a quotation without an end");
+    if (any) line_.words.push_back(std::move(word));
+    return {};
+  }
+
+  Status Dispatch() {
+    if (line_.indented) {
+      if (!in_user_) return Bad("an indented line that follows no user");
+      return ReadAction(scenario_.users.back().actions, 0);
+    }
+    in_user_ = false;
+    const std::string& word = line_.words[0];
+    if (word == "scenario") return ReadName();
+    if (word == "case") return ReadCase();
+    if (word == "class") return ReadClass();
+    if (word == "node" || word == "pod") {
+      line_.words.insert(line_.words.begin(), "create");
+      return ReadAction(scenario_.set_up, 0);
+    }
+    if (word == "user") return ReadUser();
+    if (word == "owner") return ReadOwner();
+    if (word == "kubelets") return Flag(scenario_.kubelets, true);
+    if (word == "collector") return Flag(scenario_.collector, true);
+    if (word == "unsettled") return Flag(scenario_.settled, false);
+    if (word == "writes") return ReadFates();
+    if (word == "bound") return ReadBounds();
+    if (word == "expect") return ReadExpect();
+    if (word == "plant") return ReadPlant();
+    return Bad(fmt::format("unknown actor or directive \"{}\"", word));
+  }
+
+  Status Flag(bool& flag, bool value) {
+    if (line_.words.size() > 1) return Bad(fmt::format("{} takes nothing", line_.words[0]));
+    if (flag == value) return Bad(fmt::format("{} is said twice", line_.words[0]));
+    flag = value;
+    return {};
+  }
+
+  Status ReadName() {
+    if (line_.words.size() != 2) return Bad("scenario takes one name");
+    if (!scenario_.name.empty()) return Bad("the scenario has a name already");
+    if (Status good = CheckName(line_.words[1]); !good) return good;
+    scenario_.name = line_.words[1];
+    return {};
+  }
+
+  Status ReadCase() {
+    if (line_.words.size() != 3) return Bad("case takes an id and what is said of it, quoted");
+    const std::string& id = line_.words[1];
+    const bool good =
+        id.size() >= 2 && id.size() <= 4 && id[0] >= 'A' && id[0] <= 'Z' &&
+        std::all_of(id.begin() + 1, id.end(), [](char c) { return c >= '0' && c <= '9'; });
+    if (!good) return Bad(fmt::format("\"{}\" is no id of a case", id));
+    scenario_.cases.push_back(id);
+    scenario_.quotes.push_back(line_.words[2]);
+    return {};
+  }
+
+  Status CheckName(std::string_view name) {
+    const bool good = !name.empty() && name.size() <= 40 && name.front() != '-' &&
+                      name.back() != '-' && std::ranges::all_of(name, [](char c) {
+                        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
+                      });
+    if (!good) return Bad(fmt::format("\"{}\" is no name of an object", name));
+    return {};
+  }
+
+  // The words from `first` on as key=value, of `allowed` keys only.
+  Result<Options> ReadOptions(size_t first, std::initializer_list<std::string_view> allowed) {
+    Options options;
+    for (size_t i = first; i < line_.words.size(); ++i) {
+      const std::string& word = line_.words[i];
+      const size_t equals = word.find('=');
+      if (equals == std::string::npos || equals + 1 == word.size()) {
+        return Bad(fmt::format("\"{}\" is not of the form key=value", word));
+      }
+      const std::string key = word.substr(0, equals);
+      if (std::ranges::find(allowed, key) == allowed.end()) {
+        return Bad(fmt::format("unknown key \"{}\"", key));
+      }
+      if (!options.emplace(key, word.substr(equals + 1)).second) {
+        return Bad(fmt::format("{} is said twice", key));
+      }
+    }
+    return options;
+  }
+
+  Result<uint64_t> Number(const Options& options, std::string_view key, uint64_t otherwise,
+                          uint64_t max) {
+    const auto at = options.find(key);
+    if (at == options.end()) return otherwise;
+    uint64_t number = 0;
+    const std::string& text = at->second;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error != std::errc() || end != text.data() + text.size() || number > max) {
+      return Bad(fmt::format("{} must be a number from 0 to {}, not \"{}\"", key, max, text));
+    }
+    return number;
+  }
+
+  // `"cpu":"1","memory":"1Gi"` of those that are there.
+  Result<std::string> Amounts(const Options& options,
+                              std::initializer_list<std::string_view> resources) {
+    std::string json;
+    for (const std::string_view resource : resources) {
+      const auto at = options.find(resource);
+      if (at == options.end()) continue;
+      if (!api::ParseQuantity(at->second)) {
+        return Bad(fmt::format("{} must be a quantity, not \"{}\"", resource, at->second));
+      }
+      json += fmt::format("{}\"{}\":\"{}\"", json.empty() ? "" : ",", resource, at->second);
+    }
+    return json;
+  }
+
+  // The members of a pod's spec.
+  Result<std::string> PodSpec(const Options& options) {
+    const Result<std::string> requests = Amounts(options, {"cpu", "memory"});
+    if (!requests) return std::unexpected(requests.error());
+    const Result<uint64_t> grace = Number(options, "grace", 30, 3600);
+    if (!grace) return std::unexpected(grace.error());
+    std::string spec = fmt::format(
+        R"("containers":[{{"name":"c","image":"i","resources":{{"requests":{{{}}}}}}}],"terminationGracePeriodSeconds":{})",
+        *requests, *grace);
+    if (const auto at = options.find("priority"); at != options.end()) {
+      if (!classes_.contains(at->second)) {
+        return Bad(fmt::format("unknown class \"{}\"", at->second));
+      }
+      spec += fmt::format(R"(,"priorityClassName":"{}")", at->second);
+    }
+    if (const auto at = options.find("node"); at != options.end()) {
+      if (!nodes_.contains(at->second)) return Bad(fmt::format("unknown node \"{}\"", at->second));
+      spec += fmt::format(R"(,"nodeName":"{}")", at->second);
+    }
+    if (const auto at = options.find("scheduler"); at != options.end()) {
+      if (Status good = CheckName(at->second); !good) return std::unexpected(good.error());
+      spec += fmt::format(R"(,"schedulerName":"{}")", at->second);
+    }
+    return spec;
+  }
+
+  Status ReadClass() {
+    if (line_.words.size() < 3) return Bad("class takes a name and value=NUMBER");
+    if (Status good = CheckName(line_.words[1]); !good) return good;
+    if (!classes_.insert(line_.words[1]).second) return Bad("the class is there already");
+    const Result<Options> options = ReadOptions(2, {"value", "preempts"});
+    if (!options) return std::unexpected(options.error());
+    const Result<uint64_t> value = Number(*options, "value", 0, 1'000'000'000);
+    if (!value) return std::unexpected(value.error());
+    const auto preempts = options->find("preempts");
+    const bool never = preempts != options->end();
+    if (never && preempts->second != "never") return Bad("preempts takes never");
+    scenario_.classes.push_back(fmt::format(R"({{"metadata":{{"name":"{}"}},"value":{}{}}})",
+                                            line_.words[1], *value,
+                                            never ? R"(,"preemptionPolicy":"Never")" : ""));
+    return {};
+  }
+
+  Status ReadUser() {
+    if (line_.words.size() != 2) return Bad("user takes one name");
+    if (Status good = CheckName(line_.words[1]); !good) return good;
+    const bool known = std::ranges::any_of(
+        scenario_.users, [&](const User& user) { return user.name == line_.words[1]; });
+    if (known) return Bad("the user is there already");
+    scenario_.users.push_back({.name = line_.words[1], .actions = {}});
+    in_user_ = true;
+    return {};
+  }
+
+  Status ReadOwner() {
+    if (line_.words.size() < 3) return Bad("owner takes a name and replicas=NUMBER");
+    Owner owner{.name = line_.words[1], .replicas = 0, .pod = {}, .at_once = false};
+    if (Status good = CheckName(owner.name); !good) return good;
+    for (const Owner& other : scenario_.owners) {
+      if (other.name == owner.name) return Bad("the owner is there already");
+    }
+    if (line_.words.back() == "at-once") {
+      owner.at_once = true;
+      line_.words.pop_back();
+    }
+    const Result<Options> options =
+        ReadOptions(2, {"replicas", "cpu", "memory", "priority", "grace"});
+    if (!options) return std::unexpected(options.error());
+    const Result<uint64_t> replicas = Number(*options, "replicas", 1, 8);
+    if (!replicas) return std::unexpected(replicas.error());
+    owner.replicas = static_cast<uint32_t>(*replicas);
+    const Result<std::string> spec = PodSpec(*options);
+    if (!spec) return std::unexpected(spec.error());
+    owner.pod = *spec;
+    scenario_.owners.push_back(std::move(owner));
+    return {};
+  }
+
+  Status ReadFates() {
+    for (size_t i = 1; i < line_.words.size(); ++i) {
+      const auto at = std::ranges::find(kFates, line_.words[i]);
+      if (at == kFates.end() || at == kFates.begin()) {
+        return Bad(fmt::format("unknown outcome \"{}\" of a write", line_.words[i]));
+      }
+      const auto fate = static_cast<Fate>(at - kFates.begin());
+      if (std::ranges::find(scenario_.fates, fate) != scenario_.fates.end()) {
+        return Bad(fmt::format("{} is said twice", line_.words[i]));
+      }
+      scenario_.fates.push_back(fate);
+    }
+    return scenario_.fates.empty() ? Bad("writes takes outcomes") : Status();
+  }
+
+  Status ReadBounds() {
+    const Result<Options> options =
+        ReadOptions(1, {"depth", "failures", "crashes", "timers", "states"});
+    if (!options) return std::unexpected(options.error());
+    Bounds& bounds = scenario_.bounds;
+    const auto read = [&](std::string_view key, auto& into, uint64_t max) -> Status {
+      const Result<uint64_t> number = Number(*options, key, into, max);
+      if (!number) return std::unexpected(number.error());
+      into = static_cast<std::remove_reference_t<decltype(into)>>(*number);
+      return {};
+    };
+    if (Status good = read("depth", bounds.depth, 1000); !good) return good;
+    if (Status good = read("failures", bounds.failures, 3); !good) return good;
+    if (Status good = read("crashes", bounds.crashes, 1); !good) return good;
+    if (Status good = read("timers", bounds.timers, 3); !good) return good;
+    return read("states", bounds.states, 100'000'000);
+  }
+
+  Status ReadExpect() {
+    const Result<Options> options = ReadOptions(1, {"evictions"});
+    if (!options) return std::unexpected(options.error());
+    if (options->empty()) return Bad("expect takes evictions=NUMBER");
+    if (scenario_.evictions) return Bad("evictions is said twice");
+    const Result<uint64_t> most = Number(*options, "evictions", 0, 100);
+    if (!most) return std::unexpected(most.error());
+    scenario_.evictions = static_cast<uint32_t>(*most);
+    return {};
+  }
+
+  Status ReadPlant() {
+    if (line_.words.size() != 3) return Bad("plant takes a name and states=NUMBER");
+    const Result<Options> options = ReadOptions(2, {"states"});
+    if (!options) return std::unexpected(options.error());
+    const Result<uint64_t> states = Number(*options, "states", 0, 100'000'000);
+    if (!states) return std::unexpected(states.error());
+    scenario_.plants.push_back({.name = line_.words[1], .states = *states});
+    return {};
+  }
+
+  // VERB KIND NAME [key=value ...]
+  Status ReadAction(std::vector<Action>& into, size_t first) {
+    const std::vector<std::string>& words = line_.words;
+    if (words.size() < first + 3) return Bad("an event takes a verb, pod or node, and a name");
+    const std::string& verb = words[first];
+    const std::string& kind = words[first + 1];
+    if (kind != "pod" && kind != "node") return Bad(fmt::format("unknown kind \"{}\"", kind));
+    Action action{.verb = Action::Verb::kCreate,
+                  .of_node = kind == "node",
+                  .name = words[first + 2],
+                  .body = {},
+                  .text = {},
+                  .line = line_.number};
+    for (size_t i = first; i < words.size(); ++i) {
+      action.text += (i == first ? "" : " ") + words[i];
+    }
+    if (Status good = CheckName(action.name); !good) return good;
+    Status read;
+    if (verb == "create") {
+      read = action.of_node ? ReadCreateNode(action, first + 3) : ReadCreatePod(action, first + 3);
+    } else {
+      read = ReadChange(action, verb, first + 3);
+    }
+    if (!read) return read;
+    into.push_back(std::move(action));
+    return {};
+  }
+
+  Status ReadCreateNode(Action& action, size_t first) {
+    const Result<Options> options = ReadOptions(first, {"cpu", "memory", "pods"});
+    if (!options) return std::unexpected(options.error());
+    Options all = *options;
+    all.emplace("memory", "64Gi");
+    all.emplace("pods", "110");
+    if (!all.contains("cpu")) return Bad("a node takes cpu=AMOUNT");
+    const Result<std::string> amounts = Amounts(all, {"cpu", "memory", "pods"});
+    if (!amounts) return std::unexpected(amounts.error());
+    nodes_.insert(action.name);
+    if (nodes_.size() > kNodesMax) return Bad("too many nodes");
+    action.body = fmt::format(
+        R"({{"metadata":{{"name":"{0}"}},"status":{{"allocatable":{{{1}}},"capacity":{{{1}}},"conditions":[{{"type":"Ready","status":"True"}}]}}}})",
+        action.name, *amounts);
+    return {};
+  }
+
+  Status ReadCreatePod(Action& action, size_t first) {
+    const Result<Options> options = ReadOptions(
+        first, {"cpu", "memory", "priority", "grace", "node", "scheduler", "finalizer"});
+    if (!options) return std::unexpected(options.error());
+    const Result<std::string> spec = PodSpec(*options);
+    if (!spec) return std::unexpected(spec.error());
+    pods_.insert(action.name);
+    if (pods_.size() > kPodsMax) return Bad("too many pods");
+    std::string finalizers;
+    if (const auto at = options->find("finalizer"); at != options->end()) {
+      if (Status good = CheckName(at->second); !good) return good;
+      finalizers = fmt::format(R"(,"finalizers":["example.com/{}"])", at->second);
+    }
+    action.body = fmt::format(R"({{"metadata":{{"name":"{}"{}}},"spec":{{{}}}}})", action.name,
+                              finalizers, *spec);
+    return {};
+  }
+
+  // What happens to an object that some line makes.
+  Status ReadChange(Action& action, const std::string& verb, size_t first) {
+    if (action.of_node ? !nodes_.contains(action.name) : !pods_.contains(action.name)) {
+      return Bad(fmt::format("no line above makes {} \"{}\"", action.of_node ? "node" : "pod",
+                             action.name));
+    }
+    const Result<Options> options = ReadOptions(first, {"grace", "label", "node"});
+    if (!options) return std::unexpected(options.error());
+    const auto only = [&](std::string_view key) {
+      return options->size() == (options->contains(key) ? 1 : 0);
+    };
+    if (verb == "delete" && only("grace")) {
+      action.verb = Action::Verb::kDelete;
+      const Result<uint64_t> grace = Number(*options, "grace", 0, 3600);
+      if (!grace) return std::unexpected(grace.error());
+      if (options->contains("grace")) {
+        action.body = fmt::format(R"({{"gracePeriodSeconds":{}}})", *grace);
+      }
+      return {};
+    }
+    action.verb = Action::Verb::kPatch;
+    if (verb == "release" && !action.of_node && options->empty()) {
+      action.body = R"({"metadata":{"finalizers":null}})";
+      return {};
+    }
+    if (verb == "update" && options->contains("label") && only("label")) {
+      const std::string& label = options->find("label")->second;
+      if (Status good = CheckName(label); !good) return good;
+      action.body = fmt::format(R"({{"metadata":{{"labels":{{"example":"{}"}}}}}})", label);
+      return {};
+    }
+    if (action.of_node && (verb == "cordon" || verb == "uncordon") && options->empty()) {
+      action.body = fmt::format(R"({{"spec":{{"unschedulable":{}}}}})", verb == "cordon");
+      return {};
+    }
+    if (!action.of_node && verb == "bind" && options->contains("node") && only("node")) {
+      action.verb = Action::Verb::kBind;
+      const std::string& node = options->find("node")->second;
+      if (!nodes_.contains(node)) return Bad(fmt::format("unknown node \"{}\"", node));
+      action.body =
+          fmt::format(R"({{"metadata":{{"name":"{}"}},"target":{{"kind":"Node","name":"{}"}}}})",
+                      action.name, node);
+      return {};
+    }
+    return Bad(fmt::format("unknown event \"{}\"", action.text));
+  }
+
+  std::string_view text_;
+  Line line_;
+  bool in_user_ = false;
+  std::set<std::string, std::less<>> nodes_;
+  std::set<std::string, std::less<>> pods_;
+  std::set<std::string, std::less<>> classes_;
+  Scenario scenario_;
+};
+
+}  // namespace
+
+std::string_view ToString(Fate fate) { return kFates[static_cast<size_t>(fate)]; }
+
+Result<Scenario> ParseScenario(std::string_view text, std::string_view file) {
+  return Parser(text, file).Run();
+}
+
+}  // namespace berth::explore

@@ -1,0 +1,90 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "base/time.h"
+
+// Scenario files: a small cluster, who acts in it and the bounds within which every order of events
+// is walked (docs/design/0008-explorer.md).
+namespace berth::explore {
+
+// What became of a write of the scheduler when it arrived.
+enum class Fate : uint8_t {
+  kDone,
+  kDoneUnheard,  // Carried out; the answer is lost.
+  kConflict,     // 409, nothing done.
+  kError,        // 500, nothing done.
+  kLost,         // The request is lost.
+};
+inline constexpr size_t kFatesCount = 5;
+[[nodiscard]] std::string_view ToString(Fate fate);
+
+// One request of a user.
+struct Action {
+  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kBind };
+  Verb verb = Verb::kCreate;
+  bool of_node = false;  // Else of a pod; priority classes are made before anything else.
+  std::string name;
+  std::string body;  // JSON.
+  std::string text;  // As the file has it.
+  uint32_t line = 0;
+};
+
+// Its actions happen in this order, with anything of the others between them.
+struct User {
+  std::string name;
+  std::vector<Action> actions;
+};
+
+// A ReplicaSet that makes up for each pod that it lacks.
+struct Owner {
+  std::string name;
+  uint32_t replicas = 0;
+  std::string pod;       // Members of the pods' spec, JSON.
+  bool at_once = false;  // Nothing happens between a deletion and its replacement.
+};
+
+// A defect of production code (sim::AllPlantedBugs) that walking this scenario must find.
+struct Plant {
+  std::string name;
+  uint64_t states = 0;  // Within so many distinct states.
+};
+
+struct Bounds {
+  uint32_t depth = 1000;  // Choices in a row.
+  uint32_t failures = 0;  // Writes that get another fate than kDone.
+  uint32_t crashes = 0;   // Of the scheduler, 0 or 1.
+  uint32_t timers = 0;    // Timers that fire although something else could happen.
+  uint64_t states = 1'000'000;
+};
+
+struct Scenario {
+  std::string file;
+  std::string name;
+  std::vector<std::string> cases;    // Ids of the upstream cases that it covers.
+  std::vector<std::string> quotes;   // What is said of each.
+  std::vector<Action> set_up;        // Done first, one by one; the scheduler acts when all are.
+  std::vector<std::string> classes;  // PriorityClasses, JSON.
+  std::vector<User> users;
+  std::vector<Owner> owners;
+  bool kubelets = false;    // Pods that are deleted end some time later.
+  bool collector = false;   // Pods of nodes that are gone are deleted some time later.
+  bool settled = true;      // The scheduler has seen and done all there is, before users act.
+  std::vector<Fate> fates;  // That a write may have besides kDone.
+  Bounds bounds;
+  // How many pods the scheduler may evict at most on any path; nothing: it has no reason to.
+  std::optional<uint32_t> evictions;
+  std::vector<Plant> plants;
+};
+
+// Reads a file; docs/design/0008-explorer.md has the grammar. Strict: an unknown word, actor, event
+// or key, a value out of range, a name that is not declared or declared twice is an error that
+// reads "FILE:LINE: what". Cost: O(text).
+[[nodiscard]] Result<Scenario> ParseScenario(std::string_view text, std::string_view file);
+
+}  // namespace berth::explore

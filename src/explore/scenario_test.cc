@@ -1,0 +1,132 @@
+// Goal: a scenario file says what it means or is refused with the line that is wrong.
+// Method: a table of files, each wrong in one way; one that uses everything, read back.
+#include "explore/scenario.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace berth::explore {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::string_view kHead = "scenario s\ncase D01 \"said\"\nnode n1 cpu=2\n";
+constexpr std::string_view kUser = "user ann\n  create pod a cpu=1\n";
+
+std::string ErrorOf(std::string_view text) {
+  const Result<Scenario> scenario = ParseScenario(text, "f");
+  return scenario ? "none" : scenario.error().message;
+}
+
+TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
+  struct Case {
+    std::string text;  // After kHead, which has three lines.
+    std::string error;
+  };
+  const std::vector<Case> cases = {
+      {"robot r\n", "f:4: unknown actor or directive \"robot\""},
+      {"user ann\n  explode pod a\n", "f:5: no line above makes pod \"a\""},
+      {"pod a cpu=1\nuser ann\n  explode pod a\n", "f:6: unknown event \"explode pod a\""},
+      {"pod a cpu=1\nuser ann\n  cordon pod a\n", "f:6: unknown event \"cordon pod a\""},
+      {"user ann\n  create job a\n", "f:5: unknown kind \"job\""},
+      {"user ann\n  create pod\n", "f:5: an event takes a verb, pod or node, and a name"},
+      {"user ann\n  delete node n2\n", "f:5: no line above makes node \"n2\""},
+      {"user ann\nuser ann\n", "f:5: the user is there already"},
+      {"user\n", "f:4: user takes one name"},
+      {"  create pod a cpu=1\n", "f:4: an indented line that follows no user"},
+      {"pod a cpu=much\n", "f:4: cpu must be a quantity, not \"much\""},
+      {"pod a cpus=1\n", "f:4: unknown key \"cpus\""},
+      {"pod a cpu=1 cpu=2\n", "f:4: cpu is said twice"},
+      {"pod a cpu\n", "f:4: \"cpu\" is not of the form key=value"},
+      {"pod A cpu=1\n", "f:4: \"A\" is no name of an object"},
+      {"pod a cpu=1 node=n9\n", "f:4: unknown node \"n9\""},
+      {"pod a cpu=1 priority=high\n", "f:4: unknown class \"high\""},
+      {"pod a cpu=1 grace=-1\n", "f:4: grace must be a number from 0 to 3600, not \"-1\""},
+      {"class c value=1\nclass c value=2\n", "f:5: the class is there already"},
+      {"class c value=2000000000\n", "f:4: value must be a number from 0 to 1000000000"},
+      {"owner o replicas=9\n", "f:4: replicas must be a number from 0 to 8, not \"9\""},
+      {"writes done\n", "f:4: unknown outcome \"done\" of a write"},
+      {"writes lost lost\n", "f:4: lost is said twice"},
+      {"writes\n", "f:4: writes takes outcomes"},
+      {"bound crashes=2\n", "f:4: crashes must be a number from 0 to 1, not \"2\""},
+      {"bound hope=1\n", "f:4: unknown key \"hope\""},
+      {"expect\n", "f:4: expect takes evictions=NUMBER"},
+      {"expect evictions=1\nexpect evictions=1\n", "f:5: evictions is said twice"},
+      {"plant x\n", "f:4: plant takes a name and states=NUMBER"},
+      {"kubelets\nkubelets\n", "f:5: kubelets is said twice"},
+      {"kubelets fast\n", "f:4: kubelets takes nothing"},
+      {"scenario t\n", "f:4: the scenario has a name already"},
+      {"case X \"q\"\n", "f:4: \"X\" is no id of a case"},
+      {"case D02\n", "f:4: case takes an id and what is said of it, quoted"},
+      {"case D02 \"q\n", "f:4: a quotation without an end"},
+      {"pod a cpu=1\x01\n", "f:4: a control character"},
+      {std::string(1001, 'x') + "\n", "f:4: the line is too long"},
+      {"node n2 cpu=1\nnode n3 cpu=1\nnode n4 cpu=1\nnode n5 cpu=1\nnode n6 cpu=1\n",
+       "f:8: too many nodes"},
+      {"", "f:3: no user acts"},
+      {std::string(kUser) + "bound failures=1\n",
+       "f:6: failures of writes are allowed and no line says which"},
+  };
+  for (const Case& each : cases) {
+    EXPECT_THAT(ErrorOf(std::string(kHead) + each.text), HasSubstr(each.error)) << each.text;
+  }
+  EXPECT_EQ(ErrorOf(""), "f:1: no line names the scenario");
+  EXPECT_EQ(ErrorOf("scenario s\n"), "f:1: no line names a case");
+}
+
+TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
+  const Result<Scenario> scenario = ParseScenario(
+      "# A comment.\n"
+      "scenario all-of-it\n"
+      "case D01 \"what is said # of it\"  # A comment.\n"
+      "class high value=1000 preempts=never\n"
+      "node n1 cpu=2 memory=1Gi pods=10\n"
+      "pod a cpu=500m memory=64Mi priority=high grace=5 node=n1 finalizer=keep\n"
+      "owner web replicas=2 cpu=1 at-once\n"
+      "kubelets\ncollector\nunsettled\n"
+      "user ann\n"
+      "  update pod a label=x\n"
+      "  bind pod a node=n1\n"
+      "\n"
+      "  delete pod a grace=0\n"
+      "  release pod a\n"
+      "user bob\n"
+      "\tcordon node n1\n"
+      "\tuncordon node n1\n"
+      "\tdelete node n1\n"
+      "\tcreate node n1 cpu=1\n"
+      "writes unheard conflict error lost\n"
+      "bound depth=50 failures=2 crashes=1 timers=1 states=1000\n"
+      "expect evictions=2\n"
+      "plant ledger-keyed-by-name states=100",
+      "f");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  EXPECT_EQ(scenario->name, "all-of-it");
+  EXPECT_THAT(scenario->cases, ElementsAre("D01"));
+  EXPECT_THAT(scenario->quotes, ElementsAre("what is said # of it"));
+  EXPECT_EQ(scenario->classes.size(), 1u);
+  EXPECT_EQ(scenario->set_up.size(), 2u);
+  ASSERT_EQ(scenario->users.size(), 2u);
+  EXPECT_EQ(scenario->users[0].actions.size(), 4u);
+  EXPECT_EQ(scenario->users[0].actions[2].line, 15u);
+  EXPECT_EQ(scenario->users[1].actions[3].text, "create node n1 cpu=1");
+  ASSERT_EQ(scenario->owners.size(), 1u);
+  EXPECT_TRUE(scenario->owners[0].at_once);
+  EXPECT_TRUE(scenario->kubelets && scenario->collector && !scenario->settled);
+  EXPECT_THAT(scenario->fates,
+              ElementsAre(Fate::kDoneUnheard, Fate::kConflict, Fate::kError, Fate::kLost));
+  EXPECT_EQ(scenario->bounds.depth, 50u);
+  EXPECT_EQ(scenario->bounds.failures, 2u);
+  EXPECT_EQ(scenario->bounds.timers, 1u);
+  EXPECT_EQ(scenario->bounds.states, 1000u);
+  EXPECT_EQ(scenario->evictions, 2u);
+  ASSERT_EQ(scenario->plants.size(), 1u);
+  EXPECT_EQ(scenario->plants[0].states, 100u);
+}
+
+}  // namespace
+}  // namespace berth::explore

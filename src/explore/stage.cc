@@ -1,0 +1,695 @@
+#include "explore/stage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "api/types.h"
+#include "base/check.h"
+#include "client/known_set.h"
+#include "explore/words.h"
+#include "model/audit.h"
+
+namespace berth::explore {
+namespace {
+
+// The clock starts here, so that stories read the same: 2026-01-01T00:00:00Z.
+constexpr Instant kStart = Instant::FromSeconds(1'767'225'600);
+// A timer further away than this is no progress: it renews watches and looks for what was missed.
+constexpr Duration kTimersMax = Duration::Seconds(60);
+constexpr int kSettlingStepsMax = 10'000;
+constexpr std::string_view kPodsTarget = "/api/v1/namespaces/default/pods";
+constexpr std::string_view kNodesTarget = "/api/v1/nodes";
+constexpr std::string_view kClassesTarget = "/apis/scheduling.k8s.io/v1/priorityclasses";
+// Events tell users; nobody here reads them, and what comes of writing them changes nothing.
+constexpr std::string_view kEventsTarget = "/apis/events.k8s.io/";
+
+// Only a scenario that says how many it expects has evictions.
+control::SchedulerOptions OptionsOf(const Scenario& scenario, const sim::PlantedBugs& bugs) {
+  control::SchedulerOptions options = sim::SchedulerOptions(1, bugs);
+  // It would heal what is to be found.
+  options.watchdog_interval = Duration::Minutes(24 * 60);
+  options.engine.preemption = scenario.evictions.has_value();
+  return options;
+}
+
+apiserver::ApiServer MakeServer() {
+  apiserver::Options options;
+  options.seed = 1;
+  Result<apiserver::ApiServer> server = apiserver::ApiServer::Make(options, {});
+  CHECK(server.has_value());
+  return std::move(*server);
+}
+
+env::HttpRequest Request(env::Method method, std::string target, std::string body,
+                         std::string_view type = "application/json") {
+  env::HttpRequest request{
+      .method = method, .target = std::move(target), .headers = {}, .body = {}};
+  if (!body.empty()) {
+    request.headers.push_back({.name = "content-type", .value = std::string(type)});
+    request.body = Bytes(std::move(body));
+  }
+  return request;
+}
+
+env::HttpResponse Refusal(Fate fate) {
+  const bool conflict = fate == Fate::kConflict;
+  env::HttpResponse response;
+  response.status = conflict ? 409 : 500;
+  response.headers.push_back({.name = "content-type", .value = "application/json"});
+  response.body = Bytes(fmt::format(
+      R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"injected","reason":"{}","code":{}}})",
+      conflict ? "Conflict" : "InternalError", response.status));
+  return response;
+}
+
+bool IsWrite(const env::HttpRequest& request) { return request.method != env::Method::kGet; }
+
+std::string_view WithoutQuery(std::string_view target) {
+  return target.substr(0, target.find('?'));
+}
+
+Footprint FootprintOf(std::string_view target) {
+  return target.starts_with(kNodesTarget) ? kTouchesNodes : kTouchesPods;
+}
+
+bool WatchesNodes(std::string_view target) { return target.starts_with(kNodesTarget); }
+
+uint64_t KeyOf(Turn turn, Fate fate, std::string_view what, uint64_t number = 0) {
+  return Hasher().Add(turn).Add(fate).Add(what).Add(number).value();
+}
+
+// A pod that a kubelet is to end.
+bool Ending(const sim::Truth::PodFacts& pod) { return pod.deleting && !pod.node_name.empty(); }
+
+bool Homeless(const sim::Truth::PodFacts& pod, const sim::Truth& truth) {
+  return !pod.node_name.empty() && !truth.nodes().contains(pod.node_name);
+}
+
+}  // namespace
+
+// Versions by how many are newer; calls by what they ask for.
+class Stage::Names final : public HashNames {
+ public:
+  explicit Names(const std::vector<Version>& versions) : versions_(versions) {}
+
+  [[nodiscard]] uint64_t OfVersion(uint64_t version) const override {
+    const auto at = std::ranges::lower_bound(versions_, version, {}, &Version::revision);
+    if (at == versions_.end() || at->revision != version) return 0;
+    const auto newer = std::count_if(
+        at + 1, versions_.end(), [&](const Version& other) { return other.object == at->object; });
+    return Hasher().Add(at->object).Add(newer).value();
+  }
+
+  [[nodiscard]] uint64_t OfPosition(uint64_t version, std::string_view kind) const override {
+    const uint64_t of_kind = HashOf(kind);
+    // A sum: the order of commits of different objects is not seen.
+    uint64_t sum = 1;
+    for (const Version& each : versions_) {
+      if (each.revision > version && each.kind == of_kind) sum += OfVersion(each.revision);
+    }
+    return sum;
+  }
+
+  [[nodiscard]] uint64_t OfCall(uint64_t call) const override {
+    const auto at = std::ranges::find(calls_, call, &std::pair<uint64_t, uint64_t>::first);
+    if (at != calls_.end()) return at->second;
+    return call == 0 ? 0 : 1;  // None, or one that is over.
+  }
+
+  void NameCall(uint64_t call, uint64_t name) override { calls_.emplace_back(call, name); }
+
+ private:
+  const std::vector<Version>& versions_;
+  std::vector<std::pair<uint64_t, uint64_t>> calls_;
+};
+
+Stage::Stage(std::shared_ptr<const Scenario> scenario, const sim::PlantedBugs& bugs)
+    : scenario_(std::move(scenario)),
+      bugs_(bugs),
+      now_(kStart),
+      server_(MakeServer()),
+      scheduler_(OptionsOf(*scenario_, bugs)),
+      next_action_(scenario_->users.size()),
+      made_(scenario_->owners.size()) {}
+
+Result<Stage> Stage::Make(std::shared_ptr<const Scenario> scenario, const sim::PlantedBugs& bugs) {
+  Stage stage(std::move(scenario), bugs);
+  if (Status done = stage.SetUp(); !done) return std::unexpected(done.error());
+  return stage;
+}
+
+Status Stage::SetUp() {
+  for (const std::string& body : scenario_->classes) {
+    CHECK_EQ(Serve(Request(env::Method::kPost, std::string(kClassesTarget), body), {}).status, 201);
+  }
+  for (const Action& action : scenario_->set_up) {
+    const env::HttpResponse response = Act(action);
+    if (response.status < 300) continue;
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{}:{}: the API server refuses it: {}", scenario_->file, action.line,
+                            response.body.view()));
+  }
+  for (const Owner& owner : scenario_->owners) {
+    while (ActivePods(owner) < owner.replicas) Replace(owner);
+  }
+  if (scenario_->settled) Settle();
+  return {};
+}
+
+// Everybody but users does what there is to do, first come first served.
+void Stage::Settle() {
+  for (int step = 0; step < kSettlingStepsMax; ++step) {
+    std::vector<Choice> choices = Choices();
+    std::erase_if(choices, [](const Choice& choice) {
+      return choice.turn == Turn::kUser || choice.turn == Turn::kCrash ||
+             choice.turn == Turn::kTimer || choice.fate != Fate::kDone;
+    });
+    if (choices.empty()) return;
+    Take(choices.front());
+  }
+  CHECK(false);  // It does not come to rest.
+}
+
+// ---- What may happen -------------------------------------------------------------------------
+
+std::vector<Choice> Stage::Choices() const {
+  std::vector<Choice> choices = Events();
+  AddArrivals(choices);
+  for (uint32_t i = 0; i < watches_.size(); ++i) {
+    if (watches_[i].waiting.empty()) continue;
+    choices.push_back({.turn = Turn::kWatch,
+                       .index = i,
+                       .key = KeyOf(Turn::kWatch, Fate::kDone, watches_[i].target)});
+  }
+  const Instant wake = scheduler_.wake_at();
+  if (wake <= now_) {
+    choices.push_back({.turn = Turn::kTick, .key = KeyOf(Turn::kTick, Fate::kDone, "")});
+  }
+  const bool timer = wake > now_ && wake - now_ <= kTimersMax;
+  if (timer && (choices.empty() || early_timers_ < scenario_->bounds.timers)) {
+    choices.push_back({.turn = Turn::kTimer, .key = KeyOf(Turn::kTimer, Fate::kDone, "")});
+  }
+  if (!choices.empty() && crashes_ < scenario_->bounds.crashes) {
+    choices.push_back({.turn = Turn::kCrash, .key = KeyOf(Turn::kCrash, Fate::kDone, "")});
+  }
+  return choices;
+}
+
+// What users, owners and kubelets may do.
+std::vector<Choice> Stage::Events() const {
+  std::vector<Choice> choices;
+  for (uint32_t i = 0; i < scenario_->users.size(); ++i) {
+    if (next_action_[i] == scenario_->users[i].actions.size()) continue;
+    choices.push_back(
+        {.turn = Turn::kUser,
+         .index = i,
+         .key = KeyOf(Turn::kUser, Fate::kDone, scenario_->users[i].name, next_action_[i])});
+  }
+  for (uint32_t i = 0; i < scenario_->owners.size(); ++i) {
+    const Owner& owner = scenario_->owners[i];
+    if (ActivePods(owner) >= owner.replicas) continue;
+    choices.push_back({.turn = Turn::kReplace,
+                       .index = i,
+                       .key = KeyOf(Turn::kReplace, Fate::kDone, owner.name, made_[i])});
+  }
+  uint32_t index = 0;
+  for (const auto& [key, pod] : truth().pods()) {
+    if (scenario_->kubelets && Ending(pod) && !Homeless(pod, truth())) {
+      choices.push_back({.turn = Turn::kFinish,
+                         .index = index,
+                         .key = KeyOf(Turn::kFinish, Fate::kDone, pod.uid)});
+    }
+    if (scenario_->collector && Homeless(pod, truth())) {
+      choices.push_back({.turn = Turn::kCollect,
+                         .index = index,
+                         .key = KeyOf(Turn::kCollect, Fate::kDone, pod.uid)});
+    }
+    ++index;
+  }
+  return choices;
+}
+
+void Stage::AddArrivals(std::vector<Choice>& choices) const {
+  for (uint32_t i = 0; i < calls_.size(); ++i) {
+    const Call& call = calls_[i];
+    uint64_t twin = call.orphan ? 100 : 0;  // Tells requests of one target apart.
+    for (uint32_t before = 0; before < i; ++before) {
+      if (calls_[before].request->target == call.request->target) ++twin;
+    }
+    const auto add = [&](Turn turn, Fate fate) {
+      choices.push_back({.turn = turn,
+                         .fate = fate,
+                         .index = i,
+                         .key = KeyOf(turn, fate, call.request->target, twin)});
+    };
+    if (call.answer) {
+      add(Turn::kAnswer, Fate::kDone);
+      continue;
+    }
+    add(Turn::kArrive, Fate::kDone);
+    if (call.orphan) {
+      add(Turn::kArrive, Fate::kLost);  // With the process that sent it.
+    } else if (IsWrite(*call.request) && failures_ < scenario_->bounds.failures) {
+      for (const Fate fate : scenario_->fates) add(Turn::kArrive, fate);
+    }
+  }
+}
+
+uint32_t Stage::ActivePods(const Owner& owner) const {
+  const std::string uid = "owner-" + owner.name;
+  return static_cast<uint32_t>(std::ranges::count_if(truth().pods(), [&](const auto& entry) {
+    return entry.second.owner_uid == uid && entry.second.active();
+  }));
+}
+
+// ---- Making it happen ------------------------------------------------------------------------
+
+Footprint Stage::Take(const Choice& choice) {
+  switch (choice.turn) {
+    case Turn::kUser: {
+      const Action& action = scenario_->users[choice.index].actions[next_action_[choice.index]++];
+      const env::HttpResponse response = Act(action);
+      if (response.status >= 300) Told(fmt::format("it is refused with {}", response.status));
+      return action.of_node ? kTouchesNodes : kTouchesPods;
+    }
+    case Turn::kReplace:
+      Replace(scenario_->owners[choice.index]);
+      return kTouchesPods;
+    case Turn::kFinish:
+    case Turn::kCollect:
+      DeletePod(std::next(truth().pods().begin(), choice.index)->first);
+      return kTouchesPods | kTouchesNodes;
+    case Turn::kArrive:
+      return Arrive(choice.index, choice.fate);
+    case Turn::kAnswer: {
+      env::Input answer = std::move(*calls_[choice.index].answer);
+      calls_.erase(calls_.begin() + choice.index);
+      return StepScheduler(std::move(answer));
+    }
+    case Turn::kWatch: {
+      Watch& watch = watches_[choice.index];
+      env::Input input = std::move(watch.waiting.front());
+      watch.waiting.erase(watch.waiting.begin());
+      if (std::holds_alternative<env::StreamEnded>(input)) {
+        watches_.erase(watches_.begin() + choice.index);
+      }
+      return StepScheduler(std::move(input));
+    }
+    case Turn::kTick:
+      return StepScheduler(env::Tick{});
+    case Turn::kTimer:
+      if (Choices().size() > (crashes_ < scenario_->bounds.crashes ? 2u : 1u)) ++early_timers_;
+      now_ = scheduler_.wake_at();
+      return kTouchesAll;
+    case Turn::kCrash:
+      Crash();
+      return kTouchesAll;
+  }
+  return kTouchesAll;
+}
+
+env::HttpResponse Stage::Act(const Action& action) {
+  const std::string collection(action.of_node ? kNodesTarget : kPodsTarget);
+  const std::string object = collection + "/" + action.name;
+  switch (action.verb) {
+    case Action::Verb::kCreate: {
+      env::HttpResponse response = Serve(Request(env::Method::kPost, collection, action.body), {});
+      if (action.of_node && response.status == 201) {
+        // What the controller of nodes does when it hears that one is ready.
+        Serve(Request(env::Method::kPatch, object, R"({"spec":{"taints":null}})",
+                      "application/merge-patch+json"),
+              {});
+      }
+      return response;
+    }
+    case Action::Verb::kDelete:
+      return Serve(Request(env::Method::kDelete, object, action.body), {});
+    case Action::Verb::kPatch:
+      return Serve(
+          Request(env::Method::kPatch, object, action.body, "application/merge-patch+json"), {});
+    case Action::Verb::kBind:
+      return Serve(Request(env::Method::kPost, object + "/binding", action.body), {});
+  }
+  return {};
+}
+
+void Stage::Replace(const Owner& owner) {
+  const auto index = static_cast<size_t>(&owner - scenario_->owners.data());
+  const std::string name = fmt::format("{}-{}", owner.name, ++made_[index]);
+  Told(fmt::format("{} makes pod {}", owner.name, name));
+  const env::HttpResponse response = Serve(
+      Request(
+          env::Method::kPost, std::string(kPodsTarget),
+          fmt::format(
+              R"({{"metadata":{{"name":"{}","ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{}","uid":"owner-{}","controller":true}}]}},"spec":{{{}}}}})",
+              name, owner.name, owner.name, owner.pod)),
+      {});
+  CHECK_EQ(response.status, 201);
+}
+
+void Stage::ReplaceAtOnce() {
+  for (const Owner& owner : scenario_->owners) {
+    const auto index = static_cast<size_t>(&owner - scenario_->owners.data());
+    if (made_[index] < owner.replicas) continue;  // Still being set up.
+    while (owner.at_once && ActivePods(owner) < owner.replicas) Replace(owner);
+  }
+}
+
+void Stage::DeletePod(const std::string& key) {
+  const sim::Truth::PodFacts& pod = truth().pods().at(key);
+  const std::string name = key.substr(key.find('/') + 1);
+  Serve(
+      Request(env::Method::kDelete, std::string(kPodsTarget) + "/" + name,
+              fmt::format(R"({{"gracePeriodSeconds":0,"preconditions":{{"uid":"{}"}}}})", pod.uid)),
+      {});
+}
+
+Footprint Stage::Arrive(size_t index, Fate fate) {
+  const Call call = calls_[index];
+  const Footprint touched = FootprintOf(call.request->target);
+  const auto answer = [&](env::Input input) {
+    if (call.orphan) {
+      calls_.erase(calls_.begin() + static_cast<ptrdiff_t>(index));
+    } else {
+      calls_[index].answer = std::move(input);
+    }
+  };
+  if (fate != Fate::kDone && !call.orphan) ++failures_;
+  if (fate == Fate::kConflict || fate == Fate::kError) {
+    answer(env::Response{.call = call.call, .response = Refusal(fate)});
+    return touched | kTouchesBounds;
+  }
+  const env::Input lost = env::CallFailed{.call = call.call, .failure = env::CallFailure::kLost};
+  if (fate == Fate::kLost) {
+    answer(lost);
+    return touched | kTouchesBounds;
+  }
+  if (call.stream) {
+    calls_.erase(calls_.begin() + static_cast<ptrdiff_t>(index));
+    Serve(*call.request, call.call);
+    return touched;
+  }
+  if (call.request->method == env::Method::kDelete) {
+    CheckEviction(*call.request, fate == Fate::kDone && !call.orphan);
+  }
+  env::HttpResponse response = Serve(*call.request, {});
+  if (fate == Fate::kDoneUnheard) {
+    answer(lost);
+    return touched | kTouchesBounds;
+  }
+  Told(fmt::format("the API server answers {}", response.status));
+  answer(env::Response{.call = call.call, .response = std::move(response)});
+  return touched;
+}
+
+void Stage::CheckEviction(const env::HttpRequest& request, bool heard) {
+  if (const auto wrong = promises_.OnEviction(
+          truth(), {.target = request.target, .body = request.body.view(), .heard = heard},
+          scenario_->evictions.value_or(0))) {
+    checkers_.Report(now_, *wrong);
+  }
+}
+
+// Carries a request out. With a call it opens a watch, and the answer goes there.
+env::HttpResponse Stage::Serve(env::HttpRequest request, std::optional<env::CallId> call) {
+  const env::ExchangeId exchange{next_exchange_++};
+  if (call) {
+    watches_.push_back({.call = *call,
+                        .exchange = exchange,
+                        .target = std::string(WithoutQuery(request.target)),
+                        .waiting = {}});
+  }
+  if (request.method == env::Method::kPost) {
+    const std::string made = fmt::format("{} {}", request.target, NameIn(request.body.view()));
+    server_.Reseed(Hasher().Add(made).Add(++lives_[made]).value());
+  }
+  env::RequestArrived arrived{.exchange = exchange, .peer = {}, .request = std::move(request)};
+  arrived.peer.user = call ? "system:scheduler" : "admin";
+  arrived.peer.groups = {"system:masters", "system:authenticated"};
+  std::vector<env::Respond> answers;
+  ServerStep(std::move(arrived), answers);
+  while (server_.wake_at() <= now_) ServerStep(env::Tick{}, answers);
+  ReplaceAtOnce();
+  if (call) return {};
+  CHECK_EQ(answers.size(), 1u);
+  return std::move(answers.front().response);
+}
+
+void Stage::ServerStep(env::Input input, std::vector<env::Respond>& answers) {
+  env::Outbox out;
+  server_.Step(now_, std::move(input), out);
+  const auto watch_of = [&](env::ExchangeId exchange) {
+    return std::ranges::find(watches_, exchange, &Watch::exchange);
+  };
+  for (env::Output& output : out) {
+    if (auto* append = std::get_if<env::AppendJournal>(&output)) {
+      for (const env::JournalRecord& record : append->records) OnCommitted(record);
+      ServerStep(env::JournalAppended{.sequence = append->sequence}, answers);
+    } else if (auto* respond = std::get_if<env::Respond>(&output)) {
+      const auto watch = watch_of(respond->exchange);
+      if (watch == watches_.end()) {
+        answers.push_back(std::move(*respond));
+        continue;
+      }
+      watch->waiting.emplace_back(
+          env::Response{.call = watch->call, .response = std::move(respond->response)});
+      if (!respond->stream) watch->waiting.emplace_back(env::StreamEnded{.call = watch->call});
+    } else if (auto* frame = std::get_if<env::Frame>(&output)) {
+      const auto watch = watch_of(frame->exchange);
+      if (watch == watches_.end()) continue;
+      const uint64_t bytes = frame->data.size();
+      watch->waiting.emplace_back(
+          env::StreamData{.call = watch->call, .data = std::move(frame->data)});
+      ServerStep(env::StreamDrained{.exchange = frame->exchange, .bytes = bytes}, answers);
+    } else if (auto* end = std::get_if<env::EndStream>(&output)) {
+      const auto watch = watch_of(end->exchange);
+      if (watch != watches_.end()) {
+        watch->waiting.emplace_back(env::StreamEnded{.call = watch->call});
+      }
+    }
+  }
+}
+
+void Stage::OnCommitted(const env::JournalRecord& record) {
+  versions_.push_back({.object = HashOf(record.key),
+                       .kind = HashOf(record.key.substr(0, record.key.find('/'))),
+                       .revision = record.revision});
+  if (record.key.starts_with(sim::kPodsPrefix)) promises_.OnPod(record.value.view());
+  checkers_.OnCommit(now_, record);
+}
+
+// Events that it writes are answered in the same step.
+Footprint Stage::StepScheduler(env::Input input) {
+  Footprint touched = kTouchesScheduler;
+  std::vector<env::Input> inputs;
+  inputs.push_back(std::move(input));
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    checkers_.OnDelivered(sim::Party::kScheduler, inputs[i]);
+    env::Outbox out;
+    scheduler_.Step(now_, std::move(inputs[i]), out);
+    for (env::Output& output : out) {
+      if (auto* send = std::get_if<env::SendRequest>(&output)) {
+        checkers_.OnSent(now_, sim::Party::kScheduler, *send);
+        Told("the scheduler sends its " + Words(send->request));
+        if (send->request.target.starts_with(kEventsTarget)) {
+          inputs.emplace_back(env::Response{
+              .call = send->call, .response = {.status = 201, .headers = {}, .body = Bytes("{}")}});
+          continue;
+        }
+        calls_.push_back(
+            {.call = send->call,
+             .request = std::make_shared<const env::HttpRequest>(std::move(send->request)),
+             .stream = send->stream,
+             .orphan = false,
+             .answer = {}});
+      } else if (auto* cancel = std::get_if<env::CancelCall>(&output)) {
+        std::erase_if(calls_,
+                      [&](const Call& call) { return !call.orphan && call.call == cancel->call; });
+        std::erase_if(watches_, [&](const Watch& watch) { return watch.call == cancel->call; });
+        touched = kTouchesAll;
+      } else if (auto* log = std::get_if<env::Log>(&output)) {
+        Told("the scheduler says: " + log->text);
+      }
+    }
+  }
+  checkers_.OnSchedulerStep(now_, scheduler_.engine().state());
+  return touched;
+}
+
+void Stage::Crash() {
+  ++crashes_;
+  for (const Watch& watch : watches_) {
+    std::vector<env::Respond> answers;
+    ServerStep(env::ExchangeAbandoned{.exchange = watch.exchange}, answers);
+  }
+  watches_.clear();
+  // What it has sent may still arrive.
+  std::erase_if(calls_, [](const Call& call) {
+    return call.answer.has_value() || call.stream || !IsWrite(*call.request);
+  });
+  for (Call& call : calls_) call.orphan = true;
+  scheduler_ = control::Scheduler(OptionsOf(*scenario_, bugs_));
+  checkers_.OnSchedulerRestarted();
+}
+
+// ---- Checks ----------------------------------------------------------------------------------
+
+void Stage::Check(bool at_rest) {
+  const cycle::Engine& engine = scheduler_.engine();
+  for (const std::string& finding : model::Audit(engine.state())) {
+    checkers_.Report(now_, "ledger audit: " + finding);
+  }
+  if (const uint64_t missed = engine.counters().missed_wakes + engine.CountMissedWakes();
+      missed > 0) {
+    checkers_.Report(now_,
+                     fmt::format("a wake-up was missed: {} waiting lines or holders", missed));
+  }
+  // Nodes that shrink, and bindings by others, are not the scheduler's.
+  if (const std::string over = scenario_->evictions ? OverPromised(engine.state()) : std::string();
+      !over.empty()) {
+    checkers_.Report(now_, over);
+  }
+  CompareWithObjects(at_rest);
+  if (at_rest) CheckAtRest();
+}
+
+// As World::CompareWithObjects.
+void Stage::CompareWithObjects(bool at_rest) {
+  const auto reached = [](const std::string& version, uint64_t revision) {
+    const client::Version at = client::Version::Parse(version);
+    return at.numeric && at.value >= revision;
+  };
+  if (!scheduler_.synced() || !reached(scheduler_.pods_version(), truth().pods_revision()) ||
+      !reached(scheduler_.nodes_version(), truth().nodes_revision())) {
+    if (at_rest) checkers_.Report(now_, "at rest, the scheduler has not seen the last change");
+    return;
+  }
+  const model::State objects = sim::StateOf(truth(), control::SchedulerOptions().scheduler_names);
+  for (const std::string& finding : model::AuditAgainst(scheduler_.engine().state(), objects)) {
+    checkers_.Report(now_, "ledger against objects: " + finding);
+  }
+}
+
+void Stage::CheckAtRest() {
+  if (scheduler_.binder().size() > 0 || scheduler_.client().calls_in_flight() > 0) {
+    checkers_.Report(now_, "at rest, the scheduler still waits for an answer");
+  }
+  const std::vector<std::string> names = control::SchedulerOptions().scheduler_names;
+  for (const auto& [key, pod] : truth().pods()) {
+    const bool ours = std::ranges::find(names, pod.scheduler_name) != names.end();
+    if (!ours || !pod.node_name.empty() || !pod.active() || pod.gated) continue;
+    for (const auto& [name, node] : truth().nodes()) {
+      // A node with a taint or a cordon takes none of the pods of scenarios.
+      const std::string_view document = node.document.view();
+      if (document.contains("\"unschedulable\":true") || document.contains("\"taints\":["))
+        continue;
+      sim::Truth::Usage usage;
+      if (const auto at = truth().usage().find(name); at != truth().usage().end()) {
+        usage = at->second;
+      }
+      usage.Charge(pod, 1);
+      const bool fits = std::ranges::all_of(usage.amounts, [&](const auto& entry) {
+        return entry.second <= api::Find(node.allocatable, entry.first).value_or(0);
+      });
+      if (!fits) continue;
+      checkers_.Report(now_,
+                       fmt::format("at rest, pod {} fits node {} and is not placed", key, name));
+    }
+  }
+}
+
+// ---- Hash and words --------------------------------------------------------------------------
+
+uint64_t Stage::Hash() const {
+  Names names(versions_);
+  Hasher hasher(&names);
+  hasher.Add(now_.ns).Add(failures_).Add(crashes_).Add(early_timers_);
+  for (const uint32_t next : next_action_) hasher.Add(next);
+  for (const uint32_t made : made_) hasher.Add(made);
+  hasher.AddEach(lives_, [](Hasher& one, const auto& entry) {
+    one.Add(std::string_view(entry.first)).Add(entry.second);
+  });
+  scheduler_.AddTo(hasher);
+  checkers_.AddTo(hasher);
+  promises_.AddTo(hasher);
+  const auto add_document = [](Hasher& one, const auto& entry) {
+    one.AddDocument(entry.second.document.view());
+  };
+  hasher.AddEach(truth().pods(), add_document).AddEach(truth().nodes(), add_document);
+  hasher.AddEach(truth().others(),
+                 [](Hasher& one, const auto& entry) { one.AddDocument(entry.second.view()); });
+  const auto add_input = [](Hasher& one, const env::Input& input) {
+    one.Add(input.index());
+    if (const auto* response = std::get_if<env::Response>(&input)) {
+      one.Add(response->response.status).AddDocument(response->response.body.view());
+    } else if (const auto* data = std::get_if<env::StreamData>(&input)) {
+      one.AddDocument(data->data.view());
+    }
+  };
+  hasher.AddEach(calls_, [&](Hasher& one, const Call& call) {
+    one.Add(call.request->method).Add(WithoutQuery(call.request->target));
+    one.AddDocument(call.request->body.view()).Add(call.stream).Add(call.orphan);
+    one.Add(call.answer.has_value());
+    if (call.answer) add_input(one, *call.answer);
+    // Where a watch begins stands in its query.
+    if (call.stream) {
+      one.AddPosition(QueryValue(call.request->target, "resourceVersion"),
+                      WatchesNodes(call.request->target) ? "nodes" : "pods");
+    }
+  });
+  hasher.AddEach(watches_, [&](Hasher& one, const Watch& watch) {
+    one.Add(std::string_view(watch.target)).Add(watch.waiting.size());
+    for (const env::Input& input : watch.waiting) add_input(one, input);
+  });
+  return hasher.value();
+}
+
+std::string Stage::Tell(const Choice& choice) const {
+  const auto pod_at = [&] {
+    const std::string& key = std::next(truth().pods().begin(), choice.index)->first;
+    return key.substr(key.find('/') + 1);
+  };
+  switch (choice.turn) {
+    case Turn::kUser: {
+      const User& user = scenario_->users[choice.index];
+      return fmt::format("{}: {}", user.name, user.actions[next_action_[choice.index]].text);
+    }
+    case Turn::kReplace:
+      return fmt::format("{} makes up for a pod", scenario_->owners[choice.index].name);
+    case Turn::kFinish:
+      return fmt::format("the kubelet ends pod {}", pod_at());
+    case Turn::kCollect:
+      return fmt::format("pod {} is deleted, whose node is gone", pod_at());
+    case Turn::kArrive: {
+      constexpr std::array<std::string_view, kFatesCount> kBecomes = {
+          "arrives and is carried out", "arrives and is carried out; the answer is lost",
+          "is refused with 409", "is refused with 500", "is lost on the way"};
+      const Call& call = calls_[choice.index];
+      return fmt::format("the {} {}{}", Words(*call.request),
+                         call.orphan ? "of the scheduler that crashed " : "",
+                         kBecomes[static_cast<size_t>(choice.fate)]);
+    }
+    case Turn::kAnswer: {
+      const Call& call = calls_[choice.index];
+      return fmt::format("the scheduler hears {} of its {}", Words(*call.answer),
+                         Words(*call.request));
+    }
+    case Turn::kWatch:
+      return fmt::format("the watch of {} tells the scheduler {}",
+                         WatchesNodes(watches_[choice.index].target) ? "nodes" : "pods",
+                         Words(watches_[choice.index].waiting.front()));
+    case Turn::kTick:
+      return "the scheduler acts";
+    case Turn::kTimer:
+      return fmt::format("{:.3f} s pass",
+                         static_cast<double>((scheduler_.wake_at() - now_).ns) / 1e9);
+    case Turn::kCrash:
+      return "the scheduler crashes and starts again";
+  }
+  return {};
+}
+
+}  // namespace berth::explore
