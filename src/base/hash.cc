@@ -29,6 +29,17 @@ std::string PluralIn(std::string_view json) {
   return plural + "s";
 }
 
+// Where the value of the next resourceVersion begins. Looks for a letter that is rare, which quotes
+// are not.
+size_t EndOfMember(std::string_view json) {
+  constexpr std::string_view kBefore = "\"resource";
+  constexpr std::string_view kRare = "Version\":\"";
+  for (size_t at = json.find(kRare); at != std::string_view::npos; at = json.find(kRare, at + 1)) {
+    if (json.substr(0, at).ends_with(kBefore)) return at + kRare.size();
+  }
+  return std::string_view::npos;
+}
+
 }  // namespace
 
 Hasher& Hasher::AddVersion(std::string_view text) {
@@ -43,13 +54,13 @@ Hasher& Hasher::AddPosition(std::string_view text, std::string_view kind) {
 
 Hasher& Hasher::AddDocument(std::string_view json) {
   if (!merges()) return Add(json);
-  constexpr std::string_view kMember = "\"resourceVersion\":\"";
   constexpr std::string_view kBookmark = "{\"type\":\"BOOKMARK\"";
-  const bool positions = json.contains("\"items\":[") || json.starts_with(kBookmark);
+  const bool positions =
+      json.starts_with(kBookmark) || (json.contains("List\"") && json.contains("\"items\":["));
   const std::string kind = positions ? PluralIn(json) : std::string();
-  for (size_t at = json.find(kMember); at != std::string_view::npos; at = json.find(kMember)) {
+  for (size_t at = EndOfMember(json); at != std::string_view::npos; at = EndOfMember(json)) {
     Add(json.substr(0, at));
-    json.remove_prefix(at + kMember.size());
+    json.remove_prefix(at);
     const std::string_view version = json.substr(0, json.find('"'));
     positions ? AddPosition(version, kind) : AddVersion(version);
     json.remove_prefix(version.size());

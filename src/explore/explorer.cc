@@ -51,7 +51,8 @@ class Search {
   Result<Report> Run() {
     Result<Stage> start = Stage::Make(scenario_, options_.bugs);
     if (!start) return std::unexpected(start.error());
-    Enter(std::move(*start), {});
+    const uint64_t hash = start->Hash();
+    Enter(std::move(*start), hash, {});
     while (!frames_.empty() && !done_) {
       Frame& top = frames_.back();
       if (top.next == top.choices.size()) {
@@ -67,6 +68,7 @@ class Search {
  private:
   struct Frame {
     Stage stage;
+    uint64_t hash = 0;  // Of it.
     std::vector<Choice> choices;
     std::vector<bool> leave_out;  // By choice: explored before, or asleep.
     size_t next = 0;
@@ -82,8 +84,10 @@ class Search {
     const size_t index = top.next++;
     if (top.leave_out[index]) return;
     const Choice choice = top.choices[index];
-    Stage after = top.stage;
-    const uint64_t before_hash = choice.turn == Turn::kTick ? top.stage.Hash() : 0;
+    // Nobody needs it any more once the last is taken.
+    const bool last = std::ranges::find(top.leave_out.begin() + static_cast<ptrdiff_t>(top.next),
+                                        top.leave_out.end(), false) == top.leave_out.end();
+    Stage after = last ? std::move(top.stage) : top.stage;
     const Footprint touched = after.Take(choice);
     ++report_.transitions;
     Sleeping sleeping = options_.reduce ? After(top.sleeping, touched) : Sleeping();
@@ -95,10 +99,10 @@ class Search {
     const size_t frames_before = frames_.size();
     if (Failed(after)) {
       Found(after);
-    } else if (choice.turn == Turn::kTick && after.Hash() == before_hash) {
+    } else if (const uint64_t hash = after.Hash(); choice.turn == Turn::kTick && hash == top.hash) {
       Found("the scheduler acts, changes nothing and asks to act again");
     } else {
-      Enter(std::move(after), std::move(sleeping));  // Invalidates `top`.
+      Enter(std::move(after), hash, std::move(sleeping));  // Invalidates `top`.
     }
     if (frames_.size() == frames_before) path_.pop_back();
   }
@@ -106,11 +110,15 @@ class Search {
   [[nodiscard]] static bool Failed(const Stage& stage) { return !stage.violations().empty(); }
 
   // Goes on from a state unless it is known to lead nowhere new.
-  void Enter(Stage stage, Sleeping sleeping) {
+  void Enter(Stage stage, uint64_t hash, Sleeping sleeping) {
     const auto depth = static_cast<uint32_t>(path_.size());
+    const auto [at, is_new] = See(hash, depth, sleeping);
+    if (!is_new && std::ranges::includes(sleeping, at->second.sleeping)) {
+      ++report_.merged;  // All that was left out there is asleep here, too.
+      return;
+    }
     std::vector<Choice> choices = stage.Choices();
     std::vector<bool> leave_out(choices.size());
-    const auto [at, is_new] = See(stage, depth, sleeping);
     if (is_new) {
       ++report_.states;
       report_.depth = std::max(report_.depth, depth);
@@ -140,7 +148,7 @@ class Search {
     }
     if (choices.empty()) {
       ++report_.ends;
-      report_.end_hashes.insert(stage.Hash());
+      report_.end_hashes.insert(hash);
       return;
     }
     if (depth >= scenario_->bounds.depth) {
@@ -149,6 +157,7 @@ class Search {
     }
     report_.choices += is_new ? choices.size() : 0;
     frames_.push_back({.stage = std::move(stage),
+                       .hash = hash,
                        .choices = std::move(choices),
                        .leave_out = std::move(leave_out),
                        .next = 0,
@@ -156,11 +165,10 @@ class Search {
   }
 
   // A state that was reached on a longer path is new once a bound has cut: it may have cut there.
-  std::pair<std::map<uint64_t, Seen>::iterator, bool> See(const Stage& stage, uint32_t depth,
+  std::pair<std::map<uint64_t, Seen>::iterator, bool> See(uint64_t hash, uint32_t depth,
                                                           const Sleeping& sleeping) {
     if (!options_.merge) return {seen_.end(), true};
-    const auto [at, is_new] =
-        seen_.try_emplace(stage.Hash(), Seen{.sleeping = sleeping, .depth = depth});
+    const auto [at, is_new] = seen_.try_emplace(hash, Seen{.sleeping = sleeping, .depth = depth});
     if (is_new || depth >= at->second.depth) return {at, is_new};
     at->second.depth = depth;
     if (report_.depth_cuts == 0) return {at, false};
