@@ -108,6 +108,47 @@ void FreedPlace(benchmark::State& bench) {
 }
 BENCHMARK(FreedPlace)->Arg(1)->Arg(100)->Arg(5'000)->Unit(benchmark::kMicrosecond);
 
+// Decisions beside 10,000 pods of the highest priority that no eviction helps, of so many classes;
+// of none: without them. As many pods leave as come, so that each decision goes with a node that
+// may have room again.
+void BesideUnschedulable(benchmark::State& bench) {
+  const auto waiting_classes = static_cast<int>(bench.range(0));
+  Engine engine({.preemption = true});
+  AddNodes(engine, 5'000, 0);
+  for (int i = 0; waiting_classes > 0 && i < 10'000; ++i) {
+    TestPod pod{.name = "w-" + std::to_string(i), .priority = 1'000'000};
+    pod.cpu = 80'000 + i % waiting_classes;
+    engine.Apply(FactsOf(engine.vocabulary(), pod));
+  }
+  constexpr int kBatch = 1'000;
+  constexpr int kStanding = 10'000;
+  int64_t now_ms = 1'000;
+  int next = 0;
+  const auto add = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      engine.Apply(FactsOf(engine.vocabulary(), PodOf(next++, 20)));
+    }
+  };
+  const auto decide = [&] {
+    now_ms += 100;
+    const Instant now{now_ms * 1'000'000};
+    size_t decided = 0;
+    while (engine.wake_at() <= now) decided += engine.Cycle(now).binds.size();
+    return decided;
+  };
+  add(kStanding);
+  decide();
+  for (auto _ : bench) {
+    for (int i = 0; i < kBatch; ++i) {
+      engine.Apply(model::PodRemove{.uid = "uid-pod-" + std::to_string(next - kStanding + i)});
+    }
+    add(kBatch);
+    CHECK_EQ(decide(), size_t{kBatch});
+  }
+  bench.SetItemsProcessed(bench.iterations() * kBatch);
+}
+BENCHMARK(BesideUnschedulable)->Arg(0)->Arg(1)->Arg(20)->Arg(10'000)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace berth::cycle
 

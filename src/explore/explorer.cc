@@ -149,6 +149,7 @@ class Search {
     if (choices.empty()) {
       ++report_.ends;
       report_.end_hashes.insert(hash);
+      if (options_.at_end) options_.at_end(stage);
       return;
     }
     if (depth >= scenario_->bounds.depth) {

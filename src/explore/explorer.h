@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -23,6 +24,8 @@ struct ExploreOptions {
   // Ends at the first violation. Off: finds all that there are.
   bool stop = true;
   uint64_t states_max = 0;  // Over the scenario's bound when it is not 0.
+  // Told each state at rest, if it is there.
+  std::function<void(const Stage&)> at_end = {};
 };
 
 // A way to a violation: the number of each choice among those that there were.

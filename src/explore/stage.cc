@@ -11,6 +11,7 @@
 #include "client/known_set.h"
 #include "explore/words.h"
 #include "model/audit.h"
+#include "sim/run.h"
 
 namespace berth::explore {
 namespace {
@@ -577,27 +578,8 @@ void Stage::CheckAtRest() {
   if (scheduler_.binder().size() > 0 || scheduler_.client().calls_in_flight() > 0) {
     checkers_.Report(now_, "at rest, the scheduler still waits for an answer");
   }
-  const std::vector<std::string> names = control::SchedulerOptions().scheduler_names;
-  for (const auto& [key, pod] : truth().pods()) {
-    const bool ours = std::ranges::find(names, pod.scheduler_name) != names.end();
-    if (!ours || !pod.node_name.empty() || !pod.active() || pod.gated) continue;
-    for (const auto& [name, node] : truth().nodes()) {
-      // A node with a taint or a cordon takes none of the pods of scenarios.
-      const std::string_view document = node.document.view();
-      if (document.contains("\"unschedulable\":true") || document.contains("\"taints\":["))
-        continue;
-      sim::Truth::Usage usage;
-      if (const auto at = truth().usage().find(name); at != truth().usage().end()) {
-        usage = at->second;
-      }
-      usage.Charge(pod, 1);
-      const bool fits = std::ranges::all_of(usage.amounts, [&](const auto& entry) {
-        return entry.second <= api::Find(node.allocatable, entry.first).value_or(0);
-      });
-      if (!fits) continue;
-      checkers_.Report(now_,
-                       fmt::format("at rest, pod {} fits node {} and is not placed", key, name));
-    }
+  for (const std::string& finding : sim::UnplacedThatFit(truth())) {
+    checkers_.Report(now_, finding);
   }
 }
 

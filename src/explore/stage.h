@@ -88,6 +88,7 @@ class Stage {
   [[nodiscard]] const control::Scheduler& scheduler() const { return scheduler_; }
   [[nodiscard]] const sim::Truth& truth() const { return checkers_.truth(); }
   [[nodiscard]] uint64_t bindings() const { return checkers_.bindings(); }
+  [[nodiscard]] uint32_t evictions() const { return promises_.evictions(); }
 
  private:
   // A request of the scheduler that is on its way, or whose answer is.

@@ -187,6 +187,10 @@ void Checkers::OnCommit(Instant now, const env::JournalRecord& record) {
   } else if (change.pod_after) {
     CheckReplicas(now, *change.pod_after);
   }
+  if (change.pod_before && change.pod_before->active()) {
+    const bool goes = !change.pod_after || change.pod_after->deleting;
+    if (goes && evicting_.contains(change.pod_before->uid)) ++evictions_;
+  }
   if (change.pod_after && !change.pod_after->nominated.empty()) {
     int64_t& highest = nominated_.try_emplace(change.pod_after->nominated, INT64_MIN).first->second;
     highest = std::max(highest, change.pod_after->priority);
@@ -339,9 +343,9 @@ void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request)
 
 // The scheduler deletes for preemptions alone (I-NOM-2: the nomination is published first).
 void Checkers::OnEviction(Instant now, const env::HttpRequest& request) {
-  ++evictions_;
   const std::string uid(Member(request.body.view(), "uid"));
   if (uid.empty()) return Report(now, fmt::format("{} is evicted without its uid", request.target));
+  evicting_.insert(uid);
   for (const auto& [key, victim] : truth_.pods()) {
     if (victim.uid != uid) continue;
     const auto nominated = nominated_.find(victim.node_name);
@@ -447,7 +451,8 @@ void Checkers::Report(Instant now, const std::string& what) {
 }
 
 // The objects of truth_ are left out: they are the journal's live records, which it hashes. stages_
-// and wanted_ follow from the states of the scheduler and of the controllers.
+// and wanted_ follow from the states of the scheduler and of the controllers; evicting_ is for
+// counting alone.
 void Checkers::AddTo(Hasher& hasher) const {
   hasher.AddHistory(commits_).AddHistory(bindings_).AddHistory(evictions_).Add(violations_.size());
   for (const std::string& violation : violations_) hasher.Add(violation);

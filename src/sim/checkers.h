@@ -136,6 +136,7 @@ class Checkers {
   [[nodiscard]] const Truth& truth() const { return truth_; }
   [[nodiscard]] uint64_t commits() const { return commits_; }
   [[nodiscard]] uint64_t bindings() const { return bindings_; }
+  // Pods that began to go when the scheduler had sent their deletion.
   [[nodiscard]] uint64_t evictions() const { return evictions_; }
 
   void AddTo(Hasher& hasher) const;
@@ -180,7 +181,8 @@ class Checkers {
   std::vector<std::pair<uint64_t, model::PodStage>> stages_;
   uint64_t commits_ = 0;
   uint64_t bindings_ = 0;
-  uint64_t evictions_ = 0;
+  std::set<std::string> evicting_;            // Uids of pods whose deletion the scheduler sent, ...
+  uint64_t evictions_ = 0;                    // ... and how many of them it set going.
   std::map<std::string, int64_t> nominated_;  // By node: the highest priority ever nominated to it.
 };
 

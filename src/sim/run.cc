@@ -237,6 +237,38 @@ std::vector<std::string> MissingAtRest(const Users::Wanted& wanted, const Truth&
   return findings;
 }
 
+std::vector<std::string> UnplacedThatFit(const Truth& truth) {
+  Findings findings;
+  const std::vector<std::string> names = control::SchedulerOptions().scheduler_names;
+  for (const auto& [key, pod] : truth.pods()) {
+    const bool ours = std::ranges::find(names, pod.scheduler_name) != names.end();
+    if (!ours || !pod.node_name.empty() || !pod.active() || pod.gated) continue;
+    for (const auto& [name, node] : truth.nodes()) {
+      const std::string_view document = node.document.view();
+      if (document.contains("\"unschedulable\":true") || document.contains("\"taints\":["))
+        continue;
+      Truth::Usage usage;
+      if (const auto at = truth.usage().find(name); at != truth.usage().end()) usage = at->second;
+      usage.Charge(pod, 1);
+      const bool fits = std::ranges::all_of(usage.amounts, [&](const auto& entry) {
+        return entry.second <= api::Find(node.allocatable, entry.first).value_or(0);
+      });
+      if (!fits) continue;
+      findings.push_back(fmt::format("at rest, pod {} fits node {} and is not placed", key, name));
+    }
+  }
+  return findings;
+}
+
+void RunToRest(World& world) {
+  world.StopFaults();
+  const Instant calm_from = world.now();
+  while (world.checkers().violations().empty() && world.now() < calm_from + kPatience &&
+         world.now() < std::max(calm_from, world.last_change()) + kCalm) {
+    world.Step(std::max(calm_from, world.last_change()) + kCalm);
+  }
+}
+
 void CheckAtRest(World& world) {
   Checkers& checkers = world.checkers();
   if (!world.users().finished()) {
@@ -282,12 +314,7 @@ RunResult RunSeed(const RunOptions& options) {
     world.Step(start + kPatience);
   }
   // 2. Nothing fails any more; wait until nothing changes.
-  world.StopFaults();
-  const Instant calm_from = world.now();
-  while (!failed() && world.now() < calm_from + kPatience &&
-         world.now() < std::max(calm_from, world.last_change()) + kCalm) {
-    world.Step(std::max(calm_from, world.last_change()) + kCalm);
-  }
+  RunToRest(world);
   // 3. What must hold at rest.
   if (!failed()) CheckAtRest(world);
   return ResultOf(options, world, start);

@@ -26,7 +26,7 @@ struct RunResult {
   FaultCounts counts;
   uint64_t commits = 0;
   uint64_t bindings = 0;
-  uint64_t evictions = 0;  // Deletions that the scheduler sent.
+  uint64_t evictions = 0;  // Of the scheduler.
   uint64_t steps = 0;
   Duration length;    // Simulated.
   uint64_t hash = 0;  // Of everything that was delivered and of the last state.
@@ -41,6 +41,14 @@ struct RunResult {
 [[nodiscard]] std::vector<std::string> MissingAtRest(const Users::Wanted& wanted,
                                                      const Truth& truth,
                                                      const std::set<std::string>& lost_pods);
+
+// Pods of the scheduler that wait although a node has room for them, in sentences: a plain count
+// over the objects. Nodes with a taint or a cordon are left out.
+[[nodiscard]] std::vector<std::string> UnplacedThatFit(const Truth& truth);
+
+// Lets faults end and waits until nothing has changed for longer than any timer takes, or a check
+// has failed.
+void RunToRest(World& world);
 
 // Reports to the world's checkers what must hold at rest and does not.
 void CheckAtRest(World& world);

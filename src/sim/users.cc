@@ -84,6 +84,28 @@ std::string Replicas(int64_t replicas) {
   return fmt::format(R"({{"spec":{{"replicas":{}}}}})", replicas);
 }
 
+client::Request RequestOf(const Operation& operation) {
+  const client::ObjectPath path{
+      .namespace_name = operation.namespace_name, .name = operation.name, .subresource = {}};
+  const client::ObjectRef object{.namespace_name = operation.namespace_name,
+                                 .name = operation.name,
+                                 .uid = "",
+                                 .resource_version = ""};
+  switch (operation.verb) {
+    case Operation::Verb::kCreate:
+      return client::Create(operation.resource, operation.namespace_name, operation.body);
+    case Operation::Verb::kPatch:
+      return client::Patch(operation.resource, path, client::PatchType::kMerge, operation.body);
+    case Operation::Verb::kBind:
+      return client::Bind(object, operation.body, {});
+    case Operation::Verb::kDelete:
+      break;
+  }
+  return client::Delete(
+      operation.resource, object,
+      operation.grace_seconds < 0 ? std::nullopt : std::optional<int64_t>(operation.grace_seconds));
+}
+
 }  // namespace
 
 std::string Users::NodeName(int64_t index) { return fmt::format("node-{}", index); }
@@ -93,6 +115,17 @@ Users::Users(uint64_t seed, const LoadOptions& options)
       client_(client::Options{
           .user_agent = "users", .seed = seed, .backoff_max = Duration::Seconds(2)}) {
   Plan(options);
+}
+
+Users::Users(uint64_t seed, Script script)
+    : scripted_(true),
+      prng_(seed),
+      client_(client::Options{
+          .user_agent = "users", .seed = seed, .backoff_max = Duration::Seconds(2)}) {
+  for (std::vector<Operation>& operations : script) {
+    if (operations.empty()) continue;
+    chains_.emplace_back().operations = std::move(operations);
+  }
 }
 
 Instant Users::Somewhen(const LoadOptions& options) {
@@ -112,7 +145,7 @@ void Users::Plan(const LoadOptions& options) {
     ChainOf(kNamespaces, "", Team(i))
         .operations.push_back(
             {.at = {},
-             .verb = Verb::kCreate,
+             .verb = Operation::Verb::kCreate,
              .resource = kNamespaces,
              .namespace_name = "",
              .name = Team(i),
@@ -125,7 +158,7 @@ void Users::Plan(const LoadOptions& options) {
     ChainOf(kPriorityClasses, "", std::string(name))
         .operations.push_back(
             {.at = {},
-             .verb = Verb::kCreate,
+             .verb = Operation::Verb::kCreate,
              .resource = kPriorityClasses,
              .namespace_name = "",
              .name = std::string(name),
@@ -159,7 +192,7 @@ void Users::PlanDeployments(const LoadOptions& options) {
     std::ranges::sort(times);
     int64_t replicas = prng_.Between(0, most);
     chain.operations.push_back({.at = times.front(),
-                                .verb = Verb::kCreate,
+                                .verb = Operation::Verb::kCreate,
                                 .resource = kDeployments,
                                 .namespace_name = team,
                                 .name = name,
@@ -171,7 +204,7 @@ void Users::PlanDeployments(const LoadOptions& options) {
       replicas =
           last ? prng_.Between(1, most) : (prng_.Chance({1, 3}) ? 0 : prng_.Between(1, 4 * most));
       Operation scaling{.at = times[n],
-                        .verb = Verb::kPatch,
+                        .verb = Operation::Verb::kPatch,
                         .resource = kDeployments,
                         .namespace_name = team,
                         .name = name,
@@ -179,9 +212,9 @@ void Users::PlanDeployments(const LoadOptions& options) {
       if (prng_.Chance(options.faults[Fault::kOwnerRecreated])) {
         // What the first one owned goes while the second one, of its name, makes its own.
         counts_.Add(Fault::kOwnerRecreated);
-        scaling.verb = Verb::kDelete;
+        scaling.verb = Operation::Verb::kDelete;
         chain.operations.push_back(scaling);
-        scaling.verb = Verb::kCreate;
+        scaling.verb = Operation::Verb::kCreate;
         scaling.body = Deployment(name, replicas, cpu, i);
       }
       chain.operations.push_back(std::move(scaling));
@@ -196,7 +229,7 @@ void Users::PlanJobs(const LoadOptions& options) {
     const std::string name = fmt::format("batch-{}", i);
     ChainOf(kJobs, team, name)
         .operations.push_back({.at = Somewhen(options),
-                               .verb = Verb::kCreate,
+                               .verb = Operation::Verb::kCreate,
                                .resource = kJobs,
                                .namespace_name = team,
                                .name = name,
@@ -224,7 +257,7 @@ void Users::PlanPods(const LoadOptions& options) {
     }
     Chain& chain = ChainOf(kPods, team, name);
     const Operation create{.at = Somewhen(options),
-                           .verb = Verb::kCreate,
+                           .verb = Operation::Verb::kCreate,
                            .resource = kPods,
                            .namespace_name = team,
                            .name = name,
@@ -236,7 +269,7 @@ void Users::PlanPods(const LoadOptions& options) {
       counts_.Add(Fault::kPodRecreated);
       Operation removal = create;
       removal.at = std::max(Somewhen(options), chain.operations.back().at);
-      removal.verb = Verb::kDelete;
+      removal.verb = Operation::Verb::kDelete;
       removal.grace_seconds = prng_.Chance({1, 2}) ? 0 : -1;
       Operation again = create;
       again.at = removal.at;
@@ -251,7 +284,7 @@ void Users::PlanNodes(const LoadOptions& options) {
   for (int64_t i = 0; i < options.nodes; ++i) {
     Chain& chain = ChainOf(kNodes, "", NodeName(i));
     const Operation base{.at = {},
-                         .verb = Verb::kPatch,
+                         .verb = Operation::Verb::kPatch,
                          .resource = kNodes,
                          .namespace_name = "",
                          .name = NodeName(i),
@@ -277,7 +310,7 @@ void Users::PlanNodes(const LoadOptions& options) {
       counts_.Add(Fault::kNodeRecreated);
       Operation removal = base;
       removal.at = Somewhen(options);
-      removal.verb = Verb::kDelete;
+      removal.verb = Operation::Verb::kDelete;
       chain.operations.push_back(removal);
     }
   }
@@ -304,23 +337,8 @@ void Users::Start(Instant now, Chain& chain, env::Outbox& out) {
   if (due > now) return;
   const client::ObjectPath path{
       .namespace_name = operation.namespace_name, .name = operation.name, .subresource = {}};
-  client::Request request;
-  if (chain.reading) {
-    request = client::Get(operation.resource, path);
-  } else if (operation.verb == Verb::kCreate) {
-    request = client::Create(operation.resource, operation.namespace_name, operation.body);
-  } else if (operation.verb == Verb::kPatch) {
-    request = client::Patch(operation.resource, path, client::PatchType::kMerge, operation.body);
-  } else {
-    const client::ObjectRef object{.namespace_name = operation.namespace_name,
-                                   .name = operation.name,
-                                   .uid = "",
-                                   .resource_version = ""};
-    request = client::Delete(operation.resource, object,
-                             operation.grace_seconds < 0
-                                 ? std::nullopt
-                                 : std::optional<int64_t>(operation.grace_seconds));
-  }
+  client::Request request =
+      chain.reading ? client::Get(operation.resource, path) : RequestOf(operation);
   chain.call = client_.Call(now, std::move(request), out);
   chain_by_call_[chain.call.value] = static_cast<size_t>(&chain - chains_.data());
 }
@@ -332,6 +350,7 @@ void Users::OnDone(Instant now, const client::CallDone& done, env::Outbox& out) 
   Chain& chain = chains_[at->second];
   chain_by_call_.erase(at);
   chain.call = {};
+  if (scripted_) return OnScripted(now, done, chain);
   const Operation& operation = chain.operations[chain.next];
   if (chain.reading) {
     chain.reading = false;
@@ -343,18 +362,25 @@ void Users::OnDone(Instant now, const client::CallDone& done, env::Outbox& out) 
     return;
   }
   if (done.outcome == client::Outcome::kDone) return Advance(now, chain);
-  if (operation.verb == Verb::kDelete && done.outcome == client::Outcome::kGone) {
+  if (operation.verb == Operation::Verb::kDelete && done.outcome == client::Outcome::kGone) {
     return Advance(now, chain);
   }
   // What a create that was answered badly has become is read; a patch and a delete can simply be
   // said again.
-  chain.reading = operation.verb == Verb::kCreate && (done.outcome == client::Outcome::kConflict ||
-                                                      done.outcome == client::Outcome::kUnknown);
+  chain.reading =
+      operation.verb == Operation::Verb::kCreate &&
+      (done.outcome == client::Outcome::kConflict || done.outcome == client::Outcome::kUnknown);
+  chain.not_before = now + kRetryDelay;
+}
+
+void Users::OnScripted(Instant now, const client::CallDone& done, Chain& chain) {
+  if (done.outcome != client::Outcome::kUnknown) return Advance(now, chain);
   chain.not_before = now + kRetryDelay;
 }
 
 void Users::Repeat(Instant now) {
   CHECK(finished());
+  CHECK(!scripted_);
   for (Chain& chain : chains_) {
     if (chain.operations.empty()) continue;
     const Operation made = chain.operations.back();
@@ -367,11 +393,11 @@ void Users::Repeat(Instant now) {
     last.at = first.at + Duration{prng_.Between(0, kRound.ns)};
     if (scales) {
       const int64_t wanted = wanted_.deployments.at(KeyOf(made.namespace_name, made.name));
-      first.verb = last.verb = Verb::kPatch;
+      first.verb = last.verb = Operation::Verb::kPatch;
       first.body = Replicas(prng_.Between(0, 5 * wanted));
       last.body = Replicas(wanted);
     } else {
-      first.verb = Verb::kDelete;
+      first.verb = Operation::Verb::kDelete;
     }
     chain.operations.push_back(std::move(first));
     chain.operations.push_back(std::move(last));

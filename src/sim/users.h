@@ -27,6 +27,22 @@ struct LoadOptions {
   FaultPlan faults;  // Only the re-creations are the users' own.
 };
 
+// One request of a user.
+struct Operation {
+  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kBind };
+  Instant at;  // Not before; relative to the start.
+  Verb verb = Verb::kCreate;
+  client::Resource resource;
+  std::string namespace_name;
+  std::string name;
+  std::string body;            // Of kBind: the name of the node.
+  int64_t grace_seconds = -1;  // For kDelete; -1 means the default.
+};
+
+// What users do when it is not drawn: each of them one thing after another, once. What the API
+// server refuses stays refused; a write of unknown fate is said again.
+using Script = std::vector<std::vector<Operation>>;
+
 // The people and pipelines of a simulated cluster: they make Deployments, Jobs and pods, scale,
 // delete and re-create them, cordon, label and delete nodes. What they want in the end depends on
 // the seed alone, never on what went wrong: each object's operations run in order, and each is
@@ -35,13 +51,14 @@ struct LoadOptions {
 class Users final : public env::Actor {
  public:
   Users(uint64_t seed, const LoadOptions& options);
+  Users(uint64_t seed, Script script);
 
   void Step(Instant now, env::Input input, env::Outbox& out) override;
   [[nodiscard]] Instant wake_at() const override;
   void AddTo(Hasher& hasher) const override;
 
-  // One more round: each Deployment is scaled and scaled back, some of the pods are made again.
-  // What is wanted in the end stays. REQUIRES: finished().
+  // One more round of a drawn load: each Deployment is scaled and scaled back, some of the pods are
+  // made again. What is wanted in the end stays. REQUIRES: finished().
   void Repeat(Instant now);
 
   [[nodiscard]] bool finished() const { return finished_chains_ == chains_.size(); }
@@ -58,16 +75,6 @@ class Users final : public env::Actor {
   [[nodiscard]] const FaultCounts& counts() const { return counts_; }
 
  private:
-  enum class Verb : uint8_t { kCreate, kDelete, kPatch };
-  struct Operation {
-    Instant at;  // Not before; relative to the start.
-    Verb verb = Verb::kCreate;
-    client::Resource resource;
-    std::string namespace_name;
-    std::string name;
-    std::string body;
-    int64_t grace_seconds = -1;  // For kDelete; -1 means the default.
-  };
   // The operations of one object, in order.
   struct Chain {
     std::vector<Operation> operations;
@@ -87,8 +94,10 @@ class Users final : public env::Actor {
   Instant Somewhen(const LoadOptions& options);
   void Start(Instant now, Chain& chain, env::Outbox& out);
   void OnDone(Instant now, const client::CallDone& done, env::Outbox& out);
+  void OnScripted(Instant now, const client::CallDone& done, Chain& chain);
   void Advance(Instant now, Chain& chain);
 
+  bool scripted_ = false;  // Immutable.
   Prng prng_;
   client::Client client_;
   std::vector<client::Event> events_;

@@ -80,25 +80,34 @@ controllers::Options ControllersOptions(uint64_t seed, const PlantedBugs& bugs) 
   return options;
 }
 
-nodes::Options NodesOptions(uint64_t seed, const LoadOptions& load, const PlantedBugs& bugs) {
+nodes::Options NodesOptions(uint64_t seed, const WorldOptions& world) {
   nodes::Options options;
   options.client.seed = seed;
-  options.planted_revive = bugs.ended_pod_revived;
-  options.planted_start_again = bugs.running_pod_started_again;
+  options.planted_revive = world.bugs.ended_pod_revived;
+  options.planted_start_again = world.bugs.running_pod_started_again;
+  if (world.play) {
+    options.nodes = world.play->nodes;
+    return options;
+  }
   options.registers_again = true;
-  for (int64_t i = 0; i < load.nodes; ++i) {
+  for (int64_t i = 0; i < world.load.nodes; ++i) {
     options.nodes.push_back({.name = Users::NodeName(i),
                              .labels = {},
                              .annotations = {},
                              .taints = {},
                              .capacity = {{"berth.dev/gpu-milli", "4000"},
-                                          {"cpu", fmt::format("{}m", load.node_cpu_milli)},
+                                          {"cpu", fmt::format("{}m", world.load.node_cpu_milli)},
                                           {"ephemeral-storage", "64Gi"},
                                           {"memory", "16Gi"},
                                           {"pods", "110"}},
                              .allocatable = {}});
   }
   return options;
+}
+
+Users MakeUsers(uint64_t seed, const WorldOptions& world) {
+  if (world.play) return {seed, world.play->users};
+  return {seed, world.load};
 }
 
 }  // namespace
@@ -131,8 +140,11 @@ World::World(const WorldOptions& options)
       server_(MakeServer(prng_.Next(), {})),
       scheduler_(SchedulerOptions(prng_.Next(), options.bugs)),
       controllers_(ControllersOptions(prng_.Next(), options_.bugs)),
-      nodes_(NodesOptions(prng_.Next(), options.load, options.bugs)),
-      users_(prng_.Next(), options.load) {}
+      nodes_(NodesOptions(prng_.Next(), options)),
+      users_(MakeUsers(prng_.Next(), options)) {
+  if (options.play) off_ = options.play->off;
+  for (const std::string& name : off_) CHECK(nodes_.SetOnline(name, false));
+}
 
 env::Actor& World::ActorOf(Party party) {
   switch (party) {
@@ -227,6 +239,7 @@ void World::OnCommitted(const env::JournalRecord& record) {
     last_change_ = now_;
   }
   checkers_.OnCommit(now_, record);
+  if (options_.play && record.key.starts_with(kNodesPrefix)) SwitchMachine(record);
   if (!of_pod) return;
   // A scheduler that has not heard yet of a node's deletion binds to it: the pod's node is gone
   // from the start, and the collector of orphans takes it.
@@ -236,6 +249,19 @@ void World::OnCommitted(const env::JournalRecord& record) {
   if (bound && !truth.nodes().contains(pod->second.node_name)) lost_pods_.insert(pod->first);
   if (bound && checkers_.crowded(pod->second.node_name)) MarkPodsOf(pod->second.node_name);
   for (const auto& [index, returns] : lost_nodes_) MarkPodsOf(Users::NodeName(index));
+}
+
+// A machine is taken away with its node, and runs again once the node is made again.
+void World::SwitchMachine(const env::JournalRecord& record) {
+  const std::string name = record.key.substr(record.key.rfind('/') + 1);
+  const bool gone = record.value.empty();
+  if (gone == off_.contains(name)) return;
+  if (gone) {
+    off_.insert(name);
+  } else {
+    off_.erase(name);
+  }
+  static_cast<void>(nodes_.SetOnline(name, !gone));
 }
 
 void World::MarkPodsOf(const std::string& node) {
@@ -291,7 +317,9 @@ void World::StepParty(Party party, env::Input input) {
     if (auto* send = std::get_if<env::SendRequest>(&output)) {
       TamperSent(options_.bugs.tampering, party, send->request);
       checkers_.OnSent(now_, party, *send);
-      network_.Send(now_, party, std::move(*send), options_.faults);
+      // Users of a play do what they do once: nothing of it is lost.
+      const bool spared = options_.play && party == Party::kUsers;
+      network_.Send(now_, party, std::move(*send), spared ? FaultPlan::None() : options_.faults);
     } else if (auto* cancel = std::get_if<env::CancelCall>(&output)) {
       network_.Cancel(now_, party, cancel->call);
     } else if (auto* log = std::get_if<env::Log>(&output)) {
@@ -396,7 +424,8 @@ void World::StartParty(Party party) {
       checkers_.OnControllersRestarted();
       break;
     case Party::kNodes:
-      nodes_ = nodes::Nodes(NodesOptions(prng_.Next(), options_.load, options_.bugs));
+      nodes_ = nodes::Nodes(NodesOptions(prng_.Next(), options_));
+      for (const std::string& name : off_) CHECK(nodes_.SetOnline(name, false));
       for (const auto& [index, returns] : lost_nodes_)
         static_cast<void>(nodes_.SetOnline(Users::NodeName(index), false));
       break;
@@ -462,6 +491,7 @@ uint64_t World::Hash() const {
   hasher.Add(server_pulse_.earliest.ns).Add(steps_uncompared_);
   hasher.Add(lost_nodes_.size());
   for (const auto& [index, returns] : lost_nodes_) hasher.Add(index).Add(returns.ns);
+  for (const std::string& name : off_) hasher.Add(name);
   hasher.Add(lost_pods_.size());
   for (const std::string& key : lost_pods_) hasher.Add(key);
   for (const uint64_t fired : counts().fired) hasher.Add(fired);

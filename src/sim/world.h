@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -13,6 +14,7 @@
 #include "control/scheduler.h"
 #include "controllers/controllers.h"
 #include "env/actor.h"
+#include "nodes/node_spec.h"
 #include "nodes/nodes.h"
 #include "sim/checkers.h"
 #include "sim/faults.h"
@@ -44,10 +46,19 @@ struct PlantedBugs {
 
 [[nodiscard]] control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bugs);
 
+// A cluster and what its users do in it, given instead of drawn.
+struct Play {
+  // Machines. One whose node is deleted is off until somebody makes its node again.
+  std::vector<nodes::NodeSpec> nodes;
+  std::set<std::string> off;  // Of those, the ones that are off at the start.
+  Script users;
+};
+
 struct WorldOptions {
   uint64_t seed = 1;
   LoadOptions load;
-  FaultPlan faults;  // Of messages and processes.
+  std::optional<Play> play;  // Instead of `load`.
+  FaultPlan faults;          // Of messages and processes.
   PlantedBugs bugs;
   bool trace = false;  // Keep a line per delivery in trace().
 };
@@ -112,6 +123,7 @@ class World {
   void MarkPodsOf(const std::string& node);
   void ReturnNodes(bool all);
   void OnCommitted(const env::JournalRecord& record);
+  void SwitchMachine(const env::JournalRecord& record);
   void CheckScheduler();
   void Note(std::string_view who, const env::Input& input);
 
@@ -127,6 +139,7 @@ class World {
   Instant server_returns_ = Instant::Never();
   Instant next_mishap_;
   std::vector<std::pair<int64_t, Instant>> lost_nodes_;  // Index, when it returns.
+  std::set<std::string> off_;                            // Machines of a play.
   std::set<std::string> lost_pods_;                      // See lost_pods().
   uint32_t steps_uncompared_ = 0;                        // The scheduler's, see CompareWithObjects.
   Instant last_change_;

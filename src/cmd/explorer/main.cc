@@ -12,6 +12,8 @@
 #include <vector>
 
 #include "explore/explorer.h"
+#include "explore/random.h"
+#include "explore/stage.h"
 #include "sim/run.h"
 
 namespace {
@@ -20,6 +22,7 @@ using berth::Result;
 using berth::explore::ExploreOptions;
 using berth::explore::Report;
 using berth::explore::Scenario;
+using berth::explore::Stage;
 
 struct Arguments {
   std::vector<std::string> files;
@@ -28,6 +31,8 @@ struct Arguments {
   std::string dot;
   std::string commit;
   uint64_t states = 0;
+  uint64_t random = 0;
+  uint64_t first = 1;
   bool planted = false;
   bool brute = false;
 };
@@ -108,15 +113,47 @@ int Tell(const std::shared_ptr<const Scenario>& scenario, const Arguments& argum
   return 0;
 }
 
+// Plays the scenario with the production controllers and kubelets, and compares with the walk.
+int PlayOne(const Scenario& scenario, const Arguments& arguments, const ExploreOptions& options,
+            const berth::explore::Known& known) {
+  const berth::explore::Played played = berth::explore::PlayRandom(
+      scenario, {.first = arguments.first, .seeds = arguments.random, .bugs = options.bugs}, known);
+  uint64_t faults = 0;
+  for (const uint64_t fired : played.faults.fired) faults += fired;
+  fmt::print(
+      "  played {} times with controllers and kubelets, {} faults, {} ends; {} of {} that began as "
+      "the walk came to an end it knows{}\n",
+      played.plays, faults, played.ends.size(), played.known, played.compared,
+      played.failed.empty() ? ", clean" : "");
+  for (const auto& [seed, what] : played.failed) {
+    fmt::print("  VIOLATED by seed {}: {}\n  again: dev explore {} --random 1 --first {}{}\n", seed,
+               what, scenario.file, seed,
+               arguments.commit.empty() ? "" : " (at " + arguments.commit + ")");
+  }
+  return played.failed.empty() ? 0 : 1;
+}
+
 int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& arguments,
-            const ExploreOptions& options) {
+            ExploreOptions options) {
+  berth::explore::Known known;
+  const auto outcome = [&](const Stage& stage) {
+    return berth::explore::Outcome(*scenario, stage.truth(), stage.evictions());
+  };
+  if (arguments.random > 0) {
+    const Result<Stage> start = Stage::Make(scenario, options.bugs);
+    if (start) known.start = outcome(*start);
+    options.at_end = [&](const Stage& stage) { known.ends.insert(outcome(stage)); };
+  }
   const Result<Walked> walked = Walk(scenario, options);
   if (!walked) {
     fmt::print(stderr, "{}\n", walked.error().message);
     return 2;
   }
   Print(*scenario, *walked);
-  if (!walked->report.violation) return 0;
+  known.whole = walked->report.whole();
+  if (!walked->report.violation) {
+    return arguments.random > 0 ? PlayOne(*scenario, arguments, options, known) : 0;
+  }
   const auto& violation = *walked->report.violation;
   fmt::print("  {}\n", violation.what);
   Tell(scenario, arguments, options.bugs, violation.path);
@@ -196,6 +233,9 @@ int main(int argc, char** argv) {
                                 "tell what happens along this path, as a walk printed it");
   app.add_option("--dot", arguments.dot, "write the path to this file, for graphviz");
   app.add_option("--states", arguments.states, "end after so many distinct states");
+  app.add_option("--random", arguments.random,
+                 "play each scenario so many times with the real controllers and kubelets too");
+  app.add_option("--first", arguments.first, "the first of the seeds to play");
   app.add_flag("--brute", arguments.brute, "leave out no order, to compare");
   app.add_option("--commit", arguments.commit, "printed with what replays a violation");
   CLI11_PARSE(app, argc, argv);
