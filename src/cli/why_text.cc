@@ -39,13 +39,89 @@ std::string Placed(const api::JsonObject& object) {
                             Text(object, "feasibleNodes"), Text(object, "score"));
 }
 
+const api::JsonObject* Part(const api::JsonObject& object, std::string_view key) {
+  const api::Json* value = object.if_contains(key);
+  return value != nullptr && value->is_object() ? &value->get_object() : nullptr;
+}
+
+// Calls `each` for the objects of a list.
+void ForEach(const api::JsonObject& object, std::string_view key, const auto& each) {
+  const api::Json* list = object.if_contains(key);
+  if (list == nullptr || !list->is_array()) return;
+  for (const api::Json& one : list->get_array()) {
+    if (one.is_object()) each(one.get_object());
+  }
+}
+
+std::string Promise(const api::JsonObject& promise) {
+  std::string text =
+      fmt::format("  promised {}: {}\n", Text(promise, "node"), Text(promise, "text"));
+  ForEach(promise, "leaving", [&](const api::JsonObject& leaver) {
+    const std::string until = Text(leaver, "until");
+    const bool overdue = Text(leaver, "state") == "overdue";
+    text += fmt::format("    pod {} {}{}{}{}\n", Text(leaver, "pod"),
+                        overdue                              ? "does not leave"
+                        : Text(leaver, "state") == "leaving" ? "leaves"
+                                                             : "is to leave",
+                        True(leaver, "forIt") ? " for it" : "",
+                        until.empty() ? ""
+                        : overdue     ? ", though its grace was over at "
+                                      : ", at the latest at ",
+                        until);
+  });
+  return text;
+}
+
+std::string NoEvictionHelps(const api::JsonObject& preemption) {
+  if (preemption.contains("bar"))
+    return fmt::format("  it preempts nobody: {}\n", Text(preemption, "bar"));
+  std::string text = fmt::format("  no eviction helps, on {} nodes:\n", Text(preemption, "nodes"));
+  const auto line = [&](const std::string& nodes, std::string_view what) {
+    if (nodes.empty() || nodes == "0") return;
+    text += fmt::format("  {:>6} {}  {}\n", nodes, nodes == "1" ? "node " : "nodes", what);
+  };
+  line(Text(preemption, "notHelpful"), "would still refuse it if they were empty");
+  line(Text(preemption, "noVictims"), "hold no pod of lower priority");
+  ForEach(preemption, "reasons", [&](const api::JsonObject& reason) {
+    line(Text(reason, "nodes"),
+         fmt::format("{}, even without all pods of lower priority", Text(reason, "text")));
+  });
+  return text;
+}
+
+std::string MayEvict(const api::JsonObject& all) {
+  std::string pods;
+  ForEach(all, "pods", [&](const api::JsonObject& some) {
+    pods += fmt::format("{}{} of priority {}", pods.empty() ? "" : ", ", Text(some, "count"),
+                        Text(some, "priority"));
+  });
+  if (pods.empty()) return "  its priority may evict no pod at all\n";
+  const std::string nodes = Text(all, "nodes");
+  return fmt::format("  pods that its priority may evict, on {} node{}: {}; they hold {}\n", nodes,
+                     nodes == "1" ? "" : "s", pods, Text(all, "text"));
+}
+
+std::string Preempting(const api::JsonObject& object) {
+  std::string text;
+  if (const api::JsonObject* promise = Part(object, "promise")) text += Promise(*promise);
+  if (const api::JsonObject* lost = Part(object, "lostPromise")) {
+    text += fmt::format("  its promise of node {} was taken back: {}\n", Text(*lost, "node"),
+                        Text(*lost, "text"));
+  }
+  if (const api::JsonObject* why = Part(object, "preemption")) text += NoEvictionHelps(*why);
+  if (const api::JsonObject* all = Part(object, "mayEvict")) text += MayEvict(*all);
+  return text;
+}
+
 std::string Waiting(const api::JsonObject& object) {
   std::string text;
-  if (True(object, "wouldFit")) text += "  it would fit now and is about to be placed\n";
+  if (True(object, "wouldFit"))
+    text += "  a node fits, or can be made to fit: it is about to be tried\n";
   if (const api::Json* reasons = object.if_contains("reasons");
       reasons != nullptr && reasons->is_array()) {
     for (const api::Json& reason : reasons->get_array()) text += ReasonLine(reason);
   }
+  text += Preempting(object);
   if (object.contains("notBefore"))
     text += fmt::format("  not tried again before {}\n", Text(object, "notBefore"));
   if (object.contains("refusedCode")) {

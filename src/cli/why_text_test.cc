@@ -32,6 +32,45 @@ TEST(WhyText, OfAPodThatWaitsNamesReasonsWithCountsAndWhatUnblocks) {
             "  tried 3 times; pods alike that wait: 2\n");
 }
 
+TEST(WhyText, OfAHolderNamesWhatItIsPromisedAndWhoLeavesForIt) {
+  EXPECT_EQ(*WhyText(200, R"({"pod":"a/b","stage":"pending","attempts":1,"waitingAlike":1,
+      "wouldFit":false,"preemption":{"bar":"others leave first"},
+      "promise":{"node":"n1","text":"600m cpu","leaving":[
+        {"pod":"a/x","forIt":true,"state":"to be evicted"},
+        {"pod":"a/y","forIt":true,"state":"leaving","until":"2026-01-01T00:00:30Z"},
+        {"pod":"a/z","forIt":false,"state":"overdue","until":"2026-01-01T00:00:00Z"}]}})"),
+            "pod a/b: pending\n"
+            "  promised n1: 600m cpu\n"
+            "    pod a/x is to leave for it\n"
+            "    pod a/y leaves for it, at the latest at 2026-01-01T00:00:30Z\n"
+            "    pod a/z does not leave, though its grace was over at 2026-01-01T00:00:00Z\n"
+            "  it preempts nobody: others leave first\n"
+            "  tried 1 time, and again when the cluster changes so that it could fit; pods alike "
+            "that wait: 1\n");
+}
+
+TEST(WhyText, SaysWhyNoEvictionHelpsAndWhatCouldBeEvicted) {
+  EXPECT_THAT(*WhyText(200, R"({"pod":"a/b","stage":"pending","attempts":1,"waitingAlike":1,
+      "wouldFit":false,"preemption":{"nodes":9,"notHelpful":1,"noVictims":0,
+        "reasons":[{"text":"Insufficient cpu","nodes":8}]},
+      "lostPromise":{"node":"n1","kind":"PromiseNodeGone","text":"the node is gone"},
+      "mayEvict":{"nodes":2,"text":"3 cpu","pods":[{"priority":0,"count":5},
+                                                   {"priority":7,"count":1}]}})"),
+              HasSubstr("  its promise of node n1 was taken back: the node is gone\n"
+                        "  no eviction helps, on 9 nodes:\n"
+                        "       1 node   would still refuse it if they were empty\n"
+                        "       8 nodes  Insufficient cpu, even without all pods of lower "
+                        "priority\n"
+                        "  pods that its priority may evict, on 2 nodes: 5 of priority 0, 1 of "
+                        "priority 7; they hold 3 cpu\n"));
+  EXPECT_THAT(*WhyText(200, R"({"attempts":1,"mayEvict":{"nodes":0,"pods":[]}})"),
+              HasSubstr("  its priority may evict no pod at all\n"));
+  // Rubbish in any member is shown or left out, and never more than that.
+  EXPECT_TRUE(WhyText(200, R"({"attempts":1,"promise":1,"preemption":[],"mayEvict":{"pods":[1]},
+                               "lostPromise":"x"})")
+                  .has_value());
+}
+
 TEST(WhyText, SaysThatANodeIsNotThere) {
   EXPECT_THAT(*WhyText(200, R"({"stage":"bound","node":"nope","nodeMissing":true})"),
               HasSubstr("on node nope, which does not exist (any more)\n"));

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -161,6 +162,79 @@ JsonObject ReasonJson(const model::Reason& reason, const model::State& state) {
   return object;
 }
 
+JsonObject AmountsJson(std::span<const model::ResourceAmount> amounts, const model::State& state) {
+  JsonObject object;
+  for (const model::ResourceAmount& amount : amounts)
+    object[state.vocabulary().resources.Name(amount.resource)] = amount.amount;
+  return object;
+}
+
+std::string AmountsText(std::span<const model::ResourceAmount> amounts, const model::State& state) {
+  std::string text;
+  for (const model::ResourceAmount& amount : amounts) {
+    if (amount.resource == model::kPods) continue;  // Every pod is one.
+    if (!text.empty()) text += ", ";
+    text += AmountText(state, amount.resource, amount.amount);
+  }
+  return text;
+}
+
+// What the pod holds reserved, who is on the way out for it, and until when.
+JsonObject PromiseJson(const cycle::Explanation& why, model::PodId pod, const model::State& state) {
+  JsonObject object;
+  object["node"] = state.NameOf(why.node);
+  const auto amounts = state.vocabulary().bundles.View(state.pods().at(pod).charge);
+  object["reserves"] = AmountsJson(amounts, state);
+  object["text"] = AmountsText(amounts, state);
+  if (!why.devices.none()) object["devices"] = GpuIndexText(why.devices);
+  JsonArray leaving;
+  for (const cycle::Leaver& leaver : why.leaving) {
+    JsonObject one;
+    one["pod"] = state.KeyOf(leaver.pod);
+    one["forIt"] = leaver.for_it;
+    one["state"] = leaver.overdue ? "overdue" : leaver.deleting ? "leaving" : "to be evicted";
+    if (leaver.until > Instant{}) one["until"] = client::SecondsTime(leaver.until);
+    leaving.emplace_back(std::move(one));
+  }
+  object["leaving"] = std::move(leaving);
+  return object;
+}
+
+// Why no preemption helps: of all nodes, how many for which reason.
+JsonObject PreemptionJson(const model::PreemptionRefusal& refusal, const model::State& state) {
+  JsonObject object;
+  if (refusal.bar != model::PreemptionBar::kNone) {
+    object["bar"] = refusal.bar == model::PreemptionBar::kPolicy
+                        ? "its preemptionPolicy is Never"
+                        : "others are still to leave what it is promised";
+    return object;
+  }
+  object["nodes"] = refusal.nodes_count;
+  object["notHelpful"] = refusal.not_helpful;
+  object["noVictims"] = refusal.no_victims;
+  JsonArray reasons;
+  for (const model::Reason& reason : refusal.reasons)
+    reasons.emplace_back(ReasonJson(reason, state));
+  object["reasons"] = std::move(reasons);
+  return object;
+}
+
+JsonObject MayEvictJson(const cycle::MayEvict& all, const model::State& state) {
+  JsonObject object;
+  object["nodes"] = all.nodes_count;
+  JsonArray pods;
+  for (const auto& [priority, count] : all.pods_by_priority) {
+    JsonObject one;
+    one["priority"] = priority;
+    one["count"] = count;
+    pods.emplace_back(std::move(one));
+  }
+  object["pods"] = std::move(pods);
+  object["amounts"] = AmountsJson(all.amounts, state);
+  object["text"] = AmountsText(all.amounts, state);
+  return object;
+}
+
 void AddPlace(JsonObject& object, const cycle::Explanation& why, const model::State& state) {
   if (!why.node.valid()) return;
   object["node"] = state.NameOf(why.node);
@@ -186,6 +260,20 @@ void AddWait(JsonObject& object, const cycle::Explanation& why, const model::Sta
     reasons.emplace_back(ReasonJson(reason, state));
   }
   object["reasons"] = std::move(reasons);
+  if (why.refusal.preemption) object["preemption"] = PreemptionJson(*why.refusal.preemption, state);
+}
+
+void AddPromise(JsonObject& object, const cycle::Explanation& why, model::PodId pod,
+                const model::State& state) {
+  if (why.promised) object["promise"] = PromiseJson(why, pod, state);
+  if (why.lost.why != model::ReasonKind::kNone) {
+    JsonObject lost;
+    lost["node"] = state.NameOf(why.lost.node);
+    lost["kind"] = translate::ToString(why.lost.why);
+    lost["text"] = translate::ReasonText({.kind = why.lost.why}, state);
+    object["lostPromise"] = std::move(lost);
+  }
+  if (why.may_evict) object["mayEvict"] = MayEvictJson(*why.may_evict, state);
 }
 
 env::HttpResponse Why(const Scheduler& scheduler, const std::string& key) {
@@ -214,8 +302,11 @@ env::HttpResponse Why(const Scheduler& scheduler, const std::string& key) {
   object["pod"] = key;
   object["uid"] = uid;
   object["stage"] = model::ToString(why.stage);
-  AddPlace(object, why, state);
-  if (why.stage == model::PodStage::kPending) AddWait(object, why, state);
+  if (!why.promised) AddPlace(object, why, state);
+  if (why.stage == model::PodStage::kPending) {
+    AddWait(object, why, state);
+    AddPromise(object, why, pod, state);
+  }
   if (const std::string* left = scheduler.left_alone(uid)) object["message"] = *left;
   if (!object.contains("message")) {
     if (const auto waiting = scheduler.status().waiting(uid)) {

@@ -12,9 +12,14 @@ class Scheduler;
 // /debug/why:
 //   {"pod","uid","stage","attempts","message","node","devices","score","feasibleNodes",
 //    "nodeMissing","decidedHere","waitingAlike","wouldFit","notBefore","refusedCode",
-//    "reasons":[{"kind","text","nodes","resource","deficit","unresolvable","unblock"}]}
-// with the members that apply; `stage` is one of model::ToString(PodStage). Evaluated for the
-// answer: O(nodes).
+//    "reasons":[{"kind","text","nodes","resource","deficit","unresolvable","unblock"}],
+//    "preemption":{"bar"} or {"nodes","notHelpful","noVictims","reasons":[as above]},
+//    "promise":{"node","reserves":{RESOURCE:AMOUNT},"text","devices",
+//               "leaving":[{"pod","forIt","state","until"}]},
+//    "lostPromise":{"node","kind","text"},
+//    "mayEvict":{"nodes","pods":[{"priority","count"}],"amounts":{RESOURCE:AMOUNT},"text"}}
+// with the members that apply; `stage` is one of model::ToString(PodStage), `state` "to be
+// evicted", "leaving" or "overdue". Evaluated for the answer: O(nodes + claims).
 [[nodiscard]] env::HttpResponse AnswerDebug(const Scheduler& scheduler,
                                             const env::HttpRequest& request);
 

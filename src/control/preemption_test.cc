@@ -138,6 +138,64 @@ TEST_F(PreemptionTest, NobodyIsEvictedForAPodThatIsGone) {
   EXPECT_EQ(rig.Held("n1"), 900);
 }
 
+// The condition and the event of a pod that fits nowhere say why no eviction helps either, in the
+// words of kube-scheduler; nothing of it where nobody is evicted.
+TEST_F(PreemptionTest, WhoFitsNowhereIsToldWhyNoEvictionHelps) {
+  constexpr std::string_view kFits = "0/1 nodes are available: 1 Insufficient cpu.";
+  constexpr std::string_view kEvicts =
+      " no new claims to deallocate, preemption: 0/1 nodes are available: 1 No preemption victims "
+      "found for incoming pod.\"";
+  for (const bool preempts : {true, false}) {
+    Rig other{preempts ? Preempting() : SchedulerOptions{}};
+    PodSpec high = High();
+    high.priority = 0;
+    other.Start({PodJson(Low()), PodJson(high)}, {NodeJson("n1", 1)});
+    const env::SendRequest condition = other.TakeOf("/pods/high/status");
+    EXPECT_TRUE(Says(condition, kFits));
+    EXPECT_EQ(Says(condition, kEvicts), preempts);
+    EXPECT_EQ(Says(other.TakeOf("/events"), kEvicts), preempts);
+  }
+}
+
+// What of /debug/why is about preemption.
+std::string Preempting(const std::string& why) {
+  const size_t from = why.find("\"preemption\":");
+  return from == why.npos ? why : why.substr(from);
+}
+
+// What a holder waits for, who leaves for it and until when; then, when it is taken back, why.
+TEST_F(PreemptionTest, WhyTellsOfPromisesAndEvictions) {
+  Nominate();
+  EXPECT_EQ(Preempting(rig.Get("/debug/why?pod=ns/high")),
+            R"("preemption":{"bar":"others are still to leave what it is promised"},)"
+            R"("promise":{"node":"n1","reserves":{"cpu":600,"pods":1},"text":"600m cpu",)"
+            R"("leaving":[{"pod":"ns/low","forIt":true,"state":"to be evicted"}]},)"
+            R"("mayEvict":{"nodes":0,"pods":[],"amounts":{"cpu":0,"pods":0},"text":"0 cpu"}})"
+            "\n");
+  PodSpec leaving = Low(103);
+  leaving.extra_meta =
+      R"(,"deletionTimestamp":"2027-01-15T08:00:30Z","deletionGracePeriodSeconds":30)";
+  rig.Event("pods", "MODIFIED", PodJson(leaving));
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/high")
+                .find(R"({"pod":"ns/low","forIt":true,"state":"leaving",)"
+                      R"("until":"2027-01-15T08:00:30Z"})"),
+            std::string::npos);
+  std::string cordoned = NodeJson("n1", 104);
+  cordoned.replace(cordoned.find(R"("spec":{})"), 9, R"("spec":{"unschedulable":true})");
+  rig.Event("nodes", "MODIFIED", cordoned);
+  rig.Pass(Duration::Seconds(1));
+  EXPECT_EQ(
+      Preempting(rig.Get("/debug/why?pod=ns/high")),
+      R"("preemption":{"nodes":1,"notHelpful":1,"noVictims":0,"reasons":[]},)"
+      R"("lostPromise":{"node":"n1","kind":"PromiseNodeRefuses","text":"the node refuses it now"},)"
+      R"("mayEvict":{"nodes":0,"pods":[],"amounts":{"cpu":0,"pods":0},"text":"0 cpu"}})"
+      "\n");
+  EXPECT_EQ(rig.scheduler.status().waiting("u-high")->message.view(),
+            "0/1 nodes are available: 1 node(s) were unschedulable. no new claims to deallocate, "
+            "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling. Its "
+            "promise of node n1 was taken back: the node refuses it now.");
+}
+
 // A restart between nomination and evictions: the same are decided again, from the objects alone.
 TEST_F(PreemptionTest, ARestartTakesUpWhereTheObjectsStand) {
   rig.Start({PodJson(Low()), PodJson(Nominated(50))}, {NodeJson("n1", 1)});

@@ -476,8 +476,13 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
   for (const model::PodId pod : plan.nominations) FollowUp(pod);
   counters_.unschedulable += plan.refused.size();
   for (const model::PodRefused& refused : plan.refused) {
-    status_.Want(state.UidOf(refused.pod_uid),
-                 {.reason = kUnschedulable, .message = messages[refused.refusal]});
+    Bytes message = messages[refused.refusal];
+    if (const model::LostPromise& lost = state.pods().at(refused.pod).lost;
+        lost.why != model::ReasonKind::kNone) {
+      message =
+          Bytes(fmt::format("{} {}", message.view(), translate::LostPromiseText(lost, state)));
+    }
+    status_.Want(state.UidOf(refused.pod_uid), {.reason = kUnschedulable, .message = message});
   }
   SpareUnsent(now, plan);
 }

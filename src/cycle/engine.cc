@@ -223,10 +223,12 @@ void Engine::ServeLine(LineId id, Instant now, Plan& plan) {
   model::ReasonMask reasons = narrow ? line.waits_for : 0;
   const Choice choice = narrow ? ChooseNarrow(line, reasons) : Choose(pod);
   if (choice.node.valid()) return Decide(pod, choice, plan);
-  const bool may_help =
-      line.kind == LineKind::kPreempting && (!narrow || EvictionsHelpNarrowly(line));
-  if (may_help && Preempt(pod, plan)) return;
-  Refuse(id, reasons, now);
+  WhyNoEviction futile;
+  if (line.kind == LineKind::kPreempting && (!narrow || EvictionsHelpNarrowly(line))) {
+    futile = Preempt(pod, plan);
+    if (!futile) return;
+  }
+  Refuse(id, reasons, std::move(futile), now);
 }
 
 Engine::Choice Engine::Choose(PodId pod) {
@@ -363,10 +365,10 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
 
 // `known` is what the line is known to wait for, or 0. Within the head's backoff the last report
 // stands: many lines wake for a place that one of them gets. RefreshReports corrects it later.
-void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
+void Engine::Refuse(LineId id, model::ReasonMask known, WhyNoEviction futile, Instant now) {
   const PodId pod = lines_.line(id).head;
   if (known == 0 || lines_.line(id).report_until <= now) {
-    WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
+    WhyNotResult why = WhyWaits(pod, lines_.line(id).kind, std::move(futile));
     if (why.would_fit) {
       // It was believed to fit nowhere when it was woken: a wake-up was missed before. On all
       // nodes, the fast path is the plain one.
@@ -388,6 +390,29 @@ void Engine::Refuse(LineId id, model::ReasonMask known, Instant now) {
     state_.NoteAttempt(pod, now);
   }
   lines_.Block(state_, id, known, counters_.cycles);
+}
+
+// Why the pod waits, with what preemption has to do with it. `futile`, when it is known, is why no
+// eviction helps.
+WhyNotResult Engine::WhyWaits(PodId pod, LineKind kind, WhyNoEviction futile) const {
+  WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
+  const auto conflicts = [](const model::Reason& reason) {
+    return reason.kind == model::ReasonKind::kAffinityConflict;
+  };
+  if (why.would_fit || !options_.preemption || why.refusal.nodes_count == 0 ||
+      std::ranges::any_of(why.refusal.reasons, conflicts)) {
+    return why;
+  }
+  if (kind != LineKind::kPreempting) {
+    futile.emplace().bar = kind == LineKind::kNever ? model::PreemptionBar::kPolicy
+                                                    : model::PreemptionBar::kVictimsTerminating;
+  } else if (!futile) {
+    place::Preemption found = FindPreemption(pod);
+    why.would_fit = found.node.valid();
+    futile = std::move(found.refusal);
+  }
+  if (!why.would_fit) why.refusal.preemption = std::move(futile);
+  return why;
 }
 
 // What a node refuses for behind its amounts no verdict names, and keeps evictions from helping.
@@ -417,12 +442,14 @@ void Engine::RefreshReports(Instant now) {
     if (x.refresh_at != y.refresh_at) return x.refresh_at < y.refresh_at;
     return WaitingLines::PodBefore(state_, x.head, y.head);
   };
-  const size_t share = kRefreshNodesMax / (uint64_t{state_.nodes().size()} + 1) + 1;
+  // Nodes are asked twice where pods may be evicted.
+  const uint64_t asked = uint64_t{state_.nodes().size()} * (options_.preemption ? 2 : 1);
+  const size_t share = kRefreshNodesMax / (asked + 1) + 1;
   const auto last = static_cast<std::ptrdiff_t>(std::min(due.size(), share));
   std::ranges::partial_sort(due, due.begin() + last, before);
   NoteTouches();
   for (const LineId id : std::span(due.begin(), due.begin() + last)) {
-    WhyNotResult why = WhyNot(state_, options_.evaluator, lines_.line(id).head);
+    WhyNotResult why = WhyWaits(lines_.line(id).head, lines_.line(id).kind, std::nullopt);
     if (why.would_fit) {
       // The next cycle may wake it for what this one did; else a wake-up was missed.
       if (lift_pending_) continue;
@@ -525,10 +552,11 @@ Explanation Engine::Explain(PodId pod) const {
                 .node = row.node};
   if (lines_.contains(pod)) e.class_waiting_count = lines_.line(lines_.line_of(pod)).size;
   if (e.stage == PodStage::kPending || e.stage == PodStage::kGated) {
-    WhyNotResult why = WhyNot(state_, options_.evaluator, pod);
+    WhyNotResult why = WhyWaits(pod, KindOf(pod), std::nullopt);
     e.refusal = std::move(why.refusal);
     e.would_fit = why.would_fit;
   }
+  if (e.stage == PodStage::kPending) ExplainPromise(pod, e);
   if (const model::ClaimId claim = state_.ClaimOf(pod); claim.valid()) {
     e.node = state_.nodes().name(state_.ledger().claim(claim).account.node());
     e.devices = state_.ledger().claim(claim).devices;
@@ -540,6 +568,18 @@ Explanation Engine::Explain(PodId pod) const {
     e.feasible_count = trails_[pod.value].feasible_count;
   }
   return e;
+}
+
+// What preemption has to do with a pod that waits.
+void Engine::ExplainPromise(PodId pod, Explanation& e) const {
+  e.lost = state_.pods().at(pod).lost;
+  if (const model::ClaimId promise = state_.PromiseOf(pod); promise.valid()) {
+    e.promised = true;
+    e.leaving =
+        WhoLeaves(state_, state_.ledger().claim(promise).account.node(), state_.OwnerOf(pod));
+  }
+  if (options_.preemption && state_.pods().at(pod).preempts)
+    e.may_evict = WhatMayBeEvicted(state_, pod);
 }
 
 void Engine::AddTo(Hasher& hasher) const {

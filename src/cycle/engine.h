@@ -11,6 +11,7 @@
 #include "base/time.h"
 #include "cycle/class_cache.h"
 #include "cycle/waiting_lines.h"
+#include "cycle/why.h"
 #include "model/delta.h"
 #include "model/lifecycle.h"
 #include "model/plan.h"
@@ -28,9 +29,14 @@ struct Explanation {
   uint32_t attempts = 0;
   // Waiting: evaluated for this answer, not remembered.
   model::Refusal refusal;
-  bool would_fit = false;    // Some node fits now: it is to be tried.
+  bool would_fit = false;    // Some node fits now, or can be made to: it is to be tried.
   Instant not_before;        // Error backoff; zero for none.
   int32_t refused_code = 0;  // Of the last refused write.
+  // Of preemption, of a pod that waits.
+  bool promised = false;                   // `node` and `devices` are to be its own.
+  std::vector<Leaver> leaving = {};        // From the node that it is promised.
+  std::optional<MayEvict> may_evict = {};  // Nothing: it evicts nobody.
+  model::LostPromise lost = {};
   // Placed, or promised.
   model::NameId node;
   model::DeviceSlots devices;
@@ -133,6 +139,7 @@ class Engine {
       return static_cast<uint32_t>(lines.size() + holders.size());
     }
   };
+  using WhyNoEviction = std::optional<model::PreemptionRefusal>;
   struct Timer {
     Instant at;
     model::PodId pod;
@@ -157,7 +164,9 @@ class Engine {
   [[nodiscard]] Choice ChooseOn(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] Choice ChooseRandom(model::PodId pod, const ClassCache& cache) const;
   void Decide(model::PodId pod, const Choice& choice, model::Plan& plan);
-  void Refuse(LineId line, model::ReasonMask known, Instant now);
+  void Refuse(LineId line, model::ReasonMask known, WhyNoEviction futile, Instant now);
+  void ExplainPromise(model::PodId pod, Explanation& e) const;
+  [[nodiscard]] WhyNotResult WhyWaits(model::PodId pod, LineKind kind, WhyNoEviction futile) const;
   [[nodiscard]] model::ReasonMask BehindAmounts(LineId line) const;
   void ServeLine(LineId line, Instant now, model::Plan& plan);
 
@@ -167,10 +176,11 @@ class Engine {
   [[nodiscard]] bool EvictionsHelp(model::PodId pod, model::NodeId node) const;
   void JudgePromise(model::PodId pod, model::Plan& plan);
   [[nodiscard]] bool EvictionsKeepPromise(model::PodId pod) const;
-  void RevokePromise(model::PodId pod, model::Plan& plan);
+  void RevokePromise(model::PodId pod, model::ReasonKind why, model::Plan& plan);
+  [[nodiscard]] model::ReasonKind WhyNotKept(model::PodId pod) const;
   [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
-  bool Preempt(model::PodId pod, model::Plan& plan);
+  WhyNoEviction Preempt(model::PodId pod, model::Plan& plan);
   [[nodiscard]] model::PodId LeastHolder(model::NodeId node, model::PodId below) const;
   void SetGraceTimer(model::PodId pod);
   void EndGraces(Instant now);

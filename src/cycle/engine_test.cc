@@ -5,6 +5,8 @@
 
 #include <map>
 #include <optional>
+#include <tuple>
+#include <utility>
 
 #include "cycle/test_cluster.h"
 #include "cycle/why.h"
@@ -221,13 +223,15 @@ class History {
   static bool OneIn(int n) { return Draw(0, n) == 0; }
   static int PodIndex() { return Draw(0, 12); }
   static std::string NodeName() { return "n" + std::to_string(Draw(0, 5)); }
-  // Of a refusal, what users see.
-  static model::Refusal Told(model::Refusal refusal) {
-    for (model::Reason& reason : refusal.reasons) {
+  // Of a refusal, what users see; of preemption pods of a line are told what its head was.
+  static std::tuple<model::ClassId, model::NameId, uint32_t, std::vector<model::Reason>> Told(
+      const model::Refusal& refusal) {
+    std::vector<model::Reason> reasons = refusal.reasons;
+    for (model::Reason& reason : reasons) {
       reason.deficit = 0;
       reason.unresolvable = false;
     }
-    return refusal;
+    return {refusal.class_id, refusal.pinned_to, refusal.nodes_count, std::move(reasons)};
   }
   std::string PodUid(int i) {
     return "p" + std::to_string(i) + "-" + std::to_string(generation_[i]);

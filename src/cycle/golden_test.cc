@@ -178,7 +178,33 @@ class Session {
     if (e.class_waiting_count > 0)
       out += fmt::format(", {} of its kind wait", e.class_waiting_count);
     if (e.stage == model::PodStage::kPending) out += e.would_fit ? ", would fit" : ", fits nowhere";
-    return out + "\n";
+    return out + WhyOfPromises(e) + "\n";
+  }
+
+  std::string WhyOfPromises(const Explanation& e) const {
+    const model::State& state = engine_.state();
+    std::string out = e.promised ? ", promised" : "";
+    for (const Leaver& leaver : e.leaving) {
+      out += fmt::format("\n  {} {}{}", state.KeyOf(leaver.pod),
+                         leaver.overdue    ? "stays"
+                         : leaver.deleting ? "leaves"
+                                           : "is to leave",
+                         leaver.for_it ? " for it" : "");
+      if (leaver.until > Instant{}) out += fmt::format(", due at {} s", leaver.until.seconds());
+    }
+    if (e.lost.why != model::ReasonKind::kNone) {
+      out += fmt::format("\n  lost {}: {}", state.NameOf(e.lost.node),
+                         Print(model::Reason{.kind = e.lost.why}, state));
+    }
+    if (!e.may_evict) return out;
+    out += fmt::format("\n  may evict on {} nodes", e.may_evict->nodes_count);
+    for (const auto& [priority, pods] : e.may_evict->pods_by_priority)
+      out += fmt::format(", {} of priority {}", pods, priority);
+    for (const model::ResourceAmount& amount : e.may_evict->amounts) {
+      out +=
+          fmt::format(", {} {}", amount.amount, state.vocabulary().resources.Name(amount.resource));
+    }
+    return out;
   }
 
   std::string Free(const std::string& name) {

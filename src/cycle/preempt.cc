@@ -41,7 +41,7 @@ bool Engine::EvictionsHelp(PodId pod, NodeId node) const {
 void Engine::JudgePromise(PodId pod, Plan& plan) {
   const bool held = lines_.line(lines_.line_of(pod)).kind == LineKind::kHolders;
   const bool holds = KindOf(pod) == LineKind::kHolders;
-  if (held && !holds) return RevokePromise(pod, plan);
+  if (held && !holds) return RevokePromise(pod, WhyNotKept(pod), plan);
   if (holds && !held) return Sync(pod);
   if (EvictionsKeepPromise(pod)) Preempt(pod, plan);
 }
@@ -54,11 +54,28 @@ bool Engine::EvictionsKeepPromise(PodId pod) const {
          EvictionsHelp(pod, state_.ledger().claim(promise).account.node());
 }
 
-void Engine::RevokePromise(PodId pod, Plan& plan) {
-  state_.Revoke(pod, model::Cause::kRevoked);
+// Why what the pod is promised can't be kept.
+model::ReasonKind Engine::WhyNotKept(PodId pod) const {
+  const NodeId n = state_.ledger().claim(state_.PromiseOf(pod)).account.node();
+  if (place::FindPreemptionOn(state_, options_.evaluator, pod, n, preemption_scratch_).answer ==
+      place::PreemptionAnswer::kNotHelpful) {
+    return model::ReasonKind::kPromiseNodeRefuses;
+  }
+  for (ClaimId id = state_.ledger().nodes().first_claim(n.value); id.valid();
+       id = state_.ledger().claim(id).next_in_account) {
+    const PodId other = state_.pods().FindUid(state_.ledger().claim(id).owner);
+    if (other.valid() && state_.pods().at(other).overdue)
+      return model::ReasonKind::kPromiseVictimStays;
+  }
+  return model::ReasonKind::kPromiseRoomTaken;
+}
+
+void Engine::RevokePromise(PodId pod, model::ReasonKind why, Plan& plan) {
+  state_.Revoke(pod, model::Cause::kRevoked, why);
   ++counters_.revocations;
   plan.nominations.push_back(pod);
   Sync(pod);
+  if (lines_.contains(pod)) lines_.MarkUntold(pod);
 }
 
 // What it was promised, and can't be kept as things stand, may still be the best to make possible:
@@ -83,17 +100,17 @@ bool Engine::EvictionsHelpNarrowly(const Line& line) const {
   return false;
 }
 
-// The pod fits nowhere: the room of others becomes its own, if that helps.
-bool Engine::Preempt(PodId pod, Plan& plan) {
+// The pod fits nowhere: the room of others becomes its own, if that helps; else says why not.
+Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
   place::Preemption found = FindPreemption(pod);
   while (found.node.valid() && !state_.Promise(pod, found.node, found.devices, found.victims)) {
     // A promise to a pod of lower priority counts on the same room.
     const PodId least = LeastHolder(found.node, pod);
     CHECK(least.valid());
-    RevokePromise(least, plan);
+    RevokePromise(least, model::ReasonKind::kPromiseOutranked, plan);
     found = FindPreemption(pod);
   }
-  if (!found.node.valid()) return false;
+  if (!found.node.valid()) return std::move(found.refusal);
   counters_.preemptions += found.victims.empty() ? 0 : 1;
   counters_.evictions += found.victims.size();
   model::PreemptDecision decision{.pod = pod,
@@ -107,7 +124,7 @@ bool Engine::Preempt(PodId pod, Plan& plan) {
   plan.preemptions.push_back(std::move(decision));
   plan.nominations.push_back(pod);
   Sync(pod);
-  return true;
+  return std::nullopt;
 }
 
 // The last in the order of those of lower priority who hold a promise on the node.

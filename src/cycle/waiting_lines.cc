@@ -19,14 +19,22 @@ bool SameKey(const Line& a, const Line& b) {
   return a.class_id == b.class_id && a.pin == b.pin && a.kind == b.kind;
 }
 
-// Whether users are told the same: how much is missing is told by Explain alone.
-bool SaysTheSame(const model::Refusal& a, const model::Refusal& b) {
-  const auto same = [](model::Reason x, model::Reason y) {
+bool SayTheSame(const std::vector<model::Reason>& a, const std::vector<model::Reason>& b) {
+  return std::ranges::equal(a, b, [](model::Reason x, model::Reason y) {
     x.deficit = y.deficit = 0;
     x.unresolvable = y.unresolvable = false;
     return x == y;
-  };
-  return a.nodes_count == b.nodes_count && std::ranges::equal(a.reasons, b.reasons, same);
+  });
+}
+
+// Whether users are told the same: how much is missing is told by Explain alone.
+bool SaysTheSame(const model::Refusal& a, const model::Refusal& b) {
+  if (a.nodes_count != b.nodes_count || !SayTheSame(a.reasons, b.reasons)) return false;
+  if (!a.preemption || !b.preemption) return a.preemption == b.preemption;
+  const model::PreemptionRefusal& x = *a.preemption;
+  const model::PreemptionRefusal& y = *b.preemption;
+  return x.bar == y.bar && x.nodes_count == y.nodes_count && x.not_helpful == y.not_helpful &&
+         x.no_victims == y.no_victims && SayTheSame(x.reasons, y.reasons);
 }
 
 }  // namespace
@@ -397,16 +405,6 @@ void AddIds(Hasher& hasher, const std::vector<LineId>& ids) {
   for (const LineId id : ids) hasher.Add(id.value);
 }
 
-void AddRefusal(Hasher& hasher, const model::Refusal& refusal) {
-  hasher.Add(refusal.class_id.value).Add(refusal.pinned_to.value).Add(refusal.nodes_count);
-  hasher.Add(refusal.reasons.size());
-  for (const model::Reason& r : refusal.reasons) {
-    hasher.Add(r.kind).Add(r.unresolvable).Add(r.nodes_count).Add(r.resource.value);
-    hasher.Add(r.deficit).Add(r.detail.value).Add(r.detail_value.value);
-    hasher.Add(r.until.ns).Add(r.code);
-  }
-}
-
 }  // namespace
 
 // Left out: what follows from the lines (unpinned_lines_, line_of_pinned_, pinned_keys_,
@@ -428,7 +426,7 @@ void WaitingLines::AddTo(Hasher& hasher, const State& state, uint64_t cycles) co
     hasher.Add(line.untold.value).AddHistory(line.narrow_from).Add(line.waits_for);
     hasher.Add(line.report_until.ns).AddHistory(line.report_position).Add(line.others_behind);
     hasher.Add(line.refreshes).Add(line.refresh_at.ns);
-    AddRefusal(hasher, line.refusal);
+    line.refusal.AddTo(hasher);
   }
   AddIds(hasher, free_lines_);
   AddIds(hasher, line_of_);

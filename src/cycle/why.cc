@@ -113,4 +113,52 @@ WhyNotResult WhyNot(const model::State& state, const place::Evaluator& evaluator
   return result;
 }
 
+std::vector<Leaver> WhoLeaves(const model::State& state, NodeId node, model::OwnerId asker) {
+  std::vector<Leaver> leaving;
+  const model::Ledger& ledger = state.ledger();
+  for (model::ClaimId id = ledger.nodes().first_claim(node.value); id.valid();
+       id = ledger.claim(id).next_in_account) {
+    const model::PodId pod = state.pods().FindUid(ledger.claim(id).owner);
+    if (!pod.valid()) continue;
+    const model::Pod& row = state.pods().at(pod);
+    if (ledger.claim(id).state != model::ClaimState::kReleasing && !row.overdue) continue;
+    leaving.push_back({.pod = row.key,
+                       .for_it = ledger.claim(id).claimant == asker,
+                       .deleting = row.terminating,
+                       .overdue = row.overdue,
+                       .until = row.deletion_deadline});
+  }
+  std::ranges::sort(leaving, {}, [&](const Leaver& leaver) { return state.KeyOf(leaver.pod); });
+  return leaving;
+}
+
+MayEvict WhatMayBeEvicted(const model::State& state, model::PodId preemptor) {
+  MayEvict all;
+  const model::Pod& row = state.pods().at(preemptor);
+  const model::Ledger& ledger = state.ledger();
+  const auto requests =
+      state.vocabulary().bundles.View(state.vocabulary().classes.at(row.class_id).requests);
+  for (const model::ResourceAmount& request : requests)
+    all.amounts.push_back({.resource = request.resource, .amount = 0});
+  for (uint32_t node = 0; node < state.nodes().size(); ++node) {
+    if (!state.nodes().used(NodeId{node}) || !state.nodes().present(NodeId{node})) continue;
+    bool any = false;
+    for (model::ClaimId id = ledger.nodes().first_claim(node); id.valid();
+         id = ledger.claim(id).next_in_account) {
+      const model::Claim& claim = ledger.claim(id);
+      const model::PodId pod = state.pods().FindUid(claim.owner);
+      if (claim.state != model::ClaimState::kHeld || claim.priority >= row.priority ||
+          !pod.valid() || state.pods().at(pod).terminating) {
+        continue;
+      }
+      any = true;
+      ++all.pods_by_priority[claim.priority];
+      for (model::ResourceAmount& amount : all.amounts)
+        amount.amount += state.vocabulary().bundles.AmountOf(claim.bundle, amount.resource);
+    }
+    all.nodes_count += any ? 1 : 0;
+  }
+  return all;
+}
+
 }  // namespace berth::cycle

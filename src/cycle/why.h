@@ -1,5 +1,10 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
+#include <vector>
+
+#include "base/time.h"
 #include "model/plan.h"
 #include "model/reason.h"
 #include "model/state.h"
@@ -8,14 +13,36 @@
 namespace berth::cycle {
 
 struct WhyNotResult {
-  bool would_fit = false;           // Some node fits: `refusal` then counts those that don't.
+  // Some node fits, or evictions help there: `refusal` then counts those that don't fit.
+  bool would_fit = false;
   model::ReasonMask waits_for = 0;  // The reasons whose lifting could change that.
   model::Refusal refusal;
 };
 
-// Evaluates the pod on every node, plainly: no caches. What a user is told, what a blocked line
-// waits for, and the watchdog's oracle. O(nodes).
+// Evaluates the pod on every node, plainly: no caches, and no preemption. What a user is told, what
+// a blocked line waits for, and the watchdog's oracle. O(nodes).
 [[nodiscard]] WhyNotResult WhyNot(const model::State& state, const place::Evaluator& evaluator,
                                   model::PodId pod);
+
+// Who is on the way out of a node.
+struct Leaver {
+  model::KeyId pod;
+  bool for_it = false;  // Who asks is who its room is promised to.
+  bool deleting = false;
+  bool overdue = false;  // It is still there although its grace is over.
+  Instant until;         // When its grace is over; zero: unknown.
+};
+// In the order of names. O(claims of the node).
+[[nodiscard]] std::vector<Leaver> WhoLeaves(const model::State& state, model::NodeId node,
+                                            model::OwnerId asker);
+
+// All that pods of a priority could evict, whether it helps them or not.
+struct MayEvict {
+  uint32_t nodes_count = 0;  // That hold it.
+  std::map<int32_t, uint32_t> pods_by_priority;
+  std::vector<model::ResourceAmount> amounts;  // Of what the pod asks for.
+};
+// O(nodes + claims).
+[[nodiscard]] MayEvict WhatMayBeEvicted(const model::State& state, model::PodId preemptor);
 
 }  // namespace berth::cycle

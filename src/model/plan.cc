@@ -5,7 +5,6 @@
 #include "model/state.h"
 
 namespace berth::model {
-namespace {
 
 std::string Print(const Reason& reason, const State& state) {
   const char* star = reason.unresolvable ? "!" : "";
@@ -36,12 +35,55 @@ std::string Print(const Reason& reason, const State& state) {
       return fmt::format("{} devices{}", nodes, star);
     case ReasonKind::kNodeMissing:
       return fmt::format("node {} is missing", state.NameOf(reason.detail));
+    case ReasonKind::kPromiseNodeGone:
+      return "node gone";
+    case ReasonKind::kPromiseNodeRefuses:
+      return "node refuses";
+    case ReasonKind::kPromiseVictimStays:
+      return "victim stays";
+    case ReasonKind::kPromiseOutranked:
+      return "outranked";
+    case ReasonKind::kPromiseRoomTaken:
+      return "room taken";
+    case ReasonKind::kPromiseWriteRefused:
+      return "write refused";
     default:
       return fmt::format("reason {}", static_cast<int>(reason.kind));
   }
 }
 
+namespace {
+
+std::string Print(const PreemptionRefusal& refusal, const State& state) {
+  if (refusal.bar == PreemptionBar::kPolicy) return "; preempts nobody";
+  if (refusal.bar == PreemptionBar::kVictimsTerminating) return "; victims leave";
+  std::string text = fmt::format("; evictions 0/{}", refusal.nodes_count);
+  if (refusal.not_helpful > 0) text += fmt::format(", {} not helpful", refusal.not_helpful);
+  if (refusal.no_victims > 0) text += fmt::format(", {} no victims", refusal.no_victims);
+  for (const Reason& reason : refusal.reasons) text += ", " + Print(reason, state);
+  return text;
+}
+
+void AddReasons(Hasher& hasher, const std::vector<Reason>& reasons) {
+  hasher.Add(reasons.size());
+  for (const Reason& r : reasons) {
+    hasher.Add(r.kind).Add(r.unresolvable).Add(r.nodes_count).Add(r.resource.value);
+    hasher.Add(r.deficit).Add(r.detail.value).Add(r.detail_value.value);
+    hasher.Add(r.until.ns).Add(r.code);
+  }
+}
+
 }  // namespace
+
+void Refusal::AddTo(Hasher& hasher) const {
+  hasher.Add(class_id.value).Add(pinned_to.value).Add(nodes_count);
+  AddReasons(hasher, reasons);
+  hasher.Add(preemption.has_value());
+  if (!preemption) return;
+  hasher.Add(preemption->bar).Add(preemption->nodes_count).Add(preemption->not_helpful);
+  hasher.Add(preemption->no_victims);
+  AddReasons(hasher, preemption->reasons);
+}
 
 void Plan::AddTo(Hasher& hasher) const {
   for (const BindDecision& b : binds) {
@@ -55,16 +97,7 @@ void Plan::AddTo(Hasher& hasher) const {
   }
   for (const PodId pod : nominations) hasher.Add(pod.value);
   for (const PodRefused& r : refused) hasher.Add(r.pod.value).Add(r.pod_uid.value).Add(r.refusal);
-  for (const Refusal& r : refusals) {
-    hasher.Add(r.class_id.value).Add(r.pinned_to.value).Add(r.nodes_count);
-    for (const Reason& reason : r.reasons) {
-      hasher.Add(reason.kind)
-          .Add(reason.unresolvable)
-          .Add(reason.resource.value)
-          .Add(reason.detail.value);
-      hasher.Add(reason.nodes_count).Add(reason.deficit);
-    }
-  }
+  for (const Refusal& r : refusals) r.AddTo(hasher);
   hasher.Add(more).Add(wake_at.ns);
 }
 
@@ -89,14 +122,17 @@ std::string Print(const Plan& plan, const State& state) {
   }
   for (const PodId pod : plan.nominations) {
     const auto name = state.NominationToWrite(pod);
-    if (name && !name->valid())
-      text += fmt::format("revoke {}\n", state.KeyOf(state.pods().at(pod).key));
+    if (!name || name->valid()) continue;
+    const Pod& row = state.pods().at(pod);
+    text += fmt::format("revoke {}: {}\n", state.KeyOf(row.key),
+                        Print(Reason{.kind = row.lost.why}, state));
   }
   for (const PodRefused& r : plan.refused) {
     const Refusal& refusal = plan.refusals[r.refusal];
     text +=
         fmt::format("wait {}  0/{}", state.KeyOf(state.pods().at(r.pod).key), refusal.nodes_count);
     for (const Reason& reason : refusal.reasons) text += ", " + Print(reason, state);
+    if (refusal.preemption) text += Print(*refusal.preemption, state);
     text += '\n';
   }
   if (plan.more) text += "more\n";

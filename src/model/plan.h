@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,15 +44,6 @@ struct PreemptDecision {
   bool operator==(const PreemptDecision&) const = default;
 };
 
-// Why a class (with its pin) has no node: one per attempt, shared by the pods it refuses.
-struct Refusal {
-  ClassId class_id;
-  NameId pinned_to;             // Invalid: not pinned.
-  uint32_t nodes_count = 0;     // Nodes looked at.
-  std::vector<Reason> reasons;  // In a fixed order: kind, resource, detail.
-  bool operator==(const Refusal&) const = default;
-};
-
 // Why a pod was not asked whose room it may take.
 enum class PreemptionBar : uint8_t {
   kNone,                // It was.
@@ -67,6 +59,19 @@ struct PreemptionRefusal {
   uint32_t no_victims = 0;      // They hold nothing of lower priority.
   std::vector<Reason> reasons;  // Why others refuse even without all of it; as in a Refusal.
   bool operator==(const PreemptionRefusal&) const = default;
+};
+
+// Why a class (with its pin) has no node: one per attempt, shared by the pods it refuses.
+struct Refusal {
+  ClassId class_id;
+  NameId pinned_to;             // Invalid: not pinned.
+  uint32_t nodes_count = 0;     // Nodes looked at.
+  std::vector<Reason> reasons;  // In a fixed order: kind, resource, detail.
+  // Why no eviction helps the most important of the pods it refuses. Nothing: nobody asked, for
+  // nobody is evicted here, or no node would do.
+  std::optional<PreemptionRefusal> preemption;
+  bool operator==(const Refusal&) const = default;
+  void AddTo(Hasher& hasher) const;
 };
 
 struct PodRefused {
@@ -95,5 +100,6 @@ struct Plan {
 
 // One line per decision and refusal, with names: what golden tests compare.
 [[nodiscard]] std::string Print(const Plan& plan, const State& state);
+[[nodiscard]] std::string Print(const Reason& reason, const State& state);
 
 }  // namespace berth::model

@@ -26,6 +26,7 @@ void Pod::AddTo(Hasher& hasher) const {
       .Add(disrupted);
   hasher.Add(start.ns).Add(deletion_deadline.ns).Add(labels.value);
   hasher.Add(promised.value).Add(evicted_for.value).Add(void_node.value).Add(overdue);
+  hasher.Add(lost.why).Add(lost.node.value);
   hasher.Add(refused_code)
       .Add(write)
       .Add(attempts)

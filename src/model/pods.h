@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "model/ids.h"
 #include "model/ledger.h"
+#include "model/reason.h"
 
 namespace berth::model {
 
@@ -23,6 +24,13 @@ struct Pin {
   PinKind kind = PinKind::kNone;
   NameId node;
   bool operator==(const Pin&) const = default;
+};
+
+// A promise that was taken back.
+struct LostPromise {
+  ReasonKind why = ReasonKind::kNone;  // kNone: there was none.
+  NameId node;
+  bool operator==(const LostPromise&) const = default;
 };
 
 // Where the write that would make our decision true stands.
@@ -69,6 +77,9 @@ struct Pod {
   // A nomination to this node promises nothing: the node was replaced, or the promise taken back.
   // Holds until the object stops naming it. Forgotten by a restart (ARCHITECTURE.md, "The ledger").
   NameId void_node;
+  // The last one, until it is promised a node again or gets one: what users are told beside why it
+  // waits. Forgotten by a restart.
+  LostPromise lost;
   bool overdue = false;  // It is being deleted and did not go when its grace was over.
   WriteStage write = WriteStage::kNone;
   uint32_t attempts = 0;     // Cycles that found no node, since it was last placed.

@@ -82,6 +82,7 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
   const NameId name = nodes_.name(node);
   pod.promised = pod.nominated == name ? NameId{} : name;
   if (pod.void_node == name) pod.void_node = NameId{};
+  pod.lost = {};
   pod.attempts = 0;
   pod.backoff_until = Instant{};
   return true;
@@ -93,7 +94,7 @@ void State::ApplyRefused(const PreemptionRefused& facts) {
   Pod& pod = pods_.mutable_at(id);
   pod.refused_code = facts.code;
   pod.not_before = facts.at + Backoff(++pod.errors);
-  Revoke(id, Cause::kWriteRefused);
+  Revoke(id, Cause::kWriteRefused, ReasonKind::kPromiseWriteRefused);
   changed_pods_.push_back(id);
 }
 
@@ -106,12 +107,13 @@ void State::NoteOverdue(PodId id) {
   SettleClaims(id);
 }
 
-void State::Revoke(PodId id, Cause cause) {
+void State::Revoke(PodId id, Cause cause, ReasonKind why) {
   const ClaimId promise = PromiseOf(id);
   if (!promise.valid()) return;
   Pod& pod = pods_.mutable_at(id);
   pod.void_node = nodes_.name(ledger_.claim(promise).account.node());
   pod.promised = NameId{};
+  pod.lost = {.why = why, .node = pod.void_node};
   EndNodeClaim(id, cause);
   SettleClaims(id);  // What its object names besides is promised to it again.
 }

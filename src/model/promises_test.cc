@@ -107,7 +107,10 @@ TEST_F(PromisesTest, EndWithACauseAndSpareWhoIsNotBeingDeletedYet) {
       {Cause::kOwnerDeleted, [](State& s) { s.Apply(PodRemove{.uid = "high"}); }},
       {Cause::kOwnerTerminating, [&](State& s) { s.Apply(terminating); }},
       {Cause::kNodeReplaced, [](State& s) { s.Apply(NodeRemove{.name = "n1", .uid = "u-n1"}); }},
-      {Cause::kRevoked, [](State& s) { s.Revoke(s.FindPod("high"), Cause::kRevoked); }},
+      {Cause::kRevoked,
+       [](State& s) {
+         s.Revoke(s.FindPod("high"), Cause::kRevoked, ReasonKind::kPromiseRoomTaken);
+       }},
       {Cause::kObserved, [&](State& s) { s.Apply(elsewhere); }},
       {Cause::kNominationCleared,
        [&](State& s) {
@@ -133,7 +136,7 @@ TEST_F(PromisesTest, EndWithACauseAndSpareWhoIsNotBeingDeletedYet) {
 // comes true afterwards, and promises nothing meanwhile (A05, A07). Method: revoke before and after
 // the write was seen.
 TEST_F(PromisesTest, TakenBackAreWithdrawnFromTheObject) {
-  c.state.Revoke(c.state.FindPod("high"), Cause::kRevoked);
+  c.state.Revoke(c.state.FindPod("high"), Cause::kRevoked, ReasonKind::kPromiseOutranked);
   EXPECT_EQ(Write(), "nothing");
   EXPECT_EQ(Future(5), 0);  // Of what the victims hold again.
   high.nominated = "n1";    // It was on its way.

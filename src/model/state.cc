@@ -278,7 +278,10 @@ void State::SettleClaims(PodId id) {
     pod.evicted_for = OwnerId{};
     return;
   }
-  if (pod.node.valid()) return SettleBound(id, claim);
+  if (pod.node.valid()) {
+    pod.lost = {};
+    return SettleBound(id, claim);
+  }
   if (claim.valid() && ledger_.claim(claim).state != ClaimState::kReserved) {
     Claim resized = ledger_.claim(claim);
     resized.bundle = pod.charge;
@@ -333,6 +336,7 @@ void State::SettleNomination(PodId id, ClaimId claim) {
     homeless_.Remove(id);
   }
   if (!there) return EndNodeClaim(id, Cause::kNominationCleared);
+  pod.lost = {};
   const AccountId account = AccountId::OfNode(node);
   // Objects don't tell which devices were promised.
   const bool kept = claim.valid() && ledger_.claim(claim).account == account;
@@ -393,6 +397,7 @@ void State::EndReservations(NodeId node) {
     if (pod.valid()) {
       pods_.mutable_at(pod).promised = NameId{};
       pods_.mutable_at(pod).void_node = nodes_.name(node);
+      pods_.mutable_at(pod).lost = {.why = ReasonKind::kPromiseNodeGone, .node = nodes_.name(node)};
       changed_pods_.push_back(pod);
       holders.push_back(pod);
     }
@@ -461,6 +466,7 @@ void State::Assume(PodId id, NodeId node, DeviceSlots devices) {
   }
   t.Commit(Cause::kDecided);
   pod.promised = NameId{};
+  pod.lost = {};
   pod.write = WriteStage::kInFlight;
   pod.attempts = 0;
   pod.backoff_until = Instant{};

@@ -105,7 +105,7 @@ class State {
   [[nodiscard]] bool Promise(PodId pod, NodeId node, DeviceSlots devices,
                              std::span<const PodId> victims);
   // Takes back what it was promised, and with it the evictions that have not begun.
-  void Revoke(PodId pod, Cause cause);
+  void Revoke(PodId pod, Cause cause, ReasonKind why);
   // A pod that is being deleted did not go when its grace was over: nobody can count on its room.
   void NoteOverdue(PodId pod);
   // The pod was tried in vain: others go first until its unschedulable backoff is over, which grows

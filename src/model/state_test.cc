@@ -453,7 +453,8 @@ void Step(Cluster& c, std::map<int, int>& generation, int64_t time) {
       return;
     }
     case 10:
-      if (const PodId pod = c.state.FindPod(uid); pod.valid()) c.state.Revoke(pod, Cause::kRevoked);
+      if (const PodId pod = c.state.FindPod(uid); pod.valid())
+        c.state.Revoke(pod, Cause::kRevoked, ReasonKind::kPromiseRoomTaken);
       return;
     case 11:
       return c.state.Apply(PreemptionRefused{.uid = uid, .at = Instant::FromSeconds(time)});

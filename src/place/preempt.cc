@@ -441,6 +441,13 @@ void Explain(const model::State& state, Search& search, const PreemptionScratch&
       search.Note(n, verdict, refusal.reasons);
     }
   }
+  // In the order of names, not of ids: ids are given in arrival order.
+  std::ranges::sort(refusal.reasons, {}, [&](const model::Reason& reason) {
+    return std::tuple(reason.kind,
+                      reason.resource.valid() ? state.vocabulary().resources.Name(reason.resource)
+                                              : std::string_view(),
+                      !reason.unresolvable);
+  });
 }
 
 }  // namespace

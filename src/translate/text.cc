@@ -48,6 +48,15 @@ constexpr Words kWords[] = {
     {ReasonKind::kQuotaShort, "QuotaShort", "", "insufficient quota"},
     {ReasonKind::kGangIncomplete, "GangIncomplete", "", "waiting for the rest of its group"},
     {ReasonKind::kExternalVerdict, "ExternalVerdict", "", "refused by an extender"},
+    {ReasonKind::kPromiseNodeGone, "PromiseNodeGone", "", "the node is gone"},
+    {ReasonKind::kPromiseNodeRefuses, "PromiseNodeRefuses", "", "the node refuses it now"},
+    {ReasonKind::kPromiseVictimStays, "PromiseVictimStays", "",
+     "a pod that was to leave is still there after its grace period"},
+    {ReasonKind::kPromiseOutranked, "PromiseOutranked", "",
+     "the room was promised to a more important pod"},
+    {ReasonKind::kPromiseRoomTaken, "PromiseRoomTaken", "", "the room went to others"},
+    {ReasonKind::kPromiseWriteRefused, "PromiseWriteRefused", "",
+     "the API server refused a write for it"},
 };
 static_assert(std::size(kWords) == model::kReasonKindsCount);
 static_assert([] {
@@ -116,19 +125,26 @@ std::string FailedSchedulingText(const model::Refusal& refusal, const model::Sta
                          ReasonText(reason, state));
     }
   }
-  return NodesText(refusal.nodes_count, refusal.reasons, {}, state);
+  std::string text = NodesText(refusal.nodes_count, refusal.reasons, {}, state);
+  if (refusal.preemption) text += " " + PreemptionText(*refusal.preemption, state);
+  return text;
 }
 
 std::string PreemptionText(const model::PreemptionRefusal& refusal, const model::State& state) {
+  const std::string begin = "no new claims to deallocate, preemption: ";
   if (refusal.bar == model::PreemptionBar::kPolicy)
-    return "preemption: not eligible due to preemptionPolicy=Never.";
+    return begin + "not eligible due to preemptionPolicy=Never.";
   if (refusal.bar == model::PreemptionBar::kVictimsTerminating)
-    return "preemption: not eligible due to a terminating pod on the nominated node.";
-  return "preemption: " +
-         NodesText(refusal.nodes_count, refusal.reasons,
-                   {{"Preemption is not helpful for scheduling", refusal.not_helpful},
-                    {"No preemption victims found for incoming pod", refusal.no_victims}},
-                   state);
+    return begin + "not eligible due to a terminating pod on the nominated node.";
+  return begin + NodesText(refusal.nodes_count, refusal.reasons,
+                           {{"Preemption is not helpful for scheduling", refusal.not_helpful},
+                            {"No preemption victims found for incoming pod", refusal.no_victims}},
+                           state);
+}
+
+std::string LostPromiseText(const model::LostPromise& lost, const model::State& state) {
+  return fmt::format("Its promise of node {} was taken back: {}.", state.NameOf(lost.node),
+                     WordsOf(lost.why).text);
 }
 
 }  // namespace berth::translate

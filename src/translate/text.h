@@ -29,14 +29,19 @@ namespace berth::translate {
 
 // "0/5 nodes are available: 2 Insufficient cpu, 3 node(s) had untolerated taint(s)." Reasons of one
 // text are added up; lines are sorted with their counts, as strings. Without nodes, upstream's own
-// text.
+// text. When evictions were thought of, PreemptionText follows.
 [[nodiscard]] std::string FailedSchedulingText(const model::Refusal& refusal,
                                                const model::State& state);
 
-// "preemption: 0/5 nodes are available: 2 No preemption victims found for incoming pod, 3
-// Preemption is not helpful for scheduling.": what follows FailedSchedulingText, after a space,
-// when no eviction helps either. Upstream puts words of its resource claims between the two.
+// "no new claims to deallocate, preemption: 0/5 nodes are available: 2 No preemption victims found
+// for incoming pod, 3 Preemption is not helpful for scheduling." The claims are resource claims:
+// upstream tells of them in every such message.
 [[nodiscard]] std::string PreemptionText(const model::PreemptionRefusal& refusal,
                                          const model::State& state);
+
+// "Its promise of node n1 was taken back: the node is gone.": what follows, after a space, while
+// the pod was promised nothing else. REQUIRES: there was one.
+[[nodiscard]] std::string LostPromiseText(const model::LostPromise& lost,
+                                          const model::State& state);
 
 }  // namespace berth::translate

@@ -62,12 +62,30 @@ TEST(TextTest, WhyNoEvictionHelpsFollowsUpstreamsWords) {
                                    .resource = model::kCpu,
                                    .nodes_count = 4}}},
                      state),
-      "preemption: 0/9 nodes are available: 2 No preemption victims found for incoming pod, 3 "
-      "Preemption is not helpful for scheduling, 4 Insufficient cpu.");
+      "no new claims to deallocate, preemption: 0/9 nodes are available: 2 No preemption victims "
+      "found for incoming pod, 3 Preemption is not helpful for scheduling, 4 Insufficient cpu.");
   EXPECT_EQ(PreemptionText({.bar = model::PreemptionBar::kPolicy}, state),
-            "preemption: not eligible due to preemptionPolicy=Never.");
+            "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never.");
   EXPECT_EQ(PreemptionText({.bar = model::PreemptionBar::kVictimsTerminating}, state),
-            "preemption: not eligible due to a terminating pod on the nominated node.");
+            "no new claims to deallocate, preemption: not eligible due to a terminating pod on the "
+            "nominated node.");
+  EXPECT_EQ(
+      FailedSchedulingText(
+          {.nodes_count = 1,
+           .reasons =
+               {{.kind = ReasonKind::kInsufficient, .resource = model::kCpu, .nodes_count = 1}},
+           .preemption = model::PreemptionRefusal{.nodes_count = 1, .no_victims = 1}},
+          state),
+      "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, preemption: 0/1 "
+      "nodes are available: 1 No preemption victims found for incoming pod.");
+}
+
+TEST(TextTest, APromiseThatWasTakenBackSaysWhose) {
+  model::State state;
+  EXPECT_EQ(LostPromiseText({.why = ReasonKind::kPromiseNodeGone,
+                             .node = state.vocabulary().names.Intern("n1")},
+                            state),
+            "Its promise of node n1 was taken back: the node is gone.");
 }
 
 TEST(TextTest, AmountsOfOneNodeComeInUpstreamsOrder) {

@@ -18,6 +18,7 @@
 #include "codec/decode.h"
 #include "codec/json.h"
 #include "cycle/engine.h"
+#include "cycle/why.h"
 #include "model/state.h"
 #include "place/evaluate.h"
 #include "place/formulas.h"
@@ -38,14 +39,10 @@ constexpr int kFailuresShownMax = 20;
 const std::set<std::string_view> kFamilies = {
     "fit", "taints", "node-affinity", "declared-features", "preemption", "nominated"};
 
-const std::set<std::string_view> kPreemptionFamilies = {"preemption", "nominated"};
-
 // Whose filters decide whether a pod stays when victims are taken away and put back, and are not
 // built here. (Those of storage and claims are skipped in both families.)
 const std::set<std::string_view> kForeignWithVictims = {"NodePorts", "PodTopologySpread",
                                                         "InterPodAffinity"};
-// Words of a plugin that is not built here, within those of preemption.
-constexpr std::string_view kClaimsWords = "no new claims to deallocate, ";
 
 // Whose verdicts are given here; and no plugin's.
 const std::set<std::string_view> kPlugins = {"",
@@ -60,6 +57,13 @@ struct Tally {
   int64_t passed = 0;
   int64_t failed = 0;
 };
+
+// A pod that has a node would never reach the scheduler: it stands for the NodeName filter.
+void Pin(model::PodUpsert& facts, model::Vocabulary& vocabulary) {
+  if (facts.node.empty()) return;
+  facts.pin = {.kind = model::PinKind::kNodeName, .node = vocabulary.names.Intern(facts.node)};
+  facts.node.clear();
+}
 
 class Report {
  public:
@@ -174,12 +178,7 @@ class PodCheck {
     }
     auto facts = translate::PodFacts(pod, engine_.vocabulary());
     if (!facts) return report_.Broken(facts.error().message);
-    // A pod that has a node would never reach the scheduler: it stands for the NodeName filter.
-    if (!facts->node.empty()) {
-      facts->pin = {.kind = model::PinKind::kNodeName,
-                    .node = engine_.vocabulary().names.Intern(facts->node)};
-      facts->node.clear();
-    }
+    Pin(*facts, engine_.vocabulary());
     facts_ = *facts;
     Filters();
     FastPath();
@@ -390,6 +389,7 @@ class PreemptionCheck {
       return report_.NotCoveredPreemption(fmt::format("filters of {}", plugin));
     auto facts = translate::PodFacts(pod, state_.vocabulary());
     if (!facts) return report_.Broken(facts.error().message);
+    Pin(*facts, state_.vocabulary());
     state_.Apply(*facts);
     state_.SortNames();
     pod_ = state_.FindPod(facts->uid);
@@ -405,9 +405,10 @@ class PreemptionCheck {
                     std::string("one of the best"));
       return;
     }
-    std::string message = StringAt(wanted, "message");
-    if (message.starts_with(kClaimsWords)) message.erase(0, kClaimsWords.size());
-    report_.Check("preemption: messages", translate::PreemptionText(got.refusal, state_), message);
+    model::Refusal refusal = cycle::WhyNot(state_, evaluator_, pod_).refusal;
+    refusal.preemption = got.refusal;
+    report_.Check("whole messages", translate::FailedSchedulingText(refusal, state_),
+                  StringAt(expect_, "fitError"));
   }
 
  private:
@@ -534,8 +535,7 @@ void RunCase(const api::JsonObject& test, Report& report) {
     }
     const api::JsonObject& expect = pending.at("expect").as_object();
     PodCheck(engine, expect, report).Run(*pod);
-    if (expect.contains("preemption") && kPreemptionFamilies.contains(report.family))
-      PreemptionCheck(undeleted, expect, report).Run(*pod);
+    if (expect.contains("preemption")) PreemptionCheck(undeleted, expect, report).Run(*pod);
   }
 }
 
