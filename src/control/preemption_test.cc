@@ -196,6 +196,37 @@ TEST_F(PreemptionTest, WhyTellsOfPromisesAndEvictions) {
             "promise of node n1 was taken back: the node refuses it now.");
 }
 
+// Somebody else deletes the victim before it is evicted: it is not deleted again, and its room is
+// waited for.
+TEST_F(PreemptionTest, AVictimThatSomebodyElseDeletesIsNotEvicted) {
+  const env::SendRequest nomination = Nominate();
+  PodSpec leaving = Low(101);
+  leaving.extra_meta =
+      R"(,"deletionTimestamp":"2027-01-15T08:00:30Z","deletionGracePeriodSeconds":30)";
+  rig.Event("pods", "MODIFIED", PodJson(leaving));
+  rig.Answer(nomination, 200, PodJson(Nominated(102)));
+  rig.Settle();
+  EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
+  EXPECT_TRUE(Promised());
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  rig.Event("pods", "DELETED", PodJson(leaving));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+}
+
+// D19: the victim finishes by itself, or its kubelet turned it away, while its eviction is on its
+// way: the room is there, and nothing is left to be evicted.
+TEST_F(PreemptionTest, AVictimThatFinishesLeavesItsRoomAtOnce) {
+  const env::SendRequest mark = MarkVictim();
+  std::string finished = PodJson(Low(103));
+  finished.replace(finished.find("Pending"), 7, "Failed");
+  rig.Event("pods", "DELETED", finished);  // It leaves the selection of the watch.
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+  rig.Answer(mark, 200, finished);
+  rig.Settle();
+  EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
+  EXPECT_EQ(rig.Held("n1"), 600);
+}
+
 // A restart between nomination and evictions: the same are decided again, from the objects alone.
 TEST_F(PreemptionTest, ARestartTakesUpWhereTheObjectsStand) {
   rig.Start({PodJson(Low()), PodJson(Nominated(50))}, {NodeJson("n1", 1)});

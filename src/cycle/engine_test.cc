@@ -477,6 +477,23 @@ TEST_F(Examples, RoomThatAppearsWhileWritesAreOnTheirWayIsUsed) {
   EXPECT_EQ(Cycle(1).binds.size(), 1u);
 }
 
+// Goal: C03: an event between two looks at the log is not lost when the log is cut, however much
+// comes before and behind it. Method: room appears between thousands of other touches.
+TEST_F(Examples, AnEventAmongManyIsNotCutOff) {
+  Node({.name = "n1", .cpu = 100});
+  Node({.name = "n2", .cpu = 100});
+  Pod({.name = "p", .cpu = 600});
+  EXPECT_EQ(Cycle().refused.size(), 1u);
+  for (int i = 0; i < 12'000; ++i) {
+    if (i == 5'000) Node({.name = "n2", .cpu = 1000});
+    Node({.name = "n1", .cpu = 100, .labels = {{"a", std::to_string(i % 2)}}});
+    if (i == 3'999) {
+      EXPECT_TRUE(Cycle(i).binds.empty());
+    }
+  }
+  EXPECT_EQ(Cycle(20'000).binds.size(), 1u);
+}
+
 // Goal: D01: after a conflict or an unknown fate the pod is not tried again until
 // it was read.
 TEST_F(Examples, AWriteOfUnknownFateIsNotRepeated) {
