@@ -41,22 +41,22 @@ std::string_view ComponentOf(Part part) {
       return "replicaset-controller";
     case Part::kJob:
       return "job-controller";
+    case Part::kBudget:
+      return "controllermanager";
     default:
       return {};
   }
 }
 
-// The Event of a write for an owner that was done.
-std::optional<Told> ToldOf(const Write& write, Part part, const std::string& name) {
-  if (write.told.has_value()) return write.told;
-  if (write.kind != api::KindId::kPod || ComponentOf(part).empty()) return std::nullopt;
-  if (write.verb == Verb::kCreate) {
-    return Told{.reason = "SuccessfulCreate", .message = "Created pod: " + name};
-  }
-  if (write.verb == Verb::kDelete) {
-    return Told{.reason = "SuccessfulDelete", .message = "Deleted pod: " + name};
-  }
-  return std::nullopt;
+// The Events of a write for an owner that was done.
+std::vector<Told> ToldOf(const Write& write, Part part, const std::string& name) {
+  if (!write.told.empty()) return write.told;
+  if (write.kind != api::KindId::kPod || ComponentOf(part).empty()) return {};
+  if (write.verb == Verb::kCreate)
+    return {{.reason = "SuccessfulCreate", .message = "Created pod: " + name}};
+  if (write.verb == Verb::kDelete)
+    return {{.reason = "SuccessfulDelete", .message = "Deleted pod: " + name}};
+  return {};
 }
 
 // The Event of a creation or deletion for an owner that was refused.
@@ -79,9 +79,9 @@ std::optional<Told> FailureOf(const Write& write, Part part, const std::string& 
 
 void Controllers::Tell(Instant now, const Key& key, std::optional<Told> told) {
   if (!told.has_value() || !options_.events) return;
-  const Slot owner = objects_.Find(key.id);
-  if (owner != kNoSlot) {
-    recorder_.Tell(now, objects_.head(owner), ComponentOf(key.part), std::move(*told));
+  const Slot about = objects_.Find(told->about.empty() ? key.id : told->about);
+  if (about != kNoSlot) {
+    recorder_.Tell(now, objects_.head(about), ComponentOf(key.part), std::move(*told));
   }
 }
 
@@ -215,7 +215,8 @@ void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDon
                          env::Outbox& out) {
   Row& row = rows_[call.key];
   row.refusals = 0;
-  Tell(now, call.key, ToldOf(call.write, call.key.part, call.name));
+  for (Told& told : ToldOf(call.write, call.key.part, call.name))
+    Tell(now, call.key, std::move(told));
   switch (call.write.verb) {
     case Verb::kAnyLeft:
       return OnAnyLeft(call, done);

@@ -308,7 +308,7 @@ void Planner::CreateNew(int64_t revision) {
       R"("spec":{{"replicas":{},"minReadySeconds":{},"selector":{},"template":{{"metadata":{{{}}},"spec":{}}}}})",
       NewReplicas(), deployment_.min_ready_seconds, selector, pod_metadata,
       deployment_.pod_template.spec.view());
-  create.told = Scaled(create.name, 0, NewReplicas());
+  create.told = {Scaled(create.name, 0, NewReplicas())};
   plan_.writes.push_back(std::move(create));
 }
 
@@ -509,7 +509,7 @@ void Planner::Emit(const Working& set) {
   const bool scaled = set.replicas != set.set().replicas;
   if (!scaled && set.annotations.empty() && !set.min_ready) return;
   Write patch = PatchOf(set.head());
-  if (scaled) patch.told = Scaled(set.head().name, set.set().replicas, set.replicas);
+  if (scaled) patch.told = {Scaled(set.head().name, set.set().replicas, set.replicas)};
   if (!set.annotations.empty()) patch.metadata = R"("annotations":)" + MapText(set.annotations);
   std::string spec;
   if (scaled) spec += fmt::format(R"("replicas":{},)", set.replicas);

@@ -68,12 +68,27 @@ Result<std::optional<Scale>> ScaleOf(const Objects& objects, const std::string& 
   return Scale{objects.head(slot).uid, objects.deployment(slot)->replicas};
 }
 
+struct Counts {
+  int64_t expected = 0;
+  int64_t desired = 0;
+  int64_t healthy = 0;
+  bool unmanaged = false;                        // Some pods have no controller to ask.
+  std::vector<std::string_view> dropped = {};    // Of disruptedPods, those that count no more.
+  std::vector<std::string_view> undeleted = {};  // Uids of those among them that stayed.
+
+  [[nodiscard]] int64_t allowed() const {
+    return expected > 0 ? std::max<int64_t>(healthy - desired, 0) : 0;
+  }
+};
+
 // How many pods the controllers want together. Pods without one count for nothing.
-Result<int64_t> ExpectedScale(const Objects& objects, const std::vector<PodRef>& pods) {
+Result<Counts> ExpectedScale(const Objects& objects, const std::vector<PodRef>& pods) {
   std::map<std::string_view, int64_t> wanted;
   std::set<std::string_view> asked;
+  Counts counts;
   for (const PodRef& pod : pods) {
     const api::OwnerReference* controller = pod.head->controller();
+    counts.unmanaged = counts.unmanaged || controller == nullptr;
     if (controller == nullptr || !asked.insert(controller->uid).second) continue;
     const Result<std::optional<Scale>> scale =
         ScaleOf(objects, pod.head->namespace_name, *controller);
@@ -84,21 +99,9 @@ Result<int64_t> ExpectedScale(const Objects& objects, const std::vector<PodRef>&
     }
     wanted.emplace((*scale)->uid, (*scale)->replicas);
   }
-  int64_t sum = 0;
-  for (const auto& [uid, replicas] : wanted) sum += replicas;
-  return sum;
+  for (const auto& [uid, replicas] : wanted) counts.expected += replicas;
+  return counts;
 }
-
-struct Counts {
-  int64_t expected = 0;
-  int64_t desired = 0;
-  int64_t healthy = 0;
-  std::vector<std::string_view> dropped = {};  // Of disruptedPods, those that count no more.
-
-  [[nodiscard]] int64_t allowed() const {
-    return expected > 0 ? std::max<int64_t>(healthy - desired, 0) : 0;
-  }
-};
 
 // A share counts up to the next whole pod.
 int64_t ShareOf(const api::IntOrPercent& share, int64_t whole) {
@@ -112,13 +115,54 @@ Result<Counts> Expect(const Objects& objects, const api::PodDisruptionBudget& bu
     return Counts{.expected = static_cast<int64_t>(pods.size()),
                   .desired = budget.min_available->value};
   }
-  const Result<int64_t> expected = ExpectedScale(objects, pods);
-  if (!expected) return std::unexpected(expected.error());
-  const int64_t desired =
+  Result<Counts> counts = ExpectedScale(objects, pods);
+  if (!counts) return counts;
+  const int64_t expected = counts->expected;
+  counts->desired =
       budget.max_unavailable
-          ? std::max<int64_t>(*expected - ShareOf(*budget.max_unavailable, *expected), 0)
-          : ShareOf(*budget.min_available, *expected);
-  return Counts{.expected = *expected, .desired = desired};
+          ? std::max<int64_t>(expected - ShareOf(*budget.max_unavailable, expected), 0)
+          : ShareOf(*budget.min_available, expected);
+  return counts;
+}
+
+// As kube-controller-manager words them.
+std::string SelectorText(const std::optional<api::LabelSelector>& selector) {
+  if (!selector) return "nil";
+  std::string text = "&LabelSelector{MatchLabels:map[string]string{";
+  for (const auto& [key, value] : selector->match_labels)
+    text += fmt::format("{}: {},", key, value);
+  text += "},MatchExpressions:[]LabelSelectorRequirement{";
+  for (const api::Requirement& one : selector->match_expressions) {
+    text += fmt::format("LabelSelectorRequirement{{Key:{},Operator:{},Values:[{}],}},", one.key,
+                        one.op, fmt::join(one.values, " "));
+  }
+  return text + "},}";
+}
+
+std::vector<Told> ToldOf(const Head& head, const api::PodDisruptionBudget& budget,
+                         const Counts& counts, bool pods) {
+  std::vector<Told> told;
+  if (!pods) told.push_back({.reason = "NoPods", .message = "No matching pods found"});
+  if (counts.unmanaged) {
+    told.push_back(
+        {.warning = true,
+         .reason = "UnmanagedPods",
+         .message = fmt::format(
+             "Pods selected by this PodDisruptionBudget (selector: {}) were found to be unmanaged. "
+             "As a result, the status of the PDB cannot be calculated correctly, which may result "
+             "in undefined behavior. To account for these pods please set \".spec.minAvailable\" "
+             "field of the PDB to an integer value.",
+             SelectorText(budget.selector))});
+  }
+  for (const std::string_view uid : counts.undeleted) {
+    told.push_back(
+        {.warning = true,
+         .reason = "NotDeleted",
+         .message = fmt::format("Pod was expected by PDB {}/{} to be deleted but it wasn't",
+                                head.namespace_name, head.name),
+         .about = std::string(uid)});
+  }
+  return told;
 }
 
 std::string ConditionText(const api::Condition* before, const api::Condition& next,
@@ -152,6 +196,10 @@ void PlanFailure(const Head& head, const api::PodDisruptionBudget& budget,
   plan.writes.push_back(
       StatusPatch(head, fmt::format(R"({{"disruptionsAllowed":0,"conditions":[{}]}})",
                                     ConditionText(before, next, budget.observed_generation, now))));
+  plan.writes.back().told = {
+      {.warning = true,
+       .reason = "CalculateExpectedPodCountFailed",
+       .message = "Failed to calculate the number of expected pods: " + message}};
 }
 
 void PlanCounts(const Head& head, const api::PodDisruptionBudget& budget, const Counts& counts,
@@ -217,6 +265,7 @@ Plan PlanBudget(const Objects& objects, Slot slot, Instant now) {
       plan.WakeAt(entry.time + kDisruptionTimeout);
       ++next;
     } else {
+      if (stays) counts->undeleted.push_back(next->head->uid);
       counts->dropped.push_back(entry.name);
     }
   }
@@ -224,6 +273,7 @@ Plan PlanBudget(const Objects& objects, Slot slot, Instant now) {
     counts->healthy += next->facts->ready && !next->head->deletion.has_value() ? 1 : 0;
   }
   PlanCounts(head, budget, *counts, now, plan);
+  if (!plan.writes.empty()) plan.writes.back().told = ToldOf(head, budget, *counts, !pods.empty());
   return plan;
 }
 

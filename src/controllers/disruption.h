@@ -16,6 +16,9 @@ inline constexpr Duration kDisruptionTimeout = Duration::Minutes(2);
 // are not among those evicted lately; wanted is minAvailable, or what maxUnavailable leaves of the
 // pods that their controllers want. Where those can't be told, nothing is allowed and the condition
 // says why. Due again when the next evicted pod is not missed any more. Cost: pods of the budget.
+//
+// With a status goes an Event of what is amiss: NoPods, UnmanagedPods and
+// CalculateExpectedPodCountFailed of the budget, NotDeleted of a pod that was evicted in vain.
 [[nodiscard]] Plan PlanBudget(const Objects& objects, Slot slot, Instant now);
 
 // Takes back a DisruptionTarget that no deletion followed, kubelets' own excepted.

@@ -189,6 +189,46 @@ TEST(BudgetTest, PodsThatGoOrAreAboutToCountForNothing) {
   EXPECT_EQ(some.plan.wake, kNow + Duration::Seconds(90));
 }
 
+// Events go with a status alone, so that what stays amiss is not told again.
+TEST(BudgetTest, WhatIsAmissIsToldWithTheStatus) {
+  const auto told = [](Situation& some, const std::string& spec, const std::string& status = "") {
+    std::string text;
+    if (some.Plan(spec, status) == "nothing") return text;
+    for (const Told& one : some.plan.writes.at(0).told) {
+      text += fmt::format("{} {}{}: {}\n", one.warning ? "Warning" : "Normal", one.reason,
+                          one.about.empty() ? "" : " of " + one.about, one.message);
+    }
+    return text;
+  };
+  Situation none;
+  EXPECT_EQ(told(none, R"("minAvailable":1)"), "Normal NoPods: No matching pods found\n");
+  EXPECT_EQ(told(none, R"("minAvailable":1)",
+                 R"(,"status":{"observedGeneration":3,"desiredHealthy":1,"conditions":[)"
+                 R"({"type":"DisruptionAllowed","status":"False","reason":"InsufficientPods"}]})"),
+            "");
+  Situation bare;
+  bare.SeePods(2, 0);
+  EXPECT_EQ(told(bare, R"("minAvailable":1)"), "");
+  EXPECT_EQ(
+      told(bare, R"("maxUnavailable":1)"),
+      "Warning UnmanagedPods: Pods selected by this PodDisruptionBudget (selector: "
+      "&LabelSelector{MatchLabels:map[string]string{a: b,},MatchExpressions:[]"
+      "LabelSelectorRequirement{},}) were found to be unmanaged. As a result, the status of the "
+      "PDB cannot be calculated correctly, which may result in undefined behavior. To account for "
+      "these pods please set \".spec.minAvailable\" field of the PDB to an integer value.\n");
+  Situation strange;
+  strange.SeePods(1, 0, OwnedBy("ReplicaSet", "web"));
+  EXPECT_EQ(told(strange, R"("minAvailable":"1%")"),
+            "Warning CalculateExpectedPodCountFailed: Failed to calculate the number of expected "
+            "pods: found no controllers for pod \"p0\"\n");
+  EXPECT_EQ(
+      told(bare, R"("minAvailable":1)",
+           fmt::format(R"(,"status":{{"disruptedPods":{{"p0":"{0}","p1":"{1}","x":"{0}"}}}})",
+                       api::PrintTimestamp(kNow - kDisruptionTimeout), api::PrintTimestamp(kNow))),
+      "Warning NotDeleted of u-p0: Pod was expected by PDB d/budget to be deleted but it "
+      "wasn't\n");
+}
+
 TEST(BudgetTest, ADisruptionThatNobodyFollowedIsTakenBack) {
   Objects objects;
   const auto plan = [&](std::string_view condition, std::string_view more = "") {

@@ -483,7 +483,7 @@ void JobPlanner::Status() {
     status += R"(,"conditions":)" + ConditionsText(after_.conditions, ConditionTimes::kProbe);
   }
   plan_.writes.push_back(StatusOf(facts_.head, status + "}"));
-  plan_.writes.back().told = Turn();
+  if (std::optional<Told> turn = Turn()) plan_.writes.back().told.push_back(std::move(*turn));
 }
 
 // What the conditions of the status come to, of which there is an Event.

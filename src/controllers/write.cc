@@ -108,9 +108,9 @@ void AddTo(Hasher& hasher, const Write& write) {
   hasher.Add(write.generate).Add(write.uid).Add(write.resource_version).Add(write.body);
   hasher.Add(write.metadata).Add(write.strategic).Add(write.propagation);
   hasher.Add(write.grace_seconds.has_value()).Add(write.grace_seconds.value_or(0));
-  hasher.Add(write.told.has_value());
-  if (!write.told.has_value()) return;
-  hasher.Add(write.told->warning).Add(write.told->reason).Add(write.told->message);
+  hasher.Add(write.told.size());
+  for (const Told& told : write.told)
+    hasher.Add(told.warning).Add(told.reason).Add(told.message).Add(told.about);
 }
 
 Write CreateOf(api::KindId kind, std::string_view namespace_name, std::string name) {

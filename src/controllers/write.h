@@ -34,6 +34,7 @@ struct Told {
   bool warning = false;
   std::string reason;
   std::string message;
+  std::string about = {};  // Uid; empty: whom the plan is for.
 };
 
 struct Write {
@@ -52,7 +53,7 @@ struct Write {
   bool strategic = false;  // Patches: strategic merge, for lists that others write to as well.
   std::string propagation;
   std::optional<int64_t> grace_seconds;
-  std::optional<Told> told;  // Of whom the plan is for, once the write is done.
+  std::vector<Told> told;  // Once the write is done.
 };
 using Writes = std::vector<Write>;
 void AddTo(Hasher& hasher, const Write& write);
