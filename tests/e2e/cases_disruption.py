@@ -1,8 +1,12 @@
 """Budgets of pods, evictions that they allow or refuse, and the priority that classes give."""
 
 import concurrent.futures
+import pathlib
+import tempfile
 
 import objects
+import preemption_story
+from clusters import BerthUp
 from harness import RUN, TOLERATION, Connection, case
 
 VIOLATES = "Cannot evict pod as it would violate the pod's disruption budget."
@@ -217,6 +221,34 @@ def held_drain(test):
     ran = test.kubectl("drain", node, "--force", "--timeout=1s", status=1)
     test.match(VIOLATES, ran.stderr)
     test.true("deletionTimestamp" not in test.pod("a")["metadata"], "the pod goes")
+
+
+@case("a budget says when it has no pods, or pods of nobody", needs=("controllers",))
+def amiss(test):
+    node = test.unique("amiss")
+    test.make_node(node)
+    test.create(budgets(test), budget("amiss", maxUnavailable=1))
+
+    def told(reason):
+        events = test.get(test.path("events"))["items"]
+        return any(e["reason"] == reason and e["involvedObject"]["name"] == "amiss" for e in events)
+
+    test.wait("NoPods", lambda: told("NoPods"))
+    run_by_hand(test, node, "a")
+    test.wait("UnmanagedPods", lambda: told("UnmanagedPods"))
+
+
+@case("a preemption evicts as few as can be, each once", on=("embedded",), seconds=8)
+def story(test):
+    directory = pathlib.Path(tempfile.mkdtemp(prefix="story-", dir=test.cluster.directory))
+    up = BerthUp(directory, test.program)
+    test.cleanups.append(lambda: up.process and up.process.end())
+    up.start("--in-memory", "--nodes=2")
+    connection = Connection(up.credentials)
+    evicted, fewest = preemption_story.Story(connection, test.log.append).play()
+    connection.close()
+    test.equal(evicted, fewest, "evictions")
+    test.equal(up.stop(), 0, "exit status")
 
 
 @case("a negative grace period of a deletion is one second")

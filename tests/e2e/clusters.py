@@ -25,9 +25,10 @@ END_SECONDS_MAX = 60
 class BerthUp:
     """One `berth up` process on a free port of loopback."""
 
-    def __init__(self, directory, kubectl):
+    def __init__(self, directory, kubectl, access=Credentials):
         self.directory = directory
         self.kubectl = kubectl
+        self.access = access
         self.kubeconfig = directory / "kubeconfig"
         self.process = None
         self.credentials = None
@@ -51,7 +52,7 @@ class BerthUp:
         wait_until("berth up says ready, or ends", self._settled, READY_SECONDS_MAX)
         if self.ready_line() is None:
             raise Failure(f"berth up ended with {self.process.wait(5)}: {self.process.text()}")
-        self.credentials = Credentials(self.kubeconfig, self.kubectl)
+        self.credentials = self.access(self.kubeconfig, self.kubectl)
         return self
 
     def _settled(self):
