@@ -82,10 +82,14 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] bool synced() const { return client_.synced(); }
   [[nodiscard]] const cycle::Engine& engine() const { return engine_; }
   [[nodiscard]] const client::Client& client() const { return client_; }
-  // The resourceVersions that what it knows of pods and nodes is complete up to; empty before the
-  // first list.
+  // The resourceVersions that what it knows of pods, nodes and budgets is complete up to; empty
+  // before the first list.
   [[nodiscard]] const std::string& pods_version() const { return client_.watch(pods_).version(); }
   [[nodiscard]] const std::string& nodes_version() const { return client_.watch(nodes_).version(); }
+  // REQUIRES: preemption.
+  [[nodiscard]] const std::string& budgets_version() const {
+    return client_.watch(budgets_).version();
+  }
   [[nodiscard]] const Binder& binder() const { return binder_; }
   [[nodiscard]] const Evictor& evictor() const { return evictor_; }
   [[nodiscard]] const StatusWriter& status() const { return status_; }

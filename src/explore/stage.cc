@@ -564,7 +564,9 @@ void Stage::CompareWithObjects(bool at_rest) {
     return at.numeric && at.value >= revision;
   };
   if (!scheduler_.synced() || !reached(scheduler_.pods_version(), truth().pods_revision()) ||
-      !reached(scheduler_.nodes_version(), truth().nodes_revision())) {
+      !reached(scheduler_.nodes_version(), truth().nodes_revision()) ||
+      (scenario_->evictions &&
+       !reached(scheduler_.budgets_version(), truth().budgets_revision()))) {
     if (at_rest) checkers_.Report(now_, "at rest, the scheduler has not seen the last change");
     return;
   }

@@ -9,100 +9,17 @@
 #include <utility>
 #include <vector>
 
-#include "api/types.h"
 #include "base/hash.h"
 #include "base/time.h"
-#include "codec/decode.h"
 #include "controllers/objects.h"
 #include "env/actor.h"
 #include "model/lifecycle.h"
 #include "model/state.h"
+#include "sim/budget_checks.h"
 #include "sim/network.h"
+#include "sim/truth.h"
 
 namespace berth::sim {
-
-// Of the journal's keys: "pods/NAMESPACE/NAME", "nodes//NAME".
-inline constexpr std::string_view kPodsPrefix = "pods/";
-inline constexpr std::string_view kNodesPrefix = "nodes/";
-inline constexpr std::string_view kReplicaSetsPrefix = "replicasets.apps/";
-
-// What is true: the objects as the journal has them, decoded, whatever any client believes.
-class Truth {
- public:
-  struct PodFacts {
-    std::string key;  // namespace/name
-    std::string uid;
-    std::string node_name;
-    std::string phase;
-    std::string scheduler_name;
-    std::string nominated;
-    int64_t priority = 0;
-    bool gated = false;
-    bool deleting = false;
-    bool ready = false;
-    std::string owner_uid;
-    std::string owner_kind;
-    // What its kubelet says of it. The containers of a pod act as one: the first stands for all.
-    Instant start;
-    std::string address;
-    std::optional<Instant> running;  // Since when, while its containers do.
-    int64_t restarts = 0;
-    api::ResourceList requests;     // All that it takes of a node, as Kubernetes counts it.
-    std::vector<uint32_t> devices;  // By its annotation.
-    int64_t device_milli = 0;       // Of each of them.
-    Bytes document;
-
-    [[nodiscard]] bool terminal() const { return phase == "Succeeded" || phase == "Failed"; }
-    // Counts among the pods of its ReplicaSet.
-    [[nodiscard]] bool active() const { return !deleting && !terminal(); }
-  };
-  struct NodeFacts {
-    std::string uid;
-    api::ResourceList allocatable;
-    Bytes document;
-  };
-  struct Usage {
-    std::map<std::string, int64_t> amounts;  // By resource; "pods" counts them.
-    std::map<uint32_t, int64_t> devices;     // Milli by device.
-    void Charge(const PodFacts& pod, int64_t sign);
-  };
-
-  // Takes one durable change. The pod as it was before is returned, when it was a pod's change and
-  // there was one.
-  struct Change {
-    std::optional<PodFacts> pod_before;
-    std::optional<PodFacts> pod_after;
-  };
-  Change Apply(const env::JournalRecord& record);
-
-  [[nodiscard]] const std::map<std::string, PodFacts>& pods() const { return pods_; }
-  [[nodiscard]] const std::map<std::string, NodeFacts>& nodes() const { return nodes_; }
-  // What bound, not terminal pods ask of a node, by its name.
-  [[nodiscard]] const std::map<std::string, Usage>& usage() const { return usage_; }
-  // The revision of the last change that a watch of not terminal pods, and of nodes, tells.
-  [[nodiscard]] uint64_t pods_revision() const { return pods_revision_; }
-  [[nodiscard]] uint64_t nodes_revision() const { return nodes_revision_; }
-  // Other kinds: the latest document by kind's plural and key.
-  [[nodiscard]] const std::map<std::string, Bytes>& others() const { return others_; }
-
- private:
-  static PodFacts FactsOf(const std::string& key, const api::Pod& pod);
-  void Charge(const PodFacts& pod, int64_t sign);
-  Change ApplyPod(const env::JournalRecord& record);
-  void ApplyNode(const env::JournalRecord& record);
-
-  codec::Decoder decoder_;
-  std::map<std::string, PodFacts> pods_;
-  std::map<std::string, NodeFacts> nodes_;
-  std::map<std::string, Usage> usage_;
-  std::map<std::string, Bytes> others_;
-  uint64_t pods_revision_ = 0;
-  uint64_t nodes_revision_ = 0;
-};
-
-// The scheduler's state as it would be if it were made now, from the objects alone.
-[[nodiscard]] model::State StateOf(const Truth& truth,
-                                   const std::vector<std::string>& scheduler_names);
 
 // The invariants that hold after every step, whatever went wrong (reference: kube-scheduler
 // invariants 1, 2, 4 and 7). A violation is kept as a sentence; the run ends at the first.
@@ -134,6 +51,7 @@ class Checkers {
   void Report(Instant now, const std::string& what);
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   [[nodiscard]] const Truth& truth() const { return truth_; }
+  [[nodiscard]] const BudgetChecks& budgets() const { return budgets_; }
   [[nodiscard]] uint64_t commits() const { return commits_; }
   [[nodiscard]] uint64_t bindings() const { return bindings_; }
   // Pods that began to go when the scheduler had sent their deletion.
@@ -155,6 +73,7 @@ class Checkers {
   void CheckDevices(Instant now, const Truth::PodFacts& pod);
 
   Truth truth_;
+  BudgetChecks budgets_;
   std::vector<std::string> violations_;
   std::set<std::string> bound_uids_;
   // A request of the scheduler that is on its way.

@@ -134,6 +134,7 @@ RunResult ResultOf(const RunOptions& options, const World& world, Instant start)
           .commits = world.checkers().commits(),
           .bindings = world.checkers().bindings(),
           .evictions = world.checkers().evictions(),
+          .charged = world.checkers().budgets().charged(),
           .steps = world.steps(),
           .length = world.now() - start,
           .hash = world.trace_hash() ^ world.Hash(),
@@ -193,6 +194,18 @@ constexpr auto kPlantedBugs = std::to_array<NamedBug>({
     {.name = "deaf-scheduler",
      .bugs = {.tampering = Tampering::kDeafScheduler},
      .sign = "at rest, the scheduler has not seen the last change"},
+    {.name = "preemption-policy-unheard",
+     .bugs = {.tampering = Tampering::kPolicyUnheard},
+     .sign = "must preempt nobody and is nominated"},
+    {.name = "budget-overstated",
+     .bugs = {.tampering = Tampering::kBudgetOverstated},
+     .sign = "were a moment ago"},
+    {.name = "eviction-not-charged",
+     .bugs = {.tampering = Tampering::kEvictionUncharged},
+     .sign = "is charged 0 for 1"},
+    {.name = "eviction-charged-twice",
+     .bugs = {.tampering = Tampering::kEvictionChargedTwice},
+     .sign = "is charged 2 for 1"},
     {.name = "pod-admitted-again",
      .bugs = {.tampering = Tampering::kAdmittedAgain},
      .sign = "was admitted a second time"},
@@ -276,6 +289,10 @@ void CheckAtRest(World& world) {
   }
   for (const std::string& finding :
        MissingAtRest(world.users().wanted(), checkers.truth(), world.lost_pods())) {
+    checkers.Report(world.now(), finding);
+  }
+  for (const std::string& finding :
+       checkers.budgets().AtRest(world.users().wanted().budgets, checkers.truth())) {
     checkers.Report(world.now(), finding);
   }
   if (!world.CompareWithObjects()) {

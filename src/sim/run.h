@@ -27,6 +27,7 @@ struct RunResult {
   uint64_t commits = 0;
   uint64_t bindings = 0;
   uint64_t evictions = 0;  // Of the scheduler.
+  uint64_t charged = 0;    // Evictions by users that a budget paid for.
   uint64_t steps = 0;
   Duration length;    // Simulated.
   uint64_t hash = 0;  // Of everything that was delivered and of the last state.

@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <charconv>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <variant>
 
-#include "sim/checkers.h"
+#include "sim/truth.h"
 
 namespace berth::sim {
 namespace {
@@ -27,6 +31,21 @@ Bytes Replace(const Bytes& body, std::string_view head, std::string_view tail,
 
 Bytes Replace(const Bytes& body, std::string_view what, std::string_view with) {
   return Replace(body, what, "", with);
+}
+
+constexpr std::string_view kAllowed = R"("disruptionsAllowed":)";
+
+// More, or fewer, disruptions.
+Bytes AddDisruptions(const Bytes& body, int64_t more) {
+  std::string text(body.view());
+  const size_t at = text.find(kAllowed);
+  if (at == std::string::npos) return body;
+  const size_t from = at + kAllowed.size();
+  const size_t to = text.find_first_not_of("0123456789", from);
+  int64_t allowed = 0;
+  std::from_chars(text.data() + from, text.data() + to, allowed);
+  text.replace(from, to - from, std::to_string(std::max<int64_t>(allowed + more, 0)));
+  return Bytes(std::move(text));
 }
 
 bool Has(const env::HttpRequest& request, std::string_view text) {
@@ -99,6 +118,10 @@ void TamperSent(Tampering tampering, Party party, env::HttpRequest& request) {
     request.method = env::Method::kGet;
     request.body = {};
   }
+  if (party == Party::kControllers && tampering == Tampering::kBudgetOverstated &&
+      request.method == env::Method::kPatch) {
+    request.body = AddDisruptions(request.body, 1);
+  }
   if (party != Party::kUsers) return;
   if (tampering == Tampering::kScaledToMore && request.method == env::Method::kPatch) {
     request.body = Replace(request.body, R"({"spec":{"replicas":)", R"({"spec":{"replicas":1)");
@@ -107,9 +130,31 @@ void TamperSent(Tampering tampering, Party party, env::HttpRequest& request) {
   }
 }
 
-bool TamperHeard(Tampering tampering, Duration since_start, Party party, const env::Input& input) {
-  if (party != Party::kScheduler || !std::holds_alternative<env::StreamData>(input)) return true;
+bool TamperHeard(Tampering tampering, Duration since_start, Party party, env::Input& input) {
+  if (party != Party::kScheduler) return true;
+  if (tampering == Tampering::kPolicyUnheard) {
+    constexpr std::string_view kNever = R"("preemptionPolicy":"Never")";
+    constexpr std::string_view kOther = R"("preemptionPolicy":"PreemptLowerPriority")";
+    if (auto* data = std::get_if<env::StreamData>(&input)) {
+      data->data = Replace(data->data, kNever, kOther);
+    } else if (auto* response = std::get_if<env::Response>(&input)) {
+      response->response.body = Replace(response->response.body, kNever, kOther);
+    }
+  }
+  if (!std::holds_alternative<env::StreamData>(input)) return true;
   return tampering != Tampering::kDeafScheduler || since_start <= kDeafAfter;
+}
+
+void TamperWritten(Tampering tampering, std::vector<env::JournalRecord>& records) {
+  if (tampering != Tampering::kEvictionUncharged && tampering != Tampering::kEvictionChargedTwice) {
+    return;
+  }
+  for (env::JournalRecord& record : records) {
+    if (!record.key.starts_with(kBudgetsPrefix)) continue;
+    if (!record.value.view().contains(R"("disruptedPods":{")")) continue;
+    record.value =
+        AddDisruptions(record.value, tampering == Tampering::kEvictionUncharged ? 1 : -1);
+  }
 }
 
 void TamperRecovered(Tampering tampering, std::vector<env::JournalRecord>& records) {

@@ -19,6 +19,7 @@ enum class Tampering : uint8_t {
   kBindingNotDone,      // Of pods without a controller: the server only says that it was done.
   kHopelessPodDeleted,  // A pod without a controller that fits nowhere is deleted, not told so.
   kDeafScheduler,       // Hears nothing from its watches after some time.
+  kPolicyUnheard,       // Takes every pod for one that may preempt.
   // Of kubelets.
   kAdmittedAgain,
   kAddressChanged,
@@ -27,10 +28,14 @@ enum class Tampering : uint8_t {
   kRunningPodDeleted,  // Likewise.
   // Of the controllers.
   kPodNotDeleted,
+  kBudgetOverstated,  // One disruption more than there is.
   // Of what users asked for.
   kScaledToMore,
   kJobSuspended,
-  // Of the API server when it starts again.
+  // Of the API server: what an eviction costs the budget, ...
+  kEvictionUncharged,
+  kEvictionChargedTwice,
+  // ... and when it starts again.
   kBindingsLost,
 };
 
@@ -38,7 +43,9 @@ enum class Tampering : uint8_t {
 void TamperSent(Tampering tampering, Party party, env::HttpRequest& request);
 // What reaches a party. False: it never does.
 [[nodiscard]] bool TamperHeard(Tampering tampering, Duration since_start, Party party,
-                               const env::Input& input);
+                               env::Input& input);
+// What a server writes to its journal.
+void TamperWritten(Tampering tampering, std::vector<env::JournalRecord>& records);
 // What a server finds when it starts again.
 void TamperRecovered(Tampering tampering, std::vector<env::JournalRecord>& records);
 

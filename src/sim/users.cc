@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/object.h"
 #include "base/check.h"
+#include "codec/json.h"
 
 namespace berth::sim {
 namespace {
@@ -16,12 +18,20 @@ const client::Resource kNamespaces{.group = "", .version = "v1", .plural = "name
 const client::Resource kPriorityClasses{
     .group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"};
 const client::Resource kDeployments{.group = "apps", .version = "v1", .plural = "deployments"};
+const client::Resource kBudgets{
+    .group = "policy", .version = "v1", .plural = "poddisruptionbudgets"};
 const client::Resource kJobs{.group = "batch", .version = "v1", .plural = "jobs"};
 
 constexpr int64_t kTeams = 3;
 constexpr int64_t kGpuPodsMax = 8;
 constexpr Duration kRetryDelay = Duration::Seconds(1);
 constexpr Duration kRound = Duration::Seconds(20);
+// A budget that refuses is asked again, so often and after so long.
+constexpr uint32_t kRefusalsMax = 3;
+constexpr Duration kEvictAgain = Duration::Seconds(3);
+// So many evict from one Deployment at the same time.
+constexpr int64_t kEvictors = 3;
+constexpr Duration kEvictionsAfter = Duration::Seconds(10);  // In a round.
 // Users begin when nodes and controllers have had time to appear; nothing depends on it.
 constexpr Duration kSettling = Duration::Seconds(5);
 
@@ -36,20 +46,22 @@ std::string PodSpec(int64_t cpu_milli, std::string_view extra) {
       cpu_milli, extra);
 }
 
-// Deployments and Jobs are of three priorities. Pods without a controller are above all, because
-// nobody makes them again.
-constexpr std::string_view kClasses[] = {"low", "middle", "high", "top"};
+// Deployments and Jobs are of four priorities, of which the highest evicts nobody; a Job's pods may
+// be too large to find room without. Pods without a controller are above all, because nobody makes
+// them again.
+constexpr std::string_view kClasses[] = {"low", "middle", "high", "patient", "top"};
+constexpr int64_t kPatient = 3;
 constexpr std::string_view kTop = R"(,"priorityClassName":"top")";
 std::string ClassOf(int64_t index) {
   return fmt::format(R"(,"terminationGracePeriodSeconds":1,"priorityClassName":"{}")",
-                     kClasses[index % 3]);
+                     kClasses[index]);
 }
 
 std::string Deployment(const std::string& name, int64_t replicas, int64_t cpu_milli,
                        int64_t index) {
   return fmt::format(
       R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"{0}"}},"spec":{{"replicas":{1},"selector":{{"matchLabels":{{"app":"{0}"}}}},"template":{{"metadata":{{"labels":{{"app":"{0}"}}}},"spec":{{{2}}}}}}}}})",
-      name, replicas, PodSpec(cpu_milli, ClassOf(index)));
+      name, replicas, PodSpec(cpu_milli, ClassOf(index % (kPatient + 1))));
 }
 
 std::string Job(const std::string& name, int64_t completions, int64_t cpu_milli,
@@ -57,7 +69,7 @@ std::string Job(const std::string& name, int64_t completions, int64_t cpu_milli,
   return fmt::format(
       R"({{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"{0}"}},"spec":{{"completions":{1},"parallelism":{2},"backoffLimit":1000,"template":{{"metadata":{{"annotations":{{"berth.dev/run-for":"{3}s"}}}},"spec":{{"restartPolicy":"Never",{4}}}}}}}}})",
       name, completions, std::max<int64_t>(1, completions / 2), run_seconds,
-      PodSpec(cpu_milli, ClassOf(index)));
+      PodSpec(cpu_milli, ClassOf(index % kPatient)));
 }
 
 std::string Pod(const std::string& name, int64_t cpu_milli, std::string_view extra) {
@@ -98,6 +110,12 @@ client::Request RequestOf(const Operation& operation) {
       return client::Patch(operation.resource, path, client::PatchType::kMerge, operation.body);
     case Operation::Verb::kBind:
       return client::Bind(object, operation.body, {});
+    case Operation::Verb::kEvict: {
+      client::Request list =
+          client::Get(operation.resource, {.namespace_name = operation.namespace_name});
+      list.target += "?labelSelector=" + client::PercentEncode(operation.body);
+      return list;
+    }
     case Operation::Verb::kDelete:
       break;
   }
@@ -154,7 +172,7 @@ void Users::Plan(const LoadOptions& options) {
                  Team(i))});
   }
   for (const std::string_view name : kClasses) {
-    const int64_t value = 100 * (std::ranges::find(kClasses, name) - std::begin(kClasses));
+    const int64_t index = std::ranges::find(kClasses, name) - std::begin(kClasses);
     ChainOf(kPriorityClasses, "", std::string(name))
         .operations.push_back(
             {.at = {},
@@ -163,8 +181,8 @@ void Users::Plan(const LoadOptions& options) {
              .namespace_name = "",
              .name = std::string(name),
              .body = fmt::format(
-                 R"({{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{{"name":"{}"}},"value":{}}})",
-                 name, value)});
+                 R"({{"apiVersion":"scheduling.k8s.io/v1","kind":"PriorityClass","metadata":{{"name":"{}"}},"value":{}{}}})",
+                 name, 100 * index, index == kPatient ? R"(,"preemptionPolicy":"Never")" : "")});
   }
   PlanDeployments(options);
   PlanJobs(options);
@@ -220,6 +238,46 @@ void Users::PlanDeployments(const LoadOptions& options) {
       chain.operations.push_back(std::move(scaling));
     }
     wanted_.deployments[KeyOf(team, name)] = replicas;
+    if (i % 2 == 0) PlanBudget(options, i, replicas);
+  }
+}
+
+// A budget of one of the forms there are, and some who evict at the same time what it guards.
+void Users::PlanBudget(const LoadOptions& options, int64_t deployment, int64_t replicas) {
+  const std::string team = Team(deployment % kTeams);
+  const std::string app = fmt::format("service-{}", deployment);
+  const std::string name = "guard-" + app;
+  const int64_t many = prng_.Between(0, replicas);
+  std::string bound = fmt::format(R"("minAvailable":{})", many);
+  int64_t wanted = many;
+  if (prng_.Chance({1, 3})) {
+    bound = fmt::format(R"("maxUnavailable":{})", many);
+    wanted = replicas - many;
+  } else if (prng_.Chance({1, 2})) {
+    bound = R"("minAvailable":"50%")";
+    wanted = (replicas + 1) / 2;
+  }
+  ChainOf(kBudgets, team, name)
+      .operations.push_back(
+          {.at = Somewhen(options),
+           .resource = kBudgets,
+           .namespace_name = team,
+           .name = name,
+           .body = fmt::format(
+               R"({{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{{"name":"{}"}},"spec":{{{},"selector":{{"matchLabels":{{"app":"{}"}}}}}}}})",
+               name, bound, app)});
+  wanted_.budgets[KeyOf(team, name)] = wanted;
+  for (int64_t round = prng_.Between(1, 4); round > 0; --round) {
+    const Instant at = Somewhen(options);
+    for (int64_t i = 0; i < kEvictors; ++i) {
+      const std::string evictor = fmt::format("{}-evictor-{}", name, i);
+      ChainOf(kPods, team, evictor)
+          .operations.push_back({.at = at,
+                                 .verb = Operation::Verb::kEvict,
+                                 .resource = kPods,
+                                 .namespace_name = team,
+                                 .body = "app=" + app});
+    }
   }
 }
 
@@ -337,8 +395,9 @@ void Users::Start(Instant now, Chain& chain, env::Outbox& out) {
   if (due > now) return;
   const client::ObjectPath path{
       .namespace_name = operation.namespace_name, .name = operation.name, .subresource = {}};
-  client::Request request =
-      chain.reading ? client::Get(operation.resource, path) : RequestOf(operation);
+  client::Request request = chain.reading               ? client::Get(operation.resource, path)
+                            : chain.victim.name.empty() ? RequestOf(operation)
+                                                        : client::Evict(chain.victim);
   chain.call = client_.Call(now, std::move(request), out);
   chain_by_call_[chain.call.value] = static_cast<size_t>(&chain - chains_.data());
 }
@@ -352,6 +411,7 @@ void Users::OnDone(Instant now, const client::CallDone& done, env::Outbox& out) 
   chain.call = {};
   if (scripted_) return OnScripted(now, done, chain);
   const Operation& operation = chain.operations[chain.next];
+  if (operation.verb == Operation::Verb::kEvict) return OnEviction(now, done, chain);
   if (chain.reading) {
     chain.reading = false;
     const bool alive =
@@ -373,6 +433,41 @@ void Users::OnDone(Instant now, const client::CallDone& done, env::Outbox& out) 
   chain.not_before = now + kRetryDelay;
 }
 
+// Nobody evicts the same pod twice: where it is not known what became of it, it may be going.
+void Users::OnEviction(Instant now, const client::CallDone& done, Chain& chain) {
+  if (chain.victim.name.empty()) {
+    chain.not_before = now + kRetryDelay;
+    if (done.outcome != client::Outcome::kDone) return;
+    chain.victim = ChooseVictim(done.response.body.view());
+    if (chain.victim.name.empty()) return Advance(now, chain);
+    chain.not_before = now;
+    return;
+  }
+  chain.victim = {};
+  const bool refused = done.response.status == 429;
+  if (!refused || ++chain.refusals == kRefusalsMax) {
+    chain.refusals = 0;
+    return Advance(now, chain);
+  }
+  chain.not_before = now + kEvictAgain;
+}
+
+// One of those that run; nothing when none does.
+client::ObjectRef Users::ChooseVictim(std::string_view list) {
+  const Result<api::Json> parsed = codec::ParseJson(list);
+  CHECK(parsed.has_value());
+  std::vector<client::ObjectRef> running;
+  for (const api::Json& pod : api::ArrayAt(*parsed, "items")) {
+    if (api::TextAt(pod, "status.phase") != "Running") continue;
+    running.push_back({.namespace_name = std::string(api::TextAt(pod, "metadata.namespace")),
+                       .name = std::string(api::TextAt(pod, "metadata.name")),
+                       .uid = std::string(api::TextAt(pod, "metadata.uid")),
+                       .resource_version = {}});
+  }
+  if (running.empty()) return {};
+  return running[prng_.Below(running.size())];
+}
+
 void Users::OnScripted(Instant now, const client::CallDone& done, Chain& chain) {
   if (done.outcome != client::Outcome::kUnknown) return Advance(now, chain);
   chain.not_before = now + kRetryDelay;
@@ -384,6 +479,14 @@ void Users::Repeat(Instant now) {
   for (Chain& chain : chains_) {
     if (chain.operations.empty()) continue;
     const Operation made = chain.operations.back();
+    if (made.verb == Operation::Verb::kEvict) {
+      // At the same time as the others who do.
+      Operation again = made;
+      again.at = Instant{} + (now - started_) + kEvictionsAfter;
+      chain.operations.push_back(std::move(again));
+      --finished_chains_;
+      continue;
+    }
     const bool scales = made.resource == kDeployments;
     const bool again = made.resource == kPods && prng_.Chance({1, 2});
     if (!scales && !again) continue;
@@ -427,6 +530,7 @@ void Users::AddTo(Hasher& hasher) const {
   hasher.Add(prng_.fingerprint()).Add(running_).Add(finished_chains_).Add(started_.ns);
   for (const Chain& chain : chains_) {
     hasher.Add(chain.next).Add(chain.call.value).Add(chain.reading).Add(chain.not_before.ns);
+    hasher.Add(std::string_view(chain.victim.uid)).Add(chain.refusals);
   }
   hasher.Add(chain_by_call_.size());
   for (const auto& [call, chain] : chain_by_call_) hasher.Add(call).Add(chain);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
@@ -29,13 +30,13 @@ struct LoadOptions {
 
 // One request of a user.
 struct Operation {
-  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kBind };
+  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kBind, kEvict };
   Instant at;  // Not before; relative to the start.
   Verb verb = Verb::kCreate;
   client::Resource resource;
   std::string namespace_name;
   std::string name;
-  std::string body;            // Of kBind: the name of the node.
+  std::string body;            // Of kBind: the name of the node; of kEvict: a label of the pods.
   int64_t grace_seconds = -1;  // For kDelete; -1 means the default.
 };
 
@@ -44,7 +45,8 @@ struct Operation {
 using Script = std::vector<std::vector<Operation>>;
 
 // The people and pipelines of a simulated cluster: they make Deployments, Jobs and pods, scale,
-// delete and re-create them, cordon, label and delete nodes. What they want in the end depends on
+// delete and re-create them, guard them with budgets and evict from them, cordon, label and delete
+// nodes. What they want in the end depends on
 // the seed alone, never on what went wrong: each object's operations run in order, and each is
 // repeated, after reading where its fate is unknown, until it is done. At the end everything that
 // they left fits the cluster but the pods made never to fit.
@@ -70,6 +72,8 @@ class Users final : public env::Actor {
     std::vector<std::string> jobs;               // namespace/name, complete.
     std::vector<std::string> pods;               // namespace/name, bound.
     std::vector<std::string> hopeless;           // namespace/name, pending for ever.
+    // namespace/name of a budget -> pods that it wants ready.
+    std::map<std::string, int64_t> budgets;
   };
   [[nodiscard]] const Wanted& wanted() const { return wanted_; }
   [[nodiscard]] const FaultCounts& counts() const { return counts_; }
@@ -79,8 +83,10 @@ class Users final : public env::Actor {
   struct Chain {
     std::vector<Operation> operations;
     size_t next = 0;
-    env::CallId call;      // Under way; 0 when none.
-    bool reading = false;  // The call is a GET that resolves an unknown or conflicting outcome.
+    env::CallId call;          // Under way; 0 when none.
+    bool reading = false;      // The call is a GET that resolves an unknown or conflicting outcome.
+    client::ObjectRef victim;  // Of kEvict, once one was chosen.
+    uint32_t refusals = 0;     // Of kEvict, by its budget.
     Instant not_before;
   };
 
@@ -88,12 +94,15 @@ class Users final : public env::Actor {
                  const std::string& name);
   void Plan(const LoadOptions& options);
   void PlanDeployments(const LoadOptions& options);
+  void PlanBudget(const LoadOptions& options, int64_t deployment, int64_t replicas);
   void PlanJobs(const LoadOptions& options);
   void PlanPods(const LoadOptions& options);
   void PlanNodes(const LoadOptions& options);
   Instant Somewhen(const LoadOptions& options);
   void Start(Instant now, Chain& chain, env::Outbox& out);
   void OnDone(Instant now, const client::CallDone& done, env::Outbox& out);
+  void OnEviction(Instant now, const client::CallDone& done, Chain& chain);
+  [[nodiscard]] client::ObjectRef ChooseVictim(std::string_view list);
   void OnScripted(Instant now, const client::CallDone& done, Chain& chain);
   void Advance(Instant now, Chain& chain);
 

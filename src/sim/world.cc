@@ -294,6 +294,7 @@ void World::StepServer(env::Input input) {
     } else if (auto* end = std::get_if<env::EndStream>(&output)) {
       network_.EndStream(now_, *end);
     } else if (auto* append = std::get_if<env::AppendJournal>(&output)) {
+      TamperWritten(options_.bugs.tampering, append->records);
       journal_.Append(now_, std::move(*append));
     }
   }
@@ -358,7 +359,8 @@ bool World::CompareWithObjects() {
   };
   const Truth& truth = checkers_.truth();
   if (!scheduler_.synced() || !reached(scheduler_.pods_version(), truth.pods_revision()) ||
-      !reached(scheduler_.nodes_version(), truth.nodes_revision())) {
+      !reached(scheduler_.nodes_version(), truth.nodes_revision()) ||
+      !reached(scheduler_.budgets_version(), truth.budgets_revision())) {
     return false;
   }
   const model::State objects = StateOf(truth, control::SchedulerOptions().scheduler_names);

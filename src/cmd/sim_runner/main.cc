@@ -24,6 +24,7 @@ struct Totals {
   uint64_t commits = 0;
   uint64_t bindings = 0;
   uint64_t evictions = 0;
+  uint64_t charged = 0;
   uint64_t commits_least = UINT64_MAX;
   uint64_t failed = 0;
 };
@@ -36,9 +37,11 @@ void PrintViolations(const RunResult& result) {
 }
 
 void PrintTotals(const Totals& totals) {
-  fmt::print("{} seeds, {} API writes (at least {} a seed), {} bindings, {} evictions, {} failed\n",
-             totals.seeds, totals.commits, totals.seeds == 0 ? 0 : totals.commits_least,
-             totals.bindings, totals.evictions, totals.failed);
+  fmt::print(
+      "{} seeds, {} API writes (at least {} a seed), {} bindings, {} evictions for preemptors, {} "
+      "charged to budgets, {} failed\n",
+      totals.seeds, totals.commits, totals.seeds == 0 ? 0 : totals.commits_least, totals.bindings,
+      totals.evictions, totals.charged, totals.failed);
   for (size_t i = 0; i < berth::sim::kFaultsCount; ++i) {
     fmt::print("  {:<22} {:>9} times\n", ToString(static_cast<berth::sim::Fault>(i)),
                totals.counts.fired[i]);
@@ -88,6 +91,7 @@ int RunMany(uint64_t first, uint64_t count, unsigned workers, bool unseed) {
       totals.commits += result.commits;
       totals.bindings += result.bindings;
       totals.evictions += result.evictions;
+      totals.charged += result.charged;
       totals.commits_least = std::min(totals.commits_least, result.commits);
       if (!result.violations.empty()) {
         ++totals.failed;

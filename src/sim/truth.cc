@@ -1,0 +1,163 @@
+#include "sim/truth.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "base/check.h"
+#include "translate/facts.h"
+#include "translate/requests.h"
+
+namespace berth::sim {
+namespace {
+
+// "0,3" -> {0, 3}.
+std::vector<uint32_t> Numbers(std::string_view text) {
+  std::vector<uint32_t> numbers;
+  while (!text.empty()) {
+    uint32_t number = 0;
+    std::from_chars(text.data(), text.data() + std::min(text.find(','), text.size()), number);
+    numbers.push_back(number);
+    text.remove_prefix(std::min(text.find(','), text.size() - 1) + 1);
+  }
+  return numbers;
+}
+
+}  // namespace
+
+Truth::Change Truth::Apply(const env::JournalRecord& record) {
+  if (record.key.starts_with(kPodsPrefix)) return ApplyPod(record);
+  if (record.key.starts_with(kBudgetsPrefix)) budgets_revision_ = record.revision;
+  if (record.key.starts_with(kNodesPrefix)) {
+    ApplyNode(record);
+  } else if (record.value.empty()) {
+    others_.erase(record.key);
+  } else {
+    others_[record.key] = record.value;
+  }
+  return {};
+}
+
+Truth::Change Truth::ApplyPod(const env::JournalRecord& record) {
+  Change change;
+  const std::string key = record.key.substr(kPodsPrefix.size());
+  const auto before = pods_.find(key);
+  if (before != pods_.end()) {
+    change.pod_before = before->second;
+    Charge(before->second, -1);
+    pods_.erase(before);
+  }
+  if (!record.value.empty()) {
+    const Result<api::Pod> pod = decoder_.Pod(record.value.view());
+    CHECK(pod.has_value());
+    change.pod_after = FactsOf(key, *pod);
+    change.pod_after->document = record.value;
+    Charge(*change.pod_after, 1);
+    pods_[key] = *change.pod_after;
+  }
+  if ((change.pod_before && !change.pod_before->terminal()) ||
+      (change.pod_after && !change.pod_after->terminal())) {
+    pods_revision_ = record.revision;
+  }
+  return change;
+}
+
+void Truth::ApplyNode(const env::JournalRecord& record) {
+  nodes_revision_ = record.revision;
+  // Cluster-scoped keys have an empty namespace: "nodes//name".
+  const std::string key = record.key.substr(record.key.rfind('/') + 1);
+  if (record.value.empty()) {
+    nodes_.erase(key);
+    return;
+  }
+  const Result<api::Node> node = decoder_.Node(record.value.view());
+  CHECK(node.has_value());
+  nodes_[key] = {.uid = node->meta.uid, .allocatable = node->allocatable, .document = record.value};
+}
+
+Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
+  PodFacts facts{.key = key,
+                 .uid = pod.meta.uid,
+                 .node_name = pod.node_name,
+                 .phase = pod.phase,
+                 .scheduler_name = pod.spec->scheduler_name,
+                 .nominated = pod.nominated_node_name,
+                 .labels = pod.meta.labels,
+                 .priority = pod.spec->priority,
+                 .preempts = pod.spec->preemption_policy != "Never",
+                 .gated = !pod.spec->scheduling_gates.empty(),
+                 .deleting = pod.meta.deletion_time.has_value(),
+                 .ready = false,
+                 .owner_uid = {},
+                 .owner_kind = {},
+                 .start = pod.start_time,
+                 .address = pod.pod_ip,
+                 .running = {},
+                 .requests = translate::BoundRequests(pod),
+                 .devices = {},
+                 .document = {}};
+  for (const api::PodCondition& condition : pod.conditions) {
+    if (condition.type == "Ready") facts.ready = condition.status == "True";
+  }
+  if (!pod.container_statuses.empty()) {
+    const api::ContainerStatus& first = pod.container_statuses.front();
+    facts.restarts = first.restart_count;
+    if (first.state == api::ContainerState::kRunning) facts.running = first.started;
+  }
+  for (const api::OwnerReference& owner : pod.meta.owners) {
+    if (!owner.controller) continue;
+    facts.owner_uid = owner.uid;
+    facts.owner_kind = owner.kind;
+  }
+  const int64_t gpu = api::Find(facts.requests, translate::kGpuMilliResource).value_or(0);
+  if (gpu > 0) {
+    facts.devices =
+        Numbers(api::Find(pod.meta.annotations, translate::kGpuIndexAnnotation).value_or(""));
+    facts.device_milli = std::min<int64_t>(gpu, kDeviceMilli);
+  }
+  return facts;
+}
+
+void Truth::Usage::Charge(const PodFacts& pod, int64_t sign) {
+  amounts["pods"] += sign;
+  for (const api::ResourceAmount& request : pod.requests) {
+    if (request.name != "pods") amounts[request.name] += sign * request.amount;
+  }
+  for (const uint32_t device : pod.devices) devices[device] += sign * pod.device_milli;
+}
+
+void Truth::Charge(const PodFacts& pod, int64_t sign) {
+  if (pod.node_name.empty() || pod.terminal()) return;
+  usage_[pod.node_name].Charge(pod, sign);
+}
+
+model::State StateOf(const Truth& truth, const std::vector<std::string>& scheduler_names) {
+  model::State state;
+  codec::Decoder decoder;
+  for (const auto& [name, facts] : truth.nodes()) {
+    const Result<api::Node> node = decoder.Node(facts.document.view());
+    CHECK(node.has_value());
+    state.Apply(translate::NodeFacts(*node, state.vocabulary()));
+  }
+  for (const auto& [key, facts] : truth.pods()) {
+    if (facts.terminal()) continue;  // The scheduler does not watch them.
+    const Result<api::Pod> pod = decoder.Pod(facts.document.view());
+    CHECK(pod.has_value());
+    Result<model::PodUpsert> upsert = translate::PodFacts(*pod, state.vocabulary());
+    CHECK(upsert.has_value());
+    const std::string& asked =
+        pod->spec->scheduler_name.empty() ? scheduler_names.front() : pod->spec->scheduler_name;
+    upsert->ours = pod->spec->unsupported.empty() &&
+                   std::ranges::find(scheduler_names, asked) != scheduler_names.end();
+    state.Apply(*upsert);
+  }
+  for (auto at = truth.others().lower_bound(std::string(kBudgetsPrefix));
+       at != truth.others().end() && at->first.starts_with(kBudgetsPrefix); ++at) {
+    const Result<api::PodDisruptionBudget> budget = decoder.PodDisruptionBudget(at->second.view());
+    CHECK(budget.has_value());
+    state.Apply(translate::BudgetFacts(*budget));
+  }
+  return state;
+}
+
+}  // namespace berth::sim
