@@ -391,6 +391,25 @@ void Preempt(Cluster& c, PodId pod, NodeId node) {
   if (left.Hold(row.charge)) static_cast<void>(c.state.Promise(pod, node, {}, victims));
 }
 
+// Pod i of a generation, anywhere and of any kind.
+PodUpsert DrawPod(Cluster& c, int i, int generation) {
+  PodUpsert pod =
+      c.Pod(std::to_string(i) + "-" + std::to_string(generation), "default/" + std::to_string(i));
+  pod.creation = Instant::FromSeconds(generation);
+  pod.priority = *rc::gen::inRange(0, 3);
+  if (Draw::OneIn(3)) pod.node = Draw::NodeName();
+  if (Draw::OneIn(3)) pod.nominated = Draw::NodeName();
+  pod.gated = Draw::OneIn(6);
+  pod.terminating = Draw::OneIn(8);
+  pod.terminal = Draw::OneIn(10);
+  pod.ours = !Draw::OneIn(6);
+  if (Draw::OneIn(4)) {
+    pod.charge = c.state.vocabulary().bundles.Intern(
+        std::vector<ResourceAmount>{{kCpu, Amount{100} * *rc::gen::inRange(1, 9)}, {kPods, 1}});
+  }
+  return pod;
+}
+
 // One random fact, decision or outcome. Pod i of generation g has uid "i-g" and key "default/i".
 void Step(Cluster& c, std::map<int, int>& generation, int64_t time) {
   const int i = Draw::Pod();
@@ -405,23 +424,8 @@ void Step(Cluster& c, std::map<int, int>& generation, int64_t time) {
       ++generation[i];
       [[fallthrough]];
     case 3:
-    case 4: {
-      PodUpsert pod = c.Pod(std::to_string(i) + "-" + std::to_string(generation[i]),
-                            "default/" + std::to_string(i));
-      pod.creation = Instant::FromSeconds(generation[i]);
-      pod.priority = *rc::gen::inRange(0, 3);
-      if (Draw::OneIn(3)) pod.node = Draw::NodeName();
-      if (Draw::OneIn(3)) pod.nominated = Draw::NodeName();
-      pod.gated = Draw::OneIn(6);
-      pod.terminating = Draw::OneIn(8);
-      pod.terminal = Draw::OneIn(10);
-      pod.ours = !Draw::OneIn(6);
-      if (Draw::OneIn(4)) {
-        pod.charge = c.state.vocabulary().bundles.Intern(
-            std::vector<ResourceAmount>{{kCpu, Amount{100} * *rc::gen::inRange(1, 9)}, {kPods, 1}});
-      }
-      return c.state.Apply(pod);
-    }
+    case 4:
+      return c.state.Apply(DrawPod(c, i, generation[i]));
     case 5:
       return c.state.Apply(PodRemove{.uid = uid});
     case 6: {

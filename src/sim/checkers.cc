@@ -109,7 +109,7 @@ void Checkers::CheckRun(Instant now, const Truth::PodFacts& before, const Truth:
 void Checkers::CheckReplicas(Instant now, const Truth::PodFacts& created) {
   const auto at = creations_.find(created.key);
   if (at == creations_.end()) return;  // Another's.
-  const Creation creation = std::move(at->second);
+  const Creation creation = at->second;
   creations_.erase(at);
   if (creation.stray) {
     stray_pods_.insert(created.uid);

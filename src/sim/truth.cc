@@ -15,10 +15,11 @@ namespace {
 std::vector<uint32_t> Numbers(std::string_view text) {
   std::vector<uint32_t> numbers;
   while (!text.empty()) {
+    const std::string_view digits = text.substr(0, text.find(','));
     uint32_t number = 0;
-    std::from_chars(text.data(), text.data() + std::min(text.find(','), text.size()), number);
+    std::from_chars(digits.data(), digits.data() + digits.size(), number);
     numbers.push_back(number);
-    text.remove_prefix(std::min(text.find(','), text.size() - 1) + 1);
+    text.remove_prefix(std::min(digits.size() + 1, text.size()));
   }
   return numbers;
 }
