@@ -50,7 +50,7 @@ std::string GpuIndexText(model::DeviceSlots devices) {
 }
 
 void Binder::Bind(Instant now, Attempt attempt, client::Client& client, env::Outbox& out) {
-  CHECK(!busy(attempt.pod.uid));
+  CHECK(planted_twice_ || !busy(attempt.pod.uid));
   const env::CallId call = client.Call(now, BindRequest(attempt), out);
   ++counters_.sent;
   call_of_[attempt.pod.uid] = call.value;
@@ -166,7 +166,7 @@ void Binder::AddTo(Hasher& hasher) const {
     to.Add(attempt.devices.mask).Add(attempt.devices.milli_each).Add(attempt.sent_again);
     to.Add(open.reading).Add(open.reads_failed);
   };
-  hasher.Add(planted_repeat_).Add(open_.size());
+  hasher.Add(planted_repeat_).Add(planted_twice_).Add(open_.size());
   hasher.AddEach(open_, [&](Hasher& one, const auto& entry) {
     one.AddCall(entry.first);
     add(one, entry.second);

@@ -65,8 +65,10 @@ class Binder {
   };
 
   // With `planted_repeat`, a binding of unknown fate is sent once more: the defect that the
-  // simulator must find.
-  explicit Binder(bool planted_repeat = false) : planted_repeat_(planted_repeat) {}
+  // simulator must find. With `planted_twice`, a pod may have two bindings on their way: what comes
+  // of other defects.
+  explicit Binder(bool planted_repeat = false, bool planted_twice = false)
+      : planted_repeat_(planted_repeat), planted_twice_(planted_twice) {}
 
   void Bind(Instant now, Attempt attempt, client::Client& client, env::Outbox& out);
 
@@ -102,6 +104,7 @@ class Binder {
   void Read(Instant now, Open open, client::Client& client, env::Outbox& out);
 
   bool planted_repeat_;                                   // Immutable after construction.
+  bool planted_twice_;                                    // Likewise.
   std::map<uint64_t, Open> open_;                         // By call.
   std::map<std::string, uint64_t, std::less<>> call_of_;  // By pod uid; 0: in failed_reads_.
   std::map<std::pair<Instant, std::string>, Open> failed_reads_;  // By when to try again, and uid.

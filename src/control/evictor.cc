@@ -37,7 +37,8 @@ void Evictor::Schedule(const std::string& uid, Entry& entry, Instant at) {
 void Evictor::Evict(const Victim& victim) {
   const auto [it, inserted] = entries_.try_emplace(victim.pod.uid);
   Entry& entry = it->second;
-  if (!inserted && entry.victim.preemptor == victim.preemptor) return;
+  const bool again = planted_again_ && entry.stage == Stage::kDone;
+  if (!inserted && !again && entry.victim.preemptor == victim.preemptor) return;
   if (entry.call != 0) calls_[entry.call].clear();
   Schedule(it->first, entry, Instant::Never());
   entry = Entry{.victim = victim};
@@ -97,15 +98,15 @@ std::optional<Evictor::Result> Evictor::OnCallDone(Instant now, const client::Ca
       if (!result.evicted) Schedule(uid, entry, now);
       break;
     case client::Outcome::kGone:
-    case client::Outcome::kConflict:
-      // Another has its name, or nobody: the watch tells.
-      entry.stage = Stage::kDone;
+      entry.stage = Stage::kDone;  // The watch tells.
       break;
     case client::Outcome::kRefused:
       ++counters_.refused;
       result.refused = done.response.status;
       Forget(uid);
       break;
+    case client::Outcome::kConflict:
+      // Another has its name, which the watch will tell; or it changed while it was written.
     case client::Outcome::kUnknown:
       ++counters_.unknown;
       Schedule(uid, entry, now + model::Backoff(++entry.failures));

@@ -22,10 +22,11 @@ namespace berth::control {
 //                 |        ^                             |       ^
 //                 +Unknown-+ after a back-off            +Unknown+
 //                 |                                      |
-//                 +--Refused--> PreemptionRefused <------+   (Gone, Conflict: the watch tells)
+//                 +--Refused--> PreemptionRefused <------+   (Gone: the watch tells)
 //
-// Both writes are fenced by the uid and do nothing the second time, so one of unknown fate is
-// repeated and not read; before each it is asked whether the eviction is still wanted. A pod is
+// Both writes are fenced by the uid and do nothing the second time, so one of unknown fate, or in
+// conflict, is repeated and not read; before each it is asked whether the eviction is still wanted,
+// which ends it when the watch tells that another has the pod's name. A pod is
 // evicted once for one preemptor. A copyable value. Cost per call: O(log victims).
 class Evictor {
  public:
@@ -38,8 +39,8 @@ class Evictor {
   struct Counters {
     uint64_t evicted = 0;  // Deletions that were accepted.
     uint64_t refused = 0;
-    uint64_t unknown = 0;
-    uint64_t spared = 0;  // No longer wanted when their turn came.
+    uint64_t unknown = 0;  // Of unknown fate, or in conflict.
+    uint64_t spared = 0;   // No longer wanted when their turn came.
   };
   // What an ended call means.
   struct Result {
@@ -47,6 +48,9 @@ class Evictor {
     bool evicted = false;
     int32_t refused = 0;  // HTTP status; 0: it was not refused.
   };
+
+  // With `planted_again`, what was done is done again: a defect that the explorer must find.
+  explicit Evictor(bool planted_again = false) : planted_again_(planted_again) {}
 
   // Nothing when it is under way for that preemptor, or was done.
   void Evict(const Victim& victim);
@@ -78,6 +82,7 @@ class Evictor {
   void Send(Instant now, const std::string& uid, Entry& entry, client::Client& client,
             env::Outbox& out);
 
+  bool planted_again_;                                 // Immutable after construction.
   std::map<std::string, Entry, std::less<>> entries_;  // By uid.
   std::set<std::pair<Instant, std::string>> due_;
   std::map<uint64_t, std::string> calls_;  // Call -> uid.

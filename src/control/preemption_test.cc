@@ -105,6 +105,19 @@ TEST_F(PreemptionTest, ANominationThatIsTurnedBackIsWrittenOnTheNextVersion) {
   EXPECT_TRUE(Says(again, R"("nominatedNodeName":"n1")"));
 }
 
+// A02: a conflict that no newer version explains is read, and the nomination written again.
+TEST_F(PreemptionTest, ANominationInConflictWithNothingIsWrittenAgain) {
+  rig.Answer(Nominate(), 409, "{}");
+  rig.Settle();
+  const env::SendRequest read = rig.TakeOf("/pods/high");
+  EXPECT_EQ(read.request.method, env::Method::kGet);
+  rig.Answer(read, 200, PodJson(High()));
+  rig.Settle();
+  EXPECT_EQ(rig.TakeOf("/pods/high/status").call.value, 0u);
+  rig.Pass(Duration::Seconds(2));
+  EXPECT_TRUE(Says(rig.TakeOf("/pods/high/status"), R"("nominatedNodeName":"n1")"));
+}
+
 // A10: a refused eviction ends the preemption, and its nomination is withdrawn.
 TEST_F(PreemptionTest, ARefusedEvictionTakesThePromiseBack) {
   rig.Answer(MarkVictim(), 403, R"({"kind":"Status","code":403,"message":"no"})");
@@ -126,6 +139,19 @@ TEST_F(PreemptionTest, ADeletionOfUnknownFateIsRepeated) {
   rig.Settle();
   rig.Pass(Duration::Seconds(3));
   EXPECT_EQ(rig.TakeOf("/pods/low").request.method, env::Method::kDelete);
+}
+
+// A10: a conflict says that nothing was done, not that the pod is gone.
+TEST_F(PreemptionTest, AnEvictionInConflictIsRepeated) {
+  rig.Answer(DeleteVictim(), 409, "{}");
+  rig.Settle();
+  rig.Pass(Duration::Seconds(3));
+  const env::SendRequest again = rig.TakeOf("/pods/low");
+  EXPECT_EQ(again.request.method, env::Method::kDelete);
+  rig.Answer(again, 409, "{}");
+  rig.Event("pods", "DELETED", PodJson(Low(103)));
+  rig.Pass(Duration::Seconds(30));
+  EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
 }
 
 // A05: who preempts is deleted meanwhile: the victim stays.

@@ -56,7 +56,9 @@ Scheduler::Scheduler(SchedulerOptions options)
     : options_(std::move(options)),
       client_(options_.client),
       engine_(options_.engine),
-      binder_(options_.planted_repeat_binding),
+      binder_(options_.planted_repeat_binding,
+              options_.planted_queue_in_flight || options_.planted_outcome_by_name),
+      evictor_(options_.planted_evict_again),
       status_(options_.status) {
   CHECK(!options_.scheduler_names.empty());
   pods_ = client_.Watch(PodsToWatch(options_));
@@ -201,6 +203,10 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   facts->ours = mine && pod->spec->unsupported.empty();
   const bool waits = pod->node_name.empty() && !facts->terminal && !facts->terminating;
   Apply(*facts);
+  if (options_.planted_queue_in_flight && waits && binder_.busy(event.uid)) {
+    Apply(model::BindOutcome{
+        .uid = event.uid, .outcome = model::WriteOutcome::kNotSent, .code = 0, .at = now});
+  }
   left_alone_.erase(event.uid);
   if (!waits) {
     status_.Forget(event.uid);
@@ -427,7 +433,7 @@ void Scheduler::OnEviction(Instant now, const Evictor::Result& result, env::Outb
         now, {.pod = victim.pod, .scheduler_name = victim.scheduler_name, .node = victim.node},
         victim.preemptor);
   }
-  if (result.refused == 0) return;
+  if (result.refused == 0 || options_.planted_keep_refused) return;
   Say(out, env::LogLevel::kWarning,
       fmt::format("pod {}/{} on node {}: its eviction was refused ({})", victim.pod.namespace_name,
                   victim.pod.name, victim.node, result.refused));
@@ -499,10 +505,19 @@ void Scheduler::SpareUnsent(Instant now, const model::Plan& plan) {
   }
 }
 
+model::BindOutcome Scheduler::OfNamesake(model::BindOutcome outcome,
+                                         const client::ObjectRef& pod) const {
+  const model::State& state = engine_.state();
+  const model::PodId now = state.FindPodByKey(client::KnownSet::Key(pod.namespace_name, pod.name));
+  if (now.valid()) outcome.uid = std::string(state.UidOf(state.pods().at(now).uid));
+  return outcome;
+}
+
 void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox& out) {
   const Binder::Attempt& attempt = result.attempt;
   if (result.outcome) {
-    Apply(*result.outcome);
+    Apply(options_.planted_outcome_by_name ? OfNamesake(*result.outcome, attempt.pod)
+                                           : *result.outcome);
     if (result.outcome->outcome == model::WriteOutcome::kDone) {
       ++counters_.scheduled;
       status_.Forget(attempt.pod.uid);

@@ -44,6 +44,14 @@ struct SchedulerOptions {
   bool planted_repeat_binding = false;
   // Test code only: the defect "a binding names the node of the plan's binding before it".
   bool planted_anothers_node = false;
+  // Test code only: "a pod that changes while its binding is under way stands in line again".
+  bool planted_queue_in_flight = false;
+  // Test code only: "what became of a binding is noted of whoever has the pod's name now".
+  bool planted_outcome_by_name = false;
+  // Test code only: "who is evicted is evicted again whenever the preemptor is looked at".
+  bool planted_evict_again = false;
+  // Test code only: "a preemption is kept although an eviction was refused".
+  bool planted_keep_refused = false;
 };
 
 // A pod that the scheduler can't take as it is: not readable, or asking for more than the model
@@ -124,6 +132,9 @@ class Scheduler final : public env::Actor {
                    env::Outbox& out);
   void OnWaitingPod(const api::Pod& pod);
   void NoteLeftAlone(const api::Pod& pod);
+  // Of the planted defect: the same of who has the pod's name now.
+  [[nodiscard]] model::BindOutcome OfNamesake(model::BindOutcome outcome,
+                                              const client::ObjectRef& pod) const;
   void OnBinding(Instant now, const Binder::Result& result, env::Outbox& out);
   void OnNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out);
   void OnEviction(Instant now, const Evictor::Result& result, env::Outbox& out);

@@ -226,8 +226,12 @@ std::optional<StatusWriter::Result> StatusWriter::OnCallDone(Instant now,
       break;
     case client::Outcome::kConflict:
       ++counters_.conflicts;
-      note.spent_version = note.sent_version;
       note.not_before = now;
+      // Who preempts can't wait for a version that may never come: it is read.
+      if (note.sent_nominated && note.pod.resource_version == note.sent_version) {
+        ReadLater(now, it->first, note, done.call);
+      }
+      note.spent_version = note.sent_version;
       break;
     case client::Outcome::kRefused:
       ++counters_.failures;
@@ -241,13 +245,17 @@ std::optional<StatusWriter::Result> StatusWriter::OnCallDone(Instant now,
       // A newer version that was observed meanwhile tells.
       if (note.pod.resource_version != note.sent_version) break;
       note.spent_version = note.sent_version;
-      note.unknown = done.call.value;
-      note.read = now;
-      reads_.emplace(note.read, it->first);
+      ReadLater(now, it->first, note, done.call);
       break;
   }
   Reconsider(it->first, note);
   return result;
+}
+
+void StatusWriter::ReadLater(Instant now, const std::string& uid, Note& note, env::CallId write) {
+  note.unknown = write.value;
+  note.read = now;
+  reads_.emplace(note.read, uid);
 }
 
 void StatusWriter::OnRead(Instant now, const Read& read, client::Outcome outcome) {
@@ -259,8 +267,11 @@ void StatusWriter::OnRead(Instant now, const Read& read, client::Outcome outcome
   Note& note = it->second;
   if (told) {
     ForgetReads(it->first, note);
-    // Of a pod that is gone the watch tells the end.
-    if (outcome == client::Outcome::kDone) note.spent_version.clear();
+    // Of a pod that is gone the watch tells the end. Else nothing was done: it is written again.
+    if (outcome == client::Outcome::kDone) {
+      note.spent_version.clear();
+      note.nomination_not_before = now + kNominationInterval;
+    }
     return Reconsider(it->first, note);
   }
   note.read = now + model::Backoff(++note.reads_failed);

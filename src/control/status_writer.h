@@ -35,12 +35,13 @@ inline constexpr std::string_view kSchedulingGated = "SchedulingGated";
 //
 // Whether a patch is due is a function of what is wanted and what was last observed: nothing is
 // written twice, and nothing that a conflict turned back is lost. A write is fenced by uid and
-// resourceVersion; after a conflict the pod's next version is waited for, and a write of unknown
-// fate makes the pod due for reads (TakeReads), and for no write, until one succeeds or a newer
-// version is observed. A condition is written at once unless the last one was written within
-// `interval`; an event goes with it. A nomination is written at once. Events and patches use a
-// bounded part of the client's window and queue, so they never stand before a binding; events that
-// find their queue full are counted and dropped.
+// resourceVersion; after a conflict the pod's next version is waited for. A write of unknown fate,
+// or of a nomination in conflict with no version that was observed, makes the pod due for reads
+// (TakeReads), and for no write, until one succeeds or a newer version is observed. A condition is
+// written at once unless the last one was written within `interval`; an event goes with it. A
+// nomination is written at once. Events and patches use a bounded part of the client's window and
+// queue, so they never stand before a binding; events that find their queue full are counted and
+// dropped.
 //
 // A copyable value. Cost per call: O(log pods that wait).
 class StatusWriter {
@@ -131,7 +132,7 @@ class StatusWriter {
     uint64_t call = 0;                            // Under way; 0: none.
     std::string sent_version;                     // What the last write was fenced by.
     std::string spent_version;        // Not written to again: the next version is on its way.
-    uint64_t unknown = 0;             // The write whose fate is to be read; 0: none.
+    uint64_t unknown = 0;             // The write whose pod is to be read; 0: none.
     uint32_t reads_failed = 0;        // In a row.
     Instant not_before;               // Earliest next write of a condition.
     Instant nomination_not_before;    // Likewise, of a nomination.
@@ -146,6 +147,7 @@ class StatusWriter {
             env::Outbox& out);
   void TellEvent(Instant now, Note& note);
   [[nodiscard]] client::EventFacts EventOf(Instant now, const Placed& placed);
+  void ReadLater(Instant now, const std::string& uid, Note& note, env::CallId write);
   void ForgetReads(const std::string& uid, Note& note);
   void Queue(client::EventFacts facts);
 

@@ -65,7 +65,7 @@ Plan Engine::Cycle(Instant now) {
   // 2. What happened to nodes wakes the lines that may now fit there.
   WakeTouched(now);
   // 3. Holders of reservations come first, on the node they were promised.
-  ServeHolders(plan);
+  ServeHolders(now, plan);
   // 4. Lines in their order: the head gets the best node, or the line waits for reasons.
   ServeLines(now, plan);
   // 5. Those who newly wait, or for other reasons than they were told, are told why.
@@ -180,6 +180,7 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
       continue;
     const model::Viewer viewer = ViewerOf(line.head);
     const model::Verdict verdict = options_.evaluator.Filter(state_, line.class_id, n, &viewer);
+    if (options_.faults.deaf_while_preempting && line.kind == LineKind::kHolders) continue;
     const bool helps =
         !verdict.fits() && line.kind == LineKind::kPreempting && EvictionsHelp(line.head, n);
     if (verdict.fits() || helps) {
@@ -191,7 +192,7 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
   }
 }
 
-void Engine::ServeHolders(Plan& plan) {
+void Engine::ServeHolders(Instant now, Plan& plan) {
   std::vector<PodId> holders = std::exchange(holders_, {});
   std::erase_if(holders, [&](PodId pod) { return !lines_.contains(pod); });
   std::ranges::sort(holders,
@@ -202,6 +203,10 @@ void Engine::ServeHolders(Plan& plan) {
     const Choice choice = ChooseAsPromised(pod);
     if (choice.node.valid()) {
       Decide(pod, choice, plan);
+    } else if (options_.faults.drop_promise_when_tried && VictimsLeave(pod)) {
+      state_.Apply(model::PreemptionRefused{
+          .uid = std::string(state_.UidOf(state_.pods().at(pod).uid)), .code = 0, .at = now});
+      Sync(pod);
     } else {
       JudgePromise(pod, plan);
     }

@@ -153,7 +153,7 @@ class Engine {
   void WakeTouched(Instant now);
   void CollectTouched();
   void WakeOn(model::NodeId node, uint64_t first, Instant now);
-  void ServeHolders(model::Plan& plan);
+  void ServeHolders(Instant now, model::Plan& plan);
   void ServeLines(Instant now, model::Plan& plan);
   void RefreshReports(Instant now);
   void TellWaiting(model::Plan& plan);
@@ -181,6 +181,7 @@ class Engine {
   [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
   WhyNoEviction Preempt(model::PodId pod, model::Plan& plan);
+  [[nodiscard]] bool VictimsLeave(model::PodId pod) const;  // Of a planted bug.
   [[nodiscard]] model::PodId LeastHolder(model::NodeId node, model::PodId below) const;
   void SetGraceTimer(model::PodId pod);
   void EndGraces(Instant now);

@@ -127,6 +127,11 @@ Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
   return std::nullopt;
 }
 
+bool Engine::VictimsLeave(PodId pod) const {
+  return std::ranges::any_of(state_.VictimsOf(pod),
+                             [&](PodId victim) { return state_.pods().at(victim).terminating; });
+}
+
 // The last in the order of those of lower priority who hold a promise on the node.
 PodId Engine::LeastHolder(NodeId node, PodId below) const {
   PodId least;

@@ -32,11 +32,9 @@ std::shared_ptr<const Scenario> Read(std::string_view text) {
 }
 
 sim::PlantedBugs BugsOf(std::string_view name) {
-  for (const sim::NamedBug& bug : sim::AllPlantedBugs()) {
-    if (bug.name == name) return bug.bugs;
-  }
-  ADD_FAILURE() << name;
-  return {};
+  const sim::NamedBug* bug = sim::FindPlanted(name);
+  EXPECT_NE(bug, nullptr) << name;
+  return bug == nullptr ? sim::PlantedBugs() : bug->bugs;
 }
 
 // One pod, and one that the room is not for; one write may fail.
@@ -63,6 +61,7 @@ constexpr std::string_view kAll =
     "kubelets\ncollector\nunsettled\nowner web replicas=2 cpu=1\n"
     "user ann\n  create pod b cpu=2\n  delete pod a\n  create pod c cpu=1\n"
     "user bob\n  delete node n1\n  create node n1 cpu=4\n"
+    "user cat\n  taint node n2\n  nominate pod b node=n2\n  untaint node n2\n"
     "writes unheard conflict error lost\nbound failures=1 crashes=1 timers=1\n";
 
 // The state after two choices, the second found by its key.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <limits>
+#include <vector>
 
 #include "explore/words.h"
 
@@ -47,13 +48,28 @@ void Promises::AddTo(Hasher& hasher) const {
 
 std::string OverPromised(const model::State& state) {
   const model::NodeTable& nodes = state.nodes();
+  const model::BundleTable& bundles = state.vocabulary().bundles;
   const model::Viewer everything{.owner = {}, .priority = std::numeric_limits<int32_t>::min()};
   for (uint32_t row = 0; row < nodes.size(); ++row) {
     const model::NodeId node{row};
     if (!nodes.used(node) || !nodes.present(node)) continue;
+    // What others nominate is a fact, whether it fits or not.
+    std::vector<model::BundleId> foreign;
+    bool ours = false;
+    for (model::ClaimId id = state.ledger().nodes().first_reserved(row); id.valid();
+         id = state.ledger().claim(id).next_in_account) {
+      const model::PodId holder = state.pods().FindUid(state.ledger().claim(id).owner);
+      if (holder.valid() && state.pods().at(holder).ours) {
+        ours = true;
+      } else {
+        foreign.push_back(state.ledger().claim(id).bundle);
+      }
+    }
+    if (!ours) continue;  // Nodes shrink, and others bind.
     for (const model::ResourceId resource : {model::kCpu, model::kMemory, model::kPods}) {
-      const model::Amount left = state.ledger().Future(model::AccountId::OfNode(node), resource,
-                                                       everything, state.vocabulary().bundles);
+      model::Amount left =
+          state.ledger().Future(model::AccountId::OfNode(node), resource, everything, bundles);
+      for (const model::BundleId bundle : foreign) left += bundles.AmountOf(bundle, resource);
       if (left >= 0) continue;
       return fmt::format("node {} is promised to more than fit: {} of {} too much",
                          state.NameOf(nodes.name(node)), -left,

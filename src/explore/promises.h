@@ -37,8 +37,9 @@ class Promises {
   std::set<std::string> heard_;      // Of those, what the scheduler knows or will.
 };
 
-// I-NOM: everything that is promised and held fits, so nobody was given what is another's. Empty
-// when it is so.
+// I-NOM: where a pod of ours is promised a node, everything that is promised and held there fits,
+// so nobody was given what is another's. Nominations of others count for nothing. Empty when it is
+// so.
 [[nodiscard]] std::string OverPromised(const model::State& state);
 
 }  // namespace berth::explore

@@ -66,6 +66,7 @@ sim::Operation OperationOf(const Action& action, Instant at) {
                            .body = action.body};
   switch (action.verb) {
     case Action::Verb::kCreate:
+    case Action::Verb::kPatchStatus:  // CanPlay.
       break;
     case Action::Verb::kPatch:
       operation.verb = sim::Operation::Verb::kPatch;
@@ -256,7 +257,21 @@ std::string Outcome(const Scenario& scenario, const sim::Truth& truth, uint64_t 
                      evictions);
 }
 
+bool CanPlay(const Scenario& scenario) {
+  const auto writes_status = [](const Action& action) {
+    return action.verb == Action::Verb::kPatchStatus;
+  };
+  return scenario.kubelet_nodes.empty() &&
+         std::ranges::all_of(
+             scenario.set_up,
+             [](const Action& action) { return action.verb == Action::Verb::kCreate; }) &&
+         std::ranges::none_of(scenario.users, [&](const User& user) {
+           return std::ranges::any_of(user.actions, writes_status);
+         });
+}
+
 Played PlayRandom(const Scenario& scenario, const PlayOptions& options, const Known& known) {
+  CHECK(CanPlay(scenario));
   Played played;
   for (uint64_t seed = options.first; seed < options.first + options.seeds; ++seed) {
     std::string wrong = One(scenario, seed, options, known, played);

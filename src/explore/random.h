@@ -47,11 +47,15 @@ struct Played {
   sim::FaultCounts faults;
 };
 
+// Whether the file has nothing that only the explorer can do: kubelets on some nodes alone, writes
+// to a pod's status, nodes that are changed before anybody acts.
+[[nodiscard]] bool CanPlay(const Scenario& scenario);
+
 // Plays the scenario under each seed: machines, ReplicaSets and users' requests are those of the
 // file, in the order that seed and network make. Messages fail as watches do, and as the file lets
 // writes fail. All checkers of the simulator hold, at rest too; there are no more evictions than
 // the file expects; and it comes to one of the walk's ends, when that walk was whole and began as
-// this play did. Deterministic. Cost: a tenth of a second a seed.
+// this play did. REQUIRES: CanPlay. Deterministic. Cost: a tenth of a second a seed.
 [[nodiscard]] Played PlayRandom(const Scenario& scenario, const PlayOptions& options,
                                 const Known& known);
 

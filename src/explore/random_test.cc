@@ -55,6 +55,16 @@ Known Walk(const std::shared_ptr<const Scenario>& scenario) {
   return known;
 }
 
+TEST(RandomTest, WhatOnlyTheExplorerCanDoIsNotPlayed) {
+  constexpr std::string_view kHead = "scenario s\ncase A08 \"q\"\nnode n1 cpu=2\npod a cpu=2\n";
+  constexpr std::string_view kUser = "user ann\n  taint node n1\n";
+  for (const std::string_view line :
+       {"taint node n1\n", "kubelets n1\n", "user bob\n  nominate pod a node=n1\n"}) {
+    EXPECT_FALSE(CanPlay(*Read(std::string(kHead) + std::string(line) + std::string(kUser))));
+  }
+  EXPECT_TRUE(CanPlay(*Read(std::string(kHead) + "kubelets\n" + std::string(kUser))));
+}
+
 TEST(RandomTest, ControllersAndKubeletsComeToWhatTheModelsComeTo) {
   for (const std::string_view text : {kPreempts, kReborn}) {
     const auto scenario = Read(text);

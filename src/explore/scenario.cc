@@ -12,6 +12,7 @@
 
 #include "api/names.h"
 #include "api/quantity.h"
+#include "sim/run.h"
 
 namespace berth::explore {
 namespace {
@@ -19,8 +20,8 @@ namespace {
 constexpr size_t kNodesMax = 5;
 constexpr size_t kPodsMax = 20;
 constexpr size_t kLineBytesMax = 1000;
-constexpr std::array<std::string_view, kFatesCount> kFates = {"done", "unheard", "conflict",
-                                                              "error", "lost"};
+constexpr std::array<std::string_view, kFatesCount> kFates = {"done",  "unheard", "conflict",
+                                                              "error", "refused", "lost"};
 
 // Words of a line; a word may hold a quoted part, or be one.
 struct Line {
@@ -109,9 +110,10 @@ class Parser {
       line_.words.insert(line_.words.begin(), "create");
       return ReadAction(scenario_.set_up, 0);
     }
+    if (word == "taint" || word == "cordon") return ReadAction(scenario_.set_up, 0);
     if (word == "user") return ReadUser();
     if (word == "owner") return ReadOwner();
-    if (word == "kubelets") return Flag(scenario_.kubelets, true);
+    if (word == "kubelets") return ReadKubelets();
     if (word == "collector") return Flag(scenario_.collector, true);
     if (word == "unsettled") return Flag(scenario_.settled, false);
     if (word == "writes") return ReadFates();
@@ -125,6 +127,18 @@ class Parser {
     if (line_.words.size() > 1) return Bad(fmt::format("{} takes nothing", line_.words[0]));
     if (flag == value) return Bad(fmt::format("{} is said twice", line_.words[0]));
     flag = value;
+    return {};
+  }
+
+  Status ReadKubelets() {
+    if (scenario_.kubelets) return Bad("kubelets is said twice");
+    scenario_.kubelets = true;
+    for (size_t i = 1; i < line_.words.size(); ++i) {
+      if (!nodes_.contains(line_.words[i])) {
+        return Bad(fmt::format("unknown node \"{}\"", line_.words[i]));
+      }
+      scenario_.kubelet_nodes.insert(line_.words[i]);
+    }
     return {};
   }
 
@@ -329,6 +343,9 @@ class Parser {
 
   Status ReadPlant() {
     if (line_.words.size() != 3) return Bad("plant takes a name and states=NUMBER");
+    if (sim::FindPlanted(line_.words[1]) == nullptr) {
+      return Bad(fmt::format("unknown defect \"{}\"", line_.words[1]));
+    }
     const Result<Options> options = ReadOptions(2, {"states"});
     if (!options) return std::unexpected(options.error());
     const Result<uint64_t> states = Number(*options, "states", 0, 100'000'000);
@@ -408,10 +425,7 @@ class Parser {
     }
     const Result<Options> options = ReadOptions(first, {"grace", "label", "node"});
     if (!options) return std::unexpected(options.error());
-    const auto only = [&](std::string_view key) {
-      return options->size() == (options->contains(key) ? 1 : 0);
-    };
-    if (verb == "delete" && only("grace")) {
+    if (verb == "delete" && (options->empty() || Only(*options, "grace"))) {
       action.verb = Action::Verb::kDelete;
       const Result<uint64_t> grace = Number(*options, "grace", 0, 3600);
       if (!grace) return std::unexpected(grace.error());
@@ -420,31 +434,66 @@ class Parser {
       }
       return {};
     }
+    return action.of_node ? ReadNodeChange(action, verb, *options)
+                          : ReadPodChange(action, verb, *options);
+  }
+
+  [[nodiscard]] static bool Only(const Options& options, std::string_view key) {
+    return options.size() == 1 && options.contains(key);
+  }
+  Status UnknownEvent(const Action& action) const {
+    return Bad(fmt::format("unknown event \"{}\"", action.text));
+  }
+
+  Status ReadLabel(Action& action, const Options& options) {
+    const std::string& label = options.find("label")->second;
+    if (Status good = CheckName(label); !good) return good;
+    action.body = fmt::format(R"({{"metadata":{{"labels":{{"example":"{}"}}}}}})", label);
+    return {};
+  }
+
+  Status ReadNodeChange(Action& action, const std::string& verb, const Options& options) {
     action.verb = Action::Verb::kPatch;
-    if (verb == "release" && !action.of_node && options->empty()) {
+    if (verb == "update" && Only(options, "label")) return ReadLabel(action, options);
+    if (!options.empty()) return UnknownEvent(action);
+    if (verb == "cordon" || verb == "uncordon") {
+      action.body = fmt::format(R"({{"spec":{{"unschedulable":{}}}}})", verb == "cordon");
+    } else if (verb == "taint") {
+      action.body = R"({"spec":{"taints":[{"key":"example.com/away","effect":"NoSchedule"}]}})";
+    } else if (verb == "untaint") {
+      action.body = R"({"spec":{"taints":null}})";
+    } else {
+      return UnknownEvent(action);
+    }
+    return {};
+  }
+
+  Status ReadPodChange(Action& action, const std::string& verb, const Options& options) {
+    action.verb = Action::Verb::kPatch;
+    if (verb == "update" && Only(options, "label")) return ReadLabel(action, options);
+    if (verb == "release" && options.empty()) {
       action.body = R"({"metadata":{"finalizers":null}})";
       return {};
     }
-    if (verb == "update" && options->contains("label") && only("label")) {
-      const std::string& label = options->find("label")->second;
-      if (Status good = CheckName(label); !good) return good;
-      action.body = fmt::format(R"({{"metadata":{{"labels":{{"example":"{}"}}}}}})", label);
-      return {};
-    }
-    if (action.of_node && (verb == "cordon" || verb == "uncordon") && options->empty()) {
-      action.body = fmt::format(R"({{"spec":{{"unschedulable":{}}}}})", verb == "cordon");
-      return {};
-    }
-    if (!action.of_node && verb == "bind" && options->contains("node") && only("node")) {
-      action.verb = Action::Verb::kBind;
-      const std::string& node = options->find("node")->second;
+    if ((verb == "bind" || verb == "nominate") && Only(options, "node")) {
+      const std::string& node = options.find("node")->second;
       if (!nodes_.contains(node)) return Bad(fmt::format("unknown node \"{}\"", node));
+      if (verb == "nominate") return PatchStatus(action, "nominatedNodeName", node);
+      action.verb = Action::Verb::kBind;
       action.body =
           fmt::format(R"({{"metadata":{{"name":"{}"}},"target":{{"kind":"Node","name":"{}"}}}})",
                       action.name, node);
       return {};
     }
-    return Bad(fmt::format("unknown event \"{}\"", action.text));
+    if (verb == "withdraw" && options.empty()) return PatchStatus(action, "nominatedNodeName", "");
+    return UnknownEvent(action);
+  }
+
+  static Status PatchStatus(Action& action, std::string_view member, std::string_view value) {
+    action.verb = Action::Verb::kPatchStatus;
+    action.body = fmt::format(R"({{"status":{{"{}":{}}}}})", member,
+                              value.empty() ? "null" : fmt::format("\"{}\"", value));
+    return {};
   }
 
   std::string_view text_;

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,14 +20,15 @@ enum class Fate : uint8_t {
   kDoneUnheard,  // Carried out; the answer is lost.
   kConflict,     // 409, nothing done.
   kError,        // 500, nothing done.
+  kRefused,      // 403, nothing done.
   kLost,         // The request is lost.
 };
-inline constexpr size_t kFatesCount = 5;
+inline constexpr size_t kFatesCount = 6;
 [[nodiscard]] std::string_view ToString(Fate fate);
 
 // One request of a user.
 struct Action {
-  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kBind };
+  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kPatchStatus, kBind };
   Verb verb = Verb::kCreate;
   bool of_node = false;  // Else of a pod; priority classes are made before anything else.
   std::string name;
@@ -49,7 +51,7 @@ struct Owner {
   bool at_once = false;  // Nothing happens between a deletion and its replacement.
 };
 
-// A defect of production code (sim::AllPlantedBugs) that walking this scenario must find.
+// A defect of production code (sim::FindPlanted) that walking this scenario must find.
 struct Plant {
   std::string name;
   uint64_t states = 0;  // Within so many distinct states.
@@ -72,8 +74,9 @@ struct Scenario {
   std::vector<std::string> classes;  // PriorityClasses, JSON.
   std::vector<User> users;
   std::vector<Owner> owners;
-  bool kubelets = false;    // Pods that are deleted end some time later.
-  bool collector = false;   // Pods of nodes that are gone are deleted some time later.
+  bool kubelets = false;                // Pods that are deleted end some time later, ...
+  std::set<std::string> kubelet_nodes;  // ... on these nodes; empty: on all.
+  bool collector = false;               // Pods of nodes that are gone are deleted some time later.
   bool settled = true;      // The scheduler has seen and done all there is, before users act.
   std::vector<Fate> fates;  // That a write may have besides kDone.
   Bounds bounds;

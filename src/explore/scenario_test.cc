@@ -58,7 +58,22 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"expect evictions=1\nexpect evictions=1\n", "f:5: evictions is said twice"},
       {"plant x\n", "f:4: plant takes a name and states=NUMBER"},
       {"kubelets\nkubelets\n", "f:5: kubelets is said twice"},
-      {"kubelets fast\n", "f:4: kubelets takes nothing"},
+      {"kubelets n1 n9\n", "f:4: unknown node \"n9\""},
+      {"collector fast\n", "f:4: collector takes nothing"},
+      {"taint node n9\n", "f:4: no line above makes node \"n9\""},
+      {"pod a cpu=1\ncordon pod a\n", "f:5: unknown event \"cordon pod a\""},
+      {"taint node n1 label=x\n", "f:4: unknown event \"taint node n1 label=x\""},
+      {"taint node n1 effect=x\n", "f:4: unknown key \"effect\""},
+      {"user ann\n  nominate node n1 node=n1\n", "f:5: unknown event \"nominate node n1 node=n1\""},
+      {"pod a cpu=1\nuser ann\n  nominate pod a\n", "f:6: unknown event \"nominate pod a\""},
+      {"pod a cpu=1\nuser ann\n  nominate pod a node=n9\n", "f:6: unknown node \"n9\""},
+      {"pod a cpu=1\nuser ann\n  withdraw pod a node=n1\n",
+       "f:6: unknown event \"withdraw pod a node=n1\""},
+      {"pod a cpu=1\nuser ann\n  delete pod a grace=-1\n",
+       "f:6: grace must be a number from 0 to 3600, not \"-1\""},
+      {"plant x states=1\n", "f:4: unknown defect \"x\""},
+      {"plant uncordon-missed states=-1\n",
+       "f:4: states must be a number from 0 to 100000000, not \"-1\""},
       {"scenario t\n", "f:4: the scenario has a name already"},
       {"case X \"q\"\n", "f:4: \"X\" is no id of a case"},
       {"case D02\n", "f:4: case takes an id and what is said of it, quoted"},
@@ -87,19 +102,23 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
       "node n1 cpu=2 memory=1Gi pods=10\n"
       "pod a cpu=500m memory=64Mi priority=high grace=5 node=n1 finalizer=keep\n"
       "owner web replicas=2 cpu=1 at-once\n"
-      "kubelets\ncollector\nunsettled\n"
+      "kubelets n1\ncollector\nunsettled\n"
       "user ann\n"
       "  update pod a label=x\n"
       "  bind pod a node=n1\n"
       "\n"
       "  delete pod a grace=0\n"
       "  release pod a\n"
+      "  nominate pod a node=n1\n"
+      "  withdraw pod a\n"
       "user bob\n"
       "\tcordon node n1\n"
       "\tuncordon node n1\n"
       "\tdelete node n1\n"
       "\tcreate node n1 cpu=1\n"
-      "writes unheard conflict error lost\n"
+      "\ttaint node n1\n"
+      "\tuntaint node n1\n"
+      "writes unheard conflict error refused lost\n"
       "bound depth=50 failures=2 crashes=1 timers=1 states=1000\n"
       "expect evictions=2\n"
       "plant ledger-keyed-by-name states=100",
@@ -111,14 +130,15 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
   EXPECT_EQ(scenario->classes.size(), 1u);
   EXPECT_EQ(scenario->set_up.size(), 2u);
   ASSERT_EQ(scenario->users.size(), 2u);
-  EXPECT_EQ(scenario->users[0].actions.size(), 4u);
+  EXPECT_EQ(scenario->users[0].actions.size(), 6u);
   EXPECT_EQ(scenario->users[0].actions[2].line, 15u);
   EXPECT_EQ(scenario->users[1].actions[3].text, "create node n1 cpu=1");
   ASSERT_EQ(scenario->owners.size(), 1u);
   EXPECT_TRUE(scenario->owners[0].at_once);
+  EXPECT_THAT(scenario->kubelet_nodes, ElementsAre("n1"));
   EXPECT_TRUE(scenario->kubelets && scenario->collector && !scenario->settled);
-  EXPECT_THAT(scenario->fates,
-              ElementsAre(Fate::kDoneUnheard, Fate::kConflict, Fate::kError, Fate::kLost));
+  EXPECT_THAT(scenario->fates, ElementsAre(Fate::kDoneUnheard, Fate::kConflict, Fate::kError,
+                                           Fate::kRefused, Fate::kLost));
   EXPECT_EQ(scenario->bounds.depth, 50u);
   EXPECT_EQ(scenario->bounds.failures, 2u);
   EXPECT_EQ(scenario->bounds.timers, 1u);

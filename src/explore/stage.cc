@@ -12,6 +12,7 @@
 #include "explore/words.h"
 #include "model/audit.h"
 #include "sim/run.h"
+#include "sim/tamper.h"
 
 namespace berth::explore {
 namespace {
@@ -19,7 +20,7 @@ namespace {
 // The clock starts here, so that stories read the same: 2026-01-01T00:00:00Z.
 constexpr Instant kStart = Instant::FromSeconds(1'767'225'600);
 // A timer further away than this is no progress: it renews watches and looks for what was missed.
-constexpr Duration kTimersMax = Duration::Seconds(60);
+constexpr Duration kTimersMax = Duration::Seconds(100);
 constexpr int kSettlingStepsMax = 10'000;
 constexpr std::string_view kPodsTarget = "/api/v1/namespaces/default/pods";
 constexpr std::string_view kNodesTarget = "/api/v1/nodes";
@@ -56,13 +57,15 @@ env::HttpRequest Request(env::Method method, std::string target, std::string bod
 }
 
 env::HttpResponse Refusal(Fate fate) {
-  const bool conflict = fate == Fate::kConflict;
+  constexpr auto kReason = [](int status) {
+    return status == 409 ? "Conflict" : status == 403 ? "Forbidden" : "InternalError";
+  };
   env::HttpResponse response;
-  response.status = conflict ? 409 : 500;
+  response.status = fate == Fate::kConflict ? 409 : fate == Fate::kRefused ? 403 : 500;
   response.headers.push_back({.name = "content-type", .value = "application/json"});
   response.body = Bytes(fmt::format(
       R"({{"kind":"Status","apiVersion":"v1","metadata":{{}},"status":"Failure","message":"injected","reason":"{}","code":{}}})",
-      conflict ? "Conflict" : "InternalError", response.status));
+      kReason(response.status), response.status));
   return response;
 }
 
@@ -218,7 +221,7 @@ std::vector<Choice> Stage::Events() const {
   }
   uint32_t index = 0;
   for (const auto& [key, pod] : truth().pods()) {
-    if (scenario_->kubelets && Ending(pod) && !Homeless(pod, truth())) {
+    if (HasKubelet(pod.node_name) && Ending(pod) && !Homeless(pod, truth())) {
       choices.push_back({.turn = Turn::kFinish,
                          .index = index,
                          .key = KeyOf(Turn::kFinish, Fate::kDone, pod.uid)});
@@ -257,6 +260,11 @@ void Stage::AddArrivals(std::vector<Choice>& choices) const {
       for (const Fate fate : scenario_->fates) add(Turn::kArrive, fate);
     }
   }
+}
+
+bool Stage::HasKubelet(const std::string& node) const {
+  const std::set<std::string>& some = scenario_->kubelet_nodes;
+  return scenario_->kubelets && (some.empty() || some.contains(node));
 }
 
 uint32_t Stage::ActivePods(const Owner& owner) const {
@@ -331,6 +339,10 @@ env::HttpResponse Stage::Act(const Action& action) {
     case Action::Verb::kPatch:
       return Serve(
           Request(env::Method::kPatch, object, action.body, "application/merge-patch+json"), {});
+    case Action::Verb::kPatchStatus:
+      return Serve(Request(env::Method::kPatch, object + "/status", action.body,
+                           "application/merge-patch+json"),
+                   {});
     case Action::Verb::kBind:
       return Serve(Request(env::Method::kPost, object + "/binding", action.body), {});
   }
@@ -379,7 +391,7 @@ Footprint Stage::Arrive(size_t index, Fate fate) {
     }
   };
   if (fate != Fate::kDone && !call.orphan) ++failures_;
-  if (fate == Fate::kConflict || fate == Fate::kError) {
+  if (fate == Fate::kConflict || fate == Fate::kError || fate == Fate::kRefused) {
     answer(env::Response{.call = call.call, .response = Refusal(fate)});
     return touched | kTouchesBounds;
   }
@@ -397,6 +409,10 @@ Footprint Stage::Arrive(size_t index, Fate fate) {
     CheckEviction(*call.request, fate == Fate::kDone && !call.orphan);
   }
   env::HttpResponse response = Serve(*call.request, {});
+  if (response.status == 400 || response.status == 422) {
+    checkers_.Report(now_, fmt::format("the scheduler's {} is not valid: {}", Words(*call.request),
+                                       response.body.view()));
+  }
   if (fate == Fate::kDoneUnheard) {
     answer(lost);
     return touched | kTouchesBounds;
@@ -493,6 +509,7 @@ Footprint Stage::StepScheduler(env::Input input) {
     scheduler_.Step(now_, std::move(inputs[i]), out);
     for (env::Output& output : out) {
       if (auto* send = std::get_if<env::SendRequest>(&output)) {
+        sim::TamperSent(bugs_.tampering, sim::Party::kScheduler, send->request);
         checkers_.OnSent(now_, sim::Party::kScheduler, *send);
         Told("the scheduler sends its " + Words(send->request));
         if (send->request.target.starts_with(kEventsTarget)) {
@@ -548,8 +565,7 @@ void Stage::Check(bool at_rest) {
     checkers_.Report(now_,
                      fmt::format("a wake-up was missed: {} waiting lines or holders", missed));
   }
-  // Nodes that shrink, and bindings by others, are not the scheduler's; nor is a promise that it
-  // has just read in an object, whose victims it is yet to name.
+  // Not of a promise that it has just read in an object, whose victims it is yet to name.
   if (scenario_->evictions && scheduler_.synced() && scheduler_.wake_at() > now_) {
     if (const std::string over = OverPromised(engine.state()); !over.empty()) {
       checkers_.Report(now_, over);
@@ -585,6 +601,56 @@ void Stage::CheckAtRest() {
   for (const std::string& finding : sim::UnplacedThatFit(truth())) {
     checkers_.Report(now_, finding);
   }
+  const std::vector<std::string> names = control::SchedulerOptions().scheduler_names;
+  for (const auto& [key, pod] : truth().pods()) {
+    const bool ours = std::ranges::find(names, pod.scheduler_name) != names.end();
+    if (!ours || !pod.node_name.empty() || !pod.active() || pod.gated) continue;
+    if (!pod.nominated.empty() && !HoldsPromise(pod)) {
+      checkers_.Report(now_, fmt::format("at rest, pod {} is nominated to node {} and not promised "
+                                         "it",
+                                         key, pod.nominated));
+    }
+    const bool preempts = scenario_->evictions.has_value() &&
+                          !pod.document.view().contains(R"("preemptionPolicy":"Never")");
+    for (const auto& [name, node] : truth().nodes()) {
+      if (!preempts || !EvictionsHelp(pod, name)) continue;
+      checkers_.Report(now_, fmt::format("at rest, pod {} would fit node {} with evictions, and "
+                                         "nobody is evicted",
+                                         key, name));
+    }
+  }
+}
+
+// Whether the scheduler keeps the node that the pod is nominated to for it.
+bool Stage::HoldsPromise(const sim::Truth::PodFacts& pod) const {
+  const model::State& state = scheduler_.engine().state();
+  const model::PodId id = state.FindPod(pod.uid);
+  const model::ClaimId promise = id.valid() ? state.PromiseOf(id) : model::ClaimId{};
+  return promise.valid() && state.ledger().claim(promise).account ==
+                                model::AccountId::OfNode(state.FindNode(pod.nominated));
+}
+
+// Whether the pod would fit the node without those of lower priority who are not being deleted yet,
+// counted over the objects: what others of at least its priority are nominated to is theirs.
+bool Stage::EvictionsHelp(const sim::Truth::PodFacts& pod, const std::string& node) const {
+  const sim::Truth::NodeFacts& facts = truth().nodes().at(node);
+  // A node with a taint or a cordon takes none of the pods of scenarios.
+  const std::string_view document = facts.document.view();
+  if (document.contains("\"unschedulable\":true") || document.contains("\"taints\":["))
+    return false;
+  sim::Truth::Usage usage;
+  usage.Charge(pod, 1);
+  for (const auto& [key, other] : truth().pods()) {
+    if (other.terminal() || other.uid == pod.uid) continue;
+    const bool stays =
+        other.node_name == node && (other.deleting || other.priority >= pod.priority);
+    const bool promised = other.node_name.empty() && other.active() && other.nominated == node &&
+                          other.priority >= pod.priority;
+    if (stays || promised) usage.Charge(other, 1);
+  }
+  return std::ranges::all_of(usage.amounts, [&](const auto& entry) {
+    return entry.second <= api::Find(facts.allocatable, entry.first).value_or(0);
+  });
 }
 
 // ---- Hash and words --------------------------------------------------------------------------
@@ -652,7 +718,8 @@ std::string Stage::Tell(const Choice& choice) const {
     case Turn::kArrive: {
       constexpr std::array<std::string_view, kFatesCount> kBecomes = {
           "arrives and is carried out", "arrives and is carried out; the answer is lost",
-          "is refused with 409", "is refused with 500", "is lost on the way"};
+          "is refused with 409",        "is refused with 500",
+          "is refused with 403",        "is lost on the way"};
       const Call& call = calls_[choice.index];
       return fmt::format("the {} {}{}", Words(*call.request),
                          call.orphan ? "of the scheduler that crashed " : "",

@@ -120,6 +120,7 @@ class Stage {
 
   [[nodiscard]] std::vector<Choice> Events() const;
   void AddArrivals(std::vector<Choice>& choices) const;
+  [[nodiscard]] bool HasKubelet(const std::string& node) const;
   [[nodiscard]] uint32_t ActivePods(const Owner& owner) const;
 
   env::HttpResponse Serve(env::HttpRequest request, std::optional<env::CallId> call);
@@ -137,6 +138,8 @@ class Stage {
     if (telling_) told_.push_back(std::move(text));
   }
   void CheckAtRest();
+  [[nodiscard]] bool HoldsPromise(const sim::Truth::PodFacts& pod) const;
+  [[nodiscard]] bool EvictionsHelp(const sim::Truth::PodFacts& pod, const std::string& node) const;
   void CompareWithObjects(bool at_rest);
 
   std::shared_ptr<const Scenario> scenario_;

@@ -15,6 +15,16 @@ struct Faults {
   bool miss_removal_of_terminating = false;  // A pod that is deleted with grace is never gone.
   bool miss_uncordon = false;                // A node that is schedulable again is not noticed.
   bool drop_touched_holder = false;  // A holder is not tried again when its node is touched.
+  // A01: who holds a promise loses it when it is tried while its victims leave, and waits a while.
+  bool drop_promise_when_tried = false;
+  bool promise_when_observed = false;      // A02: a promise is charged once its object tells of it.
+  bool keep_promise_of_deleted = false;    // A05: who is gone is still promised its node.
+  bool keep_promise_elsewhere = false;     // A06: who is placed elsewhere keeps its promise, too.
+  bool keep_void_nominations = false;      // A07: a nomination to a node that is gone stands.
+  bool wait_for_overdue = false;           // A09: a victim that does not go is waited for.
+  bool deaf_while_preempting = false;      // B05: who waits for victims is woken by nothing else.
+  bool forget_nominations = false;         // B08: a nomination found at the start is not believed.
+  bool drop_pods_with_their_node = false;  // D09: pods end with the object of their node.
   bool operator==(const Faults&) const = default;
 };
 

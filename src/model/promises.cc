@@ -30,7 +30,9 @@ std::vector<PodId> State::VictimsOf(PodId pod) const {
 
 std::optional<NameId> State::NominationToWrite(PodId id) const {
   const Pod& pod = pods_.at(id);
+  if (pod.write != WriteStage::kNone) return std::nullopt;
   if (pod.promised.valid()) return pod.promised;
+  if (faults_.keep_void_nominations) return std::nullopt;
   if (pod.ours && pod.void_node.valid() && pod.nominated == pod.void_node) return NameId{};
   return std::nullopt;
 }
@@ -68,7 +70,7 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
   }
   if (existing.valid()) {
     t.Change(existing, promise);
-  } else {
+  } else if (!faults_.promise_when_observed) {
     t.Add(promise);
   }
   TakeOver(t, promise);
@@ -101,6 +103,7 @@ void State::ApplyRefused(const PreemptionRefused& facts) {
 void State::NoteOverdue(PodId id) {
   Pod& pod = pods_.mutable_at(id);
   CHECK(pod.terminating);
+  if (faults_.wait_for_overdue) return;
   if (pod.overdue || pod.terminal || !pod.node.valid()) return;
   pod.overdue = true;
   pod.evicted_for = OwnerId{};

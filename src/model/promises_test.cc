@@ -171,6 +171,42 @@ TEST_F(PromisesTest, MoveWithASecondDecision) {
   EXPECT_EQ(Write(), "n2");
 }
 
+// Goal: who is placed where it was promised room is promised it again when its binding fails, be the
+// nomination written or not; who was placed elsewhere is not, since others may have taken the room
+// (A02, A06). Method: fail a binding to either node, with the nomination seen before, or after.
+TEST_F(PromisesTest, ComeBackWhenABindingToTheirNodeFails) {
+  c.Node("n2", "u-n2", 500);
+  first.terminating = true;
+  c.state.Apply(first);
+  c.state.Apply(PodRemove{.uid = "v1"});
+  const Cluster before = c;
+  for (const bool seen : {false, true}) {
+    for (const char* node : {"n1", "n2"}) {
+      c = before;
+      high.nominated = seen ? "n1" : "";
+      c.state.Apply(high);
+      c.state.Assume(c.state.FindPod("high"), c.state.FindNode(node), {});
+      EXPECT_EQ(Write(), "nothing");
+      c.state.Apply(BindOutcome{.uid = "high", .outcome = WriteOutcome::kRefused, .code = 403});
+      const bool there = std::string_view(node) == "n1";
+      EXPECT_EQ(Promised(), there);
+      EXPECT_EQ(Write(), there && !seen ? "n1" : !there && seen ? "empty" : "nothing");
+      high.nominated = "n1";  // Seen at last.
+      c.state.Apply(high);
+      EXPECT_EQ(Promised(), there);
+      EXPECT_EQ(Write(), there ? "nothing" : "empty");
+      EXPECT_EQ(Audit(c.state), std::vector<std::string>());
+    }
+  }
+  // The node is another by then.
+  c = before;
+  c.state.Assume(c.state.FindPod("high"), c.state.FindNode("n1"), {});
+  c.state.Apply(NodeRemove{.name = "n1", .uid = "u-n1"});
+  c.Node("n1", "u-n1-again", 1000);
+  c.state.Apply(BindOutcome{.uid = "high", .outcome = WriteOutcome::kRefused, .code = 403});
+  EXPECT_FALSE(Promised());
+}
+
 // Goal: who is evicted before its binding came true holds nothing when it does not, and is releasing
 // when it does. Method: assume a victim, promise its room, and bring each outcome.
 TEST_F(PromisesTest, EvictWhoIsNotBoundYet) {

@@ -145,6 +145,11 @@ void State::RemoveNode(const NodeRemove& facts) {
   if (!facts.uid.empty() && uids_.Find(facts.uid) != nodes_.uid(n)) return;
   EndReservations(n);
   const uint32_t row = n.value;
+  while (faults_.drop_pods_with_their_node && ledger_.nodes().first_claim(row).valid()) {
+    Transaction t = Begin();
+    t.End(ledger_.nodes().first_claim(row));
+    t.Commit(Cause::kNodeReplaced);
+  }
   nodes_.present_[row] = 0;
   --nodes_.present_count_;
   uids_.Release(std::exchange(nodes_.uid_[row], OwnerId{}));
@@ -214,7 +219,8 @@ void State::ApplyPod(const PodUpsert& facts) {
   FitLedger();
   Materialise(facts.class_id);
   PodId id = pods_.FindUid(uids_.Find(facts.uid));
-  if (!id.valid()) {
+  const bool known = id.valid();
+  if (!known) {
     const PodId other = FindPodByKey(facts.key);
     // A replay of one that is long gone.
     if (other.valid() && facts.creation < pods_.at(other).creation) return;
@@ -233,7 +239,8 @@ void State::ApplyPod(const PodUpsert& facts) {
   const ClassSpec& spec = vocabulary_.classes.at(facts.class_id);
   const NameId nominated =
       facts.nominated.empty() ? NameId{} : vocabulary_.names.Intern(facts.nominated);
-  const NameId nominated_before = std::exchange(pod.nominated, nominated);
+  const bool believed = known || !faults_.forget_nominations;
+  const NameId nominated_before = std::exchange(pod.nominated, believed ? nominated : NameId{});
   if (nominated_before != nominated && nominated_before == pod.void_node) pod.void_node = NameId{};
   if (pod.promised == nominated) pod.promised = NameId{};
   if (Assign(pod.class_id, facts.class_id)) pod.attempts = 0;
@@ -390,6 +397,14 @@ void State::EndClaims(PodId pod, Cause cause) {
 
 void State::EndReservations(NodeId node) {
   std::vector<PodId> holders;
+  // Of those whose binding there is under way the promise does not come back.
+  for (ClaimId id = ledger_.nodes().first_claim(node.value); id.valid();
+       id = ledger_.claim(id).next_in_account) {
+    const PodId pod = pods_.FindUid(ledger_.claim(id).owner);
+    if (!pod.valid() || !pods_.at(pod).promised.valid()) continue;
+    pods_.mutable_at(pod).promised = NameId{};
+    pods_.mutable_at(pod).void_node = nodes_.name(node);
+  }
   Transaction t = Begin();
   for (ClaimId id = ledger_.nodes().first_reserved(node.value); id.valid();) {
     const ClaimId next = ledger_.claim(id).next_in_account;
@@ -417,12 +432,14 @@ void State::RemovePod(const PodRemove& facts) {
 
 void State::DropPod(PodId pod, Cause cause) {
   const Pod row = pods_.at(pod);
-  if (!faults_.keep_claim_of_deleted_pod) EndClaims(pod, cause);
+  const bool kept = faults_.keep_claim_of_deleted_pod ||
+                    (faults_.keep_promise_of_deleted && PromiseOf(pod).valid());
+  if (!kept) EndClaims(pod, cause);
   homeless_.Remove(pod);
   budgets_.Uncharge(pod);
   budgets_.ReleaseLabels(row.labels);
   pods_.Remove(pod);
-  if (!faults_.keep_claim_of_deleted_pod) uids_.Release(row.uid);
+  if (!kept) uids_.Release(row.uid);
   keys_.Release(row.key);
   changed_pods_.push_back(pod);
 }
@@ -459,13 +476,20 @@ void State::Assume(PodId id, NodeId node, DeviceSlots devices) {
                    .state = ClaimState::kHeld,
                    .why = ClaimWhy::kAssumed};
   Transaction t = Begin();
-  if (existing.valid()) {
+  const NodeId left = existing.valid() ? ledger_.claim(existing).account.node() : node;
+  const bool moved = left != node;
+  if (existing.valid() && !(moved && faults_.keep_promise_elsewhere)) {
     t.Change(existing, held);
   } else {
     t.Add(held);
   }
   t.Commit(Cause::kDecided);
-  pod.promised = NameId{};
+  // On the node that it was promised it is promised again should its binding fail. Elsewhere the
+  // promise has ended, and others may have taken the room.
+  if (moved) {
+    pod.void_node = nodes_.name(left);
+    pod.promised = NameId{};
+  }
   pod.lost = {};
   pod.write = WriteStage::kInFlight;
   pod.attempts = 0;
@@ -543,6 +567,11 @@ void State::AddTo(Hasher& hasher) const {
   hasher.Add(faults_.lose_event_while_evaluated).Add(faults_.wake_index_misses_freed);
   hasher.Add(faults_.narrow_from_too_late).Add(faults_.miss_removal_of_terminating);
   hasher.Add(faults_.miss_uncordon).Add(faults_.drop_touched_holder);
+  hasher.Add(faults_.drop_promise_when_tried).Add(faults_.promise_when_observed);
+  hasher.Add(faults_.keep_promise_of_deleted).Add(faults_.keep_promise_elsewhere);
+  hasher.Add(faults_.keep_void_nominations).Add(faults_.wait_for_overdue);
+  hasher.Add(faults_.deaf_while_preempting).Add(faults_.forget_nominations);
+  hasher.Add(faults_.drop_pods_with_their_node);
 }
 
 }  // namespace berth::model

@@ -66,6 +66,11 @@ struct NamedBug {
   std::string_view sign;  // What the violation that it is found by says.
 };
 [[nodiscard]] std::span<const NamedBug> AllPlantedBugs();
+// Those that take an order of events which chance seldom brings: the explorer finds them
+// (docs/RACES.md).
+[[nodiscard]] std::span<const NamedBug> PlantedRaces();
+// Of both; nothing when none has that name.
+[[nodiscard]] const NamedBug* FindPlanted(std::string_view name);
 
 // Whether the run found the bug, and not something else.
 [[nodiscard]] bool Found(const NamedBug& bug, const RunResult& result);

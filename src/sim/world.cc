@@ -119,13 +119,26 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
   options.client.planted_resume_after_gone = bugs.watch_resumed_after_gone;
   options.planted_repeat_binding = bugs.binding_repeated_after_unknown;
   options.planted_anothers_node = bugs.binding_on_anothers_node;
+  options.planted_queue_in_flight = bugs.in_flight_pod_queued_again;
+  options.planted_outcome_by_name = bugs.failure_handled_by_name;
+  options.planted_evict_again = bugs.victims_chosen_again;
+  options.planted_keep_refused = bugs.refused_eviction_waited_for;
   options.engine.faults = {.keep_claim_of_deleted_pod = bugs.claim_not_released_on_deletion,
                            .ledger_by_name = bugs.ledger_keyed_by_name,
                            .lose_event_while_evaluated = bugs.event_lost_while_evaluated,
                            .wake_index_misses_freed = bugs.wake_up_index_incomplete,
                            .narrow_from_too_late = bugs.woken_line_narrowed_too_late,
                            .miss_removal_of_terminating = bugs.pod_removal_lost,
-                           .miss_uncordon = bugs.uncordon_missed};
+                           .miss_uncordon = bugs.uncordon_missed,
+                           .drop_promise_when_tried = bugs.promise_dropped_when_looked_at,
+                           .promise_when_observed = bugs.promise_known_once_written,
+                           .keep_promise_of_deleted = bugs.promise_of_deleted_pod_kept,
+                           .keep_promise_elsewhere = bugs.promise_kept_after_binding_elsewhere,
+                           .keep_void_nominations = bugs.nomination_to_gone_node_kept,
+                           .wait_for_overdue = bugs.overdue_victim_waited_for,
+                           .deaf_while_preempting = bugs.wake_up_consumed_while_preempting,
+                           .forget_nominations = bugs.reservation_forgotten_on_restart,
+                           .drop_pods_with_their_node = bugs.pods_dropped_with_their_node};
   return options;
 }
 

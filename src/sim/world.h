@@ -41,6 +41,19 @@ struct PlantedBugs {
   bool ended_pod_revived = false;
   bool running_pod_started_again = false;
   bool created_pod_forgotten = false;
+  bool promise_dropped_when_looked_at = false;
+  bool promise_known_once_written = false;
+  bool victims_chosen_again = false;
+  bool reservation_forgotten_on_restart = false;
+  bool promise_of_deleted_pod_kept = false;
+  bool promise_kept_after_binding_elsewhere = false;
+  bool nomination_to_gone_node_kept = false;
+  bool wake_up_consumed_while_preempting = false;
+  bool in_flight_pod_queued_again = false;
+  bool failure_handled_by_name = false;
+  bool pods_dropped_with_their_node = false;
+  bool overdue_victim_waited_for = false;
+  bool refused_eviction_waited_for = false;
   Tampering tampering = Tampering::kNone;
 };
 

@@ -35,6 +35,7 @@ struct Arguments {
   uint64_t first = 1;
   bool planted = false;
   bool brute = false;
+  bool table = false;
 };
 
 std::shared_ptr<const Scenario> Read(const std::string& file) {
@@ -51,12 +52,6 @@ std::shared_ptr<const Scenario> Read(const std::string& file) {
     return nullptr;
   }
   return std::make_shared<const Scenario>(std::move(*scenario));
-}
-
-const berth::sim::NamedBug* FindBug(const std::string& name) {
-  const auto bugs = berth::sim::AllPlantedBugs();
-  const auto at = std::ranges::find(bugs, name, &berth::sim::NamedBug::name);
-  return at == bugs.end() ? nullptr : &*at;
 }
 
 struct Walked {
@@ -95,6 +90,12 @@ void Print(const Scenario& scenario, const Walked& walked) {
   if (report.states_cut) fmt::print("  the walk ended at the bound of states\n");
 }
 
+// A row of docs/RACES.md.
+void PrintRow(const Scenario& scenario, const Report& report) {
+  fmt::print("| {} | {} | {} | {} | {} |\n", scenario.name, report.states, report.transitions,
+             report.depth, report.whole() ? "whole" : "cut");
+}
+
 int Tell(const std::shared_ptr<const Scenario>& scenario, const Arguments& arguments,
          const berth::sim::PlantedBugs& bugs, const std::vector<uint32_t>& path) {
   const Result<std::string> story = berth::explore::TellStory(scenario, bugs, path);
@@ -116,6 +117,10 @@ int Tell(const std::shared_ptr<const Scenario>& scenario, const Arguments& argum
 // Plays the scenario with the production controllers and kubelets, and compares with the walk.
 int PlayOne(const Scenario& scenario, const Arguments& arguments, const ExploreOptions& options,
             const berth::explore::Known& known) {
+  if (!berth::explore::CanPlay(scenario)) {
+    fmt::print("  not played: it has what only the explorer can do\n");
+    return 0;
+  }
   const berth::explore::Played played = berth::explore::PlayRandom(
       scenario, {.first = arguments.first, .seeds = arguments.random, .bugs = options.bugs}, known);
   uint64_t faults = 0;
@@ -149,6 +154,10 @@ int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& ar
     fmt::print(stderr, "{}\n", walked.error().message);
     return 2;
   }
+  if (arguments.table && !walked->report.violation) {
+    PrintRow(*scenario, walked->report);
+    return 0;
+  }
   Print(*scenario, *walked);
   known.whole = walked->report.whole();
   if (!walked->report.violation) {
@@ -168,12 +177,7 @@ int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& ar
 int WalkPlanted(const std::shared_ptr<const Scenario>& scenario) {
   int missed = 0;
   for (const auto& plant : scenario->plants) {
-    const berth::sim::NamedBug* bug = FindBug(plant.name);
-    if (bug == nullptr) {
-      fmt::print("{}: no defect is called {}\n", scenario->file, plant.name);
-      ++missed;
-      continue;
-    }
+    const berth::sim::NamedBug* bug = berth::sim::FindPlanted(plant.name);
     const Result<Walked> walked = Walk(scenario, {.bugs = bug->bugs, .states_max = plant.states});
     if (!walked) return 2;
     const Report& report = walked->report;
@@ -190,7 +194,7 @@ int WalkPlanted(const std::shared_ptr<const Scenario>& scenario) {
 int Run(const Arguments& arguments) {
   ExploreOptions options{.bugs = {}, .reduce = !arguments.brute, .states_max = arguments.states};
   if (!arguments.plant.empty()) {
-    const berth::sim::NamedBug* bug = FindBug(arguments.plant);
+    const berth::sim::NamedBug* bug = berth::sim::FindPlanted(arguments.plant);
     if (bug == nullptr) {
       fmt::print(stderr, "no defect is called {}\n", arguments.plant);
       return 2;
@@ -237,6 +241,7 @@ int main(int argc, char** argv) {
                  "play each scenario so many times with the real controllers and kubelets too");
   app.add_option("--first", arguments.first, "the first of the seeds to play");
   app.add_flag("--brute", arguments.brute, "leave out no order, to compare");
+  app.add_flag("--table", arguments.table, "print a row per scenario, as docs/RACES.md has it");
   app.add_option("--commit", arguments.commit, "printed with what replays a violation");
   CLI11_PARSE(app, argc, argv);
   if (replay->count() > 0 && arguments.files.size() != 1) {

@@ -1,0 +1,68 @@
+#include <algorithm>
+#include <array>
+#include <span>
+#include <string_view>
+
+#include "sim/run.h"
+
+namespace berth::sim {
+namespace {
+
+constexpr auto kPlantedRaces = std::to_array<NamedBug>({
+    {.name = "promise-dropped-when-looked-at",
+     .bugs = {.promise_dropped_when_looked_at = true},
+     .sign = "are enough"},
+    {.name = "promise-known-once-written",
+     .bugs = {.promise_known_once_written = true},
+     .sign = "ledger audit"},
+    {.name = "victims-chosen-again",
+     .bugs = {.victims_chosen_again = true},
+     .sign = "is evicted a second time"},
+    {.name = "reservation-forgotten-on-restart",
+     .bugs = {.reservation_forgotten_on_restart = true},
+     .sign = "ledger against objects"},
+    {.name = "promise-of-deleted-pod-kept",
+     .bugs = {.promise_of_deleted_pod_kept = true},
+     .sign = "ledger audit"},
+    {.name = "promise-kept-after-binding-elsewhere",
+     .bugs = {.promise_kept_after_binding_elsewhere = true},
+     .sign = "more than one claim"},
+    {.name = "nomination-to-gone-node-kept",
+     .bugs = {.nomination_to_gone_node_kept = true},
+     .sign = "and not promised it"},
+    {.name = "wake-up-consumed-while-preempting",
+     .bugs = {.wake_up_consumed_while_preempting = true},
+     .sign = "a wake-up was missed"},
+    {.name = "in-flight-pod-queued-again",
+     .bugs = {.in_flight_pod_queued_again = true},
+     .sign = "is repeated before the fate of the former one was read"},
+    {.name = "failure-handled-by-name",
+     .bugs = {.failure_handled_by_name = true},
+     .sign = "is overcommitted by a binding"},
+    {.name = "pods-dropped-with-their-node",
+     .bugs = {.pods_dropped_with_their_node = true},
+     .sign = "ledger audit: pod"},
+    {.name = "overdue-victim-waited-for",
+     .bugs = {.overdue_victim_waited_for = true},
+     .sign = "nobody is evicted"},
+    {.name = "refused-eviction-waited-for",
+     .bugs = {.refused_eviction_waited_for = true},
+     .sign = "nobody is evicted"},
+    {.name = "victim-marked-with-anothers-status",
+     .bugs = {.tampering = Tampering::kMarkOfAnother},
+     .sign = "is not valid"},
+});
+
+}  // namespace
+
+std::span<const NamedBug> PlantedRaces() { return kPlantedRaces; }
+
+const NamedBug* FindPlanted(std::string_view name) {
+  for (const auto& bugs : {AllPlantedBugs(), PlantedRaces()}) {
+    const auto at = std::ranges::find(bugs, name, &NamedBug::name);
+    if (at != bugs.end()) return &*at;
+  }
+  return nullptr;
+}
+
+}  // namespace berth::sim
