@@ -406,7 +406,7 @@ Footprint Stage::Arrive(size_t index, Fate fate) {
     return touched;
   }
   if (call.request->method == env::Method::kDelete) {
-    CheckEviction(*call.request, fate == Fate::kDone && !call.orphan);
+    CheckEviction(call, fate == Fate::kDone);
   }
   env::HttpResponse response = Serve(*call.request, {});
   if (response.status == 400 || response.status == 422) {
@@ -422,10 +422,13 @@ Footprint Stage::Arrive(size_t index, Fate fate) {
   return touched;
 }
 
-void Stage::CheckEviction(const env::HttpRequest& request, bool heard) {
-  if (const auto wrong = promises_.OnEviction(
-          truth(), {.target = request.target, .body = request.body.view(), .heard = heard},
-          scenario_->evictions.value_or(0))) {
+void Stage::CheckEviction(const Call& call, bool heard) {
+  if (const auto wrong = promises_.OnEviction(truth(),
+                                              {.target = call.request->target,
+                                               .body = call.request->body.view(),
+                                               .heard = heard && !call.orphan,
+                                               .orphan = call.orphan},
+                                              scenario_->evictions.value_or(0))) {
     checkers_.Report(now_, *wrong);
   }
 }
@@ -495,6 +498,9 @@ void Stage::OnCommitted(const env::JournalRecord& record) {
                        .kind = HashOf(record.key.substr(0, record.key.find('/'))),
                        .revision = record.revision});
   if (record.key.starts_with(sim::kPodsPrefix)) promises_.OnPod(record.value.view());
+  if (record.key.starts_with(sim::kNodesPrefix) && record.value.empty()) {
+    promises_.OnNodeLost(truth(), std::string_view(record.key).substr(record.key.rfind('/') + 1));
+  }
   checkers_.OnCommit(now_, record);
 }
 
@@ -505,12 +511,14 @@ Footprint Stage::StepScheduler(env::Input input) {
   inputs.push_back(std::move(input));
   for (size_t i = 0; i < inputs.size(); ++i) {
     checkers_.OnDelivered(sim::Party::kScheduler, inputs[i]);
+    promises_.OnHeard(truth(), inputs[i]);
     env::Outbox out;
     scheduler_.Step(now_, std::move(inputs[i]), out);
     for (env::Output& output : out) {
       if (auto* send = std::get_if<env::SendRequest>(&output)) {
         sim::TamperSent(bugs_.tampering, sim::Party::kScheduler, send->request);
         checkers_.OnSent(now_, sim::Party::kScheduler, *send);
+        promises_.OnSent(*send);
         Told("the scheduler sends its " + Words(send->request));
         if (send->request.target.starts_with(kEventsTarget)) {
           inputs.emplace_back(env::Response{
@@ -534,6 +542,7 @@ Footprint Stage::StepScheduler(env::Input input) {
     }
   }
   checkers_.OnSchedulerStep(now_, scheduler_.engine().state());
+  if (const auto wrong = promises_.OnStep(truth())) checkers_.Report(now_, *wrong);
   return touched;
 }
 
@@ -551,6 +560,7 @@ void Stage::Crash() {
   for (Call& call : calls_) call.orphan = true;
   scheduler_ = control::Scheduler(OptionsOf(*scenario_, bugs_));
   checkers_.OnSchedulerRestarted();
+  promises_.OnRestart();
 }
 
 // ---- Checks ----------------------------------------------------------------------------------
@@ -666,7 +676,7 @@ uint64_t Stage::Hash() const {
   });
   scheduler_.AddTo(hasher);
   checkers_.AddTo(hasher);
-  promises_.AddTo(hasher);
+  promises_.AddTo(hasher, truth());
   const auto add_document = [](Hasher& one, const auto& entry) {
     one.AddDocument(entry.second.document.view());
   };

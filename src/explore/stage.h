@@ -131,7 +131,7 @@ class Stage {
   void ReplaceAtOnce();
   void DeletePod(const std::string& key);
   Footprint Arrive(size_t index, Fate fate);
-  void CheckEviction(const env::HttpRequest& request, bool heard);
+  void CheckEviction(const Call& call, bool heard);
   Footprint StepScheduler(env::Input input);
   void Crash();
   void Told(std::string text) {

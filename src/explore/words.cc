@@ -8,17 +8,6 @@
 namespace berth::explore {
 namespace {
 
-// The value of the first `"name":"..."` from `from` on.
-std::string Member(std::string_view json, std::string_view name, std::string_view from = {}) {
-  const size_t start = from.empty() ? 0 : json.find(from);
-  if (start == std::string_view::npos) return {};
-  const std::string pattern = fmt::format("\"{}\":\"", name);
-  const size_t at = json.find(pattern, start);
-  if (at == std::string_view::npos) return {};
-  json.remove_prefix(at + pattern.size());
-  return std::string(json.substr(0, json.find('"')));
-}
-
 std::vector<std::string_view> Segments(std::string_view path) {
   std::vector<std::string_view> segments;
   while (!path.empty()) {
@@ -31,9 +20,17 @@ std::vector<std::string_view> Segments(std::string_view path) {
 
 }  // namespace
 
-std::string MemberIn(std::string_view json, std::string_view name) { return Member(json, name); }
+std::string MemberIn(std::string_view json, std::string_view name, std::string_view from) {
+  const size_t start = from.empty() ? 0 : json.find(from);
+  if (start == std::string_view::npos) return {};
+  const std::string pattern = fmt::format("\"{}\":\"", name);
+  const size_t at = json.find(pattern, start);
+  if (at == std::string_view::npos) return {};
+  json.remove_prefix(at + pattern.size());
+  return std::string(json.substr(0, json.find('"')));
+}
 
-std::string NameIn(std::string_view json) { return Member(json, "name", "\"metadata\":{"); }
+std::string NameIn(std::string_view json) { return MemberIn(json, "name", "\"metadata\":{"); }
 
 std::string_view QueryValue(std::string_view target, std::string_view key) {
   size_t at = target.find('?');
@@ -59,8 +56,8 @@ std::string Words(const env::HttpRequest& request) {
   const std::string_view one = kind->substr(0, kind->size() - 1);
   const std::string_view body = request.body.view();
   if (*kind == "events") {
-    return fmt::format("event {} of pod {}", Member(body, "reason"),
-                       Member(body, "name", "\"regarding\":{"));
+    return fmt::format("event {} of pod {}", MemberIn(body, "reason"),
+                       MemberIn(body, "name", "\"regarding\":{"));
   }
   if (kind + 1 == segments.end()) {
     const bool watch = request.target.contains("watch=true");
@@ -69,7 +66,8 @@ std::string Words(const env::HttpRequest& request) {
   const std::string_view name = kind[1];
   const std::string_view sub = kind + 2 == segments.end() ? std::string_view() : kind[2];
   if (sub == "binding") {
-    return fmt::format("binding of pod {} to node {}", name, Member(body, "name", "\"target\":{"));
+    return fmt::format("binding of pod {} to node {}", name,
+                       MemberIn(body, "name", "\"target\":{"));
   }
   if (sub == "eviction") return fmt::format("eviction of pod {}", name);
   switch (request.method) {
@@ -89,7 +87,7 @@ std::string Words(const env::Input& input) {
   if (std::holds_alternative<env::CallFailed>(input)) return "nothing more";
   if (const auto* data = std::get_if<env::StreamData>(&input)) {
     const std::string_view frame = data->data.view();
-    return fmt::format("that {} is {}", NameIn(frame), Member(frame, "type"));
+    return fmt::format("that {} is {}", NameIn(frame), MemberIn(frame, "type"));
   }
   if (std::holds_alternative<env::StreamEnded>(input)) return "that it has ended";
   return "something";

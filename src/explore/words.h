@@ -8,8 +8,10 @@
 // What requests and answers say, for the stories that the explorer tells.
 namespace berth::explore {
 
-// The text of the first member of that name in JSON; empty when there is none.
-[[nodiscard]] std::string MemberIn(std::string_view json, std::string_view name);
+// The text of the first member of that name in JSON, after the first `from`; empty when there is
+// none.
+[[nodiscard]] std::string MemberIn(std::string_view json, std::string_view name,
+                                   std::string_view from = {});
 
 // metadata.name of a JSON object; empty when it has none.
 [[nodiscard]] std::string NameIn(std::string_view json);

@@ -11,7 +11,7 @@ namespace {
 constexpr auto kPlantedRaces = std::to_array<NamedBug>({
     {.name = "promise-dropped-when-looked-at",
      .bugs = {.promise_dropped_when_looked_at = true},
-     .sign = "are enough"},
+     .sign = "whose room is promised to"},
     {.name = "promise-known-once-written",
      .bugs = {.promise_known_once_written = true},
      .sign = "ledger audit"},

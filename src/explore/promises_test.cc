@@ -1,0 +1,207 @@
+// Goal: a promise is broken when another is bound into its room, and only then; evictions are
+// enough, but for those that something explains.
+// Method: what a scheduler could say and hear, by hand, beside objects of two pods and a node.
+#include "explore/promises.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/hash.h"
+
+namespace berth::explore {
+namespace {
+
+class PromisesTest : public testing::Test {
+ protected:
+  PromisesTest() {
+    Put("nodes//n1",
+        R"({"kind":"Node","metadata":{"name":"n1","uid":"n"},"status":{"allocatable":{"cpu":"2","pods":"9"}}})");
+    PutPod("high", 9, "");
+    PutPod("low", 1, "");
+  }
+
+  void Put(const std::string& key, const std::string& value) {
+    truth_.Apply({.key = key, .revision = ++revision_, .value = Bytes(value)});
+  }
+  static std::string PodOf(const std::string& name, int priority, const std::string& nominated) {
+    return fmt::format(
+        R"({{"kind":"Pod","metadata":{{"name":"{0}","namespace":"default","uid":"u-{0}"}},"spec":{{"priority":{1},"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"2"}}}}}}]}},"status":{{{2}}}}})",
+        name, priority,
+        nominated.empty() ? "" : fmt::format(R"("nominatedNodeName":"{}")", nominated));
+  }
+  void PutPod(const std::string& name, int priority, const std::string& nominated) {
+    Put("pods/default/" + name, PodOf(name, priority, nominated));
+  }
+  void Send(env::HttpRequest request) {
+    promises_.OnSent({.call = {7}, .request = std::move(request), .stream = false});
+  }
+  void Nominate(const std::string& name, const std::string& node) {
+    Send({.method = env::Method::kPatch,
+          .target = "/api/v1/namespaces/default/pods/" + name + "/status",
+          .headers = {},
+          .body = Bytes(
+              fmt::format(R"({{"metadata":{{"uid":"u-{}"}},"status":{{"nominatedNodeName":{}}}}})",
+                          name, node.empty() ? "null" : "\"" + node + "\""))});
+  }
+  std::optional<std::string> Bind(const std::string& name, const std::string& node = "n1") {
+    Send(
+        {.method = env::Method::kPost,
+         .target = "/api/v1/namespaces/default/pods/" + name + "/binding",
+         .headers = {},
+         .body = Bytes(fmt::format(
+             R"({{"metadata":{{"name":"{0}","uid":"u-{0}"}},"target":{{"kind":"Node","name":"{1}"}}}})",
+             name, node))});
+    return promises_.OnStep(truth_);
+  }
+  void Hear(const std::string& name, int priority, const std::string& nominated) {
+    promises_.OnHeard(truth_,
+                      env::StreamData{.call = {1},
+                                      .data = Bytes(R"({"type":"MODIFIED","object":)" +
+                                                    PodOf(name, priority, nominated) + "}\n")});
+  }
+  void HearList(const std::string& items) {
+    promises_.OnHeard(
+        truth_,
+        env::Response{.call = {1},
+                      .response = {.status = 200,
+                                   .headers = {},
+                                   .body = Bytes(R"({"kind":"PodList","metadata":{},"items":[)" +
+                                                 items + "]}")}});
+  }
+  void PutVictims() {
+    for (const std::string name : {"v1", "v2"}) {
+      Put("pods/default/" + name,
+          fmt::format(
+              R"({{"kind":"Pod","metadata":{{"name":"{0}","namespace":"default","uid":"u-{0}"}},"spec":{{"nodeName":"n1","priority":1,"containers":[{{"name":"c"}}]}}}})",
+              name));
+    }
+  }
+  std::optional<std::string> Evict(const std::string& name, uint32_t most, bool orphan = false) {
+    return promises_.OnEviction(
+        truth_,
+        {.target = "/api/v1/namespaces/default/pods/" + name,
+         .body = fmt::format(R"({{"preconditions":{{"uid":"u-{}"}}}})", name),
+         .heard = !orphan,
+         .orphan = orphan},
+        most);
+  }
+
+  sim::Truth truth_;
+  Promises promises_;
+  uint64_t revision_ = 0;
+};
+
+constexpr const char* kTaken =
+    "pod default/low is to be bound to node n1, whose room is promised to pod default/high";
+
+TEST_F(PromisesTest, RoomThatWasPromisedIsNotGivenToALowerPod) {
+  EXPECT_EQ(Bind("low"), std::nullopt);
+  Nominate("high", "n1");
+  EXPECT_EQ(Bind("low"), kTaken);
+  EXPECT_EQ(Bind("high"), std::nullopt);
+}
+
+TEST_F(PromisesTest, AHigherPodMayTakeIt) {
+  Nominate("low", "n1");
+  EXPECT_EQ(Bind("high"), std::nullopt);
+}
+
+TEST_F(PromisesTest, AVersionFromBeforeEndsNoPromise) {
+  Nominate("high", "n1");
+  Hear("high", 9, "");
+  EXPECT_EQ(Bind("low"), kTaken);
+  Hear("high", 9, "n1");
+  EXPECT_EQ(Bind("low"), kTaken);
+  Hear("high", 9, "");  // Now somebody has taken it back.
+  EXPECT_EQ(Bind("low"), std::nullopt);
+}
+
+TEST_F(PromisesTest, WhatIsHeardAfterARestartIsAPromise) {
+  Nominate("high", "n1");
+  promises_.OnRestart();
+  EXPECT_EQ(Bind("low"), std::nullopt);
+  PutPod("high", 9, "n1");
+  HearList(PodOf("low", 1, "") + "," + PodOf("high", 9, "n1"));
+  EXPECT_EQ(Bind("low"), kTaken);
+  Hear("high", 9, "");  // Newer than the list.
+  EXPECT_EQ(Bind("low"), std::nullopt);
+}
+
+TEST_F(PromisesTest, WhatAListDoesNotSayIsNoPromise) {
+  PutPod("low", 1, "n1");
+  PutPod("high", 9, "n1");
+  HearList(PodOf("high", 9, "") + "," + PodOf("low", 1, "n1"));
+  EXPECT_EQ(Bind("low"), std::nullopt);
+}
+
+TEST_F(PromisesTest, ItStaysWhileItsOwnBindingIsOnTheWayAndEndsByOneElsewhere) {
+  Nominate("high", "n1");
+  EXPECT_EQ(Bind("high"), std::nullopt);
+  EXPECT_EQ(Bind("low"), kTaken);
+  Nominate("high", "n1");
+  EXPECT_EQ(Bind("high", "n2"), std::nullopt);
+  EXPECT_EQ(Bind("low"), std::nullopt);
+}
+
+TEST_F(PromisesTest, ItEndsByTheSchedulersWordItsNodeOrAFailure) {
+  Nominate("high", "n1");
+  Nominate("high", "");
+  EXPECT_EQ(Bind("low"), std::nullopt);
+  Nominate("high", "n1");
+  promises_.OnHeard(truth_,
+                    env::StreamData{.call = {1},
+                                    .data = Bytes(R"({"type":"DELETED","object":)"
+                                                  R"({"kind":"Node","metadata":{"name":"n1"}}})")});
+  EXPECT_EQ(Bind("low"), std::nullopt);
+  Nominate("high", "n1");
+  promises_.OnHeard(truth_, env::CallFailed{.call = {7}, .failure = env::CallFailure::kLost});
+  EXPECT_EQ(Bind("low"), std::nullopt);
+}
+
+TEST_F(PromisesTest, NobodyIsEvictedAgainOrBeforeTheNominationIsDurable) {
+  PutVictims();
+  EXPECT_EQ(Evict("v1", 2), "pod v1 is evicted before any pod was nominated to its node n1");
+  promises_.OnPod(R"({"nominatedNodeName":"n1"})");
+  EXPECT_EQ(Evict("v2", 2), std::nullopt);
+  EXPECT_EQ(Evict("v2", 2, true), std::nullopt);  // Sent in an earlier life: not of this decision.
+  EXPECT_EQ(Evict("v2", 2), "pod v2 (uid u-v2) is evicted a second time");
+}
+
+TEST_F(PromisesTest, ALostNodeOrAMoreImportantOwnerExplainsMoreEvictions) {
+  const auto begin = [&] {
+    promises_ = {};
+    PutVictims();
+    promises_.OnPod(R"({"nominatedNodeName":"n1"})");
+  };
+  begin();
+  EXPECT_EQ(Evict("v1", 1), std::nullopt);
+  EXPECT_EQ(Evict("v2", 1), "pod v2 is evicted, the 2. one: 1 are enough");
+
+  begin();
+  EXPECT_EQ(Evict("v1", 1), std::nullopt);
+  Nominate("low", "n1");
+  Nominate("low", "");  // For nobody.
+  EXPECT_EQ(promises_.OnStep(truth_), std::nullopt);
+  EXPECT_EQ(Evict("v2", 1), "pod v2 is evicted, the 2. one: 1 are enough");
+
+  begin();
+  EXPECT_EQ(Evict("v1", 1), std::nullopt);
+  Nominate("low", "n1");
+  Nominate("low", "");
+  Nominate("high", "n1");
+  EXPECT_EQ(promises_.OnStep(truth_), std::nullopt);
+  EXPECT_EQ(Evict("v2", 1), std::nullopt);
+
+  begin();
+  EXPECT_EQ(Evict("v1", 1), std::nullopt);
+  PutPod("high", 9, "n1");
+  promises_.OnNodeLost(truth_, "n1");
+  EXPECT_EQ(Evict("v2", 1), std::nullopt);
+}
+
+}  // namespace
+}  // namespace berth::explore
