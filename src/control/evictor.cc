@@ -121,7 +121,7 @@ Instant Evictor::wake_at() const {
 
 // due_ follows from the entries.
 void Evictor::AddTo(Hasher& hasher) const {
-  hasher.Add(entries_.size());
+  hasher.Add(planted_again_).Add(entries_.size());
   for (const auto& [uid, entry] : entries_) {
     const Victim& victim = entry.victim;
     hasher.Add(uid).Add(victim.pod.namespace_name).Add(victim.pod.name).Add(victim.node);

@@ -214,6 +214,7 @@ std::optional<StatusWriter::Result> StatusWriter::OnCallDone(Instant now,
   if (it == notes_.end()) return Result{};
   Note& note = it->second;
   note.call = 0;
+  note.conflicted = done.outcome == client::Outcome::kConflict;
   Result result{.uid = uid, .nominated = note.sent_nominated};
   switch (done.outcome) {
     case client::Outcome::kDone:
@@ -227,8 +228,8 @@ std::optional<StatusWriter::Result> StatusWriter::OnCallDone(Instant now,
     case client::Outcome::kConflict:
       ++counters_.conflicts;
       note.not_before = now;
-      // Who preempts can't wait for a version that may never come: it is read.
-      if (note.sent_nominated && note.pod.resource_version == note.sent_version) {
+      // None newer may come, and what is wanted next can't wait for it: the pod is read.
+      if (note.pod.resource_version == note.sent_version) {
         ReadLater(now, it->first, note, done.call);
       }
       note.spent_version = note.sent_version;
@@ -270,7 +271,8 @@ void StatusWriter::OnRead(Instant now, const Read& read, client::Outcome outcome
     // Of a pod that is gone the watch tells the end. Else nothing was done: it is written again.
     if (outcome == client::Outcome::kDone) {
       note.spent_version.clear();
-      note.nomination_not_before = now + kNominationInterval;
+      if (note.conflicted) note.not_before = now + options_.interval;
+      if (note.sent_nominated) note.nomination_not_before = now + kNominationInterval;
     }
     return Reconsider(it->first, note);
   }
@@ -326,7 +328,7 @@ void StatusWriter::AddTo(Hasher& hasher) const {
     hasher.Add(note.nomination_not_before.ns);
     hasher.Add(note.wanted_reason).Add(note.wanted_message.view()).Add(note.told_message.view());
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
-    hasher.Add(note.not_before.ns).Add(note.due.ns);
+    hasher.Add(note.conflicted).Add(note.not_before.ns).Add(note.due.ns);
     hasher.AddCall(note.unknown).Add(note.reads_failed).Add(note.read.ns);
   }
   hasher.Add(calls_.size());

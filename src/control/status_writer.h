@@ -59,7 +59,7 @@ class StatusWriter {
     uint64_t events = 0;
     uint64_t events_dropped = 0;
     uint64_t failures = 0;      // Conditions and events that were refused or of unknown fate.
-    uint64_t reads_failed = 0;  // Reads of a condition's fate that told nothing.
+    uint64_t reads_failed = 0;  // Reads after a write that told nothing.
   };
 
   explicit StatusWriter(Options options) : options_(std::move(options)) {}
@@ -94,7 +94,7 @@ class StatusWriter {
   // Nothing when the call was none of these.
   std::optional<Result> OnCallDone(Instant now, const client::CallDone& done);
 
-  // A pod whose condition was written with unknown fate.
+  // A pod whose last write is of unknown fate, or met another version that was not heard of.
   struct Read {
     client::ObjectRef pod;
     uint64_t write = 0;  // The call whose fate it is about.
@@ -128,6 +128,7 @@ class StatusWriter {
     Bytes wanted_message;
     std::optional<std::string> wanted_nominated;  // Nothing: as it is.
     bool sent_nominated = false;                  // The last write held a nomination.
+    bool conflicted = false;                      // The last write met another version.
     Bytes told_message;                           // Of the last FailedScheduling event.
     uint64_t call = 0;                            // Under way; 0: none.
     std::string sent_version;                     // What the last write was fenced by.

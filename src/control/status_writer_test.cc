@@ -168,6 +168,25 @@ TEST(StatusWriter, AConflictWaitsForTheNextVersionAndDecidesAnew) {
   EXPECT_NE(rig.body(2).find(R"("resourceVersion":"7")"), std::string::npos);
 }
 
+// A02: a conflict with nothing must not keep a nomination that is wanted later.
+TEST(StatusWriter, AConflictWithNothingIsReadAndHoldsNoNominationUp) {
+  Rig rig;
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.Want("u1", Unschedulable("a"));
+  rig.Pump();
+  rig.Done(0, client::Outcome::kConflict, 409);
+  const auto reads = rig.writer.TakeReads(rig.now);
+  ASSERT_EQ(reads.size(), 1u);
+  rig.writer.Observe(MakePod("5"));
+  rig.writer.OnRead(rig.now, reads[0], client::Outcome::kDone);
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 2u) << "the condition is not repeated as fast as reads return";
+  rig.writer.WantNomination("u1", "n1");
+  rig.Pump();
+  ASSERT_EQ(rig.requests.size(), 3u);
+  EXPECT_NE(rig.body(2).find(R"("nominatedNodeName":"n1")"), std::string::npos);
+}
+
 TEST(StatusWriter, AnUnknownFateIsResolvedByReading) {
   Rig rig;
   rig.writer.Observe(MakePod("5"));

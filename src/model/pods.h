@@ -69,13 +69,15 @@ struct Pod {
   bool disrupted = false;  // Marked as the victim of a preemption.
 
   // Decided.
-  // By a preemption: the node it is promised, until its object names that node. A promise ends with
-  // its claim alone, never with an object that does not know of it yet (N01).
+  // By a preemption: the node it is promised, until its object names that node. An object that
+  // does not know of it yet never ends it (N01). While a binding to that node is under way the
+  // claim is a held one; when that fails, the promise comes back.
   NameId promised;
   // By a preemption: whose room its own becomes. Good as long as that pod's promise.
   OwnerId evicted_for;
-  // A nomination to this node promises nothing: the node was replaced, or the promise taken back.
-  // Holds until the object stops naming it. Forgotten by a restart (ARCHITECTURE.md, "The ledger").
+  // A nomination to this node promises nothing: the node was replaced, the promise taken back, or
+  // the pod placed elsewhere. Holds until the object stops naming it, or the pod is bound. Only the
+  // last one is known. Forgotten by a restart (ARCHITECTURE.md, "The ledger").
   NameId void_node;
   // The last one, until it is promised a node again or gets one: what users are told beside why it
   // waits. Forgotten by a restart.

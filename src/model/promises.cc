@@ -76,12 +76,14 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
   TakeOver(t, promise);
   if (t.NetCharge() > 0) return false;
   t.Commit(Cause::kDecided);
+  const NameId name = nodes_.name(node);
   for (const PodId victim : VictimsOf(id)) {
     pods_.mutable_at(victim).evicted_for = promise.owner;
+    // Whose binding is under way gets its own promise here not back when that fails.
+    if (!pods_.at(victim).node.valid()) VoidPromise(victim, name);
     budgets_.Charge(victim, pods_.at(victim).labels);
   }
   homeless_.Remove(id);
-  const NameId name = nodes_.name(node);
   pod.promised = pod.nominated == name ? NameId{} : name;
   if (pod.void_node == name) pod.void_node = NameId{};
   pod.lost = {};
@@ -108,6 +110,13 @@ void State::NoteOverdue(PodId id) {
   pod.overdue = true;
   pod.evicted_for = OwnerId{};
   SettleClaims(id);
+}
+
+void State::VoidPromise(PodId id, NameId node) {
+  Pod& pod = pods_.mutable_at(id);
+  if (PromisedNode(pod) != node) return;
+  pod.promised = NameId{};
+  pod.void_node = node;
 }
 
 void State::Revoke(PodId id, Cause cause, ReasonKind why) {

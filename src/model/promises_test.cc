@@ -198,13 +198,46 @@ TEST_F(PromisesTest, ComeBackWhenABindingToTheirNodeFails) {
       EXPECT_EQ(Audit(c.state), std::vector<std::string>());
     }
   }
-  // The node is another by then.
-  c = before;
-  c.state.Assume(c.state.FindPod("high"), c.state.FindNode("n1"), {});
-  c.state.Apply(NodeRemove{.name = "n1", .uid = "u-n1"});
-  c.Node("n1", "u-n1-again", 1000);
-  c.state.Apply(BindOutcome{.uid = "high", .outcome = WriteOutcome::kRefused, .code = 403});
-  EXPECT_FALSE(Promised());
+  // The node is gone by then, or another.
+  for (const bool seen : {false, true}) {
+    for (const bool again : {false, true}) {
+      c = before;
+      high.nominated = seen ? "n1" : "";
+      c.state.Apply(high);
+      c.state.Assume(c.state.FindPod("high"), c.state.FindNode("n1"), {});
+      c.state.Apply(NodeRemove{.name = "n1", .uid = "u-n1"});
+      if (again) c.Node("n1", "u-n1-again", 1000);
+      c.state.Apply(BindOutcome{.uid = "high", .outcome = WriteOutcome::kRefused, .code = 403});
+      EXPECT_FALSE(Promised());
+      EXPECT_EQ(Write(), seen ? "empty" : "nothing");
+      EXPECT_EQ(Audit(c.state), std::vector<std::string>());
+    }
+  }
+}
+
+// Goal: a promise whose room was taken while its binding was under way does not come back with its
+// failure (A11, A12). Method: assume a holder on its node, evict it for a more important pod, and
+// refuse its binding; with its nomination seen and unseen.
+TEST_F(PromisesTest, DoNotComeBackToWhoIsEvicted) {
+  first.terminating = true;
+  c.state.Apply(first);
+  c.state.Apply(PodRemove{.uid = "v1"});
+  PodUpsert highest = c.Pod("highest", "default/highest");
+  highest.priority = 1000000;
+  c.state.Apply(highest);
+  const Cluster before = c;
+  for (const bool seen : {false, true}) {
+    c = before;
+    high.nominated = seen ? "n1" : "";
+    c.state.Apply(high);
+    c.state.Assume(c.state.FindPod("high"), c.state.FindNode("n1"), {});
+    const PodId victims[] = {c.state.FindPod("high")};
+    ASSERT_TRUE(c.state.Promise(c.state.FindPod("highest"), c.state.FindNode("n1"), {}, victims));
+    c.state.Apply(BindOutcome{.uid = "high", .outcome = WriteOutcome::kRefused, .code = 403});
+    EXPECT_FALSE(Promised());
+    EXPECT_EQ(Write(), seen ? "empty" : "nothing");
+    EXPECT_EQ(Audit(c.state), std::vector<std::string>());
+  }
 }
 
 // Goal: who is evicted before its binding came true holds nothing when it does not, and is releasing

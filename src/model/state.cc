@@ -304,7 +304,7 @@ void State::SettleBound(PodId id, ClaimId claim) {
   const NodeId node = RowOfNode(pod.node);
   // Bound elsewhere it leaves no room where it was to be evicted.
   if (claim.valid() && ledger_.claim(claim).account.node() != node) pod.evicted_for = OwnerId{};
-  pod.promised = NameId{};
+  pod.promised = pod.void_node = NameId{};
   const bool evicted = pod.evicted_for.valid();
   const bool leaving = evicted || (pod.terminating && !pod.overdue);
   Claim bound{.owner = OwnerOf(id),
@@ -401,9 +401,7 @@ void State::EndReservations(NodeId node) {
   for (ClaimId id = ledger_.nodes().first_claim(node.value); id.valid();
        id = ledger_.claim(id).next_in_account) {
     const PodId pod = pods_.FindUid(ledger_.claim(id).owner);
-    if (!pod.valid() || !pods_.at(pod).promised.valid()) continue;
-    pods_.mutable_at(pod).promised = NameId{};
-    pods_.mutable_at(pod).void_node = nodes_.name(node);
+    if (pod.valid() && !pods_.at(pod).node.valid()) VoidPromise(pod, nodes_.name(node));
   }
   Transaction t = Begin();
   for (ClaimId id = ledger_.nodes().first_reserved(node.value); id.valid();) {

@@ -144,6 +144,8 @@ class State {
   void ChangeClaim(Transaction& t, ClaimId id, const Claim& to);
   void EndClaim(Transaction& t, ClaimId id);
   void SpareVictims(Transaction& t, const Claim& promise);
+  // What the pod is promised on the node ends for good, where no claim says so.
+  void VoidPromise(PodId pod, NameId node);
   void TakeOver(Transaction& t, const Claim& promise);
   NodeId RowOfNode(NameId name);
   void FitLedger();
