@@ -96,19 +96,21 @@ void BudgetChecks::OnPod(Instant now, const Truth::Change& change,
                          std::vector<std::string>& findings) {
   const Truth::PodFacts& before = *change.pod_before;
   const bool same = change.pod_after && change.pod_after->uid == before.uid;
-  if (budgets_.empty() || !Counts(before) || (same && Counts(*change.pod_after))) return;
+  if (!Counts(before) || (same && Counts(*change.pod_after))) return;
   const std::string namespace_name = NamespaceOf(before.key);
   const bool evicted = same && change.pod_after->document.view().contains(kEvicted) &&
                        !before.document.view().contains(kEvicted);
-  if (!evicted) {
-    losses_.push_back({.at = now, .namespace_name = namespace_name, .labels = before.labels});
-    return;
-  }
+  bool guarded = false;
   for (const auto& [key, budget] : budgets_) {
-    if (!Guards(key, budget, namespace_name, before.labels)) continue;
+    if (!evicted || !Guards(key, budget, namespace_name, before.labels)) continue;
+    guarded = true;
     if (Lists(budget, before.key.substr(before.key.find('/') + 1))) continue;
     findings.push_back(
         fmt::format("pod {} is evicted, and its budget {} is not charged", before.key, key));
+  }
+  // A budget that is made later is told of it no sooner than of any other loss.
+  if (!guarded) {
+    losses_.push_back({.at = now, .namespace_name = namespace_name, .labels = before.labels});
   }
 }
 

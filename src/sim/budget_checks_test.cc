@@ -115,6 +115,13 @@ TEST_F(BudgetChecksTest, AControllerMayNotHaveHeardOfALossYet) {
   EXPECT_THAT(Commit(Budget(2, 1, 3), 200), ElementsAre(HasSubstr("2 are ready, 0 were")));
 }
 
+TEST_F(BudgetChecksTest, NorOfAnEvictionFromBeforeTheBudget) {
+  for (const char* name : {"a", "b", "c"}) EXPECT_THAT(Commit(Pod(name, true)), IsEmpty());
+  EXPECT_THAT(Commit(Pod("a", true, /*evicted=*/true)), IsEmpty());
+  EXPECT_THAT(Commit(Budget(2, 1, 3), 10), IsEmpty());
+  EXPECT_THAT(Commit(Budget(2, 2, 4), 20), ElementsAre(HasSubstr("allows 2 disruptions")));
+}
+
 TEST_F(BudgetChecksTest, AtRestABudgetSaysWhatIsSo) {
   Start();
   EXPECT_THAT(checks_.AtRest({{"ns/guard", 2}}, truth_), IsEmpty());
