@@ -40,7 +40,11 @@ def pending_words(test):
     count = len(test.get("/api/v1/nodes")["items"])
     spec = objects.pod("big", cpu="100000", tolerations=[TOLERATION])
     test.kubectl("create", "-f", "-", stdin=spec)
-    message = rf"^0/{count} nodes are available: {count} Insufficient cpu\.$"
+    evictions = (
+        rf" no new claims to deallocate, preemption: 0/{count} nodes are available: "
+        rf"{count} Preemption is not helpful for scheduling\.$"
+    )
+    message = rf"^0/{count} nodes are available: {count} Insufficient cpu\." + evictions
     told = test.unschedulable("big", message)
     test.equal(told["reason"], "Unschedulable", "reason of the condition")
     test.kubectl("create", "-f", "-", stdin=objects.pod("choosy", cpu="2", **objects.on(node)))
@@ -48,13 +52,13 @@ def pending_words(test):
     test.unschedulable(
         "choosy",
         rf"^0/{count} nodes are available: 1 Insufficient cpu, "
-        rf"{rest} node\(s\) didn't match Pod's node affinity/selector\.$",
+        rf"{rest} node\(s\) didn't match Pod's node affinity/selector\." + evictions,
     )
     test.kubectl("create", "-f", "-", stdin=objects.pod("intolerant", nodeSelector={"e2e": node}))
     test.unschedulable(
         "intolerant",
         rf"^0/{count} nodes are available: 1 node\(s\) had untolerated taint\(s\), "
-        rf"{rest} node\(s\) didn't match Pod's node affinity/selector\.$",
+        rf"{rest} node\(s\) didn't match Pod's node affinity/selector\." + evictions,
     )
     event = test.wait("there is an event", lambda: events_of(test, "big", "FailedScheduling"))[-1]
     test.equal(event["type"], "Warning", "type of the event")
