@@ -110,7 +110,7 @@ BENCHMARK(FreedPlace)->Arg(1)->Arg(100)->Arg(5'000)->Unit(benchmark::kMicrosecon
 
 // Decisions beside 10,000 pods of the highest priority that no eviction helps, of so many classes;
 // of none: without them. As many pods leave as come, so that each decision goes with a node that
-// may have room again. Time goes on as fast as 200,000 decisions a second take it.
+// may have room again.
 void BesideUnschedulable(benchmark::State& bench) {
   const auto waiting_classes = static_cast<int>(bench.range(0));
   Engine engine({.preemption = true});
@@ -130,7 +130,7 @@ void BesideUnschedulable(benchmark::State& bench) {
     }
   };
   const auto decide = [&] {
-    now_ms += 5;
+    now_ms += 100;
     const Instant now{now_ms * 1'000'000};
     size_t decided = 0;
     while (engine.wake_at() <= now) decided += engine.Cycle(now).binds.size();

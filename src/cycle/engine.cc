@@ -167,13 +167,8 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
   }
   const auto kinds = static_cast<model::TouchKinds>(scratch_.kinds_of[n.value]);
   scratch_.lifted.clear();
-  WaitingLines::Lift lift{.reasons = LiftedBy(kinds, options_.faults),
-                          .any = (kinds & model::kTouchAdded) != 0,
-                          .node = state_.nodes().name(n)};
-  // What asks for more than the node has fits it as little as before.
-  if ((kinds & ~(model::kTouchFreed | model::kTouchTaken)) == 0)
-    lift.cpu_most = state_.ledger().nodes().capacity(model::kCpu, n.value);
-  lines_.Touched(lift, scratch_.lifted);
+  lines_.Touched(LiftedBy(kinds, options_.faults), (kinds & model::kTouchAdded) != 0,
+                 state_.nodes().name(n), scratch_.lifted);
   for (const LineId id : scratch_.lifted) {
     const Line& line = lines_.line(id);
     if (options_.faults.lose_event_while_evaluated && line.blocked_cycle + 1 == counters_.cycles)

@@ -466,33 +466,6 @@ TEST_F(Examples, AFreedPlaceWakesAsManyAsFit) {
   EXPECT_EQ(engine.counters().attempts, attempts + 2);
 }
 
-// Goal: who asks for more than a node has is not looked at when room comes back there, and is when
-// the node grows. Method: a pod of more cpu than one node has and a taint of the other keep it
-// waiting; in turn a pod leaves, the one node grows but not enough, and the other; the taint goes.
-TEST_F(Examples, ATooLargePodIsWokenByTheNodeThatGrows) {
-  TestNode tainted{.name = "n2", .cpu = 1000, .taints = {{.key = "k"}}};
-  Node({.name = "n1", .cpu = 1000});
-  Node(tainted);
-  Pod({.name = "small", .cpu = 600, .node = "n1"});
-  Pod({.name = "large", .cpu = 2000});
-  EXPECT_EQ(Cycle().binds.size(), 0u);
-  engine.Apply(model::PodRemove{.uid = "uid-small"});
-  EXPECT_EQ(Cycle(1).binds.size(), 0u);
-  EXPECT_EQ(engine.counters().wakes, 0u);
-  tainted.cpu = 3000;
-  Node(tainted);
-  EXPECT_EQ(Cycle(2).binds.size(), 0u);
-  tainted.taints.clear();
-  Node(tainted);
-  EXPECT_EQ(Printed(20'000).substr(0, 24), "bind default/large -> n2");
-  Pod({.name = "larger", .cpu = 4000});
-  EXPECT_EQ(Cycle(20'001).binds.size(), 0u);
-  Node({.name = "n1", .cpu = 3999});
-  EXPECT_EQ(Cycle(40'000).binds.size(), 0u);
-  Node({.name = "n1", .cpu = 4000});
-  EXPECT_EQ(Printed(60'000).substr(0, 25), "bind default/larger -> n1");
-}
-
 // Goal: C14, an event between the attempt and the parking is not lost. Method: the plan is out, its
 // outcomes are not in, and room appears.
 TEST_F(Examples, RoomThatAppearsWhileWritesAreOnTheirWayIsUsed) {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
@@ -45,8 +44,6 @@ struct Line {
   uint32_t place = 0;           // Index in the list of its mode.
   int32_t failed_priority = 0;  // The least priority that a node was last found refusing.
   uint64_t blocked_cycle = 0;   // Blocked: in which cycle.
-  model::Amount cpu = 0;        // Blocked: that its class asks for, ...
-  model::Amount cpu_keyed = 0;  // ... and its key in by_cpu_.
   model::PodId untold;  // Blocked or not: first of its pods that was not told yet why it waits.
   // Woken: no node fitted a pod of at most failed_priority when the touch log ended here, so only
   // nodes touched since can.
@@ -101,7 +98,7 @@ class WaitingLines {
   // higher priority might look past what is promised there.
   void AddReasons(LineId id, model::ReasonMask reasons, int32_t priority) {
     Line& line = lines_[id.value];
-    SetMask(line, id, blocked_masks_[line.place] | reasons);
+    blocked_masks_[line.place] |= reasons;
     line.failed_priority = std::min(line.failed_priority, priority);
   }
   // Lets it be tried again, on nodes touched from `narrow_from` on. Into backoff order when its
@@ -110,18 +107,10 @@ class WaitingLines {
   // Nothing is known any more of where an awake line can fit.
   void Widen(LineId id) { lines_[id.value].narrow_from = Line::kWide; }
 
-  // What a touch may have lifted, and where.
-  struct Lift {
-    model::ReasonMask reasons = 0;
-    bool any = false;  // Of all lines.
-    model::NameId node;
-    // A line that asks for more, and waits for amounts already, need not be looked at.
-    model::Amount cpu_most = std::numeric_limits<model::Amount>::max();
-  };
-  // The blocked lines that it concerns: those that wait for any of the reasons and are not pinned
-  // to another node. O(log lines + lines that ask for no more than `cpu_most` or wait for no
-  // amounts).
-  void Touched(const Lift& lift, std::vector<LineId>& out) const;
+  // The blocked lines that wait for any of `reasons` and are not pinned to a node other than
+  // `node`; all of them with `any`.
+  void Touched(model::ReasonMask reasons, bool any, model::NameId node,
+               std::vector<LineId>& out) const;
   [[nodiscard]] std::span<const LineId> blocked() const { return blocked_; }
   [[nodiscard]] bool idle() const { return active_.empty() && backing_off_.empty(); }
   [[nodiscard]] uint32_t pods_count() const { return pods_count_; }
@@ -161,9 +150,7 @@ class WaitingLines {
 
   [[nodiscard]] bool LineBefore(const model::State& state, LineId a, LineId b,
                                 bool backing_off) const;
-  void Enter(const model::State& state, LineId id, Line::Mode mode, model::ReasonMask reasons = 0);
-  void SetMask(Line& line, LineId id, model::ReasonMask reasons);
-  [[nodiscard]] static model::Amount KeyOf(const Line& line, model::ReasonMask reasons);
+  void Enter(const model::State& state, LineId id, Line::Mode mode);
   void Leave(const model::State& state, LineId id);
   void SiftUp(const model::State& state, std::vector<LineId>& heap, uint32_t place,
               bool backing_off);
@@ -192,14 +179,6 @@ class WaitingLines {
   std::vector<LineId> blocked_;         // Any order; with the two columns below.
   std::vector<model::ReasonMask> blocked_masks_;
   std::vector<model::NameId> blocked_pins_;
-  // The blocked lines once more, ascending: by the cpu that they ask for where they wait for
-  // amounts; others first.
-  struct Sized {
-    model::Amount cpu = 0;
-    LineId id;
-    auto operator<=>(const Sized&) const = default;
-  };
-  std::vector<Sized> by_cpu_;
   std::vector<LineId> lines_to_tell_;
   uint32_t pods_count_ = 0;
 };
