@@ -36,7 +36,7 @@ inline constexpr std::string_view kSchedulingGated = "SchedulingGated";
 // Whether a patch is due is a function of what is wanted and what was last observed: nothing is
 // written twice, and nothing that a conflict turned back is lost. A write is fenced by uid and
 // resourceVersion; after a conflict the pod's next version is waited for. A write of unknown fate,
-// or of a nomination in conflict with no version that was observed, makes the pod due for reads
+// or one in conflict with no version that was observed, makes the pod due for reads
 // (TakeReads), and for no write, until one succeeds or a newer version is observed. A condition is
 // written at once unless the last one was written within `interval`; an event goes with it. A
 // nomination is written at once. Events and patches use a bounded part of the client's window and
