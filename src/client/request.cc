@@ -68,6 +68,8 @@ std::string PercentEncode(std::string_view text) {
   return out;
 }
 
+Resource Pods() { return {.plural = "pods"}; }
+
 std::string PathOf(const Resource& resource, const ObjectPath& path) {
   std::string out;
   out.reserve(kPathBytes);
@@ -139,7 +141,7 @@ Request Bind(const ObjectRef& pod, std::string_view node,
   body += "}}";
   Request request = Write(
       env::Method::kPost,
-      PathOf({.group = "", .version = "v1", .plural = "pods"},
+      PathOf(Pods(),
              {.namespace_name = pod.namespace_name, .name = pod.name, .subresource = "binding"}),
       "application/json", std::move(body));
   request.priority = Priority::kHigh;
@@ -163,7 +165,7 @@ Request Evict(const ObjectRef& pod, std::optional<int64_t> grace_seconds) {
   body += R"(},"deleteOptions":)" + DeleteOptions(pod.uid, grace_seconds, {}) + "}";
   Request request = Write(
       env::Method::kPost,
-      PathOf({.group = "", .version = "v1", .plural = "pods"},
+      PathOf(Pods(),
              {.namespace_name = pod.namespace_name, .name = pod.name, .subresource = "eviction"}),
       "application/json", std::move(body));
   request.retry_throttled = false;

@@ -23,6 +23,7 @@ struct Resource {
   std::string plural = {};
   bool operator==(const Resource&) const = default;
 };
+[[nodiscard]] Resource Pods();
 
 // The path of a collection (empty name), an object or its subresource, percent-encoded. An empty
 // namespace means all namespaces, or a cluster-scoped resource.

@@ -11,8 +11,6 @@
 namespace berth::control {
 namespace {
 
-client::Resource Pods() { return {.group = "", .version = "v1", .plural = "pods"}; }
-
 model::WriteOutcome WriteOutcomeOf(const client::CallDone& done) {
   switch (done.outcome) {
     case client::Outcome::kDone:
@@ -60,7 +58,7 @@ void Binder::Bind(Instant now, Attempt attempt, client::Client& client, env::Out
 void Binder::Read(Instant now, Open open, client::Client& client, env::Outbox& out) {
   const client::ObjectRef& pod = open.attempt.pod;
   client::Request request =
-      client::Get(Pods(), {.namespace_name = pod.namespace_name, .name = pod.name});
+      client::Get(client::Pods(), {.namespace_name = pod.namespace_name, .name = pod.name});
   request.priority = client::Priority::kHigh;
   const env::CallId call = client.Call(now, std::move(request), out);
   ++counters_.reads;

@@ -11,8 +11,6 @@ namespace {
 // On their way at once.
 constexpr size_t kCallsMax = 64;
 
-client::Resource Pods() { return {.group = "", .version = "v1", .plural = "pods"}; }
-
 // The condition of a pod that is about to be deleted for another, as kube-scheduler sets it
 // (https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions).
 std::string Mark(Instant now, const Evictor::Victim& victim) {
@@ -72,8 +70,8 @@ void Evictor::Send(Instant now, const std::string& uid, Entry& entry, client::Cl
                    env::Outbox& out) {
   client::Request request =
       entry.stage == Stage::kMark
-          ? client::PatchStatus(Pods(), entry.victim.pod, Mark(now, entry.victim))
-          : client::Delete(Pods(), entry.victim.pod);
+          ? client::PatchStatus(client::Pods(), entry.victim.pod, Mark(now, entry.victim))
+          : client::Delete(client::Pods(), entry.victim.pod);
   request.priority = client::Priority::kHigh;
   entry.call = client.Call(now, std::move(request), out).value;
   calls_.emplace(entry.call, uid);

@@ -21,7 +21,7 @@ constexpr std::string_view kGatedMessage =
     "Scheduling is blocked due to non-empty scheduling gates";
 
 client::WatchOptions PodsToWatch(const SchedulerOptions& options) {
-  client::WatchOptions watch{.resource = {.group = "", .version = "v1", .plural = "pods"}};
+  client::WatchOptions watch{.resource = client::Pods()};
   if (!options.watch_terminal_pods) {
     watch.field_selector = "status.phase!=Succeeded,status.phase!=Failed";
   }
@@ -553,7 +553,7 @@ void Scheduler::ReadPods(Instant now, env::Outbox& out) {
   for (StatusWriter::Read& read : status_.TakeReads(now)) {
     const env::CallId call = client_.Call(
         now,
-        client::Get({.group = "", .version = "v1", .plural = "pods"},
+        client::Get(client::Pods(),
                     {.namespace_name = read.pod.namespace_name, .name = read.pod.name}),
         out);
     reads_.emplace(call.value, std::move(read));

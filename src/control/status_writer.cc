@@ -14,8 +14,6 @@ constexpr std::string_view kPodScheduled = "PodScheduled";
 // A nomination that was refused is written again after this.
 constexpr Duration kNominationInterval = Duration::Seconds(1);
 
-client::Resource Pods() { return {.group = "", .version = "v1", .plural = "pods"}; }
-
 }  // namespace
 
 void StatusWriter::Observe(const api::Pod& pod) {
@@ -176,7 +174,8 @@ void StatusWriter::Send(Instant now, const std::string& uid, Note& note, client:
     }
   }
   status += '}';
-  const env::CallId call = client.Call(now, client::PatchStatus(Pods(), note.pod, status), out);
+  const env::CallId call =
+      client.Call(now, client::PatchStatus(client::Pods(), note.pod, status), out);
   note.call = call.value;
   note.sent_version = note.pod.resource_version;
   calls_.emplace(call.value, uid);

@@ -15,21 +15,13 @@
 #include "base/prng.h"
 #include "explore/scenario.h"
 #include "explore/stage.h"
+#include "explore/test_scenario.h"
 #include "sim/run.h"
 
 namespace berth::explore {
 namespace {
 
 using testing::HasSubstr;
-
-std::shared_ptr<const Scenario> Read(std::string_view text) {
-  Result<Scenario> scenario = ParseScenario(text, "test");
-  if (!scenario) {
-    ADD_FAILURE() << scenario.error().message;
-    return nullptr;
-  }
-  return std::make_shared<const Scenario>(std::move(*scenario));
-}
 
 sim::PlantedBugs BugsOf(std::string_view name) {
   const sim::NamedBug* bug = sim::FindPlanted(name);

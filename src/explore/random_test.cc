@@ -12,6 +12,7 @@
 
 #include "explore/explorer.h"
 #include "explore/stage.h"
+#include "explore/test_scenario.h"
 
 namespace berth::explore {
 namespace {
@@ -29,15 +30,6 @@ constexpr std::string_view kPreempts =
 constexpr std::string_view kReborn =
     "scenario reborn\ncase D09 \"q\"\nnode n1 cpu=2\nkubelets\ncollector\npod a cpu=2 node=n1\n"
     "user ann\n  delete node n1\n  create node n1 cpu=2\nuser bob\n  create pod b cpu=2\n";
-
-std::shared_ptr<const Scenario> Read(std::string_view text) {
-  Result<Scenario> scenario = ParseScenario(text, "test");
-  if (!scenario) {
-    ADD_FAILURE() << scenario.error().message;
-    return nullptr;
-  }
-  return std::make_shared<const Scenario>(std::move(*scenario));
-}
 
 Known Walk(const std::shared_ptr<const Scenario>& scenario) {
   const auto outcome = [&](const Stage& stage) {

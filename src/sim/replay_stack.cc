@@ -28,7 +28,6 @@ constexpr Instant kStart = Instant::FromSeconds(1'767'225'600);
 constexpr Duration kDecidedWithin = Duration::Minutes(5);
 constexpr std::string_view kNamespace = "default";
 
-client::Resource Pods() { return {.group = "", .version = "v1", .plural = "pods"}; }
 client::Resource Nodes() { return {.group = "", .version = "v1", .plural = "nodes"}; }
 
 // Who sends requests to the API server.
@@ -45,7 +44,7 @@ class StackReplay::Stack {
         server_(std::move(server)),
         scheduler_(SchedulerOptions(options, inputs_.pods)),
         user_({.user_agent = "berth-replay", .seed = options.seed}) {
-    watch_ = user_.Watch({.resource = Pods()});
+    watch_ = user_.Watch({.resource = client::Pods()});
   }
 
   [[nodiscard]] Status RegisterNodes() {
@@ -73,9 +72,9 @@ class StackReplay::Stack {
     awaited_ = NameOf(pod, arrival.repeat);
     decision_.reset();
     trouble_.clear();
-    if (Status done = Do(
-            client::Create(Pods(), kNamespace, codec::PrintJson(PodDocument(pod, arrival.repeat))),
-            awaited_);
+    if (Status done = Do(client::Create(client::Pods(), kNamespace,
+                                        codec::PrintJson(PodDocument(pod, arrival.repeat))),
+                         awaited_);
         !done) {
       return done;
     }
