@@ -19,6 +19,18 @@ inline constexpr int64_t kAmountMax = INT64_MAX / 2 / kPodsMax;
 static_assert(kAmountMax > (int64_t{16} << 40), "an amount must hold the bytes of a 16 TiB node");
 static_assert(kNodesMax <= kPodsMax, "the clamp counts pods, so nodes must not be more");
 
+// Accounts of the tree of queues, one per queue and flavor: 1,000 queues with 16 flavors at four
+// levels. With a cell of 80 bytes per kind of resource, 20 kinds are 105 MB, and a real cluster has
+// a hundredth of that.
+inline constexpr int64_t kQuotaAccountsMax = 65'536;
+// Slots of admitted workloads that are charged to queues at once. Their pods must fit the cluster.
+inline constexpr int64_t kSlotsMax = kPodsMax;
+// Quotas, and what is read of sums of them, are clamped to this: 128 PiB.
+inline constexpr int64_t kQuotaMax = int64_t{1} << 57;
+static_assert(kQuotaMax > (int64_t{16} << 40) * 1024, "1,024 of the largest nodes");
+static_assert(INT64_MAX - kAmountMax * kSlotsMax > kQuotaMax * 3,
+              "what a queue has left is a sum of three quotas less what all slots use");
+
 // Kinds of resource that a scheduler tells apart, for as long as it runs. Nodes times kinds are
 // dense columns: 50,000 nodes x 128 x 4 columns x 8 bytes = 205 MB at worst, and a real cluster has
 // under 20.

@@ -29,11 +29,15 @@ using PodId = Id<struct PodTag>;              // Row of PodTable: one per pod ui
 using PodLabelsId = Id<struct PodLabelsTag>;  // BudgetTable: a namespace and labels.
 using BudgetId = Id<struct BudgetTag>;        // Row of BudgetTable: one per key.
 using ClaimId = Id<struct ClaimTag>;
+using QueueId = Id<struct QueueTag>;  // Row of QueueTable: one per kind and name.
 
 // Milli-units for cpu and GPUs, whole units (bytes, items) for the rest. Amounts that come from
 // outside are within [0, limits::kAmountMax]; sums and differences of them may be negative and
 // can't overflow.
 using Amount = int64_t;
+
+// A sum of amounts that none may clamp.
+__extension__ using WideAmount = __int128;
 
 // A capacity without bound. Its own value: sums of it are never formed.
 inline constexpr Amount kUnlimited = std::numeric_limits<Amount>::max();

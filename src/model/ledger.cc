@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/limits.h"
 
 namespace berth::model {
 namespace {
@@ -30,8 +31,10 @@ void Ledger::Resize(uint32_t resources_count, uint32_t nodes_count, uint32_t tre
                               std::max(tree_count, tables_[1].size())};
   for (int i = 0; i < 2; ++i) {
     AccountTable& table = tables_[i];
-    const uint32_t resources = std::max(resources_count, table.capacity_.resources());
-    if (counts[i] == table.size() && resources == table.capacity_.resources()) continue;
+    const uint32_t resources_before = table.capacity_.resources();
+    const uint32_t rows_before = table.size();
+    const uint32_t resources = std::max(resources_count, resources_before);
+    if (counts[i] == rows_before && resources == resources_before) continue;
     for (AmountMatrix* matrix : {&table.capacity_, &table.held_, &table.releasing_, &table.free_}) {
       matrix->Resize(resources, counts[i]);
     }
@@ -39,7 +42,13 @@ void Ledger::Resize(uint32_t resources_count, uint32_t nodes_count, uint32_t tre
     table.first_claim_.resize(counts[i]);
     table.first_reserved_.resize(counts[i]);
     table.claims_count_.resize(counts[i]);
-    if (i == 0) {
+    if (i == 1) {
+      quota_.Resize(resources, counts[i]);
+      for (uint32_t r = 0; r < resources; ++r) {
+        for (uint32_t row = r < resources_before ? rows_before : 0; row < counts[i]; ++row)
+          table.capacity_.at(ResourceId{r}, row) = table.free_.at(ResourceId{r}, row) = kUnlimited;
+      }
+    } else {
       table.device_free_.resize(size_t{counts[i]} * kDevicesMax);
       table.device_releasing_.resize(size_t{counts[i]} * kDevicesMax);
       devices_count_.resize(counts[i]);
@@ -47,14 +56,15 @@ void Ledger::Resize(uint32_t resources_count, uint32_t nodes_count, uint32_t tre
   }
 }
 
-void Ledger::SetCapacity(AccountId a, ResourceId r, Amount capacity) {
-  AccountTable& table = tables_[a.is_tree() ? 1 : 0];
+void Ledger::SetCapacity(NodeId node, ResourceId r, Amount capacity) {
+  AccountTable& table = tables_[0];
   CHECK_LT(r.value, table.capacity_.resources());
-  CHECK_LT(a.row(), table.size());
-  table.capacity_.at(r, a.row()) = capacity;
-  table.free_.at(r, a.row()) = capacity == kUnlimited ? kUnlimited
-                                                      : capacity - table.held_.at(r, a.row()) -
-                                                            table.releasing_.at(r, a.row());
+  CHECK_LT(node.value, table.size());
+  table.capacity_.at(r, node.value) = capacity;
+  table.free_.at(r, node.value) =
+      capacity == kUnlimited
+          ? kUnlimited
+          : capacity - table.held_.at(r, node.value) - table.releasing_.at(r, node.value);
 }
 
 void Ledger::SetDevices(NodeId node, uint32_t devices_count) {
@@ -78,8 +88,23 @@ Amount Ledger::ReservedByOthers(AccountId a, ResourceId r, const Viewer& viewer,
   return sum;
 }
 
+Amount Ledger::ReservedBy(OwnerId owner, AccountId a, ResourceId r,
+                          const BundleTable& bundles) const {
+  Amount sum = 0;
+  for (ClaimId id = table(a).first_reserved(a.row()); id.valid();
+       id = claims_[id.value].next_in_account) {
+    const Claim& c = claims_[id.value];
+    if (c.owner == owner) sum += bundles.AmountOf(c.bundle, r) * c.count;
+  }
+  return sum;
+}
+
 Amount Ledger::Now(AccountId a, ResourceId r, const Viewer& viewer,
                    const BundleTable& bundles) const {
+  if (a.is_tree()) {
+    const Amount own = ReservedBy(viewer.owner, a, r, bundles);
+    return quota_.LeftFor(QuotaView::kNow, r, a.row(), own).amount;
+  }
   const Amount free = table(a).free(r, a.row());
   if (free == kUnlimited || !table(a).has_reserved(a.row())) return free;
   return free - ReservedByOthers(a, r, viewer, bundles);
@@ -87,6 +112,10 @@ Amount Ledger::Now(AccountId a, ResourceId r, const Viewer& viewer,
 
 Amount Ledger::Future(AccountId a, ResourceId r, const Viewer& viewer,
                       const BundleTable& bundles) const {
+  if (a.is_tree()) {
+    const Amount own = ReservedBy(viewer.owner, a, r, bundles);
+    return quota_.LeftFor(QuotaView::kFuture, r, a.row(), own).amount;
+  }
   const Amount now = Now(a, r, viewer, bundles);
   return now == kUnlimited ? now : now + table(a).releasing(r, a.row());
 }
@@ -121,20 +150,32 @@ void Ledger::ChargeDevices(const Claim& claim, int sign) {
   }
 }
 
+void Ledger::ChargeQuota(const Claim& claim, const BundleTable& bundles, int sign) {
+  slots_charged_ += sign * int64_t{claim.count};
+  CHECK_LE(slots_charged_, limits::kSlotsMax);
+  for (const ResourceAmount& a : bundles.View(claim.bundle)) {
+    const Amount amount = sign * a.amount * claim.count;
+    const Amount physical = claim.state == ClaimState::kReserved ? 0 : amount;
+    const Amount future = claim.state == ClaimState::kReleasing ? 0 : amount;
+    quota_.Charge(a.resource, claim.account.row(), ViewAmounts{physical, future, amount});
+  }
+}
+
 void Ledger::Charge(const Claim& claim, const BundleTable& bundles, int sign) {
   ChargeDevices(claim, sign);
+  if (claim.account.is_tree()) ChargeQuota(claim, bundles, sign);
   if (claim.state == ClaimState::kReserved) return;
   AccountTable& table = tables_[claim.account.is_tree() ? 1 : 0];
   const uint32_t row = claim.account.row();
   for (const ResourceAmount& a : bundles.View(claim.bundle)) {
-    const Amount amount = sign * a.amount;
+    const Amount amount = sign * a.amount * claim.count;
     (claim.state == ClaimState::kHeld ? table.held_ : table.releasing_).at(a.resource, row) +=
         amount;
     if (Amount& free = table.free_.at(a.resource, row); free != kUnlimited) free -= amount;
   }
   for (const ResourceAmount& a : bundles.View(claim.scoring)) {
     if (a.resource.value < table.scored_.resources())
-      table.scored_.at(a.resource, row) += sign * a.amount;
+      table.scored_.at(a.resource, row) += sign * a.amount * claim.count;
   }
 }
 
@@ -195,6 +236,7 @@ ClaimId Ledger::Insert(const Claim& claim, const BundleTable& bundles) {
 void Ledger::InsertAt(ClaimId id, const Claim& claim, const BundleTable& bundles) {
   CHECK(claim.owner.valid());
   CHECK_LT(claim.account.row(), table(claim.account).size());
+  CHECK(claim.count == 1 || claim.account.is_tree());
   claims_[id.value] = claim;
   Link(id);
   Charge(claim, bundles, +1);
@@ -209,6 +251,7 @@ void Ledger::Remove(ClaimId id, const BundleTable& bundles) {
 
 void Ledger::AddTo(Hasher& hasher) const {
   for (const AccountTable& table : tables_) table.AddTo(hasher);
+  quota_.AddTo(hasher);
   hasher.Add(BytesOf(devices_count_)).Add(BytesOf(claims_)).Add(BytesOf(free_claims_));
   for (const uint64_t count : ended_by_cause_) hasher.AddHistory(count);
 }

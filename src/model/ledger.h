@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "model/ids.h"
+#include "model/quota_tree.h"
 #include "model/resources.h"
 #include "model/touch.h"
 
@@ -28,7 +29,7 @@ struct DeviceSlots {
   bool operator==(const DeviceSlots&) const = default;
 };
 
-// What is charged: a node, or a node of the queue tree. Both are accounts of the one ledger.
+// What is charged: a node, or a queue's account of one flavor. Both are accounts of the one ledger.
 struct AccountId {
   static constexpr uint32_t kTreeBit = 0x80000000;
   uint32_t value = 0xffffffff;
@@ -79,8 +80,9 @@ struct Claim {
   OwnerId owner;         // Invalid in a free row.
   uint32_t pod_set = 0;  // The slot (pod set, index) of the owner.
   uint32_t index = 0;
+  uint32_t count = 1;  // Slots that it stands for: of a node 1.
   AccountId account;
-  BundleId bundle;
+  BundleId bundle;   // Of each slot.
   BundleId scoring;  // What scores count (ClassSpec::scoring).
   DeviceSlots devices;
   int32_t priority = 0;
@@ -100,7 +102,7 @@ struct Claim {
 };
 
 // Amounts of one kind of account, in columns. Always: free = capacity - held - releasing
-// (kUnlimited stays kUnlimited).
+// (kUnlimited stays kUnlimited). The capacity of queues is kUnlimited: QuotaTree has their bounds.
 class AccountTable {
  public:
   [[nodiscard]] uint32_t size() const { return capacity_.rows(); }
@@ -168,8 +170,8 @@ struct Viewer {
 // The one ledger of claims (ARCHITECTURE.md, "The ledger"). Claims change only through a
 // Transaction.
 //
-// Cost: a change of a claim is O(resources in its bundle); now() and future() are O(reservations on
-// the account).
+// Cost: a change of a claim is O(resources in its bundle), of quota times the levels above; now()
+// and future() are O(reservations on the account).
 class Ledger {
  public:
   [[nodiscard]] const AccountTable& nodes() const { return tables_[0]; }
@@ -177,11 +179,17 @@ class Ledger {
   [[nodiscard]] const AccountTable& table(AccountId a) const {
     return tables_[a.is_tree() ? 1 : 0];
   }
+  // What the accounts of the tree may use of each other's.
+  [[nodiscard]] const QuotaTree& quota() const { return quota_; }
+  // Of claims on the tree.
+  [[nodiscard]] int64_t slots_charged() const { return slots_charged_; }
 
-  // allocatable - held - releasing - reserved by others of at least the viewer's priority.
+  // allocatable - held - releasing - reserved by others of at least the viewer's priority. Of the
+  // tree: what is left, and reserved is what all others reserved, for quota that somebody waits for
+  // must not go to another.
   [[nodiscard]] Amount Now(AccountId a, ResourceId r, const Viewer& viewer,
                            const BundleTable& bundles) const;
-  // allocatable - held - reserved by others of at least the viewer's priority.
+  // The same without what is releasing.
   [[nodiscard]] Amount Future(AccountId a, ResourceId r, const Viewer& viewer,
                               const BundleTable& bundles) const;
   // Milli of device d that are free now for the viewer.
@@ -209,9 +217,11 @@ class Ledger {
 
   // Makes room. Existing rows keep their amounts.
   void Resize(uint32_t resources_count, uint32_t nodes_count, uint32_t tree_count);
-  // What the account offers. An observed fact, not a claim: may leave free negative.
-  void SetCapacity(AccountId a, ResourceId r, Amount capacity);
+  // What the node offers. An observed fact, not a claim: may leave free negative.
+  void SetCapacity(NodeId node, ResourceId r, Amount capacity);
   void SetDevices(NodeId node, uint32_t devices_count);
+  // What queues have, and their places in the tree: facts likewise.
+  [[nodiscard]] QuotaTree& mutable_quota() { return quota_; }
 
   void AddTo(Hasher& hasher) const;
 
@@ -223,13 +233,18 @@ class Ledger {
   void Remove(ClaimId id, const BundleTable& bundles);
   void Charge(const Claim& claim, const BundleTable& bundles, int sign);
   void ChargeDevices(const Claim& claim, int sign);
+  void ChargeQuota(const Claim& claim, const BundleTable& bundles, int sign);
   void Link(ClaimId id);
   void Unlink(ClaimId id);
   [[nodiscard]] Amount ReservedByOthers(AccountId a, ResourceId r, const Viewer& viewer,
                                         const BundleTable& bundles) const;
+  [[nodiscard]] Amount ReservedBy(OwnerId owner, AccountId a, ResourceId r,
+                                  const BundleTable& bundles) const;
   ClaimId& ListHead(const Claim& claim);
 
   AccountTable tables_[2];  // Nodes, tree.
+  QuotaTree quota_;         // Its rows are those of the tree.
+  int64_t slots_charged_ = 0;
   std::vector<uint8_t> devices_count_;
   std::vector<Claim> claims_;
   std::vector<ClaimId> free_claims_;

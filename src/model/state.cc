@@ -118,7 +118,6 @@ void State::ApplyNode(const NodeUpsert& facts) {
 void State::SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds) {
   // Names may have been interned since the last fact, as by a pod that was refused.
   FitLedger();
-  const AccountId account = AccountId::OfNode(node);
   const AccountTable& table = ledger_.nodes();
   std::vector<Amount> offered(vocabulary_.resources.size());
   for (const ResourceAmount& a : facts.allocatable) {
@@ -128,7 +127,7 @@ void State::SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds) 
   for (uint32_t r = 0; r < offered.size(); ++r) {
     const Amount before = table.capacity(ResourceId{r}, node.value);
     if (before == offered[r]) continue;
-    ledger_.SetCapacity(account, ResourceId{r}, offered[r]);
+    ledger_.SetCapacity(node, ResourceId{r}, offered[r]);
     kinds |= offered[r] > before ? kTouchFreed : kTouchTaken;
   }
   const auto devices = static_cast<uint8_t>(

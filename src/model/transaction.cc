@@ -121,7 +121,7 @@ void Transaction::RollbackTo(Checkpoint checkpoint) {
 std::vector<Transaction::Negative> Transaction::Negatives() const {
   std::vector<Negative> negatives;
   for (const Operation& op : log_) {
-    if (op.kind == Kind::kEnd) continue;
+    if (op.kind == Kind::kEnd || op.after.account.is_tree()) continue;
     const Claim& c = op.after;
     const AccountTable& table = ledger_.table(c.account);
     // Nobody's view: what the claim itself reserves counts too.
@@ -140,7 +140,7 @@ std::vector<Transaction::Negative> Transaction::Negatives() const {
 // Physical: held and releasing. Future: held, and what is reserved, for viewers of no higher
 // priority.
 void Transaction::AddCharges(const Claim& claim, int sign, std::vector<Charge>& charges) const {
-  if (!claim.owner.valid()) return;
+  if (!claim.owner.valid() || claim.account.is_tree()) return;
   const bool reserved = claim.state == ClaimState::kReserved;
   for (const ResourceAmount& a : bundles_.View(claim.bundle)) {
     const Amount amount = sign * a.amount;
@@ -153,8 +153,15 @@ void Transaction::AddCharges(const Claim& claim, int sign, std::vector<Charge>& 
 }
 
 Amount Transaction::NetCharge() const {
+  const std::optional<Amount> nodes = NetNodeCharge();
+  const std::optional<Amount> quota = NetQuotaCharge();
+  if (nodes && quota) return std::max(*nodes, *quota);
+  return nodes.value_or(quota.value_or(0));
+}
+
+std::optional<Amount> Transaction::NetNodeCharge() const {
   std::vector<Negative> negatives = Negatives();
-  if (negatives.empty()) return 0;
+  if (negatives.empty()) return std::nullopt;
   std::vector<Charge> charges;
   for (const Operation& op : log_) {
     AddCharges(op.before, -1, charges);
@@ -186,6 +193,47 @@ Amount Transaction::NetCharge() const {
     }
     most = std::max(most, n.future ? future : physical);
     before = &n;
+  }
+  return most;
+}
+
+std::vector<Transaction::Debt> Transaction::Debts() const {
+  std::vector<Debt> debts;
+  for (const Operation& op : log_) {
+    if (op.kind == Kind::kEnd || !op.after.account.is_tree()) continue;
+    const uint32_t row = op.after.account.row();
+    for (const ResourceAmount& a : bundles_.View(op.after.bundle)) {
+      for (const QuotaView view : {QuotaView::kPhysical, QuotaView::kFuture}) {
+        const Amount left = ledger_.quota_.LeftFor(view, a.resource, row).amount;
+        if (left < 0)
+          debts.push_back({.row = row, .resource = a.resource, .view = view, .left = left});
+      }
+    }
+  }
+  return debts;
+}
+
+void Transaction::ChargeQuota(const Claim& claim, int sign) const {
+  if (claim.owner.valid() && claim.account.is_tree()) ledger_.ChargeQuota(claim, bundles_, sign);
+}
+
+// What queues use of each other's is not linear in claims, so what was left before is not a sum: it
+// is looked at with the charges of all this taken back for that long.
+std::optional<Amount> Transaction::NetQuotaCharge() const {
+  const std::vector<Debt> debts = Debts();
+  if (debts.empty()) return std::nullopt;
+  for (auto op = log_.rbegin(); op != log_.rend(); ++op) {
+    ChargeQuota(op->after, -1);
+    ChargeQuota(op->before, +1);
+  }
+  Amount most = std::numeric_limits<Amount>::min();
+  for (const Debt& debt : debts) {
+    const Amount before = ledger_.quota_.LeftFor(debt.view, debt.resource, debt.row).amount;
+    most = std::max(most, before - debt.left);
+  }
+  for (const Operation& op : log_) {
+    ChargeQuota(op.before, -1);
+    ChargeQuota(op.after, +1);
   }
   return most;
 }

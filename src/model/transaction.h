@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "model/ids.h"
@@ -42,13 +43,16 @@ class Transaction {
   void RollbackTo(Checkpoint checkpoint);
 
   // Keeps everything, and touches the nodes of what changed. With Cause::kDecided, checks that no
-  // physical free and no `future` that is negative got worse, and no device was given away twice.
+  // physical free and no `future` that is negative got worse, of nodes and of queues, and no device
+  // was given away twice.
   void Commit(Cause cause);
 
   // What of all this charges, on balance, an amount that is negative: the physical free, or the
   // `future` for the priority of a claim that was added or changed, of its account and resources.
   // The most of these; not above 0 when nothing got worse. O(operations x log operations), and
   // nearly always, when nothing is negative, O(operations x resources x claims reserved there).
+  // Of a queue: how much less is left to it, physically or in the future, than before all this;
+  // O(operations x resources x levels).
   [[nodiscard]] Amount NetCharge() const;
 
  private:
@@ -77,7 +81,18 @@ class Transaction {
     Amount physical = 0;
     Amount future = 0;
   };
+  // A queue that uses more than it may.
+  struct Debt {
+    uint32_t row = 0;
+    ResourceId resource;
+    QuotaView view = QuotaView::kPhysical;
+    Amount left = 0;
+  };
   [[nodiscard]] std::vector<Negative> Negatives() const;
+  [[nodiscard]] std::optional<Amount> NetNodeCharge() const;
+  [[nodiscard]] std::optional<Amount> NetQuotaCharge() const;
+  [[nodiscard]] std::vector<Debt> Debts() const;
+  void ChargeQuota(const Claim& claim, int sign) const;
   void AddCharges(const Claim& claim, int sign, std::vector<Charge>& charges) const;
   void CheckDevices() const;
 
