@@ -167,8 +167,12 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
   }
   const auto kinds = static_cast<model::TouchKinds>(scratch_.kinds_of[n.value]);
   scratch_.lifted.clear();
-  lines_.Touched(LiftedBy(kinds, options_.faults), (kinds & model::kTouchAdded) != 0,
-                 state_.nodes().name(n), scratch_.lifted);
+  WaitingLines::Lift lift{.reasons = LiftedBy(kinds, options_.faults),
+                          .any = (kinds & model::kTouchAdded) != 0,
+                          .node = state_.nodes().name(n)};
+  // Who asks for more than anyone who waits could get there fits it as little as before.
+  if ((kinds & ~(model::kTouchFreed | model::kTouchTaken)) == 0) lift.cpu_most = CpuMost(n);
+  lines_.Touched(lift, scratch_.lifted);
   for (const LineId id : scratch_.lifted) {
     const Line& line = lines_.line(id);
     if (options_.faults.lose_event_while_evaluated && line.blocked_cycle + 1 == counters_.cycles)
@@ -185,6 +189,25 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
       lines_.AddReasons(id, MaskOf(verdict.kind), viewer.priority);
     }
   }
+}
+
+// No blocked line's pod can come to more cpu on the node, whoever is evicted: what pods of its
+// importance hold is out of reach. Who asks for none needs none, however much a node lacks.
+model::Amount Engine::CpuMost(NodeId n) const {
+  const auto& accounts = state_.ledger().nodes();
+  const model::Amount capacity = accounts.capacity(model::kCpu, n.value);
+  if (!lines_.AsksWithin(accounts.free(model::kCpu, n.value), capacity)) return capacity;
+  const int32_t highest = lines_.HighestBlocked();
+  model::Amount most = capacity;
+  for (model::ClaimId id = accounts.first_claim(n.value); id.valid();) {
+    const model::Claim& claim = state_.ledger().claim(id);
+    id = claim.next_in_account;
+    if (claim.state != model::ClaimState::kHeld || claim.priority < highest) continue;
+    for (const model::ResourceAmount& a : state_.vocabulary().bundles.View(claim.bundle)) {
+      if (a.resource == model::kCpu) most -= a.amount;
+    }
+  }
+  return std::max<model::Amount>(most, 0);
 }
 
 void Engine::ServeHolders(Instant now, Plan& plan) {

@@ -153,6 +153,7 @@ class Engine {
   void WakeTouched(Instant now);
   void CollectTouched();
   void WakeOn(model::NodeId node, uint64_t first, Instant now);
+  [[nodiscard]] model::Amount CpuMost(model::NodeId node) const;
   void ServeHolders(Instant now, model::Plan& plan);
   void ServeLines(Instant now, model::Plan& plan);
   void RefreshReports(Instant now);

@@ -425,6 +425,11 @@ class Examples : public ::testing::Test {
   Engine engine;
 };
 
+class PreemptingExamples : public Examples {
+ protected:
+  PreemptingExamples() { engine = Engine({.preemption = true}); }
+};
+
 // Goal: a fixed point: after a cycle that is done, more cycles do nothing and none is asked for.
 // C05, C16: what can't be placed makes no work.
 TEST_F(Examples, NothingIsDoneWithoutAnEvent) {
@@ -464,6 +469,73 @@ TEST_F(Examples, AFreedPlaceWakesAsManyAsFit) {
   const uint64_t attempts = engine.counters().attempts;
   EXPECT_EQ(Printed(20'000).substr(0, 21), "bind default/p0 -> n1");
   EXPECT_EQ(engine.counters().attempts, attempts + 2);
+}
+
+// Goal: who asks for more than a node has is not looked at when room comes back there, and is when
+// the node grows. Method: a pod of more cpu than one node has and a taint of the other keep it
+// waiting; in turn a pod leaves, the one node grows but not enough, and the other; the taint goes.
+TEST_F(Examples, ATooLargePodIsWokenByTheNodeThatGrows) {
+  TestNode tainted{.name = "n2", .cpu = 1000, .taints = {{.key = "k"}}};
+  Node({.name = "n1", .cpu = 1000});
+  Node(tainted);
+  Pod({.name = "small", .cpu = 600, .node = "n1"});
+  Pod({.name = "large", .cpu = 2000});
+  EXPECT_EQ(Cycle().binds.size(), 0u);
+  engine.Apply(model::PodRemove{.uid = "uid-small"});
+  EXPECT_EQ(Cycle(1).binds.size(), 0u);
+  EXPECT_EQ(engine.counters().wakes, 0u);
+  tainted.cpu = 3000;
+  Node(tainted);
+  EXPECT_EQ(Cycle(2).binds.size(), 0u);
+  tainted.taints.clear();
+  Node(tainted);
+  EXPECT_EQ(Printed(20'000).substr(0, 24), "bind default/large -> n2");
+  Pod({.name = "larger", .cpu = 4000});
+  EXPECT_EQ(Cycle(20'001).binds.size(), 0u);
+  Node({.name = "n1", .cpu = 3999});
+  EXPECT_EQ(Cycle(40'000).binds.size(), 0u);
+  Node({.name = "n1", .cpu = 4000});
+  EXPECT_EQ(Printed(60'000).substr(0, 25), "bind default/larger -> n1");
+}
+
+// Goal: who asks for no cpu is woken where there is less than none. Method: somebody else has put
+// more on the node than it has; a pod of those leaves that were too many.
+TEST_F(Examples, WhoAsksForNoCpuNeedsNone) {
+  Node({.name = "n1", .cpu = 1000, .pods = 2});
+  Pod({.name = "foreign", .cpu = 2000, .node = "n1"});
+  Pod({.name = "other", .cpu = 100, .node = "n1"});
+  Pod({.name = "idle", .cpu = 0});
+  EXPECT_EQ(Cycle().binds.size(), 0u);
+  engine.Apply(model::PodRemove{.uid = "uid-other"});
+  EXPECT_EQ(Printed(20'000).substr(0, 24), "bind default/idle -> n1 ");
+}
+
+// Goal: who waits is looked at when what it may evict, with what has left, is enough. Method: what
+// leaves n1 is too little by itself; the rest is an eviction of a lower priority away.
+TEST_F(PreemptingExamples, RoomThatCameCountsWithWhatCanBeEvicted) {
+  Node({.name = "n1", .cpu = 1000});
+  Pod({.name = "low", .cpu = 200, .priority = 1, .node = "n1"});
+  Pod({.name = "equal", .cpu = 500, .priority = 10, .node = "n1"});
+  Pod({.name = "another", .cpu = 300, .priority = 10, .node = "n1"});
+  Pod({.name = "waits", .cpu = 500, .priority = 10});
+  EXPECT_EQ(Cycle().preemptions.size(), 0u);
+  engine.Apply(model::PodRemove{.uid = "uid-another"});
+  EXPECT_EQ(Cycle(1).preemptions.size(), 1u);
+}
+
+// Goal: of those who wait each is looked at by what it may evict itself. Method: two wait, and only
+// the more important may evict what is left on the node when the most important leaves.
+TEST_F(PreemptingExamples, WhatTheMostImportantMayEvictCounts) {
+  Node({.name = "n1", .cpu = 1000});
+  Pod({.name = "most", .cpu = 300, .priority = 200, .node = "n1"});
+  Pod({.name = "middle", .cpu = 600, .priority = 50, .node = "n1"});
+  Pod({.name = "important", .cpu = 900, .priority = 100});
+  Pod({.name = "unimportant", .cpu = 600, .priority = 10});
+  EXPECT_EQ(Cycle().preemptions.size(), 0u);
+  engine.Apply(model::PodRemove{.uid = "uid-most"});
+  const model::Plan plan = Cycle(1);
+  ASSERT_EQ(plan.preemptions.size(), 1u);
+  EXPECT_EQ(engine.state().NameOf(plan.preemptions[0].node_name), "n1");
 }
 
 // Goal: C14, an event between the attempt and the parking is not lost. Method: the plan is out, its

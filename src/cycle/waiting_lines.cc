@@ -241,13 +241,44 @@ void WaitingLines::Resift(const State& state, LineId id) {
   SiftDown(state, heap, lines_[id.value].place, backing_off);
 }
 
-void WaitingLines::Enter(const State& state, LineId id, Line::Mode mode) {
+model::Amount WaitingLines::KeyOf(const Line& line, model::ReasonMask reasons) {
+  return (reasons & MaskOf(model::ReasonKind::kInsufficient)) != 0 ? line.cpu : -1;
+}
+
+void WaitingLines::SetMask(Line& line, LineId id, model::ReasonMask reasons) {
+  blocked_masks_[line.place] = reasons;
+  const model::Amount key = KeyOf(line, reasons);
+  const model::Amount before = std::exchange(line.cpu_keyed, key);
+  if (before == key) return;
+  by_cpu_.erase(std::ranges::lower_bound(by_cpu_, Sized{.cpu = before, .id = id}));
+  const Sized now{.cpu = key, .id = id};
+  by_cpu_.insert(std::ranges::lower_bound(by_cpu_, now), now);
+}
+
+void WaitingLines::Enter(const State& state, LineId id, Line::Mode mode,
+                         model::ReasonMask reasons) {
   Line& line = lines_[id.value];
   line.mode = mode;
   if (mode == Line::Mode::kBlocked) {
     line.place = static_cast<uint32_t>(blocked_.size());
+    line.cpu = 0;
+    const model::BundleId requests = state.vocabulary().classes.at(line.class_id).requests;
+    for (const model::ResourceAmount& amount : state.vocabulary().bundles.View(requests)) {
+      if (amount.resource == model::kCpu) line.cpu = amount.amount;
+    }
+    line.cpu_keyed = KeyOf(line, reasons);
+    const Sized sized{.cpu = line.cpu_keyed, .id = id};
+    by_cpu_.insert(std::ranges::lower_bound(by_cpu_, sized), sized);
+    line.blocked_priority = state.pods().at(line.head).priority;
+    const auto at = std::ranges::lower_bound(blocked_priorities_, line.blocked_priority, {},
+                                             &PriorityCount::priority);
+    if (at != blocked_priorities_.end() && at->priority == line.blocked_priority) {
+      ++at->count;
+    } else {
+      blocked_priorities_.insert(at, {.priority = line.blocked_priority, .count = 1});
+    }
     blocked_.push_back(id);
-    blocked_masks_.push_back(0);
+    blocked_masks_.push_back(reasons);
     blocked_pins_.push_back(line.pin.kind == model::PinKind::kNone ? model::NameId{}
                                                                    : line.pin.node);
     return;
@@ -261,6 +292,10 @@ void WaitingLines::Leave(const State& state, LineId id) {
   const Line& line = lines_[id.value];
   const uint32_t place = line.place;
   if (line.mode == Line::Mode::kBlocked) {
+    by_cpu_.erase(std::ranges::lower_bound(by_cpu_, Sized{.cpu = line.cpu_keyed, .id = id}));
+    const auto at = std::ranges::lower_bound(blocked_priorities_, line.blocked_priority, {},
+                                             &PriorityCount::priority);
+    if (--at->count == 0) blocked_priorities_.erase(at);
     blocked_[place] = blocked_.back();
     blocked_masks_[place] = blocked_masks_.back();
     blocked_pins_[place] = blocked_pins_.back();
@@ -298,9 +333,8 @@ LineId WaitingLines::Next(const State& state, Instant now) {
 void WaitingLines::Block(const State& state, LineId id, model::ReasonMask reasons,
                          uint64_t cycle_number) {
   Leave(state, id);
-  Enter(state, id, Line::Mode::kBlocked);
+  Enter(state, id, Line::Mode::kBlocked, reasons);
   Line& line = lines_[id.value];
-  blocked_masks_[line.place] = reasons;
   line.failed_priority = state.pods().at(line.head).priority;
   line.blocked_cycle = cycle_number;
   if (line.untold.valid()) lines_to_tell_.push_back(id);
@@ -339,13 +373,20 @@ void WaitingLines::Wake(const State& state, LineId id, Instant now, uint64_t nar
   Enter(state, id, Window(until) > Window(now) ? Line::Mode::kBackingOff : Line::Mode::kActive);
 }
 
-void WaitingLines::Touched(model::ReasonMask reasons, bool any, model::NameId node,
-                           std::vector<LineId>& out) const {
-  for (size_t i = 0; i < blocked_.size(); ++i) {
-    if (!any && (blocked_masks_[i] & reasons) == 0) continue;
-    if (blocked_pins_[i].valid() && blocked_pins_[i] != node) continue;
-    out.push_back(blocked_[i]);
+void WaitingLines::Touched(const Lift& lift, std::vector<LineId>& out) const {
+  if (!lift.any && lift.reasons == 0) return;
+  const auto end = std::ranges::upper_bound(by_cpu_, lift.cpu_most, {}, &Sized::cpu);
+  for (auto at = by_cpu_.begin(); at != end; ++at) {
+    const uint32_t place = lines_[at->id.value].place;
+    if (!lift.any && (blocked_masks_[place] & lift.reasons) == 0) continue;
+    if (blocked_pins_[place].valid() && blocked_pins_[place] != lift.node) continue;
+    out.push_back(at->id);
   }
+}
+
+bool WaitingLines::AsksWithin(model::Amount above, model::Amount most) const {
+  const auto at = std::ranges::upper_bound(by_cpu_, above, {}, &Sized::cpu);
+  return at != by_cpu_.end() && at->cpu <= most;
 }
 
 // ---- Who was told ------------------------------------------------------------------------------
@@ -408,7 +449,7 @@ void AddIds(Hasher& hasher, const std::vector<LineId>& ids) {
 }  // namespace
 
 // Left out: what follows from the lines (unpinned_lines_, line_of_pinned_, pinned_keys_,
-// blocked_pins_) and the links' way back (previous, untold_previous).
+// blocked_pins_, by_cpu_, blocked_priorities_) and the links' way back (previous, untold_previous).
 void WaitingLines::AddTo(Hasher& hasher, const State& state, uint64_t cycles) const {
   const model::TouchLog& log = state.touches();
   hasher.Add(pods_count_).Add(lines_.size());

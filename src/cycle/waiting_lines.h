@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -41,9 +42,12 @@ struct Line {
   model::PodId head;  // Root of a pairing heap of its pods.
   uint32_t size = 0;
   enum class Mode : uint8_t { kActive, kBackingOff, kBlocked } mode = Mode::kActive;
-  uint32_t place = 0;           // Index in the list of its mode.
-  int32_t failed_priority = 0;  // The least priority that a node was last found refusing.
-  uint64_t blocked_cycle = 0;   // Blocked: in which cycle.
+  uint32_t place = 0;            // Index in the list of its mode.
+  int32_t failed_priority = 0;   // The least priority that a node was last found refusing.
+  uint64_t blocked_cycle = 0;    // Blocked: in which cycle.
+  model::Amount cpu = 0;         // Blocked: that its class asks for, ...
+  model::Amount cpu_keyed = 0;   // ... its key in by_cpu_, ...
+  int32_t blocked_priority = 0;  // ... and no pod of it is of a higher priority.
   model::PodId untold;  // Blocked or not: first of its pods that was not told yet why it waits.
   // Woken: no node fitted a pod of at most failed_priority when the touch log ended here, so only
   // nodes touched since can.
@@ -98,7 +102,7 @@ class WaitingLines {
   // higher priority might look past what is promised there.
   void AddReasons(LineId id, model::ReasonMask reasons, int32_t priority) {
     Line& line = lines_[id.value];
-    blocked_masks_[line.place] |= reasons;
+    SetMask(line, id, blocked_masks_[line.place] | reasons);
     line.failed_priority = std::min(line.failed_priority, priority);
   }
   // Lets it be tried again, on nodes touched from `narrow_from` on. Into backoff order when its
@@ -107,10 +111,23 @@ class WaitingLines {
   // Nothing is known any more of where an awake line can fit.
   void Widen(LineId id) { lines_[id.value].narrow_from = Line::kWide; }
 
-  // The blocked lines that wait for any of `reasons` and are not pinned to a node other than
-  // `node`; all of them with `any`.
-  void Touched(model::ReasonMask reasons, bool any, model::NameId node,
-               std::vector<LineId>& out) const;
+  // What a touch may have lifted, and where.
+  struct Lift {
+    model::ReasonMask reasons = 0;
+    bool any = false;  // Of all lines.
+    model::NameId node;
+    // A line that asks for more, and waits for amounts already, need not be looked at.
+    model::Amount cpu_most = std::numeric_limits<model::Amount>::max();
+  };
+  // The blocked lines that it concerns: those that wait for any of the reasons and are not pinned
+  // to another node. O(log lines + lines that ask for no more than `cpu_most` or wait for no
+  // amounts).
+  void Touched(const Lift& lift, std::vector<LineId>& out) const;
+  // Whether a blocked line that waits for amounts asks for more cpu than `above`, up to `most`.
+  // O(log lines).
+  [[nodiscard]] bool AsksWithin(model::Amount above, model::Amount most) const;
+  // No pod of a blocked line is of a higher priority. REQUIRES: there is a blocked line.
+  [[nodiscard]] int32_t HighestBlocked() const { return blocked_priorities_.back().priority; }
   [[nodiscard]] std::span<const LineId> blocked() const { return blocked_; }
   [[nodiscard]] bool idle() const { return active_.empty() && backing_off_.empty(); }
   [[nodiscard]] uint32_t pods_count() const { return pods_count_; }
@@ -150,7 +167,9 @@ class WaitingLines {
 
   [[nodiscard]] bool LineBefore(const model::State& state, LineId a, LineId b,
                                 bool backing_off) const;
-  void Enter(const model::State& state, LineId id, Line::Mode mode);
+  void Enter(const model::State& state, LineId id, Line::Mode mode, model::ReasonMask reasons = 0);
+  void SetMask(Line& line, LineId id, model::ReasonMask reasons);
+  [[nodiscard]] static model::Amount KeyOf(const Line& line, model::ReasonMask reasons);
   void Leave(const model::State& state, LineId id);
   void SiftUp(const model::State& state, std::vector<LineId>& heap, uint32_t place,
               bool backing_off);
@@ -179,6 +198,20 @@ class WaitingLines {
   std::vector<LineId> blocked_;         // Any order; with the two columns below.
   std::vector<model::ReasonMask> blocked_masks_;
   std::vector<model::NameId> blocked_pins_;
+  // The blocked lines once more, ascending: by the cpu that they ask for where they wait for
+  // amounts; others first.
+  struct Sized {
+    model::Amount cpu = 0;
+    LineId id;
+    auto operator<=>(const Sized&) const = default;
+  };
+  std::vector<Sized> by_cpu_;
+  // How many blocked lines have this Line::blocked_priority; ascending.
+  struct PriorityCount {
+    int32_t priority = 0;
+    uint32_t count = 0;
+  };
+  std::vector<PriorityCount> blocked_priorities_;
   std::vector<LineId> lines_to_tell_;
   uint32_t pods_count_ = 0;
 };
