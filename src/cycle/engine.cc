@@ -163,7 +163,7 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
        id = state_.ledger().claim(id).next_in_account) {
     const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
     if (options_.faults.drop_touched_holder) break;
-    if (holder.valid() && lines_.contains(holder)) holders_.push_back(holder);
+    if (holder.valid() && (lines_.contains(holder) || BacksOff(holder))) holders_.push_back(holder);
   }
   const auto kinds = static_cast<model::TouchKinds>(scratch_.kinds_of[n.value]);
   scratch_.lifted.clear();
@@ -212,13 +212,13 @@ model::Amount Engine::CpuMost(NodeId n) const {
 
 void Engine::ServeHolders(Instant now, Plan& plan) {
   std::vector<PodId> holders = std::exchange(holders_, {});
-  std::erase_if(holders, [&](PodId pod) { return !lines_.contains(pod); });
+  std::erase_if(holders, [&](PodId pod) { return !lines_.contains(pod) && !BacksOff(pod); });
   std::ranges::sort(holders,
                     [&](PodId a, PodId b) { return WaitingLines::PodBefore(state_, a, b); });
   const auto repeated = std::ranges::unique(holders);
   holders.erase(repeated.begin(), repeated.end());
   for (const PodId pod : holders) {
-    const Choice choice = ChooseAsPromised(pod);
+    const Choice choice = BacksOff(pod) ? Choice() : ChooseAsPromised(pod);
     if (choice.node.valid()) {
       Decide(pod, choice, plan);
     } else if (options_.faults.drop_promise_when_tried && VictimsLeave(pod)) {

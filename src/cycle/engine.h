@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -175,12 +176,14 @@ class Engine {
   [[nodiscard]] LineKind KindOf(model::PodId pod) const;
   [[nodiscard]] bool CanBeKept(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelp(model::PodId pod, model::NodeId node) const;
+  [[nodiscard]] bool BacksOff(model::PodId pod) const;
   void JudgePromise(model::PodId pod, model::Plan& plan);
   [[nodiscard]] bool EvictionsKeepPromise(model::PodId pod) const;
   void RevokePromise(model::PodId pod, model::ReasonKind why, model::Plan& plan);
   [[nodiscard]] model::ReasonKind WhyNotKept(model::PodId pod) const;
   [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
+  bool TakeBackBinds(std::span<const model::PodId> victims, model::Plan& plan);
   WhyNoEviction Preempt(model::PodId pod, model::Plan& plan);
   [[nodiscard]] bool VictimsLeave(model::PodId pod) const;  // Of a planted bug.
   [[nodiscard]] model::PodId LeastHolder(model::NodeId node, model::PodId below) const;

@@ -1,6 +1,8 @@
 #include "place/preempt.h"
 
 #include <algorithm>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "base/check.h"
@@ -37,13 +39,27 @@ bool Engine::EvictionsHelp(PodId pod, NodeId node) const {
              .answer == place::PreemptionAnswer::kHelps;
 }
 
-// A holder whose node was touched and does not fit there now.
+// Waits for its error backoff, and stands in no line meanwhile.
+bool Engine::BacksOff(PodId pod) const {
+  return state_.pods().used(pod) && state_.pods().at(pod).not_before > Instant{} &&
+         StageOf(state_.pods().at(pod)) == model::PodStage::kPending;
+}
+
+// A holder whose node was touched, and does not fit there now or is not to be tried yet. A promise
+// that neither waiting nor evictions make true is taken back, whoever made it.
 void Engine::JudgePromise(PodId pod, Plan& plan) {
-  const bool held = lines_.line(lines_.line_of(pod)).kind == LineKind::kHolders;
-  const bool holds = KindOf(pod) == LineKind::kHolders;
-  if (held && !holds) return RevokePromise(pod, WhyNotKept(pod), plan);
-  if (holds && !held) return Sync(pod);
-  if (EvictionsKeepPromise(pod)) Preempt(pod, plan);
+  const ClaimId promise = state_.PromiseOf(pod);
+  if (!options_.preemption || !promise.valid()) return;
+  const bool waits = lines_.contains(pod);
+  const bool held = waits && lines_.line(lines_.line_of(pod)).kind == LineKind::kHolders;
+  if (CanBeKept(pod)) {
+    if (waits && !held) Sync(pod);
+    return;
+  }
+  const NodeId node = state_.ledger().claim(promise).account.node();
+  if (held || !state_.pods().at(pod).preempts || !EvictionsHelp(pod, node))
+    return RevokePromise(pod, WhyNotKept(pod), plan);
+  if (waits) Preempt(pod, plan);
 }
 
 // Whether evictions would make true what the pod is promised: what nobody else of its line may
@@ -100,9 +116,33 @@ bool Engine::EvictionsHelpNarrowly(const Line& line) const {
   return false;
 }
 
+// Nothing of this plan's decisions is written yet: those about the victims are taken back, and
+// nobody is evicted who was never bound. Whether there were any.
+bool Engine::TakeBackBinds(std::span<const PodId> victims, Plan& plan) {
+  bool any = false;
+  for (const PodId victim : victims) {
+    if (state_.pods().at(victim).write != model::WriteStage::kInFlight) continue;
+    const auto bind = std::ranges::find(plan.binds, victim, &model::BindDecision::pod);
+    if (bind == plan.binds.end()) continue;  // Of an earlier plan.
+    plan.binds.erase(bind);
+    state_.Apply(model::BindOutcome{.uid = std::string(state_.UidOf(state_.pods().at(victim).uid)),
+                                    .outcome = model::WriteOutcome::kNotSent});
+    Sync(victim);
+    any = true;
+  }
+  return any;
+}
+
 // The pod fits nowhere: the room of others becomes its own, if that helps; else says why not.
 Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
   place::Preemption found = FindPreemption(pod);
+  while (!options_.faults.bind_victims && TakeBackBinds(found.victims, plan)) {
+    if (const Choice choice = Choose(pod); choice.node.valid()) {
+      Decide(pod, choice, plan);
+      return std::nullopt;
+    }
+    found = FindPreemption(pod);
+  }
   while (found.node.valid() && !state_.Promise(pod, found.node, found.devices, found.victims)) {
     // A promise to a pod of lower priority counts on the same room.
     const PodId least = LeastHolder(found.node, pod);

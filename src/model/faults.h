@@ -25,6 +25,7 @@ struct Faults {
   bool deaf_while_preempting = false;      // B05: who waits for victims is woken by nothing else.
   bool forget_nominations = false;         // B08: a nomination found at the start is not believed.
   bool drop_pods_with_their_node = false;  // D09: pods end with the object of their node.
+  bool bind_victims = false;               // A15: who is a victim of the plan is bound by it, too.
   bool operator==(const Faults&) const = default;
 };
 

@@ -48,6 +48,7 @@ constexpr auto kPlantedRaces = std::to_array<NamedBug>({
     {.name = "refused-eviction-waited-for",
      .bugs = {.refused_eviction_waited_for = true},
      .sign = "nobody is evicted"},
+    {.name = "victim-bound", .bugs = {.victim_bound = true}, .sign = "whose room is promised to"},
     {.name = "victim-marked-with-anothers-status",
      .bugs = {.tampering = Tampering::kMarkOfAnother},
      .sign = "is not valid"},

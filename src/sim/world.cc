@@ -138,7 +138,8 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .wait_for_overdue = bugs.overdue_victim_waited_for,
                            .deaf_while_preempting = bugs.wake_up_consumed_while_preempting,
                            .forget_nominations = bugs.reservation_forgotten_on_restart,
-                           .drop_pods_with_their_node = bugs.pods_dropped_with_their_node};
+                           .drop_pods_with_their_node = bugs.pods_dropped_with_their_node,
+                           .bind_victims = bugs.victim_bound};
   return options;
 }
 

@@ -54,6 +54,7 @@ struct PlantedBugs {
   bool pods_dropped_with_their_node = false;
   bool overdue_victim_waited_for = false;
   bool refused_eviction_waited_for = false;
+  bool victim_bound = false;
   Tampering tampering = Tampering::kNone;
 };
 
