@@ -69,6 +69,8 @@ class Auditor {
     }
     for (uint32_t row = 0; row < tree_.size(); ++row)
       CheckAccount(AccountId::OfTree(row), tree_[row]);
+    const std::vector<std::string> queues = AuditQueues(state_);
+    found_.insert(found_.end(), queues.begin(), queues.end());
     return std::move(found_);
   }
 
@@ -152,9 +154,9 @@ class Auditor {
     if (claim.state == ClaimState::kReserved) return;
     auto& amounts = claim.state == ClaimState::kHeld ? sum.held : sum.releasing;
     for (const ResourceAmount& a : state_.vocabulary().bundles.View(charge))
-      amounts[a.resource.value] += a.amount;
+      amounts[a.resource.value] += a.amount * claim.count;
     for (const ResourceAmount& a : state_.vocabulary().bundles.View(scoring)) {
-      if (a.resource.value < 2) sum.scored[a.resource.value] += a.amount;
+      if (a.resource.value < 2) sum.scored[a.resource.value] += a.amount * claim.count;
     }
     for (uint32_t d = 0; d < kDevicesMax; ++d) {
       if (((claim.devices.mask >> d) & 1) != 0) sum.device_used[d] += claim.devices.milli_each;

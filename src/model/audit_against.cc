@@ -2,6 +2,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -256,6 +257,52 @@ void CompareBudgets(const State& live, const State& rebuilt, std::vector<std::st
   }
 }
 
+std::string QueueText(const State& state, QueueId q) {
+  const Queue& row = state.queues().at(q);
+  const QuotaTree& tree = state.ledger().quota();
+  std::vector<std::string> quotas;
+  for (uint32_t a = row.first_account; a != Queue::kNoAccount; a = state.queues().account(a).next) {
+    const NameId flavor = state.queues().account(a).flavor;
+    for (uint32_t i = 0; i < tree.resources(); ++i) {
+      if (!tree.defined(ResourceId{i}, a)) continue;
+      const Quota& quota = tree.quota(ResourceId{i}, a);
+      quotas.push_back(fmt::format("{}/{}={} borrows {} lends {}",
+                                   flavor.valid() ? state.NameOf(flavor) : "",
+                                   state.vocabulary().resources.Name(ResourceId{i}), quota.nominal,
+                                   quota.borrowing_limit, quota.lending_limit));
+    }
+  }
+  std::ranges::sort(quotas);
+  return fmt::format("kind {} {}, uid {}, under '{}', in a cycle {}, {}",
+                     static_cast<int>(row.kind), state.NameOf(row.name), state.UidOf(row.uid),
+                     row.parent.valid() ? state.NameOf(state.queues().at(row.parent).name) : "",
+                     row.in_cycle, fmt::join(quotas, ", "));
+}
+
+std::vector<std::string> QueueTexts(const State& state) {
+  std::vector<std::string> texts;
+  for (uint32_t i = 0; i < state.queues().size(); ++i) {
+    const QueueId q{i};
+    if (state.queues().used(q) && state.queues().at(q).uid.valid())
+      texts.push_back(QueueText(state, q));
+  }
+  std::ranges::sort(texts);
+  return texts;
+}
+
+void CompareQueues(const State& live, const State& rebuilt, std::vector<std::string>& found) {
+  const std::vector<std::string> known = QueueTexts(live);
+  const std::vector<std::string> objects = QueueTexts(rebuilt);
+  std::vector<std::string> differ;
+  std::ranges::set_difference(known, objects, std::back_inserter(differ));
+  for (const std::string& text : differ)
+    found.push_back(fmt::format("queue: known as {}; no object says so", text));
+  differ.clear();
+  std::ranges::set_difference(objects, known, std::back_inserter(differ));
+  for (const std::string& text : differ)
+    found.push_back(fmt::format("queue: an object says {}, which is not known", text));
+}
+
 }  // namespace
 
 std::vector<std::string> AuditAgainst(const State& live, const State& rebuilt) {
@@ -263,6 +310,7 @@ std::vector<std::string> AuditAgainst(const State& live, const State& rebuilt) {
   ComparePods(live, rebuilt, found);
   CompareNodes(live, rebuilt, found);
   CompareBudgets(live, rebuilt, found);
+  CompareQueues(live, rebuilt, found);
   std::ranges::sort(found);
   return found;
 }

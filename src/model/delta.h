@@ -11,6 +11,7 @@
 #include "model/ledger.h"
 #include "model/lists.h"
 #include "model/pods.h"
+#include "model/queues.h"
 #include "model/resources.h"
 
 // Observed facts: the only way the world enters the core. Names are interned in the State's
@@ -98,6 +99,6 @@ struct PreemptionRefused {
 };
 
 using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead,
-                           BudgetUpsert, BudgetRemove, PreemptionRefused>;
+                           BudgetUpsert, BudgetRemove, PreemptionRefused, QueueUpsert, QueueRemove>;
 
 }  // namespace berth::model

@@ -1,44 +1,54 @@
 #include "model/naive_quota.h"
 
 #include <algorithm>
+#include <ranges>
 #include <utility>
 
+#include "base/check.h"
 #include "base/limits.h"
 
 namespace berth::model {
 
-NaiveQuota::NaiveQuota(std::vector<Row> rows) : rows_(std::move(rows)), children_(rows_.size()) {
+NaiveQuota::NaiveQuota(std::vector<Row> rows)
+    : rows_(std::move(rows)), children_(rows_.size()), known_(rows_.size()) {
+  std::vector<std::vector<uint32_t>> by_depth;
   for (uint32_t row = 0; row < rows_.size(); ++row) {
-    if (rows_[row].parent != QuotaTree::kNoRow) children_[rows_[row].parent].push_back(row);
+    const uint32_t parent = rows_[row].parent;
+    if (parent != QuotaTree::kNoRow) children_[parent].push_back(row);
+    size_t depth = 0;
+    for (uint32_t n = parent; n != QuotaTree::kNoRow; n = rows_[n].parent) {
+      CHECK_LT(++depth, rows_.size());
+    }
+    if (depth >= by_depth.size()) by_depth.resize(depth + 1);
+    by_depth[depth].push_back(row);
+  }
+  for (const auto& level : by_depth | std::views::reverse) {
+    for (const uint32_t row : level) Compute(row);
   }
 }
 
-WideAmount NaiveQuota::SetAside(uint32_t row) const {
-  WideAmount sum = 0;
-  for (const uint32_t child : children_[row]) sum += SetAside(child) + Local(child);
-  return sum;
-}
-
-Amount NaiveQuota::Subtree(uint32_t row) const {
+// What is below is known.
+void NaiveQuota::Compute(uint32_t row) {
+  Known& known = known_[row];
+  const bool whole = rows_[row].whole;
   WideAmount sum = rows_[row].quota.nominal;
-  if (rows_[row].whole) sum -= SetAside(row);
+  known.used = rows_[row].claims;
   for (const uint32_t child : children_[row]) {
-    if (!rows_[row].whole) sum += Subtree(child) - Local(child);
+    const Amount local = Local(child);
+    known.set_aside += known_[child].set_aside + local;
+    if (!whole) sum += Subtree(child) - local;
+    for (size_t view = 0; view < kQuotaViewsCount; ++view) {
+      known.used[view] += std::max(Amount{0}, known_[child].used[view] - local);
+    }
   }
-  return static_cast<Amount>(std::clamp<WideAmount>(sum, -limits::kQuotaMax, limits::kQuotaMax));
+  if (whole) sum -= known.set_aside;
+  known.subtree =
+      static_cast<Amount>(std::clamp<WideAmount>(sum, -limits::kQuotaMax, limits::kQuotaMax));
 }
 
 Amount NaiveQuota::Local(uint32_t row) const {
   const Amount limit = rows_[row].quota.lending_limit;
   return limit == kUnlimited ? 0 : std::max(Amount{0}, Subtree(row) - limit);
-}
-
-Amount NaiveQuota::Used(QuotaView view, uint32_t row) const {
-  Amount sum = rows_[row].claims[static_cast<size_t>(view)];
-  for (const uint32_t child : children_[row]) {
-    sum += std::max(Amount{0}, Used(view, child) - Local(child));
-  }
-  return sum;
 }
 
 Amount NaiveQuota::LeftFor(QuotaView view, uint32_t row) const {

@@ -8,8 +8,8 @@
 namespace berth::model {
 
 // What QuotaTree keeps up, computed anew from what queues were given and what is charged to each,
-// as Kueue defines it: the oracle of the audit and of tests. Of one resource. A call costs O(rows
-// below, and of each above).
+// as Kueue defines it: the oracle of the audit and of tests. Of one resource. O(rows x levels) to
+// make.
 class NaiveQuota {
  public:
   struct Row {
@@ -18,19 +18,28 @@ class NaiveQuota {
     Quota quota;
     ViewAmounts claims = {};  // Of the row itself.
   };
+  // REQUIRES: parents form no cycle.
   explicit NaiveQuota(std::vector<Row> rows);
 
-  // What is kept local by all below the row.
-  [[nodiscard]] WideAmount SetAside(uint32_t row) const;
-  [[nodiscard]] Amount Subtree(uint32_t row) const;
+  [[nodiscard]] Amount Subtree(uint32_t row) const { return known_[row].subtree; }
   [[nodiscard]] Amount Local(uint32_t row) const;
-  [[nodiscard]] Amount Used(QuotaView view, uint32_t row) const;
+  [[nodiscard]] Amount Used(QuotaView view, uint32_t row) const {
+    return known_[row].used[static_cast<size_t>(view)];
+  }
   [[nodiscard]] Amount LeftFor(QuotaView view, uint32_t row) const;
   [[nodiscard]] Amount Potential(uint32_t row) const;
 
  private:
+  struct Known {
+    WideAmount set_aside = 0;  // What is kept local by all below.
+    Amount subtree = 0;
+    ViewAmounts used = {};
+  };
+  void Compute(uint32_t row);
+
   std::vector<Row> rows_;
   std::vector<std::vector<uint32_t>> children_;
+  std::vector<Known> known_;
 };
 
 }  // namespace berth::model

@@ -32,7 +32,6 @@ State::State(const Options& options)
       faults_(options.faults) {
   CHECK_LE(nodes_max_, limits::kNodesMax);
   CHECK_LE(pods_max_, limits::kPodsMax);
-  ledger_.Resize(0, 0, options.tree_accounts);
   FitLedger();
 }
 
@@ -57,6 +56,8 @@ void State::Apply(const Delta& delta) {
   if (const auto* facts = std::get_if<BindRead>(&delta)) return ApplyRead(*facts);
   if (const auto* facts = std::get_if<BudgetUpsert>(&delta)) return ApplyBudget(*facts);
   if (const auto* facts = std::get_if<PreemptionRefused>(&delta)) return ApplyRefused(*facts);
+  if (const auto* facts = std::get_if<QueueUpsert>(&delta)) return ApplyQueue(*facts);
+  if (const auto* facts = std::get_if<QueueRemove>(&delta)) return RemoveQueue(*facts);
   budgets_.Remove(std::get<BudgetRemove>(delta));
 }
 
@@ -382,16 +383,22 @@ void State::EndNodeClaim(PodId pod, Cause cause) {
 void State::EndClaims(PodId pod, Cause cause) {
   const ClaimId first = ledger_.first_of_owner(OwnerOf(pod));
   if (!first.valid()) return;
-  std::vector<NodeId> left;
+  std::vector<AccountId> left;
   Transaction t = Begin();
   for (ClaimId id = first; id.valid();) {
     const ClaimId next = ledger_.claim(id).next_of_owner;
-    if (!ledger_.claim(id).account.is_tree()) left.push_back(ledger_.claim(id).account.node());
+    left.push_back(ledger_.claim(id).account);
     EndClaim(t, id);
     id = next;
   }
   t.Commit(cause);
-  for (const NodeId node : left) DropGhost(node);
+  for (const AccountId account : left) {
+    if (account.is_tree()) {
+      queues_.DropUnused(account.row(), ledger_);
+    } else {
+      DropGhost(account.node());
+    }
+  }
 }
 
 void State::EndReservations(NodeId node) {
@@ -447,6 +454,29 @@ void State::DropPod(PodId pod, Cause cause) {
 void State::ApplyBudget(const BudgetUpsert& facts) {
   budgets_.Put(facts);
   budgets_.EndCharges(facts.key, [&](PodId pod) { return pods_.at(pod).terminating; });
+}
+
+// ---- Queues --------------------------------------------------------------------------------
+
+bool State::HasRoomFor(const QueueUpsert& facts) const {
+  return queues_.HasRoomFor(facts, FindQueue(facts.kind, facts.name),
+                            FindQueue(ParentKindOf(facts.kind), facts.parent));
+}
+
+void State::ApplyQueue(const QueueUpsert& facts) {
+  CHECK(HasRoomFor(facts));
+  FitLedger();
+  const NameId name = vocabulary_.names.Intern(facts.name);
+  const NameId parent = facts.parent.empty() ? NameId{} : vocabulary_.names.Intern(facts.parent);
+  const OwnerId before = queues_.Put(facts, name, parent, uids_.Acquire(facts.uid), ledger_);
+  if (before.valid()) uids_.Release(before);
+}
+
+void State::RemoveQueue(const QueueRemove& facts) {
+  const QueueId q = FindQueue(facts.kind, facts.name);
+  if (!q.valid() || !queues_.at(q).uid.valid()) return;
+  if (!facts.uid.empty() && uids_.Find(facts.uid) != queues_.at(q).uid) return;
+  uids_.Release(queues_.Remove(q, ledger_));
 }
 
 // ---- Decisions and their outcomes ------------------------------------------------------------
@@ -551,6 +581,7 @@ void State::AddTo(Hasher& hasher) const {
   nodes_.AddTo(hasher);
   pods_.AddTo(hasher);
   ledger_.AddTo(hasher);
+  queues_.AddTo(hasher);
   budgets_.AddTo(hasher);
   // Who reads the log adds what of it is still to be looked at.
   if (!hasher.merges()) touches_.AddTo(hasher);

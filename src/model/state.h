@@ -16,6 +16,7 @@
 #include "model/ledger.h"
 #include "model/nodes.h"
 #include "model/pods.h"
+#include "model/queues.h"
 #include "model/touch.h"
 #include "model/transaction.h"
 #include "model/vocabulary.h"
@@ -33,8 +34,7 @@ class State {
     // How many it takes. Amounts are clamped so that sums over so many can't overflow.
     uint32_t nodes_max = limits::kNodesMax;
     uint32_t pods_max = limits::kPodsMax;
-    uint32_t tree_accounts = 0;  // Accounts of the queue tree. Nothing is charged to them yet.
-    Faults faults;               // Planted bugs; none outside tests.
+    Faults faults;  // Planted bugs; none outside tests.
   };
   State() : State(Options{}) {}
   explicit State(const Options& options);
@@ -46,13 +46,14 @@ class State {
 
   // Takes one fact: rows, claims and the touch log become what they are once it is true. Facts
   // about unknown objects, stale uids and repetitions are ordinary and change nothing. Cost: what
-  // the fact touches. REQUIRES: HasRoomFor a node or pod.
+  // the fact touches. REQUIRES: HasRoomFor a node, pod or queue.
   void Apply(const Delta& delta);
-  // Whether the fact is of a node or pod that is known, or one more can be taken. Who hands facts
-  // in asks before, and says what is turned away.
+  // Whether the fact is of a node, pod or queue that is known, or one more can be taken. Who hands
+  // facts in asks before, and says what is turned away.
   [[nodiscard]] bool has_room_for_pods() const { return pods_.live() < pods_max_; }
   [[nodiscard]] bool HasRoomFor(const NodeUpsert& facts) const;
   [[nodiscard]] bool HasRoomFor(const PodUpsert& facts) const;
+  [[nodiscard]] bool HasRoomFor(const QueueUpsert& facts) const;
   // The pods whose rows the last Apply changed, added or removed (then not used(): a row is not
   // given again within one Apply); in order of change.
   [[nodiscard]] const std::vector<PodId>& changed_pods() const { return changed_pods_; }
@@ -62,6 +63,7 @@ class State {
   [[nodiscard]] const LabelTable& labels() const { return labels_; }
   [[nodiscard]] const PodTable& pods() const { return pods_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
+  [[nodiscard]] const QueueTable& queues() const { return queues_; }
   [[nodiscard]] const BudgetTable& budgets() const { return budgets_; }
   [[nodiscard]] const TouchLog& touches() const { return touches_; }
   [[nodiscard]] const Faults& faults() const { return faults_; }
@@ -75,6 +77,10 @@ class State {
   }
   [[nodiscard]] NodeId FindNode(std::string_view name) const {
     return nodes_.Find(vocabulary_.names.Find(name));
+  }
+
+  [[nodiscard]] QueueId FindQueue(QueueKind kind, std::string_view name) const {
+    return queues_.Find(kind, vocabulary_.names.Find(name));
   }
 
   // What a claim of the pod is filed under: its uid.
@@ -132,6 +138,8 @@ class State {
   void ApplyRead(const BindRead& facts);
   void ApplyBudget(const BudgetUpsert& facts);
   void ApplyRefused(const PreemptionRefused& facts);
+  void ApplyQueue(const QueueUpsert& facts);
+  void RemoveQueue(const QueueRemove& facts);
   void TakeBack(PodId pod, Cause cause);
   void DropPod(PodId pod, Cause cause);
   void SettleClaims(PodId pod);
@@ -160,6 +168,7 @@ class State {
   NodeTable nodes_;
   PodTable pods_;
   Ledger ledger_;
+  QueueTable queues_;
   BudgetTable budgets_;
   TouchLog touches_;
   StringTable<OwnerId> uids_;

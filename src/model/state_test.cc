@@ -177,7 +177,7 @@ TEST(StateTest, NoRowIsGivenAgainWithinOneFact) {
 // Goal: at the bound, a pod that was created again under its name is taken, since the one before
 // goes. Method: a state of one pod, which another can't enter.
 TEST(StateTest, APodCreatedAgainNeedsNoFurtherRoom) {
-  Cluster c({}, 0, 1);
+  Cluster c({}, 1);
   c.state.Apply(c.Pod("u1"));
   EXPECT_FALSE(c.state.HasRoomFor(c.Pod("u2", "default/b")));
   ASSERT_TRUE(c.state.HasRoomFor(c.Pod("u2")));
@@ -304,8 +304,11 @@ TEST(StateTest, ANominationToANodeThatWasReplacedIsVoidOnlyForWhoSawIt) {
 // Goal: what a pod is charged in the queue tree is no claim of its on a node, and ends with it.
 // Method: a charge made as quota will be, with the pod's whole life around it.
 TEST(StateTest, AClaimInTheTreeIsNotThePodsClaimOnANode) {
-  Cluster c({}, 2);
+  Cluster c;
   c.Node("n1", "u-n1");
+  for (const char* name : {"a", "b"}) {
+    c.state.Apply(QueueUpsert{.name = name, .uid = name, .quotas = {{.resource = kCpu}}});
+  }
   PodUpsert pod = c.Pod("u1");
   c.state.Apply(pod);
   const PodId id = c.state.FindPod("u1");

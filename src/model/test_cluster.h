@@ -13,10 +13,8 @@ namespace berth::model {
 // A state with one class of 500m, and facts in short.
 class Cluster {
  public:
-  explicit Cluster(const Faults& faults = {}, uint32_t tree_accounts = 0,
-                   uint32_t pods_max = limits::kPodsMax)
-      : state(State::Options{
-            .pods_max = pods_max, .tree_accounts = tree_accounts, .faults = faults}) {
+  explicit Cluster(const Faults& faults = {}, uint32_t pods_max = limits::kPodsMax)
+      : state(State::Options{.pods_max = pods_max, .faults = faults}) {
     const BundleId requests =
         state.vocabulary().bundles.Intern(std::vector<ResourceAmount>{{kCpu, 500}, {kPods, 1}});
     class_id =

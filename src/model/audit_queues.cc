@@ -1,0 +1,185 @@
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "model/audit.h"
+#include "model/naive_quota.h"
+#include "model/state.h"
+
+namespace berth::model {
+namespace {
+
+constexpr uint32_t kNoAccount = Queue::kNoAccount;
+
+class QueueAuditor {
+ public:
+  explicit QueueAuditor(const State& state)
+      : state_(state),
+        queues_(state.queues()),
+        in_cycle_(queues_.size()),
+        children_(queues_.size()),
+        account_children_(queues_.accounts_size()),
+        accounts_(queues_.accounts_size()) {}
+
+  std::vector<std::string> Run() {
+    FindCycles();
+    CountChildren();
+    for (uint32_t i = 0; i < queues_.size(); ++i) {
+      if (queues_.used(QueueId{i})) CheckQueue(QueueId{i});
+    }
+    for (uint32_t account = 0; account < accounts_.size(); ++account) CheckAccount(account);
+    if (!found_.empty()) return std::move(found_);  // Amounts follow from what is wrong already.
+    SumClaims();
+    for (uint32_t i = 0; i < state_.ledger().quota().resources(); ++i) CheckAmounts(ResourceId{i});
+    return std::move(found_);
+  }
+
+ private:
+  [[nodiscard]] std::string NameOf(QueueId q) const {
+    return fmt::format("queue {} of kind {}", state_.NameOf(queues_.at(q).name),
+                       static_cast<int>(queues_.at(q).kind));
+  }
+  [[nodiscard]] std::string NameOfAccount(uint32_t account) const {
+    const QueueAccount& a = queues_.account(account);
+    return fmt::format("{} flavor '{}'", NameOf(a.queue),
+                       a.flavor.valid() ? state_.NameOf(a.flavor) : "");
+  }
+  // By the names that queues give.
+  [[nodiscard]] QueueId ParentOf(QueueId q) const {
+    return in_cycle_[q.value] != 0 ? QueueId{} : queues_.at(q).parent;
+  }
+  [[nodiscard]] uint32_t AccountAbove(uint32_t account) const {
+    const QueueId parent = ParentOf(queues_.account(account).queue);
+    return parent.valid() ? queues_.AccountOf(parent, queues_.account(account).flavor) : kNoAccount;
+  }
+
+  // Each queue is walked from once: a walk ends where another was, or in its own track.
+  void FindCycles() {
+    std::vector<uint32_t> walk_of(queues_.size(), kNoAccount);
+    for (uint32_t i = 0; i < queues_.size(); ++i) {
+      QueueId q{i};
+      if (!queues_.used(q)) continue;
+      for (; q.valid() && walk_of[q.value] == kNoAccount; q = queues_.at(q).parent)
+        walk_of[q.value] = i;
+      if (!q.valid() || walk_of[q.value] != i) continue;
+      for (; in_cycle_[q.value] == 0; q = queues_.at(q).parent) in_cycle_[q.value] = 1;
+    }
+  }
+
+  void CountChildren() {
+    for (uint32_t i = 0; i < queues_.size(); ++i) {
+      if (!queues_.used(QueueId{i})) continue;
+      const QueueId parent = queues_.at(QueueId{i}).parent;
+      if (parent.valid()) ++children_[parent.value];
+    }
+    for (uint32_t account = 0; account < accounts_.size(); ++account) {
+      if (!queues_.account(account).queue.valid()) continue;
+      const uint32_t parent = AccountAbove(account);
+      if (parent != kNoAccount) ++account_children_[parent];
+    }
+  }
+
+  void CheckQueue(QueueId q) {
+    const Queue& row = queues_.at(q);
+    if (row.in_cycle != (in_cycle_[q.value] != 0))
+      found_.push_back(fmt::format("{}: in a cycle: {}", NameOf(q), row.in_cycle));
+    if (row.children_count != children_[q.value]) {
+      found_.push_back(fmt::format("{}: {} children, recomputed {}", NameOf(q), row.children_count,
+                                   children_[q.value]));
+    }
+    if (!row.uid.valid() && row.children_count == 0 && row.first_account == kNoAccount)
+      found_.push_back(fmt::format("{}: nobody knows it", NameOf(q)));
+    if (queues_.Find(row.kind, row.name) != q)
+      found_.push_back(fmt::format("{}: not found by its name", NameOf(q)));
+    for (uint32_t a = row.first_account; a != kNoAccount; a = queues_.account(a).next) {
+      if (queues_.account(a).queue != q)
+        found_.push_back(fmt::format("{}: lists an account of another queue", NameOf(q)));
+    }
+  }
+
+  void CheckAccount(uint32_t account) {
+    const QueueAccount& a = queues_.account(account);
+    const QuotaTree& tree = state_.ledger().quota();
+    if (!a.queue.valid()) {
+      if (state_.ledger().tree().claims_count(account) > 0)
+        found_.push_back(fmt::format("account {}: nobody's, with claims", account));
+      return;
+    }
+    uint32_t defined = 0;
+    for (uint32_t i = 0; i < tree.resources(); ++i)
+      defined += tree.defined(ResourceId{i}, account) ? 1 : 0;
+    const uint32_t parent = AccountAbove(account);
+    accounts_[account] = {.parent = parent, .whole = queues_.at(a.queue).kind == QueueKind::kQueue};
+    if (tree.parent(account) != parent)
+      found_.push_back(fmt::format("{}: linked elsewhere than named", NameOfAccount(account)));
+    if (queues_.AccountOf(a.queue, a.flavor) != account)
+      found_.push_back(fmt::format("{}: not found by its flavor", NameOfAccount(account)));
+    if (a.defined_count != defined || a.children_count != account_children_[account]) {
+      found_.push_back(fmt::format("{}: {} quotas and {} accounts below, recomputed {} and {}",
+                                   NameOfAccount(account), a.defined_count, a.children_count,
+                                   defined, account_children_[account]));
+    }
+    if (a.defined_count + a.children_count == 0 &&
+        state_.ledger().tree().claims_count(account) == 0) {
+      found_.push_back(fmt::format("{}: nobody needs it", NameOfAccount(account)));
+    }
+    if (ParentOf(a.queue).valid() && parent == kNoAccount)
+      found_.push_back(fmt::format("{}: there is none above", NameOfAccount(account)));
+  }
+
+  void SumClaims() {
+    const uint32_t resources = state_.ledger().quota().resources();
+    claims_.assign(size_t{resources} * accounts_.size(), {});
+    for (uint32_t i = 0; i < state_.ledger().claims_size(); ++i) {
+      const Claim& claim = state_.ledger().claim(ClaimId{i});
+      if (!claim.owner.valid() || !claim.account.is_tree()) continue;
+      for (const ResourceAmount& a : state_.vocabulary().bundles.View(claim.bundle)) {
+        ViewAmounts& sums =
+            claims_[size_t{a.resource.value} * accounts_.size() + claim.account.row()];
+        const Amount amount = a.amount * claim.count;
+        if (claim.state != ClaimState::kReserved) sums[0] += amount;
+        if (claim.state != ClaimState::kReleasing) sums[1] += amount;
+        sums[2] += amount;
+      }
+    }
+  }
+
+  void CheckAmounts(ResourceId r) {
+    const QuotaTree& tree = state_.ledger().quota();
+    std::vector<NaiveQuota::Row> rows = accounts_;
+    for (uint32_t account = 0; account < rows.size(); ++account) {
+      rows[account].quota = tree.quota(r, account);
+      rows[account].claims = claims_[size_t{r.value} * rows.size() + account];
+    }
+    const NaiveQuota naive(std::move(rows));
+    for (uint32_t account = 0; account < accounts_.size(); ++account) {
+      if (!queues_.account(account).queue.valid()) continue;
+      CheckAmount(account, r, "subtree", tree.subtree(r, account), naive.Subtree(account));
+      for (const auto view : {QuotaView::kPhysical, QuotaView::kFuture, QuotaView::kNow})
+        CheckAmount(account, r, "used", tree.used(view, r, account), naive.Used(view, account));
+    }
+  }
+
+  void CheckAmount(uint32_t account, ResourceId r, const char* what, Amount kept,
+                   Amount recomputed) {
+    if (kept == recomputed) return;
+    found_.push_back(fmt::format("{}: {} {} is {}, recomputed {}", NameOfAccount(account), what,
+                                 state_.vocabulary().resources.Name(r), kept, recomputed));
+  }
+
+  const State& state_;
+  const QueueTable& queues_;
+  std::vector<uint8_t> in_cycle_;           // By queue.
+  std::vector<uint32_t> children_;          // By queue.
+  std::vector<uint32_t> account_children_;  // By account.
+  std::vector<NaiveQuota::Row> accounts_;   // Linked as named.
+  std::vector<ViewAmounts> claims_;         // By resource, then account.
+  std::vector<std::string> found_;
+};
+
+}  // namespace
+
+std::vector<std::string> AuditQueues(const State& state) { return QueueAuditor(state).Run(); }
+
+}  // namespace berth::model

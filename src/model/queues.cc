@@ -1,0 +1,255 @@
+#include "model/queues.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/limits.h"
+
+namespace berth::model {
+namespace {
+
+constexpr uint32_t kNoAccount = Queue::kNoAccount;
+
+}  // namespace
+
+QueueId QueueTable::Find(QueueKind kind, NameId name) const {
+  const std::vector<QueueId>& rows = row_of_name_[static_cast<size_t>(kind)];
+  return name.value < rows.size() ? rows[name.value] : QueueId{};
+}
+
+bool QueueTable::active(QueueId q) const {
+  if (!used(q) || !at(q).uid.valid()) return false;
+  while (q.valid() && !at(q).in_cycle) q = at(q).parent;
+  return !q.valid();
+}
+
+uint32_t QueueTable::AccountOf(QueueId q, NameId flavor) const {
+  uint32_t account = at(q).first_account;
+  while (account != kNoAccount && accounts_[account].flavor != flavor)
+    account = accounts_[account].next;
+  return account;
+}
+
+bool QueueTable::HasRoomFor(const QueueUpsert& facts, QueueId q, QueueId parent) const {
+  if (live() + 2 > limits::kQueuesMax) return false;  // Itself and its parent.
+  std::vector<NameId> flavors;
+  for (const QueueQuota& quota : facts.quotas) flavors.push_back(quota.flavor);
+  // Itself, its parent, and what is above them: each may get an account of each flavor. Those of a
+  // cycle that it leaves get each other's, too.
+  size_t levels = 2;
+  for (QueueId n = parent; n.valid() && !at(n).in_cycle; n = at(n).parent) ++levels;
+  for (QueueId n = q; n.valid(); n = at(n).parent) {
+    for (uint32_t a = at(n).first_account; a != kNoAccount; a = accounts_[a].next)
+      flavors.push_back(accounts_[a].flavor);
+    if (!at(q).in_cycle || at(n).parent == q) break;
+    ++levels;
+  }
+  std::ranges::sort(flavors);
+  const auto repeated = std::ranges::unique(flavors);
+  flavors.erase(repeated.begin(), repeated.end());
+  return accounts_live() + flavors.size() * levels <= size_t{limits::kQuotaAccountsMax};
+}
+
+OwnerId QueueTable::Put(const QueueUpsert& facts, NameId name, NameId parent, OwnerId uid,
+                        Ledger& ledger) {
+  const QueueId q = FindOrAdd(facts.kind, name);
+  const OwnerId uid_before = std::exchange(rows_[q.value].uid, uid);
+  SetParent(q, parent.valid() ? FindOrAdd(ParentKindOf(facts.kind), parent) : QueueId{}, ledger);
+  SetQuotas(q, facts.quotas, ledger);
+  return uid_before;
+}
+
+OwnerId QueueTable::Remove(QueueId q, Ledger& ledger) {
+  CHECK(used(q));
+  SetQuotas(q, {}, ledger);
+  SetParent(q, QueueId{}, ledger);
+  const OwnerId uid = std::exchange(rows_[q.value].uid, OwnerId{});
+  DropQueue(q);
+  return uid;
+}
+
+QueueId QueueTable::FindOrAdd(QueueKind kind, NameId name) {
+  if (const QueueId found = Find(kind, name); found.valid()) return found;
+  QueueId q{size()};
+  if (free_rows_.empty()) {
+    rows_.emplace_back();
+  } else {
+    q = free_rows_.back();
+    free_rows_.pop_back();
+  }
+  rows_[q.value] = {.name = name, .kind = kind};
+  std::vector<QueueId>& rows = row_of_name_[static_cast<size_t>(kind)];
+  if (name.value >= rows.size()) rows.resize(name.value + 1);
+  rows[name.value] = q;
+  return q;
+}
+
+uint32_t QueueTable::AddAccount(QueueId q, NameId flavor, Ledger& ledger) {
+  auto account = static_cast<uint32_t>(accounts_.size());
+  if (free_accounts_.empty()) {
+    accounts_.emplace_back();
+    ledger.Resize(0, 0, account + 1);
+  } else {
+    account = free_accounts_.back();
+    free_accounts_.pop_back();
+  }
+  ledger.mutable_quota().SetWhole(account, at(q).kind == QueueKind::kQueue);
+  accounts_[account] = {.queue = q, .flavor = flavor, .next = at(q).first_account};
+  rows_[q.value].first_account = account;
+  return account;
+}
+
+// The account, with those above it.
+uint32_t QueueTable::EnsureAccount(QueueId q, NameId flavor, Ledger& ledger) {
+  uint32_t first = kNoAccount;
+  uint32_t below = kNoAccount;
+  for (QueueId n = q; n.valid(); n = at(n).parent) {
+    uint32_t account = AccountOf(n, flavor);
+    const bool there = account != kNoAccount;
+    if (!there) account = AddAccount(n, flavor, ledger);
+    if (below != kNoAccount) {
+      ++accounts_[account].children_count;
+      ledger.mutable_quota().Link(below, account);
+    }
+    if (first == kNoAccount) first = account;
+    if (there || at(n).in_cycle) break;
+    below = account;
+  }
+  return first;
+}
+
+void QueueTable::SetQuotas(QueueId q, std::span<const QueueQuota> quotas, Ledger& ledger) {
+  QuotaTree& tree = ledger.mutable_quota();
+  for (const QueueQuota& quota : quotas) {
+    const uint32_t account = EnsureAccount(q, quota.flavor, ledger);
+    if (!tree.defined(quota.resource, account)) ++accounts_[account].defined_count;
+    tree.SetQuota(quota.resource, account, quota.quota);
+  }
+  uint32_t next = kNoAccount;
+  for (uint32_t account = at(q).first_account; account != kNoAccount; account = next) {
+    next = accounts_[account].next;
+    for (uint32_t i = 0; i < tree.resources(); ++i) {
+      const ResourceId r{i};
+      const auto same = [&](const QueueQuota& quota) {
+        return quota.flavor == accounts_[account].flavor && quota.resource == r;
+      };
+      if (!tree.defined(r, account) || std::ranges::any_of(quotas, same)) continue;
+      tree.ClearQuota(r, account);
+      --accounts_[account].defined_count;
+    }
+    DropUnused(account, ledger);
+  }
+}
+
+void QueueTable::SetParent(QueueId q, QueueId parent, Ledger& ledger) {
+  const QueueId from = at(q).parent;
+  if (from == parent) return;
+  if (at(q).in_cycle) LeaveCycle(q, ledger);
+  Detach(q, ledger);
+  rows_[q.value].parent = parent;
+  if (parent.valid()) {
+    ++rows_[parent.value].children_count;
+    if (ClosesCycle(q)) {
+      EnterCycle(q, ledger);
+    } else {
+      Attach(q, ledger);
+    }
+  }
+  if (!from.valid()) return;
+  --rows_[from.value].children_count;
+  DropQueue(from);
+}
+
+// The others of its cycle are below it then, and it is a root.
+void QueueTable::LeaveCycle(QueueId q, Ledger& ledger) {
+  const QueueId parent = std::exchange(rows_[q.value].parent, QueueId{});
+  rows_[q.value].in_cycle = false;
+  for (QueueId n = parent; n.valid() && n != q; n = at(n).parent) {
+    rows_[n.value].in_cycle = false;
+    Attach(n, ledger);
+  }
+}
+
+bool QueueTable::ClosesCycle(QueueId q) const {
+  QueueId n = at(q).parent;
+  while (n.valid() && n != q && !at(n).in_cycle) n = at(n).parent;
+  return n == q;
+}
+
+void QueueTable::EnterCycle(QueueId q, Ledger& ledger) {
+  QueueId n = q;
+  do {
+    rows_[n.value].in_cycle = true;
+    Detach(n, ledger);
+    n = at(n).parent;
+  } while (n != q);
+}
+
+void QueueTable::Attach(QueueId q, Ledger& ledger) {
+  for (uint32_t a = at(q).first_account; a != kNoAccount; a = accounts_[a].next) {
+    const uint32_t above = EnsureAccount(at(q).parent, accounts_[a].flavor, ledger);
+    ++accounts_[above].children_count;
+    ledger.mutable_quota().Link(a, above);
+  }
+}
+
+void QueueTable::Detach(QueueId q, Ledger& ledger) {
+  for (uint32_t a = at(q).first_account; a != kNoAccount; a = accounts_[a].next) {
+    const uint32_t above = ledger.quota().parent(a);
+    if (above == kNoAccount) continue;
+    ledger.mutable_quota().Link(a, kNoAccount);
+    --accounts_[above].children_count;
+    DropUnused(above, ledger);
+  }
+}
+
+void QueueTable::DropUnused(uint32_t account, Ledger& ledger) {
+  while (account != kNoAccount) {
+    const QueueAccount row = accounts_[account];
+    if (!row.queue.valid() || row.defined_count > 0 || row.children_count > 0 ||
+        ledger.tree().claims_count(account) > 0) {
+      return;
+    }
+    const uint32_t above = ledger.quota().parent(account);
+    ledger.mutable_quota().Link(account, kNoAccount);
+    ledger.mutable_quota().SetWhole(account, false);
+    Queue& queue = rows_[row.queue.value];
+    uint32_t* link = &queue.first_account;
+    while (*link != account) link = &accounts_[*link].next;
+    *link = row.next;
+    accounts_[account] = {};
+    free_accounts_.push_back(account);
+    DropQueue(row.queue);
+    account = above;
+    if (account != kNoAccount) --accounts_[account].children_count;
+  }
+}
+
+void QueueTable::DropQueue(QueueId q) {
+  const Queue& row = at(q);
+  if (!used(q) || row.uid.valid() || row.children_count > 0 || row.first_account != kNoAccount) {
+    return;
+  }
+  CHECK(!row.parent.valid());
+  row_of_name_[static_cast<size_t>(row.kind)][row.name.value] = QueueId{};
+  rows_[q.value] = {};
+  free_rows_.push_back(q);
+}
+
+void QueueTable::AddTo(Hasher& hasher) const {
+  hasher.Add(rows_.size());
+  for (const Queue& row : rows_) {
+    hasher.Add(row.name.value).Add(row.kind).Add(row.uid.value).Add(row.parent.value);
+    hasher.Add(row.first_account);
+    // That it is in a cycle, and the counts, follow from the rest.
+  }
+  for (const QueueId q : free_rows_) hasher.Add(q.value);
+  hasher.Add(accounts_.size());
+  for (const QueueAccount& account : accounts_)
+    hasher.Add(account.queue.value).Add(account.flavor.value).Add(account.next);
+  for (const uint32_t account : free_accounts_) hasher.Add(account);
+  // row_of_name_ is an index.
+}
+
+}  // namespace berth::model

@@ -1,0 +1,136 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "model/ids.h"
+#include "model/ledger.h"
+#include "model/quota_tree.h"
+
+// The tree of queues: which there are, and which account of the ledger has what quota of them
+// (docs/design/0009-queue-tree.md).
+namespace berth::model {
+
+enum class QueueKind : uint8_t {
+  kCohort,
+  kClusterQueue,  // Its parent is a cohort.
+  kQueue,         // Volcano's: its parent is one, and its quota is of the whole (QuotaTree).
+};
+inline constexpr size_t kQueueKindsCount = 3;
+[[nodiscard]] constexpr QueueKind ParentKindOf(QueueKind kind) {
+  return kind == QueueKind::kQueue ? QueueKind::kQueue : QueueKind::kCohort;
+}
+
+struct QueueQuota {
+  NameId flavor;  // Invalid: of no flavor.
+  ResourceId resource;
+  Quota quota;
+  bool operator==(const QueueQuota&) const = default;
+};
+
+// A cohort or queue as it is. Whoever is named as parent is there from then on, without quota until
+// its own object is known.
+struct QueueUpsert {
+  QueueKind kind = QueueKind::kClusterQueue;
+  std::string name;
+  std::string uid;
+  std::string parent;                   // Empty: none.
+  std::vector<QueueQuota> quotas = {};  // One of a flavor and resource.
+};
+
+// The object is gone. With a uid, only if it is still that one.
+struct QueueRemove {
+  QueueKind kind = QueueKind::kClusterQueue;
+  std::string name;
+  std::string uid;
+};
+
+struct Queue {
+  static constexpr uint32_t kNoAccount = QuotaTree::kNoRow;
+  NameId name;  // Invalid in a free row.
+  QueueKind kind = QueueKind::kCohort;
+  bool in_cycle = false;        // Who follows the parents comes back here: it is linked to none.
+  OwnerId uid;                  // Invalid: there is no such object.
+  QueueId parent;               // That it names.
+  uint32_t children_count = 0;  // That name it, in a cycle itself.
+  uint32_t first_account = kNoAccount;
+};
+
+// A queue's account of one flavor: a row of Ledger::tree() and Ledger::quota().
+struct QueueAccount {
+  QueueId queue;  // Invalid in a free row.
+  NameId flavor;
+  uint32_t next = Queue::kNoAccount;  // Of the queue.
+  uint32_t children_count = 0;        // Linked to it.
+  uint32_t defined_count = 0;         // Resources that it has quota of.
+};
+
+// Rows by kind and name: children refer to parents by name, as claims do, so a row lives as long as
+// its object, a queue that names it, or an account. An account lives as long as it has quota, one
+// linked to it, or claims. Both are used again. Links of the ledger's quota follow the parents that
+// are named, but in a cycle, whose queues are roots.
+//
+// O(1) by name; a change of quota is O(quotas + resources), of a parent O(accounts x resources x
+// levels + the cycle that it makes or breaks). Single-threaded.
+class QueueTable {
+ public:
+  // Rows, free ones too.
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(rows_.size()); }
+  [[nodiscard]] uint32_t live() const {
+    return static_cast<uint32_t>(rows_.size() - free_rows_.size());
+  }
+  [[nodiscard]] bool used(QueueId q) const {
+    return q.value < rows_.size() && rows_[q.value].name.valid();
+  }
+  [[nodiscard]] const Queue& at(QueueId q) const { return rows_[q.value]; }
+  [[nodiscard]] QueueId Find(QueueKind kind, NameId name) const;
+  // Whether there is such an object and no cycle above it. O(levels).
+  [[nodiscard]] bool active(QueueId q) const;
+
+  // One past the largest account ever given, as Ledger::tree().size().
+  [[nodiscard]] uint32_t accounts_size() const { return static_cast<uint32_t>(accounts_.size()); }
+  [[nodiscard]] uint32_t accounts_live() const {
+    return static_cast<uint32_t>(accounts_.size() - free_accounts_.size());
+  }
+  [[nodiscard]] const QueueAccount& account(uint32_t row) const { return accounts_[row]; }
+  // Queue::kNoAccount when it has none. O(flavors of the queue).
+  [[nodiscard]] uint32_t AccountOf(QueueId q, NameId flavor) const;
+
+  // Whether the rows and accounts that the fact may need are within limits; errs on the
+  // safe side. O(quotas + levels).
+  [[nodiscard]] bool HasRoomFor(const QueueUpsert& facts, QueueId q, QueueId parent) const;
+
+  // For State: names are interned, `uid` is acquired, and what is returned is to be released.
+  [[nodiscard]] OwnerId Put(const QueueUpsert& facts, NameId name, NameId parent, OwnerId uid,
+                            Ledger& ledger);
+  [[nodiscard]] OwnerId Remove(QueueId q, Ledger& ledger);
+  // Claims of the account ended.
+  void DropUnused(uint32_t account, Ledger& ledger);
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  QueueId FindOrAdd(QueueKind kind, NameId name);
+  uint32_t AddAccount(QueueId q, NameId flavor, Ledger& ledger);
+  uint32_t EnsureAccount(QueueId q, NameId flavor, Ledger& ledger);
+  void SetQuotas(QueueId q, std::span<const QueueQuota> quotas, Ledger& ledger);
+  void SetParent(QueueId q, QueueId parent, Ledger& ledger);
+  void LeaveCycle(QueueId q, Ledger& ledger);
+  [[nodiscard]] bool ClosesCycle(QueueId q) const;
+  void EnterCycle(QueueId q, Ledger& ledger);
+  void Attach(QueueId q, Ledger& ledger);
+  void Detach(QueueId q, Ledger& ledger);
+  void DropQueue(QueueId q);
+
+  std::vector<Queue> rows_;
+  std::vector<QueueId> free_rows_;
+  std::array<std::vector<QueueId>, kQueueKindsCount> row_of_name_;
+  std::vector<QueueAccount> accounts_;
+  std::vector<uint32_t> free_accounts_;
+};
+
+}  // namespace berth::model
