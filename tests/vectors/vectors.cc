@@ -19,10 +19,12 @@
 #include "codec/json.h"
 #include "cycle/engine.h"
 #include "cycle/why.h"
+#include "kueue.h"
 #include "model/state.h"
 #include "place/evaluate.h"
 #include "place/formulas.h"
 #include "place/preempt.h"
+#include "reading.h"
 #include "translate/facts.h"
 #include "translate/text.h"
 
@@ -137,17 +139,6 @@ class Report {
 };
 
 // ---- Reading -------------------------------------------------------------------------------
-
-const api::JsonArray& ArrayAt(const api::JsonObject& object, std::string_view key) {
-  static const api::JsonArray kEmpty;
-  const api::Json* found = object.if_contains(key);
-  return found != nullptr && found->is_array() ? found->as_array() : kEmpty;
-}
-
-std::string StringAt(const api::JsonObject& object, std::string_view key) {
-  const api::Json* found = object.if_contains(key);
-  return found != nullptr && found->is_string() ? std::string(found->as_string()) : std::string();
-}
 
 std::set<std::string> StringsAt(const api::JsonObject& object, std::string_view key) {
   std::set<std::string> out;
@@ -571,6 +562,7 @@ int Run(const std::filesystem::path& folder, bool asked_for) {
   if (!std::filesystem::is_directory(folder, error)) {
     return absent(fmt::format("there is no folder {} of vectors", folder.string()));
   }
+  if (HoldsKueueVectors(folder)) return RunKueueVectors(folder);
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
@@ -587,7 +579,7 @@ int Run(const std::filesystem::path& folder, bool asked_for) {
 }  // namespace
 }  // namespace berth
 
-// usage: berth_vectors [FOLDER], else $BERTH_VECTORS, else the shared folder beside the project.
+// usage: berth_vectors [FOLDER], else $BERTH_VECTORS, else the shared folders beside the project.
 int main(int argc, char** argv) {
   const char* from_environment = std::getenv("BERTH_VECTORS");
   if (argc > 2) {
@@ -596,5 +588,12 @@ int main(int argc, char** argv) {
   }
   if (argc == 2) return berth::Run(argv[1], /*asked_for=*/true);
   if (from_environment != nullptr) return berth::Run(from_environment, /*asked_for=*/true);
-  return berth::Run(BERTH_VECTORS_DEFAULT, /*asked_for=*/false);
+  int status = berth::kSkipped;
+  for (const char* of : {"kube-scheduler", "kueue"}) {
+    const int one =
+        berth::Run(std::filesystem::path(BERTH_VECTORS_DEFAULT) / of, /*asked_for=*/false);
+    if (one == berth::kSkipped) continue;
+    status = status == berth::kSkipped ? one : std::max(status, one);
+  }
+  return status;
 }

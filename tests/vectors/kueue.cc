@@ -1,0 +1,542 @@
+#include "kueue.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <exception>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/json.h"
+#include "api/quantity.h"
+#include "codec/json.h"
+#include "model/audit.h"
+#include "model/state.h"
+#include "reading.h"
+
+// Goal: berth's tree of queues has the amounts that Kueue's has. Method: the objects of a case
+// become facts of the model, usage becomes claims of its ledger, and what a queue has, uses and has
+// left is compared. Tables of what is not built are counted with what they lack.
+namespace berth {
+namespace {
+
+using api::Json;
+using api::JsonArray;
+using api::JsonObject;
+using model::QueueKind;
+using model::QuotaView;
+
+constexpr int kFailuresShownMax = 20;
+
+std::optional<JsonObject> ReadObject(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  auto json = codec::ParseJson(text);
+  if (!json || !json->is_object()) return std::nullopt;
+  return json->as_object();
+}
+
+// A case's input with what it refers to in place.
+Json Resolved(const Json& json, const JsonObject& definitions) {
+  if (json.is_array()) {
+    JsonArray out;
+    for (const Json& item : json.as_array()) out.push_back(Resolved(item, definitions));
+    return out;
+  }
+  if (!json.is_object()) return json;
+  if (const Json* ref = json.as_object().if_contains("$ref"))
+    return definitions.at(ref->as_string());
+  JsonObject out;
+  for (const auto& member : json.as_object())
+    out[member.key()] = Resolved(member.value(), definitions);
+  return out;
+}
+
+// Flavor -> resource -> amount, without zeros: an absent amount is none.
+using Amounts = std::map<std::string, std::map<std::string, int64_t>>;
+
+Amounts AmountsIn(const JsonObject& object) {
+  Amounts out;
+  for (const auto& flavor : object) {
+    for (const auto& resource : flavor.value().as_object()) {
+      const Json& amount = resource.value();
+      const int64_t value = amount.is_string() ? model::kUnlimited : amount.to_number<int64_t>();
+      if (value != 0) out[std::string(flavor.key())][std::string(resource.key())] = value;
+    }
+  }
+  return out;
+}
+
+std::string Text(const Amounts& amounts) {
+  std::string text;
+  for (const auto& [flavor, resources] : amounts) {
+    for (const auto& [resource, amount] : resources)
+      text += fmt::format("{}/{}={} ", flavor, resource, amount);
+  }
+  return text;
+}
+
+int64_t AmountOf(std::string_view resource, const Json& quantity) {
+  const std::string text = quantity.is_string() ? std::string(quantity.as_string())
+                                                : std::to_string(quantity.to_number<int64_t>());
+  const auto parsed = api::ParseScaled(text, resource == "cpu" ? -3 : 0);
+  if (!parsed) throw std::runtime_error(parsed.error().message);
+  return *parsed;
+}
+
+struct Mismatch : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+void Expect(std::string_view what, const Amounts& got, const Amounts& want) {
+  if (got == want) return;
+  throw Mismatch(fmt::format("{}\n  want {}\n  got  {}", what, Text(want), Text(got)));
+}
+
+void ExpectSame(std::string_view what, int64_t got, int64_t want) {
+  if (got != want) throw Mismatch(fmt::format("{}: want {}, got {}", what, want, got));
+}
+
+// ---- The model of a case -----------------------------------------------------------------------
+
+class Cluster {
+ public:
+  void Put(QueueKind kind, const JsonObject& object) {
+    const JsonObject& spec = ObjectAt(object, "spec");
+    const std::string name = StringAt(object.at("metadata").as_object(), "name");
+    model::QueueUpsert facts{.kind = kind, .name = name, .uid = "u-" + name};
+    facts.parent = StringAt(spec, kind == QueueKind::kCohort ? "parentName" : "cohortName");
+    for (const Json& group : ArrayAt(spec, "resourceGroups")) {
+      for (const Json& flavor : ArrayAt(group.as_object(), "flavors")) {
+        const std::string flavor_name = StringAt(flavor.as_object(), "name");
+        for (const Json& resource : ArrayAt(flavor.as_object(), "resources"))
+          facts.quotas.push_back(QuotaIn(flavor_name, resource.as_object()));
+      }
+    }
+    state_.Apply(facts);
+  }
+  void PutAll(const JsonArray& cluster_queues, const JsonArray& cohorts) {
+    for (const Json& q : cluster_queues) Put(QueueKind::kClusterQueue, q.as_object());
+    for (const Json& cohort : cohorts) Put(QueueKind::kCohort, cohort.as_object());
+  }
+  void Delete(QueueKind kind, const std::string& name) {
+    state_.Apply(model::QueueRemove{.kind = kind, .name = name});
+  }
+
+  [[nodiscard]] bool Active(QueueKind kind, const JsonObject& object) const {
+    return state_.queues().active(
+        state_.FindQueue(kind, StringAt(object.at("metadata").as_object(), "name")));
+  }
+
+  // Charges the ClusterQueue, for whoever is to be named when it ends.
+  void Charge(const std::string& owner, const std::string& queue, const Amounts& amounts) {
+    const model::QueueId q = state_.FindQueue(QueueKind::kClusterQueue, queue);
+    if (!q.valid()) throw std::runtime_error("no ClusterQueue " + queue);
+    model::Transaction t = state_.Begin();
+    for (const auto& [flavor, resources] : amounts) {
+      std::vector<model::ResourceAmount> bundle;
+      for (const auto& [resource, amount] : resources)
+        bundle.push_back({Resource(resource), amount});
+      t.Add({.owner = OwnerOf(owner),
+             .account = model::AccountId::OfTree(
+                 state_.queues().AccountOf(q, state_.vocabulary().names.Intern(flavor))),
+             .bundle = state_.vocabulary().bundles.Intern(bundle),
+             .why = model::ClaimWhy::kAdmitted});
+    }
+    t.Commit(model::Cause::kObserved);
+    CheckAudit();
+  }
+  void Discharge(const std::string& owner) {
+    model::Transaction t = state_.Begin();
+    while (state_.ledger().first_of_owner(OwnerOf(owner)).valid())
+      t.End(state_.ledger().first_of_owner(OwnerOf(owner)));
+    t.Commit(model::Cause::kOwnerDeleted);
+    CheckAudit();
+  }
+
+  using Ask = std::function<int64_t(const model::QuotaTree&, model::ResourceId, uint32_t)>;
+  // Of each flavor and resource: those that the queue itself has quota of, or all.
+  [[nodiscard]] Amounts Of(QueueKind kind, std::string_view name, bool own_only,
+                           const Ask& ask) const {
+    Amounts out;
+    const model::QueueId q = state_.FindQueue(kind, name);
+    if (!q.valid()) return out;
+    const model::QuotaTree& tree = state_.ledger().quota();
+    for (uint32_t a = state_.queues().at(q).first_account; a != model::Queue::kNoAccount;
+         a = state_.queues().account(a).next) {
+      for (uint32_t i = 0; i < tree.resources(); ++i) {
+        const model::ResourceId r{i};
+        if (own_only && !tree.defined(r, a)) continue;
+        const int64_t amount = ask(tree, r, a);
+        if (amount == 0) continue;
+        out[std::string(state_.NameOf(state_.queues().account(a).flavor))]
+           [std::string(state_.vocabulary().resources.Name(r))] = amount;
+      }
+    }
+    return out;
+  }
+  // Only the audit of queues: who is charged here are no pods.
+  void CheckAudit() const {
+    for (const std::string& found : model::AuditQueues(state_)) throw Mismatch("audit: " + found);
+  }
+  [[nodiscard]] const model::State& state() const { return state_; }
+
+ private:
+  model::QueueQuota QuotaIn(const std::string& flavor, const JsonObject& resource) {
+    const std::string name = StringAt(resource, "name");
+    const auto limit = [&](std::string_view key) {
+      const Json* found = resource.if_contains(key);
+      return found == nullptr ? model::kUnlimited : AmountOf(name, *found);
+    };
+    const Json* nominal = resource.if_contains("nominalQuota");
+    return {.flavor = state_.vocabulary().names.Intern(flavor),
+            .resource = Resource(name),
+            .quota = {.nominal = nominal == nullptr ? 0 : AmountOf(name, *nominal),
+                      .borrowing_limit = limit("borrowingLimit"),
+                      .lending_limit = limit("lendingLimit")}};
+  }
+  model::ResourceId Resource(std::string_view name) {
+    return state_.vocabulary().resources.Intern(name).value();
+  }
+  model::OwnerId OwnerOf(const std::string& name) {
+    const auto next = static_cast<uint32_t>(owners_.size());
+    return model::OwnerId{owners_.try_emplace(name, next).first->second};
+  }
+
+  model::State state_;
+  std::map<std::string, uint32_t> owners_;
+};
+
+int64_t Subtree(const model::QuotaTree& tree, model::ResourceId r, uint32_t row) {
+  return tree.subtree(r, row);
+}
+int64_t Used(const model::QuotaTree& tree, model::ResourceId r, uint32_t row) {
+  return tree.used(QuotaView::kNow, r, row);
+}
+int64_t Potential(const model::QuotaTree& tree, model::ResourceId r, uint32_t row) {
+  return tree.Potential(r, row);
+}
+int64_t Left(const model::QuotaTree& tree, model::ResourceId r, uint32_t row) {
+  return std::max(int64_t{0}, tree.LeftFor(QuotaView::kNow, r, row).amount);
+}
+
+// ---- Tables ------------------------------------------------------------------------------------
+
+struct Case {
+  JsonObject fixtures;
+  JsonObject input;
+  JsonArray steps;
+  JsonObject want;
+};
+
+void Available(const Case& test) {
+  Cluster c;
+  c.PutAll(ArrayAt(test.input, "clusterQueues"), ArrayAt(test.input, "cohorts"));
+  const JsonObject& available = ObjectAt(test.want, "available");
+  const JsonObject& potential = ObjectAt(test.want, "potentiallyAvailable");
+  const auto check = [&](bool charged) {
+    for (const auto& queue : potential) {
+      const auto of = [&](const Cluster::Ask& ask) {
+        return c.Of(QueueKind::kClusterQueue, queue.key(), /*own_only=*/true, ask);
+      };
+      const Amounts most = AmountsIn(queue.value().as_object());
+      Expect(fmt::format("{} could have", std::string_view(queue.key())), of(Potential), most);
+      Expect(fmt::format("{} has left", std::string_view(queue.key())), of(Left),
+             charged ? AmountsIn(ObjectAt(available, queue.key())) : most);
+    }
+  };
+  check(false);
+  for (const auto& queue : ObjectAt(test.input, "usage"))
+    c.Charge(queue.key(), queue.key(), AmountsIn(queue.value().as_object()));
+  check(true);
+  for (const auto& queue : ObjectAt(test.input, "usage")) c.Discharge(queue.key());
+  check(false);
+}
+
+void CohortLendable(const Case& test) {
+  Cluster c;
+  c.PutAll(ArrayAt(test.input, "clusterQueues"), {});
+  const Amounts lendable =
+      c.Of(QueueKind::kCohort, StringAt(test.input, "cohort"), /*own_only=*/false, Potential);
+  Amounts summed;
+  for (const auto& [flavor, resources] : lendable) {
+    for (const auto& [resource, amount] : resources) summed["all"][resource] += amount;
+  }
+  Expect("lendable", summed, AmountsIn({{"all", test.want.at("lendable")}}));
+}
+
+void IsBorrowingOn(const Case& test) {
+  Cluster c;
+  c.PutAll(ArrayAt(test.input, "clusterQueues"), {});
+  c.Charge("w", "cq", AmountsIn(ObjectAt(test.input, "usageOfClusterQueueCq")));
+  const Amounts borrowed =
+      c.Of(QueueKind::kClusterQueue, "cq", /*own_only=*/true,
+           [](const model::QuotaTree& tree, model::ResourceId r, uint32_t row) {
+             return tree.borrowed(QuotaView::kNow, r, row);
+           });
+  bool on_requested = false;
+  for (const auto& [flavor, resources] : AmountsIn(ObjectAt(test.input, "requested"))) {
+    for (const auto& [resource, amount] : resources) {
+      const auto found = borrowed.find(flavor);
+      on_requested = on_requested || (found != borrowed.end() && found->second.contains(resource));
+    }
+  }
+  ExpectSame("borrowing", !borrowed.empty(), test.want.at("borrowing").as_bool());
+  ExpectSame("borrowing on requested", on_requested,
+             test.want.at("borrowingOnRequested").as_bool());
+}
+
+// What a workload that has quota is charged.
+Amounts ChargeOf(const JsonObject& admission) {
+  Amounts out;
+  for (const Json& pod_set : ArrayAt(admission, "podSetAssignments")) {
+    for (const auto& used : ObjectAt(pod_set.as_object(), "resourceUsage")) {
+      const std::string flavor =
+          StringAt(ObjectAt(pod_set.as_object(), "flavors"), std::string_view(used.key()));
+      out[flavor][std::string(used.key())] += AmountOf(used.key(), used.value());
+    }
+  }
+  return out;
+}
+
+bool HasCondition(const JsonObject& workload, std::string_view type) {
+  return std::ranges::any_of(ArrayAt(ObjectAt(workload, "status"), "conditions"),
+                             [&](const Json& condition) {
+                               return StringAt(condition.as_object(), "type") == type &&
+                                      StringAt(condition.as_object(), "status") == "True";
+                             });
+}
+
+std::string KeyOf(const JsonObject& workload) {
+  const JsonObject& meta = workload.at("metadata").as_object();
+  return StringAt(meta, "namespace") + "/" + StringAt(meta, "name");
+}
+
+void ChargeWorkload(Cluster& c, const JsonObject& workload) {
+  if (!HasCondition(workload, "QuotaReserved")) return;
+  const JsonObject& admission = ObjectAt(ObjectAt(workload, "status"), "admission");
+  c.Charge(KeyOf(workload), StringAt(admission, "clusterQueue"), ChargeOf(admission));
+}
+
+void Snapshot(const Case& test) {
+  Cluster c;
+  c.PutAll(ArrayAt(test.fixtures, "clusterQueues"), ArrayAt(test.fixtures, "cohorts"));
+  std::map<std::string, JsonObject> workloads;
+  for (const Json& workload : ArrayAt(test.fixtures, "workloads")) {
+    workloads[KeyOf(workload.as_object())] = workload.as_object();
+    ChargeWorkload(c, workload.as_object());
+  }
+  const auto check = [&](const JsonObject& snapshot) {
+    for (const auto& [kind, list] : {std::pair(QueueKind::kClusterQueue, "clusterQueues"),
+                                     std::pair(QueueKind::kCohort, "cohorts")}) {
+      for (const auto& queue : ObjectAt(snapshot, list)) {
+        const std::string_view name = queue.key();
+        const JsonObject& want = queue.value().as_object();
+        Expect(fmt::format("subtree of {}", name), c.Of(kind, name, false, Subtree),
+               AmountsIn(ObjectAt(want, "subtreeQuota")));
+        Expect(fmt::format("usage of {}", name), c.Of(kind, name, false, Used),
+               AmountsIn(ObjectAt(want, "usage")));
+      }
+    }
+  };
+  check(ObjectAt(test.fixtures, "initialSnapshot"));
+  for (const Json& key : ArrayAt(test.input, "removeWorkloads"))
+    c.Discharge(std::string(key.as_string()));
+  for (const Json& key : ArrayAt(test.input, "addWorkloads"))
+    ChargeWorkload(c, workloads.at(std::string(key.as_string())));
+  check(ObjectAt(test.want, "snapshot"));
+}
+
+void ReadCohort(const Cluster& c, std::string_view name, const JsonObject& want) {
+  JsonObject nominal;
+  for (const auto& flavor : ObjectAt(want, "quotas")) {
+    JsonObject resources;
+    for (const auto& resource : flavor.value().as_object())
+      resources[resource.key()] = resource.value().as_object().at("nominal");
+    nominal[flavor.key()] = resources;
+  }
+  const auto own = [](const model::QuotaTree& tree, model::ResourceId r, uint32_t row) {
+    return tree.quota(r, row).nominal;
+  };
+  Expect("quota", c.Of(QueueKind::kCohort, name, true, own), AmountsIn(nominal));
+  Expect("subtree", c.Of(QueueKind::kCohort, name, false, Subtree),
+         AmountsIn(ObjectAt(want, "subtreeQuota")));
+  Expect("usage", c.Of(QueueKind::kCohort, name, false, Used), AmountsIn(ObjectAt(want, "usage")));
+}
+
+// A step that upstream answers with an error leaves the queue inactive.
+void Script(const Case& test) {
+  Cluster c;
+  for (const Json& json : test.steps) {
+    const JsonObject& step = json.as_object();
+    const std::string op = StringAt(step, "op");
+    const JsonObject& want = ObjectAt(step, "want");
+    if (op == "deleteCohort") {
+      c.Delete(QueueKind::kCohort, StringAt(step, "key"));
+    } else if (op == "readCohort") {
+      ReadCohort(c, StringAt(step, "key"), want);
+    } else if (op == "addOrUpdateCohort" || op == "addClusterQueue" || op == "updateClusterQueue") {
+      const QueueKind kind =
+          op == "addOrUpdateCohort" ? QueueKind::kCohort : QueueKind::kClusterQueue;
+      c.Put(kind, ObjectAt(step, "object"));
+      ExpectSame(op + " fails", !c.Active(kind, ObjectAt(step, "object")),
+                 want.at("error").as_bool());
+    } else if (op != "resyncGaugeMetrics") {  // Which is to end, and has no like here.
+      throw std::runtime_error("unknown step " + op);
+    }
+    c.CheckAudit();
+  }
+}
+
+// In the form of a ClusterQueue's status: by flavor and resource the total, and what is borrowed.
+void CheckUsage(const Cluster& c, const std::string& name, const JsonArray& want) {
+  Amounts totals;
+  Amounts borrowed;
+  for (const Json& json : want) {
+    const JsonObject& flavor = json.as_object();
+    for (const Json& resource : ArrayAt(flavor, "resources")) {
+      const std::string of = StringAt(resource.as_object(), "name");
+      const auto put = [&](Amounts& to, std::string_view key) {
+        const int64_t amount = AmountOf(of, resource.as_object().at(key));
+        if (amount != 0) to[StringAt(flavor, "name")][of] = amount;
+      };
+      put(totals, "total");
+      put(borrowed, "borrowed");
+    }
+  }
+  Expect("total", c.Of(QueueKind::kClusterQueue, name, true, Used), totals);
+  const auto ask = [](const model::QuotaTree& tree, model::ResourceId r, uint32_t row) {
+    // Without a cohort there is nobody to borrow from.
+    return tree.parent(row) == model::QuotaTree::kNoRow ? 0
+                                                        : tree.borrowed(QuotaView::kNow, r, row);
+  };
+  Expect("borrowed", c.Of(QueueKind::kClusterQueue, name, true, ask), borrowed);
+}
+
+void ClusterQueueUsage(const Case& test) {
+  const JsonObject& queue = ObjectAt(test.input, "clusterQueue");
+  const std::string name = StringAt(queue.at("metadata").as_object(), "name");
+  Cluster reserved;
+  Cluster admitted;
+  int64_t reserving_count = 0;
+  int64_t admitted_count = 0;
+  for (Cluster* c : {&reserved, &admitted}) c->Put(QueueKind::kClusterQueue, queue);
+  for (const Json& json : ArrayAt(test.input, "workloads")) {
+    const JsonObject& workload = json.as_object();
+    reserving_count += HasCondition(workload, "QuotaReserved") ? 1 : 0;
+    ChargeWorkload(reserved, workload);
+    if (!HasCondition(workload, "Admitted")) continue;
+    ++admitted_count;
+    ChargeWorkload(admitted, workload);
+  }
+  CheckUsage(reserved, name, ArrayAt(test.want, "reservedResources"));
+  CheckUsage(admitted, name, ArrayAt(test.want, "usedResources"));
+  ExpectSame("reserving", reserving_count, test.want.at("reservingWorkloads").as_int64());
+  ExpectSame("admitted", admitted_count, test.want.at("admittedWorkloads").as_int64());
+}
+
+using Table = void (*)(const Case&);
+
+const std::map<std::string_view, Table>& Tables() {
+  static const std::map<std::string_view, Table> kTables = {
+      {"TestAvailable", Available},
+      {"TestClusterQueueUsage", ClusterQueueUsage},
+      {"TestCohortCycles", Script},
+      {"TestCohortLendable", CohortLendable},
+      {"TestDeleteCohortUpdatesAncestorSubtreeQuota", Script},
+      {"TestIsBorrowingOn", IsBorrowingOn},
+      {"TestSnapshotAddRemoveWorkload", Snapshot},
+      {"TestSnapshotAddRemoveWorkloadWithLendingLimit", Snapshot},
+  };
+  return kTables;
+}
+
+// What tables of a group lack that are not built.
+std::string_view Lacking(std::string_view group) {
+  static const std::map<std::string_view, std::string_view> kLacking = {
+      {"1-cycle", "cycles of admission"},
+      {"2-preemption", "preemption of workloads"},
+      {"3-tas", "topology"},
+      {"4-flavors", "assignment of flavors"},
+      {"5-afs", "fair sharing of admission"},
+      {"6-cache", "workloads, readiness of queues, fair shares"},
+      {"7-queue", "lines of workloads"},
+      {"8-workload", "workloads"},
+  };
+  const auto found = kLacking.find(group);
+  return found == kLacking.end() ? "this group" : found->second;
+}
+
+struct Tally {
+  int64_t passed = 0;
+  int64_t failed = 0;
+};
+
+void RunCase(const std::string& suite, const JsonObject& file, const Json& json, Tally& tally,
+             int& shown) {
+  const JsonObject& definitions = ObjectAt(file, "definitions");
+  const JsonObject& test = json.as_object();
+  try {
+    const Case resolved{.fixtures = Resolved(ObjectAt(file, "fixtures"), definitions).as_object(),
+                        .input = Resolved(ObjectAt(test, "input"), definitions).as_object(),
+                        .steps = Resolved(ArrayAt(test, "steps"), definitions).as_array(),
+                        .want = Resolved(ObjectAt(test, "want"), definitions).as_object()};
+    Tables().at(suite)(resolved);
+    ++tally.passed;
+  } catch (const std::exception& e) {  // A mismatch, or a member that is not as the format says.
+    ++tally.failed;
+    if (++shown <= kFailuresShownMax)
+      fmt::print("{}: {}: {}\n", suite, StringAt(test, "name"), e.what());
+  }
+}
+
+}  // namespace
+
+bool HoldsKueueVectors(const std::filesystem::path& folder) {
+  const auto index = ReadObject(folder / "index.json");
+  return index && StringAt(*index, "project") == "kubernetes-sigs/kueue";
+}
+
+int RunKueueVectors(const std::filesystem::path& folder) {
+  const auto index = ReadObject(folder / "index.json");
+  if (!index) return 2;
+  std::map<std::string, int64_t> not_built;
+  Tally all;
+  int shown = 0;
+  for (const Json& json : ArrayAt(*index, "suites")) {
+    const JsonObject& suite = json.as_object();
+    const std::string name = StringAt(suite, "suite");
+    if (!Tables().contains(name)) {
+      not_built[StringAt(suite, "group")] += suite.at("cases").as_int64();
+      continue;
+    }
+    const auto file = ReadObject(folder / StringAt(suite, "file"));
+    if (!file) {
+      fmt::print(stderr, "{} can't be read\n", StringAt(suite, "file"));
+      return 2;
+    }
+    Tally tally;
+    for (const Json& test : ArrayAt(*file, "cases")) RunCase(name, *file, test, tally, shown);
+    // A table that is cut must not pass for the whole one.
+    if (tally.passed + tally.failed != suite.at("cases").as_int64()) ++tally.failed;
+    fmt::print("  {:<50} {:>4} passed, {:>4} failed\n", name, tally.passed, tally.failed);
+    all.passed += tally.passed;
+    all.failed += tally.failed;
+  }
+  int64_t skipped = 0;
+  for (const auto& [group, count] : not_built) {
+    fmt::print("{}: {} cases not built yet, lacking {}\n", group, count, Lacking(group));
+    skipped += count;
+  }
+  fmt::print("{} passed, {} failed, {} not built yet\n", all.passed, all.failed, skipped);
+  return all.failed == 0 && all.passed > 0 ? 0 : 1;
+}
+
+}  // namespace berth
