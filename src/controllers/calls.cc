@@ -11,7 +11,6 @@
 namespace berth::controllers {
 namespace {
 
-constexpr Duration kVerifyAfter = Duration::Seconds(15);
 constexpr Duration kRefusedFirst = Duration::Milliseconds(200);
 constexpr Duration kRefusedMax = Duration::Minutes(2);
 
@@ -159,7 +158,7 @@ void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Out
     case client::Outcome::kGone:
       // What a write with a uid in it was about is gone. Of a creation it is the namespace.
       if (!call.write.uid.empty()) {
-        Buried(now, call.write);
+        Buried(now, call.write.uid);
       } else {
         OnRefused(now, call, done, out);
       }
@@ -183,32 +182,20 @@ void Controllers::ReadBack(Instant now, CallRow call, env::Outbox& out) {
   calls_.emplace(id.value, std::move(call));
 }
 
-void Controllers::Buried(Instant now, const Write& write) {
-  const Slot slot = objects_.Find(write.uid);
-  if (slot == kNoSlot) return;
-  tombstones_.emplace(write.uid, write);
-  Forget(now, write.uid);
+void Controllers::Buried(Instant now, const std::string& uid) {
+  if (objects_.Find(uid) == kNoSlot) return;
+  tombstones_.insert(uid);
+  Forget(now, uid);
 }
 
-void Controllers::Absorb(Instant now, const CallRow& call, std::string_view body,
-                         env::Outbox& out) {
-  const Result<api::ObjectHead> head = codec::DecodeHead(body);
-  if (!head || head->meta.uid.empty()) return;
-  const std::string& uid = head->meta.uid;
-  if (objects_.Find(uid) == kNoSlot) {
-    // The watch told of its end before this answer came.
-    const bool owner = call.key.part == Part::kCollector && call.key.id != uid;
-    if (uid == call.write.uid && !owner) return;
-    if (tombstones_.contains(uid)) return;
-    Write look{.verb = Verb::kRead,
-               .kind = call.write.kind,
-               .namespace_name = call.write.namespace_name,
-               .name = call.name,
-               .uid = uid};
-    unconfirmed_.emplace(uid, std::move(look));
-    Enqueue(now + kVerifyAfter, {Part::kVerify, uid});
-  }
-  Observe(now, call.write.kind, body, out);
+void Controllers::Absorb(Instant now, api::KindId kind, std::string_view body, env::Outbox& out) {
+  const auto watch =
+      std::ranges::find(watches_, kind, [](const auto& entry) { return entry.second; });
+  // An Event that owns something.
+  if (watch == watches_.end()) return Observe(now, kind, body, out);
+  std::vector<client::Event> events;
+  client_.Learn(now, watch->first, body, events);
+  for (const client::Event& event : events) OnEvent(now, event, out);
 }
 
 void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDone& done,
@@ -227,7 +214,7 @@ void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDon
       row.trouble.reset();
       const Result<api::ObjectHead> head = codec::DecodeHead(done.response.body.view());
       // A Status instead of the object: it was the final deletion.
-      if (!head || head->meta.uid != call.write.uid) return Buried(now, call.write);
+      if (!head || head->meta.uid != call.write.uid) return Buried(now, call.write.uid);
       // The object as it was when it went says nothing of whether it still is.
       if (!head->meta.deletion_time.has_value()) return;
       break;
@@ -239,7 +226,7 @@ void Controllers::OnDone(Instant now, const CallRow& call, const client::CallDon
     default:
       break;
   }
-  Absorb(now, call, done.response.body.view(), out);
+  Absorb(now, call.write.kind, done.response.body.view(), out);
 }
 
 void Controllers::OnAnyLeft(const CallRow& call, const client::CallDone& done) {
@@ -262,7 +249,7 @@ void Controllers::KnownGone(Instant now, const CallRow& call) {
   if (call.key.part == Part::kCollector && dependent != kNoSlot && call.key.id != call.write.uid) {
     absent_.insert(AbsenceKey(objects_.head(dependent).namespace_name, call.write.uid));
   }
-  Buried(now, call.write);
+  Buried(now, call.write.uid);
 }
 
 // A read, or what became of a write: the live object is seen, or is gone.
@@ -274,7 +261,7 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       const std::string_view body = done.response.body.view();
       const Result<api::ObjectHead> head = codec::DecodeHead(body);
       if (head && !uid.empty() && head->meta.uid != uid) KnownGone(now, call);
-      Absorb(now, call, body, out);
+      Absorb(now, call.write.kind, body, out);
       break;
     }
     case client::Outcome::kGone:
@@ -290,7 +277,6 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       OnRefused(now, call, done, out);
       break;
   }
-  unconfirmed_.erase(uid);
   Settle(now, call.key);
 }
 

@@ -50,16 +50,7 @@ Instant Controllers::wake_at() const {
 void Controllers::OnEvent(Instant now, const client::Event& event, env::Outbox& out) {
   if (const auto* object = std::get_if<client::ObjectEvent>(&event)) {
     OnObject(now, *object, out);
-  } else if (const auto* synced = std::get_if<client::Synced>(&event)) {
-    // A list tells all there is: what it did not tell can't be told as alive later.
-    const client::KnownSet& known = client_.watch(synced->watch).known();
-    const api::KindId kind = watches_.at(synced->watch);
-    std::erase_if(tombstones_, [&](const auto& entry) {
-      const Write& buried = entry.second;
-      return buried.kind == kind &&
-             !known.Contains(client::KnownSet::Key(buried.namespace_name, buried.name),
-                             entry.first);
-    });
+  } else if (std::holds_alternative<client::Synced>(event)) {
     if (!started_ && client_.synced()) OnSynced(now);
   } else if (const auto* done = std::get_if<client::CallDone>(&event)) {
     OnCallDone(now, *done, out);
@@ -72,7 +63,6 @@ void Controllers::OnEvent(Instant now, const client::Event& event, env::Outbox& 
 
 void Controllers::OnObject(Instant now, const client::ObjectEvent& event, env::Outbox& out) {
   const api::KindId kind = watches_.at(event.watch);
-  if (!unconfirmed_.empty()) unconfirmed_.erase(event.uid);
   if (event.change == client::Change::kDeleted) {
     tombstones_.erase(event.uid);
     return Forget(now, event.uid);
@@ -389,13 +379,8 @@ void Controllers::AddTo(Hasher& hasher) const {
   }
   hasher.Add(absent_.size());
   for (const std::string& absence : absent_) hasher.Add(absence);
-  for (const auto* writes : {&tombstones_, &unconfirmed_}) {
-    hasher.Add(writes->size());
-    for (const auto& [uid, write] : *writes) {
-      hasher.Add(uid);
-      controllers::AddTo(hasher, write);
-    }
-  }
+  hasher.Add(tombstones_.size());
+  for (const std::string& uid : tombstones_) hasher.Add(uid);
 }
 
 }  // namespace berth::controllers

@@ -65,7 +65,6 @@ enum class Part : uint8_t {
   kReplicaSet,
   kJob,
   kCollector,
-  kVerify,  // An object that only our own creation told of: does it exist?
   kEndedPods,
   kBudget,
   kDisruptedPod,
@@ -158,10 +157,10 @@ class Controllers final : public env::Actor {
   void OnDone(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
   void OnRead(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
   void OnAnyLeft(const CallRow& call, const client::CallDone& done);
-  // Takes the object that an answer holds for what is seen.
-  void Absorb(Instant now, const CallRow& call, std::string_view body, env::Outbox& out);
+  // Takes the object that an answer holds for what is seen, unless the watch has told of its end.
+  void Absorb(Instant now, api::KindId kind, std::string_view body, env::Outbox& out);
   void KnownGone(Instant now, const CallRow& call);
-  void Buried(Instant now, const Write& write);
+  void Buried(Instant now, const std::string& uid);
   void OnRefused(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
   // Reads what became of a write; its key goes on when that is known.
   void ReadBack(Instant now, CallRow call, env::Outbox& out);
@@ -195,9 +194,7 @@ class Controllers final : public env::Actor {
   Instant last_any_sign_;
   Absences absent_;
   // Objects that were gone by an answer while the watch may still tell of their life.
-  std::map<std::string, Write> tombstones_;
-  // Objects that only an answer of ours told of, and where to look for them.
-  std::map<std::string, Write> unconfirmed_;
+  std::set<std::string, std::less<>> tombstones_;
   int64_t writes_ = 0;
 };
 

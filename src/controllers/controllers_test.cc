@@ -272,6 +272,32 @@ TEST_F(ControllersTest, SilentWatchesMakeNoDuplicatePods) {
   EXPECT_EQ(Writes("POST " + kSets), 1u);
 }
 
+// What an answer told of goes with all that a list does not show, though no watch had told of it and
+// however often it was read alive.
+TEST_F(ControllersTest, WhatTheWatchNeverToldOfIsMissedWhenItIsGone) {
+  for (const bool lost : {false, true}) {
+    StartAfresh(Options{});
+    MakeSet();
+    RunPods();
+    int creations = 0;
+    api_.fault = [&](const env::HttpRequest& request) {
+      const bool lose = lost && request.target == kPods && ++creations == 1;
+      return lose ? FakeApi::Fault::kLoseAnswer : FakeApi::Fault::kNone;
+    };
+    Patch(kSets + "/web", R"({"spec":{"replicas":3}})");
+    api_.HoldWatches(true);
+    Pass(20);
+    ASSERT_EQ(Count("/pods/"), 3u);
+    const std::vector<std::string> before = api_.Paths("/pods/");
+    for (const std::string& pod : before) api_.Do(Method::kDelete, pod);
+    api_.ExpireWatches();
+    Pass(1);
+    EXPECT_EQ(Count("/pods/"), 3u);
+    for (const std::string& pod : before) EXPECT_EQ(api_.Find(pod), nullptr);
+    ExpectAtRest();
+  }
+}
+
 TEST_F(ControllersTest, LostAnswersMakeNoDuplicatePods) {
   for (const auto fault : {FakeApi::Fault::kLoseAnswer, FakeApi::Fault::kLoseRequest}) {
     StartAfresh(Options{});

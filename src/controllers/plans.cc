@@ -67,10 +67,6 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
 Plan Controllers::PlanFor(const Key& key, Instant now) {
   if (key.part == Part::kNode) return PlanForNode(key.id, now);
   if (key.part == Part::kEndedPods) return PlanEndedPods(now);
-  if (key.part == Part::kVerify) {
-    const auto at = unconfirmed_.find(key.id);
-    return at == unconfirmed_.end() ? Plan{} : Plan{.writes = {at->second}};
-  }
   const Slot slot = objects_.Find(key.id);
   if (slot == kNoSlot) return {};
   const auto known = rows_.find(key);
@@ -95,7 +91,6 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
     case Part::kDisruptedPod:
       return PlanDisruptedPod(objects_, slot, now);
     case Part::kNode:
-    case Part::kVerify:
     case Part::kEndedPods:
       break;
   }
