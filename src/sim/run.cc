@@ -199,15 +199,12 @@ constexpr auto kPlantedBugs = std::to_array<NamedBug>({
      .sign = "must preempt nobody and is nominated"},
     {.name = "budget-overstated",
      .bugs = {.tampering = Tampering::kBudgetOverstated},
-     .budgets = true,
      .sign = "were a moment ago"},
     {.name = "eviction-not-charged",
      .bugs = {.tampering = Tampering::kEvictionUncharged},
-     .budgets = true,
      .sign = "is charged 0 for 1"},
     {.name = "eviction-charged-twice",
      .bugs = {.tampering = Tampering::kEvictionChargedTwice},
-     .budgets = true,
      .sign = "is charged 2 for 1"},
     {.name = "pod-admitted-again",
      .bugs = {.tampering = Tampering::kAdmittedAgain},
@@ -318,7 +315,6 @@ WorldOptions OptionsOf(const RunOptions& options) {
   world.load.pods = prng.Between(10, 40);
   world.load.operations = prng.Between(20, 80);
   world.load.length = Duration::Seconds(prng.Between(60, 240));
-  world.load.budgets = options.budgets;
   return world;
 }
 

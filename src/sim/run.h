@@ -17,9 +17,6 @@ struct RunOptions {
   // Without, the users' re-creations of pods and nodes remain: they are what is wanted.
   bool faults = true;
   bool trace = false;
-  // Off in plain seeds: under faults three of 500 end with a budget whose status is of the past, or
-  // allow what pods that were seen late don't bear out. The controller is suspected (issue 4).
-  bool budgets = false;
   uint64_t commits_min = 2'000;  // The load is repeated until so many writes were accepted.
 };
 
@@ -66,7 +63,6 @@ void CheckAtRest(World& world);
 struct NamedBug {
   std::string_view name;
   PlantedBugs bugs;
-  bool budgets = false;   // Of RunOptions.
   std::string_view sign;  // What the violation that it is found by says.
 };
 [[nodiscard]] std::span<const NamedBug> AllPlantedBugs();

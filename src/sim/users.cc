@@ -238,7 +238,7 @@ void Users::PlanDeployments(const LoadOptions& options) {
       chain.operations.push_back(std::move(scaling));
     }
     wanted_.deployments[KeyOf(team, name)] = replicas;
-    if (options.budgets && i % 2 == 0) PlanBudget(options, i, replicas);
+    if (i % 2 == 0) PlanBudget(options, i, replicas);
   }
 }
 

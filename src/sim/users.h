@@ -25,8 +25,7 @@ struct LoadOptions {
   // Scalings, deletions, re-creations, cordons, labels, after the creations.
   int64_t operations = 60;
   Duration length = Duration::Seconds(180);
-  bool budgets = false;  // Of every other Deployment, and users who evict its pods.
-  FaultPlan faults;      // Only the re-creations are the users' own.
+  FaultPlan faults;  // Only the re-creations are the users' own.
 };
 
 // One request of a user.

@@ -115,7 +115,7 @@ int RunPlanted(uint64_t first, uint64_t count) {
   for (const berth::sim::NamedBug& bug : berth::sim::AllPlantedBugs()) {
     std::string found;
     for (uint64_t seed = first; seed < first + count && found.empty(); ++seed) {
-      const RunResult result = RunSeed({.seed = seed, .bugs = bug.bugs, .budgets = bug.budgets});
+      const RunResult result = RunSeed({.seed = seed, .bugs = bug.bugs});
       if (Found(bug, result)) {
         found = fmt::format("found by seed {}: {}", seed, result.violations.front());
       } else if (!result.violations.empty()) {
