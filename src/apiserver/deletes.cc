@@ -127,6 +127,9 @@ void SetPropagationFinalizers(KindId kind, std::string_view propagation, Json& o
   }
 }
 
+// A hundred years: until then an Instant can tell.
+constexpr int64_t kGraceSecondsMax = int64_t{100} * 365 * 86'400;
+
 // How long a pod's node may take to stop it.
 int64_t GraceOfPod(const Json& pod, const DeleteOptions& options) {
   int64_t grace =
@@ -134,7 +137,7 @@ int64_t GraceOfPod(const Json& pod, const DeleteOptions& options) {
   if (api::TextAt(pod, "spec.nodeName").empty()) grace = 0;
   const std::string_view phase = api::TextAt(pod, "status.phase");
   if (phase == "Succeeded" || phase == "Failed") grace = 0;
-  return grace < 0 ? 1 : grace;
+  return grace < 0 ? 1 : std::min(grace, kGraceSecondsMax);
 }
 
 void Mark(Json& object, Instant when, int64_t grace) {

@@ -230,7 +230,9 @@ Instant EvictionTime(const PodFacts& pod, const api::Node& node,
       if (!Tolerates(toleration, taint)) continue;
       tolerated = true;
       if (!toleration.seconds.has_value()) continue;
-      until = std::min(until, since + Duration::Seconds(std::max<int64_t>(0, *toleration.seconds)));
+      // A product saturates: any number may be tolerated.
+      const int64_t seconds = std::max<int64_t>(0, *toleration.seconds);
+      until = std::min(until, since + Duration::Seconds(1) * seconds);
     }
     due = std::min(due, tolerated ? until : since);
   }

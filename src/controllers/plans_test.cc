@@ -531,6 +531,7 @@ TEST(NodeLifecycle, TolerationsSayWhenAPodLeaves) {
   EXPECT_EQ(leaves({{.op = "Exists", .seconds = 300}}), "300");
   EXPECT_EQ(leaves({{.op = "Exists"}, {.key = "k", .op = "Exists", .seconds = 30}}), "30");
   EXPECT_EQ(leaves({{.key = "k", .op = "Exists", .seconds = -5}}), "0");
+  EXPECT_EQ(leaves({{.key = "k", .op = "Exists", .seconds = 1'000'000'000'000'000'000}}), "never");
 }
 
 // ---- Jobs ------------------------------------------------------------------------------------
@@ -547,6 +548,19 @@ TEST(Job, EndsWithAStartThoughThatWriteWasLost) {
       Lines(PlanJob({.job = job, .head = HeadNamed(api::KindId::kJob, "j")}, kNow));
   EXPECT_NE(lines.find("\"Complete\""), std::string::npos) << lines;
   EXPECT_EQ(lines.find("\"startTime\":null"), std::string::npos) << lines;
+}
+
+// A number of seconds that no clock reaches is a deadline that never comes.
+TEST(Job, HasADeadlineThatNeverComes) {
+  api::Job job;
+  job.meta.name = "j";
+  job.completions = 1;
+  job.parallelism = 1;
+  job.start_time = kNow;
+  job.active_deadline_seconds = 1'000'000'000'000'000'000;
+  const std::string lines =
+      Lines(PlanJob({.job = job, .head = HeadNamed(api::KindId::kJob, "j")}, kNow));
+  EXPECT_EQ(lines.find("DeadlineExceeded"), std::string::npos) << lines;
 }
 
 // The uids in the last list of that name in the text of a patch.
