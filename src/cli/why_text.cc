@@ -229,8 +229,7 @@ Result<std::string> WhyText(int status, std::string_view body) {
   std::string text = fmt::format("pod {}: {}\n", Text(object, "pod"), stage);
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
   if (object.contains("node")) return text + Placed(object);
-  if (object.contains("attempts")) text += Waiting(object);
-  return text;
+  return text + (object.contains("attempts") ? Waiting(object) : Preempting(object));
 }
 
 }  // namespace berth::cli

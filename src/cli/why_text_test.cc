@@ -104,6 +104,11 @@ TEST(WhyText, SaysWhenItIsTriedAgain) {
 TEST(WhyText, OfAPodThatIsLeftAloneSaysSo) {
   EXPECT_EQ(*WhyText(200, R"({"pod":"a/b","stage":"foreign","message":"it is left to zzz"})"),
             "pod a/b: not placed by this scheduler\n  it is left to zzz\n");
+  // Where it is nominated it does not stand yet.
+  EXPECT_EQ(*WhyText(200, R"({"pod":"a/b","stage":"foreign","message":"it is left to zzz",
+                              "promise":{"node":"n1","text":"2 cpu","leaving":[]}})"),
+            "pod a/b: not placed by this scheduler\n  it is left to zzz\n"
+            "  promised n1: 2 cpu\n");
 }
 
 TEST(WhyText, OfAPodThatHasFinished) {

@@ -303,10 +303,8 @@ env::HttpResponse Why(const Scheduler& scheduler, const std::string& key) {
   object["uid"] = uid;
   object["stage"] = model::ToString(why.stage);
   if (!why.promised) AddPlace(object, why, state);
-  if (why.stage == model::PodStage::kPending) {
-    AddWait(object, why, state);
-    AddPromise(object, why, pod, state);
-  }
+  if (why.stage == model::PodStage::kPending) AddWait(object, why, state);
+  AddPromise(object, why, pod, state);
   if (const std::string* left = scheduler.left_alone(uid)) object["message"] = *left;
   if (!object.contains("message")) {
     if (const auto waiting = scheduler.status().waiting(uid)) {

@@ -222,6 +222,17 @@ TEST_F(PreemptionTest, WhyTellsOfPromisesAndEvictions) {
             "promise of node n1 was taken back: the node refuses it now.");
 }
 
+// Who is nominated by another scheduler, or is gated, does not stand on the node yet.
+TEST_F(PreemptionTest, WhyTellsWhatOthersArePromised) {
+  PodSpec other = Nominated(50);
+  other.scheduler = "zzz";
+  rig.Start({PodJson(other)}, {NodeJson("n1", 1)});
+  const std::string why = rig.Get("/debug/why?pod=ns/high");
+  EXPECT_EQ(why.find(R"("decidedHere")"), std::string::npos) << why;
+  EXPECT_NE(why.find(R"("promise":{"node":"n1")"), std::string::npos) << why;
+  EXPECT_EQ(why.find("mayEvict"), std::string::npos) << why;
+}
+
 // Somebody else deletes the victim before it is evicted: it is not deleted again, and its room is
 // waited for.
 TEST_F(PreemptionTest, AVictimThatSomebodyElseDeletesIsNotEvicted) {

@@ -584,7 +584,7 @@ Explanation Engine::Explain(PodId pod) const {
     e.refusal = std::move(why.refusal);
     e.would_fit = why.would_fit;
   }
-  if (e.stage == PodStage::kPending) ExplainPromise(pod, e);
+  ExplainPromise(pod, e);
   if (const model::ClaimId claim = state_.ClaimOf(pod); claim.valid()) {
     e.node = state_.nodes().name(state_.ledger().claim(claim).account.node());
     e.devices = state_.ledger().claim(claim).devices;
@@ -598,7 +598,7 @@ Explanation Engine::Explain(PodId pod) const {
   return e;
 }
 
-// What preemption has to do with a pod that waits.
+// What preemption has to do with a pod that has no node. Those of others have promises, too.
 void Engine::ExplainPromise(PodId pod, Explanation& e) const {
   e.lost = state_.pods().at(pod).lost;
   if (const model::ClaimId promise = state_.PromiseOf(pod); promise.valid()) {
@@ -606,7 +606,7 @@ void Engine::ExplainPromise(PodId pod, Explanation& e) const {
     e.leaving =
         WhoLeaves(state_, state_.ledger().claim(promise).account.node(), state_.OwnerOf(pod));
   }
-  if (options_.preemption && state_.pods().at(pod).preempts)
+  if (e.stage == PodStage::kPending && options_.preemption && state_.pods().at(pod).preempts)
     e.may_evict = WhatMayBeEvicted(state_, pod);
 }
 
