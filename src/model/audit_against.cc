@@ -273,10 +273,12 @@ std::string QueueText(const State& state, QueueId q) {
     }
   }
   std::ranges::sort(quotas);
-  return fmt::format("kind {} {}, uid {}, under '{}', in a cycle {}, {}",
+  return fmt::format("kind {} {}, uid {}, under '{}', in a cycle {}, evicts {} {} {} {}, {}",
                      static_cast<int>(row.kind), state.NameOf(row.name), state.UidOf(row.uid),
                      row.parent.valid() ? state.NameOf(state.queues().at(row.parent).name) : "",
-                     row.in_cycle, fmt::join(quotas, ", "));
+                     row.in_cycle, static_cast<int>(row.preemption.within_queue),
+                     static_cast<int>(row.preemption.reclaim), row.preemption.borrows,
+                     row.preemption.borrows_from_priority_max, fmt::join(quotas, ", "));
 }
 
 std::vector<std::string> QueueTexts(const State& state) {

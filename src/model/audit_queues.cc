@@ -88,6 +88,15 @@ class QueueAuditor {
       found_.push_back(fmt::format("{}: {} children, recomputed {}", NameOf(q), row.children_count,
                                    children_[q.value]));
     }
+    uint32_t listed = 0;
+    for (QueueId child = row.first_child; child.valid() && listed <= queues_.size();
+         child = queues_.at(child).next_sibling) {
+      ++listed;
+      if (queues_.at(child).parent != q)
+        found_.push_back(fmt::format("{}: lists another's child", NameOf(q)));
+    }
+    if (listed != row.children_count)
+      found_.push_back(fmt::format("{}: lists {} children", NameOf(q), listed));
     if (!row.uid.valid() && row.children_count == 0 && row.first_account == kNoAccount)
       found_.push_back(fmt::format("{}: nobody knows it", NameOf(q)));
     if (queues_.Find(row.kind, row.name) != q)

@@ -57,6 +57,7 @@ OwnerId QueueTable::Put(const QueueUpsert& facts, NameId name, NameId parent, Ow
   const OwnerId uid_before = std::exchange(rows_[q.value].uid, uid);
   SetParent(q, parent.valid() ? FindOrAdd(ParentKindOf(facts.kind), parent) : QueueId{}, ledger);
   SetQuotas(q, facts.quotas, ledger);
+  rows_[q.value].preemption = facts.preemption;
   return uid_before;
 }
 
@@ -64,6 +65,7 @@ OwnerId QueueTable::Remove(QueueId q, Ledger& ledger) {
   CHECK(used(q));
   SetQuotas(q, {}, ledger);
   SetParent(q, QueueId{}, ledger);
+  rows_[q.value].preemption = {};
   const OwnerId uid = std::exchange(rows_[q.value].uid, OwnerId{});
   DropQueue(q);
   return uid;
@@ -100,7 +102,6 @@ uint32_t QueueTable::AddAccount(QueueId q, NameId flavor, Ledger& ledger) {
   return account;
 }
 
-// The account, with those above it.
 uint32_t QueueTable::EnsureAccount(QueueId q, NameId flavor, Ledger& ledger) {
   uint32_t first = kNoAccount;
   uint32_t below = kNoAccount;
@@ -148,17 +149,31 @@ void QueueTable::SetParent(QueueId q, QueueId parent, Ledger& ledger) {
   if (at(q).in_cycle) LeaveCycle(q, ledger);
   Detach(q, ledger);
   rows_[q.value].parent = parent;
+  if (from.valid()) RemoveChild(from, q);
   if (parent.valid()) {
-    ++rows_[parent.value].children_count;
+    AddChild(parent, q);
     if (ClosesCycle(q)) {
       EnterCycle(q, ledger);
     } else {
       Attach(q, ledger);
     }
   }
-  if (!from.valid()) return;
-  --rows_[from.value].children_count;
-  DropQueue(from);
+  if (from.valid()) DropQueue(from);
+}
+
+void QueueTable::AddChild(QueueId parent, QueueId q) {
+  ++rows_[parent.value].children_count;
+  const QueueId next = std::exchange(rows_[parent.value].first_child, q);
+  rows_[q.value].next_sibling = next;
+  if (next.valid()) rows_[next.value].previous_sibling = q;
+}
+
+void QueueTable::RemoveChild(QueueId parent, QueueId q) {
+  --rows_[parent.value].children_count;
+  const QueueId next = std::exchange(rows_[q.value].next_sibling, QueueId{});
+  const QueueId previous = std::exchange(rows_[q.value].previous_sibling, QueueId{});
+  if (next.valid()) rows_[next.value].previous_sibling = previous;
+  (previous.valid() ? rows_[previous.value].next_sibling : rows_[parent.value].first_child) = next;
 }
 
 // The others of its cycle are below it then, and it is a root.
@@ -241,8 +256,9 @@ void QueueTable::AddTo(Hasher& hasher) const {
   hasher.Add(rows_.size());
   for (const Queue& row : rows_) {
     hasher.Add(row.name.value).Add(row.kind).Add(row.uid.value).Add(row.parent.value);
-    hasher.Add(row.first_account);
-    // That it is in a cycle, and the counts, follow from the rest.
+    hasher.Add(row.first_account).Add(row.preemption.within_queue).Add(row.preemption.reclaim);
+    hasher.Add(row.preemption.borrows).Add(row.preemption.borrows_from_priority_max);
+    // That it is in a cycle, counts and children follow from the rest.
   }
   for (const QueueId q : free_rows_) hasher.Add(q.value);
   hasher.Add(accounts_.size());

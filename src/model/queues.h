@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <vector>
@@ -32,6 +33,24 @@ struct QueueQuota {
   bool operator==(const QueueQuota&) const = default;
 };
 
+// Whose claims on quota may be evicted for another's: Kueue's policies.
+enum class EvictionPolicy : uint8_t {
+  kNever,
+  kLowerPriority,
+  kLowerOrNewerEqualPriority,
+  kAny,
+};
+
+// For whom a queue's workloads may evict others.
+struct QueuePreemption {
+  EvictionPolicy within_queue = EvictionPolicy::kNever;
+  EvictionPolicy reclaim = EvictionPolicy::kNever;  // Of others that use more than they have.
+  bool borrows = false;  // It may evict others of lower priority to use more than it has itself:
+  int32_t borrows_from_priority_max =
+      std::numeric_limits<int32_t>::max();  // Those of at most that.
+  bool operator==(const QueuePreemption&) const = default;
+};
+
 // A cohort or queue as it is. Whoever is named as parent is there from then on, without quota until
 // its own object is known.
 struct QueueUpsert {
@@ -40,6 +59,7 @@ struct QueueUpsert {
   std::string uid;
   std::string parent;                   // Empty: none.
   std::vector<QueueQuota> quotas = {};  // One of a flavor and resource.
+  QueuePreemption preemption = {};
 };
 
 // The object is gone. With a uid, only if it is still that one.
@@ -58,6 +78,11 @@ struct Queue {
   QueueId parent;               // That it names.
   uint32_t children_count = 0;  // That name it, in a cycle itself.
   uint32_t first_account = kNoAccount;
+  // Those that name it, in no order.
+  QueueId first_child;
+  QueueId next_sibling;
+  QueueId previous_sibling;
+  QueuePreemption preemption;
 };
 
 // A queue's account of one flavor: a row of Ledger::tree() and Ledger::quota().
@@ -108,6 +133,8 @@ class QueueTable {
   [[nodiscard]] OwnerId Put(const QueueUpsert& facts, NameId name, NameId parent, OwnerId uid,
                             Ledger& ledger);
   [[nodiscard]] OwnerId Remove(QueueId q, Ledger& ledger);
+  // Its account of the flavor, and those above it.
+  [[nodiscard]] uint32_t EnsureAccount(QueueId q, NameId flavor, Ledger& ledger);
   // Claims of the account ended.
   void DropUnused(uint32_t account, Ledger& ledger);
 
@@ -116,7 +143,6 @@ class QueueTable {
  private:
   QueueId FindOrAdd(QueueKind kind, NameId name);
   uint32_t AddAccount(QueueId q, NameId flavor, Ledger& ledger);
-  uint32_t EnsureAccount(QueueId q, NameId flavor, Ledger& ledger);
   void SetQuotas(QueueId q, std::span<const QueueQuota> quotas, Ledger& ledger);
   void SetParent(QueueId q, QueueId parent, Ledger& ledger);
   void LeaveCycle(QueueId q, Ledger& ledger);
@@ -125,6 +151,8 @@ class QueueTable {
   void Attach(QueueId q, Ledger& ledger);
   void Detach(QueueId q, Ledger& ledger);
   void DropQueue(QueueId q);
+  void AddChild(QueueId parent, QueueId q);
+  void RemoveChild(QueueId parent, QueueId q);
 
   std::vector<Queue> rows_;
   std::vector<QueueId> free_rows_;

@@ -111,6 +111,28 @@ TEST(QueuesTest, ClaimsOutliveTheirQueue) {
   EXPECT_EQ(Audit(t.c.state), kClean);
 }
 
+// Goal: who is charged what a queue has no quota of is charged all the same, and leaves nothing.
+// Method: a charge of another flavor, which borrows from the cohort, before and after it ends.
+TEST(QueuesTest, WhatAQueueHasNoQuotaOfCanBeChargedToIt) {
+  Tree t;
+  t.Cohort("pool", "", 700);
+  t.Queue("a", "pool");
+  const uint32_t accounts = t.c.state.queues().accounts_live();
+  t.c.state.Apply(t.c.Pod("p1"));
+  const PodId pod = t.c.state.FindPod("p1");
+  Transaction transaction = t.c.state.Begin();
+  transaction.Add({.owner = t.c.state.OwnerOf(pod),
+                   .account = t.c.state.AccountFor(t.Find("a"), t.flavors[0]),
+                   .bundle = t.c.state.pods().at(pod).charge,
+                   .why = ClaimWhy::kAdmitted});
+  transaction.Commit(Cause::kObserved);
+  EXPECT_EQ(t.Left("a"), 200);
+  EXPECT_EQ(Audit(t.c.state), kClean);
+  t.c.state.Apply(PodRemove{.uid = "p1"});
+  EXPECT_EQ(t.c.state.queues().accounts_live(), accounts);
+  EXPECT_EQ(Audit(t.c.state), kClean);
+}
+
 // Goal: a cycle takes its own out, and nobody else; the rest is as before. Method: cohorts are
 // turned to each other one by one, a queue in and out of them.
 TEST(QueuesTest, ACycleConcernsItsMembersAlone) {
@@ -189,6 +211,7 @@ RC_GTEST_PROP(QueuesTest, AnyHistoryIsWhatItsFactsSay, ()) {
                                .borrowing_limit = limit(),
                                .lending_limit = limit()}});
       }
+      put.preemption.reclaim = *rc::gen::element(EvictionPolicy::kNever, EvictionPolicy::kAny);
       facts[{put.kind, put.name}] = put;
       t.c.state.Apply(put);
     }

@@ -472,6 +472,11 @@ void State::ApplyQueue(const QueueUpsert& facts) {
   if (before.valid()) uids_.Release(before);
 }
 
+AccountId State::AccountFor(QueueId q, NameId flavor) {
+  FitLedger();
+  return AccountId::OfTree(queues_.EnsureAccount(q, flavor, ledger_));
+}
+
 void State::RemoveQueue(const QueueRemove& facts) {
   const QueueId q = FindQueue(facts.kind, facts.name);
   if (!q.valid() || !queues_.at(q).uid.valid()) return;

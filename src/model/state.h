@@ -83,6 +83,10 @@ class State {
     return queues_.Find(kind, vocabulary_.names.Find(name));
   }
 
+  // The queue's account of the flavor, for a claim that is charged to it next; made if it has no
+  // quota of it. It goes with the last claim. REQUIRES: HasRoomFor a queue with one more flavor.
+  [[nodiscard]] AccountId AccountFor(QueueId q, NameId flavor);
+
   // What a claim of the pod is filed under: its uid.
   [[nodiscard]] OwnerId OwnerOf(PodId pod) const;
   // The pod's claim on a node in any state; invalid when it has none. What it is charged in the

@@ -1,0 +1,309 @@
+#include "quota/preempt.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+#include "model/quota_tree.h"
+#include "model/transaction.h"
+
+namespace berth::quota {
+namespace {
+
+using model::Amount;
+using model::ClaimId;
+using model::EvictionPolicy;
+using model::QueueId;
+using model::QuotaTree;
+using model::QuotaView;
+
+constexpr uint32_t kNoAccount = model::Queue::kNoAccount;
+
+// A victim must give way to nobody who only borrows, or may.
+enum class Variant : uint8_t { kInQueue, kOwned, kUnlessBorrowing, kEvenBorrowing };
+
+struct Candidate {
+  Admitted workload;
+  Variant variant = Variant::kInQueue;
+  QueueId common;  // The lowest cohort above both queues; invalid in the same one.
+};
+
+VictimReason ReasonOf(Variant variant) {
+  switch (variant) {
+    case Variant::kInQueue:
+      return VictimReason::kInQueue;
+    case Variant::kEvenBorrowing:
+      return VictimReason::kReclaimedByBorrowing;
+    case Variant::kOwned:
+    case Variant::kUnlessBorrowing:
+      break;
+  }
+  return VictimReason::kReclaimed;
+}
+
+class Search {
+ public:
+  Search(model::State& state, const Preemptor& preemptor, const AdmittedOf& admitted)
+      : state_(state),
+        queues_(state.queues()),
+        tree_(state.ledger().quota()),
+        preemptor_(preemptor),
+        policy_(queues_.at(preemptor.queue).preemption),
+        admitted_(admitted),
+        t_(state.Begin()) {}
+
+  std::vector<Victim> Run() {
+    std::vector<Candidate> in_queue;
+    CollectFrom(preemptor_.queue, QueueId{}, /*owned=*/false, in_queue);
+    std::vector<Candidate> owned;
+    std::vector<Candidate> others;
+    CollectOthers(owned, others);
+    const std::vector<Candidate> candidates = InOrder({&owned, &others, &in_queue});
+    for (const bool borrowing : Attempts(owned.empty(), others.empty())) {
+      std::vector<Victim> victims = Try(candidates, borrowing);
+      t_.RollbackTo({});
+      if (!victims.empty()) return victims;
+    }
+    return {};
+  }
+
+ private:
+  // In which the preemptor's queue may come to use more than it has, or may not.
+  [[nodiscard]] std::vector<bool> Attempts(bool none_owned, bool none_of_others) const {
+    if ((none_owned && none_of_others) || (!policy_.borrows && !HasLessThanNominal()))
+      return {true};
+    if (!policy_.borrows && none_owned) return {false, true};
+    return {true, false};
+  }
+
+  [[nodiscard]] bool HasLessThanNominal() const {
+    return std::ranges::all_of(preemptor_.demands, [&](const Demand& d) {
+      return !d.lacks || tree_.used(QuotaView::kNow, d.resource, d.account) <
+                             tree_.quota(d.resource, d.account).nominal;
+    });
+  }
+
+  // Whether the queue and those below it use no more than they have of all that is lacking.
+  [[nodiscard]] bool WithinItsOwn(QueueId q) const {
+    return std::ranges::all_of(preemptor_.demands, [&](const Demand& d) {
+      if (!d.lacks) return true;
+      const uint32_t account = queues_.AccountOf(q, queues_.account(d.account).flavor);
+      return account == kNoAccount || tree_.borrowed(QuotaView::kNow, d.resource, account) == 0;
+    });
+  }
+
+  // Up from the preemptor's queue. Once its demands fit in what a subtree has, what others outside
+  // use of that is owned by it.
+  void CollectOthers(std::vector<Candidate>& owned, std::vector<Candidate>& others) const {
+    if (policy_.reclaim == EvictionPolicy::kNever) return;
+    std::vector<std::pair<uint32_t, Amount>> rest;  // By demand: account, and what climbs to it.
+    for (const Demand& d : preemptor_.demands) rest.emplace_back(d.account, d.amount);
+    QueueId below = preemptor_.queue;
+    bool fits = FitsAndClimbs(rest);
+    for (QueueId top = queues_.at(below).parent; top.valid(); top = queues_.at(top).parent) {
+      CollectBelow(top, below, top, fits, fits ? owned : others);
+      const bool fits_here = FitsAndClimbs(rest);
+      fits = fits || fits_here;
+      below = top;
+    }
+  }
+
+  // Whether what is to be charged at this level fits in what its subtree has; then up one level.
+  [[nodiscard]] bool FitsAndClimbs(std::vector<std::pair<uint32_t, Amount>>& rest) const {
+    bool fits = true;
+    for (size_t i = 0; i < rest.size(); ++i) {
+      const model::ResourceId r = preemptor_.demands[i].resource;
+      auto& [account, amount] = rest[i];
+      const Amount used = tree_.used(QuotaView::kNow, r, account);
+      fits = fits && used + amount <= tree_.subtree(r, account);
+      const Amount local = std::max(Amount{0}, tree_.local(r, account) - used);
+      amount = std::max(Amount{0}, amount - local);
+      if (tree_.parent(account) != kNoAccount) account = tree_.parent(account);
+    }
+    return fits;
+  }
+
+  // Of all below `top` but what is below `skip`. Below those that use no more than they have nobody
+  // uses what is the preemptor's.
+  void CollectBelow(QueueId top, QueueId skip, QueueId common, bool owned,
+                    std::vector<Candidate>& out) const {
+    std::vector<QueueId> left = {top};
+    while (!left.empty()) {
+      const QueueId n = left.back();
+      left.pop_back();
+      for (QueueId child = queues_.at(n).first_child; child.valid();
+           child = queues_.at(child).next_sibling) {
+        if (child == skip || WithinItsOwn(child)) continue;
+        CollectFrom(child, common, owned, out);
+        left.push_back(child);
+      }
+    }
+  }
+
+  void CollectFrom(QueueId q, QueueId common, bool owned, std::vector<Candidate>& out) const {
+    const EvictionPolicy policy = q == preemptor_.queue ? policy_.within_queue : policy_.reclaim;
+    if (policy == EvictionPolicy::kNever) return;
+    for (const Admitted& workload : admitted_(q)) {
+      if (!MayEvict(policy, preemptor_, workload) || !HoldsOfIt(workload)) continue;
+      out.push_back(
+          {.workload = workload, .variant = VariantOf(workload, owned), .common = common});
+    }
+  }
+
+  [[nodiscard]] Variant VariantOf(const Admitted& workload, bool owned) const {
+    if (workload.queue == preemptor_.queue) return Variant::kInQueue;
+    if (owned) return Variant::kOwned;
+    if (!policy_.borrows || workload.priority >= preemptor_.priority ||
+        workload.priority > policy_.borrows_from_priority_max) {
+      return Variant::kUnlessBorrowing;
+    }
+    return Variant::kEvenBorrowing;
+  }
+
+  // Whether it is charged any of what is lacking.
+  [[nodiscard]] bool HoldsOfIt(const Admitted& workload) const {
+    const model::BundleTable& bundles = state_.vocabulary().bundles;
+    for (ClaimId id = state_.ledger().first_of_owner(workload.owner); id.valid();
+         id = state_.ledger().claim(id).next_of_owner) {
+      const model::Claim& claim = state_.ledger().claim(id);
+      if (!claim.account.is_tree()) continue;
+      const model::NameId flavor = queues_.account(claim.account.row()).flavor;
+      for (const Demand& d : preemptor_.demands) {
+        if (d.lacks && queues_.account(d.account).flavor == flavor &&
+            bundles.AmountOf(claim.bundle, d.resource) > 0) {
+          return true;
+        }
+      }
+    }
+    return false;
+  }
+
+  // Who goes already comes first; then what is owned, what others use, the queue's own.
+  [[nodiscard]] std::vector<Candidate> InOrder(
+      std::array<std::vector<Candidate>*, 3> groups) const {
+    std::vector<Candidate> all;
+    for (const bool evicted : {true, false}) {
+      for (std::vector<Candidate>* group : groups) {
+        std::ranges::sort(*group, [&](const Candidate& a, const Candidate& b) {
+          return GoesBefore(a.workload, b.workload, preemptor_.queue);
+        });
+        std::ranges::copy_if(*group, std::back_inserter(all),
+                             [&](const Candidate& c) { return c.workload.evicted == evicted; });
+      }
+    }
+    return all;
+  }
+
+  // As long as the evictions before it left its queue, and those up to the common cohort, with more
+  // than they have.
+  [[nodiscard]] bool StillUsesTooMuch(const Candidate& candidate) const {
+    if (candidate.variant == Variant::kInQueue) return true;
+    for (QueueId q = candidate.workload.queue; q != candidate.common; q = queues_.at(q).parent) {
+      if (WithinItsOwn(q)) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] bool Fits(bool borrowing) const {
+    return std::ranges::all_of(preemptor_.demands, [&](const Demand& d) {
+      if (!borrowing && tree_.used(QuotaView::kNow, d.resource, d.account) + d.amount >
+                            tree_.quota(d.resource, d.account).nominal) {
+        return false;
+      }
+      return d.amount <=
+             std::max(Amount{0}, tree_.LeftFor(QuotaView::kNow, d.resource, d.account).amount);
+    });
+  }
+
+  // What its claims on queues were.
+  std::vector<model::Claim> TakeAway(const Admitted& workload) {
+    std::vector<model::Claim> taken;
+    for (ClaimId id = state_.ledger().first_of_owner(workload.owner); id.valid();) {
+      const ClaimId next = state_.ledger().claim(id).next_of_owner;
+      if (state_.ledger().claim(id).account.is_tree()) {
+        taken.push_back(state_.ledger().claim(id));
+        t_.End(id);
+      }
+      id = next;
+    }
+    return taken;
+  }
+
+  std::vector<Victim> Try(const std::vector<Candidate>& candidates, bool borrowing) {
+    std::vector<Victim> victims;
+    std::vector<std::vector<model::Claim>> taken;
+    for (const Candidate& candidate : candidates) {
+      if (borrowing && candidate.variant == Variant::kUnlessBorrowing) continue;
+      if (!StillUsesTooMuch(candidate)) continue;
+      victims.push_back({.workload = candidate.workload, .reason = ReasonOf(candidate.variant)});
+      taken.push_back(TakeAway(candidate.workload));
+      if (!Fits(borrowing)) continue;
+      GiveBack(victims, taken, borrowing);
+      return victims;
+    }
+    return {};
+  }
+
+  // Whoever need not go, the last chosen first. The very last made it fit.
+  void GiveBack(std::vector<Victim>& victims, std::vector<std::vector<model::Claim>>& taken,
+                bool borrowing) {
+    for (size_t i = victims.size() - 1; i-- > 0;) {
+      const auto before = t_.checkpoint();
+      for (const model::Claim& claim : taken[i]) t_.Add(claim);
+      if (Fits(borrowing)) {
+        victims.erase(victims.begin() + static_cast<std::ptrdiff_t>(i));
+        taken.erase(taken.begin() + static_cast<std::ptrdiff_t>(i));
+      } else {
+        t_.RollbackTo(before);
+      }
+    }
+  }
+
+  model::State& state_;
+  const model::QueueTable& queues_;
+  const QuotaTree& tree_;
+  const Preemptor& preemptor_;
+  const model::QueuePreemption policy_;
+  const AdmittedOf& admitted_;
+  model::Transaction t_;
+};
+
+}  // namespace
+
+bool MayEvict(EvictionPolicy policy, const Preemptor& preemptor, const Admitted& workload) {
+  switch (policy) {
+    case EvictionPolicy::kNever:
+      return false;
+    case EvictionPolicy::kAny:
+      return true;
+    case EvictionPolicy::kLowerPriority:
+      return workload.priority < preemptor.priority;
+    case EvictionPolicy::kLowerOrNewerEqualPriority:
+      break;
+  }
+  return workload.priority < preemptor.priority ||
+         (workload.priority == preemptor.priority && preemptor.queued_at < workload.queued_at);
+}
+
+bool GoesBefore(const Admitted& a, const Admitted& b, QueueId preemptors) {
+  if (a.evicted != b.evicted) return a.evicted;
+  const bool a_is_other = a.queue != preemptors;
+  const bool b_is_other = b.queue != preemptors;
+  if (a_is_other != b_is_other) return a_is_other;
+  if (a.priority != b.priority) return a.priority < b.priority;
+  if (a.reserved_at != b.reserved_at) return a.reserved_at > b.reserved_at;
+  return a.uid < b.uid;
+}
+
+std::vector<Victim> FindVictims(model::State& state, const Preemptor& preemptor,
+                                const AdmittedOf& admitted) {
+  CHECK(state.queues().active(preemptor.queue));
+  for (const Demand& d : preemptor.demands) {
+    CHECK_LT(d.account, state.queues().accounts_size());
+    CHECK_LT(d.resource.value, state.ledger().quota().resources());
+  }
+  return Search(state, preemptor, admitted).Run();
+}
+
+}  // namespace berth::quota

@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "base/time.h"
+#include "model/ids.h"
+#include "model/queues.h"
+#include "model/state.h"
+
+// Which workloads give way to one that finds no quota: Kueue's classical preemption, on the ledger.
+namespace berth::quota {
+
+// A workload that holds quota.
+struct Admitted {
+  model::OwnerId owner;  // Of its claims.
+  model::QueueId queue;  // That they are charged to.
+  std::string_view uid;  // Ends ties.
+  int32_t priority = 0;  // What orders it, with any boost.
+  Instant reserved_at;   // When it got its quota.
+  Instant queued_at;     // Its age in the queue's order.
+  bool evicted = false;  // It was told to go and is still charged.
+};
+
+// What the preemptor is to be charged on one account of its queue. With `lacks`, that is what
+// evictions are to bring.
+struct Demand {
+  uint32_t account = 0;
+  model::ResourceId resource;
+  model::Amount amount = 0;
+  bool lacks = false;
+};
+
+// Who waits. It holds no quota, and is left less of what it lacks than it demands.
+struct Preemptor {
+  model::QueueId queue;
+  int32_t priority = 0;
+  Instant queued_at;
+  std::span<const Demand> demands;
+};
+
+enum class VictimReason : uint8_t {
+  kInQueue,               // For a more important workload of its own queue.
+  kReclaimed,             // Its queue, or one above it, uses what the preemptor's has.
+  kReclaimedByBorrowing,  // Likewise, though the preemptor's uses more than it has, too.
+};
+
+struct Victim {
+  Admitted workload;
+  VictimReason reason = VictimReason::kInQueue;
+};
+
+// Those that hold quota in the queue, in any order.
+using AdmittedOf = std::function<std::span<const Admitted>(model::QueueId)>;
+
+// Whether the policy lets the preemptor evict the workload.
+[[nodiscard]] bool MayEvict(model::EvictionPolicy policy, const Preemptor& preemptor,
+                            const Admitted& workload);
+
+// Who is evicted first: who goes already; who is of another queue than the preemptor's; of lower
+// priority; who got its quota later; uid.
+[[nodiscard]] bool GoesBefore(const Admitted& a, const Admitted& b, model::QueueId preemptors);
+
+// Those that have to go for the preemptor to be charged its demands, none of whom could stay if the
+// others went; in the order in which they were chosen. Empty: no evictions that its queue may ask
+// for are enough.
+//
+// Evicted are workloads of its own queue, and of others that use more than they have of what it
+// lacks. Those that use quota of a subtree in which the preemptor's demands would fit are taken
+// first, and whatever their priority where the policy says so: the quota is its own. If its queue
+// may not evict to borrow, either only those are taken, or it stays within what it has.
+//
+// The ledger is as before: all is tried in a transaction that is taken back. O(queues with too much
+// + candidates x log candidates + candidates tried x demands x levels).
+[[nodiscard]] std::vector<Victim> FindVictims(model::State& state, const Preemptor& preemptor,
+                                              const AdmittedOf& admitted);
+
+}  // namespace berth::quota

@@ -1,0 +1,279 @@
+#include "quota/preempt.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace berth::quota {
+namespace {
+
+using model::AccountId;
+using model::Amount;
+using model::EvictionPolicy;
+using model::kCpu;
+using model::kUnlimited;
+using model::QueueId;
+using model::QueueKind;
+using model::QueuePreemption;
+using model::QuotaView;
+
+// Queues with quota of one flavor, and workloads that hold some of it.
+class Cluster {
+ public:
+  Cluster() : flavor_(state.vocabulary().names.Intern("default")) {}
+
+  void Queue(const std::string& name, const std::string& parent, Amount cpu,
+             const QueuePreemption& preemption = {}, Amount lending_limit = kUnlimited) {
+    state.Apply(model::QueueUpsert{
+        .name = name,
+        .uid = "u-" + name,
+        .parent = parent,
+        .quotas = {{flavor_, kCpu, {.nominal = cpu, .lending_limit = lending_limit}}},
+        .preemption = preemption});
+  }
+  void Cohort(const std::string& name, const std::string& parent, Amount cpu) {
+    state.Apply(model::QueueUpsert{.kind = QueueKind::kCohort,
+                                   .name = name,
+                                   .uid = "u-" + name,
+                                   .parent = parent,
+                                   .quotas = {{flavor_, kCpu, {.nominal = cpu}}}});
+  }
+  void Admit(const std::string& queue, const std::string& name, Amount cpu, int32_t priority,
+             int64_t second = 0) {
+    names_.push_back(name);
+    const Admitted workload{.owner = model::OwnerId{static_cast<uint32_t>(names_.size())},
+                            .queue = Find(queue),
+                            .priority = priority,
+                            .reserved_at = Instant::FromSeconds(second),
+                            .queued_at = Instant::FromSeconds(second)};
+    model::Transaction t = state.Begin();
+    t.Add(ClaimOf(workload, cpu));
+    t.Commit(model::Cause::kObserved);
+    admitted_[workload.queue].push_back(workload);
+    amounts_[workload.owner] = cpu;
+  }
+  [[nodiscard]] model::Claim ClaimOf(const Admitted& workload, Amount cpu) {
+    return {.owner = workload.owner,
+            .account = AccountId::OfTree(AccountOf(workload.queue)),
+            .bundle =
+                state.vocabulary().bundles.Intern(std::vector<model::ResourceAmount>{{kCpu, cpu}}),
+            .why = model::ClaimWhy::kAdmitted};
+  }
+
+  std::vector<Victim> Find(const std::string& queue, Amount cpu, int32_t priority,
+                           int64_t second = 100) {
+    Name();
+    const Demand demand{
+        .account = AccountOf(Find(queue)), .resource = kCpu, .amount = cpu, .lacks = true};
+    return FindVictims(state,
+                       {.queue = Find(queue),
+                        .priority = priority,
+                        .queued_at = Instant::FromSeconds(second),
+                        .demands = std::span(&demand, 1)},
+                       [&](QueueId q) { return std::span<const Admitted>(admitted_[q]); });
+  }
+  // "name:reason ..." in the order chosen.
+  std::string Victims(const std::string& queue, Amount cpu, int32_t priority) {
+    std::string text;
+    for (const Victim& victim : Find(queue, cpu, priority)) {
+      constexpr const char* kReasons[] = {"in queue", "reclaimed", "reclaimed by borrowing"};
+      text += std::string(victim.workload.uid) + ": " +
+              kReasons[static_cast<size_t>(victim.reason)] + "; ";
+    }
+    return text;
+  }
+  [[nodiscard]] QueueId Find(const std::string& name) const {
+    return state.FindQueue(QueueKind::kClusterQueue, name);
+  }
+  [[nodiscard]] uint32_t AccountOf(QueueId q) const { return state.queues().AccountOf(q, flavor_); }
+  [[nodiscard]] Amount AmountOf(model::OwnerId owner) const { return amounts_.at(owner); }
+  std::map<QueueId, std::vector<Admitted>>& admitted() { return admitted_; }
+  [[nodiscard]] uint64_t Hash() const {
+    Hasher hasher;
+    state.AddTo(hasher);
+    return hasher.value();
+  }
+
+  model::State state;
+
+ private:
+  // Uids are views of names, which stay where they are from now on.
+  void Name() {
+    for (auto& [queue, workloads] : admitted_) {
+      for (Admitted& workload : workloads) workload.uid = names_[workload.owner.value - 1];
+    }
+  }
+
+  model::NameId flavor_;
+  std::vector<std::string> names_;  // By owner, from 1.
+  std::map<QueueId, std::vector<Admitted>> admitted_;
+  std::map<model::OwnerId, Amount> amounts_;
+};
+
+// Goal: a queue's own workloads give way as its policy says, the least important and latest first,
+// and nobody who need not. Method: one queue, each policy.
+TEST(PreemptTest, WithinAQueueTheLeastImportantGiveWay) {
+  const auto with = [](EvictionPolicy policy) {
+    Cluster c;
+    c.Queue("q", "", 10, {.within_queue = policy});
+    c.Admit("q", "old-low", 3, 1, 10);
+    c.Admit("q", "new-low", 3, 1, 20);
+    c.Admit("q", "equal-old", 2, 5, 10);
+    c.Admit("q", "equal-new", 2, 5, 200);
+    return c.Victims("q", 4, 5);
+  };
+  EXPECT_EQ(with(EvictionPolicy::kNever), "");
+  EXPECT_EQ(with(EvictionPolicy::kLowerPriority), "new-low: in queue; old-low: in queue; ");
+  Cluster c;
+  c.Queue("q", "", 4, {.within_queue = EvictionPolicy::kLowerOrNewerEqualPriority});
+  c.Admit("q", "equal-old", 2, 5, 10);
+  c.Admit("q", "equal-new", 2, 5, 200);
+  EXPECT_EQ(c.Victims("q", 2, 5), "equal-new: in queue; ");
+  EXPECT_EQ(c.Victims("q", 4, 5), "");
+  EXPECT_EQ(c.Victims("q", 2, 4), "");
+}
+
+// Goal: what others use of a queue's own quota comes back whatever their priority where the policy
+// says so; others of the cohort are left alone. Method: a borrower, and one that keeps to its own.
+TEST(PreemptTest, WhatIsBorrowedComesBack) {
+  const auto with = [](const QueuePreemption& policy, int32_t priority) {
+    Cluster c;
+    c.Queue("mine", "pool", 5, policy);
+    c.Queue("borrower", "pool", 5);
+    c.Queue("modest", "pool", 5);
+    c.Admit("borrower", "b1", 5, 9, 10);
+    c.Admit("borrower", "b2", 5, 9, 20);
+    c.Admit("modest", "m1", 5, 0, 30);
+    return c.Victims("mine", 3, priority);
+  };
+  EXPECT_EQ(with({.reclaim = EvictionPolicy::kAny}, 1), "b2: reclaimed; ");
+  EXPECT_EQ(with({.reclaim = EvictionPolicy::kLowerPriority}, 1), "");
+  EXPECT_EQ(with({.reclaim = EvictionPolicy::kLowerPriority}, 10), "b2: reclaimed; ");
+  EXPECT_EQ(with({}, 10), "");
+}
+
+// Goal: to borrow, others are evicted only where the policy says so, and only up to its priority.
+// Method: a queue without quota of its own.
+TEST(PreemptTest, ToBorrowOthersGiveWayUpToAPriority) {
+  const auto with = [](int32_t priority_max) {
+    Cluster c;
+    c.Queue("mine", "pool", 0,
+            {.reclaim = EvictionPolicy::kLowerPriority,
+             .borrows = true,
+             .borrows_from_priority_max = priority_max});
+    c.Queue("other", "pool", 0);
+    c.Queue("lender", "pool", 4);
+    c.Admit("other", "o1", 4, 3);
+    return c.Victims("mine", 2, 8);
+  };
+  EXPECT_EQ(with(5), "o1: reclaimed by borrowing; ");
+  EXPECT_EQ(with(2), "");
+}
+
+// Goal: who was chosen and need not go after all stays. Method: the least important is too small.
+TEST(PreemptTest, WhoNeedNotGoStays) {
+  Cluster c;
+  c.Queue("q", "", 10, {.within_queue = EvictionPolicy::kLowerPriority});
+  c.Admit("q", "small", 2, 0);
+  c.Admit("q", "large", 8, 1);
+  EXPECT_EQ(c.Victims("q", 8, 5), "large: in queue; ");
+}
+
+// Goal: a queue that has given back what it used beyond its own loses nothing more. Method: its
+// least important workload is what it borrows.
+TEST(PreemptTest, NobodyLosesItsOwnQuota) {
+  Cluster c;
+  c.Queue("mine", "pool", 5, {.reclaim = EvictionPolicy::kLowerPriority, .borrows = true});
+  c.Queue("borrower", "pool", 5);
+  c.Admit("borrower", "beyond", 1, 0);
+  c.Admit("borrower", "own", 5, 1);
+  EXPECT_EQ(c.Victims("mine", 5, 5), "beyond: reclaimed; ");
+  EXPECT_EQ(c.Victims("mine", 7, 5), "");
+}
+
+// Goal: once what is demanded fits in what a subtree has, what others use of it is taken back, and
+// is not borrowed, although the level above is full. Method: a sibling that can't be evicted fills
+// the lower cohort, another queue the upper.
+TEST(PreemptTest, WhatFitsBelowIsOwnedAbove) {
+  Cluster c;
+  c.Cohort("top", "", 1);
+  c.Cohort("sub", "top", 0);
+  c.Queue("mine", "sub", 4, {.reclaim = EvictionPolicy::kLowerPriority, .borrows = true});
+  c.Queue("sibling", "sub", 0);
+  c.Queue("far", "top", 0);
+  c.Admit("sibling", "high", 2, 9);
+  c.Admit("far", "low", 3, 0);
+  EXPECT_EQ(c.Victims("mine", 3, 5), "low: reclaimed; ");
+}
+
+// Goal: victims free what is lacking, each of them is needed, none is of whom the queue may not ask,
+// the order of candidates does not matter, and nothing is left of the search. Method: random trees
+// and workloads.
+RC_GTEST_PROP(PreemptTest, VictimsAreEnoughNeededAndAllowed, ()) {
+  Cluster c;
+  const std::vector<std::string> queues = {"a", "b", "c", "d"};
+  const auto policy = [] {
+    return *rc::gen::element(EvictionPolicy::kNever, EvictionPolicy::kLowerPriority,
+                             EvictionPolicy::kLowerPriority, EvictionPolicy::kAny,
+                             EvictionPolicy::kLowerOrNewerEqualPriority, EvictionPolicy::kAny);
+  };
+  c.Cohort("top", "", *rc::gen::inRange(0, 6));
+  c.Cohort("sub", "top", *rc::gen::inRange(0, 6));
+  for (const std::string& queue : queues) {
+    c.Queue(queue, *rc::gen::element<std::string>("top", "sub"), *rc::gen::inRange(0, 8),
+            {.within_queue = policy(),
+             .reclaim = policy(),
+             .borrows = *rc::gen::inRange(0, 2) == 0,
+             .borrows_from_priority_max = *rc::gen::element(1, 9)},
+            *rc::gen::element(kUnlimited, Amount{0}, Amount{2}));
+  }
+  for (int i = *rc::gen::inRange(4, 20); i > 0; --i) {
+    c.Admit(queues[*rc::gen::inRange(size_t{0}, queues.size())], "w" + std::to_string(i),
+            *rc::gen::inRange(1, 6), *rc::gen::inRange(0, 4), *rc::gen::inRange(0, 3));
+  }
+  const uint64_t before = c.Hash();
+  const std::string queue = queues[*rc::gen::inRange(size_t{0}, queues.size())];
+  const Amount cpu = *rc::gen::inRange(1, 10);
+  const int32_t priority = *rc::gen::inRange(0, 4);
+  const model::QuotaTree& tree = c.state.ledger().quota();
+  const uint32_t account = c.AccountOf(c.Find(queue));
+  const auto left = [&] { return tree.LeftFor(QuotaView::kNow, kCpu, account).amount; };
+  if (left() >= cpu) return;
+  const std::vector<Victim> victims = c.Find(queue, cpu, priority, 1);
+  RC_ASSERT(c.Hash() == before);
+
+  const QueuePreemption& may = c.state.queues().at(c.Find(queue)).preemption;
+  const Preemptor who{
+      .queue = c.Find(queue), .priority = priority, .queued_at = Instant::FromSeconds(1)};
+  {
+    model::Transaction t = c.state.Begin();
+    for (const Victim& victim : victims) {
+      const bool own = victim.workload.queue == who.queue;
+      RC_ASSERT(MayEvict(own ? may.within_queue : may.reclaim, who, victim.workload));
+      RC_ASSERT(own ||
+                tree.borrowed(QuotaView::kNow, kCpu, c.AccountOf(victim.workload.queue)) > 0);
+      t.End(c.state.ledger().first_of_owner(victim.workload.owner));
+    }
+    RC_ASSERT(victims.empty() || left() >= cpu);
+    const auto alone = t.checkpoint();
+    for (const Victim& victim : victims) {
+      t.Add(c.ClaimOf(victim.workload, c.AmountOf(victim.workload.owner)));
+      const bool borrows =
+          tree.used(QuotaView::kNow, kCpu, account) + cpu > tree.quota(kCpu, account).nominal;
+      RC_ASSERT(left() < cpu || borrows);
+      t.RollbackTo(alone);
+    }
+  }
+  for (auto& [q, workloads] : c.admitted()) std::ranges::reverse(workloads);
+  const std::vector<Victim> again = c.Find(queue, cpu, priority, 1);
+  RC_ASSERT(std::ranges::equal(again, victims, [](const Victim& a, const Victim& b) {
+    return a.workload.owner == b.workload.owner && a.reason == b.reason;
+  }));
+}
+
+}  // namespace
+}  // namespace berth::quota
