@@ -35,43 +35,51 @@ void Evictor::Schedule(const std::string& uid, Entry& entry, Instant at) {
 void Evictor::Evict(const Victim& victim) {
   const auto [it, inserted] = entries_.try_emplace(victim.pod.uid);
   Entry& entry = it->second;
+  entry.victim = victim;
   const bool again = planted_again_ && entry.stage == Stage::kDone;
-  if (!inserted && !again && entry.victim.preemptor == victim.preemptor) return;
-  if (entry.call != 0) calls_[entry.call].clear();
-  Schedule(it->first, entry, Instant::Never());
-  entry = Entry{.victim = victim};
+  if (!inserted && !again) return;
+  entry.stage = victim.marked ? Stage::kDelete : Stage::kMark;
   Schedule(it->first, entry, Instant{});
 }
 
-void Evictor::Forget(std::string_view uid) {
+void Evictor::Left(std::string_view uid) {
   const auto it = entries_.find(uid);
   if (it == entries_.end()) return;
-  if (it->second.call != 0) calls_[it->second.call].clear();
-  Schedule(it->first, it->second, Instant::Never());
+  Entry& entry = it->second;
+  Schedule(it->first, entry, Instant::Never());
+  entry.left = true;
+  if (entry.call != 0) return;
+  if (entry.stage == Stage::kDelete && entry.doubtful) NoteEvicted(entry);
   entries_.erase(it);
+}
+
+void Evictor::NoteEvicted(const Entry& entry) {
+  ++counters_.evicted;
+  evicted_.push_back(entry.victim);
 }
 
 void Evictor::Pump(Instant now, const std::function<bool(const Victim&)>& wanted,
                    client::Client& client, env::Outbox& out) {
   while (calls_.size() < kCallsMax && !due_.empty() && due_.begin()->first <= now) {
     const std::string uid = due_.begin()->second;
-    Entry& entry = entries_.find(uid)->second;
-    if (!wanted(entry.victim)) {
+    const auto it = entries_.find(uid);
+    Schedule(uid, it->second, Instant::Never());
+    if (!wanted(it->second.victim)) {
       ++counters_.spared;
-      Forget(uid);
+      entries_.erase(it);
       continue;
     }
-    Schedule(uid, entry, Instant::Never());
-    Send(now, uid, entry, client, out);
+    Send(now, uid, it->second, client, out);
   }
 }
 
 void Evictor::Send(Instant now, const std::string& uid, Entry& entry, client::Client& client,
                    env::Outbox& out) {
-  client::Request request =
-      entry.stage == Stage::kMark
-          ? client::PatchStatus(client::Pods(), entry.victim.pod, Mark(now, entry.victim))
-          : client::Delete(client::Pods(), entry.victim.pod);
+  const bool mark = entry.stage == Stage::kMark;
+  if (mark && entry.marked_at == Instant{}) entry.marked_at = now;
+  client::Request request = mark ? client::PatchStatus(client::Pods(), entry.victim.pod,
+                                                       Mark(entry.marked_at, entry.victim))
+                                 : client::Delete(client::Pods(), entry.victim.pod);
   request.priority = client::Priority::kHigh;
   entry.call = client.Call(now, std::move(request), out).value;
   calls_.emplace(entry.call, uid);
@@ -82,33 +90,50 @@ std::optional<Evictor::Result> Evictor::OnCallDone(Instant now, const client::Ca
   if (call == calls_.end()) return std::nullopt;
   const std::string uid = std::move(call->second);
   calls_.erase(call);
+  return OnAnswer(now, uid, done);
+}
+
+Evictor::Result Evictor::OnAnswer(Instant now, const std::string& uid,
+                                  const client::CallDone& done) {
   const auto it = entries_.find(uid);
-  if (it == entries_.end()) return Result{};
+  CHECK(it != entries_.end());  // Kept while its call is open.
   Entry& entry = it->second;
   entry.call = 0;
-  Result result{.victim = entry.victim};
-  switch (done.outcome) {
-    case client::Outcome::kDone:
-      entry.failures = 0;
-      result.evicted = entry.stage == Stage::kDelete;
-      if (result.evicted) ++counters_.evicted;
-      entry.stage = result.evicted ? Stage::kDone : Stage::kDelete;
-      if (!result.evicted) Schedule(uid, entry, now);
-      break;
-    case client::Outcome::kGone:
-      entry.stage = Stage::kDone;  // The watch tells.
-      break;
-    case client::Outcome::kRefused:
-      ++counters_.refused;
-      result.refused = done.response.status;
-      Forget(uid);
-      break;
-    case client::Outcome::kConflict:
-      // Another has its name, which the watch will tell; or it changed while it was written.
-    case client::Outcome::kUnknown:
-      ++counters_.unknown;
-      Schedule(uid, entry, now + model::Backoff(++entry.failures));
-      break;
+  const bool deletes = entry.stage == Stage::kDelete;
+  const bool unknown = done.outcome == client::Outcome::kUnknown;
+  const bool not_sent = done.failure == env::CallFailure::kNotSent;
+  entry.doubtful = entry.doubtful || (deletes && unknown);
+  Result result{.victim = entry.victim, .code = done.response.status};
+  if (entry.left || done.outcome == client::Outcome::kGone) {
+    if (deletes && (entry.doubtful || done.outcome == client::Outcome::kDone)) NoteEvicted(entry);
+    entry.stage = Stage::kDone;  // The watch tells.
+    if (entry.left) entries_.erase(it);
+  } else if (done.outcome == client::Outcome::kDone) {
+    entry.failures = 0;
+    entry.stage = deletes ? Stage::kDone : Stage::kDelete;
+    if (deletes) {
+      NoteEvicted(entry);
+    } else {
+      Schedule(uid, entry, now);
+    }
+  } else if (not_sent) {
+    ++counters_.not_sent;
+    Schedule(uid, entry, now + model::kBackoffInitial);
+  } else if (done.outcome == client::Outcome::kRefused) {
+    ++counters_.refused;
+    result.end = Result::End::kRefused;
+    entries_.erase(it);
+  } else {
+    // In conflict: another has its name, which the watch will tell; or it changed while it was
+    // written.
+    ++counters_.unknown;
+    if (++entry.failures < kFailuresMax) {
+      Schedule(uid, entry, now + model::Backoff(entry.failures));
+      return result;
+    }
+    ++counters_.given_up;
+    result.end = Result::End::kFailed;
+    entries_.erase(it);
   }
   return result;
 }
@@ -119,11 +144,13 @@ Instant Evictor::wake_at() const {
 
 // due_ follows from the entries.
 void Evictor::AddTo(Hasher& hasher) const {
+  CHECK(evicted_.empty());
   hasher.Add(planted_again_).Add(entries_.size());
   for (const auto& [uid, entry] : entries_) {
     const Victim& victim = entry.victim;
     hasher.Add(uid).Add(victim.pod.namespace_name).Add(victim.pod.name).Add(victim.node);
-    hasher.Add(victim.scheduler_name).Add(victim.preemptor);
+    hasher.Add(victim.scheduler_name).Add(victim.preemptor).Add(victim.marked);
+    hasher.Add(entry.doubtful).Add(entry.left).Add(entry.marked_at.ns);
     hasher.Add(entry.stage).AddCall(entry.call).Add(entry.failures).Add(entry.due.ns);
   }
   hasher.Add(calls_.size());

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/hash.h"
 #include "base/time.h"
@@ -18,16 +19,19 @@ namespace berth::control {
 
 // Carries out the evictions of preemptions.
 //
-//   Evict --> PATCH status: DisruptionTarget --Done--> DELETE by uid --Done--> told
+//   Evict --> PATCH status: DisruptionTarget --Done--> DELETE by uid --Done--> evicted
 //                 |        ^                             |       ^
 //                 +Unknown-+ after a back-off            +Unknown+
 //                 |                                      |
-//                 +--Refused--> PreemptionRefused <------+   (Gone: the watch tells)
+//                 +--Refused, or failed too often--------+--> Result   (Gone: the watch tells)
 //
-// Both writes are fenced by the uid and do nothing the second time, so one of unknown fate, or in
-// conflict, is repeated and not read; before each it is asked whether the eviction is still wanted,
-// which ends it when the watch tells that another has the pod's name. A pod is
-// evicted once for one preemptor. A copyable value. Cost per call: O(log victims).
+// Both writes are fenced by the uid and change nothing the second time: a mark that is repeated has
+// the time of the first, and who is marked already is not marked again. So one of unknown fate, in
+// conflict or not sent is repeated and not read; before each it is asked whether the eviction is
+// still wanted, which ends it when the watch tells that another has the pod's name. A pod is
+// evicted once, whoever has its room in the end. Who leaves before the answer comes was evicted by
+// a deletion that was accepted or is of unknown fate. A copyable value. Cost per call: O(log
+// victims).
 class Evictor {
  public:
   struct Victim {
@@ -35,38 +39,48 @@ class Evictor {
     std::string node;
     std::string scheduler_name;  // Of the preemptor.
     std::string preemptor;       // Its uid.
+    bool marked = false;         // Its object says so already.
   };
   struct Counters {
-    uint64_t evicted = 0;  // Deletions that were accepted.
+    uint64_t evicted = 0;  // Deletions that were accepted, or came true.
     uint64_t refused = 0;
     uint64_t unknown = 0;  // Of unknown fate, or in conflict.
-    uint64_t spared = 0;   // No longer wanted when their turn came.
+    uint64_t not_sent = 0;
+    uint64_t given_up = 0;  // Evictions that failed too often.
+    uint64_t spared = 0;    // No longer wanted when their turn came.
   };
-  // What an ended call means.
+  // What an ended call means for who decides: the victim can't be evicted.
   struct Result {
-    Victim victim;
-    bool evicted = false;
-    int32_t refused = 0;  // HTTP status; 0: it was not refused.
+    enum class End : uint8_t { kNone, kRefused, kFailed };
+    End end = End::kNone;
+    Victim victim = {};
+    int32_t code = 0;  // HTTP status; 0: no answer.
   };
+  // How often in a row a write may fail before its eviction is given up: after some 45 s of
+  // back-offs. What was not sent is no failure of the victim's.
+  static constexpr uint32_t kFailuresMax = 8;
 
   // With `planted_again`, what was done is done again: a defect that the explorer must find.
   explicit Evictor(bool planted_again = false) : planted_again_(planted_again) {}
 
-  // Nothing when it is under way for that preemptor, or was done.
+  // When it is under way, or was done, only for whom changes.
   void Evict(const Victim& victim);
   // It is gone, or being deleted.
-  void Forget(std::string_view uid);
+  void Left(std::string_view uid);
 
   // Sends what is due and `wanted(uid, preemptor)`.
   void Pump(Instant now, const std::function<bool(const Victim&)>& wanted, client::Client& client,
             env::Outbox& out);
   // Nothing when the call is not one of these.
   std::optional<Result> OnCallDone(Instant now, const client::CallDone& done);
+  // Those whose eviction came true since the last time, each once.
+  [[nodiscard]] std::vector<Victim> TakeEvicted() { return std::exchange(evicted_, {}); }
 
   // When Pump() is next wanted. Never() for nothing, or while as many calls as may be are open.
   [[nodiscard]] Instant wake_at() const;
   [[nodiscard]] const Counters& counters() const { return counters_; }
   [[nodiscard]] size_t size() const { return entries_.size(); }
+  // REQUIRES: TakeEvicted since the last step.
   void AddTo(Hasher& hasher) const;
 
  private:
@@ -74,18 +88,24 @@ class Evictor {
   struct Entry {
     Victim victim;
     Stage stage = Stage::kMark;
-    uint64_t call = 0;  // 0: none is open.
-    uint32_t failures = 0;
+    uint64_t call = 0;      // 0: none is open.
+    uint32_t failures = 0;  // In a row, of the write of this stage.
+    bool doubtful = false;  // A deletion of unknown fate was sent.
+    bool left = false;      // It is kept for its open call alone.
+    Instant marked_at;      // When it was first sent; zero: it was not.
     Instant due = Instant::Never();
   };
   void Schedule(const std::string& uid, Entry& entry, Instant at);
   void Send(Instant now, const std::string& uid, Entry& entry, client::Client& client,
             env::Outbox& out);
+  void NoteEvicted(const Entry& entry);
+  Result OnAnswer(Instant now, const std::string& uid, const client::CallDone& done);
 
   bool planted_again_;                                 // Immutable after construction.
   std::map<std::string, Entry, std::less<>> entries_;  // By uid.
   std::set<std::pair<Instant, std::string>> due_;
   std::map<uint64_t, std::string> calls_;  // Call -> uid.
+  std::vector<Victim> evicted_;            // To be taken.
   Counters counters_;
 };
 

@@ -154,6 +154,47 @@ TEST_F(PreemptionTest, AnEvictionInConflictIsRepeated) {
   EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
 }
 
+// The watch is quicker than the answer: the eviction is told all the same, once.
+TEST_F(PreemptionTest, AnEvictionIsToldThoughTheWatchIsQuicker) {
+  for (const int status : {200, 500}) {
+    Rig other(Preempting());
+    std::swap(rig, other);
+    const env::SendRequest deletion = DeleteVictim();
+    PodSpec leaving = Low(103);
+    leaving.extra_meta =
+        R"(,"deletionTimestamp":"2027-01-15T08:00:30Z","deletionGracePeriodSeconds":30)";
+    rig.Event("pods", "MODIFIED", PodJson(leaving));
+    rig.Answer(deletion, status, "{}");
+    rig.Settle();
+    uint32_t told = 0;
+    for (env::SendRequest event = rig.TakeOf("/events"); event.call.value != 0;
+         event = rig.TakeOf("/events")) {
+      told += Says(event, "Preempted by pod u-high on node n1") ? 1 : 0;
+    }
+    EXPECT_EQ(told, 1u) << status;
+    EXPECT_EQ(rig.scheduler.evictor().counters().evicted, 1u);
+    EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
+  }
+}
+
+// A11: the room of a victim goes to a pod that is more important still: it is not evicted again.
+TEST_F(PreemptionTest, NobodyIsEvictedTwiceWhenThePreemptorIsOutranked) {
+  const env::SendRequest deletion = DeleteVictim();
+  PodSpec higher = High(103);
+  higher.name = "higher";
+  higher.uid = "u-higher";
+  higher.priority = 9;
+  rig.Event("pods", "ADDED", PodJson(higher));
+  rig.Answer(deletion, 200, "{}");
+  rig.Settle();
+  higher.extra_status = R"(,"nominatedNodeName":"n1")";
+  higher.version = 104;
+  rig.Answer(rig.TakeOf("/pods/higher/status"), 200, PodJson(higher));
+  rig.Pass(Duration::Seconds(5));
+  EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
+  EXPECT_EQ(rig.scheduler.evictor().counters().evicted, 1u);
+}
+
 // A05: who preempts is deleted meanwhile: the victim stays.
 TEST_F(PreemptionTest, NobodyIsEvictedForAPodThatIsGone) {
   const env::SendRequest mark = MarkVictim();

@@ -85,12 +85,13 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   std::vector<client::Event> events;
   client_.Handle(now, input, out, events);
   Handle(now, events, out);
-  if (!std::holds_alternative<env::Tick>(input)) return;
+  if (!std::holds_alternative<env::Tick>(input)) return TellEvicted(now);
   if (may_decide() && engine_.wake_at() <= now) Decide(now, out);
   ReadPods(now, out);
   binder_.Pump(now, client_, out);
   evictor_.Pump(
       now, [this](const Evictor::Victim& victim) { return Wanted(victim); }, client_, out);
+  TellEvicted(now);
   status_.Pump(now, client_, out);
   // Between cycles that have more to do, what waits is not expected to have been looked at.
   const bool idle = may_decide() && engine_.wake_at() > now;
@@ -173,7 +174,7 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     const auto unread = unread_.find(KeyOf(event));
     if (unread != unread_.end() && unread->second.event.uid == event.uid) unread_.erase(unread);
     status_.Forget(event.uid);
-    evictor_.Forget(event.uid);
+    evictor_.Left(event.uid);
     binder_.Withdraw(event.uid, client_);
     return;
   }
@@ -384,7 +385,7 @@ void Scheduler::FollowUp(model::PodId pod) {
   if (!state.pods().used(pod)) return;
   const model::Pod& row = state.pods().at(pod);
   if (row.node.valid()) {
-    if (row.terminating) return evictor_.Forget(state.UidOf(row.uid));
+    if (row.terminating) return evictor_.Left(state.UidOf(row.uid));
     if (row.evicted_for.valid()) EvictFor(state.pods().FindUid(row.evicted_for));
     return;
   }
@@ -406,7 +407,8 @@ void Scheduler::EvictFor(model::PodId pod) {
     evictor_.Evict({.pod = RefOf(victim),
                     .node = std::string(state.NameOf(state.nodes().name(node))),
                     .scheduler_name = SchedulerOf(pod),
-                    .preemptor = std::string(state.UidOf(state.pods().at(pod).uid))});
+                    .preemptor = std::string(state.UidOf(state.pods().at(pod).uid)),
+                    .marked = state.pods().at(victim).disrupted});
   }
 }
 
@@ -425,19 +427,24 @@ void Scheduler::OnNomination(Instant now, const StatusWriter::Result& result, en
   if (result.refused != 0) GiveUpPreemption(now, result.uid, result.refused, out);
 }
 
-void Scheduler::OnEviction(Instant now, const Evictor::Result& result, env::Outbox& out) {
-  const Evictor::Victim& victim = result.victim;
-  if (result.evicted) {
-    ++counters_.preempted;
+void Scheduler::TellEvicted(Instant now) {
+  for (const Evictor::Victim& victim : evictor_.TakeEvicted()) {
     status_.Preempted(
         now, {.pod = victim.pod, .scheduler_name = victim.scheduler_name, .node = victim.node},
         victim.preemptor);
   }
-  if (result.refused == 0 || options_.planted_keep_refused) return;
+}
+
+void Scheduler::OnEviction(Instant now, const Evictor::Result& result, env::Outbox& out) {
+  const Evictor::Victim& victim = result.victim;
+  if (result.end == Evictor::Result::End::kNone || options_.planted_keep_refused) return;
   Say(out, env::LogLevel::kWarning,
-      fmt::format("pod {}/{} on node {}: its eviction was refused ({})", victim.pod.namespace_name,
-                  victim.pod.name, victim.node, result.refused));
-  GiveUpPreemption(now, victim.preemptor, result.refused, out);
+      fmt::format(
+          "pod {}/{} on node {}: its eviction {} ({})", victim.pod.namespace_name, victim.pod.name,
+          victim.node,
+          result.end == Evictor::Result::End::kRefused ? "was refused" : "fails again and again",
+          result.code));
+  GiveUpPreemption(now, victim.preemptor, result.code, out);
 }
 
 void Scheduler::GiveUpPreemption(Instant now, std::string_view uid, int32_t code,

@@ -67,7 +67,6 @@ struct SchedulerCounters {
   uint64_t scheduled = 0;       // Bindings that came true.
   uint64_t unschedulable = 0;   // Attempts that found no node.
   uint64_t errors = 0;          // Bindings, nominations and evictions that were refused.
-  uint64_t preempted = 0;       // Victims whose deletion was accepted.
   uint64_t undecodable = 0;     // Objects that could not be read.
   uint64_t audit_findings = 0;  // Discrepancies of the ledger: a bug each.
 };
@@ -137,6 +136,7 @@ class Scheduler final : public env::Actor {
                                               const client::ObjectRef& pod) const;
   void OnBinding(Instant now, const Binder::Result& result, env::Outbox& out);
   void OnNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out);
+  void TellEvicted(Instant now);
   void OnEviction(Instant now, const Evictor::Result& result, env::Outbox& out);
   void GiveUpPreemption(Instant now, std::string_view uid, int32_t code, env::Outbox& out);
   void Apply(const model::Delta& delta);
