@@ -47,6 +47,21 @@ class PreemptionTest : public ::testing::Test {
     rig.Settle();
     return rig.TakeOf("/pods/low");
   }
+  // The node shrinks and grows again while nobody is marked yet; the withdrawal is on its way.
+  env::SendRequest WithdrawAndPromiseAgain() {
+    const env::SendRequest nomination = Nominate();
+    rig.Event("nodes", "MODIFIED", NodeJson("n1", 102, 500));
+    EXPECT_FALSE(Promised());
+    rig.Answer(nomination, 200, PodJson(Nominated(101)));
+    rig.Settle();
+    const env::SendRequest withdrawal = rig.TakeOf("/pods/high/status");
+    EXPECT_TRUE(Says(withdrawal, R"("nominatedNodeName":null)"));
+    rig.Event("nodes", "MODIFIED", NodeJson("n1", 103));
+    rig.Pass(Duration::Seconds(15));  // Its error backoff, if it has one.
+    EXPECT_TRUE(Promised());
+    EXPECT_EQ(rig.TakeOf("/pods/low/status").call.value, 0u);
+    return withdrawal;
+  }
   [[nodiscard]] bool Promised() const {
     const model::State& state = rig.scheduler.engine().state();
     return state.PromiseOf(state.FindPod("u-high")).valid();
@@ -90,6 +105,31 @@ TEST_F(PreemptionTest, WritesTheNominationThenTheMarkThenTheDeletion) {
   EXPECT_EQ(rig.TakeBinding().call.value, 0u);
   rig.Event("pods", "DELETED", PodJson(leaving));
   EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+}
+
+// B08: while the withdrawal of a nomination is on its way, its node is promised again: nobody is
+// evicted until the nomination stands in the object again.
+TEST_F(PreemptionTest, NobodyIsEvictedWhileAWithdrawalIsOnItsWay) {
+  rig.Answer(WithdrawAndPromiseAgain(), 200, PodJson(High(104)));
+  rig.Settle();
+  EXPECT_TRUE(Promised());
+  const env::SendRequest again = rig.TakeOf("/pods/high/status");
+  EXPECT_TRUE(Says(again, R"("resourceVersion":"104")"));
+  EXPECT_TRUE(Says(again, R"("nominatedNodeName":"n1")"));
+  EXPECT_EQ(rig.TakeOf("/pods/low/status").call.value, 0u);
+  rig.Answer(again, 200, PodJson(Nominated(105)));
+  rig.Settle();
+  EXPECT_NE(rig.TakeOf("/pods/low/status").call.value, 0u);
+}
+
+// A withdrawal that came to nothing: the nomination that stands is good.
+TEST_F(PreemptionTest, ANominationThatWasNotWithdrawnStands) {
+  rig.Answer(WithdrawAndPromiseAgain(), 409, "{}");
+  rig.Settle();
+  EXPECT_EQ(rig.TakeOf("/pods/low/status").call.value, 0u);
+  rig.Answer(rig.TakeOf("/pods/high"), 200, PodJson(Nominated(101)));
+  rig.Settle();
+  EXPECT_NE(rig.TakeOf("/pods/low/status").call.value, 0u);
 }
 
 // A conflict turns the nomination back; the pod's next version is nominated, and until then nobody
@@ -310,6 +350,15 @@ TEST_F(PreemptionTest, ARestartTakesUpWhereTheObjectsStand) {
   rig.Start({PodJson(Low()), PodJson(Nominated(50))}, {NodeJson("n1", 1)});
   EXPECT_TRUE(Promised());
   EXPECT_TRUE(Says(rig.TakeOf("/pods/low/status"), "DisruptionTarget"));
+}
+
+// A07: nor does it know that the node that a pod is nominated to was there once: who is tried in
+// vain and nominated to a node that is not there is told so.
+TEST_F(PreemptionTest, ANominationToANodeThatIsNotThereIsWithdrawn) {
+  rig.Start({PodJson(Nominated(50))}, {NodeJson("n2", 1, 100)});
+  const env::SendRequest withdrawal = rig.TakeOf("/pods/high/status");
+  EXPECT_TRUE(Says(withdrawal, R"("reason":"Unschedulable")"));
+  EXPECT_TRUE(Says(withdrawal, R"("nominatedNodeName":null)"));
 }
 
 }  // namespace

@@ -157,6 +157,7 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     reads_.erase(read);
     if (event.outcome == client::Outcome::kDone) Learn(now, event.response.body, out);
     status_.OnRead(now, what, event.outcome);
+    if (const model::PodId pod = engine_.state().FindPod(what.pod.uid); pod.valid()) FollowUp(pod);
     return;
   }
   if (const auto result = binder_.OnCallDone(now, event, client_, out)) {
@@ -392,7 +393,12 @@ void Scheduler::FollowUp(model::PodId pod) {
   const std::optional<model::NameId> name = state.NominationToWrite(pod);
   std::optional<std::string_view> node;
   if (name) node = name->valid() ? state.NameOf(*name) : std::string_view();
-  status_.WantNomination(state.UidOf(row.uid), node);
+  const std::string_view uid = state.UidOf(row.uid);
+  status_.WantNomination(uid, node);
+  // A promise that follows a withdrawal of the same node, whose write was not begun or came to
+  // nothing: there is nothing to write.
+  if (row.promised.valid() && row.promised == row.nominated && status_.NominationSettled(uid))
+    return Apply(model::NominationStands{.uid = std::string(uid)});
   EvictFor(pod);
 }
 
@@ -417,14 +423,20 @@ bool Scheduler::Wanted(const Evictor::Victim& victim) const {
   const model::PodId pod = state.FindPod(victim.pod.uid);
   if (!pod.valid()) return false;
   const model::Pod& row = state.pods().at(pod);
-  return !row.terminating && row.evicted_for.valid() &&
-         state.UidOf(row.evicted_for) == victim.preemptor;
+  if (row.terminating || !row.evicted_for.valid()) return false;
+  const model::PodId preemptor = state.pods().FindUid(row.evicted_for);
+  return state.UidOf(row.evicted_for) == victim.preemptor && preemptor.valid() &&
+         !state.pods().at(preemptor).promised.valid();
 }
 
 void Scheduler::OnNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out) {
   if (!result.nominated) return;
-  if (!result.object.empty()) return Learn(now, result.object, out);
-  if (result.refused != 0) GiveUpPreemption(now, result.uid, result.refused, out);
+  if (!result.object.empty()) {
+    Learn(now, result.object, out);
+  } else if (result.refused != 0) {
+    GiveUpPreemption(now, result.uid, result.refused, out);
+  }
+  if (const model::PodId pod = engine_.state().FindPod(result.uid); pod.valid()) FollowUp(pod);
 }
 
 void Scheduler::TellEvicted(Instant now) {

@@ -66,6 +66,13 @@ bool StatusWriter::NominationDiffers(const Note& note) {
   return note.wanted_nominated && *note.wanted_nominated != note.nominated;
 }
 
+bool StatusWriter::NominationSettled(std::string_view uid) const {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return true;
+  const Note& note = it->second;
+  return note.unknown == 0 && (note.call == 0 || !note.sent_nominated);
+}
+
 bool StatusWriter::ConditionDiffers(const Note& note) {
   if (note.wanted_reason.empty()) return false;
   return note.status != "False" || note.reason != note.wanted_reason ||

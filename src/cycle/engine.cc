@@ -512,6 +512,8 @@ void Engine::TellWaiting(Plan& plan) {
     while (plan.refused.size() < size_t{options_.attempts_per_cycle_max} * 2) {
       const PodId pod = lines_.TakeUntold(lines[i]);
       if (!pod.valid()) break;
+      if (!options_.faults.keep_void_nominations && state_.VoidAbsentNomination(pod))
+        plan.nominations.push_back(pod);
       plan.refused.push_back({.pod = pod,
                               .pod_uid = state_.pods().at(pod).uid,
                               .refusal = static_cast<uint32_t>(plan.refusals.size()) - 1});

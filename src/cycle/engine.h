@@ -180,7 +180,17 @@ class Engine {
   void JudgePromise(model::PodId pod, model::Plan& plan);
   [[nodiscard]] bool EvictionsKeepPromise(model::PodId pod) const;
   void RevokePromise(model::PodId pod, model::ReasonKind why, model::Plan& plan);
+  void TellRevoked(model::PodId pod, model::Plan& plan);
+  // What a pod was promised before a more important one took it.
+  struct Outranked {
+    model::PodId pod;
+    model::NodeId node;
+    model::DeviceSlots devices;
+    std::vector<model::PodId> victims;
+  };
+  Outranked Outrank(model::PodId pod);
   [[nodiscard]] model::ReasonKind WhyNotKept(model::PodId pod) const;
+  [[nodiscard]] bool EvictionsBegan(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
   bool TakeBackBinds(std::span<const model::PodId> victims, model::Plan& plan);

@@ -18,8 +18,8 @@
 //   node NAME [uid= cpu= memory=MIB pods= gpus= model= labels=k:v,k:v taint=KEY:Effect cordoned]
 //   node-gone NAME [uid=]
 //   pod NAME [uid= cpu= memory= priority= created= gpu= models=a,b selector=k:v prefer=k:v:weight
-//             tolerate=KEY pin= node= nominated= gated deleting deadline=SECONDS finished foreign
-//             never]
+//             tolerate=KEY pin= node= nominated= gated deleting marked deadline=SECONDS finished
+//             foreign never]
 //   pod-gone NAME [uid=]
 //   outcome NAME done|conflict|gone|refused|unknown [uid=]
 //   read NAME [uid=]
@@ -139,6 +139,7 @@ class Session {
                 .nominated = d.Value("nominated"),
                 .gated = d.Has("gated"),
                 .terminating = d.Has("deleting"),
+                .marked = d.Has("marked"),
                 .deadline = Number(d, "deadline", 0),
                 .never = d.Has("never"),
                 .finished = d.Has("finished"),
@@ -225,20 +226,10 @@ class Session {
   }
 
   std::string Ended() {
-    static constexpr const char* kNames[model::kCausesCount] = {"decided",
-                                                                "observed",
-                                                                "owner deleted",
-                                                                "owner finished",
-                                                                "owner terminating",
-                                                                "owner elsewhere",
-                                                                "owner replaced",
-                                                                "node replaced",
-                                                                "nomination cleared",
-                                                                "write conflict",
-                                                                "write gone",
-                                                                "write refused",
-                                                                "read unbound",
-                                                                "revoked"};
+    static constexpr const char* kNames[model::kCausesCount] = {
+        "decided",           "observed",       "owner deleted", "owner finished",
+        "owner terminating", "owner replaced", "node replaced", "nomination cleared",
+        "write gone",        "write refused",  "read unbound",  "revoked"};
     std::string out;
     for (size_t i = 0; i < model::kCausesCount; ++i) {
       const uint64_t count = engine_.state().ledger().ended_by_cause()[i];

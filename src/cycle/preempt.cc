@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "cycle/engine.h"
@@ -88,19 +89,50 @@ model::ReasonKind Engine::WhyNotKept(PodId pod) const {
 
 void Engine::RevokePromise(PodId pod, model::ReasonKind why, Plan& plan) {
   state_.Revoke(pod, model::Cause::kRevoked, why);
+  TellRevoked(pod, plan);
+}
+
+// Takes back the pod's promise, and says what it was.
+Engine::Outranked Engine::Outrank(PodId pod) {
+  CHECK(pod.valid());
+  const model::Claim& promise = state_.ledger().claim(state_.PromiseOf(pod));
+  Outranked before{.pod = pod,
+                   .node = promise.account.node(),
+                   .devices = promise.devices,
+                   .victims = state_.VictimsOf(pod)};
+  std::erase_if(before.victims, [&](PodId victim) { return state_.pods().at(victim).terminating; });
+  state_.Revoke(pod, model::Cause::kRevoked, model::ReasonKind::kPromiseOutranked);
+  return before;
+}
+
+void Engine::TellRevoked(PodId pod, Plan& plan) {
   ++counters_.revocations;
   plan.nominations.push_back(pod);
   Sync(pod);
   if (lines_.contains(pod)) lines_.MarkUntold(pod);
 }
 
-// What it was promised, and can't be kept as things stand, may still be the best to make possible:
-// after a restart those are the evictions that had not begun.
+// Whether somebody leaves the node, or was marked to, whose room the pod may take.
+bool Engine::EvictionsBegan(PodId pod, NodeId node) const {
+  for (ClaimId id = state_.ledger().nodes().first_claim(node.value); id.valid();
+       id = state_.ledger().claim(id).next_in_account) {
+    const PodId other = state_.pods().FindUid(state_.ledger().claim(id).owner);
+    if (!other.valid() || state_.ledger().claim(id).priority >= state_.pods().at(pod).priority)
+      continue;
+    if (state_.pods().at(other).terminating || state_.pods().at(other).disrupted) return true;
+  }
+  return false;
+}
+
+// Evictions that began on the node that it is promised go on, although others cost less by now:
+// after a restart they are those that were decided before. Without any, a nomination is a hint that
+// evicts nobody whom the choice between all nodes would spare.
 place::Preemption Engine::FindPreemption(PodId pod) const {
-  if (const ClaimId promise = state_.PromiseOf(pod); promise.valid()) {
+  const ClaimId promise = state_.PromiseOf(pod);
+  const NodeId node = promise.valid() ? state_.ledger().claim(promise).account.node() : NodeId{};
+  if (node.valid() && EvictionsBegan(pod, node)) {
     place::NodePreemption there =
-        place::FindPreemptionOn(state_, options_.evaluator, pod,
-                                state_.ledger().claim(promise).account.node(), preemption_scratch_);
+        place::FindPreemptionOn(state_, options_.evaluator, pod, node, preemption_scratch_);
     if (there.answer == place::PreemptionAnswer::kHelps) return std::move(there.preemption);
   }
   return place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
@@ -143,12 +175,22 @@ Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
     }
     found = FindPreemption(pod);
   }
+  std::vector<Outranked> outranked;
   while (found.node.valid() && !state_.Promise(pod, found.node, found.devices, found.victims)) {
     // A promise to a pod of lower priority counts on the same room.
-    const PodId least = LeastHolder(found.node, pod);
-    CHECK(least.valid());
-    RevokePromise(least, model::ReasonKind::kPromiseOutranked, plan);
+    outranked.push_back(Outrank(LeastHolder(found.node, pod)));
     found = FindPreemption(pod);
+  }
+  // Those whose victims then cost too much for the pod to go there keep what they were promised.
+  for (const Outranked& other : outranked) {
+    const bool given_back = other.node != found.node &&
+                            state_.Promise(other.pod, other.node, other.devices, other.victims);
+    if (!given_back) {
+      TellRevoked(other.pod, plan);
+      continue;
+    }
+    plan.nominations.push_back(other.pod);
+    Sync(other.pod);
   }
   if (!found.node.valid()) return std::move(found.refusal);
   counters_.preemptions += found.victims.empty() ? 0 : 1;

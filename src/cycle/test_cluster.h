@@ -50,6 +50,7 @@ struct TestPod {
   std::string nominated;
   bool gated = false;
   bool terminating = false;
+  bool marked = false;   // As the victim of a preemption.
   int64_t deadline = 0;  // Seconds; of its deletion.
   bool never = false;    // Its preemptionPolicy.
   bool finished = false;
@@ -130,6 +131,7 @@ inline model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
                          .terminating = pod.terminating,
                          .terminal = pod.finished};
   facts.preempts = !pod.never;
+  facts.disrupted = pod.marked;
   facts.deletion_deadline = Instant::FromSeconds(pod.deadline);
   if (!pod.pin.empty()) facts.pin = {model::PinKind::kAffinity, v.names.Intern(pod.pin)};
   return facts;

@@ -199,9 +199,15 @@ class Auditor {
     }
     for (const BudgetId id : budgets.by_key()) {
       for (const PodId pod : budgets.at(id).charged) {
-        if (state_.pods().used(pod)) continue;
-        found_.push_back(fmt::format("budget {}: a pod that is gone is charged to it",
-                                     budgets.at(id).facts.key));
+        const std::string_view key = budgets.at(id).facts.key;
+        if (!state_.pods().used(pod)) {
+          found_.push_back(fmt::format("budget {}: a pod that is gone is charged to it", key));
+          continue;
+        }
+        const Pod& row = state_.pods().at(pod);
+        if (row.evicted_for.valid() || row.terminating || row.terminal) continue;
+        found_.push_back(fmt::format("budget {}: {} is charged to it and not evicted", key,
+                                     state_.KeyOf(row.key)));
       }
     }
   }

@@ -19,7 +19,9 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 using Names = std::vector<std::string>;
 
 struct Cluster {
-  Cluster() : class_id(state.vocabulary().classes.Intern(ClassSpec{})) {}
+  Cluster() : class_id(state.vocabulary().classes.Intern(ClassSpec{})) {
+    state.Apply(NodeUpsert{.name = "n1", .uid = "n1", .allocatable = {{kPods, 100}}});
+  }
   PodUpsert Pod(const std::string& uid, const std::string& name, const Labels& labels) const {
     return {.uid = uid,
             .key = "ns/" + name,
@@ -35,6 +37,18 @@ struct Cluster {
   }
   [[nodiscard]] int64_t Remaining(std::string_view key) const {
     return state.budgets().at(state.budgets().Find(key)).remaining();
+  }
+
+  // The pod is evicted for one that comes.
+  void Evict(const std::string& uid) {
+    const std::string preemptor = "for-" + uid;
+    state.Apply(PodUpsert{
+        .uid = preemptor, .key = "ns/" + preemptor, .class_id = class_id, .priority = 10});
+    const PodId victims[] = {state.FindPod(uid)};
+    CHECK(state.Promise(state.FindPod(preemptor), state.FindNode("n1"), {}, victims));
+  }
+  void Spare(const std::string& uid) {
+    state.Revoke(state.FindPod("for-" + uid), Cause::kRevoked, ReasonKind::kPromiseOutranked);
   }
 
   State state;
@@ -87,10 +101,10 @@ TEST(BudgetTest, ADecidedEvictionIsChargedUntilAStatusCanHaveCountedIt) {
   PodUpsert pod = c.Pod("u1", "p1", {{"app", "x"}});
   c.state.Apply(pod);
   c.state.Apply(c.Pod("u2", "p2", {{"app", "x"}}));
-  for (int i = 0; i < 2; ++i) c.state.ChargeBudgets(c.state.FindPod("u1"));
-  c.state.ChargeBudgets(c.state.FindPod("u2"));
+  c.Evict("u1");
+  c.Evict("u2");
   EXPECT_EQ(c.Remaining("ns/a"), 1);
-  c.state.UnchargeBudgets(c.state.FindPod("u2"));
+  c.Spare("u2");
   EXPECT_EQ(c.Remaining("ns/a"), 2);
   c.state.Apply(a);
   EXPECT_EQ(c.Remaining("ns/a"), 2) << "a status that can't have counted it";
@@ -103,6 +117,32 @@ TEST(BudgetTest, ADecidedEvictionIsChargedUntilAStatusCanHaveCountedIt) {
   c.state.Apply(PodRemove{.uid = "u1"});
   EXPECT_EQ(c.Remaining("ns/b"), 3);
   EXPECT_EQ(Names{}, Audit(c.state));
+}
+
+// Goal: whose decision is taken back, or who is bound elsewhere, is not evicted and charged to no
+// budget. Method: a pod that is decided for n1 becomes a victim there; its binding fails, or another
+// scheduler binds it to n2.
+TEST(BudgetTest, WhoIsNotEvictedAfterAllIsNotCharged) {
+  for (const bool elsewhere : {false, true}) {
+    Cluster c;
+    c.state.Apply(NodeUpsert{.name = "n2", .uid = "n2", .allocatable = {{kPods, 100}}});
+    c.state.Apply(
+        BudgetUpsert{.key = "ns/a", .selector = {{.key = "app", .values = {"x"}}}, .allowed = 3});
+    PodUpsert pod = c.Pod("u1", "p1", {{"app", "x"}});
+    pod.node.clear();
+    c.state.Apply(pod);
+    c.state.Assume(c.state.FindPod("u1"), c.state.FindNode("n1"), {});
+    c.Evict("u1");
+    EXPECT_EQ(c.Remaining("ns/a"), 2);
+    if (elsewhere) {
+      pod.node = "n2";
+      c.state.Apply(pod);
+    } else {
+      c.state.Apply(BindOutcome{.uid = "u1", .outcome = WriteOutcome::kRefused, .code = 403});
+    }
+    EXPECT_EQ(c.Remaining("ns/a"), 3);
+    EXPECT_EQ(Names{}, Audit(c.state));
+  }
 }
 
 // Goal: whichever of a pod, its labels and a budget comes, changes or goes first. Method: random
@@ -142,8 +182,13 @@ RC_GTEST_PROP(BudgetTest, CoveringIsWhatMatchingAnewSays, ()) {
         c.state.Apply(BudgetRemove{.key = "ns/b" + number});
     }
     if (const PodId pod = c.state.FindPod("u" + number);
-        pod.valid() && *rc::gen::inRange(0, 2) == 0)
-      c.state.ChargeBudgets(pod);
+        pod.valid() && *rc::gen::inRange(0, 2) == 0) {
+      if (c.state.pods().at(pod).evicted_for.valid()) {
+        c.Spare("u" + number);
+      } else {
+        c.Evict("u" + number);
+      }
+    }
     const Names found = Audit(c.state);
     if (!found.empty()) RC_FAIL(found.front());
   }

@@ -98,7 +98,14 @@ struct PreemptionRefused {
   Instant at;
 };
 
-using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead,
-                           BudgetUpsert, BudgetRemove, PreemptionRefused, QueueUpsert, QueueRemove>;
+// The object names the node that the pod is promised, and no write of ours that says otherwise is
+// under way. Only needed where the promise follows one of the same node that was taken back.
+struct NominationStands {
+  std::string uid;
+};
+
+using Delta =
+    std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead, BudgetUpsert,
+                 BudgetRemove, PreemptionRefused, NominationStands, QueueUpsert, QueueRemove>;
 
 }  // namespace berth::model

@@ -63,17 +63,15 @@ enum class Cause : uint8_t {
   kOwnerDeleted,       // Its owner is gone.
   kOwnerFinished,      // Its owner succeeded or failed.
   kOwnerTerminating,   // Its owner is being deleted and never got a node.
-  kOwnerElsewhere,     // Its owner is bound to another node.
   kOwnerReplaced,      // Another object has its owner's name.
   kNodeReplaced,       // The node it was promised on is gone.
   kNominationCleared,  // Its owner no longer names the node.
-  kWriteConflict,      // The outcome of the write that would have made it true.
-  kWriteGone,
+  kWriteGone,          // The outcome of the write that would have made it true.
   kWriteRefused,
   kReadUnbound,  // A write of unknown fate was found not to have happened.
   kRevoked,      // A decision of ours took it back.
 };
-inline constexpr size_t kCausesCount = 14;
+inline constexpr size_t kCausesCount = 12;
 
 // One promise: `owner` (by uid) has `bundle` of `account`, in `state`, because `why`.
 struct Claim {

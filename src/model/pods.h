@@ -69,9 +69,10 @@ struct Pod {
   bool disrupted = false;  // Marked as the victim of a preemption.
 
   // Decided.
-  // By a preemption: the node it is promised, until its object names that node. An object that
-  // does not know of it yet never ends it (N01). While a binding to that node is under way the
-  // claim is a held one; when that fails, the promise comes back.
+  // By a preemption: the node it is promised, until its object names that node, and no write of
+  // ours says otherwise any more. An object that does not know of it yet never ends it (N01). While
+  // a binding to that node is under way the claim is a held one; when that fails, the promise comes
+  // back.
   NameId promised;
   // By a preemption: whose room its own becomes. Good as long as that pod's promise.
   OwnerId evicted_for;

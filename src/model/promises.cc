@@ -84,7 +84,9 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
     budgets_.Charge(victim, pods_.at(victim).labels);
   }
   homeless_.Remove(id);
-  pod.promised = pod.nominated == name ? NameId{} : name;
+  // Where a promise of the same node was taken back, the write of that may be on its way.
+  const bool named = pod.nominated == name && pod.void_node != name;
+  pod.promised = named ? NameId{} : name;
   if (pod.void_node == name) pod.void_node = NameId{};
   pod.lost = {};
   pod.attempts = 0;
@@ -102,14 +104,31 @@ void State::ApplyRefused(const PreemptionRefused& facts) {
   changed_pods_.push_back(id);
 }
 
+void State::ApplyStands(const NominationStands& facts) {
+  const PodId id = FindPod(facts.uid);
+  if (!id.valid()) return;
+  Pod& pod = pods_.mutable_at(id);
+  if (!pod.promised.valid() || pod.promised != pod.nominated) return;
+  pod.promised = NameId{};
+  changed_pods_.push_back(id);
+}
+
 void State::NoteOverdue(PodId id) {
   Pod& pod = pods_.mutable_at(id);
   CHECK(pod.terminating);
   if (faults_.wait_for_overdue) return;
   if (pod.overdue || pod.terminal || !pod.node.valid()) return;
   pod.overdue = true;
-  pod.evicted_for = OwnerId{};
+  EndEviction(id);
   SettleClaims(id);
+}
+
+// Whether it is evicted for somebody, and what its budgets are charged for that, end together: but
+// for who goes anyway, which their status is yet to count.
+void State::EndEviction(PodId id) {
+  Pod& pod = pods_.mutable_at(id);
+  pod.evicted_for = OwnerId{};
+  if (!pod.terminating && !pod.terminal) budgets_.Uncharge(id);
 }
 
 void State::VoidPromise(PodId id, NameId node) {
@@ -128,6 +147,16 @@ void State::Revoke(PodId id, Cause cause, ReasonKind why) {
   pod.lost = {.why = why, .node = pod.void_node};
   EndNodeClaim(id, cause);
   SettleClaims(id);  // What its object names besides is promised to it again.
+}
+
+bool State::VoidAbsentNomination(PodId id) {
+  Pod& pod = pods_.mutable_at(id);
+  const NameId name = PromisedNode(pod);
+  if (!pod.ours || !name.valid() || pod.nominated != name || PromiseOf(id).valid()) return false;
+  homeless_.Remove(id);
+  pod.promised = NameId{};
+  pod.void_node = name;
+  return true;
 }
 
 // A promise that moves to another node is another promise.
@@ -165,12 +194,11 @@ void State::SpareVictims(Transaction& t, const Claim& promise) {
     const ClaimId next = ledger_.claim(id).next_in_account;
     const PodId victim = pods_.FindUid(ledger_.claim(id).owner);
     if (ledger_.claim(id).claimant == owner && victim.valid()) {
-      Pod& pod = pods_.mutable_at(victim);
-      pod.evicted_for = OwnerId{};
+      const Pod& pod = pods_.at(victim);
+      EndEviction(victim);
       Claim kept = ledger_.claim(id);
       kept.claimant = OwnerId{};
       if (!pod.terminating) {
-        budgets_.Uncharge(victim);
         kept.state = ClaimState::kHeld;
         kept.why = pod.node.valid() ? ClaimWhy::kBound : ClaimWhy::kAssumed;
       }

@@ -56,6 +56,7 @@ void State::Apply(const Delta& delta) {
   if (const auto* facts = std::get_if<BindRead>(&delta)) return ApplyRead(*facts);
   if (const auto* facts = std::get_if<BudgetUpsert>(&delta)) return ApplyBudget(*facts);
   if (const auto* facts = std::get_if<PreemptionRefused>(&delta)) return ApplyRefused(*facts);
+  if (const auto* facts = std::get_if<NominationStands>(&delta)) return ApplyStands(*facts);
   if (const auto* facts = std::get_if<QueueUpsert>(&delta)) return ApplyQueue(*facts);
   if (const auto* facts = std::get_if<QueueRemove>(&delta)) return RemoveQueue(*facts);
   budgets_.Remove(std::get<BudgetRemove>(delta));
@@ -282,7 +283,7 @@ void State::SettleClaims(PodId id) {
     EndClaims(id, pod.terminal ? Cause::kOwnerFinished : Cause::kOwnerTerminating);
     pod.write = WriteStage::kNone;
     pod.promised = NameId{};
-    pod.evicted_for = OwnerId{};
+    EndEviction(id);
     return;
   }
   if (pod.node.valid()) {
@@ -303,7 +304,7 @@ void State::SettleBound(PodId id, ClaimId claim) {
   Pod& pod = pods_.mutable_at(id);
   const NodeId node = RowOfNode(pod.node);
   // Bound elsewhere it leaves no room where it was to be evicted.
-  if (claim.valid() && ledger_.claim(claim).account.node() != node) pod.evicted_for = OwnerId{};
+  if (claim.valid() && ledger_.claim(claim).account.node() != node) EndEviction(id);
   pod.promised = pod.void_node = NameId{};
   const bool evicted = pod.evicted_for.valid();
   const bool leaving = evicted || (pod.terminating && !pod.overdue);
@@ -450,10 +451,11 @@ void State::DropPod(PodId pod, Cause cause) {
 
 // ---- Budgets -------------------------------------------------------------------------------
 
-// A status that comes after a victim's deletion was seen counts it.
+// A status that comes after a victim's end was seen counts it.
 void State::ApplyBudget(const BudgetUpsert& facts) {
   budgets_.Put(facts);
-  budgets_.EndCharges(facts.key, [&](PodId pod) { return pods_.at(pod).terminating; });
+  budgets_.EndCharges(
+      facts.key, [&](PodId pod) { return pods_.at(pod).terminating || pods_.at(pod).terminal; });
 }
 
 // ---- Queues --------------------------------------------------------------------------------
@@ -576,7 +578,7 @@ void State::ApplyRead(const BindRead& facts) {
 void State::TakeBack(PodId id, Cause cause) {
   EndNodeClaim(id, cause);
   pods_.mutable_at(id).write = WriteStage::kNone;
-  pods_.mutable_at(id).evicted_for = OwnerId{};
+  EndEviction(id);
   SettleClaims(id);  // What it was nominated to before is promised to it again.
 }
 

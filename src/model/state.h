@@ -116,6 +116,10 @@ class State {
                              std::span<const PodId> victims);
   // Takes back what it was promised, and with it the evictions that have not begun.
   void Revoke(PodId pod, Cause cause, ReasonKind why);
+  // The pod was tried in vain: when it is nominated to a node that is not there, the nomination
+  // promises nothing any more. Whether it was. A node of that name that comes later promises it
+  // nothing either, until it is nominated anew.
+  bool VoidAbsentNomination(PodId pod);
   // A pod that is being deleted did not go when its grace was over: nobody can count on its room.
   void NoteOverdue(PodId pod);
   // The pod was tried in vain: others go first until its unschedulable backoff is over, which grows
@@ -123,11 +127,6 @@ class State {
   void NoteAttempt(PodId pod, Instant now);
   // Its error backoff is over: it may be tried again.
   void EndErrorBackoff(PodId pod) { pods_.mutable_at(pod).not_before = Instant{}; }
-  // The pod's eviction was decided: it uses up every budget that covers it until their status can
-  // have counted it (BudgetTable). Again: nothing.
-  void ChargeBudgets(PodId victim) { budgets_.Charge(victim, pods_.at(victim).labels); }
-  // It was not evicted after all.
-  void UnchargeBudgets(PodId victim) { budgets_.Uncharge(victim); }
   // A transaction on this state's ledger.
   [[nodiscard]] Transaction Begin() { return Transaction(ledger_, touches_, vocabulary_.bundles); }
 
@@ -142,6 +141,8 @@ class State {
   void ApplyRead(const BindRead& facts);
   void ApplyBudget(const BudgetUpsert& facts);
   void ApplyRefused(const PreemptionRefused& facts);
+  void ApplyStands(const NominationStands& facts);
+  void EndEviction(PodId pod);
   void ApplyQueue(const QueueUpsert& facts);
   void RemoveQueue(const QueueRemove& facts);
   void TakeBack(PodId pod, Cause cause);
