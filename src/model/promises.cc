@@ -42,11 +42,9 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
   CHECK(!pod.node.valid() && pod.write == WriteStage::kNone);
   CHECK(nodes_.present(node));
   const AccountId account = AccountId::OfNode(node);
-  if (const ClaimId before = PromiseOf(id);
-      before.valid() && ledger_.claim(before).account != account) {
-    EndNodeClaim(id, Cause::kRevoked);
-  }
-  const ClaimId existing = PromiseOf(id);
+  const ClaimId before = PromiseOf(id);
+  const bool moves = before.valid() && ledger_.claim(before).account != account;
+  const ClaimId existing = moves ? ClaimId{} : before;
   const Claim promise{.owner = OwnerOf(id),
                       .account = account,
                       .bundle = pod.charge,
@@ -75,7 +73,10 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
   }
   TakeOver(t, promise);
   if (t.NetCharge() > 0) return false;
+  const NodeId left = moves ? ledger_.claim(before).account.node() : node;
+  if (moves) EndClaim(t, before);
   t.Commit(Cause::kDecided);
+  if (moves) DropGhost(left);
   const NameId name = nodes_.name(node);
   for (const PodId victim : VictimsOf(id)) {
     pods_.mutable_at(victim).evicted_for = promise.owner;

@@ -171,6 +171,20 @@ TEST_F(PromisesTest, MoveWithASecondDecision) {
   EXPECT_EQ(Write(), "n2");
 }
 
+// Goal: a second decision that fails changes nothing. Method: promise a node whose room another of
+// the same priority was promised.
+TEST_F(PromisesTest, StayWhereTheyAreWhenASecondDecisionFails) {
+  c.Node("n2", "u-n2", 500);
+  PodUpsert rival = c.Pod("rival", "default/rival");
+  rival.priority = 5;
+  rival.nominated = "n2";
+  c.state.Apply(rival);
+  EXPECT_FALSE(c.state.Promise(c.state.FindPod("high"), c.state.FindNode("n2"), {}, {}));
+  EXPECT_TRUE(Promised());
+  EXPECT_EQ(Victims(), "v1");
+  EXPECT_EQ(Write(), "n1");
+}
+
 // Goal: who is placed where it was promised room is promised it again when its binding fails, be the
 // nomination written or not; who was placed elsewhere is not, since others may have taken the room
 // (A02, A06). Method: fail a binding to either node, with the nomination seen before, or after.
