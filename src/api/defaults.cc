@@ -12,6 +12,8 @@
 #include "api/defaults_pod.h"
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/schema.h"
+#include "api/structural.h"
 #include "api/text.h"
 
 namespace berth::api {
@@ -157,14 +159,6 @@ void SetGeneration(Json& object, int64_t generation) {
   MemberObject(object.get_object(), "metadata")["generation"] = generation;
 }
 
-void SortMembers(JsonObject& map) {
-  std::vector<std::pair<std::string, Json>> members;
-  for (auto& [key, value] : map) members.emplace_back(key, std::move(value));
-  std::ranges::sort(members, {}, &std::pair<std::string, Json>::first);
-  map.clear();
-  for (auto& [key, value] : members) map.emplace(key, std::move(value));
-}
-
 void GenerateSelector(Json& job) {
   if (FlagAt(job, "spec.manualSelector")) return;
   // Upstream's job and template share one map of labels when the job had none of its own.
@@ -247,7 +241,29 @@ void KeepMetadata(const Json& old, Json& object) {
   }
 }
 
+// The request says the status and nothing else, not even metadata.
+void PrepareCustomStatus(const Json& old, Json& object) {
+  Json next(old, object.storage());
+  KeepMember(object, next, "status");
+  object = std::move(next);
+}
+
+// Anything but metadata counts, and the status where it has a path of its own.
+bool ChangesGeneration(const Kind& kind, const Json& old, const Json& object) {
+  JsonObject before = old.get_object();
+  JsonObject after = object.get_object();
+  for (JsonObject* members : {&before, &after}) {
+    RemoveMember(*members, "metadata");
+    if (kind.has_status) RemoveMember(*members, "status");
+  }
+  return !SameJson(Json(std::move(before)), Json(std::move(after)));
+}
+
 void PrepareStatusUpdate(KindId kind, const Json& old, Json& object) {
+  if (KindOf(kind).custom) {
+    PrepareCustomStatus(old, object);
+    return;
+  }
   KeepMember(old, object, "spec");
   if (kind == KindId::kDeployment) KeepMember(old, object, "metadata.labels");
   if (kind != KindId::kPod) return;
@@ -298,6 +314,10 @@ bool Tolerates(const Json& toleration, std::string_view key) {
 
 void ApplyDefaults(KindId kind, Json& object) {
   if (!object.is_object()) return;
+  if (KindOf(kind).custom) {
+    ApplySchemaDefaults(BuiltinSchema(), static_cast<TypeId>(kind), object.get_object());
+    return;
+  }
   switch (kind) {
     case KindId::kPod:
       DefaultPodSpec(SpecOf(object), true);
@@ -371,6 +391,11 @@ void PrepareForCreate(KindId kind, Json& object) {
        {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.selfLink"}) {
     RemovePath(object, path);
   }
+  if (const Kind& type = KindOf(kind); type.custom) {
+    if (type.has_status) RemoveMember(object.get_object(), "status");
+    SetGeneration(object, 1);
+    return;
+  }
   switch (kind) {
     case KindId::kNamespace:
       PrepareNamespace(object);
@@ -432,6 +457,12 @@ void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource su
   }
   if (kind == KindId::kNamespace && subresource == Subresource::kNone) {
     KeepMember(old, object, "spec.finalizers");
+  }
+  if (KindOf(kind).custom) {
+    if (ChangesGeneration(KindOf(kind), old, object)) {
+      SetGeneration(object, IntegerAt(old, "metadata.generation") + 1);
+    }
+    return;
   }
   const bool annotated =
       kind == KindId::kDeployment && !SamePath(old, object, "metadata.annotations");

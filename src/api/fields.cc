@@ -12,8 +12,10 @@
 
 #include "api/base64.h"
 #include "api/field_error.h"
+#include "api/object.h"
 #include "api/quantity.h"
 #include "api/schema.h"
+#include "api/structural.h"
 #include "api/timestamp.h"
 
 namespace berth::api {
@@ -129,6 +131,14 @@ class Conformer {
     return {};
   }
 
+  // Of an object whose other members are not decoded.
+  Status ConformMetadata(const Type& type, JsonObject& metadata) {
+    prefix_ = "metadata.";
+    ConformObject(type, metadata, Place::kMetadata);
+    if (failure_) return std::unexpected(*failure_);
+    return {};
+  }
+
   [[nodiscard]] std::vector<std::string> TakeProblems() { return std::move(problems_); }
 
  private:
@@ -217,7 +227,7 @@ class Conformer {
   }
 
   static bool Omits(const Field& field, const Json& value) {
-    if (field.has(kPointer | kAlways | kRequired)) return false;
+    if (field.has(kPointer | kAlways | kMandatory)) return false;
     if (field.shape == Shape::kOne &&
         (field.value == Value::kObject || field.value == Value::kRaw ||
          field.value == Value::kIntOrString)) {
@@ -295,15 +305,6 @@ class Conformer {
       if (failure_) return;
     }
     if (!sorted) SortMembers(map);
-  }
-
-  static void SortMembers(JsonObject& map) {
-    std::vector<std::pair<std::string, Json>> members;
-    members.reserve(map.size());
-    for (auto& [key, item] : map) members.emplace_back(key, std::move(item));
-    std::ranges::sort(members, {}, [](const auto& member) -> const auto& { return member.first; });
-    map.clear();
-    for (auto& [key, item] : members) map.emplace(key, std::move(item));
   }
 
   // One value of the field's item type. A null in a list or map is the type's zero.
@@ -450,7 +451,7 @@ class Conformer {
   void AddUnknown(std::string_view key) {
     if (problems_.size() >= kProblemsMax) return;
     path_.push_back({key});
-    problems_.push_back(fmt::format("unknown field {}", QuoteGo(PathText(true))));
+    problems_.push_back(fmt::format("unknown field {}", QuoteGo(prefix_ + PathText(true))));
     path_.pop_back();
   }
 
@@ -477,9 +478,34 @@ class Conformer {
   }
 
   std::vector<Step> path_;
+  std::string prefix_;  // Of paths in problems.
   std::vector<std::string> problems_;
   std::optional<Error> failure_;
 };
+
+}  // namespace
+
+namespace {
+
+// An object of a custom kind keeps its shape; its metadata is decoded as all metadata is.
+Result<std::vector<std::string>> ConformCustom(KindId kind, JsonObject& document) {
+  std::vector<std::string> problems =
+      PruneUnknown(BuiltinSchema(), static_cast<TypeId>(kind), document);
+  const Type type = TypeAt(FindField(TypeOf(kind), "metadata")->type);
+  Json& metadata = Member(document, "metadata");
+  if (metadata.is_null()) metadata.emplace_object();
+  if (!metadata.is_object()) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("json: cannot unmarshal {} into Go value of type {}",
+                            FoundName(metadata, false), type.go_qualified()));
+  }
+  Conformer conformer;
+  if (Status status = conformer.ConformMetadata(type, metadata.get_object()); !status) {
+    return std::unexpected(status.error());
+  }
+  for (const std::string& problem : conformer.TakeProblems()) problems.push_back(problem);
+  return problems;
+}
 
 }  // namespace
 
@@ -491,6 +517,7 @@ Result<std::vector<std::string>> Conform(KindId kind, Json& document) {
                 fmt::format("json: cannot unmarshal {} into Go value of type {}",
                             FoundName(document, false), type.go_qualified()));
   }
+  if (KindOf(kind).custom) return ConformCustom(kind, document.get_object());
   Conformer conformer;
   if (Status status = conformer.ConformRoot(type, document.get_object()); !status) {
     return std::unexpected(status.error());

@@ -14,7 +14,7 @@ namespace berth::api {
 namespace {
 
 struct Names {
-  std::string_view name, plural, singular, short_name, storage_hash;
+  std::string_view name, plural, singular, short_names, storage_hash;
 };
 
 constexpr Kind StoredKind(KindId id, std::string_view group, Names names) {
@@ -24,7 +24,7 @@ constexpr Kind StoredKind(KindId id, std::string_view group, Names names) {
           .name = names.name,
           .plural = names.plural,
           .singular = names.singular,
-          .short_name = names.short_name,
+          .short_names = names.short_names,
           .category = "",
           .storage_hash = names.storage_hash,
           .namespaced = true,
@@ -40,7 +40,7 @@ constexpr Kind SpokenKind(KindId id, std::string_view group, std::string_view na
           .name = name,
           .plural = plural,
           .singular = "",
-          .short_name = "",
+          .short_names = "",
           .category = "",
           .storage_hash = "",
           .namespaced = true,
@@ -70,6 +70,19 @@ constexpr Kind WithoutDeleteCollection(Kind kind) {
 constexpr Kind StoredAs(Kind kind, KindId storage) {
   kind.storage = storage;
   return kind;
+}
+
+constexpr Kind Custom(KindId id, std::string_view group, std::string_view version, Names names) {
+  Kind kind = StoredKind(id, group, names);
+  kind.version = version;
+  kind.custom = true;
+  return kind;
+}
+constexpr Kind VolcanoKind(KindId id, Names names) {
+  return Custom(id, "scheduling.volcano.sh", "v1beta1", names);
+}
+constexpr Kind KueueKind(KindId id, Names names) {
+  return Custom(id, "kueue.x-k8s.io", "v1beta2", names);
 }
 
 constexpr std::string_view kEvents = "events.k8s.io";
@@ -105,6 +118,30 @@ constexpr std::array<Kind, kKindsCount> kKinds = {
     WithStatus(StoredKind(KindId::kPodDisruptionBudget, "policy",
                           {"PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget",
                            "pdb", "EVWiDmWqyJw="})),
+    VolcanoKind(KindId::kPodGroup,
+                {"PodGroup", "podgroups", "podgroup", "pg podgroup-v1beta1", "yufRBZAGAC0="}),
+    WithStatus(ClusterWide(VolcanoKind(
+        KindId::kQueue, {"Queue", "queues", "queue", "q queue-v1beta1", "Xss8xwFDxtc="}))),
+    ClusterWide(
+        KueueKind(KindId::kResourceFlavor, {"ResourceFlavor", "resourceflavors", "resourceflavor",
+                                            "flavor flavors rf", "/gMEIW72yhc="})),
+    WithStatus(
+        ClusterWide(KueueKind(KindId::kClusterQueue, {"ClusterQueue", "clusterqueues",
+                                                      "clusterqueue", "cq", "GFhi+vdS/Hs="}))),
+    WithStatus(ClusterWide(
+        KueueKind(KindId::kCohort, {"Cohort", "cohorts", "cohort", "co", "psvXT4sk0cU="}))),
+    WithStatus(KueueKind(KindId::kLocalQueue, {"LocalQueue", "localqueues", "localqueue",
+                                               "queue queues lq", "7joaLQOe/UE="})),
+    WithStatus(KueueKind(KindId::kWorkload, {"Workload", "workloads", "workload",
+                                             "kwl kueueworkload kueueworkloads", "LoA7GA7oSOM="})),
+    WithStatus(
+        ClusterWide(KueueKind(KindId::kAdmissionCheck, {"AdmissionCheck", "admissionchecks",
+                                                        "admissioncheck", "ac", "nDNWsR6h/qo="}))),
+    ClusterWide(KueueKind(KindId::kTopology,
+                          {"Topology", "topologies", "topology", "topo", "7W9Kaeu9AC0="})),
+    ClusterWide(KueueKind(KindId::kWorkloadPriorityClass,
+                          {"WorkloadPriorityClass", "workloadpriorityclasses",
+                           "workloadpriorityclass", "wpc", "4tu8CfV0JoI="})),
     SpokenKind(KindId::kBinding, "", "Binding", "bindings"),
     SpokenKind(KindId::kEviction, "policy", "Eviction", ""),
     SpokenKind(KindId::kScale, "autoscaling", "Scale", ""),
@@ -155,6 +192,8 @@ constexpr std::array<Selectable, 11> kEventFields = {{
 constexpr std::array<Selectable, 1> kNodeFields = {{{"spec.unschedulable", "spec.unschedulable"}}};
 constexpr std::array<Selectable, 1> kNamespaceFields = {{{"status.phase", "status.phase"}}};
 constexpr std::array<Selectable, 1> kSecretFields = {{{"type", "type"}}};
+constexpr std::array<Selectable, 1> kWorkloadFields = {
+    {{"status.admission.clusterQueue", "status.admission.clusterQueue"}}};
 constexpr std::array<Selectable, 1> kJobFields = {{{"status.successful", "status.succeeded"}}};
 
 std::span<const Selectable> SelectableOf(KindId kind) {
@@ -172,6 +211,8 @@ std::span<const Selectable> SelectableOf(KindId kind) {
       return kSecretFields;
     case KindId::kJob:
       return kJobFields;
+    case KindId::kWorkload:
+      return kWorkloadFields;
     default:
       return {};
   }
@@ -182,7 +223,9 @@ std::string UnsupportedField(KindId kind, std::string_view field) {
   if (kind == KindId::kJob) {
     return fmt::format("field label {} not supported for Job", QuoteGo(field));
   }
-  if (!SelectableOf(kind).empty()) return fmt::format("field label not supported: {}", field);
+  if (!SelectableOf(kind).empty() || KindOf(kind).custom) {
+    return fmt::format("field label not supported: {}", field);
+  }
   return fmt::format(
       "{} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
       QuoteGo(field));

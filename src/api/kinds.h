@@ -32,6 +32,17 @@ enum class KindId : uint8_t {
   kReplicaSet,
   kJob,
   kPodDisruptionBudget,
+  // Stored, of the kinds that elsewhere are CustomResourceDefinitions.
+  kPodGroup,  // scheduling.volcano.sh/v1beta1
+  kQueue,
+  kResourceFlavor,  // kueue.x-k8s.io/v1beta2
+  kClusterQueue,
+  kCohort,
+  kLocalQueue,
+  kWorkload,
+  kAdmissionCheck,
+  kTopology,
+  kWorkloadPriorityClass,
   // Only spoken, in requests and answers.
   kBinding,
   kEviction,
@@ -50,8 +61,8 @@ struct Kind {
   std::string_view name;    // "Pod".
   std::string_view plural;  // "pods"; empty for what is no resource.
   std::string_view singular;
-  std::string_view short_name;  // "po", or empty.
-  std::string_view category;    // "all", or empty.
+  std::string_view short_names;  // "po", separated by blanks, or empty.
+  std::string_view category;     // "all", or empty.
   std::string_view
       storage_hash;  // The aggregated discovery's storageVersionHash, as upstream computes it.
   bool namespaced = false;
@@ -59,6 +70,8 @@ struct Kind {
   bool has_status = false;
   bool has_scale = false;
   bool has_deletecollection = true;
+  // Treated as an object of a CustomResourceDefinition: never decoded, checked by its schema.
+  bool custom = false;
   KindId storage;  // Where objects are kept: itself but for kEventsEvent.
 
   // "v1" or "apps/v1".

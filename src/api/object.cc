@@ -1,7 +1,9 @@
 #include "api/object.h"
 
 #include <algorithm>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "api/text.h"
 
@@ -150,6 +152,18 @@ void SetDefault(JsonObject& object, std::string_view key, Json value) {
 
 // The rules of Boost.JSON's own equality: members by key, numbers by value. Documents that have
 // their members in one order, as conformed ones do, are compared without looking for any.
+void SortMembers(JsonObject& map) {
+  if (std::ranges::is_sorted(map, {},
+                             [](const auto& member) -> std::string_view { return member.key(); })) {
+    return;
+  }
+  std::vector<std::pair<std::string, Json>> members;
+  for (auto& [key, value] : map) members.emplace_back(key, std::move(value));
+  std::ranges::sort(members, {}, &std::pair<std::string, Json>::first);
+  map.clear();
+  for (auto& [key, value] : members) map.emplace(key, std::move(value));
+}
+
 bool SameJson(const Json& a, const Json& b) {
   if (const JsonObject* object = a.if_object()) {
     const JsonObject* other = b.if_object();

@@ -83,6 +83,9 @@ JsonObject& MemberObject(JsonObject& object, std::string_view key);
 // Removes a member and keeps the order of the others.
 bool RemoveMember(JsonObject& object, std::string_view key);
 
+// Puts the members of a map in the order of their names.
+void SortMembers(JsonObject& map);
+
 // Equal as documents whose objects have no order and whose integers compare by value.
 [[nodiscard]] bool SameJson(const Json& a, const Json& b);
 

@@ -11,16 +11,13 @@ namespace {
 
 using FieldRow = Field;
 
-struct TypeRow {
-  std::string_view name;
-  uint16_t first;
-  uint16_t count;
-};
-
 #include "api/schema_table.inc"
 
 static_assert(kTypes.size() < kNoType);
 static_assert(kTypes.size() >= kKindsCount, "the first types are the kinds', in order of KindId");
+static_assert(kColumns.size() == kColumnSources.size());
+
+constexpr Schema kBuiltin(kTypes, kFields, kConstraints);
 
 }  // namespace
 
@@ -32,13 +29,22 @@ std::string Type::go_qualified() const {
   return std::string(name.substr(before + 1));
 }
 
-size_t TypesCount() { return kTypes.size(); }
-
-Type TypeAt(TypeId id) {
-  CHECK_LT(id, kTypes.size());
-  const TypeRow& row = kTypes[id];
-  return {row.name, std::span<const Field>(kFields).subspan(row.first, row.count)};
+Type Schema::at(TypeId id) const {
+  CHECK_LT(id, types_.size());
+  const TypeRow& row = types_[id];
+  return {row.name, fields_.subspan(row.first, row.count), row.validations};
 }
+
+const Constraints& Schema::constraints(const Field& field) const {
+  CHECK_LT(field.constraints, constraints_.size());
+  return constraints_[field.constraints];
+}
+
+const Schema& BuiltinSchema() { return kBuiltin; }
+
+size_t TypesCount() { return kBuiltin.size(); }
+
+Type TypeAt(TypeId id) { return kBuiltin.at(id); }
 
 Type TypeOf(KindId kind) { return TypeAt(static_cast<TypeId>(kind)); }
 
@@ -53,6 +59,14 @@ const Field* FindField(const Type& type, std::string_view name, const Field* las
   if (at != end) return at;
   at = std::find_if(begin, first, is_it);
   return at != first ? at : nullptr;
+}
+
+CustomColumns CustomColumnsOf(KindId kind) {
+  const auto range = std::ranges::equal_range(kColumnSources, static_cast<uint16_t>(kind), {},
+                                              &ColumnSource::kind);
+  const auto first = static_cast<size_t>(range.begin() - kColumnSources.begin());
+  return {std::span(kColumns).subspan(first, range.size()),
+          std::span(kColumnSources).subspan(first, range.size())};
 }
 
 }  // namespace berth::api

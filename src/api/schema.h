@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <string>
 #include <string_view>
@@ -8,7 +9,8 @@
 #include "api/kinds.h"
 
 // The schema table: every field of the kinds that berth speaks and of all that they contain, made
-// by tools/schema/make from Kubernetes' OpenAPI documents. Constant data; safe from any thread.
+// by tools/schema/make from Kubernetes' OpenAPI documents and the definitions of custom kinds.
+// Constant data; safe from any thread.
 namespace berth::api {
 
 enum class Shape : uint8_t { kOne, kList, kMap, kMapOfLists };  // Maps have text keys.
@@ -29,7 +31,7 @@ enum class Value : uint8_t {
 };
 
 using FieldFlags = uint16_t;
-inline constexpr FieldFlags kRequired = 1;
+inline constexpr FieldFlags kMandatory = 1;
 inline constexpr FieldFlags kPointer = 2;  // A scalar whose zero is written and means something.
 inline constexpr FieldFlags kAlways = 4;   // Written even when zero or empty.
 // Strategic merge merges the list instead of replacing it.
@@ -45,6 +47,23 @@ inline constexpr FieldFlags kPatchReplace = 256;
 using TypeId = uint16_t;
 inline constexpr TypeId kNoType = 0xffff;
 
+inline constexpr int64_t kNoMinimum = std::numeric_limits<int64_t>::min();
+inline constexpr int64_t kNoMaximum = std::numeric_limits<int64_t>::max();
+
+// What a definition wants of a field's values beside their type. Those of a list or map hold for
+// each item, but for the count.
+struct Constraints {
+  std::string_view pattern;    // A regular expression of Go, or empty.
+  std::string_view supported;  // Of an enum: words separated by blanks.
+  int64_t minimum, maximum;
+  int64_t length_min, length_max;  // In characters.
+  int64_t count_min, count_max;    // Of items or members.
+  // What its rules (x-kubernetes-validations) answer when they fail, separated by line breaks; of
+  // the value, and of each item.
+  std::string_view validations;
+  std::string_view item_validations;
+};
+
 struct Field {
   std::string_view name;
   Shape shape;
@@ -54,6 +73,7 @@ struct Field {
   std::string_view merge_key;     // Strategic merge patch's, or empty.
   std::string_view list_keys;     // Of kListMap: names separated by blanks.
   std::string_view default_json;  // As OpenAPI states it, or empty.
+  uint16_t constraints = 0;       // A row of the schema's; the first says nothing.
 
   [[nodiscard]] bool has(FieldFlags flag) const { return (flags & flag) != 0; }
 };
@@ -61,10 +81,41 @@ struct Field {
 struct Type {
   std::string_view name;          // "io.k8s.api.core.v1.PodSpec"
   std::span<const Field> fields;  // Sorted by name.
+  std::string_view validations;   // Of a root, as those of Constraints.
 
   [[nodiscard]] std::string_view go_name() const;  // "PodSpec"
   [[nodiscard]] std::string go_qualified() const;  // "v1.PodSpec"
 };
+
+struct TypeRow {
+  std::string_view name;
+  uint16_t first;
+  uint16_t count;
+  std::string_view validations = {};
+};
+
+// Types that refer to each other by index. A view of rows that outlive it: of the compiled table,
+// or of one that was made of a user's definition.
+class Schema {
+ public:
+  constexpr Schema(std::span<const TypeRow> types, std::span<const Field> fields,
+                   std::span<const Constraints> constraints)
+      : types_(types), fields_(fields), constraints_(constraints) {}
+
+  [[nodiscard]] size_t size() const { return types_.size(); }
+  // REQUIRES: id < size().
+  [[nodiscard]] Type at(TypeId id) const;
+  // REQUIRES: a field of this schema's.
+  [[nodiscard]] const Constraints& constraints(const Field& field) const;
+
+ private:
+  std::span<const TypeRow> types_;
+  std::span<const Field> fields_;
+  std::span<const Constraints> constraints_;
+};
+
+// The compiled one. Its first types are the kinds', in order of KindId.
+[[nodiscard]] const Schema& BuiltinSchema();
 
 [[nodiscard]] size_t TypesCount();
 // REQUIRES: id < TypesCount().
@@ -75,5 +126,25 @@ struct Type {
 // fields (tens).
 [[nodiscard]] const Field* FindField(const Type& type, std::string_view name,
                                      const Field* last = nullptr);
+
+// A column of a table, as `kubectl get` shows it.
+struct Column {
+  std::string_view name;
+  std::string_view type;    // "string", "integer", "boolean", "date".
+  std::string_view format;  // "name" for the first one, else empty.
+  int32_t priority = 0;     // 0: always shown; 1: with -o wide.
+};
+
+// The columns of a custom kind, and for each the path of its cell ("Name" is one of them):
+// ".spec.queue", ".status.conditions[?(@.type=='Finished')].status".
+struct ColumnSource {
+  uint16_t kind;
+  std::string_view path;
+};
+struct CustomColumns {
+  std::span<const Column> columns;
+  std::span<const ColumnSource> sources;
+};
+[[nodiscard]] CustomColumns CustomColumnsOf(KindId kind);
 
 }  // namespace berth::api

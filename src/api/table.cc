@@ -419,9 +419,54 @@ JsonArray EventCells(const Json& event, Instant now) {
           Json(TextAt(event, "metadata.name"))};
 }
 
+// What a path of a definition's column leads to; of a list the first item that a step
+// `name[?(@.member=='text')]` picks.
+const Json* FindCell(const Json& object, std::string_view path) {
+  const Json* at = &object;
+  while (!path.empty() && at != nullptr) {
+    path.remove_prefix(1);
+    const size_t size = std::min(path.find_first_of(".["), path.size());
+    at = FindMember(*at, path.substr(0, size));
+    path.remove_prefix(size);
+    constexpr std::string_view kPick = "[?(@.";
+    if (!path.starts_with(kPick)) continue;
+    const size_t equals = path.find("=='");
+    const size_t end = path.find("')]", equals);
+    const std::string_view member = path.substr(kPick.size(), equals - kPick.size());
+    const std::string_view text = path.substr(equals + 3, end - equals - 3);
+    path.remove_prefix(end + 3);
+    const JsonArray* items = at == nullptr ? nullptr : at->if_array();
+    at = nullptr;
+    for (size_t i = 0; items != nullptr && i < items->size() && at == nullptr; ++i) {
+      if (TextAt((*items)[i], member) == text) at = &(*items)[i];
+    }
+  }
+  return at;
+}
+
+// Null where there is nothing of the column's type.
+Json CustomCell(const Column& column, const Json* value, Instant now) {
+  if (value == nullptr) return nullptr;
+  if (column.type == "integer") return value->is_int64() ? *value : Json(nullptr);
+  if (!value->is_string()) return nullptr;
+  if (column.type != "date") return *value;
+  const Result<Instant> time = ParseTimestamp(value->get_string());
+  return Json(time ? HumanDuration(now - *time) : "<invalid>");
+}
+
+JsonArray CustomCells(KindId kind, const Json& object, Instant now) {
+  const CustomColumns custom = CustomColumnsOf(kind);
+  JsonArray cells;
+  for (size_t i = 0; i < custom.columns.size(); ++i) {
+    cells.push_back(CustomCell(custom.columns[i], FindCell(object, custom.sources[i].path), now));
+  }
+  return cells;
+}
+
 }  // namespace
 
 std::span<const Column> ColumnsOf(KindId kind) {
+  if (KindOf(kind).custom) return CustomColumnsOf(kind).columns;
   switch (kind) {
     case KindId::kPod:
       return kPodColumns;
@@ -456,6 +501,7 @@ std::span<const Column> ColumnsOf(KindId kind) {
 }
 
 JsonArray CellsOf(KindId kind, const Json& object, Instant now) {
+  if (KindOf(kind).custom) return CustomCells(kind, object, now);
   const Json name(TextAt(object, "metadata.name"));
   const Json age(AgeOf(object, now));
   const auto count = [&](std::string_view path) {

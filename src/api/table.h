@@ -2,22 +2,15 @@
 
 #include <cstdint>
 #include <span>
-#include <string_view>
 
 #include "api/json.h"
 #include "api/kinds.h"
+#include "api/schema.h"
 #include "base/time.h"
 
 // Server-side printing: the columns of `kubectl get`, as upstream's printers make them. Pure
 // functions.
 namespace berth::api {
-
-struct Column {
-  std::string_view name;
-  std::string_view type;    // "string", "integer", "boolean".
-  std::string_view format;  // "name" for the first one, else empty.
-  int32_t priority = 0;     // 0: always shown; 1: with -o wide.
-};
 
 // Kinds that are not stored have the columns Name and Created At.
 [[nodiscard]] std::span<const Column> ColumnsOf(KindId kind);

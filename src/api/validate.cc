@@ -9,6 +9,7 @@
 #include "api/object.h"
 #include "api/validate_budget.h"
 #include "api/validate_common.h"
+#include "api/validate_custom.h"
 #include "api/validate_pod.h"
 #include "api/validate_workloads.h"
 
@@ -356,6 +357,11 @@ void CheckDeleteOptions(FieldErrors& errors, const Json& options) {
 
 FieldErrors ValidateCreate(KindId kind, const Json& object) {
   FieldErrors errors;
+  if (KindOf(kind).custom) {
+    rules::CheckCustomMeta(errors, object, KindOf(kind).namespaced);
+    rules::CheckCustom(errors, kind, nullptr, object);
+    return errors;
+  }
   switch (kind) {
     case KindId::kPod:
       rules::CheckPod(errors, object);
@@ -417,8 +423,7 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
     case KindId::kPodTemplateSpec:
       rules::CheckTemplate(errors, Path("template"), object);
       break;
-    case KindId::kEviction:
-    case KindId::kStatus:
+    default:
       break;
   }
   return errors;
@@ -461,6 +466,12 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
 
 FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
                            Subresource subresource) {
+  if (KindOf(kind).custom) {
+    FieldErrors errors;
+    rules::CheckCustomMetaUpdate(errors, old, object);
+    rules::CheckCustom(errors, kind, &old, object);
+    return errors;
+  }
   if (subresource == Subresource::kStatus) return ValidateStatus(kind, old, object);
   FieldErrors errors;
   switch (kind) {

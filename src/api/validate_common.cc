@@ -58,21 +58,24 @@ bool IsStandardFinalizer(std::string_view name) {
   return name == "kubernetes" || name == "orphan" || name == "foregroundDeletion";
 }
 
-void CheckFinalizers(FieldErrors& errors, const Path& meta, const Json& object, bool creating) {
+void CheckNewFinalizers(FieldErrors& errors, const Path& meta, const Json& object) {
   const Path path = meta.At("finalizers");
   const JsonArray& finalizers = ArrayAt(object, "metadata.finalizers");
   std::set<std::string_view> seen;
-  if (creating) {
-    for (const Json& item : finalizers) {
-      const std::string_view name = item.is_string() ? std::string_view(item.get_string()) : "";
-      AddInvalid(errors, path, name, CheckQualifiedName(name));
-      seen.insert(name);
-    }
-    if (seen.contains("orphan") && seen.contains("foregroundDeletion")) {
-      AddInvalid(errors, path, Json(finalizers),
-                 "finalizer orphan and foregroundDeletion cannot be both set");
-    }
+  for (const Json& item : finalizers) {
+    const std::string_view name = item.is_string() ? std::string_view(item.get_string()) : "";
+    AddInvalid(errors, path, name, CheckQualifiedName(name));
+    seen.insert(name);
   }
+  if (seen.contains("orphan") && seen.contains("foregroundDeletion")) {
+    AddInvalid(errors, path, Json(finalizers),
+               "finalizer orphan and foregroundDeletion cannot be both set");
+  }
+}
+
+void CheckFinalizerWords(FieldErrors& errors, const Json& object) {
+  const Path meta("metadata");
+  const JsonArray& finalizers = ArrayAt(object, "metadata.finalizers");
   for (size_t i = 0; i < finalizers.size(); ++i) {
     const std::string_view name =
         finalizers[i].is_string() ? std::string_view(finalizers[i].get_string()) : "";
@@ -253,6 +256,11 @@ bool Selects(const Json* selector, const JsonObject& labels) {
 }
 
 void CheckMeta(FieldErrors& errors, const Json& object, bool namespaced, NameCheck check) {
+  CheckCustomMeta(errors, object, namespaced, check);
+  CheckFinalizerWords(errors, object);
+}
+
+void CheckCustomMeta(FieldErrors& errors, const Json& object, bool namespaced, NameCheck check) {
   const Path meta("metadata");
   const std::string_view generate = TextAt(object, "metadata.generateName");
   if (!generate.empty()) {
@@ -278,10 +286,15 @@ void CheckMeta(FieldErrors& errors, const Json& object, bool namespaced, NameChe
   CheckLabels(errors, meta.At("labels"), ObjectAt(object, "metadata.labels"));
   CheckAnnotations(errors, meta.At("annotations"), ObjectAt(object, "metadata.annotations"));
   CheckOwners(errors, meta, object);
-  CheckFinalizers(errors, meta, object, true);
+  CheckNewFinalizers(errors, meta, object);
 }
 
 void CheckMetaUpdate(FieldErrors& errors, const Json& old, const Json& object) {
+  CheckCustomMetaUpdate(errors, old, object);
+  CheckFinalizerWords(errors, object);
+}
+
+void CheckCustomMetaUpdate(FieldErrors& errors, const Json& old, const Json& object) {
   const Path meta("metadata");
   CheckNoNewFinalizers(errors, meta, old, object);
   if (TextAt(object, "metadata.resourceVersion").empty()) {
@@ -296,7 +309,6 @@ void CheckMetaUpdate(FieldErrors& errors, const Json& old, const Json& object) {
   CheckLabels(errors, meta.At("labels"), ObjectAt(object, "metadata.labels"));
   CheckAnnotations(errors, meta.At("annotations"), ObjectAt(object, "metadata.annotations"));
   CheckOwners(errors, meta, object);
-  CheckFinalizers(errors, meta, object, false);
 }
 
 void CheckTaints(FieldErrors& errors, const Path& path, const JsonArray& taints) {

@@ -80,6 +80,10 @@ using NameCheck = Messages (*)(std::string_view);
 void CheckMeta(FieldErrors& errors, const Json& object, bool namespaced, NameCheck name);
 // metadata of an object that replaces `old`.
 void CheckMetaUpdate(FieldErrors& errors, const Json& old, const Json& object);
+// The same of custom kinds, whose finalizers may have any name.
+void CheckCustomMeta(FieldErrors& errors, const Json& object, bool namespaced,
+                     NameCheck name = CheckDns1123Subdomain);
+void CheckCustomMetaUpdate(FieldErrors& errors, const Json& old, const Json& object);
 
 // Node taints.
 void CheckTaints(FieldErrors& errors, const Path& path, const JsonArray& taints);

@@ -41,6 +41,9 @@ std::vector<Subresource> SubresourcesOf(const api::Kind& kind) {
 }
 
 std::string_view VerbsOf(const api::Kind& kind) {
+  if (kind.custom) {
+    return R"(["delete","deletecollection","get","list","patch","create","update","watch"])";
+  }
   return kind.has_deletecollection
              ? R"(["create","delete","deletecollection","get","list","patch","update","watch"])"
              : R"(["create","delete","get","list","patch","update","watch"])";
@@ -48,7 +51,13 @@ std::string_view VerbsOf(const api::Kind& kind) {
 
 std::string NamesOf(const api::Kind& kind) {
   std::string out;
-  if (!kind.short_name.empty()) out += fmt::format(",\"shortNames\":[\"{}\"]", kind.short_name);
+  if (!kind.short_names.empty()) {
+    std::string names(kind.short_names);
+    for (size_t at = 0; (at = names.find(' ', at)) != std::string::npos; at += 3) {
+      names.replace(at, 1, "\",\"");
+    }
+    out += fmt::format(",\"shortNames\":[\"{}\"]", names);
+  }
   if (!kind.category.empty()) out += fmt::format(",\"categories\":[\"{}\"]", kind.category);
   return out;
 }

@@ -134,6 +134,32 @@ std::unexpected<Problem> CannotBeHandled(std::string_view sent_kind, const api::
                                 kind.version, kind.name, why));
 }
 
+// An object of a custom kind has to say what it is.
+Outcome<void> CheckCustomType(const api::Json& object, const api::Kind& kind,
+                              std::string_view body) {
+  const std::string_view version = api::TextAt(object, "apiVersion");
+  const std::string_view name = api::TextAt(object, "kind");
+  const std::string expected = kind.api_version();
+  if (name.empty()) {
+    return Unrecognized(kind.name, fmt::format("Object 'Kind' is missing in '{}'", body), body);
+  }
+  if (version != expected) {
+    return BadRequest(
+        fmt::format("the API version in the data ({}) does not match the expected API version ({})",
+                    version, expected));
+  }
+  if (name == kind.name) return {};
+  const std::string_view object_name = api::TextAt(object, "metadata.name");
+  const api::FieldErrors errors = {
+      api::InvalidField("kind", name, fmt::format("must be {}", kind.name))};
+  std::unexpected<Problem> problem = Invalid({.kind = kind, .name = object_name}, errors);
+  // Upstream names the kind that was said.
+  problem.error().kind = name;
+  problem.error().message =
+      api::InvalidMessage(fmt::format("{}.{}", name, kind.group), object_name, errors);
+  return problem;
+}
+
 // Checks what the body says that it is, where it says anything.
 Outcome<void> CheckType(const api::Json& object, const api::Kind& kind, std::string_view body) {
   for (const std::string_view key : {"apiVersion", "kind"}) {
@@ -145,6 +171,7 @@ Outcome<void> CheckType(const api::Json& object, const api::Kind& kind, std::str
                                     JsonTypeName(*value), key),
                         body);
   }
+  if (kind.custom) return CheckCustomType(object, kind, body);
   const std::string_view version = api::TextAt(object, "apiVersion");
   const std::string_view name = api::TextAt(object, "kind");
   const std::string expected = kind.api_version();

@@ -49,6 +49,9 @@ std::unexpected<Problem> BadPatch(std::string_view why) {
 
 Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request, const api::JsonMemory& memory) {
   const std::optional<PatchType> type = PatchTypeOf(request.header("content-type"));
+  if (request.kind->custom && type.value_or(PatchType::kStrategic) == PatchType::kStrategic) {
+    return UnsupportedMediaType("application/json-patch+json, application/merge-patch+json");
+  }
   if (!type) return UnsupportedPatchType();
   if (request.query.Find("force")) {
     return InvalidOptions(

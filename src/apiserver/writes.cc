@@ -262,7 +262,8 @@ Outcome<void> CheckNameAndNamespace(const WriteContext& context, Json& object) {
 
 // Whether a kind may be written without saying which version is meant.
 bool AllowsUnconditionalUpdate(KindId kind) {
-  return kind != KindId::kLease && kind != KindId::kPodDisruptionBudget;
+  return kind != KindId::kLease && kind != KindId::kPodDisruptionBudget &&
+         !api::KindOf(kind).custom;
 }
 // Whether a PUT of what does not exist makes it.
 bool AllowsCreateOnUpdate(KindId kind) {
@@ -274,7 +275,8 @@ bool AllowsCreateOnUpdate(KindId kind) {
 std::string StorageKey(const store::StoredObject& object) {
   const api::Kind& kind = api::KindOf(static_cast<KindId>(object.table));
   // Nodes are the one kind that upstream keeps under another name than their resource's.
-  const std::string_view folder = kind.id == KindId::kNode ? "minions" : kind.plural;
+  std::string folder(kind.id == KindId::kNode ? "minions" : kind.plural);
+  if (kind.custom) folder = fmt::format("{}/{}", kind.group, kind.plural);
   if (!kind.namespaced) return fmt::format("/registry/{}/{}", folder, object.name);
   return fmt::format("/registry/{}/{}/{}", folder, object.namespace_name, object.name);
 }

@@ -448,6 +448,30 @@ TEST(Watch, AServerThatAnswersEveryWatchWith410IsNotAskedInALoop) {
   EXPECT_GE(rig.now, Instant{1'000'000'000} + Duration::Milliseconds(800));
 }
 
+TEST(Watch, WhatTheServerDoesNotKnowIsEmptyAndLookedForAgain) {
+  Rig rig;
+  WatchOptions options = kPods;
+  options.may_be_absent = true;
+  rig.client.Watch(options);
+  rig.Wake();
+  rig.Answer(404, "404 page not found");
+  EXPECT_EQ(rig.Told(), "first ");
+  EXPECT_TRUE(rig.client.synced());
+  const Instant before = rig.now;
+  rig.Wake();
+  EXPECT_GE((rig.now - before).seconds(), 15);
+  rig.Answer(404, "404 page not found");
+  EXPECT_EQ(rig.Told(), "");
+  // It is there, and goes again.
+  rig.Wake();
+  rig.Answer(200, List(10, {Object("a", "u1", 3)}));
+  EXPECT_EQ(rig.Told(), "+a:u1 synced ");
+  rig.Answer(410, "");
+  rig.Wake();
+  rig.Answer(404, "404 page not found");
+  EXPECT_EQ(rig.Told(), "-a:u1 ");
+}
+
 TEST(Watch, ASilentStreamIsGivenUp) {
   Rig rig;
   Sync(rig);

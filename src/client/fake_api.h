@@ -38,6 +38,7 @@ class FakeApi {
     kSilence,  // As kLoseRequest, told when what watches tell is released.
   };
   std::function<Fault(const env::HttpRequest&)> fault;
+  std::vector<std::string> absent;    // What paths begin with that this server doesn't know.
   bool down = false;                  // Nobody can connect, readers included.
   std::string refusal = "Forbidden";  // What kRefuse says.
   std::vector<std::string> log;       // "METHOD target -> status" of every request but reads.
@@ -158,7 +159,10 @@ class FakeApi {
         inputs_.emplace_back(env::CallFailed{send->call, env::CallFailure::kNotSent});
         return;
       }
-      env::HttpResponse response = what == Fault::kRefuse     ? Failure(403, refusal)
+      const bool unknown = std::ranges::any_of(
+          absent, [&](const std::string& path) { return send->request.target.starts_with(path); });
+      env::HttpResponse response = unknown                    ? Failure(404, "NotFound")
+                                   : what == Fault::kRefuse   ? Failure(403, refusal)
                                    : what == Fault::kThrottle ? Failure(429, "TooManyRequests")
                                                               : Serve(send->request);
       if (what == Fault::kLoseAnswer) {

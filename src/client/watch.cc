@@ -209,6 +209,10 @@ void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& resp
     at_ = context.now + silent_after_;
     return;
   }
+  if (response.status == 404 && listing && options_.may_be_absent) {
+    OnAbsent(context);
+    return;
+  }
   const ApiStatus status = StatusOf(response);
   if (response.status == 410) {
     OnGone(context);
@@ -226,6 +230,14 @@ void WatchState::OnResponse(WatchContext& context, const env::HttpResponse& resp
     }
     at_ = std::max(at_, context.now + Duration::Seconds(std::min<int64_t>(seconds, 3'600)));
   }
+}
+
+void WatchState::OnAbsent(WatchContext& context) {
+  OnListEnd(context, Version::Parse(""));
+  if (!synced_) context.events.emplace_back(Synced{.watch = id_, .first = true});
+  synced_ = true;
+  Wait(context, /*relist=*/true, /*failed=*/false);
+  at_ = context.now + context.limits.backoff_max;
 }
 
 void WatchState::OnGone(WatchContext& context) {

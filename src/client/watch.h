@@ -77,6 +77,9 @@ struct WatchOptions {
   std::string namespace_name = {};  // Empty for all.
   std::string label_selector = {};
   std::string field_selector = {};
+  // The server may not know the resource, now or ever: then there are no objects of it, and it is
+  // looked for again at the longest backoff.
+  bool may_be_absent = false;
   bool operator==(const WatchOptions&) const = default;
 };
 
@@ -160,6 +163,7 @@ class WatchState {
   void OnFrame(WatchContext& context, std::string_view frame);
   void OnErrorFrame(WatchContext& context, std::string_view object);
   void OnGone(WatchContext& context);
+  void OnAbsent(WatchContext& context);
   enum class Shown : uint8_t { kByList, kByWatch, kByRead };
   void Observe(WatchContext& context, std::string_view object, Shown shown);
   // What an object that is shown changes of what is known; tells what it replaced.

@@ -96,24 +96,50 @@ JsonObject InAllOf(JsonObject schema) {
   return {{"allOf", JsonArray({std::move(schema)})}};
 }
 
+void AddLimit(JsonObject& schema, std::string_view word, int64_t limit) {
+  if (limit != api::kNoMinimum && limit != api::kNoMaximum) schema[word] = limit;
+}
+
+// What holds of each value.
+JsonObject WithLimits(JsonObject schema, const api::Constraints& limits) {
+  if (!limits.pattern.empty()) schema["pattern"] = limits.pattern;
+  AddLimit(schema, "minimum", limits.minimum);
+  AddLimit(schema, "maximum", limits.maximum);
+  AddLimit(schema, "minLength", limits.length_min);
+  AddLimit(schema, "maxLength", limits.length_max);
+  if (limits.supported.empty()) return schema;
+  JsonArray words;
+  for (std::string_view rest = limits.supported; !rest.empty();) {
+    const std::string_view word = rest.substr(0, rest.find(' '));
+    rest.remove_prefix(std::min(word.size() + 1, rest.size()));
+    words.emplace_back(word);
+  }
+  schema["enum"] = std::move(words);
+  return schema;
+}
+
 JsonObject FieldSchema(const Field& field) {
   JsonObject schema;
+  const api::Constraints& limits = api::BuiltinSchema().constraints(field);
+  const auto item = [&] { return WithLimits(InAllOf(ItemSchema(field)), limits); };
   switch (field.shape) {
     case Shape::kOne:
-      schema = InAllOf(ItemSchema(field));
+      schema = item();
       if (field.has(api::kAlways) && field.value == Value::kObject)
         schema["default"] = JsonObject();
       break;
     case Shape::kList:
-      schema = {{"type", "array"}, {"items", InAllOf(ItemSchema(field))}};
+      schema = {{"type", "array"}, {"items", item()}};
+      AddLimit(schema, "minItems", limits.count_min);
+      AddLimit(schema, "maxItems", limits.count_max);
       break;
     case Shape::kMap:
-      schema = {{"type", "object"}, {"additionalProperties", InAllOf(ItemSchema(field))}};
+      schema = {{"type", "object"}, {"additionalProperties", item()}};
+      AddLimit(schema, "maxProperties", limits.count_max);
       break;
     case Shape::kMapOfLists:
       schema = {{"type", "object"},
-                {"additionalProperties",
-                 JsonObject({{"type", "array"}, {"items", InAllOf(ItemSchema(field))}})}};
+                {"additionalProperties", JsonObject({{"type", "array"}, {"items", item()}})}};
       break;
   }
   if (!field.default_json.empty()) schema["default"] = ParseJson(field.default_json).value();
@@ -154,7 +180,7 @@ JsonObject TypeSchema(TypeId id) {
   JsonArray required;
   for (const Field& field : type.fields) {
     properties[field.name] = FieldSchema(field);
-    if (field.has(api::kRequired)) required.emplace_back(field.name);
+    if (field.has(api::kMandatory)) required.emplace_back(field.name);
   }
   JsonObject schema = {{"type", "object"}, {"properties", std::move(properties)}};
   if (!required.empty()) schema["required"] = std::move(required);
@@ -230,6 +256,7 @@ JsonObject Operation(const Verb& verb, const Kind& kind) {
     for (const std::string_view type :
          {"application/json-patch+json", "application/merge-patch+json",
           "application/strategic-merge-patch+json"}) {
+      if (kind.custom && type.contains("strategic")) continue;
       content.emplace(type, JsonObject({{"schema", JsonObject({{"type", "object"}})}}));
     }
     operation["requestBody"] = JsonObject({{"content", std::move(content)}, {"required", true}});

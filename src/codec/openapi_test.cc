@@ -75,6 +75,29 @@ TEST(OpenApiTest, ReferencesResolveAndSchemasCarryTheirKindAndMergeKeys) {
   EXPECT_EQ(OpenApiDocument("api/v1"), OpenApiDocument("api/v1"));
 }
 
+TEST(OpenApiTest, CustomKindsHaveTheirLimitsAndNoStrategicPatch) {
+  const std::string path = "apis/kueue.x-k8s.io/v1beta2";
+  const Json document = ParseJson(OpenApiDocument(path).value()).value();
+  const api::JsonObject& schemas = document.at("components").at("schemas").get_object();
+  std::set<std::string> references;
+  CollectReferences(document, references);
+  for (const std::string& reference : references) {
+    EXPECT_TRUE(schemas.contains(reference.substr(std::string("#/components/schemas/").size())))
+        << reference;
+  }
+  const Json& spec = schemas.at("io.x-k8s.kueue.v1beta2.ClusterQueue.spec").at("properties");
+  EXPECT_EQ(spec.at("stopPolicy"),
+            Json(api::JsonObject({{"type", "string"},
+                                  {"enum", api::JsonArray({"None", "Hold", "HoldAndDrain"})},
+                                  {"default", "None"}})));
+  EXPECT_EQ(spec.at("resourceGroups").at("maxItems"), 16);
+  EXPECT_EQ(spec.at("cohortName").at("maxLength"), 253);
+  const Json& patch =
+      document.at("paths").at("/" + path + "/clusterqueues/{name}").at("patch").at("requestBody");
+  EXPECT_TRUE(patch.at("content").get_object().contains("application/merge-patch+json"));
+  EXPECT_FALSE(patch.at("content").get_object().contains("application/strategic-merge-patch+json"));
+}
+
 TEST(OpenApiTest, TheDocumentOfVersion2NamesNoKind) {
   const Json document = ParseJson(OpenApiV2(OpenApiV2Form::kJson)).value();
   EXPECT_EQ(api::TextAt(document, "swagger"), "2.0");

@@ -159,6 +159,9 @@ void Controllers::OnCallDone(Instant now, const client::CallDone& done, env::Out
       // What a write with a uid in it was about is gone. Of a creation it is the namespace.
       if (!call.write.uid.empty()) {
         Buried(now, call.write.uid);
+      } else if (call.write.verb == Verb::kAnyLeft && api::KindOf(call.write.kind).custom) {
+        // The server doesn't know the kind.
+        rows_[call.key].empty.insert(call.write.kind);
       } else {
         OnRefused(now, call, done, out);
       }

@@ -26,7 +26,8 @@ Controllers::Controllers(Options options)
     : options_(std::move(options)), client_(options_.client), prng_(options_.seed) {
   for (const api::Kind& kind : api::Kinds()) {
     if (!IsWatched(kind)) continue;
-    watches_.emplace(client_.Watch({.resource = ResourceOf(kind.id)}), kind.id);
+    watches_.emplace(client_.Watch({.resource = ResourceOf(kind.id), .may_be_absent = kind.custom}),
+                     kind.id);
   }
 }
 

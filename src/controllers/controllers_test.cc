@@ -554,6 +554,15 @@ TEST_F(ControllersTest, ANamespaceIsFurnishedAndEmptied) {
   EXPECT_EQ(Count("/namespaces/d"), 0u) << api_.Paths("/namespaces/d")[0];
 }
 
+TEST_F(ControllersTest, AServerWithoutCustomKindsIsServedAndItsNamespacesEnd) {
+  api_.absent = {"/apis/kueue.x-k8s.io/", "/apis/scheduling.volcano.sh/"};
+  Pass(1);
+  EXPECT_NE(api_.Find("/api/v1/namespaces/d/serviceaccounts/default"), nullptr);
+  api_.Do(Method::kDelete, "/api/v1/namespaces/d");
+  Pass(10);
+  EXPECT_EQ(Count("/namespaces/d"), 0U);
+}
+
 class JobsTest : public ControllersTest {
  protected:
   void MakeJob(const std::string& spec) {

@@ -1,0 +1,50 @@
+#include "api/validate_custom.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "api/custom_rules.h"
+#include "api/schema.h"
+#include "api/structural.h"
+
+namespace berth::api::rules {
+namespace {
+
+// Rules are expressions over values of the right types; upstream doesn't ask them where these
+// errors stand.
+bool KeepsFromRules(const FieldError& error) {
+  switch (error.type) {
+    case FieldErrorType::kRequired:
+    case FieldErrorType::kNotSupported:
+    case FieldErrorType::kTooLong:
+    case FieldErrorType::kTooMany:
+    case FieldErrorType::kTypeInvalid:
+      return true;
+    default:
+      return false;
+  }
+}
+
+FieldError RulesUnasked() {
+  return {FieldErrorType::kInvalid, "<nil>", "null",
+          "some validation rules were not checked because the object was invalid; correct the "
+          "existing errors to complete validation"};
+}
+
+}  // namespace
+
+void CheckCustom(FieldErrors& errors, KindId kind, const Json* old, const Json& object) {
+  if (!object.is_object()) return;
+  const Schema& schema = BuiltinSchema();
+  const auto type = static_cast<TypeId>(kind);
+  FieldErrors found = CheckSchema(schema, type, object.get_object());
+  if (!std::ranges::any_of(found, KeepsFromRules)) {
+    std::ranges::move(CheckRules(schema, type, object, old), std::back_inserter(found));
+  } else if (HasRules(schema, type)) {
+    found.push_back(RulesUnasked());
+  }
+  std::ranges::move(found, std::back_inserter(errors));
+}
+
+}  // namespace berth::api::rules
