@@ -7,6 +7,7 @@
 #include "api/custom_rules.h"
 #include "api/schema.h"
 #include "api/structural.h"
+#include "api/validate_queues.h"
 
 namespace berth::api::rules {
 namespace {
@@ -44,6 +45,8 @@ void CheckCustom(FieldErrors& errors, KindId kind, const Json* old, const Json& 
   } else if (HasRules(schema, type)) {
     found.push_back(RulesUnasked());
   }
+  // As webhooks, which see what the definition has no fault with.
+  if (found.empty() && errors.empty()) CheckQueues(found, kind, old, object);
   std::ranges::move(found, std::back_inserter(errors));
 }
 

@@ -9,6 +9,7 @@
 #include "api/defaults.h"
 #include "api/object.h"
 #include "apiserver/objects.h"
+#include "apiserver/queue_admission.h"
 
 namespace berth::apiserver {
 
@@ -171,13 +172,16 @@ Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json
   }
 }
 
-Outcome<void> AdmitValid(const store::Store& store, const api::Kind& kind, const Json& object) {
+Outcome<void> AdmitValid(const store::Store& store, const api::Kind& kind, const Json* old,
+                         const Json& object) {
+  const Subject subject{.kind = kind, .name = api::TextAt(object, "metadata.name")};
+  if (kind.id == KindId::kQueue) return AdmitQueue(store, subject, old, object);
+  if (kind.id == KindId::kPodGroup && old == nullptr) return AdmitPodGroup(store, subject, object);
   if (kind.id != KindId::kPriorityClass) return {};
-  return AdmitPriorityClass(store, {.kind = kind, .name = api::TextAt(object, "metadata.name")},
-                            object);
+  return AdmitPriorityClass(store, subject, object);
 }
 
-Outcome<void> AdmitDelete(Subject subject) {
+Outcome<void> AdmitDelete(const store::Store& store, Subject subject) {
   constexpr std::array<std::string_view, 3> kNamespaces = {"default", "kube-system", "kube-public"};
   constexpr std::array<std::string_view, 2> kClasses = {"system-cluster-critical",
                                                         "system-node-critical"};
@@ -186,6 +190,7 @@ Outcome<void> AdmitDelete(Subject subject) {
       if (subject.name == name) return Forbidden(subject, "this namespace may not be deleted");
     }
   }
+  if (subject.kind.id == KindId::kQueue) return AdmitQueueDeletion(store, subject);
   if (subject.kind.id == KindId::kPriorityClass) {
     for (const std::string_view name : kClasses) {
       if (subject.name == name) {

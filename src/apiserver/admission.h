@@ -20,12 +20,13 @@ namespace berth::apiserver {
                                         api::Json& object);
 
 // The validating steps for an object, new or changed, that keeps its kind's own rules: the single
-// global default of PriorityClasses.
+// global default of PriorityClasses, the tree of Volcano's Queues, the Queue of a PodGroup.
+// `old` is null for a new one.
 [[nodiscard]] Outcome<void> AdmitValid(const store::Store& store, const api::Kind& kind,
-                                       const api::Json& object);
+                                       const api::Json* old, const api::Json& object);
 
-// Whether an object may be deleted at all: not the namespaces and priority classes that the system
-// needs.
-[[nodiscard]] Outcome<void> AdmitDelete(Subject subject);
+// Whether an object may be deleted at all: not the namespaces, priority classes and queues that the
+// system needs.
+[[nodiscard]] Outcome<void> AdmitDelete(const store::Store& store, Subject subject);
 
 }  // namespace berth::apiserver

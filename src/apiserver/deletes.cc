@@ -299,7 +299,7 @@ Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& tar
 WriteResult Delete(WriteContext& context) {
   Outcome<DeleteOptions> options = ParseDeleteOptions(context);
   if (!options) return std::unexpected(std::move(options.error()));
-  if (Outcome<void> admitted = AdmitDelete(context.request.subject()); !admitted) {
+  if (Outcome<void> admitted = AdmitDelete(context.store, context.request.subject()); !admitted) {
     return std::unexpected(std::move(admitted.error()));
   }
   const Outcome<store::ObjectRef> target = FindTarget(context);
@@ -329,7 +329,7 @@ WriteResult DeleteCollection(WriteContext& context) {
   ListRenderer list(context.shape, context.now);
   for (const store::ObjectRef& target : targets) {
     const Outcome<void> admitted =
-        AdmitDelete({.kind = *context.request.kind, .name = target->name});
+        AdmitDelete(context.store, {.kind = *context.request.kind, .name = target->name});
     if (!admitted) return std::unexpected(admitted.error());
     const Outcome<Written> written = DeleteObject(context, target, *options);
     if (!written) return std::unexpected(written.error());

@@ -150,7 +150,9 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   api::PrepareForCreate(kind.id, object);
   const api::FieldErrors errors = api::ValidateCreate(kind.id, object);
   if (!errors.empty()) return Invalid({.kind = kind, .name = *name}, errors);
-  if (Outcome<void> admitted = AdmitValid(context.store, kind, object); !admitted) return admitted;
+  if (Outcome<void> admitted = AdmitValid(context.store, kind, nullptr, object); !admitted) {
+    return admitted;
+  }
   if (Exists(context, *name)) return AlreadyExists({.kind = kind, .name = *name});
   return {};
 }
@@ -388,7 +390,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   api::PrepareForUpdate(kind.id, before, object, subresource);
   const api::FieldErrors errors = api::ValidateUpdate(kind.id, before, object, subresource);
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
-  if (Outcome<void> admitted = AdmitValid(context.store, kind, object); !admitted) {
+  if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {
     return std::unexpected(std::move(admitted.error()));
   }
   if (api::SameJson(before, object)) return Written{.json = old->json};

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "api/field_error.h"
+#include "api/json.h"
+#include "api/kinds.h"
+
+// Private to api/: what Volcano's and Kueue's webhooks say of their kinds, beside the definitions.
+namespace berth::api::rules {
+
+// REQUIRES: an object that its definition finds no fault with. `old` is null for a new one.
+void CheckQueues(FieldErrors& errors, KindId kind, const Json* old, const Json& object);
+
+}  // namespace berth::api::rules

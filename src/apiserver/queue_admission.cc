@@ -1,0 +1,122 @@
+#include "apiserver/queue_admission.h"
+
+#include <fmt/format.h>
+
+#include <string>
+#include <vector>
+
+#include "api/field_error.h"
+#include "api/object.h"
+#include "apiserver/objects.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+using api::Json;
+using api::KindId;
+
+constexpr std::string_view kDefault = "default";
+constexpr std::string_view kRoot = "root";
+// Of queues below the root, as upstream's default has it. It bounds the walk up, too.
+constexpr int kDepthMax = 5;
+
+store::ObjectRef FindQueue(const store::Store& store, std::string_view name) {
+  return store.FindHead(static_cast<store::Table>(KindId::kQueue),
+                        {.namespace_name = "", .name = name});
+}
+
+std::vector<std::string> ChildrenOf(const store::Store& store, std::string_view parent) {
+  std::vector<std::string> names;
+  // Nearly no queue has a parent: most are seen to have none without parsing them.
+  const std::string member = fmt::format("parent\":\"{}\"", parent);
+  store.WalkHead({.table = static_cast<store::Table>(KindId::kQueue)},
+                 [&](const store::ObjectRef& queue) {
+                   if (queue->json.view().contains(member) &&
+                       api::TextAt(Load(*queue), "spec.parent") == parent) {
+                     names.push_back(queue->name);
+                   }
+                   return true;
+                 });
+  return names;
+}
+
+std::unexpected<Problem> BadParent(Subject subject, std::string_view parent, std::string why) {
+  return Invalid(subject, {api::InvalidField("spec.parent", parent, std::move(why))});
+}
+
+// How many queues are on the way to the root, of which `parent` is the first: more than kDepthMax
+// when `name` is one of them.
+int DepthAbove(const store::Store& store, std::string_view name, std::string parent) {
+  int depth = 0;
+  while (!parent.empty() && parent != kRoot && depth <= kDepthMax) {
+    if (parent == name) return kDepthMax + 1;
+    ++depth;
+    const store::ObjectRef queue = FindQueue(store, parent);
+    if (queue == nullptr) break;
+    parent = api::TextAt(Load(*queue), "spec.parent");
+  }
+  return depth;
+}
+
+}  // namespace
+
+Outcome<void> AdmitPodGroup(const store::Store& store, Subject subject, const Json& group) {
+  const std::string_view name = api::TextAt(group, "spec.queue");
+  if (name.empty()) return {};
+  const store::ObjectRef queue = FindQueue(store, name);
+  if (queue == nullptr) {
+    if (name == kDefault) return {};
+    return Invalid(subject, {api::NotFoundField("spec.queue", name)});
+  }
+  const Json document = Load(*queue);
+  const std::string_view state = api::TextAt(document, "status.state");
+  // A queue that nobody looked at yet is open.
+  if (state.empty() || state == "Open") return {};
+  return Invalid(subject,
+                 {api::InvalidField("spec.queue", name,
+                                    fmt::format("can only submit workload to queue with state "
+                                                "`Open`, queue `{}` status is `{}`",
+                                                name, state))});
+}
+
+Outcome<void> AdmitQueue(const store::Store& store, Subject subject, const Json* old,
+                         const Json& queue) {
+  const std::string_view parent = api::TextAt(queue, "spec.parent");
+  if (parent.empty() || parent == kRoot) return {};
+  if (old != nullptr && api::TextAt(*old, "spec.parent") == parent) return {};
+  if (parent == subject.name) {
+    return BadParent(subject, parent,
+                     fmt::format("queue {} cannot use itself as parent", subject.name));
+  }
+  if (DepthAbove(store, subject.name, std::string(parent)) >= kDepthMax) {
+    return BadParent(
+        subject, parent,
+        fmt::format("queue {} exceeds the maximum allowed depth of {}", subject.name, kDepthMax));
+  }
+  const store::ObjectRef found = FindQueue(store, parent);
+  if (found == nullptr) return Invalid(subject, {api::NotFoundField("spec.parent", parent)});
+  const Json document = Load(*found);
+  const Json* pods = api::FindPath(document, "status.allocated.pods");
+  const bool idle = pods == nullptr || *pods == 0 || *pods == "0";
+  if (idle || !ChildrenOf(store, parent).empty()) return {};
+  return BadParent(subject, parent,
+                   fmt::format("queue {} cannot be the parent queue of queue {} because it has "
+                               "allocated Pods: {}",
+                               parent, subject.name,
+                               pods->is_string() ? std::string(pods->get_string())
+                                                 : std::to_string(pods->to_number<int64_t>())));
+}
+
+Outcome<void> AdmitQueueDeletion(const store::Store& store, Subject subject) {
+  if (subject.name == kDefault || subject.name == kRoot) {
+    return Forbidden(subject, fmt::format("`{}` queue can not be deleted", subject.name));
+  }
+  const std::vector<std::string> children = ChildrenOf(store, subject.name);
+  if (children.empty()) return {};
+  return Forbidden(subject,
+                   fmt::format("queue {} can not be deleted because it has {} child queues: {}",
+                               subject.name, children.size(), fmt::join(children, ", ")));
+}
+
+}  // namespace berth::apiserver
