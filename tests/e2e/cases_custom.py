@@ -1,0 +1,135 @@
+"""Volcano's and Kueue's kinds, as their users have them: kubectl, and the manifests of their sites."""
+
+import os
+import pathlib
+import re
+
+from harness import ROOT, Skip, case
+
+# The genuine API server has these kinds only where their definitions are installed.
+OURS = ("embedded",)
+VOLCANO = "scheduling.volcano.sh/v1beta1"
+KUEUE = "kueue.x-k8s.io/v1beta2"
+
+
+def manifests(pattern):
+    """The files of upstream's that match, of BERTH_MANIFESTS or of the folder beside the project."""
+    folder = pathlib.Path(os.environ.get("BERTH_MANIFESTS", ROOT.parent / "shared/manifests"))
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise Skip(f"there is no {folder}/{pattern}")
+    return found
+
+
+def documents(path):
+    """The text of each document of a file, and of what kind it is."""
+    for text in re.split(r"^---\s*$", path.read_text(), flags=re.MULTILINE):
+        version = re.search(r"^apiVersion: *(\S+)", text, re.MULTILINE)
+        kind = re.search(r"^kind: *(\S+)", text, re.MULTILINE)
+        if version and kind:
+            yield version.group(1), kind.group(1), text
+
+
+def named(name, kind, version, **rest):
+    return {"apiVersion": version, "kind": kind, "metadata": {"name": name}} | rest
+
+
+def applied(test, version, kind, text):
+    """Applies a document as a dry run: several files have objects of one name, and most are everybody's."""
+    text = re.sub(r"^  namespace: .*$", "", text, flags=re.MULTILINE)
+    ran = test.kubectl("apply", "--dry-run=server", "-f", "-", stdin=text)
+    test.match(rf"{kind.lower()}\.{version.split('/')[0]}/\S+ created", ran.stdout, kind)
+
+
+@case("Kueue's and Volcano's manifests apply unchanged", on=OURS, seconds=20)
+def upstream_manifests(test):
+    count = 0
+    for path in manifests("*/*/*.yaml"):
+        for version, kind, text in documents(path):
+            if version not in (VOLCANO, KUEUE) or kind == "ProvisioningRequestConfig":
+                continue
+            applied(test, version, kind, text)
+            count += 1
+    test.true(count >= 30, f"{count} documents")
+
+
+@case(
+    "Kueue's quick start: its queues are applied as they stand, shown, and applied again",
+    on=OURS,
+    alone=True,
+    each_kubectl=True,
+)
+def quick_start(test):
+    setup = manifests("kueue/getting-started/quick-start-setup.yaml")[0]
+    created = test.kubectl("apply", "-f", str(setup), namespace=False).stdout
+    try:
+        test.match("clusterqueue.kueue.x-k8s.io/cluster-queue created", created)
+        test.match("unchanged", test.kubectl("apply", "-f", str(setup), namespace=False).stdout)
+        table = test.kubectl("get", "cq", "-o", "wide").stdout
+        test.match(r"NAME +COHORT +STRATEGY +PENDING WORKLOADS +ADMITTED WORKLOADS", table)
+        test.match(r"cluster-queue +BestEffortFIFO", table)
+        table = test.kubectl("get", "lq", namespace="default").stdout
+        test.match(r"user-queue +cluster-queue", table)
+        text = test.kubectl("describe", "clusterqueue", "cluster-queue").stdout
+        test.match(r"Nominal Quota: +9Gi", text)
+        text = test.kubectl("explain", "clusterqueue.spec.resourceGroups.flavors").stdout
+        test.match("resources.*-required-", text)
+    finally:
+        test.kubectl("delete", "-f", str(setup), namespace=False)
+    test.true(not test.exists(f"/apis/{KUEUE}/clusterqueues/cluster-queue"), "it is still there")
+
+
+@case("a PodGroup is made, changed, its status written, and deleted", on=OURS, each_kubectl=True)
+def pod_groups(test):
+    group = named("gang", "PodGroup", VOLCANO, spec={"minMember": 3, "minResources": {"cpu": 3}})
+    test.kubectl("create", "-f", "-", stdin=group)
+    test.match(r"NAME +STATUS +MINMEMBER +RUNNINGS +AGE\ngang +3 ", test.kubectl("get", "pg").stdout)
+    group["spec"]["minMember"] = 2
+    ran = test.kubectl("apply", "-f", "-", stdin=group)
+    test.match("podgroup.scheduling.volcano.sh/gang configured", ran.stdout)
+    test.kubectl("patch", "podgroup", "gang", "--type=merge", "-p", '{"status":{"phase":"Running"}}')
+    path = test.path("podgroups", "gang", group=VOLCANO)
+    read = test.get(path)
+    test.equal(read["spec"], {"minMember": 2, "minResources": {"cpu": 3}, "queue": "default"}, "spec")
+    test.equal(read["status"], {"phase": "Running"}, "status")
+    test.equal(read["metadata"]["generation"], 3, "generation: the status counts, for it has no path")
+    text = test.refused("patch", "podgroup", "gang", "--type=strategic", "-p", "{}")
+    test.match("strategic|unknown format|UnsupportedMediaType", text)
+    test.kubectl("delete", "podgroup", "gang")
+    test.true(not test.exists(path), "it is still there")
+
+
+@case("what a definition refuses, kubectl says", on=OURS, each_kubectl=True)
+def refusals(test):
+    bad = named("bad", "PodGroup", VOLCANO, spec={"minMember": "x", "foo": 1})
+    text = test.refused("create", "-f", "-", stdin=bad)
+    test.match('unknown field "spec.foo"', text)
+    text = test.refused("create", "--validate=false", "-f", "-", stdin=bad)
+    test.match('spec.minMember in body must be of type integer: "string"', text)
+    queue = named("bad", "ClusterQueue", KUEUE)
+    queue["spec"] = {"preemption": {"borrowWithinCohort": {"policy": "LowerPriority"}}}
+    text = test.refused("create", "-f", "-", stdin=queue)
+    test.match("reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never", text)
+
+
+@case(
+    "namespace deletion and the garbage collector take objects of these kinds",
+    on=OURS,
+    needs=("controllers",),
+    seconds=10,
+)
+def collected(test):
+    namespace = test.unique("custom")
+    test.make_namespace(namespace)
+    base = f"/apis/{VOLCANO}/namespaces/{namespace}/podgroups"
+    owner = test.create(base, named("owner", "PodGroup", VOLCANO))
+    reference = {"apiVersion": VOLCANO, "kind": "PodGroup", "name": "owner"}
+    owned = named("owned", "PodGroup", VOLCANO)
+    owned["metadata"]["ownerReferences"] = [reference | {"uid": owner["metadata"]["uid"]}]
+    test.create(base, owned)
+    test.http("DELETE", f"{base}/owner", status=200)
+    test.wait("the owned one goes", lambda: not test.exists(f"{base}/owned"))
+    held = named("held", "PodGroup", VOLCANO)
+    test.create(base, held)
+    test.kubectl("delete", "namespace", namespace)
+    test.true(not test.exists(f"/api/v1/namespaces/{namespace}"), "the namespace is still there")
