@@ -37,30 +37,15 @@ std::optional<NameId> State::NominationToWrite(PodId id) const {
   return std::nullopt;
 }
 
-bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const PodId> victims) {
-  Pod& pod = pods_.mutable_at(id);
-  CHECK(!pod.node.valid() && pod.write == WriteStage::kNone);
-  CHECK(nodes_.present(node));
-  const AccountId account = AccountId::OfNode(node);
-  const ClaimId before = PromiseOf(id);
-  const bool moves = before.valid() && ledger_.claim(before).account != account;
-  const ClaimId existing = moves ? ClaimId{} : before;
-  const Claim promise{.owner = OwnerOf(id),
-                      .account = account,
-                      .bundle = pod.charge,
-                      .scoring = pod.charge_scoring,
-                      .devices = devices,
-                      .priority = pod.priority,
-                      .account_uid = nodes_.uid(node),
-                      .state = ClaimState::kReserved,
-                      .why = ClaimWhy::kNominated};
-  Transaction t = Begin();
+// Adds the promise, or changes the one there is on its account, and what it evicts.
+void State::Reserve(Transaction& t, const Claim& promise, ClaimId existing,
+                    std::span<const PodId> victims) {
   for (const PodId victim : victims) {
     const ClaimId charged = ClaimOf(victim);
     CHECK(charged.valid());
     Claim releasing = ledger_.claim(charged);
-    CHECK(releasing.account == account && releasing.state == ClaimState::kHeld);
-    CHECK(releasing.priority < pod.priority && !pods_.at(victim).terminating);
+    CHECK(releasing.account == promise.account && releasing.state == ClaimState::kHeld);
+    CHECK(releasing.priority < promise.priority && !pods_.at(victim).terminating);
     releasing.state = ClaimState::kReleasing;
     releasing.why = ClaimWhy::kEvicting;
     releasing.claimant = promise.owner;
@@ -72,11 +57,37 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
     t.Add(promise);
   }
   TakeOver(t, promise);
+}
+
+bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const PodId> victims) {
+  Pod& pod = pods_.mutable_at(id);
+  CHECK(!pod.node.valid() && pod.write == WriteStage::kNone);
+  CHECK(nodes_.present(node));
+  const AccountId account = AccountId::OfNode(node);
+  const Claim promise{.owner = OwnerOf(id),
+                      .account = account,
+                      .bundle = pod.charge,
+                      .scoring = pod.charge_scoring,
+                      .devices = devices,
+                      .priority = pod.priority,
+                      .account_uid = nodes_.uid(node),
+                      .state = ClaimState::kReserved,
+                      .why = ClaimWhy::kNominated};
+  if (const ClaimId before = PromiseOf(id);
+      before.valid() && ledger_.claim(before).account != account) {
+    // What it has ends only for what it gets. Whom the first would have evicted stays, which may
+    // take from others what they counted on: so it ends as what is taken back does.
+    {
+      Transaction trial = Begin();
+      Reserve(trial, promise, ClaimId{}, victims);
+      if (trial.NetCharge() > 0) return false;
+    }
+    EndNodeClaim(id, Cause::kRevoked);
+  }
+  Transaction t = Begin();
+  Reserve(t, promise, PromiseOf(id), victims);
   if (t.NetCharge() > 0) return false;
-  const NodeId left = moves ? ledger_.claim(before).account.node() : node;
-  if (moves) EndClaim(t, before);
   t.Commit(Cause::kDecided);
-  if (moves) DropGhost(left);
   const NameId name = nodes_.name(node);
   for (const PodId victim : VictimsOf(id)) {
     pods_.mutable_at(victim).evicted_for = promise.owner;

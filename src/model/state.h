@@ -142,6 +142,8 @@ class State {
   void ApplyBudget(const BudgetUpsert& facts);
   void ApplyRefused(const PreemptionRefused& facts);
   void ApplyStands(const NominationStands& facts);
+  void Reserve(Transaction& t, const Claim& promise, ClaimId existing,
+               std::span<const PodId> victims);
   void EndEviction(PodId pod);
   void ApplyQueue(const QueueUpsert& facts);
   void RemoveQueue(const QueueRemove& facts);
