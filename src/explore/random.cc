@@ -32,6 +32,8 @@ const client::Resource kPods{.group = "", .version = "v1", .plural = "pods"};
 const client::Resource kNodes{.group = "", .version = "v1", .plural = "nodes"};
 const client::Resource kClasses{
     .group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"};
+const client::Resource kBudgets{
+    .group = "policy", .version = "v1", .plural = "poddisruptionbudgets"};
 const client::Resource kReplicaSets{.group = "apps", .version = "v1", .plural = "replicasets"};
 
 api::Json Parsed(const std::string& body) {
@@ -39,6 +41,8 @@ api::Json Parsed(const std::string& body) {
   CHECK(json.has_value());  // It was made by the parser of scenarios.
   return std::move(*json);
 }
+
+bool IsNode(const Action& action) { return action.kind == Action::Kind::kNode; }
 
 nodes::NodeSpec MachineOf(const Action& action) {
   nodes::NodeSpec machine{.name = action.name};
@@ -54,19 +58,38 @@ nodes::NodeSpec MachineOf(const Action& action) {
 
 std::string ReplicaSetOf(const Owner& owner) {
   return fmt::format(
-      R"({{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{{"name":"{0}"}},"spec":{{"replicas":{1},"selector":{{"matchLabels":{{"owner":"{0}"}}}},"template":{{"metadata":{{"labels":{{"owner":"{0}"}}}},"spec":{{{2}}}}}}}}})",
-      owner.name, owner.replicas, owner.pod);
+      R"({{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{{"name":"{0}"}},"spec":{{"replicas":{1},"selector":{{"matchLabels":{{"owner":"{0}"}}}},"template":{{"metadata":{{"labels":{{"owner":"{0}"{3}}}}},"spec":{{{2}}}}}}}}})",
+      owner.name, owner.replicas, owner.pod,
+      owner.label.empty() ? "" : fmt::format(R"(,"example":"{}")", owner.label));
+}
+
+const client::Resource& ResourceOf(Action::Kind kind) {
+  switch (kind) {
+    case Action::Kind::kPod:
+      return kPods;
+    case Action::Kind::kNode:
+      return kNodes;
+    case Action::Kind::kBudget:
+      return kBudgets;
+    case Action::Kind::kClass:
+      return kClasses;
+    case Action::Kind::kOwner:
+      return kReplicaSets;
+  }
+  return kPods;
 }
 
 sim::Operation OperationOf(const Action& action, Instant at) {
+  const bool of_cluster = IsNode(action) || action.kind == Action::Kind::kClass;
   sim::Operation operation{.at = at,
-                           .resource = action.of_node ? kNodes : kPods,
-                           .namespace_name = action.of_node ? "" : std::string(kNamespace),
+                           .resource = ResourceOf(action.kind),
+                           .namespace_name = of_cluster ? "" : std::string(kNamespace),
                            .name = action.name,
                            .body = action.body};
   switch (action.verb) {
     case Action::Verb::kCreate:
     case Action::Verb::kPatchStatus:  // CanPlay.
+    case Action::Verb::kEvict:        // Likewise.
       break;
     case Action::Verb::kPatch:
       operation.verb = sim::Operation::Verb::kPatch;
@@ -93,7 +116,7 @@ sim::Operation OperationOf(const Action& action, Instant at) {
 sim::Play PlayOf(const Scenario& scenario, Prng& prng) {
   sim::Play play;
   const auto add_machine = [&](const Action& action, bool off) {
-    if (!action.of_node || action.verb != Action::Verb::kCreate) return;
+    if (!IsNode(action) || action.verb != Action::Verb::kCreate) return;
     const auto known = std::ranges::find(play.nodes, action.name, &nodes::NodeSpec::name);
     if (known != play.nodes.end()) return;
     play.nodes.push_back(MachineOf(action));
@@ -105,7 +128,7 @@ sim::Play PlayOf(const Scenario& scenario, Prng& prng) {
   }
   for (const Action& action : scenario.set_up) {
     add_machine(action, /*off=*/false);
-    if (!action.of_node) set_up.push_back(OperationOf(action, Instant{kPodsAt.ns}));
+    if (!IsNode(action)) set_up.push_back(OperationOf(action, Instant{kPodsAt.ns}));
   }
   for (const Owner& owner : scenario.owners) {
     set_up.push_back({.at = Instant{kOwnersAt.ns},
@@ -154,8 +177,8 @@ sim::FaultPlan FaultsOf(const Scenario& scenario, Prng& prng) {
 std::set<std::string> NodesMeant(const Scenario& scenario) {
   std::set<std::string> meant;
   const auto add = [&](const Action& action, bool of_user) {
-    if (action.of_node && of_user) meant.insert(action.name);
-    if (action.of_node || action.body.empty()) return;
+    if (IsNode(action) && of_user) meant.insert(action.name);
+    if (IsNode(action) || action.body.empty()) return;
     const api::Json body = Parsed(action.body);
     for (const std::string_view name :
          {api::TextAt(body, "spec.nodeName"), api::TextAt(body, "target.name")}) {
@@ -258,15 +281,16 @@ std::string Outcome(const Scenario& scenario, const sim::Truth& truth, uint64_t 
 }
 
 bool CanPlay(const Scenario& scenario) {
-  const auto writes_status = [](const Action& action) {
-    return action.verb == Action::Verb::kPatchStatus;
+  // What scripted users have no word for.
+  const auto unplayable = [](const Action& action) {
+    return action.verb == Action::Verb::kPatchStatus || action.verb == Action::Verb::kEvict;
   };
   return scenario.kubelet_nodes.empty() &&
          std::ranges::all_of(
              scenario.set_up,
              [](const Action& action) { return action.verb == Action::Verb::kCreate; }) &&
          std::ranges::none_of(scenario.users, [&](const User& user) {
-           return std::ranges::any_of(user.actions, writes_status);
+           return std::ranges::any_of(user.actions, unplayable);
          });
 }
 

@@ -20,6 +20,8 @@ namespace {
 constexpr size_t kNodesMax = 5;
 constexpr size_t kPodsMax = 20;
 constexpr size_t kLineBytesMax = 1000;
+// How a file calls them, by Action::Kind.
+constexpr std::array<std::string_view, 5> kKinds = {"pod", "node", "budget", "class", "owner"};
 constexpr std::array<std::string_view, kFatesCount> kFates = {"done",  "unheard", "conflict",
                                                               "error", "refused", "lost"};
 
@@ -50,6 +52,8 @@ class Parser {
     if (scenario_.fates.empty() && scenario_.bounds.failures > 0) {
       return Bad("failures of writes are allowed and no line says which");
     }
+    if (scenario_.starts && !scenario_.kubelets)
+      return Bad("kubelets start pods, and there are none");
     return std::move(scenario_);
   }
 
@@ -106,7 +110,7 @@ class Parser {
     if (word == "scenario") return ReadName();
     if (word == "case") return ReadCase();
     if (word == "class") return ReadClass();
-    if (word == "node" || word == "pod") {
+    if (word == "node" || word == "pod" || word == "budget") {
       line_.words.insert(line_.words.begin(), "create");
       return ReadAction(scenario_.set_up, 0);
     }
@@ -114,6 +118,8 @@ class Parser {
     if (word == "user") return ReadUser();
     if (word == "owner") return ReadOwner();
     if (word == "kubelets") return ReadKubelets();
+    if (word == "starts") return Flag(scenario_.starts, true);
+    if (word == "disruption") return Flag(scenario_.disruption, true);
     if (word == "collector") return Flag(scenario_.collector, true);
     if (word == "unsettled") return Flag(scenario_.settled, false);
     if (word == "writes") return ReadFates();
@@ -249,17 +255,22 @@ class Parser {
     if (line_.words.size() < 3) return Bad("class takes a name and value=NUMBER");
     if (Status good = CheckName(line_.words[1]); !good) return good;
     if (!classes_.insert(line_.words[1]).second) return Bad("the class is there already");
-    const Result<Options> options = ReadOptions(2, {"value", "preempts"});
+    Result<std::string> body = ClassBody(line_.words[1], 2);
+    if (!body) return std::unexpected(body.error());
+    scenario_.classes.push_back(std::move(*body));
+    return {};
+  }
+
+  Result<std::string> ClassBody(std::string_view name, size_t first) {
+    const Result<Options> options = ReadOptions(first, {"value", "preempts"});
     if (!options) return std::unexpected(options.error());
     const Result<uint64_t> value = Number(*options, "value", 0, 1'000'000'000);
     if (!value) return std::unexpected(value.error());
     const auto preempts = options->find("preempts");
     const bool never = preempts != options->end();
     if (never && preempts->second != "never") return Bad("preempts takes never");
-    scenario_.classes.push_back(fmt::format(R"({{"metadata":{{"name":"{}"}},"value":{}{}}})",
-                                            line_.words[1], *value,
-                                            never ? R"(,"preemptionPolicy":"Never")" : ""));
-    return {};
+    return fmt::format(R"({{"metadata":{{"name":"{}"}},"value":{}{}}})", name, *value,
+                       never ? R"(,"preemptionPolicy":"Never")" : "");
   }
 
   Status ReadUser() {
@@ -285,11 +296,14 @@ class Parser {
       line_.words.pop_back();
     }
     const Result<Options> options =
-        ReadOptions(2, {"replicas", "cpu", "memory", "priority", "grace"});
+        ReadOptions(2, {"replicas", "cpu", "memory", "priority", "grace", "label"});
     if (!options) return std::unexpected(options.error());
     const Result<uint64_t> replicas = Number(*options, "replicas", 1, 8);
     if (!replicas) return std::unexpected(replicas.error());
     owner.replicas = static_cast<uint32_t>(*replicas);
+    const Result<std::string> label = Label(*options);
+    if (!label) return std::unexpected(label.error());
+    owner.label = *label;
     const Result<std::string> spec = PodSpec(*options);
     if (!spec) return std::unexpected(spec.error());
     owner.pod = *spec;
@@ -357,12 +371,12 @@ class Parser {
   // VERB KIND NAME [key=value ...]
   Status ReadAction(std::vector<Action>& into, size_t first) {
     const std::vector<std::string>& words = line_.words;
-    if (words.size() < first + 3) return Bad("an event takes a verb, pod or node, and a name");
+    if (words.size() < first + 3) return Bad("an event takes a verb, a kind and a name");
     const std::string& verb = words[first];
-    const std::string& kind = words[first + 1];
-    if (kind != "pod" && kind != "node") return Bad(fmt::format("unknown kind \"{}\"", kind));
+    const auto kind = std::ranges::find(kKinds, words[first + 1]);
+    if (kind == kKinds.end()) return Bad(fmt::format("unknown kind \"{}\"", words[first + 1]));
     Action action{.verb = Action::Verb::kCreate,
-                  .of_node = kind == "node",
+                  .kind = static_cast<Action::Kind>(kind - kKinds.begin()),
                   .name = words[first + 2],
                   .body = {},
                   .text = {},
@@ -371,14 +385,67 @@ class Parser {
       action.text += (i == first ? "" : " ") + words[i];
     }
     if (Status good = CheckName(action.name); !good) return good;
-    Status read;
-    if (verb == "create") {
-      read = action.of_node ? ReadCreateNode(action, first + 3) : ReadCreatePod(action, first + 3);
-    } else {
-      read = ReadChange(action, verb, first + 3);
-    }
+    Status read =
+        verb == "create" ? ReadCreate(action, first + 3) : ReadChange(action, verb, first + 3);
     if (!read) return read;
     into.push_back(std::move(action));
+    return {};
+  }
+
+  Status ReadCreate(Action& action, size_t first) {
+    switch (action.kind) {
+      case Action::Kind::kPod:
+        return ReadCreatePod(action, first);
+      case Action::Kind::kNode:
+        return ReadCreateNode(action, first);
+      case Action::Kind::kBudget:
+        return ReadCreateBudget(action, first);
+      case Action::Kind::kClass: {
+        if (!classes_.contains(action.name)) return NotMade(action);
+        Result<std::string> body = ClassBody(action.name, first);
+        if (!body) return std::unexpected(body.error());
+        action.body = std::move(*body);
+        return {};
+      }
+      case Action::Kind::kOwner:
+        break;
+    }
+    return UnknownEvent(action);
+  }
+
+  // The value of a label; empty when none is said.
+  Result<std::string> Label(const Options& options) {
+    const auto at = options.find("label");
+    if (at == options.end()) return std::string();
+    if (Status good = CheckName(at->second); !good) return std::unexpected(good.error());
+    return at->second;
+  }
+
+  // Members of a budget's spec; `null` for the one of both that is not said.
+  Result<std::string> Limits(const Options& options) {
+    if (options.contains("min") == options.contains("max")) {
+      return Bad("a budget takes min=NUMBER or max=NUMBER");
+    }
+    const std::string_view key = options.contains("min") ? "min" : "max";
+    const Result<uint64_t> number = Number(options, key, 0, 20);
+    if (!number) return std::unexpected(number.error());
+    return fmt::format(R"("minAvailable":{},"maxUnavailable":{})",
+                       key == "min" ? fmt::format("{}", *number) : "null",
+                       key == "max" ? fmt::format("{}", *number) : "null");
+  }
+
+  Status ReadCreateBudget(Action& action, size_t first) {
+    const Result<Options> options = ReadOptions(first, {"min", "max", "label"});
+    if (!options) return std::unexpected(options.error());
+    const Result<std::string> limits = Limits(*options);
+    if (!limits) return std::unexpected(limits.error());
+    const Result<std::string> label = Label(*options);
+    if (!label) return std::unexpected(label.error());
+    if (label->empty()) return Bad("a budget takes label=VALUE");
+    budgets_.insert(action.name);
+    action.body = fmt::format(
+        R"({{"metadata":{{"name":"{}"}},"spec":{{"selector":{{"matchLabels":{{"example":"{}"}}}},{}}}}})",
+        action.name, *label, *limits);
     return {};
   }
 
@@ -401,7 +468,7 @@ class Parser {
 
   Status ReadCreatePod(Action& action, size_t first) {
     const Result<Options> options = ReadOptions(
-        first, {"cpu", "memory", "priority", "grace", "node", "scheduler", "finalizer"});
+        first, {"cpu", "memory", "priority", "grace", "node", "scheduler", "finalizer", "label"});
     if (!options) return std::unexpected(options.error());
     const Result<std::string> spec = PodSpec(*options);
     if (!spec) return std::unexpected(spec.error());
@@ -412,20 +479,43 @@ class Parser {
       if (Status good = CheckName(at->second); !good) return good;
       finalizers = fmt::format(R"(,"finalizers":["example.com/{}"])", at->second);
     }
-    action.body = fmt::format(R"({{"metadata":{{"name":"{}"{}}},"spec":{{{}}}}})", action.name,
-                              finalizers, *spec);
+    const Result<std::string> label = Label(*options);
+    if (!label) return std::unexpected(label.error());
+    const std::string labels =
+        label->empty() ? "" : fmt::format(R"(,"labels":{{"example":"{}"}})", *label);
+    action.body = fmt::format(R"({{"metadata":{{"name":"{}"{}{}}},"spec":{{{}}}}})", action.name,
+                              finalizers, labels, *spec);
     return {};
+  }
+
+  [[nodiscard]] bool Made(const Action& action) const {
+    switch (action.kind) {
+      case Action::Kind::kPod:
+        return pods_.contains(action.name);
+      case Action::Kind::kNode:
+        return nodes_.contains(action.name);
+      case Action::Kind::kBudget:
+        return budgets_.contains(action.name);
+      case Action::Kind::kClass:
+        return classes_.contains(action.name);
+      case Action::Kind::kOwner:
+        return std::ranges::find(scenario_.owners, action.name, &Owner::name) !=
+               scenario_.owners.end();
+    }
+    return false;
+  }
+  Status NotMade(const Action& action) const {
+    return Bad(fmt::format("no line above makes {} \"{}\"",
+                           kKinds[static_cast<size_t>(action.kind)], action.name));
   }
 
   // What happens to an object that some line makes.
   Status ReadChange(Action& action, const std::string& verb, size_t first) {
-    if (action.of_node ? !nodes_.contains(action.name) : !pods_.contains(action.name)) {
-      return Bad(fmt::format("no line above makes {} \"{}\"", action.of_node ? "node" : "pod",
-                             action.name));
-    }
-    const Result<Options> options = ReadOptions(first, {"grace", "label", "node"});
+    if (!Made(action)) return NotMade(action);
+    const Result<Options> options = ReadOptions(first, {"grace", "label", "node", "min", "max"});
     if (!options) return std::unexpected(options.error());
-    if (verb == "delete" && (options->empty() || Only(*options, "grace"))) {
+    const bool graceful = action.kind == Action::Kind::kPod || action.kind == Action::Kind::kNode;
+    if (verb == "delete" && (options->empty() || (graceful && Only(*options, "grace")))) {
       action.verb = Action::Verb::kDelete;
       const Result<uint64_t> grace = Number(*options, "grace", 0, 3600);
       if (!grace) return std::unexpected(grace.error());
@@ -434,8 +524,15 @@ class Parser {
       }
       return {};
     }
-    return action.of_node ? ReadNodeChange(action, verb, *options)
-                          : ReadPodChange(action, verb, *options);
+    action.verb = Action::Verb::kPatch;
+    if (action.kind == Action::Kind::kPod) return ReadPodChange(action, verb, *options);
+    if (action.kind == Action::Kind::kNode) return ReadNodeChange(action, verb, *options);
+    if (action.kind != Action::Kind::kBudget || verb != "update") return UnknownEvent(action);
+    const Result<std::string> limits = Limits(*options);
+    if (!limits) return std::unexpected(limits.error());
+    if (options->size() > 1) return UnknownEvent(action);
+    action.body = fmt::format(R"({{"spec":{{{}}}}})", *limits);
+    return {};
   }
 
   [[nodiscard]] static bool Only(const Options& options, std::string_view key) {
@@ -453,7 +550,6 @@ class Parser {
   }
 
   Status ReadNodeChange(Action& action, const std::string& verb, const Options& options) {
-    action.verb = Action::Verb::kPatch;
     if (verb == "update" && Only(options, "label")) return ReadLabel(action, options);
     if (!options.empty()) return UnknownEvent(action);
     if (verb == "cordon" || verb == "uncordon") {
@@ -469,8 +565,14 @@ class Parser {
   }
 
   Status ReadPodChange(Action& action, const std::string& verb, const Options& options) {
-    action.verb = Action::Verb::kPatch;
     if (verb == "update" && Only(options, "label")) return ReadLabel(action, options);
+    if (verb == "evict" && options.empty()) {
+      action.verb = Action::Verb::kEvict;
+      action.body = fmt::format(
+          R"({{"apiVersion":"policy/v1","kind":"Eviction","metadata":{{"name":"{}"}}}})",
+          action.name);
+      return {};
+    }
     if (verb == "release" && options.empty()) {
       action.body = R"({"metadata":{"finalizers":null}})";
       return {};
@@ -501,6 +603,7 @@ class Parser {
   bool in_user_ = false;
   std::set<std::string, std::less<>> nodes_;
   std::set<std::string, std::less<>> pods_;
+  std::set<std::string, std::less<>> budgets_;
   std::set<std::string, std::less<>> classes_;
   Scenario scenario_;
 };

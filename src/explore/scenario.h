@@ -28,9 +28,10 @@ inline constexpr size_t kFatesCount = 6;
 
 // One request of a user.
 struct Action {
-  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kPatchStatus, kBind };
+  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kPatchStatus, kBind, kEvict };
+  enum class Kind : uint8_t { kPod, kNode, kBudget, kClass, kOwner };
   Verb verb = Verb::kCreate;
-  bool of_node = false;  // Else of a pod; priority classes are made before anything else.
+  Kind kind = Kind::kPod;
   std::string name;
   std::string body;  // JSON.
   std::string text;  // As the file has it.
@@ -47,6 +48,7 @@ struct User {
 struct Owner {
   std::string name;
   uint32_t replicas = 0;
+  std::string label;     // Of its pods; empty: none.
   std::string pod;       // Members of the pods' spec, JSON.
   bool at_once = false;  // Nothing happens between a deletion and its replacement.
 };
@@ -76,6 +78,8 @@ struct Scenario {
   std::vector<Owner> owners;
   bool kubelets = false;                // Pods that are deleted end some time later, ...
   std::set<std::string> kubelet_nodes;  // ... on these nodes; empty: on all.
+  bool starts = false;                  // Kubelets start what is bound, or refuse it.
+  bool disruption = false;              // The status of budgets is kept.
   bool collector = false;               // Pods of nodes that are gone are deleted some time later.
   bool settled = true;      // The scheduler has seen and done all there is, before users act.
   std::vector<Fate> fates;  // That a write may have besides kDone.

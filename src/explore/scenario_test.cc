@@ -33,7 +33,7 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"pod a cpu=1\nuser ann\n  explode pod a\n", "f:6: unknown event \"explode pod a\""},
       {"pod a cpu=1\nuser ann\n  cordon pod a\n", "f:6: unknown event \"cordon pod a\""},
       {"user ann\n  create job a\n", "f:5: unknown kind \"job\""},
-      {"user ann\n  create pod\n", "f:5: an event takes a verb, pod or node, and a name"},
+      {"user ann\n  create pod\n", "f:5: an event takes a verb, a kind and a name"},
       {"user ann\n  delete node n2\n", "f:5: no line above makes node \"n2\""},
       {"user ann\nuser ann\n", "f:5: the user is there already"},
       {"user\n", "f:4: user takes one name"},
@@ -74,6 +74,17 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"plant x states=1\n", "f:4: unknown defect \"x\""},
       {"plant uncordon-missed states=-1\n",
        "f:4: states must be a number from 0 to 100000000, not \"-1\""},
+      {"budget b min=1\n", "f:4: a budget takes label=VALUE"},
+      {"budget b label=x\n", "f:4: a budget takes min=NUMBER or max=NUMBER"},
+      {"budget b label=x min=1 max=1\n", "f:4: a budget takes min=NUMBER or max=NUMBER"},
+      {"budget b label=x min=many\n", "f:4: min must be a number from 0 to 20, not \"many\""},
+      {"user ann\n  evict pod a\n", "f:5: no line above makes pod \"a\""},
+      {"user ann\n  evict node n1\n", "f:5: unknown event \"evict node n1\""},
+      {"user ann\n  delete class c\n", "f:5: no line above makes class \"c\""},
+      {"user ann\n  create class c value=1\n", "f:5: no line above makes class \"c\""},
+      {"user ann\n  delete owner o\n", "f:5: no line above makes owner \"o\""},
+      {"user ann\n  create owner o\n", "f:5: unknown event \"create owner o\""},
+      {std::string(kUser) + "starts\n", "f:6: kubelets start pods, and there are none"},
       {"scenario t\n", "f:4: the scenario has a name already"},
       {"case X \"q\"\n", "f:4: \"X\" is no id of a case"},
       {"case D02\n", "f:4: case takes an id and what is said of it, quoted"},
@@ -101,7 +112,7 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
       "class high value=1000 preempts=never\n"
       "node n1 cpu=2 memory=1Gi pods=10\n"
       "pod a cpu=500m memory=64Mi priority=high grace=5 node=n1 finalizer=keep\n"
-      "owner web replicas=2 cpu=1 at-once\n"
+      "owner web replicas=2 cpu=1 label=web at-once\n"
       "kubelets n1\ncollector\nunsettled\n"
       "user ann\n"
       "  update pod a label=x\n"
@@ -118,6 +129,16 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
       "\tcreate node n1 cpu=1\n"
       "\ttaint node n1\n"
       "\tuntaint node n1\n"
+      "starts\ndisruption\n"
+      "budget few label=web min=1\n"
+      "user cat\n"
+      "  evict pod a\n"
+      "  update budget few max=2\n"
+      "  delete budget few\n"
+      "  create budget few label=web max=0\n"
+      "  delete class high\n"
+      "  create class high value=5\n"
+      "  delete owner web\n"
       "writes unheard conflict error refused lost\n"
       "bound depth=50 failures=2 crashes=1 timers=1 states=1000\n"
       "expect evictions=2\n"
@@ -128,15 +149,24 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
   EXPECT_THAT(scenario->cases, ElementsAre("D01"));
   EXPECT_THAT(scenario->quotes, ElementsAre("what is said # of it"));
   EXPECT_EQ(scenario->classes.size(), 1u);
-  EXPECT_EQ(scenario->set_up.size(), 2u);
-  ASSERT_EQ(scenario->users.size(), 2u);
+  EXPECT_EQ(scenario->set_up.size(), 3u);
+  EXPECT_EQ(scenario->set_up[2].kind, Action::Kind::kBudget);
+  ASSERT_EQ(scenario->users.size(), 3u);
   EXPECT_EQ(scenario->users[0].actions.size(), 6u);
   EXPECT_EQ(scenario->users[0].actions[2].line, 15u);
   EXPECT_EQ(scenario->users[1].actions[3].text, "create node n1 cpu=1");
+  ASSERT_EQ(scenario->users[2].actions.size(), 7u);
+  EXPECT_EQ(scenario->users[2].actions[0].verb, Action::Verb::kEvict);
+  EXPECT_EQ(scenario->users[2].actions[1].body,
+            R"({"spec":{"minAvailable":null,"maxUnavailable":2}})");
+  EXPECT_EQ(scenario->users[2].actions[4].kind, Action::Kind::kClass);
+  EXPECT_EQ(scenario->users[2].actions[6].kind, Action::Kind::kOwner);
   ASSERT_EQ(scenario->owners.size(), 1u);
+  EXPECT_EQ(scenario->owners[0].label, "web");
   EXPECT_TRUE(scenario->owners[0].at_once);
   EXPECT_THAT(scenario->kubelet_nodes, ElementsAre("n1"));
   EXPECT_TRUE(scenario->kubelets && scenario->collector && !scenario->settled);
+  EXPECT_TRUE(scenario->starts && scenario->disruption);
   EXPECT_THAT(scenario->fates, ElementsAre(Fate::kDoneUnheard, Fate::kConflict, Fate::kError,
                                            Fate::kRefused, Fate::kLost));
   EXPECT_EQ(scenario->bounds.depth, 50u);

@@ -9,6 +9,7 @@
 #include "api/types.h"
 #include "base/check.h"
 #include "client/known_set.h"
+#include "explore/models.h"
 #include "explore/words.h"
 #include "model/audit.h"
 #include "sim/run.h"
@@ -24,6 +25,8 @@ constexpr Duration kTimersMax = Duration::Seconds(100);
 constexpr int kSettlingStepsMax = 10'000;
 constexpr std::string_view kPodsTarget = "/api/v1/namespaces/default/pods";
 constexpr std::string_view kNodesTarget = "/api/v1/nodes";
+constexpr std::string_view kBudgetsTarget =
+    "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
 constexpr std::string_view kClassesTarget = "/apis/scheduling.k8s.io/v1/priorityclasses";
 // Events tell users; nobody here reads them, and what comes of writing them changes nothing.
 constexpr std::string_view kEventsTarget = "/apis/events.k8s.io/";
@@ -79,7 +82,28 @@ Footprint FootprintOf(std::string_view target) {
   return target.starts_with(kNodesTarget) ? kTouchesNodes : kTouchesPods;
 }
 
-bool WatchesNodes(std::string_view target) { return target.starts_with(kNodesTarget); }
+// The plural of what is listed or watched there.
+std::string_view PluralOf(std::string_view target) {
+  target = WithoutQuery(target);
+  return target.substr(target.rfind('/') + 1);
+}
+
+std::string_view CollectionOf(Action::Kind kind) {
+  switch (kind) {
+    case Action::Kind::kNode:
+      return kNodesTarget;
+    case Action::Kind::kBudget:
+      return kBudgetsTarget;
+    case Action::Kind::kClass:
+      return kClassesTarget;
+    case Action::Kind::kPod:
+    case Action::Kind::kOwner:
+      break;
+  }
+  return kPodsTarget;
+}
+
+std::string NameOf(const std::string& key) { return key.substr(key.find('/') + 1); }
 
 uint64_t KeyOf(Turn turn, Fate fate, std::string_view what, uint64_t number = 0) {
   return Hasher().Add(turn).Add(fate).Add(what).Add(number).value();
@@ -87,6 +111,11 @@ uint64_t KeyOf(Turn turn, Fate fate, std::string_view what, uint64_t number = 0)
 
 // A pod that a kubelet is to end.
 bool Ending(const sim::Truth::PodFacts& pod) { return pod.deleting && !pod.node_name.empty(); }
+
+// A pod that a kubelet is to start.
+bool Starting(const sim::Truth::PodFacts& pod) {
+  return pod.active() && !pod.node_name.empty() && pod.phase != "Running";
+}
 
 bool Homeless(const sim::Truth::PodFacts& pod, const sim::Truth& truth) {
   return !pod.node_name.empty() && !truth.nodes().contains(pod.node_name);
@@ -137,6 +166,7 @@ Stage::Stage(std::shared_ptr<const Scenario> scenario, const sim::PlantedBugs& b
       server_(MakeServer()),
       scheduler_(OptionsOf(*scenario_, bugs)),
       next_action_(scenario_->users.size()),
+      owners_(scenario_->owners),
       made_(scenario_->owners.size()) {}
 
 Result<Stage> Stage::Make(std::shared_ptr<const Scenario> scenario, const sim::PlantedBugs& bugs) {
@@ -214,26 +244,44 @@ std::vector<Choice> Stage::Events() const {
   }
   for (uint32_t i = 0; i < scenario_->owners.size(); ++i) {
     const Owner& owner = scenario_->owners[i];
-    if (ActivePods(owner) >= owner.replicas) continue;
+    if (!Lacks(owner)) continue;
     choices.push_back({.turn = Turn::kReplace,
                        .index = i,
                        .key = KeyOf(Turn::kReplace, Fate::kDone, owner.name, made_[i])});
   }
+  AddPods(choices);
+  AddBudgets(choices);
+  return choices;
+}
+
+void Stage::AddPods(std::vector<Choice>& choices) const {
   uint32_t index = 0;
   for (const auto& [key, pod] : truth().pods()) {
-    if (HasKubelet(pod.node_name) && Ending(pod) && !Homeless(pod, truth())) {
-      choices.push_back({.turn = Turn::kFinish,
-                         .index = index,
-                         .key = KeyOf(Turn::kFinish, Fate::kDone, pod.uid)});
-    }
-    if (scenario_->collector && Homeless(pod, truth())) {
-      choices.push_back({.turn = Turn::kCollect,
-                         .index = index,
-                         .key = KeyOf(Turn::kCollect, Fate::kDone, pod.uid)});
+    const auto add = [&](Turn turn) {
+      choices.push_back({.turn = turn, .index = index, .key = KeyOf(turn, Fate::kDone, pod.uid)});
+    };
+    const bool homeless = Homeless(pod, truth());
+    const bool kept = HasKubelet(pod.node_name) && !homeless;
+    if (kept && Ending(pod)) add(Turn::kFinish);
+    if (kept && scenario_->starts && Starting(pod)) add(Turn::kStart);
+    if ((scenario_->collector && homeless) || (Orphaned(pod) && !pod.deleting)) {
+      add(Turn::kCollect);
     }
     ++index;
   }
-  return choices;
+}
+
+void Stage::AddBudgets(std::vector<Choice>& choices) const {
+  if (!scenario_->disruption) return;
+  uint32_t index = 0;
+  for (const auto& [key, document] : truth().others()) {
+    if (key.starts_with(sim::kBudgetsPrefix) &&
+        BudgetStatus(truth(), owners_, document.view()).has_value()) {
+      choices.push_back(
+          {.turn = Turn::kCount, .index = index, .key = KeyOf(Turn::kCount, Fate::kDone, key)});
+    }
+    ++index;
+  }
 }
 
 void Stage::AddArrivals(std::vector<Choice>& choices) const {
@@ -274,6 +322,17 @@ uint32_t Stage::ActivePods(const Owner& owner) const {
   }));
 }
 
+bool Stage::Lacks(const Owner& owner) const {
+  const bool there = std::ranges::find(owners_, owner.name, &Owner::name) != owners_.end();
+  return there && ActivePods(owner) < owner.replicas;
+}
+
+bool Stage::Orphaned(const sim::Truth::PodFacts& pod) const {
+  return !pod.owner_uid.empty() && std::ranges::none_of(owners_, [&](const Owner& owner) {
+    return "owner-" + owner.name == pod.owner_uid;
+  });
+}
+
 // ---- Making it happen ------------------------------------------------------------------------
 
 Footprint Stage::Take(const Choice& choice) {
@@ -282,15 +341,24 @@ Footprint Stage::Take(const Choice& choice) {
       const Action& action = scenario_->users[choice.index].actions[next_action_[choice.index]++];
       const env::HttpResponse response = Act(action);
       if (response.status >= 300) Told(fmt::format("it is refused with {}", response.status));
-      return action.of_node ? kTouchesNodes : kTouchesPods;
+      return action.kind == Action::Kind::kNode ? kTouchesNodes : kTouchesPods;
     }
     case Turn::kReplace:
       Replace(scenario_->owners[choice.index]);
       return kTouchesPods;
     case Turn::kFinish:
-    case Turn::kCollect:
-      DeletePod(std::next(truth().pods().begin(), choice.index)->first);
+    case Turn::kCollect: {
+      const auto& [key, pod] = *std::next(truth().pods().begin(), choice.index);
+      DeletePod(std::string(key),
+                choice.turn == Turn::kFinish || Homeless(pod, truth()) || pod.node_name.empty());
       return kTouchesPods | kTouchesNodes;
+    }
+    case Turn::kStart:
+      StartPod(std::next(truth().pods().begin(), choice.index)->first);
+      return kTouchesPods | kTouchesNodes;
+    case Turn::kCount:
+      CountBudget(std::next(truth().others().begin(), choice.index)->first);
+      return kTouchesPods;
     case Turn::kArrive:
       return Arrive(choice.index, choice.fate);
     case Turn::kAnswer: {
@@ -321,12 +389,16 @@ Footprint Stage::Take(const Choice& choice) {
 }
 
 env::HttpResponse Stage::Act(const Action& action) {
-  const std::string collection(action.of_node ? kNodesTarget : kPodsTarget);
+  if (action.kind == Action::Kind::kOwner) {
+    std::erase_if(owners_, [&](const Owner& owner) { return owner.name == action.name; });
+    return {.status = 200, .headers = {}, .body = {}};
+  }
+  const std::string collection(CollectionOf(action.kind));
   const std::string object = collection + "/" + action.name;
   switch (action.verb) {
     case Action::Verb::kCreate: {
       env::HttpResponse response = Serve(Request(env::Method::kPost, collection, action.body), {});
-      if (action.of_node && response.status == 201) {
+      if (action.kind == Action::Kind::kNode && response.status == 201) {
         // What the controller of nodes does when it hears that one is ready.
         Serve(Request(env::Method::kPatch, object, R"({"spec":{"taints":null}})",
                       "application/merge-patch+json"),
@@ -343,8 +415,14 @@ env::HttpResponse Stage::Act(const Action& action) {
       return Serve(Request(env::Method::kPatch, object + "/status", action.body,
                            "application/merge-patch+json"),
                    {});
-    case Action::Verb::kBind:
-      return Serve(Request(env::Method::kPost, object + "/binding", action.body), {});
+    case Action::Verb::kEvict:
+      return Serve(Request(env::Method::kPost, object + "/eviction", action.body), {});
+    case Action::Verb::kBind: {
+      const env::HttpRequest request =
+          Request(env::Method::kPost, object + "/binding", action.body);
+      checkers_.OnSent(now_, sim::Party::kUsers, {.call = {}, .request = request});
+      return Serve(request, {});
+    }
   }
   return {};
 }
@@ -352,13 +430,15 @@ env::HttpResponse Stage::Act(const Action& action) {
 void Stage::Replace(const Owner& owner) {
   const auto index = static_cast<size_t>(&owner - scenario_->owners.data());
   const std::string name = fmt::format("{}-{}", owner.name, ++made_[index]);
+  const std::string labels =
+      owner.label.empty() ? "" : fmt::format(R"(,"labels":{{"example":"{}"}})", owner.label);
   Told(fmt::format("{} makes pod {}", owner.name, name));
   const env::HttpResponse response = Serve(
       Request(
           env::Method::kPost, std::string(kPodsTarget),
           fmt::format(
-              R"({{"metadata":{{"name":"{}","ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{}","uid":"owner-{}","controller":true}}]}},"spec":{{{}}}}})",
-              name, owner.name, owner.name, owner.pod)),
+              R"({{"metadata":{{"name":"{}"{},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{}","uid":"owner-{}","controller":true}}]}},"spec":{{{}}}}})",
+              name, labels, owner.name, owner.name, owner.pod)),
       {});
   CHECK_EQ(response.status, 201);
 }
@@ -367,17 +447,38 @@ void Stage::ReplaceAtOnce() {
   for (const Owner& owner : scenario_->owners) {
     const auto index = static_cast<size_t>(&owner - scenario_->owners.data());
     if (made_[index] < owner.replicas) continue;  // Still being set up.
-    while (owner.at_once && ActivePods(owner) < owner.replicas) Replace(owner);
+    while (owner.at_once && Lacks(owner)) Replace(owner);
   }
 }
 
-void Stage::DeletePod(const std::string& key) {
-  const sim::Truth::PodFacts& pod = truth().pods().at(key);
-  const std::string name = key.substr(key.find('/') + 1);
-  Serve(
-      Request(env::Method::kDelete, std::string(kPodsTarget) + "/" + name,
-              fmt::format(R"({{"gracePeriodSeconds":0,"preconditions":{{"uid":"{}"}}}})", pod.uid)),
-      {});
+// With its own grace, or at once.
+void Stage::DeletePod(const std::string& key, bool at_once) {
+  const std::string options =
+      fmt::format(R"({{{}"preconditions":{{"uid":"{}"}}}})",
+                  at_once ? R"("gracePeriodSeconds":0,)" : "", truth().pods().at(key).uid);
+  Serve(Request(env::Method::kDelete, std::string(kPodsTarget) + "/" + NameOf(key), options), {});
+}
+
+void Stage::StartPod(const std::string& key) {
+  const std::string status = StartedStatus(truth(), truth().pods().at(key), now_);
+  if (status.contains("Failed")) Told("it does not fit, and fails");
+  const env::HttpResponse response =
+      Serve(Request(env::Method::kPatch, std::string(kPodsTarget) + "/" + NameOf(key) + "/status",
+                    status, "application/strategic-merge-patch+json"),
+            {});
+  CHECK_EQ(response.status, 200);
+}
+
+void Stage::CountBudget(const std::string& key) {
+  const std::optional<std::string> status =
+      BudgetStatus(truth(), owners_, truth().others().at(key).view());
+  CHECK(status.has_value());
+  const env::HttpResponse response =
+      Serve(Request(env::Method::kPatch,
+                    fmt::format("{}/{}/status", kBudgetsTarget, key.substr(key.rfind('/') + 1)),
+                    *status, "application/merge-patch+json"),
+            {});
+  CHECK_EQ(response.status, 200);
 }
 
 Footprint Stage::Arrive(size_t index, Fate fate) {
@@ -495,7 +596,7 @@ void Stage::ServerStep(env::Input input, std::vector<env::Respond>& answers) {
 
 void Stage::OnCommitted(const env::JournalRecord& record) {
   versions_.push_back({.object = HashOf(record.key),
-                       .kind = HashOf(record.key.substr(0, record.key.find('/'))),
+                       .kind = HashOf(record.key.substr(0, record.key.find_first_of("./"))),
                        .revision = record.revision});
   if (record.key.starts_with(sim::kPodsPrefix)) promises_.OnPod(record.value.view());
   if (record.key.starts_with(sim::kNodesPrefix) && record.value.empty()) {
@@ -671,6 +772,7 @@ uint64_t Stage::Hash() const {
   hasher.Add(now_.ns).Add(failures_).Add(crashes_).Add(early_timers_);
   for (const uint32_t next : next_action_) hasher.Add(next);
   for (const uint32_t made : made_) hasher.Add(made);
+  for (const Owner& owner : owners_) hasher.Add(std::string_view(owner.name));
   hasher.AddEach(lives_, [](Hasher& one, const auto& entry) {
     one.Add(std::string_view(entry.first)).Add(entry.second);
   });
@@ -699,7 +801,7 @@ uint64_t Stage::Hash() const {
     // Where a watch begins stands in its query.
     if (call.stream) {
       one.AddPosition(QueryValue(call.request->target, "resourceVersion"),
-                      WatchesNodes(call.request->target) ? "nodes" : "pods");
+                      PluralOf(call.request->target));
     }
   });
   hasher.AddEach(watches_, [&](Hasher& one, const Watch& watch) {
@@ -712,7 +814,7 @@ uint64_t Stage::Hash() const {
 std::string Stage::Tell(const Choice& choice) const {
   const auto pod_at = [&] {
     const std::string& key = std::next(truth().pods().begin(), choice.index)->first;
-    return key.substr(key.find('/') + 1);
+    return NameOf(key);
   };
   switch (choice.turn) {
     case Turn::kUser: {
@@ -723,8 +825,14 @@ std::string Stage::Tell(const Choice& choice) const {
       return fmt::format("{} makes up for a pod", scenario_->owners[choice.index].name);
     case Turn::kFinish:
       return fmt::format("the kubelet ends pod {}", pod_at());
+    case Turn::kStart:
+      return fmt::format("the kubelet looks at pod {}", pod_at());
+    case Turn::kCount: {
+      const std::string& key = std::next(truth().others().begin(), choice.index)->first;
+      return fmt::format("budget {}'s pods are counted", key.substr(key.rfind('/') + 1));
+    }
     case Turn::kCollect:
-      return fmt::format("pod {} is deleted, whose node is gone", pod_at());
+      return fmt::format("pod {} is deleted, whose node or owner is gone", pod_at());
     case Turn::kArrive: {
       constexpr std::array<std::string_view, kFatesCount> kBecomes = {
           "arrives and is carried out", "arrives and is carried out; the answer is lost",
@@ -742,7 +850,7 @@ std::string Stage::Tell(const Choice& choice) const {
     }
     case Turn::kWatch:
       return fmt::format("the watch of {} tells the scheduler {}",
-                         WatchesNodes(watches_[choice.index].target) ? "nodes" : "pods",
+                         PluralOf(watches_[choice.index].target),
                          Words(watches_[choice.index].waiting.front()));
     case Turn::kTick:
       return "the scheduler acts";

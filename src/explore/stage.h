@@ -27,7 +27,9 @@ enum class Turn : uint8_t {
   kUser,     // The next action of a user.
   kReplace,  // An owner makes a pod that it lacks.
   kFinish,   // A kubelet ends a pod that is being deleted.
-  kCollect,  // A pod whose node is gone is deleted.
+  kStart,    // A kubelet starts a pod that is bound, or refuses it.
+  kCount,    // The status of a budget is written, as the pods are.
+  kCollect,  // A pod whose node or owner is gone is deleted.
   kArrive,   // A request of the scheduler reaches the API server, and becomes what its fate says.
   kAnswer,   // An answer, or the loss of one, reaches the scheduler.
   kWatch,    // What a watch tells next reaches it.
@@ -39,7 +41,7 @@ enum class Turn : uint8_t {
 struct Choice {
   Turn turn = Turn::kTick;
   Fate fate = Fate::kDone;  // Of kArrive.
-  uint32_t index = 0;       // Of the user, owner, pod, request or watch.
+  uint32_t index = 0;       // Of the user, owner, pod, budget, request or watch.
   uint64_t key = 0;         // The same in every state in which it is the same thing to happen.
 };
 
@@ -48,8 +50,8 @@ struct Choice {
 // force.
 using Footprint = uint8_t;
 inline constexpr Footprint kTouchesScheduler = 1;
-inline constexpr Footprint kTouchesPods = 2;   // In the API: which pods, and their watch.
-inline constexpr Footprint kTouchesNodes = 4;  // Likewise.
+inline constexpr Footprint kTouchesPods = 2;   // In the API: all but nodes, and their watches.
+inline constexpr Footprint kTouchesNodes = 4;  // Likewise, nodes.
 inline constexpr Footprint kTouchesBounds = 8;
 inline constexpr Footprint kTouchesAll = 0xff;
 
@@ -122,6 +124,10 @@ class Stage {
   void AddArrivals(std::vector<Choice>& choices) const;
   [[nodiscard]] bool HasKubelet(const std::string& node) const;
   [[nodiscard]] uint32_t ActivePods(const Owner& owner) const;
+  [[nodiscard]] bool Lacks(const Owner& owner) const;
+  [[nodiscard]] bool Orphaned(const sim::Truth::PodFacts& pod) const;
+  void AddPods(std::vector<Choice>& choices) const;
+  void AddBudgets(std::vector<Choice>& choices) const;
 
   env::HttpResponse Serve(env::HttpRequest request, std::optional<env::CallId> call);
   void ServerStep(env::Input input, std::vector<env::Respond>& answers);
@@ -129,7 +135,9 @@ class Stage {
   env::HttpResponse Act(const Action& action);
   void Replace(const Owner& owner);
   void ReplaceAtOnce();
-  void DeletePod(const std::string& key);
+  void DeletePod(const std::string& key, bool at_once);
+  void StartPod(const std::string& key);
+  void CountBudget(const std::string& key);
   Footprint Arrive(size_t index, Fate fate);
   void CheckEviction(const Call& call, bool heard);
   Footprint StepScheduler(env::Input input);
@@ -152,6 +160,7 @@ class Stage {
   std::vector<Call> calls_;
   std::vector<Watch> watches_;
   std::vector<uint32_t> next_action_;      // By user.
+  std::vector<Owner> owners_;              // Those that are there.
   std::vector<uint32_t> made_;             // By owner: pods so far.
   std::map<std::string, uint32_t> lives_;  // By what was created: how often.
   std::vector<Version> versions_;          // By revision, ascending.

@@ -50,7 +50,8 @@ std::string Words(const env::HttpRequest& request) {
   const std::vector<std::string_view> segments = Segments(path);
   if (segments.empty()) return "request";
   const auto kind = std::ranges::find_if(segments, [](std::string_view segment) {
-    return segment == "pods" || segment == "nodes" || segment == "events";
+    return segment == "pods" || segment == "nodes" || segment == "events" ||
+           segment == "poddisruptionbudgets";
   });
   if (kind == segments.end()) return fmt::format("{} of {}", ToString(request.method), path);
   const std::string_view one = kind->substr(0, kind->size() - 1);

@@ -69,6 +69,10 @@ void Checkers::OnCommit(Instant now, const env::JournalRecord& record) {
              fmt::format("pod {} (uid {}) is bound a second time, now to {}", change.pod_after->key,
                          change.pod_after->uid, change.pod_after->node_name));
     }
+    if (users_bind_.contains(change.pod_after->key) &&
+        !open_bindings_.contains(change.pod_after->uid)) {
+      strays_.insert(change.pod_after->uid);
+    }
     CheckCapacity(now, change.pod_after->node_name);
     CheckDevices(now, *change.pod_after);
   }
@@ -183,6 +187,9 @@ void Checkers::CheckDevices(Instant now, const Truth::PodFacts& pod) {
 
 void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request) {
   if (party == Party::kControllers) OnCreation(request.request);
+  if (party == Party::kUsers) {
+    if (const auto bound = BoundPod(request.request.target)) users_bind_.insert(*bound);
+  }
   if (party != Party::kScheduler) return;
   if (request.request.method == env::Method::kDelete) return OnEviction(now, request.request);
   if (request.request.method == env::Method::kGet) {
@@ -333,7 +340,7 @@ void Checkers::AddTo(Hasher& hasher) const {
   for (const auto& [key, creation] : creations_) {
     hasher.Add(key).Add(creation.wanted).Add(creation.stray);
   }
-  for (const std::set<std::string>* strays : {&strays_, &stray_pods_}) {
+  for (const std::set<std::string>* strays : {&strays_, &stray_pods_, &users_bind_}) {
     hasher.Add(strays->size());
     for (const std::string& uid : *strays) hasher.Add(uid);
   }

@@ -94,8 +94,10 @@ class Checkers {
   };
   std::map<std::string, Creation> creations_;  // By the pod's key.
   std::set<std::string> stray_pods_;           // Uids of those that came of stray creations.
-  // Of the pods whose binding an earlier life of the scheduler sent, if it was not durable then.
+  // Of the pods whose binding an earlier life of the scheduler sent, if it was not durable then,
+  // and of those that a user bound: the scheduler can't know of either when its binding leaves.
   std::set<std::string> strays_;
+  std::set<std::string> users_bind_;  // Pods, by key.
   // After the scheduler's last step, by row: the hash of the uid of a pod, and its stage.
   std::vector<std::pair<uint64_t, model::PodStage>> stages_;
   uint64_t commits_ = 0;

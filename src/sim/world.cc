@@ -130,6 +130,7 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .narrow_from_too_late = bugs.woken_line_narrowed_too_late,
                            .miss_removal_of_terminating = bugs.pod_removal_lost,
                            .miss_uncordon = bugs.uncordon_missed,
+                           .drop_touched_holder = bugs.holder_not_looked_at,
                            .drop_promise_when_tried = bugs.promise_dropped_when_looked_at,
                            .promise_when_observed = bugs.promise_known_once_written,
                            .keep_promise_of_deleted = bugs.promise_of_deleted_pod_kept,
