@@ -42,6 +42,12 @@ constexpr std::string_view kFreed =
 constexpr std::string_view kCordon =
     "scenario cordon\ncase C14 \"q\"\nnode n1 cpu=2\nuser ann\n  create pod a cpu=2\n"
     "user bob\n  cordon node n1\n  uncordon node n1\n";
+// A node goes that a pod is being nominated to.
+constexpr std::string_view kNodeGoes =
+    "scenario goes\ncase A07 \"q\"\nclass low value=10\nclass high value=1000\n"
+    "node n1 cpu=2\npod a cpu=2 priority=low node=n1 grace=0\n"
+    "user ann\n  create pod p cpu=2 priority=high\nuser bob\n  delete node n1\n"
+    "expect evictions=1\n";
 // As little as there can be, for the tree of all paths.
 constexpr std::string_view kOnePod =
     "scenario one\ncase D01 \"q\"\nnode n1 cpu=2\nuser ann\n  create pod a cpu=2\n"
@@ -123,7 +129,7 @@ TEST(ExplorerTest, WhatTouchesNoneOfTheSameCommutes) {
 
 TEST(ExplorerTest, SleepSetsLeaveOutNoEndAndNoState) {
   const std::string failing = std::string(kOnePod) + "writes unheard\nbound failures=1\n";
-  for (const std::string_view text : {std::string_view(failing), kFreed, kCordon}) {
+  for (const std::string_view text : {std::string_view(failing), kFreed, kCordon, kNodeGoes}) {
     const auto scenario = Read(text);
     const Result<Report> all = Explore(scenario, {.reduce = false});
     const Result<Report> reduced = Explore(scenario, {});

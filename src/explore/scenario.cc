@@ -345,13 +345,20 @@ class Parser {
   }
 
   Status ReadExpect() {
-    const Result<Options> options = ReadOptions(1, {"evictions"});
+    const Result<Options> options = ReadOptions(1, {"evictions", "states"});
     if (!options) return std::unexpected(options.error());
-    if (options->empty()) return Bad("expect takes evictions=NUMBER");
-    if (scenario_.evictions) return Bad("evictions is said twice");
-    const Result<uint64_t> most = Number(*options, "evictions", 0, 100);
-    if (!most) return std::unexpected(most.error());
-    scenario_.evictions = static_cast<uint32_t>(*most);
+    if (options->empty()) return Bad("expect takes evictions=NUMBER or states=NUMBER");
+    if (options->contains("evictions")) {
+      if (scenario_.evictions) return Bad("evictions is said twice");
+      const Result<uint64_t> most = Number(*options, "evictions", 0, 100);
+      if (!most) return std::unexpected(most.error());
+      scenario_.evictions = static_cast<uint32_t>(*most);
+    }
+    if (!options->contains("states")) return {};
+    if (scenario_.whole_states > 0) return Bad("states is said twice");
+    const Result<uint64_t> whole = Number(*options, "states", 0, 100'000'000);
+    if (!whole) return std::unexpected(whole.error());
+    scenario_.whole_states = *whole;
     return {};
   }
 

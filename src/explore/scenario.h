@@ -86,6 +86,8 @@ struct Scenario {
   Bounds bounds;
   // How many pods the scheduler may evict at most on any path; nothing: it has no reason to.
   std::optional<uint32_t> evictions;
+  // Within how many distinct states the walk is whole; 0: that is not said.
+  uint64_t whole_states = 0;
   std::vector<Plant> plants;
 };
 

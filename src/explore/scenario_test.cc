@@ -54,7 +54,9 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"writes\n", "f:4: writes takes outcomes"},
       {"bound crashes=2\n", "f:4: crashes must be a number from 0 to 1, not \"2\""},
       {"bound hope=1\n", "f:4: unknown key \"hope\""},
-      {"expect\n", "f:4: expect takes evictions=NUMBER"},
+      {"expect\n", "f:4: expect takes evictions=NUMBER or states=NUMBER"},
+      {"expect states=1\nexpect states=1\n", "f:5: states is said twice"},
+      {"expect states=-1\n", "f:4: states must be a number from 0 to 100000000, not \"-1\""},
       {"expect evictions=1\nexpect evictions=1\n", "f:5: evictions is said twice"},
       {"plant x\n", "f:4: plant takes a name and states=NUMBER"},
       {"kubelets\nkubelets\n", "f:5: kubelets is said twice"},
@@ -141,7 +143,7 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
       "  delete owner web\n"
       "writes unheard conflict error refused lost\n"
       "bound depth=50 failures=2 crashes=1 timers=1 states=1000\n"
-      "expect evictions=2\n"
+      "expect evictions=2 states=900\n"
       "plant ledger-keyed-by-name states=100",
       "f");
   ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
@@ -174,6 +176,7 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
   EXPECT_EQ(scenario->bounds.timers, 1u);
   EXPECT_EQ(scenario->bounds.states, 1000u);
   EXPECT_EQ(scenario->evictions, 2u);
+  EXPECT_EQ(scenario->whole_states, 900u);
   ASSERT_EQ(scenario->plants.size(), 1u);
   EXPECT_EQ(scenario->plants[0].states, 100u);
 }

@@ -82,6 +82,15 @@ Footprint FootprintOf(std::string_view target) {
   return target.starts_with(kNodesTarget) ? kTouchesNodes : kTouchesPods;
 }
 
+// What checks read counts, too: a nomination is judged by the node that it names, a binding by what
+// its node has, and a user's binding by whether the scheduler has sent one.
+Footprint FootprintOf(const Action& action) {
+  if (action.verb == Action::Verb::kBind) return kTouchesPods | kTouchesScheduler;
+  if (action.kind != Action::Kind::kNode) return kTouchesPods;
+  const bool appears = action.verb == Action::Verb::kCreate || action.verb == Action::Verb::kDelete;
+  return appears ? kTouchesNodes | kTouchesPods : kTouchesNodes;
+}
+
 // The plural of what is listed or watched there.
 std::string_view PluralOf(std::string_view target) {
   target = WithoutQuery(target);
@@ -287,15 +296,12 @@ void Stage::AddBudgets(std::vector<Choice>& choices) const {
 void Stage::AddArrivals(std::vector<Choice>& choices) const {
   for (uint32_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
-    uint64_t twin = call.orphan ? 100 : 0;  // Tells requests of one target apart.
-    for (uint32_t before = 0; before < i; ++before) {
-      if (calls_[before].request->target == call.request->target) ++twin;
-    }
+    const uint64_t number = call.twin + (call.orphan ? 100 : 0);
     const auto add = [&](Turn turn, Fate fate) {
       choices.push_back({.turn = turn,
                          .fate = fate,
                          .index = i,
-                         .key = KeyOf(turn, fate, call.request->target, twin)});
+                         .key = KeyOf(turn, fate, WithoutQuery(call.request->target), number)});
     };
     if (call.answer) {
       add(Turn::kAnswer, Fate::kDone);
@@ -308,6 +314,18 @@ void Stage::AddArrivals(std::vector<Choice>& choices) const {
       for (const Fate fate : scenario_->fates) add(Turn::kArrive, fate);
     }
   }
+}
+
+// The least that none of those on their way to the same target has: it stays while others end.
+uint32_t Stage::TwinOf(std::string_view target) const {
+  const auto taken = [&](uint32_t twin) {
+    return std::ranges::any_of(calls_, [&](const Call& call) {
+      return call.twin == twin && WithoutQuery(call.request->target) == WithoutQuery(target);
+    });
+  };
+  uint32_t twin = 0;
+  while (taken(twin)) ++twin;
+  return twin;
 }
 
 bool Stage::HasKubelet(const std::string& node) const {
@@ -341,7 +359,7 @@ Footprint Stage::Take(const Choice& choice) {
       const Action& action = scenario_->users[choice.index].actions[next_action_[choice.index]++];
       const env::HttpResponse response = Act(action);
       if (response.status >= 300) Told(fmt::format("it is refused with {}", response.status));
-      return action.kind == Action::Kind::kNode ? kTouchesNodes : kTouchesPods;
+      return FootprintOf(action);
     }
     case Turn::kReplace:
       Replace(scenario_->owners[choice.index]);
@@ -626,8 +644,10 @@ Footprint Stage::StepScheduler(env::Input input) {
               .call = send->call, .response = {.status = 201, .headers = {}, .body = Bytes("{}")}});
           continue;
         }
+        const uint32_t twin = TwinOf(send->request.target);
         calls_.push_back(
             {.call = send->call,
+             .twin = twin,
              .request = std::make_shared<const env::HttpRequest>(std::move(send->request)),
              .stream = send->stream,
              .orphan = false,
@@ -796,7 +816,7 @@ uint64_t Stage::Hash() const {
   hasher.AddEach(calls_, [&](Hasher& one, const Call& call) {
     one.Add(call.request->method).Add(WithoutQuery(call.request->target));
     one.AddDocument(call.request->body.view()).Add(call.stream).Add(call.orphan);
-    one.Add(call.answer.has_value());
+    one.Add(call.twin).Add(call.answer.has_value());
     if (call.answer) add_input(one, *call.answer);
     // Where a watch begins stands in its query.
     if (call.stream) {

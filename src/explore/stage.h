@@ -45,9 +45,9 @@ struct Choice {
   uint64_t key = 0;         // The same in every state in which it is the same thing to happen.
 };
 
-// What a choice read and changed: two that share none of these can change places, and lead to the
-// same. docs/design/0008-explorer.md states the relation; explorer_test.cc compares with brute
-// force.
+// What a choice, and the checks of it, read and changed: two that share none of these can change
+// places, and lead to the same. docs/design/0008-explorer.md states the relation; explorer_test.cc
+// compares with brute force.
 using Footprint = uint8_t;
 inline constexpr Footprint kTouchesScheduler = 1;
 inline constexpr Footprint kTouchesPods = 2;   // In the API: all but nodes, and their watches.
@@ -96,6 +96,7 @@ class Stage {
   // A request of the scheduler that is on its way, or whose answer is.
   struct Call {
     env::CallId call;
+    uint32_t twin = 0;  // Tells those of one target apart.
     std::shared_ptr<const env::HttpRequest> request;
     bool stream = false;
     bool orphan = false;               // The scheduler that sent it has crashed.
@@ -122,6 +123,7 @@ class Stage {
 
   [[nodiscard]] std::vector<Choice> Events() const;
   void AddArrivals(std::vector<Choice>& choices) const;
+  [[nodiscard]] uint32_t TwinOf(std::string_view target) const;
   [[nodiscard]] bool HasKubelet(const std::string& node) const;
   [[nodiscard]] uint32_t ActivePods(const Owner& owner) const;
   [[nodiscard]] bool Lacks(const Owner& owner) const;

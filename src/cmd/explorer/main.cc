@@ -138,8 +138,16 @@ int PlayOne(const Scenario& scenario, const Arguments& arguments, const ExploreO
   return played.failed.empty() ? 0 : 1;
 }
 
+// Whether the walk is as whole as the file says.
+bool AsWholeAsSaid(const Scenario& scenario, const Report& report) {
+  return scenario.whole_states == 0 || report.violation ||
+         (report.whole() && report.states <= scenario.whole_states);
+}
+
 int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& arguments,
             ExploreOptions options) {
+  if (options.states_max > 0)
+    options.states_max = std::max(options.states_max, scenario->whole_states + 1);
   berth::explore::Known known;
   const auto outcome = [&](const Stage& stage) {
     return berth::explore::Outcome(*scenario, stage.truth(), stage.evictions());
@@ -156,10 +164,14 @@ int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& ar
   }
   if (arguments.table && !walked->report.violation) {
     PrintRow(*scenario, walked->report);
-    return 0;
+    return AsWholeAsSaid(*scenario, walked->report) ? 0 : 1;
   }
   Print(*scenario, *walked);
   known.whole = walked->report.whole();
+  if (!AsWholeAsSaid(*scenario, walked->report)) {
+    fmt::print("  NOT WHOLE within {} states\n", scenario->whole_states);
+    return 1;
+  }
   if (!walked->report.violation) {
     return arguments.random > 0 ? PlayOne(*scenario, arguments, options, known) : 0;
   }
@@ -236,7 +248,9 @@ int main(int argc, char** argv) {
   auto* replay = app.add_option("--replay", arguments.replay,
                                 "tell what happens along this path, as a walk printed it");
   app.add_option("--dot", arguments.dot, "write the path to this file, for graphviz");
-  app.add_option("--states", arguments.states, "end after so many distinct states");
+  app.add_option("--states", arguments.states,
+                 "end after so many distinct states, where the file does not say that more are "
+                 "whole");
   app.add_option("--random", arguments.random,
                  "play each scenario so many times with the real controllers and kubelets too");
   app.add_option("--first", arguments.first, "the first of the seeds to play");
