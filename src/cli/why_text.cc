@@ -89,6 +89,21 @@ std::string NoEvictionHelps(const api::JsonObject& preemption) {
   return text;
 }
 
+std::string Evicted(const api::JsonObject& object) {
+  std::string text;
+  if (const api::JsonObject* eviction = Part(object, "eviction")) {
+    const std::string until = Text(*eviction, "until");
+    text += fmt::format("  it {} for pod {}, which is more important{}{}\n",
+                        Text(*eviction, "state") == "leaving" ? "leaves" : "is to leave",
+                        Text(*eviction, "for"), until.empty() ? "" : ", at the latest at ", until);
+  }
+  if (object.contains("sparedUntil")) {
+    text += fmt::format("  its eviction was refused or failed: nobody evicts it before {}\n",
+                        Text(object, "sparedUntil"));
+  }
+  return text;
+}
+
 std::string MayEvict(const api::JsonObject& all) {
   std::string pods;
   ForEach(all, "pods", [&](const api::JsonObject& some) {
@@ -228,7 +243,7 @@ Result<std::string> WhyText(int status, std::string_view body) {
   if (stage == "foreign") stage = "not placed by this scheduler";
   std::string text = fmt::format("pod {}: {}\n", Text(object, "pod"), stage);
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
-  if (object.contains("node")) return text + Placed(object);
+  if (object.contains("node")) return text + Placed(object) + Evicted(object);
   return text + (object.contains("attempts") ? Waiting(object) : Preempting(object));
 }
 

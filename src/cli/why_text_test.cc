@@ -71,6 +71,20 @@ TEST(WhyText, SaysWhyNoEvictionHelpsAndWhatCouldBeEvicted) {
                   .has_value());
 }
 
+TEST(WhyText, OfAVictimSaysForWhomItGoes) {
+  const std::string victim = R"({"pod":"a/v","stage":"bound","node":"n1",)";
+  EXPECT_THAT(*WhyText(200, victim + R"("eviction":{"for":"a/b","state":"to be evicted"}})"),
+              HasSubstr("  it is to leave for pod a/b, which is more important\n"));
+  EXPECT_THAT(*WhyText(200, victim + R"("eviction":{"for":"a/b","state":"leaving",
+                                        "until":"2026-01-01T00:00:30Z"}})"),
+              HasSubstr("  it leaves for pod a/b, which is more important, at the latest at "
+                        "2026-01-01T00:00:30Z\n"));
+  EXPECT_THAT(*WhyText(200, victim + R"("sparedUntil":"2026-01-01T00:00:30Z"})"),
+              HasSubstr("  its eviction was refused or failed: nobody evicts it before "
+                        "2026-01-01T00:00:30Z\n"));
+  EXPECT_TRUE(WhyText(200, victim + R"("eviction":[1]})").has_value());
+}
+
 TEST(WhyText, SaysThatANodeIsNotThere) {
   EXPECT_THAT(*WhyText(200, R"({"stage":"bound","node":"nope","nodeMissing":true})"),
               HasSubstr("on node nope, which does not exist (any more)\n"));

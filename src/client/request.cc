@@ -229,16 +229,18 @@ Request CreateEvent(const EventFacts& facts) {
   member("eventTime", MicroTime(facts.time));
   member("note", CutUtf8(facts.note, kEventNoteBytesMax));
   member("reason", facts.reason);
-  body += R"(,"regarding":{"apiVersion":)";
-  AppendJsonString(body, facts.api_version);
-  member("kind", facts.kind);
-  member("name", facts.regarding.name);
-  if (!facts.regarding.namespace_name.empty()) member("namespace", facts.regarding.namespace_name);
-  if (!facts.regarding.resource_version.empty()) {
-    member("resourceVersion", facts.regarding.resource_version);
-  }
-  member("uid", facts.regarding.uid);
-  body += '}';
+  const auto reference = [&](std::string_view key, const ObjectRef& object) {
+    body.append(",\"").append(key).append(R"(":{"apiVersion":)");
+    AppendJsonString(body, facts.api_version);
+    member("kind", facts.kind);
+    member("name", object.name);
+    if (!object.namespace_name.empty()) member("namespace", object.namespace_name);
+    if (!object.resource_version.empty()) member("resourceVersion", object.resource_version);
+    member("uid", object.uid);
+    body += '}';
+  };
+  reference("regarding", facts.regarding);
+  if (facts.related) reference("related", *facts.related);
   member("reportingController", facts.controller);
   member("reportingInstance", facts.instance);
   member("type", facts.type);

@@ -128,6 +128,7 @@ enum class PatchType : uint8_t { kMerge, kStrategicMerge, kJson };
 // The facts of an events.k8s.io/v1 Event.
 struct EventFacts {
   ObjectRef regarding = {};
+  std::optional<ObjectRef> related = {};  // Of the same kind.
   std::string kind = "Pod";
   std::string api_version = "v1";
   std::string type = "Normal";  // Or "Warning".

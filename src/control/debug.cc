@@ -263,6 +263,21 @@ void AddWait(JsonObject& object, const cycle::Explanation& why, const model::Sta
   if (why.refusal.preemption) object["preemption"] = PreemptionJson(*why.refusal.preemption, state);
 }
 
+// For whom it goes, or why nobody evicts it.
+void AddEviction(JsonObject& object, const cycle::Explanation& why, const model::Pod& row,
+                 const model::State& state) {
+  if (why.evicted_for.valid()) {
+    JsonObject eviction;
+    eviction["for"] = state.KeyOf(why.evicted_for);
+    eviction["state"] = row.terminating ? "leaving" : "to be evicted";
+    if (row.deletion_deadline > Instant{})
+      eviction["until"] = client::SecondsTime(row.deletion_deadline);
+    object["eviction"] = std::move(eviction);
+  }
+  if (row.spared_until > Instant{} && !row.terminating)
+    object["sparedUntil"] = client::SecondsTime(row.spared_until);
+}
+
 void AddPromise(JsonObject& object, const cycle::Explanation& why, model::PodId pod,
                 const model::State& state) {
   if (why.promised) object["promise"] = PromiseJson(why, pod, state);
@@ -305,6 +320,7 @@ env::HttpResponse Why(const Scheduler& scheduler, const std::string& key) {
   if (!why.promised) AddPlace(object, why, state);
   if (why.stage == model::PodStage::kPending) AddWait(object, why, state);
   AddPromise(object, why, pod, state);
+  AddEviction(object, why, state.pods().at(pod), state);
   if (const std::string* left = scheduler.left_alone(uid)) object["message"] = *left;
   if (!object.contains("message")) {
     if (const auto waiting = scheduler.status().waiting(uid)) {
@@ -418,6 +434,34 @@ class Metrics {
   std::string text_;
 };
 
+// Promises of nodes by why they ended: by what happened, or by why they were taken back.
+void PromiseMetrics(const model::State& state, Metrics& metrics) {
+  using enum model::Cause;
+  metrics.Family("berth_promises_ended_total", "counter", "Promises of nodes by why they ended.");
+  const auto value = [&](std::string_view why, uint64_t count) {
+    metrics.Value(fmt::format("berth_promises_ended_total{{why=\"{}\"}}", why), count);
+  };
+  const auto by = [&](std::initializer_list<model::Cause> causes) {
+    uint64_t count = 0;
+    for (const model::Cause cause : causes)
+      count += state.ledger().promises_ended()[static_cast<size_t>(cause)];
+    return count;
+  };
+  value("Placed", by({kDecided}));
+  value("ByOthers", by({kObserved}));  // Bound, or nominated elsewhere.
+  value("Withdrawn", by({kNominationCleared}));
+  value("OwnerGone", by({kOwnerDeleted, kOwnerFinished, kOwnerTerminating, kOwnerReplaced}));
+  uint64_t lost = 0;
+  for (uint32_t i = 0; i < model::kReasonKindsCount; ++i) {
+    const auto kind = static_cast<model::ReasonKind>(i);
+    if (kind < model::ReasonKind::kPromiseNodeGone) continue;
+    lost += state.promises_lost()[i];
+    value(translate::ToString(kind), state.promises_lost()[i]);
+  }
+  // Of what was taken back the rest moved to another node.
+  value("Moved", by({kNodeReplaced, kRevoked, kWriteRefused}) - lost);
+}
+
 // What the scheduler has met since it started; only labels are forgotten again.
 void VocabularyMetrics(const model::State& state, Metrics& metrics) {
   const model::Vocabulary& vocabulary = state.vocabulary();
@@ -436,6 +480,38 @@ void VocabularyMetrics(const model::State& state, Metrics& metrics) {
   for (const auto& [table, entries] : tables) {
     metrics.Value(fmt::format("berth_vocabulary_entries{{table=\"{}\"}}", table), entries);
   }
+}
+
+// Those that kube-scheduler has are named as there.
+void PreemptionMetrics(const Scheduler& scheduler, Metrics& metrics) {
+  const cycle::Counters& engine = scheduler.engine().counters();
+  metrics.Counter("scheduler_preemption_attempts_total",
+                  "Pods that fitted nowhere and asked whose room they may take.",
+                  engine.preemption_attempts);
+  metrics.Family("scheduler_preemption_victims", "histogram", "Pods chosen to be evicted at once.");
+  uint64_t count = 0;
+  for (size_t i = 0; i < engine.preemptions_by_victims.size(); ++i) {
+    count += engine.preemptions_by_victims[i];
+    const bool last = i + 1 == engine.preemptions_by_victims.size();
+    metrics.Value(fmt::format("scheduler_preemption_victims_bucket{{le=\"{}\"}}",
+                              last ? "+Inf" : std::to_string(uint64_t{1} << i)),
+                  count);
+  }
+  metrics.Value("scheduler_preemption_victims_sum", engine.victims);
+  metrics.Value("scheduler_preemption_victims_count", count);
+  metrics.Family("berth_evictions_total", "counter",
+                 "Evictions for preemptions, and answers to them, by what became of them.");
+  const Evictor::Counters& evictor = scheduler.evictor().counters();
+  const std::array<std::pair<std::string_view, uint64_t>, 6> outcomes = {
+      {{"done", evictor.evicted},
+       {"given_up", evictor.given_up},
+       {"not_sent", evictor.not_sent},
+       {"refused", evictor.refused},
+       {"spared", evictor.spared},
+       {"unknown", evictor.unknown}}};
+  for (const auto& [outcome, value] : outcomes)
+    metrics.Value(fmt::format("berth_evictions_total{{outcome=\"{}\"}}", outcome), value);
+  PromiseMetrics(scheduler.engine().state(), metrics);
 }
 
 env::HttpResponse MetricsText(const Scheduler& scheduler) {
@@ -480,6 +556,7 @@ env::HttpResponse MetricsText(const Scheduler& scheduler) {
   for (const auto& [outcome, value] : outcomes) {
     metrics.Value(fmt::format("berth_bindings_total{{outcome=\"{}\"}}", outcome), value);
   }
+  PreemptionMetrics(scheduler, metrics);
   metrics.Gauge("berth_bindings_open", "Bindings on their way.", scheduler.binder().size());
   metrics.Counter("berth_conditions_total", "Conditions of pods written.", status.conditions);
   metrics.Counter("berth_conditions_reads_failed_total",

@@ -2,6 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "base/check.h"
 #include "model/backoff.h"
 
@@ -37,7 +40,9 @@ void Evictor::Evict(const Victim& victim) {
   Entry& entry = it->second;
   entry.victim = victim;
   const bool again = planted_again_ && entry.stage == Stage::kDone;
+  if (!doubtful_.empty()) EndWaits();  // They may be for another.
   if (!inserted && !again) return;
+  if (victim.doubtful) doubtful_.insert(it->first);
   entry.stage = victim.marked ? Stage::kDelete : Stage::kMark;
   Schedule(it->first, entry, Instant{});
 }
@@ -48,9 +53,26 @@ void Evictor::Left(std::string_view uid) {
   Entry& entry = it->second;
   Schedule(it->first, entry, Instant::Never());
   entry.left = true;
+  EndDoubt(it->first);
   if (entry.call != 0) return;
-  if (entry.stage == Stage::kDelete && entry.doubtful) NoteEvicted(entry);
+  if (entry.stage == Stage::kDelete && entry.may_be_done) NoteEvicted(entry);
   entries_.erase(it);
+}
+
+bool Evictor::MustWait(const Entry& entry) const {
+  return !entry.victim.doubtful && std::ranges::any_of(doubtful_, [&](const std::string& uid) {
+    return entries_.find(uid)->second.victim.preemptor.uid == entry.victim.preemptor.uid;
+  });
+}
+
+void Evictor::EndDoubt(const std::string& uid) {
+  if (doubtful_.erase(uid) > 0) EndWaits();
+}
+
+void Evictor::EndWaits() {
+  for (auto& [uid, entry] : entries_) {
+    if (std::exchange(entry.waits, false)) Schedule(uid, entry, Instant{});
+  }
 }
 
 void Evictor::NoteEvicted(const Entry& entry) {
@@ -66,7 +88,12 @@ void Evictor::Pump(Instant now, const std::function<bool(const Victim&)>& wanted
     Schedule(uid, it->second, Instant::Never());
     if (!wanted(it->second.victim)) {
       ++counters_.spared;
+      EndDoubt(uid);
       entries_.erase(it);
+      continue;
+    }
+    if (MustWait(it->second)) {
+      it->second.waits = true;
       continue;
     }
     Send(now, uid, it->second, client, out);
@@ -102,17 +129,20 @@ Evictor::Result Evictor::OnAnswer(Instant now, const std::string& uid,
   const bool deletes = entry.stage == Stage::kDelete;
   const bool unknown = done.outcome == client::Outcome::kUnknown;
   const bool not_sent = done.failure == env::CallFailure::kNotSent;
-  entry.doubtful = entry.doubtful || (deletes && unknown);
+  entry.may_be_done = entry.may_be_done || (deletes && unknown);
   Result result{.victim = entry.victim, .code = done.response.status};
   if (entry.left || done.outcome == client::Outcome::kGone) {
-    if (deletes && (entry.doubtful || done.outcome == client::Outcome::kDone)) NoteEvicted(entry);
+    if (deletes && (entry.may_be_done || done.outcome == client::Outcome::kDone))
+      NoteEvicted(entry);
     entry.stage = Stage::kDone;  // The watch tells.
+    EndDoubt(uid);
     if (entry.left) entries_.erase(it);
   } else if (done.outcome == client::Outcome::kDone) {
     entry.failures = 0;
     entry.stage = deletes ? Stage::kDone : Stage::kDelete;
     if (deletes) {
       NoteEvicted(entry);
+      EndDoubt(uid);
     } else {
       Schedule(uid, entry, now);
     }
@@ -122,6 +152,7 @@ Evictor::Result Evictor::OnAnswer(Instant now, const std::string& uid,
   } else if (done.outcome == client::Outcome::kRefused) {
     ++counters_.refused;
     result.end = Result::End::kRefused;
+    EndDoubt(uid);
     entries_.erase(it);
   } else {
     // In conflict: another has its name, which the watch will tell; or it changed while it was
@@ -133,6 +164,7 @@ Evictor::Result Evictor::OnAnswer(Instant now, const std::string& uid,
     }
     ++counters_.given_up;
     result.end = Result::End::kFailed;
+    EndDoubt(uid);
     entries_.erase(it);
   }
   return result;
@@ -142,15 +174,16 @@ Instant Evictor::wake_at() const {
   return due_.empty() || calls_.size() >= kCallsMax ? Instant::Never() : due_.begin()->first;
 }
 
-// due_ follows from the entries.
+// due_ and doubtful_ follow from the entries.
 void Evictor::AddTo(Hasher& hasher) const {
   CHECK(evicted_.empty());
   hasher.Add(planted_again_).Add(entries_.size());
   for (const auto& [uid, entry] : entries_) {
     const Victim& victim = entry.victim;
     hasher.Add(uid).Add(victim.pod.namespace_name).Add(victim.pod.name).Add(victim.node);
-    hasher.Add(victim.scheduler_name).Add(victim.preemptor).Add(victim.marked);
-    hasher.Add(entry.doubtful).Add(entry.left).Add(entry.marked_at.ns);
+    hasher.Add(victim.scheduler_name).Add(victim.preemptor.uid);
+    hasher.Add(victim.marked).Add(victim.doubtful);
+    hasher.Add(entry.may_be_done).Add(entry.left).Add(entry.waits).Add(entry.marked_at.ns);
     hasher.Add(entry.stage).AddCall(entry.call).Add(entry.failures).Add(entry.due.ns);
   }
   hasher.Add(calls_.size());

@@ -29,17 +29,19 @@ namespace berth::control {
 // the time of the first, and who is marked already is not marked again. So one of unknown fate, in
 // conflict or not sent is repeated and not read; before each it is asked whether the eviction is
 // still wanted, which ends it when the watch tells that another has the pod's name. A pod is
-// evicted once, whoever has its room in the end. Who leaves before the answer comes was evicted by
-// a deletion that was accepted or is of unknown fate. A copyable value. Cost per call: O(log
-// victims).
+// evicted once, whoever has its room in the end. While the eviction of one who is doubtful is not
+// accepted nobody else is evicted for the same preemptor: it may be in vain. Who leaves before the
+// answer comes was evicted by a deletion that was accepted or is of unknown fate. A copyable value.
+// Cost per call: O(log victims), and O(victims) while some are doubtful.
 class Evictor {
  public:
   struct Victim {
     client::ObjectRef pod;
     std::string node;
     std::string scheduler_name;  // Of the preemptor.
-    std::string preemptor;       // Its uid.
-    bool marked = false;         // Its object says so already.
+    client::ObjectRef preemptor;
+    bool marked = false;    // Its object says so already.
+    bool doubtful = false;  // Its eviction was refused before, or failed.
   };
   struct Counters {
     uint64_t evicted = 0;  // Deletions that were accepted, or came true.
@@ -88,17 +90,21 @@ class Evictor {
   struct Entry {
     Victim victim;
     Stage stage = Stage::kMark;
-    uint64_t call = 0;      // 0: none is open.
-    uint32_t failures = 0;  // In a row, of the write of this stage.
-    bool doubtful = false;  // A deletion of unknown fate was sent.
-    bool left = false;      // It is kept for its open call alone.
-    Instant marked_at;      // When it was first sent; zero: it was not.
+    uint64_t call = 0;         // 0: none is open.
+    uint32_t failures = 0;     // In a row, of the write of this stage.
+    bool may_be_done = false;  // A deletion of unknown fate was sent.
+    bool left = false;         // It is kept for its open call alone.
+    bool waits = false;        // For one that is doubtful.
+    Instant marked_at;         // When it was first sent; zero: it was not.
     Instant due = Instant::Never();
   };
   void Schedule(const std::string& uid, Entry& entry, Instant at);
   void Send(Instant now, const std::string& uid, Entry& entry, client::Client& client,
             env::Outbox& out);
   void NoteEvicted(const Entry& entry);
+  [[nodiscard]] bool MustWait(const Entry& entry) const;
+  void EndDoubt(const std::string& uid);
+  void EndWaits();
   Result OnAnswer(Instant now, const std::string& uid, const client::CallDone& done);
 
   bool planted_again_;                                 // Immutable after construction.
@@ -106,6 +112,7 @@ class Evictor {
   std::set<std::pair<Instant, std::string>> due_;
   std::map<uint64_t, std::string> calls_;  // Call -> uid.
   std::vector<Victim> evicted_;            // To be taken.
+  std::set<std::string> doubtful_;  // Uids of those who are, while it is open whether they go.
   Counters counters_;
 };
 

@@ -41,7 +41,7 @@ class Rig {
       evictor.Evict({.pod = {.namespace_name = "ns", .name = "v", .uid = "u-v"},
                      .node = "n1",
                      .scheduler_name = "berth",
-                     .preemptor = wanted_for,
+                     .preemptor = {.namespace_name = "ns", .name = "p", .uid = wanted_for},
                      .marked = marked});
     } else if (word == "left") {
       evictor.Left("u-v");
@@ -70,7 +70,8 @@ class Rig {
   void Wait() {
     for (int i = 0; i < 4 && open_.value == 0; ++i) {
       evictor.Pump(
-          now, [&](const Evictor::Victim& v) { return v.preemptor == wanted_for; }, client_, out_);
+          now, [&](const Evictor::Victim& v) { return v.preemptor.uid == wanted_for; }, client_,
+          out_);
       Sent();
       if (open_.value == 0) Advance(std::min(evictor.wake_at(), client_.wake_at()));
     }
@@ -88,7 +89,7 @@ class Rig {
       answered_ = true;
       const auto result = evictor.OnCallDone(now, std::get<client::CallDone>(event));
       ASSERT_TRUE(result);
-      for (const Evictor::Victim& v : evictor.TakeEvicted()) told_ += "!" + v.preemptor;
+      for (const Evictor::Victim& v : evictor.TakeEvicted()) told_ += "!" + v.preemptor.uid;
       if (result->end == Evictor::Result::End::kRefused)
         told_ += fmt::format("!refused({})", result->code);
       if (result->end == Evictor::Result::End::kFailed)
@@ -106,7 +107,7 @@ class Rig {
     }
   }
   std::string Took() {
-    for (const Evictor::Victim& v : evictor.TakeEvicted()) told_ += "!" + v.preemptor;
+    for (const Evictor::Victim& v : evictor.TakeEvicted()) told_ += "!" + v.preemptor.uid;
     return std::exchange(told_, "") + std::exchange(last_, "");
   }
 

@@ -94,7 +94,10 @@ TEST_F(PreemptionTest, WritesTheNominationThenTheMarkThenTheDeletion) {
   bool told = false;
   for (env::SendRequest event = rig.TakeOf("/events"); event.call.value != 0;
        event = rig.TakeOf("/events")) {
-    told = told || Says(event, "Preempted by pod u-high on node n1");
+    if (!Says(event, "Preempted by pod u-high on node n1")) continue;
+    told = true;
+    EXPECT_TRUE(Says(event, R"("related":{"apiVersion":"v1","kind":"Pod","name":"high",)"
+                            R"("namespace":"ns","uid":"u-high"})"));
   }
   EXPECT_TRUE(told);
   // The victim goes, and only then is the place taken.
@@ -156,6 +159,103 @@ TEST_F(PreemptionTest, ANominationInConflictWithNothingIsWrittenAgain) {
   EXPECT_EQ(rig.TakeOf("/pods/high/status").call.value, 0u);
   rig.Pass(Duration::Seconds(2));
   EXPECT_TRUE(Says(rig.TakeOf("/pods/high/status"), R"("nominatedNodeName":"n1")"));
+}
+
+// A10: who could not be evicted goes first the next time, and alone until that is accepted: nobody
+// else is evicted in vain again.
+TEST_F(PreemptionTest, WhoWasRefusedIsEvictedBeforeOthers) {
+  PodSpec low = Low();
+  low.cpu_milli = 450;
+  PodSpec other = low;
+  other.name = "other";
+  other.uid = "u-other";
+  rig.Start({PodJson(low), PodJson(other), PodJson(High())}, {NodeJson("n1", 1)});
+  rig.Answer(rig.TakeOf("/pods/high/status"), 200, PodJson(Nominated(101)));
+  rig.Settle();
+  // Before anything is known of them, at once.
+  rig.Answer(rig.TakeOf("/pods/other/status"), 200, PodJson(other));
+  rig.Answer(rig.TakeOf("/pods/low/status"), 403, R"({"kind":"Status","code":403})");
+  rig.Settle();
+  EXPECT_FALSE(Promised());
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/low").find(R"("sparedUntil":"2027-01-15T08:00:10Z")"),
+            std::string::npos);
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/high").find("PromiseEvictionRefused"), std::string::npos);
+  rig.Answer(rig.TakeOf("/pods/high/status"), 200, PodJson(High(105)));
+  rig.Event("pods", "MODIFIED", PodJson(High(105)));
+  rig.Pass(Duration::Seconds(9));
+  EXPECT_FALSE(Promised());
+  rig.Pass(Duration::Seconds(2));
+  EXPECT_TRUE(Promised());
+  rig.Answer(rig.TakeOf("/pods/high/status"), 200, PodJson(Nominated(106)));
+  rig.Settle();
+  EXPECT_EQ(rig.TakeOf("/pods/other").call.value, 0u);
+  rig.Answer(rig.TakeOf("/pods/low/status"), 200, PodJson(low));
+  rig.Settle();
+  EXPECT_EQ(rig.TakeOf("/pods/other").call.value, 0u);
+  rig.Answer(rig.TakeOf("/pods/low"), 200, "{}");
+  rig.Settle();
+  EXPECT_NE(rig.TakeOf("/pods/other").call.value, 0u);
+}
+
+// A10: an eviction that does not get done is given up, so that who preempts looks elsewhere.
+TEST_F(PreemptionTest, AnEvictionThatAlwaysFailsIsGivenUp) {
+  rig.Start({PodJson(Low()), PodJson(High())}, {NodeJson("n1", 1)});
+  rig.Answer(rig.TakeOf("/pods/high/status"), 200, PodJson(Nominated(101)));
+  rig.Settle();
+  uint32_t marks = 0;
+  for (env::SendRequest mark = rig.TakeOf("/pods/low/status"); mark.call.value != 0;
+       mark = rig.TakeOf("/pods/low/status")) {
+    EXPECT_TRUE(Promised());
+    ++marks;
+    rig.Answer(mark, 500, "{}");
+    rig.Settle();
+    if (Promised()) rig.Pass(Duration::Seconds(10));
+  }
+  EXPECT_EQ(marks, Evictor::kFailuresMax);
+  EXPECT_FALSE(Promised());
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/high").find("PromiseEvictionFails"), std::string::npos);
+}
+
+// A refusal is about what was written: another promise than that stands.
+TEST_F(PreemptionTest, ARefusedNominationEndsItsOwnPromiseAlone) {
+  const env::SendRequest write = Nominate();
+  rig.Event("nodes", "DELETED", NodeJson("n1", 102));
+  PodSpec low = Low(103);
+  low.name = "elsewhere";
+  low.uid = "u-elsewhere";
+  low.node = "n2";
+  rig.Event("pods", "ADDED", PodJson(low));
+  rig.Event("nodes", "ADDED", NodeJson("n2", 104));
+  EXPECT_TRUE(Promised());
+  rig.Answer(write, 403, R"({"kind":"Status","code":403,"message":"no"})");
+  rig.Settle();
+  EXPECT_TRUE(Promised());
+  EXPECT_EQ(rig.scheduler.counters().errors, 1u);
+}
+
+// What of preemption is counted in /metrics, those of kube-scheduler under its names.
+TEST_F(PreemptionTest, MetricsCountWhatBecameOfPromisesAndEvictions) {
+  rig.Answer(DeleteVictim(), 200, "{}");
+  rig.Event("pods", "DELETED", PodJson(Low(103)));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+  PodSpec next = High(105);
+  next.name = "next";
+  next.uid = "u-next";
+  next.priority = 9;
+  rig.Event("pods", "ADDED", PodJson(next));
+  rig.Event("nodes", "DELETED", NodeJson("n1", 106));
+  const std::string metrics = rig.Get("/metrics");
+  for (const std::string_view line :
+       {"scheduler_preemption_attempts_total 3\n",
+        "scheduler_preemption_victims_bucket{le=\"1\"} 2\n",
+        "scheduler_preemption_victims_bucket{le=\"+Inf\"} 2\n",
+        "scheduler_preemption_victims_sum 2\n", "scheduler_preemption_victims_count 2\n",
+        "berth_evictions_total{outcome=\"done\"} 1\n",
+        "berth_promises_ended_total{why=\"Placed\"} 1\n",
+        "berth_promises_ended_total{why=\"PromiseNodeGone\"} 1\n",
+        "berth_promises_ended_total{why=\"Moved\"} 0\n"}) {
+    EXPECT_NE(metrics.find(line), std::string::npos) << line << metrics;
+  }
 }
 
 // A10: a refused eviction ends the preemption, and its nomination is withdrawn.
@@ -279,6 +379,9 @@ TEST_F(PreemptionTest, WhyTellsOfPromisesAndEvictions) {
             R"("leaving":[{"pod":"ns/low","forIt":true,"state":"to be evicted"}]},)"
             R"("mayEvict":{"nodes":0,"pods":[],"amounts":{"cpu":0,"pods":0},"text":"0 cpu"}})"
             "\n");
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/low")
+                .find(R"("eviction":{"for":"ns/high","state":"to be evicted"})"),
+            std::string::npos);
   PodSpec leaving = Low(103);
   leaving.extra_meta =
       R"(,"deletionTimestamp":"2027-01-15T08:00:30Z","deletionGracePeriodSeconds":30)";

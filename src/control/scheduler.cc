@@ -413,8 +413,9 @@ void Scheduler::EvictFor(model::PodId pod) {
     evictor_.Evict({.pod = RefOf(victim),
                     .node = std::string(state.NameOf(state.nodes().name(node))),
                     .scheduler_name = SchedulerOf(pod),
-                    .preemptor = std::string(state.UidOf(state.pods().at(pod).uid)),
-                    .marked = state.pods().at(victim).disrupted});
+                    .preemptor = RefOf(pod),
+                    .marked = state.pods().at(victim).disrupted,
+                    .doubtful = state.pods().at(victim).spared_count > 0});
   }
 }
 
@@ -425,18 +426,42 @@ bool Scheduler::Wanted(const Evictor::Victim& victim) const {
   const model::Pod& row = state.pods().at(pod);
   if (row.terminating || !row.evicted_for.valid()) return false;
   const model::PodId preemptor = state.pods().FindUid(row.evicted_for);
-  return state.UidOf(row.evicted_for) == victim.preemptor && preemptor.valid() &&
+  return state.UidOf(row.evicted_for) == victim.preemptor.uid && preemptor.valid() &&
          !state.pods().at(preemptor).promised.valid();
 }
 
 void Scheduler::OnNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out) {
-  if (!result.nominated) return;
+  if (!result.nomination) return;
   if (!result.object.empty()) {
     Learn(now, result.object, out);
   } else if (result.refused != 0) {
-    GiveUpPreemption(now, result.uid, result.refused, out);
+    OnRefusedNomination(now, result, out);
   }
   if (const model::PodId pod = engine_.state().FindPod(result.uid); pod.valid()) FollowUp(pod);
+}
+
+void Scheduler::OnRefusedNomination(Instant now, const StatusWriter::Result& result,
+                                    env::Outbox& out) {
+  ++counters_.errors;
+  WakeWatchdog(now);
+  const bool withdraws = result.nomination->empty();
+  Say(out, env::LogLevel::kWarning,
+      fmt::format("the pod of uid {}: {} was refused ({})", result.uid,
+                  withdraws ? "the end of its nomination"
+                            : fmt::format("its nomination to node {}", *result.nomination),
+                  result.refused));
+  // Of another promise than stands now it says nothing.
+  if (PromisedTo(result.uid) == *result.nomination)
+    Apply(model::PreemptionRefused{.uid = result.uid, .code = result.refused, .at = now});
+}
+
+// Empty for nothing, or a pod that is not known.
+std::string_view Scheduler::PromisedTo(std::string_view uid) const {
+  const model::State& state = engine_.state();
+  const model::PodId pod = state.FindPod(uid);
+  const model::ClaimId promise = pod.valid() ? state.PromiseOf(pod) : model::ClaimId{};
+  if (!promise.valid()) return {};
+  return state.NameOf(state.nodes().name(state.ledger().claim(promise).account.node()));
 }
 
 void Scheduler::TellEvicted(Instant now) {
@@ -456,16 +481,12 @@ void Scheduler::OnEviction(Instant now, const Evictor::Result& result, env::Outb
           victim.node,
           result.end == Evictor::Result::End::kRefused ? "was refused" : "fails again and again",
           result.code));
-  GiveUpPreemption(now, victim.preemptor, result.code, out);
-}
-
-void Scheduler::GiveUpPreemption(Instant now, std::string_view uid, int32_t code,
-                                 env::Outbox& out) {
   ++counters_.errors;
   WakeWatchdog(now);
-  Say(out, env::LogLevel::kWarning,
-      fmt::format("the preemption for the pod of uid {} is given up: {}", uid, code));
-  Apply(model::PreemptionRefused{.uid = std::string(uid), .code = code, .at = now});
+  Apply(model::EvictionRefused{.uid = victim.pod.uid,
+                               .code = result.code,
+                               .failed = result.end == Evictor::Result::End::kFailed,
+                               .at = now});
 }
 
 // ---- Deciding and writing --------------------------------------------------------------------

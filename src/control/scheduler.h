@@ -138,7 +138,8 @@ class Scheduler final : public env::Actor {
   void OnNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out);
   void TellEvicted(Instant now);
   void OnEviction(Instant now, const Evictor::Result& result, env::Outbox& out);
-  void GiveUpPreemption(Instant now, std::string_view uid, int32_t code, env::Outbox& out);
+  void OnRefusedNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out);
+  [[nodiscard]] std::string_view PromisedTo(std::string_view uid) const;
   void Apply(const model::Delta& delta);
   void FollowUp(model::PodId pod);
   void SpareUnsent(Instant now, const model::Plan& plan);

@@ -139,11 +139,13 @@ void StatusWriter::Scheduled(Instant now, const Placed& placed) {
   Queue(std::move(event));
 }
 
-void StatusWriter::Preempted(Instant now, const Placed& victim, std::string_view preemptor) {
+void StatusWriter::Preempted(Instant now, const Placed& victim,
+                             const client::ObjectRef& preemptor) {
   client::EventFacts event = EventOf(now, victim);
   event.reason = "Preempted";
   event.action = "Preempting";
-  event.note = fmt::format("Preempted by pod {} on node {}", preemptor, victim.node);
+  event.note = fmt::format("Preempted by pod {} on node {}", preemptor.uid, victim.node);
+  event.related = preemptor;
   Queue(std::move(event));
 }
 
@@ -170,8 +172,9 @@ void StatusWriter::Send(Instant now, const std::string& uid, Note& note, client:
               client::SecondsTime(was_false ? note.transition : now) + R"("}])";
     note.not_before = now + options_.interval;
   }
-  note.sent_nominated = NominationDiffers(note);
-  if (note.sent_nominated) {
+  note.sent_nominated = std::nullopt;
+  if (NominationDiffers(note)) {
+    note.sent_nominated = note.wanted_nominated;
     if (status.size() > 1) status += ',';
     status += R"("nominatedNodeName":)";
     if (note.wanted_nominated->empty()) {
@@ -221,7 +224,7 @@ std::optional<StatusWriter::Result> StatusWriter::OnCallDone(Instant now,
   Note& note = it->second;
   note.call = 0;
   note.conflicted = done.outcome == client::Outcome::kConflict;
-  Result result{.uid = uid, .nominated = note.sent_nominated};
+  Result result{.uid = uid, .nomination = note.sent_nominated};
   switch (done.outcome) {
     case client::Outcome::kDone:
     case client::Outcome::kGone:
@@ -330,7 +333,8 @@ void StatusWriter::AddTo(Hasher& hasher) const {
     add(note.pod);
     hasher.Add(note.status).Add(note.reason).Add(note.message).Add(note.transition.ns);
     hasher.Add(note.nominated).Add(note.wanted_nominated.has_value());
-    hasher.Add(note.wanted_nominated.value_or("")).Add(note.sent_nominated);
+    hasher.Add(note.wanted_nominated.value_or("")).Add(note.sent_nominated.has_value());
+    hasher.Add(note.sent_nominated.value_or(""));
     hasher.Add(note.nomination_not_before.ns);
     hasher.Add(note.wanted_reason).Add(note.wanted_message.view()).Add(note.told_message.view());
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
@@ -346,6 +350,8 @@ void StatusWriter::AddTo(Hasher& hasher) const {
   hasher.Add(events_.size());
   for (const client::EventFacts& facts : events_) {
     add(facts.regarding);
+    hasher.Add(facts.related.has_value());
+    if (facts.related) add(*facts.related);
     hasher.Add(facts.kind).Add(facts.api_version).Add(facts.type).Add(facts.reason);
     hasher.Add(facts.action).Add(facts.note).Add(facts.controller).Add(facts.instance);
     hasher.Add(facts.time.ns).AddHistory(facts.serial);

@@ -82,17 +82,19 @@ class StatusWriter {
     std::string_view node;
   };
   void Scheduled(Instant now, const Placed& placed);
-  // It was evicted for the pod of uid `preemptor`.
-  void Preempted(Instant now, const Placed& victim, std::string_view preemptor);
+  // It was evicted for the preemptor.
+  void Preempted(Instant now, const Placed& victim, const client::ObjectRef& preemptor);
 
   // Sends what is due and fits.
   void Pump(Instant now, client::Client& client, env::Outbox& out);
   // What an ended call means for who decides.
   struct Result {
     std::string uid = {};
-    bool nominated = false;  // The patch held a nomination; the two below are of such alone.
-    int32_t refused = 0;     // HTTP status of the refusal; 0: it was not refused.
-    Bytes object = {};       // Done: the pod as it is now, to be learned.
+    // What the patch nominated it to, empty for nothing any more; nothing: it left that alone. The
+    // two below are of patches that did not.
+    std::optional<std::string> nomination = {};
+    int32_t refused = 0;  // HTTP status of the refusal; 0: it was not refused.
+    Bytes object = {};    // Done: the pod as it is now, to be learned.
   };
   // Nothing when the call was none of these.
   std::optional<Result> OnCallDone(Instant now, const client::CallDone& done);
@@ -130,7 +132,7 @@ class StatusWriter {
     std::string_view wanted_reason;
     Bytes wanted_message;
     std::optional<std::string> wanted_nominated;  // Nothing: as it is.
-    bool sent_nominated = false;                  // The last write held a nomination.
+    std::optional<std::string> sent_nominated;    // By the last write.
     bool conflicted = false;                      // The last write met another version.
     Bytes told_message;                           // Of the last FailedScheduling event.
     uint64_t call = 0;                            // Under way; 0: none.

@@ -97,6 +97,7 @@ void Engine::Sync(PodId pod) {
   }
   const model::Pod& row = state_.pods().at(pod);
   SetGraceTimer(pod);
+  if (row.spared_until > Instant{}) SetTimer(pod, row.spared_until);
   const model::ClaimId claim = state_.ClaimOf(pod);
   const bool charged =
       claim.valid() && state_.ledger().claim(claim).state != model::ClaimState::kReserved;
@@ -125,6 +126,8 @@ void Engine::EndBackoffs(Instant now) {
     if (timer_of_[timer.pod.value] == timer.at) timer_of_[timer.pod.value] = Instant{};
     // It may be of a pod that had the row before, or of a backoff that was prolonged.
     if (!state_.pods().used(timer.pod)) continue;
+    const Instant spared_until = state_.pods().at(timer.pod).spared_until;
+    if (spared_until > Instant{} && spared_until <= now) state_.EndSparing(timer.pod);
     const Instant not_before = state_.pods().at(timer.pod).not_before;
     if (not_before == Instant{} || not_before > now) continue;
     state_.EndErrorBackoff(timer.pod);
@@ -591,6 +594,10 @@ Explanation Engine::Explain(PodId pod) const {
     e.node = state_.nodes().name(state_.ledger().claim(claim).account.node());
     e.devices = state_.ledger().claim(claim).devices;
   }
+  if (row.evicted_for.valid()) {
+    const PodId preemptor = state_.pods().FindUid(row.evicted_for);
+    if (preemptor.valid()) e.evicted_for = state_.pods().at(preemptor).key;
+  }
   // Somebody else may have placed it elsewhere meanwhile.
   if (pod.value < trails_.size() && e.node.valid() && trails_[pod.value].node == e.node) {
     e.decided_here = true;
@@ -643,8 +650,9 @@ void Engine::AddTo(Hasher& hasher) const {
   // Caches and their bound are left out, and so is the count of evaluations, which depends on what
   // they hold: they change no decision. scratch_ is empty.
   hasher.AddHistory(counters_.cycles).AddHistory(counters_.decisions);
-  hasher.AddHistory(counters_.attempts).AddHistory(counters_.preemptions);
-  hasher.AddHistory(counters_.evictions).AddHistory(counters_.revocations);
+  hasher.AddHistory(counters_.attempts).AddHistory(counters_.preemption_attempts);
+  for (const uint64_t count : counters_.preemptions_by_victims) hasher.AddHistory(count);
+  hasher.AddHistory(counters_.victims);
   hasher.AddHistory(counters_.wakes).AddHistory(counters_.refreshes).Add(counters_.missed_wakes);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -38,6 +39,8 @@ struct Explanation {
   std::vector<Leaver> leaving = {};        // From the node that it is promised.
   std::optional<MayEvict> may_evict = {};  // Nothing: it evicts nobody.
   model::LostPromise lost = {};
+  // Who is promised its room, so that it is evicted; invalid for nobody.
+  model::KeyId evicted_for = {};
   // Placed, or promised.
   model::NameId node;
   model::DeviceSlots devices;
@@ -53,10 +56,13 @@ struct Counters {
   uint64_t attempts = 0;
   uint64_t nodes_evaluated = 0;  // By class caches.
   uint64_t wakes = 0;
-  uint64_t refreshes = 0;  // Refusals that were worked out anew for their age alone.
-  uint64_t preemptions = 0;
-  uint64_t evictions = 0;     // Victims of them.
-  uint64_t revocations = 0;   // Promises that were taken back.
+  uint64_t refreshes = 0;            // Refusals that were worked out anew for their age alone.
+  uint64_t preemption_attempts = 0;  // Pods that fitted nowhere and asked whose room they may take.
+  // Those that found victims, by how many: [i] has at most 2^i and more than [i - 1], the last one
+  // more than any; and the victims of all.
+  static constexpr size_t kVictimBuckets = 8;
+  std::array<uint64_t, kVictimBuckets> preemptions_by_victims{};
+  uint64_t victims = 0;
   uint64_t missed_wakes = 0;  // By the watchdog, an attempt or a refresh: a bug each.
 };
 
@@ -191,6 +197,7 @@ class Engine {
   Outranked Outrank(model::PodId pod);
   [[nodiscard]] model::ReasonKind WhyNotKept(model::PodId pod) const;
   [[nodiscard]] bool EvictionsBegan(model::PodId pod, model::NodeId node) const;
+  [[nodiscard]] bool OverdueWouldDo(model::PodId pod, model::NodeId n) const;
   [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
   bool TakeBackBinds(std::span<const model::PodId> victims, model::Plan& plan);
@@ -207,7 +214,7 @@ class Engine {
   WaitingLines lines_;
   ClassCaches caches_;
   std::vector<Trail> trails_;
-  std::vector<Timer> timers_;          // Of error backoffs: min-heap by `at`.
+  std::vector<Timer> timers_;          // Of error backoffs and sparings: min-heap by `at`.
   std::vector<Instant> timer_of_;      // By PodId: the last of its timers; zero for none.
   std::vector<Timer> graces_;          // When a pod that is deleted is overdue: min-heap by `at`.
   std::vector<Instant> grace_of_;      // By PodId: its timer; zero for none.

@@ -24,7 +24,8 @@
 //   outcome NAME done|conflict|gone|refused|unknown [uid=]
 //   read NAME [uid=]
 //   cycle [at=SECONDS] [times=]     without at: a second after the last
-//   refused NAME                    a write for its preemption
+//   refused NAME                    its nomination
+//   eviction-refused NAME [failed=yes]
 //   cluster [preemption]            starts afresh
 //   why NAME
 //   free NAME
@@ -83,6 +84,9 @@ class Session {
           .uid = uid, .outcome = kOutcomes.at(d.arguments[1]), .code = 403, .at = now_});
     } else if (d.command == "refused") {
       engine_.Apply(model::PreemptionRefused{.uid = uid, .code = 403, .at = now_});
+    } else if (d.command == "eviction-refused") {
+      engine_.Apply(model::EvictionRefused{
+          .uid = uid, .code = 403, .failed = d.Value("failed") == "yes", .at = now_});
     } else if (d.command == "read") {
       engine_.Apply(model::BindRead{.uid = uid, .at = now_});
     } else if (d.command == "why") {

@@ -1,6 +1,7 @@
 #include "place/preempt.h"
 
 #include <algorithm>
+#include <bit>
 #include <span>
 #include <string>
 #include <utility>
@@ -78,13 +79,31 @@ model::ReasonKind Engine::WhyNotKept(PodId pod) const {
       place::PreemptionAnswer::kNotHelpful) {
     return model::ReasonKind::kPromiseNodeRefuses;
   }
+  return OverdueWouldDo(pod, n) ? model::ReasonKind::kPromiseVictimStays
+                                : model::ReasonKind::kPromiseRoomTaken;
+}
+
+// Whether the pod lacks no more than what those hold who should have left the node.
+bool Engine::OverdueWouldDo(PodId pod, NodeId n) const {
+  const model::BundleTable& bundles = state_.vocabulary().bundles;
+  const auto requests =
+      bundles.View(state_.vocabulary().classes.at(state_.pods().at(pod).class_id).requests);
+  bool any = false;
+  std::vector<model::Amount> held(requests.size());
   for (ClaimId id = state_.ledger().nodes().first_claim(n.value); id.valid();
        id = state_.ledger().claim(id).next_in_account) {
     const PodId other = state_.pods().FindUid(state_.ledger().claim(id).owner);
-    if (other.valid() && state_.pods().at(other).overdue)
-      return model::ReasonKind::kPromiseVictimStays;
+    if (!other.valid() || !state_.pods().at(other).overdue) continue;
+    any = true;
+    for (size_t i = 0; i < requests.size(); ++i)
+      held[i] += bundles.AmountOf(state_.ledger().claim(id).bundle, requests[i].resource);
   }
-  return model::ReasonKind::kPromiseRoomTaken;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    any = any && held[i] + state_.ledger().Future(model::AccountId::OfNode(n), requests[i].resource,
+                                                  ViewerOf(pod), bundles) >=
+                     requests[i].amount;
+  }
+  return any;
 }
 
 void Engine::RevokePromise(PodId pod, model::ReasonKind why, Plan& plan) {
@@ -106,7 +125,6 @@ Engine::Outranked Engine::Outrank(PodId pod) {
 }
 
 void Engine::TellRevoked(PodId pod, Plan& plan) {
-  ++counters_.revocations;
   plan.nominations.push_back(pod);
   Sync(pod);
   if (lines_.contains(pod)) lines_.MarkUntold(pod);
@@ -167,6 +185,7 @@ bool Engine::TakeBackBinds(std::span<const PodId> victims, Plan& plan) {
 
 // The pod fits nowhere: the room of others becomes its own, if that helps; else says why not.
 Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
+  ++counters_.preemption_attempts;
   place::Preemption found = FindPreemption(pod);
   while (!options_.faults.bind_victims && TakeBackBinds(found.victims, plan)) {
     if (const Choice choice = Choose(pod); choice.node.valid()) {
@@ -193,8 +212,11 @@ Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
     Sync(other.pod);
   }
   if (!found.node.valid()) return std::move(found.refusal);
-  counters_.preemptions += found.victims.empty() ? 0 : 1;
-  counters_.evictions += found.victims.size();
+  if (const size_t victims = found.victims.size(); victims > 0) {
+    const auto bucket = static_cast<size_t>(std::bit_width(victims - 1));
+    ++counters_.preemptions_by_victims[std::min(bucket, Counters::kVictimBuckets - 1)];
+    counters_.victims += victims;
+  }
   model::PreemptDecision decision{.pod = pod,
                                   .pod_uid = state_.pods().at(pod).uid,
                                   .node = found.node,

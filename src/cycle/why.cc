@@ -148,7 +148,7 @@ MayEvict WhatMayBeEvicted(const model::State& state, model::PodId preemptor) {
       const model::Claim& claim = ledger.claim(id);
       const model::PodId pod = state.pods().FindUid(claim.owner);
       if (claim.state != model::ClaimState::kHeld || claim.priority >= row.priority ||
-          !pod.valid() || state.pods().at(pod).terminating) {
+          !pod.valid() || !model::MayBeEvicted(state.pods().at(pod))) {
         continue;
       }
       any = true;

@@ -11,10 +11,17 @@ namespace berth::model {
 inline constexpr Duration kBackoffInitial = Duration::Seconds(1);
 inline constexpr Duration kBackoffMax = Duration::Seconds(10);
 
+// How long a pod is spared when its eviction is refused, the first time and at most. Each end of it
+// may cost a mark and another refusal, which cost nothing else: who is doubtful goes first.
+inline constexpr Duration kSparedInitial = Duration::Seconds(10);
+inline constexpr Duration kSparedMax = Duration::Minutes(5);
+
 // min(max, initial x 2^(count - 1)); none for 0.
-constexpr Duration Backoff(uint32_t count) {
+constexpr Duration Doubled(Duration initial, uint32_t count, Duration max) {
   if (count == 0) return Duration{};
-  return std::min(kBackoffMax, kBackoffInitial * (int64_t{1} << std::min(count - 1, 16u)));
+  return std::min(max, initial * (int64_t{1} << std::min(count - 1, 16u)));
 }
+constexpr Duration Backoff(uint32_t count) { return Doubled(kBackoffInitial, count, kBackoffMax); }
+constexpr Duration SparedFor(uint32_t count) { return Doubled(kSparedInitial, count, kSparedMax); }
 
 }  // namespace berth::model

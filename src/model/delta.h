@@ -90,8 +90,8 @@ struct BindRead {
   Instant at;
 };
 
-// What the pod's preemption needs written was refused: its nomination or an eviction. The promise
-// is taken back, and the pod is tried again after the error backoff.
+// The nomination of the pod was refused. The promise is taken back, and the pod is tried again
+// after the error backoff.
 struct PreemptionRefused {
   std::string uid;
   int32_t code = 0;  // HTTP status, for the user.
@@ -104,8 +104,17 @@ struct NominationStands {
   std::string uid;
 };
 
-using Delta =
-    std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead, BudgetUpsert,
-                 BudgetRemove, PreemptionRefused, NominationStands, QueueUpsert, QueueRemove>;
+// The eviction of the pod was refused, or failed again and again: it is spared for a while, longer
+// each time. The promise that it was to leave for, if that stands, is taken back as above.
+struct EvictionRefused {
+  std::string uid;
+  int32_t code = 0;     // HTTP status, for the user.
+  bool failed = false;  // Nobody refused it; it does not get done.
+  Instant at;
+};
+
+using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead,
+                           BudgetUpsert, BudgetRemove, PreemptionRefused, NominationStands,
+                           EvictionRefused, QueueUpsert, QueueRemove>;
 
 }  // namespace berth::model

@@ -254,6 +254,7 @@ void Ledger::AddTo(Hasher& hasher) const {
   quota_.AddTo(hasher);
   hasher.Add(BytesOf(devices_count_)).Add(BytesOf(claims_)).Add(BytesOf(free_claims_));
   for (const uint64_t count : ended_by_cause_) hasher.AddHistory(count);
+  for (const uint64_t count : promises_ended_) hasher.AddHistory(count);
 }
 
 }  // namespace berth::model

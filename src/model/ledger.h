@@ -212,6 +212,10 @@ class Ledger {
   [[nodiscard]] const std::array<uint64_t, kCausesCount>& ended_by_cause() const {
     return ended_by_cause_;
   }
+  // How many promises of nodes each has ended: those that came true, too.
+  [[nodiscard]] const std::array<uint64_t, kCausesCount>& promises_ended() const {
+    return promises_ended_;
+  }
 
   // Makes room. Existing rows keep their amounts.
   void Resize(uint32_t resources_count, uint32_t nodes_count, uint32_t tree_count);
@@ -248,6 +252,7 @@ class Ledger {
   std::vector<ClaimId> free_claims_;
   std::vector<ClaimId> first_of_owner_;
   std::array<uint64_t, kCausesCount> ended_by_cause_{};
+  std::array<uint64_t, kCausesCount> promises_ended_{};
 };
 
 }  // namespace berth::model

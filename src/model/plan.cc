@@ -47,6 +47,10 @@ std::string Print(const Reason& reason, const State& state) {
       return "room taken";
     case ReasonKind::kPromiseWriteRefused:
       return "write refused";
+    case ReasonKind::kPromiseEvictionRefused:
+      return "eviction refused";
+    case ReasonKind::kPromiseEvictionFails:
+      return "eviction fails";
     default:
       return fmt::format("reason {}", static_cast<int>(reason.kind));
   }

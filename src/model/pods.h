@@ -83,6 +83,10 @@ struct Pod {
   // The last one, until it is promised a node again or gets one: what users are told beside why it
   // waits. Forgotten by a restart.
   LostPromise lost;
+  // Its eviction was refused, or failed again and again: nobody is to evict it before; zero: it may
+  // be. And how often that was, after which it is doubtful. Forgotten by a restart.
+  Instant spared_until;
+  uint32_t spared_count = 0;
   bool overdue = false;  // It is being deleted and did not go when its grace was over.
   WriteStage write = WriteStage::kNone;
   uint32_t attempts = 0;     // Cycles that found no node, since it was last placed.
@@ -93,6 +97,11 @@ struct Pod {
 
   void AddTo(Hasher& hasher) const;
 };
+
+// Whether a pod of higher priority may evict it, as far as its row tells.
+[[nodiscard]] constexpr bool MayBeEvicted(const Pod& pod) {
+  return !pod.terminating && pod.spared_until == Instant{};
+}
 
 // The node that the pod is promised, whether its object says so yet or not; invalid for none.
 [[nodiscard]] constexpr NameId PromisedNode(const Pod& pod) {

@@ -107,13 +107,39 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
 }
 
 void State::ApplyRefused(const PreemptionRefused& facts) {
+  GiveUp(FindPod(facts.uid), facts.code, facts.at, ReasonKind::kPromiseWriteRefused);
+}
+
+void State::ApplyRefused(const EvictionRefused& facts) {
   const PodId id = FindPod(facts.uid);
-  if (!id.valid() || !PromiseOf(id).valid()) return;
+  if (!id.valid() || pods_.at(id).terminating) return;  // It leaves all the same.
   Pod& pod = pods_.mutable_at(id);
-  pod.refused_code = facts.code;
-  pod.not_before = facts.at + Backoff(++pod.errors);
-  Revoke(id, Cause::kWriteRefused, ReasonKind::kPromiseWriteRefused);
+  const PodId holder = pod.evicted_for.valid() ? pods_.FindUid(pod.evicted_for) : PodId{};
+  pod.spared_until = facts.at + SparedFor(++pod.spared_count);
   changed_pods_.push_back(id);
+  TouchNodeOf(id, kTouchTaken);
+  GiveUp(holder, facts.code, facts.at,
+         facts.failed ? ReasonKind::kPromiseEvictionFails : ReasonKind::kPromiseEvictionRefused);
+}
+
+void State::EndSparing(PodId id) {
+  pods_.mutable_at(id).spared_until = Instant{};
+  TouchNodeOf(id, kTouchFreed);
+}
+
+void State::TouchNodeOf(PodId id, TouchKinds kinds) {
+  if (const ClaimId claim = ClaimOf(id); claim.valid())
+    touches_.Add(ledger_.claim(claim).account.node(), kinds);
+}
+
+// What the promise needs written does not get done.
+void State::GiveUp(PodId holder, int32_t code, Instant at, ReasonKind why) {
+  if (!holder.valid() || !PromiseOf(holder).valid()) return;
+  Pod& pod = pods_.mutable_at(holder);
+  pod.refused_code = code;
+  pod.not_before = at + Backoff(++pod.errors);
+  Revoke(holder, Cause::kWriteRefused, why);
+  changed_pods_.push_back(holder);
 }
 
 void State::ApplyStands(const NominationStands& facts) {
@@ -150,13 +176,18 @@ void State::VoidPromise(PodId id, NameId node) {
   pod.void_node = node;
 }
 
+void State::NoteLost(PodId holder, ReasonKind why, NameId node) {
+  pods_.mutable_at(holder).lost = {.why = why, .node = node};
+  ++promises_lost_[static_cast<size_t>(why)];
+}
+
 void State::Revoke(PodId id, Cause cause, ReasonKind why) {
   const ClaimId promise = PromiseOf(id);
   if (!promise.valid()) return;
   Pod& pod = pods_.mutable_at(id);
   pod.void_node = nodes_.name(ledger_.claim(promise).account.node());
   pod.promised = NameId{};
-  pod.lost = {.why = why, .node = pod.void_node};
+  NoteLost(id, why, pod.void_node);
   EndNodeClaim(id, cause);
   SettleClaims(id);  // What its object names besides is promised to it again.
 }

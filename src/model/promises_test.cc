@@ -3,6 +3,7 @@
 #include <functional>
 
 #include "model/audit.h"
+#include "model/backoff.h"
 #include "model/test_cluster.h"
 
 // Promises of preemptions and the evictions for them.
@@ -291,6 +292,40 @@ TEST_F(PromisesTest, DoNotWaitForWhoDoesNotGo) {
   const Pod& pod = refused.state.pods().at(refused.state.FindPod("high"));
   EXPECT_EQ(pod.refused_code, 403);
   EXPECT_GT(pod.not_before, Instant::FromSeconds(9));
+}
+
+// Goal: whose eviction is refused is spared, longer each time, and the promise it was to leave for
+// ends with its own reason (A10); who leaves all the same is not. Method: refuse evictions.
+TEST_F(PromisesTest, SpareWhoCannotBeEvicted) {
+  const auto refuse = [&](int64_t seconds, bool failed) {
+    c.state.Apply(EvictionRefused{
+        .uid = "v1", .code = 500, .failed = failed, .at = Instant::FromSeconds(seconds)});
+  };
+  const auto row = [&](std::string_view uid) { return c.state.pods().at(c.state.FindPod(uid)); };
+  const Cluster leaving = c;
+  refuse(100, false);
+  EXPECT_EQ(row("v1").spared_until, Instant::FromSeconds(110));
+  EXPECT_FALSE(MayBeEvicted(row("v1")));
+  EXPECT_EQ(row("high").lost.why, ReasonKind::kPromiseEvictionRefused);
+  EXPECT_EQ(row("high").refused_code, 500);
+  EXPECT_EQ(c.state.promises_lost()[static_cast<size_t>(ReasonKind::kPromiseEvictionRefused)], 1u);
+  EXPECT_EQ(c.Ended(Cause::kWriteRefused), 1u);
+  const uint64_t touches = c.state.touches().end();
+  c.state.EndSparing(c.state.FindPod("v1"));
+  EXPECT_GT(c.state.touches().end(), touches);
+  EXPECT_TRUE(MayBeEvicted(row("v1")));
+  // Of no promise any more: it is spared all the same.
+  refuse(200, true);
+  EXPECT_EQ(row("v1").spared_until, Instant::FromSeconds(220));
+  for (int i = 0; i < 40; ++i) refuse(300, true);
+  EXPECT_EQ(row("v1").spared_until, Instant::FromSeconds(300) + kSparedMax);
+  EXPECT_EQ(Audit(c.state), std::vector<std::string>());
+  c = leaving;
+  first.terminating = true;
+  c.state.Apply(first);
+  refuse(100, false);
+  EXPECT_EQ(row("v1").spared_count, 0u);
+  EXPECT_TRUE(c.state.PromiseOf(c.state.FindPod("high")).valid());
 }
 
 // Goal: no promise takes what another was promised, if that is as important, or what is charged

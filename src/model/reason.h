@@ -37,13 +37,15 @@ enum class ReasonKind : uint8_t {
   kExternalVerdict,
   // Of a promise: why it was taken back.
   kPromiseNodeGone,
-  kPromiseNodeRefuses,   // Tainted, cordoned, relabelled: no eviction helps there any more.
-  kPromiseVictimStays,   // Who was to leave is there after its grace.
-  kPromiseOutranked,     // The room was promised to someone more important.
-  kPromiseRoomTaken,     // It went to others: a binding of somebody else, a node that shrank.
-  kPromiseWriteRefused,  // The API server refused the nomination or an eviction.
+  kPromiseNodeRefuses,      // Tainted, cordoned, relabelled: no eviction helps there any more.
+  kPromiseVictimStays,      // Who was to leave is there after its grace.
+  kPromiseOutranked,        // The room was promised to someone more important.
+  kPromiseRoomTaken,        // It went to others: a binding of somebody else, a node that shrank.
+  kPromiseWriteRefused,     // The API server refused the nomination.
+  kPromiseEvictionRefused,  // It refused an eviction.
+  kPromiseEvictionFails,    // An eviction does not get done: errors and conflicts alone.
 };
-inline constexpr uint32_t kReasonKindsCount = 28;
+inline constexpr uint32_t kReasonKindsCount = 30;
 static_assert(kReasonKindsCount <= 32);  // Bits of a ReasonMask.
 using ReasonMask = uint32_t;
 constexpr ReasonMask MaskOf(ReasonKind kind) {

@@ -57,6 +57,7 @@ void State::Apply(const Delta& delta) {
   if (const auto* facts = std::get_if<BudgetUpsert>(&delta)) return ApplyBudget(*facts);
   if (const auto* facts = std::get_if<PreemptionRefused>(&delta)) return ApplyRefused(*facts);
   if (const auto* facts = std::get_if<NominationStands>(&delta)) return ApplyStands(*facts);
+  if (const auto* facts = std::get_if<EvictionRefused>(&delta)) return ApplyRefused(*facts);
   if (const auto* facts = std::get_if<QueueUpsert>(&delta)) return ApplyQueue(*facts);
   if (const auto* facts = std::get_if<QueueRemove>(&delta)) return RemoveQueue(*facts);
   budgets_.Remove(std::get<BudgetRemove>(delta));
@@ -263,8 +264,7 @@ void State::ApplyPod(const PodUpsert& facts) {
   }
   if (facts.start != Instant{}) {
     // Whom an eviction on the node spares depends on it.
-    const ClaimId claim = pod.start != facts.start ? ClaimOf(id) : ClaimId{};
-    if (claim.valid()) touches_.Add(ledger_.claim(claim).account.node(), kTouchTaken);
+    if (pod.start != facts.start) TouchNodeOf(id, kTouchTaken);
     pod.start = facts.start;
   }
   if (facts.terminating) pod.deletion_deadline = facts.deletion_deadline;
@@ -417,7 +417,7 @@ void State::EndReservations(NodeId node) {
     if (pod.valid()) {
       pods_.mutable_at(pod).promised = NameId{};
       pods_.mutable_at(pod).void_node = nodes_.name(node);
-      pods_.mutable_at(pod).lost = {.why = ReasonKind::kPromiseNodeGone, .node = nodes_.name(node)};
+      NoteLost(pod, ReasonKind::kPromiseNodeGone, nodes_.name(node));
       changed_pods_.push_back(pod);
       holders.push_back(pod);
     }
@@ -595,6 +595,7 @@ void State::AddTo(Hasher& hasher) const {
   uids_.AddTo(hasher);
   keys_.AddTo(hasher);
   homeless_.AddTo(hasher);
+  for (const uint64_t count : promises_lost_) hasher.AddHistory(count);
   hasher.Add(materialised_classes_.size());
   for (const uint8_t there : materialised_classes_) hasher.Add(there);
   // changed_pods_ is the last Apply's answer, which the next one clears.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
@@ -100,6 +101,11 @@ class State {
   // when it may stay.
   [[nodiscard]] std::optional<NameId> NominationToWrite(PodId pod) const;
 
+  // How many promises were taken back for each ReasonKind.
+  [[nodiscard]] const std::array<uint64_t, kReasonKindsCount>& promises_lost() const {
+    return promises_lost_;
+  }
+
   // For the cycle.
   void SortNames() { nodes_.SortNames(vocabulary_.names); }
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
@@ -122,6 +128,8 @@ class State {
   bool VoidAbsentNomination(PodId pod);
   // A pod that is being deleted did not go when its grace was over: nobody can count on its room.
   void NoteOverdue(PodId pod);
+  // A pod whose eviction was refused may be evicted again: its time is over.
+  void EndSparing(PodId pod);
   // The pod was tried in vain: others go first until its unschedulable backoff is over, which grows
   // with each attempt.
   void NoteAttempt(PodId pod, Instant now);
@@ -145,6 +153,10 @@ class State {
   void Reserve(Transaction& t, const Claim& promise, ClaimId existing,
                std::span<const PodId> victims);
   void EndEviction(PodId pod);
+  void ApplyRefused(const EvictionRefused& facts);
+  void NoteLost(PodId holder, ReasonKind why, NameId node);
+  void TouchNodeOf(PodId pod, TouchKinds kinds);
+  void GiveUp(PodId holder, int32_t code, Instant at, ReasonKind why);
   void ApplyQueue(const QueueUpsert& facts);
   void RemoveQueue(const QueueRemove& facts);
   void TakeBack(PodId pod, Cause cause);
@@ -182,6 +194,7 @@ class State {
   StringTable<KeyId> keys_;
   std::vector<uint8_t> materialised_classes_;
   std::vector<PodId> changed_pods_;
+  std::array<uint64_t, kReasonKindsCount> promises_lost_{};
   Homeless homeless_;   // Nominated to a node that is not there.
   uint32_t nodes_max_;  // Immutable after construction.
   uint32_t pods_max_;   // Immutable after construction.

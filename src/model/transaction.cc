@@ -260,6 +260,11 @@ void Transaction::Commit(Cause cause) {
   for (const Operation& op : log_) {
     Touch(op);
     if (op.kind == Kind::kEnd) ++ledger_.ended_by_cause_[static_cast<size_t>(cause)];
+    const bool promised = op.kind != Kind::kAdd && !op.before.account.is_tree() &&
+                          op.before.state == ClaimState::kReserved;
+    if (promised &&
+        (op.after.state != ClaimState::kReserved || op.after.account != op.before.account))
+      ++ledger_.promises_ended_[static_cast<size_t>(cause)];
   }
   log_.clear();
 }

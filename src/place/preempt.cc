@@ -220,8 +220,7 @@ class Search {
       id = claim.next_in_account;
       if (claim.state != ClaimState::kHeld || claim.priority >= viewer_.priority) continue;
       const model::PodId pod = state_.pods().FindUid(claim.owner);
-      if (!pod.valid()) continue;
-      if (state_.pods().at(pod).terminating) continue;  // Overdue: it is not to be had.
+      if (!pod.valid() || !model::MayBeEvicted(state_.pods().at(pod))) continue;
       const Instant start = state_.pods().at(pod).start;
       scratch_.victims.push_back(
           {.owner = claim.owner,

@@ -37,7 +37,7 @@ void VictimIndex::SumUp(const model::State& state, model::NodeId n) {
     id = claim.next_in_account;
     if (claim.state != model::ClaimState::kHeld) continue;
     const model::PodId pod = state.pods().FindUid(claim.owner);
-    if (!pod.valid() || state.pods().at(pod).terminating) continue;  // Overdue: not to be had.
+    if (!pod.valid() || !model::MayBeEvicted(state.pods().at(pod))) continue;
     auto band = std::ranges::lower_bound(bands, claim.priority, {}, &Band::priority);
     if (band == bands.end() || band->priority != claim.priority)
       band = bands.insert(band, Band{.priority = claim.priority});

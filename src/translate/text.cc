@@ -54,9 +54,14 @@ constexpr Words kWords[] = {
      "a pod that was to leave is still there after its grace period"},
     {ReasonKind::kPromiseOutranked, "PromiseOutranked", "",
      "the room was promised to a more important pod"},
-    {ReasonKind::kPromiseRoomTaken, "PromiseRoomTaken", "", "the room went to others"},
+    {ReasonKind::kPromiseRoomTaken, "PromiseRoomTaken", "",
+     "others took the room, or the node shrank"},
     {ReasonKind::kPromiseWriteRefused, "PromiseWriteRefused", "",
-     "the API server refused a write for it"},
+     "the API server refused its nomination"},
+    {ReasonKind::kPromiseEvictionRefused, "PromiseEvictionRefused", "",
+     "the API server refused to evict a pod there"},
+    {ReasonKind::kPromiseEvictionFails, "PromiseEvictionFails", "",
+     "the API server fails again and again to evict a pod there"},
 };
 static_assert(std::size(kWords) == model::kReasonKindsCount);
 static_assert([] {
