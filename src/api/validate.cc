@@ -353,15 +353,18 @@ void CheckDeleteOptions(FieldErrors& errors, const Json& options) {
   }
 }
 
+FieldErrors ValidateCustomCreate(KindId kind, const Json& object) {
+  FieldErrors errors;
+  rules::CheckCustomMeta(errors, object, KindOf(kind).namespaced);
+  rules::CheckCustom(errors, kind, nullptr, object);
+  return errors;
+}
+
 }  // namespace
 
 FieldErrors ValidateCreate(KindId kind, const Json& object) {
+  if (KindOf(kind).custom) return ValidateCustomCreate(kind, object);
   FieldErrors errors;
-  if (KindOf(kind).custom) {
-    rules::CheckCustomMeta(errors, object, KindOf(kind).namespaced);
-    rules::CheckCustom(errors, kind, nullptr, object);
-    return errors;
-  }
   switch (kind) {
     case KindId::kPod:
       rules::CheckPod(errors, object);
