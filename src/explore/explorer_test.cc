@@ -213,7 +213,7 @@ TEST(ExplorerTest, AnEvictionTooManyIsFound) {
   EXPECT_EQ(enough->bindings, 2u);
   const Result<Report> too_many = Explore(Read(text + "expect evictions=0\n"), {});
   ASSERT_TRUE(too_many.has_value() && too_many->violation.has_value());
-  EXPECT_EQ(too_many->violation->what, "pod l is evicted, the 1. one: 0 are enough");
+  EXPECT_EQ(too_many->violation->what, "pod l is evicted: 1 eviction, where 0 must be enough");
 }
 
 TEST(ExplorerTest, BoundsThatCutAreTold) {

@@ -179,8 +179,8 @@ std::optional<std::string> Promises::OnEviction(const sim::Truth& truth, const D
                        victim.node_name);
   }
   if (const uint32_t enough = most * (1 + explained_); evicted_.size() > enough) {
-    return fmt::format("pod {} is evicted, the {}. one: {} are enough", name, evicted_.size(),
-                       enough);
+    return fmt::format("pod {} is evicted: {}, where {} must be enough", name,
+                       Counted(evicted_.size(), "eviction"), enough);
   }
   return std::nullopt;
 }

@@ -179,14 +179,14 @@ TEST_F(PromisesTest, ALostNodeOrAMoreImportantOwnerExplainsMoreEvictions) {
   };
   begin();
   EXPECT_EQ(Evict("v1", 1), std::nullopt);
-  EXPECT_EQ(Evict("v2", 1), "pod v2 is evicted, the 2. one: 1 are enough");
+  EXPECT_EQ(Evict("v2", 1), "pod v2 is evicted: 2 evictions, where 1 must be enough");
 
   begin();
   EXPECT_EQ(Evict("v1", 1), std::nullopt);
   Nominate("low", "n1");
   Nominate("low", "");  // For nobody.
   EXPECT_EQ(promises_.OnStep(truth_), std::nullopt);
-  EXPECT_EQ(Evict("v2", 1), "pod v2 is evicted, the 2. one: 1 are enough");
+  EXPECT_EQ(Evict("v2", 1), "pod v2 is evicted: 2 evictions, where 1 must be enough");
 
   begin();
   EXPECT_EQ(Evict("v1", 1), std::nullopt);

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/prng.h"
 #include "codec/json.h"
+#include "explore/words.h"
 #include "sim/run.h"
 
 namespace berth::explore {
@@ -236,7 +237,8 @@ std::string One(const Scenario& scenario, uint64_t seed, const PlayOptions& opti
   if (failed()) return checkers.violations().front();
   const uint64_t most = scenario.evictions.value_or(0);
   if (checkers.evictions() > most) {
-    return fmt::format("{} pods are evicted: {} are enough", checkers.evictions(), most);
+    return fmt::format("{}, where {} must be enough", Counted(checkers.evictions(), "eviction"),
+                       most);
   }
   const std::string end = Outcome(scenario, checkers.truth(), checkers.evictions());
   ++played.ends[end];

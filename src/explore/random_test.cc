@@ -97,7 +97,7 @@ TEST(RandomTest, OneEvictionTooManyIsAViolation) {
       Read(std::string(kPreempts).replace(kPreempts.find("evictions=1"), 11, "evictions=0"));
   const Played played = PlayRandom(*scenario, {.seeds = 1}, {});
   ASSERT_EQ(played.failed.size(), 1u);
-  EXPECT_THAT(played.failed.at(1), HasSubstr("1 pods are evicted: 0 are enough"));
+  EXPECT_THAT(played.failed.at(1), HasSubstr("1 eviction, where 0 must be enough"));
 }
 
 TEST(RandomTest, ADefectOfTheKubeletsShows) {

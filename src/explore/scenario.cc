@@ -35,6 +35,18 @@ struct Line {
 
 using Options = std::map<std::string, std::string, std::less<>>;
 
+// The most that a line may say of a resource, far from what the model would clamp.
+std::string_view MostOf(std::string_view resource) {
+  if (resource == "cpu") return "1M";
+  return resource == "memory" ? "1Ti" : "1k";
+}
+
+bool InRange(std::string_view resource, std::string_view text) {
+  const Result<api::Quantity> amount = api::ParseQuantity(text);
+  if (!amount || amount->sign() < 0) return false;
+  return api::Compare(*amount, *api::ParseQuantity(MostOf(resource))) <= 0;
+}
+
 class Parser {
  public:
   Parser(std::string_view text, std::string_view file) : text_(text) {
@@ -217,8 +229,9 @@ class Parser {
     for (const std::string_view resource : resources) {
       const auto at = options.find(resource);
       if (at == options.end()) continue;
-      if (!api::ParseQuantity(at->second)) {
-        return Bad(fmt::format("{} must be a quantity, not \"{}\"", resource, at->second));
+      if (!InRange(resource, at->second)) {
+        return Bad(fmt::format("{} must be a quantity from 0 to {}, not \"{}\"", resource,
+                               MostOf(resource), at->second));
       }
       json += fmt::format("{}\"{}\":\"{}\"", json.empty() ? "" : ",", resource, at->second);
     }

@@ -38,7 +38,15 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"user ann\nuser ann\n", "f:5: the user is there already"},
       {"user\n", "f:4: user takes one name"},
       {"  create pod a cpu=1\n", "f:4: an indented line that follows no user"},
-      {"pod a cpu=much\n", "f:4: cpu must be a quantity, not \"much\""},
+      {"pod a cpu=much\n", "f:4: cpu must be a quantity from 0 to 1M, not \"much\""},
+      {"pod a cpu=-1\n", "f:4: cpu must be a quantity from 0 to 1M, not \"-1\""},
+      {"pod a cpu=-1m\n", "f:4: cpu must be a quantity from 0 to 1M, not \"-1m\""},
+      {"pod a cpu=1000001\n", "f:4: cpu must be a quantity from 0 to 1M, not \"1000001\""},
+      {"pod a cpu=1 memory=2Ei\n", "f:4: memory must be a quantity from 0 to 1Ti, not \"2Ei\""},
+      {"pod a cpu=1e999\n", "f:4: cpu must be a quantity from 0 to 1M, not \"1e999\""},
+      {"node n2 cpu=-2\n", "f:4: cpu must be a quantity from 0 to 1M, not \"-2\""},
+      {"node n2 cpu=1 pods=1001\n", "f:4: pods must be a quantity from 0 to 1k, not \"1001\""},
+      {"owner o replicas=1 cpu=-1\n", "f:4: cpu must be a quantity from 0 to 1M, not \"-1\""},
       {"pod a cpus=1\n", "f:4: unknown key \"cpus\""},
       {"pod a cpu=1 cpu=2\n", "f:4: cpu is said twice"},
       {"pod a cpu\n", "f:4: \"cpu\" is not of the form key=value"},
@@ -104,6 +112,13 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
   }
   EXPECT_EQ(ErrorOf(""), "f:1: no line names the scenario");
   EXPECT_EQ(ErrorOf("scenario s\n"), "f:1: no line names a case");
+}
+
+TEST(ScenarioTest, TheLeastAndTheMostAreTaken) {
+  for (const std::string text : {"pod a cpu=0 memory=0", "pod a cpu=1M memory=1Ti",
+                                 "node n2 cpu=1000000 memory=1Ti pods=1k"}) {
+    EXPECT_EQ(ErrorOf(std::string(kHead) + std::string(kUser) + text), "none") << text;
+  }
 }
 
 TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {

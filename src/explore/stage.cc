@@ -694,7 +694,7 @@ void Stage::Check(bool at_rest) {
   if (const uint64_t missed = engine.counters().missed_wakes + engine.CountMissedWakes();
       missed > 0) {
     checkers_.Report(now_,
-                     fmt::format("a wake-up was missed: {} waiting lines or holders", missed));
+                     fmt::format("a wake-up was missed, of {} in line or with a promise", missed));
   }
   // Not of a promise that it has just read in an object, whose victims it is yet to name.
   if (scenario_->evictions && scheduler_.synced() && scheduler_.wake_at() > now_) {

@@ -44,6 +44,10 @@ std::string_view QueryValue(std::string_view target, std::string_view key) {
   return {};
 }
 
+std::string Counted(uint64_t count, std::string_view one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
+
 std::string Words(const env::HttpRequest& request) {
   const std::string_view path =
       std::string_view(request.target).substr(0, request.target.find('?'));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -21,6 +22,9 @@ namespace berth::explore {
 
 // "binding of pod a to node n1", "list of pods".
 [[nodiscard]] std::string Words(const env::HttpRequest& request);
+
+// "1 node", "2 nodes".
+[[nodiscard]] std::string Counted(uint64_t count, std::string_view one);
 
 // "answer 201", "that pod a is MODIFIED".
 [[nodiscard]] std::string Words(const env::Input& input);

@@ -362,7 +362,7 @@ void World::CheckScheduler() {
   if (const uint64_t missed = engine.counters().missed_wakes + engine.CountMissedWakes();
       missed > 0) {
     checkers_.Report(now_,
-                     fmt::format("a wake-up was missed: {} waiting lines or holders", missed));
+                     fmt::format("a wake-up was missed, of {} in line or with a promise", missed));
   }
   if (++steps_uncompared_ >= kCompareEvery && CompareWithObjects()) steps_uncompared_ = 0;
 }

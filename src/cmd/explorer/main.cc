@@ -14,11 +14,13 @@
 #include "explore/explorer.h"
 #include "explore/random.h"
 #include "explore/stage.h"
+#include "explore/words.h"
 #include "sim/run.h"
 
 namespace {
 
 using berth::Result;
+using berth::explore::Counted;
 using berth::explore::ExploreOptions;
 using berth::explore::Report;
 using berth::explore::Scenario;
@@ -74,18 +76,16 @@ void Print(const Scenario& scenario, const Walked& walked) {
              report.violation ? "VIOLATED"
              : report.whole() ? "walked whole, clean"
                               : "clean as far as it was walked");
-  fmt::print(
-      "  {} distinct states, {} transitions, {} choices, {} pruned, {} merged, {} ends, depth {}, "
-      "at "
-      "most {} bindings\n",
-      report.states, report.transitions, report.choices, report.pruned, report.merged, report.ends,
-      report.depth, report.bindings);
+  fmt::print("  {}, {}, {}, {} pruned, {} merged, {}, depth {}, at most {}\n",
+             Counted(report.states, "distinct state"), Counted(report.transitions, "transition"),
+             Counted(report.choices, "choice"), report.pruned, report.merged,
+             Counted(report.ends, "end"), report.depth, Counted(report.bindings, "binding"));
   fmt::print("  {:.1f} s, {:.0f} states/s, {:.0f} transitions/s\n", walked.seconds,
              static_cast<double>(report.states) / walked.seconds,
              static_cast<double>(report.transitions) / walked.seconds);
   if (report.depth_cuts > 0) {
-    fmt::print("  {} states were not gone on from: the bound of {} choices in a row\n",
-               report.depth_cuts, scenario.bounds.depth);
+    fmt::print("  not gone on from {}: the bound of {} in a row\n",
+               Counted(report.depth_cuts, "state"), Counted(scenario.bounds.depth, "choice"));
   }
   if (report.states_cut) fmt::print("  the walk ended at the bound of states\n");
 }
@@ -126,10 +126,10 @@ int PlayOne(const Scenario& scenario, const Arguments& arguments, const ExploreO
   uint64_t faults = 0;
   for (const uint64_t fired : played.faults.fired) faults += fired;
   fmt::print(
-      "  played {} times with controllers and kubelets, {} faults, {} ends; {} of {} that began as "
-      "the walk came to an end it knows{}\n",
-      played.plays, faults, played.ends.size(), played.known, played.compared,
-      played.failed.empty() ? ", clean" : "");
+      "  played {} with controllers and kubelets, {}, {}; {} of {} that began as the walk came to "
+      "an end it knows{}\n",
+      Counted(played.plays, "time"), Counted(faults, "fault"), Counted(played.ends.size(), "end"),
+      played.known, played.compared, played.failed.empty() ? ", clean" : "");
   for (const auto& [seed, what] : played.failed) {
     fmt::print("  VIOLATED by seed {}: {}\n  again: dev explore {} --random 1 --first {}{}\n", seed,
                what, scenario.file, seed,
@@ -169,7 +169,7 @@ int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& ar
   Print(*scenario, *walked);
   known.whole = walked->report.whole();
   if (!AsWholeAsSaid(*scenario, walked->report)) {
-    fmt::print("  NOT WHOLE within {} states\n", scenario->whole_states);
+    fmt::print("  NOT WHOLE within {}\n", Counted(scenario->whole_states, "state"));
     return 1;
   }
   if (!walked->report.violation) {
@@ -195,8 +195,8 @@ int WalkPlanted(const std::shared_ptr<const Scenario>& scenario) {
     const Report& report = walked->report;
     const bool found = report.violation && report.violation->what.contains(bug->sign);
     if (!found) ++missed;
-    fmt::print("{:<24} {:<32} {} within {} of {} states{}\n", scenario->name, plant.name,
-               found ? "found" : "NOT FOUND", report.states, plant.states,
+    fmt::print("{:<24} {:<32} {} within {} of {}{}\n", scenario->name, plant.name,
+               found ? "found" : "NOT FOUND", report.states, Counted(plant.states, "state"),
                report.violation ? ": " + report.violation->what : "");
     std::fflush(stdout);
   }
