@@ -272,7 +272,7 @@ Outcome<WatchStart> ParseWatch(Instant now, const ResourceRequest& request, Prng
                     .after = *revision,
                     .bookmarks = ParseFlagParameter(query, "allowWatchBookmarks"),
                     .initial_events_end = send,
-                    .deadline = now + Duration::Seconds(1) * seconds};
+                    .deadline = now + Duration::Seconds(seconds)};
 }
 
 }  // namespace berth::apiserver

@@ -49,7 +49,16 @@ TEST(Prng, ShufflePermutes) {
 TEST(Time, ArithmeticSaturatesSoNeverStaysNever) {
   EXPECT_EQ(Instant::Never() + Duration::Seconds(1), Instant::Never());
   EXPECT_EQ(Duration::Seconds(1) * INT64_MAX, Duration::Max());
+  EXPECT_EQ(Duration::Seconds(1) * INT64_MIN, Duration{INT64_MIN});
+  EXPECT_EQ(Instant{} - Duration{INT64_MIN}, Instant::Never());
+  EXPECT_EQ(Instant{-2} - Duration::Max(), Instant{INT64_MIN});
+  // Users write seconds without bound.
+  EXPECT_EQ(Duration::Seconds(INT64_MAX), Duration::Max());
+  EXPECT_EQ(Duration::Seconds(INT64_MIN), Duration{INT64_MIN});
+  EXPECT_EQ(Duration::Milliseconds(10'000'000'000'000), Duration::Max());
+  EXPECT_EQ(Instant::FromSeconds(1'000'000'000'000), Instant::Never());
   EXPECT_EQ(Instant{-1}.seconds(), -1);
+  EXPECT_EQ(Instant{INT64_MIN}.seconds(), -9'223'372'037);
   EXPECT_EQ(Instant{1'999'999'999}.seconds(), 1);
 }
 

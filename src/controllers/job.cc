@@ -245,9 +245,7 @@ void JobPlanner::JudgeEnd() {
                "Job has reached the specified backoff limit");
   }
   if (job_.active_deadline_seconds.has_value() && job_.start_time.has_value() && !job_.suspend) {
-    // A product saturates: it may be any number.
-    const Instant deadline =
-        *job_.start_time + Duration::Seconds(1) * *job_.active_deadline_seconds;
+    const Instant deadline = *job_.start_time + Duration::Seconds(*job_.active_deadline_seconds);
     if (deadline <= now_) {
       return End(kFailureTarget, "DeadlineExceeded",
                  "Job was active longer than specified deadline");
@@ -311,7 +309,7 @@ void JobPlanner::StartClock() {
   if (after_.start_time.has_value()) return;
   after_.start_time = now_;
   if (job_.active_deadline_seconds.has_value()) {
-    plan_.WakeAt(now_ + Duration::Seconds(1) * *job_.active_deadline_seconds);
+    plan_.WakeAt(now_ + Duration::Seconds(*job_.active_deadline_seconds));
   }
 }
 

@@ -230,9 +230,7 @@ Instant EvictionTime(const PodFacts& pod, const api::Node& node,
       if (!Tolerates(toleration, taint)) continue;
       tolerated = true;
       if (!toleration.seconds.has_value()) continue;
-      // A product saturates: any number may be tolerated.
-      const int64_t seconds = std::max<int64_t>(0, *toleration.seconds);
-      until = std::min(until, since + Duration::Seconds(1) * seconds);
+      until = std::min(until, since + Duration::Seconds(std::max<int64_t>(0, *toleration.seconds)));
     }
     due = std::min(due, tolerated ? until : since);
   }
