@@ -169,8 +169,9 @@ class Turnover {
   int next_ = 0;
 };
 
-// What decisions cost beside 10,000 unschedulable pods of so many classes (0: beside none): batches with and without
-// them take turns on two clusters, so that what else the machine does falls on both.
+// What decisions cost beside 10,000 unschedulable pods of so many classes (0: beside none): batches
+// with and without them take turns on two clusters, so that what else the machine does falls on
+// both.
 void BesideUnschedulable(benchmark::State& bench, bool occupied) {
   Turnover alone(0, 1, occupied);
   const auto classes = static_cast<int>(bench.range(0));
@@ -187,20 +188,12 @@ void BesideUnschedulable(benchmark::State& bench, bool occupied) {
   bench.counters["slower_percent"] = *median / 100.0;
   bench.SetItemsProcessed(bench.iterations() * Turnover::kBatch);
 }
-BENCHMARK_CAPTURE(BesideUnschedulable, too_large, false)
-    ->Arg(0)
-    ->Arg(1)
-    ->Arg(20)
-    ->Arg(10'000)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
-BENCHMARK_CAPTURE(BesideUnschedulable, occupied, true)
-    ->Arg(0)
-    ->Arg(1)
-    ->Arg(20)
-    ->Arg(10'000)
-    ->UseManualTime()
-    ->Unit(benchmark::kMillisecond);
+void NumbersOfClasses(benchmark::internal::Benchmark* bench) {
+  for (const int64_t classes : {0, 1, 20, 10'000}) bench->Arg(classes);
+  bench->UseManualTime()->Unit(benchmark::kMillisecond);
+}
+BENCHMARK_CAPTURE(BesideUnschedulable, too_large, false)->Apply(NumbersOfClasses);
+BENCHMARK_CAPTURE(BesideUnschedulable, occupied, true)->Apply(NumbersOfClasses);
 
 }  // namespace
 }  // namespace berth::cycle

@@ -173,6 +173,7 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
   WaitingLines::Lift lift{.reasons = LiftedBy(kinds, options_.faults),
                           .any = (kinds & model::kTouchAdded) != 0,
                           .node = state_.nodes().name(n)};
+  if (!lift.any && lift.reasons == 0) return;
   // Who asks for more than anyone who waits could get there fits it as little as before.
   if ((kinds & ~(model::kTouchFreed | model::kTouchTaken)) == 0) lift.cpu_most = CpuMost(n);
   lines_.Touched(lift, scratch_.lifted);
@@ -206,9 +207,7 @@ model::Amount Engine::CpuMost(NodeId n) const {
     const model::Claim& claim = state_.ledger().claim(id);
     id = claim.next_in_account;
     if (claim.state != model::ClaimState::kHeld || claim.priority < highest) continue;
-    for (const model::ResourceAmount& a : state_.vocabulary().bundles.View(claim.bundle)) {
-      if (a.resource == model::kCpu) most -= a.amount;
-    }
+    most -= state_.vocabulary().bundles.AmountOf(claim.bundle, model::kCpu);
   }
   return std::max<model::Amount>(most, 0);
 }
@@ -594,10 +593,8 @@ Explanation Engine::Explain(PodId pod) const {
     e.node = state_.nodes().name(state_.ledger().claim(claim).account.node());
     e.devices = state_.ledger().claim(claim).devices;
   }
-  if (row.evicted_for.valid()) {
-    const PodId preemptor = state_.pods().FindUid(row.evicted_for);
-    if (preemptor.valid()) e.evicted_for = state_.pods().at(preemptor).key;
-  }
+  if (const PodId preemptor = state_.pods().FindUid(row.evicted_for); preemptor.valid())
+    e.evicted_for = state_.pods().at(preemptor).key;
   // Somebody else may have placed it elsewhere meanwhile.
   if (pod.value < trails_.size() && e.node.valid() && trails_[pod.value].node == e.node) {
     e.decided_here = true;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "model/backoff.h"
 
 namespace berth::cycle {
 
@@ -246,12 +247,11 @@ model::Amount WaitingLines::KeyOf(const Line& line, model::ReasonMask reasons) {
 }
 
 void WaitingLines::SetMask(Line& line, LineId id, model::ReasonMask reasons) {
+  const Sized before{.cpu = KeyOf(line, blocked_masks_[line.place]), .id = id};
+  const Sized now{.cpu = KeyOf(line, reasons), .id = id};
   blocked_masks_[line.place] = reasons;
-  const model::Amount key = KeyOf(line, reasons);
-  const model::Amount before = std::exchange(line.cpu_keyed, key);
-  if (before == key) return;
-  by_cpu_.erase(std::ranges::lower_bound(by_cpu_, Sized{.cpu = before, .id = id}));
-  const Sized now{.cpu = key, .id = id};
+  if (before == now) return;
+  by_cpu_.erase(std::ranges::lower_bound(by_cpu_, before));
   by_cpu_.insert(std::ranges::lower_bound(by_cpu_, now), now);
 }
 
@@ -261,13 +261,9 @@ void WaitingLines::Enter(const State& state, LineId id, Line::Mode mode,
   line.mode = mode;
   if (mode == Line::Mode::kBlocked) {
     line.place = static_cast<uint32_t>(blocked_.size());
-    line.cpu = 0;
     const model::BundleId requests = state.vocabulary().classes.at(line.class_id).requests;
-    for (const model::ResourceAmount& amount : state.vocabulary().bundles.View(requests)) {
-      if (amount.resource == model::kCpu) line.cpu = amount.amount;
-    }
-    line.cpu_keyed = KeyOf(line, reasons);
-    const Sized sized{.cpu = line.cpu_keyed, .id = id};
+    line.cpu = state.vocabulary().bundles.AmountOf(requests, model::kCpu);
+    const Sized sized{.cpu = KeyOf(line, reasons), .id = id};
     by_cpu_.insert(std::ranges::lower_bound(by_cpu_, sized), sized);
     line.blocked_priority = state.pods().at(line.head).priority;
     const auto at = std::ranges::lower_bound(blocked_priorities_, line.blocked_priority, {},
@@ -292,7 +288,8 @@ void WaitingLines::Leave(const State& state, LineId id) {
   const Line& line = lines_[id.value];
   const uint32_t place = line.place;
   if (line.mode == Line::Mode::kBlocked) {
-    by_cpu_.erase(std::ranges::lower_bound(by_cpu_, Sized{.cpu = line.cpu_keyed, .id = id}));
+    const Sized sized{.cpu = KeyOf(line, blocked_masks_[place]), .id = id};
+    by_cpu_.erase(std::ranges::lower_bound(by_cpu_, sized));
     const auto at = std::ranges::lower_bound(blocked_priorities_, line.blocked_priority, {},
                                              &PriorityCount::priority);
     if (--at->count == 0) blocked_priorities_.erase(at);
@@ -358,9 +355,7 @@ void WaitingLines::Refresh(LineId id, model::Refusal refusal, Instant now, uint6
   line.refusal = std::move(refusal);
   line.report_position = position;
   line.refreshes = now - line.refresh_at > kRefreshIntervalMax ? 0 : line.refreshes + 1;
-  line.refresh_at =
-      now + std::min(kRefreshIntervalMax,
-                     kRefreshInterval * (int64_t{1} << std::min(line.refreshes, 16u)));
+  line.refresh_at = now + model::Doubled(kRefreshInterval, line.refreshes + 1, kRefreshIntervalMax);
 }
 
 void WaitingLines::Wake(const State& state, LineId id, Instant now, uint64_t narrow_from) {
@@ -374,7 +369,6 @@ void WaitingLines::Wake(const State& state, LineId id, Instant now, uint64_t nar
 }
 
 void WaitingLines::Touched(const Lift& lift, std::vector<LineId>& out) const {
-  if (!lift.any && lift.reasons == 0) return;
   const auto end = std::ranges::upper_bound(by_cpu_, lift.cpu_most, {}, &Sized::cpu);
   for (auto at = by_cpu_.begin(); at != end; ++at) {
     const uint32_t place = lines_[at->id.value].place;

@@ -46,7 +46,6 @@ struct Line {
   int32_t failed_priority = 0;   // The least priority that a node was last found refusing.
   uint64_t blocked_cycle = 0;    // Blocked: in which cycle.
   model::Amount cpu = 0;         // Blocked: that its class asks for, ...
-  model::Amount cpu_keyed = 0;   // ... its key in by_cpu_, ...
   int32_t blocked_priority = 0;  // ... and no pod of it is of a higher priority.
   model::PodId untold;  // Blocked or not: first of its pods that was not told yet why it waits.
   // Woken: no node fitted a pod of at most failed_priority when the touch log ended here, so only
