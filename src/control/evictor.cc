@@ -69,6 +69,11 @@ void Evictor::EndDoubt(const std::string& uid) {
   if (doubtful_.erase(uid) > 0) EndWaits();
 }
 
+void Evictor::Drop(Entries::iterator it) {
+  EndDoubt(it->first);
+  entries_.erase(it);
+}
+
 void Evictor::EndWaits() {
   for (auto& [uid, entry] : entries_) {
     if (std::exchange(entry.waits, false)) Schedule(uid, entry, Instant{});
@@ -88,8 +93,7 @@ void Evictor::Pump(Instant now, const std::function<bool(const Victim&)>& wanted
     Schedule(uid, it->second, Instant::Never());
     if (!wanted(it->second.victim)) {
       ++counters_.spared;
-      EndDoubt(uid);
-      entries_.erase(it);
+      Drop(it);
       continue;
     }
     if (MustWait(it->second)) {
@@ -152,8 +156,7 @@ Evictor::Result Evictor::OnAnswer(Instant now, const std::string& uid,
   } else if (done.outcome == client::Outcome::kRefused) {
     ++counters_.refused;
     result.end = Result::End::kRefused;
-    EndDoubt(uid);
-    entries_.erase(it);
+    Drop(it);
   } else {
     // In conflict: another has its name, which the watch will tell; or it changed while it was
     // written.
@@ -164,8 +167,7 @@ Evictor::Result Evictor::OnAnswer(Instant now, const std::string& uid,
     }
     ++counters_.given_up;
     result.end = Result::End::kFailed;
-    EndDoubt(uid);
-    entries_.erase(it);
+    Drop(it);
   }
   return result;
 }

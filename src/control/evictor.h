@@ -98,17 +98,19 @@ class Evictor {
     Instant marked_at;         // When it was first sent; zero: it was not.
     Instant due = Instant::Never();
   };
+  using Entries = std::map<std::string, Entry, std::less<>>;
   void Schedule(const std::string& uid, Entry& entry, Instant at);
   void Send(Instant now, const std::string& uid, Entry& entry, client::Client& client,
             env::Outbox& out);
   void NoteEvicted(const Entry& entry);
   [[nodiscard]] bool MustWait(const Entry& entry) const;
   void EndDoubt(const std::string& uid);
+  void Drop(Entries::iterator it);
   void EndWaits();
   Result OnAnswer(Instant now, const std::string& uid, const client::CallDone& done);
 
-  bool planted_again_;                                 // Immutable after construction.
-  std::map<std::string, Entry, std::less<>> entries_;  // By uid.
+  bool planted_again_;  // Immutable after construction.
+  Entries entries_;     // By uid.
   std::set<std::pair<Instant, std::string>> due_;
   std::map<uint64_t, std::string> calls_;  // Call -> uid.
   std::vector<Victim> evicted_;            // To be taken.

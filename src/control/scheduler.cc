@@ -157,7 +157,7 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     reads_.erase(read);
     if (event.outcome == client::Outcome::kDone) Learn(now, event.response.body, out);
     status_.OnRead(now, what, event.outcome);
-    if (const model::PodId pod = engine_.state().FindPod(what.pod.uid); pod.valid()) FollowUp(pod);
+    FollowUp(engine_.state().FindPod(what.pod.uid));
     return;
   }
   if (const auto result = binder_.OnCallDone(now, event, client_, out)) {
@@ -437,7 +437,7 @@ void Scheduler::OnNomination(Instant now, const StatusWriter::Result& result, en
   } else if (result.refused != 0) {
     OnRefusedNomination(now, result, out);
   }
-  if (const model::PodId pod = engine_.state().FindPod(result.uid); pod.valid()) FollowUp(pod);
+  FollowUp(engine_.state().FindPod(result.uid));
 }
 
 void Scheduler::OnRefusedNomination(Instant now, const StatusWriter::Result& result,

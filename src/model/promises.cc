@@ -114,7 +114,7 @@ void State::ApplyRefused(const EvictionRefused& facts) {
   const PodId id = FindPod(facts.uid);
   if (!id.valid() || pods_.at(id).terminating) return;  // It leaves all the same.
   Pod& pod = pods_.mutable_at(id);
-  const PodId holder = pod.evicted_for.valid() ? pods_.FindUid(pod.evicted_for) : PodId{};
+  const PodId holder = pods_.FindUid(pod.evicted_for);
   pod.spared_until = facts.at + SparedFor(++pod.spared_count);
   changed_pods_.push_back(id);
   TouchNodeOf(id, kTouchTaken);
