@@ -19,7 +19,6 @@ constexpr Duration kClearFor = Duration::Seconds(30);
 
 const client::Resource kJobs{.group = "batch", .version = "v1", .plural = "jobs"};
 const client::Resource kDeployments{.group = "apps", .version = "v1", .plural = "deployments"};
-const client::Resource kPods{.group = "", .version = "v1", .plural = "pods"};
 
 // What one kind of pod asks for and how long it runs (0: for ever) with which end.
 struct Shape {
@@ -105,7 +104,7 @@ const std::array<const char*, 4> kDemoTeams = {"vision", "language", "search", "
 Demo::Demo(DemoOptions options) : options_(std::move(options)), client_(options_.client) {
   CHECK_GT(options_.nodes, 0);
   const std::string selector = fmt::format("{}={}", kManaged, kManager);
-  pods_ = client_.Watch({.resource = kPods, .label_selector = selector});
+  pods_ = client_.Watch({.resource = client::Pods(), .label_selector = selector});
   jobs_ = client_.Watch({.resource = kJobs, .label_selector = selector});
   PlanAll();
   progress_.nodes = options_.nodes;

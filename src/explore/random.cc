@@ -29,7 +29,6 @@ constexpr Duration kPaces[] = {Duration::Milliseconds(5), Duration::Milliseconds
 constexpr Duration kPatience = Duration::Minutes(20);
 constexpr std::string_view kNamespace = "default";
 
-const client::Resource kPods{.group = "", .version = "v1", .plural = "pods"};
 const client::Resource kNodes{.group = "", .version = "v1", .plural = "nodes"};
 const client::Resource kClasses{
     .group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"};
@@ -64,10 +63,10 @@ std::string ReplicaSetOf(const Owner& owner) {
       owner.label.empty() ? "" : fmt::format(R"(,"example":"{}")", owner.label));
 }
 
-const client::Resource& ResourceOf(Action::Kind kind) {
+client::Resource ResourceOf(Action::Kind kind) {
   switch (kind) {
     case Action::Kind::kPod:
-      return kPods;
+      return client::Pods();
     case Action::Kind::kNode:
       return kNodes;
     case Action::Kind::kBudget:
@@ -77,7 +76,7 @@ const client::Resource& ResourceOf(Action::Kind kind) {
     case Action::Kind::kOwner:
       return kReplicaSets;
   }
-  return kPods;
+  return client::Pods();
 }
 
 sim::Operation OperationOf(const Action& action, Instant at) {

@@ -262,7 +262,21 @@ RC_GTEST_PROP(LedgerTest, NetChargesAreTheDifferenceOfPlainSums, ()) {
   RC_ASSERT(t.NetCharge() == most.value_or(0));
 }
 
-class CommitTest : public ::testing::Test {
+// One ledger, whose claims are put one by one.
+class LedgerTest : public ::testing::Test {
+ protected:
+  ClaimId Put(const Claim& claim, Cause cause) {
+    Transaction t(ledger, touches, bundles);
+    const ClaimId id = t.Add(claim);
+    t.Commit(cause);
+    return id;
+  }
+  BundleTable bundles;
+  TouchLog touches;
+  Ledger ledger;
+};
+
+class CommitTest : public LedgerTest {
  protected:
   CommitTest() {
     ledger.Resize(kFixedResourcesCount, 2, 0);
@@ -275,15 +289,6 @@ class CommitTest : public ::testing::Test {
             .priority = priority,
             .state = state};
   }
-  ClaimId Put(const Claim& claim, Cause cause) {
-    Transaction t(ledger, touches, bundles);
-    const ClaimId id = t.Add(claim);
-    t.Commit(cause);
-    return id;
-  }
-  BundleTable bundles;
-  TouchLog touches;
-  Ledger ledger;
 };
 
 // Goal: no decision makes physical free or future worse where it is negative (ARCHITECTURE.md, "The
@@ -349,7 +354,7 @@ TEST_F(CommitTest, ATrialThatIsUndoneTouchesNothing) {
 
 // Goal: the same of quota, by allowed, refused and crossing. Method: a queue of 10 that may borrow
 // 2 of the 5 of its parent, filled by decisions, overdrawn by facts.
-class QuotaCommitTest : public ::testing::Test {
+class QuotaCommitTest : public LedgerTest {
  protected:
   QuotaCommitTest() {
     ledger.Resize(kFixedResourcesCount, 0, 2);
@@ -363,15 +368,6 @@ class QuotaCommitTest : public ::testing::Test {
             .bundle = bundles.Intern(std::vector<ResourceAmount>{{kCpu, cpu}}),
             .state = state};
   }
-  ClaimId Put(const Claim& claim, Cause cause) {
-    Transaction t(ledger, touches, bundles);
-    const ClaimId id = t.Add(claim);
-    t.Commit(cause);
-    return id;
-  }
-  BundleTable bundles;
-  TouchLog touches;
-  Ledger ledger;
 };
 
 TEST_F(QuotaCommitTest, ADecisionMayBorrowButNotBeyondTheLimit) {

@@ -20,7 +20,6 @@ namespace {
 constexpr Duration kLookAgain = Duration::Seconds(2);
 constexpr Duration kRefusedPause = Duration::Seconds(30);
 
-const client::Resource kPods{.plural = "pods"};
 const client::Resource kNodesResource{.plural = "nodes"};
 const client::Resource kLeases{.group = "coordination.k8s.io", .plural = "leases"};
 constexpr std::string_view kLeaseNamespace = "kube-node-lease";
@@ -56,7 +55,7 @@ Duration Spread(std::string_view name, Duration interval) {
 Nodes::Nodes(Options options)
     : options_(std::move(options)),
       client_(options_.client),
-      pods_watch_(client_.Watch({.resource = kPods, .field_selector = "spec.nodeName!="})),
+      pods_watch_(client_.Watch({.resource = client::Pods(), .field_selector = "spec.nodeName!="})),
       nodes_watch_(client_.Watch({.resource = kNodesResource})) {
   const uint32_t bits = PodNetworkBits(options_.nodes);
   nodes_.resize(options_.nodes.size());
@@ -403,13 +402,13 @@ void Nodes::Act(Instant now, uint32_t index, const api::Pod& pod, env::Outbox& o
       if (step.wake == Instant::Never()) row.object = {};
       return;
     case PodAction::kStatus:
-      row.call = Call(now, client::PatchStatus(kPods, ref, step.status),
+      row.call = Call(now, client::PatchStatus(client::Pods(), ref, step.status),
                       {CallKind::kPodStatus, index, row.uid}, out);
       if (step.started.ns != 0) row.started = step.started;
       break;
     case PodAction::kDelete:
-      row.call =
-          Call(now, client::Delete(kPods, ref, 0), {CallKind::kPodDelete, index, row.uid}, out);
+      row.call = Call(now, client::Delete(client::Pods(), ref, 0),
+                      {CallKind::kPodDelete, index, row.uid}, out);
       break;
     case PodAction::kAdmit:
       CHECK(false);
@@ -462,8 +461,8 @@ void Nodes::OnPodCall(Instant now, const CallRow& call, const client::CallDone& 
       return SetPodTimer(call.index, now + kLookAgain);
     case client::Outcome::kUnknown: {
       const client::ObjectPath path{.namespace_name = row.namespace_name, .name = row.name};
-      row.call =
-          Call(now, client::Get(kPods, path), {CallKind::kPodRead, call.index, row.uid}, out);
+      row.call = Call(now, client::Get(client::Pods(), path),
+                      {CallKind::kPodRead, call.index, row.uid}, out);
       row.decided = row.version;
       ++pod_calls_;
       return;

@@ -12,7 +12,6 @@
 namespace berth::sim {
 namespace {
 
-const client::Resource kPods{.group = "", .version = "v1", .plural = "pods"};
 const client::Resource kNodes{.group = "", .version = "v1", .plural = "nodes"};
 const client::Resource kNamespaces{.group = "", .version = "v1", .plural = "namespaces"};
 const client::Resource kPriorityClasses{
@@ -271,10 +270,10 @@ void Users::PlanBudget(const LoadOptions& options, int64_t deployment, int64_t r
     const Instant at = Somewhen(options);
     for (int64_t i = 0; i < kEvictors; ++i) {
       const std::string evictor = fmt::format("{}-evictor-{}", name, i);
-      ChainOf(kPods, team, evictor)
+      ChainOf(client::Pods(), team, evictor)
           .operations.push_back({.at = at,
                                  .verb = Operation::Verb::kEvict,
-                                 .resource = kPods,
+                                 .resource = client::Pods(),
                                  .namespace_name = team,
                                  .body = "app=" + app});
     }
@@ -313,10 +312,10 @@ void Users::PlanPods(const LoadOptions& options) {
     } else if (!hopeless && prng_.Chance({1, 4})) {
       body = Pod(name, cpu / 2, InitContainer(cpu));
     }
-    Chain& chain = ChainOf(kPods, team, name);
+    Chain& chain = ChainOf(client::Pods(), team, name);
     const Operation create{.at = Somewhen(options),
                            .verb = Operation::Verb::kCreate,
-                           .resource = kPods,
+                           .resource = client::Pods(),
                            .namespace_name = team,
                            .name = name,
                            .body = std::move(body)};
@@ -488,7 +487,7 @@ void Users::Repeat(Instant now) {
       continue;
     }
     const bool scales = made.resource == kDeployments;
-    const bool again = made.resource == kPods && prng_.Chance({1, 2});
+    const bool again = made.resource == client::Pods() && prng_.Chance({1, 2});
     if (!scales && !again) continue;
     Operation first = made;
     first.at = Instant{} + (now - started_) + Duration{prng_.Between(0, kRound.ns)};
