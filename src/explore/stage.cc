@@ -9,6 +9,7 @@
 #include "api/types.h"
 #include "base/check.h"
 #include "client/known_set.h"
+#include "explore/at_rest.h"
 #include "explore/models.h"
 #include "explore/words.h"
 #include "model/audit.h"
@@ -703,7 +704,11 @@ void Stage::Check(bool at_rest) {
     }
   }
   CompareWithObjects(at_rest);
-  if (at_rest) CheckAtRest();
+  if (!at_rest) return;
+  for (const std::string& finding :
+       FindingsAtRest(truth(), scheduler_, scenario_->evictions.has_value())) {
+    checkers_.Report(now_, finding);
+  }
 }
 
 // As World::CompareWithObjects.
@@ -723,65 +728,6 @@ void Stage::CompareWithObjects(bool at_rest) {
   for (const std::string& finding : model::AuditAgainst(scheduler_.engine().state(), objects)) {
     checkers_.Report(now_, "ledger against objects: " + finding);
   }
-}
-
-void Stage::CheckAtRest() {
-  if (scheduler_.binder().size() > 0 || scheduler_.client().calls_in_flight() > 0) {
-    checkers_.Report(now_, "at rest, the scheduler still waits for an answer");
-  }
-  for (const std::string& finding : sim::UnplacedThatFit(truth())) {
-    checkers_.Report(now_, finding);
-  }
-  const std::vector<std::string> names = control::SchedulerOptions().scheduler_names;
-  for (const auto& [key, pod] : truth().pods()) {
-    const bool ours = std::ranges::find(names, pod.scheduler_name) != names.end();
-    if (!ours || !pod.node_name.empty() || !pod.active() || pod.gated) continue;
-    if (!pod.nominated.empty() && !HoldsPromise(pod)) {
-      checkers_.Report(now_, fmt::format("at rest, pod {} is nominated to node {} and not promised "
-                                         "it",
-                                         key, pod.nominated));
-    }
-    const bool preempts = scenario_->evictions.has_value() &&
-                          !pod.document.view().contains(R"("preemptionPolicy":"Never")");
-    for (const auto& [name, node] : truth().nodes()) {
-      if (!preempts || !EvictionsHelp(pod, name)) continue;
-      checkers_.Report(now_, fmt::format("at rest, pod {} would fit node {} with evictions, and "
-                                         "nobody is evicted",
-                                         key, name));
-    }
-  }
-}
-
-// Whether the scheduler keeps the node that the pod is nominated to for it.
-bool Stage::HoldsPromise(const sim::Truth::PodFacts& pod) const {
-  const model::State& state = scheduler_.engine().state();
-  const model::PodId id = state.FindPod(pod.uid);
-  const model::ClaimId promise = id.valid() ? state.PromiseOf(id) : model::ClaimId{};
-  return promise.valid() && state.ledger().claim(promise).account ==
-                                model::AccountId::OfNode(state.FindNode(pod.nominated));
-}
-
-// Whether the pod would fit the node without those of lower priority who are not being deleted yet,
-// counted over the objects: what others of at least its priority are nominated to is theirs.
-bool Stage::EvictionsHelp(const sim::Truth::PodFacts& pod, const std::string& node) const {
-  const sim::Truth::NodeFacts& facts = truth().nodes().at(node);
-  // A node with a taint or a cordon takes none of the pods of scenarios.
-  const std::string_view document = facts.document.view();
-  if (document.contains("\"unschedulable\":true") || document.contains("\"taints\":["))
-    return false;
-  sim::Truth::Usage usage;
-  usage.Charge(pod, 1);
-  for (const auto& [key, other] : truth().pods()) {
-    if (other.terminal() || other.uid == pod.uid) continue;
-    const bool stays =
-        other.node_name == node && (other.deleting || other.priority >= pod.priority);
-    const bool promised = other.node_name.empty() && other.active() && other.nominated == node &&
-                          other.priority >= pod.priority;
-    if (stays || promised) usage.Charge(other, 1);
-  }
-  return std::ranges::all_of(usage.amounts, [&](const auto& entry) {
-    return entry.second <= api::Find(facts.allocatable, entry.first).value_or(0);
-  });
 }
 
 // ---- Hash and words --------------------------------------------------------------------------

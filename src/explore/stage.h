@@ -147,9 +147,6 @@ class Stage {
   void Told(std::string text) {
     if (telling_) told_.push_back(std::move(text));
   }
-  void CheckAtRest();
-  [[nodiscard]] bool HoldsPromise(const sim::Truth::PodFacts& pod) const;
-  [[nodiscard]] bool EvictionsHelp(const sim::Truth::PodFacts& pod, const std::string& node) const;
   void CompareWithObjects(bool at_rest);
 
   std::shared_ptr<const Scenario> scenario_;
