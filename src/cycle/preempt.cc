@@ -27,7 +27,8 @@ bool Engine::CanBeKept(PodId pod) const {
   const place::NodePreemption there =
       place::FindPreemptionOn(state_, options_.evaluator, pod,
                               state_.ledger().claim(promise).account.node(), preemption_scratch_);
-  return there.answer == place::PreemptionAnswer::kHelps && there.preemption.victims.empty();
+  return !options_.faults.doubt_promises && there.answer == place::PreemptionAnswer::kHelps &&
+         there.preemption.victims.empty();
 }
 
 LineKind Engine::KindOf(PodId pod) const {

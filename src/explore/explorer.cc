@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -41,6 +42,10 @@ std::string WithoutTime(const std::string& violation) {
   return at == std::string::npos ? violation : violation.substr(at + 2);
 }
 
+// Whatever is bounded (users, time, failures, crashes, what owners make) counts in the hash, so
+// what led back can be done again and again.
+constexpr std::string_view kCircle = "what happens leads back to where it was, and may go on so";
+
 class Search {
  public:
   Search(std::shared_ptr<const Scenario> scenario, const ExploreOptions& options)
@@ -56,6 +61,7 @@ class Search {
     while (!frames_.empty() && !done_) {
       Frame& top = frames_.back();
       if (top.next == top.choices.size()) {
+        on_path_.erase(top.hash);
         frames_.pop_back();
         if (!frames_.empty()) path_.pop_back();
         continue;
@@ -99,10 +105,13 @@ class Search {
     const size_t frames_before = frames_.size();
     if (Failed(after)) {
       Found(after);
-    } else if (const uint64_t hash = after.Hash(); choice.turn == Turn::kTick && hash == top.hash) {
-      Found("the scheduler acts, changes nothing and asks to act again");
     } else {
-      Enter(std::move(after), hash, std::move(sleeping));  // Invalidates `top`.
+      const uint64_t hash = after.Hash();
+      if (on_path_.contains(hash)) {
+        Found(std::string(kCircle));
+      } else {
+        Enter(std::move(after), hash, std::move(sleeping));  // Invalidates `top`.
+      }
     }
     if (frames_.size() == frames_before) path_.pop_back();
   }
@@ -157,6 +166,7 @@ class Search {
       return;
     }
     report_.choices += is_new ? choices.size() : 0;
+    on_path_.insert(hash);
     frames_.push_back({.stage = std::move(stage),
                        .hash = hash,
                        .choices = std::move(choices),
@@ -192,6 +202,7 @@ class Search {
   std::vector<Frame> frames_;
   std::vector<uint32_t> path_;
   std::map<uint64_t, Seen> seen_;
+  std::set<uint64_t> on_path_;  // Of the states of frames_.
   Report report_;
   bool done_ = false;
 };
@@ -246,13 +257,15 @@ class Shrinker {
   [[nodiscard]] std::optional<std::vector<uint32_t>> Walk(const std::vector<uint64_t>& keys) const {
     std::vector<uint32_t> path;
     Stage stage = start_;
+    std::set<uint64_t> passed = {stage.Hash()};
     for (const uint64_t key : keys) {
       const std::vector<Choice> choices = stage.Choices();
       const auto at = std::ranges::find(choices, key, &Choice::key);
       if (at == choices.end()) return std::nullopt;
       path.push_back(static_cast<uint32_t>(at - choices.begin()));
       stage.Take(*at);
-      if (Shows(stage, stage.Choices().empty())) return path;
+      const bool circle = !passed.insert(stage.Hash()).second;
+      if (Shows(stage, stage.Choices().empty()) || (circle && what_ == kCircle)) return path;
       if (!stage.violations().empty()) return std::nullopt;
     }
     return std::nullopt;
@@ -281,6 +294,7 @@ Result<Story> Follow(const std::shared_ptr<const Scenario>& scenario, const sim:
   Stage stage = std::move(*made);
   stage.SetTelling(true);
   Story story;
+  std::set<uint64_t> passed = {stage.Hash()};
   for (const uint32_t index : path) {
     const std::vector<Choice> choices = stage.Choices();
     if (index >= choices.size()) {
@@ -288,12 +302,9 @@ Result<Story> Follow(const std::shared_ptr<const Scenario>& scenario, const sim:
                                                    story.steps.size() + 1, index, choices.size()));
     }
     std::string what = stage.Tell(choices[index]);
-    const uint64_t before = stage.Hash();
     stage.Take(choices[index]);
     story.steps.push_back({.what = std::move(what), .told = stage.TakeTold()});
-    if (choices[index].turn == Turn::kTick && stage.Hash() == before) {
-      story.violations.emplace_back("the scheduler acts, changes nothing and asks to act again");
-    }
+    if (!passed.insert(stage.Hash()).second) story.violations.emplace_back(kCircle);
     stage.Check(stage.Choices().empty());
   }
   for (const std::string& violation : stage.violations()) {

@@ -216,6 +216,33 @@ TEST(ExplorerTest, AnEvictionTooManyIsFound) {
   EXPECT_EQ(too_many->violation->what, "pod l is evicted: 1 eviction, where 0 must be enough");
 }
 
+TEST(ExplorerTest, WhatGoesOnForEverIsFoundAndTold) {
+  const auto scenario = Read(
+      "scenario high\ncase B07 \"q\"\nclass low value=1\nclass high value=9\nnode n1 cpu=2\n"
+      "pod l cpu=2 priority=low\nuser ann\n  create pod h cpu=2 priority=high\n"
+      "expect evictions=1\n");
+  const sim::PlantedBugs bugs = BugsOf("promise-decided-anew");
+  const Result<Report> report = Explore(scenario, {.bugs = bugs});
+  ASSERT_TRUE(report.has_value() && report->violation.has_value());
+  EXPECT_THAT(report->violation->what, HasSubstr("leads back to where it was"));
+  EXPECT_LE(report->violation->path.size(), 12u);
+  const Result<std::string> story = TellStory(scenario, bugs, report->violation->path);
+  ASSERT_TRUE(story.has_value());
+  EXPECT_THAT(*story, HasSubstr(">>  what happens leads back"));
+}
+
+TEST(ExplorerTest, WhatAFinalizerKeepsIsEndedOnceByKubeletAndCollector) {
+  constexpr std::string_view kHead =
+      "scenario kept\ncase D14 \"q\"\nnode n1 cpu=2\npod a cpu=2 node=n1 finalizer=keep\n";
+  for (const std::string text : {"kubelets\nuser ann\n  delete pod a grace=5\n  release pod a\n",
+                                 "collector\nuser ann\n  delete node n1\n  release pod a\n"}) {
+    const Result<Report> report = Explore(Read(std::string(kHead) + text), {});
+    ASSERT_TRUE(report.has_value());
+    EXPECT_TRUE(report->whole());
+    EXPECT_EQ(report->violations, std::set<std::string>());
+  }
+}
+
 TEST(ExplorerTest, BoundsThatCutAreTold) {
   const auto deep = Read(std::string(kOnePod) + "bound depth=3\n");
   const Result<Report> cut = Explore(deep, {});

@@ -119,8 +119,15 @@ uint64_t KeyOf(Turn turn, Fate fate, std::string_view what, uint64_t number = 0)
   return Hasher().Add(turn).Add(fate).Add(what).Add(number).value();
 }
 
+// Nobody waits for its containers any more: a finalizer keeps what is left of it.
+bool Kept(const sim::Truth::PodFacts& pod) {
+  return pod.deleting && pod.document.view().contains(R"("deletionGracePeriodSeconds":0)");
+}
+
 // A pod that a kubelet is to end.
-bool Ending(const sim::Truth::PodFacts& pod) { return pod.deleting && !pod.node_name.empty(); }
+bool Ending(const sim::Truth::PodFacts& pod) {
+  return pod.deleting && !pod.node_name.empty() && !Kept(pod);
+}
 
 // A pod that a kubelet is to start.
 bool Starting(const sim::Truth::PodFacts& pod) {
@@ -274,7 +281,7 @@ void Stage::AddPods(std::vector<Choice>& choices) const {
     const bool kept = HasKubelet(pod.node_name) && !homeless;
     if (kept && Ending(pod)) add(Turn::kFinish);
     if (kept && scenario_->starts && Starting(pod)) add(Turn::kStart);
-    if ((scenario_->collector && homeless) || (Orphaned(pod) && !pod.deleting)) {
+    if ((scenario_->collector && homeless && !Kept(pod)) || (Orphaned(pod) && !pod.deleting)) {
       add(Turn::kCollect);
     }
     ++index;

@@ -26,6 +26,7 @@ struct Faults {
   bool forget_nominations = false;         // B08: a nomination found at the start is not believed.
   bool drop_pods_with_their_node = false;  // D09: pods end with the object of their node.
   bool bind_victims = false;               // A15: who is a victim of the plan is bound by it, too.
+  bool doubt_promises = false;             // B07: what waiting makes true is decided anew.
   bool operator==(const Faults&) const = default;
 };
 

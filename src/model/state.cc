@@ -608,6 +608,7 @@ void State::AddTo(Hasher& hasher) const {
   hasher.Add(faults_.keep_void_nominations).Add(faults_.wait_for_overdue);
   hasher.Add(faults_.deaf_while_preempting).Add(faults_.forget_nominations);
   hasher.Add(faults_.drop_pods_with_their_node).Add(faults_.bind_victims);
+  hasher.Add(faults_.doubt_promises);
 }
 
 }  // namespace berth::model

@@ -140,7 +140,8 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .deaf_while_preempting = bugs.wake_up_consumed_while_preempting,
                            .forget_nominations = bugs.reservation_forgotten_on_restart,
                            .drop_pods_with_their_node = bugs.pods_dropped_with_their_node,
-                           .bind_victims = bugs.victim_bound};
+                           .bind_victims = bugs.victim_bound,
+                           .doubt_promises = bugs.promise_decided_anew};
   return options;
 }
 

@@ -55,6 +55,7 @@ struct PlantedBugs {
   bool overdue_victim_waited_for = false;
   bool refused_eviction_waited_for = false;
   bool victim_bound = false;
+  bool promise_decided_anew = false;
   bool holder_not_looked_at = false;
   Tampering tampering = Tampering::kNone;
 };
