@@ -195,6 +195,50 @@ void NumbersOfClasses(benchmark::internal::Benchmark* bench) {
 BENCHMARK_CAPTURE(BesideUnschedulable, too_large, false)->Apply(NumbersOfClasses);
 BENCHMARK_CAPTURE(BesideUnschedulable, occupied, true)->Apply(NumbersOfClasses);
 
+// A pod takes the room of others on 5,000 full nodes of 39 pods each, of three priorities: the cycle
+// in which it does. First: nobody did since the engine began. Next: another pod did before.
+void TakesRoom(benchmark::State& bench, bool first) {
+  constexpr int kNodes = 5'000;
+  constexpr int kPodsPerNode = 39;  // 40 would leave none of the pods that the model takes.
+  Engine loaded({.preemption = true});
+  Prng prng(1);
+  for (int i = 0; i < kNodes; ++i) {
+    loaded.Apply(FactsOf(loaded.vocabulary(), TestNode{.name = "node-" + std::to_string(i),
+                                                       .cpu = kPodsPerNode * 1'000,
+                                                       .memory = 256 * kGi}));
+  }
+  for (int i = 0; i < kNodes * kPodsPerNode; ++i) {
+    TestPod pod{.name = "p-" + std::to_string(i), .cpu = 1'000, .memory = kGi};
+    pod.priority = static_cast<int32_t>(prng.Between(0, 2)) * 10;
+    pod.node = "node-" + std::to_string(i % kNodes);
+    model::PodUpsert facts = FactsOf(loaded.vocabulary(), pod);
+    facts.start = Instant::FromSeconds(prng.Between(1, 1'000'000));
+    loaded.Apply(facts);
+  }
+  const auto cycle_with = [](Engine& engine, TestPod pod, int64_t second) {
+    pod.memory = kGi;
+    pod.priority = 100;
+    engine.Apply(FactsOf(engine.vocabulary(), pod));
+    return engine.Cycle(Instant::FromSeconds(second)).preemptions.size();
+  };
+  for (auto _ : bench) {
+    bench.PauseTiming();
+    {
+      Engine engine = loaded;
+      // One that fits, so that the copy shares no memory any more.
+      CHECK_EQ(cycle_with(engine, {.name = "fits", .cpu = 0}, 2'000'000), size_t{0});
+      if (!first) CHECK_EQ(cycle_with(engine, {.name = "b", .cpu = 4'000}, 2'000'001), size_t{1});
+      bench.ResumeTiming();
+      CHECK_EQ(cycle_with(engine, {.name = "asks", .cpu = 4'000}, 2'000'002), size_t{1});
+      bench.PauseTiming();
+    }
+    bench.ResumeTiming();
+  }
+  bench.SetItemsProcessed(bench.iterations());
+}
+BENCHMARK_CAPTURE(TakesRoom, first, true)->Iterations(20)->Unit(benchmark::kMillisecond);
+BENCHMARK_CAPTURE(TakesRoom, next, false)->Iterations(20)->Unit(benchmark::kMillisecond);
+
 }  // namespace
 }  // namespace berth::cycle
 

@@ -75,6 +75,8 @@ Plan Engine::Cycle(Instant now) {
   NoteTouches();
   plan.wake_at = wake_at();
   plan.more = plan.wake_at <= now;
+  // 7. Who fits nowhere next finds summed up what it could evict.
+  if (!plan.more) SumUpAhead(now);
   return plan;
 }
 
@@ -645,7 +647,7 @@ void Engine::AddTo(Hasher& hasher) const {
   hasher.AddHistory(noted_position_).Add(lift_pending_).AddHistory(wake_position_);
   hasher.AddHistory(refresh_position_).Add(next_refresh_.ns);
   // Caches and their bound are left out, and so is the count of evaluations, which depends on what
-  // they hold: they change no decision. scratch_ is empty.
+  // they hold, and what is summed up ahead: they change no decision. scratch_ is empty.
   hasher.AddHistory(counters_.cycles).AddHistory(counters_.decisions);
   hasher.AddHistory(counters_.attempts).AddHistory(counters_.preemption_attempts);
   for (const uint64_t count : counters_.preemptions_by_victims) hasher.AddHistory(count);

@@ -121,6 +121,10 @@ class Engine {
   uint32_t CheckWakes(Instant now);
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
+  // Nodes whose claims were summed up for preemption, since it was made or copied.
+  [[nodiscard]] uint64_t nodes_summed_up() const {
+    return preemption_scratch_.index.summed_up_count();
+  }
   [[nodiscard]] const WaitingLines& lines() const { return lines_; }
   [[nodiscard]] const place::Evaluator& evaluator() const { return options_.evaluator; }
 
@@ -199,6 +203,7 @@ class Engine {
   [[nodiscard]] bool EvictionsBegan(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] bool OverdueWouldDo(model::PodId pod, model::NodeId n) const;
   [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
+  void SumUpAhead(Instant now);
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
   bool TakeBackBinds(std::span<const model::PodId> victims, model::Plan& plan);
   WhyNoEviction Preempt(model::PodId pod, model::Plan& plan);
@@ -236,6 +241,7 @@ class Engine {
   Scratch scratch_;
   // What place::FindPreemption derives from the state and catches up with: changes no decision.
   mutable place::PreemptionScratch preemption_scratch_;
+  Instant next_sum_up_;  // When to catch up before anyone asks; no decision hangs on it.
 };
 
 }  // namespace berth::cycle

@@ -538,6 +538,27 @@ TEST_F(PreemptingExamples, WhatTheMostImportantMayEvictCounts) {
   EXPECT_EQ(engine.state().NameOf(plan.preemptions[0].node_name), "n1");
 }
 
+// Goal: who could be evicted is summed up before anyone asks, at most once a second, and not for a
+// question again. Method: how often a node was looked at; pods that come to n1 leave it behind.
+TEST_F(PreemptingExamples, WhatCouldBeEvictedIsSummedUpBeforeAnyoneAsks) {
+  Node({.name = "n1", .cpu = 2000});
+  Node({.name = "n2", .cpu = 1000});
+  Pod({.name = "a", .cpu = 600, .node = "n1"});
+  Pod({.name = "b", .cpu = 600, .node = "n2"});
+  Cycle();
+  EXPECT_EQ(engine.nodes_summed_up(), 2u);
+  Pod({.name = "c", .cpu = 1400, .priority = 5, .node = "n1"});
+  Cycle(999);
+  EXPECT_EQ(engine.nodes_summed_up(), 2u);
+  Cycle(1000);
+  EXPECT_EQ(engine.nodes_summed_up(), 3u);
+  Pod({.name = "asks", .cpu = 1000, .priority = 10});
+  const model::Plan plan = Cycle(1001);
+  ASSERT_EQ(plan.preemptions.size(), 1u);
+  EXPECT_EQ(engine.state().NameOf(plan.preemptions[0].node_name), "n2");
+  EXPECT_EQ(engine.nodes_summed_up(), 3u);
+}
+
 // Goal: C14, an event between the attempt and the parking is not lost. Method: the plan is out, its
 // outcomes are not in, and room appears.
 TEST_F(Examples, RoomThatAppearsWhileWritesAreOnTheirWayIsUsed) {

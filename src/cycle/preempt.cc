@@ -14,6 +14,14 @@
 // (docs/design/0007-preemption.md).
 namespace berth::cycle {
 
+namespace {
+
+// What could be evicted is summed up at most so often ahead of who asks: 200,000 claims take 12 ms
+// (preempt_bench.cc), 1.2 % of a core when all nodes change all the time.
+constexpr Duration kSumUpInterval = Duration::Seconds(1);
+
+}  // namespace
+
 using model::ClaimId;
 using model::NodeId;
 using model::Plan;
@@ -155,6 +163,12 @@ place::Preemption Engine::FindPreemption(PodId pod) const {
     if (there.answer == place::PreemptionAnswer::kHelps) return std::move(there.preemption);
   }
   return place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_);
+}
+
+void Engine::SumUpAhead(Instant now) {
+  if (!options_.preemption || now < next_sum_up_) return;
+  next_sum_up_ = now + kSumUpInterval;
+  place::CatchUpPreemption(state_, options_.evaluator, preemption_scratch_);
 }
 
 // Whether evictions on the nodes that were touched since the line was woken can help its head. No

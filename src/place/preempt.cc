@@ -387,15 +387,13 @@ void Recall(const model::State& state, const Evaluator& evaluator, const model::
                     scratch.known_class == pod.class_id && scratch.known_pin == pod.pin &&
                     scratch.known_priority == pod.priority;
   if (!same) scratch.known.clear();
-  scratch.known.resize(nodes_count);
+  CatchUpPreemption(state, evaluator, scratch);
+  if (same) return;
+  scratch.known.assign(nodes_count, Known{});
   scratch.known_class = pod.class_id;
   scratch.known_pin = pod.pin;
   scratch.known_priority = pod.priority;
-  scratch.index.CatchUp(state, [&](NodeId n) {
-    scratch.known[n.value] = Known{};
-    if (same) scratch.fixed[n.value] = evaluator.FixedRefusalOn(state, pod.class_id, n, pod.pin);
-  });
-  if (!same) evaluator.FixedRefusals(state, pod.class_id, pod.pin, scratch.fixed);
+  evaluator.FixedRefusals(state, pod.class_id, pod.pin, scratch.fixed);
 }
 
 void CollectBounds(const model::State& state, const Search& search, PreemptionScratch& scratch) {
@@ -450,6 +448,17 @@ void Explain(const model::State& state, Search& search, const PreemptionScratch&
 }
 
 }  // namespace
+
+void CatchUpPreemption(const model::State& state, const Evaluator& evaluator,
+                       PreemptionScratch& scratch) {
+  if (scratch.known.size() != state.nodes().size()) scratch.known.clear();
+  scratch.index.CatchUp(state, [&](NodeId n) {
+    if (scratch.known.empty()) return;
+    scratch.known[n.value] = {};
+    scratch.fixed[n.value] =
+        evaluator.FixedRefusalOn(state, scratch.known_class, n, scratch.known_pin);
+  });
+}
 
 Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
                           model::PodId preemptor, PreemptionScratch& scratch) {

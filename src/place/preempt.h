@@ -96,10 +96,17 @@ struct PreemptionScratch {
 // Nodes are asked in the order of what they cost at least, from the sums of VictimIndex, until none
 // can cost less than the best; where budgets cover everything, that is late.
 //
+// The first question, and one after many nodes changed, pays for their claims first: about 60 ns
+// each (preempt_bench.cc), unless CatchUpPreemption did.
+//
 // Whether the pod may preempt now is the caller's to know, but for its policy. No allocation once
 // the scratch has grown, but for the answer.
 [[nodiscard]] Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
                                         model::PodId preemptor, PreemptionScratch& scratch);
+
+// What the next question would begin with, ahead of it. It changes no answer.
+void CatchUpPreemption(const model::State& state, const Evaluator& evaluator,
+                       PreemptionScratch& scratch);
 
 // The same on one node. `answer` says more than its refusal, which is left empty.
 struct NodePreemption {

@@ -9,6 +9,7 @@ VictimIndex& VictimIndex::operator=(const VictimIndex& other) {
   if (this == &other) return *this;
   bands_.clear();
   position_ = 0;
+  summed_up_count_ = 0;
   return *this;
 }
 

@@ -52,8 +52,11 @@ class VictimIndex {
     for (const model::NodeId n : TakeTouched(state)) {
       SumUp(state, n);
       changed(n);
+      ++summed_up_count_;
     }
   }
+  // How many nodes were summed up, each time anew, since it was made or copied.
+  [[nodiscard]] uint64_t summed_up_count() const { return summed_up_count_; }
   // By ascending priority. REQUIRES: CatchUp since the last change.
   [[nodiscard]] std::span<const Band> BandsOf(model::NodeId n) const { return bands_[n.value]; }
 
@@ -63,7 +66,8 @@ class VictimIndex {
 
   std::vector<std::vector<Band>> bands_;  // By node.
   uint64_t position_ = 0;                 // In the touch log.
-  std::vector<model::NodeId> touched_;    // Room for TakeTouched.
+  uint64_t summed_up_count_ = 0;
+  std::vector<model::NodeId> touched_;  // Room for TakeTouched.
 };
 
 }  // namespace berth::place
