@@ -184,9 +184,13 @@ TEST_F(PreemptionTest, WhoWasRefusedIsEvictedBeforeOthers) {
   rig.Event("pods", "MODIFIED", PodJson(High(105)));
   rig.Pass(Duration::Seconds(9));
   EXPECT_FALSE(Promised());
+  const env::SendRequest told = rig.TakeOf("/pods/high/status");
+  EXPECT_TRUE(Says(told, "Its promise of node n1 was taken back: "));
+  rig.Answer(told, 200, PodJson(High(106)));
+  rig.Event("pods", "MODIFIED", PodJson(High(106)));
   rig.Pass(Duration::Seconds(2));
   EXPECT_TRUE(Promised());
-  rig.Answer(rig.TakeOf("/pods/high/status"), 200, PodJson(Nominated(106)));
+  rig.Answer(rig.TakeOf("/pods/high/status"), 200, PodJson(Nominated(107)));
   rig.Settle();
   EXPECT_EQ(rig.TakeOf("/pods/other").call.value, 0u);
   rig.Answer(rig.TakeOf("/pods/low/status"), 200, PodJson(low));
@@ -258,7 +262,8 @@ TEST_F(PreemptionTest, MetricsCountWhatBecameOfPromisesAndEvictions) {
   }
 }
 
-// A10: a refused eviction ends the preemption, and its nomination is withdrawn.
+// A10: a refused eviction ends the preemption, its nomination is withdrawn, and why is told as soon
+// as the pod was tried again: not an interval after it was told something else.
 TEST_F(PreemptionTest, ARefusedEvictionTakesThePromiseBack) {
   rig.Answer(MarkVictim(), 403, R"({"kind":"Status","code":403,"message":"no"})");
   rig.Settle();
@@ -270,7 +275,14 @@ TEST_F(PreemptionTest, ARefusedEvictionTakesThePromiseBack) {
   rig.Answer(condition, 200, PodJson(Nominated(105)));
   rig.Event("pods", "MODIFIED", PodJson(Nominated(105)));
   rig.Pass(Duration::Milliseconds(500));
-  EXPECT_TRUE(Says(rig.TakeOf("/pods/high/status"), R"("nominatedNodeName":null)"));
+  const env::SendRequest withdrawal = rig.TakeOf("/pods/high/status");
+  EXPECT_TRUE(Says(withdrawal, R"("nominatedNodeName":null)"));
+  PodSpec told = High(106);
+  told.extra_status = R"(,"conditions":[{"type":"PodScheduled","status":"False"}])";
+  rig.Answer(withdrawal, 200, PodJson(told));
+  rig.Event("pods", "MODIFIED", PodJson(told));
+  rig.Pass(Duration::Seconds(2));
+  EXPECT_TRUE(Says(rig.TakeOf("/pods/high/status"), "Its promise of node n1 was taken back: "));
 }
 
 // A write of unknown fate is repeated: it does nothing the second time.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "model/backoff.h"
@@ -96,6 +97,7 @@ void StatusWriter::Want(std::string_view uid, const Waiting& waiting) {
   if (note.wanted_reason == waiting.reason && note.wanted_message == waiting.message) return;
   note.wanted_reason = waiting.reason;
   note.wanted_message = waiting.message;
+  if (std::exchange(note.withdrawn, false)) note.not_before = Instant{};
   Reconsider(it->first, note);
 }
 
@@ -103,6 +105,7 @@ void StatusWriter::WantNomination(std::string_view uid, std::optional<std::strin
   const auto it = notes_.find(uid);
   if (it == notes_.end() || it->second.wanted_nominated == node) return;
   it->second.wanted_nominated = node;
+  it->second.withdrawn = it->second.withdrawn || (node && node->empty());
   Reconsider(it->first, it->second);
 }
 
@@ -338,7 +341,7 @@ void StatusWriter::AddTo(Hasher& hasher) const {
     hasher.Add(note.nomination_not_before.ns);
     hasher.Add(note.wanted_reason).Add(note.wanted_message.view()).Add(note.told_message.view());
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
-    hasher.Add(note.conflicted).Add(note.not_before.ns).Add(note.due.ns);
+    hasher.Add(note.withdrawn).Add(note.conflicted).Add(note.not_before.ns).Add(note.due.ns);
     hasher.AddCall(note.unknown).Add(note.reads_failed).Add(note.read.ns);
   }
   hasher.Add(calls_.size());

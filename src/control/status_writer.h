@@ -39,7 +39,8 @@ inline constexpr std::string_view kSchedulingGated = "SchedulingGated";
 // or one in conflict with no version that was observed, makes the pod due for reads
 // (TakeReads), and for no write, until one succeeds or a newer version is observed. A condition is
 // written at once unless the last one was written within `interval`; an event goes with it. A
-// nomination is written at once. Events and patches use a bounded part of the client's window and
+// nomination is written at once, and so is the first reason that is wanted after one is withdrawn:
+// why the promise was taken back. Events and patches use a bounded part of the client's window and
 // queue, so they never stand before a binding; events that find their queue full are counted and
 // dropped.
 //
@@ -133,6 +134,7 @@ class StatusWriter {
     Bytes wanted_message;
     std::optional<std::string> wanted_nominated;  // Nothing: as it is.
     std::optional<std::string> sent_nominated;    // By the last write.
+    bool withdrawn = false;                       // Its nomination; nothing was told since.
     bool conflicted = false;                      // The last write met another version.
     Bytes told_message;                           // Of the last FailedScheduling event.
     uint64_t call = 0;                            // Under way; 0: none.

@@ -130,6 +130,33 @@ TEST(StatusWriter, LaterChangesWaitForTheInterval) {
   EXPECT_EQ(rig.requests.size(), 4u);
 }
 
+// Why a promise was taken back is told at once, though something else was told just now; what comes
+// after that waits for the interval again.
+TEST(StatusWriter, WhatFollowsAWithdrawalIsWrittenAtOnce) {
+  Rig rig;
+  api::Pod pod = MakePod("5");
+  pod.nominated_node_name = "n1";
+  rig.writer.Observe(pod);
+  rig.writer.Want("u1", Unschedulable("a"));
+  rig.writer.WantNomination("u1", "");
+  rig.Pump();
+  rig.Done(0, client::Outcome::kDone);
+  rig.Done(1, client::Outcome::kDone);
+  rig.writer.Observe(MakeTold("6", "Unschedulable", "a"));
+  rig.now = rig.now + Duration::Seconds(1);
+  rig.writer.Want("u1", Unschedulable("b"));
+  rig.Pump();
+  ASSERT_EQ(rig.requests.size(), 4u);
+  EXPECT_NE(rig.body(2).find(R"("message":"b")"), std::string::npos);
+  rig.Done(2, client::Outcome::kDone);
+  rig.Done(3, client::Outcome::kDone);
+  rig.writer.Observe(MakeTold("7", "Unschedulable", "b"));
+  rig.writer.Want("u1", Unschedulable("c"));
+  rig.Pump();
+  EXPECT_EQ(rig.requests.size(), 4u);
+  EXPECT_EQ(rig.writer.wake_at(), rig.now + Duration::Seconds(10));
+}
+
 // What was wanted while a write was on its way is not lost, whichever comes first: the answer or
 // the watch.
 TEST(StatusWriter, WantsDuringAWriteAreWrittenAfterIt) {
