@@ -116,6 +116,20 @@ std::string MayEvict(const api::JsonObject& all) {
                      nodes == "1" ? "" : "s", pods, Text(all, "text"));
 }
 
+// Once all that leaves a node has left, it has room, but for somebody else.
+std::string HeldBy(const api::JsonObject& held) {
+  const std::string nodes = Text(held, "nodes");
+  std::string text = fmt::format("  kept out of {} node{} by what others are promised there:\n",
+                                 nodes, nodes == "1" ? "" : "s");
+  ForEach(held, "promises", [&](const api::JsonObject& promise) {
+    const std::string until = Text(promise, "until");
+    text += fmt::format("    node {} is for pod {}, until it is there or gives it up{}\n",
+                        Text(promise, "node"), Text(promise, "pod"),
+                        until.empty() ? "" : "; who leaves for it is gone by " + until);
+  });
+  return text;
+}
+
 std::string Preempting(const api::JsonObject& object) {
   std::string text;
   if (const api::JsonObject* promise = Part(object, "promise")) text += Promise(*promise);
@@ -123,6 +137,7 @@ std::string Preempting(const api::JsonObject& object) {
     text += fmt::format("  its promise of node {} was taken back: {}\n", Text(*lost, "node"),
                         Text(*lost, "text"));
   }
+  if (const api::JsonObject* held = Part(object, "heldBy")) text += HeldBy(*held);
   if (const api::JsonObject* why = Part(object, "preemption")) text += NoEvictionHelps(*why);
   if (const api::JsonObject* all = Part(object, "mayEvict")) text += MayEvict(*all);
   return text;

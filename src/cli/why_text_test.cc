@@ -71,6 +71,17 @@ TEST(WhyText, SaysWhyNoEvictionHelpsAndWhatCouldBeEvicted) {
                   .has_value());
 }
 
+TEST(WhyText, NamesThePromisesThatKeepAPodOut) {
+  EXPECT_THAT(*WhyText(200, R"({"attempts":1,"heldBy":{"nodes":12,"promises":[
+        {"node":"n1","pod":"a/x","until":"2026-01-01T00:00:30Z"},{"node":"n2","pod":"a/y"}]}})"),
+              HasSubstr("  kept out of 12 nodes by what others are promised there:\n"
+                        "    node n1 is for pod a/x, until it is there or gives it up; who leaves "
+                        "for it is gone by 2026-01-01T00:00:30Z\n"
+                        "    node n2 is for pod a/y, until it is there or gives it up\n"));
+  EXPECT_THAT(*WhyText(200, R"({"attempts":1,"heldBy":{"nodes":1,"promises":[1]}})"),
+              HasSubstr("  kept out of 1 node by what others are promised there:\n"));
+}
+
 TEST(WhyText, OfAVictimSaysForWhomItGoes) {
   const std::string victim = R"({"pod":"a/v","stage":"bound","node":"n1",)";
   EXPECT_THAT(*WhyText(200, victim + R"("eviction":{"for":"a/b","state":"to be evicted"}})"),

@@ -235,6 +235,22 @@ JsonObject MayEvictJson(const cycle::MayEvict& all, const model::State& state) {
   return object;
 }
 
+// Whose promises keep it out of which nodes.
+JsonObject HeldByJson(const cycle::HeldBy& held, const model::State& state) {
+  JsonObject object;
+  object["nodes"] = held.nodes_count;
+  JsonArray promises;
+  for (const cycle::HeldBy::Promise& promise : held.promises) {
+    JsonObject one;
+    one["node"] = state.NameOf(promise.node);
+    one["pod"] = state.KeyOf(promise.pod);
+    if (promise.until > Instant{}) one["until"] = client::SecondsTime(promise.until);
+    promises.emplace_back(std::move(one));
+  }
+  object["promises"] = std::move(promises);
+  return object;
+}
+
 void AddPlace(JsonObject& object, const cycle::Explanation& why, const model::State& state) {
   if (!why.node.valid()) return;
   object["node"] = state.NameOf(why.node);
@@ -288,6 +304,7 @@ void AddPromise(JsonObject& object, const cycle::Explanation& why, model::PodId 
     lost["text"] = translate::ReasonText({.kind = why.lost.why}, state);
     object["lostPromise"] = std::move(lost);
   }
+  if (why.held_by.nodes_count > 0) object["heldBy"] = HeldByJson(why.held_by, state);
   if (why.may_evict) object["mayEvict"] = MayEvictJson(*why.may_evict, state);
 }
 

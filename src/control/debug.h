@@ -17,6 +17,7 @@ class Scheduler;
 //    "promise":{"node","reserves":{RESOURCE:AMOUNT},"text","devices",
 //               "leaving":[{"pod","forIt","state","until"}]},
 //    "lostPromise":{"node","kind","text"},
+//    "heldBy":{"nodes","promises":[{"node","pod","until"}]},
 //    "eviction":{"for","state","until"},"sparedUntil",
 //    "mayEvict":{"nodes","pods":[{"priority","count"}],"amounts":{RESOURCE:AMOUNT},"text"}}
 // with the members that apply; `stage` is one of model::ToString(PodStage), `state` "to be

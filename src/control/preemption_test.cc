@@ -418,6 +418,24 @@ TEST_F(PreemptionTest, WhyTellsOfPromisesAndEvictions) {
             "promise of node n1 was taken back: the node refuses it now.");
 }
 
+// Whose promise keeps a pod out of which node, and by when who leaves for it is gone.
+TEST_F(PreemptionTest, WhyTellsWhosePromiseKeepsAPodOut) {
+  Nominate();
+  PodSpec leaving = Low(103);
+  leaving.extra_meta =
+      R"(,"deletionTimestamp":"2027-01-15T08:00:30Z","deletionGracePeriodSeconds":30)";
+  rig.Event("pods", "MODIFIED", PodJson(leaving));
+  PodSpec behind = High(104);
+  behind.name = "behind";
+  behind.uid = "u-behind";
+  rig.Event("pods", "ADDED", PodJson(behind));
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/behind")
+                .find(R"("heldBy":{"nodes":1,"promises":[{"node":"n1","pod":"ns/high",)"
+                      R"("until":"2027-01-15T08:00:30Z"}]})"),
+            std::string::npos);
+  EXPECT_EQ(rig.Get("/debug/why?pod=ns/high").find("heldBy"), std::string::npos);
+}
+
 // Who is nominated by another scheduler, or is gated, does not stand on the node yet.
 TEST_F(PreemptionTest, WhyTellsWhatOthersArePromised) {
   PodSpec other = Nominated(50);

@@ -614,6 +614,8 @@ void Engine::ExplainPromise(PodId pod, Explanation& e) const {
     e.leaving =
         WhoLeaves(state_, state_.ledger().claim(promise).account.node(), state_.OwnerOf(pod));
   }
+  if (e.stage == PodStage::kPending && !e.promised && !e.would_fit)
+    e.held_by = WhatHolds(state_, options_.evaluator, pod);
   if (e.stage == PodStage::kPending && options_.preemption && state_.pods().at(pod).preempts)
     e.may_evict = WhatMayBeEvicted(state_, pod);
 }

@@ -38,6 +38,7 @@ struct Explanation {
   bool promised = false;                   // `node` and `devices` are to be its own.
   std::vector<Leaver> leaving = {};        // From the node that it is promised.
   std::optional<MayEvict> may_evict = {};  // Nothing: it evicts nobody.
+  HeldBy held_by = {};                     // Of others, when it is promised nothing itself.
   model::LostPromise lost = {};
   // Who is promised its room, so that it is evicted; invalid for nobody.
   model::KeyId evicted_for = {};

@@ -201,6 +201,13 @@ class Session {
       out += fmt::format("\n  lost {}: {}", state.NameOf(e.lost.node),
                          Print(model::Reason{.kind = e.lost.why}, state));
     }
+    if (e.held_by.nodes_count > 0)
+      out += fmt::format("\n  kept out of {} nodes", e.held_by.nodes_count);
+    for (const HeldBy::Promise& promise : e.held_by.promises) {
+      out += fmt::format("\n    {} is promised to {}", state.NameOf(promise.node),
+                         state.KeyOf(promise.pod));
+      if (promise.until > Instant{}) out += fmt::format(" by {} s", promise.until.seconds());
+    }
     if (!e.may_evict) return out;
     out += fmt::format("\n  may evict on {} nodes", e.may_evict->nodes_count);
     for (const auto& [priority, pods] : e.may_evict->pods_by_priority)

@@ -1,10 +1,12 @@
 #include "cycle/why.h"
 
 #include <algorithm>
+#include <limits>
 #include <tuple>
 #include <vector>
 
 #include "base/check.h"
+#include "place/preempt.h"
 
 namespace berth::cycle {
 
@@ -130,6 +132,41 @@ std::vector<Leaver> WhoLeaves(const model::State& state, NodeId node, model::Own
   }
   std::ranges::sort(leaving, {}, [&](const Leaver& leaver) { return state.KeyOf(leaver.pod); });
   return leaving;
+}
+
+HeldBy WhatHolds(const model::State& state, const place::Evaluator& evaluator, model::PodId pod) {
+  HeldBy held;
+  const model::Ledger& ledger = state.ledger();
+  const model::Pod& waiting = state.pods().at(pod);
+  const model::Viewer heedless{.owner = state.OwnerOf(pod),
+                               .priority = std::numeric_limits<int32_t>::max()};
+  const auto will_fit = [&](NodeId n, place::OthersPromises promises) {
+    return place::WillFit(state, evaluator, pod, n, promises);
+  };
+  for (uint32_t row = 0; row < state.nodes().size(); ++row) {
+    const NodeId n{row};
+    if (!ledger.nodes().has_reserved(row) || !state.nodes().present(n)) continue;
+    const bool now = evaluator.Filter(state, waiting.class_id, n, &heedless, waiting.pin).fits();
+    const bool later = !will_fit(n, place::OthersPromises::kCount) &&
+                       will_fit(n, place::OthersPromises::kForgotten);
+    if (!now && !later) continue;
+    ++held.nodes_count;
+    for (model::ClaimId id = ledger.nodes().first_reserved(row); id.valid();
+         id = ledger.claim(id).next_in_account) {
+      const model::Claim& claim = ledger.claim(id);
+      const model::PodId holder = state.pods().FindUid(claim.owner);
+      if (!holder.valid() || holder == pod || claim.priority < waiting.priority) continue;
+      HeldBy::Promise promise{.node = state.nodes().name(n), .pod = state.pods().at(holder).key};
+      for (const model::PodId victim : state.VictimsOf(holder))
+        promise.until = std::max(promise.until, state.pods().at(victim).deletion_deadline);
+      held.promises.push_back(promise);
+    }
+  }
+  std::ranges::sort(held.promises, {}, [&](const HeldBy::Promise& promise) {
+    return std::tuple(state.NameOf(promise.node), state.KeyOf(promise.pod));
+  });
+  if (held.promises.size() > HeldBy::kPromisesMax) held.promises.resize(HeldBy::kPromisesMax);
+  return held;
 }
 
 MayEvict WhatMayBeEvicted(const model::State& state, model::PodId preemptor) {

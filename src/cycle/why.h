@@ -36,6 +36,23 @@ struct Leaver {
 [[nodiscard]] std::vector<Leaver> WhoLeaves(const model::State& state, model::NodeId node,
                                             model::OwnerId asker);
 
+// The promises that keep a pod out of nodes: those that would have room for it but for them, now
+// or once all that leaves them has left.
+struct HeldBy {
+  struct Promise {
+    model::NameId node;
+    model::KeyId pod;  // Whose it is.
+    // When the grace of all who leave the node for it is over; zero: nobody does, or it is unknown.
+    Instant until;
+  };
+  static constexpr size_t kPromisesMax = 10;
+  uint32_t nodes_count = 0;
+  std::vector<Promise> promises;  // The first in the order of nodes and pods.
+};
+// REQUIRES: it fits nowhere now. O(nodes + claims of the nodes where promises stand).
+[[nodiscard]] HeldBy WhatHolds(const model::State& state, const place::Evaluator& evaluator,
+                               model::PodId pod);
+
 // All that pods of a priority could evict, whether it helps them or not.
 struct MayEvict {
   uint32_t nodes_count = 0;  // That hold it.

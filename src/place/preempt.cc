@@ -32,17 +32,24 @@ using Cost = PreemptionCost;
 // The preemptor, and what its class asks of a node, resolved once.
 class Search {
  public:
-  Search(const model::State& state, model::PodId preemptor, PreemptionScratch& scratch)
+  Search(const model::State& state, model::PodId preemptor, PreemptionScratch& scratch,
+         OthersPromises promises = OthersPromises::kCount)
       : state_(state),
         accounts_(state.ledger().nodes()),
         pod_(state.pods().at(preemptor)),
-        viewer_{.owner = state.OwnerOf(preemptor), .priority = pod_.priority},
+        viewer_{.owner = state.OwnerOf(preemptor),
+                .priority = promises == OthersPromises::kCount
+                                ? pod_.priority
+                                : std::numeric_limits<int32_t>::max()},
         gpu_(state.vocabulary().classes.at(pod_.class_id).gpu),
         requests_(
             state.vocabulary().bundles.View(state.vocabulary().classes.at(pod_.class_id).requests)),
         scratch_(scratch) {}
 
   [[nodiscard]] const model::Pod& pod() const { return pod_; }
+
+  // With nobody evicted. REQUIRES: no fixed refusal.
+  [[nodiscard]] bool FitsInTheEnd(NodeId n) const { return Fits(n, RoomOf(n)); }
 
   // What the node says; with kHelps the victims are those of the scratch that are evicted, and
   // `cost` is what they cost.
@@ -495,6 +502,15 @@ Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
   if (!best.node.valid()) Explain(state, search, scratch, best.refusal);
   if (!remember) scratch.known.clear();
   return best;
+}
+
+bool WillFit(const model::State& state, const Evaluator& evaluator, model::PodId pod,
+             model::NodeId node, OthersPromises promises) {
+  PreemptionScratch scratch;
+  const Search search(state, pod, scratch, promises);
+  return evaluator.FixedRefusalOn(state, search.pod().class_id, node, search.pod().pin).kind ==
+             ReasonKind::kNone &&
+         search.FitsInTheEnd(node);
 }
 
 NodePreemption FindPreemptionOn(const model::State& state, const Evaluator& evaluator,

@@ -104,6 +104,12 @@ struct PreemptionScratch {
 [[nodiscard]] Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
                                         model::PodId preemptor, PreemptionScratch& scratch);
 
+// Whether the pod fits on the node once all that is releasing has left, beside what others of at
+// least its priority are promised there, or as if they were promised nothing. O(promises there).
+enum class OthersPromises : uint8_t { kCount, kForgotten };
+[[nodiscard]] bool WillFit(const model::State& state, const Evaluator& evaluator, model::PodId pod,
+                           model::NodeId node, OthersPromises promises);
+
 // What the next question would begin with, ahead of it. It changes no answer.
 void CatchUpPreemption(const model::State& state, const Evaluator& evaluator,
                        PreemptionScratch& scratch);
