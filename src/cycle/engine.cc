@@ -225,12 +225,8 @@ void Engine::ServeHolders(Instant now, Plan& plan) {
     const Choice choice = BacksOff(pod) ? Choice() : ChooseAsPromised(pod);
     if (choice.node.valid()) {
       Decide(pod, choice, plan);
-    } else if (options_.faults.drop_promise_when_tried && VictimsLeave(pod)) {
-      state_.Apply(model::PreemptionRefused{
-          .uid = std::string(state_.UidOf(state_.pods().at(pod).uid)), .code = 0, .at = now});
-      Sync(pod);
     } else {
-      JudgePromise(pod, plan);
+      JudgePromise(pod, now, plan);
     }
   }
 }

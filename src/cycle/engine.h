@@ -188,7 +188,7 @@ class Engine {
   [[nodiscard]] bool CanBeKept(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelp(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] bool BacksOff(model::PodId pod) const;
-  void JudgePromise(model::PodId pod, model::Plan& plan);
+  void JudgePromise(model::PodId pod, Instant now, model::Plan& plan);
   [[nodiscard]] bool EvictionsKeepPromise(model::PodId pod) const;
   void RevokePromise(model::PodId pod, model::ReasonKind why, model::Plan& plan);
   void TellRevoked(model::PodId pod, model::Plan& plan);
@@ -208,7 +208,6 @@ class Engine {
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
   bool TakeBackBinds(std::span<const model::PodId> victims, model::Plan& plan);
   WhyNoEviction Preempt(model::PodId pod, model::Plan& plan);
-  [[nodiscard]] bool VictimsLeave(model::PodId pod) const;  // Of a planted bug.
   [[nodiscard]] model::PodId LeastHolder(model::NodeId node, model::PodId below) const;
   void SetGraceTimer(model::PodId pod);
   void EndGraces(Instant now);

@@ -58,16 +58,19 @@ bool Engine::BacksOff(PodId pod) const {
 
 // A holder whose node was touched, and does not fit there now or is not to be tried yet. A promise
 // that neither waiting nor evictions make true is taken back, whoever made it.
-void Engine::JudgePromise(PodId pod, Plan& plan) {
+void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
   const ClaimId promise = state_.PromiseOf(pod);
   if (!options_.preemption || !promise.valid()) return;
   const bool waits = lines_.contains(pod);
   const bool held = waits && lines_.line(lines_.line_of(pod)).kind == LineKind::kHolders;
+  const NodeId node = state_.ledger().claim(promise).account.node();
   if (CanBeKept(pod)) {
+    if (options_.faults.drop_promise_when_tried && EvictionsBegan(pod, node))
+      return Apply(model::PreemptionRefused{
+          .uid = std::string(state_.UidOf(state_.pods().at(pod).uid)), .at = now});
     if (waits && !held) Sync(pod);
     return;
   }
-  const NodeId node = state_.ledger().claim(promise).account.node();
   if (held || !state_.pods().at(pod).preempts || !EvictionsHelp(pod, node))
     return RevokePromise(pod, WhyNotKept(pod), plan);
   if (waits) Preempt(pod, plan);
@@ -244,11 +247,6 @@ Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
   plan.nominations.push_back(pod);
   Sync(pod);
   return std::nullopt;
-}
-
-bool Engine::VictimsLeave(PodId pod) const {
-  return std::ranges::any_of(state_.VictimsOf(pod),
-                             [&](PodId victim) { return state_.pods().at(victim).terminating; });
 }
 
 // The last in the order of those of lower priority who hold a promise on the node.
