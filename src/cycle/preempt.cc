@@ -35,6 +35,8 @@ bool Engine::CanBeKept(PodId pod) const {
   const place::NodePreemption there =
       place::FindPreemptionOn(state_, options_.evaluator, pod,
                               state_.ledger().claim(promise).account.node(), preemption_scratch_);
+  if (there.answer == place::PreemptionAnswer::kNotHelpful)
+    return options_.faults.keep_promise_where_refused;
   return !options_.faults.doubt_promises && there.answer == place::PreemptionAnswer::kHelps &&
          there.preemption.victims.empty();
 }
@@ -42,6 +44,8 @@ bool Engine::CanBeKept(PodId pod) const {
 LineKind Engine::KindOf(PodId pod) const {
   if (!options_.preemption) return LineKind::kNever;
   if (CanBeKept(pod)) return LineKind::kHolders;
+  const bool lost = state_.pods().at(pod).lost.why != model::ReasonKind::kNone;
+  if (options_.faults.revoked_evict_no_more && lost) return LineKind::kNever;
   return state_.pods().at(pod).preempts ? LineKind::kPreempting : LineKind::kNever;
 }
 

@@ -1,6 +1,16 @@
 #pragma once
 
+#include <cstdint>
+
 namespace berth::model {
+
+// What of a node is given up and wakes nobody who waits for it.
+enum class Unfelt : uint8_t {
+  kNothing,
+  kRevoked,         // A12: a promise that is taken back.
+  kBoundElsewhere,  // A17: the claim of a pod that another has bound to another node.
+  kWithdrawn,       // A18: a nomination that its pod does not carry any more.
+};
 
 // Planted bugs: each re-creates an upstream defect (docs/REGRESSIONS.md), so that the tests that
 // guard against it can be seen to fail. All off by default; only test code turns one on, through
@@ -27,6 +37,10 @@ struct Faults {
   bool drop_pods_with_their_node = false;  // D09: pods end with the object of their node.
   bool bind_victims = false;               // A15: who is a victim of the plan is bound by it, too.
   bool doubt_promises = false;             // B07: what waiting makes true is decided anew.
+  bool keep_promise_where_refused = false;  // A08: of a node that takes its pod no more.
+  bool revoked_evict_no_more = false;       // A13: who lost a promise is not tried with evictions.
+  bool unmoved_by_others = false;  // D16: who waits here waits on when another has bound it.
+  Unfelt unfelt = Unfelt::kNothing;
   bool operator==(const Faults&) const = default;
 };
 

@@ -190,7 +190,7 @@ RC_GTEST_PROP(LedgerTest, AgreesWithAPlainSumOverClaimsThroughAnyHistory, ()) {
     const auto claims_before = twin.claims;
     const uint64_t hash_before = twin.Hash();
     {
-      Transaction t(twin.ledger, twin.touches, twin.bundles);
+      Transaction t(twin.ledger, twin.touches, twin.bundles, Unfelt::kNothing);
       const int first = *rc::gen::inRange(0, 6);
       for (int k = 0; k < first; ++k) DrawOperation(twin, t);
       const auto claims_middle = twin.claims;
@@ -222,13 +222,13 @@ RC_GTEST_PROP(LedgerTest, AgreesWithAPlainSumOverClaimsThroughAnyHistory, ()) {
 RC_GTEST_PROP(LedgerTest, NetChargesAreTheDifferenceOfPlainSums, ()) {
   Twin twin;
   {
-    Transaction t(twin.ledger, twin.touches, twin.bundles);
+    Transaction t(twin.ledger, twin.touches, twin.bundles, Unfelt::kNothing);
     for (int k = *rc::gen::inRange(0, 25); k > 0; --k) DrawOperation(twin, t);
     t.Commit(Cause::kObserved);
   }
   const auto before = twin.claims;
   std::vector<Claim> put;
-  Transaction t(twin.ledger, twin.touches, twin.bundles);
+  Transaction t(twin.ledger, twin.touches, twin.bundles, Unfelt::kNothing);
   for (int k = *rc::gen::inRange(0, 12); k > 0; --k) {
     if (const std::optional<Claim> claim = DrawOperation(twin, t)) put.push_back(*claim);
   }
@@ -266,7 +266,7 @@ RC_GTEST_PROP(LedgerTest, NetChargesAreTheDifferenceOfPlainSums, ()) {
 class LedgerTest : public ::testing::Test {
  protected:
   ClaimId Put(const Claim& claim, Cause cause) {
-    Transaction t(ledger, touches, bundles);
+    Transaction t(ledger, touches, bundles, Unfelt::kNothing);
     const ClaimId id = t.Add(claim);
     t.Commit(cause);
     return id;
@@ -306,7 +306,7 @@ TEST_F(CommitTest, AForeignBindMayOvercommitAndThenNoDecisionMayAdd) {
   // A decision that makes the negative amount better is allowed: it swaps a large claim for a
   // smaller one.
   const ClaimId foreign = ledger.first_of_owner(OwnerId{1});
-  Transaction t(ledger, touches, bundles);
+  Transaction t(ledger, touches, bundles, Unfelt::kNothing);
   t.End(foreign);
   t.Add(Of(2, 1200));
   t.Commit(Cause::kRevoked);
@@ -338,14 +338,14 @@ TEST_F(CommitTest, ATrialThatIsUndoneTouchesNothing) {
   const ClaimId id = Put(Of(1, 10), Cause::kDecided);
   const uint64_t before = touches.end();
   {
-    Transaction t(ledger, touches, bundles);
+    Transaction t(ledger, touches, bundles, Unfelt::kNothing);
     t.Add(Of(2, 20));
     t.RollbackTo({});
     t.Change(id, Of(1, 10, ClaimState::kReleasing));
     t.End(id);
   }
   EXPECT_EQ(touches.end(), before);
-  Transaction t(ledger, touches, bundles);
+  Transaction t(ledger, touches, bundles, Unfelt::kNothing);
   t.End(id);
   t.Commit(Cause::kRevoked);
   EXPECT_EQ(touches.end(), before + 1);
@@ -379,7 +379,7 @@ TEST_F(QuotaCommitTest, ADecisionMayBorrowButNotBeyondTheLimit) {
 TEST_F(QuotaCommitTest, AFactMayOverdrawAndThenDecisionsMayOnlyLessenIt) {
   const ClaimId foreign = Put(Of(1, 20), Cause::kObserved);
   EXPECT_DEATH(Put(Of(2, 1), Cause::kDecided), "NetCharge");
-  Transaction t(ledger, touches, bundles);
+  Transaction t(ledger, touches, bundles, Unfelt::kNothing);
   t.End(foreign);
   t.Add(Of(2, 19));
   EXPECT_EQ(t.NetCharge(), -1);
@@ -396,12 +396,12 @@ TEST_F(QuotaCommitTest, QuotaThatIsReleasingIsPromisedOnceAndHeldByNobodyYet) {
   EXPECT_EQ(ledger.Now(queue, kCpu, {.owner = OwnerId{2}}, bundles), 0);
   EXPECT_DEATH(Put(Of(3, 4, ClaimState::kReserved), Cause::kDecided), "NetCharge");
   const auto admit = [&] {
-    Transaction t(ledger, touches, bundles);
+    Transaction t(ledger, touches, bundles, Unfelt::kNothing);
     t.Change(promise, Of(2, 9));
     t.Commit(Cause::kDecided);
   };
   EXPECT_DEATH(admit(), "NetCharge");
-  Transaction gone(ledger, touches, bundles);
+  Transaction gone(ledger, touches, bundles, Unfelt::kNothing);
   gone.End(ledger.first_of_owner(OwnerId{1}));
   gone.Commit(Cause::kOwnerDeleted);
   admit();
@@ -410,7 +410,7 @@ TEST_F(QuotaCommitTest, QuotaThatIsReleasingIsPromisedOnceAndHeldByNobodyYet) {
 
 TEST_F(CommitTest, EveryEndIsCountedUnderItsCause) {
   const ClaimId id = Put(Of(1, 10), Cause::kDecided);
-  Transaction t(ledger, touches, bundles);
+  Transaction t(ledger, touches, bundles, Unfelt::kNothing);
   t.End(id);
   t.Commit(Cause::kWriteRefused);
   EXPECT_EQ(ledger.ended_by_cause()[static_cast<size_t>(Cause::kWriteRefused)], 1u);

@@ -135,7 +135,7 @@ void EvictAllOnANodeThatLacks(benchmark::State& bench) {
   Claim claim{.account = AccountId::OfNode(NodeId{0}),
               .bundle = bundles.Intern(std::vector<ResourceAmount>{{kCpu, 100}, {kPods, 1}})};
   const auto change_all = [&](ClaimState state, Cause cause) {
-    Transaction t(ledger, touches, bundles);
+    Transaction t(ledger, touches, bundles, Unfelt::kNothing);
     claim.state = state;
     for (uint32_t i = 0; i < count; ++i) {
       claim.owner = OwnerId{i};

@@ -258,7 +258,8 @@ void State::ApplyPod(const PodUpsert& facts) {
   const PodLabelsId labels_before = std::exchange(pod.labels, budgets_.AcquireLabels(facts.labels));
   if (labels_before.valid()) budgets_.ReleaseLabels(labels_before);
   // These never go back for one uid: what says otherwise is an older fact (D17).
-  if (!facts.node.empty()) {
+  const bool waits_on = faults_.unmoved_by_others && known && !ClaimOf(id).valid();
+  if (!facts.node.empty() && !waits_on) {
     pod.node = vocabulary_.names.Intern(facts.node);
     pod.devices = facts.devices;
   }
@@ -608,7 +609,9 @@ void State::AddTo(Hasher& hasher) const {
   hasher.Add(faults_.keep_void_nominations).Add(faults_.wait_for_overdue);
   hasher.Add(faults_.deaf_while_preempting).Add(faults_.forget_nominations);
   hasher.Add(faults_.drop_pods_with_their_node).Add(faults_.bind_victims);
-  hasher.Add(faults_.doubt_promises);
+  hasher.Add(faults_.doubt_promises).Add(faults_.unfelt);
+  hasher.Add(faults_.keep_promise_where_refused).Add(faults_.revoked_evict_no_more);
+  hasher.Add(faults_.unmoved_by_others);
 }
 
 }  // namespace berth::model

@@ -136,7 +136,9 @@ class State {
   // Its error backoff is over: it may be tried again.
   void EndErrorBackoff(PodId pod) { pods_.mutable_at(pod).not_before = Instant{}; }
   // A transaction on this state's ledger.
-  [[nodiscard]] Transaction Begin() { return Transaction(ledger_, touches_, vocabulary_.bundles); }
+  [[nodiscard]] Transaction Begin() {
+    return Transaction(ledger_, touches_, vocabulary_.bundles, faults_.unfelt);
+  }
 
   void AddTo(Hasher& hasher) const;
 

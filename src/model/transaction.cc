@@ -41,7 +41,22 @@ TouchKinds KindsOf(const Claim& before, const Claim& after) {
 
 }  // namespace
 
-void Transaction::Touch(const Operation& op) {
+bool Transaction::Felt(const Operation& op, Cause cause) const {
+  switch (unfelt_) {
+    case Unfelt::kNothing:
+      break;
+    case Unfelt::kRevoked:
+      return op.kind != Kind::kEnd || cause != Cause::kRevoked;
+    case Unfelt::kBoundElsewhere:
+      return op.kind != Kind::kChange || cause != Cause::kObserved ||
+             op.after.state == ClaimState::kReserved;
+    case Unfelt::kWithdrawn:
+      return op.kind != Kind::kEnd || cause != Cause::kNominationCleared;
+  }
+  return true;
+}
+
+void Transaction::Touch(const Operation& op, Cause cause) {
   const Claim& before = op.before;
   const Claim& after = op.after;
   const auto touch = [&](const Claim& claim, TouchKinds kinds) {
@@ -50,7 +65,7 @@ void Transaction::Touch(const Operation& op) {
   if (op.kind == Kind::kChange && before.account == after.account) {
     return touch(after, KindsOf(before, after));
   }
-  if (op.kind != Kind::kAdd) touch(before, kTouchFreed);
+  if (op.kind != Kind::kAdd && Felt(op, cause)) touch(before, kTouchFreed);
   if (op.kind != Kind::kEnd) touch(after, kTouchTaken);
 }
 
@@ -258,7 +273,7 @@ void Transaction::Commit(Cause cause) {
     CheckDevices();
   }
   for (const Operation& op : log_) {
-    Touch(op);
+    Touch(op, cause);
     if (op.kind == Kind::kEnd) ++ledger_.ended_by_cause_[static_cast<size_t>(cause)];
     const bool promised = op.kind != Kind::kAdd && !op.before.account.is_tree() &&
                           op.before.state == ClaimState::kReserved;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "model/faults.h"
 #include "model/ids.h"
 #include "model/ledger.h"
 #include "model/resources.h"
@@ -27,8 +28,9 @@ class Transaction {
     size_t operations = 0;
   };
 
-  Transaction(Ledger& ledger, TouchLog& touches, const BundleTable& bundles)
-      : ledger_(ledger), touches_(touches), bundles_(bundles) {}
+  // `unfelt`: test code only.
+  Transaction(Ledger& ledger, TouchLog& touches, const BundleTable& bundles, Unfelt unfelt)
+      : ledger_(ledger), touches_(touches), bundles_(bundles), unfelt_(unfelt) {}
   ~Transaction() { RollbackTo(Checkpoint{}); }
   Transaction(const Transaction&) = delete;
   Transaction& operator=(const Transaction&) = delete;
@@ -64,7 +66,9 @@ class Transaction {
     Claim before;
     Claim after;
   };
-  void Touch(const Operation& op);
+  void Touch(const Operation& op, Cause cause);
+  // Of what a node gives up: whether those who wait for it are to be told.
+  [[nodiscard]] bool Felt(const Operation& op, Cause cause) const;
   // A negative amount that a claim of a priority is charged to.
   struct Negative {
     AccountId account;
@@ -99,6 +103,7 @@ class Transaction {
   Ledger& ledger_;
   TouchLog& touches_;
   const BundleTable& bundles_;
+  Unfelt unfelt_;
   std::vector<Operation> log_;
 };
 

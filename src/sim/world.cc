@@ -141,7 +141,11 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .forget_nominations = bugs.reservation_forgotten_on_restart,
                            .drop_pods_with_their_node = bugs.pods_dropped_with_their_node,
                            .bind_victims = bugs.victim_bound,
-                           .doubt_promises = bugs.promise_decided_anew};
+                           .doubt_promises = bugs.promise_decided_anew,
+                           .keep_promise_where_refused = bugs.promise_kept_where_refused,
+                           .revoked_evict_no_more = bugs.revoked_holder_not_tried,
+                           .unmoved_by_others = bugs.bound_pod_waits,
+                           .unfelt = bugs.unfelt};
   return options;
 }
 

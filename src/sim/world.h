@@ -14,6 +14,7 @@
 #include "control/scheduler.h"
 #include "controllers/controllers.h"
 #include "env/actor.h"
+#include "model/faults.h"
 #include "nodes/node_spec.h"
 #include "nodes/nodes.h"
 #include "sim/checkers.h"
@@ -56,6 +57,10 @@ struct PlantedBugs {
   bool refused_eviction_waited_for = false;
   bool victim_bound = false;
   bool promise_decided_anew = false;
+  bool promise_kept_where_refused = false;
+  bool revoked_holder_not_tried = false;
+  bool bound_pod_waits = false;
+  model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
   Tampering tampering = Tampering::kNone;
 };
