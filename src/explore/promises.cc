@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
 #include <variant>
 #include <vector>
 
 #include "api/types.h"
+#include "codec/scan.h"
 #include "explore/words.h"
 
 namespace berth::explore {
@@ -15,36 +17,27 @@ namespace {
 
 constexpr std::string_view kNominated = "nominatedNodeName";
 
-const sim::Truth::PodFacts* FindUid(const sim::Truth& truth, std::string_view uid) {
-  const auto at = std::ranges::find_if(truth.pods(),
-                                       [&](const auto& entry) { return entry.second.uid == uid; });
-  return at == truth.pods().end() ? nullptr : &at->second;
-}
-
-// What an object or a list says of the pod, from its uid on.
-std::string_view ItemIn(std::string_view json, std::string_view uid) {
-  const size_t at = json.find(fmt::format("\"uid\":\"{}\"", uid));
-  if (at == std::string_view::npos) return {};
-  json.remove_prefix(at);
-  return json.substr(0, json.find("\"metadata\":{"));
-}
-
 // Waits to be bound.
 bool Waits(const sim::Truth::PodFacts& pod) { return pod.active() && pod.node_name.empty(); }
 
-// Whether the one has no place there beside the other, which may have it.
-bool TakesRoom(const sim::Truth& truth, const sim::Truth::PodFacts& binds, const std::string& node,
-               const sim::Truth::PodFacts& promised) {
-  const auto at = truth.nodes().find(node);
-  if (at == truth.nodes().end() || !Waits(promised) || promised.priority < binds.priority) {
-    return false;
-  }
-  sim::Truth::Usage usage;
-  usage.Charge(binds, 1);
-  usage.Charge(promised, 1);
-  return std::ranges::any_of(usage.amounts, [&](const auto& entry) {
-    return entry.second > api::Find(at->second.allocatable, entry.first).value_or(0);
-  });
+uint64_t VersionOf(std::string_view object) {
+  const std::string text =
+      codec::StringMember(codec::Member(object, "metadata"), "resourceVersion");
+  uint64_t version = 0;
+  std::from_chars(text.data(), text.data() + text.size(), version);
+  return version;
+}
+
+std::string KeyOf(std::string_view object) {
+  const std::string_view metadata = codec::Member(object, "metadata");
+  return fmt::format("{}/{}", codec::StringMember(metadata, "namespace"),
+                     codec::StringMember(metadata, "name"));
+}
+
+env::JournalRecord Record(std::string_view prefix, std::string_view object, bool gone) {
+  return {.key = std::string(prefix) + KeyOf(object),
+          .revision = VersionOf(object),
+          .value = gone ? Bytes() : Bytes(std::string(object))};
 }
 
 }  // namespace
@@ -55,9 +48,11 @@ void Promises::OnSent(const env::SendRequest& sent) {
       std::string_view(request.target).substr(0, request.target.find('?'));
   const std::string_view body = request.body.view();
   const std::string uid = MemberIn(body, "uid");
-  if (request.method == env::Method::kDelete || body.contains("DisruptionTarget") ||
-      body.contains(kNominated)) {
-    preempting_.insert(sent.call.value);
+  if (body.contains(kNominated)) {
+    preempting_[sent.call.value] = {.uid = uid, .node = {}};
+  } else if (request.method == env::Method::kDelete || body.contains("DisruptionTarget")) {
+    const sim::Truth::PodFacts* victim = FindHeard(uid);
+    preempting_[sent.call.value] = {.uid = {}, .node = victim == nullptr ? "" : victim->node_name};
   }
   if (request.method == env::Method::kPost && target.ends_with("/binding")) {
     const std::string node = MemberIn(body, "name", "\"target\":{");
@@ -72,36 +67,85 @@ void Promises::OnSent(const env::SendRequest& sent) {
   }
 }
 
-void Promises::OnHeard(const sim::Truth& truth, const env::Input& input) {
+void Promises::OnFailed(uint64_t call) {
+  const auto at = preempting_.find(call);
+  if (at == preempting_.end()) return;
+  const Preempting failed = at->second;
+  preempting_.erase(at);
+  std::erase_if(promises_, [&](const auto& entry) {
+    return failed.uid.empty() ? entry.second.node == failed.node : entry.first == failed.uid;
+  });
+}
+
+void Promises::OnHeard(const env::Input& input) {
   if (const auto* response = std::get_if<env::Response>(&input)) {
-    const bool preempting = preempting_.erase(response->call.value) > 0;
-    if (response->response.status >= 300) {
-      if (preempting) promises_.clear();
-      return;
-    }
     const std::string_view body = response->response.body.view();
-    // What follows a list on the watch is newer; what follows another answer may be older.
-    const bool newest = body.contains(R"("kind":"PodList")");
-    for (const auto& [key, pod] : truth.pods()) {
-      const bool told = Waits(pod) && !pod.nominated.empty() &&
-                        MemberIn(ItemIn(body, pod.uid), kNominated) == pod.nominated;
-      if (told) promises_.try_emplace(pod.uid, Promise{.node = pod.nominated, .heard = newest});
+    if (response->response.status >= 300) return OnFailed(response->call.value);
+    preempting_.erase(response->call.value);
+    if (body.contains(R"("kind":"PodList")") || body.contains(R"("kind":"NodeList")")) {
+      HearList(body);
+    } else if (body.contains(R"("kind":"Pod")")) {
+      HearAnswer(body);
     }
   } else if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
-    if (preempting_.erase(failed->call.value) > 0) promises_.clear();
+    OnFailed(failed->call.value);
   } else if (const auto* data = std::get_if<env::StreamData>(&input)) {
-    const std::string_view frame = data->data.view();
-    if (!frame.contains(R"("kind":"Node")")) return OnPodHeard(truth, frame);
-    const std::string node = NameIn(frame);
+    HearEvent(data->data.view());
+  }
+}
+
+// What follows a list on the watch is newer.
+void Promises::HearList(std::string_view list) {
+  const bool of_pods = list.contains(R"("kind":"PodList")");
+  codec::ArrayScanner items(codec::Member(list, "items"));
+  while (items.Next()) {
+    if (of_pods) {
+      HearPod(items.value(), false);
+    } else {
+      heard_.Apply(Record(sim::kNodesPrefix, items.value(), false));
+    }
+  }
+}
+
+// What follows an answer may be older than it, and so may the answer be.
+void Promises::HearAnswer(std::string_view object) {
+  const auto known = heard_.pods().find(KeyOf(object));
+  if (known == heard_.pods().end() ||
+      VersionOf(known->second.document.view()) >= VersionOf(object)) {
+    return;
+  }
+  const sim::Truth::Change change = heard_.Apply(Record(sim::kPodsPrefix, object, false));
+  const sim::Truth::PodFacts& pod = *change.pod_after;
+  if (Waits(pod) && !pod.nominated.empty()) {
+    promises_.try_emplace(pod.uid, Promise{.node = pod.nominated, .heard = false, .over = false});
+  }
+}
+
+void Promises::HearEvent(std::string_view event) {
+  const std::string_view object = codec::Member(event, "object");
+  const std::string kind = codec::StringMember(object, "kind");
+  const std::string type = codec::StringMember(event, "type");
+  if (type == "BOOKMARK" || type == "ERROR") return;
+  if (kind == "Pod") {
+    const auto known = heard_.pods().find(KeyOf(object));
+    const bool older = known != heard_.pods().end() &&
+                       VersionOf(known->second.document.view()) > VersionOf(object);
+    if (!older) HearPod(object, type == "DELETED");
+  } else if (kind == "Node") {
+    heard_.Apply(Record(sim::kNodesPrefix, object, type == "DELETED"));
+    const std::string node = NameIn(object);
     std::erase_if(promises_, [&](const auto& entry) { return entry.second.node == node; });
   }
 }
 
-void Promises::OnPodHeard(const sim::Truth& truth, std::string_view frame) {
-  const auto pod = truth.pods().find("default/" + NameIn(frame));
-  if (pod == truth.pods().end() || !frame.contains(pod->second.uid)) return;
-  const std::string& uid = pod->second.uid;
-  const std::string node = MemberIn(frame, kNominated);
+void Promises::HearPod(std::string_view object, bool gone) {
+  const sim::Truth::Change change = heard_.Apply(Record(sim::kPodsPrefix, object, gone));
+  if (change.pod_before && (gone || change.pod_before->uid != change.pod_after->uid)) {
+    promises_.erase(change.pod_before->uid);
+  }
+  if (gone) return;
+  const std::string& uid = change.pod_after->uid;
+  const std::string& node = change.pod_after->nominated;
   const auto at = promises_.find(uid);
   if (at == promises_.end()) {
     if (!node.empty()) promises_[uid] = {.node = node, .heard = true, .over = false};
@@ -116,17 +160,73 @@ void Promises::OnPodHeard(const sim::Truth& truth, std::string_view frame) {
 }
 
 void Promises::OnRestart() {
+  heard_ = {};
   promises_.clear();
   preempting_.clear();
   bindings_.clear();
   withdrawn_.clear();
 }
 
-std::optional<std::string> Promises::OnStep(const sim::Truth& truth) {
+const sim::Truth::PodFacts* Promises::FindHeard(std::string_view uid) const {
+  const auto at = std::ranges::find_if(heard_.pods(),
+                                       [&](const auto& entry) { return entry.second.uid == uid; });
+  return at == heard_.pods().end() ? nullptr : &at->second;
+}
+
+// What those take that stand there, are not on their way, and are of at least that priority: others
+// may be victims.
+sim::Truth::Usage Promises::StaysOn(const std::string& node, int64_t priority) const {
+  sim::Truth::Usage usage;
+  for (const auto& [key, pod] : heard_.pods()) {
+    if (pod.node_name == node && pod.active() && pod.priority >= priority) usage.Charge(pod, 1);
+  }
+  return usage;
+}
+
+bool Promises::Fits(const sim::Truth::Usage& usage, const std::string& node) const {
+  const auto at = heard_.nodes().find(node);
+  return at != heard_.nodes().end() && std::ranges::all_of(usage.amounts, [&](const auto& entry) {
+           return entry.second <= api::Find(at->second.allocatable, entry.first).value_or(0);
+         });
+}
+
+// Whether the one, which has a place there, has none beside the other.
+bool Promises::TakesRoom(const sim::Truth::PodFacts& binds, const std::string& node,
+                         const sim::Truth::PodFacts& promised) const {
+  if (!Waits(promised) || promised.priority < binds.priority) return false;
+  constexpr int64_t kEverybody = std::numeric_limits<int64_t>::min();
+  for (const int64_t priority : {kEverybody, promised.priority}) {
+    sim::Truth::Usage usage = StaysOn(node, priority);
+    usage.Charge(promised, 1);
+    if (!Fits(usage, node)) continue;  // Victims are yet to be named, or it can't come true.
+    usage.Charge(binds, 1);
+    return !Fits(usage, node);
+  }
+  return false;
+}
+
+const sim::Truth::PodFacts* Promises::RobbedBy(const sim::Truth::PodFacts& binds,
+                                               const std::string& node) const {
+  sim::Truth::Usage all = StaysOn(node, std::numeric_limits<int64_t>::min());
+  const sim::Truth::PodFacts* last = nullptr;
+  for (const auto& [uid, promise] : promises_) {
+    const sim::Truth::PodFacts* promised = FindHeard(uid);
+    if (promise.over || promise.node != node || promised == nullptr || promised == &binds) continue;
+    if (TakesRoom(binds, node, *promised)) return promised;
+    if (!Waits(*promised) || promised->priority < binds.priority) continue;
+    all.Charge(*promised, 1);
+    last = promised;
+  }
+  if (last == nullptr || !Fits(all, node)) return nullptr;
+  all.Charge(binds, 1);
+  return Fits(all, node) ? nullptr : last;
+}
+
+std::optional<std::string> Promises::OnStep() {
   for (const Said& withdrawn : withdrawn_) {
-    const sim::Truth::PodFacts* loser = FindUid(truth, withdrawn.uid);
+    const sim::Truth::PodFacts* loser = FindHeard(withdrawn.uid);
     const bool lost = std::ranges::any_of(promises_, [&](const auto& entry) {
-      const sim::Truth::PodFacts* winner = FindUid(truth, entry.first);
+      const sim::Truth::PodFacts* winner = FindHeard(entry.first);
       return !entry.second.over && entry.second.node == withdrawn.node && loser != nullptr &&
              winner != nullptr && Waits(*winner) && winner->priority > loser->priority;
     });
@@ -135,15 +235,12 @@ std::optional<std::string> Promises::OnStep(const sim::Truth& truth) {
   withdrawn_.clear();
   std::optional<std::string> wrong;
   for (const Said& binding : bindings_) {
-    const sim::Truth::PodFacts* binds = FindUid(truth, binding.uid);
-    if (binds == nullptr) continue;
-    for (const auto& [uid, promise] : promises_) {
-      const sim::Truth::PodFacts* promised = FindUid(truth, uid);
-      if (promise.over || promise.node != binding.node || promised == nullptr) continue;
-      if (promised == binds || !TakesRoom(truth, *binds, binding.node, *promised)) continue;
-      wrong = fmt::format("pod {} is to be bound to node {}, whose room is promised to pod {}",
-                          binds->key, binding.node, promised->key);
-    }
+    const sim::Truth::PodFacts* binds = FindHeard(binding.uid);
+    const sim::Truth::PodFacts* robbed =
+        binds == nullptr ? nullptr : RobbedBy(*binds, binding.node);
+    if (robbed == nullptr) continue;
+    wrong = fmt::format("pod {} is to be bound to node {}, whose room is promised to pod {}",
+                        binds->key, binding.node, robbed->key);
   }
   bindings_.clear();
   return wrong;
@@ -155,29 +252,18 @@ void Promises::OnNodeLost(const sim::Truth& truth, std::string_view node) {
   }
 }
 
-void Promises::OnPod(std::string_view document) {
-  const std::string node = MemberIn(document, "nominatedNodeName");
-  if (!node.empty()) nominated_.insert(node);
-}
-
 std::optional<std::string> Promises::OnEviction(const sim::Truth& truth, const Deletion& deletion,
                                                 uint32_t most) {
   const std::string_view target = deletion.target.substr(0, deletion.target.find('?'));
   const std::string name(target.substr(target.rfind('/') + 1));
   const std::string uid = MemberIn(deletion.body, "uid");
-  if (uid.empty()) return fmt::format("pod {} is evicted without its uid", name);
   const auto at = truth.pods().find("default/" + name);
   // Gone, or another of its name: the fence holds.
   if (at == truth.pods().end() || at->second.uid != uid) return std::nullopt;
-  const sim::Truth::PodFacts& victim = at->second;
   evicted_.insert(uid);
-  if (!deletion.orphan && heard_.contains(uid))
+  if (!deletion.orphan && evictions_heard_.contains(uid))
     return fmt::format("pod {} (uid {}) is evicted a second time", name, uid);
-  if (deletion.heard) heard_.insert(uid);
-  if (!nominated_.contains(victim.node_name)) {
-    return fmt::format("pod {} is evicted before any pod was nominated to its node {}", name,
-                       victim.node_name);
-  }
+  if (deletion.heard) evictions_heard_.insert(uid);
   if (const uint32_t enough = most * (1 + explained_); evicted_.size() > enough) {
     return fmt::format("pod {} is evicted: {}, where {} must be enough", name,
                        Counted(evicted_.size(), "eviction"), enough);
@@ -185,15 +271,16 @@ std::optional<std::string> Promises::OnEviction(const sim::Truth& truth, const D
   return std::nullopt;
 }
 
-// preempting_ follows from the calls on their way; who no longer waits is promised nothing.
-void Promises::AddTo(Hasher& hasher, const sim::Truth& truth) const {
-  for (const std::set<std::string>* each : {&nominated_, &evicted_, &heard_}) {
+// heard_ follows from what the scheduler keeps and preempting_ from the calls on their way; who no
+// longer waits is promised nothing.
+void Promises::AddTo(Hasher& hasher) const {
+  for (const std::set<std::string>* each : {&evicted_, &evictions_heard_}) {
     hasher.Add(each->size());
     for (const std::string& text : *each) hasher.Add(std::string_view(text));
   }
   hasher.Add(explained_);
   for (const auto& [uid, promise] : promises_) {
-    const sim::Truth::PodFacts* pod = FindUid(truth, uid);
+    const sim::Truth::PodFacts* pod = FindHeard(uid);
     if (pod == nullptr || !Waits(*pod)) continue;
     hasher.Add(uid).Add(promise.node).Add(promise.heard).Add(promise.over);
   }

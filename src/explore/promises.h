@@ -21,20 +21,19 @@ class Promises {
  public:
   // I-NOM: from the instant that a nomination of a pod to a node was said or heard, until that pod
   // is deleted, bound, or un-nominated, the scheduler binds nobody of the same or a lower priority
-  // there with whom it no longer fits. A nomination or an eviction that fails ends what was known
-  // of all: a promise may then be taken back.
+  // there with whom it no longer fits, beside what it has heard to stay. A nomination that fails
+  // ends what was known of its pod, an eviction that fails what was known of its victim's node: a
+  // promise may then be taken back.
   void OnSent(const env::SendRequest& sent);
-  void OnHeard(const sim::Truth& truth, const env::Input& input);
+  void OnHeard(const env::Input& input);
   void OnRestart();
   // After a step of the scheduler: the binding that it sent in it into a room that is promised.
-  [[nodiscard]] std::optional<std::string> OnStep(const sim::Truth& truth);
+  [[nodiscard]] std::optional<std::string> OnStep();
 
-  // A version of a pod has become durable.
-  void OnPod(std::string_view document);
-  // A deletion that the scheduler sent is about to be carried out. Says what is wrong with it: it
-  // names no uid; no pod was nominated to the victim's node first (I-NOM-2); the scheduler has
-  // heard already that it was; or it is one more than `most`, and as many again for each promise
-  // that ended because its node was lost or because another of higher priority got its room.
+  // A deletion that the scheduler sent is about to be carried out. Says what is wrong with it: the
+  // scheduler has heard already that it was; or it is one more than `most`, and as many again for
+  // each promise that ended because its node was lost or because another of higher priority got its
+  // room.
   struct Deletion {
     std::string_view target;
     std::string_view body;
@@ -46,7 +45,7 @@ class Promises {
   [[nodiscard]] uint32_t evictions() const { return static_cast<uint32_t>(evicted_.size()); }
   // A node has gone; the pods are as they are.
   void OnNodeLost(const sim::Truth& truth, std::string_view node);
-  void AddTo(Hasher& hasher, const sim::Truth& truth) const;
+  void AddTo(Hasher& hasher) const;
 
  private:
   struct Promise {
@@ -60,13 +59,29 @@ class Promises {
     std::string uid;
     std::string node;
   };
-  void OnPodHeard(const sim::Truth& truth, std::string_view frame);
+  // What a call is for, that nominates or evicts.
+  struct Preempting {
+    std::string uid;   // Whom it nominates; empty: it evicts, ...
+    std::string node;  // ... from this node.
+  };
+  void HearList(std::string_view list);
+  void HearAnswer(std::string_view object);
+  void HearEvent(std::string_view event);
+  void HearPod(std::string_view pod, bool gone);
+  void OnFailed(uint64_t call);
+  [[nodiscard]] const sim::Truth::PodFacts* FindHeard(std::string_view uid) const;
+  [[nodiscard]] const sim::Truth::PodFacts* RobbedBy(const sim::Truth::PodFacts& binds,
+                                                     const std::string& node) const;
+  [[nodiscard]] bool TakesRoom(const sim::Truth::PodFacts& binds, const std::string& node,
+                               const sim::Truth::PodFacts& promised) const;
+  [[nodiscard]] sim::Truth::Usage StaysOn(const std::string& node, int64_t priority) const;
+  [[nodiscard]] bool Fits(const sim::Truth::Usage& usage, const std::string& node) const;
 
-  std::set<std::string> nominated_;          // Nodes that a pod was ever nominated to.
-  std::set<std::string> evicted_;            // Uids.
-  std::set<std::string> heard_;              // Of those, what the scheduler knows or will.
-  std::map<std::string, Promise> promises_;  // By uid.
-  std::set<uint64_t> preempting_;            // Calls on the way, that nominate or evict.
+  sim::Truth heard_;                           // The objects as the scheduler has heard of them.
+  std::set<std::string> evicted_;              // Uids.
+  std::set<std::string> evictions_heard_;      // Of those, what the scheduler knows or will.
+  std::map<std::string, Promise> promises_;    // By uid.
+  std::map<uint64_t, Preempting> preempting_;  // By call on the way.
   // In this step.
   std::vector<Said> bindings_;
   std::vector<Said> withdrawn_;

@@ -84,9 +84,11 @@ Footprint FootprintOf(std::string_view target) {
 }
 
 // What checks read counts, too: a nomination is judged by the node that it names, a binding by what
-// its node has, and a user's binding by whether the scheduler has sent one.
+// its node has, and what a user binds or nominates by whether the scheduler has sent the same.
 Footprint FootprintOf(const Action& action) {
-  if (action.verb == Action::Verb::kBind) return kTouchesPods | kTouchesScheduler;
+  const bool decides =
+      action.verb == Action::Verb::kBind || action.verb == Action::Verb::kPatchStatus;
+  if (decides) return kTouchesPods | kTouchesScheduler;
   if (action.kind != Action::Kind::kNode) return kTouchesPods;
   const bool appears = action.verb == Action::Verb::kCreate || action.verb == Action::Verb::kDelete;
   return appears ? kTouchesNodes | kTouchesPods : kTouchesNodes;
@@ -509,7 +511,9 @@ void Stage::CountBudget(const std::string& key) {
 
 Footprint Stage::Arrive(size_t index, Fate fate) {
   const Call call = calls_[index];
-  const Footprint touched = FootprintOf(call.request->target);
+  // Of an earlier life: it is judged as what a user sends.
+  const Footprint touched = static_cast<Footprint>(FootprintOf(call.request->target) |
+                                                   (call.orphan ? kTouchesScheduler : 0));
   const auto answer = [&](env::Input input) {
     if (call.orphan) {
       calls_.erase(calls_.begin() + static_cast<ptrdiff_t>(index));
@@ -624,7 +628,6 @@ void Stage::OnCommitted(const env::JournalRecord& record) {
   versions_.push_back({.object = HashOf(record.key),
                        .kind = HashOf(record.key.substr(0, record.key.find_first_of("./"))),
                        .revision = record.revision});
-  if (record.key.starts_with(sim::kPodsPrefix)) promises_.OnPod(record.value.view());
   if (record.key.starts_with(sim::kNodesPrefix) && record.value.empty()) {
     promises_.OnNodeLost(truth(), std::string_view(record.key).substr(record.key.rfind('/') + 1));
   }
@@ -638,7 +641,7 @@ Footprint Stage::StepScheduler(env::Input input) {
   inputs.push_back(std::move(input));
   for (size_t i = 0; i < inputs.size(); ++i) {
     checkers_.OnDelivered(sim::Party::kScheduler, inputs[i]);
-    promises_.OnHeard(truth(), inputs[i]);
+    promises_.OnHeard(inputs[i]);
     env::Outbox out;
     scheduler_.Step(now_, std::move(inputs[i]), out);
     for (env::Output& output : out) {
@@ -671,7 +674,7 @@ Footprint Stage::StepScheduler(env::Input input) {
     }
   }
   checkers_.OnSchedulerStep(now_, scheduler_.engine().state());
-  if (const auto wrong = promises_.OnStep(truth())) checkers_.Report(now_, *wrong);
+  if (const auto wrong = promises_.OnStep()) checkers_.Report(now_, *wrong);
   return touched;
 }
 
@@ -751,7 +754,7 @@ uint64_t Stage::Hash() const {
   });
   scheduler_.AddTo(hasher);
   checkers_.AddTo(hasher);
-  promises_.AddTo(hasher, truth());
+  promises_.AddTo(hasher);
   const auto add_document = [](Hasher& one, const auto& entry) {
     one.AddDocument(entry.second.document.view());
   };

@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <utility>
 
 #include "base/check.h"
 #include "codec/decode.h"
+#include "codec/scan.h"
 #include "translate/facts.h"
 
 namespace berth::sim {
@@ -25,13 +27,21 @@ std::optional<std::string> BoundPod(std::string_view target) {
   return std::string(target.substr(0, middle)) + "/" + std::string(target.substr(middle + 6));
 }
 
-// The value of the first member `"name":"..."` in a compact document.
-std::string_view Member(std::string_view json, std::string_view name) {
-  const std::string pattern = fmt::format("\"{}\":\"", name);
-  const size_t at = json.find(pattern);
-  if (at == std::string_view::npos) return {};
-  json.remove_prefix(at + pattern.size());
-  return json.substr(0, json.find('"'));
+std::string MetadataUid(std::string_view object) {
+  return codec::StringMember(codec::Member(object, "metadata"), "uid");
+}
+
+uint64_t VersionIn(std::string_view object) {
+  const std::string text =
+      codec::StringMember(codec::Member(object, "metadata"), "resourceVersion");
+  uint64_t version = 0;
+  std::from_chars(text.data(), text.data() + text.size(), version);
+  return version;
+}
+
+// Waits, and is to get room on the node that it is nominated to.
+bool Names(const Truth::PodFacts& pod) {
+  return pod.active() && pod.node_name.empty() && !pod.nominated.empty();
 }
 
 }  // namespace
@@ -52,13 +62,10 @@ void Checkers::OnCommit(Instant now, const env::JournalRecord& record) {
     const bool goes = !change.pod_after || change.pod_after->deleting;
     if (goes && evicting_.contains(change.pod_before->uid)) ++evictions_;
   }
-  if (change.pod_after && !change.pod_after->nominated.empty()) {
-    int64_t& highest = nominated_.try_emplace(change.pod_after->nominated, INT64_MIN).first->second;
-    highest = std::max(highest, change.pod_after->priority);
-    if (!change.pod_after->preempts) {
-      Report(now, fmt::format("pod {} must preempt nobody and is nominated to node {}",
-                              change.pod_after->key, change.pod_after->nominated));
-    }
+  if (change.pod_before) NoteEnded(*change.pod_before, change.pod_after, record.revision);
+  if (change.pod_after && !change.pod_after->nominated.empty() && !change.pod_after->preempts) {
+    Report(now, fmt::format("pod {} must preempt nobody and is nominated to node {}",
+                            change.pod_after->key, change.pod_after->nominated));
   }
   if (!change.pod_after || change.pod_after->node_name.empty()) return;
   if (!change.pod_before || change.pod_before->node_name.empty() ||
@@ -192,6 +199,7 @@ void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request)
   }
   if (party != Party::kScheduler) return;
   if (request.request.method == env::Method::kDelete) return OnEviction(now, request.request);
+  if (request.request.method == env::Method::kPatch) return OnPatch(request);
   if (request.request.method == env::Method::kGet) {
     // A GET of a pod is how an unknown fate is read.
     sent_[request.call.value] = {.uid = {}, .turn = ++last_turn_};
@@ -199,7 +207,7 @@ void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request)
   }
   const std::optional<std::string> key = BoundPod(request.request.target);
   if (!key) return;
-  const std::string uid(Member(request.request.body.view(), "uid"));
+  const std::string uid = MetadataUid(request.request.body.view());
   if (uid.empty()) {
     Report(now, fmt::format("binding of pod {} is sent without its uid", *key));
     return;
@@ -213,20 +221,67 @@ void Checkers::OnSent(Instant now, Party party, const env::SendRequest& request)
   open_bindings_[uid] = last_turn_;
 }
 
-// The scheduler deletes for preemptions alone (I-NOM-2: the nomination is published first).
+// Keeps what another ended: until the scheduler hears of it, it evicts for it in good faith.
+void Checkers::NoteEnded(const Truth::PodFacts& before, const std::optional<Truth::PodFacts>& after,
+                         uint64_t revision) {
+  if (!Names(before)) return;
+  const bool same = after.has_value() && after->uid == before.uid;
+  if (same && Names(*after) && after->nominated == before.nominated) return;
+  const bool bound = same && !after->node_name.empty() && open_bindings_.contains(before.uid);
+  const bool renamed = std::ranges::any_of(nominating_, [&](const auto& entry) {
+    return entry.second.uid == before.uid && same && entry.second.node == after->nominated;
+  });
+  if (bound || renamed) return;
+  ended_.push_back({.uid = before.uid,
+                    .node = before.nominated,
+                    .priority = before.priority,
+                    .revision = revision});
+}
+
+void Checkers::OnPatch(const env::SendRequest& sent) {
+  const std::string_view body = sent.request.body.view();
+  const std::string_view status = codec::Member(body, "status");
+  if (codec::Member(status, "nominatedNodeName").empty()) return;
+  nominating_[sent.call.value] = {.uid = MetadataUid(body),
+                                  .node = codec::StringMember(status, "nominatedNodeName")};
+}
+
+// Whether a pod of higher priority waits and names the node, in the objects, and the scheduler has
+// not begun to write that it no longer does; or another ended that, and it has not heard.
+bool Checkers::EvictsFor(const std::string& node, int64_t priority) const {
+  const bool excused = std::ranges::any_of(
+      ended_, [&](const Ended& ended) { return ended.node == node && ended.priority > priority; });
+  return excused || std::ranges::any_of(truth_.pods(), [&](const auto& entry) {
+           const Truth::PodFacts& pod = entry.second;
+           if (!Names(pod) || pod.nominated != node || pod.priority <= priority) return false;
+           return std::ranges::none_of(nominating_, [&](const auto& patch) {
+             return patch.second.uid == pod.uid && patch.second.node != node;
+           });
+         });
+}
+
+// The scheduler deletes for preemptions alone (I-NOM-2: the nomination is durable before).
 void Checkers::OnEviction(Instant now, const env::HttpRequest& request) {
-  const std::string uid(Member(request.body.view(), "uid"));
+  const std::string uid =
+      codec::StringMember(codec::Member(request.body.view(), "preconditions"), "uid");
   if (uid.empty()) return Report(now, fmt::format("{} is evicted without its uid", request.target));
   evicting_.insert(uid);
   for (const auto& [key, victim] : truth_.pods()) {
-    if (victim.uid != uid) continue;
-    const auto nominated = nominated_.find(victim.node_name);
-    if (nominated == nominated_.end() || nominated->second <= victim.priority) {
-      Report(now, fmt::format("pod {} (uid {}) is evicted before a pod of higher priority was "
-                              "nominated to its node {}",
-                              key, uid, victim.node_name));
-    }
+    if (victim.uid != uid || EvictsFor(victim.node_name, victim.priority)) continue;
+    Report(now, fmt::format("pod {} (uid {}) is evicted while no pod of higher priority waits that "
+                            "is nominated to its node {}",
+                            key, uid, victim.node_name));
   }
+}
+
+// What watches of pods and lists of them tell.
+void Checkers::OnPodsHeard(std::string_view text) {
+  constexpr std::string_view kPod = R"("kind":"Pod")";
+  constexpr std::string_view kList = R"("kind":"PodList")";
+  if (ended_.empty() || (!text.contains(kPod) && !text.contains(kList))) return;
+  const std::string_view object = codec::Member(text, "object");
+  const uint64_t heard = VersionIn(object.empty() ? text : object);
+  std::erase_if(ended_, [&](const Ended& ended) { return ended.revision <= heard; });
 }
 
 void Checkers::OnCreation(const env::HttpRequest& request) {
@@ -256,8 +311,13 @@ void Checkers::OnControllersRestarted() {
 void Checkers::OnDelivered(Party party, const env::Input& input) {
   if (party != Party::kScheduler) return;
   if (const auto* failed = std::get_if<env::CallFailed>(&input)) OnFailed(*failed);
+  if (const auto* data = std::get_if<env::StreamData>(&input)) OnPodsHeard(data->data.view());
   const auto* response = std::get_if<env::Response>(&input);
   if (response == nullptr) return;
+  nominating_.erase(response->call.value);
+  if (response->response.body.view().contains(R"("kind":"PodList")")) {
+    OnPodsHeard(response->response.body.view());
+  }
   const auto at = sent_.find(response->call.value);
   if (at == sent_.end()) return;
   const Sent sent = std::move(at->second);
@@ -280,6 +340,7 @@ void Checkers::OnDelivered(Party party, const env::Input& input) {
 // What was never sent is known not to have happened; of anything else that ended without an answer
 // nothing is learnt.
 void Checkers::OnFailed(const env::CallFailed& failed) {
+  nominating_.erase(failed.call.value);
   const auto at = sent_.find(failed.call.value);
   if (at == sent_.end()) return;
   if (failed.failure == env::CallFailure::kNotSent) open_bindings_.erase(at->second.uid);
@@ -292,6 +353,7 @@ void Checkers::OnSchedulerRestarted() {
   }
   // A new scheduler lists before it decides: that is reading.
   open_bindings_.clear();
+  nominating_.clear();
   sent_.clear();
   stages_.clear();
 }
@@ -332,8 +394,14 @@ void Checkers::AddTo(Hasher& hasher) const {
   hasher.AddPosition(truth_.nodes_revision(), "nodes");
   hasher.Add(bound_uids_.size());
   for (const std::string& uid : bound_uids_) hasher.Add(uid);
-  hasher.Add(nominated_.size());
-  for (const auto& [node, priority] : nominated_) hasher.Add(node).Add(priority);
+  hasher.AddEach(nominating_, [](Hasher& one, const auto& entry) {
+    one.AddCall(entry.first).Add(std::string_view(entry.second.uid));
+    one.Add(std::string_view(entry.second.node));
+  });
+  hasher.AddEach(ended_, [](Hasher& one, const Ended& ended) {
+    one.Add(std::string_view(ended.uid)).Add(std::string_view(ended.node)).Add(ended.priority);
+    one.AddVersion(ended.revision);
+  });
   hasher.Add(open_bindings_.size());
   for (const auto& [uid, turn] : open_bindings_) hasher.Add(uid).AddHistory(turn);
   hasher.Add(creations_.size());

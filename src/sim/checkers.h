@@ -28,8 +28,8 @@ class Checkers {
   // Durable changes, in order.
   void OnCommit(Instant now, const env::JournalRecord& record);
   // A request that leaves the scheduler, and what reaches it: at most one binding is accepted for a
-  // pod, and none is repeated before its fate was read; nobody is evicted before a pod of higher
-  // priority was nominated to the node.
+  // pod, and none is repeated before its fate was read; nobody is evicted but by
+  // uid, while a pod of higher priority waits and is durably nominated to the node (I-NOM-2).
   void OnSent(Instant now, Party party, const env::SendRequest& request);
   void OnDelivered(Party party, const env::Input& input);
   // What the earlier life sent and nobody has learnt of may be carried out when the new one has
@@ -64,6 +64,11 @@ class Checkers {
   void CheckRun(Instant now, const Truth::PodFacts& before, const Truth::PodFacts& after);
   void OnCreation(const env::HttpRequest& request);
   void OnEviction(Instant now, const env::HttpRequest& request);
+  [[nodiscard]] bool EvictsFor(const std::string& node, int64_t priority) const;
+  void OnPatch(const env::SendRequest& sent);
+  void OnPodsHeard(std::string_view text);
+  void NoteEnded(const Truth::PodFacts& before, const std::optional<Truth::PodFacts>& after,
+                 uint64_t revision);
   void CheckReplicas(Instant now, const Truth::PodFacts& created);
   void OnFailed(const env::CallFailed& failed);
   void CheckCapacity(Instant now, const std::string& node);
@@ -102,9 +107,22 @@ class Checkers {
   std::vector<std::pair<uint64_t, model::PodStage>> stages_;
   uint64_t commits_ = 0;
   uint64_t bindings_ = 0;
-  std::set<std::string> evicting_;            // Uids of pods whose deletion the scheduler sent, ...
-  uint64_t evictions_ = 0;                    // ... and how many of them it set going.
-  std::map<std::string, int64_t> nominated_;  // By node: the highest priority ever nominated to it.
+  std::set<std::string> evicting_;  // Uids of pods whose deletion the scheduler sent, ...
+  uint64_t evictions_ = 0;          // ... and how many of them it set going.
+  // A nomination of the scheduler's that is on its way; withdrawn when it names no node.
+  struct Nominating {
+    std::string uid;
+    std::string node;
+  };
+  std::map<uint64_t, Nominating> nominating_;  // By call.
+  // A nomination that another ended, whoever made it, and the scheduler has not heard.
+  struct Ended {
+    std::string uid;
+    std::string node;
+    int64_t priority = 0;
+    uint64_t revision = 0;  // Of the pod's version without it.
+  };
+  std::vector<Ended> ended_;
 };
 
 }  // namespace berth::sim

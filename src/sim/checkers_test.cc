@@ -247,6 +247,96 @@ TEST(Checkers, ABindingOfAnEarlierLifeExcusesTheOneDecidedWithoutIt) {
   }
 }
 
+// Goal: nobody is evicted but for a pod that waits, is more important and durably nominated there
+// (I-NOM-2). Method: a victim, a preemptor whose nomination is written, withdrawn, or ended by
+// another, which the scheduler hears of or not.
+class Evictions : public ::testing::Test {
+ protected:
+  Evictions() {
+    Put("v", 1, "n1", "");
+    Put("h", 9, "", "");
+  }
+  void Put(const std::string& name, int priority, const std::string& node,
+           const std::string& nominated) {
+    messages.checkers.OnCommit(
+        {},
+        {.key = "pods/ns/" + name,
+         .revision = ++revision,
+         .value = Bytes(fmt::format(
+             R"({{"metadata":{{"name":"{0}","namespace":"ns","uid":"u-{0}"}},"spec":{{"nodeName":"{2}","priority":{1},"containers":[{{"name":"c"}}]}},"status":{{"nominatedNodeName":"{3}"}}}})",
+             name, priority, node, nominated))});
+  }
+  void Patch(uint64_t call, const std::string& node) {
+    messages.Send(
+        call, env::Method::kPatch, "/api/v1/namespaces/ns/pods/h/status",
+        fmt::format(R"({{"metadata":{{"uid":"u-h"}},"status":{{"nominatedNodeName":{}}}}})", node));
+  }
+  void Hear(const std::string& uid) {
+    messages.checkers.OnDelivered(
+        Party::kScheduler,
+        env::StreamData{
+            .call = {1},
+            .data = Bytes(fmt::format(
+                R"({{"type":"MODIFIED","object":{{"kind":"Pod","metadata":{{"uid":"{}","resourceVersion":"{}"}}}}}})",
+                uid, revision))});
+  }
+  std::vector<std::string> Evict() {
+    messages.Send(99, env::Method::kDelete, "/api/v1/namespaces/ns/pods/v",
+                  R"({"preconditions":{"uid":"u-v"}})");
+    return Sentences(messages.checkers);
+  }
+
+  Messages messages;
+  uint64_t revision = 0;
+  const std::vector<std::string> wrong = {
+      "pod ns/v (uid u-v) is evicted while no pod of higher priority waits that is nominated to "
+      "its "
+      "node n1"};
+};
+
+TEST_F(Evictions, WaitForTheNominationToBeDurable) {
+  Patch(1, R"("n1")");
+  EXPECT_EQ(Evict(), wrong);
+}
+
+TEST_F(Evictions, ComeAfterIt) {
+  Put("h", 9, "", "n1");
+  EXPECT_TRUE(Evict().empty());
+}
+
+TEST_F(Evictions, AreForSomebodyMoreImportantWhoWaits) {
+  Put("h", 1, "", "n1");
+  EXPECT_EQ(Evict(), wrong);
+}
+
+TEST_F(Evictions, EndWithWhatTheSchedulerWithdraws) {
+  Put("h", 9, "", "n1");
+  Patch(1, "null");
+  EXPECT_EQ(Evict(), wrong);
+}
+
+TEST_F(Evictions, GoOnWhenTheWithdrawalDidNotComeTrue) {
+  Put("h", 9, "", "n1");
+  Patch(1, "null");
+  messages.Answer(1, 409);
+  EXPECT_TRUE(Evict().empty());
+}
+
+TEST_F(Evictions, EndWithWhatTheSchedulerHasHeard) {
+  Put("h", 9, "", "n1");
+  Put("h", 9, "", "");  // A user's doing, ...
+  EXPECT_TRUE(Evict().empty());
+  Hear("u-h");  // ... of which it knows now.
+  EXPECT_EQ(Evict(), wrong);
+}
+
+TEST_F(Evictions, NameTheUid) {
+  Put("h", 9, "", "n1");
+  messages.Send(99, env::Method::kDelete, "/api/v1/namespaces/ns/pods/v", "{}");
+  EXPECT_EQ(Sentences(messages.checkers),
+            std::vector<std::string>{"/api/v1/namespaces/ns/pods/v is evicted without its uid"});
+}
+
 // Goal: what has ended is not kept. Method: however a call ends, the same is known then.
 TEST(Checkers, ACallThatEndedIsForgotten) {
   const auto hash = [](bool bind, auto end) {
