@@ -135,6 +135,34 @@ TEST_F(PreemptionTest, ANominationThatWasNotWithdrawnStands) {
   EXPECT_NE(rig.TakeOf("/pods/low/status").call.value, 0u);
 }
 
+// One that is refused says nothing of what is promised since: the nomination that stands is good.
+TEST_F(PreemptionTest, ARefusedWithdrawalEndsNoLaterPromise) {
+  rig.Answer(WithdrawAndPromiseAgain(), 403, R"({"kind":"Status","code":403,"message":"no"})");
+  rig.Settle();
+  EXPECT_TRUE(Promised());
+  EXPECT_EQ(rig.scheduler.counters().errors, 1u);
+  EXPECT_NE(rig.TakeOf("/pods/low/status").call.value, 0u);
+}
+
+// Where nothing is promised since, it is written again, a while later.
+TEST_F(PreemptionTest, ARefusedWithdrawalIsWrittenAgain) {
+  rig.Answer(Nominate(), 200, PodJson(Nominated(101)));
+  rig.Event("nodes", "MODIFIED", NodeJson("n1", 102, 500));
+  const env::SendRequest withdrawal = rig.TakeOf("/pods/high/status");
+  EXPECT_TRUE(Says(withdrawal, R"("nominatedNodeName":null)"));
+  rig.Answer(withdrawal, 403, R"({"kind":"Status","code":403,"message":"no"})");
+  rig.Settle();
+  EXPECT_EQ(rig.TakeOf("/pods/high/status").call.value, 0u);
+  rig.Pass(Duration::Seconds(1));
+  const env::SendRequest again = rig.TakeOf("/pods/high/status");
+  EXPECT_TRUE(Says(again, R"("nominatedNodeName":null)"));
+  rig.Answer(again, 200, PodJson(High(103)));
+  rig.Settle();
+  rig.Pass(Duration::Seconds(20));
+  EXPECT_FALSE(Says(rig.TakeOf("/pods/high/status"), "nominatedNodeName"));
+  EXPECT_FALSE(Promised());
+}
+
 // A conflict turns the nomination back; the pod's next version is nominated, and until then nobody
 // is evicted.
 TEST_F(PreemptionTest, ANominationThatIsTurnedBackIsWrittenOnTheNextVersion) {
