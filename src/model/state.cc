@@ -254,7 +254,9 @@ void State::ApplyPod(const PodUpsert& facts) {
   pod.ours = facts.ours;
   pod.gated = facts.gated;
   pod.preempts = facts.preempts;
-  pod.disrupted = facts.disrupted;
+  // Whom an eviction on the node takes first depends on it, but for who is evicted.
+  if (Assign(pod.disrupted, facts.disrupted) && !pod.evicted_for.valid())
+    TouchNodeOf(id, kTouchTaken);
   const PodLabelsId labels_before = std::exchange(pod.labels, budgets_.AcquireLabels(facts.labels));
   if (labels_before.valid()) budgets_.ReleaseLabels(labels_before);
   // These never go back for one uid: what says otherwise is an older fact (D17).

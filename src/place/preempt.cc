@@ -234,6 +234,7 @@ class Search {
            .pod = pod,
            .priority = claim.priority,
            .start = start == Instant{} ? Instant::Never() : start,
+           .marked = state_.pods().at(pod).disrupted,
            .devices = claim.devices,
            .amounts = static_cast<uint32_t>(scratch_.victim_amounts.size())});
       for (const ResourceAmount& a : requests_)
@@ -243,6 +244,7 @@ class Search {
     std::ranges::sort(scratch_.victims, [&](const Victim& a, const Victim& b) {
       if (a.priority != b.priority) return a.priority > b.priority;
       if (a.start != b.start) return a.start < b.start;
+      if (a.marked != b.marked) return b.marked;
       return KeyAndUid(a) < KeyAndUid(b);
     });
   }

@@ -53,7 +53,8 @@ struct PreemptionScratch {
     model::OwnerId owner;
     model::PodId pod;
     int32_t priority = 0;
-    Instant start;  // Never: unknown, which counts as latest.
+    Instant start;        // Never: unknown, which counts as latest.
+    bool marked = false;  // As a victim: by an earlier life of the scheduler, or somebody else.
     model::DeviceSlots devices;
     uint32_t amounts = 0;  // Where its amounts begin: one per request of the preemptor.
     bool violates = false;
@@ -88,7 +89,7 @@ struct PreemptionScratch {
 // will have (Ledger::Future: what is releasing has left, what others of at least its priority
 // reserve stays theirs), as many as possible are put back: first those whose eviction would violate
 // a budget, then the rest, each time the most important first (higher priority, then earlier
-// start, then key).
+// start; then who is not marked as a victim already, then key).
 // Of nodes: fewest violations; then the lowest highest priority of a victim; the least sum of
 // priorities, each + 2^31; fewest victims; the latest start among the victims of the highest
 // priority; NodeTable::rank.

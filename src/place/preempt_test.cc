@@ -39,6 +39,7 @@ struct TestPod {
   int label = 0;
   bool terminating = false;
   bool nominated = false;  // Holds no room but a promise.
+  bool marked = false;
 };
 
 struct TestNode {
@@ -96,6 +97,7 @@ model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
   facts.priority = pod.priority;
   facts.devices = {.mask = pod.devices, .milli_each = pod.milli_each};
   facts.terminating = pod.terminating;
+  facts.disrupted = pod.marked;
   return facts;
 }
 
@@ -175,8 +177,8 @@ struct Candidate {
 
 bool MoreImportant(const TestPod* a, const TestPod* b) {
   constexpr int64_t kLate = std::numeric_limits<int64_t>::max();
-  return std::tuple(-int64_t{a->priority}, a->start == 0 ? kLate : a->start, a->name) <
-         std::tuple(-int64_t{b->priority}, b->start == 0 ? kLate : b->start, b->name);
+  return std::tuple(-int64_t{a->priority}, a->start == 0 ? kLate : a->start, a->marked, a->name) <
+         std::tuple(-int64_t{b->priority}, b->start == 0 ? kLate : b->start, b->marked, b->name);
 }
 
 // The rule of section 2.7, word for word.
@@ -283,7 +285,8 @@ Cluster DrawCluster() {
                 .memory = Draw(0, 3),
                 .label = Draw(0, 3),
                 .terminating = OneIn(8),
-                .nominated = OneIn(8)};
+                .nominated = OneIn(8),
+                .marked = OneIn(4)};
     if (gpus && OneIn(2)) {
       pod.devices = static_cast<uint16_t>(Draw(1, 8));
       pod.milli_each = static_cast<uint16_t>(Draw(1, 11) * 100);
@@ -308,10 +311,10 @@ std::string Show(const Cluster& c) {
                         node.memory, node.pods, node.devices, node.cordoned, node.featured);
   }
   for (const TestPod& p : c.pods) {
-    text +=
-        fmt::format("{} on {}: priority {} start {} {} {} devices {:x} of {} label {}{}{}\n",
-                    p.name, p.node, p.priority, p.start, p.cpu, p.memory, p.devices, p.milli_each,
-                    p.label, p.terminating ? " terminating" : "", p.nominated ? " nominated" : "");
+    text += fmt::format("{} on {}: priority {} start {} {} {} devices {:x} of {} label {}{}{}{}\n",
+                        p.name, p.node, p.priority, p.start, p.cpu, p.memory, p.devices,
+                        p.milli_each, p.label, p.terminating ? " terminating" : "",
+                        p.nominated ? " nominated" : "", p.marked ? " marked" : "");
   }
   for (const TestBudget& b : c.budgets)
     text += fmt::format("budget of {} allows {}\n", b.label, b.allowed);
@@ -434,6 +437,24 @@ TEST(PreemptTest, AStartThatIsCorrectedIsNotMissed) {
   c.pods[0].start = 9;
   state.Apply(FactsOf(state.vocabulary(), c.pods[0]));
   EXPECT_EQ(FindPreemption(state, Evaluator(), pod, scratch).node, state.FindNode("n0"));
+}
+
+// Goal: so does a mark. Method: of equals the marked one goes, which costs one victim, not two.
+TEST(PreemptTest, AMarkThatComesIsNotMissed) {
+  Cluster c{.nodes = {{.cpu = 4, .pods = 9}},
+            .pods = {{.name = "p0", .node = 0, .cpu = 2},
+                     {.name = "p1", .node = 0, .cpu = 1},
+                     {.name = "p2", .node = 0, .cpu = 1}},
+            .cpu = 2};
+  model::State state = StateOf(c);
+  PreemptionScratch scratch;
+  const model::PodId pod = state.FindPod("up");
+  EXPECT_EQ(FindPreemption(state, Evaluator(), pod, scratch).victims,
+            (std::vector{state.FindPod("up1"), state.FindPod("up2")}));
+  c.pods[0].marked = true;
+  state.Apply(FactsOf(state.vocabulary(), c.pods[0]));
+  EXPECT_EQ(FindPreemption(state, Evaluator(), pod, scratch).victims,
+            std::vector{state.FindPod("up0")});
 }
 
 // Goal: no victim is one too many, and without budgets the most important victim of the node that
