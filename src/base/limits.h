@@ -25,6 +25,9 @@ inline constexpr int64_t kQueuesMax = 65'536;
 // levels. With a cell of 80 bytes per kind of resource, 20 kinds are 105 MB, and a real cluster has
 // a hundredth of that.
 inline constexpr int64_t kQuotaAccountsMax = 65'536;
+// Flavors of quota, and topologies: a queue names at most 256, as Kueue's definition says, and a
+// cluster has a few hundred.
+inline constexpr int64_t kFlavorsMax = 4'096;
 // Slots of admitted workloads that are charged to queues at once. Their pods must fit the cluster.
 inline constexpr int64_t kSlotsMax = kPodsMax;
 // Quotas, and what is read of sums of them, are clamped to this: 128 PiB.

@@ -483,13 +483,14 @@ void PromiseMetrics(const model::State& state, Metrics& metrics) {
 void VocabularyMetrics(const model::State& state, Metrics& metrics) {
   const model::Vocabulary& vocabulary = state.vocabulary();
   metrics.Family("berth_vocabulary_entries", "gauge", "Distinct values met so far, by table.");
-  const std::array<std::pair<std::string_view, uint32_t>, 10> tables = {
+  const std::array<std::pair<std::string_view, uint32_t>, 11> tables = {
       {{"bundles", vocabulary.bundles.size()},
        {"classes", vocabulary.classes.size()},
        {"labels", state.labels().live()},
        {"name_lists", vocabulary.name_lists.size()},
        {"names", vocabulary.names.size()},
        {"preferences", vocabulary.preferences.size()},
+       {"resource_groups", vocabulary.resource_groups.size()},
        {"resources", vocabulary.resources.size()},
        {"selectors", vocabulary.selectors.size()},
        {"taints", vocabulary.taints.size()},

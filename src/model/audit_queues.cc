@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -67,6 +68,16 @@ class QueueAuditor {
     }
   }
 
+  // Of those linked to it the highest, and one more.
+  [[nodiscard]] uint32_t HeightOf(QueueId q) const {
+    uint32_t height = 0;
+    for (QueueId child = queues_.at(q).first_child; child.valid();
+         child = queues_.at(child).next_sibling) {
+      if (in_cycle_[child.value] == 0) height = std::max(height, queues_.at(child).height + 1);
+    }
+    return height;
+  }
+
   void CountChildren() {
     for (uint32_t i = 0; i < queues_.size(); ++i) {
       if (!queues_.used(QueueId{i})) continue;
@@ -94,6 +105,10 @@ class QueueAuditor {
       ++listed;
       if (queues_.at(child).parent != q)
         found_.push_back(fmt::format("{}: lists another's child", NameOf(q)));
+    }
+    if (row.height != HeightOf(q)) {
+      found_.push_back(
+          fmt::format("{}: {} levels below it, recomputed {}", NameOf(q), row.height, HeightOf(q)));
     }
     if (listed != row.children_count)
       found_.push_back(fmt::format("{}: lists {} children", NameOf(q), listed));

@@ -7,6 +7,7 @@
 
 #include "base/time.h"
 #include "model/budgets.h"
+#include "model/flavors.h"
 #include "model/ids.h"
 #include "model/ledger.h"
 #include "model/lists.h"
@@ -113,8 +114,9 @@ struct EvictionRefused {
   Instant at;
 };
 
-using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead,
-                           BudgetUpsert, BudgetRemove, PreemptionRefused, NominationStands,
-                           EvictionRefused, QueueUpsert, QueueRemove>;
+using Delta =
+    std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead, BudgetUpsert,
+                 BudgetRemove, PreemptionRefused, NominationStands, EvictionRefused, QueueUpsert,
+                 QueueRemove, FlavorUpsert, FlavorRemove, TopologyUpsert, TopologyRemove>;
 
 }  // namespace berth::model

@@ -23,6 +23,7 @@ using NameListId = Id<struct NameListTag>;
 using SelectorId = Id<struct SelectorTag>;
 using PreferenceListId = Id<struct PreferenceListTag>;
 using ClassId = Id<struct ClassTag>;
+using ResourceGroupsId = Id<struct ResourceGroupsTag>;
 
 using NodeId = Id<struct NodeTag>;            // Row of NodeTable: one per node *name*.
 using PodId = Id<struct PodTag>;              // Row of PodTable: one per pod uid.

@@ -40,6 +40,23 @@ struct Toleration {
 };
 using TolerationTable = InternTable<Toleration, TolerationListId>;  // In the pod's order.
 
+[[nodiscard]] inline bool Tolerates(const Toleration& toleration, const Taint& taint) {
+  if (toleration.effect != kAnyEffect && toleration.effect != static_cast<uint32_t>(taint.effect)) {
+    return false;
+  }
+  if (toleration.key.valid() && toleration.key != taint.key) return false;
+  switch (toleration.op) {
+    case TolerationOp::kEqual:
+      return toleration.value == taint.value;
+    case TolerationOp::kExists:
+      return true;
+    case TolerationOp::kLt:
+    case TolerationOp::kGt:
+      break;  // Alpha in 1.36, and off.
+  }
+  return false;
+}
+
 // Declared features, allowed models: sorted, unique.
 using NameListTable = InternTable<NameId, NameListId>;
 

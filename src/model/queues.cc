@@ -58,6 +58,8 @@ OwnerId QueueTable::Put(const QueueUpsert& facts, NameId name, NameId parent, Ow
   SetParent(q, parent.valid() ? FindOrAdd(ParentKindOf(facts.kind), parent) : QueueId{}, ledger);
   SetQuotas(q, facts.quotas, ledger);
   rows_[q.value].preemption = facts.preemption;
+  rows_[q.value].groups = facts.groups;
+  rows_[q.value].fungibility = facts.fungibility;
   return uid_before;
 }
 
@@ -66,6 +68,8 @@ OwnerId QueueTable::Remove(QueueId q, Ledger& ledger) {
   SetQuotas(q, {}, ledger);
   SetParent(q, QueueId{}, ledger);
   rows_[q.value].preemption = {};
+  rows_[q.value].groups = {};
+  rows_[q.value].fungibility = {};
   const OwnerId uid = std::exchange(rows_[q.value].uid, OwnerId{});
   DropQueue(q);
   return uid;
@@ -149,12 +153,16 @@ void QueueTable::SetParent(QueueId q, QueueId parent, Ledger& ledger) {
   if (at(q).in_cycle) LeaveCycle(q, ledger);
   Detach(q, ledger);
   rows_[q.value].parent = parent;
-  if (from.valid()) RemoveChild(from, q);
+  if (from.valid()) {
+    RemoveChild(from, q);
+    LowerFrom(from, at(q).height);
+  }
   if (parent.valid()) {
     AddChild(parent, q);
     if (ClosesCycle(q)) {
       EnterCycle(q, ledger);
     } else {
+      RaiseAbove(q);
       Attach(q, ledger);
     }
   }
@@ -182,6 +190,7 @@ void QueueTable::LeaveCycle(QueueId q, Ledger& ledger) {
   rows_[q.value].in_cycle = false;
   for (QueueId n = parent; n.valid() && n != q; n = at(n).parent) {
     rows_[n.value].in_cycle = false;
+    RaiseAbove(n);
     Attach(n, ledger);
   }
 }
@@ -196,9 +205,38 @@ void QueueTable::EnterCycle(QueueId q, Ledger& ledger) {
   QueueId n = q;
   do {
     rows_[n.value].in_cycle = true;
+    LowerFrom(at(n).parent, at(n).height);
     Detach(n, ledger);
     n = at(n).parent;
   } while (n != q);
+}
+
+// `q` has become linked to its parent, or has become higher.
+void QueueTable::RaiseAbove(QueueId q) {
+  while (!at(q).in_cycle && at(q).parent.valid()) {
+    const uint32_t height = at(q).height + 1;
+    q = at(q).parent;
+    if (at(q).height >= height) return;
+    rows_[q.value].height = height;
+  }
+}
+
+// One of that height is not linked to the parent any more. What is as high among the others settles
+// it.
+void QueueTable::LowerFrom(QueueId parent, uint32_t height_of_gone) {
+  for (QueueId n = parent; n.valid(); n = at(n).parent) {
+    const uint32_t before = at(n).height;
+    if (height_of_gone + 1 < before) return;
+    uint32_t height = 0;
+    for (QueueId child = at(n).first_child; child.valid() && height < before;
+         child = at(child).next_sibling) {
+      if (!at(child).in_cycle) height = std::max(height, at(child).height + 1);
+    }
+    if (height == before) return;
+    rows_[n.value].height = height;
+    if (at(n).in_cycle) return;
+    height_of_gone = before;
+  }
 }
 
 void QueueTable::Attach(QueueId q, Ledger& ledger) {
@@ -258,7 +296,10 @@ void QueueTable::AddTo(Hasher& hasher) const {
     hasher.Add(row.name.value).Add(row.kind).Add(row.uid.value).Add(row.parent.value);
     hasher.Add(row.first_account).Add(row.preemption.within_queue).Add(row.preemption.reclaim);
     hasher.Add(row.preemption.borrows).Add(row.preemption.borrows_from_priority_max);
-    // That it is in a cycle, counts and children follow from the rest.
+    hasher.Add(row.groups.value).Add(row.fungibility.next_before_borrowing);
+    hasher.Add(row.fungibility.next_before_preempting);
+    hasher.Add(row.fungibility.preempts_before_borrows);
+    // That it is in a cycle, counts, heights and children follow from the rest.
   }
   for (const QueueId q : free_rows_) hasher.Add(q.value);
   hasher.Add(accounts_.size());

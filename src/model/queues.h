@@ -51,6 +51,15 @@ struct QueuePreemption {
   bool operator==(const QueuePreemption&) const = default;
 };
 
+// Which of the flavors of a group of resources is taken: Kueue's fungibility. Without more, the
+// first that fits or can be made to.
+struct QueueFungibility {
+  bool next_before_borrowing = false;  // Later flavors are tried before one is taken by borrowing;
+  bool next_before_preempting = true;  // before one for which others are evicted.
+  bool preempts_before_borrows = false;  // Of those tried, which is better.
+  bool operator==(const QueueFungibility&) const = default;
+};
+
 // A cohort or queue as it is. Whoever is named as parent is there from then on, without quota until
 // its own object is known.
 struct QueueUpsert {
@@ -60,6 +69,8 @@ struct QueueUpsert {
   std::string parent;                   // Empty: none.
   std::vector<QueueQuota> quotas = {};  // One of a flavor and resource.
   QueuePreemption preemption = {};
+  ResourceGroupsId groups = {};  // Of a ClusterQueue; their flavors have quota above.
+  QueueFungibility fungibility = {};
 };
 
 // The object is gone. With a uid, only if it is still that one.
@@ -82,7 +93,10 @@ struct Queue {
   QueueId first_child;
   QueueId next_sibling;
   QueueId previous_sibling;
+  uint32_t height = 0;  // Levels below it that are linked to it.
   QueuePreemption preemption;
+  ResourceGroupsId groups;
+  QueueFungibility fungibility;
 };
 
 // A queue's account of one flavor: a row of Ledger::tree() and Ledger::quota().
@@ -100,7 +114,8 @@ struct QueueAccount {
 // are named, but in a cycle, whose queues are roots.
 //
 // O(1) by name; a change of quota is O(quotas + resources), of a parent O(accounts x resources x
-// levels + the cycle that it makes or breaks). Single-threaded.
+// levels + the cycle that it makes or breaks), and where a queue was the highest of its siblings,
+// O(siblings). Single-threaded.
 class QueueTable {
  public:
   // Rows, free ones too.
@@ -150,6 +165,8 @@ class QueueTable {
   void EnterCycle(QueueId q, Ledger& ledger);
   void Attach(QueueId q, Ledger& ledger);
   void Detach(QueueId q, Ledger& ledger);
+  void RaiseAbove(QueueId q);
+  void LowerFrom(QueueId parent, uint32_t height_of_gone);
   void DropQueue(QueueId q);
   void AddChild(QueueId parent, QueueId q);
   void RemoveChild(QueueId parent, QueueId q);

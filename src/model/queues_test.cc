@@ -165,6 +165,39 @@ TEST(QueuesTest, ACycleConcernsItsMembersAlone) {
   EXPECT_EQ(Audit(t.c.state), kClean);
 }
 
+// Goal: the levels below a queue are counted as parents change, cycles form and break, and siblings
+// go. Method: the highest of two subtrees moves, closes a cycle, opens it; the other is left.
+TEST(QueuesTest, HeightsFollowTheLinks) {
+  Tree t;
+  const auto heights = [&] {
+    std::string text;
+    for (const char* name : {"root", "left", "deep", "right"}) {
+      const QueueId q = t.Find(name, QueueKind::kCohort);
+      text += q.valid() ? std::to_string(t.c.state.queues().at(q).height) : "-";
+    }
+    EXPECT_EQ(Audit(t.c.state), kClean);
+    return text;
+  };
+  t.Cohort("root", "");
+  t.Queue("a", "root");
+  EXPECT_EQ(heights(), "1---");
+  t.Cohort("left", "root");
+  t.Cohort("right", "root");
+  t.Queue("b", "right");
+  EXPECT_EQ(heights(), "20-1");
+  t.Cohort("deep", "left");
+  t.Queue("c", "deep");
+  EXPECT_EQ(heights(), "3211");
+  t.Cohort("left", "deep");  // A cycle of the two.
+  EXPECT_EQ(heights(), "2011");
+  t.Cohort("left", "root");
+  EXPECT_EQ(heights(), "3211");
+  t.Queue("c", "left");
+  EXPECT_EQ(heights(), "2101");
+  t.Remove("b", QueueKind::kClusterQueue);
+  EXPECT_EQ(heights(), "2100");
+}
+
 // Goal: any history of queues, quotas, parents, claims and deletions leaves what the facts alone
 // say, and a fact applied twice changes nothing. Method: random facts over few names; the audit
 // recomputes by names and Kueue's recurrence; a state made of the last facts alone knows the same.

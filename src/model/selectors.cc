@@ -83,6 +83,24 @@ class Reader {
     return op == SelectorOp::kGt ? *left > *right : *left < *right;
   }
 
+  // Reads a whole list, and says how many of it are about labels that the node has.
+  struct OnKeys {
+    bool met = true;  // All of those.
+    uint32_t count = 0;
+  };
+  OnKeys RequirementsOnKeys(const NodeView& node, uint32_t count) {
+    OnKeys out;
+    for (uint32_t i = 0; i < count; ++i) {
+      const bool of_field = (words_[at_] & 0x100) != 0;
+      const bool counts = !of_field && node.ValueOf(NameId{words_[at_ + 1]}).valid();
+      const bool met = Requirement(node);
+      if (!counts) continue;
+      ++out.count;
+      out.met = out.met && met;
+    }
+    return out;
+  }
+
   // Reads a whole list, whatever the outcome.
   bool Requirements(const NodeView& node, uint32_t count) {
     bool all = true;
@@ -151,6 +169,22 @@ bool SelectorTable::Matches(SelectorId id, std::span<const Label> labels, NameId
     if (reader.Requirements(node, count) && !never && count > 0) return true;
   }
   return false;
+}
+
+bool SelectorTable::MatchesKeysOf(SelectorId id, std::span<const Label> labels,
+                                  const StringTable<NameId>& names) const {
+  const NodeView node{.labels = labels, .name = {}, .names = names};
+  Reader reader(table_.View(id));
+  if (!reader.RequirementsOnKeys(node, reader.Next()).met) return false;
+  reader.Next();  // Without terms, whether there could be some makes no difference.
+  const uint32_t terms_count = reader.Next();
+  bool matches = terms_count == 0;
+  for (uint32_t i = 0; i < terms_count; ++i) {
+    const bool never = reader.Next() != 0;
+    const Reader::OnKeys term = reader.RequirementsOnKeys(node, reader.Next());
+    matches = matches || term.count == 0 || (term.met && !never);
+  }
+  return matches;
 }
 
 std::span<const uint64_t> SelectorTable::Bits(SelectorId id) const {

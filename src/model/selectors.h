@@ -57,6 +57,12 @@ class SelectorTable {
   [[nodiscard]] bool Matches(SelectorId id, std::span<const Label> labels, NameId node_name,
                              const StringTable<NameId>& names) const;
 
+  // Whether something with just these labels matches what the selector says of their keys: other
+  // requirements do not count, and where one of the terms has none that does, no term does.
+  // O(requirements x log labels).
+  [[nodiscard]] bool MatchesKeysOf(SelectorId id, std::span<const Label> labels,
+                                   const StringTable<NameId>& names) const;
+
   // Bit n of word n / 64: node row n matches. Empty when not materialised.
   [[nodiscard]] std::span<const uint64_t> Bits(SelectorId id) const;
   [[nodiscard]] bool Test(SelectorId id, NodeId node) const {

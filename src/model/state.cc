@@ -60,6 +60,13 @@ void State::Apply(const Delta& delta) {
   if (const auto* facts = std::get_if<EvictionRefused>(&delta)) return ApplyRefused(*facts);
   if (const auto* facts = std::get_if<QueueUpsert>(&delta)) return ApplyQueue(*facts);
   if (const auto* facts = std::get_if<QueueRemove>(&delta)) return RemoveQueue(*facts);
+  if (const auto* facts = std::get_if<FlavorUpsert>(&delta)) return ApplyFlavor(*facts);
+  if (const auto* facts = std::get_if<FlavorRemove>(&delta))
+    return flavors_.Remove(vocabulary_.names.Find(facts->name), facts->uid);
+  if (const auto* facts = std::get_if<TopologyUpsert>(&delta))
+    return flavors_.Put(*facts, vocabulary_.names.Intern(facts->name));
+  if (const auto* facts = std::get_if<TopologyRemove>(&delta))
+    return flavors_.RemoveTopology(vocabulary_.names.Find(facts->name), facts->uid);
   budgets_.Remove(std::get<BudgetRemove>(delta));
 }
 
@@ -477,6 +484,22 @@ void State::ApplyQueue(const QueueUpsert& facts) {
   if (before.valid()) uids_.Release(before);
 }
 
+bool State::HasRoomFor(const FlavorUpsert& facts) const {
+  return flavors_.flavors_count() < limits::kFlavorsMax ||
+         flavors_.Find(vocabulary_.names.Find(facts.name)) != nullptr;
+}
+
+bool State::HasRoomFor(const TopologyUpsert& facts) const {
+  return flavors_.topologies_count() < limits::kFlavorsMax ||
+         flavors_.FindTopology(vocabulary_.names.Find(facts.name)) != nullptr;
+}
+
+void State::ApplyFlavor(const FlavorUpsert& facts) {
+  const NameId name = vocabulary_.names.Intern(facts.name);
+  flavors_.Put(facts, name,
+               facts.topology.empty() ? NameId{} : vocabulary_.names.Intern(facts.topology));
+}
+
 AccountId State::AccountFor(QueueId q, NameId flavor) {
   FitLedger();
   return AccountId::OfTree(queues_.EnsureAccount(q, flavor, ledger_));
@@ -592,6 +615,7 @@ void State::AddTo(Hasher& hasher) const {
   pods_.AddTo(hasher);
   ledger_.AddTo(hasher);
   queues_.AddTo(hasher);
+  flavors_.AddTo(hasher);
   budgets_.AddTo(hasher);
   // Who reads the log adds what of it is still to be looked at.
   if (!hasher.merges()) touches_.AddTo(hasher);

@@ -13,6 +13,7 @@
 #include "model/budgets.h"
 #include "model/delta.h"
 #include "model/faults.h"
+#include "model/flavors.h"
 #include "model/homeless.h"
 #include "model/ledger.h"
 #include "model/nodes.h"
@@ -47,14 +48,16 @@ class State {
 
   // Takes one fact: rows, claims and the touch log become what they are once it is true. Facts
   // about unknown objects, stale uids and repetitions are ordinary and change nothing. Cost: what
-  // the fact touches. REQUIRES: HasRoomFor a node, pod or queue.
+  // the fact touches. REQUIRES: HasRoomFor a node, pod, queue, flavor or topology.
   void Apply(const Delta& delta);
-  // Whether the fact is of a node, pod or queue that is known, or one more can be taken. Who hands
-  // facts in asks before, and says what is turned away.
+  // Whether the fact is of something that is known, or one more can be taken. Who hands facts in
+  // asks before, and says what is turned away.
   [[nodiscard]] bool has_room_for_pods() const { return pods_.live() < pods_max_; }
   [[nodiscard]] bool HasRoomFor(const NodeUpsert& facts) const;
   [[nodiscard]] bool HasRoomFor(const PodUpsert& facts) const;
   [[nodiscard]] bool HasRoomFor(const QueueUpsert& facts) const;
+  [[nodiscard]] bool HasRoomFor(const FlavorUpsert& facts) const;
+  [[nodiscard]] bool HasRoomFor(const TopologyUpsert& facts) const;
   // The pods whose rows the last Apply changed, added or removed (then not used(): a row is not
   // given again within one Apply); in order of change.
   [[nodiscard]] const std::vector<PodId>& changed_pods() const { return changed_pods_; }
@@ -65,6 +68,7 @@ class State {
   [[nodiscard]] const PodTable& pods() const { return pods_; }
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] const QueueTable& queues() const { return queues_; }
+  [[nodiscard]] const FlavorTable& flavors() const { return flavors_; }
   [[nodiscard]] const BudgetTable& budgets() const { return budgets_; }
   [[nodiscard]] const TouchLog& touches() const { return touches_; }
   [[nodiscard]] const Faults& faults() const { return faults_; }
@@ -161,6 +165,7 @@ class State {
   void GiveUp(PodId holder, int32_t code, Instant at, ReasonKind why);
   void ApplyQueue(const QueueUpsert& facts);
   void RemoveQueue(const QueueRemove& facts);
+  void ApplyFlavor(const FlavorUpsert& facts);
   void TakeBack(PodId pod, Cause cause);
   void DropPod(PodId pod, Cause cause);
   void SettleClaims(PodId pod);
@@ -190,6 +195,7 @@ class State {
   PodTable pods_;
   Ledger ledger_;
   QueueTable queues_;
+  FlavorTable flavors_;
   BudgetTable budgets_;
   TouchLog touches_;
   StringTable<OwnerId> uids_;

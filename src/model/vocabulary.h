@@ -4,6 +4,7 @@
 #include "model/classes.h"
 #include "model/ids.h"
 #include "model/lists.h"
+#include "model/resource_groups.h"
 #include "model/resources.h"
 #include "model/selectors.h"
 
@@ -21,6 +22,7 @@ struct Vocabulary {
   PreferenceTable preferences;
   SelectorTable selectors;
   ClassTable classes;
+  ResourceGroupsTable resource_groups;
 
   void AddTo(Hasher& hasher) const {
     names.AddTo(hasher);
@@ -32,6 +34,7 @@ struct Vocabulary {
     preferences.AddTo(hasher);
     selectors.AddTo(hasher);
     classes.AddTo(hasher);
+    resource_groups.AddTo(hasher);
   }
 };
 

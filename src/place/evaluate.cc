@@ -41,24 +41,6 @@ bool Contains(std::span<const model::NameId> sorted, model::NameId name) {
   return std::ranges::binary_search(sorted, name);
 }
 
-bool Tolerates(const model::Toleration& toleration, const model::Taint& taint) {
-  if (toleration.effect != model::kAnyEffect &&
-      toleration.effect != static_cast<uint32_t>(taint.effect)) {
-    return false;
-  }
-  if (toleration.key.valid() && toleration.key != taint.key) return false;
-  switch (toleration.op) {
-    case model::TolerationOp::kEqual:
-      return toleration.value == taint.value;
-    case model::TolerationOp::kExists:
-      return true;
-    case model::TolerationOp::kLt:
-    case model::TolerationOp::kGt:
-      return false;  // Alpha in 1.36, and off.
-  }
-  return false;
-}
-
 // What one class's tolerations make of one list of taints.
 struct TaintAnswer {
   bool refused = false;
@@ -100,7 +82,8 @@ class Query {
     TaintAnswer answer;
     const auto list = ListOf(state_.vocabulary().taints, taints);
     for (uint32_t i = 0; i < list.size(); ++i) {
-      if (std::ranges::any_of(tolerations_, [&](const auto& t) { return Tolerates(t, list[i]); })) {
+      if (std::ranges::any_of(tolerations_,
+                              [&](const auto& t) { return model::Tolerates(t, list[i]); })) {
         continue;
       }
       if (list[i].effect == model::TaintEffect::kPreferNoSchedule) {
@@ -198,7 +181,7 @@ class Query {
     return std::ranges::any_of(tolerations_, [&](const model::Toleration& t) {
       if (t.key.valid() && !key.valid()) return false;
       if (t.op == model::TolerationOp::kEqual && !empty.valid()) return false;
-      return Tolerates(t, {.key = key, .value = empty});
+      return model::Tolerates(t, {.key = key, .value = empty});
     });
   }
 
