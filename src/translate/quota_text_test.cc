@@ -1,0 +1,80 @@
+#include "translate/quota_text.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+// Goal: why a workload waits for quota reads as Kueue writes it. Method: each reason once, compared
+// whole.
+namespace berth::translate {
+namespace {
+
+using model::FlavorReason;
+using model::FlavorReasonKind;
+
+TEST(QuotaTextTest, EachReasonHasItsWords) {
+  model::Vocabulary v;
+  const model::NameId spot = v.names.Intern("spot");
+  const model::NameId other = v.names.Intern("other");
+  const model::ResourceId gpu = v.resources.Intern("example.com/gpu").value();
+  const auto text = [&](FlavorReason reason) {
+    if (reason.kind != FlavorReasonKind::kNotCovered) reason.flavor = spot;
+    return FlavorReasonText(reason, v);
+  };
+  const auto of = [&](FlavorReasonKind kind) { return text({.kind = kind}); };
+  EXPECT_EQ(text({.kind = FlavorReasonKind::kNotCovered, .resource = gpu}),
+            "resource example.com/gpu unavailable in ClusterQueue");
+  EXPECT_EQ(of(FlavorReasonKind::kGone), "flavor spot not found");
+  EXPECT_EQ(of(FlavorReasonKind::kNotAllowed),
+            "skipping flavor spot due to WorkloadAllowedResourceFlavorAnnotation annotation");
+  EXPECT_EQ(of(FlavorReasonKind::kNoTopology),
+            "Flavor \"spot\" does not support TopologyAwareScheduling");
+  EXPECT_EQ(of(FlavorReasonKind::kTopologyGone),
+            "Flavor \"spot\" information missing in TAS cache");
+  EXPECT_EQ(of(FlavorReasonKind::kNoLevel), "Flavor \"spot\" does not contain the requested level");
+  EXPECT_EQ(of(FlavorReasonKind::kTopologyOnly),
+            "Flavor \"spot\" supports only TopologyAwareScheduling");
+  EXPECT_EQ(
+      text({.kind = FlavorReasonKind::kTaint,
+            .taint = {.key = spot, .value = other, .effect = model::TaintEffect::kNoExecute}}),
+      "untolerated taint {spot other NoExecute <nil>} in flavor spot");
+  EXPECT_EQ(of(FlavorReasonKind::kAffinity), "flavor spot doesn't match node affinity");
+  EXPECT_EQ(text({.kind = FlavorReasonKind::kHeldOther, .held = other}),
+            "could not assign spot flavor since the original workload is assigned: other");
+  EXPECT_EQ(text({.kind = FlavorReasonKind::kExceedsMost,
+                  .resource = model::kMemory,
+                  .amount = int64_t{10} << 20,
+                  .assumed = 0,
+                  .most = int64_t{3} << 30}),
+            "insufficient quota for memory in flavor spot, previously considered podsets requests "
+            "(0) + current podset request (10Mi) > maximum capacity (3Gi)");
+  EXPECT_EQ(text({.kind = FlavorReasonKind::kShort, .resource = model::kCpu, .amount = 1500}),
+            "insufficient unused quota for cpu in flavor spot, 1500m more needed");
+  EXPECT_EQ(text({.kind = FlavorReasonKind::kShort, .resource = model::kCpu, .amount = 2000}),
+            "insufficient unused quota for cpu in flavor spot, 2 more needed");
+  EXPECT_EQ(text({.kind = FlavorReasonKind::kShort, .resource = gpu, .amount = 2000}),
+            "insufficient unused quota for example.com/gpu in flavor spot, 2k more needed");
+}
+
+TEST(QuotaTextTest, WhyNoTopologyNamesFlavorsInOrder) {
+  model::Vocabulary v;
+  const std::vector<model::NameId> flavors = {v.names.Intern("b"), v.names.Intern("a")};
+  using model::TopologyFault;
+  EXPECT_EQ(TopologyFaultText(TopologyFault::kNone, {}, v), "");
+  EXPECT_EQ(TopologyFaultText(TopologyFault::kNoInformation, {}, v),
+            "workload requires Topology, but there is no TAS cache information");
+  EXPECT_EQ(TopologyFaultText(TopologyFault::kNoFlavor, {}, v), "no TAS flavor assigned");
+  EXPECT_EQ(TopologyFaultText(TopologyFault::kSeveralFlavors, flavors, v),
+            "more than one TAS flavor assigned: a, b");
+}
+
+TEST(QuotaTextTest, ReasonsOfTheConditionAreUpstreams) {
+  EXPECT_EQ(ToString(model::Unfit::kNone), "");
+  EXPECT_EQ(ToString(model::Unfit::kWaiting), "WaitingForQuota");
+  EXPECT_EQ(ToString(model::Unfit::kExceeds), "ExceedsMaxQuota");
+  EXPECT_EQ(ToString(model::Unfit::kNoMatch), "NoMatchingFlavor");
+}
+
+}  // namespace
+}  // namespace berth::translate
