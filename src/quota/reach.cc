@@ -1,0 +1,27 @@
+#include "quota/reach.h"
+
+#include <algorithm>
+
+#include "model/quota_tree.h"
+
+namespace berth::quota {
+
+Reach ReachOf(const model::State& state, uint32_t account, model::ResourceId r,
+              model::Amount amount) {
+  const model::QuotaTree& tree = state.ledger().quota();
+  model::Amount rest = amount;  // What climbs up to the row.
+  uint32_t row = account;
+  while (true) {
+    const model::Amount used = tree.used(model::QuotaView::kNow, r, row);
+    const uint32_t above = tree.parent(row);
+    const bool root = above == model::QuotaTree::kNoRow;
+    if (root || used + rest <= tree.subtree(r, row)) {
+      return {.height = state.queues().at(state.queues().account(row).queue).height,
+              .below_root = !root};
+    }
+    rest -= std::max(model::Amount{0}, tree.local(r, row) - used);
+    row = above;
+  }
+}
+
+}  // namespace berth::quota
