@@ -22,7 +22,8 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "codec/json.h"
-#include "model/audit.h"
+#include "kueue_flavors.h"
+#include "kueue_model.h"
 #include "model/state.h"
 #include "quota/preempt.h"
 #include "reading.h"
@@ -30,14 +31,8 @@
 // Goal: berth's tree of queues has the amounts that Kueue's has. Method: the objects of a case
 // become facts of the model, usage becomes claims of its ledger, and what a queue has, uses and has
 // left is compared. Tables of what is not built are counted with what they lack.
-namespace berth {
+namespace berth::kueue {
 namespace {
-
-using api::Json;
-using api::JsonArray;
-using api::JsonObject;
-using model::QueueKind;
-using model::QuotaView;
 
 constexpr int kFailuresShownMax = 20;
 
@@ -65,179 +60,6 @@ Json Resolved(const Json& json, const JsonObject& definitions) {
   return out;
 }
 
-// Flavor -> resource -> amount, without zeros: an absent amount is none.
-using Amounts = std::map<std::string, std::map<std::string, int64_t>>;
-
-Amounts AmountsIn(const JsonObject& object) {
-  Amounts out;
-  for (const auto& flavor : object) {
-    for (const auto& resource : flavor.value().as_object()) {
-      const Json& amount = resource.value();
-      const int64_t value = amount.is_string() ? model::kUnlimited : amount.to_number<int64_t>();
-      if (value != 0) out[std::string(flavor.key())][std::string(resource.key())] = value;
-    }
-  }
-  return out;
-}
-
-std::string Text(const Amounts& amounts) {
-  std::string text;
-  for (const auto& [flavor, resources] : amounts) {
-    for (const auto& [resource, amount] : resources)
-      text += fmt::format("{}/{}={} ", flavor, resource, amount);
-  }
-  return text;
-}
-
-int64_t AmountOf(std::string_view resource, const Json& quantity) {
-  const std::string text = quantity.is_string() ? std::string(quantity.as_string())
-                                                : std::to_string(quantity.to_number<int64_t>());
-  const auto parsed = api::ParseScaled(text, resource == "cpu" ? -3 : 0);
-  if (!parsed) throw std::runtime_error(parsed.error().message);
-  return *parsed;
-}
-
-struct Mismatch : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
-void Expect(std::string_view what, const Amounts& got, const Amounts& want) {
-  if (got == want) return;
-  throw Mismatch(fmt::format("{}\n  want {}\n  got  {}", what, Text(want), Text(got)));
-}
-
-void ExpectSame(std::string_view what, int64_t got, int64_t want) {
-  if (got != want) throw Mismatch(fmt::format("{}: want {}, got {}", what, want, got));
-}
-
-model::EvictionPolicy PolicyOf(const std::string& name) {
-  if (name.empty() || name == "Never") return model::EvictionPolicy::kNever;
-  if (name == "LowerPriority") return model::EvictionPolicy::kLowerPriority;
-  if (name == "LowerOrNewerEqualPriority") return model::EvictionPolicy::kLowerOrNewerEqualPriority;
-  if (name == "Any") return model::EvictionPolicy::kAny;
-  throw std::runtime_error("unknown policy " + name);
-}
-
-// ---- The model of a case -----------------------------------------------------------------------
-
-class Cluster {
- public:
-  void Put(QueueKind kind, const JsonObject& object) {
-    const JsonObject& spec = ObjectAt(object, "spec");
-    const std::string name = StringAt(object.at("metadata").as_object(), "name");
-    model::QueueUpsert facts{.kind = kind, .name = name, .uid = "u-" + name};
-    facts.parent = StringAt(spec, kind == QueueKind::kCohort ? "parentName" : "cohortName");
-    for (const Json& group : ArrayAt(spec, "resourceGroups")) {
-      for (const Json& flavor : ArrayAt(group.as_object(), "flavors")) {
-        const std::string flavor_name = StringAt(flavor.as_object(), "name");
-        for (const Json& resource : ArrayAt(flavor.as_object(), "resources"))
-          facts.quotas.push_back(QuotaIn(flavor_name, resource.as_object()));
-      }
-    }
-    facts.preemption = PreemptionIn(ObjectAt(spec, "preemption"));
-    state_.Apply(facts);
-  }
-  void PutAll(const JsonArray& cluster_queues, const JsonArray& cohorts) {
-    for (const Json& q : cluster_queues) Put(QueueKind::kClusterQueue, q.as_object());
-    for (const Json& cohort : cohorts) Put(QueueKind::kCohort, cohort.as_object());
-  }
-  void Delete(QueueKind kind, const std::string& name) {
-    state_.Apply(model::QueueRemove{.kind = kind, .name = name});
-  }
-
-  [[nodiscard]] bool Active(QueueKind kind, const JsonObject& object) const {
-    return state_.queues().active(
-        state_.FindQueue(kind, StringAt(object.at("metadata").as_object(), "name")));
-  }
-
-  // Charges the ClusterQueue, for whoever is to be named when it ends.
-  void Charge(const std::string& owner, const std::string& queue, const Amounts& amounts) {
-    const model::QueueId q = state_.FindQueue(QueueKind::kClusterQueue, queue);
-    if (!q.valid()) throw std::runtime_error("no ClusterQueue " + queue);
-    model::Transaction t = state_.Begin();
-    for (const auto& [flavor, resources] : amounts) {
-      std::vector<model::ResourceAmount> bundle;
-      for (const auto& [resource, amount] : resources)
-        bundle.push_back({Resource(resource), amount});
-      t.Add({.owner = OwnerOf(owner),
-             .account = state_.AccountFor(q, state_.vocabulary().names.Intern(flavor)),
-             .bundle = state_.vocabulary().bundles.Intern(bundle),
-             .why = model::ClaimWhy::kAdmitted});
-    }
-    t.Commit(model::Cause::kObserved);
-    CheckAudit();
-  }
-  void Discharge(const std::string& owner) {
-    model::Transaction t = state_.Begin();
-    while (state_.ledger().first_of_owner(OwnerOf(owner)).valid())
-      t.End(state_.ledger().first_of_owner(OwnerOf(owner)));
-    t.Commit(model::Cause::kOwnerDeleted);
-    CheckAudit();
-  }
-
-  using Ask = std::function<int64_t(const model::QuotaTree&, model::ResourceId, uint32_t)>;
-  // Of each flavor and resource: those that the queue itself has quota of, or all.
-  [[nodiscard]] Amounts Of(QueueKind kind, std::string_view name, bool own_only,
-                           const Ask& ask) const {
-    Amounts out;
-    const model::QueueId q = state_.FindQueue(kind, name);
-    if (!q.valid()) return out;
-    const model::QuotaTree& tree = state_.ledger().quota();
-    for (uint32_t a = state_.queues().at(q).first_account; a != model::Queue::kNoAccount;
-         a = state_.queues().account(a).next) {
-      for (uint32_t i = 0; i < tree.resources(); ++i) {
-        const model::ResourceId r{i};
-        if (own_only && !tree.defined(r, a)) continue;
-        const int64_t amount = ask(tree, r, a);
-        if (amount == 0) continue;
-        out[std::string(state_.NameOf(state_.queues().account(a).flavor))]
-           [std::string(state_.vocabulary().resources.Name(r))] = amount;
-      }
-    }
-    return out;
-  }
-  // Only the audit of queues: who is charged here are no pods.
-  void CheckAudit() const {
-    for (const std::string& found : model::AuditQueues(state_)) throw Mismatch("audit: " + found);
-  }
-  [[nodiscard]] model::State& state() { return state_; }
-  // Of whom Charge was told.
-  model::OwnerId OwnerOf(const std::string& name) {
-    const auto next = static_cast<uint32_t>(owners_.size());
-    return model::OwnerId{owners_.try_emplace(name, next).first->second};
-  }
-  model::ResourceId Resource(std::string_view name) {
-    return state_.vocabulary().resources.Intern(name).value();
-  }
-
- private:
-  model::QueueQuota QuotaIn(const std::string& flavor, const JsonObject& resource) {
-    const std::string name = StringAt(resource, "name");
-    const auto limit = [&](std::string_view key) {
-      const Json* found = resource.if_contains(key);
-      return found == nullptr ? model::kUnlimited : AmountOf(name, *found);
-    };
-    const Json* nominal = resource.if_contains("nominalQuota");
-    return {.flavor = state_.vocabulary().names.Intern(flavor),
-            .resource = Resource(name),
-            .quota = {.nominal = nominal == nullptr ? 0 : AmountOf(name, *nominal),
-                      .borrowing_limit = limit("borrowingLimit"),
-                      .lending_limit = limit("lendingLimit")}};
-  }
-  static model::QueuePreemption PreemptionIn(const JsonObject& policy) {
-    model::QueuePreemption out{.within_queue = PolicyOf(StringAt(policy, "withinClusterQueue")),
-                               .reclaim = PolicyOf(StringAt(policy, "reclaimWithinCohort"))};
-    const JsonObject& borrow = ObjectAt(policy, "borrowWithinCohort");
-    out.borrows = PolicyOf(StringAt(borrow, "policy")) != model::EvictionPolicy::kNever;
-    if (const Json* most = borrow.if_contains("maxPriorityThreshold"))
-      out.borrows_from_priority_max = static_cast<int32_t>(most->as_int64());
-    return out;
-  }
-
-  model::State state_;
-  std::map<std::string, uint32_t> owners_;
-};
-
 int64_t Subtree(const model::QuotaTree& tree, model::ResourceId r, uint32_t row) {
   return tree.subtree(r, row);
 }
@@ -252,16 +74,6 @@ int64_t Left(const model::QuotaTree& tree, model::ResourceId r, uint32_t row) {
 }
 
 // ---- Tables ------------------------------------------------------------------------------------
-
-struct Case {
-  JsonObject fixtures;
-  JsonObject input;
-  JsonArray steps;
-  JsonObject want;
-  JsonObject options;
-  JsonObject gates;
-  std::string now;
-};
 
 void Available(const Case& test) {
   Cluster c;
@@ -471,10 +283,6 @@ void ClusterQueueUsage(const Case& test) {
 
 // ---- Preemption --------------------------------------------------------------------------------
 
-struct NotBuilt : std::runtime_error {
-  using std::runtime_error::runtime_error;
-};
-
 // The priority with its boost, where the gate is on.
 int32_t PriorityOf(const JsonObject& workload, const Case& test) {
   const Json* own = ObjectAt(workload, "spec").if_contains("priority");
@@ -620,12 +428,6 @@ std::map<std::string, std::string> PreemptedIn(const JsonArray& workloads) {
   return out;
 }
 
-uint64_t HashOfLedger(Cluster& c) {
-  Hasher hasher;
-  c.state().ledger().AddTo(hasher);
-  return hasher.value();
-}
-
 // Who is evicted and why; what is written to tell of it is not compared.
 void Preemption(const Case& test) {
   if (test.options.at("fairSharing").as_bool()) throw NotBuilt("fair sharing");
@@ -681,15 +483,25 @@ using Table = void (*)(const Case&);
 
 const std::map<std::string_view, Table>& Tables() {
   static const std::map<std::string_view, Table> kTables = {
+      {"TestAssignFlavors", AssignFlavors},
+      {"TestAssignFlavorsWithAllowedFlavors", AllowedFlavors},
+      {"TestAssignFlavors_LeaderWorkerSetTASFlavor", TopologyFlavors},
+      {"TestAssignmentClusterQueueState", PendingFlavors},
       {"TestAvailable", Available},
       {"TestCandidatesOrdering", CandidatesOrdering},
       {"TestClusterQueueUsage", ClusterQueueUsage},
       {"TestCohortCycles", Script},
       {"TestCohortLendable", CohortLendable},
       {"TestDeleteCohortUpdatesAncestorSubtreeQuota", Script},
+      {"TestDeletedFlavors", AssignFlavors},
+      {"TestHierarchical", ChosenFlavors},
       {"TestHierarchicalPreemptions", Preemption},
       {"TestIsBorrowingOn", IsBorrowingOn},
+      {"TestIsNoFitDueToCapacityAndLimits", NoFitReason},
+      {"TestIsPreferred", IsPreferred},
+      {"TestLastAssignmentOutdated", LastAssignmentOutdated},
       {"TestPreemption", Preemption},
+      {"TestReclaimBeforePriorityPreemption", ChosenFlavors},
       {"TestSatisfiesPreemptionPolicy", SatisfiesPreemptionPolicy},
       {"TestSnapshotAddRemoveWorkload", Snapshot},
       {"TestSnapshotAddRemoveWorkloadWithLendingLimit", Snapshot},
@@ -703,7 +515,7 @@ std::string_view Lacking(std::string_view group) {
       {"1-cycle", "cycles of admission"},
       {"2-preemption", "fair sharing, the words of evictions"},
       {"3-tas", "topology"},
-      {"4-flavors", "assignment of flavors"},
+      {"4-flavors", "placement in topologies"},
       {"5-afs", "fair sharing of admission"},
       {"6-cache", "workloads, readiness of queues, fair shares"},
       {"7-queue", "lines of workloads"},
@@ -743,32 +555,39 @@ void RunCase(const std::string& suite, const JsonObject& file, const Json& json,
 }
 
 }  // namespace
+}  // namespace berth::kueue
+
+namespace berth {
+
+using api::Json;
+using api::JsonObject;
 
 bool HoldsKueueVectors(const std::filesystem::path& folder) {
-  const auto index = ReadObject(folder / "index.json");
+  const auto index = kueue::ReadObject(folder / "index.json");
   return index && StringAt(*index, "project") == "kubernetes-sigs/kueue";
 }
 
 int RunKueueVectors(const std::filesystem::path& folder) {
-  const auto index = ReadObject(folder / "index.json");
+  const auto index = kueue::ReadObject(folder / "index.json");
   if (!index) return 2;
   std::map<std::string, int64_t> not_built;
-  Tally all;
+  kueue::Tally all;
   int shown = 0;
   for (const Json& json : ArrayAt(*index, "suites")) {
     const JsonObject& suite = json.as_object();
     const std::string name = StringAt(suite, "suite");
-    if (!Tables().contains(name)) {
+    if (!kueue::Tables().contains(name)) {
       not_built[StringAt(suite, "group")] += suite.at("cases").as_int64();
       continue;
     }
-    const auto file = ReadObject(folder / StringAt(suite, "file"));
+    const auto file = kueue::ReadObject(folder / StringAt(suite, "file"));
     if (!file) {
       fmt::print(stderr, "{} can't be read\n", StringAt(suite, "file"));
       return 2;
     }
-    Tally tally;
-    for (const Json& test : ArrayAt(*file, "cases")) RunCase(name, *file, test, tally, shown);
+    kueue::Tally tally;
+    for (const Json& test : ArrayAt(*file, "cases"))
+      kueue::RunCase(name, *file, test, tally, shown);
     // A table that is cut must not pass for the whole one.
     if (tally.passed + tally.failed + tally.not_built != suite.at("cases").as_int64())
       ++tally.failed;
@@ -781,7 +600,7 @@ int RunKueueVectors(const std::filesystem::path& folder) {
   int64_t skipped = 0;
   for (const auto& [group, count] : not_built) {
     if (count == 0) continue;
-    fmt::print("{}: {} cases not built yet, lacking {}\n", group, count, Lacking(group));
+    fmt::print("{}: {} cases not built yet, lacking {}\n", group, count, kueue::Lacking(group));
     skipped += count;
   }
   fmt::print("{} passed, {} failed, {} not built yet\n", all.passed, all.failed, skipped);
