@@ -24,6 +24,7 @@
 #include "codec/json.h"
 #include "kueue_flavors.h"
 #include "kueue_model.h"
+#include "kueue_workload.h"
 #include "model/state.h"
 #include "quota/preempt.h"
 #include "reading.h"
@@ -488,23 +489,29 @@ const std::map<std::string_view, Table>& Tables() {
       {"TestAssignFlavors_LeaderWorkerSetTASFlavor", TopologyFlavors},
       {"TestAssignmentClusterQueueState", PendingFlavors},
       {"TestAvailable", Available},
+      {"TestBackoffWaitingTimeExpired", BackoffExpired},
       {"TestCandidatesOrdering", CandidatesOrdering},
       {"TestClusterQueueUsage", ClusterQueueUsage},
       {"TestCohortCycles", Script},
       {"TestCohortLendable", CohortLendable},
       {"TestDeleteCohortUpdatesAncestorSubtreeQuota", Script},
       {"TestDeletedFlavors", AssignFlavors},
+      {"TestEntryOrdering", EntryOrdering},
+      {"TestFromQuotaReservedOrAdmittedToPending", LostReservation},
+      {"TestGetQueueOrderTimestamp", QueueOrderTimestamp},
       {"TestHierarchical", ChosenFlavors},
       {"TestHierarchicalPreemptions", Preemption},
       {"TestIsBorrowingOn", IsBorrowingOn},
       {"TestIsNoFitDueToCapacityAndLimits", NoFitReason},
       {"TestIsPreferred", IsPreferred},
       {"TestLastAssignmentOutdated", LastAssignmentOutdated},
+      {"TestNeedsSecondPass", NeedsSecondPass},
       {"TestPreemption", Preemption},
       {"TestReclaimBeforePriorityPreemption", ChosenFlavors},
       {"TestSatisfiesPreemptionPolicy", SatisfiesPreemptionPolicy},
       {"TestSnapshotAddRemoveWorkload", Snapshot},
       {"TestSnapshotAddRemoveWorkloadWithLendingLimit", Snapshot},
+      {"TestStrictFIFO", FirstPopped},
   };
   return kTables;
 }
@@ -512,7 +519,7 @@ const std::map<std::string_view, Table>& Tables() {
 // What tables of a group lack that are not built.
 std::string_view Lacking(std::string_view group) {
   static const std::map<std::string_view, std::string_view> kLacking = {
-      {"1-cycle", "cycles of admission"},
+      {"1-cycle", "cycles of admission, an order without priorities"},
       {"2-preemption", "fair sharing, the words of evictions"},
       {"3-tas", "topology"},
       {"4-flavors", "placement in topologies"},

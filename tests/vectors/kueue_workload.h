@@ -1,0 +1,15 @@
+#pragma once
+
+#include "kueue_model.h"
+
+// The tables that ask what a Workload's object says, and in which order workloads stand.
+namespace berth::kueue {
+
+void BackoffExpired(const Case& test);
+void EntryOrdering(const Case& test);
+void FirstPopped(const Case& test);
+void LostReservation(const Case& test);
+void NeedsSecondPass(const Case& test);
+void QueueOrderTimestamp(const Case& test);
+
+}  // namespace berth::kueue
