@@ -385,6 +385,40 @@ TEST_F(PreemptionTest, NobodyIsEvictedForAPodThatIsGone) {
   EXPECT_EQ(rig.Held("n1"), 900);
 }
 
+// B08: a promise moves to another node and back while the first move is being written. The object
+// still names the node, and is about to name the other: nobody is evicted until it stands again.
+TEST_F(PreemptionTest, NobodyIsEvictedWhileAMoveElsewhereIsOnItsWay) {
+  const env::SendRequest nomination = Nominate();
+  PodSpec elsewhere = Low(102);
+  elsewhere.name = "elsewhere";
+  elsewhere.uid = "u-elsewhere";
+  elsewhere.node = "n2";
+  rig.Event("pods", "ADDED", PodJson(elsewhere));
+  rig.Event("nodes", "ADDED", NodeJson("n2", 103));
+  rig.Answer(nomination, 200, PodJson(Nominated(104)));
+  rig.Event("nodes", "MODIFIED", NodeJson("n1", 105, 500));
+  rig.Pass(Duration::Milliseconds(500));
+  const env::SendRequest move = rig.TakeOf("/pods/high/status");
+  EXPECT_TRUE(Says(move, R"("nominatedNodeName":"n2")"));
+  rig.inbox.clear();  // Marks of the first promise.
+  rig.Event("nodes", "MODIFIED", NodeJson("n1", 106));
+  rig.Event("nodes", "MODIFIED", NodeJson("n2", 107, 500));
+  rig.Pass(Duration::Milliseconds(500));
+  EXPECT_TRUE(Promised());
+  EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
+  PodSpec moved = High(108);
+  moved.extra_status = R"(,"nominatedNodeName":"n2")";
+  rig.Answer(move, 200, PodJson(moved));
+  rig.Settle();
+  EXPECT_TRUE(Promised());
+  EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
+  const env::SendRequest back = rig.TakeOf("/pods/high/status");
+  EXPECT_TRUE(Says(back, R"("nominatedNodeName":"n1")"));
+  rig.Answer(back, 200, PodJson(Nominated(109)));
+  rig.Settle();
+  EXPECT_NE(rig.TakeOf("/pods/low/status").call.value, 0u);
+}
+
 // The condition and the event of a pod that fits nowhere say why no eviction helps either, in the
 // words of kube-scheduler; nothing of it where nobody is evicted.
 TEST_F(PreemptionTest, WhoFitsNowhereIsToldWhyNoEvictionHelps) {

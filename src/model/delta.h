@@ -100,7 +100,7 @@ struct PreemptionRefused {
 };
 
 // The object names the node that the pod is promised, and no write of ours that says otherwise is
-// under way. Only needed where the promise follows one of the same node that was taken back.
+// under way. Only needed where the promise follows one that was taken back or moved from there.
 struct NominationStands {
   std::string uid;
 };

@@ -96,8 +96,9 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
     budgets_.Charge(victim, pods_.at(victim).labels);
   }
   homeless_.Remove(id);
-  // Where a promise of the same node was taken back, the write of that may be on its way.
-  const bool named = pod.nominated == name && pod.void_node != name;
+  // Where a promise was taken back or moved since the object was seen, the write of that may be on
+  // its way.
+  const bool named = pod.nominated == name && !pod.void_node.valid() && !pod.promised.valid();
   pod.promised = named ? NameId{} : name;
   if (pod.void_node == name) pod.void_node = NameId{};
   pod.lost = {};
