@@ -8,6 +8,9 @@
 namespace berth::client {
 namespace {
 
+// All may leave. No call has this id.
+constexpr uint64_t kTick = UINT64_MAX;
+
 constexpr size_t Index(Priority priority) { return static_cast<size_t>(priority); }
 
 // How many calls may be in flight before a class of calls has to wait.
@@ -72,7 +75,7 @@ env::CallId Client::Call(Instant now, Request request, env::Outbox& out) {
                                .attempts = 0,
                                .at = {}});
   queues_[queue].push_back(id);
-  Pump(now, out);
+  Pump(now, out, id);
   return {id};
 }
 
@@ -106,11 +109,16 @@ env::HttpRequest Client::Wire(env::Method method, const std::string& target,
 
 // ---- Calls -----------------------------------------------------------------------------------
 
-void Client::Pump(Instant now, env::Outbox& out) {
+bool Client::MayLeave(uint64_t id, uint64_t fresh) const {
+  return fresh == kTick || id == fresh || !pending_.at(id).request.waits_for_tick;
+}
+
+void Client::Pump(Instant now, env::Outbox& out, uint64_t fresh) {
   if (now < hold_until_) return;
   const size_t window = static_cast<size_t>(options_.calls_in_flight_max);
   for (size_t i = 0; i < kPriorities; ++i) {
     while (!queues_[i].empty() && in_flight_ < ShareOf(i, window)) {
+      if (!MayLeave(queues_[i].front(), fresh)) return;
       const uint64_t id = queues_[i].front();
       queues_[i].pop_front();
       Send(now, id, out);
@@ -170,8 +178,8 @@ void Client::OnResponse(Instant now, const env::Response& response, std::vector<
   if (status == 429 && pending.request.retry_throttled) {
     // The server did not look at it, and asks everybody to slow down.
     const Duration delay = RetryAfter(response.response, Backoff(pending.attempts));
+    hold_until_ = std::max(hold_until_, now + delay);
     if (now + delay <= pending.give_up) {
-      hold_until_ = std::max(hold_until_, now + delay);
       Retry(now, it->first, delay);
       return;
     }
@@ -275,7 +283,7 @@ void Client::OnTick(Instant now, env::Outbox& out, std::vector<Event>& events) {
     // In front: it has waited longest.
     queues_[Index(pending.request.priority)].push_front(id);
   }
-  Pump(now, out);
+  Pump(now, out, kTick);
 }
 
 void Client::Handle(Instant now, const env::Input& input, env::Outbox& out,
@@ -369,7 +377,7 @@ void Client::AddTo(Hasher& hasher) const {
     one.AddCall(id).Add(pending.place).Add(pending.give_up.ns).Add(pending.attempts);
     one.Add(pending.at.ns).Add(request.method).Add(request.target).Add(request.content_type);
     one.AddDocument(request.body.view()).Add(request.priority).Add(request.timeout.ns);
-    one.Add(request.retry_throttled);
+    one.Add(request.retry_throttled).Add(request.waits_for_tick);
   });
   for (const auto& queue : queues_) {
     hasher.Add(queue.size());

@@ -117,12 +117,14 @@ class Client {
   };
 
   void NameCalls(HashNames& names) const;
+  [[nodiscard]] bool MayLeave(uint64_t id, uint64_t fresh) const;
   void OnTick(Instant now, env::Outbox& out, std::vector<Event>& events);
   void OnResponse(Instant now, const env::Response& response, std::vector<Event>& events);
   void OnFailed(Instant now, const env::CallFailed& failed, std::vector<Event>& events);
   void Retry(Instant now, uint64_t id, Duration delay);
   void Finish(uint64_t id, CallDone done, std::vector<Event>& events);
-  void Pump(Instant now, env::Outbox& out);
+  // Sends what there is room for, up to a call that waits for a Tick, unless it is `fresh`.
+  void Pump(Instant now, env::Outbox& out, uint64_t fresh = 0);
   void Send(Instant now, uint64_t id, env::Outbox& out);
   WatchState* WatchOf(env::CallId call);
   // Runs one step of a list-watch and carries out what it asks for.

@@ -650,6 +650,46 @@ TEST(Calls, ACallThatIsToBeRepeatedCanBeForgotten) {
   EXPECT_FALSE(rig.client.CancelQueued(call));
 }
 
+// What the owner hears together with the room for a call may end what the call is for.
+TEST(Calls, ACallThatWaitsForATickCanBeForgottenWhenThereIsRoom) {
+  for (const bool waits : {true, false}) {
+    Rig rig({.calls_in_flight_max = 1});
+    Request request = Bind(kPod, "n1", {});
+    rig.Call(request);
+    request.waits_for_tick = waits;
+    const env::CallId second = rig.Call(request);
+    const env::CallId third = rig.Call(Bind(kPod, "n2", {}));
+    rig.Answer(201, "");
+    EXPECT_EQ(rig.client.CancelQueued(second), waits);
+    EXPECT_EQ(rig.client.wake_at() <= rig.now, waits);
+    EXPECT_EQ(rig.requests.size(), waits ? 1u : 2u);
+    if (waits) rig.Wake();
+    ASSERT_EQ(rig.requests.size(), 2u);
+    EXPECT_EQ(rig.requests[1].call, waits ? third : second);
+  }
+}
+
+TEST(Calls, ACallThatWaitsForATickLeavesAtOnceWhereNothingWaits) {
+  Rig rig;
+  Request request = Bind(kPod, "n1", {});
+  request.waits_for_tick = true;
+  rig.Call(request);
+  EXPECT_EQ(rig.requests.size(), 1u);
+}
+
+// The server asks everybody to slow down, whoever repeats what.
+TEST(Calls, ThrottlingHoldsEverythingThoughTheCallIsNotRepeated) {
+  Rig rig;
+  Request request = Bind(kPod, "n1", {});
+  request.patience = Duration{};
+  rig.Call(request);
+  rig.Answer(429, "", {{"retry-after", "3"}});
+  EXPECT_EQ(rig.Told(), "call1=Refused ");
+  rig.Call(Bind(kPod, "n2", {}));
+  EXPECT_EQ(rig.requests.size(), 1u);
+  EXPECT_EQ(rig.client.wake_at(), rig.now + Duration::Seconds(3));
+}
+
 TEST(Calls, ACallUnderWayCanBeTheLastAttempt) {
   Rig rig;
   rig.Call(Bind(kPod, "n1", {}));
@@ -695,6 +735,7 @@ TEST(Client, ItsHashHoldsTheWholeRequest) {
   apart.With("timeout", [](Request& r) { r.timeout = Duration::Seconds(1); });
   apart.With("patience", [](Request& r) { r.patience = Duration::Seconds(1); });
   apart.With("throttling", [](Request& r) { r.retry_throttled = false; });
+  apart.With("waiting", [](Request& r) { r.waits_for_tick = true; });
 }
 
 TEST(Client, ItsHashHoldsWhatItsWatchesKnow) {

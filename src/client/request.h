@@ -55,6 +55,9 @@ struct Request {
   // Whether 429 means "come back later" (throttling). An eviction's 429 is an answer instead: a
   // budget forbids it.
   bool retry_throttled = true;
+  // Once it had to wait it leaves with a Tick only, so that its owner, who has taken in all that
+  // was heard before, can cancel it first.
+  bool waits_for_tick = false;
   bool operator==(const Request&) const = default;
 };
 

@@ -13,6 +13,8 @@ namespace {
 
 // On their way at once.
 constexpr size_t kCallsMax = 64;
+// The server did not look at it: no budget forbids a DELETE.
+constexpr int kTooManyRequests = 429;
 
 // The condition of a pod that is about to be deleted for another, as kube-scheduler sets it
 // (https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions).
@@ -104,6 +106,19 @@ void Evictor::Pump(Instant now, const std::function<bool(const Victim&)>& wanted
   }
 }
 
+void Evictor::Withdraw(const std::function<bool(const Victim&)>& wanted, client::Client& client) {
+  if (client.calls_queued() == 0) return;
+  std::erase_if(calls_, [&](const auto& open) {
+    const auto it = entries_.find(open.second);
+    Entry& entry = it->second;
+    if (wanted(entry.victim) || !client.CancelQueued({open.first})) return false;
+    if (entry.left && entry.stage == Stage::kDelete && entry.may_be_done) NoteEvicted(entry);
+    if (!entry.left) ++counters_.spared;
+    Drop(it);
+    return true;
+  });
+}
+
 void Evictor::Send(Instant now, const std::string& uid, Entry& entry, client::Client& client,
                    env::Outbox& out) {
   const bool mark = entry.stage == Stage::kMark;
@@ -112,6 +127,8 @@ void Evictor::Send(Instant now, const std::string& uid, Entry& entry, client::Cl
                                                        Mark(entry.marked_at, entry.victim))
                                  : client::Delete(client::Pods(), entry.victim.pod);
   request.priority = client::Priority::kHigh;
+  request.patience = Duration{};
+  request.waits_for_tick = true;
   entry.call = client.Call(now, std::move(request), out).value;
   calls_.emplace(entry.call, uid);
 }
@@ -132,7 +149,8 @@ Evictor::Result Evictor::OnAnswer(Instant now, const std::string& uid,
   entry.call = 0;
   const bool deletes = entry.stage == Stage::kDelete;
   const bool unknown = done.outcome == client::Outcome::kUnknown;
-  const bool not_sent = done.failure == env::CallFailure::kNotSent;
+  const bool not_sent =
+      done.failure == env::CallFailure::kNotSent || done.response.status == kTooManyRequests;
   entry.may_be_done = entry.may_be_done || (deletes && unknown);
   Result result{.victim = entry.victim, .code = done.response.status};
   if (entry.left || done.outcome == client::Outcome::kGone) {

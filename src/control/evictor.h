@@ -27,10 +27,11 @@ namespace berth::control {
 //
 // Both writes are fenced by the uid and change nothing the second time: a mark that is repeated has
 // the time of the first, and who is marked already is not marked again. So one of unknown fate, in
-// conflict or not sent is repeated and not read; before each it is asked whether the eviction is
-// still wanted, which ends it when the watch tells that another has the pod's name. A pod is
-// evicted once, whoever has its room in the end. While the eviction of one who is doubtful is not
-// accepted nobody else is evicted for the same preemptor: it may be in vain. Who leaves before the
+// conflict, throttled or not sent is repeated and not read; before each it is asked whether the
+// eviction is still wanted, which ends it when the watch tells that another has the pod's name. The
+// client repeats nothing, and what waits in it is withdrawn once it is not wanted. A pod is evicted
+// once, whoever has its room in the end. While the eviction of one who is doubtful is not accepted
+// nobody else is evicted for the same preemptor: it may be in vain. Who leaves before the
 // answer comes was evicted by a deletion that was accepted or is of unknown fate. A copyable value.
 // Cost per call: O(log victims), and O(victims) while some are doubtful.
 class Evictor {
@@ -46,8 +47,8 @@ class Evictor {
   struct Counters {
     uint64_t evicted = 0;  // Deletions that were accepted, or came true.
     uint64_t refused = 0;
-    uint64_t unknown = 0;  // Of unknown fate, or in conflict.
-    uint64_t not_sent = 0;
+    uint64_t unknown = 0;   // Of unknown fate, or in conflict.
+    uint64_t not_sent = 0;  // Or throttled: the server did not look at it.
     uint64_t given_up = 0;  // Evictions that failed too often.
     uint64_t spared = 0;    // No longer wanted when their turn came.
   };
@@ -73,6 +74,9 @@ class Evictor {
   // Sends what is due and `wanted(uid, preemptor)`.
   void Pump(Instant now, const std::function<bool(const Victim&)>& wanted, client::Client& client,
             env::Outbox& out);
+  // Takes back what waits in the client and is not `wanted` any more. To be called at the end of
+  // each step, so that whatever leaves is wanted by all that was heard before.
+  void Withdraw(const std::function<bool(const Victim&)>& wanted, client::Client& client);
   // Nothing when the call is not one of these.
   std::optional<Result> OnCallDone(Instant now, const client::CallDone& done);
   // Those whose eviction came true since the last time, each once.

@@ -132,6 +132,9 @@ TEST(Evictor, WhatComesOfEachAnswer) {
       "evict:MARK 500:MARK 409:MARK lost:MARK unsent:MARK 200:DELETE 500:DELETE 409:DELETE "
       "unsent:DELETE 200!m",
       "evict:MARK 200:DELETE 500:DELETE spared 409 evict:MARK",
+      // Throttled: it is no refusal, and asked again.
+      "evict:MARK 429:MARK 200:DELETE 429:DELETE 429:DELETE 200!m",
+      "evict:MARK 200:DELETE spared 429 evict:MARK",
       // Gone by a deletion of which nothing was known, or by another's.
       "evict:MARK 200:DELETE lost:DELETE left 404!m",
       "evict:MARK 200:DELETE lost:DELETE 404!m left",

@@ -385,6 +385,72 @@ TEST_F(PreemptionTest, NobodyIsEvictedForAPodThatIsGone) {
   EXPECT_EQ(rig.Held("n1"), 900);
 }
 
+// A05: what the server throttled, and what waits in the client meanwhile, is asked for again.
+TEST_F(PreemptionTest, AThrottledEvictionIsNotSentForAPodThatIsGone) {
+  for (const bool deletes : {false, true}) {
+    Rig other(Preempting());
+    std::swap(rig, other);
+    const env::SendRequest write = deletes ? DeleteVictim() : MarkVictim();
+    rig.Answer(write, 429, R"({"kind":"Status","code":429})");
+    rig.Settle();
+    EXPECT_TRUE(Promised());
+    EXPECT_EQ(rig.scheduler.counters().errors, 0u);
+    rig.Event("pods", "DELETED", PodJson(Nominated(103)));
+    rig.Pass(Duration::Minutes(2));
+    EXPECT_EQ(rig.TakeOf("/pods/low").call.value, 0u);
+    EXPECT_EQ(rig.scheduler.evictor().counters().spared, 1u);
+    EXPECT_EQ(rig.scheduler.evictor().size(), 0u);
+  }
+}
+
+TEST_F(PreemptionTest, AThrottledEvictionIsSentAgainWhileItIsWanted) {
+  rig.Answer(DeleteVictim(), 429, R"({"kind":"Status","code":429})");
+  rig.Pass(Duration::Seconds(5));
+  const env::SendRequest again = rig.TakeOf("/pods/low");
+  EXPECT_EQ(again.request.method, env::Method::kDelete);
+  rig.Answer(again, 200, "{}");
+  EXPECT_EQ(rig.scheduler.evictor().counters().evicted, 1u);
+  EXPECT_EQ(rig.scheduler.evictor().counters().refused, 0u);
+}
+
+// Two are to be evicted and one call may be on its way. The answer that makes room for the second
+// deletion is the refusal of the first, which takes the promise back.
+TEST_F(PreemptionTest, AnEvictionThatWaitsForRoomIsNotSentForAPromiseThatEnds) {
+  SchedulerOptions narrow = Preempting();
+  narrow.client.calls_in_flight_max = 1;
+  Rig other(narrow);
+  std::swap(rig, other);
+  PodSpec low = Low();
+  low.cpu_milli = 450;
+  low.extra_status =
+      R"(,"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler"}])";
+  PodSpec second = low;
+  second.name = "second";
+  second.uid = "u-second";
+  rig.Start({PodJson(low), PodJson(second), PodJson(High())}, {NodeJson("n1", 1)});
+  env::SendRequest deletion;
+  // Whatever else is written.
+  for (int i = 0; i < 10 && deletion.call.value == 0 && !rig.inbox.empty(); ++i) {
+    env::SendRequest write = rig.Take();
+    if (write.request.method == env::Method::kDelete) {
+      deletion = std::move(write);
+      break;
+    }
+    const bool nominates = Says(write, "nominatedNodeName");
+    rig.Answer(write, 200, nominates ? PodJson(Nominated(101)) : "{}");
+    rig.Settle();
+  }
+  ASSERT_NE(deletion.call.value, 0u);
+  EXPECT_EQ(rig.scheduler.client().calls_queued(client::Priority::kHigh), 1u);
+  rig.Answer(deletion, 403, R"({"kind":"Status","code":403,"message":"no"})");
+  EXPECT_FALSE(Promised());
+  rig.Pass(Duration::Seconds(1));
+  EXPECT_TRUE(std::ranges::none_of(rig.inbox, [](const env::SendRequest& sent) {
+    return sent.request.method == env::Method::kDelete;
+  }));
+  EXPECT_EQ(rig.scheduler.evictor().counters().spared, 1u);
+}
+
 // B08: a promise moves to another node and back while the first move is being written. The object
 // still names the node, and is about to name the other: nobody is evicted until it stands again.
 TEST_F(PreemptionTest, NobodyIsEvictedWhileAMoveElsewhereIsOnItsWay) {

@@ -85,13 +85,13 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   std::vector<client::Event> events;
   client_.Handle(now, input, out, events);
   Handle(now, events, out);
-  if (!std::holds_alternative<env::Tick>(input)) return TellEvicted(now);
+  if (!std::holds_alternative<env::Tick>(input)) return EndEvictions(now);
   if (may_decide() && engine_.wake_at() <= now) Decide(now, out);
   ReadPods(now, out);
   binder_.Pump(now, client_, out);
   evictor_.Pump(
       now, [this](const Evictor::Victim& victim) { return Wanted(victim); }, client_, out);
-  TellEvicted(now);
+  EndEvictions(now);
   status_.Pump(now, client_, out);
   // Between cycles that have more to do, what waits is not expected to have been looked at.
   const bool idle = may_decide() && engine_.wake_at() > now;
@@ -464,7 +464,9 @@ std::string_view Scheduler::PromisedTo(std::string_view uid) const {
   return state.NameOf(state.nodes().name(state.ledger().claim(promise).account.node()));
 }
 
-void Scheduler::TellEvicted(Instant now) {
+// Withdraws those that are not wanted any more and tells of those that came true.
+void Scheduler::EndEvictions(Instant now) {
+  evictor_.Withdraw([this](const Evictor::Victim& victim) { return Wanted(victim); }, client_);
   for (const Evictor::Victim& victim : evictor_.TakeEvicted()) {
     status_.Preempted(
         now, {.pod = victim.pod, .scheduler_name = victim.scheduler_name, .node = victim.node},

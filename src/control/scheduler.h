@@ -136,7 +136,7 @@ class Scheduler final : public env::Actor {
                                               const client::ObjectRef& pod) const;
   void OnBinding(Instant now, const Binder::Result& result, env::Outbox& out);
   void OnNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out);
-  void TellEvicted(Instant now);
+  void EndEvictions(Instant now);
   void OnEviction(Instant now, const Evictor::Result& result, env::Outbox& out);
   void OnRefusedNomination(Instant now, const StatusWriter::Result& result, env::Outbox& out);
   [[nodiscard]] std::string_view PromisedTo(std::string_view uid) const;
