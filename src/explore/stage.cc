@@ -186,9 +186,7 @@ Stage::Stage(std::shared_ptr<const Scenario> scenario, const sim::PlantedBugs& b
       scheduler_(OptionsOf(*scenario_, bugs)),
       next_action_(scenario_->users.size()),
       owners_(scenario_->owners),
-      made_(scenario_->owners.size()) {
-  checkers_.JudgeEvictionsStrictly();
-}
+      made_(scenario_->owners.size()) {}
 
 Result<Stage> Stage::Make(std::shared_ptr<const Scenario> scenario, const sim::PlantedBugs& bugs) {
   Stage stage(std::move(scenario), bugs);

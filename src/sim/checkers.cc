@@ -63,10 +63,6 @@ void Checkers::OnCommit(Instant now, const env::JournalRecord& record) {
     if (goes && evicting_.contains(change.pod_before->uid)) ++evictions_;
   }
   if (change.pod_before) NoteEnded(*change.pod_before, change.pod_after, record.revision);
-  if (change.pod_after && !change.pod_after->nominated.empty() && !strict_) {
-    int64_t& highest = nominated_.try_emplace(change.pod_after->nominated, INT64_MIN).first->second;
-    highest = std::max(highest, change.pod_after->priority);
-  }
   if (change.pod_after && !change.pod_after->nominated.empty() && !change.pod_after->preempts) {
     Report(now, fmt::format("pod {} must preempt nobody and is nominated to node {}",
                             change.pod_after->key, change.pod_after->nominated));
@@ -253,10 +249,6 @@ void Checkers::OnPatch(const env::SendRequest& sent) {
 // Whether a pod of higher priority waits and names the node, in the objects, and the scheduler has
 // not begun to write that it no longer does; or another ended that, and it has not heard.
 bool Checkers::EvictsFor(const std::string& node, int64_t priority) const {
-  if (!strict_) {
-    const auto ever = nominated_.find(node);
-    return ever != nominated_.end() && ever->second > priority;
-  }
   const bool excused = std::ranges::any_of(
       ended_, [&](const Ended& ended) { return ended.node == node && ended.priority > priority; });
   return excused || std::ranges::any_of(truth_.pods(), [&](const auto& entry) {
@@ -402,8 +394,6 @@ void Checkers::AddTo(Hasher& hasher) const {
   hasher.AddPosition(truth_.nodes_revision(), "nodes");
   hasher.Add(bound_uids_.size());
   for (const std::string& uid : bound_uids_) hasher.Add(uid);
-  hasher.Add(strict_);
-  for (const auto& [node, priority] : nominated_) hasher.Add(node).Add(priority);
   hasher.AddEach(nominating_, [](Hasher& one, const auto& entry) {
     one.AddCall(entry.first).Add(std::string_view(entry.second.uid));
     one.Add(std::string_view(entry.second.node));

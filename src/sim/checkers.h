@@ -25,10 +25,6 @@ namespace berth::sim {
 // invariants 1, 2, 4 and 7). A violation is kept as a sentence; the run ends at the first.
 class Checkers {
  public:
-  // Asks of each eviction that its promise stands when the request leaves. Without, that a pod of
-  // higher priority was ever nominated to the node: a client repeats what was throttled later.
-  void JudgeEvictionsStrictly() { strict_ = true; }
-
   // Durable changes, in order.
   void OnCommit(Instant now, const env::JournalRecord& record);
   // A request that leaves the scheduler, and what reaches it: at most one binding is accepted for a
@@ -127,8 +123,6 @@ class Checkers {
     uint64_t revision = 0;  // Of the pod's version without it.
   };
   std::vector<Ended> ended_;
-  bool strict_ = false;
-  std::map<std::string, int64_t> nominated_;  // By node: the highest priority ever nominated to it.
 };
 
 }  // namespace berth::sim

@@ -253,7 +253,6 @@ TEST(Checkers, ABindingOfAnEarlierLifeExcusesTheOneDecidedWithoutIt) {
 class Evictions : public ::testing::Test {
  protected:
   Evictions() {
-    messages.checkers.JudgeEvictionsStrictly();
     Put("v", 1, "n1", "");
     Put("h", 9, "", "");
   }
