@@ -19,6 +19,9 @@ inline constexpr int64_t kAmountMax = INT64_MAX / 2 / kPodsMax;
 static_assert(kAmountMax > (int64_t{16} << 40), "an amount must hold the bytes of a 16 TiB node");
 static_assert(kNodesMax <= kPodsMax, "the clamp counts pods, so nodes must not be more");
 
+// A group of one pod each, at most.
+inline constexpr int64_t kGroupsMax = kPodsMax;
+
 // Queues and cohorts, those that are only named among them.
 inline constexpr int64_t kQueuesMax = 65'536;
 // Accounts of the tree of queues, one per queue and flavor: 1,000 queues with 16 flavors at four

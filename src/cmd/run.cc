@@ -118,6 +118,7 @@ int Run(const cli::RunOptions& options) {
   if (!endpoint) return process.Failed(endpoint.error());
   control::SchedulerOptions scheduler;
   scheduler.engine.preemption = true;
+  scheduler.groups = true;
   scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
   Status status =

@@ -259,6 +259,9 @@ Status Cluster::AddClients() {
   if (!options_.no_scheduler) {
     control::SchedulerOptions options;
     options.engine.preemption = true;
+    options.groups = true;
+    // Volcano does not run here, and who names it gets what it does.
+    options.scheduler_names.emplace_back("volcano");
     options.client = ClientOptions("berth-scheduler");
     scheduler_ = AddClient("scheduler", "system:kube-scheduler",
                            std::make_unique<control::Scheduler>(std::move(options)));

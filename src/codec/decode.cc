@@ -417,6 +417,53 @@ void ReadBudget(Errors& errors, const Element& root, api::PodDisruptionBudget& o
   ReadObject(errors, root, out.meta, spec, status);
 }
 
+void ReadGroupSpec(Errors& errors, std::string_view key, const Element& value, api::PodGroup& out) {
+  if (key == "minMember") {
+    Read(errors, "spec.minMember", value, out.min_member);
+  } else if (key == "minTaskMember") {
+    ForMembers(errors, "spec.minTaskMember", value,
+               [&](std::string_view role, const Element& count) {
+                 Read(errors, "spec.minTaskMember", count,
+                      out.min_task_member.emplace_back(role, 0).second);
+               });
+  } else if (key == "queue") {
+    Read(errors, "spec.queue", value, out.queue);
+  } else if (key == "priorityClassName") {
+    Read(errors, "spec.priorityClassName", value, out.priority_class);
+  }
+}
+
+void ReadGroupStatus(Errors& errors, std::string_view key, const Element& value,
+                     api::PodGroup& out) {
+  if (key == "phase") {
+    Read(errors, "status.phase", value, out.phase);
+  } else if (key == "running") {
+    Read(errors, "status.running", value, out.running);
+  } else if (key == "succeeded") {
+    Read(errors, "status.succeeded", value, out.succeeded);
+  } else if (key == "failed") {
+    Read(errors, "status.failed", value, out.failed);
+  } else if (key == "conditions") {
+    ForItems(errors, "status.conditions", value, [&](const Element& item) {
+      api::PodGroupCondition& read = out.conditions.emplace_back();
+      ReadCondition(errors, item, read.condition);
+      ForMembers(errors, "status.conditions", item, [&](std::string_view name, const Element& id) {
+        if (name == "transitionID")
+          Read(errors, "status.conditions.transitionID", id, read.transition_id);
+      });
+    });
+  }
+}
+
+void ReadGroup(Errors& errors, const Element& root, api::PodGroup& out) {
+  ReadObject(
+      errors, root, out.meta,
+      [&](std::string_view key, const Element& value) { ReadGroupSpec(errors, key, value, out); },
+      [&](std::string_view key, const Element& value) {
+        ReadGroupStatus(errors, key, value, out);
+      });
+}
+
 void ReadHead(Errors& errors, const Element& root, api::ObjectHead& out) {
   ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
     if (key == "metadata") {
@@ -545,6 +592,10 @@ Result<api::PriorityClass> Decoder::PriorityClass(std::string_view json) {
 Result<api::Lease> Decoder::Lease(std::string_view json) {
   return Decode<api::Lease>(buffers().parser, buffers().text, json, ReadLease);
 }
+Result<api::PodGroup> Decoder::PodGroup(std::string_view json) {
+  return Decode<api::PodGroup>(buffers().parser, buffers().text, json, ReadGroup);
+}
+
 Result<api::PodDisruptionBudget> Decoder::PodDisruptionBudget(std::string_view json) {
   return Decode<api::PodDisruptionBudget>(buffers().parser, buffers().text, json, ReadBudget);
 }

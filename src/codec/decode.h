@@ -3,11 +3,12 @@
 #include <memory>
 #include <string_view>
 
+#include "api/groups.h"
 #include "api/types.h"
 #include "api/workloads.h"
 #include "base/result.h"
 
-// JSON documents to the typed views of api/types.h and api/workloads.h, by simdjson.
+// JSON documents to the typed views of api/types.h, api/workloads.h and api/groups.h, by simdjson.
 namespace berth::codec {
 
 // Holds the parser's buffers, so that decoding many documents allocates only what the views hold,
@@ -42,6 +43,7 @@ class Decoder {
   [[nodiscard]] Result<api::PriorityClass> PriorityClass(std::string_view json);
   [[nodiscard]] Result<api::Lease> Lease(std::string_view json);
   [[nodiscard]] Result<api::PodDisruptionBudget> PodDisruptionBudget(std::string_view json);
+  [[nodiscard]] Result<api::PodGroup> PodGroup(std::string_view json);
 
  private:
   struct Buffers;

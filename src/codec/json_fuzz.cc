@@ -17,6 +17,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static_cast<void>(decoder.Pod(text));
   static_cast<void>(decoder.Deployment(text));
   static_cast<void>(decoder.PodDisruptionBudget(text));
+  static_cast<void>(decoder.PodGroup(text));
   const Result<api::Json> value = codec::ParseJson(text);
   const Result<codec::ParsedJson> other = codec::ParseAnyJson(text, {}, {});
   CHECK_EQ(other.has_value(), value.has_value());

@@ -271,6 +271,10 @@ void AddWait(JsonObject& object, const cycle::Explanation& why, const model::Sta
   if (why.refused_code != 0) object["refusedCode"] = why.refused_code;
   if (why.would_fit) return;
   object["message"] = translate::FailedSchedulingText(why.refusal, state);
+  if (const auto& gang = why.refusal.gang) {
+    object["group"] = JsonObject{
+        {"name", state.KeyOf(gang->group)}, {"needed", gang->needed}, {"found", gang->found}};
+  }
   JsonArray reasons;
   for (const model::Reason& reason : why.refusal.reasons) {
     reasons.emplace_back(ReasonJson(reason, state));

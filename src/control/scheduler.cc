@@ -22,7 +22,7 @@ constexpr std::string_view kGatedMessage =
 
 client::WatchOptions PodsToWatch(const SchedulerOptions& options) {
   client::WatchOptions watch{.resource = client::Pods()};
-  if (!options.watch_terminal_pods) {
+  if (!options.groups) {
     watch.field_selector = "status.phase!=Succeeded,status.phase!=Failed";
   }
   return watch;
@@ -67,6 +67,11 @@ Scheduler::Scheduler(SchedulerOptions options)
     budgets_ = client_.Watch(
         {.resource = {.group = "policy", .version = "v1", .plural = "poddisruptionbudgets"}});
   }
+  if (options_.groups) {
+    podgroups_ = client_.Watch({.resource = PodGroups(), .may_be_absent = true});
+    classes_ = client_.Watch(
+        {.resource = {.group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"}});
+  }
 }
 
 bool Scheduler::ours(std::string_view scheduler_name) const {
@@ -93,14 +98,15 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
       now, [this](const Evictor::Victim& victim) { return Wanted(victim); }, client_, out);
   EndEvictions(now);
   status_.Pump(now, client_, out);
+  groups_.Pump(now, client_, out);
   // Between cycles that have more to do, what waits is not expected to have been looked at.
   const bool idle = may_decide() && engine_.wake_at() > now;
   if (watchdog_due_ && now >= next_watchdog_ && idle) Watchdog(now, out);
 }
 
 Instant Scheduler::wake_at() const {
-  Instant at =
-      std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at(), evictor_.wake_at()});
+  Instant at = std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at(),
+                         evictor_.wake_at(), groups_.wake_at()});
   if (!may_decide()) return at;
   at = std::min(at, engine_.wake_at());
   return watchdog_due_ ? std::min(at, next_watchdog_) : at;
@@ -130,6 +136,10 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
     OnPod(now, event, out);
   } else if (event.watch == nodes_) {
     OnNode(now, event, out);
+  } else if (options_.groups && event.watch == podgroups_) {
+    OnGroup(event, out);
+  } else if (options_.groups && event.watch == classes_) {
+    OnClass(event, out);
   } else {
     OnBudget(event, out);
   }
@@ -160,6 +170,7 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     FollowUp(engine_.state().FindPod(what.pod.uid));
     return;
   }
+  if (groups_.OnCallDone(now, event)) return;
   if (const auto result = binder_.OnCallDone(now, event, client_, out)) {
     WakeWatchdog(now);
     OnBinding(now, *result, out);
@@ -310,6 +321,67 @@ void Scheduler::OnBudget(const client::ObjectEvent& event, env::Outbox& out) {
       fmt::format("poddisruptionbudget {}: {}", KeyOf(event), budget.error().message));
 }
 
+void Scheduler::OnGroup(const client::ObjectEvent& event, env::Outbox& out) {
+  if (event.change == client::Change::kDeleted) {
+    groups_.Forget(event.uid);
+    return Apply(model::GroupRemove{.uid = event.uid});
+  }
+  auto group = decoder_.PodGroup(event.object.view());
+  if (!group) {
+    ++counters_.undecodable;
+    return Say(out, env::LogLevel::kError,
+               fmt::format("podgroup {}: {}", KeyOf(event), group.error().message));
+  }
+  const model::GroupUpsert facts = groups_.Observe(*std::move(group), engine_.vocabulary());
+  if (engine_.state().HasRoomFor(facts)) return Apply(facts);
+  Say(out, env::LogLevel::kError,
+      fmt::format("podgroup {} is not used: the scheduler holds {} of them, as many as it can",
+                  KeyOf(event), engine_.state().groups().live()));
+}
+
+void Scheduler::OnClass(const client::ObjectEvent& event, env::Outbox& out) {
+  std::optional<int32_t> value;
+  if (event.change != client::Change::kDeleted) {
+    const auto read = decoder_.PriorityClass(event.object.view());
+    if (!read) {
+      ++counters_.undecodable;
+      return Say(out, env::LogLevel::kError,
+                 fmt::format("priorityclass {}: {}", event.name, read.error().message));
+    }
+    value = static_cast<int32_t>(std::clamp<int64_t>(
+        read->value, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
+  }
+  for (const model::GroupUpsert& facts :
+       groups_.ObserveClass(event.name, value, engine_.vocabulary())) {
+    if (engine_.state().HasRoomFor(facts)) Apply(facts);
+  }
+}
+
+// What a group's status is to say follows from its members and why they wait.
+void Scheduler::FollowGroup(model::GroupId group) {
+  const model::State& state = engine_.state();
+  if (!state.groups().used(group)) return;
+  const model::Group& row = state.groups().at(group);
+  const model::MemberCounts counts = state.groups().CountsOf(row.key);
+  using enum model::MemberKind;
+  Groups::Wanted wanted{.phase = model::PhaseOf(row, counts),
+                        .running = counts[kBound] + counts[kLeaving],
+                        .succeeded = counts[kSucceeded],
+                        .failed = counts[kFailed]};
+  if (const std::optional<model::Refusal> refusal = engine_.WhyGroupWaits(group)) {
+    const model::ReasonKind kind =
+        refusal->reasons.empty() ? model::ReasonKind::kNone : refusal->reasons.front().kind;
+    wanted.reason = kind != model::ReasonKind::kGangIncomplete ? "NotEnoughResources"
+                    : refusal->reasons.front().detail.valid()  ? "NotEnoughPodsOfTask"
+                                                               : "NotEnoughTasks";
+    wanted.message = translate::FailedSchedulingText(*refusal, state);
+  } else {
+    wanted.scheduled =
+        counts.ready() > 0 && counts.ready() >= static_cast<uint32_t>(row.min_member);
+  }
+  groups_.Want(state.UidOf(row.uid), std::move(wanted));
+}
+
 // It is not used. A kubelet writes its node every few minutes: then it is looked at again.
 void Scheduler::TurnAway(const std::string& node, env::Outbox& out) {
   std::string& told = left_out_[node];
@@ -343,7 +415,7 @@ void Scheduler::Withdrawn(Instant now, const Binder::Attempt& attempt) {
 
 // A finished pod that the watch has told to have left its selection would never be taken back.
 void Scheduler::Learn(Instant now, const Bytes& object, env::Outbox& out) {
-  if (const auto pod = decoder_.Pod(object.view()); pod && !options_.watch_terminal_pods) {
+  if (const auto pod = decoder_.Pod(object.view()); pod && !options_.groups) {
     const bool finished = pod->phase == "Succeeded" || pod->phase == "Failed";
     const client::KnownSet& known = client_.watch(pods_).known();
     const std::string key = client::KnownSet::Key(pod->meta.namespace_name, pod->meta.name);
@@ -358,6 +430,7 @@ void Scheduler::Learn(Instant now, const Bytes& object, env::Outbox& out) {
 
 void Scheduler::Apply(const model::Delta& delta) {
   engine_.Apply(delta);
+  for (const model::GroupId group : engine_.state().changed_groups()) FollowGroup(group);
   if (!options_.engine.preemption) return;
   // A copy: what follows may apply more.
   for (const model::PodId pod : std::vector(engine_.state().changed_pods())) FollowUp(pod);
@@ -532,6 +605,7 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
     }
     status_.Want(state.UidOf(refused.pod_uid), {.reason = kUnschedulable, .message = message});
   }
+  for (const model::GroupId group : plan.groups) FollowGroup(group);
   SpareUnsent(now, plan);
 }
 
@@ -644,6 +718,7 @@ void Scheduler::AddTo(Hasher& hasher) const {
   binder_.AddTo(hasher);
   evictor_.AddTo(hasher);
   status_.AddTo(hasher);
+  groups_.AddTo(hasher);
   hasher.Add(reads_.size());
   hasher.AddEach(reads_, [](Hasher& one, const auto& entry) {
     one.AddCall(entry.first).Add(entry.second.pod.uid).AddCall(entry.second.write);

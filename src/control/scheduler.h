@@ -13,6 +13,7 @@
 #include "codec/decode.h"
 #include "control/binder.h"
 #include "control/evictor.h"
+#include "control/groups.h"
 #include "control/status_writer.h"
 #include "cycle/engine.h"
 #include "env/actor.h"
@@ -38,8 +39,9 @@ struct SchedulerOptions {
   // Decisions are made while fewer bindings than this wait to be sent: later ones are made on a
   // newer state.
   size_t bindings_queued_max = 256;
-  // Terminal pods are left out of the pods' list-watch, as kube-scheduler leaves them out.
-  bool watch_terminal_pods = false;
+  // Whether members of a PodGroup are placed together. Pods that ended are then watched, too, which
+  // kube-scheduler leaves out: those that did what they were to do count in their group.
+  bool groups = false;
   // Test code only: the defect "binding repeated after an unknown outcome".
   bool planted_repeat_binding = false;
   // Test code only: the defect "a binding names the node of the plan's binding before it".
@@ -86,6 +88,7 @@ class Scheduler final : public env::Actor {
   void AddTo(Hasher& hasher) const override;
 
   [[nodiscard]] bool preempts() const { return options_.engine.preemption; }
+  [[nodiscard]] bool places_groups() const { return options_.groups; }
   [[nodiscard]] bool synced() const { return client_.synced(); }
   [[nodiscard]] const cycle::Engine& engine() const { return engine_; }
   [[nodiscard]] const client::Client& client() const { return client_; }
@@ -120,6 +123,9 @@ class Scheduler final : public env::Actor {
   void OnPod(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnNode(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnBudget(const client::ObjectEvent& event, env::Outbox& out);
+  void OnGroup(const client::ObjectEvent& event, env::Outbox& out);
+  void OnClass(const client::ObjectEvent& event, env::Outbox& out);
+  void FollowGroup(model::GroupId group);
   // A refusal's `level`: whose business it is, the user's (kInfo) or the operator's.
   void Refuse(const client::ObjectEvent& event, const api::Pod& pod, const std::string& message,
               env::LogLevel level, env::Outbox& out);
@@ -164,13 +170,16 @@ class Scheduler final : public env::Actor {
   client::Client client_;
   client::WatchId pods_;
   client::WatchId nodes_;
-  client::WatchId budgets_;  // With preemption only.
+  client::WatchId budgets_;    // With preemption only.
+  client::WatchId podgroups_;  // With groups only, as the one below.
+  client::WatchId classes_;
   codec::Decoder decoder_;
   translate::PodTranslator translator_;
   cycle::Engine engine_;
   Binder binder_;
   Evictor evictor_;
   StatusWriter status_;
+  Groups groups_{Groups::Options{}};
   std::map<uint64_t, StatusWriter::Read> reads_;  // By call: what became of a condition's write.
   std::map<std::string, UnreadPod, std::less<>> unread_;        // At most limits::kUnreadPodsMax.
   std::map<std::string, std::string, std::less<>> left_alone_;  // Uid -> why; at most its pods.

@@ -62,13 +62,16 @@ class Rig {
   // Lists what there is and opens the watches.
   void Start(const std::vector<std::string>& pods, const std::vector<std::string>& nodes) {
     Tick();
-    ASSERT_EQ(inbox.size(), scheduler.preempts() ? 3u : 2u);
+    ASSERT_EQ(inbox.size(),
+              2u + (scheduler.preempts() ? 1 : 0) + (scheduler.places_groups() ? 2 : 0));
     while (!inbox.empty()) {
       const env::SendRequest request = Take();
       const std::string_view target = request.request.target;
-      const std::string kind = target.find("/pods") != target.npos    ? "pods"
-                               : target.find("/nodes") != target.npos ? "nodes"
-                                                                      : "budgets";
+      const std::string kind = target.find("/pods") != target.npos     ? "pods"
+                               : target.find("/nodes") != target.npos  ? "nodes"
+                               : target.find("/podgr") != target.npos  ? "groups"
+                               : target.find("/priori") != target.npos ? "classes"
+                                                                       : "budgets";
       if (request.stream) {
         streams[kind] = request.call;
         Answer(request, 200, "");

@@ -76,6 +76,54 @@ BENCHMARK_CAPTURE(Decisions, best_fit_20_classes, place::Evaluator(model::Policy
                   20)
     ->Unit(benchmark::kMillisecond);
 
+// So many gangs of so many equal members on 5,000 nodes that have room: one attempt a cycle, so that
+// the slowest gang is seen, the first of all among them.
+void Gangs(benchmark::State& bench) {
+  const int64_t groups = bench.range(0);
+  const int64_t members = bench.range(1);
+  Engine engine({.attempts_per_cycle_max = 1});
+  AddNodes(engine, 5'000, 0);
+  int64_t seconds = 0;
+  std::clock_t slowest = 0;
+  std::clock_t spent = 0;
+  for (auto _ : bench) {
+    bench.PauseTiming();
+    ++seconds;
+    const std::string wave = "gang-" + std::to_string(seconds) + "-";
+    std::vector<std::string> uids;
+    for (int64_t g = 0; g < groups; ++g) {
+      const std::string name = wave + std::to_string(g);
+      for (int64_t m = 0; m < members; ++m) {
+        const TestPod pod{.name = name + "-" + std::to_string(m), .cpu = 1'000, .group = name};
+        engine.Apply(FactsOf(engine.vocabulary(), pod));
+        uids.push_back("uid-" + pod.name);
+      }
+      engine.Apply(FactsOf(engine.vocabulary(),
+                           TestGroup{.name = name, .min_member = static_cast<int32_t>(members)}));
+    }
+    size_t decided = 0;
+    bench.ResumeTiming();
+    while (engine.wake_at() <= Instant::FromSeconds(seconds)) {
+      const std::clock_t before = std::clock();
+      decided += engine.Cycle(Instant::FromSeconds(seconds)).binds.size();
+      slowest = std::max(slowest, std::clock() - before);
+      spent += std::clock() - before;
+    }
+    bench.PauseTiming();
+    CHECK_EQ(decided, static_cast<size_t>(groups * members));
+    for (const std::string& uid : uids) engine.Apply(model::PodRemove{.uid = uid});
+    for (int64_t g = 0; g < groups; ++g)
+      engine.Apply(model::GroupRemove{.uid = "uid-" + wave + std::to_string(g)});
+    bench.ResumeTiming();
+  }
+  const auto micros = [](std::clock_t ticks) {
+    return static_cast<int32_t>(ticks * 1'000'000 / CLOCKS_PER_SEC);
+  };
+  bench.counters["us_a_gang"] = micros(spent / (seconds * groups));
+  bench.counters["us_slowest"] = micros(slowest);
+}
+BENCHMARK(Gangs)->Args({3'000, 3})->Args({10, 5'000})->Iterations(3)->Unit(benchmark::kMillisecond);
+
 // One pod leaves and one of many that wait takes its place.
 void FreedPlace(benchmark::State& bench) {
   const auto waiting_classes = static_cast<int>(bench.range(0));

@@ -39,6 +39,7 @@ Engine::Engine(const Options& options)
 void Engine::Apply(const model::Delta& delta) {
   state_.Apply(delta);
   for (const PodId pod : state_.changed_pods()) Sync(pod);
+  for (const model::GroupId group : state_.changed_groups()) SyncGroup(group);
   NoteTouches();
 }
 
@@ -48,7 +49,9 @@ void Engine::NoteTouches() {
   for (; noted_position_ < log.end(); ++noted_position_) {
     const model::Touch& touch = log.at(noted_position_);
     const auto kinds = static_cast<model::TouchKinds>(touch.kinds);
-    lift_pending_ = lift_pending_ || (kinds & ~(model::kTouchTaken | model::kTouchRemoved)) != 0;
+    lift_pending_ =
+        lift_pending_ ||
+        (kinds & ~(model::kTouchTaken | model::kTouchRemoved | model::kTouchTried)) != 0;
     // What is taken may be what somebody was promised.
     lift_pending_ = lift_pending_ ||
                     (options_.preemption && state_.ledger().nodes().has_reserved(touch.node.value));
@@ -71,6 +74,7 @@ Plan Engine::Cycle(Instant now) {
   // 5. Those who newly wait, or for other reasons than they were told, are told why.
   RefreshReports(now);
   TellWaiting(plan);
+  TellIncomplete(plan);
   // 6. When to be called again.
   NoteTouches();
   plan.wake_at = wake_at();
@@ -109,6 +113,10 @@ void Engine::Sync(PodId pod) {
     lines_.Remove(state_, pod);
     return SetTimer(pod, row.not_before);
   }
+  if (!StandsAlone(pod)) {
+    if (IsOrphan(pod)) orphans_.push_back(pod);
+    return lines_.Remove(state_, pod);
+  }
   lines_.Put(state_, pod, KindOf(pod));
   if (claim.valid()) holders_.push_back(pod);
 }
@@ -134,6 +142,7 @@ void Engine::EndBackoffs(Instant now) {
     if (not_before == Instant{} || not_before > now) continue;
     state_.EndErrorBackoff(timer.pod);
     Sync(timer.pod);
+    SyncGroupOf(timer.pod);
   }
 }
 
@@ -153,11 +162,14 @@ void Engine::CollectTouched() {
 void Engine::WakeTouched(Instant now) {
   const uint64_t first = wake_position_;  // As of here, no blocked line fitted anywhere.
   CollectTouched();
+  model::TouchKinds all = 0;
   for (const NodeId n : scratch_.touched) {
+    all = static_cast<model::TouchKinds>(all | scratch_.kinds_of[n.value]);
     if (state_.nodes().used(n) && state_.nodes().present(n)) WakeOn(n, first, now);
     scratch_.kinds_of[n.value] = 0;
   }
   scratch_.touched.clear();
+  WakeGroups(static_cast<model::TouchKinds>(all & ~model::kTouchTried));
   noted_position_ = wake_position_;
   lift_pending_ = false;
   state_.TrimTouches(std::max<size_t>(size_t{state_.nodes().size()} * 4, 4096));
@@ -177,7 +189,8 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
                           .node = state_.nodes().name(n)};
   if (!lift.any && lift.reasons == 0) return;
   // Who asks for more than anyone who waits could get there fits it as little as before.
-  if ((kinds & ~(model::kTouchFreed | model::kTouchTaken)) == 0) lift.cpu_most = CpuMost(n);
+  if ((kinds & ~(model::kTouchFreed | model::kTouchTaken | model::kTouchTried)) == 0)
+    lift.cpu_most = CpuMost(n);
   lines_.Touched(lift, scratch_.lifted);
   for (const LineId id : scratch_.lifted) {
     const Line& line = lines_.line(id);
@@ -234,9 +247,14 @@ void Engine::ServeHolders(Instant now, Plan& plan) {
 void Engine::ServeLines(Instant now, Plan& plan) {
   for (uint32_t attempt = 0; attempt < options_.attempts_per_cycle_max; ++attempt) {
     const LineId id = lines_.Next(state_, now);
-    if (!id.valid()) return;
+    const model::GroupId group = groups_.Next(now);
+    if (!id.valid() && !group.valid()) return;
     ++counters_.attempts;
-    ServeLine(id, now, plan);
+    if (GroupIsNext(group, id)) {
+      ServeGroup(group, now, plan);
+    } else {
+      ServeLine(id, now, plan);
+    }
     // A holder that was placed elsewhere leaves what it was promised, which those who were tried
     // before it may want more than those behind: the next cycle wakes them first.
     NoteTouches();
@@ -375,6 +393,10 @@ void Engine::Decide(PodId pod, const Choice& choice, Plan& plan) {
       options_.evaluator.ChooseDevices(state_, class_id, choice.node, &viewer, choice.draw);
   lines_.Remove(state_, pod);
   state_.Assume(pod, choice.node, devices);
+  Record(pod, choice, devices, plan);
+}
+
+void Engine::Record(PodId pod, const Choice& choice, model::DeviceSlots devices, Plan& plan) {
   ++counters_.decisions;
   const model::OwnerId uid = state_.pods().at(pod).uid;
   if (pod.value >= trails_.size()) trails_.resize(state_.pods().size());
@@ -523,7 +545,8 @@ void Engine::TellWaiting(Plan& plan) {
 }
 
 Instant Engine::wake_at() const {
-  if (!lines_.idle() || !lines_.lines_to_tell_empty() || !holders_.empty() || lift_pending_) {
+  if (!lines_.idle() || !lines_.lines_to_tell_empty() || !holders_.empty() || lift_pending_ ||
+      !groups_.idle() || !groups_to_tell_.empty() || !orphans_.empty()) {
     return Instant{};
   }
   Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
@@ -557,6 +580,7 @@ Engine::Missed Engine::MissedWakes() const {
         missed.holders.push_back(pod);
     }
   }
+  missed.groups = MissedGroups();
   return missed;
 }
 
@@ -567,6 +591,7 @@ uint32_t Engine::CheckWakes(Instant now) {
   const Missed missed = MissedWakes();
   for (const LineId id : missed.lines) lines_.Wake(state_, id, now, Line::kWide);
   holders_.insert(holders_.end(), missed.holders.begin(), missed.holders.end());
+  for (const model::GroupId group : missed.groups) groups_.Wake(state_, group, PriorityOf(group));
   counters_.missed_wakes += missed.count();
   return missed.count();
 }
@@ -581,7 +606,13 @@ Explanation Engine::Explain(PodId pod) const {
                 .refused_code = row.refused_code,
                 .node = row.node};
   if (lines_.contains(pod)) e.class_waiting_count = lines_.line(lines_.line_of(pod)).size;
-  if (e.stage == PodStage::kPending || e.stage == PodStage::kGated) {
+  if (IsOrphan(pod)) {
+    e.refusal = RefusalOfOrphan(pod);
+  } else if (e.stage == PodStage::kPending && !StandsAlone(pod)) {
+    const model::GroupId g = state_.GroupOf(pod);
+    e.refusal = groups_.is_blocked(g) ? groups_.refusal(g) : RefusalOfShort(g);
+    e.would_fit = groups_.contains(g) && !groups_.is_blocked(g);
+  } else if (e.stage == PodStage::kPending || e.stage == PodStage::kGated) {
     WhyNotResult why = WhyWaits(pod, KindOf(pod), std::nullopt);
     e.refusal = std::move(why.refusal);
     e.would_fit = why.would_fit;
@@ -619,6 +650,12 @@ void Engine::ExplainPromise(PodId pod, Explanation& e) const {
 void Engine::AddTo(Hasher& hasher) const {
   state_.AddTo(hasher);
   lines_.AddTo(hasher, state_, counters_.cycles);
+  groups_.AddTo(hasher);
+  for (const GroupMode mode : group_modes_) hasher.Add(mode);
+  hasher.Add(groups_to_tell_.size());
+  for (const model::GroupId group : groups_to_tell_) hasher.Add(group.value);
+  hasher.Add(orphans_.size());
+  for (const PodId pod : orphans_) hasher.Add(pod.value);
   options_.evaluator.AddTo(hasher);
   hasher.Add(options_.seed).Add(options_.attempts_per_cycle_max);
   hasher.Add(trails_.size());

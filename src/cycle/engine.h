@@ -2,16 +2,19 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <vector>
 
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/time.h"
 #include "cycle/class_cache.h"
+#include "cycle/waiting_groups.h"
 #include "cycle/waiting_lines.h"
 #include "cycle/why.h"
 #include "model/delta.h"
@@ -113,8 +116,13 @@ class Engine {
   // Why it waits, or why it is there. O(nodes).
   [[nodiscard]] Explanation Explain(model::PodId pod) const;
 
-  // Missed wake-ups: the blocked lines whose head fits some node, and the holders behind a head who
-  // fit the node they were promised, although no touch is left to be looked at. Every test asserts
+  // Why the members that the group needs have no places; nothing when they have, or were not tried
+  // yet.
+  [[nodiscard]] std::optional<model::Refusal> WhyGroupWaits(model::GroupId group) const;
+
+  // Missed wake-ups: the blocked lines whose head fits some node, the holders behind a head who fit
+  // the node they were promised, and the blocked groups of equal members that could be placed,
+  // although no touch is left to be looked at. Every test asserts
   // that there are none. O(blocked lines x nodes + holders).
   [[nodiscard]] uint32_t CountMissedWakes() const;
   // The watchdog: looks at every touch, wakes the lines and holders that CountMissedWakes then
@@ -147,8 +155,9 @@ class Engine {
   struct Missed {
     std::vector<LineId> lines;
     std::vector<model::PodId> holders;
+    std::vector<model::GroupId> groups;
     [[nodiscard]] uint32_t count() const {
-      return static_cast<uint32_t>(lines.size() + holders.size());
+      return static_cast<uint32_t>(lines.size() + holders.size() + groups.size());
     }
   };
   using WhyNoEviction = std::optional<model::PreemptionRefusal>;
@@ -182,6 +191,61 @@ class Engine {
   [[nodiscard]] WhyNotResult WhyWaits(model::PodId pod, LineKind kind, WhyNoEviction futile) const;
   [[nodiscard]] model::ReasonMask BehindAmounts(LineId line) const;
   void ServeLine(LineId line, Instant now, model::Plan& plan);
+
+  // Groups (gang.cc).
+  // What keeps the members of a group from standing in lines of pods.
+  enum class GroupMode : uint8_t {
+    kNone,
+    kShort,  // It lacks members.
+    kWaits,  // For places for as many as it needs.
+    kLoose,  // Nothing: it has what it needs.
+  };
+  // What a group needs placed at once.
+  struct RoleNeed {
+    model::NameId role;
+    uint32_t needed = 0;
+    uint32_t waiting = 0;  // Members that could be.
+  };
+  struct Gang {
+    uint32_t needed = 0;  // Those of roles among them.
+    uint32_t waiting = 0;
+    std::vector<RoleNeed> roles = {};
+  };
+  struct Placed {
+    model::PodId pod;
+    Choice choice;
+    model::DeviceSlots devices;
+  };
+  struct Trial {
+    model::State::Trial claims;
+    std::vector<Placed> placed = {};
+  };
+  // How many places there are for pods of a class and pin.
+  using Places = std::map<std::tuple<uint32_t, model::PinKind, uint32_t>, model::Amount>;
+  [[nodiscard]] Gang GangOf(model::GroupId group) const;
+  [[nodiscard]] static std::optional<RoleNeed> Lacks(const Gang& gang);
+  [[nodiscard]] bool StandsAlone(model::PodId pod) const;
+  void SyncGroup(model::GroupId group);
+  [[nodiscard]] int32_t PriorityOf(model::GroupId group) const;
+  void SyncMembers(model::GroupId group);
+  void SyncGroupOf(model::PodId pod);
+  [[nodiscard]] std::vector<model::PodId> MembersToPlace(model::GroupId group) const;
+  std::optional<WhyNotResult> PlaceSome(std::vector<model::PodId>& members, model::NameId role,
+                                        uint32_t count, Trial& trial);
+  std::optional<WhyNotResult> PlaceGang(model::GroupId group, Trial& trial);
+  [[nodiscard]] bool GroupIsNext(model::GroupId group, LineId line) const;
+  void ServeGroup(model::GroupId group, Instant now, model::Plan& plan);
+  void EndOwnPromises(model::GroupId group, model::Plan& plan);
+  void TellMembers(model::GroupId group, const model::Refusal& refusal, model::Plan& plan);
+  void TellIncomplete(model::Plan& plan);
+  [[nodiscard]] bool IsOrphan(model::PodId pod) const;
+  [[nodiscard]] model::Refusal RefusalOfOrphan(model::PodId pod) const;
+  [[nodiscard]] model::Refusal RefusalOfShort(model::GroupId group) const;
+  [[nodiscard]] bool CouldHold(model::GroupId group, Places& known, bool& equal) const;
+  void WakeGroups(model::TouchKinds kinds);
+  [[nodiscard]] std::vector<model::GroupId> MissedGroups() const;
+  void Record(model::PodId pod, const Choice& choice, model::DeviceSlots devices,
+              model::Plan& plan);
 
   // Preemption (preempt.cc).
   [[nodiscard]] LineKind KindOf(model::PodId pod) const;
@@ -217,6 +281,10 @@ class Engine {
   Options options_;
   model::State state_;
   WaitingLines lines_;
+  WaitingGroups groups_;
+  std::vector<GroupMode> group_modes_;          // By GroupId.
+  std::vector<model::GroupId> groups_to_tell_;  // Members of which may not know what it lacks.
+  std::vector<model::PodId> orphans_;           // Whose group may not be there.
   ClassCaches caches_;
   std::vector<Trail> trails_;
   std::vector<Timer> timers_;          // Of error backoffs and sparings: min-heap by `at`.

@@ -19,7 +19,9 @@
 //   node-gone NAME [uid=]
 //   pod NAME [uid= cpu= memory= priority= created= gpu= models=a,b selector=k:v prefer=k:v:weight
 //             tolerate=KEY pin= node= nominated= gated deleting marked deadline=SECONDS finished
-//             foreign never]
+//             foreign never group= role=]
+//   group NAME [uid= min= roles=ROLE:COUNT,.. priority= created=]
+//   group-gone NAME [uid=]
 //   pod-gone NAME [uid=]
 //   outcome NAME done|conflict|gone|refused|unknown [uid=]
 //   read NAME [uid=]
@@ -66,11 +68,14 @@ class Session {
   std::string Run(const Directive& d) {
     if (d.command == "node") return ApplyNode(d);
     if (d.command == "pod") return ApplyPod(d);
+    if (d.command == "group") return ApplyGroup(d);
     if (d.command == "cycle") return Cycle(d);
     const std::string name = d.arguments.empty() ? "" : d.arguments[0];
     const std::string uid = d.Value("uid", "uid-" + name);
     if (d.command == "node-gone") {
       engine_.Apply(model::NodeRemove{.name = name, .uid = d.Value("uid")});
+    } else if (d.command == "group-gone") {
+      engine_.Apply(model::GroupRemove{.uid = uid});
     } else if (d.command == "pod-gone") {
       engine_.Apply(model::PodRemove{.uid = uid});
     } else if (d.command == "outcome") {
@@ -147,7 +152,9 @@ class Session {
                 .deadline = Number(d, "deadline", 0),
                 .never = d.Has("never"),
                 .finished = d.Has("finished"),
-                .foreign = d.Has("foreign")};
+                .foreign = d.Has("foreign"),
+                .group = d.Value("group"),
+                .role = d.Value("role")};
     if (const auto pair = Split(d.Value("selector"), ':'); pair.size() == 2)
       pod.selector = {{pair[0], pair[1]}};
     if (const auto term = Split(d.Value("prefer"), ':'); term.size() == 3) {
@@ -156,6 +163,19 @@ class Session {
     }
     if (d.Has("tolerate") || !d.Value("tolerate").empty()) pod.tolerates = {d.Value("tolerate")};
     engine_.Apply(FactsOf(engine_.vocabulary(), pod));
+    return "";
+  }
+
+  std::string ApplyGroup(const Directive& d) {
+    TestGroup group{.name = d.arguments[0],
+                    .uid = d.Value("uid"),
+                    .min_member = static_cast<int32_t>(Number(d, "min", 1)),
+                    .created = Number(d, "created", 0)};
+    if (!d.Value("priority").empty())
+      group.priority = static_cast<int32_t>(Number(d, "priority", 0));
+    for (const std::string& role : Split(d.Value("roles"), ','))
+      group.roles.emplace_back(Split(role, ':')[0], std::stoi(Split(role, ':')[1]));
+    engine_.Apply(FactsOf(engine_.vocabulary(), group));
     return "";
   }
 

@@ -188,21 +188,32 @@ bool Engine::EvictionsHelpNarrowly(const Line& line) const {
   return false;
 }
 
-// Nothing of this plan's decisions is written yet: those about the victims are taken back, and
-// nobody is evicted who was never bound. Whether there were any.
+// Nothing of this plan's decisions is written yet: those about the victims are taken back, with all
+// of a group that was decided with one of them, and nobody is evicted who was never bound. Whether
+// there were any.
 bool Engine::TakeBackBinds(std::span<const PodId> victims, Plan& plan) {
-  bool any = false;
+  std::vector<PodId> pods;
   for (const PodId victim : victims) {
     if (state_.pods().at(victim).write != model::WriteStage::kInFlight) continue;
-    const auto bind = std::ranges::find(plan.binds, victim, &model::BindDecision::pod);
-    if (bind == plan.binds.end()) continue;  // Of an earlier plan.
-    plan.binds.erase(bind);
-    state_.Apply(model::BindOutcome{.uid = std::string(state_.UidOf(state_.pods().at(victim).uid)),
-                                    .outcome = model::WriteOutcome::kNotSent});
-    Sync(victim);
-    any = true;
+    if (std::ranges::find(plan.binds, victim, &model::BindDecision::pod) == plan.binds.end())
+      continue;  // Of an earlier plan.
+    const model::KeyId group = state_.pods().at(victim).group;
+    for (const model::BindDecision& bind : plan.binds) {
+      const bool with_it = group.valid() && state_.pods().at(bind.pod).group == group;
+      if (bind.pod == victim || with_it) pods.push_back(bind.pod);
+    }
   }
-  return any;
+  std::ranges::sort(pods);
+  const auto repeated = std::ranges::unique(pods);
+  pods.erase(repeated.begin(), repeated.end());
+  std::erase_if(plan.binds, [&](const model::BindDecision& bind) {
+    return std::ranges::binary_search(pods, bind.pod);
+  });
+  for (const PodId pod : pods) {
+    Apply(model::BindOutcome{.uid = std::string(state_.UidOf(state_.pods().at(pod).uid)),
+                             .outcome = model::WriteOutcome::kNotSent});
+  }
+  return !pods.empty();
 }
 
 // The pod fits nowhere: the room of others becomes its own, if that helps; else says why not.

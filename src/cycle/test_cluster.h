@@ -50,11 +50,22 @@ struct TestPod {
   std::string nominated;
   bool gated = false;
   bool terminating = false;
-  bool marked = false;   // As the victim of a preemption.
-  int64_t deadline = 0;  // Seconds; of its deletion.
-  bool never = false;    // Its preemptionPolicy.
-  bool finished = false;
+  bool marked = false;    // As the victim of a preemption.
+  int64_t deadline = 0;   // Seconds; of its deletion.
+  bool never = false;     // Its preemptionPolicy.
+  bool finished = false;  // It succeeded.
   bool foreign = false;
+  std::string group;
+  std::string role;
+};
+
+struct TestGroup {
+  std::string name;
+  std::string uid;  // Empty: "uid-" and the name.
+  int32_t min_member = 1;
+  std::vector<std::pair<std::string, int32_t>> roles;
+  std::optional<int32_t> priority;
+  int64_t created = 0;  // Seconds.
 };
 
 inline model::NodeUpsert FactsOf(model::Vocabulary& v, const TestNode& node) {
@@ -133,7 +144,21 @@ inline model::PodUpsert FactsOf(model::Vocabulary& v, const TestPod& pod) {
   facts.preempts = !pod.never;
   facts.disrupted = pod.marked;
   facts.deletion_deadline = Instant::FromSeconds(pod.deadline);
+  facts.succeeded = pod.finished;
+  if (!pod.group.empty()) facts.group = "default/" + pod.group;
+  if (!pod.role.empty()) facts.role = v.names.Intern(pod.role);
   if (!pod.pin.empty()) facts.pin = {model::PinKind::kAffinity, v.names.Intern(pod.pin)};
+  return facts;
+}
+
+inline model::GroupUpsert FactsOf(model::Vocabulary& v, const TestGroup& group) {
+  model::GroupUpsert facts{.uid = group.uid.empty() ? "uid-" + group.name : group.uid,
+                           .key = "default/" + group.name,
+                           .min_member = group.min_member,
+                           .priority = group.priority,
+                           .creation = Instant::FromSeconds(group.created)};
+  for (const auto& [role, count] : group.roles)
+    facts.min_of_roles.push_back({.role = v.names.Intern(role), .count = count});
   return facts;
 }
 

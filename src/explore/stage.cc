@@ -38,6 +38,7 @@ control::SchedulerOptions OptionsOf(const Scenario& scenario, const sim::Planted
   // It would heal what is to be found.
   options.watchdog_interval = Duration::Minutes(24 * 60);
   options.engine.preemption = scenario.evictions.has_value();
+  options.groups = false;
   return options;
 }
 
@@ -727,14 +728,15 @@ void Stage::CompareWithObjects(bool at_rest) {
     const client::Version at = client::Version::Parse(version);
     return at.numeric && at.value >= revision;
   };
-  if (!scheduler_.synced() || !reached(scheduler_.pods_version(), truth().pods_revision()) ||
+  if (!scheduler_.synced() || !reached(scheduler_.pods_version(), truth().live_pods_revision()) ||
       !reached(scheduler_.nodes_version(), truth().nodes_revision()) ||
       (scenario_->evictions &&
        !reached(scheduler_.budgets_version(), truth().budgets_revision()))) {
     if (at_rest) checkers_.Report(now_, "at rest, the scheduler has not seen the last change");
     return;
   }
-  const model::State objects = sim::StateOf(truth(), control::SchedulerOptions().scheduler_names);
+  const model::State objects =
+      sim::StateOf(truth(), control::SchedulerOptions().scheduler_names, /*ended_too=*/false);
   for (const std::string& finding : model::AuditAgainst(scheduler_.engine().state(), objects)) {
     checkers_.Report(now_, "ledger against objects: " + finding);
   }

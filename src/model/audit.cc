@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -63,6 +64,7 @@ class Auditor {
     }
     CheckClaims();
     CheckBudgets();
+    CheckMembers();
     for (uint32_t row = 0; row < nodes_.size(); ++row) {
       CheckAccount(AccountId::OfNode(NodeId{row}), nodes_[row]);
       CheckNode(NodeId{row});
@@ -94,6 +96,30 @@ class Auditor {
 
   static std::string NameOf(AccountId a) {
     return fmt::format("{} row {}", a.is_tree() ? "tree" : "node", a.row());
+  }
+
+  // Who is a member of which group follows from the pods' rows.
+  void CheckMembers() {
+    std::map<KeyId, MemberCounts> counts;
+    const GroupTable& groups = state_.groups();
+    for (uint32_t i = 0; i < state_.pods().size(); ++i) {
+      const PodId id{i};
+      if (!state_.pods().used(id)) continue;
+      const Pod& pod = state_.pods().at(id);
+      if (groups.GroupOf(id) != pod.group ||
+          (pod.group.valid() && groups.KindOf(id) != MemberKindOf(pod)))
+        found_.push_back(fmt::format("pod {}: filed with another group", state_.KeyOf(pod.key)));
+      if (pod.group.valid()) ++counts[pod.group].of[static_cast<size_t>(MemberKindOf(pod))];
+    }
+    for (const auto& [key, expected] : counts) {
+      size_t listed = 0;
+      for (PodId pod = groups.first_member(key); pod.valid(); pod = groups.next_member(pod))
+        ++listed;
+      size_t all = 0;
+      for (const uint32_t count : expected.of) all += count;
+      if (groups.CountsOf(key) != expected || listed != all)
+        found_.push_back(fmt::format("group {}: its members are miscounted", state_.KeyOf(key)));
+    }
   }
 
   void CheckPod(PodId id) {

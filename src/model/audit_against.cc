@@ -52,11 +52,12 @@ class Teller {
         "{} on '{}', created {}, nominated to '{}', pinned {} to '{}', priority {}, ours {}, gated "
         "{}, terminating {} until {}, terminal {}, preempts {}, disrupted {}, started {}, labels "
         "({}), "
-        "charges {}, scored as {}, {}",
+        "of group '{}' as '{}', succeeded {}, charges {}, scored as {}, {}",
         state_.KeyOf(pod.key), Name(pod.node), pod.creation.ns, Name(pod.nominated),
         static_cast<int>(pod.pin.kind), Name(pod.pin.node), pod.priority, pod.ours, pod.gated,
         pod.terminating, pod.deletion_deadline.ns, pod.terminal, pod.preempts, pod.disrupted,
-        pod.start.ns, Labels(pod.labels), Amounts(pod.charge), Amounts(pod.charge_scoring),
+        pod.start.ns, Labels(pod.labels), pod.group.valid() ? state_.KeyOf(pod.group) : "",
+        Name(pod.role), pod.succeeded, Amounts(pod.charge), Amounts(pod.charge_scoring),
         ClassText(pod.class_id));
   }
 

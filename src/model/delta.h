@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "model/budgets.h"
 #include "model/flavors.h"
+#include "model/groups.h"
 #include "model/ids.h"
 #include "model/ledger.h"
 #include "model/lists.h"
@@ -48,6 +49,8 @@ struct PodUpsert {
   std::string node;       // spec.nodeName; empty when it has none.
   std::string nominated;  // status.nominatedNodeName
   std::string labels;     // PodLabelsText
+  std::string group;      // The key of the group that it names; empty: none.
+  NameId role;            // In its group; invalid: none.
   Instant creation;
   Instant start;              // status.startTime; zero: unknown.
   Instant deletion_deadline;  // metadata.deletionTimestamp: when its grace is over; zero: none.
@@ -57,6 +60,7 @@ struct PodUpsert {
   bool gated = false;
   bool terminating = false;
   bool terminal = false;
+  bool succeeded = false;  // Terminal: which.
   bool preempts = true;    // preemptionPolicy is not Never.
   bool disrupted = false;  // DisruptionTarget is True with reason PreemptionByScheduler.
 };
@@ -114,9 +118,9 @@ struct EvictionRefused {
   Instant at;
 };
 
-using Delta =
-    std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead, BudgetUpsert,
-                 BudgetRemove, PreemptionRefused, NominationStands, EvictionRefused, QueueUpsert,
-                 QueueRemove, FlavorUpsert, FlavorRemove, TopologyUpsert, TopologyRemove>;
+using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead,
+                           BudgetUpsert, BudgetRemove, PreemptionRefused, NominationStands,
+                           EvictionRefused, QueueUpsert, QueueRemove, FlavorUpsert, FlavorRemove,
+                           TopologyUpsert, TopologyRemove, GroupUpsert, GroupRemove>;
 
 }  // namespace berth::model

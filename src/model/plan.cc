@@ -35,6 +35,13 @@ std::string Print(const Reason& reason, const State& state) {
       return fmt::format("{} devices{}", nodes, star);
     case ReasonKind::kNodeMissing:
       return fmt::format("node {} is missing", state.NameOf(reason.detail));
+    case ReasonKind::kGangIncomplete:
+      return reason.detail.valid() ? fmt::format("members missing: {}", state.NameOf(reason.detail))
+                                   : "members missing";
+    case ReasonKind::kGroupMissing:
+      return "no such group";
+    case ReasonKind::kPromiseToGroup:
+      return "group placed whole";
     case ReasonKind::kPromiseNodeGone:
       return "node gone";
     case ReasonKind::kPromiseNodeRefuses:
@@ -82,6 +89,8 @@ void AddReasons(Hasher& hasher, const std::vector<Reason>& reasons) {
 void Refusal::AddTo(Hasher& hasher) const {
   hasher.Add(class_id.value).Add(pinned_to.value).Add(nodes_count);
   AddReasons(hasher, reasons);
+  hasher.Add(gang.has_value());
+  if (gang) hasher.Add(gang->group.value).Add(gang->needed).Add(gang->found);
   hasher.Add(preemption.has_value());
   if (!preemption) return;
   hasher.Add(preemption->bar).Add(preemption->nodes_count).Add(preemption->not_helpful);
@@ -100,6 +109,7 @@ void Plan::AddTo(Hasher& hasher) const {
     for (const PreemptDecision::Victim& v : p.victims) hasher.Add(v.pod.value).Add(v.uid.value);
   }
   for (const PodId pod : nominations) hasher.Add(pod.value);
+  for (const GroupId group : groups) hasher.Add(group.value);
   for (const PodRefused& r : refused) hasher.Add(r.pod.value).Add(r.pod_uid.value).Add(r.refusal);
   for (const Refusal& r : refusals) r.AddTo(hasher);
   hasher.Add(more).Add(wake_at.ns);
@@ -133,8 +143,12 @@ std::string Print(const Plan& plan, const State& state) {
   }
   for (const PodRefused& r : plan.refused) {
     const Refusal& refusal = plan.refusals[r.refusal];
-    text +=
-        fmt::format("wait {}  0/{}", state.KeyOf(state.pods().at(r.pod).key), refusal.nodes_count);
+    text += fmt::format("wait {}", state.KeyOf(state.pods().at(r.pod).key));
+    if (refusal.gang) {
+      text += fmt::format("  group {} {}/{}", state.KeyOf(refusal.gang->group), refusal.gang->found,
+                          refusal.gang->needed);
+    }
+    text += fmt::format("  0/{}", refusal.nodes_count);
     for (const Reason& reason : refusal.reasons) text += ", " + Print(reason, state);
     if (refusal.preemption) text += Print(*refusal.preemption, state);
     text += '\n';

@@ -61,6 +61,14 @@ struct PreemptionRefusal {
   bool operator==(const PreemptionRefusal&) const = default;
 };
 
+// What a group waits for.
+struct GangRefusal {
+  KeyId group;
+  uint32_t needed = 0;  // Places at once. 0: it is not there.
+  uint32_t found = 0;   // Of these; without a class: members that wait.
+  bool operator==(const GangRefusal&) const = default;
+};
+
 // Why a class (with its pin) has no node: one per attempt, shared by the pods it refuses.
 struct Refusal {
   ClassId class_id;
@@ -70,6 +78,9 @@ struct Refusal {
   // Why no eviction helps the most important of the pods it refuses. Nothing: nobody asked, for
   // nobody is evicted here, or no node would do.
   std::optional<PreemptionRefusal> preemption;
+  // It is of the members of a group: of the first that found no place beside the others. The class
+  // is invalid when the group lacks members.
+  std::optional<GangRefusal> gang;
   bool operator==(const Refusal&) const = default;
   void AddTo(Hasher& hasher) const;
 };
@@ -87,6 +98,8 @@ struct Plan {
   std::vector<PreemptDecision> preemptions;  // Likewise.
   // Whose promise began or ended: State::NominationToWrite says what is to be written of it.
   std::vector<PodId> nominations;
+  // Whose members were placed, or told why they wait.
+  std::vector<GroupId> groups;
   std::vector<Refusal> refusals;
   std::vector<PodRefused> refused;
   bool more = false;                   // The bound per cycle was met: call again at once.

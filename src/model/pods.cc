@@ -22,9 +22,10 @@ void Pod::AddTo(Hasher& hasher) const {
       .Add(gated)
       .Add(terminating)
       .Add(terminal)
+      .Add(succeeded)
       .Add(preempts)
       .Add(disrupted);
-  hasher.Add(start.ns).Add(deletion_deadline.ns).Add(labels.value);
+  hasher.Add(start.ns).Add(deletion_deadline.ns).Add(labels.value).Add(group.value).Add(role.value);
   hasher.Add(spared_until.ns).Add(spared_count);
   hasher.Add(promised.value).Add(evicted_for.value).Add(void_node.value).Add(overdue);
   hasher.Add(lost.why).Add(lost.node.value);

@@ -59,12 +59,15 @@ struct Pod {
   Instant start;              // status.startTime; zero: unknown.
   Instant deletion_deadline;  // When the grace of its deletion is over; zero: it is not deleted.
   PodLabelsId labels;
+  KeyId group;  // Invalid: it stands for itself.
+  NameId role;  // In its group.
   int32_t priority = 0;
   DeviceSlots devices;  // Of a bound pod: from the Binding annotation.
   bool ours = true;     // We are to place it.
   bool gated = false;   // It has scheduling gates.
   bool terminating = false;
   bool terminal = false;   // Succeeded or Failed: final.
+  bool succeeded = false;  // Terminal: which.
   bool preempts = true;    // It may take the room of others.
   bool disrupted = false;  // Marked as the victim of a preemption.
 

@@ -34,6 +34,7 @@ enum class ReasonKind : uint8_t {
   kVictimsTerminating,
   kQuotaShort,
   kGangIncomplete,
+  kGroupMissing,  // The group that it names is not there.
   kExternalVerdict,
   // Of a promise: why it was taken back.
   kPromiseNodeGone,
@@ -44,8 +45,9 @@ enum class ReasonKind : uint8_t {
   kPromiseWriteRefused,     // The API server refused the nomination.
   kPromiseEvictionRefused,  // It refused an eviction.
   kPromiseEvictionFails,    // An eviction does not get done: errors and conflicts alone.
+  kPromiseToGroup,          // Its group is placed as a whole.
 };
-inline constexpr uint32_t kReasonKindsCount = 30;
+inline constexpr uint32_t kReasonKindsCount = 32;
 static_assert(kReasonKindsCount <= 32);  // Bits of a ReasonMask.
 using ReasonMask = uint32_t;
 constexpr ReasonMask MaskOf(ReasonKind kind) {

@@ -48,6 +48,12 @@ bool State::HasRoomFor(const PodUpsert& facts) const {
 
 void State::Apply(const Delta& delta) {
   changed_pods_.clear();
+  changed_groups_.clear();
+  ApplyFact(delta);
+  NoteMembers();
+}
+
+void State::ApplyFact(const Delta& delta) {
   if (const auto* facts = std::get_if<NodeUpsert>(&delta)) return ApplyNode(*facts);
   if (const auto* facts = std::get_if<NodeRemove>(&delta)) return RemoveNode(*facts);
   if (const auto* facts = std::get_if<PodUpsert>(&delta)) return ApplyPod(*facts);
@@ -67,6 +73,8 @@ void State::Apply(const Delta& delta) {
     return flavors_.Put(*facts, vocabulary_.names.Intern(facts->name));
   if (const auto* facts = std::get_if<TopologyRemove>(&delta))
     return flavors_.RemoveTopology(vocabulary_.names.Find(facts->name), facts->uid);
+  if (const auto* facts = std::get_if<GroupUpsert>(&delta)) return ApplyGroup(*facts);
+  if (const auto* facts = std::get_if<GroupRemove>(&delta)) return RemoveGroup(*facts);
   budgets_.Remove(std::get<BudgetRemove>(delta));
 }
 
@@ -266,6 +274,9 @@ void State::ApplyPod(const PodUpsert& facts) {
     TouchNodeOf(id, kTouchTaken);
   const PodLabelsId labels_before = std::exchange(pod.labels, budgets_.AcquireLabels(facts.labels));
   if (labels_before.valid()) budgets_.ReleaseLabels(labels_before);
+  const KeyId group = facts.group.empty() ? KeyId{} : keys_.Acquire(facts.group);
+  const KeyId group_before = std::exchange(pod.group, group);
+  pod.role = facts.role;
   // These never go back for one uid: what says otherwise is an older fact (D17).
   const bool waits_on = faults_.unmoved_by_others && known && !ClaimOf(id).valid();
   if (!facts.node.empty() && !waits_on) {
@@ -280,8 +291,11 @@ void State::ApplyPod(const PodUpsert& facts) {
   if (facts.terminating) pod.deletion_deadline = facts.deletion_deadline;
   pod.terminating = pod.terminating || facts.terminating;
   pod.terminal = pod.terminal || facts.terminal;
+  pod.succeeded = pod.succeeded || facts.succeeded;
   changed_pods_.push_back(id);
   SettleClaims(id);
+  NoteMember(id);
+  if (group_before.valid()) keys_.Release(group_before);
 }
 
 // The claims of a pod as a function of what is known of it.
@@ -453,9 +467,12 @@ void State::DropPod(PodId pod, Cause cause) {
   homeless_.Remove(pod);
   budgets_.Uncharge(pod);
   budgets_.ReleaseLabels(row.labels);
+  pods_.mutable_at(pod).group = KeyId{};
+  NoteMember(pod);
   pods_.Remove(pod);
   if (!kept) uids_.Release(row.uid);
   keys_.Release(row.key);
+  if (row.group.valid()) keys_.Release(row.group);
   changed_pods_.push_back(pod);
 }
 
@@ -515,9 +532,6 @@ void State::RemoveQueue(const QueueRemove& facts) {
 // ---- Decisions and their outcomes ------------------------------------------------------------
 
 void State::Assume(PodId id, NodeId node, DeviceSlots devices) {
-  Pod& pod = pods_.mutable_at(id);
-  CHECK(!pod.node.valid());
-  CHECK(nodes_.present(node));
   const ClaimId existing = ClaimOf(id);
   if (existing.valid()) {
     // It fits without those who are not being deleted yet. Others may have counted on their room:
@@ -527,26 +541,41 @@ void State::Assume(PodId id, NodeId node, DeviceSlots devices) {
     SpareVictims(t, ledger_.claim(existing));
     t.Commit(Cause::kRevoked);
   }
-  const Claim held{.owner = OwnerOf(id),
-                   .account = AccountId::OfNode(node),
+  Transaction t = Begin();
+  const Placement placement{.pod = id, .node = node, .devices = devices};
+  const NodeId left = AssumeIn(t, placement);
+  t.Commit(Cause::kDecided);
+  NoteAssumed(placement, left);
+}
+
+// The node that it was promised; invalid for none.
+NodeId State::AssumeIn(Transaction& t, const Placement& placement) {
+  const Pod& pod = pods_.at(placement.pod);
+  CHECK(!pod.node.valid());
+  CHECK(nodes_.present(placement.node));
+  const ClaimId existing = ClaimOf(placement.pod);
+  const Claim held{.owner = OwnerOf(placement.pod),
+                   .account = AccountId::OfNode(placement.node),
                    .bundle = pod.charge,
                    .scoring = pod.charge_scoring,
-                   .devices = devices,
+                   .devices = placement.devices,
                    .priority = pod.priority,
                    .state = ClaimState::kHeld,
                    .why = ClaimWhy::kAssumed};
-  Transaction t = Begin();
-  const NodeId left = existing.valid() ? ledger_.claim(existing).account.node() : node;
-  const bool moved = left != node;
-  if (existing.valid() && !(moved && faults_.keep_promise_elsewhere)) {
+  const NodeId left = existing.valid() ? ledger_.claim(existing).account.node() : NodeId{};
+  if (left.valid() && !(left != placement.node && faults_.keep_promise_elsewhere)) {
     t.Change(existing, held);
   } else {
     t.Add(held);
   }
-  t.Commit(Cause::kDecided);
-  // On the node that it was promised it is promised again should its binding fail. Elsewhere the
-  // promise has ended, and others may have taken the room.
-  if (moved) {
+  return left;
+}
+
+// On the node that it was promised it is promised again should its binding fail. Elsewhere the
+// promise has ended, and others may have taken the room.
+void State::NoteAssumed(const Placement& placement, NodeId left) {
+  Pod& pod = pods_.mutable_at(placement.pod);
+  if (left.valid() && left != placement.node) {
     pod.void_node = nodes_.name(left);
     pod.promised = NameId{};
   }
@@ -554,6 +583,7 @@ void State::Assume(PodId id, NodeId node, DeviceSlots devices) {
   pod.write = WriteStage::kInFlight;
   pod.attempts = 0;
   pod.backoff_until = Instant{};
+  NoteMember(placement.pod);
 }
 
 void State::NoteAttempt(PodId id, Instant now) {
@@ -617,6 +647,7 @@ void State::AddTo(Hasher& hasher) const {
   queues_.AddTo(hasher);
   flavors_.AddTo(hasher);
   budgets_.AddTo(hasher);
+  groups_.AddTo(hasher);
   // Who reads the log adds what of it is still to be looked at.
   if (!hasher.merges()) touches_.AddTo(hasher);
   uids_.AddTo(hasher);
@@ -625,7 +656,7 @@ void State::AddTo(Hasher& hasher) const {
   for (const uint64_t count : promises_lost_) hasher.AddHistory(count);
   hasher.Add(materialised_classes_.size());
   for (const uint8_t there : materialised_classes_) hasher.Add(there);
-  // changed_pods_ is the last Apply's answer, which the next one clears.
+  // changed_pods_ and changed_groups_ are the last Apply's answer, which the next one clears.
   hasher.Add(faults_.keep_claim_of_deleted_pod).Add(faults_.ledger_by_name);
   hasher.Add(faults_.lose_event_while_evaluated).Add(faults_.wake_index_misses_freed);
   hasher.Add(faults_.narrow_from_too_late).Add(faults_.miss_removal_of_terminating);

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/hash.h"
@@ -14,6 +15,7 @@
 #include "model/delta.h"
 #include "model/faults.h"
 #include "model/flavors.h"
+#include "model/groups.h"
 #include "model/homeless.h"
 #include "model/ledger.h"
 #include "model/nodes.h"
@@ -58,9 +60,13 @@ class State {
   [[nodiscard]] bool HasRoomFor(const QueueUpsert& facts) const;
   [[nodiscard]] bool HasRoomFor(const FlavorUpsert& facts) const;
   [[nodiscard]] bool HasRoomFor(const TopologyUpsert& facts) const;
+  [[nodiscard]] bool HasRoomFor(const GroupUpsert& facts) const;
   // The pods whose rows the last Apply changed, added or removed (then not used(): a row is not
   // given again within one Apply); in order of change.
   [[nodiscard]] const std::vector<PodId>& changed_pods() const { return changed_pods_; }
+  // The groups that it changed, or whose members it did; likewise. The members of one that came or
+  // went are among the pods.
+  [[nodiscard]] const std::vector<GroupId>& changed_groups() const { return changed_groups_; }
 
   [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
   // Of nodes; a list without a node is forgotten.
@@ -69,6 +75,7 @@ class State {
   [[nodiscard]] const Ledger& ledger() const { return ledger_; }
   [[nodiscard]] const QueueTable& queues() const { return queues_; }
   [[nodiscard]] const FlavorTable& flavors() const { return flavors_; }
+  [[nodiscard]] const GroupTable& groups() const { return groups_; }
   [[nodiscard]] const BudgetTable& budgets() const { return budgets_; }
   [[nodiscard]] const TouchLog& touches() const { return touches_; }
   [[nodiscard]] const Faults& faults() const { return faults_; }
@@ -82,6 +89,12 @@ class State {
   }
   [[nodiscard]] NodeId FindNode(std::string_view name) const {
     return nodes_.Find(vocabulary_.names.Find(name));
+  }
+
+  // The group that the pod is a member of; invalid when it names none, or none that is there.
+  [[nodiscard]] GroupId GroupOf(PodId pod) const { return groups_.FindKey(pods_.at(pod).group); }
+  [[nodiscard]] GroupId FindGroup(std::string_view uid) const {
+    return groups_.FindUid(uids_.Find(uid));
   }
 
   [[nodiscard]] QueueId FindQueue(QueueKind kind, std::string_view name) const {
@@ -115,6 +128,32 @@ class State {
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
   void Assume(PodId pod, NodeId node, DeviceSlots devices);
+  // Where a pod is to go.
+  struct Placement {
+    PodId pod;
+    NodeId node;
+    DeviceSlots devices;
+  };
+  // What of a group was found room for, one by one: each is in the ledger, and touches its node, at
+  // once, so that what is evaluated next sees it. Kept whole, as if each had been assumed, or
+  // undone. The state must outlive it, and nothing else changes it meanwhile.
+  class Trial {
+   public:
+    explicit Trial(State& state) : state_(state), transaction_(state.Begin()) {}
+    ~Trial();
+    Trial(const Trial&) = delete;
+    Trial& operator=(const Trial&) = delete;
+    // REQUIRES: it fits.
+    void Place(const Placement& placement);
+    void Keep();
+
+   private:
+    State& state_;
+    Transaction transaction_;
+    std::vector<std::pair<Placement, NodeId>> placed_;  // And what it was promised.
+  };
+  // The group was tried in vain: others go first until its backoff is over.
+  void NoteAttempt(GroupId group, Instant now);
   // Promises the node to a pod that waits, and evicts `victims` for it, in one commit: its claim is
   // reserved there, theirs are releasing for it, and so is who leaves the node for a pod of lower
   // priority. What it was promised before ends, and who was to be evicted for that and is not being
@@ -166,6 +205,15 @@ class State {
   void ApplyQueue(const QueueUpsert& facts);
   void RemoveQueue(const QueueRemove& facts);
   void ApplyFlavor(const FlavorUpsert& facts);
+  NodeId AssumeIn(Transaction& t, const Placement& placement);
+  void NoteAssumed(const Placement& placement, NodeId left);
+  void ApplyFact(const Delta& delta);
+  void ApplyGroup(const GroupUpsert& facts);
+  void RemoveGroup(const GroupRemove& facts);
+  void ChangeMembers(KeyId group);
+  void DropGroup(GroupId group);
+  void NoteMember(PodId pod);
+  void NoteMembers();
   void TakeBack(PodId pod, Cause cause);
   void DropPod(PodId pod, Cause cause);
   void SettleClaims(PodId pod);
@@ -197,11 +245,13 @@ class State {
   QueueTable queues_;
   FlavorTable flavors_;
   BudgetTable budgets_;
+  GroupTable groups_;
   TouchLog touches_;
   StringTable<OwnerId> uids_;
   StringTable<KeyId> keys_;
   std::vector<uint8_t> materialised_classes_;
   std::vector<PodId> changed_pods_;
+  std::vector<GroupId> changed_groups_;
   std::array<uint64_t, kReasonKindsCount> promises_lost_{};
   Homeless homeless_;   // Nominated to a node that is not there.
   uint32_t nodes_max_;  // Immutable after construction.

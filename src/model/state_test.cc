@@ -685,6 +685,15 @@ TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
        }},
       {"terminal true",
        [](Cluster& c) { ChangePod(c, [](Vocabulary&, PodUpsert& pod) { pod.terminal = true; }); }},
+      {"of group 'ns/g' as 'worker'",
+       [](Cluster& c) {
+         ChangePod(c, [](Vocabulary& v, PodUpsert& pod) {
+           pod.group = "ns/g";
+           pod.role = v.names.Intern("worker");
+         });
+       }},
+      {"succeeded true",
+       [](Cluster& c) { ChangePod(c, [](Vocabulary&, PodUpsert& pod) { pod.succeeded = true; }); }},
       {"preempts false",
        [](Cluster& c) { ChangePod(c, [](Vocabulary&, PodUpsert& pod) { pod.preempts = false; }); }},
       {"disrupted true",

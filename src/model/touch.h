@@ -22,7 +22,9 @@ inline constexpr TouchKinds kTouchTaints = 1 << 5;
 inline constexpr TouchKinds kTouchUnschedulable = 1 << 6;
 inline constexpr TouchKinds kTouchFeatures = 1 << 7;
 inline constexpr TouchKinds kTouchDevices = 1 << 8;  // Device count or model.
-inline constexpr uint32_t kTouchKindsCount = 9;
+// Something is tried there, or no longer: nobody has more room than there was before.
+inline constexpr TouchKinds kTouchTried = 1 << 9;
+inline constexpr uint32_t kTouchKindsCount = 10;
 
 struct Touch {
   NodeId node;

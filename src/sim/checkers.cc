@@ -390,7 +390,7 @@ void Checkers::Report(Instant now, const std::string& what) {
 void Checkers::AddTo(Hasher& hasher) const {
   hasher.AddHistory(commits_).AddHistory(bindings_).AddHistory(evictions_).Add(violations_.size());
   for (const std::string& violation : violations_) hasher.Add(violation);
-  hasher.AddPosition(truth_.pods_revision(), "pods");
+  hasher.AddPosition(truth_.live_pods_revision(), "pods");
   hasher.AddPosition(truth_.nodes_revision(), "nodes");
   hasher.Add(bound_uids_.size());
   for (const std::string& uid : bound_uids_) hasher.Add(uid);

@@ -56,9 +56,10 @@ Truth::Change Truth::ApplyPod(const env::JournalRecord& record) {
     Charge(*change.pod_after, 1);
     pods_[key] = *change.pod_after;
   }
+  pods_revision_ = record.revision;
   if ((change.pod_before && !change.pod_before->terminal()) ||
       (change.pod_after && !change.pod_after->terminal())) {
-    pods_revision_ = record.revision;
+    live_pods_revision_ = record.revision;
   }
   return change;
 }
@@ -132,7 +133,8 @@ void Truth::Charge(const PodFacts& pod, int64_t sign) {
   usage_[pod.node_name].Charge(pod, sign);
 }
 
-model::State StateOf(const Truth& truth, const std::vector<std::string>& scheduler_names) {
+model::State StateOf(const Truth& truth, const std::vector<std::string>& scheduler_names,
+                     bool ended_too) {
   model::State state;
   codec::Decoder decoder;
   for (const auto& [name, facts] : truth.nodes()) {
@@ -141,7 +143,7 @@ model::State StateOf(const Truth& truth, const std::vector<std::string>& schedul
     state.Apply(translate::NodeFacts(*node, state.vocabulary()));
   }
   for (const auto& [key, facts] : truth.pods()) {
-    if (facts.terminal()) continue;  // The scheduler does not watch them.
+    if (facts.terminal() && !ended_too) continue;
     const Result<api::Pod> pod = decoder.Pod(facts.document.view());
     CHECK(pod.has_value());
     Result<model::PodUpsert> upsert = translate::PodFacts(*pod, state.vocabulary());

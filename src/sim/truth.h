@@ -79,9 +79,11 @@ class Truth {
   [[nodiscard]] const std::map<std::string, NodeFacts>& nodes() const { return nodes_; }
   // What bound, not terminal pods ask of a node, by its name.
   [[nodiscard]] const std::map<std::string, Usage>& usage() const { return usage_; }
-  // The revision of the last change that a watch of not terminal pods, of nodes, and of budgets,
+  // The revision of the last change that a watch of pods, of nodes, and of budgets,
   // tells.
   [[nodiscard]] uint64_t pods_revision() const { return pods_revision_; }
+  // Of pods that had not ended before it, or have not since.
+  [[nodiscard]] uint64_t live_pods_revision() const { return live_pods_revision_; }
   [[nodiscard]] uint64_t nodes_revision() const { return nodes_revision_; }
   [[nodiscard]] uint64_t budgets_revision() const { return budgets_revision_; }
   // Other kinds: the latest document by kind's plural and key.
@@ -99,12 +101,14 @@ class Truth {
   std::map<std::string, Usage> usage_;
   std::map<std::string, Bytes> others_;
   uint64_t pods_revision_ = 0;
+  uint64_t live_pods_revision_ = 0;
   uint64_t nodes_revision_ = 0;
   uint64_t budgets_revision_ = 0;
 };
 
-// The scheduler's state as it would be if it were made now, from the objects alone.
+// The scheduler's state as it would be if it were made now, from the objects alone: those of pods
+// that ended only if it watches them, too.
 [[nodiscard]] model::State StateOf(const Truth& truth,
-                                   const std::vector<std::string>& scheduler_names);
+                                   const std::vector<std::string>& scheduler_names, bool ended_too);
 
 }  // namespace berth::sim

@@ -116,6 +116,7 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
   control::SchedulerOptions options;
   options.client.seed = seed;
   options.engine.preemption = true;
+  options.groups = true;
   options.client.planted_resume_after_gone = bugs.watch_resumed_after_gone;
   options.planted_repeat_binding = bugs.binding_repeated_after_unknown;
   options.planted_anothers_node = bugs.binding_on_anothers_node;
@@ -383,7 +384,8 @@ bool World::CompareWithObjects() {
       !reached(scheduler_.budgets_version(), truth.budgets_revision())) {
     return false;
   }
-  const model::State objects = StateOf(truth, control::SchedulerOptions().scheduler_names);
+  const model::State objects =
+      StateOf(truth, control::SchedulerOptions().scheduler_names, /*ended_too=*/true);
   for (const std::string& finding : model::AuditAgainst(scheduler_.engine().state(), objects)) {
     checkers_.Report(now_, "ledger against objects: " + finding);
   }

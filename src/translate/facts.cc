@@ -448,7 +448,23 @@ bool IsPreempted(const api::PodCondition& c) {
   return c.type == kDisruptionCondition && c.status == "True" && c.reason == kPreemptedReason;
 }
 
-model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts) {
+// Groups are of the pod's namespace.
+std::string GroupKeyOf(const api::ObjectMeta& meta) {
+  for (const std::string_view key : {kGroupAnnotation, kVolcanoGroupAnnotation}) {
+    const auto name = api::Find(meta.annotations, key);
+    if (name && !name->empty()) return fmt::format("{}/{}", meta.namespace_name, *name);
+  }
+  return "";
+}
+
+NameId RoleOf(const api::ObjectMeta& meta, model::Vocabulary& vocabulary) {
+  auto role = api::Find(meta.annotations, kRoleKey);
+  if (!role) role = api::Find(meta.labels, kRoleKey);
+  return role && !role->empty() ? vocabulary.names.Intern(*role) : NameId{};
+}
+
+model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts,
+                          model::Vocabulary& vocabulary) {
   return {
       .uid = pod.meta.uid,
       .key = KeyOf(pod.meta),
@@ -459,6 +475,8 @@ model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts) {
       .node = pod.node_name,
       .nominated = pod.nominated_node_name,
       .labels = model::PodLabelsText(pod.meta.namespace_name, pod.meta.labels),
+      .group = GroupKeyOf(pod.meta),
+      .role = RoleOf(pod.meta, vocabulary),
       .creation = pod.meta.creation_time,
       .start = pod.start_time,
       .deletion_deadline = pod.meta.deletion_time.value_or(Instant{}),
@@ -469,12 +487,35 @@ model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts) {
       .gated = !pod.spec->scheduling_gates.empty(),
       .terminating = pod.meta.deletion_time.has_value(),
       .terminal = pod.phase == "Succeeded" || pod.phase == "Failed",
+      .succeeded = pod.phase == "Succeeded",
       .preempts = pod.spec->preemption_policy != kNeverPreempts,
       .disrupted = std::ranges::any_of(pod.conditions, IsPreempted),
   };
 }
 
 }  // namespace
+
+model::GroupUpsert GroupFacts(const api::PodGroup& group, std::optional<int32_t> priority,
+                              model::Vocabulary& vocabulary) {
+  const auto count = [](int64_t n) {
+    return static_cast<int32_t>(std::clamp<int64_t>(n, 0, limits::kPodsMax + 1));
+  };
+  model::GroupUpsert facts{.uid = group.meta.uid,
+                           .key = KeyOf(group.meta),
+                           .min_member = count(group.min_member),
+                           .priority = priority,
+                           .creation = group.meta.creation_time};
+  for (const auto& [role, needed] : group.min_task_member) {
+    if (needed > 0)
+      facts.min_of_roles.push_back({.role = vocabulary.names.Intern(role), .count = count(needed)});
+  }
+  for (const model::GroupPhase phase :
+       {model::GroupPhase::kInqueue, model::GroupPhase::kRunning, model::GroupPhase::kUnknown,
+        model::GroupPhase::kCompleted}) {
+    if (group.phase == model::ToString(phase)) facts.phase = phase;
+  }
+  return facts;
+}
 
 std::optional<uint16_t> ParseDevices(std::string_view text) {
   uint16_t mask = 0;
@@ -501,7 +542,7 @@ Result<model::PodUpsert> PodFacts(const api::Pod& pod, model::Vocabulary& vocabu
                                   std::vector<std::string>* left_out) {
   const Result<SpecFacts> facts = SpecFactsOf(pod, vocabulary, left_out);
   if (!facts) return std::unexpected(facts.error());
-  return WithSpec(pod, *facts);
+  return WithSpec(pod, *facts, vocabulary);
 }
 
 PodTranslator& PodTranslator::operator=(const PodTranslator& other) {
@@ -516,7 +557,7 @@ Result<model::PodUpsert> PodTranslator::Facts(const api::Pod& pod, model::Vocabu
   if (!FollowFromSpec(pod)) return PodFacts(pod, vocabulary, left_out);
   const auto known =
       std::ranges::find_if(known_, [&](const auto& entry) { return entry.first.Is(pod.spec); });
-  if (known != known_.end()) return WithSpec(pod, known->second);
+  if (known != known_.end()) return WithSpec(pod, known->second, vocabulary);
   std::vector<std::string> left;
   const Result<SpecFacts> facts = SpecFactsOf(pod, vocabulary, &left);
   if (!facts) return std::unexpected(facts.error());
@@ -529,7 +570,7 @@ Result<model::PodUpsert> PodTranslator::Facts(const api::Pod& pod, model::Vocabu
     known_[oldest_] = {pod.spec, *facts};
     oldest_ = (oldest_ + 1) % kSpecsMax;
   }
-  return WithSpec(pod, *facts);
+  return WithSpec(pod, *facts, vocabulary);
 }
 
 model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary,

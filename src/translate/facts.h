@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/groups.h"
 #include "api/types.h"
 #include "api/workloads.h"
 #include "base/result.h"
@@ -26,6 +27,13 @@ inline constexpr std::string_view kGpuMilliResource = "berth.dev/gpu-milli";
 inline constexpr std::string_view kGpuModelLabel = "berth.dev/gpu-model";
 // On a Binding, and on the pod from then on: the devices it has, as "0,3".
 inline constexpr std::string_view kGpuIndexAnnotation = "berth.dev/gpu-index";
+
+// On a pod: the PodGroup of its namespace that it is a member of, under the name that Kubernetes'
+// first batch schedulers used, and under Volcano's own.
+inline constexpr std::string_view kGroupAnnotation = "scheduling.k8s.io/group-name";
+inline constexpr std::string_view kVolcanoGroupAnnotation = "scheduling.volcano.sh/group-name";
+// On a member, as annotation or label: its role, which spec.minTaskMember counts.
+inline constexpr std::string_view kRoleKey = "volcano.sh/task-spec";
 
 // What of a pod's facts follows from its spec, and from its status only where that says what its
 // containers have in truth.
@@ -76,6 +84,12 @@ class PodTranslator {
 
 // A selector that can't be understood covers no pod, as upstream; so does an empty one.
 [[nodiscard]] model::BudgetUpsert BudgetFacts(const api::PodDisruptionBudget& budget);
+
+// `priority`: that its priorityClassName stands for; nothing: it names none that exists. Counts
+// below 1 of a role ask for nothing; a phase that is not known is as none.
+[[nodiscard]] model::GroupUpsert GroupFacts(const api::PodGroup& group,
+                                            std::optional<int32_t> priority,
+                                            model::Vocabulary& vocabulary);
 
 // The devices that kGpuIndexAnnotation names ("0,3"), as a mask; nothing when it is no such list.
 [[nodiscard]] std::optional<uint16_t> ParseDevices(std::string_view text);

@@ -47,6 +47,7 @@ constexpr Words kWords[] = {
     {ReasonKind::kVictimsTerminating, "VictimsTerminating", "", "waiting for victims to end"},
     {ReasonKind::kQuotaShort, "QuotaShort", "", "insufficient quota"},
     {ReasonKind::kGangIncomplete, "GangIncomplete", "", "waiting for the rest of its group"},
+    {ReasonKind::kGroupMissing, "GroupMissing", "", "the group that it names does not exist"},
     {ReasonKind::kExternalVerdict, "ExternalVerdict", "", "refused by an extender"},
     {ReasonKind::kPromiseNodeGone, "PromiseNodeGone", "", "the node is gone"},
     {ReasonKind::kPromiseNodeRefuses, "PromiseNodeRefuses", "", "the node refuses it now"},
@@ -62,6 +63,7 @@ constexpr Words kWords[] = {
      "the API server refused to evict a pod there"},
     {ReasonKind::kPromiseEvictionFails, "PromiseEvictionFails", "",
      "the API server fails again and again to evict a pod there"},
+    {ReasonKind::kPromiseToGroup, "PromiseToGroup", "", "its group is placed as a whole"},
 };
 static_assert(std::size(kWords) == model::kReasonKindsCount);
 static_assert([] {
@@ -94,6 +96,25 @@ std::string NodesText(uint32_t nodes_count, std::span<const model::Reason> reaso
   return fmt::format("0/{} nodes are available: {}.", nodes_count, fmt::join(lines, ", "));
 }
 
+// What the members of a group wait for, without what nodes say.
+std::string GangText(const model::Refusal& refusal, const model::State& state) {
+  const model::GangRefusal& gang = *refusal.gang;
+  const std::string_view group = state.KeyOf(gang.group);
+  switch (refusal.reasons.empty() ? ReasonKind::kNone : refusal.reasons.front().kind) {
+    case ReasonKind::kGroupMissing:
+      return fmt::format("PodGroup {} does not exist", group);
+    case ReasonKind::kGangIncomplete: {
+      const model::NameId role = refusal.reasons.front().detail;
+      return fmt::format("PodGroup {} lacks members{}: it needs {} more, and {} wait", group,
+                         role.valid() ? fmt::format(" of role {}", state.NameOf(role)) : "",
+                         gang.needed, gang.found);
+    }
+    default:
+      return fmt::format("PodGroup {} needs {} places at once, and {} were found", group,
+                         gang.needed, gang.found);
+  }
+}
+
 }  // namespace
 
 std::string_view ToString(ReasonKind kind) { return WordsOf(kind).name; }
@@ -123,6 +144,13 @@ std::vector<std::string> VerdictTexts(const model::State& state, model::ClassId 
 }
 
 std::string FailedSchedulingText(const model::Refusal& refusal, const model::State& state) {
+  if (refusal.gang) {
+    model::Refusal of_nodes = refusal;
+    of_nodes.gang.reset();
+    const bool incomplete = !refusal.class_id.valid() || refusal.gang->needed == 0;
+    return GangText(refusal, state) +
+           (incomplete ? "." : ": " + FailedSchedulingText(of_nodes, state));
+  }
   if (refusal.nodes_count == 0) return "no nodes available to schedule pods";
   for (const model::Reason& reason : refusal.reasons) {
     if (reason.kind == ReasonKind::kAffinityConflict) {

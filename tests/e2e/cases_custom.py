@@ -4,6 +4,7 @@ import os
 import pathlib
 import re
 
+import objects
 from harness import ROOT, Skip, case
 
 # The genuine API server has these kinds only where their definitions are installed.
@@ -79,24 +80,63 @@ def quick_start(test):
     test.true(not test.exists(f"/apis/{KUEUE}/clusterqueues/cluster-queue"), "it is still there")
 
 
-@case("a PodGroup is made, changed, its status written, and deleted", on=OURS, each_kubectl=True)
+@case("a PodGroup is made, changed and deleted, and says what it waits for", on=OURS, each_kubectl=True)
 def pod_groups(test):
     group = named("gang", "PodGroup", VOLCANO, spec={"minMember": 3, "minResources": {"cpu": 3}})
     test.kubectl("create", "-f", "-", stdin=group)
-    test.match(r"NAME +STATUS +MINMEMBER +RUNNINGS +AGE\ngang +3 ", test.kubectl("get", "pg").stdout)
+    table = test.kubectl("get", "pg").stdout
+    test.match(r"NAME +STATUS +MINMEMBER +RUNNINGS +AGE\ngang +(Inqueue +)?3 ", table)
     group["spec"]["minMember"] = 2
     ran = test.kubectl("apply", "-f", "-", stdin=group)
     test.match("podgroup.scheduling.volcano.sh/gang configured", ran.stdout)
-    test.kubectl("patch", "podgroup", "gang", "--type=merge", "-p", '{"status":{"phase":"Running"}}')
     path = test.path("podgroups", "gang", group=VOLCANO)
-    read = test.get(path)
-    test.equal(read["spec"], {"minMember": 2, "minResources": {"cpu": 3}, "queue": "default"}, "spec")
-    test.equal(read["status"], {"phase": "Running"}, "status")
-    test.equal(read["metadata"]["generation"], 3, "generation: the status counts, for it has no path")
+    spec = test.get(path)["spec"]
+    test.equal(spec, {"minMember": 2, "minResources": {"cpu": 3}, "queue": "default"}, "spec")
+    test.wait("its status follows", lambda: "needs 2 more" in waits_for(test, path))
+    status = test.get(path)["status"]
+    test.equal(status["phase"], "Inqueue", "phase")
+    test.equal(status["conditions"][0]["reason"], "NotEnoughTasks", "reason")
     text = test.refused("patch", "podgroup", "gang", "--type=strategic", "-p", "{}")
     test.match("strategic|unknown format|UnsupportedMediaType", text)
     test.kubectl("delete", "podgroup", "gang")
     test.true(not test.exists(path), "it is still there")
+
+
+def waits_for(test, path):
+    conditions = test.get(path).get("status", {}).get("conditions", [{}])
+    return conditions[0].get("message", "")
+
+
+def told(test, pod):
+    conditions = test.pod(pod).get("status", {}).get("conditions", [])
+    return next((c.get("message", "") for c in conditions if c["type"] == "PodScheduled"), "")
+
+
+@case("a gang waits until all of it fits, and starts as one", on=OURS, alone=True)
+def gangs(test):
+    node = test.unique("gang")
+    test.make_node(node, cpu="1")
+    path = test.path("podgroups", "train", group=VOLCANO)
+    test.create(test.path("podgroups", group=VOLCANO), named("train", "PodGroup", VOLCANO, spec={"minMember": 3}))
+    member = {"annotations": {"scheduling.k8s.io/group-name": "train"}, "cpu": "400m"}
+    spec = objects.on(node) | {"schedulerName": "volcano"}
+    for name in ("a", "b"):
+        test.kubectl("create", "-f", "-", stdin=objects.pod(name, **member, **spec))
+    namespace = test.namespace
+    test.wait("b is told", lambda: told(test, "b") == f"PodGroup {namespace}/train lacks members: it needs 3 more, and 2 wait.")
+    test.kubectl("create", "-f", "-", stdin=objects.pod("c", **member, **spec))
+    short = f"PodGroup {namespace}/train needs 3 places at once, and 2 were found: 0/"
+    test.wait("a is told", lambda: told(test, "a").startswith(short))
+    test.stays("none has a node", lambda: not any(test.node_of(name) for name in "abc"))
+    test.match("NotEnoughResources", str(test.get(path)["status"]))
+    text = test.berth("why", "pod/a", "-n", namespace, f"--kubeconfig={test.cluster.kubeconfig}").stdout
+    test.match(f"PodGroup {namespace}/train needs 3 places at once", text)
+    more = test.unique("more")
+    test.make_node(more, cpu="1", labels={"e2e": node})
+    for name in "abc":
+        test.wait(f"{name} has a node", lambda name=name: test.node_of(name))
+    test.wait("it runs", lambda: test.get(path)["status"].get("phase") == "Running")
+    test.equal(test.get(path)["status"]["running"], 3, "members that run")
 
 
 @case("what a definition refuses, kubectl says", on=OURS, each_kubectl=True)

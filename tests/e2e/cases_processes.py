@@ -539,7 +539,7 @@ def ask_why(test, up, connection, port, authority):
     test.match("on node ", test.berth("why", name, *of_run).stdout)
     test.match("0/2 nodes are available", test.berth("why", "large", *of_run).stdout)
     test.match(r'spec.schedulerName names, "zzz"', test.berth("why", "others", *of_run).stdout)
-    test.match("has finished on node ", test.berth("why", "short", *of_run).stdout)
+    test.match("finished\n  on node ", test.berth("why", "short", *of_run).stdout)
     test.match("is not known", test.berth("why", "nosuch", *of_run, status=1).stderr)
     # Without the authority of its own, by a port where nobody listens, and where no scheduler is.
     address = of_run[:-1]

@@ -1,0 +1,349 @@
+#include <algorithm>
+#include <limits>
+#include <map>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "cycle/engine.h"
+#include "cycle/wake.h"
+#include "cycle/why.h"
+
+// Groups: when their members wait for places together, and how they get them
+// (docs/design/0010-gangs.md).
+namespace berth::cycle {
+
+using model::GroupId;
+using model::MemberKind;
+using model::NodeId;
+using model::Plan;
+using model::PodId;
+
+namespace {
+
+// Upstream counts roles only of a group that needs as many in all.
+bool CountsRoles(const model::Group& group) {
+  int64_t needed = 0;
+  for (const model::RoleMinimum& m : group.min_of_roles) needed += m.count;
+  return needed <= group.min_member;
+}
+
+// Of equal members one stands for all.
+struct Alike {
+  model::ClassId class_id;
+  model::Pin pin;
+  int32_t priority = 0;
+  bool operator==(const Alike&) const = default;
+};
+
+Alike KeyOf(const model::Pod& pod) {
+  return {.class_id = pod.class_id, .pin = pod.pin, .priority = pod.priority};
+}
+
+// No more of them fit the node, whatever anybody was promised there.
+model::Amount PlacesOn(const model::State& state, const place::Evaluator& evaluator,
+                       const Alike& pod, NodeId n) {
+  const model::Viewer all{.owner = {}, .priority = std::numeric_limits<int32_t>::max()};
+  if (!evaluator.Filter(state, pod.class_id, n, &all, pod.pin).fits()) return 0;
+  model::Amount places = std::numeric_limits<model::Amount>::max();
+  const model::BundleId requests = state.vocabulary().classes.at(pod.class_id).requests;
+  for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {
+    if (a.amount > 0)
+      places = std::min(places, state.ledger().nodes().free(a.resource, n.value) / a.amount);
+  }
+  return places;
+}
+
+}  // namespace
+
+Engine::Gang Engine::GangOf(GroupId g) const {
+  const model::Group& group = state_.groups().at(g);
+  const model::GroupTable& groups = state_.groups();
+  const model::MemberCounts counts = groups.CountsOf(group.key);
+  Gang gang{.waiting = counts[MemberKind::kWaiting]};
+  const auto needed = static_cast<uint32_t>(group.min_member);
+  gang.needed = needed > counts.ready() ? needed - counts.ready() : 0;
+  if (group.min_of_roles.empty() || !CountsRoles(group)) return gang;
+  for (const model::RoleMinimum& m : group.min_of_roles)
+    gang.roles.push_back({.role = m.role, .needed = static_cast<uint32_t>(m.count)});
+  for (PodId pod = groups.first_member(group.key); pod.valid(); pod = groups.next_member(pod)) {
+    const auto role = std::ranges::find(gang.roles, state_.pods().at(pod).role, &RoleNeed::role);
+    if (role == gang.roles.end()) continue;
+    const MemberKind kind = groups.KindOf(pod);
+    if (kind == MemberKind::kWaiting) ++role->waiting;
+    if (model::IsReady(kind)) role->needed -= std::min(role->needed, 1u);
+  }
+  uint32_t of_roles = 0;
+  for (const RoleNeed& role : gang.roles) of_roles += role.needed;
+  gang.needed = std::max(gang.needed, of_roles);
+  return gang;
+}
+
+// What it lacks members of: a role, or members at all (an invalid name). Nothing: they are there.
+std::optional<Engine::RoleNeed> Engine::Lacks(const Gang& gang) {
+  for (const RoleNeed& role : gang.roles) {
+    if (role.waiting < role.needed) return role;
+  }
+  if (gang.waiting >= gang.needed) return std::nullopt;
+  return RoleNeed{.role = {}, .needed = gang.needed, .waiting = gang.waiting};
+}
+
+bool Engine::StandsAlone(PodId pod) const {
+  if (!state_.pods().at(pod).group.valid()) return true;
+  const GroupId g = state_.GroupOf(pod);
+  return g.valid() && g.value < group_modes_.size() && group_modes_[g.value] == GroupMode::kLoose;
+}
+
+// Where a group stands is a function of its row and members; called whenever either changed.
+void Engine::SyncGroup(GroupId g) {
+  if (g.value >= group_modes_.size()) group_modes_.resize(state_.groups().size());
+  if (!state_.groups().used(g)) {
+    group_modes_[g.value] = GroupMode::kNone;
+    return groups_.Remove(g);
+  }
+  const Gang gang = GangOf(g);
+  const GroupMode mode = gang.needed == 0 ? GroupMode::kLoose
+                         : Lacks(gang)    ? GroupMode::kShort
+                                          : GroupMode::kWaits;
+  const GroupMode before = std::exchange(group_modes_[g.value], mode);
+  if ((before == GroupMode::kLoose) != (mode == GroupMode::kLoose)) SyncMembers(g);
+  if (mode == GroupMode::kWaits) return groups_.Put(state_, g, PriorityOf(g));
+  groups_.Remove(g);
+  if (mode == GroupMode::kShort) groups_to_tell_.push_back(g);
+}
+
+int32_t Engine::PriorityOf(GroupId g) const {
+  const model::Group& group = state_.groups().at(g);
+  if (group.priority) return *group.priority;
+  int32_t highest = std::numeric_limits<int32_t>::min();
+  for (PodId pod = state_.groups().first_member(group.key); pod.valid();
+       pod = state_.groups().next_member(pod)) {
+    if (state_.groups().KindOf(pod) == MemberKind::kWaiting)
+      highest = std::max(highest, state_.pods().at(pod).priority);
+  }
+  return highest;
+}
+
+void Engine::SyncMembers(GroupId g) {
+  const model::GroupTable& groups = state_.groups();
+  for (PodId pod = groups.first_member(groups.at(g).key); pod.valid();
+       pod = groups.next_member(pod)) {
+    Sync(pod);
+  }
+}
+
+void Engine::SyncGroupOf(PodId pod) {
+  if (const GroupId g = state_.GroupOf(pod); g.valid()) SyncGroup(g);
+}
+
+// Who waits and may be tried, in the order of pods.
+std::vector<PodId> Engine::MembersToPlace(GroupId g) const {
+  const model::GroupTable& groups = state_.groups();
+  std::vector<PodId> members;
+  for (PodId pod = groups.first_member(groups.at(g).key); pod.valid();
+       pod = groups.next_member(pod)) {
+    if (groups.KindOf(pod) == MemberKind::kWaiting &&
+        state_.pods().at(pod).not_before == Instant{}) {
+      members.push_back(pod);
+    }
+  }
+  std::ranges::sort(members,
+                    [&](PodId a, PodId b) { return WaitingLines::PodBefore(state_, a, b); });
+  return members;
+}
+
+// Finds places for `count` of the members, those of a role if one is given, and takes them out of
+// the list. Why one found none, when there are too few.
+std::optional<WhyNotResult> Engine::PlaceSome(std::vector<PodId>& members, model::NameId role,
+                                              uint32_t count, Trial& trial) {
+  std::optional<WhyNotResult> why;
+  std::vector<Alike> refused;
+  for (size_t i = 0; i < members.size() && count > 0;) {
+    const PodId pod = members[i];
+    const model::Pod& row = state_.pods().at(pod);
+    ++i;
+    if (role.valid() && row.role != role) continue;
+    if (std::ranges::find(refused, KeyOf(row)) != refused.end()) continue;
+    const Choice choice = Choose(pod);
+    if (!choice.node.valid()) {
+      refused.push_back(KeyOf(row));
+      if (!why) why = WhyNot(state_, options_.evaluator, pod);
+      continue;
+    }
+    const model::Viewer viewer = ViewerOf(pod);
+    const model::DeviceSlots devices =
+        options_.evaluator.ChooseDevices(state_, row.class_id, choice.node, &viewer, choice.draw);
+    trial.claims.Place({.pod = pod, .node = choice.node, .devices = devices});
+    trial.placed.push_back({.pod = pod, .choice = choice, .devices = devices});
+    members.erase(members.begin() + static_cast<std::ptrdiff_t>(--i));
+    --count;
+  }
+  if (count == 0) return std::nullopt;
+  return why ? std::move(why) : WhyNotResult{};
+}
+
+std::optional<WhyNotResult> Engine::PlaceGang(GroupId g, Trial& trial) {
+  const Gang gang = GangOf(g);
+  std::vector<PodId> members = MembersToPlace(g);
+  uint32_t rest = gang.needed;
+  for (const RoleNeed& role : gang.roles) {
+    if (auto why = PlaceSome(members, role.role, role.needed, trial)) return why;
+    rest -= role.needed;
+  }
+  return PlaceSome(members, {}, rest, trial);
+}
+
+// Who goes first of a group and a line of pods.
+bool Engine::GroupIsNext(GroupId g, LineId id) const {
+  if (!g.valid() || !id.valid()) return g.valid();
+  const Line& line = lines_.line(id);
+  const bool line_backs_off = line.mode == Line::Mode::kBackingOff;
+  if (groups_.backs_off(g) != line_backs_off) return line_backs_off;
+  return groups_.Before(state_, g, line.head);
+}
+
+// Members that were promised something by themselves are placed with the others now.
+void Engine::EndOwnPromises(GroupId g, Plan& plan) {
+  for (const PodId pod : MembersToPlace(g)) {
+    if (!state_.VictimsOf(pod).empty())
+      RevokePromise(pod, model::ReasonKind::kPromiseToGroup, plan);
+  }
+}
+
+// All that are needed get their places in one commit, or none does.
+void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
+  EndOwnPromises(g, plan);
+  const uint32_t needed = GangOf(g).needed;
+  Trial trial{.claims = model::State::Trial(state_)};
+  if (auto why = PlaceGang(g, trial)) {
+    why->refusal.gang = model::GangRefusal{.group = state_.groups().at(g).key,
+                                           .needed = needed,
+                                           .found = static_cast<uint32_t>(trial.placed.size())};
+    state_.NoteAttempt(g, now);
+    TellMembers(g, why->refusal, plan);
+    return groups_.Block(g, std::move(why->refusal));
+  }
+  trial.claims.Keep();
+  for (const Placed& placed : trial.placed) Record(placed.pod, placed.choice, placed.devices, plan);
+  plan.groups.push_back(g);
+  SyncGroup(g);
+}
+
+void Engine::TellMembers(GroupId g, const model::Refusal& refusal, Plan& plan) {
+  plan.groups.push_back(g);
+  plan.refusals.push_back(refusal);
+  for (const PodId pod : MembersToPlace(g)) {
+    plan.refused.push_back({.pod = pod,
+                            .pod_uid = state_.pods().at(pod).uid,
+                            .refusal = static_cast<uint32_t>(plan.refusals.size()) - 1});
+  }
+}
+
+// Members of groups that are not there, or lack members.
+void Engine::TellIncomplete(Plan& plan) {
+  std::vector<GroupId> groups = std::exchange(groups_to_tell_, {});
+  std::ranges::sort(groups);
+  const auto repeated = std::ranges::unique(groups);
+  groups.erase(repeated.begin(), repeated.end());
+  for (const GroupId g : groups) {
+    if (!state_.groups().used(g) || group_modes_[g.value] != GroupMode::kShort) continue;
+    TellMembers(g, RefusalOfShort(g), plan);
+  }
+  for (const PodId pod : std::exchange(orphans_, {})) {
+    if (!state_.pods().used(pod) || !IsOrphan(pod)) continue;
+    plan.refusals.push_back(RefusalOfOrphan(pod));
+    plan.refused.push_back({.pod = pod,
+                            .pod_uid = state_.pods().at(pod).uid,
+                            .refusal = static_cast<uint32_t>(plan.refusals.size()) - 1});
+  }
+}
+
+bool Engine::IsOrphan(PodId pod) const {
+  const model::Pod& row = state_.pods().at(pod);
+  return StageOf(row) == model::PodStage::kPending && row.group.valid() &&
+         !state_.GroupOf(pod).valid();
+}
+
+model::Refusal Engine::RefusalOfOrphan(PodId pod) const {
+  const model::Pod& row = state_.pods().at(pod);
+  return {.class_id = row.class_id,
+          .reasons = {{.kind = model::ReasonKind::kGroupMissing}},
+          .gang = model::GangRefusal{.group = row.group}};
+}
+
+model::Refusal Engine::RefusalOfShort(GroupId g) const {
+  const RoleNeed lacks = Lacks(GangOf(g)).value_or(RoleNeed{});
+  return {.reasons = {{.kind = model::ReasonKind::kGangIncomplete, .detail = lacks.role}},
+          .gang = model::GangRefusal{
+              .group = state_.groups().at(g).key, .needed = lacks.needed, .found = lacks.waiting}};
+}
+
+std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {
+  if (!state_.groups().used(g) || g.value >= group_modes_.size()) return std::nullopt;
+  if (groups_.is_blocked(g)) return groups_.refusal(g);
+  if (group_modes_[g.value] == GroupMode::kShort) return RefusalOfShort(g);
+  return std::nullopt;
+}
+
+// ---- Waking ----------------------------------------------------------------------------------
+
+// Whether the nodes could hold as many of its members as it needs, each kind of them by itself: no
+// if they could not be placed. For equal members, which it says, yes only if they could be.
+bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
+  std::vector<std::pair<Alike, model::Amount>> kinds;
+  for (const PodId pod : MembersToPlace(g)) {
+    const Alike key = KeyOf(state_.pods().at(pod));
+    const auto at = std::ranges::find(kinds, key, &std::pair<Alike, model::Amount>::first);
+    if (at == kinds.end()) {
+      kinds.emplace_back(key, 1);
+    } else {
+      ++at->second;
+    }
+  }
+  equal = kinds.size() <= 1;
+  model::Amount could = 0;
+  for (const auto& [key, count] : kinds) {
+    const auto [at, fresh] =
+        known.try_emplace({key.class_id.value, key.pin.kind, key.pin.node.value});
+    for (uint32_t row = 0; fresh && row < state_.nodes().size(); ++row) {
+      const NodeId n{row};
+      if (state_.nodes().used(n) && state_.nodes().present(n))
+        at->second += PlacesOn(state_, options_.evaluator, key, n);
+    }
+    could += std::min(count, at->second);
+  }
+  return could >= static_cast<model::Amount>(GangOf(g).needed);
+}
+
+// `kinds`: of the touches since the last time.
+void Engine::WakeGroups(model::TouchKinds kinds) {
+  if (kinds == 0 || groups_.blocked().empty()) return;
+  const bool lifts = (kinds & model::kTouchAdded) != 0 || LiftedBy(kinds, options_.faults) != 0;
+  Places known;
+  const std::vector<GroupId> blocked(groups_.blocked().begin(), groups_.blocked().end());
+  for (const GroupId g : blocked) {
+    bool equal = true;
+    if (!CouldHold(g, known, equal)) continue;
+    // Unequal ones are placed one after the other, in an order that scores decide.
+    if (!lifts && equal) continue;
+    groups_.Wake(state_, g, PriorityOf(g));
+    ++counters_.wakes;
+  }
+}
+
+// What was tried is undone, but nodes are touched: so it is tried on a copy.
+std::vector<GroupId> Engine::MissedGroups() const {
+  std::vector<GroupId> missed;
+  Places known;
+  for (const GroupId g : groups_.blocked()) {
+    bool equal = true;
+    if (!CouldHold(g, known, equal) || !equal) continue;
+    Engine copy(*this);
+    Trial trial{.claims = model::State::Trial(copy.state_)};
+    if (!copy.PlaceGang(g, trial)) missed.push_back(g);
+  }
+  return missed;
+}
+
+}  // namespace berth::cycle

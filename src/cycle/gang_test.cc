@@ -1,0 +1,196 @@
+// Goal: groups of pods get their places together or not at all, whatever happens to them, and wait
+// for nothing that is there. Method: random histories of nodes, groups and members, whose members
+// are equal within a group; after every step the audit, the watchdog and, of what waits, a count of
+// places that knows nothing of the engine.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cycle/engine.h"
+#include "cycle/test_cluster.h"
+#include "model/audit.h"
+
+namespace berth::cycle {
+namespace {
+
+constexpr int64_t kNodeCpu = 1000;
+
+// A cluster and its API, as far as groups see it: bindings come true at once, or are refused.
+class GangWorld {
+ public:
+  void Step() {
+    switch (*rc::gen::inRange(0, 9)) {
+      case 0:
+      case 1:
+        return AddNode();
+      case 2:
+        return RemoveNode();
+      case 3:
+      case 4:
+        return AddGroup();
+      case 5:
+        return AddMember();
+      case 6:
+        return RemoveMember();
+      case 7:
+        return RemoveGroup();
+      default:
+        return AddPod();
+    }
+  }
+
+  void Settle() {
+    for (int i = 0; i < 40; ++i) {
+      now_ = now_ + Duration::Seconds(20);
+      const model::Plan plan = engine_.Cycle(now_);
+      CheckWhole(plan);
+      for (const model::BindDecision& bind : plan.binds) Bind(bind);
+      RC_ASSERT(model::Audit(engine_.state()).empty());
+      if (engine_.wake_at() == Instant::Never()) break;
+    }
+    RC_ASSERT(engine_.CountMissedWakes() == 0u);
+    for (const auto& [name, group] : groups_) CheckAtRest(name, group);
+  }
+
+ private:
+  struct Group {
+    int32_t min_member = 1;
+    int64_t cpu = 100;
+    int64_t created = 0;
+  };
+  struct Member {
+    std::string group;  // Empty: alone.
+    std::string node;
+    int64_t cpu = 0;
+  };
+
+  void AddNode() {
+    const std::string name = fmt::format("n{}", *rc::gen::inRange(0, 4));
+    nodes_.insert(name);
+    engine_.Apply(FactsOf(engine_.vocabulary(), TestNode{.name = name, .cpu = kNodeCpu}));
+  }
+  // With its pods.
+  void RemoveNode() {
+    if (nodes_.empty()) return;
+    const std::string name = *nodes_.begin();
+    nodes_.erase(nodes_.begin());
+    engine_.Apply(model::NodeRemove{.name = name});
+    std::erase_if(pods_, [&](const auto& pod) {
+      if (pod.second.node != name) return false;
+      engine_.Apply(model::PodRemove{.uid = "uid-" + pod.first});
+      return true;
+    });
+  }
+  void AddGroup() {
+    const std::string name = fmt::format("g{}", *rc::gen::inRange(0, 3));
+    Group& group = groups_[name];
+    group = {.min_member = *rc::gen::inRange(0, 5),
+             .cpu = *rc::gen::element<int64_t>(100, 300, 500),
+             .created = ++clock_};
+    engine_.Apply(FactsOf(engine_.vocabulary(), TestGroup{.name = name,
+                                                          .uid = fmt::format("{}-{}", name, clock_),
+                                                          .min_member = group.min_member,
+                                                          .created = clock_}));
+  }
+  void RemoveGroup() {
+    if (groups_.empty()) return;
+    const auto at = groups_.begin();
+    engine_.Apply(model::GroupRemove{.uid = fmt::format("{}-{}", at->first, at->second.created)});
+    groups_.erase(at);
+  }
+  void AddMember() {
+    const std::string name = fmt::format("g{}", *rc::gen::inRange(0, 3));
+    const auto group = groups_.find(name);
+    Put({.group = name, .cpu = group == groups_.end() ? 200 : group->second.cpu});
+  }
+  void AddPod() { Put({.cpu = *rc::gen::element<int64_t>(100, 400, 900)}); }
+  void Put(const Member& member) {
+    const std::string name = fmt::format("p{}", ++clock_);
+    pods_[name] = member;
+    Tell(name);
+  }
+  void Tell(const std::string& name) {
+    const Member& member = pods_.at(name);
+    engine_.Apply(FactsOf(engine_.vocabulary(), TestPod{.name = name,
+                                                        .cpu = member.cpu,
+                                                        .created = std::stoll(name.substr(1)),
+                                                        .node = member.node,
+                                                        .group = member.group}));
+  }
+  void RemoveMember() {
+    if (pods_.empty()) return;
+    const auto at = pods_.begin();
+    engine_.Apply(model::PodRemove{.uid = "uid-" + at->first});
+    pods_.erase(at);
+  }
+  void Bind(const model::BindDecision& bind) {
+    const std::string uid(engine_.state().UidOf(bind.pod_uid));
+    if (*rc::gen::inRange(0, 12) == 0) {
+      return engine_.Apply(model::BindOutcome{
+          .uid = uid, .outcome = model::WriteOutcome::kRefused, .code = 403, .at = now_});
+    }
+    const std::string name = uid.substr(4);
+    pods_.at(name).node = std::string(engine_.state().NameOf(bind.node_name));
+    engine_.Apply(model::BindOutcome{.uid = uid, .outcome = model::WriteOutcome::kDone});
+    Tell(name);
+  }
+
+  [[nodiscard]] int64_t Placed(const std::string& group) const {
+    return std::ranges::count_if(pods_, [&](const auto& pod) {
+      return pod.second.group == group && !pod.second.node.empty();
+    });
+  }
+
+  // Of what a plan binds of a group, no part is below its minimum.
+  void CheckWhole(const model::Plan& plan) const {
+    std::map<std::string, int64_t> bound;
+    for (const model::BindDecision& bind : plan.binds)
+      ++bound[pods_.at(std::string(engine_.state().UidOf(bind.pod_uid)).substr(4)).group];
+    for (const auto& [name, group] : groups_) {
+      if (bound.contains(name)) RC_ASSERT(bound.at(name) + Placed(name) >= group.min_member);
+    }
+  }
+
+  // Who waits although all that it needs is there could not be placed.
+  void CheckAtRest(const std::string& name, const Group& group) const {
+    std::vector<int64_t> waiting;
+    for (const auto& [pod, member] : pods_) {
+      if (member.group == name && member.node.empty()) waiting.push_back(member.cpu);
+    }
+    const int64_t needed = group.min_member - Placed(name);
+    const bool equal = std::set<int64_t>(waiting.begin(), waiting.end()).size() == 1;
+    if (needed <= 0 || std::ssize(waiting) < needed || !equal) return;
+    int64_t places = 0;
+    for (const std::string& node : nodes_) {
+      int64_t free = kNodeCpu;
+      for (const auto& [pod, member] : pods_) free -= member.node == node ? member.cpu : 0;
+      places += std::max<int64_t>(free, 0) / waiting.front();
+    }
+    RC_ASSERT(places < needed);
+  }
+
+  Engine engine_;
+  Instant now_;
+  int64_t clock_ = 0;
+  std::set<std::string> nodes_;
+  std::map<std::string, Group> groups_;
+  std::map<std::string, Member> pods_;
+};
+
+RC_GTEST_PROP(Gang, IsPlacedWholeAndWaitsForNothingThatIsThere, ()) {
+  GangWorld world;
+  const int steps = *rc::gen::inRange(5, 60);
+  for (int i = 0; i < steps; ++i) {
+    world.Step();
+    if (*rc::gen::inRange(0, 3) == 0) world.Settle();
+  }
+  world.Settle();
+}
+
+}  // namespace
+}  // namespace berth::cycle

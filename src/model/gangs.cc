@@ -1,0 +1,105 @@
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "model/backoff.h"
+#include "model/state.h"
+
+// Groups, who is a member of which, and members that are placed together
+// (docs/design/0010-gangs.md).
+namespace berth::model {
+
+bool State::HasRoomFor(const GroupUpsert& facts) const {
+  // One of its name goes when it comes.
+  return groups_.live() < limits::kGroupsMax || FindGroup(facts.uid).valid() ||
+         groups_.FindKey(keys_.Find(facts.key)).valid();
+}
+
+void State::ApplyGroup(const GroupUpsert& facts) {
+  CHECK(HasRoomFor(facts));
+  GroupId id = FindGroup(facts.uid);
+  if (!id.valid()) {
+    const GroupId other = groups_.FindKey(keys_.Find(facts.key));
+    // A replay of one that is long gone.
+    if (other.valid() && facts.creation < groups_.at(other).creation) return;
+    // As with pods, before the other goes.
+    id = groups_.Add(uids_.Acquire(facts.uid), keys_.Acquire(facts.key));
+    if (other.valid()) DropGroup(other);
+    ChangeMembers(groups_.at(id).key);
+  }
+  Group& group = groups_.mutable_at(id);
+  group.min_of_roles = facts.min_of_roles;
+  std::ranges::sort(group.min_of_roles);
+  group.min_member = facts.min_member;
+  group.priority = facts.priority;
+  group.creation = facts.creation;
+  group.phase = facts.phase;
+  group.attempts = 0;
+  changed_groups_.push_back(id);
+}
+
+void State::RemoveGroup(const GroupRemove& facts) {
+  if (const GroupId id = FindGroup(facts.uid); id.valid()) DropGroup(id);
+}
+
+void State::DropGroup(GroupId id) {
+  const Group row = groups_.at(id);
+  groups_.Remove(id);
+  changed_groups_.push_back(id);
+  ChangeMembers(row.key);
+  uids_.Release(row.uid);
+  keys_.Release(row.key);
+}
+
+// Whether they wait by themselves depends on their group.
+void State::ChangeMembers(KeyId group) {
+  for (PodId pod = groups_.first_member(group); pod.valid(); pod = groups_.next_member(pod))
+    changed_pods_.push_back(pod);
+}
+
+void State::NoteMember(PodId id) {
+  const Pod& pod = pods_.at(id);
+  const KeyId before = groups_.GroupOf(id);
+  if (!groups_.Note(id, pod.group, MemberKindOf(pod))) return;
+  for (const KeyId key : {before, pod.group}) {
+    const GroupId group = groups_.FindKey(key);
+    if (!group.valid()) continue;
+    groups_.mutable_at(group).attempts = 0;
+    changed_groups_.push_back(group);
+  }
+}
+
+void State::NoteMembers() {
+  // What it notes of changed pods changes none.
+  for (const PodId pod : changed_pods_) {
+    if (pods_.used(pod)) NoteMember(pod);
+  }
+}
+
+void State::NoteAttempt(GroupId id, Instant now) {
+  Group& group = groups_.mutable_at(id);
+  group.backoff_until = now + Backoff(++group.attempts);
+}
+
+// ---- Trials ----------------------------------------------------------------------------------
+
+void State::Trial::Place(const Placement& placement) {
+  CHECK(state_.VictimsOf(placement.pod).empty());
+  placed_.emplace_back(placement, state_.AssumeIn(transaction_, placement));
+  state_.touches_.Add(placement.node, kTouchTried);
+}
+
+void State::Trial::Keep() {
+  transaction_.Commit(Cause::kDecided);
+  for (const auto& [placement, left] : std::exchange(placed_, {}))
+    state_.NoteAssumed(placement, left);
+}
+
+// What was derived from the nodes meanwhile is derived anew.
+State::Trial::~Trial() {
+  transaction_.RollbackTo(Transaction::Checkpoint{});
+  for (const auto& [placement, left] : placed_) state_.touches_.Add(placement.node, kTouchTried);
+}
+
+}  // namespace berth::model

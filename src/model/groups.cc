@@ -1,0 +1,141 @@
+#include "model/groups.h"
+
+#include "base/check.h"
+#include "model/lifecycle.h"
+
+namespace berth::model {
+
+void Group::AddTo(Hasher& hasher) const {
+  hasher.Add(uid.value).Add(key.value).Add(min_member).Add(creation.ns).Add(phase);
+  hasher.Add(priority.has_value()).Add(priority.value_or(0));
+  hasher.Add(attempts).Add(backoff_until.ns).Add(min_of_roles.size());
+  for (const RoleMinimum& m : min_of_roles) hasher.Add(m.role.value).Add(m.count);
+}
+
+MemberKind MemberKindOf(const Pod& pod) {
+  switch (StageOf(pod)) {
+    case PodStage::kPending:
+      return MemberKind::kWaiting;
+    case PodStage::kInFlight:
+    case PodStage::kAccepted:
+    case PodStage::kUnresolved:
+      return MemberKind::kDecided;
+    case PodStage::kBound:
+      return MemberKind::kBound;
+    case PodStage::kTerminating:
+      return pod.node.valid() ? MemberKind::kLeaving : MemberKind::kApart;
+    case PodStage::kFinished:
+      return pod.succeeded ? MemberKind::kSucceeded : MemberKind::kFailed;
+    case PodStage::kForeign:
+    case PodStage::kGated:
+    case PodStage::kLost:
+      break;
+  }
+  return MemberKind::kApart;
+}
+
+GroupPhase PhaseOf(const Group& group, const MemberCounts& counts) {
+  const auto needed = static_cast<uint32_t>(group.min_member);
+  const uint32_t ended = counts[MemberKind::kSucceeded] + counts[MemberKind::kFailed];
+  const uint32_t on_nodes = counts[MemberKind::kBound] + counts[MemberKind::kLeaving];
+  const uint32_t to_come = counts[MemberKind::kWaiting] + counts[MemberKind::kDecided];
+  if (group.phase == GroupPhase::kCompleted && on_nodes + to_come == 0) return group.phase;
+  if (ended + on_nodes > 0 && ended + on_nodes >= needed)
+    return on_nodes + to_come == 0 ? GroupPhase::kCompleted : GroupPhase::kRunning;
+  switch (group.phase) {
+    case GroupPhase::kRunning:
+    case GroupPhase::kUnknown:
+      return GroupPhase::kUnknown;
+    case GroupPhase::kPending:
+    case GroupPhase::kInqueue:
+    case GroupPhase::kCompleted:
+      break;
+  }
+  return GroupPhase::kInqueue;
+}
+
+std::string_view ToString(GroupPhase phase) {
+  constexpr std::string_view kNames[] = {"Pending", "Inqueue", "Running", "Unknown", "Completed"};
+  return kNames[static_cast<size_t>(phase)];
+}
+
+GroupId GroupTable::FindUid(OwnerId uid) const {
+  return uid.value < row_of_uid_.size() ? row_of_uid_[uid.value] : GroupId{};
+}
+
+GroupId GroupTable::FindKey(KeyId key) const {
+  return key.value < row_of_key_.size() ? row_of_key_[key.value] : GroupId{};
+}
+
+MemberCounts GroupTable::CountsOf(KeyId key) const {
+  return key.value < members_.size() ? members_[key.value].counts : MemberCounts{};
+}
+
+PodId GroupTable::first_member(KeyId key) const {
+  return key.value < members_.size() ? members_[key.value].first : PodId{};
+}
+
+GroupId GroupTable::Add(OwnerId uid, KeyId key) {
+  CHECK(!FindUid(uid).valid());
+  GroupId id{static_cast<uint32_t>(rows_.size())};
+  if (free_rows_.empty()) {
+    rows_.emplace_back();
+  } else {
+    id = free_rows_.back();
+    free_rows_.pop_back();
+  }
+  rows_[id.value].uid = uid;
+  rows_[id.value].key = key;
+  if (uid.value >= row_of_uid_.size()) row_of_uid_.resize(uid.value + 1);
+  if (key.value >= row_of_key_.size()) row_of_key_.resize(key.value + 1);
+  row_of_uid_[uid.value] = id;
+  row_of_key_[key.value] = id;
+  return id;
+}
+
+void GroupTable::Remove(GroupId id) {
+  CHECK(used(id));
+  Group& group = rows_[id.value];
+  row_of_uid_[group.uid.value] = GroupId{};
+  if (row_of_key_[group.key.value] == id) row_of_key_[group.key.value] = GroupId{};
+  group = Group{};
+  free_rows_.push_back(id);
+}
+
+bool GroupTable::Note(PodId pod, KeyId group, MemberKind kind) {
+  if (pod.value >= links_.size()) {
+    if (!group.valid()) return false;
+    links_.resize(pod.value + 1);
+  }
+  Links& links = links_[pod.value];
+  if (links.group == group && (links.kind == kind || !group.valid())) return false;
+  if (links.group.valid()) --members_[links.group.value].counts.of[static_cast<size_t>(links.kind)];
+  if (links.group != group) {
+    if (links.group.valid()) {
+      PodId& from = links.previous.valid() ? links_[links.previous.value].next
+                                           : members_[links.group.value].first;
+      from = links.next;
+      if (links.next.valid()) links_[links.next.value].previous = links.previous;
+    }
+    links = Links{.group = group};
+    if (group.valid()) {
+      if (group.value >= members_.size()) members_.resize(group.value + 1);
+      links.next = members_[group.value].first;
+      if (links.next.valid()) links_[links.next.value].previous = pod;
+      members_[group.value].first = pod;
+    }
+  }
+  links.kind = kind;
+  if (group.valid()) ++members_[group.value].counts.of[static_cast<size_t>(kind)];
+  return true;
+}
+
+void GroupTable::AddTo(Hasher& hasher) const {
+  hasher.Add(rows_.size());
+  for (const Group& group : rows_) group.AddTo(hasher);
+  hasher.Add(free_rows_.size());
+  for (const GroupId id : free_rows_) hasher.Add(id.value);
+  // Members are a function of the pods; the order of their lists decides nothing.
+}
+
+}  // namespace berth::model

@@ -1,0 +1,149 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/time.h"
+#include "model/ids.h"
+#include "model/pods.h"
+
+// Gangs: pods that are placed together or not at all (docs/design/0010-gangs.md).
+namespace berth::model {
+
+// How many of one role a group needs; roles are the names of a job's tasks.
+struct RoleMinimum {
+  NameId role;
+  int32_t count = 0;  // Above 0.
+  auto operator<=>(const RoleMinimum&) const = default;
+};
+
+// What its object says of a group's life (PodGroup of scheduling.volcano.sh).
+enum class GroupPhase : uint8_t { kPending, kInqueue, kRunning, kUnknown, kCompleted };
+
+struct GroupUpsert {
+  std::string uid;
+  std::string key;                        // "namespace/name"; pods name it so.
+  std::vector<RoleMinimum> min_of_roles;  // Each role once; any order.
+  int32_t min_member = 0;                 // Not negative.
+  std::optional<int32_t> priority;        // Nothing: that of its most important member.
+  Instant creation;
+  GroupPhase phase = GroupPhase::kPending;
+};
+
+// The object of that uid is gone.
+struct GroupRemove {
+  std::string uid;
+};
+
+struct Group {
+  OwnerId uid;  // Invalid in a free row.
+  KeyId key;
+  std::vector<RoleMinimum> min_of_roles;  // Ascending.
+  int32_t min_member = 0;
+  std::optional<int32_t> priority;
+  Instant creation;
+  GroupPhase phase = GroupPhase::kPending;
+  // Decided: forgotten by a restart.
+  uint32_t attempts = 0;  // Cycles that found no room for it, since its members last changed.
+  Instant backoff_until;  // Others go first until then.
+
+  void AddTo(Hasher& hasher) const;
+};
+
+// What a pod is to the group that it names.
+enum class MemberKind : uint8_t {
+  kApart,    // Gated, another scheduler's, or deleted before it had a node.
+  kWaiting,  // To be placed.
+  kDecided,  // It gets a node, as far as we know.
+  kBound,    // It has one.
+  kLeaving,  // Being deleted, still on its node.
+  kSucceeded,
+  kFailed,
+};
+inline constexpr size_t kMemberKindsCount = 7;
+[[nodiscard]] MemberKind MemberKindOf(const Pod& pod);
+
+struct MemberCounts {
+  uint32_t of[kMemberKindsCount] = {};
+  [[nodiscard]] uint32_t operator[](MemberKind kind) const { return of[static_cast<size_t>(kind)]; }
+  // Those that have or get a node, and those that did what they were to do.
+  [[nodiscard]] uint32_t ready() const {
+    return (*this)[MemberKind::kDecided] + (*this)[MemberKind::kBound] +
+           (*this)[MemberKind::kSucceeded];
+  }
+  bool operator==(const MemberCounts&) const = default;
+};
+[[nodiscard]] constexpr bool IsReady(MemberKind kind) {
+  return kind == MemberKind::kDecided || kind == MemberKind::kBound ||
+         kind == MemberKind::kSucceeded;
+}
+
+// What a group's object should say of its life, of what it says and what its members are observed
+// to be. As Volcano's, but: a member that is being deleted counts until it is gone (P12), who
+// completed stays so until a new member comes (P13), with members that wait nothing is completed
+// (P14), nothing counts before it is observed (P16), and who ran and has too few is Unknown and
+// never Pending again (P24).
+[[nodiscard]] GroupPhase PhaseOf(const Group& group, const MemberCounts& counts);
+[[nodiscard]] std::string_view ToString(GroupPhase phase);
+
+// Rows by uid, and who names them by key: pods come before, stay after, and belong to whichever
+// object bears the name now. What an older one had ended with its uid (P01 of docs/REGRESSIONS.md).
+// O(1) by uid, key, row and pod.
+class GroupTable {
+ public:
+  // Free rows too.
+  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(rows_.size()); }
+  [[nodiscard]] uint32_t live() const {
+    return static_cast<uint32_t>(rows_.size() - free_rows_.size());
+  }
+  [[nodiscard]] bool used(GroupId id) const {
+    return id.value < rows_.size() && rows_[id.value].uid.valid();
+  }
+  [[nodiscard]] const Group& at(GroupId id) const { return rows_[id.value]; }
+  [[nodiscard]] GroupId FindUid(OwnerId uid) const;
+  [[nodiscard]] GroupId FindKey(KeyId key) const;
+
+  // Of those who name the key; zero for a key that nobody names.
+  [[nodiscard]] MemberCounts CountsOf(KeyId key) const;
+  // Its members, in any order; an invalid pod ends it.
+  [[nodiscard]] PodId first_member(KeyId key) const;
+  [[nodiscard]] PodId next_member(PodId pod) const { return links_[pod.value].next; }
+  // The group that the pod was last noted with; invalid for none.
+  [[nodiscard]] KeyId GroupOf(PodId pod) const {
+    return pod.value < links_.size() ? links_[pod.value].group : KeyId{};
+  }
+  [[nodiscard]] MemberKind KindOf(PodId pod) const { return links_[pod.value].kind; }
+
+  // For State.
+  [[nodiscard]] Group& mutable_at(GroupId id) { return rows_[id.value]; }
+  GroupId Add(OwnerId uid, KeyId key);
+  void Remove(GroupId id);
+  // The pod names this group (none: an invalid key) and is that to it. Whether anything changed.
+  bool Note(PodId pod, KeyId group, MemberKind kind);
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  struct Links {
+    KeyId group;
+    PodId next;
+    PodId previous;
+    MemberKind kind = MemberKind::kApart;
+  };
+  struct Members {
+    PodId first;
+    MemberCounts counts;
+  };
+  std::vector<Group> rows_;
+  std::vector<GroupId> free_rows_;
+  std::vector<GroupId> row_of_uid_;
+  std::vector<GroupId> row_of_key_;
+  std::vector<Members> members_;  // By KeyId.
+  std::vector<Links> links_;      // By PodId.
+};
+
+}  // namespace berth::model
