@@ -27,6 +27,7 @@
 #include "reading.h"
 #include "translate/facts.h"
 #include "translate/text.h"
+#include "volcano.h"
 
 // Goal: berth gives the answers of the genuine kube-scheduler plugins. Method: each state of the
 // vectors goes the way of production, from JSON through decoding and translation into the model;
@@ -563,6 +564,7 @@ int Run(const std::filesystem::path& folder, bool asked_for) {
     return absent(fmt::format("there is no folder {} of vectors", folder.string()));
   }
   if (HoldsKueueVectors(folder)) return RunKueueVectors(folder);
+  if (HoldsVolcanoVectors(folder)) return RunVolcanoVectors(folder);
   std::vector<std::filesystem::path> files;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
     if (entry.path().extension() == ".jsonl") files.push_back(entry.path());
@@ -589,7 +591,7 @@ int main(int argc, char** argv) {
   if (argc == 2) return berth::Run(argv[1], /*asked_for=*/true);
   if (from_environment != nullptr) return berth::Run(from_environment, /*asked_for=*/true);
   int status = berth::kSkipped;
-  for (const char* of : {"kube-scheduler", "kueue"}) {
+  for (const char* of : {"kube-scheduler", "kueue", "volcano"}) {
     const int one =
         berth::Run(std::filesystem::path(BERTH_VECTORS_DEFAULT) / of, /*asked_for=*/false);
     if (one == berth::kSkipped) continue;

@@ -1,0 +1,212 @@
+#include "volcano.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/json.h"
+#include "codec/decode.h"
+#include "codec/json.h"
+#include "cycle/engine.h"
+#include "reading.h"
+#include "translate/facts.h"
+
+// Goal: gangs get the places that Volcano gives them. Method: the objects of a session become
+// facts, the engine runs until nothing is left to do, and what it binds is compared. Sessions that
+// need what is not built are counted with that.
+namespace berth {
+namespace {
+
+using api::Json;
+using api::JsonArray;
+using api::JsonObject;
+
+constexpr int kFailuresShownMax = 20;
+
+std::optional<JsonObject> ReadObject(const std::filesystem::path& path) {
+  std::ifstream in(path);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  auto json = codec::ParseJson(text);
+  if (!json || !json->is_object()) return std::nullopt;
+  return json->as_object();
+}
+
+// What is not built keeps a case from being run.
+struct NotBuilt {
+  std::string lacks;
+};
+
+// What of Volcano's configuration a cycle of the engine is: members of a gang together, all filters,
+// the default scores, priority.
+void CheckConfiguration(const JsonObject& test) {
+  static const std::set<std::string, std::less<>> kPlugins = {
+      "gang", "predicates", "nodeorder", "priority", "conformance", "drf", "proportion"};
+  const JsonObject& conf = ObjectAt(test, "conf");
+  const JsonArray& actions = ArrayAt(conf, "actions");
+  if (actions.size() != 1 || actions[0] != "allocate" || test.contains("sessions"))
+    throw NotBuilt{"actions other than one allocate"};
+  bool gang = false;
+  bool shares = false;
+  for (const Json& tier : ArrayAt(conf, "tiers")) {
+    for (const Json& json : tier.as_array()) {
+      const JsonObject& plugin = json.as_object();
+      const std::string name = StringAt(plugin, "name");
+      if (!kPlugins.contains(name)) throw NotBuilt{"plugin " + name};
+      if (!ObjectAt(plugin, "arguments").empty()) throw NotBuilt{"arguments of plugins"};
+      gang = gang || name == "gang";
+      shares = shares || name == "drf" || name == "proportion";
+    }
+  }
+  if (!gang) throw NotBuilt{"groups that are no gangs"};
+  if (shares && ArrayAt(ObjectAt(test, "input"), "podGroups").size() > 1)
+    throw NotBuilt{"shares of queues and jobs"};
+  for (const auto& [option, value] : ObjectAt(test, "options")) {
+    if (option != "percentageOfNodesToFind") throw NotBuilt{fmt::format("option {}", option)};
+  }
+}
+
+void CheckObjects(const JsonObject& input) {
+  static const std::set<std::string, std::less<>> kKinds = {"podGroups", "pods", "nodes", "queues"};
+  for (const auto& [kind, objects] : input) {
+    const bool none = (objects.is_array() && objects.as_array().empty()) ||
+                      (objects.is_object() && objects.as_object().empty());
+    if (!none && !kKinds.contains(std::string_view(kind)))
+      throw NotBuilt{fmt::format("{}", std::string_view(kind))};
+  }
+  std::set<std::string> queues;
+  for (const Json& queue : ArrayAt(input, "queues"))
+    queues.insert(StringAt(ObjectAt(queue.as_object(), "metadata"), "name"));
+  for (const Json& group : ArrayAt(input, "podGroups")) {
+    if (!queues.contains(StringAt(ObjectAt(group.as_object(), "spec"), "queue")))
+      throw NotBuilt{"queues that are not there"};
+  }
+}
+
+template <typename T>
+T Unwrap(Result<T> result) {
+  if (!result) throw std::runtime_error(result.error().message);
+  return *std::move(result);
+}
+
+void Load(const JsonObject& input, cycle::Engine& engine) {
+  codec::Decoder decoder;
+  for (const Json& json : ArrayAt(input, "nodes")) {
+    auto node = Unwrap(decoder.Node(codec::PrintJson(json)));
+    node.meta.uid = node.meta.name;
+    engine.Apply(translate::NodeFacts(node, engine.vocabulary()));
+  }
+  for (const Json& json : ArrayAt(input, "podGroups")) {
+    auto group = Unwrap(decoder.PodGroup(codec::PrintJson(json)));
+    if (group.meta.uid.empty()) group.meta.uid = "group-" + group.meta.name;
+    engine.Apply(translate::GroupFacts(group, std::nullopt, engine.vocabulary()));
+  }
+  for (const Json& json : ArrayAt(input, "pods")) {
+    const auto pod = Unwrap(decoder.Pod(codec::PrintJson(json)));
+    if (!pod.spec->unsupported.empty()) throw NotBuilt{pod.spec->unsupported.front()};
+    engine.Apply(Unwrap(translate::PodFacts(pod, engine.vocabulary())));
+  }
+}
+
+std::map<std::string, std::string> Binds(cycle::Engine& engine) {
+  std::map<std::string, std::string> binds;
+  Instant now = Instant::FromSeconds(1);
+  for (int i = 0; i < 100 && engine.wake_at() <= now; ++i) {
+    for (const model::BindDecision& bind : engine.Cycle(now).binds) {
+      const model::State& state = engine.state();
+      binds.emplace(state.KeyOf(state.pods().at(bind.pod).key), state.NameOf(bind.node_name));
+    }
+  }
+  return binds;
+}
+
+std::string Print(const std::map<std::string, std::string>& binds) {
+  std::string text;
+  for (const auto& [pod, node] : binds) text += fmt::format(" {} -> {}", pod, node);
+  return text.empty() ? " nothing" : text;
+}
+
+void RunCase(const JsonObject& test) {
+  CheckConfiguration(test);
+  const JsonObject& input = ObjectAt(test, "input");
+  CheckObjects(input);
+  const JsonObject& want = ObjectAt(test, "want");
+  if (!want.contains("binds") && !want.contains("bindsNum")) throw NotBuilt{"other expectations"};
+  cycle::Engine engine;
+  Load(input, engine);
+  const auto binds = Binds(engine);
+  if (const Json* count = want.if_contains("bindsNum"); count != nullptr) {
+    if (binds.size() != static_cast<size_t>(count->as_int64()))
+      throw std::runtime_error("binds" + Print(binds));
+    return;
+  }
+  std::map<std::string, std::string> expected;
+  for (const auto& [pod, node] : ObjectAt(want, "binds"))
+    expected.emplace(std::string_view(pod), std::string_view(node.as_string()));
+  if (binds != expected)
+    throw std::runtime_error(fmt::format("binds{}, expected{}", Print(binds), Print(expected)));
+}
+
+}  // namespace
+
+bool HoldsVolcanoVectors(const std::filesystem::path& folder) {
+  const auto index = ReadObject(folder / "index.json");
+  return index && StringAt(ObjectAt(*index, "source"), "project") == "volcano-sh/volcano";
+}
+
+int RunVolcanoVectors(const std::filesystem::path& folder) {
+  const auto index = ReadObject(folder / "index.json");
+  if (!index) return 2;
+  std::map<std::string, int64_t> lacking;
+  int64_t passed_count = 0;
+  int64_t failed_count = 0;
+  int shown = 0;
+  for (const Json& json : ArrayAt(*index, "files")) {
+    const JsonObject& suite = json.as_object();
+    const std::string name = StringAt(suite, "file");
+    if (StringAt(suite, "format") != "session") {
+      lacking[StringAt(suite, "group")] += suite.at("cases").as_int64();
+      continue;
+    }
+    const auto file = ReadObject(folder / name);
+    if (!file) {
+      fmt::print(stderr, "{} can't be read\n", name);
+      return 2;
+    }
+    int64_t passed = 0;
+    int64_t failed = 0;
+    for (const Json& test : ArrayAt(*file, "cases")) {
+      try {
+        RunCase(test.as_object());
+        ++passed;
+      } catch (const NotBuilt& e) {
+        ++lacking[e.lacks];
+      } catch (const std::exception& e) {  // A mismatch, or a member that is not of the format.
+        ++failed;
+        if (++shown <= kFailuresShownMax)
+          fmt::print("{}: {}: {}\n", name, StringAt(test.as_object(), "name"), e.what());
+      }
+    }
+    if (passed + failed > 0)
+      fmt::print("  {:<60} {:>3} passed, {:>3} failed\n", name, passed, failed);
+    passed_count += passed;
+    failed_count += failed;
+  }
+  int64_t skipped = 0;
+  for (const auto& [what, count] : lacking) {
+    fmt::print("{}: {} cases not built yet\n", what, count);
+    skipped += count;
+  }
+  fmt::print("{} passed, {} failed, {} not built yet\n", passed_count, failed_count, skipped);
+  return failed_count == 0 && passed_count > 0 ? 0 : 1;
+}
+
+}  // namespace berth
