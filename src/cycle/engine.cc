@@ -521,6 +521,13 @@ void Engine::RefreshReports(Instant now) {
   refresh_position_ = settled ? end : kUnsettled;
 }
 
+// The pod is told the last of the plan's refusals.
+void Engine::TellRefused(PodId pod, Plan& plan) const {
+  plan.refused.push_back({.pod = pod,
+                          .pod_uid = state_.pods().at(pod).uid,
+                          .refusal = static_cast<uint32_t>(plan.refusals.size()) - 1});
+}
+
 void Engine::TellWaiting(Plan& plan) {
   std::vector<LineId> lines = std::exchange(lines_.lines_to_tell(), {});
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -536,9 +543,7 @@ void Engine::TellWaiting(Plan& plan) {
       if (!pod.valid()) break;
       if (!options_.faults.keep_void_nominations && state_.VoidAbsentNomination(pod))
         plan.nominations.push_back(pod);
-      plan.refused.push_back({.pod = pod,
-                              .pod_uid = state_.pods().at(pod).uid,
-                              .refusal = static_cast<uint32_t>(plan.refusals.size()) - 1});
+      TellRefused(pod, plan);
     }
     if (line.untold.valid()) --i;  // Cut by the bound: the rest next time.
   }
@@ -609,9 +614,9 @@ Explanation Engine::Explain(PodId pod) const {
   if (IsOrphan(pod)) {
     e.refusal = RefusalOfOrphan(pod);
   } else if (e.stage == PodStage::kPending && !StandsAlone(pod)) {
-    const model::GroupId g = state_.GroupOf(pod);
-    e.refusal = groups_.is_blocked(g) ? groups_.refusal(g) : RefusalOfShort(g);
-    e.would_fit = groups_.contains(g) && !groups_.is_blocked(g);
+    std::optional<model::Refusal> why = WhyGroupWaits(state_.GroupOf(pod));
+    e.would_fit = !why;
+    if (why) e.refusal = *std::move(why);
   } else if (e.stage == PodStage::kPending || e.stage == PodStage::kGated) {
     WhyNotResult why = WhyWaits(pod, KindOf(pod), std::nullopt);
     e.refusal = std::move(why.refusal);

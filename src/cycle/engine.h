@@ -179,6 +179,7 @@ class Engine {
   void ServeLines(Instant now, model::Plan& plan);
   void RefreshReports(Instant now);
   void TellWaiting(model::Plan& plan);
+  void TellRefused(model::PodId pod, model::Plan& plan) const;
   [[nodiscard]] Choice Choose(model::PodId pod);
   [[nodiscard]] bool Narrow(const Line& line) const;
   [[nodiscard]] Choice ChooseNarrow(const Line& line, model::ReasonMask& reasons) const;
@@ -229,10 +230,11 @@ class Engine {
   [[nodiscard]] int32_t PriorityOf(model::GroupId group) const;
   void SyncMembers(model::GroupId group);
   void SyncGroupOf(model::PodId pod);
+  [[nodiscard]] std::vector<model::PodId> WaitingMembers(model::GroupId group) const;
   [[nodiscard]] std::vector<model::PodId> MembersToPlace(model::GroupId group) const;
-  std::optional<WhyNotResult> PlaceSome(std::vector<model::PodId>& members, model::NameId role,
-                                        uint32_t count, Trial& trial);
-  std::optional<WhyNotResult> PlaceGang(model::GroupId group, Trial& trial);
+  std::optional<model::Refusal> PlaceSome(std::vector<model::PodId>& members, model::NameId role,
+                                          uint32_t count, Trial& trial);
+  std::optional<model::Refusal> PlaceGang(model::GroupId group, const Gang& gang, Trial& trial);
   [[nodiscard]] bool GroupIsNext(model::GroupId group, LineId line) const;
   void ServeGroup(model::GroupId group, Instant now, model::Plan& plan);
   void EndOwnPromises(model::GroupId group, model::Plan& plan);

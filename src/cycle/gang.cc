@@ -67,13 +67,13 @@ Engine::Gang Engine::GangOf(GroupId g) const {
   if (group.min_of_roles.empty() || !CountsRoles(group)) return gang;
   for (const model::RoleMinimum& m : group.min_of_roles)
     gang.roles.push_back({.role = m.role, .needed = static_cast<uint32_t>(m.count)});
-  for (PodId pod = groups.first_member(group.key); pod.valid(); pod = groups.next_member(pod)) {
+  groups.ForMembers(group.key, [&](PodId pod) {
     const auto role = std::ranges::find(gang.roles, state_.pods().at(pod).role, &RoleNeed::role);
-    if (role == gang.roles.end()) continue;
+    if (role == gang.roles.end()) return;
     const MemberKind kind = groups.KindOf(pod);
     if (kind == MemberKind::kWaiting) ++role->waiting;
     if (model::IsReady(kind)) role->needed -= std::min(role->needed, 1u);
-  }
+  });
   uint32_t of_roles = 0;
   for (const RoleNeed& role : gang.roles) of_roles += role.needed;
   gang.needed = std::max(gang.needed, of_roles);
@@ -117,37 +117,38 @@ int32_t Engine::PriorityOf(GroupId g) const {
   const model::Group& group = state_.groups().at(g);
   if (group.priority) return *group.priority;
   int32_t highest = std::numeric_limits<int32_t>::min();
-  for (PodId pod = state_.groups().first_member(group.key); pod.valid();
-       pod = state_.groups().next_member(pod)) {
+  state_.groups().ForMembers(group.key, [&](PodId pod) {
     if (state_.groups().KindOf(pod) == MemberKind::kWaiting)
       highest = std::max(highest, state_.pods().at(pod).priority);
-  }
+  });
   return highest;
 }
 
 void Engine::SyncMembers(GroupId g) {
   const model::GroupTable& groups = state_.groups();
-  for (PodId pod = groups.first_member(groups.at(g).key); pod.valid();
-       pod = groups.next_member(pod)) {
-    Sync(pod);
-  }
+  groups.ForMembers(groups.at(g).key, [&](PodId pod) { Sync(pod); });
 }
 
 void Engine::SyncGroupOf(PodId pod) {
   if (const GroupId g = state_.GroupOf(pod); g.valid()) SyncGroup(g);
 }
 
-// Who waits and may be tried, in the order of pods.
-std::vector<PodId> Engine::MembersToPlace(GroupId g) const {
+// Who waits and may be tried, in any order.
+std::vector<PodId> Engine::WaitingMembers(GroupId g) const {
   const model::GroupTable& groups = state_.groups();
   std::vector<PodId> members;
-  for (PodId pod = groups.first_member(groups.at(g).key); pod.valid();
-       pod = groups.next_member(pod)) {
+  groups.ForMembers(groups.at(g).key, [&](PodId pod) {
     if (groups.KindOf(pod) == MemberKind::kWaiting &&
         state_.pods().at(pod).not_before == Instant{}) {
       members.push_back(pod);
     }
-  }
+  });
+  return members;
+}
+
+// The same in the order of pods.
+std::vector<PodId> Engine::MembersToPlace(GroupId g) const {
+  std::vector<PodId> members = WaitingMembers(g);
   std::ranges::sort(members,
                     [&](PodId a, PodId b) { return WaitingLines::PodBefore(state_, a, b); });
   return members;
@@ -155,9 +156,9 @@ std::vector<PodId> Engine::MembersToPlace(GroupId g) const {
 
 // Finds places for `count` of the members, those of a role if one is given, and takes them out of
 // the list. Why one found none, when there are too few.
-std::optional<WhyNotResult> Engine::PlaceSome(std::vector<PodId>& members, model::NameId role,
-                                              uint32_t count, Trial& trial) {
-  std::optional<WhyNotResult> why;
+std::optional<model::Refusal> Engine::PlaceSome(std::vector<PodId>& members, model::NameId role,
+                                                uint32_t count, Trial& trial) {
+  std::optional<model::Refusal> why;
   std::vector<Alike> refused;
   for (size_t i = 0; i < members.size() && count > 0;) {
     const PodId pod = members[i];
@@ -168,7 +169,7 @@ std::optional<WhyNotResult> Engine::PlaceSome(std::vector<PodId>& members, model
     const Choice choice = Choose(pod);
     if (!choice.node.valid()) {
       refused.push_back(KeyOf(row));
-      if (!why) why = WhyNot(state_, options_.evaluator, pod);
+      if (!why) why = WhyNot(state_, options_.evaluator, pod).refusal;
       continue;
     }
     const model::Viewer viewer = ViewerOf(pod);
@@ -180,11 +181,10 @@ std::optional<WhyNotResult> Engine::PlaceSome(std::vector<PodId>& members, model
     --count;
   }
   if (count == 0) return std::nullopt;
-  return why ? std::move(why) : WhyNotResult{};
+  return why ? std::move(why) : model::Refusal{};
 }
 
-std::optional<WhyNotResult> Engine::PlaceGang(GroupId g, Trial& trial) {
-  const Gang gang = GangOf(g);
+std::optional<model::Refusal> Engine::PlaceGang(GroupId g, const Gang& gang, Trial& trial) {
   std::vector<PodId> members = MembersToPlace(g);
   uint32_t rest = gang.needed;
   for (const RoleNeed& role : gang.roles) {
@@ -214,15 +214,15 @@ void Engine::EndOwnPromises(GroupId g, Plan& plan) {
 // All that are needed get their places in one commit, or none does.
 void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
   EndOwnPromises(g, plan);
-  const uint32_t needed = GangOf(g).needed;
+  const Gang gang = GangOf(g);
   Trial trial{.claims = model::State::Trial(state_)};
-  if (auto why = PlaceGang(g, trial)) {
-    why->refusal.gang = model::GangRefusal{.group = state_.groups().at(g).key,
-                                           .needed = needed,
-                                           .found = static_cast<uint32_t>(trial.placed.size())};
+  if (auto why = PlaceGang(g, gang, trial)) {
+    why->gang = model::GangRefusal{.group = state_.groups().at(g).key,
+                                   .needed = gang.needed,
+                                   .found = static_cast<uint32_t>(trial.placed.size())};
     state_.NoteAttempt(g, now);
-    TellMembers(g, why->refusal, plan);
-    return groups_.Block(g, std::move(why->refusal));
+    TellMembers(g, *why, plan);
+    return groups_.Block(g, *std::move(why));
   }
   trial.claims.Keep();
   for (const Placed& placed : trial.placed) Record(placed.pod, placed.choice, placed.devices, plan);
@@ -233,11 +233,7 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
 void Engine::TellMembers(GroupId g, const model::Refusal& refusal, Plan& plan) {
   plan.groups.push_back(g);
   plan.refusals.push_back(refusal);
-  for (const PodId pod : MembersToPlace(g)) {
-    plan.refused.push_back({.pod = pod,
-                            .pod_uid = state_.pods().at(pod).uid,
-                            .refusal = static_cast<uint32_t>(plan.refusals.size()) - 1});
-  }
+  for (const PodId pod : MembersToPlace(g)) TellRefused(pod, plan);
 }
 
 // Members of groups that are not there, or lack members.
@@ -253,9 +249,7 @@ void Engine::TellIncomplete(Plan& plan) {
   for (const PodId pod : std::exchange(orphans_, {})) {
     if (!state_.pods().used(pod) || !IsOrphan(pod)) continue;
     plan.refusals.push_back(RefusalOfOrphan(pod));
-    plan.refused.push_back({.pod = pod,
-                            .pod_uid = state_.pods().at(pod).uid,
-                            .refusal = static_cast<uint32_t>(plan.refusals.size()) - 1});
+    TellRefused(pod, plan);
   }
 }
 
@@ -292,7 +286,7 @@ std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {
 // if they could not be placed. For equal members, which it says, yes only if they could be.
 bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
   std::vector<std::pair<Alike, model::Amount>> kinds;
-  for (const PodId pod : MembersToPlace(g)) {
+  for (const PodId pod : WaitingMembers(g)) {
     const Alike key = KeyOf(state_.pods().at(pod));
     const auto at = std::ranges::find(kinds, key, &std::pair<Alike, model::Amount>::first);
     if (at == kinds.end()) {
@@ -341,7 +335,7 @@ std::vector<GroupId> Engine::MissedGroups() const {
     if (!CouldHold(g, known, equal) || !equal) continue;
     Engine copy(*this);
     Trial trial{.claims = model::State::Trial(copy.state_)};
-    if (!copy.PlaceGang(g, trial)) missed.push_back(g);
+    if (!copy.PlaceGang(g, GangOf(g), trial)) missed.push_back(g);
   }
   return missed;
 }

@@ -113,8 +113,7 @@ class Auditor {
     }
     for (const auto& [key, expected] : counts) {
       size_t listed = 0;
-      for (PodId pod = groups.first_member(key); pod.valid(); pod = groups.next_member(pod))
-        ++listed;
+      groups.ForMembers(key, [&](PodId) { ++listed; });
       size_t all = 0;
       for (const uint32_t count : expected.of) all += count;
       if (groups.CountsOf(key) != expected || listed != all)

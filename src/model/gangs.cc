@@ -54,8 +54,7 @@ void State::DropGroup(GroupId id) {
 
 // Whether they wait by themselves depends on their group.
 void State::ChangeMembers(KeyId group) {
-  for (PodId pod = groups_.first_member(group); pod.valid(); pod = groups_.next_member(pod))
-    changed_pods_.push_back(pod);
+  groups_.ForMembers(group, [&](PodId pod) { changed_pods_.push_back(pod); });
 }
 
 void State::NoteMember(PodId id) {

@@ -1,6 +1,5 @@
 #include "model/groups.h"
 
-#include "base/check.h"
 #include "model/lifecycle.h"
 
 namespace berth::model {
@@ -59,47 +58,8 @@ std::string_view ToString(GroupPhase phase) {
   return kNames[static_cast<size_t>(phase)];
 }
 
-GroupId GroupTable::FindUid(OwnerId uid) const {
-  return uid.value < row_of_uid_.size() ? row_of_uid_[uid.value] : GroupId{};
-}
-
-GroupId GroupTable::FindKey(KeyId key) const {
-  return key.value < row_of_key_.size() ? row_of_key_[key.value] : GroupId{};
-}
-
 MemberCounts GroupTable::CountsOf(KeyId key) const {
   return key.value < members_.size() ? members_[key.value].counts : MemberCounts{};
-}
-
-PodId GroupTable::first_member(KeyId key) const {
-  return key.value < members_.size() ? members_[key.value].first : PodId{};
-}
-
-GroupId GroupTable::Add(OwnerId uid, KeyId key) {
-  CHECK(!FindUid(uid).valid());
-  GroupId id{static_cast<uint32_t>(rows_.size())};
-  if (free_rows_.empty()) {
-    rows_.emplace_back();
-  } else {
-    id = free_rows_.back();
-    free_rows_.pop_back();
-  }
-  rows_[id.value].uid = uid;
-  rows_[id.value].key = key;
-  if (uid.value >= row_of_uid_.size()) row_of_uid_.resize(uid.value + 1);
-  if (key.value >= row_of_key_.size()) row_of_key_.resize(key.value + 1);
-  row_of_uid_[uid.value] = id;
-  row_of_key_[key.value] = id;
-  return id;
-}
-
-void GroupTable::Remove(GroupId id) {
-  CHECK(used(id));
-  Group& group = rows_[id.value];
-  row_of_uid_[group.uid.value] = GroupId{};
-  if (row_of_key_[group.key.value] == id) row_of_key_[group.key.value] = GroupId{};
-  group = Group{};
-  free_rows_.push_back(id);
 }
 
 bool GroupTable::Note(PodId pod, KeyId group, MemberKind kind) {
@@ -128,14 +88,6 @@ bool GroupTable::Note(PodId pod, KeyId group, MemberKind kind) {
   links.kind = kind;
   if (group.valid()) ++members_[group.value].counts.of[static_cast<size_t>(kind)];
   return true;
-}
-
-void GroupTable::AddTo(Hasher& hasher) const {
-  hasher.Add(rows_.size());
-  for (const Group& group : rows_) group.AddTo(hasher);
-  hasher.Add(free_rows_.size());
-  for (const GroupId id : free_rows_) hasher.Add(id.value);
-  // Members are a function of the pods; the order of their lists decides nothing.
 }
 
 }  // namespace berth::model

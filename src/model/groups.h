@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "model/ids.h"
+#include "model/object_table.h"
 #include "model/pods.h"
 
 // Gangs: pods that are placed together or not at all (docs/design/0010-gangs.md).
@@ -93,25 +94,16 @@ struct MemberCounts {
 // Rows by uid, and who names them by key: pods come before, stay after, and belong to whichever
 // object bears the name now. What an older one had ended with its uid (P01 of docs/REGRESSIONS.md).
 // O(1) by uid, key, row and pod.
-class GroupTable {
+class GroupTable : public ObjectTable<Group, GroupId> {
  public:
-  // Free rows too.
-  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(rows_.size()); }
-  [[nodiscard]] uint32_t live() const {
-    return static_cast<uint32_t>(rows_.size() - free_rows_.size());
-  }
-  [[nodiscard]] bool used(GroupId id) const {
-    return id.value < rows_.size() && rows_[id.value].uid.valid();
-  }
-  [[nodiscard]] const Group& at(GroupId id) const { return rows_[id.value]; }
-  [[nodiscard]] GroupId FindUid(OwnerId uid) const;
-  [[nodiscard]] GroupId FindKey(KeyId key) const;
-
   // Of those who name the key; zero for a key that nobody names.
   [[nodiscard]] MemberCounts CountsOf(KeyId key) const;
-  // Its members, in any order; an invalid pod ends it.
-  [[nodiscard]] PodId first_member(KeyId key) const;
-  [[nodiscard]] PodId next_member(PodId pod) const { return links_[pod.value].next; }
+  // Calls visit(pod) for each of its members, in any order. It may change all but who is one.
+  template <typename Visit>
+  void ForMembers(KeyId key, Visit visit) const {
+    PodId pod = key.value < members_.size() ? members_[key.value].first : PodId{};
+    for (; pod.valid(); pod = links_[pod.value].next) visit(pod);
+  }
   // The group that the pod was last noted with; invalid for none.
   [[nodiscard]] KeyId GroupOf(PodId pod) const {
     return pod.value < links_.size() ? links_[pod.value].group : KeyId{};
@@ -119,13 +111,8 @@ class GroupTable {
   [[nodiscard]] MemberKind KindOf(PodId pod) const { return links_[pod.value].kind; }
 
   // For State.
-  [[nodiscard]] Group& mutable_at(GroupId id) { return rows_[id.value]; }
-  GroupId Add(OwnerId uid, KeyId key);
-  void Remove(GroupId id);
   // The pod names this group (none: an invalid key) and is that to it. Whether anything changed.
   bool Note(PodId pod, KeyId group, MemberKind kind);
-
-  void AddTo(Hasher& hasher) const;
 
  private:
   struct Links {
@@ -138,10 +125,7 @@ class GroupTable {
     PodId first;
     MemberCounts counts;
   };
-  std::vector<Group> rows_;
-  std::vector<GroupId> free_rows_;
-  std::vector<GroupId> row_of_uid_;
-  std::vector<GroupId> row_of_key_;
+  // A function of the pods; the order of the lists decides nothing, so AddTo leaves both out.
   std::vector<Members> members_;  // By KeyId.
   std::vector<Links> links_;      // By PodId.
 };

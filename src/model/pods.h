@@ -8,6 +8,7 @@
 #include "base/time.h"
 #include "model/ids.h"
 #include "model/ledger.h"
+#include "model/object_table.h"
 #include "model/reason.h"
 
 namespace berth::model {
@@ -113,37 +114,6 @@ struct Pod {
   return pod.nominated == pod.void_node ? NameId{} : pod.nominated;
 }
 
-// Rows by uid; a pod of the same key and another uid is another row. O(1) by uid, key and row.
-class PodTable {
- public:
-  // Free rows too.
-  [[nodiscard]] uint32_t size() const { return static_cast<uint32_t>(rows_.size()); }
-  [[nodiscard]] uint32_t live() const {
-    return static_cast<uint32_t>(rows_.size() - free_rows_.size());
-  }
-  [[nodiscard]] bool used(PodId id) const {
-    return id.value < rows_.size() && rows_[id.value].uid.valid();
-  }
-  [[nodiscard]] const Pod& at(PodId id) const { return rows_[id.value]; }
-  [[nodiscard]] PodId FindUid(OwnerId uid) const {
-    return uid.value < row_of_uid_.size() ? row_of_uid_[uid.value] : PodId{};
-  }
-  [[nodiscard]] PodId FindKey(KeyId key) const {
-    return key.value < row_of_key_.size() ? row_of_key_[key.value] : PodId{};
-  }
-
-  // For State and the engine.
-  [[nodiscard]] Pod& mutable_at(PodId id) { return rows_[id.value]; }
-  PodId Add(OwnerId uid, KeyId key);
-  void Remove(PodId id);
-
-  void AddTo(Hasher& hasher) const;
-
- private:
-  std::vector<Pod> rows_;
-  std::vector<PodId> free_rows_;
-  std::vector<PodId> row_of_uid_;
-  std::vector<PodId> row_of_key_;
-};
+using PodTable = ObjectTable<Pod, PodId>;
 
 }  // namespace berth::model
