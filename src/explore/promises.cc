@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <limits>
 #include <variant>
 #include <vector>
@@ -20,14 +19,6 @@ constexpr std::string_view kNominated = "nominatedNodeName";
 // Waits to be bound.
 bool Waits(const sim::Truth::PodFacts& pod) { return pod.active() && pod.node_name.empty(); }
 
-uint64_t VersionOf(std::string_view object) {
-  const std::string text =
-      codec::StringMember(codec::Member(object, "metadata"), "resourceVersion");
-  uint64_t version = 0;
-  std::from_chars(text.data(), text.data() + text.size(), version);
-  return version;
-}
-
 std::string KeyOf(std::string_view object) {
   const std::string_view metadata = codec::Member(object, "metadata");
   return fmt::format("{}/{}", codec::StringMember(metadata, "namespace"),
@@ -36,7 +27,7 @@ std::string KeyOf(std::string_view object) {
 
 env::JournalRecord Record(std::string_view prefix, std::string_view object, bool gone) {
   return {.key = std::string(prefix) + KeyOf(object),
-          .revision = VersionOf(object),
+          .revision = sim::VersionIn(object),
           .value = gone ? Bytes() : Bytes(std::string(object))};
 }
 
@@ -111,7 +102,7 @@ void Promises::HearList(std::string_view list) {
 void Promises::HearAnswer(std::string_view object) {
   const auto known = heard_.pods().find(KeyOf(object));
   if (known == heard_.pods().end() ||
-      VersionOf(known->second.document.view()) >= VersionOf(object)) {
+      sim::VersionIn(known->second.document.view()) >= sim::VersionIn(object)) {
     return;
   }
   const sim::Truth::Change change = heard_.Apply(Record(sim::kPodsPrefix, object, false));
@@ -129,7 +120,7 @@ void Promises::HearEvent(std::string_view event) {
   if (kind == "Pod") {
     const auto known = heard_.pods().find(KeyOf(object));
     const bool older = known != heard_.pods().end() &&
-                       VersionOf(known->second.document.view()) > VersionOf(object);
+                       sim::VersionIn(known->second.document.view()) > sim::VersionIn(object);
     if (!older) HearPod(object, type == "DELETED");
   } else if (kind == "Node") {
     heard_.Apply(Record(sim::kNodesPrefix, object, type == "DELETED"));

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <utility>
 
 #include "base/check.h"
@@ -29,14 +28,6 @@ std::optional<std::string> BoundPod(std::string_view target) {
 
 std::string MetadataUid(std::string_view object) {
   return codec::StringMember(codec::Member(object, "metadata"), "uid");
-}
-
-uint64_t VersionIn(std::string_view object) {
-  const std::string text =
-      codec::StringMember(codec::Member(object, "metadata"), "resourceVersion");
-  uint64_t version = 0;
-  std::from_chars(text.data(), text.data() + text.size(), version);
-  return version;
 }
 
 // Waits, and is to get room on the node that it is nominated to.

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "codec/scan.h"
 #include "translate/facts.h"
 #include "translate/requests.h"
 
@@ -131,6 +132,14 @@ void Truth::Usage::Charge(const PodFacts& pod, int64_t sign) {
 void Truth::Charge(const PodFacts& pod, int64_t sign) {
   if (pod.node_name.empty() || pod.terminal()) return;
   usage_[pod.node_name].Charge(pod, sign);
+}
+
+uint64_t VersionIn(std::string_view object) {
+  const std::string text =
+      codec::StringMember(codec::Member(object, "metadata"), "resourceVersion");
+  uint64_t version = 0;
+  std::from_chars(text.data(), text.data() + text.size(), version);
+  return version;
 }
 
 model::State StateOf(const Truth& truth, const std::vector<std::string>& scheduler_names,

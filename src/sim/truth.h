@@ -106,6 +106,9 @@ class Truth {
   uint64_t budgets_revision_ = 0;
 };
 
+// metadata.resourceVersion of an object's document; 0 when it has none.
+[[nodiscard]] uint64_t VersionIn(std::string_view object);
+
 // The scheduler's state as it would be if it were made now, from the objects alone: those of pods
 // that ended only if it watches them, too.
 [[nodiscard]] model::State StateOf(const Truth& truth,

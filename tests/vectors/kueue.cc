@@ -5,9 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <exception>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <span>
@@ -36,14 +34,6 @@ namespace berth::kueue {
 namespace {
 
 constexpr int kFailuresShownMax = 20;
-
-std::optional<JsonObject> ReadObject(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  auto json = codec::ParseJson(text);
-  if (!json || !json->is_object()) return std::nullopt;
-  return json->as_object();
-}
 
 // A case's input with what it refers to in place.
 Json Resolved(const Json& json, const JsonObject& definitions) {
@@ -570,12 +560,12 @@ using api::Json;
 using api::JsonObject;
 
 bool HoldsKueueVectors(const std::filesystem::path& folder) {
-  const auto index = kueue::ReadObject(folder / "index.json");
+  const auto index = ReadObject(folder / "index.json");
   return index && StringAt(*index, "project") == "kubernetes-sigs/kueue";
 }
 
 int RunKueueVectors(const std::filesystem::path& folder) {
-  const auto index = kueue::ReadObject(folder / "index.json");
+  const auto index = ReadObject(folder / "index.json");
   if (!index) return 2;
   std::map<std::string, int64_t> not_built;
   kueue::Tally all;
@@ -587,7 +577,7 @@ int RunKueueVectors(const std::filesystem::path& folder) {
       not_built[StringAt(suite, "group")] += suite.at("cases").as_int64();
       continue;
     }
-    const auto file = kueue::ReadObject(folder / StringAt(suite, "file"));
+    const auto file = ReadObject(folder / StringAt(suite, "file"));
     if (!file) {
       fmt::print(stderr, "{} can't be read\n", StringAt(suite, "file"));
       return 2;

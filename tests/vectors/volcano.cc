@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,14 +29,6 @@ using api::JsonArray;
 using api::JsonObject;
 
 constexpr int kFailuresShownMax = 20;
-
-std::optional<JsonObject> ReadObject(const std::filesystem::path& path) {
-  std::ifstream in(path);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  auto json = codec::ParseJson(text);
-  if (!json || !json->is_object()) return std::nullopt;
-  return json->as_object();
-}
 
 // What is not built keeps a case from being run.
 struct NotBuilt {
