@@ -90,7 +90,11 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   std::vector<client::Event> events;
   client_.Handle(now, input, out, events);
   Handle(now, events, out);
-  if (!std::holds_alternative<env::Tick>(input)) return EndEvictions(now);
+  if (!std::holds_alternative<env::Tick>(input)) {
+    EndEvictions(now);
+    status_.SendEvents(now, client_, out);
+    return;
+  }
   if (may_decide() && engine_.wake_at() <= now) Decide(now, out);
   ReadPods(now, out);
   binder_.Pump(now, client_, out);

@@ -23,8 +23,7 @@ TEST(Scheduler, BindsAPodAndTellsOfIt) {
   EXPECT_EQ(TargetOf(bind), "n1");
   EXPECT_EQ(rig.Held("n1"), 500);
   rig.Answer(bind, 201, "");
-  rig.Settle();
-  const env::SendRequest event = rig.TakeOf("/events");
+  const env::SendRequest event = rig.TakeOf("/events");  // It waits for no tick.
   EXPECT_NE(event.request.body.view().find("Successfully assigned ns/p to n1"),
             std::string_view::npos);
   EXPECT_EQ(rig.StageOf("u-p"), model::PodStage::kAccepted);

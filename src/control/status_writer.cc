@@ -203,6 +203,10 @@ void StatusWriter::Pump(Instant now, client::Client& client, env::Outbox& out) {
     note.due = Instant::Never();
     Send(now, uid, note, client, out);
   }
+  SendEvents(now, client, out);
+}
+
+void StatusWriter::SendEvents(Instant now, client::Client& client, env::Outbox& out) {
   while (event_calls_.size() < options_.calls_max && !events_.empty()) {
     const env::CallId call = client.Call(now, client::CreateEvent(events_.front()), out);
     events_.pop_front();

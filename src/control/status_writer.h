@@ -88,6 +88,8 @@ class StatusWriter {
 
   // Sends what is due and fits.
   void Pump(Instant now, client::Client& client, env::Outbox& out);
+  // The events alone, which need not wait for more: nothing that comes changes them.
+  void SendEvents(Instant now, client::Client& client, env::Outbox& out);
   // What an ended call means for who decides.
   struct Result {
     std::string uid = {};
