@@ -107,6 +107,10 @@ TEST(Hash, WithNamesThePastIsLeftOut) {
       R"({"kind":"NodeList","metadata":{"resourceVersion":"3"},"items":[]})";
   EXPECT_NE(hash(4, 10, 1, kPods), hash(5, 10, 1, kPods));
   EXPECT_EQ(hash(4, 10, 1, kNodes), hash(5, 10, 1, kNodes));
+  // A condition of a PodGroup names a version, too.
+  constexpr std::string_view kCondition = R"({"conditions":[{"transitionID":"3"}]})";
+  EXPECT_NE(hash(4, 10, 1, kCondition), hash(5, 10, 1, kCondition));
+  EXPECT_EQ(hash(4, 10, 1, kCondition), hash(9, 10, 1, R"({"conditions":[{"transitionID":"8"}]})"));
 }
 
 TEST(Hash, WithoutNamesEverythingCounts) {

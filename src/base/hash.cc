@@ -1,5 +1,6 @@
 #include "base/hash.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <string>
@@ -26,18 +27,23 @@ std::string PluralIn(std::string_view json) {
   for (const char c : json) {
     plural += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
   }
-  return plural + "s";
+  return plural + (plural.ends_with('s') ? "es" : "s");
 }
 
-// Where the value of the next resourceVersion begins. Looks for a letter that is rare, which quotes
-// are not.
-size_t EndOfMember(std::string_view json) {
-  constexpr std::string_view kBefore = "\"resource";
-  constexpr std::string_view kRare = "Version\":\"";
-  for (size_t at = json.find(kRare); at != std::string_view::npos; at = json.find(kRare, at + 1)) {
-    if (json.substr(0, at).ends_with(kBefore)) return at + kRare.size();
+// Where the value of the next member begins whose name is both parts. Looks for a letter that is
+// rare, which quotes are not.
+size_t EndOfMember(std::string_view json, std::string_view before, std::string_view rare) {
+  for (size_t at = json.find(rare); at != std::string_view::npos; at = json.find(rare, at + 1)) {
+    if (json.substr(0, at).ends_with(before)) return at + rare.size();
   }
   return std::string_view::npos;
+}
+
+// Where the next version begins: resourceVersion's, or that of a condition of a PodGroup, which
+// names the version that it was said of.
+size_t EndOfMember(std::string_view json) {
+  return std::min(EndOfMember(json, "\"resource", "Version\":\""),
+                  EndOfMember(json, "\"transition", "ID\":\""));
 }
 
 }  // namespace

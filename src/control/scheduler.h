@@ -100,6 +100,13 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const std::string& budgets_version() const {
     return client_.watch(budgets_).version();
   }
+  // REQUIRES: groups, as the one below, which is of PriorityClasses.
+  [[nodiscard]] const std::string& groups_version() const {
+    return client_.watch(podgroups_).version();
+  }
+  [[nodiscard]] const std::string& classes_version() const {
+    return client_.watch(classes_).version();
+  }
   [[nodiscard]] const Binder& binder() const { return binder_; }
   [[nodiscard]] const Evictor& evictor() const { return evictor_; }
   [[nodiscard]] const StatusWriter& status() const { return status_; }

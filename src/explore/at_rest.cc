@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "api/types.h"
+#include "sim/gang_checks.h"
 #include "sim/run.h"
 
 namespace berth::explore {
@@ -59,8 +60,10 @@ std::vector<std::string> FindingsAtRest(const sim::Truth& truth,
       findings.push_back(fmt::format("at rest, pod {} is nominated to node {} and not promised it",
                                      key, pod.nominated));
     }
+    // Nobody is evicted for members that are placed together.
+    const bool alone = sim::StandsAlone(truth, pod);
     for (const auto& [name, node] : truth.nodes()) {
-      if (!preempts || !pod.preempts || !EvictionsHelp(truth, pod, name)) continue;
+      if (!preempts || !alone || !pod.preempts || !EvictionsHelp(truth, pod, name)) continue;
       findings.push_back(fmt::format(
           "at rest, pod {} would fit node {} with evictions, and nobody is evicted", key, name));
     }

@@ -75,6 +75,19 @@ constexpr std::string_view kPreempting =
     "  create pod b cpu=1 priority=high\n  bind pod b node=n2\n"
     "writes unheard conflict\nbound failures=1\nexpect evictions=9\n";
 
+// Likewise, of groups.
+constexpr std::string_view kGangs =
+    "scenario gangs\ncase P01 \"q\"\nclass high value=1000\nnode n1 cpu=2\nnode n2 cpu=1\n"
+    "podgroup g min=2 priority=high\nowner gang replicas=2 cpu=1 group=g\nkubelets\nstarts\n"
+    "user ann\n  delete podgroup g\n  create podgroup g min=1\n  update podgroup g min=2\n"
+    "user bob\n  delete owner gang\n  create pod a cpu=1 group=g\n  finish pod a\n"
+    "user cat\n  cordon node n2\n  delete class high\n  uncordon node n2\n"
+    "writes unheard conflict\nbound failures=1 crashes=1\n";
+// As little of them as there can be.
+constexpr std::string_view kOneGang =
+    "scenario gang\ncase P01 \"q\"\nnode n1 cpu=1\npodgroup g min=1\n"
+    "user ann\n  create pod a cpu=1 group=g\n";
+
 // The state after two choices, the second found by its key.
 std::optional<Stage> AfterBoth(const Stage& start, const Choice& first, uint64_t second) {
   Stage stage = start;
@@ -110,7 +123,7 @@ int CheckPairs(const Stage& stage) {
 
 TEST(ExplorerTest, WhatTouchesNoneOfTheSameCommutes) {
   int pairs = 0;
-  for (const std::string_view text : {kTwoPods, kCordon, kAll, kPreempting}) {
+  for (const std::string_view text : {kTwoPods, kCordon, kAll, kPreempting, kGangs}) {
     const auto scenario = Read(text);
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       Prng prng(seed);
@@ -129,7 +142,8 @@ TEST(ExplorerTest, WhatTouchesNoneOfTheSameCommutes) {
 
 TEST(ExplorerTest, SleepSetsLeaveOutNoEndAndNoState) {
   const std::string failing = std::string(kOnePod) + "writes unheard\nbound failures=1\n";
-  for (const std::string_view text : {std::string_view(failing), kFreed, kCordon, kNodeGoes}) {
+  for (const std::string_view text :
+       {std::string_view(failing), kFreed, kCordon, kNodeGoes, kOneGang}) {
     const auto scenario = Read(text);
     const Result<Report> all = Explore(scenario, {.reduce = false});
     const Result<Report> reduced = Explore(scenario, {});

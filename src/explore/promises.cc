@@ -15,6 +15,8 @@ namespace berth::explore {
 namespace {
 
 constexpr std::string_view kNominated = "nominatedNodeName";
+constexpr std::string_view kLists[] = {R"("kind":"PodList")", R"("kind":"NodeList")",
+                                       R"("kind":"PodGroupList")"};
 
 // Waits to be bound.
 bool Waits(const sim::Truth::PodFacts& pod) { return pod.active() && pod.node_name.empty(); }
@@ -73,7 +75,7 @@ void Promises::OnHeard(const env::Input& input) {
     const std::string_view body = response->response.body.view();
     if (response->response.status >= 300) return OnFailed(response->call.value);
     preempting_.erase(response->call.value);
-    if (body.contains(R"("kind":"PodList")") || body.contains(R"("kind":"NodeList")")) {
+    if (std::ranges::any_of(kLists, [&](std::string_view kind) { return body.contains(kind); })) {
       HearList(body);
     } else if (body.contains(R"("kind":"Pod")")) {
       HearAnswer(body);
@@ -87,13 +89,14 @@ void Promises::OnHeard(const env::Input& input) {
 
 // What follows a list on the watch is newer.
 void Promises::HearList(std::string_view list) {
-  const bool of_pods = list.contains(R"("kind":"PodList")");
+  const bool of_pods = list.contains(kLists[0]);
+  const bool of_nodes = list.contains(kLists[1]);
   codec::ArrayScanner items(codec::Member(list, "items"));
   while (items.Next()) {
     if (of_pods) {
       HearPod(items.value(), false);
     } else {
-      heard_.Apply(Record(sim::kNodesPrefix, items.value(), false));
+      heard_.Apply(Record(of_nodes ? sim::kNodesPrefix : sim::kGroupsPrefix, items.value(), false));
     }
   }
 }
@@ -126,6 +129,8 @@ void Promises::HearEvent(std::string_view event) {
     heard_.Apply(Record(sim::kNodesPrefix, object, type == "DELETED"));
     const std::string node = NameIn(object);
     std::erase_if(promises_, [&](const auto& entry) { return entry.second.node == node; });
+  } else if (kind == "PodGroup") {
+    heard_.Apply(Record(sim::kGroupsPrefix, object, type == "DELETED"));
   }
 }
 

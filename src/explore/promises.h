@@ -45,6 +45,8 @@ class Promises {
   [[nodiscard]] uint32_t evictions() const { return static_cast<uint32_t>(evicted_.size()); }
   // A node has gone; the pods are as they are.
   void OnNodeLost(const sim::Truth& truth, std::string_view node);
+  // The objects as the scheduler has heard of them: pods, nodes and PodGroups.
+  [[nodiscard]] const sim::Truth& heard() const { return heard_; }
   void AddTo(Hasher& hasher) const;
 
  private:
@@ -77,7 +79,7 @@ class Promises {
   [[nodiscard]] sim::Truth::Usage StaysOn(const std::string& node, int64_t priority) const;
   [[nodiscard]] bool Fits(const sim::Truth::Usage& usage, const std::string& node) const;
 
-  sim::Truth heard_;                           // The objects as the scheduler has heard of them.
+  sim::Truth heard_;
   std::set<std::string> evicted_;              // Uids.
   std::set<std::string> evictions_heard_;      // Of those, what the scheduler knows or will.
   std::map<std::string, Promise> promises_;    // By uid.

@@ -34,6 +34,8 @@ const client::Resource kClasses{
     .group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"};
 const client::Resource kBudgets{
     .group = "policy", .version = "v1", .plural = "poddisruptionbudgets"};
+const client::Resource kGroups{
+    .group = "scheduling.volcano.sh", .version = "v1beta1", .plural = "podgroups"};
 const client::Resource kReplicaSets{.group = "apps", .version = "v1", .plural = "replicasets"};
 
 api::Json Parsed(const std::string& body) {
@@ -58,9 +60,10 @@ nodes::NodeSpec MachineOf(const Action& action) {
 
 std::string ReplicaSetOf(const Owner& owner) {
   return fmt::format(
-      R"({{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{{"name":"{0}"}},"spec":{{"replicas":{1},"selector":{{"matchLabels":{{"owner":"{0}"}}}},"template":{{"metadata":{{"labels":{{"owner":"{0}"{3}}}}},"spec":{{{2}}}}}}}}})",
+      R"({{"apiVersion":"apps/v1","kind":"ReplicaSet","metadata":{{"name":"{0}"}},"spec":{{"replicas":{1},"selector":{{"matchLabels":{{"owner":"{0}"}}}},"template":{{"metadata":{{"labels":{{"owner":"{0}"{3}}}{4}}},"spec":{{{2}}}}}}}}})",
       owner.name, owner.replicas, owner.pod,
-      owner.label.empty() ? "" : fmt::format(R"(,"example":"{}")", owner.label));
+      owner.label.empty() ? "" : fmt::format(R"(,"example":"{}")", owner.label),
+      MemberOf(owner.group));
 }
 
 client::Resource ResourceOf(Action::Kind kind) {
@@ -75,6 +78,8 @@ client::Resource ResourceOf(Action::Kind kind) {
       return kClasses;
     case Action::Kind::kOwner:
       return kReplicaSets;
+    case Action::Kind::kGroup:
+      return kGroups;
   }
   return client::Pods();
 }

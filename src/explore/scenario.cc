@@ -21,7 +21,8 @@ constexpr size_t kNodesMax = 5;
 constexpr size_t kPodsMax = 20;
 constexpr size_t kLineBytesMax = 1000;
 // How a file calls them, by Action::Kind.
-constexpr std::array<std::string_view, 5> kKinds = {"pod", "node", "budget", "class", "owner"};
+constexpr std::array<std::string_view, 6> kKinds = {"pod",   "node",  "budget",
+                                                    "class", "owner", "podgroup"};
 constexpr std::array<std::string_view, kFatesCount> kFates = {"done",  "unheard", "conflict",
                                                               "error", "refused", "lost"};
 
@@ -122,7 +123,7 @@ class Parser {
     if (word == "scenario") return ReadName();
     if (word == "case") return ReadCase();
     if (word == "class") return ReadClass();
-    if (word == "node" || word == "pod" || word == "budget") {
+    if (word == "node" || word == "pod" || word == "budget" || word == "podgroup") {
       line_.words.insert(line_.words.begin(), "create");
       return ReadAction(scenario_.set_up, 0);
     }
@@ -309,7 +310,7 @@ class Parser {
       line_.words.pop_back();
     }
     const Result<Options> options =
-        ReadOptions(2, {"replicas", "cpu", "memory", "priority", "grace", "label"});
+        ReadOptions(2, {"replicas", "cpu", "memory", "priority", "grace", "label", "group"});
     if (!options) return std::unexpected(options.error());
     const Result<uint64_t> replicas = Number(*options, "replicas", 1, 8);
     if (!replicas) return std::unexpected(replicas.error());
@@ -317,6 +318,9 @@ class Parser {
     const Result<std::string> label = Label(*options);
     if (!label) return std::unexpected(label.error());
     owner.label = *label;
+    const Result<std::string> group = Group(*options);
+    if (!group) return std::unexpected(group.error());
+    owner.group = *group;
     const Result<std::string> spec = PodSpec(*options);
     if (!spec) return std::unexpected(spec.error());
     owner.pod = *spec;
@@ -427,10 +431,46 @@ class Parser {
         action.body = std::move(*body);
         return {};
       }
+      case Action::Kind::kGroup:
+        return ReadCreateGroup(action, first);
       case Action::Kind::kOwner:
         break;
     }
     return UnknownEvent(action);
+  }
+
+  // The group of a pod; empty when none is said. It needn't be there.
+  Result<std::string> Group(const Options& options) {
+    const auto at = options.find("group");
+    if (at == options.end()) return std::string();
+    if (Status good = CheckName(at->second); !good) return std::unexpected(good.error());
+    scenario_.groups = true;
+    return at->second;
+  }
+
+  Result<uint64_t> MinMember(const Options& options) {
+    if (!options.contains("min")) return Bad("a podgroup takes min=NUMBER");
+    return Number(options, "min", 0, 20);
+  }
+
+  Status ReadCreateGroup(Action& action, size_t first) {
+    const Result<Options> options = ReadOptions(first, {"min", "priority"});
+    if (!options) return std::unexpected(options.error());
+    const Result<uint64_t> least = MinMember(*options);
+    if (!least) return std::unexpected(least.error());
+    std::string priority;
+    if (const auto at = options->find("priority"); at != options->end()) {
+      if (!classes_.contains(at->second)) {
+        return Bad(fmt::format("unknown class \"{}\"", at->second));
+      }
+      priority = fmt::format(R"(,"priorityClassName":"{}")", at->second);
+    }
+    groups_.insert(action.name);
+    scenario_.groups = true;
+    action.body = fmt::format(
+        R"({{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup","metadata":{{"name":"{}"}},"spec":{{"minMember":{}{}}}}})",
+        action.name, *least, priority);
+    return {};
   }
 
   // The value of a label; empty when none is said.
@@ -488,7 +528,8 @@ class Parser {
 
   Status ReadCreatePod(Action& action, size_t first) {
     const Result<Options> options = ReadOptions(
-        first, {"cpu", "memory", "priority", "grace", "node", "scheduler", "finalizer", "label"});
+        first,
+        {"cpu", "memory", "priority", "grace", "node", "scheduler", "finalizer", "label", "group"});
     if (!options) return std::unexpected(options.error());
     const Result<std::string> spec = PodSpec(*options);
     if (!spec) return std::unexpected(spec.error());
@@ -503,8 +544,10 @@ class Parser {
     if (!label) return std::unexpected(label.error());
     const std::string labels =
         label->empty() ? "" : fmt::format(R"(,"labels":{{"example":"{}"}})", *label);
-    action.body = fmt::format(R"({{"metadata":{{"name":"{}"{}{}}},"spec":{{{}}}}})", action.name,
-                              finalizers, labels, *spec);
+    const Result<std::string> group = Group(*options);
+    if (!group) return std::unexpected(group.error());
+    action.body = fmt::format(R"({{"metadata":{{"name":"{}"{}{}{}}},"spec":{{{}}}}})", action.name,
+                              finalizers, labels, MemberOf(*group), *spec);
     return {};
   }
 
@@ -521,6 +564,8 @@ class Parser {
       case Action::Kind::kOwner:
         return std::ranges::find(scenario_.owners, action.name, &Owner::name) !=
                scenario_.owners.end();
+      case Action::Kind::kGroup:
+        return groups_.contains(action.name);
     }
     return false;
   }
@@ -547,6 +592,12 @@ class Parser {
     action.verb = Action::Verb::kPatch;
     if (action.kind == Action::Kind::kPod) return ReadPodChange(action, verb, *options);
     if (action.kind == Action::Kind::kNode) return ReadNodeChange(action, verb, *options);
+    if (verb == "update" && action.kind == Action::Kind::kGroup && Only(*options, "min")) {
+      const Result<uint64_t> least = MinMember(*options);
+      if (!least) return std::unexpected(least.error());
+      action.body = fmt::format(R"({{"spec":{{"minMember":{}}}}})", *least);
+      return {};
+    }
     if (action.kind != Action::Kind::kBudget || verb != "update") return UnknownEvent(action);
     const Result<std::string> limits = Limits(*options);
     if (!limits) return std::unexpected(limits.error());
@@ -608,6 +659,7 @@ class Parser {
       return {};
     }
     if (verb == "withdraw" && options.empty()) return PatchStatus(action, "nominatedNodeName", "");
+    if (verb == "finish" && options.empty()) return PatchStatus(action, "phase", "Succeeded");
     return UnknownEvent(action);
   }
 
@@ -625,10 +677,16 @@ class Parser {
   std::set<std::string, std::less<>> pods_;
   std::set<std::string, std::less<>> budgets_;
   std::set<std::string, std::less<>> classes_;
+  std::set<std::string, std::less<>> groups_;
   Scenario scenario_;
 };
 
 }  // namespace
+
+std::string MemberOf(std::string_view group) {
+  if (group.empty()) return {};
+  return fmt::format(R"(,"annotations":{{"scheduling.k8s.io/group-name":"{}"}})", group);
+}
 
 std::string_view ToString(Fate fate) { return kFates[static_cast<size_t>(fate)]; }
 

@@ -29,7 +29,7 @@ inline constexpr size_t kFatesCount = 6;
 // One request of a user.
 struct Action {
   enum class Verb : uint8_t { kCreate, kDelete, kPatch, kPatchStatus, kBind, kEvict };
-  enum class Kind : uint8_t { kPod, kNode, kBudget, kClass, kOwner };
+  enum class Kind : uint8_t { kPod, kNode, kBudget, kClass, kOwner, kGroup };
   Verb verb = Verb::kCreate;
   Kind kind = Kind::kPod;
   std::string name;
@@ -49,6 +49,7 @@ struct Owner {
   std::string name;
   uint32_t replicas = 0;
   std::string label;     // Of its pods; empty: none.
+  std::string group;     // That they are members of; empty: none.
   std::string pod;       // Members of the pods' spec, JSON.
   bool at_once = false;  // Nothing happens between a deletion and its replacement.
 };
@@ -80,6 +81,7 @@ struct Scenario {
   std::set<std::string> kubelet_nodes;  // ... on these nodes; empty: on all.
   bool starts = false;                  // Kubelets start what is bound, or refuse it.
   bool disruption = false;              // The status of budgets is kept.
+  bool groups = false;                  // Members of PodGroups are placed together.
   bool collector = false;               // Pods of nodes that are gone are deleted some time later.
   bool settled = true;      // The scheduler has seen and done all there is, before users act.
   std::vector<Fate> fates;  // That a write may have besides kDone.
@@ -90,6 +92,9 @@ struct Scenario {
   uint64_t whole_states = 0;
   std::vector<Plant> plants;
 };
+
+// What follows in the metadata of a pod that is a member of the group; empty for none.
+[[nodiscard]] std::string MemberOf(std::string_view group);
 
 // Reads a file; docs/design/0008-explorer.md has the grammar. Strict: an unknown word, actor, event
 // or key, a value out of range, a name that is not declared or declared twice is an error that

@@ -94,6 +94,17 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"user ann\n  create class c value=1\n", "f:5: no line above makes class \"c\""},
       {"user ann\n  delete owner o\n", "f:5: no line above makes owner \"o\""},
       {"user ann\n  create owner o\n", "f:5: unknown event \"create owner o\""},
+      {"podgroup g\n", "f:4: a podgroup takes min=NUMBER"},
+      {"podgroup g min=21\n", "f:4: min must be a number from 0 to 20, not \"21\""},
+      {"podgroup g min=1 priority=high\n", "f:4: unknown class \"high\""},
+      {"podgroup g min=1 group=g\n", "f:4: unknown key \"group\""},
+      {"pod a cpu=1 group=G\n", "f:4: \"G\" is no name of an object"},
+      {"owner o replicas=1 group=G\n", "f:4: \"G\" is no name of an object"},
+      {"user ann\n  delete podgroup g\n", "f:5: no line above makes podgroup \"g\""},
+      {"podgroup g min=1\nuser ann\n  update podgroup g max=1\n",
+       "f:6: unknown event \"update podgroup g max=1\""},
+      {"podgroup g min=1\nuser ann\n  finish podgroup g\n",
+       "f:6: unknown event \"finish podgroup g\""},
       {std::string(kUser) + "starts\n", "f:6: kubelets start pods, and there are none"},
       {"scenario t\n", "f:4: the scenario has a name already"},
       {"case X \"q\"\n", "f:4: \"X\" is no id of a case"},
@@ -156,6 +167,14 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
       "  delete class high\n"
       "  create class high value=5\n"
       "  delete owner web\n"
+      "podgroup g min=2 priority=high\n"
+      "pod m group=g\n"
+      "owner gang replicas=2 group=g\n"
+      "user dan\n"
+      "  update podgroup g min=1\n"
+      "  delete podgroup g\n"
+      "  create podgroup g min=3\n"
+      "  finish pod m\n"
       "writes unheard conflict error refused lost\n"
       "bound depth=50 failures=2 crashes=1 timers=1 states=1000\n"
       "expect evictions=2 states=900\n"
@@ -166,9 +185,9 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
   EXPECT_THAT(scenario->cases, ElementsAre("D01"));
   EXPECT_THAT(scenario->quotes, ElementsAre("what is said # of it"));
   EXPECT_EQ(scenario->classes.size(), 1u);
-  EXPECT_EQ(scenario->set_up.size(), 3u);
+  EXPECT_EQ(scenario->set_up.size(), 5u);
   EXPECT_EQ(scenario->set_up[2].kind, Action::Kind::kBudget);
-  ASSERT_EQ(scenario->users.size(), 3u);
+  ASSERT_EQ(scenario->users.size(), 4u);
   EXPECT_EQ(scenario->users[0].actions.size(), 6u);
   EXPECT_EQ(scenario->users[0].actions[2].line, 15u);
   EXPECT_EQ(scenario->users[1].actions[3].text, "create node n1 cpu=1");
@@ -178,7 +197,16 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
             R"({"spec":{"minAvailable":null,"maxUnavailable":2}})");
   EXPECT_EQ(scenario->users[2].actions[4].kind, Action::Kind::kClass);
   EXPECT_EQ(scenario->users[2].actions[6].kind, Action::Kind::kOwner);
-  ASSERT_EQ(scenario->owners.size(), 1u);
+  EXPECT_TRUE(scenario->groups);
+  EXPECT_EQ(scenario->set_up[3].kind, Action::Kind::kGroup);
+  EXPECT_THAT(scenario->set_up[3].body,
+              HasSubstr(R"("spec":{"minMember":2,"priorityClassName":"high"})"));
+  EXPECT_THAT(scenario->set_up[4].body,
+              HasSubstr(R"("annotations":{"scheduling.k8s.io/group-name":"g"})"));
+  EXPECT_EQ(scenario->users[3].actions[0].body, R"({"spec":{"minMember":1}})");
+  EXPECT_EQ(scenario->users[3].actions[3].body, R"({"status":{"phase":"Succeeded"}})");
+  ASSERT_EQ(scenario->owners.size(), 2u);
+  EXPECT_EQ(scenario->owners[1].group, "g");
   EXPECT_EQ(scenario->owners[0].label, "web");
   EXPECT_TRUE(scenario->owners[0].at_once);
   EXPECT_THAT(scenario->kubelet_nodes, ElementsAre("n1"));

@@ -28,6 +28,8 @@ constexpr std::string_view kPodsTarget = "/api/v1/namespaces/default/pods";
 constexpr std::string_view kNodesTarget = "/api/v1/nodes";
 constexpr std::string_view kBudgetsTarget =
     "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+constexpr std::string_view kGroupsTarget =
+    "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups";
 constexpr std::string_view kClassesTarget = "/apis/scheduling.k8s.io/v1/priorityclasses";
 // Events tell users; nobody here reads them, and what comes of writing them changes nothing.
 constexpr std::string_view kEventsTarget = "/apis/events.k8s.io/";
@@ -38,7 +40,7 @@ control::SchedulerOptions OptionsOf(const Scenario& scenario, const sim::Planted
   // It would heal what is to be found.
   options.watchdog_interval = Duration::Minutes(24 * 60);
   options.engine.preemption = scenario.evictions.has_value();
-  options.groups = false;
+  options.groups = scenario.groups;
   return options;
 }
 
@@ -109,6 +111,8 @@ std::string_view CollectionOf(Action::Kind kind) {
       return kBudgetsTarget;
     case Action::Kind::kClass:
       return kClassesTarget;
+    case Action::Kind::kGroup:
+      return kGroupsTarget;
     case Action::Kind::kPod:
     case Action::Kind::kOwner:
       break;
@@ -466,8 +470,8 @@ void Stage::Replace(const Owner& owner) {
       Request(
           env::Method::kPost, std::string(kPodsTarget),
           fmt::format(
-              R"({{"metadata":{{"name":"{}"{},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{}","uid":"owner-{}","controller":true}}]}},"spec":{{{}}}}})",
-              name, labels, owner.name, owner.name, owner.pod)),
+              R"({{"metadata":{{"name":"{}"{}{},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{}","uid":"owner-{}","controller":true}}]}},"spec":{{{}}}}})",
+              name, labels, MemberOf(owner.group), owner.name, owner.name, owner.pod)),
       {});
   CHECK_EQ(response.status, 201);
 }
@@ -643,6 +647,7 @@ Footprint Stage::StepScheduler(env::Input input) {
   for (size_t i = 0; i < inputs.size(); ++i) {
     checkers_.OnDelivered(sim::Party::kScheduler, inputs[i]);
     promises_.OnHeard(inputs[i]);
+    if (scenario_->groups) gangs_.OnHeard(inputs[i]);
     env::Outbox out;
     scheduler_.Step(now_, std::move(inputs[i]), out);
     for (env::Output& output : out) {
@@ -650,6 +655,7 @@ Footprint Stage::StepScheduler(env::Input input) {
         sim::TamperSent(bugs_.tampering, sim::Party::kScheduler, send->request);
         checkers_.OnSent(now_, sim::Party::kScheduler, *send);
         promises_.OnSent(*send);
+        if (scenario_->groups) gangs_.OnSent(*send);
         Told("the scheduler sends its " + Words(send->request));
         if (send->request.target.starts_with(kEventsTarget)) {
           inputs.emplace_back(env::Response{
@@ -676,6 +682,7 @@ Footprint Stage::StepScheduler(env::Input input) {
   }
   checkers_.OnSchedulerStep(now_, scheduler_.engine().state());
   if (const auto wrong = promises_.OnStep()) checkers_.Report(now_, *wrong);
+  if (const auto wrong = gangs_.OnStep(promises_.heard())) checkers_.Report(now_, *wrong);
   return touched;
 }
 
@@ -694,6 +701,7 @@ void Stage::Crash() {
   scheduler_ = control::Scheduler(OptionsOf(*scenario_, bugs_));
   checkers_.OnSchedulerRestarted();
   promises_.OnRestart();
+  gangs_ = {};
 }
 
 // ---- Checks ----------------------------------------------------------------------------------
@@ -720,6 +728,8 @@ void Stage::Check(bool at_rest) {
        FindingsAtRest(truth(), scheduler_, scenario_->evictions.has_value())) {
     checkers_.Report(now_, finding);
   }
+  for (const std::string& finding : checkers_.gangs().AtRest(truth()))
+    checkers_.Report(now_, finding);
 }
 
 // As World::CompareWithObjects.
@@ -728,7 +738,11 @@ void Stage::CompareWithObjects(bool at_rest) {
     const client::Version at = client::Version::Parse(version);
     return at.numeric && at.value >= revision;
   };
-  if (!scheduler_.synced() || !reached(scheduler_.pods_version(), truth().live_pods_revision()) ||
+  const bool groups = scenario_->groups;
+  const uint64_t pods = groups ? truth().pods_revision() : truth().live_pods_revision();
+  if (!scheduler_.synced() || !reached(scheduler_.pods_version(), pods) ||
+      (groups && (!reached(scheduler_.groups_version(), truth().groups_revision()) ||
+                  !reached(scheduler_.classes_version(), truth().classes_revision()))) ||
       !reached(scheduler_.nodes_version(), truth().nodes_revision()) ||
       (scenario_->evictions &&
        !reached(scheduler_.budgets_version(), truth().budgets_revision()))) {
@@ -736,7 +750,7 @@ void Stage::CompareWithObjects(bool at_rest) {
     return;
   }
   const model::State objects =
-      sim::StateOf(truth(), control::SchedulerOptions().scheduler_names, /*ended_too=*/false);
+      sim::StateOf(truth(), control::SchedulerOptions().scheduler_names, groups);
   for (const std::string& finding : model::AuditAgainst(scheduler_.engine().state(), objects)) {
     checkers_.Report(now_, "ledger against objects: " + finding);
   }
@@ -757,6 +771,7 @@ uint64_t Stage::Hash() const {
   scheduler_.AddTo(hasher);
   checkers_.AddTo(hasher);
   promises_.AddTo(hasher);
+  gangs_.AddTo(hasher);
   const auto add_document = [](Hasher& one, const auto& entry) {
     one.AddDocument(entry.second.document.view());
   };

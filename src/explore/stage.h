@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "control/scheduler.h"
 #include "env/actor.h"
+#include "explore/gangs.h"
 #include "explore/promises.h"
 #include "explore/scenario.h"
 #include "sim/checkers.h"
@@ -156,6 +157,7 @@ class Stage {
   control::Scheduler scheduler_;
   sim::Checkers checkers_;
   Promises promises_;
+  Gangs gangs_;
   std::vector<Call> calls_;
   std::vector<Watch> watches_;
   std::vector<uint32_t> next_action_;      // By user.

@@ -258,6 +258,46 @@ void CompareBudgets(const State& live, const State& rebuilt, std::vector<std::st
   }
 }
 
+// What was tried of it is ours to know.
+std::string GroupText(const State& state, const Group& group) {
+  std::vector<std::string> roles;
+  for (const RoleMinimum& m : group.min_of_roles)
+    roles.push_back(fmt::format("{} of '{}'", m.count, state.NameOf(m.role)));
+  std::ranges::sort(roles);
+  return fmt::format("{}, needs {}, {}, priority {}, created {}, {}", state.KeyOf(group.key),
+                     group.min_member, fmt::join(roles, ", "),
+                     group.priority ? fmt::format("{}", *group.priority) : "of its members",
+                     group.creation.ns, ToString(group.phase));
+}
+
+void CompareGroups(const State& live, const State& rebuilt, std::vector<std::string>& found) {
+  const auto texts = [](const State& state) {
+    std::map<std::string, std::string> by_uid;
+    for (uint32_t row = 0; row < state.groups().size(); ++row) {
+      const GroupId id{row};
+      if (!state.groups().used(id)) continue;
+      const Group& group = state.groups().at(id);
+      by_uid.emplace(state.UidOf(group.uid), GroupText(state, group));
+    }
+    return by_uid;
+  };
+  const auto here = texts(live);
+  const auto there = texts(rebuilt);
+  for (const auto& [uid, known] : here) {
+    const auto other = there.find(uid);
+    if (other == there.end()) {
+      found.push_back(fmt::format("group {}: known, but there is no such object", uid));
+    } else if (known != other->second) {
+      found.push_back(
+          fmt::format("group {}: known as {}; its object says {}", uid, known, other->second));
+    }
+  }
+  for (const auto& [uid, object] : there) {
+    if (!here.contains(uid))
+      found.push_back(fmt::format("group {}: an object that is not known", uid));
+  }
+}
+
 std::string QueueText(const State& state, QueueId q) {
   const Queue& row = state.queues().at(q);
   const QuotaTree& tree = state.ledger().quota();
@@ -313,6 +353,7 @@ std::vector<std::string> AuditAgainst(const State& live, const State& rebuilt) {
   ComparePods(live, rebuilt, found);
   CompareNodes(live, rebuilt, found);
   CompareBudgets(live, rebuilt, found);
+  CompareGroups(live, rebuilt, found);
   CompareQueues(live, rebuilt, found);
   std::ranges::sort(found);
   return found;

@@ -90,6 +90,25 @@ TEST(GroupTable, AGroupIsItsUid) {
   EXPECT_TRUE(Audit(c.state).empty());
 }
 
+// What a missed fact of a group would show as.
+TEST(AuditTest, ComparesGroupsWithTheirObjects) {
+  const auto with = [](int32_t min, GroupPhase phase, std::optional<int32_t> priority) {
+    Cluster c;
+    GroupUpsert group = MakeGroup("g1", min, 1);
+    group.phase = phase;
+    group.priority = priority;
+    c.state.Apply(group);
+    return c;
+  };
+  const Cluster live = with(2, GroupPhase::kInqueue, 7);
+  EXPECT_TRUE(AuditAgainst(live.state, with(2, GroupPhase::kInqueue, 7).state).empty());
+  for (const Cluster& other : {with(3, GroupPhase::kInqueue, 7), with(2, GroupPhase::kRunning, 7),
+                               with(2, GroupPhase::kInqueue, std::nullopt), Cluster()}) {
+    EXPECT_EQ(AuditAgainst(live.state, other.state).size(), 1u);
+    EXPECT_EQ(AuditAgainst(other.state, live.state).size(), 1u);
+  }
+}
+
 TEST(Trial, IsKeptWholeOrUndone) {
   Cluster c;
   c.Node("n1", "un1");

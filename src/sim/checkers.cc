@@ -49,6 +49,7 @@ void Checkers::OnCommit(Instant now, const env::JournalRecord& record) {
   for (const std::string& finding : budgets_.OnCommit(now, record, change, truth_)) {
     Report(now, finding);
   }
+  for (const std::string& finding : gangs_.OnCommit(record, change, truth_)) Report(now, finding);
   if (change.pod_before && change.pod_before->active()) {
     const bool goes = !change.pod_after || change.pod_after->deleting;
     if (goes && evicting_.contains(change.pod_before->uid)) ++evictions_;
@@ -383,6 +384,7 @@ void Checkers::AddTo(Hasher& hasher) const {
   for (const std::string& violation : violations_) hasher.Add(violation);
   hasher.AddPosition(truth_.live_pods_revision(), "pods");
   hasher.AddPosition(truth_.nodes_revision(), "nodes");
+  gangs_.AddTo(hasher);
   hasher.Add(bound_uids_.size());
   for (const std::string& uid : bound_uids_) hasher.Add(uid);
   hasher.AddEach(nominating_, [](Hasher& one, const auto& entry) {

@@ -16,6 +16,7 @@
 #include "model/lifecycle.h"
 #include "model/state.h"
 #include "sim/budget_checks.h"
+#include "sim/gang_checks.h"
 #include "sim/network.h"
 #include "sim/truth.h"
 
@@ -52,6 +53,7 @@ class Checkers {
   [[nodiscard]] const std::vector<std::string>& violations() const { return violations_; }
   [[nodiscard]] const Truth& truth() const { return truth_; }
   [[nodiscard]] const BudgetChecks& budgets() const { return budgets_; }
+  [[nodiscard]] const GangChecks& gangs() const { return gangs_; }
   [[nodiscard]] uint64_t commits() const { return commits_; }
   [[nodiscard]] uint64_t bindings() const { return bindings_; }
   // Pods that began to go when the scheduler had sent their deletion.
@@ -79,6 +81,7 @@ class Checkers {
 
   Truth truth_;
   BudgetChecks budgets_;
+  GangChecks gangs_;
   std::vector<std::string> violations_;
   std::set<std::string> bound_uids_;
   // A request of the scheduler that is on its way.

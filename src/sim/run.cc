@@ -256,6 +256,7 @@ std::vector<std::string> UnplacedThatFit(const Truth& truth) {
   for (const auto& [key, pod] : truth.pods()) {
     const bool ours = std::ranges::find(names, pod.scheduler_name) != names.end();
     if (!ours || !pod.node_name.empty() || !pod.active() || pod.gated) continue;
+    if (!StandsAlone(truth, pod)) continue;  // GangChecks::AtRest.
     for (const auto& [name, node] : truth.nodes()) {
       const std::string_view document = node.document.view();
       if (document.contains("\"unschedulable\":true") || document.contains("\"taints\":["))
@@ -293,6 +294,9 @@ void CheckAtRest(World& world) {
   }
   for (const std::string& finding :
        checkers.budgets().AtRest(world.users().wanted().budgets, checkers.truth())) {
+    checkers.Report(world.now(), finding);
+  }
+  for (const std::string& finding : checkers.gangs().AtRest(checkers.truth())) {
     checkers.Report(world.now(), finding);
   }
   if (!world.CompareWithObjects()) {

@@ -1,5 +1,7 @@
 #include "sim/truth.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -25,11 +27,39 @@ std::vector<uint32_t> Numbers(std::string_view text) {
   return numbers;
 }
 
+// Each document of the kind, by the key that follows the prefix.
+template <typename Visit>
+void ForEachOf(const Truth& truth, std::string_view prefix, Visit visit) {
+  for (auto at = truth.others().lower_bound(std::string(prefix));
+       at != truth.others().end() && at->first.starts_with(prefix); ++at) {
+    visit(at->second.view());
+  }
+}
+
+void AddGroups(const Truth& truth, codec::Decoder& decoder, model::State& state) {
+  std::map<std::string, int32_t, std::less<>> classes;
+  ForEachOf(truth, kClassesPrefix, [&](std::string_view document) {
+    const Result<api::PriorityClass> read = decoder.PriorityClass(document);
+    CHECK(read.has_value());
+    classes[read->meta.name] = static_cast<int32_t>(read->value);
+  });
+  ForEachOf(truth, kGroupsPrefix, [&](std::string_view document) {
+    const Result<api::PodGroup> group = decoder.PodGroup(document);
+    CHECK(group.has_value());
+    std::optional<int32_t> priority;
+    if (const auto at = classes.find(group->priority_class); at != classes.end())
+      priority = at->second;
+    state.Apply(translate::GroupFacts(*group, priority, state.vocabulary()));
+  });
+}
+
 }  // namespace
 
 Truth::Change Truth::Apply(const env::JournalRecord& record) {
   if (record.key.starts_with(kPodsPrefix)) return ApplyPod(record);
   if (record.key.starts_with(kBudgetsPrefix)) budgets_revision_ = record.revision;
+  if (record.key.starts_with(kGroupsPrefix)) groups_revision_ = record.revision;
+  if (record.key.starts_with(kClassesPrefix)) classes_revision_ = record.revision;
   if (record.key.starts_with(kNodesPrefix)) {
     ApplyNode(record);
   } else if (record.value.empty()) {
@@ -86,6 +116,7 @@ Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
                  .scheduler_name = pod.spec->scheduler_name,
                  .nominated = pod.nominated_node_name,
                  .labels = pod.meta.labels,
+                 .group = {},
                  .priority = pod.spec->priority,
                  .preempts = pod.spec->preemption_policy != "Never",
                  .gated = !pod.spec->scheduling_gates.empty(),
@@ -99,6 +130,8 @@ Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
                  .requests = translate::BoundRequests(pod),
                  .devices = {},
                  .document = {}};
+  const auto group = api::Find(pod.meta.annotations, translate::kGroupAnnotation);
+  if (group) facts.group = fmt::format("{}/{}", pod.meta.namespace_name, *group);
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.type == "Ready") facts.ready = condition.status == "True";
   }
@@ -143,7 +176,7 @@ uint64_t VersionIn(std::string_view object) {
 }
 
 model::State StateOf(const Truth& truth, const std::vector<std::string>& scheduler_names,
-                     bool ended_too) {
+                     bool groups) {
   model::State state;
   codec::Decoder decoder;
   for (const auto& [name, facts] : truth.nodes()) {
@@ -152,7 +185,7 @@ model::State StateOf(const Truth& truth, const std::vector<std::string>& schedul
     state.Apply(translate::NodeFacts(*node, state.vocabulary()));
   }
   for (const auto& [key, facts] : truth.pods()) {
-    if (facts.terminal() && !ended_too) continue;
+    if (facts.terminal() && !groups) continue;
     const Result<api::Pod> pod = decoder.Pod(facts.document.view());
     CHECK(pod.has_value());
     Result<model::PodUpsert> upsert = translate::PodFacts(*pod, state.vocabulary());
@@ -163,12 +196,12 @@ model::State StateOf(const Truth& truth, const std::vector<std::string>& schedul
                    std::ranges::find(scheduler_names, asked) != scheduler_names.end();
     state.Apply(*upsert);
   }
-  for (auto at = truth.others().lower_bound(std::string(kBudgetsPrefix));
-       at != truth.others().end() && at->first.starts_with(kBudgetsPrefix); ++at) {
-    const Result<api::PodDisruptionBudget> budget = decoder.PodDisruptionBudget(at->second.view());
+  ForEachOf(truth, kBudgetsPrefix, [&](std::string_view document) {
+    const Result<api::PodDisruptionBudget> budget = decoder.PodDisruptionBudget(document);
     CHECK(budget.has_value());
     state.Apply(translate::BudgetFacts(*budget));
-  }
+  });
+  if (groups) AddGroups(truth, decoder, state);
   return state;
 }
 

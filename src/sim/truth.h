@@ -22,6 +22,8 @@ inline constexpr std::string_view kNodesPrefix = "nodes/";
 inline constexpr std::string_view kReplicaSetsPrefix = "replicasets.apps/";
 
 inline constexpr std::string_view kBudgetsPrefix = "poddisruptionbudgets.policy/";
+inline constexpr std::string_view kGroupsPrefix = "podgroups.scheduling.volcano.sh/";
+inline constexpr std::string_view kClassesPrefix = "priorityclasses.scheduling.k8s.io/";
 inline constexpr int64_t kDeviceMilli = 1000;  // Of one device.
 
 // What is true: the objects as the journal has them, decoded, whatever any client believes.
@@ -35,6 +37,7 @@ class Truth {
     std::string scheduler_name;
     std::string nominated;
     api::StringMap labels;
+    std::string group;  // namespace/name of the PodGroup that it is a member of; empty: of none.
     int64_t priority = 0;
     bool preempts = true;  // By its policy.
     bool gated = false;
@@ -79,13 +82,15 @@ class Truth {
   [[nodiscard]] const std::map<std::string, NodeFacts>& nodes() const { return nodes_; }
   // What bound, not terminal pods ask of a node, by its name.
   [[nodiscard]] const std::map<std::string, Usage>& usage() const { return usage_; }
-  // The revision of the last change that a watch of pods, of nodes, and of budgets,
-  // tells.
+  // The revision of the last change that a watch of pods, of nodes, of budgets, of groups, and of
+  // PriorityClasses tells.
   [[nodiscard]] uint64_t pods_revision() const { return pods_revision_; }
   // Of pods that had not ended before it, or have not since.
   [[nodiscard]] uint64_t live_pods_revision() const { return live_pods_revision_; }
   [[nodiscard]] uint64_t nodes_revision() const { return nodes_revision_; }
   [[nodiscard]] uint64_t budgets_revision() const { return budgets_revision_; }
+  [[nodiscard]] uint64_t groups_revision() const { return groups_revision_; }
+  [[nodiscard]] uint64_t classes_revision() const { return classes_revision_; }
   // Other kinds: the latest document by kind's plural and key.
   [[nodiscard]] const std::map<std::string, Bytes>& others() const { return others_; }
 
@@ -104,14 +109,16 @@ class Truth {
   uint64_t live_pods_revision_ = 0;
   uint64_t nodes_revision_ = 0;
   uint64_t budgets_revision_ = 0;
+  uint64_t groups_revision_ = 0;
+  uint64_t classes_revision_ = 0;
 };
 
 // metadata.resourceVersion of an object's document; 0 when it has none.
 [[nodiscard]] uint64_t VersionIn(std::string_view object);
 
-// The scheduler's state as it would be if it were made now, from the objects alone: those of pods
-// that ended only if it watches them, too.
+// The scheduler's state as it would be if it were made now, from the objects alone. One that places
+// groups watches them and pods that ended, too.
 [[nodiscard]] model::State StateOf(const Truth& truth,
-                                   const std::vector<std::string>& scheduler_names, bool ended_too);
+                                   const std::vector<std::string>& scheduler_names, bool groups);
 
 }  // namespace berth::sim

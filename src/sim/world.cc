@@ -381,11 +381,13 @@ bool World::CompareWithObjects() {
   const Truth& truth = checkers_.truth();
   if (!scheduler_.synced() || !reached(scheduler_.pods_version(), truth.pods_revision()) ||
       !reached(scheduler_.nodes_version(), truth.nodes_revision()) ||
-      !reached(scheduler_.budgets_version(), truth.budgets_revision())) {
+      !reached(scheduler_.budgets_version(), truth.budgets_revision()) ||
+      !reached(scheduler_.groups_version(), truth.groups_revision()) ||
+      !reached(scheduler_.classes_version(), truth.classes_revision())) {
     return false;
   }
   const model::State objects =
-      StateOf(truth, control::SchedulerOptions().scheduler_names, /*ended_too=*/true);
+      StateOf(truth, control::SchedulerOptions().scheduler_names, /*groups=*/true);
   for (const std::string& finding : model::AuditAgainst(scheduler_.engine().state(), objects)) {
     checkers_.Report(now_, "ledger against objects: " + finding);
   }
