@@ -93,9 +93,13 @@ std::string Evicted(const api::JsonObject& object) {
   std::string text;
   if (const api::JsonObject* eviction = Part(object, "eviction")) {
     const std::string until = Text(*eviction, "until");
-    text += fmt::format("  it {} for pod {}, which is more important{}{}\n",
-                        Text(*eviction, "state") == "leaving" ? "leaves" : "is to leave",
-                        Text(*eviction, "for"), until.empty() ? "" : ", at the latest at ", until);
+    const std::string why =
+        eviction->contains("group")
+            ? fmt::format(", since PodGroup {} was not completed in time", Text(*eviction, "group"))
+            : fmt::format(" for pod {}, which is more important", Text(*eviction, "for"));
+    text += fmt::format("  it {}{}{}{}\n",
+                        Text(*eviction, "state") == "leaving" ? "leaves" : "is to leave", why,
+                        until.empty() ? "" : ", at the latest at ", until);
   }
   if (object.contains("sparedUntil")) {
     text += fmt::format("  its eviction was refused or failed: nobody evicts it before {}\n",

@@ -90,6 +90,8 @@ TEST(WhyText, OfAVictimSaysForWhomItGoes) {
                                         "until":"2026-01-01T00:00:30Z"}})"),
               HasSubstr("  it leaves for pod a/b, which is more important, at the latest at "
                         "2026-01-01T00:00:30Z\n"));
+  EXPECT_THAT(*WhyText(200, victim + R"("eviction":{"group":"a/g","state":"to be evicted"}})"),
+              HasSubstr("  it is to leave, since PodGroup a/g was not completed in time\n"));
   EXPECT_THAT(*WhyText(200, victim + R"("sparedUntil":"2026-01-01T00:00:30Z"})"),
               HasSubstr("  its eviction was refused or failed: nobody evicts it before "
                         "2026-01-01T00:00:30Z\n"));

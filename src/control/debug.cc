@@ -288,7 +288,7 @@ void AddEviction(JsonObject& object, const cycle::Explanation& why, const model:
                  const model::State& state) {
   if (why.evicted_for.valid()) {
     JsonObject eviction;
-    eviction["for"] = state.KeyOf(why.evicted_for);
+    eviction[row.released ? "group" : "for"] = state.KeyOf(why.evicted_for);
     eviction["state"] = row.terminating ? "leaving" : "to be evicted";
     if (row.deletion_deadline > Instant{})
       eviction["until"] = client::SecondsTime(row.deletion_deadline);

@@ -17,13 +17,20 @@ constexpr size_t kCallsMax = 64;
 constexpr int kTooManyRequests = 429;
 
 // The condition of a pod that is about to be deleted for another, as kube-scheduler sets it
-// (https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions).
+// (https://kubernetes.io/docs/concepts/workloads/pods/disruptions/#pod-disruption-conditions), or
+// for its gang.
 std::string Mark(Instant now, const Evictor::Victim& victim) {
-  std::string status =
-      R"({"conditions":[{"type":"DisruptionTarget","status":"True","reason":"PreemptionByScheduler","message":)";
-  client::AppendJsonString(
-      status,
-      fmt::format("{}: preempting to accommodate a higher priority pod", victim.scheduler_name));
+  std::string status = R"({"conditions":[{"type":"DisruptionTarget","status":"True","reason":)";
+  if (victim.gang.empty()) {
+    status += R"("PreemptionByScheduler","message":)";
+    client::AppendJsonString(
+        status,
+        fmt::format("{}: preempting to accommodate a higher priority pod", victim.scheduler_name));
+  } else {
+    status += R"("GangReleased","message":)";
+    client::AppendJsonString(status, fmt::format("{}: PodGroup {} was not completed in time",
+                                                 victim.scheduler_name, victim.gang));
+  }
   status +=
       R"(,"lastProbeTime":null,"lastTransitionTime":")" + client::SecondsTime(now) + R"("}]})";
   return status;
@@ -63,7 +70,8 @@ void Evictor::Left(std::string_view uid) {
 
 bool Evictor::MustWait(const Entry& entry) const {
   return !entry.victim.doubtful && std::ranges::any_of(doubtful_, [&](const std::string& uid) {
-    return entries_.find(uid)->second.victim.preemptor.uid == entry.victim.preemptor.uid;
+    const Victim& other = entries_.find(uid)->second.victim;
+    return other.preemptor.uid == entry.victim.preemptor.uid && other.gang == entry.victim.gang;
   });
 }
 
@@ -201,7 +209,7 @@ void Evictor::AddTo(Hasher& hasher) const {
   for (const auto& [uid, entry] : entries_) {
     const Victim& victim = entry.victim;
     hasher.Add(uid).Add(victim.pod.namespace_name).Add(victim.pod.name).Add(victim.node);
-    hasher.Add(victim.scheduler_name).Add(victim.preemptor.uid);
+    hasher.Add(victim.scheduler_name).Add(victim.preemptor.uid).Add(victim.gang);
     hasher.Add(victim.marked).Add(victim.doubtful);
     hasher.Add(entry.may_be_done).Add(entry.left).Add(entry.waits).Add(entry.marked_at.ns);
     hasher.Add(entry.stage).AddCall(entry.call).Add(entry.failures).Add(entry.due.ns);

@@ -17,7 +17,7 @@
 
 namespace berth::control {
 
-// Carries out the evictions of preemptions.
+// Carries out the evictions of preemptions, and of gangs that give back what they have.
 //
 //   Evict --> PATCH status: DisruptionTarget --Done--> DELETE by uid --Done--> evicted
 //                 |        ^                             |       ^
@@ -41,6 +41,7 @@ class Evictor {
     std::string node;
     std::string scheduler_name;  // Of the preemptor.
     client::ObjectRef preemptor;
+    std::string gang;       // Released by this PodGroup, for nobody; empty: preempted.
     bool marked = false;    // Its object says so already.
     bool doubtful = false;  // Its eviction was refused before, or failed.
   };

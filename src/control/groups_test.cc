@@ -81,6 +81,69 @@ TEST(Groups, MembersAreBoundTogetherAndTheStatusFollows) {
   EXPECT_TRUE(Says(runs, R"("type":"Scheduled")")) << BodyOf(runs);
 }
 
+// A member whose binding is refused keeps its place and is tried again; when that comes to nothing
+// for a minute, the gang gives back what it has, and waits as a whole.
+TEST(Groups, AGangThatIsNotCompletedGivesBackWhatItHas) {
+  Rig rig(Placing());
+  rig.Start({}, {NodeJson("n1", 11)});
+  rig.Event("groups", "ADDED", GroupJson("g1", 112, 2));
+  rig.Event("pods", "ADDED", MemberJson("a", 113));
+  rig.Answer(rig.TakeOf("/pods/a/status"), 200, MemberJson("a", 114));
+  rig.Event("pods", "ADDED", MemberJson("b", 115));
+  rig.Answer(rig.TakeOf("/pods/a/binding"), 201, "{}");
+  rig.Event("pods", "MODIFIED", MemberJson("a", 116, "n1"));
+  rig.Answer(rig.TakeOf("/pods/b/binding"), 403, "{}");
+  rig.Settle();
+  EXPECT_TRUE(Says(rig.TakeOf("/pods/b/status"), R"("nominatedNodeName":"n1")"));
+  EXPECT_EQ(rig.Held("n1"), 500);
+  int tried = 0;
+  env::SendRequest mark;
+  for (int second = 0; second < 70 && mark.call.value == 0; ++second) {
+    rig.Pass(Duration::Seconds(1));
+    if (const env::SendRequest again = rig.TakeOf("/pods/b/binding"); again.call.value != 0) {
+      ++tried;
+      rig.Answer(again, 403, "{}");
+      rig.Settle();
+    }
+    mark = rig.TakeOf("/pods/a/status");
+  }
+  EXPECT_GT(tried, 3);
+  EXPECT_TRUE(Says(mark, R"("reason":"GangReleased")")) << BodyOf(mark);
+  EXPECT_NE(
+      rig.Get("/debug/why?pod=ns/a").find(R"("eviction":{"group":"ns/g","state":"to be evicted"})"),
+      std::string::npos);
+  rig.Answer(mark, 200, MemberJson("a", 130, "n1"));
+  rig.Settle();
+  const env::SendRequest deletion = rig.TakeOf("/pods/a");
+  EXPECT_EQ(deletion.request.method, env::Method::kDelete);
+  EXPECT_TRUE(Says(deletion, R"("uid":"u-a")")) << BodyOf(deletion);
+  while (rig.TakeOf("/events").call.value != 0) {
+  }
+  rig.Answer(deletion, 200, "{}");
+  EXPECT_TRUE(Says(rig.TakeOf("/events"), "PodGroup ns/g was not completed in time"));
+  rig.Event("pods", "DELETED", MemberJson("a", 131, "n1"));
+  EXPECT_EQ(rig.Held("n1"), 0);
+  rig.Event("pods", "ADDED", MemberJson("c", 132));
+  rig.Pass(Duration::Seconds(20));
+  EXPECT_EQ(TargetOf(rig.TakeOf("/pods/b/binding")), "n1");
+  EXPECT_EQ(TargetOf(rig.TakeOf("/pods/c/binding")), "n1");
+}
+
+// Whose group goes between the mark and the deletion stays.
+TEST(Groups, NobodyIsReleasedForAGroupThatIsGone) {
+  Rig rig(Placing());
+  rig.Start({}, {NodeJson("n1", 11)});
+  rig.Event("groups", "ADDED", GroupJson("g1", 112, 2));
+  rig.Event("pods", "ADDED", MemberJson("a", 113, "n1"));
+  rig.Pass(Duration::Seconds(61));
+  const env::SendRequest mark = rig.TakeOf("/pods/a/status");
+  EXPECT_TRUE(Says(mark, R"("reason":"GangReleased")")) << BodyOf(mark);
+  rig.Event("groups", "DELETED", GroupJson("g1", 114, 2));
+  rig.Answer(mark, 200, MemberJson("a", 115, "n1"));
+  rig.Settle();
+  EXPECT_EQ(rig.TakeOf("/pods/a").call.value, 0u);
+}
+
 // P01 of docs/REGRESSIONS.md: the group of a name that is given again is another group, and what
 // comes late of the old one is not about it.
 TEST(Groups, ANameThatIsGivenAgainIsAnotherGroup) {

@@ -465,6 +465,7 @@ void Scheduler::FollowUp(model::PodId pod) {
   if (row.node.valid()) {
     if (row.terminating) return evictor_.Left(state.UidOf(row.uid));
     if (row.evicted_for.valid()) EvictFor(state.pods().FindUid(row.evicted_for));
+    if (row.released) EvictForGang(pod);
     return;
   }
   const std::optional<model::NameId> name = state.NominationToWrite(pod);
@@ -496,12 +497,26 @@ void Scheduler::EvictFor(model::PodId pod) {
   }
 }
 
+// Its gang was not completed in time.
+void Scheduler::EvictForGang(model::PodId pod) {
+  const model::State& state = engine_.state();
+  const model::Pod& row = state.pods().at(pod);
+  evictor_.Evict({.pod = RefOf(pod),
+                  .node = std::string(state.NameOf(row.node)),
+                  .scheduler_name = SchedulerOf(pod),
+                  .preemptor = {},
+                  .gang = std::string(state.KeyOf(row.group)),
+                  .doubtful = row.spared_count > 0});
+}
+
 bool Scheduler::Wanted(const Evictor::Victim& victim) const {
   const model::State& state = engine_.state();
   const model::PodId pod = state.FindPod(victim.pod.uid);
   if (!pod.valid()) return false;
   const model::Pod& row = state.pods().at(pod);
-  if (row.terminating || !row.evicted_for.valid()) return false;
+  if (row.terminating) return false;
+  if (!victim.gang.empty()) return row.released;
+  if (!row.evicted_for.valid()) return false;
   const model::PodId preemptor = state.pods().FindUid(row.evicted_for);
   return state.UidOf(row.evicted_for) == victim.preemptor.uid && preemptor.valid() &&
          !state.pods().at(preemptor).promised.valid();
@@ -545,9 +560,13 @@ std::string_view Scheduler::PromisedTo(std::string_view uid) const {
 void Scheduler::EndEvictions(Instant now) {
   evictor_.Withdraw([this](const Evictor::Victim& victim) { return Wanted(victim); }, client_);
   for (const Evictor::Victim& victim : evictor_.TakeEvicted()) {
-    status_.Preempted(
-        now, {.pod = victim.pod, .scheduler_name = victim.scheduler_name, .node = victim.node},
-        victim.preemptor);
+    const StatusWriter::Placed was{
+        .pod = victim.pod, .scheduler_name = victim.scheduler_name, .node = victim.node};
+    if (victim.gang.empty()) {
+      status_.Preempted(now, was, victim.preemptor);
+    } else {
+      status_.Released(now, was, victim.gang);
+    }
   }
 }
 
@@ -599,6 +618,7 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
     messages.emplace_back(translate::FailedSchedulingText(refusal, state));
   }
   for (const model::PodId pod : plan.nominations) FollowUp(pod);
+  for (const model::PodId pod : plan.released) FollowUp(pod);
   counters_.unschedulable += plan.refused.size();
   for (const model::PodRefused& refused : plan.refused) {
     Bytes message = messages[refused.refusal];
@@ -653,7 +673,7 @@ void Scheduler::OnBinding(Instant now, const Binder::Result& result, env::Outbox
                       attempt.node, text, result.status.code));
       status_.Want(attempt.pod.uid, {.reason = kSchedulerError, .message = Bytes(text)});
     }
-    return;
+    return FollowUp(engine_.state().FindPod(attempt.pod.uid));
   }
   if (!result.read) return;
   // Not found: the deletion is on its way in the watch, and ends the claim then.

@@ -152,6 +152,15 @@ void StatusWriter::Preempted(Instant now, const Placed& victim,
   Queue(std::move(event));
 }
 
+void StatusWriter::Released(Instant now, const Placed& member, std::string_view gang) {
+  client::EventFacts event = EventOf(now, member);
+  event.reason = "GangReleased";
+  event.action = "Releasing";
+  event.note = fmt::format("Released from node {}: PodGroup {} was not completed in time",
+                           member.node, gang);
+  Queue(std::move(event));
+}
+
 void StatusWriter::Queue(client::EventFacts facts) {
   if (events_.size() >= options_.events_max) {
     ++counters_.events_dropped;

@@ -85,6 +85,8 @@ class StatusWriter {
   void Scheduled(Instant now, const Placed& placed);
   // It was evicted for the preemptor.
   void Preempted(Instant now, const Placed& victim, const client::ObjectRef& preemptor);
+  // It was evicted, since its gang was not completed in time.
+  void Released(Instant now, const Placed& member, std::string_view gang);
 
   // Sends what is due and fits.
   void Pump(Instant now, client::Client& client, env::Outbox& out);

@@ -53,8 +53,8 @@ void Engine::NoteTouches() {
         lift_pending_ ||
         (kinds & ~(model::kTouchTaken | model::kTouchRemoved | model::kTouchTried)) != 0;
     // What is taken may be what somebody was promised.
-    lift_pending_ = lift_pending_ ||
-                    (options_.preemption && state_.ledger().nodes().has_reserved(touch.node.value));
+    lift_pending_ = lift_pending_ || ((options_.preemption || !partly_.empty()) &&
+                                      state_.ledger().nodes().has_reserved(touch.node.value));
   }
 }
 
@@ -62,9 +62,11 @@ Plan Engine::Cycle(Instant now) {
   ++counters_.cycles;
   state_.SortNames();
   Plan plan;
-  // 1. Pods whose writes failed stand in line again once their error backoff is over.
+  // 1. Pods whose writes failed stand in line again once their error backoff is over; gangs that
+  // were not completed in time give back what they have.
   EndBackoffs(now);
   EndGraces(now);
+  ReleasePartly(now, plan);
   // 2. What happened to nodes wakes the lines that may now fit there.
   WakeTouched(now);
   // 3. Holders of reservations come first, on the node they were promised.
@@ -180,7 +182,7 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
        id = state_.ledger().claim(id).next_in_account) {
     const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
     if (options_.faults.drop_touched_holder) break;
-    if (holder.valid() && (lines_.contains(holder) || BacksOff(holder))) holders_.push_back(holder);
+    if (holder.valid() && IsJudged(holder)) holders_.push_back(holder);
   }
   const auto kinds = static_cast<model::TouchKinds>(scratch_.kinds_of[n.value]);
   scratch_.lifted.clear();
@@ -229,13 +231,13 @@ model::Amount Engine::CpuMost(NodeId n) const {
 
 void Engine::ServeHolders(Instant now, Plan& plan) {
   std::vector<PodId> holders = std::exchange(holders_, {});
-  std::erase_if(holders, [&](PodId pod) { return !lines_.contains(pod) && !BacksOff(pod); });
+  std::erase_if(holders, [&](PodId pod) { return !IsJudged(pod); });
   std::ranges::sort(holders,
                     [&](PodId a, PodId b) { return WaitingLines::PodBefore(state_, a, b); });
   const auto repeated = std::ranges::unique(holders);
   holders.erase(repeated.begin(), repeated.end());
   for (const PodId pod : holders) {
-    const Choice choice = BacksOff(pod) ? Choice() : ChooseAsPromised(pod);
+    const Choice choice = lines_.contains(pod) ? ChooseAsPromised(pod) : Choice();
     if (choice.node.valid()) {
       Decide(pod, choice, plan);
     } else {
@@ -556,6 +558,7 @@ Instant Engine::wake_at() const {
   }
   Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
   if (!graces_.empty()) at = std::min(at, graces_.front().at);
+  for (const auto& [group, since] : partly_) at = std::min(at, DeadlineOf(group, since));
   if (lines_.blocked().empty() || state_.touches().end() == refresh_position_) return at;
   return std::min(at, next_refresh_);
 }
@@ -629,6 +632,7 @@ Explanation Engine::Explain(PodId pod) const {
   }
   if (const PodId preemptor = state_.pods().FindUid(row.evicted_for); preemptor.valid())
     e.evicted_for = state_.pods().at(preemptor).key;
+  if (row.released) e.evicted_for = row.group;
   // Somebody else may have placed it elsewhere meanwhile.
   if (pod.value < trails_.size() && e.node.valid() && trails_[pod.value].node == e.node) {
     e.decided_here = true;
@@ -661,6 +665,8 @@ void Engine::AddTo(Hasher& hasher) const {
   for (const model::GroupId group : groups_to_tell_) hasher.Add(group.value);
   hasher.Add(orphans_.size());
   for (const PodId pod : orphans_) hasher.Add(pod.value);
+  hasher.Add(partly_.size());
+  for (const auto& [group, since] : partly_) hasher.Add(group.value).Add(since.ns);
   options_.evaluator.AddTo(hasher);
   hasher.Add(options_.seed).Add(options_.attempts_per_cycle_max);
   hasher.Add(trails_.size());

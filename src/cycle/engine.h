@@ -43,7 +43,8 @@ struct Explanation {
   std::optional<MayEvict> may_evict = {};  // Nothing: it evicts nobody.
   HeldBy held_by = {};                     // Of others, when it is promised nothing itself.
   model::LostPromise lost = {};
-  // Who is promised its room, so that it is evicted; invalid for nobody.
+  // Who is promised its room, so that it is evicted, or the group that gives it back; invalid for
+  // nobody.
   model::KeyId evicted_for = {};
   // Placed, or promised.
   model::NameId node;
@@ -225,19 +226,29 @@ class Engine {
   using Places = std::map<std::tuple<uint32_t, model::PinKind, uint32_t>, model::Amount>;
   [[nodiscard]] Gang GangOf(model::GroupId group) const;
   [[nodiscard]] static std::optional<RoleNeed> Lacks(const Gang& gang);
+  [[nodiscard]] bool WaitsInGang(model::PodId pod) const;
   [[nodiscard]] bool StandsAlone(model::PodId pod) const;
   void SyncGroup(model::GroupId group);
   [[nodiscard]] int32_t PriorityOf(model::GroupId group) const;
   void SyncMembers(model::GroupId group);
   void SyncGroupOf(model::PodId pod);
+  [[nodiscard]] std::vector<model::PodId> MembersOf(model::GroupId group,
+                                                    model::MemberKind kind) const;
   [[nodiscard]] std::vector<model::PodId> WaitingMembers(model::GroupId group) const;
   [[nodiscard]] std::vector<model::PodId> MembersToPlace(model::GroupId group) const;
   std::optional<model::Refusal> PlaceSome(std::vector<model::PodId>& members, model::NameId role,
                                           uint32_t count, Trial& trial);
   std::optional<model::Refusal> PlaceGang(model::GroupId group, const Gang& gang, Trial& trial);
+  [[nodiscard]] bool IsPartly(model::GroupId group) const;
+  [[nodiscard]] Instant DeadlineOf(model::GroupId group, Instant since) const;
+  [[nodiscard]] uint32_t ReleasedOf(model::GroupId group) const;
+  void ReleasePartly(Instant now, model::Plan& plan);
+  void ReleaseGang(model::GroupId group, Instant now, model::Plan& plan);
   [[nodiscard]] bool GroupIsNext(model::GroupId group, LineId line) const;
   void ServeGroup(model::GroupId group, Instant now, model::Plan& plan);
+  std::optional<model::Refusal> TryGang(model::GroupId group, model::Plan& plan);
   void EndOwnPromises(model::GroupId group, model::Plan& plan);
+  void EndPlaces(model::GroupId group, model::Plan& plan);
   void TellMembers(model::GroupId group, const model::Refusal& refusal, model::Plan& plan);
   void TellIncomplete(model::Plan& plan);
   [[nodiscard]] bool IsOrphan(model::PodId pod) const;
@@ -254,6 +265,7 @@ class Engine {
   [[nodiscard]] bool CanBeKept(model::PodId pod) const;
   [[nodiscard]] bool EvictionsHelp(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] bool BacksOff(model::PodId pod) const;
+  [[nodiscard]] bool IsJudged(model::PodId pod) const;
   void JudgePromise(model::PodId pod, Instant now, model::Plan& plan);
   [[nodiscard]] bool EvictionsKeepPromise(model::PodId pod) const;
   void RevokePromise(model::PodId pod, model::ReasonKind why, model::Plan& plan);
@@ -287,6 +299,9 @@ class Engine {
   std::vector<GroupMode> group_modes_;          // By GroupId.
   std::vector<model::GroupId> groups_to_tell_;  // Members of which may not know what it lacks.
   std::vector<model::PodId> orphans_;           // Whose group may not be there.
+  // Those that never ran and hold nodes for fewer than they need, and since when; zero: as of the
+  // next cycle.
+  std::map<model::GroupId, Instant> partly_;
   ClassCaches caches_;
   std::vector<Trail> trails_;
   std::vector<Timer> timers_;          // Of error backoffs and sparings: min-heap by `at`.

@@ -22,6 +22,10 @@ using model::PodId;
 
 namespace {
 
+// How long a gang that never ran may hold nodes for fewer members than it needs: error backoffs
+// end at ten seconds, and a controller makes up for a member that went.
+constexpr Duration kPartlyMax = Duration::Seconds(60);
+
 // Upstream counts roles only of a group that needs as many in all.
 bool CountsRoles(const model::Group& group) {
   int64_t needed = 0;
@@ -95,11 +99,18 @@ bool Engine::StandsAlone(PodId pod) const {
   return g.valid() && g.value < group_modes_.size() && group_modes_[g.value] == GroupMode::kLoose;
 }
 
+// It waits, and gets a node with the others only.
+bool Engine::WaitsInGang(PodId pod) const {
+  return state_.pods().used(pod) && !StandsAlone(pod) &&
+         StageOf(state_.pods().at(pod)) == model::PodStage::kPending;
+}
+
 // Where a group stands is a function of its row and members; called whenever either changed.
 void Engine::SyncGroup(GroupId g) {
   if (g.value >= group_modes_.size()) group_modes_.resize(state_.groups().size());
   if (!state_.groups().used(g)) {
     group_modes_[g.value] = GroupMode::kNone;
+    partly_.erase(g);
     return groups_.Remove(g);
   }
   const Gang gang = GangOf(g);
@@ -107,8 +118,15 @@ void Engine::SyncGroup(GroupId g) {
                          : Lacks(gang)    ? GroupMode::kShort
                                           : GroupMode::kWaits;
   const GroupMode before = std::exchange(group_modes_[g.value], mode);
+  if (IsPartly(g)) {
+    partly_.try_emplace(g);
+  } else {
+    partly_.erase(g);
+  }
   if ((before == GroupMode::kLoose) != (mode == GroupMode::kLoose)) SyncMembers(g);
-  if (mode == GroupMode::kWaits) return groups_.Put(state_, g, PriorityOf(g));
+  // Whose bindings were refused is tried again with the others: when their error backoffs are over.
+  if (mode == GroupMode::kWaits && WaitingMembers(g).size() >= gang.needed)
+    return groups_.Put(state_, g, PriorityOf(g));
   groups_.Remove(g);
   if (mode == GroupMode::kShort) groups_to_tell_.push_back(g);
 }
@@ -131,6 +149,18 @@ void Engine::SyncMembers(GroupId g) {
 
 void Engine::SyncGroupOf(PodId pod) {
   if (const GroupId g = state_.GroupOf(pod); g.valid()) SyncGroup(g);
+}
+
+// Its members that are that to it, in the order of pods.
+std::vector<PodId> Engine::MembersOf(GroupId g, MemberKind kind) const {
+  const model::GroupTable& groups = state_.groups();
+  std::vector<PodId> members;
+  groups.ForMembers(groups.at(g).key, [&](PodId pod) {
+    if (groups.KindOf(pod) == kind) members.push_back(pod);
+  });
+  std::ranges::sort(members,
+                    [&](PodId a, PodId b) { return WaitingLines::PodBefore(state_, a, b); });
+  return members;
 }
 
 // Who waits and may be tried, in any order.
@@ -165,8 +195,11 @@ std::optional<model::Refusal> Engine::PlaceSome(std::vector<PodId>& members, mod
     const model::Pod& row = state_.pods().at(pod);
     ++i;
     if (role.valid() && row.role != role) continue;
-    if (std::ranges::find(refused, KeyOf(row)) != refused.end()) continue;
-    const Choice choice = Choose(pod);
+    Choice choice = ChooseAsPromised(pod);
+    if (!choice.node.valid()) {
+      if (std::ranges::find(refused, KeyOf(row)) != refused.end()) continue;
+      choice = Choose(pod);
+    }
     if (!choice.node.valid()) {
       refused.push_back(KeyOf(row));
       if (!why) why = WhyNot(state_, options_.evaluator, pod).refusal;
@@ -203,35 +236,98 @@ bool Engine::GroupIsNext(GroupId g, LineId id) const {
   return groups_.Before(state_, g, line.head);
 }
 
-// Members that were promised something by themselves are placed with the others now.
+// Members that were promised the room of others by themselves are placed with the others now.
 void Engine::EndOwnPromises(GroupId g, Plan& plan) {
-  for (const PodId pod : MembersToPlace(g)) {
+  for (const PodId pod : MembersOf(g, MemberKind::kWaiting)) {
     if (!state_.VictimsOf(pod).empty())
       RevokePromise(pod, model::ReasonKind::kPromiseToGroup, plan);
   }
 }
 
-// All that are needed get their places in one commit, or none does.
-void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
-  EndOwnPromises(g, plan);
+// What they had when their bindings failed.
+void Engine::EndPlaces(GroupId g, Plan& plan) {
+  for (const PodId pod : MembersOf(g, MemberKind::kWaiting)) {
+    if (state_.PromiseOf(pod).valid()) RevokePromise(pod, model::ReasonKind::kPromiseToGroup, plan);
+  }
+}
+
+// All that are needed get their places in one commit, or none does, and why.
+std::optional<model::Refusal> Engine::TryGang(GroupId g, Plan& plan) {
   const Gang gang = GangOf(g);
   Trial trial{.claims = model::State::Trial(state_)};
   if (auto why = PlaceGang(g, gang, trial)) {
     why->gang = model::GangRefusal{.group = state_.groups().at(g).key,
                                    .needed = gang.needed,
-                                   .found = static_cast<uint32_t>(trial.placed.size())};
-    state_.NoteAttempt(g, now);
-    TellMembers(g, *why, plan);
-    return groups_.Block(g, *std::move(why));
+                                   .found = static_cast<uint32_t>(trial.placed.size()),
+                                   .released = ReleasedOf(g)};
+    return why;
   }
   trial.claims.Keep();
   for (const Placed& placed : trial.placed) Record(placed.pod, placed.choice, placed.devices, plan);
+  return std::nullopt;
+}
+
+void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
+  EndOwnPromises(g, plan);
   plan.groups.push_back(g);
+  std::optional<model::Refusal> why = TryGang(g, plan);
+  if (!why) return SyncGroup(g);
+  // Two gangs must not wait for each other with half of what they need. Who holds nodes keeps the
+  // places of the others for its time.
+  if (!IsPartly(g)) EndPlaces(g, plan);
+  state_.NoteAttempt(g, now);
+  TellMembers(g, *why, plan);
+  groups_.Block(g, *std::move(why));
+}
+
+// ---- Partial failure -------------------------------------------------------------------------
+
+// It holds nodes for some of those it needs, and never did for all.
+bool Engine::IsPartly(GroupId g) const {
+  const model::Group& group = state_.groups().at(g);
+  return !group.ran && state_.groups().CountsOf(group.key)[MemberKind::kBound] > 0;
+}
+
+// When it gives back what it holds. What becomes of bindings on their way is waited for.
+Instant Engine::DeadlineOf(GroupId g, Instant since) const {
+  const model::MemberCounts counts = state_.groups().CountsOf(state_.groups().at(g).key);
+  if (counts[MemberKind::kDecided] > 0) return Instant::Never();
+  return since == Instant{} ? since : since + kPartlyMax;
+}
+
+void Engine::ReleasePartly(Instant now, Plan& plan) {
+  std::vector<GroupId> due;
+  for (auto& [g, since] : partly_) {
+    if (since == Instant{}) since = now;
+    if (DeadlineOf(g, since) <= now) due.push_back(g);
+  }
+  for (const GroupId g : due) ReleaseGang(g, now, plan);
+}
+
+// All of it is given back: who is bound is to be deleted, and nothing is promised to the others.
+void Engine::ReleaseGang(GroupId g, Instant now, Plan& plan) {
+  EndPlaces(g, plan);
+  for (const PodId pod : MembersOf(g, MemberKind::kBound)) {
+    const model::Pod& row = state_.pods().at(pod);
+    if (!MayBeEvicted(row) || row.evicted_for.valid()) continue;
+    state_.Release(pod);
+    plan.released.push_back(pod);
+  }
+  plan.groups.push_back(g);
+  state_.NoteAttempt(g, now);
   SyncGroup(g);
+  // Whose eviction was refused stays for now.
+  if (const auto left = partly_.find(g); left != partly_.end()) left->second = now;
+}
+
+uint32_t Engine::ReleasedOf(GroupId g) const {
+  uint32_t count = 0;
+  state_.groups().ForMembers(state_.groups().at(g).key,
+                             [&](PodId pod) { count += state_.pods().at(pod).released ? 1 : 0; });
+  return count;
 }
 
 void Engine::TellMembers(GroupId g, const model::Refusal& refusal, Plan& plan) {
-  plan.groups.push_back(g);
   plan.refusals.push_back(refusal);
   for (const PodId pod : MembersToPlace(g)) TellRefused(pod, plan);
 }
@@ -244,6 +340,7 @@ void Engine::TellIncomplete(Plan& plan) {
   groups.erase(repeated.begin(), repeated.end());
   for (const GroupId g : groups) {
     if (!state_.groups().used(g) || group_modes_[g.value] != GroupMode::kShort) continue;
+    plan.groups.push_back(g);
     TellMembers(g, RefusalOfShort(g), plan);
   }
   for (const PodId pod : std::exchange(orphans_, {})) {
@@ -269,8 +366,10 @@ model::Refusal Engine::RefusalOfOrphan(PodId pod) const {
 model::Refusal Engine::RefusalOfShort(GroupId g) const {
   const RoleNeed lacks = Lacks(GangOf(g)).value_or(RoleNeed{});
   return {.reasons = {{.kind = model::ReasonKind::kGangIncomplete, .detail = lacks.role}},
-          .gang = model::GangRefusal{
-              .group = state_.groups().at(g).key, .needed = lacks.needed, .found = lacks.waiting}};
+          .gang = model::GangRefusal{.group = state_.groups().at(g).key,
+                                     .needed = lacks.needed,
+                                     .found = lacks.waiting,
+                                     .released = ReleasedOf(g)}};
 }
 
 std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {

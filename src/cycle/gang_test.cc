@@ -50,6 +50,7 @@ class GangWorld {
       const model::Plan plan = engine_.Cycle(now_);
       CheckWhole(plan);
       for (const model::BindDecision& bind : plan.binds) Bind(bind);
+      for (const model::PodId pod : plan.released) Delete(pod);
       RC_ASSERT(model::Audit(engine_.state()).empty());
       if (engine_.wake_at() == Instant::Never()) break;
     }
@@ -62,6 +63,7 @@ class GangWorld {
     int32_t min_member = 1;
     int64_t cpu = 100;
     int64_t created = 0;
+    bool ran = false;  // As many as it needs had nodes once.
   };
   struct Member {
     std::string group;  // Empty: alone.
@@ -96,6 +98,7 @@ class GangWorld {
                                                           .uid = fmt::format("{}-{}", name, clock_),
                                                           .min_member = group.min_member,
                                                           .created = clock_}));
+    NoteRuns();
   }
   void RemoveGroup() {
     if (groups_.empty()) return;
@@ -138,12 +141,25 @@ class GangWorld {
     pods_.at(name).node = std::string(engine_.state().NameOf(bind.node_name));
     engine_.Apply(model::BindOutcome{.uid = uid, .outcome = model::WriteOutcome::kDone});
     Tell(name);
+    NoteRuns();
   }
 
   [[nodiscard]] int64_t Placed(const std::string& group) const {
     return std::ranges::count_if(pods_, [&](const auto& pod) {
       return pod.second.group == group && !pod.second.node.empty();
     });
+  }
+
+  void Delete(model::PodId pod) {
+    const std::string uid(engine_.state().UidOf(engine_.state().pods().at(pod).uid));
+    pods_.erase(uid.substr(4));
+    engine_.Apply(model::PodRemove{.uid = uid});
+  }
+  void NoteRuns() {
+    for (auto& [name, group] : groups_) {
+      const int64_t placed = Placed(name);
+      group.ran = group.ran || (placed > 0 && placed >= group.min_member);
+    }
   }
 
   // Of what a plan binds of a group, no part is below its minimum.
@@ -156,13 +172,16 @@ class GangWorld {
     }
   }
 
-  // Who waits although all that it needs is there could not be placed.
+  // Who waits although all that it needs is there could not be placed, and who never ran holds
+  // nothing.
   void CheckAtRest(const std::string& name, const Group& group) const {
+    const int64_t placed = Placed(name);
+    RC_ASSERT(group.ran || placed == 0 || placed >= group.min_member);
     std::vector<int64_t> waiting;
     for (const auto& [pod, member] : pods_) {
       if (member.group == name && member.node.empty()) waiting.push_back(member.cpu);
     }
-    const int64_t needed = group.min_member - Placed(name);
+    const int64_t needed = group.min_member - placed;
     const bool equal = std::set<int64_t>(waiting.begin(), waiting.end()).size() == 1;
     if (needed <= 0 || std::ssize(waiting) < needed || !equal) return;
     int64_t places = 0;

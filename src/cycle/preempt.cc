@@ -60,11 +60,17 @@ bool Engine::BacksOff(PodId pod) const {
          StageOf(state_.pods().at(pod)) == model::PodStage::kPending;
 }
 
+// Its promise is looked at when its node is touched.
+bool Engine::IsJudged(PodId pod) const {
+  return lines_.contains(pod) || BacksOff(pod) || WaitsInGang(pod);
+}
+
 // A holder whose node was touched, and does not fit there now or is not to be tried yet. A promise
 // that neither waiting nor evictions make true is taken back, whoever made it.
 void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
   const ClaimId promise = state_.PromiseOf(pod);
-  if (!options_.preemption || !promise.valid()) return;
+  const bool in_gang = WaitsInGang(pod);
+  if (!promise.valid() || (!options_.preemption && !in_gang)) return;
   const bool waits = lines_.contains(pod);
   const bool held = waits && lines_.line(lines_.line_of(pod)).kind == LineKind::kHolders;
   const NodeId node = state_.ledger().claim(promise).account.node();
@@ -75,7 +81,7 @@ void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
     if (waits && !held) Sync(pod);
     return;
   }
-  if (held || !state_.pods().at(pod).preempts || !EvictionsHelp(pod, node))
+  if (held || in_gang || !state_.pods().at(pod).preempts || !EvictionsHelp(pod, node))
     return RevokePromise(pod, WhyNotKept(pod), plan);
   if (waits) Preempt(pod, plan);
 }

@@ -30,7 +30,7 @@ std::optional<Expected> ExpectedOf(const State& state, const Pod& pod) {
       return Expected{pod.overdue ? ClaimState::kHeld : ClaimState::kReleasing, ClaimWhy::kDeleting,
                       state.nodes().Find(pod.node)};
     case PodStage::kBound:
-      if (pod.evicted_for.valid())
+      if (pod.evicted_for.valid() || pod.released)
         return Expected{ClaimState::kReleasing, ClaimWhy::kEvicting, state.nodes().Find(pod.node)};
       return Expected{ClaimState::kHeld, ClaimWhy::kBound, state.nodes().Find(pod.node)};
     case PodStage::kInFlight:

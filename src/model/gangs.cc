@@ -37,6 +37,14 @@ void State::ApplyGroup(const GroupUpsert& facts) {
   group.phase = facts.phase;
   group.attempts = 0;
   changed_groups_.push_back(id);
+  NoteLife(id);
+}
+
+// What it came to is not forgotten when its object is slower to say so than its members change.
+void State::NoteLife(GroupId id) {
+  Group& group = groups_.mutable_at(id);
+  const GroupPhase phase = PhaseOf(group, groups_.CountsOf(group.key));
+  group.ran = phase == GroupPhase::kRunning || phase == GroupPhase::kUnknown;
 }
 
 void State::RemoveGroup(const GroupRemove& facts) {
@@ -48,6 +56,8 @@ void State::DropGroup(GroupId id) {
   groups_.Remove(id);
   changed_groups_.push_back(id);
   ChangeMembers(row.key);
+  // Nobody is left for whom they would have to go.
+  groups_.ForMembers(row.key, [&](PodId pod) { Keep(pod); });
   uids_.Release(row.uid);
   keys_.Release(row.key);
 }
@@ -66,7 +76,23 @@ void State::NoteMember(PodId id) {
     if (!group.valid()) continue;
     groups_.mutable_at(group).attempts = 0;
     changed_groups_.push_back(group);
+    NoteLife(group);
   }
+}
+
+void State::Release(PodId id) {
+  Pod& pod = pods_.mutable_at(id);
+  CHECK(pod.node.valid() && !pod.terminating && !pod.terminal);
+  pod.released = true;
+  SettleClaims(id);
+  NoteMember(id);
+}
+
+// Takes back that it is to be deleted for its gang.
+void State::Keep(PodId id) {
+  if (!std::exchange(pods_.mutable_at(id).released, false)) return;
+  SettleClaims(id);
+  NoteMember(id);
 }
 
 void State::NoteMembers() {
@@ -91,8 +117,10 @@ void State::Trial::Place(const Placement& placement) {
 
 void State::Trial::Keep() {
   transaction_.Commit(Cause::kDecided);
-  for (const auto& [placement, left] : std::exchange(placed_, {}))
+  for (const auto& [placement, left] : std::exchange(placed_, {})) {
     state_.NoteAssumed(placement, left);
+    state_.NotePromised(placement.pod, state_.nodes_.name(placement.node));
+  }
 }
 
 // What was derived from the nodes meanwhile is derived anew.

@@ -48,6 +48,8 @@ struct Group {
   std::optional<int32_t> priority;
   Instant creation;
   GroupPhase phase = GroupPhase::kPending;
+  // As many as it needs had nodes once, as its object is to say: until it completes.
+  bool ran = false;
   // Decided: forgotten by a restart.
   uint32_t attempts = 0;  // Cycles that found no room for it, since its members last changed.
   Instant backoff_until;  // Others go first until then.
@@ -61,7 +63,7 @@ enum class MemberKind : uint8_t {
   kWaiting,  // To be placed.
   kDecided,  // It gets a node, as far as we know.
   kBound,    // It has one.
-  kLeaving,  // Being deleted, still on its node.
+  kLeaving,  // Being deleted, or released, still on its node.
   kSucceeded,
   kFailed,
 };
@@ -88,6 +90,7 @@ struct MemberCounts {
 // completed stays so until a new member comes (P13), with members that wait nothing is completed
 // (P14), nothing counts before it is observed (P16), and who ran and has too few is Unknown and
 // never Pending again (P24).
+// Of one that was seen Running, whether its object says so yet or not (`ran`), likewise.
 [[nodiscard]] GroupPhase PhaseOf(const Group& group, const MemberCounts& counts);
 [[nodiscard]] std::string_view ToString(GroupPhase phase);
 

@@ -90,7 +90,9 @@ void Refusal::AddTo(Hasher& hasher) const {
   hasher.Add(class_id.value).Add(pinned_to.value).Add(nodes_count);
   AddReasons(hasher, reasons);
   hasher.Add(gang.has_value());
-  if (gang) hasher.Add(gang->group.value).Add(gang->needed).Add(gang->found);
+  if (gang) {
+    hasher.Add(gang->group.value).Add(gang->needed).Add(gang->found).Add(gang->released);
+  }
   hasher.Add(preemption.has_value());
   if (!preemption) return;
   hasher.Add(preemption->bar).Add(preemption->nodes_count).Add(preemption->not_helpful);
@@ -110,6 +112,7 @@ void Plan::AddTo(Hasher& hasher) const {
   }
   for (const PodId pod : nominations) hasher.Add(pod.value);
   for (const GroupId group : groups) hasher.Add(group.value);
+  for (const PodId pod : released) hasher.Add(pod.value);
   for (const PodRefused& r : refused) hasher.Add(r.pod.value).Add(r.pod_uid.value).Add(r.refusal);
   for (const Refusal& r : refusals) r.AddTo(hasher);
   hasher.Add(more).Add(wake_at.ns);
@@ -141,12 +144,15 @@ std::string Print(const Plan& plan, const State& state) {
     text += fmt::format("revoke {}: {}\n", state.KeyOf(row.key),
                         Print(Reason{.kind = row.lost.why}, state));
   }
+  for (const PodId pod : plan.released)
+    text += fmt::format("release {}\n", state.KeyOf(state.pods().at(pod).key));
   for (const PodRefused& r : plan.refused) {
     const Refusal& refusal = plan.refusals[r.refusal];
     text += fmt::format("wait {}", state.KeyOf(state.pods().at(r.pod).key));
     if (refusal.gang) {
       text += fmt::format("  group {} {}/{}", state.KeyOf(refusal.gang->group), refusal.gang->found,
                           refusal.gang->needed);
+      if (refusal.gang->released > 0) text += fmt::format(", {} released", refusal.gang->released);
     }
     text += fmt::format("  0/{}", refusal.nodes_count);
     for (const Reason& reason : refusal.reasons) text += ", " + Print(reason, state);

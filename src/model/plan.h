@@ -64,8 +64,9 @@ struct PreemptionRefusal {
 // What a group waits for.
 struct GangRefusal {
   KeyId group;
-  uint32_t needed = 0;  // Places at once. 0: it is not there.
-  uint32_t found = 0;   // Of these; without a class: members that wait.
+  uint32_t needed = 0;    // Places at once. 0: it is not there.
+  uint32_t found = 0;     // Of these; without a class: members that wait.
+  uint32_t released = 0;  // Members that give back their nodes, and are not gone yet.
   bool operator==(const GangRefusal&) const = default;
 };
 
@@ -100,13 +101,16 @@ struct Plan {
   std::vector<PodId> nominations;
   // Whose members were placed, or told why they wait.
   std::vector<GroupId> groups;
+  // Members that give back their nodes: their gang can't be completed.
+  std::vector<PodId> released;
   std::vector<Refusal> refusals;
   std::vector<PodRefused> refused;
   bool more = false;                   // The bound per cycle was met: call again at once.
   Instant wake_at = Instant::Never();  // When a timer of a reason is due next.
 
   [[nodiscard]] bool empty() const {
-    return binds.empty() && refused.empty() && preemptions.empty() && nominations.empty();
+    return binds.empty() && refused.empty() && preemptions.empty() && nominations.empty() &&
+           released.empty();
   }
   void AddTo(Hasher& hasher) const;
 };

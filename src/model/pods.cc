@@ -25,7 +25,8 @@ void Pod::AddTo(Hasher& hasher) const {
       .Add(disrupted);
   hasher.Add(start.ns).Add(deletion_deadline.ns).Add(labels.value).Add(group.value).Add(role.value);
   hasher.Add(spared_until.ns).Add(spared_count);
-  hasher.Add(promised.value).Add(evicted_for.value).Add(void_node.value).Add(overdue);
+  hasher.Add(promised.value).Add(evicted_for.value).Add(released);
+  hasher.Add(void_node.value).Add(overdue);
   hasher.Add(lost.why).Add(lost.node.value);
   hasher.Add(refused_code)
       .Add(write)

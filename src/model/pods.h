@@ -80,6 +80,9 @@ struct Pod {
   NameId promised;
   // By a preemption: whose room its own becomes. Good as long as that pod's promise.
   OwnerId evicted_for;
+  // Its gang, which can't be completed, gives back its node: it is to be deleted, for nobody.
+  // Forgotten by a restart, after which the gang has its time again.
+  bool released = false;
   // A nomination to this node promises nothing: the node was replaced, the promise taken back, or
   // the pod placed elsewhere. Holds until the object stops naming it, or the pod is bound. Only the
   // last one is known. Forgotten by a restart (ARCHITECTURE.md, "The ledger").
@@ -104,7 +107,7 @@ struct Pod {
 
 // Whether a pod of higher priority may evict it, as far as its row tells.
 [[nodiscard]] constexpr bool MayBeEvicted(const Pod& pod) {
-  return !pod.terminating && pod.spared_until == Instant{};
+  return !pod.terminating && !pod.released && pod.spared_until == Instant{};
 }
 
 // The node that the pod is promised, whether its object says so yet or not; invalid for none.

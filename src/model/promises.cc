@@ -96,15 +96,20 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
     budgets_.Charge(victim, pods_.at(victim).labels);
   }
   homeless_.Remove(id);
-  // Where a promise was taken back or moved since the object was seen, the write of that may be on
-  // its way.
-  const bool named = pod.nominated == name && !pod.void_node.valid() && !pod.promised.valid();
-  pod.promised = named ? NameId{} : name;
-  if (pod.void_node == name) pod.void_node = NameId{};
+  NotePromised(id, name);
   pod.lost = {};
   pod.attempts = 0;
   pod.backoff_until = Instant{};
   return true;
+}
+
+void State::NotePromised(PodId id, NameId node) {
+  Pod& pod = pods_.mutable_at(id);
+  // Where a promise was taken back or moved since the object was seen, the write of that may be on
+  // its way.
+  const bool named = pod.nominated == node && !pod.void_node.valid() && !pod.promised.valid();
+  pod.promised = named ? NameId{} : node;
+  if (pod.void_node == node) pod.void_node = NameId{};
 }
 
 void State::ApplyRefused(const PreemptionRefused& facts) {
@@ -118,6 +123,7 @@ void State::ApplyRefused(const EvictionRefused& facts) {
   const PodId holder = pods_.FindUid(pod.evicted_for);
   pod.spared_until = facts.at + SparedFor(++pod.spared_count);
   changed_pods_.push_back(id);
+  Keep(id);
   TouchNodeOf(id, kTouchTaken);
   GiveUp(holder, facts.code, facts.at,
          facts.failed ? ReasonKind::kPromiseEvictionFails : ReasonKind::kPromiseEvictionRefused);
@@ -158,6 +164,7 @@ void State::NoteOverdue(PodId id) {
   if (faults_.wait_for_overdue) return;
   if (pod.overdue || pod.terminal || !pod.node.valid()) return;
   pod.overdue = true;
+  pod.released = false;
   EndEviction(id);
   SettleClaims(id);
 }

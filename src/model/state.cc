@@ -277,6 +277,7 @@ void State::ApplyPod(const PodUpsert& facts) {
   const KeyId group = facts.group.empty() ? KeyId{} : keys_.Acquire(facts.group);
   const KeyId group_before = std::exchange(pod.group, group);
   pod.role = facts.role;
+  if (group != group_before) pod.released = false;
   // These never go back for one uid: what says otherwise is an older fact (D17).
   const bool waits_on = faults_.unmoved_by_others && known && !ClaimOf(id).valid();
   if (!facts.node.empty() && !waits_on) {
@@ -330,7 +331,7 @@ void State::SettleBound(PodId id, ClaimId claim) {
   // Bound elsewhere it leaves no room where it was to be evicted.
   if (claim.valid() && ledger_.claim(claim).account.node() != node) EndEviction(id);
   pod.promised = pod.void_node = NameId{};
-  const bool evicted = pod.evicted_for.valid();
+  const bool evicted = pod.evicted_for.valid() || pod.released;
   const bool leaving = evicted || (pod.terminating && !pod.overdue);
   Claim bound{.owner = OwnerOf(id),
               .account = AccountId::OfNode(node),

@@ -145,6 +145,7 @@ class State {
     Trial& operator=(const Trial&) = delete;
     // REQUIRES: it fits.
     void Place(const Placement& placement);
+    // Each keeps its place when its binding fails: the node is promised to it then.
     void Keep();
 
    private:
@@ -152,6 +153,10 @@ class State {
     Transaction transaction_;
     std::vector<std::pair<Placement, NodeId>> placed_;  // And what it was promised.
   };
+  // The pod, which is bound and not being deleted, is to be deleted, since its gang can't be
+  // completed: its claim is releasing, for nobody. Until it goes, its eviction fails, or its group
+  // is gone or another.
+  void Release(PodId pod);
   // The group was tried in vain: others go first until its backoff is over.
   void NoteAttempt(GroupId group, Instant now);
   // Promises the node to a pod that waits, and evicts `victims` for it, in one commit: its claim is
@@ -211,6 +216,8 @@ class State {
   void ApplyGroup(const GroupUpsert& facts);
   void RemoveGroup(const GroupRemove& facts);
   void ChangeMembers(KeyId group);
+  void Keep(PodId pod);
+  void NoteLife(GroupId group);
   void DropGroup(GroupId group);
   void NoteMember(PodId pod);
   void NoteMembers();
@@ -228,6 +235,8 @@ class State {
   void SpareVictims(Transaction& t, const Claim& promise);
   // What the pod is promised on the node ends for good, where no claim says so.
   void VoidPromise(PodId pod, NameId node);
+  // The pod has a place on the node that no object tells of yet.
+  void NotePromised(PodId pod, NameId node);
   void TakeOver(Transaction& t, const Claim& promise);
   NodeId RowOfNode(NameId name);
   void FitLedger();

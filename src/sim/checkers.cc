@@ -252,14 +252,18 @@ bool Checkers::EvictsFor(const std::string& node, int64_t priority) const {
          });
 }
 
-// The scheduler deletes for preemptions alone (I-NOM-2: the nomination is durable before).
+// The scheduler deletes for preemptions (I-NOM-2: the nomination is durable before), and for gangs
+// that it could not complete.
 void Checkers::OnEviction(Instant now, const env::HttpRequest& request) {
   const std::string uid =
       codec::StringMember(codec::Member(request.body.view(), "preconditions"), "uid");
   if (uid.empty()) return Report(now, fmt::format("{} is evicted without its uid", request.target));
   evicting_.insert(uid);
   for (const auto& [key, victim] : truth_.pods()) {
-    if (victim.uid != uid || EvictsFor(victim.node_name, victim.priority)) continue;
+    if (victim.uid != uid || EvictsFor(victim.node_name, victim.priority) ||
+        gangs_.MayBeReleased(victim)) {
+      continue;
+    }
     Report(now, fmt::format("pod {} (uid {}) is evicted while no pod of higher priority waits that "
                             "is nominated to its node {}",
                             key, uid, victim.node_name));

@@ -134,15 +134,22 @@ std::vector<std::string> GangChecks::OnCommit(const env::JournalRecord& record,
   return findings;
 }
 
+bool GangChecks::MayBeReleased(const Truth::PodFacts& pod) const {
+  if (pod.group.empty()) return false;
+  const auto group = groups_.find(pod.group);
+  return group == groups_.end() || !Ran(group->second.uid);
+}
+
 std::vector<std::string> GangChecks::AtRest(const Truth& truth) const {
   std::vector<std::string> findings;
   for (const GroupFacts& group : GroupsOf(truth)) {
     const GroupCounts counts = CountsOf(truth, group.key);
     const bool ran = Ran(group.uid);
     if (!ran && counts.on_nodes > 0) {
-      findings.push_back(fmt::format("at rest, group {} has {} of the {} members on nodes that it "
-                                     "needs, and never ran",
-                                     group.key, counts.on_nodes, group.min_member));
+      findings.push_back(
+          fmt::format("at rest, group {} has {} of the {} members on nodes that it "
+                      "needs, and never ran",
+                      group.key, counts.on_nodes, group.min_member));
     }
     const int64_t needed = counts.needed(group);
     const auto waiting = static_cast<int64_t>(counts.waiting.size());
@@ -151,9 +158,9 @@ std::vector<std::string> GangChecks::AtRest(const Truth& truth) const {
       for (const auto& [name, node] : truth.nodes())
         places += std::min(PlacesOn(truth, name, *counts.waiting.front()), needed);
       if (places >= needed) {
-        findings.push_back(fmt::format(
-            "at rest, group {} needs {} more members on nodes, {} wait and {} fit", group.key,
-            needed, waiting, places));
+        findings.push_back(
+            fmt::format("at rest, group {} needs {} more members on nodes, {} wait and {} fit",
+                        group.key, needed, waiting, places));
       }
     }
     std::string phase = ran ? std::string() : "Inqueue";

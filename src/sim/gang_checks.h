@@ -53,6 +53,8 @@ class GangChecks {
   // that it needs on nodes, and not all; equal members that it needs fit and wait; its phase is not
   // what its members make it.
   [[nodiscard]] std::vector<std::string> AtRest(const Truth& truth) const;
+  // Whether its group is one that never ran, or is gone, which the scheduler may be yet to hear.
+  [[nodiscard]] bool MayBeReleased(const Truth::PodFacts& pod) const;
 
   void AddTo(Hasher& hasher) const;
 

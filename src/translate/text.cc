@@ -105,9 +105,14 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
       return fmt::format("PodGroup {} does not exist", group);
     case ReasonKind::kGangIncomplete: {
       const model::NameId role = refusal.reasons.front().detail;
-      return fmt::format("PodGroup {} lacks members{}: it needs {} more, and {} wait", group,
+      return fmt::format("PodGroup {} lacks members{}: it needs {} more, and {} wait{}", group,
                          role.valid() ? fmt::format(" of role {}", state.NameOf(role)) : "",
-                         gang.needed, gang.found);
+                         gang.needed, gang.found,
+                         gang.released > 0
+                             ? fmt::format("; {} gave back their nodes, since it was not completed "
+                                           "in time",
+                                           gang.released)
+                             : "");
     }
     default:
       return fmt::format("PodGroup {} needs {} places at once, and {} were found", group,
