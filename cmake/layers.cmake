@@ -24,7 +24,7 @@ set(BERTH_LAYERS
   "dash:base env api codec model"
   "control:base env api codec model translate place cycle client"
   "controllers:base env api codec client"
-  "nodes:base env api codec client model translate"
+  "nodes:base env api codec client"
   "cli:base env api codec client model cycle translate place"
   "sim:base env api codec store model place cycle translate client apiserver control controllers nodes"
   "explore:base env api codec store model place cycle translate client apiserver control controllers nodes sim"

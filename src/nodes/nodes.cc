@@ -8,9 +8,9 @@
 #include <utility>
 
 #include "api/quantity.h"
+#include "api/requests.h"
 #include "base/check.h"
 #include "client/request.h"
-#include "translate/requests.h"
 
 namespace berth::nodes {
 namespace {
@@ -278,7 +278,7 @@ void Nodes::RemovePod(uint32_t index) {
 
 void Nodes::Charge(PodRow& row, const api::Pod& pod) {
   NodeRow& node = nodes_[row.node];
-  row.requests = translate::BoundRequests(pod);
+  row.requests = api::BoundRequests(pod);
   row.charged = true;
   node.charges.Charge(row.requests);
   ++counts_.running;
@@ -375,7 +375,7 @@ PodStep Nodes::DecideRow(Instant now, PodRow& row, const api::Pod& pod) {
   }
   PodStep step = Decide(pod, on_node, options_.timing, now);
   if (step.action != PodAction::kAdmit) return step;
-  const std::optional<Misfit> misfit = node.charges.Check(translate::BoundRequests(pod));
+  const std::optional<Misfit> misfit = node.charges.Check(api::BoundRequests(pod));
   if (misfit.has_value()) {
     ++counts_.refused;
     return {.action = PodAction::kStatus,

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
+#include "api/requests.h"
 #include "api/types.h"
 #include "cycle/engine.h"
 #include "place/evaluate.h"
 #include "translate/facts.h"
-#include "translate/requests.h"
 #include "translate/text.h"
 
 // Goal: what filters and preferred affinity say of interned facts is what they mean of the objects.
@@ -103,10 +103,10 @@ std::string Refuses(const api::Pod& pod, const api::Node& node, const std::vecto
   }
   if (api::Find(node.allocatable, "pods").value_or(0) < static_cast<int64_t>(used.size()) + 1)
     return "Insufficient";
-  for (const api::ResourceAmount& want : translate::PendingRequests(pod)) {
+  for (const api::ResourceAmount& want : api::PendingRequests(pod)) {
     int64_t free = api::Find(node.allocatable, want.name).value_or(0);
     for (const api::Pod& other : used)
-      free -= api::Find(translate::BoundRequests(other), want.name).value_or(0);
+      free -= api::Find(api::BoundRequests(other), want.name).value_or(0);
     if (want.amount > 0 && want.amount > free) return "Insufficient";
   }
   if (pod.spec->containers[0].restarts_all &&

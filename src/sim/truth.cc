@@ -6,10 +6,10 @@
 #include <charconv>
 #include <utility>
 
+#include "api/requests.h"
 #include "base/check.h"
 #include "codec/scan.h"
 #include "translate/facts.h"
-#include "translate/requests.h"
 
 namespace berth::sim {
 namespace {
@@ -127,7 +127,7 @@ Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
                  .start = pod.start_time,
                  .address = pod.pod_ip,
                  .running = {},
-                 .requests = translate::BoundRequests(pod),
+                 .requests = api::BoundRequests(pod),
                  .devices = {},
                  .document = {}};
   const auto group = api::Find(pod.meta.annotations, translate::kGroupAnnotation);

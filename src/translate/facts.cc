@@ -11,10 +11,10 @@
 #include <utility>
 #include <vector>
 
+#include "api/requests.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/reason.h"
-#include "translate/requests.h"
 
 namespace berth::translate {
 namespace {
@@ -126,8 +126,8 @@ std::vector<model::ResourceAmount> InternOffers(const api::ResourceList& list,
 
 model::BundleId InternScoring(const api::ResourceList& list, model::Vocabulary& vocabulary) {
   const model::ResourceAmount amounts[] = {
-      {model::kCpu, api::Find(list, kCpuName).value_or(0)},
-      {model::kMemory, api::Find(list, kMemoryName).value_or(0)},
+      {model::kCpu, api::Find(list, api::kCpuName).value_or(0)},
+      {model::kMemory, api::Find(list, api::kMemoryName).value_or(0)},
   };
   return vocabulary.bundles.Intern(amounts);
 }
@@ -393,12 +393,12 @@ struct Demands {
 Result<Demands> DemandsOf(const api::Pod& pod, const model::Vocabulary& vocabulary,
                           std::vector<std::string>* left_out) {
   const bool bound = !pod.node_name.empty();
-  const api::ResourceList requests = PendingRequests(pod);
+  const api::ResourceList requests = api::PendingRequests(pod);
   const Result<model::GpuDemand> gpu = GpuDemandOf(requests);
   if (!gpu) return std::unexpected(gpu.error());
   // The class of a bound pod decides nothing any more: what its charge lacks is enough to tell.
   Holdable holdable(vocabulary.resources, left_out);
-  Result<api::ResourceList> charge = holdable.Of(BoundRequests(pod), bound);
+  Result<api::ResourceList> charge = holdable.Of(api::BoundRequests(pod), bound);
   if (!charge) return std::unexpected(charge.error());
   Result<api::ResourceList> pending = holdable.Of(requests, bound);
   if (!pending) return std::unexpected(pending.error());
@@ -410,7 +410,7 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabul
   model::ClassSpec& spec = out.spec;
   spec.gpu = demands.gpu;
   spec.requests = InternRequests(demands.pending, vocabulary);
-  spec.scoring = InternScoring(PendingScoring(pod), vocabulary);
+  spec.scoring = InternScoring(api::PendingScoring(pod), vocabulary);
   Select(pod, vocabulary, spec, out.pin);
   spec.tolerations = InternTolerations(pod, vocabulary);
   spec.features = InternFeatures(pod, vocabulary);
@@ -431,7 +431,7 @@ Result<SpecFacts> SpecFactsOf(const api::Pod& pod, model::Vocabulary& vocabulary
   return SpecFacts{
       .class_id = vocabulary.classes.Intern(classified.spec),
       .charge = InternRequests(demands->charge, vocabulary),
-      .charge_scoring = InternScoring(BoundScoring(pod), vocabulary),
+      .charge_scoring = InternScoring(api::BoundScoring(pod), vocabulary),
       .pin = classified.pin,
       .gpu = classified.spec.gpu,
   };

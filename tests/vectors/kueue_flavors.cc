@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/requests.h"
 #include "codec/decode.h"
 #include "codec/json.h"
 #include "model/queues.h"
@@ -20,7 +21,6 @@
 #include "reading.h"
 #include "translate/facts.h"
 #include "translate/quota_text.h"
-#include "translate/requests.h"
 
 // Goal: a workload gets the flavors that Kueue gives it, and is told why not in its words. Method:
 // pod templates go the way of pods through decoding and translation, flavors that of nodes; what
@@ -43,7 +43,7 @@ Template TemplateOf(Cluster& c, const JsonObject& spec) {
   const auto spec_of = translate::ClassOf(*pod, c.state().vocabulary());
   if (!spec_of) throw std::runtime_error(spec_of.error().message);
   Template out{.spec = *spec_of, .requests = {}};
-  for (const api::ResourceAmount& of : translate::PendingRequests(*pod)) {
+  for (const api::ResourceAmount& of : api::PendingRequests(*pod)) {
     if (of.name != "pods") out.requests.push_back({c.Resource(of.name), of.amount});
   }
   return out;

@@ -1,4 +1,4 @@
-#include "translate/requests.h"
+#include "api/requests.h"
 
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
@@ -10,13 +10,13 @@
 // Goal: a pod's requests are counted as Kubernetes counts them. Method: one table row per rule,
 // with the allowed and the crossing case beside each other, and a re-statement of the rule by
 // simulating start-up step by step.
-namespace berth::translate {
+namespace berth::api {
 namespace {
 
-api::ResourceList Amounts(std::initializer_list<api::ResourceAmount> amounts) { return amounts; }
+ResourceList Amounts(std::initializer_list<ResourceAmount> amounts) { return amounts; }
 
-api::Container Box(std::string name, api::ResourceList requests, bool sidecar = false) {
-  api::Container container;
+Container Box(std::string name, ResourceList requests, bool sidecar = false) {
+  Container container;
   container.name = std::move(name);
   container.requests = std::move(requests);
   container.restart_always = sidecar;
@@ -24,20 +24,20 @@ api::Container Box(std::string name, api::ResourceList requests, bool sidecar = 
 }
 
 TEST(Requests, ContainersAddUp) {
-  api::Pod pod;
+  Pod pod;
   pod.spec.Edit().containers = {Box("a", {{"cpu", 100}, {"memory", 5}}), Box("b", {{"cpu", 50}})};
   EXPECT_EQ(PendingRequests(pod), Amounts({{"cpu", 150}, {"memory", 5}}));
 }
 
 TEST(Requests, AnInitContainerCountsOnlyWhereItIsLarger) {
-  api::Pod pod;
+  Pod pod;
   pod.spec.Edit().containers = {Box("a", {{"cpu", 100}, {"memory", 5}})};
   pod.spec.Edit().init_containers = {Box("i", {{"cpu", 90}, {"memory", 6}})};
   EXPECT_EQ(PendingRequests(pod), Amounts({{"cpu", 100}, {"memory", 6}}));
 }
 
 TEST(Requests, ASidecarRunsBesideLaterInitContainersAndTheContainers) {
-  api::Pod pod;
+  Pod pod;
   pod.spec.Edit().containers = {Box("a", {{"cpu", 100}})};
   pod.spec.Edit().init_containers = {Box("early", {{"cpu", 125}}), Box("side", {{"cpu", 20}}, true),
                                      Box("late", {{"cpu", 110}})};
@@ -48,7 +48,7 @@ TEST(Requests, ASidecarRunsBesideLaterInitContainersAndTheContainers) {
 }
 
 TEST(Requests, PodLevelReplacesCpuMemoryAndHugePagesAndNothingElse) {
-  api::Pod pod;
+  Pod pod;
   pod.spec.Edit().containers = {Box("a", {{"cpu", 100}, {"ephemeral-storage", 7}, {"memory", 5}})};
   pod.spec.Edit().pod_requests = {{"cpu", 60}, {"ephemeral-storage", 1}, {"hugepages-2Mi", 3}};
   EXPECT_EQ(PendingRequests(pod),
@@ -61,7 +61,7 @@ TEST(Requests, PodLevelReplacesCpuMemoryAndHugePagesAndNothingElse) {
 }
 
 TEST(Requests, StandInsArePerContainerAndAnExplicitZeroStays) {
-  api::Pod pod;
+  Pod pod;
   pod.spec.Edit().containers = {Box("none", {}), Box("zero", {{"cpu", 0}, {"memory", 0}}),
                                 Box("cpu", {{"cpu", 1}})};
   EXPECT_EQ(PendingScoring(pod), Amounts({{"cpu", 101}, {"memory", 2 * kDefaultMemoryBytes}}));
@@ -71,7 +71,7 @@ TEST(Requests, StandInsArePerContainerAndAnExplicitZeroStays) {
 }
 
 TEST(Requests, AResizeCountsForTheMostOfAskedActualAndAllocated) {
-  api::Pod pod;
+  Pod pod;
   pod.spec.Edit().containers = {Box("a", {{"cpu", 100}})};
   pod.container_statuses = {
       {.name = "a", .allocated = {{{"cpu", 150}}}, .actual = {{{"cpu", 200}}}}};
@@ -88,7 +88,7 @@ TEST(Requests, AResizeCountsForTheMostOfAskedActualAndAllocated) {
 }
 
 TEST(Requests, PodLevelResourcesAreResizedToo) {
-  api::Pod pod;
+  Pod pod;
   pod.spec.Edit().containers = {Box("a", {{"cpu", 10}})};
   pod.spec.Edit().pod_requests = {{"cpu", 300}};
   pod.resize = "Infeasible";
@@ -101,7 +101,7 @@ TEST(Requests, PodLevelResourcesAreResizedToo) {
 }
 
 TEST(Requests, PodLevelResourcesLeaveStandInsToWhatIsRequestedNowhere) {
-  api::Pod pod;
+  Pod pod;
   pod.spec.Edit().containers = {Box("a", {{"cpu", 10}}), Box("b", {})};
   pod.spec.Edit().pod_requests = {{"hugepages-2Mi", 1}};
   EXPECT_EQ(Find(BoundScoring(pod), "cpu"), 10);
@@ -112,7 +112,7 @@ TEST(Requests, PodLevelResourcesLeaveStandInsToWhatIsRequestedNowhere) {
 }
 
 TEST(Requests, OnlySidecarsOfInitContainersAreResized) {
-  api::Pod pod;
+  Pod pod;
   pod.spec.Edit().init_containers = {Box("i", {{"cpu", 10}}), Box("s", {{"cpu", 10}}, true)};
   pod.init_container_statuses = {{.name = "i", .allocated = {}, .actual = {{{"cpu", 500}}}},
                                  {.name = "s", .allocated = {}, .actual = {{{"cpu", 20}}}}};
@@ -120,7 +120,7 @@ TEST(Requests, OnlySidecarsOfInitContainersAreResized) {
 }
 
 TEST(Requests, SumsAreClamped) {
-  api::Pod pod;
+  Pod pod;
   pod.spec.Edit().containers = {Box("a", {{"memory", limits::kAmountMax}}),
                                 Box("b", {{"memory", limits::kAmountMax}})};
   pod.spec.Edit().overhead = {{"memory", limits::kAmountMax}};
@@ -128,15 +128,15 @@ TEST(Requests, SumsAreClamped) {
 }
 
 // Walks the start-up of a pod step by step and notes the most it ever uses of one resource.
-int64_t MostEverUsed(const api::Pod& pod, std::string_view name) {
+int64_t MostEverUsed(const Pod& pod, std::string_view name) {
   int64_t most = 0;
   int64_t running = 0;
-  for (const api::Container& init : pod.spec->init_containers) {
+  for (const Container& init : pod.spec->init_containers) {
     const int64_t own = Find(init.requests, name).value_or(0);
     most = std::max(most, running + own);
     if (init.restart_always) running += own;
   }
-  for (const api::Container& container : pod.spec->containers)
+  for (const Container& container : pod.spec->containers)
     running += Find(container.requests, name).value_or(0);
   return std::max(most, running) + Find(pod.spec->overhead, name).value_or(0);
 }
@@ -148,11 +148,11 @@ TEST(Requests, AreTheMostThatStartUpEverUses) {
       for (const char* name : {"cpu", "example.com/gpu", "memory"}) {
         if (*rc::gen::arbitrary<bool>()) amounts[name] = *rc::gen::inRange<int64_t>(0, 50);
       }
-      api::ResourceList out;
+      ResourceList out;
       for (const auto& [name, amount] : amounts) out.push_back({name, amount});
       return out;
     };
-    api::Pod pod;
+    Pod pod;
     const int inits = *rc::gen::inRange(0, 5);
     const int containers = *rc::gen::inRange(1, 4);
     for (int i = 0; i < inits; ++i) {
@@ -162,7 +162,7 @@ TEST(Requests, AreTheMostThatStartUpEverUses) {
     for (int i = 0; i < containers; ++i)
       pod.spec.Edit().containers.push_back(Box("c" + std::to_string(i), list()));
     pod.spec.Edit().overhead = list();
-    const api::ResourceList requests = PendingRequests(pod);
+    const ResourceList requests = PendingRequests(pod);
     for (const char* name : {"cpu", "example.com/gpu", "memory"}) {
       RC_ASSERT(Find(requests, name).value_or(0) == MostEverUsed(pod, name));
     }
@@ -171,4 +171,4 @@ TEST(Requests, AreTheMostThatStartUpEverUses) {
 }
 
 }  // namespace
-}  // namespace berth::translate
+}  // namespace berth::api

@@ -8,9 +8,9 @@
 // (https://kubernetes.io/docs/concepts/workloads/pods/sidecar-containers,
 // https://kubernetes.io/docs/concepts/workloads/pods/init-containers/, KEP-1287, KEP-2837).
 //
-// Pure. Units as in api::ResourceAmount; sums are clamped to limits::kAmountMax. Cost: O(containers
+// Pure. Units as in ResourceAmount; sums are clamped to limits::kAmountMax. Cost: O(containers
 // x resources).
-namespace berth::translate {
+namespace berth::api {
 
 inline constexpr std::string_view kCpuName = "cpu";
 inline constexpr std::string_view kMemoryName = "memory";
@@ -35,15 +35,15 @@ struct RequestOptions {
 // The larger of what all containers and sidecars use together and what the largest init container
 // uses beside the sidecars started before it; pod-level cpu, memory and huge pages replace that;
 // overhead is added.
-[[nodiscard]] api::ResourceList RequestsOf(const api::Pod& pod, const RequestOptions& options);
+[[nodiscard]] ResourceList RequestsOf(const Pod& pod, const RequestOptions& options);
 
 // What filters check for a pod that waits.
-[[nodiscard]] api::ResourceList PendingRequests(const api::Pod& pod);
+[[nodiscard]] ResourceList PendingRequests(const Pod& pod);
 // What scores count for a pod that waits: without pod-level resources, as upstream.
-[[nodiscard]] api::ResourceList PendingScoring(const api::Pod& pod);
+[[nodiscard]] ResourceList PendingScoring(const Pod& pod);
 // What a pod takes of its node, for filters and, with stand-ins, for scores. A pod with pod-level
 // resources gets stand-ins only for what it requests nowhere at all, as upstream.
-[[nodiscard]] api::ResourceList BoundRequests(const api::Pod& pod);
-[[nodiscard]] api::ResourceList BoundScoring(const api::Pod& pod);
+[[nodiscard]] ResourceList BoundRequests(const Pod& pod);
+[[nodiscard]] ResourceList BoundScoring(const Pod& pod);
 
-}  // namespace berth::translate
+}  // namespace berth::api

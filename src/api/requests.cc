@@ -1,4 +1,4 @@
-#include "translate/requests.h"
+#include "api/requests.h"
 
 #include <algorithm>
 #include <optional>
@@ -7,11 +7,8 @@
 
 #include "base/limits.h"
 
-namespace berth::translate {
+namespace berth::api {
 namespace {
-
-using api::ResourceAmount;
-using api::ResourceList;
 
 // Combines two sorted lists; a name that one lacks counts as 0 there.
 template <typename Combine>
@@ -61,17 +58,17 @@ ResourceList Resizing(const ResourceList& asked, const std::optional<ResourceLis
 
 class Counter {
  public:
-  Counter(const api::Pod& pod, const RequestOptions& options)
+  Counter(const Pod& pod, const RequestOptions& options)
       : pod_(pod), options_(options), infeasible_(pod.resize == "Infeasible") {}
 
   [[nodiscard]] ResourceList OfContainers() const {
     ResourceList steady;
-    for (const api::Container& container : pod_.spec->containers) {
+    for (const Container& container : pod_.spec->containers) {
       steady = Sum(steady, Of(container, pod_.container_statuses));
     }
     ResourceList sidecars;
     ResourceList starting;
-    for (const api::Container& container : pod_.spec->init_containers) {
+    for (const Container& container : pod_.spec->init_containers) {
       if (container.restart_always) {
         const ResourceList own = Of(container, pod_.init_container_statuses);
         steady = Sum(steady, own);
@@ -90,11 +87,11 @@ class Counter {
   }
 
  private:
-  [[nodiscard]] ResourceList Of(const api::Container& container,
-                                std::span<const api::ContainerStatus> statuses) const {
+  [[nodiscard]] ResourceList Of(const Container& container,
+                                std::span<const ContainerStatus> statuses) const {
     ResourceList amounts = container.requests;
     if (options_.running) {
-      const auto status = std::ranges::find(statuses, container.name, &api::ContainerStatus::name);
+      const auto status = std::ranges::find(statuses, container.name, &ContainerStatus::name);
       if (status != statuses.end() && status->actual.has_value()) {
         amounts = Resizing(amounts, status->actual, status->allocated, infeasible_);
       }
@@ -108,7 +105,7 @@ class Counter {
     return amounts;
   }
 
-  const api::Pod& pod_;
+  const Pod& pod_;
   const RequestOptions& options_;
   const bool infeasible_;
 };
@@ -120,7 +117,7 @@ bool PodLevel(std::string_view name) {
 
 }  // namespace
 
-api::ResourceList RequestsOf(const api::Pod& pod, const RequestOptions& options) {
+ResourceList RequestsOf(const Pod& pod, const RequestOptions& options) {
   const Counter counter(pod, options);
   ResourceList requests = counter.OfContainers();
   if (!options.without_pod_level && pod.spec->pod_requests.has_value()) {
@@ -131,16 +128,16 @@ api::ResourceList RequestsOf(const api::Pod& pod, const RequestOptions& options)
   return Sum(requests, pod.spec->overhead);
 }
 
-api::ResourceList PendingRequests(const api::Pod& pod) { return RequestsOf(pod, {}); }
+ResourceList PendingRequests(const Pod& pod) { return RequestsOf(pod, {}); }
 
-api::ResourceList PendingScoring(const api::Pod& pod) {
+ResourceList PendingScoring(const Pod& pod) {
   return RequestsOf(pod,
                     {.stand_in_cpu = true, .stand_in_memory = true, .without_pod_level = true});
 }
 
-api::ResourceList BoundRequests(const api::Pod& pod) { return RequestsOf(pod, {.running = true}); }
+ResourceList BoundRequests(const Pod& pod) { return RequestsOf(pod, {.running = true}); }
 
-api::ResourceList BoundScoring(const api::Pod& pod) {
+ResourceList BoundScoring(const Pod& pod) {
   const bool pod_level =
       pod.spec->pod_requests.has_value() &&
       std::ranges::any_of(*pod.spec->pod_requests, [](const auto& a) { return PodLevel(a.name); });
@@ -153,4 +150,4 @@ api::ResourceList BoundScoring(const api::Pod& pod) {
                           .stand_in_memory = !Find(requests, kMemoryName).has_value()});
 }
 
-}  // namespace berth::translate
+}  // namespace berth::api
