@@ -2,14 +2,35 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "api/types.h"
 #include "api/workloads.h"
 
-// The typed view of PodGroup (scheduling.volcano.sh/v1beta1), as api/types.h.
+// The typed view of PodGroup (scheduling.volcano.sh/v1beta1), as api/types.h, and which group a pod
+// is in.
 namespace berth::api {
+
+// What pods name in spec.schedulerName to be placed as members of a PodGroup.
+inline constexpr std::string_view kVolcanoScheduler = "volcano";
+
+// On a pod: the PodGroup of its namespace that it is a member of, under the name that Kubernetes'
+// first batch schedulers used, and under Volcano's own.
+inline constexpr std::string_view kGroupAnnotation = "scheduling.k8s.io/group-name";
+inline constexpr std::string_view kVolcanoGroupAnnotation = "scheduling.volcano.sh/group-name";
+
+// Groups that are made for pods are called this and a uid: that of the pods' controller, or of the
+// pod itself where it has none. Nothing else of the pod is in the name.
+inline constexpr std::string_view kMadeGroupPrefix = "podgroup-";
+[[nodiscard]] std::string MadeGroupName(const std::vector<OwnerReference>& owners,
+                                        std::string_view pod_uid);
+// The group that a pod's annotations name; empty: none.
+[[nodiscard]] std::string_view NamedGroup(const StringMap& annotations);
+// The group that a pod is a member of: the one that it names, else, of Volcano's scheduler, the one
+// that is made for it, whether it is there yet or not. Empty: none.
+[[nodiscard]] std::string GroupOf(const Pod& pod);
 
 struct PodGroupCondition {
   std::string transition_id;
@@ -23,6 +44,7 @@ struct PodGroup {
   std::vector<std::pair<std::string, int64_t>> min_task_member;  // In the document's order.
   std::string queue;
   std::string priority_class;
+  StringMap min_resources;  // Quantities, as they were given.
   std::string phase;
   int64_t running = 0;
   int64_t succeeded = 0;

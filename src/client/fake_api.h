@@ -58,9 +58,10 @@ class FakeApi {
       Settle(actor);
     }
   }
-  // Holds back what watches tell until it is released.
-  void HoldWatches(bool hold) {
+  // Holds back what watches tell, of one plural or of all, until it is released.
+  void HoldWatches(bool hold, std::string plural = {}) {
     hold_ = hold;
+    held_plural_ = std::move(plural);
     if (hold) return;
     for (env::Input& input : held_) inputs_.push_back(std::move(input));
     held_.clear();
@@ -387,7 +388,8 @@ class FakeApi {
       if (!Selected(watcher.query, object)) continue;
       env::Input input = env::StreamData{
           watcher.call, Bytes(codec::PrintJson({{"type", type}, {"object", object}}) + "\n")};
-      (hold_ ? held_ : inputs_).push_back(std::move(input));
+      const bool hold = hold_ && (held_plural_.empty() || held_plural_ == target.plural);
+      (hold ? held_ : inputs_).push_back(std::move(input));
     }
   }
 
@@ -396,6 +398,7 @@ class FakeApi {
   std::deque<env::Input> inputs_;
   std::deque<env::Input> held_;
   bool hold_ = false;
+  std::string held_plural_;
   uint64_t uids_ = 0;
   uint64_t version_ = 100;
 };

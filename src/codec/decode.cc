@@ -430,6 +430,17 @@ void ReadGroupSpec(Errors& errors, std::string_view key, const Element& value, a
     Read(errors, "spec.queue", value, out.queue);
   } else if (key == "priorityClassName") {
     Read(errors, "spec.priorityClassName", value, out.priority_class);
+  } else if (key == "minResources") {
+    ForMembers(errors, "spec.minResources", value,
+               [&](std::string_view name, const Element& amount) {
+                 std::string& text = out.min_resources.emplace_back(name, "").second;
+                 if (amount.is_string()) {
+                   Read(errors, "spec.minResources", amount, text);
+                 } else {
+                   AppendText(amount, false, text);
+                 }
+               });
+    std::ranges::sort(out.min_resources);
   }
 }
 

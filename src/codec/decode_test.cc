@@ -253,6 +253,27 @@ TEST(DecodeTest, BudgetsDecode) {
   EXPECT_FALSE(decoder.PodDisruptionBudget(R"({"status":{"disruptedPods":{"p":1}}})").has_value());
 }
 
+TEST(DecodeTest, GroupsDecode) {
+  Decoder decoder;
+  const Result<api::PodGroup> group = decoder.PodGroup(
+      R"({"spec":{"minMember":3,"minTaskMember":{"b":1,"a":2},"queue":"q","priorityClassName":"high",
+      "minResources":{"memory":"1Gi","cpu":1.5}},"status":{"phase":"Running","running":2,"failed":1,
+      "conditions":[{"type":"Scheduled","status":"True","transitionID":"7"}]}})");
+  ASSERT_TRUE(group.has_value()) << group.error().message;
+  EXPECT_EQ(group->min_member, 3);
+  EXPECT_EQ(group->min_task_member,
+            (std::vector<std::pair<std::string, int64_t>>{{"b", 1}, {"a", 2}}));
+  EXPECT_EQ(group->queue, "q");
+  EXPECT_EQ(group->priority_class, "high");
+  EXPECT_EQ(group->min_resources, (api::StringMap{{"cpu", "1.5"}, {"memory", "1Gi"}}));
+  EXPECT_EQ(group->phase, "Running");
+  EXPECT_EQ(group->running, 2);
+  EXPECT_EQ(group->failed, 1);
+  ASSERT_EQ(group->conditions.size(), 1U);
+  EXPECT_EQ(group->conditions[0].transition_id, "7");
+  EXPECT_FALSE(decoder.PodGroup(R"({"spec":{"minResources":[]}})").has_value());
+}
+
 TEST(DecodeTest, SmallKindsDecode) {
   Decoder decoder;
   EXPECT_EQ(

@@ -42,6 +42,8 @@ std::string_view ComponentOf(Part part) {
       return "job-controller";
     case Part::kBudget:
       return "controllermanager";
+    case Part::kPodGroup:
+      return "podgroup-controller";
     default:
       return {};
   }
@@ -110,14 +112,19 @@ void Controllers::Settle(Instant now, const Key& key) {
 }
 
 int64_t Controllers::ReasonOf(const Key& key) const {
-  const bool owner =
-      key.part == Part::kDeployment || key.part == Part::kReplicaSet || key.part == Part::kJob;
-  if (!owner) return 0;
-  const Slot slot = objects_.Find(key.id);
+  const bool group = key.part == Part::kPodGroup;
+  if (!group && key.part != Part::kDeployment && key.part != Part::kReplicaSet &&
+      key.part != Part::kJob) {
+    return 0;
+  }
+  const std::string_view id = key.id;
+  const Slot slot = objects_.Find(group ? id.substr(id.find('/') + 1) : id);
   if (slot == kNoSlot || objects_.head(slot).deletion.has_value()) return -1;
-  if (key.part == Part::kDeployment) return objects_.deployment(slot)->meta.generation;
-  if (key.part == Part::kJob) return objects_.job(slot)->meta.generation;
-  return objects_.replica_set(slot)->meta.generation;
+  if (const api::Deployment* deployment = objects_.deployment(slot))
+    return deployment->meta.generation;
+  if (const api::Job* job = objects_.job(slot)) return job->meta.generation;
+  const api::ReplicaSet* set = objects_.replica_set(slot);
+  return set == nullptr ? 0 : set->meta.generation;
 }
 
 void Controllers::Withdraw(const Key& key, Row& row) {
@@ -265,6 +272,8 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       const Result<api::ObjectHead> head = codec::DecodeHead(body);
       if (head && !uid.empty() && head->meta.uid != uid) KnownGone(now, call);
       Absorb(now, call.write.kind, body, out);
+      if (!call.reading && call.key.part == Part::kPodGroup)
+        rows_[call.key].owner_read = call.write.resource_version;
       break;
     }
     case client::Outcome::kGone:

@@ -183,6 +183,37 @@ void Controllers::EnqueueBudgets(Instant now, const Head& head, const Difference
   }
 }
 
+// The groups that a change may concern: that of a pod, before and after; an object of such a name;
+// that of an owner, if there is one.
+void Controllers::EnqueueGroups(Instant now, const Head& head, const Difference& difference) {
+  if (!difference.created && !difference.removed && !difference.regrouped) return;
+  const auto enqueue = [&](std::string_view group) {
+    if (!group.starts_with(api::kMadeGroupPrefix)) return;
+    group.remove_prefix(api::kMadeGroupPrefix.size());
+    Enqueue(now, {Part::kPodGroup, GroupId(head.namespace_name, group)});
+  };
+  switch (head.kind) {
+    case api::KindId::kPod:
+      enqueue(difference.group_before);
+      if (!difference.removed) enqueue(objects_.pod(difference.slot)->group);
+      break;
+    case api::KindId::kPodGroup:
+      enqueue(head.name);
+      break;
+    case api::KindId::kReplicaSet:
+    case api::KindId::kJob: {
+      const std::string name = std::string(api::kMadeGroupPrefix) + head.uid;
+      if (!objects_.MembersOf(head.namespace_name, name).empty() ||
+          objects_.Find(api::KindId::kPodGroup, head.namespace_name, name) != kNoSlot) {
+        enqueue(name);
+      }
+      break;
+    }
+    default:
+      break;
+  }
+}
+
 void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference& difference) {
   EnqueueController(now, head);
   if (!difference.removed) {
@@ -251,6 +282,7 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       head.kind == api::KindId::kDeployment) {
     EnqueueBudgets(now, head, difference);
   }
+  EnqueueGroups(now, head, difference);
   // A namespace waits for its last object, and gives back what every namespace has.
   const bool furniture =
       head.kind == api::KindId::kServiceAccount || head.kind == api::KindId::kConfigMap;
@@ -342,7 +374,7 @@ void Controllers::NoteLease(Instant now, const Head& head) {
 
 void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
   hasher.Add(key.part).Add(key.id).Add(row.in_flight).Add(row.again).Add(row.not_before.ns);
-  hasher.Add(row.planned);
+  hasher.Add(row.planned).AddVersion(row.owner_read);
   hasher.Add(row.refusals).Add(row.trouble.has_value());
   if (row.trouble.has_value()) hasher.Add(row.trouble->reason).Add(row.trouble->message);
   for (const EmptyKinds* kinds : {&row.empty, &row.occupied}) {

@@ -21,12 +21,14 @@
 #include "controllers/namespaces.h"
 #include "controllers/node_lifecycle.h"
 #include "controllers/objects.h"
+#include "controllers/pod_groups.h"
 #include "controllers/replica_set.h"
 #include "controllers/write.h"
 #include "env/actor.h"
 
 // The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
-// Jobs, PodDisruptionBudgets, garbage collection, namespaces, the lifecycle of nodes.
+// Jobs, PodDisruptionBudgets, garbage collection, namespaces, the lifecycle of nodes; and the
+// PodGroups of pods that Volcano's scheduler is to place.
 //
 //   watches, answers --> Objects --changed-> due keys --Tick--> facts --plan--> writes
 //                          ^                                                     |
@@ -57,7 +59,8 @@ struct Options {
   bool planted_forget_created = false;
 };
 
-// Which controller plans a key. The id of kNode is the node's name, of all others a uid.
+// Which controller plans a key. The id of kNode is the node's name, of kPodGroup GroupId(), of all
+// others a uid.
 enum class Part : uint8_t {
   kNode,
   kNamespace,
@@ -68,6 +71,7 @@ enum class Part : uint8_t {
   kEndedPods,
   kBudget,
   kDisruptedPod,
+  kPodGroup,
 };
 
 struct Key {
@@ -100,6 +104,7 @@ class Controllers final : public env::Actor {
     std::optional<Trouble> trouble;  // The last refusal.
     EmptyKinds empty;                // Of a namespace.
     EmptyKinds occupied;
+    std::string owner_read;  // Of a PodGroup, see PlanPodGroup().
   };
   struct CallRow {
     Key key;
@@ -131,6 +136,7 @@ class Controllers final : public env::Actor {
   void EnqueueAdopters(Instant now, const Head& head, api::KindId kind, Part part);
   // Budgets that may count otherwise: of a pod, or of the pods that a controller wants.
   void EnqueueBudgets(Instant now, const Head& head, const Difference& difference);
+  void EnqueueGroups(Instant now, const Head& head, const Difference& difference);
   void EnqueueForCollector(Instant now, const Head& head, const Difference& difference);
   void NoteNode(Instant now, const Head& head);
   void NoteLease(Instant now, const Head& head);
@@ -166,7 +172,7 @@ class Controllers final : public env::Actor {
   void ReadBack(Instant now, CallRow call, env::Outbox& out);
   void Settle(Instant now, const Key& key);
   // What its owner asks for, as a number that changes with it: the generation of an owner of pods
-  // or ReplicaSets, -1 when it is gone or going. Of other keys 0.
+  // or ReplicaSets or of a PodGroup, -1 when it is gone or going. Of other keys 0.
   [[nodiscard]] int64_t ReasonOf(const Key& key) const;
   // Takes back the key's writes whose reason has gone and that wait to be sent, and lets none be
   // repeated: unlike the others, creations have no fence.

@@ -70,6 +70,20 @@ bool SameLinks(const Head& a, const Head& b) {
          a.name == b.name && a.owners == b.owners && a.labels == b.labels;
 }
 
+std::string MembersKey(std::string_view namespace_name, std::string_view group) {
+  return std::string(namespace_name).append("/").append(group);
+}
+
+// What a group is made of is in them.
+api::StringMap VolcanosAnnotations(const api::Pod& pod) {
+  api::StringMap annotations;
+  if (pod.spec->scheduler_name != api::kVolcanoScheduler) return annotations;
+  std::ranges::copy_if(
+      pod.meta.annotations, std::back_inserter(annotations),
+      [](const auto& entry) { return entry.first.find("volcano.sh/") != std::string::npos; });
+  return annotations;
+}
+
 // Takes a view out of its result, and the head out of the view.
 template <typename T>
 Result<Head> Taken(api::KindId kind, Result<T> view, auto& into) {
@@ -94,6 +108,9 @@ PodFacts FactsOf(const api::Pod& pod) {
                  .started = pod.start_time,
                  .deletion_cost = IntegerIn(pod.meta.annotations, kDeletionCost).value_or(0),
                  .completion_index = IntegerIn(pod.meta.annotations, kCompletionIndex),
+                 .group = api::GroupOf(pod),
+                 .names_group = !api::NamedGroup(pod.meta.annotations).empty(),
+                 .group_annotations = VolcanosAnnotations(pod),
                  .spec = pod.spec};
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.status != "True") continue;
@@ -153,6 +170,8 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Taken(kind, decoder_.ConfigMap(json), decoded);
     case api::KindId::kPodDisruptionBudget:
       return Taken(kind, decoder_.PodDisruptionBudget(json), decoded);
+    case api::KindId::kPodGroup:
+      return Taken(kind, decoder_.PodGroup(json), decoded);
     default: {
       const Result<api::ObjectHead> head = decoder_.Head(json);
       if (!head) return std::unexpected(head.error());
@@ -183,6 +202,8 @@ void Objects::Keep(Slot slot, Decoded& decoded) {
     if (heads_[slot].name == kRootCaConfigMap) config_maps_[slot] = std::move(*map);
   } else if (auto* budget = std::get_if<api::PodDisruptionBudget>(&decoded)) {
     KeepBudget(slot, std::move(*budget));
+  } else if (auto* group = std::get_if<api::PodGroup>(&decoded)) {
+    groups_[slot] = std::move(*group);
   }
 }
 
@@ -226,6 +247,30 @@ bool Objects::IsScaled(Slot known, const Decoded& decoded) const {
   return before == nullptr || before->replicas != next->replicas;
 }
 
+bool Objects::IsRegrouped(Slot known, const Head& head, const Decoded& decoded) const {
+  const Head& before = heads_[known];
+  if (before.owners != head.owners) return true;
+  if (const auto* pod = std::get_if<PodFacts>(&decoded)) {
+    const PodFacts& was = pods_.at(known);
+    return was.group != pod->group || was.names_group != pod->names_group ||
+           was.terminal() != pod->terminal() || before.labels != head.labels ||
+           was.group_annotations != pod->group_annotations;
+  }
+  if (const auto* set = std::get_if<api::ReplicaSet>(&decoded)) {
+    const api::ReplicaSet& was = replica_sets_.at(known);
+    return was.replicas != set->replicas || was.meta.annotations != set->meta.annotations;
+  }
+  if (const auto* job = std::get_if<api::Job>(&decoded))
+    return jobs_.at(known).meta.annotations != job->meta.annotations;
+  // Of the status of a group only its writer knows something.
+  const auto* group = std::get_if<api::PodGroup>(&decoded);
+  if (group == nullptr) return false;
+  const api::PodGroup& was = groups_.at(known);
+  return was.min_member != group->min_member || was.min_resources != group->min_resources ||
+         was.queue != group->queue || was.priority_class != group->priority_class ||
+         was.meta.annotations != group->meta.annotations || before.labels != head.labels;
+}
+
 Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
   Decoded decoded;
   Result<Head> head = Decode(kind, json, decoded);
@@ -239,18 +284,23 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
   if (known != kNoSlot) {
     const client::Version& seen = heads_[known].version;
     if (head->version.OlderThan(seen) || head->version == seen) return difference;
-    if (kind == api::KindId::kPod) difference.node_before = pods_[known].node;
+    if (kind == api::KindId::kPod) {
+      difference.node_before = pods_[known].node;
+      difference.group_before = pods_[known].group;
+    }
     difference.slot = known;
     difference.scaled = IsScaled(known, decoded);
-    const bool same_links = SameLinks(heads_[known], *head);
+    difference.regrouped = IsRegrouped(known, *head, decoded);
+    const auto* member = std::get_if<PodFacts>(&decoded);
+    const bool same_links = SameLinks(heads_[known], *head) &&
+                            (member == nullptr || member->group == difference.group_before);
     if (!same_links) Unlink(known);
     difference.before = std::exchange(heads_[known], std::move(*head));
     if (same_links) {
       // A pod gets its node after its links.
-      const auto* pod = std::get_if<PodFacts>(&decoded);
-      if (pod != nullptr && difference.node_before != pod->node) {
+      if (member != nullptr && difference.node_before != member->node) {
         Erase(pods_on_, difference.node_before, known);
-        if (!pod->node.empty()) pods_on_[pod->node].insert(known);
+        if (!member->node.empty()) pods_on_[member->node].insert(known);
       }
       Keep(known, decoded);
       return difference;
@@ -289,6 +339,8 @@ void Objects::Link(Slot slot) {
   if (head.kind != api::KindId::kPod) return;
   const std::string& node = pods_[slot].node;
   if (!node.empty()) pods_on_[node].insert(slot);
+  const std::string& group = pods_[slot].group;
+  if (!group.empty()) members_[MembersKey(head.namespace_name, group)].insert(slot);
   LinkToBudgets(slot);
   if (head.controller() != nullptr) return;
   orphan_pods_[head.namespace_name].insert(slot);
@@ -304,6 +356,7 @@ void Objects::Unlink(Slot slot) {
   for (const api::OwnerReference& owner : head.owners) Erase(dependents_, owner.uid, slot);
   if (head.kind != api::KindId::kPod) return;
   Erase(pods_on_, pods_[slot].node, slot);
+  Erase(members_, MembersKey(head.namespace_name, pods_[slot].group), slot);
   UnlinkFromBudgets(slot);
   if (head.controller() != nullptr) return;
   Erase(orphan_pods_, head.namespace_name, slot);
@@ -343,6 +396,9 @@ void Objects::EraseViews(Slot slot) {
       budgets_.erase(slot);
       guarded_.erase(slot);
       break;
+    case api::KindId::kPodGroup:
+      groups_.erase(slot);
+      break;
     default:
       break;
   }
@@ -352,7 +408,10 @@ Difference Objects::Remove(std::string_view uid) {
   Difference difference;
   const Slot slot = Find(uid);
   if (slot == kNoSlot) return difference;
-  if (heads_[slot].kind == api::KindId::kPod) difference.node_before = pods_[slot].node;
+  if (heads_[slot].kind == api::KindId::kPod) {
+    difference.node_before = pods_[slot].node;
+    difference.group_before = pods_[slot].group;
+  }
   Unlink(slot);
   EraseViews(slot);
   difference.slot = slot;
@@ -383,6 +442,8 @@ const api::Lease* Objects::lease(Slot slot) const { return At(leases_, slot); }
 const api::ConfigMap* Objects::config_map(Slot slot) const { return At(config_maps_, slot); }
 const api::PodDisruptionBudget* Objects::budget(Slot slot) const { return At(budgets_, slot); }
 
+const api::PodGroup* Objects::group(Slot slot) const { return At(groups_, slot); }
+
 const std::set<Slot>& Objects::GuardedBy(Slot budget) const {
   static const std::set<Slot> kNone;
   const auto at = guarded_.find(budget);
@@ -395,6 +456,11 @@ const std::set<Slot>& Objects::DependentsOf(std::string_view owner_uid) const {
 
 const std::set<Slot>& Objects::PodsOn(std::string_view node) const {
   return Lookup(pods_on_, node);
+}
+
+const std::set<Slot>& Objects::MembersOf(std::string_view namespace_name,
+                                         std::string_view group) const {
+  return Lookup(members_, MembersKey(namespace_name, group));
 }
 
 std::vector<Slot> Objects::OrphanPods(std::string_view namespace_name,

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "api/groups.h"
 #include "api/kinds.h"
 #include "api/selector.h"
 #include "api/types.h"
@@ -67,6 +68,10 @@ struct PodFacts {
   int64_t restarts = 0;
   int64_t deletion_cost = 0;
   std::optional<int64_t> completion_index;
+  std::string group;         // As api::GroupOf().
+  bool names_group = false;  // Its annotations do.
+  // Of a pod of Volcano's scheduler: annotations of Volcano's.
+  api::StringMap group_annotations;
   Shared<api::PodSpec> spec;
 
   [[nodiscard]] bool terminal() const {
@@ -93,8 +98,11 @@ struct Difference {
   // As it was, if it was known; of an object that took the name of another, that other.
   Head before;
   std::string node_before;
+  std::string group_before;
   // Another number of pods is wanted of a Deployment or ReplicaSet.
   bool scaled = false;
+  // Of what was known before: something that PodGroups are made of changed.
+  bool regrouped = false;
 };
 
 // A copyable value. Cost of a change: O(log objects) and the object's own size.
@@ -120,12 +128,16 @@ class Objects {
   [[nodiscard]] const api::Lease* lease(Slot slot) const;
   [[nodiscard]] const api::ConfigMap* config_map(Slot slot) const;
   [[nodiscard]] const api::PodDisruptionBudget* budget(Slot slot) const;
+  [[nodiscard]] const api::PodGroup* group(Slot slot) const;
   [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
   [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
 
   // Objects that name this uid as an owner, known or not.
   [[nodiscard]] const std::set<Slot>& DependentsOf(std::string_view owner_uid) const;
   [[nodiscard]] const std::set<Slot>& PodsOn(std::string_view node) const;
+  // The pods of a namespace whose group is called so, the object being there or not.
+  [[nodiscard]] const std::set<Slot>& MembersOf(std::string_view namespace_name,
+                                                std::string_view group) const;
   // Objects of a kind in a namespace, in order of names; those of all namespaces: All().
   [[nodiscard]] std::vector<Slot> In(api::KindId kind, std::string_view namespace_name) const;
   [[nodiscard]] std::vector<Slot> All(api::KindId kind) const;
@@ -159,6 +171,7 @@ class Objects {
   std::map<NameKey, Slot, std::less<>> by_name_;
   std::map<std::string, std::set<Slot>, std::less<>> dependents_;
   std::map<std::string, std::set<Slot>, std::less<>> pods_on_;
+  std::map<std::string, std::set<Slot>, std::less<>> members_;        // By namespace/group.
   std::map<std::string, std::set<Slot>, std::less<>> orphan_pods_;    // By namespace.
   std::map<std::string, std::set<Slot>, std::less<>> orphan_labels_;  // By namespace and label.
   std::map<Slot, api::LabelQuery> selectors_;
@@ -173,12 +186,14 @@ class Objects {
   std::map<Slot, api::Lease> leases_;
   std::map<Slot, api::ConfigMap> config_maps_;
   std::map<Slot, api::PodDisruptionBudget> budgets_;
+  std::map<Slot, api::PodGroup> groups_;
   // Decoded and not yet placed; of other kinds only the head is read.
-  using Decoded =
-      std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, api::Job, api::Node,
-                   api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget>;
+  using Decoded = std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, api::Job,
+                               api::Node, api::Namespace, api::Lease, api::ConfigMap,
+                               api::PodDisruptionBudget, api::PodGroup>;
   void Keep(Slot slot, Decoded& decoded);
   [[nodiscard]] bool IsScaled(Slot known, const Decoded& decoded) const;
+  [[nodiscard]] bool IsRegrouped(Slot known, const Head& head, const Decoded& decoded) const;
   Result<Head> Decode(api::KindId kind, std::string_view json, Decoded& decoded);
 };
 

@@ -67,11 +67,12 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
 Plan Controllers::PlanFor(const Key& key, Instant now) {
   if (key.part == Part::kNode) return PlanForNode(key.id, now);
   if (key.part == Part::kEndedPods) return PlanEndedPods(now);
-  const Slot slot = objects_.Find(key.id);
-  if (slot == kNoSlot) return {};
   const auto known = rows_.find(key);
   const Row empty;
   const Row& row = known == rows_.end() ? empty : known->second;
+  if (key.part == Part::kPodGroup) return PlanPodGroup(objects_, key.id, row.owner_read);
+  const Slot slot = objects_.Find(key.id);
+  if (slot == kNoSlot) return {};
   switch (key.part) {
     case Part::kNamespace:
       return PlanNamespace(objects_, {.slot = slot,
@@ -92,6 +93,7 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanDisruptedPod(objects_, slot, now);
     case Part::kNode:
     case Part::kEndedPods:
+    case Part::kPodGroup:
       break;
   }
   CHECK(false);

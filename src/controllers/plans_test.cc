@@ -77,6 +77,7 @@ struct TwinPod {
   std::string owner;
   std::string node;
   std::string label;
+  std::string group;
   int64_t version = 0;
 };
 
@@ -105,6 +106,7 @@ RC_GTEST_PROP(Objects, IndexesAgreeWithAWalk, ()) {
                 .owner = *rc::gen::element<std::string>("", "o1", "o2"),
                 .node = *rc::gen::element<std::string>("", "n1", "n2"),
                 .label = *rc::gen::element<std::string>("a", "b"),
+                .group = *rc::gen::element<std::string>("", "g1", "g2"),
                 .version = *rc::gen::inRange(1, 1000)};
     const std::string owners =
         pod.owner.empty() ? ""
@@ -115,8 +117,8 @@ RC_GTEST_PROP(Objects, IndexesAgreeWithAWalk, ()) {
     const auto difference = objects.Observe(
         api::KindId::kPod,
         fmt::format(R"({{"metadata":{{"name":"{}","namespace":"d","uid":"{}","resourceVersion":"{}",
-            "labels":{{"l":"{}"}}{}}},"spec":{{{}}}}})",
-                    name, pod.uid, pod.version, pod.label, owners, node));
+            "labels":{{"l":"{}"}},"annotations":{{"scheduling.k8s.io/group-name":"{}"}}{}}},"spec":{{{}}}}})",
+                    name, pod.uid, pod.version, pod.label, pod.group, owners, node));
     RC_ASSERT(difference.has_value());
     const auto known = twin.find(name);
     // Of one life only what is newer counts.
@@ -139,6 +141,13 @@ RC_GTEST_PROP(Objects, IndexesAgreeWithAWalk, ()) {
       if (pod.node == node) expected.insert(pod.uid);
     }
     RC_ASSERT(Names(objects, objects.PodsOn(node)) == expected);
+  }
+  for (const std::string group : {"g1", "g2"}) {
+    std::set<std::string> expected;
+    for (const auto& [name, pod] : twin) {
+      if (pod.group == group) expected.insert(pod.uid);
+    }
+    RC_ASSERT(Names(objects, objects.MembersOf("d", group)) == expected);
   }
   std::set<std::string> orphans;
   for (const auto& [name, pod] : twin) {

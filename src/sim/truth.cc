@@ -6,6 +6,7 @@
 #include <charconv>
 #include <utility>
 
+#include "api/groups.h"
 #include "api/requests.h"
 #include "base/check.h"
 #include "codec/scan.h"
@@ -130,8 +131,8 @@ Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
                  .requests = api::BoundRequests(pod),
                  .devices = {},
                  .document = {}};
-  const auto group = api::Find(pod.meta.annotations, translate::kGroupAnnotation);
-  if (group) facts.group = fmt::format("{}/{}", pod.meta.namespace_name, *group);
+  const std::string group = std::string(api::NamedGroup(pod.meta.annotations));
+  if (!group.empty()) facts.group = fmt::format("{}/{}", pod.meta.namespace_name, group);
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.type == "Ready") facts.ready = condition.status == "True";
   }

@@ -450,11 +450,8 @@ bool IsPreempted(const api::PodCondition& c) {
 
 // Groups are of the pod's namespace.
 std::string GroupKeyOf(const api::ObjectMeta& meta) {
-  for (const std::string_view key : {kGroupAnnotation, kVolcanoGroupAnnotation}) {
-    const auto name = api::Find(meta.annotations, key);
-    if (name && !name->empty()) return fmt::format("{}/{}", meta.namespace_name, *name);
-  }
-  return "";
+  const std::string_view name = api::NamedGroup(meta.annotations);
+  return name.empty() ? "" : fmt::format("{}/{}", meta.namespace_name, name);
 }
 
 NameId RoleOf(const api::ObjectMeta& meta, model::Vocabulary& vocabulary) {

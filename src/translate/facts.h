@@ -28,10 +28,6 @@ inline constexpr std::string_view kGpuModelLabel = "berth.dev/gpu-model";
 // On a Binding, and on the pod from then on: the devices it has, as "0,3".
 inline constexpr std::string_view kGpuIndexAnnotation = "berth.dev/gpu-index";
 
-// On a pod: the PodGroup of its namespace that it is a member of, under the name that Kubernetes'
-// first batch schedulers used, and under Volcano's own.
-inline constexpr std::string_view kGroupAnnotation = "scheduling.k8s.io/group-name";
-inline constexpr std::string_view kVolcanoGroupAnnotation = "scheduling.volcano.sh/group-name";
 // On a member, as annotation or label: its role, which spec.minTaskMember counts.
 inline constexpr std::string_view kRoleKey = "volcano.sh/task-spec";
 
