@@ -160,6 +160,35 @@ TEST(Groups, ANameThatIsGivenAgainIsAnotherGroup) {
   EXPECT_TRUE(Says(rig.TakeOf("/podgroups/g"), R"("uid":"new","resourceVersion":"114")"));
 }
 
+// Volcano's scheduler places no pod before it has a group; its controller, or berth's, makes it.
+// Which one it will be is known before the pod says so, and its annotation then changes nothing.
+TEST(Groups, APodOfVolcanosSchedulerWaitsForTheGroupThatIsMadeForIt) {
+  SchedulerOptions options = Placing();
+  options.scheduler_names.emplace_back("volcano");
+  Rig rig(std::move(options));
+  const auto pod = [](int version, const std::string& meta) {
+    return PodJson({.name = "a",
+                    .uid = "u-a",
+                    .version = version,
+                    .scheduler = "volcano",
+                    .extra_meta = meta});
+  };
+  rig.Start({pod(10, "")}, {NodeJson("n1", 11)});
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  EXPECT_TRUE(Says(rig.TakeOf("/pods/a/status"), "PodGroup ns/podgroup-u-a does not exist."));
+  rig.Event(
+      "groups", "ADDED",
+      R"({"kind":"PodGroup","metadata":{"name":"podgroup-u-a","namespace":"ns","uid":"g1","resourceVersion":"112"},"spec":{"minMember":1}})");
+  const env::SendRequest binding = rig.TakeBinding();
+  EXPECT_EQ(TargetOf(binding), "n1");
+  rig.Event("pods", "MODIFIED",
+            pod(113, R"(,"annotations":{"scheduling.k8s.io/group-name":"podgroup-u-a"})"));
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  rig.Answer(binding, 201, "{}");
+  const model::State& state = rig.scheduler.engine().state();
+  EXPECT_EQ(state.groups().CountsOf(state.groups().at(state.FindGroup("g1")).key).ready(), 1u);
+}
+
 TEST(Groups, AWriteInConflictWaitsForTheNextVersion) {
   Rig rig(Placing());
   rig.Start({}, {NodeJson("n1", 11)});

@@ -131,7 +131,7 @@ Truth::PodFacts Truth::FactsOf(const std::string& key, const api::Pod& pod) {
                  .requests = api::BoundRequests(pod),
                  .devices = {},
                  .document = {}};
-  const std::string group = std::string(api::NamedGroup(pod.meta.annotations));
+  const std::string group = api::GroupOf(pod);
   if (!group.empty()) facts.group = fmt::format("{}/{}", pod.meta.namespace_name, group);
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.type == "Ready") facts.ready = condition.status == "True";

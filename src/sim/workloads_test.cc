@@ -26,11 +26,19 @@ namespace {
 
 using env::Method;
 
+// As `berth up` has it.
+control::SchedulerOptions WithVolcano() {
+  control::SchedulerOptions options;
+  options.groups = true;
+  options.scheduler_names.emplace_back("volcano");
+  return options;
+}
+
 class Cluster {
  public:
   explicit Cluster(nodes::Options nodes)
       : server_(*apiserver::ApiServer::Make({.seed = 1}, {})),
-        scheduler_(control::SchedulerOptions{}),
+        scheduler_(WithVolcano()),
         controllers_(controllers::Options{.root_ca = "PEM"}),
         nodes_(std::move(nodes)),
         parties_{{{&scheduler_, {}, {}}, {&controllers_, {}, {}}, {&nodes_, {}, {}}}} {}
@@ -252,14 +260,14 @@ class WorkloadsTest : public ::testing::Test {
   ~WorkloadsTest() override {
     EXPECT_TRUE(cluster_.refusals().empty()) << cluster_.refusals().front();
   }
-  void MakeDeployment(int replicas) {
+  void MakeDeployment(int replicas, const std::string& scheduler = "default-scheduler") {
     cluster_.Create(
         kDeployments,
         fmt::format(
             R"({{"apiVersion":"apps/v1","kind":"Deployment","metadata":{{"name":"web"}},"spec":{{"replicas":{},
         "selector":{{"matchLabels":{{"app":"web"}}}},"template":{{"metadata":{{"labels":{{"app":"web"}}}},
-        "spec":{{"containers":[{{"name":"c","image":"one","resources":{{"requests":{{"cpu":"500m"}}}}}}]}}}}}}}})",
-            replicas));
+        "spec":{{"schedulerName":"{}","containers":[{{"name":"c","image":"one","resources":{{"requests":{{"cpu":"500m"}}}}}}]}}}}}}}})",
+            replicas, scheduler));
   }
   void MakeJob(const std::string& spec, const std::string& annotations) {
     cluster_.Create(
@@ -273,6 +281,7 @@ class WorkloadsTest : public ::testing::Test {
   const std::string kDeployments = "/apis/apps/v1/namespaces/default/deployments";
   const std::string kJobs = "/apis/batch/v1/namespaces/default/jobs";
   const std::string kWeb = kDeployments + "/web";
+  const std::string kGroups = "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups";
   Cluster cluster_{FourNodes()};
 };
 
@@ -323,6 +332,30 @@ TEST_F(WorkloadsTest, ADeploymentRunsRollsAndEnds) {
   EXPECT_EQ(
       cluster_.Get("/apis/apps/v1/namespaces/default/replicasets").at("items").as_array().size(),
       0u);
+}
+
+// P07: the pods of each ReplicaSet have a group, which goes with the last of them.
+TEST_F(WorkloadsTest, PodsOfVolcanosSchedulerRunInGroups) {
+  MakeDeployment(4, "volcano");
+  cluster_.Pass(10);
+  EXPECT_EQ(cluster_.Pods(), "Running: 4 ");
+  EXPECT_EQ(cluster_.Text(kGroups, "/items/0/status/phase"), "Running");
+  EXPECT_EQ(cluster_.Text(kGroups, "/items/0/status/running"), "4");
+  const std::string first = cluster_.Text(kGroups, "/items/0/metadata/uid");
+  cluster_.Patch(
+      kWeb,
+      R"({"spec":{"template":{"spec":{"containers":[{"name":"c","image":"two","resources":{"requests":{"cpu":"1"}}}]}}}})");
+  cluster_.Pass(60);
+  EXPECT_EQ(cluster_.Pods(), "Running: 4 ");
+  EXPECT_EQ(cluster_.Text(kGroups, "/items/1"), "none");
+  EXPECT_EQ(cluster_.Text(kGroups, "/items/0/spec/minResources/cpu"), "1");
+  EXPECT_NE(cluster_.Text(kGroups, "/items/0/metadata/uid"), first);
+  const int64_t before = cluster_.writes();
+  cluster_.Pass(100);
+  EXPECT_LE(cluster_.writes() - before, 4 * 11);
+  cluster_.Patch(kWeb, R"({"spec":{"replicas":0}})");
+  cluster_.Pass(60);
+  EXPECT_EQ(cluster_.Text(kGroups, "/items"), "[]");
 }
 
 TEST_F(WorkloadsTest, AJobRunsWaitsForRoomAndIsCounted) {

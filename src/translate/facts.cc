@@ -449,9 +449,9 @@ bool IsPreempted(const api::PodCondition& c) {
 }
 
 // Groups are of the pod's namespace.
-std::string GroupKeyOf(const api::ObjectMeta& meta) {
-  const std::string_view name = api::NamedGroup(meta.annotations);
-  return name.empty() ? "" : fmt::format("{}/{}", meta.namespace_name, name);
+std::string GroupKeyOf(const api::Pod& pod) {
+  const std::string name = api::GroupOf(pod);
+  return name.empty() ? name : fmt::format("{}/{}", pod.meta.namespace_name, name);
 }
 
 NameId RoleOf(const api::ObjectMeta& meta, model::Vocabulary& vocabulary) {
@@ -472,7 +472,7 @@ model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts,
       .node = pod.node_name,
       .nominated = pod.nominated_node_name,
       .labels = model::PodLabelsText(pod.meta.namespace_name, pod.meta.labels),
-      .group = GroupKeyOf(pod.meta),
+      .group = GroupKeyOf(pod),
       .role = RoleOf(pod.meta, vocabulary),
       .creation = pod.meta.creation_time,
       .start = pod.start_time,

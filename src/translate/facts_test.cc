@@ -71,6 +71,25 @@ TEST_F(FactsTest, IdentityAndStateAreTheObjects) {
   EXPECT_EQ(other.priority, INT32_MAX);
 }
 
+// P18: a pod of Volcano's scheduler that names no group is in the one that is made for it, so it
+// waits for that.
+TEST_F(FactsTest, APodsGroupIsTheOneThatItNamesOrThatIsMadeForIt) {
+  api::Pod pod = PodWith({});
+  EXPECT_EQ(Facts(pod).group, "");
+  pod.spec.Edit().scheduler_name = "volcano";
+  EXPECT_EQ(Facts(pod).group, "ns/podgroup-u");
+  pod.meta.owners = {{.kind = "Other", .uid = "o1"},
+                     {.kind = "ReplicaSet", .uid = "o2", .controller = true}};
+  EXPECT_EQ(Facts(pod).group, "ns/podgroup-o2");
+  pod.meta.annotations = {{"scheduling.k8s.io/group-name", ""},
+                          {"scheduling.volcano.sh/group-name", "volcanos"}};
+  EXPECT_EQ(Facts(pod).group, "ns/volcanos");
+  pod.meta.annotations[0].second = "mine";
+  EXPECT_EQ(Facts(pod).group, "ns/mine");
+  pod.spec.Edit().scheduler_name = "berth";
+  EXPECT_EQ(Facts(pod).group, "ns/mine");
+}
+
 TEST_F(FactsTest, WhatPreemptionReadsIsTheObjects) {
   api::Pod pod = PodWith({});
   EXPECT_TRUE(Facts(pod).preempts);

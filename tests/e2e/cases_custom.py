@@ -139,6 +139,70 @@ def gangs(test):
     test.equal(test.get(path)["status"]["running"], 3, "members that run")
 
 
+@case(
+    "pods of Volcano's scheduler that name no group get one, which lives as long as its owner wants pods",
+    on=OURS,
+    needs=("controllers",),
+    alone=True,
+)
+def made_groups(test):
+    node = test.unique("made")
+    test.make_node(node, cpu="1")
+    spec = objects.on(node) | {"schedulerName": "volcano"}
+    web = objects.deployment("web", replicas=2, cpu="600m", pod_spec=spec)
+    web["metadata"]["annotations"] = {"scheduling.volcano.sh/group-min-member": "2"}
+    test.kubectl("create", "-f", "-", stdin=web)
+
+    def group():
+        sets = test.get(test.path("replicasets", group="apps/v1"))["items"]
+        path = test.path("podgroups", f"podgroup-{sets[0]['metadata']['uid']}", group=VOLCANO) if sets else ""
+        return test.get(path) if path and test.exists(path) else None
+
+    def named_by_all():
+        made = group()
+        key = "scheduling.k8s.io/group-name"
+        names = [pod["metadata"].get("annotations", {}).get(key) for pod in test.pods("app=web")]
+        return made and names == [made["metadata"]["name"]] * 2
+
+    def on_nodes():
+        return sum("nodeName" in pod["spec"] for pod in test.pods("app=web"))
+
+    test.wait("both pods name their group", named_by_all)
+    made = group()
+    test.equal(made["spec"]["minMember"], 2, "minMember")
+    test.equal(made["spec"]["minResources"], {"cpu": "1200m", "pods": "2"}, "minResources")
+    short = f"PodGroup {test.namespace}/{made['metadata']['name']} needs 2 places at once, and 1 were found"
+    test.wait("one is told", lambda: told(test, test.pods("app=web")[0]["metadata"]["name"]).startswith(short))
+    test.stays("none has a node", lambda: on_nodes() == 0)
+    test.make_node(test.unique("more"), cpu="1", labels={"e2e": node})
+    test.wait("both have nodes", lambda: on_nodes() == 2)
+    # P05: it comes back when somebody takes it away.
+    test.kubectl("delete", "podgroup", made["metadata"]["name"])
+    test.wait("it is made again", lambda: group() and group()["metadata"]["uid"] != made["metadata"]["uid"])
+    test.wait("it runs", lambda: group()["status"].get("phase") == "Running")
+    # P01: off, with pods that take their time to go, and on again.
+    again = group()["metadata"]["uid"]
+    old = {pod["metadata"]["name"] for pod in test.pods("app=web")}
+    test.kubectl("scale", "deployment/web", "--replicas=0")
+    test.wait("both are going", lambda: all("deletionTimestamp" in pod["metadata"] for pod in test.pods("app=web")))
+    test.stays("its group is there", lambda: group()["metadata"]["uid"] == again)
+    test.kubectl("scale", "deployment/web", "--replicas=2")
+    test.kubectl("delete", "pods", "--grace-period=0", "--force", *sorted(old))
+    test.wait("new ones name it", named_by_all)
+    test.wait("new ones have nodes", lambda: on_nodes() == 2)
+    test.equal(group()["metadata"]["uid"], again, "uid of the group")
+    test.kubectl("scale", "deployment/web", "--replicas=0")
+    test.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
+    test.wait("the group is gone", lambda: group() is None)
+    # One of a pod without a controller goes with it.
+    test.kubectl("create", "-f", "-", stdin=objects.pod("alone", **spec))
+    path = test.path("podgroups", f"podgroup-{test.pod('alone')['metadata']['uid']}", group=VOLCANO)
+    test.placed("alone")
+    test.true(test.exists(path), "it has no group")
+    test.kubectl("delete", "pod", "alone", "--grace-period=0", "--force")
+    test.wait("its group is gone", lambda: not test.exists(path))
+
+
 @case("what a definition refuses, kubectl says", on=OURS, each_kubectl=True)
 def refusals(test):
     bad = named("bad", "PodGroup", VOLCANO, spec={"minMember": "x", "foo": 1})
