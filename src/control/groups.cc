@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kUnschedulableType = "Unschedulable";
 constexpr std::string_view kScheduledType = "Scheduled";
 constexpr std::string_view kReadyReason = "tasks in gang are ready to be scheduled";
-// Of a write that was refused or is of unknown fate.
+// Of a write that was refused, is of unknown fate, or was in conflict with no version that came.
 constexpr Duration kAgain = Duration::Seconds(10);
 
 bool IsOurs(const api::PodGroupCondition& condition) {
@@ -144,14 +144,15 @@ void Groups::Want(std::string_view uid, Wanted wanted) {
 void Groups::Reconsider(const std::string& uid, Note& note) {
   due_.erase({note.due, uid});
   note.due = Instant::Never();
-  if (!note.wanted || note.call != 0 || note.spent_version == note.group.meta.resource_version)
-    return;
+  const bool spent = note.spent_version == note.group.meta.resource_version;
+  if (!note.wanted || note.call != 0 || (spent && note.spent_until == Instant::Never())) return;
   const bool phase = PhaseDiffers(note.group, *note.wanted);
   if (!phase && !CountsDiffer(note.group, *note.wanted) &&
       !ConditionDiffers(note.group, *note.wanted)) {
     return;
   }
   note.due = phase ? note.phase_not_before : note.not_before;
+  if (spent) note.due = std::max(note.due, note.spent_until);
   due_.emplace(note.due, uid);
 }
 
@@ -200,10 +201,12 @@ bool Groups::OnCallDone(Instant now, const client::CallDone& done) {
     case client::Outcome::kDone:
     case client::Outcome::kGone:
       note.spent_version = note.sent_version;
+      note.spent_until = Instant::Never();
       break;
     case client::Outcome::kConflict:
       ++counters_.conflicts;
       note.spent_version = note.sent_version;
+      note.spent_until = now + kAgain;
       break;
     case client::Outcome::kRefused:
     case client::Outcome::kUnknown:
@@ -237,6 +240,7 @@ void Groups::AddTo(Hasher& hasher) const {
       hasher.Add(note.wanted->scheduled);
     }
     hasher.AddCall(note.call).AddVersion(note.spent_version).AddVersion(note.sent_version);
+    hasher.Add(note.spent_until.ns);
     hasher.Add(note.not_before.ns).Add(note.phase_not_before.ns).Add(note.due.ns);
   }
   hasher.Add(classes_.size());

@@ -27,8 +27,9 @@ namespace berth::control {
 //
 // Whether a patch is due is a function of what is wanted and what was last observed, so nothing is
 // written twice. A phase is written at once; counts and conditions not more often than `interval`.
-// After a write the next version is waited for, which says what became of it; one of unknown fate
-// is written again after `interval`, since its fence lets it come true once at most.
+// After a write the next version is waited for, which says what became of it; one of unknown fate,
+// or in conflict with a version that does not come, is written again a while later, since its fence
+// lets it come true once at most.
 //
 // A copyable value. Cost per call: O(log groups).
 class Groups {
@@ -81,10 +82,11 @@ class Groups {
     api::PodGroup group;  // As observed.
     std::optional<Wanted> wanted;
     uint64_t call = 0;          // Under way; 0: none.
-    std::string spent_version;  // Not written to again: the next version is on its way.
-    std::string sent_version;   // What the last write was fenced by.
-    Instant not_before;         // Of counts and conditions.
-    Instant phase_not_before;   // Of a phase.
+    std::string spent_version;  // Not written to again, before then: the next is on its way.
+    Instant spent_until = Instant::Never();
+    std::string sent_version;  // What the last write was fenced by.
+    Instant not_before;        // Of counts and conditions.
+    Instant phase_not_before;  // Of a phase.
     Instant due = Instant::Never();
   };
   [[nodiscard]] model::GroupUpsert FactsOf(const api::PodGroup& group,
