@@ -260,7 +260,7 @@ std::optional<model::Refusal> Engine::TryGang(GroupId g, Plan& plan) {
                                    .needed = gang.needed,
                                    .found = static_cast<uint32_t>(trial.placed.size()),
                                    .released = ReleasedOf(g)};
-    return why;
+    if (!options_.faults.keep_half_gangs || trial.placed.empty()) return why;
   }
   trial.claims.Keep();
   for (const Placed& placed : trial.placed) Record(placed.pod, placed.choice, placed.devices, plan);
@@ -419,7 +419,7 @@ void Engine::WakeGroups(model::TouchKinds kinds) {
     bool equal = true;
     if (!CouldHold(g, known, equal)) continue;
     // Unequal ones are placed one after the other, in an order that scores decide.
-    if (!lifts && equal) continue;
+    if ((!lifts && equal) || options_.faults.forget_woken_gangs) continue;
     groups_.Wake(state_, g, PriorityOf(g));
     ++counters_.wakes;
   }

@@ -577,7 +577,8 @@ class Parser {
   // What happens to an object that some line makes.
   Status ReadChange(Action& action, const std::string& verb, size_t first) {
     if (!Made(action)) return NotMade(action);
-    const Result<Options> options = ReadOptions(first, {"grace", "label", "node", "min", "max"});
+    const Result<Options> options =
+        ReadOptions(first, {"grace", "label", "node", "min", "max", "replicas"});
     if (!options) return std::unexpected(options.error());
     const bool graceful = action.kind == Action::Kind::kPod || action.kind == Action::Kind::kNode;
     if (verb == "delete" && (options->empty() || (graceful && Only(*options, "grace")))) {
@@ -592,6 +593,13 @@ class Parser {
     action.verb = Action::Verb::kPatch;
     if (action.kind == Action::Kind::kPod) return ReadPodChange(action, verb, *options);
     if (action.kind == Action::Kind::kNode) return ReadNodeChange(action, verb, *options);
+    if (verb == "scale" && action.kind == Action::Kind::kOwner && Only(*options, "replicas")) {
+      const Result<uint64_t> replicas = Number(*options, "replicas", 0, 8);
+      if (!replicas) return std::unexpected(replicas.error());
+      action.replicas = static_cast<uint32_t>(*replicas);
+      action.body = fmt::format(R"({{"spec":{{"replicas":{}}}}})", *replicas);
+      return {};
+    }
     if (verb == "update" && action.kind == Action::Kind::kGroup && Only(*options, "min")) {
       const Result<uint64_t> least = MinMember(*options);
       if (!least) return std::unexpected(least.error());

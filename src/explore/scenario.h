@@ -33,8 +33,9 @@ struct Action {
   Verb verb = Verb::kCreate;
   Kind kind = Kind::kPod;
   std::string name;
-  std::string body;  // JSON.
-  std::string text;  // As the file has it.
+  std::string body;       // JSON.
+  uint32_t replicas = 0;  // Of an owner that is scaled.
+  std::string text;       // As the file has it.
   uint32_t line = 0;
 };
 

@@ -94,6 +94,9 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"user ann\n  create class c value=1\n", "f:5: no line above makes class \"c\""},
       {"user ann\n  delete owner o\n", "f:5: no line above makes owner \"o\""},
       {"user ann\n  create owner o\n", "f:5: unknown event \"create owner o\""},
+      {"owner o replicas=1\nuser ann\n  scale owner o replicas=9\n",
+       "f:6: replicas must be a number from 0 to 8, not \"9\""},
+      {"owner o replicas=1\nuser ann\n  scale owner o\n", "f:6: unknown event \"scale owner o\""},
       {"podgroup g\n", "f:4: a podgroup takes min=NUMBER"},
       {"podgroup g min=21\n", "f:4: min must be a number from 0 to 20, not \"21\""},
       {"podgroup g min=1 priority=high\n", "f:4: unknown class \"high\""},
@@ -175,6 +178,7 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
       "  delete podgroup g\n"
       "  create podgroup g min=3\n"
       "  finish pod m\n"
+      "  scale owner gang replicas=0\n"
       "writes unheard conflict error refused lost\n"
       "bound depth=50 failures=2 crashes=1 timers=1 states=1000\n"
       "expect evictions=2 states=900\n"
@@ -205,6 +209,8 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
               HasSubstr(R"("annotations":{"scheduling.k8s.io/group-name":"g"})"));
   EXPECT_EQ(scenario->users[3].actions[0].body, R"({"spec":{"minMember":1}})");
   EXPECT_EQ(scenario->users[3].actions[3].body, R"({"status":{"phase":"Succeeded"}})");
+  EXPECT_EQ(scenario->users[3].actions[4].replicas, 0u);
+  EXPECT_EQ(scenario->users[3].actions[4].body, R"({"spec":{"replicas":0}})");
   ASSERT_EQ(scenario->owners.size(), 2u);
   EXPECT_EQ(scenario->owners[1].group, "g");
   EXPECT_EQ(scenario->owners[0].label, "web");

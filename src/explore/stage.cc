@@ -288,7 +288,7 @@ void Stage::AddPods(std::vector<Choice>& choices) const {
     const bool kept = HasKubelet(pod.node_name) && !homeless;
     if (kept && Ending(pod)) add(Turn::kFinish);
     if (kept && scenario_->starts && Starting(pod)) add(Turn::kStart);
-    if ((scenario_->collector && homeless && !Kept(pod)) || (Orphaned(pod) && !pod.deleting)) {
+    if ((scenario_->collector && homeless && !Kept(pod)) || Unwanted(pod)) {
       add(Turn::kCollect);
     }
     ++index;
@@ -356,14 +356,16 @@ uint32_t Stage::ActivePods(const Owner& owner) const {
 }
 
 bool Stage::Lacks(const Owner& owner) const {
-  const bool there = std::ranges::find(owners_, owner.name, &Owner::name) != owners_.end();
-  return there && ActivePods(owner) < owner.replicas;
+  const auto there = std::ranges::find(owners_, owner.name, &Owner::name);
+  return there != owners_.end() && ActivePods(owner) < there->replicas;
 }
 
-bool Stage::Orphaned(const sim::Truth::PodFacts& pod) const {
-  return !pod.owner_uid.empty() && std::ranges::none_of(owners_, [&](const Owner& owner) {
-    return "owner-" + owner.name == pod.owner_uid;
-  });
+// Its owner is gone, or has more than it is to have.
+bool Stage::Unwanted(const sim::Truth::PodFacts& pod) const {
+  if (pod.owner_uid.empty() || pod.deleting) return false;
+  const auto owner = std::ranges::find_if(
+      owners_, [&](const Owner& each) { return "owner-" + each.name == pod.owner_uid; });
+  return owner == owners_.end() || (pod.active() && ActivePods(*owner) > owner->replicas);
 }
 
 // ---- Making it happen ------------------------------------------------------------------------
@@ -423,7 +425,12 @@ Footprint Stage::Take(const Choice& choice) {
 
 env::HttpResponse Stage::Act(const Action& action) {
   if (action.kind == Action::Kind::kOwner) {
-    std::erase_if(owners_, [&](const Owner& owner) { return owner.name == action.name; });
+    const auto owner = std::ranges::find(owners_, action.name, &Owner::name);
+    if (owner != owners_.end() && action.verb == Action::Verb::kPatch) {
+      owner->replicas = action.replicas;
+    } else if (owner != owners_.end()) {
+      owners_.erase(owner);
+    }
     return {.status = 200, .headers = {}, .body = {}};
   }
   const std::string collection(CollectionOf(action.kind));
@@ -764,7 +771,7 @@ uint64_t Stage::Hash() const {
   hasher.Add(now_.ns).Add(failures_).Add(crashes_).Add(early_timers_);
   for (const uint32_t next : next_action_) hasher.Add(next);
   for (const uint32_t made : made_) hasher.Add(made);
-  for (const Owner& owner : owners_) hasher.Add(std::string_view(owner.name));
+  for (const Owner& owner : owners_) hasher.Add(std::string_view(owner.name)).Add(owner.replicas);
   hasher.AddEach(lives_, [](Hasher& one, const auto& entry) {
     one.Add(std::string_view(entry.first)).Add(entry.second);
   });
@@ -825,7 +832,7 @@ std::string Stage::Tell(const Choice& choice) const {
       return fmt::format("budget {}'s pods are counted", key.substr(key.rfind('/') + 1));
     }
     case Turn::kCollect:
-      return fmt::format("pod {} is deleted, whose node or owner is gone", pod_at());
+      return fmt::format("pod {} is deleted, which no node or owner wants any more", pod_at());
     case Turn::kArrive: {
       constexpr std::array<std::string_view, kFatesCount> kBecomes = {
           "arrives and is carried out", "arrives and is carried out; the answer is lost",

@@ -30,7 +30,7 @@ enum class Turn : uint8_t {
   kFinish,   // A kubelet ends a pod that is being deleted.
   kStart,    // A kubelet starts a pod that is bound, or refuses it.
   kCount,    // The status of a budget is written, as the pods are.
-  kCollect,  // A pod whose node or owner is gone is deleted.
+  kCollect,  // A pod whose node or owner is gone, or whose owner has too many, is deleted.
   kArrive,   // A request of the scheduler reaches the API server, and becomes what its fate says.
   kAnswer,   // An answer, or the loss of one, reaches the scheduler.
   kWatch,    // What a watch tells next reaches it.
@@ -128,7 +128,7 @@ class Stage {
   [[nodiscard]] bool HasKubelet(const std::string& node) const;
   [[nodiscard]] uint32_t ActivePods(const Owner& owner) const;
   [[nodiscard]] bool Lacks(const Owner& owner) const;
-  [[nodiscard]] bool Orphaned(const sim::Truth::PodFacts& pod) const;
+  [[nodiscard]] bool Unwanted(const sim::Truth::PodFacts& pod) const;
   void AddPods(std::vector<Choice>& choices) const;
   void AddBudgets(std::vector<Choice>& choices) const;
 

@@ -39,7 +39,11 @@ struct Faults {
   bool doubt_promises = false;             // B07: what waiting makes true is decided anew.
   bool keep_promise_where_refused = false;  // A08: of a node that takes its pod no more.
   bool revoked_evict_no_more = false;       // A13: who lost a promise is not tried with evictions.
-  bool unmoved_by_others = false;  // D16: who waits here waits on when another has bound it.
+  // P01: when the last member of a group that is gone goes, so does who bears its name now.
+  bool clean_groups_by_name = false;
+  bool keep_half_gangs = false;     // What a gang found is kept although the rest has no place.
+  bool forget_woken_gangs = false;  // A gang that is woken is not tried again.
+  bool unmoved_by_others = false;   // D16: who waits here waits on when another has bound it.
   Unfelt unfelt = Unfelt::kNothing;
   bool operator==(const Faults&) const = default;
 };

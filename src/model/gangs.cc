@@ -48,7 +48,18 @@ void State::NoteLife(GroupId id) {
 }
 
 void State::RemoveGroup(const GroupRemove& facts) {
-  if (const GroupId id = FindGroup(facts.uid); id.valid()) DropGroup(id);
+  const GroupId id = FindGroup(facts.uid);
+  if (!id.valid()) return;
+  const KeyId key = groups_.at(id).key;
+  if (faults_.clean_groups_by_name && groups_.CountsOf(key) != MemberCounts{})
+    ended_groups_.push_back(key);
+  DropGroup(id);
+}
+
+// The planted bug.
+void State::CleanByName(KeyId group) {
+  if (groups_.CountsOf(group) != MemberCounts{} || std::erase(ended_groups_, group) == 0) return;
+  if (const GroupId id = groups_.FindKey(group); id.valid()) DropGroup(id);
 }
 
 void State::DropGroup(GroupId id) {

@@ -473,6 +473,7 @@ void State::DropPod(PodId pod, Cause cause) {
   pods_.Remove(pod);
   if (!kept) uids_.Release(row.uid);
   keys_.Release(row.key);
+  if (row.group.valid()) CleanByName(row.group);
   if (row.group.valid()) keys_.Release(row.group);
   changed_pods_.push_back(pod);
 }
@@ -668,6 +669,9 @@ void State::AddTo(Hasher& hasher) const {
   hasher.Add(faults_.deaf_while_preempting).Add(faults_.forget_nominations);
   hasher.Add(faults_.drop_pods_with_their_node).Add(faults_.bind_victims);
   hasher.Add(faults_.doubt_promises).Add(faults_.unfelt);
+  hasher.Add(faults_.clean_groups_by_name).Add(faults_.keep_half_gangs);
+  hasher.Add(faults_.forget_woken_gangs);
+  for (const KeyId group : ended_groups_) hasher.Add(group.value);
   hasher.Add(faults_.keep_promise_where_refused).Add(faults_.revoked_evict_no_more);
   hasher.Add(faults_.unmoved_by_others);
 }

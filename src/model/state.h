@@ -219,6 +219,7 @@ class State {
   void Keep(PodId pod);
   void NoteLife(GroupId group);
   void DropGroup(GroupId group);
+  void CleanByName(KeyId group);
   void NoteMember(PodId pod);
   void NoteMembers();
   void TakeBack(PodId pod, Cause cause);
@@ -266,6 +267,7 @@ class State {
   uint32_t nodes_max_;  // Immutable after construction.
   uint32_t pods_max_;   // Immutable after construction.
   Faults faults_;
+  std::vector<KeyId> ended_groups_;  // With a planted bug alone: names of groups that are gone.
 };
 
 }  // namespace berth::model

@@ -89,9 +89,13 @@ bool StandsAlone(const Truth& truth, const Truth::PodFacts& pod) {
   return CountsOf(truth, pod.group).needed(FactsOf(pod.group, document->second.view())) == 0;
 }
 
-bool GangChecks::Ran(const std::string& uid) const {
-  const auto at = past_.find(uid);
-  return at != past_.end() && at->second.ran;
+void GangChecks::Count(const std::string& key, const Truth& truth) {
+  const int64_t on_nodes = CountsOf(truth, key).on_nodes;
+  int64_t& most = most_[key];
+  most = std::max(most, on_nodes);
+  const auto group = groups_.find(key);
+  if (group == groups_.end() || on_nodes == 0) return;
+  if (on_nodes >= group->second.min_member) past_[group->second.uid].ran = true;
 }
 
 void GangChecks::OnGroup(const env::JournalRecord& record, const Truth& truth,
@@ -106,9 +110,8 @@ void GangChecks::OnGroup(const env::JournalRecord& record, const Truth& truth,
   const GroupFacts& group = groups_[key] = FactsOf(key, record.value.view());
   Past& past = past_[group.uid];
   const std::string phase = std::exchange(past.phase, group.phase);
-  const GroupCounts counts = CountsOf(truth, key);
-  if (counts.on_nodes > 0 && counts.on_nodes >= group.min_member) past.ran = true;
-  if (group.phase == "Running" && !past.ran) {
+  Count(key, truth);
+  if (group.phase == "Running" && most_[key] < std::max<int64_t>(group.min_member, 1)) {
     findings.push_back(fmt::format("group {} is Running, and never had {} members on nodes", key,
                                    group.min_member));
   }
@@ -116,7 +119,6 @@ void GangChecks::OnGroup(const env::JournalRecord& record, const Truth& truth,
   if (over && Waits(group.phase) && !(phase == "Completed" && past.renewed)) {
     findings.push_back(fmt::format("group {} went from {} to {}", key, phase, group.phase));
   }
-  if (group.phase != phase) past.renewed = false;
 }
 
 std::vector<std::string> GangChecks::OnCommit(const env::JournalRecord& record,
@@ -124,27 +126,29 @@ std::vector<std::string> GangChecks::OnCommit(const env::JournalRecord& record,
   std::vector<std::string> findings;
   if (record.key.starts_with(kGroupsPrefix)) OnGroup(record, truth, findings);
   if (!change.pod_after || change.pod_after->group.empty()) return findings;
-  const auto at = groups_.find(change.pod_after->group);
-  if (at == groups_.end()) return findings;
-  Past& past = past_[at->second.uid];
+  const std::string& key = change.pod_after->group;
+  Count(key, truth);
   const bool is_new = !change.pod_before || change.pod_before->uid != change.pod_after->uid;
-  if (is_new) past.renewed = true;
-  const GroupCounts counts = CountsOf(truth, at->first);
-  if (counts.on_nodes > 0 && counts.on_nodes >= at->second.min_member) past.ran = true;
+  if (const auto at = groups_.find(key); at != groups_.end()) {
+    Past& past = past_[at->second.uid];
+    if (is_new) past.renewed = true;
+    if (CountsOf(truth, key).live == 0) past.renewed = false;
+  }
   return findings;
 }
 
 bool GangChecks::MayBeReleased(const Truth::PodFacts& pod) const {
   if (pod.group.empty()) return false;
   const auto group = groups_.find(pod.group);
-  return group == groups_.end() || !Ran(group->second.uid);
+  return group == groups_.end() || !past_.at(group->second.uid).ran;
 }
 
 std::vector<std::string> GangChecks::AtRest(const Truth& truth) const {
   std::vector<std::string> findings;
   for (const GroupFacts& group : GroupsOf(truth)) {
     const GroupCounts counts = CountsOf(truth, group.key);
-    const bool ran = Ran(group.uid);
+    const bool ran = past_.at(group.uid).ran;
+    const bool believed = ran || most_.at(group.key) >= group.min_member;
     if (!ran && counts.on_nodes > 0) {
       findings.push_back(
           fmt::format("at rest, group {} has {} of the {} members on nodes that it "
@@ -163,7 +167,7 @@ std::vector<std::string> GangChecks::AtRest(const Truth& truth) const {
                         group.key, needed, waiting, places));
       }
     }
-    std::string phase = ran ? std::string() : "Inqueue";
+    std::string phase = believed ? std::string() : "Inqueue";
     if (counts.on_nodes > 0 && counts.on_nodes >= group.min_member)
       phase = counts.live > 0 ? "Running" : "Completed";
     if (!phase.empty() && group.phase != phase) {
@@ -181,6 +185,8 @@ void GangChecks::AddTo(Hasher& hasher) const {
     hasher.Add(std::string_view(uid)).Add(past.ran).Add(past.renewed);
     hasher.Add(std::string_view(past.phase));
   }
+  hasher.Add(most_.size());
+  for (const auto& [key, most] : most_) hasher.Add(std::string_view(key)).Add(most);
 }
 
 }  // namespace berth::sim

@@ -46,7 +46,8 @@ class GangChecks {
  public:
   // What is wrong with a change, in sentences: a group that ran, or completed and has no new
   // member, waits again (P13, P24); it is running before as many as it needs have been on nodes
-  // (P16). REQUIRES: `truth` has taken it, as `change` says.
+  // (P16), whatever group bore its name then: of a pod that is gone nobody may have heard.
+  // REQUIRES: `truth` has taken it, as `change` says.
   [[nodiscard]] std::vector<std::string> OnCommit(const env::JournalRecord& record,
                                                   const Truth::Change& change, const Truth& truth);
   // What is wrong when nothing is left to happen: a group that never ran has some of the members
@@ -62,15 +63,16 @@ class GangChecks {
   // What a group has been, by uid.
   struct Past {
     bool ran = false;      // As many as it needs were on nodes at once.
-    bool renewed = false;  // A member came since it completed.
+    bool renewed = false;  // A member came since all had ended.
     std::string phase;
   };
   void OnGroup(const env::JournalRecord& record, const Truth& truth,
                std::vector<std::string>& findings);
-  [[nodiscard]] bool Ran(const std::string& uid) const;
+  void Count(const std::string& group, const Truth& truth);
 
   std::map<std::string, GroupFacts> groups_;  // By key; those that are there.
   std::map<std::string, Past> past_;          // By uid; of those that are there.
+  std::map<std::string, int64_t> most_;       // By key: so many of that name were on nodes at once.
 };
 
 }  // namespace berth::sim

@@ -145,6 +145,9 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .doubt_promises = bugs.promise_decided_anew,
                            .keep_promise_where_refused = bugs.promise_kept_where_refused,
                            .revoked_evict_no_more = bugs.revoked_holder_not_tried,
+                           .clean_groups_by_name = bugs.group_cleaned_by_name,
+                           .keep_half_gangs = bugs.half_gang_kept,
+                           .forget_woken_gangs = bugs.woken_gang_not_tried,
                            .unmoved_by_others = bugs.bound_pod_waits,
                            .unfelt = bugs.unfelt};
   return options;

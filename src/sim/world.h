@@ -60,6 +60,9 @@ struct PlantedBugs {
   bool promise_kept_where_refused = false;
   bool revoked_holder_not_tried = false;
   bool bound_pod_waits = false;
+  bool group_cleaned_by_name = false;
+  bool half_gang_kept = false;
+  bool woken_gang_not_tried = false;
   model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
   Tampering tampering = Tampering::kNone;
