@@ -282,10 +282,22 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
 
 // ---- Partial failure -------------------------------------------------------------------------
 
-// It holds nodes for some of those it needs, and never did for all.
+// It holds nodes for some of those it needs, and its object does not say that it ever did for all:
+// what was seen of members alone need not have been so at one time. Members that ran before it came
+// are those of a group of its name that was deleted, and may have been all.
 bool Engine::IsPartly(GroupId g) const {
-  const model::Group& group = state_.groups().at(g);
-  return !group.ran && state_.groups().CountsOf(group.key)[MemberKind::kBound] > 0;
+  const model::GroupTable& groups = state_.groups();
+  const model::Group& group = groups.at(g);
+  const model::MemberCounts counts = groups.CountsOf(group.key);
+  if (counts[MemberKind::kBound] == 0 || PhaseOf(group, counts) != model::GroupPhase::kInqueue)
+    return false;
+  bool older = false;
+  groups.ForMembers(group.key, [&](PodId pod) {
+    const Instant start = state_.pods().at(pod).start;
+    older = older || (groups.KindOf(pod) == MemberKind::kBound && start != Instant{} &&
+                      start < group.creation);
+  });
+  return !older;
 }
 
 // When it gives back what it holds. What becomes of bindings on their way is waited for.

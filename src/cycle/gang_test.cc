@@ -94,10 +94,7 @@ class GangWorld {
     group = {.min_member = *rc::gen::inRange(0, 5),
              .cpu = *rc::gen::element<int64_t>(100, 300, 500),
              .created = ++clock_};
-    engine_.Apply(FactsOf(engine_.vocabulary(), TestGroup{.name = name,
-                                                          .uid = fmt::format("{}-{}", name, clock_),
-                                                          .min_member = group.min_member,
-                                                          .created = clock_}));
+    TellGroup(name, group);
     NoteRuns();
   }
   void RemoveGroup() {
@@ -155,11 +152,22 @@ class GangWorld {
     pods_.erase(uid.substr(4));
     engine_.Apply(model::PodRemove{.uid = uid});
   }
+  // Their objects say what has become of them.
   void NoteRuns() {
     for (auto& [name, group] : groups_) {
       const int64_t placed = Placed(name);
       group.ran = group.ran || (placed > 0 && placed >= group.min_member);
+      if (group.ran) TellGroup(name, group);
     }
+  }
+  void TellGroup(const std::string& name, const Group& group) {
+    model::GroupUpsert facts =
+        FactsOf(engine_.vocabulary(), TestGroup{.name = name,
+                                                .uid = fmt::format("{}-{}", name, group.created),
+                                                .min_member = group.min_member,
+                                                .created = group.created});
+    if (group.ran) facts.phase = model::GroupPhase::kRunning;
+    engine_.Apply(facts);
   }
 
   // Of what a plan binds of a group, no part is below its minimum.
@@ -200,6 +208,22 @@ class GangWorld {
   std::map<std::string, Group> groups_;
   std::map<std::string, Member> pods_;
 };
+
+// A PodGroup that is deleted and made again does not cost those who run their nodes.
+TEST(Gang, NobodyIsReleasedWhoRanBeforeItsGroupCame) {
+  for (const int64_t start : {5, 15}) {
+    Engine engine;
+    engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 1000}));
+    engine.Apply(FactsOf(engine.vocabulary(),
+                         TestGroup{.name = "g", .uid = "g", .min_member = 2, .created = 10}));
+    model::PodUpsert pod =
+        FactsOf(engine.vocabulary(), TestPod{.name = "p", .cpu = 100, .node = "n1", .group = "g"});
+    pod.start = Instant::FromSeconds(start);
+    engine.Apply(pod);
+    EXPECT_TRUE(engine.Cycle(Instant::FromSeconds(20)).released.empty());
+    EXPECT_EQ(engine.Cycle(Instant::FromSeconds(90)).released.size(), start == 5 ? 0u : 1u);
+  }
+}
 
 RC_GTEST_PROP(Gang, IsPlacedWholeAndWaitsForNothingThatIsThere, ()) {
   GangWorld world;

@@ -37,14 +37,6 @@ void State::ApplyGroup(const GroupUpsert& facts) {
   group.phase = facts.phase;
   group.attempts = 0;
   changed_groups_.push_back(id);
-  NoteLife(id);
-}
-
-// What it came to is not forgotten when its object is slower to say so than its members change.
-void State::NoteLife(GroupId id) {
-  Group& group = groups_.mutable_at(id);
-  const GroupPhase phase = PhaseOf(group, groups_.CountsOf(group.key));
-  group.ran = phase == GroupPhase::kRunning || phase == GroupPhase::kUnknown;
 }
 
 void State::RemoveGroup(const GroupRemove& facts) {
@@ -87,7 +79,6 @@ void State::NoteMember(PodId id) {
     if (!group.valid()) continue;
     groups_.mutable_at(group).attempts = 0;
     changed_groups_.push_back(group);
-    NoteLife(group);
   }
 }
 

@@ -7,7 +7,7 @@ namespace berth::model {
 void Group::AddTo(Hasher& hasher) const {
   hasher.Add(uid.value).Add(key.value).Add(min_member).Add(creation.ns).Add(phase);
   hasher.Add(priority.has_value()).Add(priority.value_or(0));
-  hasher.Add(ran).Add(attempts).Add(backoff_until.ns).Add(min_of_roles.size());
+  hasher.Add(attempts).Add(backoff_until.ns).Add(min_of_roles.size());
   for (const RoleMinimum& m : min_of_roles) hasher.Add(m.role.value).Add(m.count);
 }
 
@@ -41,7 +41,6 @@ GroupPhase PhaseOf(const Group& group, const MemberCounts& counts) {
   if (group.phase == GroupPhase::kCompleted && on_nodes + to_come == 0) return group.phase;
   if (ended + on_nodes > 0 && ended + on_nodes >= needed)
     return on_nodes + to_come == 0 ? GroupPhase::kCompleted : GroupPhase::kRunning;
-  if (group.ran) return GroupPhase::kUnknown;
   switch (group.phase) {
     case GroupPhase::kRunning:
     case GroupPhase::kUnknown:

@@ -48,8 +48,6 @@ struct Group {
   std::optional<int32_t> priority;
   Instant creation;
   GroupPhase phase = GroupPhase::kPending;
-  // As many as it needs had nodes once, as its object is to say: until it completes.
-  bool ran = false;
   // Decided: forgotten by a restart.
   uint32_t attempts = 0;  // Cycles that found no room for it, since its members last changed.
   Instant backoff_until;  // Others go first until then.
@@ -90,7 +88,6 @@ struct MemberCounts {
 // completed stays so until a new member comes (P13), with members that wait nothing is completed
 // (P14), nothing counts before it is observed (P16), and who ran and has too few is Unknown and
 // never Pending again (P24).
-// Of one that was seen Running, whether its object says so yet or not (`ran`), likewise.
 [[nodiscard]] GroupPhase PhaseOf(const Group& group, const MemberCounts& counts);
 [[nodiscard]] std::string_view ToString(GroupPhase phase);
 

@@ -217,7 +217,6 @@ class State {
   void RemoveGroup(const GroupRemove& facts);
   void ChangeMembers(KeyId group);
   void Keep(PodId pod);
-  void NoteLife(GroupId group);
   void DropGroup(GroupId group);
   void CleanByName(KeyId group);
   void NoteMember(PodId pod);

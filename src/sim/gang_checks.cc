@@ -90,9 +90,10 @@ bool StandsAlone(const Truth& truth, const Truth::PodFacts& pod) {
 }
 
 void GangChecks::Count(const std::string& key, const Truth& truth) {
+  for (const auto& [name, pod] : truth.pods()) {
+    if (pod.group == key && (!pod.node_name.empty() || pod.terminal())) been_[key].insert(pod.uid);
+  }
   const int64_t on_nodes = CountsOf(truth, key).on_nodes;
-  int64_t& most = most_[key];
-  most = std::max(most, on_nodes);
   const auto group = groups_.find(key);
   if (group == groups_.end() || on_nodes == 0) return;
   if (on_nodes >= group->second.min_member) past_[group->second.uid].ran = true;
@@ -111,7 +112,7 @@ void GangChecks::OnGroup(const env::JournalRecord& record, const Truth& truth,
   Past& past = past_[group.uid];
   const std::string phase = std::exchange(past.phase, group.phase);
   Count(key, truth);
-  if (group.phase == "Running" && most_[key] < std::max<int64_t>(group.min_member, 1)) {
+  if (group.phase == "Running" && std::ssize(been_[key]) < std::max<int64_t>(group.min_member, 1)) {
     findings.push_back(fmt::format("group {} is Running, and never had {} members on nodes", key,
                                    group.min_member));
   }
@@ -140,7 +141,7 @@ std::vector<std::string> GangChecks::OnCommit(const env::JournalRecord& record,
 bool GangChecks::MayBeReleased(const Truth::PodFacts& pod) const {
   if (pod.group.empty()) return false;
   const auto group = groups_.find(pod.group);
-  return group == groups_.end() || !past_.at(group->second.uid).ran;
+  return group == groups_.end() || Waits(group->second.phase);
 }
 
 std::vector<std::string> GangChecks::AtRest(const Truth& truth) const {
@@ -148,8 +149,10 @@ std::vector<std::string> GangChecks::AtRest(const Truth& truth) const {
   for (const GroupFacts& group : GroupsOf(truth)) {
     const GroupCounts counts = CountsOf(truth, group.key);
     const bool ran = past_.at(group.uid).ran;
-    const bool believed = ran || most_.at(group.key) >= group.min_member;
-    if (!ran && counts.on_nodes > 0) {
+    const auto been = been_.find(group.key);
+    const int64_t been_count = been == been_.end() ? 0 : std::ssize(been->second);
+    const bool believed = ran || been_count >= group.min_member;
+    if (!ran && Waits(group.phase) && counts.on_nodes > 0) {
       findings.push_back(
           fmt::format("at rest, group {} has {} of the {} members on nodes that it "
                       "needs, and never ran",
@@ -185,8 +188,11 @@ void GangChecks::AddTo(Hasher& hasher) const {
     hasher.Add(std::string_view(uid)).Add(past.ran).Add(past.renewed);
     hasher.Add(std::string_view(past.phase));
   }
-  hasher.Add(most_.size());
-  for (const auto& [key, most] : most_) hasher.Add(std::string_view(key)).Add(most);
+  hasher.Add(been_.size());
+  for (const auto& [key, uids] : been_) {
+    hasher.Add(std::string_view(key)).Add(uids.size());
+    for (const std::string& uid : uids) hasher.Add(std::string_view(uid));
+  }
 }
 
 }  // namespace berth::sim

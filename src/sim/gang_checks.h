@@ -54,7 +54,8 @@ class GangChecks {
   // that it needs on nodes, and not all; equal members that it needs fit and wait; its phase is not
   // what its members make it.
   [[nodiscard]] std::vector<std::string> AtRest(const Truth& truth) const;
-  // Whether its group is one that never ran, or is gone, which the scheduler may be yet to hear.
+  // Whether its group is one that does not say that it ran, or is gone, which the scheduler may be
+  // yet to hear.
   [[nodiscard]] bool MayBeReleased(const Truth::PodFacts& pod) const;
 
   void AddTo(Hasher& hasher) const;
@@ -72,7 +73,9 @@ class GangChecks {
 
   std::map<std::string, GroupFacts> groups_;  // By key; those that are there.
   std::map<std::string, Past> past_;          // By uid; of those that are there.
-  std::map<std::string, int64_t> most_;       // By key: so many of that name were on nodes at once.
+  // By key: the uids of its members that ever had a node. What the scheduler sees of them need not
+  // have been so at one time: a read is ahead of the watch.
+  std::map<std::string, std::set<std::string>> been_;
 };
 
 }  // namespace berth::sim
