@@ -119,6 +119,12 @@ class Rig {
   std::string last_;
 };
 
+std::string Times(int count, std::string_view text) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += text;
+  return all;
+}
+
 TEST(Evictor, WhatComesOfEachAnswer) {
   const std::vector<std::string> conversations = {
       // Marked, deleted, told; and nothing is due any more.
@@ -129,8 +135,8 @@ TEST(Evictor, WhatComesOfEachAnswer) {
       "evict:MARK 200:DELETE left lost!m",
       "evict:MARK 200:DELETE left 403",
       // Of unknown fate, in conflict, never sent: it is repeated while it is wanted.
-      "evict:MARK 500:MARK 409:MARK lost:MARK unsent:MARK 200:DELETE 500:DELETE 409:DELETE "
-      "unsent:DELETE 200!m",
+      "evict:MARK 500:MARK 409:MARK lost:MARK unsent:MARK 200:DELETE 200!m",
+      "evict:MARK 200:DELETE 500:DELETE 409:DELETE unsent:DELETE 200!m",
       "evict:MARK 200:DELETE 500:DELETE spared 409 evict:MARK",
       // Throttled: it is no refusal, and asked again.
       "evict:MARK 429:MARK 200:DELETE 429:DELETE 429:DELETE 200!m",
@@ -148,11 +154,9 @@ TEST(Evictor, WhatComesOfEachAnswer) {
       "evict:MARK 200:DELETE again 200!h left",
       "evict:MARK again 200:DELETE 200!h",
       // Failures are of one write, in a row.
-      "evict:MARK 500:MARK 500:MARK 500:MARK 500:MARK 500:MARK 500:MARK 500:MARK 200:DELETE "
-      "500:DELETE 500:DELETE 500:DELETE 500:DELETE 500:DELETE 500:DELETE 500:DELETE "
-      "500!failed(500)",
-      "evict:MARK 409:MARK 409:MARK 409:MARK 409:MARK 409:MARK 409:MARK unsent:MARK 409:MARK "
-      "409!failed(409) evict:MARK",
+      "evict:MARK " + Times(7, "500:MARK ") + "200:DELETE " + Times(7, "500:DELETE ") +
+          "500!failed(500)",
+      "evict:MARK " + Times(6, "409:MARK ") + "unsent:MARK 409:MARK 409!failed(409) evict:MARK",
   };
   for (const std::string& conversation : conversations) {
     std::istringstream words(conversation);
