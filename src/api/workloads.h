@@ -23,7 +23,7 @@ struct ObjectHead {
   bool operator==(const ObjectHead&) const = default;
 };
 
-// A condition of a Deployment, ReplicaSet, Job or Namespace.
+// A condition of anything but a pod or node.
 struct Condition {
   std::string type;
   std::string status;
@@ -31,6 +31,7 @@ struct Condition {
   std::string message;
   Instant updated;     // lastUpdateTime or lastProbeTime.
   Instant transition;  // lastTransitionTime.
+  int64_t observed_generation = 0;
   bool operator==(const Condition&) const = default;
 };
 

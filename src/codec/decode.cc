@@ -20,6 +20,7 @@ using reader::Errors;
 using reader::ForItems;
 using reader::ForMembers;
 using reader::Read;
+using reader::ReadObject;
 
 struct Decoder::Buffers {
   simdjson::dom::parser parser;
@@ -28,46 +29,6 @@ struct Decoder::Buffers {
 };
 
 namespace {
-
-// Calls `spec(key, value)` and `status(key, value)` for the members of those two, and reads
-// metadata.
-template <typename Spec, typename State>
-void ReadObject(Errors& errors, const Element& root, api::ObjectMeta& meta, Spec spec,
-                State status) {
-  ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
-    if (key == "metadata") {
-      Read(errors, key, value, meta);
-    } else if (key == "spec") {
-      ForMembers(errors, key, value, spec);
-    } else if (key == "status") {
-      ForMembers(errors, key, value, status);
-    }
-  });
-}
-
-void ReadCondition(Errors& errors, const Element& element, api::Condition& out) {
-  constexpr std::string_view kField = "status.conditions";
-  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
-    if (key == "type") {
-      Read(errors, kField, value, out.type);
-    } else if (key == "status") {
-      Read(errors, kField, value, out.status);
-    } else if (key == "reason") {
-      Read(errors, kField, value, out.reason);
-    } else if (key == "message") {
-      Read(errors, kField, value, out.message);
-    } else if (key == "lastUpdateTime" || key == "lastProbeTime") {
-      Read(errors, kField, value, out.updated);
-    } else if (key == "lastTransitionTime") {
-      Read(errors, kField, value, out.transition);
-    }
-  });
-}
-
-void ReadConditions(Errors& errors, const Element& element, std::vector<api::Condition>& out) {
-  ForItems(errors, "status.conditions", element,
-           [&](const Element& item) { ReadCondition(errors, item, out.emplace_back()); });
-}
 
 bool IsEmpty(const Element& element) {
   reader::Object object;
@@ -200,7 +161,7 @@ void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out) {
     } else if (key == "collisionCount") {
       Read(errors, "status.collisionCount", value, out.collision_count);
     } else if (key == "conditions") {
-      ReadConditions(errors, value, out.conditions);
+      Read(errors, "status.conditions", value, out.conditions);
     }
   };
   ReadObject(errors, root, out.meta, spec, status);
@@ -232,7 +193,7 @@ void ReadReplicaSet(Errors& errors, const Element& root, api::ReplicaSet& out) {
     } else if (key == "observedGeneration") {
       Read(errors, "status.observedGeneration", value, out.observed_generation);
     } else if (key == "conditions") {
-      ReadConditions(errors, value, out.conditions);
+      Read(errors, "status.conditions", value, out.conditions);
     }
   };
   ReadObject(errors, root, out.meta, spec, status);
@@ -288,7 +249,7 @@ void ReadJobStatus(Errors& errors, std::string_view key, const Element& value, a
   } else if (key == "completedIndexes") {
     Read(errors, "status.completedIndexes", value, out.completed_indexes);
   } else if (key == "conditions") {
-    ReadConditions(errors, value, out.conditions);
+    Read(errors, "status.conditions", value, out.conditions);
   } else if (key == "uncountedTerminatedPods") {
     ForMembers(
         errors, "status.uncountedTerminatedPods", value,
@@ -317,7 +278,7 @@ void ReadNamespace(Errors& errors, const Element& root, api::Namespace& out) {
       },
       [&](std::string_view key, const Element& value) {
         if (key == "phase") Read(errors, "status.phase", value, out.phase);
-        if (key == "conditions") ReadConditions(errors, value, out.conditions);
+        if (key == "conditions") Read(errors, "status.conditions", value, out.conditions);
       });
 }
 
@@ -393,7 +354,7 @@ void ReadBudgetStatus(Errors& errors, std::string_view key, const Element& value
   } else if (key == "disruptedPods") {
     ReadDisruptedPods(errors, value, out.disrupted_pods);
   } else if (key == "conditions") {
-    ReadConditions(errors, value, out.conditions);
+    Read(errors, "status.conditions", value, out.conditions);
   }
 }
 
@@ -457,7 +418,7 @@ void ReadGroupStatus(Errors& errors, std::string_view key, const Element& value,
   } else if (key == "conditions") {
     ForItems(errors, "status.conditions", value, [&](const Element& item) {
       api::PodGroupCondition& read = out.conditions.emplace_back();
-      ReadCondition(errors, item, read.condition);
+      Read(errors, "status.conditions", item, read.condition);
       ForMembers(errors, "status.conditions", item, [&](std::string_view name, const Element& id) {
         if (name == "transitionID")
           Read(errors, "status.conditions.transitionID", id, read.transition_id);
@@ -491,9 +452,9 @@ constexpr int64_t kDocumentBytesMax = 4 * limits::kRequestBodyBytesMax;
 
 // Parses `json` and reads it with `read`. The text is copied once, because simdjson reads past its
 // end.
-template <typename T>
+template <typename T, typename Reader>
 Result<T> Decode(simdjson::dom::parser& parser, std::string& text, std::string_view json,
-                 void (*read)(Errors&, const Element&, T&)) {
+                 const Reader& read) {
   if (static_cast<int64_t>(json.size()) > kDocumentBytesMax) {
     return Fail(ErrorCode::kTooLarge, fmt::format("a document of {} bytes", json.size()));
   }
@@ -609,6 +570,38 @@ Result<api::PodGroup> Decoder::PodGroup(std::string_view json) {
 
 Result<api::PodDisruptionBudget> Decoder::PodDisruptionBudget(std::string_view json) {
   return Decode<api::PodDisruptionBudget>(buffers().parser, buffers().text, json, ReadBudget);
+}
+Result<api::ResourceFlavor> Decoder::ResourceFlavor(std::string_view json) {
+  return Decode<api::ResourceFlavor>(buffers().parser, buffers().text, json,
+                                     reader::ReadResourceFlavor);
+}
+Result<api::ClusterQueue> Decoder::ClusterQueue(std::string_view json) {
+  return Decode<api::ClusterQueue>(buffers().parser, buffers().text, json,
+                                   reader::ReadClusterQueue);
+}
+Result<api::Cohort> Decoder::Cohort(std::string_view json) {
+  return Decode<api::Cohort>(buffers().parser, buffers().text, json, reader::ReadCohort);
+}
+Result<api::LocalQueue> Decoder::LocalQueue(std::string_view json) {
+  return Decode<api::LocalQueue>(buffers().parser, buffers().text, json, reader::ReadLocalQueue);
+}
+Result<api::AdmissionCheck> Decoder::AdmissionCheck(std::string_view json) {
+  return Decode<api::AdmissionCheck>(buffers().parser, buffers().text, json,
+                                     reader::ReadAdmissionCheck);
+}
+Result<api::Topology> Decoder::Topology(std::string_view json) {
+  return Decode<api::Topology>(buffers().parser, buffers().text, json, reader::ReadTopology);
+}
+Result<api::WorkloadPriorityClass> Decoder::WorkloadPriorityClass(std::string_view json) {
+  return Decode<api::WorkloadPriorityClass>(buffers().parser, buffers().text, json,
+                                            reader::ReadWorkloadPriorityClass);
+}
+Result<api::Workload> Decoder::Workload(std::string_view json) {
+  auto& [parser, text, specs] = buffers();
+  return Decode<api::Workload>(parser, text, json,
+                               [&](Errors& errors, const Element& root, api::Workload& out) {
+                                 reader::ReadWorkload(errors, root, specs, out);
+                               });
 }
 Result<api::ObjectHead> Decoder::Head(std::string_view json) {
   return Decode<api::ObjectHead>(buffers().parser, buffers().text, json, ReadHead);

@@ -4,17 +4,20 @@
 #include <string_view>
 
 #include "api/groups.h"
+#include "api/quota.h"
 #include "api/types.h"
 #include "api/workloads.h"
 #include "base/result.h"
 
-// JSON documents to the typed views of api/types.h, api/workloads.h and api/groups.h, by simdjson.
+// JSON documents to the typed views of api/types.h, api/workloads.h, api/groups.h and api/quota.h,
+// by simdjson.
 namespace berth::codec {
 
 // Holds the parser's buffers, so that decoding many documents allocates only what the views hold,
 // and remembers up to 128 specs of pods by their text (1 MiB of it at most), so that of a known
-// spec's pods only the rest is read; they share the spec. It is no state: copies start fresh, all
-// are equal, and nothing decoded depends on what was decoded before. One thread at a time.
+// spec's pods only the rest is read; they share the spec, as pod sets of Workloads do. It is no
+// state: copies start fresh, all are equal, and nothing decoded depends on what was decoded before.
+// One thread at a time.
 //
 // Fields that a view lacks are skipped, so any version of a kind decodes. An Error names the field
 // and says what is wrong: malformed JSON, a value of another type than the view needs, a quantity
@@ -44,6 +47,14 @@ class Decoder {
   [[nodiscard]] Result<api::Lease> Lease(std::string_view json);
   [[nodiscard]] Result<api::PodDisruptionBudget> PodDisruptionBudget(std::string_view json);
   [[nodiscard]] Result<api::PodGroup> PodGroup(std::string_view json);
+  [[nodiscard]] Result<api::ResourceFlavor> ResourceFlavor(std::string_view json);
+  [[nodiscard]] Result<api::ClusterQueue> ClusterQueue(std::string_view json);
+  [[nodiscard]] Result<api::Cohort> Cohort(std::string_view json);
+  [[nodiscard]] Result<api::LocalQueue> LocalQueue(std::string_view json);
+  [[nodiscard]] Result<api::AdmissionCheck> AdmissionCheck(std::string_view json);
+  [[nodiscard]] Result<api::Topology> Topology(std::string_view json);
+  [[nodiscard]] Result<api::WorkloadPriorityClass> WorkloadPriorityClass(std::string_view json);
+  [[nodiscard]] Result<api::Workload> Workload(std::string_view json);
 
  private:
   struct Buffers;

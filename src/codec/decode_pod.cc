@@ -76,23 +76,6 @@ void ReadContainer(Errors& errors, std::string_view field, const Element& elemen
   });
 }
 
-void ReadToleration(Errors& errors, const Element& element, api::Toleration& out) {
-  constexpr std::string_view kField = "spec.tolerations";
-  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
-    if (key == "key") {
-      Read(errors, kField, value, out.key);
-    } else if (key == "operator") {
-      Read(errors, kField, value, out.op);
-    } else if (key == "value") {
-      Read(errors, kField, value, out.value);
-    } else if (key == "effect") {
-      Read(errors, kField, value, out.effect);
-    } else if (key == "tolerationSeconds") {
-      Read(errors, kField, value, out.seconds);
-    }
-  });
-}
-
 void ReadTerm(Errors& errors, const Element& element, api::NodeSelectorTerm& out) {
   constexpr std::string_view kField = "spec.affinity.nodeAffinity";
   ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
@@ -196,50 +179,6 @@ void ReadSpecNames(Errors& errors, std::string_view key, const Element& value, P
     });
   } else if (key == "schedulingGroup") {
     AddUnsupported(out, "spec.schedulingGroup");
-  }
-}
-
-void ReadSpec(Errors& errors, const Element& element, Pod& pod) {
-  PodSpec& out = pod.spec.Edit();
-  ForMembers(errors, "spec", element, [&](std::string_view key, const Element& value) {
-    if (key == "nodeName") {
-      Read(errors, "spec.nodeName", value, pod.node_name);
-    } else if (key == "containers") {
-      ForItems(errors, "spec.containers", value, [&](const Element& item) {
-        ReadContainer(errors, "spec.containers", item, out.containers.emplace_back());
-      });
-    } else if (key == "initContainers") {
-      ForItems(errors, "spec.initContainers", value, [&](const Element& item) {
-        ReadContainer(errors, "spec.initContainers", item, out.init_containers.emplace_back());
-      });
-    } else if (key == "tolerations") {
-      ForItems(errors, "spec.tolerations", value, [&](const Element& item) {
-        ReadToleration(errors, item, out.tolerations.emplace_back());
-      });
-    } else if (key == "affinity") {
-      ReadAffinity(errors, value, out);
-    } else if (key == "topologySpreadConstraints") {
-      ReadSpread(errors, value, out);
-    } else if (key == "volumes") {
-      ReadVolumes(errors, value, out);
-    } else if (key == "resourceClaims") {
-      if (!IsEmptyArray(value)) AddUnsupported(out, "spec.resourceClaims");
-    } else if (key == "overhead") {
-      Read(errors, "spec.overhead", value, out.overhead);
-    } else if (key == "resources") {
-      api::ResourceList limits;
-      ReadResources(errors, "spec.resources", value, out.pod_requests, limits);
-    } else {
-      ReadSpecNames(errors, key, value, out);
-    }
-  });
-  const auto has_host_port = [](const Container& container) {
-    return std::ranges::any_of(container.ports,
-                               [](const ContainerPort& port) { return port.host_port != 0; });
-  };
-  if (std::ranges::any_of(out.containers, has_host_port) ||
-      std::ranges::any_of(out.init_containers, has_host_port)) {
-    AddUnsupported(out, "spec.containers.ports.hostPort");
   }
 }
 
@@ -363,12 +302,54 @@ void ReadStatus(Errors& errors, const Element& element, Pod& out) {
 
 }  // namespace
 
+void ReadPodSpec(Errors& errors, const Element& element, Pod& pod) {
+  PodSpec& out = pod.spec.Edit();
+  ForMembers(errors, "spec", element, [&](std::string_view key, const Element& value) {
+    if (key == "nodeName") {
+      Read(errors, "spec.nodeName", value, pod.node_name);
+    } else if (key == "containers") {
+      ForItems(errors, "spec.containers", value, [&](const Element& item) {
+        ReadContainer(errors, "spec.containers", item, out.containers.emplace_back());
+      });
+    } else if (key == "initContainers") {
+      ForItems(errors, "spec.initContainers", value, [&](const Element& item) {
+        ReadContainer(errors, "spec.initContainers", item, out.init_containers.emplace_back());
+      });
+    } else if (key == "tolerations") {
+      Read(errors, "spec.tolerations", value, out.tolerations);
+    } else if (key == "affinity") {
+      ReadAffinity(errors, value, out);
+    } else if (key == "topologySpreadConstraints") {
+      ReadSpread(errors, value, out);
+    } else if (key == "volumes") {
+      ReadVolumes(errors, value, out);
+    } else if (key == "resourceClaims") {
+      if (!IsEmptyArray(value)) AddUnsupported(out, "spec.resourceClaims");
+    } else if (key == "overhead") {
+      Read(errors, "spec.overhead", value, out.overhead);
+    } else if (key == "resources") {
+      api::ResourceList limits;
+      ReadResources(errors, "spec.resources", value, out.pod_requests, limits);
+    } else {
+      ReadSpecNames(errors, key, value, out);
+    }
+  });
+  const auto has_host_port = [](const Container& container) {
+    return std::ranges::any_of(container.ports,
+                               [](const ContainerPort& port) { return port.host_port != 0; });
+  };
+  if (std::ranges::any_of(out.containers, has_host_port) ||
+      std::ranges::any_of(out.init_containers, has_host_port)) {
+    AddUnsupported(out, "spec.containers.ports.hostPort");
+  }
+}
+
 void ReadPod(Errors& errors, const Element& element, Pod& out) {
   ForMembers(errors, "pod", element, [&](std::string_view key, const Element& value) {
     if (key == "metadata") {
       Read(errors, key, value, out.meta);
     } else if (key == "spec") {
-      ReadSpec(errors, value, out);
+      ReadPodSpec(errors, value, out);
     } else if (key == "status") {
       ReadStatus(errors, value, out);
     }
@@ -376,21 +357,6 @@ void ReadPod(Errors& errors, const Element& element, Pod& out) {
 }
 
 namespace {
-
-void ReadTaint(Errors& errors, const Element& element, api::Taint& out) {
-  constexpr std::string_view kField = "spec.taints";
-  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
-    if (key == "key") {
-      Read(errors, kField, value, out.key);
-    } else if (key == "value") {
-      Read(errors, kField, value, out.value);
-    } else if (key == "effect") {
-      Read(errors, kField, value, out.effect);
-    } else if (key == "timeAdded") {
-      Read(errors, kField, value, out.added);
-    }
-  });
-}
 
 void ReadNodeCondition(Errors& errors, const Element& element, api::NodeCondition& out) {
   constexpr std::string_view kField = "status.conditions";
@@ -418,8 +384,7 @@ void ReadNode(Errors& errors, const Element& element, api::Node& out) {
     } else if (key == "podCIDR") {
       Read(errors, "spec.podCIDR", value, out.pod_cidr);
     } else if (key == "taints") {
-      ForItems(errors, "spec.taints", value,
-               [&](const Element& item) { ReadTaint(errors, item, out.taints.emplace_back()); });
+      Read(errors, "spec.taints", value, out.taints);
     }
   };
   const auto status = [&](std::string_view key, const Element& value) {

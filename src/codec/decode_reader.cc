@@ -86,29 +86,41 @@ void Read(Errors& errors, std::string_view field, const Element& element, api::S
   SortUnique(out, [](const auto& item) { return std::string_view(item.first); });
 }
 
-void Read(Errors& errors, std::string_view field, const Element& element, api::ResourceList& out) {
-  ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
-    std::string_view text;
-    std::string number;
-    if (value.get(text) != simdjson::SUCCESS) {
-      if (!value.is_number()) {
-        errors.Add(field, "quantities");
-        return;
-      }
-      number = NumberText(value);
-      text = number;
-    }
-    const Result<int64_t> amount = api::ParseScaled(text, key == "cpu" ? -3 : 0);
-    if (!amount || *amount < 0) {
-      errors.Add(fmt::format("{}[{}]", field, key),
-                 amount
-                     ? fmt::format("at least 0, and is {}", text)
-                     : fmt::format("a quantity, and {} is none: {}", text, amount.error().message));
+void ReadAmount(Errors& errors, std::string_view field, std::string_view resource,
+                const Element& element, int64_t& out) {
+  std::string_view text;
+  std::string number;
+  if (element.get(text) != simdjson::SUCCESS) {
+    if (!element.is_number()) {
+      if (!element.is_null()) errors.Add(fmt::format("{}[{}]", field, resource), "a quantity");
       return;
     }
-    out.push_back({std::string(key), std::min(*amount, limits::kAmountMax)});
+    number = NumberText(element);
+    text = number;
+  }
+  const Result<int64_t> amount = api::ParseScaled(text, resource == "cpu" ? -3 : 0);
+  if (!amount || *amount < 0) {
+    errors.Add(fmt::format("{}[{}]", field, resource),
+               amount
+                   ? fmt::format("at least 0, and is {}", text)
+                   : fmt::format("a quantity, and {} is none: {}", text, amount.error().message));
+    return;
+  }
+  out = *amount;
+}
+
+void ReadAmounts(Errors& errors, std::string_view field, const Element& element, int64_t most,
+                 api::ResourceList& out) {
+  ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
+    api::ResourceAmount& read = out.emplace_back(std::string(key), 0);
+    ReadAmount(errors, field, key, value, read.amount);
+    read.amount = std::min(read.amount, most);
   });
   SortUnique(out, [](const api::ResourceAmount& item) { return std::string_view(item.name); });
+}
+
+void Read(Errors& errors, std::string_view field, const Element& element, api::ResourceList& out) {
+  ReadAmounts(errors, field, element, limits::kAmountMax, out);
 }
 
 void Read(Errors& errors, std::string_view field, const Element& element, api::IntOrPercent& out) {
@@ -181,6 +193,56 @@ void Read(Errors& errors, std::string_view field, const Element& element, api::L
       Read(errors, field, value, out.match_labels);
     } else if (key == "matchExpressions") {
       Read(errors, field, value, out.match_expressions);
+    }
+  });
+}
+
+void Read(Errors& errors, std::string_view field, const Element& element, api::Toleration& out) {
+  ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
+    if (key == "key") {
+      Read(errors, field, value, out.key);
+    } else if (key == "operator") {
+      Read(errors, field, value, out.op);
+    } else if (key == "value") {
+      Read(errors, field, value, out.value);
+    } else if (key == "effect") {
+      Read(errors, field, value, out.effect);
+    } else if (key == "tolerationSeconds") {
+      Read(errors, field, value, out.seconds);
+    }
+  });
+}
+
+void Read(Errors& errors, std::string_view field, const Element& element, api::Taint& out) {
+  ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
+    if (key == "key") {
+      Read(errors, field, value, out.key);
+    } else if (key == "value") {
+      Read(errors, field, value, out.value);
+    } else if (key == "effect") {
+      Read(errors, field, value, out.effect);
+    } else if (key == "timeAdded") {
+      Read(errors, field, value, out.added);
+    }
+  });
+}
+
+void Read(Errors& errors, std::string_view field, const Element& element, api::Condition& out) {
+  ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
+    if (key == "type") {
+      Read(errors, field, value, out.type);
+    } else if (key == "status") {
+      Read(errors, field, value, out.status);
+    } else if (key == "reason") {
+      Read(errors, field, value, out.reason);
+    } else if (key == "message") {
+      Read(errors, field, value, out.message);
+    } else if (key == "lastUpdateTime" || key == "lastProbeTime") {
+      Read(errors, field, value, out.updated);
+    } else if (key == "lastTransitionTime") {
+      Read(errors, field, value, out.transition);
+    } else if (key == "observedGeneration") {
+      Read(errors, field, value, out.observed_generation);
     }
   });
 }

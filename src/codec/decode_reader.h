@@ -9,10 +9,12 @@
 #include <string_view>
 #include <vector>
 
+#include "api/quota.h"
 #include "api/types.h"
 #include "api/workloads.h"
 #include "base/result.h"
 #include "base/time.h"
+#include "codec/spec_memo.h"
 
 // Private to codec/: reading simdjson's tree into typed views. Every reader takes an Errors, keeps
 // the first failure there and goes on with nothing, so that the code of a struct is one list of its
@@ -80,6 +82,17 @@ void Read(Errors& errors, std::string_view field, const Element& element, api::I
 void Read(Errors& errors, std::string_view field, const Element& element, api::ObjectMeta& out);
 void Read(Errors& errors, std::string_view field, const Element& element, api::Requirement& out);
 void Read(Errors& errors, std::string_view field, const Element& element, api::LabelSelector& out);
+void Read(Errors& errors, std::string_view field, const Element& element, api::Toleration& out);
+void Read(Errors& errors, std::string_view field, const Element& element, api::Taint& out);
+void Read(Errors& errors, std::string_view field, const Element& element, api::Condition& out);
+
+// An amount of the resource in the unit in which it is counted, not clamped. An Error names both
+// field and resource.
+void ReadAmount(Errors& errors, std::string_view field, std::string_view resource,
+                const Element& element, int64_t& out);
+// A ResourceList whose amounts are clamped to `most`.
+void ReadAmounts(Errors& errors, std::string_view field, const Element& element, int64_t most,
+                 api::ResourceList& out);
 
 template <typename T>
 void Read(Errors& errors, std::string_view field, const Element& element, std::optional<T>& out) {
@@ -92,11 +105,39 @@ void Read(Errors& errors, std::string_view field, const Element& element, std::v
            [&](const Element& item) { Read(errors, field, item, out.emplace_back()); });
 }
 
+// Calls `spec(key, value)` and `status(key, value)` for the members of those two, and reads
+// metadata.
+template <typename Spec, typename State>
+void ReadObject(Errors& errors, const Element& root, api::ObjectMeta& meta, Spec spec,
+                State status) {
+  ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") {
+      Read(errors, key, value, meta);
+    } else if (key == "spec") {
+      ForMembers(errors, key, value, spec);
+    } else if (key == "status") {
+      ForMembers(errors, key, value, status);
+    }
+  });
+}
+
 // The element as compact JSON; with `sorted`, members in the order of their keys and without null
 // ones.
 void AppendText(const Element& element, bool sorted, std::string& out);
 
 void ReadPod(Errors& errors, const Element& element, api::Pod& out);
+void ReadPodSpec(Errors& errors, const Element& element, api::Pod& out);
 void ReadNode(Errors& errors, const Element& element, api::Node& out);
+
+void ReadResourceFlavor(Errors& errors, const Element& root, api::ResourceFlavor& out);
+void ReadClusterQueue(Errors& errors, const Element& root, api::ClusterQueue& out);
+void ReadCohort(Errors& errors, const Element& root, api::Cohort& out);
+void ReadLocalQueue(Errors& errors, const Element& root, api::LocalQueue& out);
+void ReadAdmissionCheck(Errors& errors, const Element& root, api::AdmissionCheck& out);
+void ReadTopology(Errors& errors, const Element& root, api::Topology& out);
+void ReadWorkloadPriorityClass(Errors& errors, const Element& root,
+                               api::WorkloadPriorityClass& out);
+// Equal specs of templates are shared with those that `specs` remembers.
+void ReadWorkload(Errors& errors, const Element& root, SpecMemo& specs, api::Workload& out);
 
 }  // namespace berth::codec::reader

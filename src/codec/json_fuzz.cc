@@ -18,6 +18,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static_cast<void>(decoder.Deployment(text));
   static_cast<void>(decoder.PodDisruptionBudget(text));
   static_cast<void>(decoder.PodGroup(text));
+  static_cast<void>(decoder.ResourceFlavor(text));
+  static_cast<void>(decoder.ClusterQueue(text));
+  static_cast<void>(decoder.Cohort(text));
+  static_cast<void>(decoder.LocalQueue(text));
+  static_cast<void>(decoder.AdmissionCheck(text));
+  static_cast<void>(decoder.Topology(text));
+  static_cast<void>(decoder.WorkloadPriorityClass(text));
+  static_cast<void>(decoder.Workload(text));
   const Result<api::Json> value = codec::ParseJson(text);
   const Result<codec::ParsedJson> other = codec::ParseAnyJson(text, {}, {});
   CHECK_EQ(other.has_value(), value.has_value());

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/types.h"
+#include "api/workloads.h"
+#include "base/shared.h"
+#include "base/time.h"
+
+// The typed views of Kueue's kinds (kueue.x-k8s.io/v1beta2), as api/types.h: what berth acts on of
+// them and nothing else. Absent fields stand at Kueue's defaults. Amounts of quota are in the units
+// of ResourceAmount and clamped to limits::kQuotaMax.
+namespace berth::api {
+
+// On a Job: the LocalQueue of its namespace that it gets its quota from. It is held until then.
+inline constexpr std::string_view kQueueNameLabel = "kueue.x-k8s.io/queue-name";
+// On a Workload: the uid of the job that it is for.
+inline constexpr std::string_view kJobUidLabel = "kueue.x-k8s.io/job-uid";
+// On a job: the WorkloadPriorityClass of its Workload.
+inline constexpr std::string_view kWorkloadPriorityLabel = "kueue.x-k8s.io/priority-class";
+
+struct ResourceFlavor {
+  ObjectMeta meta;
+  StringMap node_labels;
+  std::vector<Taint> node_taints;
+  std::vector<Toleration> tolerations;
+  std::string topology;
+  bool operator==(const ResourceFlavor&) const = default;
+};
+
+// What a queue or cohort has of one resource of one flavor.
+struct ResourceQuota {
+  std::string resource;
+  int64_t nominal = 0;
+  std::optional<int64_t> borrowing_limit;  // Nothing: none.
+  std::optional<int64_t> lending_limit;
+  bool operator==(const ResourceQuota&) const = default;
+};
+
+struct FlavorQuotas {
+  std::string flavor;
+  std::vector<ResourceQuota> resources;  // In the document's order.
+  bool operator==(const FlavorQuotas&) const = default;
+};
+
+struct ResourceGroup {
+  std::vector<std::string> covered;  // In the document's order, as the flavors.
+  std::vector<FlavorQuotas> flavors;
+  bool operator==(const ResourceGroup&) const = default;
+};
+
+// Whether a queue admits: None, Hold (no more), HoldAndDrain (nor what it admitted).
+enum class StopPolicy : uint8_t { kNone, kHold, kHoldAndDrain };
+
+struct ClusterQueuePreemption {
+  std::string within_cluster_queue = "Never";
+  std::string reclaim_within_cohort = "Never";
+  std::string borrow_within_cohort = "Never";
+  std::optional<int64_t> borrow_priority_threshold;
+  bool operator==(const ClusterQueuePreemption&) const = default;
+};
+
+// A check that workloads pass before they are admitted; if flavors are named, those that get one of
+// them only.
+struct RequiredCheck {
+  std::string name;
+  std::vector<std::string> flavors;
+  bool operator==(const RequiredCheck&) const = default;
+};
+
+struct ClusterQueue {
+  ObjectMeta meta;
+  std::string cohort;  // Empty: none.
+  std::vector<ResourceGroup> resource_groups;
+  bool strict_fifo = false;
+  std::optional<LabelSelector> namespace_selector;  // Nothing: no namespace.
+  std::string when_can_borrow = "MayStopSearch";
+  std::string when_can_preempt = "TryNextFlavor";
+  std::string fungibility_preference;
+  ClusterQueuePreemption preemption;
+  std::vector<RequiredCheck> checks;
+  StopPolicy stop = StopPolicy::kNone;
+
+  std::vector<Condition> conditions;
+  int64_t pending = 0;
+  int64_t reserving = 0;
+  int64_t admitted = 0;
+  bool operator==(const ClusterQueue&) const = default;
+};
+
+struct Cohort {
+  ObjectMeta meta;
+  std::string parent;  // Empty: none.
+  std::vector<ResourceGroup> resource_groups;
+  bool operator==(const Cohort&) const = default;
+};
+
+struct LocalQueue {
+  ObjectMeta meta;
+  std::string cluster_queue;
+  StopPolicy stop = StopPolicy::kNone;
+
+  std::vector<Condition> conditions;
+  int64_t pending = 0;
+  int64_t reserving = 0;
+  int64_t admitted = 0;
+  bool operator==(const LocalQueue&) const = default;
+};
+
+struct AdmissionCheck {
+  ObjectMeta meta;
+  std::string controller;
+
+  std::vector<Condition> conditions;
+  bool operator==(const AdmissionCheck&) const = default;
+};
+
+struct Topology {
+  ObjectMeta meta;
+  std::vector<std::string> levels;  // Labels of nodes, the widest first.
+  bool operator==(const Topology&) const = default;
+};
+
+struct WorkloadPriorityClass {
+  ObjectMeta meta;
+  int64_t value = 0;
+  bool operator==(const WorkloadPriorityClass&) const = default;
+};
+
+// Pods of a workload that are alike.
+struct WorkloadPodSet {
+  std::string name = "main";
+  Shared<PodSpec> spec;  // Of its template.
+  int64_t count = 1;
+  std::optional<int64_t> min_count;
+  bool operator==(const WorkloadPodSet&) const = default;
+};
+
+// What a pod set was given.
+struct PodSetAssignment {
+  std::string name = "main";
+  StringMap flavors;   // By resource.
+  ResourceList usage;  // Of all its pods; amounts of quota.
+  std::optional<int64_t> count;
+  // Where its pods are to stand: the lowest level's values of its topologyAssignment, in order.
+  std::optional<std::vector<std::string>> domains;
+  bool topology_delayed = false;  // delayedTopologyRequest is Pending.
+  bool operator==(const PodSetAssignment&) const = default;
+};
+
+struct Admission {
+  std::string cluster_queue;
+  std::vector<PodSetAssignment> pod_sets;
+  bool operator==(const Admission&) const = default;
+};
+
+struct CheckState {
+  std::string name;
+  std::string state;  // Pending, Ready, Retry, Rejected.
+  std::string message;
+  Instant transition;
+  bool operator==(const CheckState&) const = default;
+};
+
+struct Workload {
+  ObjectMeta meta;
+  std::vector<WorkloadPodSet> pod_sets;
+  std::string queue;  // LocalQueue of its namespace.
+  std::string priority_class;
+  int64_t priority = 0;
+  bool active = true;
+
+  std::vector<Condition> conditions;
+  std::optional<Admission> admission;
+  std::optional<Instant> requeue_at;  // status.requeueState
+  int64_t requeue_count = 0;
+  std::vector<std::pair<std::string, int64_t>> reclaimable;  // By pod set, in the document's order.
+  std::vector<CheckState> checks;
+  std::vector<std::string> unhealthy_nodes;
+  bool operator==(const Workload&) const = default;
+};
+
+}  // namespace berth::api
