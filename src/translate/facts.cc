@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/reason.h"
+#include "translate/lists.h"
 
 namespace berth::translate {
 namespace {
@@ -320,37 +321,7 @@ void Select(const api::Pod& pod, model::Vocabulary& vocabulary, model::ClassSpec
   if (!preferences.empty()) spec.preferences = vocabulary.preferences.Intern(preferences);
 }
 
-// ---- Taints and tolerations ----------------------------------------------------------------
-
-std::optional<model::TaintEffect> EffectOf(std::string_view effect) {
-  if (effect == "NoSchedule") return model::TaintEffect::kNoSchedule;
-  if (effect == "PreferNoSchedule") return model::TaintEffect::kPreferNoSchedule;
-  if (effect == "NoExecute") return model::TaintEffect::kNoExecute;
-  return std::nullopt;
-}
-
-std::optional<model::TolerationOp> TolerationOpOf(std::string_view op) {
-  if (op.empty() || op == "Equal") return model::TolerationOp::kEqual;
-  if (op == "Exists") return model::TolerationOp::kExists;
-  if (op == "Lt") return model::TolerationOp::kLt;
-  if (op == "Gt") return model::TolerationOp::kGt;
-  return std::nullopt;
-}
-
-model::TolerationListId InternTolerations(const api::Pod& pod, model::Vocabulary& vocabulary) {
-  std::vector<model::Toleration> list;
-  for (const api::Toleration& t : pod.spec->tolerations) {
-    const auto op = TolerationOpOf(t.op);
-    const auto effect = EffectOf(t.effect);
-    if (!op.has_value() || (!t.effect.empty() && !effect.has_value())) continue;
-    model::Toleration out{.op = *op};
-    if (!t.key.empty()) out.key = vocabulary.names.Intern(t.key);
-    if (*op != model::TolerationOp::kExists) out.value = vocabulary.names.Intern(t.value);
-    if (effect.has_value()) out.effect = static_cast<uint32_t>(*effect);
-    list.push_back(out);
-  }
-  return list.empty() ? model::TolerationListId{} : vocabulary.tolerations.Intern(list);
-}
+// ---- Features ------------------------------------------------------------------------------
 
 model::NameListId InternFeatures(const api::Pod& pod, model::Vocabulary& vocabulary) {
   std::vector<NameId> features;
@@ -412,7 +383,7 @@ ClassAndPin Classify(const api::Pod& pod, const Demands& demands, model::Vocabul
   spec.requests = InternRequests(demands.pending, vocabulary);
   spec.scoring = InternScoring(api::PendingScoring(pod), vocabulary);
   Select(pod, vocabulary, spec, out.pin);
-  spec.tolerations = InternTolerations(pod, vocabulary);
+  spec.tolerations = InternTolerations(pod.spec->tolerations, vocabulary);
   spec.features = InternFeatures(pod, vocabulary);
   if (const auto models = ModelsOf(pod); models.has_value() && !spec.gpu.none()) {
     std::vector<NameId> ids;
@@ -575,18 +546,9 @@ model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary
   model::NodeUpsert facts{.name = node.meta.name,
                           .uid = node.meta.uid,
                           .allocatable = InternOffers(node.allocatable, vocabulary, left_out),
+                          .labels = LabelsOf(node.meta.labels, vocabulary),
+                          .taints = TaintsOf(node.taints, vocabulary),
                           .unschedulable = node.unschedulable};
-  for (const auto& [key, value] : node.meta.labels) {
-    facts.labels.push_back(
-        {.key = vocabulary.names.Intern(key), .value = vocabulary.names.Intern(value)});
-  }
-  for (const api::Taint& taint : node.taints) {
-    const auto effect = EffectOf(taint.effect);
-    if (!effect.has_value()) continue;
-    facts.taints.push_back({.key = vocabulary.names.Intern(taint.key),
-                            .value = vocabulary.names.Intern(taint.value),
-                            .effect = *effect});
-  }
   for (const std::string& feature : node.declared_features) {
     facts.features.push_back(vocabulary.names.Intern(feature));
   }

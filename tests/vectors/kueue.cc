@@ -319,8 +319,10 @@ void SatisfiesPreemptionPolicy(const Case& test) {
   const quota::Preemptor who{.priority = PriorityOf(preemptor, test),
                              .queued_at = CreationOf(preemptor)};
   const quota::Admitted whom = AdmittedIn(ObjectAt(test.input, "candidateWorkload"), test, "");
-  ExpectSame("may evict", quota::MayEvict(PolicyOf(StringAt(test.input, "policy")), who, whom),
-             test.want.at("result").as_bool());
+  const model::EvictionPolicy policy =
+      QueueWith("preemption", {{"withinClusterQueue", test.input.at("policy")}})
+          .preemption.within_queue;
+  ExpectSame("may evict", quota::MayEvict(policy, who, whom), test.want.at("result").as_bool());
 }
 
 void CandidatesOrdering(const Case& test) {
@@ -493,6 +495,7 @@ const std::map<std::string_view, Table>& Tables() {
       {"TestHierarchicalPreemptions", Preemption},
       {"TestIsBorrowingOn", IsBorrowingOn},
       {"TestIsNoFitDueToCapacityAndLimits", NoFitReason},
+      {"TestIsOnHold", IsOnHold},
       {"TestIsPreferred", IsPreferred},
       {"TestLastAssignmentOutdated", LastAssignmentOutdated},
       {"TestNeedsSecondPass", NeedsSecondPass},

@@ -20,11 +20,12 @@
 #include "quota/flavors.h"
 #include "reading.h"
 #include "translate/facts.h"
+#include "translate/quota_facts.h"
 #include "translate/quota_text.h"
 
 // Goal: a workload gets the flavors that Kueue gives it, and is told why not in its words. Method:
-// pod templates go the way of pods through decoding and translation, flavors that of nodes; what
-// evictions could do is what the case says.
+// pod templates go the way of pods through decoding and translation, flavors and queues their own;
+// what evictions could do is what the case says.
 namespace berth::kueue {
 namespace {
 
@@ -50,23 +51,8 @@ Template TemplateOf(Cluster& c, const JsonObject& spec) {
 }
 
 void PutFlavor(Cluster& c, const JsonObject& object) {
-  const JsonObject& spec = ObjectAt(object, "spec");
-  const std::string name = StringAt(ObjectAt(object, "metadata"), "name");
-  const auto node = codec::DecodeNode(codec::PrintJson(
-      JsonObject{{"metadata", {{"name", name}, {"labels", ObjectAt(spec, "nodeLabels")}}},
-                 {"spec", {{"taints", ArrayAt(spec, "nodeTaints")}}}}));
-  if (!node) throw std::runtime_error(node.error().message);
-  model::Vocabulary& vocabulary = c.state().vocabulary();
-  const model::NodeUpsert facts = translate::NodeFacts(*node, vocabulary);
-  c.state().Apply(model::FlavorUpsert{
-      .name = name,
-      .uid = "u-" + name,
-      .labels = facts.labels,
-      .taints = vocabulary.taints.Intern(facts.taints),
-      .tolerations = TemplateOf(c, {{"containers", JsonArray()},
-                                    {"tolerations", ArrayAt(spec, "tolerations")}})
-                         .spec.tolerations,
-      .topology = StringAt(spec, "topologyName")});
+  c.state().Apply(translate::FlavorFacts(ViewOf(&codec::Decoder::ResourceFlavor, object),
+                                         c.state().vocabulary()));
 }
 
 void PutFlavors(Cluster& c, const Json& flavors) {
@@ -79,11 +65,8 @@ void PutFlavors(Cluster& c, const Json& flavors) {
 
 void PutTopologies(Cluster& c, const JsonArray& topologies) {
   for (const Json& json : topologies) {
-    const std::string name = StringAt(ObjectAt(json.as_object(), "metadata"), "name");
-    model::TopologyUpsert facts{.name = name, .uid = "u-" + name};
-    for (const Json& level : ArrayAt(ObjectAt(json.as_object(), "spec"), "levels"))
-      facts.levels.push_back(c.Name(StringAt(level.as_object(), "nodeLabel")));
-    c.state().Apply(facts);
+    c.state().Apply(translate::TopologyFacts(ViewOf(&codec::Decoder::Topology, json.as_object()),
+                                             c.state().vocabulary()));
   }
 }
 
@@ -479,8 +462,9 @@ void IsPreferred(const Case& test) {
         .borrow = static_cast<uint32_t>(json.at("borrowingLevel").as_int64())};
   };
   ExpectSame("preferred",
-             quota::IsBetter(candidate("a"), candidate("b"),
-                             FungibilityIn(ObjectAt(test.input, "flavorFungibility"))),
+             quota::IsBetter(
+                 candidate("a"), candidate("b"),
+                 QueueWith("flavorFungibility", test.input.at("flavorFungibility")).fungibility),
              test.want.at("preferred").as_bool());
 }
 

@@ -13,9 +13,12 @@
 #include "api/json.h"
 #include "api/quantity.h"
 #include "base/hash.h"
+#include "codec/decode.h"
+#include "codec/json.h"
 #include "model/audit.h"
 #include "model/state.h"
 #include "reading.h"
+#include "translate/quota_facts.h"
 
 // What the tables of Kueue's vectors share: a case, its objects as facts of the model, its usage as
 // claims of the ledger.
@@ -86,18 +89,21 @@ inline void ExpectSame(std::string_view what, int64_t got, int64_t want) {
   if (got != want) throw Mismatch(fmt::format("{}: want {}, got {}", what, want, got));
 }
 
-inline model::EvictionPolicy PolicyOf(const std::string& name) {
-  if (name.empty() || name == "Never") return model::EvictionPolicy::kNever;
-  if (name == "LowerPriority") return model::EvictionPolicy::kLowerPriority;
-  if (name == "LowerOrNewerEqualPriority") return model::EvictionPolicy::kLowerOrNewerEqualPriority;
-  if (name == "Any") return model::EvictionPolicy::kAny;
-  throw std::runtime_error("unknown policy " + name);
+// A view of an object as the cases give it: names stand for uids.
+template <typename View>
+View ViewOf(Result<View> (codec::Decoder::*read)(std::string_view), const JsonObject& object) {
+  codec::Decoder decoder;
+  Result<View> view = (decoder.*read)(codec::PrintJson(object));
+  if (!view) throw std::runtime_error(view.error().message);
+  if (view->meta.uid.empty()) view->meta.uid = "u-" + view->meta.name;
+  return *view;
 }
 
-inline model::QueueFungibility FungibilityIn(const JsonObject& object) {
-  return {.next_before_borrowing = StringAt(object, "whenCanBorrow") == "TryNextFlavor",
-          .next_before_preempting = StringAt(object, "whenCanPreempt") != "MayStopSearch",
-          .preempts_before_borrows = StringAt(object, "preference") == "PreemptionOverBorrowing"};
+// A ClusterQueue that has nothing but this in its spec.
+inline model::QueueUpsert QueueWith(std::string_view member, const Json& value) {
+  model::Vocabulary vocabulary;
+  return translate::QueueFacts(ViewOf(&codec::Decoder::ClusterQueue, {{"spec", {{member, value}}}}),
+                               vocabulary);
 }
 
 // ---- The model of a case -----------------------------------------------------------------------
@@ -105,31 +111,13 @@ inline model::QueueFungibility FungibilityIn(const JsonObject& object) {
 class Cluster {
  public:
   void Put(QueueKind kind, const JsonObject& object) {
-    const JsonObject& spec = ObjectAt(object, "spec");
-    const std::string name = StringAt(object.at("metadata").as_object(), "name");
-    model::QueueUpsert facts{.kind = kind, .name = name, .uid = "u-" + name};
-    facts.parent = StringAt(spec, kind == QueueKind::kCohort ? "parentName" : "cohortName");
-    std::vector<std::vector<model::ResourceId>> covered;
-    std::vector<std::vector<model::NameId>> flavors;
-    for (const Json& group : ArrayAt(spec, "resourceGroups")) {
-      covered.emplace_back();
-      flavors.emplace_back();
-      for (const Json& resource : ArrayAt(group.as_object(), "coveredResources"))
-        covered.back().push_back(Resource(std::string_view(resource.as_string())));
-      for (const Json& flavor : ArrayAt(group.as_object(), "flavors")) {
-        const std::string flavor_name = StringAt(flavor.as_object(), "name");
-        flavors.back().push_back(Name(flavor_name));
-        for (const Json& resource : ArrayAt(flavor.as_object(), "resources"))
-          facts.quotas.push_back(QuotaIn(flavor_name, resource.as_object()));
-      }
+    model::Vocabulary& vocabulary = state_.vocabulary();
+    if (kind == QueueKind::kCohort) {
+      state_.Apply(translate::QueueFacts(ViewOf(&codec::Decoder::Cohort, object), vocabulary));
+    } else {
+      state_.Apply(
+          translate::QueueFacts(ViewOf(&codec::Decoder::ClusterQueue, object), vocabulary));
     }
-    std::vector<model::ResourceGroup> groups;
-    for (size_t i = 0; i < covered.size(); ++i)
-      groups.push_back({.resources = covered[i], .flavors = flavors[i]});
-    facts.groups = state_.vocabulary().resource_groups.Intern(groups);
-    facts.fungibility = FungibilityIn(ObjectAt(spec, "flavorFungibility"));
-    facts.preemption = PreemptionIn(ObjectAt(spec, "preemption"));
-    state_.Apply(facts);
   }
   void PutAll(const JsonArray& cluster_queues, const JsonArray& cohorts) {
     for (const Json& q : cluster_queues) Put(QueueKind::kClusterQueue, q.as_object());
@@ -206,29 +194,6 @@ class Cluster {
   }
 
  private:
-  model::QueueQuota QuotaIn(const std::string& flavor, const JsonObject& resource) {
-    const std::string name = StringAt(resource, "name");
-    const auto limit = [&](std::string_view key) {
-      const Json* found = resource.if_contains(key);
-      return found == nullptr ? model::kUnlimited : AmountOf(name, *found);
-    };
-    const Json* nominal = resource.if_contains("nominalQuota");
-    return {.flavor = state_.vocabulary().names.Intern(flavor),
-            .resource = Resource(name),
-            .quota = {.nominal = nominal == nullptr ? 0 : AmountOf(name, *nominal),
-                      .borrowing_limit = limit("borrowingLimit"),
-                      .lending_limit = limit("lendingLimit")}};
-  }
-  static model::QueuePreemption PreemptionIn(const JsonObject& policy) {
-    model::QueuePreemption out{.within_queue = PolicyOf(StringAt(policy, "withinClusterQueue")),
-                               .reclaim = PolicyOf(StringAt(policy, "reclaimWithinCohort"))};
-    const JsonObject& borrow = ObjectAt(policy, "borrowWithinCohort");
-    out.borrows = PolicyOf(StringAt(borrow, "policy")) != model::EvictionPolicy::kNever;
-    if (const Json* most = borrow.if_contains("maxPriorityThreshold"))
-      out.borrows_from_priority_max = static_cast<int32_t>(most->as_int64());
-    return out;
-  }
-
   model::State state_;
   std::map<std::string, uint32_t> owners_;
 };

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -14,9 +13,10 @@
 #include "model/workload_stage.h"
 #include "quota/order.h"
 #include "reading.h"
+#include "translate/quota_facts.h"
 
-// Goal: what a Workload's object says is read as Kueue reads it. Method: conditions and members
-// become the facts of the model; the predicates are asked.
+// Goal: what a Workload's object says is read as Kueue reads it. Method: objects become facts of the
+// model by decoding and translation; the predicates are asked.
 namespace berth::kueue {
 namespace {
 
@@ -25,70 +25,8 @@ Instant TimeAt(const JsonObject& object, std::string_view key) {
   return text.empty() ? Instant{} : api::ParseTimestamp(text).value();
 }
 
-const JsonObject& ConditionOf(const JsonObject& status, std::string_view type) {
-  static const JsonObject kNone;
-  for (const Json& condition : ArrayAt(status, "conditions")) {
-    if (StringAt(condition.as_object(), "type") == type) return condition.as_object();
-  }
-  return kNone;
-}
-
-// The lowest level's values of an assignment, in the form that lists what is alike once.
-std::set<std::string> DomainsIn(const JsonObject& assignment) {
-  std::set<std::string> values;
-  for (const Json& slice : ArrayAt(assignment, "slices")) {
-    const JsonArray& levels = ArrayAt(slice.as_object(), "valuesPerLevel");
-    if (levels.empty()) continue;
-    const JsonObject& lowest = levels.back().as_object();
-    if (lowest.contains("universal")) values.insert(StringAt(lowest, "universal"));
-    const JsonObject& individual = ObjectAt(lowest, "individual");
-    for (const Json& root : ArrayAt(individual, "roots")) {
-      values.insert(StringAt(individual, "prefix") + std::string(root.as_string()) +
-                    StringAt(individual, "suffix"));
-    }
-  }
-  return values;
-}
-
-void ReadPlacements(const JsonObject& status, model::WorkloadStatus& out) {
-  std::set<std::string> unhealthy;
-  for (const Json& node : ArrayAt(status, "unhealthyNodes"))
-    unhealthy.insert(StringAt(node.as_object(), "name"));
-  for (const Json& json : ArrayAt(ObjectAt(status, "admission"), "podSetAssignments")) {
-    const JsonObject& pods = json.as_object();
-    if (!pods.contains("topologyAssignment")) {
-      out.awaits_topology =
-          out.awaits_topology || StringAt(pods, "delayedTopologyRequest") == "Pending";
-    }
-    for (const std::string& domain : DomainsIn(ObjectAt(pods, "topologyAssignment")))
-      out.on_unhealthy_node = out.on_unhealthy_node || unhealthy.contains(domain);
-  }
-}
-
 model::WorkloadStatus StatusIn(const JsonObject& workload) {
-  const JsonObject& status = ObjectAt(workload, "status");
-  const auto is = [&](std::string_view type, std::string_view value) {
-    return StringAt(ConditionOf(status, type), "status") == value;
-  };
-  model::WorkloadStatus out{.created = TimeAt(ObjectAt(workload, "metadata"), "creationTimestamp"),
-                            .finished = is("Finished", "True"),
-                            .reserved = is("QuotaReserved", "True"),
-                            .admitted = is("Admitted", "True"),
-                            .held_back = is("Requeued", "False"),
-                            .requeue_at = TimeAt(ObjectAt(status, "requeueState"), "requeueAt")};
-  if (is("Evicted", "True")) {
-    const std::string reason = StringAt(ConditionOf(status, "Evicted"), "reason");
-    out.evicted_for = reason == "PodsReadyTimeout" ? model::EvictedFor::kPodsNotReady
-                      : reason == "AdmissionCheck" ? model::EvictedFor::kCheck
-                                                   : model::EvictedFor::kOther;
-    out.evicted_at = TimeAt(ConditionOf(status, "Evicted"), "lastTransitionTime");
-  }
-  const JsonArray& checks = ArrayAt(status, "admissionChecks");
-  out.checks_ready = !checks.empty() && std::ranges::all_of(checks, [](const Json& check) {
-    return StringAt(check.as_object(), "state") == "Ready";
-  });
-  ReadPlacements(status, out);
-  return out;
+  return translate::WorkloadStatusOf(ViewOf(&codec::Decoder::Workload, workload));
 }
 
 quota::Contender ContenderIn(const JsonObject& workload, bool by_eviction) {
@@ -109,6 +47,11 @@ void BackoffExpired(const Case& test) {
              model::BackoffIsOver(StatusIn(ObjectAt(test.input, "workload")),
                                   api::ParseTimestamp(test.now).value()),
              test.want.at("expired").as_bool());
+}
+
+void IsOnHold(const Case& test) {
+  ExpectSame("on hold", StatusIn(ObjectAt(test.input, "workload")).on_hold,
+             test.want.at("result").as_bool());
 }
 
 void LostReservation(const Case& test) {

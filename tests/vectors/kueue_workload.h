@@ -8,6 +8,7 @@ namespace berth::kueue {
 void BackoffExpired(const Case& test);
 void EntryOrdering(const Case& test);
 void FirstPopped(const Case& test);
+void IsOnHold(const Case& test);
 void LostReservation(const Case& test);
 void NeedsSecondPass(const Case& test);
 void QueueOrderTimestamp(const Case& test);

@@ -1,0 +1,196 @@
+#include "translate/quota_facts.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "translate/lists.h"
+
+namespace berth::translate {
+namespace {
+
+using model::NameId;
+using model::ResourceId;
+
+// ---- Queues --------------------------------------------------------------------------------
+
+// Resources by name, as far as there is room for their kinds.
+class Resources {
+ public:
+  Resources(model::ResourceTable& table, std::vector<std::string>* left_out)
+      : table_(table), left_out_(left_out) {}
+
+  std::optional<ResourceId> Find(const std::string& name) {
+    const Result<ResourceId> id = table_.Intern(name);
+    if (id) return *id;
+    if (left_out_ != nullptr && std::ranges::find(*left_out_, name) == left_out_->end())
+      left_out_->push_back(name);
+    return std::nullopt;
+  }
+
+ private:
+  model::ResourceTable& table_;
+  std::vector<std::string>* left_out_;
+};
+
+std::vector<model::QueueQuota> QuotasOf(std::span<const api::ResourceGroup> groups,
+                                        model::Vocabulary& vocabulary, Resources& resources) {
+  std::vector<model::QueueQuota> quotas;
+  for (const api::ResourceGroup& group : groups) {
+    for (const api::FlavorQuotas& flavor : group.flavors) {
+      const NameId name = vocabulary.names.Intern(flavor.flavor);
+      for (const api::ResourceQuota& quota : flavor.resources) {
+        const std::optional<ResourceId> resource = resources.Find(quota.resource);
+        if (!resource) continue;
+        quotas.push_back(
+            {.flavor = name,
+             .resource = *resource,
+             .quota = {.nominal = quota.nominal,
+                       .borrowing_limit = quota.borrowing_limit.value_or(model::kUnlimited),
+                       .lending_limit = quota.lending_limit.value_or(model::kUnlimited)}});
+      }
+    }
+  }
+  return quotas;
+}
+
+model::ResourceGroupsId InternGroups(std::span<const api::ResourceGroup> groups,
+                                     model::Vocabulary& vocabulary, Resources& resources) {
+  std::vector<std::vector<ResourceId>> covered(groups.size());
+  std::vector<std::vector<NameId>> flavors(groups.size());
+  std::vector<model::ResourceGroup> out;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    for (const std::string& name : groups[i].covered) {
+      if (const auto resource = resources.Find(name)) covered[i].push_back(*resource);
+    }
+    for (const api::FlavorQuotas& flavor : groups[i].flavors)
+      flavors[i].push_back(vocabulary.names.Intern(flavor.flavor));
+    out.push_back({.resources = covered[i], .flavors = flavors[i]});
+  }
+  return vocabulary.resource_groups.Intern(out);
+}
+
+model::EvictionPolicy PolicyOf(std::string_view policy) {
+  if (policy == "LowerPriority") return model::EvictionPolicy::kLowerPriority;
+  if (policy == "LowerOrNewerEqualPriority")
+    return model::EvictionPolicy::kLowerOrNewerEqualPriority;
+  if (policy == "Any") return model::EvictionPolicy::kAny;
+  return model::EvictionPolicy::kNever;
+}
+
+model::QueuePreemption PreemptionOf(const api::ClusterQueuePreemption& policies) {
+  using Priority = std::numeric_limits<int32_t>;
+  const int64_t most = policies.borrow_priority_threshold.value_or(Priority::max());
+  return {.within_queue = PolicyOf(policies.within_cluster_queue),
+          .reclaim = PolicyOf(policies.reclaim_within_cohort),
+          .borrows = PolicyOf(policies.borrow_within_cohort) != model::EvictionPolicy::kNever,
+          .borrows_from_priority_max =
+              static_cast<int32_t>(std::clamp<int64_t>(most, Priority::min(), Priority::max()))};
+}
+
+model::QueueFungibility FungibilityOf(const api::ClusterQueue& queue) {
+  return {.next_before_borrowing = queue.when_can_borrow == "TryNextFlavor",
+          .next_before_preempting = queue.when_can_preempt != "MayStopSearch",
+          .preempts_before_borrows = queue.fungibility_preference == "PreemptionOverBorrowing"};
+}
+
+// ---- Workloads -----------------------------------------------------------------------------
+
+bool Says(const api::Condition* condition, std::string_view status) {
+  return condition != nullptr && condition->status == status;
+}
+
+model::EvictedFor EvictedForOf(std::string_view reason) {
+  if (reason == "PodsReadyTimeout") return model::EvictedFor::kPodsNotReady;
+  if (reason == "AdmissionCheck") return model::EvictedFor::kCheck;
+  return model::EvictedFor::kOther;
+}
+
+void ReadPlacements(const api::Workload& workload, model::WorkloadStatus& out) {
+  if (!workload.admission) return;
+  for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {
+    if (!pods.domains) {
+      out.awaits_topology = out.awaits_topology || pods.topology_delayed;
+      continue;
+    }
+    const auto stands_on = [&](const std::string& node) {
+      return std::ranges::binary_search(*pods.domains, node);
+    };
+    out.on_unhealthy_node =
+        out.on_unhealthy_node || std::ranges::any_of(workload.unhealthy_nodes, stands_on);
+  }
+}
+
+}  // namespace
+
+model::QueueUpsert QueueFacts(const api::ClusterQueue& queue, model::Vocabulary& vocabulary,
+                              std::vector<std::string>* left_out) {
+  Resources resources(vocabulary.resources, left_out);
+  return {.kind = model::QueueKind::kClusterQueue,
+          .name = queue.meta.name,
+          .uid = queue.meta.uid,
+          .parent = queue.cohort,
+          .quotas = QuotasOf(queue.resource_groups, vocabulary, resources),
+          .preemption = PreemptionOf(queue.preemption),
+          .groups = InternGroups(queue.resource_groups, vocabulary, resources),
+          .fungibility = FungibilityOf(queue)};
+}
+
+model::QueueUpsert QueueFacts(const api::Cohort& cohort, model::Vocabulary& vocabulary,
+                              std::vector<std::string>* left_out) {
+  Resources resources(vocabulary.resources, left_out);
+  return {.kind = model::QueueKind::kCohort,
+          .name = cohort.meta.name,
+          .uid = cohort.meta.uid,
+          .parent = cohort.parent,
+          .quotas = QuotasOf(cohort.resource_groups, vocabulary, resources)};
+}
+
+model::FlavorUpsert FlavorFacts(const api::ResourceFlavor& flavor, model::Vocabulary& vocabulary) {
+  std::vector<model::Taint> taints = TaintsOf(flavor.node_taints, vocabulary);
+  std::erase_if(taints, [](const model::Taint& taint) {
+    return taint.effect == model::TaintEffect::kPreferNoSchedule;
+  });
+  return {.name = flavor.meta.name,
+          .uid = flavor.meta.uid,
+          .labels = LabelsOf(flavor.node_labels, vocabulary),
+          .taints = taints.empty() ? model::TaintListId{} : vocabulary.taints.Intern(taints),
+          .tolerations = InternTolerations(flavor.tolerations, vocabulary),
+          .topology = flavor.topology};
+}
+
+model::TopologyUpsert TopologyFacts(const api::Topology& topology, model::Vocabulary& vocabulary) {
+  model::TopologyUpsert facts{.name = topology.meta.name, .uid = topology.meta.uid};
+  for (const std::string& level : topology.levels)
+    facts.levels.push_back(vocabulary.names.Intern(level));
+  return facts;
+}
+
+model::WorkloadStatus WorkloadStatusOf(const api::Workload& workload) {
+  const api::Condition* reserved = Find(workload.conditions, "QuotaReserved");
+  const api::Condition* evicted = Find(workload.conditions, "Evicted");
+  model::WorkloadStatus out{
+      .created = workload.meta.creation_time,
+      .active = workload.active,
+      .finished = Says(Find(workload.conditions, "Finished"), "True"),
+      .reserved = Says(reserved, "True"),
+      .admitted = Says(Find(workload.conditions, "Admitted"), "True"),
+      .on_hold = Says(reserved, "False") && reserved->reason == "OnHold",
+      .held_back = Says(Find(workload.conditions, "Requeued"), "False"),
+      .requeue_at = workload.requeue_at.value_or(Instant{}),
+      .checks_ready = !workload.checks.empty() &&
+                      std::ranges::all_of(workload.checks, [](const api::CheckState& check) {
+                        return check.state == "Ready";
+                      })};
+  if (Says(evicted, "True")) {
+    out.evicted_for = EvictedForOf(evicted->reason);
+    out.evicted_at = evicted->transition;
+  }
+  ReadPlacements(workload, out);
+  return out;
+}
+
+}  // namespace berth::translate
