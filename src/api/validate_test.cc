@@ -426,6 +426,41 @@ TEST(ValidateWorkloadsTest, Jobs) {
             "condition\nstatus.startTime: Required value: startTime is required for finished job");
 }
 
+TEST(ValidateWorkloadsTest, AJobStaysInItsQueueWhileItMayRun) {
+  constexpr std::string_view kJob =
+      R"({"metadata":{"name":"j","namespace":"n","uid":"u","resourceVersion":"1"},
+      "spec":{"template":{"spec":{"restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}})";
+  const auto labels = [](const std::string& queue) {
+    return R"("metadata":{"labels":{"kueue.x-k8s.io/queue-name":)" + queue + "}}";
+  };
+  struct Case {
+    std::string before;
+    std::string after;
+    std::string suspend;  // Before and after.
+    std::string error;    // The value at fault.
+  };
+  for (const Case& row :
+       {Case{R"("q")", R"("q")", "false false", "-"}, Case{R"("q")", R"("r")", "false false", "r"},
+        Case{R"("q")", "null", "false false", ""}, Case{"null", R"("q")", "false false", "q"},
+        Case{"null", R"("")", "false false", "-"}, Case{R"("q")", R"("r")", "true true", "-"},
+        Case{R"("q")", "null", "true true", "-"}, Case{R"("q")", R"("r")", "true false", "r"},
+        Case{R"("q")", R"("r")", "false true", "-"}}) {
+    const auto document = [&](const std::string& queue, std::string suspend) {
+      return "{" + labels(queue) + R"(,"spec":{"suspend":)" + std::move(suspend) + "}}";
+    };
+    const size_t space = row.suspend.find(' ');
+    const Json before =
+        Made(KindId::kJob, kJob, document(row.before, row.suspend.substr(0, space)));
+    const std::string expected =
+        row.error == "-" ? ""
+                         : "metadata.labels[kueue.x-k8s.io/queue-name]: Invalid value: \"" +
+                               row.error + "\": field is immutable";
+    EXPECT_EQ(Updated(KindId::kJob, before, document(row.after, row.suspend.substr(space + 1))),
+              expected)
+        << row.before << row.after << row.suspend;
+  }
+}
+
 TEST(ValidateOthersTest, DataKindsNodesLeasesClassesEvents) {
   constexpr std::string_view kData = R"({"metadata":{"name":"a","namespace":"n","uid":"u",)"
                                      R"("resourceVersion":"1"},"data":{"k":"djE="}})";

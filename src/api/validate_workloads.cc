@@ -9,6 +9,7 @@
 #include <string>
 
 #include "api/object.h"
+#include "api/quota.h"
 #include "api/timestamp.h"
 #include "api/validate_pod.h"
 
@@ -329,6 +330,20 @@ void CheckJobTemplateUpdate(FieldErrors& errors, const Path& path, const Json& o
   if (!same) AddInvalid(errors, path.At("template"), after, "field is immutable");
 }
 
+std::string_view QueueNameOf(const Json& job) {
+  const Json* name = FindMember(ObjectAt(job, "metadata.labels"), kQueueNameLabel);
+  return name != nullptr && name->is_string() ? std::string_view(name->get_string()) : "";
+}
+
+// A Job that may run holds the quota of the queue that let it.
+void CheckQueueName(FieldErrors& errors, const Json& old, const Json& object) {
+  const std::string_view name = QueueNameOf(object);
+  if (FlagAt(object, "spec.suspend") || name == QueueNameOf(old)) return;
+  const Path meta("metadata");
+  const Path labels = meta.At("labels");
+  AddInvalid(errors, labels.Key(kQueueNameLabel), name, {"field is immutable"});
+}
+
 bool HasTrue(const Json& job, std::string_view type) {
   return std::ranges::any_of(ArrayAt(job, "status.conditions"), [&](const Json& condition) {
     return TextAt(condition, "type") == type && TextAt(condition, "status") == "True";
@@ -480,6 +495,7 @@ void CheckJob(FieldErrors& errors, const Json& object) {
 
 void CheckJobUpdate(FieldErrors& errors, const Json& old, const Json& object) {
   CheckMetaUpdate(errors, old, object);
+  CheckQueueName(errors, old, object);
   CheckGeneratedSelector(errors, object);
   CheckJobSpec(errors, object);
   const Path path("spec");
@@ -502,6 +518,7 @@ void CheckJobUpdate(FieldErrors& errors, const Json& old, const Json& object) {
 
 void CheckJobStatusUpdate(FieldErrors& errors, const Json& old, const Json& object) {
   CheckMetaUpdate(errors, old, object);
+  CheckQueueName(errors, old, object);
   const Path path("status");
   const Json& status = OrEmptyObject(FindMember(object, "status"));
   constexpr std::array<std::string_view, 5> kCounts = {"active", "succeeded", "failed", "ready",

@@ -8,6 +8,7 @@
 
 #include "api/defaults.h"
 #include "api/object.h"
+#include "api/quota.h"
 #include "apiserver/objects.h"
 #include "apiserver/queue_admission.h"
 
@@ -123,6 +124,13 @@ void TaintNotReady(Json& node) {
   taints.get_array().push_back(JsonObject{{"effect", "NoSchedule"}, {"key", kKey}});
 }
 
+// A Job of a LocalQueue is held until it is admitted there.
+void HoldQueued(Json& job) {
+  const Json* queue = api::FindMember(api::ObjectAt(job, "metadata.labels"), api::kQueueNameLabel);
+  if (queue == nullptr || !queue->is_string() || queue->get_string().empty()) return;
+  api::MemberObject(job.get_object(), "spec")["suspend"] = true;
+}
+
 Outcome<void> AdmitPriorityClass(const store::Store& store, Subject subject, const Json& object) {
   if (!api::FlagAt(object, "globalDefault")) return {};
   const store::ObjectRef other = FindGlobalDefault(store);
@@ -166,6 +174,9 @@ Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json
     }
     case KindId::kNode:
       TaintNotReady(object);
+      return {};
+    case KindId::kJob:
+      HoldQueued(object);
       return {};
     default:
       return {};
