@@ -187,7 +187,7 @@ class Scheduler final : public env::Actor {
   Binder binder_;
   Evictor evictor_;
   StatusWriter status_;
-  Groups groups_{Groups::Options{}};
+  Groups groups_{StatusOptions{}};
   std::map<uint64_t, StatusWriter::Read> reads_;  // By call: what became of a condition's write.
   std::map<std::string, UnreadPod, std::less<>> unread_;        // At most limits::kUnreadPodsMax.
   std::map<std::string, std::string, std::less<>> left_alone_;  // Uid -> why; at most its pods.
