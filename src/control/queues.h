@@ -1,0 +1,112 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "api/kinds.h"
+#include "api/quota.h"
+#include "base/hash.h"
+#include "base/time.h"
+#include "client/client.h"
+#include "control/status_pump.h"
+#include "env/actor.h"
+
+namespace berth::control {
+
+// Whether workloads get quota through a queue, as its condition Active tells it.
+struct Readiness {
+  bool active = false;
+  std::string reason;
+  std::string message;  // What is wrong, and what to change.
+  bool operator==(const Readiness&) const = default;
+};
+
+// Workloads of a queue, as its status counts them.
+struct WorkloadCounts {
+  int64_t pending = 0;
+  int64_t reserving = 0;  // Those that are admitted among them.
+  int64_t admitted = 0;
+  bool operator==(const WorkloadCounts&) const = default;
+};
+
+// What ClusterQueues refer to, by name.
+struct QueueReferences {
+  std::map<std::string, std::string, std::less<>> parents;      // Of cohorts; empty: none.
+  std::map<std::string, std::string, std::less<>> topology_of;  // Of flavors; empty: none.
+  std::map<std::string, bool, std::less<>> checks;              // Whether they are active.
+  std::set<std::string, std::less<>> topologies;
+};
+
+// Kueue's ClusterQueues and LocalQueues, what they refer to, and what their status is to say. The
+// only writer of their conditions Active and counts; other conditions are left as they are. Writes
+// go to the status subresource (control/status_pump.h): the condition at once, counts not more
+// often than the interval.
+//
+// Readiness is a function of what was observed last. It is worked out anew for all queues when
+// something that several may refer to changed, once however much did.
+//
+// A copyable value. Cost: O(log objects) per call, but O(all queues and what they refer to) where
+// readiness is worked out for all.
+class Queues {
+ public:
+  explicit Queues(StatusOptions options) : cluster_queues_(options), local_queues_(options) {}
+
+  // A version of an object; to be called for each.
+  void Observe(api::ClusterQueue queue);
+  void Observe(api::LocalQueue queue);
+  void Observe(const api::Cohort& cohort);
+  void Observe(const api::ResourceFlavor& flavor);
+  void Observe(const api::Topology& topology);
+  void Observe(const api::AdmissionCheck& check);
+  // It is gone. REQUIRES: a kind of those above. The namespace counts of a LocalQueue only.
+  void Forget(api::KindId kind, std::string_view namespace_name, std::string_view name);
+  // Everything that exists was observed once. Before that nothing is known to be missing, and
+  // nothing is written.
+  void Listed();
+
+  // Ignored for queues that were never observed. Until then the counts of a status stay.
+  void WantClusterQueue(std::string_view name, WorkloadCounts counts);
+  void WantLocalQueue(std::string_view namespace_name, std::string_view name,
+                      WorkloadCounts counts);
+
+  void Pump(Instant now, client::Client& client, env::Outbox& out);
+  // False: the call was none of these.
+  bool OnCallDone(Instant now, const client::CallDone& done);
+  [[nodiscard]] Instant wake_at() const;
+  [[nodiscard]] StatusCounters counters() const;
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  // Of a ClusterQueue or a LocalQueue.
+  template <typename Queue>
+  struct Subject {
+    Queue queue;  // As observed.
+    std::optional<Readiness> readiness;
+    std::optional<WorkloadCounts> counts;
+
+    [[nodiscard]] const api::ObjectMeta& meta() const { return queue.meta; }
+    [[nodiscard]] StatusNeed need() const;
+    [[nodiscard]] client::Request WriteOf(Instant now) const;
+    void AddTo(Hasher& hasher) const;
+  };
+  template <typename Queue>
+  using Pumps = StatusPump<Subject<Queue>>;
+
+  // Of a LocalQueue: REQUIRES: that of its ClusterQueue.
+  [[nodiscard]] Readiness ReadinessOf(const api::ClusterQueue& queue) const;
+  [[nodiscard]] Readiness ReadinessOf(const api::LocalQueue& queue) const;
+  void WorkOutAll();
+
+  Pumps<api::ClusterQueue> cluster_queues_;  // By name.
+  Pumps<api::LocalQueue> local_queues_;      // By namespace/name.
+  QueueReferences references_;
+  bool listed_ = false;
+  bool stale_ = true;  // Readiness is to be worked out for all. Else everyone's is known.
+};
+
+}  // namespace berth::control
