@@ -310,9 +310,15 @@ TEST_F(QueuesTest, NothingIsToldBeforeEverythingIsKnown) {
 
   Queues queues{StatusOptions{}};
   queues.Observe(ClusterQueue());
+  client::Client client({});
+  env::Outbox out;
+  queues.Pump(api_.now, client, out);
+  EXPECT_EQ(queues.counters().writes, 0U);
   EXPECT_EQ(queues.wake_at(), Instant::Never());
   queues.Listed();
   EXPECT_EQ(queues.wake_at(), Instant{});
+  queues.Pump(api_.now, client, out);
+  EXPECT_EQ(queues.counters().writes, 1U) << "its flavor is not there";
 }
 
 TEST_F(QueuesTest, CountsAreWrittenNotMoreOftenThanTheInterval) {
@@ -375,6 +381,13 @@ TEST_F(QueuesTest, OtherConditionsAndTimesStay) {
   EXPECT_EQ(Find(ClusterQueue().conditions, "Active")->transition, api_.now);
   EXPECT_EQ(Find(ClusterQueue().conditions, "Active")->observed_generation, 2);
   EXPECT_EQ(*Find(ClusterQueue().conditions, "Theirs"), theirs);
+  // Of a generation that changes nothing it is said all the same.
+  const Instant stopped = api_.now;
+  api_.Pass(actor_, Duration::Minutes(1));
+  Patch(kClusterQueues + "/q", R"({"spec":{"queueingStrategy":"StrictFIFO"}})");
+  Settle();
+  EXPECT_EQ(Find(ClusterQueue().conditions, "Active")->transition, stopped);
+  EXPECT_EQ(Find(ClusterQueue().conditions, "Active")->observed_generation, 3);
 }
 
 TEST_F(QueuesTest, AWriteIsFencedAndMadeOfTheNextVersionOrAgainLater) {
