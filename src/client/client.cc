@@ -346,6 +346,7 @@ bool Client::synced() const {
 }
 
 bool Client::synced(WatchId watch) const { return watches_[watch.value].synced(); }
+bool Client::absent(WatchId watch) const { return watches_[watch.value].absent(); }
 
 size_t Client::calls_queued() const {
   return queues_[0].size() + queues_[1].size() + queues_[2].size() + delayed_.size();

@@ -98,6 +98,7 @@ class Client {
   // is still being read.
   [[nodiscard]] bool synced() const;
   [[nodiscard]] bool synced(WatchId watch) const;
+  [[nodiscard]] bool absent(WatchId watch) const;
 
   [[nodiscard]] size_t calls_queued() const;
   [[nodiscard]] size_t calls_queued(Priority priority) const;

@@ -452,11 +452,13 @@ TEST(Watch, WhatTheServerDoesNotKnowIsEmptyAndLookedForAgain) {
   Rig rig;
   WatchOptions options = kPods;
   options.may_be_absent = true;
-  rig.client.Watch(options);
+  const WatchId watch = rig.client.Watch(options);
+  EXPECT_FALSE(rig.client.absent(watch));
   rig.Wake();
   rig.Answer(404, "404 page not found");
   EXPECT_EQ(rig.Told(), "first ");
   EXPECT_TRUE(rig.client.synced());
+  EXPECT_TRUE(rig.client.absent(watch));
   const Instant before = rig.now;
   rig.Wake();
   EXPECT_GE((rig.now - before).seconds(), 15);
@@ -466,10 +468,12 @@ TEST(Watch, WhatTheServerDoesNotKnowIsEmptyAndLookedForAgain) {
   rig.Wake();
   rig.Answer(200, List(10, {Object("a", "u1", 3)}));
   EXPECT_EQ(rig.Told(), "+a:u1 synced ");
+  EXPECT_FALSE(rig.client.absent(watch));
   rig.Answer(410, "");
   rig.Wake();
   rig.Answer(404, "404 page not found");
   EXPECT_EQ(rig.Told(), "-a:u1 ");
+  EXPECT_TRUE(rig.client.absent(watch));
 }
 
 TEST(Watch, ASilentStreamIsGivenUp) {

@@ -236,6 +236,7 @@ void WatchState::OnAbsent(WatchContext& context) {
   OnListEnd(context, Version::Parse(""));
   if (!synced_) context.events.emplace_back(Synced{.watch = id_, .first = true});
   synced_ = true;
+  absent_ = true;
   Wait(context, /*relist=*/true, /*failed=*/false);
   at_ = context.now + context.limits.backoff_max;
 }
@@ -298,6 +299,7 @@ void WatchState::OnPage(WatchContext& context, const env::HttpResponse& response
   whole_list_ = false;
   context.events.emplace_back(Synced{.watch = id_, .first = !synced_});
   synced_ = true;
+  absent_ = false;
   SendWatch(context);
 }
 
@@ -508,7 +510,7 @@ void WatchState::AddTo(Hasher& hasher) const {
   hasher.Add(list_needed_).Add(whole_list_).Add(continue_token_);
   hasher.AddPosition(version_, options_.resource.plural);
   hasher.Add(partial_);
-  hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(failures_);
+  hasher.Add(fruitful_).Add(from_any_).Add(synced_).Add(absent_).Add(failures_);
   known_.AddTo(hasher);
   hasher.Add(told_at_end_).Add(listed_.size());
   // Uid, version and names are in the object.

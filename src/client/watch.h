@@ -140,6 +140,8 @@ class WatchState {
   [[nodiscard]] bool owns(env::CallId call) const { return call_ == call && call.value != 0; }
   [[nodiscard]] Instant wake_at() const { return at_; }
   [[nodiscard]] bool synced() const { return synced_; }
+  // The server didn't know the resource when it was last asked.
+  [[nodiscard]] bool absent() const { return absent_; }
   [[nodiscard]] const KnownSet& known() const { return known_; }
   [[nodiscard]] const WatchCounters& counters() const { return counters_; }
   [[nodiscard]] const WatchOptions& options() const { return options_; }
@@ -194,6 +196,7 @@ class WatchState {
   bool fruitful_ = false;  // The stream has told something.
   bool from_any_ = false;  // The stream began at version 0: what there is comes in any order.
   bool synced_ = false;
+  bool absent_ = false;
   uint32_t failures_ = 0;
   KnownSet known_;
   WatchCounters counters_;
