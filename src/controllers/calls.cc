@@ -44,6 +44,8 @@ std::string_view ComponentOf(Part part) {
       return "controllermanager";
     case Part::kPodGroup:
       return "podgroup-controller";
+    case Part::kWorkload:
+      return "workload-controller";
     default:
       return {};
   }
@@ -70,7 +72,8 @@ std::optional<Told> FailureOf(const Write& write, Part part, const std::string& 
         .reason = "ReplicaSetCreateError",
         .message = fmt::format("Failed to create new replica set \"{}\": {}", name, message)};
   }
-  if (write.kind != api::KindId::kPod || ComponentOf(part).empty()) return std::nullopt;
+  const bool owned = write.kind == api::KindId::kPod || write.kind == api::KindId::kWorkload;
+  if (!owned || ComponentOf(part).empty()) return std::nullopt;
   return Told{.warning = true,
               .reason = std::string(TroubleOf(write.verb)),
               .message = fmt::format("Error {}: {}", creating ? "creating" : "deleting", message)};
@@ -109,12 +112,14 @@ void Controllers::Settle(Instant now, const Key& key) {
   if (--row.in_flight > 0) return;
   row.again = false;
   Enqueue(now, key);
+  // It waits while pods may be coming.
+  if (key.part == Part::kJob) EnqueueWorkload(now, key.id);
 }
 
 int64_t Controllers::ReasonOf(const Key& key) const {
   const bool group = key.part == Part::kPodGroup;
   if (!group && key.part != Part::kDeployment && key.part != Part::kReplicaSet &&
-      key.part != Part::kJob) {
+      key.part != Part::kJob && key.part != Part::kWorkload) {
     return 0;
   }
   const std::string_view id = key.id;

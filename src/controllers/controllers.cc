@@ -26,8 +26,10 @@ Controllers::Controllers(Options options)
     : options_(std::move(options)), client_(options_.client), prng_(options_.seed) {
   for (const api::Kind& kind : api::Kinds()) {
     if (!IsWatched(kind)) continue;
-    watches_.emplace(client_.Watch({.resource = ResourceOf(kind.id), .may_be_absent = kind.custom}),
-                     kind.id);
+    const client::WatchId watch =
+        client_.Watch({.resource = ResourceOf(kind.id), .may_be_absent = kind.custom});
+    watches_.emplace(watch, kind.id);
+    if (kind.id == api::KindId::kWorkload) workloads_watch_ = watch;
   }
 }
 
@@ -51,8 +53,10 @@ Instant Controllers::wake_at() const {
 void Controllers::OnEvent(Instant now, const client::Event& event, env::Outbox& out) {
   if (const auto* object = std::get_if<client::ObjectEvent>(&event)) {
     OnObject(now, *object, out);
-  } else if (std::holds_alternative<client::Synced>(event)) {
+  } else if (const auto* synced = std::get_if<client::Synced>(&event)) {
     if (!started_ && client_.synced()) OnSynced(now);
+    // The server may have come to know Workloads.
+    if (synced->watch == workloads_watch_) EnqueueAllWorkloads(now);
   } else if (const auto* done = std::get_if<client::CallDone>(&event)) {
     OnCallDone(now, *done, out);
   } else if (const auto* trouble = std::get_if<client::WatchTrouble>(&event)) {
@@ -214,6 +218,39 @@ void Controllers::EnqueueGroups(Instant now, const Head& head, const Difference&
   }
 }
 
+void Controllers::EnqueueWorkload(Instant now, std::string_view job_uid) {
+  const Slot slot = objects_.Find(job_uid);
+  if (slot != kNoSlot && !QueueNameOf(objects_.head(slot)).empty())
+    Enqueue(now, {Part::kWorkload, std::string(job_uid)});
+}
+
+void Controllers::EnqueueAllWorkloads(Instant now) {
+  for (const Slot slot : objects_.All(api::KindId::kJob)) {
+    EnqueueWorkload(now, objects_.head(slot).uid);
+  }
+}
+
+void Controllers::EnqueueWorkloads(Instant now, const Head& head) {
+  const api::OwnerReference* controller = head.controller();
+  switch (head.kind) {
+    case api::KindId::kJob:
+      // One that left its queue may have left a Workload.
+      return Enqueue(now, {Part::kWorkload, head.uid});
+    case api::KindId::kWorkload:
+      if (controller != nullptr) Enqueue(now, {Part::kWorkload, controller->uid});
+      return;
+    case api::KindId::kPod:
+      if (controller != nullptr) EnqueueWorkload(now, controller->uid);
+      return;
+    case api::KindId::kResourceFlavor:
+    case api::KindId::kPriorityClass:
+    case api::KindId::kWorkloadPriorityClass:
+      return EnqueueAllWorkloads(now);
+    default:
+      return;
+  }
+}
+
 void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference& difference) {
   EnqueueController(now, head);
   if (!difference.removed) {
@@ -283,6 +320,7 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
     EnqueueBudgets(now, head, difference);
   }
   EnqueueGroups(now, head, difference);
+  EnqueueWorkloads(now, head);
   // A namespace waits for its last object, and gives back what every namespace has.
   const bool furniture =
       head.kind == api::KindId::kServiceAccount || head.kind == api::KindId::kConfigMap;

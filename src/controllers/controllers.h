@@ -23,12 +23,13 @@
 #include "controllers/objects.h"
 #include "controllers/pod_groups.h"
 #include "controllers/replica_set.h"
+#include "controllers/workloads.h"
 #include "controllers/write.h"
 #include "env/actor.h"
 
 // The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
 // Jobs, PodDisruptionBudgets, garbage collection, namespaces, the lifecycle of nodes; and the
-// PodGroups of pods that Volcano's scheduler is to place.
+// PodGroups of pods that Volcano's scheduler is to place; the Workloads of Jobs with a queue name.
 //
 //   watches, answers --> Objects --changed-> due keys --Tick--> facts --plan--> writes
 //                          ^                                                     |
@@ -59,8 +60,8 @@ struct Options {
   bool planted_forget_created = false;
 };
 
-// Which controller plans a key. The id of kNode is the node's name, of kPodGroup GroupId(), of all
-// others a uid.
+// Which controller plans a key. The id of kNode is the node's name, of kPodGroup GroupId(), of
+// kWorkload the uid of its Job, of all others a uid.
 enum class Part : uint8_t {
   kNode,
   kNamespace,
@@ -72,6 +73,7 @@ enum class Part : uint8_t {
   kBudget,
   kDisruptedPod,
   kPodGroup,
+  kWorkload,
 };
 
 struct Key {
@@ -137,6 +139,11 @@ class Controllers final : public env::Actor {
   // Budgets that may count otherwise: of a pod, or of the pods that a controller wants.
   void EnqueueBudgets(Instant now, const Head& head, const Difference& difference);
   void EnqueueGroups(Instant now, const Head& head, const Difference& difference);
+  // The Workloads of the Jobs that a change may concern: itself, its controller, or any.
+  void EnqueueWorkloads(Instant now, const Head& head);
+  void EnqueueAllWorkloads(Instant now);
+  // Of a Job with a queue name.
+  void EnqueueWorkload(Instant now, std::string_view job_uid);
   void EnqueueForCollector(Instant now, const Head& head, const Difference& difference);
   void NoteNode(Instant now, const Head& head);
   void NoteLease(Instant now, const Head& head);
@@ -149,6 +156,7 @@ class Controllers final : public env::Actor {
   [[nodiscard]] Plan PlanForReplicaSet(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForDeployment(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForJob(Slot slot, const Row& row, Instant now);
+  [[nodiscard]] Plan PlanForWorkload(Slot job, Instant now);
   [[nodiscard]] Plan PlanForNode(const std::string& name, Instant now);
   [[nodiscard]] Plan PlanEndedPods(Instant now);
   // In order of their rows, which is that of arrival: never decide by it.
@@ -185,6 +193,7 @@ class Controllers final : public env::Actor {
   Options options_;
 
   std::map<client::WatchId, api::KindId> watches_;  // Immutable after construction, too.
+  client::WatchId workloads_watch_;                 // Likewise.
 
   client::Client client_;
   Prng prng_;

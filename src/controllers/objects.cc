@@ -102,6 +102,10 @@ bool Head::HasFinalizer(std::string_view finalizer) const {
   return std::ranges::find(finalizers, finalizer) != finalizers.end();
 }
 
+std::string_view QueueNameOf(const Head& head) {
+  return api::Find(head.labels, api::kQueueNameLabel).value_or("");
+}
+
 PodFacts FactsOf(const api::Pod& pod) {
   PodFacts facts{.node = pod.node_name,
                  .phase = PhaseOf(pod.phase),
@@ -146,20 +150,39 @@ Head HeadOf(api::KindId kind, api::ObjectMeta meta) {
           .finalizers = std::move(meta.finalizers)};
 }
 
+Result<Head> Objects::DecodePod(std::string_view json, Decoded& decoded) {
+  Result<api::Pod> pod = decoder_.Pod(json);
+  if (!pod) return std::unexpected(pod.error());
+  decoded = FactsOf(*pod);
+  return HeadOf(api::KindId::kPod, std::move(pod->meta));
+}
+
+Result<Head> Objects::DecodeJob(std::string_view json, Decoded& decoded) {
+  Result<api::Job> job = decoder_.Job(json);
+  if (!job) return std::unexpected(job.error());
+  auto& views = decoded.emplace<JobViews>();
+  Head head = HeadOf(api::KindId::kJob, job->meta);
+  if (!QueueNameOf(head).empty()) {
+    std::string document = R"({"metadata":{},"spec":)";
+    document.append(job->pod_template.spec.view()).append("}");
+    Result<api::Pod> pod = decoder_.Pod(document);
+    if (!pod) return std::unexpected(pod.error());
+    views.spec = std::move(pod->spec);
+  }
+  views.job = std::move(*job);
+  return head;
+}
+
 Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& decoded) {
   switch (kind) {
-    case api::KindId::kPod: {
-      Result<api::Pod> pod = decoder_.Pod(json);
-      if (!pod) return std::unexpected(pod.error());
-      decoded = FactsOf(*pod);
-      return HeadOf(kind, std::move(pod->meta));
-    }
+    case api::KindId::kPod:
+      return DecodePod(json, decoded);
     case api::KindId::kDeployment:
       return Taken(kind, decoder_.Deployment(json), decoded);
     case api::KindId::kReplicaSet:
       return Taken(kind, decoder_.ReplicaSet(json), decoded);
     case api::KindId::kJob:
-      return Taken(kind, decoder_.Job(json), decoded);
+      return DecodeJob(json, decoded);
     case api::KindId::kNode:
       return Taken(kind, decoder_.Node(json), decoded);
     case api::KindId::kNamespace:
@@ -172,6 +195,14 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Taken(kind, decoder_.PodDisruptionBudget(json), decoded);
     case api::KindId::kPodGroup:
       return Taken(kind, decoder_.PodGroup(json), decoded);
+    case api::KindId::kWorkload:
+      return Taken(kind, decoder_.Workload(json), decoded);
+    case api::KindId::kResourceFlavor:
+      return Taken(kind, decoder_.ResourceFlavor(json), decoded);
+    case api::KindId::kPriorityClass:
+      return Taken(kind, decoder_.PriorityClass(json), decoded);
+    case api::KindId::kWorkloadPriorityClass:
+      return Taken(kind, decoder_.WorkloadPriorityClass(json), decoded);
     default: {
       const Result<api::ObjectHead> head = decoder_.Head(json);
       if (!head) return std::unexpected(head.error());
@@ -189,9 +220,11 @@ void Objects::Keep(Slot slot, Decoded& decoded) {
   } else if (auto* set = std::get_if<api::ReplicaSet>(&decoded)) {
     selectors_[slot] = QueryOrNothing(set->selector);
     replica_sets_[slot] = std::move(*set);
-  } else if (auto* job = std::get_if<api::Job>(&decoded)) {
-    selectors_[slot] = QueryOrNothing(job->selector);
-    jobs_[slot] = std::move(*job);
+  } else if (auto* views = std::get_if<JobViews>(&decoded)) {
+    selectors_[slot] = QueryOrNothing(views->job.selector);
+    jobs_[slot] = std::move(views->job);
+    template_specs_.erase(slot);
+    if (views->spec.has_value()) template_specs_[slot] = std::move(*views->spec);
   } else if (auto* node = std::get_if<api::Node>(&decoded)) {
     nodes_[slot] = std::move(*node);
   } else if (auto* space = std::get_if<api::Namespace>(&decoded)) {
@@ -204,6 +237,20 @@ void Objects::Keep(Slot slot, Decoded& decoded) {
     KeepBudget(slot, std::move(*budget));
   } else if (auto* group = std::get_if<api::PodGroup>(&decoded)) {
     groups_[slot] = std::move(*group);
+  } else {
+    KeepQueued(slot, decoded);
+  }
+}
+
+void Objects::KeepQueued(Slot slot, Decoded& decoded) {
+  if (auto* workload = std::get_if<api::Workload>(&decoded)) {
+    workloads_[slot] = std::move(*workload);
+  } else if (auto* flavor = std::get_if<api::ResourceFlavor>(&decoded)) {
+    flavors_[slot] = std::move(*flavor);
+  } else if (auto* priority = std::get_if<api::PriorityClass>(&decoded)) {
+    priority_classes_[slot] = std::move(*priority);
+  } else if (auto* own = std::get_if<api::WorkloadPriorityClass>(&decoded)) {
+    workload_classes_[slot] = std::move(*own);
   }
 }
 
@@ -260,8 +307,8 @@ bool Objects::IsRegrouped(Slot known, const Head& head, const Decoded& decoded) 
     const api::ReplicaSet& was = replica_sets_.at(known);
     return was.replicas != set->replicas || was.meta.annotations != set->meta.annotations;
   }
-  if (const auto* job = std::get_if<api::Job>(&decoded))
-    return jobs_.at(known).meta.annotations != job->meta.annotations;
+  if (const auto* views = std::get_if<JobViews>(&decoded))
+    return jobs_.at(known).meta.annotations != views->job.meta.annotations;
   // Of the status of a group only its writer knows something.
   const auto* group = std::get_if<api::PodGroup>(&decoded);
   if (group == nullptr) return false;
@@ -379,6 +426,7 @@ void Objects::EraseViews(Slot slot) {
       break;
     case api::KindId::kJob:
       jobs_.erase(slot);
+      template_specs_.erase(slot);
       break;
     case api::KindId::kNode:
       nodes_.erase(slot);
@@ -398,6 +446,18 @@ void Objects::EraseViews(Slot slot) {
       break;
     case api::KindId::kPodGroup:
       groups_.erase(slot);
+      break;
+    case api::KindId::kWorkload:
+      workloads_.erase(slot);
+      break;
+    case api::KindId::kResourceFlavor:
+      flavors_.erase(slot);
+      break;
+    case api::KindId::kPriorityClass:
+      priority_classes_.erase(slot);
+      break;
+    case api::KindId::kWorkloadPriorityClass:
+      workload_classes_.erase(slot);
       break;
     default:
       break;
@@ -443,6 +503,21 @@ const api::ConfigMap* Objects::config_map(Slot slot) const { return At(config_ma
 const api::PodDisruptionBudget* Objects::budget(Slot slot) const { return At(budgets_, slot); }
 
 const api::PodGroup* Objects::group(Slot slot) const { return At(groups_, slot); }
+
+const api::Workload* Objects::workload(Slot slot) const { return At(workloads_, slot); }
+const api::ResourceFlavor* Objects::flavor(Slot slot) const { return At(flavors_, slot); }
+const api::PriorityClass* Objects::priority_class(Slot slot) const {
+  return At(priority_classes_, slot);
+}
+const api::WorkloadPriorityClass* Objects::workload_class(Slot slot) const {
+  return At(workload_classes_, slot);
+}
+
+const Shared<api::PodSpec>& Objects::template_spec(Slot job) const {
+  static const Shared<api::PodSpec> kNone;
+  const Shared<api::PodSpec>* spec = At(template_specs_, job);
+  return spec == nullptr ? kNone : *spec;
+}
 
 const std::set<Slot>& Objects::GuardedBy(Slot budget) const {
   static const std::set<Slot> kNone;

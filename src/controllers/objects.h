@@ -13,6 +13,7 @@
 
 #include "api/groups.h"
 #include "api/kinds.h"
+#include "api/quota.h"
 #include "api/selector.h"
 #include "api/types.h"
 #include "api/workloads.h"
@@ -87,6 +88,9 @@ struct PodRef {
   [[nodiscard]] bool active() const { return !facts->terminal() && !head->deletion.has_value(); }
 };
 
+// The LocalQueue that the object's label names; empty: none.
+[[nodiscard]] std::string_view QueueNameOf(const Head& head);
+
 [[nodiscard]] PodFacts FactsOf(const api::Pod& pod);
 [[nodiscard]] Head HeadOf(api::KindId kind, api::ObjectMeta meta);
 
@@ -129,6 +133,12 @@ class Objects {
   [[nodiscard]] const api::ConfigMap* config_map(Slot slot) const;
   [[nodiscard]] const api::PodDisruptionBudget* budget(Slot slot) const;
   [[nodiscard]] const api::PodGroup* group(Slot slot) const;
+  [[nodiscard]] const api::Workload* workload(Slot slot) const;
+  [[nodiscard]] const api::ResourceFlavor* flavor(Slot slot) const;
+  [[nodiscard]] const api::PriorityClass* priority_class(Slot slot) const;
+  [[nodiscard]] const api::WorkloadPriorityClass* workload_class(Slot slot) const;
+  // What the pods of a Job ask for that has a queue name; of others nothing.
+  [[nodiscard]] const Shared<api::PodSpec>& template_spec(Slot job) const;
   [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
   [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
 
@@ -187,14 +197,29 @@ class Objects {
   std::map<Slot, api::ConfigMap> config_maps_;
   std::map<Slot, api::PodDisruptionBudget> budgets_;
   std::map<Slot, api::PodGroup> groups_;
+  std::map<Slot, Shared<api::PodSpec>> template_specs_;  // Of Jobs with a queue name.
+  std::map<Slot, api::Workload> workloads_;
+  std::map<Slot, api::ResourceFlavor> flavors_;
+  std::map<Slot, api::PriorityClass> priority_classes_;
+  std::map<Slot, api::WorkloadPriorityClass> workload_classes_;
+  // A Job and, if it has a queue name, its pods' spec.
+  struct JobViews {
+    api::Job job;
+    std::optional<Shared<api::PodSpec>> spec;
+  };
   // Decoded and not yet placed; of other kinds only the head is read.
-  using Decoded = std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, api::Job,
+  using Decoded = std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews,
                                api::Node, api::Namespace, api::Lease, api::ConfigMap,
-                               api::PodDisruptionBudget, api::PodGroup>;
+                               api::PodDisruptionBudget, api::PodGroup, api::Workload,
+                               api::ResourceFlavor, api::PriorityClass, api::WorkloadPriorityClass>;
   void Keep(Slot slot, Decoded& decoded);
+  // What is kept for Jobs with a queue name.
+  void KeepQueued(Slot slot, Decoded& decoded);
   [[nodiscard]] bool IsScaled(Slot known, const Decoded& decoded) const;
   [[nodiscard]] bool IsRegrouped(Slot known, const Head& head, const Decoded& decoded) const;
   Result<Head> Decode(api::KindId kind, std::string_view json, Decoded& decoded);
+  Result<Head> DecodePod(std::string_view json, Decoded& decoded);
+  Result<Head> DecodeJob(std::string_view json, Decoded& decoded);
 };
 
 }  // namespace berth::controllers

@@ -91,6 +91,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanBudget(objects_, slot, now);
     case Part::kDisruptedPod:
       return PlanDisruptedPod(objects_, slot, now);
+    case Part::kWorkload:
+      return PlanForWorkload(slot, now);
     case Part::kNode:
     case Part::kEndedPods:
     case Part::kPodGroup:
@@ -206,6 +208,14 @@ Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {
                   .orphans = OrphansFor(objects_, head, job.selector),
                   .trouble = row.trouble},
                  now);
+}
+
+Plan Controllers::PlanForWorkload(Slot job, Instant now) {
+  // Nobody admits what it has no Workload for.
+  if (client_.absent(workloads_watch_) || objects_.job(job) == nullptr) return {};
+  const auto row = rows_.find(Key{Part::kJob, objects_.head(job).uid});
+  const bool busy = row != rows_.end() && row->second.in_flight > 0;
+  return PlanWorkload(objects_, job, busy, now);
 }
 
 Plan Controllers::PlanForNode(const std::string& name, Instant now) {

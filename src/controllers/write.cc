@@ -313,6 +313,8 @@ std::string ConditionsText(const std::vector<api::Condition>& conditions, Condit
       out += fmt::format(R"(,"lastProbeTime":"{}")", SecondsTime(condition.updated));
     }
     out += fmt::format(R"(,"lastTransitionTime":"{}")", SecondsTime(condition.transition));
+    if (condition.observed_generation != 0)
+      out += fmt::format(R"(,"observedGeneration":{})", condition.observed_generation);
     if (!condition.reason.empty()) {
       out += R"(,"reason":)";
       AppendJsonString(out, condition.reason);

@@ -269,13 +269,15 @@ class WorkloadsTest : public ::testing::Test {
         "spec":{{"schedulerName":"{}","containers":[{{"name":"c","image":"one","resources":{{"requests":{{"cpu":"500m"}}}}}}]}}}}}}}})",
             replicas, scheduler));
   }
-  void MakeJob(const std::string& spec, const std::string& annotations) {
+  void MakeJob(const std::string& spec, const std::string& annotations,
+               const std::string& labels = "") {
     cluster_.Create(
-        kJobs, fmt::format(
-                   R"({{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"j"}},"spec":{{{}
+        kJobs,
+        fmt::format(
+            R"({{"apiVersion":"batch/v1","kind":"Job","metadata":{{"name":"j","labels":{{{}}}}},"spec":{{{}
         "template":{{"metadata":{{"annotations":{{{}}}}},"spec":{{"restartPolicy":"Never",
         "containers":[{{"name":"c","image":"i","resources":{{"requests":{{"cpu":"1"}}}}}}]}}}}}}}})",
-                   spec, annotations));
+            labels, spec, annotations));
   }
 
   const std::string kDeployments = "/apis/apps/v1/namespaces/default/deployments";
@@ -393,6 +395,76 @@ TEST_F(WorkloadsTest, SuspendingAJobFreesItsNodes) {
   cluster_.Pass(60);
   EXPECT_EQ(cluster_.Text(kJobs + "/j", "/status/succeeded"), "8");
   EXPECT_EQ(cluster_.Text(kJobs + "/j", "/status/failed"), "none");
+}
+
+// The test is who admits. A write that the server's rules of templates, pod sets and statuses refuse
+// fails the test.
+TEST_F(WorkloadsTest, AJobInAQueueRunsWhileItsWorkloadIsAdmitted) {
+  const std::string kueue = "/apis/kueue.x-k8s.io/v1beta2";
+  const std::string workloads = kueue + "/namespaces/default/workloads";
+  const auto make_flavor = [&](const std::string& name, const std::string& os) {
+    cluster_.Create(
+        kueue + "/resourceflavors",
+        fmt::format(R"({{"apiVersion":"kueue.x-k8s.io/v1beta2","kind":"ResourceFlavor",)"
+                    R"("metadata":{{"name":"{}"}},"spec":{{"nodeLabels":{{)"
+                    R"("kubernetes.io/os":"{}"}},"tolerations":[{{"key":"{}",)"
+                    R"("operator":"Exists"}}]}}}})",
+                    name, os, name));
+  };
+  make_flavor("f", "linux");
+  make_flavor("g", "none");
+  MakeJob(R"("completions":6,"parallelism":4,)", R"("berth.dev/run-for":"20s")",
+          R"("kueue.x-k8s.io/queue-name":"q")");
+  cluster_.Pass(5);
+  const auto workload = [&] {
+    const api::Json list = cluster_.Get(workloads);
+    const api::JsonArray& items = list.at("items").as_array();
+    EXPECT_EQ(items.size(), 1u);
+    return workloads + "/" + std::string(items.at(0).at("metadata").at("name").as_string());
+  };
+  const auto set = [&](const std::string& conditions, const std::string& more) {
+    std::string text;
+    for (const char letter : conditions) {
+      const std::string type = letter == 'Q'   ? "QuotaReserved"
+                               : letter == 'A' ? "Admitted"
+                                               : "Evicted";
+      text += fmt::format(R"({}{{"type":"{}","status":"True","reason":"Preempted","message":"m",)"
+                          R"("lastTransitionTime":"2026-01-01T00:00:00Z"}})",
+                          text.empty() ? "" : ",", type);
+    }
+    cluster_.Patch(workload() + "/status",
+                   fmt::format(R"({{"status":{{"conditions":[{}]{}}}}})", text, more));
+    cluster_.Pass(5);
+  };
+  const auto admit = [&](const std::string& flavor) {
+    set("QA",
+        fmt::format(R"(,"admission":{{"clusterQueue":"cq","podSetAssignments":[{{"name":"main",)"
+                    R"("flavors":{{"cpu":"{}"}},"resourceUsage":{{"cpu":"4"}},"count":4}}]}})",
+                    flavor));
+  };
+  EXPECT_EQ(cluster_.Pods(), "");
+  EXPECT_EQ(cluster_.Text(workload(), "/spec/podSets/0/count"), "4");
+  admit("g");
+  EXPECT_EQ(cluster_.Pods(), "Pending: 4 ");
+  set("QAE", "");
+  EXPECT_EQ(cluster_.Pods(), "");
+  EXPECT_EQ(cluster_.Text(kJobs + "/j", "/spec/template/spec/nodeSelector"), "none");
+  EXPECT_EQ(cluster_.Text(kJobs + "/j", "/spec/template/spec/tolerations"), "none");
+  EXPECT_EQ(cluster_.Condition(workload(), "QuotaReserved"), "False");
+  EXPECT_EQ(cluster_.Text(workload(), "/status/admission"), "none");
+  admit("f");
+  EXPECT_EQ(cluster_.Pods(), "Running: 4 ");
+  EXPECT_EQ(cluster_.Condition(workload(), "PodsReady"), "True");
+  cluster_.Pass(60);
+  EXPECT_EQ(cluster_.Pods(), "Succeeded: 6 ");
+  EXPECT_EQ(cluster_.Condition(workload(), "Finished"), "True");
+  EXPECT_EQ(cluster_.Text(workload(), "/status/reclaimablePods"), R"([{"count":2,"name":"main"}])");
+  const std::string version = cluster_.Text(workload(), "/metadata/resourceVersion");
+  cluster_.Pass(100);
+  EXPECT_EQ(cluster_.Text(workload(), "/metadata/resourceVersion"), version);
+  EXPECT_EQ(cluster_.Do(Method::kDelete, kJobs + "/j?propagationPolicy=Background").status, 200);
+  cluster_.Pass(10);
+  EXPECT_EQ(cluster_.Get(workloads).at("items").as_array().size(), 0u);
 }
 
 TEST_F(WorkloadsTest, ALostNodesPodsAreReplacedElsewhere) {

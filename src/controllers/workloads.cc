@@ -1,0 +1,543 @@
+#include "controllers/workloads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "api/quota.h"
+#include "base/check.h"
+#include "controllers/sha1.h"
+
+namespace berth::controllers {
+namespace {
+
+constexpr std::string_view kPodSetName = "main";
+constexpr std::string_view kMinParallelism = "kueue.x-k8s.io/job-min-parallelism";
+constexpr std::string_view kAdmitted = "Admitted";
+constexpr std::string_view kEvicted = "Evicted";
+constexpr std::string_view kFinished = "Finished";
+constexpr std::string_view kPodsReady = "PodsReady";
+constexpr std::string_view kQuotaReserved = "QuotaReserved";
+constexpr std::string_view kRequeued = "Requeued";
+// While an object that is none of ours has the Workload's name.
+constexpr Duration kNameTakenEvery = Duration::Seconds(30);
+constexpr size_t kNameMax = 253;
+constexpr size_t kHashDigits = 5;
+
+bool IsTrue(const std::vector<api::Condition>& conditions, std::string_view type) {
+  const api::Condition* condition = api::Find(conditions, type);
+  return condition != nullptr && condition->status == "True";
+}
+
+// The condition that says how the Job ended; nullptr: it didn't.
+const api::Condition* EndOf(const api::Job& job) {
+  for (const std::string_view type : {"Complete", "Failed"}) {
+    if (IsTrue(job.conditions, type)) return api::Find(job.conditions, type);
+  }
+  return nullptr;
+}
+
+int64_t CountOf(const api::Job& job) {
+  return std::min(job.parallelism, job.completions.value_or(job.parallelism));
+}
+
+// How few pods the Job may be started with.
+std::optional<int64_t> MinCountOf(const api::Job& job) {
+  const auto text = api::Find(job.meta.annotations, kMinParallelism);
+  if (!text) return std::nullopt;
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
+  if (error != std::errc() || end != text->data() + text->size()) return std::nullopt;
+  // As many as there are leaves nothing to search.
+  if (count <= 0 || count >= CountOf(job)) return std::nullopt;
+  return count;
+}
+
+// Of those pods that run at first, as many as no pod is to follow any more.
+int64_t ReclaimableOf(const api::Job& job) {
+  if (job.parallelism == 1 || job.succeeded == 0) return 0;
+  const int64_t remaining = job.completions.value_or(job.parallelism) - job.succeeded;
+  return std::clamp<int64_t>(job.parallelism - remaining, 0, CountOf(job));
+}
+
+// ---- Texts -----------------------------------------------------------------------------------
+
+std::string TolerationText(const api::Toleration& toleration) {
+  std::string text;
+  const auto add = [&](std::string_view key, const std::string& value) {
+    if (!value.empty()) text += fmt::format(R"("{}":{},)", key, client::JsonString(value));
+  };
+  add("key", toleration.key);
+  add("operator", toleration.op);
+  add("value", toleration.value);
+  add("effect", toleration.effect);
+  if (toleration.seconds) text += fmt::format(R"("tolerationSeconds":{},)", *toleration.seconds);
+  if (!text.empty()) text.pop_back();
+  return "{" + text + "}";
+}
+
+std::string TolerationsText(const std::vector<api::Toleration>& tolerations) {
+  if (tolerations.empty()) return "null";
+  std::string text = "[";
+  for (const api::Toleration& toleration : tolerations) text += TolerationText(toleration) + ",";
+  text.back() = ']';
+  return text;
+}
+
+// A merge patch that makes one map of the other.
+std::string MapPatch(const api::StringMap& from, const api::StringMap& to) {
+  if (to.empty()) return "null";
+  std::string text = "{";
+  for (const auto& [key, value] : to) {
+    if (api::Find(from, key) != std::string_view(value))
+      text += client::JsonString(key) + ":" + client::JsonString(value) + ",";
+  }
+  for (const auto& [key, value] : from) {
+    if (!api::Find(to, key)) text += client::JsonString(key) + ":null,";
+  }
+  text.back() = '}';
+  return text;
+}
+
+// Where a pod may run.
+struct Placement {
+  api::StringMap selector;
+  std::vector<api::Toleration> tolerations;
+};
+
+// The member "template" of a merge patch, with a comma before; empty: nothing is to change.
+std::string PlacementPatch(const api::PodSpec& from, const Placement& to) {
+  std::string text;
+  if (from.node_selector != to.selector)
+    text += R"("nodeSelector":)" + MapPatch(from.node_selector, to.selector) + ",";
+  if (from.tolerations != to.tolerations)
+    text += R"("tolerations":)" + TolerationsText(to.tolerations) + ",";
+  if (text.empty()) return text;
+  text.pop_back();
+  return R"(,"template":{"spec":{)" + text + "}}";
+}
+
+// The template as its pods are made of it, without what the server puts in.
+std::string TemplateText(const api::PodTemplate& pod_template) {
+  api::StringMap labels = pod_template.labels;
+  std::erase_if(labels, [](const auto& label) {
+    std::string_view key = label.first;
+    constexpr std::string_view kPrefix = "batch.kubernetes.io/";
+    if (key.starts_with(kPrefix)) key.remove_prefix(kPrefix.size());
+    return key == "controller-uid" || key == "job-name";
+  });
+  std::string metadata;
+  if (!labels.empty()) metadata += R"("labels":)" + MapText(labels);
+  if (!pod_template.annotations.empty()) {
+    if (!metadata.empty()) metadata += ",";
+    metadata += R"("annotations":)" + MapText(pod_template.annotations);
+  }
+  return fmt::format(R"({{"metadata":{{{}}},"spec":{}}})", metadata, pod_template.spec.view());
+}
+
+// ---- Priority --------------------------------------------------------------------------------
+
+struct Priority {
+  std::string group;  // Of the class.
+  std::string kind;
+  std::string name;  // Empty: no class.
+  int64_t value = 0;
+};
+
+// The class that counts where none is named: of several the lowest, as admission of pods has it.
+const api::PriorityClass* DefaultClass(const Objects& objects) {
+  const api::PriorityClass* found = nullptr;
+  for (const Slot slot : objects.All(api::KindId::kPriorityClass)) {
+    const api::PriorityClass* one = objects.priority_class(slot);
+    if (one->global_default && (found == nullptr || one->value < found->value)) found = one;
+  }
+  return found;
+}
+
+// Nothing: its class isn't there.
+std::optional<Priority> PriorityOf(const Objects& objects, const Head& head,
+                                   const api::PodSpec& spec) {
+  if (const auto own = api::Find(head.labels, api::kWorkloadPriorityLabel); own && !own->empty()) {
+    const Slot slot = objects.Find(api::KindId::kWorkloadPriorityClass, {}, *own);
+    if (slot == kNoSlot) return std::nullopt;
+    return Priority{"kueue.x-k8s.io", "WorkloadPriorityClass", std::string(*own),
+                    objects.workload_class(slot)->value};
+  }
+  const api::PriorityClass* found = nullptr;
+  if (spec.priority_class_name.empty()) {
+    found = DefaultClass(objects);
+    if (found == nullptr) return Priority{};
+  } else {
+    const Slot slot = objects.Find(api::KindId::kPriorityClass, {}, spec.priority_class_name);
+    if (slot == kNoSlot) return std::nullopt;
+    found = objects.priority_class(slot);
+  }
+  return Priority{"scheduling.k8s.io", "PriorityClass", found->meta.name, found->value};
+}
+
+std::string PriorityText(const Priority& priority) {
+  std::string text;
+  if (!priority.name.empty()) {
+    text = fmt::format(R"("priorityClassRef":{{"group":"{}","kind":"{}","name":{}}},)",
+                       priority.group, priority.kind, client::JsonString(priority.name));
+  }
+  return text + fmt::format(R"("priority":{})", priority.value);
+}
+
+// ---- The plan --------------------------------------------------------------------------------
+
+class Planner {
+ public:
+  Planner(const Objects& objects, Slot slot, bool busy, Instant now)
+      : objects_(objects),
+        head_(objects.head(slot)),
+        job_(*objects.job(slot)),
+        spec_(*objects.template_spec(slot)),
+        busy_(busy),
+        now_(now) {}
+
+  Plan Run();
+
+ private:
+  void FindOwn();
+  void Make();
+  void Stop(std::string why);
+  void Remake();
+  void Follow();
+  void Start();
+  void LetGo();
+  void Release(const api::Condition& evicted);
+  void Report();
+  void Finish(std::string_view reason, std::string message);
+  void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
+  bool IsRestored();
+  [[nodiscard]] bool Idle() const;
+  [[nodiscard]] bool Matches() const;
+  [[nodiscard]] std::string PodSetText() const;
+  [[nodiscard]] std::optional<Placement> PlacementOf(const api::PodSetAssignment& assignment);
+  [[nodiscard]] Write JobPatch(std::string members, Told told) const;
+  // True when it changes more than times.
+  bool Set(std::vector<api::Condition>& conditions, std::string_view type, bool status,
+           std::string_view reason, std::string message) const;
+
+  [[nodiscard]] bool Is(std::string_view type) const { return IsTrue(own_->conditions, type); }
+  // It holds quota, or what is left of having held it.
+  [[nodiscard]] bool reserved() const { return Is(kQuotaReserved) || own_->admission.has_value(); }
+  [[nodiscard]] const api::WorkloadPodSet& pod_set() const { return own_->pod_sets.front(); }
+  [[nodiscard]] std::string title() const {
+    return own_head_->namespace_name + "/" + own_head_->name;
+  }
+
+  const Objects& objects_;
+  const Head& head_;
+  const api::Job& job_;
+  const api::PodSpec& spec_;
+  const bool busy_;
+  const Instant now_;
+  const Head* own_head_ = nullptr;  // Of the Job's Workload, if there is one.
+  const api::Workload* own_ = nullptr;
+  Plan plan_;
+};
+
+Plan Planner::Run() {
+  if (head_.deletion.has_value()) return {};
+  FindOwn();
+  if (QueueNameOf(head_).empty()) {
+    // It was taken out of its queue.
+    if (own_ != nullptr && !Is(kFinished) && !own_head_->deletion.has_value() && Idle())
+      plan_.writes.push_back(DeleteSeen(*own_head_, {}));
+  } else if (const api::Condition* end = EndOf(job_)) {
+    if (own_ != nullptr && !Is(kFinished))
+      Finish(end->type == "Complete" ? "Succeeded" : "Failed", end->message);
+  } else if (own_ == nullptr) {
+    Make();
+  } else if (Is(kFinished) || own_head_->deletion.has_value()) {
+    // What follows in its place, if anything, asks for what the Job came with.
+    if (!job_.suspend || IsRestored()) Stop(fmt::format("Workload {} is over", title()));
+  } else if (Is(kEvicted) && reserved()) {
+    LetGo();
+  } else if (!Matches()) {
+    Remake();
+  } else if (!Is(kAdmitted) || !reserved()) {
+    job_.suspend ? Follow() : Stop("Not admitted by its queue");
+  } else {
+    job_.suspend ? Start() : Report();
+  }
+  return std::move(plan_);
+}
+
+// The Workload that the Job controls; of several, which only others make, one is left.
+void Planner::FindOwn() {
+  std::vector<Slot> slots;
+  for (const Slot slot : objects_.DependentsOf(head_.uid)) {
+    if (objects_.workload(slot) == nullptr) continue;
+    const api::OwnerReference* controller = objects_.head(slot).controller();
+    if (controller != nullptr && controller->uid == head_.uid) slots.push_back(slot);
+  }
+  if (slots.empty()) return;
+  const std::string name = WorkloadNameOf(head_);
+  std::ranges::sort(slots, {}, [&](Slot slot) {
+    const Head& one = objects_.head(slot);
+    return std::tuple(one.name != name, one.creation, std::string_view(one.uid));
+  });
+  own_head_ = &objects_.head(slots.front());
+  own_ = objects_.workload(slots.front());
+  for (const Slot slot : std::span(slots).subspan(1)) {
+    if (!objects_.head(slot).deletion.has_value())
+      plan_.writes.push_back(DeleteSeen(objects_.head(slot), {}));
+  }
+}
+
+// Nothing of the Job runs, nor is about to.
+bool Planner::Idle() const {
+  if (busy_ || !job_.suspend || job_.active != 0 || job_.terminating != 0) return false;
+  return std::ranges::all_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
+    const PodFacts* pod = objects_.pod(slot);
+    return pod == nullptr || pod->terminal();
+  });
+}
+
+std::string Planner::PodSetText() const {
+  std::string text =
+      fmt::format(R"("podSets":[{{"name":"{}","count":{})", kPodSetName, CountOf(job_));
+  if (const auto least = MinCountOf(job_)) text += fmt::format(R"(,"minCount":{})", *least);
+  return text + R"(,"template":)" + TemplateText(job_.pod_template) + "}]";
+}
+
+void Planner::Make() {
+  if (!job_.suspend) return Stop("It has no Workload");
+  if (!Idle()) return;
+  const std::optional<Priority> priority = PriorityOf(objects_, head_, spec_);
+  if (!priority) return;
+  const std::string name = WorkloadNameOf(head_);
+  if (objects_.Find(api::KindId::kWorkload, head_.namespace_name, name) != kNoSlot)
+    return plan_.WakeAt(now_ + kNameTakenEvery);
+  Write write = CreateOf(api::KindId::kWorkload, head_.namespace_name, name);
+  write.metadata = R"("labels":)" + MapText({{std::string(api::kJobUidLabel), head_.uid}}) +
+                   R"(,"ownerReferences":)" + OwnersText({ControllerReference(head_)});
+  write.body = fmt::format(R"("spec":{{{},"queueName":{},{},"active":true}})", PodSetText(),
+                           client::JsonString(QueueNameOf(head_)), PriorityText(*priority));
+  write.told.push_back(
+      {.reason = "CreatedWorkload",
+       .message = fmt::format("Created Workload {}/{}", head_.namespace_name, name)});
+  plan_.writes.push_back(std::move(write));
+}
+
+Write Planner::JobPatch(std::string members, Told told) const {
+  Write write = PatchOf(head_);
+  write.body = R"("spec":{)" + std::move(members) + "}";
+  if (!told.reason.empty()) write.told.push_back(std::move(told));
+  return write;
+}
+
+// The template comes back by a write of its own: it can't change while the Job may run.
+void Planner::Stop(std::string why) {
+  if (job_.suspend) return;
+  plan_.writes.push_back(
+      JobPatch(R"("suspend":true)", {.reason = "Stopped", .message = std::move(why)}));
+}
+
+// Whether the Job has the template that it came with; else it gets it back.
+bool Planner::IsRestored() {
+  if (own_->pod_sets.empty()) return true;
+  const api::PodSpec& wanted = *pod_set().spec;
+  std::string members = PlacementPatch(spec_, {wanted.node_selector, wanted.tolerations});
+  if (pod_set().min_count && job_.parallelism < pod_set().count)
+    members += fmt::format(R"(,"parallelism":{})", pod_set().count);
+  if (members.empty()) return true;
+  // Its controller takes the start time away; until then the template can't change.
+  if (!job_.start_time.has_value()) plan_.writes.push_back(JobPatch(members.substr(1), {}));
+  return false;
+}
+
+// ---- What the Workload says --------------------------------------------------------------------
+
+// Whether the Workload asks for what the Job is. Of one that holds quota the Job may have got
+// another placement, and fewer pods.
+bool Planner::Matches() const {
+  if (own_->pod_sets.size() != 1 || own_->queue != QueueNameOf(head_)) return false;
+  const api::WorkloadPodSet& set = pod_set();
+  if (!reserved())
+    return set.count == CountOf(job_) && set.min_count == MinCountOf(job_) && *set.spec == spec_;
+  std::vector<int64_t> counts = {set.count};
+  if (set.min_count && own_->admission && !own_->admission->pod_sets.empty())
+    counts.push_back(own_->admission->pod_sets.front().count.value_or(set.count));
+  if (std::ranges::find(counts, CountOf(job_)) == counts.end()) return false;
+  api::PodSpec placed = *set.spec;
+  placed.node_selector = spec_.node_selector;
+  placed.tolerations = spec_.tolerations;
+  return placed == spec_;
+}
+
+// The Workload is of another shape than the Job. One that holds quota can't change: it goes, and
+// with it the quota, when nothing of the Job runs any more.
+void Planner::Remake() {
+  if (!job_.suspend) return Stop("It is not what its Workload asks for");
+  if (!reserved()) return Follow();
+  if (!Idle() || !IsRestored()) return;
+  Write write = DeleteSeen(*own_head_, {});
+  write.told.push_back(
+      {.reason = "DeletedWorkload", .message = "Deleted Workload of another shape " + title()});
+  plan_.writes.push_back(std::move(write));
+}
+
+// A Workload without quota says what the Job says; with it, what its priority class says.
+void Planner::Follow() {
+  const std::optional<Priority> priority = PriorityOf(objects_, head_, spec_);
+  std::string members;
+  if (!Matches()) {
+    members =
+        fmt::format(R"({},"queueName":{},)", PodSetText(), client::JsonString(QueueNameOf(head_)));
+  }
+  if (priority && own_->priority_class != priority->name && !reserved()) {
+    members += priority->name.empty() ? R"("priorityClassRef":null,"priority":0,)"
+                                      : PriorityText(*priority) + ",";
+  } else if (priority && own_->priority_class == priority->name &&
+             own_->priority != priority->value) {
+    members += fmt::format(R"("priority":{},)", priority->value);
+  }
+  if (members.empty()) return;
+  members.pop_back();
+  Write write = PatchOf(*own_head_);
+  write.body = R"("spec":{)" + members + "}";
+  write.told.push_back({.reason = "UpdatedWorkload", .message = "Updated Workload " + title()});
+  plan_.writes.push_back(std::move(write));
+}
+
+bool Planner::Set(std::vector<api::Condition>& conditions, std::string_view type, bool status,
+                  std::string_view reason, std::string message) const {
+  return SetCondition(conditions,
+                      {.type = std::string(type),
+                       .status = status ? "True" : "False",
+                       .reason = std::string(reason),
+                       .message = std::move(message),
+                       .observed_generation = own_->meta.generation},
+                      now_);
+}
+
+void Planner::Status(const std::vector<api::Condition>& conditions, std::string more, Told told) {
+  plan_.writes.push_back(StatusOf(
+      *own_head_, fmt::format(R"({{"conditions":{}{}}})",
+                              ConditionsText(conditions, ConditionTimes::kTransition), more)));
+  if (!told.reason.empty()) plan_.writes.back().told.push_back(std::move(told));
+}
+
+// ---- Running ---------------------------------------------------------------------------------
+
+// Where pods with these flavors may run. Nothing: a flavor isn't seen yet, or the pods ask for
+// another place, and the Workload is finished.
+std::optional<Placement> Planner::PlacementOf(const api::PodSetAssignment& assignment) {
+  Placement placement{pod_set().spec->node_selector, pod_set().spec->tolerations};
+  for (const auto& [resource, name] : assignment.flavors) {
+    const Slot slot = objects_.Find(api::KindId::kResourceFlavor, {}, name);
+    if (slot == kNoSlot) return std::nullopt;
+    const api::ResourceFlavor& flavor = *objects_.flavor(slot);
+    for (const auto& [key, value] : flavor.node_labels) {
+      const auto asked = api::Find(placement.selector, key);
+      if (asked && *asked != value) {
+        Finish("FailedToStart",
+               fmt::format("ResourceFlavor {} is of nodes with {}={}, its pods ask for {}={}", name,
+                           key, value, key, *asked));
+        return std::nullopt;
+      }
+      Put(placement.selector, key, value);
+    }
+    for (const api::Toleration& toleration : flavor.tolerations) {
+      if (std::ranges::find(placement.tolerations, toleration) == placement.tolerations.end())
+        placement.tolerations.push_back(toleration);
+    }
+  }
+  return placement;
+}
+
+void Planner::Start() {
+  if (!own_->admission || own_->admission->pod_sets.size() != 1) return;
+  const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
+  const std::optional<Placement> placement = PlacementOf(assignment);
+  if (!placement) return;
+  std::string members = PlacementPatch(spec_, *placement);
+  // Its controller takes the start time away; until then the template can't change.
+  if (!members.empty() && job_.start_time.has_value()) return;
+  const int64_t count = assignment.count.value_or(pod_set().count);
+  if (pod_set().min_count && CountOf(job_) != count)
+    members += fmt::format(R"(,"parallelism":{})", count);
+  plan_.writes.push_back(
+      JobPatch(R"("suspend":false)" + members,
+               {.reason = "Started",
+                .message = "Admitted by ClusterQueue " + own_->admission->cluster_queue}));
+}
+
+// While it runs: whether all of its pods came to be ready, and what it needs no more.
+void Planner::Report() {
+  std::vector<api::Condition> conditions = own_->conditions;
+  bool changed = false;
+  if (!Is(kPodsReady)) {
+    const bool ready = job_.succeeded + job_.ready >= CountOf(job_);
+    changed = ready ? Set(conditions, kPodsReady, true, "Started", "Its pods are ready or done")
+                    : Set(conditions, kPodsReady, false, "WaitForStart",
+                          "Some of its pods were not ready yet");
+  }
+  std::string more;
+  const int64_t before = own_->reclaimable.empty() ? 0 : own_->reclaimable.front().second;
+  if (const int64_t count = ReclaimableOf(job_); count > before) {
+    more = fmt::format(R"(,"reclaimablePods":[{{"name":"{}","count":{}}}])", kPodSetName, count);
+  }
+  if (changed || !more.empty()) Status(conditions, more, {});
+  if (plan_.writes.empty()) Follow();
+}
+
+// ---- The end ---------------------------------------------------------------------------------
+
+// Evicted, and with quota still.
+void Planner::LetGo() {
+  const api::Condition& evicted = *api::Find(own_->conditions, kEvicted);
+  if (!job_.suspend) return Stop(evicted.message);
+  if (Idle() && IsRestored()) Release(evicted);
+}
+
+// Gives quota back. What preempted it, or took its nodes, leaves it free to be tried again; who
+// evicted it for other reasons says when.
+void Planner::Release(const api::Condition& evicted) {
+  std::vector<api::Condition> conditions = own_->conditions;
+  const bool again = evicted.reason == "Preempted" || evicted.reason == "NodeFailures";
+  const bool admitted = Is(kAdmitted);
+  Set(conditions, kRequeued, again, evicted.reason, evicted.message);
+  Set(conditions, kQuotaReserved, false, "PendingEvaluation", evicted.message);
+  if (admitted) Set(conditions, kAdmitted, false, "NoReservation", "It holds no quota");
+  if (api::Find(conditions, kPodsReady) != nullptr)
+    Set(conditions, kPodsReady, false, "WaitForStart", "It is not admitted");
+  Status(conditions, R"(,"admission":null)", {});
+}
+
+void Planner::Finish(std::string_view reason, std::string message) {
+  std::vector<api::Condition> conditions = own_->conditions;
+  if (message.empty()) message = reason;
+  Set(conditions, kFinished, true, reason, std::move(message));
+  Status(
+      conditions, {},
+      {.reason = "FinishedWorkload", .message = fmt::format("Workload {} is finished", title())});
+}
+
+}  // namespace
+
+std::string WorkloadNameOf(const Head& job) {
+  const api::Kind& kind = api::KindOf(job.kind);
+  const std::string hash =
+      Sha1Hex(fmt::format("{}\n{}\n{}\n{}", kind.name, kind.group, job.name, job.uid));
+  const std::string name = "job-" + job.name;
+  return name.substr(0, kNameMax - 1 - kHashDigits) + "-" + hash.substr(0, kHashDigits);
+}
+
+Plan PlanWorkload(const Objects& objects, Slot job, bool busy, Instant now) {
+  CHECK(objects.job(job) != nullptr);
+  return Planner(objects, job, busy, now).Run();
+}
+
+}  // namespace berth::controllers

@@ -1,0 +1,35 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+#include "controllers/objects.h"
+#include "controllers/write.h"
+
+// Workloads of Jobs with a queue name (https://kueue.sigs.k8s.io/docs/concepts/workload/): what a
+// Job asks of its queue, and the only way it comes to run.
+//
+//        Job suspended              Job runs                            Job suspended
+//   no Workload ──> pending ──> Admitted ──> Evicted ──suspend──> restored, nothing of it runs ──┐
+//                      ^                        │                                                │
+//                      └──────────── no quota, no admission: one status patch <──────────────────┘
+//   Job Complete or Failed ──> Finished, after which nothing of the Workload is written.
+namespace berth::controllers {
+
+// What Kueue calls it: job-<name>-<5 digits of a hash of kind, group, name and uid>.
+[[nodiscard]] std::string WorkloadNameOf(const Head& job);
+
+// A function of the Job, of the Workload that it controls, its pods, and the flavors and priority
+// classes that these name:
+// - a Job that isn't admitted is suspended; one that is admitted runs with the node selector and
+//   tolerations of its flavors, put in by the write that lets it run;
+// - an evicted one gets its template back as the pod set has it, and quota is given back only when
+//   nothing of it runs any more (https://github.com/kubernetes-sigs/kueue/issues/10076);
+// - the Workload says what the Job asks: changed while it holds no quota, else made anew;
+// - a Workload of another Job of that name is left to the collector.
+// `busy`: writes of the Job's own controller are under way, so pods may be coming.
+// REQUIRES: the slot holds a Job. Cost: O(pods of the Job).
+[[nodiscard]] Plan PlanWorkload(const Objects& objects, Slot job, bool busy, Instant now);
+
+}  // namespace berth::controllers
