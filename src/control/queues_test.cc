@@ -432,6 +432,27 @@ TEST_F(QueuesTest, AWriteIsFencedAndMadeOfTheNextVersionOrAgainLater) {
   EXPECT_EQ(actor_.queues.counters().writes, 5U);
 }
 
+// What becomes of a write of the old queue is nothing to the new one of its name.
+TEST_F(QueuesTest, OneWriteIsUnderWayAtATimeAndCountsForItsQueueOnly) {
+  Make(kClusterQueues, "q");
+  api_.fault = [](const env::HttpRequest& request) {
+    return request.method == Method::kPatch ? FakeApi::Fault::kSilence : FakeApi::Fault::kNone;
+  };
+  Settle();
+  actor_.queues.WantClusterQueue("q", {.pending = 1});
+  api_.Pass(actor_, Duration::Seconds(5));
+  EXPECT_EQ(actor_.queues.counters().writes, 1U);
+  api_.fault = nullptr;
+  Delete(kClusterQueues + "/q");
+  Make(kClusterQueues, "q");
+  Settle();
+  EXPECT_EQ(Said(ClusterQueue()), kReady);
+  api_.HoldWatches(false);  // The old write fails now.
+  Settle();
+  EXPECT_EQ(actor_.queues.counters().failures, 0U);
+  EXPECT_EQ(actor_.queues.counters().writes, 2U);
+}
+
 // A name that is given again is another queue: what was said and wanted of the old one is not its.
 TEST_F(QueuesTest, ANameThatIsGivenAgainIsAnotherQueue) {
   Make(kClusterQueues, "q");
