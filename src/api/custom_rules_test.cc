@@ -35,7 +35,8 @@ TEST(CustomRulesTest, EveryRuleOfTheTableHasAFunction) {
       EXPECT_NE(FindRule(message), nullptr) << message;
     }
   };
-  for (TypeId id = 0; id < BuiltinSchema().size(); ++id) {
+  for (size_t i = 0; i < BuiltinSchema().size(); ++i) {
+    const auto id = static_cast<TypeId>(i);
     const Type type = BuiltinSchema().at(id);
     look(type.validations);
     for (const Field& field : type.fields) {

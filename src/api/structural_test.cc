@@ -236,7 +236,8 @@ TEST(StructuralTest, AnyDocumentIsSurvived) {
 // Calls f(constraints) for each field of the custom kinds and of all that they contain.
 template <typename F>
 void ForEachField(F&& f) {
-  for (TypeId id = 0; id < BuiltinSchema().size(); ++id) {
+  for (size_t i = 0; i < BuiltinSchema().size(); ++i) {
+    const auto id = static_cast<TypeId>(i);
     for (const Field& field : BuiltinSchema().at(id).fields) f(BuiltinSchema().constraints(field));
   }
 }

@@ -89,6 +89,16 @@ class FakeApi {
     const auto at = objects_.find(path);
     return at == objects_.end() ? nullptr : &at->second;
   }
+  // What an object says at a JSON pointer, without the quotes of a string; "none", or "gone" when
+  // the object is.
+  std::string Text(const std::string& path, const std::string& pointer) {
+    const api::Json* object = Find(path);
+    if (object == nullptr) return "gone";
+    boost::system::error_code error;
+    const api::Json* value = object->find_pointer(pointer, error);
+    if (value == nullptr) return "none";
+    return value->is_string() ? std::string(value->as_string()) : codec::PrintJson(*value);
+  }
   [[nodiscard]] std::vector<std::string> Paths(std::string_view part) const {
     std::vector<std::string> paths;
     for (const auto& [path, object] : objects_) {

@@ -85,12 +85,7 @@ class ControllersTest : public ::testing::Test {
   }
   void Pass(int64_t seconds) { api_.Pass(controllers_, Duration::Seconds(seconds)); }
   std::string Text(const std::string& path, const std::string& pointer) {
-    const api::Json* object = api_.Find(path);
-    if (object == nullptr) return "gone";
-    boost::system::error_code error;
-    const api::Json* value = object->find_pointer(pointer, error);
-    if (value == nullptr) return "none";
-    return value->is_string() ? std::string(value->as_string()) : codec::PrintJson(*value);
+    return api_.Text(path, pointer);
   }
   std::string Condition(const std::string& path, const std::string& type) {
     const api::Json* object = api_.Find(path);

@@ -240,6 +240,7 @@ class Engine {
                                           uint32_t count, Trial& trial);
   std::optional<model::Refusal> PlaceGang(model::GroupId group, const Gang& gang, Trial& trial);
   [[nodiscard]] bool IsPartly(model::GroupId group) const;
+  [[nodiscard]] bool RanBefore(model::GroupId group) const;
   [[nodiscard]] Instant DeadlineOf(model::GroupId group, Instant since) const;
   [[nodiscard]] uint32_t ReleasedOf(model::GroupId group) const;
   void ReleasePartly(Instant now, model::Plan& plan);

@@ -118,10 +118,10 @@ void Engine::SyncGroup(GroupId g) {
                          : Lacks(gang)    ? GroupMode::kShort
                                           : GroupMode::kWaits;
   const GroupMode before = std::exchange(group_modes_[g.value], mode);
-  if (IsPartly(g)) {
-    partly_.try_emplace(g);
-  } else {
+  if (!IsPartly(g)) {
     partly_.erase(g);
+  } else if (!partly_.contains(g) && !RanBefore(g)) {
+    partly_.try_emplace(g);
   }
   if ((before == GroupMode::kLoose) != (mode == GroupMode::kLoose)) SyncMembers(g);
   // Whose bindings were refused is tried again with the others: when their error backoffs are over.
@@ -178,9 +178,8 @@ std::vector<PodId> Engine::WaitingMembers(GroupId g) const {
 
 // The same in the order of pods.
 std::vector<PodId> Engine::MembersToPlace(GroupId g) const {
-  std::vector<PodId> members = WaitingMembers(g);
-  std::ranges::sort(members,
-                    [&](PodId a, PodId b) { return WaitingLines::PodBefore(state_, a, b); });
+  std::vector<PodId> members = MembersOf(g, MemberKind::kWaiting);
+  std::erase_if(members, [&](PodId pod) { return state_.pods().at(pod).not_before != Instant{}; });
   return members;
 }
 
@@ -274,7 +273,7 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
   if (!why) return SyncGroup(g);
   // Two gangs must not wait for each other with half of what they need. Who holds nodes keeps the
   // places of the others for its time.
-  if (!IsPartly(g)) EndPlaces(g, plan);
+  if (!partly_.contains(g)) EndPlaces(g, plan);
   state_.NoteAttempt(g, now);
   TellMembers(g, *why, plan);
   groups_.Block(g, *std::move(why));
@@ -283,21 +282,26 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
 // ---- Partial failure -------------------------------------------------------------------------
 
 // It holds nodes for some of those it needs, and its object does not say that it ever did for all:
-// what was seen of members alone need not have been so at one time. Members that ran before it came
-// are those of a group of its name that was deleted, and may have been all.
+// what was seen of members alone need not have been so at one time.
 bool Engine::IsPartly(GroupId g) const {
+  const model::Group& group = state_.groups().at(g);
+  const model::MemberCounts counts = state_.groups().CountsOf(group.key);
+  return counts[MemberKind::kBound] > 0 && PhaseOf(group, counts) == model::GroupPhase::kInqueue;
+}
+
+// Members that ran before it came are those of a group of its name that was deleted, and may have
+// been all. Each member is looked at: it is asked when a group may become one of `partly_`, and
+// before it is released.
+bool Engine::RanBefore(GroupId g) const {
   const model::GroupTable& groups = state_.groups();
   const model::Group& group = groups.at(g);
-  const model::MemberCounts counts = groups.CountsOf(group.key);
-  if (counts[MemberKind::kBound] == 0 || PhaseOf(group, counts) != model::GroupPhase::kInqueue)
-    return false;
-  bool older = false;
+  bool ran = false;
   groups.ForMembers(group.key, [&](PodId pod) {
     const Instant start = state_.pods().at(pod).start;
-    older = older || (groups.KindOf(pod) == MemberKind::kBound && start != Instant{} &&
-                      start < group.creation);
+    ran = ran || (groups.KindOf(pod) == MemberKind::kBound && start != Instant{} &&
+                  start < group.creation);
   });
-  return !older;
+  return ran;
 }
 
 // When it gives back what it holds. What becomes of bindings on their way is waited for.
@@ -313,7 +317,13 @@ void Engine::ReleasePartly(Instant now, Plan& plan) {
     if (since == Instant{}) since = now;
     if (DeadlineOf(g, since) <= now) due.push_back(g);
   }
-  for (const GroupId g : due) ReleaseGang(g, now, plan);
+  for (const GroupId g : due) {
+    if (RanBefore(g)) {
+      partly_.erase(g);
+    } else {
+      ReleaseGang(g, now, plan);
+    }
+  }
 }
 
 // All of it is given back: who is bound is to be deleted, and nothing is promised to the others.

@@ -45,12 +45,13 @@ void Gangs::OnHeard(const env::Input& input) {
 
 std::optional<std::string> Gangs::OnStep(const sim::Truth& heard) {
   const std::vector<std::string> uids = std::exchange(step_, {});
+  if (uids.empty()) return std::nullopt;
+  const std::vector<sim::GroupFacts> groups = sim::GroupsOf(heard);
   for (const std::string& uid : uids) {
     const auto bound = std::ranges::find_if(
         heard.pods(), [&](const auto& entry) { return entry.second.uid == uid; });
     if (bound == heard.pods().end() || bound->second.group.empty()) continue;
     const std::string& key = bound->second.group;
-    const std::vector<sim::GroupFacts> groups = sim::GroupsOf(heard);
     const auto group = std::ranges::find(groups, key, &sim::GroupFacts::key);
     if (group == groups.end())
       return fmt::format("pod {} is to be bound, whose group {} is not there", bound->first, key);
