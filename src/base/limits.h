@@ -33,6 +33,10 @@ inline constexpr int64_t kQuotaAccountsMax = 65'536;
 inline constexpr int64_t kFlavorsMax = 4'096;
 // Slots of admitted workloads that are charged to queues at once. Their pods must fit the cluster.
 inline constexpr int64_t kSlotsMax = kPodsMax;
+// Workloads that are known, waiting and ended ones among them: each was made for a job. And the
+// LocalQueues that they come through, one or a few a namespace.
+inline constexpr int64_t kWorkloadsMax = 200'000;
+inline constexpr int64_t kLocalQueuesMax = 65'536;
 // Quotas, and what is read of sums of them, are clamped to this: 128 PiB.
 inline constexpr int64_t kQuotaMax = int64_t{1} << 57;
 static_assert(kQuotaMax > (int64_t{16} << 40) * 1024, "1,024 of the largest nodes");

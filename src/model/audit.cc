@@ -188,7 +188,8 @@ class Auditor {
     }
   }
 
-  // What a pod is charged on nodes follows from its row; of the tree only the claims tell.
+  // What a pod is charged on nodes follows from its row, and what a workload is of the tree from
+  // its own (AuditQueues); of a pod on the tree only the claims tell.
   void CheckClaims() {
     uint32_t live = 0;
     for (uint32_t i = 0; i < state_.ledger().claims_size(); ++i) {
@@ -197,7 +198,8 @@ class Auditor {
       ++live;
       if (claim.account.is_tree())
         Count(claim, claim.bundle, claim.scoring, tree_[claim.account.row()]);
-      if (!state_.pods().FindUid(claim.owner).valid()) {
+      if (!state_.pods().FindUid(claim.owner).valid() &&
+          !state_.workloads().FindUid(claim.owner).valid()) {
         found_.push_back(fmt::format("claim {} on {}: its owner {} is gone", i,
                                      NameOf(claim.account), state_.UidOf(claim.owner)));
       }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "model/audit.h"
@@ -30,6 +31,10 @@ class QueueAuditor {
       if (queues_.used(QueueId{i})) CheckQueue(QueueId{i});
     }
     for (uint32_t account = 0; account < accounts_.size(); ++account) CheckAccount(account);
+    for (uint32_t i = 0; i < state_.workloads().size(); ++i) {
+      if (state_.workloads().used(WorkloadId{i}))
+        CheckWorkload(state_.workloads().at(WorkloadId{i}));
+    }
     if (!found_.empty()) return std::move(found_);  // Amounts follow from what is wrong already.
     SumClaims();
     for (uint32_t i = 0; i < state_.ledger().quota().resources(); ++i) CheckAmounts(ResourceId{i});
@@ -37,6 +42,9 @@ class QueueAuditor {
   }
 
  private:
+  // Pod set, account, count, bundle, state, priority.
+  using ClaimText = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, ClaimState, int32_t>;
+
   [[nodiscard]] std::string NameOf(QueueId q) const {
     return fmt::format("queue {} of kind {}", state_.NameOf(queues_.at(q).name),
                        static_cast<int>(queues_.at(q).kind));
@@ -150,6 +158,31 @@ class QueueAuditor {
     }
     if (ParentOf(a.queue).valid() && parent == kNoAccount)
       found_.push_back(fmt::format("{}: there is none above", NameOfAccount(account)));
+  }
+
+  // Its claims are those that follow from its row, and there are no others.
+  void CheckWorkload(const Workload& row) {
+    const Reservation& charged = ChargedTo(row);
+    const QueueId q = queues_.Find(QueueKind::kClusterQueue, charged.cluster_queue);
+    const bool releasing = StageOf(row.status) == WorkloadStage::kEvicted;
+    std::vector<ClaimText> expected;
+    for (const QuotaCharge& charge : charged.charges) {
+      const uint32_t account = q.valid() ? queues_.AccountOf(q, charge.flavor) : kNoAccount;
+      expected.emplace_back(charge.pod_set, account, charge.count, charge.amounts.value,
+                            releasing ? ClaimState::kReleasing : ClaimState::kHeld, row.priority);
+    }
+    std::vector<ClaimText> found;
+    for (ClaimId id = state_.ledger().first_of_owner(row.uid); id.valid();
+         id = state_.ledger().claim(id).next_of_owner) {
+      const Claim& c = state_.ledger().claim(id);
+      found.emplace_back(c.pod_set, c.account.row(), c.count, c.bundle.value, c.state, c.priority);
+    }
+    std::ranges::sort(expected);
+    std::ranges::sort(found);
+    if (expected != found) {
+      found_.push_back(fmt::format("workload {}: {} claims, not as its row says",
+                                   state_.KeyOf(row.key), found.size()));
+    }
   }
 
   void SumClaims() {

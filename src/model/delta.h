@@ -15,6 +15,7 @@
 #include "model/pods.h"
 #include "model/queues.h"
 #include "model/resources.h"
+#include "model/workloads.h"
 
 // Observed facts: the only way the world enters the core. Names are interned in the State's
 // vocabulary; facts are whole (a relist that skips steps can't hurt) and applying one twice changes
@@ -118,9 +119,27 @@ struct EvictionRefused {
   Instant at;
 };
 
-using Delta = std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead,
-                           BudgetUpsert, BudgetRemove, PreemptionRefused, NominationStands,
-                           EvictionRefused, QueueUpsert, QueueRemove, FlavorUpsert, FlavorRemove,
-                           TopologyUpsert, TopologyRemove, GroupUpsert, GroupRemove>;
+// What became of writing to a workload that its quota is reserved. Done is told after the object
+// that the server answered was applied (WorkloadUpsert), for quota that is given back at once must
+// not stay charged; Conflict and Unknown keep the claims until a ReservationRead; any other outcome
+// returns the workload to who decides, a refused one after the error backoff.
+struct ReservationOutcome {
+  std::string uid;
+  WriteOutcome outcome = WriteOutcome::kDone;
+  Instant at;  // When the outcome came: error backoff counts from there.
+};
+
+// The workload was read after a Conflict or Unknown, and what was read was applied before this. If
+// it has no quota still, the decision did not come true and is taken back.
+struct ReservationRead {
+  std::string uid;
+};
+
+using Delta =
+    std::variant<NodeUpsert, NodeRemove, PodUpsert, PodRemove, BindOutcome, BindRead, BudgetUpsert,
+                 BudgetRemove, PreemptionRefused, NominationStands, EvictionRefused, QueueUpsert,
+                 QueueRemove, FlavorUpsert, FlavorRemove, TopologyUpsert, TopologyRemove,
+                 GroupUpsert, GroupRemove, LocalQueueUpsert, LocalQueueRemove, WorkloadUpsert,
+                 WorkloadRemove, ReservationOutcome, ReservationRead>;
 
 }  // namespace berth::model

@@ -12,7 +12,8 @@ namespace berth::model {
 using NameId = Id<struct NameTag>;    // Vocabulary::names: label keys and values, node names, taint
                                       // keys, models.
 using OwnerId = Id<struct OwnerTag>;  // State::owners: the uid of an object that holds claims.
-using KeyId = Id<struct KeyTag>;      // State::keys: "namespace/name" of a pod or group.
+using KeyId = Id<struct KeyTag>;      // State::keys: "namespace/name" of a pod, group,
+                                      // workload or LocalQueue.
 
 using ResourceId = Id<struct ResourceTag>;
 using BundleId = Id<struct BundleTag>;
@@ -25,11 +26,13 @@ using PreferenceListId = Id<struct PreferenceListTag>;
 using ClassId = Id<struct ClassTag>;
 using ResourceGroupsId = Id<struct ResourceGroupsTag>;
 
-using NodeId = Id<struct NodeTag>;            // Row of NodeTable: one per node *name*.
-using PodId = Id<struct PodTag>;              // Row of PodTable: one per pod uid.
-using GroupId = Id<struct GroupTag>;          // Row of GroupTable: one per group uid.
-using PodLabelsId = Id<struct PodLabelsTag>;  // BudgetTable: a namespace and labels.
-using BudgetId = Id<struct BudgetTag>;        // Row of BudgetTable: one per key.
+using NodeId = Id<struct NodeTag>;              // Row of NodeTable: one per node *name*.
+using PodId = Id<struct PodTag>;                // Row of PodTable: one per pod uid.
+using GroupId = Id<struct GroupTag>;            // Row of GroupTable: one per group uid.
+using WorkloadId = Id<struct WorkloadTag>;      // Row of WorkloadTable: one per workload uid.
+using LocalQueueId = Id<struct LocalQueueTag>;  // Row of LocalQueueTable: one per uid.
+using PodLabelsId = Id<struct PodLabelsTag>;    // BudgetTable: a namespace and labels.
+using BudgetId = Id<struct BudgetTag>;          // Row of BudgetTable: one per key.
 using ClaimId = Id<struct ClaimTag>;
 using QueueId = Id<struct QueueTag>;  // Row of QueueTable: one per kind and name.
 

@@ -17,6 +17,14 @@ std::string_view BytesOf(const auto& column) {
 
 }  // namespace
 
+bool SameClaim(Claim a, Claim b) {
+  for (Claim* c : {&a, &b}) {
+    c->next_in_account = c->previous_in_account = ClaimId{};
+    c->next_of_owner = c->previous_of_owner = ClaimId{};
+  }
+  return a == b;
+}
+
 void AccountTable::AddTo(Hasher& hasher) const {
   capacity_.AddTo(hasher);
   held_.AddTo(hasher);

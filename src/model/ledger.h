@@ -98,6 +98,8 @@ struct Claim {
   ClaimId previous_of_owner;
   bool operator==(const Claim&) const = default;
 };
+// Whether they promise the same, wherever they stand in lists.
+[[nodiscard]] bool SameClaim(Claim a, Claim b);
 
 // Amounts of one kind of account, in columns. Always: free = capacity - held - releasing
 // (kUnlimited stays kUnlimited). The capacity of queues is kUnlimited: QuotaTree has their bounds.

@@ -75,6 +75,21 @@ std::string Print(const PreemptionRefusal& refusal, const State& state) {
   return text;
 }
 
+// "reserve default/a in queue: main 3 x cpu=1000/spot"
+std::string PrintReservation(const ReserveDecision& decision, const State& state) {
+  const Workload& row = state.workloads().at(decision.workload);
+  std::string text = fmt::format("reserve {} in {}:", state.KeyOf(row.key),
+                                 state.NameOf(row.decided.cluster_queue));
+  for (const QuotaCharge& charge : row.decided.charges) {
+    text += fmt::format(" {} {} x", state.NameOf(row.slots[charge.pod_set].name), charge.count);
+    for (const ResourceAmount& a : state.vocabulary().bundles.View(charge.amounts)) {
+      text += fmt::format(" {}={}/{}", state.vocabulary().resources.Name(a.resource), a.amount,
+                          state.NameOf(charge.flavor));
+    }
+  }
+  return text + '\n';
+}
+
 void AddReasons(Hasher& hasher, const std::vector<Reason>& reasons) {
   hasher.Add(reasons.size());
   for (const Reason& r : reasons) {
@@ -100,6 +115,15 @@ void Refusal::AddTo(Hasher& hasher) const {
   AddReasons(hasher, preemption->reasons);
 }
 
+void WorkloadRefusal::AddTo(Hasher& hasher) const {
+  hasher.Add(bar).Add(behind.value).Add(unfit).Add(pod_set).Add(reasons.size());
+  for (const FlavorReason& r : reasons) {
+    hasher.Add(r.kind).Add(r.flavor.value).Add(r.resource.value).Add(r.held.value);
+    hasher.Add(r.taint.key.value).Add(r.taint.value.value).Add(r.taint.effect);
+    hasher.Add(r.amount).Add(r.assumed).Add(r.most);
+  }
+}
+
 void Plan::AddTo(Hasher& hasher) const {
   for (const BindDecision& b : binds) {
     hasher.Add(b.pod.value).Add(b.pod_uid.value).Add(b.node.value).Add(b.node_uid.value);
@@ -115,6 +139,8 @@ void Plan::AddTo(Hasher& hasher) const {
   for (const PodId pod : released) hasher.Add(pod.value);
   for (const PodRefused& r : refused) hasher.Add(r.pod.value).Add(r.pod_uid.value).Add(r.refusal);
   for (const Refusal& r : refusals) r.AddTo(hasher);
+  for (const ReserveDecision& r : reservations) hasher.Add(r.workload.value).Add(r.uid.value);
+  for (const WorkloadId workload : workloads) hasher.Add(workload.value);
   hasher.Add(more).Add(wake_at.ns);
 }
 
@@ -159,6 +185,9 @@ std::string Print(const Plan& plan, const State& state) {
     if (refusal.preemption) text += Print(*refusal.preemption, state);
     text += '\n';
   }
+  for (const ReserveDecision& r : plan.reservations) text += PrintReservation(r, state);
+  for (const WorkloadId workload : plan.workloads)
+    text += fmt::format("wait {}\n", state.KeyOf(state.workloads().at(workload).key));
   if (plan.more) text += "more\n";
   if (plan.wake_at != Instant::Never())
     text += fmt::format("wake at {} ms\n", plan.wake_at.ns / 1'000'000);

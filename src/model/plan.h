@@ -7,6 +7,7 @@
 
 #include "base/hash.h"
 #include "base/time.h"
+#include "model/flavor_reason.h"
 #include "model/ids.h"
 #include "model/ledger.h"
 #include "model/reason.h"
@@ -93,6 +94,38 @@ struct PodRefused {
   bool operator==(const PodRefused&) const = default;
 };
 
+// What keeps a workload waiting before any quota is looked at.
+enum class QueueBar : uint8_t {
+  kNone,
+  kNoLocalQueue,       // There is none of the name that it gives.
+  kLocalQueueStopped,  // LocalQueueBar.
+  kNamespace,          // LocalQueueBar.
+  kNoClusterQueue,     // There is none of the name that its LocalQueue gives.
+  kClusterQueueStopped,
+  kCohortCycle,  // Above its ClusterQueue.
+  kBehind,       // Who stands before it in a StrictFIFO queue finds no quota.
+  kFull,         // The scheduler holds as many claims as it can.
+};
+
+// Why a workload has no quota: one thing at a time.
+struct WorkloadRefusal {
+  QueueBar bar = QueueBar::kNone;
+  KeyId behind;  // kBehind: the first of the queue. Good as long as that waits.
+  // Without a bar: of the first pod set that gets no flavors.
+  Unfit unfit = Unfit::kNone;
+  uint32_t pod_set = 0;
+  std::vector<FlavorReason> reasons = {};
+  bool operator==(const WorkloadRefusal&) const = default;
+  void AddTo(Hasher& hasher) const;
+};
+
+// The workload gets what State::workloads() says was decided.
+struct ReserveDecision {
+  WorkloadId workload;
+  OwnerId uid;
+  bool operator==(const ReserveDecision&) const = default;
+};
+
 // What one cycle decided, as data. Ids are good until the next Apply.
 struct Plan {
   std::vector<BindDecision> binds;           // In the order decided.
@@ -105,12 +138,15 @@ struct Plan {
   std::vector<PodId> released;
   std::vector<Refusal> refusals;
   std::vector<PodRefused> refused;
+  std::vector<ReserveDecision> reservations;  // In the order decided.
+  // Who waits for quota, for another reason than before.
+  std::vector<WorkloadId> workloads;
   bool more = false;                   // The bound per cycle was met: call again at once.
   Instant wake_at = Instant::Never();  // When a timer of a reason is due next.
 
   [[nodiscard]] bool empty() const {
     return binds.empty() && refused.empty() && preemptions.empty() && nominations.empty() &&
-           released.empty();
+           released.empty() && reservations.empty() && workloads.empty();
   }
   void AddTo(Hasher& hasher) const;
 };

@@ -24,6 +24,32 @@ bool QueueTable::active(QueueId q) const {
   return !q.valid();
 }
 
+QueueId QueueTable::RootOf(QueueId q) const {
+  while (!at(q).in_cycle && at(q).parent.valid()) q = at(q).parent;
+  return q;
+}
+
+bool QueueTable::IsAs(QueueId q, const QueueUpsert& facts, NameId parent, OwnerId uid,
+                      const Ledger& ledger) const {
+  const Queue& row = at(q);
+  const NameId parent_now = row.parent.valid() ? at(row.parent).name : NameId{};
+  if (row.uid != uid || parent_now != parent || row.preemption != facts.preemption ||
+      row.groups != facts.groups || row.fungibility != facts.fungibility ||
+      row.strict_fifo != facts.strict_fifo || row.stopped != facts.stopped) {
+    return false;
+  }
+  const QuotaTree& tree = ledger.quota();
+  uint32_t defined = 0;
+  for (uint32_t a = row.first_account; a != kNoAccount; a = accounts_[a].next)
+    defined += accounts_[a].defined_count;
+  return defined == facts.quotas.size() &&
+         std::ranges::all_of(facts.quotas, [&](const QueueQuota& quota) {
+           const uint32_t a = AccountOf(q, quota.flavor);
+           return a != kNoAccount && tree.defined(quota.resource, a) &&
+                  tree.quota(quota.resource, a) == quota.quota;
+         });
+}
+
 uint32_t QueueTable::AccountOf(QueueId q, NameId flavor) const {
   uint32_t account = at(q).first_account;
   while (account != kNoAccount && accounts_[account].flavor != flavor)
@@ -60,6 +86,8 @@ OwnerId QueueTable::Put(const QueueUpsert& facts, NameId name, NameId parent, Ow
   rows_[q.value].preemption = facts.preemption;
   rows_[q.value].groups = facts.groups;
   rows_[q.value].fungibility = facts.fungibility;
+  rows_[q.value].strict_fifo = facts.strict_fifo;
+  rows_[q.value].stopped = facts.stopped;
   return uid_before;
 }
 
@@ -70,6 +98,7 @@ OwnerId QueueTable::Remove(QueueId q, Ledger& ledger) {
   rows_[q.value].preemption = {};
   rows_[q.value].groups = {};
   rows_[q.value].fungibility = {};
+  rows_[q.value].strict_fifo = rows_[q.value].stopped = false;
   const OwnerId uid = std::exchange(rows_[q.value].uid, OwnerId{});
   DropQueue(q);
   return uid;
@@ -299,6 +328,7 @@ void QueueTable::AddTo(Hasher& hasher) const {
     hasher.Add(row.groups.value).Add(row.fungibility.next_before_borrowing);
     hasher.Add(row.fungibility.next_before_preempting);
     hasher.Add(row.fungibility.preempts_before_borrows);
+    hasher.Add(row.strict_fifo).Add(row.stopped);
     // That it is in a cycle, counts, heights and children follow from the rest.
   }
   for (const QueueId q : free_rows_) hasher.Add(q.value);

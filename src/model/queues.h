@@ -71,6 +71,8 @@ struct QueueUpsert {
   QueuePreemption preemption = {};
   ResourceGroupsId groups = {};  // Of a ClusterQueue; their flavors have quota above.
   QueueFungibility fungibility = {};
+  bool strict_fifo = false;  // Who finds no quota bars those behind it.
+  bool stopped = false;      // Nothing more is admitted.
 };
 
 // The object is gone. With a uid, only if it is still that one.
@@ -97,6 +99,8 @@ struct Queue {
   QueuePreemption preemption;
   ResourceGroupsId groups;
   QueueFungibility fungibility;
+  bool strict_fifo = false;
+  bool stopped = false;
 };
 
 // A queue's account of one flavor: a row of Ledger::tree() and Ledger::quota().
@@ -130,6 +134,11 @@ class QueueTable {
   [[nodiscard]] QueueId Find(QueueKind kind, NameId name) const;
   // Whether there is such an object and no cycle above it. O(levels).
   [[nodiscard]] bool active(QueueId q) const;
+  // The highest queue whose quota it may share. O(levels).
+  [[nodiscard]] QueueId RootOf(QueueId q) const;
+  // Whether the fact says nothing new. O(quotas + accounts x resources).
+  [[nodiscard]] bool IsAs(QueueId q, const QueueUpsert& facts, NameId parent, OwnerId uid,
+                          const Ledger& ledger) const;
 
   // One past the largest account ever given, as Ledger::tree().size().
   [[nodiscard]] uint32_t accounts_size() const { return static_cast<uint32_t>(accounts_.size()); }
@@ -148,6 +157,9 @@ class QueueTable {
   [[nodiscard]] OwnerId Put(const QueueUpsert& facts, NameId name, NameId parent, OwnerId uid,
                             Ledger& ledger);
   [[nodiscard]] OwnerId Remove(QueueId q, Ledger& ledger);
+  // The queue of that name, there or not: one that is not is dropped again with its last account,
+  // so it is to get one.
+  [[nodiscard]] QueueId FindOrAdd(QueueKind kind, NameId name);
   // Its account of the flavor, and those above it.
   [[nodiscard]] uint32_t EnsureAccount(QueueId q, NameId flavor, Ledger& ledger);
   // Claims of the account ended.
@@ -156,7 +168,6 @@ class QueueTable {
   void AddTo(Hasher& hasher) const;
 
  private:
-  QueueId FindOrAdd(QueueKind kind, NameId name);
   uint32_t AddAccount(QueueId q, NameId flavor, Ledger& ledger);
   void SetQuotas(QueueId q, std::span<const QueueQuota> quotas, Ledger& ledger);
   void SetParent(QueueId q, QueueId parent, Ledger& ledger);

@@ -10,14 +10,6 @@
 namespace berth::model {
 namespace {
 
-bool SameClaim(Claim a, Claim b) {
-  for (Claim* c : {&a, &b}) {
-    c->next_in_account = c->previous_in_account = ClaimId{};
-    c->next_of_owner = c->previous_of_owner = ClaimId{};
-  }
-  return a == b;
-}
-
 template <typename Id>
 bool Assign(Id& column, Id value) {
   return std::exchange(column, value) != value;
@@ -46,9 +38,23 @@ bool State::HasRoomFor(const PodUpsert& facts) const {
   return pods_.live() < pods_max_ || FindPod(facts.uid).valid() || FindPodByKey(facts.key).valid();
 }
 
+bool State::HasRoomForFact(const Delta& delta) const {
+  return std::visit(
+      [&](const auto& facts) {
+        if constexpr (requires { HasRoomFor(facts); }) {
+          return HasRoomFor(facts);
+        } else {
+          return true;
+        }
+      },
+      delta);
+}
+
 void State::Apply(const Delta& delta) {
   changed_pods_.clear();
   changed_groups_.clear();
+  changed_workloads_.clear();
+  changed_queues_.clear();
   ApplyFact(delta);
   NoteMembers();
 }
@@ -67,14 +73,17 @@ void State::ApplyFact(const Delta& delta) {
   if (const auto* facts = std::get_if<QueueUpsert>(&delta)) return ApplyQueue(*facts);
   if (const auto* facts = std::get_if<QueueRemove>(&delta)) return RemoveQueue(*facts);
   if (const auto* facts = std::get_if<FlavorUpsert>(&delta)) return ApplyFlavor(*facts);
-  if (const auto* facts = std::get_if<FlavorRemove>(&delta))
-    return flavors_.Remove(vocabulary_.names.Find(facts->name), facts->uid);
-  if (const auto* facts = std::get_if<TopologyUpsert>(&delta))
-    return flavors_.Put(*facts, vocabulary_.names.Intern(facts->name));
-  if (const auto* facts = std::get_if<TopologyRemove>(&delta))
-    return flavors_.RemoveTopology(vocabulary_.names.Find(facts->name), facts->uid);
+  if (const auto* facts = std::get_if<FlavorRemove>(&delta)) return RemoveFlavor(*facts);
+  if (const auto* facts = std::get_if<TopologyUpsert>(&delta)) return ApplyTopology(*facts);
+  if (const auto* facts = std::get_if<TopologyRemove>(&delta)) return RemoveTopology(*facts);
   if (const auto* facts = std::get_if<GroupUpsert>(&delta)) return ApplyGroup(*facts);
   if (const auto* facts = std::get_if<GroupRemove>(&delta)) return RemoveGroup(*facts);
+  if (const auto* facts = std::get_if<LocalQueueUpsert>(&delta)) return ApplyLocalQueue(*facts);
+  if (const auto* facts = std::get_if<LocalQueueRemove>(&delta)) return RemoveLocalQueue(*facts);
+  if (const auto* facts = std::get_if<WorkloadUpsert>(&delta)) return ApplyWorkload(*facts);
+  if (const auto* facts = std::get_if<WorkloadRemove>(&delta)) return RemoveWorkload(*facts);
+  if (const auto* facts = std::get_if<ReservationOutcome>(&delta)) return ApplyOutcome(*facts);
+  if (const auto* facts = std::get_if<ReservationRead>(&delta)) return ApplyRead(*facts);
   budgets_.Remove(std::get<BudgetRemove>(delta));
 }
 
@@ -499,8 +508,14 @@ void State::ApplyQueue(const QueueUpsert& facts) {
   FitLedger();
   const NameId name = vocabulary_.names.Intern(facts.name);
   const NameId parent = facts.parent.empty() ? NameId{} : vocabulary_.names.Intern(facts.parent);
-  const OwnerId before = queues_.Put(facts, name, parent, uids_.Acquire(facts.uid), ledger_);
+  const QueueId known = queues_.Find(facts.kind, name);
+  const OwnerId uid = uids_.Acquire(facts.uid);
+  if (known.valid() && queues_.IsAs(known, facts, parent, uid, ledger_)) return uids_.Release(uid);
+  // Whose quota it lends or borrows, before and after.
+  if (known.valid()) changed_queues_.push_back(queues_.RootOf(known));
+  const OwnerId before = queues_.Put(facts, name, parent, uid, ledger_);
   if (before.valid()) uids_.Release(before);
+  changed_queues_.push_back(queues_.Find(facts.kind, name));
 }
 
 bool State::HasRoomFor(const FlavorUpsert& facts) const {
@@ -517,6 +532,29 @@ void State::ApplyFlavor(const FlavorUpsert& facts) {
   const NameId name = vocabulary_.names.Intern(facts.name);
   flavors_.Put(facts, name,
                facts.topology.empty() ? NameId{} : vocabulary_.names.Intern(facts.topology));
+  ChangeQueues();
+}
+
+void State::RemoveFlavor(const FlavorRemove& facts) {
+  flavors_.Remove(vocabulary_.names.Find(facts.name), facts.uid);
+  ChangeQueues();
+}
+
+void State::ApplyTopology(const TopologyUpsert& facts) {
+  flavors_.Put(facts, vocabulary_.names.Intern(facts.name));
+  ChangeQueues();
+}
+
+void State::RemoveTopology(const TopologyRemove& facts) {
+  flavors_.RemoveTopology(vocabulary_.names.Find(facts.name), facts.uid);
+  ChangeQueues();
+}
+
+// Flavors may be of any queue.
+void State::ChangeQueues() {
+  for (uint32_t i = 0; i < queues_.size(); ++i) {
+    if (queues_.used(QueueId{i})) changed_queues_.push_back(QueueId{i});
+  }
 }
 
 AccountId State::AccountFor(QueueId q, NameId flavor) {
@@ -528,6 +566,7 @@ void State::RemoveQueue(const QueueRemove& facts) {
   const QueueId q = FindQueue(facts.kind, facts.name);
   if (!q.valid() || !queues_.at(q).uid.valid()) return;
   if (!facts.uid.empty() && uids_.Find(facts.uid) != queues_.at(q).uid) return;
+  changed_queues_.push_back(queues_.RootOf(q));
   uids_.Release(queues_.Remove(q, ledger_));
 }
 
@@ -650,6 +689,8 @@ void State::AddTo(Hasher& hasher) const {
   flavors_.AddTo(hasher);
   budgets_.AddTo(hasher);
   groups_.AddTo(hasher);
+  local_queues_.AddTo(hasher);
+  workloads_.AddTo(hasher);
   // Who reads the log adds what of it is still to be looked at.
   if (!hasher.merges()) touches_.AddTo(hasher);
   uids_.AddTo(hasher);
@@ -658,7 +699,7 @@ void State::AddTo(Hasher& hasher) const {
   for (const uint64_t count : promises_lost_) hasher.AddHistory(count);
   hasher.Add(materialised_classes_.size());
   for (const uint8_t there : materialised_classes_) hasher.Add(there);
-  // changed_pods_ and changed_groups_ are the last Apply's answer, which the next one clears.
+  // What changed is the last Apply's answer, which the next one clears.
   hasher.Add(faults_.keep_claim_of_deleted_pod).Add(faults_.ledger_by_name);
   hasher.Add(faults_.lose_event_while_evaluated).Add(faults_.wake_index_misses_freed);
   hasher.Add(faults_.narrow_from_too_late).Add(faults_.miss_removal_of_terminating);

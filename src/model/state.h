@@ -24,6 +24,7 @@
 #include "model/touch.h"
 #include "model/transaction.h"
 #include "model/vocabulary.h"
+#include "model/workloads.h"
 
 namespace berth::model {
 
@@ -61,12 +62,26 @@ class State {
   [[nodiscard]] bool HasRoomFor(const FlavorUpsert& facts) const;
   [[nodiscard]] bool HasRoomFor(const TopologyUpsert& facts) const;
   [[nodiscard]] bool HasRoomFor(const GroupUpsert& facts) const;
+  [[nodiscard]] bool HasRoomFor(const LocalQueueUpsert& facts) const;
+  [[nodiscard]] bool HasRoomFor(const WorkloadUpsert& facts) const;
+  // Of any fact: one that needs no room has it.
+  [[nodiscard]] bool HasRoomForFact(const Delta& delta) const;
+  // Whether its claims, and the accounts that they may need, are within limits.
+  [[nodiscard]] bool HasRoomFor(const Reservation& reservation) const;
   // The pods whose rows the last Apply changed, added or removed (then not used(): a row is not
   // given again within one Apply); in order of change.
   [[nodiscard]] const std::vector<PodId>& changed_pods() const { return changed_pods_; }
   // The groups that it changed, or whose members it did; likewise. The members of one that came or
   // went are among the pods.
   [[nodiscard]] const std::vector<GroupId>& changed_groups() const { return changed_groups_; }
+
+  // The workloads that it changed, or that come to another queue by it; likewise.
+  [[nodiscard]] const std::vector<WorkloadId>& changed_workloads() const {
+    return changed_workloads_;
+  }
+  // Queues of which it gave back quota, or where it may be to be had otherwise; some may be gone.
+  // What that means reaches all of their tree.
+  [[nodiscard]] const std::vector<QueueId>& changed_queues() const { return changed_queues_; }
 
   [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
   // Of nodes; a list without a node is forgotten.
@@ -76,6 +91,8 @@ class State {
   [[nodiscard]] const QueueTable& queues() const { return queues_; }
   [[nodiscard]] const FlavorTable& flavors() const { return flavors_; }
   [[nodiscard]] const GroupTable& groups() const { return groups_; }
+  [[nodiscard]] const LocalQueueTable& local_queues() const { return local_queues_; }
+  [[nodiscard]] const WorkloadTable& workloads() const { return workloads_; }
   [[nodiscard]] const BudgetTable& budgets() const { return budgets_; }
   [[nodiscard]] const TouchLog& touches() const { return touches_; }
   [[nodiscard]] const Faults& faults() const { return faults_; }
@@ -100,6 +117,15 @@ class State {
   [[nodiscard]] QueueId FindQueue(QueueKind kind, std::string_view name) const {
     return queues_.Find(kind, vocabulary_.names.Find(name));
   }
+
+  // As it is good for rows that refer to keys; invalid when none does.
+  [[nodiscard]] KeyId FindKey(std::string_view key) const { return keys_.Find(key); }
+  [[nodiscard]] WorkloadId FindWorkload(std::string_view uid) const {
+    return workloads_.FindUid(uids_.Find(uid));
+  }
+  // Where its LocalQueue leads; invalid when there is no such LocalQueue, or nothing is known of
+  // the ClusterQueue that it names.
+  [[nodiscard]] QueueId ClusterQueueOf(WorkloadId workload) const;
 
   // The queue's account of the flavor, for a claim that is charged to it next; made if it has no
   // quota of it. It goes with the last claim. REQUIRES: HasRoomFor a queue with one more flavor.
@@ -183,6 +209,9 @@ class State {
   void NoteAttempt(PodId pod, Instant now);
   // Its error backoff is over: it may be tried again.
   void EndErrorBackoff(PodId pod) { pods_.mutable_at(pod).not_before = Instant{}; }
+  // Charges the workload, which waits and is charged nothing, and notes that this is being written.
+  // REQUIRES: HasRoomFor it; that much is left.
+  void Reserve(WorkloadId workload, Reservation reservation);
   // A transaction on this state's ledger.
   [[nodiscard]] Transaction Begin() {
     return Transaction(ledger_, touches_, vocabulary_.bundles, faults_.unfelt);
@@ -210,6 +239,22 @@ class State {
   void ApplyQueue(const QueueUpsert& facts);
   void RemoveQueue(const QueueRemove& facts);
   void ApplyFlavor(const FlavorUpsert& facts);
+  void RemoveFlavor(const FlavorRemove& facts);
+  void ApplyTopology(const TopologyUpsert& facts);
+  void RemoveTopology(const TopologyRemove& facts);
+  void ChangeQueues();
+  void ApplyLocalQueue(const LocalQueueUpsert& facts);
+  void RemoveLocalQueue(const LocalQueueRemove& facts);
+  void DropLocalQueue(LocalQueueId local_queue);
+  void ChangeWorkloadsOf(KeyId local_queue);
+  void ApplyWorkload(const WorkloadUpsert& facts);
+  void RemoveWorkload(const WorkloadRemove& facts);
+  void DropWorkload(WorkloadId workload, Cause cause);
+  void ApplyOutcome(const ReservationOutcome& facts);
+  void ApplyRead(const ReservationRead& facts);
+  void TakeBack(WorkloadId workload, Cause cause);
+  void SettleReservation(WorkloadId workload, Cause cause);
+  void PutReservation(OwnerId owner, std::vector<Claim> claims, Cause cause);
   NodeId AssumeIn(Transaction& t, const Placement& placement);
   void NoteAssumed(const Placement& placement, NodeId left);
   void ApplyFact(const Delta& delta);
@@ -255,12 +300,16 @@ class State {
   FlavorTable flavors_;
   BudgetTable budgets_;
   GroupTable groups_;
+  LocalQueueTable local_queues_;
+  WorkloadTable workloads_;
   TouchLog touches_;
   StringTable<OwnerId> uids_;
   StringTable<KeyId> keys_;
   std::vector<uint8_t> materialised_classes_;
   std::vector<PodId> changed_pods_;
   std::vector<GroupId> changed_groups_;
+  std::vector<WorkloadId> changed_workloads_;
+  std::vector<QueueId> changed_queues_;
   std::array<uint64_t, kReasonKindsCount> promises_lost_{};
   Homeless homeless_;   // Nominated to a node that is not there.
   uint32_t nodes_max_;  // Immutable after construction.

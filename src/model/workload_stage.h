@@ -41,6 +41,7 @@ struct WorkloadStatus {
   bool checks_ready = false;       // It has admission checks, and all are ready.
   bool awaits_topology = false;    // Some of its pods are placed once they are.
   bool on_unhealthy_node = false;  // Some of its pods are placed on a node that is reported so.
+  bool operator==(const WorkloadStatus&) const = default;
 };
 
 enum class WorkloadStage : uint8_t {

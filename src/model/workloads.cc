@@ -1,0 +1,51 @@
+#include "model/workloads.h"
+
+#include <algorithm>
+
+namespace berth::model {
+namespace {
+
+void AddTo(Hasher& hasher, const Reservation& reservation) {
+  hasher.Add(reservation.cluster_queue.value).Add(reservation.charges.size());
+  for (const QuotaCharge& charge : reservation.charges) {
+    hasher.Add(charge.pod_set).Add(charge.flavor.value);
+    hasher.Add(charge.count).Add(charge.amounts.value);
+  }
+}
+
+}  // namespace
+
+void LocalQueue::AddTo(Hasher& hasher) const {
+  hasher.Add(uid.value).Add(key.value).Add(cluster_queue.value).Add(bar);
+}
+
+void Workload::AddTo(Hasher& hasher) const {
+  hasher.Add(uid.value).Add(key.value).Add(local_queue.value).Add(priority);
+  hasher.Add(status.created.ns).Add(status.active).Add(status.finished).Add(status.reserved);
+  hasher.Add(status.admitted).Add(status.on_hold).Add(status.evicted_for);
+  hasher.Add(status.evicted_at.ns).Add(status.held_back).Add(status.requeue_at.ns);
+  hasher.Add(status.checks_ready).Add(status.awaits_topology).Add(status.on_unhealthy_node);
+  hasher.Add(slots.size());
+  for (const WorkloadSlots& s : slots) hasher.Add(s.name.value).Add(s.class_id.value).Add(s.count);
+  model::AddTo(hasher, reserved);
+  model::AddTo(hasher, decided);
+  hasher.Add(write).Add(errors).Add(not_before.ns);
+}
+
+const Reservation& ChargedTo(const Workload& workload) {
+  static const Reservation kNothing;
+  if (workload.status.finished) return kNothing;
+  if (workload.status.reserved) return workload.reserved;
+  return workload.write == WriteStage::kNone ? kNothing : workload.decided;
+}
+
+Instant WaitsFrom(const Workload& workload) {
+  const WorkloadStatus& status = workload.status;
+  if (StageOf(status) != WorkloadStage::kPending || workload.write != WriteStage::kNone ||
+      !status.active || status.on_hold || status.held_back) {
+    return Instant::Never();
+  }
+  return std::max(status.requeue_at, workload.not_before);
+}
+
+}  // namespace berth::model

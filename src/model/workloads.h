@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/time.h"
+#include "model/ids.h"
+#include "model/object_table.h"
+#include "model/pods.h"
+#include "model/workload_stage.h"
+
+// Workloads: what is to run, and the quota that it needs before it may
+// (docs/design/0011-quota.md).
+namespace berth::model {
+
+// Why nothing of a LocalQueue is admitted, whatever quota there is.
+enum class LocalQueueBar : uint8_t {
+  kNone,
+  kStopped,    // By its own stopPolicy.
+  kNamespace,  // The ClusterQueue's namespaceSelector leaves its namespace out.
+};
+
+// Kueue's LocalQueue as it is: through which the workloads of a namespace come to a ClusterQueue.
+struct LocalQueueUpsert {
+  std::string uid;
+  std::string key;            // "namespace/name"; workloads name it so.
+  std::string cluster_queue;  // Whether it is there or not.
+  LocalQueueBar bar = LocalQueueBar::kNone;
+};
+
+// The object of that uid is gone.
+struct LocalQueueRemove {
+  std::string uid;
+};
+
+struct LocalQueue {
+  OwnerId uid;  // Invalid in a free row.
+  KeyId key;
+  NameId cluster_queue;
+  LocalQueueBar bar = LocalQueueBar::kNone;
+
+  void AddTo(Hasher& hasher) const;
+};
+using LocalQueueTable = ObjectTable<LocalQueue, LocalQueueId>;
+
+// Pods of a workload that are alike.
+struct WorkloadSlots {
+  NameId name;  // Of the pod set.
+  ClassId class_id;
+  uint32_t count = 0;
+  bool operator==(const WorkloadSlots&) const = default;
+};
+
+// What a pod set is charged of one flavor.
+struct QuotaCharge {
+  uint32_t pod_set = 0;
+  NameId flavor;
+  uint32_t count = 0;  // Pods; above 0.
+  BundleId amounts;    // Of each.
+  auto operator<=>(const QuotaCharge&) const = default;
+};
+
+// What a workload has, or gets, of the quota of a ClusterQueue.
+struct Reservation {
+  NameId cluster_queue;  // Invalid: nothing.
+  std::vector<QuotaCharge> charges;
+  bool operator==(const Reservation&) const = default;
+};
+
+// A Workload's object as it is.
+struct WorkloadUpsert {
+  std::string uid;
+  std::string key;          // "namespace/name"
+  std::string local_queue;  // Its key, as above.
+  int32_t priority = 0;
+  WorkloadStatus status = {};
+  std::vector<WorkloadSlots> slots = {};  // By pod set.
+  Reservation reserved = {};              // status.admission; read while status.reserved.
+};
+
+// The object of that uid is gone.
+struct WorkloadRemove {
+  std::string uid;
+};
+
+// One workload, as observed and as decided.
+struct Workload {
+  // Observed.
+  OwnerId uid;  // Invalid in a free row.
+  KeyId key;
+  KeyId local_queue;
+  int32_t priority = 0;
+  WorkloadStatus status;
+  std::vector<WorkloadSlots> slots;
+  Reservation reserved;
+
+  // Decided.
+  Reservation decided;  // While `write` is under way.
+  WriteStage write = WriteStage::kNone;
+  uint32_t errors = 0;  // Writes in a row that failed.
+  Instant not_before;   // Error backoff: not tried again until then.
+
+  bool operator==(const Workload&) const = default;
+  void AddTo(Hasher& hasher) const;
+};
+
+// What it is charged: what its object says it has, or what was decided and may come true. Nothing
+// once it is finished.
+[[nodiscard]] const Reservation& ChargedTo(const Workload& workload);
+// From when on it may be tried, nothing being charged: IsQueued() and the error backoff of our own
+// writes. Never() if more than time is missing.
+[[nodiscard]] Instant WaitsFrom(const Workload& workload);
+
+using WorkloadTable = ObjectTable<Workload, WorkloadId>;
+
+}  // namespace berth::model
