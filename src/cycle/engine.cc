@@ -40,6 +40,8 @@ void Engine::Apply(const model::Delta& delta) {
   state_.Apply(delta);
   for (const PodId pod : state_.changed_pods()) Sync(pod);
   for (const model::GroupId group : state_.changed_groups()) SyncGroup(group);
+  for (const model::WorkloadId id : state_.changed_workloads()) admissions_.Sync(state_, id);
+  for (const model::QueueId queue : state_.changed_queues()) admissions_.NoteQueue(state_, queue);
   NoteTouches();
 }
 
@@ -77,11 +79,13 @@ Plan Engine::Cycle(Instant now) {
   RefreshReports(now);
   TellWaiting(plan);
   TellIncomplete(plan);
-  // 6. When to be called again.
+  // 6. Workloads get the quota that is left, or are told why they wait.
+  admissions_.Serve(state_, now, options_.attempts_per_cycle_max, plan);
+  // 7. When to be called again.
   NoteTouches();
   plan.wake_at = wake_at();
   plan.more = plan.wake_at <= now;
-  // 7. Who fits nowhere next finds summed up what it could evict.
+  // 8. Who fits nowhere next finds summed up what it could evict.
   if (!plan.more) SumUpAhead(now);
   return plan;
 }
@@ -559,6 +563,7 @@ Instant Engine::wake_at() const {
   Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
   if (!graces_.empty()) at = std::min(at, graces_.front().at);
   for (const auto& [group, since] : partly_) at = std::min(at, DeadlineOf(group, since));
+  at = std::min(at, admissions_.wake_at());
   if (lines_.blocked().empty() || state_.touches().end() == refresh_position_) return at;
   return std::min(at, next_refresh_);
 }
@@ -589,6 +594,7 @@ Engine::Missed Engine::MissedWakes() const {
     }
   }
   missed.groups = MissedGroups();
+  missed.workloads = admissions_.Missed(state_);
   return missed;
 }
 
@@ -600,6 +606,7 @@ uint32_t Engine::CheckWakes(Instant now) {
   for (const LineId id : missed.lines) lines_.Wake(state_, id, now, Line::kWide);
   holders_.insert(holders_.end(), missed.holders.begin(), missed.holders.end());
   for (const model::GroupId group : missed.groups) groups_.Wake(state_, group, PriorityOf(group));
+  for (const model::WorkloadId id : missed.workloads) admissions_.Sync(state_, id);
   counters_.missed_wakes += missed.count();
   return missed.count();
 }
@@ -660,6 +667,7 @@ void Engine::AddTo(Hasher& hasher) const {
   state_.AddTo(hasher);
   lines_.AddTo(hasher, state_, counters_.cycles);
   groups_.AddTo(hasher);
+  admissions_.AddTo(hasher);
   for (const GroupMode mode : group_modes_) hasher.Add(mode);
   hasher.Add(groups_to_tell_.size());
   for (const model::GroupId group : groups_to_tell_) hasher.Add(group.value);

@@ -13,6 +13,7 @@
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/time.h"
+#include "cycle/admissions.h"
 #include "cycle/class_cache.h"
 #include "cycle/waiting_groups.h"
 #include "cycle/waiting_lines.h"
@@ -121,9 +122,13 @@ class Engine {
   // yet.
   [[nodiscard]] std::optional<model::Refusal> WhyGroupWaits(model::GroupId group) const;
 
+  // Why a workload has no quota, as of the last look; nothing when it has, wants none, or was not
+  // looked at yet.
+  [[nodiscard]] const Admissions& admissions() const { return admissions_; }
+
   // Missed wake-ups: the blocked lines whose head fits some node, the holders behind a head who fit
-  // the node they were promised, and the blocked groups of equal members that could be placed,
-  // although no touch is left to be looked at. Every test asserts
+  // the node they were promised, the blocked groups of equal members that could be placed, and the
+  // workloads whose quota is left, although no touch is left to be looked at. Every test asserts
   // that there are none. O(blocked lines x nodes + holders).
   [[nodiscard]] uint32_t CountMissedWakes() const;
   // The watchdog: looks at every touch, wakes the lines and holders that CountMissedWakes then
@@ -157,8 +162,10 @@ class Engine {
     std::vector<LineId> lines;
     std::vector<model::PodId> holders;
     std::vector<model::GroupId> groups;
+    std::vector<model::WorkloadId> workloads;
     [[nodiscard]] uint32_t count() const {
-      return static_cast<uint32_t>(lines.size() + holders.size() + groups.size());
+      return static_cast<uint32_t>(lines.size() + holders.size() + groups.size() +
+                                   workloads.size());
     }
   };
   using WhyNoEviction = std::optional<model::PreemptionRefusal>;
@@ -297,6 +304,7 @@ class Engine {
   model::State state_;
   WaitingLines lines_;
   WaitingGroups groups_;
+  Admissions admissions_;
   std::vector<GroupMode> group_modes_;          // By GroupId.
   std::vector<model::GroupId> groups_to_tell_;  // Members of which may not know what it lacks.
   std::vector<model::PodId> orphans_;           // Whose group may not be there.
