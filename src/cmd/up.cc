@@ -260,6 +260,7 @@ Status Cluster::AddClients() {
     control::SchedulerOptions options;
     options.engine.preemption = true;
     options.groups = true;
+    options.quota = true;
     // Volcano does not run here, and who names it gets what it does.
     options.scheduler_names.emplace_back("volcano");
     options.client = ClientOptions("berth-scheduler");

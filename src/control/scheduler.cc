@@ -72,6 +72,7 @@ Scheduler::Scheduler(SchedulerOptions options)
     classes_ = client_.Watch(
         {.resource = {.group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"}});
   }
+  if (options_.quota) quota_.emplace(Workloads::Options{}, client_);
 }
 
 bool Scheduler::ours(std::string_view scheduler_name) const {
@@ -103,6 +104,7 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   EndEvictions(now);
   status_.Pump(now, client_, out);
   groups_.Pump(now, client_, out);
+  if (quota_) quota_->Pump(now, engine_.state(), client_, out);
   // Between cycles that have more to do, what waits is not expected to have been looked at.
   const bool idle = may_decide() && engine_.wake_at() > now;
   if (watchdog_due_ && now >= next_watchdog_ && idle) Watchdog(now, out);
@@ -111,7 +113,9 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
 Instant Scheduler::wake_at() const {
   Instant at = std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at(),
                          evictor_.wake_at(), groups_.wake_at()});
+  if (quota_) at = std::min(at, quota_->wake_at());
   if (!may_decide()) return at;
+  if (quota_ && !quota_->listed()) return Instant{};
   at = std::min(at, engine_.wake_at());
   return watchdog_due_ ? std::min(at, next_watchdog_) : at;
 }
@@ -144,6 +148,8 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
     OnGroup(event, out);
   } else if (options_.groups && event.watch == classes_) {
     OnClass(event, out);
+  } else if (quota_ && quota_->Watches(event.watch)) {
+    OnQuota(event, out);
   } else {
     OnBudget(event, out);
   }
@@ -175,6 +181,9 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     return;
   }
   if (groups_.OnCallDone(now, event)) return;
+  if (quota_) {
+    if (const auto result = quota_->OnCallDone(now, event)) return OnReservation(now, *result, out);
+  }
   if (const auto result = binder_.OnCallDone(now, event, client_, out)) {
     WakeWatchdog(now);
     OnBinding(now, *result, out);
@@ -359,6 +368,30 @@ void Scheduler::OnClass(const client::ObjectEvent& event, env::Outbox& out) {
        groups_.ObserveClass(event.name, value, engine_.vocabulary())) {
     if (engine_.state().HasRoomFor(facts)) Apply(facts);
   }
+}
+
+void Scheduler::OnQuota(const client::ObjectEvent& event, env::Outbox& out) {
+  const model::State& state = engine_.state();
+  for (const model::Delta& fact : quota_->On(event, engine_.vocabulary(), out)) {
+    if (state.HasRoomForFact(fact)) {
+      Apply(fact);
+      continue;
+    }
+    Say(out, env::LogLevel::kError,
+        fmt::format("{} {} is not used: the scheduler holds as many as it can",
+                    client_.watch(event.watch).options().resource.plural, KeyOf(event)));
+  }
+}
+
+void Scheduler::OnReservation(Instant now, const Workloads::Result& result, env::Outbox& out) {
+  if (!result.object.view().empty()) {
+    std::vector<client::Event> events;
+    client_.Learn(now, quota_->workloads_watch(), result.object.view(), events);
+    Handle(now, events, out);
+  }
+  if (result.outcome)
+    Apply(model::ReservationOutcome{.uid = result.uid, .outcome = *result.outcome, .at = now});
+  if (result.read) Apply(model::ReservationRead{.uid = result.uid});
 }
 
 // What a group's status is to say follows from its members and why they wait.
@@ -630,6 +663,7 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
     status_.Want(state.UidOf(refused.pod_uid), {.reason = kUnschedulable, .message = message});
   }
   for (const model::GroupId group : plan.groups) FollowGroup(group);
+  if (quota_) quota_->CarryOut(plan, engine_);
   SpareUnsent(now, plan);
 }
 
@@ -743,6 +777,7 @@ void Scheduler::AddTo(Hasher& hasher) const {
   evictor_.AddTo(hasher);
   status_.AddTo(hasher);
   groups_.AddTo(hasher);
+  if (quota_) quota_->AddTo(hasher);
   hasher.Add(reads_.size());
   hasher.AddEach(reads_, [](Hasher& one, const auto& entry) {
     one.AddCall(entry.first).Add(entry.second.pod.uid).AddCall(entry.second.write);

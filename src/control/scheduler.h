@@ -14,6 +14,7 @@
 #include "control/binder.h"
 #include "control/evictor.h"
 #include "control/groups.h"
+#include "control/quota.h"
 #include "control/status_writer.h"
 #include "cycle/engine.h"
 #include "env/actor.h"
@@ -42,6 +43,8 @@ struct SchedulerOptions {
   // Whether members of a PodGroup are placed together. Pods that ended are then watched, too, which
   // kube-scheduler leaves out: those that did what they were to do count in their group.
   bool groups = false;
+  // Whether Kueue's queues are read, and Workloads get the quota that they have.
+  bool quota = false;
   // Test code only: the defect "binding repeated after an unknown outcome".
   bool planted_repeat_binding = false;
   // Test code only: the defect "a binding names the node of the plan's binding before it".
@@ -89,6 +92,7 @@ class Scheduler final : public env::Actor {
 
   [[nodiscard]] bool preempts() const { return options_.engine.preemption; }
   [[nodiscard]] bool places_groups() const { return options_.groups; }
+  [[nodiscard]] bool gives_quota() const { return quota_.has_value(); }
   [[nodiscard]] bool synced() const { return client_.synced(); }
   [[nodiscard]] const cycle::Engine& engine() const { return engine_; }
   [[nodiscard]] const client::Client& client() const { return client_; }
@@ -132,6 +136,8 @@ class Scheduler final : public env::Actor {
   void OnBudget(const client::ObjectEvent& event, env::Outbox& out);
   void OnGroup(const client::ObjectEvent& event, env::Outbox& out);
   void OnClass(const client::ObjectEvent& event, env::Outbox& out);
+  void OnQuota(const client::ObjectEvent& event, env::Outbox& out);
+  void OnReservation(Instant now, const Workloads::Result& result, env::Outbox& out);
   void FollowGroup(model::GroupId group);
   // A refusal's `level`: whose business it is, the user's (kInfo) or the operator's.
   void Refuse(const client::ObjectEvent& event, const api::Pod& pod, const std::string& message,
@@ -188,6 +194,7 @@ class Scheduler final : public env::Actor {
   Evictor evictor_;
   StatusWriter status_;
   Groups groups_{StatusOptions{}};
+  std::optional<Quota> quota_;
   std::map<uint64_t, StatusWriter::Read> reads_;  // By call: what became of a condition's write.
   std::map<std::string, UnreadPod, std::less<>> unread_;        // At most limits::kUnreadPodsMax.
   std::map<std::string, std::string, std::less<>> left_alone_;  // Uid -> why; at most its pods.

@@ -62,16 +62,12 @@ class Rig {
   // Lists what there is and opens the watches.
   void Start(const std::vector<std::string>& pods, const std::vector<std::string>& nodes) {
     Tick();
-    ASSERT_EQ(inbox.size(),
-              2u + (scheduler.preempts() ? 1 : 0) + (scheduler.places_groups() ? 2 : 0));
+    ASSERT_EQ(inbox.size(), 2u + (scheduler.preempts() ? 1 : 0) +
+                                (scheduler.places_groups() ? 2 : 0) +
+                                (scheduler.gives_quota() ? 8 : 0));
     while (!inbox.empty()) {
       const env::SendRequest request = Take();
-      const std::string_view target = request.request.target;
-      const std::string kind = target.find("/pods") != target.npos     ? "pods"
-                               : target.find("/nodes") != target.npos  ? "nodes"
-                               : target.find("/podgr") != target.npos  ? "groups"
-                               : target.find("/priori") != target.npos ? "classes"
-                                                                       : "budgets";
+      const std::string kind = KindOf(request.request.target);
       if (request.stream) {
         streams[kind] = request.call;
         Answer(request, 200, "");
@@ -83,6 +79,14 @@ class Rig {
       }
     }
     Settle();
+  }
+  // What a list or watch is of, as Event() names it.
+  static std::string KindOf(std::string_view target) {
+    const std::string_view path = target.substr(0, target.find('?'));
+    const std::string plural(path.substr(path.rfind('/') + 1));
+    if (plural == "podgroups") return "groups";
+    if (plural == "priorityclasses") return "classes";
+    return plural == "poddisruptionbudgets" ? "budgets" : plural;
   }
   void Step(env::Input input) {
     env::Outbox out;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/quantity.h"
+#include "api/requests.h"
 #include "base/check.h"
 
 namespace berth::translate {
@@ -14,15 +15,9 @@ namespace {
 
 using model::FlavorReasonKind;
 
-// As a quantity of the resource is printed: bytes in powers of two.
 std::string AmountText(model::ResourceId r, model::Amount amount,
                        const model::Vocabulary& vocabulary) {
-  const std::string_view name = vocabulary.resources.Name(r);
-  auto quantity = api::ParseQuantity(fmt::format("{}{}", amount, r == model::kCpu ? "m" : ""));
-  CHECK(quantity.has_value());
-  if (r == model::kMemory || r == model::kEphemeralStorage || name.starts_with("hugepages-"))
-    quantity->format = api::QuantityFormat::kBinarySi;
-  return api::ToString(*quantity);
+  return ResourceAmountText(vocabulary.resources.Name(r), amount);
 }
 
 std::string_view EffectText(model::TaintEffect effect) {
@@ -37,7 +32,82 @@ std::string_view EffectText(model::TaintEffect effect) {
   return "NoExecute";
 }
 
+// "namespace/name" without the namespace.
+std::string_view NameIn(std::string_view key) { return key.substr(key.find('/') + 1); }
+
+// Why no flavors are looked at, of the queues that the workload comes through.
+WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_queue,
+                 std::string_view cluster_queue, const model::State& state) {
+  switch (refusal.bar) {
+    case model::QueueBar::kNone:
+      break;
+    case model::QueueBar::kNoLocalQueue:
+      return {
+          "Misconfigured",
+          fmt::format("LocalQueue {} doesn't exist in the namespace: create it, or name another",
+                      local_queue)};
+    case model::QueueBar::kLocalQueueStopped:
+      return {"Suspended",
+              fmt::format("LocalQueue {} is stopped by its spec.stopPolicy", local_queue)};
+    case model::QueueBar::kNamespace:
+      return {"Misconfigured",
+              fmt::format("Workload namespace doesn't match ClusterQueue selector: see "
+                          "spec.namespaceSelector of ClusterQueue {}",
+                          cluster_queue)};
+    case model::QueueBar::kNoClusterQueue:
+      return {"Misconfigured",
+              fmt::format("ClusterQueue {} doesn't exist, which LocalQueue {} names", cluster_queue,
+                          local_queue)};
+    case model::QueueBar::kClusterQueueStopped:
+      return {"Suspended",
+              fmt::format("ClusterQueue {} is stopped by its spec.stopPolicy", cluster_queue)};
+    case model::QueueBar::kCohortCycle:
+      return {
+          "Suspended",
+          fmt::format("ClusterQueue {} is inactive: cohorts above it name each other as parents "
+                      "in a cycle",
+                      cluster_queue)};
+    case model::QueueBar::kBehind:
+      return {"WaitingForQuota",
+              fmt::format("waits behind Workload {}, for which StrictFIFO ClusterQueue {} lacks "
+                          "quota",
+                          state.KeyOf(refusal.behind), cluster_queue)};
+    case model::QueueBar::kFull:
+      return {"WaitingForQuota", "the scheduler holds as many admitted pods as it can"};
+  }
+  return {};
+}
+
 }  // namespace
+
+std::string ResourceAmountText(std::string_view resource, int64_t amount) {
+  auto quantity =
+      api::ParseQuantity(fmt::format("{}{}", amount, resource == api::kCpuName ? "m" : ""));
+  CHECK(quantity.has_value());
+  if (resource == api::kMemoryName || resource == "ephemeral-storage" ||
+      resource.starts_with("hugepages-")) {
+    quantity->format = api::QuantityFormat::kBinarySi;
+  }
+  return api::ToString(*quantity);
+}
+
+WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal, const model::Workload& workload,
+                             const model::State& state) {
+  if (refusal.bar != model::QueueBar::kNone) {
+    const model::LocalQueueId local = state.local_queues().FindKey(workload.local_queue);
+    const std::string_view cluster_queue =
+        local.valid() ? state.NameOf(state.local_queues().at(local).cluster_queue) : "";
+    return BarText(refusal, NameIn(state.KeyOf(workload.local_queue)), cluster_queue, state);
+  }
+  std::vector<std::string> reasons;
+  for (const model::FlavorReason& reason : refusal.reasons)
+    reasons.push_back(FlavorReasonText(reason, state.vocabulary()));
+  std::ranges::sort(reasons);
+  return {
+      std::string(ToString(refusal.unfit)),
+      fmt::format("couldn't assign flavors to pod set {}: {}",
+                  state.NameOf(workload.slots[refusal.pod_set].name), fmt::join(reasons, ", "))};
+}
 
 std::string FlavorReasonText(const model::FlavorReason& reason,
                              const model::Vocabulary& vocabulary) {

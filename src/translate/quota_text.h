@@ -1,14 +1,30 @@
 #pragma once
 
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
 #include "model/flavor_reason.h"
+#include "model/plan.h"
+#include "model/state.h"
 #include "model/vocabulary.h"
+#include "model/workloads.h"
 
 // Why a workload waits for quota, in Kueue's words.
 namespace berth::translate {
+
+// As a quantity of the resource is printed: cpu from thousandths, bytes in powers of two.
+[[nodiscard]] std::string ResourceAmountText(std::string_view resource, int64_t amount);
+
+// What a workload waits for, as its condition QuotaReserved=False tells it.
+struct WaitText {
+  std::string reason;
+  std::string message;
+};
+[[nodiscard]] WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal,
+                                           const model::Workload& workload,
+                                           const model::State& state);
 
 // "insufficient unused quota for cpu in flavor spot, 1 more needed"
 [[nodiscard]] std::string FlavorReasonText(const model::FlavorReason& reason,

@@ -1,0 +1,296 @@
+#include "control/quota.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/kinds.h"
+#include "client/known_set.h"
+#include "translate/quota_facts.h"
+#include "translate/quota_text.h"
+#include "translate/workload_facts.h"
+
+namespace berth::control {
+namespace {
+
+client::WatchOptions KueueWatch(std::string plural) {
+  return {
+      .resource = {.group = "kueue.x-k8s.io", .version = "v1beta2", .plural = std::move(plural)},
+      .may_be_absent = true};
+}
+
+std::string KeyOf(const client::ObjectEvent& event) {
+  return client::KnownSet::Key(event.namespace_name, event.name);
+}
+
+}  // namespace
+
+Quota::Quota(Workloads::Options options, client::Client& client)
+    : cluster_queues_watch_(client.Watch(KueueWatch("clusterqueues"))),
+      cohorts_watch_(client.Watch(KueueWatch("cohorts"))),
+      flavors_watch_(client.Watch(KueueWatch("resourceflavors"))),
+      topologies_watch_(client.Watch(KueueWatch("topologies"))),
+      local_queues_watch_(client.Watch(KueueWatch("localqueues"))),
+      namespaces_watch_(client.Watch({.resource = {.plural = "namespaces"}})),
+      checks_watch_(client.Watch(KueueWatch("admissionchecks"))),
+      workloads_watch_(client.Watch(KueueWatch("workloads"))),
+      workloads_(options) {}
+
+bool Quota::Watches(client::WatchId watch) const {
+  return watch == cluster_queues_watch_ || watch == cohorts_watch_ || watch == flavors_watch_ ||
+         watch == topologies_watch_ || watch == local_queues_watch_ || watch == namespaces_watch_ ||
+         watch == checks_watch_ || watch == workloads_watch_;
+}
+
+// Whether it could be read. If not it is told, and stays as it was last.
+template <typename T>
+bool Quota::Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox& out) {
+  if (object) return true;
+  ++undecodable_;
+  out.emplace_back(env::Log{.level = env::LogLevel::kError,
+                            .text = fmt::format("{}: {}", KeyOf(event), object.error().message)});
+  return false;
+}
+
+std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
+                                    env::Outbox& out) {
+  Facts facts;
+  recount_ = true;
+  if (event.change == client::Change::kDeleted) {
+    OnGone(event, facts);
+  } else if (event.watch == cluster_queues_watch_) {
+    OnClusterQueue(event, vocabulary, facts, out);
+  } else if (event.watch == local_queues_watch_) {
+    OnLocalQueue(event, facts, out);
+  } else if (event.watch == namespaces_watch_) {
+    OnNamespace(event, facts, out);
+  } else if (event.watch == workloads_watch_) {
+    OnWorkload(event, vocabulary, facts, out);
+  } else {
+    OnReference(event, vocabulary, facts, out);
+  }
+  return facts;
+}
+
+// What ClusterQueues refer to.
+void Quota::OnReference(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
+                        Facts& facts, env::Outbox& out) {
+  const std::string_view json = event.object.view();
+  if (event.watch == cohorts_watch_) {
+    const auto cohort = decoder_.Cohort(json);
+    if (!Read(event, cohort, out)) return;
+    queues_.Observe(*cohort);
+    facts.emplace_back(translate::QueueFacts(*cohort, vocabulary));
+  } else if (event.watch == flavors_watch_) {
+    const auto flavor = decoder_.ResourceFlavor(json);
+    if (!Read(event, flavor, out)) return;
+    queues_.Observe(*flavor);
+    facts.emplace_back(translate::FlavorFacts(*flavor, vocabulary));
+  } else if (event.watch == topologies_watch_) {
+    const auto topology = decoder_.Topology(json);
+    if (!Read(event, topology, out)) return;
+    queues_.Observe(*topology);
+    facts.emplace_back(translate::TopologyFacts(*topology, vocabulary));
+  } else {
+    const auto check = decoder_.AdmissionCheck(json);
+    if (Read(event, check, out)) queues_.Observe(*check);
+  }
+}
+
+void Quota::OnGone(const client::ObjectEvent& event, Facts& facts) {
+  using api::KindId;
+  using model::QueueKind;
+  const auto forget = [&](KindId kind) { queues_.Forget(kind, event.namespace_name, event.name); };
+  if (event.watch == cluster_queues_watch_) {
+    forget(KindId::kClusterQueue);
+    selectors_.erase(event.name);
+    facts.emplace_back(
+        model::QueueRemove{.kind = QueueKind::kClusterQueue, .name = event.name, .uid = event.uid});
+    LocalQueuesOf(event.name, facts);
+  } else if (event.watch == cohorts_watch_) {
+    forget(KindId::kCohort);
+    facts.emplace_back(
+        model::QueueRemove{.kind = QueueKind::kCohort, .name = event.name, .uid = event.uid});
+  } else if (event.watch == flavors_watch_) {
+    forget(KindId::kResourceFlavor);
+    facts.emplace_back(model::FlavorRemove{.name = event.name, .uid = event.uid});
+  } else if (event.watch == topologies_watch_) {
+    forget(KindId::kTopology);
+    facts.emplace_back(model::TopologyRemove{.name = event.name, .uid = event.uid});
+  } else if (event.watch == local_queues_watch_) {
+    forget(KindId::kLocalQueue);
+    local_queues_.erase(KeyOf(event));
+    facts.emplace_back(model::LocalQueueRemove{.uid = event.uid});
+  } else if (event.watch == checks_watch_) {
+    forget(KindId::kAdmissionCheck);
+  } else if (event.watch == namespaces_watch_) {
+    namespaces_.erase(event.name);
+  } else {
+    workloads_.Forget(event.uid);
+    facts.emplace_back(model::WorkloadRemove{.uid = event.uid});
+  }
+}
+
+void Quota::OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
+                           Facts& facts, env::Outbox& out) {
+  const auto queue = decoder_.ClusterQueue(event.object.view());
+  if (!Read(event, queue, out)) return;
+  queues_.Observe(*queue);
+  facts.emplace_back(translate::QueueFacts(*queue, vocabulary));
+  Selector& selector = selectors_[queue->meta.name];
+  selector.has_checks = !queue->checks.empty();
+  const api::LabelQuery before = selector.namespaces;
+  selector.namespaces = {.nothing = true};
+  if (queue->namespace_selector) {
+    // One that is not understood lets nobody in, as upstream.
+    if (const auto query = api::QueryOf(*queue->namespace_selector)) selector.namespaces = *query;
+  }
+  if (selector.namespaces != before) LocalQueuesOf(queue->meta.name, facts);
+}
+
+void Quota::OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Outbox& out) {
+  const auto queue = decoder_.LocalQueue(event.object.view());
+  if (!Read(event, queue, out)) return;
+  queues_.Observe(*queue);
+  LocalQueue& known = local_queues_[KeyOf(event)];
+  known = {.uid = queue->meta.uid,
+           .namespace_name = queue->meta.namespace_name,
+           .cluster_queue = queue->cluster_queue,
+           .stopped = queue->stop != api::StopPolicy::kNone};
+  facts.emplace_back(FactsOf(KeyOf(event), known));
+}
+
+void Quota::OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Outbox& out) {
+  const auto head = decoder_.Head(event.object.view());
+  if (!Read(event, head, out)) return;
+  const auto [at, fresh] = namespaces_.try_emplace(event.name);
+  if (!fresh && at->second == head->meta.labels) return;
+  at->second = head->meta.labels;
+  for (const auto& [key, queue] : local_queues_) {
+    if (queue.namespace_name == event.name) facts.emplace_back(FactsOf(key, queue));
+  }
+}
+
+void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
+                       Facts& facts, env::Outbox& out) {
+  auto workload = decoder_.Workload(event.object.view());
+  if (!Read(event, workload, out)) return;
+  auto read = translate::WorkloadFacts(*workload, vocabulary);
+  workloads_.Observe(*std::move(workload));
+  if (read) {
+    facts.emplace_back(*std::move(read));
+    return;
+  }
+  workloads_.Want(event.uid, {.reason = "Misconfigured", .message = read.error().message});
+  facts.emplace_back(model::WorkloadRemove{.uid = event.uid});
+}
+
+model::LocalQueueUpsert Quota::FactsOf(const std::string& key, const LocalQueue& queue) const {
+  model::LocalQueueUpsert facts{.uid = queue.uid, .key = key, .cluster_queue = queue.cluster_queue};
+  const auto selector = selectors_.find(queue.cluster_queue);
+  const auto labels = namespaces_.find(queue.namespace_name);
+  const bool let_in =
+      selector == selectors_.end() ||
+      (labels != namespaces_.end() && selector->second.namespaces.Matches(labels->second));
+  if (!let_in) facts.bar = model::LocalQueueBar::kNamespace;
+  if (queue.stopped) facts.bar = model::LocalQueueBar::kStopped;
+  return facts;
+}
+
+void Quota::LocalQueuesOf(std::string_view cluster_queue, Facts& facts) const {
+  for (const auto& [key, queue] : local_queues_) {
+    if (queue.cluster_queue == cluster_queue) facts.emplace_back(FactsOf(key, queue));
+  }
+}
+
+// ---- What is written -------------------------------------------------------------------------
+
+void Quota::Pump(Instant now, const model::State& state, client::Client& client, env::Outbox& out) {
+  if (!listed_ && client.synced()) {
+    listed_ = true;
+    queues_.Listed();
+  }
+  if (listed_ && recount_ && next_count_ <= now) {
+    recount_ = false;
+    next_count_ = now + Duration::Seconds(1);
+    Count(state);
+  }
+  workloads_.Pump(now, client, out);
+  queues_.Pump(now, client, out);
+}
+
+// Of all queues anew: counting on would be another truth about workloads.
+void Quota::Count(const model::State& state) {
+  std::map<model::NameId, WorkloadCounts> of_queue;
+  std::map<model::KeyId, WorkloadCounts> of_local;
+  for (uint32_t i = 0; i < state.workloads().size(); ++i) {
+    if (!state.workloads().used(model::WorkloadId{i})) continue;
+    const model::Workload& row = state.workloads().at(model::WorkloadId{i});
+    if (row.status.finished || !(row.status.reserved || row.status.active)) continue;
+    model::NameId queue = row.reserved.cluster_queue;
+    const model::LocalQueueId local = state.local_queues().FindKey(row.local_queue);
+    if (!row.status.reserved && local.valid()) queue = state.local_queues().at(local).cluster_queue;
+    for (WorkloadCounts* counts : {&of_queue[queue], &of_local[row.local_queue]}) {
+      counts->pending += row.status.reserved ? 0 : 1;
+      counts->reserving += row.status.reserved ? 1 : 0;
+      counts->admitted += row.status.reserved && row.status.admitted ? 1 : 0;
+    }
+  }
+  for (const auto& [name, selector] : selectors_)
+    queues_.WantClusterQueue(name, of_queue[state.vocabulary().names.Find(name)]);
+  for (const auto& [key, queue] : local_queues_) {
+    queues_.WantLocalQueue(queue.namespace_name, key.substr(key.find('/') + 1),
+                           of_local[state.FindKey(key)]);
+  }
+}
+
+std::optional<Workloads::Result> Quota::OnCallDone(Instant now, const client::CallDone& done) {
+  if (queues_.OnCallDone(now, done)) return Workloads::Result{};
+  return workloads_.OnCallDone(now, done);
+}
+
+Instant Quota::wake_at() const {
+  const Instant at = std::min(workloads_.wake_at(), queues_.wake_at());
+  return listed_ && recount_ ? std::min(at, next_count_) : at;
+}
+
+void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
+  const model::State& state = engine.state();
+  for (const model::ReserveDecision& decision : plan.reservations) {
+    const model::Workload& row = state.workloads().at(decision.workload);
+    const auto selector = selectors_.find(state.NameOf(row.decided.cluster_queue));
+    const bool checked = selector != selectors_.end() && selector->second.has_checks;
+    workloads_.Reserve(state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()),
+                       !checked);
+  }
+  for (const model::WorkloadId id : plan.workloads) {
+    const model::Workload& row = state.workloads().at(id);
+    const auto refusal = engine.admissions().WhyWaits(id);
+    if (!refusal) continue;
+    translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
+    workloads_.Want(state.UidOf(row.uid),
+                    {.reason = std::move(text.reason), .message = std::move(text.message)});
+  }
+}
+
+void Quota::AddTo(Hasher& hasher) const {
+  workloads_.AddTo(hasher);
+  queues_.AddTo(hasher);
+  hasher.Add(listed_).Add(recount_).Add(next_count_.ns);
+  hasher.Add(local_queues_.size());
+  for (const auto& [key, queue] : local_queues_) {
+    hasher.Add(key).Add(queue.uid).Add(queue.cluster_queue).Add(queue.stopped);
+  }
+  hasher.Add(namespaces_.size());
+  for (const auto& [name, labels] : namespaces_) {
+    hasher.Add(name).Add(labels.size());
+    for (const auto& [key, value] : labels) hasher.Add(key).Add(value);
+  }
+  hasher.Add(selectors_.size());
+  for (const auto& [name, selector] : selectors_)
+    hasher.Add(name).Add(api::ToString(selector.namespaces)).Add(selector.has_checks);
+  hasher.AddHistory(undecodable_);
+}
+
+}  // namespace berth::control

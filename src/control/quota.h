@@ -1,0 +1,103 @@
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/quota.h"
+#include "api/selector.h"
+#include "base/hash.h"
+#include "base/time.h"
+#include "client/client.h"
+#include "codec/decode.h"
+#include "control/queues.h"
+#include "control/workloads.h"
+#include "cycle/engine.h"
+#include "env/actor.h"
+#include "model/delta.h"
+#include "model/plan.h"
+
+namespace berth::control {
+
+// What the scheduler sees of quota, and what it writes of it: Kueue's queues, cohorts, flavors,
+// topologies and Workloads become facts; the plan's reservations and reasons, whether queues are
+// ready and how many wait in them, their status.
+//
+// A server that knows none of these kinds has none of them. A copyable value. Cost per event:
+// O(size of the object), of a namespace or of a ClusterQueue's selector O(LocalQueues); workloads
+// are counted once a second at most, O(workloads).
+class Quota {
+ public:
+  // `client`: the scheduler's, with the watches in it from now on.
+  Quota(Workloads::Options options, client::Client& client);
+
+  [[nodiscard]] bool Watches(client::WatchId watch) const;
+  // The facts that the event means, in order; whoever applies them asks State::HasRoomFor first.
+  std::vector<model::Delta> On(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
+                               env::Outbox& out);
+
+  void CarryOut(const model::Plan& plan, const cycle::Engine& engine);
+  void Pump(Instant now, const model::State& state, client::Client& client, env::Outbox& out);
+  // Nothing: the call was none of these. The result's object is to be learned by the watch of
+  // Workloads before its outcome is applied.
+  std::optional<Workloads::Result> OnCallDone(Instant now, const client::CallDone& done);
+  [[nodiscard]] client::WatchId workloads_watch() const { return workloads_watch_; }
+  [[nodiscard]] Instant wake_at() const;
+  // Whether it took in that everything was listed once, which Pump does then.
+  [[nodiscard]] bool listed() const { return listed_; }
+  [[nodiscard]] uint64_t undecodable() const { return undecodable_; }
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  struct LocalQueue {
+    std::string uid;
+    std::string namespace_name;
+    std::string cluster_queue;
+    bool stopped = false;
+  };
+  using Facts = std::vector<model::Delta>;
+  void OnGone(const client::ObjectEvent& event, Facts& facts);
+  void OnReference(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
+                   env::Outbox& out);
+  void Count(const model::State& state);
+  template <typename T>
+  bool Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox& out);
+  void OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
+                      env::Outbox& out);
+  void OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Outbox& out);
+  void OnWorkload(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
+                  env::Outbox& out);
+  void OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Outbox& out);
+  [[nodiscard]] model::LocalQueueUpsert FactsOf(const std::string& key,
+                                                const LocalQueue& queue) const;
+  void LocalQueuesOf(std::string_view cluster_queue, Facts& facts) const;
+
+  codec::Decoder decoder_;
+  client::WatchId cluster_queues_watch_;
+  client::WatchId cohorts_watch_;
+  client::WatchId flavors_watch_;
+  client::WatchId topologies_watch_;
+  client::WatchId local_queues_watch_;
+  client::WatchId namespaces_watch_;
+  client::WatchId checks_watch_;
+  client::WatchId workloads_watch_;
+  Workloads workloads_;
+  Queues queues_{StatusOptions{}};
+  bool listed_ = false;
+  bool recount_ = true;  // Counts of workloads may have changed.
+  Instant next_count_;
+  std::map<std::string, LocalQueue, std::less<>> local_queues_;    // By "namespace/name".
+  std::map<std::string, api::StringMap, std::less<>> namespaces_;  // Their labels.
+  // By ClusterQueue: whose namespaces may use it, and whether it asks for checks.
+  struct Selector {
+    api::LabelQuery namespaces;
+    bool has_checks = false;
+  };
+  std::map<std::string, Selector, std::less<>> selectors_;
+  uint64_t undecodable_ = 0;
+};
+
+}  // namespace berth::control

@@ -1,0 +1,329 @@
+#include "control/workloads.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "model/backoff.h"
+#include "translate/quota_text.h"
+
+namespace berth::control {
+namespace {
+
+constexpr std::string_view kQuotaReserved = "QuotaReserved";
+constexpr std::string_view kAdmitted = "Admitted";
+// Of a status that was refused or is of unknown fate.
+constexpr Duration kAgain = Duration::Seconds(10);
+
+// The transition time moves only with the status, as Kubernetes has it.
+void Put(std::vector<api::Condition>& conditions, api::Condition condition, Instant now) {
+  condition.transition = now;
+  const auto at = std::ranges::find(conditions, condition.type, &api::Condition::type);
+  if (at == conditions.end()) {
+    conditions.push_back(std::move(condition));
+    return;
+  }
+  if (at->status == condition.status) condition.transition = at->transition;
+  *at = std::move(condition);
+}
+
+// What it was told of an eviction is over.
+void EndConditions(std::vector<api::Condition>& conditions, Instant now) {
+  for (const std::string_view type : {"Evicted", "Preempted"}) {
+    const api::Condition* before = api::Find(conditions, type);
+    if (before == nullptr || before->status != "True") continue;
+    Put(conditions,
+        {.type = std::string(type),
+         .status = "False",
+         .reason = std::string(kQuotaReserved),
+         .message = "Previously: " + before->message},
+        now);
+  }
+}
+
+std::vector<api::Condition> ConditionsOfReserved(const api::Workload& workload,
+                                                 const api::Admission& admission, bool admitted,
+                                                 Instant now) {
+  std::vector<api::Condition> conditions = workload.conditions;
+  EndConditions(conditions, now);
+  Put(conditions,
+      {.type = std::string(kQuotaReserved),
+       .status = "True",
+       .reason = "QuotaReserved",
+       .message = fmt::format("Quota reserved in ClusterQueue {}", admission.cluster_queue)},
+      now);
+  if (admitted) {
+    Put(conditions,
+        {.type = std::string(kAdmitted),
+         .status = "True",
+         .reason = "Admitted",
+         .message = "The workload is admitted"},
+        now);
+  }
+  return conditions;
+}
+
+std::vector<api::Condition> ConditionsOfWaiting(const api::Workload& workload,
+                                                const Workloads::Waiting& waiting, Instant now) {
+  std::vector<api::Condition> conditions = workload.conditions;
+  Put(conditions,
+      {.type = std::string(kQuotaReserved),
+       .status = "False",
+       .reason = waiting.reason,
+       .message = waiting.message},
+      now);
+  return conditions;
+}
+
+bool SaysSo(const api::Workload& workload, const Workloads::Waiting& waiting) {
+  const api::Condition* said = api::Find(workload.conditions, kQuotaReserved);
+  return said != nullptr && said->status == "False" && said->reason == waiting.reason &&
+         said->message == waiting.message;
+}
+
+std::string ConditionsText(const std::vector<api::Condition>& conditions) {
+  std::string text;
+  for (const api::Condition& c : conditions) {
+    text += text.empty() ? R"([{"type":)" : R"(,{"type":)";
+    client::AppendJsonString(text, c.type);
+    text += R"(,"status":)";
+    client::AppendJsonString(text, c.status);
+    text += R"(,"reason":)";
+    client::AppendJsonString(text, c.reason);
+    text += R"(,"message":)";
+    client::AppendJsonString(text, c.message);
+    if (c.observed_generation > 0)
+      text += fmt::format(R"(,"observedGeneration":{})", c.observed_generation);
+    text += fmt::format(R"(,"lastTransitionTime":"{}"}})", client::SecondsTime(c.transition));
+  }
+  return text + ']';
+}
+
+std::string AdmissionText(const api::Admission& admission) {
+  std::string text = R"({"clusterQueue":)" + client::JsonString(admission.cluster_queue);
+  text += R"(,"podSetAssignments":[)";
+  for (const api::PodSetAssignment& pods : admission.pod_sets) {
+    if (&pods != &admission.pod_sets.front()) text += ',';
+    text += R"({"name":)" + client::JsonString(pods.name) + R"(,"flavors":{)";
+    for (const auto& [resource, flavor] : pods.flavors) {
+      if (resource != pods.flavors.front().first) text += ',';
+      text += client::JsonString(resource) + ':' + client::JsonString(flavor);
+    }
+    text += R"(},"resourceUsage":{)";
+    for (const api::ResourceAmount& a : pods.usage) {
+      if (a.name != pods.usage.front().name) text += ',';
+      text += client::JsonString(a.name) + ':' +
+              client::JsonString(translate::ResourceAmountText(a.name, a.amount));
+    }
+    text += fmt::format(R"(}},"count":{}}})", pods.count.value_or(0));
+  }
+  return text + "]}";
+}
+
+// The beginning of a patch: whose version it is about.
+std::string FenceText(const api::ObjectMeta& meta) {
+  return R"({"metadata":{"uid":)" + client::JsonString(meta.uid) + R"(,"resourceVersion":)" +
+         client::JsonString(meta.resource_version) + R"(},"status":{)";
+}
+
+model::WriteOutcome OutcomeOf(client::Outcome outcome) {
+  switch (outcome) {
+    case client::Outcome::kDone:
+      return model::WriteOutcome::kDone;
+    case client::Outcome::kConflict:
+      return model::WriteOutcome::kConflict;
+    case client::Outcome::kGone:
+      return model::WriteOutcome::kGone;
+    case client::Outcome::kRefused:
+      return model::WriteOutcome::kRefused;
+    case client::Outcome::kUnknown:
+      break;
+  }
+  return model::WriteOutcome::kUnknown;
+}
+
+}  // namespace
+
+client::Resource KueueWorkloads() {
+  return {.group = "kueue.x-k8s.io", .version = "v1beta2", .plural = "workloads"};
+}
+
+void Workloads::Observe(api::Workload workload) {
+  const auto it = notes_.try_emplace(workload.meta.uid).first;
+  it->second.workload = std::move(workload);
+  Reconsider(it->first, it->second);
+}
+
+void Workloads::Forget(std::string_view uid) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return;
+  due_.erase({it->second.due, it->first});
+  notes_.erase(it);
+}
+
+void Workloads::Reserve(std::string_view uid, api::Admission admission, bool admitted) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return;
+  it->second.reservation = {.admission = std::move(admission), .admitted = admitted};
+  it->second.waiting = {};
+  Reconsider(it->first, it->second);
+}
+
+void Workloads::Want(std::string_view uid, Waiting waiting) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end() || it->second.waiting == waiting) return;
+  it->second.waiting = std::move(waiting);
+  Reconsider(it->first, it->second);
+}
+
+// A reservation goes on the newest version that is known, and not on one that a write of ours has
+// replaced.
+Instant Workloads::DueOf(const Note& note) {
+  if (note.call != 0) return Instant::Never();
+  if (note.unresolved) return note.read_not_before;
+  if (note.spent_version == note.workload.meta.resource_version) return Instant::Never();
+  if (note.reservation) return Instant{};
+  if (note.waiting.reason.empty() || SaysSo(note.workload, note.waiting)) return Instant::Never();
+  return note.wait_not_before;
+}
+
+void Workloads::Reconsider(const std::string& uid, Note& note) {
+  due_.erase({note.due, uid});
+  note.due = DueOf(note);
+  if (note.due != Instant::Never()) due_.emplace(note.due, uid);
+}
+
+void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Client& client,
+                     env::Outbox& out) {
+  const api::Workload& w = note.workload;
+  client::ObjectPath path{.namespace_name = w.meta.namespace_name, .name = w.meta.name};
+  client::Request request;
+  if (note.unresolved) {
+    note.kind = Call::kRead;
+    request = client::Get(KueueWorkloads(), path);
+  } else {
+    path.subresource = "status";
+    std::string body = FenceText(w.meta);
+    if (note.reservation) {
+      note.kind = Call::kReserve;
+      const auto& [admission, admitted] = *note.reservation;
+      body += R"("admission":)" + AdmissionText(admission) + R"(,"conditions":)" +
+              ConditionsText(ConditionsOfReserved(w, admission, admitted, now));
+      note.reservation.reset();
+      ++counters_.reservations;
+    } else {
+      note.kind = Call::kWait;
+      body += R"("conditions":)" + ConditionsText(ConditionsOfWaiting(w, note.waiting, now));
+      note.wait_not_before = now + options_.interval;
+      ++counters_.waits;
+    }
+    request = client::Patch(KueueWorkloads(), path, client::PatchType::kMerge, body + "}}");
+    note.sent_version = w.meta.resource_version;
+  }
+  note.call = client.Call(now, std::move(request), out).value;
+  calls_.emplace(note.call, uid);
+}
+
+void Workloads::Pump(Instant now, client::Client& client, env::Outbox& out) {
+  while (calls_.size() < options_.calls_max && !due_.empty() && due_.begin()->first <= now) {
+    const std::string uid = due_.begin()->second;
+    Note& note = notes_.find(uid)->second;
+    due_.erase(due_.begin());
+    note.due = Instant::Never();
+    Send(now, uid, note, client, out);
+  }
+}
+
+void Workloads::OnReserved(Note& note, client::Outcome outcome, Result& result) {
+  result.outcome = OutcomeOf(outcome);
+  note.unresolved = outcome == client::Outcome::kConflict || outcome == client::Outcome::kUnknown;
+  if (outcome == client::Outcome::kDone) note.spent_version = note.sent_version;
+  if (outcome == client::Outcome::kConflict) ++counters_.conflicts;
+  if (outcome == client::Outcome::kUnknown || outcome == client::Outcome::kRefused)
+    ++counters_.failures;
+}
+
+void Workloads::OnRead(Instant now, Note& note, client::Outcome outcome, Result& result) {
+  result.read = outcome == client::Outcome::kDone || outcome == client::Outcome::kGone;
+  note.unresolved = !result.read;
+  note.reads_failed = result.read ? 0 : note.reads_failed + 1;
+  note.read_not_before = now + model::Backoff(note.reads_failed);
+}
+
+void Workloads::OnTold(Instant now, Note& note, client::Outcome outcome) {
+  switch (outcome) {
+    case client::Outcome::kDone:
+    case client::Outcome::kGone:
+      note.spent_version = note.sent_version;
+      return;
+    case client::Outcome::kConflict:
+      ++counters_.conflicts;
+      note.unresolved = true;
+      break;
+    case client::Outcome::kUnknown:
+      ++counters_.failures;
+      note.unresolved = true;
+      break;
+    case client::Outcome::kRefused:
+      ++counters_.failures;
+      note.wait_not_before = now + kAgain;
+      break;
+  }
+}
+
+std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client::CallDone& done) {
+  const auto call = calls_.find(done.call.value);
+  if (call == calls_.end()) return std::nullopt;
+  Result result{.uid = call->second};
+  calls_.erase(call);
+  if (done.outcome == client::Outcome::kDone) result.object = done.response.body;
+  const auto it = notes_.find(result.uid);
+  if (it == notes_.end() || it->second.call != done.call.value) return result;
+  Note& note = it->second;
+  note.call = 0;
+  switch (std::exchange(note.kind, Call::kNone)) {
+    case Call::kReserve:
+      OnReserved(note, done.outcome, result);
+      break;
+    case Call::kRead:
+      OnRead(now, note, done.outcome, result);
+      break;
+    case Call::kWait:
+    case Call::kNone:
+      OnTold(now, note, done.outcome);
+      break;
+  }
+  Reconsider(it->first, note);
+  return result;
+}
+
+Instant Workloads::wake_at() const {
+  if (due_.empty() || calls_.size() >= options_.calls_max) return Instant::Never();
+  return due_.begin()->first;
+}
+
+// due_ follows from the notes.
+void Workloads::AddTo(Hasher& hasher) const {
+  hasher.Add(notes_.size());
+  for (const auto& [uid, note] : notes_) {
+    hasher.Add(uid).AddVersion(note.workload.meta.resource_version);
+    for (const api::Condition& c : note.workload.conditions) {
+      hasher.Add(c.type).Add(c.status).Add(c.reason).Add(c.message).Add(c.transition.ns);
+    }
+    hasher.Add(note.reservation.has_value());
+    if (note.reservation) {
+      hasher.Add(AdmissionText(note.reservation->admission)).Add(note.reservation->admitted);
+    }
+    hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind);
+    hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
+    hasher.Add(note.unresolved).Add(note.reads_failed).Add(note.read_not_before.ns);
+    hasher.Add(note.wait_not_before.ns).Add(note.due.ns);
+  }
+  hasher.Add(calls_.size());
+  hasher.AddEach(calls_, [](Hasher& one, const auto& entry) {
+    one.AddCall(entry.first).Add(std::string_view(entry.second));
+  });
+}
+
+}  // namespace berth::control

@@ -1,0 +1,114 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/quota.h"
+#include "base/bytes.h"
+#include "base/hash.h"
+#include "base/time.h"
+#include "client/client.h"
+#include "env/actor.h"
+#include "model/delta.h"
+
+namespace berth::control {
+
+[[nodiscard]] client::Resource KueueWorkloads();
+
+// Workloads as observed, and what their status is to say of their quota: that it is reserved, and
+// of which flavors, or why it is not. The only writer of that; jobs' controllers write the rest.
+//
+// A write is a merge patch of the status, fenced by uid and resourceVersion, one at a time of an
+// object: what a version says is never written over one that was not seen. A reservation is sent
+// once; when it is in conflict or of unknown fate the object is read, which says what became of it
+// (https://github.com/kubernetes-sigs/kueue/issues/5561 is what comes of writing what was decided
+// on an older version). Why one waits is written at once the first time, then not more often than
+// `interval`, and again a while later when it was refused.
+//
+// A copyable value. Cost per call: O(log workloads).
+class Workloads {
+ public:
+  struct Options {
+    Duration interval = Duration::Seconds(10);
+    size_t calls_max = 64;  // On their way at once.
+  };
+  // The condition QuotaReserved=False; an empty reason: none is wanted.
+  struct Waiting {
+    std::string reason;
+    std::string message;
+    bool operator==(const Waiting&) const = default;
+  };
+  // What an ended call means. What was answered is to be learned, before the outcome is applied.
+  struct Result {
+    std::string uid;
+    std::optional<model::WriteOutcome> outcome;  // Of a reservation.
+    bool read = false;  // After one: what was read was learned, or is gone.
+    Bytes object;       // The workload as it is now; empty: nothing is known.
+  };
+  struct Counters {
+    uint64_t reservations = 0;
+    uint64_t waits = 0;
+    uint64_t conflicts = 0;
+    uint64_t failures = 0;
+  };
+
+  explicit Workloads(Options options) : options_(options) {}
+
+  // A version of an object; to be called for each.
+  void Observe(api::Workload workload);
+  void Forget(std::string_view uid);
+  // Its quota is reserved: to be written. `admitted`: nothing more is checked, so it may run.
+  // Ignored, as what is below, for workloads that were never observed.
+  void Reserve(std::string_view uid, api::Admission admission, bool admitted);
+  void Want(std::string_view uid, Waiting waiting);
+
+  void Pump(Instant now, client::Client& client, env::Outbox& out);
+  // Nothing: the call was none of these.
+  std::optional<Result> OnCallDone(Instant now, const client::CallDone& done);
+  [[nodiscard]] Instant wake_at() const;
+  [[nodiscard]] const Counters& counters() const { return counters_; }
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  enum class Call : uint8_t { kNone, kReserve, kWait, kRead };
+  struct Reservation {
+    api::Admission admission;
+    bool admitted = false;
+    bool operator==(const Reservation&) const = default;
+  };
+  struct Note {
+    api::Workload workload;                  // As observed.
+    std::optional<Reservation> reservation;  // To be written.
+    Waiting waiting;                         // As wanted.
+    Call kind = Call::kNone;                 // Of the call under way.
+    uint64_t call = 0;                       // 0: none.
+    bool unresolved = false;                 // What became of the last write is to be read.
+    uint32_t reads_failed = 0;               // In a row.
+    std::string sent_version;                // What the last write was fenced by.
+    std::string spent_version;               // Not written to again: the next is on its way.
+    Instant read_not_before;
+    Instant wait_not_before;
+    Instant due = Instant::Never();
+  };
+  [[nodiscard]] static Instant DueOf(const Note& note);
+  void Reconsider(const std::string& uid, Note& note);
+  void Send(Instant now, const std::string& uid, Note& note, client::Client& client,
+            env::Outbox& out);
+  void OnReserved(Note& note, client::Outcome outcome, Result& result);
+  void OnRead(Instant now, Note& note, client::Outcome outcome, Result& result);
+  void OnTold(Instant now, Note& note, client::Outcome outcome);
+
+  Options options_;                                 // Immutable after construction.
+  std::map<std::string, Note, std::less<>> notes_;  // By uid.
+  std::set<std::pair<Instant, std::string>> due_;
+  std::map<uint64_t, std::string> calls_;  // Call -> uid.
+  Counters counters_;
+};
+
+}  // namespace berth::control

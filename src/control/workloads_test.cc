@@ -1,0 +1,283 @@
+// Goal: a Workload's status says what quota it has, or why it has none, written once on the version
+// that was decided on. Method: the test plays API server and watch, and looks at each request.
+#include "control/workloads.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "control/test_rig.h"
+#include "model/audit.h"
+
+namespace berth::control {
+namespace {
+
+constexpr std::string_view kMeta = R"("creationTimestamp":"2026-01-01T00:00:00Z")";
+
+std::string QueueJson(int version, const std::string& spec = "", int cpu = 9) {
+  return fmt::format(
+      R"({{"metadata":{{"name":"cq","uid":"u-cq","resourceVersion":"{}",{}}},"spec":{{"namespaceSelector":{{}}{},)"
+      R"("resourceGroups":[{{"coveredResources":["cpu","memory"],"flavors":[{{"name":"spot","resources":[)"
+      R"({{"name":"cpu","nominalQuota":{}}},{{"name":"memory","nominalQuota":"36Gi"}}]}}]}}]}}}})",
+      version, kMeta, spec, cpu);
+}
+
+std::string LocalQueueJson(int version, const std::string& spec = "") {
+  return fmt::format(
+      R"({{"metadata":{{"name":"lq","namespace":"ns","uid":"u-lq","resourceVersion":"{}",{}}},)"
+      R"("spec":{{"clusterQueue":"cq"{}}}}})",
+      version, kMeta, spec);
+}
+
+std::string NamespaceJson(int version, const std::string& labels = "") {
+  return fmt::format(
+      R"({{"metadata":{{"name":"ns","uid":"u-ns","resourceVersion":"{}","labels":{{{}}},{}}}}})",
+      version, labels, kMeta);
+}
+
+std::string FlavorJson(int version) {
+  return fmt::format(R"({{"metadata":{{"name":"spot","uid":"u-spot","resourceVersion":"{}",{}}}}})",
+                     version, kMeta);
+}
+
+std::string WorkloadJson(const std::string& name, int version, const std::string& status = "",
+                         int count = 3) {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{0}","namespace":"ns","uid":"u-{0}","resourceVersion":"{1}",{2}}},)"
+      R"("spec":{{"queueName":"lq","podSets":[{{"name":"main","count":{4},"template":{{"spec":{{"containers":[)"
+      R"({{"name":"c","image":"i","resources":{{"requests":{{"cpu":"1","memory":"200Mi"}}}}}}]}}}}}}]}},)"
+      R"("status":{{{3}}}}})",
+      name, version, kMeta, status, count);
+}
+
+// What the server says of a reservation.
+std::string ReservedStatus(int count = 3) {
+  return fmt::format(
+      R"("admission":{{"clusterQueue":"cq","podSetAssignments":[{{"name":"main","flavors":{{"cpu":"spot","memory":"spot"}},)"
+      R"("resourceUsage":{{"cpu":"{0}","memory":"{1}Mi"}},"count":{0}}}]}},)"
+      R"("conditions":[{{"type":"QuotaReserved","status":"True","reason":"QuotaReserved","message":"Quota reserved in ClusterQueue cq",)"
+      R"("lastTransitionTime":"2027-01-15T08:00:00Z"}}])",
+      count, count * 200);
+}
+
+std::string_view BodyOf(const env::SendRequest& request) { return request.request.body.view(); }
+
+class WorkloadsTest : public testing::Test {
+ protected:
+  WorkloadsTest() : rig_(Giving()) {
+    rig_.Start({}, {NodeJson("n1", 11)});
+    rig_.Event("namespaces", "ADDED", NamespaceJson(101));
+    rig_.Event("resourceflavors", "ADDED", FlavorJson(102));
+    rig_.Event("clusterqueues", "ADDED", QueueJson(103));
+    rig_.Event("localqueues", "ADDED", LocalQueueJson(104));
+  }
+  static SchedulerOptions Giving() {
+    SchedulerOptions options;
+    options.quota = true;
+    return options;
+  }
+  // "used" cpu of the queue, in thousandths.
+  [[nodiscard]] int64_t Used() const {
+    const model::State& state = rig_.scheduler.engine().state();
+    const std::vector<std::string> found = model::Audit(state);
+    EXPECT_TRUE(found.empty()) << found.front();
+    const model::QueueId q = state.FindQueue(model::QueueKind::kClusterQueue, "cq");
+    const uint32_t account = state.queues().AccountOf(q, state.vocabulary().names.Find("spot"));
+    return state.ledger().quota().used(model::QuotaView::kNow, model::kCpu, account);
+  }
+  env::SendRequest TakeStatus(const std::string& name) {
+    return rig_.TakeOf("/workloads/" + name + "/status");
+  }
+  void ExpectNothing(const std::string& name) {
+    EXPECT_EQ(rig_.TakeOf("/workloads/" + name).call.value, 0u);
+  }
+
+  Rig rig_;
+};
+
+TEST_F(WorkloadsTest, QuotaIsReservedAndAdmittedInOneWrite) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
+  const env::SendRequest write = TakeStatus("a");
+  EXPECT_EQ(write.request.method, env::Method::kPatch);
+  EXPECT_EQ(
+      BodyOf(write),
+      R"({"metadata":{"uid":"u-a","resourceVersion":"110"},"status":{"admission":{"clusterQueue":"cq","podSetAssignments":[)"
+      R"({"name":"main","flavors":{"cpu":"spot","memory":"spot"},"resourceUsage":{"cpu":"3","memory":"600Mi"},"count":3}]},)"
+      R"("conditions":[{"type":"QuotaReserved","status":"True","reason":"QuotaReserved","message":"Quota reserved in ClusterQueue cq",)"
+      R"("lastTransitionTime":"2027-01-15T08:00:00Z"},{"type":"Admitted","status":"True","reason":"Admitted",)"
+      R"("message":"The workload is admitted","lastTransitionTime":"2027-01-15T08:00:00Z"}]}})");
+  EXPECT_EQ(Used(), 3000);
+  rig_.Answer(write, 200, WorkloadJson("a", 111, ReservedStatus()));
+  rig_.Settle();
+  ExpectNothing("a");
+  EXPECT_EQ(Used(), 3000);
+  // An event of before the answer tells nothing new.
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("a", 111, ReservedStatus()));
+  ExpectNothing("a");
+  rig_.Event("workloads", "DELETED", WorkloadJson("a", 112, ReservedStatus()));
+  EXPECT_EQ(Used(), 0);
+}
+
+TEST_F(WorkloadsTest, WhyOneWaitsIsTold) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110, ReservedStatus(8), 8));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 111));
+  const env::SendRequest write = TakeStatus("b");
+  EXPECT_EQ(
+      BodyOf(write),
+      R"({"metadata":{"uid":"u-b","resourceVersion":"111"},"status":{"conditions":[{"type":"QuotaReserved","status":"False",)"
+      R"("reason":"WaitingForQuota","message":"couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor spot, 2 more needed",)"
+      R"("lastTransitionTime":"2027-01-15T08:00:00Z"}]}})");
+  // It is told on what the answer says, and is not told the same again.
+  rig_.Answer(
+      write, 200,
+      WorkloadJson(
+          "b", 112,
+          R"("conditions":[{"type":"QuotaReserved","status":"False","reason":"WaitingForQuota",)"
+          R"("message":"couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor spot, 2 more needed"}])"));
+  rig_.Settle();
+  rig_.Pass(Duration::Seconds(60));
+  ExpectNothing("b");
+  rig_.Event("workloads", "DELETED", WorkloadJson("a", 113, ReservedStatus(8), 8));
+  const env::SendRequest reserved = TakeStatus("b");
+  EXPECT_NE(BodyOf(reserved).find(R"("resourceVersion":"112"},"status":{"admission":)"),
+            std::string_view::npos)
+      << BodyOf(reserved);
+}
+
+// A reservation waits for the answer to what was told, and goes on the version that it says.
+TEST_F(WorkloadsTest, OneWriteAtATime) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110, ReservedStatus(8), 8));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 111));
+  const env::SendRequest told = TakeStatus("b");
+  rig_.Event("workloads", "DELETED", WorkloadJson("a", 112, ReservedStatus(8), 8));
+  ExpectNothing("b");
+  EXPECT_EQ(Used(), 3000);
+  rig_.Answer(told, 200, WorkloadJson("b", 113));
+  rig_.Settle();
+  EXPECT_NE(BodyOf(TakeStatus("b")).find(R"("resourceVersion":"113"},"status":{"admission":)"),
+            std::string_view::npos);
+}
+
+// Whether it came true is read, and never written again before.
+TEST_F(WorkloadsTest, AReservationOfUnknownFateIsRead) {
+  struct Row {
+    int status;
+    bool came_true;
+  };
+  int version = 110;
+  for (const Row row : {Row{500, true}, Row{500, false}, Row{409, true}, Row{409, false}}) {
+    SCOPED_TRACE(fmt::format("{} {}", row.status, row.came_true));
+    rig_.Event("workloads", "ADDED", WorkloadJson("a", ++version));
+    rig_.Answer(TakeStatus("a"), row.status, "{}");
+    rig_.Settle();
+    EXPECT_EQ(Used(), 3000);
+    const env::SendRequest read = rig_.TakeOf("/workloads/a");
+    EXPECT_EQ(read.request.method, env::Method::kGet);
+    ExpectNothing("a");
+    rig_.Answer(read, 500, "{}");
+    rig_.Settle();
+    ExpectNothing("a");
+    rig_.Pass(Duration::Seconds(2));
+    rig_.Answer(rig_.TakeOf("/workloads/a"), 200,
+                WorkloadJson("a", ++version, row.came_true ? ReservedStatus() : ""));
+    rig_.Settle();
+    EXPECT_EQ(Used(), 3000);
+    const env::SendRequest again = TakeStatus("a");
+    EXPECT_EQ(again.call.value != 0, !row.came_true);
+    if (!row.came_true) {
+      EXPECT_NE(BodyOf(again).find(fmt::format(R"("resourceVersion":"{}")", version)),
+                std::string_view::npos);
+      rig_.Answer(again, 200, WorkloadJson("a", ++version, ReservedStatus()));
+    }
+    rig_.Event("workloads", "DELETED", WorkloadJson("a", ++version));
+    EXPECT_EQ(Used(), 0);
+  }
+}
+
+TEST_F(WorkloadsTest, ARefusedReservationIsTriedAgainLater) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
+  rig_.Answer(TakeStatus("a"), 403, "{}");
+  rig_.Settle();
+  EXPECT_EQ(Used(), 0);
+  ExpectNothing("a");
+  rig_.Pass(Duration::Seconds(1));
+  EXPECT_NE(TakeStatus("a").call.value, 0u);
+  EXPECT_EQ(Used(), 3000);
+}
+
+// Whoever wrote meanwhile is not overwritten, and what it wrote counts
+// (https://github.com/kubernetes-sigs/kueue/issues/5561).
+TEST_F(WorkloadsTest, WhatWasDecidedOnAnOlderVersionIsNotWritten) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
+  const env::SendRequest write = TakeStatus("a");
+  const std::string finished = WorkloadJson(
+      "a", 111, R"("conditions":[{"type":"Finished","status":"True","reason":"Succeeded"}])");
+  rig_.Event("workloads", "MODIFIED", finished);
+  EXPECT_EQ(Used(), 0);
+  rig_.Answer(write, 409, "{}");
+  rig_.Settle();
+  rig_.Answer(rig_.TakeOf("/workloads/a"), 200, finished);
+  rig_.Settle();
+  rig_.Pass(Duration::Minutes(5));
+  ExpectNothing("a");
+}
+
+// Conditions that others wrote stay, and what was told of an eviction is over.
+TEST_F(WorkloadsTest, OtherConditionsStay) {
+  rig_.Event(
+      "workloads", "ADDED",
+      WorkloadJson(
+          "a", 110,
+          R"("conditions":[{"type":"PodsReady","status":"False","reason":"WaitForStart","message":"m","observedGeneration":4,"lastTransitionTime":"2026-01-02T00:00:00Z"},)"
+          R"({"type":"Evicted","status":"True","reason":"Preempted","message":"for another"}])"));
+  const std::string body(BodyOf(TakeStatus("a")));
+  EXPECT_NE(
+      body.find(
+          R"({"type":"PodsReady","status":"False","reason":"WaitForStart","message":"m","observedGeneration":4,"lastTransitionTime":"2026-01-02T00:00:00Z"})"),
+      std::string::npos)
+      << body;
+  EXPECT_NE(
+      body.find(
+          R"({"type":"Evicted","status":"False","reason":"QuotaReserved","message":"Previously: for another")"),
+      std::string::npos)
+      << body;
+}
+
+TEST_F(WorkloadsTest, WhoMustPassChecksIsNotAdmittedYet) {
+  rig_.Event("clusterqueues", "MODIFIED",
+             QueueJson(110, R"(,"admissionChecksStrategy":{"admissionChecks":[{"name":"c"}]})"));
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111));
+  const std::string body(BodyOf(TakeStatus("a")));
+  EXPECT_NE(body.find("QuotaReserved"), std::string::npos);
+  EXPECT_EQ(body.find("Admitted"), std::string::npos) << body;
+}
+
+TEST_F(WorkloadsTest, WhoMayUseTheQueueIsAskedOfTheNamespace) {
+  rig_.Event(
+      "clusterqueues", "MODIFIED",
+      fmt::format(
+          R"({{"metadata":{{"name":"cq","uid":"u-cq","resourceVersion":"110"}},"spec":{{"namespaceSelector":{{"matchLabels":{{"team":"a"}}}},)"
+          R"("resourceGroups":[{{"coveredResources":["cpu","memory"],"flavors":[{{"name":"spot","resources":[)"
+          R"({{"name":"cpu","nominalQuota":9}},{{"name":"memory","nominalQuota":"36Gi"}}]}}]}}]}}}})"));
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111));
+  const env::SendRequest told = TakeStatus("a");
+  EXPECT_NE(BodyOf(told).find("namespaceSelector of ClusterQueue cq"), std::string_view::npos)
+      << BodyOf(told);
+  rig_.Answer(told, 200, WorkloadJson("a", 112));
+  rig_.Settle();
+  rig_.Event("namespaces", "MODIFIED", NamespaceJson(113, R"("team":"a")"));
+  EXPECT_NE(BodyOf(TakeStatus("a")).find(R"("admission")"), std::string_view::npos);
+}
+
+TEST_F(WorkloadsTest, AStoppedLocalQueueIsToldOf) {
+  rig_.Event("localqueues", "MODIFIED", LocalQueueJson(110, R"(,"stopPolicy":"Hold")"));
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111));
+  EXPECT_NE(BodyOf(TakeStatus("a")).find("LocalQueue lq is stopped"), std::string_view::npos);
+  rig_.Event("localqueues", "DELETED", LocalQueueJson(112));
+  EXPECT_EQ(Used(), 0);
+}
+
+}  // namespace
+}  // namespace berth::control

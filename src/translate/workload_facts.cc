@@ -1,0 +1,111 @@
+#include "translate/workload_facts.h"
+
+#include <algorithm>
+#include <expected>
+#include <limits>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+#include "translate/facts.h"
+#include "translate/quota_facts.h"
+
+namespace berth::translate {
+namespace {
+
+uint32_t Clamped(int64_t count) {
+  return static_cast<uint32_t>(std::clamp(count, int64_t{0}, limits::kSlotsMax));
+}
+
+int64_t ReclaimableOf(const api::Workload& workload, std::string_view pod_set) {
+  for (const auto& [name, count] : workload.reclaimable) {
+    if (name == pod_set) return count;
+  }
+  return 0;
+}
+
+// Of one pod by flavor. The amounts that an object tells are of `count` pods.
+std::map<std::string_view, std::vector<model::ResourceAmount>> AmountsOf(
+    const api::PodSetAssignment& assignment, int64_t count, model::Vocabulary& vocabulary) {
+  std::map<std::string_view, std::vector<model::ResourceAmount>> amounts;
+  for (const auto& [resource, flavor] : assignment.flavors) {
+    const int64_t total = api::Find(assignment.usage, resource).value_or(0);
+    if (total <= 0) continue;
+    const Result<model::ResourceId> id = vocabulary.resources.Intern(resource);
+    if (!id) continue;
+    const int64_t each = total / count + (total % count > 0 ? 1 : 0);
+    amounts[flavor].push_back({.resource = *id, .amount = std::min(each, limits::kAmountMax)});
+  }
+  return amounts;
+}
+
+model::Reservation ReservationOf(const api::Workload& workload, model::Vocabulary& vocabulary) {
+  model::Reservation reservation;
+  if (!workload.admission) return reservation;
+  reservation.cluster_queue = vocabulary.names.Intern(workload.admission->cluster_queue);
+  for (const api::PodSetAssignment& assignment : workload.admission->pod_sets) {
+    const auto pods =
+        std::ranges::find(workload.pod_sets, assignment.name, &api::WorkloadPodSet::name);
+    if (pods == workload.pod_sets.end()) continue;
+    const int64_t count = assignment.count.value_or(pods->count);
+    const uint32_t left = Clamped(count - ReclaimableOf(workload, assignment.name));
+    if (count <= 0 || left == 0) continue;
+    for (const auto& [flavor, amounts] : AmountsOf(assignment, count, vocabulary)) {
+      reservation.charges.push_back(
+          {.pod_set = static_cast<uint32_t>(pods - workload.pod_sets.begin()),
+           .flavor = vocabulary.names.Intern(flavor),
+           .count = left,
+           .amounts = vocabulary.bundles.Intern(amounts)});
+    }
+  }
+  return reservation;
+}
+
+}  // namespace
+
+Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
+                                            model::Vocabulary& vocabulary) {
+  const std::string& place = workload.meta.namespace_name;
+  model::WorkloadUpsert facts{.uid = workload.meta.uid,
+                              .key = place + '/' + workload.meta.name,
+                              .local_queue = place + '/' + workload.queue,
+                              .status = WorkloadStatusOf(workload)};
+  facts.priority = static_cast<int32_t>(std::clamp<int64_t>(
+      workload.priority, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
+  for (const api::WorkloadPodSet& pods : workload.pod_sets) {
+    api::Pod pod;
+    pod.spec = pods.spec;
+    const Result<model::ClassSpec> spec = ClassOf(pod, vocabulary);
+    if (!spec) return std::unexpected(spec.error());
+    facts.slots.push_back({.name = vocabulary.names.Intern(pods.name),
+                           .class_id = vocabulary.classes.Intern(*spec),
+                           .count = Clamped(pods.count - ReclaimableOf(workload, pods.name))});
+  }
+  if (facts.status.reserved) facts.reserved = ReservationOf(workload, vocabulary);
+  return facts;
+}
+
+api::Admission AdmissionOf(const model::Workload& workload, const model::Vocabulary& vocabulary) {
+  api::Admission admission{.cluster_queue =
+                               std::string(vocabulary.names.View(workload.decided.cluster_queue))};
+  for (uint32_t i = 0; i < workload.slots.size(); ++i) {
+    api::PodSetAssignment& assignment = admission.pod_sets.emplace_back();
+    assignment.name = vocabulary.names.View(workload.slots[i].name);
+    assignment.count = workload.slots[i].count;
+    for (const model::QuotaCharge& charge : workload.decided.charges) {
+      if (charge.pod_set != i) continue;
+      for (const model::ResourceAmount& a : vocabulary.bundles.View(charge.amounts)) {
+        const std::string name(vocabulary.resources.Name(a.resource));
+        assignment.flavors.emplace_back(name, vocabulary.names.View(charge.flavor));
+        assignment.usage.push_back({.name = name, .amount = a.amount * charge.count});
+      }
+    }
+    std::ranges::sort(assignment.flavors);
+    std::ranges::sort(assignment.usage, {}, &api::ResourceAmount::name);
+  }
+  return admission;
+}
+
+}  // namespace berth::translate

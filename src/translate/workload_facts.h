@@ -1,0 +1,23 @@
+#pragma once
+
+#include "api/quota.h"
+#include "base/result.h"
+#include "model/vocabulary.h"
+#include "model/workloads.h"
+
+// Workloads and LocalQueues to the model's facts, and what was decided of them back to objects, as
+// translate/facts.h. Cost: O(size of the object).
+namespace berth::translate {
+
+// Pods that are done with what they were to do (status.reclaimablePods) are neither asked for nor
+// charged. Charges of pod sets that are not there are left out.
+//
+// Fails with kInvalid or kTooLarge where a template of its does, as PodFacts().
+[[nodiscard]] Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
+                                                          model::Vocabulary& vocabulary);
+
+// status.admission of what was decided, with amounts as upstream prints them.
+[[nodiscard]] api::Admission AdmissionOf(const model::Workload& workload,
+                                         const model::Vocabulary& vocabulary);
+
+}  // namespace berth::translate
