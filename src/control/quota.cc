@@ -177,9 +177,13 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
   auto workload = decoder_.Workload(event.object.view());
   if (!Read(event, workload, out)) return;
   auto read = translate::WorkloadFacts(*workload, vocabulary);
-  workloads_.Observe(*std::move(workload));
+  const bool withdrawn = workloads_.Observe(*std::move(workload));
   if (read) {
     facts.emplace_back(*std::move(read));
+    if (withdrawn) {
+      facts.emplace_back(model::ReservationOutcome{
+          .uid = event.uid, .outcome = model::WriteOutcome::kNotSent, .at = {}});
+    }
     return;
   }
   workloads_.Want(event.uid, {.reason = "Misconfigured", .message = read.error().message});

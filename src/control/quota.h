@@ -43,6 +43,8 @@ class Quota {
   // Nothing: the call was none of these. The result's object is to be learned by the watch of
   // Workloads before its outcome is applied.
   std::optional<Workloads::Result> OnCallDone(Instant now, const client::CallDone& done);
+  // The write was done, and yet its object has no quota: it is to be read.
+  void Reread(std::string_view uid) { workloads_.Reread(uid); }
   [[nodiscard]] client::WatchId workloads_watch() const { return workloads_watch_; }
   [[nodiscard]] Instant wake_at() const;
   // Whether it took in that everything was listed once, which Pump does then.

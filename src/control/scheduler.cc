@@ -389,8 +389,19 @@ void Scheduler::OnReservation(Instant now, const Workloads::Result& result, env:
     client_.Learn(now, quota_->workloads_watch(), result.object.view(), events);
     Handle(now, events, out);
   }
-  if (result.outcome)
+  if (!result.refusal.empty()) {
+    ++counters_.errors;
+    Say(out, env::LogLevel::kError,
+        fmt::format("quota for workload {} was refused: {}", result.uid, result.refusal));
+  }
+  if (result.outcome) {
     Apply(model::ReservationOutcome{.uid = result.uid, .outcome = *result.outcome, .at = now});
+    const model::WorkloadId id = engine_.state().FindWorkload(result.uid);
+    if (*result.outcome == model::WriteOutcome::kDone && id.valid() &&
+        engine_.state().workloads().at(id).write == model::WriteStage::kUnresolved) {
+      quota_->Reread(result.uid);
+    }
+  }
   if (result.read) Apply(model::ReservationRead{.uid = result.uid});
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "model/backoff.h"
+#include "translate/quota_facts.h"
 #include "translate/quota_text.h"
 
 namespace berth::control {
@@ -82,6 +83,14 @@ bool SaysSo(const api::Workload& workload, const Workloads::Waiting& waiting) {
          said->message == waiting.message;
 }
 
+// Whether it waits for quota, as far as its object says: else there is nothing to be told of that,
+// and what others wrote stands.
+bool MayBeTold(const api::Workload& workload) {
+  const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
+  return StageOf(status) == model::WorkloadStage::kPending && status.active && !status.on_hold &&
+         !workload.meta.deletion_time;
+}
+
 std::string ConditionsText(const std::vector<api::Condition>& conditions) {
   std::string text;
   for (const api::Condition& c : conditions) {
@@ -149,9 +158,22 @@ client::Resource KueueWorkloads() {
   return {.group = "kueue.x-k8s.io", .version = "v1beta2", .plural = "workloads"};
 }
 
-void Workloads::Observe(api::Workload workload) {
+bool Workloads::Observe(api::Workload workload) {
   const auto it = notes_.try_emplace(workload.meta.uid).first;
-  it->second.workload = std::move(workload);
+  Note& note = it->second;
+  const bool newer = note.workload.meta.resource_version != workload.meta.resource_version;
+  note.workload = std::move(workload);
+  const bool withdrawn = newer && note.reservation.has_value();
+  if (withdrawn) note.reservation.reset();
+  if (!MayBeTold(note.workload)) note.waiting = {};
+  Reconsider(it->first, note);
+  return withdrawn;
+}
+
+void Workloads::Reread(std::string_view uid) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return;
+  it->second.unresolved = true;
   Reconsider(it->first, it->second);
 }
 
@@ -172,13 +194,13 @@ void Workloads::Reserve(std::string_view uid, api::Admission admission, bool adm
 
 void Workloads::Want(std::string_view uid, Waiting waiting) {
   const auto it = notes_.find(uid);
-  if (it == notes_.end() || it->second.waiting == waiting) return;
+  if (it == notes_.end() || it->second.waiting == waiting || !MayBeTold(it->second.workload))
+    return;
   it->second.waiting = std::move(waiting);
   Reconsider(it->first, it->second);
 }
 
-// A reservation goes on the newest version that is known, and not on one that a write of ours has
-// replaced.
+// Not on a version that a write of ours has replaced.
 Instant Workloads::DueOf(const Note& note) {
   if (note.call != 0) return Instant::Never();
   if (note.unresolved) return note.read_not_before;
@@ -236,7 +258,8 @@ void Workloads::Pump(Instant now, client::Client& client, env::Outbox& out) {
 }
 
 void Workloads::OnReserved(Note& note, client::Outcome outcome, Result& result) {
-  result.outcome = OutcomeOf(outcome);
+  // Not of the one before, which came true and was taken back meanwhile.
+  if (!note.reservation) result.outcome = OutcomeOf(outcome);
   note.unresolved = outcome == client::Outcome::kConflict || outcome == client::Outcome::kUnknown;
   if (outcome == client::Outcome::kDone) note.spent_version = note.sent_version;
   if (outcome == client::Outcome::kConflict) ++counters_.conflicts;
@@ -285,6 +308,8 @@ std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client
   switch (std::exchange(note.kind, Call::kNone)) {
     case Call::kReserve:
       OnReserved(note, done.outcome, result);
+      if (done.outcome == client::Outcome::kRefused)
+        result.refusal = client::StatusOf(done.response).message;
       break;
     case Call::kRead:
       OnRead(now, note, done.outcome, result);

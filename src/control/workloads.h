@@ -45,10 +45,11 @@ class Workloads {
   };
   // What an ended call means. What was answered is to be learned, before the outcome is applied.
   struct Result {
-    std::string uid;
+    std::string uid = {};
     std::optional<model::WriteOutcome> outcome;  // Of a reservation.
-    bool read = false;  // After one: what was read was learned, or is gone.
-    Bytes object;       // The workload as it is now; empty: nothing is known.
+    bool read = false;         // After one: what was read was learned, or is gone.
+    Bytes object;              // The workload as it is now; empty: nothing is known.
+    std::string refusal = {};  // Of a reservation that was refused: what the server said.
   };
   struct Counters {
     uint64_t reservations = 0;
@@ -59,13 +60,16 @@ class Workloads {
 
   explicit Workloads(Options options) : options_(options) {}
 
-  // A version of an object; to be called for each.
-  void Observe(api::Workload workload);
+  // A version of an object; to be called for each. True: a reservation that was decided on an older
+  // one, and not sent yet, is withdrawn.
+  [[nodiscard]] bool Observe(api::Workload workload);
   void Forget(std::string_view uid);
   // Its quota is reserved: to be written. `admitted`: nothing more is checked, so it may run.
   // Ignored, as what is below, for workloads that were never observed.
   void Reserve(std::string_view uid, api::Admission admission, bool admitted);
   void Want(std::string_view uid, Waiting waiting);
+  // What became of it is to be read, whatever the last answer said.
+  void Reread(std::string_view uid);
 
   void Pump(Instant now, client::Client& client, env::Outbox& out);
   // Nothing: the call was none of these.

@@ -271,6 +271,146 @@ TEST_F(WorkloadsTest, WhoMayUseTheQueueIsAskedOfTheNamespace) {
   EXPECT_NE(BodyOf(TakeStatus("a")).find(R"("admission")"), std::string_view::npos);
 }
 
+TEST_F(WorkloadsTest, AStoppedClusterQueueAdmitsNothing) {
+  int version = 120;
+  for (const std::string_view how : {"spec", "deletion"}) {
+    SCOPED_TRACE(how);
+    std::string queue = QueueJson(110, R"(,"stopPolicy":"Hold")");
+    if (how == "deletion") {
+      queue = QueueJson(112);
+      queue.insert(queue.find(R"("uid")"), R"("deletionTimestamp":"2026-01-02T00:00:00Z",)");
+    }
+    rig_.Event("clusterqueues", "MODIFIED", queue);
+    rig_.Event("workloads", "ADDED", WorkloadJson("a", ++version));
+    EXPECT_NE(BodyOf(TakeStatus("a")).find("ClusterQueue cq is stopped"), std::string_view::npos);
+    EXPECT_EQ(Used(), 0);
+    rig_.Event("workloads", "DELETED", WorkloadJson("a", ++version));
+  }
+}
+
+TEST_F(WorkloadsTest, StrictFifoIsKept) {
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(110, R"(,"queueingStrategy":"StrictFIFO")"));
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111, ReservedStatus(8), 8));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 112));
+  rig_.Event("workloads", "ADDED", WorkloadJson("c", 113, "", 1));
+  EXPECT_NE(BodyOf(TakeStatus("c")).find("waits behind Workload ns/b"), std::string_view::npos);
+}
+
+// Pods get what they limit as requests when they are made (K056 of docs/REGRESSIONS.md).
+TEST_F(WorkloadsTest, WhatIsLimitedIsCharged) {
+  std::string workload = WorkloadJson("a", 110);
+  workload.replace(workload.find("requests"), 8, "limits");
+  rig_.Event("workloads", "ADDED", workload);
+  EXPECT_EQ(Used(), 3000);
+}
+
+// Two of three are done, and it was given quota for one when it was tried again.
+TEST_F(WorkloadsTest, WhatIsDoneIsTakenOffOnce) {
+  rig_.Event("workloads", "ADDED",
+             WorkloadJson("a", 110, R"("reclaimablePods":[{"name":"main","count":2}])"));
+  EXPECT_EQ(Used(), 1000);
+  rig_.Answer(
+      TakeStatus("a"), 200,
+      WorkloadJson("a", 111,
+                   R"("reclaimablePods":[{"name":"main","count":2}],)" + ReservedStatus(1)));
+  rig_.Settle();
+  EXPECT_EQ(Used(), 1000);
+}
+
+TEST_F(WorkloadsTest, OneWithoutPodSetsIsToldSo) {
+  rig_.Event(
+      "workloads", "ADDED",
+      fmt::format(
+          R"({{"metadata":{{"name":"a","namespace":"ns","uid":"u-a","resourceVersion":"110",{}}},)"
+          R"("spec":{{"queueName":"lq"}}}})",
+          kMeta));
+  const env::SendRequest told = TakeStatus("a");
+  EXPECT_NE(BodyOf(told).find(R"("reason":"Misconfigured","message":"spec.podSets: it has none")"),
+            std::string_view::npos)
+      << BodyOf(told);
+}
+
+// What its owner or somebody else says since is not written over.
+TEST_F(WorkloadsTest, OnlyWhoWaitsIsToldWhy) {
+  const std::vector<std::string> since = {
+      R"("conditions":[{"type":"QuotaReserved","status":"False","reason":"OnHold","message":"m"}])",
+      R"("conditions":[{"type":"Finished","status":"True","reason":"Succeeded"}])",
+      ReservedStatus(1),
+  };
+  int version = 200;
+  rig_.Event("workloads", "ADDED", WorkloadJson("all", ++version, ReservedStatus(8), 8));
+  for (const std::string& status : since) {
+    SCOPED_TRACE(status);
+    rig_.Event("workloads", "ADDED", WorkloadJson("b", ++version));
+    rig_.Answer(TakeStatus("b"), 200, WorkloadJson("b", ++version));
+    rig_.Settle();
+    rig_.Event("workloads", "MODIFIED", WorkloadJson("b", ++version, status));
+    rig_.Pass(Duration::Minutes(2));
+    ExpectNothing("b");
+    rig_.Event("workloads", "DELETED", WorkloadJson("b", ++version));
+  }
+}
+
+// A reservation that was not sent yet is not for the version that came since
+// (https://github.com/kubernetes-sigs/kueue/issues/5561).
+TEST_F(WorkloadsTest, AnUnsentReservationIsForNoOtherVersion) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110, ReservedStatus(8), 8));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 111));
+  const env::SendRequest told = TakeStatus("b");
+  rig_.Event("workloads", "DELETED", WorkloadJson("a", 112, ReservedStatus(8), 8));
+  EXPECT_EQ(Used(), 3000) << "b gets it";
+  const std::string finished = WorkloadJson(
+      "b", 113, R"("conditions":[{"type":"Finished","status":"True","reason":"Succeeded"}])");
+  rig_.Event("workloads", "MODIFIED", finished);
+  EXPECT_EQ(Used(), 0);
+  rig_.Answer(told, 409, "{}");
+  rig_.Settle();
+  rig_.Answer(rig_.TakeOf("/workloads/b"), 200, finished);
+  rig_.Settle();
+  rig_.Pass(Duration::Minutes(2));
+  ExpectNothing("b");
+}
+
+// It came true and was given back before its answer; what is decided since is another attempt.
+TEST_F(WorkloadsTest, AnAnswerIsOfItsOwnAttempt) {
+  int version = 110;
+  for (const int status : {200, 500, 409}) {
+    SCOPED_TRACE(status);
+    const int at = version += 10;
+    rig_.Event("workloads", "ADDED", WorkloadJson("a", at));
+    const env::SendRequest first = TakeStatus("a");
+    rig_.Event("workloads", "MODIFIED", WorkloadJson("a", at + 1, ReservedStatus()));
+    rig_.Event("workloads", "MODIFIED", WorkloadJson("a", at + 2));
+    EXPECT_EQ(Used(), 3000);
+    rig_.Answer(first, status, status == 200 ? WorkloadJson("a", at + 1, ReservedStatus()) : "{}");
+    rig_.Settle();
+    if (status != 200) rig_.Answer(rig_.TakeOf("/workloads/a"), 200, WorkloadJson("a", at + 2));
+    rig_.Settle();
+    EXPECT_EQ(Used(), 3000);
+    const env::SendRequest second = TakeStatus("a");
+    EXPECT_NE(BodyOf(second).find(fmt::format(R"("resourceVersion":"{}")", at + 2)),
+              std::string_view::npos);
+    rig_.Answer(second, 403, "{}");
+    rig_.Settle();
+    EXPECT_EQ(Used(), 0);
+    rig_.Event("workloads", "DELETED", WorkloadJson("a", at + 3));
+  }
+}
+
+// A relist showed what came after the reservation before its answer did.
+TEST_F(WorkloadsTest, ADoneReservationThatIsNotThereIsRead) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
+  const env::SendRequest write = TakeStatus("a");
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("a", 112));
+  rig_.Answer(write, 200, WorkloadJson("a", 111, ReservedStatus()));
+  rig_.Settle();
+  rig_.Answer(rig_.TakeOf("/workloads/a"), 200, WorkloadJson("a", 112));
+  rig_.Settle();
+  EXPECT_NE(BodyOf(TakeStatus("a")).find(R"("resourceVersion":"112"},"status":{"admission":)"),
+            std::string_view::npos);
+  EXPECT_EQ(Used(), 3000);
+}
+
 TEST_F(WorkloadsTest, AStoppedLocalQueueIsToldOf) {
   rig_.Event("localqueues", "MODIFIED", LocalQueueJson(110, R"(,"stopPolicy":"Hold")"));
   rig_.Event("workloads", "ADDED", WorkloadJson("a", 111));

@@ -83,8 +83,9 @@ model::Reservation ReservationOf(model::State& state, NameId cluster_queue,
 bool StillFits(const model::State& state, const quota::FlavorAssignment& flavors) {
   const model::QuotaTree& tree = state.ledger().quota();
   return std::ranges::all_of(flavors.demands, [&](const quota::Demand& demand) {
-    return tree.LeftFor(model::QuotaView::kNow, demand.resource, demand.account).amount >=
-           demand.amount;
+    return demand.amount == 0 ||
+           tree.LeftFor(model::QuotaView::kNow, demand.resource, demand.account).amount >=
+               demand.amount;
   });
 }
 
@@ -169,10 +170,9 @@ void Admissions::Apart(WorkloadId workload, QueueBar bar) {
   apart_.push_back(workload);
 }
 
-void Admissions::NoteQueue(const model::State& state, QueueId queue) {
-  if (!state.queues().used(queue)) return;
-  const model::Queue& root = state.queues().at(state.queues().RootOf(queue));
-  changed_.emplace(root.kind, root.name);
+void Admissions::NoteQueue(const model::State& state, const model::QueueName& queue) {
+  const QueueId row = state.queues().Find(queue.kind, queue.name);
+  changed_.insert(row.valid() ? state.queues().NameOf(state.queues().RootOf(row)) : queue);
 }
 
 // ---- Waking ----------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Pla
     if (entries_[workload.value].mode == Mode::kApart) plan.workloads.push_back(workload);
   }
   for (uint32_t heads = 0; heads < heads_max;) {
-    const uint32_t looked_at = ServeRound(state, heads_max - heads, plan);
+    const uint32_t looked_at = ServeRound(state, plan);
     if (looked_at == 0) break;
     heads += looked_at;
   }
@@ -241,9 +241,9 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Pla
 
 // Of each line that may have one to look at, the first. A line whose first was refused has none if
 // it is strict.
-std::vector<WorkloadId> Admissions::Heads(const model::State& state, uint32_t max, Plan& plan) {
+std::vector<WorkloadId> Admissions::Heads(const model::State& state, Plan& plan) {
   std::vector<WorkloadId> heads;
-  for (auto at = active_.begin(); at != active_.end() && heads.size() < max;) {
+  for (auto at = active_.begin(); at != active_.end();) {
     const Line& line = lines_.find(*at)->second;
     const bool barred = IsStrict(state, *at) && !line.untried.empty() && !line.refused.empty() &&
                         *line.refused.begin() < *line.untried.begin();
@@ -278,8 +278,8 @@ Admissions::Nomination Admissions::Nominate(const model::State& state, WorkloadI
 
 // How many heads were looked at. The first of those that fit gets its quota, and so does who fits
 // still beside those before it; the others are looked at again.
-uint32_t Admissions::ServeRound(model::State& state, uint32_t heads_max, Plan& plan) {
-  const std::vector<WorkloadId> heads = Heads(state, heads_max, plan);
+uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
+  const std::vector<WorkloadId> heads = Heads(state, plan);
   std::vector<Nomination> fitting;
   for (const WorkloadId head : heads) {
     Nomination nomination = Nominate(state, head);
@@ -334,10 +334,11 @@ void Admissions::Tell(WorkloadId workload, WorkloadRefusal refusal, Plan& plan) 
 // Who bars those that are not looked at.
 void Admissions::TellBehind(const model::State& state, const Line& line, Plan& plan) {
   const WorkloadId first = line.refused.begin()->workload;
-  for (const Place& place : line.untried) {
-    Tell(place.workload, {.bar = QueueBar::kBehind, .behind = state.workloads().at(first).key},
-         plan);
-  }
+  WorkloadRefusal refusal{.bar = entries_[first.value].refusal->bar};
+  // What bars all of the queue bars them, too.
+  if (refusal.bar == QueueBar::kNone)
+    refusal = {.bar = QueueBar::kBehind, .behind = state.workloads().at(first).key};
+  for (const Place& place : line.untried) Tell(place.workload, refusal, plan);
 }
 
 std::optional<WorkloadRefusal> Admissions::WhyWaits(WorkloadId workload) const {
@@ -350,7 +351,9 @@ std::vector<WorkloadId> Admissions::Missed(const model::State& state) const {
   if (!changed_.empty()) return missed;
   for (const auto& [name, line] : lines_) {
     for (const Place& place : line.refused) {
-      if (!Nominate(state, place.workload).refusal) missed.push_back(place.workload);
+      // Who waits for room for its claims is looked at with the next change in its tree.
+      const bool is_full = entries_[place.workload.value].refusal->bar == QueueBar::kFull;
+      if (!is_full && !Nominate(state, place.workload).refusal) missed.push_back(place.workload);
       if (IsStrict(state, name)) break;
     }
   }

@@ -29,9 +29,10 @@ class Admissions {
   // The workload's row changed, came or went.
   void Sync(const model::State& state, model::WorkloadId workload);
   // Quota of the queue's tree may be to be had that was not.
-  void NoteQueue(const model::State& state, model::QueueId queue);
+  void NoteQueue(const model::State& state, const model::QueueName& queue);
   // Reserves quota for who gets it; the plan tells whom, and who waits for another reason than
-  // before. `heads_max`: of lines, that are looked at.
+  // before. It ends when `heads_max` heads were looked at; a round of all lines is not cut, so that
+  // their order decides nothing.
   void Serve(model::State& state, Instant now, uint32_t heads_max, model::Plan& plan);
   // When Serve has something to do: at once, or when a workload may be tried.
   [[nodiscard]] Instant wake_at() const;
@@ -83,16 +84,15 @@ class Admissions {
   void WakeLine(model::NameId name);
   void WakeTree(const model::State& state, model::QueueId root);
   void WakeChanged(const model::State& state);
-  [[nodiscard]] std::vector<model::WorkloadId> Heads(const model::State& state, uint32_t max,
-                                                     model::Plan& plan);
+  [[nodiscard]] std::vector<model::WorkloadId> Heads(const model::State& state, model::Plan& plan);
   [[nodiscard]] Nomination Nominate(const model::State& state, model::WorkloadId workload) const;
-  uint32_t ServeRound(model::State& state, uint32_t heads_max, model::Plan& plan);
+  uint32_t ServeRound(model::State& state, model::Plan& plan);
 
   std::vector<Entry> entries_;           // By WorkloadId.
   std::map<model::NameId, Line> lines_;  // By the name of the ClusterQueue, there or not.
   std::set<model::NameId> active_;       // Lines that may have a head to look at.
   std::set<std::pair<Instant, model::WorkloadId>> later_;
-  std::set<std::pair<model::QueueKind, model::NameId>> changed_;  // Queues.
+  std::set<model::QueueName> changed_;    // Roots, there or not.
   std::vector<model::WorkloadId> apart_;  // Kept out by their LocalQueues, and not told so yet.
 };
 

@@ -237,6 +237,41 @@ TEST(AdmissionsTest, WhatBarsAWorkloadIsToldOnce) {
   EXPECT_EQ(world.Cycle(), "default/w: q spot 1000; ");
 }
 
+// K063 of docs/REGRESSIONS.md.
+TEST(AdmissionsTest, WhoAsksForNothingIsServedWhereTooMuchIsUsed) {
+  QuotaWorld world;
+  world.Put(QueueSpec{.name = "q"});
+  world.Put(WorkloadSpec{.name = "a", .count = 4});
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 4000; ");
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 1000}}});
+  world.Put(WorkloadSpec{.name = "none", .count = 0, .created = 1});
+  world.Put(WorkloadSpec{.name = "b", .count = 1, .created = 2});
+  EXPECT_EQ(world.Cycle(), "default/none: q; default/b lacks 1000; ");
+}
+
+TEST(AdmissionsTest, WhatACohortHeldBackIsToBeHadWhenItGoes) {
+  QuotaWorld world;
+  const auto cohort = [&](const std::string& name, const std::string& parent) {
+    model::QueueUpsert facts{.kind = model::QueueKind::kCohort, .name = name, .uid = "u-" + name};
+    facts.parent = parent;
+    world.engine.Apply(facts);
+  };
+  cohort("root", "");
+  cohort("mid", "root");
+  world.Put(QueueSpec{.name = "c", .cohort = "mid", .flavors = {{"spot", 2000}}});
+  world.Put(QueueSpec{.name = "d", .cohort = "root", .flavors = {{"spot", 2000}}});
+  world.Put(WorkloadSpec{.name = "borrows", .queue = "d", .count = 4});
+  EXPECT_EQ(world.Cycle(), "default/borrows: d spot 4000; ");
+  world.Put(WorkloadSpec{.name = "owns", .queue = "c", .count = 2});
+  EXPECT_EQ(world.Cycle(), "default/owns lacks 2000; ");
+  world.engine.Apply(
+      model::QueueRemove{.kind = model::QueueKind::kCohort, .name = "mid", .uid = "u-mid"});
+  EXPECT_EQ(world.Cycle(), "default/owns: c spot 2000; ");
+  world.engine.Apply(model::QueueRemove{.name = "d", .uid = "u-d"});
+  world.Put(WorkloadSpec{.name = "late", .queue = "d"});
+  EXPECT_EQ(world.Cycle(), "default/late has no cluster queue; ");
+}
+
 TEST(AdmissionsTest, ABackoffIsWaitedFor) {
   QuotaWorld world;
   world.Put(QueueSpec{.name = "q"});
@@ -276,9 +311,11 @@ TEST(AdmissionsTest, ACopyDecidesTheSame) {
 class History {
  public:
   void Step() {
-    switch (*rc::gen::inRange(0, 8)) {
+    switch (*rc::gen::inRange(0, 9)) {
       case 0:
         return PutQueue();
+      case 8:
+        return RemoveQueue();
       case 1:
       case 2:
       case 3:
@@ -313,11 +350,15 @@ class History {
     world_.Put(queue);
     queues_[queue.name] = queue;
   }
+  void RemoveQueue() {
+    const std::string name = fmt::format("q{}", *rc::gen::inRange(0, 3));
+    if (queues_.erase(name) > 0) world_.engine.Apply(model::QueueRemove{.name = name});
+  }
   void PutWorkload() {
     WorkloadSpec w{.name = fmt::format("w{}", *rc::gen::inRange(0, 12))};
     if (specs_.contains(w.name)) return;
     w.queue = fmt::format("q{}", *rc::gen::inRange(0, 3));
-    w.count = static_cast<uint32_t>(*rc::gen::inRange(1, 4));
+    w.count = static_cast<uint32_t>(*rc::gen::inRange(0, 4));
     w.priority = *rc::gen::inRange(0, 2);
     w.created = *rc::gen::inRange(0, 5);
     w.requeue_at = *rc::gen::inRange(0, 4) == 0 ? 1010 : 0;
@@ -382,6 +423,7 @@ class History {
     for (const auto& [name, spec] : specs_) {
       if (!MayBeTried(name)) continue;
       if (queues_.at(spec.queue).strict && !IsFirst(name)) continue;
+      RC_ASSERT(spec.count > 0);
       RC_ASSERT(Unused(spec.queue) < static_cast<int64_t>(spec.count) * spec.cpu);
     }
   }

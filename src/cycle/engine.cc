@@ -41,7 +41,8 @@ void Engine::Apply(const model::Delta& delta) {
   for (const PodId pod : state_.changed_pods()) Sync(pod);
   for (const model::GroupId group : state_.changed_groups()) SyncGroup(group);
   for (const model::WorkloadId id : state_.changed_workloads()) admissions_.Sync(state_, id);
-  for (const model::QueueId queue : state_.changed_queues()) admissions_.NoteQueue(state_, queue);
+  for (const model::QueueName& queue : state_.changed_queues())
+    admissions_.NoteQueue(state_, queue);
   NoteTouches();
 }
 

@@ -26,6 +26,13 @@ inline constexpr size_t kQueueKindsCount = 3;
   return kind == QueueKind::kQueue ? QueueKind::kQueue : QueueKind::kCohort;
 }
 
+// Good whether there is such a queue or not.
+struct QueueName {
+  QueueKind kind = QueueKind::kClusterQueue;
+  NameId name;
+  auto operator<=>(const QueueName&) const = default;
+};
+
 struct QueueQuota {
   NameId flavor;  // Invalid: of no flavor.
   ResourceId resource;
@@ -132,6 +139,7 @@ class QueueTable {
   }
   [[nodiscard]] const Queue& at(QueueId q) const { return rows_[q.value]; }
   [[nodiscard]] QueueId Find(QueueKind kind, NameId name) const;
+  [[nodiscard]] QueueName NameOf(QueueId q) const { return {at(q).kind, at(q).name}; }
   // Whether there is such an object and no cycle above it. O(levels).
   [[nodiscard]] bool active(QueueId q) const;
   // The highest queue whose quota it may share. O(levels).

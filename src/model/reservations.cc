@@ -67,14 +67,19 @@ QueueId State::ClusterQueueOf(WorkloadId id) const {
 // ---- Workloads -------------------------------------------------------------------------------
 
 bool State::HasRoomFor(const WorkloadUpsert& facts) const {
-  const bool known = workloads_.FindUid(uids_.Find(facts.uid)).valid() ||
-                     workloads_.FindKey(keys_.Find(facts.key)).valid();
-  return (known || workloads_.live() < limits::kWorkloadsMax) && HasRoomFor(facts.reserved);
+  // One of its name goes when it comes.
+  WorkloadId known = FindWorkload(facts.uid);
+  if (!known.valid()) known = workloads_.FindKey(keys_.Find(facts.key));
+  if (!known.valid() && workloads_.live() >= limits::kWorkloadsMax) return false;
+  if (facts.status.finished || !facts.status.reserved) return true;
+  return HasRoomFor(facts.reserved,
+                    known.valid() ? ChargedTo(workloads_.at(known)) : Reservation{});
 }
 
-bool State::HasRoomFor(const Reservation& reservation) const {
-  if (reservation.charges.empty()) return true;
+bool State::HasRoomFor(const Reservation& reservation, const Reservation& before) const {
+  if (reservation.charges.empty() || reservation == before) return true;
   int64_t slots = ledger_.slots_charged();
+  for (const QuotaCharge& charge : before.charges) slots -= charge.count;
   QueueUpsert facts{.kind = QueueKind::kClusterQueue};
   for (const QuotaCharge& charge : reservation.charges) {
     slots += charge.count;
@@ -169,7 +174,7 @@ void State::PutReservation(OwnerId owner, std::vector<Claim> claims, Cause cause
   }
   for (const Claim& claim : claims) t.Add(claim);
   t.Commit(cause);
-  for (const uint32_t account : left) changed_queues_.push_back(queues_.account(account).queue);
+  for (const uint32_t account : left) ChangeQueue(queues_.account(account).queue);
   for (const uint32_t account : left) queues_.DropUnused(account, ledger_);
 }
 

@@ -92,7 +92,8 @@ TEST_F(ReservationsTest, NothingIsChargedOnceFinished) {
   WorkloadUpsert unreserved = Waiting();
   unreserved.status.finished = true;
   Apply(unreserved);
-  EXPECT_FALSE(Waits()) << "terminal is final (https://github.com/kubernetes-sigs/kueue/issues/5561)";
+  EXPECT_FALSE(Waits())
+      << "terminal is final (https://github.com/kubernetes-sigs/kueue/issues/5561)";
 }
 
 TEST_F(ReservationsTest, AQueueThatIsNotKnownYetIsCharged) {
@@ -182,11 +183,29 @@ TEST_F(ReservationsTest, OutcomesOfAnotherLifeMeanNothing) {
   EXPECT_EQ(Used(), "3000, 0");
 }
 
+TEST_F(ReservationsTest, WhatItHasAlreadyNeedsNoMoreRoom) {
+  WorkloadUpsert most = Reserved();
+  most.reserved.charges.front().count = limits::kSlotsMax - 3;
+  ASSERT_TRUE(state_.HasRoomFor(most));
+  Apply(most);
+  WorkloadUpsert other = Reserved("u-b", "ns/b");
+  other.reserved.charges.front().count = 4;
+  EXPECT_FALSE(state_.HasRoomFor(other));
+  most.reserved.charges.front().count = limits::kSlotsMax;
+  EXPECT_TRUE(state_.HasRoomFor(most));
+  most.reserved.charges.front().count = limits::kSlotsMax + 1;
+  EXPECT_FALSE(state_.HasRoomFor(most));
+  most.status.finished = true;
+  EXPECT_TRUE(state_.HasRoomFor(most)) << "what is finished gives back";
+  Apply(most);
+  EXPECT_EQ(Used(), "0, 0");
+}
+
 TEST_F(ReservationsTest, WhatMakesItTriedAgainIsTold) {
   const auto queues = [&] {
     std::string text;
-    for (const QueueId q : state_.changed_queues())
-      text += fmt::format("{} ", state_.NameOf(state_.queues().at(q).name));
+    for (const QueueName& queue : state_.changed_queues())
+      text += fmt::format("{} ", state_.NameOf(queue.name));
     return text;
   };
   Apply(Waiting());

@@ -512,10 +512,10 @@ void State::ApplyQueue(const QueueUpsert& facts) {
   const OwnerId uid = uids_.Acquire(facts.uid);
   if (known.valid() && queues_.IsAs(known, facts, parent, uid, ledger_)) return uids_.Release(uid);
   // Whose quota it lends or borrows, before and after.
-  if (known.valid()) changed_queues_.push_back(queues_.RootOf(known));
+  if (known.valid()) ChangeQueue(queues_.RootOf(known));
   const OwnerId before = queues_.Put(facts, name, parent, uid, ledger_);
   if (before.valid()) uids_.Release(before);
-  changed_queues_.push_back(queues_.Find(facts.kind, name));
+  ChangeQueue(queues_.Find(facts.kind, name));
 }
 
 bool State::HasRoomFor(const FlavorUpsert& facts) const {
@@ -553,7 +553,7 @@ void State::RemoveTopology(const TopologyRemove& facts) {
 // Flavors may be of any queue.
 void State::ChangeQueues() {
   for (uint32_t i = 0; i < queues_.size(); ++i) {
-    if (queues_.used(QueueId{i})) changed_queues_.push_back(QueueId{i});
+    if (queues_.used(QueueId{i})) ChangeQueue(QueueId{i});
   }
 }
 
@@ -566,7 +566,8 @@ void State::RemoveQueue(const QueueRemove& facts) {
   const QueueId q = FindQueue(facts.kind, facts.name);
   if (!q.valid() || !queues_.at(q).uid.valid()) return;
   if (!facts.uid.empty() && uids_.Find(facts.uid) != queues_.at(q).uid) return;
-  changed_queues_.push_back(queues_.RootOf(q));
+  ChangeQueue(queues_.RootOf(q));
+  ChangeQueue(q);
   uids_.Release(queues_.Remove(q, ledger_));
 }
 

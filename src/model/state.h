@@ -67,7 +67,9 @@ class State {
   // Of any fact: one that needs no room has it.
   [[nodiscard]] bool HasRoomForFact(const Delta& delta) const;
   // Whether its claims, and the accounts that they may need, are within limits.
-  [[nodiscard]] bool HasRoomFor(const Reservation& reservation) const;
+  [[nodiscard]] bool HasRoomFor(const Reservation& reservation) const {
+    return HasRoomFor(reservation, Reservation{});
+  }
   // The pods whose rows the last Apply changed, added or removed (then not used(): a row is not
   // given again within one Apply); in order of change.
   [[nodiscard]] const std::vector<PodId>& changed_pods() const { return changed_pods_; }
@@ -81,7 +83,7 @@ class State {
   }
   // Queues of which it gave back quota, or where it may be to be had otherwise; some may be gone.
   // What that means reaches all of their tree.
-  [[nodiscard]] const std::vector<QueueId>& changed_queues() const { return changed_queues_; }
+  [[nodiscard]] const std::vector<QueueName>& changed_queues() const { return changed_queues_; }
 
   [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
   // Of nodes; a list without a node is forgotten.
@@ -220,6 +222,8 @@ class State {
   void AddTo(Hasher& hasher) const;
 
  private:
+  // In place of what its owner is charged now.
+  [[nodiscard]] bool HasRoomFor(const Reservation& reservation, const Reservation& before) const;
   void ApplyNode(const NodeUpsert& facts);
   void RemoveNode(const NodeRemove& facts);
   void ApplyPod(const PodUpsert& facts);
@@ -243,6 +247,7 @@ class State {
   void ApplyTopology(const TopologyUpsert& facts);
   void RemoveTopology(const TopologyRemove& facts);
   void ChangeQueues();
+  void ChangeQueue(QueueId q) { changed_queues_.push_back(queues_.NameOf(q)); }
   void ApplyLocalQueue(const LocalQueueUpsert& facts);
   void RemoveLocalQueue(const LocalQueueRemove& facts);
   void DropLocalQueue(LocalQueueId local_queue);
@@ -309,7 +314,7 @@ class State {
   std::vector<PodId> changed_pods_;
   std::vector<GroupId> changed_groups_;
   std::vector<WorkloadId> changed_workloads_;
-  std::vector<QueueId> changed_queues_;
+  std::vector<QueueName> changed_queues_;
   std::array<uint64_t, kReasonKindsCount> promises_lost_{};
   Homeless homeless_;   // Nominated to a node that is not there.
   uint32_t nodes_max_;  // Immutable after construction.

@@ -136,7 +136,10 @@ model::QueueUpsert QueueFacts(const api::ClusterQueue& queue, model::Vocabulary&
           .quotas = QuotasOf(queue.resource_groups, vocabulary, resources),
           .preemption = PreemptionOf(queue.preemption),
           .groups = InternGroups(queue.resource_groups, vocabulary, resources),
-          .fungibility = FungibilityOf(queue)};
+          .fungibility = FungibilityOf(queue),
+          .strict_fifo = queue.strict_fifo,
+          // One that is being deleted admits nothing more, either.
+          .stopped = queue.stop != api::StopPolicy::kNone || queue.meta.deletion_time.has_value()};
 }
 
 model::QueueUpsert QueueFacts(const api::Cohort& cohort, model::Vocabulary& vocabulary,

@@ -103,10 +103,12 @@ WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal, const model:
   for (const model::FlavorReason& reason : refusal.reasons)
     reasons.push_back(FlavorReasonText(reason, state.vocabulary()));
   std::ranges::sort(reasons);
+  const std::string_view pod_set = refusal.pod_set < workload.slots.size()
+                                       ? state.NameOf(workload.slots[refusal.pod_set].name)
+                                       : "";
   return {
       std::string(ToString(refusal.unfit)),
-      fmt::format("couldn't assign flavors to pod set {}: {}",
-                  state.NameOf(workload.slots[refusal.pod_set].name), fmt::join(reasons, ", "))};
+      fmt::format("couldn't assign flavors to pod set {}: {}", pod_set, fmt::join(reasons, ", "))};
 }
 
 std::string FlavorReasonText(const model::FlavorReason& reason,

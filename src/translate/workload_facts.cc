@@ -1,5 +1,7 @@
 #include "translate/workload_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <expected>
 #include <limits>
@@ -17,6 +19,35 @@ namespace {
 
 uint32_t Clamped(int64_t count) {
   return static_cast<uint32_t>(std::clamp(count, int64_t{0}, limits::kSlotsMax));
+}
+
+// As pods are when they are made: what is limited and not requested is requested.
+void RequestLimits(std::vector<api::Container>& containers) {
+  for (api::Container& container : containers) {
+    for (const api::ResourceAmount& limit : container.limits) {
+      if (!api::Find(container.requests, limit.name)) container.requests.push_back(limit);
+    }
+    std::ranges::sort(container.requests, {}, &api::ResourceAmount::name);
+  }
+}
+
+bool LimitsMore(const std::vector<api::Container>& containers) {
+  return std::ranges::any_of(containers, [](const api::Container& container) {
+    return std::ranges::any_of(container.limits, [&](const api::ResourceAmount& limit) {
+      return !api::Find(container.requests, limit.name);
+    });
+  });
+}
+
+// The pod that a template makes.
+api::Pod PodOf(const api::WorkloadPodSet& pods) {
+  api::Pod pod;
+  pod.spec = pods.spec;
+  if (LimitsMore(pods.spec->containers) || LimitsMore(pods.spec->init_containers)) {
+    RequestLimits(pod.spec.Edit().containers);
+    RequestLimits(pod.spec.Edit().init_containers);
+  }
+  return pod;
 }
 
 int64_t ReclaimableOf(const api::Workload& workload, std::string_view pod_set) {
@@ -50,7 +81,9 @@ model::Reservation ReservationOf(const api::Workload& workload, model::Vocabular
         std::ranges::find(workload.pod_sets, assignment.name, &api::WorkloadPodSet::name);
     if (pods == workload.pod_sets.end()) continue;
     const int64_t count = assignment.count.value_or(pods->count);
-    const uint32_t left = Clamped(count - ReclaimableOf(workload, assignment.name));
+    // It may have been given quota after some of its pods were done.
+    const uint32_t left =
+        Clamped(std::min(count, pods->count - ReclaimableOf(workload, assignment.name)));
     if (count <= 0 || left == 0) continue;
     for (const auto& [flavor, amounts] : AmountsOf(assignment, count, vocabulary)) {
       reservation.charges.push_back(
@@ -61,6 +94,28 @@ model::Reservation ReservationOf(const api::Workload& workload, model::Vocabular
     }
   }
   return reservation;
+}
+
+Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
+                                                  model::Vocabulary& vocabulary) {
+  if (workload.pod_sets.empty()) return Fail(ErrorCode::kInvalid, "spec.podSets: it has none");
+  std::vector<model::WorkloadSlots> slots;
+  for (const api::WorkloadPodSet& pods : workload.pod_sets) {
+    if (pods.count > limits::kSlotsMax) {
+      return Fail(ErrorCode::kTooLarge,
+                  fmt::format("spec.podSets: {} has {} pods, more than a scheduler holds: {}",
+                              pods.name, pods.count, limits::kSlotsMax));
+    }
+    const Result<model::ClassSpec> spec = ClassOf(PodOf(pods), vocabulary);
+    if (!spec) {
+      return Fail(spec.error().code,
+                  fmt::format("spec.podSets: {}: {}", pods.name, spec.error().message));
+    }
+    slots.push_back({.name = vocabulary.names.Intern(pods.name),
+                     .class_id = vocabulary.classes.Intern(*spec),
+                     .count = Clamped(pods.count - ReclaimableOf(workload, pods.name))});
+  }
+  return slots;
 }
 
 }  // namespace
@@ -74,14 +129,13 @@ Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
                               .status = WorkloadStatusOf(workload)};
   facts.priority = static_cast<int32_t>(std::clamp<int64_t>(
       workload.priority, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
-  for (const api::WorkloadPodSet& pods : workload.pod_sets) {
-    api::Pod pod;
-    pod.spec = pods.spec;
-    const Result<model::ClassSpec> spec = ClassOf(pod, vocabulary);
-    if (!spec) return std::unexpected(spec.error());
-    facts.slots.push_back({.name = vocabulary.names.Intern(pods.name),
-                           .class_id = vocabulary.classes.Intern(*spec),
-                           .count = Clamped(pods.count - ReclaimableOf(workload, pods.name))});
+  // One that is being deleted wants no quota.
+  if (workload.meta.deletion_time) facts.status.active = false;
+  Result<std::vector<model::WorkloadSlots>> slots = SlotsOf(workload, vocabulary);
+  if (slots) {
+    facts.slots = *std::move(slots);
+  } else if (!facts.status.reserved && !facts.status.finished) {
+    return std::unexpected(slots.error());
   }
   if (facts.status.reserved) facts.reserved = ReservationOf(workload, vocabulary);
   return facts;

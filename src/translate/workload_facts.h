@@ -10,9 +10,11 @@
 namespace berth::translate {
 
 // Pods that are done with what they were to do (status.reclaimablePods) are neither asked for nor
-// charged. Charges of pod sets that are not there are left out.
+// charged. Charges of pod sets that are not there are left out. What containers limit and don't
+// request is requested, as it will be of their pods.
 //
-// Fails with kInvalid or kTooLarge where a template of its does, as PodFacts().
+// Fails with kInvalid or kTooLarge where a template of its does, as PodFacts(), or it has no pod
+// sets or too many pods; but what has quota, or is finished, is told without its slots.
 [[nodiscard]] Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
                                                           model::Vocabulary& vocabulary);
 

@@ -1,0 +1,121 @@
+"""Quota as Kueue's users have it: queues and flavors by kubectl, and Jobs that wait for both."""
+
+import objects
+from cases_custom import KUEUE, OURS, manifests, named
+from harness import case
+
+
+def queue(name, flavor, cpu, **spec):
+    quota = [{"name": "cpu", "nominalQuota": cpu}]
+    group = {"coveredResources": ["cpu"], "flavors": [{"name": flavor, "resources": quota}]}
+    return named(name, "ClusterQueue", KUEUE, spec={"namespaceSelector": {}, "resourceGroups": [group]} | spec)
+
+
+def make_queues(test, cpu, **spec):
+    """A flavor, a ClusterQueue with quota of it and the LocalQueue "lq" that leads there; the queue's name."""
+    name = test.unique("cq")
+    test.kubectl("create", "-f", "-", stdin=named(name, "ResourceFlavor", KUEUE), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=queue(name, name, cpu, **spec), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
+    return name
+
+
+def remove_queues(test, name):
+    test.kubectl("delete", "clusterqueue", name, namespace=False)
+    test.kubectl("delete", "resourceflavor", name, namespace=False)
+
+
+def queued(job, local_queue="lq"):
+    job["metadata"]["labels"] = {"kueue.x-k8s.io/queue-name": local_queue}
+    return job
+
+
+def workload(test, job):
+    """The Workload of a Job; {} while there is none."""
+    for item in test.get(test.path("workloads", group=KUEUE))["items"]:
+        if any(owner["name"] == job for owner in item["metadata"].get("ownerReferences", [])):
+            return item
+    return {}
+
+
+def says(test, job, kind):
+    found = objects.condition(workload(test, job), kind)
+    return found.get("status"), found.get("reason"), found.get("message")
+
+
+@case("a Job waits for quota, starts when there is some, and gives it back when it is done", on=OURS, needs=("controllers",))
+def jobs_wait(test):
+    name = make_queues(test, "300m")
+    active = lambda kind: test.kubectl("get", kind, "-o", "jsonpath={.items[*].status.conditions[?(@.type=='Active')].reason}").stdout
+    test.wait("the LocalQueue is ready", lambda: active("localqueues") == "Ready")
+    first = queued(objects.job("first", parallelism=2, completions=2))
+    first["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=first)
+    test.wait("it is admitted", lambda: says(test, "first", "Admitted")[0] == "True")
+    admission = workload(test, "first")["status"]["admission"]
+    test.equal(admission["clusterQueue"], name, "clusterQueue")
+    test.equal(
+        admission["podSetAssignments"],
+        [{"name": "main", "flavors": {"cpu": name}, "resourceUsage": {"cpu": "200m"}, "count": 2}],
+        "podSetAssignments",
+    )
+    test.wait("it runs", lambda: len(test.pods("job-name=first")) == 2)
+
+    second = queued(objects.job("second", run_for="50ms", parallelism=2, completions=2))
+    second["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=second)
+    why = f"couldn't assign flavors to pod set main: insufficient unused quota for cpu in flavor {name}, 100m more needed"
+    test.wait("it waits", lambda: says(test, "second", "QuotaReserved") == ("False", "WaitingForQuota", why))
+    test.stays("it has no pods", lambda: not test.pods("job-name=second"))
+    counts = lambda: {k: v for k, v in test.get(f"/apis/{KUEUE}/clusterqueues/{name}")["status"].items() if k != "conditions"}
+    test.wait(
+        "the queue counts them",
+        lambda: counts() == {"pendingWorkloads": 1, "reservingWorkloads": 1, "admittedWorkloads": 1},
+    )
+    large = queued(objects.job("large"))
+    large["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
+    test.kubectl("create", "-f", "-", stdin=large)
+    test.wait("what can never be is said", lambda: says(test, "large", "QuotaReserved")[1] == "ExceedsMaxQuota")
+
+    test.kubectl("delete", "job", "first")
+    test.wait("the second is done", lambda: says(test, "second", "Finished")[:2] == ("True", "Succeeded"))
+    test.equal(test.get(test.path("jobs", "second", group="batch/v1"))["status"]["succeeded"], 2, "succeeded")
+    test.kubectl("delete", "jobs", "--all")
+    remove_queues(test, name)
+
+
+@case("what a Job's queue lacks is said where its user looks", on=OURS, needs=("controllers",))
+def misconfigured(test):
+    test.kubectl("create", "-f", "-", stdin=queued(objects.job("j"), "nowhere"))
+    message = "LocalQueue nowhere doesn't exist in the namespace: create it, or name another"
+    test.wait("no LocalQueue", lambda: says(test, "j", "QuotaReserved") == ("False", "Misconfigured", message))
+    absent = test.unique("absent")
+    test.kubectl("create", "-f", "-", stdin=named("nowhere", "LocalQueue", KUEUE, spec={"clusterQueue": absent}))
+    message = f"ClusterQueue {absent} doesn't exist, which LocalQueue nowhere names"
+    test.wait("no ClusterQueue", lambda: says(test, "j", "QuotaReserved")[2] == message)
+
+
+@case("Kueue's quick start: its Job is admitted, a second waits with a reason", on=OURS, needs=("controllers",), alone=True)
+def quick_start_job(test):
+    setup = manifests("kueue/getting-started/quick-start-setup.yaml")[0]
+    job = manifests("kueue/getting-started/quick-start-job.yaml")[0]
+    more = manifests("kueue/jobs/sample-job.yaml")[0]
+    test.kubectl("apply", "-f", str(setup), namespace=False)
+    names = ["sample-job"]
+    try:
+        test.kubectl("apply", "-f", str(job), namespace=False)
+        for _ in range(3):
+            made = test.kubectl("create", "-f", str(more), "-o", "name", namespace=False).stdout.strip()
+            names.append(made.split("/")[1])
+        waiting = lambda: [w for w in test.get(f"/apis/{KUEUE}/namespaces/default/workloads")["items"]
+                           if objects.condition(w, "QuotaReserved").get("status") == "False"]
+        admitted = lambda: [w for w in test.get(f"/apis/{KUEUE}/namespaces/default/workloads")["items"]
+                            if objects.condition(w, "Admitted").get("status") == "True"]
+        test.wait("three of them are admitted", lambda: len(admitted()) == 3)
+        test.wait("one waits", lambda: len(waiting()) == 1)
+        test.match("insufficient unused quota for cpu in flavor default-flavor, 3 more needed",
+                   objects.condition(waiting()[0], "QuotaReserved")["message"])
+    finally:
+        for name in names:
+            test.kubectl("delete", "job", name, namespace="default")
+        test.kubectl("delete", "-f", str(setup), namespace=False)
