@@ -249,7 +249,7 @@ void ReadLevelValues(Errors& errors, const Element& element, std::vector<std::st
       });
     }
   });
-  for (const std::string& root : roots) out.push_back(prefix + root + suffix);
+  for (const std::string& root : roots) out.emplace_back(prefix).append(root).append(suffix);
 }
 
 // Of each slice the last level's.
