@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "control/status_text.h"
 #include "translate/facts.h"
 
 namespace berth::control {
@@ -141,9 +142,8 @@ StatusNeed Groups::Subject::need() const {
 }
 
 client::Request Groups::Subject::WriteOf(Instant now) const {
-  std::string body = R"({"metadata":{"uid":)" + client::JsonString(group.meta.uid);
-  body += R"(,"resourceVersion":)" + client::JsonString(group.meta.resource_version);
-  body += fmt::format(R"(}},"status":{{"phase":"{}","running":{},"succeeded":{},"failed":{})",
+  std::string body = StatusPatchStart(group.meta);
+  body += fmt::format(R"("phase":"{}","running":{},"succeeded":{},"failed":{})",
                       model::ToString(wanted->phase), wanted->running, wanted->succeeded,
                       wanted->failed);
   if (ConditionDiffers(group, *wanted))

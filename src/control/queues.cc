@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "client/known_set.h"
+#include "control/status_text.h"
 
 namespace berth::control {
 namespace {
@@ -18,14 +20,10 @@ constexpr std::string_view kActive = "Active";
 constexpr size_t kNamesShownMax = 8;
 
 client::Resource ResourceOf(const api::ClusterQueue& /*queue*/) {
-  return {.group = "kueue.x-k8s.io", .version = "v1beta2", .plural = "clusterqueues"};
+  return KueueResource("clusterqueues");
 }
 client::Resource ResourceOf(const api::LocalQueue& /*queue*/) {
-  return {.group = "kueue.x-k8s.io", .version = "v1beta2", .plural = "localqueues"};
-}
-
-std::string KeyOf(std::string_view namespace_name, std::string_view name) {
-  return fmt::format("{}/{}", namespace_name, name);
+  return KueueResource("localqueues");
 }
 
 // ---- What is wrong ---------------------------------------------------------------------------
@@ -194,17 +192,6 @@ bool CountsDiffer(const Queue& queue, const std::optional<WorkloadCounts>& count
   return counts && *counts != said;
 }
 
-std::string TextOf(const api::Condition& condition) {
-  std::string text = R"({"type":)" + client::JsonString(condition.type);
-  text += R"(,"status":)" + client::JsonString(condition.status);
-  text += R"(,"reason":)" + client::JsonString(condition.reason);
-  text += R"(,"message":)" + client::JsonString(condition.message);
-  if (condition.observed_generation != 0)
-    text += fmt::format(R"(,"observedGeneration":{})", condition.observed_generation);
-  text += fmt::format(R"(,"lastTransitionTime":"{}"}})", client::SecondsTime(condition.transition));
-  return text;
-}
-
 // All conditions, since a merge patch replaces the list: those of others as they were. What stays
 // true keeps the time at which it became so.
 std::string ConditionsText(const std::vector<api::Condition>& before, api::Condition ours,
@@ -214,9 +201,9 @@ std::string ConditionsText(const std::vector<api::Condition>& before, api::Condi
   ours.transition = stays ? said->transition : now;
   std::string text = "[";
   for (const api::Condition& condition : before) {
-    if (condition.type != kActive) text += TextOf(condition) + ',';
+    if (condition.type != kActive) text += ConditionText(condition) + ',';
   }
-  return text + TextOf(ours) + ']';
+  return text + ConditionText(ours) + ']';
 }
 
 }  // namespace
@@ -229,9 +216,7 @@ StatusNeed Queues::Subject<Queue>::need() const {
 
 template <typename Queue>
 client::Request Queues::Subject<Queue>::WriteOf(Instant now) const {
-  std::string body = R"({"metadata":{"uid":)" + client::JsonString(queue.meta.uid);
-  body += R"(,"resourceVersion":)" + client::JsonString(queue.meta.resource_version);
-  body += R"(},"status":{)";
+  std::string body = StatusPatchStart(queue.meta);
   if (counts) {
     body += fmt::format(R"("pendingWorkloads":{},"reservingWorkloads":{},"admittedWorkloads":{})",
                         counts->pending, counts->reserving, counts->admitted);
@@ -333,7 +318,7 @@ void Queues::Observe(api::ClusterQueue queue) {
 }
 
 void Queues::Observe(api::LocalQueue queue) {
-  const std::string key = KeyOf(queue.meta.namespace_name, queue.meta.name);
+  const std::string key = client::KnownSet::Key(queue.meta.namespace_name, queue.meta.name);
   Subject<api::LocalQueue>& subject = local_queues_.At(key);
   subject.queue = std::move(queue);
   if (!stale_) subject.readiness = ReadinessOf(subject.queue);
@@ -364,7 +349,7 @@ void Queues::Forget(api::KindId kind, std::string_view namespace_name, std::stri
     case api::KindId::kClusterQueue:
       return cluster_queues_.Forget(name);
     case api::KindId::kLocalQueue:
-      return local_queues_.Forget(KeyOf(namespace_name, name));
+      return local_queues_.Forget(client::KnownSet::Key(namespace_name, name));
     case api::KindId::kCohort:
       references_.parents.erase(key);
       return;
@@ -390,7 +375,7 @@ void Queues::WantClusterQueue(std::string_view name, WorkloadCounts counts) {
 
 void Queues::WantLocalQueue(std::string_view namespace_name, std::string_view name,
                             WorkloadCounts counts) {
-  WantIn(local_queues_, KeyOf(namespace_name, name), counts);
+  WantIn(local_queues_, client::KnownSet::Key(namespace_name, name), counts);
 }
 
 void Queues::Pump(Instant now, client::Client& client, env::Outbox& out) {

@@ -7,6 +7,7 @@
 
 #include "api/kinds.h"
 #include "client/known_set.h"
+#include "control/status_text.h"
 #include "translate/quota_facts.h"
 #include "translate/quota_text.h"
 #include "translate/workload_facts.h"
@@ -15,13 +16,20 @@ namespace berth::control {
 namespace {
 
 client::WatchOptions KueueWatch(std::string plural) {
-  return {
-      .resource = {.group = "kueue.x-k8s.io", .version = "v1beta2", .plural = std::move(plural)},
-      .may_be_absent = true};
+  return {.resource = KueueResource(std::move(plural)), .may_be_absent = true};
 }
 
 std::string KeyOf(const client::ObjectEvent& event) {
   return client::KnownSet::Key(event.namespace_name, event.name);
+}
+
+// Whether it could be read. If not it is told, and stays as it was last.
+template <typename T>
+bool Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox& out) {
+  if (object) return true;
+  out.emplace_back(env::Log{.level = env::LogLevel::kError,
+                            .text = fmt::format("{}: {}", KeyOf(event), object.error().message)});
+  return false;
 }
 
 }  // namespace
@@ -41,16 +49,6 @@ bool Quota::Watches(client::WatchId watch) const {
   return watch == cluster_queues_watch_ || watch == cohorts_watch_ || watch == flavors_watch_ ||
          watch == topologies_watch_ || watch == local_queues_watch_ || watch == namespaces_watch_ ||
          watch == checks_watch_ || watch == workloads_watch_;
-}
-
-// Whether it could be read. If not it is told, and stays as it was last.
-template <typename T>
-bool Quota::Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox& out) {
-  if (object) return true;
-  ++undecodable_;
-  out.emplace_back(env::Log{.level = env::LogLevel::kError,
-                            .text = fmt::format("{}: {}", KeyOf(event), object.error().message)});
-  return false;
 }
 
 std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, model::Vocabulary& vocabulary,
@@ -294,7 +292,6 @@ void Quota::AddTo(Hasher& hasher) const {
   hasher.Add(selectors_.size());
   for (const auto& [name, selector] : selectors_)
     hasher.Add(name).Add(api::ToString(selector.namespaces)).Add(selector.has_checks);
-  hasher.AddHistory(undecodable_);
 }
 
 }  // namespace berth::control

@@ -49,7 +49,6 @@ class Quota {
   [[nodiscard]] Instant wake_at() const;
   // Whether it took in that everything was listed once, which Pump does then.
   [[nodiscard]] bool listed() const { return listed_; }
-  [[nodiscard]] uint64_t undecodable() const { return undecodable_; }
 
   void AddTo(Hasher& hasher) const;
 
@@ -65,8 +64,6 @@ class Quota {
   void OnReference(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
                    env::Outbox& out);
   void Count(const model::State& state);
-  template <typename T>
-  bool Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox& out);
   void OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
                       env::Outbox& out);
   void OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Outbox& out);
@@ -99,7 +96,6 @@ class Quota {
     bool has_checks = false;
   };
   std::map<std::string, Selector, std::less<>> selectors_;
-  uint64_t undecodable_ = 0;
 };
 
 }  // namespace berth::control

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "control/status_text.h"
 #include "model/backoff.h"
 #include "translate/quota_facts.h"
 #include "translate/quota_text.h"
@@ -93,19 +94,8 @@ bool MayBeTold(const api::Workload& workload) {
 
 std::string ConditionsText(const std::vector<api::Condition>& conditions) {
   std::string text;
-  for (const api::Condition& c : conditions) {
-    text += text.empty() ? R"([{"type":)" : R"(,{"type":)";
-    client::AppendJsonString(text, c.type);
-    text += R"(,"status":)";
-    client::AppendJsonString(text, c.status);
-    text += R"(,"reason":)";
-    client::AppendJsonString(text, c.reason);
-    text += R"(,"message":)";
-    client::AppendJsonString(text, c.message);
-    if (c.observed_generation > 0)
-      text += fmt::format(R"(,"observedGeneration":{})", c.observed_generation);
-    text += fmt::format(R"(,"lastTransitionTime":"{}"}})", client::SecondsTime(c.transition));
-  }
+  for (const api::Condition& condition : conditions)
+    text += (text.empty() ? '[' : ',') + ConditionText(condition);
   return text + ']';
 }
 
@@ -130,12 +120,6 @@ std::string AdmissionText(const api::Admission& admission) {
   return text + "]}";
 }
 
-// The beginning of a patch: whose version it is about.
-std::string FenceText(const api::ObjectMeta& meta) {
-  return R"({"metadata":{"uid":)" + client::JsonString(meta.uid) + R"(,"resourceVersion":)" +
-         client::JsonString(meta.resource_version) + R"(},"status":{)";
-}
-
 model::WriteOutcome OutcomeOf(client::Outcome outcome) {
   switch (outcome) {
     case client::Outcome::kDone:
@@ -153,10 +137,6 @@ model::WriteOutcome OutcomeOf(client::Outcome outcome) {
 }
 
 }  // namespace
-
-client::Resource KueueWorkloads() {
-  return {.group = "kueue.x-k8s.io", .version = "v1beta2", .plural = "workloads"};
-}
 
 bool Workloads::Observe(api::Workload workload) {
   const auto it = notes_.try_emplace(workload.meta.uid).first;
@@ -223,10 +203,10 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
   client::Request request;
   if (note.unresolved) {
     note.kind = Call::kRead;
-    request = client::Get(KueueWorkloads(), path);
+    request = client::Get(KueueResource("workloads"), path);
   } else {
     path.subresource = "status";
-    std::string body = FenceText(w.meta);
+    std::string body = StatusPatchStart(w.meta);
     if (note.reservation) {
       note.kind = Call::kReserve;
       const auto& [admission, admitted] = *note.reservation;
@@ -240,7 +220,8 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
       note.wait_not_before = now + options_.interval;
       ++counters_.waits;
     }
-    request = client::Patch(KueueWorkloads(), path, client::PatchType::kMerge, body + "}}");
+    request =
+        client::Patch(KueueResource("workloads"), path, client::PatchType::kMerge, body + "}}");
     note.sent_version = w.meta.resource_version;
   }
   note.call = client.Call(now, std::move(request), out).value;

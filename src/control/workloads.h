@@ -18,8 +18,6 @@
 
 namespace berth::control {
 
-[[nodiscard]] client::Resource KueueWorkloads();
-
 // Workloads as observed, and what their status is to say of their quota: that it is reserved, and
 // of which flavors, or why it is not. The only writer of that; jobs' controllers write the rest.
 //

@@ -360,12 +360,6 @@ std::vector<WorkloadId> Admissions::Missed(const model::State& state) const {
   return missed;
 }
 
-uint32_t Admissions::waiting_count(NameId cluster_queue) const {
-  const auto at = lines_.find(cluster_queue);
-  if (at == lines_.end()) return 0;
-  return static_cast<uint32_t>(at->second.untried.size() + at->second.refused.size());
-}
-
 void Admissions::AddTo(Hasher& hasher) const {
   hasher.Add(entries_.size());
   for (const Entry& entry : entries_) {

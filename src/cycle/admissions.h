@@ -42,8 +42,6 @@ class Admissions {
   // Those that were refused and would get quota now, although nothing is noted that would have them
   // looked at again: a bug each. O(workloads refused x flavors).
   [[nodiscard]] std::vector<model::WorkloadId> Missed(const model::State& state) const;
-  // Of the ClusterQueue of that name.
-  [[nodiscard]] uint32_t waiting_count(model::NameId cluster_queue) const;
 
   void AddTo(Hasher& hasher) const;
 

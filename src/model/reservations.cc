@@ -58,12 +58,6 @@ void State::ChangeWorkloadsOf(KeyId local_queue) {
   }
 }
 
-QueueId State::ClusterQueueOf(WorkloadId id) const {
-  const LocalQueueId local = local_queues_.FindKey(workloads_.at(id).local_queue);
-  if (!local.valid()) return QueueId{};
-  return queues_.Find(QueueKind::kClusterQueue, local_queues_.at(local).cluster_queue);
-}
-
 // ---- Workloads -------------------------------------------------------------------------------
 
 bool State::HasRoomFor(const WorkloadUpsert& facts) const {

@@ -232,7 +232,8 @@ TEST_F(ReservationsTest, WhatMakesItTriedAgainIsTold) {
   EXPECT_EQ(state_.changed_workloads().size(), 0u);
   Apply(LocalQueueUpsert{.uid = "u-lq", .key = "ns/lq", .cluster_queue = "other"});
   EXPECT_EQ(state_.changed_workloads().size(), 1u);
-  EXPECT_FALSE(state_.ClusterQueueOf(state_.FindWorkload("u-a")).valid());
+  const LocalQueueId local = state_.local_queues().FindKey(state_.FindKey("ns/lq"));
+  EXPECT_EQ(state_.NameOf(state_.local_queues().at(local).cluster_queue), "other");
   Apply(LocalQueueRemove{.uid = "u-lq"});
   EXPECT_EQ(state_.changed_workloads().size(), 1u);
 }

@@ -125,9 +125,6 @@ class State {
   [[nodiscard]] WorkloadId FindWorkload(std::string_view uid) const {
     return workloads_.FindUid(uids_.Find(uid));
   }
-  // Where its LocalQueue leads; invalid when there is no such LocalQueue, or nothing is known of
-  // the ClusterQueue that it names.
-  [[nodiscard]] QueueId ClusterQueueOf(WorkloadId workload) const;
 
   // The queue's account of the flavor, for a claim that is charged to it next; made if it has no
   // quota of it. It goes with the last claim. REQUIRES: HasRoomFor a queue with one more flavor.
