@@ -218,7 +218,11 @@ void Quota::Pump(Instant now, const model::State& state, client::Client& client,
     next_count_ = now + Duration::Seconds(1);
     Count(state);
   }
-  workloads_.Pump(now, client, out);
+  const auto is_evicted = [&](std::string_view uid) {
+    const model::WorkloadId id = state.FindWorkload(uid);
+    return id.valid() && state.workloads().at(id).claimant.valid();
+  };
+  workloads_.Pump(now, is_evicted, client, out);
   queues_.Pump(now, client, out);
 }
 
@@ -265,6 +269,25 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
     const bool checked = selector != selectors_.end() && selector->second.has_checks;
     workloads_.Reserve(state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()),
                        !checked);
+  }
+  for (const model::EvictDecision& decision : plan.evictions) {
+    const model::Workload& row = state.workloads().at(decision.workload);
+    const model::Workload& claimant = state.workloads().at(row.claimant);
+    const auto path = [&](const model::Reservation& reservation) {
+      return translate::QueuePath(
+          state.FindQueue(model::QueueKind::kClusterQueue, state.NameOf(reservation.cluster_queue)),
+          state);
+    };
+    const std::string preemptor = path(claimant.promised);
+    const std::string preemptee = path(ChargedTo(row));
+    workloads_.Evict(state.UidOf(decision.uid),
+                     {.reason = std::string(translate::ToString(row.evicted_because)),
+                      .message = translate::PreemptionText(
+                          {.uid = state.UidOf(claimant.uid),
+                           .job_uid = workloads_.JobOf(state.UidOf(claimant.uid)),
+                           .reason = row.evicted_because,
+                           .preemptor_path = preemptor,
+                           .preemptee_path = preemptee})});
   }
   for (const model::WorkloadId id : plan.workloads) {
     const model::Workload& row = state.workloads().at(id);

@@ -78,6 +78,25 @@ std::vector<api::Condition> ConditionsOfWaiting(const api::Workload& workload,
   return conditions;
 }
 
+std::vector<api::Condition> ConditionsOfEvicted(const api::Workload& workload,
+                                                const Workloads::Eviction& eviction, Instant now) {
+  std::vector<api::Condition> conditions = workload.conditions;
+  Put(conditions,
+      {.type = "Evicted", .status = "True", .reason = "Preempted", .message = eviction.message},
+      now);
+  Put(conditions,
+      {.type = "Preempted",
+       .status = "True",
+       .reason = eviction.reason,
+       .message = eviction.message},
+      now);
+  return conditions;
+}
+
+model::WorkloadStage StageOf(const api::Workload& workload) {
+  return StageOf(translate::WorkloadStatusOf(workload));
+}
+
 bool SaysSo(const api::Workload& workload, const Workloads::Waiting& waiting) {
   const api::Condition* said = api::Find(workload.conditions, kQuotaReserved);
   return said != nullptr && said->status == "False" && said->reason == waiting.reason &&
@@ -180,12 +199,24 @@ void Workloads::Want(std::string_view uid, Waiting waiting) {
   Reconsider(it->first, it->second);
 }
 
+void Workloads::Evict(std::string_view uid, Eviction eviction) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return;
+  it->second.eviction = std::move(eviction);
+  Reconsider(it->first, it->second);
+}
+
 // Not on a version that a write of ours has replaced.
 Instant Workloads::DueOf(const Note& note) {
   if (note.call != 0) return Instant::Never();
   if (note.unresolved) return note.read_not_before;
   if (note.spent_version == note.workload.meta.resource_version) return Instant::Never();
   if (note.reservation) return Instant{};
+  if (note.eviction) {
+    const model::WorkloadStage stage = StageOf(note.workload);
+    if (stage == model::WorkloadStage::kReserved || stage == model::WorkloadStage::kAdmitted)
+      return note.evict_not_before;
+  }
   if (note.waiting.reason.empty() || SaysSo(note.workload, note.waiting)) return Instant::Never();
   return note.wait_not_before;
 }
@@ -214,6 +245,10 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
               ConditionsText(ConditionsOfReserved(w, admission, admitted, now));
       note.reservation.reset();
       ++counters_.reservations;
+    } else if (note.eviction) {
+      note.kind = Call::kEvict;
+      body += R"("conditions":)" + ConditionsText(ConditionsOfEvicted(w, *note.eviction, now));
+      ++counters_.evictions;
     } else {
       note.kind = Call::kWait;
       body += R"("conditions":)" + ConditionsText(ConditionsOfWaiting(w, note.waiting, now));
@@ -228,10 +263,16 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
   calls_.emplace(note.call, uid);
 }
 
-void Workloads::Pump(Instant now, client::Client& client, env::Outbox& out) {
+void Workloads::Pump(Instant now, const IsEvicted& is_evicted, client::Client& client,
+                     env::Outbox& out) {
   while (calls_.size() < options_.calls_max && !due_.empty() && due_.begin()->first <= now) {
     const std::string uid = due_.begin()->second;
     Note& note = notes_.find(uid)->second;
+    if (note.eviction && !is_evicted(uid)) {
+      note.eviction.reset();
+      Reconsider(uid, note);
+      continue;
+    }
     due_.erase(due_.begin());
     note.due = Instant::Never();
     Send(now, uid, note, client, out);
@@ -255,7 +296,7 @@ void Workloads::OnRead(Instant now, Note& note, client::Outcome outcome, Result&
   note.read_not_before = now + model::Backoff(note.reads_failed);
 }
 
-void Workloads::OnTold(Instant now, Note& note, client::Outcome outcome) {
+void Workloads::OnTold(Instant now, Note& note, Call kind, client::Outcome outcome) {
   switch (outcome) {
     case client::Outcome::kDone:
     case client::Outcome::kGone:
@@ -271,7 +312,7 @@ void Workloads::OnTold(Instant now, Note& note, client::Outcome outcome) {
       break;
     case client::Outcome::kRefused:
       ++counters_.failures;
-      note.wait_not_before = now + kAgain;
+      (kind == Call::kEvict ? note.evict_not_before : note.wait_not_before) = now + kAgain;
       break;
   }
 }
@@ -286,7 +327,8 @@ std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client
   if (it == notes_.end() || it->second.call != done.call.value) return result;
   Note& note = it->second;
   note.call = 0;
-  switch (std::exchange(note.kind, Call::kNone)) {
+  const Call kind = std::exchange(note.kind, Call::kNone);
+  switch (kind) {
     case Call::kReserve:
       OnReserved(note, done.outcome, result);
       if (done.outcome == client::Outcome::kRefused)
@@ -296,8 +338,9 @@ std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client
       OnRead(now, note, done.outcome, result);
       break;
     case Call::kWait:
+    case Call::kEvict:
     case Call::kNone:
-      OnTold(now, note, done.outcome);
+      OnTold(now, note, kind, done.outcome);
       break;
   }
   Reconsider(it->first, note);
@@ -307,6 +350,12 @@ std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client
 Instant Workloads::wake_at() const {
   if (due_.empty() || calls_.size() >= options_.calls_max) return Instant::Never();
   return due_.begin()->first;
+}
+
+std::string_view Workloads::JobOf(std::string_view uid) const {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return {};
+  return api::Find(it->second.workload.meta.labels, api::kJobUidLabel).value_or("");
 }
 
 // due_ follows from the notes.
@@ -322,6 +371,8 @@ void Workloads::AddTo(Hasher& hasher) const {
       hasher.Add(AdmissionText(note.reservation->admission)).Add(note.reservation->admitted);
     }
     hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind);
+    hasher.Add(note.eviction.has_value()).Add(note.evict_not_before.ns);
+    if (note.eviction) hasher.Add(note.eviction->reason).Add(note.eviction->message);
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
     hasher.Add(note.unresolved).Add(note.reads_failed).Add(note.read_not_before.ns);
     hasher.Add(note.wait_not_before.ns).Add(note.due.ns);

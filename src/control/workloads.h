@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,7 +27,8 @@ namespace berth::control {
 // once; when it is in conflict or of unknown fate the object is read, which says what became of it
 // (https://github.com/kubernetes-sigs/kueue/issues/5561 is what comes of writing what was decided
 // on an older version). Why one waits is written at once the first time, then not more often than
-// `interval`, and again a while later when it was refused.
+// `interval`, and again a while later when it was refused. An eviction is written on the version
+// that is known when it is sent, if it is wanted still.
 //
 // A copyable value. Cost per call: O(log workloads).
 class Workloads {
@@ -41,6 +43,14 @@ class Workloads {
     std::string message;
     bool operator==(const Waiting&) const = default;
   };
+  // The conditions Evicted=True for a preemption, and Preempted=True.
+  struct Eviction {
+    std::string reason;  // Of Preempted.
+    std::string message;
+    bool operator==(const Eviction&) const = default;
+  };
+  // Of a workload by uid: whether it is to be evicted still. Asked before each sending.
+  using IsEvicted = std::function<bool(std::string_view uid)>;
   // What an ended call means. What was answered is to be learned, before the outcome is applied.
   struct Result {
     std::string uid = {};
@@ -52,6 +62,7 @@ class Workloads {
   struct Counters {
     uint64_t reservations = 0;
     uint64_t waits = 0;
+    uint64_t evictions = 0;
     uint64_t conflicts = 0;
     uint64_t failures = 0;
   };
@@ -66,19 +77,23 @@ class Workloads {
   // Ignored, as what is below, for workloads that were never observed.
   void Reserve(std::string_view uid, api::Admission admission, bool admitted);
   void Want(std::string_view uid, Waiting waiting);
+  // It is to be told that it goes, once it holds quota, until its object says so.
+  void Evict(std::string_view uid, Eviction eviction);
   // What became of it is to be read, whatever the last answer said.
   void Reread(std::string_view uid);
 
-  void Pump(Instant now, client::Client& client, env::Outbox& out);
+  void Pump(Instant now, const IsEvicted& is_evicted, client::Client& client, env::Outbox& out);
   // Nothing: the call was none of these.
   std::optional<Result> OnCallDone(Instant now, const client::CallDone& done);
   [[nodiscard]] Instant wake_at() const;
+  // The uid of the job that it is of; empty: not known.
+  [[nodiscard]] std::string_view JobOf(std::string_view uid) const;
   [[nodiscard]] const Counters& counters() const { return counters_; }
 
   void AddTo(Hasher& hasher) const;
 
  private:
-  enum class Call : uint8_t { kNone, kReserve, kWait, kRead };
+  enum class Call : uint8_t { kNone, kReserve, kWait, kRead, kEvict };
   struct Reservation {
     api::Admission admission;
     bool admitted = false;
@@ -88,6 +103,7 @@ class Workloads {
     api::Workload workload;                  // As observed.
     std::optional<Reservation> reservation;  // To be written.
     Waiting waiting;                         // As wanted.
+    std::optional<Eviction> eviction;        // To be written.
     Call kind = Call::kNone;                 // Of the call under way.
     uint64_t call = 0;                       // 0: none.
     bool unresolved = false;                 // What became of the last write is to be read.
@@ -96,6 +112,7 @@ class Workloads {
     std::string spent_version;               // Not written to again: the next is on its way.
     Instant read_not_before;
     Instant wait_not_before;
+    Instant evict_not_before;
     Instant due = Instant::Never();
   };
   [[nodiscard]] static Instant DueOf(const Note& note);
@@ -104,7 +121,7 @@ class Workloads {
             env::Outbox& out);
   void OnReserved(Note& note, client::Outcome outcome, Result& result);
   void OnRead(Instant now, Note& note, client::Outcome outcome, Result& result);
-  void OnTold(Instant now, Note& note, client::Outcome outcome);
+  void OnTold(Instant now, Note& note, Call kind, client::Outcome outcome);
 
   Options options_;                                 // Immutable after construction.
   std::map<std::string, Note, std::less<>> notes_;  // By uid.

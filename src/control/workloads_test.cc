@@ -397,6 +397,111 @@ TEST_F(WorkloadsTest, AnAnswerIsOfItsOwnAttempt) {
   }
 }
 
+// ---- Evictions -------------------------------------------------------------------------------
+
+std::string WithPriority(std::string workload, int priority) {
+  const std::string_view at = R"("queueName":"lq")";
+  return workload.replace(workload.find(at), at.size(),
+                          fmt::format(R"({},"priority":{})", at, priority));
+}
+
+// What the server says of one that was reserved and is evicted.
+std::string EvictedStatus(int count) {
+  std::string status = ReservedStatus(count);
+  status.pop_back();
+  return status + R"(,{"type":"Evicted","status":"True","reason":"Preempted","message":"m"}])";
+}
+
+class EvictionsTest : public WorkloadsTest {
+ protected:
+  EvictionsTest() {
+    rig_.Event("clusterqueues", "MODIFIED",
+               QueueJson(105, R"(,"preemption":{"withinClusterQueue":"LowerPriority"})"));
+    rig_.Event("workloads", "ADDED", WorkloadJson("low", 110, ReservedStatus(8), 8));
+  }
+  static std::string High(int version, const std::string& status = "") {
+    return WithPriority(WorkloadJson("high", version, status), 5);
+  }
+};
+
+TEST_F(EvictionsTest, TheVictimAndWhoWaitsForItAreTold) {
+  rig_.Event("workloads", "ADDED", High(111));
+  const env::SendRequest evicts = TakeStatus("low");
+  const std::string message =
+      "Preempted to accommodate a workload (UID: u-high, JobUID: UNKNOWN) due to prioritization in "
+      "the ClusterQueue; preemptor path: /cq; preemptee path: /cq";
+  EXPECT_EQ(
+      BodyOf(evicts),
+      R"({"metadata":{"uid":"u-low","resourceVersion":"110"},"status":{"conditions":[{"type":"QuotaReserved","status":"True",)"
+      R"("reason":"QuotaReserved","message":"Quota reserved in ClusterQueue cq","lastTransitionTime":"2027-01-15T08:00:00Z"},)"
+      R"({"type":"Evicted","status":"True","reason":"Preempted","message":")" +
+          message +
+          R"(","lastTransitionTime":"2027-01-15T08:00:00Z"},{"type":"Preempted","status":"True","reason":"InClusterQueue","message":")" +
+          message + R"(","lastTransitionTime":"2027-01-15T08:00:00Z"}]}})");
+  const std::string waits =
+      R"x("reason":"WaitingForPreemptedWorkloads","message":"couldn't assign flavors to pod set main: )x"
+      R"x(insufficient unused quota for cpu in flavor spot, 2 more needed. Pending the preemption of 1 workload(s)")x";
+  EXPECT_NE(BodyOf(TakeStatus("high")).find(waits), std::string_view::npos);
+  EXPECT_EQ(Used(), 11000) << "what it leaves is promised";
+  rig_.Answer(evicts, 200, WorkloadJson("low", 112, EvictedStatus(8), 8));
+  rig_.Settle();
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("low", 112, EvictedStatus(8), 8));
+  rig_.Pass(Duration::Minutes(1));
+  ExpectNothing("low");
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("low", 113, "", 8));
+  EXPECT_EQ(Used(), 3000);
+}
+
+// Nobody is evicted for whom nobody waits any more, however often it was tried (K089 of
+// docs/REGRESSIONS.md: an eviction that fails is tried again).
+TEST_F(EvictionsTest, WhetherItIsWantedIsAskedBeforeEachSending) {
+  int version = 120;
+  for (const int status : {409, 500, 403}) {
+    for (const bool wanted : {true, false}) {
+      SCOPED_TRACE(fmt::format("{} {}", status, wanted));
+      rig_.Event("workloads", "ADDED", High(++version));
+      rig_.Answer(TakeStatus("low"), status, "{}");
+      rig_.Settle();
+      if (!wanted) rig_.Event("workloads", "DELETED", High(++version));
+      if (status != 403) {
+        const env::SendRequest read = rig_.TakeOf("/workloads/low");
+        EXPECT_EQ(read.request.method, env::Method::kGet);
+        rig_.Answer(read, 200, WorkloadJson("low", ++version, ReservedStatus(8), 8));
+        rig_.Settle();
+      } else {
+        ExpectNothing("low");
+        rig_.Pass(Duration::Seconds(10));
+      }
+      const env::SendRequest again = TakeStatus("low");
+      EXPECT_EQ(again.call.value != 0, wanted);
+      if (wanted) {
+        rig_.Event("workloads", "DELETED", High(++version));
+        rig_.Answer(again, 409, "{}");
+        rig_.Settle();
+        rig_.Answer(rig_.TakeOf("/workloads/low"), 200,
+                    WorkloadJson("low", ++version, ReservedStatus(8), 8));
+        rig_.Settle();
+      }
+      rig_.Pass(Duration::Minutes(1));
+      ExpectNothing("low");
+      EXPECT_EQ(Used(), 8000);
+    }
+  }
+}
+
+// A version that was not seen when it was decided does not save it, nor does it run on unseen.
+TEST_F(EvictionsTest, ItIsWrittenOnTheVersionThatIsKnown) {
+  rig_.Event("workloads", "ADDED", High(111));
+  const env::SendRequest first = TakeStatus("low");
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("low", 112, ReservedStatus(8), 8));
+  ExpectNothing("low");
+  rig_.Answer(first, 409, "{}");
+  rig_.Settle();
+  rig_.Answer(rig_.TakeOf("/workloads/low"), 200, WorkloadJson("low", 112, ReservedStatus(8), 8));
+  rig_.Settle();
+  EXPECT_NE(BodyOf(TakeStatus("low")).find(R"("resourceVersion":"112")"), std::string_view::npos);
+}
+
 // A relist showed what came after the reservation before its answer did.
 TEST_F(WorkloadsTest, ADoneReservationThatIsNotThereIsRead) {
   rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));

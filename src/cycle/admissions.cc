@@ -53,11 +53,6 @@ std::vector<quota::PodSet> PodSetsOf(const model::State& state, const Workload& 
   return pod_sets;
 }
 
-// Nobody is evicted for quota.
-quota::EvictionOutlook NoEvictions(const quota::Demand& /*demand*/) {
-  return {.mode = quota::FlavorMode::kNoVictims};
-}
-
 // One charge of a pod set and flavor.
 model::Reservation ReservationOf(model::State& state, NameId cluster_queue,
                                  const Workload& workload, const quota::FlavorAssignment& flavors) {
@@ -80,13 +75,42 @@ model::Reservation ReservationOf(model::State& state, NameId cluster_queue,
   return reservation;
 }
 
-bool StillFits(const model::State& state, const quota::FlavorAssignment& flavors) {
+// What it is charged, or promised.
+const model::Reservation& HeldBy(const Workload& workload) {
+  const model::Reservation& charged = ChargedTo(workload);
+  return charged.charges.empty() ? workload.promised : charged;
+}
+
+// What the reservation charges of an account and resource, all pod sets together.
+std::map<std::pair<uint32_t, model::ResourceId>, model::Amount> ChargesOf(
+    const model::State& state, const model::Reservation& reservation) {
+  std::map<std::pair<uint32_t, model::ResourceId>, model::Amount> charges;
+  const QueueId q = state.queues().Find(QueueKind::kClusterQueue, reservation.cluster_queue);
+  for (const model::QuotaCharge& charge : reservation.charges) {
+    const uint32_t account = state.queues().AccountOf(q, charge.flavor);
+    for (const model::ResourceAmount& a : state.vocabulary().bundles.View(charge.amounts))
+      charges[{account, a.resource}] += a.amount * charge.count;
+  }
+  return charges;
+}
+
+// Whether there is so much, in the view.
+bool IsLeft(const model::State& state, model::QuotaView view,
+            const model::Reservation& reservation) {
   const model::QuotaTree& tree = state.ledger().quota();
-  return std::ranges::all_of(flavors.demands, [&](const quota::Demand& demand) {
-    return demand.amount == 0 ||
-           tree.LeftFor(model::QuotaView::kNow, demand.resource, demand.account).amount >=
-               demand.amount;
+  return std::ranges::all_of(ChargesOf(state, reservation), [&](const auto& charge) {
+    const auto& [of, amount] = charge;
+    return tree.LeftFor(view, of.second, of.first).amount >= amount;
   });
+}
+
+void PutPromiseAside(const model::State& state, const Workload& workload, model::Transaction& t) {
+  if (workload.promised == model::Reservation{}) return;
+  for (model::ClaimId id = state.ledger().first_of_owner(workload.uid); id.valid();) {
+    const model::ClaimId next = state.ledger().claim(id).next_of_owner;
+    t.End(id);
+    id = next;
+  }
 }
 
 // The first pod set that gets nothing, or not now, and why.
@@ -131,13 +155,31 @@ void Admissions::Sync(const model::State& state, WorkloadId workload) {
   if (workload.value >= entries_.size()) entries_.resize(workload.value + 1);
   Leave(workload);
   entries_[workload.value] = Entry{};
+  NoteHolder(state, workload);
   if (!state.workloads().used(workload)) return;
+  if (state.workloads().at(workload).promised != model::Reservation{}) moved_.push_back(workload);
   const Instant from = WaitsFrom(state.workloads().at(workload));
   if (from == Instant::Never()) return;
   if (from == Instant{}) return Enter(state, workload);
   entries_[workload.value].mode = Mode::kLater;
   entries_[workload.value].from = from;
   later_.emplace(from, workload);
+}
+
+void Admissions::NoteHolder(const model::State& state, WorkloadId workload) {
+  if (workload.value >= holds_.size()) holds_.resize(workload.value + 1);
+  NameId now;
+  if (state.workloads().used(workload)) {
+    now = HeldBy(state.workloads().at(workload)).cluster_queue;
+  }
+  const NameId before = std::exchange(holds_[workload.value], now);
+  if (before == now) return;
+  if (before.valid()) {
+    const auto at = holders_.find(before);
+    at->second.erase(workload);
+    if (at->second.empty()) holders_.erase(at);
+  }
+  if (now.valid()) holders_[now].insert(workload);
 }
 
 void Admissions::Enter(const model::State& state, WorkloadId workload) {
@@ -189,7 +231,8 @@ void Admissions::WakeLine(NameId name) {
 }
 
 // A cycle, whose queues share no quota but are barred together, comes back to where it began.
-void Admissions::WakeTree(const model::State& state, QueueId root) {
+// `reclaiming`: those alone that may reclaim quota of others.
+void Admissions::WakeTree(const model::State& state, QueueId root, bool reclaiming) {
   std::vector<QueueId> todo = {root};
   std::set<QueueId> seen;
   while (!todo.empty()) {
@@ -197,7 +240,8 @@ void Admissions::WakeTree(const model::State& state, QueueId root) {
     todo.pop_back();
     if (!seen.insert(queue).second) continue;
     const model::Queue& row = state.queues().at(queue);
-    if (row.kind == QueueKind::kClusterQueue) WakeLine(row.name);
+    const bool left_out = reclaiming && row.preemption.reclaim == model::EvictionPolicy::kNever;
+    if (row.kind == QueueKind::kClusterQueue && !left_out) WakeLine(row.name);
     for (QueueId child = row.first_child; child.valid();
          child = state.queues().at(child).next_sibling) {
       todo.push_back(child);
@@ -208,7 +252,7 @@ void Admissions::WakeTree(const model::State& state, QueueId root) {
 void Admissions::WakeChanged(const model::State& state) {
   for (const auto& [kind, name] : std::exchange(changed_, {})) {
     if (const QueueId root = state.queues().Find(kind, name); root.valid()) {
-      WakeTree(state, root);
+      WakeTree(state, root, /*reclaiming=*/false);
     } else if (kind == QueueKind::kClusterQueue) {
       WakeLine(name);
     }
@@ -216,7 +260,7 @@ void Admissions::WakeChanged(const model::State& state) {
 }
 
 Instant Admissions::wake_at() const {
-  if (!active_.empty() || !changed_.empty() || !apart_.empty()) return Instant{};
+  if (!active_.empty() || !changed_.empty() || !apart_.empty() || !moved_.empty()) return Instant{};
   return later_.empty() ? Instant::Never() : later_.begin()->first;
 }
 
@@ -228,20 +272,59 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Pla
     later_.erase(later_.begin());
     Enter(state, workload);
   }
-  WakeChanged(state);
   for (const WorkloadId workload : std::exchange(apart_, {})) {
     if (entries_[workload.value].mode == Mode::kApart) plan.workloads.push_back(workload);
   }
+  size_t workloads = state.changed_workloads().size();
+  size_t queues = state.changed_queues().size();
+  EndStrayPromises(state);
   for (uint32_t heads = 0; heads < heads_max;) {
+    NoteChanges(state, workloads, queues);
+    workloads = state.changed_workloads().size();
+    queues = state.changed_queues().size();
+    WakeChanged(state);
     const uint32_t looked_at = ServeRound(state, plan);
     if (looked_at == 0) break;
     heads += looked_at;
+  }
+  NoteChanges(state, workloads, queues);
+  for (const NameId name : std::exchange(borrowed_, {})) {
+    const QueueId q = state.queues().Find(QueueKind::kClusterQueue, name);
+    WakeTree(state, state.queues().RootOf(q), /*reclaiming=*/true);
+  }
+  // Decided for a promise that ended in a later round, or for another then.
+  std::set<WorkloadId> told;
+  std::erase_if(plan.evictions, [&](const model::EvictDecision& e) {
+    return !state.workloads().at(e.workload).claimant.valid() || !told.insert(e.workload).second;
+  });
+}
+
+// What decisions of its own changed, beyond so many.
+void Admissions::NoteChanges(const model::State& state, size_t workloads, size_t queues) {
+  for (size_t i = workloads; i < state.changed_workloads().size(); ++i)
+    Sync(state, state.changed_workloads()[i]);
+  for (size_t i = queues; i < state.changed_queues().size(); ++i)
+    NoteQueue(state, state.changed_queues()[i]);
+}
+
+// Of those that don't stand in that queue's line any more.
+void Admissions::EndStrayPromises(model::State& state) {
+  std::erase_if(promised_, [&](WorkloadId workload) {
+    return !state.workloads().used(workload) ||
+           state.workloads().at(workload).promised == model::Reservation{};
+  });
+  for (const WorkloadId workload : std::exchange(moved_, {})) {
+    if (!state.workloads().used(workload)) continue;
+    const model::Reservation& promised = state.workloads().at(workload).promised;
+    if (promised == model::Reservation{}) continue;
+    if (entries_[workload.value].line != promised.cluster_queue)
+      state.EndQuotaPromise(workload, model::Cause::kRevoked);
   }
 }
 
 // Of each line that may have one to look at, the first. A line whose first was refused has none if
 // it is strict.
-std::vector<WorkloadId> Admissions::Heads(const model::State& state, Plan& plan) {
+std::vector<WorkloadId> Admissions::Heads(model::State& state, Plan& plan) {
   std::vector<WorkloadId> heads;
   for (auto at = active_.begin(); at != active_.end();) {
     const Line& line = lines_.find(*at)->second;
@@ -252,13 +335,44 @@ std::vector<WorkloadId> Admissions::Heads(const model::State& state, Plan& plan)
       ++at;
       continue;
     }
-    if (barred) TellBehind(state, line, plan);
+    if (barred) {
+      TellBehind(state, line, plan);
+      // What they were promised is for those before them.
+      for (const Place& place : line.untried)
+        state.EndQuotaPromise(place.workload, model::Cause::kRevoked);
+    }
     at = active_.erase(at);
   }
   return heads;
 }
 
-Admissions::Nomination Admissions::Nominate(const model::State& state, WorkloadId workload) const {
+std::span<const quota::Admitted> Admissions::HoldersOf(const model::State& state, QueueId queue,
+                                                       HoldersAsked& asked) const {
+  const auto [at, fresh] = asked.try_emplace(queue);
+  const auto holders = holders_.find(state.queues().at(queue).name);
+  if (!fresh || holders == holders_.end()) return at->second;
+  for (const WorkloadId id : holders->second) {
+    const Workload& row = state.workloads().at(id);
+    // Promises end without a word.
+    if (HeldBy(row).cluster_queue != state.queues().at(queue).name) continue;
+    const bool leaves =
+        row.claimant.valid() || StageOf(row.status) == model::WorkloadStage::kEvicted;
+    at->second.push_back(
+        {.owner = row.uid,
+         .queue = queue,
+         .uid = state.UidOf(row.uid),
+         .priority = row.priority,
+         .reserved_at = row.status.reserved ? row.status.reserved_at : Instant::Never(),
+         .queued_at = QueuedAt(row),
+         .evicted = leaves});
+  }
+  return at->second;
+}
+
+// As if nothing were promised to it.
+Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId workload,
+                                            HoldersAsked& asked) const {
+  using Verdict = Nomination::Verdict;
   Nomination nomination{.workload = workload};
   const QueueId queue =
       state.queues().Find(QueueKind::kClusterQueue, entries_[workload.value].line);
@@ -266,61 +380,168 @@ Admissions::Nomination Admissions::Nominate(const model::State& state, WorkloadI
     nomination.refusal = WorkloadRefusal{.bar = bar};
     return nomination;
   }
+  const Workload& row = state.workloads().at(workload);
+  model::Transaction t = state.Begin();
+  PutPromiseAside(state, row, t);
+  quota::Preemptor preemptor{
+      .queue = queue, .priority = row.priority, .queued_at = QueuedAt(row), .demands = {}};
+  const quota::AdmittedOf holders = [&](QueueId q) { return HoldersOf(state, q, asked); };
   std::vector<std::vector<model::ResourceAmount>> requests;
-  const std::vector<quota::PodSet> pod_sets =
-      PodSetsOf(state, state.workloads().at(workload), requests);
-  nomination.flavors =
-      quota::AssignFlavors(state, {.queue = queue, .pod_sets = pod_sets}, NoEvictions);
-  if (nomination.flavors.mode != quota::FlavorMode::kFit)
-    nomination.refusal = RefusalOf(nomination.flavors);
+  const std::vector<quota::PodSet> pod_sets = PodSetsOf(state, row, requests);
+  nomination.flavors = quota::AssignFlavors(
+      state, {.queue = queue, .pod_sets = pod_sets}, [&](const quota::Demand& demand) {
+        return quota::OutlookOf(state, t, preemptor, demand, holders);
+      });
+  if (nomination.flavors.mode == quota::FlavorMode::kFit) {
+    nomination.verdict = Verdict::kFits;
+    return nomination;
+  }
+  nomination.refusal = RefusalOf(nomination.flavors);
+  if (row.promised != model::Reservation{} &&
+      IsLeft(state, model::QuotaView::kFuture, row.promised)) {
+    nomination.as_promised = ComesTrue(state, workload, t);
+    nomination.verdict = nomination.as_promised ? Verdict::kFits : Verdict::kWaits;
+    nomination.refusal.promised = true;
+    nomination.refusal.victims_count = entries_[workload.value].victims_count;
+    return nomination;
+  }
+  if (nomination.flavors.mode < quota::FlavorMode::kPreempt) return nomination;
+  preemptor.demands = nomination.flavors.demands;
+  nomination.victims = quota::FindVictims(state, t, preemptor, holders);
+  if (nomination.victims.empty()) return nomination;
+  nomination.verdict = Verdict::kPreempts;
+  nomination.refusal.promised = true;
+  nomination.refusal.victims_count = static_cast<uint32_t>(nomination.victims.size());
   return nomination;
 }
 
-// How many heads were looked at. The first of those that fit gets its quota, and so does who fits
-// still beside those before it; the others are looked at again.
-uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
-  const std::vector<WorkloadId> heads = Heads(state, plan);
-  std::vector<Nomination> fitting;
-  for (const WorkloadId head : heads) {
-    Nomination nomination = Nominate(state, head);
-    if (nomination.refusal) {
-      Refuse(head, *std::move(nomination.refusal), plan);
-    } else {
-      fitting.push_back(std::move(nomination));
-    }
+// Whether what it is promised is there, and not for those before it that are promised it, too. What
+// it is promised was put aside in `t`.
+bool Admissions::ComesTrue(const model::State& state, WorkloadId workload,
+                           model::Transaction& t) const {
+  const model::Reservation& promised = state.workloads().at(workload).promised;
+  if (!IsLeft(state, model::QuotaView::kPhysical, promised)) return false;
+  const model::Transaction::Checkpoint before = t.checkpoint();
+  const Place& place = entries_[workload.value].place;
+  for (const WorkloadId other : promised_) {
+    if (place < entries_[other.value].place) PutPromiseAside(state, state.workloads().at(other), t);
   }
+  const bool left = IsLeft(state, model::QuotaView::kNow, promised);
+  t.RollbackTo(before);
+  return left;
+}
+
+bool Admissions::StillFits(model::State& state, const Nomination& nomination) const {
+  model::Transaction t = state.Begin();
+  const Workload& row = state.workloads().at(nomination.workload);
+  PutPromiseAside(state, row, t);
+  const model::QuotaTree& tree = state.ledger().quota();
+  return std::ranges::all_of(nomination.flavors.demands, [&](const quota::Demand& demand) {
+    return demand.amount == 0 ||
+           tree.LeftFor(model::QuotaView::kNow, demand.resource, demand.account).amount >=
+               demand.amount;
+  });
+}
+
+// How many heads were looked at. The first of those that fit, or would if others left, is served,
+// and so is who fits still beside those before it; the others are looked at again.
+uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
+  using Verdict = Nomination::Verdict;
+  const std::vector<WorkloadId> heads = Heads(state, plan);
+  HoldersAsked asked;
+  std::vector<Nomination> nominations;
+  for (const WorkloadId head : heads) nominations.push_back(Nominate(state, head, asked));
+  std::erase_if(nominations, [&](const Nomination& n) {
+    if (n.verdict == Verdict::kFits || n.verdict == Verdict::kPreempts) return false;
+    if (n.verdict == Verdict::kRefused) state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
+    Refuse(state, n.workload, n.refusal, plan);
+    return true;
+  });
   const auto contender = [&](const Nomination& n) {
     const Place& place = entries_[n.workload.value].place;
-    return quota::Contender{.borrow = n.flavors.borrow,
-                            .priority = place.priority,
-                            .queued_at = place.queued_at,
-                            .uid = place.uid};
+    return quota::Contender{
+        .promised = state.workloads().at(n.workload).promised != model::Reservation{},
+        .borrow = n.flavors.borrow,
+        .priority = place.priority,
+        .queued_at = place.queued_at,
+        .uid = place.uid};
   };
-  std::ranges::sort(fitting, [&](const Nomination& a, const Nomination& b) {
+  std::ranges::sort(nominations, [&](const Nomination& a, const Nomination& b) {
     return quota::IsServedBefore(contender(a), contender(b));
   });
-  for (const Nomination& n : fitting) {
-    if (!StillFits(state, n.flavors)) continue;
-    model::Reservation reservation = ReservationOf(state, entries_[n.workload.value].line,
-                                                   state.workloads().at(n.workload), n.flavors);
-    if (!state.HasRoomFor(reservation)) {
-      Refuse(n.workload, WorkloadRefusal{.bar = QueueBar::kFull}, plan);
+  std::set<QueueId> served;  // Roots of trees where something was decided.
+  for (const Nomination& n : nominations) {
+    const QueueId root = state.queues().RootOf(
+        state.queues().Find(QueueKind::kClusterQueue, entries_[n.workload.value].line));
+    // Who has to leave was found as if nothing were decided. What one was promised is for no other.
+    if (n.verdict == Verdict::kPreempts ? served.contains(root)
+                                        : !n.as_promised && !StillFits(state, n)) {
       continue;
     }
-    state.Reserve(n.workload, std::move(reservation));
-    Leave(n.workload);
-    entries_[n.workload.value].refusal.reset();
-    plan.reservations.push_back(
-        {.workload = n.workload, .uid = state.workloads().at(n.workload).uid});
+    if (ServeOne(state, n, plan)) served.insert(root);
   }
   return static_cast<uint32_t>(heads.size());
 }
 
-void Admissions::Refuse(WorkloadId workload, WorkloadRefusal refusal, Plan& plan) {
+// False: there is no room for its claims.
+bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) {
+  const NameId line = entries_[n.workload.value].line;
+  const Workload& row = state.workloads().at(n.workload);
+  model::Reservation reservation =
+      n.as_promised ? row.promised : ReservationOf(state, line, row, n.flavors);
+  if (!state.HasRoomFor(reservation)) {
+    state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
+    Refuse(state, n.workload, WorkloadRefusal{.bar = QueueBar::kFull}, plan);
+    return false;
+  }
+  // Who uses more than it has may be reclaimed from.
+  if (n.flavors.borrow > 0) borrowed_.insert(line);
+  if (n.verdict == Nomination::Verdict::kFits) {
+    state.Reserve(n.workload, std::move(reservation));
+    NoteHolder(state, n.workload);
+    Leave(n.workload);
+    entries_[n.workload.value].refusal.reset();
+    plan.reservations.push_back(
+        {.workload = n.workload, .uid = state.workloads().at(n.workload).uid});
+    return true;
+  }
+  // What less important ones are promised is revoked before it is known who leaves for nobody then.
+  state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
+  for (const quota::Victim& victim : n.victims) {
+    state.EndQuotaPromise(state.workloads().FindUid(victim.workload.owner), model::Cause::kRevoked);
+  }
+  std::vector<model::State::QuotaVictim> victims;
+  for (const quota::Victim& victim : n.victims) {
+    const WorkloadId id = state.workloads().FindUid(victim.workload.owner);
+    const Workload& leaves = state.workloads().at(id);
+    if (ChargedTo(leaves).charges.empty() || leaves.claimant.valid() ||
+        StageOf(leaves.status) == model::WorkloadStage::kEvicted) {
+      continue;
+    }
+    victims.push_back({.workload = id, .reason = victim.reason});
+    plan.evictions.push_back({.workload = id, .uid = victim.workload.owner});
+  }
+  state.PromiseQuota(n.workload, std::move(reservation), victims);
+  promised_.insert(n.workload);
+  NoteHolder(state, n.workload);
+  entries_[n.workload.value].victims_count = n.refusal.victims_count;
+  // It stays where it stands: it may be served at once, before those that others leave for, too.
+  return true;
+}
+
+void Admissions::Refuse(const model::State& state, WorkloadId workload, WorkloadRefusal refusal,
+                        Plan& plan) {
   Entry& entry = entries_[workload.value];
   Line& line = lines_.find(entry.line)->second;
   line.refused.insert(line.untried.extract(entry.place));
   entry.mode = Mode::kRefused;
+  // Of a strict queue those behind it wait for another reason now.
+  if (IsStrict(state, entry.line)) {
+    for (auto at = line.refused.upper_bound(entry.place); at != line.refused.end();) {
+      entries_[at->workload.value].mode = Mode::kUntried;
+      line.untried.insert(line.refused.extract(at++));
+    }
+  }
   Tell(workload, std::move(refusal), plan);
 }
 
@@ -346,14 +567,23 @@ std::optional<WorkloadRefusal> Admissions::WhyWaits(WorkloadId workload) const {
   return entries_[workload.value].refusal;
 }
 
-std::vector<WorkloadId> Admissions::Missed(const model::State& state) const {
+std::vector<WorkloadId> Admissions::Missed(const model::State& of) const {
   std::vector<WorkloadId> missed;
+  model::State state = of;  // What is asked tries changes of claims.
+  HoldersAsked asked;
   if (!changed_.empty()) return missed;
   for (const auto& [name, line] : lines_) {
     for (const Place& place : line.refused) {
       // Who waits for room for its claims is looked at with the next change in its tree.
       const bool is_full = entries_[place.workload.value].refusal->bar == QueueBar::kFull;
-      if (!is_full && !Nominate(state, place.workload).refusal) missed.push_back(place.workload);
+      const Nomination n = Nominate(state, place.workload, asked);
+      // Who may wait for those that leave already is told so when they are gone.
+      const bool preempts = n.verdict == Nomination::Verdict::kPreempts &&
+                            std::ranges::any_of(n.victims, [](const quota::Victim& v) {
+                              return !v.workload.evicted;
+                            });
+      if (!is_full && (n.verdict == Nomination::Verdict::kFits || preempts))
+        missed.push_back(place.workload);
       if (IsStrict(state, name)) break;
     }
   }
@@ -368,12 +598,15 @@ void Admissions::AddTo(Hasher& hasher) const {
       hasher.Add(entry.place.priority).Add(entry.place.queued_at.ns);
     hasher.Add(entry.refusal.has_value());
     if (entry.refusal) entry.refusal->AddTo(hasher);
+    hasher.Add(entry.victims_count);
   }
-  // The lines and who waits for a time follow from the entries.
+  // The lines and who waits for a time follow from the entries, who holds what from the state.
   hasher.Add(active_.size());
   for (const NameId name : active_) hasher.Add(name.value);
   hasher.Add(changed_.size());
   for (const auto& [kind, name] : changed_) hasher.Add(kind).Add(name.value);
+  hasher.Add(moved_.size());
+  for (const WorkloadId workload : moved_) hasher.Add(workload.value);
   hasher.Add(apart_.size());
   for (const WorkloadId workload : apart_) hasher.Add(workload.value);
 }

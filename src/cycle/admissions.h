@@ -4,6 +4,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,17 +14,23 @@
 #include "model/plan.h"
 #include "model/state.h"
 #include "quota/flavors.h"
+#include "quota/preempt.h"
 
 namespace berth::cycle {
 
 // The workloads that wait for quota, in one line per ClusterQueue: priority, larger first;
 // who waits longer (model::QueuedAt); uid. And who of them gets it: of each line the first is
-// looked at, and those that fit are served in the order of quota/order.h.
+// looked at, and those that fit, or would if others left, are served in the order of quota/order.h.
+//
+// For whom others have to leave is promised its quota, and they are evicted (quota/preempt.h): what
+// they give back is for nobody else, but for those that stand before it and are promised something,
+// too. It gets it once it is left, or is promised anew when that can't come true any more.
 //
 // Who finds no quota is refused, and lets those behind it pass unless its queue is StrictFIFO. It
 // is looked at again when quota of its tree is given back or what its queue may use changes; until
 // then nothing about it can have changed. O(log workloads) a change of one; waking a tree is
-// O(its queues + the smaller of those refused and those not looked at, of each line).
+// O(its queues + the smaller of those refused and those not looked at, of each line), a look at one
+// that is promised something O(those that are) once there is physical room for it.
 class Admissions {
  public:
   // The workload's row changed, came or went.
@@ -40,7 +47,7 @@ class Admissions {
   // Why it waits, as of the last look; nothing when it does not, or was not looked at.
   [[nodiscard]] std::optional<model::WorkloadRefusal> WhyWaits(model::WorkloadId workload) const;
   // Those that were refused and would get quota now, although nothing is noted that would have them
-  // looked at again: a bug each. O(workloads refused x flavors).
+  // looked at again: a bug each. Copies the state; O(workloads refused x flavors).
   [[nodiscard]] std::vector<model::WorkloadId> Missed(const model::State& state) const;
 
   void AddTo(Hasher& hasher) const;
@@ -65,26 +72,50 @@ class Admissions {
     Place place;
     Instant from;  // kLater.
     std::optional<model::WorkloadRefusal> refusal;
+    uint32_t victims_count = 0;  // Of its promise, as it was made.
   };
   // A head that was looked at.
   struct Nomination {
+    enum class Verdict : uint8_t {
+      kRefused,
+      kWaits,     // What it was promised can still come true.
+      kPreempts,  // It is to be promised its quota.
+      kFits,
+    };
     model::WorkloadId workload;
+    Verdict verdict = Verdict::kRefused;
+    bool as_promised = false;  // kFits: what it was promised, not the flavors below.
     quota::FlavorAssignment flavors;
-    std::optional<model::WorkloadRefusal> refusal;
+    std::vector<quota::Victim> victims;  // kPreempts: who has to leave, or leaves already.
+    model::WorkloadRefusal refusal;      // Unless it fits.
   };
+  // Of a state that does not change meanwhile: who holds quota, by queue, where it was asked.
+  using HoldersAsked = std::map<model::QueueId, std::vector<quota::Admitted>>;
 
   void Leave(model::WorkloadId workload);
   void Enter(const model::State& state, model::WorkloadId workload);
   void Apart(model::WorkloadId workload, model::QueueBar bar);
-  void Refuse(model::WorkloadId workload, model::WorkloadRefusal refusal, model::Plan& plan);
+  void Refuse(const model::State& state, model::WorkloadId workload, model::WorkloadRefusal refusal,
+              model::Plan& plan);
   void Tell(model::WorkloadId workload, model::WorkloadRefusal refusal, model::Plan& plan);
   void TellBehind(const model::State& state, const Line& line, model::Plan& plan);
   void WakeLine(model::NameId name);
-  void WakeTree(const model::State& state, model::QueueId root);
+  void WakeTree(const model::State& state, model::QueueId root, bool reclaiming);
   void WakeChanged(const model::State& state);
-  [[nodiscard]] std::vector<model::WorkloadId> Heads(const model::State& state, model::Plan& plan);
-  [[nodiscard]] Nomination Nominate(const model::State& state, model::WorkloadId workload) const;
+  [[nodiscard]] std::vector<model::WorkloadId> Heads(model::State& state, model::Plan& plan);
+  void NoteHolder(const model::State& state, model::WorkloadId workload);
+  [[nodiscard]] std::span<const quota::Admitted> HoldersOf(const model::State& state,
+                                                           model::QueueId queue,
+                                                           HoldersAsked& asked) const;
+  [[nodiscard]] Nomination Nominate(model::State& state, model::WorkloadId workload,
+                                    HoldersAsked& asked) const;
+  [[nodiscard]] bool ComesTrue(const model::State& state, model::WorkloadId workload,
+                               model::Transaction& t) const;
+  [[nodiscard]] bool StillFits(model::State& state, const Nomination& nomination) const;
   uint32_t ServeRound(model::State& state, model::Plan& plan);
+  bool ServeOne(model::State& state, const Nomination& nomination, model::Plan& plan);
+  void EndStrayPromises(model::State& state);
+  void NoteChanges(const model::State& state, size_t workloads, size_t queues);
 
   std::vector<Entry> entries_;           // By WorkloadId.
   std::map<model::NameId, Line> lines_;  // By the name of the ClusterQueue, there or not.
@@ -92,6 +123,12 @@ class Admissions {
   std::set<std::pair<Instant, model::WorkloadId>> later_;
   std::set<model::QueueName> changed_;    // Roots, there or not.
   std::vector<model::WorkloadId> apart_;  // Kept out by their LocalQueues, and not told so yet.
+  // Who holds quota, by the name of the ClusterQueue; and of whom, by WorkloadId.
+  std::map<model::NameId, std::set<model::WorkloadId>> holders_;
+  std::vector<model::NameId> holds_;
+  std::set<model::WorkloadId> promised_;  // Those that are promised something, and maybe others.
+  std::set<model::NameId> borrowed_;      // Lines that were served what is others', in this cycle.
+  std::vector<model::WorkloadId> moved_;  // Whose rows changed while they were promised something.
 };
 
 }  // namespace berth::cycle

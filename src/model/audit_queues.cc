@@ -32,8 +32,7 @@ class QueueAuditor {
     }
     for (uint32_t account = 0; account < accounts_.size(); ++account) CheckAccount(account);
     for (uint32_t i = 0; i < state_.workloads().size(); ++i) {
-      if (state_.workloads().used(WorkloadId{i}))
-        CheckWorkload(state_.workloads().at(WorkloadId{i}));
+      if (state_.workloads().used(WorkloadId{i})) CheckWorkload(WorkloadId{i});
     }
     if (!found_.empty()) return std::move(found_);  // Amounts follow from what is wrong already.
     SumClaims();
@@ -43,7 +42,8 @@ class QueueAuditor {
 
  private:
   // Pod set, account, count, bundle, state, priority.
-  using ClaimText = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, ClaimState, int32_t>;
+  using ClaimText =
+      std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, ClaimState, int32_t, uint32_t>;
 
   [[nodiscard]] std::string NameOf(QueueId q) const {
     return fmt::format("queue {} of kind {}", state_.NameOf(queues_.at(q).name),
@@ -161,28 +161,57 @@ class QueueAuditor {
   }
 
   // Its claims are those that follow from its row, and there are no others.
-  void CheckWorkload(const Workload& row) {
+  void CheckWorkload(WorkloadId id) {
+    const Workload& row = state_.workloads().at(id);
     const Reservation& charged = ChargedTo(row);
-    const QueueId q = queues_.Find(QueueKind::kClusterQueue, charged.cluster_queue);
-    const bool releasing = StageOf(row.status) == WorkloadStage::kEvicted;
+    const bool promised = charged.charges.empty();
+    const Reservation& wanted = promised ? row.promised : charged;
+    const QueueId q = queues_.Find(QueueKind::kClusterQueue, wanted.cluster_queue);
+    ClaimState state = promised ? ClaimState::kReserved : ClaimState::kHeld;
+    if (!promised && (row.claimant.valid() || StageOf(row.status) == WorkloadStage::kEvicted))
+      state = ClaimState::kReleasing;
+    const OwnerId claimant =
+        row.claimant.valid() ? state_.workloads().at(row.claimant).uid : OwnerId{};
     std::vector<ClaimText> expected;
-    for (const QuotaCharge& charge : charged.charges) {
+    for (const QuotaCharge& charge : wanted.charges) {
       const uint32_t account = q.valid() ? queues_.AccountOf(q, charge.flavor) : kNoAccount;
-      expected.emplace_back(charge.pod_set, account, charge.count, charge.amounts.value,
-                            releasing ? ClaimState::kReleasing : ClaimState::kHeld, row.priority);
+      expected.emplace_back(charge.pod_set, account, charge.count, charge.amounts.value, state,
+                            row.priority, claimant.value);
     }
     std::vector<ClaimText> found;
-    for (ClaimId id = state_.ledger().first_of_owner(row.uid); id.valid();
-         id = state_.ledger().claim(id).next_of_owner) {
-      const Claim& c = state_.ledger().claim(id);
-      found.emplace_back(c.pod_set, c.account.row(), c.count, c.bundle.value, c.state, c.priority);
+    for (ClaimId claim = state_.ledger().first_of_owner(row.uid); claim.valid();
+         claim = state_.ledger().claim(claim).next_of_owner) {
+      const Claim& c = state_.ledger().claim(claim);
+      found.emplace_back(c.pod_set, c.account.row(), c.count, c.bundle.value, c.state, c.priority,
+                         c.claimant.value);
     }
     std::ranges::sort(expected);
     std::ranges::sort(found);
+    const std::string_view key = state_.KeyOf(row.key);
     if (expected != found) {
-      found_.push_back(fmt::format("workload {}: {} claims, not as its row says",
-                                   state_.KeyOf(row.key), found.size()));
+      found_.push_back(
+          fmt::format("workload {}: {} claims, not as its row says", key, found.size()));
     }
+    CheckPromise(id, row, key);
+  }
+
+  // Whom others leave for waits, is promised something, and they know it as it knows them.
+  void CheckPromise(WorkloadId id, const Workload& row, std::string_view key) {
+    const bool promised = row.promised != Reservation{};
+    if (promised &&
+        (StageOf(row.status) != WorkloadStage::kPending || row.write != WriteStage::kNone))
+      found_.push_back(fmt::format("workload {}: promised quota, and does not wait", key));
+    for (const WorkloadId victim : row.victims) {
+      if (!promised || !state_.workloads().used(victim) ||
+          state_.workloads().at(victim).claimant != id)
+        found_.push_back(fmt::format("workload {}: waits for one that does not leave for it", key));
+    }
+    if (!row.claimant.valid()) return;
+    if (!state_.workloads().used(row.claimant) ||
+        std::ranges::count(state_.workloads().at(row.claimant).victims, id) != 1)
+      found_.push_back(fmt::format("workload {}: evicted for nobody", key));
+    if (ChargedTo(row).charges.empty())
+      found_.push_back(fmt::format("workload {}: evicted, and holds nothing", key));
   }
 
   void SumClaims() {

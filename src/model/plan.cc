@@ -122,6 +122,7 @@ void WorkloadRefusal::AddTo(Hasher& hasher) const {
     hasher.Add(r.taint.key.value).Add(r.taint.value.value).Add(r.taint.effect);
     hasher.Add(r.amount).Add(r.assumed).Add(r.most);
   }
+  hasher.Add(promised).Add(victims_count);
 }
 
 void Plan::AddTo(Hasher& hasher) const {
@@ -140,6 +141,7 @@ void Plan::AddTo(Hasher& hasher) const {
   for (const PodRefused& r : refused) hasher.Add(r.pod.value).Add(r.pod_uid.value).Add(r.refusal);
   for (const Refusal& r : refusals) r.AddTo(hasher);
   for (const ReserveDecision& r : reservations) hasher.Add(r.workload.value).Add(r.uid.value);
+  for (const EvictDecision& e : evictions) hasher.Add(e.workload.value).Add(e.uid.value);
   for (const WorkloadId workload : workloads) hasher.Add(workload.value);
   hasher.Add(more).Add(wake_at.ns);
 }
@@ -186,6 +188,11 @@ std::string Print(const Plan& plan, const State& state) {
     text += '\n';
   }
   for (const ReserveDecision& r : plan.reservations) text += PrintReservation(r, state);
+  for (const EvictDecision& e : plan.evictions) {
+    const Workload& row = state.workloads().at(e.workload);
+    text += fmt::format("evict {} for {}\n", state.KeyOf(row.key),
+                        state.KeyOf(state.workloads().at(row.claimant).key));
+  }
   for (const WorkloadId workload : plan.workloads)
     text += fmt::format("wait {}\n", state.KeyOf(state.workloads().at(workload).key));
   if (plan.more) text += "more\n";

@@ -115,6 +115,8 @@ struct WorkloadRefusal {
   Unfit unfit = Unfit::kNone;
   uint32_t pod_set = 0;
   std::vector<FlavorReason> reasons = {};
+  bool promised = false;       // It gets its quota once those are gone that leave for it.
+  uint32_t victims_count = 0;  // Who was found to have to leave when it was promised.
   bool operator==(const WorkloadRefusal&) const = default;
   void AddTo(Hasher& hasher) const;
 };
@@ -124,6 +126,13 @@ struct ReserveDecision {
   WorkloadId workload;
   OwnerId uid;
   bool operator==(const ReserveDecision&) const = default;
+};
+
+// The workload is evicted, for what State::workloads() says.
+struct EvictDecision {
+  WorkloadId workload;
+  OwnerId uid;
+  bool operator==(const EvictDecision&) const = default;
 };
 
 // What one cycle decided, as data. Ids are good until the next Apply.
@@ -139,6 +148,7 @@ struct Plan {
   std::vector<Refusal> refusals;
   std::vector<PodRefused> refused;
   std::vector<ReserveDecision> reservations;  // In the order decided.
+  std::vector<EvictDecision> evictions;       // Of workloads; likewise.
   // Who waits for quota, for another reason than before.
   std::vector<WorkloadId> workloads;
   bool more = false;                   // The bound per cycle was met: call again at once.
@@ -146,7 +156,7 @@ struct Plan {
 
   [[nodiscard]] bool empty() const {
     return binds.empty() && refused.empty() && preemptions.empty() && nominations.empty() &&
-           released.empty() && reservations.empty() && workloads.empty();
+           released.empty() && reservations.empty() && evictions.empty() && workloads.empty();
   }
   void AddTo(Hasher& hasher) const;
 };

@@ -102,14 +102,25 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   row.status = facts.status;
   row.slots = facts.slots;
   row.reserved = facts.reserved;
-  if (row.status.finished || row.status.reserved) {
+  const bool finished = row.status.finished;
+  if (finished || row.status.reserved) {
     row.write = WriteStage::kNone;
     row.decided = {};
     row.errors = 0;
     row.not_before = {};
   }
-  SettleReservation(id, row.status.finished ? Cause::kOwnerFinished : Cause::kObserved);
-  if (row != before) changed_workloads_.push_back(id);
+  // A promise was made to one that waited as it did then.
+  std::vector<WorkloadId> spared;
+  if (row.status != before.status || row.slots != before.slots || row.priority != before.priority) {
+    spared = TakePromise(id);
+  }
+  SettleReservations(std::span(&id, 1), finished ? Cause::kOwnerFinished : Cause::kObserved);
+  Spare(spared);
+  const Workload& after = workloads_.at(id);
+  if (after != before) changed_workloads_.push_back(id);
+  // Others may evict it that could not.
+  if (after.priority < before.priority && !ChargedTo(after).charges.empty())
+    ChangeQueue(queues_.Find(QueueKind::kClusterQueue, ChargedTo(after).cluster_queue));
 }
 
 void State::RemoveWorkload(const WorkloadRemove& facts) {
@@ -118,9 +129,16 @@ void State::RemoveWorkload(const WorkloadRemove& facts) {
 }
 
 void State::DropWorkload(WorkloadId id, Cause cause) {
+  const std::vector<WorkloadId> spared = TakePromise(id);
+  ForgetClaimant(id);
   const Workload row = workloads_.at(id);
-  PutReservation(row.uid, {}, cause);
+  std::vector<uint32_t> left;
+  Transaction t = Begin();
+  PutReservation(t, row.uid, {}, left);
+  t.Commit(cause);
+  NoteLeft(left);
   workloads_.Remove(id);
+  Spare(spared);
   uids_.Release(row.uid);
   keys_.Release(row.key);
   keys_.Release(row.local_queue);
@@ -129,27 +147,54 @@ void State::DropWorkload(WorkloadId id, Cause cause) {
 
 // ---- What they are charged -------------------------------------------------------------------
 
-void State::SettleReservation(WorkloadId id, Cause cause) {
-  const Workload& row = workloads_.at(id);
-  const Reservation charged = ChargedTo(row);
-  const bool releasing = StageOf(row.status) == WorkloadStage::kEvicted;
-  std::vector<Claim> claims;
-  for (const QuotaCharge& charge : charged.charges) {
-    const QueueId q = queues_.FindOrAdd(QueueKind::kClusterQueue, charged.cluster_queue);
-    claims.push_back({.owner = row.uid,
-                      .pod_set = charge.pod_set,
-                      .count = charge.count,
-                      .account = AccountFor(q, charge.flavor),
-                      .bundle = charge.amounts,
-                      .priority = row.priority,
-                      .state = releasing ? ClaimState::kReleasing : ClaimState::kHeld,
-                      .why = releasing ? ClaimWhy::kEvicting : ClaimWhy::kAdmitted});
+// They follow from its row.
+std::vector<Claim> State::ClaimsOf(WorkloadId id) {
+  const Workload row = workloads_.at(id);
+  const Reservation& charged = ChargedTo(row);
+  const bool promised = charged.charges.empty() && !row.promised.charges.empty();
+  const Reservation& reservation = promised ? row.promised : charged;
+  Claim claim{.owner = row.uid,
+              .priority = row.priority,
+              .state = ClaimState::kHeld,
+              .why = ClaimWhy::kAdmitted};
+  if (promised) {
+    claim.state = ClaimState::kReserved;
+    claim.why = ClaimWhy::kPipelined;
+  } else if (row.claimant.valid() || StageOf(row.status) == WorkloadStage::kEvicted) {
+    claim.state = ClaimState::kReleasing;
+    claim.why = ClaimWhy::kEvicting;
+    if (row.claimant.valid()) claim.claimant = workloads_.at(row.claimant).uid;
   }
-  PutReservation(row.uid, std::move(claims), cause);
+  std::vector<Claim> claims;
+  for (const QuotaCharge& charge : reservation.charges) {
+    const QueueId q = queues_.FindOrAdd(QueueKind::kClusterQueue, reservation.cluster_queue);
+    claim.pod_set = charge.pod_set;
+    claim.count = charge.count;
+    claim.account = AccountFor(q, charge.flavor);
+    claim.bundle = charge.amounts;
+    claims.push_back(claim);
+  }
+  return claims;
 }
 
-// The owner's claims on the tree become these. Whose quota is given back is noted.
-void State::PutReservation(OwnerId owner, std::vector<Claim> claims, Cause cause) {
+// Their claims on the tree become those that follow from their rows, all in one transaction.
+void State::SettleReservations(std::span<const WorkloadId> workloads, Cause cause) {
+  std::vector<std::pair<OwnerId, std::vector<Claim>>> wanted;
+  for (const WorkloadId id : workloads) {
+    // Who holds nothing any more has left.
+    if (ChargedTo(workloads_.at(id)).charges.empty()) ForgetClaimant(id);
+    wanted.emplace_back(workloads_.at(id).uid, ClaimsOf(id));
+  }
+  std::vector<uint32_t> left;
+  Transaction t = Begin();
+  for (const auto& [owner, claims] : wanted) PutReservation(t, owner, claims, left);
+  t.Commit(cause);
+  NoteLeft(left);
+}
+
+// The owner's claims on the tree become these. `left`: the accounts of those that are no more.
+void State::PutReservation(Transaction& t, OwnerId owner, std::span<const Claim> claims,
+                           std::vector<uint32_t>& left) {
   std::vector<ClaimId> existing;
   for (ClaimId id = ledger_.first_of_owner(owner); id.valid();
        id = ledger_.claim(id).next_of_owner) {
@@ -160,26 +205,98 @@ void State::PutReservation(OwnerId owner, std::vector<Claim> claims, Cause cause
         claims, [&](const Claim& claim) { return SameClaim(ledger_.claim(id), claim); });
   };
   if (existing.size() == claims.size() && std::ranges::all_of(existing, is_wanted)) return;
-  std::vector<uint32_t> left;
-  Transaction t = Begin();
   for (const ClaimId id : existing) {
-    left.push_back(ledger_.claim(id).account.row());
+    const Claim& claim = ledger_.claim(id);
+    const bool stays = std::ranges::any_of(claims, [&](const Claim& c) {
+      return c.account == claim.account && c.bundle == claim.bundle && c.count == claim.count;
+    });
+    if (!stays) left.push_back(claim.account.row());
     t.End(id);
   }
   for (const Claim& claim : claims) t.Add(claim);
-  t.Commit(cause);
-  for (const uint32_t account : left) ChangeQueue(queues_.account(account).queue);
-  for (const uint32_t account : left) queues_.DropUnused(account, ledger_);
+}
+
+// Whose quota is given back is noted.
+void State::NoteLeft(std::span<const uint32_t> accounts) {
+  for (const uint32_t account : accounts) ChangeQueue(queues_.account(account).queue);
+  for (const uint32_t account : accounts) queues_.DropUnused(account, ledger_);
 }
 
 void State::Reserve(WorkloadId id, Reservation reservation) {
   CHECK(HasRoomFor(reservation));
+  const std::vector<WorkloadId> spared = TakePromise(id);
   Workload& row = workloads_.mutable_at(id);
   CHECK(StageOf(row.status) == WorkloadStage::kPending);
   CHECK(row.write == WriteStage::kNone);
   row.decided = std::move(reservation);
   row.write = WriteStage::kInFlight;
-  SettleReservation(id, Cause::kDecided);
+  SettleReservations(std::span(&id, 1), Cause::kDecided);
+  Spare(spared);
+}
+
+// ---- Promises --------------------------------------------------------------------------------
+
+void State::PromiseQuota(WorkloadId id, Reservation reservation,
+                         std::span<const QuotaVictim> victims) {
+  CHECK(HasRoomFor(reservation));
+  Workload& row = workloads_.mutable_at(id);
+  CHECK(StageOf(row.status) == WorkloadStage::kPending);
+  CHECK(row.write == WriteStage::kNone && row.promised == Reservation{});
+  row.promised = std::move(reservation);
+  std::vector<WorkloadId> settled = {id};
+  for (const auto& [victim, reason] : victims) {
+    Workload& leaves = workloads_.mutable_at(victim);
+    CHECK(!leaves.claimant.valid() && !ChargedTo(leaves).charges.empty());
+    leaves.claimant = id;
+    leaves.evicted_because = reason;
+    workloads_.mutable_at(id).victims.push_back(victim);
+    settled.push_back(victim);
+  }
+  SettleReservations(settled, Cause::kDecided);
+}
+
+void State::EndQuotaPromise(WorkloadId id, Cause cause) {
+  if (workloads_.at(id).promised == Reservation{}) return;
+  const std::vector<WorkloadId> spared = TakePromise(id);
+  SettleReservations(std::span(&id, 1), cause);
+  Spare(spared);
+}
+
+// Who leaves for nobody now stays, unless it was told to go. Others may have counted on it.
+void State::Spare(std::span<const WorkloadId> victims) {
+  if (victims.empty()) return;
+  SettleReservations(victims, Cause::kRevoked);
+  for (const WorkloadId victim : victims) {
+    ChangeQueue(
+        queues_.Find(QueueKind::kClusterQueue, ChargedTo(workloads_.at(victim)).cluster_queue));
+  }
+}
+
+// What it may use, and of which flavors, was decided on other facts; invalid: any. O(workloads).
+void State::EndPromisesIn(NameId cluster_queue) {
+  for (uint32_t i = 0; i < workloads_.size(); ++i) {
+    if (!workloads_.used(WorkloadId{i})) continue;
+    const Reservation& promised = workloads_.at(WorkloadId{i}).promised;
+    if (promised == Reservation{}) continue;
+    if (cluster_queue.valid() && promised.cluster_queue != cluster_queue) continue;
+    EndQuotaPromise(WorkloadId{i}, Cause::kRevoked);
+  }
+}
+
+// What the row says of it; the victims, who leave for nobody now, are to be spared.
+std::vector<WorkloadId> State::TakePromise(WorkloadId id) {
+  if (workloads_.at(id).promised == Reservation{}) return {};
+  Workload& row = workloads_.mutable_at(id);
+  row.promised = {};
+  std::vector<WorkloadId> victims = std::exchange(row.victims, {});
+  for (const WorkloadId victim : victims) workloads_.mutable_at(victim).claimant = {};
+  return victims;
+}
+
+void State::ForgetClaimant(WorkloadId victim) {
+  if (!workloads_.at(victim).claimant.valid()) return;
+  const WorkloadId claimant = std::exchange(workloads_.mutable_at(victim).claimant, {});
+  std::erase(workloads_.mutable_at(claimant).victims, victim);
 }
 
 void State::ApplyOutcome(const ReservationOutcome& facts) {
@@ -218,7 +335,7 @@ void State::TakeBack(WorkloadId id, Cause cause) {
   Workload& row = workloads_.mutable_at(id);
   row.write = WriteStage::kNone;
   row.decided = {};
-  SettleReservation(id, cause);
+  SettleReservations(std::span(&id, 1), cause);
 }
 
 }  // namespace berth::model

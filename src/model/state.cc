@@ -516,6 +516,7 @@ void State::ApplyQueue(const QueueUpsert& facts) {
   const OwnerId before = queues_.Put(facts, name, parent, uid, ledger_);
   if (before.valid()) uids_.Release(before);
   ChangeQueue(queues_.Find(facts.kind, name));
+  if (facts.kind == QueueKind::kClusterQueue) EndPromisesIn(name);
 }
 
 bool State::HasRoomFor(const FlavorUpsert& facts) const {
@@ -555,6 +556,7 @@ void State::ChangeQueues() {
   for (uint32_t i = 0; i < queues_.size(); ++i) {
     if (queues_.used(QueueId{i})) ChangeQueue(QueueId{i});
   }
+  EndPromisesIn(NameId{});
 }
 
 AccountId State::AccountFor(QueueId q, NameId flavor) {

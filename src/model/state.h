@@ -210,7 +210,19 @@ class State {
   void EndErrorBackoff(PodId pod) { pods_.mutable_at(pod).not_before = Instant{}; }
   // Charges the workload, which waits and is charged nothing, and notes that this is being written.
   // REQUIRES: HasRoomFor it; that much is left.
+  // What it was promised ends.
   void Reserve(WorkloadId workload, Reservation reservation);
+  // Promises the reservation to the workload, which waits and is promised nothing: what others
+  // leave is for it. The victims hold quota and are to leave for it, besides those that leave
+  // already. REQUIRES: HasRoomFor it; that much is left once all that leave are gone.
+  struct QuotaVictim {
+    WorkloadId workload;
+    VictimReason reason = VictimReason::kInQueue;
+  };
+  void PromiseQuota(WorkloadId workload, Reservation reservation,
+                    std::span<const QuotaVictim> victims);
+  // Whoever was not told to leave for it stays.
+  void EndQuotaPromise(WorkloadId workload, Cause cause);
   // A transaction on this state's ledger.
   [[nodiscard]] Transaction Begin() {
     return Transaction(ledger_, touches_, vocabulary_.bundles, faults_.unfelt);
@@ -255,8 +267,15 @@ class State {
   void ApplyOutcome(const ReservationOutcome& facts);
   void ApplyRead(const ReservationRead& facts);
   void TakeBack(WorkloadId workload, Cause cause);
-  void SettleReservation(WorkloadId workload, Cause cause);
-  void PutReservation(OwnerId owner, std::vector<Claim> claims, Cause cause);
+  void EndPromisesIn(NameId cluster_queue);
+  void Spare(std::span<const WorkloadId> victims);
+  void ForgetClaimant(WorkloadId victim);
+  std::vector<WorkloadId> TakePromise(WorkloadId workload);
+  [[nodiscard]] std::vector<Claim> ClaimsOf(WorkloadId workload);
+  void SettleReservations(std::span<const WorkloadId> workloads, Cause cause);
+  void PutReservation(Transaction& t, OwnerId owner, std::span<const Claim> claims,
+                      std::vector<uint32_t>& left);
+  void NoteLeft(std::span<const uint32_t> accounts);
   NodeId AssumeIn(Transaction& t, const Placement& placement);
   void NoteAssumed(const Placement& placement, NodeId left);
   void ApplyFact(const Delta& delta);

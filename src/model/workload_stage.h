@@ -32,6 +32,7 @@ struct WorkloadStatus {
   bool active = true;  // Its owner, or an administrator, wants it to run.
   bool finished = false;
   bool reserved = false;  // It has quota: QuotaReserved is True.
+  Instant reserved_at;    // Since when; read while reserved.
   bool admitted = false;
   bool on_hold = false;  // QuotaReserved is False because its owner wants none of it.
   EvictedFor evicted_for = EvictedFor::kNothing;

@@ -22,6 +22,7 @@ void LocalQueue::AddTo(Hasher& hasher) const {
 void Workload::AddTo(Hasher& hasher) const {
   hasher.Add(uid.value).Add(key.value).Add(local_queue.value).Add(priority);
   hasher.Add(status.created.ns).Add(status.active).Add(status.finished).Add(status.reserved);
+  hasher.Add(status.reserved_at.ns);
   hasher.Add(status.admitted).Add(status.on_hold).Add(status.evicted_for);
   hasher.Add(status.evicted_at.ns).Add(status.held_back).Add(status.requeue_at.ns);
   hasher.Add(status.checks_ready).Add(status.awaits_topology).Add(status.on_unhealthy_node);
@@ -30,6 +31,10 @@ void Workload::AddTo(Hasher& hasher) const {
   model::AddTo(hasher, reserved);
   model::AddTo(hasher, decided);
   hasher.Add(write).Add(errors).Add(not_before.ns);
+  model::AddTo(hasher, promised);
+  hasher.Add(victims.size());
+  for (const WorkloadId victim : victims) hasher.Add(victim.value);
+  hasher.Add(claimant.value).Add(evicted_because);
 }
 
 const Reservation& ChargedTo(const Workload& workload) {
@@ -46,6 +51,12 @@ Instant WaitsFrom(const Workload& workload) {
     return Instant::Never();
   }
   return std::max(status.requeue_at, workload.not_before);
+}
+
+bool IsToBeEvicted(const Workload& workload) {
+  const WorkloadStage stage = StageOf(workload.status);
+  return workload.claimant.valid() &&
+         (stage == WorkloadStage::kReserved || stage == WorkloadStage::kAdmitted);
 }
 
 }  // namespace berth::model

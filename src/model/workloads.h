@@ -70,6 +70,13 @@ struct Reservation {
   bool operator==(const Reservation&) const = default;
 };
 
+// Why a workload has to give way to another.
+enum class VictimReason : uint8_t {
+  kInQueue,               // That is more important, in its own queue.
+  kReclaimed,             // Its queue, or one above it, uses what the other's has.
+  kReclaimedByBorrowing,  // Likewise, though the other's uses more than it has, too.
+};
+
 // A Workload's object as it is.
 struct WorkloadUpsert {
   std::string uid;
@@ -102,6 +109,12 @@ struct Workload {
   WriteStage write = WriteStage::kNone;
   uint32_t errors = 0;  // Writes in a row that failed.
   Instant not_before;   // Error backoff: not tried again until then.
+  // What it is to get once others are gone, and those of them that are evicted for that.
+  Reservation promised;
+  std::vector<WorkloadId> victims;  // Each names it as its claimant.
+  // For whom it is evicted, and why; invalid: for none of those that are known.
+  WorkloadId claimant;
+  VictimReason evicted_because = VictimReason::kInQueue;
 
   bool operator==(const Workload&) const = default;
   void AddTo(Hasher& hasher) const;
@@ -113,6 +126,8 @@ struct Workload {
 // From when on it may be tried, nothing being charged: IsQueued() and the error backoff of our own
 // writes. Never() if more than time is missing.
 [[nodiscard]] Instant WaitsFrom(const Workload& workload);
+// Whether its object is to be told that it is evicted, and was not yet.
+[[nodiscard]] bool IsToBeEvicted(const Workload& workload);
 
 using WorkloadTable = ObjectTable<Workload, WorkloadId>;
 

@@ -516,13 +516,14 @@ bool IsBetter(const FlavorCandidate& a, const FlavorCandidate& b,
   return a.borrow < b.borrow;
 }
 
-EvictionOutlook OutlookOf(model::State& state, const Preemptor& preemptor, const Demand& demand,
+EvictionOutlook OutlookOf(const model::State& state, model::Transaction& t,
+                          const Preemptor& preemptor, const Demand& demand,
                           const AdmittedOf& admitted) {
   Preemptor alone = preemptor;
   alone.demands = std::span(&demand, 1);
-  const std::vector<Victim> victims = FindVictims(state, alone, admitted);
+  const std::vector<Victim> victims = FindVictims(state, t, alone, admitted);
   EvictionOutlook outlook{.mode = FlavorMode::kNoVictims};
-  model::Transaction t = state.Begin();
+  const model::Transaction::Checkpoint start = t.checkpoint();
   for (const Victim& victim : victims) {
     const bool own = victim.workload.queue == preemptor.queue;
     if (own || outlook.mode == FlavorMode::kNoVictims)
@@ -534,6 +535,7 @@ EvictionOutlook OutlookOf(model::State& state, const Preemptor& preemptor, const
     }
   }
   outlook.borrow = ReachOf(state, demand.account, demand.resource, demand.amount).height;
+  t.RollbackTo(start);
   return outlook;
 }
 

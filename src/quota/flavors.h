@@ -42,9 +42,10 @@ using EvictionOutlook = FlavorCandidate;
 using OutlookFor = std::function<EvictionOutlook(const Demand&)>;
 
 // The outlook for the preemptor, whose own demands are not read, if the demand were all that it
-// lacks. The ledger is as before. Cost: FindVictims.
-[[nodiscard]] EvictionOutlook OutlookOf(model::State& state, const Preemptor& preemptor,
-                                        const Demand& demand, const AdmittedOf& admitted);
+// lacks. Cost, and what `t` is: FindVictims.
+[[nodiscard]] EvictionOutlook OutlookOf(const model::State& state, model::Transaction& t,
+                                        const Preemptor& preemptor, const Demand& demand,
+                                        const AdmittedOf& admitted);
 
 // Of all pods of a set together.
 struct HeldAmount {

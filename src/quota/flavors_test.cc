@@ -814,8 +814,9 @@ TEST(FlavorsTest, TheOutlookTellsWhoWouldGo) {
                                          .evicted = own_goes && queue == std::string_view("q")});
     }
     const uint64_t before = c.Hash();
+    model::Transaction t = c.state.Begin();
     const EvictionOutlook outlook =
-        OutlookOf(c.state, {.queue = c.Find("q"), .priority = 1},
+        OutlookOf(c.state, t, {.queue = c.Find("q"), .priority = 1},
                   {.account = c.state.queues().AccountOf(c.Find("q"), c.Name("f")),
                    .resource = kCpu,
                    .amount = 5,

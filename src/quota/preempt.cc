@@ -6,7 +6,6 @@
 
 #include "base/check.h"
 #include "model/quota_tree.h"
-#include "model/transaction.h"
 
 namespace berth::quota {
 namespace {
@@ -17,6 +16,7 @@ using model::EvictionPolicy;
 using model::QueueId;
 using model::QuotaTree;
 using model::QuotaView;
+using model::VictimReason;
 
 constexpr uint32_t kNoAccount = model::Queue::kNoAccount;
 
@@ -44,14 +44,16 @@ VictimReason ReasonOf(Variant variant) {
 
 class Search {
  public:
-  Search(model::State& state, const Preemptor& preemptor, const AdmittedOf& admitted)
+  Search(const model::State& state, model::Transaction& t, const Preemptor& preemptor,
+         const AdmittedOf& admitted)
       : state_(state),
         queues_(state.queues()),
         tree_(state.ledger().quota()),
         preemptor_(preemptor),
         policy_(queues_.at(preemptor.queue).preemption),
         admitted_(admitted),
-        t_(state.Begin()) {}
+        t_(t),
+        start_(t.checkpoint()) {}
 
   std::vector<Victim> Run() {
     std::vector<Candidate> in_queue;
@@ -62,7 +64,7 @@ class Search {
     const std::vector<Candidate> candidates = InOrder({&owned, &others, &in_queue});
     for (const bool borrowing : Attempts(owned.empty(), others.empty())) {
       std::vector<Victim> victims = Try(candidates, borrowing);
-      t_.RollbackTo({});
+      t_.RollbackTo(start_);
       if (!victims.empty()) return victims;
     }
     return {};
@@ -84,12 +86,13 @@ class Search {
     });
   }
 
-  // Whether the queue and those below it use no more than they have of all that is lacking.
-  [[nodiscard]] bool WithinItsOwn(QueueId q) const {
+  // Whether the queue and those below it use no more than they have of all that is lacking; in the
+  // future: once all that leave are gone.
+  [[nodiscard]] bool WithinItsOwn(QueueId q, QuotaView view) const {
     return std::ranges::all_of(preemptor_.demands, [&](const Demand& d) {
       if (!d.lacks) return true;
       const uint32_t account = queues_.AccountOf(q, queues_.account(d.account).flavor);
-      return account == kNoAccount || tree_.borrowed(QuotaView::kNow, d.resource, account) == 0;
+      return account == kNoAccount || tree_.borrowed(view, d.resource, account) == 0;
     });
   }
 
@@ -134,7 +137,7 @@ class Search {
       left.pop_back();
       for (QueueId child = queues_.at(n).first_child; child.valid();
            child = queues_.at(child).next_sibling) {
-        if (child == skip || WithinItsOwn(child)) continue;
+        if (child == skip || WithinItsOwn(child, QuotaView::kNow)) continue;
         CollectFrom(child, common, owned, out);
         left.push_back(child);
       }
@@ -196,11 +199,12 @@ class Search {
   }
 
   // As long as the evictions before it left its queue, and those up to the common cohort, with more
-  // than they have.
+  // than they have. Who leaves already does so whatever they have then.
   [[nodiscard]] bool StillUsesTooMuch(const Candidate& candidate) const {
     if (candidate.variant == Variant::kInQueue) return true;
+    const QuotaView view = candidate.workload.evicted ? QuotaView::kNow : QuotaView::kFuture;
     for (QueueId q = candidate.workload.queue; q != candidate.common; q = queues_.at(q).parent) {
-      if (WithinItsOwn(q)) return false;
+      if (WithinItsOwn(q, view)) return false;
     }
     return true;
   }
@@ -260,13 +264,14 @@ class Search {
     }
   }
 
-  model::State& state_;
+  const model::State& state_;
   const model::QueueTable& queues_;
   const QuotaTree& tree_;
   const Preemptor& preemptor_;
   const model::QueuePreemption policy_;
   const AdmittedOf& admitted_;
-  model::Transaction t_;
+  model::Transaction& t_;
+  const model::Transaction::Checkpoint start_;
 };
 
 }  // namespace
@@ -296,14 +301,14 @@ bool GoesBefore(const Admitted& a, const Admitted& b, QueueId preemptors) {
   return a.uid < b.uid;
 }
 
-std::vector<Victim> FindVictims(model::State& state, const Preemptor& preemptor,
-                                const AdmittedOf& admitted) {
+std::vector<Victim> FindVictims(const model::State& state, model::Transaction& t,
+                                const Preemptor& preemptor, const AdmittedOf& admitted) {
   CHECK(state.queues().active(preemptor.queue));
   for (const Demand& d : preemptor.demands) {
     CHECK_LT(d.account, state.queues().accounts_size());
     CHECK_LT(d.resource.value, state.ledger().quota().resources());
   }
-  return Search(state, preemptor, admitted).Run();
+  return Search(state, t, preemptor, admitted).Run();
 }
 
 }  // namespace berth::quota

@@ -10,11 +10,13 @@
 #include "model/ids.h"
 #include "model/queues.h"
 #include "model/state.h"
+#include "model/transaction.h"
+#include "model/workloads.h"
 
 // Which workloads give way to one that finds no quota: Kueue's classical preemption, on the ledger.
 namespace berth::quota {
 
-// A workload that holds quota.
+// A workload that holds quota, or is promised it.
 struct Admitted {
   model::OwnerId owner;  // Of its claims.
   model::QueueId queue;  // That they are charged to.
@@ -42,18 +44,12 @@ struct Preemptor {
   std::span<const Demand> demands;
 };
 
-enum class VictimReason : uint8_t {
-  kInQueue,               // For a more important workload of its own queue.
-  kReclaimed,             // Its queue, or one above it, uses what the preemptor's has.
-  kReclaimedByBorrowing,  // Likewise, though the preemptor's uses more than it has, too.
-};
-
 struct Victim {
   Admitted workload;
-  VictimReason reason = VictimReason::kInQueue;
+  model::VictimReason reason = model::VictimReason::kInQueue;
 };
 
-// Those that hold quota in the queue, in any order.
+// Those that hold quota in the queue, or are promised it, in any order.
 using AdmittedOf = std::function<std::span<const Admitted>(model::QueueId)>;
 
 // Whether the policy lets the preemptor evict the workload.
@@ -73,9 +69,11 @@ using AdmittedOf = std::function<std::span<const Admitted>(model::QueueId)>;
 // first, and whatever their priority where the policy says so: the quota is its own. If its queue
 // may not evict to borrow, either only those are taken, or it stays within what it has.
 //
-// The ledger is as before: all is tried in a transaction that is taken back. O(queues with too much
-// + candidates x log candidates + candidates tried x demands x levels).
-[[nodiscard]] std::vector<Victim> FindVictims(model::State& state, const Preemptor& preemptor,
+// All is tried in `t`, a transaction of the state's, on what was changed there before, and taken
+// back. O(queues with too much + candidates x log candidates
+//         + candidates tried x demands x levels).
+[[nodiscard]] std::vector<Victim> FindVictims(const model::State& state, model::Transaction& t,
+                                              const Preemptor& preemptor,
                                               const AdmittedOf& admitted);
 
 }  // namespace berth::quota

@@ -42,16 +42,20 @@ class Cluster {
                                    .parent = parent,
                                    .quotas = {{flavor_, kCpu, {.nominal = cpu}}}});
   }
+  using ClaimState = model::ClaimState;
   void Admit(const std::string& queue, const std::string& name, Amount cpu, int32_t priority,
-             int64_t second = 0) {
+             int64_t second = 0, ClaimState as = ClaimState::kHeld) {
     names_.push_back(name);
     const Admitted workload{.owner = model::OwnerId{static_cast<uint32_t>(names_.size())},
                             .queue = Find(queue),
                             .priority = priority,
                             .reserved_at = Instant::FromSeconds(second),
-                            .queued_at = Instant::FromSeconds(second)};
+                            .queued_at = Instant::FromSeconds(second),
+                            .evicted = as == ClaimState::kReleasing};
     model::Transaction t = state.Begin();
-    t.Add(ClaimOf(workload, cpu));
+    model::Claim claim = ClaimOf(workload, cpu);
+    claim.state = as;
+    t.Add(claim);
     t.Commit(model::Cause::kObserved);
     admitted_[workload.queue].push_back(workload);
     amounts_[workload.owner] = cpu;
@@ -69,7 +73,8 @@ class Cluster {
     Name();
     const Demand demand{
         .account = AccountOf(Find(queue)), .resource = kCpu, .amount = cpu, .lacks = true};
-    return FindVictims(state,
+    model::Transaction t = state.Begin();
+    return FindVictims(state, t,
                        {.queue = Find(queue),
                         .priority = priority,
                         .queued_at = Instant::FromSeconds(second),
@@ -158,6 +163,23 @@ TEST(PreemptTest, WhatIsBorrowedComesBack) {
 
 // Goal: to borrow, others are evicted only where the policy says so, and only up to its priority.
 // Method: a queue without quota of its own.
+// Goal: what leaves a queue for one that is promised it is not held against those that stay. Method:
+// a queue within its own once the one has taken the other's place.
+TEST(PreemptTest, WhoTakesAPlaceThatIsLeftBorrowsNothing) {
+  const auto with = [](Amount nominal) {
+    Cluster c;
+    c.Cohort("all", "", 4 - nominal);
+    c.Queue("a", "all", 2, {.reclaim = EvictionPolicy::kLowerPriority});
+    c.Queue("b", "all", nominal);
+    c.Admit("b", "leaves", 2, 9, 10, model::ClaimState::kReleasing);
+    c.Admit("b", "promised", 2, 9, 20, model::ClaimState::kReserved);
+    c.Admit("b", "stays", 1, 0, 30);
+    return c.Victims("a", 2, 5);
+  };
+  EXPECT_EQ(with(3), "");
+  EXPECT_EQ(with(2), "stays: reclaimed; ");
+}
+
 TEST(PreemptTest, ToBorrowOthersGiveWayUpToAPriority) {
   const auto with = [](int32_t priority_max) {
     Cluster c;

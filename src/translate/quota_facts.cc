@@ -180,6 +180,7 @@ model::WorkloadStatus WorkloadStatusOf(const api::Workload& workload) {
       .active = workload.active,
       .finished = Says(Find(workload.conditions, "Finished"), "True"),
       .reserved = Says(reserved, "True"),
+      .reserved_at = Says(reserved, "True") ? reserved->transition : Instant{},
       .admitted = Says(Find(workload.conditions, "Admitted"), "True"),
       .on_hold = Says(reserved, "False") && reserved->reason == "OnHold",
       .held_back = Says(Find(workload.conditions, "Requeued"), "False"),

@@ -106,9 +106,57 @@ WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal, const model:
   const std::string_view pod_set = refusal.pod_set < workload.slots.size()
                                        ? state.NameOf(workload.slots[refusal.pod_set].name)
                                        : "";
-  return {
+  WaitText text{
       std::string(ToString(refusal.unfit)),
       fmt::format("couldn't assign flavors to pod set {}: {}", pod_set, fmt::join(reasons, ", "))};
+  if (refusal.promised) {
+    text.reason = "WaitingForPreemptedWorkloads";
+    text.message +=
+        fmt::format(". Pending the preemption of {} workload(s)", refusal.victims_count);
+  }
+  return text;
+}
+
+std::string_view ToString(model::VictimReason reason) {
+  switch (reason) {
+    case model::VictimReason::kInQueue:
+      return "InClusterQueue";
+    case model::VictimReason::kReclaimed:
+      return "InCohortReclamation";
+    case model::VictimReason::kReclaimedByBorrowing:
+      break;
+  }
+  return "InCohortReclaimWhileBorrowing";
+}
+
+std::string PreemptionText(const PreemptionWords& words) {
+  const auto known = [](std::string_view text) { return text.empty() ? "UNKNOWN" : text; };
+  std::string_view why;
+  if (words.reason) {
+    switch (*words.reason) {
+      case model::VictimReason::kInQueue:
+        why = "prioritization in the ClusterQueue";
+        break;
+      case model::VictimReason::kReclaimed:
+        why = "reclamation within the cohort";
+        break;
+      case model::VictimReason::kReclaimedByBorrowing:
+        why = "reclamation within the cohort while borrowing";
+        break;
+    }
+  }
+  return fmt::format(
+      "Preempted to accommodate a workload (UID: {}, JobUID: {}) due to {}; preemptor path: {}; "
+      "preemptee path: {}",
+      known(words.uid), known(words.job_uid), known(why), known(words.preemptor_path),
+      known(words.preemptee_path));
+}
+
+std::string QueuePath(model::QueueId queue, const model::State& state) {
+  std::string path;
+  for (model::QueueId q = queue; q.valid(); q = state.queues().at(q).parent)
+    path = fmt::format("/{}{}", state.NameOf(state.queues().at(q).name), path);
+  return path;
 }
 
 std::string FlavorReasonText(const model::FlavorReason& reason,

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -25,6 +26,23 @@ struct WaitText {
 [[nodiscard]] WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal,
                                            const model::Workload& workload,
                                            const model::State& state);
+
+// The reason of the condition Preempted.
+[[nodiscard]] std::string_view ToString(model::VictimReason reason);
+
+// Why it is evicted for another, as its conditions Evicted and Preempted tell it. What is empty is
+// told as UNKNOWN.
+struct PreemptionWords {
+  std::string_view uid;  // Of the workload that it is evicted for.
+  std::string_view job_uid;
+  std::optional<model::VictimReason> reason;
+  std::string_view preemptor_path;  // Of queues, as QueuePath has it.
+  std::string_view preemptee_path;
+};
+[[nodiscard]] std::string PreemptionText(const PreemptionWords& words);
+
+// "/root/cohort/queue". REQUIRES: the queue is active.
+[[nodiscard]] std::string QueuePath(model::QueueId queue, const model::State& state);
 
 // "insufficient unused quota for cpu in flavor spot, 1 more needed"
 [[nodiscard]] std::string FlavorReasonText(const model::FlavorReason& reason,

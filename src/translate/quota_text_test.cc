@@ -69,6 +69,32 @@ TEST(QuotaTextTest, WhyNoTopologyNamesFlavorsInOrder) {
             "more than one TAS flavor assigned: a, b");
 }
 
+TEST(QuotaTextTest, WhyOneIsEvictedNamesForWhom) {
+  using model::VictimReason;
+  EXPECT_EQ(PreemptionText({}),
+            "Preempted to accommodate a workload (UID: UNKNOWN, JobUID: UNKNOWN) due to UNKNOWN; "
+            "preemptor path: UNKNOWN; preemptee path: UNKNOWN");
+  const auto why = [](VictimReason reason) {
+    const std::string text = PreemptionText({.uid = "u",
+                                             .job_uid = "j",
+                                             .reason = reason,
+                                             .preemptor_path = "/all/a",
+                                             .preemptee_path = "/b"});
+    EXPECT_TRUE(
+        text.starts_with("Preempted to accommodate a workload (UID: u, JobUID: j) due to "));
+    EXPECT_TRUE(text.ends_with("; preemptor path: /all/a; preemptee path: /b"));
+    const size_t begin = text.find("due to ") + 7;
+    return text.substr(begin, text.find(';') - begin);
+  };
+  EXPECT_EQ(why(VictimReason::kInQueue), "prioritization in the ClusterQueue");
+  EXPECT_EQ(why(VictimReason::kReclaimed), "reclamation within the cohort");
+  EXPECT_EQ(why(VictimReason::kReclaimedByBorrowing),
+            "reclamation within the cohort while borrowing");
+  EXPECT_EQ(ToString(VictimReason::kInQueue), "InClusterQueue");
+  EXPECT_EQ(ToString(VictimReason::kReclaimed), "InCohortReclamation");
+  EXPECT_EQ(ToString(VictimReason::kReclaimedByBorrowing), "InCohortReclaimWhileBorrowing");
+}
+
 TEST(QuotaTextTest, ReasonsOfTheConditionAreUpstreams) {
   EXPECT_EQ(ToString(model::Unfit::kNone), "");
   EXPECT_EQ(ToString(model::Unfit::kWaiting), "WaitingForQuota");

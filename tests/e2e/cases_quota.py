@@ -84,6 +84,39 @@ def jobs_wait(test):
     remove_queues(test, name)
 
 
+@case("a more important Job takes the quota of others, which wait and run again after it", on=OURS, needs=("controllers",))
+def evicts(test):
+    name = make_queues(test, "200m", preemption={"withinClusterQueue": "LowerPriority"})
+    important = test.unique("important")
+    test.kubectl("create", "-f", "-", stdin=named(important, "PriorityClass", "scheduling.k8s.io/v1", value=10), namespace=False)
+    low = queued(objects.job("low", parallelism=2, completions=2))
+    low["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=low)
+    test.wait("it runs", lambda: len(test.pods("job-name=low")) == 2)
+    high = queued(objects.job("high"))
+    high["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "150m"}}
+    high["spec"]["template"]["spec"]["priorityClassName"] = important
+    test.kubectl("create", "-f", "-", stdin=high)
+    test.wait("the important one runs", lambda: len(test.pods("job-name=high")) == 1)
+    evicted = workload(test, "high")["metadata"]
+    job = evicted["labels"]["kueue.x-k8s.io/job-uid"]
+    message = (
+        f"Preempted to accommodate a workload (UID: {evicted['uid']}, JobUID: {job}) due to prioritization in the ClusterQueue; "
+        f"preemptor path: /{name}; preemptee path: /{name}"
+    )
+    test.equal(says(test, "low", "Evicted"), ("True", "Preempted", message), "Evicted")
+    test.equal(says(test, "low", "Preempted"), ("True", "InClusterQueue", message), "Preempted")
+    test.wait("the other waits", lambda: says(test, "low", "QuotaReserved")[1] == "WaitingForQuota")
+    test.equal(test.get(test.path("jobs", "low", group="batch/v1"))["spec"]["suspend"], True, "suspend")
+    test.equal(len(test.pods("job-name=low")), 0, "pods of the evicted one")
+    test.kubectl("delete", "job", "high")
+    test.wait("it runs again", lambda: len(test.pods("job-name=low")) == 2)
+    test.equal(says(test, "low", "Evicted")[0], "False", "Evicted")
+    test.kubectl("delete", "jobs", "--all")
+    test.kubectl("delete", "priorityclass", important, namespace=False)
+    remove_queues(test, name)
+
+
 @case("what a Job's queue lacks is said where its user looks", on=OURS, needs=("controllers",))
 def misconfigured(test):
     test.kubectl("create", "-f", "-", stdin=queued(objects.job("j"), "nowhere"))

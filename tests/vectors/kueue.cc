@@ -16,6 +16,7 @@
 
 #include "api/json.h"
 #include "api/quantity.h"
+#include "api/quota.h"
 #include "api/timestamp.h"
 #include "base/hash.h"
 #include "base/time.h"
@@ -26,6 +27,7 @@
 #include "model/state.h"
 #include "quota/preempt.h"
 #include "reading.h"
+#include "translate/quota_text.h"
 
 // Goal: berth's tree of queues has the amounts that Kueue's has. Method: the objects of a case
 // become facts of the model, usage becomes claims of its ledger, and what a queue has, uses and has
@@ -395,18 +397,6 @@ std::vector<quota::Demand> DemandsOf(Cluster& c, const JsonObject& input, model:
   return out;
 }
 
-std::string_view ReasonText(quota::VictimReason reason) {
-  switch (reason) {
-    case quota::VictimReason::kInQueue:
-      return "InClusterQueue";
-    case quota::VictimReason::kReclaimed:
-      return "InCohortReclamation";
-    case quota::VictimReason::kReclaimedByBorrowing:
-      break;
-  }
-  return "InCohortReclaimWhileBorrowing";
-}
-
 // Workload -> reason, of those that carry it.
 std::map<std::string, std::string> PreemptedIn(const JsonArray& workloads) {
   std::map<std::string, std::string> out;
@@ -449,8 +439,9 @@ void Preemption(const Case& test) {
       c.state().FindQueue(QueueKind::kClusterQueue, StringAt(test.input, "incomingClusterQueue"));
   const std::vector<quota::Demand> demands = DemandsOf(c, test.input, queue);
   const uint64_t before = HashOfLedger(c);
+  model::Transaction t = c.state().Begin();
   const std::vector<quota::Victim> victims = quota::FindVictims(
-      c.state(),
+      c.state(), t,
       {.queue = queue,
        .priority = PriorityOf(incoming, test),
        .queued_at = CreationOf(incoming),
@@ -461,7 +452,8 @@ void Preemption(const Case& test) {
              test.want.at("preemptedCount").as_int64());
   std::map<std::string, std::string> got = PreemptedIn(workloads);
   for (const quota::Victim& victim : victims) {
-    if (!victim.workload.evicted) got[keys.at(victim.workload.owner)] = ReasonText(victim.reason);
+    if (!victim.workload.evicted)
+      got[keys.at(victim.workload.owner)] = translate::ToString(victim.reason);
   }
   const std::map<std::string, std::string> want = PreemptedIn(ArrayAt(test.want, "workloads"));
   if (got == want) return;
@@ -470,6 +462,27 @@ void Preemption(const Case& test) {
   text += "\n  got ";
   for (const auto& [key, reason] : got) text += fmt::format(" {} {}", key, reason);
   throw Mismatch(text);
+}
+
+void PreemptionMessage(const Case& test) {
+  std::optional<model::VictimReason> reason;
+  const std::string name = StringAt(test.input, "reason");
+  for (const auto r : {model::VictimReason::kInQueue, model::VictimReason::kReclaimed,
+                       model::VictimReason::kReclaimedByBorrowing}) {
+    if (translate::ToString(r) == name) reason = r;
+  }
+  if (!name.empty() && !reason) throw NotBuilt("fair sharing");
+  const JsonObject& metadata = ObjectAt(ObjectAt(test.input, "preemptor"), "metadata");
+  const std::string uid = StringAt(metadata, "uid");
+  const std::string job = StringAt(ObjectAt(metadata, "labels"), std::string(api::kJobUidLabel));
+  const std::string preemptor = StringAt(test.input, "preemptorPath");
+  const std::string preemptee = StringAt(test.input, "preempteePath");
+  const std::string text = translate::PreemptionText({.uid = uid,
+                                                      .job_uid = job,
+                                                      .reason = reason,
+                                                      .preemptor_path = preemptor,
+                                                      .preemptee_path = preemptee});
+  if (text != StringAt(test.want, "result")) throw Mismatch(text);
 }
 
 using Table = void (*)(const Case&);
@@ -500,6 +513,7 @@ const std::map<std::string_view, Table>& Tables() {
       {"TestLastAssignmentOutdated", LastAssignmentOutdated},
       {"TestNeedsSecondPass", NeedsSecondPass},
       {"TestPreemption", Preemption},
+      {"TestPreemptionMessage", PreemptionMessage},
       {"TestReclaimBeforePriorityPreemption", ChosenFlavors},
       {"TestSatisfiesPreemptionPolicy", SatisfiesPreemptionPolicy},
       {"TestSnapshotAddRemoveWorkload", Snapshot},
@@ -513,7 +527,7 @@ const std::map<std::string_view, Table>& Tables() {
 std::string_view Lacking(std::string_view group) {
   static const std::map<std::string_view, std::string_view> kLacking = {
       {"1-cycle", "cycles of admission, an order without priorities"},
-      {"2-preemption", "fair sharing, the words of evictions"},
+      {"2-preemption", "fair sharing"},
       {"3-tas", "topology"},
       {"4-flavors", "placement in topologies"},
       {"5-afs", "fair sharing of admission"},
