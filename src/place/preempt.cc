@@ -456,6 +456,15 @@ void Explain(const model::State& state, Search& search, const PreemptionScratch&
   });
 }
 
+// Touched, too: memory that is new to the process costs the first question more than its answer.
+template <typename T>
+void MakeRoom(std::vector<T>& items, size_t count) {
+  if (items.capacity() >= count) return;
+  const size_t size = items.size();
+  items.resize(count);
+  items.resize(size);
+}
+
 }  // namespace
 
 void CatchUpPreemption(const model::State& state, const Evaluator& evaluator,
@@ -467,6 +476,9 @@ void CatchUpPreemption(const model::State& state, const Evaluator& evaluator,
     scratch.fixed[n.value] =
         evaluator.FixedRefusalOn(state, scratch.known_class, n, scratch.known_pin);
   });
+  MakeRoom(scratch.known, state.nodes().size());
+  MakeRoom(scratch.fixed, state.nodes().size());
+  MakeRoom(scratch.bounds, state.nodes().size());
 }
 
 Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
