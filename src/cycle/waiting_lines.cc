@@ -103,8 +103,14 @@ void WaitingLines::Put(const State& state, PodId pod, LineKind kind) {
   const model::Pod& row = state.pods().at(pod);
   const Line like{.class_id = row.class_id, .pin = row.pin, .kind = kind};
   if (pod.value >= line_of_.size()) {
-    line_of_.resize(state.pods().size());
-    links_.resize(state.pods().size());
+    const size_t size = state.pods().size();
+    // With room for the next: else the second that waits beside many that never did moves all.
+    if (size > line_of_.capacity()) {
+      line_of_.reserve(size + size / 2);
+      links_.reserve(size + size / 2);
+    }
+    line_of_.resize(size);
+    links_.resize(size);
   }
   const bool was_here = contains(pod) && SameKey(lines_[line_of_[pod.value].value], like);
   // A line that it had to itself ends, and with it what was told.
