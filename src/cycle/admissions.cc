@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "quota/order.h"
+#include "quota/reach.h"
 
 namespace berth::cycle {
 
@@ -81,6 +82,10 @@ const model::Reservation& HeldBy(const Workload& workload) {
   return charged.charges.empty() ? workload.promised : charged;
 }
 
+bool IsPromised(const model::State& state, WorkloadId workload) {
+  return state.workloads().at(workload).promised != model::Reservation{};
+}
+
 // What the reservation charges of an account and resource, all pod sets together.
 std::map<std::pair<uint32_t, model::ResourceId>, model::Amount> ChargesOf(
     const model::State& state, const model::Reservation& reservation) {
@@ -94,23 +99,14 @@ std::map<std::pair<uint32_t, model::ResourceId>, model::Amount> ChargesOf(
   return charges;
 }
 
-// Whether there is so much, in the view.
-bool IsLeft(const model::State& state, model::QuotaView view,
-            const model::Reservation& reservation) {
+// Whether there is so much as the workload is promised: now, or once all that leave are gone.
+bool IsLeft(const model::State& state, model::QuotaView view, const Workload& workload) {
   const model::QuotaTree& tree = state.ledger().quota();
-  return std::ranges::all_of(ChargesOf(state, reservation), [&](const auto& charge) {
+  return std::ranges::all_of(ChargesOf(state, workload.promised), [&](const auto& charge) {
     const auto& [of, amount] = charge;
-    return tree.LeftFor(view, of.second, of.first).amount >= amount;
+    const model::Amount own = view == model::QuotaView::kFuture ? amount : 0;
+    return amount == 0 || tree.LeftFor(view, of.second, of.first, own).amount >= amount;
   });
-}
-
-void PutPromiseAside(const model::State& state, const Workload& workload, model::Transaction& t) {
-  if (workload.promised == model::Reservation{}) return;
-  for (model::ClaimId id = state.ledger().first_of_owner(workload.uid); id.valid();) {
-    const model::ClaimId next = state.ledger().claim(id).next_of_owner;
-    t.End(id);
-    id = next;
-  }
 }
 
 // The first pod set that gets nothing, or not now, and why.
@@ -157,8 +153,10 @@ void Admissions::Sync(const model::State& state, WorkloadId workload) {
   entries_[workload.value] = Entry{};
   NoteHolder(state, workload);
   if (!state.workloads().used(workload)) return;
-  if (state.workloads().at(workload).promised != model::Reservation{}) moved_.push_back(workload);
-  const Instant from = WaitsFrom(state.workloads().at(workload));
+  const Workload& row = state.workloads().at(workload);
+  if (row.promised != model::Reservation{} && row.write == model::WriteStage::kNone)
+    moved_.push_back(workload);
+  const Instant from = WaitsFrom(row);
   if (from == Instant::Never()) return;
   if (from == Instant{}) return Enter(state, workload);
   entries_[workload.value].mode = Mode::kLater;
@@ -309,10 +307,6 @@ void Admissions::NoteChanges(const model::State& state, size_t workloads, size_t
 
 // Of those that don't stand in that queue's line any more.
 void Admissions::EndStrayPromises(model::State& state) {
-  std::erase_if(promised_, [&](WorkloadId workload) {
-    return !state.workloads().used(workload) ||
-           state.workloads().at(workload).promised == model::Reservation{};
-  });
   for (const WorkloadId workload : std::exchange(moved_, {})) {
     if (!state.workloads().used(workload)) continue;
     const model::Reservation& promised = state.workloads().at(workload).promised;
@@ -381,8 +375,9 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
     return nomination;
   }
   const Workload& row = state.workloads().at(workload);
+  const bool stands = IsPromised(state, workload) && IsLeft(state, model::QuotaView::kFuture, row);
   model::Transaction t = state.Begin();
-  PutPromiseAside(state, row, t);
+  quota::TakeAway(state, t, row.uid);
   quota::Preemptor preemptor{
       .queue = queue, .priority = row.priority, .queued_at = QueuedAt(row), .demands = {}};
   const quota::AdmittedOf holders = [&](QueueId q) { return HoldersOf(state, q, asked); };
@@ -390,6 +385,8 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
   const std::vector<quota::PodSet> pod_sets = PodSetsOf(state, row, requests);
   nomination.flavors = quota::AssignFlavors(
       state, {.queue = queue, .pod_sets = pod_sets}, [&](const quota::Demand& demand) {
+        // It evicts nobody else as long as what it is promised can come true.
+        if (stands) return quota::EvictionOutlook{.mode = quota::FlavorMode::kNoVictims};
         return quota::OutlookOf(state, t, preemptor, demand, holders);
       });
   if (nomination.flavors.mode == quota::FlavorMode::kFit) {
@@ -397,9 +394,8 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
     return nomination;
   }
   nomination.refusal = RefusalOf(nomination.flavors);
-  if (row.promised != model::Reservation{} &&
-      IsLeft(state, model::QuotaView::kFuture, row.promised)) {
-    nomination.as_promised = ComesTrue(state, workload, t);
+  if (stands) {
+    nomination.as_promised = IsLeft(state, model::QuotaView::kPhysical, row);
     nomination.verdict = nomination.as_promised ? Verdict::kFits : Verdict::kWaits;
     nomination.refusal.promised = true;
     nomination.refusal.victims_count = entries_[workload.value].victims_count;
@@ -407,40 +403,36 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
   }
   if (nomination.flavors.mode < quota::FlavorMode::kPreempt) return nomination;
   preemptor.demands = nomination.flavors.demands;
-  nomination.victims = quota::FindVictims(state, t, preemptor, holders);
-  if (nomination.victims.empty()) return nomination;
+  std::optional<std::vector<quota::Victim>> victims =
+      quota::FindVictims(state, t, preemptor, holders);
+  if (!victims) return nomination;
+  nomination.victims = std::move(*victims);
   nomination.verdict = Verdict::kPreempts;
   nomination.refusal.promised = true;
   nomination.refusal.victims_count = static_cast<uint32_t>(nomination.victims.size());
   return nomination;
 }
 
-// Whether what it is promised is there, and not for those before it that are promised it, too. What
-// it is promised was put aside in `t`.
-bool Admissions::ComesTrue(const model::State& state, WorkloadId workload,
-                           model::Transaction& t) const {
-  const model::Reservation& promised = state.workloads().at(workload).promised;
-  if (!IsLeft(state, model::QuotaView::kPhysical, promised)) return false;
-  const model::Transaction::Checkpoint before = t.checkpoint();
-  const Place& place = entries_[workload.value].place;
-  for (const WorkloadId other : promised_) {
-    if (place < entries_[other.value].place) PutPromiseAside(state, state.workloads().at(other), t);
-  }
-  const bool left = IsLeft(state, model::QuotaView::kNow, promised);
-  t.RollbackTo(before);
-  return left;
-}
-
 bool Admissions::StillFits(model::State& state, const Nomination& nomination) const {
-  model::Transaction t = state.Begin();
   const Workload& row = state.workloads().at(nomination.workload);
-  PutPromiseAside(state, row, t);
+  if (nomination.as_promised) {
+    return IsPromised(state, nomination.workload) &&
+           IsLeft(state, model::QuotaView::kPhysical, row) &&
+           IsLeft(state, model::QuotaView::kFuture, row);
+  }
+  model::Transaction t = state.Begin();
+  quota::TakeAway(state, t, row.uid);
   const model::QuotaTree& tree = state.ledger().quota();
   return std::ranges::all_of(nomination.flavors.demands, [&](const quota::Demand& demand) {
     return demand.amount == 0 ||
-           tree.LeftFor(model::QuotaView::kNow, demand.resource, demand.account).amount >=
-               demand.amount;
+           quota::LeftFromNowOn(tree, demand.resource, demand.account) >= demand.amount;
   });
+}
+
+QueueId Admissions::RootOf(const model::State& state, WorkloadId workload) const {
+  const QueueId queue =
+      state.queues().Find(QueueKind::kClusterQueue, entries_[workload.value].line);
+  return queue.valid() ? state.queues().RootOf(queue) : queue;
 }
 
 // How many heads were looked at. The first of those that fit, or would if others left, is served,
@@ -450,34 +442,34 @@ uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
   const std::vector<WorkloadId> heads = Heads(state, plan);
   HoldersAsked asked;
   std::vector<Nomination> nominations;
+  std::set<QueueId> served;  // Roots of trees where something was decided; invalid: of none.
   for (const WorkloadId head : heads) nominations.push_back(Nominate(state, head, asked));
   std::erase_if(nominations, [&](const Nomination& n) {
     if (n.verdict == Verdict::kFits || n.verdict == Verdict::kPreempts) return false;
-    if (n.verdict == Verdict::kRefused) state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
+    if (n.verdict == Verdict::kRefused && IsPromised(state, n.workload)) {
+      served.insert(RootOf(state, n.workload));
+      state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
+    }
     Refuse(state, n.workload, n.refusal, plan);
     return true;
   });
   const auto contender = [&](const Nomination& n) {
     const Place& place = entries_[n.workload.value].place;
-    return quota::Contender{
-        .promised = state.workloads().at(n.workload).promised != model::Reservation{},
-        .borrow = n.flavors.borrow,
-        .priority = place.priority,
-        .queued_at = place.queued_at,
-        .uid = place.uid};
+    return quota::Contender{.promised = IsPromised(state, n.workload),
+                            .borrow = n.flavors.borrow,
+                            .priority = place.priority,
+                            .queued_at = place.queued_at,
+                            .uid = place.uid};
   };
   std::ranges::sort(nominations, [&](const Nomination& a, const Nomination& b) {
     return quota::IsServedBefore(contender(a), contender(b));
   });
-  std::set<QueueId> served;  // Roots of trees where something was decided.
   for (const Nomination& n : nominations) {
-    const QueueId root = state.queues().RootOf(
-        state.queues().Find(QueueKind::kClusterQueue, entries_[n.workload.value].line));
-    // Who has to leave was found as if nothing were decided. What one was promised is for no other.
-    if (n.verdict == Verdict::kPreempts ? served.contains(root)
-                                        : !n.as_promised && !StillFits(state, n)) {
-      continue;
-    }
+    const QueueId root = RootOf(state, n.workload);
+    // Who has to leave was found as if nothing were decided.
+    const bool stands =
+        n.verdict == Verdict::kPreempts ? !served.contains(root) : StillFits(state, n);
+    if (!stands) continue;
     if (ServeOne(state, n, plan)) served.insert(root);
   }
   return static_cast<uint32_t>(heads.size());
@@ -522,7 +514,6 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
     plan.evictions.push_back({.workload = id, .uid = victim.workload.owner});
   }
   state.PromiseQuota(n.workload, std::move(reservation), victims);
-  promised_.insert(n.workload);
   NoteHolder(state, n.workload);
   entries_[n.workload.value].victims_count = n.refusal.victims_count;
   // It stays where it stands: it may be served at once, before those that others leave for, too.

@@ -22,15 +22,14 @@ namespace berth::cycle {
 // who waits longer (model::QueuedAt); uid. And who of them gets it: of each line the first is
 // looked at, and those that fit, or would if others left, are served in the order of quota/order.h.
 //
-// For whom others have to leave is promised its quota, and they are evicted (quota/preempt.h): what
-// they give back is for nobody else, but for those that stand before it and are promised something,
-// too. It gets it once it is left, or is promised anew when that can't come true any more.
+// For whom others have to leave is promised its quota, and they are evicted (quota/preempt.h). What
+// is left is for others as far as every promise can come true yet, once all that leave are gone. It
+// gets its quota once that is there, or is promised anew when that can't come true any more.
 //
 // Who finds no quota is refused, and lets those behind it pass unless its queue is StrictFIFO. It
 // is looked at again when quota of its tree is given back or what its queue may use changes; until
 // then nothing about it can have changed. O(log workloads) a change of one; waking a tree is
-// O(its queues + the smaller of those refused and those not looked at, of each line), a look at one
-// that is promised something O(those that are) once there is physical room for it.
+// O(its queues + the smaller of those refused and those not looked at, of each line).
 class Admissions {
  public:
   // The workload's row changed, came or went.
@@ -109,8 +108,8 @@ class Admissions {
                                                            HoldersAsked& asked) const;
   [[nodiscard]] Nomination Nominate(model::State& state, model::WorkloadId workload,
                                     HoldersAsked& asked) const;
-  [[nodiscard]] bool ComesTrue(const model::State& state, model::WorkloadId workload,
-                               model::Transaction& t) const;
+  // Of the tree that it waits in; invalid: its queue is not there.
+  [[nodiscard]] model::QueueId RootOf(const model::State& state, model::WorkloadId workload) const;
   [[nodiscard]] bool StillFits(model::State& state, const Nomination& nomination) const;
   uint32_t ServeRound(model::State& state, model::Plan& plan);
   bool ServeOne(model::State& state, const Nomination& nomination, model::Plan& plan);
@@ -126,7 +125,6 @@ class Admissions {
   // Who holds quota, by the name of the ClusterQueue; and of whom, by WorkloadId.
   std::map<model::NameId, std::set<model::WorkloadId>> holders_;
   std::vector<model::NameId> holds_;
-  std::set<model::WorkloadId> promised_;  // Those that are promised something, and maybe others.
   std::set<model::NameId> borrowed_;      // Lines that were served what is others', in this cycle.
   std::vector<model::WorkloadId> moved_;  // Whose rows changed while they were promised something.
 };

@@ -198,9 +198,13 @@ class QueueAuditor {
   // Whom others leave for waits, is promised something, and they know it as it knows them.
   void CheckPromise(WorkloadId id, const Workload& row, std::string_view key) {
     const bool promised = row.promised != Reservation{};
-    if (promised &&
-        (StageOf(row.status) != WorkloadStage::kPending || row.write != WriteStage::kNone))
+    const bool under_way = row.write != WriteStage::kNone;
+    if (promised && StageOf(row.status) != WorkloadStage::kPending)
       found_.push_back(fmt::format("workload {}: promised quota, and does not wait", key));
+    if (promised && under_way && row.promised != row.decided)
+      found_.push_back(fmt::format("workload {}: promised what was not decided", key));
+    if (under_way && !row.victims.empty())
+      found_.push_back(fmt::format("workload {}: others leave for it, and it has its quota", key));
     for (const WorkloadId victim : row.victims) {
       if (!promised || !state_.workloads().used(victim) ||
           state_.workloads().at(victim).claimant != id)

@@ -15,14 +15,16 @@ const Row* FindIn(const std::vector<Row>& rows, NameId name) {
 }
 
 template <typename Row>
-void PutIn(std::vector<Row>& rows, Row row, int64_t rows_max) {
+bool PutIn(std::vector<Row>& rows, Row row, int64_t rows_max) {
   const auto at = std::ranges::lower_bound(rows, row.name, {}, &Row::name);
   if (at != rows.end() && at->name == row.name) {
+    if (*at == row) return false;
     *at = std::move(row);
-    return;
+    return true;
   }
   CHECK_LT(static_cast<int64_t>(rows.size()), rows_max);
   rows.insert(at, std::move(row));
+  return true;
 }
 
 template <typename Row>
@@ -38,7 +40,7 @@ const Flavor* FlavorTable::Find(NameId name) const { return FindIn(flavors_, nam
 
 const Topology* FlavorTable::FindTopology(NameId name) const { return FindIn(topologies_, name); }
 
-void FlavorTable::Put(const FlavorUpsert& facts, NameId name, NameId topology) {
+bool FlavorTable::Put(const FlavorUpsert& facts, NameId name, NameId topology) {
   Flavor row{.name = name,
              .uid = facts.uid,
              .labels = facts.labels,
@@ -46,12 +48,12 @@ void FlavorTable::Put(const FlavorUpsert& facts, NameId name, NameId topology) {
              .tolerations = facts.tolerations,
              .topology = topology};
   std::ranges::sort(row.labels);
-  PutIn(flavors_, std::move(row), limits::kFlavorsMax);
+  return PutIn(flavors_, std::move(row), limits::kFlavorsMax);
 }
 
-void FlavorTable::Put(const TopologyUpsert& facts, NameId name) {
-  PutIn(topologies_, Topology{.name = name, .uid = facts.uid, .levels = facts.levels},
-        limits::kFlavorsMax);
+bool FlavorTable::Put(const TopologyUpsert& facts, NameId name) {
+  return PutIn(topologies_, Topology{.name = name, .uid = facts.uid, .levels = facts.levels},
+               limits::kFlavorsMax);
 }
 
 void FlavorTable::Remove(NameId flavor, const std::string& uid) {

@@ -48,12 +48,14 @@ struct Flavor {
   TaintListId taints;
   TolerationListId tolerations;
   NameId topology;
+  bool operator==(const Flavor&) const = default;
 };
 
 struct Topology {
   NameId name;
   std::string uid;
   std::vector<NameId> levels;
+  bool operator==(const Topology&) const = default;
 };
 
 // Flavors and topologies by name: a row is there as long as its object is. Queues and flavors that
@@ -71,8 +73,9 @@ class FlavorTable {
   }
 
   // For State: names are interned. REQUIRES: room for a new one.
-  void Put(const FlavorUpsert& facts, NameId name, NameId topology);
-  void Put(const TopologyUpsert& facts, NameId name);
+  // Whether that is news.
+  bool Put(const FlavorUpsert& facts, NameId name, NameId topology);
+  bool Put(const TopologyUpsert& facts, NameId name);
   void Remove(NameId flavor, const std::string& uid);
   void RemoveTopology(NameId name, const std::string& uid);
 

@@ -192,7 +192,8 @@ void State::SettleReservations(std::span<const WorkloadId> workloads, Cause caus
   NoteLeft(left);
 }
 
-// The owner's claims on the tree become these. `left`: the accounts of those that are no more.
+// The owner's claims on the tree become these. `left`: the accounts of those that are no more, or
+// are such that others may have what they take.
 void State::PutReservation(Transaction& t, OwnerId owner, std::span<const Claim> claims,
                            std::vector<uint32_t>& left) {
   std::vector<ClaimId> existing;
@@ -207,8 +208,11 @@ void State::PutReservation(Transaction& t, OwnerId owner, std::span<const Claim>
   if (existing.size() == claims.size() && std::ranges::all_of(existing, is_wanted)) return;
   for (const ClaimId id : existing) {
     const Claim& claim = ledger_.claim(id);
+    // What is there now, and what will be, are asked for each by itself.
     const bool stays = std::ranges::any_of(claims, [&](const Claim& c) {
-      return c.account == claim.account && c.bundle == claim.bundle && c.count == claim.count;
+      const bool no_less = c.state == ClaimState::kHeld || c.state == claim.state;
+      return no_less && c.account == claim.account && c.bundle == claim.bundle &&
+             c.count == claim.count;
     });
     if (!stays) left.push_back(claim.account.row());
     t.End(id);
@@ -224,10 +228,12 @@ void State::NoteLeft(std::span<const uint32_t> accounts) {
 
 void State::Reserve(WorkloadId id, Reservation reservation) {
   CHECK(HasRoomFor(reservation));
+  CHECK(reservation.cluster_queue.valid());
   const std::vector<WorkloadId> spared = TakePromise(id);
   Workload& row = workloads_.mutable_at(id);
   CHECK(StageOf(row.status) == WorkloadStage::kPending);
   CHECK(row.write == WriteStage::kNone);
+  row.promised = reservation;
   row.decided = std::move(reservation);
   row.write = WriteStage::kInFlight;
   SettleReservations(std::span(&id, 1), Cause::kDecided);
@@ -312,8 +318,10 @@ void State::ApplyOutcome(const ReservationOutcome& facts) {
       return;
     case WriteOutcome::kRefused:
       row.not_before = facts.at + Backoff(++row.errors);
+      row.promised = {};
       return TakeBack(id, Cause::kWriteRefused);
     case WriteOutcome::kGone:
+      row.promised = {};
       TakeBack(id, Cause::kWriteGone);
       row.write = WriteStage::kGone;
       return;
@@ -331,6 +339,7 @@ void State::ApplyRead(const ReservationRead& facts) {
   TakeBack(id, Cause::kReadUnbound);
 }
 
+// It is promised what it was charged, if it was not promised otherwise since.
 void State::TakeBack(WorkloadId id, Cause cause) {
   Workload& row = workloads_.mutable_at(id);
   row.write = WriteStage::kNone;

@@ -50,8 +50,12 @@ class ReservationsTest : public testing::Test {
     const QueueId q = state_.FindQueue(QueueKind::kClusterQueue, "cq");
     const uint32_t account = state_.queues().AccountOf(q, flavor_);
     const QuotaTree& tree = state_.ledger().quota();
-    const Amount now = tree.used(QuotaView::kNow, kCpu, account);
-    return fmt::format("{}, {}", now, now - tree.used(QuotaView::kFuture, kCpu, account));
+    const Amount goes =
+        tree.used(QuotaView::kNow, kCpu, account) - tree.used(QuotaView::kFuture, kCpu, account);
+    return fmt::format("{}, {}", tree.used(QuotaView::kPhysical, kCpu, account), goes);
+  }
+  [[nodiscard]] bool IsPromised() const {
+    return state_.workloads().at(state_.FindWorkload("u-a")).promised != Reservation{};
   }
   [[nodiscard]] uint64_t Ended(Cause cause) const {
     return state_.ledger().ended_by_cause()[static_cast<size_t>(cause)];
@@ -135,14 +139,15 @@ TEST_F(ReservationsTest, OutcomesReturnItToWhoDecides) {
     bool waits;
     std::string used_after_read;
     bool waits_after_read;
+    bool promised_after_read;
   };
   const std::vector<Row> rows = {
-      {WriteOutcome::kDone, "3000, 0", false, "0, 0", true},
-      {WriteOutcome::kConflict, "3000, 0", false, "0, 0", true},
-      {WriteOutcome::kUnknown, "3000, 0", false, "0, 0", true},
-      {WriteOutcome::kGone, "0, 0", false, "0, 0", true},
-      {WriteOutcome::kRefused, "0, 0", true, "0, 0", true},
-      {WriteOutcome::kNotSent, "0, 0", true, "0, 0", true},
+      {WriteOutcome::kDone, "3000, 0", false, "0, 0", true, true},
+      {WriteOutcome::kConflict, "3000, 0", false, "0, 0", true, true},
+      {WriteOutcome::kUnknown, "3000, 0", false, "0, 0", true, true},
+      {WriteOutcome::kGone, "0, 0", false, "0, 0", true, false},
+      {WriteOutcome::kRefused, "0, 0", true, "0, 0", true, false},
+      {WriteOutcome::kNotSent, "0, 0", true, "0, 0", true, true},
   };
   for (const Row& row : rows) {
     SCOPED_TRACE(static_cast<int>(row.outcome));
@@ -154,6 +159,7 @@ TEST_F(ReservationsTest, OutcomesReturnItToWhoDecides) {
     Apply(ReservationRead{.uid = "u-a"});
     EXPECT_EQ(Used(), row.used_after_read);
     EXPECT_EQ(Waits(), row.waits_after_read);
+    EXPECT_EQ(IsPromised(), row.promised_after_read) << "to be decided again before others";
     const Workload& workload = state_.workloads().at(state_.FindWorkload("u-a"));
     EXPECT_EQ(WaitsFrom(workload),
               row.outcome == WriteOutcome::kRefused ? Instant::FromSeconds(6) : Instant{});
@@ -228,6 +234,8 @@ TEST_F(ReservationsTest, WhatMakesItTriedAgainIsTold) {
   EXPECT_EQ(queues(), "cq cq ");
   Apply(FlavorUpsert{.name = "spot", .uid = "u-spot"});
   EXPECT_EQ(queues(), "cq all ");
+  Apply(FlavorUpsert{.name = "spot", .uid = "u-spot"});
+  EXPECT_EQ(queues(), "") << "a change of nothing that counts";
   Apply(LocalQueueUpsert{.uid = "u-lq", .key = "ns/lq", .cluster_queue = "cq"});
   EXPECT_EQ(state_.changed_workloads().size(), 0u);
   Apply(LocalQueueUpsert{.uid = "u-lq", .key = "ns/lq", .cluster_queue = "other"});

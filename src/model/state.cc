@@ -531,9 +531,9 @@ bool State::HasRoomFor(const TopologyUpsert& facts) const {
 
 void State::ApplyFlavor(const FlavorUpsert& facts) {
   const NameId name = vocabulary_.names.Intern(facts.name);
-  flavors_.Put(facts, name,
-               facts.topology.empty() ? NameId{} : vocabulary_.names.Intern(facts.topology));
-  ChangeQueues();
+  const NameId topology =
+      facts.topology.empty() ? NameId{} : vocabulary_.names.Intern(facts.topology);
+  if (flavors_.Put(facts, name, topology)) ChangeQueues();
 }
 
 void State::RemoveFlavor(const FlavorRemove& facts) {
@@ -542,8 +542,7 @@ void State::RemoveFlavor(const FlavorRemove& facts) {
 }
 
 void State::ApplyTopology(const TopologyUpsert& facts) {
-  flavors_.Put(facts, vocabulary_.names.Intern(facts.name));
-  ChangeQueues();
+  if (flavors_.Put(facts, vocabulary_.names.Intern(facts.name))) ChangeQueues();
 }
 
 void State::RemoveTopology(const TopologyRemove& facts) {

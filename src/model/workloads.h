@@ -109,7 +109,8 @@ struct Workload {
   WriteStage write = WriteStage::kNone;
   uint32_t errors = 0;  // Writes in a row that failed.
   Instant not_before;   // Error backoff: not tried again until then.
-  // What it is to get once others are gone, and those of them that are evicted for that.
+  // What it is to get once others are gone, and those of them that are evicted for that; and what
+  // was decided for it, so that nobody else gets that should the write come to nothing.
   Reservation promised;
   std::vector<WorkloadId> victims;  // Each names it as its claimant.
   // For whom it is evicted, and why; invalid: for none of those that are known.

@@ -18,7 +18,6 @@ using model::Amount;
 using model::FlavorReason;
 using model::FlavorReasonKind;
 using model::NameId;
-using model::QuotaView;
 using model::ResourceAmount;
 using model::ResourceGroup;
 using model::ResourceId;
@@ -250,7 +249,7 @@ class Assigner {
     }
     if (none) return {};
     const Reach reach = ReachOf(state_, account, r, amount);
-    const Amount left = std::max(Amount{0}, tree_.LeftFor(QuotaView::kNow, r, account).amount);
+    const Amount left = std::max(Amount{0}, LeftFromNowOn(tree_, r, account));
     if (amount <= left) return {.mode = FlavorMode::kFit, .borrow = reach.height};
     trial.reasons.push_back({.kind = FlavorReasonKind::kShort,
                              .flavor = trial.flavor,
@@ -381,7 +380,10 @@ class Assigner {
         FlavorChoice* known = FindResource(choices, choice.resource);
         (known == nullptr ? choices.emplace_back() : *known) = choice;
       }
-      if (scan.best.mode != FlavorMode::kFit)
+      // The worst of them may be one that fits, from far up.
+      const bool fits = std::ranges::all_of(
+          scan.choices, [](const FlavorChoice& c) { return c.mode == FlavorMode::kFit; });
+      if (!fits)
         group.reasons.insert(group.reasons.end(), scan.reasons.begin(), scan.reasons.end());
     }
     return true;
@@ -521,18 +523,12 @@ EvictionOutlook OutlookOf(const model::State& state, model::Transaction& t,
                           const AdmittedOf& admitted) {
   Preemptor alone = preemptor;
   alone.demands = std::span(&demand, 1);
-  const std::vector<Victim> victims = FindVictims(state, t, alone, admitted);
-  EvictionOutlook outlook{.mode = FlavorMode::kNoVictims};
+  const std::optional<std::vector<Victim>> victims = FindVictims(state, t, alone, admitted);
+  EvictionOutlook outlook{.mode = victims ? FlavorMode::kReclaim : FlavorMode::kNoVictims};
   const model::Transaction::Checkpoint start = t.checkpoint();
-  for (const Victim& victim : victims) {
-    const bool own = victim.workload.queue == preemptor.queue;
-    if (own || outlook.mode == FlavorMode::kNoVictims)
-      outlook.mode = own ? FlavorMode::kPreempt : FlavorMode::kReclaim;
-    for (model::ClaimId id = state.ledger().first_of_owner(victim.workload.owner); id.valid();) {
-      const model::ClaimId next = state.ledger().claim(id).next_of_owner;
-      if (state.ledger().claim(id).account.is_tree()) t.End(id);
-      id = next;
-    }
+  for (const Victim& victim : victims.value_or(std::vector<Victim>{})) {
+    if (victim.workload.queue == preemptor.queue) outlook.mode = FlavorMode::kPreempt;
+    TakeAway(state, t, victim.workload.owner);
   }
   outlook.borrow = ReachOf(state, demand.account, demand.resource, demand.amount).height;
   t.RollbackTo(start);

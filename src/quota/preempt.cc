@@ -55,19 +55,21 @@ class Search {
         t_(t),
         start_(t.checkpoint()) {}
 
-  std::vector<Victim> Run() {
+  std::optional<std::vector<Victim>> Run() {
     std::vector<Candidate> in_queue;
     CollectFrom(preemptor_.queue, QueueId{}, /*owned=*/false, in_queue);
     std::vector<Candidate> owned;
     std::vector<Candidate> others;
     CollectOthers(owned, others);
     const std::vector<Candidate> candidates = InOrder({&owned, &others, &in_queue});
+    if (candidates.empty()) return std::nullopt;
+    if (!IsLeftNow() && Fits(/*borrowing=*/true)) return WhoLeavesAlready(candidates);
     for (const bool borrowing : Attempts(owned.empty(), others.empty())) {
       std::vector<Victim> victims = Try(candidates, borrowing);
       t_.RollbackTo(start_);
       if (!victims.empty()) return victims;
     }
-    return {};
+    return std::nullopt;
   }
 
  private:
@@ -81,13 +83,12 @@ class Search {
 
   [[nodiscard]] bool HasLessThanNominal() const {
     return std::ranges::all_of(preemptor_.demands, [&](const Demand& d) {
-      return !d.lacks || tree_.used(QuotaView::kNow, d.resource, d.account) <
+      return !d.lacks || tree_.used(QuotaView::kFuture, d.resource, d.account) <
                              tree_.quota(d.resource, d.account).nominal;
     });
   }
 
-  // Whether the queue and those below it use no more than they have of all that is lacking; in the
-  // future: once all that leave are gone.
+  // Whether the queue and those below it use no more than they have of all that is lacking.
   [[nodiscard]] bool WithinItsOwn(QueueId q, QuotaView view) const {
     return std::ranges::all_of(preemptor_.demands, [&](const Demand& d) {
       if (!d.lacks) return true;
@@ -118,7 +119,7 @@ class Search {
     for (size_t i = 0; i < rest.size(); ++i) {
       const model::ResourceId r = preemptor_.demands[i].resource;
       auto& [account, amount] = rest[i];
-      const Amount used = tree_.used(QuotaView::kNow, r, account);
+      const Amount used = tree_.used(QuotaView::kFuture, r, account);
       fits = fits && used + amount <= tree_.subtree(r, account);
       const Amount local = std::max(Amount{0}, tree_.local(r, account) - used);
       amount = std::max(Amount{0}, amount - local);
@@ -127,8 +128,8 @@ class Search {
     return fits;
   }
 
-  // Of all below `top` but what is below `skip`. Below those that use no more than they have nobody
-  // uses what is the preemptor's.
+  // Of all below `top` but what is below `skip`. Below those that use no more than they have, and
+  // will, nobody uses what is the preemptor's.
   void CollectBelow(QueueId top, QueueId skip, QueueId common, bool owned,
                     std::vector<Candidate>& out) const {
     std::vector<QueueId> left = {top};
@@ -137,7 +138,9 @@ class Search {
       left.pop_back();
       for (QueueId child = queues_.at(n).first_child; child.valid();
            child = queues_.at(child).next_sibling) {
-        if (child == skip || WithinItsOwn(child, QuotaView::kNow)) continue;
+        const bool within =
+            WithinItsOwn(child, QuotaView::kFuture) && WithinItsOwn(child, QuotaView::kPhysical);
+        if (child == skip || within) continue;
         CollectFrom(child, common, owned, out);
         left.push_back(child);
       }
@@ -199,39 +202,41 @@ class Search {
   }
 
   // As long as the evictions before it left its queue, and those up to the common cohort, with more
-  // than they have. Who leaves already does so whatever they have then.
+  // than they have.
   [[nodiscard]] bool StillUsesTooMuch(const Candidate& candidate) const {
     if (candidate.variant == Variant::kInQueue) return true;
-    const QuotaView view = candidate.workload.evicted ? QuotaView::kNow : QuotaView::kFuture;
     for (QueueId q = candidate.workload.queue; q != candidate.common; q = queues_.at(q).parent) {
-      if (WithinItsOwn(q, view)) return false;
+      if (WithinItsOwn(q, QuotaView::kFuture)) return false;
     }
     return true;
   }
 
-  [[nodiscard]] bool Fits(bool borrowing) const {
+  [[nodiscard]] bool IsLeftNow() const {
     return std::ranges::all_of(preemptor_.demands, [&](const Demand& d) {
-      if (!borrowing && tree_.used(QuotaView::kNow, d.resource, d.account) + d.amount >
-                            tree_.quota(d.resource, d.account).nominal) {
-        return false;
-      }
-      return d.amount <=
-             std::max(Amount{0}, tree_.LeftFor(QuotaView::kNow, d.resource, d.account).amount);
+      const Amount left = tree_.LeftFor(QuotaView::kPhysical, d.resource, d.account).amount;
+      return d.amount <= std::max(Amount{0}, left);
     });
   }
 
-  // What its claims on queues were.
-  std::vector<model::Claim> TakeAway(const Admitted& workload) {
-    std::vector<model::Claim> taken;
-    for (ClaimId id = state_.ledger().first_of_owner(workload.owner); id.valid();) {
-      const ClaimId next = state_.ledger().claim(id).next_of_owner;
-      if (state_.ledger().claim(id).account.is_tree()) {
-        taken.push_back(state_.ledger().claim(id));
-        t_.End(id);
+  // Once all that leave are gone.
+  [[nodiscard]] bool Fits(bool borrowing) const {
+    return std::ranges::all_of(preemptor_.demands, [&](const Demand& d) {
+      if (!borrowing && tree_.used(QuotaView::kFuture, d.resource, d.account) + d.amount >
+                            tree_.quota(d.resource, d.account).nominal) {
+        return false;
       }
-      id = next;
+      const Amount left = tree_.LeftFor(QuotaView::kFuture, d.resource, d.account).amount;
+      return d.amount <= std::max(Amount{0}, left);
+    });
+  }
+
+  static std::vector<Victim> WhoLeavesAlready(const std::vector<Candidate>& candidates) {
+    std::vector<Victim> victims;
+    for (const Candidate& candidate : candidates) {
+      if (candidate.workload.evicted)
+        victims.push_back({.workload = candidate.workload, .reason = ReasonOf(candidate.variant)});
     }
-    return taken;
+    return victims;
   }
 
   std::vector<Victim> Try(const std::vector<Candidate>& candidates, bool borrowing) {
@@ -241,9 +246,13 @@ class Search {
       if (borrowing && candidate.variant == Variant::kUnlessBorrowing) continue;
       if (!StillUsesTooMuch(candidate)) continue;
       victims.push_back({.workload = candidate.workload, .reason = ReasonOf(candidate.variant)});
-      taken.push_back(TakeAway(candidate.workload));
+      taken.push_back(TakeAway(state_, t_, candidate.workload.owner));
       if (!Fits(borrowing)) continue;
-      GiveBack(victims, taken, borrowing);
+      if (std::ranges::any_of(victims, [&](const Victim& v) { return IsWaitedFor(v); })) {
+        GiveBackByOne(victims, borrowing);
+      } else {
+        GiveBack(victims, taken, borrowing);
+      }
       return victims;
     }
     return {};
@@ -264,6 +273,23 @@ class Search {
     }
   }
 
+  // Whether others leave for it.
+  [[nodiscard]] bool IsWaitedFor(const Victim& victim) const {
+    const model::WorkloadId row = state_.workloads().FindUid(victim.workload.owner);
+    return row.valid() && !state_.workloads().at(row).victims.empty();
+  }
+
+  // Likewise, where what one holds depends on whether another is taken away.
+  void GiveBackByOne(std::vector<Victim>& victims, bool borrowing) {
+    for (size_t i = victims.size() - 1; i-- > 0;) {
+      t_.RollbackTo(start_);
+      for (size_t j = 0; j < victims.size(); ++j) {
+        if (j != i) TakeAway(state_, t_, victims[j].workload.owner);
+      }
+      if (Fits(borrowing)) victims.erase(victims.begin() + static_cast<std::ptrdiff_t>(i));
+    }
+  }
+
   const model::State& state_;
   const model::QueueTable& queues_;
   const QuotaTree& tree_;
@@ -275,6 +301,33 @@ class Search {
 };
 
 }  // namespace
+
+std::vector<model::Claim> TakeAway(const model::State& state, model::Transaction& t,
+                                   model::OwnerId owner) {
+  std::vector<model::Claim> taken;
+  for (ClaimId id = state.ledger().first_of_owner(owner); id.valid();) {
+    const ClaimId next = state.ledger().claim(id).next_of_owner;
+    if (state.ledger().claim(id).account.is_tree()) {
+      taken.push_back(state.ledger().claim(id));
+      t.End(id);
+    }
+    id = next;
+  }
+  const model::WorkloadId row = state.workloads().FindUid(owner);
+  if (!row.valid()) return taken;
+  for (const model::WorkloadId victim : state.workloads().at(row).victims) {
+    const model::Workload& leaves = state.workloads().at(victim);
+    if (StageOf(leaves.status) == model::WorkloadStage::kEvicted) continue;
+    for (ClaimId id = state.ledger().first_of_owner(leaves.uid); id.valid();
+         id = state.ledger().claim(id).next_of_owner) {
+      model::Claim claim = state.ledger().claim(id);
+      claim.state = model::ClaimState::kHeld;
+      claim.claimant = {};
+      if (claim.account.is_tree()) t.Change(id, claim);
+    }
+  }
+  return taken;
+}
 
 bool MayEvict(EvictionPolicy policy, const Preemptor& preemptor, const Admitted& workload) {
   switch (policy) {
@@ -301,8 +354,9 @@ bool GoesBefore(const Admitted& a, const Admitted& b, QueueId preemptors) {
   return a.uid < b.uid;
 }
 
-std::vector<Victim> FindVictims(const model::State& state, model::Transaction& t,
-                                const Preemptor& preemptor, const AdmittedOf& admitted) {
+std::optional<std::vector<Victim>> FindVictims(const model::State& state, model::Transaction& t,
+                                               const Preemptor& preemptor,
+                                               const AdmittedOf& admitted) {
   CHECK(state.queues().active(preemptor.queue));
   for (const Demand& d : preemptor.demands) {
     CHECK_LT(d.account, state.queues().accounts_size());

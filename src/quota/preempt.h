@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -24,7 +25,7 @@ struct Admitted {
   int32_t priority = 0;  // What orders it, with any boost.
   Instant reserved_at;   // When it got its quota.
   Instant queued_at;     // Its age in the queue's order.
-  bool evicted = false;  // It was told to go and is still charged.
+  bool evicted = false;  // It is to go, and still charged.
 };
 
 // What the preemptor is to be charged on one account of its queue. With `lacks`, that is what
@@ -36,7 +37,7 @@ struct Demand {
   bool lacks = false;
 };
 
-// Who waits. It holds no quota, and is left less of what it lacks than it demands.
+// Who waits. It holds no quota, and is left less now of what it lacks than it demands.
 struct Preemptor {
   model::QueueId queue;
   int32_t priority = 0;
@@ -52,6 +53,11 @@ struct Victim {
 // Those that hold quota in the queue, or are promised it, in any order.
 using AdmittedOf = std::function<std::span<const Admitted>(model::QueueId)>;
 
+// As if the owner held nothing and were promised nothing: its claims on the tree end in `t`, and
+// who leaves for it alone, and was not told so yet, stays. Its claims as they were.
+std::vector<model::Claim> TakeAway(const model::State& state, model::Transaction& t,
+                                   model::OwnerId owner);
+
 // Whether the policy lets the preemptor evict the workload.
 [[nodiscard]] bool MayEvict(model::EvictionPolicy policy, const Preemptor& preemptor,
                             const Admitted& workload);
@@ -60,9 +66,10 @@ using AdmittedOf = std::function<std::span<const Admitted>(model::QueueId)>;
 // priority; who got its quota later; uid.
 [[nodiscard]] bool GoesBefore(const Admitted& a, const Admitted& b, model::QueueId preemptors);
 
-// Those that have to go for the preemptor to be charged its demands, none of whom could stay if the
-// others went; in the order in which they were chosen. Empty: no evictions that its queue may ask
-// for are enough.
+// Those that have to go for the preemptor to get what it demands once they, and those that leave
+// already, are gone (QuotaView::kFuture); none of them could stay if the others went. In the order
+// in which they were chosen. If those are enough that leave already, those of them that it might
+// evict, or none. Nothing: no evictions that its queue may ask for are enough.
 //
 // Evicted are workloads of its own queue, and of others that use more than they have of what it
 // lacks. Those that use quota of a subtree in which the preemptor's demands would fit are taken
@@ -71,9 +78,10 @@ using AdmittedOf = std::function<std::span<const Admitted>(model::QueueId)>;
 //
 // All is tried in `t`, a transaction of the state's, on what was changed there before, and taken
 // back. O(queues with too much + candidates x log candidates
-//         + candidates tried x demands x levels).
-[[nodiscard]] std::vector<Victim> FindVictims(const model::State& state, model::Transaction& t,
-                                              const Preemptor& preemptor,
-                                              const AdmittedOf& admitted);
+//         + candidates tried x demands x levels); O(victims^2) where others leave for a victim.
+[[nodiscard]] std::optional<std::vector<Victim>> FindVictims(const model::State& state,
+                                                             model::Transaction& t,
+                                                             const Preemptor& preemptor,
+                                                             const AdmittedOf& admitted);
 
 }  // namespace berth::quota

@@ -68,8 +68,8 @@ class Cluster {
             .why = model::ClaimWhy::kAdmitted};
   }
 
-  std::vector<Victim> Find(const std::string& queue, Amount cpu, int32_t priority,
-                           int64_t second = 100) {
+  std::optional<std::vector<Victim>> Find(const std::string& queue, Amount cpu, int32_t priority,
+                                          int64_t second = 100) {
     Name();
     const Demand demand{
         .account = AccountOf(Find(queue)), .resource = kCpu, .amount = cpu, .lacks = true};
@@ -81,10 +81,12 @@ class Cluster {
                         .demands = std::span(&demand, 1)},
                        [&](QueueId q) { return std::span<const Admitted>(admitted_[q]); });
   }
-  // "name:reason ..." in the order chosen.
+  // "name:reason ..." in the order chosen; "no" when none would be enough.
   std::string Victims(const std::string& queue, Amount cpu, int32_t priority) {
     std::string text;
-    for (const Victim& victim : Find(queue, cpu, priority)) {
+    const std::optional<std::vector<Victim>> victims = Find(queue, cpu, priority);
+    if (!victims) return "no";
+    for (const Victim& victim : *victims) {
       constexpr const char* kReasons[] = {"in queue", "reclaimed", "reclaimed by borrowing"};
       text += std::string(victim.workload.uid) + ": " +
               kReasons[static_cast<size_t>(victim.reason)] + "; ";
@@ -131,15 +133,15 @@ TEST(PreemptTest, WithinAQueueTheLeastImportantGiveWay) {
     c.Admit("q", "equal-new", 2, 5, 200);
     return c.Victims("q", 4, 5);
   };
-  EXPECT_EQ(with(EvictionPolicy::kNever), "");
+  EXPECT_EQ(with(EvictionPolicy::kNever), "no");
   EXPECT_EQ(with(EvictionPolicy::kLowerPriority), "new-low: in queue; old-low: in queue; ");
   Cluster c;
   c.Queue("q", "", 4, {.within_queue = EvictionPolicy::kLowerOrNewerEqualPriority});
   c.Admit("q", "equal-old", 2, 5, 10);
   c.Admit("q", "equal-new", 2, 5, 200);
   EXPECT_EQ(c.Victims("q", 2, 5), "equal-new: in queue; ");
-  EXPECT_EQ(c.Victims("q", 4, 5), "");
-  EXPECT_EQ(c.Victims("q", 2, 4), "");
+  EXPECT_EQ(c.Victims("q", 4, 5), "no");
+  EXPECT_EQ(c.Victims("q", 2, 4), "no");
 }
 
 // Goal: what others use of a queue's own quota comes back whatever their priority where the policy
@@ -156,19 +158,33 @@ TEST(PreemptTest, WhatIsBorrowedComesBack) {
     return c.Victims("mine", 3, priority);
   };
   EXPECT_EQ(with({.reclaim = EvictionPolicy::kAny}, 1), "b2: reclaimed; ");
-  EXPECT_EQ(with({.reclaim = EvictionPolicy::kLowerPriority}, 1), "");
+  EXPECT_EQ(with({.reclaim = EvictionPolicy::kLowerPriority}, 1), "no");
   EXPECT_EQ(with({.reclaim = EvictionPolicy::kLowerPriority}, 10), "b2: reclaimed; ");
-  EXPECT_EQ(with({}, 10), "");
+  EXPECT_EQ(with({}, 10), "no");
 }
 
-// Goal: to borrow, others are evicted only where the policy says so, and only up to its priority.
-// Method: a queue without quota of its own.
+// Goal: where those are enough that leave already nobody else has to go, and who may evict nobody is
+// not waited for. Method: one that leaves, and one that might be evicted.
+TEST(PreemptTest, WhoLeavesAlreadyIsEnough) {
+  const auto with = [](EvictionPolicy policy, int32_t priority) {
+    Cluster c;
+    c.Queue("q", "", 10, {.within_queue = policy});
+    c.Admit("q", "stays", 3, 1);
+    c.Admit("q", "leaves", 6, 3, 0, model::ClaimState::kReleasing);
+    return c.Victims("q", 5, priority);
+  };
+  EXPECT_EQ(with(EvictionPolicy::kLowerPriority, 5), "leaves: in queue; ");
+  EXPECT_EQ(with(EvictionPolicy::kLowerPriority, 2), "")
+      << "it might evict the other, and need not";
+  EXPECT_EQ(with(EvictionPolicy::kLowerPriority, 0), "no");
+  EXPECT_EQ(with(EvictionPolicy::kNever, 5), "no");
+}
+
 // Goal: what leaves a queue for one that is promised it is not held against those that stay. Method:
 // a queue within its own once the one has taken the other's place.
 TEST(PreemptTest, WhoTakesAPlaceThatIsLeftBorrowsNothing) {
   const auto with = [](Amount nominal) {
     Cluster c;
-    c.Cohort("all", "", 4 - nominal);
     c.Queue("a", "all", 2, {.reclaim = EvictionPolicy::kLowerPriority});
     c.Queue("b", "all", nominal);
     c.Admit("b", "leaves", 2, 9, 10, model::ClaimState::kReleasing);
@@ -176,10 +192,12 @@ TEST(PreemptTest, WhoTakesAPlaceThatIsLeftBorrowsNothing) {
     c.Admit("b", "stays", 1, 0, 30);
     return c.Victims("a", 2, 5);
   };
-  EXPECT_EQ(with(3), "");
+  EXPECT_EQ(with(3), "no");
   EXPECT_EQ(with(2), "stays: reclaimed; ");
 }
 
+// Goal: to borrow, others are evicted only where the policy says so, and only up to its priority.
+// Method: a queue without quota of its own.
 TEST(PreemptTest, ToBorrowOthersGiveWayUpToAPriority) {
   const auto with = [](int32_t priority_max) {
     Cluster c;
@@ -193,7 +211,7 @@ TEST(PreemptTest, ToBorrowOthersGiveWayUpToAPriority) {
     return c.Victims("mine", 2, 8);
   };
   EXPECT_EQ(with(5), "o1: reclaimed by borrowing; ");
-  EXPECT_EQ(with(2), "");
+  EXPECT_EQ(with(2), "no");
 }
 
 // Goal: who was chosen and need not go after all stays. Method: the least important is too small.
@@ -214,7 +232,7 @@ TEST(PreemptTest, NobodyLosesItsOwnQuota) {
   c.Admit("borrower", "beyond", 1, 0);
   c.Admit("borrower", "own", 5, 1);
   EXPECT_EQ(c.Victims("mine", 5, 5), "beyond: reclaimed; ");
-  EXPECT_EQ(c.Victims("mine", 7, 5), "");
+  EXPECT_EQ(c.Victims("mine", 7, 5), "no");
 }
 
 // Goal: once what is demanded fits in what a subtree has, what others use of it is taken back, and
@@ -255,7 +273,9 @@ RC_GTEST_PROP(PreemptTest, VictimsAreEnoughNeededAndAllowed, ()) {
   }
   for (int i = *rc::gen::inRange(4, 20); i > 0; --i) {
     c.Admit(queues[*rc::gen::inRange(size_t{0}, queues.size())], "w" + std::to_string(i),
-            *rc::gen::inRange(1, 6), *rc::gen::inRange(0, 4), *rc::gen::inRange(0, 3));
+            *rc::gen::inRange(1, 6), *rc::gen::inRange(0, 4), *rc::gen::inRange(0, 3),
+            *rc::gen::element(Cluster::ClaimState::kHeld, Cluster::ClaimState::kHeld,
+                              Cluster::ClaimState::kReleasing, Cluster::ClaimState::kReserved));
   }
   const uint64_t before = c.Hash();
   const std::string queue = queues[*rc::gen::inRange(size_t{0}, queues.size())];
@@ -263,9 +283,11 @@ RC_GTEST_PROP(PreemptTest, VictimsAreEnoughNeededAndAllowed, ()) {
   const int32_t priority = *rc::gen::inRange(0, 4);
   const model::QuotaTree& tree = c.state.ledger().quota();
   const uint32_t account = c.AccountOf(c.Find(queue));
-  const auto left = [&] { return tree.LeftFor(QuotaView::kNow, kCpu, account).amount; };
-  if (left() >= cpu) return;
-  const std::vector<Victim> victims = c.Find(queue, cpu, priority, 1);
+  const auto left = [&] { return tree.LeftFor(QuotaView::kFuture, kCpu, account).amount; };
+  const bool left_now = tree.LeftFor(QuotaView::kPhysical, kCpu, account).amount >= cpu;
+  if (left_now && left() >= cpu) return;
+  const bool leaving_enough = left() >= cpu;
+  const auto victims = c.Find(queue, cpu, priority, 1).value_or(std::vector<Victim>{});
   RC_ASSERT(c.Hash() == before);
 
   const QueuePreemption& may = c.state.queues().at(c.Find(queue)).preemption;
@@ -276,22 +298,26 @@ RC_GTEST_PROP(PreemptTest, VictimsAreEnoughNeededAndAllowed, ()) {
     for (const Victim& victim : victims) {
       const bool own = victim.workload.queue == who.queue;
       RC_ASSERT(MayEvict(own ? may.within_queue : may.reclaim, who, victim.workload));
-      RC_ASSERT(own ||
-                tree.borrowed(QuotaView::kNow, kCpu, c.AccountOf(victim.workload.queue)) > 0);
+      RC_ASSERT(!leaving_enough || victim.workload.evicted);
+      const uint32_t of = c.AccountOf(victim.workload.queue);
+      RC_ASSERT(own || leaving_enough || tree.borrowed(QuotaView::kFuture, kCpu, of) > 0);
       t.End(c.state.ledger().first_of_owner(victim.workload.owner));
     }
     RC_ASSERT(victims.empty() || left() >= cpu);
     const auto alone = t.checkpoint();
     for (const Victim& victim : victims) {
-      t.Add(c.ClaimOf(victim.workload, c.AmountOf(victim.workload.owner)));
+      if (leaving_enough) break;
+      model::Claim claim = c.ClaimOf(victim.workload, c.AmountOf(victim.workload.owner));
+      if (victim.workload.evicted) claim.state = Cluster::ClaimState::kReleasing;
+      t.Add(claim);
       const bool borrows =
-          tree.used(QuotaView::kNow, kCpu, account) + cpu > tree.quota(kCpu, account).nominal;
+          tree.used(QuotaView::kFuture, kCpu, account) + cpu > tree.quota(kCpu, account).nominal;
       RC_ASSERT(left() < cpu || borrows);
       t.RollbackTo(alone);
     }
   }
   for (auto& [q, workloads] : c.admitted()) std::ranges::reverse(workloads);
-  const std::vector<Victim> again = c.Find(queue, cpu, priority, 1);
+  const auto again = c.Find(queue, cpu, priority, 1).value_or(std::vector<Victim>{});
   RC_ASSERT(std::ranges::equal(again, victims, [](const Victim& a, const Victim& b) {
     return a.workload.owner == b.workload.owner && a.reason == b.reason;
   }));

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "model/ids.h"
+#include "model/quota_tree.h"
 #include "model/state.h"
 
 namespace berth::quota {
@@ -13,7 +14,16 @@ struct Reach {
   bool below_root = false;  // There is more above that subtree.
 };
 
-// For the amount on the account besides what is used (QuotaView::kNow). Where not even the root has
+// What is used at most from now on: while those that leave are there yet, or once they are gone and
+// who was promised something has got it.
+[[nodiscard]] model::Amount UsedFromNowOn(const model::QuotaTree& tree, model::ResourceId r,
+                                          uint32_t row);
+// What may be charged now without taking what others are promised; negative when more is used than
+// there is. What leaves counts once, though its room is promised to another. O(levels).
+[[nodiscard]] model::Amount LeftFromNowOn(const model::QuotaTree& tree, model::ResourceId r,
+                                          uint32_t row);
+
+// For the amount on the account besides what is used from now on. Where not even the root has
 // enough, the root. O(levels).
 [[nodiscard]] Reach ReachOf(const model::State& state, uint32_t account, model::ResourceId r,
                             model::Amount amount);

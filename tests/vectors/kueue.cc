@@ -440,13 +440,15 @@ void Preemption(const Case& test) {
   const std::vector<quota::Demand> demands = DemandsOf(c, test.input, queue);
   const uint64_t before = HashOfLedger(c);
   model::Transaction t = c.state().Begin();
-  const std::vector<quota::Victim> victims = quota::FindVictims(
-      c.state(), t,
-      {.queue = queue,
-       .priority = PriorityOf(incoming, test),
-       .queued_at = CreationOf(incoming),
-       .demands = demands},
-      [&](model::QueueId q) { return std::span<const quota::Admitted>(admitted[q]); });
+  const std::vector<quota::Victim> victims =
+      quota::FindVictims(
+          c.state(), t,
+          {.queue = queue,
+           .priority = PriorityOf(incoming, test),
+           .queued_at = CreationOf(incoming),
+           .demands = demands},
+          [&](model::QueueId q) { return std::span<const quota::Admitted>(admitted[q]); })
+          .value_or(std::vector<quota::Victim>{});
   ExpectSame("the ledger after", before == HashOfLedger(c), true);
   ExpectSame("victims", static_cast<int64_t>(victims.size()),
              test.want.at("preemptedCount").as_int64());
