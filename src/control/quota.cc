@@ -34,8 +34,9 @@ bool Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox
 
 }  // namespace
 
-Quota::Quota(Workloads::Options options, client::Client& client)
-    : cluster_queues_watch_(client.Watch(KueueWatch("clusterqueues"))),
+Quota::Quota(const Options& options, client::Client& client)
+    : queue_status_(options.queue_status),
+      cluster_queues_watch_(client.Watch(KueueWatch("clusterqueues"))),
       cohorts_watch_(client.Watch(KueueWatch("cohorts"))),
       flavors_watch_(client.Watch(KueueWatch("resourceflavors"))),
       topologies_watch_(client.Watch(KueueWatch("topologies"))),
@@ -43,7 +44,7 @@ Quota::Quota(Workloads::Options options, client::Client& client)
       namespaces_watch_(client.Watch({.resource = {.plural = "namespaces"}})),
       checks_watch_(client.Watch(KueueWatch("admissionchecks"))),
       workloads_watch_(client.Watch(KueueWatch("workloads"))),
-      workloads_(options) {}
+      workloads_(options.workloads) {}
 
 bool Quota::Watches(client::WatchId watch) const {
   return watch == cluster_queues_watch_ || watch == cohorts_watch_ || watch == flavors_watch_ ||
@@ -213,17 +214,18 @@ void Quota::Pump(Instant now, const model::State& state, client::Client& client,
     listed_ = true;
     queues_.Listed();
   }
-  if (listed_ && recount_ && next_count_ <= now) {
+  if (queue_status_ && listed_ && recount_ && next_count_ <= now) {
     recount_ = false;
     next_count_ = now + Duration::Seconds(1);
     Count(state);
   }
   const auto is_evicted = [&](std::string_view uid) {
     const model::WorkloadId id = state.FindWorkload(uid);
-    return id.valid() && state.workloads().at(id).claimant.valid();
+    return id.valid() &&
+           (state.workloads().at(id).claimant.valid() || state.faults().evict_for_nobody);
   };
   workloads_.Pump(now, is_evicted, client, out);
-  queues_.Pump(now, client, out);
+  if (queue_status_) queues_.Pump(now, client, out);
 }
 
 // Of all queues anew: counting on would be another truth about workloads.
@@ -257,7 +259,9 @@ std::optional<Workloads::Result> Quota::OnCallDone(Instant now, const client::Ca
 }
 
 Instant Quota::wake_at() const {
-  const Instant at = std::min(workloads_.wake_at(), queues_.wake_at());
+  Instant at = workloads_.wake_at();
+  if (!queue_status_) return at;
+  at = std::min(at, queues_.wake_at());
   return listed_ && recount_ ? std::min(at, next_count_) : at;
 }
 

@@ -30,8 +30,13 @@ namespace berth::control {
 // are counted once a second at most, O(workloads).
 class Quota {
  public:
+  struct Options {
+    Workloads::Options workloads = {};
+    // Whether it is written, too, if queues are ready and how many wait in them.
+    bool queue_status = true;
+  };
   // `client`: the scheduler's, with the watches in it from now on.
-  Quota(Workloads::Options options, client::Client& client);
+  Quota(const Options& options, client::Client& client);
 
   [[nodiscard]] bool Watches(client::WatchId watch) const;
   // The facts that the event means, in order; whoever applies them asks State::HasRoomFor first.
@@ -74,6 +79,7 @@ class Quota {
                                                 const LocalQueue& queue) const;
   void LocalQueuesOf(std::string_view cluster_queue, Facts& facts) const;
 
+  bool queue_status_;
   codec::Decoder decoder_;
   client::WatchId cluster_queues_watch_;
   client::WatchId cohorts_watch_;

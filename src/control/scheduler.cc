@@ -72,7 +72,7 @@ Scheduler::Scheduler(SchedulerOptions options)
     classes_ = client_.Watch(
         {.resource = {.group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"}});
   }
-  if (options_.quota) quota_.emplace(Workloads::Options{}, client_);
+  if (options_.quota) quota_.emplace(options_.quota_options, client_);
 }
 
 bool Scheduler::ours(std::string_view scheduler_name) const {

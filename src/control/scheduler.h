@@ -45,6 +45,7 @@ struct SchedulerOptions {
   bool groups = false;
   // Whether Kueue's queues are read, and Workloads get the quota that they have.
   bool quota = false;
+  Quota::Options quota_options = {};
   // Test code only: the defect "binding repeated after an unknown outcome".
   bool planted_repeat_binding = false;
   // Test code only: the defect "a binding names the node of the plan's binding before it".

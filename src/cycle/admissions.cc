@@ -446,7 +446,9 @@ uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
   for (const WorkloadId head : heads) nominations.push_back(Nominate(state, head, asked));
   std::erase_if(nominations, [&](const Nomination& n) {
     if (n.verdict == Verdict::kFits || n.verdict == Verdict::kPreempts) return false;
-    if (n.verdict == Verdict::kRefused && IsPromised(state, n.workload)) {
+    const bool ends =
+        n.verdict == Verdict::kRefused || state.faults().drop_quota_promise_when_tried;
+    if (ends && IsPromised(state, n.workload)) {
       served.insert(RootOf(state, n.workload));
       state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
     }
@@ -556,6 +558,17 @@ void Admissions::TellBehind(const model::State& state, const Line& line, Plan& p
 std::optional<WorkloadRefusal> Admissions::WhyWaits(WorkloadId workload) const {
   if (workload.value >= entries_.size()) return std::nullopt;
   return entries_[workload.value].refusal;
+}
+
+std::vector<WorkloadId> Admissions::LineOf(NameId cluster_queue) const {
+  std::vector<WorkloadId> all;
+  const auto line = lines_.find(cluster_queue);
+  if (line == lines_.end()) return all;
+  std::vector<Place> places;
+  std::ranges::merge(line->second.untried, line->second.refused, std::back_inserter(places),
+                     std::less<>{});
+  for (const Place& place : places) all.push_back(place.workload);
+  return all;
 }
 
 std::vector<WorkloadId> Admissions::Missed(const model::State& of) const {

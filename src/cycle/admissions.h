@@ -45,6 +45,8 @@ class Admissions {
 
   // Why it waits, as of the last look; nothing when it does not, or was not looked at.
   [[nodiscard]] std::optional<model::WorkloadRefusal> WhyWaits(model::WorkloadId workload) const;
+  // Who waits in the line of the ClusterQueue, in the order in which they are looked at. O(those).
+  [[nodiscard]] std::vector<model::WorkloadId> LineOf(model::NameId cluster_queue) const;
   // Those that were refused and would get quota now, although nothing is noted that would have them
   // looked at again: a bug each. Copies the state; O(workloads refused x flavors).
   [[nodiscard]] std::vector<model::WorkloadId> Missed(const model::State& state) const;

@@ -12,8 +12,32 @@
 #include "base/check.h"
 #include "client/request.h"
 #include "codec/decode.h"
+#include "codec/scan.h"
+#include "control/status_text.h"
+#include "translate/quota_facts.h"
 
 namespace berth::explore {
+namespace {
+
+api::Workload WorkloadIn(std::string_view document) {
+  Result<api::Workload> workload = codec::Decoder().Workload(document);
+  CHECK(workload.has_value());
+  return std::move(*workload);
+}
+
+void Put(std::vector<api::Condition>& conditions, api::Condition condition) {
+  const auto at = std::ranges::find(conditions, condition.type, &api::Condition::type);
+  (at == conditions.end() ? conditions.emplace_back() : *at) = std::move(condition);
+}
+
+std::string StatusOf(const std::vector<api::Condition>& conditions, std::string_view more) {
+  std::string text;
+  for (const api::Condition& condition : conditions)
+    text += (text.empty() ? "" : ",") + control::ConditionText(condition);
+  return fmt::format(R"({{"status":{{"conditions":[{}]{}}}}})", text, more);
+}
+
+}  // namespace
 
 std::optional<std::string> BudgetStatus(const sim::Truth& truth, const std::vector<Owner>& owners,
                                         std::string_view budget) {
@@ -61,6 +85,37 @@ std::optional<std::string> BudgetStatus(const sim::Truth& truth, const std::vect
   return fmt::format(
       R"({{"status":{{"observedGeneration":{},"disruptionsAllowed":{},"currentHealthy":{},"desiredHealthy":{},"expectedPods":{},"disruptedPods":{{{}}}}}}})",
       is.meta.generation, allowed, healthy, desired, expected, dropped);
+}
+
+bool HasToLetGo(std::string_view workload) {
+  return StageOf(translate::WorkloadStatusOf(WorkloadIn(workload))) ==
+         model::WorkloadStage::kEvicted;
+}
+
+std::string ReleasedStatus(std::string_view workload, Instant now) {
+  std::vector<api::Condition> conditions = WorkloadIn(workload).conditions;
+  const auto set = [&](std::string_view type, bool is, std::string_view reason) {
+    Put(conditions, {.type = std::string(type),
+                     .status = is ? "True" : "False",
+                     .reason = std::string(reason),
+                     .message = "It has let go",
+                     .transition = now});
+  };
+  const std::string why = api::Find(conditions, "Evicted")->reason;
+  set("Requeued", true, why);
+  set("QuotaReserved", false, "PendingEvaluation");
+  if (api::Find(conditions, "Admitted") != nullptr) set("Admitted", false, "NoReservation");
+  return StatusOf(conditions, R"(,"admission":null)");
+}
+
+std::string ToldStatus(std::string_view workload, std::string_view condition, Instant now) {
+  std::vector<api::Condition> conditions = WorkloadIn(workload).conditions;
+  Put(conditions, {.type = codec::StringMember(condition, "type"),
+                   .status = "True",
+                   .reason = codec::StringMember(condition, "reason"),
+                   .message = codec::StringMember(condition, "message"),
+                   .transition = now});
+  return StatusOf(conditions, {});
 }
 
 std::string StartedStatus(const sim::Truth& truth, const sim::Truth::PodFacts& pod, Instant now) {

@@ -26,4 +26,13 @@ namespace berth::explore {
 [[nodiscard]] std::string StartedStatus(const sim::Truth& truth, const sim::Truth::PodFacts& pod,
                                         Instant now);
 
+// The status that a Workload gets which is evicted and holds quota, once nothing of it runs: it
+// gives that back. A merge patch. As controllers::PlanWorkload of a Job that has no pods.
+[[nodiscard]] std::string ReleasedStatus(std::string_view workload, Instant now);
+// The status with the condition, which is true.
+[[nodiscard]] std::string ToldStatus(std::string_view workload, std::string_view condition,
+                                     Instant now);
+// Whether it is evicted and holds quota yet.
+[[nodiscard]] bool HasToLetGo(std::string_view workload);
+
 }  // namespace berth::explore

@@ -80,6 +80,12 @@ client::Resource ResourceOf(Action::Kind kind) {
       return kReplicaSets;
     case Action::Kind::kGroup:
       return kGroups;
+    case Action::Kind::kQueue:  // CanPlay.
+    case Action::Kind::kLocalQueue:
+    case Action::Kind::kCohort:
+    case Action::Kind::kFlavor:
+    case Action::Kind::kWorkload:
+      break;
   }
   return client::Pods();
 }
@@ -95,6 +101,7 @@ sim::Operation OperationOf(const Action& action, Instant at) {
     case Action::Verb::kCreate:
     case Action::Verb::kPatchStatus:  // CanPlay.
     case Action::Verb::kEvict:        // Likewise.
+    case Action::Verb::kTell:         // Likewise.
       break;
     case Action::Verb::kPatch:
       operation.verb = sim::Operation::Verb::kPatch;
@@ -291,7 +298,7 @@ bool CanPlay(const Scenario& scenario) {
   const auto unplayable = [](const Action& action) {
     return action.verb == Action::Verb::kPatchStatus || action.verb == Action::Verb::kEvict;
   };
-  return scenario.kubelet_nodes.empty() &&
+  return scenario.kubelet_nodes.empty() && !scenario.quota &&
          std::ranges::all_of(
              scenario.set_up,
              [](const Action& action) { return action.verb == Action::Verb::kCreate; }) &&

@@ -21,8 +21,12 @@ constexpr size_t kNodesMax = 5;
 constexpr size_t kPodsMax = 20;
 constexpr size_t kLineBytesMax = 1000;
 // How a file calls them, by Action::Kind.
-constexpr std::array<std::string_view, 6> kKinds = {"pod",   "node",  "budget",
-                                                    "class", "owner", "podgroup"};
+constexpr std::array<std::string_view, 11> kKinds = {"pod",    "node",     "budget",  "class",
+                                                     "owner",  "podgroup", "queue",   "localqueue",
+                                                     "cohort", "flavor",   "workload"};
+constexpr std::string_view kQuotaVersion = "kueue.x-k8s.io/v1beta2";
+// That all quota of a scenario is of.
+constexpr std::string_view kFlavor = "spot";
 constexpr std::array<std::string_view, kFatesCount> kFates = {"done",  "unheard", "conflict",
                                                               "error", "refused", "lost"};
 
@@ -123,7 +127,9 @@ class Parser {
     if (word == "scenario") return ReadName();
     if (word == "case") return ReadCase();
     if (word == "class") return ReadClass();
-    if (word == "node" || word == "pod" || word == "budget" || word == "podgroup") {
+    if (word == "queue") return ReadQueue();
+    if (word == "node" || word == "pod" || word == "budget" || word == "podgroup" ||
+        word == "cohort" || word == "workload") {
       line_.words.insert(line_.words.begin(), "create");
       return ReadAction(scenario_.set_up, 0);
     }
@@ -132,6 +138,7 @@ class Parser {
     if (word == "owner") return ReadOwner();
     if (word == "kubelets") return ReadKubelets();
     if (word == "starts") return Flag(scenario_.starts, true);
+    if (word == "jobs") return Flag(scenario_.jobs, true);
     if (word == "disruption") return Flag(scenario_.disruption, true);
     if (word == "collector") return Flag(scenario_.collector, true);
     if (word == "unsettled") return Flag(scenario_.settled, false);
@@ -362,9 +369,15 @@ class Parser {
   }
 
   Status ReadExpect() {
-    const Result<Options> options = ReadOptions(1, {"evictions", "states"});
+    const Result<Options> options = ReadOptions(1, {"evictions", "preemptions", "states"});
     if (!options) return std::unexpected(options.error());
-    if (options->empty()) return Bad("expect takes evictions=NUMBER or states=NUMBER");
+    if (options->empty())
+      return Bad("expect takes evictions=NUMBER, preemptions=NUMBER or states=NUMBER");
+    if (options->contains("preemptions")) {
+      const Result<uint64_t> most = Number(*options, "preemptions", 0, 100);
+      if (!most) return std::unexpected(most.error());
+      scenario_.preemptions = static_cast<uint32_t>(*most);
+    }
     if (options->contains("evictions")) {
       if (scenario_.evictions) return Bad("evictions is said twice");
       const Result<uint64_t> most = Number(*options, "evictions", 0, 100);
@@ -433,7 +446,16 @@ class Parser {
       }
       case Action::Kind::kGroup:
         return ReadCreateGroup(action, first);
+      case Action::Kind::kQueue:
+        return ReadCreateQueue(action, first);
+      case Action::Kind::kLocalQueue:
+        return ReadCreateLocalQueue(action, first);
+      case Action::Kind::kCohort:
+        return ReadCreateCohort(action, first);
+      case Action::Kind::kWorkload:
+        return ReadCreateWorkload(action, first);
       case Action::Kind::kOwner:
+      case Action::Kind::kFlavor:
         break;
     }
     return UnknownEvent(action);
@@ -470,6 +492,166 @@ class Parser {
     action.body = fmt::format(
         R"({{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup","metadata":{{"name":"{}"}},"spec":{{"minMember":{}{}}}}})",
         action.name, *least, priority);
+    return {};
+  }
+
+  // ---- Quota ----------------------------------------------------------------------------------
+
+  // A ClusterQueue, the LocalQueue of its name, and before the first of them the flavor.
+  Status ReadQueue() {
+    if (!std::exchange(scenario_.quota, true)) {
+      scenario_.set_up.push_back({.verb = Action::Verb::kCreate,
+                                  .kind = Action::Kind::kFlavor,
+                                  .name = std::string(kFlavor),
+                                  .body = Object("ResourceFlavor", kFlavor, "{}"),
+                                  .text = {},
+                                  .line = line_.number});
+    }
+    line_.words.insert(line_.words.begin(), "create");
+    if (Status read = ReadAction(scenario_.set_up, 0); !read) return read;
+    line_.words.resize(3);
+    line_.words[1] = "localqueue";
+    return ReadAction(scenario_.set_up, 0);
+  }
+
+  static std::string Object(std::string_view kind, std::string_view name, std::string_view spec) {
+    return fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{{"name":"{}"}},"spec":{}}})",
+                       kQuotaVersion, kind, name, spec);
+  }
+
+  // `"resourceGroups":[...]` of so much cpu.
+  Result<std::string> QuotaOf(const Options& options) {
+    const auto at = options.find("cpu");
+    if (at == options.end() || !InRange("cpu", at->second)) {
+      return Bad(fmt::format("cpu must be a quantity from 0 to {}", MostOf("cpu")));
+    }
+    return fmt::format(
+        R"("resourceGroups":[{{"coveredResources":["cpu"],"flavors":[{{"name":"{}","resources":[{{"name":"cpu","nominalQuota":"{}"}}]}}]}}])",
+        kFlavor, at->second);
+  }
+
+  // One of the policies that a file may name; empty when none is said.
+  Result<std::string> PolicyOf(const Options& options, std::string_view key) {
+    const auto at = options.find(key);
+    if (at == options.end()) return std::string("Never");
+    if (at->second == "lower") return std::string("LowerPriority");
+    if (at->second == "newer" && key == "within") return std::string("LowerOrNewerEqualPriority");
+    if (at->second == "any" && key == "reclaim") return std::string("Any");
+    return Bad(fmt::format("{} takes lower or {}, not \"{}\"", key,
+                           key == "within" ? "newer" : "any", at->second));
+  }
+
+  Status ReadCreateQueue(Action& action, size_t first) {
+    const bool strict = line_.words.back() == "strict";
+    if (strict) line_.words.pop_back();
+    const Result<Options> options = ReadOptions(first, {"cpu", "cohort", "within", "reclaim"});
+    if (!options) return std::unexpected(options.error());
+    const Result<std::string> quota = QuotaOf(*options);
+    if (!quota) return std::unexpected(quota.error());
+    const Result<std::string> within = PolicyOf(*options, "within");
+    if (!within) return std::unexpected(within.error());
+    const Result<std::string> reclaim = PolicyOf(*options, "reclaim");
+    if (!reclaim) return std::unexpected(reclaim.error());
+    std::string cohort;
+    if (const auto at = options->find("cohort"); at != options->end()) {
+      if (Status good = CheckName(at->second); !good) return good;
+      cohort = fmt::format(R"("cohortName":"{}",)", at->second);
+    }
+    made_.insert({action.kind, action.name});
+    action.body = Object(
+        "ClusterQueue", action.name,
+        fmt::format(
+            R"({{"namespaceSelector":{{}},"queueingStrategy":"{}",{}"preemption":{{"withinClusterQueue":"{}","reclaimWithinCohort":"{}"}},{}}})",
+            strict ? "StrictFIFO" : "BestEffortFIFO", cohort, *within, *reclaim, *quota));
+    return {};
+  }
+
+  Status ReadCreateLocalQueue(Action& action, size_t first) {
+    if (Status none = ReadNothing(first); !none) return none;
+    if (!made_.contains({Action::Kind::kQueue, action.name})) return NotMade(action);
+    made_.insert({action.kind, action.name});
+    action.body =
+        Object("LocalQueue", action.name, fmt::format(R"({{"clusterQueue":"{}"}})", action.name));
+    return {};
+  }
+
+  Status ReadCreateCohort(Action& action, size_t first) {
+    const Result<Options> options = ReadOptions(first, {"parent"});
+    if (!options) return std::unexpected(options.error());
+    std::string parent;
+    if (const auto at = options->find("parent"); at != options->end()) {
+      if (Status good = CheckName(at->second); !good) return good;
+      parent = fmt::format(R"("parentName":"{}")", at->second);
+    }
+    made_.insert({action.kind, action.name});
+    action.body = Object("Cohort", action.name, fmt::format("{{{}}}", parent));
+    return {};
+  }
+
+  Status ReadCreateWorkload(Action& action, size_t first) {
+    const Result<Options> options = ReadOptions(first, {"queue", "cpu", "priority", "count"});
+    if (!options) return std::unexpected(options.error());
+    const auto queue = options->find("queue");
+    if (queue == options->end()) return Bad("a workload takes queue=NAME");
+    if (!made_.contains({Action::Kind::kQueue, queue->second}))
+      return Bad(fmt::format("unknown queue \"{}\"", queue->second));
+    const Result<std::string> requests = Amounts(*options, {"cpu"});
+    if (!requests) return std::unexpected(requests.error());
+    const Result<uint64_t> priority = Number(*options, "priority", 0, 1'000'000'000);
+    if (!priority) return std::unexpected(priority.error());
+    const Result<uint64_t> count = Number(*options, "count", 1, 100);
+    if (!count) return std::unexpected(count.error());
+    made_.insert({action.kind, action.name});
+    scenario_.quota = true;
+    action.body = Object(
+        "Workload", action.name,
+        fmt::format(
+            R"({{"queueName":"{}","priority":{},"podSets":[{{"name":"main","count":{},"template":{{"spec":{{"restartPolicy":"Never","containers":[{{"name":"c","image":"i","resources":{{"requests":{{{}}}}}}}]}}}}}}]}})",
+            queue->second, *priority, *count, *requests));
+    return {};
+  }
+
+  Status ReadNothing(size_t first) {
+    const Result<Options> options = ReadOptions(first, {});
+    return options ? Status() : Status(std::unexpected(options.error()));
+  }
+
+  // What happens to what quota is about, but for deletions.
+  Status ReadQuotaChange(Action& action, const std::string& verb, const Options& options) {
+    const bool workload = action.kind == Action::Kind::kWorkload;
+    if (verb == "update" && action.kind == Action::Kind::kQueue && Only(options, "cpu")) {
+      const Result<std::string> quota = QuotaOf(options);
+      if (!quota) return std::unexpected(quota.error());
+      action.body = fmt::format(R"({{"spec":{{{}}}}})", *quota);
+      return {};
+    }
+    if (verb == "update" && workload && Only(options, "priority")) {
+      const Result<uint64_t> priority = Number(options, "priority", 0, 1'000'000'000);
+      if (!priority) return std::unexpected(priority.error());
+      action.body = fmt::format(R"({{"spec":{{"priority":{}}}}})", *priority);
+      return {};
+    }
+    if (!options.empty()) return UnknownEvent(action);
+    const bool stoppable =
+        action.kind == Action::Kind::kQueue || action.kind == Action::Kind::kLocalQueue;
+    if (stoppable && (verb == "stop" || verb == "resume")) {
+      action.body =
+          fmt::format(R"({{"spec":{{"stopPolicy":"{}"}}}})", verb == "stop" ? "Hold" : "None");
+      return {};
+    }
+    if (!workload) return UnknownEvent(action);
+    if (verb == "deactivate" || verb == "activate") {
+      action.body = fmt::format(R"({{"spec":{{"active":{}}}}})", verb == "activate");
+      return {};
+    }
+    action.verb = Action::Verb::kTell;
+    if (verb == "finish") {
+      action.body = R"({"type":"Finished","reason":"Succeeded","message":"It is done"})";
+    } else if (verb == "evict") {
+      action.body = R"({"type":"Evicted","reason":"NodeFailures","message":"Its nodes failed"})";
+    } else {
+      return UnknownEvent(action);
+    }
     return {};
   }
 
@@ -566,6 +748,12 @@ class Parser {
                scenario_.owners.end();
       case Action::Kind::kGroup:
         return groups_.contains(action.name);
+      case Action::Kind::kQueue:
+      case Action::Kind::kLocalQueue:
+      case Action::Kind::kCohort:
+      case Action::Kind::kFlavor:
+      case Action::Kind::kWorkload:
+        return made_.contains({action.kind, action.name});
     }
     return false;
   }
@@ -578,7 +766,7 @@ class Parser {
   Status ReadChange(Action& action, const std::string& verb, size_t first) {
     if (!Made(action)) return NotMade(action);
     const Result<Options> options =
-        ReadOptions(first, {"grace", "label", "node", "min", "max", "replicas"});
+        ReadOptions(first, {"grace", "label", "node", "min", "max", "replicas", "cpu", "priority"});
     if (!options) return std::unexpected(options.error());
     const bool graceful = action.kind == Action::Kind::kPod || action.kind == Action::Kind::kNode;
     if (verb == "delete" && (options->empty() || (graceful && Only(*options, "grace")))) {
@@ -606,6 +794,7 @@ class Parser {
       action.body = fmt::format(R"({{"spec":{{"minMember":{}}}}})", *least);
       return {};
     }
+    if (action.kind >= Action::Kind::kQueue) return ReadQuotaChange(action, verb, *options);
     if (action.kind != Action::Kind::kBudget || verb != "update") return UnknownEvent(action);
     const Result<std::string> limits = Limits(*options);
     if (!limits) return std::unexpected(limits.error());
@@ -686,6 +875,7 @@ class Parser {
   std::set<std::string, std::less<>> budgets_;
   std::set<std::string, std::less<>> classes_;
   std::set<std::string, std::less<>> groups_;
+  std::set<std::pair<Action::Kind, std::string>> made_;  // Of what quota is about.
   Scenario scenario_;
 };
 

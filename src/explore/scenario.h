@@ -28,12 +28,24 @@ inline constexpr size_t kFatesCount = 6;
 
 // One request of a user.
 struct Action {
-  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kPatchStatus, kBind, kEvict };
-  enum class Kind : uint8_t { kPod, kNode, kBudget, kClass, kOwner, kGroup };
+  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kPatchStatus, kBind, kEvict, kTell };
+  enum class Kind : uint8_t {
+    kPod,
+    kNode,
+    kBudget,
+    kClass,
+    kOwner,
+    kGroup,
+    kQueue,  // A ClusterQueue.
+    kLocalQueue,
+    kCohort,
+    kFlavor,
+    kWorkload,
+  };
   Verb verb = Verb::kCreate;
   Kind kind = Kind::kPod;
   std::string name;
-  std::string body;       // JSON.
+  std::string body;       // JSON; of kTell a condition that its status gets.
   uint32_t replicas = 0;  // Of an owner that is scaled.
   std::string text;       // As the file has it.
   uint32_t line = 0;
@@ -83,12 +95,16 @@ struct Scenario {
   bool starts = false;                  // Kubelets start what is bound, or refuse it.
   bool disruption = false;              // The status of budgets is kept.
   bool groups = false;                  // Members of PodGroups are placed together.
+  bool quota = false;                   // Workloads get quota of ClusterQueues.
+  bool jobs = false;                    // Workloads that are evicted give it back some time later.
   bool collector = false;               // Pods of nodes that are gone are deleted some time later.
   bool settled = true;      // The scheduler has seen and done all there is, before users act.
   std::vector<Fate> fates;  // That a write may have besides kDone.
   Bounds bounds;
   // How many pods the scheduler may evict at most on any path; nothing: it has no reason to.
   std::optional<uint32_t> evictions;
+  // Likewise of workloads, for the quota that they have.
+  uint32_t preemptions = 0;
   // Within how many distinct states the walk is whole; 0: that is not said.
   uint64_t whole_states = 0;
   std::vector<Plant> plants;

@@ -62,7 +62,7 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"writes\n", "f:4: writes takes outcomes"},
       {"bound crashes=2\n", "f:4: crashes must be a number from 0 to 1, not \"2\""},
       {"bound hope=1\n", "f:4: unknown key \"hope\""},
-      {"expect\n", "f:4: expect takes evictions=NUMBER or states=NUMBER"},
+      {"expect\n", "f:4: expect takes evictions=NUMBER, preemptions=NUMBER or states=NUMBER"},
       {"expect states=1\nexpect states=1\n", "f:5: states is said twice"},
       {"expect states=-1\n", "f:4: states must be a number from 0 to 100000000, not \"-1\""},
       {"expect evictions=1\nexpect evictions=1\n", "f:5: evictions is said twice"},
@@ -108,6 +108,25 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
        "f:6: unknown event \"update podgroup g max=1\""},
       {"podgroup g min=1\nuser ann\n  finish podgroup g\n",
        "f:6: unknown event \"finish podgroup g\""},
+      {"queue q\n", "f:4: cpu must be a quantity from 0 to 1M"},
+      {"queue q cpu=-1\n", "f:4: cpu must be a quantity from 0 to 1M"},
+      {"queue q cpu=1 within=any\n", "f:4: within takes lower or newer, not \"any\""},
+      {"queue q cpu=1 reclaim=newer\n", "f:4: reclaim takes lower or any, not \"newer\""},
+      {"queue q cpu=1 memory=1\n", "f:4: unknown key \"memory\""},
+      {"queue q cpu=1 cohort=C\n", "f:4: \"C\" is no name of an object"},
+      {"workload w cpu=1\n", "f:4: a workload takes queue=NAME"},
+      {"workload w queue=q cpu=1\n", "f:4: unknown queue \"q\""},
+      {"queue q cpu=1\nworkload w queue=q count=101\n",
+       "f:5: count must be a number from 0 to 100, not \"101\""},
+      {"user ann\n  create localqueue q\n", "f:5: no line above makes localqueue \"q\""},
+      {"queue q cpu=1\nuser ann\n  create localqueue q cpu=1\n", "f:6: unknown key \"cpu\""},
+      {"queue q cpu=1\nuser ann\n  finish queue q\n", "f:6: unknown event \"finish queue q\""},
+      {"queue q cpu=1\nworkload w queue=q\nuser ann\n  stop workload w\n",
+       "f:7: unknown event \"stop workload w\""},
+      {"queue q cpu=1\nworkload w queue=q\nuser ann\n  evict workload w grace=1\n",
+       "f:7: unknown event \"evict workload w grace=1\""},
+      {"cohort c cpu=1\n", "f:4: unknown key \"cpu\""},
+      {"user ann\n  create flavor f\n", "f:5: unknown event \"create flavor f\""},
       {std::string(kUser) + "starts\n", "f:6: kubelets start pods, and there are none"},
       {"scenario t\n", "f:4: the scenario has a name already"},
       {"case X \"q\"\n", "f:4: \"X\" is no id of a case"},
@@ -228,6 +247,31 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
   EXPECT_EQ(scenario->whole_states, 900u);
   ASSERT_EQ(scenario->plants.size(), 1u);
   EXPECT_EQ(scenario->plants[0].states, 100u);
+}
+
+TEST(ScenarioTest, AQueueIsWhatWorkloadsNeedOfIt) {
+  const Result<Scenario> scenario = ParseScenario(
+      std::string(kHead) +
+          "cohort all\nqueue a cpu=1 cohort=all within=newer strict\nqueue b cpu=2 reclaim=any\n"
+          "workload w queue=a cpu=500m count=2 priority=7\njobs\nexpect preemptions=3\n"
+          "user ann\n  stop queue a\n  resume localqueue b\n  deactivate workload w\n"
+          "  evict workload w\n",
+      "f");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  EXPECT_TRUE(scenario->quota && scenario->jobs);
+  EXPECT_EQ(scenario->preemptions, 3u);
+  std::vector<std::string> made;
+  for (const Action& action : scenario->set_up)
+    made.push_back(std::to_string(static_cast<int>(action.kind)) + " " + action.name);
+  EXPECT_THAT(made, ElementsAre("1 n1", "8 all", "9 spot", "6 a", "7 a", "6 b", "7 b", "10 w"));
+  EXPECT_THAT(scenario->set_up[3].body, HasSubstr("StrictFIFO"));
+  EXPECT_THAT(scenario->set_up[3].body, HasSubstr("LowerOrNewerEqualPriority"));
+  EXPECT_THAT(scenario->set_up[7].body, HasSubstr(R"("count":2)"));
+  const std::vector<Action>& acts = scenario->users.front().actions;
+  EXPECT_THAT(acts[0].body, HasSubstr("Hold"));
+  EXPECT_THAT(acts[1].body, HasSubstr("None"));
+  EXPECT_EQ(acts[2].body, R"({"spec":{"active":false}})");
+  EXPECT_EQ(acts[3].verb, Action::Verb::kTell);
 }
 
 }  // namespace

@@ -31,6 +31,7 @@ constexpr std::string_view kBudgetsTarget =
 constexpr std::string_view kGroupsTarget =
     "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups";
 constexpr std::string_view kClassesTarget = "/apis/scheduling.k8s.io/v1/priorityclasses";
+constexpr std::string_view kQuotaTarget = "/apis/kueue.x-k8s.io/v1beta2/";
 // Events tell users; nobody here reads them, and what comes of writing them changes nothing.
 constexpr std::string_view kEventsTarget = "/apis/events.k8s.io/";
 
@@ -41,6 +42,9 @@ control::SchedulerOptions OptionsOf(const Scenario& scenario, const sim::Planted
   options.watchdog_interval = Duration::Minutes(24 * 60);
   options.engine.preemption = scenario.evictions.has_value();
   options.groups = scenario.groups;
+  options.quota = scenario.quota;
+  // Whether queues are ready, and how many wait in them, decides nothing.
+  options.quota_options.queue_status = false;
   return options;
 }
 
@@ -103,21 +107,34 @@ std::string_view PluralOf(std::string_view target) {
   return target.substr(target.rfind('/') + 1);
 }
 
-std::string_view CollectionOf(Action::Kind kind) {
+std::string CollectionOf(Action::Kind kind) {
+  const auto of_quota = [](std::string_view rest) {
+    return fmt::format("{}{}", kQuotaTarget, rest);
+  };
   switch (kind) {
     case Action::Kind::kNode:
-      return kNodesTarget;
+      return std::string(kNodesTarget);
     case Action::Kind::kBudget:
-      return kBudgetsTarget;
+      return std::string(kBudgetsTarget);
     case Action::Kind::kClass:
-      return kClassesTarget;
+      return std::string(kClassesTarget);
     case Action::Kind::kGroup:
-      return kGroupsTarget;
+      return std::string(kGroupsTarget);
+    case Action::Kind::kQueue:
+      return of_quota("clusterqueues");
+    case Action::Kind::kLocalQueue:
+      return of_quota("namespaces/default/localqueues");
+    case Action::Kind::kCohort:
+      return of_quota("cohorts");
+    case Action::Kind::kFlavor:
+      return of_quota("resourceflavors");
+    case Action::Kind::kWorkload:
+      return of_quota("namespaces/default/workloads");
     case Action::Kind::kPod:
     case Action::Kind::kOwner:
       break;
   }
-  return kPodsTarget;
+  return std::string(kPodsTarget);
 }
 
 std::string NameOf(const std::string& key) { return key.substr(key.find('/') + 1); }
@@ -275,6 +292,7 @@ std::vector<Choice> Stage::Events() const {
   }
   AddPods(choices);
   AddBudgets(choices);
+  AddWorkloads(choices);
   return choices;
 }
 
@@ -303,6 +321,18 @@ void Stage::AddBudgets(std::vector<Choice>& choices) const {
         BudgetStatus(truth(), owners_, document.view()).has_value()) {
       choices.push_back(
           {.turn = Turn::kCount, .index = index, .key = KeyOf(Turn::kCount, Fate::kDone, key)});
+    }
+    ++index;
+  }
+}
+
+void Stage::AddWorkloads(std::vector<Choice>& choices) const {
+  if (!scenario_->jobs) return;
+  uint32_t index = 0;
+  for (const auto& [key, document] : truth().others()) {
+    if (key.starts_with(kWorkloadsPrefix) && HasToLetGo(document.view())) {
+      choices.push_back(
+          {.turn = Turn::kLetGo, .index = index, .key = KeyOf(Turn::kLetGo, Fate::kDone, key)});
     }
     ++index;
   }
@@ -394,6 +424,9 @@ Footprint Stage::Take(const Choice& choice) {
     case Turn::kCount:
       CountBudget(std::next(truth().others().begin(), choice.index)->first);
       return kTouchesPods;
+    case Turn::kLetGo:
+      LetGo(std::next(truth().others().begin(), choice.index)->first);
+      return kTouchesPods;
     case Turn::kArrive:
       return Arrive(choice.index, choice.fate);
     case Turn::kAnswer: {
@@ -433,7 +466,7 @@ env::HttpResponse Stage::Act(const Action& action) {
     }
     return {.status = 200, .headers = {}, .body = {}};
   }
-  const std::string collection(CollectionOf(action.kind));
+  const std::string collection = CollectionOf(action.kind);
   const std::string object = collection + "/" + action.name;
   switch (action.verb) {
     case Action::Verb::kCreate: {
@@ -457,6 +490,8 @@ env::HttpResponse Stage::Act(const Action& action) {
                    {});
     case Action::Verb::kEvict:
       return Serve(Request(env::Method::kPost, object + "/eviction", action.body), {});
+    case Action::Verb::kTell:
+      return Tell(action, object);
     case Action::Verb::kBind: {
       const env::HttpRequest request =
           Request(env::Method::kPost, object + "/binding", action.body);
@@ -465,6 +500,27 @@ env::HttpResponse Stage::Act(const Action& action) {
     }
   }
   return {};
+}
+
+env::HttpResponse Stage::Tell(const Action& action, const std::string& object) {
+  const auto workload =
+      truth().others().find(fmt::format("{}default/{}", kWorkloadsPrefix, action.name));
+  if (workload == truth().others().end()) return {.status = 404, .headers = {}, .body = {}};
+  return Serve(Request(env::Method::kPatch, object + "/status",
+                       ToldStatus(workload->second.view(), action.body, now_),
+                       "application/merge-patch+json"),
+               {});
+}
+
+void Stage::LetGo(const std::string& key) {
+  const std::string object =
+      fmt::format("{}/{}", CollectionOf(Action::Kind::kWorkload), key.substr(key.rfind('/') + 1));
+  const env::HttpResponse response =
+      Serve(Request(env::Method::kPatch, object + "/status",
+                    ReleasedStatus(truth().others().at(key).view(), now_),
+                    "application/merge-patch+json"),
+            {});
+  CHECK_EQ(response.status, 200);
 }
 
 void Stage::Replace(const Owner& owner) {
@@ -523,9 +579,10 @@ void Stage::CountBudget(const std::string& key) {
 
 Footprint Stage::Arrive(size_t index, Fate fate) {
   const Call call = calls_[index];
-  // Of an earlier life: it is judged as what a user sends.
-  const Footprint touched = static_cast<Footprint>(FootprintOf(call.request->target) |
-                                                   (call.orphan ? kTouchesScheduler : 0));
+  // Of an earlier life: it is judged as what a user sends. Of quota: by what the scheduler knows.
+  const bool judged = call.orphan || call.request->target.contains("/workloads/");
+  const Footprint touched =
+      static_cast<Footprint>(FootprintOf(call.request->target) | (judged ? kTouchesScheduler : 0));
   const auto answer = [&](env::Input input) {
     if (call.orphan) {
       calls_.erase(calls_.begin() + static_cast<ptrdiff_t>(index));
@@ -551,7 +608,9 @@ Footprint Stage::Arrive(size_t index, Fate fate) {
   if (call.request->method == env::Method::kDelete) {
     CheckEviction(call, fate == Fate::kDone);
   }
+  by_scheduler_ = !call.orphan;
   env::HttpResponse response = Serve(*call.request, {});
+  by_scheduler_ = false;
   if (response.status == 400 || response.status == 422) {
     checkers_.Report(now_, fmt::format("the scheduler's {} is not valid: {}", Words(*call.request),
                                        response.body.view()));
@@ -644,6 +703,16 @@ void Stage::OnCommitted(const env::JournalRecord& record) {
     promises_.OnNodeLost(truth(), std::string_view(record.key).substr(record.key.rfind('/') + 1));
   }
   checkers_.OnCommit(now_, record);
+  if (!scenario_->quota) return;
+  for (const std::string& wrong :
+       reservations_.OnCommit(record, by_scheduler_, scheduler_.engine().state())) {
+    checkers_.Report(now_, wrong);
+  }
+  if (reservations_.preemptions() > scenario_->preemptions) {
+    checkers_.Report(now_, fmt::format("{} are evicted for quota, where {} must be enough",
+                                       Counted(reservations_.preemptions(), "workload"),
+                                       scenario_->preemptions));
+  }
 }
 
 // Events that it writes are answered in the same step.
@@ -659,6 +728,11 @@ Footprint Stage::StepScheduler(env::Input input) {
     scheduler_.Step(now_, std::move(inputs[i]), out);
     for (env::Output& output : out) {
       if (auto* send = std::get_if<env::SendRequest>(&output)) {
+        // Before it is tampered with: what is planted is to show in what comes of it.
+        for (const std::string& wrong :
+             reservations_.OnSent(send->request, scheduler_.engine().state())) {
+          checkers_.Report(now_, wrong);
+        }
         sim::TamperSent(bugs_.tampering, sim::Party::kScheduler, send->request);
         checkers_.OnSent(now_, sim::Party::kScheduler, *send);
         promises_.OnSent(*send);
@@ -709,6 +783,7 @@ void Stage::Crash() {
   checkers_.OnSchedulerRestarted();
   promises_.OnRestart();
   gangs_ = {};
+  reservations_.OnRestart();
 }
 
 // ---- Checks ----------------------------------------------------------------------------------
@@ -737,6 +812,8 @@ void Stage::Check(bool at_rest) {
   }
   for (const std::string& finding : checkers_.gangs().AtRest(truth()))
     checkers_.Report(now_, finding);
+  for (const std::string& finding : reservations_.AtRest(engine.state()))
+    checkers_.Report(now_, finding);
 }
 
 // As World::CompareWithObjects.
@@ -746,8 +823,12 @@ void Stage::CompareWithObjects(bool at_rest) {
     return at.numeric && at.value >= revision;
   };
   const bool groups = scenario_->groups;
+  // What its watches of quota have told it is not asked for by version.
+  const bool unheard = scenario_->quota && std::ranges::any_of(watches_, [](const Watch& watch) {
+                         return !watch.waiting.empty();
+                       });
   const uint64_t pods = groups ? truth().pods_revision() : truth().live_pods_revision();
-  if (!scheduler_.synced() || !reached(scheduler_.pods_version(), pods) ||
+  if (unheard || !scheduler_.synced() || !reached(scheduler_.pods_version(), pods) ||
       (groups && (!reached(scheduler_.groups_version(), truth().groups_revision()) ||
                   !reached(scheduler_.classes_version(), truth().classes_revision()))) ||
       !reached(scheduler_.nodes_version(), truth().nodes_revision()) ||
@@ -779,6 +860,7 @@ uint64_t Stage::Hash() const {
   checkers_.AddTo(hasher);
   promises_.AddTo(hasher);
   gangs_.AddTo(hasher);
+  reservations_.AddTo(hasher);
   const auto add_document = [](Hasher& one, const auto& entry) {
     one.AddDocument(entry.second.document.view());
   };
@@ -830,6 +912,10 @@ std::string Stage::Tell(const Choice& choice) const {
     case Turn::kCount: {
       const std::string& key = std::next(truth().others().begin(), choice.index)->first;
       return fmt::format("budget {}'s pods are counted", key.substr(key.rfind('/') + 1));
+    }
+    case Turn::kLetGo: {
+      const std::string& key = std::next(truth().others().begin(), choice.index)->first;
+      return fmt::format("workload {} lets go of its quota", key.substr(key.rfind('/') + 1));
     }
     case Turn::kCollect:
       return fmt::format("pod {} is deleted, which no node or owner wants any more", pod_at());

@@ -17,6 +17,7 @@
 #include "env/actor.h"
 #include "explore/gangs.h"
 #include "explore/promises.h"
+#include "explore/reservations.h"
 #include "explore/scenario.h"
 #include "sim/checkers.h"
 #include "sim/world.h"
@@ -31,6 +32,7 @@ enum class Turn : uint8_t {
   kStart,    // A kubelet starts a pod that is bound, or refuses it.
   kCount,    // The status of a budget is written, as the pods are.
   kCollect,  // A pod whose node or owner is gone, or whose owner has too many, is deleted.
+  kLetGo,    // A workload that is evicted gives its quota back.
   kArrive,   // A request of the scheduler reaches the API server, and becomes what its fate says.
   kAnswer,   // An answer, or the loss of one, reaches the scheduler.
   kWatch,    // What a watch tells next reaches it.
@@ -91,7 +93,9 @@ class Stage {
   [[nodiscard]] const control::Scheduler& scheduler() const { return scheduler_; }
   [[nodiscard]] const sim::Truth& truth() const { return checkers_.truth(); }
   [[nodiscard]] uint64_t bindings() const { return checkers_.bindings(); }
-  [[nodiscard]] uint32_t evictions() const { return promises_.evictions(); }
+  [[nodiscard]] uint32_t evictions() const {
+    return promises_.evictions() + reservations_.preemptions();
+  }
 
  private:
   // A request of the scheduler that is on its way, or whose answer is.
@@ -131,16 +135,19 @@ class Stage {
   [[nodiscard]] bool Unwanted(const sim::Truth::PodFacts& pod) const;
   void AddPods(std::vector<Choice>& choices) const;
   void AddBudgets(std::vector<Choice>& choices) const;
+  void AddWorkloads(std::vector<Choice>& choices) const;
 
   env::HttpResponse Serve(env::HttpRequest request, std::optional<env::CallId> call);
   void ServerStep(env::Input input, std::vector<env::Respond>& answers);
   void OnCommitted(const env::JournalRecord& record);
   env::HttpResponse Act(const Action& action);
+  env::HttpResponse Tell(const Action& action, const std::string& object);
   void Replace(const Owner& owner);
   void ReplaceAtOnce();
   void DeletePod(const std::string& key, bool at_once);
   void StartPod(const std::string& key);
   void CountBudget(const std::string& key);
+  void LetGo(const std::string& key);
   Footprint Arrive(size_t index, Fate fate);
   void CheckEviction(const Call& call, bool heard);
   Footprint StepScheduler(env::Input input);
@@ -158,6 +165,8 @@ class Stage {
   sim::Checkers checkers_;
   Promises promises_;
   Gangs gangs_;
+  Reservations reservations_;
+  bool by_scheduler_ = false;  // What is carried out now.
   std::vector<Call> calls_;
   std::vector<Watch> watches_;
   std::vector<uint32_t> next_action_;      // By user.

@@ -56,7 +56,8 @@ std::string Words(const env::HttpRequest& request) {
   const auto kind = std::ranges::find_if(segments, [](std::string_view segment) {
     return segment == "pods" || segment == "nodes" || segment == "events" ||
            segment == "poddisruptionbudgets" || segment == "podgroups" ||
-           segment == "priorityclasses";
+           segment == "priorityclasses" || segment == "workloads" || segment == "clusterqueues" ||
+           segment == "localqueues" || segment == "cohorts" || segment == "resourceflavors";
   });
   if (kind == segments.end()) return fmt::format("{} of {}", ToString(request.method), path);
   const std::string_view one = kind->substr(0, kind->size() - 1);

@@ -335,6 +335,7 @@ void State::ApplyRead(const ReservationRead& facts) {
   if (!id.valid()) return;
   const WriteStage write = workloads_.at(id).write;
   if (write != WriteStage::kUnresolved && write != WriteStage::kGone) return;
+  if (faults_.keep_lost_quota) return;
   changed_workloads_.push_back(id);
   TakeBack(id, Cause::kReadUnbound);
 }

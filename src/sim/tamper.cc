@@ -72,6 +72,8 @@ void TamperScheduler(Tampering tampering, env::HttpRequest& request) {
                .target = WithoutSubresource(request.target),
                .headers = {},
                .body = {}};
+  } else if (tampering == Tampering::kQuotaUnfenced && request.target.contains("/workloads/")) {
+    request.body = Replace(request.body, R"(,"resourceVersion":")", "\"", "");
   } else if (tampering == Tampering::kMarkOfAnother && Has(request, "DisruptionTarget")) {
     request.body = Replace(request.body, R"("status":{)", R"("status":{"qosClass":"Guaranteed",)");
   } else if (tampering == Tampering::kHopelessPodDeleted && OfUsersPod(request) &&

@@ -18,6 +18,7 @@ enum class Tampering : uint8_t {
   kBindWithoutDevices,
   kBindingNotDone,      // Of pods without a controller: the server only says that it was done.
   kHopelessPodDeleted,  // A pod without a controller that fits nowhere is deleted, not told so.
+  kQuotaUnfenced,       // What is written of workloads names no version.
   kMarkOfAnother,       // Who is evicted is marked with another pod's status.
   kDeafScheduler,       // Hears nothing from its watches after some time.
   kPolicyUnheard,       // Takes every pod for one that may preempt.

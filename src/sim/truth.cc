@@ -11,6 +11,7 @@
 #include "base/check.h"
 #include "codec/scan.h"
 #include "translate/facts.h"
+#include "translate/quota_facts.h"
 
 namespace berth::sim {
 namespace {
@@ -51,6 +52,15 @@ void AddGroups(const Truth& truth, codec::Decoder& decoder, model::State& state)
     if (const auto at = classes.find(group->priority_class); at != classes.end())
       priority = at->second;
     state.Apply(translate::GroupFacts(*group, priority, state.vocabulary()));
+  });
+}
+
+void AddQueues(const Truth& truth, codec::Decoder& decoder, model::State& state) {
+  ForEachOf(truth, kCohortsPrefix, [&](std::string_view document) {
+    state.Apply(translate::QueueFacts(decoder.Cohort(document).value(), state.vocabulary()));
+  });
+  ForEachOf(truth, kQueuesPrefix, [&](std::string_view document) {
+    state.Apply(translate::QueueFacts(decoder.ClusterQueue(document).value(), state.vocabulary()));
   });
 }
 
@@ -203,6 +213,7 @@ model::State StateOf(const Truth& truth, const std::vector<std::string>& schedul
     state.Apply(translate::BudgetFacts(*budget));
   });
   if (groups) AddGroups(truth, decoder, state);
+  AddQueues(truth, decoder, state);
   return state;
 }
 

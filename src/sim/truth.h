@@ -24,6 +24,8 @@ inline constexpr std::string_view kReplicaSetsPrefix = "replicasets.apps/";
 inline constexpr std::string_view kBudgetsPrefix = "poddisruptionbudgets.policy/";
 inline constexpr std::string_view kGroupsPrefix = "podgroups.scheduling.volcano.sh/";
 inline constexpr std::string_view kClassesPrefix = "priorityclasses.scheduling.k8s.io/";
+inline constexpr std::string_view kQueuesPrefix = "clusterqueues.kueue.x-k8s.io/";
+inline constexpr std::string_view kCohortsPrefix = "cohorts.kueue.x-k8s.io/";
 inline constexpr int64_t kDeviceMilli = 1000;  // Of one device.
 
 // What is true: the objects as the journal has them, decoded, whatever any client believes.
@@ -117,7 +119,7 @@ class Truth {
 [[nodiscard]] uint64_t VersionIn(std::string_view object);
 
 // The scheduler's state as it would be if it were made now, from the objects alone. One that places
-// groups watches them and pods that ended, too.
+// groups watches them and pods that ended, too. Of quota it has the queues, and no workloads.
 [[nodiscard]] model::State StateOf(const Truth& truth,
                                    const std::vector<std::string>& scheduler_names, bool groups);
 

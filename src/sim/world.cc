@@ -149,6 +149,9 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .keep_half_gangs = bugs.half_gang_kept,
                            .forget_woken_gangs = bugs.woken_gang_not_tried,
                            .unmoved_by_others = bugs.bound_pod_waits,
+                           .drop_quota_promise_when_tried = bugs.quota_promise_dropped,
+                           .evict_for_nobody = bugs.evicted_for_nobody,
+                           .keep_lost_quota = bugs.lost_quota_kept,
                            .unfelt = bugs.unfelt};
   return options;
 }

@@ -1,0 +1,84 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/quota.h"
+#include "base/hash.h"
+#include "codec/decode.h"
+#include "env/actor.h"
+#include "model/state.h"
+#include "model/workload_stage.h"
+
+namespace berth::explore {
+
+// Of the journal's keys: "workloads.kueue.x-k8s.io/NAMESPACE/NAME".
+inline constexpr std::string_view kWorkloadsPrefix = "workloads.kueue.x-k8s.io/";
+
+// What must be true of quota, seen from outside: it is reserved once and for who waits for it, it
+// is never taken back but by who runs the workload, what is over stays as it is, and what others
+// were evicted for is for nobody who may not take it (invariants I2 to I5 and I8 of the reference).
+// Queues are of one resource and flavor, whose quota has no limits but its sum in the cohort.
+//
+// A value of the Stage. It judges durable changes, and is told all of them.
+class Reservations {
+ public:
+  // What leaves the scheduler, which knows `state`: what is wrong with it.
+  [[nodiscard]] std::vector<std::string> OnSent(const env::HttpRequest& request,
+                                                const model::State& state) const;
+  // What is wrong with a change, in sentences.
+  [[nodiscard]] std::vector<std::string> OnCommit(const env::JournalRecord& record,
+                                                  bool by_scheduler, const model::State& state);
+  // It remembers nothing of what it promised.
+  void OnRestart() { promised_.clear(); }
+  // What is wrong when nothing is left to happen.
+  [[nodiscard]] std::vector<std::string> AtRest(const model::State& state) const;
+  // Workloads that the scheduler evicted.
+  [[nodiscard]] uint32_t preemptions() const { return preemptions_; }
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  struct Queue {
+    std::string cohort;
+    int64_t cpu = 0;       // Thousandths.
+    int64_t cpu_most = 0;  // That it ever had: the scheduler may not have heard of less.
+    bool strict = false;
+    bool stopped = false;
+    bool operator==(const Queue&) const = default;
+  };
+  struct Workload {
+    std::string uid;
+    std::string queue;  // LocalQueues are called as what they lead to.
+    int64_t priority = 0;
+    int64_t cpu = 0;  // Of all its pods.
+    model::WorkloadStatus status;
+    bool operator==(const Workload&) const = default;
+  };
+
+  void OnQueue(const env::JournalRecord& record);
+  void OnWorkload(const env::JournalRecord& record, bool by_scheduler, const model::State& state,
+                  std::vector<std::string>& findings);
+  void Judge(const std::string& key, const Workload& before, const Workload& after,
+             const model::State& state, std::vector<std::string>& findings) const;
+  void JudgeReservation(const std::string& key, const Workload& workload, const model::State& state,
+                        std::vector<std::string>& findings) const;
+  [[nodiscard]] std::string RootOf(const std::string& queue) const;
+  [[nodiscard]] int64_t QuotaOf(const std::string& root, int64_t Queue::* member) const;
+  [[nodiscard]] int64_t ReservedIn(const std::string& root) const;
+  [[nodiscard]] bool MayBeServed(const Workload& workload) const;
+
+  codec::Decoder decoder_;
+  std::map<std::string, Queue> queues_;         // By name; those that are there.
+  std::map<std::string, bool> local_queues_;    // By name: whether it is stopped.
+  std::map<std::string, std::string> parents_;  // Of cohorts.
+  std::map<std::string, Workload> workloads_;   // By key; those that are there.
+  // By uid: the key of who waits for what others were evicted for.
+  std::map<std::string, std::string> promised_;
+  uint32_t preemptions_ = 0;
+};
+
+}  // namespace berth::explore

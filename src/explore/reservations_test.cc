@@ -1,0 +1,185 @@
+// Goal: each rule about quota is a check that finds what breaks it, and nothing else.
+// Method: what could become durable, by hand, beside a scheduler that knows as much as the test
+// says.
+#include "explore/reservations.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::explore {
+namespace {
+
+constexpr std::string_view kWaits = "";
+constexpr std::string_view kReserved =
+    R"({"type":"QuotaReserved","status":"True","reason":"QuotaReserved"})";
+constexpr std::string_view kFinished =
+    R"({"type":"Finished","status":"True","reason":"Succeeded"})";
+constexpr std::string_view kFailed =
+    R"({"type":"Evicted","status":"True","reason":"NodeFailures"})";
+constexpr std::string_view kPreempted =
+    R"({"type":"Evicted","status":"True","reason":"Preempted","message":"Preempted to accommodate a workload (UID: u-high, JobUID: UNKNOWN) due to"})";
+
+class ReservationsCheckTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Queue("q", 2);
+    Queue("rivals", 0);
+  }
+  std::string Commit(const std::string& key, const std::string& value, bool by_scheduler = false) {
+    return fmt::format(
+        "{}",
+        fmt::join(checks_.OnCommit({.key = key, .revision = ++revision_, .value = Bytes(value)},
+                                   by_scheduler, state_),
+                  "; "));
+  }
+  void Queue(const std::string& name, int cpu) {
+    Commit(
+        "clusterqueues.kueue.x-k8s.io//" + name,
+        fmt::format(
+            R"({{"metadata":{{"name":"{}","uid":"u"}},"spec":{{"cohortName":"all","resourceGroups":[{{"coveredResources":["cpu"],"flavors":[{{"name":"f","resources":[{{"name":"cpu","nominalQuota":"{}"}}]}}]}}]}}}})",
+            name, cpu));
+    Commit(
+        "localqueues.kueue.x-k8s.io/default/" + name,
+        fmt::format(
+            R"({{"metadata":{{"name":"{0}","namespace":"default","uid":"u"}},"spec":{{"clusterQueue":"{0}"}}}})",
+            name));
+  }
+  struct Spec {
+    std::string name;
+    std::string queue = "q";
+    int cpu = 1;
+    int priority = 0;
+    bool active = true;
+  };
+  static std::string Document(const Spec& w, std::string_view conditions) {
+    return fmt::format(
+        R"({{"metadata":{{"name":"{0}","namespace":"default","uid":"u-{0}"}},"spec":{{"queueName":"{1}","priority":{2},"active":{3},"podSets":[{{"name":"main","count":1,"template":{{"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"{4}"}}}}}}]}}}}}}]}},"status":{{"conditions":[{5}]}}}})",
+        w.name, w.queue, w.priority, w.active, w.cpu, conditions);
+  }
+  // By somebody else, who may do anything.
+  void Is(const Spec& w, std::string_view conditions) {
+    EXPECT_EQ(Commit("workloads.kueue.x-k8s.io/default/" + w.name, Document(w, conditions)), "");
+  }
+  std::string Writes(const Spec& w, std::string_view conditions) {
+    return Commit("workloads.kueue.x-k8s.io/default/" + w.name, Document(w, conditions), true);
+  }
+  static std::string Both(std::string_view a, std::string_view b) {
+    return fmt::format("{},{}", a, b);
+  }
+  std::string Sends(const std::string& metadata, std::string_view conditions) {
+    return fmt::format(
+        "{}", fmt::join(checks_.OnSent(
+                            {.method = env::Method::kPatch,
+                             .target = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads/"
+                                       "w/status",
+                             .headers = {},
+                             .body = Bytes(fmt::format(
+                                 R"({{"metadata":{{{}}},"status":{{"conditions":[{}]}}}})",
+                                 metadata, conditions))},
+                            state_),
+                        "; "));
+  }
+
+  Reservations checks_;
+  model::State state_;  // Of a scheduler that knows of no workload.
+  uint64_t revision_ = 0;
+};
+
+TEST_F(ReservationsCheckTest, WhoWaitsGetsQuota) {
+  Is({.name = "w"}, kWaits);
+  EXPECT_EQ(Writes({.name = "w"}, kReserved), "");
+}
+
+TEST_F(ReservationsCheckTest, WhoDoesNotWaitGetsNone) {
+  Is({.name = "off", .active = false}, kWaits);
+  EXPECT_EQ(Writes({.name = "off", .active = false}, kReserved),
+            "workload default/off gets quota, and does not wait for it");
+  Is({.name = "done"}, kFinished);
+  EXPECT_EQ(Writes({.name = "done"}, Both(kFinished, kReserved)),
+            "workload default/done is written, and is finished; "
+            "workload default/done gets quota, and does not wait for it");
+}
+
+TEST_F(ReservationsCheckTest, WhatIsHeldIsNotTakenBack) {
+  Is({.name = "w"}, kReserved);
+  EXPECT_EQ(Writes({.name = "w"}, kWaits),
+            "workload default/w loses its quota to a write of the scheduler");
+  Is({.name = "x"}, Both(kReserved, kFailed));
+  EXPECT_EQ(Writes({.name = "x"}, kReserved),
+            "workload default/x is evicted no more, and was not let go");
+}
+
+TEST_F(ReservationsCheckTest, NoMoreIsReservedThanThereIs) {
+  Is({.name = "a", .cpu = 2}, kReserved);
+  Is({.name = "b"}, kWaits);
+  EXPECT_EQ(Writes({.name = "b"}, kReserved),
+            "with workload default/b 3000m of 2000m of quota are reserved");
+  Is({.name = "b"}, kWaits);
+  Is({.name = "a", .cpu = 2}, Both(kReserved, kFinished));
+  EXPECT_EQ(Writes({.name = "b"}, kReserved), "") << "what is over is given back";
+}
+
+TEST_F(ReservationsCheckTest, WhatIsEvictedForOneIsForNoOther) {
+  const auto after = [&](const Spec& thief) {
+    Is({.name = "low", .cpu = 2}, kReserved);
+    Is({.name = "high", .cpu = 2, .priority = 5}, kWaits);
+    EXPECT_EQ(Writes({.name = "low", .cpu = 2}, Both(kReserved, kPreempted)), "");
+    Is({.name = "low", .cpu = 2}, kPreempted);
+    Is(thief, kWaits);
+    const std::string text = Writes(thief, kReserved);
+    Is(thief, kFinished);
+    return text;
+  };
+  const std::string stolen = " gets what others were evicted for, for workload default/high";
+  EXPECT_EQ(after({.name = "t1"}), "workload default/t1" + stolen);
+  EXPECT_EQ(after({.name = "t2", .queue = "rivals", .priority = 5}),
+            "workload default/t2" + stolen);
+  EXPECT_EQ(after({.name = "t3", .priority = 6}), "") << "it is more important";
+  EXPECT_EQ(checks_.preemptions(), 3u);
+  Is({.name = "high", .cpu = 2, .priority = 4}, kWaits);
+  Is({.name = "t4"}, kWaits);
+  EXPECT_EQ(Writes({.name = "t4"}, kReserved), "") << "it was promised to another that it was then";
+}
+
+TEST_F(ReservationsCheckTest, ARestartForgetsWhatWasPromised) {
+  Is({.name = "low", .cpu = 2}, kReserved);
+  Is({.name = "high", .cpu = 2, .priority = 5}, kWaits);
+  EXPECT_EQ(Writes({.name = "low", .cpu = 2}, Both(kReserved, kPreempted)), "");
+  Is({.name = "low", .cpu = 2}, kPreempted);
+  checks_.OnRestart();
+  Is({.name = "t"}, kWaits);
+  EXPECT_EQ(Writes({.name = "t"}, kReserved), "");
+}
+
+TEST_F(ReservationsCheckTest, WhatIsSentNamesItsVersionAndWhoWaits) {
+  const std::string path = "/apis/kueue.x-k8s.io/v1beta2/namespaces/default/workloads/w/status";
+  EXPECT_EQ(Sends(R"("uid":"u","resourceVersion":"1")", kReserved), "");
+  EXPECT_EQ(Sends(R"("uid":"u")", kReserved),
+            path + " is written without the version that it was decided on");
+  EXPECT_EQ(Sends(R"("resourceVersion":"1")", kReserved),
+            path + " is written without the version that it was decided on");
+  EXPECT_EQ(Sends(R"("uid":"u","resourceVersion":"1")", kPreempted),
+            path + " is evicted, and nobody waits for it");
+}
+
+TEST_F(ReservationsCheckTest, NobodyWaitsAtRestForWhatIsLeft) {
+  Is({.name = "w"}, kWaits);
+  const std::vector<std::string> findings = checks_.AtRest(state_);
+  EXPECT_EQ(fmt::format("{}", fmt::join(findings, "; ")),
+            "at rest, the scheduler does not know workload default/w");
+  model::WorkloadUpsert facts{.uid = "u-w", .key = "default/w", .local_queue = "default/q"};
+  state_.Apply(facts);
+  EXPECT_EQ(fmt::format("{}", fmt::join(checks_.AtRest(state_), "; ")),
+            "at rest, workload default/w waits for 1000m of quota, and 2000m are left");
+  Is({.name = "w", .active = false}, kWaits);
+  EXPECT_EQ(fmt::format("{}", fmt::join(checks_.AtRest(state_), "; ")),
+            "at rest, the scheduler knows workload default/w as it is not");
+}
+
+}  // namespace
+}  // namespace berth::explore
