@@ -69,6 +69,7 @@ struct Slots {
   ControllersOptions controllers;
   NodesOptions nodes;
   WhyOptions why;
+  QueueOptions queue;
   ReplayOptions replay;
   std::string listen;
   std::string durability = "disk";
@@ -196,6 +197,17 @@ void AddClients(CLI::App& app, Slots& slots) {
   why->add_option("--why-ca", slots.why.why_ca,
                   "PEM file with the authority of --why-address [the kubeconfig's]");
   why->add_flag("--json", slots.why.json, "the answer as it came");
+
+  CLI::App* queue =
+      app.add_subcommand("queue", "the tree of queues: their quota, who uses it, who waits for it");
+  AddConnect(queue, slots.queue.connect);
+  queue->add_option("NAME", slots.queue.name,
+                    "a ClusterQueue or Cohort, and what is below it [all]");
+  queue
+      ->add_option_function<std::string>(
+          "-o,--output", [&slots](const std::string& form) { slots.queue.json = form == "json"; },
+          "text or json [text]")
+      ->check(CLI::IsMember({"text", "json"}));
 }
 
 Exit UsageError(const std::string& text) {
@@ -284,6 +296,7 @@ std::expected<Command, Exit> Parse(std::span<const std::string> arguments,
   if (app.got_subcommand("run")) return slots.run;
   if (app.got_subcommand("controllers")) return slots.controllers;
   if (app.got_subcommand("nodes")) return slots.nodes;
+  if (app.got_subcommand("queue")) return slots.queue;
   if (app.got_subcommand("why")) {
     std::expected<std::string, Exit> name = PodName(slots.why.pod);
     if (!name) return std::unexpected(name.error());

@@ -76,6 +76,12 @@ struct WhyOptions {
   bool json = false;
 };
 
+struct QueueOptions {
+  ConnectOptions connect;
+  std::string name;  // Of a queue or cohort; empty: all.
+  bool json = false;
+};
+
 enum class ReplayPolicy : uint8_t { kBestFit, kFgd, kSpread, kRandom };
 
 struct ReplayOptions {
@@ -91,7 +97,7 @@ struct ReplayOptions {
 };
 
 using Command = std::variant<UpOptions, RunOptions, ControllersOptions, NodesOptions, WhyOptions,
-                             ReplayOptions>;
+                             QueueOptions, ReplayOptions>;
 
 // The program ends at once: help, version, or a command line that makes no sense.
 struct Exit {

@@ -76,6 +76,14 @@ TEST(CommandLine, WhyTakesAPodInEveryUsualSpelling) {
   }
 }
 
+TEST(CommandLine, QueuesAreAskedForByNameOrAll) {
+  EXPECT_EQ(Get<QueueOptions>({"queue"}).name, "");
+  const auto queue = Get<QueueOptions>({"queue", "all", "-o", "json"});
+  EXPECT_EQ(queue.name, "all");
+  EXPECT_TRUE(queue.json);
+  EXPECT_FALSE(Get<QueueOptions>({"queue", "-o", "text"}).json);
+}
+
 TEST(CommandLine, TheClientsFindTheirServer) {
   const auto run =
       Get<RunOptions>({"run", "--kubeconfig", "f", "--context", "c", "--secure-port", "10259",
@@ -138,6 +146,7 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"up", "--demo", "--no-scheduler"}, "needs the scheduler"},
       {{"nodes"}, "--count"},
       {{"why"}, "POD"},
+      {{"queue", "-o", "yaml"}, "yaml"},
       {{"why", "node/n1"}, "node/n1 is not a pod"},
       {{"why", "pod/"}, "pod/ is not pod/NAME"},
       {{"replay"}, "subcommand"},

@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
           [](const cli::ControllersOptions& controllers) { return cmd::Controllers(controllers); },
           [](const cli::NodesOptions& nodes) { return cmd::Nodes(nodes); },
           [](const cli::WhyOptions& why) { return cmd::Why(why); },
+          [](const cli::QueueOptions& queue) { return cmd::Queue(queue); },
           [](const cli::ReplayOptions& replay) { return cmd::Replay(replay); }},
       *command);
 }

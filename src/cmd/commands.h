@@ -11,6 +11,7 @@ int Run(const cli::RunOptions& options);
 int Controllers(const cli::ControllersOptions& options);
 int Nodes(const cli::NodesOptions& options);
 int Why(const cli::WhyOptions& options);
+int Queue(const cli::QueueOptions& options);
 int Replay(const cli::ReplayOptions& options);
 
 }  // namespace berth::cmd

@@ -13,6 +13,7 @@
 
 #include "api/json.h"
 #include "codec/json.h"
+#include "control/debug_queues.h"
 #include "control/scheduler.h"
 #include "translate/text.h"
 
@@ -602,6 +603,7 @@ env::HttpResponse AnswerDebug(const Scheduler& scheduler, const env::HttpRequest
   }
   if (path == "/debug/why") return Why(scheduler, Parameter(target, "pod"));
   if (path == "/debug/ledger") return Ledger(scheduler, Parameter(target, "node"));
+  if (path == "/debug/queues") return AnswerJson(QueuesJson(scheduler));
   if (path == "/metrics") return MetricsText(scheduler);
   if (path == "/healthz" || path == "/livez") return Answer(200, "text/plain", "ok");
   if (path == "/readyz") {

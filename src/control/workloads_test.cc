@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "control/debug.h"
 #include "control/test_rig.h"
 #include "model/audit.h"
 
@@ -522,6 +523,35 @@ TEST_F(WorkloadsTest, AStoppedLocalQueueIsToldOf) {
   EXPECT_NE(BodyOf(TakeStatus("a")).find("LocalQueue lq is stopped"), std::string_view::npos);
   rig_.Event("localqueues", "DELETED", LocalQueueJson(112));
   EXPECT_EQ(Used(), 0);
+}
+
+// What `berth queue` shows: the tree, amounts, and who waits in the order in which it is looked at.
+TEST_F(WorkloadsTest, TheTreeOfQueuesIsTold) {
+  const auto queues = [&] {
+    const env::HttpResponse answer =
+        AnswerDebug(rig_.scheduler, {.target = "/debug/queues", .headers = {}, .body = {}});
+    EXPECT_EQ(answer.status, 200);
+    return std::string(answer.body.view());
+  };
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(110, R"(,"cohortName":"all")"));
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111, ReservedStatus(8), 8));
+  rig_.Event("workloads", "ADDED", WorkloadJson("late", 112));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 113));
+  const std::string text = queues();
+  EXPECT_NE(text.find(R"({"kind":"Cohort","name":"all","exists":false,"active":true,"quotas":[)"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find(
+          R"("name":"cq","parent":"all","exists":true,"active":true,"quotas":[{"flavor":"spot","resource":"cpu","nominal":"9","has":"9","used":"8","left":"1"})"),
+      std::string::npos)
+      << text;
+  const size_t first = text.find(R"("workload":"ns/b","priority":0)");
+  const size_t second = text.find(R"("workload":"ns/late","priority":0)");
+  EXPECT_LT(first, second) << text;
+  EXPECT_NE(second, std::string::npos);
+  EXPECT_NE(text.find(R"("waitingCount":2)"), std::string::npos);
+  EXPECT_NE(text.find("2 more needed"), std::string::npos);
 }
 
 }  // namespace

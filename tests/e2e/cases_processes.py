@@ -469,6 +469,7 @@ def arguments(test):
         ["nodes"],
         ["controllers"],
         ["why"],
+        ["queue"],
         ["replay"],
         ["replay", "openb"],
     ):

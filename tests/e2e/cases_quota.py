@@ -1,5 +1,7 @@
 """Quota as Kueue's users have it: queues and flavors by kubectl, and Jobs that wait for both."""
 
+import json
+
 import objects
 from cases_custom import KUEUE, OURS, manifests, named
 from harness import case
@@ -76,6 +78,11 @@ def jobs_wait(test):
     large["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     test.kubectl("create", "-f", "-", stdin=large)
     test.wait("what can never be is said", lambda: says(test, "large", "QuotaReserved")[1] == "ExceedsMaxQuota")
+    ask = lambda *more: test.berth("queue", name, *more, f"--kubeconfig={test.cluster.kubeconfig}")
+    shown = ask().stdout
+    test.match(rf"{name} +{name} +cpu +300m +200m +- +- +100m +2\n", shown)
+    test.match(r"1\. .*job-second-.* priority 0, since .*\n +" + why, shown, "who waits, and why")
+    test.equal(json.loads(ask("-o", "json").stdout)["queues"][0]["exists"], True, "exists")
 
     test.kubectl("delete", "job", "first")
     test.wait("the second is done", lambda: says(test, "second", "Finished")[:2] == ("True", "Succeeded"))

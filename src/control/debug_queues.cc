@@ -1,0 +1,154 @@
+#include "control/debug_queues.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/request.h"
+#include "control/scheduler.h"
+#include "model/workload_stage.h"
+#include "translate/quota_text.h"
+
+namespace berth::control {
+namespace {
+
+using api::JsonArray;
+using api::JsonObject;
+using model::QueueId;
+using model::QuotaView;
+
+JsonObject QuotaJson(const model::State& state, uint32_t account, model::ResourceId r) {
+  const model::QuotaTree& tree = state.ledger().quota();
+  const std::string_view resource = state.vocabulary().resources.Name(r);
+  const auto text = [&](model::Amount amount) {
+    return translate::ResourceAmountText(resource, amount);
+  };
+  const model::Quota& quota = tree.quota(r, account);
+  const model::Amount has = tree.subtree(r, account);
+  const model::Amount used = tree.used(QuotaView::kPhysical, r, account);
+  const model::Amount all = tree.used(QuotaView::kNow, r, account);
+  const model::Amount left =
+      std::max(model::Amount{0}, tree.LeftFor(QuotaView::kPhysical, r, account).amount);
+  JsonObject object;
+  object["flavor"] = state.NameOf(state.queues().account(account).flavor);
+  object["resource"] = resource;
+  object["nominal"] = text(quota.nominal);
+  if (quota.borrowing_limit != model::kUnlimited)
+    object["borrowingLimit"] = text(quota.borrowing_limit);
+  if (quota.lending_limit != model::kUnlimited) object["lendingLimit"] = text(quota.lending_limit);
+  object["has"] = text(has);
+  object["used"] = text(used);
+  if (const auto leaving = all - tree.used(QuotaView::kFuture, r, account); leaving > 0)
+    object["leaving"] = text(leaving);
+  if (all > used) object["promised"] = text(all - used);
+  if (used > has) object["borrowed"] = text(used - has);
+  if (has - used > left) object["lent"] = text(has - used - left);
+  object["left"] = text(left);
+  return object;
+}
+
+// Those that are used, or that there is quota of.
+JsonArray QuotasJson(const model::State& state, QueueId q) {
+  JsonArray quotas;
+  const model::QuotaTree& tree = state.ledger().quota();
+  std::vector<std::pair<std::string_view, uint32_t>> accounts;
+  for (uint32_t a = state.queues().at(q).first_account; a != model::Queue::kNoAccount;
+       a = state.queues().account(a).next) {
+    accounts.emplace_back(state.NameOf(state.queues().account(a).flavor), a);
+  }
+  std::ranges::sort(accounts);
+  for (const auto& [flavor, account] : accounts) {
+    for (uint32_t i = 0; i < tree.resources(); ++i) {
+      const model::ResourceId r{i};
+      const bool any = tree.defined(r, account) || tree.subtree(r, account) > 0 ||
+                       tree.used(QuotaView::kNow, r, account) > 0;
+      if (any) quotas.emplace_back(QuotaJson(state, account, r));
+    }
+  }
+  return quotas;
+}
+
+JsonObject WaitingJson(const cycle::Engine& engine, model::WorkloadId id) {
+  const model::State& state = engine.state();
+  const model::Workload& row = state.workloads().at(id);
+  JsonObject object;
+  object["workload"] = state.KeyOf(row.key);
+  object["priority"] = row.priority;
+  object["since"] = client::SecondsTime(model::QueuedAt(row.status, true));
+  if (const auto refusal = engine.admissions().WhyWaits(id)) {
+    translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
+    object["reason"] = std::move(text.reason);
+    object["message"] = std::move(text.message);
+  }
+  return object;
+}
+
+JsonObject QueueJson(const cycle::Engine& engine, QueueId q) {
+  const model::State& state = engine.state();
+  const model::Queue& row = state.queues().at(q);
+  const bool cohort = row.kind == model::QueueKind::kCohort;
+  JsonObject object;
+  object["kind"] = cohort ? "Cohort" : "ClusterQueue";
+  object["name"] = state.NameOf(row.name);
+  if (row.parent.valid()) object["parent"] = state.NameOf(state.queues().at(row.parent).name);
+  object["exists"] = row.uid.valid();
+  object["active"] = cohort ? !row.in_cycle : state.queues().active(q);
+  object["quotas"] = QuotasJson(state, q);
+  if (cohort) return object;
+  object["strict"] = row.strict_fifo;
+  object["stopped"] = row.stopped;
+  const std::vector<model::WorkloadId> line = engine.admissions().LineOf(row.name);
+  JsonArray waiting;
+  for (const model::WorkloadId id : std::span(line).first(std::min(line.size(), kWaitingShown)))
+    waiting.emplace_back(WaitingJson(engine, id));
+  object["waitingCount"] = line.size();
+  object["waiting"] = std::move(waiting);
+  return object;
+}
+
+}  // namespace
+
+JsonObject QueuesJson(const Scheduler& scheduler) {
+  const cycle::Engine& engine = scheduler.engine();
+  const model::QueueTable& queues = engine.state().queues();
+  // Cohorts before queues, by name; a cycle begins where its first name is.
+  const auto in_order = [&](std::vector<QueueId> ids) {
+    std::ranges::sort(ids, {}, [&](QueueId q) {
+      return std::pair(queues.at(q).kind != model::QueueKind::kCohort,
+                       engine.state().NameOf(queues.at(q).name));
+    });
+    return ids;
+  };
+  std::vector<QueueId> all;
+  std::vector<QueueId> roots;
+  for (uint32_t i = 0; i < queues.size(); ++i) {
+    if (!queues.used(QueueId{i})) continue;
+    all.emplace_back(i);
+    if (!queues.at(QueueId{i}).parent.valid()) roots.emplace_back(i);
+  }
+  JsonArray out;
+  std::set<QueueId> seen;
+  const auto add_below = [&](QueueId top) {
+    std::vector<QueueId> todo = {top};
+    while (!todo.empty()) {
+      const QueueId q = todo.back();
+      todo.pop_back();
+      if (!seen.insert(q).second) continue;
+      out.emplace_back(QueueJson(engine, q));
+      std::vector<QueueId> children;
+      for (QueueId c = queues.at(q).first_child; c.valid(); c = queues.at(c).next_sibling)
+        children.push_back(c);
+      children = in_order(std::move(children));
+      todo.insert(todo.end(), children.rbegin(), children.rend());
+    }
+  };
+  for (const QueueId q : in_order(std::move(roots))) add_below(q);
+  for (const QueueId q : in_order(std::move(all))) add_below(q);
+  JsonObject object;
+  object["queues"] = std::move(out);
+  return object;
+}
+
+}  // namespace berth::control

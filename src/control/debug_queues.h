@@ -1,0 +1,25 @@
+#pragma once
+
+#include "api/json.h"
+
+namespace berth::control {
+
+class Scheduler;
+
+// The tree of queues, for GET /debug/queues; a parent comes before its children, which are in the
+// order of their names:
+//   {"queues":[{"kind","name","parent","exists","active","strict","stopped",
+//               "quotas":[{"flavor","resource","nominal","borrowingLimit","lendingLimit","has",
+//                          "used","leaving","promised","borrowed","lent","left"}],
+//               "waitingCount","waiting":[{"workload","priority","since","reason","message"}]}]}
+// with the members that apply. Amounts are quantities. `has` is the nominal quota and what those
+// below it lend; `used` is used now, of which `leaving` is given back by those that are evicted;
+// `promised` is for who waits for that; `borrowed` is what is used beyond what it has, `lent` what
+// it has, does not use and can't get, since others use it; `left` what it may use besides.
+// `waiting` is in the order in which they are looked at, at most kWaitingShown of each queue.
+// O(accounts x resources x levels + workloads that wait).
+[[nodiscard]] api::JsonObject QueuesJson(const Scheduler& scheduler);
+
+inline constexpr size_t kWaitingShown = 20;
+
+}  // namespace berth::control
