@@ -131,7 +131,10 @@ Result<env::HttpResponse> Ask(const Endpoint& endpoint, env::HttpRequest request
   net::ClientOptions transport = endpoint.transport;
   transport.path_prefix = endpoint.base_path;
   auto client = net::HttpsClient::Make(std::move(transport));
-  if (!client) return std::unexpected(client.error());
+  if (!client) {
+    return Fail(client.error().code, fmt::format("credentials of the kubeconfig for {}: {}",
+                                                 endpoint.where, client.error().message));
+  }
   Waiter waiter;
   (*client)->Start(waiter);
   std::vector<env::Output> batch;

@@ -332,6 +332,14 @@ Result<Pki> LoadOrMakePki(const std::filesystem::path& folder, const std::string
                           Instant now) {
   Result<KeyPair> authority = ReadPair(folder, "ca");
   if (!authority && authority.error().code == ErrorCode::kNotFound) {
+    // What it signed is written after it: clients trust it already.
+    std::error_code ignored;
+    if (std::filesystem::exists(folder / "server.crt", ignored)) {
+      return Fail(ErrorCode::kDamaged,
+                  fmt::format("{}; put it back, or remove server.crt, too, for a new authority, "
+                              "which clients trust once they have the new kubeconfig",
+                              authority.error().message));
+    }
     authority = MakeAuthority("berth-ca", now);
     if (authority) {
       const Status written = WritePair(folder, "ca", *authority);

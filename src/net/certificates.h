@@ -45,7 +45,8 @@ Result<Pki> MakePki(const std::string& host, Instant now);
 
 // Reads folder/{ca,server,admin}.{crt,key}, making what is absent; the keys are readable by the
 // owner alone. A server or admin certificate that expires within 30 days or doesn't name `host` is
-// made again. A file that can't be read as what it is gives an error and is left alone.
+// made again. A file that can't be read as what it is gives an error and is left alone, and so does
+// an authority that is gone when there is what it signed.
 Result<Pki> LoadOrMakePki(const std::filesystem::path& folder, const std::string& host,
                           Instant now);
 

@@ -65,6 +65,18 @@ TEST_F(PkiTest, DamagedFilesAreRefusedAndLeft) {
   EXPECT_EQ(ReadFile(folder_ / "ca.key").value(), "no key");
 }
 
+TEST_F(PkiTest, AnAuthorityThatClientsTrustIsNotReplaced) {
+  const Result<Pki> first = LoadOrMakePki(folder_, "127.0.0.1", kNow);
+  ASSERT_TRUE(first.has_value());
+  std::filesystem::remove(folder_ / "ca.key");
+  const Result<Pki> gone = LoadOrMakePki(folder_, "127.0.0.1", kNow);
+  ASSERT_FALSE(gone.has_value());
+  EXPECT_THAT(gone.error().message, HasSubstr("ca.key"));
+  EXPECT_EQ(ReadFile(folder_ / "ca.crt").value(), first->authority.certificate_pem);
+  std::filesystem::remove(folder_ / "server.crt");
+  EXPECT_TRUE(LoadOrMakePki(folder_, "127.0.0.1", kNow).has_value());
+}
+
 TEST(Kubeconfig, HoldsWhatItIsToldAndNothingElse) {
   const std::string text = KubeconfigText({.server = "https://[::1]:7443",
                                            .authority_pem = "ca",

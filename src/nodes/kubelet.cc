@@ -357,9 +357,9 @@ PodStep WhileCrashed(const api::Pod& pod, const PodOnNode& on_node, const RunPla
 
 PodStep WhileCreating(const api::Pod& pod, const PodOnNode& on_node, const KubeletTiming& timing,
                       const RunPlan& plan, Instant now) {
-  const Instant start = on_node.seen + timing.start_delay;
+  const Instant start = on_node.seen + plan.start_after;
   if (start <= now) return Run(pod, on_node, plan, {}, now);
-  if (WasAdmitted(pod) || timing.start_delay < timing.creating_shown_from) return Sleep(start);
+  if (WasAdmitted(pod) || plan.start_after < timing.creating_shown_from) return Sleep(start);
   StatusText text(pod, on_node, now);
   text.Phase("Pending");
   text.Address();

@@ -10,7 +10,7 @@
 // The life of a pod on its node as a function of the pod that is seen: nothing is remembered beside
 // it that could not be read from it again, so a kubelet that starts anew goes on where it was.
 //
-//   bound --admitted--> creating --start delay--> running --run-for--> Succeeded | Failed
+//   bound --admitted--> creating --start-after--> running --run-for--> Succeeded | Failed
 //     |                                             ^  |
 //     |                                  back-off   |  | restartPolicy
 //     |                                             +--+
@@ -22,7 +22,6 @@
 namespace berth::nodes {
 
 struct KubeletTiming {
-  Duration start_delay;  // From the binding to running: pulling the image and so on.
   // A pod whose start takes at least this long says ContainerCreating meanwhile; for a shorter one
   // the write would only double the load.
   Duration creating_shown_from = Duration::Milliseconds(500);

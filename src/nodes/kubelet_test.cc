@@ -82,7 +82,6 @@ class Conversation {
       return "";
     }
     if (directive.command == "timing") {
-      timing_.start_delay = *api::ParseDuration(directive.Value("start", "0"));
       timing_.stop_delay = *api::ParseDuration(directive.Value("stop", "0"));
       return "";
     }

@@ -39,6 +39,9 @@ Result<RunPlan> RunPlanOf(const api::StringMap& annotations) {
     if (!run_for) return std::unexpected(run_for.error());
     plan.run_for = *run_for;
   }
+  const Result<Duration> start_after = DurationOf(annotations, kStartAfterAnnotation);
+  if (!start_after) return std::unexpected(start_after.error());
+  plan.start_after = *start_after;
   const Result<Duration> ready_after = DurationOf(annotations, kReadyAfterAnnotation);
   if (!ready_after) return std::unexpected(ready_after.error());
   plan.ready_after = *ready_after;

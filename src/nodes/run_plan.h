@@ -17,6 +17,9 @@ inline constexpr std::string_view kRunForAnnotation = "berth.dev/run-for";
 // The exit codes of the first run, the second and so on, e.g. "1,0"; the last one stands for all
 // later runs. 0 without it.
 inline constexpr std::string_view kExitCodeAnnotation = "berth.dev/exit-code";
+// How long it takes from the pod's binding to the start of its containers, as when images are
+// pulled; at once without it.
+inline constexpr std::string_view kStartAfterAnnotation = "berth.dev/start-after";
 // How long after its start a container becomes ready; at once without it.
 inline constexpr std::string_view kReadyAfterAnnotation = "berth.dev/ready-after";
 // How long its containers take to stop when the pod is deleted; the grace period ends them anyway.
@@ -24,6 +27,7 @@ inline constexpr std::string_view kStopAfterAnnotation = "berth.dev/stop-after";
 
 struct RunPlan {
   std::optional<Duration> run_for;
+  Duration start_after;
   Duration ready_after;
   Duration stop_after;
   std::vector<int64_t> exit_codes;
