@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "api/json.h"
+#include "cli/answer.h"
 #include "codec/json.h"
 
 namespace berth::cli {
@@ -15,22 +16,6 @@ namespace {
 
 constexpr size_t kColumns = 9;
 using Row = std::array<std::string, kColumns>;
-
-std::string Text(const api::JsonObject& object, std::string_view key) {
-  const api::Json* value = object.if_contains(key);
-  if (value == nullptr) return "";
-  return value->is_string() ? std::string(value->get_string()) : codec::PrintJson(*value);
-}
-
-std::vector<const api::JsonObject*> ObjectsIn(const api::JsonObject& object, std::string_view key) {
-  std::vector<const api::JsonObject*> objects;
-  const api::Json* list = object.if_contains(key);
-  if (list == nullptr || !list->is_array()) return objects;
-  for (const api::Json& one : list->get_array()) {
-    if (one.is_object()) objects.push_back(&one.get_object());
-  }
-  return objects;
-}
 
 // What is unusual about it.
 std::string Marks(const api::JsonObject& queue) {
@@ -46,7 +31,7 @@ std::string Marks(const api::JsonObject& queue) {
   return marks.empty() ? "" : " (" + marks + ")";
 }
 
-std::string Dash(std::string text) { return text.empty() ? "-" : text; }
+std::string Dash(const std::string& text) { return text.empty() ? "-" : text; }
 
 class Tree {
  public:

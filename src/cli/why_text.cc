@@ -3,16 +3,11 @@
 #include <fmt/format.h>
 
 #include "api/json.h"
+#include "cli/answer.h"
 #include "codec/json.h"
 
 namespace berth::cli {
 namespace {
-
-std::string Text(const api::JsonObject& object, std::string_view key) {
-  const api::Json* value = object.if_contains(key);
-  if (value == nullptr) return "";
-  return value->is_string() ? std::string(value->get_string()) : codec::PrintJson(*value);
-}
 
 bool True(const api::JsonObject& object, std::string_view key) {
   return Text(object, key) == "true";
@@ -39,36 +34,22 @@ std::string Placed(const api::JsonObject& object) {
                             Text(object, "feasibleNodes"), Text(object, "score"));
 }
 
-const api::JsonObject* Part(const api::JsonObject& object, std::string_view key) {
-  const api::Json* value = object.if_contains(key);
-  return value != nullptr && value->is_object() ? &value->get_object() : nullptr;
-}
-
-// Calls `each` for the objects of a list.
-void ForEach(const api::JsonObject& object, std::string_view key, const auto& each) {
-  const api::Json* list = object.if_contains(key);
-  if (list == nullptr || !list->is_array()) return;
-  for (const api::Json& one : list->get_array()) {
-    if (one.is_object()) each(one.get_object());
-  }
-}
-
 std::string Promise(const api::JsonObject& promise) {
   std::string text =
       fmt::format("  promised {}: {}\n", Text(promise, "node"), Text(promise, "text"));
-  ForEach(promise, "leaving", [&](const api::JsonObject& leaver) {
-    const std::string until = Text(leaver, "until");
-    const bool overdue = Text(leaver, "state") == "overdue";
-    text += fmt::format("    pod {} {}{}{}{}\n", Text(leaver, "pod"),
-                        overdue                              ? "does not leave"
-                        : Text(leaver, "state") == "leaving" ? "leaves"
-                                                             : "is to leave",
-                        True(leaver, "forIt") ? " for it" : "",
+  for (const api::JsonObject* leaver : ObjectsIn(promise, "leaving")) {
+    const std::string until = Text(*leaver, "until");
+    const bool overdue = Text(*leaver, "state") == "overdue";
+    text += fmt::format("    pod {} {}{}{}{}\n", Text(*leaver, "pod"),
+                        overdue                               ? "does not leave"
+                        : Text(*leaver, "state") == "leaving" ? "leaves"
+                                                              : "is to leave",
+                        True(*leaver, "forIt") ? " for it" : "",
                         until.empty() ? ""
                         : overdue     ? ", though its grace was over at "
                                       : ", at the latest at ",
                         until);
-  });
+  }
   return text;
 }
 
@@ -82,10 +63,10 @@ std::string NoEvictionHelps(const api::JsonObject& preemption) {
   };
   line(Text(preemption, "notHelpful"), "would still refuse it if they were empty");
   line(Text(preemption, "noVictims"), "hold no pod of lower priority");
-  ForEach(preemption, "reasons", [&](const api::JsonObject& reason) {
-    line(Text(reason, "nodes"),
-         fmt::format("{}, even without all pods of lower priority", Text(reason, "text")));
-  });
+  for (const api::JsonObject* reason : ObjectsIn(preemption, "reasons")) {
+    line(Text(*reason, "nodes"),
+         fmt::format("{}, even without all pods of lower priority", Text(*reason, "text")));
+  }
   return text;
 }
 
@@ -110,10 +91,10 @@ std::string Evicted(const api::JsonObject& object) {
 
 std::string MayEvict(const api::JsonObject& all) {
   std::string pods;
-  ForEach(all, "pods", [&](const api::JsonObject& some) {
-    pods += fmt::format("{}{} of priority {}", pods.empty() ? "" : ", ", Text(some, "count"),
-                        Text(some, "priority"));
-  });
+  for (const api::JsonObject* some : ObjectsIn(all, "pods")) {
+    pods += fmt::format("{}{} of priority {}", pods.empty() ? "" : ", ", Text(*some, "count"),
+                        Text(*some, "priority"));
+  }
   if (pods.empty()) return "  its priority may evict no pod at all\n";
   const std::string nodes = Text(all, "nodes");
   return fmt::format("  pods that its priority may evict, on {} node{}: {}; they hold {}\n", nodes,
@@ -125,12 +106,12 @@ std::string HeldBy(const api::JsonObject& held) {
   const std::string nodes = Text(held, "nodes");
   std::string text = fmt::format("  kept out of {} node{} by what others are promised there:\n",
                                  nodes, nodes == "1" ? "" : "s");
-  ForEach(held, "promises", [&](const api::JsonObject& promise) {
-    const std::string until = Text(promise, "until");
+  for (const api::JsonObject* promise : ObjectsIn(held, "promises")) {
+    const std::string until = Text(*promise, "until");
     text += fmt::format("    node {} is for pod {}, until it is there or gives it up{}\n",
-                        Text(promise, "node"), Text(promise, "pod"),
+                        Text(*promise, "node"), Text(*promise, "pod"),
                         until.empty() ? "" : "; who leaves for it is gone by " + until);
-  });
+  }
   return text;
 }
 

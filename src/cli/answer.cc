@@ -1,0 +1,28 @@
+#include "cli/answer.h"
+
+#include "codec/json.h"
+
+namespace berth::cli {
+
+std::string Text(const api::JsonObject& object, std::string_view key) {
+  const api::Json* value = object.if_contains(key);
+  if (value == nullptr) return "";
+  return value->is_string() ? std::string(value->get_string()) : codec::PrintJson(*value);
+}
+
+const api::JsonObject* Part(const api::JsonObject& object, std::string_view key) {
+  const api::Json* value = object.if_contains(key);
+  return value != nullptr && value->is_object() ? &value->get_object() : nullptr;
+}
+
+std::vector<const api::JsonObject*> ObjectsIn(const api::JsonObject& object, std::string_view key) {
+  std::vector<const api::JsonObject*> objects;
+  const api::Json* list = object.if_contains(key);
+  if (list == nullptr || !list->is_array()) return objects;
+  for (const api::Json& one : list->get_array()) {
+    if (one.is_object()) objects.push_back(&one.get_object());
+  }
+  return objects;
+}
+
+}  // namespace berth::cli

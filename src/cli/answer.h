@@ -1,0 +1,24 @@
+#pragma once
+
+// Reading of the JSON answers that commands print: a field that is missing or of another type is
+// empty, since an answer may come from another version of the program. Thread safety: pure
+// functions.
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/json.h"
+
+namespace berth::cli {
+
+// The field's string, or its JSON when it is none.
+std::string Text(const api::JsonObject& object, std::string_view key);
+
+// Null when the field is no object.
+const api::JsonObject* Part(const api::JsonObject& object, std::string_view key);
+
+// The objects of a list, in its order.
+std::vector<const api::JsonObject*> ObjectsIn(const api::JsonObject& object, std::string_view key);
+
+}  // namespace berth::cli
