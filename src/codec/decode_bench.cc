@@ -56,35 +56,35 @@ std::string PodText() {
          R"("qosClass":"Burstable"}})";
 }
 
-void BM_DecodePod(benchmark::State& state) {
+void DecodePodText(benchmark::State& state) {
   const std::string text = PodText();
   Decoder decoder;
   for (auto _ : state) benchmark::DoNotOptimize(decoder.Pod(text));
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
   state.SetLabel(std::to_string(text.size()) + " bytes");
 }
-BENCHMARK(BM_DecodePod);
+BENCHMARK(DecodePodText);
 
-void BM_DecodeHead(benchmark::State& state) {
+void DecodeHeadText(benchmark::State& state) {
   const std::string text = PodText();
   Decoder decoder;
   for (auto _ : state) benchmark::DoNotOptimize(decoder.Head(text));
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
 }
-BENCHMARK(BM_DecodeHead);
+BENCHMARK(DecodeHeadText);
 
-void BM_ParseJson(benchmark::State& state) {
+void ParseJsonText(benchmark::State& state) {
   const std::string text = PodText();
   for (auto _ : state) benchmark::DoNotOptimize(ParseJson(text));
   state.SetBytesProcessed(state.iterations() * static_cast<int64_t>(text.size()));
 }
-BENCHMARK(BM_ParseJson);
+BENCHMARK(ParseJsonText);
 
-void BM_PrintJson(benchmark::State& state) {
+void PrintJsonText(benchmark::State& state) {
   const api::Json value = ParseJson(PodText()).value();
   for (auto _ : state) benchmark::DoNotOptimize(PrintJson(value));
 }
-BENCHMARK(BM_PrintJson);
+BENCHMARK(PrintJsonText);
 
 }  // namespace
 }  // namespace berth::codec

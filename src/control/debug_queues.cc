@@ -78,9 +78,9 @@ JsonObject WaitingJson(const cycle::Engine& engine, model::WorkloadId id) {
   object["priority"] = row.priority;
   object["since"] = client::SecondsTime(model::QueuedAt(row.status, true));
   if (const auto refusal = engine.admissions().WhyWaits(id)) {
-    translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
-    object["reason"] = std::move(text.reason);
-    object["message"] = std::move(text.message);
+    const translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
+    object["reason"] = text.reason;
+    object["message"] = text.message;
   }
   return object;
 }

@@ -133,7 +133,7 @@ class QueuesTest : public ::testing::Test {
 
 constexpr std::string_view kReady = "True Ready: Workloads are admitted.";
 
-std::string OfFlavors(std::vector<std::string> names, std::string_view more = "") {
+std::string OfFlavors(const std::vector<std::string>& names, std::string_view more = "") {
   std::string flavors;
   for (const std::string& name : names)
     flavors += fmt::format(R"({}{{"name":"{}"}})", flavors.empty() ? "" : ",", name);

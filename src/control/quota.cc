@@ -138,7 +138,7 @@ void Quota::OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& 
   queues_.Observe(*queue);
   facts.emplace_back(translate::QueueFacts(*queue, vocabulary));
   Selector& selector = selectors_[queue->meta.name];
-  selector.has_checks = !queue->checks.empty();
+  selector.checks = queue->checks;
   const api::LabelQuery before = selector.namespaces;
   selector.namespaces = {.nothing = true};
   if (queue->namespace_selector) {
@@ -270,36 +270,20 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
   for (const model::ReserveDecision& decision : plan.reservations) {
     const model::Workload& row = state.workloads().at(decision.workload);
     const auto selector = selectors_.find(state.NameOf(row.decided.cluster_queue));
-    const bool checked = selector != selectors_.end() && selector->second.has_checks;
-    workloads_.Reserve(state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()),
-                       !checked);
+    workloads_.Reserve(
+        state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()),
+        selector == selectors_.end() ? std::vector<api::RequiredCheck>{} : selector->second.checks);
   }
   for (const model::EvictDecision& decision : plan.evictions) {
     const model::Workload& row = state.workloads().at(decision.workload);
-    const model::Workload& claimant = state.workloads().at(row.claimant);
-    const auto path = [&](const model::Reservation& reservation) {
-      return translate::QueuePath(
-          state.FindQueue(model::QueueKind::kClusterQueue, state.NameOf(reservation.cluster_queue)),
-          state);
-    };
-    const std::string preemptor = path(claimant.promised);
-    const std::string preemptee = path(ChargedTo(row));
-    workloads_.Evict(state.UidOf(decision.uid),
-                     {.reason = std::string(translate::ToString(row.evicted_because)),
-                      .message = translate::PreemptionText(
-                          {.uid = state.UidOf(claimant.uid),
-                           .job_uid = workloads_.JobOf(state.UidOf(claimant.uid)),
-                           .reason = row.evicted_because,
-                           .preemptor_path = preemptor,
-                           .preemptee_path = preemptee})});
+    const std::string_view claimant = state.UidOf(state.workloads().at(row.claimant).uid);
+    workloads_.Evict(state.UidOf(decision.uid), EvictionOf(row, workloads_.JobOf(claimant), state));
   }
   for (const model::WorkloadId id : plan.workloads) {
     const model::Workload& row = state.workloads().at(id);
     const auto refusal = engine.admissions().WhyWaits(id);
     if (!refusal) continue;
-    translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
-    workloads_.Want(state.UidOf(row.uid),
-                    {.reason = std::move(text.reason), .message = std::move(text.message)});
+    workloads_.Want(state.UidOf(row.uid), translate::WorkloadRefusalText(*refusal, row, state));
   }
 }
 
@@ -318,7 +302,7 @@ void Quota::AddTo(Hasher& hasher) const {
   }
   hasher.Add(selectors_.size());
   for (const auto& [name, selector] : selectors_)
-    hasher.Add(name).Add(api::ToString(selector.namespaces)).Add(selector.has_checks);
+    hasher.Add(name).Add(api::ToString(selector.namespaces)).Add(selector.checks.size());
 }
 
 }  // namespace berth::control

@@ -13,94 +13,11 @@
 namespace berth::control {
 namespace {
 
-constexpr std::string_view kQuotaReserved = "QuotaReserved";
-constexpr std::string_view kAdmitted = "Admitted";
 // Of a status that was refused or is of unknown fate.
 constexpr Duration kAgain = Duration::Seconds(10);
 
-// The transition time moves only with the status, as Kubernetes has it.
-void Put(std::vector<api::Condition>& conditions, api::Condition condition, Instant now) {
-  condition.transition = now;
-  const auto at = std::ranges::find(conditions, condition.type, &api::Condition::type);
-  if (at == conditions.end()) {
-    conditions.push_back(std::move(condition));
-    return;
-  }
-  if (at->status == condition.status) condition.transition = at->transition;
-  *at = std::move(condition);
-}
-
-// What it was told of an eviction is over.
-void EndConditions(std::vector<api::Condition>& conditions, Instant now) {
-  for (const std::string_view type : {"Evicted", "Preempted"}) {
-    const api::Condition* before = api::Find(conditions, type);
-    if (before == nullptr || before->status != "True") continue;
-    Put(conditions,
-        {.type = std::string(type),
-         .status = "False",
-         .reason = std::string(kQuotaReserved),
-         .message = "Previously: " + before->message},
-        now);
-  }
-}
-
-std::vector<api::Condition> ConditionsOfReserved(const api::Workload& workload,
-                                                 const api::Admission& admission, bool admitted,
-                                                 Instant now) {
-  std::vector<api::Condition> conditions = workload.conditions;
-  EndConditions(conditions, now);
-  Put(conditions,
-      {.type = std::string(kQuotaReserved),
-       .status = "True",
-       .reason = "QuotaReserved",
-       .message = fmt::format("Quota reserved in ClusterQueue {}", admission.cluster_queue)},
-      now);
-  if (admitted) {
-    Put(conditions,
-        {.type = std::string(kAdmitted),
-         .status = "True",
-         .reason = "Admitted",
-         .message = "The workload is admitted"},
-        now);
-  }
-  return conditions;
-}
-
-std::vector<api::Condition> ConditionsOfWaiting(const api::Workload& workload,
-                                                const Workloads::Waiting& waiting, Instant now) {
-  std::vector<api::Condition> conditions = workload.conditions;
-  Put(conditions,
-      {.type = std::string(kQuotaReserved),
-       .status = "False",
-       .reason = waiting.reason,
-       .message = waiting.message},
-      now);
-  return conditions;
-}
-
-std::vector<api::Condition> ConditionsOfEvicted(const api::Workload& workload,
-                                                const Workloads::Eviction& eviction, Instant now) {
-  std::vector<api::Condition> conditions = workload.conditions;
-  Put(conditions,
-      {.type = "Evicted", .status = "True", .reason = "Preempted", .message = eviction.message},
-      now);
-  Put(conditions,
-      {.type = "Preempted",
-       .status = "True",
-       .reason = eviction.reason,
-       .message = eviction.message},
-      now);
-  return conditions;
-}
-
 model::WorkloadStage StageOf(const api::Workload& workload) {
   return StageOf(translate::WorkloadStatusOf(workload));
-}
-
-bool SaysSo(const api::Workload& workload, const Workloads::Waiting& waiting) {
-  const api::Condition* said = api::Find(workload.conditions, kQuotaReserved);
-  return said != nullptr && said->status == "False" && said->reason == waiting.reason &&
-         said->message == waiting.message;
 }
 
 // Whether it waits for quota, as far as its object says: else there is nothing to be told of that,
@@ -183,15 +100,16 @@ void Workloads::Forget(std::string_view uid) {
   notes_.erase(it);
 }
 
-void Workloads::Reserve(std::string_view uid, api::Admission admission, bool admitted) {
+void Workloads::Reserve(std::string_view uid, api::Admission admission,
+                        std::vector<api::RequiredCheck> required) {
   const auto it = notes_.find(uid);
   if (it == notes_.end()) return;
-  it->second.reservation = {.admission = std::move(admission), .admitted = admitted};
+  it->second.reservation = {.admission = std::move(admission), .required = std::move(required)};
   it->second.waiting = {};
   Reconsider(it->first, it->second);
 }
 
-void Workloads::Want(std::string_view uid, Waiting waiting) {
+void Workloads::Want(std::string_view uid, translate::WaitText waiting) {
   const auto it = notes_.find(uid);
   if (it == notes_.end() || it->second.waiting == waiting || !MayBeTold(it->second.workload))
     return;
@@ -199,7 +117,7 @@ void Workloads::Want(std::string_view uid, Waiting waiting) {
   Reconsider(it->first, it->second);
 }
 
-void Workloads::Evict(std::string_view uid, Eviction eviction) {
+void Workloads::Evict(std::string_view uid, EvictionText eviction) {
   const auto it = notes_.find(uid);
   if (it == notes_.end()) return;
   it->second.eviction = std::move(eviction);
@@ -240,7 +158,8 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
     std::string body = StatusPatchStart(w.meta);
     if (note.reservation) {
       note.kind = Call::kReserve;
-      const auto& [admission, admitted] = *note.reservation;
+      const auto& [admission, required] = *note.reservation;
+      const bool admitted = ChecksAreReady(w, admission, required);
       body += R"("admission":)" + AdmissionText(admission) + R"(,"conditions":)" +
               ConditionsText(ConditionsOfReserved(w, admission, admitted, now));
       note.reservation.reset();
@@ -368,7 +287,12 @@ void Workloads::AddTo(Hasher& hasher) const {
     }
     hasher.Add(note.reservation.has_value());
     if (note.reservation) {
-      hasher.Add(AdmissionText(note.reservation->admission)).Add(note.reservation->admitted);
+      hasher.Add(AdmissionText(note.reservation->admission));
+      hasher.Add(note.reservation->required.size());
+      for (const api::RequiredCheck& check : note.reservation->required) {
+        hasher.Add(check.name).Add(check.flavors.size());
+        for (const std::string& flavor : check.flavors) hasher.Add(flavor);
+      }
     }
     hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind);
     hasher.Add(note.eviction.has_value()).Add(note.evict_not_before.ns);

@@ -8,14 +8,17 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "api/quota.h"
 #include "base/bytes.h"
 #include "base/hash.h"
 #include "base/time.h"
 #include "client/client.h"
+#include "control/workload_conditions.h"
 #include "env/actor.h"
 #include "model/delta.h"
+#include "translate/quota_text.h"
 
 namespace berth::control {
 
@@ -36,18 +39,6 @@ class Workloads {
   struct Options {
     Duration interval = Duration::Seconds(10);
     size_t calls_max = 64;  // On their way at once.
-  };
-  // The condition QuotaReserved=False; an empty reason: none is wanted.
-  struct Waiting {
-    std::string reason;
-    std::string message;
-    bool operator==(const Waiting&) const = default;
-  };
-  // The conditions Evicted=True for a preemption, and Preempted=True.
-  struct Eviction {
-    std::string reason;  // Of Preempted.
-    std::string message;
-    bool operator==(const Eviction&) const = default;
   };
   // Of a workload by uid: whether it is to be evicted still. Asked before each sending.
   using IsEvicted = std::function<bool(std::string_view uid)>;
@@ -73,12 +64,15 @@ class Workloads {
   // one, and not sent yet, is withdrawn.
   [[nodiscard]] bool Observe(api::Workload workload);
   void Forget(std::string_view uid);
-  // Its quota is reserved: to be written. `admitted`: nothing more is checked, so it may run.
+  // Its quota is reserved: to be written. It is admitted, so that it may run, when nothing more of
+  // what is `required` is to be checked.
   // Ignored, as what is below, for workloads that were never observed.
-  void Reserve(std::string_view uid, api::Admission admission, bool admitted);
-  void Want(std::string_view uid, Waiting waiting);
+  void Reserve(std::string_view uid, api::Admission admission,
+               std::vector<api::RequiredCheck> required);
+  // Why it waits; an empty reason: that is not told.
+  void Want(std::string_view uid, translate::WaitText waiting);
   // It is to be told that it goes, once it holds quota, until its object says so.
-  void Evict(std::string_view uid, Eviction eviction);
+  void Evict(std::string_view uid, EvictionText eviction);
   // What became of it is to be read, whatever the last answer said.
   void Reread(std::string_view uid);
 
@@ -96,14 +90,14 @@ class Workloads {
   enum class Call : uint8_t { kNone, kReserve, kWait, kRead, kEvict };
   struct Reservation {
     api::Admission admission;
-    bool admitted = false;
+    std::vector<api::RequiredCheck> required;
     bool operator==(const Reservation&) const = default;
   };
   struct Note {
     api::Workload workload;                  // As observed.
     std::optional<Reservation> reservation;  // To be written.
-    Waiting waiting;                         // As wanted.
-    std::optional<Eviction> eviction;        // To be written.
+    translate::WaitText waiting;             // As wanted.
+    std::optional<EvictionText> eviction;    // To be written.
     Call kind = Call::kNone;                 // Of the call under way.
     uint64_t call = 0;                       // 0: none.
     bool unresolved = false;                 // What became of the last write is to be read.

@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include "quota/counts.h"
 #include "quota/order.h"
 #include "quota/reach.h"
 
@@ -28,11 +29,27 @@ bool IsStrict(const model::State& state, NameId cluster_queue) {
   return q.valid() && state.queues().at(q).strict_fifo;
 }
 
+// Whether a flavor that it names is not there, or a topology that one of them names.
+bool LacksFlavors(const model::State& state, QueueId q) {
+  const model::ResourceGroupsTable& groups = state.vocabulary().resource_groups;
+  const model::ResourceGroupsId id = state.queues().at(q).groups;
+  for (uint32_t i = 0; i < groups.count(id); ++i) {
+    for (const NameId name : groups.at(id, i).flavors) {
+      const model::Flavor* flavor = state.flavors().Find(name);
+      if (flavor == nullptr) return true;
+      if (flavor->topology.valid() && state.flavors().FindTopology(flavor->topology) == nullptr)
+        return true;
+    }
+  }
+  return false;
+}
+
 // What keeps all workloads of a ClusterQueue waiting.
 QueueBar BarOf(const model::State& state, QueueId q) {
   if (!q.valid() || !state.queues().at(q).uid.valid()) return QueueBar::kNoClusterQueue;
   if (state.queues().at(q).stopped) return QueueBar::kClusterQueueStopped;
-  return state.queues().active(q) ? QueueBar::kNone : QueueBar::kCohortCycle;
+  if (!state.queues().active(q)) return QueueBar::kCohortCycle;
+  return LacksFlavors(state, q) ? QueueBar::kInactive : QueueBar::kNone;
 }
 
 // What flavors are asked for; spans of the vocabulary and of `requests`.
@@ -54,12 +71,13 @@ std::vector<quota::PodSet> PodSetsOf(const model::State& state, const Workload& 
   return pod_sets;
 }
 
-// One charge of a pod set and flavor.
+// One charge of a pod set and flavor. `counts`: as of a Reservation.
 model::Reservation ReservationOf(model::State& state, NameId cluster_queue,
-                                 const Workload& workload, const quota::FlavorAssignment& flavors) {
-  model::Reservation reservation{.cluster_queue = cluster_queue, .charges = {}};
+                                 const Workload& workload, const quota::FlavorAssignment& flavors,
+                                 const std::vector<uint32_t>& counts) {
+  model::Reservation reservation{.cluster_queue = cluster_queue, .charges = {}, .counts = counts};
   for (uint32_t i = 0; i < flavors.pod_sets.size(); ++i) {
-    const uint32_t count = workload.slots[i].count;
+    const uint32_t count = counts.empty() ? workload.slots[i].count : counts[i];
     std::map<NameId, std::vector<model::ResourceAmount>> amounts;  // Of a pod.
     for (const quota::FlavorChoice& choice : flavors.pod_sets[i].choices) {
       if (choice.amount == 0) continue;
@@ -382,38 +400,81 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
       .queue = queue, .priority = row.priority, .queued_at = QueuedAt(row), .demands = {}};
   const quota::AdmittedOf holders = [&](QueueId q) { return HoldersOf(state, q, asked); };
   std::vector<std::vector<model::ResourceAmount>> requests;
-  const std::vector<quota::PodSet> pod_sets = PodSetsOf(state, row, requests);
-  nomination.flavors = quota::AssignFlavors(
-      state, {.queue = queue, .pod_sets = pod_sets}, [&](const quota::Demand& demand) {
-        // It evicts nobody else as long as what it is promised can come true.
-        if (stands) return quota::EvictionOutlook{.mode = quota::FlavorMode::kNoVictims};
-        return quota::OutlookOf(state, t, preemptor, demand, holders);
-      });
-  if (nomination.flavors.mode == quota::FlavorMode::kFit) {
-    nomination.verdict = Verdict::kFits;
-    return nomination;
+  std::vector<quota::PodSet> pod_sets = PodSetsOf(state, row, requests);
+  const auto assign = [&] {
+    return quota::AssignFlavors(
+        state, {.queue = queue, .pod_sets = pod_sets}, [&](const quota::Demand& demand) {
+          // It evicts nobody else as long as what it is promised can come true.
+          if (stands) return quota::EvictionOutlook{.mode = quota::FlavorMode::kNoVictims};
+          return quota::OutlookOf(state, t, preemptor, demand, holders);
+        });
+  };
+  // Whether it gets that quota, now or once others are gone.
+  const auto gets = [&](quota::FlavorAssignment flavors) {
+    if (flavors.mode == quota::FlavorMode::kFit) {
+      nomination.verdict = Verdict::kFits;
+      nomination.flavors = std::move(flavors);
+      return true;
+    }
+    if (flavors.mode < quota::FlavorMode::kPreempt) return false;
+    preemptor.demands = flavors.demands;
+    std::optional<std::vector<quota::Victim>> victims =
+        quota::FindVictims(state, t, preemptor, holders);
+    if (!victims) return false;
+    nomination.verdict = Verdict::kPreempts;
+    nomination.victims = *std::move(victims);
+    nomination.refusal = RefusalOf(flavors);
+    nomination.refusal.promised = true;
+    nomination.refusal.victims_count = static_cast<uint32_t>(nomination.victims.size());
+    nomination.refusal.shared =
+        std::ranges::all_of(nomination.victims, [&](const quota::Victim& victim) {
+          const WorkloadId leaves = state.workloads().FindUid(victim.workload.owner);
+          return state.workloads().at(leaves).claimant.valid();
+        });
+    nomination.flavors = std::move(flavors);
+    return true;
+  };
+  quota::FlavorAssignment flavors = assign();
+  if (flavors.mode == quota::FlavorMode::kFit || !stands) {
+    if (gets(flavors)) return nomination;
   }
-  nomination.refusal = RefusalOf(nomination.flavors);
+  nomination.refusal = RefusalOf(flavors);
+  nomination.flavors = std::move(flavors);
   if (stands) {
     nomination.as_promised = IsLeft(state, model::QuotaView::kPhysical, row);
     nomination.verdict = nomination.as_promised ? Verdict::kFits : Verdict::kWaits;
+    // What it is told stays as it was promised.
+    const std::optional<WorkloadRefusal>& told = entries_[workload.value].refusal;
+    if (told && told->promised) nomination.refusal = *told;
     nomination.refusal.promised = true;
-    nomination.refusal.victims_count = entries_[workload.value].victims_count;
     return nomination;
   }
-  if (nomination.flavors.mode < quota::FlavorMode::kPreempt) return nomination;
-  preemptor.demands = nomination.flavors.demands;
-  std::optional<std::vector<quota::Victim>> victims =
-      quota::FindVictims(state, t, preemptor, holders);
-  if (!victims) return nomination;
-  nomination.victims = std::move(*victims);
-  nomination.verdict = Verdict::kPreempts;
-  nomination.refusal.promised = true;
-  nomination.refusal.victims_count = static_cast<uint32_t>(nomination.victims.size());
+  // With fewer pods, where it may start with those. The last that it gets are the most.
+  std::vector<quota::CountRange> ranges;
+  for (const model::WorkloadSlots& slots : row.slots)
+    ranges.push_back({.count = slots.count, .count_min = slots.count - slots.missing_max});
+  const auto counts = quota::LargestCounts(ranges, [&](std::span<const uint32_t> fewer) {
+    for (size_t i = 0; i < fewer.size(); ++i) pod_sets[i].count = fewer[i];
+    return gets(assign());
+  });
+  if (counts) nomination.counts = *counts;
   return nomination;
 }
 
-bool Admissions::StillFits(model::State& state, const Nomination& nomination) const {
+namespace {
+
+// What others are kept from in the tree is charged to the workload, which holds nothing in `t`.
+void ChargeKept(model::State& state, model::Transaction& t, const Workload& row,
+                const std::map<QueueId, std::vector<quota::Demand>>& kept, QueueId root) {
+  const auto found = kept.find(root);
+  if (found == kept.end()) return;
+  for (const quota::Demand& d : found->second) quota::Charge(state.vocabulary(), t, row.uid, d);
+}
+
+}  // namespace
+
+bool Admissions::StillFits(model::State& state, const Nomination& nomination,
+                           const Kept& kept) const {
   const Workload& row = state.workloads().at(nomination.workload);
   if (nomination.as_promised) {
     return IsPromised(state, nomination.workload) &&
@@ -422,11 +483,56 @@ bool Admissions::StillFits(model::State& state, const Nomination& nomination) co
   }
   model::Transaction t = state.Begin();
   quota::TakeAway(state, t, row.uid);
+  ChargeKept(state, t, row, kept, RootOf(state, nomination.workload));
   const model::QuotaTree& tree = state.ledger().quota();
   return std::ranges::all_of(nomination.flavors.demands, [&](const quota::Demand& demand) {
     return demand.amount == 0 ||
            quota::LeftFromNowOn(tree, demand.resource, demand.account) >= demand.amount;
   });
+}
+
+// Whether it fits once those are gone that were found when the round began, and only then. None of
+// them leaves for another that was served since.
+bool Admissions::StillHelps(model::State& state, const Nomination& nomination,
+                            const Kept& kept) const {
+  const Workload& row = state.workloads().at(nomination.workload);
+  for (const quota::Victim& victim : nomination.victims) {
+    const WorkloadId id = state.workloads().FindUid(victim.workload.owner);
+    const Workload& leaves = state.workloads().at(id);
+    if (victim.workload.evicted) continue;
+    if (leaves.claimant.valid() || HeldBy(leaves).charges.empty()) return false;
+  }
+  model::Transaction t = state.Begin();
+  quota::TakeAway(state, t, row.uid);
+  ChargeKept(state, t, row, kept, RootOf(state, nomination.workload));
+  const model::QuotaTree& tree = state.ledger().quota();
+  const auto fits = [&] {
+    return std::ranges::all_of(nomination.flavors.demands, [&](const quota::Demand& demand) {
+      return demand.amount == 0 ||
+             tree.LeftFor(model::QuotaView::kFuture, demand.resource, demand.account).amount >=
+                 demand.amount;
+    });
+  };
+  if (fits() && !nomination.victims.empty()) return false;
+  for (const quota::Victim& victim : nomination.victims)
+    quota::TakeAway(state, t, victim.workload.owner);
+  return fits();
+}
+
+// Nobody may be evicted for it: others that are served after it in this round leave it what is its
+// queue's own.
+void Admissions::KeepFor(const model::State& state, const Nomination& nomination,
+                         Kept& kept) const {
+  const QueueId queue =
+      state.queues().Find(QueueKind::kClusterQueue, entries_[nomination.workload.value].line);
+  if (nomination.flavors.mode != quota::FlavorMode::kNoVictims || !queue.valid()) return;
+  const model::Queue& row = state.queues().at(queue);
+  if (!row.parent.valid() || row.preemption.reclaim == model::EvictionPolicy::kAny) return;
+  for (quota::Demand demand : nomination.flavors.demands) {
+    demand.amount = quota::KeptFor(state.ledger().quota(), demand.resource, demand.account,
+                                   demand.amount, nomination.flavors.borrow > 0);
+    if (demand.amount > 0) kept[state.queues().RootOf(queue)].push_back(demand);
+  }
 }
 
 QueueId Admissions::RootOf(const model::State& state, WorkloadId workload) const {
@@ -453,7 +559,7 @@ uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
       state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
     }
     Refuse(state, n.workload, n.refusal, plan);
-    return true;
+    return n.verdict != Verdict::kRefused;
   });
   const auto contender = [&](const Nomination& n) {
     const Place& place = entries_[n.workload.value].place;
@@ -466,13 +572,19 @@ uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
   std::ranges::sort(nominations, [&](const Nomination& a, const Nomination& b) {
     return quota::IsServedBefore(contender(a), contender(b));
   });
-  for (const Nomination& n : nominations) {
+  Kept kept;
+  for (Nomination& n : nominations) {
     const QueueId root = RootOf(state, n.workload);
-    // Who has to leave was found as if nothing were decided.
-    const bool stands =
-        n.verdict == Verdict::kPreempts ? !served.contains(root) : StillFits(state, n);
-    if (!stands) continue;
-    if (ServeOne(state, n, plan)) served.insert(root);
+    if (n.verdict == Verdict::kRefused) KeepFor(state, n, kept);
+    const bool others = served.contains(root) || kept.contains(root);
+    if (n.verdict == Verdict::kPreempts && others && !StillHelps(state, n, kept))
+      n = Nominate(state, n.workload, asked);
+    const bool is_next = n.verdict == Verdict::kPreempts ||
+                         (n.verdict == Verdict::kFits && StillFits(state, n, kept));
+    if (!is_next || !ServeOne(state, n, plan)) continue;
+    served.insert(root);
+    // Who holds quota, and who of them goes, is another now.
+    asked.clear();
   }
   return static_cast<uint32_t>(heads.size());
 }
@@ -482,7 +594,7 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
   const NameId line = entries_[n.workload.value].line;
   const Workload& row = state.workloads().at(n.workload);
   model::Reservation reservation =
-      n.as_promised ? row.promised : ReservationOf(state, line, row, n.flavors);
+      n.as_promised ? row.promised : ReservationOf(state, line, row, n.flavors, n.counts);
   if (!state.HasRoomFor(reservation)) {
     state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
     Refuse(state, n.workload, WorkloadRefusal{.bar = QueueBar::kFull}, plan);
@@ -517,7 +629,7 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
   }
   state.PromiseQuota(n.workload, std::move(reservation), victims);
   NoteHolder(state, n.workload);
-  entries_[n.workload.value].victims_count = n.refusal.victims_count;
+  Tell(n.workload, n.refusal, plan);
   // It stays where it stands: it may be served at once, before those that others leave for, too.
   return true;
 }
@@ -602,7 +714,6 @@ void Admissions::AddTo(Hasher& hasher) const {
       hasher.Add(entry.place.priority).Add(entry.place.queued_at.ns);
     hasher.Add(entry.refusal.has_value());
     if (entry.refusal) entry.refusal->AddTo(hasher);
-    hasher.Add(entry.victims_count);
   }
   // The lines and who waits for a time follow from the entries, who holds what from the state.
   hasher.Add(active_.size());

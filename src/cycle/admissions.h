@@ -73,7 +73,6 @@ class Admissions {
     Place place;
     Instant from;  // kLater.
     std::optional<model::WorkloadRefusal> refusal;
-    uint32_t victims_count = 0;  // Of its promise, as it was made.
   };
   // A head that was looked at.
   struct Nomination {
@@ -87,11 +86,15 @@ class Admissions {
     Verdict verdict = Verdict::kRefused;
     bool as_promised = false;  // kFits: what it was promised, not the flavors below.
     quota::FlavorAssignment flavors;
+    std::vector<uint32_t> counts;        // Of pods by pod set, where fewer than it asks for.
     std::vector<quota::Victim> victims;  // kPreempts: who has to leave, or leaves already.
     model::WorkloadRefusal refusal;      // Unless it fits.
   };
   // Of a state that does not change meanwhile: who holds quota, by queue, where it was asked.
   using HoldersAsked = std::map<model::QueueId, std::vector<quota::Admitted>>;
+
+  // By the root of a tree: what others are kept from until the round is over.
+  using Kept = std::map<model::QueueId, std::vector<quota::Demand>>;
 
   void Leave(model::WorkloadId workload);
   void Enter(const model::State& state, model::WorkloadId workload);
@@ -112,7 +115,11 @@ class Admissions {
                                     HoldersAsked& asked) const;
   // Of the tree that it waits in; invalid: its queue is not there.
   [[nodiscard]] model::QueueId RootOf(const model::State& state, model::WorkloadId workload) const;
-  [[nodiscard]] bool StillFits(model::State& state, const Nomination& nomination) const;
+  [[nodiscard]] bool StillFits(model::State& state, const Nomination& nomination,
+                               const Kept& kept) const;
+  [[nodiscard]] bool StillHelps(model::State& state, const Nomination& nomination,
+                                const Kept& kept) const;
+  void KeepFor(const model::State& state, const Nomination& nomination, Kept& kept) const;
   uint32_t ServeRound(model::State& state, model::Plan& plan);
   bool ServeOne(model::State& state, const Nomination& nomination, model::Plan& plan);
   void EndStrayPromises(model::State& state);

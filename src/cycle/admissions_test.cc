@@ -157,11 +157,14 @@ class QuotaWorld {
         return "cluster queue stopped";
       case model::QueueBar::kCohortCycle:
         return "cycle";
+      case model::QueueBar::kInactive:
+        return "inactive";
       case model::QueueBar::kBehind:
         return fmt::format("behind {}", state().KeyOf(why->behind));
       case model::QueueBar::kFull:
         return "full";
     }
+    if (why->promised && why->shared) return "waits for who leaves for others";
     if (why->promised) return fmt::format("waits for {} to leave", why->victims_count);
     if (why->reasons.empty()) return "lacks nothing";
     const model::FlavorReason& first = why->reasons.front();
@@ -264,7 +267,7 @@ TEST(AdmissionsTest, WhatBarsAWorkloadIsToldOnce) {
   world.engine.Apply(model::FlavorRemove{.name = "spot"});
   cycle.parent = "";
   world.engine.Apply(cycle);
-  EXPECT_EQ(world.Cycle(), "default/w reason 1; ") << "its flavor is not there";
+  EXPECT_EQ(world.Cycle(), "default/w inactive; ") << "its flavor is not there";
   world.engine.Apply(model::FlavorUpsert{.name = "spot", .uid = "u-again"});
   EXPECT_EQ(world.Cycle(), "default/w: q spot 1000; ");
 }
@@ -519,7 +522,7 @@ TEST(AdmissionsTest, TwoEvictTwiceAsMuch) {
   EXPECT_EQ(world.Cycle(), "default/y: q spot 1000; ")
       << "what the first is promised comes true yet";
   world.Remove("low-3");
-  EXPECT_EQ(world.Cycle(), "default/x waits for 2 to leave; ") << "it lacks less";
+  EXPECT_EQ(world.Cycle(), "") << "what it waits for was told when it was promised that";
   world.Remove("low-2");
   EXPECT_EQ(world.Cycle(), "default/x: q spot 2000; ");
 }
@@ -574,7 +577,7 @@ TEST(AdmissionsTest, WhatIsPromisedEndsWithWhatItWasPromisedFor) {
             "evict default/low for default/high; default/high waits for 1 to leave; low leaves");
   EXPECT_EQ(
       after([](QuotaWorld& world) { world.engine.Apply(model::FlavorRemove{.name = "spot"}); }),
-      "default/high reason 1; low stays");
+      "default/high inactive; low stays");
   EXPECT_EQ(after([](QuotaWorld& world) {
               world.Put(QueueSpec{.name = "other", .flavors = {{"spot", 1000}}});
               world.engine.Apply(model::LocalQueueUpsert{
@@ -655,9 +658,9 @@ TEST(AdmissionsTest, WhatOthersWereToLeaveIsCountedOnNoMore) {
   world.Put(WorkloadSpec{.name = "y", .count = 2, .priority = 5, .created = 2});
   EXPECT_EQ(world.Cycle(),
             "evict default/large for default/x; default/x waits for 1 to leave; "
-            "default/y waits for 1 to leave; ");
+            "default/y waits for who leaves for others; ");
   world.Remove("x");
-  EXPECT_EQ(world.Cycle(), "evict default/large for default/y; ");
+  EXPECT_EQ(world.Cycle(), "evict default/large for default/y; default/y waits for 1 to leave; ");
 
   QuotaWorld other;
   other.Put(QueueSpec{.name = "q", .preemption = kEvicts});
@@ -667,9 +670,78 @@ TEST(AdmissionsTest, WhatOthersWereToLeaveIsCountedOnNoMore) {
   other.Put(WorkloadSpec{.name = "y", .count = 1, .priority = 5, .created = 2});
   EXPECT_EQ(other.Cycle(),
             "evict default/large for default/x; default/x waits for 1 to leave; "
-            "default/y waits for 1 to leave; ");
+            "default/y waits for who leaves for others; ");
   other.Remove("small");
-  EXPECT_EQ(other.Cycle(), "default/x: q spot 1000; evict default/large for default/y; ");
+  EXPECT_EQ(other.Cycle(),
+            "default/x: q spot 1000; evict default/large for default/y; "
+            "default/y waits for 1 to leave; ");
+}
+
+// Kueue's partial admission: all, then all once others are gone, then fewer.
+TEST(AdmissionsTest, WhoMayStartWithFewerPodsDoes) {
+  const auto asks = [](QuotaWorld& world, uint32_t missing_max, int32_t priority = 0) {
+    model::WorkloadUpsert facts =
+        world.FactsOf({.name = "w", .count = 6, .priority = priority, .created = 9});
+    facts.slots[0].missing_max = missing_max;
+    world.engine.Apply(facts);
+    return world.Cycle();
+  };
+  QuotaWorld world;
+  world.Put(QueueSpec{.name = "q", .preemption = kEvicts});
+  EXPECT_EQ(asks(world, 1), "default/w wants 6000 of 4000; ");
+  EXPECT_EQ(asks(world, 2), "default/w: q spot 4000; ");
+  EXPECT_EQ(world.RowOf("w").decided.counts, std::vector<uint32_t>{4});
+
+  QuotaWorld used;
+  used.Put(QueueSpec{.name = "q", .preemption = kEvicts});
+  used.Starts({.name = "low", .count = 3, .priority = 1});
+  EXPECT_EQ(asks(used, 5), "default/w: q spot 1000; ") << "nobody is to go";
+
+  QuotaWorld evicting;
+  evicting.Put(QueueSpec{.name = "q", .preemption = kEvicts});
+  evicting.Starts({.name = "low", .count = 3, .priority = 1});
+  EXPECT_EQ(asks(evicting, 5, 2),
+            "evict default/low for default/w; default/w waits for 1 to leave; ");
+  EXPECT_EQ(evicting.RowOf("w").promised.counts, std::vector<uint32_t>{4});
+}
+
+// One head of each queue.
+QuotaWorld OneRound() {
+  QuotaWorld world;
+  world.engine = Engine({.attempts_per_cycle_max = 1});
+  return world;
+}
+
+TEST(AdmissionsTest, TwoOfATreeEvictInOneRoundEachItsOwn) {
+  QuotaWorld world = OneRound();
+  for (const std::string name : {"a", "b"}) {
+    world.Put(QueueSpec{.name = name, .cohort = "c", .preemption = kEvicts});
+    world.Starts({.name = "low-" + name, .queue = name, .count = 4});
+    world.Put(WorkloadSpec{.name = "high-" + name, .queue = name, .count = 4, .priority = 1});
+  }
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low-a for default/high-a; evict default/low-b for default/high-b; "
+            "default/high-a waits for 1 to leave; default/high-b waits for 1 to leave; ");
+}
+
+// Others of its tree that are served after it in the same round leave it what is its own, unless it
+// may always take that back.
+TEST(AdmissionsTest, WhoMayEvictNobodyKeepsWhatIsItsOwnInARound) {
+  const auto served = [](model::EvictionPolicy reclaim) {
+    QuotaWorld world = OneRound();
+    world.Put(QueueSpec{.name = "a",
+                        .cohort = "c",
+                        .flavors = {{"spot", 3000}},
+                        .preemption = {.reclaim = reclaim}});
+    world.Put(QueueSpec{.name = "b", .cohort = "c", .flavors = {{"spot", 0}}});
+    world.Starts({.name = "runs", .queue = "a", .count = 2});
+    world.Put(WorkloadSpec{.name = "own", .queue = "a", .count = 2, .priority = 1});
+    world.Put(WorkloadSpec{.name = "borrower", .queue = "b", .count = 1});
+    return world.Cycle();
+  };
+  EXPECT_EQ(served(model::EvictionPolicy::kAny),
+            "default/borrower: b spot 1000; default/own lacks 1000; ");
+  EXPECT_EQ(served(model::EvictionPolicy::kNever), "default/own lacks 1000; ");
 }
 
 // Whoever is evicted by others is waited for as if by us.

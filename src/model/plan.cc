@@ -122,7 +122,7 @@ void WorkloadRefusal::AddTo(Hasher& hasher) const {
     hasher.Add(r.taint.key.value).Add(r.taint.value.value).Add(r.taint.effect);
     hasher.Add(r.amount).Add(r.assumed).Add(r.most);
   }
-  hasher.Add(promised).Add(victims_count);
+  hasher.Add(promised).Add(victims_count).Add(shared);
 }
 
 void Plan::AddTo(Hasher& hasher) const {

@@ -103,6 +103,7 @@ enum class QueueBar : uint8_t {
   kNoClusterQueue,     // There is none of the name that its LocalQueue gives.
   kClusterQueueStopped,
   kCohortCycle,  // Above its ClusterQueue.
+  kInactive,     // Something that its ClusterQueue names is not there.
   kBehind,       // Who stands before it in a StrictFIFO queue finds no quota.
   kFull,         // The scheduler holds as many claims as it can.
 };
@@ -117,6 +118,7 @@ struct WorkloadRefusal {
   std::vector<FlavorReason> reasons = {};
   bool promised = false;       // It gets its quota once those are gone that leave for it.
   uint32_t victims_count = 0;  // Who was found to have to leave when it was promised.
+  bool shared = false;         // All of them left for others already then.
   bool operator==(const WorkloadRefusal&) const = default;
   void AddTo(Hasher& hasher) const;
 };

@@ -11,6 +11,8 @@ void AddTo(Hasher& hasher, const Reservation& reservation) {
     hasher.Add(charge.pod_set).Add(charge.flavor.value);
     hasher.Add(charge.count).Add(charge.amounts.value);
   }
+  hasher.Add(reservation.counts.size());
+  for (const uint32_t count : reservation.counts) hasher.Add(count);
 }
 
 }  // namespace
@@ -27,7 +29,8 @@ void Workload::AddTo(Hasher& hasher) const {
   hasher.Add(status.evicted_at.ns).Add(status.held_back).Add(status.requeue_at.ns);
   hasher.Add(status.checks_ready).Add(status.awaits_topology).Add(status.on_unhealthy_node);
   hasher.Add(slots.size());
-  for (const WorkloadSlots& s : slots) hasher.Add(s.name.value).Add(s.class_id.value).Add(s.count);
+  for (const WorkloadSlots& s : slots)
+    hasher.Add(s.name.value).Add(s.class_id.value).Add(s.count).Add(s.missing_max);
   model::AddTo(hasher, reserved);
   model::AddTo(hasher, decided);
   hasher.Add(write).Add(errors).Add(not_before.ns);

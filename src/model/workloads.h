@@ -51,6 +51,7 @@ struct WorkloadSlots {
   NameId name;  // Of the pod set.
   ClassId class_id;
   uint32_t count = 0;
+  uint32_t missing_max = 0;  // So many of them it may start without.
   bool operator==(const WorkloadSlots&) const = default;
 };
 
@@ -67,6 +68,8 @@ struct QuotaCharge {
 struct Reservation {
   NameId cluster_queue;  // Invalid: nothing.
   std::vector<QuotaCharge> charges;
+  std::vector<uint32_t> counts = {};  // Of pods by pod set; empty: of what was decided all, else
+                                      // not told.
   bool operator==(const Reservation&) const = default;
 };
 

@@ -329,6 +329,22 @@ std::vector<model::Claim> TakeAway(const model::State& state, model::Transaction
   return taken;
 }
 
+void Charge(model::Vocabulary& vocabulary, model::Transaction& t, model::OwnerId owner,
+            const Demand& demand) {
+  // In two digits, so that few bundles are made for however many amounts.
+  constexpr Amount kDigit = Amount{1} << 24;
+  for (const Amount each : {Amount{1}, kDigit}) {
+    const Amount count = each == kDigit ? demand.amount / kDigit : demand.amount % kDigit;
+    if (count == 0) continue;
+    const model::ResourceAmount bundle{.resource = demand.resource, .amount = each};
+    t.Add({.owner = owner,
+           .count = static_cast<uint32_t>(count),
+           .account = model::AccountId::OfTree(demand.account),
+           .bundle = vocabulary.bundles.Intern({&bundle, 1}),
+           .why = model::ClaimWhy::kAdmitted});
+  }
+}
+
 bool MayEvict(EvictionPolicy policy, const Preemptor& preemptor, const Admitted& workload) {
   switch (policy) {
     case EvictionPolicy::kNever:

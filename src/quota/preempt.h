@@ -58,6 +58,10 @@ using AdmittedOf = std::function<std::span<const Admitted>(model::QueueId)>;
 std::vector<model::Claim> TakeAway(const model::State& state, model::Transaction& t,
                                    model::OwnerId owner);
 
+// Charges the owner with the demand in `t`.
+void Charge(model::Vocabulary& vocabulary, model::Transaction& t, model::OwnerId owner,
+            const Demand& demand);
+
 // Whether the policy lets the preemptor evict the workload.
 [[nodiscard]] bool MayEvict(model::EvictionPolicy policy, const Preemptor& preemptor,
                             const Admitted& workload);

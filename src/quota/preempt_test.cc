@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace berth::quota {
@@ -43,8 +44,14 @@ class Cluster {
                                    .quotas = {{flavor_, kCpu, {.nominal = cpu}}}});
   }
   using ClaimState = model::ClaimState;
+  // The state of the next one's claim.
+  Cluster& As(ClaimState as) {
+    as_ = as;
+    return *this;
+  }
   void Admit(const std::string& queue, const std::string& name, Amount cpu, int32_t priority,
-             int64_t second = 0, ClaimState as = ClaimState::kHeld) {
+             int64_t second = 0) {
+    const ClaimState as = std::exchange(as_, ClaimState::kHeld);
     names_.push_back(name);
     const Admitted workload{.owner = model::OwnerId{static_cast<uint32_t>(names_.size())},
                             .queue = Find(queue),
@@ -117,6 +124,7 @@ class Cluster {
 
   model::NameId flavor_;
   std::vector<std::string> names_;  // By owner, from 1.
+  ClaimState as_ = ClaimState::kHeld;
   std::map<QueueId, std::vector<Admitted>> admitted_;
   std::map<model::OwnerId, Amount> amounts_;
 };
@@ -170,7 +178,7 @@ TEST(PreemptTest, WhoLeavesAlreadyIsEnough) {
     Cluster c;
     c.Queue("q", "", 10, {.within_queue = policy});
     c.Admit("q", "stays", 3, 1);
-    c.Admit("q", "leaves", 6, 3, 0, model::ClaimState::kReleasing);
+    c.As(model::ClaimState::kReleasing).Admit("q", "leaves", 6, 3);
     return c.Victims("q", 5, priority);
   };
   EXPECT_EQ(with(EvictionPolicy::kLowerPriority, 5), "leaves: in queue; ");
@@ -187,8 +195,8 @@ TEST(PreemptTest, WhoTakesAPlaceThatIsLeftBorrowsNothing) {
     Cluster c;
     c.Queue("a", "all", 2, {.reclaim = EvictionPolicy::kLowerPriority});
     c.Queue("b", "all", nominal);
-    c.Admit("b", "leaves", 2, 9, 10, model::ClaimState::kReleasing);
-    c.Admit("b", "promised", 2, 9, 20, model::ClaimState::kReserved);
+    c.As(model::ClaimState::kReleasing).Admit("b", "leaves", 2, 9, 10);
+    c.As(model::ClaimState::kReserved).Admit("b", "promised", 2, 9, 20);
     c.Admit("b", "stays", 1, 0, 30);
     return c.Victims("a", 2, 5);
   };
@@ -272,10 +280,10 @@ RC_GTEST_PROP(PreemptTest, VictimsAreEnoughNeededAndAllowed, ()) {
             *rc::gen::element(kUnlimited, Amount{0}, Amount{2}));
   }
   for (int i = *rc::gen::inRange(4, 20); i > 0; --i) {
+    c.As(*rc::gen::element(Cluster::ClaimState::kHeld, Cluster::ClaimState::kHeld,
+                           Cluster::ClaimState::kReleasing, Cluster::ClaimState::kReserved));
     c.Admit(queues[*rc::gen::inRange(size_t{0}, queues.size())], "w" + std::to_string(i),
-            *rc::gen::inRange(1, 6), *rc::gen::inRange(0, 4), *rc::gen::inRange(0, 3),
-            *rc::gen::element(Cluster::ClaimState::kHeld, Cluster::ClaimState::kHeld,
-                              Cluster::ClaimState::kReleasing, Cluster::ClaimState::kReserved));
+            *rc::gen::inRange(1, 6), *rc::gen::inRange(0, 4), *rc::gen::inRange(0, 3));
   }
   const uint64_t before = c.Hash();
   const std::string queue = queues[*rc::gen::inRange(size_t{0}, queues.size())];

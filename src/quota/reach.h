@@ -23,6 +23,13 @@ struct Reach {
 [[nodiscard]] model::Amount LeftFromNowOn(const model::QuotaTree& tree, model::ResourceId r,
                                           uint32_t row);
 
+// What others are kept from, of an amount that a workload demands of the account, while workloads
+// are served beside it, when nobody may be evicted for it: what its queue has of its own, or may
+// borrow where it `borrows`. Not above 0: nothing. Whoever may always reclaim needs none of that.
+// Kueue: resourcesToReserve.
+[[nodiscard]] model::Amount KeptFor(const model::QuotaTree& tree, model::ResourceId r, uint32_t row,
+                                    model::Amount amount, bool borrows);
+
 // For the amount on the account besides what is used from now on. Where not even the root has
 // enough, the root. O(levels).
 [[nodiscard]] Reach ReachOf(const model::State& state, uint32_t account, model::ResourceId r,

@@ -342,7 +342,7 @@ TEST(WorkloadStatusTest, ConditionsMeanWhatKueueMeansByThem) {
 }
 
 TEST(WorkloadStatusTest, TheRestOfTheStatusCountsToo) {
-  const auto with_checks = [](std::vector<std::string> states) {
+  const auto with_checks = [](const std::vector<std::string>& states) {
     api::Workload workload;
     for (const std::string& state : states) workload.checks.push_back({.state = state});
     return Text(WorkloadStatusOf(workload));

@@ -50,10 +50,7 @@ WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_q
       return {"Suspended",
               fmt::format("LocalQueue {} is stopped by its spec.stopPolicy", local_queue)};
     case model::QueueBar::kNamespace:
-      return {"Misconfigured",
-              fmt::format("Workload namespace doesn't match ClusterQueue selector: see "
-                          "spec.namespaceSelector of ClusterQueue {}",
-                          cluster_queue)};
+      return {"Misconfigured", "workload namespace doesn't match ClusterQueue selector"};
     case model::QueueBar::kNoClusterQueue:
       return {"Misconfigured",
               fmt::format("ClusterQueue {} doesn't exist, which LocalQueue {} names", cluster_queue,
@@ -67,6 +64,11 @@ WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_q
           fmt::format("ClusterQueue {} is inactive: cohorts above it name each other as parents "
                       "in a cycle",
                       cluster_queue)};
+    case model::QueueBar::kInactive:
+      return {"Suspended",
+              fmt::format("ClusterQueue {} is inactive: its condition Active says what it names "
+                          "that doesn't exist",
+                          cluster_queue)};
     case model::QueueBar::kBehind:
       return {"WaitingForQuota",
               fmt::format("waits behind Workload {}, for which StrictFIFO ClusterQueue {} lacks "
@@ -109,8 +111,12 @@ WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal, const model:
   WaitText text{
       std::string(ToString(refusal.unfit)),
       fmt::format("couldn't assign flavors to pod set {}: {}", pod_set, fmt::join(reasons, ", "))};
-  if (refusal.promised) {
-    text.reason = "WaitingForPreemptedWorkloads";
+  if (refusal.promised) text.reason = "WaitingForPreemptedWorkloads";
+  if (refusal.promised && refusal.shared) {
+    text.message =
+        "Workload has overlapping preemption targets with another workload, but will fit after "
+        "these preemptions complete";
+  } else if (refusal.promised) {
     text.message +=
         fmt::format(". Pending the preemption of {} workload(s)", refusal.victims_count);
   }

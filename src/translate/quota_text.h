@@ -22,6 +22,7 @@ namespace berth::translate {
 struct WaitText {
   std::string reason;
   std::string message;
+  bool operator==(const WaitText&) const = default;
 };
 [[nodiscard]] WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal,
                                            const model::Workload& workload,

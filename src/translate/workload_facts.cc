@@ -1,11 +1,13 @@
 #include "translate/workload_facts.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <expected>
 #include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -96,24 +98,50 @@ model::Reservation ReservationOf(const api::Workload& workload, model::Vocabular
   return reservation;
 }
 
+// What is wrong with the first container that requests more of something than it may use.
+std::optional<std::string> RequestsBeyondLimits(const std::vector<api::Container>& containers,
+                                                std::string_view path) {
+  for (size_t i = 0; i < containers.size(); ++i) {
+    std::vector<std::string> names;
+    for (const api::ResourceAmount& request : containers[i].requests) {
+      const auto limit = api::Find(containers[i].limits, request.name);
+      if (limit && *limit < request.amount) names.push_back(fmt::format("\"{}\"", request.name));
+    }
+    if (names.empty()) continue;
+    return fmt::format("{}[{}]: Invalid value: [{}]: requests must not exceed its limits", path, i,
+                       fmt::join(names, ","));
+  }
+  return std::nullopt;
+}
+
 Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
                                                   model::Vocabulary& vocabulary) {
   if (workload.pod_sets.empty()) return Fail(ErrorCode::kInvalid, "spec.podSets: it has none");
   std::vector<model::WorkloadSlots> slots;
-  for (const api::WorkloadPodSet& pods : workload.pod_sets) {
+  for (size_t index = 0; index < workload.pod_sets.size(); ++index) {
+    const api::WorkloadPodSet& pods = workload.pod_sets[index];
     if (pods.count > limits::kSlotsMax) {
       return Fail(ErrorCode::kTooLarge,
                   fmt::format("spec.podSets: {} has {} pods, more than a scheduler holds: {}",
                               pods.name, pods.count, limits::kSlotsMax));
+    }
+    for (const auto& [containers, list] : {std::pair(&pods.spec->init_containers, "initContainers"),
+                                           std::pair(&pods.spec->containers, "containers")}) {
+      const auto fault = RequestsBeyondLimits(
+          *containers, fmt::format("spec.podSets[{}].template.spec.{}", index, list));
+      if (fault) return Fail(ErrorCode::kInvalid, "resources validation failed: " + *fault);
     }
     const Result<model::ClassSpec> spec = ClassOf(PodOf(pods), vocabulary);
     if (!spec) {
       return Fail(spec.error().code,
                   fmt::format("spec.podSets: {}: {}", pods.name, spec.error().message));
     }
-    slots.push_back({.name = vocabulary.names.Intern(pods.name),
-                     .class_id = vocabulary.classes.Intern(*spec),
-                     .count = Clamped(pods.count - ReclaimableOf(workload, pods.name))});
+    const uint32_t count = Clamped(pods.count - ReclaimableOf(workload, pods.name));
+    slots.push_back(
+        {.name = vocabulary.names.Intern(pods.name),
+         .class_id = vocabulary.classes.Intern(*spec),
+         .count = count,
+         .missing_max = count - std::min(count, Clamped(pods.min_count.value_or(count)))});
   }
   return slots;
 }
@@ -147,7 +175,8 @@ api::Admission AdmissionOf(const model::Workload& workload, const model::Vocabul
   for (uint32_t i = 0; i < workload.slots.size(); ++i) {
     api::PodSetAssignment& assignment = admission.pod_sets.emplace_back();
     assignment.name = vocabulary.names.View(workload.slots[i].name);
-    assignment.count = workload.slots[i].count;
+    assignment.count =
+        workload.decided.counts.empty() ? workload.slots[i].count : workload.decided.counts[i];
     for (const model::QuotaCharge& charge : workload.decided.charges) {
       if (charge.pod_set != i) continue;
       for (const model::ResourceAmount& a : vocabulary.bundles.View(charge.amounts)) {

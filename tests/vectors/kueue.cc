@@ -21,6 +21,7 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "codec/json.h"
+#include "kueue_cycle.h"
 #include "kueue_flavors.h"
 #include "kueue_model.h"
 #include "kueue_workload.h"
@@ -513,11 +514,17 @@ const std::map<std::string_view, Table>& Tables() {
       {"TestIsOnHold", IsOnHold},
       {"TestIsPreferred", IsPreferred},
       {"TestLastAssignmentOutdated", LastAssignmentOutdated},
+      {"TestLastSchedulingContext", LastSchedulingContext},
       {"TestNeedsSecondPass", NeedsSecondPass},
       {"TestPreemption", Preemption},
       {"TestPreemptionMessage", PreemptionMessage},
       {"TestReclaimBeforePriorityPreemption", ChosenFlavors},
       {"TestSatisfiesPreemptionPolicy", SatisfiesPreemptionPolicy},
+      {"TestResourcesToReserve", ResourcesToReserve},
+      {"TestSchedule", OneCycle},
+      {"TestScheduleConcurrentAdmission", OneCycle},
+      {"TestScheduleForFairSharing", OneCycle},
+      {"TestScheduleRecomputePreemptionTargets", OneCycle},
       {"TestSnapshotAddRemoveWorkload", Snapshot},
       {"TestSnapshotAddRemoveWorkloadWithLendingLimit", Snapshot},
       {"TestStrictFIFO", FirstPopped},
@@ -528,7 +535,7 @@ const std::map<std::string_view, Table>& Tables() {
 // What tables of a group lack that are not built.
 std::string_view Lacking(std::string_view group) {
   static const std::map<std::string_view, std::string_view> kLacking = {
-      {"1-cycle", "cycles of admission, an order without priorities"},
+      {"1-cycle", "fair sharing, an order without priorities, requeueing, concurrent admission"},
       {"2-preemption", "fair sharing"},
       {"3-tas", "topology"},
       {"4-flavors", "placement in topologies"},

@@ -1,0 +1,142 @@
+#include "control/workload_conditions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace berth::control {
+namespace {
+
+constexpr std::string_view kQuotaReserved = "QuotaReserved";
+constexpr std::string_view kAdmitted = "Admitted";
+
+void Put(std::vector<api::Condition>& conditions, api::Condition condition, Instant now) {
+  condition.transition = now;
+  const auto at = std::ranges::find(conditions, condition.type, &api::Condition::type);
+  if (at == conditions.end()) {
+    conditions.push_back(std::move(condition));
+    return;
+  }
+  if (at->status == condition.status) condition.transition = at->transition;
+  *at = std::move(condition);
+}
+
+// What it was told of an eviction is over.
+void EndConditions(std::vector<api::Condition>& conditions, Instant now) {
+  for (const std::string_view type : {"Evicted", "Preempted"}) {
+    const api::Condition* before = api::Find(conditions, type);
+    if (before == nullptr || before->status != "True") continue;
+    Put(conditions,
+        {.type = std::string(type),
+         .status = "False",
+         .reason = std::string(kQuotaReserved),
+         .message = "Previously: " + before->message},
+        now);
+  }
+}
+
+// Whether the check is asked for of one of the flavors that it gets.
+bool IsAskedFor(const api::RequiredCheck& check, const api::Admission& admission) {
+  if (check.flavors.empty()) return true;
+  return std::ranges::any_of(admission.pod_sets, [&](const api::PodSetAssignment& pods) {
+    return std::ranges::any_of(pods.flavors, [&](const auto& of) {
+      return std::ranges::find(check.flavors, of.second) != check.flavors.end();
+    });
+  });
+}
+
+}  // namespace
+
+bool ChecksAreReady(const api::Workload& workload, const api::Admission& admission,
+                    std::span<const api::RequiredCheck> required) {
+  const auto is_ready = [](const api::CheckState& check) { return check.state == "Ready"; };
+  return std::ranges::all_of(workload.checks, is_ready) &&
+         std::ranges::all_of(required, [&](const api::RequiredCheck& check) {
+           return !IsAskedFor(check, admission) ||
+                  std::ranges::find(workload.checks, check.name, &api::CheckState::name) !=
+                      workload.checks.end();
+         });
+}
+
+std::vector<api::Condition> ConditionsOfReserved(const api::Workload& workload,
+                                                 const api::Admission& admission, bool admitted,
+                                                 Instant now) {
+  std::vector<api::Condition> conditions = workload.conditions;
+  EndConditions(conditions, now);
+  Put(conditions,
+      {.type = std::string(kQuotaReserved),
+       .status = "True",
+       .reason = "QuotaReserved",
+       .message = fmt::format("Quota reserved in ClusterQueue {}", admission.cluster_queue)},
+      now);
+  if (admitted) {
+    Put(conditions,
+        {.type = std::string(kAdmitted),
+         .status = "True",
+         .reason = "Admitted",
+         .message = "The workload is admitted"},
+        now);
+  } else {
+    Put(conditions,
+        {.type = std::string(kAdmitted),
+         .status = "False",
+         .reason = "UnsatisfiedAdmissionChecks",
+         .message = "The workload has not all checks ready"},
+        now);
+  }
+  return conditions;
+}
+
+std::vector<api::Condition> ConditionsOfWaiting(const api::Workload& workload,
+                                                const translate::WaitText& why, Instant now) {
+  std::vector<api::Condition> conditions = workload.conditions;
+  Put(conditions,
+      {.type = std::string(kQuotaReserved),
+       .status = "False",
+       .reason = why.reason,
+       .message = why.message},
+      now);
+  Put(conditions,
+      {.type = std::string(kAdmitted),
+       .status = "False",
+       .reason = "NoReservation",
+       .message = "The workload has no reservation"},
+      now);
+  return conditions;
+}
+
+EvictionText EvictionOf(const model::Workload& row, std::string_view job_uid,
+                        const model::State& state) {
+  const model::Workload& claimant = state.workloads().at(row.claimant);
+  const auto path = [&](const model::Reservation& reservation) {
+    return translate::QueuePath(
+        state.queues().Find(model::QueueKind::kClusterQueue, reservation.cluster_queue), state);
+  };
+  const std::string preemptor = path(claimant.promised);
+  const std::string preemptee = path(ChargedTo(row));
+  return {.reason = std::string(translate::ToString(row.evicted_because)),
+          .message = translate::PreemptionText({.uid = state.UidOf(claimant.uid),
+                                                .job_uid = job_uid,
+                                                .reason = row.evicted_because,
+                                                .preemptor_path = preemptor,
+                                                .preemptee_path = preemptee})};
+}
+
+std::vector<api::Condition> ConditionsOfEvicted(const api::Workload& workload,
+                                                const EvictionText& why, Instant now) {
+  std::vector<api::Condition> conditions = workload.conditions;
+  Put(conditions,
+      {.type = "Evicted", .status = "True", .reason = "Preempted", .message = why.message}, now);
+  Put(conditions,
+      {.type = "Preempted", .status = "True", .reason = why.reason, .message = why.message}, now);
+  return conditions;
+}
+
+bool SaysSo(const api::Workload& workload, const translate::WaitText& why) {
+  const api::Condition* said = api::Find(workload.conditions, kQuotaReserved);
+  return said != nullptr && said->status == "False" && said->reason == why.reason &&
+         said->message == why.message;
+}
+
+}  // namespace berth::control

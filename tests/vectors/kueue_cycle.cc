@@ -1,0 +1,396 @@
+#include "kueue_cycle.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "api/selector.h"
+#include "api/timestamp.h"
+#include "base/limits.h"
+#include "control/workload_conditions.h"
+#include "cycle/engine.h"
+#include "quota/reach.h"
+#include "reading.h"
+#include "translate/quota_text.h"
+#include "translate/workload_facts.h"
+
+// Goal: of those that wait, a cycle gives quota to whom Kueue gives it, evicts whom it evicts, and
+// tells the others what it tells them. Method: objects go the way of the scheduler's, through
+// decoding and translation into the engine; one round of its lines is one cycle of Kueue's. What it
+// decided is compared as objects: admissions, conditions, and who is looked at again at once.
+namespace berth::kueue {
+namespace {
+
+using Conditions = std::map<std::string, std::tuple<std::string, std::string, std::string>>;
+using Keys = std::map<std::string, std::set<std::string>>;  // Of workloads by ClusterQueue.
+
+// What our words are for what upstream says nothing of, or says otherwise for its cycle is another.
+constexpr std::string_view kNoLongerFits =
+    "Workload no longer fits after processing another workload";
+
+std::string KeyOf(const JsonObject& object) {
+  const JsonObject& meta = ObjectAt(object, "metadata");
+  return StringAt(meta, "namespace") + "/" + StringAt(meta, "name");
+}
+
+Conditions ConditionsIn(const std::vector<api::Condition>& conditions) {
+  Conditions out;
+  for (const api::Condition& c : conditions) out[c.type] = {c.status, c.reason, c.message};
+  return out;
+}
+
+std::string Text(const Conditions& conditions) {
+  std::string text;
+  for (const auto& [type, said] : conditions) {
+    text += fmt::format("\n    {}={} {}: {}", type, std::get<0>(said), std::get<1>(said),
+                        std::get<2>(said));
+  }
+  return text;
+}
+
+std::string Text(const Keys& keys) {
+  std::string text;
+  for (const auto& [queue, workloads] : keys) {
+    for (const std::string& workload : workloads) text += fmt::format(" {}:{}", queue, workload);
+  }
+  return text.empty() ? " none" : text;
+}
+
+std::string Text(const api::Admission& admission) {
+  std::string text = admission.cluster_queue;
+  for (const api::PodSetAssignment& pods : admission.pod_sets) {
+    text += fmt::format(" [{} x{}", pods.name, pods.count.value_or(0));
+    for (const auto& [resource, flavor] : pods.flavors)
+      text += fmt::format(" {}:{}", resource, flavor);
+    for (const api::ResourceAmount& a : pods.usage) text += fmt::format(" {}={}", a.name, a.amount);
+    text += "]";
+  }
+  return text;
+}
+
+Keys KeysIn(const JsonObject& want, std::string_view key) {
+  Keys keys;
+  for (const auto& queue : ObjectAt(want, key)) {
+    for (const Json& workload : queue.value().as_array())
+      keys[std::string(queue.key())].insert(std::string(workload.as_string()));
+  }
+  return keys;
+}
+
+class Cycles {
+ public:
+  explicit Cycles(const Case& test) : now_(api::ParseTimestamp(test.now).value()) {
+    const Json* partial = test.gates.if_contains("PartialAdmission");
+    partial_admission_ = partial == nullptr || partial->as_bool();
+    for (const JsonObject* from : {&test.fixtures, &test.input}) {
+      for (const Json& json : ArrayAt(*from, "namespaces")) PutNamespace(json.as_object());
+      for (const char* key : {"clusterQueues", "additionalClusterQueues"}) {
+        for (const Json& json : ArrayAt(*from, key)) cluster_queues_.push_back(json.as_object());
+      }
+    }
+    model::Vocabulary& vocabulary = engine_.vocabulary();
+    for (const Json& json : ArrayAt(test.fixtures, "resourceFlavors")) {
+      engine_.Apply(translate::FlavorFacts(
+          ViewOf(&codec::Decoder::ResourceFlavor, json.as_object()), vocabulary));
+    }
+    for (const JsonObject& json : cluster_queues_)
+      engine_.Apply(translate::QueueFacts(ViewOf(&codec::Decoder::ClusterQueue, json), vocabulary));
+    for (const Json& json : ArrayAt(test.input, "cohorts")) {
+      engine_.Apply(
+          translate::QueueFacts(ViewOf(&codec::Decoder::Cohort, json.as_object()), vocabulary));
+    }
+    for (const JsonObject* from : {&test.fixtures, &test.input}) {
+      for (const char* key : {"localQueues", "additionalLocalQueues"}) {
+        for (const Json& json : ArrayAt(*from, key)) PutLocalQueue(json.as_object());
+      }
+    }
+    for (const Json& json : ArrayAt(test.input, "workloads")) PutWorkload(json.as_object());
+  }
+
+  // One head of each queue.
+  void Run() {
+    plan_ = engine_.Cycle(now_);
+    for (const model::ReserveDecision& d : plan_.reservations) {
+      const model::Workload& row = Row(d.workload);
+      Note& note = notes_.at(KeyIn(d.workload));
+      note.admission = translate::AdmissionOf(row, engine_.state().vocabulary());
+      note.workload.conditions = control::ConditionsOfReserved(
+          note.workload, *note.admission,
+          control::ChecksAreReady(note.workload, *note.admission,
+                                  checks_[note.admission->cluster_queue]),
+          now_);
+    }
+    for (const model::EvictDecision& d : plan_.evictions) {
+      const model::Workload& row = Row(d.workload);
+      const std::string claimant = KeyIn(row.claimant);
+      Note& note = notes_.at(KeyIn(d.workload));
+      const std::string job(
+          api::Find(notes_.at(claimant).workload.meta.labels, api::kJobUidLabel).value_or(""));
+      control::EvictionText text = control::EvictionOf(row, job, engine_.state());
+      const std::string& uid = notes_.at(claimant).workload.meta.uid;
+      text.message.replace(text.message.find(uid), uid.size(), notes_.at(claimant).uid);
+      note.workload.conditions = control::ConditionsOfEvicted(note.workload, text, now_);
+    }
+    for (const model::WorkloadId id : plan_.workloads) {
+      const auto refusal = engine_.admissions().WhyWaits(id);
+      if (!refusal) continue;
+      Note& note = notes_.at(KeyIn(id));
+      note.bar = refusal->bar;
+      note.workload.conditions = control::ConditionsOfWaiting(
+          note.workload, translate::WorkloadRefusalText(*refusal, Row(id), engine_.state()), now_);
+    }
+  }
+
+  // The write of each reservation is refused.
+  void RefuseWrites() {
+    for (const model::ReserveDecision& d : plan_.reservations) {
+      Note& note = notes_.at(KeyIn(d.workload));
+      note.admission.reset();
+      note.workload.conditions = note.before;
+      engine_.Apply(model::ReservationOutcome{
+          .uid = note.workload.meta.uid, .outcome = model::WriteOutcome::kRefused, .at = now_});
+    }
+  }
+
+  void Delete(const std::string& key) {
+    engine_.Apply(model::WorkloadRemove{.uid = notes_.at(key).workload.meta.uid});
+    notes_.erase(key);
+  }
+
+  void CheckAssignments(const JsonObject& want) const {
+    std::map<std::string, std::string> wanted;
+    for (const auto& one : want) {
+      JsonObject workload;
+      workload["status"] = JsonObject{{"admission", one.value()}};
+      wanted[std::string(one.key())] =
+          Text(ViewOf(&codec::Decoder::Workload, workload).admission.value());
+    }
+    std::map<std::string, std::string> got;
+    for (const auto& [key, note] : notes_) {
+      if (note.admission) got[key] = Text(*note.admission);
+    }
+    if (got == wanted) return;
+    std::string text = "assignments\n  want";
+    for (const auto& [key, of] : wanted) text += fmt::format("\n    {} {}", key, of);
+    text += "\n  got ";
+    for (const auto& [key, of] : got) text += fmt::format("\n    {} {}", key, of);
+    throw Mismatch(text);
+  }
+
+  void CheckWorkloads(const JsonArray& want) const {
+    for (const Json& json : want) {
+      const std::string key = KeyOf(json.as_object());
+      if (!notes_.contains(key)) throw Mismatch(key + " is gone");
+      Conditions wanted =
+          ConditionsIn(ViewOf(&codec::Decoder::Workload, json.as_object()).conditions);
+      // It is tried again beside those served, before anything is told.
+      const auto waits = wanted.find("QuotaReserved");
+      if (waits != wanted.end() && std::get<2>(waits->second) == kNoLongerFits) continue;
+      // Of what keeps a whole queue waiting upstream's scheduler says nothing to those in it.
+      if (waits == wanted.end() && notes_.at(key).bar != model::QueueBar::kNone) continue;
+      const Conditions got = ConditionsIn(notes_.at(key).workload.conditions);
+      if (got != wanted)
+        throw Mismatch(fmt::format("{}\n  want{}\n  got {}", key, Text(wanted), Text(got)));
+    }
+  }
+
+  // Who waits to be looked at, and who for a change.
+  void CheckQueues(const JsonObject& want) const {
+    Keys left;
+    Keys inadmissible;
+    for (const JsonObject& json : cluster_queues_) {
+      const std::string name = StringAt(ObjectAt(json, "metadata"), "name");
+      const bool strict = StringAt(ObjectAt(json, "spec"), "queueingStrategy") != "BestEffortFIFO";
+      const model::NameId id = engine_.state().vocabulary().names.Find(name);
+      // Of a strict queue upstream looks at the first in each cycle, whether anything changed or not.
+      for (const model::WorkloadId w : engine_.admissions().LineOf(id)) {
+        const auto refusal = engine_.admissions().WhyWaits(w);
+        const bool waits = refusal && !refusal->promised && !strict;
+        (waits ? inadmissible : left)[name].insert(KeyIn(w));
+      }
+    }
+    for (const auto& [key, note] : notes_) {
+      if (!note.id.valid()) left[cluster_queue_of_.at(LocalQueueOf(note.workload))].insert(key);
+      if (!note.id.valid()) continue;
+      // After a write that failed it waits for a time, where upstream's whole cycle does.
+      if (Row(note.id).errors > 0)
+        left[cluster_queue_of_.at(LocalQueueOf(note.workload))].insert(key);
+      const auto refusal = engine_.admissions().WhyWaits(note.id);
+      if (refusal && refusal->bar == model::QueueBar::kNamespace)
+        inadmissible[cluster_queue_of_.at(LocalQueueOf(note.workload))].insert(key);
+    }
+    for (const auto& [what, got] : {std::pair("left", left), {"inadmissibleLeft", inadmissible}}) {
+      const Keys wanted = KeysIn(want, what);
+      if (got == wanted) continue;
+      throw Mismatch(fmt::format("{}\n  want{}\n  got {}", what, Text(wanted), Text(got)));
+    }
+  }
+
+ private:
+  struct Note {
+    api::Workload workload;
+    std::string uid;  // As it was given.
+    std::vector<api::Condition> before;
+    std::optional<api::Admission> admission;  // While it holds quota.
+    model::WorkloadId id;                     // Invalid: it could not be read.
+    model::QueueBar bar = model::QueueBar::kNone;
+  };
+
+  void PutNamespace(const JsonObject& json) {
+    const JsonObject& meta = ObjectAt(json, "metadata");
+    api::StringMap& labels = namespaces_[StringAt(meta, "name")];
+    for (const auto& label : ObjectAt(meta, "labels"))
+      labels.emplace_back(label.key(), label.value().as_string());
+    std::ranges::sort(labels);
+  }
+
+  void PutLocalQueue(const JsonObject& json) {
+    const api::LocalQueue queue = ViewOf(&codec::Decoder::LocalQueue, json);
+    model::LocalQueueUpsert facts{
+        .uid = "lq-" + KeyOf(json), .key = KeyOf(json), .cluster_queue = queue.cluster_queue};
+    for (const JsonObject& of : cluster_queues_) {
+      const api::ClusterQueue cluster_queue = ViewOf(&codec::Decoder::ClusterQueue, of);
+      if (cluster_queue.meta.name != queue.cluster_queue) continue;
+      checks_[cluster_queue.meta.name] = cluster_queue.checks;
+      if (!cluster_queue.namespace_selector ||
+          !api::QueryOf(*cluster_queue.namespace_selector)
+               .value()
+               .Matches(namespaces_[queue.meta.namespace_name])) {
+        facts.bar = model::LocalQueueBar::kNamespace;
+      }
+    }
+    cluster_queue_of_[KeyOf(json)] = queue.cluster_queue;
+    engine_.Apply(facts);
+  }
+
+  void PutWorkload(const JsonObject& json) {
+    Note note{.workload = ViewOf(&codec::Decoder::Workload, json),
+              .uid = {},
+              .before = {},
+              .admission = {},
+              .id = {}};
+    for (const api::WorkloadPodSet& pods : note.workload.pod_sets) {
+      for (const api::Container& container : pods.spec->containers) {
+        for (const api::ResourceAmount& request : container.requests) {
+          if (request.amount >= limits::kAmountMax) throw NotBuilt("amounts beyond the largest");
+        }
+      }
+    }
+    // Where no workload may start with fewer pods, none says so.
+    for (api::WorkloadPodSet& pods : note.workload.pod_sets) {
+      if (!partial_admission_) pods.min_count.reset();
+    }
+    // Some are given that of others.
+    note.uid = StringAt(ObjectAt(json, "metadata"), "uid");
+    note.workload.meta.uid = note.uid + "@" + KeyOf(json);
+    note.before = note.workload.conditions;
+    const auto facts = translate::WorkloadFacts(note.workload, engine_.vocabulary());
+    if (!facts) {
+      note.workload.conditions = control::ConditionsOfWaiting(
+          note.workload, {.reason = "Misconfigured", .message = facts.error().message}, now_);
+      notes_.emplace(KeyOf(json), std::move(note));
+      return;
+    }
+    engine_.Apply(*facts);
+    note.id = engine_.state().FindWorkload(note.workload.meta.uid);
+    if (ChargedTo(Row(note.id)).cluster_queue.valid()) note.admission = note.workload.admission;
+    keys_[note.id] = KeyOf(json);
+    notes_.emplace(KeyOf(json), std::move(note));
+  }
+
+  [[nodiscard]] const model::Workload& Row(model::WorkloadId id) const {
+    return engine_.state().workloads().at(id);
+  }
+  [[nodiscard]] const std::string& KeyIn(model::WorkloadId id) const { return keys_.at(id); }
+  static std::string LocalQueueOf(const api::Workload& workload) {
+    return workload.meta.namespace_name + "/" + workload.queue;
+  }
+  static cycle::Engine::Options OneRound() {
+    cycle::Engine::Options options;
+    options.attempts_per_cycle_max = 1;
+    return options;
+  }
+
+  cycle::Engine engine_{OneRound()};
+  Instant now_;
+  bool partial_admission_ = true;
+  std::map<std::string, api::StringMap> namespaces_;  // Their labels.
+  std::vector<JsonObject> cluster_queues_;
+  std::map<std::string, std::string> cluster_queue_of_;            // By the key of a LocalQueue.
+  std::map<std::string, std::vector<api::RequiredCheck>> checks_;  // Of ClusterQueues.
+  std::map<std::string, Note> notes_;
+  std::map<model::WorkloadId, std::string> keys_;
+  model::Plan plan_;
+};
+
+bool OptionIs(const Case& test, std::string_view option) {
+  const Json* found = test.options.if_contains(option);
+  return found != nullptr && found->is_bool() && found->as_bool();
+}
+
+bool GateIsOn(const Case& test, std::string_view gate) {
+  const Json* found = test.gates.if_contains(gate);
+  return found != nullptr && found->as_bool();
+}
+
+}  // namespace
+
+void OneCycle(const Case& test) {
+  if (OptionIs(test, "fairSharing")) throw NotBuilt("fair sharing");
+  for (const char* gate : {"ElasticJobsViaWorkloadSlices", "MultiKueueOrchestratedPreemption",
+                           "ConcurrentAdmission", "TopologyAwareScheduling"}) {
+    if (GateIsOn(test, gate)) throw NotBuilt(gate);
+  }
+  if (!ArrayAt(test.input, "objects").empty()) throw NotBuilt("LimitRange");
+  Cycles cycles(test);
+  cycles.Run();
+  if (test.options.contains("statusPatchError")) cycles.RefuseWrites();
+  cycles.CheckAssignments(ObjectAt(test.want, "assignments"));
+  cycles.CheckWorkloads(ArrayAt(test.want, "workloads"));
+  cycles.CheckQueues(test.want);
+}
+
+// What a workload's demand keeps others from.
+void ResourcesToReserve(const Case& test) {
+  const Amounts usage = AmountsIn(ObjectAt(test.input, "assignmentUsage"));
+  Amounts got = usage;
+  if (StringAt(test.input, "assignmentMode") != "Fit") {
+    got.clear();
+    Cluster c;
+    const JsonObject& queue = ObjectAt(test.fixtures, "clusterQueue");
+    const std::string name = StringAt(ObjectAt(queue, "metadata"), "name");
+    c.Put(QueueKind::kClusterQueue, queue);
+    c.Charge("w", name, AmountsIn(ObjectAt(test.input, "clusterQueueUsage")));
+    const model::QueueId q = c.state().FindQueue(QueueKind::kClusterQueue, name);
+    const bool borrows = test.input.at("borrowing").as_int64() > 0;
+    for (const auto& [flavor, resources] : usage) {
+      for (const auto& [resource, amount] : resources) {
+        const int64_t kept =
+            quota::KeptFor(c.state().ledger().quota(), c.Resource(resource),
+                           c.state().queues().AccountOf(q, c.Name(flavor)), amount, borrows);
+        if (kept > 0) got[flavor][resource] = kept;
+      }
+    }
+  }
+  Expect("reserved", got, AmountsIn(ObjectAt(test.want, "reserved")));
+}
+
+void LastSchedulingContext(const Case& test) {
+  Cycles cycles(test);
+  cycles.Run();
+  cycles.CheckWorkloads(ArrayAt(test.want, "workloadsAfterFirstCycle"));
+  for (const Json& key : ArrayAt(test.input, "deleteWorkloadsAfterFirstCycle"))
+    cycles.Delete(std::string(key.as_string()));
+  cycles.Run();
+  cycles.CheckAssignments(ObjectAt(test.want, "assignmentsAfterSecondCycle"));
+}
+
+}  // namespace berth::kueue
