@@ -145,6 +145,9 @@ std::string Waiting(const api::JsonObject& object) {
   }
   const std::string attempts = Text(object, "attempts");
   const bool blocked = !True(object, "wouldFit") && !object.contains("notBefore");
+  // They count anew from each promise.
+  if (attempts == "0")
+    return text + fmt::format("  pods alike that wait: {}\n", Text(object, "waitingAlike"));
   text += fmt::format("  tried {} time{}{}; pods alike that wait: {}\n", attempts,
                       attempts == "1" ? "" : "s",
                       blocked ? ", and again when the cluster changes so that it could fit" : "",

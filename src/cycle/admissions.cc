@@ -18,6 +18,7 @@ using model::QueueKind;
 using model::Workload;
 using model::WorkloadId;
 using model::WorkloadRefusal;
+using quota::FlavorMode;
 
 namespace {
 
@@ -381,7 +382,81 @@ std::span<const quota::Admitted> Admissions::HoldersOf(const model::State& state
   return at->second;
 }
 
-// As if nothing were promised to it.
+// One look at a workload, as if nothing were promised to it.
+class Admissions::Look {
+ public:
+  // `stands`: what it is promised can come true, so that it evicts nobody else. `t`: a transaction
+  // in which it holds nothing. All outlive it.
+  Look(const model::State& state, model::Transaction& t, const Workload& row, QueueId queue,
+       bool stands, const quota::AdmittedOf& holders)
+      : state_(state),
+        t_(t),
+        stands_(stands),
+        holders_(holders),
+        preemptor_{
+            .queue = queue, .priority = row.priority, .queued_at = QueuedAt(row), .demands = {}},
+        pod_sets_(PodSetsOf(state, row, requests_)) {}
+  Look(const Look&) = delete;
+  Look& operator=(const Look&) = delete;
+
+  [[nodiscard]] quota::FlavorAssignment Assign() const {
+    return quota::AssignFlavors(state_, {.queue = preemptor_.queue, .pod_sets = pod_sets_},
+                                [&](const quota::Demand& demand) {
+                                  if (stands_)
+                                    return quota::EvictionOutlook{.mode = FlavorMode::kNoVictims};
+                                  return quota::OutlookOf(state_, t_, preemptor_, demand, holders_);
+                                });
+  }
+
+  // Whether it gets that quota, now or once others are gone; if so that is the nomination.
+  bool Gets(quota::FlavorAssignment flavors, Nomination& nomination) {
+    if (flavors.mode == FlavorMode::kFit) {
+      nomination.verdict = Nomination::Verdict::kFits;
+      nomination.flavors = std::move(flavors);
+      return true;
+    }
+    if (flavors.mode < FlavorMode::kPreempt) return false;
+    preemptor_.demands = flavors.demands;
+    std::optional<std::vector<quota::Victim>> victims =
+        quota::FindVictims(state_, t_, preemptor_, holders_);
+    if (!victims) return false;
+    nomination.verdict = Nomination::Verdict::kPreempts;
+    nomination.victims = *std::move(victims);
+    nomination.refusal = RefusalOf(flavors);
+    nomination.refusal.promised = true;
+    nomination.refusal.victims_count = static_cast<uint32_t>(nomination.victims.size());
+    nomination.refusal.shared =
+        std::ranges::all_of(nomination.victims, [&](const quota::Victim& victim) {
+          const WorkloadId leaves = state_.workloads().FindUid(victim.workload.owner);
+          return state_.workloads().at(leaves).claimant.valid();
+        });
+    nomination.flavors = std::move(flavors);
+    return true;
+  }
+
+  // With fewer pods, where it may start with those; as many as get it quota.
+  void GetsLess(const Workload& row, Nomination& nomination) {
+    std::vector<quota::CountRange> ranges;
+    for (const model::WorkloadSlots& slots : row.slots)
+      ranges.push_back({.count = slots.count, .count_min = slots.count - slots.missing_max});
+    const auto counts = quota::LargestCounts(ranges, [&](std::span<const uint32_t> fewer) {
+      for (size_t i = 0; i < fewer.size(); ++i) pod_sets_[i].count = fewer[i];
+      return Gets(Assign(), nomination);
+    });
+    // The last that got it quota were the most.
+    if (counts) nomination.counts = *counts;
+  }
+
+ private:
+  const model::State& state_;
+  model::Transaction& t_;
+  bool stands_;
+  const quota::AdmittedOf& holders_;
+  quota::Preemptor preemptor_;
+  std::vector<std::vector<model::ResourceAmount>> requests_;
+  std::vector<quota::PodSet> pod_sets_;
+};
+
 Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId workload,
                                             HoldersAsked& asked) const {
   using Verdict = Nomination::Verdict;
@@ -396,68 +471,23 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
   const bool stands = IsPromised(state, workload) && IsLeft(state, model::QuotaView::kFuture, row);
   model::Transaction t = state.Begin();
   quota::TakeAway(state, t, row.uid);
-  quota::Preemptor preemptor{
-      .queue = queue, .priority = row.priority, .queued_at = QueuedAt(row), .demands = {}};
   const quota::AdmittedOf holders = [&](QueueId q) { return HoldersOf(state, q, asked); };
-  std::vector<std::vector<model::ResourceAmount>> requests;
-  std::vector<quota::PodSet> pod_sets = PodSetsOf(state, row, requests);
-  const auto assign = [&] {
-    return quota::AssignFlavors(
-        state, {.queue = queue, .pod_sets = pod_sets}, [&](const quota::Demand& demand) {
-          // It evicts nobody else as long as what it is promised can come true.
-          if (stands) return quota::EvictionOutlook{.mode = quota::FlavorMode::kNoVictims};
-          return quota::OutlookOf(state, t, preemptor, demand, holders);
-        });
-  };
-  // Whether it gets that quota, now or once others are gone.
-  const auto gets = [&](quota::FlavorAssignment flavors) {
-    if (flavors.mode == quota::FlavorMode::kFit) {
-      nomination.verdict = Verdict::kFits;
-      nomination.flavors = std::move(flavors);
-      return true;
-    }
-    if (flavors.mode < quota::FlavorMode::kPreempt) return false;
-    preemptor.demands = flavors.demands;
-    std::optional<std::vector<quota::Victim>> victims =
-        quota::FindVictims(state, t, preemptor, holders);
-    if (!victims) return false;
-    nomination.verdict = Verdict::kPreempts;
-    nomination.victims = *std::move(victims);
-    nomination.refusal = RefusalOf(flavors);
-    nomination.refusal.promised = true;
-    nomination.refusal.victims_count = static_cast<uint32_t>(nomination.victims.size());
-    nomination.refusal.shared =
-        std::ranges::all_of(nomination.victims, [&](const quota::Victim& victim) {
-          const WorkloadId leaves = state.workloads().FindUid(victim.workload.owner);
-          return state.workloads().at(leaves).claimant.valid();
-        });
-    nomination.flavors = std::move(flavors);
-    return true;
-  };
-  quota::FlavorAssignment flavors = assign();
-  if (flavors.mode == quota::FlavorMode::kFit || !stands) {
-    if (gets(flavors)) return nomination;
-  }
+  Look look(state, t, row, queue, stands, holders);
+  quota::FlavorAssignment flavors = look.Assign();
+  const bool may_get = flavors.mode == FlavorMode::kFit || !stands;
+  if (may_get && look.Gets(flavors, nomination)) return nomination;
   nomination.refusal = RefusalOf(flavors);
   nomination.flavors = std::move(flavors);
-  if (stands) {
-    nomination.as_promised = IsLeft(state, model::QuotaView::kPhysical, row);
-    nomination.verdict = nomination.as_promised ? Verdict::kFits : Verdict::kWaits;
-    // What it is told stays as it was promised.
-    const std::optional<WorkloadRefusal>& told = entries_[workload.value].refusal;
-    if (told && told->promised) nomination.refusal = *told;
-    nomination.refusal.promised = true;
+  if (!stands) {
+    look.GetsLess(row, nomination);
     return nomination;
   }
-  // With fewer pods, where it may start with those. The last that it gets are the most.
-  std::vector<quota::CountRange> ranges;
-  for (const model::WorkloadSlots& slots : row.slots)
-    ranges.push_back({.count = slots.count, .count_min = slots.count - slots.missing_max});
-  const auto counts = quota::LargestCounts(ranges, [&](std::span<const uint32_t> fewer) {
-    for (size_t i = 0; i < fewer.size(); ++i) pod_sets[i].count = fewer[i];
-    return gets(assign());
-  });
-  if (counts) nomination.counts = *counts;
+  nomination.as_promised = IsLeft(state, model::QuotaView::kPhysical, row);
+  nomination.verdict = nomination.as_promised ? Verdict::kFits : Verdict::kWaits;
+  // What it is told stays as it was promised.
+  const std::optional<WorkloadRefusal>& told = entries_[workload.value].refusal;
+  if (told && told->promised) nomination.refusal = *told;
+  nomination.refusal.promised = true;
   return nomination;
 }
 
@@ -525,7 +555,7 @@ void Admissions::KeepFor(const model::State& state, const Nomination& nomination
                          Kept& kept) const {
   const QueueId queue =
       state.queues().Find(QueueKind::kClusterQueue, entries_[nomination.workload.value].line);
-  if (nomination.flavors.mode != quota::FlavorMode::kNoVictims || !queue.valid()) return;
+  if (nomination.flavors.mode != FlavorMode::kNoVictims || !queue.valid()) return;
   const model::Queue& row = state.queues().at(queue);
   if (!row.parent.valid() || row.preemption.reclaim == model::EvictionPolicy::kAny) return;
   for (quota::Demand demand : nomination.flavors.demands) {

@@ -90,6 +90,7 @@ class Admissions {
     std::vector<quota::Victim> victims;  // kPreempts: who has to leave, or leaves already.
     model::WorkloadRefusal refusal;      // Unless it fits.
   };
+  class Look;
   // Of a state that does not change meanwhile: who holds quota, by queue, where it was asked.
   using HoldersAsked = std::map<model::QueueId, std::vector<quota::Admitted>>;
 

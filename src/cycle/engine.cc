@@ -460,9 +460,13 @@ WhyNotResult Engine::WhyWaits(PodId pod, LineKind kind, WhyNoEviction futile) co
       std::ranges::any_of(why.refusal.reasons, conflicts)) {
     return why;
   }
-  if (kind != LineKind::kPreempting) {
-    futile.emplace().bar = kind == LineKind::kNever ? model::PreemptionBar::kPolicy
-                                                    : model::PreemptionBar::kVictimsTerminating;
+  if (kind == LineKind::kNever) {
+    futile.emplace().bar = model::PreemptionBar::kPolicy;
+  } else if (kind != LineKind::kPreempting) {
+    const bool began = std::ranges::any_of(
+        state_.VictimsOf(pod), [&](PodId victim) { return state_.pods().at(victim).terminating; });
+    futile.emplace().bar =
+        began ? model::PreemptionBar::kVictimsTerminating : model::PreemptionBar::kVictimsToLeave;
   } else if (!futile) {
     place::Preemption found = FindPreemption(pod);
     why.would_fit = found.node.valid();

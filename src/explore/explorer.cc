@@ -45,6 +45,8 @@ std::string WithoutTime(const std::string& violation) {
 // Whatever is bounded (users, time, failures, crashes, what owners make) counts in the hash, so
 // what led back can be done again and again.
 constexpr std::string_view kCircle = "what happens leads back to where it was, and may go on so";
+constexpr std::string_view kEndless =
+    "after 1000 choices in a row it is not at rest, and may go on so";
 
 class Search {
  public:
@@ -161,7 +163,9 @@ class Search {
       if (options_.at_end) options_.at_end(stage);
       return;
     }
-    if (depth >= scenario_->bounds.depth) {
+    if (scenario_->bounds.depth == 0 && depth >= kEndlessChoices)
+      return Found(std::string(kEndless));
+    if (scenario_->bounds.depth > 0 && depth >= scenario_->bounds.depth) {
       ++report_.depth_cuts;
       return;
     }
@@ -214,6 +218,7 @@ class Shrinker {
   Shrinker(const Stage& start, std::string what) : start_(start), what_(std::move(what)) {}
 
   std::vector<uint32_t> Shrink(const std::vector<uint32_t>& path) {
+    if (what_ == kEndless) return path;  // No shorter one shows it.
     std::vector<uint64_t> keys = KeysOf(path);
     if (const auto shorter = Walk(keys)) path_ = *shorter;
     // Each by itself, from the end, until none can go.
@@ -307,6 +312,7 @@ Result<Story> Follow(const std::shared_ptr<const Scenario>& scenario, const sim:
     if (!passed.insert(stage.Hash()).second) story.violations.emplace_back(kCircle);
     stage.Check(stage.Choices().empty());
   }
+  if (path.size() >= kEndlessChoices) story.violations.emplace_back(kEndless);
   for (const std::string& violation : stage.violations()) {
     story.violations.push_back(WithoutTime(violation));
   }

@@ -257,6 +257,26 @@ TEST(ExplorerTest, WhatAFinalizerKeepsIsEndedOnceByKubeletAndCollector) {
   }
 }
 
+// A promise that is dropped at each look is made again with each backoff: time passes, so no state
+// comes back.
+TEST(ExplorerTest, WhatIsNotAtRestInAThousandChoicesIsAViolation) {
+  const auto scenario = Read(
+      "scenario nominated\ncase A08 \"q\"\nclass low value=10\nclass mid value=20\n"
+      "class high value=1000\nnode n1 cpu=2\nnode n2 cpu=2\npod a cpu=2 priority=low node=n1\n"
+      "pod b cpu=2 priority=mid node=n2\nkubelets\nuser ann\n  create pod h cpu=2 priority=high\n"
+      "writes unheard\nbound failures=1\nexpect evictions=1\n");
+  const Result<Report> good = Explore(scenario, {});
+  ASSERT_TRUE(good.has_value());
+  EXPECT_TRUE(good->whole());
+  EXPECT_EQ(good->violations, std::set<std::string>());
+  const Result<Report> endless =
+      Explore(scenario, {.bugs = BugsOf("promise-dropped-when-looked-at"), .states_max = 50'000});
+  ASSERT_TRUE(endless.has_value());
+  ASSERT_TRUE(endless->violation.has_value());
+  EXPECT_NE(endless->violation->what.find("it is not at rest"), std::string::npos)
+      << endless->violation->what;
+}
+
 TEST(ExplorerTest, BoundsThatCutAreTold) {
   const auto deep = Read(std::string(kOnePod) + "bound depth=3\n");
   const Result<Report> cut = Explore(deep, {});

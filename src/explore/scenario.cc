@@ -361,7 +361,7 @@ class Parser {
       into = static_cast<std::remove_reference_t<decltype(into)>>(*number);
       return {};
     };
-    if (Status good = read("depth", bounds.depth, 1000); !good) return good;
+    if (Status good = read("depth", bounds.depth, kEndlessChoices - 1); !good) return good;
     if (Status good = read("failures", bounds.failures, 3); !good) return good;
     if (Status good = read("crashes", bounds.crashes, 1); !good) return good;
     if (Status good = read("timers", bounds.timers, 3); !good) return good;

@@ -73,8 +73,12 @@ struct Plant {
   uint64_t states = 0;  // Within so many distinct states.
 };
 
+// What is not at rest after so many choices in a row may go on for ever: time passes, so no state
+// need come back. A violation where the file sets no bound of its own.
+inline constexpr uint32_t kEndlessChoices = 1000;
+
 struct Bounds {
-  uint32_t depth = 1000;  // Choices in a row.
+  uint32_t depth = 0;     // Choices in a row that are walked; 0: all (kEndlessChoices).
   uint32_t failures = 0;  // Writes that get another fate than kDone.
   uint32_t crashes = 0;   // Of the scheduler, 0 or 1.
   uint32_t timers = 0;    // Timers that fire although something else could happen.

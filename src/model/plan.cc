@@ -67,6 +67,7 @@ namespace {
 
 std::string Print(const PreemptionRefusal& refusal, const State& state) {
   if (refusal.bar == PreemptionBar::kPolicy) return "; preempts nobody";
+  if (refusal.bar == PreemptionBar::kVictimsToLeave) return "; victims are to leave";
   if (refusal.bar == PreemptionBar::kVictimsTerminating) return "; victims leave";
   std::string text = fmt::format("; evictions 0/{}", refusal.nodes_count);
   if (refusal.not_helpful > 0) text += fmt::format(", {} not helpful", refusal.not_helpful);

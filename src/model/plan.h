@@ -49,7 +49,8 @@ struct PreemptDecision {
 enum class PreemptionBar : uint8_t {
   kNone,                // It was.
   kPolicy,              // Its preemptionPolicy is Never.
-  kVictimsTerminating,  // Pods leave the node that it is promised.
+  kVictimsToLeave,      // Pods are to leave the node that it is promised; none is deleted yet.
+  kVictimsTerminating,  // They leave.
 };
 
 // Why no eviction makes room for a pod: of all nodes, how many for which reason.

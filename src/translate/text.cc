@@ -164,7 +164,9 @@ std::string FailedSchedulingText(const model::Refusal& refusal, const model::Sta
     }
   }
   std::string text = NodesText(refusal.nodes_count, refusal.reasons, {}, state);
-  if (refusal.preemption) text += " " + PreemptionText(*refusal.preemption, state);
+  // That evictions will help is no reason for anything, and upstream tells nothing of it then.
+  if (refusal.preemption && refusal.preemption->bar != model::PreemptionBar::kVictimsToLeave)
+    text += " " + PreemptionText(*refusal.preemption, state);
   return text;
 }
 

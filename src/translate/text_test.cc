@@ -69,6 +69,13 @@ TEST(TextTest, WhyNoEvictionHelpsFollowsUpstreamsWords) {
   EXPECT_EQ(PreemptionText({.bar = model::PreemptionBar::kVictimsTerminating}, state),
             "no new claims to deallocate, preemption: not eligible due to a terminating pod on the "
             "nominated node.");
+  EXPECT_EQ(FailedSchedulingText({.nodes_count = 1,
+                                  .reasons = {{.kind = ReasonKind::kInsufficient,
+                                               .resource = model::kCpu,
+                                               .nodes_count = 1}},
+                                  .preemption = {{.bar = model::PreemptionBar::kVictimsToLeave}}},
+                                 state),
+            "0/1 nodes are available: 1 Insufficient cpu.");
   EXPECT_EQ(
       FailedSchedulingText(
           {.nodes_count = 1,
