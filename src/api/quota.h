@@ -164,6 +164,9 @@ struct CheckState {
   std::string state;  // Pending, Ready, Retry, Rejected.
   std::string message;
   Instant transition;
+  std::optional<int64_t> requeue_after;  // Seconds.
+  int64_t retries = 0;
+  std::string updates;  // podSetUpdates, JSON; empty: none.
   bool operator==(const CheckState&) const = default;
 };
 

@@ -316,6 +316,12 @@ void ReadCheckState(Errors& errors, const Element& element, api::CheckState& out
       Read(errors, kField, value, out.message);
     } else if (key == "lastTransitionTime") {
       Read(errors, kField, value, out.transition);
+    } else if (key == "requeueAfterSeconds") {
+      Read(errors, kField, value, out.requeue_after.emplace());
+    } else if (key == "retryCount") {
+      Read(errors, kField, value, out.retries);
+    } else if (key == "podSetUpdates") {
+      out.updates = simdjson::minify(value);
     }
   });
 }

@@ -229,7 +229,8 @@ constexpr std::string_view kStatus = R"("status":{
          {"universal":"gpu-1"}]}]}},
     {"delayedTopologyRequest":"Pending"}]},
   "admissionChecks":[{"name":"capacity","state":"Ready","message":"ok",
-    "lastTransitionTime":"2026-01-02T03:04:07Z","retryCount":1}],
+    "lastTransitionTime":"2026-01-02T03:04:07Z","retryCount":1,"requeueAfterSeconds":30,
+    "podSetUpdates":[ {"name": "main"} ]}],
   "conditions":[{"lastTransitionTime":"2026-01-02T03:04:08Z","message":"m","reason":"QuotaReserved",
     "status":"True","type":"QuotaReserved"}],
   "reclaimablePods":[{"name":"main","count":1}],
@@ -269,11 +270,13 @@ TEST(DecodeQuotaTest, AWorkloadKeepsItsStatus) {
                 .count = 3,
                 .domains = std::vector<std::string>{"gpu-1", "node-3.x", "node-7.x"}}));
   EXPECT_EQ(read->admission->pod_sets[1], api::PodSetAssignment{.topology_delayed = true});
-  EXPECT_EQ(read->checks,
-            (std::vector<api::CheckState>{{.name = "capacity",
-                                           .state = "Ready",
-                                           .message = "ok",
-                                           .transition = At("2026-01-02T03:04:07Z")}}));
+  EXPECT_EQ(read->checks, (std::vector<api::CheckState>{{.name = "capacity",
+                                                         .state = "Ready",
+                                                         .message = "ok",
+                                                         .transition = At("2026-01-02T03:04:07Z"),
+                                                         .requeue_after = 30,
+                                                         .retries = 1,
+                                                         .updates = R"([{"name":"main"}])"}}));
   EXPECT_EQ(read->conditions.at(0).type, "QuotaReserved");
   EXPECT_EQ(read->reclaimable, (std::vector<std::pair<std::string, int64_t>>{{"main", 1}}));
   EXPECT_EQ(read->requeue_count, 2);

@@ -104,6 +104,7 @@ void Quota::OnGone(const client::ObjectEvent& event, Facts& facts) {
   if (event.watch == cluster_queues_watch_) {
     forget(KindId::kClusterQueue);
     selectors_.erase(event.name);
+    workloads_.DropClusterQueue(event.name);
     facts.emplace_back(
         model::QueueRemove{.kind = QueueKind::kClusterQueue, .name = event.name, .uid = event.uid});
     LocalQueuesOf(event.name, facts);
@@ -120,6 +121,7 @@ void Quota::OnGone(const client::ObjectEvent& event, Facts& facts) {
   } else if (event.watch == local_queues_watch_) {
     forget(KindId::kLocalQueue);
     local_queues_.erase(KeyOf(event));
+    workloads_.DropLocalQueue(KeyOf(event));
     facts.emplace_back(model::LocalQueueRemove{.uid = event.uid});
   } else if (event.watch == checks_watch_) {
     forget(KindId::kAdmissionCheck);
@@ -137,15 +139,14 @@ void Quota::OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& 
   if (!Read(event, queue, out)) return;
   queues_.Observe(*queue);
   facts.emplace_back(translate::QueueFacts(*queue, vocabulary));
-  Selector& selector = selectors_[queue->meta.name];
-  selector.checks = queue->checks;
-  const api::LabelQuery before = selector.namespaces;
-  selector.namespaces = {.nothing = true};
+  workloads_.SetClusterQueue(queue->meta.name, RulesOf(*queue));
+  api::LabelQuery& selector = selectors_[queue->meta.name];
+  const api::LabelQuery before = std::exchange(selector, {.nothing = true});
   if (queue->namespace_selector) {
     // One that is not understood lets nobody in, as upstream.
-    if (const auto query = api::QueryOf(*queue->namespace_selector)) selector.namespaces = *query;
+    if (const auto query = api::QueryOf(*queue->namespace_selector)) selector = *query;
   }
-  if (selector.namespaces != before) LocalQueuesOf(queue->meta.name, facts);
+  if (selector != before) LocalQueuesOf(queue->meta.name, facts);
 }
 
 void Quota::OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Outbox& out) {
@@ -157,6 +158,8 @@ void Quota::OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Ou
            .namespace_name = queue->meta.namespace_name,
            .cluster_queue = queue->cluster_queue,
            .stopped = queue->stop != api::StopPolicy::kNone};
+  workloads_.SetLocalQueue(KeyOf(event), queue->cluster_queue,
+                           queue->stop == api::StopPolicy::kHoldAndDrain);
   facts.emplace_back(FactsOf(KeyOf(event), known));
 }
 
@@ -193,9 +196,8 @@ model::LocalQueueUpsert Quota::FactsOf(const std::string& key, const LocalQueue&
   model::LocalQueueUpsert facts{.uid = queue.uid, .key = key, .cluster_queue = queue.cluster_queue};
   const auto selector = selectors_.find(queue.cluster_queue);
   const auto labels = namespaces_.find(queue.namespace_name);
-  const bool let_in =
-      selector == selectors_.end() ||
-      (labels != namespaces_.end() && selector->second.namespaces.Matches(labels->second));
+  const bool let_in = selector == selectors_.end() ||
+                      (labels != namespaces_.end() && selector->second.Matches(labels->second));
   if (!let_in) facts.bar = model::LocalQueueBar::kNamespace;
   if (queue.stopped) facts.bar = model::LocalQueueBar::kStopped;
   return facts;
@@ -269,10 +271,7 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
   const model::State& state = engine.state();
   for (const model::ReserveDecision& decision : plan.reservations) {
     const model::Workload& row = state.workloads().at(decision.workload);
-    const auto selector = selectors_.find(state.NameOf(row.decided.cluster_queue));
-    workloads_.Reserve(
-        state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()),
-        selector == selectors_.end() ? std::vector<api::RequiredCheck>{} : selector->second.checks);
+    workloads_.Reserve(state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()));
   }
   for (const model::EvictDecision& decision : plan.evictions) {
     const model::Workload& row = state.workloads().at(decision.workload);
@@ -301,8 +300,7 @@ void Quota::AddTo(Hasher& hasher) const {
     for (const auto& [key, value] : labels) hasher.Add(key).Add(value);
   }
   hasher.Add(selectors_.size());
-  for (const auto& [name, selector] : selectors_)
-    hasher.Add(name).Add(api::ToString(selector.namespaces)).Add(selector.checks.size());
+  for (const auto& [name, selector] : selectors_) hasher.Add(name).Add(api::ToString(selector));
 }
 
 }  // namespace berth::control

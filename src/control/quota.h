@@ -96,12 +96,7 @@ class Quota {
   Instant next_count_;
   std::map<std::string, LocalQueue, std::less<>> local_queues_;    // By "namespace/name".
   std::map<std::string, api::StringMap, std::less<>> namespaces_;  // Their labels.
-  // By ClusterQueue: whose namespaces may use it, and which checks it asks for.
-  struct Selector {
-    api::LabelQuery namespaces;
-    std::vector<api::RequiredCheck> checks;
-  };
-  std::map<std::string, Selector, std::less<>> selectors_;
+  std::map<std::string, api::LabelQuery, std::less<>> selectors_;  // Whom ClusterQueues let in.
 };
 
 }  // namespace berth::control

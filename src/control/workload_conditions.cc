@@ -11,17 +11,6 @@ namespace {
 constexpr std::string_view kQuotaReserved = "QuotaReserved";
 constexpr std::string_view kAdmitted = "Admitted";
 
-void Put(std::vector<api::Condition>& conditions, api::Condition condition, Instant now) {
-  condition.transition = now;
-  const auto at = std::ranges::find(conditions, condition.type, &api::Condition::type);
-  if (at == conditions.end()) {
-    conditions.push_back(std::move(condition));
-    return;
-  }
-  if (at->status == condition.status) condition.transition = at->transition;
-  *at = std::move(condition);
-}
-
 // What it was told of an eviction is over.
 void EndConditions(std::vector<api::Condition>& conditions, Instant now) {
   for (const std::string_view type : {"Evicted", "Preempted"}) {
@@ -36,27 +25,17 @@ void EndConditions(std::vector<api::Condition>& conditions, Instant now) {
   }
 }
 
-// Whether the check is asked for of one of the flavors that it gets.
-bool IsAskedFor(const api::RequiredCheck& check, const api::Admission& admission) {
-  if (check.flavors.empty()) return true;
-  return std::ranges::any_of(admission.pod_sets, [&](const api::PodSetAssignment& pods) {
-    return std::ranges::any_of(pods.flavors, [&](const auto& of) {
-      return std::ranges::find(check.flavors, of.second) != check.flavors.end();
-    });
-  });
-}
-
 }  // namespace
 
-bool ChecksAreReady(const api::Workload& workload, const api::Admission& admission,
-                    std::span<const api::RequiredCheck> required) {
-  const auto is_ready = [](const api::CheckState& check) { return check.state == "Ready"; };
-  return std::ranges::all_of(workload.checks, is_ready) &&
-         std::ranges::all_of(required, [&](const api::RequiredCheck& check) {
-           return !IsAskedFor(check, admission) ||
-                  std::ranges::find(workload.checks, check.name, &api::CheckState::name) !=
-                      workload.checks.end();
-         });
+void Put(std::vector<api::Condition>& conditions, api::Condition condition, Instant now) {
+  condition.transition = now;
+  const auto at = std::ranges::find(conditions, condition.type, &api::Condition::type);
+  if (at == conditions.end()) {
+    conditions.push_back(std::move(condition));
+    return;
+  }
+  if (at->status == condition.status) condition.transition = at->transition;
+  *at = std::move(condition);
 }
 
 std::vector<api::Condition> ConditionsOfReserved(const api::Workload& workload,

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,11 +14,8 @@
 // functions; O(conditions).
 namespace berth::control {
 
-// Whether nothing more is to be checked of a workload that gets the admission: of all checks that
-// its ClusterQueue asks for, for any flavor or for one that it gets, and of all others that it
-// has, it says that they are Ready.
-[[nodiscard]] bool ChecksAreReady(const api::Workload& workload, const api::Admission& admission,
-                                  std::span<const api::RequiredCheck> required);
+// In place of the one of its type.
+void Put(std::vector<api::Condition>& conditions, api::Condition condition, Instant now);
 
 // It has quota. `admitted`: nothing more is checked, so it may run.
 [[nodiscard]] std::vector<api::Condition> ConditionsOfReserved(const api::Workload& workload,

@@ -28,13 +28,6 @@ bool MayBeTold(const api::Workload& workload) {
          !workload.meta.deletion_time;
 }
 
-std::string ConditionsText(const std::vector<api::Condition>& conditions) {
-  std::string text;
-  for (const api::Condition& condition : conditions)
-    text += (text.empty() ? '[' : ',') + ConditionText(condition);
-  return text + ']';
-}
-
 std::string AdmissionText(const api::Admission& admission) {
   std::string text = R"({"clusterQueue":)" + client::JsonString(admission.cluster_queue);
   text += R"(,"podSetAssignments":[)";
@@ -100,11 +93,58 @@ void Workloads::Forget(std::string_view uid) {
   notes_.erase(it);
 }
 
-void Workloads::Reserve(std::string_view uid, api::Admission admission,
-                        std::vector<api::RequiredCheck> required) {
+QueuesOf Workloads::QueuesOfWorkload(const api::Workload& workload) const {
+  QueuesOf queues;
+  const auto local = local_queues_.find(workload.meta.namespace_name + '/' + workload.queue);
+  std::string_view name;
+  if (local != local_queues_.end()) {
+    queues.local_queue_drains = local->second.drains;
+    name = local->second.cluster_queue;
+  }
+  if (workload.admission) name = workload.admission->cluster_queue;
+  const auto queue = cluster_queues_.find(name);
+  if (queue != cluster_queues_.end()) queues.cluster_queue = &queue->second;
+  return queues;
+}
+
+// Who is to be evicted need not be admitted first.
+Upkeep Workloads::UpkeepOfNote(const Note& note) const {
+  const Upkeep upkeep = UpkeepOf(note.workload, QueuesOfWorkload(note.workload));
+  const bool of_admission = upkeep.due == Due::kAdmit || upkeep.due == Due::kChecks;
+  return of_admission && note.eviction ? Upkeep{} : upkeep;
+}
+
+void Workloads::ReconsiderAll() {
+  for (auto& [uid, note] : notes_) Reconsider(uid, note);
+}
+
+void Workloads::SetClusterQueue(const std::string& name, QueueRules rules) {
+  const auto [at, fresh] = cluster_queues_.try_emplace(name);
+  if (!fresh && at->second == rules) return;
+  at->second = std::move(rules);
+  ReconsiderAll();
+}
+
+void Workloads::DropClusterQueue(const std::string& name) {
+  if (cluster_queues_.erase(name) > 0) ReconsiderAll();
+}
+
+void Workloads::SetLocalQueue(const std::string& key, std::string cluster_queue, bool drains) {
+  LocalQueue queue{.cluster_queue = std::move(cluster_queue), .drains = drains};
+  const auto [at, fresh] = local_queues_.try_emplace(key);
+  if (!fresh && at->second == queue) return;
+  at->second = std::move(queue);
+  ReconsiderAll();
+}
+
+void Workloads::DropLocalQueue(const std::string& key) {
+  if (local_queues_.erase(key) > 0) ReconsiderAll();
+}
+
+void Workloads::Reserve(std::string_view uid, api::Admission admission) {
   const auto it = notes_.find(uid);
   if (it == notes_.end()) return;
-  it->second.reservation = {.admission = std::move(admission), .required = std::move(required)};
+  it->second.reservation = std::move(admission);
   it->second.waiting = {};
   Reconsider(it->first, it->second);
 }
@@ -125,11 +165,13 @@ void Workloads::Evict(std::string_view uid, EvictionText eviction) {
 }
 
 // Not on a version that a write of ours has replaced.
-Instant Workloads::DueOf(const Note& note) {
+Instant Workloads::DueOf(const Note& note) const {
   if (note.call != 0) return Instant::Never();
   if (note.unresolved) return note.read_not_before;
   if (note.spent_version == note.workload.meta.resource_version) return Instant::Never();
   if (note.reservation) return Instant{};
+  const Upkeep upkeep = UpkeepOfNote(note);
+  if (upkeep.due != Due::kNothing) return std::max(upkeep.at, note.upkeep_not_before);
   if (note.eviction) {
     const model::WorkloadStage stage = StageOf(note.workload);
     if (stage == model::WorkloadStage::kReserved || stage == model::WorkloadStage::kAdmitted)
@@ -145,6 +187,39 @@ void Workloads::Reconsider(const std::string& uid, Note& note) {
   if (note.due != Instant::Never()) due_.emplace(note.due, uid);
 }
 
+// Of the patch that is due, up to the end of its part.
+std::string Workloads::BodyOf(Instant now, Note& note, const Upkeep& upkeep,
+                              const QueuesOf& queues) {
+  const api::Workload& w = note.workload;
+  const std::string start = StatusPatchStart(w.meta);
+  if (note.reservation) {
+    note.kind = Call::kReserve;
+    ++counters_.reservations;
+    const api::Admission admission = *std::exchange(note.reservation, std::nullopt);
+    const auto rules = cluster_queues_.find(admission.cluster_queue);
+    const bool admitted =
+        rules == cluster_queues_.end() || ChecksAreReady(w, admission, rules->second);
+    return start + R"("admission":)" + AdmissionText(admission) + R"(,"conditions":)" +
+           ConditionsText(ConditionsOfReserved(w, admission, admitted, now));
+  }
+  if (upkeep.due != Due::kNothing) {
+    note.kind = Call::kUpkeep;
+    ++counters_.upkeep;
+    return (upkeep.due == Due::kDeactivate ? PatchStart(w.meta, "spec") : start) +
+           UpkeepBody(upkeep.due, w, queues, now);
+  }
+  if (note.eviction) {
+    note.kind = Call::kEvict;
+    ++counters_.evictions;
+    return start + R"("conditions":)" +
+           ConditionsText(ConditionsOfEvicted(w, *note.eviction, now)) + ResetChecks(w, now);
+  }
+  note.kind = Call::kWait;
+  note.wait_not_before = now + options_.interval;
+  ++counters_.waits;
+  return start + R"("conditions":)" + ConditionsText(ConditionsOfWaiting(w, note.waiting, now));
+}
+
 void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Client& client,
                      env::Outbox& out) {
   const api::Workload& w = note.workload;
@@ -154,28 +229,11 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
     note.kind = Call::kRead;
     request = client::Get(KueueResource("workloads"), path);
   } else {
-    path.subresource = "status";
-    std::string body = StatusPatchStart(w.meta);
-    if (note.reservation) {
-      note.kind = Call::kReserve;
-      const auto& [admission, required] = *note.reservation;
-      const bool admitted = ChecksAreReady(w, admission, required);
-      body += R"("admission":)" + AdmissionText(admission) + R"(,"conditions":)" +
-              ConditionsText(ConditionsOfReserved(w, admission, admitted, now));
-      note.reservation.reset();
-      ++counters_.reservations;
-    } else if (note.eviction) {
-      note.kind = Call::kEvict;
-      body += R"("conditions":)" + ConditionsText(ConditionsOfEvicted(w, *note.eviction, now));
-      ++counters_.evictions;
-    } else {
-      note.kind = Call::kWait;
-      body += R"("conditions":)" + ConditionsText(ConditionsOfWaiting(w, note.waiting, now));
-      note.wait_not_before = now + options_.interval;
-      ++counters_.waits;
-    }
-    request =
-        client::Patch(KueueResource("workloads"), path, client::PatchType::kMerge, body + "}}");
+    const QueuesOf queues = QueuesOfWorkload(w);
+    const Upkeep upkeep = note.reservation ? Upkeep{} : UpkeepOfNote(note);
+    if (upkeep.due != Due::kDeactivate) path.subresource = "status";
+    request = client::Patch(KueueResource("workloads"), path, client::PatchType::kMerge,
+                            BodyOf(now, note, upkeep, queues) + "}}");
     note.sent_version = w.meta.resource_version;
   }
   note.call = client.Call(now, std::move(request), out).value;
@@ -231,7 +289,9 @@ void Workloads::OnTold(Instant now, Note& note, Call kind, client::Outcome outco
       break;
     case client::Outcome::kRefused:
       ++counters_.failures;
-      (kind == Call::kEvict ? note.evict_not_before : note.wait_not_before) = now + kAgain;
+      (kind == Call::kEvict    ? note.evict_not_before
+       : kind == Call::kUpkeep ? note.upkeep_not_before
+                               : note.wait_not_before) = now + kAgain;
       break;
   }
 }
@@ -258,6 +318,7 @@ std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client
       break;
     case Call::kWait:
     case Call::kEvict:
+    case Call::kUpkeep:
     case Call::kNone:
       OnTold(now, note, kind, done.outcome);
       break;
@@ -286,21 +347,23 @@ void Workloads::AddTo(Hasher& hasher) const {
       hasher.Add(c.type).Add(c.status).Add(c.reason).Add(c.message).Add(c.transition.ns);
     }
     hasher.Add(note.reservation.has_value());
-    if (note.reservation) {
-      hasher.Add(AdmissionText(note.reservation->admission));
-      hasher.Add(note.reservation->required.size());
-      for (const api::RequiredCheck& check : note.reservation->required) {
-        hasher.Add(check.name).Add(check.flavors.size());
-        for (const std::string& flavor : check.flavors) hasher.Add(flavor);
-      }
-    }
+    if (note.reservation) hasher.Add(AdmissionText(*note.reservation));
     hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind);
     hasher.Add(note.eviction.has_value()).Add(note.evict_not_before.ns);
     if (note.eviction) hasher.Add(note.eviction->reason).Add(note.eviction->message);
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);
     hasher.Add(note.unresolved).Add(note.reads_failed).Add(note.read_not_before.ns);
-    hasher.Add(note.wait_not_before.ns).Add(note.due.ns);
+    hasher.Add(note.wait_not_before.ns).Add(note.upkeep_not_before.ns).Add(note.due.ns);
+    hasher.Add(note.workload.active).Add(note.workload.checks.size());
+    for (const api::CheckState& check : note.workload.checks)
+      hasher.Add(check.name).Add(check.state).Add(check.transition.ns);
   }
+  hasher.Add(cluster_queues_.size());
+  for (const auto& [name, rules] : cluster_queues_)
+    hasher.Add(name).Add(rules.checks.size()).Add(rules.flavors.size()).Add(rules.drains);
+  hasher.Add(local_queues_.size());
+  for (const auto& [key, queue] : local_queues_)
+    hasher.Add(key).Add(queue.cluster_queue).Add(queue.drains);
   hasher.Add(calls_.size());
   hasher.AddEach(calls_, [](Hasher& one, const auto& entry) {
     one.AddCall(entry.first).Add(std::string_view(entry.second));

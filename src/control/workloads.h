@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "client/client.h"
+#include "control/upkeep.h"
 #include "control/workload_conditions.h"
 #include "env/actor.h"
 #include "model/delta.h"
@@ -54,6 +55,7 @@ class Workloads {
     uint64_t reservations = 0;
     uint64_t waits = 0;
     uint64_t evictions = 0;
+    uint64_t upkeep = 0;
     uint64_t conflicts = 0;
     uint64_t failures = 0;
   };
@@ -64,11 +66,17 @@ class Workloads {
   // one, and not sent yet, is withdrawn.
   [[nodiscard]] bool Observe(api::Workload workload);
   void Forget(std::string_view uid);
-  // Its quota is reserved: to be written. It is admitted, so that it may run, when nothing more of
-  // what is `required` is to be checked.
+  // What queues ask of their workloads; those that are not told of ask nothing, and nothing is due
+  // of workloads but what the calls below say. O(workloads) where that is news.
+  void SetClusterQueue(const std::string& name, QueueRules rules);
+  void DropClusterQueue(const std::string& name);
+  void SetLocalQueue(const std::string& key, std::string cluster_queue, bool drains);
+  void DropLocalQueue(const std::string& key);
+
+  // Its quota is reserved: to be written. It is admitted, so that it may run, when nothing more is
+  // to be checked.
   // Ignored, as what is below, for workloads that were never observed.
-  void Reserve(std::string_view uid, api::Admission admission,
-               std::vector<api::RequiredCheck> required);
+  void Reserve(std::string_view uid, api::Admission admission);
   // Why it waits; an empty reason: that is not told.
   void Want(std::string_view uid, translate::WaitText waiting);
   // It is to be told that it goes, once it holds quota, until its object says so.
@@ -87,29 +95,35 @@ class Workloads {
   void AddTo(Hasher& hasher) const;
 
  private:
-  enum class Call : uint8_t { kNone, kReserve, kWait, kRead, kEvict };
-  struct Reservation {
-    api::Admission admission;
-    std::vector<api::RequiredCheck> required;
-    bool operator==(const Reservation&) const = default;
+  enum class Call : uint8_t { kNone, kReserve, kWait, kRead, kEvict, kUpkeep };
+  struct LocalQueue {
+    std::string cluster_queue;
+    bool drains = false;
+    bool operator==(const LocalQueue&) const = default;
   };
   struct Note {
-    api::Workload workload;                  // As observed.
-    std::optional<Reservation> reservation;  // To be written.
-    translate::WaitText waiting;             // As wanted.
-    std::optional<EvictionText> eviction;    // To be written.
-    Call kind = Call::kNone;                 // Of the call under way.
-    uint64_t call = 0;                       // 0: none.
-    bool unresolved = false;                 // What became of the last write is to be read.
-    uint32_t reads_failed = 0;               // In a row.
-    std::string sent_version;                // What the last write was fenced by.
-    std::string spent_version;               // Not written to again: the next is on its way.
+    api::Workload workload;                     // As observed.
+    std::optional<api::Admission> reservation;  // To be written.
+    translate::WaitText waiting;                // As wanted.
+    std::optional<EvictionText> eviction;       // To be written.
+    Call kind = Call::kNone;                    // Of the call under way.
+    uint64_t call = 0;                          // 0: none.
+    bool unresolved = false;                    // What became of the last write is to be read.
+    uint32_t reads_failed = 0;                  // In a row.
+    std::string sent_version;                   // What the last write was fenced by.
+    std::string spent_version;                  // Not written to again: the next is on its way.
     Instant read_not_before;
     Instant wait_not_before;
     Instant evict_not_before;
+    Instant upkeep_not_before;
     Instant due = Instant::Never();
   };
-  [[nodiscard]] static Instant DueOf(const Note& note);
+  [[nodiscard]] Instant DueOf(const Note& note) const;
+  [[nodiscard]] QueuesOf QueuesOfWorkload(const api::Workload& workload) const;
+  void ReconsiderAll();
+  [[nodiscard]] Upkeep UpkeepOfNote(const Note& note) const;
+  [[nodiscard]] std::string BodyOf(Instant now, Note& note, const Upkeep& upkeep,
+                                   const QueuesOf& queues);
   void Reconsider(const std::string& uid, Note& note);
   void Send(Instant now, const std::string& uid, Note& note, client::Client& client,
             env::Outbox& out);
@@ -120,7 +134,9 @@ class Workloads {
   Options options_;                                 // Immutable after construction.
   std::map<std::string, Note, std::less<>> notes_;  // By uid.
   std::set<std::pair<Instant, std::string>> due_;
-  std::map<uint64_t, std::string> calls_;  // Call -> uid.
+  std::map<uint64_t, std::string> calls_;                          // Call -> uid.
+  std::map<std::string, QueueRules, std::less<>> cluster_queues_;  // By name.
+  std::map<std::string, LocalQueue, std::less<>> local_queues_;    // By key.
   Counters counters_;
 };
 

@@ -59,6 +59,8 @@ std::string ReservedStatus(int count = 3) {
       R"("admission":{{"clusterQueue":"cq","podSetAssignments":[{{"name":"main","flavors":{{"cpu":"spot","memory":"spot"}},)"
       R"("resourceUsage":{{"cpu":"{0}","memory":"{1}Mi"}},"count":{0}}}]}},)"
       R"("conditions":[{{"type":"QuotaReserved","status":"True","reason":"QuotaReserved","message":"Quota reserved in ClusterQueue cq",)"
+      R"("lastTransitionTime":"2027-01-15T08:00:00Z"}},)"
+      R"({{"type":"Admitted","status":"True","reason":"Admitted","message":"The workload is admitted",)"
       R"("lastTransitionTime":"2027-01-15T08:00:00Z"}}])",
       count, count * 200);
 }
@@ -440,6 +442,7 @@ TEST_F(EvictionsTest, TheVictimAndWhoWaitsForItAreTold) {
       BodyOf(evicts),
       R"({"metadata":{"uid":"u-low","resourceVersion":"110"},"status":{"conditions":[{"type":"QuotaReserved","status":"True",)"
       R"("reason":"QuotaReserved","message":"Quota reserved in ClusterQueue cq","lastTransitionTime":"2027-01-15T08:00:00Z"},)"
+      R"({"type":"Admitted","status":"True","reason":"Admitted","message":"The workload is admitted","lastTransitionTime":"2027-01-15T08:00:00Z"},)"
       R"({"type":"Evicted","status":"True","reason":"Preempted","message":")" +
           message +
           R"(","lastTransitionTime":"2027-01-15T08:00:00Z"},{"type":"Preempted","status":"True","reason":"InClusterQueue","message":")" +
@@ -531,6 +534,181 @@ TEST_F(WorkloadsTest, AStoppedLocalQueueIsToldOf) {
 }
 
 // What `berth queue` shows: the tree, amounts, and who waits in the order in which it is looked at.
+// ---- What is due whatever is decided -----------------------------------------------------------
+
+// The object as it is after a patch of its status whose members are as an object tells them.
+std::string MembersOf(const env::SendRequest& write) {
+  const std::string_view body = BodyOf(write);
+  const size_t at = body.find(R"("status":{)") + 10;
+  return std::string(body.substr(at, body.size() - at - 2));
+}
+
+std::string CheckedQueueJson(int version, const std::string& more = "") {
+  return QueueJson(version,
+                   R"(,"admissionChecksStrategy":{"admissionChecks":[{"name":"c"}]})" + more);
+}
+
+// A workload that is reserved, and its check as given.
+std::string CheckedStatus(const std::string& state, const std::string& more = "") {
+  std::string status = ReservedStatus();
+  const std::string_view admitted = R"("Admitted","status":"True","reason":"Admitted")";
+  status.replace(status.find(admitted), admitted.size(),
+                 R"("Admitted","status":"False","reason":"UnsatisfiedAdmissionChecks")");
+  return status +
+         fmt::format(
+             R"(,"admissionChecks":[{{"name":"c","state":"{}","message":"","lastTransitionTime":"2027-01-15T08:00:00Z"{}}}])",
+             state, more);
+}
+
+TEST_F(WorkloadsTest, ChecksArePassedInTwoSteps) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111));
+  const env::SendRequest reserve = TakeStatus("a");
+  EXPECT_NE(BodyOf(reserve).find("UnsatisfiedAdmissionChecks"), std::string_view::npos);
+  rig_.Answer(reserve, 200, WorkloadJson("a", 112, MembersOf(reserve)));
+  rig_.Settle();
+  const env::SendRequest asks = TakeStatus("a");
+  EXPECT_EQ(MembersOf(asks), R"("admissionChecks":[{"name":"c","state":"Pending","message":"",)"
+                             R"("lastTransitionTime":"2027-01-15T08:00:00Z"}])");
+  rig_.Answer(asks, 200, WorkloadJson("a", 113, CheckedStatus("Pending")));
+  rig_.Settle();
+  ExpectNothing("a");
+  EXPECT_EQ(Used(), 3000);
+  // Whoever checks it says so, and what its pods get.
+  rig_.Event(
+      "workloads", "MODIFIED",
+      WorkloadJson("a", 114, CheckedStatus("Ready", R"(,"podSetUpdates":[{"name":"main"}])")));
+  const env::SendRequest admits = TakeStatus("a");
+  EXPECT_NE(MembersOf(admits).find(R"("type":"Admitted","status":"True","reason":"Admitted")"),
+            std::string::npos)
+      << MembersOf(admits);
+  EXPECT_EQ(MembersOf(admits).find("admissionChecks"), std::string::npos);
+}
+
+// K025, K103, K106 of docs/REGRESSIONS.md.
+TEST_F(WorkloadsTest, ACheckThatAsksForAnotherTryEvicts) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  rig_.Event("workloads", "ADDED",
+             WorkloadJson("a", 111, CheckedStatus("Retry", R"(,"requeueAfterSeconds":60)")));
+  const env::SendRequest evicts = TakeStatus("a");
+  const std::string body = MembersOf(evicts);
+  EXPECT_NE(body.find(R"("type":"Evicted","status":"True","reason":"AdmissionCheck")"),
+            std::string::npos)
+      << body;
+  EXPECT_NE(body.find(R"("admissionChecks":[{"name":"c","state":"Pending","message":)"
+                      R"("Reset to Pending after eviction. Previously: Retry")"),
+            std::string::npos)
+      << body;
+  EXPECT_NE(body.find(R"("retryCount":1)"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("requeueState":{"requeueAt":"2027-01-15T08:01:00Z"})"), std::string::npos)
+      << body;
+  // Its job gave the quota back; it is tried again once its time has come.
+  const std::string waits =
+      R"("requeueState":{"requeueAt":"2027-01-15T08:01:00Z"},"conditions":[)"
+      R"({"type":"Evicted","status":"True","reason":"AdmissionCheck"},)"
+      R"({"type":"Requeued","status":"False","reason":"AdmissionCheck"},)"
+      R"({"type":"QuotaReserved","status":"False","reason":"PendingEvaluation"}])";
+  rig_.Answer(evicts, 200, WorkloadJson("a", 112, waits));
+  rig_.Settle();
+  ExpectNothing("a");
+  EXPECT_EQ(Used(), 0);
+  rig_.Pass(Duration::Seconds(61));
+  const std::string again = MembersOf(TakeStatus("a"));
+  EXPECT_NE(again.find(R"("type":"Requeued","status":"True","reason":"BackoffFinished")"),
+            std::string::npos)
+      << again;
+  EXPECT_NE(again.find(R"("requeueState":{"requeueAt":null})"), std::string::npos) << again;
+}
+
+// K108 of docs/REGRESSIONS.md.
+TEST_F(WorkloadsTest, ARejectedWorkloadIsDeactivatedAndComesBackAnew) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  const std::string rejected = CheckedStatus("Rejected");
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111, rejected));
+  const env::SendRequest marks = TakeStatus("a");
+  EXPECT_NE(MembersOf(marks).find(
+                R"("type":"DeactivationTarget","status":"True","reason":"AdmissionCheck",)"
+                R"("message":"Admission check(s): c, were rejected")"),
+            std::string::npos)
+      << MembersOf(marks);
+  std::string marked = rejected;
+  marked.insert(
+      marked.find(R"("conditions":[)") + 14,
+      R"({"type":"DeactivationTarget","status":"True","reason":"AdmissionCheck","message":"m"},)");
+  rig_.Answer(marks, 200, WorkloadJson("a", 112, marked));
+  rig_.Settle();
+  const env::SendRequest deactivates = rig_.TakeOf("/workloads/a");
+  EXPECT_EQ(BodyOf(deactivates),
+            R"({"metadata":{"uid":"u-a","resourceVersion":"112"},"spec":{"active":false}})");
+  const auto inactive = [](std::string workload) {
+    return workload.insert(workload.find(R"("queueName")"), R"("active":false,)");
+  };
+  rig_.Answer(deactivates, 200, inactive(WorkloadJson("a", 113, marked)));
+  rig_.Settle();
+  const env::SendRequest evicts = TakeStatus("a");
+  const std::string body = MembersOf(evicts);
+  EXPECT_NE(body.find(R"("reason":"DeactivatedDueToAdmissionCheck","message":)"
+                      R"("The workload is deactivated due to m")"),
+            std::string::npos)
+      << body;
+  EXPECT_EQ(body.find("DeactivationTarget"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("requeueState":null)"), std::string::npos) << body;
+  const std::string gone =
+      R"("conditions":[{"type":"Requeued","status":"False","reason":"DeactivatedDueToAdmissionCheck"},)"
+      R"({"type":"QuotaReserved","status":"False","reason":"PendingEvaluation"}])";
+  rig_.Answer(evicts, 200, inactive(WorkloadJson("a", 114, gone)));
+  rig_.Settle();
+  ExpectNothing("a");
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("a", 115, gone));
+  EXPECT_NE(MembersOf(TakeStatus("a"))
+                .find(R"("type":"Requeued","status":"True","reason":"Reactivated")"),
+            std::string::npos);
+}
+
+TEST_F(WorkloadsTest, AQueueThatDrainsEvictsWhomItAdmitted) {
+  const auto drains = [&](int version, const char* kind) {
+    const std::string policy = R"(,"stopPolicy":"HoldAndDrain")";
+    if (std::string_view(kind) == "clusterqueues") {
+      rig_.Event(kind, "MODIFIED", QueueJson(version, policy));
+    } else {
+      rig_.Event(kind, "MODIFIED", LocalQueueJson(version, policy));
+    }
+  };
+  int version = 200;
+  for (const char* kind : {"clusterqueues", "localqueues"}) {
+    SCOPED_TRACE(kind);
+    const std::string reason =
+        std::string_view(kind) == "clusterqueues" ? "ClusterQueue" : "LocalQueue";
+    rig_.Event("workloads", "ADDED", WorkloadJson("a", ++version, ReservedStatus()));
+    ExpectNothing("a");
+    drains(++version, kind);
+    const env::SendRequest evicts = TakeStatus("a");
+    EXPECT_NE(
+        MembersOf(evicts).find(fmt::format(
+            R"("type":"Evicted","status":"True","reason":"{0}Stopped","message":"The {0} is stopped")",
+            reason)),
+        std::string::npos)
+        << MembersOf(evicts);
+    rig_.Answer(
+        evicts, 200,
+        WorkloadJson(
+            "a", ++version,
+            fmt::format(
+                R"("conditions":[{{"type":"Requeued","status":"False","reason":"{}Stopped"}}])",
+                reason)));
+    rig_.Settle();
+    ExpectNothing("a");
+    rig_.Event("clusterqueues", "MODIFIED", QueueJson(++version));
+    rig_.Event("localqueues", "MODIFIED", LocalQueueJson(++version));
+    const env::SendRequest again = TakeStatus("a");
+    EXPECT_NE(MembersOf(again).find(fmt::format(
+                  R"("type":"Requeued","status":"True","reason":"{}Restarted")", reason)),
+              std::string::npos)
+        << MembersOf(again);
+    rig_.Event("workloads", "DELETED", WorkloadJson("a", ++version));
+  }
+}
+
 TEST_F(WorkloadsTest, TheTreeOfQueuesIsTold) {
   const auto queues = [&] {
     const env::HttpResponse answer =

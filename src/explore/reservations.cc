@@ -133,7 +133,7 @@ void Reservations::OnWorkload(const env::JournalRecord& record, bool by_schedule
   const std::string claimant = ClaimantIn(object);
   const bool evicts = before.status.evicted_for == model::EvictedFor::kNothing &&
                       after.status.evicted_for != model::EvictedFor::kNothing;
-  if (!evicts) return;
+  if (!evicts || claimant.empty()) return;
   ++preemptions_;
   for (const auto& [other, workload] : workloads_) {
     if (workload.uid == claimant && IsQueued(workload.status, Instant{}))
@@ -206,6 +206,11 @@ std::vector<std::string> Reservations::AtRest(const model::State& state) const {
     if (row.write != model::WriteStage::kNone || row.status != workload.status ||
         charged != (IsHeld(workload.status) && workload.cpu > 0)) {
       findings.push_back(fmt::format("at rest, the scheduler knows workload {} as it is not", key));
+    }
+    if (IsHeld(workload.status) && !workload.status.active &&
+        StageOf(workload.status) != model::WorkloadStage::kEvicted) {
+      findings.push_back(
+          fmt::format("at rest, workload {} is not active, and keeps its quota", key));
     }
     if (!MayBeServed(workload)) continue;
     const std::string root = RootOf(workload.queue);

@@ -40,6 +40,10 @@ def workload(test, job):
     return {}
 
 
+def condition(kind, status, reason):
+    return {"type": kind, "status": status, "reason": reason, "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}
+
+
 def says(test, job, kind):
     found = objects.condition(workload(test, job), kind)
     return found.get("status"), found.get("reason"), found.get("message")
@@ -121,6 +125,72 @@ def evicts(test):
     test.equal(says(test, "low", "Evicted")[0], "False", "Evicted")
     test.kubectl("delete", "jobs", "--all")
     test.kubectl("delete", "priorityclass", important, namespace=False)
+    remove_queues(test, name)
+
+
+@case("a Job runs once its admission checks are ready, and goes when one asks for another try", on=OURS, needs=("controllers",))
+def checks(test):
+    check = test.unique("check")
+    test.kubectl("create", "-f", "-", stdin=named(check, "AdmissionCheck", KUEUE, spec={"controllerName": "example.com/c"}), namespace=False)
+    active = {"status": {"conditions": [condition("Active", "True", "Active")]}}
+    test.kubectl("patch", "admissioncheck", check, "--subresource=status", "--type=merge", "-p", json.dumps(active), namespace=False)
+    name = make_queues(test, "300m", admissionChecksStrategy={"admissionChecks": [{"name": check}]})
+    job = queued(objects.job("job", parallelism=1, completions=1))
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    states = lambda: [(c["name"], c["state"]) for c in workload(test, "job").get("status", {}).get("admissionChecks", [])]
+    test.wait("its quota is reserved, and it is to be checked", lambda: states() == [(check, "Pending")])
+    test.equal(says(test, "job", "QuotaReserved")[0], "True", "QuotaReserved")
+    test.equal(says(test, "job", "Admitted")[:2], ("False", "UnsatisfiedAdmissionChecks"), "Admitted")
+    test.stays("it has no pods", lambda: not test.pods("job-name=job"))
+
+    def set_check(state, **more):
+        found = {"name": check, "state": state, "message": "by the test", "lastTransitionTime": "2026-01-01T00:00:00Z"} | more
+        patch = json.dumps({"status": {"admissionChecks": [found]}})
+        test.kubectl("patch", "workload", workload(test, "job")["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)
+
+    set_check("Ready")
+    test.wait("it runs", lambda: len(test.pods("job-name=job")) == 1)
+    test.equal(says(test, "job", "Admitted")[0], "True", "Admitted")
+    set_check("Retry")
+    # Its quota is its own again at once, for nobody else wants it, and it is checked anew.
+    test.wait("it is checked anew", lambda: states() == [(check, "Pending")] and says(test, "job", "Admitted")[1] == "UnsatisfiedAdmissionChecks")
+    test.wait("its pod is gone", lambda: not test.pods("job-name=job"))
+    set_check("Rejected")
+    test.wait("it is deactivated", lambda: workload(test, "job")["spec"].get("active") is False)
+    test.wait("and holds nothing", lambda: says(test, "job", "QuotaReserved")[0] == "False")
+    test.equal(says(test, "job", "Requeued")[:2], ("False", "DeactivatedDueToAdmissionCheck"), "Requeued")
+    test.kubectl("delete", "jobs", "--all")
+    remove_queues(test, name)
+    test.kubectl("delete", "admissioncheck", check, namespace=False)
+
+
+@case("a queue that drains lets its Jobs go, which come back with it; so does a deactivated one", on=OURS, needs=("controllers",))
+def drains(test):
+    name = make_queues(test, "300m")
+    job = queued(objects.job("job", parallelism=1, completions=1))
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    runs = lambda: len(test.pods("job-name=job")) == 1 and says(test, "job", "Admitted")[0] == "True"
+    gone = lambda reason: not test.pods("job-name=job") and says(test, "job", "Requeued")[:2] == ("False", reason)
+    test.wait("it runs", runs)
+
+    def patch(kind, of, spec, **where):
+        test.kubectl("patch", kind, of, "--type=merge", "-p", json.dumps({"spec": spec}), **where)
+
+    patch("clusterqueue", name, {"stopPolicy": "HoldAndDrain"}, namespace=False)
+    test.wait("the queue is empty", lambda: gone("ClusterQueueStopped"))
+    patch("clusterqueue", name, {"stopPolicy": "None"}, namespace=False)
+    test.wait("it runs again", runs)
+    patch("localqueue", "lq", {"stopPolicy": "HoldAndDrain"})
+    test.wait("the LocalQueue is empty", lambda: gone("LocalQueueStopped"))
+    patch("localqueue", "lq", {"stopPolicy": "None"})
+    test.wait("it runs again", runs)
+    patch("workload", workload(test, "job")["metadata"]["name"], {"active": False})
+    test.wait("it is deactivated", lambda: gone("Deactivated"))
+    patch("workload", workload(test, "job")["metadata"]["name"], {"active": True})
+    test.wait("it runs again", runs)
+    test.kubectl("delete", "jobs", "--all")
     remove_queues(test, name)
 
 

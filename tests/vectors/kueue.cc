@@ -492,6 +492,7 @@ using Table = void (*)(const Case&);
 
 const std::map<std::string_view, Table>& Tables() {
   static const std::map<std::string_view, Table> kTables = {
+      {"TestAdmissionChecksForWorkload", AdmissionChecks},
       {"TestAssignFlavors", AssignFlavors},
       {"TestAssignFlavorsWithAllowedFlavors", AllowedFlavors},
       {"TestAssignFlavors_LeaderWorkerSetTASFlavor", TopologyFlavors},
@@ -505,7 +506,9 @@ const std::map<std::string_view, Table>& Tables() {
       {"TestDeleteCohortUpdatesAncestorSubtreeQuota", Script},
       {"TestDeletedFlavors", AssignFlavors},
       {"TestEntryOrdering", EntryOrdering},
+      {"TestFilterChecksForAdmission", AdmissionChecks},
       {"TestFromQuotaReservedOrAdmittedToPending", LostReservation},
+      {"TestGetMaxRetryTime", RetryTime},
       {"TestGetQueueOrderTimestamp", QueueOrderTimestamp},
       {"TestHierarchical", ChosenFlavors},
       {"TestHierarchicalPreemptions", Preemption},
@@ -528,6 +531,7 @@ const std::map<std::string_view, Table>& Tables() {
       {"TestSnapshotAddRemoveWorkload", Snapshot},
       {"TestSnapshotAddRemoveWorkloadWithLendingLimit", Snapshot},
       {"TestStrictFIFO", FirstPopped},
+      {"TestSyncAdmittedCondition", AdmittedCondition},
   };
   return kTables;
 }

@@ -15,6 +15,7 @@
 #include "api/selector.h"
 #include "api/timestamp.h"
 #include "base/limits.h"
+#include "control/upkeep.h"
 #include "control/workload_conditions.h"
 #include "cycle/engine.h"
 #include "quota/reach.h"
@@ -125,7 +126,7 @@ class Cycles {
       note.workload.conditions = control::ConditionsOfReserved(
           note.workload, *note.admission,
           control::ChecksAreReady(note.workload, *note.admission,
-                                  checks_[note.admission->cluster_queue]),
+                                  rules_[note.admission->cluster_queue]),
           now_);
     }
     for (const model::EvictDecision& d : plan_.evictions) {
@@ -259,7 +260,7 @@ class Cycles {
     for (const JsonObject& of : cluster_queues_) {
       const api::ClusterQueue cluster_queue = ViewOf(&codec::Decoder::ClusterQueue, of);
       if (cluster_queue.meta.name != queue.cluster_queue) continue;
-      checks_[cluster_queue.meta.name] = cluster_queue.checks;
+      rules_[cluster_queue.meta.name] = control::RulesOf(cluster_queue);
       if (!cluster_queue.namespace_selector ||
           !api::QueryOf(*cluster_queue.namespace_selector)
                .value()
@@ -324,8 +325,8 @@ class Cycles {
   bool partial_admission_ = true;
   std::map<std::string, api::StringMap> namespaces_;  // Their labels.
   std::vector<JsonObject> cluster_queues_;
-  std::map<std::string, std::string> cluster_queue_of_;            // By the key of a LocalQueue.
-  std::map<std::string, std::vector<api::RequiredCheck>> checks_;  // Of ClusterQueues.
+  std::map<std::string, std::string> cluster_queue_of_;  // By the key of a LocalQueue.
+  std::map<std::string, control::QueueRules> rules_;     // Of ClusterQueues.
   std::map<std::string, Note> notes_;
   std::map<model::WorkloadId, std::string> keys_;
   model::Plan plan_;
@@ -356,6 +357,60 @@ void OneCycle(const Case& test) {
   cycles.CheckAssignments(ObjectAt(test.want, "assignments"));
   cycles.CheckWorkloads(ArrayAt(test.want, "workloads"));
   cycles.CheckQueues(test.want);
+}
+
+// Which checks a workload is to pass.
+void AdmissionChecks(const Case& test) {
+  const control::QueueRules rules =
+      control::RulesOf(ViewOf(&codec::Decoder::ClusterQueue, ObjectAt(test.input, "clusterQueue")));
+  const api::Workload workload =
+      ViewOf(&codec::Decoder::Workload, ObjectAt(test.input, "workload"));
+  std::set<std::string> want;
+  for (const Json& name : ArrayAt(test.want, "admissionChecks"))
+    want.insert(std::string(name.as_string()));
+  std::set<std::string> got;
+  for (std::string& name :
+       control::ChecksFor(rules, workload.admission ? &*workload.admission : nullptr))
+    got.insert(std::move(name));
+  if (got != want) throw Mismatch(fmt::format("want {}, got {}", want.size(), got.size()));
+}
+
+// What the condition Admitted becomes, by the object alone.
+void AdmittedCondition(const Case& test) {
+  const api::Workload workload =
+      ViewOf(&codec::Decoder::Workload, ObjectAt(test.input, "workload"));
+  control::QueueRules rules;  // That asks for the checks that there are.
+  for (const api::CheckState& check : workload.checks) rules.checks.push_back({.name = check.name});
+  api::Workload with = workload;
+  if (!with.admission) with.admission.emplace();
+  const control::QueuesOf queues = {.cluster_queue = &rules};
+  const control::Due due = control::UpkeepOf(with, queues).due;
+  ExpectSame("change", due == control::Due::kAdmit, test.want.at("change").as_bool());
+  if (due != control::Due::kAdmit) return;
+  const std::string body =
+      "{" +
+      control::UpkeepBody(due, with, queues, api::ParseTimestamp("2026-08-20T12:00:00Z").value()) +
+      "}";
+  const JsonObject got = {{"status", codec::ParseJson(body).value()}};
+  const JsonObject want = {{"status", {{"conditions", test.want.at("conditions")}}}};
+  const auto reasons = [](const JsonObject& object) {
+    Conditions conditions = ConditionsIn(ViewOf(&codec::Decoder::Workload, object).conditions);
+    for (auto& [type, said] : conditions) std::get<2>(said).clear();
+    return conditions;
+  };
+  if (reasons(got) != reasons(want))
+    throw Mismatch(fmt::format("want{}\n  got {}", Text(reasons(want)), Text(reasons(got))));
+}
+
+// When a check lets a workload be tried again.
+void RetryTime(const Case& test) {
+  JsonObject workload;
+  workload["status"] = JsonObject{{"admissionChecks", test.input.at("checkStates")}};
+  const auto got = control::RetryAt(ViewOf(&codec::Decoder::Workload, workload).checks);
+  const std::string want = StringAt(test.want, "retryTime");
+  const std::optional<Instant> wanted =
+      want.empty() ? std::nullopt : std::optional(api::ParseTimestamp(want).value());
+  ExpectSame("retry time", got == wanted, true);
 }
 
 // What a workload's demand keeps others from.

@@ -1,0 +1,284 @@
+#include "control/upkeep.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "client/request.h"
+#include "control/status_text.h"
+#include "control/workload_conditions.h"
+#include "model/workload_stage.h"
+#include "translate/quota_facts.h"
+
+namespace berth::control {
+namespace {
+
+constexpr std::string_view kPending = "Pending";
+constexpr std::string_view kReady = "Ready";
+constexpr std::string_view kRetry = "Retry";
+constexpr std::string_view kRejected = "Rejected";
+
+bool Has(std::span<const std::string> list, std::string_view what) {
+  return std::ranges::find(list, what) != list.end();
+}
+
+bool IsTrue(const api::Workload& workload, std::string_view type) {
+  const api::Condition* condition = api::Find(workload.conditions, type);
+  return condition != nullptr && condition->status == "True";
+}
+
+std::vector<std::string> NamesIn(const api::Workload& workload, std::string_view state) {
+  std::vector<std::string> names;
+  for (const api::CheckState& check : workload.checks) {
+    if (check.state == state) names.push_back(check.name);
+  }
+  return names;
+}
+
+bool HasTheChecks(const api::Workload& workload, const QueueRules& rules) {
+  const std::vector<std::string> needed = ChecksFor(rules, &*workload.admission);
+  return needed.size() == workload.checks.size() &&
+         std::ranges::all_of(workload.checks,
+                             [&](const api::CheckState& check) { return Has(needed, check.name); });
+}
+
+std::string CheckText(const api::CheckState& check) {
+  std::string text =
+      fmt::format(R"({{"name":{},"state":{},"message":{},"lastTransitionTime":"{}")",
+                  client::JsonString(check.name), client::JsonString(check.state),
+                  client::JsonString(check.message), client::SecondsTime(check.transition));
+  if (check.requeue_after)
+    text += fmt::format(R"(,"requeueAfterSeconds":{})", *check.requeue_after);
+  if (check.retries > 0) text += fmt::format(R"(,"retryCount":{})", check.retries);
+  if (!check.updates.empty()) text += R"(,"podSetUpdates":)" + check.updates;
+  return text + '}';
+}
+
+std::string ChecksText(std::span<const api::CheckState> checks) {
+  std::vector<std::string> texts;
+  for (const api::CheckState& check : checks) texts.push_back(CheckText(check));
+  return fmt::format(R"("admissionChecks":[{}])", fmt::join(texts, ","));
+}
+
+// Why one that holds quota gives it back.
+struct Reason {
+  std::string reason;
+  std::string message;
+};
+std::optional<Reason> WhyEvicted(const api::Workload& workload, const QueuesOf& queues) {
+  if (!workload.active) {
+    Reason why = {"Deactivated", "The workload is deactivated"};
+    const api::Condition* target = api::Find(workload.conditions, "DeactivationTarget");
+    if (target != nullptr && target->status == "True") {
+      why.reason += "DueTo" + target->reason;
+      why.message += " due to " + target->message;
+    }
+    return why;
+  }
+  if (queues.cluster_queue != nullptr && queues.cluster_queue->drains)
+    return Reason{"ClusterQueueStopped", "The ClusterQueue is stopped"};
+  if (queues.local_queue_drains) return Reason{"LocalQueueStopped", "The LocalQueue is stopped"};
+  if (!NamesIn(workload, kRetry).empty())
+    return Reason{"AdmissionCheck", "At least one admission check is false"};
+  return std::nullopt;
+}
+
+// Of one that is not tried: what ended that, and in which words.
+std::optional<Reason> WhyAgain(const api::Workload& workload, const QueuesOf& queues) {
+  const api::Condition* again = api::Find(workload.conditions, "Requeued");
+  if (again == nullptr || again->status != "False" || !workload.active) return std::nullopt;
+  if (again->reason.starts_with("Deactivated"))
+    return Reason{"Reactivated", "The workload was reactivated"};
+  if (again->reason == "AdmissionCheck" || again->reason == "PodsReadyTimeout")
+    return Reason{"BackoffFinished", "The workload backoff was finished"};
+  const bool queue_goes_on = queues.cluster_queue != nullptr && !queues.cluster_queue->drains;
+  if (again->reason == "ClusterQueueStopped" && queue_goes_on)
+    return Reason{"ClusterQueueRestarted", "The ClusterQueue was restarted after being stopped"};
+  if (again->reason == "LocalQueueStopped" && !queues.local_queue_drains)
+    return Reason{"LocalQueueRestarted", "The LocalQueue was restarted after being stopped"};
+  return std::nullopt;
+}
+
+// Of the last time that it was active.
+bool SaysMore(const api::Workload& workload) {
+  return workload.requeue_at || IsTrue(workload, "DeactivationTarget") ||
+         !NamesIn(workload, kRetry).empty() || !NamesIn(workload, kRejected).empty();
+}
+
+// The condition Admitted, as it is to be.
+api::Condition AdmittedOf(const api::Workload& workload) {
+  const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
+  api::Condition admitted{.type = "Admitted", .status = "False"};
+  if (!status.reserved) {
+    admitted.reason = "NoReservation";
+    admitted.message = "The workload has no reservation";
+  } else if (std::ranges::any_of(workload.checks, [](const api::CheckState& check) {
+               return check.state != kReady;
+             })) {
+    admitted.reason = "UnsatisfiedAdmissionChecks";
+    admitted.message = "The workload has not all checks ready";
+  } else if (status.awaits_topology) {
+    admitted.reason = "PendingDelayedTopologyRequests";
+    admitted.message = "There are pending delayed topology requests";
+  } else {
+    admitted.status = "True";
+    admitted.reason = "Admitted";
+    admitted.message = "The workload is admitted";
+  }
+  return admitted;
+}
+
+Upkeep UpkeepOfHolder(const api::Workload& workload, const QueuesOf& queues, bool admitted) {
+  if (WhyEvicted(workload, queues)) return {.due = Due::kEvict};
+  if (!workload.admission || queues.cluster_queue == nullptr) return {};
+  // Checks that the queue asks for later are not for who runs already.
+  if (!admitted && !HasTheChecks(workload, *queues.cluster_queue)) return {.due = Due::kChecks};
+  const api::Condition wanted = AdmittedOf(workload);
+  const api::Condition* said = api::Find(workload.conditions, "Admitted");
+  const bool says_so = said != nullptr && said->status == wanted.status &&
+                       (said->status == "True" || said->reason == wanted.reason);
+  return {.due = says_so ? Due::kNothing : Due::kAdmit};
+}
+
+}  // namespace
+
+QueueRules RulesOf(const api::ClusterQueue& queue) {
+  QueueRules rules{.checks = queue.checks, .drains = queue.stop == api::StopPolicy::kHoldAndDrain};
+  for (const api::ResourceGroup& group : queue.resource_groups) {
+    for (const api::FlavorQuotas& flavor : group.flavors) rules.flavors.push_back(flavor.flavor);
+  }
+  return rules;
+}
+
+std::vector<std::string> ChecksFor(const QueueRules& rules, const api::Admission* admission) {
+  std::vector<std::string> names;
+  for (const api::RequiredCheck& check : rules.checks) {
+    const auto is_for = [&](const std::string& flavor) { return Has(check.flavors, flavor); };
+    const bool asked =
+        check.flavors.empty() ||
+        (admission == nullptr
+             ? std::ranges::all_of(rules.flavors, is_for)
+             : std::ranges::any_of(admission->pod_sets, [&](const api::PodSetAssignment& pods) {
+                 return std::ranges::any_of(pods.flavors,
+                                            [&](const auto& of) { return is_for(of.second); });
+               }));
+    if (asked) names.push_back(check.name);
+  }
+  return names;
+}
+
+bool ChecksAreReady(const api::Workload& workload, const api::Admission& admission,
+                    const QueueRules& rules) {
+  const auto is_ready = [](const api::CheckState& check) { return check.state == kReady; };
+  return std::ranges::all_of(workload.checks, is_ready) &&
+         std::ranges::all_of(ChecksFor(rules, &admission), [&](const std::string& name) {
+           return std::ranges::find(workload.checks, name, &api::CheckState::name) !=
+                  workload.checks.end();
+         });
+}
+
+std::optional<Instant> RetryAt(std::span<const api::CheckState> checks) {
+  std::optional<Instant> at;
+  for (const api::CheckState& check : checks) {
+    if (check.state != kRetry || !check.requeue_after || check.transition == Instant{}) continue;
+    const Instant then = check.transition + Duration::Seconds(*check.requeue_after);
+    if (!at || *at < then) at = then;
+  }
+  return at;
+}
+
+Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues) {
+  const model::WorkloadStage stage = StageOf(translate::WorkloadStatusOf(workload));
+  if (stage == model::WorkloadStage::kFinished || workload.meta.deletion_time) return {};
+  if (workload.active && IsTrue(workload, "DeactivationTarget")) return {.due = Due::kDeactivate};
+  if (workload.active && !NamesIn(workload, kRejected).empty()) return {.due = Due::kReject};
+  if (stage == model::WorkloadStage::kReserved || stage == model::WorkloadStage::kAdmitted)
+    return UpkeepOfHolder(workload, queues, stage == model::WorkloadStage::kAdmitted);
+  if (stage != model::WorkloadStage::kPending) return {};
+  if (IsTrue(workload, "Admitted")) return {.due = Due::kAdmit};
+  if (!workload.active) return {.due = SaysMore(workload) ? Due::kReset : Due::kNothing};
+  if (WhyAgain(workload, queues))
+    return {.due = Due::kRequeue, .at = workload.requeue_at.value_or(Instant{})};
+  return {};
+}
+
+std::string ResetChecks(const api::Workload& workload, Instant now) {
+  if (workload.checks.empty()) return "";
+  std::vector<api::CheckState> checks = workload.checks;
+  for (api::CheckState& check : checks) {
+    if (check.state == kPending) continue;
+    check = {.name = check.name,
+             .state = std::string(kPending),
+             .message = "Reset to Pending after eviction. Previously: " + check.state,
+             .transition = now,
+             .retries = check.retries + (check.state == kRetry ? 1 : 0)};
+  }
+  return "," + ChecksText(checks);
+}
+
+std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,
+                       Instant now) {
+  std::vector<api::Condition> conditions = workload.conditions;
+  std::string more;
+  switch (due) {
+    case Due::kNothing:
+      return "";
+    case Due::kDeactivate:
+      return R"("active":false)";
+    case Due::kReject:
+      Put(conditions,
+          {.type = "DeactivationTarget",
+           .status = "True",
+           .reason = "AdmissionCheck",
+           .message = fmt::format("Admission check(s): {}, were rejected",
+                                  fmt::join(NamesIn(workload, kRejected), ","))},
+          now);
+      break;
+    case Due::kEvict:
+    case Due::kReset: {
+      if (due == Due::kEvict) {
+        const Reason why = *WhyEvicted(workload, queues);
+        Put(conditions,
+            {.type = "Evicted", .status = "True", .reason = why.reason, .message = why.message},
+            now);
+      }
+      std::erase_if(conditions,
+                    [](const api::Condition& c) { return c.type == "DeactivationTarget"; });
+      more = ResetChecks(workload, now);
+      if (!workload.active) {
+        more += R"(,"requeueState":null)";
+      } else if (const auto at = RetryAt(workload.checks)) {
+        more += fmt::format(R"(,"requeueState":{{"requeueAt":"{}"}})", client::SecondsTime(*at));
+      }
+      break;
+    }
+    case Due::kChecks: {
+      std::vector<api::CheckState> checks;
+      for (const std::string& name : ChecksFor(*queues.cluster_queue, &*workload.admission)) {
+        const auto known = std::ranges::find(workload.checks, name, &api::CheckState::name);
+        checks.push_back(
+            known != workload.checks.end()
+                ? *known
+                : api::CheckState{.name = name, .state = std::string(kPending), .transition = now});
+      }
+      return ChecksText(checks);
+    }
+    case Due::kAdmit:
+      Put(conditions, AdmittedOf(workload), now);
+      break;
+    case Due::kRequeue: {
+      const Reason why = *WhyAgain(workload, queues);
+      Put(conditions,
+          {.type = "Requeued", .status = "True", .reason = why.reason, .message = why.message},
+          now);
+      if (workload.requeue_at) more = R"(,"requeueState":{"requeueAt":null})";
+      break;
+    }
+  }
+  return R"("conditions":)" + ConditionsText(conditions) + more;
+}
+
+}  // namespace berth::control

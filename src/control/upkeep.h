@@ -1,0 +1,71 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "api/quota.h"
+#include "base/time.h"
+
+// What is due of a Workload whatever the scheduler decides: admission checks, the end of an
+// admission by whoever stopped a queue, deactivated the workload or rejected it, and its return.
+// All of it follows from the objects at the moment of use; nothing is remembered
+// (docs/design/0011-quota.md). Conditions have Kueue's reasons and words. Pure functions;
+// O(checks x flavors + conditions).
+namespace berth::control {
+
+// What a ClusterQueue asks of the workloads that hold its quota.
+struct QueueRules {
+  std::vector<api::RequiredCheck> checks;
+  std::vector<std::string> flavors;  // Of its quota.
+  bool drains = false;               // stopPolicy HoldAndDrain.
+  bool operator==(const QueueRules&) const = default;
+};
+[[nodiscard]] QueueRules RulesOf(const api::ClusterQueue& queue);
+
+// Which checks a workload is to pass with that admission, in the queue's order; without one, those
+// that are for all flavors of the queue.
+[[nodiscard]] std::vector<std::string> ChecksFor(const QueueRules& rules,
+                                                 const api::Admission* admission);
+
+// Whether nothing more is to be checked of a workload that gets the admission: it has all checks
+// that it is to pass, and says of all that it has that they are Ready.
+[[nodiscard]] bool ChecksAreReady(const api::Workload& workload, const api::Admission& admission,
+                                  const QueueRules& rules);
+
+// When a workload may be tried again, as those of its checks say that ask for it; the latest.
+[[nodiscard]] std::optional<Instant> RetryAt(std::span<const api::CheckState> checks);
+
+// The queues of a workload.
+struct QueuesOf {
+  const QueueRules* cluster_queue = nullptr;  // Of its admission, else that it waits in.
+  bool local_queue_drains = false;
+};
+
+enum class Due : uint8_t {
+  kNothing,
+  kReject,      // A check rejected it: it is marked to be deactivated.
+  kDeactivate,  // It is: spec.active becomes false.
+  kEvict,       // It holds quota, and is to give it back.
+  kChecks,      // Its list of checks becomes that of its admission.
+  kAdmit,       // It may run now, or may not any more.
+  kReset,       // It holds nothing and wants none: what was said of its last try is over.
+  kRequeue,     // What kept it from being tried is over.
+};
+struct Upkeep {
+  Due due = Due::kNothing;
+  Instant at;  // Not before that.
+};
+[[nodiscard]] Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues);
+// What it comes to: the members of a merge patch of its status; of kDeactivate, of its spec.
+// REQUIRES: that is due.
+[[nodiscard]] std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,
+                                     Instant now);
+
+// Members of a merge patch of the status of who is evicted, besides its conditions: its checks
+// begin anew.
+[[nodiscard]] std::string ResetChecks(const api::Workload& workload, Instant now);
+
+}  // namespace berth::control
