@@ -188,10 +188,12 @@ void AddClients(CLI::App& app, Slots& slots) {
   AddVerbose(nodes, slots.nodes.verbose);
   nodes->footer(kSimulated);
 
-  CLI::App* why = app.add_subcommand("why", "why a pod waits, or why it is where it is");
+  CLI::App* why = app.add_subcommand(
+      "why",
+      "why a pod waits, or why it is where it is; why a workload or its Job waits for quota");
   AddConnect(why, slots.why.connect);
-  why->add_option("POD", slots.why.pod, "pod/NAME or NAME")->required();
-  why->add_option("-n,--namespace", slots.why.namespace_name, "namespace of the pod");
+  why->add_option("NAME", slots.why.name, "pod/NAME or NAME, workload/NAME, job/NAME")->required();
+  why->add_option("-n,--namespace", slots.why.namespace_name, "its namespace");
   why->add_option("--why-address", slots.why.why_address,
                   "HOST:PORT of the scheduler that is asked [the API server]");
   why->add_option("--why-ca", slots.why.why_ca,
@@ -214,19 +216,24 @@ Exit UsageError(const std::string& text) {
   return Exit{.status = kUsage, .text = fmt::format("berth: {}\nsee `berth --help`\n", text)};
 }
 
-// "pod/NAME", "pods/NAME", "po/NAME" or "NAME".
-std::expected<std::string, Exit> PodName(const std::string& text) {
+// "pod/NAME", "pods/NAME", "po/NAME" or "NAME"; likewise of workloads and Jobs.
+std::expected<std::string, Exit> WhyName(const std::string& text, WhyOptions::Kind& kind) {
+  using enum WhyOptions::Kind;
   const size_t slash = text.find('/');
   if (slash == std::string::npos) return text;
-  const std::string kind = text.substr(0, slash);
+  constexpr std::pair<std::string_view, WhyOptions::Kind> kKinds[] = {
+      {"pod", kPod},     {"pods", kPod},           {"po", kPod},  {"workload", kWorkload},
+      {"wl", kWorkload}, {"workloads", kWorkload}, {"job", kJob}, {"jobs", kJob}};
+  const auto known = std::ranges::find_if(
+      kKinds, [&](const auto& of) { return of.first == std::string_view(text).substr(0, slash); });
   std::string name = text.substr(slash + 1);
-  if (kind != "pod" && kind != "pods" && kind != "po") {
+  if (known == std::end(kKinds)) {
     return std::unexpected(
-        UsageError(fmt::format("why: {} is not a pod; only pods can be asked about", text)));
+        UsageError(fmt::format("why: {}: only pods, workloads and jobs can be asked about", text)));
   }
-  if (name.empty() || name.find('/') != std::string::npos) {
-    return std::unexpected(UsageError(fmt::format("why: {} is not pod/NAME", text)));
-  }
+  if (name.empty() || name.find('/') != std::string::npos)
+    return std::unexpected(UsageError(fmt::format("why: {} is not KIND/NAME", text)));
+  kind = known->second;
   return name;
 }
 
@@ -298,9 +305,9 @@ std::expected<Command, Exit> Parse(std::span<const std::string> arguments,
   if (app.got_subcommand("nodes")) return slots.nodes;
   if (app.got_subcommand("queue")) return slots.queue;
   if (app.got_subcommand("why")) {
-    std::expected<std::string, Exit> name = PodName(slots.why.pod);
+    std::expected<std::string, Exit> name = WhyName(slots.why.name, slots.why.kind);
     if (!name) return std::unexpected(name.error());
-    slots.why.pod = *name;
+    slots.why.name = *name;
     return slots.why;
   }
   return FinishReplay(slots);

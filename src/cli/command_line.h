@@ -68,8 +68,10 @@ struct NodesOptions {
 };
 
 struct WhyOptions {
+  enum class Kind : uint8_t { kPod, kWorkload, kJob };
   ConnectOptions connect;
-  std::string pod;             // Without "pod/".
+  Kind kind = Kind::kPod;
+  std::string name;            // Without its kind.
   std::string namespace_name;  // Empty: the context's, else "default".
   std::string why_address;     // HOST:PORT or https://HOST:PORT; empty: the API server's.
   std::string why_ca;          // PEM file of who signed that server; empty: the kubeconfig's.

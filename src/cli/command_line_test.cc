@@ -69,11 +69,20 @@ TEST(CommandLine, WhyTakesAPodInEveryUsualSpelling) {
   for (const char* spelling : {"pod/web-0", "pods/web-0", "po/web-0", "web-0"}) {
     const auto why = Get<WhyOptions>(
         {"why", spelling, "-n", "team-a", "--why-address", "h:1", "--why-ca", "run.crt"});
-    EXPECT_EQ(why.pod, "web-0");
+    EXPECT_EQ(why.name, "web-0");
     EXPECT_EQ(why.why_ca, "run.crt");
     EXPECT_EQ(why.namespace_name, "team-a");
     EXPECT_EQ(why.why_address, "h:1");
   }
+}
+
+TEST(CommandLine, WhyTakesWorkloadsAndJobs) {
+  using enum WhyOptions::Kind;
+  EXPECT_EQ(Get<WhyOptions>({"why", "web-0"}).kind, kPod);
+  for (const char* spelling : {"workload/w", "workloads/w", "wl/w"})
+    EXPECT_EQ(Get<WhyOptions>({"why", spelling}).kind, kWorkload);
+  EXPECT_EQ(Get<WhyOptions>({"why", "job/w"}).kind, kJob);
+  EXPECT_EQ(Get<WhyOptions>({"why", "jobs/w"}).name, "w");
 }
 
 TEST(CommandLine, QueuesAreAskedForByNameOrAll) {
@@ -145,10 +154,10 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"up", "--once"}, "--demo"},
       {{"up", "--demo", "--no-scheduler"}, "needs the scheduler"},
       {{"nodes"}, "--count"},
-      {{"why"}, "POD"},
+      {{"why"}, "NAME"},
       {{"queue", "-o", "yaml"}, "yaml"},
-      {{"why", "node/n1"}, "node/n1 is not a pod"},
-      {{"why", "pod/"}, "pod/ is not pod/NAME"},
+      {{"why", "node/n1"}, "node/n1: only pods, workloads and jobs"},
+      {{"why", "pod/"}, "pod/ is not KIND/NAME"},
       {{"replay"}, "subcommand"},
       {{"replay", "openb", "n.csv"}, "PODS.csv"},
       {{"replay", "openb", "n", "p", "--policy", "luck"},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "cli/why_text.h"
+#include "cli/workload_text.h"
 #include "client/request.h"
 #include "cmd/commands.h"
 #include "cmd/connect.h"
@@ -68,6 +69,20 @@ std::string Owner(const Endpoint& endpoint, const std::string& namespace_name,
   return "";
 }
 
+// The Workload of a Job; empty when there is none.
+std::string WorkloadOf(const Endpoint& endpoint, const std::string& namespace_name,
+                       const std::string& job) {
+  const std::string space = client::PercentEncode(namespace_name);
+  const std::string uid =
+      cli::UidOf(Read(endpoint, fmt::format("/apis/batch/v1/namespaces/{}/jobs/{}", space,
+                                            client::PercentEncode(job))));
+  if (uid.empty()) return "";
+  return cli::FirstNameOf(
+      Read(endpoint, fmt::format("/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads?limit=1&"
+                                 "labelSelector={}",
+                                 space, client::PercentEncode("kueue.x-k8s.io/job-uid=" + uid))));
+}
+
 int Failed(const std::string& text) {
   fmt::print(stderr, "berth why: {}\n", text);
   return cli::kFailed;
@@ -90,8 +105,21 @@ int Why(const cli::WhyOptions& options) {
     const Status taken = TakeAuthority(options.why_ca, *endpoint);
     if (!taken) return Failed("--why-ca " + taken.error().message);
   }
+  const bool of_quota = options.kind != cli::WhyOptions::Kind::kPod;
+  std::string object = options.name;
+  if (options.kind == cli::WhyOptions::Kind::kJob) {
+    object = WorkloadOf(api, name, options.name);
+    if (object.empty()) {
+      const std::string owner = Owner(api, name, options.name);
+      return Failed(
+          fmt::format("no Workload is there for Job {} of namespace {}: it has no queue "
+                      "name, or does not exist{}",
+                      options.name, name, owner));
+    }
+  }
   env::HttpRequest request;
-  request.target = "/debug/why?pod=" + client::PercentEncode(name + "/" + options.pod);
+  request.target = fmt::format("/debug/why?{}={}", of_quota ? "workload" : "pod",
+                               client::PercentEncode(name + "/" + object));
   const Result<env::HttpResponse> answer =
       Ask(*endpoint, std::move(request), Duration::Seconds(30));
   if (!answer) {
@@ -107,17 +135,23 @@ int Why(const cli::WhyOptions& options) {
     fmt::print("{}\n", answer->body.view());
     return cli::kOk;
   }
+  if (of_quota) {
+    const Result<std::string> text = cli::WhyWorkloadText(answer->status, answer->body.view());
+    if (!text) return Failed(text.error().message);
+    fmt::print("{}", *text);
+    return cli::kOk;
+  }
   std::string owner;
   if (!options.json && cli::SaysUnknownPod(answer->status, answer->body.view())) {
     const std::string pod =
         Read(api, fmt::format("/api/v1/namespaces/{}/pods/{}", client::PercentEncode(name),
-                              client::PercentEncode(options.pod)));
+                              client::PercentEncode(options.name)));
     const std::string finished = cli::FinishedText(pod);
     if (!finished.empty()) {
       fmt::print("{}", finished);
       return cli::kOk;
     }
-    if (pod.empty()) owner = Owner(api, name, options.pod);
+    if (pod.empty()) owner = Owner(api, name, options.name);
   }
   const Result<std::string> text = cli::WhyText(answer->status, answer->body.view());
   if (!text) return Failed(text.error().message + owner);

@@ -14,6 +14,7 @@
 #include "api/json.h"
 #include "codec/json.h"
 #include "control/debug_queues.h"
+#include "control/debug_workload.h"
 #include "control/scheduler.h"
 #include "translate/text.h"
 
@@ -313,6 +314,14 @@ void AddPromise(JsonObject& object, const cycle::Explanation& why, model::PodId 
   if (why.may_evict) object["mayEvict"] = MayEvictJson(*why.may_evict, state);
 }
 
+env::HttpResponse WhyWorkload(const Scheduler& scheduler, const std::string& key) {
+  const std::optional<JsonObject> object = WhyWorkloadJson(scheduler, key);
+  if (object) return AnswerJson(*object);
+  return Problem(404, "NotFound",
+                 fmt::format("workload \"{}\" is not known to the scheduler{}", key,
+                             scheduler.synced() ? "" : ", which is still reading the cluster"));
+}
+
 env::HttpResponse Why(const Scheduler& scheduler, const std::string& key) {
   if (key.find('/') == std::string::npos) {
     return Problem(400, "BadRequest", "the parameter \"pod\" must be NAMESPACE/NAME");
@@ -601,6 +610,8 @@ env::HttpResponse AnswerDebug(const Scheduler& scheduler, const env::HttpRequest
   if (request.method != env::Method::kGet) {
     return Problem(405, "MethodNotAllowed", "only GET is served here");
   }
+  if (path == "/debug/why" && !Parameter(target, "workload").empty())
+    return WhyWorkload(scheduler, Parameter(target, "workload"));
   if (path == "/debug/why") return Why(scheduler, Parameter(target, "pod"));
   if (path == "/debug/ledger") return Ledger(scheduler, Parameter(target, "node"));
   if (path == "/debug/queues") return AnswerJson(QueuesJson(scheduler));

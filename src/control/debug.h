@@ -6,9 +6,9 @@ namespace berth::control {
 
 class Scheduler;
 
-// Answers GET /debug/why?pod=NAMESPACE/NAME, /debug/ledger[?node=NAME], /debug/queues
-// (debug_queues.h), /metrics, /healthz, /livez and /readyz from the scheduler's state. Errors are
-// metav1.Status documents.
+// Answers GET /debug/why?pod=NAMESPACE/NAME or ?workload=NAMESPACE/NAME (debug_workload.h),
+// /debug/ledger[?node=NAME], /debug/queues (debug_queues.h), /metrics, /healthz, /livez and /readyz
+// from the scheduler's state. Errors are metav1.Status documents.
 //
 // /debug/why:
 //   {"pod","uid","stage","attempts","message","node","devices","score","feasibleNodes",

@@ -737,5 +737,39 @@ TEST_F(WorkloadsTest, TheTreeOfQueuesIsTold) {
   EXPECT_NE(text.find("2 more needed"), std::string::npos);
 }
 
+// Which level refuses, who holds what it waits for, and what is leaving.
+TEST_F(EvictionsTest, WhyTellsOfWorkloads) {
+  const auto why = [&](const std::string& name) {
+    const env::HttpResponse answer =
+        AnswerDebug(rig_.scheduler, {.target = "/debug/why?workload=ns/" + name});
+    EXPECT_EQ(answer.status, name == "none" ? 404 : 200);
+    return std::string(answer.body.view());
+  };
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 111));
+  const std::string waits = why("b");
+  EXPECT_NE(waits.find(R"("stage":"pending","active":true,"localQueue":"lq","priority":0,)"),
+            std::string::npos)
+      << waits;
+  EXPECT_NE(waits.find(R"("position":1,"waitingCount":1)"), std::string::npos) << waits;
+  EXPECT_NE(
+      waits.find(
+          R"("lacks":[{"flavor":"spot","resource":"cpu","more":"2","level":"cq","levelKind":"ClusterQueue","has":"9","used":"8","left":"1",)"
+          R"("holders":[{"workload":"ns/low","amount":"8","priority":0,"leaves":false}],"holdersCount":1,"podSet":"main"}])"),
+      std::string::npos)
+      << waits;
+  rig_.Event("workloads", "ADDED", High(112));
+  EXPECT_NE(why("high").find(R"("leaving":[{"workload":"ns/low","priority":0,"told":false}])"),
+            std::string::npos)
+      << why("high");
+  const std::string holds = why("low");
+  EXPECT_NE(holds.find(R"("evictedFor":"ns/high")"), std::string::npos) << holds;
+  EXPECT_NE(
+      holds.find(
+          R"("holds":[{"flavor":"spot","count":8,"podSet":"main","amounts":{"cpu":"8","memory":"1600Mi"}}])"),
+      std::string::npos)
+      << holds;
+  EXPECT_NE(why("none").find("is not known to the scheduler"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace berth::control

@@ -87,6 +87,11 @@ def jobs_wait(test):
     test.match(rf"{name} +{name} +cpu +300m +200m +- +- +100m +2\n", shown)
     test.match(r"1\. .*job-second-.* priority 0, since .*\n +" + why, shown, "who waits, and why")
     test.equal(json.loads(ask("-o", "json").stdout)["queues"][0]["exists"], True, "exists")
+    explains = lambda what: test.berth("why", what, "-n", test.namespace, f"--kubeconfig={test.cluster.kubeconfig}").stdout
+    told = explains("job/second")
+    test.match(rf"job-second-.*: pending, number 1 of 2 that wait in ClusterQueue {name} through LocalQueue lq", told, "where it waits")
+    test.match(rf"100m cpu of flavor {name} more is needed: ClusterQueue {name} has 300m, of which 200m are used\n +200m by workload .*job-first-", told, "who holds it")
+    test.match(rf"admitted .*\n +2 pods of main have 200m cpu of flavor {name}\n", explains("job/first"), "what it has")
 
     test.kubectl("delete", "job", "first")
     test.wait("the second is done", lambda: says(test, "second", "Finished")[:2] == ("True", "Succeeded"))

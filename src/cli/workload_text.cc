@@ -1,0 +1,109 @@
+#include "cli/workload_text.h"
+
+#include <fmt/format.h>
+
+#include "api/json.h"
+#include "cli/answer.h"
+#include "codec/json.h"
+
+namespace berth::cli {
+namespace {
+
+std::string Lack(const api::JsonObject& lack) {
+  std::string text = fmt::format("  {} {} of flavor {} more is needed", Text(lack, "more"),
+                                 Text(lack, "resource"), Text(lack, "flavor"));
+  if (!lack.contains("level")) return text + "\n";
+  text += fmt::format(": {} {} has {}, of which {} are used\n", Text(lack, "levelKind"),
+                      Text(lack, "level"), Text(lack, "has"), Text(lack, "used"));
+  size_t shown = 0;
+  for (const api::JsonObject* holder : ObjectsIn(lack, "holders")) {
+    ++shown;
+    text += fmt::format("    {} by workload {}, priority {}{}\n", Text(*holder, "amount"),
+                        Text(*holder, "workload"), Text(*holder, "priority"),
+                        Text(*holder, "leaves") == "true" ? ", which leaves" : "");
+  }
+  const std::string count = Text(lack, "holdersCount");
+  if (!count.empty() && count != fmt::format("{}", shown))
+    text += fmt::format("    ... by {} workloads altogether\n", count);
+  return text;
+}
+
+std::string Holds(const api::JsonObject& object) {
+  std::string text;
+  for (const api::JsonObject* part : ObjectsIn(object, "holds")) {
+    std::string amounts;
+    if (const api::JsonObject* all = Part(*part, "amounts")) {
+      for (const auto& of : *all)
+        amounts += fmt::format("{}{} {}", amounts.empty() ? "" : ", ", Text(*all, of.key()),
+                               std::string_view(of.key()));
+    }
+    text += fmt::format("  {} pods of {} have {} of flavor {}\n", Text(*part, "count"),
+                        Text(*part, "podSet"), amounts, Text(*part, "flavor"));
+  }
+  return text;
+}
+
+std::string StageLine(const api::JsonObject& object) {
+  std::string text =
+      fmt::format("workload {}: {}", Text(object, "workload"), Text(object, "stage"));
+  if (object.contains("position")) {
+    text += fmt::format(", number {} of {} that wait", Text(object, "position"),
+                        Text(object, "waitingCount"));
+  }
+  const std::string queue = Text(object, "clusterQueue");
+  if (!queue.empty()) {
+    text +=
+        fmt::format(" in ClusterQueue {} through LocalQueue {}", queue, Text(object, "localQueue"));
+  }
+  return text +
+         fmt::format(", priority {}, since {}\n", Text(object, "priority"), Text(object, "since"));
+}
+
+}  // namespace
+
+Result<std::string> WhyWorkloadText(int status, std::string_view body) {
+  const Result<api::Json> answer = codec::ParseJson(body);
+  if (!answer || !answer->is_object()) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives", status));
+  }
+  const api::JsonObject& object = answer->get_object();
+  if (status != 200) {
+    return Fail(ErrorCode::kRefused, fmt::format("{} (HTTP {})", Text(object, "message"), status));
+  }
+  std::string text = StageLine(object);
+  const std::string stage = Text(object, "stage");
+  if (Text(object, "active") == "false" && stage != "finished")
+    text += "  its spec.active is false: it wants no quota\n";
+  if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
+  for (const api::JsonObject* lack : ObjectsIn(object, "lacks")) text += Lack(*lack);
+  for (const api::JsonObject* leaves : ObjectsIn(object, "leaving")) {
+    text += fmt::format("  workload {}, priority {}, {} for it\n", Text(*leaves, "workload"),
+                        Text(*leaves, "priority"),
+                        Text(*leaves, "told") == "true" ? "leaves" : "is to leave");
+  }
+  text += Holds(object);
+  if (object.contains("evictedFor"))
+    text += fmt::format("  it is evicted for workload {}\n", Text(object, "evictedFor"));
+  if (stage == "quotaReserved")
+    text += "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n";
+  return text;
+}
+
+std::string UidOf(std::string_view object) {
+  const Result<api::Json> json = codec::ParseJson(object);
+  if (!json || !json->is_object()) return "";
+  const api::JsonObject* metadata = Part(json->get_object(), "metadata");
+  return metadata == nullptr ? "" : Text(*metadata, "uid");
+}
+
+std::string FirstNameOf(std::string_view list) {
+  const Result<api::Json> json = codec::ParseJson(list);
+  if (!json || !json->is_object()) return "";
+  for (const api::JsonObject* item : ObjectsIn(json->get_object(), "items")) {
+    if (const api::JsonObject* metadata = Part(*item, "metadata")) return Text(*metadata, "name");
+  }
+  return "";
+}
+
+}  // namespace berth::cli

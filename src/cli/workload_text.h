@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace berth::cli {
+
+// The answer of /debug/why about a Workload (control/debug_workload.h) for people. Errors: an
+// answer that is no 200, with the reason it gives, or no JSON.
+Result<std::string> WhyWorkloadText(int status, std::string_view body);
+
+// metadata.uid of an object in JSON; empty when it has none.
+std::string UidOf(std::string_view object);
+// The name of the first object of a list in JSON; empty when there is none.
+std::string FirstNameOf(std::string_view list);
+
+}  // namespace berth::cli

@@ -1,0 +1,66 @@
+#include "cli/workload_text.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+// Goal: why a workload waits for quota is told in full, and in the order in which it matters.
+// Method: answers of a scheduler, and what becomes of them.
+namespace berth::cli {
+namespace {
+
+TEST(WorkloadText, WhoWaitsIsToldWhichLevelRefusesAndWhoHoldsIt) {
+  const Result<std::string> text = WhyWorkloadText(
+      200, R"({"workload":"team/b","stage":"pending","active":true,"localQueue":"lq",
+      "clusterQueue":"cq","priority":3,"since":"2026-01-01T00:00:00Z","position":2,"waitingCount":7,
+      "reason":"WaitingForQuota","message":"couldn't assign flavors","lacks":[{"podSet":"main",
+      "flavor":"spot","resource":"cpu","more":"2","level":"all","levelKind":"Cohort","has":"9",
+      "used":"8","left":"1","holdersCount":3,"holders":[
+        {"workload":"team/a","amount":"5","priority":1,"leaves":true},
+        {"workload":"other/x","amount":"2","priority":9,"leaves":false}]}],
+      "leaving":[{"workload":"team/a","priority":1,"told":true},
+                 {"workload":"team/c","priority":0,"told":false}]})");
+  ASSERT_TRUE(text.has_value());
+  EXPECT_EQ(*text,
+            "workload team/b: pending, number 2 of 7 that wait in ClusterQueue cq through "
+            "LocalQueue lq, priority 3, since 2026-01-01T00:00:00Z\n"
+            "  couldn't assign flavors\n"
+            "  2 cpu of flavor spot more is needed: Cohort all has 9, of which 8 are used\n"
+            "    5 by workload team/a, priority 1, which leaves\n"
+            "    2 by workload other/x, priority 9\n"
+            "    ... by 3 workloads altogether\n"
+            "  workload team/a, priority 1, leaves for it\n"
+            "  workload team/c, priority 0, is to leave for it\n");
+}
+
+TEST(WorkloadText, WhoHasQuotaIsToldWhatItHas) {
+  const Result<std::string> text = WhyWorkloadText(
+      200, R"({"workload":"team/a","stage":"quotaReserved","active":false,"localQueue":"lq",
+      "clusterQueue":"cq","priority":0,"since":"2026-01-01T00:00:00Z","evictedFor":"team/b",
+      "holds":[{"podSet":"main","flavor":"spot","count":3,"amounts":{"cpu":"3","memory":"6Gi"}}]})");
+  ASSERT_TRUE(text.has_value());
+  EXPECT_EQ(*text,
+            "workload team/a: quotaReserved in ClusterQueue cq through LocalQueue lq, priority 0, "
+            "since 2026-01-01T00:00:00Z\n"
+            "  its spec.active is false: it wants no quota\n"
+            "  3 pods of main have 3 cpu, 6Gi memory of flavor spot\n"
+            "  it is evicted for workload team/b\n"
+            "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n");
+}
+
+TEST(WorkloadText, ErrorsAreTold) {
+  EXPECT_EQ(WhyWorkloadText(404, R"({"message":"workload \"a/b\" is not known"})").error().message,
+            "workload \"a/b\" is not known (HTTP 404)");
+  EXPECT_FALSE(WhyWorkloadText(200, "[]").has_value());
+  EXPECT_FALSE(WhyWorkloadText(200, "x").has_value());
+}
+
+TEST(WorkloadText, NamesAndUidsAreRead) {
+  EXPECT_EQ(UidOf(R"({"metadata":{"uid":"u"}})"), "u");
+  EXPECT_EQ(UidOf("[]"), "");
+  EXPECT_EQ(FirstNameOf(R"({"items":[{"metadata":{"name":"n"}},{}]})"), "n");
+  EXPECT_EQ(FirstNameOf(R"({"items":[]})"), "");
+}
+
+}  // namespace
+}  // namespace berth::cli

@@ -1,0 +1,197 @@
+#include "control/debug_workload.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "client/request.h"
+#include "control/scheduler.h"
+#include "model/workload_stage.h"
+#include "translate/quota_text.h"
+
+namespace berth::control {
+namespace {
+
+using api::JsonArray;
+using api::JsonObject;
+using model::QueueId;
+using model::QuotaView;
+using model::Workload;
+using model::WorkloadId;
+
+std::string AmountText(const model::State& state, model::ResourceId r, model::Amount amount) {
+  return translate::ResourceAmountText(state.vocabulary().resources.Name(r), amount);
+}
+
+// Of the flavor and resource, all that the reservation charges.
+model::Amount ChargeOf(const model::State& state, const model::Reservation& reservation,
+                       model::NameId flavor, model::ResourceId r) {
+  model::Amount sum = 0;
+  for (const model::QuotaCharge& charge : reservation.charges) {
+    if (charge.flavor == flavor)
+      sum += charge.count * state.vocabulary().bundles.AmountOf(charge.amounts, r);
+  }
+  return sum;
+}
+
+bool Leaves(const Workload& row) {
+  return row.claimant.valid() || StageOf(row.status) == model::WorkloadStage::kEvicted;
+}
+
+// Whether the queue is below `top`, or that.
+bool IsBelow(const model::State& state, QueueId queue, QueueId top) {
+  for (QueueId q = queue; q.valid(); q = state.queues().at(q).parent) {
+    if (q == top) return true;
+    if (state.queues().at(q).in_cycle) return false;
+  }
+  return false;
+}
+
+// Who uses most of what the level has.
+void AddHolders(const model::State& state, QueueId level, model::NameId flavor, model::ResourceId r,
+                JsonObject& object) {
+  struct Holder {
+    WorkloadId workload;
+    model::Amount amount = 0;
+  };
+  std::vector<Holder> holders;
+  for (uint32_t i = 0; i < state.workloads().size(); ++i) {
+    if (!state.workloads().used(WorkloadId{i})) continue;
+    const model::Reservation& charged = ChargedTo(state.workloads().at(WorkloadId{i}));
+    const model::Amount amount = ChargeOf(state, charged, flavor, r);
+    if (amount == 0) continue;
+    const QueueId queue =
+        state.queues().Find(model::QueueKind::kClusterQueue, charged.cluster_queue);
+    if (queue.valid() && IsBelow(state, queue, level)) holders.push_back({WorkloadId{i}, amount});
+  }
+  std::ranges::sort(holders, [&](const Holder& a, const Holder& b) {
+    const auto order = [&](const Holder& h) {
+      return std::pair(-h.amount, state.KeyOf(state.workloads().at(h.workload).key));
+    };
+    return order(a) < order(b);
+  });
+  JsonArray shown;
+  for (const Holder& holder : std::span(holders).first(std::min(holders.size(), kHoldersShown))) {
+    const Workload& row = state.workloads().at(holder.workload);
+    shown.push_back(JsonObject{{"workload", state.KeyOf(row.key)},
+                               {"amount", AmountText(state, r, holder.amount)},
+                               {"priority", row.priority},
+                               {"leaves", Leaves(row)}});
+  }
+  object["holders"] = std::move(shown);
+  object["holdersCount"] = holders.size();
+}
+
+JsonObject LackJson(const model::State& state, QueueId queue, const model::FlavorReason& reason) {
+  JsonObject object;
+  object["flavor"] = state.NameOf(reason.flavor);
+  object["resource"] = state.vocabulary().resources.Name(reason.resource);
+  object["more"] = AmountText(state, reason.resource, reason.amount);
+  const uint32_t account = state.queues().AccountOf(queue, reason.flavor);
+  if (account == model::Queue::kNoAccount) return object;
+  const model::QuotaTree& tree = state.ledger().quota();
+  // What is left now, or once all that leave are gone and all that is promised is taken.
+  const auto now = tree.LeftFor(QuotaView::kPhysical, reason.resource, account);
+  const auto then = tree.LeftFor(QuotaView::kFuture, reason.resource, account);
+  const model::QuotaTree::Left& left = now.amount <= then.amount ? now : then;
+  const QueueId level = state.queues().account(left.row).queue;
+  const model::Queue& row = state.queues().at(level);
+  object["level"] = state.NameOf(row.name);
+  object["levelKind"] = row.kind == model::QueueKind::kCohort ? "Cohort" : "ClusterQueue";
+  object["has"] = AmountText(state, reason.resource, tree.subtree(reason.resource, left.row));
+  object["used"] = AmountText(state, reason.resource,
+                              tree.used(QuotaView::kPhysical, reason.resource, left.row));
+  object["left"] = AmountText(state, reason.resource, std::max(model::Amount{0}, left.amount));
+  AddHolders(state, level, reason.flavor, reason.resource, object);
+  return object;
+}
+
+void AddWait(const cycle::Engine& engine, WorkloadId id, JsonObject& object) {
+  const model::State& state = engine.state();
+  const Workload& row = state.workloads().at(id);
+  const model::LocalQueueId local = state.local_queues().FindKey(row.local_queue);
+  if (!local.valid()) return;
+  const model::NameId name = state.local_queues().at(local).cluster_queue;
+  object["clusterQueue"] = state.NameOf(name);
+  const std::vector<WorkloadId> line = engine.admissions().LineOf(name);
+  const auto at = std::ranges::find(line, id);
+  if (at != line.end()) {
+    object["position"] = at - line.begin() + 1;
+    object["waitingCount"] = line.size();
+  }
+  const auto refusal = engine.admissions().WhyWaits(id);
+  const QueueId queue = state.queues().Find(model::QueueKind::kClusterQueue, name);
+  if (!refusal || !queue.valid()) return;
+  JsonArray lacks;
+  for (const model::FlavorReason& reason : refusal->reasons) {
+    if (reason.kind != model::FlavorReasonKind::kShort) continue;
+    JsonObject lack = LackJson(state, queue, reason);
+    if (refusal->pod_set < row.slots.size())
+      lack["podSet"] = state.NameOf(row.slots[refusal->pod_set].name);
+    lacks.emplace_back(std::move(lack));
+  }
+  if (!lacks.empty()) object["lacks"] = std::move(lacks);
+}
+
+void AddHolds(const model::State& state, const Workload& row, JsonObject& object) {
+  const model::Reservation& charged = ChargedTo(row);
+  if (!charged.cluster_queue.valid()) return;
+  object["clusterQueue"] = state.NameOf(charged.cluster_queue);
+  JsonArray holds;
+  for (const model::QuotaCharge& charge : charged.charges) {
+    JsonObject amounts;
+    for (const model::ResourceAmount& a : state.vocabulary().bundles.View(charge.amounts))
+      amounts[state.vocabulary().resources.Name(a.resource)] =
+          AmountText(state, a.resource, a.amount * charge.count);
+    JsonObject one = {{"flavor", state.NameOf(charge.flavor)}, {"count", charge.count}};
+    if (charge.pod_set < row.slots.size())
+      one["podSet"] = state.NameOf(row.slots[charge.pod_set].name);
+    one["amounts"] = std::move(amounts);
+    holds.emplace_back(std::move(one));
+  }
+  object["holds"] = std::move(holds);
+}
+
+}  // namespace
+
+std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::string_view key) {
+  const cycle::Engine& engine = scheduler.engine();
+  const model::State& state = engine.state();
+  const WorkloadId id = state.workloads().FindKey(state.FindKey(key));
+  if (!id.valid()) return std::nullopt;
+  const Workload& row = state.workloads().at(id);
+  const model::WorkloadStage stage = StageOf(row.status);
+  const bool reserving =
+      stage == model::WorkloadStage::kPending && row.write != model::WriteStage::kNone;
+  JsonObject object;
+  object["workload"] = key;
+  object["uid"] = state.UidOf(row.uid);
+  object["stage"] = reserving ? "reserving" : ToString(stage);
+  object["active"] = row.status.active;
+  const std::string_view local = state.KeyOf(row.local_queue);
+  object["localQueue"] = local.substr(local.find('/') + 1);
+  object["priority"] = row.priority;
+  object["since"] = client::SecondsTime(model::QueuedAt(row.status, true));
+  if (stage == model::WorkloadStage::kPending && !reserving) AddWait(engine, id, object);
+  AddHolds(state, row, object);
+  if (const auto refusal = engine.admissions().WhyWaits(id)) {
+    const translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
+    object["reason"] = text.reason;
+    object["message"] = text.message;
+  }
+  JsonArray leaving;
+  for (const WorkloadId victim : row.victims) {
+    const Workload& leaves = state.workloads().at(victim);
+    leaving.push_back(JsonObject{{"workload", state.KeyOf(leaves.key)},
+                                 {"priority", leaves.priority},
+                                 {"told", !IsToBeEvicted(leaves)}});
+  }
+  if (!leaving.empty()) object["leaving"] = std::move(leaving);
+  if (row.claimant.valid())
+    object["evictedFor"] = state.KeyOf(state.workloads().at(row.claimant).key);
+  return object;
+}
+
+}  // namespace berth::control

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "api/json.h"
+
+namespace berth::control {
+
+class Scheduler;
+
+// Why a Workload waits for quota, or what it has, for GET /debug/why?workload=NAMESPACE/NAME:
+//   {"workload","uid","stage","localQueue","clusterQueue","priority","since","position",
+//    "waitingCount","reason","message",
+//    "lacks":[{"podSet","flavor","resource","more","level","levelKind","has","used","left",
+//              "holders":[{"workload","amount","priority","leaves"}],"holdersCount"}],
+//    "leaving":[{"workload","priority","told"}],
+//    "holds":[{"podSet","flavor","count","amounts":{RESOURCE:AMOUNT}}],
+//    "evictedFor"}
+// with the members that apply. `stage` is one of model::ToString(WorkloadStage), or "reserving"
+// while its reservation is under way. `level` is the queue or cohort whose quota refuses, the
+// lowest of those; `holders` are those that use most of it, at most kHoldersShown. `leaving` are
+// evicted for it. Nothing when the scheduler knows no such workload. O(workloads x their charges).
+[[nodiscard]] std::optional<api::JsonObject> WhyWorkloadJson(const Scheduler& scheduler,
+                                                             std::string_view key);
+
+inline constexpr size_t kHoldersShown = 5;
+
+}  // namespace berth::control
