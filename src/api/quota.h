@@ -132,13 +132,49 @@ struct WorkloadPriorityClass {
   bool operator==(const WorkloadPriorityClass&) const = default;
 };
 
+// So many pods, one after the other, stand together in a domain of that level.
+struct TopologySlice {
+  std::string level;
+  int64_t size = 1;
+  bool operator==(const TopologySlice&) const = default;
+};
+
+// Where pods of a set are to stand in relation to each other.
+struct TopologyRequest {
+  std::string required;   // The level of which one domain has to hold them all.
+  std::string preferred;  // Likewise, if there is such a domain.
+  bool unconstrained = false;
+  std::string pod_index_label;  // Of pods: their rank.
+  std::string sub_group_index_label;
+  std::optional<int64_t> sub_group_count;
+  std::string group;  // Of pod sets that stand together.
+  // Of podSetSliceRequiredTopology, or podsetSliceRequiredTopologyConstraints; the widest first.
+  std::vector<TopologySlice> slices;
+  bool operator==(const TopologyRequest&) const = default;
+};
+
 // Pods of a workload that are alike.
 struct WorkloadPodSet {
   std::string name = "main";
   Shared<PodSpec> spec;  // Of its template.
   int64_t count = 1;
   std::optional<int64_t> min_count;
+  std::optional<TopologyRequest> topology;
   bool operator==(const WorkloadPodSet&) const = default;
+};
+
+// A place of a topology, and how many pods stand there.
+struct TopologyDomain {
+  std::vector<std::string> values;  // One a level of the assignment.
+  int64_t count = 1;
+  bool operator==(const TopologyDomain&) const = default;
+};
+
+// Where the pods of a set stand.
+struct TopologyAssignment {
+  std::vector<std::string> levels;  // Labels of nodes, the widest first.
+  std::vector<TopologyDomain> domains;
+  bool operator==(const TopologyAssignment&) const = default;
 };
 
 // What a pod set was given.
@@ -147,8 +183,7 @@ struct PodSetAssignment {
   StringMap flavors;   // By resource.
   ResourceList usage;  // Of all its pods; amounts of quota.
   std::optional<int64_t> count;
-  // Where its pods are to stand: the lowest level's values of its topologyAssignment, in order.
-  std::optional<std::vector<std::string>> domains;
+  std::optional<TopologyAssignment> topology;
   bool topology_delayed = false;  // delayedTopologyRequest is Pending.
   bool operator==(const PodSetAssignment&) const = default;
 };

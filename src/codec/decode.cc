@@ -603,6 +603,13 @@ Result<api::Workload> Decoder::Workload(std::string_view json) {
                                  reader::ReadWorkload(errors, root, specs, out);
                                });
 }
+Result<api::TopologyAssignment> Decoder::TopologyAssignment(std::string_view json) {
+  return Decode<api::TopologyAssignment>(
+      buffers().parser, buffers().text, json,
+      [](Errors& errors, const Element& root, api::TopologyAssignment& out) {
+        reader::ReadTopologyAssignment(errors, "topologyAssignment", root, out);
+      });
+}
 Result<api::ObjectHead> Decoder::Head(std::string_view json) {
   return Decode<api::ObjectHead>(buffers().parser, buffers().text, json, ReadHead);
 }

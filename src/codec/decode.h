@@ -55,6 +55,8 @@ class Decoder {
   [[nodiscard]] Result<api::Topology> Topology(std::string_view json);
   [[nodiscard]] Result<api::WorkloadPriorityClass> WorkloadPriorityClass(std::string_view json);
   [[nodiscard]] Result<api::Workload> Workload(std::string_view json);
+  // A topologyAssignment alone, as TopologyAssignmentText writes it.
+  [[nodiscard]] Result<api::TopologyAssignment> TopologyAssignment(std::string_view json);
 
  private:
   struct Buffers;

@@ -192,6 +192,48 @@ void ReadTemplateSpec(Errors& errors, const Element& element, SpecMemo& specs,
   out = std::move(pod.spec);
 }
 
+// One size for pods of a domain, or several, each within the one before.
+void ReadSlices(Errors& errors, const Element& element, std::vector<api::TopologySlice>& out) {
+  constexpr std::string_view kField =
+      "spec.podSets.topologyRequest.podsetSliceRequiredTopologyConstraints";
+  ForItems(errors, kField, element, [&](const Element& item) {
+    api::TopologySlice& slice = out.emplace_back();
+    ForMembers(errors, kField, item, [&](std::string_view key, const Element& value) {
+      if (key == "topology") Read(errors, kField, value, slice.level);
+      if (key == "size") Read(errors, kField, value, slice.size);
+    });
+  });
+}
+
+void ReadTopologyRequest(Errors& errors, const Element& element, api::TopologyRequest& out) {
+  constexpr std::string_view kField = "spec.podSets.topologyRequest";
+  api::TopologySlice slice{.level = {}, .size = 0};
+  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
+    if (key == "required") {
+      Read(errors, kField, value, out.required);
+    } else if (key == "preferred") {
+      Read(errors, kField, value, out.preferred);
+    } else if (key == "unconstrained") {
+      Read(errors, kField, value, out.unconstrained);
+    } else if (key == "podIndexLabel") {
+      Read(errors, kField, value, out.pod_index_label);
+    } else if (key == "subGroupIndexLabel") {
+      Read(errors, kField, value, out.sub_group_index_label);
+    } else if (key == "subGroupCount") {
+      Read(errors, kField, value, out.sub_group_count);
+    } else if (key == "podSetGroupName") {
+      Read(errors, kField, value, out.group);
+    } else if (key == "podSetSliceRequiredTopology") {
+      Read(errors, kField, value, slice.level);
+    } else if (key == "podSetSliceSize") {
+      Read(errors, kField, value, slice.size);
+    } else if (key == "podsetSliceRequiredTopologyConstraints") {
+      ReadSlices(errors, value, out.slices);
+    }
+  });
+  if (out.slices.empty() && !slice.level.empty() && slice.size > 0) out.slices = {slice};
+}
+
 void ReadPodSet(Errors& errors, const Element& element, SpecMemo& specs, api::WorkloadPodSet& out) {
   constexpr std::string_view kField = "spec.podSets";
   ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
@@ -201,6 +243,8 @@ void ReadPodSet(Errors& errors, const Element& element, SpecMemo& specs, api::Wo
       Read(errors, "spec.podSets.count", value, out.count);
     } else if (key == "minCount") {
       Read(errors, "spec.podSets.minCount", value, out.min_count);
+    } else if (key == "topologyRequest") {
+      ReadTopologyRequest(errors, value, out.topology.emplace());
     } else if (key == "template") {
       ForMembers(errors, "spec.podSets.template", value,
                  [&](std::string_view name, const Element& part) {
@@ -231,42 +275,6 @@ void ReadWorkloadSpec(Errors& errors, std::string_view key, const Element& value
   }
 }
 
-// Values of one level: one that all domains have, or one of each with what they share cut off.
-void ReadLevelValues(Errors& errors, const Element& element, std::vector<std::string>& out) {
-  constexpr std::string_view kField =
-      "status.admission.podSetAssignments.topologyAssignment.slices.valuesPerLevel";
-  std::string prefix;
-  std::string suffix;
-  std::vector<std::string> roots;
-  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
-    if (key == "universal") {
-      Read(errors, kField, value, out.emplace_back());
-    } else if (key == "individual") {
-      ForMembers(errors, kField, value, [&](std::string_view name, const Element& part) {
-        if (name == "prefix") Read(errors, kField, part, prefix);
-        if (name == "suffix") Read(errors, kField, part, suffix);
-        if (name == "roots") Read(errors, kField, part, roots);
-      });
-    }
-  });
-  for (const std::string& root : roots) out.emplace_back(prefix).append(root).append(suffix);
-}
-
-// Of each slice the last level's.
-void ReadDomains(Errors& errors, const Element& element, std::vector<std::string>& out) {
-  constexpr std::string_view kField =
-      "status.admission.podSetAssignments.topologyAssignment.slices";
-  ForItems(errors, kField, element, [&](const Element& slice) {
-    ForMembers(errors, kField, slice, [&](std::string_view key, const Element& levels) {
-      if (key != "valuesPerLevel") return;
-      std::optional<Element> last;
-      ForItems(errors, kField, levels, [&](const Element& level) { last = level; });
-      if (last) ReadLevelValues(errors, *last, out);
-    });
-  });
-  SortUnique(out, [](const std::string& name) { return std::string_view(name); });
-}
-
 void ReadAssignment(Errors& errors, const Element& element, api::PodSetAssignment& out) {
   constexpr std::string_view kField = "status.admission.podSetAssignments";
   ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
@@ -280,11 +288,8 @@ void ReadAssignment(Errors& errors, const Element& element, api::PodSetAssignmen
     } else if (key == "count") {
       Read(errors, "status.admission.podSetAssignments.count", value, out.count);
     } else if (key == "topologyAssignment") {
-      auto& domains = out.domains.emplace();
-      ForMembers(errors, "status.admission.podSetAssignments.topologyAssignment", value,
-                 [&](std::string_view name, const Element& part) {
-                   if (name == "slices") ReadDomains(errors, part, domains);
-                 });
+      ReadTopologyAssignment(errors, "status.admission.podSetAssignments.topologyAssignment", value,
+                             out.topology.emplace());
     } else if (key == "delayedTopologyRequest") {
       std::string request;
       Read(errors, "status.admission.podSetAssignments.delayedTopologyRequest", value, request);

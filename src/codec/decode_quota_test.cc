@@ -14,6 +14,7 @@
 #include "api/timestamp.h"
 #include "base/limits.h"
 #include "codec/decode.h"
+#include "codec/topology.h"
 
 namespace berth::codec {
 namespace {
@@ -268,7 +269,9 @@ TEST(DecodeQuotaTest, AWorkloadKeepsItsStatus) {
                 .flavors = {{"cpu", "spot"}, {"memory", "spot"}},
                 .usage = {{"cpu", 1500}, {"memory", int64_t{64} << 40}},
                 .count = 3,
-                .domains = std::vector<std::string>{"gpu-1", "node-3.x", "node-7.x"}}));
+                .topology = api::TopologyAssignment{
+                    .levels = {"rack", "kubernetes.io/hostname"},
+                    .domains = {{{"r1", "node-7.x"}}, {{"r1", "node-3.x"}}, {{"r2", "gpu-1"}}}}}));
   EXPECT_EQ(read->admission->pod_sets[1], api::PodSetAssignment{.topology_delayed = true});
   EXPECT_EQ(read->checks, (std::vector<api::CheckState>{{.name = "capacity",
                                                          .state = "Ready",
@@ -387,7 +390,8 @@ TEST(DecodeQuotaTest, WrongOnesOfTheOtherKindsAreRefusedByName) {
       {R"("status":{"admission":{"podSetAssignments":[{"resourceUsage":{"cpu":"-1"}}]}})",
        "status.admission.podSetAssignments.resourceUsage[cpu] must be at least 0, and is -1"},
       {R"("status":{"admission":{"podSetAssignments":[{"topologyAssignment":{"slices":[
-          {"valuesPerLevel":[{"universal":"r"},{"universal":1}]}]}}]}})",
+          {"domainCount":1,"podCounts":{"universal":1},"valuesPerLevel":[{"universal":1}]}],
+          "levels":["rack"]}}]}})",
        "status.admission.podSetAssignments.topologyAssignment.slices.valuesPerLevel must be a "
        "string"},
       {R"("status":{"conditions":[{"type":1}]})", "status.conditions must be a string"},
@@ -402,12 +406,118 @@ TEST(DecodeQuotaTest, WrongOnesOfTheOtherKindsAreRefusedByName) {
                   .starts_with("status.requeueState.requeueAt must be a time"));
 }
 
+// ---- topologyRequest and topologyAssignment -----------------------------------------------------
+
+TEST(DecodeQuotaTest, ATopologyRequestKeepsWhatItAsksFor) {
+  const auto read = [](std::string_view request) {
+    const Result<api::Workload> workload = Decoder().Workload(
+        fmt::format(R"({{"spec":{{"podSets":[{{"topologyRequest":{}}}]}}}})", request));
+    return workload.value().pod_sets.at(0).topology.value();
+  };
+  EXPECT_EQ(read(R"({"required":"rack","podIndexLabel":"i","subGroupIndexLabel":"j",
+                     "subGroupCount":2,"podSetGroupName":"g","podSetSliceRequiredTopology":"host",
+                     "podSetSliceSize":4})"),
+            (api::TopologyRequest{.required = "rack",
+                                  .pod_index_label = "i",
+                                  .sub_group_index_label = "j",
+                                  .sub_group_count = 2,
+                                  .group = "g",
+                                  .slices = {{"host", 4}}}));
+  EXPECT_EQ(read(R"({"preferred":"rack","podsetSliceRequiredTopologyConstraints":[
+                     {"topology":"rack","size":4},{"topology":"host","size":2}]})"),
+            (api::TopologyRequest{.preferred = "rack", .slices = {{"rack", 4}, {"host", 2}}}));
+  EXPECT_EQ(read(R"({"unconstrained":true,"podSetSliceSize":2})"),
+            api::TopologyRequest{.unconstrained = true});
+}
+
+// What all domains have in common is written once.
+TEST(DecodeQuotaTest, ATopologyAssignmentIsWrittenInColumns) {
+  const std::vector<std::pair<api::TopologyAssignment, std::string_view>> rows = {
+      {{.levels = {"host"}, .domains = {{{"x1"}, 3}}},
+       R"({"levels":["host"],"slices":[{"domainCount":1,"valuesPerLevel":[{"universal":"x1"}],)"
+       R"("podCounts":{"universal":3}}]})"},
+      {{.levels = {"rack", "host"}, .domains = {{{"r", "a-1.x"}, 1}, {{"r", "a-11.x"}, 2}}},
+       R"({"levels":["rack","host"],"slices":[{"domainCount":2,"valuesPerLevel":[)"
+       R"({"universal":"r"},{"individual":{"prefix":"a-1","suffix":".x","roots":["","1"]}}],)"
+       R"("podCounts":{"individual":[1,2]}}]})"},
+      // Prefix and suffix don't take the same character; none is cut in two.
+      {{.levels = {"host"}, .domains = {{{"aa"}}, {{"aaa"}}}},
+       R"({"levels":["host"],"slices":[{"domainCount":2,"valuesPerLevel":[{"individual":)"
+       R"({"prefix":"aa","roots":["","a"]}}],"podCounts":{"universal":1}}]})"},
+      {{.levels = {"host"}, .domains = {{{"\u00e9"}}, {{"\u00e8"}}}},
+       "{\"levels\":[\"host\"],\"slices\":[{\"domainCount\":2,\"valuesPerLevel\":[{\"individual\":"
+       "{\"roots\":[\"\u00e9\",\"\u00e8\"]}}],\"podCounts\":{\"universal\":1}}]}"},
+      {{.levels = {"host"}, .domains = {{{"\u00e9"}}, {{"\u0129"}}}},
+       "{\"levels\":[\"host\"],\"slices\":[{\"domainCount\":2,\"valuesPerLevel\":[{\"individual\":"
+       "{\"roots\":[\"\u00e9\",\"\u0129\"]}}],\"podCounts\":{\"universal\":1}}]}"},
+      {{.levels = {"host"}, .domains = {}}, R"({"levels":["host"],"slices":[]})"},
+  };
+  for (const auto& [assignment, want] : rows) {
+    EXPECT_EQ(TopologyAssignmentText(assignment), want);
+    EXPECT_EQ(Decoder().TopologyAssignment(want).value(), assignment) << want;
+  }
+}
+
+TEST(DecodeQuotaTest, ATopologyAssignmentReadsBackAsWritten) {
+  EXPECT_TRUE(rc::check("written and read it is the same", [] {
+    const auto level = rc::gen::element<std::string>("a", "ab", "ba", "aba", "", "\u00e9", "\"");
+    api::TopologyAssignment all;
+    for (int i = *rc::gen::inRange(1, 4); i > 0; --i) all.levels.push_back(*level);
+    for (int i = *rc::gen::inRange(0, 6); i > 0; --i) {
+      api::TopologyDomain& domain = all.domains.emplace_back();
+      domain.count = *rc::gen::inRange(1, 3);
+      for (size_t l = 0; l < all.levels.size(); ++l) domain.values.push_back(*level + *level);
+    }
+    RC_ASSERT(Decoder().TopologyAssignment(TopologyAssignmentText(all)).value() == all);
+  }));
+}
+
+// As many domains as pods fit; what is longer is split.
+TEST(DecodeQuotaTest, ATopologyAssignmentHoldsAsManyDomainsAsThereArePods) {
+  api::TopologyAssignment all{.levels = {"host"}, .domains = {}};
+  for (int64_t i = 0; i < limits::kSlotsMax; ++i)
+    all.domains.push_back({.values = {"node-" + std::to_string(i)}, .count = 1 + i % 2});
+  const std::string text = TopologyAssignmentText(all);
+  EXPECT_EQ(Decoder().TopologyAssignment(text).value(), all);
+  EXPECT_TRUE(text.contains(R"("slices":[{"domainCount":100000,)"));
+  all.domains.push_back({.values = {"more"}, .count = 1});
+  EXPECT_EQ(Decoder().TopologyAssignment(TopologyAssignmentText(all)).error().message,
+            "topologyAssignment.slices.domainCount must be as many as fit");
+}
+
+TEST(DecodeQuotaTest, ATopologyAssignmentThatDoesNotFitTogetherIsRefused) {
+  constexpr std::string_view kOne = R"({"levels":["host"],"slices":[{)";
+  const std::vector<std::pair<std::string_view, std::string_view>> rows = {
+      {R"("domainCount":-1,"podCounts":{"universal":1},"valuesPerLevel":[{"universal":"x"}]}]})",
+       "slices.domainCount must be as many as fit"},
+      {R"("domainCount":2000000000,"podCounts":{"universal":1},"valuesPerLevel":[{"universal":"x"}]}]})",
+       "slices.domainCount must be as many as fit"},
+      {R"("domainCount":2,"podCounts":{"universal":1},"valuesPerLevel":[{"individual":{"roots":["x"]}}]}]})",
+       "slices.valuesPerLevel must be one for all domains or of each"},
+      {R"("domainCount":2,"podCounts":{"individual":[1]},"valuesPerLevel":[{"universal":"x"}]}]})",
+       "slices.podCounts must be one for all domains or of each"},
+      {R"("domainCount":1,"podCounts":{"universal":1},"valuesPerLevel":[]}]})",
+       "slices must be of values of each level and of counts"},
+      {R"("domainCount":1,"valuesPerLevel":[{"universal":"x"}]}]})",
+       "slices must be of values of each level and of counts"},
+  };
+  for (const auto& [slice, want] : rows) {
+    const auto read = Decoder().TopologyAssignment(std::string(kOne) + std::string(slice));
+    ASSERT_FALSE(read.has_value()) << slice;
+    EXPECT_EQ(read.error().message, "topologyAssignment." + std::string(want));
+  }
+  const api::TopologyAssignment deep{.levels = std::vector<std::string>(17, "l"), .domains = {}};
+  EXPECT_EQ(Decoder().TopologyAssignment(TopologyAssignmentText(deep)).error().message,
+            "topologyAssignment.levels must be at most 16");
+}
+
 TEST(DecodeQuotaTest, AnyBytesDoNoHarm) {
   Decoder decoder;
   EXPECT_TRUE(rc::check("any bytes do no harm", [&](const std::string& bytes) {
     static_cast<void>(decoder.ClusterQueue("{\"spec\":" + bytes + "}"));
     static_cast<void>(decoder.Workload("{\"spec\":" + bytes + "}"));
     static_cast<void>(decoder.Workload("{\"status\":" + bytes + "}"));
+    static_cast<void>(decoder.TopologyAssignment("{\"slices\":" + bytes + "}"));
   }));
 }
 

@@ -105,6 +105,10 @@ void Read(Errors& errors, std::string_view field, const Element& element, std::v
            [&](const Element& item) { Read(errors, field, item, out.emplace_back()); });
 }
 
+// What does not fit together is an error, as are more domains than a scheduler holds pods.
+void ReadTopologyAssignment(Errors& errors, std::string_view field, const Element& element,
+                            api::TopologyAssignment& out);
+
 // Calls `spec(key, value)` and `status(key, value)` for the members of those two, and reads
 // metadata.
 template <typename Spec, typename State>

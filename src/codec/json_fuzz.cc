@@ -9,6 +9,7 @@
 #include "codec/decode.h"
 #include "codec/json.h"
 #include "codec/json_parsers.h"
+#include "codec/topology.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace berth;
@@ -26,6 +27,10 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static_cast<void>(decoder.Topology(text));
   static_cast<void>(decoder.WorkloadPriorityClass(text));
   static_cast<void>(decoder.Workload(text));
+  if (const Result<api::TopologyAssignment> assignment = decoder.TopologyAssignment(text)) {
+    const std::string written = codec::TopologyAssignmentText(*assignment);
+    CHECK(decoder.TopologyAssignment(written).value() == *assignment);
+  }
   const Result<api::Json> value = codec::ParseJson(text);
   const Result<codec::ParsedJson> other = codec::ParseAnyJson(text, {}, {});
   CHECK_EQ(other.has_value(), value.has_value());

@@ -112,12 +112,14 @@ model::EvictedFor EvictedForOf(std::string_view reason) {
 void ReadPlacements(const api::Workload& workload, model::WorkloadStatus& out) {
   if (!workload.admission) return;
   for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {
-    if (!pods.domains) {
+    if (!pods.topology) {
       out.awaits_topology = out.awaits_topology || pods.topology_delayed;
       continue;
     }
     const auto stands_on = [&](const std::string& node) {
-      return std::ranges::binary_search(*pods.domains, node);
+      return std::ranges::any_of(pods.topology->domains, [&](const api::TopologyDomain& domain) {
+        return !domain.values.empty() && domain.values.back() == node;
+      });
     };
     out.on_unhealthy_node =
         out.on_unhealthy_node || std::ranges::any_of(workload.unhealthy_nodes, stands_on);

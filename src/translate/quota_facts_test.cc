@@ -365,7 +365,9 @@ TEST(WorkloadStatusTest, PlacementsAreDueOrOnAnUnhealthyNode) {
     bool on_unhealthy = false;
   };
   const auto placed = [](std::vector<std::string> domains, bool delayed = false) {
-    return api::PodSetAssignment{.domains = std::move(domains), .topology_delayed = delayed};
+    api::TopologyAssignment topology{.levels = {"rack", "kubernetes.io/hostname"}};
+    for (std::string& domain : domains) topology.domains.push_back({{"n2", std::move(domain)}});
+    return api::PodSetAssignment{.topology = std::move(topology), .topology_delayed = delayed};
   };
   const api::PodSetAssignment unplaced;
   const api::PodSetAssignment delayed{.topology_delayed = true};
