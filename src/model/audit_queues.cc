@@ -243,11 +243,19 @@ class QueueAuditor {
       rows[account].claims = claims_[size_t{r.value} * rows.size() + account];
     }
     const NaiveQuota naive(std::move(rows));
+    std::vector<Amount> over(accounts_.size());  // Children that use more than they have.
+    for (uint32_t account = 0; account < accounts_.size(); ++account) {
+      const Amount used = std::max(naive.Used(QuotaView::kPhysical, account),
+                                   naive.Used(QuotaView::kFuture, account));
+      const uint32_t above = accounts_[account].parent;
+      if (above != QuotaTree::kNoRow && used > naive.Subtree(account)) ++over[above];
+    }
     for (uint32_t account = 0; account < accounts_.size(); ++account) {
       if (!queues_.account(account).queue.valid()) continue;
       CheckAmount(account, r, "subtree", tree.subtree(r, account), naive.Subtree(account));
       for (const auto view : {QuotaView::kPhysical, QuotaView::kFuture, QuotaView::kNow})
         CheckAmount(account, r, "used", tree.used(view, r, account), naive.Used(view, account));
+      CheckAmount(account, r, "children over", tree.children_over(r, account), over[account]);
     }
   }
 

@@ -79,6 +79,7 @@ QuotaTree::Passed QuotaTree::PassedBy(ResourceId r, uint32_t row) const {
   for (size_t view = 0; view < kQuotaViewsCount; ++view) {
     passed.used[view] = Above(cell.used[view], local);
   }
+  passed.over = IsOver(cell);
   return passed;
 }
 
@@ -97,6 +98,8 @@ void QuotaTree::PassOn(ResourceId r, uint32_t row, const Passed& before, const P
       cell.used[view] += is.used[view] - was.used[view];
       CHECK_GE(cell.used[view], 0);
     }
+    if (was.over && !is.over) --cell.children_over;
+    if (!was.over && is.over) ++cell.children_over;
     was = by_n;
     is = PassedBy(r, n);
   }

@@ -71,6 +71,13 @@ class QuotaTree {
     return std::max(Amount{0}, used(view, r, row) - subtree(r, row));
   }
 
+  // Whether it uses more than its subtree has, now or once everything releasing is gone; and how
+  // many of its children do.
+  [[nodiscard]] bool over(ResourceId r, uint32_t row) const { return IsOver(at(r, row)); }
+  [[nodiscard]] uint32_t children_over(ResourceId r, uint32_t row) const {
+    return at(r, row).children_over;
+  }
+
   // What the row may use besides; negative when it uses more than it may. `own`, at most what is
   // charged to the row itself, is counted as not used. O(levels).
   [[nodiscard]] Left LeftFor(QuotaView view, ResourceId r, uint32_t row, Amount own = 0) const;
@@ -95,13 +102,15 @@ class QuotaTree {
     Quota quota;
     Amount subtree = 0;
     ViewAmounts used = {};
-    uint64_t defined = 0;  // A bool without padding.
-    WideAmount lent = 0;   // What those below add to the nominal quota; unclamped.
+    uint32_t defined = 0;        // A bool without padding.
+    uint32_t children_over = 0;  // Follows from the others.
+    WideAmount lent = 0;         // What those below add to the nominal quota; unclamped.
   };
   // What a row adds to its parent.
   struct Passed {
     WideAmount lent = 0;
     ViewAmounts used = {};
+    bool over = false;
     bool operator==(const Passed&) const = default;
   };
 
@@ -114,6 +123,10 @@ class QuotaTree {
   [[nodiscard]] static Amount LocalOf(const Cell& cell) {
     if (cell.quota.lending_limit == kUnlimited) return 0;
     return std::max(Amount{0}, cell.subtree - cell.quota.lending_limit);
+  }
+  [[nodiscard]] static bool IsOver(const Cell& cell) {
+    return std::max(cell.used[static_cast<size_t>(QuotaView::kPhysical)],
+                    cell.used[static_cast<size_t>(QuotaView::kFuture)]) > cell.subtree;
   }
   [[nodiscard]] Passed PassedBy(ResourceId r, uint32_t row) const;
   void PutQuota(ResourceId r, uint32_t row, const Quota& quota, bool defined);

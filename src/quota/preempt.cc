@@ -42,6 +42,53 @@ VictimReason ReasonOf(Variant variant) {
   return VictimReason::kReclaimed;
 }
 
+// Those that may go: who goes already first; then what is owned, what others use, the queue's own.
+// They are sorted as far as they are asked for: most often a few of thousands are.
+class Candidates {
+ public:
+  Candidates(const std::array<std::vector<Candidate>, 3>& groups, QueueId preemptors)
+      : goes_after_{preemptors} {
+    for (const bool evicted : {true, false}) {
+      for (const std::vector<Candidate>& group : groups) {
+        std::vector<Candidate>& part = unsorted_.emplace_back();
+        std::ranges::copy_if(group, std::back_inserter(part),
+                             [&](const Candidate& c) { return c.workload.evicted == evicted; });
+        std::ranges::make_heap(part, goes_after_);
+        evicted_ += evicted ? part.size() : 0;
+        size_ += part.size();
+      }
+    }
+  }
+  [[nodiscard]] size_t size() const { return size_; }
+  // Those of that many go already.
+  [[nodiscard]] size_t evicted() const { return evicted_; }
+  // REQUIRES: below size().
+  [[nodiscard]] const Candidate& at(size_t index) {
+    while (sorted_.size() <= index) {
+      while (unsorted_[next_].empty()) ++next_;
+      std::vector<Candidate>& part = unsorted_[next_];
+      std::ranges::pop_heap(part, goes_after_);
+      sorted_.push_back(part.back());
+      part.pop_back();
+    }
+    return sorted_[index];
+  }
+
+ private:
+  struct GoesAfter {
+    QueueId preemptors;
+    bool operator()(const Candidate& a, const Candidate& b) const {
+      return GoesBefore(b.workload, a.workload, preemptors);
+    }
+  };
+  GoesAfter goes_after_;
+  std::vector<std::vector<Candidate>> unsorted_;  // Heaps, the next of each on top.
+  size_t next_ = 0;
+  std::vector<Candidate> sorted_;
+  size_t evicted_ = 0;
+  size_t size_ = 0;
+};
+
 class Search {
  public:
   Search(const model::State& state, model::Transaction& t, const Preemptor& preemptor,
@@ -61,10 +108,12 @@ class Search {
     std::vector<Candidate> owned;
     std::vector<Candidate> others;
     CollectOthers(owned, others);
-    const std::vector<Candidate> candidates = InOrder({&owned, &others, &in_queue});
-    if (candidates.empty()) return std::nullopt;
+    const std::vector<bool> attempts = Attempts(owned.empty(), others.empty());
+    Candidates candidates({std::move(owned), std::move(others), std::move(in_queue)},
+                          preemptor_.queue);
+    if (candidates.size() == 0) return std::nullopt;
     if (!IsLeftNow() && Fits(/*borrowing=*/true)) return WhoLeavesAlready(candidates);
-    for (const bool borrowing : Attempts(owned.empty(), others.empty())) {
+    for (const bool borrowing : attempts) {
       std::vector<Victim> victims = Try(candidates, borrowing);
       t_.RollbackTo(start_);
       if (!victims.empty()) return victims;
@@ -88,12 +137,31 @@ class Search {
     });
   }
 
-  // Whether the queue and those below it use no more than they have of all that is lacking.
-  [[nodiscard]] bool WithinItsOwn(QueueId q, QuotaView view) const {
+  // Whether the queue and those below it use more than they have of something that is lacking, or
+  // will.
+  [[nodiscard]] bool IsOver(QueueId q) const {
+    return std::ranges::any_of(preemptor_.demands, [&](const Demand& d) {
+      if (!d.lacks) return false;
+      const uint32_t account = queues_.AccountOf(q, queues_.account(d.account).flavor);
+      return account != kNoAccount && tree_.over(d.resource, account);
+    });
+  }
+
+  // Whether some of its children are.
+  [[nodiscard]] bool HasChildrenOver(QueueId q) const {
+    return std::ranges::any_of(preemptor_.demands, [&](const Demand& d) {
+      if (!d.lacks) return false;
+      const uint32_t account = queues_.AccountOf(q, queues_.account(d.account).flavor);
+      return account != kNoAccount && tree_.children_over(d.resource, account) > 0;
+    });
+  }
+
+  // Whether they will use no more than they have of all that is lacking.
+  [[nodiscard]] bool WithinItsOwn(QueueId q) const {
     return std::ranges::all_of(preemptor_.demands, [&](const Demand& d) {
       if (!d.lacks) return true;
       const uint32_t account = queues_.AccountOf(q, queues_.account(d.account).flavor);
-      return account == kNoAccount || tree_.borrowed(view, d.resource, account) == 0;
+      return account == kNoAccount || tree_.borrowed(QuotaView::kFuture, d.resource, account) == 0;
     });
   }
 
@@ -136,11 +204,10 @@ class Search {
     while (!left.empty()) {
       const QueueId n = left.back();
       left.pop_back();
+      if (!HasChildrenOver(n)) continue;
       for (QueueId child = queues_.at(n).first_child; child.valid();
            child = queues_.at(child).next_sibling) {
-        const bool within =
-            WithinItsOwn(child, QuotaView::kFuture) && WithinItsOwn(child, QuotaView::kPhysical);
-        if (child == skip || within) continue;
+        if (child == skip || !IsOver(child)) continue;
         CollectFrom(child, common, owned, out);
         left.push_back(child);
       }
@@ -185,28 +252,12 @@ class Search {
     return false;
   }
 
-  // Who goes already comes first; then what is owned, what others use, the queue's own.
-  [[nodiscard]] std::vector<Candidate> InOrder(
-      std::array<std::vector<Candidate>*, 3> groups) const {
-    std::vector<Candidate> all;
-    for (const bool evicted : {true, false}) {
-      for (std::vector<Candidate>* group : groups) {
-        std::ranges::sort(*group, [&](const Candidate& a, const Candidate& b) {
-          return GoesBefore(a.workload, b.workload, preemptor_.queue);
-        });
-        std::ranges::copy_if(*group, std::back_inserter(all),
-                             [&](const Candidate& c) { return c.workload.evicted == evicted; });
-      }
-    }
-    return all;
-  }
-
   // As long as the evictions before it left its queue, and those up to the common cohort, with more
   // than they have.
   [[nodiscard]] bool StillUsesTooMuch(const Candidate& candidate) const {
     if (candidate.variant == Variant::kInQueue) return true;
     for (QueueId q = candidate.workload.queue; q != candidate.common; q = queues_.at(q).parent) {
-      if (WithinItsOwn(q, QuotaView::kFuture)) return false;
+      if (WithinItsOwn(q)) return false;
     }
     return true;
   }
@@ -230,19 +281,20 @@ class Search {
     });
   }
 
-  static std::vector<Victim> WhoLeavesAlready(const std::vector<Candidate>& candidates) {
+  static std::vector<Victim> WhoLeavesAlready(Candidates& candidates) {
     std::vector<Victim> victims;
-    for (const Candidate& candidate : candidates) {
-      if (candidate.workload.evicted)
-        victims.push_back({.workload = candidate.workload, .reason = ReasonOf(candidate.variant)});
+    for (size_t i = 0; i < candidates.evicted(); ++i) {
+      const Candidate& candidate = candidates.at(i);
+      victims.push_back({.workload = candidate.workload, .reason = ReasonOf(candidate.variant)});
     }
     return victims;
   }
 
-  std::vector<Victim> Try(const std::vector<Candidate>& candidates, bool borrowing) {
+  std::vector<Victim> Try(Candidates& candidates, bool borrowing) {
     std::vector<Victim> victims;
     std::vector<std::vector<model::Claim>> taken;
-    for (const Candidate& candidate : candidates) {
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      const Candidate& candidate = candidates.at(i);
       if (borrowing && candidate.variant == Variant::kUnlessBorrowing) continue;
       if (!StillUsesTooMuch(candidate)) continue;
       victims.push_back({.workload = candidate.workload, .reason = ReasonOf(candidate.variant)});
