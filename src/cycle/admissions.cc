@@ -142,26 +142,36 @@ WorkloadRefusal RefusalOf(const quota::FlavorAssignment& flavors) {
   return refusal;
 }
 
-}  // namespace
-
-bool Admissions::Place::operator<(const Place& other) const {
-  return std::tie(other.priority, queued_at, uid) < std::tie(priority, other.queued_at, other.uid);
+// Whether whom its workloads may evict depends on since when they wait.
+bool GoesByAge(const model::State& state, NameId cluster_queue) {
+  const QueueId q = state.queues().Find(QueueKind::kClusterQueue, cluster_queue);
+  if (!q.valid()) return false;
+  const model::QueuePreemption& policy = state.queues().at(q).preemption;
+  return policy.within_queue == model::EvictionPolicy::kLowerOrNewerEqualPriority ||
+         policy.reclaim == model::EvictionPolicy::kLowerOrNewerEqualPriority;
 }
+
+// Whether they differ in how much is missing at most.
+bool SayTheSame(WorkloadRefusal a, WorkloadRefusal b) {
+  for (WorkloadRefusal* refusal : {&a, &b}) {
+    for (model::FlavorReason& reason : refusal->reasons) {
+      if (reason.kind == model::FlavorReasonKind::kShort) reason.amount = 0;
+    }
+  }
+  return a == b;
+}
+
+}  // namespace
 
 // ---- Lines -----------------------------------------------------------------------------------
 
 void Admissions::Leave(WorkloadId workload) {
   Entry& entry = entries_[workload.value];
   if (entry.mode == Mode::kLater) later_.erase({entry.from, workload});
-  if (entry.mode == Mode::kUntried || entry.mode == Mode::kRefused) {
-    Line& line = lines_.find(entry.line)->second;
-    (entry.mode == Mode::kUntried ? line.untried : line.refused).erase(entry.place);
+  if (entry.mode == Mode::kInLine) {
+    lines_.Remove(workload);
     // Who stood behind it may be the first now.
     active_.insert(entry.line);
-    if (line.untried.empty() && line.refused.empty()) {
-      lines_.erase(entry.line);
-      active_.erase(entry.line);
-    }
   }
   entry.mode = Mode::kAbsent;
 }
@@ -207,17 +217,34 @@ void Admissions::Enter(const model::State& state, WorkloadId workload) {
   if (queue.bar == model::LocalQueueBar::kStopped)
     return Apart(workload, QueueBar::kLocalQueueStopped);
   if (queue.bar == model::LocalQueueBar::kNamespace) return Apart(workload, QueueBar::kNamespace);
+  entries_[workload.value] = {
+      .mode = Mode::kInLine, .line = queue.cluster_queue, .from = {}, .refusal = {}};
+  Stand(state, workload, queue.cluster_queue);
+}
+
+// In the line, with its equals.
+void Admissions::Stand(const model::State& state, WorkloadId workload, NameId line) {
+  const Workload& row = state.workloads().at(workload);
+  if (lines_.Find(line) == nullptr) NoteByAge(state, line);
+  WorkloadLines::Key key{.priority = row.priority};
+  if (by_age_.contains(line)) key.queued_at = QueuedAt(row);
+  if (row.promised != model::Reservation{}) key.alone = workload;
+  for (const model::WorkloadSlots& slots : row.slots) {
+    key.slots.push_back(
+        {.class_id = slots.class_id, .count = slots.count, .missing_max = slots.missing_max});
+  }
+  lines_.Put(line,
+             {.priority = row.priority,
+              .queued_at = QueuedAt(row),
+              .uid = std::string(state.UidOf(row.uid)),
+              .workload = workload},
+             std::move(key));
+  active_.insert(line);
+  const WorkloadLines::Shape& shape = lines_.shape_of(workload);
   Entry& entry = entries_[workload.value];
-  entry = {.mode = Mode::kUntried,
-           .line = queue.cluster_queue,
-           .place = {.priority = row.priority,
-                     .queued_at = QueuedAt(row),
-                     .uid = std::string(state.UidOf(row.uid)),
-                     .workload = workload},
-           .from = {},
-           .refusal = {}};
-  lines_[entry.line].untried.insert(entry.place);
-  active_.insert(entry.line);
+  if (!shape.refused || entry.refusal || IsStrict(state, line)) return;
+  entry.refusal = shape.refusal;
+  untold_.push_back(workload);
 }
 
 // It stands in nobody's way.
@@ -226,7 +253,7 @@ void Admissions::Apart(WorkloadId workload, QueueBar bar) {
   entry = Entry{};
   entry.mode = Mode::kApart;
   entry.refusal = WorkloadRefusal{.bar = bar};
-  apart_.push_back(workload);
+  untold_.push_back(workload);
 }
 
 void Admissions::NoteQueue(const model::State& state, const model::QueueName& queue) {
@@ -236,15 +263,25 @@ void Admissions::NoteQueue(const model::State& state, const model::QueueName& qu
 
 // ---- Waking ----------------------------------------------------------------------------------
 
-void Admissions::WakeLine(NameId name) {
-  const auto at = lines_.find(name);
-  if (at == lines_.end()) return;
-  Line& line = at->second;
-  for (const Place& place : line.refused) entries_[place.workload.value].mode = Mode::kUntried;
-  if (line.untried.size() < line.refused.size()) std::swap(line.untried, line.refused);
-  line.untried.merge(line.refused);
-  line.refused.clear();
+void Admissions::LookAgain(const model::State& state, WorkloadId workload) {
+  if (entries_[workload.value].mode == Mode::kInLine)
+    WakeLine(state, entries_[workload.value].line);
+}
+
+// Whether it is another now.
+bool Admissions::NoteByAge(const model::State& state, NameId line) {
+  if (GoesByAge(state, line)) return by_age_.insert(line).second;
+  return by_age_.erase(line) > 0;
+}
+
+void Admissions::WakeLine(const model::State& state, NameId name) {
+  if (lines_.Find(name) == nullptr) return;
+  lines_.Wake(name);
   active_.insert(name);
+  if (!NoteByAge(state, name)) return;
+  const std::vector<WorkloadId> members = lines_.MembersOf(name);
+  for (const WorkloadId workload : members) lines_.Remove(workload);
+  for (const WorkloadId workload : members) Stand(state, workload, name);
 }
 
 // A cycle, whose queues share no quota but are barred together, comes back to where it began.
@@ -258,7 +295,7 @@ void Admissions::WakeTree(const model::State& state, QueueId root, bool reclaimi
     if (!seen.insert(queue).second) continue;
     const model::Queue& row = state.queues().at(queue);
     const bool left_out = reclaiming && row.preemption.reclaim == model::EvictionPolicy::kNever;
-    if (row.kind == QueueKind::kClusterQueue && !left_out) WakeLine(row.name);
+    if (row.kind == QueueKind::kClusterQueue && !left_out) WakeLine(state, row.name);
     for (QueueId child = row.first_child; child.valid();
          child = state.queues().at(child).next_sibling) {
       todo.push_back(child);
@@ -271,13 +308,14 @@ void Admissions::WakeChanged(const model::State& state) {
     if (const QueueId root = state.queues().Find(kind, name); root.valid()) {
       WakeTree(state, root, /*reclaiming=*/false);
     } else if (kind == QueueKind::kClusterQueue) {
-      WakeLine(name);
+      WakeLine(state, name);
     }
   }
 }
 
 Instant Admissions::wake_at() const {
-  if (!active_.empty() || !changed_.empty() || !apart_.empty() || !moved_.empty()) return Instant{};
+  if (!active_.empty() || !changed_.empty() || !untold_.empty() || !moved_.empty())
+    return Instant{};
   return later_.empty() ? Instant::Never() : later_.begin()->first;
 }
 
@@ -289,8 +327,8 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Pla
     later_.erase(later_.begin());
     Enter(state, workload);
   }
-  for (const WorkloadId workload : std::exchange(apart_, {})) {
-    if (entries_[workload.value].mode == Mode::kApart) plan.workloads.push_back(workload);
+  for (const WorkloadId workload : std::exchange(untold_, {})) {
+    if (entries_[workload.value].refusal) plan.workloads.push_back(workload);
   }
   size_t workloads = state.changed_workloads().size();
   size_t queues = state.changed_queues().size();
@@ -340,20 +378,17 @@ void Admissions::EndStrayPromises(model::State& state) {
 std::vector<WorkloadId> Admissions::Heads(model::State& state, Plan& plan) {
   std::vector<WorkloadId> heads;
   for (auto at = active_.begin(); at != active_.end();) {
-    const Line& line = lines_.find(*at)->second;
-    const bool barred = IsStrict(state, *at) && !line.untried.empty() && !line.refused.empty() &&
-                        *line.refused.begin() < *line.untried.begin();
-    if (!line.untried.empty() && !barred) {
-      heads.push_back(line.untried.begin()->workload);
+    const WorkloadLines::Line* line = lines_.Find(*at);
+    const bool tried = line != nullptr && !line->refused.empty();
+    const bool barred =
+        tried && IsStrict(state, *at) &&
+        (line->untried.empty() || line->refused.begin()->first < line->untried.begin()->first);
+    if (line != nullptr && !line->untried.empty() && !barred) {
+      heads.push_back(line->untried.begin()->first.workload);
       ++at;
       continue;
     }
-    if (barred) {
-      TellBehind(state, line, plan);
-      // What they were promised is for those before them.
-      for (const Place& place : line.untried)
-        state.EndQuotaPromise(place.workload, model::Cause::kRevoked);
-    }
+    if (barred) TellBehind(state, *at, plan);
     at = active_.erase(at);
   }
   return heads;
@@ -399,13 +434,9 @@ class Admissions::Look {
   Look(const Look&) = delete;
   Look& operator=(const Look&) = delete;
 
-  [[nodiscard]] quota::FlavorAssignment Assign() const {
+  [[nodiscard]] quota::FlavorAssignment Assign() {
     return quota::AssignFlavors(state_, {.queue = preemptor_.queue, .pod_sets = pod_sets_},
-                                [&](const quota::Demand& demand) {
-                                  if (stands_)
-                                    return quota::EvictionOutlook{.mode = FlavorMode::kNoVictims};
-                                  return quota::OutlookOf(state_, t_, preemptor_, demand, holders_);
-                                });
+                                [&](const quota::Demand& demand) { return OutlookFor(demand); });
   }
 
   // Whether it gets that quota, now or once others are gone; if so that is the nomination.
@@ -417,8 +448,7 @@ class Admissions::Look {
     }
     if (flavors.mode < FlavorMode::kPreempt) return false;
     preemptor_.demands = flavors.demands;
-    std::optional<std::vector<quota::Victim>> victims =
-        quota::FindVictims(state_, t_, preemptor_, holders_);
+    std::optional<std::vector<quota::Victim>> victims = Victims();
     if (!victims) return false;
     nomination.verdict = Nomination::Verdict::kPreempts;
     nomination.victims = *std::move(victims);
@@ -448,6 +478,20 @@ class Admissions::Look {
   }
 
  private:
+  quota::EvictionOutlook OutlookFor(const quota::Demand& demand) {
+    if (stands_) return {.mode = FlavorMode::kNoVictims};
+    preemptor_.demands = std::span(&demand, 1);
+    asked_ = demand;
+    found_ = quota::FindVictims(state_, t_, preemptor_, holders_);
+    return quota::OutlookOf(state_, t_, preemptor_.queue, demand, found_);
+  }
+  // For all demands; most often that is the one that was asked for last.
+  std::optional<std::vector<quota::Victim>> Victims() {
+    if (asked_ && preemptor_.demands.size() == 1 && preemptor_.demands.front() == *asked_)
+      return std::move(found_);
+    return quota::FindVictims(state_, t_, preemptor_, holders_);
+  }
+
   const model::State& state_;
   model::Transaction& t_;
   bool stands_;
@@ -455,6 +499,8 @@ class Admissions::Look {
   quota::Preemptor preemptor_;
   std::vector<std::vector<model::ResourceAmount>> requests_;
   std::vector<quota::PodSet> pod_sets_;
+  std::optional<quota::Demand> asked_;  // Whom was looked for last.
+  std::optional<std::vector<quota::Victim>> found_;
 };
 
 Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId workload,
@@ -513,12 +559,17 @@ bool Admissions::StillFits(model::State& state, const Nomination& nomination,
   }
   model::Transaction t = state.Begin();
   quota::TakeAway(state, t, row.uid);
-  ChargeKept(state, t, row, kept, RootOf(state, nomination.workload));
   const model::QuotaTree& tree = state.ledger().quota();
-  return std::ranges::all_of(nomination.flavors.demands, [&](const quota::Demand& demand) {
-    return demand.amount == 0 ||
-           quota::LeftFromNowOn(tree, demand.resource, demand.account) >= demand.amount;
-  });
+  const auto fits = [&] {
+    return std::ranges::all_of(nomination.flavors.demands, [&](const quota::Demand& demand) {
+      return demand.amount == 0 ||
+             quota::LeftFromNowOn(tree, demand.resource, demand.account) >= demand.amount;
+    });
+  };
+  // What is kept takes time to charge, and leaves only less.
+  if (!fits()) return false;
+  ChargeKept(state, t, row, kept, RootOf(state, nomination.workload));
+  return fits();
 }
 
 // Whether it fits once those are gone that were found when the round began, and only then. None of
@@ -592,7 +643,7 @@ uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
     return n.verdict != Verdict::kRefused;
   });
   const auto contender = [&](const Nomination& n) {
-    const Place& place = entries_[n.workload.value].place;
+    const WorkloadLines::Place& place = lines_.place_of(n.workload);
     return quota::Contender{.promised = IsPromised(state, n.workload),
                             .borrow = n.flavors.borrow,
                             .priority = place.priority,
@@ -659,6 +710,7 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
   }
   state.PromiseQuota(n.workload, std::move(reservation), victims);
   NoteHolder(state, n.workload);
+  lines_.SetAlone(n.workload);
   Tell(n.workload, n.refusal, plan);
   // It stays where it stands: it may be served at once, before those that others leave for, too.
   return true;
@@ -666,18 +718,10 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
 
 void Admissions::Refuse(const model::State& state, WorkloadId workload, WorkloadRefusal refusal,
                         Plan& plan) {
-  Entry& entry = entries_[workload.value];
-  Line& line = lines_.find(entry.line)->second;
-  line.refused.insert(line.untried.extract(entry.place));
-  entry.mode = Mode::kRefused;
-  // Of a strict queue those behind it wait for another reason now.
-  if (IsStrict(state, entry.line)) {
-    for (auto at = line.refused.upper_bound(entry.place); at != line.refused.end();) {
-      entries_[at->workload.value].mode = Mode::kUntried;
-      line.untried.insert(line.refused.extract(at++));
-    }
-  }
+  lines_.Refuse(workload, refusal);
   Tell(workload, std::move(refusal), plan);
+  // Of a strict queue those behind it wait for another reason.
+  if (!IsStrict(state, entries_[workload.value].line)) TellAlike(workload, plan);
 }
 
 void Admissions::Tell(WorkloadId workload, WorkloadRefusal refusal, Plan& plan) {
@@ -687,30 +731,43 @@ void Admissions::Tell(WorkloadId workload, WorkloadRefusal refusal, Plan& plan) 
   plan.workloads.push_back(workload);
 }
 
-// Who bars those that are not looked at.
-void Admissions::TellBehind(const model::State& state, const Line& line, Plan& plan) {
-  const WorkloadId first = line.refused.begin()->workload;
-  WorkloadRefusal refusal{.bar = entries_[first.value].refusal->bar};
+// Those of the shape that was refused.
+void Admissions::TellAlike(WorkloadId first, Plan& plan) {
+  const WorkloadLines::Shape& shape = lines_.shape_of(first);
+  if (shape.told && SayTheSame(*shape.told, *shape.refusal)) return;
+  for (const WorkloadLines::Place& place : shape.places) Tell(place.workload, *shape.refusal, plan);
+  lines_.SetTold(first, shape.refusal);
+}
+
+// Who bars those that are not looked at, and why it waits itself: it may have stood behind another.
+void Admissions::TellBehind(model::State& state, NameId name, Plan& plan) {
+  const std::vector<WorkloadId> members = lines_.MembersOf(name);
+  const WorkloadId first = members.front();
+  WorkloadRefusal refusal{.bar = lines_.shape_of(first).refusal->bar};
   // What bars all of the queue bars them, too.
   if (refusal.bar == QueueBar::kNone)
     refusal = {.bar = QueueBar::kBehind, .behind = state.workloads().at(first).key};
-  for (const Place& place : line.untried) Tell(place.workload, refusal, plan);
+  Tell(first, *lines_.shape_of(first).refusal, plan);
+  for (const WorkloadId workload : members) {
+    lines_.SetTold(workload, std::nullopt);
+    if (workload == first) continue;
+    Tell(workload, refusal, plan);
+    // What they were promised is for those before them.
+    state.EndQuotaPromise(workload, model::Cause::kRevoked);
+  }
 }
 
 std::optional<WorkloadRefusal> Admissions::WhyWaits(WorkloadId workload) const {
   if (workload.value >= entries_.size()) return std::nullopt;
-  return entries_[workload.value].refusal;
+  const Entry& entry = entries_[workload.value];
+  if (!entry.refusal || entry.refusal->bar == QueueBar::kBehind || !lines_.contains(workload))
+    return entry.refusal;
+  const std::optional<WorkloadRefusal>& of_all = lines_.shape_of(workload).refusal;
+  return of_all ? of_all : entry.refusal;
 }
 
 std::vector<WorkloadId> Admissions::LineOf(NameId cluster_queue) const {
-  std::vector<WorkloadId> all;
-  const auto line = lines_.find(cluster_queue);
-  if (line == lines_.end()) return all;
-  std::vector<Place> places;
-  std::ranges::merge(line->second.untried, line->second.refused, std::back_inserter(places),
-                     std::less<>{});
-  for (const Place& place : places) all.push_back(place.workload);
-  return all;
+  return lines_.MembersOf(cluster_queue);
 }
 
 std::vector<WorkloadId> Admissions::Missed(const model::State& of) const {
@@ -718,18 +775,20 @@ std::vector<WorkloadId> Admissions::Missed(const model::State& of) const {
   model::State state = of;  // What is asked tries changes of claims.
   HoldersAsked asked;
   if (!changed_.empty()) return missed;
-  for (const auto& [name, line] : lines_) {
-    for (const Place& place : line.refused) {
+  for (const auto& [name, line] : lines_.lines()) {
+    for (const WorkloadId workload : lines_.MembersOf(name)) {
+      const WorkloadLines::Shape& shape = lines_.shape_of(workload);
+      if (!shape.refused) continue;
       // Who waits for room for its claims is looked at with the next change in its tree.
-      const bool is_full = entries_[place.workload.value].refusal->bar == QueueBar::kFull;
-      const Nomination n = Nominate(state, place.workload, asked);
+      const bool is_full = shape.refusal->bar == QueueBar::kFull;
+      const Nomination n = Nominate(state, workload, asked);
       // Who may wait for those that leave already is told so when they are gone.
       const bool preempts = n.verdict == Nomination::Verdict::kPreempts &&
                             std::ranges::any_of(n.victims, [](const quota::Victim& v) {
                               return !v.workload.evicted;
                             });
       if (!is_full && (n.verdict == Nomination::Verdict::kFits || preempts))
-        missed.push_back(place.workload);
+        missed.push_back(workload);
       if (IsStrict(state, name)) break;
     }
   }
@@ -740,20 +799,21 @@ void Admissions::AddTo(Hasher& hasher) const {
   hasher.Add(entries_.size());
   for (const Entry& entry : entries_) {
     hasher.Add(entry.mode).Add(entry.from.ns).Add(entry.line.value);
-    if (entry.mode == Mode::kUntried || entry.mode == Mode::kRefused)
-      hasher.Add(entry.place.priority).Add(entry.place.queued_at.ns);
     hasher.Add(entry.refusal.has_value());
     if (entry.refusal) entry.refusal->AddTo(hasher);
   }
-  // The lines and who waits for a time follow from the entries, who holds what from the state.
+  lines_.AddTo(hasher);
+  // Who waits for a time follows from the entries, who holds what from the state.
+  hasher.Add(by_age_.size());
+  for (const NameId name : by_age_) hasher.Add(name.value);
   hasher.Add(active_.size());
   for (const NameId name : active_) hasher.Add(name.value);
   hasher.Add(changed_.size());
   for (const auto& [kind, name] : changed_) hasher.Add(kind).Add(name.value);
   hasher.Add(moved_.size());
   for (const WorkloadId workload : moved_) hasher.Add(workload.value);
-  hasher.Add(apart_.size());
-  for (const WorkloadId workload : apart_) hasher.Add(workload.value);
+  hasher.Add(untold_.size());
+  for (const WorkloadId workload : untold_) hasher.Add(workload.value);
 }
 
 }  // namespace berth::cycle

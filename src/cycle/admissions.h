@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/time.h"
+#include "cycle/workload_lines.h"
 #include "model/plan.h"
 #include "model/state.h"
 #include "quota/flavors.h"
@@ -18,24 +19,28 @@
 
 namespace berth::cycle {
 
-// The workloads that wait for quota, in one line per ClusterQueue: priority, larger first;
-// who waits longer (model::QueuedAt); uid. And who of them gets it: of each line the first is
-// looked at, and those that fit, or would if others left, are served in the order of quota/order.h.
+// The workloads that wait for quota, in one line per ClusterQueue (cycle/workload_lines.h). And who
+// of them gets it: of each line the first is looked at, and those that fit, or would if others
+// left, are served in the order of quota/order.h.
 //
 // For whom others have to leave is promised its quota, and they are evicted (quota/preempt.h). What
 // is left is for others as far as every promise can come true yet, once all that leave are gone. It
 // gets its quota once that is there, or is promised anew when that can't come true any more.
 //
-// Who finds no quota is refused, and lets those behind it pass unless its queue is StrictFIFO. It
-// is looked at again when quota of its tree is given back or what its queue may use changes; until
-// then nothing about it can have changed. O(log workloads) a change of one; waking a tree is
-// O(its queues + the smaller of those refused and those not looked at, of each line).
+// Who finds no quota is refused with all of its shape, and lets those behind it pass unless its
+// queue is StrictFIFO. They are looked at again when quota of their tree is given back or what
+// their queue may use changes; until then nothing about them can have changed. Those behind the
+// first of a shape are told why they wait when that is another thing, not when only the amount that
+// is missing is another. O(log workloads) a change of one; waking a tree is O(its queues + their
+// shapes).
 class Admissions {
  public:
   // The workload's row changed, came or went.
   void Sync(const model::State& state, model::WorkloadId workload);
   // Quota of the queue's tree may be to be had that was not.
   void NoteQueue(const model::State& state, const model::QueueName& queue);
+  // Has it looked at again, and those beside it, if it waits in a line.
+  void LookAgain(const model::State& state, model::WorkloadId workload);
   // Reserves quota for who gets it; the plan tells whom, and who waits for another reason than
   // before. It ends when `heads_max` heads were looked at; a round of all lines is not cut, so that
   // their order decides nothing.
@@ -54,25 +59,12 @@ class Admissions {
   void AddTo(Hasher& hasher) const;
 
  private:
-  // A copy of what decides its place: rows change while it stands there.
-  struct Place {
-    int32_t priority = 0;
-    Instant queued_at;
-    std::string uid;
-    model::WorkloadId workload;
-    [[nodiscard]] bool operator<(const Place& other) const;
-  };
-  struct Line {
-    std::set<Place> untried;
-    std::set<Place> refused;
-  };
-  enum class Mode : uint8_t { kAbsent, kLater, kApart, kUntried, kRefused };
+  enum class Mode : uint8_t { kAbsent, kLater, kApart, kInLine };
   struct Entry {
     Mode mode = Mode::kAbsent;
     model::NameId line;
-    Place place;
-    Instant from;  // kLater.
-    std::optional<model::WorkloadRefusal> refusal;
+    Instant from;                                   // kLater.
+    std::optional<model::WorkloadRefusal> refusal;  // That it was told.
   };
   // A head that was looked at.
   struct Nomination {
@@ -100,11 +92,14 @@ class Admissions {
   void Leave(model::WorkloadId workload);
   void Enter(const model::State& state, model::WorkloadId workload);
   void Apart(model::WorkloadId workload, model::QueueBar bar);
+  void Stand(const model::State& state, model::WorkloadId workload, model::NameId line);
   void Refuse(const model::State& state, model::WorkloadId workload, model::WorkloadRefusal refusal,
               model::Plan& plan);
   void Tell(model::WorkloadId workload, model::WorkloadRefusal refusal, model::Plan& plan);
-  void TellBehind(const model::State& state, const Line& line, model::Plan& plan);
-  void WakeLine(model::NameId name);
+  void TellAlike(model::WorkloadId first, model::Plan& plan);
+  void TellBehind(model::State& state, model::NameId line, model::Plan& plan);
+  void WakeLine(const model::State& state, model::NameId name);
+  bool NoteByAge(const model::State& state, model::NameId line);
   void WakeTree(const model::State& state, model::QueueId root, bool reclaiming);
   void WakeChanged(const model::State& state);
   [[nodiscard]] std::vector<model::WorkloadId> Heads(model::State& state, model::Plan& plan);
@@ -126,12 +121,15 @@ class Admissions {
   void EndStrayPromises(model::State& state);
   void NoteChanges(const model::State& state, size_t workloads, size_t queues);
 
-  std::vector<Entry> entries_;           // By WorkloadId.
-  std::map<model::NameId, Line> lines_;  // By the name of the ClusterQueue, there or not.
-  std::set<model::NameId> active_;       // Lines that may have a head to look at.
+  std::vector<Entry> entries_;  // By WorkloadId.
+  WorkloadLines lines_;
+  std::set<model::NameId> active_;  // Lines that may have a head to look at.
+  // Whose evictions go by age.
+  std::set<model::NameId> by_age_;
   std::set<std::pair<Instant, model::WorkloadId>> later_;
-  std::set<model::QueueName> changed_;    // Roots, there or not.
-  std::vector<model::WorkloadId> apart_;  // Kept out by their LocalQueues, and not told so yet.
+  std::set<model::QueueName> changed_;  // Roots, there or not.
+  // Why they wait was known when they came: kept out by their LocalQueues, or as their equals.
+  std::vector<model::WorkloadId> untold_;
   // Who holds quota, by the name of the ClusterQueue; and of whom, by WorkloadId.
   std::map<model::NameId, std::set<model::WorkloadId>> holders_;
   std::vector<model::NameId> holds_;

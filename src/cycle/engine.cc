@@ -611,7 +611,7 @@ uint32_t Engine::CheckWakes(Instant now) {
   for (const LineId id : missed.lines) lines_.Wake(state_, id, now, Line::kWide);
   holders_.insert(holders_.end(), missed.holders.begin(), missed.holders.end());
   for (const model::GroupId group : missed.groups) groups_.Wake(state_, group, PriorityOf(group));
-  for (const model::WorkloadId id : missed.workloads) admissions_.Sync(state_, id);
+  for (const model::WorkloadId id : missed.workloads) admissions_.LookAgain(state_, id);
   counters_.missed_wakes += missed.count();
   return missed.count();
 }

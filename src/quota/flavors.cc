@@ -519,16 +519,14 @@ bool IsBetter(const FlavorCandidate& a, const FlavorCandidate& b,
 }
 
 EvictionOutlook OutlookOf(const model::State& state, model::Transaction& t,
-                          const Preemptor& preemptor, const Demand& demand,
-                          const AdmittedOf& admitted) {
-  Preemptor alone = preemptor;
-  alone.demands = std::span(&demand, 1);
-  const std::optional<std::vector<Victim>> victims = FindVictims(state, t, alone, admitted);
+                          model::QueueId preemptors, const Demand& demand,
+                          const std::optional<std::vector<Victim>>& victims) {
   EvictionOutlook outlook{.mode = victims ? FlavorMode::kReclaim : FlavorMode::kNoVictims};
   const model::Transaction::Checkpoint start = t.checkpoint();
-  for (const Victim& victim : victims.value_or(std::vector<Victim>{})) {
-    if (victim.workload.queue == preemptor.queue) outlook.mode = FlavorMode::kPreempt;
-    TakeAway(state, t, victim.workload.owner);
+  for (size_t i = 0; victims && i < victims->size(); ++i) {
+    const Admitted& leaves = (*victims)[i].workload;
+    if (leaves.queue == preemptors) outlook.mode = FlavorMode::kPreempt;
+    TakeAway(state, t, leaves.owner);
   }
   outlook.borrow = ReachOf(state, demand.account, demand.resource, demand.amount).height;
   t.RollbackTo(start);

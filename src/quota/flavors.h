@@ -41,11 +41,11 @@ struct FlavorCandidate {
 using EvictionOutlook = FlavorCandidate;
 using OutlookFor = std::function<EvictionOutlook(const Demand&)>;
 
-// The outlook for the preemptor, whose own demands are not read, if the demand were all that it
-// lacks. Cost, and what `t` is: FindVictims.
+// The outlook for a preemptor of the queue whose victims, found by FindVictims in `t` as if the
+// demand were all that it lacks, are those.
 [[nodiscard]] EvictionOutlook OutlookOf(const model::State& state, model::Transaction& t,
-                                        const Preemptor& preemptor, const Demand& demand,
-                                        const AdmittedOf& admitted);
+                                        model::QueueId preemptors, const Demand& demand,
+                                        const std::optional<std::vector<Victim>>& victims);
 
 // Of all pods of a set together.
 struct HeldAmount {

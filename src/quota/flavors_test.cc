@@ -815,13 +815,14 @@ TEST(FlavorsTest, TheOutlookTellsWhoWouldGo) {
     }
     const uint64_t before = c.Hash();
     model::Transaction t = c.state.Begin();
-    const EvictionOutlook outlook =
-        OutlookOf(c.state, t, {.queue = c.Find("q"), .priority = 1},
-                  {.account = c.state.queues().AccountOf(c.Find("q"), c.Name("f")),
-                   .resource = kCpu,
-                   .amount = 5,
-                   .lacks = true},
-                  [&](QueueId q) { return std::span<const Admitted>(admitted[q]); });
+    const Demand demand{.account = c.state.queues().AccountOf(c.Find("q"), c.Name("f")),
+                        .resource = kCpu,
+                        .amount = 5,
+                        .lacks = true};
+    const auto victims =
+        FindVictims(c.state, t, {.queue = c.Find("q"), .priority = 1, .demands = {&demand, 1}},
+                    [&](QueueId q) { return std::span<const Admitted>(admitted[q]); });
+    const EvictionOutlook outlook = OutlookOf(c.state, t, c.Find("q"), demand, victims);
     EXPECT_EQ(c.Hash(), before);
     return fmt::format("{} {}", Cluster::ModeOf(outlook.mode), outlook.borrow);
   };

@@ -35,6 +35,7 @@ struct Demand {
   model::ResourceId resource;
   model::Amount amount = 0;
   bool lacks = false;
+  bool operator==(const Demand&) const = default;
 };
 
 // Who waits. It holds no quota, and is left less now of what it lacks than it demands.

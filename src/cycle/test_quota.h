@@ -1,0 +1,177 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cycle/engine.h"
+#include "cycle/test_cluster.h"
+#include "model/audit.h"
+
+// Test code: short ways to say facts of queues and workloads, and to print what is decided.
+namespace berth::cycle {
+
+struct QueueSpec {
+  std::string name;
+  std::string cohort;
+  std::vector<std::pair<std::string, int64_t>> flavors = {{"spot", 4000}};  // And their cpu.
+  bool strict = false;
+  bool stopped = false;
+  model::QueuePreemption preemption = {};
+};
+
+// Whoever is of lower priority in the queue, and whoever uses what is the queue's.
+inline constexpr model::QueuePreemption kEvicts = {
+    .within_queue = model::EvictionPolicy::kLowerPriority, .reclaim = model::EvictionPolicy::kAny};
+
+struct WorkloadSpec {
+  std::string name;
+  std::string queue = "q";  // The LocalQueue, which is called as its ClusterQueue.
+  uint32_t count = 1;
+  int64_t cpu = 1000;
+  int32_t priority = 0;
+  int64_t created = 0;
+  int64_t requeue_at = 0;
+};
+
+// An engine and the API of queues and workloads, as far as quota sees it.
+class QuotaWorld {
+ public:
+  void Put(const QueueSpec& queue) {
+    model::Vocabulary& v = engine.vocabulary();
+    model::QueueUpsert facts{.name = queue.name,
+                             .uid = "u-" + queue.name,
+                             .parent = queue.cohort,
+                             .preemption = queue.preemption,
+                             .strict_fifo = queue.strict,
+                             .stopped = queue.stopped};
+    std::vector<model::NameId> flavors;
+    for (const auto& [flavor, cpu] : queue.flavors) {
+      flavors.push_back(v.names.Intern(flavor));
+      if (state().flavors().Find(flavors.back()) == nullptr)
+        engine.Apply(model::FlavorUpsert{.name = flavor, .uid = "u-" + flavor});
+      facts.quotas.push_back(
+          {.flavor = flavors.back(), .resource = model::kCpu, .quota = {.nominal = cpu}});
+    }
+    const std::vector<model::ResourceId> resources = {model::kCpu};
+    const std::vector<model::ResourceGroup> groups = {{.resources = resources, .flavors = flavors}};
+    facts.groups = v.resource_groups.Intern(groups);
+    engine.Apply(facts);
+    engine.Apply(model::LocalQueueUpsert{
+        .uid = "u-lq-" + queue.name, .key = "default/" + queue.name, .cluster_queue = queue.name});
+  }
+  [[nodiscard]] model::WorkloadUpsert FactsOf(const WorkloadSpec& w) {
+    model::Vocabulary& v = engine.vocabulary();
+    model::WorkloadUpsert facts{.uid = "u-" + w.name,
+                                .key = "default/" + w.name,
+                                .local_queue = "default/" + w.queue,
+                                .priority = w.priority};
+    facts.status.created = Instant::FromSeconds(w.created);
+    facts.status.requeue_at = Instant::FromSeconds(w.requeue_at);
+    facts.slots = {{.name = v.names.Intern("main"),
+                    .class_id = ClassOf(v, TestPod{.cpu = w.cpu}),
+                    .count = w.count}};
+    return facts;
+  }
+  void Put(const WorkloadSpec& w) { engine.Apply(FactsOf(w)); }
+  // Its reservation is written and observed.
+  void ComesTrue(const WorkloadSpec& w) {
+    model::WorkloadUpsert facts = FactsOf(w);
+    const model::Workload& row = state().workloads().at(state().FindWorkload(facts.uid));
+    facts.status.reserved = facts.status.admitted = true;
+    facts.status.reserved_at = now;
+    facts.reserved = row.decided;
+    engine.Apply(facts);
+    engine.Apply(model::ReservationOutcome{
+        .uid = facts.uid, .outcome = model::WriteOutcome::kDone, .at = now});
+  }
+  // Its object says that it is evicted.
+  void IsTold(const WorkloadSpec& w) {
+    model::WorkloadUpsert facts = FactsOf(w);
+    const model::Workload& row = state().workloads().at(state().FindWorkload(facts.uid));
+    facts.status.reserved = facts.status.admitted = true;
+    facts.status.evicted_for = model::EvictedFor::kOther;
+    facts.reserved = row.reserved;
+    engine.Apply(facts);
+  }
+  // It holds quota and runs.
+  void Starts(const WorkloadSpec& w) {
+    Put(w);
+    engine.Cycle(now);
+    ComesTrue(w);
+  }
+  [[nodiscard]] const model::Workload& RowOf(const std::string& name) const {
+    return state().workloads().at(state().FindWorkload("u-" + name));
+  }
+  void Remove(const std::string& name) { engine.Apply(model::WorkloadRemove{.uid = "u-" + name}); }
+
+  // What a cycle decides: who gets what, and who waits, why.
+  std::string Cycle() {
+    const model::Plan plan = engine.Cycle(now);
+    std::string text;
+    for (const model::ReserveDecision& r : plan.reservations) {
+      const model::Workload& row = state().workloads().at(r.workload);
+      text +=
+          fmt::format("{}: {}", state().KeyOf(row.key), state().NameOf(row.decided.cluster_queue));
+      for (const model::QuotaCharge& charge : row.decided.charges) {
+        text += fmt::format(
+            " {} {}", state().NameOf(charge.flavor),
+            charge.count * state().vocabulary().bundles.AmountOf(charge.amounts, model::kCpu));
+      }
+      text += "; ";
+    }
+    for (const model::EvictDecision& e : plan.evictions) {
+      const model::Workload& row = state().workloads().at(e.workload);
+      text += fmt::format("evict {} for {}; ", state().KeyOf(row.key),
+                          state().KeyOf(state().workloads().at(row.claimant).key));
+    }
+    for (const model::WorkloadId w : plan.workloads)
+      text += fmt::format("{} {}; ", state().KeyOf(state().workloads().at(w).key), Why(w));
+    for (const std::string& line : model::Audit(state())) text += line;
+    if (engine.CountMissedWakes() > 0) text += "missed wakes";
+    return text;
+  }
+  [[nodiscard]] std::string Why(model::WorkloadId w) const {
+    const auto why = engine.admissions().WhyWaits(w);
+    if (!why) return "has no reason";
+    switch (why->bar) {
+      case model::QueueBar::kNone:
+        break;
+      case model::QueueBar::kNoLocalQueue:
+        return "has no local queue";
+      case model::QueueBar::kLocalQueueStopped:
+        return "local queue stopped";
+      case model::QueueBar::kNamespace:
+        return "namespace";
+      case model::QueueBar::kNoClusterQueue:
+        return "has no cluster queue";
+      case model::QueueBar::kClusterQueueStopped:
+        return "cluster queue stopped";
+      case model::QueueBar::kCohortCycle:
+        return "cycle";
+      case model::QueueBar::kInactive:
+        return "inactive";
+      case model::QueueBar::kBehind:
+        return fmt::format("behind {}", state().KeyOf(why->behind));
+      case model::QueueBar::kFull:
+        return "full";
+    }
+    if (why->promised && why->shared) return "waits for who leaves for others";
+    if (why->promised) return fmt::format("waits for {} to leave", why->victims_count);
+    if (why->reasons.empty()) return "lacks nothing";
+    const model::FlavorReason& first = why->reasons.front();
+    if (first.kind == model::FlavorReasonKind::kShort) return fmt::format("lacks {}", first.amount);
+    if (first.kind == model::FlavorReasonKind::kExceedsMost)
+      return fmt::format("wants {} of {}", first.amount, first.most);
+    return fmt::format("reason {}", static_cast<int>(first.kind));
+  }
+  [[nodiscard]] const model::State& state() const { return engine.state(); }
+
+  Engine engine;
+  Instant now = Instant::FromSeconds(1000);
+};
+
+}  // namespace berth::cycle
