@@ -40,9 +40,10 @@ class Teller {
       parts.push_back(fmt::format("taint {}={}:{}", Name(taint.key), Name(taint.value),
                                   static_cast<int>(taint.effect)));
     }
-    return fmt::format("uid {}, unschedulable {}, model '{}', {}",
+    return fmt::format("uid {}, unschedulable {}, ready {}, model '{}', {}",
                        state_.UidOf(state_.nodes().uid(n)), state_.nodes().unschedulable(n),
-                       Name(state_.nodes().gpu_model(n)), fmt::join(parts, ", "));
+                       state_.nodes().ready(n), Name(state_.nodes().gpu_model(n)),
+                       fmt::join(parts, ", "));
   }
 
   // Beside its claim.

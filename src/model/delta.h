@@ -31,6 +31,7 @@ struct NodeUpsert {
   std::vector<NameId> features;
   NameId gpu_model;
   bool unschedulable = false;
+  bool ready = true;  // Its kubelet does not say otherwise.
 };
 
 // The node object is gone. With a uid, only if it is still that one. Pods bound to the name stay

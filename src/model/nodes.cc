@@ -15,6 +15,7 @@ NodeId NodeTable::FindOrAddRow(NameId name) {
     uid_.emplace_back();
     present_.push_back(0);
     unschedulable_.push_back(0);
+    ready_.push_back(0);
     labels_.emplace_back();
     taints_.emplace_back();
     features_.emplace_back();
@@ -69,6 +70,7 @@ void NodeTable::AddTo(Hasher& hasher) const {
     hasher.Add(name_[row].value);
     if (!name_[row].valid()) continue;
     hasher.Add(uid_[row].value).Add(present_[row]).Add(unschedulable_[row]).Add(labels_[row].value);
+    hasher.Add(ready_[row]);
     hasher.Add(taints_[row].value).Add(features_[row].value).Add(gpu_model_[row].value);
     hasher.Add(devices_count_[row]);
   }

@@ -32,6 +32,7 @@ class NodeTable {
   [[nodiscard]] NameId name(NodeId n) const { return name_[n.value]; }
   [[nodiscard]] OwnerId uid(NodeId n) const { return uid_[n.value]; }  // Invalid for a ghost.
   [[nodiscard]] bool unschedulable(NodeId n) const { return unschedulable_[n.value] != 0; }
+  [[nodiscard]] bool ready(NodeId n) const { return ready_[n.value] != 0; }
   [[nodiscard]] LabelListId labels(NodeId n) const { return labels_[n.value]; }
   [[nodiscard]] TaintListId taints(NodeId n) const { return taints_[n.value]; }
   [[nodiscard]] NameListId features(NodeId n) const { return features_[n.value]; }
@@ -70,6 +71,7 @@ class NodeTable {
   std::vector<OwnerId> uid_;
   std::vector<uint8_t> present_;
   std::vector<uint8_t> unschedulable_;
+  std::vector<uint8_t> ready_;
   std::vector<LabelListId> labels_;
   std::vector<TaintListId> taints_;
   std::vector<NameListId> features_;

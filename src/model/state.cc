@@ -135,6 +135,7 @@ void State::ApplyNode(const NodeUpsert& facts) {
   if (Assign(nodes_.unschedulable_[row], static_cast<uint8_t>(cordoned ? 1 : 0))) {
     kinds |= kTouchUnschedulable;
   }
+  if (Assign(nodes_.ready_[row], static_cast<uint8_t>(facts.ready ? 1 : 0))) kinds |= kTouchReady;
   if (Assign(nodes_.gpu_model_[row], facts.gpu_model)) kinds |= kTouchDevices;
   SetAmounts(n, facts, kinds);
   if (kinds != 0) touches_.Add(n, kinds);
@@ -182,6 +183,7 @@ void State::RemoveNode(const NodeRemove& facts) {
   if (nodes_.labels_[row].valid())
     labels_.Release(std::exchange(nodes_.labels_[row], LabelListId{}));
   nodes_.unschedulable_[row] = 0;
+  nodes_.ready_[row] = 0;
   nodes_.taints_[row] = TaintListId{};
   nodes_.features_[row] = NameListId{};
   nodes_.gpu_model_[row] = NameId{};

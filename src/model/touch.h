@@ -24,7 +24,9 @@ inline constexpr TouchKinds kTouchFeatures = 1 << 7;
 inline constexpr TouchKinds kTouchDevices = 1 << 8;  // Device count or model.
 // Something is tried there, or no longer: nobody has more room than there was before.
 inline constexpr TouchKinds kTouchTried = 1 << 9;
-inline constexpr uint32_t kTouchKindsCount = 10;
+// Its kubelet says that it is ready, or no longer: filters go by taints, topologies by this.
+inline constexpr TouchKinds kTouchReady = 1 << 10;
+inline constexpr uint32_t kTouchKindsCount = 11;
 
 struct Touch {
   NodeId node;

@@ -17,6 +17,12 @@ void AddTo(Hasher& hasher, const Reservation& reservation) {
 
 }  // namespace
 
+void TopologyWish::AddTo(Hasher& hasher) const {
+  hasher.Add(asked).Add(required.value).Add(preferred.value).Add(unconstrained).Add(group.value);
+  hasher.Add(slices.size());
+  for (const SliceWish& slice : slices) hasher.Add(slice.level.value).Add(slice.size);
+}
+
 void LocalQueue::AddTo(Hasher& hasher) const {
   hasher.Add(uid.value).Add(key.value).Add(cluster_queue.value).Add(bar);
 }
@@ -29,8 +35,10 @@ void Workload::AddTo(Hasher& hasher) const {
   hasher.Add(status.evicted_at.ns).Add(status.held_back).Add(status.requeue_at.ns);
   hasher.Add(status.checks_ready).Add(status.awaits_topology).Add(status.on_unhealthy_node);
   hasher.Add(slots.size());
-  for (const WorkloadSlots& s : slots)
+  for (const WorkloadSlots& s : slots) {
     hasher.Add(s.name.value).Add(s.class_id.value).Add(s.count).Add(s.missing_max);
+    s.topology.AddTo(hasher);
+  }
   model::AddTo(hasher, reserved);
   model::AddTo(hasher, decided);
   hasher.Add(write).Add(errors).Add(not_before.ns);

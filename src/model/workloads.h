@@ -46,12 +46,32 @@ struct LocalQueue {
 };
 using LocalQueueTable = ObjectTable<LocalQueue, LocalQueueId>;
 
+// So many pods, one after the other, stand together in a domain of that level.
+struct SliceWish {
+  NameId level;
+  uint32_t size = 1;
+  bool operator==(const SliceWish&) const = default;
+};
+
+// Where the pods are to stand in relation to each other, by a topology of their nodes.
+struct TopologyWish {
+  bool asked = false;  // Else by a topology only where their queue has no other flavors.
+  NameId required;     // A level: one domain of it holds them all.
+  NameId preferred;    // Likewise, if there is such a domain.
+  bool unconstrained = false;
+  NameId group;                   // Pod sets of one group stand together; invalid: none.
+  std::vector<SliceWish> slices;  // Each within the one before.
+  bool operator==(const TopologyWish&) const = default;
+  void AddTo(Hasher& hasher) const;
+};
+
 // Pods of a workload that are alike.
 struct WorkloadSlots {
   NameId name;  // Of the pod set.
   ClassId class_id;
   uint32_t count = 0;
   uint32_t missing_max = 0;  // So many of them it may start without.
+  TopologyWish topology = {};
   bool operator==(const WorkloadSlots&) const = default;
 };
 

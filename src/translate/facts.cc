@@ -549,6 +549,9 @@ model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary
                           .labels = LabelsOf(node.meta.labels, vocabulary),
                           .taints = TaintsOf(node.taints, vocabulary),
                           .unschedulable = node.unschedulable};
+  facts.ready = std::ranges::none_of(node.conditions, [](const api::NodeCondition& condition) {
+    return condition.type == "Ready" && condition.status != "True";
+  });
   for (const std::string& feature : node.declared_features) {
     facts.features.push_back(vocabulary.names.Intern(feature));
   }

@@ -426,6 +426,11 @@ TEST_F(FactsTest, NodesAreReadWhole) {
   node.declared_features = {"f"};
   const model::NodeUpsert facts = NodeFacts(node, v);
   EXPECT_TRUE(facts.unschedulable);
+  EXPECT_TRUE(facts.ready);
+  node.conditions = {{.type = "Ready", .status = "Unknown"}};
+  EXPECT_FALSE(NodeFacts(node, v).ready);
+  node.conditions = {{.type = "Ready", .status = "True"}, {.type = "Other", .status = "False"}};
+  EXPECT_TRUE(NodeFacts(node, v).ready);
   ASSERT_EQ(facts.taints.size(), 1u);
   EXPECT_EQ(facts.taints[0].effect, model::TaintEffect::kNoExecute);
   EXPECT_EQ(facts.gpu_model, v.names.Intern("T4"));

@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 
+#include "base/limits.h"
 #include "translate/lists.h"
 
 namespace berth::translate {
@@ -165,6 +166,23 @@ model::FlavorUpsert FlavorFacts(const api::ResourceFlavor& flavor, model::Vocabu
           .taints = taints.empty() ? model::TaintListId{} : vocabulary.taints.Intern(taints),
           .tolerations = InternTolerations(flavor.tolerations, vocabulary),
           .topology = flavor.topology};
+}
+
+model::TopologyWish TopologyWishOf(const api::TopologyRequest& request,
+                                   model::Vocabulary& vocabulary) {
+  const auto name = [&](const std::string& text) {
+    return text.empty() ? model::NameId{} : vocabulary.names.Intern(text);
+  };
+  model::TopologyWish wish{.asked = true,
+                           .required = name(request.required),
+                           .preferred = name(request.preferred),
+                           .unconstrained = request.unconstrained,
+                           .group = name(request.group)};
+  for (const api::TopologySlice& slice : request.slices) {
+    const int64_t size = std::clamp(slice.size, int64_t{1}, limits::kSlotsMax);
+    wish.slices.push_back({.level = name(slice.level), .size = static_cast<uint32_t>(size)});
+  }
+  return wish;
 }
 
 model::TopologyUpsert TopologyFacts(const api::Topology& topology, model::Vocabulary& vocabulary) {

@@ -8,6 +8,7 @@
 #include "model/queues.h"
 #include "model/vocabulary.h"
 #include "model/workload_stage.h"
+#include "model/workloads.h"
 
 // Kueue's objects to the model's facts, as translate/facts.h. Cost: O(size of the object).
 namespace berth::translate {
@@ -26,6 +27,8 @@ namespace berth::translate {
 [[nodiscard]] model::FlavorUpsert FlavorFacts(const api::ResourceFlavor& flavor,
                                               model::Vocabulary& vocabulary);
 
+[[nodiscard]] model::TopologyWish TopologyWishOf(const api::TopologyRequest& request,
+                                                 model::Vocabulary& vocabulary);
 [[nodiscard]] model::TopologyUpsert TopologyFacts(const api::Topology& topology,
                                                   model::Vocabulary& vocabulary);
 

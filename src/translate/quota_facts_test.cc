@@ -251,6 +251,18 @@ TEST_F(QuotaFactsTest, AFlavorWithoutTaintsHasNone) {
   EXPECT_EQ(facts.topology, "");
 }
 
+TEST_F(QuotaFactsTest, AWishIsWhatATopologyRequestAsksFor) {
+  const auto name = [&](std::string_view text) { return v.names.Intern(text); };
+  EXPECT_EQ(
+      TopologyWishOf({.required = "rack", .group = "g", .slices = {{"host", 4}, {"gpu", 0}}}, v),
+      (model::TopologyWish{.asked = true,
+                           .required = name("rack"),
+                           .group = name("g"),
+                           .slices = {{name("host"), 4}, {name("gpu"), 1}}}));
+  EXPECT_EQ(TopologyWishOf({.preferred = "rack", .unconstrained = true}, v),
+            (model::TopologyWish{.asked = true, .preferred = name("rack"), .unconstrained = true}));
+}
+
 TEST_F(QuotaFactsTest, ATopologyIsItsLevelsInOrder) {
   const model::TopologyUpsert facts =
       TopologyFacts({.meta = {.name = "racks", .uid = "u"}, .levels = {"rack", "block"}}, v);

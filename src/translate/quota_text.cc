@@ -242,4 +242,83 @@ std::string TopologyFaultText(model::TopologyFault fault, std::span<const model:
   return fmt::format("more than one TAS flavor assigned: {}", fmt::join(names, ", "));
 }
 
+namespace {
+
+std::string TaintText(const model::Taint& taint, const model::Vocabulary& vocabulary) {
+  std::string text(vocabulary.names.View(taint.key));
+  if (taint.value.valid() && !vocabulary.names.View(taint.value).empty())
+    text.append("=").append(vocabulary.names.View(taint.value));
+  return text.append(":").append(EffectText(taint.effect));
+}
+
+// ". Total nodes: 4; excluded: nodeSelector: 2, resource "cpu": 1"; empty when none is.
+std::string LeftOutText(const model::NodesLeftOut& left_out, const model::Vocabulary& vocabulary) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::string_view why, uint32_t nodes) {
+    if (nodes > 0) parts.push_back(fmt::format("{}: {}", why, nodes));
+  };
+  add("nodeSelector", left_out.by_selector);
+  add("topologyDomain", left_out.by_domain);
+  add("other", left_out.by_others);
+  for (const auto& by : left_out.by_resource)
+    add(fmt::format("resource \"{}\"", vocabulary.resources.Name(by.resource)), by.nodes);
+  for (const auto& by : left_out.by_taint)
+    add(fmt::format("taint \"{}\"", TaintText(by.taint, vocabulary)), by.nodes);
+  if (parts.empty()) return "";
+  std::ranges::sort(parts);
+  return fmt::format(". Total nodes: {}; excluded: {}", left_out.all, fmt::join(parts, ", "));
+}
+
+std::string FillText(const model::TopologyRefusal& refusal, std::string_view topology,
+                     const model::Vocabulary& vocabulary) {
+  using Kind = model::TopologyRefusal::Kind;
+  if (refusal.kind == Kind::kFewLayers) {
+    std::string text = fmt::format("topology \"{}\" doesn't allow to fit", topology);
+    for (const model::TopologyFill& fill : refusal.fills) {
+      text += fmt::format("; {}/{} slice(s) fit on level {}", fill.fits, fill.wanted,
+                          vocabulary.names.View(fill.level));
+    }
+    return text;
+  }
+  const model::TopologyFill& fill = refusal.fills.front();
+  const std::string_view unit = refusal.kind == Kind::kFewPods ? "pod" : "slice";
+  if (fill.fits == 0) {
+    return fmt::format("topology \"{}\" doesn't allow to fit any of {} {}(s)", topology,
+                       fill.wanted, unit);
+  }
+  return fmt::format("topology \"{}\" allows to fit only {} out of {} {}(s)", topology, fill.fits,
+                     fill.wanted, unit);
+}
+
+}  // namespace
+
+std::string TopologyRefusalText(const model::TopologyRefusal& refusal,
+                                const model::Vocabulary& vocabulary) {
+  using Kind = model::TopologyRefusal::Kind;
+  const auto name = [&](model::NameId id) {
+    return id.valid() ? vocabulary.names.View(id) : std::string_view();
+  };
+  switch (refusal.kind) {
+    case Kind::kNoLevel:
+      return fmt::format("no requested topology level: {}", name(refusal.level));
+    case Kind::kNoSliceLevel:
+      return fmt::format("no requested topology level for slices: {}", name(refusal.level));
+    case Kind::kSliceAbove:
+      return fmt::format("podset slice topology {} is above the podset topology {}",
+                         name(refusal.level), name(refusal.within));
+    case Kind::kNoDomains:
+      return fmt::format("no topology domains at level: {}", name(refusal.level));
+    case Kind::kStale:
+      return fmt::format(
+          "topology \"{}\" has no domain {} any more, in which some of the pods stand",
+          name(refusal.topology), name(refusal.level));
+    case Kind::kFewPods:
+    case Kind::kFewSlices:
+    case Kind::kFewLayers:
+      break;
+  }
+  return FillText(refusal, name(refusal.topology), vocabulary) +
+         LeftOutText(refusal.left_out, vocabulary);
+}
+
 }  // namespace berth::translate

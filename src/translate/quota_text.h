@@ -9,6 +9,7 @@
 #include "model/flavor_reason.h"
 #include "model/plan.h"
 #include "model/state.h"
+#include "model/topology_refusal.h"
 #include "model/vocabulary.h"
 #include "model/workloads.h"
 
@@ -56,5 +57,9 @@ struct PreemptionWords {
 [[nodiscard]] std::string TopologyFaultText(model::TopologyFault fault,
                                             std::span<const model::NameId> flavors,
                                             const model::Vocabulary& vocabulary);
+
+// "topology "racks" allows to fit only 3 out of 4 pod(s)"
+[[nodiscard]] std::string TopologyRefusalText(const model::TopologyRefusal& refusal,
+                                              const model::Vocabulary& vocabulary);
 
 }  // namespace berth::translate

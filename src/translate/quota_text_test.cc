@@ -102,5 +102,24 @@ TEST(QuotaTextTest, ReasonsOfTheConditionAreUpstreams) {
   EXPECT_EQ(ToString(model::Unfit::kNoMatch), "NoMatchingFlavor");
 }
 
+// The other words are those of Kueue's vectors.
+TEST(QuotaTextTest, WhyATopologyRefusesNamesWhatKeepsPodsOff) {
+  model::Vocabulary v;
+  using Kind = model::TopologyRefusal::Kind;
+  model::TopologyRefusal refusal{.kind = Kind::kStale,
+                                 .topology = v.names.Intern("racks"),
+                                 .level = v.names.Intern("n1"),
+                                 .within = {},
+                                 .fills = {},
+                                 .left_out = {.all = 7, .by_domain = 2, .by_others = 1}};
+  EXPECT_EQ(TopologyRefusalText(refusal, v),
+            "topology \"racks\" has no domain n1 any more, in which some of the pods stand");
+  refusal.kind = Kind::kFewSlices;
+  refusal.fills = {{.level = v.names.Intern("rack"), .fits = 1, .wanted = 2}};
+  EXPECT_EQ(TopologyRefusalText(refusal, v),
+            "topology \"racks\" allows to fit only 1 out of 2 slice(s). Total nodes: 7; excluded: "
+            "other: 1, topologyDomain: 2");
+}
+
 }  // namespace
 }  // namespace berth::translate

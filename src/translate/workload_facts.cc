@@ -141,7 +141,9 @@ Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
         {.name = vocabulary.names.Intern(pods.name),
          .class_id = vocabulary.classes.Intern(*spec),
          .count = count,
-         .missing_max = count - std::min(count, Clamped(pods.min_count.value_or(count)))});
+         .missing_max = count - std::min(count, Clamped(pods.min_count.value_or(count))),
+         .topology =
+             pods.topology ? TopologyWishOf(*pods.topology, vocabulary) : model::TopologyWish{}});
   }
   return slots;
 }

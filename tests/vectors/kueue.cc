@@ -24,6 +24,7 @@
 #include "kueue_cycle.h"
 #include "kueue_flavors.h"
 #include "kueue_model.h"
+#include "kueue_topology.h"
 #include "kueue_workload.h"
 #include "model/state.h"
 #include "quota/preempt.h"
@@ -507,6 +508,8 @@ const std::map<std::string_view, Table>& Tables() {
       {"TestDeletedFlavors", AssignFlavors},
       {"TestEntryOrdering", EntryOrdering},
       {"TestFilterChecksForAdmission", AdmissionChecks},
+      {"TestFindTopologyAssignments", FindTopologyAssignments},
+      {"TestFindTopologyAssignmentsMultiLayerReplacement", ReplaceUnhealthyNode},
       {"TestFromQuotaReservedOrAdmittedToPending", LostReservation},
       {"TestGetMaxRetryTime", RetryTime},
       {"TestGetQueueOrderTimestamp", QueueOrderTimestamp},
@@ -541,7 +544,7 @@ std::string_view Lacking(std::string_view group) {
   static const std::map<std::string_view, std::string_view> kLacking = {
       {"1-cycle", "fair sharing, an order without priorities, requeueing, concurrent admission"},
       {"2-preemption", "fair sharing"},
-      {"3-tas", "topology"},
+      {"3-tas", "placement by alpha gates, cycles with topologies"},
       {"4-flavors", "placement in topologies"},
       {"5-afs", "fair sharing of admission"},
       {"6-cache", "workloads, readiness of queues, fair shares"},

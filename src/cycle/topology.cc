@@ -1,0 +1,382 @@
+#include "cycle/topology.h"
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+
+#include "base/check.h"
+#include "base/limits.h"
+
+namespace berth::cycle {
+
+using model::Amount;
+using model::ClassId;
+using model::NameId;
+using model::NodeId;
+using model::NodesLeftOut;
+using model::ReasonKind;
+using model::ResourceAmount;
+using model::ResourceId;
+using model::TopologyRefusal;
+
+namespace {
+
+// Of topologies down to nodes only that level is told: a node's name says the others.
+constexpr std::string_view kHostname = "kubernetes.io/hostname";
+
+std::optional<uint32_t> LevelOf(const model::Topology& topology, NameId name) {
+  const auto at = std::ranges::find(topology.levels, name);
+  if (at == topology.levels.end()) return std::nullopt;
+  return static_cast<uint32_t>(at - topology.levels.begin());
+}
+
+const model::Label* Find(std::span<const model::Label> sorted, NameId key) {
+  const auto at = std::ranges::lower_bound(sorted, key, {}, &model::Label::key);
+  return at != sorted.end() && at->key == key ? &*at : nullptr;
+}
+
+// The nodes and, of each, its values of the levels.
+std::vector<NameId> PathsOf(const model::State& state, const model::Flavor& flavor,
+                            const model::Topology& topology, std::vector<NodeId>& nodes) {
+  std::vector<NameId> paths;
+  for (uint32_t row = 0; row < state.nodes().size(); ++row) {
+    const NodeId n{row};
+    if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
+    if (!state.nodes().ready(n) || state.nodes().unschedulable(n)) continue;
+    const std::span<const model::Label> labels = state.labels().View(state.nodes().labels(n));
+    const auto lacks = [&](const model::Label& label) {
+      const model::Label* own = Find(labels, label.key);
+      return own == nullptr || own->value != label.value;
+    };
+    if (std::ranges::any_of(flavor.labels, lacks)) continue;
+    const auto has = [&](NameId level) { return Find(labels, level) != nullptr; };
+    if (!std::ranges::all_of(topology.levels, has)) continue;
+    nodes.push_back(n);
+    for (const NameId level : topology.levels) paths.push_back(Find(labels, level)->value);
+  }
+  return paths;
+}
+
+topo::Tree TreeOf(const model::State& state, const model::Flavor& flavor,
+                  const model::Topology& topology, std::vector<NodeId>& nodes) {
+  const std::vector<NameId> paths = PathsOf(state, flavor, topology, nodes);
+  return topo::Tree(static_cast<uint32_t>(topology.levels.size()), paths,
+                    [&](NameId name) { return state.NameOf(name); });
+}
+
+template <typename List, typename Same>
+void NoteIn(List& list, const typename List::value_type& fresh, Same same) {
+  const auto at = std::ranges::find_if(list, same);
+  ++(at == list.end() ? list.emplace_back(fresh) : *at).nodes;
+}
+
+TopologyRefusal::Kind KindOf(topo::Misfit::Kind kind) {
+  switch (kind) {
+    case topo::Misfit::Kind::kNoDomains:
+      return TopologyRefusal::Kind::kNoDomains;
+    case topo::Misfit::Kind::kPods:
+      return TopologyRefusal::Kind::kFewPods;
+    case topo::Misfit::Kind::kSlices:
+      return TopologyRefusal::Kind::kFewSlices;
+    case topo::Misfit::Kind::kLayers:
+      break;
+  }
+  return TopologyRefusal::Kind::kFewLayers;
+}
+
+// The leader is placed beside the workers.
+bool IsLeader(const FlavorTopology::PodSet& a, const FlavorTopology::PodSet& b) {
+  return a.count <= b.count;
+}
+
+}  // namespace
+
+std::vector<std::vector<size_t>> TogetherOf(std::span<const model::TopologyWish* const> wishes) {
+  std::vector<std::vector<size_t>> together;
+  for (size_t i = 0; i < wishes.size(); ++i) {
+    const NameId group = wishes[i]->group;
+    const auto at = std::ranges::find_if(together, [&](const std::vector<size_t>& sets) {
+      return group.valid() && wishes[sets.front()]->group == group;
+    });
+    (at == together.end() ? together.emplace_back() : *at).push_back(i);
+  }
+  return together;
+}
+
+FlavorTopology::FlavorTopology(const model::State& state, const place::Evaluator& evaluator,
+                               const model::Flavor& flavor)
+    : state_(state),
+      evaluator_(evaluator),
+      topology_(*state.flavors().FindTopology(flavor.topology)),
+      tree_(TreeOf(state, flavor, topology_, nodes_)),
+      taken_(tree_.size(tree_.lowest())) {}
+
+// ---- What is asked for -------------------------------------------------------------------------
+
+std::expected<topo::Request, TopologyRefusal> FlavorTopology::RequestOf(
+    const PodSet& set, std::vector<topo::Slice>& slices) const {
+  using Kind = TopologyRefusal::Kind;
+  const auto refused = [&](Kind kind, NameId level, NameId within = {}) {
+    TopologyRefusal refusal;
+    refusal.kind = kind;
+    refusal.topology = topology_.name;
+    refusal.level = level;
+    refusal.within = within;
+    return std::unexpected(refusal);
+  };
+  const model::TopologyWish& wish = *set.wish;
+  topo::Request request{.reach = topo::Reach::kUnconstrained,
+                        .level = tree_.lowest(),
+                        .count = set.count,
+                        .slices = {}};
+  if (wish.required.valid() || wish.preferred.valid()) {
+    const NameId name = wish.required.valid() ? wish.required : wish.preferred;
+    const std::optional<uint32_t> level = LevelOf(topology_, name);
+    if (!level) return refused(Kind::kNoLevel, name);
+    request.reach = wish.required.valid() ? topo::Reach::kRequired : topo::Reach::kPreferred;
+    request.level = *level;
+  } else if (!wish.unconstrained && !wish.slices.empty()) {
+    request.level = 0;
+  }
+  for (const model::SliceWish& slice : wish.slices) {
+    const std::optional<uint32_t> level = LevelOf(topology_, slice.level);
+    if (!level) return refused(Kind::kNoSliceLevel, slice.level);
+    const uint32_t above = slices.empty() ? request.level : slices.back().level + 1;
+    if (*level < above) return refused(Kind::kSliceAbove, slice.level, topology_.levels[above]);
+    slices.push_back({.level = *level, .size = slice.size});
+  }
+  request.slices = slices;
+  return request;
+}
+
+// ---- What there is -----------------------------------------------------------------------------
+
+// By what does not change as pods are placed.
+bool FlavorTopology::MayHold(const PodSet& set, NodeId node, const model::Viewer& viewer,
+                             NodesLeftOut& left_out) const {
+  const model::Verdict verdict = evaluator_.Filter(state_, set.class_id, node, &viewer);
+  switch (verdict.kind) {
+    case ReasonKind::kNone:
+    case ReasonKind::kInsufficient:
+      return true;
+    case ReasonKind::kTaint: {
+      const model::Taint& taint =
+          state_.vocabulary().taints.View(state_.nodes().taints(node))[verdict.detail];
+      NoteIn(left_out.by_taint, {.taint = taint},
+             [&](const NodesLeftOut::ByTaint& by) { return by.taint == taint; });
+      return false;
+    }
+    case ReasonKind::kAffinity:
+    case ReasonKind::kAffinityConflict:
+    case ReasonKind::kNotNamed:
+      ++left_out.by_selector;
+      return false;
+    default:
+      ++left_out.by_others;
+      return false;
+  }
+}
+
+// `least`: the resource that allows the fewest.
+uint32_t FlavorTopology::CountIn(const std::vector<Amount>& left, ClassId class_id,
+                                 ResourceId* least) const {
+  Amount count = limits::kPodsMax;
+  const model::BundleId requests = state_.vocabulary().classes.at(class_id).requests;
+  for (const ResourceAmount& a : state_.vocabulary().bundles.View(requests)) {
+    if (a.amount <= 0) continue;
+    const Amount has = a.resource.value < left.size() ? left[a.resource.value] : 0;
+    const Amount fits = std::max<Amount>(has, 0) / a.amount;
+    const bool fewer = fits < count || (fits == count && least != nullptr && least->valid() &&
+                                        state_.vocabulary().resources.Name(a.resource) <
+                                            state_.vocabulary().resources.Name(*least));
+    if (fewer && least != nullptr) *least = a.resource;
+    count = std::min(count, fits);
+  }
+  return static_cast<uint32_t>(count);
+}
+
+FlavorTopology::Look FlavorTopology::LookAt(const PodSet& set, const PodSet* leader,
+                                            const model::Viewer& viewer,
+                                            std::optional<topo::DomainId> within) const {
+  const model::BundleTable& bundles = state_.vocabulary().bundles;
+  const uint32_t leaves = tree_.size(tree_.lowest());
+  const uint32_t resources = state_.ledger().nodes().resources();
+  Look look{.rooms = std::vector<topo::Room>(leaves), .left_out = {}};
+  look.left_out.all = leaves;
+  std::vector<std::vector<Amount>> left(leaves);
+  for (size_t i = 0; i < nodes_.size(); ++i) {
+    const topo::DomainId leaf{tree_.lowest(), tree_.leaf_of(i)};
+    if (within && tree_.Above(leaf, within->level) != *within) {
+      ++look.left_out.by_domain;
+      continue;
+    }
+    if (!MayHold(set, nodes_[i], viewer, look.left_out)) continue;
+    std::vector<Amount>& sum = left[leaf.index];
+    sum.resize(resources);
+    for (uint32_t r = 0; r < resources; ++r) {
+      sum[r] +=
+          state_.ledger().Now(model::AccountId::OfNode(nodes_[i]), ResourceId{r}, viewer, bundles);
+    }
+  }
+  for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
+    if (left[leaf].empty()) continue;
+    for (uint32_t r = 0; r < taken_[leaf].size(); ++r) left[leaf][r] -= taken_[leaf][r];
+    ResourceId least;
+    topo::Room& room = look.rooms[leaf];
+    room.pods = CountIn(left[leaf], set.class_id, &least);
+    if (room.pods == 0) {
+      NoteIn(look.left_out.by_resource, {.resource = least},
+             [&](const NodesLeftOut::ByResource& by) { return by.resource == least; });
+    }
+    if (leader == nullptr || CountIn(left[leaf], leader->class_id, nullptr) == 0) continue;
+    room.leader = true;
+    const model::BundleId requests = state_.vocabulary().classes.at(leader->class_id).requests;
+    for (const ResourceAmount& a : bundles.View(requests)) left[leaf][a.resource.value] -= a.amount;
+    room.beside_leader = CountIn(left[leaf], set.class_id, nullptr);
+  }
+  return look;
+}
+
+void FlavorTopology::Charge(ClassId class_id, uint32_t leaf, uint32_t count) {
+  std::vector<Amount>& taken = taken_[leaf];
+  taken.resize(state_.ledger().nodes().resources());
+  const model::BundleId requests = state_.vocabulary().classes.at(class_id).requests;
+  for (const ResourceAmount& a : state_.vocabulary().bundles.View(requests)) {
+    if (a.resource.value < taken.size()) taken[a.resource.value] += a.amount * count;
+  }
+}
+
+std::vector<TopologyShare> FlavorTopology::SharesOf(std::span<const topo::Share> pods) const {
+  const bool by_node = state_.NameOf(topology_.levels.back()) == kHostname;
+  std::vector<TopologyShare> shares;
+  for (const topo::Share& share : pods) {
+    const topo::DomainId leaf{tree_.lowest(), share.leaf};
+    shares.push_back({.values = by_node ? std::vector{tree_.value(leaf)} : tree_.PathOf(leaf),
+                      .count = share.count});
+  }
+  return shares;
+}
+
+TopologyRefusal FlavorTopology::RefusalOf(const topo::Misfit& misfit, Look look,
+                                          NameId level) const {
+  TopologyRefusal refusal{.kind = KindOf(misfit.kind),
+                          .topology = topology_.name,
+                          .level = level,
+                          .within = {},
+                          .fills = {},
+                          .left_out = std::move(look.left_out)};
+  for (const topo::Fill& fill : misfit.fills) {
+    refusal.fills.push_back(
+        {.level = topology_.levels[fill.level], .fits = fill.fits, .wanted = fill.wanted});
+  }
+  return refusal;
+}
+
+// ---- Placing -----------------------------------------------------------------------------------
+
+FlavorTopology::Places FlavorTopology::Place(std::span<const PodSet> sets,
+                                             const model::Viewer& viewer) {
+  CHECK(sets.size() == 1 || sets.size() == 2);
+  const size_t lead = sets.size() == 2 && !IsLeader(sets[0], sets[1]) ? 1 : 0;
+  const PodSet* leader = sets.size() == 2 ? &sets[lead] : nullptr;
+  const PodSet& workers = leader == nullptr ? sets[0] : sets[1 - lead];
+  std::vector<topo::Slice> slices;
+  std::expected<topo::Request, TopologyRefusal> request = RequestOf(workers, slices);
+  if (!request) return std::unexpected(request.error());
+  request->leader = leader != nullptr;
+  Look look = LookAt(workers, leader, viewer, std::nullopt);
+  std::expected<topo::Placement, topo::Misfit> placement = topo::Place(tree_, look.rooms, *request);
+  if (!placement) {
+    return std::unexpected(
+        RefusalOf(placement.error(), std::move(look), topology_.levels[request->level]));
+  }
+  std::vector<std::vector<TopologyShare>> places(sets.size());
+  for (const topo::Share& share : placement->pods)
+    Charge(workers.class_id, share.leaf, share.count);
+  places[leader == nullptr ? 0 : 1 - lead] = SharesOf(placement->pods);
+  if (leader == nullptr) return places;
+  Charge(leader->class_id, *placement->leader, 1);
+  places[lead] = SharesOf(std::vector<topo::Share>{{.leaf = *placement->leader, .count = 1}});
+  return places;
+}
+
+std::optional<uint32_t> FlavorTopology::LeafOf(std::span<const NameId> values) const {
+  for (uint32_t leaf = 0; leaf < tree_.size(tree_.lowest()); ++leaf) {
+    const topo::DomainId d{tree_.lowest(), leaf};
+    if (values.size() == 1 ? tree_.value(d) == values[0]
+                           : std::ranges::equal(tree_.PathOf(d), values)) {
+      return leaf;
+    }
+  }
+  return std::nullopt;
+}
+
+// Where the pods that stay ask the others to be; nothing: anywhere.
+std::optional<topo::DomainId> FlavorTopology::DomainForRest(
+    const topo::Request& request, std::span<const topo::Share> rest) const {
+  for (size_t layer = request.slices.size(); layer-- > 0;) {
+    const topo::Slice& slice = request.slices[layer];
+    std::map<topo::DomainId, uint32_t> pods;
+    for (const topo::Share& share : rest)
+      pods[tree_.Above({tree_.lowest(), share.leaf}, slice.level)] += share.count;
+    const auto broken = std::ranges::find_if(
+        pods, [&](const auto& domain) { return domain.second % slice.size != 0; });
+    if (broken != pods.end()) return broken->first;
+  }
+  if (request.reach != topo::Reach::kRequired || rest.empty()) return std::nullopt;
+  return tree_.Above({tree_.lowest(), rest.front().leaf}, request.level);
+}
+
+FlavorTopology::Places FlavorTopology::Replace(const PodSet& set,
+                                               std::span<const TopologyShare> stands,
+                                               std::span<const NameId> failed,
+                                               const model::Viewer& viewer) {
+  std::vector<topo::Slice> slices;
+  std::expected<topo::Request, TopologyRefusal> request = RequestOf(set, slices);
+  if (!request) return std::unexpected(request.error());
+  std::vector<topo::Share> pods;
+  request->count = 0;
+  for (const TopologyShare& share : stands) {
+    if (std::ranges::find(failed, share.values.back()) != failed.end()) {
+      request->count += share.count;
+    } else if (const std::optional<uint32_t> leaf = LeafOf(share.values)) {
+      pods.push_back({.leaf = *leaf, .count = share.count});
+    } else {
+      return std::unexpected(TopologyRefusal{.kind = TopologyRefusal::Kind::kStale,
+                                             .topology = topology_.name,
+                                             .level = share.values.back(),
+                                             .within = {},
+                                             .fills = {},
+                                             .left_out = {}});
+    }
+  }
+  const std::optional<topo::DomainId> within = DomainForRest(*request, pods);
+  if (within) {
+    request->reach = topo::Reach::kRequired;
+    request->level = within->level;
+  }
+  // Of slices that stand elsewhere nothing is missing.
+  while (!request->slices.empty() && (request->slices.front().level < request->level ||
+                                      request->count % request->slices.front().size != 0)) {
+    request->slices = request->slices.subspan(1);
+  }
+  Look look = LookAt(set, nullptr, viewer, within);
+  std::expected<topo::Placement, topo::Misfit> placement = topo::Place(tree_, look.rooms, *request);
+  if (!placement) {
+    return std::unexpected(
+        RefusalOf(placement.error(), std::move(look), topology_.levels[request->level]));
+  }
+  for (const topo::Share& share : placement->pods) {
+    Charge(set.class_id, share.leaf, share.count);
+    const auto at = std::ranges::find(pods, share.leaf, &topo::Share::leaf);
+    if (at == pods.end()) {
+      pods.push_back(share);
+    } else {
+      at->count += share.count;
+    }
+  }
+  std::ranges::sort(pods, {}, &topo::Share::leaf);
+  return std::vector<std::vector<TopologyShare>>{SharesOf(pods)};
+}
+
+}  // namespace berth::cycle

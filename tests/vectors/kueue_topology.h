@@ -1,0 +1,11 @@
+#pragma once
+
+#include "kueue_model.h"
+
+// The tables of group 3-tas that place pods without a cycle.
+namespace berth::kueue {
+
+void FindTopologyAssignments(const Case& test);
+void ReplaceUnhealthyNode(const Case& test);
+
+}  // namespace berth::kueue
