@@ -14,6 +14,7 @@
 #include "api/quota.h"
 #include "base/check.h"
 #include "controllers/sha1.h"
+#include "controllers/topology.h"
 
 namespace berth::controllers {
 namespace {
@@ -91,6 +92,14 @@ std::string TolerationsText(const std::vector<api::Toleration>& tolerations) {
   return text;
 }
 
+std::string GatesText(const std::vector<std::string>& gates) {
+  if (gates.empty()) return "null";
+  std::string text = "[";
+  for (const std::string& gate : gates) text += R"({"name":)" + client::JsonString(gate) + "},";
+  text.back() = ']';
+  return text;
+}
+
 // A merge patch that makes one map of the other.
 std::string MapPatch(const api::StringMap& from, const api::StringMap& to) {
   if (to.empty()) return "null";
@@ -110,6 +119,7 @@ std::string MapPatch(const api::StringMap& from, const api::StringMap& to) {
 struct Placement {
   api::StringMap selector;
   std::vector<api::Toleration> tolerations;
+  std::vector<std::string> gates;
 };
 
 // The member "template" of a merge patch, with a comma before; empty: nothing is to change.
@@ -119,6 +129,8 @@ std::string PlacementPatch(const api::PodSpec& from, const Placement& to) {
     text += R"("nodeSelector":)" + MapPatch(from.node_selector, to.selector) + ",";
   if (from.tolerations != to.tolerations)
     text += R"("tolerations":)" + TolerationsText(to.tolerations) + ",";
+  if (from.scheduling_gates != to.gates)
+    text += R"("schedulingGates":)" + GatesText(to.gates) + ",";
   if (text.empty()) return text;
   text.pop_back();
   return R"(,"template":{"spec":{)" + text + "}}";
@@ -215,6 +227,7 @@ class Planner {
   void LetGo();
   void Release(const api::Condition& evicted);
   void Report();
+  void LetPodsGo();
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
   bool IsRestored();
@@ -269,6 +282,7 @@ Plan Planner::Run() {
     job_.suspend ? Follow() : Stop("Not admitted by its queue");
   } else {
     job_.suspend ? Start() : Report();
+    if (!job_.suspend) LetPodsGo();
   }
   return std::move(plan_);
 }
@@ -308,6 +322,7 @@ std::string Planner::PodSetText() const {
   std::string text =
       fmt::format(R"("podSets":[{{"name":"{}","count":{})", kPodSetName, CountOf(job_));
   if (const auto least = MinCountOf(job_)) text += fmt::format(R"(,"minCount":{})", *least);
+  text += TopologyRequestText(TopologyRequestOf(job_.pod_template));
   return text + R"(,"template":)" + TemplateText(job_.pod_template) + "}]";
 }
 
@@ -348,7 +363,8 @@ void Planner::Stop(std::string why) {
 bool Planner::IsRestored() {
   if (own_->pod_sets.empty()) return true;
   const api::PodSpec& wanted = *pod_set().spec;
-  std::string members = PlacementPatch(spec_, {wanted.node_selector, wanted.tolerations});
+  std::string members =
+      PlacementPatch(spec_, {wanted.node_selector, wanted.tolerations, wanted.scheduling_gates});
   if (pod_set().min_count && job_.parallelism < pod_set().count)
     members += fmt::format(R"(,"parallelism":{})", pod_set().count);
   if (members.empty()) return true;
@@ -364,6 +380,7 @@ bool Planner::IsRestored() {
 bool Planner::Matches() const {
   if (own_->pod_sets.size() != 1 || own_->queue != QueueNameOf(head_)) return false;
   const api::WorkloadPodSet& set = pod_set();
+  if (set.topology != TopologyRequestOf(job_.pod_template)) return false;
   if (!reserved())
     return set.count == CountOf(job_) && set.min_count == MinCountOf(job_) && *set.spec == spec_;
   std::vector<int64_t> counts = {set.count};
@@ -373,6 +390,7 @@ bool Planner::Matches() const {
   api::PodSpec placed = *set.spec;
   placed.node_selector = spec_.node_selector;
   placed.tolerations = spec_.tolerations;
+  placed.scheduling_gates = spec_.scheduling_gates;
   return placed == spec_;
 }
 
@@ -434,7 +452,9 @@ void Planner::Status(const std::vector<api::Condition>& conditions, std::string 
 // Where pods with these flavors may run. Nothing: a flavor isn't seen yet, or the pods ask for
 // another place, and the Workload is finished.
 std::optional<Placement> Planner::PlacementOf(const api::PodSetAssignment& assignment) {
-  Placement placement{pod_set().spec->node_selector, pod_set().spec->tolerations};
+  Placement placement{pod_set().spec->node_selector, pod_set().spec->tolerations,
+                      pod_set().spec->scheduling_gates};
+  if (assignment.topology) placement.gates.emplace_back(kTopologyGate);
   for (const auto& [resource, name] : assignment.flavors) {
     const Slot slot = objects_.Find(api::KindId::kResourceFlavor, {}, name);
     if (slot == kNoSlot) return std::nullopt;
@@ -491,6 +511,19 @@ void Planner::Report() {
   }
   if (changed || !more.empty()) Status(conditions, more, {});
   if (plan_.writes.empty()) Follow();
+}
+
+// Into the places that they have in a topology.
+void Planner::LetPodsGo() {
+  if (!own_->admission || own_->admission->pod_sets.size() != 1) return;
+  const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
+  if (!assignment.topology) return;
+  std::vector<PodRef> pods;
+  for (const Slot slot : objects_.DependentsOf(head_.uid)) {
+    if (const PodFacts* pod = objects_.pod(slot)) pods.push_back({&objects_.head(slot), pod});
+  }
+  for (Write& write : LetIntoTopology(*assignment.topology, own_->unhealthy_nodes, std::move(pods)))
+    plan_.writes.push_back(std::move(write));
 }
 
 // ---- The end ---------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ namespace berth::controllers {
 // classes that these name:
 // - a Job that isn't admitted is suspended; one that is admitted runs with the node selector and
 //   tolerations of its flavors, put in by the write that lets it run;
+// - pods of one that is placed by topology are created gated, and each is let go to its place;
 // - an evicted one gets its template back as the pod set has it, and quota is given back only when
 //   nothing of it runs any more (https://github.com/kubernetes-sigs/kueue/issues/10076);
 // - the Workload says what the Job asks: changed while it holds no quota, else made anew;

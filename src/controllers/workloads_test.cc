@@ -35,6 +35,7 @@ struct JobOptions {
   std::string spec = R"(,"completions":2,"suspend":true)";
   std::string pod =
       R"(,"nodeSelector":{"disk":"ssd"},"tolerations":[{"key":"a","operator":"Exists"}])";
+  std::string pod_annotations = {};
 };
 
 class Workloads : public ::testing::Test {
@@ -71,10 +72,12 @@ class Workloads : public ::testing::Test {
          fmt::format(
              R"({{"metadata":{{"name":"j","labels":{{{}}},"annotations":{{{}}}}},)"
              R"("spec":{{"parallelism":{}{},"selector":{{"matchLabels":{{"app":"j"}}}},)"
-             R"("template":{{"metadata":{{"labels":{{"app":"j","controller-uid":"x"}}}},"spec":{{)"
+             R"("template":{{"metadata":{{"labels":{{"app":"j","controller-uid":"x"}},)"
+             R"("annotations":{{{}}}}},"spec":{{)"
              R"("restartPolicy":"Never","containers":[{{"name":"c","resources":{{"requests":)"
              R"({{"cpu":"1"}}}}}}]{}}}}}}}}})",
-             options.labels, options.annotations, options.parallelism, options.spec, options.pod));
+             options.labels, options.annotations, options.parallelism, options.spec,
+             options.pod_annotations, options.pod));
   }
   void Patch(const std::string& path, const std::string& body) {
     const auto response = api_.Do(Method::kPatch, path, body);
@@ -125,11 +128,13 @@ class Workloads : public ::testing::Test {
     Patch(Workload() + "/status",
           fmt::format(R"({{"status":{{"conditions":[{}]{}}}}})", text, more));
   }
-  void Admit(const std::string& flavor = "f", int count = 2) {
-    Decide({"QuotaReserved=True", "Admitted=True"},
-           fmt::format(R"(,"admission":{{"clusterQueue":"cq","podSetAssignments":[{{"name":"main",)"
-                       R"("flavors":{{"cpu":"{}"}},"resourceUsage":{{"cpu":"{}"}},"count":{}}}]}})",
-                       flavor, count, count));
+  // `more`: of what the pod set got.
+  void Admit(const std::string& flavor = "f", int count = 2, const std::string& more = "") {
+    Decide(
+        {"QuotaReserved=True", "Admitted=True"},
+        fmt::format(R"(,"admission":{{"clusterQueue":"cq","podSetAssignments":[{{"name":"main",)"
+                    R"("flavors":{{"cpu":"{}"}},"resourceUsage":{{"cpu":"{}"}},"count":{}{}}}]}})",
+                    flavor, count, count, more));
     Pass(1);
   }
   void Evict(const std::string& reason = "Preempted") {
@@ -933,6 +938,36 @@ TEST_F(Workloads, AWorkloadThatIsRefusedIsToldOf) {
   api_.fault = nullptr;
   Pass(10);
   EXPECT_EQ(Text(Workload(), "/spec/queueName"), "q");
+}
+
+// ---- Topology ----------------------------------------------------------------------------------
+
+// Its pods are created gated, and each is let go to its place; evicted it has its template back.
+TEST_F(Workloads, PodsAreLetGoToThePlacesOfTheTopology) {
+  MakeJob({.pod_annotations = R"("kueue.x-k8s.io/podset-required-topology":"rack")"});
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/spec/podSets/0/topologyRequest"),
+            R"({"required":"rack","podIndexLabel":"batch.kubernetes.io/job-completion-index"})");
+  Admit("f", 2,
+        R"(,"topologyAssignment":{"levels":["kubernetes.io/hostname"],"slices":[{"domainCount":2,)"
+        R"("valuesPerLevel":[{"individual":{"prefix":"n","roots":["1","2"]}}],)"
+        R"("podCounts":{"universal":1}}]})");
+  Pass(2);
+  EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"),
+            R"([{"name":"kueue.x-k8s.io/topology"}])");
+  std::vector<std::string> nodes;
+  for (const std::string& pod : Paths("/pods/")) {
+    EXPECT_EQ(Text(pod, "/spec/schedulingGates"), "none");
+    nodes.push_back(Text(pod, "/spec/nodeSelector/kubernetes.io~1hostname"));
+    EXPECT_EQ(Text(pod, "/spec/nodeSelector/pool"), "a");
+  }
+  std::ranges::sort(nodes);
+  EXPECT_EQ(nodes, (std::vector<std::string>{"n1", "n2"}));
+  ExpectAtRest();
+  Evict();
+  Pass(3);
+  EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"), "none");
+  EXPECT_EQ(Stands(), kHeld);
 }
 
 }  // namespace

@@ -1,0 +1,198 @@
+#include "controllers/topology.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "base/limits.h"
+
+namespace berth::controllers {
+namespace {
+
+constexpr std::string_view kRequired = "kueue.x-k8s.io/podset-required-topology";
+constexpr std::string_view kPreferred = "kueue.x-k8s.io/podset-preferred-topology";
+constexpr std::string_view kUnconstrained = "kueue.x-k8s.io/podset-unconstrained-topology";
+constexpr std::string_view kSliceTopology = "kueue.x-k8s.io/podset-slice-required-topology";
+constexpr std::string_view kSliceSize = "kueue.x-k8s.io/podset-slice-size";
+constexpr std::string_view kGroup = "kueue.x-k8s.io/podset-group-name";
+constexpr std::string_view kIndexLabel = "batch.kubernetes.io/job-completion-index";
+
+std::string TextOf(const api::StringMap& annotations, std::string_view key) {
+  return std::string(api::Find(annotations, key).value_or(std::string_view()));
+}
+
+int64_t NumberIn(std::string_view text) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
+bool IsGated(const PodRef& pod) {
+  return std::ranges::find(pod.facts->spec->scheduling_gates, kTopologyGate) !=
+         pod.facts->spec->scheduling_gates.end();
+}
+
+// Of pods with the label values of a domain.
+using Values = std::vector<std::string>;
+
+class Ungater {
+ public:
+  Ungater(const api::TopologyAssignment& assignment, const std::vector<std::string>& unhealthy,
+          std::vector<PodRef> pods)
+      : assignment_(assignment), unhealthy_(unhealthy), pods_(std::move(pods)) {
+    std::erase_if(pods_, [](const PodRef& pod) { return pod.facts->terminal(); });
+    std::ranges::sort(pods_, {}, [](const PodRef& pod) {
+      return std::tuple(pod.facts->completion_index.value_or(INT64_MAX),
+                        std::string_view(pod.head->name));
+    });
+    for (const api::TopologyDomain& domain : assignment.domains) {
+      const int64_t room = limits::kSlotsMax - static_cast<int64_t>(places_.size());
+      for (int64_t i = std::min(domain.count, room); i > 0; --i) places_.push_back({&domain});
+    }
+  }
+
+  Writes Run() {
+    const bool by_rank = TakeByRank();
+    if (!by_rank) TakeByName();
+    Writes writes;
+    for (const PodRef& pod : pods_) {
+      if (!IsGated(pod) || pod.head->deletion.has_value()) continue;
+      if (const api::TopologyDomain* domain = PlaceFor(pod, by_rank))
+        writes.push_back(Patch(pod, *domain));
+    }
+    return writes;
+  }
+
+ private:
+  struct Place {
+    const api::TopologyDomain* domain = nullptr;
+    bool taken = false;
+  };
+
+  // Where the pod was let go to; nothing: by others, or not yet.
+  [[nodiscard]] std::optional<Values> ValuesOf(const PodRef& pod) const {
+    if (IsGated(pod)) return std::nullopt;
+    Values values;
+    for (const std::string& level : assignment_.levels) {
+      const auto value = api::Find(pod.facts->spec->node_selector, level);
+      if (!value) return std::nullopt;
+      values.emplace_back(*value);
+    }
+    return values;
+  }
+
+  // False, with nothing taken, where ranks don't say where pods stand.
+  bool TakeByRank() {
+    std::vector<bool> seen(places_.size());
+    for (const PodRef& pod : pods_) {
+      const std::optional<int64_t> rank = pod.facts->completion_index;
+      if (!rank || *rank < 0 || std::cmp_greater_equal(*rank, places_.size())) return false;
+      const auto at = static_cast<size_t>(*rank);
+      if (seen[at]) return false;
+      seen[at] = true;
+      if (!IsGated(pod) && ValuesOf(pod) != places_[at].domain->values) return false;
+    }
+    for (const PodRef& pod : pods_)
+      places_[static_cast<size_t>(*pod.facts->completion_index)].taken = !IsGated(pod);
+    return true;
+  }
+
+  void TakeByName() {
+    std::map<Values, std::vector<size_t>> of;
+    for (size_t i = places_.size(); i-- > 0;) of[places_[i].domain->values].push_back(i);
+    for (const PodRef& pod : pods_) {
+      const std::optional<Values> values = ValuesOf(pod);
+      const auto at = values ? of.find(*values) : of.end();
+      if (at == of.end() || at->second.empty()) continue;
+      places_[at->second.back()].taken = true;
+      at->second.pop_back();
+    }
+  }
+
+  const api::TopologyDomain* PlaceFor(const PodRef& pod, bool by_rank) {
+    if (by_rank) {
+      const Place& place = places_[static_cast<size_t>(*pod.facts->completion_index)];
+      return Failed(*place.domain) ? nullptr : place.domain;
+    }
+    while (next_ < places_.size() && (places_[next_].taken || Failed(*places_[next_].domain)))
+      ++next_;
+    return next_ < places_.size() ? places_[next_++].domain : nullptr;
+  }
+
+  [[nodiscard]] bool Failed(const api::TopologyDomain& domain) const {
+    return !domain.values.empty() &&
+           std::ranges::find(unhealthy_, domain.values.back()) != unhealthy_.end();
+  }
+
+  [[nodiscard]] Write Patch(const PodRef& pod, const api::TopologyDomain& domain) const {
+    std::string gates;
+    for (const std::string& gate : pod.facts->spec->scheduling_gates) {
+      if (gate != kTopologyGate) gates += R"({"name":)" + client::JsonString(gate) + "},";
+    }
+    if (!gates.empty()) gates.pop_back();
+    std::string selector;
+    for (size_t i = 0; i < assignment_.levels.size() && i < domain.values.size(); ++i) {
+      selector += client::JsonString(assignment_.levels[i]) + ":" +
+                  client::JsonString(domain.values[i]) + ",";
+    }
+    if (!selector.empty()) selector.pop_back();
+    Write write = PatchOf(*pod.head);
+    write.body = fmt::format(R"("spec":{{"nodeSelector":{{{}}},"schedulingGates":{}}})", selector,
+                             gates.empty() ? "null" : "[" + gates + "]");
+    return write;
+  }
+
+  const api::TopologyAssignment& assignment_;
+  const std::vector<std::string>& unhealthy_;
+  std::vector<PodRef> pods_;
+  std::vector<Place> places_;  // Of one pod each, in the order of ranks.
+  size_t next_ = 0;
+};
+
+}  // namespace
+
+std::optional<api::TopologyRequest> TopologyRequestOf(const api::PodTemplate& pods) {
+  api::TopologyRequest request;
+  request.required = TextOf(pods.annotations, kRequired);
+  if (request.required.empty()) request.preferred = TextOf(pods.annotations, kPreferred);
+  request.unconstrained = TextOf(pods.annotations, kUnconstrained) == "true";
+  const std::string slice = TextOf(pods.annotations, kSliceTopology);
+  if (const int64_t size = NumberIn(TextOf(pods.annotations, kSliceSize));
+      size > 0 && !slice.empty())
+    request.slices.push_back({.level = slice, .size = size});
+  if (request == api::TopologyRequest{}) return std::nullopt;
+  request.group = TextOf(pods.annotations, kGroup);
+  request.pod_index_label = kIndexLabel;
+  return request;
+}
+
+std::string TopologyRequestText(const std::optional<api::TopologyRequest>& request) {
+  if (!request) return "";
+  std::string text;
+  const auto add = [&](std::string_view key, const std::string& value) {
+    if (!value.empty()) text += fmt::format(R"("{}":{},)", key, client::JsonString(value));
+  };
+  add("required", request->required);
+  add("preferred", request->preferred);
+  if (request->unconstrained) text += R"("unconstrained":true,)";
+  add("podIndexLabel", request->pod_index_label);
+  add("podSetGroupName", request->group);
+  if (!request->slices.empty()) {
+    add("podSetSliceRequiredTopology", request->slices.front().level);
+    text += fmt::format(R"("podSetSliceSize":{},)", request->slices.front().size);
+  }
+  text.pop_back();
+  return R"(,"topologyRequest":{)" + text + "}";
+}
+
+Writes LetIntoTopology(const api::TopologyAssignment& assignment,
+                       const std::vector<std::string>& unhealthy, std::vector<PodRef> pods) {
+  return Ungater(assignment, unhealthy, std::move(pods)).Run();
+}
+
+}  // namespace berth::controllers

@@ -1,0 +1,39 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/quota.h"
+#include "api/workloads.h"
+#include "controllers/objects.h"
+#include "controllers/write.h"
+
+// Pods that are placed by topology
+// (https://kueue.sigs.k8s.io/docs/concepts/topology_aware_scheduling/): what a Job's annotations ask
+// for, and how its pods come to their places. They are created gated, and each is let go with the
+// labels of its domain as node selector:
+//
+//   pod: gated ──{nodeSelector, no gate: one patch fenced by uid and version}──> its domain's
+namespace berth::controllers {
+
+inline constexpr std::string_view kTopologyGate = "kueue.x-k8s.io/topology";
+
+// Nothing: the annotations of the template ask for none. Pods of Jobs are ranked by their index.
+[[nodiscard]] std::optional<api::TopologyRequest> TopologyRequestOf(const api::PodTemplate& pods);
+// The member "topologyRequest" of a pod set, with a comma before; empty for nothing.
+[[nodiscard]] std::string TopologyRequestText(const std::optional<api::TopologyRequest>& request);
+
+// A function of the pods and of where the Workload says that they stand: those that are gated get
+// the places that no pod has. A pod with an index, where no other has the same and none stands
+// elsewhere, gets the place of its rank, that neighbours by rank be neighbours in the tree; else
+// they get places in the order of indexes and names. None goes to a node that is unhealthy
+// (https://github.com/kubernetes-sigs/kueue/issues/14099). `pods`: all of the Job, in any order.
+//
+// O(domains + pods x log pods).
+[[nodiscard]] Writes LetIntoTopology(const api::TopologyAssignment& assignment,
+                                     const std::vector<std::string>& unhealthy,
+                                     std::vector<PodRef> pods);
+
+}  // namespace berth::controllers

@@ -1,0 +1,166 @@
+// Goal: each pod of a topology gets a place of its own, by its rank where ranks tell, never on a
+// node that failed, and no place twice. Method: tables of pods and assignments through the pure
+// function; writes printed.
+#include "controllers/topology.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+#include <vector>
+
+namespace berth::controllers {
+namespace {
+
+struct PodOptions {
+  std::string name;
+  std::optional<int64_t> index = {};
+  std::string host = {};  // That its node selector names; empty: it is gated.
+  PodPhase phase = PodPhase::kPending;
+  bool terminating = false;
+  std::vector<std::string> gates = {std::string(kTopologyGate)};
+};
+
+class LetIntoTopologyTest : public ::testing::Test {
+ protected:
+  void Add(const PodOptions& options) {
+    Head& head = heads_.emplace_back();
+    head.kind = api::KindId::kPod;
+    head.namespace_name = "d";
+    head.name = options.name;
+    head.uid = "u-" + options.name;
+    head.resource_version = "7";
+    if (options.terminating) head.deletion = Instant::FromSeconds(1);
+    PodFacts& facts = facts_.emplace_back();
+    facts.phase = options.phase;
+    facts.completion_index = options.index;
+    if (options.host.empty()) {
+      facts.spec.Edit().scheduling_gates = options.gates;
+    } else {
+      facts.spec.Edit().node_selector = {{"host", options.host}};
+    }
+  }
+  // "p-0>x1": the pod and the value that it gets.
+  std::vector<std::string> Let(const std::vector<std::pair<std::string, int64_t>>& domains,
+                               const std::vector<std::string>& unhealthy = {}) {
+    api::TopologyAssignment assignment{.levels = {"host"}, .domains = {}};
+    for (const auto& [host, count] : domains)
+      assignment.domains.push_back({.values = {host}, .count = count});
+    std::vector<PodRef> pods;
+    for (size_t i = 0; i < heads_.size(); ++i) pods.push_back({&heads_[i], &facts_[i]});
+    std::vector<std::string> let;
+    for (const Write& write : LetIntoTopology(assignment, unhealthy, pods)) {
+      EXPECT_EQ(write.verb, Verb::kPatch);
+      EXPECT_EQ(write.uid, "u-" + write.name);
+      EXPECT_EQ(write.resource_version, "7");
+      const size_t begin = write.body.find(R"("host":")") + 8;
+      let.push_back(write.name + ">" +
+                    write.body.substr(begin, write.body.find('"', begin) - begin));
+      last_ = write.body;
+    }
+    return let;
+  }
+
+  std::deque<Head> heads_;
+  std::deque<PodFacts> facts_;
+  std::string last_;
+};
+using Lines = std::vector<std::string>;
+
+TEST_F(LetIntoTopologyTest, PodsGoToThePlacesOfTheirRanks) {
+  Add({.name = "c", .index = 0});
+  Add({.name = "b", .index = 2});
+  Add({.name = "a", .index = 1});
+  EXPECT_EQ(Let({{"x1", 2}, {"x2", 1}}), (Lines{"c>x1", "a>x1", "b>x2"}));
+  EXPECT_EQ(last_, R"("spec":{"nodeSelector":{"host":"x2"},"schedulingGates":null})");
+}
+
+TEST_F(LetIntoTopologyTest, OfGatesOnlyTheTopologysIsTakenOff) {
+  Add({.name = "a", .gates = {"example.com/other", std::string(kTopologyGate)}});
+  Add({.name = "b", .gates = {"example.com/other"}});
+  EXPECT_EQ(Let({{"x1", 2}}), Lines{"a>x1"});
+  EXPECT_TRUE(last_.contains(R"("schedulingGates":[{"name":"example.com/other"}])")) << last_;
+}
+
+// The pod of rank 1 was let go; that of rank 0 gets its own place all the same.
+TEST_F(LetIntoTopologyTest, ARankKeepsItsPlaceForAPodThatComesLater) {
+  Add({.name = "a", .index = 0});
+  Add({.name = "b", .index = 1, .host = "x2", .phase = PodPhase::kRunning});
+  EXPECT_EQ(Let({{"x1", 1}, {"x2", 1}}), Lines{"a>x1"});
+}
+
+// Where another rank stands at the place of one, ranks say nothing: K020.
+TEST_F(LetIntoTopologyTest, APlaceWhereAnotherRankRunsIsNotGivenTwice) {
+  Add({.name = "a", .index = 0, .host = "x2", .phase = PodPhase::kRunning});
+  Add({.name = "b", .index = 1});
+  EXPECT_EQ(Let({{"x1", 1}, {"x2", 1}}), Lines{"b>x1"});
+}
+
+TEST_F(LetIntoTopologyTest, PodsWithoutRanksTakeWhatIsFreeByName) {
+  Add({.name = "c", .host = "x2", .phase = PodPhase::kRunning});
+  Add({.name = "b"});
+  Add({.name = "a"});
+  Add({.name = "done", .host = "x1", .phase = PodPhase::kSucceeded});
+  Add({.name = "one too many"});
+  EXPECT_EQ(Let({{"x1", 1}, {"x2", 2}}), (Lines{"a>x1", "b>x2"}));
+}
+
+// The old pod of the rank has its place until it is gone, and its successor gets none of others.
+TEST_F(LetIntoTopologyTest, APodThatIsGoingHasItsPlaceStill) {
+  Add({.name = "old", .index = 0, .host = "x1", .phase = PodPhase::kRunning, .terminating = true});
+  Add({.name = "new", .index = 0});
+  EXPECT_EQ(Let({{"x1", 1}}), Lines{});
+  EXPECT_EQ(Let({{"x1", 1}, {"x2", 1}}), Lines{"new>x2"});
+}
+
+TEST_F(LetIntoTopologyTest, AGatedPodThatIsGoingStaysGated) {
+  Add({.name = "a", .index = 0, .terminating = true});
+  EXPECT_EQ(Let({{"x1", 1}}), Lines{});
+}
+
+// K010: else its pods would be failed there one after the other.
+TEST_F(LetIntoTopologyTest, NoPodIsLetGoToAnUnhealthyNode) {
+  Add({.name = "a", .index = 0});
+  Add({.name = "b", .index = 1});
+  EXPECT_EQ(Let({{"x1", 1}, {"x2", 1}}, {"x1"}), Lines{"b>x2"});
+  facts_[1].completion_index.reset();
+  EXPECT_EQ(Let({{"x1", 1}, {"x2", 1}}, {"x1"}), Lines{"a>x2"});
+}
+
+TEST_F(LetIntoTopologyTest, CountsThatNobodyCanHaveDoNoHarm) {
+  Add({.name = "a"});
+  EXPECT_EQ(Let({{"x1", INT64_MAX}, {"x2", INT64_MAX}}), Lines{"a>x1"});
+  EXPECT_EQ(Let({{"x1", -1}}), Lines{});
+}
+
+// ---- What is asked for -------------------------------------------------------------------------
+
+TEST(TopologyRequest, IsWhatTheAnnotationsAskFor) {
+  const auto text = [](const api::StringMap& annotations) {
+    api::PodTemplate pods;
+    pods.annotations = annotations;
+    return TopologyRequestText(TopologyRequestOf(pods));
+  };
+  const std::string index = R"("podIndexLabel":"batch.kubernetes.io/job-completion-index"})";
+  EXPECT_EQ(text({}), "");
+  EXPECT_EQ(text({{"kueue.x-k8s.io/podset-group-name", "g"}}), "");
+  EXPECT_EQ(text({{"kueue.x-k8s.io/podset-required-topology", "rack"}}),
+            R"(,"topologyRequest":{"required":"rack",)" + index);
+  EXPECT_EQ(text({{"kueue.x-k8s.io/podset-preferred-topology", "rack"}}),
+            R"(,"topologyRequest":{"preferred":"rack",)" + index);
+  EXPECT_EQ(text({{"kueue.x-k8s.io/podset-unconstrained-topology", "true"}}),
+            R"(,"topologyRequest":{"unconstrained":true,)" + index);
+  EXPECT_EQ(text({{"kueue.x-k8s.io/podset-unconstrained-topology", "false"}}), "");
+  EXPECT_EQ(text({{"kueue.x-k8s.io/podset-required-topology", "rack"},
+                  {"kueue.x-k8s.io/podset-slice-required-topology", "host"},
+                  {"kueue.x-k8s.io/podset-slice-size", "2"}}),
+            R"(,"topologyRequest":{"required":"rack",)"
+            R"("podIndexLabel":"batch.kubernetes.io/job-completion-index",)"
+            R"("podSetSliceRequiredTopology":"host","podSetSliceSize":2})");
+  EXPECT_EQ(text({{"kueue.x-k8s.io/podset-slice-required-topology", "host"},
+                  {"kueue.x-k8s.io/podset-slice-size", "two"}}),
+            "");
+}
+
+}  // namespace
+}  // namespace berth::controllers
