@@ -20,6 +20,8 @@ namespace berth::api {
 // On a Job: the LocalQueue of its namespace that it gets its quota from. It is held until then.
 inline constexpr std::string_view kQueueNameLabel = "kueue.x-k8s.io/queue-name";
 // On a Workload: the uid of the job that it is for.
+// Of which pod set of its workload a pod is.
+inline constexpr std::string_view kPodSetLabel = "kueue.x-k8s.io/podset";
 inline constexpr std::string_view kJobUidLabel = "kueue.x-k8s.io/job-uid";
 // On a job: the WorkloadPriorityClass of its Workload.
 inline constexpr std::string_view kWorkloadPriorityLabel = "kueue.x-k8s.io/priority-class";
@@ -192,6 +194,22 @@ struct Admission {
   std::string cluster_queue;
   std::vector<PodSetAssignment> pod_sets;
   bool operator==(const Admission&) const = default;
+};
+
+// Where the pods of a set are to go, though no topology is asked for.
+struct PodSetPlacement {
+  std::string name = "main";
+  TopologyAssignment topology;       // Of one level: the names of nodes.
+  std::vector<std::string> devices;  // Of each pod, in the order of domains; empty: they hold none.
+  bool operator==(const PodSetPlacement&) const = default;
+};
+
+// What the annotation berth.dev/placement says, of the admission by that queue.
+inline constexpr std::string_view kPlacementAnnotation = "berth.dev/placement";
+struct Placement {
+  std::string cluster_queue;
+  std::vector<PodSetPlacement> pod_sets;
+  bool operator==(const Placement&) const = default;
 };
 
 struct CheckState {

@@ -13,9 +13,11 @@ namespace berth::limits {
 inline constexpr int64_t kNodesMax = 50'000;
 inline constexpr int64_t kPodsMax = 200'000;
 
-// Amounts are clamped to this at ingest: a sum over every pod, or every node, of a full-size
-// cluster can't overflow, nor can the difference of two such sums.
-inline constexpr int64_t kAmountMax = INT64_MAX / 2 / kPodsMax;
+// Places on nodes that admitted workloads have for pods which are yet to come, at once.
+inline constexpr int64_t kFreeSlotsMax = 50'000;
+// Amounts are clamped to this at ingest: a sum over every pod and free slot, or every node, of a
+// full-size cluster can't overflow, nor can the difference of two such sums.
+inline constexpr int64_t kAmountMax = INT64_MAX / 2 / (kPodsMax + kFreeSlotsMax);
 static_assert(kAmountMax > (int64_t{16} << 40), "an amount must hold the bytes of a 16 TiB node");
 static_assert(kNodesMax <= kPodsMax, "the clamp counts pods, so nodes must not be more");
 

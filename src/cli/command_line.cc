@@ -98,6 +98,8 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
       ->check(CLI::Range(int64_t{0}, limits::kNodesMax));
   command->add_option("--node-template", up.node_template,
                       "Node manifest that the simulated nodes are copies of");
+  command->add_option("--config", up.config,
+                      "BerthConfiguration (YAML or JSON): placement, joint or separate");
   CLI::Option* durability =
       command
           ->add_option(

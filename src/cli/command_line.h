@@ -35,6 +35,7 @@ struct UpOptions {
   std::string kubeconfig;  // Empty: data_dir/kubeconfig, or berth.kubeconfig here with in_memory.
   int64_t nodes = 0;
   std::string node_template;
+  std::string config;               // A BerthConfiguration; empty: none.
   bool durable = true;              // Against loss of power, not only of the process.
   bool accept_lost_writes = false;  // Start although the journal lacks acknowledged writes.
   Duration event_ttl = Duration::Minutes(60);  // How long an Event stays after its last write.

@@ -23,6 +23,7 @@
 #include "apiserver/apiserver.h"
 #include "base/prng.h"
 #include "cmd/commands.h"
+#include "cmd/configuration.h"
 #include "cmd/debug_router.h"
 #include "cmd/demo_shell.h"
 #include "cmd/node_template.h"
@@ -258,7 +259,10 @@ env::os::ActorId Cluster::AddClient(std::string name, std::string user,
 Status Cluster::AddClients() {
   if (!options_.no_scheduler) {
     control::SchedulerOptions options;
+    const Result<Configuration> configuration = ReadConfiguration(options_.config);
+    if (!configuration) return std::unexpected(configuration.error());
     options.engine.preemption = true;
+    options.engine.joint_placement = configuration->joint_placement;
     options.groups = true;
     options.quota = true;
     // Volcano does not run here, and who names it gets what it does.

@@ -610,6 +610,9 @@ Result<api::TopologyAssignment> Decoder::TopologyAssignment(std::string_view jso
         reader::ReadTopologyAssignment(errors, "topologyAssignment", root, out);
       });
 }
+Result<api::Placement> Decoder::Placement(std::string_view json) {
+  return Decode<api::Placement>(buffers().parser, buffers().text, json, reader::ReadPlacement);
+}
 Result<api::ObjectHead> Decoder::Head(std::string_view json) {
   return Decode<api::ObjectHead>(buffers().parser, buffers().text, json, ReadHead);
 }

@@ -57,6 +57,8 @@ class Decoder {
   [[nodiscard]] Result<api::Workload> Workload(std::string_view json);
   // A topologyAssignment alone, as TopologyAssignmentText writes it.
   [[nodiscard]] Result<api::TopologyAssignment> TopologyAssignment(std::string_view json);
+  // A placement, as PlacementText writes it.
+  [[nodiscard]] Result<api::Placement> Placement(std::string_view json);
 
  private:
   struct Buffers;

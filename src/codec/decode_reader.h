@@ -109,6 +109,8 @@ void Read(Errors& errors, std::string_view field, const Element& element, std::v
 void ReadTopologyAssignment(Errors& errors, std::string_view field, const Element& element,
                             api::TopologyAssignment& out);
 
+void ReadPlacement(Errors& errors, const Element& root, api::Placement& out);
+
 // Calls `spec(key, value)` and `status(key, value)` for the members of those two, and reads
 // metadata.
 template <typename Spec, typename State>

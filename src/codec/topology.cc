@@ -99,6 +99,22 @@ std::string TopologyAssignmentText(const api::TopologyAssignment& assignment) {
   return text + "]}";
 }
 
+std::string PlacementText(const api::Placement& placement) {
+  std::string text = R"({"clusterQueue":)" + Quoted(placement.cluster_queue) + R"(,"podSets":[)";
+  for (const api::PodSetPlacement& pods : placement.pod_sets) {
+    if (&pods != &placement.pod_sets.front()) text += ',';
+    text += R"({"name":)" + Quoted(pods.name) + R"(,"topologyAssignment":)" +
+            TopologyAssignmentText(pods.topology);
+    if (!pods.devices.empty()) {
+      text += R"(,"devices":[)";
+      for (const std::string& devices : pods.devices) text += Quoted(devices) + ",";
+      text.back() = ']';
+    }
+    text += '}';
+  }
+  return text + "]}";
+}
+
 namespace reader {
 namespace {
 
@@ -185,6 +201,26 @@ void ReadTopologyAssignment(Errors& errors, std::string_view field, const Elemen
   const std::string name = fmt::format("{}.slices", field);
   ForItems(errors, name, *slices, [&](const Element& slice) {
     if (!errors.first) ReadSlice(errors, name, slice, out);
+  });
+}
+
+void ReadPlacement(Errors& errors, const Element& root, api::Placement& out) {
+  ForMembers(errors, "placement", root, [&](std::string_view key, const Element& value) {
+    if (key == "clusterQueue") Read(errors, "placement.clusterQueue", value, out.cluster_queue);
+    if (key != "podSets") return;
+    ForItems(errors, "placement.podSets", value, [&](const Element& item) {
+      api::PodSetPlacement& pods = out.pod_sets.emplace_back();
+      ForMembers(errors, "placement.podSets", item,
+                 [&](std::string_view name, const Element& part) {
+                   if (name == "name") Read(errors, "placement.podSets.name", part, pods.name);
+                   if (name == "topologyAssignment") {
+                     ReadTopologyAssignment(errors, "placement.podSets.topologyAssignment", part,
+                                            pods.topology);
+                   }
+                   if (name == "devices")
+                     Read(errors, "placement.podSets.devices", part, pods.devices);
+                 });
+    });
   });
 }
 

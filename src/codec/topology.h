@@ -12,4 +12,7 @@ namespace berth::codec {
 // reads it back. REQUIRES: each domain has a value of each level. O(length of all values).
 [[nodiscard]] std::string TopologyAssignmentText(const api::TopologyAssignment& assignment);
 
+// The JSON of a placement; Decoder::Placement reads it back. Likewise.
+[[nodiscard]] std::string PlacementText(const api::Placement& placement);
+
 }  // namespace berth::codec

@@ -7,6 +7,7 @@
 
 #include "api/kinds.h"
 #include "client/known_set.h"
+#include "codec/topology.h"
 #include "control/status_text.h"
 #include "translate/quota_facts.h"
 #include "translate/quota_text.h"
@@ -36,6 +37,7 @@ bool Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox
 
 Quota::Quota(const Options& options, client::Client& client)
     : queue_status_(options.queue_status),
+      scheduler_names_(options.scheduler_names),
       cluster_queues_watch_(client.Watch(KueueWatch("clusterqueues"))),
       cohorts_watch_(client.Watch(KueueWatch("cohorts"))),
       flavors_watch_(client.Watch(KueueWatch("resourceflavors"))),
@@ -178,7 +180,12 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
                        Facts& facts, env::Outbox& out) {
   auto workload = decoder_.Workload(event.object.view());
   if (!Read(event, workload, out)) return;
-  auto read = translate::WorkloadFacts(*workload, vocabulary);
+  const std::optional<api::Placement> placement = PlacementOf(*workload, out);
+  auto read = translate::WorkloadFacts(*workload, vocabulary, placement ? &*placement : nullptr);
+  if (read) {
+    for (size_t i = 0; i < read->slots.size(); ++i)
+      read->slots[i].ours = IsOurs(*workload->pod_sets[i].spec);
+  }
   const bool withdrawn = workloads_.Observe(*std::move(workload));
   if (read) {
     facts.emplace_back(*std::move(read));
@@ -190,6 +197,28 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
   }
   workloads_.Want(event.uid, {.reason = "Misconfigured", .message = read.error().message});
   facts.emplace_back(model::WorkloadRemove{.uid = event.uid});
+}
+
+// What can't be read is as if it were not there.
+std::optional<api::Placement> Quota::PlacementOf(const api::Workload& workload, env::Outbox& out) {
+  const auto text = api::Find(workload.meta.annotations, api::kPlacementAnnotation);
+  if (!text) return std::nullopt;
+  auto placement = decoder_.Placement(*text);
+  if (placement) return *std::move(placement);
+  out.emplace_back(env::Log{
+      .level = env::LogLevel::kError,
+      .text =
+          fmt::format("workload {}/{}: annotation {}: {}", workload.meta.namespace_name,
+                      workload.meta.name, api::kPlacementAnnotation, placement.error().message)});
+  return std::nullopt;
+}
+
+// Whether we place pods of that template.
+bool Quota::IsOurs(const api::PodSpec& spec) const {
+  const std::string& name = spec.scheduler_name;
+  const bool named =
+      name.empty() || std::ranges::find(scheduler_names_, name) != scheduler_names_.end();
+  return named && spec.unsupported.empty();
 }
 
 model::LocalQueueUpsert Quota::FactsOf(const std::string& key, const LocalQueue& queue) const {
@@ -271,7 +300,9 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
   const model::State& state = engine.state();
   for (const model::ReserveDecision& decision : plan.reservations) {
     const model::Workload& row = state.workloads().at(decision.workload);
-    workloads_.Reserve(state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()));
+    const auto placement = translate::PlacementOf(row, state.vocabulary());
+    workloads_.Reserve(state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()),
+                       placement ? codec::PlacementText(*placement) : "");
   }
   for (const model::EvictDecision& decision : plan.evictions) {
     const model::Workload& row = state.workloads().at(decision.workload);

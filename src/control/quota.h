@@ -34,6 +34,7 @@ class Quota {
     Workloads::Options workloads = {};
     // Whether it is written, too, if queues are ready and how many wait in them.
     bool queue_status = true;
+    std::vector<std::string> scheduler_names = {};  // SchedulerOptions::scheduler_names.
   };
   // `client`: the scheduler's, with the watches in it from now on.
   Quota(const Options& options, client::Client& client);
@@ -77,9 +78,13 @@ class Quota {
   void OnNamespace(const client::ObjectEvent& event, Facts& facts, env::Outbox& out);
   [[nodiscard]] model::LocalQueueUpsert FactsOf(const std::string& key,
                                                 const LocalQueue& queue) const;
+  [[nodiscard]] std::optional<api::Placement> PlacementOf(const api::Workload& workload,
+                                                          env::Outbox& out);
+  [[nodiscard]] bool IsOurs(const api::PodSpec& spec) const;
   void LocalQueuesOf(std::string_view cluster_queue, Facts& facts) const;
 
   bool queue_status_;
+  std::vector<std::string> scheduler_names_;
   codec::Decoder decoder_;
   client::WatchId cluster_queues_watch_;
   client::WatchId cohorts_watch_;

@@ -72,7 +72,11 @@ Scheduler::Scheduler(SchedulerOptions options)
     classes_ = client_.Watch(
         {.resource = {.group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"}});
   }
-  if (options_.quota) quota_.emplace(options_.quota_options, client_);
+  if (options_.quota) {
+    Quota::Options quota = options_.quota_options;
+    quota.scheduler_names = options_.scheduler_names;
+    quota_.emplace(quota, client_);
+  }
 }
 
 bool Scheduler::ours(std::string_view scheduler_name) const {

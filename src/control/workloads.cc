@@ -49,6 +49,10 @@ std::string AdmissionText(const api::Admission& admission) {
   return text + "]}";
 }
 
+std::string_view PlacementOf(const api::Workload& workload) {
+  return api::Find(workload.meta.annotations, api::kPlacementAnnotation).value_or("");
+}
+
 model::WriteOutcome OutcomeOf(client::Outcome outcome) {
   switch (outcome) {
     case client::Outcome::kDone:
@@ -70,7 +74,8 @@ model::WriteOutcome OutcomeOf(client::Outcome outcome) {
 bool Workloads::Observe(api::Workload workload) {
   const auto it = notes_.try_emplace(workload.meta.uid).first;
   Note& note = it->second;
-  const bool newer = note.workload.meta.resource_version != workload.meta.resource_version;
+  const bool newer = note.workload.meta.resource_version != workload.meta.resource_version &&
+                     !DiffersByPlacement(note, workload);
   note.workload = std::move(workload);
   const bool withdrawn = newer && note.reservation.has_value();
   if (withdrawn) note.reservation.reset();
@@ -141,10 +146,11 @@ void Workloads::DropLocalQueue(const std::string& key) {
   if (local_queues_.erase(key) > 0) ReconsiderAll();
 }
 
-void Workloads::Reserve(std::string_view uid, api::Admission admission) {
+void Workloads::Reserve(std::string_view uid, api::Admission admission, std::string placement) {
   const auto it = notes_.find(uid);
   if (it == notes_.end()) return;
   it->second.reservation = std::move(admission);
+  it->second.placement = std::move(placement);
   it->second.waiting = {};
   Reconsider(it->first, it->second);
 }
@@ -187,11 +193,36 @@ void Workloads::Reconsider(const std::string& uid, Note& note) {
   if (note.due != Instant::Never()) due_.emplace(note.due, uid);
 }
 
+// Whether all that is new is the placement that was written for the reservation: what that was
+// decided on is as it was.
+bool Workloads::DiffersByPlacement(const Note& note, const api::Workload& now) {
+  if (!note.reservation || note.placement.empty() || PlacementOf(now) != note.placement)
+    return false;
+  api::Workload before = note.workload;
+  before.meta = now.meta;
+  return before == now && note.workload.meta.labels == now.meta.labels &&
+         note.workload.meta.owners == now.meta.owners &&
+         note.workload.meta.deletion_time == now.meta.deletion_time;
+}
+
+bool Workloads::IsToBePlaced(const Note& note) {
+  return note.reservation && !note.placement.empty() &&
+         PlacementOf(note.workload) != note.placement;
+}
+
 // Of the patch that is due, up to the end of its part.
 std::string Workloads::BodyOf(Instant now, Note& note, const Upkeep& upkeep,
                               const QueuesOf& queues) {
   const api::Workload& w = note.workload;
   const std::string start = StatusPatchStart(w.meta);
+  if (IsToBePlaced(note)) {
+    note.kind = Call::kPlace;
+    ++counters_.placements;
+    return fmt::format(R"({{"metadata":{{"uid":{},"resourceVersion":{},"annotations":{{{}:{}}})",
+                       client::JsonString(w.meta.uid), client::JsonString(w.meta.resource_version),
+                       client::JsonString(api::kPlacementAnnotation),
+                       client::JsonString(note.placement));
+  }
   if (note.reservation) {
     note.kind = Call::kReserve;
     ++counters_.reservations;
@@ -231,7 +262,8 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
   } else {
     const QueuesOf queues = QueuesOfWorkload(w);
     const Upkeep upkeep = note.reservation ? Upkeep{} : UpkeepOfNote(note);
-    if (upkeep.due != Due::kDeactivate) path.subresource = "status";
+    const bool of_status = upkeep.due != Due::kDeactivate && !IsToBePlaced(note);
+    if (of_status) path.subresource = "status";
     request = client::Patch(KueueResource("workloads"), path, client::PatchType::kMerge,
                             BodyOf(now, note, upkeep, queues) + "}}");
     note.sent_version = w.meta.resource_version;
@@ -261,6 +293,24 @@ void Workloads::OnReserved(Note& note, client::Outcome outcome, Result& result) 
   if (!note.reservation) result.outcome = OutcomeOf(outcome);
   note.unresolved = outcome == client::Outcome::kConflict || outcome == client::Outcome::kUnknown;
   if (outcome == client::Outcome::kDone) note.spent_version = note.sent_version;
+  if (outcome == client::Outcome::kConflict) ++counters_.conflicts;
+  if (outcome == client::Outcome::kUnknown || outcome == client::Outcome::kRefused)
+    ++counters_.failures;
+}
+
+// Without it nothing was decided yet.
+void Workloads::OnPlaced(Note& note, client::Outcome outcome, Result& result) {
+  if (outcome == client::Outcome::kDone) {
+    note.spent_version = note.sent_version;
+    return;
+  }
+  if (!note.reservation) return;
+  note.reservation.reset();
+  note.unresolved = outcome == client::Outcome::kConflict || outcome == client::Outcome::kUnknown;
+  // Nothing came of it that holds quota: whatever the object says now, it is decided anew.
+  result.outcome = outcome == client::Outcome::kUnknown || outcome == client::Outcome::kConflict
+                       ? model::WriteOutcome::kConflict
+                       : OutcomeOf(outcome);
   if (outcome == client::Outcome::kConflict) ++counters_.conflicts;
   if (outcome == client::Outcome::kUnknown || outcome == client::Outcome::kRefused)
     ++counters_.failures;
@@ -308,6 +358,11 @@ std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client
   note.call = 0;
   const Call kind = std::exchange(note.kind, Call::kNone);
   switch (kind) {
+    case Call::kPlace:
+      OnPlaced(note, done.outcome, result);
+      if (done.outcome == client::Outcome::kRefused)
+        result.refusal = client::StatusOf(done.response).message;
+      break;
     case Call::kReserve:
       OnReserved(note, done.outcome, result);
       if (done.outcome == client::Outcome::kRefused)
@@ -347,7 +402,7 @@ void Workloads::AddTo(Hasher& hasher) const {
       hasher.Add(c.type).Add(c.status).Add(c.reason).Add(c.message).Add(c.transition.ns);
     }
     hasher.Add(note.reservation.has_value());
-    if (note.reservation) hasher.Add(AdmissionText(*note.reservation));
+    if (note.reservation) hasher.Add(AdmissionText(*note.reservation)).Add(note.placement);
     hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind);
     hasher.Add(note.eviction.has_value()).Add(note.evict_not_before.ns);
     if (note.eviction) hasher.Add(note.eviction->reason).Add(note.eviction->message);

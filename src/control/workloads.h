@@ -52,6 +52,7 @@ class Workloads {
     std::string refusal = {};  // Of a reservation that was refused: what the server said.
   };
   struct Counters {
+    uint64_t placements = 0;
     uint64_t reservations = 0;
     uint64_t waits = 0;
     uint64_t evictions = 0;
@@ -76,7 +77,9 @@ class Workloads {
   // Its quota is reserved: to be written. It is admitted, so that it may run, when nothing more is
   // to be checked.
   // Ignored, as what is below, for workloads that were never observed.
-  void Reserve(std::string_view uid, api::Admission admission);
+  // `placement`: of its pods; the text of the annotation, empty for none. It is written before the
+  // reservation, so that there is no admission without, and alone counts for nothing.
+  void Reserve(std::string_view uid, api::Admission admission, std::string placement);
   // Why it waits; an empty reason: that is not told.
   void Want(std::string_view uid, translate::WaitText waiting);
   // It is to be told that it goes, once it holds quota, until its object says so.
@@ -95,7 +98,7 @@ class Workloads {
   void AddTo(Hasher& hasher) const;
 
  private:
-  enum class Call : uint8_t { kNone, kReserve, kWait, kRead, kEvict, kUpkeep };
+  enum class Call : uint8_t { kNone, kPlace, kReserve, kWait, kRead, kEvict, kUpkeep };
   struct LocalQueue {
     std::string cluster_queue;
     bool drains = false;
@@ -104,6 +107,7 @@ class Workloads {
   struct Note {
     api::Workload workload;                     // As observed.
     std::optional<api::Admission> reservation;  // To be written.
+    std::string placement;                      // Before that; empty: nothing.
     translate::WaitText waiting;                // As wanted.
     std::optional<EvictionText> eviction;       // To be written.
     Call kind = Call::kNone;                    // Of the call under way.
@@ -124,9 +128,12 @@ class Workloads {
   [[nodiscard]] Upkeep UpkeepOfNote(const Note& note) const;
   [[nodiscard]] std::string BodyOf(Instant now, Note& note, const Upkeep& upkeep,
                                    const QueuesOf& queues);
+  [[nodiscard]] static bool DiffersByPlacement(const Note& note, const api::Workload& now);
+  [[nodiscard]] static bool IsToBePlaced(const Note& note);
   void Reconsider(const std::string& uid, Note& note);
   void Send(Instant now, const std::string& uid, Note& note, client::Client& client,
             env::Outbox& out);
+  void OnPlaced(Note& note, client::Outcome outcome, Result& result);
   void OnReserved(Note& note, client::Outcome outcome, Result& result);
   void OnRead(Instant now, Note& note, client::Outcome outcome, Result& result);
   void OnTold(Instant now, Note& note, Call kind, client::Outcome outcome);

@@ -69,8 +69,9 @@ std::string_view BodyOf(const env::SendRequest& request) { return request.reques
 
 class WorkloadsTest : public testing::Test {
  protected:
-  WorkloadsTest() : rig_(Giving()) {
-    rig_.Start({}, {NodeJson("n1", 11)});
+  WorkloadsTest() : WorkloadsTest(Giving()) {}
+  explicit WorkloadsTest(SchedulerOptions options) : rig_(std::move(options)) {
+    rig_.Start({}, {NodeJson("n1", 11, 9'000)});
     rig_.Event("namespaces", "ADDED", NamespaceJson(101));
     rig_.Event("resourceflavors", "ADDED", FlavorJson(102));
     rig_.Event("clusterqueues", "ADDED", QueueJson(103));
@@ -99,6 +100,74 @@ class WorkloadsTest : public testing::Test {
 
   Rig rig_;
 };
+
+class JointWorkloadsTest : public WorkloadsTest {
+ protected:
+  JointWorkloadsTest() : WorkloadsTest(Joint()) {}
+  static SchedulerOptions Joint() {
+    SchedulerOptions options = Giving();
+    options.engine.joint_placement = true;
+    return options;
+  }
+  static std::string Annotated(std::string json) {
+    return json.insert(json.find(R"("name":)"),
+                       fmt::format(R"("annotations":{{"berth.dev/placement":{}}},)",
+                                   client::JsonString(kPlacement)));
+  }
+  [[nodiscard]] uint32_t FreeSlots() const {
+    return rig_.scheduler.engine().state().slots().free_count();
+  }
+  static constexpr std::string_view kPlacement =
+      R"({"clusterQueue":"cq","podSets":[{"name":"main","topologyAssignment":{"levels":["kubernetes.io/hostname"],)"
+      R"("slices":[{"domainCount":1,"valuesPerLevel":[{"universal":"n1"}],"podCounts":{"universal":3}}]}}]})";
+};
+
+// Places are in the object before its quota is, which goes on the version that came of them.
+TEST_F(JointWorkloadsTest, PlacesAreWrittenBeforeTheQuota) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
+  const env::SendRequest places = rig_.TakeOf("/workloads/a");
+  EXPECT_EQ(places.request.method, env::Method::kPatch);
+  EXPECT_FALSE(places.request.target.contains("/status"));
+  EXPECT_EQ(BodyOf(places), fmt::format(R"({{"metadata":{{"uid":"u-a","resourceVersion":"110",)"
+                                        R"("annotations":{{"berth.dev/placement":{}}}}}}})",
+                                        client::JsonString(kPlacement)));
+  EXPECT_EQ(FreeSlots(), 3u);
+  // The watch may be first, and so may a read that is older.
+  rig_.Event("workloads", "MODIFIED", Annotated(WorkloadJson("a", 111)));
+  ExpectNothing("a");
+  rig_.Answer(places, 200, Annotated(WorkloadJson("a", 111)));
+  rig_.Settle();
+  const env::SendRequest quota = TakeStatus("a");
+  EXPECT_NE(BodyOf(quota).find(R"("resourceVersion":"111"},"status":{"admission":)"),
+            std::string_view::npos)
+      << BodyOf(quota);
+  rig_.Answer(quota, 200, Annotated(WorkloadJson("a", 112, ReservedStatus())));
+  rig_.Settle();
+  ExpectNothing("a");
+  EXPECT_EQ(Used(), 3000);
+  EXPECT_EQ(FreeSlots(), 3u);
+}
+
+// What was decided on is another: it is decided anew, on the version that says so.
+TEST_F(JointWorkloadsTest, AChangeBetweenTheTwoWritesWithdrawsBoth) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));
+  const env::SendRequest places = rig_.TakeOf("/workloads/a");
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("a", 111, "", 2));
+  EXPECT_EQ(Used(), 2000);
+  rig_.Answer(places, 409, "{}");
+  rig_.Settle();
+  EXPECT_EQ(FreeSlots(), 2u);
+}
+
+// After a restart the places are those that the object tells.
+TEST_F(JointWorkloadsTest, PlacesAreFoundAgain) {
+  rig_.Event("workloads", "ADDED", Annotated(WorkloadJson("a", 110, ReservedStatus())));
+  EXPECT_EQ(FreeSlots(), 3u);
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 111, ReservedStatus()));
+  EXPECT_EQ(FreeSlots(), 3u) << "without any it has none";
+  rig_.Event("workloads", "DELETED", Annotated(WorkloadJson("a", 112, ReservedStatus())));
+  EXPECT_EQ(FreeSlots(), 0u);
+}
 
 TEST_F(WorkloadsTest, QuotaIsReservedAndAdmittedInOneWrite) {
   rig_.Event("workloads", "ADDED", WorkloadJson("a", 110));

@@ -230,8 +230,10 @@ void Admissions::Stand(const model::State& state, WorkloadId workload, NameId li
   if (by_age_.contains(line)) key.queued_at = QueuedAt(row);
   if (row.promised != model::Reservation{}) key.alone = workload;
   for (const model::WorkloadSlots& slots : row.slots) {
-    key.slots.push_back(
-        {.class_id = slots.class_id, .count = slots.count, .missing_max = slots.missing_max});
+    key.slots.push_back({.class_id = slots.class_id,
+                         .count = slots.count,
+                         .missing_max = slots.missing_max,
+                         .ours = slots.ours});
   }
   lines_.Put(line,
              {.priority = row.priority,
@@ -262,6 +264,16 @@ void Admissions::NoteQueue(const model::State& state, const model::QueueName& qu
 }
 
 // ---- Waking ----------------------------------------------------------------------------------
+
+// What nodes refused, and would not any more.
+void Admissions::WakePlaceless(SlotPlacer& placer) {
+  if (!std::exchange(nodes_lifted_, false)) return;
+  const std::vector<NameId> woken = lines_.WakeIf([&](const WorkloadRefusal& refusal) {
+    return std::ranges::any_of(refusal.places,
+                               [&](const auto& places) { return placer.CouldHold(places); });
+  });
+  active_.insert(woken.begin(), woken.end());
+}
 
 void Admissions::LookAgain(const model::State& state, WorkloadId workload) {
   if (entries_[workload.value].mode == Mode::kInLine)
@@ -321,7 +333,8 @@ Instant Admissions::wake_at() const {
 
 // ---- Serving ---------------------------------------------------------------------------------
 
-void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Plan& plan) {
+void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, SlotPlacer* placer,
+                       Plan& plan) {
   while (!later_.empty() && later_.begin()->first <= now) {
     const WorkloadId workload = later_.begin()->second;
     later_.erase(later_.begin());
@@ -338,7 +351,8 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Pla
     workloads = state.changed_workloads().size();
     queues = state.changed_queues().size();
     WakeChanged(state);
-    const uint32_t looked_at = ServeRound(state, plan);
+    if (placer != nullptr) WakePlaceless(*placer);
+    const uint32_t looked_at = ServeRound(state, placer, plan);
     if (looked_at == 0) break;
     heads += looked_at;
   }
@@ -434,6 +448,12 @@ class Admissions::Look {
   Look(const Look&) = delete;
   Look& operator=(const Look&) = delete;
 
+  // `without`: by pod set, the flavors that it is not to get; outlives this.
+  void LeaveOut(const Without& without) {
+    for (size_t i = 0; i < without.size() && i < pod_sets_.size(); ++i)
+      pod_sets_[i].without = without[i];
+  }
+
   [[nodiscard]] quota::FlavorAssignment Assign() {
     return quota::AssignFlavors(state_, {.queue = preemptor_.queue, .pod_sets = pod_sets_},
                                 [&](const quota::Demand& demand) { return OutlookFor(demand); });
@@ -504,7 +524,7 @@ class Admissions::Look {
 };
 
 Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId workload,
-                                            HoldersAsked& asked) const {
+                                            HoldersAsked& asked, const Without& without) const {
   using Verdict = Nomination::Verdict;
   Nomination nomination{.workload = workload};
   const QueueId queue =
@@ -519,6 +539,7 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
   quota::TakeAway(state, t, row.uid);
   const quota::AdmittedOf holders = [&](QueueId q) { return HoldersOf(state, q, asked); };
   Look look(state, t, row, queue, stands, holders);
+  look.LeaveOut(without);
   quota::FlavorAssignment flavors = look.Assign();
   const bool may_get = flavors.mode == FlavorMode::kFit || !stands;
   if (may_get && look.Gets(flavors, nomination)) return nomination;
@@ -622,9 +643,17 @@ QueueId Admissions::RootOf(const model::State& state, WorkloadId workload) const
   return queue.valid() ? state.queues().RootOf(queue) : queue;
 }
 
+// What it gets if it is served.
+model::Reservation Admissions::ReservationOfNomination(model::State& state,
+                                                       const Nomination& n) const {
+  const Workload& row = state.workloads().at(n.workload);
+  if (n.as_promised) return row.promised;
+  return ReservationOf(state, entries_[n.workload.value].line, row, n.flavors, n.counts);
+}
+
 // How many heads were looked at. The first of those that fit, or would if others left, is served,
 // and so is who fits still beside those before it; the others are looked at again.
-uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
+uint32_t Admissions::ServeRound(model::State& state, SlotPlacer* placer, Plan& plan) {
   using Verdict = Nomination::Verdict;
   const std::vector<WorkloadId> heads = Heads(state, plan);
   HoldersAsked asked;
@@ -662,7 +691,16 @@ uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
       n = Nominate(state, n.workload, asked);
     const bool is_next = n.verdict == Verdict::kPreempts ||
                          (n.verdict == Verdict::kFits && StillFits(state, n, kept));
-    if (!is_next || !ServeOne(state, n, plan)) continue;
+    if (!is_next) continue;
+    const bool placed = placer == nullptr ||
+                        (n.verdict == Verdict::kFits ? FindPlaces(state, *placer, kept, asked, n)
+                                                     : HelpsPlaces(state, *placer, n));
+    if (!placed) {
+      if (!n.refusal.promised) state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
+      Refuse(state, n.workload, n.refusal, plan);
+      continue;
+    }
+    if (!ServeOne(state, n, plan)) continue;
     served.insert(root);
     // Who holds quota, and who of them goes, is another now.
     asked.clear();
@@ -670,12 +708,64 @@ uint32_t Admissions::ServeRound(model::State& state, Plan& plan) {
   return static_cast<uint32_t>(heads.size());
 }
 
+// Places for all its pods on nodes of the flavors that it gets, or of others of which there is
+// quota, too. If there are none, `n.refusal` says why.
+bool Admissions::FindPlaces(model::State& state, SlotPlacer& placer, const Kept& kept,
+                            HoldersAsked& asked, Nomination& n) const {
+  Without without(state.workloads().at(n.workload).slots.size());
+  std::vector<model::PlacesRefusal> tried;
+  std::vector<model::FlavorReason> reasons;
+  while (true) {
+    const model::Reservation reservation = ReservationOfNomination(state, n);
+    SlotPlacer::Places places = placer.Place(n.workload, reservation);
+    if (places) {
+      n.slots = *std::move(places);
+      return true;
+    }
+    const uint32_t pod_set = places.error().pod_set;
+    tried.push_back(std::move(places.error()));
+    bool others = false;
+    for (const model::QuotaCharge& charge : reservation.charges) {
+      std::vector<NameId>& barred = without[pod_set];
+      if (charge.pod_set != pod_set || std::ranges::find(barred, charge.flavor) != barred.end())
+        continue;
+      barred.push_back(charge.flavor);
+      reasons.push_back({.kind = model::FlavorReasonKind::kNoNodes, .flavor = charge.flavor});
+      others = true;
+    }
+    n.refusal = WorkloadRefusal{.unfit = model::Unfit::kWaiting,
+                                .pod_set = tried.front().pod_set,
+                                .reasons = reasons,
+                                .places = tried};
+    // What was promised was decided: its flavors stay.
+    n.refusal.promised = IsPromised(state, n.workload);
+    if (n.as_promised || !others) return false;
+    Nomination next = Nominate(state, n.workload, asked, without);
+    if (next.verdict != Nomination::Verdict::kFits || !StillFits(state, next, kept)) return false;
+    n = std::move(next);
+  }
+}
+
+// Whether there are places once those are gone that would have to leave for its quota: nobody is
+// evicted for what can't run then.
+bool Admissions::HelpsPlaces(model::State& state, SlotPlacer& placer, Nomination& n) const {
+  std::vector<WorkloadId> leaving;
+  for (const quota::Victim& victim : n.victims)
+    leaving.push_back(state.workloads().FindUid(victim.workload.owner));
+  SlotPlacer::Places places = placer.Place(n.workload, ReservationOfNomination(state, n), leaving);
+  if (places) return true;
+  n.refusal.promised = false;
+  n.refusal.victims_count = 0;
+  n.refusal.places = {std::move(places.error())};
+  n.refusal.places.front().beside_leaving = true;
+  return false;
+}
+
 // False: there is no room for its claims.
 bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) {
   const NameId line = entries_[n.workload.value].line;
-  const Workload& row = state.workloads().at(n.workload);
-  model::Reservation reservation =
-      n.as_promised ? row.promised : ReservationOf(state, line, row, n.flavors, n.counts);
+  model::Reservation reservation = ReservationOfNomination(state, n);
+  reservation.slots = n.slots;
   if (!state.HasRoomFor(reservation)) {
     state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
     Refuse(state, n.workload, WorkloadRefusal{.bar = QueueBar::kFull}, plan);
@@ -770,10 +860,20 @@ std::vector<WorkloadId> Admissions::LineOf(NameId cluster_queue) const {
   return lines_.MembersOf(cluster_queue);
 }
 
-std::vector<WorkloadId> Admissions::Missed(const model::State& of) const {
+std::vector<WorkloadId> Admissions::Missed(const model::State& of,
+                                           const place::Evaluator* evaluator) const {
   std::vector<WorkloadId> missed;
   model::State state = of;  // What is asked tries changes of claims.
   HoldersAsked asked;
+  ClassCaches caches(/*bytes_max=*/0);
+  ClassPlaces counted;
+  // Whether nodes are what still keeps it waiting.
+  const auto is_placeless = [&](Nomination& n, const WorkloadRefusal& told) {
+    if (evaluator == nullptr || told.places.empty()) return false;
+    SlotPlacer placer(state, *evaluator, caches, counted);
+    if (n.verdict == Nomination::Verdict::kPreempts) return !HelpsPlaces(state, placer, n);
+    return !FindPlaces(state, placer, {}, asked, n);
+  };
   if (!changed_.empty()) return missed;
   for (const auto& [name, line] : lines_.lines()) {
     for (const WorkloadId workload : lines_.MembersOf(name)) {
@@ -781,14 +881,14 @@ std::vector<WorkloadId> Admissions::Missed(const model::State& of) const {
       if (!shape.refused) continue;
       // Who waits for room for its claims is looked at with the next change in its tree.
       const bool is_full = shape.refusal->bar == QueueBar::kFull;
-      const Nomination n = Nominate(state, workload, asked);
+      Nomination n = Nominate(state, workload, asked);
       // Who may wait for those that leave already is told so when they are gone.
       const bool preempts = n.verdict == Nomination::Verdict::kPreempts &&
                             std::ranges::any_of(n.victims, [](const quota::Victim& v) {
                               return !v.workload.evicted;
                             });
-      if (!is_full && (n.verdict == Nomination::Verdict::kFits || preempts))
-        missed.push_back(workload);
+      const bool gets = n.verdict == Nomination::Verdict::kFits || preempts;
+      if (!is_full && gets && !is_placeless(n, *shape.refusal)) missed.push_back(workload);
       if (IsStrict(state, name)) break;
     }
   }

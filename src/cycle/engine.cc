@@ -81,7 +81,9 @@ Plan Engine::Cycle(Instant now) {
   TellWaiting(plan);
   TellIncomplete(plan);
   // 6. Workloads get the quota that is left, or are told why they wait.
-  admissions_.Serve(state_, now, options_.attempts_per_cycle_max, plan);
+  SlotPlacer placer(state_, options_.evaluator, caches_, places_);
+  admissions_.Serve(state_, now, options_.attempts_per_cycle_max,
+                    options_.joint_placement ? &placer : nullptr, plan);
   // 7. When to be called again.
   NoteTouches();
   plan.wake_at = wake_at();
@@ -177,6 +179,8 @@ void Engine::WakeTouched(Instant now) {
   }
   scratch_.touched.clear();
   WakeGroups(static_cast<model::TouchKinds>(all & ~model::kTouchTried));
+  if ((all & model::kTouchAdded) != 0 || LiftedBy(all, options_.faults) != 0)
+    admissions_.NoteNodes();
   noted_position_ = wake_position_;
   lift_pending_ = false;
   state_.TrimTouches(std::max<size_t>(size_t{state_.nodes().size()} * 4, 4096));
@@ -599,7 +603,8 @@ Engine::Missed Engine::MissedWakes() const {
     }
   }
   missed.groups = MissedGroups();
-  missed.workloads = admissions_.Missed(state_);
+  missed.workloads =
+      admissions_.Missed(state_, options_.joint_placement ? &options_.evaluator : nullptr);
   return missed;
 }
 

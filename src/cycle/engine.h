@@ -15,6 +15,7 @@
 #include "base/time.h"
 #include "cycle/admissions.h"
 #include "cycle/class_cache.h"
+#include "cycle/slots.h"
 #include "cycle/waiting_groups.h"
 #include "cycle/waiting_lines.h"
 #include "cycle/why.h"
@@ -94,6 +95,9 @@ class Engine {
     size_t cache_bytes_max = size_t{64} << 20;
     // Whether a pod that fits nowhere may take the room of pods of lower priority.
     bool preemption = false;
+    // Whether workloads get quota only together with places for their pods; else pods find nodes by
+    // themselves once they come.
+    bool joint_placement = false;
     // What the state takes (State::HasRoomFor).
     uint32_t nodes_max = limits::kNodesMax;
     uint32_t pods_max = limits::kPodsMax;
@@ -312,6 +316,7 @@ class Engine {
   // next cycle.
   std::map<model::GroupId, Instant> partly_;
   ClassCaches caches_;
+  ClassPlaces places_;
   std::vector<Trail> trails_;
   std::vector<Timer> timers_;          // Of error backoffs and sparings: min-heap by `at`.
   std::vector<Instant> timer_of_;      // By PodId: the last of its timers; zero for none.

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "cycle/engine.h"
+#include "cycle/slots.h"
 #include "cycle/wake.h"
 #include "cycle/why.h"
 
@@ -43,20 +44,6 @@ struct Alike {
 
 Alike KeyOf(const model::Pod& pod) {
   return {.class_id = pod.class_id, .pin = pod.pin, .priority = pod.priority};
-}
-
-// No more of them fit the node, whatever anybody was promised there.
-model::Amount PlacesOn(const model::State& state, const place::Evaluator& evaluator,
-                       const Alike& pod, NodeId n) {
-  const model::Viewer all{.owner = {}, .priority = std::numeric_limits<int32_t>::max()};
-  if (!evaluator.Filter(state, pod.class_id, n, &all, pod.pin).fits()) return 0;
-  model::Amount places = std::numeric_limits<model::Amount>::max();
-  const model::BundleId requests = state.vocabulary().classes.at(pod.class_id).requests;
-  for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {
-    if (a.amount > 0)
-      places = std::min(places, state.ledger().nodes().free(a.resource, n.value) / a.amount);
-  }
-  return places;
 }
 
 }  // namespace
@@ -246,6 +233,8 @@ void Engine::EndOwnPromises(GroupId g, Plan& plan) {
 // What they had when their bindings failed.
 void Engine::EndPlaces(GroupId g, Plan& plan) {
   for (const PodId pod : MembersOf(g, MemberKind::kWaiting)) {
+    // Its workload has the others' places, too.
+    if (state_.pods().at(pod).slot.valid()) continue;
     if (state_.PromiseOf(pod).valid()) RevokePromise(pod, model::ReasonKind::kPromiseToGroup, plan);
   }
 }
@@ -424,7 +413,7 @@ bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
     for (uint32_t row = 0; fresh && row < state_.nodes().size(); ++row) {
       const NodeId n{row};
       if (state_.nodes().used(n) && state_.nodes().present(n))
-        at->second += PlacesOn(state_, options_.evaluator, key, n);
+        at->second += PlacesOn(state_, options_.evaluator, key.class_id, key.pin, n);
     }
     could += std::min(count, at->second);
   }

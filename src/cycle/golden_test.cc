@@ -258,9 +258,11 @@ class Session {
 
   std::string Ended() {
     static constexpr const char* kNames[model::kCausesCount] = {
-        "decided",           "observed",       "owner deleted", "owner finished",
-        "owner terminating", "owner replaced", "node replaced", "nomination cleared",
-        "write gone",        "write refused",  "read unbound",  "revoked"};
+        "decided",        "observed",           "owner deleted",
+        "owner finished", "owner terminating",  "owner replaced",
+        "node replaced",  "nomination cleared", "adopted",
+        "write gone",     "write refused",      "read unbound",
+        "revoked"};
     std::string out;
     for (size_t i = 0; i < model::kCausesCount; ++i) {
       const uint64_t count = engine_.state().ledger().ended_by_cause()[i];

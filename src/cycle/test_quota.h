@@ -40,6 +40,9 @@ struct WorkloadSpec {
 // An engine and the API of queues and workloads, as far as quota sees it.
 class QuotaWorld {
  public:
+  QuotaWorld() = default;
+  explicit QuotaWorld(const Engine::Options& options) : engine(options) {}
+
   void Put(const QueueSpec& queue) {
     model::Vocabulary& v = engine.vocabulary();
     model::QueueUpsert facts{.name = queue.name,
@@ -68,6 +71,7 @@ class QuotaWorld {
     model::WorkloadUpsert facts{.uid = "u-" + w.name,
                                 .key = "default/" + w.name,
                                 .local_queue = "default/" + w.queue,
+                                .job = "u-job-" + w.name,
                                 .priority = w.priority};
     facts.status.created = Instant::FromSeconds(w.created);
     facts.status.requeue_at = Instant::FromSeconds(w.requeue_at);
@@ -121,12 +125,18 @@ class QuotaWorld {
             " {} {}", state().NameOf(charge.flavor),
             charge.count * state().vocabulary().bundles.AmountOf(charge.amounts, model::kCpu));
       }
+      for (const model::Slot& slot : row.decided.slots)
+        text += fmt::format(" {}", state().NameOf(slot.node));
       text += "; ";
     }
     for (const model::EvictDecision& e : plan.evictions) {
       const model::Workload& row = state().workloads().at(e.workload);
       text += fmt::format("evict {} for {}; ", state().KeyOf(row.key),
                           state().KeyOf(state().workloads().at(row.claimant).key));
+    }
+    for (const model::BindDecision& b : plan.binds) {
+      text += fmt::format("{} on {}; ", state().KeyOf(state().pods().at(b.pod).key),
+                          state().NameOf(b.node_name));
     }
     for (const model::WorkloadId w : plan.workloads)
       text += fmt::format("{} {}; ", state().KeyOf(state().workloads().at(w).key), Why(w));
@@ -158,6 +168,11 @@ class QuotaWorld {
         return fmt::format("behind {}", state().KeyOf(why->behind));
       case model::QueueBar::kFull:
         return "full";
+    }
+    if (!why->places.empty()) {
+      const model::PlacesRefusal& first = why->places.front();
+      return fmt::format("finds nodes for {} of {}{}", first.found, first.needed,
+                         why->promised ? ", promised" : "");
     }
     if (why->promised && why->shared) return "waits for who leaves for others";
     if (why->promised) return fmt::format("waits for {} to leave", why->victims_count);

@@ -84,32 +84,38 @@ WhyNotResult WhyNot(const model::State& state, const place::Evaluator& evaluator
                     model::PodId pod) {
   const model::Pod& row = state.pods().at(pod);
   const model::Viewer viewer{.owner = state.OwnerOf(pod), .priority = row.priority};
-  const bool pinned = row.pin.kind != model::PinKind::kNone;
+  return WhyNotClass(state, evaluator, row.class_id, viewer, row.pin);
+}
+
+WhyNotResult WhyNotClass(const model::State& state, const place::Evaluator& evaluator,
+                         model::ClassId class_id, const model::Viewer& viewer,
+                         const model::Pin& pin) {
+  const bool pinned = pin.kind != model::PinKind::kNone;
   WhyNotResult result;
-  result.refusal.class_id = row.class_id;
+  result.refusal.class_id = class_id;
   result.refusal.nodes_count = state.nodes().present_count();
   Tally tally(state);
   if (pinned) {
-    result.refusal.pinned_to = row.pin.node;
-    const NodeId n = state.nodes().Find(row.pin.node);
+    result.refusal.pinned_to = pin.node;
+    const NodeId n = state.nodes().Find(pin.node);
     const bool there = n.valid() && state.nodes().present(n);
     if (!there) {
-      tally.Add({.kind = ReasonKind::kNodeMissing, .unresolvable = true, .detail = row.pin.node});
+      tally.Add({.kind = ReasonKind::kNodeMissing, .unresolvable = true, .detail = pin.node});
       result.waits_for = MaskOf(ReasonKind::kNodeMissing);
     }
   }
   for (uint32_t i = 0; i < state.nodes().size(); ++i) {
     const NodeId n{i};
     if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
-    const bool elsewhere = pinned && state.nodes().name(n) != row.pin.node;
-    const model::Verdict verdict = evaluator.Filter(state, row.class_id, n, &viewer, row.pin);
+    const bool elsewhere = pinned && state.nodes().name(n) != pin.node;
+    const model::Verdict verdict = evaluator.Filter(state, class_id, n, &viewer, pin);
     if (verdict.fits()) {
       result.would_fit = true;
       continue;
     }
     // What happens on other nodes does not help a pinned pod.
     if (!elsewhere) result.waits_for |= MaskOf(verdict.kind);
-    tally.AddVerdict(row.class_id, n, viewer, verdict);
+    tally.AddVerdict(class_id, n, viewer, verdict);
   }
   result.refusal.reasons = tally.Sorted();
   return result;

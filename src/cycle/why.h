@@ -24,6 +24,11 @@ struct WhyNotResult {
 [[nodiscard]] WhyNotResult WhyNot(const model::State& state, const place::Evaluator& evaluator,
                                   model::PodId pod);
 
+// The same of a pod of that class that would ask as the viewer.
+[[nodiscard]] WhyNotResult WhyNotClass(const model::State& state, const place::Evaluator& evaluator,
+                                       model::ClassId class_id, const model::Viewer& viewer,
+                                       const model::Pin& pin = {});
+
 // Who is on the way out of a node.
 struct Leaver {
   model::KeyId pod;

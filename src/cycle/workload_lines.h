@@ -35,6 +35,7 @@ class WorkloadLines {
     model::ClassId class_id;
     uint32_t count = 0;
     uint32_t missing_max = 0;
+    bool ours = true;
     auto operator<=>(const Slots&) const = default;
   };
   // What a look depends on.
@@ -76,6 +77,9 @@ class WorkloadLines {
   // It is like no other from now on, and to be looked at.
   void SetAlone(model::WorkloadId workload);
   void Wake(model::NameId line);
+  // Those shapes for which again(their refusal) holds; the lines where there are some. O(shapes).
+  template <typename Again>
+  std::vector<model::NameId> WakeIf(Again again);
 
   // Of each shape that is to be looked at, or was refused, the first; the first of them first.
   using Firsts = std::map<Place, uint32_t>;
@@ -108,5 +112,24 @@ class WorkloadLines {
   std::map<std::pair<model::NameId, Key>, uint32_t> shape_of_key_;
   std::map<model::NameId, Line> lines_;  // Those with workloads.
 };
+
+template <typename Again>
+std::vector<model::NameId> WorkloadLines::WakeIf(Again again) {
+  std::vector<model::NameId> woken;
+  for (auto& [name, line] : lines_) {
+    const size_t before = line.refused.size();
+    for (auto at = line.refused.begin(); at != line.refused.end();) {
+      Shape& shape = shapes_[at->second];
+      const auto next = std::next(at);
+      if (again(*shape.refusal)) {
+        shape.refused = false;
+        line.untried.insert(line.refused.extract(at));
+      }
+      at = next;
+    }
+    if (line.refused.size() < before) woken.push_back(name);
+  }
+  return woken;
+}
 
 }  // namespace berth::cycle

@@ -92,6 +92,41 @@ bool HasToLetGo(std::string_view workload) {
          model::WorkloadStage::kEvicted;
 }
 
+std::vector<std::string> PodsOfJob(const sim::Truth& truth, std::string_view workload) {
+  const std::string job = "job-" + WorkloadIn(workload).meta.name;
+  std::vector<std::string> keys;
+  for (const auto& [key, pod] : truth.pods()) {
+    if (pod.owner_uid == job) keys.push_back(key);
+  }
+  return keys;
+}
+
+std::optional<std::string> PodToMake(const sim::Truth& truth, std::string_view document) {
+  const api::Workload workload = WorkloadIn(document);
+  const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
+  if (StageOf(status) != model::WorkloadStage::kAdmitted) return std::nullopt;
+  const api::WorkloadPodSet& pods = workload.pod_sets.front();
+  for (int64_t i = 0; i < pods.count; ++i) {
+    const std::string name = fmt::format("{}-{}", workload.meta.name, i);
+    if (truth.pods().contains("default/" + name)) continue;
+    const auto cpu = api::Find(pods.spec->containers.front().requests, "cpu");
+    return fmt::format(
+        R"({{"metadata":{{"name":"{0}","ownerReferences":[{{"apiVersion":"batch/v1","kind":"Job","name":"{1}","uid":"job-{1}","controller":true}}]}},"spec":{{"containers":[{{"name":"c","image":"i","resources":{{"requests":{{"cpu":"{2}m"}}}}}}]}}}})",
+        name, workload.meta.name, cpu.value_or(0));
+  }
+  return std::nullopt;
+}
+
+bool IsAdmittedInVain(const sim::Truth& truth, std::string_view document) {
+  if (StageOf(translate::WorkloadStatusOf(WorkloadIn(document))) !=
+      model::WorkloadStage::kAdmitted) {
+    return false;
+  }
+  return std::ranges::any_of(PodsOfJob(truth, document), [&](const std::string& key) {
+    return truth.pods().at(key).node_name.empty();
+  });
+}
+
 std::string ReleasedStatus(std::string_view workload, Instant now) {
   std::vector<api::Condition> conditions = WorkloadIn(workload).conditions;
   const auto set = [&](std::string_view type, bool is, std::string_view reason) {

@@ -35,4 +35,14 @@ namespace berth::explore {
 // Whether it is evicted and holds quota yet.
 [[nodiscard]] bool HasToLetGo(std::string_view workload);
 
+// The pod that a Job makes next whose Workload that is: one for each of its count once it is
+// admitted. Its document; nothing when it has all, or may not run.
+[[nodiscard]] std::optional<std::string> PodToMake(const sim::Truth& truth,
+                                                   std::string_view workload);
+// The keys of the pods that it made.
+[[nodiscard]] std::vector<std::string> PodsOfJob(const sim::Truth& truth,
+                                                 std::string_view workload);
+// Whether it is admitted and yet one of its pods has no node.
+[[nodiscard]] bool IsAdmittedInVain(const sim::Truth& truth, std::string_view workload);
+
 }  // namespace berth::explore

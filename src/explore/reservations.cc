@@ -193,7 +193,7 @@ void Reservations::JudgeReservation(const std::string& key, const Workload& work
 
 // ---- At rest ---------------------------------------------------------------------------------
 
-std::vector<std::string> Reservations::AtRest(const model::State& state) const {
+std::vector<std::string> Reservations::AtRest(const model::State& state, bool joint) const {
   std::vector<std::string> findings;
   for (const auto& [key, workload] : workloads_) {
     const model::WorkloadId id = state.FindWorkload(workload.uid);
@@ -212,7 +212,8 @@ std::vector<std::string> Reservations::AtRest(const model::State& state) const {
       findings.push_back(
           fmt::format("at rest, workload {} is not active, and keeps its quota", key));
     }
-    if (!MayBeServed(workload)) continue;
+    // Who waits for nodes is looked at by who counts missed wake-ups.
+    if (joint || !MayBeServed(workload)) continue;
     const std::string root = RootOf(workload.queue);
     const int64_t left = QuotaOf(root, &Queue::cpu) - ReservedIn(root);
     if (workload.cpu <= std::max<int64_t>(left, 0)) {

@@ -35,7 +35,8 @@ class Reservations {
   // It remembers nothing of what it promised.
   void OnRestart() { promised_.clear(); }
   // What is wrong when nothing is left to happen.
-  [[nodiscard]] std::vector<std::string> AtRest(const model::State& state) const;
+  [[nodiscard]] std::vector<std::string> AtRest(const model::State& state,
+                                                bool joint = false) const;
   // Workloads that the scheduler evicted.
   [[nodiscard]] uint32_t preemptions() const { return preemptions_; }
 

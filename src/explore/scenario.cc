@@ -139,6 +139,10 @@ class Parser {
     if (word == "kubelets") return ReadKubelets();
     if (word == "starts") return Flag(scenario_.starts, true);
     if (word == "jobs") return Flag(scenario_.jobs, true);
+    if (word == "joint") {
+      scenario_.jobs = true;
+      return Flag(scenario_.joint, true);
+    }
     if (word == "disruption") return Flag(scenario_.disruption, true);
     if (word == "collector") return Flag(scenario_.collector, true);
     if (word == "unsettled") return Flag(scenario_.settled, false);
@@ -608,6 +612,13 @@ class Parser {
         fmt::format(
             R"({{"queueName":"{}","priority":{},"podSets":[{{"name":"main","count":{},"template":{{"spec":{{"restartPolicy":"Never","containers":[{{"name":"c","image":"i","resources":{{"requests":{{{}}}}}}}]}}}}}}]}})",
             queue->second, *priority, *count, *requests));
+    if (scenario_.joint) {
+      action.body.insert(
+          action.body.find(R"(},"spec")"),
+          fmt::format(
+              R"(,"ownerReferences":[{{"apiVersion":"batch/v1","kind":"Job","name":"{0}","uid":"job-{0}","controller":true}}])",
+              action.name));
+    }
     return {};
   }
 

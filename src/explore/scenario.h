@@ -101,7 +101,9 @@ struct Scenario {
   bool groups = false;                  // Members of PodGroups are placed together.
   bool quota = false;                   // Workloads get quota of ClusterQueues.
   bool jobs = false;                    // Workloads that are evicted give it back some time later.
-  bool collector = false;               // Pods of nodes that are gone are deleted some time later.
+  // They get it together with places for their pods, which jobs make once they are admitted.
+  bool joint = false;
+  bool collector = false;   // Pods of nodes that are gone are deleted some time later.
   bool settled = true;      // The scheduler has seen and done all there is, before users act.
   std::vector<Fate> fates;  // That a write may have besides kDone.
   Bounds bounds;

@@ -43,6 +43,7 @@ control::SchedulerOptions OptionsOf(const Scenario& scenario, const sim::Planted
   options.engine.preemption = scenario.evictions.has_value();
   options.groups = scenario.groups;
   options.quota = scenario.quota;
+  options.engine.joint_placement = scenario.joint;
   // Whether queues are ready, and how many wait in them, decides nothing.
   options.quota_options.queue_status = false;
   return options;
@@ -334,6 +335,11 @@ void Stage::AddWorkloads(std::vector<Choice>& choices) const {
       choices.push_back(
           {.turn = Turn::kLetGo, .index = index, .key = KeyOf(Turn::kLetGo, Fate::kDone, key)});
     }
+    if (scenario_->joint && key.starts_with(kWorkloadsPrefix) &&
+        PodToMake(truth(), document.view())) {
+      choices.push_back(
+          {.turn = Turn::kMakePod, .index = index, .key = KeyOf(Turn::kMakePod, Fate::kDone, key)});
+    }
     ++index;
   }
 }
@@ -392,7 +398,8 @@ bool Stage::Lacks(const Owner& owner) const {
 
 // Its owner is gone, or has more than it is to have.
 bool Stage::Unwanted(const sim::Truth::PodFacts& pod) const {
-  if (pod.owner_uid.empty() || pod.deleting) return false;
+  // Jobs are never gone.
+  if (pod.owner_uid.empty() || pod.owner_uid.starts_with("job-") || pod.deleting) return false;
   const auto owner = std::ranges::find_if(
       owners_, [&](const Owner& each) { return "owner-" + each.name == pod.owner_uid; });
   return owner == owners_.end() || (pod.active() && ActivePods(*owner) > owner->replicas);
@@ -427,6 +434,12 @@ Footprint Stage::Take(const Choice& choice) {
     case Turn::kLetGo:
       LetGo(std::next(truth().others().begin(), choice.index)->first);
       return kTouchesPods;
+    case Turn::kMakePod: {
+      const auto& document = std::next(truth().others().begin(), choice.index)->second;
+      const std::string pod = *PodToMake(truth(), document.view());
+      CHECK_EQ(Serve(Request(env::Method::kPost, std::string(kPodsTarget), pod), {}).status, 201);
+      return kTouchesPods;
+    }
     case Turn::kArrive:
       return Arrive(choice.index, choice.fate);
     case Turn::kAnswer: {
@@ -513,6 +526,10 @@ env::HttpResponse Stage::Tell(const Action& action, const std::string& object) {
 }
 
 void Stage::LetGo(const std::string& key) {
+  if (scenario_->joint) {
+    for (const std::string& pod : PodsOfJob(truth(), truth().others().at(key).view()))
+      DeletePod(pod, /*at_once=*/!scenario_->kubelets);
+  }
   const std::string object =
       fmt::format("{}/{}", CollectionOf(Action::Kind::kWorkload), key.substr(key.rfind('/') + 1));
   const env::HttpResponse response =
@@ -812,8 +829,14 @@ void Stage::Check(bool at_rest) {
   }
   for (const std::string& finding : checkers_.gangs().AtRest(truth()))
     checkers_.Report(now_, finding);
-  for (const std::string& finding : reservations_.AtRest(engine.state()))
+  for (const std::string& finding : reservations_.AtRest(engine.state(), scenario_->joint))
     checkers_.Report(now_, finding);
+  for (const auto& [key, document] : truth().others()) {
+    if (scenario_->joint && key.starts_with(kWorkloadsPrefix) &&
+        IsAdmittedInVain(truth(), document.view())) {
+      checkers_.Report(now_, fmt::format("at rest, {} is admitted, and pods of it wait", key));
+    }
+  }
 }
 
 // As World::CompareWithObjects.
@@ -916,6 +939,10 @@ std::string Stage::Tell(const Choice& choice) const {
     case Turn::kLetGo: {
       const std::string& key = std::next(truth().others().begin(), choice.index)->first;
       return fmt::format("workload {} lets go of its quota", key.substr(key.rfind('/') + 1));
+    }
+    case Turn::kMakePod: {
+      const std::string& key = std::next(truth().others().begin(), choice.index)->first;
+      return fmt::format("the Job of workload {} makes a pod", key.substr(key.rfind('/') + 1));
     }
     case Turn::kCollect:
       return fmt::format("pod {} is deleted, which no node or owner wants any more", pod_at());

@@ -33,6 +33,7 @@ enum class Turn : uint8_t {
   kCount,    // The status of a budget is written, as the pods are.
   kCollect,  // A pod whose node or owner is gone, or whose owner has too many, is deleted.
   kLetGo,    // A workload that is evicted gives its quota back.
+  kMakePod,  // The Job of a workload that is admitted makes a pod.
   kArrive,   // A request of the scheduler reaches the API server, and becomes what its fate says.
   kAnswer,   // An answer, or the loss of one, reaches the scheduler.
   kWatch,    // What a watch tells next reaches it.

@@ -65,6 +65,7 @@ class Auditor {
     CheckClaims();
     CheckBudgets();
     CheckMembers();
+    CheckSlots();
     for (uint32_t row = 0; row < nodes_.size(); ++row) {
       CheckAccount(AccountId::OfNode(NodeId{row}), nodes_[row]);
       CheckNode(NodeId{row});
@@ -118,6 +119,51 @@ class Auditor {
       for (const uint32_t count : expected.of) all += count;
       if (groups.CountsOf(key) != expected || listed != all)
         found_.push_back(fmt::format("group {}: its members are miscounted", state_.KeyOf(key)));
+    }
+  }
+
+  // Whose place was taken has no claim of it, and who took it is of its job, and there.
+  void CheckSlots() {
+    uint32_t free = 0;
+    for (uint32_t i = 0; i < state_.workloads().size(); ++i) {
+      const WorkloadId id{i};
+      const std::span<const SlotTable::Place> places = state_.slots().PlacesOf(id);
+      std::vector<ClaimId> claims;
+      for (const SlotTable::Place& place : places) {
+        const std::string_view name = state_.NameOf(place.slot.node);
+        if (place.pod.valid() && place.claim.valid())
+          found_.push_back(fmt::format("slot on {}: taken, and claimed", name));
+        if (place.pod.valid() &&
+            (!state_.pods().used(place.pod) ||
+             state_.pods().at(place.pod).job != state_.workloads().at(id).job ||
+             state_.slots().PlaceOf(place.pod) != &place)) {
+          found_.push_back(fmt::format("slot on {}: taken by a pod of another", name));
+        }
+        if (!place.claim.valid()) continue;
+        claims.push_back(place.claim);
+        const Claim& claim = state_.ledger().claim(place.claim);
+        if (claim.account != AccountId::OfNode(state_.nodes().Find(place.slot.node)) ||
+            claim.state != ClaimState::kHeld || claim.owner != state_.workloads().at(id).uid ||
+            claim.devices != place.slot.devices) {
+          found_.push_back(fmt::format("slot on {}: its claim is another", name));
+          continue;
+        }
+        ++free;
+        Count(claim, claim.bundle, claim.scoring, nodes_[claim.account.row()]);
+      }
+      if (state_.workloads().used(id)) CheckNoOtherClaims(id, claims);
+    }
+    if (free != state_.slots().free_count()) found_.push_back("free slots are miscounted");
+  }
+
+  void CheckNoOtherClaims(WorkloadId id, const std::vector<ClaimId>& claims) {
+    for (ClaimId claim = state_.ledger().first_of_owner(state_.workloads().at(id).uid);
+         claim.valid(); claim = state_.ledger().claim(claim).next_of_owner) {
+      if (state_.ledger().claim(claim).account.is_tree()) continue;
+      if (std::ranges::find(claims, claim) == claims.end()) {
+        found_.push_back(fmt::format("workload {}: a claim on a node that is no slot",
+                                     state_.KeyOf(state_.workloads().at(id).key)));
+      }
     }
   }
 

@@ -193,8 +193,8 @@ void ComparePods(const State& live, const State& rebuilt, std::vector<std::strin
     const std::string kept = here.Charges(id);
     const std::string told = there.Charges(other->second);
     // What a preemption decided is not to be seen in the objects yet; that a nomination is void
-    // never is.
-    const bool remembered = pod.void_node.valid() || pod.promised.valid() ||
+    // never is. Of a place that its workload has, the workload's object tells.
+    const bool remembered = pod.void_node.valid() || pod.promised.valid() || pod.slot.valid() ||
                             pod.evicted_for.valid() || pod.released || pod.overdue;
     if (!decided && !remembered && kept != told)
       found.push_back(fmt::format("pod {}: charges {}, its object {}", uid, kept, told));

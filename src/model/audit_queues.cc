@@ -182,6 +182,7 @@ class QueueAuditor {
     for (ClaimId claim = state_.ledger().first_of_owner(row.uid); claim.valid();
          claim = state_.ledger().claim(claim).next_of_owner) {
       const Claim& c = state_.ledger().claim(claim);
+      if (!c.account.is_tree()) continue;
       found.emplace_back(c.pod_set, c.account.row(), c.count, c.bundle.value, c.state, c.priority,
                          c.claimant.value);
     }
@@ -201,7 +202,9 @@ class QueueAuditor {
     const bool under_way = row.write != WriteStage::kNone;
     if (promised && StageOf(row.status) != WorkloadStage::kPending)
       found_.push_back(fmt::format("workload {}: promised quota, and does not wait", key));
-    if (promised && under_way && row.promised != row.decided)
+    Reservation decided = row.decided;
+    decided.slots.clear();
+    if (promised && under_way && row.promised != decided)
       found_.push_back(fmt::format("workload {}: promised what was not decided", key));
     if (under_way && !row.victims.empty())
       found_.push_back(fmt::format("workload {}: others leave for it, and it has its quota", key));

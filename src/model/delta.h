@@ -53,6 +53,8 @@ struct PodUpsert {
   std::string labels;     // PodLabelsText
   std::string group;      // The key of the group that it names; empty: none.
   NameId role;            // In its group; invalid: none.
+  std::string job;        // The uid of the Job that controls it; empty: none.
+  NameId pod_set;         // Of its job's workload; invalid: it says none.
   Instant creation;
   Instant start;              // status.startTime; zero: unknown.
   Instant deletion_deadline;  // metadata.deletionTimestamp: when its grace is over; zero: none.

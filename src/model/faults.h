@@ -47,6 +47,7 @@ struct Faults {
   // K081: who waits for what others leave is promised it no more once it was looked at.
   bool drop_quota_promise_when_tried = false;
   bool evict_for_nobody = false;  // K088: whether an eviction is wanted still is not asked.
+  bool forget_slots = false;      // What is admitted has no places on nodes until its pods come.
   bool keep_lost_quota = false;   // K042: quota whose write came to nothing is charged for ever.
   Unfelt unfelt = Unfelt::kNothing;
   bool operator==(const Faults&) const = default;

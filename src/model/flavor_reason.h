@@ -18,6 +18,7 @@ enum class FlavorReasonKind : uint8_t {
   kTopologyOnly,  // The flavor's nodes are given out by topology, and the pods ask for none.
   kTaint,         // Its nodes have a taint that the pods don't tolerate.
   kAffinity,      // Its nodes' labels are none that the pods ask for.
+  kNoNodes,       // Its nodes can't hold the pods now.
   kHeldOther,     // The workload grows, and holds quota of another flavor.
   kExceedsMost,   // More is asked for than the queue could have if nobody used anything.
   kShort,         // More is asked for than is left.

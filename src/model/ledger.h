@@ -66,12 +66,13 @@ enum class Cause : uint8_t {
   kOwnerReplaced,      // Another object has its owner's name.
   kNodeReplaced,       // The node it was promised on is gone.
   kNominationCleared,  // Its owner no longer names the node.
+  kAdopted,            // A pod came for whom its owner, a workload, had the place.
   kWriteGone,          // The outcome of the write that would have made it true.
   kWriteRefused,
   kReadUnbound,  // A write of unknown fate was found not to have happened.
   kRevoked,      // A decision of ours took it back.
 };
-inline constexpr size_t kCausesCount = 12;
+inline constexpr size_t kCausesCount = 13;
 
 // One promise: `owner` (by uid) has `bundle` of `account`, in `state`, because `why`.
 struct Claim {

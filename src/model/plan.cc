@@ -123,7 +123,11 @@ void WorkloadRefusal::AddTo(Hasher& hasher) const {
     hasher.Add(r.taint.key.value).Add(r.taint.value.value).Add(r.taint.effect);
     hasher.Add(r.amount).Add(r.assumed).Add(r.most);
   }
-  hasher.Add(promised).Add(victims_count).Add(shared);
+  hasher.Add(promised).Add(victims_count).Add(shared).Add(places.size());
+  for (const PlacesRefusal& p : places) {
+    hasher.Add(p.pod_set).Add(p.needed).Add(p.found).Add(p.beside_leaving);
+    p.why.AddTo(hasher);
+  }
 }
 
 void Plan::AddTo(Hasher& hasher) const {

@@ -109,6 +109,16 @@ enum class QueueBar : uint8_t {
   kFull,         // The scheduler holds as many claims as it can.
 };
 
+// Why pods that a workload would have find no nodes, though there is quota for them.
+struct PlacesRefusal {
+  uint32_t pod_set = 0;
+  uint32_t needed = 0;
+  uint32_t found = 0;
+  bool beside_leaving = false;  // Even if those were gone that would have to leave for its quota.
+  Refusal why;                  // Of the first that found none, beside the others.
+  bool operator==(const PlacesRefusal&) const = default;
+};
+
 // Why a workload has no quota: one thing at a time.
 struct WorkloadRefusal {
   QueueBar bar = QueueBar::kNone;
@@ -117,6 +127,8 @@ struct WorkloadRefusal {
   Unfit unfit = Unfit::kNone;
   uint32_t pod_set = 0;
   std::vector<FlavorReason> reasons = {};
+  // There is quota, but of the flavors of nodes that can't hold its pods: of all that were tried.
+  std::vector<PlacesRefusal> places = {};
   bool promised = false;       // It gets its quota once those are gone that leave for it.
   uint32_t victims_count = 0;  // Who was found to have to leave when it was promised.
   bool shared = false;         // All of them left for others already then.

@@ -60,8 +60,10 @@ struct Pod {
   Instant start;              // status.startTime; zero: unknown.
   Instant deletion_deadline;  // When the grace of its deletion is over; zero: it is not deleted.
   PodLabelsId labels;
-  KeyId group;  // Invalid: it stands for itself.
-  NameId role;  // In its group.
+  KeyId group;     // Invalid: it stands for itself.
+  NameId role;     // In its group.
+  OwnerId job;     // Whose pod it is, if that is a Job; invalid: none.
+  NameId pod_set;  // Of the job's workload, by its label; invalid: it says none.
   int32_t priority = 0;
   DeviceSlots devices;  // Of a bound pod: from the Binding annotation.
   bool ours = true;     // We are to place it.
@@ -78,6 +80,8 @@ struct Pod {
   // a binding to that node is under way the claim is a held one; when that fails, the promise comes
   // back.
   NameId promised;
+  // Its workload has a place for it: the node that it is promised by that.
+  NameId slot;
   // By a preemption: whose room its own becomes. Good as long as that pod's promise.
   OwnerId evicted_for;
   // Its gang, which can't be completed, gives back its node: it is to be deleted, for nobody.
@@ -114,6 +118,7 @@ struct Pod {
 [[nodiscard]] constexpr NameId PromisedNode(const Pod& pod) {
   if (pod.gated) return NameId{};
   if (pod.promised.valid()) return pod.promised;
+  if (pod.slot.valid()) return pod.slot;
   return pod.nominated == pod.void_node ? NameId{} : pod.nominated;
 }
 

@@ -109,6 +109,7 @@ void State::NotePromised(PodId id, NameId node) {
   // its way.
   const bool named = pod.nominated == node && !pod.void_node.valid() && !pod.promised.valid();
   pod.promised = named ? NameId{} : node;
+  if (pod.slot != node) pod.slot = NameId{};
   if (pod.void_node == node) pod.void_node = NameId{};
 }
 
@@ -180,7 +181,7 @@ void State::EndEviction(PodId id) {
 void State::VoidPromise(PodId id, NameId node) {
   Pod& pod = pods_.mutable_at(id);
   if (PromisedNode(pod) != node) return;
-  pod.promised = NameId{};
+  pod.promised = pod.slot = NameId{};
   pod.void_node = node;
 }
 
@@ -194,7 +195,7 @@ void State::Revoke(PodId id, Cause cause, ReasonKind why) {
   if (!promise.valid()) return;
   Pod& pod = pods_.mutable_at(id);
   pod.void_node = nodes_.name(ledger_.claim(promise).account.node());
-  pod.promised = NameId{};
+  pod.promised = pod.slot = NameId{};
   NoteLost(id, why, pod.void_node);
   EndNodeClaim(id, cause);
   SettleClaims(id);  // What its object names besides is promised to it again.
@@ -205,7 +206,7 @@ bool State::VoidAbsentNomination(PodId id) {
   const NameId name = PromisedNode(pod);
   if (!pod.ours || !name.valid() || pod.nominated != name || PromiseOf(id).valid()) return false;
   homeless_.Remove(id);
-  pod.promised = NameId{};
+  pod.promised = pod.slot = NameId{};
   pod.void_node = name;
   return true;
 }

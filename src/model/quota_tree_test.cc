@@ -154,24 +154,24 @@ RC_GTEST_PROP(QuotaTreeTest, NamesTheLowestRowThatLimits, ()) {
 TEST(QuotaTreeTest, SumsOfTheLargestQuotasAreClampedAndComeBack) {
   QuotaTree tree;
   const ResourceId r{0};
-  tree.Resize(1, 64);
-  for (uint32_t row = 1; row < 64; ++row) tree.Link(row, row - 1);
-  for (uint32_t row = 0; row < 64; ++row)
+  tree.Resize(1, 48);
+  for (uint32_t row = 1; row < 48; ++row) tree.Link(row, row - 1);
+  for (uint32_t row = 0; row < 48; ++row)
     tree.SetQuota(r, row, {.nominal = kUnlimited, .lending_limit = row % 2 == 0 ? 0 : kUnlimited});
   EXPECT_EQ(tree.subtree(r, 0), limits::kQuotaMax);
-  EXPECT_EQ(tree.LeftFor(QuotaView::kNow, r, 63).amount, limits::kQuotaMax * 2);
-  EXPECT_EQ(tree.Potential(r, 63), limits::kQuotaMax);
+  EXPECT_EQ(tree.LeftFor(QuotaView::kNow, r, 47).amount, limits::kQuotaMax * 2);
+  EXPECT_EQ(tree.Potential(r, 47), limits::kQuotaMax);
   const Amount all = limits::kAmountMax * limits::kSlotsMax;
   tree.Charge(r, 0, {0, 0, all});
   EXPECT_EQ(tree.LeftFor(QuotaView::kNow, r, 0).amount, limits::kQuotaMax - all);
   tree.Charge(r, 0, {0, 0, -all});
-  tree.Charge(r, 63, {0, 0, all});
-  EXPECT_LT(tree.LeftFor(QuotaView::kNow, r, 63).amount, limits::kQuotaMax);
-  tree.Charge(r, 63, {0, 0, -all});
-  for (uint32_t row = 1; row < 64; ++row) tree.ClearQuota(r, row);
+  tree.Charge(r, 47, {0, 0, all});
+  EXPECT_LT(tree.LeftFor(QuotaView::kNow, r, 47).amount, limits::kQuotaMax);
+  tree.Charge(r, 47, {0, 0, -all});
+  for (uint32_t row = 1; row < 48; ++row) tree.ClearQuota(r, row);
   tree.SetQuota(r, 0, {.nominal = 5});
   EXPECT_EQ(tree.subtree(r, 0), 5);
-  EXPECT_EQ(tree.LeftFor(QuotaView::kNow, r, 63).amount, 5);
+  EXPECT_EQ(tree.LeftFor(QuotaView::kNow, r, 47).amount, 5);
 }
 
 // Goal: what a Volcano queue is guaranteed, deserves and is capable of is a quota. Method: two

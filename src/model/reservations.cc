@@ -71,6 +71,10 @@ bool State::HasRoomFor(const WorkloadUpsert& facts) const {
 }
 
 bool State::HasRoomFor(const Reservation& reservation, const Reservation& before) const {
+  if (slots_.free_count() + reservation.slots.size() > limits::kFreeSlotsMax &&
+      reservation.slots.size() > before.slots.size()) {
+    return false;
+  }
   if (reservation.charges.empty() || reservation == before) return true;
   int64_t slots = ledger_.slots_charged();
   for (const QuotaCharge& charge : before.charges) slots -= charge.count;
@@ -98,6 +102,7 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   Workload& row = workloads_.mutable_at(id);
   const KeyId queue_before = std::exchange(row.local_queue, keys_.Acquire(facts.local_queue));
   if (queue_before.valid()) keys_.Release(queue_before);
+  SetJob(id, facts.job);
   row.priority = facts.priority;
   row.status = facts.status;
   row.slots = facts.slots;
@@ -135,8 +140,11 @@ void State::DropWorkload(WorkloadId id, Cause cause) {
   std::vector<uint32_t> left;
   Transaction t = Begin();
   PutReservation(t, row.uid, {}, left);
+  Replace(t, id, {});
   t.Commit(cause);
   NoteLeft(left);
+  DropLeftGhosts();
+  SetJob(id, {});
   workloads_.Remove(id);
   Spare(spared);
   uids_.Release(row.uid);
@@ -184,12 +192,16 @@ void State::SettleReservations(std::span<const WorkloadId> workloads, Cause caus
     // Who holds nothing any more has left.
     if (ChargedTo(workloads_.at(id)).charges.empty()) ForgetClaimant(id);
     wanted.emplace_back(workloads_.at(id).uid, ClaimsOf(id));
+    MakeRowsOfSlots(id);
   }
   std::vector<uint32_t> left;
   Transaction t = Begin();
   for (const auto& [owner, claims] : wanted) PutReservation(t, owner, claims, left);
+  for (const WorkloadId id : workloads) PutSlots(t, id);
   t.Commit(cause);
   NoteLeft(left);
+  DropLeftGhosts();
+  for (const WorkloadId id : workloads) GiveSlots(id);
 }
 
 // The owner's claims on the tree become these. `left`: the accounts of those that are no more, or
@@ -234,6 +246,7 @@ void State::Reserve(WorkloadId id, Reservation reservation) {
   CHECK(StageOf(row.status) == WorkloadStage::kPending);
   CHECK(row.write == WriteStage::kNone);
   row.promised = reservation;
+  row.promised.slots.clear();
   row.decided = std::move(reservation);
   row.write = WriteStage::kInFlight;
   SettleReservations(std::span(&id, 1), Cause::kDecided);

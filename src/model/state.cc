@@ -1,6 +1,7 @@
 #include "model/state.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -13,6 +14,13 @@ namespace {
 template <typename Id>
 bool Assign(Id& column, Id value) {
   return std::exchange(column, value) != value;
+}
+
+void NoteJob(Pod& pod, const PodUpsert& facts, StringTable<OwnerId>& uids) {
+  const OwnerId job = facts.job.empty() ? OwnerId{} : uids.Acquire(facts.job);
+  const OwnerId before = std::exchange(pod.job, job);
+  if (before.valid()) uids.Release(before);
+  pod.pod_set = facts.pod_set;
 }
 
 }  // namespace
@@ -57,6 +65,7 @@ void State::Apply(const Delta& delta) {
   changed_queues_.clear();
   ApplyFact(delta);
   NoteMembers();
+  NoteSlots();
 }
 
 void State::ApplyFact(const Delta& delta) {
@@ -288,6 +297,7 @@ void State::ApplyPod(const PodUpsert& facts) {
   const KeyId group = facts.group.empty() ? KeyId{} : keys_.Acquire(facts.group);
   const KeyId group_before = std::exchange(pod.group, group);
   pod.role = facts.role;
+  NoteJob(pod, facts, uids_);
   if (group != group_before) pod.released = false;
   // These never go back for one uid: what says otherwise is an older fact (D17).
   const bool waits_on = faults_.unmoved_by_others && known && !ClaimOf(id).valid();
@@ -318,7 +328,7 @@ void State::SettleClaims(PodId id) {
   if (pod.terminal || (pod.terminating && !pod.node.valid())) {
     EndClaims(id, pod.terminal ? Cause::kOwnerFinished : Cause::kOwnerTerminating);
     pod.write = WriteStage::kNone;
-    pod.promised = NameId{};
+    pod.promised = pod.slot = NameId{};
     EndEviction(id);
     return;
   }
@@ -341,7 +351,7 @@ void State::SettleBound(PodId id, ClaimId claim) {
   const NodeId node = RowOfNode(pod.node);
   // Bound elsewhere it leaves no room where it was to be evicted.
   if (claim.valid() && ledger_.claim(claim).account.node() != node) EndEviction(id);
-  pod.promised = pod.void_node = NameId{};
+  pod.promised = pod.slot = pod.void_node = NameId{};
   const bool evicted = pod.evicted_for.valid() || pod.released;
   const bool leaving = evicted || (pod.terminating && !pod.overdue);
   Claim bound{.owner = OwnerOf(id),
@@ -382,17 +392,22 @@ void State::SettleNomination(PodId id, ClaimId claim) {
   if (!there) return EndNodeClaim(id, Cause::kNominationCleared);
   pod.lost = {};
   const AccountId account = AccountId::OfNode(node);
-  // Objects don't tell which devices were promised.
+  // Pods don't tell which devices were promised.
   const bool kept = claim.valid() && ledger_.claim(claim).account == account;
-  PutClaim(claim, Claim{.owner = OwnerOf(id),
-                        .account = account,
-                        .bundle = pod.charge,
-                        .scoring = pod.charge_scoring,
-                        .devices = kept ? ledger_.claim(claim).devices : DeviceSlots{},
-                        .priority = pod.priority,
-                        .account_uid = nodes_.uid(node),
-                        .state = ClaimState::kReserved,
-                        .why = ClaimWhy::kNominated});
+  const SlotTable::Place* place = slots_.PlaceOf(id);
+  const DeviceSlots devices =
+      place != nullptr && place->slot.node == name ? place->slot.devices : DeviceSlots{};
+  PutClaim(claim,
+           Claim{.owner = OwnerOf(id),
+                 .account = account,
+                 .bundle = pod.charge,
+                 .scoring = pod.charge_scoring,
+                 .devices = kept ? ledger_.claim(claim).devices : devices,
+                 // What its workload was admitted with nobody takes, however important.
+                 .priority = name == pod.slot ? std::numeric_limits<int32_t>::max() : pod.priority,
+                 .account_uid = nodes_.uid(node),
+                 .state = ClaimState::kReserved,
+                 .why = ClaimWhy::kNominated});
 }
 
 void State::PutClaim(ClaimId existing, const Claim& claim) {
@@ -451,7 +466,7 @@ void State::EndReservations(NodeId node) {
     const ClaimId next = ledger_.claim(id).next_in_account;
     const PodId pod = pods_.FindUid(ledger_.claim(id).owner);
     if (pod.valid()) {
-      pods_.mutable_at(pod).promised = NameId{};
+      pods_.mutable_at(pod).promised = pods_.mutable_at(pod).slot = NameId{};
       pods_.mutable_at(pod).void_node = nodes_.name(node);
       NoteLost(pod, ReasonKind::kPromiseNodeGone, nodes_.name(node));
       changed_pods_.push_back(pod);
@@ -486,6 +501,7 @@ void State::DropPod(PodId pod, Cause cause) {
   keys_.Release(row.key);
   if (row.group.valid()) CleanByName(row.group);
   if (row.group.valid()) keys_.Release(row.group);
+  if (row.job.valid()) uids_.Release(row.job);
   changed_pods_.push_back(pod);
 }
 
@@ -622,7 +638,7 @@ void State::NoteAssumed(const Placement& placement, NodeId left) {
   Pod& pod = pods_.mutable_at(placement.pod);
   if (left.valid() && left != placement.node) {
     pod.void_node = nodes_.name(left);
-    pod.promised = NameId{};
+    pod.promised = pod.slot = NameId{};
   }
   pod.lost = {};
   pod.write = WriteStage::kInFlight;
@@ -695,6 +711,7 @@ void State::AddTo(Hasher& hasher) const {
   groups_.AddTo(hasher);
   local_queues_.AddTo(hasher);
   workloads_.AddTo(hasher);
+  slots_.AddTo(hasher);
   // Who reads the log adds what of it is still to be looked at.
   if (!hasher.merges()) touches_.AddTo(hasher);
   uids_.AddTo(hasher);

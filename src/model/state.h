@@ -21,6 +21,7 @@
 #include "model/nodes.h"
 #include "model/pods.h"
 #include "model/queues.h"
+#include "model/slots.h"
 #include "model/touch.h"
 #include "model/transaction.h"
 #include "model/vocabulary.h"
@@ -95,6 +96,7 @@ class State {
   [[nodiscard]] const GroupTable& groups() const { return groups_; }
   [[nodiscard]] const LocalQueueTable& local_queues() const { return local_queues_; }
   [[nodiscard]] const WorkloadTable& workloads() const { return workloads_; }
+  [[nodiscard]] const SlotTable& slots() const { return slots_; }
   [[nodiscard]] const BudgetTable& budgets() const { return budgets_; }
   [[nodiscard]] const TouchLog& touches() const { return touches_; }
   [[nodiscard]] const Faults& faults() const { return faults_; }
@@ -150,6 +152,8 @@ class State {
 
   // For the cycle.
   void SortNames() { nodes_.SortNames(vocabulary_.names); }
+  // Makes the class known to the nodes: REQUIRED of one that no pod has before it is evaluated.
+  void Materialise(ClassId class_id);
   void TrimTouches(size_t entries_max) { touches_.Trim(entries_max); }
   // Charges the pod on the node (held, assumed), ending any reservation of its own, in one commit.
   void Assume(PodId pod, NodeId node, DeviceSlots devices);
@@ -177,6 +181,23 @@ class State {
     State& state_;
     Transaction transaction_;
     std::vector<std::pair<Placement, NodeId>> placed_;  // And what it was promised.
+  };
+  // Places for pods that a workload would have, one by one; as above, and always undone.
+  class SlotTrial {
+   public:
+    explicit SlotTrial(State& state) : state_(state), transaction_(state.Begin()) {}
+    ~SlotTrial();
+    SlotTrial(const SlotTrial&) = delete;
+    SlotTrial& operator=(const SlotTrial&) = delete;
+    // The workload's pods and places are gone, as far as what follows goes.
+    void Without(WorkloadId workload);
+    // REQUIRES: it fits.
+    void Place(WorkloadId workload, ClassId class_id, const Slot& slot);
+
+   private:
+    State& state_;
+    Transaction transaction_;
+    std::vector<NodeId> touched_;
   };
   // The pod, which is bound and not being deleted, is to be deleted, since its gang can't be
   // completed: its claim is releasing, for nobody. Until it goes, its eviction fails, or its group
@@ -276,6 +297,26 @@ class State {
   void PutReservation(Transaction& t, OwnerId owner, std::span<const Claim> claims,
                       std::vector<uint32_t>& left);
   void NoteLeft(std::span<const uint32_t> accounts);
+  // Slots (slots.cc).
+  [[nodiscard]] std::vector<Slot> SlotsWanted(WorkloadId workload) const;
+  [[nodiscard]] Claim ClaimOfSlot(WorkloadId workload, uint32_t place) const;
+  [[nodiscard]] uint32_t PodsLeft(WorkloadId workload, uint32_t pod_set) const;
+  void MakeRowsOfSlots(WorkloadId workload);
+  void PutSlots(Transaction& t, WorkloadId workload);
+  void Replace(Transaction& t, WorkloadId workload, std::span<const Slot> wanted);
+  void BeginSlot(Transaction& t, WorkloadId workload, uint32_t place);
+  void EndSlot(Transaction& t, WorkloadId workload, uint32_t place);
+  [[nodiscard]] std::vector<PodId> SeekersInOrder(OwnerId job) const;
+  template <typename MayTake>
+  [[nodiscard]] std::optional<uint32_t> FindPlace(WorkloadId workload, PodId pod,
+                                                  MayTake may_take) const;
+  void NoteSlot(PodId pod);
+  void NoteSlots();
+  bool TakePlace(PodId pod);
+  void GiveBack(WorkloadId workload, uint32_t place);
+  void GiveSlots(WorkloadId workload);
+  void SetJob(WorkloadId workload, const std::string& job);
+  void DropLeftGhosts();
   NodeId AssumeIn(Transaction& t, const Placement& placement);
   void NoteAssumed(const Placement& placement, NodeId left);
   void ApplyFact(const Delta& delta);
@@ -308,7 +349,6 @@ class State {
   void FitLedger();
   void DropGhost(NodeId node);
   void MatchSelectors(NodeId node);
-  void Materialise(ClassId class_id);
   void MaterialiseSelector(SelectorId id);
   void SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds);
 
@@ -323,6 +363,7 @@ class State {
   GroupTable groups_;
   LocalQueueTable local_queues_;
   WorkloadTable workloads_;
+  SlotTable slots_;
   TouchLog touches_;
   StringTable<OwnerId> uids_;
   StringTable<KeyId> keys_;

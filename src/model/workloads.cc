@@ -13,6 +13,11 @@ void AddTo(Hasher& hasher, const Reservation& reservation) {
   }
   hasher.Add(reservation.counts.size());
   for (const uint32_t count : reservation.counts) hasher.Add(count);
+  hasher.Add(reservation.slots.size());
+  for (const Slot& slot : reservation.slots) {
+    hasher.Add(slot.pod_set).Add(slot.node.value);
+    hasher.Add(slot.devices.mask).Add(slot.devices.milli_each);
+  }
 }
 
 }  // namespace
@@ -28,7 +33,7 @@ void LocalQueue::AddTo(Hasher& hasher) const {
 }
 
 void Workload::AddTo(Hasher& hasher) const {
-  hasher.Add(uid.value).Add(key.value).Add(local_queue.value).Add(priority);
+  hasher.Add(uid.value).Add(key.value).Add(local_queue.value).Add(job.value).Add(priority);
   hasher.Add(status.created.ns).Add(status.active).Add(status.finished).Add(status.reserved);
   hasher.Add(status.reserved_at.ns);
   hasher.Add(status.admitted).Add(status.on_hold).Add(status.evicted_for);
@@ -36,7 +41,7 @@ void Workload::AddTo(Hasher& hasher) const {
   hasher.Add(status.checks_ready).Add(status.awaits_topology).Add(status.on_unhealthy_node);
   hasher.Add(slots.size());
   for (const WorkloadSlots& s : slots) {
-    hasher.Add(s.name.value).Add(s.class_id.value).Add(s.count).Add(s.missing_max);
+    hasher.Add(s.name.value).Add(s.class_id.value).Add(s.count).Add(s.missing_max).Add(s.ours);
     s.topology.AddTo(hasher);
   }
   model::AddTo(hasher, reserved);

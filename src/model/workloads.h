@@ -10,6 +10,7 @@
 #include "model/ids.h"
 #include "model/object_table.h"
 #include "model/pods.h"
+#include "model/slots.h"
 #include "model/workload_stage.h"
 
 // Workloads: what is to run, and the quota that it needs before it may
@@ -72,6 +73,7 @@ struct WorkloadSlots {
   uint32_t count = 0;
   uint32_t missing_max = 0;  // So many of them it may start without.
   TopologyWish topology = {};
+  bool ours = true;  // We are to place them.
   bool operator==(const WorkloadSlots&) const = default;
 };
 
@@ -90,6 +92,9 @@ struct Reservation {
   std::vector<QuotaCharge> charges;
   std::vector<uint32_t> counts = {};  // Of pods by pod set; empty: of what was decided all, else
                                       // not told.
+  // Where the pods go: one for each, in the order of pod sets. Empty: wherever they find room. Not
+  // of a promise.
+  std::vector<Slot> slots = {};
   bool operator==(const Reservation&) const = default;
 };
 
@@ -105,6 +110,7 @@ struct WorkloadUpsert {
   std::string uid;
   std::string key;          // "namespace/name"
   std::string local_queue;  // Its key, as above.
+  std::string job;          // The uid of the Job that it is of; empty: none.
   int32_t priority = 0;
   WorkloadStatus status = {};
   std::vector<WorkloadSlots> slots = {};  // By pod set.
@@ -122,6 +128,7 @@ struct Workload {
   OwnerId uid;  // Invalid in a free row.
   KeyId key;
   KeyId local_queue;
+  OwnerId job;  // Invalid: of none.
   int32_t priority = 0;
   WorkloadStatus status;
   std::vector<WorkloadSlots> slots;

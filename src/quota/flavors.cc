@@ -201,6 +201,7 @@ class Assigner {
     if (row == nullptr) return reason(FlavorReasonKind::kGone);
     for (const uint32_t member : members) {
       const PodSet& pods = request_.pod_sets[member];
+      if (Has(pods.without, flavor)) return reason(FlavorReasonKind::kNoNodes);
       if (const auto kind = TopologyMismatch(pods, *row, group)) return reason(*kind);
       if (const model::Taint* taint = Untolerated(pods, *row)) {
         FlavorReason out = reason(FlavorReasonKind::kTaint);

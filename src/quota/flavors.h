@@ -65,6 +65,7 @@ struct PodSet {
   std::span<const model::ResourceAmount> requests;  // Of one pod; zeros, too, but no kPods.
   model::SelectorId selector;
   model::TolerationListId tolerations;
+  std::span<const model::NameId> without;  // Flavors whose nodes can't hold them.
   model::NameId group;                     // Sets of one group get the same flavors; invalid: none.
   bool asks_topology = false;              // To be placed by one.
   std::span<const model::NameId> levels;   // Of it, that are asked for.

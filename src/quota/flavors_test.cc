@@ -497,9 +497,9 @@ TEST(FlavorsTest, WhyNotIsWhatCanBeHopedFor) {
     return text;
   };
   EXPECT_EQ(ask({{kCpu, 1}, {kMemory, 4}}), "");
-  EXPECT_EQ(ask({{kCpu, 2}}), "waiting 10:0+2>1 11:0+2>0");
-  EXPECT_EQ(ask({{kCpu, 9}}), "exceeds 10:0+9>1 10:0+9>8");
-  EXPECT_EQ(ask({{kCpu, 1}, {kMemory, 5}}), "exceeds 10:0+5>4");
+  EXPECT_EQ(ask({{kCpu, 2}}), "waiting 11:0+2>1 12:0+2>0");
+  EXPECT_EQ(ask({{kCpu, 9}}), "exceeds 11:0+9>1 11:0+9>8");
+  EXPECT_EQ(ask({{kCpu, 1}, {kMemory, 5}}), "exceeds 11:0+5>4");
   EXPECT_EQ(ask({{kCpu, 1}, {gpu, 1}}), "no match 0:0+0>0");
   EXPECT_EQ(ask({{kCpu, 1}, {gpu, 0}}), "");
 }

@@ -151,6 +151,7 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .unmoved_by_others = bugs.bound_pod_waits,
                            .drop_quota_promise_when_tried = bugs.quota_promise_dropped,
                            .evict_for_nobody = bugs.evicted_for_nobody,
+                           .forget_slots = bugs.slots_forgotten,
                            .keep_lost_quota = bugs.lost_quota_kept,
                            .unfelt = bugs.unfelt};
   return options;

@@ -66,6 +66,7 @@ struct PlantedBugs {
   bool quota_promise_dropped = false;
   bool evicted_for_nobody = false;
   bool lost_quota_kept = false;
+  bool slots_forgotten = false;
   model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
   Tampering tampering = Tampering::kNone;

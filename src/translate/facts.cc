@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/quota.h"
 #include "api/requests.h"
 #include "base/check.h"
 #include "base/limits.h"
@@ -431,6 +432,11 @@ NameId RoleOf(const api::ObjectMeta& meta, model::Vocabulary& vocabulary) {
   return role && !role->empty() ? vocabulary.names.Intern(*role) : NameId{};
 }
 
+NameId PodSetOf(const api::ObjectMeta& meta, model::Vocabulary& vocabulary) {
+  const auto name = api::Find(meta.labels, api::kPodSetLabel);
+  return name && !name->empty() ? vocabulary.names.Intern(*name) : NameId{};
+}
+
 model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts,
                           model::Vocabulary& vocabulary) {
   return {
@@ -445,6 +451,8 @@ model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts,
       .labels = model::PodLabelsText(pod.meta.namespace_name, pod.meta.labels),
       .group = GroupKeyOf(pod),
       .role = RoleOf(pod.meta, vocabulary),
+      .job = JobOf(pod.meta),
+      .pod_set = PodSetOf(pod.meta, vocabulary),
       .creation = pod.meta.creation_time,
       .start = pod.start_time,
       .deletion_deadline = pod.meta.deletion_time.value_or(Instant{}),
@@ -483,6 +491,13 @@ model::GroupUpsert GroupFacts(const api::PodGroup& group, std::optional<int32_t>
     if (group.phase == model::ToString(phase)) facts.phase = phase;
   }
   return facts;
+}
+
+std::string JobOf(const api::ObjectMeta& meta) {
+  for (const api::OwnerReference& owner : meta.owners) {
+    if (owner.controller && owner.kind == "Job") return owner.uid;
+  }
+  return {};
 }
 
 std::optional<uint16_t> ParseDevices(std::string_view text) {

@@ -9,6 +9,7 @@
 #include "api/quantity.h"
 #include "api/requests.h"
 #include "base/check.h"
+#include "translate/text.h"
 
 namespace berth::translate {
 namespace {
@@ -80,6 +81,22 @@ WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_q
   return {};
 }
 
+// There is quota, and there are no nodes.
+WaitText PlacesText(const model::WorkloadRefusal& refusal, const model::Workload& workload,
+                    const model::State& state) {
+  const model::PlacesRefusal& first = refusal.places.front();
+  std::string text =
+      fmt::format("there is quota, but only {} of {} pods of pod set {} find nodes{}: {}",
+                  first.found, first.needed, state.NameOf(workload.slots[first.pod_set].name),
+                  first.beside_leaving ? " even if others were preempted" : "",
+                  FailedSchedulingText(first.why, state));
+  if (refusal.places.size() > 1)
+    text += fmt::format(" Nor do the nodes of {} other flavor(s) hold them.",
+                        refusal.places.size() - 1);
+  if (refusal.promised) text += " Its quota is kept for it meanwhile.";
+  return {"WaitingForNodes", std::move(text)};
+}
+
 }  // namespace
 
 std::string ResourceAmountText(std::string_view resource, int64_t amount) {
@@ -101,6 +118,7 @@ WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal, const model:
         local.valid() ? state.NameOf(state.local_queues().at(local).cluster_queue) : "";
     return BarText(refusal, NameIn(state.KeyOf(workload.local_queue)), cluster_queue, state);
   }
+  if (!refusal.places.empty()) return PlacesText(refusal, workload, state);
   std::vector<std::string> reasons;
   for (const model::FlavorReason& reason : refusal.reasons)
     reasons.push_back(FlavorReasonText(reason, state.vocabulary()));
@@ -195,6 +213,8 @@ std::string FlavorReasonText(const model::FlavorReason& reason,
                          EffectText(reason.taint.effect), flavor);
     case FlavorReasonKind::kAffinity:
       return fmt::format("flavor {} doesn't match node affinity", flavor);
+    case FlavorReasonKind::kNoNodes:
+      return fmt::format("the nodes of flavor {} can't hold all pods now", flavor);
     case FlavorReasonKind::kHeldOther:
       return fmt::format("could not assign {} flavor since the original workload is assigned: {}",
                          flavor, name(reason.held));

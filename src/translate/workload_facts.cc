@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <charconv>
 #include <expected>
 #include <limits>
 #include <map>
@@ -18,6 +19,8 @@
 
 namespace berth::translate {
 namespace {
+
+using model::NameId;
 
 uint32_t Clamped(int64_t count) {
   return static_cast<uint32_t>(std::clamp(count, int64_t{0}, limits::kSlotsMax));
@@ -98,6 +101,59 @@ model::Reservation ReservationOf(const api::Workload& workload, model::Vocabular
   return reservation;
 }
 
+constexpr std::string_view kHostnameLevel = "kubernetes.io/hostname";
+
+// "0,1/1000": the devices, and how much of each.
+std::string DevicesText(const model::DeviceSlots& devices) {
+  std::vector<int> indices;
+  for (int d = 0; d < static_cast<int>(model::kDevicesMax); ++d) {
+    if (((devices.mask >> d) & 1) != 0) indices.push_back(d);
+  }
+  return fmt::format("{}/{}", fmt::join(indices, ","), devices.milli_each);
+}
+
+model::DeviceSlots DevicesOf(std::string_view text) {
+  const size_t slash = text.find('/');
+  if (slash == std::string_view::npos) return {};
+  uint16_t each = 0;
+  const char* const end = text.data() + text.size();
+  const auto [parsed, error] = std::from_chars(text.data() + slash + 1, end, each);
+  const uint16_t mask = ParseDevices(text.substr(0, slash)).value_or(0);
+  if (error != std::errc() || parsed != end || each > model::kDeviceMilli || mask == 0) return {};
+  return {.mask = mask, .milli_each = each};
+}
+
+// Of pod sets for which the placement has as many places as the admission has pods.
+std::vector<model::Slot> PlacesOf(const api::Workload& workload, const api::Placement& placement,
+                                  model::Vocabulary& vocabulary) {
+  std::vector<model::Slot> slots;
+  for (size_t i = 0; i < workload.pod_sets.size(); ++i) {
+    const std::string& name = workload.pod_sets[i].name;
+    const auto pods = std::ranges::find(placement.pod_sets, name, &api::PodSetPlacement::name);
+    if (pods == placement.pod_sets.end()) continue;
+    const auto given =
+        std::ranges::find(workload.admission->pod_sets, name, &api::PodSetAssignment::name);
+    const int64_t count = given != workload.admission->pod_sets.end()
+                              ? given->count.value_or(workload.pod_sets[i].count)
+                              : workload.pod_sets[i].count;
+    const size_t begin = slots.size();
+    for (const api::TopologyDomain& domain : pods->topology.domains) {
+      if (domain.values.size() != 1) break;
+      const NameId node = vocabulary.names.Intern(domain.values.front());
+      for (int64_t n = 0; n < std::min(domain.count, count); ++n) {
+        const size_t at = slots.size() - begin;
+        slots.push_back({.pod_set = static_cast<uint32_t>(i),
+                         .node = node,
+                         .devices = at < pods->devices.size() ? DevicesOf(pods->devices[at])
+                                                              : model::DeviceSlots{}});
+      }
+      if (static_cast<int64_t>(slots.size() - begin) > count) break;
+    }
+    if (static_cast<int64_t>(slots.size() - begin) != count) slots.resize(begin);
+  }
+  return slots;
+}
+
 // What is wrong with the first container that requests more of something than it may use.
 std::optional<std::string> RequestsBeyondLimits(const std::vector<api::Container>& containers,
                                                 std::string_view path) {
@@ -151,11 +207,13 @@ Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
 }  // namespace
 
 Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
-                                            model::Vocabulary& vocabulary) {
+                                            model::Vocabulary& vocabulary,
+                                            const api::Placement* placement) {
   const std::string& place = workload.meta.namespace_name;
   model::WorkloadUpsert facts{.uid = workload.meta.uid,
                               .key = place + '/' + workload.meta.name,
                               .local_queue = place + '/' + workload.queue,
+                              .job = JobOf(workload.meta),
                               .status = WorkloadStatusOf(workload)};
   facts.priority = static_cast<int32_t>(std::clamp<int64_t>(
       workload.priority, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
@@ -168,7 +226,37 @@ Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
     return std::unexpected(slots.error());
   }
   if (facts.status.reserved) facts.reserved = ReservationOf(workload, vocabulary);
+  if (facts.status.reserved && placement != nullptr && workload.admission &&
+      placement->cluster_queue == workload.admission->cluster_queue) {
+    facts.reserved.slots = PlacesOf(workload, *placement, vocabulary);
+  }
   return facts;
+}
+
+std::optional<api::Placement> PlacementOf(const model::Workload& workload,
+                                          const model::Vocabulary& vocabulary) {
+  const model::Reservation& decided = workload.decided;
+  if (decided.slots.empty()) return std::nullopt;
+  api::Placement placement{
+      .cluster_queue = std::string(vocabulary.names.View(decided.cluster_queue)), .pod_sets = {}};
+  for (uint32_t i = 0; i < workload.slots.size(); ++i) {
+    api::PodSetPlacement pods{.name = std::string(vocabulary.names.View(workload.slots[i].name)),
+                              .topology = {.levels = {std::string(kHostnameLevel)}, .domains = {}},
+                              .devices = {}};
+    for (const model::Slot& slot : decided.slots) {
+      if (slot.pod_set != i) continue;
+      std::vector<api::TopologyDomain>& domains = pods.topology.domains;
+      const std::string node(vocabulary.names.View(slot.node));
+      if (domains.empty() || domains.back().values.front() != node) {
+        domains.push_back({.values = {node}, .count = 1});
+      } else {
+        ++domains.back().count;
+      }
+      if (!slot.devices.none()) pods.devices.push_back(DevicesText(slot.devices));
+    }
+    if (!pods.topology.domains.empty()) placement.pod_sets.push_back(std::move(pods));
+  }
+  return placement;
 }
 
 api::Admission AdmissionOf(const model::Workload& workload, const model::Vocabulary& vocabulary) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include "api/quota.h"
 #include "base/result.h"
 #include "model/vocabulary.h"
@@ -15,11 +17,19 @@ namespace berth::translate {
 //
 // Fails with kInvalid or kTooLarge where a template of its does, as PodFacts(), or it has no pod
 // sets or too many pods; but what has quota, or is finished, is told without its slots.
-[[nodiscard]] Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
-                                                          model::Vocabulary& vocabulary);
+//
+// `placement`: what its annotation says; read if it is of its admission, and has a place for each
+// of its pods, or for none of a pod set. Null: nothing.
+[[nodiscard]] Result<model::WorkloadUpsert> WorkloadFacts(
+    const api::Workload& workload, model::Vocabulary& vocabulary,
+    const api::Placement* placement = nullptr);
 
 // status.admission of what was decided, with amounts as upstream prints them.
 [[nodiscard]] api::Admission AdmissionOf(const model::Workload& workload,
                                          const model::Vocabulary& vocabulary);
+
+// The annotation of what was decided; nothing where no pod got a place.
+[[nodiscard]] std::optional<api::Placement> PlacementOf(const model::Workload& workload,
+                                                        const model::Vocabulary& vocabulary);
 
 }  // namespace berth::translate

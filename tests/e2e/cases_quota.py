@@ -234,3 +234,37 @@ def quick_start_job(test):
         for name in names:
             test.kubectl("delete", "job", name, namespace="default")
         test.kubectl("delete", "-f", str(setup), namespace=False)
+
+
+@case("a Job is admitted only with places on nodes for all its pods, and they are kept for them", on=OURS, needs=("controllers",))
+def joint(test):
+    name = test.unique("cq")
+    small, large = test.unique("small"), test.unique("large")
+    test.make_node(small, cpu="1", labels={"pool": name})
+    flavor = named(name, "ResourceFlavor", KUEUE, spec={"nodeLabels": {"pool": name}})
+    test.kubectl("create", "-f", "-", stdin=flavor, namespace=False)
+    test.kubectl("create", "-f", "-", stdin=queue(name, name, "4"), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
+
+    def make(job, count):
+        made = queued(objects.job(job, parallelism=count, completions=count))
+        made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "400m"}}
+        test.kubectl("create", "-f", "-", stdin=made)
+
+    make("wide", 3)
+    test.wait("it waits for nodes, not for quota", lambda: says(test, "wide", "QuotaReserved")[1] == "WaitingForNodes")
+    test.match(
+        r"there is quota, but only 2 of 3 pods of pod set main find nodes: 0/\d+ nodes are available: 1 Insufficient cpu",
+        says(test, "wide", "QuotaReserved")[2],
+    )
+    make("fits", 2)
+    test.wait("who finds nodes runs", lambda: all(test.placed(pod["metadata"]["name"], small) for pod in test.pods("job-name=fits")))
+    test.wait("both of it", lambda: len(test.pods("job-name=fits")) == 2)
+    placement = json.loads(workload(test, "fits")["metadata"]["annotations"]["berth.dev/placement"])
+    test.equal(placement["clusterQueue"], name, "clusterQueue")
+    test.equal(placement["podSets"][0]["topologyAssignment"]["levels"], ["kubernetes.io/hostname"], "levels")
+    test.make_node(large, cpu="2", labels={"pool": name})
+    test.wait("a node that holds all of it starts it", lambda: len(test.pods("job-name=wide")) == 3)
+    test.wait("there", lambda: all(test.placed(pod["metadata"]["name"], large) for pod in test.pods("job-name=wide")))
+    test.kubectl("delete", "jobs", "--all")
+    remove_queues(test, name)

@@ -1,0 +1,386 @@
+// Goal: with joint placement a workload gets quota only together with places for all its pods, its
+// pods come to these places whatever else happens, and a place is never lost or had twice. Method:
+// plans of small worlds, printed; and random histories, after each step of which the audit and the
+// watchdog are asked.
+#include "cycle/slots.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "cycle/test_quota.h"
+
+namespace berth::cycle {
+namespace {
+
+class JointWorld : public QuotaWorld {
+ public:
+  explicit JointWorld(bool preemption = false)
+      : QuotaWorld(Engine::Options{.preemption = preemption, .joint_placement = true}) {}
+  using QuotaWorld::Put;
+  void Put(const TestNode& node) { engine.Apply(FactsOf(engine.vocabulary(), node)); }
+  void Put(const TestPod& pod, const std::string& of = {}) {
+    model::PodUpsert facts = cycle::FactsOf(engine.vocabulary(), pod);
+    if (!of.empty()) facts.job = "u-job-" + of;
+    engine.Apply(facts);
+  }
+  void Gone(const std::string& pod) { engine.Apply(model::PodRemove{.uid = "uid-" + pod}); }
+  // The binding that was decided is seen.
+  void Bound(TestPod pod, const std::string& of, const std::string& node) {
+    pod.node = node;
+    Put(pod, of);
+  }
+  void Label(const std::string& flavor, const std::string& value) {
+    model::Vocabulary& v = engine.vocabulary();
+    engine.Apply(model::FlavorUpsert{.name = flavor,
+                                     .uid = "u-" + flavor,
+                                     .labels = {{v.names.Intern("pool"), v.names.Intern(value)}}});
+  }
+  [[nodiscard]] int64_t FreeCpu(const std::string& node) const {
+    return state().ledger().nodes().free(model::kCpu, state().FindNode(node).value);
+  }
+
+ private:
+  using QuotaWorld::FactsOf;
+  static model::NodeUpsert FactsOf(model::Vocabulary& v, const TestNode& node) {
+    return cycle::FactsOf(v, node);
+  }
+};
+
+TEST(SlotsTest, QuotaComesWithPlacesForAllPods) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 8000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 2000});
+  world.Put(TestNode{.name = "n2", .cpu = 2000});
+  world.Put(WorkloadSpec{.name = "a", .count = 3, .created = 1});
+  world.Put(WorkloadSpec{.name = "b", .count = 2, .created = 2});
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 3000 n1 n1 n2; default/b finds nodes for 1 of 2; ");
+  EXPECT_EQ(world.FreeCpu("n1"), 0);
+  world.Put(TestPod{.name = "stranger", .cpu = 1500});
+  EXPECT_EQ(world.Cycle(), "") << "the places are a's, before its pods are there";
+}
+
+TEST(SlotsTest, PodsTakeThePlacesOfTheirWorkload) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q"});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  world.Put(TestNode{.name = "n2", .cpu = 1000});
+  const WorkloadSpec a{.name = "a", .count = 2};
+  world.Put(a);
+  EXPECT_EQ(world.Cycle(), "default/a: q spot 2000 n1 n2; ");
+  world.ComesTrue(a);
+  world.Put(TestPod{.name = "other", .cpu = 1000, .created = 1});
+  world.Put(TestPod{.name = "a-0", .cpu = 1000, .created = 2}, "a");
+  world.Put(TestPod{.name = "a-1", .cpu = 1000, .created = 3}, "a");
+  EXPECT_EQ(world.Cycle(), "default/a-0 on n1; default/a-1 on n2; ");
+  EXPECT_EQ(world.state().slots().free_count(), 0u);
+}
+
+TEST(SlotsTest, APlaceIsKeptForThePodThatReplacesOneThatFailed) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q"});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  const WorkloadSpec a{.name = "a"};
+  world.Starts(a);
+  const TestPod first{.name = "a-0", .cpu = 1000};
+  world.Put(first, "a");
+  EXPECT_EQ(world.Cycle(), "default/a-0 on n1; ");
+  world.Bound(first, "a", "n1");
+  world.Put(TestPod{.name = "other", .cpu = 1000, .created = 1});
+  EXPECT_EQ(world.Cycle(), "");
+  world.Gone("a-0");
+  EXPECT_EQ(world.Cycle(), "") << "the place is a's";
+  world.Put(TestPod{.name = "a-1", .cpu = 1000, .created = 9}, "a");
+  EXPECT_EQ(world.Cycle(), "default/a-1 on n1; ");
+}
+
+TEST(SlotsTest, WhoIsEvictedOrGoneHasNoPlaces) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q"});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  const WorkloadSpec a{.name = "a"};
+  world.Starts(a);
+  world.Put(TestPod{.name = "other", .cpu = 1000});
+  EXPECT_EQ(world.Cycle(), "");
+  world.IsTold(a);
+  EXPECT_EQ(world.Cycle(), "default/other on n1; ");
+}
+
+TEST(SlotsTest, ARestartFindsThePlaces) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q"});
+  world.Put(TestNode{.name = "n1", .cpu = 2000});
+  world.Put(TestNode{.name = "n2", .cpu = 2000});
+  // Pods before the workload, as watches may come.
+  world.Bound({.name = "a-0", .cpu = 1000}, "a", "n2");
+  world.Put(TestPod{.name = "a-1", .cpu = 1000}, "a");
+  model::WorkloadUpsert facts = world.QuotaWorld::FactsOf({.name = "a", .count = 3});
+  model::Vocabulary& v = world.engine.vocabulary();
+  facts.status.reserved = facts.status.admitted = true;
+  facts.reserved = {.cluster_queue = v.names.Intern("q")};
+  for (const char* node : {"n1", "n2", "n1"})
+    facts.reserved.slots.push_back({.pod_set = 0, .node = v.names.Intern(node), .devices = {}});
+  world.engine.Apply(facts);
+  EXPECT_EQ(world.FreeCpu("n1"), 1000) << "a-1 is promised the other";
+  EXPECT_EQ(world.FreeCpu("n2"), 1000);
+  EXPECT_EQ(world.Cycle(), "default/a-1 on n1; ");
+}
+
+TEST(SlotsTest, AFlavorWhoseNodesAreFullIsAsOneWithoutQuota) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"red", 4000}, {"blue", 4000}}});
+  world.Label("red", "red");
+  world.Label("blue", "blue");
+  world.Put(TestNode{.name = "r", .cpu = 1000, .labels = {{"pool", "red"}}});
+  world.Put(TestNode{.name = "b", .cpu = 4000, .labels = {{"pool", "blue"}}});
+  world.Put(WorkloadSpec{.name = "a", .count = 2});
+  EXPECT_EQ(world.Cycle(), "default/a: q blue 2000 b b; ");
+  world.Put(WorkloadSpec{.name = "c", .count = 3, .created = 1});
+  EXPECT_EQ(world.Cycle(), "default/c finds nodes for 1 of 3; ");
+  world.Put(TestNode{.name = "r2", .cpu = 2000, .labels = {{"pool", "red"}}});
+  EXPECT_EQ(world.Cycle(), "default/c: q red 3000 r r2 r2; ");
+}
+
+TEST(SlotsTest, WhoFindsNoNodesLetsOthersPass) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 8000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 2000});
+  world.Put(WorkloadSpec{.name = "large", .count = 1, .cpu = 3000, .created = 1});
+  world.Put(WorkloadSpec{.name = "small", .count = 1, .created = 2});
+  EXPECT_EQ(world.Cycle(), "default/small: q spot 1000 n1; default/large finds nodes for 0 of 1; ");
+  world.Put(TestNode{.name = "n2", .cpu = 3000});
+  EXPECT_EQ(world.Cycle(), "default/large: q spot 3000 n2; ");
+}
+
+TEST(SlotsTest, NobodyIsEvictedForWhatCouldNotRunThen) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 2000});
+  const WorkloadSpec low{.name = "low", .count = 2, .created = 1};
+  world.Starts(low);
+  world.Put(WorkloadSpec{.name = "wide", .cpu = 2000, .priority = 5, .created = 2});
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/wide; default/wide waits for 1 to leave; ");
+  JointWorld other;
+  other.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  other.Put(TestNode{.name = "n1", .cpu = 1000});
+  other.Put(TestNode{.name = "n2", .cpu = 1000});
+  other.Starts(low);
+  other.Put(WorkloadSpec{.name = "wide", .cpu = 2000, .priority = 5, .created = 2});
+  EXPECT_EQ(other.Cycle(), "default/wide finds nodes for 0 of 1; ") << "no node is so large";
+}
+
+// K079.
+TEST(SlotsTest, WhatIsLeftByTheEvictedIsForWhoTheyLeftFor) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 1000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  const WorkloadSpec low{.name = "low", .created = 1};
+  world.Starts(low);
+  const TestPod pod{.name = "low-0", .cpu = 1000};
+  world.Bound(pod, "low", "n1");
+  world.Put(WorkloadSpec{.name = "high", .priority = 5, .created = 2});
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/high; default/high waits for 1 to leave; ");
+  world.IsTold(low);
+  EXPECT_EQ(world.Cycle(), "");
+  world.Put(low);  // It has let go of its quota, but its pod is still there.
+  EXPECT_EQ(world.Cycle(),
+            "default/high finds nodes for 0 of 1, promised; default/low lacks 1000; ");
+  world.Gone("low-0");
+  EXPECT_EQ(world.Cycle(), "default/high: q spot 1000 n1; ");
+}
+
+TEST(SlotsTest, AnOwnerThatIsGangAndQueuedIsOneOwner) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  world.Put(TestNode{.name = "n2", .cpu = 1000});
+  const WorkloadSpec low{.name = "low", .count = 2, .created = 1};
+  world.Starts(low);
+  for (const auto& [name, node] : {std::pair("low-0", "n1"), std::pair("low-1", "n2")})
+    world.Bound({.name = name, .cpu = 1000}, "low", node);
+  const WorkloadSpec high{.name = "high", .count = 2, .priority = 5, .created = 2};
+  world.Put(high);
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/high; default/high waits for 1 to leave; ");
+  world.IsTold(low);
+  world.Gone("low-0");
+  world.Gone("low-1");
+  world.Put(low);
+  EXPECT_EQ(world.Cycle(), "default/high: q spot 2000 n1 n2; default/low lacks 2000; ");
+  world.ComesTrue(high);
+  // Its pods are a gang, and a stranger of higher priority would like their room.
+  model::GroupUpsert group =
+      FactsOf(world.engine.vocabulary(), TestGroup{.name = "g", .min_member = 2});
+  world.engine.Apply(group);
+  world.Put(TestPod{.name = "stranger", .cpu = 1000, .priority = 3});
+  world.Put(TestPod{.name = "high-0", .cpu = 1000, .group = "g"}, "high");
+  EXPECT_EQ(world.Cycle(), "") << "one member waits for the other, both have their places";
+  world.Put(TestPod{.name = "high-1", .cpu = 1000, .group = "g"}, "high");
+  EXPECT_EQ(world.Cycle(), "default/high-0 on n1; default/high-1 on n2; ");
+  uint32_t claims = 0;
+  for (model::ClaimId id = world.state().ledger().first_of_owner(world.RowOf("high").uid);
+       id.valid(); id = world.state().ledger().claim(id).next_of_owner) {
+    ++claims;
+  }
+  EXPECT_EQ(claims, 1u) << "its quota: the nodes are its pods' now";
+}
+
+// What happens to a cluster in which two queues' workloads run, whose pods a Job makes as it should,
+// late, or too often.
+class RandomJoint {
+ public:
+  RandomJoint() : world(*rc::gen::arbitrary<bool>()) {
+    for (const char* name : {"q", "r"}) {
+      world.Put(QueueSpec{.name = name,
+                          .cohort = "all",
+                          .flavors = {{"red", 3000}, {"blue", 2000}},
+                          .preemption = kEvicts});
+    }
+    world.Label("red", "red");
+    world.Label("blue", "blue");
+  }
+
+  void Step() {
+    const auto n = *rc::gen::inRange(0, 4);
+    const std::string node = "n" + std::to_string(n);
+    switch (*rc::gen::inRange(0, 12)) {
+      case 0:
+        return world.Put(TestNode{.name = node,
+                                  .uid = "u" + std::to_string(*rc::gen::inRange(0, 2)) + node,
+                                  .cpu = *rc::gen::element(1000, 2000, 3000),
+                                  .labels = {{"pool", n % 2 == 0 ? "red" : "blue"}},
+                                  .unschedulable = *rc::gen::inRange(0, 4) == 0});
+      case 1:
+        return world.engine.Apply(model::NodeRemove{.name = node, .uid = ""});
+      case 2:
+      case 3:
+        return PutWorkload();
+      case 4:
+        return ChangeWorkload();
+      case 5:
+        return world.Put(TestPod{.name = "s" + std::to_string(*rc::gen::inRange(0, 3)),
+                                 .cpu = 500,
+                                 .priority = *rc::gen::inRange(0, 3)});
+      case 6:
+        return world.Gone("s" + std::to_string(*rc::gen::inRange(0, 3)));
+      default:
+        return ChangePod();
+    }
+  }
+
+  // What was decided comes true, or does not.
+  void CarryOut(const model::Plan& plan) {
+    for (const model::ReserveDecision& r : plan.reservations) {
+      const std::string uid(world.state().UidOf(r.uid));
+      if (*rc::gen::inRange(0, 5) == 0) {
+        world.engine.Apply(model::ReservationOutcome{
+            .uid = uid, .outcome = model::WriteOutcome::kRefused, .at = world.now});
+      } else {
+        world.ComesTrue(specs.at(uid.substr(2)));
+      }
+    }
+    for (const model::BindDecision& b : plan.binds) {
+      const std::string name(world.state().UidOf(b.pod_uid).substr(4));
+      const std::string node(world.state().NameOf(b.node_name));
+      if (!pods.contains(name) || *rc::gen::inRange(0, 5) == 0) {
+        world.engine.Apply(model::BindOutcome{.uid = "uid-" + name,
+                                              .outcome = model::WriteOutcome::kRefused,
+                                              .code = 500,
+                                              .at = world.now});
+      } else {
+        pods.at(name).node = node;
+        world.Put(pods.at(name), name.substr(0, name.find('-')));
+      }
+    }
+  }
+
+  JointWorld world;
+
+ private:
+  void PutWorkload() {
+    const std::string name = "w" + std::to_string(*rc::gen::inRange(0, 5));
+    if (specs.contains(name)) return;
+    specs[name] = {.name = name,
+                   .queue = *rc::gen::element<std::string>("q", "r"),
+                   .count = *rc::gen::inRange<uint32_t>(1, 4),
+                   .cpu = *rc::gen::element(500, 1000),
+                   .priority = *rc::gen::inRange(0, 3),
+                   .created = ++created};
+    world.Put(specs.at(name));
+  }
+  void ChangeWorkload() {
+    if (specs.empty()) return;
+    const auto at =
+        std::next(specs.begin(), *rc::gen::inRange<int>(0, static_cast<int>(specs.size())));
+    const model::Workload& row = world.RowOf(at->first);
+    if (*rc::gen::inRange(0, 3) == 0) {
+      world.Remove(at->first);
+      specs.erase(at);
+    } else if (row.status.reserved && row.status.evicted_for == model::EvictedFor::kNothing) {
+      world.IsTold(at->second);
+    } else if (row.write == model::WriteStage::kNone) {
+      world.Put(at->second);
+    }
+  }
+  void ChangePod() {
+    const std::string of = "w" + std::to_string(*rc::gen::inRange(0, 5));
+    const std::string name = of + "-" + std::to_string(*rc::gen::inRange(0, 4));
+    const auto at = pods.find(name);
+    if (at == pods.end()) {
+      pods[name] = {.name = name,
+                    .uid = "uid-" + name,
+                    .cpu = specs.contains(of) ? specs.at(of).cpu : 500,
+                    .priority = *rc::gen::inRange(0, 3),
+                    .created = ++created,
+                    .gated = *rc::gen::inRange(0, 5) == 0};
+      return world.Put(pods.at(name), of);
+    }
+    TestPod& pod = at->second;
+    switch (*rc::gen::inRange(0, 4)) {
+      case 0:
+        world.Gone(name);
+        pods.erase(at);
+        return;
+      case 1:
+        pod.terminating = true;
+        break;
+      case 2:
+        pod.finished = true;
+        break;
+      default:
+        pod.gated = false;
+    }
+    world.Put(pod, of);
+  }
+
+  std::map<std::string, WorkloadSpec> specs;
+  std::map<std::string, TestPod> pods;
+  int64_t created = 0;
+};
+
+RC_GTEST_PROP(SlotsProp, APlaceIsNeverLostOrHadTwice, ()) {
+  RandomJoint histories;
+  JointWorld& world = histories.world;
+  for (int i = *rc::gen::inRange(5, 60); i > 0; --i) {
+    histories.Step();
+    RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
+    world.now = world.now + Duration::Seconds(*rc::gen::inRange(0, 15));
+    const model::Plan plan = world.engine.Cycle(world.now);
+    RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
+    RC_ASSERT(world.engine.CountMissedWakes() == 0u);
+    for (const model::ReserveDecision& r : plan.reservations) {
+      const model::Workload& row = world.state().workloads().at(r.workload);
+      RC_ASSERT(row.decided.slots.size() == size_t{row.slots.front().count});
+    }
+    histories.CarryOut(plan);
+    RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
+  }
+}
+
+}  // namespace
+}  // namespace berth::cycle

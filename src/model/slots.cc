@@ -1,0 +1,365 @@
+#include "model/slots.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "model/lifecycle.h"
+#include "model/state.h"
+
+namespace berth::model {
+
+// ---- The table -------------------------------------------------------------------------------
+
+SlotTable::OfWorkload& SlotTable::of(WorkloadId workload) {
+  if (workload.value >= of_workload_.size()) of_workload_.resize(workload.value + 1);
+  return of_workload_[workload.value];
+}
+
+SlotTable::OfPod& SlotTable::of(PodId pod) {
+  if (pod.value >= of_pod_.size()) of_pod_.resize(pod.value + 1);
+  return of_pod_[pod.value];
+}
+
+std::span<const SlotTable::Place> SlotTable::PlacesOf(WorkloadId workload) const {
+  if (workload.value >= of_workload_.size()) return {};
+  return of_workload_[workload.value].places;
+}
+
+const SlotTable::Place* SlotTable::PlaceOf(PodId pod) const {
+  if (pod.value >= of_pod_.size() || !of_pod_[pod.value].place) return nullptr;
+  const OfPod& at = of_pod_[pod.value];
+  return &of_workload_[at.workload.value].places[*at.place];
+}
+
+WorkloadId SlotTable::WorkloadOf(OwnerId job) const {
+  const auto at = jobs_.find(job);
+  return at == jobs_.end() ? WorkloadId{} : at->second.workload;
+}
+
+std::span<const PodId> SlotTable::SeekersOf(OwnerId job) const {
+  const auto at = jobs_.find(job);
+  if (at == jobs_.end()) return {};
+  return at->second.seekers;
+}
+
+void SlotTable::DropJob(OwnerId job) {
+  const auto at = jobs_.find(job);
+  if (!at->second.workload.valid() && at->second.seekers.empty()) jobs_.erase(at);
+}
+
+void SlotTable::Lead(OwnerId job, WorkloadId workload) {
+  jobs_[job].workload = workload;
+  DropJob(job);
+}
+
+void SlotTable::File(PodId pod, OwnerId job) {
+  of(pod) = {.job = job, .workload = {}, .place = {}};
+  jobs_[job].seekers.push_back(pod);
+}
+
+void SlotTable::Unfile(PodId pod) {
+  const OwnerId job = std::exchange(of(pod), OfPod{}).job;
+  if (!job.valid() || !jobs_.contains(job)) return;
+  std::erase(jobs_[job].seekers, pod);
+  DropJob(job);
+}
+
+void SlotTable::Take(PodId pod, WorkloadId workload, uint32_t place) {
+  OfPod& at = of(pod);
+  at.workload = workload;
+  at.place = place;
+  std::erase(jobs_[at.job].seekers, pod);
+  of(workload).places[place].pod = pod;
+}
+
+void SlotTable::AddTo(Hasher& hasher) const {
+  hasher.Add(of_workload_.size());
+  for (const OfWorkload& workload : of_workload_) {
+    hasher.Add(workload.places.size());
+    for (const Place& place : workload.places) {
+      hasher.Add(place.slot.pod_set).Add(place.slot.node.value).Add(place.slot.devices.mask);
+      hasher.Add(place.slot.devices.milli_each).Add(place.pod.value).Add(place.claim.valid());
+    }
+  }
+}
+
+// ---- What State does with it -----------------------------------------------------------------
+
+namespace {
+
+// Whether the pod runs, or is to.
+bool CountsForJob(const Pod& pod) {
+  return pod.job.valid() && !pod.terminal && (!pod.terminating || pod.node.valid());
+}
+
+}  // namespace
+
+// What its object, or our decision, says of places. None is kept for one that is to go.
+std::vector<Slot> State::SlotsWanted(WorkloadId id) const {
+  if (!workloads_.used(id)) return {};
+  const Workload& row = workloads_.at(id);
+  if (row.status.finished || StageOf(row.status) == WorkloadStage::kEvicted) return {};
+  return ChargedTo(row).slots;
+}
+
+Claim State::ClaimOfSlot(WorkloadId id, uint32_t place) const {
+  const Workload& row = workloads_.at(id);
+  const Slot& slot = slots_.PlacesOf(id)[place].slot;
+  const ClassSpec& spec = vocabulary_.classes.at(row.slots[slot.pod_set].class_id);
+  return {.owner = row.uid,
+          .pod_set = slot.pod_set,
+          .index = place,
+          .account = AccountId::OfNode(nodes_.Find(slot.node)),
+          .bundle = spec.requests,
+          .scoring = spec.scoring,
+          .devices = slot.devices,
+          .priority = row.priority,
+          .state = ClaimState::kHeld,
+          .why = ClaimWhy::kAdmitted};
+}
+
+// How many of the pod set run or are to: who is done needs no place any more.
+uint32_t State::PodsLeft(WorkloadId id, uint32_t pod_set) const {
+  const Workload& row = workloads_.at(id);
+  uint32_t left = row.slots[pod_set].count;
+  for (const QuotaCharge& charge : ChargedTo(row).charges) {
+    if (charge.pod_set == pod_set) left = charge.count;
+  }
+  return left;
+}
+
+// Rows of the ledger can't be added within a transaction.
+void State::MakeRowsOfSlots(WorkloadId id) {
+  for (const Slot& slot : SlotsWanted(id)) {
+    const NodeId node = RowOfNode(slot.node);
+    if (!nodes_.present(node)) slots_.left_.push_back(node);
+  }
+}
+
+void State::DropLeftGhosts() {
+  for (const NodeId node : std::exchange(slots_.left_, {})) DropGhost(node);
+}
+
+// Its pods are found by it.
+void State::SetJob(WorkloadId id, const std::string& uid) {
+  Workload& row = workloads_.mutable_at(id);
+  const OwnerId job = uid.empty() ? OwnerId{} : uids_.Acquire(uid);
+  const OwnerId before = std::exchange(row.job, job);
+  if (before.valid() && before != job && slots_.WorkloadOf(before) == id) slots_.Lead(before, {});
+  if (job.valid()) slots_.Lead(job, id);
+  if (before.valid()) uids_.Release(before);
+}
+
+// What it notes of pods changes others.
+void State::NoteSlots() {
+  for (size_t i = 0; i < changed_pods_.size(); ++i) NoteSlot(changed_pods_[i]);
+}
+
+// The claims on nodes become those that follow from the row and from who took which place.
+void State::PutSlots(Transaction& t, WorkloadId id) {
+  std::vector<Slot> wanted = SlotsWanted(id);
+  // What the row does not say any more has no amounts.
+  if (workloads_.used(id)) {
+    std::erase_if(wanted,
+                  [&](const Slot& slot) { return slot.pod_set >= workloads_.at(id).slots.size(); });
+  }
+  SlotTable::OfWorkload& of = slots_.of(id);
+  if (!std::ranges::equal(of.places, wanted, {}, &SlotTable::Place::slot)) Replace(t, id, wanted);
+  std::map<uint32_t, uint32_t> left;
+  for (uint32_t i = 0; i < of.places.size(); ++i) {
+    const auto [at, fresh] = left.try_emplace(of.places[i].slot.pod_set);
+    if (fresh) at->second = PodsLeft(id, at->first);
+    if (of.places[i].pod.valid() && at->second > 0) --at->second;
+  }
+  for (uint32_t i = 0; i < of.places.size(); ++i) {
+    if (of.places[i].pod.valid()) continue;
+    uint32_t& more = left[of.places[i].slot.pod_set];
+    if (more == 0) {
+      EndSlot(t, id, i);
+      continue;
+    }
+    --more;
+    BeginSlot(t, id, i);
+  }
+}
+
+// Other places than before: who had one seeks again.
+void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted) {
+  SlotTable::OfWorkload& of = slots_.of(id);
+  for (uint32_t i = 0; i < of.places.size(); ++i) {
+    EndSlot(t, id, i);
+    const PodId pod = of.places[i].pod;
+    if (pod.valid()) slots_.File(pod, slots_.of(pod).job);
+  }
+  of = {};
+  for (const Slot& slot : wanted) of.places.push_back({.slot = slot, .pod = {}, .claim = {}});
+  std::ranges::stable_sort(of.places, {}, [](const auto& place) { return place.slot.pod_set; });
+  // Those that have nodes have taken theirs.
+  if (of.places.empty()) return;
+  for (const PodId pod : SeekersInOrder(workloads_.at(id).job)) {
+    const ClaimId claim = ClaimOf(pod);
+    if (!claim.valid()) continue;
+    const std::optional<uint32_t> place =
+        FindPlace(id, pod, [&](const SlotTable::Place& p) { return !p.pod.valid(); });
+    if (place) slots_.Take(pod, id, *place);
+  }
+}
+
+// Whoever changes them changes the ledger, too.
+void State::BeginSlot(Transaction& t, WorkloadId id, uint32_t place) {
+  SlotTable::OfWorkload& of = slots_.of(id);
+  ClaimId& claim = of.places[place].claim;
+  const Claim wanted = ClaimOfSlot(id, place);
+  if (claim.valid()) {
+    if (!SameClaim(ledger_.claim(claim), wanted)) t.Change(claim, wanted);
+    return;
+  }
+  // Only objects tell of more than is decided.
+  if (slots_.free_count_ >= limits::kFreeSlotsMax || faults_.forget_slots) return;
+  claim = t.Add(wanted);
+  of.free.insert(place);
+  ++slots_.free_count_;
+}
+
+void State::EndSlot(Transaction& t, WorkloadId id, uint32_t place) {
+  SlotTable::OfWorkload& of = slots_.of(id);
+  ClaimId& claim = of.places[place].claim;
+  if (!claim.valid()) return;
+  slots_.left_.push_back(ledger_.claim(claim).account.node());
+  t.End(std::exchange(claim, ClaimId{}));
+  of.free.erase(place);
+  --slots_.free_count_;
+}
+
+// Ids of pods decide nothing.
+std::vector<PodId> State::SeekersInOrder(OwnerId job) const {
+  const auto seekers = slots_.SeekersOf(job);
+  std::vector<PodId> pods(seekers.begin(), seekers.end());
+  std::ranges::sort(pods, {}, [&](PodId pod) { return UidOf(pods_.at(pod).uid); });
+  return pods;
+}
+
+// The place of the workload that the pod is to take: where it stands, if it stands somewhere, else
+// the last; the first of a node that is there for who waits.
+template <typename MayTake>
+std::optional<uint32_t> State::FindPlace(WorkloadId id, PodId pod, MayTake may_take) const {
+  const std::span<const SlotTable::Place> places = slots_.PlacesOf(id);
+  const std::vector<WorkloadSlots>& sets = workloads_.at(id).slots;
+  const NameId set = pods_.at(pod).pod_set;
+  const ClaimId claim = ClaimOf(pod);
+  const NameId stands = claim.valid() ? nodes_.name(ledger_.claim(claim).account.node()) : NameId{};
+  std::optional<uint32_t> found;
+  for (uint32_t i = 0; i < places.size(); ++i) {
+    const Slot& slot = places[i].slot;
+    if (!may_take(places[i]) || (sets.size() > 1 && sets[slot.pod_set].name != set)) continue;
+    if (stands.valid() ? slot.node == stands : nodes_.present(nodes_.Find(slot.node))) return i;
+    found = i;
+  }
+  return found;
+}
+
+// A pod came, went, or may take a place that it could not before.
+void State::NoteSlot(PodId id) {
+  const OwnerId job = pods_.used(id) && CountsForJob(pods_.at(id)) ? pods_.at(id).job : OwnerId{};
+  const SlotTable::OfPod before = slots_.of(id);
+  if (before.job != job) {
+    slots_.Unfile(id);
+    if (job.valid()) slots_.File(id, job);
+    if (before.place) GiveBack(before.workload, *before.place);
+  }
+  if (job.valid() && !slots_.PlaceOf(id)) TakePlace(id);
+}
+
+// Whether it took one.
+bool State::TakePlace(PodId id) {
+  const WorkloadId workload = slots_.WorkloadOf(pods_.at(id).job);
+  if (!workload.valid()) return false;
+  const bool stands = ClaimOf(id).valid();
+  if (!stands && StageOf(pods_.at(id)) != PodStage::kPending) return false;
+  const std::set<uint32_t>& free = slots_.of(workload).free;
+  if (free.empty()) return false;
+  const auto place =
+      FindPlace(workload, id, [](const SlotTable::Place& p) { return p.claim.valid(); });
+  if (!place) return false;
+  const NameId node = slots_.PlacesOf(workload)[*place].slot.node;
+  Transaction t = Begin();
+  EndSlot(t, workload, *place);
+  t.Commit(Cause::kAdopted);
+  slots_.Take(id, workload, *place);
+  changed_pods_.push_back(id);
+  if (!stands) {
+    pods_.mutable_at(id).slot = node;
+    SettleClaims(id);
+  }
+  DropLeftGhosts();
+  return true;
+}
+
+// Who had the place is gone: another pod of the job takes it, or it is kept for one that comes.
+void State::GiveBack(WorkloadId workload, uint32_t place) {
+  SlotTable::OfWorkload& of = slots_.of(workload);
+  of.places[place].pod = PodId{};
+  MakeRowsOfSlots(workload);
+  {
+    Transaction t = Begin();
+    PutSlots(t, workload);
+    t.Commit(Cause::kObserved);
+  }
+  DropLeftGhosts();
+  GiveSlots(workload);
+}
+
+// Who waits goes before who stands elsewhere.
+void State::GiveSlots(WorkloadId workload) {
+  if (!workloads_.used(workload) || slots_.of(workload).free.empty()) return;
+  for (const bool standing : {false, true}) {
+    for (const PodId pod : SeekersInOrder(workloads_.at(workload).job)) {
+      if (ClaimOf(pod).valid() == standing) TakePlace(pod);
+    }
+  }
+}
+
+// ---- Trials ----------------------------------------------------------------------------------
+
+void State::SlotTrial::Place(WorkloadId workload, ClassId class_id, const Slot& slot) {
+  const Workload& row = state_.workloads_.at(workload);
+  const ClassSpec& spec = state_.vocabulary_.classes.at(class_id);
+  const NodeId node = state_.nodes_.Find(slot.node);
+  transaction_.Add({.owner = row.uid,
+                    .pod_set = slot.pod_set,
+                    .index = static_cast<uint32_t>(touched_.size()),
+                    .account = AccountId::OfNode(node),
+                    .bundle = spec.requests,
+                    .scoring = spec.scoring,
+                    .devices = slot.devices,
+                    .priority = row.priority,
+                    .state = ClaimState::kHeld,
+                    .why = ClaimWhy::kAdmitted});
+  touched_.push_back(node);
+  state_.touches_.Add(node, kTouchTried);
+}
+
+void State::SlotTrial::Without(WorkloadId workload) {
+  const auto end = [&](ClaimId claim) {
+    if (!claim.valid()) return;
+    const NodeId node = state_.ledger_.claim(claim).account.node();
+    transaction_.End(claim);
+    touched_.push_back(node);
+    state_.touches_.Add(node, kTouchTried);
+  };
+  for (const SlotTable::Place& place : state_.slots_.PlacesOf(workload))
+    end(place.pod.valid() ? state_.ClaimOf(place.pod) : place.claim);
+  const OwnerId job = state_.workloads_.at(workload).job;
+  if (!job.valid()) return;
+  for (const PodId pod : state_.slots_.SeekersOf(job)) end(state_.ClaimOf(pod));
+}
+
+// What was derived from the nodes meanwhile is derived anew.
+State::SlotTrial::~SlotTrial() {
+  transaction_.RollbackTo(Transaction::Checkpoint{});
+  for (const NodeId node : touched_) state_.touches_.Add(node, kTouchTried);
+}
+
+}  // namespace berth::model

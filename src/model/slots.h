@@ -1,0 +1,86 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+#include <vector>
+
+#include "base/hash.h"
+#include "model/ids.h"
+#include "model/ledger.h"
+
+// Where the pods of admitted workloads are to go, and which of them came
+// (docs/design/0012-joint-placement.md).
+namespace berth::model {
+
+// The place that a workload has for one of its pods.
+struct Slot {
+  uint32_t pod_set = 0;
+  NameId node;  // There or not.
+  DeviceSlots devices;
+  bool operator==(const Slot&) const = default;
+};
+
+// The slots of workloads, and the pods of the jobs that they are of. A slot that no pod took is
+// a claim of the workload on its node; one that was taken is none, for the pod has its own.
+//
+// Which pod took which slot is noted here; all else follows from rows. State keeps it. O(log slots)
+// per pod, but O(slots that are free) for one that was placed before it took one.
+class SlotTable {
+ public:
+  struct Place {
+    Slot slot;
+    PodId pod;  // Who took it; invalid: nobody.
+    ClaimId
+        claim;  // Of the workload on its node; invalid: it was taken, or is not needed any more.
+  };
+
+  // In the order of the placement. Valid until the next change.
+  [[nodiscard]] std::span<const Place> PlacesOf(WorkloadId workload) const;
+  // The place that the pod took; null for none. Likewise.
+  [[nodiscard]] const Place* PlaceOf(PodId pod) const;
+  // The workload that the job's pods are of; invalid for none that is known.
+  [[nodiscard]] WorkloadId WorkloadOf(OwnerId job) const;
+  // Claims of workloads on nodes.
+  [[nodiscard]] uint32_t free_count() const { return free_count_; }
+  // Pods that count for the job and took no slot. Valid until the next change.
+  [[nodiscard]] std::span<const PodId> SeekersOf(OwnerId job) const;
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  friend class State;
+
+  struct OfWorkload {
+    std::vector<Place> places;           // By pod set.
+    std::set<uint32_t> free;             // Those with a claim.
+    std::map<uint32_t, uint32_t> there;  // By pod set: those taken or free.
+  };
+  struct OfPod {
+    OwnerId job;  // That it counts for; invalid: none.
+    WorkloadId workload;
+    std::optional<uint32_t> place;
+  };
+  struct OfJob {
+    WorkloadId workload;
+    std::vector<PodId> seekers;  // In no order that decides anything.
+  };
+  [[nodiscard]] OfWorkload& of(WorkloadId workload);
+  [[nodiscard]] OfPod& of(PodId pod);
+  // The pod counts for that job from now on, and has no place. Where it was before is done.
+  void File(PodId pod, OwnerId job);
+  void Unfile(PodId pod);
+  void Take(PodId pod, WorkloadId workload, uint32_t place);
+  void Lead(OwnerId job, WorkloadId workload);
+  void DropJob(OwnerId job);
+
+  std::vector<OfWorkload> of_workload_;
+  std::vector<OfPod> of_pod_;
+  std::map<OwnerId, OfJob> jobs_;
+  uint32_t free_count_ = 0;
+  std::vector<NodeId> left_;  // Rows that may be needed no more; empty between changes.
+};
+
+}  // namespace berth::model
