@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "controllers/topology.h"
 
 // The actor's shell: what it watches, and which keys a change enqueues. Plans are in plans.cc,
 // calls and their outcomes in calls.cc.
@@ -230,6 +231,14 @@ void Controllers::EnqueueAllWorkloads(Instant now) {
   }
 }
 
+void Controllers::EnqueueWorkloadsOn(Instant now, std::string_view node) {
+  for (const Slot slot : objects_.All(api::KindId::kWorkload)) {
+    const api::OwnerReference* controller = objects_.head(slot).controller();
+    if (controller != nullptr && HasPlaceOn(*objects_.workload(slot), node))
+      EnqueueWorkload(now, controller->uid);
+  }
+}
+
 void Controllers::EnqueueWorkloads(Instant now, const Head& head) {
   const api::OwnerReference* controller = head.controller();
   switch (head.kind) {
@@ -308,6 +317,8 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       break;
     case api::KindId::kNode:
       NoteNode(now, head);
+      if (difference.created || difference.removed || difference.turned)
+        EnqueueWorkloadsOn(now, head.name);
       break;
     case api::KindId::kLease:
       if (head.namespace_name == kLeaseNamespace && !difference.removed) NoteLease(now, head);

@@ -141,6 +141,8 @@ class Controllers final : public env::Actor {
   void EnqueueGroups(Instant now, const Head& head, const Difference& difference);
   // The Workloads of the Jobs that a change may concern: itself, its controller, or any.
   void EnqueueWorkloads(Instant now, const Head& head);
+  // Those that have places on the node. O(Workloads and their domains).
+  void EnqueueWorkloadsOn(Instant now, std::string_view node);
   void EnqueueAllWorkloads(Instant now);
   // Of a Job with a queue name.
   void EnqueueWorkload(Instant now, std::string_view job_uid);

@@ -318,6 +318,12 @@ bool Objects::IsRegrouped(Slot known, const Head& head, const Decoded& decoded) 
          was.meta.annotations != group->meta.annotations || before.labels != head.labels;
 }
 
+bool IsReady(const api::Node& node) {
+  return std::ranges::any_of(node.conditions, [](const api::NodeCondition& condition) {
+    return condition.type == "Ready" && condition.status == "True";
+  });
+}
+
 Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
   Decoded decoded;
   Result<Head> head = Decode(kind, json, decoded);
@@ -337,6 +343,8 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
     }
     difference.slot = known;
     difference.scaled = IsScaled(known, decoded);
+    const auto* machine = std::get_if<api::Node>(&decoded);
+    difference.turned = machine != nullptr && IsReady(*machine) != IsReady(nodes_[known]);
     difference.regrouped = IsRegrouped(known, *head, decoded);
     const auto* member = std::get_if<PodFacts>(&decoded);
     const bool same_links = SameLinks(heads_[known], *head) &&

@@ -94,6 +94,9 @@ struct PodRef {
 [[nodiscard]] PodFacts FactsOf(const api::Pod& pod);
 [[nodiscard]] Head HeadOf(api::KindId kind, api::ObjectMeta meta);
 
+// Whether its kubelet says that it is.
+[[nodiscard]] bool IsReady(const api::Node& node);
+
 // What an observation changed, for the actor to tell the controllers.
 struct Difference {
   Slot slot = kNoSlot;  // kNoSlot: nothing changed.
@@ -105,6 +108,8 @@ struct Difference {
   std::string group_before;
   // Another number of pods is wanted of a Deployment or ReplicaSet.
   bool scaled = false;
+  // A node is ready, or is no longer.
+  bool turned = false;
   // Of what was known before: something that PodGroups are made of changed.
   bool regrouped = false;
 };

@@ -6,6 +6,8 @@
 #include <charconv>
 #include <cstdint>
 #include <map>
+#include <set>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -20,6 +22,7 @@ constexpr std::string_view kUnconstrained = "kueue.x-k8s.io/podset-unconstrained
 constexpr std::string_view kSliceTopology = "kueue.x-k8s.io/podset-slice-required-topology";
 constexpr std::string_view kSliceSize = "kueue.x-k8s.io/podset-slice-size";
 constexpr std::string_view kGroup = "kueue.x-k8s.io/podset-group-name";
+constexpr std::string_view kHostnameLevel = "kubernetes.io/hostname";
 constexpr std::string_view kIndexLabel = "batch.kubernetes.io/job-completion-index";
 
 std::string TextOf(const api::StringMap& annotations, std::string_view key) {
@@ -188,6 +191,56 @@ std::string TopologyRequestText(const std::optional<api::TopologyRequest>& reque
   }
   text.pop_back();
   return R"(,"topologyRequest":{)" + text + "}";
+}
+
+namespace {
+
+// The nodes of the pod set's places; empty where those are of wider domains.
+std::span<const api::TopologyDomain> NodesOf(const api::PodSetAssignment& pods) {
+  const bool by_node = pods.topology && !pods.topology->levels.empty() &&
+                       pods.topology->levels.back() == kHostnameLevel;
+  if (!by_node) return {};
+  return pods.topology->domains;
+}
+
+bool IsOf(const api::TopologyDomain& domain, std::string_view node) {
+  return !domain.values.empty() && domain.values.back() == node;
+}
+
+}  // namespace
+
+bool HasPlaceOn(const api::Workload& workload, std::string_view node) {
+  if (!workload.admission) return false;
+  return std::ranges::any_of(workload.admission->pod_sets, [&](const auto& pods) {
+    return std::ranges::any_of(NodesOf(pods),
+                               [&](const auto& domain) { return IsOf(domain, node); });
+  });
+}
+
+std::vector<std::string> UnhealthyNodesOf(const api::Workload& workload, const Objects& objects,
+                                          const std::vector<PodRef>& pods) {
+  std::set<std::string> unhealthy;
+  if (!workload.admission) return {};
+  for (const api::PodSetAssignment& set : workload.admission->pod_sets) {
+    for (const api::TopologyDomain& domain : NodesOf(set)) {
+      if (domain.values.empty()) continue;
+      const std::string& name = domain.values.back();
+      const Slot slot = objects.Find(api::KindId::kNode, {}, name);
+      const bool goes_on = std::ranges::any_of(
+          pods, [&](const PodRef& pod) { return pod.active() && pod.facts->node == name; });
+      const bool healthy = slot != kNoSlot && (IsReady(*objects.node(slot)) || goes_on);
+      if (!healthy) unhealthy.insert(name);
+    }
+  }
+  return {unhealthy.begin(), unhealthy.end()};
+}
+
+std::string UnhealthyNodesText(const std::vector<std::string>& nodes) {
+  if (nodes.empty()) return "null";
+  std::string text = "[";
+  for (const std::string& node : nodes) text += R"({"name":)" + client::JsonString(node) + "},";
+  text.back() = ']';
+  return text;
 }
 
 Writes LetIntoTopology(const api::TopologyAssignment& assignment,

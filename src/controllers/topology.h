@@ -25,6 +25,18 @@ inline constexpr std::string_view kTopologyGate = "kueue.x-k8s.io/topology";
 // The member "topologyRequest" of a pod set, with a comma before; empty for nothing.
 [[nodiscard]] std::string TopologyRequestText(const std::optional<api::TopologyRequest>& request);
 
+// Whether pods of the Workload stand, or are to stand, on the node.
+[[nodiscard]] bool HasPlaceOn(const api::Workload& workload, std::string_view node);
+
+// Of the nodes on which the Workload has places those that are gone, and those that are not ready
+// and on which none of the pods goes on: status.unhealthyNodes, sorted. A node of which its kubelet
+// is silent while pods run there is left alone, for they can't be told to be gone
+// (https://github.com/kubernetes-sigs/kueue/pull/13043). `pods`: all of the Job, in any order.
+[[nodiscard]] std::vector<std::string> UnhealthyNodesOf(const api::Workload& workload,
+                                                        const Objects& objects,
+                                                        const std::vector<PodRef>& pods);
+[[nodiscard]] std::string UnhealthyNodesText(const std::vector<std::string>& nodes);
+
 // A function of the pods and of where the Workload says that they stand: those that are gated get
 // the places that no pod has. A pod with an index, where no other has the same and none stands
 // elsewhere, gets the place of its rank, that neighbours by rank be neighbours in the tree; else

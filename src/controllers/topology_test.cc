@@ -133,6 +133,76 @@ TEST_F(LetIntoTopologyTest, CountsThatNobodyCanHaveDoNoHarm) {
   EXPECT_EQ(Let({{"x1", -1}}), Lines{});
 }
 
+// ---- Nodes that failed -------------------------------------------------------------------------
+
+class UnhealthyNodesTest : public ::testing::Test {
+ protected:
+  UnhealthyNodesTest() {
+    workload_.admission = api::Admission{.cluster_queue = "q", .pod_sets = {{}}};
+    workload_.admission->pod_sets[0].topology = api::TopologyAssignment{
+        .levels = {"kubernetes.io/hostname"}, .domains = {{{"n2"}}, {{"n1"}}}};
+  }
+  void PutNode(const std::string& name, const std::string& ready) {
+    const std::string version = std::to_string(++version_);
+    const Result<Difference> observed = objects_.Observe(
+        api::KindId::kNode, R"({"metadata":{"name":")" + name + R"(","uid":"u-)" + name +
+                                R"(","resourceVersion":")" + version +
+                                R"("},"status":{"conditions":[{"type":"Ready","status":")" + ready +
+                                R"("}]}})");
+    ASSERT_TRUE(observed.has_value());
+    turned_ = observed->turned;
+  }
+  std::vector<std::string> Unhealthy(std::string_view node = {},
+                                     PodPhase phase = PodPhase::kRunning,
+                                     bool terminating = false) {
+    Head head;
+    if (terminating) head.deletion = Instant::FromSeconds(1);
+    PodFacts facts;
+    facts.node = node;
+    facts.phase = phase;
+    return UnhealthyNodesOf(workload_, objects_, {{&head, &facts}});
+  }
+
+  Objects objects_;
+  api::Workload workload_;
+  int64_t version_ = 0;
+  bool turned_ = false;
+};
+
+TEST_F(UnhealthyNodesTest, ThoseAreThatAreGone) {
+  PutNode("n1", "True");
+  EXPECT_EQ(Unhealthy(), Lines{"n2"});
+  PutNode("n2", "True");
+  EXPECT_EQ(Unhealthy(), Lines{});
+  EXPECT_TRUE(HasPlaceOn(workload_, "n1"));
+  EXPECT_FALSE(HasPlaceOn(workload_, "n3"));
+  objects_.Remove("u-n1");
+  EXPECT_EQ(Unhealthy("n1"), Lines{"n1"}) << "whatever pods say that they are there";
+}
+
+// K022: pods that run on are where the node was placed, whatever its kubelet says.
+TEST_F(UnhealthyNodesTest, ThoseThatAreNotReadyAreOnceNoPodGoesOnThere) {
+  PutNode("n1", "True");
+  PutNode("n2", "True");
+  PutNode("n1", "Unknown");
+  EXPECT_TRUE(turned_);
+  EXPECT_EQ(Unhealthy("n1"), Lines{});
+  EXPECT_EQ(Unhealthy("n1", PodPhase::kRunning, /*terminating=*/true), Lines{"n1"});
+  EXPECT_EQ(Unhealthy("n1", PodPhase::kFailed), Lines{"n1"});
+  EXPECT_EQ(Unhealthy("n2"), Lines{"n1"});
+  PutNode("n1", "False");
+  EXPECT_FALSE(turned_);
+  PutNode("n1", "True");
+  EXPECT_TRUE(turned_);
+  EXPECT_EQ(Unhealthy(), Lines{}) << "K017: it is well again";
+}
+
+TEST_F(UnhealthyNodesTest, OfWiderDomainsNodesSayNothing) {
+  workload_.admission->pod_sets[0].topology->levels = {"rack"};
+  EXPECT_EQ(Unhealthy(), Lines{});
+  EXPECT_FALSE(HasPlaceOn(workload_, "n1"));
+}
+
 // ---- What is asked for -------------------------------------------------------------------------
 
 TEST(TopologyRequest, IsWhatTheAnnotationsAskFor) {

@@ -227,7 +227,7 @@ class Planner {
   void LetGo();
   void Release(const api::Condition& evicted);
   void Report();
-  void LetPodsGo();
+  void KeepInTopology();
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
   bool IsRestored();
@@ -282,7 +282,7 @@ Plan Planner::Run() {
     job_.suspend ? Follow() : Stop("Not admitted by its queue");
   } else {
     job_.suspend ? Start() : Report();
-    if (!job_.suspend) LetPodsGo();
+    if (!job_.suspend) KeepInTopology();
   }
   return std::move(plan_);
 }
@@ -513,8 +513,9 @@ void Planner::Report() {
   if (plan_.writes.empty()) Follow();
 }
 
-// Into the places that they have in a topology.
-void Planner::LetPodsGo() {
+// Its pods are let go to the places that they have in a topology, and which of their nodes can't be
+// used any more is told to who placed them.
+void Planner::KeepInTopology() {
   if (!own_->admission || own_->admission->pod_sets.size() != 1) return;
   const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
   if (!assignment.topology) return;
@@ -522,7 +523,15 @@ void Planner::LetPodsGo() {
   for (const Slot slot : objects_.DependentsOf(head_.uid)) {
     if (const PodFacts* pod = objects_.pod(slot)) pods.push_back({&objects_.head(slot), pod});
   }
-  for (Write& write : LetIntoTopology(*assignment.topology, own_->unhealthy_nodes, std::move(pods)))
+  const std::vector<std::string> unhealthy = UnhealthyNodesOf(*own_, objects_, pods);
+  std::vector<std::string> told = own_->unhealthy_nodes;
+  std::ranges::sort(told);
+  // What else is written of it comes first, on this version.
+  if (unhealthy != told && plan_.writes.empty()) {
+    plan_.writes.push_back(
+        StatusOf(*own_head_, R"({"unhealthyNodes":)" + UnhealthyNodesText(unhealthy) + "}"));
+  }
+  for (Write& write : LetIntoTopology(*assignment.topology, unhealthy, std::move(pods)))
     plan_.writes.push_back(std::move(write));
 }
 

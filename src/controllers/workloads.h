@@ -20,11 +20,12 @@ namespace berth::controllers {
 // What Kueue calls it: job-<name>-<5 digits of a hash of kind, group, name and uid>.
 [[nodiscard]] std::string WorkloadNameOf(const Head& job);
 
-// A function of the Job, of the Workload that it controls, its pods, and the flavors and priority
-// classes that these name:
+// A function of the Job, of the Workload that it controls, its pods, and the flavors, nodes and
+// priority classes that these name:
 // - a Job that isn't admitted is suspended; one that is admitted runs with the node selector and
 //   tolerations of its flavors, put in by the write that lets it run;
 // - pods of one that is placed by topology are created gated, and each is let go to its place;
+//   status.unhealthyNodes says which nodes of its places can't be used any more;
 // - an evicted one gets its template back as the pod set has it, and quota is given back only when
 //   nothing of it runs any more (https://github.com/kubernetes-sigs/kueue/issues/10076);
 // - the Workload says what the Job asks: changed while it holds no quota, else made anew;

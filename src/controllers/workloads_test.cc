@@ -944,6 +944,10 @@ TEST_F(Workloads, AWorkloadThatIsRefusedIsToldOf) {
 
 // Its pods are created gated, and each is let go to its place; evicted it has its template back.
 TEST_F(Workloads, PodsAreLetGoToThePlacesOfTheTopology) {
+  for (const std::string node : {"n1", "n2"}) {
+    Make("/api/v1/nodes", R"({"metadata":{"name":")" + node +
+                              R"("},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  }
   MakeJob({.pod_annotations = R"("kueue.x-k8s.io/podset-required-topology":"rack")"});
   Pass(1);
   EXPECT_EQ(Text(Workload(), "/spec/podSets/0/topologyRequest"),
@@ -963,7 +967,10 @@ TEST_F(Workloads, PodsAreLetGoToThePlacesOfTheTopology) {
   }
   std::ranges::sort(nodes);
   EXPECT_EQ(nodes, (std::vector<std::string>{"n1", "n2"}));
-  ExpectAtRest();
+  EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), "none");
+  api_.Do(Method::kDelete, "/api/v1/nodes/n2", "");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), R"([{"name":"n2"}])");
   Evict();
   Pass(3);
   EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"), "none");
