@@ -52,11 +52,12 @@ void Engine::NoteTouches() {
   for (; noted_position_ < log.end(); ++noted_position_) {
     const model::Touch& touch = log.at(noted_position_);
     const auto kinds = static_cast<model::TouchKinds>(touch.kinds);
+    if ((kinds & ~model::kTouchTried) == 0) continue;
     lift_pending_ =
         lift_pending_ ||
         (kinds & ~(model::kTouchTaken | model::kTouchRemoved | model::kTouchTried)) != 0;
     // What is taken may be what somebody was promised.
-    lift_pending_ = lift_pending_ || ((options_.preemption || !partly_.empty()) &&
+    lift_pending_ = lift_pending_ || ((options_.preemption || state_.groups().live() > 0) &&
                                       state_.ledger().nodes().has_reserved(touch.node.value));
   }
 }
@@ -74,6 +75,7 @@ Plan Engine::Cycle(Instant now) {
   WakeTouched(now);
   // 3. Holders of reservations come first, on the node they were promised.
   ServeHolders(now, plan);
+  JudgeGangs(plan);
   // 4. Lines in their order: the head gets the best node, or the line waits for reasons.
   ServeLines(now, plan);
   // 5. Those who newly wait, or for other reasons than they were told, are told why.
@@ -120,10 +122,12 @@ void Engine::Sync(PodId pod) {
   DropTrail(pod);
   if (row.not_before > Instant{}) {
     lines_.Remove(state_, pod);
+    if (!StandsAlone(pod)) NotePromiseIn(pod);
     return SetTimer(pod, row.not_before);
   }
   if (!StandsAlone(pod)) {
     if (IsOrphan(pod)) orphans_.push_back(pod);
+    NotePromiseIn(pod);
     return lines_.Remove(state_, pod);
   }
   lines_.Put(state_, pod, KindOf(pod));
@@ -566,7 +570,8 @@ void Engine::TellWaiting(Plan& plan) {
 
 Instant Engine::wake_at() const {
   if (!lines_.idle() || !lines_.lines_to_tell_empty() || !holders_.empty() || lift_pending_ ||
-      !groups_.idle() || !groups_to_tell_.empty() || !orphans_.empty()) {
+      !groups_.idle() || !groups_to_tell_.empty() || !groups_to_judge_.empty() ||
+      !orphans_.empty()) {
     return Instant{};
   }
   Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
@@ -681,6 +686,8 @@ void Engine::AddTo(Hasher& hasher) const {
   for (const GroupMode mode : group_modes_) hasher.Add(mode);
   hasher.Add(groups_to_tell_.size());
   for (const model::GroupId group : groups_to_tell_) hasher.Add(group.value);
+  hasher.Add(groups_to_judge_.size());
+  for (const model::GroupId group : groups_to_judge_) hasher.Add(group.value);
   hasher.Add(orphans_.size());
   for (const PodId pod : orphans_) hasher.Add(pod.value);
   hasher.Add(partly_.size());

@@ -229,12 +229,29 @@ class Engine {
     Choice choice;
     model::DeviceSlots devices;
   };
+  struct Reserved {
+    model::PodId pod;
+    place::Preemption found;
+  };
+  // Of places for a gang: those there are, or with those to come, once all that leaves is gone and
+  // what may be evicted.
   struct Trial {
     model::State::Trial claims;
+    bool to_come = false;
     std::vector<Placed> placed = {};
+    std::vector<Reserved> reserved = {};
+    std::vector<model::PodId> kept = {};   // To come: who is promised a place already.
+    model::PreemptionRefusal futile = {};  // To come: why the last one found none.
+  };
+  // What came of looking for places to come.
+  struct Ahead {
+    bool reserved = false;
+    std::vector<model::NodeId> nodes = {};   // Of what was reserved.
+    model::PodId outranks = {};              // Whose promise is in the way.
+    std::vector<model::PodId> unbinds = {};  // Victims, some of which are bound by this plan.
   };
   // How many places there are for pods of a class and pin.
-  using Places = std::map<std::tuple<uint32_t, model::PinKind, uint32_t>, model::Amount>;
+  using Places = std::map<std::tuple<uint32_t, model::PinKind, uint32_t, int64_t>, model::Amount>;
   [[nodiscard]] Gang GangOf(model::GroupId group) const;
   [[nodiscard]] static std::optional<RoleNeed> Lacks(const Gang& gang);
   [[nodiscard]] bool WaitsInGang(model::PodId pod) const;
@@ -247,6 +264,8 @@ class Engine {
                                                     model::MemberKind kind) const;
   [[nodiscard]] std::vector<model::PodId> WaitingMembers(model::GroupId group) const;
   [[nodiscard]] std::vector<model::PodId> MembersToPlace(model::GroupId group) const;
+  bool PlaceOne(model::PodId pod, bool anywhere, Trial& trial);
+  bool ReserveOne(model::PodId pod, bool anywhere, Trial& trial);
   std::optional<model::Refusal> PlaceSome(std::vector<model::PodId>& members, model::NameId role,
                                           uint32_t count, Trial& trial);
   std::optional<model::Refusal> PlaceGang(model::GroupId group, const Gang& gang, Trial& trial);
@@ -259,8 +278,18 @@ class Engine {
   [[nodiscard]] bool GroupIsNext(model::GroupId group, LineId line) const;
   void ServeGroup(model::GroupId group, Instant now, model::Plan& plan);
   std::optional<model::Refusal> TryGang(model::GroupId group, model::Plan& plan);
-  void EndOwnPromises(model::GroupId group, model::Plan& plan);
-  void EndPlaces(model::GroupId group, model::Plan& plan);
+  bool ReserveGang(model::GroupId group, model::Refusal& why, model::Plan& plan);
+  Ahead LookAhead(model::GroupId group, model::Refusal& why, model::Plan& plan);
+  [[nodiscard]] bool MayEvict(model::PodId pod) const;
+  [[nodiscard]] std::optional<model::PreemptionRefusal> WhoLeavesFor(model::GroupId group) const;
+  [[nodiscard]] bool CouldDo(model::GroupId group);
+  [[nodiscard]] model::PodId LeastHolder(const Trial& trial) const;
+  [[nodiscard]] uint32_t PromisedOf(model::GroupId group) const;
+  bool EndPlaces(model::GroupId group, model::Plan& plan);
+  void EndSpare(model::GroupId group, const Trial& trial, model::Plan& plan);
+  [[nodiscard]] bool KeepsPlaces(model::GroupId group) const;
+  void JudgeGangs(model::Plan& plan);
+  void NotePromiseIn(model::PodId pod);
   void TellMembers(model::GroupId group, const model::Refusal& refusal, model::Plan& plan);
   void TellIncomplete(model::Plan& plan);
   [[nodiscard]] bool IsOrphan(model::PodId pod) const;
@@ -290,12 +319,17 @@ class Engine {
     std::vector<model::PodId> victims;
   };
   Outranked Outrank(model::PodId pod);
+  void GiveBack(std::span<const Outranked> outranked, std::span<const model::NodeId> taken,
+                model::Plan& plan);
+  [[nodiscard]] bool CanBeGivenBack(const Outranked& other) const;
+  void NotePreemption(model::PodId pod, const place::Preemption& found, model::Plan& plan);
   [[nodiscard]] model::ReasonKind WhyNotKept(model::PodId pod) const;
   [[nodiscard]] bool EvictionsBegan(model::PodId pod, model::NodeId node) const;
   [[nodiscard]] bool OverdueWouldDo(model::PodId pod, model::NodeId n) const;
   [[nodiscard]] place::Preemption FindPreemption(model::PodId pod) const;
   void SumUpAhead(Instant now);
   [[nodiscard]] bool EvictionsHelpNarrowly(const Line& line) const;
+  [[nodiscard]] bool BindsAny(std::span<const model::PodId> victims, const model::Plan& plan) const;
   bool TakeBackBinds(std::span<const model::PodId> victims, model::Plan& plan);
   WhyNoEviction Preempt(model::PodId pod, model::Plan& plan);
   [[nodiscard]] model::PodId LeastHolder(model::NodeId node, model::PodId below) const;
@@ -309,9 +343,10 @@ class Engine {
   WaitingLines lines_;
   WaitingGroups groups_;
   Admissions admissions_;
-  std::vector<GroupMode> group_modes_;          // By GroupId.
-  std::vector<model::GroupId> groups_to_tell_;  // Members of which may not know what it lacks.
-  std::vector<model::PodId> orphans_;           // Whose group may not be there.
+  std::vector<GroupMode> group_modes_;           // By GroupId.
+  std::vector<model::GroupId> groups_to_tell_;   // Members of which may not know what it lacks.
+  std::vector<model::GroupId> groups_to_judge_;  // What they were promised may not be whole.
+  std::vector<model::PodId> orphans_;            // Whose group may not be there.
   // Those that never ran and hold nodes for fewer than they need, and since when; zero: as of the
   // next cycle.
   std::map<model::GroupId, Instant> partly_;

@@ -15,11 +15,13 @@
 // (docs/design/0010-gangs.md).
 namespace berth::cycle {
 
+using model::ClaimId;
 using model::GroupId;
 using model::MemberKind;
 using model::NodeId;
 using model::Plan;
 using model::PodId;
+using model::ReasonKind;
 
 namespace {
 
@@ -44,6 +46,40 @@ struct Alike {
 
 Alike KeyOf(const model::Pod& pod) {
   return {.class_id = pod.class_id, .pin = pod.pin, .priority = pod.priority};
+}
+
+// What is asked for in a count of places: nothing leaves; or all leaves that is leaving, and all
+// that holds its room with less than this priority.
+constexpr int64_t kNobodyLeaves = std::numeric_limits<int64_t>::max();
+
+// What is free on the node, or will be.
+model::Amount AmountOn(const model::State& state, model::ResourceId r, NodeId n, int64_t below) {
+  const model::AccountTable& nodes = state.ledger().nodes();
+  if (r.value >= nodes.resources()) return 0;
+  model::Amount amount = nodes.free(r, n.value);
+  if (below == kNobodyLeaves) return amount;
+  amount += nodes.releasing(r, n.value);
+  for (ClaimId id = nodes.first_claim(n.value); id.valid();) {
+    const model::Claim& claim = state.ledger().claim(id);
+    id = claim.next_in_account;
+    if (claim.state == model::ClaimState::kHeld && claim.priority < below)
+      amount += state.vocabulary().bundles.AmountOf(claim.bundle, r);
+  }
+  return amount;
+}
+
+// No more of them will fit the node, whatever anybody was promised there.
+model::Amount PlacesToCome(const model::State& state, const place::Evaluator& evaluator,
+                           const Alike& pod, NodeId n, int64_t below) {
+  if (evaluator.FixedRefusalOn(state, pod.class_id, n, pod.pin).kind != ReasonKind::kNone) return 0;
+  model::Amount places = std::numeric_limits<model::Amount>::max();
+  const model::BundleId requests = state.vocabulary().classes.at(pod.class_id).requests;
+  for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {
+    if (a.amount <= 0) continue;
+    const model::Amount amount = AmountOn(state, a.resource, n, below);
+    places = std::min(places, std::max<model::Amount>(amount, 0) / a.amount);
+  }
+  return places;
 }
 
 }  // namespace
@@ -111,6 +147,7 @@ void Engine::SyncGroup(GroupId g) {
     partly_.try_emplace(g);
   }
   if ((before == GroupMode::kLoose) != (mode == GroupMode::kLoose)) SyncMembers(g);
+  if (before == GroupMode::kWaits && mode == GroupMode::kShort) groups_to_judge_.push_back(g);
   // Whose bindings were refused is tried again with the others: when their error backoffs are over.
   if (mode == GroupMode::kWaits && WaitingMembers(g).size() >= gang.needed)
     return groups_.Put(state_, g, PriorityOf(g));
@@ -170,6 +207,41 @@ std::vector<PodId> Engine::MembersToPlace(GroupId g) const {
   return members;
 }
 
+// Its place among those there are: `anywhere`, or where it was promised one.
+bool Engine::PlaceOne(PodId pod, bool anywhere, Trial& trial) {
+  Choice choice = ChooseAsPromised(pod);
+  if (!choice.node.valid() && anywhere) choice = Choose(pod);
+  if (!choice.node.valid()) return false;
+  const model::Viewer viewer = ViewerOf(pod);
+  const model::DeviceSlots devices = options_.evaluator.ChooseDevices(
+      state_, state_.pods().at(pod).class_id, choice.node, &viewer, choice.draw);
+  trial.claims.Place({.pod = pod, .node = choice.node, .devices = devices});
+  trial.placed.push_back({.pod = pod, .choice = choice, .devices = devices});
+  return true;
+}
+
+// Its place among those to come: `anywhere`, or what it is promised. Who may not evict waits for
+// what leaves anyway.
+bool Engine::ReserveOne(PodId pod, bool anywhere, Trial& trial) {
+  if (state_.PromiseOf(pod).valid()) {
+    trial.kept.push_back(pod);
+    return true;
+  }
+  if (!anywhere) return false;
+  const bool evicts = MayEvict(pod);
+  place::Preemption found =
+      evicts ? place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_)
+             : place::FindRoomToCome(state_, options_.evaluator, pod, preemption_scratch_);
+  if (!found.node.valid()) {
+    trial.futile = std::move(found.refusal);
+    if (!evicts) trial.futile.bar = model::PreemptionBar::kPolicy;
+    return false;
+  }
+  trial.claims.Reserve({.pod = pod, .node = found.node, .devices = found.devices}, found.victims);
+  trial.reserved.push_back({.pod = pod, .found = std::move(found)});
+  return true;
+}
+
 // Finds places for `count` of the members, those of a role if one is given, and takes them out of
 // the list. Why one found none, when there are too few.
 std::optional<model::Refusal> Engine::PlaceSome(std::vector<PodId>& members, model::NameId role,
@@ -181,23 +253,14 @@ std::optional<model::Refusal> Engine::PlaceSome(std::vector<PodId>& members, mod
     const model::Pod& row = state_.pods().at(pod);
     ++i;
     if (role.valid() && row.role != role) continue;
-    Choice choice = ChooseAsPromised(pod);
-    if (!choice.node.valid()) {
-      if (std::ranges::find(refused, KeyOf(row)) != refused.end()) continue;
-      choice = Choose(pod);
-    }
-    if (!choice.node.valid()) {
-      refused.push_back(KeyOf(row));
-      if (!why) why = WhyNot(state_, options_.evaluator, pod).refusal;
+    const bool anywhere = std::ranges::find(refused, KeyOf(row)) == refused.end();
+    if (trial.to_come ? ReserveOne(pod, anywhere, trial) : PlaceOne(pod, anywhere, trial)) {
+      members.erase(members.begin() + static_cast<std::ptrdiff_t>(--i));
+      --count;
       continue;
     }
-    const model::Viewer viewer = ViewerOf(pod);
-    const model::DeviceSlots devices =
-        options_.evaluator.ChooseDevices(state_, row.class_id, choice.node, &viewer, choice.draw);
-    trial.claims.Place({.pod = pod, .node = choice.node, .devices = devices});
-    trial.placed.push_back({.pod = pod, .choice = choice, .devices = devices});
-    members.erase(members.begin() + static_cast<std::ptrdiff_t>(--i));
-    --count;
+    if (anywhere) refused.push_back(KeyOf(row));
+    if (!why && !trial.to_come) why = WhyNot(state_, options_.evaluator, pod).refusal;
   }
   if (count == 0) return std::nullopt;
   return why ? std::move(why) : model::Refusal{};
@@ -205,6 +268,8 @@ std::optional<model::Refusal> Engine::PlaceSome(std::vector<PodId>& members, mod
 
 std::optional<model::Refusal> Engine::PlaceGang(GroupId g, const Gang& gang, Trial& trial) {
   std::vector<PodId> members = MembersToPlace(g);
+  // What one of them is promised is no room for the others.
+  std::ranges::stable_partition(members, [&](PodId pod) { return state_.PromiseOf(pod).valid(); });
   uint32_t rest = gang.needed;
   for (const RoleNeed& role : gang.roles) {
     if (auto why = PlaceSome(members, role.role, role.needed, trial)) return why;
@@ -220,23 +285,6 @@ bool Engine::GroupIsNext(GroupId g, LineId id) const {
   const bool line_backs_off = line.mode == Line::Mode::kBackingOff;
   if (groups_.backs_off(g) != line_backs_off) return line_backs_off;
   return groups_.Before(state_, g, line.head);
-}
-
-// Members that were promised the room of others by themselves are placed with the others now.
-void Engine::EndOwnPromises(GroupId g, Plan& plan) {
-  for (const PodId pod : MembersOf(g, MemberKind::kWaiting)) {
-    if (!state_.VictimsOf(pod).empty())
-      RevokePromise(pod, model::ReasonKind::kPromiseToGroup, plan);
-  }
-}
-
-// What they had when their bindings failed.
-void Engine::EndPlaces(GroupId g, Plan& plan) {
-  for (const PodId pod : MembersOf(g, MemberKind::kWaiting)) {
-    // Its workload has the others' places, too.
-    if (state_.pods().at(pod).slot.valid()) continue;
-    if (state_.PromiseOf(pod).valid()) RevokePromise(pod, model::ReasonKind::kPromiseToGroup, plan);
-  }
 }
 
 // All that are needed get their places in one commit, or none does, and why.
@@ -256,16 +304,155 @@ std::optional<model::Refusal> Engine::TryGang(GroupId g, Plan& plan) {
 }
 
 void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
-  EndOwnPromises(g, plan);
   plan.groups.push_back(g);
-  std::optional<model::Refusal> why = TryGang(g, plan);
-  if (!why) return SyncGroup(g);
-  // Two gangs must not wait for each other with half of what they need. Who holds nodes keeps the
-  // places of the others for its time.
-  if (!partly_.contains(g)) EndPlaces(g, plan);
+  std::optional<model::Refusal> why;
+  do {
+    why = TryGang(g, plan);
+    if (!why) return SyncGroup(g);
+  } while (!ReserveGang(g, *why, plan));
   state_.NoteAttempt(g, now);
   TellMembers(g, *why, plan);
   groups_.Block(g, *std::move(why));
+}
+
+// ---- Reserving -------------------------------------------------------------------------------
+
+bool Engine::MayEvict(PodId pod) const {
+  return options_.preemption && state_.pods().at(pod).preempts;
+}
+
+// How many that wait are promised a place.
+uint32_t Engine::PromisedOf(GroupId g) const {
+  const model::GroupTable& groups = state_.groups();
+  uint32_t count = 0;
+  groups.ForMembers(groups.at(g).key, [&](PodId pod) {
+    if (groups.KindOf(pod) == MemberKind::kWaiting && state_.PromiseOf(pod).valid()) ++count;
+  });
+  return count;
+}
+
+// Places for all that it needs, once all is gone that leaves or has to: reserved at once, if no
+// decision of this plan and no promise to a less important pod stands in the way.
+Engine::Ahead Engine::LookAhead(GroupId g, model::Refusal& why, Plan& plan) {
+  Trial trial{.claims = model::State::Trial(state_), .to_come = true};
+  if (PlaceGang(g, GangOf(g), trial)) {
+    if (options_.preemption) why.preemption = std::move(trial.futile);
+    return {};
+  }
+  if (!trial.claims.Fits()) return {.outranks = LeastHolder(trial)};
+  std::vector<PodId> victims;
+  for (const Reserved& reserved : trial.reserved)
+    victims.insert(victims.end(), reserved.found.victims.begin(), reserved.found.victims.end());
+  if (!options_.faults.bind_victims && BindsAny(victims, plan)) return {.unbinds = victims};
+  trial.claims.Keep();
+  Ahead ahead{.reserved = true};
+  for (const Reserved& reserved : trial.reserved) ahead.nodes.push_back(reserved.found.node);
+  EndSpare(g, trial, plan);
+  for (const Reserved& reserved : trial.reserved)
+    NotePreemption(reserved.pod, reserved.found, plan);
+  why.preemption = WhoLeavesFor(g);
+  why.gang->promised = true;
+  return ahead;
+}
+
+// What the gang waits for becomes its own, all of it or nothing. False: decisions of this plan
+// stood in its way and were taken back, so there may be room now.
+bool Engine::ReserveGang(GroupId g, model::Refusal& why, Plan& plan) {
+  std::vector<Outranked> outranked;
+  Ahead ahead;
+  while (!ahead.reserved) {
+    ahead = LookAhead(g, why, plan);
+    if (!ahead.unbinds.empty()) break;
+    if (ahead.outranks.valid()) {
+      outranked.push_back(Outrank(ahead.outranks));
+    } else if (!ahead.reserved) {
+      // What some are promised may be where the others have to go. Two gangs must not wait for each
+      // other with half of what they need.
+      if (KeepsPlaces(g) || !EndPlaces(g, plan)) break;
+    }
+  }
+  if (!ahead.unbinds.empty()) TakeBackBinds(ahead.unbinds, plan);
+  GiveBack(outranked, ahead.nodes, plan);
+  return ahead.unbinds.empty();
+}
+
+// On the nodes that the trial takes, who is promised the least important room.
+PodId Engine::LeastHolder(const Trial& trial) const {
+  for (const Reserved& reserved : trial.reserved) {
+    if (const PodId least = LeastHolder(reserved.found.node, reserved.pod); least.valid())
+      return least;
+  }
+  return {};
+}
+
+// What is left of it while its members wait for others to leave.
+std::optional<model::PreemptionRefusal> Engine::WhoLeavesFor(GroupId g) const {
+  bool any = false;
+  bool began = false;
+  for (const PodId pod : MembersOf(g, MemberKind::kWaiting)) {
+    for (const PodId victim : state_.VictimsOf(pod)) {
+      any = true;
+      began = began || state_.pods().at(victim).terminating;
+    }
+  }
+  if (!any) return std::nullopt;
+  return model::PreemptionRefusal{.bar = began ? model::PreemptionBar::kVictimsTerminating
+                                               : model::PreemptionBar::kVictimsToLeave};
+}
+
+// Whether there were any.
+bool Engine::EndPlaces(GroupId g, Plan& plan) {
+  bool any = false;
+  for (const PodId pod : MembersOf(g, MemberKind::kWaiting)) {
+    // Its workload has the others' places, too.
+    if (state_.pods().at(pod).slot.valid()) continue;
+    // With a promise of ours ended, what its object names is promised to it again.
+    for (; state_.PromiseOf(pod).valid(); any = true)
+      RevokePromise(pod, model::ReasonKind::kPromiseToGroup, plan);
+  }
+  return any;
+}
+
+// It needs no more than the trial has.
+void Engine::EndSpare(GroupId g, const Trial& trial, Plan& plan) {
+  for (const PodId pod : MembersOf(g, MemberKind::kWaiting)) {
+    const bool used =
+        std::ranges::find(trial.kept, pod) != trial.kept.end() ||
+        std::ranges::find(trial.reserved, pod, &Reserved::pod) != trial.reserved.end();
+    if (state_.PromiseOf(pod).valid() && !used && !state_.pods().at(pod).slot.valid())
+      RevokePromise(pod, model::ReasonKind::kPromiseToGroup, plan);
+  }
+}
+
+// Who holds nodes, or may, keeps the places of the others for its time.
+bool Engine::KeepsPlaces(GroupId g) const {
+  const model::MemberCounts counts = state_.groups().CountsOf(state_.groups().at(g).key);
+  return partly_.contains(g) || counts[MemberKind::kDecided] > 0;
+}
+
+// The pod, a member, is promised a place, or was: its gang may have only a part now.
+void Engine::NotePromiseIn(PodId pod) {
+  if (state_.pods().at(pod).lost.why == ReasonKind::kNone && !state_.PromiseOf(pod).valid()) return;
+  if (const GroupId g = state_.GroupOf(pod); g.valid()) groups_to_judge_.push_back(g);
+}
+
+// A gang that waits is promised all that it needs or nothing. Who is to be tried decides anew.
+void Engine::JudgeGangs(Plan& plan) {
+  std::vector<GroupId> groups = std::exchange(groups_to_judge_, {});
+  std::ranges::sort(groups);
+  const auto repeated = std::ranges::unique(groups);
+  groups.erase(repeated.begin(), repeated.end());
+  if (options_.faults.drop_gang_promises) {
+    for (const GroupId g : groups_.blocked()) EndPlaces(g, plan);
+  }
+  for (const GroupId g : groups) {
+    if (!state_.groups().used(g) || group_modes_[g.value] == GroupMode::kLoose) continue;
+    const bool blocked = groups_.is_blocked(g);
+    if (groups_.contains(g) && !blocked) continue;
+    if (KeepsPlaces(g) || PromisedOf(g) >= GangOf(g).needed) continue;
+    EndPlaces(g, plan);
+    if (blocked) groups_.Wake(state_, g, PriorityOf(g));
+  }
 }
 
 // ---- Partial failure -------------------------------------------------------------------------
@@ -356,6 +543,8 @@ void Engine::TellIncomplete(Plan& plan) {
   }
   for (const PodId pod : std::exchange(orphans_, {})) {
     if (!state_.pods().used(pod) || !IsOrphan(pod)) continue;
+    // What it was promised was its group's.
+    if (state_.PromiseOf(pod).valid()) RevokePromise(pod, ReasonKind::kPromiseToGroup, plan);
     plan.refusals.push_back(RefusalOfOrphan(pod));
     TellRefused(pod, plan);
   }
@@ -392,8 +581,9 @@ std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {
 
 // ---- Waking ----------------------------------------------------------------------------------
 
-// Whether the nodes could hold as many of its members as it needs, each kind of them by itself: no
-// if they could not be placed. For equal members, which it says, yes only if they could be.
+// Whether the nodes could hold as many of its members as it needs, each kind of them by itself, at
+// once or, where it is promised nothing, when others leave: no if they could not be placed. For
+// equal members, which it says, yes only if they could be.
 bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
   std::vector<std::pair<Alike, model::Amount>> kinds;
   for (const PodId pod : WaitingMembers(g)) {
@@ -406,18 +596,25 @@ bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
     }
   }
   equal = kinds.size() <= 1;
+  const auto needed = static_cast<model::Amount>(GangOf(g).needed);
+  const bool reserved = PromisedOf(g) >= GangOf(g).needed;
   model::Amount could = 0;
   for (const auto& [key, count] : kinds) {
+    const int64_t below = reserved              ? kNobodyLeaves
+                          : options_.preemption ? key.priority
+                                                : std::numeric_limits<int64_t>::min();
     const auto [at, fresh] =
-        known.try_emplace({key.class_id.value, key.pin.kind, key.pin.node.value});
+        known.try_emplace({key.class_id.value, key.pin.kind, key.pin.node.value, below});
     for (uint32_t row = 0; fresh && row < state_.nodes().size(); ++row) {
       const NodeId n{row};
       if (state_.nodes().used(n) && state_.nodes().present(n))
-        at->second += PlacesOn(state_, options_.evaluator, key.class_id, key.pin, n);
+        at->second += below == kNobodyLeaves
+                          ? PlacesOn(state_, options_.evaluator, key.class_id, key.pin, n)
+                          : PlacesToCome(state_, options_.evaluator, key, n, below);
     }
     could += std::min(count, at->second);
   }
-  return could >= static_cast<model::Amount>(GangOf(g).needed);
+  return could >= needed;
 }
 
 // `kinds`: of the touches since the last time.
@@ -436,6 +633,18 @@ void Engine::WakeGroups(model::TouchKinds kinds) {
   }
 }
 
+// Whether it can be placed, or be promised what it is not.
+bool Engine::CouldDo(GroupId g) {
+  const Gang gang = GangOf(g);
+  {
+    Trial trial{.claims = model::State::Trial(state_)};
+    if (!PlaceGang(g, gang, trial)) return true;
+  }
+  if (PromisedOf(g) >= gang.needed) return false;
+  Trial ahead{.claims = model::State::Trial(state_), .to_come = true};
+  return !PlaceGang(g, gang, ahead) && ahead.claims.Fits();
+}
+
 // What was tried is undone, but nodes are touched: so it is tried on a copy.
 std::vector<GroupId> Engine::MissedGroups() const {
   std::vector<GroupId> missed;
@@ -444,8 +653,7 @@ std::vector<GroupId> Engine::MissedGroups() const {
     bool equal = true;
     if (!CouldHold(g, known, equal) || !equal) continue;
     Engine copy(*this);
-    Trial trial{.claims = model::State::Trial(copy.state_)};
-    if (!copy.PlaceGang(g, GangOf(g), trial)) missed.push_back(g);
+    if (copy.CouldDo(g)) missed.push_back(g);
   }
   return missed;
 }

@@ -194,6 +194,13 @@ bool Engine::EvictionsHelpNarrowly(const Line& line) const {
   return false;
 }
 
+bool Engine::BindsAny(std::span<const PodId> victims, const Plan& plan) const {
+  return std::ranges::any_of(victims, [&](PodId victim) {
+    return state_.pods().at(victim).write == model::WriteStage::kInFlight &&
+           std::ranges::find(plan.binds, victim, &model::BindDecision::pod) != plan.binds.end();
+  });
+}
+
 // Nothing of this plan's decisions is written yet: those about the victims are taken back, with all
 // of a group that was decided with one of them, and nobody is evicted who was never bound. Whether
 // there were any.
@@ -239,9 +246,19 @@ Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
     outranked.push_back(Outrank(LeastHolder(found.node, pod)));
     found = FindPreemption(pod);
   }
-  // Those whose victims then cost too much for the pod to go there keep what they were promised.
+  GiveBack(outranked, std::span(&found.node, 1), plan);
+  if (!found.node.valid()) return std::move(found.refusal);
+  NotePreemption(pod, found, plan);
+  return std::nullopt;
+}
+
+// Those whose victims then cost too much for the preemptor to go there keep what they were
+// promised.
+void Engine::GiveBack(std::span<const Outranked> outranked, std::span<const NodeId> taken,
+                      Plan& plan) {
   for (const Outranked& other : outranked) {
-    const bool given_back = other.node != found.node &&
+    const bool given_back = std::ranges::find(taken, other.node) == taken.end() &&
+                            CanBeGivenBack(other) &&
                             state_.Promise(other.pod, other.node, other.devices, other.victims);
     if (!given_back) {
       TellRevoked(other.pod, plan);
@@ -250,7 +267,17 @@ Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
     plan.nominations.push_back(other.pod);
     Sync(other.pod);
   }
-  if (!found.node.valid()) return std::move(found.refusal);
+}
+
+// Its victims may have been taken back, or be another's.
+bool Engine::CanBeGivenBack(const Outranked& other) const {
+  return std::ranges::all_of(other.victims, [&](PodId victim) {
+    const ClaimId claim = state_.ClaimOf(victim);
+    return claim.valid() && state_.ledger().claim(claim).state == model::ClaimState::kHeld;
+  });
+}
+
+void Engine::NotePreemption(PodId pod, const place::Preemption& found, Plan& plan) {
   if (const size_t victims = found.victims.size(); victims > 0) {
     const auto bucket = static_cast<size_t>(std::bit_width(victims - 1));
     ++counters_.preemptions_by_victims[std::min(bucket, Counters::kVictimBuckets - 1)];
@@ -267,7 +294,6 @@ Engine::WhyNoEviction Engine::Preempt(PodId pod, Plan& plan) {
   plan.preemptions.push_back(std::move(decision));
   plan.nominations.push_back(pod);
   Sync(pod);
-  return std::nullopt;
 }
 
 // The last in the order of those of lower priority who hold a promise on the node.

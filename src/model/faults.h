@@ -43,7 +43,9 @@ struct Faults {
   bool clean_groups_by_name = false;
   bool keep_half_gangs = false;     // What a gang found is kept although the rest has no place.
   bool forget_woken_gangs = false;  // A gang that is woken is not tried again.
-  bool unmoved_by_others = false;   // D16: who waits here waits on when another has bound it.
+  // R05: what a gang waits for is promised to it until the next cycle.
+  bool drop_gang_promises = false;
+  bool unmoved_by_others = false;  // D16: who waits here waits on when another has bound it.
   // K081: who waits for what others leave is promised it no more once it was looked at.
   bool drop_quota_promise_when_tried = false;
   bool evict_for_nobody = false;  // K088: whether an eviction is wanted still is not asked.

@@ -112,23 +112,41 @@ void State::NoteAttempt(GroupId id, Instant now) {
 // ---- Trials ----------------------------------------------------------------------------------
 
 void State::Trial::Place(const Placement& placement) {
-  CHECK(state_.VictimsOf(placement.pod).empty());
-  placed_.emplace_back(placement, state_.AssumeIn(transaction_, placement));
+  const ClaimId promise = state_.PromiseOf(placement.pod);
+  placed_.push_back({.placement = placement,
+                     .before = promise.valid() ? state_.ledger_.claim(promise) : Claim{}});
+  state_.AssumeIn(transaction_, placement);
+  state_.touches_.Add(placement.node, kTouchTried);
+}
+
+void State::Trial::Reserve(const Placement& placement, std::span<const PodId> victims) {
+  CHECK(!state_.ClaimOf(placement.pod).valid());
+  state_.Reserve(transaction_, state_.PromiseFor(placement), ClaimId{}, victims);
+  reserved_.push_back(placement);
   state_.touches_.Add(placement.node, kTouchTried);
 }
 
 void State::Trial::Keep() {
   transaction_.Commit(Cause::kDecided);
-  for (const auto& [placement, left] : std::exchange(placed_, {})) {
+  for (const auto& [placement, before] : std::exchange(placed_, {})) {
+    NodeId left;
+    if (before.owner.valid()) {
+      left = before.account.node();
+      state_.SpareVictims(transaction_, before);
+      transaction_.Commit(Cause::kRevoked);
+    }
     state_.NoteAssumed(placement, left);
     state_.NotePromised(placement.pod, state_.nodes_.name(placement.node));
   }
+  for (const Placement& placement : std::exchange(reserved_, {}))
+    state_.NoteReserved(placement.pod, placement.node);
 }
 
 // What was derived from the nodes meanwhile is derived anew.
 State::Trial::~Trial() {
   transaction_.RollbackTo(Transaction::Checkpoint{});
-  for (const auto& [placement, left] : placed_) state_.touches_.Add(placement.node, kTouchTried);
+  for (const Placed& placed : placed_) state_.touches_.Add(placed.placement.node, kTouchTried);
+  for (const Placement& placement : reserved_) state_.touches_.Add(placement.node, kTouchTried);
 }
 
 }  // namespace berth::model

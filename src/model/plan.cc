@@ -185,6 +185,7 @@ std::string Print(const Plan& plan, const State& state) {
     if (refusal.gang) {
       text += fmt::format("  group {} {}/{}", state.KeyOf(refusal.gang->group), refusal.gang->found,
                           refusal.gang->needed);
+      if (refusal.gang->promised) text += ", promised";
       if (refusal.gang->released > 0) text += fmt::format(", {} released", refusal.gang->released);
     }
     text += fmt::format("  0/{}", refusal.nodes_count);

@@ -69,6 +69,7 @@ struct GangRefusal {
   uint32_t needed = 0;    // Places at once. 0: it is not there.
   uint32_t found = 0;     // Of these; without a class: members that wait.
   uint32_t released = 0;  // Members that give back their nodes, and are not gone yet.
+  bool promised = false;  // All that it needs is reserved for it, until others are gone.
   bool operator==(const GangRefusal&) const = default;
 };
 

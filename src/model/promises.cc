@@ -59,22 +59,25 @@ void State::Reserve(Transaction& t, const Claim& promise, ClaimId existing,
   TakeOver(t, promise);
 }
 
-bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const PodId> victims) {
-  Pod& pod = pods_.mutable_at(id);
+Claim State::PromiseFor(const Placement& placement) const {
+  const Pod& pod = pods_.at(placement.pod);
   CHECK(!pod.node.valid() && pod.write == WriteStage::kNone);
-  CHECK(nodes_.present(node));
-  const AccountId account = AccountId::OfNode(node);
-  const Claim promise{.owner = OwnerOf(id),
-                      .account = account,
-                      .bundle = pod.charge,
-                      .scoring = pod.charge_scoring,
-                      .devices = devices,
-                      .priority = pod.priority,
-                      .account_uid = nodes_.uid(node),
-                      .state = ClaimState::kReserved,
-                      .why = ClaimWhy::kNominated};
+  CHECK(nodes_.present(placement.node));
+  return {.owner = OwnerOf(placement.pod),
+          .account = AccountId::OfNode(placement.node),
+          .bundle = pod.charge,
+          .scoring = pod.charge_scoring,
+          .devices = placement.devices,
+          .priority = pod.priority,
+          .account_uid = nodes_.uid(placement.node),
+          .state = ClaimState::kReserved,
+          .why = ClaimWhy::kNominated};
+}
+
+bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const PodId> victims) {
+  const Claim promise = PromiseFor({.pod = id, .node = node, .devices = devices});
   if (const ClaimId before = PromiseOf(id);
-      before.valid() && ledger_.claim(before).account != account) {
+      before.valid() && ledger_.claim(before).account != promise.account) {
     // What it has ends only for what it gets. Whom the first would have evicted stays, which may
     // take from others what they counted on: so it ends as what is taken back does.
     {
@@ -88,9 +91,17 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
   Reserve(t, promise, PromiseOf(id), victims);
   if (t.NetCharge() > 0) return false;
   t.Commit(Cause::kDecided);
+  NoteReserved(id, node);
+  return true;
+}
+
+// Its promise stands, and so does what it evicts.
+void State::NoteReserved(PodId id, NodeId node) {
+  Pod& pod = pods_.mutable_at(id);
+  const OwnerId owner = OwnerOf(id);
   const NameId name = nodes_.name(node);
   for (const PodId victim : VictimsOf(id)) {
-    pods_.mutable_at(victim).evicted_for = promise.owner;
+    pods_.mutable_at(victim).evicted_for = owner;
     // Whose binding is under way gets its own promise here not back when that fails.
     if (!pods_.at(victim).node.valid()) VoidPromise(victim, name);
     budgets_.Charge(victim, pods_.at(victim).labels);
@@ -100,7 +111,6 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
   pod.lost = {};
   pod.attempts = 0;
   pod.backoff_until = Instant{};
-  return true;
 }
 
 void State::NotePromised(PodId id, NameId node) {

@@ -732,7 +732,7 @@ void State::AddTo(Hasher& hasher) const {
   hasher.Add(faults_.drop_pods_with_their_node).Add(faults_.bind_victims);
   hasher.Add(faults_.doubt_promises).Add(faults_.unfelt);
   hasher.Add(faults_.clean_groups_by_name).Add(faults_.keep_half_gangs);
-  hasher.Add(faults_.forget_woken_gangs);
+  hasher.Add(faults_.forget_woken_gangs).Add(faults_.drop_gang_promises);
   for (const KeyId group : ended_groups_) hasher.Add(group.value);
   hasher.Add(faults_.keep_promise_where_refused).Add(faults_.revoked_evict_no_more);
   hasher.Add(faults_.unmoved_by_others);

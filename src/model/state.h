@@ -164,8 +164,8 @@ class State {
     DeviceSlots devices;
   };
   // What of a group was found room for, one by one: each is in the ledger, and touches its node, at
-  // once, so that what is evaluated next sees it. Kept whole, as if each had been assumed, or
-  // undone. The state must outlive it, and nothing else changes it meanwhile.
+  // once, so that what is evaluated next sees it. Kept whole, as if each had been assumed or
+  // promised its node, or undone. The state must outlive it, and nothing else changes it meanwhile.
   class Trial {
    public:
     explicit Trial(State& state) : state_(state), transaction_(state.Begin()) {}
@@ -174,13 +174,23 @@ class State {
     Trial& operator=(const Trial&) = delete;
     // REQUIRES: it fits.
     void Place(const Placement& placement);
-    // Each keeps its place when its binding fails: the node is promised to it then.
+    // As Promise, to a pod that is promised nothing.
+    void Reserve(const Placement& placement, std::span<const PodId> victims);
+    // Whether what is reserved may be kept: as Promise says.
+    [[nodiscard]] bool Fits() const { return transaction_.NetCharge() <= 0; }
+    // Who is placed keeps its place when its binding fails: the node is promised to it then. Whom
+    // it would have evicted, and who is not being deleted yet, stays. REQUIRES: Fits.
     void Keep();
 
    private:
+    struct Placed {
+      Placement placement;
+      Claim before;  // What it was promised, if its owner is valid.
+    };
     State& state_;
     Transaction transaction_;
-    std::vector<std::pair<Placement, NodeId>> placed_;  // And what it was promised.
+    std::vector<Placed> placed_;
+    std::vector<Placement> reserved_;
   };
   // Places for pods that a workload would have, one by one; as above, and always undone.
   class SlotTrial {
@@ -263,8 +273,10 @@ class State {
   void ApplyBudget(const BudgetUpsert& facts);
   void ApplyRefused(const PreemptionRefused& facts);
   void ApplyStands(const NominationStands& facts);
+  [[nodiscard]] Claim PromiseFor(const Placement& placement) const;
   void Reserve(Transaction& t, const Claim& promise, ClaimId existing,
                std::span<const PodId> victims);
+  void NoteReserved(PodId pod, NodeId node);
   void EndEviction(PodId pod);
   void ApplyRefused(const EvictionRefused& facts);
   void NoteLost(PodId holder, ReasonKind why, NameId node);

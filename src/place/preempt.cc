@@ -33,8 +33,10 @@ using Cost = PreemptionCost;
 class Search {
  public:
   Search(const model::State& state, model::PodId preemptor, PreemptionScratch& scratch,
-         OthersPromises promises = OthersPromises::kCount)
+         OthersPromises promises = OthersPromises::kCount,
+         Evictions evictions = Evictions::kOfLowerPriority)
       : state_(state),
+        evictions_(evictions),
         accounts_(state.ledger().nodes()),
         pod_(state.pods().at(preemptor)),
         viewer_{.owner = state.OwnerOf(preemptor),
@@ -170,6 +172,7 @@ class Search {
   }
 
   [[nodiscard]] std::span<const VictimIndex::Band> LowerBands(NodeId n) const {
+    if (evictions_ == Evictions::kNone) return {};
     const std::span<const VictimIndex::Band> bands = scratch_.index.BandsOf(n);
     const auto end =
         std::ranges::lower_bound(bands, viewer_.priority, {}, &VictimIndex::Band::priority);
@@ -222,12 +225,14 @@ class Search {
   void Gather(NodeId n) {
     scratch_.victims.clear();
     scratch_.victim_amounts.clear();
+    if (evictions_ == Evictions::kNone) return;
     for (ClaimId id = accounts_.first_claim(n.value); id.valid();) {
       const model::Claim& claim = state_.ledger().claim(id);
       id = claim.next_in_account;
       if (claim.state != ClaimState::kHeld || claim.priority >= viewer_.priority) continue;
       const model::PodId pod = state_.pods().FindUid(claim.owner);
       if (!pod.valid() || !model::MayBeEvicted(state_.pods().at(pod))) continue;
+      if (pod_.group.valid() && state_.pods().at(pod).group == pod_.group) continue;
       const Instant start = state_.pods().at(pod).start;
       scratch_.victims.push_back(
           {.owner = claim.owner,
@@ -379,6 +384,7 @@ class Search {
   }
 
   const model::State& state_;
+  const Evictions evictions_;
   const model::AccountTable& accounts_;
   const model::Pod& pod_;
   const model::Viewer viewer_;
@@ -389,12 +395,13 @@ class Search {
 
 // What is known of the nodes for such a preemptor: all that did not change since it was found.
 void Recall(const model::State& state, const Evaluator& evaluator, const model::Pod& pod,
-            bool remember, PreemptionScratch& scratch) {
+            Evictions evictions, PreemptionScratch& scratch) {
   using Known = PreemptionScratch::Known;
   const uint32_t nodes_count = state.nodes().size();
-  const bool same = remember && scratch.known.size() == nodes_count &&
-                    scratch.known_class == pod.class_id && scratch.known_pin == pod.pin &&
-                    scratch.known_priority == pod.priority;
+  const bool evicts = evictions != Evictions::kNone;
+  const bool same = scratch.known.size() == nodes_count && scratch.known_class == pod.class_id &&
+                    scratch.known_pin == pod.pin && scratch.known_priority == pod.priority &&
+                    scratch.known_evicts == evicts && scratch.known_group == pod.group;
   if (!same) scratch.known.clear();
   CatchUpPreemption(state, evaluator, scratch);
   if (same) return;
@@ -402,6 +409,8 @@ void Recall(const model::State& state, const Evaluator& evaluator, const model::
   scratch.known_class = pod.class_id;
   scratch.known_pin = pod.pin;
   scratch.known_priority = pod.priority;
+  scratch.known_evicts = evicts;
+  scratch.known_group = pod.group;
   evaluator.FixedRefusals(state, pod.class_id, pod.pin, scratch.fixed);
 }
 
@@ -465,34 +474,15 @@ void MakeRoom(std::vector<T>& items, size_t count) {
   items.resize(size);
 }
 
-}  // namespace
-
-void CatchUpPreemption(const model::State& state, const Evaluator& evaluator,
-                       PreemptionScratch& scratch) {
-  if (scratch.known.size() != state.nodes().size()) scratch.known.clear();
-  scratch.index.CatchUp(state, [&](NodeId n) {
-    if (scratch.known.empty()) return;
-    scratch.known[n.value] = {};
-    scratch.fixed[n.value] =
-        evaluator.FixedRefusalOn(state, scratch.known_class, n, scratch.known_pin);
-  });
-  MakeRoom(scratch.known, state.nodes().size());
-  MakeRoom(scratch.fixed, state.nodes().size());
-  MakeRoom(scratch.bounds, state.nodes().size());
-}
-
-Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
-                          model::PodId preemptor, PreemptionScratch& scratch) {
+// Over all nodes.
+Preemption Find(const model::State& state, const Evaluator& evaluator, model::PodId preemptor,
+                Evictions evictions, PreemptionScratch& scratch) {
   Preemption best;
-  Search search(state, preemptor, scratch);
-  const model::Pod& pod = search.pod();
-  if (!pod.preempts) {
-    best.refusal.bar = model::PreemptionBar::kPolicy;
-    return best;
-  }
+  Search search(state, preemptor, scratch, OthersPromises::kCount, evictions);
   // A promise of its own is room for it alone, and what budgets allow changes without a node's.
   const bool remember = state.budgets().empty() && !state.PromiseOf(preemptor).valid();
-  Recall(state, evaluator, pod, remember, scratch);
+  if (!remember) scratch.known.clear();
+  Recall(state, evaluator, search.pod(), evictions, scratch);
   CollectBounds(state, search, scratch);
   Cost best_cost;
   while (!scratch.bounds.empty()) {
@@ -516,6 +506,36 @@ Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
   if (!best.node.valid()) Explain(state, search, scratch, best.refusal);
   if (!remember) scratch.known.clear();
   return best;
+}
+
+}  // namespace
+
+void CatchUpPreemption(const model::State& state, const Evaluator& evaluator,
+                       PreemptionScratch& scratch) {
+  if (scratch.known.size() != state.nodes().size()) scratch.known.clear();
+  scratch.index.CatchUp(state, [&](NodeId n) {
+    if (scratch.known.empty()) return;
+    scratch.known[n.value] = {};
+    scratch.fixed[n.value] =
+        evaluator.FixedRefusalOn(state, scratch.known_class, n, scratch.known_pin);
+  });
+  MakeRoom(scratch.known, state.nodes().size());
+  MakeRoom(scratch.fixed, state.nodes().size());
+  MakeRoom(scratch.bounds, state.nodes().size());
+}
+
+Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
+                          model::PodId preemptor, PreemptionScratch& scratch) {
+  if (state.pods().at(preemptor).preempts)
+    return Find(state, evaluator, preemptor, Evictions::kOfLowerPriority, scratch);
+  Preemption none;
+  none.refusal.bar = model::PreemptionBar::kPolicy;
+  return none;
+}
+
+Preemption FindRoomToCome(const model::State& state, const Evaluator& evaluator, model::PodId pod,
+                          PreemptionScratch& scratch) {
+  return Find(state, evaluator, pod, Evictions::kNone, scratch);
 }
 
 bool WillFit(const model::State& state, const Evaluator& evaluator, model::PodId pod,

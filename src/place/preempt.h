@@ -79,17 +79,22 @@ struct PreemptionScratch {
   std::vector<Known> known;  // By node.
   model::ClassId known_class;
   model::Pin known_pin;
+  model::KeyId known_group;
   int32_t known_priority = 0;
+  bool known_evicts = false;
 };
+
+// Whether anybody may be evicted: without, what leaves a node already has to do.
+enum class Evictions : uint8_t { kNone, kOfLowerPriority };
 
 // The node on which evictions make room for the pod at the least cost, and the victims: over all
 // nodes, a pure function of the state. Nothing is changed.
 //
-// On a node: all held claims of lower priority are taken out. When the pod then fits what the node
-// will have (Ledger::Future: what is releasing has left, what others of at least its priority
-// reserve stays theirs), as many as possible are put back: first those whose eviction would violate
-// a budget, then the rest, each time the most important first (higher priority, then earlier
-// start; then who is not marked as a victim already, then key).
+// On a node: all held claims of lower priority are taken out, but of members of its own group. When
+// the pod then fits what the node will have (Ledger::Future: what is releasing has left, what
+// others of at least its priority reserve stays theirs), as many as possible are put back: first
+// those whose eviction would violate a budget, then the rest, each time the most important first
+// (higher priority, then earlier start; then who is not marked as a victim already, then key).
 // Of nodes: fewest violations; then the lowest highest priority of a victim; the least sum of
 // priorities, each + 2^31; fewest victims; the latest start among the victims of the highest
 // priority; NodeTable::rank.
@@ -104,6 +109,9 @@ struct PreemptionScratch {
 // the scratch has grown, but for the answer.
 [[nodiscard]] Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
                                         model::PodId preemptor, PreemptionScratch& scratch);
+// The same with nobody evicted, whatever the pod's policy is.
+[[nodiscard]] Preemption FindRoomToCome(const model::State& state, const Evaluator& evaluator,
+                                        model::PodId pod, PreemptionScratch& scratch);
 
 // Whether the pod fits on the node once all that is releasing has left, beside what others of at
 // least its priority are promised there, or as if they were promised nothing. O(promises there).

@@ -148,6 +148,7 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .clean_groups_by_name = bugs.group_cleaned_by_name,
                            .keep_half_gangs = bugs.half_gang_kept,
                            .forget_woken_gangs = bugs.woken_gang_not_tried,
+                           .drop_gang_promises = bugs.gang_reservation_dropped,
                            .unmoved_by_others = bugs.bound_pod_waits,
                            .drop_quota_promise_when_tried = bugs.quota_promise_dropped,
                            .evict_for_nobody = bugs.evicted_for_nobody,

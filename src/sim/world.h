@@ -63,6 +63,7 @@ struct PlantedBugs {
   bool group_cleaned_by_name = false;
   bool half_gang_kept = false;
   bool woken_gang_not_tried = false;
+  bool gang_reservation_dropped = false;
   bool quota_promise_dropped = false;
   bool evicted_for_nobody = false;
   bool lost_quota_kept = false;

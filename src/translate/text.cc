@@ -115,8 +115,9 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
                              : "");
     }
     default:
-      return fmt::format("PodGroup {} needs {} places at once, and {} were found", group,
-                         gang.needed, gang.found);
+      return fmt::format("PodGroup {} needs {} places at once, and {} were found{}", group,
+                         gang.needed, gang.found,
+                         gang.promised ? "; all are reserved for it until others are gone" : "");
   }
 }
 
