@@ -195,7 +195,6 @@ void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted)
   }
   of = {};
   for (const Slot& slot : wanted) of.places.push_back({.slot = slot, .pod = {}, .claim = {}});
-  std::ranges::stable_sort(of.places, {}, [](const auto& place) { return place.slot.pod_set; });
   // Those that have nodes have taken theirs.
   if (of.places.empty()) return;
   for (const PodId pod : SeekersInOrder(workloads_.at(id).job)) {
