@@ -1,6 +1,7 @@
 #include "volcano.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -39,13 +40,17 @@ struct NotBuilt {
 // the default scores, priority.
 void CheckConfiguration(const JsonObject& test) {
   static const std::set<std::string, std::less<>> kPlugins = {
-      "gang", "predicates", "nodeorder", "priority", "conformance", "drf", "proportion"};
+      "gang",        "predicates", "nodeorder",  "priority",
+      "conformance", "drf",        "proportion", "capacity"};
   const JsonObject& conf = ObjectAt(test, "conf");
   const JsonArray& actions = ArrayAt(conf, "actions");
-  if (actions.size() != 1 || actions[0] != "allocate" || test.contains("sessions"))
-    throw NotBuilt{"actions other than one allocate"};
+  if (actions.size() != 1 || (actions[0] != "allocate" && actions[0] != "preempt") ||
+      test.contains("sessions")) {
+    throw NotBuilt{"actions other than one allocate or one preempt"};
+  }
   bool gang = false;
-  bool shares = false;
+  bool shares_of_jobs = false;
+  bool shares_of_queues = false;
   for (const Json& tier : ArrayAt(conf, "tiers")) {
     for (const Json& json : tier.as_array()) {
       const JsonObject& plugin = json.as_object();
@@ -53,19 +58,22 @@ void CheckConfiguration(const JsonObject& test) {
       if (!kPlugins.contains(name)) throw NotBuilt{"plugin " + name};
       if (!ObjectAt(plugin, "arguments").empty()) throw NotBuilt{"arguments of plugins"};
       gang = gang || name == "gang";
-      shares = shares || name == "drf" || name == "proportion";
+      shares_of_jobs = shares_of_jobs || name == "drf";
+      shares_of_queues = shares_of_queues || name == "proportion" || name == "capacity";
     }
   }
   if (!gang) throw NotBuilt{"groups that are no gangs"};
-  if (shares && ArrayAt(ObjectAt(test, "input"), "podGroups").size() > 1)
-    throw NotBuilt{"shares of queues and jobs"};
+  const JsonObject& input = ObjectAt(test, "input");
+  if (shares_of_jobs && ArrayAt(input, "podGroups").size() > 1) throw NotBuilt{"shares of jobs"};
+  if (shares_of_queues && ArrayAt(input, "queues").size() > 1) throw NotBuilt{"shares of queues"};
   for (const auto& [option, value] : ObjectAt(test, "options")) {
     if (option != "percentageOfNodesToFind") throw NotBuilt{fmt::format("option {}", option)};
   }
 }
 
 void CheckObjects(const JsonObject& input) {
-  static const std::set<std::string, std::less<>> kKinds = {"podGroups", "pods", "nodes", "queues"};
+  static const std::set<std::string, std::less<>> kKinds = {"podGroups", "pods", "nodes", "queues",
+                                                            "priorityClasses"};
   for (const auto& [kind, objects] : input) {
     const bool none = (objects.is_array() && objects.as_array().empty()) ||
                       (objects.is_object() && objects.as_object().empty());
@@ -73,8 +81,17 @@ void CheckObjects(const JsonObject& input) {
       throw NotBuilt{fmt::format("{}", std::string_view(kind))};
   }
   std::set<std::string> queues;
-  for (const Json& queue : ArrayAt(input, "queues"))
+  for (const Json& queue : ArrayAt(input, "queues")) {
     queues.insert(StringAt(ObjectAt(queue.as_object(), "metadata"), "name"));
+    for (const auto& [field, value] : ObjectAt(queue.as_object(), "spec")) {
+      if (field != "weight") throw NotBuilt{fmt::format("{} of queues", std::string_view(field))};
+    }
+  }
+  for (const Json& pod : ArrayAt(input, "pods")) {
+    const JsonObject& meta = ObjectAt(pod.as_object(), "metadata");
+    if (StringAt(ObjectAt(meta, "labels"), "volcano.sh/preemptable") == "false")
+      throw NotBuilt{"pods that are not to be preempted"};
+  }
   for (const Json& group : ArrayAt(input, "podGroups")) {
     if (!queues.contains(StringAt(ObjectAt(group.as_object(), "spec"), "queue")))
       throw NotBuilt{"queues that are not there"};
@@ -87,8 +104,29 @@ T Unwrap(Result<T> result) {
   return *std::move(result);
 }
 
+// What nobody gave a priority has that of its group: the controller of Volcano's jobs, and
+// admission, write it into pods, where upstream's tests leave it to the group.
+std::map<std::string, int32_t> PrioritiesOf(const JsonObject& input) {
+  std::map<std::string, int32_t> classes;
+  for (const Json& json : ArrayAt(input, "priorityClasses")) {
+    const JsonObject& of = json.as_object();
+    classes.emplace(StringAt(ObjectAt(of, "metadata"), "name"),
+                    static_cast<int32_t>(of.at("value").as_int64()));
+  }
+  std::map<std::string, int32_t> priorities;
+  for (const Json& json : ArrayAt(input, "podGroups")) {
+    const JsonObject& meta = ObjectAt(json.as_object(), "metadata");
+    const auto known =
+        classes.find(StringAt(ObjectAt(json.as_object(), "spec"), "priorityClassName"));
+    if (known != classes.end())
+      priorities.emplace(StringAt(meta, "namespace") + "/" + StringAt(meta, "name"), known->second);
+  }
+  return priorities;
+}
+
 void Load(const JsonObject& input, cycle::Engine& engine) {
   codec::Decoder decoder;
+  const std::map<std::string, int32_t> priorities = PrioritiesOf(input);
   for (const Json& json : ArrayAt(input, "nodes")) {
     auto node = Unwrap(decoder.Node(codec::PrintJson(json)));
     node.meta.uid = node.meta.name;
@@ -97,25 +135,44 @@ void Load(const JsonObject& input, cycle::Engine& engine) {
   for (const Json& json : ArrayAt(input, "podGroups")) {
     auto group = Unwrap(decoder.PodGroup(codec::PrintJson(json)));
     if (group.meta.uid.empty()) group.meta.uid = "group-" + group.meta.name;
-    engine.Apply(translate::GroupFacts(group, std::nullopt, engine.vocabulary()));
+    const auto of_class = priorities.find(group.meta.namespace_name + "/" + group.meta.name);
+    const auto priority =
+        of_class == priorities.end() ? std::nullopt : std::optional(of_class->second);
+    engine.Apply(translate::GroupFacts(group, priority, engine.vocabulary()));
   }
   for (const Json& json : ArrayAt(input, "pods")) {
     const auto pod = Unwrap(decoder.Pod(codec::PrintJson(json)));
     if (!pod.spec->unsupported.empty()) throw NotBuilt{pod.spec->unsupported.front()};
-    engine.Apply(Unwrap(translate::PodFacts(pod, engine.vocabulary())));
+    model::PodUpsert facts = Unwrap(translate::PodFacts(pod, engine.vocabulary()));
+    const auto of_group = priorities.find(facts.group);
+    const bool silent = !ObjectAt(json.as_object(), "spec").contains("priority");
+    if (silent && of_group != priorities.end()) facts.priority = of_group->second;
+    engine.Apply(facts);
   }
 }
 
-std::map<std::string, std::string> Binds(cycle::Engine& engine) {
+struct Decided {
   std::map<std::string, std::string> binds;
-  Instant now = Instant::FromSeconds(1);
+  std::set<std::string> evicted;
+};
+
+Decided Decide(cycle::Engine& engine) {
+  Decided decided;
+  const model::State& state = engine.state();
+  const auto key_of = [&](model::PodId pod) {
+    return std::string(state.KeyOf(state.pods().at(pod).key));
+  };
+  const Instant now = Instant::FromSeconds(1);
   for (int i = 0; i < 100 && engine.wake_at() <= now; ++i) {
-    for (const model::BindDecision& bind : engine.Cycle(now).binds) {
-      const model::State& state = engine.state();
-      binds.emplace(state.KeyOf(state.pods().at(bind.pod).key), state.NameOf(bind.node_name));
+    const model::Plan plan = engine.Cycle(now);
+    for (const model::BindDecision& bind : plan.binds)
+      decided.binds.emplace(key_of(bind.pod), state.NameOf(bind.node_name));
+    for (const model::PreemptDecision& preemption : plan.preemptions) {
+      for (const model::PreemptDecision::Victim& victim : preemption.victims)
+        decided.evicted.insert(key_of(victim.pod));
     }
   }
-  return binds;
+  return decided;
 }
 
 std::string Print(const std::map<std::string, std::string>& binds) {
@@ -130,9 +187,18 @@ void RunCase(const JsonObject& test) {
   CheckObjects(input);
   const JsonObject& want = ObjectAt(test, "want");
   if (!want.contains("binds") && !want.contains("bindsNum")) throw NotBuilt{"other expectations"};
-  cycle::Engine engine;
+  // A session that only preempts binds nobody, where a cycle binds whom it has room for.
+  const bool preempts = ArrayAt(ObjectAt(test, "conf"), "actions")[0] == "preempt";
+  cycle::Engine engine({.preemption = preempts});
   Load(input, engine);
-  const auto binds = Binds(engine);
+  const auto [binds, evicted] = Decide(engine);
+  std::set<std::string> evicted_there;
+  for (const Json& pod : ArrayAt(want, "evicted")) evicted_there.emplace(pod.as_string());
+  if (evicted != evicted_there) {
+    throw std::runtime_error(fmt::format("evicts {}, expected {}", fmt::join(evicted, " "),
+                                         fmt::join(evicted_there, " ")));
+  }
+  if (preempts) return;
   if (const Json* count = want.if_contains("bindsNum"); count != nullptr) {
     if (binds.size() != static_cast<size_t>(count->as_int64()))
       throw std::runtime_error("binds" + Print(binds));
