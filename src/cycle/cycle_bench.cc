@@ -124,6 +124,56 @@ void Gangs(benchmark::State& bench) {
 }
 BENCHMARK(Gangs)->Args({3'000, 3})->Args({10, 5'000})->Iterations(3)->Unit(benchmark::kMillisecond);
 
+// A gang of ten on a cluster that is full of 4,000 jobs of lower priority: with all of them gone,
+// there would be places for nine. The cycle that says so, on an engine that nobody asked before.
+void GangThatCantFit(benchmark::State& bench) {
+  constexpr int kNodes = 400;
+  constexpr int kJobsPerNode = 10;
+  constexpr int kLargeNodes = 9;
+  Engine loaded({.preemption = true});
+  for (int i = 0; i < kNodes; ++i) {
+    const int64_t cpu = i < kLargeNodes ? 11'000 : 10'000;
+    loaded.Apply(
+        FactsOf(loaded.vocabulary(),
+                TestNode{.name = "node-" + std::to_string(i), .cpu = cpu, .memory = 256 * kGi}));
+  }
+  for (int i = 0; i < kNodes * kJobsPerNode; ++i) {
+    TestPod pod{.name = "job-" + std::to_string(i), .cpu = 1'000, .memory = kGi};
+    pod.node = "node-" + std::to_string(i % kNodes);
+    loaded.Apply(FactsOf(loaded.vocabulary(), pod));
+  }
+  std::clock_t slowest = 0;
+  std::clock_t spent = 0;
+  for (auto _ : bench) {
+    bench.PauseTiming();
+    {
+      Engine engine = loaded;
+      engine.Apply(FactsOf(engine.vocabulary(), TestGroup{.name = "gang", .min_member = 10}));
+      for (int m = 0; m < 10; ++m) {
+        TestPod pod{.name = "m-" + std::to_string(m), .cpu = 10'500, .group = "gang"};
+        pod.priority = 100;
+        engine.Apply(FactsOf(engine.vocabulary(), pod));
+      }
+      bench.ResumeTiming();
+      const std::clock_t before = std::clock();
+      const model::Plan plan = engine.Cycle(Instant::FromSeconds(1));
+      slowest = std::max(slowest, std::clock() - before);
+      spent += std::clock() - before;
+      bench.PauseTiming();
+      CHECK_EQ(plan.refused.size(), size_t{10});
+      CHECK(plan.preemptions.empty());
+      CHECK(plan.refusals.front().preemption.has_value());
+    }
+    bench.ResumeTiming();
+  }
+  const auto micros = [](std::clock_t ticks) {
+    return static_cast<int32_t>(ticks * 1'000'000 / CLOCKS_PER_SEC);
+  };
+  bench.counters["us_a_verdict"] = micros(spent / static_cast<std::clock_t>(bench.iterations()));
+  bench.counters["us_slowest"] = micros(slowest);
+}
+BENCHMARK(GangThatCantFit)->Iterations(20)->Unit(benchmark::kMillisecond);
+
 // One pod leaves and one of many that wait takes its place.
 void FreedPlace(benchmark::State& bench) {
   const auto waiting_classes = static_cast<int>(bench.range(0));
