@@ -294,6 +294,22 @@ Readiness Queues::ReadinessOf(const api::LocalQueue& queue) const {
   return Ready();
 }
 
+bool Queues::LacksChecks(const api::ClusterQueue& queue) const {
+  const CheckNames checks = NamesOfChecks(queue, references_);
+  return !checks.missing.empty() || !checks.inactive.empty();
+}
+
+std::vector<api::ClusterQueue> Queues::QueuesAsking(std::string_view check) const {
+  std::vector<api::ClusterQueue> asking;
+  cluster_queues_.ForEach([&](const std::string& /*name*/, const auto& subject) {
+    if (std::ranges::find(subject.queue.checks, check, &api::RequiredCheck::name) !=
+        subject.queue.checks.end()) {
+      asking.push_back(subject.queue);
+    }
+  });
+  return asking;
+}
+
 void Queues::WorkOutAll() {
   stale_ = false;
   cluster_queues_.ForEach([&](const std::string& name, Subject<api::ClusterQueue>& subject) {

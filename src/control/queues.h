@@ -6,6 +6,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/kinds.h"
 #include "api/quota.h"
@@ -67,6 +68,11 @@ class Queues {
   // Everything that exists was observed once. Before that nothing is known to be missing, and
   // nothing is written.
   void Listed();
+
+  // Whether some of the checks that it asks for are missing or not active, as far as was observed.
+  [[nodiscard]] bool LacksChecks(const api::ClusterQueue& queue) const;
+  // The ClusterQueues that ask for the check. O(ClusterQueues x their checks).
+  [[nodiscard]] std::vector<api::ClusterQueue> QueuesAsking(std::string_view check) const;
 
   // Ignored for queues that were never observed. Until then the counts of a status stay.
   void WantClusterQueue(std::string_view name, WorkloadCounts counts);

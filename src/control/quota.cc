@@ -59,7 +59,7 @@ std::vector<model::Delta> Quota::On(const client::ObjectEvent& event, model::Voc
   Facts facts;
   recount_ = true;
   if (event.change == client::Change::kDeleted) {
-    OnGone(event, facts);
+    OnGone(event, vocabulary, facts);
   } else if (event.watch == cluster_queues_watch_) {
     OnClusterQueue(event, vocabulary, facts, out);
   } else if (event.watch == local_queues_watch_) {
@@ -95,11 +95,14 @@ void Quota::OnReference(const client::ObjectEvent& event, model::Vocabulary& voc
     facts.emplace_back(translate::TopologyFacts(*topology, vocabulary));
   } else {
     const auto check = decoder_.AdmissionCheck(json);
-    if (Read(event, check, out)) queues_.Observe(*check);
+    if (!Read(event, check, out)) return;
+    queues_.Observe(*check);
+    for (const api::ClusterQueue& queue : queues_.QueuesAsking(event.name))
+      facts.emplace_back(FactsOf(queue, vocabulary));
   }
 }
 
-void Quota::OnGone(const client::ObjectEvent& event, Facts& facts) {
+void Quota::OnGone(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts) {
   using api::KindId;
   using model::QueueKind;
   const auto forget = [&](KindId kind) { queues_.Forget(kind, event.namespace_name, event.name); };
@@ -127,6 +130,8 @@ void Quota::OnGone(const client::ObjectEvent& event, Facts& facts) {
     facts.emplace_back(model::LocalQueueRemove{.uid = event.uid});
   } else if (event.watch == checks_watch_) {
     forget(KindId::kAdmissionCheck);
+    for (const api::ClusterQueue& queue : queues_.QueuesAsking(event.name))
+      facts.emplace_back(FactsOf(queue, vocabulary));
   } else if (event.watch == namespaces_watch_) {
     namespaces_.erase(event.name);
   } else {
@@ -140,7 +145,7 @@ void Quota::OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& 
   const auto queue = decoder_.ClusterQueue(event.object.view());
   if (!Read(event, queue, out)) return;
   queues_.Observe(*queue);
-  facts.emplace_back(translate::QueueFacts(*queue, vocabulary));
+  facts.emplace_back(FactsOf(*queue, vocabulary));
   workloads_.SetClusterQueue(queue->meta.name, RulesOf(*queue));
   api::LabelQuery& selector = selectors_[queue->meta.name];
   const api::LabelQuery before = std::exchange(selector, {.nothing = true});
@@ -219,6 +224,13 @@ bool Quota::IsOurs(const api::PodSpec& spec) const {
   const bool named =
       name.empty() || std::ranges::find(scheduler_names_, name) != scheduler_names_.end();
   return named && spec.unsupported.empty();
+}
+
+model::QueueUpsert Quota::FactsOf(const api::ClusterQueue& queue,
+                                  model::Vocabulary& vocabulary) const {
+  model::QueueUpsert facts = translate::QueueFacts(queue, vocabulary);
+  facts.lacks_checks = queues_.LacksChecks(queue);
+  return facts;
 }
 
 model::LocalQueueUpsert Quota::FactsOf(const std::string& key, const LocalQueue& queue) const {

@@ -66,7 +66,9 @@ class Quota {
     bool stopped = false;
   };
   using Facts = std::vector<model::Delta>;
-  void OnGone(const client::ObjectEvent& event, Facts& facts);
+  void OnGone(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts);
+  [[nodiscard]] model::QueueUpsert FactsOf(const api::ClusterQueue& queue,
+                                           model::Vocabulary& vocabulary) const;
   void OnReference(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
                    env::Outbox& out);
   void Count(const model::State& state);

@@ -66,6 +66,10 @@ class StatusPump {
   void ForEach(Visit visit) {
     for (auto& [key, note] : notes_) visit(key, note.subject);
   }
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const auto& [key, note] : notes_) visit(key, note.subject);
+  }
 
   // To be called after each change of a subject, which must be there.
   void Reconsider(std::string_view key);

@@ -43,6 +43,13 @@ std::string FlavorJson(int version) {
                      version, kMeta);
 }
 
+std::string CheckJson(int version, const std::string& active) {
+  return fmt::format(
+      R"({{"metadata":{{"name":"c","uid":"u-c","resourceVersion":"{}",{}}},"spec":{{"controllerName":"x"}},)"
+      R"("status":{{"conditions":[{{"type":"Active","status":"{}","reason":"R","message":"m"}}]}}}})",
+      version, kMeta, active);
+}
+
 std::string WorkloadJson(const std::string& name, int version, const std::string& status = "",
                          int count = 3) {
   return fmt::format(
@@ -319,6 +326,7 @@ TEST_F(WorkloadsTest, OtherConditionsStay) {
 }
 
 TEST_F(WorkloadsTest, WhoMustPassChecksIsNotAdmittedYet) {
+  rig_.Event("admissionchecks", "ADDED", CheckJson(109, "True"));
   rig_.Event("clusterqueues", "MODIFIED",
              QueueJson(110, R"(,"admissionChecksStrategy":{"admissionChecks":[{"name":"c"}]})"));
   rig_.Event("workloads", "ADDED", WorkloadJson("a", 111));
@@ -629,7 +637,31 @@ std::string CheckedStatus(const std::string& state, const std::string& more = ""
              state, more);
 }
 
+// A queue whose checks are missing, or done by nobody, gives no quota, and says so; neither did it
+// reserve any that would never be admitted.
+TEST_F(WorkloadsTest, NobodyGetsQuotaWhereChecksAreMissingOrDoneByNobody) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111));
+  const env::SendRequest told = TakeStatus("a");
+  EXPECT_NE(BodyOf(told).find("ClusterQueue cq is inactive"), std::string_view::npos)
+      << BodyOf(told);
+  rig_.Answer(told, 200, WorkloadJson("a", 112, MembersOf(told)));
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("a", 112, MembersOf(told)));
+  rig_.Event("admissionchecks", "ADDED", CheckJson(113, "False"));
+  ExpectNothing("a");
+  rig_.Event("admissionchecks", "MODIFIED", CheckJson(114, "True"));
+  const std::string reserves(BodyOf(TakeStatus("a")));
+  EXPECT_NE(reserves.find("UnsatisfiedAdmissionChecks"), std::string::npos) << reserves;
+  // It keeps what it has when the check goes; who comes then gets nothing.
+  rig_.Event("admissionchecks", "DELETED", CheckJson(115, "True"));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 116));
+  const env::SendRequest waits = TakeStatus("b");
+  EXPECT_NE(BodyOf(waits).find("ClusterQueue cq is inactive"), std::string_view::npos)
+      << BodyOf(waits);
+}
+
 TEST_F(WorkloadsTest, ChecksArePassedInTwoSteps) {
+  rig_.Event("admissionchecks", "ADDED", CheckJson(109, "True"));
   rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
   rig_.Event("workloads", "ADDED", WorkloadJson("a", 111));
   const env::SendRequest reserve = TakeStatus("a");

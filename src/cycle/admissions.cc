@@ -50,7 +50,8 @@ QueueBar BarOf(const model::State& state, QueueId q) {
   if (!q.valid() || !state.queues().at(q).uid.valid()) return QueueBar::kNoClusterQueue;
   if (state.queues().at(q).stopped) return QueueBar::kClusterQueueStopped;
   if (!state.queues().active(q)) return QueueBar::kCohortCycle;
-  return LacksFlavors(state, q) ? QueueBar::kInactive : QueueBar::kNone;
+  if (state.queues().at(q).lacks_checks || LacksFlavors(state, q)) return QueueBar::kInactive;
+  return QueueBar::kNone;
 }
 
 // What flavors are asked for; spans of the vocabulary and of `requests`.

@@ -110,6 +110,9 @@ TEST(AdmissionsTest, WhatBarsAWorkloadIsToldOnce) {
   world.engine.Apply(cycle);
   EXPECT_EQ(world.Cycle(), "default/w inactive; ") << "its flavor is not there";
   world.engine.Apply(model::FlavorUpsert{.name = "spot", .uid = "u-again"});
+  world.Put(QueueSpec{.name = "q", .cohort = "c", .lacks_checks = true});
+  EXPECT_EQ(world.Cycle(), "") << "it was told so";
+  world.Put(QueueSpec{.name = "q", .cohort = "c"});
   EXPECT_EQ(world.Cycle(), "default/w: q spot 1000; ");
 }
 

@@ -20,6 +20,7 @@ struct QueueSpec {
   std::vector<std::pair<std::string, int64_t>> flavors = {{"spot", 4000}};  // And their cpu.
   bool strict = false;
   bool stopped = false;
+  bool lacks_checks = false;
   model::QueuePreemption preemption = {};
 };
 
@@ -50,7 +51,8 @@ class QuotaWorld {
                              .parent = queue.cohort,
                              .preemption = queue.preemption,
                              .strict_fifo = queue.strict,
-                             .stopped = queue.stopped};
+                             .stopped = queue.stopped,
+                             .lacks_checks = queue.lacks_checks};
     std::vector<model::NameId> flavors;
     for (const auto& [flavor, cpu] : queue.flavors) {
       flavors.push_back(v.names.Intern(flavor));

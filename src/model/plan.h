@@ -105,7 +105,7 @@ enum class QueueBar : uint8_t {
   kNoClusterQueue,     // There is none of the name that its LocalQueue gives.
   kClusterQueueStopped,
   kCohortCycle,  // Above its ClusterQueue.
-  kInactive,     // Something that its ClusterQueue names is not there.
+  kInactive,     // Something that its ClusterQueue names is not there, or not active.
   kBehind,       // Who stands before it in a StrictFIFO queue finds no quota.
   kFull,         // The scheduler holds as many claims as it can.
 };

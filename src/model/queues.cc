@@ -35,7 +35,8 @@ bool QueueTable::IsAs(QueueId q, const QueueUpsert& facts, NameId parent, OwnerI
   const NameId parent_now = row.parent.valid() ? at(row.parent).name : NameId{};
   if (row.uid != uid || parent_now != parent || row.preemption != facts.preemption ||
       row.groups != facts.groups || row.fungibility != facts.fungibility ||
-      row.strict_fifo != facts.strict_fifo || row.stopped != facts.stopped) {
+      row.strict_fifo != facts.strict_fifo || row.stopped != facts.stopped ||
+      row.lacks_checks != facts.lacks_checks) {
     return false;
   }
   const QuotaTree& tree = ledger.quota();
@@ -88,6 +89,7 @@ OwnerId QueueTable::Put(const QueueUpsert& facts, NameId name, NameId parent, Ow
   rows_[q.value].fungibility = facts.fungibility;
   rows_[q.value].strict_fifo = facts.strict_fifo;
   rows_[q.value].stopped = facts.stopped;
+  rows_[q.value].lacks_checks = facts.lacks_checks;
   return uid_before;
 }
 
@@ -98,7 +100,7 @@ OwnerId QueueTable::Remove(QueueId q, Ledger& ledger) {
   rows_[q.value].preemption = {};
   rows_[q.value].groups = {};
   rows_[q.value].fungibility = {};
-  rows_[q.value].strict_fifo = rows_[q.value].stopped = false;
+  rows_[q.value].strict_fifo = rows_[q.value].stopped = rows_[q.value].lacks_checks = false;
   const OwnerId uid = std::exchange(rows_[q.value].uid, OwnerId{});
   DropQueue(q);
   return uid;
@@ -328,7 +330,7 @@ void QueueTable::AddTo(Hasher& hasher) const {
     hasher.Add(row.groups.value).Add(row.fungibility.next_before_borrowing);
     hasher.Add(row.fungibility.next_before_preempting);
     hasher.Add(row.fungibility.preempts_before_borrows);
-    hasher.Add(row.strict_fifo).Add(row.stopped);
+    hasher.Add(row.strict_fifo).Add(row.stopped).Add(row.lacks_checks);
     // That it is in a cycle, counts, heights and children follow from the rest.
   }
   for (const QueueId q : free_rows_) hasher.Add(q.value);

@@ -80,6 +80,8 @@ struct QueueUpsert {
   QueueFungibility fungibility = {};
   bool strict_fifo = false;  // Who finds no quota bars those behind it.
   bool stopped = false;      // Nothing more is admitted.
+  // Nor while some of the admission checks that it asks for are not there, or nobody does them.
+  bool lacks_checks = false;
 };
 
 // The object is gone. With a uid, only if it is still that one.
@@ -108,6 +110,7 @@ struct Queue {
   QueueFungibility fungibility;
   bool strict_fifo = false;
   bool stopped = false;
+  bool lacks_checks = false;
 };
 
 // A queue's account of one flavor: a row of Ledger::tree() and Ledger::quota().

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <set>
 #include <utility>
 
 #include "api/groups.h"
@@ -59,8 +60,18 @@ void AddQueues(const Truth& truth, codec::Decoder& decoder, model::State& state)
   ForEachOf(truth, kCohortsPrefix, [&](std::string_view document) {
     state.Apply(translate::QueueFacts(decoder.Cohort(document).value(), state.vocabulary()));
   });
+  std::set<std::string> done;  // Checks that somebody does.
+  ForEachOf(truth, kChecksPrefix, [&](std::string_view document) {
+    const api::AdmissionCheck check = decoder.AdmissionCheck(document).value();
+    const api::Condition* active = api::Find(check.conditions, "Active");
+    if (active != nullptr && active->status == "True") done.insert(check.meta.name);
+  });
   ForEachOf(truth, kQueuesPrefix, [&](std::string_view document) {
-    state.Apply(translate::QueueFacts(decoder.ClusterQueue(document).value(), state.vocabulary()));
+    const api::ClusterQueue queue = decoder.ClusterQueue(document).value();
+    model::QueueUpsert facts = translate::QueueFacts(queue, state.vocabulary());
+    facts.lacks_checks = !std::ranges::all_of(
+        queue.checks, [&](const api::RequiredCheck& check) { return done.contains(check.name); });
+    state.Apply(facts);
   });
 }
 

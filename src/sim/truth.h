@@ -26,6 +26,7 @@ inline constexpr std::string_view kGroupsPrefix = "podgroups.scheduling.volcano.
 inline constexpr std::string_view kClassesPrefix = "priorityclasses.scheduling.k8s.io/";
 inline constexpr std::string_view kQueuesPrefix = "clusterqueues.kueue.x-k8s.io/";
 inline constexpr std::string_view kCohortsPrefix = "cohorts.kueue.x-k8s.io/";
+inline constexpr std::string_view kChecksPrefix = "admissionchecks.kueue.x-k8s.io/";
 inline constexpr int64_t kDeviceMilli = 1000;  // Of one device.
 
 // What is true: the objects as the journal has them, decoded, whatever any client believes.

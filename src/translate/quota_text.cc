@@ -68,7 +68,7 @@ WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_q
     case model::QueueBar::kInactive:
       return {"Suspended",
               fmt::format("ClusterQueue {} is inactive: its condition Active says what it names "
-                          "that doesn't exist",
+                          "that is missing or not active",
                           cluster_queue)};
     case model::QueueBar::kBehind:
       return {"WaitingForQuota",
