@@ -210,6 +210,97 @@ def misconfigured(test):
     test.wait("no ClusterQueue", lambda: says(test, "j", "QuotaReserved")[2] == message)
 
 
+@case("queues that can't be are refused, and say what is wrong with what they say", on=OURS, each_kubectl=True)
+def bad_queues(test):
+    name = test.unique("cq")
+    wrong = lambda document, pattern: test.match(pattern, test.refused("create", "-f", "-", stdin=document, namespace=False), "refusal")
+    wrong(queue(name, "f", "-1"), "nominalQuota: Invalid value: \"-1\": must be greater than or equal to 0")
+    borrows = queue(name, "f", "1")
+    borrows["spec"]["resourceGroups"][0]["flavors"][0]["resources"][0]["borrowingLimit"] = "1"
+    wrong(borrows, "borrowingLimit must be nil when cohort is empty")
+    evicts = {"reclaimWithinCohort": "Never", "borrowWithinCohort": {"policy": "LowerPriority"}}
+    wrong(queue(name, "f", "1", preemption=evicts), "reclaimWithinCohort=Never and borrowWithinCohort.Policy!=Never")
+    test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
+    other = json.dumps({"spec": {"clusterQueue": "other"}})
+    test.match("immutable", test.refused("patch", "localqueue", "lq", "--type=merge", "-p", other), "refusal")
+    test.kubectl("delete", "localqueue", "lq")
+
+
+def active(test, kind, name, **where):
+    """Reason and message of its condition Active, if that is not True."""
+    found = json.loads(test.kubectl("get", kind, name, "-o", "json", **where).stdout)
+    said = objects.condition(found, "Active")
+    return (said.get("reason"), said.get("message")) if said.get("status") == "False" else ("Ready", "")
+
+
+@case("a queue that lacks what it names says so, and so do those who wait there", on=OURS, needs=("controllers",))
+def queue_lacks(test):
+    name, flavor = test.unique("cq"), test.unique("flavor")
+    test.kubectl("create", "-f", "-", stdin=queue(name, flavor, "1"), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
+    job = queued(objects.job("job", parallelism=1, completions=1))
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    test.wait("no flavor", lambda: active(test, "clusterqueue", name, namespace=False)[0] == "FlavorNotFound")
+    test.match(f"ResourceFlavors that don't exist: {flavor}; create them", active(test, "clusterqueue", name, namespace=False)[1])
+    test.wait("the LocalQueue says so", lambda: active(test, "localqueue", "lq")[0] == "ClusterQueueIsInactive")
+    test.wait("the Job's Workload, too", lambda: says(test, "job", "QuotaReserved")[:2] == ("False", "Suspended"))
+    test.match(f"ClusterQueue {name} is inactive: its condition Active says", says(test, "job", "QuotaReserved")[2])
+    test.kubectl("create", "-f", "-", stdin=named(flavor, "ResourceFlavor", KUEUE), namespace=False)
+    test.wait("it is admitted", lambda: says(test, "job", "Admitted")[0] == "True")
+    test.kubectl("delete", "jobs", "--all")
+    for kind, of in (("clusterqueue", name), ("resourceflavor", flavor)):
+        test.kubectl("delete", kind, of, namespace=False)
+
+
+@case("cohorts in a cycle stop their queues, and nobody else", on=OURS, needs=("controllers",))
+def cohort_cycle(test):
+    a, b = test.unique("a"), test.unique("b")
+    name = make_queues(test, "1", cohortName=a)
+    parent = lambda of: {"spec": {"parentName": of}}
+    test.kubectl("create", "-f", "-", stdin=named(a, "Cohort", KUEUE, **parent(b)), namespace=False)
+    test.wait("it is ready", lambda: active(test, "clusterqueue", name, namespace=False)[0] == "Ready")
+    test.kubectl("create", "-f", "-", stdin=named(b, "Cohort", KUEUE, **parent(a)), namespace=False)
+    test.wait("it is in a cycle", lambda: active(test, "clusterqueue", name, namespace=False)[0] == "CohortCycle")
+    test.match("change spec.parentName of one of them", active(test, "clusterqueue", name, namespace=False)[1])
+    job = queued(objects.job("job", parallelism=1, completions=1))
+    test.kubectl("create", "-f", "-", stdin=job)
+    test.wait("its Jobs wait", lambda: says(test, "job", "QuotaReserved")[1] == "Suspended")
+    other = test.unique("other")
+    test.kubectl("create", "-f", "-", stdin=queue(other, name, "1"), namespace=False)
+    test.wait("others are ready", lambda: active(test, "clusterqueue", other, namespace=False)[0] == "Ready")
+    test.kubectl("patch", "cohort", b, "--type=merge", "-p", json.dumps(parent(None)), namespace=False)
+    test.wait("it is ready again", lambda: active(test, "clusterqueue", name, namespace=False)[0] == "Ready")
+    test.kubectl("delete", "jobs", "--all")
+    for kind, of in (("clusterqueue", other), ("cohort", a), ("cohort", b)):
+        test.kubectl("delete", kind, of, namespace=False)
+    remove_queues(test, name)
+
+
+@case("what no quota could hold is said at once, and who it bars", on=OURS, needs=("controllers",))
+def too_large(test):
+    name = make_queues(test, "1", queueingStrategy="StrictFIFO")
+    # Both may be created in the same second: the first is more important.
+    test.kubectl("create", "-f", "-", stdin=named(name, "WorkloadPriorityClass", KUEUE, value=10), namespace=False)
+    for job, cpu in (("huge", "2"), ("small", "100m")):
+        made = queued(objects.job(job, parallelism=1, completions=1))
+        if job == "huge":
+            made["metadata"]["labels"]["kueue.x-k8s.io/priority-class"] = name
+        made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": cpu}}
+        test.kubectl("create", "-f", "-", stdin=made)
+        test.wait("it is told why it waits", lambda: says(test, job, "QuotaReserved")[0] == "False")
+    huge = says(test, "huge", "QuotaReserved")
+    test.equal(huge[1], "ExceedsMaxQuota", "reason")
+    test.match(r"current podset request \(2\) > maximum capacity \(1\)", huge[2])
+    behind = workload(test, "huge")["metadata"]
+    test.match(f"waits behind Workload {behind['namespace']}/{behind['name']}, for which StrictFIFO", says(test, "small", "QuotaReserved")[2])
+    test.kubectl("delete", "job", "huge")
+    test.wait("the other starts", lambda: says(test, "small", "Admitted")[0] == "True")
+    test.kubectl("delete", "jobs", "--all")
+    test.kubectl("delete", "workloadpriorityclass", name, namespace=False)
+    remove_queues(test, name)
+
+
 @case("Kueue's quick start: its Job is admitted, a second waits with a reason", on=OURS, needs=("controllers",), alone=True)
 def quick_start_job(test):
     setup = manifests("kueue/getting-started/quick-start-setup.yaml")[0]
