@@ -4,9 +4,8 @@
 
 #include <string_view>
 
+#include "cmd/manifest.h"
 #include "codec/json.h"
-#include "codec/yaml.h"
-#include "net/certificates.h"
 
 namespace berth::cmd {
 namespace {
@@ -42,13 +41,9 @@ Result<Configuration> ReadConfiguration(const std::string& path) {
   const auto fail = [&](const std::string& text) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, text));
   };
-  const Result<std::string> text = net::ReadFile(path);
-  if (!text) return std::unexpected(text.error());
-  const auto documents = codec::ParseYaml(*text);
-  if (!documents) return fail(documents.error().message);
-  if (documents->size() != 1 || !documents->front().is_object())
-    return fail(fmt::format("holds not one {}", kKind));
-  const api::JsonObject& object = documents->front().get_object();
+  const Result<api::Json> manifest = ReadManifest(path, kKind);
+  if (!manifest) return std::unexpected(manifest.error());
+  const api::JsonObject& object = manifest->get_object();
   for (const std::string_view needed : {"apiVersion", "kind"}) {
     if (!object.contains(needed)) return fail(fmt::format("{} is missing", needed));
   }

@@ -4,10 +4,9 @@
 
 #include <map>
 
+#include "cmd/manifest.h"
 #include "codec/decode.h"
 #include "codec/json.h"
-#include "codec/yaml.h"
-#include "net/certificates.h"
 
 namespace berth::cmd {
 namespace {
@@ -34,15 +33,11 @@ Result<std::vector<nodes::NodeSpec>> MakeNodeSpecs(const std::string& path, int6
   const auto fail = [&](const std::string& text) {
     return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, text));
   };
-  const Result<std::string> text = net::ReadFile(path);
-  if (!text) return std::unexpected(text.error());
-  const auto documents = codec::ParseYaml(*text);
-  if (!documents) return fail(documents.error().message);
-  if (documents->size() != 1 || !documents->front().is_object())
-    return fail("holds not one Node manifest");
-  const api::JsonObject& object = documents->front().get_object();
+  const Result<api::Json> manifest = ReadManifest(path, "Node manifest");
+  if (!manifest) return std::unexpected(manifest.error());
+  const api::JsonObject& object = manifest->get_object();
   if (!object.contains("kind") || object.at("kind") != "Node") return fail("is not of kind Node");
-  const Result<api::Node> node = codec::DecodeNode(codec::PrintJson(documents->front()));
+  const Result<api::Node> node = codec::DecodeNode(codec::PrintJson(*manifest));
   if (!node) return fail(node.error().message);
   nodes::NodeTemplate pattern;
   if (!node->meta.name.empty()) pattern.prefix = node->meta.name + "-";

@@ -1,0 +1,25 @@
+#include "cmd/manifest.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "codec/yaml.h"
+#include "net/certificates.h"
+
+namespace berth::cmd {
+
+Result<api::Json> ReadManifest(const std::string& path, std::string_view what) {
+  const auto fail = [&](const std::string& text) {
+    return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", path, text));
+  };
+  const Result<std::string> text = net::ReadFile(path);
+  if (!text) return std::unexpected(text.error());
+  auto documents = codec::ParseYaml(*text);
+  if (!documents) return fail(documents.error().message);
+  if (documents->size() != 1 || !documents->front().is_object())
+    return fail(fmt::format("holds not one {}", what));
+  return std::move(documents->front());
+}
+
+}  // namespace berth::cmd
