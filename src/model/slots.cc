@@ -94,6 +94,19 @@ bool CountsForJob(const Pod& pod) {
   return pod.job.valid() && !pod.terminal && (!pod.terminating || pod.node.valid());
 }
 
+// Of a workload on the node, for one pod of the class.
+Claim ClaimOn(NodeId node, const Workload& row, const Slot& slot, const ClassSpec& spec) {
+  return {.owner = row.uid,
+          .pod_set = slot.pod_set,
+          .account = AccountId::OfNode(node),
+          .bundle = spec.requests,
+          .scoring = spec.scoring,
+          .devices = slot.devices,
+          .priority = row.priority,
+          .state = ClaimState::kHeld,
+          .why = ClaimWhy::kAdmitted};
+}
+
 }  // namespace
 
 // What its object, or our decision, says of places. None is kept for one that is to go.
@@ -108,16 +121,9 @@ Claim State::ClaimOfSlot(WorkloadId id, uint32_t place) const {
   const Workload& row = workloads_.at(id);
   const Slot& slot = slots_.PlacesOf(id)[place].slot;
   const ClassSpec& spec = vocabulary_.classes.at(row.slots[slot.pod_set].class_id);
-  return {.owner = row.uid,
-          .pod_set = slot.pod_set,
-          .index = place,
-          .account = AccountId::OfNode(nodes_.Find(slot.node)),
-          .bundle = spec.requests,
-          .scoring = spec.scoring,
-          .devices = slot.devices,
-          .priority = row.priority,
-          .state = ClaimState::kHeld,
-          .why = ClaimWhy::kAdmitted};
+  Claim claim = ClaimOn(nodes_.Find(slot.node), row, slot, spec);
+  claim.index = place;
+  return claim;
 }
 
 // How many of the pod set run or are to: who is done needs no place any more.
@@ -323,19 +329,9 @@ void State::GiveSlots(WorkloadId workload) {
 // ---- Trials ----------------------------------------------------------------------------------
 
 void State::SlotTrial::Place(WorkloadId workload, ClassId class_id, const Slot& slot) {
-  const Workload& row = state_.workloads_.at(workload);
-  const ClassSpec& spec = state_.vocabulary_.classes.at(class_id);
   const NodeId node = state_.nodes_.Find(slot.node);
-  transaction_.Add({.owner = row.uid,
-                    .pod_set = slot.pod_set,
-                    .index = static_cast<uint32_t>(touched_.size()),
-                    .account = AccountId::OfNode(node),
-                    .bundle = spec.requests,
-                    .scoring = spec.scoring,
-                    .devices = slot.devices,
-                    .priority = row.priority,
-                    .state = ClaimState::kHeld,
-                    .why = ClaimWhy::kAdmitted});
+  transaction_.Add(
+      ClaimOn(node, state_.workloads_.at(workload), slot, state_.vocabulary_.classes.at(class_id)));
   touched_.push_back(node);
   state_.touches_.Add(node, kTouchTried);
 }
