@@ -132,7 +132,7 @@ Verdict HostnameIsLowest(const Json& levels, const Json* /*before*/) {
 // ---- ClusterQueue, Cohort ----------------------------------------------------------------------
 
 Verdict BorrowsInCohort(const Json& spec, const Json* /*before*/) {
-  if (Has(spec, "cohortName")) return {};
+  if (Has(spec, "cohortName") || Has(spec, "cohort")) return {};
   for (const Json& group : ArrayAt(spec, "resourceGroups")) {
     for (const Json& flavor : ArrayAt(group, "flavors")) {
       for (const Json& resource : ArrayAt(flavor, "resources")) {
@@ -204,6 +204,24 @@ Verdict KeepsClassName(const Json& self, const Json* before) {
   return {.fine = !core || KeepsOfClass(self, before, "name")};
 }
 
+// Of v1beta1: what both versions say of a member of the spec is the same.
+bool KeepsIfSaid(const Json& self, const Json* before, std::string_view member) {
+  const Json* now = FindMember(OrEmptyObject(FindMember(self, "spec")), member);
+  const Json* then = FindMember(OrEmptyObject(FindMember(*before, "spec")), member);
+  return now == nullptr || then == nullptr || SameJson(*now, *then);
+}
+Verdict KeepsClassSource(const Json& self, const Json* before) {
+  return {.fine = !IsReserved(before) || KeepsIfSaid(self, before, "priorityClassSource")};
+}
+Verdict KeepsOldClassName(const Json& self, const Json* before) {
+  constexpr JsonPath kSource("spec.priorityClassSource");
+  const bool said = before != nullptr && FindPath(*before, kSource) != nullptr &&
+                    FindPath(self, kSource) != nullptr;
+  return {.fine = !IsReserved(before) || !said ||
+                  TextAt(self, kSource) == "kueue.x-k8s.io/workloadpriorityclass" ||
+                  KeepsIfSaid(self, before, "priorityClassName")};
+}
+
 const Json& SpecOf(const Json& workload) { return OrEmptyObject(FindMember(workload, "spec")); }
 
 Verdict KeepsQueue(const Json& self, const Json* before) {
@@ -219,6 +237,10 @@ Verdict KeepsTimeLimit(const Json& self, const Json* before) {
 
 Verdict PriorityOfClass(const Json& spec, const Json* /*before*/) {
   return {.fine = !Has(spec, "priorityClassRef") || Has(spec, "priority")};
+}
+
+Verdict PriorityOfClassName(const Json& spec, const Json* /*before*/) {
+  return {.fine = !Has(spec, "priorityClassName") || Has(spec, "priority")};
 }
 
 Verdict LeastOfCount(const Json& set, const Json* /*before*/) {
@@ -268,7 +290,7 @@ struct Named {
   std::string_view message;
   Rule rule;
 };
-constexpr std::array<Named, 32> kRules = {{
+constexpr std::array<Named, 35> kRules = {{
     {"at least one nodeLabel is required when topology is set", LabelsOfTopology},
     {"topologyName is immutable when topologyName is set", KeepsTopology},
     {"supported taint effect values: 'NoSchedule', 'PreferNoSchedule', 'NoExecute'", KnowsEffects},
@@ -299,6 +321,11 @@ constexpr std::array<Named, 32> kRules = {{
     {"queueName is immutable while workload quota reserved", KeepsQueue},
     {"maximumExecutionTimeSeconds is immutable while workload quota reserved", KeepsTimeLimit},
     {"priority should not be nil when priorityClassRef is set", PriorityOfClass},
+    {"priorityClassSource is immutable while workload quota reserved", KeepsClassSource},
+    {"priorityClassName is immutable while workload quota reserved and priorityClassSource is not "
+     "equal to kueue.x-k8s.io/workloadpriorityclass",
+     KeepsOldClassName},
+    {"priority should not be nil when priorityClassName is set", PriorityOfClassName},
     {"minCount should be positive and less or equal to count", LeastOfCount},
     {"only the PriorityClass kind is allowed for the scheduling.k8s.io group", CoreClassKind},
     {"only the WorkloadPriorityClass kind is allowed for the kueue.x-k8s.io group", KueueClassKind},

@@ -24,4 +24,6 @@ std::string GroupOf(const Pod& pod) {
   return MadeGroupName(pod.meta.owners, pod.meta.uid);
 }
 
+bool IsOpen(const Queue& queue) { return queue.state.empty() || queue.state == "Open"; }
+
 }  // namespace berth::api

@@ -9,8 +9,8 @@
 #include "api/types.h"
 #include "api/workloads.h"
 
-// The typed view of PodGroup (scheduling.volcano.sh/v1beta1), as api/types.h, and which group a pod
-// is in.
+// The typed views of PodGroup and Queue (scheduling.volcano.sh/v1beta1), as api/types.h, and which
+// group a pod is in.
 namespace berth::api {
 
 // What pods name in spec.schedulerName to be placed as members of a PodGroup.
@@ -52,5 +52,19 @@ struct PodGroup {
   std::vector<PodGroupCondition> conditions;
   bool operator==(const PodGroup&) const = default;
 };
+
+// Amounts are in the units of ResourceAmount, clamped to limits::kQuotaMax.
+struct Queue {
+  ObjectMeta meta;
+  int64_t weight = 1;
+  std::string parent;       // Empty: the root.
+  ResourceList capability;  // The most that its groups may have; of others as much as there is.
+  ResourceList deserved;    // What they may have whatever others want.
+  ResourceList guarantee;   // What nobody else may have.
+  std::string state;        // Open, Closed, Closing, Unknown; empty: nobody said.
+  bool operator==(const Queue&) const = default;
+};
+// Whether its groups may start: one that nobody looked at yet is open.
+[[nodiscard]] bool IsOpen(const Queue& queue);
 
 }  // namespace berth::api

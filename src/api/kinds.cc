@@ -85,6 +85,35 @@ constexpr Kind KueueKind(KindId id, Names names) {
   return Custom(id, "kueue.x-k8s.io", "v1beta2", names);
 }
 
+constexpr std::array<Kind, 8> kKueueKinds = {
+    ClusterWide(
+        KueueKind(KindId::kResourceFlavor, {"ResourceFlavor", "resourceflavors", "resourceflavor",
+                                            "flavor flavors rf", "/gMEIW72yhc="})),
+    WithStatus(
+        ClusterWide(KueueKind(KindId::kClusterQueue, {"ClusterQueue", "clusterqueues",
+                                                      "clusterqueue", "cq", "GFhi+vdS/Hs="}))),
+    WithStatus(ClusterWide(
+        KueueKind(KindId::kCohort, {"Cohort", "cohorts", "cohort", "co", "psvXT4sk0cU="}))),
+    WithStatus(KueueKind(KindId::kLocalQueue, {"LocalQueue", "localqueues", "localqueue",
+                                               "queue queues lq", "7joaLQOe/UE="})),
+    WithStatus(KueueKind(KindId::kWorkload, {"Workload", "workloads", "workload",
+                                             "kwl kueueworkload kueueworkloads", "LoA7GA7oSOM="})),
+    WithStatus(
+        ClusterWide(KueueKind(KindId::kAdmissionCheck, {"AdmissionCheck", "admissionchecks",
+                                                        "admissioncheck", "ac", "nDNWsR6h/qo="}))),
+    ClusterWide(KueueKind(KindId::kTopology,
+                          {"Topology", "topologies", "topology", "topo", "7W9Kaeu9AC0="})),
+    ClusterWide(KueueKind(KindId::kWorkloadPriorityClass,
+                          {"WorkloadPriorityClass", "workloadpriorityclasses",
+                           "workloadpriorityclass", "wpc", "4tu8CfV0JoI="})),
+};
+// Kueue's version before: it has the same kinds, with the same names.
+constexpr Kind OldVersion(KindId id, Kind kind) {
+  kind.id = id;
+  kind.version = "v1beta1";
+  return kind;
+}
+
 constexpr std::string_view kEvents = "events.k8s.io";
 
 constexpr std::array<Kind, kKindsCount> kKinds = {
@@ -122,26 +151,22 @@ constexpr std::array<Kind, kKindsCount> kKinds = {
                 {"PodGroup", "podgroups", "podgroup", "pg podgroup-v1beta1", "yufRBZAGAC0="}),
     WithStatus(ClusterWide(VolcanoKind(
         KindId::kQueue, {"Queue", "queues", "queue", "q queue-v1beta1", "Xss8xwFDxtc="}))),
-    ClusterWide(
-        KueueKind(KindId::kResourceFlavor, {"ResourceFlavor", "resourceflavors", "resourceflavor",
-                                            "flavor flavors rf", "/gMEIW72yhc="})),
-    WithStatus(
-        ClusterWide(KueueKind(KindId::kClusterQueue, {"ClusterQueue", "clusterqueues",
-                                                      "clusterqueue", "cq", "GFhi+vdS/Hs="}))),
-    WithStatus(ClusterWide(
-        KueueKind(KindId::kCohort, {"Cohort", "cohorts", "cohort", "co", "psvXT4sk0cU="}))),
-    WithStatus(KueueKind(KindId::kLocalQueue, {"LocalQueue", "localqueues", "localqueue",
-                                               "queue queues lq", "7joaLQOe/UE="})),
-    WithStatus(KueueKind(KindId::kWorkload, {"Workload", "workloads", "workload",
-                                             "kwl kueueworkload kueueworkloads", "LoA7GA7oSOM="})),
-    WithStatus(
-        ClusterWide(KueueKind(KindId::kAdmissionCheck, {"AdmissionCheck", "admissionchecks",
-                                                        "admissioncheck", "ac", "nDNWsR6h/qo="}))),
-    ClusterWide(KueueKind(KindId::kTopology,
-                          {"Topology", "topologies", "topology", "topo", "7W9Kaeu9AC0="})),
-    ClusterWide(KueueKind(KindId::kWorkloadPriorityClass,
-                          {"WorkloadPriorityClass", "workloadpriorityclasses",
-                           "workloadpriorityclass", "wpc", "4tu8CfV0JoI="})),
+    kKueueKinds[0],
+    kKueueKinds[1],
+    kKueueKinds[2],
+    kKueueKinds[3],
+    kKueueKinds[4],
+    kKueueKinds[5],
+    kKueueKinds[6],
+    kKueueKinds[7],
+    OldVersion(KindId::kOldResourceFlavor, kKueueKinds[0]),
+    OldVersion(KindId::kOldClusterQueue, kKueueKinds[1]),
+    OldVersion(KindId::kOldCohort, kKueueKinds[2]),
+    OldVersion(KindId::kOldLocalQueue, kKueueKinds[3]),
+    OldVersion(KindId::kOldWorkload, kKueueKinds[4]),
+    OldVersion(KindId::kOldAdmissionCheck, kKueueKinds[5]),
+    OldVersion(KindId::kOldTopology, kKueueKinds[6]),
+    OldVersion(KindId::kOldWorkloadPriorityClass, kKueueKinds[7]),
     SpokenKind(KindId::kBinding, "", "Binding", "bindings"),
     SpokenKind(KindId::kEviction, "policy", "Eviction", ""),
     SpokenKind(KindId::kScale, "autoscaling", "Scale", ""),

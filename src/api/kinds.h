@@ -43,6 +43,14 @@ enum class KindId : uint8_t {
   kAdmissionCheck,
   kTopology,
   kWorkloadPriorityClass,
+  kOldResourceFlavor,  // kueue.x-k8s.io/v1beta1: other views of the same, stored as those.
+  kOldClusterQueue,
+  kOldCohort,
+  kOldLocalQueue,
+  kOldWorkload,
+  kOldAdmissionCheck,
+  kOldTopology,
+  kOldWorkloadPriorityClass,
   // Only spoken, in requests and answers.
   kBinding,
   kEviction,
@@ -72,7 +80,12 @@ struct Kind {
   bool has_deletecollection = true;
   // Treated as an object of a CustomResourceDefinition: never decoded, checked by its schema.
   bool custom = false;
-  KindId storage;  // Where objects are kept: itself but for kEventsEvent.
+  KindId storage;  // Where objects are kept: itself, but for those that are views of others.
+
+  // Whether its objects are another kind's, told otherwise (api/versions.h).
+  [[nodiscard]] constexpr bool is_view() const { return storage != id; }
+  // Whether the version is one that its group has given up.
+  [[nodiscard]] constexpr bool is_old() const { return custom && is_view(); }
 
   // "v1" or "apps/v1".
   [[nodiscard]] std::string api_version() const;

@@ -158,7 +158,9 @@ struct TopologyRequest {
 // Pods of a workload that are alike.
 struct WorkloadPodSet {
   std::string name = "main";
-  Shared<PodSpec> spec;  // Of its template.
+  StringMap labels;  // Of its template, as is the rest.
+  StringMap annotations;
+  Shared<PodSpec> spec;
   int64_t count = 1;
   std::optional<int64_t> min_count;
   std::optional<TopologyRequest> topology;
@@ -186,7 +188,8 @@ struct PodSetAssignment {
   ResourceList usage;  // Of all its pods; amounts of quota.
   std::optional<int64_t> count;
   std::optional<TopologyAssignment> topology;
-  bool topology_delayed = false;  // delayedTopologyRequest is Pending.
+  bool topology_delayed = false;  // delayedTopologyRequest is Pending;
+  bool topology_came = false;     // Ready.
   bool operator==(const PodSetAssignment&) const = default;
 };
 
@@ -210,6 +213,16 @@ struct Placement {
   std::string cluster_queue;
   std::vector<PodSetPlacement> pod_sets;
   bool operator==(const Placement&) const = default;
+};
+
+// What a check wants of the pods of a set, beside what their template says.
+struct PodSetUpdate {
+  std::string name = "main";
+  StringMap labels;
+  StringMap annotations;
+  StringMap node_selector;
+  std::vector<Toleration> tolerations;
+  bool operator==(const PodSetUpdate&) const = default;
 };
 
 struct CheckState {

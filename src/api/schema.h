@@ -54,7 +54,7 @@ inline constexpr int64_t kNoMaximum = std::numeric_limits<int64_t>::max();
 // each item, but for the count.
 struct Constraints {
   std::string_view pattern;    // A regular expression of Go, or empty.
-  std::string_view supported;  // Of an enum: words separated by blanks.
+  std::string_view supported;  // Of an enum: words, of which one may be empty, with blanks between.
   int64_t minimum, maximum;
   int64_t length_min, length_max;  // In characters.
   int64_t count_min, count_max;    // Of items or members.

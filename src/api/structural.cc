@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string_view>
 #include <utility>
@@ -437,11 +438,7 @@ class Checker {
 
   void CheckSupported(const Constraints& constraints, const Json& value, const Path& path) {
     std::vector<std::string_view> words;
-    std::string_view rest = constraints.supported;
-    while (!rest.empty()) {
-      words.push_back(rest.substr(0, rest.find(' ')));
-      rest.remove_prefix(std::min(words.back().size() + 1, rest.size()));
-    }
+    for (const auto word : std::views::split(constraints.supported, ' ')) words.emplace_back(word);
     if (value.is_string() && std::ranges::find(words, value.get_string()) != words.end()) return;
     FieldError error = NotSupportedField(path.text(), "", words);
     error.value = boost::json::serialize(value);

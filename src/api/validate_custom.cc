@@ -8,6 +8,7 @@
 #include "api/schema.h"
 #include "api/structural.h"
 #include "api/validate_queues.h"
+#include "api/versions.h"
 
 namespace berth::api::rules {
 namespace {
@@ -33,6 +34,16 @@ FieldError RulesUnasked() {
           "existing errors to complete validation"};
 }
 
+void AskWebhooks(FieldErrors& errors, KindId kind, const Json* old, const Json& object) {
+  const KindId storage = KindOf(kind).storage;
+  if (storage == kind) return CheckQueues(errors, kind, old, object);
+  Json now = object;
+  Convert(kind, storage, now);
+  Json before = old == nullptr ? Json() : *old;
+  Convert(kind, storage, before);
+  CheckQueues(errors, storage, old == nullptr ? nullptr : &before, now);
+}
+
 }  // namespace
 
 void CheckCustom(FieldErrors& errors, KindId kind, const Json* old, const Json& object) {
@@ -45,8 +56,9 @@ void CheckCustom(FieldErrors& errors, KindId kind, const Json* old, const Json& 
   } else if (HasRules(schema, type)) {
     found.push_back(RulesUnasked());
   }
-  // As webhooks, which see what the definition has no fault with.
-  if (found.empty() && errors.empty()) CheckQueues(found, kind, old, object);
+  // As webhooks, which see what the definition has no fault with, in the version that is stored.
+  if (found.empty() && KindOf(kind).is_old()) CheckOldVersion(found, kind, object);
+  if (found.empty() && errors.empty()) AskWebhooks(found, kind, old, object);
   std::ranges::move(found, std::back_inserter(errors));
 }
 

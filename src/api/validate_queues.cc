@@ -229,9 +229,29 @@ void CheckPodSets(FieldErrors& errors, const Json& workload) {
   }
 }
 
+// No queue is used by less than nothing.
+void CheckUsage(FieldErrors& errors, const Json& workload) {
+  const Path status("status");
+  const Path admission = status.At("admission");
+  const JsonArray& assignments = ArrayAt(workload, "status.admission.podSetAssignments");
+  for (size_t i = 0; i < assignments.size(); ++i) {
+    const Path at = admission.At("podSetAssignments", i);
+    const Path usage = at.At("resourceUsage");
+    for (const auto& [resource, value] : ObjectAt(assignments[i], "resourceUsage")) {
+      const std::optional<Quantity> amount = AmountOf(&value);
+      if (amount && amount->sign() < 0)
+        AddAmount(errors, usage.Key(resource), *amount, std::string(kNegative));
+    }
+  }
+}
+
 void CheckAdmission(FieldErrors& errors, const Json& workload) {
   const Path status("status");
   const Path admission = status.At("admission");
+  if (ObjectAt(workload, "status.admission").empty()) {
+    AddRequired(errors, admission, "the condition QuotaReserved is True");
+    return;
+  }
   const std::vector<std::string_view> sets = PodSetsOf(workload);
   const JsonArray& assignments = ArrayAt(workload, "status.admission.podSetAssignments");
   for (size_t i = 0; i < assignments.size(); ++i) {
@@ -363,6 +383,7 @@ void CheckWorkloadUpdate(FieldErrors& errors, const Json& old, const Json& workl
 
 void CheckWorkload(FieldErrors& errors, const Json* old, const Json& object) {
   CheckPodSets(errors, object);
+  CheckUsage(errors, object);
   if (IsReserved(object)) CheckAdmission(errors, object);
   CheckReclaimable(errors, object);
   CheckPodSetUpdates(errors, object);
@@ -465,6 +486,26 @@ void CheckQueues(FieldErrors& errors, KindId kind, const Json* old, const Json& 
       return;
     default:
       return;
+  }
+}
+
+void CheckOldVersion(FieldErrors& errors, KindId kind, const Json& object) {
+  if (kind != KindId::kOldWorkload) return;
+  const Path status("status");
+  const Path admission = status.At("admission");
+  const JsonArray& assignments = ArrayAt(object, "status.admission.podSetAssignments");
+  for (size_t i = 0; i < assignments.size(); ++i) {
+    const Path assignment = admission.At("podSetAssignments", i);
+    const Path topology = assignment.At("topologyAssignment");
+    const size_t levels = ArrayAt(assignments[i], "topologyAssignment.levels").size();
+    const JsonArray& domains = ArrayAt(assignments[i], "topologyAssignment.domains");
+    for (size_t j = 0; j < domains.size(); ++j) {
+      const JsonArray& values = ArrayAt(domains[j], "values");
+      if (values.size() == levels) continue;
+      const Path at = topology.At("domains", j);
+      AddInvalid(errors, at.At("values"), Json(values),
+                 fmt::format("must have one value of each of the {} levels", levels));
+    }
   }
 }
 

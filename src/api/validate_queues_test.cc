@@ -135,6 +135,9 @@ std::string Reserved(const std::string& sets, const std::string& status) {
   return PodSets(sets) +
          R"(,"status":{"conditions":[{"type":"QuotaReserved","status":"True","reason":"R",)"
          R"("message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}])" +
+         (status.contains("admission")
+              ? ""
+              : R"(,"admission":{"clusterQueue":"c","podSetAssignments":[{"name":"a"}]})") +
          status + "}";
 }
 
@@ -152,13 +155,21 @@ TEST(QueueRulesTest, PodSetsOfWorkloads) {
 TEST(QueueRulesTest, StatusOfWorkloads) {
   const KindId kind = KindId::kWorkload;
   const std::string old = Reserved(Set("a"), "");
-  EXPECT_EQ(Changed(kind, old,
+  const std::string pending = PodSets(Set("a"));
+  EXPECT_EQ(Changed(kind, pending, Reserved(Set("a"), R"(,"admission":null)")),
+            (Texts{"status.admission: Required value: the condition QuotaReserved is True"}));
+  EXPECT_EQ(Changed(kind, pending,
+                    Reserved(Set("a"), R"(,"admission":{"clusterQueue":"c","podSetAssignments":[)"
+                                       R"({"name":"a","count":4,"resourceUsage":{"cpu":-4}}]})")),
+            (Texts{"status.admission.podSetAssignments[0].resourceUsage[cpu]: Invalid value: "
+                   "\"-4\": must be greater than or equal to 0"}));
+  EXPECT_EQ(Changed(kind, pending,
                     Reserved(Set("a"), R"(,"admission":{"clusterQueue":"c","podSetAssignments":[)"
                                        R"({"name":"a","count":4,"resourceUsage":{"cpu":"4",)"
                                        R"("memory":"5"}}]})")),
             (Texts{"status.admission.podSetAssignments[0].resourceUsage[memory]: Invalid value: "
                    "\"5\": is not a multiple of 4"}));
-  EXPECT_EQ(Changed(kind, old,
+  EXPECT_EQ(Changed(kind, pending,
                     Reserved(Set("a"), R"(,"admission":{"clusterQueue":"c","podSetAssignments":[)"
                                        R"({"name":"b"}]})")),
             (Texts{R"(status.admission.podSetAssignments[0].name: Not found: "b")"}));
@@ -200,7 +211,7 @@ TEST(QueueRulesTest, WhatAReservationFreezes) {
   const Texts flavors = Changed(kind, admitted(""), admitted(R"(,"flavors":{"cpu":"f"})"));
   ASSERT_EQ(flavors.size(), 1U);
   EXPECT_EQ(flavors[0].find("status.admission: Invalid value: {"), 0U);
-  EXPECT_EQ(Changed(kind, admitted(""), Reserved(Set("a"), "")), Texts());
+  EXPECT_EQ(Changed(kind, admitted(""), PodSets(Set("a"))), Texts());
   const auto checked = [](const std::string& state, const std::string& label) {
     return PodSets(Set("a")) + R"(,"status":{"admissionChecks":[{"name":"k","state":")" + state +
            R"(","message":"","lastTransitionTime":"2026-01-01T00:00:00Z","podSetUpdates":[)"

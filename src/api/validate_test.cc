@@ -404,6 +404,30 @@ TEST(ValidateWorkloadsTest, Jobs) {
         "spec.managedBy: Invalid value: \"me\": must be a domain-prefixed path (such as "
         "\"acme.io/foo\")"}});
   const Json job = Made(KindId::kJob, kJob, "{}");
+  // As Kueue's webhook has it; what is in no queue may say what it likes.
+  ExpectRows(KindId::kJob, kJob,
+             {{R"({"metadata":{"annotations":{"kueue.x-k8s.io/job-min-parallelism":"x"}}})", ""},
+              {R"({"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"Q"}}})",
+               "metadata.labels[kueue.x-k8s.io/queue-name]: Invalid value: \"Q\": a lowercase RFC "
+               "1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and "
+               "must start and end with an alphanumeric character (e.g. 'example.com', regex used "
+               "for validation is "
+               "'[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')"}});
+  const auto queued = [&](const std::string& least) {
+    return Show(ValidateCreate(
+        KindId::kJob,
+        Made(KindId::kJob, kJob,
+             R"({"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"q"},"annotations":{)"
+             R"("kueue.x-k8s.io/job-min-parallelism":")" +
+                 least + R"("}},"spec":{"parallelism":3,"completions":2}})")));
+  };
+  const std::string field =
+      "metadata.annotations[kueue.x-k8s.io/job-min-parallelism]: Invalid "
+      "value: ";
+  EXPECT_EQ(queued("1"), "");
+  EXPECT_EQ(queued("2"), field + "\"2\": should be between 0 and 1");
+  EXPECT_EQ(queued("0"), field + "\"0\": should be between 0 and 1");
+  EXPECT_EQ(queued("1x"), field + "\"1x\": is not a number");
   EXPECT_EQ(Updated(KindId::kJob, job, R"({"spec":{"parallelism":3,"suspend":true}})"), "");
   EXPECT_EQ(Updated(KindId::kJob, job, R"({"spec":{"completions":3}})"),
             "spec.completions: Invalid value: 3: field is immutable");

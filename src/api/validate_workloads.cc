@@ -16,6 +16,7 @@
 namespace berth::api::rules {
 namespace {
 
+constexpr std::string_view kMinParallelism = "kueue.x-k8s.io/job-min-parallelism";
 constexpr std::string_view kMismatch = "`selector` does not match template `labels`";
 
 // A percentage's number, or nothing.
@@ -335,6 +336,28 @@ std::string_view QueueNameOf(const Json& job) {
   return name != nullptr && name->is_string() ? std::string_view(name->get_string()) : "";
 }
 
+// What Kueue's webhook refuses of the Jobs of a queue.
+void CheckQueuedJob(FieldErrors& errors, const Json& job) {
+  const Path meta("metadata");
+  const std::string_view queue = QueueNameOf(job);
+  if (queue.empty()) return;
+  const Path labels = meta.At("labels");
+  AddInvalid(errors, labels.Key(kQueueNameLabel), queue, CheckDns1123Subdomain(queue));
+  const Json* least = FindMember(ObjectAt(job, "metadata.annotations"), kMinParallelism);
+  if (least == nullptr || !least->is_string()) return;
+  const std::string_view text = least->get_string();
+  const int64_t parallelism = IntegerAt(job, "spec.parallelism", 1);
+  const int64_t most = std::min(parallelism, IntegerAt(job, "spec.completions", parallelism)) - 1;
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (is_number && count > 0 && count <= most) return;
+  const Path annotations = meta.At("annotations");
+  AddInvalid(errors, annotations.Key(kMinParallelism), text,
+             {is_number ? fmt::format("should be between 0 and {}", most)
+                        : std::string("is not a number")});
+}
+
 // A Job that may run holds the quota of the queue that let it.
 void CheckQueueName(FieldErrors& errors, const Json& old, const Json& object) {
   const std::string_view name = QueueNameOf(object);
@@ -491,6 +514,7 @@ void CheckJob(FieldErrors& errors, const Json& object) {
   CheckGeneratedSelector(errors, object);
   CheckJobSpec(errors, object);
   CheckIndexedName(errors, object);
+  CheckQueuedJob(errors, object);
 }
 
 void CheckJobUpdate(FieldErrors& errors, const Json& old, const Json& object) {

@@ -200,7 +200,13 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
   }
   const Outcome<ResourceRequest> request = ParseResource(std::move(target), http);
   if (!request) return std::unexpected(request.error());
-  return HandleResource(now, arrived, *request, out, streaming);
+  Outcome<env::HttpResponse> response = HandleResource(now, arrived, *request, out, streaming);
+  if (response && request->kind->is_old()) {
+    response->headers.push_back(
+        {"warning", fmt::format("299 - \"This version is deprecated. Use {} instead.\"",
+                                api::KindOf(request->kind->storage).version)});
+  }
+  return response;
 }
 
 Outcome<env::HttpResponse> ApiServer::HandleResource(Instant now,

@@ -1,6 +1,7 @@
 #include "apiserver/discovery.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -62,11 +63,21 @@ std::string NamesOf(const api::Kind& kind) {
   return out;
 }
 
-// The stored kinds of a group, in order of their plurals.
-std::vector<const api::Kind*> KindsOfGroup(std::string_view group) {
+// The versions of a group, the preferred one first: none when there is no such group.
+std::vector<std::string_view> VersionsOf(std::string_view group) {
+  std::vector<std::string_view> versions;
+  for (const api::Kind& kind : api::Kinds()) {
+    const bool met = std::ranges::find(versions, kind.version) != versions.end();
+    if (kind.stored && kind.group == group && !met) versions.push_back(kind.version);
+  }
+  return versions;
+}
+
+// The stored kinds of a version of a group, in order of their plurals.
+std::vector<const api::Kind*> KindsOfVersion(std::string_view group, std::string_view version) {
   std::vector<const api::Kind*> kinds;
   for (const api::Kind& kind : api::Kinds()) {
-    if (kind.stored && kind.group == group) kinds.push_back(&kind);
+    if (kind.stored && kind.group == group && kind.version == version) kinds.push_back(&kind);
   }
   std::ranges::sort(kinds, {}, &api::Kind::plural);
   return kinds;
@@ -83,8 +94,8 @@ std::vector<std::string_view> Groups() {
   return groups;
 }
 
-std::string ResourceListJson(std::string_view group) {
-  const std::vector<const api::Kind*> kinds = KindsOfGroup(group);
+std::string ResourceListJson(std::string_view group, std::string_view version) {
+  const std::vector<const api::Kind*> kinds = KindsOfVersion(group, version);
   std::string items;
   const auto add = [&](std::string_view item) {
     if (!items.empty()) items += ',';
@@ -115,11 +126,13 @@ std::string ResourceListJson(std::string_view group) {
 }
 
 std::string GroupMembers(std::string_view group) {
-  const api::Kind& kind = *KindsOfGroup(group).front();
-  const std::string version =
-      fmt::format(R"({{"groupVersion":"{}","version":"{}"}})", kind.api_version(), kind.version);
-  return fmt::format(R"("name":"{}","versions":[{}],"preferredVersion":{})", group, version,
-                     version);
+  std::vector<std::string> versions;
+  for (const std::string_view version : VersionsOf(group)) {
+    versions.push_back(
+        fmt::format(R"({{"groupVersion":"{}/{}","version":"{}"}})", group, version, version));
+  }
+  return fmt::format(R"("name":"{}","versions":[{}],"preferredVersion":{})", group,
+                     fmt::join(versions, ","), versions.front());
 }
 
 std::string GroupListJson() {
@@ -144,15 +157,13 @@ std::string ResponseKind(const api::Kind& kind, std::string_view group) {
                      kind.name);
 }
 
-std::string AggregatedGroup(std::string_view group) {
+std::string AggregatedVersion(std::string_view group, std::string_view version) {
   std::string items;
   if (group.empty()) {
     items =
         R"({"resource":"bindings","responseKind":{"group":"","version":"","kind":"Binding"},"scope":"Namespaced","singularResource":"binding","verbs":["create"]})";
   }
-  std::string_view version;
-  for (const api::Kind* kind : KindsOfGroup(group)) {
-    version = kind->version;
+  for (const api::Kind* kind : KindsOfVersion(group, version)) {
     std::string parts;
     for (const Subresource& part : SubresourcesOf(*kind)) {
       parts += fmt::format(R"({}{{"subresource":"{}","responseKind":{},"verbs":{}}})",
@@ -165,9 +176,18 @@ std::string AggregatedGroup(std::string_view group) {
         kind->namespaced ? "Namespaced" : "Cluster", kind->singular, VerbsOf(*kind), NamesOf(*kind),
         parts.empty() ? "" : fmt::format(R"(,"subresources":[{}])", parts));
   }
-  return fmt::format(
-      R"({{"metadata":{{{}}},"versions":[{{"version":"{}","resources":[{}],"freshness":"Current"}}]}})",
-      group.empty() ? "" : fmt::format(R"("name":"{}")", group), version, items);
+  return fmt::format(R"({{"version":"{}","resources":[{}],"freshness":"Current"}})", version,
+                     items);
+}
+
+std::string AggregatedGroup(std::string_view group) {
+  std::vector<std::string> versions;
+  for (const std::string_view version : VersionsOf(group)) {
+    versions.push_back(AggregatedVersion(group, version));
+  }
+  return fmt::format(R"({{"metadata":{{{}}},"versions":[{}]}})",
+                     group.empty() ? "" : fmt::format(R"("name":"{}")", group),
+                     fmt::join(versions, ","));
 }
 
 std::string AggregatedJson(std::string_view items) {
@@ -273,7 +293,9 @@ std::string RootPaths() {
                                     "/openapi/v3", "/openapi/v3/"};
   for (const std::string_view group : Groups()) {
     paths.push_back(fmt::format("/apis/{}", group));
-    paths.push_back(fmt::format("/apis/{}", KindsOfGroup(group).front()->api_version()));
+    for (const std::string_view version : VersionsOf(group)) {
+      paths.push_back(fmt::format("/apis/{}/{}", group, version));
+    }
   }
   std::ranges::sort(paths);
   std::string items;
@@ -329,13 +351,14 @@ std::optional<Outcome<env::HttpResponse>> Discovery::Answer(const Target& target
   if (first == "api") {
     if (parts.size() == 1) return JsonAnswer(std::string(kCoreVersions) + "\n");
     if (parts[1] != "v1") return NoSuchResource();
-    return JsonAnswer(ResourceListJson("") + "\n");
+    return JsonAnswer(ResourceListJson("", parts[1]) + "\n");
   }
   if (parts.size() == 1) return JsonAnswer(GroupListJson() + "\n");
-  if (KindsOfGroup(parts[1]).empty()) return NoSuchPage();
+  const std::vector<std::string_view> versions = VersionsOf(parts[1]);
+  if (versions.empty()) return NoSuchPage();
   if (parts.size() == 2) return JsonAnswer(GroupJson(parts[1]) + "\n");
-  if (parts[2] != KindsOfGroup(parts[1]).front()->version) return NoSuchResource();
-  return JsonAnswer(ResourceListJson(parts[1]) + "\n");
+  if (std::ranges::find(versions, parts[2]) == versions.end()) return NoSuchResource();
+  return JsonAnswer(ResourceListJson(parts[1], parts[2]) + "\n");
 }
 
 Outcome<env::HttpResponse> Discovery::OpenApi(const Target& target, const env::HttpRequest& http) {

@@ -12,6 +12,7 @@
 #include "api/fields.h"
 #include "api/object.h"
 #include "api/text.h"
+#include "api/versions.h"
 #include "apiserver/render.h"
 #include "base/check.h"
 #include "base/limits.h"
@@ -221,9 +222,7 @@ api::Json Load(const store::StoredObject& object, api::JsonMemory memory) {
 
 api::Json LoadAs(api::KindId kind, const store::StoredObject& object, api::JsonMemory memory) {
   api::Json document = Load(object, std::move(memory));
-  if (api::KindOf(kind).storage != kind) {
-    api::ConvertEvent(api::KindOf(kind).storage, kind, document);
-  }
+  api::Convert(api::KindOf(kind).storage, kind, document);
   return document;
 }
 

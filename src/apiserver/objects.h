@@ -27,7 +27,7 @@ namespace berth::apiserver {
 [[nodiscard]] api::Json ParseStored(std::string_view json, api::JsonMemory memory = {});
 // A stored document. REQUIRES: a document that the server stored.
 [[nodiscard]] api::Json Load(const store::StoredObject& object, api::JsonMemory memory = {});
-// The same as `kind` has it: events.k8s.io reads stored Events in its own way.
+// The same as `kind` has it, which may be a view of what is stored.
 [[nodiscard]] api::Json LoadAs(api::KindId kind, const store::StoredObject& object,
                                api::JsonMemory memory = {});
 
@@ -45,7 +45,7 @@ namespace berth::apiserver {
 [[nodiscard]] std::string_view SpecText(const store::StoredObject& object);
 
 // An object's text as another kind has it, which is made along with its own: of the two kinds of
-// events, which call some members otherwise.
+// events, which only call some members otherwise.
 struct Twin {
   api::KindId kind;
   std::string text = {};
@@ -60,7 +60,7 @@ struct Printed {
 // The canonical text that is stored: kind, apiVersion, metadata and spec first, metadata's members
 // in a fixed order, resourceVersion as given, or with 0 as it is (a dry run gives none out).
 // `object` is left with that version and order of metadata. `spec`, unless empty, is printed for
-// the member of that name. REQUIRES: the storage kind's form.
+// the member of that name. REQUIRES: the kind's form.
 [[nodiscard]] Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
                                      std::string_view spec = {}, Twin* twin = nullptr);
 

@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/defaults.h"
 #include "api/field_error.h"
 #include "api/table.h"
+#include "api/versions.h"
 #include "apiserver/objects.h"
 #include "base/check.h"
 #include "codec/json.h"
@@ -142,12 +142,13 @@ std::string_view MetaVersion(const Shape& shape) {
 constexpr size_t kArenaBytes = 16 * 1024;
 
 std::string AsRequested(api::KindId kind, std::string_view json) {
-  if (kind != api::KindId::kEventsEvent) return std::string(json);
+  const api::Kind& type = api::KindOf(kind);
+  if (!type.is_view()) return std::string(json);
   std::array<unsigned char, kArenaBytes> buffer;
   api::JsonArena arena(buffer.data(), buffer.size());
-  api::Json event = ParseStored(json, api::JsonMemory(&arena));
-  api::ConvertEvent(api::KindId::kEvent, api::KindId::kEventsEvent, event);
-  return codec::PrintJson(event);
+  api::Json object = ParseStored(json, api::JsonMemory(&arena));
+  api::Convert(type.storage, kind, object);
+  return PrintCanonical(kind, object, 0).text;
 }
 
 void AppendMetadataObject(const Shape& shape, std::string_view json, std::string& out) {
@@ -171,7 +172,7 @@ void AppendColumns(api::KindId kind, std::string& out) {
 
 void AppendRow(const Shape& shape, std::string_view json, Instant now, std::string& out) {
   std::string converted;
-  if (shape.kind == api::KindId::kEventsEvent) {
+  if (api::KindOf(shape.kind).is_view()) {
     converted = AsRequested(shape.kind, json);
     json = converted;
   }
@@ -331,7 +332,7 @@ void ListRenderer::Add(std::string_view json) {
   }
   // Items of a list don't repeat kind and apiVersion, which stand first in every stored document.
   const std::string converted =
-      shape_.kind == api::KindId::kEventsEvent ? AsRequested(shape_.kind, json) : std::string();
+      api::KindOf(shape_.kind).is_view() ? AsRequested(shape_.kind, json) : std::string();
   const std::string_view text = converted.empty() ? json : std::string_view(converted);
   const size_t metadata = text.find("\"metadata\":");
   CHECK_NE(metadata, std::string_view::npos);
@@ -365,7 +366,7 @@ void AppendWatchEvent(std::string_view type, const Shape& shape, std::string_vie
   out += "{\"type\":\"";
   out += type;
   out += "\",\"object\":";
-  if (shape.form == Form::kObject && shape.kind != api::KindId::kEventsEvent) {
+  if (shape.form == Form::kObject && !api::KindOf(shape.kind).is_view()) {
     out += json;
   } else {
     out += RenderObject(shape, json, now);
@@ -427,7 +428,7 @@ env::HttpResponse Answer(int status, Syntax syntax, std::string json) {
 
 env::HttpResponse AnswerStored(int status, const Shape& shape, const Bytes& json, Instant now) {
   const bool as_stored = shape.form == Form::kObject && shape.syntax == Syntax::kJson &&
-                         shape.kind != api::KindId::kEventsEvent;
+                         !api::KindOf(shape.kind).is_view();
   if (!as_stored) return Answer(status, shape.syntax, RenderObject(shape, json.view(), now));
   return {.status = status, .headers = {{"content-type", "application/json"}}, .body = json};
 }

@@ -10,8 +10,10 @@
 #include "api/fields.h"
 #include "api/names.h"
 #include "api/object.h"
+#include "api/quota.h"
 #include "api/timestamp.h"
 #include "api/validate.h"
+#include "api/versions.h"
 #include "apiserver/admission.h"
 #include "base/check.h"
 #include "base/limits.h"
@@ -183,9 +185,19 @@ Outcome<Bytes> CommitSized(WriteContext& context, KindId storage, Json& object,
   return PutNext(context, storage, object, std::move(printed));
 }
 
-Json ToStorage(const api::Kind& kind, Json object) {
-  if (kind.storage != kind.id) api::ConvertEvent(kind.id, kind.storage, object);
-  return object;
+// Of kinds that Kueue would hold for quota, and that nobody holds here.
+std::string QueueWarning(const api::Kind& kind, const Json& object) {
+  if (kind.id != KindId::kPod && kind.id != KindId::kDeployment && kind.id != KindId::kReplicaSet) {
+    return "";
+  }
+  const JsonObject& labels = api::ObjectAt(object, "metadata.labels");
+  if (!labels.contains(api::kQueueNameLabel) ||
+      !api::ArrayAt(object, "metadata.ownerReferences").empty()) {
+    return "";
+  }
+  return fmt::format(
+      "metadata.labels: {} counts for Jobs only: this {} gets its nodes without quota",
+      api::kQueueNameLabel, kind.name);
 }
 
 // ---- Update ------------------------------------------------------------------------------------
@@ -240,6 +252,14 @@ bool IsFinished(KindId storage, const Json& object) {
   if (!api::ArrayAt(object, "metadata.finalizers").empty()) return false;
   if (storage == KindId::kNamespace) return api::ArrayAt(object, "spec.finalizers").empty();
   return api::IntegerAt(object, "metadata.deletionGracePeriodSeconds") == 0;
+}
+
+bool SameButGeneration(const Json& stored, Json object) {
+  constexpr api::JsonPath kGeneration("metadata.generation");
+  if (const Json* kept = api::FindPath(stored, kGeneration)) {
+    api::SetPath(object, kGeneration, *kept);
+  }
+  return api::SameJson(stored, object);
 }
 
 Outcome<void> CheckNameAndNamespace(const WriteContext& context, Json& object) {
@@ -348,10 +368,13 @@ WriteResult Create(WriteContext& context) {
         "metadata.name: this is used in the Pod's hostname, which can result in surprising "
         "behavior; a DNS label is recommended: [must not contain dots]");
   }
-  Json stored = ToStorage(kind, std::move(object));
+  if (const std::string warning = QueueWarning(kind, object); !warning.empty()) {
+    context.warnings.push_back(warning);
+  }
+  Json stored = api::ToStored(kind.id, std::move(object), nullptr);
   // An event that is asked for in the request's kind needn't be read again to be answered.
   const bool plain = context.shape.form == Form::kObject && context.shape.syntax == Syntax::kJson;
-  const bool twofold = kind.storage != kind.id && plain;
+  const bool twofold = kind.id == KindId::kEventsEvent && plain;
   Twin answer{.kind = kind.id};
   const Outcome<Bytes> json =
       CommitSized(context, kind.storage, stored, {}, twofold ? &answer : nullptr);
@@ -394,7 +417,10 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     return std::unexpected(std::move(admitted.error()));
   }
   if (api::SameJson(before, object)) return Written{.json = old->json};
-  object = ToStorage(kind, std::move(object));
+  const Json stored = kind.is_view() ? Load(*old, context.memory) : Json();
+  object = api::ToStored(kind.id, std::move(object), &stored);
+  // What an older version changes of what is not stored is no change.
+  if (kind.is_view() && SameButGeneration(stored, object)) return Written{.json = old->json};
   if (IsFinished(kind.storage, object)) {
     // Watchers hear of the end only, with what they last saw.
     Bytes answer(PrintCanonical(kind.storage, object, old->revision, spec).text);

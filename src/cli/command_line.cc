@@ -62,6 +62,11 @@ void AddVerbose(CLI::App* app, bool& verbose) {
   app->add_flag("-v,--verbose", verbose, "log more");
 }
 
+CLI::Option* AddConfig(CLI::App* app, std::string& path) {
+  return app->add_option("--config", path,
+                         "BerthConfiguration (YAML or JSON): placement, joint or separate");
+}
+
 // All options of all commands, which the parser writes to.
 struct Slots {
   UpOptions up;
@@ -98,8 +103,7 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
       ->check(CLI::Range(int64_t{0}, limits::kNodesMax));
   command->add_option("--node-template", up.node_template,
                       "Node manifest that the simulated nodes are copies of");
-  command->add_option("--config", up.config,
-                      "BerthConfiguration (YAML or JSON): placement, joint or separate");
+  AddConfig(command, up.config);
   CLI::Option* durability =
       command
           ->add_option(
@@ -168,6 +172,11 @@ void AddClients(CLI::App& app, Slots& slots) {
   AddConnect(run, slots.run.connect);
   run->add_option("--scheduler-name", slots.run.scheduler_names,
                   "schedulerName of the pods to place; may be repeated");
+  CLI::Option* quota = run->add_flag(
+      "--quota", slots.run.quota,
+      "give out the quota of Kueue's ClusterQueues, too: where no Kueue does, and with `berth "
+      "controllers` for the Jobs");
+  AddConfig(run, slots.run.config)->needs(quota);
   run->add_option("--secure-port", slots.run.secure_port,
                   "serve /debug/why and /metrics on this port");
   run->add_option("--bind-address", slots.run.secure_host, "address of --secure-port [127.0.0.1]");
@@ -194,7 +203,9 @@ void AddClients(CLI::App& app, Slots& slots) {
       "why",
       "why a pod waits, or why it is where it is; why a workload or its Job waits for quota");
   AddConnect(why, slots.why.connect);
-  why->add_option("NAME", slots.why.name, "pod/NAME or NAME, workload/NAME, job/NAME")->required();
+  why->add_option("NAME", slots.why.name,
+                  "pod/NAME or NAME, podgroup/NAME, workload/NAME, job/NAME")
+      ->required();
   why->add_option("-n,--namespace", slots.why.namespace_name, "its namespace");
   why->add_option("--why-address", slots.why.why_address,
                   "HOST:PORT of the scheduler that is asked [the API server]");
@@ -218,20 +229,22 @@ Exit UsageError(const std::string& text) {
   return Exit{.status = kUsage, .text = fmt::format("berth: {}\nsee `berth --help`\n", text)};
 }
 
-// "pod/NAME", "pods/NAME", "po/NAME" or "NAME"; likewise of workloads and Jobs.
+// "pod/NAME", "pods/NAME", "po/NAME" or "NAME"; likewise of PodGroups, Workloads and Jobs.
 std::expected<std::string, Exit> WhyName(const std::string& text, WhyOptions::Kind& kind) {
   using enum WhyOptions::Kind;
   const size_t slash = text.find('/');
   if (slash == std::string::npos) return text;
   constexpr std::pair<std::string_view, WhyOptions::Kind> kKinds[] = {
-      {"pod", kPod},     {"pods", kPod},           {"po", kPod},  {"workload", kWorkload},
-      {"wl", kWorkload}, {"workloads", kWorkload}, {"job", kJob}, {"jobs", kJob}};
+      {"pod", kPod},        {"pods", kPod},          {"po", kPod},
+      {"podgroup", kGroup}, {"podgroups", kGroup},   {"pg", kGroup},
+      {"wl", kWorkload},    {"workload", kWorkload}, {"workloads", kWorkload},
+      {"job", kJob},        {"jobs", kJob}};
   const auto known = std::ranges::find_if(
       kKinds, [&](const auto& of) { return of.first == std::string_view(text).substr(0, slash); });
   std::string name = text.substr(slash + 1);
   if (known == std::end(kKinds)) {
-    return std::unexpected(
-        UsageError(fmt::format("why: {}: only pods, workloads and jobs can be asked about", text)));
+    return std::unexpected(UsageError(
+        fmt::format("why: {}: only pods, podgroups, workloads and jobs can be asked about", text)));
   }
   if (name.empty() || name.find('/') != std::string::npos)
     return std::unexpected(UsageError(fmt::format("why: {} is not KIND/NAME", text)));

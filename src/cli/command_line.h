@@ -50,6 +50,8 @@ struct UpOptions {
 struct RunOptions {
   ConnectOptions connect;
   std::vector<std::string> scheduler_names;  // Empty: the default ones.
+  bool quota = false;                        // Give out the quota of Kueue's queues.
+  std::string config;                        // Of a BerthConfiguration; empty: the default.
   std::string secure_host = "127.0.0.1";
   std::optional<uint16_t> secure_port;  // Serves /debug/why and /metrics there.
   std::string secure_ca;                // Where the authority of that port is written, for clients.
@@ -69,7 +71,7 @@ struct NodesOptions {
 };
 
 struct WhyOptions {
-  enum class Kind : uint8_t { kPod, kWorkload, kJob };
+  enum class Kind : uint8_t { kPod, kGroup, kWorkload, kJob };
   ConnectOptions connect;
   Kind kind = Kind::kPod;
   std::string name;            // Without its kind.

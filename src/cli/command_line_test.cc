@@ -83,6 +83,8 @@ TEST(CommandLine, WhyTakesWorkloadsAndJobs) {
     EXPECT_EQ(Get<WhyOptions>({"why", spelling}).kind, kWorkload);
   EXPECT_EQ(Get<WhyOptions>({"why", "job/w"}).kind, kJob);
   EXPECT_EQ(Get<WhyOptions>({"why", "jobs/w"}).name, "w");
+  for (const char* spelling : {"podgroup/g", "podgroups/g", "pg/g"})
+    EXPECT_EQ(Get<WhyOptions>({"why", spelling}).kind, kGroup);
 }
 
 TEST(CommandLine, QueuesAreAskedForByNameOrAll) {
@@ -103,6 +105,9 @@ TEST(CommandLine, TheClientsFindTheirServer) {
   EXPECT_EQ(run.secure_ca, "run.crt");
   EXPECT_THAT(run.scheduler_names, ElementsAre("a", "b"));
   EXPECT_FALSE(Get<RunOptions>({"run"}).secure_port.has_value());
+  EXPECT_FALSE(Get<RunOptions>({"run"}).quota);
+  EXPECT_TRUE(Get<RunOptions>({"run", "--quota"}).quota);
+  EXPECT_EQ(Get<RunOptions>({"run", "--quota", "--config", "c.yaml"}).config, "c.yaml");
   EXPECT_EQ(Get<NodesOptions>({"nodes", "--count", "5000", "--template", "t.yaml"}).count, 5000);
   EXPECT_EQ(Get<ControllersOptions>({"controllers", "--kubeconfig", "f"}).connect.kubeconfig, "f");
 }
@@ -156,7 +161,7 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"nodes"}, "--count"},
       {{"why"}, "NAME"},
       {{"queue", "-o", "yaml"}, "yaml"},
-      {{"why", "node/n1"}, "node/n1: only pods, workloads and jobs"},
+      {{"why", "node/n1"}, "node/n1: only pods, podgroups, workloads and jobs"},
       {{"why", "pod/"}, "pod/ is not KIND/NAME"},
       {{"replay"}, "subcommand"},
       {{"replay", "openb", "n.csv"}, "PODS.csv"},

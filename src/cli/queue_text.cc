@@ -25,7 +25,7 @@ std::string Marks(const api::JsonObject& queue) {
   };
   if (Text(queue, "kind") == "Cohort") add("cohort");
   if (Text(queue, "exists") == "false" && Text(queue, "kind") != "Cohort") add("does not exist");
-  if (Text(queue, "stopped") == "true") add("stopped");
+  if (Text(queue, "stopped") == "true") add(Text(queue, "kind") == "Queue" ? "closed" : "stopped");
   if (Text(queue, "strict") == "true") add("strict");
   if (Text(queue, "active") == "false" && Text(queue, "stopped") != "true") add("not active");
   return marks.empty() ? "" : " (" + marks + ")";
@@ -46,11 +46,11 @@ class Tree {
       first = false;
       row[1] = Text(*quota, "flavor");
       row[2] = Text(*quota, "resource");
-      row[3] = Text(*quota, "has");
+      row[3] = Dash(Text(*quota, "has"));
       row[4] = Text(*quota, "used");
       row[5] = Dash(Text(*quota, "borrowed"));
       row[6] = Dash(Text(*quota, "lent"));
-      row[7] = Text(*quota, "left");
+      row[7] = Dash(Text(*quota, "left"));
       rows_.push_back(row);
       AddNotes(*quota, indent);
     }
@@ -58,8 +58,9 @@ class Tree {
     size_t number = 0;
     for (const api::JsonObject* waits : ObjectsIn(queue, "waiting")) {
       notes_[rows_.size() - 1].push_back(fmt::format(
-          "{}    {}. {}  priority {}, since {}{}", indent, ++number, Text(*waits, "workload"),
-          Text(*waits, "priority"), Text(*waits, "since"),
+          "{}    {}. {}  priority {}, since {}{}", indent, ++number,
+          Text(*waits, waits->contains("group") ? "group" : "workload"), Text(*waits, "priority"),
+          Text(*waits, "since"),
           waits->contains("message") ? "\n" + indent + "         " + Text(*waits, "message") : ""));
     }
     if (!count.empty() && count != fmt::format("{}", number))
@@ -120,16 +121,17 @@ Result<std::string> QueueText(int status, std::string_view body, std::string_vie
   }
   Tree tree;
   // By kind and name: depth, and whether it is of what was asked for.
-  std::map<std::pair<bool, std::string>, std::pair<size_t, bool>> above;
+  std::map<std::pair<std::string, std::string>, std::pair<size_t, bool>> above;
   bool any = false;
   for (const api::JsonObject* queue : ObjectsIn(object, "queues")) {
     const std::string of = Text(*queue, "name");
-    const auto parent = above.find({true, Text(*queue, "parent")});
+    const std::string kind = Text(*queue, "kind");
+    const auto parent = above.find({kind == "Queue" ? "Queue" : "Cohort", Text(*queue, "parent")});
     const bool below = parent != above.end();
     const bool wanted = name.empty() || of == name || (below && parent->second.second);
     const size_t depth =
         below && (name.empty() || parent->second.second) ? parent->second.first + 1 : 0;
-    above[{Text(*queue, "kind") == "Cohort", of}] = {depth, wanted};
+    above[{kind, of}] = {depth, wanted};
     if (!wanted) continue;
     tree.Add(*queue, depth);
     any = true;

@@ -54,6 +54,24 @@ TEST(QueueTextTest, AQueueIsShownWithWhatIsBelowIt) {
   EXPECT_EQ(TextOf(kAnswer, "x"), "error: no queue or cohort is called x");
 }
 
+TEST(QueueTextTest, VolcanosQueuesStandInTheSameTree) {
+  EXPECT_EQ(
+      TextOf(R"({"queues":[{"kind":"Cohort","name":"root","exists":true,"active":true,"quotas":[]},
+        {"kind":"Queue","name":"root","exists":true,"active":true,"quotas":[{"resource":"cpu","used":"1"}],
+         "waitingCount":0,"waiting":[]},
+        {"kind":"Queue","name":"q","parent":"root","exists":true,"active":true,"stopped":true,
+         "quotas":[{"resource":"cpu","has":"2","used":"1","promised":"1","left":"0"}],"waitingCount":1,"waiting":[
+           {"group":"ns/g","priority":0,"since":"2026-01-01T00:00:00Z","message":"queue q is closed"}]}]})"),
+      R"(QUEUE          FLAVOR  RESOURCE  HAS  USED  BORROWED  LENT  LEFT  WAITING
+root (cohort)
+root                   cpu         -     1         -     -     -        0
+  q (closed)           cpu         2     1         -     -     0        1
+      1 is promised to who waits for that
+      1. ns/g  priority 0, since 2026-01-01T00:00:00Z
+           queue q is closed
+)");
+}
+
 TEST(QueueTextTest, WhatIsNoTreeIsAnError) {
   EXPECT_EQ(TextOf(R"({"queues":[]})"), "there are no queues\n");
   EXPECT_EQ(TextOf("<html>"), "error: the server's answer, 200, is no JSON");

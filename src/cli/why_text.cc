@@ -24,6 +24,15 @@ std::string ReasonLine(const api::Json& reason) {
   return line;
 }
 
+std::string Reasons(const api::JsonObject& object) {
+  std::string text;
+  if (const api::Json* reasons = object.if_contains("reasons");
+      reasons != nullptr && reasons->is_array()) {
+    for (const api::Json& reason : reasons->get_array()) text += ReasonLine(reason);
+  }
+  return text;
+}
+
 std::string Placed(const api::JsonObject& object) {
   std::string text = fmt::format("  on node {}", Text(object, "node"));
   if (object.contains("devices")) text += fmt::format(", GPU devices {}", Text(object, "devices"));
@@ -132,10 +141,7 @@ std::string Waiting(const api::JsonObject& object) {
   std::string text;
   if (True(object, "wouldFit"))
     text += "  a node fits, or can be made to fit: it is about to be tried\n";
-  if (const api::Json* reasons = object.if_contains("reasons");
-      reasons != nullptr && reasons->is_array()) {
-    for (const api::Json& reason : reasons->get_array()) text += ReasonLine(reason);
-  }
+  text += Reasons(object);
   text += Preempting(object);
   if (object.contains("notBefore"))
     text += fmt::format("  not tried again before {}\n", Text(object, "notBefore"));
@@ -155,8 +161,36 @@ std::string Waiting(const api::JsonObject& object) {
   return text;
 }
 
+// "2 waiting, 1 bound"
+std::string Counts(const api::JsonObject* counts) {
+  std::string text;
+  if (counts == nullptr) return "no member";
+  for (const auto& member : *counts) {
+    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", Text(*counts, member.key()),
+                        std::string_view(member.key()));
+  }
+  return text.empty() ? "no member" : text;
+}
+
+std::string Member(const api::JsonObject& member) {
+  std::string text = fmt::format("  pod {}: {}", Text(member, "pod"), Text(member, "state"));
+  if (member.contains("node")) text += fmt::format(", on node {}", Text(member, "node"));
+  text += "\n";
+  std::string more = Evicted(member);
+  if (const api::JsonObject* promise = Part(member, "promise")) more += Promise(*promise);
+  // What is said of a pod stands two columns further in.
+  while (!more.empty()) {
+    const size_t end = more.find('\n') + 1;
+    text += "  " + more.substr(0, end);
+    more.erase(0, end);
+  }
+  return text;
+}
+
 // What to look at after a 404: the scheduler has no such pod, or who answered is no scheduler.
 std::string_view Hint(std::string_view message) {
+  if (message.starts_with("podgroup "))
+    return "\n  look with `kubectl get podgroup -n NAMESPACE`: it is absent, or of another name";
   if (SaysUnknownPod(404, message)) {
     return "\n  look with `kubectl get pod -n NAMESPACE NAME -o yaml`: it is absent, or was "
            "refused (its conditions and events say why)";
@@ -230,18 +264,42 @@ std::string OwnerText(std::string_view kind, std::string_view name, std::string_
   return text + fmt::format("; ask of its pods: {}{}", names, more ? ", ..." : "");
 }
 
-Result<std::string> WhyText(int status, std::string_view body) {
-  const Result<api::Json> document = codec::ParseJson(body);
+namespace {
+
+Result<api::JsonObject> AnswerOf(int status, std::string_view body) {
+  Result<api::Json> document = codec::ParseJson(body);
   if (!document || !document->is_object()) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("the answer (HTTP {}) is not what a scheduler of berth gives", status));
   }
-  const api::JsonObject& object = document->get_object();
-  if (status != 200) {
-    const std::string message = Text(object, "message");
-    return Fail(ErrorCode::kRefused,
-                fmt::format("{} (HTTP {}){}", message, status, status == 404 ? Hint(message) : ""));
-  }
+  api::JsonObject& object = document->get_object();
+  if (status == 200) return std::move(object);
+  const std::string message = Text(object, "message");
+  return Fail(ErrorCode::kRefused,
+              fmt::format("{} (HTTP {}){}", message, status, status == 404 ? Hint(message) : ""));
+}
+
+}  // namespace
+
+Result<std::string> WhyGroupText(int status, std::string_view body) {
+  const Result<api::JsonObject> answer = AnswerOf(status, body);
+  if (!answer) return std::unexpected(answer.error());
+  const api::JsonObject& object = *answer;
+  std::string text = fmt::format("podgroup {}: {}, needs {} members at once; it has {}\n",
+                                 Text(object, "podgroup"), Text(object, "phase"),
+                                 Text(object, "minMember"), Counts(Part(object, "members")));
+  if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
+  if (True(object, "wouldFit"))
+    text += "  there is room for all that it needs, or it can be made: it is about to be tried\n";
+  text += Reasons(object) + Preempting(object);
+  for (const api::JsonObject* member : ObjectsIn(object, "pods")) text += Member(*member);
+  return text;
+}
+
+Result<std::string> WhyText(int status, std::string_view body) {
+  const Result<api::JsonObject> answer = AnswerOf(status, body);
+  if (!answer) return std::unexpected(answer.error());
+  const api::JsonObject& object = *answer;
   std::string stage = Text(object, "stage");
   if (stage == "foreign") stage = "not placed by this scheduler";
   std::string text = fmt::format("pod {}: {}\n", Text(object, "pod"), stage);

@@ -11,6 +11,9 @@ namespace berth::cli {
 // reason it gives, or no JSON.
 Result<std::string> WhyText(int status, std::string_view body);
 
+// The same of a PodGroup.
+Result<std::string> WhyGroupText(int status, std::string_view body);
+
 // Whether a scheduler answered that it does not know the pod.
 bool SaysUnknownPod(int status, std::string_view body);
 

@@ -162,6 +162,35 @@ TEST(WhyText, OfAPlacedPodSaysWhyThere) {
             "fit, with score 187\n");
 }
 
+TEST(WhyText, OfAGroupSaysWhatItNeedsAndWhoLeavesForIt) {
+  const Result<std::string> text = WhyGroupText(
+      200, R"({"podgroup":"a/g","phase":"Inqueue","minMember":3,"members":{"waiting":2,"bound":1},
+      "wouldFit":false,"message":"PodGroup a/g needs 2 places at once, and 1 were found.",
+      "reasons":[{"text":"Insufficient cpu","nodes":4,"unblock":"1 cpu more on one of 4 nodes"}],
+      "heldBy":{"nodes":1,"promises":[{"node":"n3","pod":"b/q"}]},
+      "mayEvict":{"nodes":0,"pods":[]},
+      "pods":[{"pod":"a/x","state":"waiting","promise":{"node":"n1","text":"1 cpu",
+                "leaving":[{"pod":"b/p","forIt":true,"state":"leaving"}]}},
+              {"pod":"a/z","state":"bound","node":"n2"}]})");
+  ASSERT_TRUE(text.has_value());
+  EXPECT_EQ(*text,
+            "podgroup a/g: Inqueue, needs 3 members at once; it has 2 waiting, 1 bound\n"
+            "  PodGroup a/g needs 2 places at once, and 1 were found.\n"
+            "       4 nodes  Insufficient cpu\n"
+            "                unblocked by: 1 cpu more on one of 4 nodes\n"
+            "  kept out of 1 node by what others are promised there:\n"
+            "    node n3 is for pod b/q, until it is there or gives it up\n"
+            "  its priority may evict no pod at all\n"
+            "  pod a/x: waiting\n"
+            "    promised n1: 1 cpu\n"
+            "      pod b/p leaves for it\n"
+            "  pod a/z: bound, on node n2\n");
+  const Result<std::string> absent =
+      WhyGroupText(404, R"({"message":"podgroup \"a/g\" is not known to the scheduler"})");
+  ASSERT_FALSE(absent.has_value());
+  EXPECT_THAT(absent.error().message, HasSubstr("kubectl get podgroup"));
+}
+
 TEST(WhyText, RefusalsAndRubbishAreErrors) {
   const Result<std::string> absent =
       WhyText(404, R"({"kind":"Status","message":"pod \"a/b\" is not known to the scheduler"})");

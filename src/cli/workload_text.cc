@@ -75,6 +75,14 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   const std::string stage = Text(object, "stage");
   if (Text(object, "active") == "false" && stage != "finished")
     text += "  its spec.active is false: it wants no quota\n";
+  if (object.contains("waitsFor") || object.contains("notBefore")) {
+    text += "  it is not tried";
+    if (object.contains("notBefore")) text += fmt::format(" before {}", Text(object, "notBefore"));
+    if (object.contains("waitsFor"))
+      text += fmt::format("{} it waits for {}", object.contains("notBefore") ? ";" : ":",
+                          Text(object, "waitsFor"));
+    text += '\n';
+  }
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
   for (const api::JsonObject* lack : ObjectsIn(object, "lacks")) text += Lack(*lack);
   for (const api::JsonObject* leaves : ObjectsIn(object, "leaving")) {
@@ -88,6 +96,22 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   if (stage == "quotaReserved")
     text += "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n";
   return text;
+}
+
+std::string RefusedWorkloadText(std::string_view workload) {
+  const Result<api::Json> json = codec::ParseJson(workload);
+  if (!json || !json->is_object()) return "";
+  const api::JsonObject* metadata = Part(json->get_object(), "metadata");
+  const api::JsonObject* status = Part(json->get_object(), "status");
+  if (metadata == nullptr || status == nullptr) return "";
+  for (const api::JsonObject* condition : ObjectsIn(*status, "conditions")) {
+    if (Text(*condition, "type") != "QuotaReserved" || Text(*condition, "status") != "False")
+      continue;
+    return fmt::format("workload {}/{}: {}, not known to the scheduler\n  {}\n",
+                       Text(*metadata, "namespace"), Text(*metadata, "name"),
+                       Text(*condition, "reason"), Text(*condition, "message"));
+  }
+  return "";
 }
 
 std::string UidOf(std::string_view object) {

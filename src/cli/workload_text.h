@@ -11,6 +11,10 @@ namespace berth::cli {
 // answer that is no 200, with the reason it gives, or no JSON.
 Result<std::string> WhyWorkloadText(int status, std::string_view body);
 
+// Of a Workload in JSON that the scheduler does not know: what it said when it turned it away;
+// empty where it said nothing.
+std::string RefusedWorkloadText(std::string_view workload);
+
 // metadata.uid of an object in JSON; empty when it has none.
 std::string UidOf(std::string_view object);
 // The name of the first object of a list in JSON; empty when there is none.

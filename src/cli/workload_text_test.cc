@@ -48,6 +48,27 @@ TEST(WorkloadText, WhoHasQuotaIsToldWhatItHas) {
             "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n");
 }
 
+TEST(WorkloadText, WhoIsNotTriedYetIsToldForWhatItWaits) {
+  EXPECT_EQ(
+      *WhyWorkloadText(200, R"({"workload":"team/a","stage":"pending","priority":0,"since":"s",
+      "waitsFor":"its condition Requeued","notBefore":"2026-01-01T00:00:00Z"})"),
+      "workload team/a: pending, priority 0, since s\n"
+      "  it is not tried before 2026-01-01T00:00:00Z; it waits for its condition Requeued\n");
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"team/a","stage":"pending","priority":0,
+      "since":"s","waitsFor":"its condition Requeued"})"),
+            "workload team/a: pending, priority 0, since s\n"
+            "  it is not tried: it waits for its condition Requeued\n");
+}
+
+TEST(WorkloadText, WhoWasTurnedAwayIsToldWhatItsConditionSays) {
+  EXPECT_EQ(RefusedWorkloadText(R"({"metadata":{"namespace":"team","name":"a"},"status":{
+      "conditions":[{"type":"QuotaReserved","status":"False","reason":"Misconfigured",
+      "message":"too many pods"}]}})"),
+            "workload team/a: Misconfigured, not known to the scheduler\n  too many pods\n");
+  EXPECT_EQ(RefusedWorkloadText(R"({"metadata":{"name":"a"},"status":{}})"), "");
+  EXPECT_EQ(RefusedWorkloadText("x"), "");
+}
+
 TEST(WorkloadText, ErrorsAreTold) {
   EXPECT_EQ(WhyWorkloadText(404, R"({"message":"workload \"a/b\" is not known"})").error().message,
             "workload \"a/b\" is not known (HTTP 404)");

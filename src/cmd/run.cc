@@ -9,6 +9,7 @@
 #include <string>
 
 #include "cmd/commands.h"
+#include "cmd/configuration.h"
 #include "cmd/connect.h"
 #include "cmd/debug_router.h"
 #include "cmd/node_template.h"
@@ -118,7 +119,11 @@ int Run(const cli::RunOptions& options) {
   if (!endpoint) return process.Failed(endpoint.error());
   control::SchedulerOptions scheduler;
   scheduler.engine.preemption = true;
+  const Result<Configuration> configuration = ReadConfiguration(options.config);
+  if (!configuration) return process.Failed(configuration.error());
+  scheduler.engine.joint_placement = configuration->joint_placement;
   scheduler.groups = true;
+  scheduler.quota = options.quota;
   scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;
   Status status =

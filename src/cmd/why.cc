@@ -83,9 +83,43 @@ std::string WorkloadOf(const Endpoint& endpoint, const std::string& namespace_na
                                  space, client::PercentEncode("kueue.x-k8s.io/job-uid=" + uid))));
 }
 
+// Of a Workload that the scheduler does not know: what its object says of that; else empty.
+std::string RefusedWorkload(const Endpoint& endpoint, const std::string& namespace_name,
+                            const std::string& name) {
+  return cli::RefusedWorkloadText(Read(
+      endpoint, fmt::format("/apis/kueue.x-k8s.io/v1beta2/namespaces/{}/workloads/{}",
+                            client::PercentEncode(namespace_name), client::PercentEncode(name))));
+}
+
+// Of what /debug/why is asked.
+const char* ParameterOf(cli::WhyOptions::Kind kind) {
+  switch (kind) {
+    case cli::WhyOptions::Kind::kPod:
+      return "pod";
+    case cli::WhyOptions::Kind::kGroup:
+      return "podgroup";
+    case cli::WhyOptions::Kind::kWorkload:
+    case cli::WhyOptions::Kind::kJob:
+      break;
+  }
+  return "workload";
+}
+
+Result<std::string> TextOf(cli::WhyOptions::Kind kind, const env::HttpResponse& answer) {
+  return kind == cli::WhyOptions::Kind::kGroup
+             ? cli::WhyGroupText(answer.status, answer.body.view())
+             : cli::WhyWorkloadText(answer.status, answer.body.view());
+}
+
 int Failed(const std::string& text) {
   fmt::print(stderr, "berth why: {}\n", text);
   return cli::kFailed;
+}
+
+int Print(const Result<std::string>& text) {
+  if (!text) return Failed(text.error().message);
+  fmt::print("{}", *text);
+  return cli::kOk;
 }
 
 }  // namespace
@@ -105,20 +139,19 @@ int Why(const cli::WhyOptions& options) {
     const Status taken = TakeAuthority(options.why_ca, *endpoint);
     if (!taken) return Failed("--why-ca " + taken.error().message);
   }
-  const bool of_quota = options.kind != cli::WhyOptions::Kind::kPod;
   std::string object = options.name;
   if (options.kind == cli::WhyOptions::Kind::kJob) {
     object = WorkloadOf(api, name, options.name);
     if (object.empty()) {
       const std::string owner = Owner(api, name, options.name);
       return Failed(
-          fmt::format("no Workload is there for Job {} of namespace {}: it has no queue "
-                      "name, or does not exist{}",
+          fmt::format("no Workload is there for Job {} of namespace {}: it has no queue name, does "
+                      "not exist, or its events say why none could be made{}",
                       options.name, name, owner));
     }
   }
   env::HttpRequest request;
-  request.target = fmt::format("/debug/why?{}={}", of_quota ? "workload" : "pod",
+  request.target = fmt::format("/debug/why?{}={}", ParameterOf(options.kind),
                                client::PercentEncode(name + "/" + object));
   const Result<env::HttpResponse> answer =
       Ask(*endpoint, std::move(request), Duration::Seconds(30));
@@ -135,12 +168,16 @@ int Why(const cli::WhyOptions& options) {
     fmt::print("{}\n", answer->body.view());
     return cli::kOk;
   }
-  if (of_quota) {
-    const Result<std::string> text = cli::WhyWorkloadText(answer->status, answer->body.view());
-    if (!text) return Failed(text.error().message);
-    fmt::print("{}", *text);
-    return cli::kOk;
+  const bool of_workload = options.kind == cli::WhyOptions::Kind::kWorkload ||
+                           options.kind == cli::WhyOptions::Kind::kJob;
+  if (of_workload && answer->status == 404) {
+    const std::string refused = RefusedWorkload(api, name, object);
+    if (!refused.empty()) {
+      fmt::print("{}", refused);
+      return cli::kOk;
+    }
   }
+  if (options.kind != cli::WhyOptions::Kind::kPod) return Print(TextOf(options.kind, *answer));
   std::string owner;
   if (!options.json && cli::SaysUnknownPod(answer->status, answer->body.view())) {
     const std::string pod =

@@ -436,6 +436,32 @@ void ReadGroup(Errors& errors, const Element& root, api::PodGroup& out) {
       });
 }
 
+void ReadQueueSpec(Errors& errors, std::string_view key, const Element& value, api::Queue& out) {
+  if (key == "weight") {
+    Read(errors, "spec.weight", value, out.weight);
+  } else if (key == "parent") {
+    Read(errors, "spec.parent", value, out.parent);
+  } else if (key == "capability") {
+    ReadAmounts(errors, "spec.capability", value, limits::kQuotaMax, out.capability);
+  } else if (key == "deserved") {
+    ReadAmounts(errors, "spec.deserved", value, limits::kQuotaMax, out.deserved);
+  } else if (key == "guarantee") {
+    ForMembers(errors, "spec.guarantee", value, [&](std::string_view name, const Element& list) {
+      if (name == "resource")
+        ReadAmounts(errors, "spec.guarantee.resource", list, limits::kQuotaMax, out.guarantee);
+    });
+  }
+}
+
+void ReadQueue(Errors& errors, const Element& root, api::Queue& out) {
+  ReadObject(
+      errors, root, out.meta,
+      [&](std::string_view key, const Element& value) { ReadQueueSpec(errors, key, value, out); },
+      [&](std::string_view key, const Element& value) {
+        if (key == "state") Read(errors, "status.state", value, out.state);
+      });
+}
+
 void ReadHead(Errors& errors, const Element& root, api::ObjectHead& out) {
   ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
     if (key == "metadata") {
@@ -567,6 +593,9 @@ Result<api::Lease> Decoder::Lease(std::string_view json) {
 Result<api::PodGroup> Decoder::PodGroup(std::string_view json) {
   return Decode<api::PodGroup>(buffers().parser, buffers().text, json, ReadGroup);
 }
+Result<api::Queue> Decoder::Queue(std::string_view json) {
+  return Decode<api::Queue>(buffers().parser, buffers().text, json, ReadQueue);
+}
 
 Result<api::PodDisruptionBudget> Decoder::PodDisruptionBudget(std::string_view json) {
   return Decode<api::PodDisruptionBudget>(buffers().parser, buffers().text, json, ReadBudget);
@@ -609,6 +638,13 @@ Result<api::TopologyAssignment> Decoder::TopologyAssignment(std::string_view jso
       [](Errors& errors, const Element& root, api::TopologyAssignment& out) {
         reader::ReadTopologyAssignment(errors, "topologyAssignment", root, out);
       });
+}
+Result<std::vector<api::PodSetUpdate>> Decoder::PodSetUpdates(std::string_view json) {
+  // Documents are objects.
+  std::string document = R"({"podSetUpdates":)";
+  document.append(json).append("}");
+  return Decode<std::vector<api::PodSetUpdate>>(buffers().parser, buffers().text, document,
+                                                reader::ReadPodSetUpdates);
 }
 Result<api::Placement> Decoder::Placement(std::string_view json) {
   return Decode<api::Placement>(buffers().parser, buffers().text, json, reader::ReadPlacement);

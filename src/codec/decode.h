@@ -47,6 +47,7 @@ class Decoder {
   [[nodiscard]] Result<api::Lease> Lease(std::string_view json);
   [[nodiscard]] Result<api::PodDisruptionBudget> PodDisruptionBudget(std::string_view json);
   [[nodiscard]] Result<api::PodGroup> PodGroup(std::string_view json);
+  [[nodiscard]] Result<api::Queue> Queue(std::string_view json);
   [[nodiscard]] Result<api::ResourceFlavor> ResourceFlavor(std::string_view json);
   [[nodiscard]] Result<api::ClusterQueue> ClusterQueue(std::string_view json);
   [[nodiscard]] Result<api::Cohort> Cohort(std::string_view json);
@@ -57,6 +58,8 @@ class Decoder {
   [[nodiscard]] Result<api::Workload> Workload(std::string_view json);
   // A topologyAssignment alone, as TopologyAssignmentText writes it.
   [[nodiscard]] Result<api::TopologyAssignment> TopologyAssignment(std::string_view json);
+  // The podSetUpdates of an admission check alone.
+  [[nodiscard]] Result<std::vector<api::PodSetUpdate>> PodSetUpdates(std::string_view json);
   // A placement, as PlacementText writes it.
   [[nodiscard]] Result<api::Placement> Placement(std::string_view json);
 

@@ -302,8 +302,27 @@ void ReadStatus(Errors& errors, const Element& element, Pod& out) {
 
 }  // namespace
 
+// Of templates, which nobody gave defaults: a pod asks for what it may use as a whole where neither
+// it nor one of its containers says more.
+void RequestPodLimits(const api::ResourceList& limits, PodSpec& out) {
+  for (const api::ResourceAmount& limit : limits) {
+    const auto names_it = [&](const Container& container) {
+      return api::Find(container.requests, limit.name) || api::Find(container.limits, limit.name);
+    };
+    if (std::ranges::any_of(out.containers, names_it) ||
+        std::ranges::any_of(out.init_containers, names_it) ||
+        (out.pod_requests && api::Find(*out.pod_requests, limit.name))) {
+      continue;
+    }
+    if (!out.pod_requests) out.pod_requests.emplace();
+    out.pod_requests->push_back(limit);
+    std::ranges::sort(*out.pod_requests, {}, &api::ResourceAmount::name);
+  }
+}
+
 void ReadPodSpec(Errors& errors, const Element& element, Pod& pod) {
   PodSpec& out = pod.spec.Edit();
+  api::ResourceList pod_limits;
   ForMembers(errors, "spec", element, [&](std::string_view key, const Element& value) {
     if (key == "nodeName") {
       Read(errors, "spec.nodeName", value, pod.node_name);
@@ -328,12 +347,12 @@ void ReadPodSpec(Errors& errors, const Element& element, Pod& pod) {
     } else if (key == "overhead") {
       Read(errors, "spec.overhead", value, out.overhead);
     } else if (key == "resources") {
-      api::ResourceList limits;
-      ReadResources(errors, "spec.resources", value, out.pod_requests, limits);
+      ReadResources(errors, "spec.resources", value, out.pod_requests, pod_limits);
     } else {
       ReadSpecNames(errors, key, value, out);
     }
   });
+  RequestPodLimits(pod_limits, out);
   const auto has_host_port = [](const Container& container) {
     return std::ranges::any_of(container.ports,
                                [](const ContainerPort& port) { return port.host_port != 0; });

@@ -234,6 +234,14 @@ void ReadTopologyRequest(Errors& errors, const Element& element, api::TopologyRe
   if (out.slices.empty() && !slice.level.empty() && slice.size > 0) out.slices = {slice};
 }
 
+void ReadTemplateMeta(Errors& errors, const Element& element, api::WorkloadPodSet& out) {
+  ForMembers(errors, "spec.podSets.template.metadata", element,
+             [&](std::string_view key, const Element& value) {
+               if (key == "labels") Read(errors, key, value, out.labels);
+               if (key == "annotations") Read(errors, key, value, out.annotations);
+             });
+}
+
 void ReadPodSet(Errors& errors, const Element& element, SpecMemo& specs, api::WorkloadPodSet& out) {
   constexpr std::string_view kField = "spec.podSets";
   ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
@@ -249,6 +257,7 @@ void ReadPodSet(Errors& errors, const Element& element, SpecMemo& specs, api::Wo
       ForMembers(errors, "spec.podSets.template", value,
                  [&](std::string_view name, const Element& part) {
                    if (name == "spec") ReadTemplateSpec(errors, part, specs, out.spec);
+                   if (name == "metadata") ReadTemplateMeta(errors, part, out);
                  });
     }
   });
@@ -294,6 +303,7 @@ void ReadAssignment(Errors& errors, const Element& element, api::PodSetAssignmen
       std::string request;
       Read(errors, "status.admission.podSetAssignments.delayedTopologyRequest", value, request);
       out.topology_delayed = request == "Pending";
+      out.topology_came = request == "Ready";
     }
   });
 }
@@ -439,6 +449,24 @@ void ReadWorkloadPriorityClass(Errors& errors, const Element& root,
   ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
     if (key == "metadata") Read(errors, key, value, out.meta);
     if (key == "value") Read(errors, key, value, out.value);
+  });
+}
+
+void ReadPodSetUpdate(Errors& errors, const Element& element, api::PodSetUpdate& out) {
+  ForMembers(errors, "podSetUpdates", element, [&](std::string_view key, const Element& value) {
+    if (key == "name") Read(errors, key, value, out.name);
+    if (key == "labels") Read(errors, key, value, out.labels);
+    if (key == "annotations") Read(errors, key, value, out.annotations);
+    if (key == "nodeSelector") Read(errors, key, value, out.node_selector);
+    if (key == "tolerations") Read(errors, key, value, out.tolerations);
+  });
+}
+
+void ReadPodSetUpdates(Errors& errors, const Element& root, std::vector<api::PodSetUpdate>& out) {
+  ForMembers(errors, "podSetUpdates", root, [&](std::string_view key, const Element& value) {
+    if (key != "podSetUpdates") return;
+    ForItems(errors, key, value,
+             [&](const Element& item) { ReadPodSetUpdate(errors, item, out.emplace_back()); });
   });
 }
 

@@ -54,6 +54,23 @@ constexpr std::string_view kClusterQueue = R"({
     "flavorsUsage": [{"name": "spot", "resources": [{"name": "cpu", "total": "1"}]}]}
 })";
 
+TEST(DecodeQuotaTest, PodSetUpdatesAreReadAlone) {
+  Decoder decoder;
+  const auto updates = decoder.PodSetUpdates(
+      R"([{"name":"a","labels":{"l":"1"},"annotations":{"n":"2"},"nodeSelector":{"s":"3"},)"
+      R"("tolerations":[{"key":"k","operator":"Exists"}]},{"name":"b"}])");
+  ASSERT_TRUE(updates.has_value());
+  EXPECT_EQ(*updates,
+            (std::vector<api::PodSetUpdate>{{.name = "a",
+                                             .labels = {{"l", "1"}},
+                                             .annotations = {{"n", "2"}},
+                                             .node_selector = {{"s", "3"}},
+                                             .tolerations = {{.key = "k", .op = "Exists"}}},
+                                            {.name = "b"}}));
+  EXPECT_FALSE(decoder.PodSetUpdates(R"([{"labels":1}])").has_value());
+  EXPECT_FALSE(decoder.PodSetUpdates("[").has_value());
+}
+
 TEST(DecodeQuotaTest, AClusterQueueKeepsItsSpecAndStatus) {
   const Result<api::ClusterQueue> queue = Decoder().ClusterQueue(kClusterQueue);
   ASSERT_TRUE(queue.has_value()) << queue.error().message;

@@ -110,6 +110,7 @@ void ReadTopologyAssignment(Errors& errors, std::string_view field, const Elemen
                             api::TopologyAssignment& out);
 
 void ReadPlacement(Errors& errors, const Element& root, api::Placement& out);
+void ReadPodSetUpdates(Errors& errors, const Element& root, std::vector<api::PodSetUpdate>& out);
 
 // Calls `spec(key, value)` and `status(key, value)` for the members of those two, and reads
 // metadata.

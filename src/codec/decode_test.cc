@@ -3,6 +3,7 @@
 
 #include "codec/decode.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck.h>
 
@@ -122,6 +123,24 @@ TEST(DecodeTest, APodSaysWhatCannotBePlacedYet) {
   EXPECT_EQ(unsupported(
                 R"({"volumes":[{"configMap":{}}],"containers":[{"ports":[{"containerPort":1}]}]})"),
             Paths{});
+}
+
+// A template says no more than its author did: what pods made of it ask for as a whole is what they
+// may use, unless something says less.
+TEST(DecodeTest, LimitsOfAPodStandForRequestsThatNothingNames) {
+  const auto asked = [](std::string_view spec) {
+    const auto pod = DecodePod(fmt::format(R"({{"spec":{{{}}}}})", spec));
+    EXPECT_TRUE(pod);
+    return pod->spec->pod_requests;
+  };
+  EXPECT_EQ(asked(R"("resources":{"limits":{"cpu":"1","memory":"3"}})"),
+            (api::ResourceList{{"cpu", 1000}, {"memory", 3}}));
+  EXPECT_EQ(asked(R"("resources":{"requests":{"cpu":"2"},"limits":{"cpu":"3","memory":"1"}})"),
+            (api::ResourceList{{"cpu", 2000}, {"memory", 1}}));
+  EXPECT_EQ(asked(R"("containers":[{"resources":{"requests":{"cpu":"1"}}}],)"
+                  R"("resources":{"limits":{"cpu":"3"}})"),
+            std::nullopt);
+  EXPECT_EQ(asked(R"("resources":{"limits":{}})"), std::nullopt);
 }
 
 TEST(DecodeTest, APodKeepsItsStatus) {

@@ -19,6 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static_cast<void>(decoder.Deployment(text));
   static_cast<void>(decoder.PodDisruptionBudget(text));
   static_cast<void>(decoder.PodGroup(text));
+  static_cast<void>(decoder.Queue(text));
   static_cast<void>(decoder.ResourceFlavor(text));
   static_cast<void>(decoder.ClusterQueue(text));
   static_cast<void>(decoder.Cohort(text));

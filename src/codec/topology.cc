@@ -6,7 +6,9 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
+#include "api/topology_columns.h"
 #include "base/limits.h"
 #include "codec/decode_reader.h"
 #include "codec/json.h"
@@ -14,8 +16,7 @@
 namespace berth::codec {
 namespace {
 
-// What the kind's schema lets one slice have, and an assignment.
-constexpr size_t kSliceMax = 100'000;
+// What the kind's schema lets an assignment have.
 constexpr size_t kLevelsMax = 16;
 
 std::string Quoted(std::string_view text) {
@@ -24,43 +25,21 @@ std::string Quoted(std::string_view text) {
   return out;
 }
 
-// Of a character that began before.
-bool IsContinuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
-
-size_t CommonPrefix(std::string_view a, std::string_view b) {
-  return static_cast<size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
-
-size_t CommonSuffix(std::string_view a, std::string_view b) {
-  const auto [end, other] = std::mismatch(a.rbegin(), a.rend(), b.rbegin(), b.rend());
-  return static_cast<size_t>(end - a.rbegin());
-}
-
 std::string ColumnText(std::span<const api::TopologyDomain> domains, size_t level) {
-  const std::string_view first = domains.front().values[level];
-  size_t prefix = first.size();
-  size_t suffix = first.size();
-  size_t shortest = first.size();
-  bool universal = true;
-  for (const api::TopologyDomain& domain : domains) {
-    const std::string_view value = domain.values[level];
-    universal = universal && value == first;
-    shortest = std::min(shortest, value.size());
-    prefix = std::min(prefix, CommonPrefix(first, value));
-    suffix = std::min(suffix, CommonSuffix(first, value));
-  }
-  if (universal) return R"({"universal":)" + Quoted(first) + "}";
-  // No character is cut, and none counts twice.
-  while (prefix > 0 && prefix < first.size() && IsContinuation(first[prefix])) --prefix;
-  suffix = std::min(suffix, shortest - prefix);
-  while (suffix > 0 && IsContinuation(first[first.size() - suffix])) --suffix;
+  std::vector<std::string_view> values;
+  values.reserve(domains.size());
+  for (const api::TopologyDomain& domain : domains) values.emplace_back(domain.values[level]);
+  const std::string_view first = values.front();
+  const api::CommonEnds ends = api::CommonEndsOf(values);
+  if (ends.universal) return R"({"universal":)" + Quoted(first) + "}";
   std::string text = R"({"individual":{)";
-  if (prefix > 0) text += R"("prefix":)" + Quoted(first.substr(0, prefix)) + ",";
-  if (suffix > 0) text += R"("suffix":)" + Quoted(first.substr(first.size() - suffix)) + ",";
+  if (ends.prefix > 0) text += R"("prefix":)" + Quoted(first.substr(0, ends.prefix)) + ",";
+  if (ends.suffix > 0) {
+    text += R"("suffix":)" + Quoted(first.substr(first.size() - ends.suffix)) + ",";
+  }
   text += R"("roots":[)";
-  for (const api::TopologyDomain& domain : domains) {
-    const std::string_view value = domain.values[level];
-    AppendJsonString(value.substr(prefix, value.size() - prefix - suffix), text);
+  for (const std::string_view value : values) {
+    AppendJsonString(value.substr(ends.prefix, value.size() - ends.prefix - ends.suffix), text);
     text += ',';
   }
   text.back() = ']';
@@ -86,8 +65,8 @@ std::string TopologyAssignmentText(const api::TopologyAssignment& assignment) {
   if (!assignment.levels.empty()) text.pop_back();
   text += R"(],"slices":[)";
   const std::span<const api::TopologyDomain> all = assignment.domains;
-  for (size_t begin = 0; begin < all.size(); begin += kSliceMax) {
-    const auto domains = all.subspan(begin, std::min(kSliceMax, all.size() - begin));
+  for (size_t begin = 0; begin < all.size(); begin += api::kSliceDomainsMax) {
+    const auto domains = all.subspan(begin, std::min(api::kSliceDomainsMax, all.size() - begin));
     if (begin > 0) text += ',';
     text += fmt::format(R"({{"domainCount":{},"valuesPerLevel":[)", domains.size());
     for (size_t level = 0; level < assignment.levels.size(); ++level) {

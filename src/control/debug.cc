@@ -13,6 +13,7 @@
 
 #include "api/json.h"
 #include "codec/json.h"
+#include "control/debug_ledger.h"
 #include "control/debug_queues.h"
 #include "control/debug_workload.h"
 #include "control/scheduler.h"
@@ -361,84 +362,110 @@ env::HttpResponse Why(const Scheduler& scheduler, const std::string& key) {
   return AnswerJson(object);
 }
 
-// ---- /debug/ledger ---------------------------------------------------------------------------
+// ---- Of a PodGroup -----------------------------------------------------------------------------
 
-JsonObject NodeJson(const model::State& state, model::NodeId node) {
-  const model::AccountTable& table = state.ledger().nodes();
+// In order of MemberKind.
+constexpr std::array<std::string_view, model::kMemberKindsCount> kMemberKinds = {
+    "apart", "waiting", "decided", "bound", "leaving", "succeeded", "failed"};
+// Of a gang of thousands a few tell what the others would.
+constexpr size_t kMembersShown = 20;
+
+// Who waits comes first, in the order of names.
+std::vector<model::PodId> MembersOf(const model::State& state, model::KeyId group) {
+  std::vector<model::PodId> members;
+  state.groups().ForMembers(group, [&](model::PodId pod) { members.push_back(pod); });
+  std::ranges::sort(members, {}, [&](model::PodId pod) {
+    const bool waits = state.groups().KindOf(pod) == model::MemberKind::kWaiting;
+    return std::pair(!waits, state.KeyOf(state.pods().at(pod).key));
+  });
+  return members;
+}
+
+// What it is to the group, where it stands or is to, and who leaves for it.
+JsonObject MemberJson(const Scheduler& scheduler, model::PodId pod) {
+  const model::State& state = scheduler.engine().state();
+  const cycle::Explanation why = scheduler.engine().Explain(pod);
   JsonObject object;
-  object["node"] = state.NameOf(state.nodes().name(node));
-  object["present"] = state.nodes().present(node);
-  object["claims"] = table.claims_count(node.value);
-  JsonObject resources;
-  // The vocabulary may hold names that no fact has used yet.
-  for (uint32_t r = 0; r < table.resources(); ++r) {
-    const model::ResourceId id{r};
-    JsonObject amounts;
-    amounts["capacity"] = table.capacity(id, node.value);
-    amounts["held"] = table.held(id, node.value);
-    amounts["releasing"] = table.releasing(id, node.value);
-    amounts["free"] = table.free(id, node.value);
-    if (table.capacity(id, node.value) == 0 && table.free(id, node.value) == 0) continue;
-    resources[state.vocabulary().resources.Name(id)] = std::move(amounts);
+  object["pod"] = state.KeyOf(state.pods().at(pod).key);
+  object["state"] = kMemberKinds.at(static_cast<size_t>(state.groups().KindOf(pod)));
+  if (why.promised) {
+    object["promise"] = PromiseJson(why, pod, state);
+  } else if (why.node.valid()) {
+    object["node"] = state.NameOf(why.node);
   }
-  object["resources"] = std::move(resources);
+  AddEviction(object, why, state.pods().at(pod), state);
   return object;
 }
 
-JsonArray ClaimsJson(const model::State& state, model::NodeId node) {
-  constexpr std::array<std::string_view, 3> kStates = {"held", "reserved", "releasing"};
-  std::vector<std::pair<std::string, JsonObject>> rows;
-  const auto add = [&](model::ClaimId first) {
-    for (model::ClaimId id = first; id.valid(); id = state.ledger().claim(id).next_in_account) {
-      const model::Claim& claim = state.ledger().claim(id);
-      JsonObject object;
-      const std::string uid(state.UidOf(claim.owner));
-      object["uid"] = uid;
-      if (const model::PodId pod = state.FindPod(uid); pod.valid()) {
-        object["pod"] = state.KeyOf(state.pods().at(pod).key);
-      }
-      object["state"] = kStates[static_cast<size_t>(claim.state)];
-      if (!claim.devices.none()) object["devices"] = GpuIndexText(claim.devices);
-      for (const model::ResourceAmount& amount : state.vocabulary().bundles.View(claim.bundle)) {
-        object[state.vocabulary().resources.Name(amount.resource)] = amount.amount;
-      }
-      rows.emplace_back(uid, std::move(object));
-    }
-  };
-  add(state.ledger().nodes().first_claim(node.value));
-  add(state.ledger().nodes().first_reserved(node.value));
-  std::sort(rows.begin(), rows.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-  JsonArray claims;
-  for (auto& [uid, object] : rows) claims.emplace_back(std::move(object));
-  return claims;
+// Why its members wait: what its first one that waits would be told, who holds what that one
+// waits for, and whom its priority may evict.
+void AddGroupWait(JsonObject& object, const Scheduler& scheduler, model::GroupId group,
+                  model::PodId first) {
+  const model::State& state = scheduler.engine().state();
+  const std::optional<model::Refusal> refusal = scheduler.engine().WhyGroupWaits(group);
+  object["wouldFit"] = !refusal;
+  if (!refusal) return;
+  object["message"] = translate::FailedSchedulingText(*refusal, state);
+  if (refusal->gang) {
+    object["needed"] = refusal->gang->needed;
+    object["found"] = refusal->gang->found;
+  }
+  JsonArray reasons;
+  // What a gang lacks beside nodes the message says.
+  for (const model::Reason& reason : refusal->reasons) {
+    if (reason.nodes_count > 0) reasons.emplace_back(ReasonJson(reason, state));
+  }
+  object["reasons"] = std::move(reasons);
+  if (refusal->preemption) object["preemption"] = PreemptionJson(*refusal->preemption, state);
+  const cycle::Explanation why = scheduler.engine().Explain(first);
+  if (why.held_by.nodes_count > 0) object["heldBy"] = HeldByJson(why.held_by, state);
+  if (why.may_evict) object["mayEvict"] = MayEvictJson(*why.may_evict, state);
 }
 
-env::HttpResponse Ledger(const Scheduler& scheduler, const std::string& name) {
+env::HttpResponse WhyGroup(const Scheduler& scheduler, const std::string& key) {
   const model::State& state = scheduler.engine().state();
-  if (!name.empty()) {
-    const model::NodeId node = state.FindNode(name);
-    if (!node.valid())
-      return Problem(404, "NotFound", fmt::format("node \"{}\" is not known", name));
-    JsonObject object = NodeJson(state, node);
-    object["claimList"] = ClaimsJson(state, node);
-    if (const auto at = scheduler.left_out().find(name); at != scheduler.left_out().end()) {
-      object["leftOut"] = at->second;
-    }
-    return AnswerJson(object);
+  const model::GroupId group = state.groups().FindKey(state.FindKey(key));
+  if (!group.valid()) {
+    return Problem(404, "NotFound",
+                   fmt::format("podgroup \"{}\" is not known to the scheduler{}", key,
+                               scheduler.synced() ? "" : ", which is still reading the cluster"));
   }
-  std::vector<std::pair<std::string_view, model::NodeId>> names;
-  for (uint32_t row = 0; row < state.nodes().size(); ++row) {
-    const model::NodeId node{row};
-    if (state.nodes().used(node)) names.emplace_back(state.NameOf(state.nodes().name(node)), node);
-  }
-  std::sort(names.begin(), names.end());
-  JsonArray nodes;
-  for (const auto& [text, node] : names) nodes.emplace_back(NodeJson(state, node));
+  const model::Group& row = state.groups().at(group);
+  const model::MemberCounts counts = state.groups().CountsOf(row.key);
   JsonObject object;
-  object["nodes"] = std::move(nodes);
-  object["claims"] = state.ledger().claims_live();
+  object["podgroup"] = key;
+  object["uid"] = state.UidOf(row.uid);
+  object["phase"] = model::ToString(PhaseOf(row, counts));
+  object["minMember"] = row.min_member;
+  object["attempts"] = row.attempts;
+  JsonObject members;
+  for (size_t kind = 0; kind < kMemberKinds.size(); ++kind) {
+    const uint32_t count = counts[static_cast<model::MemberKind>(kind)];
+    if (count > 0) members[kMemberKinds.at(kind)] = count;
+  }
+  object["members"] = std::move(members);
+  const std::vector<model::PodId> pods = MembersOf(state, row.key);
+  if (counts[model::MemberKind::kWaiting] > 0) AddGroupWait(object, scheduler, group, pods.front());
+  JsonArray shown;
+  for (const model::PodId pod : std::span(pods).first(std::min(pods.size(), kMembersShown)))
+    shown.emplace_back(MemberJson(scheduler, pod));
+  object["pods"] = std::move(shown);
   return AnswerJson(object);
+}
+
+// ---- /debug/ledger ---------------------------------------------------------------------------
+
+env::HttpResponse Ledger(const Scheduler& scheduler, std::string_view target) {
+  for (const std::string_view kind : {"node", "queue", "workload"}) {
+    const std::string name = Parameter(target, kind);
+    if (name.empty()) continue;
+    const std::optional<JsonObject> object = kind == "node"    ? LedgerOfNode(scheduler, name)
+                                             : kind == "queue" ? LedgerOfQueue(scheduler, name)
+                                                               : LedgerOfWorkload(scheduler, name);
+    if (object) return AnswerJson(*object);
+    return Problem(404, "NotFound", fmt::format("{} \"{}\" is not known", kind, name));
+  }
+  return AnswerJson(LedgerJson(scheduler));
 }
 
 // ---- /metrics --------------------------------------------------------------------------------
@@ -612,8 +639,10 @@ env::HttpResponse AnswerDebug(const Scheduler& scheduler, const env::HttpRequest
   }
   if (path == "/debug/why" && !Parameter(target, "workload").empty())
     return WhyWorkload(scheduler, Parameter(target, "workload"));
+  if (path == "/debug/why" && !Parameter(target, "podgroup").empty())
+    return WhyGroup(scheduler, Parameter(target, "podgroup"));
   if (path == "/debug/why") return Why(scheduler, Parameter(target, "pod"));
-  if (path == "/debug/ledger") return Ledger(scheduler, Parameter(target, "node"));
+  if (path == "/debug/ledger") return Ledger(scheduler, target);
   if (path == "/debug/queues") return AnswerJson(QueuesJson(scheduler));
   if (path == "/metrics") return MetricsText(scheduler);
   if (path == "/healthz" || path == "/livez") return Answer(200, "text/plain", "ok");

@@ -6,9 +6,10 @@ namespace berth::control {
 
 class Scheduler;
 
-// Answers GET /debug/why?pod=NAMESPACE/NAME or ?workload=NAMESPACE/NAME (debug_workload.h),
-// /debug/ledger[?node=NAME], /debug/queues (debug_queues.h), /metrics, /healthz, /livez and /readyz
-// from the scheduler's state. Errors are metav1.Status documents.
+// Answers GET /debug/why?pod=NAMESPACE/NAME, ?podgroup=NAMESPACE/NAME or ?workload=NAMESPACE/NAME
+// (debug_workload.h), /debug/ledger, also of a ?node=NAME, ?queue=NAME or ?workload=NAMESPACE/NAME
+// (debug_ledger.h), /debug/queues (debug_queues.h), /metrics, /healthz, /livez and /readyz from the
+// scheduler's state. Errors are metav1.Status documents.
 //
 // /debug/why:
 //   {"pod","uid","stage","attempts","message","node","devices","score","feasibleNodes",
@@ -21,6 +22,10 @@ class Scheduler;
 //    "heldBy":{"nodes","promises":[{"node","pod","until"}]},
 //    "eviction":{"for","state","until"},"sparedUntil",
 //    "mayEvict":{"nodes","pods":[{"priority","count"}],"amounts":{RESOURCE:AMOUNT},"text"}}
+// of a podgroup:
+//   {"podgroup","uid","phase","minMember","attempts","members":{KIND:COUNT},"wouldFit","message",
+//    "needed","found","reasons","preemption","heldBy","mayEvict": as above,
+//    "pods":[{"pod","state","node" or "promise","eviction"}]}
 // with the members that apply; `stage` is one of model::ToString(PodStage), `state` "to be
 // evicted", "leaving" or "overdue". Evaluated for the answer: O(nodes + claims).
 [[nodiscard]] env::HttpResponse AnswerDebug(const Scheduler& scheduler,

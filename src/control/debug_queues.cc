@@ -10,6 +10,7 @@
 #include "control/scheduler.h"
 #include "model/workload_stage.h"
 #include "translate/quota_text.h"
+#include "translate/text.h"
 
 namespace berth::control {
 namespace {
@@ -49,6 +50,35 @@ JsonObject QuotaJson(const model::State& state, uint32_t account, model::Resourc
   return object;
 }
 
+// Of a Volcano queue: what its own limits and those above it leave.
+JsonObject ShareJson(const model::State& state, uint32_t account, model::ResourceId r) {
+  const model::QuotaTree& tree = state.ledger().quota();
+  const std::string_view resource = state.vocabulary().resources.Name(r);
+  const auto text = [&](model::Amount amount) {
+    return translate::ResourceAmountText(resource, amount);
+  };
+  const model::Quota& quota = tree.quota(r, account);
+  const bool root = tree.parent(account) == model::QuotaTree::kNoRow;
+  JsonObject object;
+  object["resource"] = resource;
+  if (!root && quota.nominal > 0) object["deserved"] = text(quota.nominal);
+  if (!root && quota.lending_limit < quota.nominal)
+    object["guarantee"] = text(quota.nominal - quota.lending_limit);
+  const bool bounded = tree.defined(r, account) && quota.borrowing_limit != model::kUnlimited;
+  if (bounded) object["has"] = text(quota.nominal + quota.borrowing_limit);
+  if (root && tree.defined(r, account)) object["has"] = text(quota.nominal);
+  const model::Amount used = tree.used(QuotaView::kPhysical, r, account);
+  const model::Amount all = tree.used(QuotaView::kNow, r, account);
+  object["used"] = text(used);
+  if (const auto leaving = all - tree.used(QuotaView::kFuture, r, account); leaving > 0)
+    object["leaving"] = text(leaving);
+  if (all > used) object["promised"] = text(all - used);
+  const model::Amount left = std::min(tree.LeftFor(QuotaView::kPhysical, r, account).amount,
+                                      tree.LeftFor(QuotaView::kFuture, r, account).amount);
+  if (left != model::kUnlimited) object["left"] = text(std::max(model::Amount{0}, left));
+  return object;
+}
+
 // Those that are used, or that there is quota of.
 JsonArray QuotasJson(const model::State& state, QueueId q) {
   JsonArray quotas;
@@ -56,7 +86,8 @@ JsonArray QuotasJson(const model::State& state, QueueId q) {
   std::vector<std::pair<std::string_view, uint32_t>> accounts;
   for (uint32_t a = state.queues().at(q).first_account; a != model::Queue::kNoAccount;
        a = state.queues().account(a).next) {
-    accounts.emplace_back(state.NameOf(state.queues().account(a).flavor), a);
+    const model::NameId flavor = state.queues().account(a).flavor;
+    accounts.emplace_back(flavor.valid() ? state.NameOf(flavor) : "", a);
   }
   std::ranges::sort(accounts);
   for (const auto& [flavor, account] : accounts) {
@@ -64,7 +95,9 @@ JsonArray QuotasJson(const model::State& state, QueueId q) {
       const model::ResourceId r{i};
       const bool any = tree.defined(r, account) || tree.subtree(r, account) > 0 ||
                        tree.used(QuotaView::kNow, r, account) > 0;
-      if (any) quotas.emplace_back(QuotaJson(state, account, r));
+      if (!any) continue;
+      quotas.emplace_back(state.queues().IsOfMembers(account) ? ShareJson(state, account, r)
+                                                              : QuotaJson(state, account, r));
     }
   }
   return quotas;
@@ -85,20 +118,54 @@ JsonObject WaitingJson(const cycle::Engine& engine, model::WorkloadId id) {
   return object;
 }
 
+// Groups of a Volcano queue; of the default one, when nobody made it, at the root.
+std::vector<model::GroupId> GroupsIn(const cycle::Engine& engine, QueueId q) {
+  const model::State& state = engine.state();
+  const model::NameId name = state.queues().at(q).name;
+  if (state.NameOf(name) != model::kRootQueue) return engine.GroupsWaitingIn(name);
+  const QueueId implied = state.FindQueue(model::QueueKind::kQueue, model::kDefaultQueue);
+  if (implied.valid() && state.queues().at(implied).uid.valid()) return {};
+  return engine.GroupsWaitingIn(state.vocabulary().names.Find(model::kDefaultQueue));
+}
+
+void AddGroups(const cycle::Engine& engine, QueueId q, JsonObject& object) {
+  const model::State& state = engine.state();
+  const std::vector<model::GroupId> line = GroupsIn(engine, q);
+  JsonArray waiting;
+  for (const model::GroupId id : std::span(line).first(std::min(line.size(), kWaitingShown))) {
+    const model::Group& row = state.groups().at(id);
+    JsonObject waits;
+    waits["group"] = state.KeyOf(row.key);
+    waits["priority"] = row.priority.value_or(0);
+    waits["since"] = client::SecondsTime(row.creation);
+    if (const auto refusal = engine.WhyGroupWaits(id))
+      waits["message"] = translate::FailedSchedulingText(*refusal, state);
+    waiting.emplace_back(std::move(waits));
+  }
+  object["waitingCount"] = line.size();
+  object["waiting"] = std::move(waiting);
+}
+
 JsonObject QueueJson(const cycle::Engine& engine, QueueId q) {
   const model::State& state = engine.state();
   const model::Queue& row = state.queues().at(q);
   const bool cohort = row.kind == model::QueueKind::kCohort;
   JsonObject object;
-  object["kind"] = cohort ? "Cohort" : "ClusterQueue";
+  const bool of_groups = row.kind == model::QueueKind::kQueue;
+  object["kind"] = cohort ? "Cohort" : of_groups ? "Queue" : "ClusterQueue";
   object["name"] = state.NameOf(row.name);
   if (row.parent.valid()) object["parent"] = state.NameOf(state.queues().at(row.parent).name);
-  object["exists"] = row.uid.valid();
-  object["active"] = cohort ? !row.in_cycle : state.queues().active(q);
+  const bool implied = of_groups && state.NameOf(row.name) == model::kRootQueue;
+  object["exists"] = implied || row.uid.valid();
+  object["active"] = cohort || implied ? !row.in_cycle : state.queues().active(q);
   object["quotas"] = QuotasJson(state, q);
   if (cohort) return object;
   object["strict"] = row.strict_fifo;
   object["stopped"] = row.stopped;
+  if (of_groups) {
+    AddGroups(engine, q, object);
+    return object;
+  }
   const std::vector<model::WorkloadId> line = engine.admissions().LineOf(row.name);
   JsonArray waiting;
   for (const model::WorkloadId id : std::span(line).first(std::min(line.size(), kWaitingShown)))
@@ -106,6 +173,13 @@ JsonObject QueueJson(const cycle::Engine& engine, QueueId q) {
   object["waitingCount"] = line.size();
   object["waiting"] = std::move(waiting);
   return object;
+}
+
+// Volcano's, of which nobody made anything.
+bool IsIdleRoot(const model::State& state, QueueId q) {
+  const model::Queue& row = state.queues().at(q);
+  return row.kind == model::QueueKind::kQueue && !row.uid.valid() && row.children_count == 0 &&
+         state.groups().live() == 0;
 }
 
 }  // namespace
@@ -124,7 +198,7 @@ JsonObject QueuesJson(const Scheduler& scheduler) {
   std::vector<QueueId> all;
   std::vector<QueueId> roots;
   for (uint32_t i = 0; i < queues.size(); ++i) {
-    if (!queues.used(QueueId{i})) continue;
+    if (!queues.used(QueueId{i}) || IsIdleRoot(engine.state(), QueueId{i})) continue;
     all.emplace_back(i);
     if (!queues.at(QueueId{i}).parent.valid()) roots.emplace_back(i);
   }

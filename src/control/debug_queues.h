@@ -12,10 +12,13 @@ class Scheduler;
 //               "quotas":[{"flavor","resource","nominal","borrowingLimit","lendingLimit","has",
 //                          "used","leaving","promised","borrowed","lent","left"}],
 //               "waitingCount","waiting":[{"workload","priority","since","reason","message"}]}]}
-// with the members that apply. Amounts are quantities. `has` is the nominal quota and what those
-// below it lend; `used` is used now, of which `leaving` is given back by those that are evicted;
-// `promised` is for who waits for that; `borrowed` is what is used beyond what it has, `lent` what
-// it has, does not use and can't get, since others use it; `left` what it may use besides.
+// with the members that apply. Of Volcano's queues (kind Queue) a quota is {"resource","deserved",
+// "guarantee","has","used","leaving","promised","left"}, where `has` is the capability and what has
+// no bound is left out, and who waits is a "group". Amounts are quantities. `has` is the nominal
+// quota and what those below it lend; `used` is used now, of which `leaving` is given back by those
+// that are evicted; `promised` is for who waits for that; `borrowed` is what is used beyond what it
+// has, `lent` what it has, does not use and can't get, since others use it; `left` what it may use
+// besides.
 // `waiting` is in the order in which they are looked at, at most kWaitingShown of each queue.
 // O(accounts x resources x levels + workloads that wait).
 [[nodiscard]] api::JsonObject QueuesJson(const Scheduler& scheduler);

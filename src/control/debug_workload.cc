@@ -135,6 +135,15 @@ void AddWait(const cycle::Engine& engine, WorkloadId id, JsonObject& object) {
   if (!lacks.empty()) object["lacks"] = std::move(lacks);
 }
 
+// Why it is in no line, where its object says so.
+void AddDelay(const model::WorkloadStatus& status, JsonObject& object) {
+  if (object.contains("position")) return;
+  if (status.on_hold)
+    object["waitsFor"] = "a reason other than OnHold in its condition QuotaReserved";
+  if (status.held_back) object["waitsFor"] = "its condition Requeued, which is False and says why";
+  if (status.requeue_at != Instant{}) object["notBefore"] = client::SecondsTime(status.requeue_at);
+}
+
 void AddHolds(const model::State& state, const Workload& row, JsonObject& object) {
   const model::Reservation& charged = ChargedTo(row);
   if (!charged.cluster_queue.valid()) return;
@@ -175,6 +184,8 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   object["priority"] = row.priority;
   object["since"] = client::SecondsTime(model::QueuedAt(row.status, true));
   if (stage == model::WorkloadStage::kPending && !reserving) AddWait(engine, id, object);
+  if (stage == model::WorkloadStage::kPending && !reserving && row.status.active)
+    AddDelay(row.status, object);
   AddHolds(state, row, object);
   if (const auto refusal = engine.admissions().WhyWaits(id)) {
     const translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);

@@ -43,6 +43,28 @@ bool Says(const env::SendRequest& request, std::string_view text) {
   return BodyOf(request).find(text) != std::string_view::npos;
 }
 
+// /debug/why of a group: how many it lacks, which nodes refuse why, and where its members stand.
+TEST(Groups, WhyIsToldOfTheWholeGroup) {
+  Rig rig(Placing());
+  rig.Start({MemberJson("a", 10), MemberJson("b", 11)}, {NodeJson("n1", 12)});
+  EXPECT_NE(rig.Get("/debug/why?podgroup=ns/g").find("podgroup \\\"ns/g\\\" is not known"),
+            std::string::npos);
+  rig.Event("groups", "ADDED", GroupJson("g1", 112, 3));
+  rig.Settle();
+  const std::string lacks = rig.Get("/debug/why?podgroup=ns/g");
+  EXPECT_NE(lacks.find(R"("podgroup":"ns/g","uid":"g1","phase":"Inqueue","minMember":3)"),
+            std::string::npos)
+      << lacks;
+  EXPECT_NE(lacks.find(R"("members":{"waiting":2})"), std::string::npos) << lacks;
+  EXPECT_NE(lacks.find(R"("reasons":[])"), std::string::npos) << lacks;
+  EXPECT_NE(lacks.find("PodGroup ns/g lacks members: it needs 3 more, and 2 wait."),
+            std::string::npos)
+      << lacks;
+  EXPECT_NE(lacks.find(R"("pods":[{"pod":"ns/a","state":"waiting"},{"pod":"ns/b")"),
+            std::string::npos)
+      << lacks;
+}
+
 TEST(Groups, MembersAreBoundTogetherAndTheStatusFollows) {
   Rig rig(Placing());
   rig.Start({MemberJson("a", 10)}, {NodeJson("n1", 11)});
@@ -252,6 +274,91 @@ TEST(Groups, AServerWithoutPodGroupsIsNoReasonToWait) {
   }
   rig.Settle();
   EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+}
+
+std::string QueueJson(const std::string& name, int version, const std::string& spec = "",
+                      const std::string& state = "Open") {
+  return fmt::format(
+      R"({{"kind":"Queue","apiVersion":"scheduling.volcano.sh/v1beta1","metadata":{{"name":"{0}","uid":"u-{0}",)"
+      R"("resourceVersion":"{1}","creationTimestamp":"2026-01-01T00:00:00Z"}},"spec":{{{2}}},"status":{{"state":"{3}"}}}})",
+      name, version, spec, state);
+}
+
+// A queue that is missing or closed says what to change; groups of others go on, and so do those of
+// its own that run.
+TEST(Groups, AQueueThatLetsNobodyStartSaysSo) {
+  Rig rig(Placing());
+  rig.Start({MemberJson("a", 10)}, {NodeJson("n1", 11)});
+  rig.Event("groups", "ADDED", GroupJson("g1", 112, 1, R"(,"queue":"q")"));
+  const env::SendRequest missing = rig.TakeOf("/podgroups/g");
+  EXPECT_TRUE(Says(missing, R"("phase":"Pending")")) << BodyOf(missing);
+  EXPECT_TRUE(Says(missing, R"("reason":"QueueNotFound","message":"PodGroup ns/g waits: queue q )"
+                            R"(does not exist: create it, or name another in spec.queue.")"))
+      << BodyOf(missing);
+  rig.Answer(missing, 200, "{}");
+  rig.Event("groups", "MODIFIED", GroupJson("g1", 113, 1, R"(,"queue":"q")"));
+  const auto said = [](int version) {
+    return MemberJson(
+        "a", version, "",
+        R"(,"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"before"}])");
+  };
+  rig.Answer(rig.TakeOf("/pods/a/status"), 200, said(110));
+  rig.Event("pods", "MODIFIED", said(110));
+  while (rig.TakeOf("/pods/a/status").call.value != 0) {
+  }
+
+  rig.Event("queues", "ADDED", QueueJson("q", 114, "", "Closed"));
+  rig.Pass(Duration::Seconds(5));
+  const env::SendRequest closed = rig.TakeOf("/podgroups/g");
+  EXPECT_TRUE(Says(closed, R"("reason":"QueueClosed","message":"PodGroup ns/g waits: queue q is )"
+                           R"(closed, or one above it: open it, or name another in spec.queue.")"))
+      << BodyOf(closed);
+  rig.Pass(Duration::Seconds(60));
+  EXPECT_TRUE(Says(rig.TakeOf("/pods/a/status"), "queue q is closed"));
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/a").find("queue q is closed"), std::string::npos);
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+
+  rig.Event("queues", "MODIFIED", QueueJson("q", 115));
+  EXPECT_EQ(TargetOf(rig.TakeOf("/pods/a/binding")), "n1");
+  rig.Event("pods", "MODIFIED", MemberJson("a", 116, "n1"));
+  rig.Event("queues", "MODIFIED", QueueJson("q", 117, "", "Closed"));
+  rig.Pass(Duration::Seconds(5));
+  EXPECT_EQ(rig.Held("n1"), 500) << "who runs goes on";
+  rig.Event("pods", "ADDED", MemberJson("b", 118));
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u) << "nobody else starts";
+}
+
+// What a group asks to be kept is had by its queue first; and no more than the queue has is placed.
+TEST(Groups, AQueueIsNotUsedBeyondItsCapability) {
+  Rig rig(Placing());
+  rig.Start({MemberJson("a", 10)}, {NodeJson("n1", 11, 4'000)});
+  const std::string spec = R"(,"queue":"q","minResources":{"cpu":"1500m"})";
+  rig.Event("queues", "ADDED", QueueJson("q", 112, R"("capability":{"cpu":"1"})"));
+  rig.Event("groups", "ADDED", GroupJson("g1", 113, 1, spec));
+  const env::SendRequest never = rig.TakeOf("/podgroups/g");
+  EXPECT_TRUE(Says(never, R"("phase":"Pending")")) << BodyOf(never);
+  EXPECT_TRUE(Says(never,
+                   R"("reason":"NotEnoughResources","message":"queue resource quota insufficient: )"
+                   R"(insufficient cpu: PodGroup ns/g needs 500m more than queue q has left, and )"
+                   R"(more than it could ever have: raise its spec.capability, or ask for less.")"))
+      << BodyOf(never);
+  rig.Answer(never, 200, "{}");
+  rig.Event("groups", "MODIFIED",
+            GroupJson("g1", 114, 1, R"(,"queue":"q","minResources":{"cpu":"500m"})"));
+  EXPECT_EQ(TargetOf(rig.TakeOf("/pods/a/binding")), "n1");
+  rig.Event("pods", "MODIFIED", MemberJson("a", 115, "n1"));
+  rig.Event("pods", "ADDED", MemberJson("b", 116));
+  EXPECT_EQ(TargetOf(rig.TakeOf("/pods/b/binding")), "n1");
+  rig.Event("pods", "MODIFIED", MemberJson("b", 117, "n1"));
+  while (rig.TakeOf("/pods/b/status").call.value != 0) {
+  }
+  rig.Event("pods", "ADDED", MemberJson("c", 118));
+  EXPECT_TRUE(Says(rig.TakeOf("/pods/c/status"),
+                   "queue resource quota insufficient: insufficient cpu: PodGroup ns/g needs 500m "
+                   "more than queue q has left."));
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u) << "the node has room";
+  rig.Event("pods", "DELETED", MemberJson("a", 119, "n1"));
+  EXPECT_EQ(TargetOf(rig.TakeOf("/pods/c/binding")), "n1");
 }
 
 }  // namespace

@@ -103,6 +103,7 @@ FlavorNames NamesOfFlavors(const api::ClusterQueue& queue, const QueueReferences
 
 struct CheckNames {
   Names missing;
+  Names unserved;  // Nobody ever said whether they are active.
   Names inactive;
 };
 CheckNames NamesOfChecks(const api::ClusterQueue& queue, const QueueReferences& references) {
@@ -111,7 +112,9 @@ CheckNames NamesOfChecks(const api::ClusterQueue& queue, const QueueReferences& 
     const auto check = references.checks.find(required.name);
     if (check == references.checks.end()) {
       out.missing.Add(required.name);
-    } else if (!check->second) {
+    } else if (!check->second.told) {
+      out.unserved.Add(fmt::format("{} (of {})", required.name, check->second.controller));
+    } else if (!check->second.active) {
       out.inactive.Add(required.name);
     }
   }
@@ -251,32 +254,41 @@ void Queues::Subject<Queue>::AddTo(Hasher& hasher) const {
 
 // ---- Readiness -------------------------------------------------------------------------------
 
-Readiness Queues::ReadinessOf(const api::ClusterQueue& queue) const {
+Readiness ReadinessOf(const api::ClusterQueue& queue, const QueueReferences& references) {
   if (queue.meta.deletion_time) {
     return {.active = false,
             .reason = "Terminating",
             .message = "The ClusterQueue is being deleted; nothing more is admitted."};
   }
-  const FlavorNames flavors = NamesOfFlavors(queue, references_);
-  const CheckNames checks = NamesOfChecks(queue, references_);
+  const FlavorNames flavors = NamesOfFlavors(queue, references);
+  const CheckNames checks = NamesOfChecks(queue, references);
   Faults faults;
   if (queue.stop != api::StopPolicy::kNone) faults.Add("Stopped", StopText(queue.stop));
   faults.Add("FlavorNotFound", "ResourceFlavors that don't exist", flavors.missing,
              "create them, or take them out of spec.resourceGroups");
   faults.Add("AdmissionCheckNotFound", "AdmissionChecks that don't exist", checks.missing,
              "create them, or take them out of spec.admissionChecksStrategy");
+  faults.Add("AdmissionCheckInactive", "AdmissionChecks that no controller serves", checks.unserved,
+             "start their controllers, or take them out of spec.admissionChecksStrategy");
   faults.Add("AdmissionCheckInactive", "AdmissionChecks that are not active", checks.inactive,
              "their conditions Active say why");
   faults.Add("TopologyNotFound", "Topologies that don't exist", flavors.missing_topologies,
              "create them");
   faults.Add("CohortCycle", "Cohorts that are below themselves",
-             CycleAbove(queue.cohort, references_), "change spec.parentName of one of them");
+             CycleAbove(queue.cohort, references), "change spec.parentName of one of them");
   return faults.Result();
 }
 
-Readiness Queues::ReadinessOf(const api::LocalQueue& queue) const {
+Readiness Queues::ReadinessOfLocal(const api::LocalQueue& queue) const {
   if (queue.stop != api::StopPolicy::kNone)
     return {.active = false, .reason = "Stopped", .message = StopText(queue.stop)};
+  if (queue.cluster_queue.empty()) {
+    return {.active = false,
+            .reason = "ClusterQueueDoesNotExist",
+            .message =
+                "spec.clusterQueue is empty; set it to the ClusterQueue that workloads are "
+                "to get quota of."};
+  }
   const Subject<api::ClusterQueue>* target = cluster_queues_.Find(queue.cluster_queue);
   if (target == nullptr) {
     return {.active = false,
@@ -296,7 +308,7 @@ Readiness Queues::ReadinessOf(const api::LocalQueue& queue) const {
 
 bool Queues::LacksChecks(const api::ClusterQueue& queue) const {
   const CheckNames checks = NamesOfChecks(queue, references_);
-  return !checks.missing.empty() || !checks.inactive.empty();
+  return !checks.missing.empty() || !checks.unserved.empty() || !checks.inactive.empty();
 }
 
 std::vector<api::ClusterQueue> Queues::QueuesAsking(std::string_view check) const {
@@ -313,11 +325,11 @@ std::vector<api::ClusterQueue> Queues::QueuesAsking(std::string_view check) cons
 void Queues::WorkOutAll() {
   stale_ = false;
   cluster_queues_.ForEach([&](const std::string& name, Subject<api::ClusterQueue>& subject) {
-    subject.readiness = ReadinessOf(subject.queue);
+    subject.readiness = ReadinessOf(subject.queue, references_);
     cluster_queues_.Reconsider(name);
   });
   local_queues_.ForEach([&](const std::string& key, Subject<api::LocalQueue>& subject) {
-    subject.readiness = ReadinessOf(subject.queue);
+    subject.readiness = ReadinessOfLocal(subject.queue);
     local_queues_.Reconsider(key);
   });
 }
@@ -329,7 +341,7 @@ void Queues::Observe(api::ClusterQueue queue) {
   Subject<api::ClusterQueue>& subject = cluster_queues_.At(name);
   subject.queue = std::move(queue);
   // LocalQueues tell of it.
-  if (!stale_ && subject.readiness != ReadinessOf(subject.queue)) stale_ = true;
+  if (!stale_ && subject.readiness != ReadinessOf(subject.queue, references_)) stale_ = true;
   cluster_queues_.Reconsider(name);
 }
 
@@ -337,7 +349,7 @@ void Queues::Observe(api::LocalQueue queue) {
   const std::string key = client::KnownSet::Key(queue.meta.namespace_name, queue.meta.name);
   Subject<api::LocalQueue>& subject = local_queues_.At(key);
   subject.queue = std::move(queue);
-  if (!stale_) subject.readiness = ReadinessOf(subject.queue);
+  if (!stale_) subject.readiness = ReadinessOfLocal(subject.queue);
   local_queues_.Reconsider(key);
 }
 
@@ -355,7 +367,10 @@ void Queues::Observe(const api::Topology& topology) {
 
 void Queues::Observe(const api::AdmissionCheck& check) {
   const api::Condition* active = Find(check.conditions, kActive);
-  stale_ |= Put(references_.checks, check.meta.name, active != nullptr && active->status == "True");
+  stale_ |= Put(references_.checks, check.meta.name,
+                CheckFacts{.controller = check.controller,
+                           .told = active != nullptr,
+                           .active = active != nullptr && active->status == "True"});
 }
 
 void Queues::Forget(api::KindId kind, std::string_view namespace_name, std::string_view name) {
@@ -427,7 +442,8 @@ void Queues::AddTo(Hasher& hasher) const {
     for (const auto& [name, other] : *names) hasher.Add(name).Add(other);
   }
   hasher.Add(references_.checks.size());
-  for (const auto& [name, active] : references_.checks) hasher.Add(name).Add(active);
+  for (const auto& [name, check] : references_.checks)
+    hasher.Add(name).Add(check.controller).Add(check.told).Add(check.active);
   hasher.Add(references_.topologies.size());
   for (const std::string& name : references_.topologies) hasher.Add(name);
   hasher.Add(listed_).Add(stale_);

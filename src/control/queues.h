@@ -34,13 +34,24 @@ struct WorkloadCounts {
   bool operator==(const WorkloadCounts&) const = default;
 };
 
+// Of an AdmissionCheck, whether whoever does it says that it can.
+struct CheckFacts {
+  std::string controller;
+  bool told = false;  // It has a condition Active.
+  bool active = false;
+  bool operator==(const CheckFacts&) const = default;
+};
+
 // What ClusterQueues refer to, by name.
 struct QueueReferences {
   std::map<std::string, std::string, std::less<>> parents;      // Of cohorts; empty: none.
   std::map<std::string, std::string, std::less<>> topology_of;  // Of flavors; empty: none.
-  std::map<std::string, bool, std::less<>> checks;              // Whether they are active.
+  std::map<std::string, CheckFacts, std::less<>> checks;
   std::set<std::string, std::less<>> topologies;
 };
+
+[[nodiscard]] Readiness ReadinessOf(const api::ClusterQueue& queue,
+                                    const QueueReferences& references);
 
 // Kueue's ClusterQueues and LocalQueues, what they refer to, and what their status is to say. The
 // only writer of their conditions Active and counts; other conditions are left as they are. Writes
@@ -103,9 +114,8 @@ class Queues {
   template <typename Queue>
   using Pumps = StatusPump<Subject<Queue>>;
 
-  // Of a LocalQueue: REQUIRES: that of its ClusterQueue.
-  [[nodiscard]] Readiness ReadinessOf(const api::ClusterQueue& queue) const;
-  [[nodiscard]] Readiness ReadinessOf(const api::LocalQueue& queue) const;
+  // REQUIRES: that of its ClusterQueue is known.
+  [[nodiscard]] Readiness ReadinessOfLocal(const api::LocalQueue& queue) const;
   void WorkOutAll();
 
   Pumps<api::ClusterQueue> cluster_queues_;  // By name.

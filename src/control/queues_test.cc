@@ -186,8 +186,9 @@ TEST_F(QueuesTest, AClusterQueueIsReadyOrSaysWhatToChange) {
        "False AdmissionCheckNotFound: AdmissionChecks that don't exist: z; create them, or take "
        "them out of spec.admissionChecksStrategy."},
       {"idle-checks", checks(R"({"name":"idle"},{"name":"good"},{"name":"down"})"),
-       "False AdmissionCheckInactive: AdmissionChecks that are not active: idle, down; their "
-       "conditions Active say why."},
+       "False AdmissionCheckInactive: AdmissionChecks that no controller serves: idle (of ); start "
+       "their controllers, or take them out of spec.admissionChecksStrategy. AdmissionChecks that "
+       "are not active: down; their conditions Active say why."},
       {"in-cycle", R"("cohortName":"c")",
        "False CohortCycle: Cohorts that are below themselves: a, c, b; change spec.parentName of "
        "one of them."},
@@ -203,8 +204,9 @@ TEST_F(QueuesTest, AClusterQueueIsReadyOrSaysWhatToChange) {
        "False Stopped: spec.stopPolicy is Hold; set it to None to have workloads admitted. "
        "ResourceFlavors that don't exist: x; create them, or take them out of "
        "spec.resourceGroups. AdmissionChecks that don't exist: z; create them, or take them out "
-       "of spec.admissionChecksStrategy. AdmissionChecks that are not active: idle; their "
-       "conditions Active say why. Topologies that don't exist: nowhere (of ResourceFlavor lost); "
+       "of spec.admissionChecksStrategy. AdmissionChecks that no controller serves: idle (of ); "
+       "start their controllers, or take them out of spec.admissionChecksStrategy. Topologies that "
+       "don't exist: nowhere (of ResourceFlavor lost); "
        "create them. Cohorts that are below themselves: self; change spec.parentName of one of "
        "them."},
   };

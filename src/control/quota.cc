@@ -35,8 +35,27 @@ bool Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox
 
 }  // namespace
 
+CountsOfQueues CountWorkloads(const model::State& state) {
+  CountsOfQueues out;
+  for (uint32_t i = 0; i < state.workloads().size(); ++i) {
+    if (!state.workloads().used(model::WorkloadId{i})) continue;
+    const model::Workload& row = state.workloads().at(model::WorkloadId{i});
+    if (row.status.finished || !(row.status.reserved || row.status.active)) continue;
+    model::NameId queue = row.reserved.cluster_queue;
+    const model::LocalQueueId local = state.local_queues().FindKey(row.local_queue);
+    if (!row.status.reserved && local.valid()) queue = state.local_queues().at(local).cluster_queue;
+    for (WorkloadCounts* counts : {&out.of_queue[queue], &out.of_local[row.local_queue]}) {
+      counts->pending += row.status.reserved ? 0 : 1;
+      counts->reserving += row.status.reserved ? 1 : 0;
+      counts->admitted += row.status.reserved && row.status.admitted ? 1 : 0;
+    }
+  }
+  return out;
+}
+
 Quota::Quota(const Options& options, client::Client& client)
     : queue_status_(options.queue_status),
+      joint_(options.joint),
       scheduler_names_(options.scheduler_names),
       cluster_queues_watch_(client.Watch(KueueWatch("clusterqueues"))),
       cohorts_watch_(client.Watch(KueueWatch("cohorts"))),
@@ -191,7 +210,8 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
     for (size_t i = 0; i < read->slots.size(); ++i)
       read->slots[i].ours = IsOurs(*workload->pod_sets[i].spec);
   }
-  const bool withdrawn = workloads_.Observe(*std::move(workload));
+  const bool lacks = read && cycle::LacksPlaces(read->slots, read->reserved, joint_);
+  const bool withdrawn = workloads_.Observe(*std::move(workload), lacks);
   if (read) {
     facts.emplace_back(*std::move(read));
     if (withdrawn) {
@@ -273,26 +293,12 @@ void Quota::Pump(Instant now, const model::State& state, client::Client& client,
 
 // Of all queues anew: counting on would be another truth about workloads.
 void Quota::Count(const model::State& state) {
-  std::map<model::NameId, WorkloadCounts> of_queue;
-  std::map<model::KeyId, WorkloadCounts> of_local;
-  for (uint32_t i = 0; i < state.workloads().size(); ++i) {
-    if (!state.workloads().used(model::WorkloadId{i})) continue;
-    const model::Workload& row = state.workloads().at(model::WorkloadId{i});
-    if (row.status.finished || !(row.status.reserved || row.status.active)) continue;
-    model::NameId queue = row.reserved.cluster_queue;
-    const model::LocalQueueId local = state.local_queues().FindKey(row.local_queue);
-    if (!row.status.reserved && local.valid()) queue = state.local_queues().at(local).cluster_queue;
-    for (WorkloadCounts* counts : {&of_queue[queue], &of_local[row.local_queue]}) {
-      counts->pending += row.status.reserved ? 0 : 1;
-      counts->reserving += row.status.reserved ? 1 : 0;
-      counts->admitted += row.status.reserved && row.status.admitted ? 1 : 0;
-    }
-  }
+  CountsOfQueues counts = CountWorkloads(state);
   for (const auto& [name, selector] : selectors_)
-    queues_.WantClusterQueue(name, of_queue[state.vocabulary().names.Find(name)]);
+    queues_.WantClusterQueue(name, counts.of_queue[state.vocabulary().names.Find(name)]);
   for (const auto& [key, queue] : local_queues_) {
     queues_.WantLocalQueue(queue.namespace_name, key.substr(key.find('/') + 1),
-                           of_local[state.FindKey(key)]);
+                           counts.of_local[state.FindKey(key)]);
   }
 }
 
@@ -314,8 +320,10 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
     const model::Workload& row = state.workloads().at(decision.workload);
     const auto placement = translate::PlacementOf(row, state.vocabulary());
     workloads_.Reserve(state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()),
-                       placement ? codec::PlacementText(*placement) : "");
+                       placement ? codec::PlacementText(*placement) : "",
+                       cycle::LacksPlaces(row.slots, row.decided, joint_));
   }
+  for (const model::PassDecision& decision : plan.passes) CarryOut(decision, state);
   for (const model::EvictDecision& decision : plan.evictions) {
     const model::Workload& row = state.workloads().at(decision.workload);
     const std::string_view claimant = state.UidOf(state.workloads().at(row.claimant).uid);
@@ -327,6 +335,26 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
     if (!refusal) continue;
     workloads_.Want(state.UidOf(row.uid), translate::WorkloadRefusalText(*refusal, row, state));
   }
+}
+
+void Quota::CarryOut(const model::PassDecision& decision, const model::State& state) {
+  const model::Workload& row = state.workloads().at(decision.workload);
+  const std::string_view uid = state.UidOf(decision.uid);
+  const api::Workload* seen = workloads_.Find(uid);
+  if (seen == nullptr) return;
+  Workloads::Pass pass{.pass = decision.pass};
+  for (const model::NameId node : decision.failed) pass.failed.emplace_back(state.NameOf(node));
+  if (decision.refusal) {
+    GivenUp given_up = GivenUpOf(decision, state);
+    pass.why = std::move(given_up.message);
+    pass.reason = std::move(given_up.reason);
+    workloads_.Put(uid, std::move(pass), "");
+    return;
+  }
+  if (seen->admission) pass.admission = *seen->admission;
+  translate::PutTopologies(row.decided, row, state.vocabulary(), pass.admission);
+  const auto placement = translate::PlacementOf(row, state.vocabulary());
+  workloads_.Put(uid, std::move(pass), placement ? codec::PlacementText(*placement) : "");
 }
 
 void Quota::AddTo(Hasher& hasher) const {

@@ -21,6 +21,14 @@
 
 namespace berth::control {
 
+// Of each ClusterQueue by its name, and each LocalQueue by its key.
+struct CountsOfQueues {
+  std::map<model::NameId, WorkloadCounts> of_queue;
+  std::map<model::KeyId, WorkloadCounts> of_local;
+};
+// How many workloads wait there, hold quota, and may run. O(workloads).
+[[nodiscard]] CountsOfQueues CountWorkloads(const model::State& state);
+
 // What the scheduler sees of quota, and what it writes of it: Kueue's queues, cohorts, flavors,
 // topologies and Workloads become facts; the plan's reservations and reasons, whether queues are
 // ready and how many wait in them, their status.
@@ -35,6 +43,7 @@ class Quota {
     // Whether it is written, too, if queues are ready and how many wait in them.
     bool queue_status = true;
     std::vector<std::string> scheduler_names = {};  // SchedulerOptions::scheduler_names.
+    bool joint = false;                             // cycle::Engine::Options::joint_placement.
   };
   // `client`: the scheduler's, with the watches in it from now on.
   Quota(const Options& options, client::Client& client);
@@ -85,7 +94,10 @@ class Quota {
   [[nodiscard]] bool IsOurs(const api::PodSpec& spec) const;
   void LocalQueuesOf(std::string_view cluster_queue, Facts& facts) const;
 
+  void CarryOut(const model::PassDecision& decision, const model::State& state);
+
   bool queue_status_;
+  bool joint_;
   std::vector<std::string> scheduler_names_;
   codec::Decoder decoder_;
   client::WatchId cluster_queues_watch_;

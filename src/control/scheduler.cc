@@ -11,6 +11,7 @@
 #include "control/debug.h"
 #include "model/audit.h"
 #include "translate/facts.h"
+#include "translate/quota_facts.h"
 #include "translate/text.h"
 
 namespace berth::control {
@@ -46,6 +47,23 @@ std::string Join(const std::vector<std::string>& items) {
   return text;
 }
 
+// The reason of a group's condition, beside Volcano's.
+std::string_view WordOf(model::GroupBar bar) {
+  switch (bar) {
+    case model::GroupBar::kNone:
+      break;
+    case model::GroupBar::kQueueMissing:
+      return "QueueNotFound";
+    case model::GroupBar::kQueueClosed:
+      return "QueueClosed";
+    case model::GroupBar::kParentMissing:
+      return "ParentQueueNotFound";
+    case model::GroupBar::kQueueCycle:
+      return "QueueCycle";
+  }
+  return "";
+}
+
 std::string NotHonoured(const api::Pod& pod) {
   return fmt::format("{} can't be honoured by this scheduler yet", Join(pod.spec->unsupported));
 }
@@ -71,10 +89,14 @@ Scheduler::Scheduler(SchedulerOptions options)
     podgroups_ = client_.Watch({.resource = PodGroups(), .may_be_absent = true});
     classes_ = client_.Watch(
         {.resource = {.group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"}});
+    queues_ = client_.Watch(
+        {.resource = {.group = "scheduling.volcano.sh", .version = "v1beta1", .plural = "queues"},
+         .may_be_absent = true});
   }
   if (options_.quota) {
     Quota::Options quota = options_.quota_options;
     quota.scheduler_names = options_.scheduler_names;
+    quota.joint = options_.engine.joint_placement;
     quota_.emplace(quota, client_);
   }
 }
@@ -152,6 +174,8 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
     OnGroup(event, out);
   } else if (options_.groups && event.watch == classes_) {
     OnClass(event, out);
+  } else if (options_.groups && event.watch == queues_) {
+    OnQueue(event, out);
   } else if (quota_ && quota_->Watches(event.watch)) {
     OnQuota(event, out);
   } else {
@@ -374,6 +398,23 @@ void Scheduler::OnClass(const client::ObjectEvent& event, env::Outbox& out) {
   }
 }
 
+void Scheduler::OnQueue(const client::ObjectEvent& event, env::Outbox& out) {
+  if (event.change == client::Change::kDeleted)
+    return Apply(
+        model::QueueRemove{.kind = model::QueueKind::kQueue, .name = event.name, .uid = event.uid});
+  const auto queue = decoder_.Queue(event.object.view());
+  if (!queue) {
+    ++counters_.undecodable;
+    return Say(out, env::LogLevel::kError,
+               fmt::format("queue {}: {}", event.name, queue.error().message));
+  }
+  const model::QueueUpsert facts = translate::QueueFacts(*queue, engine_.vocabulary());
+  if (engine_.state().HasRoomFor(facts)) return Apply(facts);
+  Say(out, env::LogLevel::kError,
+      fmt::format("queue {} is not used: the scheduler holds as many queues as it can",
+                  event.name));
+}
+
 void Scheduler::OnQuota(const client::ObjectEvent& event, env::Outbox& out) {
   const model::State& state = engine_.state();
   for (const model::Delta& fact : quota_->On(event, engine_.vocabulary(), out)) {
@@ -423,9 +464,11 @@ void Scheduler::FollowGroup(model::GroupId group) {
   if (const std::optional<model::Refusal> refusal = engine_.WhyGroupWaits(group)) {
     const model::ReasonKind kind =
         refusal->reasons.empty() ? model::ReasonKind::kNone : refusal->reasons.front().kind;
-    wanted.reason = kind != model::ReasonKind::kGangIncomplete ? "NotEnoughResources"
-                    : refusal->reasons.front().detail.valid()  ? "NotEnoughPodsOfTask"
-                                                               : "NotEnoughTasks";
+    wanted.reason = refusal->gang->bar != model::GroupBar::kNone
+                        ? std::string(WordOf(refusal->gang->bar))
+                    : kind != model::ReasonKind::kGangIncomplete ? "NotEnoughResources"
+                    : refusal->reasons.front().detail.valid()    ? "NotEnoughPodsOfTask"
+                                                                 : "NotEnoughTasks";
     wanted.message = translate::FailedSchedulingText(*refusal, state);
   } else {
     wanted.scheduled =

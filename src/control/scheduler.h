@@ -105,12 +105,15 @@ class Scheduler final : public env::Actor {
   [[nodiscard]] const std::string& budgets_version() const {
     return client_.watch(budgets_).version();
   }
-  // REQUIRES: groups, as the one below, which is of PriorityClasses.
+  // REQUIRES: groups, as the two below, of PriorityClasses and of queues.
   [[nodiscard]] const std::string& groups_version() const {
     return client_.watch(podgroups_).version();
   }
   [[nodiscard]] const std::string& classes_version() const {
     return client_.watch(classes_).version();
+  }
+  [[nodiscard]] const std::string& queues_version() const {
+    return client_.watch(queues_).version();
   }
   [[nodiscard]] const Binder& binder() const { return binder_; }
   [[nodiscard]] const Evictor& evictor() const { return evictor_; }
@@ -137,6 +140,7 @@ class Scheduler final : public env::Actor {
   void OnBudget(const client::ObjectEvent& event, env::Outbox& out);
   void OnGroup(const client::ObjectEvent& event, env::Outbox& out);
   void OnClass(const client::ObjectEvent& event, env::Outbox& out);
+  void OnQueue(const client::ObjectEvent& event, env::Outbox& out);
   void OnQuota(const client::ObjectEvent& event, env::Outbox& out);
   void OnReservation(Instant now, const Workloads::Result& result, env::Outbox& out);
   void FollowGroup(model::GroupId group);
@@ -186,8 +190,9 @@ class Scheduler final : public env::Actor {
   client::WatchId pods_;
   client::WatchId nodes_;
   client::WatchId budgets_;    // With preemption only.
-  client::WatchId podgroups_;  // With groups only, as the one below.
+  client::WatchId podgroups_;  // With groups only, as the two below.
   client::WatchId classes_;
+  client::WatchId queues_;  // Volcano's.
   codec::Decoder decoder_;
   translate::PodTranslator translator_;
   cycle::Engine engine_;

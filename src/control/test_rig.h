@@ -63,7 +63,7 @@ class Rig {
   void Start(const std::vector<std::string>& pods, const std::vector<std::string>& nodes) {
     Tick();
     ASSERT_EQ(inbox.size(), 2u + (scheduler.preempts() ? 1 : 0) +
-                                (scheduler.places_groups() ? 2 : 0) +
+                                (scheduler.places_groups() ? 3 : 0) +
                                 (scheduler.gives_quota() ? 8 : 0));
     while (!inbox.empty()) {
       const env::SendRequest request = Take();

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "control/workload_conditions.h"
 #include "model/workload_stage.h"
 #include "translate/quota_facts.h"
+#include "translate/quota_text.h"
 
 namespace berth::control {
 namespace {
@@ -92,8 +94,10 @@ std::optional<Reason> WhyAgain(const api::Workload& workload, const QueuesOf& qu
   if (again == nullptr || again->status != "False" || !workload.active) return std::nullopt;
   if (again->reason.starts_with("Deactivated"))
     return Reason{"Reactivated", "The workload was reactivated"};
-  if (again->reason == "AdmissionCheck" || again->reason == "PodsReadyTimeout")
+  if (again->reason == "AdmissionCheck" || again->reason == "PodsReadyTimeout" ||
+      again->reason == translate::kNoPlaceInTopology || again->reason == kNoPlace) {
     return Reason{"BackoffFinished", "The workload backoff was finished"};
+  }
   const bool queue_goes_on = queues.cluster_queue != nullptr && !queues.cluster_queue->drains;
   if (again->reason == "ClusterQueueStopped" && queue_goes_on)
     return Reason{"ClusterQueueRestarted", "The ClusterQueue was restarted after being stopped"};
@@ -140,10 +144,16 @@ Upkeep UpkeepOfHolder(const api::Workload& workload, const QueuesOf& queues, boo
   const api::Condition* said = api::Find(workload.conditions, "Admitted");
   const bool says_so = said != nullptr && said->status == wanted.status &&
                        (said->status == "True" || said->reason == wanted.reason);
+  // With its places, by who decides of them.
+  if (wanted.status == "True" && queues.lacks_places) return {};
   return {.due = says_so ? Due::kNothing : Due::kAdmit};
 }
 
 }  // namespace
+
+int64_t OneMore(int64_t count) {
+  return std::min<int64_t>(count, std::numeric_limits<int32_t>::max() - 1) + 1;
+}
 
 QueueRules RulesOf(const api::ClusterQueue& queue) {
   QueueRules rules{.checks = queue.checks, .drains = queue.stop == api::StopPolicy::kHoldAndDrain};
@@ -190,6 +200,13 @@ std::optional<Instant> RetryAt(std::span<const api::CheckState> checks) {
   return at;
 }
 
+RequeueState RequeueAfter(const api::Workload& workload, Instant at, bool counts) {
+  RequeueState state = {.requeue_at = workload.requeue_at, .count = workload.requeue_count};
+  if (!state.requeue_at || *state.requeue_at < at) state.requeue_at = at;
+  if (counts) state.count = OneMore(state.count);
+  return state;
+}
+
 Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues) {
   const model::WorkloadStage stage = StageOf(translate::WorkloadStatusOf(workload));
   if (stage == model::WorkloadStage::kFinished || workload.meta.deletion_time) return {};
@@ -205,8 +222,9 @@ Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues) {
   return {};
 }
 
-std::string ResetChecks(const api::Workload& workload, Instant now) {
-  if (workload.checks.empty()) return "";
+std::string ResetOfEvicted(const api::Workload& workload, Instant now) {
+  std::string text = workload.unhealthy_nodes.empty() ? "" : R"(,"unhealthyNodes":null)";
+  if (workload.checks.empty()) return text;
   std::vector<api::CheckState> checks = workload.checks;
   for (api::CheckState& check : checks) {
     if (check.state == kPending) continue;
@@ -214,13 +232,14 @@ std::string ResetChecks(const api::Workload& workload, Instant now) {
              .state = std::string(kPending),
              .message = "Reset to Pending after eviction. Previously: " + check.state,
              .transition = now,
-             .retries = check.retries + (check.state == kRetry ? 1 : 0)};
+             .retries = check.state == kRetry ? OneMore(check.retries) : check.retries};
   }
-  return "," + ChecksText(checks);
+  return text + "," + ChecksText(checks);
 }
 
 std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,
                        Instant now) {
+  const Said said = {.now = now, .generation = workload.meta.generation};
   std::vector<api::Condition> conditions = workload.conditions;
   std::string more;
   switch (due) {
@@ -235,7 +254,7 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
            .reason = "AdmissionCheck",
            .message = fmt::format("Admission check(s): {}, were rejected",
                                   fmt::join(NamesIn(workload, kRejected), ","))},
-          now);
+          said);
       break;
     case Due::kEvict:
     case Due::kReset: {
@@ -243,15 +262,17 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
         const Reason why = *WhyEvicted(workload, queues);
         Put(conditions,
             {.type = "Evicted", .status = "True", .reason = why.reason, .message = why.message},
-            now);
+            said);
       }
       std::erase_if(conditions,
                     [](const api::Condition& c) { return c.type == "DeactivationTarget"; });
-      more = ResetChecks(workload, now);
+      more = ResetOfEvicted(workload, now);
       if (!workload.active) {
         more += R"(,"requeueState":null)";
       } else if (const auto at = RetryAt(workload.checks)) {
-        more += fmt::format(R"(,"requeueState":{{"requeueAt":"{}"}})", client::SecondsTime(*at));
+        const RequeueState state = RequeueAfter(workload, *at, /*counts=*/false);
+        more += fmt::format(R"(,"requeueState":{{"requeueAt":"{}"}})",
+                            client::SecondsTime(*state.requeue_at));
       }
       break;
     }
@@ -267,13 +288,13 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
       return ChecksText(checks);
     }
     case Due::kAdmit:
-      Put(conditions, AdmittedOf(workload), now);
+      Put(conditions, AdmittedOf(workload), said);
       break;
     case Due::kRequeue: {
       const Reason why = *WhyAgain(workload, queues);
       Put(conditions,
           {.type = "Requeued", .status = "True", .reason = why.reason, .message = why.message},
-          now);
+          said);
       if (workload.requeue_at) more = R"(,"requeueState":{"requeueAt":null})";
       break;
     }

@@ -38,10 +38,20 @@ struct QueueRules {
 // When a workload may be tried again, as those of its checks say that ask for it; the latest.
 [[nodiscard]] std::optional<Instant> RetryAt(std::span<const api::CheckState> checks);
 
+// status.requeueState: until when a workload is not tried, and how often it was held back.
+struct RequeueState {
+  std::optional<Instant> requeue_at;
+  int64_t count = 0;
+};
+// What it becomes when the workload is not to be tried before that. It never becomes sooner.
+[[nodiscard]] RequeueState RequeueAfter(const api::Workload& workload, Instant at, bool counts);
+
 // The queues of a workload.
 struct QueuesOf {
   const QueueRules* cluster_queue = nullptr;  // Of its admission, else that it waits in.
   bool local_queue_drains = false;
+  // Its pods have no places, and are to have them before it is admitted.
+  bool lacks_places = false;
 };
 
 enum class Due : uint8_t {
@@ -50,9 +60,9 @@ enum class Due : uint8_t {
   kDeactivate,  // It is: spec.active becomes false.
   kEvict,       // It holds quota, and is to give it back.
   kChecks,      // Its list of checks becomes that of its admission.
-  kAdmit,       // It may run now, or may not any more.
-  kReset,       // It holds nothing and wants none: what was said of its last try is over.
-  kRequeue,     // What kept it from being tried is over.
+  kAdmit,    // It may run now, or may not any more. Not where it lacks places: those come with it.
+  kReset,    // It holds nothing and wants none: what was said of its last try is over.
+  kRequeue,  // What kept it from being tried is over.
 };
 struct Upkeep {
   Due due = Due::kNothing;
@@ -64,8 +74,11 @@ struct Upkeep {
 [[nodiscard]] std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,
                                      Instant now);
 
+// A counter of an object, which has 32 bits there: the last it can tell stays.
+[[nodiscard]] int64_t OneMore(int64_t count);
+
 // Members of a merge patch of the status of who is evicted, besides its conditions: its checks
-// begin anew.
-[[nodiscard]] std::string ResetChecks(const api::Workload& workload, Instant now);
+// begin anew, and of nodes that failed nothing is to be done any more.
+[[nodiscard]] std::string ResetOfEvicted(const api::Workload& workload, Instant now);
 
 }  // namespace berth::control

@@ -1,6 +1,7 @@
 #include "control/workload_conditions.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <utility>
@@ -12,7 +13,7 @@ constexpr std::string_view kQuotaReserved = "QuotaReserved";
 constexpr std::string_view kAdmitted = "Admitted";
 
 // What it was told of an eviction is over.
-void EndConditions(std::vector<api::Condition>& conditions, Instant now) {
+void EndConditions(std::vector<api::Condition>& conditions, const Said& said) {
   for (const std::string_view type : {"Evicted", "Preempted"}) {
     const api::Condition* before = api::Find(conditions, type);
     if (before == nullptr || before->status != "True") continue;
@@ -21,14 +22,15 @@ void EndConditions(std::vector<api::Condition>& conditions, Instant now) {
          .status = "False",
          .reason = std::string(kQuotaReserved),
          .message = "Previously: " + before->message},
-        now);
+        said);
   }
 }
 
 }  // namespace
 
-void Put(std::vector<api::Condition>& conditions, api::Condition condition, Instant now) {
-  condition.transition = now;
+void Put(std::vector<api::Condition>& conditions, api::Condition condition, const Said& said) {
+  condition.transition = said.now;
+  condition.observed_generation = said.generation;
   const auto at = std::ranges::find(conditions, condition.type, &api::Condition::type);
   if (at == conditions.end()) {
     conditions.push_back(std::move(condition));
@@ -41,47 +43,49 @@ void Put(std::vector<api::Condition>& conditions, api::Condition condition, Inst
 std::vector<api::Condition> ConditionsOfReserved(const api::Workload& workload,
                                                  const api::Admission& admission, bool admitted,
                                                  Instant now) {
+  const Said said = {.now = now, .generation = workload.meta.generation};
   std::vector<api::Condition> conditions = workload.conditions;
-  EndConditions(conditions, now);
+  EndConditions(conditions, said);
   Put(conditions,
       {.type = std::string(kQuotaReserved),
        .status = "True",
        .reason = "QuotaReserved",
        .message = fmt::format("Quota reserved in ClusterQueue {}", admission.cluster_queue)},
-      now);
+      said);
   if (admitted) {
     Put(conditions,
         {.type = std::string(kAdmitted),
          .status = "True",
          .reason = "Admitted",
          .message = "The workload is admitted"},
-        now);
+        said);
   } else {
     Put(conditions,
         {.type = std::string(kAdmitted),
          .status = "False",
          .reason = "UnsatisfiedAdmissionChecks",
          .message = "The workload has not all checks ready"},
-        now);
+        said);
   }
   return conditions;
 }
 
 std::vector<api::Condition> ConditionsOfWaiting(const api::Workload& workload,
                                                 const translate::WaitText& why, Instant now) {
+  const Said said = {.now = now, .generation = workload.meta.generation};
   std::vector<api::Condition> conditions = workload.conditions;
   Put(conditions,
       {.type = std::string(kQuotaReserved),
        .status = "False",
        .reason = why.reason,
        .message = why.message},
-      now);
+      said);
   Put(conditions,
       {.type = std::string(kAdmitted),
        .status = "False",
        .reason = "NoReservation",
        .message = "The workload has no reservation"},
-      now);
+      said);
   return conditions;
 }
 
@@ -104,11 +108,50 @@ EvictionText EvictionOf(const model::Workload& row, std::string_view job_uid,
 
 std::vector<api::Condition> ConditionsOfEvicted(const api::Workload& workload,
                                                 const EvictionText& why, Instant now) {
+  const Said said = {.now = now, .generation = workload.meta.generation};
   std::vector<api::Condition> conditions = workload.conditions;
   Put(conditions,
-      {.type = "Evicted", .status = "True", .reason = "Preempted", .message = why.message}, now);
+      {.type = "Evicted", .status = "True", .reason = "Preempted", .message = why.message}, said);
   Put(conditions,
-      {.type = "Preempted", .status = "True", .reason = why.reason, .message = why.message}, now);
+      {.type = "Preempted", .status = "True", .reason = why.reason, .message = why.message}, said);
+  return conditions;
+}
+
+std::vector<api::Condition> ConditionsOfAdmitted(const api::Workload& workload, Instant now) {
+  std::vector<api::Condition> conditions = workload.conditions;
+  Put(conditions,
+      {.type = std::string(kAdmitted),
+       .status = "True",
+       .reason = "Admitted",
+       .message = "The workload is admitted"},
+      {.now = now, .generation = workload.meta.generation});
+  return conditions;
+}
+
+GivenUp GivenUpOf(const model::PassDecision& decision, const model::State& state) {
+  if (decision.pass == model::Pass::kReplace) {
+    std::vector<std::string_view> failed;
+    for (const model::NameId node : decision.failed) failed.push_back(state.NameOf(node));
+    return {.reason = std::string(kNodeFailures),
+            .message = fmt::format(
+                "Workload was evicted as there was no replacement for unhealthy node(s): {}",
+                fmt::join(failed, ", "))};
+  }
+  const model::Workload& row = state.workloads().at(decision.workload);
+  return {
+      .reason = std::string(decision.refusal->topology ? translate::kNoPlaceInTopology : kNoPlace),
+      .message = translate::PlacesRefusalText(*decision.refusal, row, state)};
+}
+
+std::vector<api::Condition> ConditionsOfGivenUp(const api::Workload& workload, std::string reason,
+                                                std::string message, Instant now) {
+  std::vector<api::Condition> conditions = workload.conditions;
+  Put(conditions,
+      {.type = "Evicted",
+       .status = "True",
+       .reason = std::move(reason),
+       .message = std::move(message)},
+      {.now = now, .generation = workload.meta.generation});
   return conditions;
 }
 

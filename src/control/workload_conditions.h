@@ -1,11 +1,13 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "api/quota.h"
 #include "base/time.h"
+#include "model/plan.h"
 #include "model/state.h"
 #include "translate/quota_text.h"
 
@@ -14,8 +16,13 @@
 // functions; O(conditions).
 namespace berth::control {
 
+// When a condition is said, and of which generation of the object.
+struct Said {
+  Instant now;
+  int64_t generation = 0;
+};
 // In place of the one of its type.
-void Put(std::vector<api::Condition>& conditions, api::Condition condition, Instant now);
+void Put(std::vector<api::Condition>& conditions, api::Condition condition, const Said& said);
 
 // It has quota. `admitted`: nothing more is checked, so it may run.
 [[nodiscard]] std::vector<api::Condition> ConditionsOfReserved(const api::Workload& workload,
@@ -39,6 +46,25 @@ struct EvictionText {
                                       const model::State& state);
 [[nodiscard]] std::vector<api::Condition> ConditionsOfEvicted(const api::Workload& workload,
                                                               const EvictionText& why, Instant now);
+
+// Why it is evicted though it got quota: its pods find no places when it is to be admitted.
+inline constexpr std::string_view kNoPlace = "PlacementFailed";
+inline constexpr std::string_view kNodeFailures = "NodeFailures";
+
+// It has the places that it lacked, with which it is admitted.
+[[nodiscard]] std::vector<api::Condition> ConditionsOfAdmitted(const api::Workload& workload,
+                                                               Instant now);
+// Why one that has quota gives it up: in one word, and in a sentence.
+struct GivenUp {
+  std::string reason;
+  std::string message;
+};
+// REQUIRES: it has a refusal.
+[[nodiscard]] GivenUp GivenUpOf(const model::PassDecision& decision, const model::State& state);
+// It gives up its quota for `reason`.
+[[nodiscard]] std::vector<api::Condition> ConditionsOfGivenUp(const api::Workload& workload,
+                                                              std::string reason,
+                                                              std::string message, Instant now);
 
 // Whether the object says already that it waits, and for that.
 [[nodiscard]] bool SaysSo(const api::Workload& workload, const translate::WaitText& why);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "codec/topology.h"
 #include "control/status_text.h"
 #include "model/backoff.h"
 #include "translate/quota_facts.h"
@@ -44,7 +45,14 @@ std::string AdmissionText(const api::Admission& admission) {
       text += client::JsonString(a.name) + ':' +
               client::JsonString(translate::ResourceAmountText(a.name, a.amount));
     }
-    text += fmt::format(R"(}},"count":{}}})", pods.count.value_or(0));
+    text += fmt::format(R"(}},"count":{})", pods.count.value_or(0));
+    if (pods.topology)
+      text += R"(,"topologyAssignment":)" + codec::TopologyAssignmentText(*pods.topology);
+    if (pods.topology_delayed || pods.topology_came) {
+      text += fmt::format(R"(,"delayedTopologyRequest":"{}")",
+                          pods.topology_delayed ? "Pending" : "Ready");
+    }
+    text += '}';
   }
   return text + "]}";
 }
@@ -69,16 +77,33 @@ model::WriteOutcome OutcomeOf(client::Outcome outcome) {
   return model::WriteOutcome::kUnknown;
 }
 
+// As upstream's of pods that were not ready in time: a minute, doubled each time, an hour at most.
+std::string BackoffText(const api::Workload& workload, Instant now) {
+  const int64_t before = std::clamp<int64_t>(workload.requeue_count, 0, 6);
+  const Duration wait = std::min(Duration::Seconds(int64_t{60} << before), Duration::Seconds(3600));
+  return fmt::format(R"(,"requeueState":{{"count":{},"requeueAt":"{}"}})",
+                     OneMore(workload.requeue_count), client::SecondsTime(now + wait));
+}
+
 }  // namespace
 
-bool Workloads::Observe(api::Workload workload) {
+// Whether something was decided on this version and is to be written.
+bool Workloads::IsDecided(const Note& note) {
+  return note.reservation.has_value() || note.pass.has_value();
+}
+
+bool Workloads::Observe(api::Workload workload, bool lacks_places) {
   const auto it = notes_.try_emplace(workload.meta.uid).first;
   Note& note = it->second;
   const bool newer = note.workload.meta.resource_version != workload.meta.resource_version &&
                      !DiffersByPlacement(note, workload);
   note.workload = std::move(workload);
-  const bool withdrawn = newer && note.reservation.has_value();
-  if (withdrawn) note.reservation.reset();
+  note.lacks_places = lacks_places;
+  const bool withdrawn = newer && IsDecided(note);
+  if (withdrawn) {
+    note.reservation.reset();
+    note.pass.reset();
+  }
   if (!MayBeTold(note.workload)) note.waiting = {};
   Reconsider(it->first, note);
   return withdrawn;
@@ -98,8 +123,9 @@ void Workloads::Forget(std::string_view uid) {
   notes_.erase(it);
 }
 
-QueuesOf Workloads::QueuesOfWorkload(const api::Workload& workload) const {
-  QueuesOf queues;
+QueuesOf Workloads::QueuesOfNote(const Note& note) const {
+  const api::Workload& workload = note.workload;
+  QueuesOf queues{.lacks_places = note.lacks_places};
   const auto local = local_queues_.find(workload.meta.namespace_name + '/' + workload.queue);
   std::string_view name;
   if (local != local_queues_.end()) {
@@ -114,7 +140,7 @@ QueuesOf Workloads::QueuesOfWorkload(const api::Workload& workload) const {
 
 // Who is to be evicted need not be admitted first.
 Upkeep Workloads::UpkeepOfNote(const Note& note) const {
-  const Upkeep upkeep = UpkeepOf(note.workload, QueuesOfWorkload(note.workload));
+  const Upkeep upkeep = UpkeepOf(note.workload, QueuesOfNote(note));
   const bool of_admission = upkeep.due == Due::kAdmit || upkeep.due == Due::kChecks;
   return of_admission && note.eviction ? Upkeep{} : upkeep;
 }
@@ -146,13 +172,28 @@ void Workloads::DropLocalQueue(const std::string& key) {
   if (local_queues_.erase(key) > 0) ReconsiderAll();
 }
 
-void Workloads::Reserve(std::string_view uid, api::Admission admission, std::string placement) {
+void Workloads::Reserve(std::string_view uid, api::Admission admission, std::string placement,
+                        bool lacks_places) {
   const auto it = notes_.find(uid);
   if (it == notes_.end()) return;
   it->second.reservation = std::move(admission);
   it->second.placement = std::move(placement);
+  it->second.reservation_lacks = lacks_places;
   it->second.waiting = {};
   Reconsider(it->first, it->second);
+}
+
+void Workloads::Put(std::string_view uid, Pass pass, std::string placement) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end()) return;
+  it->second.pass = std::move(pass);
+  it->second.placement = std::move(placement);
+  Reconsider(it->first, it->second);
+}
+
+const api::Workload* Workloads::Find(std::string_view uid) const {
+  const auto it = notes_.find(uid);
+  return it == notes_.end() ? nullptr : &it->second.workload;
 }
 
 void Workloads::Want(std::string_view uid, translate::WaitText waiting) {
@@ -170,13 +211,21 @@ void Workloads::Evict(std::string_view uid, EvictionText eviction) {
   Reconsider(it->first, it->second);
 }
 
+// Whether what is due of it in any case is written before what was decided, which that withdraws:
+// all but that it is admitted, which it may be by what was decided.
+bool Workloads::GoesBefore(const Upkeep& upkeep, const Note& note) {
+  if (note.reservation) return false;
+  if (note.pass) return upkeep.due != Due::kNothing && upkeep.due != Due::kAdmit;
+  return upkeep.due != Due::kNothing;
+}
+
 // Not on a version that a write of ours has replaced.
 Instant Workloads::DueOf(const Note& note) const {
   if (note.call != 0) return Instant::Never();
   if (note.unresolved) return note.read_not_before;
   if (note.spent_version == note.workload.meta.resource_version) return Instant::Never();
-  if (note.reservation) return Instant{};
   const Upkeep upkeep = UpkeepOfNote(note);
+  if (!GoesBefore(upkeep, note) && IsDecided(note)) return Instant{};
   if (upkeep.due != Due::kNothing) return std::max(upkeep.at, note.upkeep_not_before);
   if (note.eviction) {
     const model::WorkloadStage stage = StageOf(note.workload);
@@ -196,8 +245,7 @@ void Workloads::Reconsider(const std::string& uid, Note& note) {
 // Whether all that is new is the placement that was written for the reservation: what that was
 // decided on is as it was.
 bool Workloads::DiffersByPlacement(const Note& note, const api::Workload& now) {
-  if (!note.reservation || note.placement.empty() || PlacementOf(now) != note.placement)
-    return false;
+  if (!IsToBePlaced(note) || PlacementOf(now) != note.placement) return false;
   api::Workload before = note.workload;
   before.meta = now.meta;
   return before == now && note.workload.meta.labels == now.meta.labels &&
@@ -206,8 +254,30 @@ bool Workloads::DiffersByPlacement(const Note& note, const api::Workload& now) {
 }
 
 bool Workloads::IsToBePlaced(const Note& note) {
-  return note.reservation && !note.placement.empty() &&
-         PlacementOf(note.workload) != note.placement;
+  if (note.pass && !note.pass->why.empty()) return false;
+  return IsDecided(note) && PlacementOf(note.workload) != note.placement;
+}
+
+// One patch: the places, and of the nodes that failed those that it is about; or the eviction.
+std::string Workloads::PassBody(Instant now, const api::Workload& w, const Pass& pass) {
+  if (!pass.why.empty()) {
+    std::string body = R"("conditions":)" +
+                       ConditionsText(ConditionsOfGivenUp(w, pass.reason, pass.why, now)) +
+                       ResetOfEvicted(w, now);
+    // Its nodes may be there at once, when it is placed anew; else it is tried less and less often.
+    if (pass.pass == model::Pass::kPlace) body += BackoffText(w, now);
+    return body;
+  }
+  std::string body = R"("admission":)" + AdmissionText(pass.admission);
+  if (pass.pass == model::Pass::kPlace)
+    return body + R"(,"conditions":)" + ConditionsText(ConditionsOfAdmitted(w, now));
+  std::string left;
+  for (const std::string& node : w.unhealthy_nodes) {
+    if (std::ranges::find(pass.failed, node) == pass.failed.end())
+      left += R"({"name":)" + client::JsonString(node) + "},";
+  }
+  if (!left.empty()) left.pop_back();
+  return body + R"(,"unhealthyNodes":)" + (left.empty() ? "null" : "[" + left + "]");
 }
 
 // Of the patch that is due, up to the end of its part.
@@ -215,35 +285,42 @@ std::string Workloads::BodyOf(Instant now, Note& note, const Upkeep& upkeep,
                               const QueuesOf& queues) {
   const api::Workload& w = note.workload;
   const std::string start = StatusPatchStart(w.meta);
+  if (upkeep.due != Due::kNothing && (GoesBefore(upkeep, note) || !IsDecided(note))) {
+    note.kind = Call::kUpkeep;
+    ++counters_.upkeep;
+    return (upkeep.due == Due::kDeactivate ? PatchStart(w.meta, "spec") : start) +
+           UpkeepBody(upkeep.due, w, queues, now);
+  }
   if (IsToBePlaced(note)) {
     note.kind = Call::kPlace;
     ++counters_.placements;
     return fmt::format(R"({{"metadata":{{"uid":{},"resourceVersion":{},"annotations":{{{}:{}}})",
                        client::JsonString(w.meta.uid), client::JsonString(w.meta.resource_version),
                        client::JsonString(api::kPlacementAnnotation),
-                       client::JsonString(note.placement));
+                       note.placement.empty() ? "null" : client::JsonString(note.placement));
   }
   if (note.reservation) {
     note.kind = Call::kReserve;
     ++counters_.reservations;
     const api::Admission admission = *std::exchange(note.reservation, std::nullopt);
     const auto rules = cluster_queues_.find(admission.cluster_queue);
-    const bool admitted =
-        rules == cluster_queues_.end() || ChecksAreReady(w, admission, rules->second);
+    const bool admitted = !note.reservation_lacks && (rules == cluster_queues_.end() ||
+                                                      ChecksAreReady(w, admission, rules->second));
     return start + R"("admission":)" + AdmissionText(admission) + R"(,"conditions":)" +
-           ConditionsText(ConditionsOfReserved(w, admission, admitted, now));
+           ConditionsText(ConditionsOfReserved(w, admission, admitted, now)) +
+           // Told of places that it had before.
+           (w.unhealthy_nodes.empty() ? "" : R"(,"unhealthyNodes":null)");
   }
-  if (upkeep.due != Due::kNothing) {
-    note.kind = Call::kUpkeep;
-    ++counters_.upkeep;
-    return (upkeep.due == Due::kDeactivate ? PatchStart(w.meta, "spec") : start) +
-           UpkeepBody(upkeep.due, w, queues, now);
+  if (note.pass) {
+    note.kind = Call::kPass;
+    ++counters_.passes;
+    return start + PassBody(now, w, *std::exchange(note.pass, std::nullopt));
   }
   if (note.eviction) {
     note.kind = Call::kEvict;
     ++counters_.evictions;
     return start + R"("conditions":)" +
-           ConditionsText(ConditionsOfEvicted(w, *note.eviction, now)) + ResetChecks(w, now);
+           ConditionsText(ConditionsOfEvicted(w, *note.eviction, now)) + ResetOfEvicted(w, now);
   }
   note.kind = Call::kWait;
   note.wait_not_before = now + options_.interval;
@@ -260,9 +337,11 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
     note.kind = Call::kRead;
     request = client::Get(KueueResource("workloads"), path);
   } else {
-    const QueuesOf queues = QueuesOfWorkload(w);
-    const Upkeep upkeep = note.reservation ? Upkeep{} : UpkeepOfNote(note);
-    const bool of_status = upkeep.due != Due::kDeactivate && !IsToBePlaced(note);
+    const QueuesOf queues = QueuesOfNote(note);
+    const Upkeep upkeep = UpkeepOfNote(note);
+    const bool of_status = IsDecided(note) && !GoesBefore(upkeep, note)
+                               ? !IsToBePlaced(note)
+                               : upkeep.due != Due::kDeactivate;
     if (of_status) path.subresource = "status";
     request = client::Patch(KueueResource("workloads"), path, client::PatchType::kMerge,
                             BodyOf(now, note, upkeep, queues) + "}}");
@@ -288,9 +367,9 @@ void Workloads::Pump(Instant now, const IsEvicted& is_evicted, client::Client& c
   }
 }
 
-void Workloads::OnReserved(Note& note, client::Outcome outcome, Result& result) {
+void Workloads::OnDecided(Note& note, client::Outcome outcome, Result& result) {
   // Not of the one before, which came true and was taken back meanwhile.
-  if (!note.reservation) result.outcome = OutcomeOf(outcome);
+  if (!IsDecided(note)) result.outcome = OutcomeOf(outcome);
   note.unresolved = outcome == client::Outcome::kConflict || outcome == client::Outcome::kUnknown;
   if (outcome == client::Outcome::kDone) note.spent_version = note.sent_version;
   if (outcome == client::Outcome::kConflict) ++counters_.conflicts;
@@ -304,8 +383,9 @@ void Workloads::OnPlaced(Note& note, client::Outcome outcome, Result& result) {
     note.spent_version = note.sent_version;
     return;
   }
-  if (!note.reservation) return;
+  if (!IsDecided(note)) return;
   note.reservation.reset();
+  note.pass.reset();
   note.unresolved = outcome == client::Outcome::kConflict || outcome == client::Outcome::kUnknown;
   // Nothing came of it that holds quota: whatever the object says now, it is decided anew.
   result.outcome = outcome == client::Outcome::kUnknown || outcome == client::Outcome::kConflict
@@ -364,7 +444,8 @@ std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client
         result.refusal = client::StatusOf(done.response).message;
       break;
     case Call::kReserve:
-      OnReserved(note, done.outcome, result);
+    case Call::kPass:
+      OnDecided(note, done.outcome, result);
       if (done.outcome == client::Outcome::kRefused)
         result.refusal = client::StatusOf(done.response).message;
       break;
@@ -403,6 +484,11 @@ void Workloads::AddTo(Hasher& hasher) const {
     }
     hasher.Add(note.reservation.has_value());
     if (note.reservation) hasher.Add(AdmissionText(*note.reservation)).Add(note.placement);
+    hasher.Add(note.lacks_places).Add(note.reservation_lacks).Add(note.pass.has_value());
+    if (note.pass) {
+      hasher.Add(note.pass->pass).Add(AdmissionText(note.pass->admission)).Add(note.placement);
+      hasher.Add(note.pass->failed.size()).Add(note.pass->why);
+    }
     hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind);
     hasher.Add(note.eviction.has_value()).Add(note.evict_not_before.ns);
     if (note.eviction) hasher.Add(note.eviction->reason).Add(note.eviction->message);

@@ -34,12 +34,24 @@ namespace berth::control {
 // `interval`, and again a while later when it was refused. An eviction is written on the version
 // that is known when it is sent, if it is wanted still.
 //
+// What was decided of one that has quota (cycle/second_pass.h) is written as a reservation is, on
+// the version that it was decided on, all of it in one patch.
+//
 // A copyable value. Cost per call: O(log workloads).
 class Workloads {
  public:
   struct Options {
     Duration interval = Duration::Seconds(10);
     size_t calls_max = 64;  // On their way at once.
+  };
+  // What is written of a workload that has quota: the places that its pods get, or why it gives up
+  // its quota.
+  struct Pass {
+    model::Pass pass = model::Pass::kNone;
+    api::Admission admission = {};         // As it is to be.
+    std::vector<std::string> failed = {};  // kReplace: nodes that need nothing done any more.
+    std::string why = {};                  // Not empty: it is evicted, for that;
+    std::string reason = {};               // in one word.
   };
   // Of a workload by uid: whether it is to be evicted still. Asked before each sending.
   using IsEvicted = std::function<bool(std::string_view uid)>;
@@ -57,6 +69,7 @@ class Workloads {
     uint64_t waits = 0;
     uint64_t evictions = 0;
     uint64_t upkeep = 0;
+    uint64_t passes = 0;
     uint64_t conflicts = 0;
     uint64_t failures = 0;
   };
@@ -64,8 +77,8 @@ class Workloads {
   explicit Workloads(Options options) : options_(options) {}
 
   // A version of an object; to be called for each. True: a reservation that was decided on an older
-  // one, and not sent yet, is withdrawn.
-  [[nodiscard]] bool Observe(api::Workload workload);
+  // one, and not sent yet, is withdrawn. `lacks_places`: as of QueuesOf.
+  [[nodiscard]] bool Observe(api::Workload workload, bool lacks_places = false);
   void Forget(std::string_view uid);
   // What queues ask of their workloads; those that are not told of ask nothing, and nothing is due
   // of workloads but what the calls below say. O(workloads) where that is news.
@@ -78,8 +91,14 @@ class Workloads {
   // to be checked.
   // Ignored, as what is below, for workloads that were never observed.
   // `placement`: of its pods; the text of the annotation, empty for none. It is written before the
-  // reservation, so that there is no admission without, and alone counts for nothing.
-  void Reserve(std::string_view uid, api::Admission admission, std::string placement);
+  // reservation, so that there is no admission without, and alone counts for nothing; one that was
+  // left there is taken away before. `lacks_places`: as of QueuesOf.
+  void Reserve(std::string_view uid, api::Admission admission, std::string placement,
+               bool lacks_places);
+  // What was decided of it is to be written, and its placement before as above.
+  void Put(std::string_view uid, Pass pass, std::string placement);
+  // As it was observed last; null for none.
+  [[nodiscard]] const api::Workload* Find(std::string_view uid) const;
   // Why it waits; an empty reason: that is not told.
   void Want(std::string_view uid, translate::WaitText waiting);
   // It is to be told that it goes, once it holds quota, until its object says so.
@@ -98,7 +117,7 @@ class Workloads {
   void AddTo(Hasher& hasher) const;
 
  private:
-  enum class Call : uint8_t { kNone, kPlace, kReserve, kWait, kRead, kEvict, kUpkeep };
+  enum class Call : uint8_t { kNone, kPlace, kReserve, kPass, kWait, kRead, kEvict, kUpkeep };
   struct LocalQueue {
     std::string cluster_queue;
     bool drains = false;
@@ -106,8 +125,11 @@ class Workloads {
   };
   struct Note {
     api::Workload workload;                     // As observed.
-    std::optional<api::Admission> reservation;  // To be written.
-    std::string placement;                      // Before that; empty: nothing.
+    bool lacks_places = false;                  // As observed.
+    std::optional<api::Admission> reservation;  // To be written;
+    bool reservation_lacks = false;             // Places.
+    std::optional<Pass> pass;                   // Or this is to be.
+    std::string placement;                      // Before that; empty: nothing stays there.
     translate::WaitText waiting;                // As wanted.
     std::optional<EvictionText> eviction;       // To be written.
     Call kind = Call::kNone;                    // Of the call under way.
@@ -123,9 +145,12 @@ class Workloads {
     Instant due = Instant::Never();
   };
   [[nodiscard]] Instant DueOf(const Note& note) const;
-  [[nodiscard]] QueuesOf QueuesOfWorkload(const api::Workload& workload) const;
+  [[nodiscard]] QueuesOf QueuesOfNote(const Note& note) const;
   void ReconsiderAll();
   [[nodiscard]] Upkeep UpkeepOfNote(const Note& note) const;
+  [[nodiscard]] static bool IsDecided(const Note& note);
+  [[nodiscard]] static bool GoesBefore(const Upkeep& upkeep, const Note& note);
+  [[nodiscard]] static std::string PassBody(Instant now, const api::Workload& w, const Pass& pass);
   [[nodiscard]] std::string BodyOf(Instant now, Note& note, const Upkeep& upkeep,
                                    const QueuesOf& queues);
   [[nodiscard]] static bool DiffersByPlacement(const Note& note, const api::Workload& now);
@@ -134,7 +159,7 @@ class Workloads {
   void Send(Instant now, const std::string& uid, Note& note, client::Client& client,
             env::Outbox& out);
   void OnPlaced(Note& note, client::Outcome outcome, Result& result);
-  void OnReserved(Note& note, client::Outcome outcome, Result& result);
+  void OnDecided(Note& note, client::Outcome outcome, Result& result);
   void OnRead(Instant now, Note& note, client::Outcome outcome, Result& result);
   void OnTold(Instant now, Note& note, Call kind, client::Outcome outcome);
 

@@ -686,6 +686,15 @@ TEST_F(WorkloadsTest, ChecksArePassedInTwoSteps) {
   EXPECT_EQ(MembersOf(admits).find("admissionChecks"), std::string::npos);
 }
 
+// A count that the server refuses would keep the quota for ever.
+TEST_F(WorkloadsTest, TriesAreCountedAsFarAsTheObjectCan) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  rig_.Event("workloads", "ADDED",
+             WorkloadJson("a", 111, CheckedStatus("Retry", R"(,"retryCount":2147483647)")));
+  const std::string body = MembersOf(TakeStatus("a"));
+  EXPECT_NE(body.find(R"("retryCount":2147483647)"), std::string::npos) << body;
+}
+
 // K025, K103, K106 of docs/REGRESSIONS.md.
 TEST_F(WorkloadsTest, ACheckThatAsksForAnotherTryEvicts) {
   rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
@@ -719,6 +728,33 @@ TEST_F(WorkloadsTest, ACheckThatAsksForAnotherTryEvicts) {
             std::string::npos)
       << again;
   EXPECT_NE(again.find(R"("requeueState":{"requeueAt":null})"), std::string::npos) << again;
+}
+
+// A time that was told before is never moved forward, and how often it was held back stays.
+TEST_F(WorkloadsTest, TheLaterOfTwoTimesToTryAgainStands) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  const std::string retry = CheckedStatus("Retry", R"(,"requeueAfterSeconds":60)");
+  const auto with = [&](std::string_view at) {
+    return fmt::format(R"("requeueState":{{"count":2,"requeueAt":"{}"}},{})", at, retry);
+  };
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111, with("2027-01-15T09:00:00Z")));
+  EXPECT_NE(
+      MembersOf(TakeStatus("a")).find(R"("requeueState":{"requeueAt":"2027-01-15T09:00:00Z"})"),
+      std::string::npos);
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 112, with("2027-01-15T08:00:30Z")));
+  EXPECT_NE(
+      MembersOf(TakeStatus("b")).find(R"("requeueState":{"requeueAt":"2027-01-15T08:01:00Z"})"),
+      std::string::npos);
+}
+
+// Whoever waits for a condition asks of which generation it is.
+TEST_F(WorkloadsTest, ConditionsTellOfWhichGenerationTheyAre) {
+  std::string json = WorkloadJson("a", 111);
+  json.insert(json.find(R"("resourceVersion")"), R"("generation":3,)");
+  rig_.Event("workloads", "ADDED", json);
+  const std::string body = MembersOf(TakeStatus("a"));
+  EXPECT_NE(body.find(R"("type":"QuotaReserved")"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("observedGeneration":3)"), std::string::npos) << body;
 }
 
 // K108 of docs/REGRESSIONS.md.
@@ -870,6 +906,29 @@ TEST_F(EvictionsTest, WhyTellsOfWorkloads) {
       std::string::npos)
       << holds;
   EXPECT_NE(why("none").find("is not known to the scheduler"), std::string::npos);
+}
+
+// Whose claims stand on a queue, and all of a workload, with whom what leaves is for.
+TEST_F(EvictionsTest, TheLedgerTellsOfQuota) {
+  const auto ledger = [&](const std::string& of, int status = 200) {
+    const env::HttpResponse answer = AnswerDebug(rig_.scheduler, {.target = "/debug/ledger?" + of});
+    EXPECT_EQ(answer.status, status);
+    return std::string(answer.body.view());
+  };
+  rig_.Event("workloads", "ADDED", High(111));
+  const std::string queue = ledger("queue=cq");
+  EXPECT_NE(queue.find(R"("accounts":[{"flavor":"spot","claimList":[)"), std::string::npos)
+      << queue;
+  EXPECT_NE(
+      queue.find(R"("workload":"ns/low","state":"releasing","for":"ns/high","count":8,"cpu":1000)"),
+      std::string::npos)
+      << queue;
+  EXPECT_NE(queue.find(R"("workload":"ns/high","state":"reserved")"), std::string::npos) << queue;
+  const std::string low = ledger("workload=ns/low");
+  EXPECT_NE(low.find(R"("queue":"cq","flavor":"spot")"), std::string::npos) << low;
+  EXPECT_EQ(low.find("ns/high\",\"state"), std::string::npos) << low;
+  ledger("queue=none", 404);
+  ledger("workload=ns/none", 404);
 }
 
 }  // namespace

@@ -50,6 +50,7 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
     known->second.trouble.reset();
     plan = PlanFor(key, now);
   }
+  for (Told& told : plan.told) Tell(now, key, std::move(told));
   if (plan.wake != Instant::Never()) Enqueue(std::max(plan.wake, now), key);
   if (plan.writes.empty()) {
     const bool gone = key.part != Part::kNode && objects_.Find(key.id) == kNoSlot;

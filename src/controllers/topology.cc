@@ -248,4 +248,23 @@ Writes LetIntoTopology(const api::TopologyAssignment& assignment,
   return Ungater(assignment, unhealthy, std::move(pods)).Run();
 }
 
+Writes EndStranded(const api::TopologyAssignment& assignment, const std::vector<PodRef>& pods) {
+  std::set<Values> domains;
+  for (const api::TopologyDomain& domain : assignment.domains) domains.insert(domain.values);
+  Writes writes;
+  for (const PodRef& pod : pods) {
+    if (IsGated(pod) || pod.facts->terminal() || pod.head->deletion.has_value()) continue;
+    if (!pod.facts->node.empty()) continue;
+    Values values;
+    for (const std::string& level : assignment.levels) {
+      if (const auto value = api::Find(pod.facts->spec->node_selector, level))
+        values.emplace_back(*value);
+    }
+    // Others may have let it go to wherever they liked.
+    const bool stranded = values.size() == assignment.levels.size() && !domains.contains(values);
+    if (stranded) writes.push_back(DeleteSeen(*pod.head, {}));
+  }
+  return writes;
+}
+
 }  // namespace berth::controllers

@@ -48,4 +48,10 @@ inline constexpr std::string_view kTopologyGate = "kueue.x-k8s.io/topology";
                                      const std::vector<std::string>& unhealthy,
                                      std::vector<PodRef> pods);
 
+// Pods that were let go, that no node took, and whose domain is none of the assignment any more:
+// its node failed, and is replaced. They could wait there for ever, so each is deleted, by uid and
+// version, and the Job makes another.
+[[nodiscard]] Writes EndStranded(const api::TopologyAssignment& assignment,
+                                 const std::vector<PodRef>& pods);
+
 }  // namespace berth::controllers

@@ -96,6 +96,25 @@ TEST_F(LetIntoTopologyTest, APlaceWhereAnotherRankRunsIsNotGivenTwice) {
   EXPECT_EQ(Let({{"x1", 1}, {"x2", 1}}), Lines{"b>x1"});
 }
 
+// K019, K028 of its sort: the node was replaced before the pod was bound there.
+TEST_F(LetIntoTopologyTest, APodThatCantBeBoundWhereItWasLetGoMakesRoomForAnother) {
+  Add({.name = "gated"});
+  Add({.name = "lost", .host = "x1"});
+  Add({.name = "bound", .host = "x1", .phase = PodPhase::kRunning});
+  facts_.back().node = "x1";
+  Add({.name = "going", .host = "x1", .terminating = true});
+  Add({.name = "well", .host = "x2"});
+  Add({.name = "done", .host = "x1", .phase = PodPhase::kFailed});
+  std::vector<PodRef> pods;
+  for (size_t i = 0; i < heads_.size(); ++i) pods.push_back({&heads_[i], &facts_[i]});
+  const Writes writes =
+      EndStranded({.levels = {"host"}, .domains = {{.values = {"x2"}}, {.values = {"x3"}}}}, pods);
+  ASSERT_EQ(writes.size(), 1u);
+  EXPECT_EQ(writes[0].verb, Verb::kDelete);
+  EXPECT_EQ(writes[0].uid, "u-lost");
+  EXPECT_EQ(writes[0].resource_version, "7");
+}
+
 TEST_F(LetIntoTopologyTest, PodsWithoutRanksTakeWhatIsFreeByName) {
   Add({.name = "c", .host = "x2", .phase = PodPhase::kRunning});
   Add({.name = "b"});

@@ -13,6 +13,8 @@
 
 #include "api/quota.h"
 #include "base/check.h"
+#include "codec/decode.h"
+#include "controllers/job_template.h"
 #include "controllers/sha1.h"
 #include "controllers/topology.h"
 
@@ -66,92 +68,6 @@ int64_t ReclaimableOf(const api::Job& job) {
   if (job.parallelism == 1 || job.succeeded == 0) return 0;
   const int64_t remaining = job.completions.value_or(job.parallelism) - job.succeeded;
   return std::clamp<int64_t>(job.parallelism - remaining, 0, CountOf(job));
-}
-
-// ---- Texts -----------------------------------------------------------------------------------
-
-std::string TolerationText(const api::Toleration& toleration) {
-  std::string text;
-  const auto add = [&](std::string_view key, const std::string& value) {
-    if (!value.empty()) text += fmt::format(R"("{}":{},)", key, client::JsonString(value));
-  };
-  add("key", toleration.key);
-  add("operator", toleration.op);
-  add("value", toleration.value);
-  add("effect", toleration.effect);
-  if (toleration.seconds) text += fmt::format(R"("tolerationSeconds":{},)", *toleration.seconds);
-  if (!text.empty()) text.pop_back();
-  return "{" + text + "}";
-}
-
-std::string TolerationsText(const std::vector<api::Toleration>& tolerations) {
-  if (tolerations.empty()) return "null";
-  std::string text = "[";
-  for (const api::Toleration& toleration : tolerations) text += TolerationText(toleration) + ",";
-  text.back() = ']';
-  return text;
-}
-
-std::string GatesText(const std::vector<std::string>& gates) {
-  if (gates.empty()) return "null";
-  std::string text = "[";
-  for (const std::string& gate : gates) text += R"({"name":)" + client::JsonString(gate) + "},";
-  text.back() = ']';
-  return text;
-}
-
-// A merge patch that makes one map of the other.
-std::string MapPatch(const api::StringMap& from, const api::StringMap& to) {
-  if (to.empty()) return "null";
-  std::string text = "{";
-  for (const auto& [key, value] : to) {
-    if (api::Find(from, key) != std::string_view(value))
-      text += client::JsonString(key) + ":" + client::JsonString(value) + ",";
-  }
-  for (const auto& [key, value] : from) {
-    if (!api::Find(to, key)) text += client::JsonString(key) + ":null,";
-  }
-  text.back() = '}';
-  return text;
-}
-
-// Where a pod may run.
-struct Placement {
-  api::StringMap selector;
-  std::vector<api::Toleration> tolerations;
-  std::vector<std::string> gates;
-};
-
-// The member "template" of a merge patch, with a comma before; empty: nothing is to change.
-std::string PlacementPatch(const api::PodSpec& from, const Placement& to) {
-  std::string text;
-  if (from.node_selector != to.selector)
-    text += R"("nodeSelector":)" + MapPatch(from.node_selector, to.selector) + ",";
-  if (from.tolerations != to.tolerations)
-    text += R"("tolerations":)" + TolerationsText(to.tolerations) + ",";
-  if (from.scheduling_gates != to.gates)
-    text += R"("schedulingGates":)" + GatesText(to.gates) + ",";
-  if (text.empty()) return text;
-  text.pop_back();
-  return R"(,"template":{"spec":{)" + text + "}}";
-}
-
-// The template as its pods are made of it, without what the server puts in.
-std::string TemplateText(const api::PodTemplate& pod_template) {
-  api::StringMap labels = pod_template.labels;
-  std::erase_if(labels, [](const auto& label) {
-    std::string_view key = label.first;
-    constexpr std::string_view kPrefix = "batch.kubernetes.io/";
-    if (key.starts_with(kPrefix)) key.remove_prefix(kPrefix.size());
-    return key == "controller-uid" || key == "job-name";
-  });
-  std::string metadata;
-  if (!labels.empty()) metadata += R"("labels":)" + MapText(labels);
-  if (!pod_template.annotations.empty()) {
-    if (!metadata.empty()) metadata += ",";
-    metadata += R"("annotations":)" + MapText(pod_template.annotations);
-  }
-  return fmt::format(R"({{"metadata":{{{}}},"spec":{}}})", metadata, pod_template.spec.view());
 }
 
 // ---- Priority --------------------------------------------------------------------------------
@@ -220,6 +136,7 @@ class Planner {
  private:
   void FindOwn();
   void Make();
+  void LackClass();
   void Stop(std::string why);
   void Remake();
   void Follow();
@@ -234,7 +151,9 @@ class Planner {
   [[nodiscard]] bool Idle() const;
   [[nodiscard]] bool Matches() const;
   [[nodiscard]] std::string PodSetText() const;
-  [[nodiscard]] std::optional<Placement> PlacementOf(const api::PodSetAssignment& assignment);
+  [[nodiscard]] std::optional<PodSettings> SettingsWith(const api::PodSetAssignment& assignment);
+  [[nodiscard]] bool AddFlavor(const std::string& name, PodSettings& settings);
+  [[nodiscard]] bool AddChecks(const std::string& pod_set, PodSettings& settings);
   [[nodiscard]] Write JobPatch(std::string members, Told told) const;
   // True when it changes more than times.
   bool Set(std::vector<api::Condition>& conditions, std::string_view type, bool status,
@@ -330,7 +249,7 @@ void Planner::Make() {
   if (!job_.suspend) return Stop("It has no Workload");
   if (!Idle()) return;
   const std::optional<Priority> priority = PriorityOf(objects_, head_, spec_);
-  if (!priority) return;
+  if (!priority) return LackClass();
   const std::string name = WorkloadNameOf(head_);
   if (objects_.Find(api::KindId::kWorkload, head_.namespace_name, name) != kNoSlot)
     return plan_.WakeAt(now_ + kNameTakenEvery);
@@ -343,6 +262,21 @@ void Planner::Make() {
       {.reason = "CreatedWorkload",
        .message = fmt::format("Created Workload {}/{}", head_.namespace_name, name)});
   plan_.writes.push_back(std::move(write));
+}
+
+// Its user is told at its Job: there is no Workload yet whose condition could say it.
+void Planner::LackClass() {
+  const auto own = api::Find(head_.labels, api::kWorkloadPriorityLabel);
+  const bool is_own = own && !own->empty();
+  plan_.told.push_back(
+      {.warning = true,
+       .reason = "FailedCreate",
+       .message = fmt::format("Error creating: {} {} doesn't exist, which {} names: create it, or "
+                              "name another",
+                              is_own ? "WorkloadPriorityClass" : "PriorityClass",
+                              is_own ? std::string(*own) : spec_.priority_class_name,
+                              is_own ? fmt::format("its label {}", api::kWorkloadPriorityLabel)
+                                     : "its spec.template.spec.priorityClassName")});
 }
 
 Write Planner::JobPatch(std::string members, Told told) const {
@@ -362,9 +296,7 @@ void Planner::Stop(std::string why) {
 // Whether the Job has the template that it came with; else it gets it back.
 bool Planner::IsRestored() {
   if (own_->pod_sets.empty()) return true;
-  const api::PodSpec& wanted = *pod_set().spec;
-  std::string members =
-      PlacementPatch(spec_, {wanted.node_selector, wanted.tolerations, wanted.scheduling_gates});
+  std::string members = TemplatePatch(job_.pod_template, spec_, SettingsOf(pod_set()));
   if (pod_set().min_count && job_.parallelism < pod_set().count)
     members += fmt::format(R"(,"parallelism":{})", pod_set().count);
   if (members.empty()) return true;
@@ -381,8 +313,11 @@ bool Planner::Matches() const {
   if (own_->pod_sets.size() != 1 || own_->queue != QueueNameOf(head_)) return false;
   const api::WorkloadPodSet& set = pod_set();
   if (set.topology != TopologyRequestOf(job_.pod_template)) return false;
-  if (!reserved())
-    return set.count == CountOf(job_) && set.min_count == MinCountOf(job_) && *set.spec == spec_;
+  if (!reserved()) {
+    return set.count == CountOf(job_) && set.min_count == MinCountOf(job_) && *set.spec == spec_ &&
+           set.labels == OwnLabels(job_.pod_template.labels) &&
+           set.annotations == job_.pod_template.annotations;
+  }
   std::vector<int64_t> counts = {set.count};
   if (set.min_count && own_->admission && !own_->admission->pod_sets.empty())
     counts.push_back(own_->admission->pod_sets.front().count.value_or(set.count));
@@ -449,40 +384,64 @@ void Planner::Status(const std::vector<api::Condition>& conditions, std::string 
 
 // ---- Running ---------------------------------------------------------------------------------
 
-// Where pods with these flavors may run. Nothing: a flavor isn't seen yet, or the pods ask for
-// another place, and the Workload is finished.
-std::optional<Placement> Planner::PlacementOf(const api::PodSetAssignment& assignment) {
-  Placement placement{pod_set().spec->node_selector, pod_set().spec->tolerations,
-                      pod_set().spec->scheduling_gates};
-  if (assignment.topology) placement.gates.emplace_back(kTopologyGate);
-  for (const auto& [resource, name] : assignment.flavors) {
-    const Slot slot = objects_.Find(api::KindId::kResourceFlavor, {}, name);
-    if (slot == kNoSlot) return std::nullopt;
-    const api::ResourceFlavor& flavor = *objects_.flavor(slot);
-    for (const auto& [key, value] : flavor.node_labels) {
-      const auto asked = api::Find(placement.selector, key);
-      if (asked && *asked != value) {
-        Finish("FailedToStart",
-               fmt::format("ResourceFlavor {} is of nodes with {}={}, its pods ask for {}={}", name,
-                           key, value, key, *asked));
-        return std::nullopt;
-      }
-      Put(placement.selector, key, value);
+// The flavor's nodes are where its pods run. False: it isn't seen yet, or the pods ask for other
+// nodes, and the Workload is finished.
+bool Planner::AddFlavor(const std::string& name, PodSettings& settings) {
+  const Slot slot = objects_.Find(api::KindId::kResourceFlavor, {}, name);
+  if (slot == kNoSlot) return false;
+  const api::ResourceFlavor& flavor = *objects_.flavor(slot);
+  for (const auto& [key, value] : flavor.node_labels) {
+    const auto asked = api::Find(settings.selector, key);
+    if (asked && *asked != value) {
+      Finish("FailedToStart",
+             fmt::format("ResourceFlavor {} is of nodes with {}={}, its pods ask for {}={}", name,
+                         key, value, key, *asked));
+      return false;
     }
-    for (const api::Toleration& toleration : flavor.tolerations) {
-      if (std::ranges::find(placement.tolerations, toleration) == placement.tolerations.end())
-        placement.tolerations.push_back(toleration);
-    }
+    Put(settings.selector, key, value);
   }
-  return placement;
+  for (const api::Toleration& toleration : flavor.tolerations) {
+    if (std::ranges::find(settings.tolerations, toleration) == settings.tolerations.end())
+      settings.tolerations.push_back(toleration);
+  }
+  return true;
+}
+
+// What admission checks want of the pods of a set. False: they contradict each other, the flavors
+// or the template, and the Workload is finished.
+bool Planner::AddChecks(const std::string& pod_set, PodSettings& settings) {
+  for (const api::CheckState& check : own_->checks) {
+    if (check.updates.empty()) continue;
+    const auto updates = codec::Decoder().PodSetUpdates(check.updates);
+    std::optional<std::string> wrong;
+    if (!updates) wrong = updates.error().message;
+    for (size_t i = 0; updates && i < updates->size() && !wrong; ++i) {
+      if ((*updates)[i].name == pod_set) wrong = Add((*updates)[i], settings);
+    }
+    if (!wrong) continue;
+    Finish("FailedToStart", fmt::format("in admission check \"{}\": {}", check.name, *wrong));
+    return false;
+  }
+  return true;
+}
+
+// What pods with these flavors get; nothing when they can't have it.
+std::optional<PodSettings> Planner::SettingsWith(const api::PodSetAssignment& assignment) {
+  PodSettings settings = SettingsOf(pod_set());
+  if (assignment.topology) settings.gates.emplace_back(kTopologyGate);
+  for (const auto& [resource, name] : assignment.flavors) {
+    if (!AddFlavor(name, settings)) return std::nullopt;
+  }
+  if (!AddChecks(assignment.name, settings)) return std::nullopt;
+  return settings;
 }
 
 void Planner::Start() {
   if (!own_->admission || own_->admission->pod_sets.size() != 1) return;
   const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
-  const std::optional<Placement> placement = PlacementOf(assignment);
-  if (!placement) return;
-  std::string members = PlacementPatch(spec_, *placement);
+  const std::optional<PodSettings> settings = SettingsWith(assignment);
+  if (!settings) return;
+  std::string members = TemplatePatch(job_.pod_template, spec_, *settings);
   // Its controller takes the start time away; until then the template can't change.
   if (!members.empty() && job_.start_time.has_value()) return;
   const int64_t count = assignment.count.value_or(pod_set().count);
@@ -500,9 +459,10 @@ void Planner::Report() {
   bool changed = false;
   if (!Is(kPodsReady)) {
     const bool ready = job_.succeeded + job_.ready >= CountOf(job_);
-    changed = ready ? Set(conditions, kPodsReady, true, "Started", "Its pods are ready or done")
+    changed = ready ? Set(conditions, kPodsReady, true, "Started",
+                          "All pods reached readiness and the workload is running")
                     : Set(conditions, kPodsReady, false, "WaitForStart",
-                          "Some of its pods were not ready yet");
+                          "Not all pods are ready or succeeded");
   }
   std::string more;
   const int64_t before = own_->reclaimable.empty() ? 0 : own_->reclaimable.front().second;
@@ -531,6 +491,8 @@ void Planner::KeepInTopology() {
     plan_.writes.push_back(
         StatusOf(*own_head_, R"({"unhealthyNodes":)" + UnhealthyNodesText(unhealthy) + "}"));
   }
+  for (Write& write : EndStranded(*assignment.topology, pods))
+    plan_.writes.push_back(std::move(write));
   for (Write& write : LetIntoTopology(*assignment.topology, unhealthy, std::move(pods)))
     plan_.writes.push_back(std::move(write));
 }
@@ -552,9 +514,10 @@ void Planner::Release(const api::Condition& evicted) {
   const bool admitted = Is(kAdmitted);
   Set(conditions, kRequeued, again, evicted.reason, evicted.message);
   Set(conditions, kQuotaReserved, false, "PendingEvaluation", evicted.message);
-  if (admitted) Set(conditions, kAdmitted, false, "NoReservation", "It holds no quota");
+  if (admitted)
+    Set(conditions, kAdmitted, false, "NoReservation", "The workload has no reservation");
   if (api::Find(conditions, kPodsReady) != nullptr)
-    Set(conditions, kPodsReady, false, "WaitForStart", "It is not admitted");
+    Set(conditions, kPodsReady, false, "WaitForStart", "Not all pods are ready or succeeded");
   Status(conditions, R"(,"admission":null)", {});
 }
 

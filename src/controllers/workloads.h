@@ -23,7 +23,9 @@ namespace berth::controllers {
 // A function of the Job, of the Workload that it controls, its pods, and the flavors, nodes and
 // priority classes that these name:
 // - a Job that isn't admitted is suspended; one that is admitted runs with the node selector and
-//   tolerations of its flavors, put in by the write that lets it run;
+//   tolerations of its flavors, and what admission checks want of its pods (podSetUpdates), put in
+//   by the write that lets it run; where these contradict each other or the template, it fails to
+//   start, as upstream's does;
 // - pods of one that is placed by topology are created gated, and each is let go to its place;
 //   status.unhealthyNodes says which nodes of its places can't be used any more;
 // - an evicted one gets its template back as the pod set has it, and quota is given back only when

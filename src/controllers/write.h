@@ -61,6 +61,7 @@ void AddTo(Hasher& hasher, const Write& write);
 // What a reconciliation came to.
 struct Plan {
   Writes writes;
+  std::vector<Told> told;           // Of what nothing is written for: why it waits.
   Instant wake = Instant::Never();  // When time alone makes it due again.
 
   void WakeAt(Instant at) { wake = std::min(wake, at); }

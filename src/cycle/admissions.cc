@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/check.h"
+#include "cycle/wanted_places.h"
 #include "quota/counts.h"
 #include "quota/order.h"
 #include "quota/reach.h"
@@ -24,11 +26,6 @@ namespace {
 
 // Since when it waits. Who was evicted because its pods were not ready in time goes behind others.
 Instant QueuedAt(const Workload& workload) { return model::QueuedAt(workload.status, true); }
-
-bool IsStrict(const model::State& state, NameId cluster_queue) {
-  const QueueId q = state.queues().Find(QueueKind::kClusterQueue, cluster_queue);
-  return q.valid() && state.queues().at(q).strict_fifo;
-}
 
 // Whether a flavor that it names is not there, or a topology that one of them names.
 bool LacksFlavors(const model::State& state, QueueId q) {
@@ -54,56 +51,37 @@ QueueBar BarOf(const model::State& state, QueueId q) {
   return QueueBar::kNone;
 }
 
-// What flavors are asked for; spans of the vocabulary and of `requests`.
+// What a pod set asks for, as lists that a quota::PodSet refers to.
+struct Asked {
+  std::vector<model::ResourceAmount> requests;
+  std::vector<NameId> levels;
+};
+
+// What flavors are asked for; spans of the vocabulary and of `asked`.
 std::vector<quota::PodSet> PodSetsOf(const model::State& state, const Workload& workload,
-                                     std::vector<std::vector<model::ResourceAmount>>& requests) {
+                                     std::vector<Asked>& asked) {
   const model::Vocabulary& vocabulary = state.vocabulary();
   std::vector<quota::PodSet> pod_sets;
-  requests.resize(workload.slots.size());
+  asked.resize(workload.slots.size());
   for (size_t i = 0; i < workload.slots.size(); ++i) {
     const model::ClassSpec& spec = vocabulary.classes.at(workload.slots[i].class_id);
     for (const model::ResourceAmount& a : vocabulary.bundles.View(spec.requests)) {
-      if (a.resource != model::kPods) requests[i].push_back(a);
+      if (a.resource != model::kPods) asked[i].requests.push_back(a);
     }
+    const model::TopologyWish& wish = workload.slots[i].topology;
+    for (const NameId level : {wish.required, wish.preferred}) {
+      if (level.valid()) asked[i].levels.push_back(level);
+    }
+    for (const model::SliceWish& slice : wish.slices) asked[i].levels.push_back(slice.level);
     pod_sets.push_back({.count = workload.slots[i].count,
-                        .requests = requests[i],
+                        .requests = asked[i].requests,
                         .selector = spec.selector,
-                        .tolerations = spec.tolerations});
+                        .tolerations = spec.tolerations,
+                        .group = wish.group,
+                        .asks_topology = wish.asked,
+                        .levels = asked[i].levels});
   }
   return pod_sets;
-}
-
-// One charge of a pod set and flavor. `counts`: as of a Reservation.
-model::Reservation ReservationOf(model::State& state, NameId cluster_queue,
-                                 const Workload& workload, const quota::FlavorAssignment& flavors,
-                                 const std::vector<uint32_t>& counts) {
-  model::Reservation reservation{.cluster_queue = cluster_queue, .charges = {}, .counts = counts};
-  for (uint32_t i = 0; i < flavors.pod_sets.size(); ++i) {
-    const uint32_t count = counts.empty() ? workload.slots[i].count : counts[i];
-    std::map<NameId, std::vector<model::ResourceAmount>> amounts;  // Of a pod.
-    for (const quota::FlavorChoice& choice : flavors.pod_sets[i].choices) {
-      if (choice.amount == 0) continue;
-      amounts[choice.flavor].push_back(
-          {.resource = choice.resource, .amount = choice.amount / count});
-    }
-    for (const auto& [flavor, list] : amounts) {
-      reservation.charges.push_back({.pod_set = i,
-                                     .flavor = flavor,
-                                     .count = count,
-                                     .amounts = state.vocabulary().bundles.Intern(list)});
-    }
-  }
-  return reservation;
-}
-
-// What it is charged, or promised.
-const model::Reservation& HeldBy(const Workload& workload) {
-  const model::Reservation& charged = ChargedTo(workload);
-  return charged.charges.empty() ? workload.promised : charged;
-}
-
-bool IsPromised(const model::State& state, WorkloadId workload) {
-  return state.workloads().at(workload).promised != model::Reservation{};
 }
 
 // What the reservation charges of an account and resource, all pod sets together.
@@ -133,6 +111,12 @@ bool IsLeft(const model::State& state, model::QuotaView view, const Workload& wo
 WorkloadRefusal RefusalOf(const quota::FlavorAssignment& flavors) {
   WorkloadRefusal refusal{.unfit = flavors.unfit};
   for (uint32_t i = 0; i < flavors.pod_sets.size(); ++i) {
+    if (flavors.pod_sets[i].fault != model::TopologyFault::kNone) {
+      refusal.pod_set = i;
+      refusal.fault = flavors.pod_sets[i].fault;
+      refusal.fault_flavors = flavors.pod_sets[i].topology_flavors;
+      break;
+    }
     const uint32_t group = flavors.pod_sets[i].group;
     if (group == quota::PodSetFlavors::kNotTried || flavors.groups[group].reasons.empty()) continue;
     refusal.pod_set = i;
@@ -141,15 +125,6 @@ WorkloadRefusal RefusalOf(const quota::FlavorAssignment& flavors) {
   }
   if (refusal.unfit == model::Unfit::kNone) refusal.unfit = model::Unfit::kWaiting;
   return refusal;
-}
-
-// Whether whom its workloads may evict depends on since when they wait.
-bool GoesByAge(const model::State& state, NameId cluster_queue) {
-  const QueueId q = state.queues().Find(QueueKind::kClusterQueue, cluster_queue);
-  if (!q.valid()) return false;
-  const model::QueuePreemption& policy = state.queues().at(q).preemption;
-  return policy.within_queue == model::EvictionPolicy::kLowerOrNewerEqualPriority ||
-         policy.reclaim == model::EvictionPolicy::kLowerOrNewerEqualPriority;
 }
 
 // Whether they differ in how much is missing at most.
@@ -172,6 +147,7 @@ void Admissions::Leave(WorkloadId workload) {
   if (entry.mode == Mode::kInLine) {
     lines_.Remove(workload);
     // Who stood behind it may be the first now.
+    shortfalls_.Remove(entry.line);
     active_.insert(entry.line);
   }
   entry.mode = Mode::kAbsent;
@@ -181,7 +157,6 @@ void Admissions::Sync(const model::State& state, WorkloadId workload) {
   if (workload.value >= entries_.size()) entries_.resize(workload.value + 1);
   Leave(workload);
   entries_[workload.value] = Entry{};
-  NoteHolder(state, workload);
   if (!state.workloads().used(workload)) return;
   const Workload& row = state.workloads().at(workload);
   if (row.promised != model::Reservation{} && row.write == model::WriteStage::kNone)
@@ -192,22 +167,6 @@ void Admissions::Sync(const model::State& state, WorkloadId workload) {
   entries_[workload.value].mode = Mode::kLater;
   entries_[workload.value].from = from;
   later_.emplace(from, workload);
-}
-
-void Admissions::NoteHolder(const model::State& state, WorkloadId workload) {
-  if (workload.value >= holds_.size()) holds_.resize(workload.value + 1);
-  NameId now;
-  if (state.workloads().used(workload)) {
-    now = HeldBy(state.workloads().at(workload)).cluster_queue;
-  }
-  const NameId before = std::exchange(holds_[workload.value], now);
-  if (before == now) return;
-  if (before.valid()) {
-    const auto at = holders_.find(before);
-    at->second.erase(workload);
-    if (at->second.empty()) holders_.erase(at);
-  }
-  if (now.valid()) holders_[now].insert(workload);
 }
 
 void Admissions::Enter(const model::State& state, WorkloadId workload) {
@@ -234,6 +193,7 @@ void Admissions::Stand(const model::State& state, WorkloadId workload, NameId li
     key.slots.push_back({.class_id = slots.class_id,
                          .count = slots.count,
                          .missing_max = slots.missing_max,
+                         .topology = slots.topology,
                          .ours = slots.ours});
   }
   lines_.Put(line,
@@ -259,82 +219,9 @@ void Admissions::Apart(WorkloadId workload, QueueBar bar) {
   untold_.push_back(workload);
 }
 
-void Admissions::NoteQueue(const model::State& state, const model::QueueName& queue) {
-  const QueueId row = state.queues().Find(queue.kind, queue.name);
-  changed_.insert(row.valid() ? state.queues().NameOf(state.queues().RootOf(row)) : queue);
-}
-
-// ---- Waking ----------------------------------------------------------------------------------
-
-// What nodes refused, and would not any more.
-void Admissions::WakePlaceless(SlotPlacer& placer) {
-  if (!std::exchange(nodes_lifted_, false)) return;
-  const std::vector<NameId> woken = lines_.WakeIf([&](const WorkloadRefusal& refusal) {
-    return std::ranges::any_of(refusal.places,
-                               [&](const auto& places) { return placer.CouldHold(places); });
-  });
-  active_.insert(woken.begin(), woken.end());
-}
-
-void Admissions::LookAgain(const model::State& state, WorkloadId workload) {
-  if (entries_[workload.value].mode == Mode::kInLine)
-    WakeLine(state, entries_[workload.value].line);
-}
-
-// Whether it is another now.
-bool Admissions::NoteByAge(const model::State& state, NameId line) {
-  if (GoesByAge(state, line)) return by_age_.insert(line).second;
-  return by_age_.erase(line) > 0;
-}
-
-void Admissions::WakeLine(const model::State& state, NameId name) {
-  if (lines_.Find(name) == nullptr) return;
-  lines_.Wake(name);
-  active_.insert(name);
-  if (!NoteByAge(state, name)) return;
-  const std::vector<WorkloadId> members = lines_.MembersOf(name);
-  for (const WorkloadId workload : members) lines_.Remove(workload);
-  for (const WorkloadId workload : members) Stand(state, workload, name);
-}
-
-// A cycle, whose queues share no quota but are barred together, comes back to where it began.
-// `reclaiming`: those alone that may reclaim quota of others.
-void Admissions::WakeTree(const model::State& state, QueueId root, bool reclaiming) {
-  std::vector<QueueId> todo = {root};
-  std::set<QueueId> seen;
-  while (!todo.empty()) {
-    const QueueId queue = todo.back();
-    todo.pop_back();
-    if (!seen.insert(queue).second) continue;
-    const model::Queue& row = state.queues().at(queue);
-    const bool left_out = reclaiming && row.preemption.reclaim == model::EvictionPolicy::kNever;
-    if (row.kind == QueueKind::kClusterQueue && !left_out) WakeLine(state, row.name);
-    for (QueueId child = row.first_child; child.valid();
-         child = state.queues().at(child).next_sibling) {
-      todo.push_back(child);
-    }
-  }
-}
-
-void Admissions::WakeChanged(const model::State& state) {
-  for (const auto& [kind, name] : std::exchange(changed_, {})) {
-    if (const QueueId root = state.queues().Find(kind, name); root.valid()) {
-      WakeTree(state, root, /*reclaiming=*/false);
-    } else if (kind == QueueKind::kClusterQueue) {
-      WakeLine(state, name);
-    }
-  }
-}
-
-Instant Admissions::wake_at() const {
-  if (!active_.empty() || !changed_.empty() || !untold_.empty() || !moved_.empty())
-    return Instant{};
-  return later_.empty() ? Instant::Never() : later_.begin()->first;
-}
-
 // ---- Serving ---------------------------------------------------------------------------------
 
-void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, SlotPlacer* placer,
+void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, SlotPlacer& placer,
                        Plan& plan) {
   while (!later_.empty() && later_.begin()->first <= now) {
     const WorkloadId workload = later_.begin()->second;
@@ -344,24 +231,33 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
   for (const WorkloadId workload : std::exchange(untold_, {})) {
     if (entries_[workload.value].refusal) plan.workloads.push_back(workload);
   }
-  size_t workloads = state.changed_workloads().size();
-  size_t queues = state.changed_queues().size();
+  placer.Heed(promised_places_);
+  Noted noted = AllOf(state);
   EndStrayPromises(state);
   for (uint32_t heads = 0; heads < heads_max;) {
-    NoteChanges(state, workloads, queues);
-    workloads = state.changed_workloads().size();
-    queues = state.changed_queues().size();
-    WakeChanged(state);
-    if (placer != nullptr) WakePlaceless(*placer);
-    const uint32_t looked_at = ServeRound(state, placer, plan);
+    std::set<QueueId> relieved;
+    std::vector<WorkloadId> first;
+    // Promises to those behind a strict queue's first end here: what that leaves is had by whose
+    // turn it is, not by who happens to be looked at.
+    do {
+      NoteChanges(state, noted);
+      noted = AllOf(state);
+      relieved.merge(WakeChanged(state));
+      WakePlaceless(placer);
+      NoteDecided(state, nullptr);
+      first = Heads(state, plan);
+    } while (noted != AllOf(state));
+    const uint32_t looked_at = ServeRound(state, first, relieved, placer, plan);
     if (looked_at == 0) break;
     heads += looked_at;
   }
-  NoteChanges(state, workloads, queues);
+  NoteChanges(state, noted);
+  NoteDecided(state, nullptr);
   for (const NameId name : std::exchange(borrowed_, {})) {
     const QueueId q = state.queues().Find(QueueKind::kClusterQueue, name);
     WakeTree(state, state.queues().RootOf(q), /*reclaiming=*/true);
   }
+  WakeOutrun(state);
   // Decided for a promise that ended in a later round, or for another then.
   std::set<WorkloadId> told;
   std::erase_if(plan.evictions, [&](const model::EvictDecision& e) {
@@ -369,12 +265,20 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
   });
 }
 
+Admissions::Noted Admissions::AllOf(const model::State& state) {
+  return {.workloads = state.changed_workloads().size(),
+          .queues = state.changed_queues().size(),
+          .relieved = state.relieved_queues().size()};
+}
+
 // What decisions of its own changed, beyond so many.
-void Admissions::NoteChanges(const model::State& state, size_t workloads, size_t queues) {
-  for (size_t i = workloads; i < state.changed_workloads().size(); ++i)
+void Admissions::NoteChanges(const model::State& state, const Noted& before) {
+  for (size_t i = before.workloads; i < state.changed_workloads().size(); ++i)
     Sync(state, state.changed_workloads()[i]);
-  for (size_t i = queues; i < state.changed_queues().size(); ++i)
+  for (size_t i = before.queues; i < state.changed_queues().size(); ++i)
     NoteQueue(state, state.changed_queues()[i]);
+  for (size_t i = before.relieved; i < state.relieved_queues().size(); ++i)
+    NoteRelieved(state, state.relieved_queues()[i]);
 }
 
 // Of those that don't stand in that queue's line any more.
@@ -404,48 +308,25 @@ std::vector<WorkloadId> Admissions::Heads(model::State& state, Plan& plan) {
       continue;
     }
     if (barred) TellBehind(state, *at, plan);
+    Rest(state, *at);
     at = active_.erase(at);
   }
   return heads;
 }
 
-std::span<const quota::Admitted> Admissions::HoldersOf(const model::State& state, QueueId queue,
-                                                       HoldersAsked& asked) const {
-  const auto [at, fresh] = asked.try_emplace(queue);
-  const auto holders = holders_.find(state.queues().at(queue).name);
-  if (!fresh || holders == holders_.end()) return at->second;
-  for (const WorkloadId id : holders->second) {
-    const Workload& row = state.workloads().at(id);
-    // Promises end without a word.
-    if (HeldBy(row).cluster_queue != state.queues().at(queue).name) continue;
-    const bool leaves =
-        row.claimant.valid() || StageOf(row.status) == model::WorkloadStage::kEvicted;
-    at->second.push_back(
-        {.owner = row.uid,
-         .queue = queue,
-         .uid = state.UidOf(row.uid),
-         .priority = row.priority,
-         .reserved_at = row.status.reserved ? row.status.reserved_at : Instant::Never(),
-         .queued_at = QueuedAt(row),
-         .evicted = leaves});
-  }
-  return at->second;
-}
-
 // One look at a workload, as if nothing were promised to it.
 class Admissions::Look {
  public:
-  // `stands`: what it is promised can come true, so that it evicts nobody else. `t`: a transaction
-  // in which it holds nothing. All outlive it.
+  // `held`: null where what it is promised can come true, so that it evicts nobody else. `t`: a
+  // transaction in which it holds nothing. All outlive it.
   Look(const model::State& state, model::Transaction& t, const Workload& row, QueueId queue,
-       bool stands, const quota::AdmittedOf& holders)
+       Held* held)
       : state_(state),
         t_(t),
-        stands_(stands),
-        holders_(holders),
+        held_(held),
         preemptor_{
             .queue = queue, .priority = row.priority, .queued_at = QueuedAt(row), .demands = {}},
-        pod_sets_(PodSetsOf(state, row, requests_)) {}
+        pod_sets_(PodSetsOf(state, row, lists_)) {}
   Look(const Look&) = delete;
   Look& operator=(const Look&) = delete;
 
@@ -455,9 +336,19 @@ class Admissions::Look {
       pod_sets_[i].without = without[i];
   }
 
+  // Its pods are to have places, too; outlives this.
+  void AskFor(WantedPlaces* wanted) { wanted_ = wanted; }
+
   [[nodiscard]] quota::FlavorAssignment Assign() {
-    return quota::AssignFlavors(state_, {.queue = preemptor_.queue, .pod_sets = pod_sets_},
-                                [&](const quota::Demand& demand) { return OutlookFor(demand); });
+    quota::MisplacedOf misplaced;
+    if (wanted_ != nullptr) {
+      misplaced = [&](const quota::FlavorAssignment& flavors, quota::Room room) {
+        return wanted_->Misplaced(flavors, room);
+      };
+    }
+    return quota::AssignFlavors(
+        state_, {.queue = preemptor_.queue, .pod_sets = pod_sets_},
+        [&](const quota::Demand& demand) { return OutlookFor(demand); }, misplaced);
   }
 
   // Whether it gets that quota, now or once others are gone; if so that is the nomination.
@@ -468,8 +359,7 @@ class Admissions::Look {
       return true;
     }
     if (flavors.mode < FlavorMode::kPreempt) return false;
-    preemptor_.demands = flavors.demands;
-    std::optional<std::vector<quota::Victim>> victims = Victims();
+    std::optional<std::vector<quota::Victim>> victims = VictimsFor(flavors);
     if (!victims) return false;
     nomination.verdict = Nomination::Verdict::kPreempts;
     nomination.victims = *std::move(victims);
@@ -492,6 +382,7 @@ class Admissions::Look {
       ranges.push_back({.count = slots.count, .count_min = slots.count - slots.missing_max});
     const auto counts = quota::LargestCounts(ranges, [&](std::span<const uint32_t> fewer) {
       for (size_t i = 0; i < fewer.size(); ++i) pod_sets_[i].count = fewer[i];
+      if (wanted_ != nullptr) wanted_->SetCounts(fewer);
       return Gets(Assign(), nomination);
     });
     // The last that got it quota were the most.
@@ -500,32 +391,40 @@ class Admissions::Look {
 
  private:
   quota::EvictionOutlook OutlookFor(const quota::Demand& demand) {
-    if (stands_) return {.mode = FlavorMode::kNoVictims};
+    if (held_ == nullptr) return {.mode = FlavorMode::kNoVictims};
     preemptor_.demands = std::span(&demand, 1);
     asked_ = demand;
-    found_ = quota::FindVictims(state_, t_, preemptor_, holders_);
+    found_ = quota::FindVictims(state_, t_, preemptor_, held_->of, &held_->over);
     return quota::OutlookOf(state_, t_, preemptor_.queue, demand, found_);
   }
   // For all demands; most often that is the one that was asked for last.
-  std::optional<std::vector<quota::Victim>> Victims() {
+  std::optional<std::vector<quota::Victim>> VictimsFor(const quota::FlavorAssignment& flavors) {
+    preemptor_.demands = flavors.demands;
+    if (wanted_ != nullptr) {
+      quota::Preemptor for_places = preemptor_;
+      for_places.has_rest = [&](std::span<const quota::Victim> victims) {
+        return wanted_->AreThereWithout(flavors, victims);
+      };
+      return quota::FindVictims(state_, t_, for_places, held_->of, &held_->over);
+    }
     if (asked_ && preemptor_.demands.size() == 1 && preemptor_.demands.front() == *asked_)
       return std::move(found_);
-    return quota::FindVictims(state_, t_, preemptor_, holders_);
+    return quota::FindVictims(state_, t_, preemptor_, held_->of, &held_->over);
   }
 
   const model::State& state_;
   model::Transaction& t_;
-  bool stands_;
-  const quota::AdmittedOf& holders_;
+  Held* held_;
   quota::Preemptor preemptor_;
-  std::vector<std::vector<model::ResourceAmount>> requests_;
+  std::vector<Asked> lists_;
   std::vector<quota::PodSet> pod_sets_;
+  WantedPlaces* wanted_ = nullptr;
   std::optional<quota::Demand> asked_;  // Whom was looked for last.
   std::optional<std::vector<quota::Victim>> found_;
 };
 
-Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId workload,
-                                            HoldersAsked& asked, const Without& without) const {
+Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId workload, Held& held,
+                                            const Without& without, SlotPlacer* placer) const {
   using Verdict = Nomination::Verdict;
   Nomination nomination{.workload = workload};
   const QueueId queue =
@@ -538,13 +437,18 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
   const bool stands = IsPromised(state, workload) && IsLeft(state, model::QuotaView::kFuture, row);
   model::Transaction t = state.Begin();
   quota::TakeAway(state, t, row.uid);
-  const quota::AdmittedOf holders = [&](QueueId q) { return HoldersOf(state, q, asked); };
-  Look look(state, t, row, queue, stands, holders);
+  Look look(state, t, row, queue, stands ? nullptr : &held);
   look.LeaveOut(without);
+  std::optional<WantedPlaces> wanted;
+  if (placer != nullptr) {
+    wanted.emplace(state, *placer, workload, entries_[workload.value].line);
+    look.AskFor(&*wanted);
+  }
   quota::FlavorAssignment flavors = look.Assign();
   const bool may_get = flavors.mode == FlavorMode::kFit || !stands;
   if (may_get && look.Gets(flavors, nomination)) return nomination;
   nomination.refusal = RefusalOf(flavors);
+  if (!stands) nomination.shortfall = ShortfallOf(state, row, queue, flavors);
   nomination.flavors = std::move(flavors);
   if (!stands) {
     look.GetsLess(row, nomination);
@@ -652,26 +556,32 @@ model::Reservation Admissions::ReservationOfNomination(model::State& state,
   return ReservationOf(state, entries_[n.workload.value].line, row, n.flavors, n.counts);
 }
 
+// What a round has to do with.
+struct Admissions::Round {
+  model::State& state;
+  SlotPlacer& placer;
+  Plan& plan;
+  const std::set<QueueId>& relieved;  // Roots of trees whose lines that rest may get something.
+  Held held;
+  Shortfalls::Free free;          // Of those trees, when it began.
+  std::set<QueueId> served = {};  // Roots of trees where something was decided; invalid: of none.
+  Kept kept = {};
+};
+
 // How many heads were looked at. The first of those that fit, or would if others left, is served,
 // and so is who fits still beside those before it; the others are looked at again.
-uint32_t Admissions::ServeRound(model::State& state, SlotPlacer* placer, Plan& plan) {
-  using Verdict = Nomination::Verdict;
-  const std::vector<WorkloadId> heads = Heads(state, plan);
-  HoldersAsked asked;
+uint32_t Admissions::ServeRound(model::State& state, std::span<const WorkloadId> heads,
+                                const std::set<QueueId>& relieved, SlotPlacer& placer, Plan& plan) {
+  NoteDecided(state, nullptr);
+  Round round{.state = state,
+              .placer = placer,
+              .plan = plan,
+              .relieved = relieved,
+              .held = Held(*this, state),
+              .free = shortfalls_.FreeOf(state, relieved)};
   std::vector<Nomination> nominations;
-  std::set<QueueId> served;  // Roots of trees where something was decided; invalid: of none.
-  for (const WorkloadId head : heads) nominations.push_back(Nominate(state, head, asked));
-  std::erase_if(nominations, [&](const Nomination& n) {
-    if (n.verdict == Verdict::kFits || n.verdict == Verdict::kPreempts) return false;
-    const bool ends =
-        n.verdict == Verdict::kRefused || state.faults().drop_quota_promise_when_tried;
-    if (ends && IsPromised(state, n.workload)) {
-      served.insert(RootOf(state, n.workload));
-      state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
-    }
-    Refuse(state, n.workload, n.refusal, plan);
-    return n.verdict != Verdict::kRefused;
-  });
+  for (const WorkloadId head : heads) nominations.push_back(Nominate(state, head, round.held));
+  std::erase_if(nominations, [&](const Nomination& n) { return TurnDown(round, n); });
   const auto contender = [&](const Nomination& n) {
     const WorkloadLines::Place& place = lines_.place_of(n.workload);
     return quota::Contender{.promised = IsPromised(state, n.workload),
@@ -683,100 +593,112 @@ uint32_t Admissions::ServeRound(model::State& state, SlotPlacer* placer, Plan& p
   std::ranges::sort(nominations, [&](const Nomination& a, const Nomination& b) {
     return quota::IsServedBefore(contender(a), contender(b));
   });
-  Kept kept;
+  uint32_t woken = 0;
+  std::optional<Shortfalls::Turn> from;
   for (Nomination& n : nominations) {
-    const QueueId root = RootOf(state, n.workload);
-    if (n.verdict == Verdict::kRefused) KeepFor(state, n, kept);
-    const bool others = served.contains(root) || kept.contains(root);
-    if (n.verdict == Verdict::kPreempts && others && !StillHelps(state, n, kept))
-      n = Nominate(state, n.workload, asked);
-    const bool is_next = n.verdict == Verdict::kPreempts ||
-                         (n.verdict == Verdict::kFits && StillFits(state, n, kept));
-    if (!is_next) continue;
-    const bool placed = placer == nullptr ||
-                        (n.verdict == Verdict::kFits ? FindPlaces(state, *placer, kept, asked, n)
-                                                     : HelpsPlaces(state, *placer, n));
-    if (!placed) {
-      if (!n.refusal.promised) state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
-      Refuse(state, n.workload, n.refusal, plan);
-      continue;
+    if (!relieved.empty() && !IsPromised(state, n.workload)) {
+      const quota::Contender of = contender(n);
+      const Shortfalls::Turn turn{.borrow = of.borrow,
+                                  .priority = of.priority,
+                                  .queued_at = of.queued_at,
+                                  .uid = std::string(of.uid),
+                                  .line = {}};
+      woken += ServeResting(round, &turn, from);
     }
-    if (!ServeOne(state, n, plan)) continue;
-    served.insert(root);
-    // Who holds quota, and who of them goes, is another now.
-    asked.clear();
+    ServeInTurn(round, n);
   }
-  return static_cast<uint32_t>(heads.size());
+  woken += ServeResting(round, nullptr, from);
+  EndKeptPlaces();
+  return static_cast<uint32_t>(heads.size()) + woken;
 }
 
-// Places for all its pods on nodes of the flavors that it gets, or of others of which there is
-// quota, too. If there are none, `n.refusal` says why.
-bool Admissions::FindPlaces(model::State& state, SlotPlacer& placer, const Kept& kept,
-                            HoldersAsked& asked, Nomination& n) const {
-  Without without(state.workloads().at(n.workload).slots.size());
-  std::vector<model::PlacesRefusal> tried;
-  std::vector<model::FlavorReason> reasons;
-  while (true) {
-    const model::Reservation reservation = ReservationOfNomination(state, n);
-    SlotPlacer::Places places = placer.Place(n.workload, reservation);
-    if (places) {
-      n.slots = *std::move(places);
-      return true;
+// Lines that rest and may get something of what was given back, whose turn is before that one, from
+// the one on that was come to. All of them would have been looked at when the round began; but
+// those who can't have what is left when it is their turn get nothing. How many were looked at.
+uint32_t Admissions::ServeResting(Round& round, const Shortfalls::Turn* before,
+                                  std::optional<Shortfalls::Turn>& from) {
+  for (uint32_t looked_at = 0;; ++looked_at) {
+    const Shortfalls::Turn* next = nullptr;
+    for (const QueueId root : round.relieved) {
+      const Shortfalls::Turn* of =
+          shortfalls_.Next(round.state, root, round.free, from ? &*from : nullptr);
+      if (of != nullptr && (next == nullptr || *of < *next)) next = of;
     }
-    const uint32_t pod_set = places.error().pod_set;
-    tried.push_back(std::move(places.error()));
-    bool others = false;
-    for (const model::QuotaCharge& charge : reservation.charges) {
-      std::vector<NameId>& barred = without[pod_set];
-      if (charge.pod_set != pod_set || std::ranges::find(barred, charge.flavor) != barred.end())
-        continue;
-      barred.push_back(charge.flavor);
-      reasons.push_back({.kind = model::FlavorReasonKind::kNoNodes, .flavor = charge.flavor});
-      others = true;
+    if (next == nullptr || (before != nullptr && !(*next < *before))) {
+      if (before != nullptr) from = *before;
+      return looked_at;
     }
-    n.refusal = WorkloadRefusal{.unfit = model::Unfit::kWaiting,
-                                .pod_set = tried.front().pod_set,
-                                .reasons = reasons,
-                                .places = tried};
-    // What was promised was decided: its flavors stay.
-    n.refusal.promised = IsPromised(state, n.workload);
-    if (n.as_promised || !others) return false;
-    Nomination next = Nominate(state, n.workload, asked, without);
-    if (next.verdict != Nomination::Verdict::kFits || !StillFits(state, next, kept)) return false;
-    n = std::move(next);
+    from = *next;
+    const NameId line = from->line;
+    WakeLine(round.state, line);
+    const WorkloadId first = lines_.Find(line)->untried.begin()->first.workload;
+    NoteDecided(round.state, &round.held.over);
+    Nomination n = Nominate(round.state, first, round.held);
+    // Who could have had it when the round began is looked at again, as any that comes too late.
+    if (n.verdict == Nomination::Verdict::kRefused && HadEnough(round, n)) continue;
+    if (!TurnDown(round, n)) ServeInTurn(round, n);
   }
 }
 
-// Whether there are places once those are gone that would have to leave for its quota: nobody is
-// evicted for what can't run then.
-bool Admissions::HelpsPlaces(model::State& state, SlotPlacer& placer, Nomination& n) const {
-  std::vector<WorkloadId> leaving;
-  for (const quota::Victim& victim : n.victims)
-    leaving.push_back(state.workloads().FindUid(victim.workload.owner));
-  SlotPlacer::Places places = placer.Place(n.workload, ReservationOfNomination(state, n), leaving);
-  if (places) return true;
-  n.refusal.promised = false;
-  n.refusal.victims_count = 0;
-  n.refusal.places = {std::move(places.error())};
-  n.refusal.places.front().beside_leaving = true;
-  return false;
+bool Admissions::HadEnough(const Round& round, const Nomination& n) const {
+  const Shortfall& of = n.shortfall;
+  if (of.kind != Shortfall::Kind::kAmount) return false;
+  const QueueId queue =
+      round.state.queues().Find(QueueKind::kClusterQueue, entries_[n.workload.value].line);
+  const auto need = NeedOfRoot(round.state, queue, of);
+  const auto free = round.free.find(
+      {RootOf(round.state, n.workload), {.flavor = of.flavor, .resource = of.resource}});
+  return need && free != round.free.end() && *need <= free->second;
+}
+
+// Whoever gets nothing is told. Whether it is done with.
+bool Admissions::TurnDown(Round& round, const Nomination& n) {
+  using Verdict = Nomination::Verdict;
+  model::State& state = round.state;
+  if (n.verdict == Verdict::kFits || n.verdict == Verdict::kPreempts) return false;
+  const bool ends = n.verdict == Verdict::kRefused || state.faults().drop_quota_promise_when_tried;
+  if (ends && IsPromised(state, n.workload)) {
+    round.served.insert(RootOf(state, n.workload));
+    state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
+  }
+  Refuse(state, n.workload, n.refusal, n.shortfall, round.plan);
+  return n.verdict != Verdict::kRefused;
+}
+
+void Admissions::ServeInTurn(Round& round, Nomination& n) {
+  using Verdict = Nomination::Verdict;
+  model::State& state = round.state;
+  NoteDecided(state, &round.held.over);
+  const QueueId root = RootOf(state, n.workload);
+  if (n.verdict == Verdict::kRefused) KeepFor(state, n, round.kept);
+  const bool others = round.served.contains(root) || round.kept.contains(root);
+  if (n.verdict == Verdict::kPreempts && others && !StillHelps(state, n, round.kept))
+    n = Nominate(state, n.workload, round.held);
+  const bool is_next = n.verdict == Verdict::kPreempts ||
+                       (n.verdict == Verdict::kFits && StillFits(state, n, round.kept));
+  if (!is_next) return;
+  if (!FindPlaces(state, round.placer, round.kept, round.held, n))
+    return RefusePlaceless(state, round.placer, n, round.plan);
+  if (ServeOne(state, n, round.plan)) round.served.insert(root);
 }
 
 // False: there is no room for its claims.
 bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) {
   const NameId line = entries_[n.workload.value].line;
   model::Reservation reservation = ReservationOfNomination(state, n);
-  reservation.slots = n.slots;
+  reservation.slots = n.places.slots;
+  reservation.topologies = n.places.topologies;
   if (!state.HasRoomFor(reservation)) {
     state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
-    Refuse(state, n.workload, WorkloadRefusal{.bar = QueueBar::kFull}, plan);
+    Refuse(state, n.workload, WorkloadRefusal{.bar = QueueBar::kFull}, Shortfall{}, plan);
     return false;
   }
   // Who uses more than it has may be reclaimed from.
   if (n.flavors.borrow > 0) borrowed_.insert(line);
   if (n.verdict == Nomination::Verdict::kFits) {
     state.Reserve(n.workload, std::move(reservation));
-    NoteHolder(state, n.workload);
+    if (promised_places_.erase(n.workload) > 0) nodes_lifted_ = true;
+    taken_.insert(RootOf(state, n.workload));
     Leave(n.workload);
     entries_[n.workload.value].refusal.reset();
     plan.reservations.push_back(
@@ -799,8 +721,9 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
     victims.push_back({.workload = id, .reason = victim.reason});
     plan.evictions.push_back({.workload = id, .uid = victim.workload.owner});
   }
-  state.PromiseQuota(n.workload, std::move(reservation), victims);
-  NoteHolder(state, n.workload);
+  state.PromiseQuota(n.workload, WithoutPlaces(reservation), victims);
+  promised_places_.erase(n.workload);
+  if (!reservation.topologies.empty()) promised_places_.emplace(n.workload, std::move(reservation));
   lines_.SetAlone(n.workload);
   Tell(n.workload, n.refusal, plan);
   // It stays where it stands: it may be served at once, before those that others leave for, too.
@@ -808,8 +731,8 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
 }
 
 void Admissions::Refuse(const model::State& state, WorkloadId workload, WorkloadRefusal refusal,
-                        Plan& plan) {
-  lines_.Refuse(workload, refusal);
+                        const Shortfall& shortfall, Plan& plan) {
+  lines_.Refuse(workload, refusal, shortfall);
   Tell(workload, std::move(refusal), plan);
   // Of a strict queue those behind it wait for another reason.
   if (!IsStrict(state, entries_[workload.value].line)) TellAlike(workload, plan);
@@ -857,39 +780,57 @@ std::optional<WorkloadRefusal> Admissions::WhyWaits(WorkloadId workload) const {
   return of_all ? of_all : entry.refusal;
 }
 
+bool Admissions::IsToBeTried(const model::State& state, WorkloadId workload) const {
+  if (workload.value >= entries_.size()) return false;
+  const Entry& entry = entries_[workload.value];
+  if (entry.mode != Mode::kInLine) return false;
+  const model::QueueName top = TopOf(state, {QueueKind::kClusterQueue, entry.line});
+  return !lines_.shape_of(workload).refused || changed_.contains(top) || relieved_.contains(top);
+}
+
 std::vector<WorkloadId> Admissions::LineOf(NameId cluster_queue) const {
   return lines_.MembersOf(cluster_queue);
 }
 
 std::vector<WorkloadId> Admissions::Missed(const model::State& of,
-                                           const place::Evaluator* evaluator) const {
+                                           const place::Evaluator& evaluator, bool joint) const {
+  for (uint32_t i = 0; i < of.workloads().size(); ++i)
+    CHECK(HoldingOf(of, WorkloadId{i}) == (i < holds_.size() ? holds_[i] : Holding{}));
   std::vector<WorkloadId> missed;
   model::State state = of;  // What is asked tries changes of claims.
-  HoldersAsked asked;
+  Held held(*this, state);
   ClassCaches caches(/*bytes_max=*/0);
   ClassPlaces counted;
   // Whether nodes are what still keeps it waiting.
   const auto is_placeless = [&](Nomination& n, const WorkloadRefusal& told) {
-    if (evaluator == nullptr || told.places.empty()) return false;
-    SlotPlacer placer(state, *evaluator, caches, counted);
-    if (n.verdict == Nomination::Verdict::kPreempts) return !HelpsPlaces(state, placer, n);
-    return !FindPlaces(state, placer, {}, asked, n);
+    if (told.places.empty()) return false;
+    SlotPlacer placer(state, evaluator, caches, counted, joint);
+    placer.Heed(promised_places_);
+    return !FindPlaces(state, placer, {}, held, n);
   };
-  if (!changed_.empty()) return missed;
+  // Trees where somebody leaves: who waits there is looked at once that one is gone.
+  std::set<QueueId> leaving;
+  for (const auto& [queue, holders] : holders_) {
+    const QueueId q = state.queues().Find(QueueKind::kClusterQueue, queue);
+    if (q.valid() && holders.begin()->evicted) leaving.insert(state.queues().RootOf(q));
+  }
   for (const auto& [name, line] : lines_.lines()) {
     for (const WorkloadId workload : lines_.MembersOf(name)) {
+      if (IsToBeTried(state, workload)) continue;
       const WorkloadLines::Shape& shape = lines_.shape_of(workload);
-      if (!shape.refused) continue;
       // Who waits for room for its claims is looked at with the next change in its tree.
       const bool is_full = shape.refusal->bar == QueueBar::kFull;
-      Nomination n = Nominate(state, workload, asked);
-      // Who may wait for those that leave already is told so when they are gone.
-      const bool preempts = n.verdict == Nomination::Verdict::kPreempts &&
-                            std::ranges::any_of(n.victims, [](const quota::Victim& v) {
-                              return !v.workload.evicted;
-                            });
+      Nomination n = Nominate(state, workload, held);
+      // It may come to be another, with places.
+      const bool nominated =
+          n.verdict == Nomination::Verdict::kFits || n.verdict == Nomination::Verdict::kPreempts;
+      const bool placeless = nominated && is_placeless(n, *shape.refusal);
+      // Beside those that leave already it may evict whom it could not when it was looked at: who
+      // got what was left since.
+      const bool preempts =
+          n.verdict == Nomination::Verdict::kPreempts && !leaving.contains(RootOf(state, workload));
       const bool gets = n.verdict == Nomination::Verdict::kFits || preempts;
-      if (!is_full && gets && !is_placeless(n, *shape.refusal)) missed.push_back(workload);
+      if (!is_full && gets && !placeless) missed.push_back(workload);
       if (IsStrict(state, name)) break;
     }
   }
@@ -904,6 +845,11 @@ void Admissions::AddTo(Hasher& hasher) const {
     if (entry.refusal) entry.refusal->AddTo(hasher);
   }
   lines_.AddTo(hasher);
+  hasher.Add(nodes_lifted_).Add(promised_places_.size());
+  for (const auto& [workload, places] : promised_places_) {
+    hasher.Add(workload.value).Add(places.slots.size());
+    for (const model::Slot& slot : places.slots) hasher.Add(slot.pod_set).Add(slot.node.value);
+  }
   // Who waits for a time follows from the entries, who holds what from the state.
   hasher.Add(by_age_.size());
   for (const NameId name : by_age_) hasher.Add(name.value);
@@ -911,6 +857,12 @@ void Admissions::AddTo(Hasher& hasher) const {
   for (const NameId name : active_) hasher.Add(name.value);
   hasher.Add(changed_.size());
   for (const auto& [kind, name] : changed_) hasher.Add(kind).Add(name.value);
+  hasher.Add(relieved_.size());
+  for (const auto& [top, queues] : relieved_) {
+    hasher.Add(top.kind).Add(top.name.value).Add(queues.size());
+    for (const NameId name : queues) hasher.Add(name.value);
+  }
+  shortfalls_.AddTo(hasher);
   hasher.Add(moved_.size());
   for (const WorkloadId workload : moved_) hasher.Add(workload.value);
   hasher.Add(untold_.size());

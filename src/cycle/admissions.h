@@ -11,11 +11,13 @@
 
 #include "base/hash.h"
 #include "base/time.h"
+#include "cycle/shortfalls.h"
 #include "cycle/slots.h"
 #include "cycle/workload_lines.h"
 #include "model/plan.h"
 #include "model/state.h"
 #include "quota/flavors.h"
+#include "quota/over_index.h"
 #include "quota/preempt.h"
 
 namespace berth::cycle {
@@ -29,42 +31,56 @@ namespace berth::cycle {
 // gets its quota once that is there, or is promised anew when that can't come true any more.
 //
 // Who finds no quota is refused with all of its shape, and lets those behind it pass unless its
-// queue is StrictFIFO. They are looked at again when quota of their tree is given back or what
-// their queue may use changes; until then nothing about them can have changed. Those behind the
+// queue is StrictFIFO. They are looked at again when what their tree may use changes, or when quota
+// of it is given back that may help them (cycle/shortfalls.h). Those behind the
 // first of a shape are told why they wait when that is another thing, not when only the amount that
-// is missing is another. O(log workloads) a change of one; waking a tree is O(its queues + their
-// shapes).
+// is missing is another. O(log workloads) a change of one, and O(shapes) of its line; waking a tree
+// is O(its queues + their shapes).
 //
-// With a placer, quota is given together with places on nodes for all its pods, or not at all. Who
+// Quota is given together with the places on nodes that the placer decides of (cycle/slots.h), or
+// not at all; who has to pass admission checks gets those when it has (cycle/second_pass.h). Who
 // finds quota and no places is looked at again, too, when nodes can hold as many of its pods as
 // found none: O(shapes) whenever something about nodes was lifted.
 class Admissions {
  public:
+  Admissions() : Admissions(/*wakes_whole_trees=*/false) {}
+  // `wakes_whole_trees`: all of a tree is looked at again whenever quota of it is given back, which
+  // decides the same; for tests.
+  explicit Admissions(bool wakes_whole_trees) : wakes_whole_trees_(wakes_whole_trees) {}
+
   // The workload's row changed, came or went.
   void Sync(const model::State& state, model::WorkloadId workload);
+  // Who holds quota may be another since the last Apply: State::changed_holders, all of them.
+  void NoteHolders(const model::State& state);
   // Quota of the queue's tree may be to be had that was not.
   void NoteQueue(const model::State& state, const model::QueueName& queue);
+  // Quota of it was given back: State::relieved_queues.
+  void NoteRelieved(const model::State& state, const model::QueueName& queue);
   // Nodes may hold what they could not.
   void NoteNodes() { nodes_lifted_ = true; }
   // Has it looked at again, and those beside it, if it waits in a line.
   void LookAgain(const model::State& state, model::WorkloadId workload);
   // Reserves quota for who gets it; the plan tells whom, and who waits for another reason than
   // before. It ends when `heads_max` heads were looked at; a round of all lines is not cut, so that
-  // their order decides nothing. `placer`: null where pods find nodes by themselves afterwards.
-  void Serve(model::State& state, Instant now, uint32_t heads_max, SlotPlacer* placer,
+  // their order decides nothing.
+  void Serve(model::State& state, Instant now, uint32_t heads_max, SlotPlacer& placer,
              model::Plan& plan);
   // When Serve has something to do: at once, or when a workload may be tried.
   [[nodiscard]] Instant wake_at() const;
 
   // Why it waits, as of the last look; nothing when it does not, or was not looked at.
   [[nodiscard]] std::optional<model::WorkloadRefusal> WhyWaits(model::WorkloadId workload) const;
+  // Whether it stands in a line and a look at it is due: it was not refused since something changed
+  // that may matter to it.
+  [[nodiscard]] bool IsToBeTried(const model::State& state, model::WorkloadId workload) const;
   // Who waits in the line of the ClusterQueue, in the order in which they are looked at. O(those).
   [[nodiscard]] std::vector<model::WorkloadId> LineOf(model::NameId cluster_queue) const;
   // Those that were refused and would get quota now, although nothing is noted that would have them
   // looked at again: a bug each. Copies the state; O(workloads refused x flavors).
-  // `evaluator`: of the placer; null without one.
+  // `evaluator`, `joint`: of the placer. Checks what is noted of who holds quota, too.
   [[nodiscard]] std::vector<model::WorkloadId> Missed(const model::State& state,
-                                                      const place::Evaluator* evaluator) const;
+                                                      const place::Evaluator& evaluator,
+                                                      bool joint) const;
 
   void AddTo(Hasher& hasher) const;
 
@@ -88,14 +104,29 @@ class Admissions {
     Verdict verdict = Verdict::kRefused;
     bool as_promised = false;  // kFits: what it was promised, not the flavors below.
     quota::FlavorAssignment flavors;
-    std::vector<uint32_t> counts;        // Of pods by pod set, where fewer than it asks for.
-    std::vector<model::Slot> slots;      // kFits: where its pods go, if that is decided here.
+    Shortfall shortfall;           // kRefused.
+    std::vector<uint32_t> counts;  // Of pods by pod set, where fewer than it asks for.
+    // Where its pods go, if that is decided here: now, or by topology once others are gone.
+    SlotPlacer::Found places;
     std::vector<quota::Victim> victims;  // kPreempts: who has to leave, or leaves already.
     model::WorkloadRefusal refusal;      // Unless it fits.
   };
   class Look;
-  // Of a state that does not change meanwhile: who holds quota, by queue, where it was asked.
-  using HoldersAsked = std::map<model::QueueId, std::vector<quota::Admitted>>;
+  struct Round;
+  // Who holds quota, for who looks for victims, while no facts come.
+  struct Held {
+    Held(const Admissions& admissions, const model::State& state);
+    Held(const Held&) = delete;
+    Held& operator=(const Held&) = delete;
+    const quota::HoldersOf of;
+    quota::OverIndex over;
+  };
+  // As what a workload holds quota of that ClusterQueue; or invalid: it holds none.
+  struct Holding {
+    model::NameId queue;
+    quota::Admitted as;
+    bool operator==(const Holding&) const = default;
+  };
 
   // Flavors that a workload is not to get, by pod set: their nodes can't hold it.
   using Without = std::vector<std::vector<model::NameId>>;
@@ -107,28 +138,51 @@ class Admissions {
   void Enter(const model::State& state, model::WorkloadId workload);
   void Apart(model::WorkloadId workload, model::QueueBar bar);
   void Stand(const model::State& state, model::WorkloadId workload, model::NameId line);
+  // `shortfall`: what would help it.
   void Refuse(const model::State& state, model::WorkloadId workload, model::WorkloadRefusal refusal,
-              model::Plan& plan);
+              const Shortfall& shortfall, model::Plan& plan);
   void Tell(model::WorkloadId workload, model::WorkloadRefusal refusal, model::Plan& plan);
   void TellAlike(model::WorkloadId first, model::Plan& plan);
   void TellBehind(model::State& state, model::NameId line, model::Plan& plan);
   void WakeLine(const model::State& state, model::NameId name);
   bool NoteByAge(const model::State& state, model::NameId line);
   void WakeTree(const model::State& state, model::QueueId root, bool reclaiming);
-  void WakeChanged(const model::State& state);
+  std::set<model::QueueId> WakeChanged(const model::State& state);
+  void Rest(const model::State& state, model::NameId line);
+  [[nodiscard]] bool MayEvictSome(const model::State& state, model::QueueId queue, int32_t priority,
+                                  const std::map<Shortfalls::Want, model::Amount>& needs) const;
+  // Null: it is not there.
+  [[nodiscard]] static const model::Queue* RowOf(const model::State& state,
+                                                 model::NameId cluster_queue);
+  [[nodiscard]] static bool IsStrict(const model::State& state, model::NameId cluster_queue);
+  [[nodiscard]] static bool MayEvictAny(const model::Queue& queue);
+  [[nodiscard]] static model::QueueName TopOf(const model::State& state,
+                                              const model::QueueName& queue);
   [[nodiscard]] std::vector<model::WorkloadId> Heads(model::State& state, model::Plan& plan);
-  void NoteHolder(const model::State& state, model::WorkloadId workload);
-  [[nodiscard]] std::span<const quota::Admitted> HoldersOf(const model::State& state,
-                                                           model::QueueId queue,
-                                                           HoldersAsked& asked) const;
-  [[nodiscard]] Nomination Nominate(model::State& state, model::WorkloadId workload,
-                                    HoldersAsked& asked, const Without& without = {}) const;
+  // What it is charged, or promised.
+  [[nodiscard]] static const model::Reservation& HeldBy(const model::Workload& workload);
+  [[nodiscard]] static Holding HoldingOf(const model::State& state, model::WorkloadId workload);
+  void NoteDecided(const model::State& state, quota::OverIndex* over);
+  [[nodiscard]] Nomination Nominate(model::State& state, model::WorkloadId workload, Held& held,
+                                    const Without& without = {},
+                                    SlotPlacer* placer = nullptr) const;
   [[nodiscard]] model::Reservation ReservationOfNomination(model::State& state,
                                                            const Nomination& nomination) const;
-  bool FindPlaces(model::State& state, SlotPlacer& placer, const Kept& kept, HoldersAsked& asked,
+  bool FindPlaces(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
                   Nomination& nomination) const;
+  bool FindPlacesNow(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
+                     Nomination& nomination) const;
+  bool FindPlacesOtherwise(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
+                           Nomination& nomination) const;
+  void DropPlaces(const model::State& state, model::WorkloadId workload);
+  void RefusePlaceless(model::State& state, SlotPlacer& placer, const Nomination& nomination,
+                       model::Plan& plan);
+  void KeepPlacesFor(model::State& state, SlotPlacer& placer, const Nomination& nomination);
+  void EndKeptPlaces();
+  [[nodiscard]] static bool IsPromised(const model::State& state, model::WorkloadId workload);
   bool HelpsPlaces(model::State& state, SlotPlacer& placer, Nomination& nomination) const;
   void WakePlaceless(SlotPlacer& placer);
+  void WakeOutrun(const model::State& state);
   // Of the tree that it waits in; invalid: its queue is not there.
   [[nodiscard]] model::QueueId RootOf(const model::State& state, model::WorkloadId workload) const;
   [[nodiscard]] bool StillFits(model::State& state, const Nomination& nomination,
@@ -136,25 +190,49 @@ class Admissions {
   [[nodiscard]] bool StillHelps(model::State& state, const Nomination& nomination,
                                 const Kept& kept) const;
   void KeepFor(const model::State& state, const Nomination& nomination, Kept& kept) const;
-  uint32_t ServeRound(model::State& state, SlotPlacer* placer, model::Plan& plan);
+  uint32_t ServeRound(model::State& state, std::span<const model::WorkloadId> heads,
+                      const std::set<model::QueueId>& relieved, SlotPlacer& placer,
+                      model::Plan& plan);
+  uint32_t ServeResting(Round& round, const Shortfalls::Turn* before,
+                        std::optional<Shortfalls::Turn>& from);
+  [[nodiscard]] bool HadEnough(const Round& round, const Nomination& nomination) const;
+  bool TurnDown(Round& round, const Nomination& nomination);
+  void ServeInTurn(Round& round, Nomination& nomination);
   bool ServeOne(model::State& state, const Nomination& nomination, model::Plan& plan);
   void EndStrayPromises(model::State& state);
-  void NoteChanges(const model::State& state, size_t workloads, size_t queues);
+  struct Noted {
+    size_t workloads = 0;
+    size_t queues = 0;
+    size_t relieved = 0;
+    bool operator==(const Noted&) const = default;
+  };
+  [[nodiscard]] static Noted AllOf(const model::State& state);
+  void NoteChanges(const model::State& state, const Noted& before);
 
+  bool wakes_whole_trees_ = false;
   std::vector<Entry> entries_;  // By WorkloadId.
   WorkloadLines lines_;
+  Shortfalls shortfalls_;           // Lines that rest, and some of those active.
   bool nodes_lifted_ = false;       // Since who found no nodes was looked at.
   std::set<model::NameId> active_;  // Lines that may have a head to look at.
   // Whose evictions go by age.
   std::set<model::NameId> by_age_;
   std::set<std::pair<Instant, model::WorkloadId>> later_;
-  std::set<model::QueueName> changed_;  // Roots, there or not.
+  std::set<model::QueueName> changed_;                            // Roots, there or not.
+  std::map<model::QueueName, std::set<model::NameId>> relieved_;  // By root: its queues.
   // Why they wait was known when they came: kept out by their LocalQueues, or as their equals.
   std::vector<model::WorkloadId> untold_;
-  // Who holds quota, by the name of the ClusterQueue; and of whom, by WorkloadId.
-  std::map<model::NameId, std::set<model::WorkloadId>> holders_;
-  std::vector<model::NameId> holds_;
-  std::set<model::NameId> borrowed_;      // Lines that were served what is others', in this cycle.
+  // Who holds quota, by the name of the ClusterQueue; and how, by WorkloadId.
+  std::map<model::NameId, quota::Holders> holders_;
+  std::vector<Holding> holds_;
+  size_t holders_noted_ = 0;          // Of State::changed_holders.
+  std::set<model::QueueId> taken_;    // Roots of trees where somebody got quota, in this cycle.
+  std::set<model::NameId> borrowed_;  // Lines that were served what is others', in this cycle.
+  // Where those are to stand that wait for others to leave their topology.
+  SlotPlacer::Promised promised_places_;
+  // Those of them for whom nobody leaves, in this round, and who found no places beside them.
+  std::vector<model::WorkloadId> keeps_places_;
+  std::vector<model::WorkloadId> outrun_;
   std::vector<model::WorkloadId> moved_;  // Whose rows changed while they were promised something.
 };
 

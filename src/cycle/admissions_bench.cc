@@ -17,6 +17,7 @@ namespace {
 
 constexpr int kQueues = 1'000;
 constexpr int64_t kQueueCpus = 20;
+constexpr int kEquals = 4;  // That hold all of it, of 5 each.
 
 // What becomes of the heads. Everybody may reclaim, and evict less important ones of its own queue.
 enum class Heads : uint8_t {
@@ -72,9 +73,10 @@ class Tree {
   }
 
   void Arrives() { Put({.queue = next_ % kQueues, .cpus = 5, .priority = 0}); }
-  // Who was admitted first is finished, and whoever gets its quota holds it.
+  // One that holds quota is finished, of each queue in turn, and whoever gets its quota holds it.
+  // REQUIRES: Heads::kRefused, and no more than there are queues.
   void Ends() {
-    engine_.Apply(model::WorkloadRemove{.uid = fmt::format("u-{}", first_held_++)});
+    engine_.Apply(model::WorkloadRemove{.uid = fmt::format("u-{}", kEquals * ended_++)});
     while (engine_.wake_at() <= now_) {
       for (const model::ReserveDecision& decision : engine_.Cycle(now_).reservations)
         ComesTrue(decision.workload);
@@ -113,7 +115,7 @@ class Tree {
   void Fill(Heads heads, int q) {
     if (heads == Heads::kReclaim && q % 2 != 0) return;
     const bool one = heads == Heads::kRefused;
-    const int count = one ? 4 : heads == Heads::kPreempt ? 20 : 40;
+    const int count = one ? kEquals : heads == Heads::kPreempt ? 20 : 40;
     for (int i = 0; i < count; ++i) Put({.queue = q, .cpus = one ? 5 : 1, .holds = true});
   }
   void ComesTrue(model::WorkloadId id) {
@@ -133,7 +135,7 @@ class Tree {
   Engine engine_;
   const Instant now_ = Instant::FromSeconds(1'000'000);
   int next_ = 0;
-  int first_held_ = 0;
+  int ended_ = 0;
 };
 
 // 50,000 wait. One round: of each queue the head.

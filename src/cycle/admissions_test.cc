@@ -615,6 +615,28 @@ TEST(AdmissionsTest, WhoLeavesAnotherQueueAlreadyIsEnough) {
   EXPECT_EQ(world.Cycle(), "default/owns waits for 1 to leave; ");
 }
 
+// Of equal priority, nobody is evicted for it. Who took what was left meanwhile could be, beside
+// the one that leaves: it is looked at when that one is gone, and no sooner.
+TEST(AdmissionsTest, WhoCouldEvictBesideWhoLeavesIsLookedAtOnceThatIsGone) {
+  QuotaWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 3000}}, .preemption = kEvicts});
+  const WorkloadSpec leaves{.name = "leaves", .count = 2, .priority = 1};
+  world.Starts(leaves);
+  world.IsTold(leaves);
+  world.Put(WorkloadSpec{.name = "equal", .count = 3, .priority = 1});
+  EXPECT_EQ(world.Cycle(), "default/equal lacks 2000; ");
+  const WorkloadSpec low{.name = "low", .count = 1};
+  world.Put(low);
+  EXPECT_EQ(world.Cycle(), "default/low: q spot 1000; ");
+  EXPECT_EQ(world.engine.CountMissedWakes(), 0u);
+  world.Starts(low);
+  world.Remove("leaves");
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/equal; default/equal waits for 1 to leave; ");
+  world.Remove("low");
+  EXPECT_EQ(world.Cycle(), "default/equal: q spot 3000; ");
+}
+
 TEST(AdmissionsTest, ACopyDecidesTheSame) {
   QuotaWorld world;
   world.Put(QueueSpec{.name = "q"});

@@ -21,6 +21,12 @@ namespace {
 // nodes are evaluated in a sweep (about 10 ms), and a sweep comes at most once a second.
 constexpr uint64_t kRefreshNodesMax = 200'000;
 
+void AddShort(Hasher& hasher, const std::optional<model::State::QuotaShort>& lacks) {
+  hasher.Add(lacks.has_value());
+  if (lacks)
+    hasher.Add(lacks->resource.value).Add(lacks->deficit).Add(lacks->queue.value).Add(lacks->never);
+}
+
 }  // namespace
 
 Engine::Engine(const Options& options)
@@ -29,6 +35,8 @@ Engine::Engine(const Options& options)
                                    .nodes_max = options.nodes_max,
                                    .pods_max = options.pods_max,
                                    .faults = options.faults}),
+      admissions_(options.wakes_whole_trees),
+      second_pass_(options.joint_placement),
       caches_(options.cache_bytes_max) {
   CHECK_GT(options.attempts_per_cycle_max, 0u);
   for (uint32_t i = 0; i < options.names.size(); ++i) {
@@ -40,9 +48,19 @@ void Engine::Apply(const model::Delta& delta) {
   state_.Apply(delta);
   for (const PodId pod : state_.changed_pods()) Sync(pod);
   for (const model::GroupId group : state_.changed_groups()) SyncGroup(group);
-  for (const model::WorkloadId id : state_.changed_workloads()) admissions_.Sync(state_, id);
-  for (const model::QueueName& queue : state_.changed_queues())
+  for (const model::WorkloadId id : state_.changed_workloads()) {
+    admissions_.Sync(state_, id);
+    second_pass_.Sync(state_, id);
+  }
+  for (const model::QueueName& queue : state_.changed_queues()) {
     admissions_.NoteQueue(state_, queue);
+    second_pass_.NoteQueue(queue);
+  }
+  for (const model::QueueName& queue : state_.relieved_queues()) {
+    admissions_.NoteRelieved(state_, queue);
+    second_pass_.NoteQueue(queue);
+  }
+  admissions_.NoteHolders(state_);
   NoteTouches();
 }
 
@@ -73,7 +91,9 @@ Plan Engine::Cycle(Instant now) {
   ReleasePartly(now, plan);
   // 2. What happened to nodes wakes the lines that may now fit there.
   WakeTouched(now);
-  // 3. Holders of reservations come first, on the node they were promised.
+  // 3. Queues let groups in, and who waited for their quota stands in line. Holders of reservations
+  // come first, on the node they were promised.
+  TakeQuota(plan);
   ServeHolders(now, plan);
   JudgeGangs(plan);
   // 4. Lines in their order: the head gets the best node, or the line waits for reasons.
@@ -82,10 +102,18 @@ Plan Engine::Cycle(Instant now) {
   RefreshReports(now);
   TellWaiting(plan);
   TellIncomplete(plan);
-  // 6. Workloads get the quota that is left, or are told why they wait.
-  SlotPlacer placer(state_, options_.evaluator, caches_, places_);
-  admissions_.Serve(state_, now, options_.attempts_per_cycle_max,
-                    options_.joint_placement ? &placer : nullptr, plan);
+  TellShort(plan);
+  // 6. Workloads that have quota get the places that they lack, or give it up. Others get what is
+  // left, or are told why they wait.
+  SlotPlacer placer(state_, options_.evaluator, caches_, places_, options_.joint_placement);
+  second_pass_.Serve(state_, now, placer, plan);
+  const size_t queues = state_.changed_queues().size();
+  const size_t relieved = state_.relieved_queues().size();
+  admissions_.Serve(state_, now, options_.attempts_per_cycle_max, placer, plan);
+  for (size_t i = queues; i < state_.changed_queues().size(); ++i)
+    second_pass_.NoteQueue(state_.changed_queues()[i]);
+  for (size_t i = relieved; i < state_.relieved_queues().size(); ++i)
+    second_pass_.NoteQueue(state_.relieved_queues()[i]);
   // 7. When to be called again.
   NoteTouches();
   plan.wake_at = wake_at();
@@ -106,6 +134,7 @@ void Engine::DropTrail(PodId pod) {
 
 // Where a pod stands is a function of its row and claim; called whenever either changed.
 void Engine::Sync(PodId pod) {
+  quota_waiting_.erase(pod);
   if (!state_.pods().used(pod)) {
     DropTrail(pod);
     if (pod.value < timer_of_.size()) timer_of_[pod.value] = Instant{};
@@ -130,6 +159,7 @@ void Engine::Sync(PodId pod) {
     NotePromiseIn(pod);
     return lines_.Remove(state_, pod);
   }
+  if (WaitForQuota(pod)) return lines_.Remove(state_, pod);
   lines_.Put(state_, pod, KindOf(pod));
   if (claim.valid()) holders_.push_back(pod);
 }
@@ -183,8 +213,11 @@ void Engine::WakeTouched(Instant now) {
   }
   scratch_.touched.clear();
   WakeGroups(static_cast<model::TouchKinds>(all & ~model::kTouchTried));
-  if ((all & model::kTouchAdded) != 0 || LiftedBy(all, options_.faults) != 0)
+  const bool lifted = LiftedBy(all, options_.faults) != 0;
+  if (lifted || (all & (model::kTouchAdded | model::kTouchReady)) != 0) {
     admissions_.NoteNodes();
+    second_pass_.NoteNodes();
+  }
   noted_position_ = wake_position_;
   lift_pending_ = false;
   state_.TrimTouches(std::max<size_t>(size_t{state_.nodes().size()} * 4, 4096));
@@ -250,6 +283,10 @@ void Engine::ServeHolders(Instant now, Plan& plan) {
   const auto repeated = std::ranges::unique(holders);
   holders.erase(repeated.begin(), repeated.end());
   for (const PodId pod : holders) {
+    if (lines_.contains(pod) && state_.ShortFor(pod)) {
+      Sync(pod);
+      continue;
+    }
     const Choice choice = lines_.contains(pod) ? ChooseAsPromised(pod) : Choice();
     if (choice.node.valid()) {
       Decide(pod, choice, plan);
@@ -280,6 +317,7 @@ void Engine::ServeLines(Instant now, Plan& plan) {
 void Engine::ServeLine(LineId id, Instant now, Plan& plan) {
   const Line& line = lines_.line(id);
   const PodId pod = line.head;
+  if (state_.ShortFor(pod)) return Sync(pod);
   const bool narrow = Narrow(line);
   model::ReasonMask reasons = narrow ? line.waits_for : 0;
   const Choice choice = narrow ? ChooseNarrow(line, reasons) : Choose(pod);
@@ -570,21 +608,21 @@ void Engine::TellWaiting(Plan& plan) {
 
 Instant Engine::wake_at() const {
   if (!lines_.idle() || !lines_.lines_to_tell_empty() || !holders_.empty() || lift_pending_ ||
-      !groups_.idle() || !groups_to_tell_.empty() || !groups_to_judge_.empty() ||
-      !orphans_.empty()) {
+      quota_untold_ || quota_moved() || !groups_.idle() || !groups_to_tell_.empty() ||
+      !groups_to_judge_.empty() || !orphans_.empty()) {
     return Instant{};
   }
   Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
   if (!graces_.empty()) at = std::min(at, graces_.front().at);
   for (const auto& [group, since] : partly_) at = std::min(at, DeadlineOf(group, since));
-  at = std::min(at, admissions_.wake_at());
+  at = std::min({at, admissions_.wake_at(), second_pass_.wake_at()});
   if (lines_.blocked().empty() || state_.touches().end() == refresh_position_) return at;
   return std::min(at, next_refresh_);
 }
 
 Engine::Missed Engine::MissedWakes() const {
   Missed missed;
-  if (lift_pending_) return missed;
+  if (lift_pending_ || quota_untold_ || quota_moved()) return missed;
   for (const LineId id : lines_.blocked()) {
     const Line& line = lines_.line(id);
     if (WhyNot(state_, options_.evaluator, line.head).would_fit ||
@@ -608,8 +646,10 @@ Engine::Missed Engine::MissedWakes() const {
     }
   }
   missed.groups = MissedGroups();
-  missed.workloads =
-      admissions_.Missed(state_, options_.joint_placement ? &options_.evaluator : nullptr);
+  missed.workloads = admissions_.Missed(state_, options_.evaluator, options_.joint_placement);
+  missed.passes = second_pass_.Missed(state_);
+  missed.entries = MissedEntries();
+  missed.for_quota = MissedQuota();
   return missed;
 }
 
@@ -621,7 +661,9 @@ uint32_t Engine::CheckWakes(Instant now) {
   for (const LineId id : missed.lines) lines_.Wake(state_, id, now, Line::kWide);
   holders_.insert(holders_.end(), missed.holders.begin(), missed.holders.end());
   for (const model::GroupId group : missed.groups) groups_.Wake(state_, group, PriorityOf(group));
+  quota_untold_ = quota_untold_ || !missed.entries.empty() || !missed.for_quota.empty();
   for (const model::WorkloadId id : missed.workloads) admissions_.LookAgain(state_, id);
+  for (const model::WorkloadId id : missed.passes) second_pass_.LookAgain(id);
   counters_.missed_wakes += missed.count();
   return missed.count();
 }
@@ -638,6 +680,10 @@ Explanation Engine::Explain(PodId pod) const {
   if (lines_.contains(pod)) e.class_waiting_count = lines_.line(lines_.line_of(pod)).size;
   if (IsOrphan(pod)) {
     e.refusal = RefusalOfOrphan(pod);
+  } else if (const auto waits = quota_waiting_.find(pod); waits != quota_waiting_.end()) {
+    const auto lacks = state_.ShortFor(pod);
+    e.would_fit = !lacks;
+    if (lacks) e.refusal = RefusalOf(state_.GroupOf(pod), *lacks);
   } else if (e.stage == PodStage::kPending && !StandsAlone(pod)) {
     std::optional<model::Refusal> why = WhyGroupWaits(state_.GroupOf(pod));
     e.would_fit = !why;
@@ -683,6 +729,7 @@ void Engine::AddTo(Hasher& hasher) const {
   lines_.AddTo(hasher, state_, counters_.cycles);
   groups_.AddTo(hasher);
   admissions_.AddTo(hasher);
+  second_pass_.AddTo(hasher);
   for (const GroupMode mode : group_modes_) hasher.Add(mode);
   hasher.Add(groups_to_tell_.size());
   for (const model::GroupId group : groups_to_tell_) hasher.Add(group.value);
@@ -692,6 +739,11 @@ void Engine::AddTo(Hasher& hasher) const {
   for (const PodId pod : orphans_) hasher.Add(pod.value);
   hasher.Add(partly_.size());
   for (const auto& [group, since] : partly_) hasher.Add(group.value).Add(since.ns);
+  hasher.Add(to_let_in_.size());
+  for (const auto& [group, told] : to_let_in_) AddShort(hasher.Add(group.value), told);
+  hasher.Add(quota_waiting_.size());
+  for (const auto& [pod, told] : quota_waiting_) AddShort(hasher.Add(pod.value), told);
+  hasher.Add(quota_untold_).Add(quota_seen_ == state_.ledger().quota_moves());
   options_.evaluator.AddTo(hasher);
   hasher.Add(options_.seed).Add(options_.attempts_per_cycle_max);
   hasher.Add(trails_.size());

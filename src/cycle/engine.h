@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include "base/time.h"
 #include "cycle/admissions.h"
 #include "cycle/class_cache.h"
+#include "cycle/second_pass.h"
 #include "cycle/slots.h"
 #include "cycle/waiting_groups.h"
 #include "cycle/waiting_lines.h"
@@ -95,9 +97,11 @@ class Engine {
     size_t cache_bytes_max = size_t{64} << 20;
     // Whether a pod that fits nowhere may take the room of pods of lower priority.
     bool preemption = false;
-    // Whether workloads get quota only together with places for their pods; else pods find nodes by
-    // themselves once they come.
+    // Whether workloads get quota only together with places for their pods; else those pods alone
+    // are placed whose flavor has a topology, and others find nodes by themselves once they come.
     bool joint_placement = false;
+    // For tests: the same is decided of workloads in a simpler way (Admissions).
+    bool wakes_whole_trees = false;
     // What the state takes (State::HasRoomFor).
     uint32_t nodes_max = limits::kNodesMax;
     uint32_t pods_max = limits::kPodsMax;
@@ -125,6 +129,10 @@ class Engine {
   // Why the members that the group needs have no places; nothing when they have, or were not tried
   // yet.
   [[nodiscard]] std::optional<model::Refusal> WhyGroupWaits(model::GroupId group) const;
+
+  // The groups of that Volcano queue whose members wait for something, in the order in which they
+  // are served. O(groups).
+  [[nodiscard]] std::vector<model::GroupId> GroupsWaitingIn(model::NameId queue) const;
 
   // Why a workload has no quota, as of the last look; nothing when it has, wants none, or was not
   // looked at yet.
@@ -167,9 +175,13 @@ class Engine {
     std::vector<model::PodId> holders;
     std::vector<model::GroupId> groups;
     std::vector<model::WorkloadId> workloads;
+    std::vector<model::WorkloadId> passes;
+    std::vector<model::GroupId> entries;  // Whose queue would let them in.
+    std::vector<model::PodId> for_quota;  // Members whose queue has enough.
     [[nodiscard]] uint32_t count() const {
       return static_cast<uint32_t>(lines.size() + holders.size() + groups.size() +
-                                   workloads.size());
+                                   workloads.size() + passes.size() + entries.size() +
+                                   for_quota.size());
     }
   };
   using WhyNoEviction = std::optional<model::PreemptionRefusal>;
@@ -209,9 +221,10 @@ class Engine {
   // What keeps the members of a group from standing in lines of pods.
   enum class GroupMode : uint8_t {
     kNone,
-    kShort,  // It lacks members.
-    kWaits,  // For places for as many as it needs.
-    kLoose,  // Nothing: it has what it needs.
+    kBarred,  // Its queue does not let it in, or nobody any more.
+    kShort,   // It lacks members.
+    kWaits,   // For places for as many as it needs.
+    kLoose,   // Nothing: it has what it needs.
   };
   // What a group needs placed at once.
   struct RoleNeed {
@@ -238,6 +251,8 @@ class Engine {
   struct Trial {
     model::State::Trial claims;
     bool to_come = false;
+    // Why the last one found none, when that is its queue.
+    std::optional<model::State::QuotaShort> lacks = {};
     std::vector<Placed> placed = {};
     std::vector<Reserved> reserved = {};
     std::vector<model::PodId> kept = {};   // To come: who is promised a place already.
@@ -289,6 +304,27 @@ class Engine {
   void EndSpare(model::GroupId group, const Trial& trial, model::Plan& plan);
   [[nodiscard]] bool KeepsPlaces(model::GroupId group) const;
   void JudgeGangs(model::Plan& plan);
+  // Quota of their queues (gang_quota.cc).
+  [[nodiscard]] bool quota_moved() const {
+    return quota_seen_ != state_.ledger().quota_moves() &&
+           (!quota_waiting_.empty() || !to_let_in_.empty() || !groups_for_quota_.empty());
+  }
+  [[nodiscard]] bool IsLetIn(model::GroupId group) const;
+  [[nodiscard]] bool FitsQuota(model::PodId pod, Trial& trial) const;
+  bool WaitForQuota(model::PodId pod);
+  void NoteForQuota(model::GroupId group, const model::Refusal& refusal);
+  void TakeQuota(model::Plan& plan);
+  // In the order of priority, age and uid.
+  void SortGroups(std::vector<model::GroupId>& groups) const;
+  void LetGroupsIn(model::Plan& plan);
+  void TellShort(model::Plan& plan);
+  [[nodiscard]] model::Refusal RefusalOf(model::GroupId group,
+                                         const model::State::QuotaShort& lacks) const;
+  [[nodiscard]] std::optional<model::Refusal> RefusalOfBarred(model::GroupId group) const;
+  [[nodiscard]] bool LacksQuota(model::GroupId group) const;
+  [[nodiscard]] std::vector<model::GroupId> MissedEntries() const;
+  [[nodiscard]] std::vector<model::PodId> MissedQuota() const;
+  [[nodiscard]] std::optional<uint32_t> MostOf(model::GroupId group) const;
   void NotePromiseIn(model::PodId pod);
   void TellMembers(model::GroupId group, const model::Refusal& refusal, model::Plan& plan);
   void TellIncomplete(model::Plan& plan);
@@ -297,6 +333,7 @@ class Engine {
   [[nodiscard]] model::Refusal RefusalOfShort(model::GroupId group) const;
   [[nodiscard]] bool CouldHold(model::GroupId group, Places& known, bool& equal) const;
   void WakeGroups(model::TouchKinds kinds);
+  void WakeForQuota();
   [[nodiscard]] std::vector<model::GroupId> MissedGroups() const;
   void Record(model::PodId pod, const Choice& choice, model::DeviceSlots devices,
               model::Plan& plan);
@@ -343,6 +380,7 @@ class Engine {
   WaitingLines lines_;
   WaitingGroups groups_;
   Admissions admissions_;
+  SecondPass second_pass_;
   std::vector<GroupMode> group_modes_;           // By GroupId.
   std::vector<model::GroupId> groups_to_tell_;   // Members of which may not know what it lacks.
   std::vector<model::GroupId> groups_to_judge_;  // What they were promised may not be whole.
@@ -350,6 +388,13 @@ class Engine {
   // Those that never ran and hold nodes for fewer than they need, and since when; zero: as of the
   // next cycle.
   std::map<model::GroupId, Instant> partly_;
+  // Groups that nothing but their queue's quota keeps out, and what they were told that it lacks.
+  std::map<model::GroupId, std::optional<model::State::QuotaShort>> to_let_in_;
+  // Members that are placed by themselves, for whom their queue has too little.
+  std::map<model::PodId, std::optional<model::State::QuotaShort>> quota_waiting_;
+  std::set<model::GroupId> groups_for_quota_;  // Blocked ones that may wait for some.
+  bool quota_untold_ = false;  // One of the two came or was woken, and is to be looked at.
+  uint64_t quota_seen_ = 0;    // Of Ledger::quota_moves.
   ClassCaches caches_;
   ClassPlaces places_;
   std::vector<Trail> trails_;

@@ -51,11 +51,14 @@ Alike KeyOf(const model::Pod& pod) {
 // What is asked for in a count of places: nothing leaves; or all leaves that is leaving, and all
 // that holds its room with less than this priority.
 constexpr int64_t kNobodyLeaves = std::numeric_limits<int64_t>::max();
+// Or nothing stands anywhere.
+constexpr int64_t kAllEmpty = kNobodyLeaves - 1;
 
 // What is free on the node, or will be.
 model::Amount AmountOn(const model::State& state, model::ResourceId r, NodeId n, int64_t below) {
   const model::AccountTable& nodes = state.ledger().nodes();
   if (r.value >= nodes.resources()) return 0;
+  if (below == kAllEmpty) return nodes.capacity(r, n.value);
   model::Amount amount = nodes.free(r, n.value);
   if (below == kNobodyLeaves) return amount;
   amount += nodes.releasing(r, n.value);
@@ -130,16 +133,19 @@ bool Engine::WaitsInGang(PodId pod) const {
 
 // Where a group stands is a function of its row and members; called whenever either changed.
 void Engine::SyncGroup(GroupId g) {
+  groups_for_quota_.erase(g);
   if (g.value >= group_modes_.size()) group_modes_.resize(state_.groups().size());
   if (!state_.groups().used(g)) {
     group_modes_[g.value] = GroupMode::kNone;
     partly_.erase(g);
+    to_let_in_.erase(g);
     return groups_.Remove(g);
   }
   const Gang gang = GangOf(g);
-  const GroupMode mode = gang.needed == 0 ? GroupMode::kLoose
-                         : Lacks(gang)    ? GroupMode::kShort
-                                          : GroupMode::kWaits;
+  const GroupMode mode = !IsLetIn(g)        ? GroupMode::kBarred
+                         : gang.needed == 0 ? GroupMode::kLoose
+                         : Lacks(gang)      ? GroupMode::kShort
+                                            : GroupMode::kWaits;
   const GroupMode before = std::exchange(group_modes_[g.value], mode);
   if (!IsPartly(g)) {
     partly_.erase(g);
@@ -147,12 +153,20 @@ void Engine::SyncGroup(GroupId g) {
     partly_.try_emplace(g);
   }
   if ((before == GroupMode::kLoose) != (mode == GroupMode::kLoose)) SyncMembers(g);
-  if (before == GroupMode::kWaits && mode == GroupMode::kShort) groups_to_judge_.push_back(g);
+  const bool stands = mode == GroupMode::kWaits || mode == GroupMode::kLoose;
+  if ((before == GroupMode::kWaits || mode == GroupMode::kBarred) && !stands)
+    groups_to_judge_.push_back(g);
+  to_let_in_.erase(g);
   // Whose bindings were refused is tried again with the others: when their error backoffs are over.
   if (mode == GroupMode::kWaits && WaitingMembers(g).size() >= gang.needed)
     return groups_.Put(state_, g, PriorityOf(g));
   groups_.Remove(g);
-  if (mode == GroupMode::kShort) groups_to_tell_.push_back(g);
+  if (mode == GroupMode::kBarred && state_.BarOf(g) == model::GroupBar::kNone) {
+    quota_untold_ = true;
+    to_let_in_[g] = std::nullopt;
+  } else if (!stands) {
+    groups_to_tell_.push_back(g);
+  }
 }
 
 int32_t Engine::PriorityOf(GroupId g) const {
@@ -209,6 +223,7 @@ std::vector<PodId> Engine::MembersToPlace(GroupId g) const {
 
 // Its place among those there are: `anywhere`, or where it was promised one.
 bool Engine::PlaceOne(PodId pod, bool anywhere, Trial& trial) {
+  if (!FitsQuota(pod, trial)) return false;
   Choice choice = ChooseAsPromised(pod);
   if (!choice.node.valid() && anywhere) choice = Choose(pod);
   if (!choice.node.valid()) return false;
@@ -227,7 +242,7 @@ bool Engine::ReserveOne(PodId pod, bool anywhere, Trial& trial) {
     trial.kept.push_back(pod);
     return true;
   }
-  if (!anywhere) return false;
+  if (!FitsQuota(pod, trial) || !anywhere) return false;
   const bool evicts = MayEvict(pod);
   place::Preemption found =
       evicts ? place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_)
@@ -260,7 +275,11 @@ std::optional<model::Refusal> Engine::PlaceSome(std::vector<PodId>& members, mod
       continue;
     }
     if (anywhere) refused.push_back(KeyOf(row));
-    if (!why && !trial.to_come) why = WhyNot(state_, options_.evaluator, pod).refusal;
+    if (!why && trial.lacks) {
+      why = RefusalOf(state_.GroupOf(pod), *trial.lacks);
+    } else if (!why && !trial.to_come) {
+      why = WhyNot(state_, options_.evaluator, pod).refusal;
+    }
   }
   if (count == 0) return std::nullopt;
   return why ? std::move(why) : model::Refusal{};
@@ -295,7 +314,8 @@ std::optional<model::Refusal> Engine::TryGang(GroupId g, Plan& plan) {
     why->gang = model::GangRefusal{.group = state_.groups().at(g).key,
                                    .needed = gang.needed,
                                    .found = static_cast<uint32_t>(trial.placed.size()),
-                                   .released = ReleasedOf(g)};
+                                   .released = ReleasedOf(g),
+                                   .queue = state_.groups().at(g).queue};
     if (!options_.faults.keep_half_gangs || trial.placed.empty()) return why;
   }
   trial.claims.Keep();
@@ -305,13 +325,16 @@ std::optional<model::Refusal> Engine::TryGang(GroupId g, Plan& plan) {
 
 void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
   plan.groups.push_back(g);
+  groups_for_quota_.erase(g);
   std::optional<model::Refusal> why;
   do {
     why = TryGang(g, plan);
     if (!why) return SyncGroup(g);
   } while (!ReserveGang(g, *why, plan));
   state_.NoteAttempt(g, now);
+  if (!why->gang->promised) why->gang->most = MostOf(g);
   TellMembers(g, *why, plan);
+  NoteForQuota(g, *why);
   groups_.Block(g, *std::move(why));
 }
 
@@ -449,7 +472,8 @@ void Engine::JudgeGangs(Plan& plan) {
     if (!state_.groups().used(g) || group_modes_[g.value] == GroupMode::kLoose) continue;
     const bool blocked = groups_.is_blocked(g);
     if (groups_.contains(g) && !blocked) continue;
-    if (KeepsPlaces(g) || PromisedOf(g) >= GangOf(g).needed) continue;
+    const bool barred = group_modes_[g.value] == GroupMode::kBarred;
+    if (KeepsPlaces(g) || (!barred && PromisedOf(g) >= GangOf(g).needed)) continue;
     EndPlaces(g, plan);
     if (blocked) groups_.Wake(state_, g, PriorityOf(g));
   }
@@ -462,7 +486,9 @@ void Engine::JudgeGangs(Plan& plan) {
 bool Engine::IsPartly(GroupId g) const {
   const model::Group& group = state_.groups().at(g);
   const model::MemberCounts counts = state_.groups().CountsOf(group.key);
-  return counts[MemberKind::kBound] > 0 && PhaseOf(group, counts) == model::GroupPhase::kInqueue;
+  const model::GroupPhase phase = PhaseOf(group, counts);
+  const bool waits = phase == model::GroupPhase::kPending || phase == model::GroupPhase::kInqueue;
+  return counts[MemberKind::kBound] > 0 && waits;
 }
 
 // Members that ran before it came are those of a group of its name that was deleted, and may have
@@ -537,9 +563,13 @@ void Engine::TellIncomplete(Plan& plan) {
   const auto repeated = std::ranges::unique(groups);
   groups.erase(repeated.begin(), repeated.end());
   for (const GroupId g : groups) {
-    if (!state_.groups().used(g) || group_modes_[g.value] != GroupMode::kShort) continue;
+    if (!state_.groups().used(g)) continue;
+    const GroupMode mode = group_modes_[g.value];
+    if (mode != GroupMode::kShort && mode != GroupMode::kBarred) continue;
     plan.groups.push_back(g);
-    TellMembers(g, RefusalOfShort(g), plan);
+    const std::optional<model::Refusal> why =
+        mode == GroupMode::kShort ? RefusalOfShort(g) : RefusalOfBarred(g);
+    if (why) TellMembers(g, *why, plan);
   }
   for (const PodId pod : std::exchange(orphans_, {})) {
     if (!state_.pods().used(pod) || !IsOrphan(pod)) continue;
@@ -576,6 +606,7 @@ std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {
   if (!state_.groups().used(g) || g.value >= group_modes_.size()) return std::nullopt;
   if (groups_.is_blocked(g)) return groups_.refusal(g);
   if (group_modes_[g.value] == GroupMode::kShort) return RefusalOfShort(g);
+  if (group_modes_[g.value] == GroupMode::kBarred) return RefusalOfBarred(g);
   return std::nullopt;
 }
 
@@ -617,6 +648,27 @@ bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
   return could >= needed;
 }
 
+// How many of its members would fit if nothing stood on any node, where it needs more: of equal
+// ones alone.
+std::optional<uint32_t> Engine::MostOf(GroupId g) const {
+  const std::vector<PodId> members = WaitingMembers(g);
+  const auto needed = static_cast<model::Amount>(GangOf(g).needed);
+  if (members.empty()) return std::nullopt;
+  const Alike key = KeyOf(state_.pods().at(members.front()));
+  if (!std::ranges::all_of(members,
+                           [&](PodId pod) { return KeyOf(state_.pods().at(pod)) == key; })) {
+    return std::nullopt;
+  }
+  model::Amount most = 0;
+  for (uint32_t row = 0; row < state_.nodes().size() && most < needed; ++row) {
+    const NodeId n{row};
+    if (state_.nodes().used(n) && state_.nodes().present(n))
+      most += std::min(needed, PlacesToCome(state_, options_.evaluator, key, n, kAllEmpty));
+  }
+  if (most >= needed) return std::nullopt;
+  return static_cast<uint32_t>(most);
+}
+
 // `kinds`: of the touches since the last time.
 void Engine::WakeGroups(model::TouchKinds kinds) {
   if (kinds == 0 || groups_.blocked().empty()) return;
@@ -625,7 +677,7 @@ void Engine::WakeGroups(model::TouchKinds kinds) {
   const std::vector<GroupId> blocked(groups_.blocked().begin(), groups_.blocked().end());
   for (const GroupId g : blocked) {
     bool equal = true;
-    if (!CouldHold(g, known, equal)) continue;
+    if (LacksQuota(g) || !CouldHold(g, known, equal)) continue;
     // Unequal ones are placed one after the other, in an order that scores decide.
     if ((!lifts && equal) || options_.faults.forget_woken_gangs) continue;
     groups_.Wake(state_, g, PriorityOf(g));

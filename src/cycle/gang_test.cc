@@ -1,14 +1,16 @@
 // Goal: groups of pods get their places together or not at all, are promised places to come
 // together or not at all, and wait for nothing that is there, whatever happens to them. Method:
 // random histories of nodes, groups and members, whose members are equal within a group, and of
-// pods that take their time to leave, by themselves or evicted; after every step the audit, the
-// watchdog and, of what waits, a count of places that knows nothing of the engine.
+// pods that take their time to leave, by themselves or evicted, and of queues that come, close and
+// have more or less; after every step the audit, the watchdog and, of what waits, a count of places
+// and of quota that knows nothing of the engine.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -27,7 +29,7 @@ class GangWorld {
   explicit GangWorld(bool preemption) : engine_({.preemption = preemption}) {}
 
   void Step() {
-    switch (*rc::gen::inRange(0, 10)) {
+    switch (*rc::gen::inRange(0, 12)) {
       case 0:
       case 1:
         return AddNode();
@@ -44,6 +46,10 @@ class GangWorld {
         return RemoveGroup();
       case 8:
         return BeginDeletion();
+      case 9:
+        return PutQueue();
+      case 10:
+        return RemoveQueue();
       default:
         return AddPod();
     }
@@ -58,7 +64,7 @@ class GangWorld {
       for (const model::PodId pod : plan.released) Delete(pod);
       for (const model::PreemptDecision& preemption : plan.preemptions) Evict(preemption);
       if (plan.empty() && !leaving_.empty()) EndDeletion();
-      RC_ASSERT(model::Audit(engine_.state()).empty());
+      RC_ASSERT(model::Audit(engine_.state()) == std::vector<std::string>());
       if (engine_.wake_at() == Instant::Never() && leaving_.empty()) break;
     }
     RC_ASSERT(engine_.CountMissedWakes() == 0u);
@@ -75,6 +81,13 @@ class GangWorld {
     int64_t created = 0;
     int32_t priority = 0;
     bool ran = false;  // As many as it needs had nodes once.
+    std::string queue = "default";
+    int64_t kept = 0;  // What it asks its queue to keep for it.
+  };
+  struct Queue {
+    int64_t cpu = 0;
+    bool closed = false;
+    bool below = false;  // The other queue.
   };
   struct Member {
     std::string group;  // Empty: alone.
@@ -107,7 +120,9 @@ class GangWorld {
     group = {.min_member = *rc::gen::inRange(0, 5),
              .cpu = *rc::gen::element<int64_t>(100, 300, 500),
              .created = ++clock_,
-             .priority = *rc::gen::element<int32_t>(0, 0, 10)};
+             .priority = *rc::gen::element<int32_t>(0, 0, 10),
+             .queue = *rc::gen::element<std::string>("default", "q0", "q1")};
+    if (*rc::gen::arbitrary<bool>()) group.kept = group.min_member * group.cpu;
     TellGroup(name, group);
     NoteRuns();
   }
@@ -116,6 +131,27 @@ class GangWorld {
     const auto at = groups_.begin();
     engine_.Apply(model::GroupRemove{.uid = fmt::format("{}-{}", at->first, at->second.created)});
     groups_.erase(at);
+  }
+  void PutQueue() {
+    const std::string name = *rc::gen::element<std::string>("q0", "q1");
+    queues_[name] = {.cpu = *rc::gen::element<int64_t>(200, 500, 900, 1500),
+                     .closed = *rc::gen::inRange(0, 4) == 0,
+                     .below = name == "q1" && *rc::gen::arbitrary<bool>()};
+    const Queue& queue = queues_[name];
+    engine_.Apply(model::QueueUpsert{
+        .kind = model::QueueKind::kQueue,
+        .name = name,
+        .uid = name,
+        .parent = queue.below ? "q0" : "root",
+        .quotas = {{.flavor = {},
+                    .resource = model::kCpu,
+                    .quota = {.borrowing_limit = queue.cpu, .lending_limit = 0}}},
+        .stopped = queue.closed});
+  }
+  void RemoveQueue() {
+    const std::string name = *rc::gen::element<std::string>("q0", "q1");
+    if (queues_.erase(name) == 0) return;
+    engine_.Apply(model::QueueRemove{.kind = model::QueueKind::kQueue, .name = name});
   }
   void AddMember() {
     const std::string name = fmt::format("g{}", *rc::gen::inRange(0, 3));
@@ -183,6 +219,7 @@ class GangWorld {
     }
     const std::string name = uid.substr(4);
     pods_.at(name).node = std::string(engine_.state().NameOf(bind.node_name));
+    CheckQueues(pods_.at(name).group);
     engine_.Apply(model::BindOutcome{.uid = uid, .outcome = model::WriteOutcome::kDone});
     Tell(name);
     NoteRuns();
@@ -215,7 +252,55 @@ class GangWorld {
                                                 .min_member = group.min_member,
                                                 .created = group.created});
     if (group.ran) facts.phase = model::GroupPhase::kRunning;
+    facts.queue = group.queue;
+    if (group.kept > 0) {
+      const model::ResourceAmount kept{model::kCpu, group.kept};
+      facts.min_resources = engine_.vocabulary().bundles.Intern(std::span(&kept, 1));
+    }
     engine_.Apply(facts);
+  }
+
+  // What of a queue, with those below it, members on nodes have.
+  [[nodiscard]] int64_t UsedOf(const std::string& queue) const {
+    int64_t used = 0;
+    for (const auto& [name, pod] : pods_) {
+      if (!pod.node.empty() && groups_.contains(pod.group) &&
+          IsIn(groups_.at(pod.group).queue, queue)) {
+        used += pod.cpu;
+      }
+    }
+    return used;
+  }
+  // Of what groups ask to be kept, what none of their members has; of those that have run nothing.
+  [[nodiscard]] int64_t KeptOf(const std::string& queue, const std::string& but_for) const {
+    int64_t kept = 0;
+    for (const auto& [name, group] : groups_) {
+      if (name == but_for || group.ran || !IsIn(group.queue, queue)) continue;
+      kept += std::max<int64_t>(0, group.kept - Placed(name) * group.cpu);
+    }
+    return kept;
+  }
+  [[nodiscard]] bool IsIn(const std::string& queue, const std::string& above) const {
+    if (!queues_.contains(queue)) return false;
+    return queue == above || (queues_.at(queue).below && above == "q0");
+  }
+  // A binding takes no more than there is.
+  void CheckQueues(const std::string& group) const {
+    if (!groups_.contains(group)) return;
+    for (const auto& [name, queue] : queues_) {
+      if (IsIn(groups_.at(group).queue, name)) RC_ASSERT(UsedOf(name) <= queue.cpu);
+    }
+  }
+  // Whether its queue surely has so much for it.
+  [[nodiscard]] bool HasQuota(const std::string& name, const Group& group, int64_t cpu) const {
+    if (group.queue == "default") return true;
+    if (!queues_.contains(group.queue)) return false;
+    if (queues_.at(group.queue).below && !queues_.contains("q0")) return false;
+    for (const auto& [above, queue] : queues_) {
+      if (!IsIn(group.queue, above)) continue;
+      if (queue.closed || queue.cpu - UsedOf(above) - KeptOf(above, name) < cpu) return false;
+    }
+    return true;
   }
 
   // Who waits and is promised a place.
@@ -261,7 +346,8 @@ class GangWorld {
       for (const auto& [pod, member] : pods_) free -= member.node == node ? member.cpu : 0;
       places += std::max<int64_t>(free, 0) / waiting.front();
     }
-    RC_ASSERT(places < needed);
+    const int64_t asked = std::max(needed * waiting.front(), group.kept - placed * group.cpu);
+    RC_ASSERT(places < needed || !HasQuota(name, group, asked));
   }
 
   Engine engine_;
@@ -269,6 +355,7 @@ class GangWorld {
   int64_t clock_ = 0;
   std::set<std::string> nodes_;
   std::map<std::string, Group> groups_;
+  std::map<std::string, Queue> queues_;
   std::map<std::string, Member> pods_;
   std::set<std::string> leaving_;  // Those that are being deleted.
 };

@@ -11,10 +11,12 @@ namespace berth::cycle {
 
 using model::Amount;
 using model::ClassId;
+using model::NameId;
 using model::NodeId;
 using model::PlacesRefusal;
 using model::Reservation;
 using model::Slot;
+using model::TopologyPlaces;
 using model::Workload;
 using model::WorkloadId;
 
@@ -33,11 +35,21 @@ Amount PlacesOn(const model::State& state, const place::Evaluator& evaluator, Cl
 
 // ---- Counting --------------------------------------------------------------------------------
 
+void ClassPlaces::DropOldest(ClassId kept) {
+  const auto age = [&](const auto& entry) {
+    return std::pair(entry.first == kept, entry.second.asked_at);
+  };
+  counted_.erase(std::ranges::min_element(counted_, {}, age));
+}
+
 Amount ClassPlaces::Of(const model::State& state, const place::Evaluator& evaluator,
                        ClassId class_id) {
   const model::TouchLog& log = state.touches();
   const auto [at, fresh] = counted_.try_emplace(class_id);
   Counted& counted = at->second;
+  counted.asked_at = ++calls_;
+  const size_t bytes_each = size_t{state.nodes().size()} * sizeof(Amount);
+  while (counted_.size() > 1 && counted_.size() * bytes_each > bytes_max_) DropOldest(class_id);
   const auto count = [&](NodeId n) {
     const bool there = state.nodes().used(n) && state.nodes().present(n);
     // So that no sum of them overflows.
@@ -60,6 +72,45 @@ Amount ClassPlaces::Of(const model::State& state, const place::Evaluator& evalua
 
 // ---- Placing ---------------------------------------------------------------------------------
 
+namespace {
+
+// By values: how many more than before.
+std::vector<TopologyShare> MoreOf(std::span<const TopologyShare> now,
+                                  std::span<const TopologyShare> before) {
+  std::vector<TopologyShare> more;
+  for (TopologyShare share : now) {
+    const auto had = std::ranges::find(before, share.values, &TopologyShare::values);
+    if (had != before.end()) share.count -= std::min(share.count, had->count);
+    if (share.count > 0) more.push_back(std::move(share));
+  }
+  return more;
+}
+
+struct IsFailed {
+  std::span<const NameId> failed;
+  bool operator()(NameId node) const { return std::ranges::find(failed, node) != failed.end(); }
+  bool operator()(const TopologyShare& share) const { return (*this)(share.values.back()); }
+};
+
+// As an object tells slots: of a pod set in the order of its domains.
+void InOrderOfDomains(SlotPlacer::Found& found) {
+  std::ranges::stable_sort(found.slots, {}, [&](const Slot& slot) {
+    const auto of = std::ranges::find(found.topologies, slot.pod_set, &TopologyPlaces::pod_set);
+    if (of == found.topologies.end()) return std::pair(slot.pod_set, size_t{0});
+    const auto at = std::ranges::find_if(
+        of->shares, [&](const TopologyShare& share) { return share.values.back() == slot.node; });
+    return std::pair(slot.pod_set, static_cast<size_t>(at - of->shares.begin()));
+  });
+}
+
+}  // namespace
+
+// Pods of the set, fewer than it asks for where that was decided.
+uint32_t SlotPlacer::CountOf(const Look& look, uint32_t pod_set) const {
+  return look.reservation.counts.empty() ? state_.workloads().at(look.workload).slots[pod_set].count
+                                         : look.reservation.counts[pod_set];
+}
+
 // The pods will have the labels and tolerations of the flavors that they get.
 ClassId SlotPlacer::ClassFor(const Workload& row, uint32_t pod_set,
                              const Reservation& reservation) {
@@ -72,7 +123,7 @@ ClassId SlotPlacer::ClassFor(const Workload& row, uint32_t pod_set,
     const auto own = vocabulary.tolerations.View(spec.tolerations);
     tolerations.assign(own.begin(), own.end());
   }
-  std::set<model::NameId> seen;
+  std::set<NameId> seen;
   for (const model::QuotaCharge& charge : reservation.charges) {
     if (charge.pod_set != pod_set || !seen.insert(charge.flavor).second) continue;
     const model::Flavor* flavor = state_.flavors().Find(charge.flavor);
@@ -95,54 +146,357 @@ ClassId SlotPlacer::ClassFor(const Workload& row, uint32_t pod_set,
   return class_id;
 }
 
-PlacesRefusal SlotPlacer::RefusalOf(WorkloadId workload, uint32_t pod_set, ClassId class_id) const {
-  const Workload& row = state_.workloads().at(workload);
-  const model::Viewer viewer{.owner = row.uid, .priority = row.priority};
-  PlacesRefusal refusal{.pod_set = pod_set};
-  refusal.why = WhyNotClass(state_, evaluator_, class_id, viewer).refusal;
+PlacesRefusal SlotPlacer::RefusalOf(const Look& look, uint32_t pod_set) const {
+  PlacesRefusal refusal{.pod_set = pod_set, .needed = CountOf(look, pod_set)};
+  refusal.why = WhyNotClass(state_, evaluator_, look.classes[pod_set], look.viewer).refusal;
   return refusal;
+}
+
+SlotPlacer::Look SlotPlacer::LookAt(WorkloadId workload, const Reservation& reservation,
+                                    model::State::SlotTrial& trial) {
+  const Workload& row = state_.workloads().at(workload);
+  Look look{.workload = workload,
+            .reservation = reservation,
+            .viewer = {.owner = row.uid, .priority = row.priority},
+            .trial = trial,
+            .classes = {}};
+  for (uint32_t i = 0; i < row.slots.size(); ++i)
+    look.classes.push_back(ClassFor(row, i, reservation));
+  return look;
 }
 
 SlotPlacer::Places SlotPlacer::Place(WorkloadId workload, const Reservation& reservation,
                                      std::span<const WorkloadId> leaving) {
-  const Workload& row = state_.workloads().at(workload);
-  const model::Viewer viewer{.owner = row.uid, .priority = row.priority};
-  std::vector<ClassId> classes;
-  for (uint32_t i = 0; i < row.slots.size(); ++i) classes.push_back(ClassFor(row, i, reservation));
-  std::vector<Slot> slots;
+  if (!PlacesAny(workload, reservation)) return Found{};
+  if (leaving.empty()) {
+    model::State::SlotTrial trial(state_);
+    Places places = PlaceIn(trial, workload, reservation);
+    if (!places || !AnyPromisedBut(workload)) return places;
+    if (StandsBesidePromised(workload, reservation, *places)) return places;
+  }
   model::State::SlotTrial trial(state_);
-  for (const WorkloadId other : leaving) trial.Without(other);
-  for (uint32_t i = 0; i < row.slots.size(); ++i) {
-    if (!row.slots[i].ours) continue;
-    const uint32_t count = reservation.counts.empty() ? row.slots[i].count : reservation.counts[i];
-    for (uint32_t found = 0; found < count; ++found) {
-      ClassCache& cache = caches_.Get(classes[i], state_.nodes().size());
-      cache.CatchUp(state_, evaluator_, classes[i]);
-      const NodeId node = cache.Choose(state_, evaluator_, viewer).node;
-      if (!node.valid()) {
-        PlacesRefusal refusal = RefusalOf(workload, i, classes[i]);
-        refusal.needed = count;
-        refusal.found = found;
-        return std::unexpected(std::move(refusal));
-      }
-      const Slot slot{
-          .pod_set = i,
-          .node = state_.nodes().name(node),
-          .devices = evaluator_.ChooseDevices(state_, classes[i], node, &viewer, /*draw=*/0)};
-      trial.Place(workload, classes[i], slot);
-      slots.push_back(slot);
+  std::set<WorkloadId> gone(leaving.begin(), leaving.end());
+  if (!leaving.empty()) gone.merge(LeavingForOthers(workload));
+  for (const WorkloadId other : gone) trial.Without(other);
+  TakePromised(trial, workload);
+  return PlaceIn(trial, workload, reservation);
+}
+
+SlotPlacer::Places SlotPlacer::PlaceIn(model::State::SlotTrial& trial, WorkloadId workload,
+                                       const Reservation& reservation) {
+  Look look = LookAt(workload, reservation, trial);
+  // Who may stand in few places goes first.
+  if (Refused refused = PlaceByTopology(look)) return std::unexpected(*std::move(refused));
+  const Workload& row = state_.workloads().at(workload);
+  for (uint32_t i = 0; joint_ && i < look.classes.size(); ++i) {
+    if (FlavorByTopology(row, reservation, i) != nullptr || !row.slots[i].ours) continue;
+    if (Refused refused = PlaceAnywhere(look, i)) return std::unexpected(*std::move(refused));
+  }
+  // As its object will tell them: in the order of domains, else of nodes.
+  std::ranges::stable_sort(look.found.slots, {}, &Slot::pod_set);
+  std::ranges::sort(look.found.topologies, {}, &TopologyPlaces::pod_set);
+  return std::move(look.found);
+}
+
+SlotPlacer::Refused SlotPlacer::PlaceAnywhere(Look& look, uint32_t pod_set) {
+  const ClassId class_id = look.classes[pod_set];
+  std::vector<Slot> slots;
+  for (uint32_t count = CountOf(look, pod_set); slots.size() < count;) {
+    ClassCache& cache = caches_.Get(class_id, state_.nodes().size());
+    cache.CatchUp(state_, evaluator_, class_id);
+    const NodeId node = cache.Choose(state_, evaluator_, look.viewer).node;
+    if (!node.valid()) {
+      PlacesRefusal refusal = RefusalOf(look, pod_set);
+      refusal.found = static_cast<uint32_t>(slots.size());
+      return refusal;
+    }
+    slots.push_back(
+        {.pod_set = pod_set,
+         .node = state_.nodes().name(node),
+         .devices = evaluator_.ChooseDevices(state_, class_id, node, &look.viewer, /*draw=*/0)});
+    look.trial.Place(look.workload, class_id, slots.back());
+  }
+  std::ranges::sort(slots, {}, [&](const Slot& slot) {
+    return std::pair(state_.NameOf(slot.node), slot.devices.mask);
+  });
+  look.found.slots.insert(look.found.slots.end(), slots.begin(), slots.end());
+  return std::nullopt;
+}
+
+// ---- Beside what is promised -----------------------------------------------------------------
+
+bool SlotPlacer::AnyPromisedBut(WorkloadId workload) const {
+  return promised_ != nullptr && promised_->size() > promised_->count(workload);
+}
+
+// Who goes for those that are promised places.
+std::set<WorkloadId> SlotPlacer::LeavingForOthers(WorkloadId workload) const {
+  std::set<WorkloadId> leaving;
+  if (promised_ == nullptr) return leaving;
+  for (const auto& [of, places] : *promised_) {
+    const std::vector<WorkloadId>& victims = state_.workloads().at(of).victims;
+    if (of != workload) leaving.insert(victims.begin(), victims.end());
+  }
+  return leaving;
+}
+
+// Devices are not told: those who leave may have them yet.
+void SlotPlacer::TakePromised(model::State::SlotTrial& trial, WorkloadId but) {
+  if (promised_ == nullptr) return;
+  for (const auto& [of, places] : *promised_) {
+    if (of == but) continue;
+    const Look look = LookAt(of, places, trial);
+    for (Slot slot : places.slots) {
+      slot.devices = {};
+      const NodeId node = state_.nodes().Find(slot.node);
+      if (node.valid() && state_.nodes().present(node))
+        trial.Place(of, look.classes[slot.pod_set], slot);
     }
   }
-  // As its object will tell them.
-  std::ranges::sort(slots, {}, [&](const Slot& slot) {
-    return std::tuple(slot.pod_set, state_.NameOf(slot.node), slot.devices.mask);
+}
+
+// Once those are gone that leave for others.
+bool SlotPlacer::StandsBesidePromised(WorkloadId workload, const Reservation& reservation,
+                                      const Found& found) {
+  model::State::SlotTrial trial(state_);
+  for (const WorkloadId other : LeavingForOthers(workload)) trial.Without(other);
+  TakePromised(trial, workload);
+  const Look look = LookAt(workload, reservation, trial);
+  for (const Slot& slot : found.slots) {
+    const ClassId class_id = look.classes[slot.pod_set];
+    const NodeId node = state_.nodes().Find(slot.node);
+    if (!evaluator_.Filter(state_, class_id, node, &look.viewer).fits()) return false;
+    trial.Place(workload, class_id, {.pod_set = slot.pod_set, .node = slot.node, .devices = {}});
+  }
+  return true;
+}
+
+SlotPlacer::Places SlotPlacer::PlaceInEmpty(WorkloadId workload, const Reservation& reservation) {
+  model::State::SlotTrial trial(state_);
+  Look look = LookAt(workload, reservation, trial);
+  look.in_empty = true;
+  const Refused refused = PlaceByTopology(look);
+  for (auto& [name, topology] : topologies_) topology.Forget();
+  if (refused) return std::unexpected(*refused);
+  return std::move(look.found);
+}
+
+// Where shares are of nodes.
+void SlotPlacer::NoteInEmpty(Look& look, const FlavorTopology& topology, uint32_t pod_set,
+                             std::span<const TopologyShare> shares) const {
+  if (!topology.by_node()) return;
+  for (const TopologyShare& share : shares) {
+    for (uint32_t i = 0; i < share.count; ++i)
+      look.found.slots.push_back({.pod_set = pod_set, .node = share.values.back(), .devices = {}});
+  }
+}
+
+// ---- By topology -----------------------------------------------------------------------------
+
+// The one by whose topology the pod set is placed; null for none. A pod set that asks for no
+// amounts goes with the first of its group, else of the others.
+const model::Flavor* SlotPlacer::FlavorByTopology(const Workload& row,
+                                                  const Reservation& reservation,
+                                                  uint32_t pod_set) const {
+  const auto first_of = [&](const auto& is_of) -> const model::Flavor* {
+    for (const model::QuotaCharge& charge : reservation.charges) {
+      if (!is_of(charge.pod_set)) continue;
+      const model::Flavor* flavor = state_.flavors().Find(charge.flavor);
+      if (flavor != nullptr && flavor->topology.valid() &&
+          state_.flavors().FindTopology(flavor->topology) != nullptr) {
+        return flavor;
+      }
+    }
+    return nullptr;
+  };
+  const auto is_own = [&](uint32_t i) { return i == pod_set; };
+  const auto is_beside = [&](uint32_t i) {
+    const NameId group = row.slots[pod_set].topology.group;
+    return group.valid() && row.slots[i].topology.group == group;
+  };
+  const bool asks = std::ranges::any_of(reservation.charges, is_own, &model::QuotaCharge::pod_set);
+  if (asks) return first_of(is_own);
+  if (const model::Flavor* flavor = first_of(is_beside)) return flavor;
+  return first_of([](uint32_t) { return true; });
+}
+
+bool SlotPlacer::PlacesAny(WorkloadId workload, const Reservation& reservation) const {
+  return joint_ || !PlacedLater(workload, reservation).empty();
+}
+
+FlavorTopology& SlotPlacer::TopologyOf(const model::Flavor& flavor) {
+  const auto at = topologies_.find(flavor.name);
+  if (at != topologies_.end()) return at->second;
+  return topologies_.try_emplace(flavor.name, state_, evaluator_, flavor, Hostnames::kNames)
+      .first->second;
+}
+
+std::vector<TopologyPlaces> SlotPlacer::PlacedLater(WorkloadId workload,
+                                                    const Reservation& reservation) const {
+  std::vector<TopologyPlaces> later;
+  const Workload& row = state_.workloads().at(workload);
+  for (uint32_t i = 0; i < row.slots.size(); ++i) {
+    if (FlavorByTopology(row, reservation, i) != nullptr)
+      later.push_back({.pod_set = i, .levels = {}, .shares = {}});
+  }
+  return later;
+}
+
+// Pod sets of one group stand together.
+SlotPlacer::Refused SlotPlacer::PlaceByTopology(Look& look) {
+  const Workload& row = state_.workloads().at(look.workload);
+  std::vector<uint32_t> pod_sets;
+  std::vector<const model::TopologyWish*> wishes;
+  for (uint32_t i = 0; i < row.slots.size(); ++i) {
+    if (CountOf(look, i) == 0 || FlavorByTopology(row, look.reservation, i) == nullptr) continue;
+    pod_sets.push_back(i);
+    wishes.push_back(&row.slots[i].topology);
+  }
+  for (const std::vector<size_t>& together : TogetherOf(wishes)) {
+    std::vector<uint32_t> group;
+    for (const size_t at : together) group.push_back(pod_sets[at]);
+    if (Refused refused = PlaceTogether(look, group)) return refused;
+  }
+  return std::nullopt;
+}
+
+SlotPlacer::Refused SlotPlacer::PlaceTogether(Look& look, std::span<const uint32_t> pod_sets) {
+  const Workload& row = state_.workloads().at(look.workload);
+  // A server that validates lets no other groups pass than two of which one has a single pod.
+  const auto is_one = [&](uint32_t i) { return CountOf(look, i) == 1; };
+  if (pod_sets.size() > 2 || (pod_sets.size() == 2 && std::ranges::none_of(pod_sets, is_one))) {
+    for (const uint32_t pod_set : pod_sets) {
+      if (Refused refused = PlaceTogether(look, std::span(&pod_set, 1))) return refused;
+    }
+    return std::nullopt;
+  }
+  FlavorTopology& topology = TopologyOf(*FlavorByTopology(row, look.reservation, pod_sets.front()));
+  std::vector<FlavorTopology::PodSet> sets;
+  for (const uint32_t i : pod_sets) {
+    sets.push_back(
+        {.class_id = look.classes[i], .count = CountOf(look, i), .wish = &row.slots[i].topology});
+  }
+  if (look.in_empty) topology.Show(FlavorTopology::View::kEmpty);
+  FlavorTopology::Places places = topology.Place(sets, look.viewer);
+  if (!look.in_empty) topology.Forget();
+  if (!places) {
+    PlacesRefusal refusal{.pod_set = pod_sets.front()};
+    // The larger is what has to fit beside the other.
+    for (const uint32_t i : pod_sets) {
+      if (CountOf(look, i) <= refusal.needed) continue;
+      refusal.pod_set = i;
+      refusal.needed = CountOf(look, i);
+    }
+    refusal.why.class_id = look.classes[refusal.pod_set];
+    refusal.topology = std::move(places.error());
+    return refusal;
+  }
+  for (size_t i = 0; i < pod_sets.size(); ++i) {
+    if (look.in_empty) {
+      NoteInEmpty(look, topology, pod_sets[i], (*places)[i]);
+    } else if (Refused refused = PutOnNodes(look, topology, pod_sets[i], (*places)[i])) {
+      return refused;
+    }
+    look.found.topologies.push_back(
+        {.pod_set = pod_sets[i], .levels = topology.levels(), .shares = std::move((*places)[i])});
+  }
+  return std::nullopt;
+}
+
+// Each pod on a node of its domain, by name: what domains count of several nodes together may be in
+// pieces.
+SlotPlacer::Refused SlotPlacer::PutOnNodes(Look& look, FlavorTopology& topology, uint32_t pod_set,
+                                           std::span<const TopologyShare> shares) {
+  const ClassId class_id = look.classes[pod_set];
+  uint32_t found = 0;
+  for (const TopologyShare& share : shares) {
+    uint32_t left = share.count;
+    for (const NodeId node : topology.NodesOf(share)) {
+      while (left > 0 && evaluator_.Filter(state_, class_id, node, &look.viewer).fits()) {
+        const Slot slot{
+            .pod_set = pod_set,
+            .node = state_.nodes().name(node),
+            .devices = evaluator_.ChooseDevices(state_, class_id, node, &look.viewer, /*draw=*/0)};
+        look.trial.Place(look.workload, class_id, slot);
+        look.found.slots.push_back(slot);
+        --left;
+        ++found;
+      }
+    }
+    if (left == 0) continue;
+    PlacesRefusal refusal = RefusalOf(look, pod_set);
+    refusal.found = found;
+    return refusal;
+  }
+  return std::nullopt;
+}
+
+// Of a pod set of which some stand on failed nodes.
+FlavorTopology::Places SlotPlacer::ReplaceIn(Look& look, const TopologyPlaces& places,
+                                             std::span<const NameId> failed,
+                                             FlavorTopology::View view) {
+  const Workload& row = state_.workloads().at(look.workload);
+  const model::WorkloadSlots& set = row.slots[places.pod_set];
+  FlavorTopology& topology = TopologyOf(*FlavorByTopology(row, look.reservation, places.pod_set));
+  topology.Forget(view);
+  FlavorTopology::Places found = topology.Replace(
+      {.class_id = look.classes[places.pod_set], .count = set.count, .wish = &set.topology},
+      places.shares, failed, look.viewer);
+  topology.Forget();
+  return found;
+}
+
+SlotPlacer::Places SlotPlacer::Replace(WorkloadId workload, std::span<const NameId> failed) {
+  const Workload& row = state_.workloads().at(workload);
+  const Reservation& has = row.reserved;
+  model::State::SlotTrial trial(state_);
+  Look look = LookAt(workload, has, trial);
+  const IsFailed is_failed{failed};
+  for (const TopologyPlaces& places : has.topologies) {
+    if (std::ranges::none_of(places.shares, is_failed)) {
+      look.found.topologies.push_back(places);
+      continue;
+    }
+    const uint32_t pod_set = places.pod_set;
+    PlacesRefusal refusal{.pod_set = pod_set};
+    for (const TopologyShare& share : places.shares)
+      refusal.needed += is_failed(share) ? share.count : 0;
+    refusal.why.class_id = look.classes[pod_set];
+    if (FlavorByTopology(row, has, pod_set) == nullptr) return std::unexpected(std::move(refusal));
+    FlavorTopology::Places found = ReplaceIn(look, places, failed, FlavorTopology::View::kNow);
+    if (!found) {
+      refusal.topology = std::move(found.error());
+      return std::unexpected(std::move(refusal));
+    }
+    const std::vector<TopologyShare> fresh = MoreOf(found->front(), places.shares);
+    FlavorTopology& topology = TopologyOf(*FlavorByTopology(row, has, pod_set));
+    if (Refused refused = PutOnNodes(look, topology, pod_set, fresh))
+      return std::unexpected(*std::move(refused));
+    look.found.topologies.push_back(
+        {.pod_set = pod_set, .levels = places.levels, .shares = std::move(found->front())});
+  }
+  for (const Slot& slot : has.slots) {
+    if (!is_failed(slot.node)) look.found.slots.push_back(slot);
+  }
+  InOrderOfDomains(look.found);
+  return std::move(look.found);
+}
+
+bool SlotPlacer::CouldReplaceLater(WorkloadId workload, std::span<const NameId> failed) {
+  const Workload& row = state_.workloads().at(workload);
+  const Reservation& has = row.reserved;
+  model::State::SlotTrial trial(state_);
+  Look look = LookAt(workload, has, trial);
+  return std::ranges::all_of(has.topologies, [&](const TopologyPlaces& places) {
+    if (std::ranges::none_of(places.shares, IsFailed{failed})) return true;
+    return FlavorByTopology(row, has, places.pod_set) != nullptr &&
+           ReplaceIn(look, places, failed, FlavorTopology::View::kFuture).has_value();
   });
-  return slots;
 }
 
 bool SlotPlacer::CouldHold(const PlacesRefusal& refusal) {
   // What those have who would leave is not counted.
-  if (refusal.beside_leaving) return true;
+  if (refusal.beside_leaving || refusal.may_evict) return true;
   return places_.Of(state_, evaluator_, refusal.why.class_id) >=
          static_cast<Amount>(refusal.needed);
 }

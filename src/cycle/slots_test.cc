@@ -43,12 +43,35 @@ class JointWorld : public QuotaWorld {
     return state().ledger().nodes().free(model::kCpu, state().FindNode(node).value);
   }
 
- private:
   using QuotaWorld::FactsOf;
+
+ private:
   static model::NodeUpsert FactsOf(model::Vocabulary& v, const TestNode& node) {
     return cycle::FactsOf(v, node);
   }
 };
+
+// Counting anew what was dropped comes to the same.
+TEST(ClassPlacesTest, FewClassesAreKeptAndAllAreCountedRightly) {
+  JointWorld world;
+  model::Vocabulary& v = world.engine.vocabulary();
+  for (const char* node : {"n1", "n2", "n3"}) world.Put(TestNode{.name = node, .cpu = 4000});
+  const size_t bytes_each = size_t{world.state().nodes().size()} * sizeof(model::Amount);
+  const place::Evaluator evaluator;
+  ClassPlaces two(2 * bytes_each);
+  for (int round = 0; round < 3; ++round) {
+    ClassPlaces fresh;
+    for (const int64_t cpu : {1000, 2000, 4000, 1000}) {
+      const model::ClassId class_id = ClassOf(v, TestPod{.cpu = cpu});
+      EXPECT_EQ(two.Of(world.state(), evaluator, class_id),
+                fresh.Of(world.state(), evaluator, class_id));
+      EXPECT_LE(two.classes_kept(), 2u);
+    }
+    EXPECT_EQ(fresh.classes_kept(), 3u);
+    world.Put(TestPod{.name = "p" + std::to_string(round), .cpu = 1000, .node = "n1"});
+  }
+  EXPECT_EQ(ClassPlaces(two).classes_kept(), 0u) << "a copy starts cold";
+}
 
 TEST(SlotsTest, QuotaComesWithPlacesForAllPods) {
   JointWorld world;
@@ -142,6 +165,38 @@ TEST(SlotsTest, AFlavorWhoseNodesAreFullIsAsOneWithoutQuota) {
   EXPECT_EQ(world.Cycle(), "default/c finds nodes for 1 of 3; ");
   world.Put(TestNode{.name = "r2", .cpu = 2000, .labels = {{"pool", "red"}}});
   EXPECT_EQ(world.Cycle(), "default/c: q red 3000 r r2 r2; ");
+}
+
+// What is of another resource's flavor, of which there is no other, goes with either.
+TEST(SlotsTest, TheNextFlavorOfOneResourceIsTakenWithTheOnlyOneOfAnother) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"red", 4000}, {"blue", 4000}, {"ram", 0}}});
+  world.Label("red", "red");
+  world.Label("blue", "blue");
+  model::Vocabulary& v = world.engine.vocabulary();
+  model::QueueUpsert facts{.name = "q", .uid = "u-q"};
+  const std::vector<model::NameId> colors = {v.names.Intern("red"), v.names.Intern("blue")};
+  const std::vector<model::NameId> ram = {v.names.Intern("ram")};
+  for (const model::NameId color : colors)
+    facts.quotas.push_back({.flavor = color, .resource = model::kCpu, .quota = {.nominal = 4000}});
+  facts.quotas.push_back(
+      {.flavor = ram[0], .resource = model::kMemory, .quota = {.nominal = 1 << 30}});
+  const std::vector<model::ResourceId> cpu = {model::kCpu};
+  const std::vector<model::ResourceId> memory = {model::kMemory};
+  const std::vector<model::ResourceGroup> groups = {{.resources = cpu, .flavors = colors},
+                                                    {.resources = memory, .flavors = ram}};
+  facts.groups = v.resource_groups.Intern(groups);
+  world.engine.Apply(facts);
+  world.Put(TestNode{.name = "r", .cpu = 1000, .labels = {{"pool", "red"}}});
+  world.Put(TestNode{.name = "b", .cpu = 4000, .labels = {{"pool", "blue"}}});
+  model::WorkloadUpsert w = world.FactsOf(WorkloadSpec{.name = "a", .count = 2});
+  w.slots[0].class_id = ClassOf(v, TestPod{.cpu = 1000, .memory = 1 << 20});
+  world.engine.Apply(w);
+  world.Cycle();
+  std::vector<std::string> nodes;
+  for (const model::Slot& slot : world.RowOf("a").decided.slots)
+    nodes.emplace_back(world.state().NameOf(slot.node));
+  EXPECT_EQ(nodes, (std::vector<std::string>{"b", "b"}));
 }
 
 TEST(SlotsTest, WhoFindsNoNodesLetsOthersPass) {

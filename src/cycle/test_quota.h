@@ -136,6 +136,7 @@ class QuotaWorld {
       text += fmt::format("evict {} for {}; ", state().KeyOf(row.key),
                           state().KeyOf(state().workloads().at(row.claimant).key));
     }
+    for (const model::PassDecision& p : plan.passes) text += TextOf(p);
     for (const model::BindDecision& b : plan.binds) {
       text += fmt::format("{} on {}; ", state().KeyOf(state().pods().at(b.pod).key),
                           state().NameOf(b.node_name));
@@ -145,6 +146,18 @@ class QuotaWorld {
     for (const std::string& line : model::Audit(state())) text += line;
     if (engine.CountMissedWakes() > 0) text += "missed wakes";
     return text;
+  }
+  // "default/a without n1: n2 n2; ", or "default/a gives up for n1; "
+  [[nodiscard]] std::string TextOf(const model::PassDecision& pass) const {
+    const model::Workload& row = state().workloads().at(pass.workload);
+    std::string text(state().KeyOf(row.key));
+    text += pass.refusal ? " gives up" : "";
+    for (const model::NameId node : pass.failed)
+      text += fmt::format(" {} {}", pass.refusal ? "for" : "without", state().NameOf(node));
+    if (!pass.refusal) text += ":";
+    for (const model::Slot& slot : row.decided.slots)
+      text += fmt::format(" {}", state().NameOf(slot.node));
+    return text + "; ";
   }
   [[nodiscard]] std::string Why(model::WorkloadId w) const {
     const auto why = engine.admissions().WhyWaits(w);
@@ -173,9 +186,18 @@ class QuotaWorld {
     }
     if (!why->places.empty()) {
       const model::PlacesRefusal& first = why->places.front();
+      if (first.topology && first.topology->fills.empty())
+        return fmt::format("finds no domain ({})", static_cast<int>(first.topology->kind));
+      if (first.topology) {
+        const model::TopologyFill& fill = first.topology->fills.front();
+        return fmt::format("finds {} of {} in {}", fill.fits, fill.wanted,
+                           state().NameOf(first.topology->level));
+      }
       return fmt::format("finds nodes for {} of {}{}", first.found, first.needed,
                          why->promised ? ", promised" : "");
     }
+    if (why->fault != model::TopologyFault::kNone)
+      return fmt::format("topology fault {}", static_cast<int>(why->fault));
     if (why->promised && why->shared) return "waits for who leaves for others";
     if (why->promised) return fmt::format("waits for {} to leave", why->victims_count);
     if (why->reasons.empty()) return "lacks nothing";

@@ -37,8 +37,11 @@ const model::Label* Find(std::span<const model::Label> sorted, NameId key) {
 
 // The nodes and, of each, its values of the levels.
 std::vector<NameId> PathsOf(const model::State& state, const model::Flavor& flavor,
-                            const model::Topology& topology, std::vector<NodeId>& nodes) {
+                            const model::Topology& topology, Hostnames hostnames,
+                            std::vector<NodeId>& nodes) {
   std::vector<NameId> paths;
+  const bool by_name =
+      hostnames == Hostnames::kNames && state.NameOf(topology.levels.back()) == kHostname;
   for (uint32_t row = 0; row < state.nodes().size(); ++row) {
     const NodeId n{row};
     if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
@@ -51,6 +54,7 @@ std::vector<NameId> PathsOf(const model::State& state, const model::Flavor& flav
     if (std::ranges::any_of(flavor.labels, lacks)) continue;
     const auto has = [&](NameId level) { return Find(labels, level) != nullptr; };
     if (!std::ranges::all_of(topology.levels, has)) continue;
+    if (by_name && Find(labels, topology.levels.back())->value != state.nodes().name(n)) continue;
     nodes.push_back(n);
     for (const NameId level : topology.levels) paths.push_back(Find(labels, level)->value);
   }
@@ -58,8 +62,9 @@ std::vector<NameId> PathsOf(const model::State& state, const model::Flavor& flav
 }
 
 topo::Tree TreeOf(const model::State& state, const model::Flavor& flavor,
-                  const model::Topology& topology, std::vector<NodeId>& nodes) {
-  const std::vector<NameId> paths = PathsOf(state, flavor, topology, nodes);
+                  const model::Topology& topology, Hostnames hostnames,
+                  std::vector<NodeId>& nodes) {
+  const std::vector<NameId> paths = PathsOf(state, flavor, topology, hostnames, nodes);
   return topo::Tree(static_cast<uint32_t>(topology.levels.size()), paths,
                     [&](NameId name) { return state.NameOf(name); });
 }
@@ -84,6 +89,22 @@ TopologyRefusal::Kind KindOf(topo::Misfit::Kind kind) {
   return TopologyRefusal::Kind::kFewLayers;
 }
 
+uint32_t CountOf(std::span<const TopologyShare> shares) {
+  uint32_t count = 0;
+  for (const TopologyShare& share : shares) count += share.count;
+  return count;
+}
+
+// So many of the last pods, which are of one slice.
+void TakeOff(std::vector<topo::Share>& pods, uint32_t excess) {
+  while (excess > 0) {
+    const uint32_t off = std::min(excess, pods.back().count);
+    excess -= off;
+    pods.back().count -= off;
+    if (pods.back().count == 0) pods.pop_back();
+  }
+}
+
 // The leader is placed beside the workers.
 bool IsLeader(const FlavorTopology::PodSet& a, const FlavorTopology::PodSet& b) {
   return a.count <= b.count;
@@ -104,12 +125,39 @@ std::vector<std::vector<size_t>> TogetherOf(std::span<const model::TopologyWish*
 }
 
 FlavorTopology::FlavorTopology(const model::State& state, const place::Evaluator& evaluator,
-                               const model::Flavor& flavor)
+                               const model::Flavor& flavor, Hostnames hostnames)
     : state_(state),
       evaluator_(evaluator),
       topology_(*state.flavors().FindTopology(flavor.topology)),
-      tree_(TreeOf(state, flavor, topology_, nodes_)),
+      tree_(TreeOf(state, flavor, topology_, hostnames, nodes_)),
       taken_(tree_.size(tree_.lowest())) {}
+
+void FlavorTopology::Forget(View view) {
+  view_ = view;
+  for (std::vector<Amount>& taken : taken_) taken.clear();
+}
+
+bool FlavorTopology::by_node() const { return state_.NameOf(topology_.levels.back()) == kHostname; }
+
+std::vector<NameId> FlavorTopology::levels() const {
+  return by_node() ? std::vector{topology_.levels.back()} : topology_.levels;
+}
+
+std::span<const NodeId> FlavorTopology::NodesOf(const TopologyShare& share) {
+  if (nodes_of_.empty()) {
+    for (size_t i = 0; i < nodes_.size(); ++i) {
+      const topo::DomainId leaf{tree_.lowest(), tree_.leaf_of(i)};
+      nodes_of_[by_node() ? std::vector{tree_.value(leaf)} : tree_.PathOf(leaf)].push_back(
+          nodes_[i]);
+    }
+    for (auto& [values, nodes] : nodes_of_) {
+      std::ranges::sort(nodes, {}, [&](NodeId n) { return state_.NameOf(state_.nodes().name(n)); });
+    }
+  }
+  const auto at = nodes_of_.find(share.values);
+  if (at == nodes_of_.end()) return {};
+  return at->second;
+}
 
 // ---- What is asked for -------------------------------------------------------------------------
 
@@ -142,11 +190,32 @@ std::expected<topo::Request, TopologyRefusal> FlavorTopology::RequestOf(
     const std::optional<uint32_t> level = LevelOf(topology_, slice.level);
     if (!level) return refused(Kind::kNoSliceLevel, slice.level);
     const uint32_t above = slices.empty() ? request.level : slices.back().level + 1;
-    if (*level < above) return refused(Kind::kSliceAbove, slice.level, topology_.levels[above]);
+    if (*level < above) {
+      // Nothing is below slices of the lowest level.
+      const uint32_t named = std::min(above, tree_.lowest());
+      return refused(Kind::kSliceAbove, slice.level, topology_.levels[named]);
+    }
     slices.push_back({.level = *level, .size = slice.size});
   }
   request.slices = slices;
   return request;
+}
+
+// Each layer divides the slices of the one before.
+std::optional<TopologyRefusal> FlavorTopology::UnevenSlices(const topo::Request& request) const {
+  uint32_t whole = request.count;
+  for (const topo::Slice& slice : request.slices) {
+    if (whole % slice.size != 0) {
+      TopologyRefusal refusal;
+      refusal.kind = TopologyRefusal::Kind::kUneven;
+      refusal.topology = topology_.name;
+      refusal.level = topology_.levels[slice.level];
+      refusal.fills = {{.level = refusal.level, .fits = slice.size, .wanted = whole}};
+      return refusal;
+    }
+    whole = slice.size;
+  }
+  return std::nullopt;
 }
 
 // ---- What there is -----------------------------------------------------------------------------
@@ -177,6 +246,49 @@ bool FlavorTopology::MayHold(const PodSet& set, NodeId node, const model::Viewer
   }
 }
 
+Amount FlavorTopology::RoomOn(NodeId node, ResourceId resource, const model::Viewer& viewer) const {
+  const model::AccountId account = model::AccountId::OfNode(node);
+  const model::BundleTable& bundles = state_.vocabulary().bundles;
+  switch (view_) {
+    case View::kNow:
+      return state_.ledger().Now(account, resource, viewer, bundles);
+    case View::kFuture:
+      return state_.ledger().Future(account, resource, viewer, bundles);
+    case View::kEmpty:
+      break;
+  }
+  return state_.ledger().nodes().free(resource, node.value);
+}
+
+bool FlavorTopology::IsOfWorkload(model::OwnerId owner) const {
+  if (state_.workloads().FindUid(owner).valid()) return true;
+  const model::PodId pod = state_.pods().FindUid(owner);
+  if (!pod.valid()) return false;
+  const model::OwnerId job = state_.pods().at(pod).job;
+  return job.valid() && state_.slots().WorkloadOf(job).valid();
+}
+
+void FlavorTopology::AddWorkloads(NodeId node, const model::Viewer& viewer,
+                                  std::vector<Amount>& room) const {
+  const model::AccountTable& nodes = state_.ledger().nodes();
+  const auto add = [&](const model::Claim& claim, Amount sign) {
+    for (const ResourceAmount& a : state_.vocabulary().bundles.View(claim.bundle)) {
+      if (a.resource.value < room.size()) room[a.resource.value] += sign * a.amount;
+    }
+  };
+  for (model::ClaimId id = nodes.first_claim(node.value); id.valid();) {
+    const model::Claim& claim = state_.ledger().claim(id);
+    if (IsOfWorkload(claim.owner)) add(claim, 1);
+    id = claim.next_in_account;
+  }
+  // Room that others are promised.
+  for (model::ClaimId id = nodes.first_reserved(node.value); id.valid();) {
+    const model::Claim& claim = state_.ledger().claim(id);
+    if (claim.priority >= viewer.priority && !IsOfWorkload(claim.owner)) add(claim, -1);
+    id = claim.next_in_account;
+  }
+}
+
 // `least`: the resource that allows the fewest.
 uint32_t FlavorTopology::CountIn(const std::vector<Amount>& left, ClassId class_id,
                                  ResourceId* least) const {
@@ -197,7 +309,8 @@ uint32_t FlavorTopology::CountIn(const std::vector<Amount>& left, ClassId class_
 
 FlavorTopology::Look FlavorTopology::LookAt(const PodSet& set, const PodSet* leader,
                                             const model::Viewer& viewer,
-                                            std::optional<topo::DomainId> within) const {
+                                            std::optional<topo::DomainId> within,
+                                            std::span<const NameId> without) const {
   const model::BundleTable& bundles = state_.vocabulary().bundles;
   const uint32_t leaves = tree_.size(tree_.lowest());
   const uint32_t resources = state_.ledger().nodes().resources();
@@ -210,13 +323,15 @@ FlavorTopology::Look FlavorTopology::LookAt(const PodSet& set, const PodSet* lea
       ++look.left_out.by_domain;
       continue;
     }
+    if (std::ranges::find(without, tree_.value(leaf)) != without.end()) {
+      ++look.left_out.by_others;
+      continue;
+    }
     if (!MayHold(set, nodes_[i], viewer, look.left_out)) continue;
     std::vector<Amount>& sum = left[leaf.index];
     sum.resize(resources);
-    for (uint32_t r = 0; r < resources; ++r) {
-      sum[r] +=
-          state_.ledger().Now(model::AccountId::OfNode(nodes_[i]), ResourceId{r}, viewer, bundles);
-    }
+    for (uint32_t r = 0; r < resources; ++r) sum[r] += RoomOn(nodes_[i], ResourceId{r}, viewer);
+    if (view_ == View::kEmpty) AddWorkloads(nodes_[i], viewer, sum);
   }
   for (uint32_t leaf = 0; leaf < leaves; ++leaf) {
     if (left[leaf].empty()) continue;
@@ -247,11 +362,10 @@ void FlavorTopology::Charge(ClassId class_id, uint32_t leaf, uint32_t count) {
 }
 
 std::vector<TopologyShare> FlavorTopology::SharesOf(std::span<const topo::Share> pods) const {
-  const bool by_node = state_.NameOf(topology_.levels.back()) == kHostname;
   std::vector<TopologyShare> shares;
   for (const topo::Share& share : pods) {
     const topo::DomainId leaf{tree_.lowest(), share.leaf};
-    shares.push_back({.values = by_node ? std::vector{tree_.value(leaf)} : tree_.PathOf(leaf),
+    shares.push_back({.values = by_node() ? std::vector{tree_.value(leaf)} : tree_.PathOf(leaf),
                       .count = share.count});
   }
   return shares;
@@ -284,12 +398,18 @@ FlavorTopology::Places FlavorTopology::Place(std::span<const PodSet> sets,
   std::expected<topo::Request, TopologyRefusal> request = RequestOf(workers, slices);
   if (!request) return std::unexpected(request.error());
   request->leader = leader != nullptr;
+  // Pods that make no whole slice are one of their own, for which there has to be as much room.
+  const uint32_t size = slices.empty() ? 1 : static_cast<uint32_t>(slices.front().size);
+  const uint32_t excess = (size - workers.count % size) % size;
+  request->count += excess;
+  if (const auto uneven = UnevenSlices(*request)) return std::unexpected(*uneven);
   Look look = LookAt(workers, leader, viewer, std::nullopt);
   std::expected<topo::Placement, topo::Misfit> placement = topo::Place(tree_, look.rooms, *request);
   if (!placement) {
     return std::unexpected(
         RefusalOf(placement.error(), std::move(look), topology_.levels[request->level]));
   }
+  TakeOff(placement->pods, excess);
   std::vector<std::vector<TopologyShare>> places(sets.size());
   for (const topo::Share& share : placement->pods)
     Charge(workers.class_id, share.leaf, share.count);
@@ -311,17 +431,36 @@ std::optional<uint32_t> FlavorTopology::LeafOf(std::span<const NameId> values) c
   return std::nullopt;
 }
 
+// Domains of the slice's level that pods are missing in, by those that stay: all but the one that
+// has the pods of `count` that make no whole slice.
+std::vector<topo::DomainId> FlavorTopology::BrokenBy(const topo::Slice& slice, uint32_t count,
+                                                     std::span<const topo::Share> rest) const {
+  std::map<topo::DomainId, uint32_t> pods;
+  for (const topo::Share& share : rest)
+    pods[tree_.Above({tree_.lowest(), share.leaf}, slice.level)] += share.count;
+  std::vector<topo::DomainId> broken;
+  bool has_last = count % slice.size == 0;
+  for (const auto& [domain, stay] : pods) {
+    const bool is_last = !has_last && stay % slice.size == count % slice.size;
+    has_last = has_last || is_last;
+    if (!is_last && stay % slice.size != 0) broken.push_back(domain);
+  }
+  return broken;
+}
+
 // Where the pods that stay ask the others to be; nothing: anywhere.
-std::optional<topo::DomainId> FlavorTopology::DomainForRest(
-    const topo::Request& request, std::span<const topo::Share> rest) const {
+std::expected<std::optional<topo::DomainId>, topo::Misfit> FlavorTopology::DomainForRest(
+    const topo::Request& request, uint32_t count, std::span<const topo::Share> rest) const {
   for (size_t layer = request.slices.size(); layer-- > 0;) {
     const topo::Slice& slice = request.slices[layer];
-    std::map<topo::DomainId, uint32_t> pods;
-    for (const topo::Share& share : rest)
-      pods[tree_.Above({tree_.lowest(), share.leaf}, slice.level)] += share.count;
-    const auto broken = std::ranges::find_if(
-        pods, [&](const auto& domain) { return domain.second % slice.size != 0; });
-    if (broken != pods.end()) return broken->first;
+    const std::vector<topo::DomainId> broken = BrokenBy(slice, count, rest);
+    if (broken.size() == 1) return broken.front();
+    if (broken.empty()) continue;
+    // All go to one domain, which would leave the other slices in pieces.
+    return std::unexpected(topo::Misfit{
+        .kind = topo::Misfit::Kind::kSlices,
+        .fills = {
+            {.level = slice.level, .fits = 1, .wanted = static_cast<int64_t>(broken.size())}}});
   }
   if (request.reach != topo::Reach::kRequired || rest.empty()) return std::nullopt;
   return tree_.Above({tree_.lowest(), rest.front().leaf}, request.level);
@@ -350,7 +489,11 @@ FlavorTopology::Places FlavorTopology::Replace(const PodSet& set,
                                              .left_out = {}});
     }
   }
-  const std::optional<topo::DomainId> within = DomainForRest(*request, pods);
+  const std::expected<std::optional<topo::DomainId>, topo::Misfit> domain =
+      DomainForRest(*request, CountOf(stands), pods);
+  if (!domain)
+    return std::unexpected(RefusalOf(domain.error(), {}, topology_.levels[request->level]));
+  const std::optional<topo::DomainId>& within = *domain;
   if (within) {
     request->reach = topo::Reach::kRequired;
     request->level = within->level;
@@ -360,7 +503,7 @@ FlavorTopology::Places FlavorTopology::Replace(const PodSet& set,
                                       request->count % request->slices.front().size != 0)) {
     request->slices = request->slices.subspan(1);
   }
-  Look look = LookAt(set, nullptr, viewer, within);
+  Look look = LookAt(set, nullptr, viewer, within, failed);
   std::expected<topo::Placement, topo::Misfit> placement = topo::Place(tree_, look.rooms, *request);
   if (!placement) {
     return std::unexpected(

@@ -41,12 +41,23 @@ void WorkloadLines::Put(NameId line, Place place, Key key) {
     shapes_[at->second].key = std::move(key);
   }
   standing_[workload.value] = {.shape = at->second, .place = place};
-  ChangePlaces(at->second, [&](std::set<Place>& places) { places.insert(std::move(place)); });
+  std::set<Place>& places = shapes_[at->second].places;
+  if (!places.empty() && *places.begin() < place) {
+    // Most come behind all others.
+    places.insert(places.end(), std::move(place));
+    return;
+  }
+  ChangePlaces(at->second, [&](std::set<Place>& of) { of.insert(std::move(place)); });
 }
 
 void WorkloadLines::Remove(WorkloadId workload) {
   if (!contains(workload)) return;
   const Standing standing = std::exchange(standing_[workload.value], {});
+  Shape& shape = shapes_[standing.shape];
+  if (shape.first().workload != workload) {
+    shape.places.erase(standing.place);
+    return;
+  }
   ChangePlaces(standing.shape, [&](std::set<Place>& places) { places.erase(standing.place); });
   if (shapes_[standing.shape].places.empty()) Drop(standing.shape);
 }
@@ -59,11 +70,13 @@ void WorkloadLines::Drop(uint32_t index) {
   if (line->second.untried.empty() && line->second.refused.empty()) lines_.erase(line);
 }
 
-void WorkloadLines::Refuse(WorkloadId workload, model::WorkloadRefusal refusal) {
+void WorkloadLines::Refuse(WorkloadId workload, model::WorkloadRefusal refusal,
+                           Shortfall shortfall) {
   const uint32_t index = standing_[workload.value].shape;
   Shape& shape = shapes_[index];
   Line& line = lines_.find(shape.line)->second;
   shape.refusal = std::move(refusal);
+  shape.shortfall = shortfall;
   if (shape.refused) return;
   shape.refused = true;
   line.refused.insert(line.untried.extract(shape.first()));

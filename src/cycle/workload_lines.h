@@ -10,8 +10,10 @@
 
 #include "base/hash.h"
 #include "base/time.h"
+#include "cycle/shortfalls.h"
 #include "model/ids.h"
 #include "model/plan.h"
+#include "model/workloads.h"
 
 namespace berth::cycle {
 
@@ -35,6 +37,7 @@ class WorkloadLines {
     model::ClassId class_id;
     uint32_t count = 0;
     uint32_t missing_max = 0;
+    model::TopologyWish topology = {};
     bool ours = true;
     auto operator<=>(const Slots&) const = default;
   };
@@ -52,6 +55,7 @@ class WorkloadLines {
     std::set<Place> places;
     bool refused = false;
     std::optional<model::WorkloadRefusal> refusal;  // Of the last look, if there was one.
+    Shortfall shortfall;                            // Likewise.
     // What those that are not the first were told of it.
     std::optional<model::WorkloadRefusal> told;
     [[nodiscard]] const Place& first() const { return *places.begin(); }
@@ -72,12 +76,12 @@ class WorkloadLines {
   }
 
   // Those of its shape, until their line is woken. What was told of it before stays.
-  void Refuse(model::WorkloadId workload, model::WorkloadRefusal refusal);
+  void Refuse(model::WorkloadId workload, model::WorkloadRefusal refusal, Shortfall shortfall);
   void SetTold(model::WorkloadId workload, std::optional<model::WorkloadRefusal> told);
   // It is like no other from now on, and to be looked at.
   void SetAlone(model::WorkloadId workload);
   void Wake(model::NameId line);
-  // Those shapes for which again(their refusal) holds; the lines where there are some. O(shapes).
+  // Those refused shapes for which again(shape) holds; the lines where there are some. O(shapes).
   template <typename Again>
   std::vector<model::NameId> WakeIf(Again again);
 
@@ -121,7 +125,7 @@ std::vector<model::NameId> WorkloadLines::WakeIf(Again again) {
     for (auto at = line.refused.begin(); at != line.refused.end();) {
       Shape& shape = shapes_[at->second];
       const auto next = std::next(at);
-      if (again(*shape.refusal)) {
+      if (again(shape)) {
         shape.refused = false;
         line.untried.insert(line.refused.extract(at));
       }

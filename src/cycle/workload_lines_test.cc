@@ -99,7 +99,7 @@ RC_GTEST_PROP(WorkloadLinesProperty, LinesAreAsIfEverybodyWereLookedFor, ()) {
         break;
       case 1:
         if (!stands) break;
-        lines.Refuse(WorkloadId{w}, {.unfit = model::Unfit::kWaiting});
+        lines.Refuse(WorkloadId{w}, {.unfit = model::Unfit::kWaiting}, {});
         naive.Refuse(w);
         break;
       case 2:

@@ -63,7 +63,7 @@ class Search {
     while (!frames_.empty() && !done_) {
       Frame& top = frames_.back();
       if (top.next == top.choices.size()) {
-        on_path_.erase(top.hash);
+        on_path_.erase(on_path_.find(top.hash));
         frames_.pop_back();
         if (!frames_.empty()) path_.pop_back();
         continue;
@@ -109,13 +109,28 @@ class Search {
       Found(after);
     } else {
       const uint64_t hash = after.Hash();
-      if (on_path_.contains(hash)) {
+      if (on_path_.contains(hash) && MayGoOn(hash)) {
         Found(std::string(kCircle));
       } else {
         Enter(std::move(after), hash, std::move(sleeping));  // Invalidates `top`.
       }
     }
     if (frames_.size() == frames_before) path_.pop_back();
+  }
+
+  // Whether what led back to the state of that hash, on the path, may do so again and again: not
+  // where a watch has something to tell all the while, or an answer is there, that is never heard.
+  [[nodiscard]] bool MayGoOn(uint64_t hash) const {
+    const auto from = std::ranges::find(frames_, hash, &Frame::hash);
+    const auto circle = std::ranges::subrange(from, frames_.end());
+    return std::ranges::none_of(from->choices, [&](const Choice& waits) {
+      if (waits.turn != Turn::kWatch && waits.turn != Turn::kAnswer) return false;
+      return std::ranges::all_of(circle, [&](const Frame& frame) {
+        const bool there =
+            std::ranges::find(frame.choices, waits.key, &Choice::key) != frame.choices.end();
+        return there && frame.choices[frame.next - 1].key != waits.key;
+      });
+    });
   }
 
   [[nodiscard]] static bool Failed(const Stage& stage) { return !stage.violations().empty(); }
@@ -206,7 +221,7 @@ class Search {
   std::vector<Frame> frames_;
   std::vector<uint32_t> path_;
   std::map<uint64_t, Seen> seen_;
-  std::set<uint64_t> on_path_;  // Of the states of frames_.
+  std::multiset<uint64_t> on_path_;  // Of the states of frames_.
   Report report_;
   bool done_ = false;
 };

@@ -8,6 +8,7 @@
 
 #include "explore/words.h"
 #include "sim/gang_checks.h"
+#include "sim/group_queues.h"
 
 namespace berth::explore {
 
@@ -58,11 +59,34 @@ std::optional<std::string> Gangs::OnStep(const sim::Truth& heard) {
     const sim::GroupCounts counts = sim::CountsOf(heard, key);
     const int64_t decided = std::ranges::count_if(
         counts.waiting, [&](const sim::Truth::PodFacts* pod) { return sent_.contains(pod->uid); });
+    if (sim::QueueIsBarred(heard, group->queue))
+      return fmt::format("pod {} is to be bound, and queue {} lets nobody start", bound->first,
+                         group->queue);
+    if (const std::string full = Overfull(heard, *group); !full.empty())
+      return fmt::format("pod {} is to be bound, with which queue {} has more than it may",
+                         bound->first, full);
     if (decided >= counts.needed(*group)) continue;
     return fmt::format("pod {} is to be bound with {} of the {} members that group {} needs",
                        bound->first, counts.ready + decided, group->min_member, key);
   }
   return std::nullopt;
+}
+
+// With all whose binding was sent.
+std::string Gangs::Overfull(const sim::Truth& heard, const sim::GroupFacts& group) const {
+  const auto first = heard.others().lower_bound(std::string(sim::kGroupQueuesPrefix));
+  if (first == heard.others().end() || !first->first.starts_with(sim::kGroupQueuesPrefix))
+    return {};
+  sim::Truth then = heard;
+  for (const auto& [key, pod] : heard.pods()) {
+    if (!pod.node_name.empty() || !sent_.contains(pod.uid) || !pod.active()) continue;
+    std::string document(pod.document.view());
+    const size_t spec = document.find("\"spec\":{");
+    if (spec == std::string::npos) continue;
+    document.insert(spec + 8, "\"nodeName\":\"sent\",");
+    then.Apply({.key = std::string(sim::kPodsPrefix) + key, .value = Bytes(document)});
+  }
+  return sim::OverfullQueue(then, group.queue);
 }
 
 // What is on its way is hashed as such.

@@ -21,6 +21,22 @@ class GangsTest : public testing::Test {
              R"({{"metadata":{{"name":"g","namespace":"default","uid":"g1"}},"spec":{{"minMember":{}}}}})",
              min))});
   }
+  void GroupIn(const std::string& queue) {
+    heard_.Apply(
+        {.key = "podgroups.scheduling.volcano.sh/default/g",
+         .revision = ++revision_,
+         .value = Bytes(fmt::format(
+             R"({{"metadata":{{"name":"g","namespace":"default","uid":"g1"}},"spec":{{"minMember":1,"queue":"{}"}}}})",
+             queue))});
+  }
+  void Queue(int pods, const std::string& state = "Open") {
+    heard_.Apply(
+        {.key = "queues.scheduling.volcano.sh//q",
+         .revision = ++revision_,
+         .value = Bytes(fmt::format(
+             R"({{"metadata":{{"name":"q","uid":"q1"}},"spec":{{"capability":{{"pods":"{}"}}}},"status":{{"state":"{}"}}}})",
+             pods, state))});
+  }
   static std::string PodOf(const std::string& name, const std::string& node) {
     return fmt::format(
         R"({{"kind":"Pod","metadata":{{"name":"{0}","namespace":"default","uid":"u-{0}","annotations":{{"scheduling.k8s.io/group-name":"g"}}}},"spec":{{{1}"schedulerName":"berth","containers":[{{"name":"c"}}]}}}})",
@@ -72,6 +88,23 @@ TEST_F(GangsTest, AllLeaveInOneStepOrNone) {
   // The others follow by themselves.
   Bind("c");
   EXPECT_EQ(Step(), "");
+}
+
+TEST_F(GangsTest, AQueueIsNotUsedBeyondWhatItMayBe) {
+  GroupIn("q");
+  Pod("a");
+  Pod("b");
+  Bind("a");
+  EXPECT_EQ(Step(), "pod default/a is to be bound, and queue q lets nobody start");
+  Queue(2);
+  Bind("a");
+  EXPECT_EQ(Step(), "");
+  Queue(1);
+  Bind("b");
+  EXPECT_EQ(Step(), "pod default/b is to be bound, with which queue q has more than it may");
+  Queue(2, "Closed");
+  Bind("b");
+  EXPECT_EQ(Step(), "pod default/b is to be bound, and queue q lets nobody start");
 }
 
 TEST_F(GangsTest, WhatSurelyCameToNothingCountsNoMore) {

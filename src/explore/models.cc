@@ -12,32 +12,8 @@
 #include "base/check.h"
 #include "client/request.h"
 #include "codec/decode.h"
-#include "codec/scan.h"
-#include "control/status_text.h"
-#include "translate/quota_facts.h"
 
 namespace berth::explore {
-namespace {
-
-api::Workload WorkloadIn(std::string_view document) {
-  Result<api::Workload> workload = codec::Decoder().Workload(document);
-  CHECK(workload.has_value());
-  return std::move(*workload);
-}
-
-void Put(std::vector<api::Condition>& conditions, api::Condition condition) {
-  const auto at = std::ranges::find(conditions, condition.type, &api::Condition::type);
-  (at == conditions.end() ? conditions.emplace_back() : *at) = std::move(condition);
-}
-
-std::string StatusOf(const std::vector<api::Condition>& conditions, std::string_view more) {
-  std::string text;
-  for (const api::Condition& condition : conditions)
-    text += (text.empty() ? "" : ",") + control::ConditionText(condition);
-  return fmt::format(R"({{"status":{{"conditions":[{}]{}}}}})", text, more);
-}
-
-}  // namespace
 
 std::optional<std::string> BudgetStatus(const sim::Truth& truth, const std::vector<Owner>& owners,
                                         std::string_view budget) {
@@ -85,72 +61,6 @@ std::optional<std::string> BudgetStatus(const sim::Truth& truth, const std::vect
   return fmt::format(
       R"({{"status":{{"observedGeneration":{},"disruptionsAllowed":{},"currentHealthy":{},"desiredHealthy":{},"expectedPods":{},"disruptedPods":{{{}}}}}}})",
       is.meta.generation, allowed, healthy, desired, expected, dropped);
-}
-
-bool HasToLetGo(std::string_view workload) {
-  return StageOf(translate::WorkloadStatusOf(WorkloadIn(workload))) ==
-         model::WorkloadStage::kEvicted;
-}
-
-std::vector<std::string> PodsOfJob(const sim::Truth& truth, std::string_view workload) {
-  const std::string job = "job-" + WorkloadIn(workload).meta.name;
-  std::vector<std::string> keys;
-  for (const auto& [key, pod] : truth.pods()) {
-    if (pod.owner_uid == job) keys.push_back(key);
-  }
-  return keys;
-}
-
-std::optional<std::string> PodToMake(const sim::Truth& truth, std::string_view document) {
-  const api::Workload workload = WorkloadIn(document);
-  const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
-  if (StageOf(status) != model::WorkloadStage::kAdmitted) return std::nullopt;
-  const api::WorkloadPodSet& pods = workload.pod_sets.front();
-  for (int64_t i = 0; i < pods.count; ++i) {
-    const std::string name = fmt::format("{}-{}", workload.meta.name, i);
-    if (truth.pods().contains("default/" + name)) continue;
-    const auto cpu = api::Find(pods.spec->containers.front().requests, "cpu");
-    return fmt::format(
-        R"({{"metadata":{{"name":"{0}","ownerReferences":[{{"apiVersion":"batch/v1","kind":"Job","name":"{1}","uid":"job-{1}","controller":true}}]}},"spec":{{"containers":[{{"name":"c","image":"i","resources":{{"requests":{{"cpu":"{2}m"}}}}}}]}}}})",
-        name, workload.meta.name, cpu.value_or(0));
-  }
-  return std::nullopt;
-}
-
-bool IsAdmittedInVain(const sim::Truth& truth, std::string_view document) {
-  if (StageOf(translate::WorkloadStatusOf(WorkloadIn(document))) !=
-      model::WorkloadStage::kAdmitted) {
-    return false;
-  }
-  return std::ranges::any_of(PodsOfJob(truth, document), [&](const std::string& key) {
-    return truth.pods().at(key).node_name.empty();
-  });
-}
-
-std::string ReleasedStatus(std::string_view workload, Instant now) {
-  std::vector<api::Condition> conditions = WorkloadIn(workload).conditions;
-  const auto set = [&](std::string_view type, bool is, std::string_view reason) {
-    Put(conditions, {.type = std::string(type),
-                     .status = is ? "True" : "False",
-                     .reason = std::string(reason),
-                     .message = "It has let go",
-                     .transition = now});
-  };
-  const std::string why = api::Find(conditions, "Evicted")->reason;
-  set("Requeued", true, why);
-  set("QuotaReserved", false, "PendingEvaluation");
-  if (api::Find(conditions, "Admitted") != nullptr) set("Admitted", false, "NoReservation");
-  return StatusOf(conditions, R"(,"admission":null)");
-}
-
-std::string ToldStatus(std::string_view workload, std::string_view condition, Instant now) {
-  std::vector<api::Condition> conditions = WorkloadIn(workload).conditions;
-  Put(conditions, {.type = codec::StringMember(condition, "type"),
-                   .status = "True",
-                   .reason = codec::StringMember(condition, "reason"),
-                   .message = codec::StringMember(condition, "message"),
-                   .transition = now});
-  return StatusOf(conditions, {});
 }
 
 std::string StartedStatus(const sim::Truth& truth, const sim::Truth::PodFacts& pod, Instant now) {

@@ -26,23 +26,4 @@ namespace berth::explore {
 [[nodiscard]] std::string StartedStatus(const sim::Truth& truth, const sim::Truth::PodFacts& pod,
                                         Instant now);
 
-// The status that a Workload gets which is evicted and holds quota, once nothing of it runs: it
-// gives that back. A merge patch. As controllers::PlanWorkload of a Job that has no pods.
-[[nodiscard]] std::string ReleasedStatus(std::string_view workload, Instant now);
-// The status with the condition, which is true.
-[[nodiscard]] std::string ToldStatus(std::string_view workload, std::string_view condition,
-                                     Instant now);
-// Whether it is evicted and holds quota yet.
-[[nodiscard]] bool HasToLetGo(std::string_view workload);
-
-// The pod that a Job makes next whose Workload that is: one for each of its count once it is
-// admitted. Its document; nothing when it has all, or may not run.
-[[nodiscard]] std::optional<std::string> PodToMake(const sim::Truth& truth,
-                                                   std::string_view workload);
-// The keys of the pods that it made.
-[[nodiscard]] std::vector<std::string> PodsOfJob(const sim::Truth& truth,
-                                                 std::string_view workload);
-// Whether it is admitted and yet one of its pods has no node.
-[[nodiscard]] bool IsAdmittedInVain(const sim::Truth& truth, std::string_view workload);
-
 }  // namespace berth::explore

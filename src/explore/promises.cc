@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::string_view kNominated = "nominatedNodeName";
 constexpr std::string_view kLists[] = {R"("kind":"PodList")", R"("kind":"NodeList")",
-                                       R"("kind":"PodGroupList")"};
+                                       R"("kind":"PodGroupList")", R"("kind":"QueueList")"};
 
 // Waits to be bound.
 bool Waits(const sim::Truth::PodFacts& pod) { return pod.active() && pod.node_name.empty(); }
@@ -91,12 +91,16 @@ void Promises::OnHeard(const env::Input& input) {
 void Promises::HearList(std::string_view list) {
   const bool of_pods = list.contains(kLists[0]);
   const bool of_nodes = list.contains(kLists[1]);
+  const bool of_groups = list.contains(kLists[2]);
   codec::ArrayScanner items(codec::Member(list, "items"));
   while (items.Next()) {
     if (of_pods) {
       HearPod(items.value(), false);
     } else {
-      heard_.Apply(Record(of_nodes ? sim::kNodesPrefix : sim::kGroupsPrefix, items.value(), false));
+      heard_.Apply(Record(of_nodes    ? sim::kNodesPrefix
+                          : of_groups ? sim::kGroupsPrefix
+                                      : sim::kGroupQueuesPrefix,
+                          items.value(), false));
     }
   }
 }
@@ -131,6 +135,8 @@ void Promises::HearEvent(std::string_view event) {
     std::erase_if(promises_, [&](const auto& entry) { return entry.second.node == node; });
   } else if (kind == "PodGroup") {
     heard_.Apply(Record(sim::kGroupsPrefix, object, type == "DELETED"));
+  } else if (kind == "Queue") {
+    heard_.Apply(Record(sim::kGroupQueuesPrefix, object, type == "DELETED"));
   }
 }
 

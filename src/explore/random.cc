@@ -34,6 +34,8 @@ const client::Resource kClasses{
     .group = "scheduling.k8s.io", .version = "v1", .plural = "priorityclasses"};
 const client::Resource kBudgets{
     .group = "policy", .version = "v1", .plural = "poddisruptionbudgets"};
+const client::Resource kGroupQueues{
+    .group = "scheduling.volcano.sh", .version = "v1beta1", .plural = "queues"};
 const client::Resource kGroups{
     .group = "scheduling.volcano.sh", .version = "v1beta1", .plural = "podgroups"};
 const client::Resource kReplicaSets{.group = "apps", .version = "v1", .plural = "replicasets"};
@@ -80,18 +82,23 @@ client::Resource ResourceOf(Action::Kind kind) {
       return kReplicaSets;
     case Action::Kind::kGroup:
       return kGroups;
+    case Action::Kind::kGroupQueue:
+      return kGroupQueues;
     case Action::Kind::kQueue:  // CanPlay.
     case Action::Kind::kLocalQueue:
     case Action::Kind::kCohort:
     case Action::Kind::kFlavor:
     case Action::Kind::kWorkload:
+    case Action::Kind::kTopology:
+    case Action::Kind::kCheck:
       break;
   }
   return client::Pods();
 }
 
 sim::Operation OperationOf(const Action& action, Instant at) {
-  const bool of_cluster = IsNode(action) || action.kind == Action::Kind::kClass;
+  const bool of_cluster = IsNode(action) || action.kind == Action::Kind::kClass ||
+                          action.kind == Action::Kind::kGroupQueue;
   sim::Operation operation{.at = at,
                            .resource = ResourceOf(action.kind),
                            .namespace_name = of_cluster ? "" : std::string(kNamespace),
@@ -102,6 +109,8 @@ sim::Operation OperationOf(const Action& action, Instant at) {
     case Action::Verb::kPatchStatus:  // CanPlay.
     case Action::Verb::kEvict:        // Likewise.
     case Action::Verb::kTell:         // Likewise.
+    case Action::Verb::kAnswer:       // Likewise.
+    case Action::Verb::kSee:          // Likewise.
       break;
     case Action::Verb::kPatch:
       operation.verb = sim::Operation::Verb::kPatch;
@@ -296,7 +305,8 @@ std::string Outcome(const Scenario& scenario, const sim::Truth& truth, uint64_t 
 bool CanPlay(const Scenario& scenario) {
   // What scripted users have no word for.
   const auto unplayable = [](const Action& action) {
-    return action.verb == Action::Verb::kPatchStatus || action.verb == Action::Verb::kEvict;
+    return action.verb == Action::Verb::kPatchStatus || action.verb == Action::Verb::kEvict ||
+           action.verb == Action::Verb::kSee;
   };
   return scenario.kubelet_nodes.empty() && !scenario.quota &&
          std::ranges::all_of(

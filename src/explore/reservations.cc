@@ -16,6 +16,7 @@ namespace berth::explore {
 namespace {
 
 constexpr std::string_view kLocalQueuesPrefix = "localqueues.kueue.x-k8s.io/";
+constexpr std::string_view kFlavorsPrefix = "resourceflavors.kueue.x-k8s.io/";
 constexpr std::string_view kEvictionStart = "Preempted to accommodate a workload (UID: ";
 
 bool IsHeld(const model::WorkloadStatus& status) { return status.reserved && !status.finished; }
@@ -26,6 +27,94 @@ std::string ClaimantIn(const api::Workload& workload) {
   if (evicted == nullptr || !evicted->message.starts_with(kEvictionStart)) return {};
   const std::string_view rest = std::string_view(evicted->message).substr(kEvictionStart.size());
   return std::string(rest.substr(0, rest.find(',')));
+}
+
+const api::PodSetAssignment* GivenTo(const api::Workload& workload, const std::string& set) {
+  if (!workload.admission) return nullptr;
+  const auto& sets = workload.admission->pod_sets;
+  const auto at = std::ranges::find(sets, set, &api::PodSetAssignment::name);
+  return at == sets.end() ? nullptr : &*at;
+}
+
+std::vector<AskedSet> SetsOf(const api::Workload& workload) {
+  std::vector<AskedSet> sets;
+  for (const api::WorkloadPodSet& pods : workload.pod_sets) {
+    api::Pod pod;
+    pod.spec = pods.spec;
+    AskedSet& set = sets.emplace_back(AskedSet{.name = pods.name,
+                                               .count = pods.count,
+                                               .least = 0,
+                                               .requests = {},
+                                               .selector = pods.spec->node_selector,
+                                               .topology = pods.topology});
+    for (const api::ResourceAmount& a : api::PendingRequests(pod)) {
+      if (a.amount > 0) set.requests.push_back(a);
+    }
+    for (const auto& [name, done] : workload.reclaimable) set.count -= name == pods.name ? done : 0;
+    set.least = std::min(set.count, pods.min_count.value_or(set.count));
+  }
+  return sets;
+}
+
+// What its admission says, less what its pods that are done had.
+Amounts GrantedBy(const api::Workload& workload, const std::vector<AskedSet>& sets) {
+  Amounts granted;
+  for (const AskedSet& set : sets) {
+    const api::PodSetAssignment* given = GivenTo(workload, set.name);
+    if (given == nullptr) continue;
+    const int64_t count = given->count.value_or(set.count);
+    for (const api::ResourceAmount& usage : given->usage) {
+      const auto flavor = api::Find(given->flavors, usage.name);
+      if (count <= 0 || usage.amount == 0 || !flavor) continue;
+      granted[{std::string(*flavor), usage.name}] +=
+          usage.amount / count * std::clamp<int64_t>(set.count, 0, count);
+    }
+  }
+  std::erase_if(granted, [](const auto& entry) { return entry.second == 0; });
+  return granted;
+}
+
+// Of those placed on nodes by a topology.
+std::map<std::pair<std::string, std::string>, int64_t> PlacesOf(const api::Workload& workload) {
+  std::map<std::pair<std::string, std::string>, int64_t> places;
+  if (!workload.admission) return places;
+  for (const api::PodSetAssignment& given : workload.admission->pod_sets) {
+    if (!given.topology) continue;
+    for (const api::TopologyDomain& domain : given.topology->domains)
+      places[{given.name, domain.values.back()}] += domain.count;
+  }
+  return places;
+}
+
+// What is wrong with how much its pods are given: all of their amounts, and of as many pods as are
+// enough.
+void JudgeGrant(const std::string& key, const api::Workload& workload,
+                const std::vector<AskedSet>& sets, std::vector<std::string>& findings) {
+  for (const AskedSet& set : sets) {
+    const api::PodSetAssignment* given = GivenTo(workload, set.name);
+    const int64_t count = given == nullptr ? 0 : given->count.value_or(0);
+    if (count < set.least || count > set.count) {
+      findings.push_back(fmt::format("workload {} gets quota for {} of {} pods of set {}", key,
+                                     count, set.count, set.name));
+      continue;
+    }
+    for (const api::ResourceAmount& each : set.requests) {
+      const int64_t usage = given == nullptr ? 0 : api::Find(given->usage, each.name).value_or(0);
+      if (usage == each.amount * count) continue;
+      findings.push_back(fmt::format("workload {} gets {} for {} pods that ask for {} each", key,
+                                     AmountText(each.name, usage), count,
+                                     AmountText(each.name, each.amount)));
+    }
+  }
+}
+
+int64_t AmountIn(const Amounts& amounts, const Amounts::key_type& of) {
+  const auto at = amounts.find(of);
+  return at == amounts.end() ? 0 : at->second;
+}
+
+void Add(Amounts& to, const Amounts& more, int64_t sign = 1) {
+  for (const auto& [of, amount] : more) to[of] += sign * amount;
 }
 
 // Whether the scheduler knows that it has to go, which its object need not say yet.
@@ -49,12 +138,11 @@ std::vector<std::string> Reservations::OnSent(const env::HttpRequest& request,
     findings.push_back(
         fmt::format("{} is written without the version that it was decided on", request.target));
   }
-  // Who was evicted before says so until it gets quota again.
-  const bool evicts = request.body.view().contains(kEvictionStart) &&
-                      std::ranges::none_of(workloads_, [&](const auto& entry) {
-                        return entry.second.uid == uid &&
-                               entry.second.status.evicted_for != model::EvictedFor::kNothing;
-                      });
+  // Who was evicted before says so until it gets quota again. Who is gone is not told any more.
+  const auto is =
+      std::ranges::find_if(workloads_, [&](const auto& entry) { return entry.second.uid == uid; });
+  const bool evicts = request.body.view().contains(kEvictionStart) && is != workloads_.end() &&
+                      is->second.status.evicted_for == model::EvictedFor::kNothing;
   if (evicts && !Goes(state, uid))
     findings.push_back(fmt::format("{} is evicted, and nobody waits for it", request.target));
   return findings;
@@ -89,15 +177,31 @@ void Reservations::OnQueue(const env::JournalRecord& record) {
     queues_.erase(name);
     if (!gone) {
       const api::ClusterQueue queue = decoder_.ClusterQueue(record.value.view()).value();
-      const api::FlavorQuotas& quotas = queue.resource_groups.front().flavors.front();
-      const int64_t cpu = quotas.resources.front().nominal;
-      queues_[name] = {.cohort = queue.cohort,
-                       .cpu = cpu,
-                       .cpu_most = std::max(cpu, before.cpu_most),
-                       .strict = queue.strict_fifo,
-                       .stopped = queue.stop != api::StopPolicy::kNone};
-      if (queues_[name] == before) return;
+      Queue after{.cohort = queue.cohort,
+                  .groups = queue.resource_groups,
+                  .quota = {},
+                  .quota_most = before.quota_most,
+                  .strict = queue.strict_fifo,
+                  .stopped = queue.stop != api::StopPolicy::kNone};
+      for (const api::ResourceGroup& group : queue.resource_groups) {
+        for (const api::FlavorQuotas& flavor : group.flavors) {
+          for (const api::ResourceQuota& has : flavor.resources)
+            after.quota[{flavor.flavor, has.resource}] += has.nominal;
+        }
+      }
+      for (const auto& [of, amount] : after.quota)
+        after.quota_most[of] = std::max(after.quota_most[of], amount);
+      queues_[name] = after;
+      if (after == before) return;
     }
+  } else if (record.key.starts_with(kFlavorsPrefix)) {
+    flavors_.erase(name);
+    if (gone) return;
+    const api::ResourceFlavor flavor = decoder_.ResourceFlavor(record.value.view()).value();
+    flavors_[name] = {.labels = flavor.node_labels,
+                      .tainted = !flavor.node_taints.empty(),
+                      .topology = flavor.topology};
+    return;
   } else {
     return;
   }
@@ -116,20 +220,19 @@ void Reservations::OnWorkload(const env::JournalRecord& record, bool by_schedule
     return;
   }
   const api::Workload object = decoder_.Workload(record.value.view()).value();
-  Workload after{.uid = object.meta.uid,
-                 .queue = object.queue,
-                 .priority = object.priority,
-                 .cpu = 0,
-                 .status = translate::WorkloadStatusOf(object)};
-  for (const api::WorkloadPodSet& pods : object.pod_sets) {
-    api::Pod pod;
-    pod.spec = pods.spec;
-    after.cpu += pods.count * api::Find(api::PendingRequests(pod), "cpu").value_or(0);
-  }
+  const std::vector<AskedSet> sets = SetsOf(object);
+  const Workload after{.uid = object.meta.uid,
+                       .queue = object.queue,
+                       .priority = object.priority,
+                       .sets = sets,
+                       .granted = GrantedBy(object, sets),
+                       .places = PlacesOf(object),
+                       .status = translate::WorkloadStatusOf(object)};
   workloads_[key] = after;
   if (before != after) promised_.erase(before.uid);
   if (!by_scheduler || before.uid != after.uid) return;
   Judge(key, before, after, state, findings);
+  if (!before.status.reserved && after.status.reserved) JudgeGrant(key, object, sets, findings);
   const std::string claimant = ClaimantIn(object);
   const bool evicts = before.status.evicted_for == model::EvictedFor::kNothing &&
                       after.status.evicted_for != model::EvictedFor::kNothing;
@@ -160,41 +263,84 @@ void Reservations::JudgeReservation(const std::string& key, const Workload& work
                                     const model::State& state,
                                     std::vector<std::string>& findings) const {
   const std::string root = RootOf(workload.queue);
-  const int64_t held = ReservedIn(root);
-  const int64_t most = QuotaOf(root, &Queue::cpu_most);
-  if (held > most) {
-    findings.push_back(
-        fmt::format("with workload {} {}m of {}m of quota are reserved", key, held, most));
+  const Amounts held = ReservedIn(root);
+  const Amounts most = QuotaOf(root, &Queue::quota_most);
+  for (const auto& [of, granted] : workload.granted) {
+    if (AmountIn(held, of) <= AmountIn(most, of)) continue;
+    findings.push_back(fmt::format("with workload {} {} of {} of quota are reserved", key,
+                                   AmountText(of.second, AmountIn(held, of)),
+                                   AmountText(of.second, AmountIn(most, of))));
   }
   // Who was not told yet that it has to go takes nothing from those for whom it goes.
   if (Goes(state, workload.uid)) return;
-  int64_t staying = 0;
-  int64_t in_queue = 0;
+  Amounts left = QuotaOf(root, &Queue::quota);
+  Amounts in_queue;
   for (const auto& [other, each] : workloads_) {
     if (!IsHeld(each.status) || RootOf(each.queue) != root) continue;
-    if (each.queue == workload.queue) in_queue += each.cpu;
+    if (each.queue == workload.queue) Add(in_queue, each.granted);
     const bool leaves =
         each.status.evicted_for != model::EvictedFor::kNothing || Goes(state, each.uid);
-    if (!leaves) staying += each.cpu;
+    if (!leaves) Add(left, each.granted, -1);
   }
   const auto queue = queues_.find(workload.queue);
-  const bool borrows = queue == queues_.end() || in_queue > queue->second.cpu;
+  const bool borrows = std::ranges::any_of(workload.granted, [&](const auto& entry) {
+    return queue == queues_.end() ||
+           AmountIn(in_queue, entry.first) > AmountIn(queue->second.quota, entry.first);
+  });
   for (const auto& [uid, waits] : promised_) {
     const Workload& other = workloads_.at(waits);
     if (RootOf(other.queue) != root || other.uid == workload.uid) continue;
     // Who is more important, or claims what is its queue's own, may take it.
     const bool may =
         workload.priority > other.priority || (!borrows && workload.queue != other.queue);
-    if (may || staying + other.cpu <= QuotaOf(root, &Queue::cpu)) continue;
+    if (may || Finds(other, left, nullptr, false)) continue;
     findings.push_back(
         fmt::format("workload {} gets what others were evicted for, for workload {}", key, waits));
   }
 }
 
+// Whether there is what it asks for in its queue.
+bool Reservations::Finds(const Workload& workload, const Amounts& left, const Rooms* rooms,
+                         bool joint) const {
+  const auto queue = queues_.find(workload.queue);
+  if (queue == queues_.end()) return false;
+  return Fits(workload.sets, {.groups = queue->second.groups,
+                              .flavors = flavors_,
+                              .left = left,
+                              .rooms = rooms,
+                              .joint = joint});
+}
+
 // ---- At rest ---------------------------------------------------------------------------------
 
-std::vector<std::string> Reservations::AtRest(const model::State& state, bool joint) const {
+// What workloads have places for is not there, whether their pods are there yet or not.
+Rooms Reservations::RoomsBesidePlaces(const sim::Truth& truth) const {
+  Rooms rooms = RoomsIn(truth);
+  for (const auto& [key, workload] : workloads_) {
+    if (!IsHeld(workload.status)) continue;
+    auto places = workload.places;
+    for (const auto& [pod_key, pod] : truth.pods()) {
+      if (pod.terminal() || pod.owner_uid != "job-" + key.substr(key.find('/') + 1)) continue;
+      const auto set = api::Find(pod.labels, api::kPodSetLabel).value_or("main");
+      const auto at = places.find({std::string(set), pod.node_name});
+      if (at != places.end() && at->second > 0) --at->second;
+    }
+    for (const auto& [of, count] : places) {
+      const auto room = rooms.find(of.second);
+      const auto set = std::ranges::find(workload.sets, of.first, &AskedSet::name);
+      if (room == rooms.end() || set == workload.sets.end()) continue;
+      for (const api::ResourceAmount& a : set->requests)
+        room->second.free[a.name] -= a.amount * count;
+      room->second.free["pods"] -= count;
+    }
+  }
+  return rooms;
+}
+
+std::vector<std::string> Reservations::AtRest(const model::State& state, const sim::Truth& truth,
+                                              bool joint) const {
   std::vector<std::string> findings;
+  const Rooms rooms = RoomsBesidePlaces(truth);
   for (const auto& [key, workload] : workloads_) {
     const model::WorkloadId id = state.FindWorkload(workload.uid);
     if (!id.valid()) {
@@ -204,7 +350,7 @@ std::vector<std::string> Reservations::AtRest(const model::State& state, bool jo
     const model::Workload& row = state.workloads().at(id);
     const bool charged = !ChargedTo(row).charges.empty();
     if (row.write != model::WriteStage::kNone || row.status != workload.status ||
-        charged != (IsHeld(workload.status) && workload.cpu > 0)) {
+        charged != (IsHeld(workload.status) && !workload.granted.empty())) {
       findings.push_back(fmt::format("at rest, the scheduler knows workload {} as it is not", key));
     }
     if (IsHeld(workload.status) && !workload.status.active &&
@@ -212,14 +358,43 @@ std::vector<std::string> Reservations::AtRest(const model::State& state, bool jo
       findings.push_back(
           fmt::format("at rest, workload {} is not active, and keeps its quota", key));
     }
-    // Who waits for nodes is looked at by who counts missed wake-ups.
-    if (joint || !MayBeServed(workload)) continue;
+    if (!MayBeServed(workload)) continue;
     const std::string root = RootOf(workload.queue);
-    const int64_t left = QuotaOf(root, &Queue::cpu) - ReservedIn(root);
-    if (workload.cpu <= std::max<int64_t>(left, 0)) {
-      findings.push_back(
-          fmt::format("at rest, workload {} waits for {}m of quota, and {}m are left", key,
-                      workload.cpu, left));
+    Amounts left = QuotaOf(root, &Queue::quota);
+    Add(left, ReservedIn(root), -1);
+    if (Finds(workload, left, &rooms, joint))
+      findings.push_back(fmt::format("at rest, workload {} waits for what is left", key));
+  }
+  return findings;
+}
+
+std::vector<std::string> Reservations::Charged(const model::State& state) const {
+  std::vector<std::string> findings;
+  for (const auto& [key, workload] : workloads_) {
+    const model::WorkloadId id = state.FindWorkload(workload.uid);
+    if (!id.valid()) continue;
+    const model::Workload& row = state.workloads().at(id);
+    if (row.write != model::WriteStage::kNone || row.status != workload.status) continue;
+    Amounts charged;
+    for (model::ClaimId claim = state.ledger().first_of_owner(row.uid); claim.valid();
+         claim = state.ledger().claim(claim).next_of_owner) {
+      const model::Claim& of = state.ledger().claim(claim);
+      if (!of.account.is_tree() || of.state == model::ClaimState::kReserved) continue;
+      const std::string flavor(state.NameOf(state.queues().account(of.account.row()).flavor));
+      for (const model::ResourceAmount& a : state.vocabulary().bundles.View(of.bundle)) {
+        charged[{flavor, std::string(state.vocabulary().resources.Name(a.resource))}] +=
+            a.amount * of.count;
+      }
+    }
+    std::erase_if(charged, [](const auto& entry) { return entry.second == 0; });
+    const Amounts granted = IsHeld(workload.status) ? workload.granted : Amounts{};
+    Amounts all = charged;
+    all.insert(granted.begin(), granted.end());
+    for (const auto& [of, amount] : all) {
+      if (AmountIn(charged, of) == AmountIn(granted, of)) continue;
+      findings.push_back(fmt::format("workload {} is charged {} of quota, and has {}", key,
+                                     AmountText(of.second, AmountIn(charged, of)),
+                                     AmountText(of.second, AmountIn(granted, of))));
     }
   }
   return findings;
@@ -254,18 +429,18 @@ std::string Reservations::RootOf(const std::string& queue) const {
   return cohort;
 }
 
-int64_t Reservations::QuotaOf(const std::string& root, int64_t Queue::* member) const {
-  int64_t sum = 0;
+Amounts Reservations::QuotaOf(const std::string& root, Amounts Queue::* member) const {
+  Amounts sum;
   for (const auto& [name, queue] : queues_) {
-    if (RootOf(name) == root) sum += queue.*member;
+    if (RootOf(name) == root) Add(sum, queue.*member);
   }
   return sum;
 }
 
-int64_t Reservations::ReservedIn(const std::string& root) const {
-  int64_t sum = 0;
+Amounts Reservations::ReservedIn(const std::string& root) const {
+  Amounts sum;
   for (const auto& [key, workload] : workloads_) {
-    if (IsHeld(workload.status) && RootOf(workload.queue) == root) sum += workload.cpu;
+    if (IsHeld(workload.status) && RootOf(workload.queue) == root) Add(sum, workload.granted);
   }
   return sum;
 }
@@ -274,7 +449,9 @@ int64_t Reservations::ReservedIn(const std::string& root) const {
 void Reservations::AddTo(Hasher& hasher) const {
   hasher.Add(preemptions_).Add(promised_.size());
   for (const auto& [uid, key] : promised_) hasher.Add(std::string_view(uid));
-  for (const auto& [name, queue] : queues_) hasher.Add(queue.cpu_most);
+  for (const auto& [name, queue] : queues_) {
+    for (const auto& [of, amount] : queue.quota_most) hasher.Add(amount);
+  }
 }
 
 }  // namespace berth::explore

@@ -4,14 +4,17 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/quota.h"
 #include "base/hash.h"
 #include "codec/decode.h"
 #include "env/actor.h"
+#include "explore/fitting.h"
 #include "model/state.h"
 #include "model/workload_stage.h"
+#include "sim/truth.h"
 
 namespace berth::explore {
 
@@ -21,7 +24,7 @@ inline constexpr std::string_view kWorkloadsPrefix = "workloads.kueue.x-k8s.io/"
 // What must be true of quota, seen from outside: it is reserved once and for who waits for it, it
 // is never taken back but by who runs the workload, what is over stays as it is, and what others
 // were evicted for is for nobody who may not take it (invariants I2 to I5 and I8 of the reference).
-// Queues are of one resource and flavor, whose quota has no limits but its sum in the cohort.
+// Quota has no limits but its sum in the cohort, and cohorts have none of their own.
 //
 // A value of the Stage. It judges durable changes, and is told all of them.
 class Reservations {
@@ -34,9 +37,12 @@ class Reservations {
                                                   bool by_scheduler, const model::State& state);
   // It remembers nothing of what it promised.
   void OnRestart() { promised_.clear(); }
-  // What is wrong when nothing is left to happen.
-  [[nodiscard]] std::vector<std::string> AtRest(const model::State& state,
+  // What is wrong when nothing is left to happen. `joint`: quota comes with places on nodes.
+  [[nodiscard]] std::vector<std::string> AtRest(const model::State& state, const sim::Truth& truth,
                                                 bool joint = false) const;
+  // What is wrong with what it charges to workloads, of those of which it knows all there is and
+  // has nothing under way: once what their objects say, and nothing that they gave back (I2).
+  [[nodiscard]] std::vector<std::string> Charged(const model::State& state) const;
   // Workloads that the scheduler evicted.
   [[nodiscard]] uint32_t preemptions() const { return preemptions_; }
 
@@ -45,8 +51,9 @@ class Reservations {
  private:
   struct Queue {
     std::string cohort;
-    int64_t cpu = 0;       // Thousandths.
-    int64_t cpu_most = 0;  // That it ever had: the scheduler may not have heard of less.
+    std::vector<api::ResourceGroup> groups;
+    Amounts quota;
+    Amounts quota_most;  // That it ever had: the scheduler may not have heard of less.
     bool strict = false;
     bool stopped = false;
     bool operator==(const Queue&) const = default;
@@ -55,7 +62,10 @@ class Reservations {
     std::string uid;
     std::string queue;  // LocalQueues are called as what they lead to.
     int64_t priority = 0;
-    int64_t cpu = 0;  // Of all its pods.
+    std::vector<AskedSet> sets;
+    Amounts granted;  // By its admission, of those pods that are not done.
+    // Where its pods are to stand by a topology: how many of a set on a node.
+    std::map<std::pair<std::string, std::string>, int64_t> places;
     model::WorkloadStatus status;
     bool operator==(const Workload&) const = default;
   };
@@ -68,14 +78,18 @@ class Reservations {
   void JudgeReservation(const std::string& key, const Workload& workload, const model::State& state,
                         std::vector<std::string>& findings) const;
   [[nodiscard]] std::string RootOf(const std::string& queue) const;
-  [[nodiscard]] int64_t QuotaOf(const std::string& root, int64_t Queue::* member) const;
-  [[nodiscard]] int64_t ReservedIn(const std::string& root) const;
+  [[nodiscard]] Amounts QuotaOf(const std::string& root, Amounts Queue::* member) const;
+  [[nodiscard]] Amounts ReservedIn(const std::string& root) const;
+  [[nodiscard]] Rooms RoomsBesidePlaces(const sim::Truth& truth) const;
+  [[nodiscard]] bool Finds(const Workload& workload, const Amounts& left, const Rooms* rooms,
+                           bool joint) const;
   [[nodiscard]] bool MayBeServed(const Workload& workload) const;
 
   codec::Decoder decoder_;
   std::map<std::string, Queue> queues_;         // By name; those that are there.
   std::map<std::string, bool> local_queues_;    // By name: whether it is stopped.
   std::map<std::string, std::string> parents_;  // Of cohorts.
+  Flavors flavors_;                             // By name; those that are there.
   std::map<std::string, Workload> workloads_;   // By key; those that are there.
   // By uid: the key of who waits for what others were evicted for.
   std::map<std::string, std::string> promised_;

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,7 @@ constexpr std::string_view kPreempted =
 class ReservationsCheckTest : public testing::Test {
  protected:
   void SetUp() override {
+    Commit("resourceflavors.kueue.x-k8s.io//f", R"({"metadata":{"name":"f","uid":"f"},"spec":{}})");
     Queue("q", 2);
     Queue("rivals", 0);
   }
@@ -55,11 +57,19 @@ class ReservationsCheckTest : public testing::Test {
     int cpu = 1;
     int priority = 0;
     bool active = true;
+    std::optional<int> granted = {};  // Nothing: what it asks for.
+    int granted_pods = 1;
   };
   static std::string Document(const Spec& w, std::string_view conditions) {
+    const std::string admission =
+        !conditions.contains(kReserved)
+            ? ""
+            : fmt::format(
+                  R"("admission":{{"clusterQueue":"{}","podSetAssignments":[{{"name":"main","count":{},"flavors":{{"cpu":"f"}},"resourceUsage":{{"cpu":"{}"}}}}]}},)",
+                  w.queue, w.granted_pods, w.granted.value_or(w.cpu));
     return fmt::format(
-        R"({{"metadata":{{"name":"{0}","namespace":"default","uid":"u-{0}"}},"spec":{{"queueName":"{1}","priority":{2},"active":{3},"podSets":[{{"name":"main","count":1,"template":{{"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"{4}"}}}}}}]}}}}}}]}},"status":{{"conditions":[{5}]}}}})",
-        w.name, w.queue, w.priority, w.active, w.cpu, conditions);
+        R"({{"metadata":{{"name":"{0}","namespace":"default","uid":"u-{0}"}},"spec":{{"queueName":"{1}","priority":{2},"active":{3},"podSets":[{{"name":"main","count":1,"template":{{"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"{4}"}}}}}}]}}}}}}]}},"status":{{{6}"conditions":[{5}]}}}})",
+        w.name, w.queue, w.priority, w.active, w.cpu, conditions, admission);
   }
   // By somebody else, who may do anything.
   void Is(const Spec& w, std::string_view conditions) {
@@ -124,6 +134,15 @@ TEST_F(ReservationsCheckTest, NoMoreIsReservedThanThereIs) {
   EXPECT_EQ(Writes({.name = "b"}, kReserved), "") << "what is over is given back";
 }
 
+TEST_F(ReservationsCheckTest, WhatIsGivenIsWhatPodsAskFor) {
+  Is({.name = "w"}, kWaits);
+  EXPECT_EQ(Writes({.name = "w", .granted = 0}, kReserved),
+            "workload default/w gets 0m for 1 pods that ask for 1000m each");
+  Is({.name = "w"}, kWaits);
+  EXPECT_EQ(Writes({.name = "w", .granted_pods = 0}, kReserved),
+            "workload default/w gets quota for 0 of 1 pods of set main");
+}
+
 TEST_F(ReservationsCheckTest, WhatIsEvictedForOneIsForNoOther) {
   const auto after = [&](const Spec& thief) {
     Is({.name = "low", .cpu = 2}, kReserved);
@@ -163,22 +182,58 @@ TEST_F(ReservationsCheckTest, WhatIsSentNamesItsVersionAndWhoWaits) {
             path + " is written without the version that it was decided on");
   EXPECT_EQ(Sends(R"("resourceVersion":"1")", kReserved),
             path + " is written without the version that it was decided on");
-  EXPECT_EQ(Sends(R"("uid":"u","resourceVersion":"1")", kPreempted),
+  EXPECT_EQ(Sends(R"("uid":"u-w","resourceVersion":"1")", kPreempted), "") << "it is gone";
+  Is({.name = "w"}, kReserved);
+  EXPECT_EQ(Sends(R"("uid":"u-w","resourceVersion":"1")", kPreempted),
             path + " is evicted, and nobody waits for it");
+  Is({.name = "w"}, kPreempted);
+  EXPECT_EQ(Sends(R"("uid":"u-w","resourceVersion":"1")", kPreempted), "") << "it says so already";
 }
 
 TEST_F(ReservationsCheckTest, NobodyWaitsAtRestForWhatIsLeft) {
   Is({.name = "w"}, kWaits);
-  const std::vector<std::string> findings = checks_.AtRest(state_);
+  const sim::Truth truth;
+  const std::vector<std::string> findings = checks_.AtRest(state_, truth);
   EXPECT_EQ(fmt::format("{}", fmt::join(findings, "; ")),
             "at rest, the scheduler does not know workload default/w");
   model::WorkloadUpsert facts{.uid = "u-w", .key = "default/w", .local_queue = "default/q"};
   state_.Apply(facts);
-  EXPECT_EQ(fmt::format("{}", fmt::join(checks_.AtRest(state_), "; ")),
-            "at rest, workload default/w waits for 1000m of quota, and 2000m are left");
+  EXPECT_EQ(fmt::format("{}", fmt::join(checks_.AtRest(state_, truth), "; ")),
+            "at rest, workload default/w waits for what is left");
   Is({.name = "w", .active = false}, kWaits);
-  EXPECT_EQ(fmt::format("{}", fmt::join(checks_.AtRest(state_), "; ")),
+  EXPECT_EQ(fmt::format("{}", fmt::join(checks_.AtRest(state_, truth), "; ")),
             "at rest, the scheduler knows workload default/w as it is not");
+}
+
+// What is charged is what the object says: not nothing, not twice, and nothing of what is over.
+TEST_F(ReservationsCheckTest, WhatIsChargedIsWhatTheAdmissionSays) {
+  const auto is = [&](std::string_view conditions) { Is({.name = "w"}, conditions); };
+  const auto charged = [&] {
+    const std::vector<std::string> findings = checks_.Charged(state_);
+    return fmt::format("{}", fmt::join(findings, "; "));
+  };
+  const auto knows = [&](bool finished, uint32_t count) {
+    model::WorkloadUpsert facts{.uid = "u-w", .key = "default/w", .local_queue = "default/q"};
+    facts.status = {.finished = finished, .reserved = true};
+    model::Vocabulary& vocabulary = state_.vocabulary();
+    facts.reserved = {.cluster_queue = vocabulary.names.Intern("q"),
+                      .charges = {{.pod_set = 0,
+                                   .flavor = vocabulary.names.Intern("f"),
+                                   .count = count,
+                                   .amounts = vocabulary.bundles.Intern(
+                                       std::vector<model::ResourceAmount>{{model::kCpu, 1000}})}}};
+    state_.Apply(facts);
+  };
+  is(kReserved);
+  EXPECT_EQ(charged(), "") << "it has not heard of it";
+  knows(false, 1);
+  EXPECT_EQ(charged(), "");
+  knows(false, 2);
+  EXPECT_EQ(charged(), "workload default/w is charged 2000m of quota, and has 1000m");
+  is(Both(kReserved, kFinished));
+  EXPECT_EQ(charged(), "") << "it has not heard that it is over";
+  knows(true, 1);
+  EXPECT_EQ(charged(), "");
 }
 
 }  // namespace

@@ -10,8 +10,8 @@
 #include <set>
 #include <utility>
 
-#include "api/names.h"
-#include "api/quantity.h"
+#include "explore/scenario_lines.h"
+#include "explore/scenario_quota.h"
 #include "sim/run.h"
 
 namespace berth::explore {
@@ -19,118 +19,54 @@ namespace {
 
 constexpr size_t kNodesMax = 5;
 constexpr size_t kPodsMax = 20;
-constexpr size_t kLineBytesMax = 1000;
 // How a file calls them, by Action::Kind.
-constexpr std::array<std::string_view, 11> kKinds = {"pod",    "node",     "budget",  "class",
-                                                     "owner",  "podgroup", "queue",   "localqueue",
-                                                     "cohort", "flavor",   "workload"};
-constexpr std::string_view kQuotaVersion = "kueue.x-k8s.io/v1beta2";
-// That all quota of a scenario is of.
-constexpr std::string_view kFlavor = "spot";
+constexpr std::array<std::string_view, 14> kKinds = {
+    "pod",        "node",   "budget", "class",    "owner",    "podgroup", "queue",
+    "localqueue", "cohort", "flavor", "workload", "topology", "check",    "groupqueue"};
 constexpr std::array<std::string_view, kFatesCount> kFates = {"done",  "unheard", "conflict",
                                                               "error", "refused", "lost"};
 
-// Words of a line; a word may hold a quoted part, or be one.
-struct Line {
-  uint32_t number = 0;
-  bool indented = false;
-  std::string_view text;
-  std::vector<std::string> words;
-};
-
-using Options = std::map<std::string, std::string, std::less<>>;
-
-// The most that a line may say of a resource, far from what the model would clamp.
-std::string_view MostOf(std::string_view resource) {
-  if (resource == "cpu") return "1M";
-  return resource == "memory" ? "1Ti" : "1k";
-}
-
-bool InRange(std::string_view resource, std::string_view text) {
-  const Result<api::Quantity> amount = api::ParseQuantity(text);
-  if (!amount || amount->sign() < 0) return false;
-  return api::Compare(*amount, *api::ParseQuantity(MostOf(resource))) <= 0;
-}
-
 class Parser {
  public:
-  Parser(std::string_view text, std::string_view file) : text_(text) {
+  Parser(std::string_view text, std::string_view file) : lines_(text, file) {
     scenario_.file = std::string(file);
   }
 
   Result<Scenario> Run() {
-    while (!text_.empty()) {
-      if (Status read = ReadLine(); !read) return std::unexpected(read.error());
+    while (true) {
+      const Result<bool> more = lines_.Next();
+      if (!more) return std::unexpected(more.error());
+      if (!*more) break;
+      if (Status read = Dispatch(); !read) return std::unexpected(read.error());
     }
-    line_.number = std::max(line_.number, 1u);
-    if (scenario_.name.empty()) return Bad("no line names the scenario");
-    if (scenario_.cases.empty()) return Bad("no line names a case");
-    if (scenario_.users.empty()) return Bad("no user acts");
+    if (scenario_.name.empty()) return lines_.Bad("no line names the scenario");
+    if (scenario_.cases.empty()) return lines_.Bad("no line names a case");
+    if (scenario_.users.empty()) return lines_.Bad("no user acts");
     if (scenario_.fates.empty() && scenario_.bounds.failures > 0) {
-      return Bad("failures of writes are allowed and no line says which");
+      return lines_.Bad("failures of writes are allowed and no line says which");
     }
     if (scenario_.starts && !scenario_.kubelets)
-      return Bad("kubelets start pods, and there are none");
+      return lines_.Bad("kubelets start pods, and there are none");
     return std::move(scenario_);
   }
 
  private:
-  std::unexpected<Error> Bad(std::string_view what) const {
-    return Fail(ErrorCode::kInvalid, fmt::format("{}:{}: {}", scenario_.file, line_.number, what));
-  }
-
-  Status ReadLine() {
-    const size_t end = std::min(text_.find('\n'), text_.size());
-    line_ = {.number = line_.number + 1,
-             .indented = text_.starts_with(' ') || text_.starts_with('\t'),
-             .text = text_.substr(0, end),
-             .words = {}};
-    text_.remove_prefix(std::min(end + 1, text_.size()));
-    if (line_.text.size() > kLineBytesMax) return Bad("the line is too long");
-    if (Status split = Split(); !split) return split;
-    return line_.words.empty() ? Status() : Dispatch();
-  }
-
-  Status Split() {
-    std::string word;
-    bool quoted = false;
-    bool any = false;
-    for (const char c : line_.text) {
-      if (static_cast<unsigned char>(c) < ' ' && c != '\t') {
-        return Bad("a control character");
-      }
-      if (c == '"') {
-        quoted = !quoted;
-        any = true;
-      } else if (!quoted && c == '#') {
-        break;
-      } else if (!quoted && (c == ' ' || c == '\t')) {
-        if (any) line_.words.push_back(std::exchange(word, {}));
-        any = false;
-      } else {
-        word += c;
-        any = true;
-      }
-    }
-    if (quoted) return Bad("a quotation without an end");
-    if (any) line_.words.push_back(std::move(word));
-    return {};
-  }
-
   Status Dispatch() {
-    if (line_.indented) {
-      if (!in_user_) return Bad("an indented line that follows no user");
+    if (lines_.indented()) {
+      if (!in_user_) return lines_.Bad("an indented line that follows no user");
       return ReadAction(scenario_.users.back().actions, 0);
     }
     in_user_ = false;
-    const std::string& word = line_.words[0];
+    const std::string& word = lines_.words()[0];
     if (word == "scenario") return ReadName();
     if (word == "case") return ReadCase();
     if (word == "class") return ReadClass();
     if (word == "queue") return ReadQueue();
+    if (word == "topology") return ReadTopology();
+    if (word == "flavor") return ReadFlavor();
     if (word == "node" || word == "pod" || word == "budget" || word == "podgroup" ||
-        word == "cohort" || word == "workload") {
-      line_.words.insert(line_.words.begin(), "create");
+        word == "cohort" || word == "check" || word == "workload" || word == "groupqueue") {
+      lines_.words().insert(lines_.words().begin(), "create");
       return ReadAction(scenario_.set_up, 0);
     }
     if (word == "taint" || word == "cordon") return ReadAction(scenario_.set_up, 0);
@@ -139,6 +75,7 @@ class Parser {
     if (word == "kubelets") return ReadKubelets();
     if (word == "starts") return Flag(scenario_.starts, true);
     if (word == "jobs") return Flag(scenario_.jobs, true);
+    if (word == "unhealthy") return Flag(scenario_.unhealthy, true);
     if (word == "joint") {
       scenario_.jobs = true;
       return Flag(scenario_.joint, true);
@@ -150,180 +87,125 @@ class Parser {
     if (word == "bound") return ReadBounds();
     if (word == "expect") return ReadExpect();
     if (word == "plant") return ReadPlant();
-    return Bad(fmt::format("unknown actor or directive \"{}\"", word));
+    return lines_.Bad(fmt::format("unknown actor or directive \"{}\"", word));
   }
 
   Status Flag(bool& flag, bool value) {
-    if (line_.words.size() > 1) return Bad(fmt::format("{} takes nothing", line_.words[0]));
-    if (flag == value) return Bad(fmt::format("{} is said twice", line_.words[0]));
+    if (lines_.words().size() > 1)
+      return lines_.Bad(fmt::format("{} takes nothing", lines_.words()[0]));
+    if (flag == value) return lines_.Bad(fmt::format("{} is said twice", lines_.words()[0]));
     flag = value;
     return {};
   }
 
   Status ReadKubelets() {
-    if (scenario_.kubelets) return Bad("kubelets is said twice");
+    if (scenario_.kubelets) return lines_.Bad("kubelets is said twice");
     scenario_.kubelets = true;
-    for (size_t i = 1; i < line_.words.size(); ++i) {
-      if (!nodes_.contains(line_.words[i])) {
-        return Bad(fmt::format("unknown node \"{}\"", line_.words[i]));
+    for (size_t i = 1; i < lines_.words().size(); ++i) {
+      if (!nodes_.contains(lines_.words()[i])) {
+        return lines_.Bad(fmt::format("unknown node \"{}\"", lines_.words()[i]));
       }
-      scenario_.kubelet_nodes.insert(line_.words[i]);
+      scenario_.kubelet_nodes.insert(lines_.words()[i]);
     }
     return {};
   }
 
   Status ReadName() {
-    if (line_.words.size() != 2) return Bad("scenario takes one name");
-    if (!scenario_.name.empty()) return Bad("the scenario has a name already");
-    if (Status good = CheckName(line_.words[1]); !good) return good;
-    scenario_.name = line_.words[1];
+    if (lines_.words().size() != 2) return lines_.Bad("scenario takes one name");
+    if (!scenario_.name.empty()) return lines_.Bad("the scenario has a name already");
+    if (Status good = lines_.CheckName(lines_.words()[1]); !good) return good;
+    scenario_.name = lines_.words()[1];
     return {};
   }
 
   Status ReadCase() {
-    if (line_.words.size() != 3) return Bad("case takes an id and what is said of it, quoted");
-    const std::string& id = line_.words[1];
+    if (lines_.words().size() != 3)
+      return lines_.Bad("case takes an id and what is said of it, quoted");
+    const std::string& id = lines_.words()[1];
     const bool good =
         id.size() >= 2 && id.size() <= 4 && id[0] >= 'A' && id[0] <= 'Z' &&
         std::all_of(id.begin() + 1, id.end(), [](char c) { return c >= '0' && c <= '9'; });
-    if (!good) return Bad(fmt::format("\"{}\" is no id of a case", id));
+    if (!good) return lines_.Bad(fmt::format("\"{}\" is no id of a case", id));
     scenario_.cases.push_back(id);
-    scenario_.quotes.push_back(line_.words[2]);
+    scenario_.quotes.push_back(lines_.words()[2]);
     return {};
-  }
-
-  Status CheckName(std::string_view name) {
-    const bool good = !name.empty() && name.size() <= 40 && name.front() != '-' &&
-                      name.back() != '-' && std::ranges::all_of(name, [](char c) {
-                        return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';
-                      });
-    if (!good) return Bad(fmt::format("\"{}\" is no name of an object", name));
-    return {};
-  }
-
-  // The words from `first` on as key=value, of `allowed` keys only.
-  Result<Options> ReadOptions(size_t first, std::initializer_list<std::string_view> allowed) {
-    Options options;
-    for (size_t i = first; i < line_.words.size(); ++i) {
-      const std::string& word = line_.words[i];
-      const size_t equals = word.find('=');
-      if (equals == std::string::npos || equals + 1 == word.size()) {
-        return Bad(fmt::format("\"{}\" is not of the form key=value", word));
-      }
-      const std::string key = word.substr(0, equals);
-      if (std::ranges::find(allowed, key) == allowed.end()) {
-        return Bad(fmt::format("unknown key \"{}\"", key));
-      }
-      if (!options.emplace(key, word.substr(equals + 1)).second) {
-        return Bad(fmt::format("{} is said twice", key));
-      }
-    }
-    return options;
-  }
-
-  Result<uint64_t> Number(const Options& options, std::string_view key, uint64_t otherwise,
-                          uint64_t max) {
-    const auto at = options.find(key);
-    if (at == options.end()) return otherwise;
-    uint64_t number = 0;
-    const std::string& text = at->second;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || end != text.data() + text.size() || number > max) {
-      return Bad(fmt::format("{} must be a number from 0 to {}, not \"{}\"", key, max, text));
-    }
-    return number;
-  }
-
-  // `"cpu":"1","memory":"1Gi"` of those that are there.
-  Result<std::string> Amounts(const Options& options,
-                              std::initializer_list<std::string_view> resources) {
-    std::string json;
-    for (const std::string_view resource : resources) {
-      const auto at = options.find(resource);
-      if (at == options.end()) continue;
-      if (!InRange(resource, at->second)) {
-        return Bad(fmt::format("{} must be a quantity from 0 to {}, not \"{}\"", resource,
-                               MostOf(resource), at->second));
-      }
-      json += fmt::format("{}\"{}\":\"{}\"", json.empty() ? "" : ",", resource, at->second);
-    }
-    return json;
   }
 
   // The members of a pod's spec.
   Result<std::string> PodSpec(const Options& options) {
-    const Result<std::string> requests = Amounts(options, {"cpu", "memory"});
+    const Result<std::string> requests = lines_.Amounts(options, {"cpu", "memory"});
     if (!requests) return std::unexpected(requests.error());
-    const Result<uint64_t> grace = Number(options, "grace", 30, 3600);
+    const Result<uint64_t> grace = lines_.Number(options, "grace", 30, 3600);
     if (!grace) return std::unexpected(grace.error());
     std::string spec = fmt::format(
         R"("containers":[{{"name":"c","image":"i","resources":{{"requests":{{{}}}}}}}],"terminationGracePeriodSeconds":{})",
         *requests, *grace);
     if (const auto at = options.find("priority"); at != options.end()) {
       if (!classes_.contains(at->second)) {
-        return Bad(fmt::format("unknown class \"{}\"", at->second));
+        return lines_.Bad(fmt::format("unknown class \"{}\"", at->second));
       }
       spec += fmt::format(R"(,"priorityClassName":"{}")", at->second);
     }
     if (const auto at = options.find("node"); at != options.end()) {
-      if (!nodes_.contains(at->second)) return Bad(fmt::format("unknown node \"{}\"", at->second));
+      if (!nodes_.contains(at->second))
+        return lines_.Bad(fmt::format("unknown node \"{}\"", at->second));
       spec += fmt::format(R"(,"nodeName":"{}")", at->second);
     }
     if (const auto at = options.find("scheduler"); at != options.end()) {
-      if (Status good = CheckName(at->second); !good) return std::unexpected(good.error());
+      if (Status good = lines_.CheckName(at->second); !good) return std::unexpected(good.error());
       spec += fmt::format(R"(,"schedulerName":"{}")", at->second);
     }
     return spec;
   }
 
   Status ReadClass() {
-    if (line_.words.size() < 3) return Bad("class takes a name and value=NUMBER");
-    if (Status good = CheckName(line_.words[1]); !good) return good;
-    if (!classes_.insert(line_.words[1]).second) return Bad("the class is there already");
-    Result<std::string> body = ClassBody(line_.words[1], 2);
+    if (lines_.words().size() < 3) return lines_.Bad("class takes a name and value=NUMBER");
+    if (Status good = lines_.CheckName(lines_.words()[1]); !good) return good;
+    if (!classes_.insert(lines_.words()[1]).second) return lines_.Bad("the class is there already");
+    Result<std::string> body = ClassBody(lines_.words()[1], 2);
     if (!body) return std::unexpected(body.error());
     scenario_.classes.push_back(std::move(*body));
     return {};
   }
 
   Result<std::string> ClassBody(std::string_view name, size_t first) {
-    const Result<Options> options = ReadOptions(first, {"value", "preempts"});
+    const Result<Options> options = lines_.ReadOptions(first, {"value", "preempts"});
     if (!options) return std::unexpected(options.error());
-    const Result<uint64_t> value = Number(*options, "value", 0, 1'000'000'000);
+    const Result<uint64_t> value = lines_.Number(*options, "value", 0, 1'000'000'000);
     if (!value) return std::unexpected(value.error());
     const auto preempts = options->find("preempts");
     const bool never = preempts != options->end();
-    if (never && preempts->second != "never") return Bad("preempts takes never");
+    if (never && preempts->second != "never") return lines_.Bad("preempts takes never");
     return fmt::format(R"({{"metadata":{{"name":"{}"}},"value":{}{}}})", name, *value,
                        never ? R"(,"preemptionPolicy":"Never")" : "");
   }
 
   Status ReadUser() {
-    if (line_.words.size() != 2) return Bad("user takes one name");
-    if (Status good = CheckName(line_.words[1]); !good) return good;
+    if (lines_.words().size() != 2) return lines_.Bad("user takes one name");
+    if (Status good = lines_.CheckName(lines_.words()[1]); !good) return good;
     const bool known = std::ranges::any_of(
-        scenario_.users, [&](const User& user) { return user.name == line_.words[1]; });
-    if (known) return Bad("the user is there already");
-    scenario_.users.push_back({.name = line_.words[1], .actions = {}});
+        scenario_.users, [&](const User& user) { return user.name == lines_.words()[1]; });
+    if (known) return lines_.Bad("the user is there already");
+    scenario_.users.push_back({.name = lines_.words()[1], .actions = {}});
     in_user_ = true;
     return {};
   }
 
   Status ReadOwner() {
-    if (line_.words.size() < 3) return Bad("owner takes a name and replicas=NUMBER");
-    Owner owner{.name = line_.words[1], .replicas = 0, .pod = {}, .at_once = false};
-    if (Status good = CheckName(owner.name); !good) return good;
+    if (lines_.words().size() < 3) return lines_.Bad("owner takes a name and replicas=NUMBER");
+    Owner owner{.name = lines_.words()[1], .replicas = 0, .pod = {}, .at_once = false};
+    if (Status good = lines_.CheckName(owner.name); !good) return good;
     for (const Owner& other : scenario_.owners) {
-      if (other.name == owner.name) return Bad("the owner is there already");
+      if (other.name == owner.name) return lines_.Bad("the owner is there already");
     }
-    if (line_.words.back() == "at-once") {
+    if (lines_.words().back() == "at-once") {
       owner.at_once = true;
-      line_.words.pop_back();
+      lines_.words().pop_back();
     }
     const Result<Options> options =
-        ReadOptions(2, {"replicas", "cpu", "memory", "priority", "grace", "label", "group"});
+        lines_.ReadOptions(2, {"replicas", "cpu", "memory", "priority", "grace", "label", "group"});
     if (!options) return std::unexpected(options.error());
-    const Result<uint64_t> replicas = Number(*options, "replicas", 1, 8);
+    const Result<uint64_t> replicas = lines_.Number(*options, "replicas", 1, 8);
     if (!replicas) return std::unexpected(replicas.error());
     owner.replicas = static_cast<uint32_t>(*replicas);
     const Result<std::string> label = Label(*options);
@@ -340,27 +222,27 @@ class Parser {
   }
 
   Status ReadFates() {
-    for (size_t i = 1; i < line_.words.size(); ++i) {
-      const auto at = std::ranges::find(kFates, line_.words[i]);
+    for (size_t i = 1; i < lines_.words().size(); ++i) {
+      const auto at = std::ranges::find(kFates, lines_.words()[i]);
       if (at == kFates.end() || at == kFates.begin()) {
-        return Bad(fmt::format("unknown outcome \"{}\" of a write", line_.words[i]));
+        return lines_.Bad(fmt::format("unknown outcome \"{}\" of a write", lines_.words()[i]));
       }
       const auto fate = static_cast<Fate>(at - kFates.begin());
       if (std::ranges::find(scenario_.fates, fate) != scenario_.fates.end()) {
-        return Bad(fmt::format("{} is said twice", line_.words[i]));
+        return lines_.Bad(fmt::format("{} is said twice", lines_.words()[i]));
       }
       scenario_.fates.push_back(fate);
     }
-    return scenario_.fates.empty() ? Bad("writes takes outcomes") : Status();
+    return scenario_.fates.empty() ? lines_.Bad("writes takes outcomes") : Status();
   }
 
   Status ReadBounds() {
     const Result<Options> options =
-        ReadOptions(1, {"depth", "failures", "crashes", "timers", "states"});
+        lines_.ReadOptions(1, {"depth", "failures", "crashes", "timers", "states"});
     if (!options) return std::unexpected(options.error());
     Bounds& bounds = scenario_.bounds;
     const auto read = [&](std::string_view key, auto& into, uint64_t max) -> Status {
-      const Result<uint64_t> number = Number(*options, key, into, max);
+      const Result<uint64_t> number = lines_.Number(*options, key, into, max);
       if (!number) return std::unexpected(number.error());
       into = static_cast<std::remove_reference_t<decltype(into)>>(*number);
       return {};
@@ -373,59 +255,60 @@ class Parser {
   }
 
   Status ReadExpect() {
-    const Result<Options> options = ReadOptions(1, {"evictions", "preemptions", "states"});
+    const Result<Options> options = lines_.ReadOptions(1, {"evictions", "preemptions", "states"});
     if (!options) return std::unexpected(options.error());
     if (options->empty())
-      return Bad("expect takes evictions=NUMBER, preemptions=NUMBER or states=NUMBER");
+      return lines_.Bad("expect takes evictions=NUMBER, preemptions=NUMBER or states=NUMBER");
     if (options->contains("preemptions")) {
-      const Result<uint64_t> most = Number(*options, "preemptions", 0, 100);
+      const Result<uint64_t> most = lines_.Number(*options, "preemptions", 0, 100);
       if (!most) return std::unexpected(most.error());
       scenario_.preemptions = static_cast<uint32_t>(*most);
     }
     if (options->contains("evictions")) {
-      if (scenario_.evictions) return Bad("evictions is said twice");
-      const Result<uint64_t> most = Number(*options, "evictions", 0, 100);
+      if (scenario_.evictions) return lines_.Bad("evictions is said twice");
+      const Result<uint64_t> most = lines_.Number(*options, "evictions", 0, 100);
       if (!most) return std::unexpected(most.error());
       scenario_.evictions = static_cast<uint32_t>(*most);
     }
     if (!options->contains("states")) return {};
-    if (scenario_.whole_states > 0) return Bad("states is said twice");
-    const Result<uint64_t> whole = Number(*options, "states", 0, 100'000'000);
+    if (scenario_.whole_states > 0) return lines_.Bad("states is said twice");
+    const Result<uint64_t> whole = lines_.Number(*options, "states", 0, 100'000'000);
     if (!whole) return std::unexpected(whole.error());
     scenario_.whole_states = *whole;
     return {};
   }
 
   Status ReadPlant() {
-    if (line_.words.size() != 3) return Bad("plant takes a name and states=NUMBER");
-    if (sim::FindPlanted(line_.words[1]) == nullptr) {
-      return Bad(fmt::format("unknown defect \"{}\"", line_.words[1]));
+    if (lines_.words().size() != 3) return lines_.Bad("plant takes a name and states=NUMBER");
+    if (sim::FindPlanted(lines_.words()[1]) == nullptr) {
+      return lines_.Bad(fmt::format("unknown defect \"{}\"", lines_.words()[1]));
     }
-    const Result<Options> options = ReadOptions(2, {"states"});
+    const Result<Options> options = lines_.ReadOptions(2, {"states"});
     if (!options) return std::unexpected(options.error());
-    const Result<uint64_t> states = Number(*options, "states", 0, 100'000'000);
+    const Result<uint64_t> states = lines_.Number(*options, "states", 0, 100'000'000);
     if (!states) return std::unexpected(states.error());
-    scenario_.plants.push_back({.name = line_.words[1], .states = *states});
+    scenario_.plants.push_back({.name = lines_.words()[1], .states = *states});
     return {};
   }
 
   // VERB KIND NAME [key=value ...]
   Status ReadAction(std::vector<Action>& into, size_t first) {
-    const std::vector<std::string>& words = line_.words;
-    if (words.size() < first + 3) return Bad("an event takes a verb, a kind and a name");
+    const std::vector<std::string>& words = lines_.words();
+    if (words.size() < first + 3) return lines_.Bad("an event takes a verb, a kind and a name");
     const std::string& verb = words[first];
     const auto kind = std::ranges::find(kKinds, words[first + 1]);
-    if (kind == kKinds.end()) return Bad(fmt::format("unknown kind \"{}\"", words[first + 1]));
+    if (kind == kKinds.end())
+      return lines_.Bad(fmt::format("unknown kind \"{}\"", words[first + 1]));
     Action action{.verb = Action::Verb::kCreate,
                   .kind = static_cast<Action::Kind>(kind - kKinds.begin()),
                   .name = words[first + 2],
                   .body = {},
                   .text = {},
-                  .line = line_.number};
+                  .line = lines_.number()};
     for (size_t i = first; i < words.size(); ++i) {
       action.text += (i == first ? "" : " ") + words[i];
     }
-    if (Status good = CheckName(action.name); !good) return good;
+    if (Status good = lines_.CheckName(action.name); !good) return good;
     Status read =
         verb == "create" ? ReadCreate(action, first + 3) : ReadChange(action, verb, first + 3);
     if (!read) return read;
@@ -451,15 +334,16 @@ class Parser {
       case Action::Kind::kGroup:
         return ReadCreateGroup(action, first);
       case Action::Kind::kQueue:
-        return ReadCreateQueue(action, first);
       case Action::Kind::kLocalQueue:
-        return ReadCreateLocalQueue(action, first);
       case Action::Kind::kCohort:
-        return ReadCreateCohort(action, first);
-      case Action::Kind::kWorkload:
-        return ReadCreateWorkload(action, first);
-      case Action::Kind::kOwner:
       case Action::Kind::kFlavor:
+      case Action::Kind::kWorkload:
+      case Action::Kind::kTopology:
+      case Action::Kind::kCheck:
+        return quota_.ReadCreate(action, first);
+      case Action::Kind::kGroupQueue:
+        return ReadCreateGroupQueue(action, first);
+      case Action::Kind::kOwner:
         break;
     }
     return UnknownEvent(action);
@@ -469,218 +353,125 @@ class Parser {
   Result<std::string> Group(const Options& options) {
     const auto at = options.find("group");
     if (at == options.end()) return std::string();
-    if (Status good = CheckName(at->second); !good) return std::unexpected(good.error());
+    if (Status good = lines_.CheckName(at->second); !good) return std::unexpected(good.error());
     scenario_.groups = true;
     return at->second;
   }
 
   Result<uint64_t> MinMember(const Options& options) {
-    if (!options.contains("min")) return Bad("a podgroup takes min=NUMBER");
-    return Number(options, "min", 0, 20);
+    if (!options.contains("min")) return lines_.Bad("a podgroup takes min=NUMBER");
+    return lines_.Number(options, "min", 0, 20);
   }
 
   Status ReadCreateGroup(Action& action, size_t first) {
-    const Result<Options> options = ReadOptions(first, {"min", "priority"});
+    const Result<Options> options =
+        lines_.ReadOptions(first, {"min", "priority", "queue", "keeps"});
     if (!options) return std::unexpected(options.error());
     const Result<uint64_t> least = MinMember(*options);
     if (!least) return std::unexpected(least.error());
     std::string priority;
     if (const auto at = options->find("priority"); at != options->end()) {
       if (!classes_.contains(at->second)) {
-        return Bad(fmt::format("unknown class \"{}\"", at->second));
+        return lines_.Bad(fmt::format("unknown class \"{}\"", at->second));
       }
       priority = fmt::format(R"(,"priorityClassName":"{}")", at->second);
+    }
+    std::string queue;
+    if (const auto at = options->find("queue"); at != options->end()) {
+      if (Status good = lines_.CheckName(at->second); !good) return good;
+      queue = fmt::format(R"(,"queue":"{}")", at->second);
+    }
+    if (const auto at = options->find("keeps"); at != options->end()) {
+      if (!InRange("cpu", at->second)) return lines_.Bad("keeps takes an amount of cpu");
+      queue += fmt::format(R"(,"minResources":{{"cpu":"{}"}})", at->second);
     }
     groups_.insert(action.name);
     scenario_.groups = true;
     action.body = fmt::format(
-        R"({{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup","metadata":{{"name":"{}"}},"spec":{{"minMember":{}{}}}}})",
-        action.name, *least, priority);
+        R"({{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"PodGroup","metadata":{{"name":"{}"}},"spec":{{"minMember":{}{}{}}}}})",
+        action.name, *least, priority, queue);
     return {};
+  }
+
+  // `"capability":{...}` of so much cpu; empty when none is said.
+  Result<std::string> Capability(const Options& options) {
+    const Result<std::string> cpu = lines_.Amounts(options, {"cpu"});
+    if (!cpu || cpu->empty()) return cpu;
+    return fmt::format(R"("capability":{{{}}})", *cpu);
+  }
+
+  Status ReadCreateGroupQueue(Action& action, size_t first) {
+    const Result<Options> options = lines_.ReadOptions(first, {"cpu", "parent"});
+    if (!options) return std::unexpected(options.error());
+    Result<std::string> spec = Capability(*options);
+    if (!spec) return std::unexpected(spec.error());
+    if (const auto at = options->find("parent"); at != options->end()) {
+      if (Status good = lines_.CheckName(at->second); !good) return good;
+      *spec += fmt::format(R"({}"parent":"{}")", spec->empty() ? "" : ",", at->second);
+    }
+    group_queues_.insert(action.name);
+    action.body = fmt::format(
+        R"({{"apiVersion":"scheduling.volcano.sh/v1beta1","kind":"Queue","metadata":{{"name":"{}"}},"spec":{{{}}}}})",
+        action.name, *spec);
+    return {};
+  }
+
+  // Upstream a controller writes the state, when a Command says so.
+  Status ReadGroupQueueChange(Action& action, const std::string& verb, const Options& options) {
+    if (verb == "update" && Only(options, "cpu")) {
+      const Result<std::string> capability = Capability(options);
+      if (!capability) return std::unexpected(capability.error());
+      action.body = fmt::format(R"({{"spec":{{{}}}}})", *capability);
+      return {};
+    }
+    if (!options.empty() || (verb != "close" && verb != "open")) return UnknownEvent(action);
+    return PatchStatus(action, "state", verb == "close" ? "Closed" : "Open");
   }
 
   // ---- Quota ----------------------------------------------------------------------------------
 
   // A ClusterQueue, the LocalQueue of its name, and before the first of them the flavor.
   Status ReadQueue() {
-    if (!std::exchange(scenario_.quota, true)) {
-      scenario_.set_up.push_back({.verb = Action::Verb::kCreate,
-                                  .kind = Action::Kind::kFlavor,
-                                  .name = std::string(kFlavor),
-                                  .body = Object("ResourceFlavor", kFlavor, "{}"),
-                                  .text = {},
-                                  .line = line_.number});
-    }
-    line_.words.insert(line_.words.begin(), "create");
+    scenario_.quota = true;
+    if (const auto flavor = quota_.OnlyFlavor()) scenario_.set_up.push_back(*flavor);
+    lines_.words().insert(lines_.words().begin(), "create");
     if (Status read = ReadAction(scenario_.set_up, 0); !read) return read;
-    line_.words.resize(3);
-    line_.words[1] = "localqueue";
+    lines_.words().resize(3);
+    lines_.words()[1] = "localqueue";
     return ReadAction(scenario_.set_up, 0);
   }
 
-  static std::string Object(std::string_view kind, std::string_view name, std::string_view spec) {
-    return fmt::format(R"({{"apiVersion":"{}","kind":"{}","metadata":{{"name":"{}"}},"spec":{}}})",
-                       kQuotaVersion, kind, name, spec);
+  // What follows has its labels.
+  Status ReadTopology() {
+    if (!nodes_.empty() || scenario_.quota)
+      return lines_.Bad("a topology comes before nodes and queues");
+    lines_.words().insert(lines_.words().begin(), "create");
+    return ReadAction(scenario_.set_up, 0);
   }
 
-  // `"resourceGroups":[...]` of so much cpu.
-  Result<std::string> QuotaOf(const Options& options) {
-    const auto at = options.find("cpu");
-    if (at == options.end() || !InRange("cpu", at->second)) {
-      return Bad(fmt::format("cpu must be a quantity from 0 to {}", MostOf("cpu")));
-    }
-    return fmt::format(
-        R"("resourceGroups":[{{"coveredResources":["cpu"],"flavors":[{{"name":"{}","resources":[{{"name":"cpu","nominalQuota":"{}"}}]}}]}}])",
-        kFlavor, at->second);
-  }
-
-  // One of the policies that a file may name; empty when none is said.
-  Result<std::string> PolicyOf(const Options& options, std::string_view key) {
-    const auto at = options.find(key);
-    if (at == options.end()) return std::string("Never");
-    if (at->second == "lower") return std::string("LowerPriority");
-    if (at->second == "newer" && key == "within") return std::string("LowerOrNewerEqualPriority");
-    if (at->second == "any" && key == "reclaim") return std::string("Any");
-    return Bad(fmt::format("{} takes lower or {}, not \"{}\"", key,
-                           key == "within" ? "newer" : "any", at->second));
-  }
-
-  Status ReadCreateQueue(Action& action, size_t first) {
-    const bool strict = line_.words.back() == "strict";
-    if (strict) line_.words.pop_back();
-    const Result<Options> options = ReadOptions(first, {"cpu", "cohort", "within", "reclaim"});
-    if (!options) return std::unexpected(options.error());
-    const Result<std::string> quota = QuotaOf(*options);
-    if (!quota) return std::unexpected(quota.error());
-    const Result<std::string> within = PolicyOf(*options, "within");
-    if (!within) return std::unexpected(within.error());
-    const Result<std::string> reclaim = PolicyOf(*options, "reclaim");
-    if (!reclaim) return std::unexpected(reclaim.error());
-    std::string cohort;
-    if (const auto at = options->find("cohort"); at != options->end()) {
-      if (Status good = CheckName(at->second); !good) return good;
-      cohort = fmt::format(R"("cohortName":"{}",)", at->second);
-    }
-    made_.insert({action.kind, action.name});
-    action.body = Object(
-        "ClusterQueue", action.name,
-        fmt::format(
-            R"({{"namespaceSelector":{{}},"queueingStrategy":"{}",{}"preemption":{{"withinClusterQueue":"{}","reclaimWithinCohort":"{}"}},{}}})",
-            strict ? "StrictFIFO" : "BestEffortFIFO", cohort, *within, *reclaim, *quota));
-    return {};
-  }
-
-  Status ReadCreateLocalQueue(Action& action, size_t first) {
-    if (Status none = ReadNothing(first); !none) return none;
-    if (!made_.contains({Action::Kind::kQueue, action.name})) return NotMade(action);
-    made_.insert({action.kind, action.name});
-    action.body =
-        Object("LocalQueue", action.name, fmt::format(R"({{"clusterQueue":"{}"}})", action.name));
-    return {};
-  }
-
-  Status ReadCreateCohort(Action& action, size_t first) {
-    const Result<Options> options = ReadOptions(first, {"parent"});
-    if (!options) return std::unexpected(options.error());
-    std::string parent;
-    if (const auto at = options->find("parent"); at != options->end()) {
-      if (Status good = CheckName(at->second); !good) return good;
-      parent = fmt::format(R"("parentName":"{}")", at->second);
-    }
-    made_.insert({action.kind, action.name});
-    action.body = Object("Cohort", action.name, fmt::format("{{{}}}", parent));
-    return {};
-  }
-
-  Status ReadCreateWorkload(Action& action, size_t first) {
-    const Result<Options> options = ReadOptions(first, {"queue", "cpu", "priority", "count"});
-    if (!options) return std::unexpected(options.error());
-    const auto queue = options->find("queue");
-    if (queue == options->end()) return Bad("a workload takes queue=NAME");
-    if (!made_.contains({Action::Kind::kQueue, queue->second}))
-      return Bad(fmt::format("unknown queue \"{}\"", queue->second));
-    const Result<std::string> requests = Amounts(*options, {"cpu"});
-    if (!requests) return std::unexpected(requests.error());
-    const Result<uint64_t> priority = Number(*options, "priority", 0, 1'000'000'000);
-    if (!priority) return std::unexpected(priority.error());
-    const Result<uint64_t> count = Number(*options, "count", 1, 100);
-    if (!count) return std::unexpected(count.error());
-    made_.insert({action.kind, action.name});
-    scenario_.quota = true;
-    action.body = Object(
-        "Workload", action.name,
-        fmt::format(
-            R"({{"queueName":"{}","priority":{},"podSets":[{{"name":"main","count":{},"template":{{"spec":{{"restartPolicy":"Never","containers":[{{"name":"c","image":"i","resources":{{"requests":{{{}}}}}}}]}}}}}}]}})",
-            queue->second, *priority, *count, *requests));
-    if (scenario_.joint) {
-      action.body.insert(
-          action.body.find(R"(},"spec")"),
-          fmt::format(
-              R"(,"ownerReferences":[{{"apiVersion":"batch/v1","kind":"Job","name":"{0}","uid":"job-{0}","controller":true}}])",
-              action.name));
-    }
-    return {};
-  }
-
-  Status ReadNothing(size_t first) {
-    const Result<Options> options = ReadOptions(first, {});
-    return options ? Status() : Status(std::unexpected(options.error()));
-  }
-
-  // What happens to what quota is about, but for deletions.
-  Status ReadQuotaChange(Action& action, const std::string& verb, const Options& options) {
-    const bool workload = action.kind == Action::Kind::kWorkload;
-    if (verb == "update" && action.kind == Action::Kind::kQueue && Only(options, "cpu")) {
-      const Result<std::string> quota = QuotaOf(options);
-      if (!quota) return std::unexpected(quota.error());
-      action.body = fmt::format(R"({{"spec":{{{}}}}})", *quota);
-      return {};
-    }
-    if (verb == "update" && workload && Only(options, "priority")) {
-      const Result<uint64_t> priority = Number(options, "priority", 0, 1'000'000'000);
-      if (!priority) return std::unexpected(priority.error());
-      action.body = fmt::format(R"({{"spec":{{"priority":{}}}}})", *priority);
-      return {};
-    }
-    if (!options.empty()) return UnknownEvent(action);
-    const bool stoppable =
-        action.kind == Action::Kind::kQueue || action.kind == Action::Kind::kLocalQueue;
-    if (stoppable && (verb == "stop" || verb == "resume")) {
-      action.body =
-          fmt::format(R"({{"spec":{{"stopPolicy":"{}"}}}})", verb == "stop" ? "Hold" : "None");
-      return {};
-    }
-    if (!workload) return UnknownEvent(action);
-    if (verb == "deactivate" || verb == "activate") {
-      action.body = fmt::format(R"({{"spec":{{"active":{}}}}})", verb == "activate");
-      return {};
-    }
-    action.verb = Action::Verb::kTell;
-    if (verb == "finish") {
-      action.body = R"({"type":"Finished","reason":"Succeeded","message":"It is done"})";
-    } else if (verb == "evict") {
-      action.body = R"({"type":"Evicted","reason":"NodeFailures","message":"Its nodes failed"})";
-    } else {
-      return UnknownEvent(action);
-    }
-    return {};
+  // What follows says which nodes are of it, and how much there is of it.
+  Status ReadFlavor() {
+    if (!nodes_.empty() || scenario_.quota)
+      return lines_.Bad("a flavor comes before nodes and queues");
+    lines_.words().insert(lines_.words().begin(), "create");
+    return ReadAction(scenario_.set_up, 0);
   }
 
   // The value of a label; empty when none is said.
   Result<std::string> Label(const Options& options) {
     const auto at = options.find("label");
     if (at == options.end()) return std::string();
-    if (Status good = CheckName(at->second); !good) return std::unexpected(good.error());
+    if (Status good = lines_.CheckName(at->second); !good) return std::unexpected(good.error());
     return at->second;
   }
 
   // Members of a budget's spec; `null` for the one of both that is not said.
   Result<std::string> Limits(const Options& options) {
     if (options.contains("min") == options.contains("max")) {
-      return Bad("a budget takes min=NUMBER or max=NUMBER");
+      return lines_.Bad("a budget takes min=NUMBER or max=NUMBER");
     }
     const std::string_view key = options.contains("min") ? "min" : "max";
-    const Result<uint64_t> number = Number(options, key, 0, 20);
+    const Result<uint64_t> number = lines_.Number(options, key, 0, 20);
     if (!number) return std::unexpected(number.error());
     return fmt::format(R"("minAvailable":{},"maxUnavailable":{})",
                        key == "min" ? fmt::format("{}", *number) : "null",
@@ -688,13 +479,13 @@ class Parser {
   }
 
   Status ReadCreateBudget(Action& action, size_t first) {
-    const Result<Options> options = ReadOptions(first, {"min", "max", "label"});
+    const Result<Options> options = lines_.ReadOptions(first, {"min", "max", "label"});
     if (!options) return std::unexpected(options.error());
     const Result<std::string> limits = Limits(*options);
     if (!limits) return std::unexpected(limits.error());
     const Result<std::string> label = Label(*options);
     if (!label) return std::unexpected(label.error());
-    if (label->empty()) return Bad("a budget takes label=VALUE");
+    if (label->empty()) return lines_.Bad("a budget takes label=VALUE");
     budgets_.insert(action.name);
     action.body = fmt::format(
         R"({{"metadata":{{"name":"{}"}},"spec":{{"selector":{{"matchLabels":{{"example":"{}"}}}},{}}}}})",
@@ -703,34 +494,39 @@ class Parser {
   }
 
   Status ReadCreateNode(Action& action, size_t first) {
-    const Result<Options> options = ReadOptions(first, {"cpu", "memory", "pods"});
+    const std::vector<std::string> keys = quota_.node_keys();  // What `allowed` is views of.
+    std::vector<std::string_view> allowed = {"cpu", "memory", "pods"};
+    allowed.insert(allowed.end(), keys.begin(), keys.end());
+    const Result<Options> options = lines_.ReadOptions(first, allowed);
     if (!options) return std::unexpected(options.error());
+    const Result<std::string> labels = quota_.LabelsOfNode(action.name, *options);
+    if (!labels) return std::unexpected(labels.error());
     Options all = *options;
     all.emplace("memory", "64Gi");
     all.emplace("pods", "110");
-    if (!all.contains("cpu")) return Bad("a node takes cpu=AMOUNT");
-    const Result<std::string> amounts = Amounts(all, {"cpu", "memory", "pods"});
+    if (!all.contains("cpu")) return lines_.Bad("a node takes cpu=AMOUNT");
+    const Result<std::string> amounts = lines_.Amounts(all, {"cpu", "memory", "pods"});
     if (!amounts) return std::unexpected(amounts.error());
     nodes_.insert(action.name);
-    if (nodes_.size() > kNodesMax) return Bad("too many nodes");
+    if (nodes_.size() > kNodesMax) return lines_.Bad("too many nodes");
     action.body = fmt::format(
-        R"({{"metadata":{{"name":"{0}"}},"status":{{"allocatable":{{{1}}},"capacity":{{{1}}},"conditions":[{{"type":"Ready","status":"True"}}]}}}})",
-        action.name, *amounts);
+        R"({{"metadata":{{"name":"{0}"{2}}},"status":{{"allocatable":{{{1}}},"capacity":{{{1}}},"conditions":[{{"type":"Ready","status":"True"}}]}}}})",
+        action.name, *amounts, *labels);
     return {};
   }
 
   Status ReadCreatePod(Action& action, size_t first) {
-    const Result<Options> options = ReadOptions(
+    const Result<Options> options = lines_.ReadOptions(
         first,
         {"cpu", "memory", "priority", "grace", "node", "scheduler", "finalizer", "label", "group"});
     if (!options) return std::unexpected(options.error());
     const Result<std::string> spec = PodSpec(*options);
     if (!spec) return std::unexpected(spec.error());
     pods_.insert(action.name);
-    if (pods_.size() > kPodsMax) return Bad("too many pods");
+    if (pods_.size() > kPodsMax) return lines_.Bad("too many pods");
     std::string finalizers;
     if (const auto at = options->find("finalizer"); at != options->end()) {
-      if (Status good = CheckName(at->second); !good) return good;
+      if (Status good = lines_.CheckName(at->second); !good) return good;
       finalizers = fmt::format(R"(,"finalizers":["example.com/{}"])", at->second);
     }
     const Result<std::string> label = Label(*options);
@@ -764,25 +560,44 @@ class Parser {
       case Action::Kind::kCohort:
       case Action::Kind::kFlavor:
       case Action::Kind::kWorkload:
-        return made_.contains({action.kind, action.name});
+      case Action::Kind::kTopology:
+      case Action::Kind::kCheck:
+        return quota_.Made(action);
+      case Action::Kind::kGroupQueue:
+        return group_queues_.contains(action.name);
     }
     return false;
   }
   Status NotMade(const Action& action) const {
-    return Bad(fmt::format("no line above makes {} \"{}\"",
-                           kKinds[static_cast<size_t>(action.kind)], action.name));
+    return lines_.Bad(fmt::format("no line above makes {} \"{}\"",
+                                  kKinds[static_cast<size_t>(action.kind)], action.name));
   }
 
   // What happens to an object that some line makes.
   Status ReadChange(Action& action, const std::string& verb, size_t first) {
     if (!Made(action)) return NotMade(action);
-    const Result<Options> options =
-        ReadOptions(first, {"grace", "label", "node", "min", "max", "replicas", "cpu", "priority"});
+    if (action.kind == Action::Kind::kGroup && verb == "see") {
+      action.verb = Action::Verb::kSee;
+      const Result<Options> none = lines_.ReadOptions(first, {});
+      return none ? Status() : Status(std::unexpected(none.error()));
+    }
+    if (action.kind == Action::Kind::kGroup && verb == "delete" &&
+        lines_.words().back() == "seen") {
+      action.verb = Action::Verb::kDelete;
+      action.as_seen = true;
+      return lines_.words().size() == first + 1 ? Status() : UnknownEvent(action);
+    }
+    const std::vector<std::string> keys = quota_.quota_keys();
+    std::vector<std::string_view> allowed = {"grace", "label",    "node", "min",
+                                             "max",   "replicas", "cpu",  "priority",
+                                             "check", "state",    "count"};
+    allowed.insert(allowed.end(), keys.begin(), keys.end());
+    const Result<Options> options = lines_.ReadOptions(first, allowed);
     if (!options) return std::unexpected(options.error());
     const bool graceful = action.kind == Action::Kind::kPod || action.kind == Action::Kind::kNode;
     if (verb == "delete" && (options->empty() || (graceful && Only(*options, "grace")))) {
       action.verb = Action::Verb::kDelete;
-      const Result<uint64_t> grace = Number(*options, "grace", 0, 3600);
+      const Result<uint64_t> grace = lines_.Number(*options, "grace", 0, 3600);
       if (!grace) return std::unexpected(grace.error());
       if (options->contains("grace")) {
         action.body = fmt::format(R"({{"gracePeriodSeconds":{}}})", *grace);
@@ -793,7 +608,7 @@ class Parser {
     if (action.kind == Action::Kind::kPod) return ReadPodChange(action, verb, *options);
     if (action.kind == Action::Kind::kNode) return ReadNodeChange(action, verb, *options);
     if (verb == "scale" && action.kind == Action::Kind::kOwner && Only(*options, "replicas")) {
-      const Result<uint64_t> replicas = Number(*options, "replicas", 0, 8);
+      const Result<uint64_t> replicas = lines_.Number(*options, "replicas", 0, 8);
       if (!replicas) return std::unexpected(replicas.error());
       action.replicas = static_cast<uint32_t>(*replicas);
       action.body = fmt::format(R"({{"spec":{{"replicas":{}}}}})", *replicas);
@@ -805,7 +620,11 @@ class Parser {
       action.body = fmt::format(R"({{"spec":{{"minMember":{}}}}})", *least);
       return {};
     }
-    if (action.kind >= Action::Kind::kQueue) return ReadQuotaChange(action, verb, *options);
+    if (action.kind == Action::Kind::kGroupQueue)
+      return ReadGroupQueueChange(action, verb, *options);
+    if (action.kind >= Action::Kind::kQueue) {
+      return quota_.ReadChange(action, verb, *options, nodes_);
+    }
     if (action.kind != Action::Kind::kBudget || verb != "update") return UnknownEvent(action);
     const Result<std::string> limits = Limits(*options);
     if (!limits) return std::unexpected(limits.error());
@@ -814,16 +633,13 @@ class Parser {
     return {};
   }
 
-  [[nodiscard]] static bool Only(const Options& options, std::string_view key) {
-    return options.size() == 1 && options.contains(key);
-  }
   Status UnknownEvent(const Action& action) const {
-    return Bad(fmt::format("unknown event \"{}\"", action.text));
+    return lines_.Bad(fmt::format("unknown event \"{}\"", action.text));
   }
 
   Status ReadLabel(Action& action, const Options& options) {
     const std::string& label = options.find("label")->second;
-    if (Status good = CheckName(label); !good) return good;
+    if (Status good = lines_.CheckName(label); !good) return good;
     action.body = fmt::format(R"({{"metadata":{{"labels":{{"example":"{}"}}}}}})", label);
     return {};
   }
@@ -837,6 +653,11 @@ class Parser {
       action.body = R"({"spec":{"taints":[{"key":"example.com/away","effect":"NoSchedule"}]}})";
     } else if (verb == "untaint") {
       action.body = R"({"spec":{"taints":null}})";
+    } else if (verb == "fail" || verb == "recover") {
+      action.verb = Action::Verb::kPatchStatus;
+      action.body =
+          fmt::format(R"({{"status":{{"conditions":[{{"type":"Ready","status":"{}"}}]}}}})",
+                      verb == "fail" ? "False" : "True");
     } else {
       return UnknownEvent(action);
     }
@@ -858,7 +679,7 @@ class Parser {
     }
     if ((verb == "bind" || verb == "nominate") && Only(options, "node")) {
       const std::string& node = options.find("node")->second;
-      if (!nodes_.contains(node)) return Bad(fmt::format("unknown node \"{}\"", node));
+      if (!nodes_.contains(node)) return lines_.Bad(fmt::format("unknown node \"{}\"", node));
       if (verb == "nominate") return PatchStatus(action, "nominatedNodeName", node);
       action.verb = Action::Verb::kBind;
       action.body =
@@ -878,16 +699,16 @@ class Parser {
     return {};
   }
 
-  std::string_view text_;
-  Line line_;
+  Lines lines_;
+  Scenario scenario_;
+  QuotaWords quota_{lines_, scenario_};
   bool in_user_ = false;
   std::set<std::string, std::less<>> nodes_;
   std::set<std::string, std::less<>> pods_;
   std::set<std::string, std::less<>> budgets_;
   std::set<std::string, std::less<>> classes_;
   std::set<std::string, std::less<>> groups_;
-  std::set<std::pair<Action::Kind, std::string>> made_;  // Of what quota is about.
-  Scenario scenario_;
+  std::set<std::string, std::less<>> group_queues_;
 };
 
 }  // namespace

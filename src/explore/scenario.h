@@ -28,7 +28,17 @@ inline constexpr size_t kFatesCount = 6;
 
 // One request of a user.
 struct Action {
-  enum class Verb : uint8_t { kCreate, kDelete, kPatch, kPatchStatus, kBind, kEvict, kTell };
+  enum class Verb : uint8_t {
+    kCreate,
+    kDelete,
+    kPatch,
+    kPatchStatus,
+    kBind,
+    kEvict,
+    kTell,
+    kAnswer,
+    kSee
+  };
   enum class Kind : uint8_t {
     kPod,
     kNode,
@@ -41,14 +51,19 @@ struct Action {
     kCohort,
     kFlavor,
     kWorkload,
+    kTopology,
+    kCheck,       // An AdmissionCheck.
+    kGroupQueue,  // Of Volcano.
   };
   Verb verb = Verb::kCreate;
   Kind kind = Kind::kPod;
   std::string name;
-  std::string body;       // JSON; of kTell a condition that its status gets.
+  // JSON; of kTell a condition that its status gets, of kAnswer the state of one of its checks.
+  std::string body;
   uint32_t replicas = 0;  // Of an owner that is scaled.
   std::string text;       // As the file has it.
   uint32_t line = 0;
+  bool as_seen = false;  // Of kDelete: only if it is the object that was seen last.
 };
 
 // Its actions happen in this order, with anything of the others between them.
@@ -103,6 +118,7 @@ struct Scenario {
   bool jobs = false;                    // Workloads that are evicted give it back some time later.
   // They get it together with places for their pods, which jobs make once they are admitted.
   bool joint = false;
+  bool unhealthy = false;   // Workloads are told of which of their nodes can't be used.
   bool collector = false;   // Pods of nodes that are gone are deleted some time later.
   bool settled = true;      // The scheduler has seen and done all there is, before users act.
   std::vector<Fate> fates;  // That a write may have besides kDone.

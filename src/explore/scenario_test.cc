@@ -108,11 +108,24 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
        "f:6: unknown event \"update podgroup g max=1\""},
       {"podgroup g min=1\nuser ann\n  finish podgroup g\n",
        "f:6: unknown event \"finish podgroup g\""},
-      {"queue q\n", "f:4: cpu must be a quantity from 0 to 1M"},
+      {"queue q\n", "f:4: a queue takes cpu=AMOUNT"},
       {"queue q cpu=-1\n", "f:4: cpu must be a quantity from 0 to 1M"},
       {"queue q cpu=1 within=any\n", "f:4: within takes lower or newer, not \"any\""},
       {"queue q cpu=1 reclaim=newer\n", "f:4: reclaim takes lower or any, not \"newer\""},
-      {"queue q cpu=1 memory=1\n", "f:4: unknown key \"memory\""},
+      {"queue q cpu=1 pods=1\n", "f:4: unknown key \"pods\""},
+      {"queue q cpu=1 spot.cpu=1\n", "f:4: unknown key \"spot.cpu\""},
+      {"queue q cpu=1 memory=2Ti\n", "f:4: memory must be a quantity from 0 to 1Ti, not \"2Ti\""},
+      {"flavor f\n", "f:4: a flavor comes before nodes and queues"},
+      {"queue q cpu=1\nworkload w queue=q disk=ssd\n", "f:5: unknown key \"disk\""},
+      {"queue q cpu=1\nworkload w queue=q count=2 min=3\n",
+       "f:5: min must be a number from 0 to 2, not \"3\""},
+      {"queue q cpu=1\nworkload w queue=q count=2 min=0\n", "f:5: min must be at least 1"},
+      {"queue q cpu=1\nworkload w queue=q slice=rack:2\n", "f:5: unknown level \"rack\""},
+      {"queue q cpu=1\nworkload w queue=q +\n", "f:5: + takes the name of a pod set"},
+      {"queue q cpu=1\nworkload w queue=q + main\n", "f:5: pod set main is there already"},
+      {"queue q cpu=1\nworkload w queue=q + a + a\n", "f:5: pod set a is there already"},
+      {"queue q cpu=1\nworkload w queue=q + a queue=q\n", "f:5: unknown key \"queue\""},
+      {"queue q cpu=1\nworkload w queue=q + A\n", "f:5: \"A\" is no name of an object"},
       {"queue q cpu=1 cohort=C\n", "f:4: \"C\" is no name of an object"},
       {"workload w cpu=1\n", "f:4: a workload takes queue=NAME"},
       {"workload w queue=q cpu=1\n", "f:4: unknown queue \"q\""},
@@ -127,6 +140,30 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
        "f:7: unknown event \"evict workload w grace=1\""},
       {"cohort c cpu=1\n", "f:4: unknown key \"cpu\""},
       {"user ann\n  create flavor f\n", "f:5: unknown event \"create flavor f\""},
+      {"topology t host\n", "f:4: a topology comes before nodes and queues"},
+      {"check c cpu=1\n", "f:4: unknown key \"cpu\""},
+      {"queue q cpu=1 checks=c\n", "f:4: unknown check \"c\""},
+      {"queue q cpu=1\nworkload w queue=q required=rack\n", "f:5: unknown level \"rack\""},
+      {"queue q cpu=1\nworkload w queue=q finalizer=F\n", "f:5: \"F\" is no name of an object"},
+      {"queue q cpu=1\nworkload w queue=q\nuser ann\n  answer workload w check=c state=ready\n",
+       "f:7: unknown check \"c\""},
+      {"check c\nqueue q cpu=1\nworkload w queue=q\nuser ann\n  answer workload w check=c\n",
+       "f:8: unknown event \"answer workload w check=c\""},
+      {"check c\nqueue q cpu=1\nworkload w queue=q\nuser ann\n"
+       "  answer workload w check=c state=good\n",
+       "f:8: state takes pending, ready, retry or rejected, not \"good\""},
+      {"queue q cpu=1\nworkload w queue=q\nuser ann\n  mark workload w node=n9\n",
+       "f:7: unknown node \"n9\""},
+      {"queue q cpu=1\nworkload w queue=q\nuser ann\n  mark workload w\n",
+       "f:7: unknown event \"mark workload w\""},
+      {"queue q cpu=1\nworkload w queue=q\nuser ann\n  unmark workload w node=n1\n",
+       "f:7: unknown event \"unmark workload w node=n1\""},
+      {"queue q cpu=1\nworkload w queue=q\nuser ann\n  reclaim workload w count=101\n",
+       "f:7: count must be a number from 0 to 100, not \"101\""},
+      {"queue q cpu=1\nuser ann\n  drain cohort q\n", "f:6: no line above makes cohort \"q\""},
+      {"queue q cpu=1\nuser ann\n  cordon flavor spot\n",
+       "f:6: unknown event \"cordon flavor spot\""},
+      {"user ann\n  fail node n1 label=x\n", "f:5: unknown event \"fail node n1 label=x\""},
       {std::string(kUser) + "starts\n", "f:6: kubelets start pods, and there are none"},
       {"scenario t\n", "f:4: the scenario has a name already"},
       {"case X \"q\"\n", "f:4: \"X\" is no id of a case"},
@@ -145,6 +182,91 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
   }
   EXPECT_EQ(ErrorOf(""), "f:1: no line names the scenario");
   EXPECT_EQ(ErrorOf("scenario s\n"), "f:1: no line names a case");
+}
+
+TEST(ScenarioTest, WhatIsWrongWithATopologyIsRefusedWithItsLine) {
+  const std::string head = "scenario s\ncase D01 \"said\"\n";
+  for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
+           {"topology t\n", "f:3: a topology takes 1 to 3 levels"},
+           {"topology t a b c d\n", "f:3: a topology takes 1 to 3 levels"},
+           {"topology t host rack\n", "f:3: host is the lowest level of a topology"},
+           {"topology t rack rack\n", "f:3: rack is said twice"},
+           {"topology t Rack\n", "f:3: \"Rack\" is no name of an object"},
+           {"topology t host\ntopology u host\n", "f:4: there is a topology already"},
+           {"topology t rack host\nnode n cpu=1\n", "f:4: a node takes rack=NAME"},
+           {"topology t rack host\nnode n cpu=1 rack=R\n", "f:4: \"R\" is no name of an object"},
+           {"topology t rack host\nnode n cpu=1 host=n\n", "f:4: unknown key \"host\""},
+           {"topology t rack host\nqueue q cpu=1\nworkload w queue=q required=rack "
+            "preferred=host\n",
+            "f:5: a workload takes required=LEVEL or preferred=LEVEL"}}) {
+    EXPECT_EQ(ErrorOf(head + text), error) << text;
+  }
+}
+
+TEST(ScenarioTest, WhatIsWrongWithFlavorsIsRefusedWithItsLine) {
+  const std::string head = "scenario s\ncase D01 \"said\"\n";
+  for (const auto& [text, error] : std::vector<std::pair<std::string, std::string>>{
+           {"flavor f disk\n", "f:3: \"disk\" is not of the form key=value"},
+           {"flavor f cpu=1\n", "f:3: cpu means something else already"},
+           {"flavor f Disk=a\n", "f:3: \"Disk\" is no name of an object"},
+           {"flavor f disk=A\n", "f:3: \"A\" is no name of an object"},
+           {"flavor f topology=t\n", "f:3: unknown topology \"t\""},
+           {"flavor f\nflavor f\n", "f:4: the flavor is there already"},
+           {"flavor f\ntopology t host\n", "f:4: a topology comes before flavors"},
+           {"topology t rack\nflavor f topology=t\n",
+            "f:4: a flavor of a topology takes KEY=VALUE of its nodes"},
+           {"topology t rack\nflavor f rack=a\n", "f:4: rack means something else already"},
+           {"flavor f\nqueue q cpu=1\n", "f:4: unknown key \"cpu\""},
+           {"flavor f\nqueue q\n", "f:4: a queue takes f.cpu=AMOUNT"},
+           {"flavor f\nqueue q f.cpu=-1\n",
+            "f:4: f.cpu must be a quantity from 0 to 1M, not \"-1\""},
+           {"flavor f\nflavor g\nqueue q f.cpu=1 g.cpu=1 g.memory=1\n",
+            "f:5: g has some of the resources of another flavor, and not all"},
+           {"flavor f\ncheck c\nqueue q f.cpu=1 checks=c:g\n", "f:5: unknown flavor \"g\""},
+           {"flavor f disk=a\nnode n cpu=1 disk=A\n", "f:4: \"A\" is no name of an object"},
+           {"flavor f disk=a\nqueue q f.cpu=1\nworkload w queue=q disk=A\n",
+            "f:5: \"A\" is no name of an object"},
+           {"topology t rack\nqueue q cpu=1\nworkload w queue=q slice=rack\n",
+            "f:5: slice must be a number from 0 to 100, not \"\""},
+           {"topology t rack\nqueue q cpu=1\nworkload w queue=q slice=rack:0\n",
+            "f:5: slice takes LEVEL:COUNT of at least 1"},
+           {"flavor f\nqueue q f.cpu=1\nuser ann\n  update queue q cpu=1\n",
+            "f:6: unknown event \"update queue q cpu=1\""},
+           {"flavor f\nqueue q f.cpu=1\nuser ann\n  create flavor g\n",
+            "f:6: unknown event \"create flavor g\""}}) {
+    EXPECT_EQ(ErrorOf(head + text), error) << text;
+  }
+}
+
+TEST(ScenarioTest, FlavorsAndPodSetsAreReadWhole) {
+  const Result<Scenario> scenario = ParseScenario(
+      "scenario s\ncase D01 \"said\"\ntopology t rack host\nflavor fast topology=t disk=ssd\n"
+      "flavor slow topology=t disk=hdd\nflavor ram\nnode n cpu=1 rack=r disk=ssd\ncheck c\n"
+      "queue q fast.cpu=1 slow.cpu=2 ram.memory=1Gi checks=c:slow\n"
+      "workload w queue=q cpu=1 count=4 min=2 slice=rack:2 + more memory=1Gi disk=ssd\n"
+      "user ann\n  update queue q fast.cpu=3\n  delete flavor slow\n  create flavor slow\n",
+      "f");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  const std::vector<Action>& made = scenario->set_up;
+  ASSERT_EQ(made.size(), 9u);
+  EXPECT_THAT(made[1].body, HasSubstr(R"({"nodeLabels":{"disk":"ssd"},"topologyName":"t"})"));
+  EXPECT_THAT(made[3].body, HasSubstr(R"({"nodeLabels":{}})"));
+  EXPECT_THAT(made[4].body, HasSubstr(R"({"disk":"ssd","kubernetes.io/hostname":"n","rack":"r"})"));
+  EXPECT_THAT(
+      made[6].body,
+      HasSubstr(
+          R"([{"coveredResources":["cpu"],"flavors":[{"name":"fast","resources":[{"name":"cpu","nominalQuota":"1"}]},{"name":"slow","resources":[{"name":"cpu","nominalQuota":"2"}]}]},{"coveredResources":["memory"],)"));
+  EXPECT_THAT(made[6].body, HasSubstr(R"({"name":"c","onFlavors":["slow"]})"));
+  EXPECT_THAT(
+      made[8].body,
+      HasSubstr(
+          R"("count":4,"minCount":2,"topologyRequest":{"podSetSliceRequiredTopology":"rack","podSetSliceSize":2},)"));
+  EXPECT_THAT(
+      made[8].body,
+      HasSubstr(R"({"name":"more","count":1,"template":{"spec":{"nodeSelector":{"disk":"ssd"},)"));
+  const std::vector<Action>& acts = scenario->users.front().actions;
+  EXPECT_THAT(acts[0].body, HasSubstr(R"("nominalQuota":"3")"));
+  EXPECT_EQ(acts[2].body, made[2].body);
 }
 
 TEST(ScenarioTest, TheLeastAndTheMostAreTaken) {
@@ -272,6 +394,41 @@ TEST(ScenarioTest, AQueueIsWhatWorkloadsNeedOfIt) {
   EXPECT_THAT(acts[1].body, HasSubstr("None"));
   EXPECT_EQ(acts[2].body, R"({"spec":{"active":false}})");
   EXPECT_EQ(acts[3].verb, Action::Verb::kTell);
+}
+
+TEST(ScenarioTest, ATopologyIsOfTheFlavorAndItsNodes) {
+  const Result<Scenario> scenario = ParseScenario(
+      "scenario s\ncase D01 \"said\"\ntopology t rack host\nnode n1 cpu=2 rack=r1\n"
+      "check c\nqueue a cpu=1 checks=c\n"
+      "workload w queue=a cpu=1 required=rack finalizer=keep\nunhealthy\n"
+      "user ann\n  answer workload w check=c state=retry\n  mark workload w node=n1\n"
+      "  unmark workload w\n  reclaim workload w count=1\n  release workload w\n"
+      "  fail node n1\n  recover node n1\n  delete topology t\n  create topology t\n"
+      "  delete flavor spot\n  create flavor spot\n  taint flavor spot\n  drain queue a\n",
+      "f");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  EXPECT_TRUE(scenario->unhealthy);
+  const std::vector<Action>& made = scenario->set_up;
+  ASSERT_EQ(made.size(), 7u);
+  EXPECT_THAT(made[0].body, HasSubstr(R"({"nodeLabel":"kubernetes.io/hostname"}])"));
+  EXPECT_THAT(made[1].body, HasSubstr(R"("kubernetes.io/hostname":"n1")"));
+  EXPECT_THAT(made[1].body, HasSubstr(R"("rack":"r1")"));
+  EXPECT_EQ(made[2].kind, Action::Kind::kCheck);
+  EXPECT_THAT(made[3].body, HasSubstr(R"("topologyName":"t")"));
+  EXPECT_THAT(made[4].body, HasSubstr(R"("admissionChecks":[{"name":"c"}])"));
+  EXPECT_THAT(made[6].body, HasSubstr(R"("topologyRequest":{"required":"rack"})"));
+  EXPECT_THAT(made[6].body, HasSubstr(R"("finalizers":["example.com/keep"])"));
+  const std::vector<Action>& acts = scenario->users.front().actions;
+  EXPECT_EQ(acts[0].verb, Action::Verb::kAnswer);
+  EXPECT_EQ(acts[0].body, R"({"name":"c","state":"Retry"})");
+  EXPECT_EQ(acts[1].body, R"({"status":{"unhealthyNodes":[{"name":"n1"}]}})");
+  EXPECT_EQ(acts[2].body, R"({"status":{"unhealthyNodes":null}})");
+  EXPECT_EQ(acts[3].body, R"({"status":{"reclaimablePods":[{"name":"main","count":1}]}})");
+  EXPECT_EQ(acts[4].body, R"({"metadata":{"finalizers":null}})");
+  EXPECT_THAT(acts[5].body, HasSubstr("False"));
+  EXPECT_EQ(acts[8].body, made[0].body);
+  EXPECT_EQ(acts[10].body, made[3].body);
+  EXPECT_THAT(acts[12].body, HasSubstr("HoldAndDrain"));
 }
 
 }  // namespace

@@ -11,7 +11,9 @@
 #include "client/known_set.h"
 #include "explore/at_rest.h"
 #include "explore/models.h"
+#include "explore/requests.h"
 #include "explore/words.h"
+#include "explore/workload_models.h"
 #include "model/audit.h"
 #include "sim/run.h"
 #include "sim/tamper.h"
@@ -24,14 +26,6 @@ constexpr Instant kStart = Instant::FromSeconds(1'767'225'600);
 // A timer further away than this is no progress: it renews watches and looks for what was missed.
 constexpr Duration kTimersMax = Duration::Seconds(100);
 constexpr int kSettlingStepsMax = 10'000;
-constexpr std::string_view kPodsTarget = "/api/v1/namespaces/default/pods";
-constexpr std::string_view kNodesTarget = "/api/v1/nodes";
-constexpr std::string_view kBudgetsTarget =
-    "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
-constexpr std::string_view kGroupsTarget =
-    "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups";
-constexpr std::string_view kClassesTarget = "/apis/scheduling.k8s.io/v1/priorityclasses";
-constexpr std::string_view kQuotaTarget = "/apis/kueue.x-k8s.io/v1beta2/";
 // Events tell users; nobody here reads them, and what comes of writing them changes nothing.
 constexpr std::string_view kEventsTarget = "/apis/events.k8s.io/";
 
@@ -55,17 +49,6 @@ apiserver::ApiServer MakeServer() {
   Result<apiserver::ApiServer> server = apiserver::ApiServer::Make(options, {});
   CHECK(server.has_value());
   return std::move(*server);
-}
-
-env::HttpRequest Request(env::Method method, std::string target, std::string body,
-                         std::string_view type = "application/json") {
-  env::HttpRequest request{
-      .method = method, .target = std::move(target), .headers = {}, .body = {}};
-  if (!body.empty()) {
-    request.headers.push_back({.name = "content-type", .value = std::string(type)});
-    request.body = Bytes(std::move(body));
-  }
-  return request;
 }
 
 env::HttpResponse Refusal(Fate fate) {
@@ -94,10 +77,11 @@ Footprint FootprintOf(std::string_view target) {
 // What checks read counts, too: a nomination is judged by the node that it names, a binding by what
 // its node has, and what a user binds or nominates by whether the scheduler has sent the same.
 Footprint FootprintOf(const Action& action) {
+  const bool of_node = action.kind == Action::Kind::kNode;
   const bool decides =
       action.verb == Action::Verb::kBind || action.verb == Action::Verb::kPatchStatus;
-  if (decides) return kTouchesPods | kTouchesScheduler;
-  if (action.kind != Action::Kind::kNode) return kTouchesPods;
+  if (decides && !of_node) return kTouchesPods | kTouchesScheduler;
+  if (!of_node) return kTouchesPods;
   const bool appears = action.verb == Action::Verb::kCreate || action.verb == Action::Verb::kDelete;
   return appears ? kTouchesNodes | kTouchesPods : kTouchesNodes;
 }
@@ -106,36 +90,6 @@ Footprint FootprintOf(const Action& action) {
 std::string_view PluralOf(std::string_view target) {
   target = WithoutQuery(target);
   return target.substr(target.rfind('/') + 1);
-}
-
-std::string CollectionOf(Action::Kind kind) {
-  const auto of_quota = [](std::string_view rest) {
-    return fmt::format("{}{}", kQuotaTarget, rest);
-  };
-  switch (kind) {
-    case Action::Kind::kNode:
-      return std::string(kNodesTarget);
-    case Action::Kind::kBudget:
-      return std::string(kBudgetsTarget);
-    case Action::Kind::kClass:
-      return std::string(kClassesTarget);
-    case Action::Kind::kGroup:
-      return std::string(kGroupsTarget);
-    case Action::Kind::kQueue:
-      return of_quota("clusterqueues");
-    case Action::Kind::kLocalQueue:
-      return of_quota("namespaces/default/localqueues");
-    case Action::Kind::kCohort:
-      return of_quota("cohorts");
-    case Action::Kind::kFlavor:
-      return of_quota("resourceflavors");
-    case Action::Kind::kWorkload:
-      return of_quota("namespaces/default/workloads");
-    case Action::Kind::kPod:
-    case Action::Kind::kOwner:
-      break;
-  }
-  return std::string(kPodsTarget);
 }
 
 std::string NameOf(const std::string& key) { return key.substr(key.find('/') + 1); }
@@ -327,23 +281,6 @@ void Stage::AddBudgets(std::vector<Choice>& choices) const {
   }
 }
 
-void Stage::AddWorkloads(std::vector<Choice>& choices) const {
-  if (!scenario_->jobs) return;
-  uint32_t index = 0;
-  for (const auto& [key, document] : truth().others()) {
-    if (key.starts_with(kWorkloadsPrefix) && HasToLetGo(document.view())) {
-      choices.push_back(
-          {.turn = Turn::kLetGo, .index = index, .key = KeyOf(Turn::kLetGo, Fate::kDone, key)});
-    }
-    if (scenario_->joint && key.starts_with(kWorkloadsPrefix) &&
-        PodToMake(truth(), document.view())) {
-      choices.push_back(
-          {.turn = Turn::kMakePod, .index = index, .key = KeyOf(Turn::kMakePod, Fate::kDone, key)});
-    }
-    ++index;
-  }
-}
-
 void Stage::AddArrivals(std::vector<Choice>& choices) const {
   for (uint32_t i = 0; i < calls_.size(); ++i) {
     const Call& call = calls_[i];
@@ -432,18 +369,16 @@ Footprint Stage::Take(const Choice& choice) {
       CountBudget(std::next(truth().others().begin(), choice.index)->first);
       return kTouchesPods;
     case Turn::kLetGo:
-      LetGo(std::next(truth().others().begin(), choice.index)->first);
-      return kTouchesPods;
-    case Turn::kMakePod: {
-      const auto& document = std::next(truth().others().begin(), choice.index)->second;
-      const std::string pod = *PodToMake(truth(), document.view());
-      CHECK_EQ(Serve(Request(env::Method::kPost, std::string(kPodsTarget), pod), {}).status, 201);
-      return kTouchesPods;
-    }
+    case Turn::kMakePod:
+    case Turn::kLetIn:
+    case Turn::kMark:
+      return TakeOfWorkload(choice.turn, std::next(truth().others().begin(), choice.index)->first);
     case Turn::kArrive:
       return Arrive(choice.index, choice.fate);
     case Turn::kAnswer: {
       env::Input answer = std::move(*calls_[choice.index].answer);
+      if (calls_[choice.index].request->method == env::Method::kGet)
+        sim::TamperRead(bugs_.tampering, answer);
       calls_.erase(calls_.begin() + choice.index);
       return StepScheduler(std::move(answer));
     }
@@ -469,6 +404,20 @@ Footprint Stage::Take(const Choice& choice) {
   return kTouchesAll;
 }
 
+// Who has seen an object deletes that one, whatever has its name now.
+env::HttpResponse Stage::DeleteSeen(const std::string& object) {
+  const std::string seen = seen_[object];
+  const std::string there =
+      MemberIn(Serve(Request(env::Method::kGet, object, ""), {}).body.view(), "uid");
+  env::HttpRequest request = Request(env::Method::kDelete, object,
+                                     fmt::format(R"({{"preconditions":{{"uid":"{}"}}}})", seen));
+  sim::TamperSent(bugs_.tampering, sim::Party::kControllers, request);
+  env::HttpResponse response = Serve(request, {});
+  if (response.status == 200 && there != seen)
+    checkers_.Report(now_, fmt::format("{} is deleted, and another was meant", object));
+  return response;
+}
+
 env::HttpResponse Stage::Act(const Action& action) {
   if (action.kind == Action::Kind::kOwner) {
     const auto owner = std::ranges::find(owners_, action.name, &Owner::name);
@@ -483,28 +432,30 @@ env::HttpResponse Stage::Act(const Action& action) {
   const std::string object = collection + "/" + action.name;
   switch (action.verb) {
     case Action::Verb::kCreate: {
-      env::HttpResponse response = Serve(Request(env::Method::kPost, collection, action.body), {});
-      if (action.kind == Action::Kind::kNode && response.status == 201) {
-        // What the controller of nodes does when it hears that one is ready.
-        Serve(Request(env::Method::kPatch, object, R"({"spec":{"taints":null}})",
-                      "application/merge-patch+json"),
-              {});
-      }
+      env::HttpResponse response = Post(collection, action.body);
+      if (response.status == 201) FollowUp(action.kind, object, /*ready=*/true);
       return response;
     }
+    case Action::Verb::kSee:
+      seen_[object] =
+          MemberIn(Serve(Request(env::Method::kGet, object, ""), {}).body.view(), "uid");
+      return {.status = 200, .headers = {}, .body = {}};
     case Action::Verb::kDelete:
+      if (action.as_seen) return DeleteSeen(object);
       return Serve(Request(env::Method::kDelete, object, action.body), {});
     case Action::Verb::kPatch:
-      return Serve(
-          Request(env::Method::kPatch, object, action.body, "application/merge-patch+json"), {});
-    case Action::Verb::kPatchStatus:
-      return Serve(Request(env::Method::kPatch, object + "/status", action.body,
-                           "application/merge-patch+json"),
-                   {});
+      return Patch(object, action.body);
+    case Action::Verb::kPatchStatus: {
+      env::HttpResponse response = Patch(object + "/status", action.body);
+      if (response.status == 200)
+        FollowUp(action.kind, object, !action.body.contains(R"("status":"False")"));
+      return response;
+    }
     case Action::Verb::kEvict:
       return Serve(Request(env::Method::kPost, object + "/eviction", action.body), {});
     case Action::Verb::kTell:
-      return Tell(action, object);
+    case Action::Verb::kAnswer:
+      return ActOnStatus(action, object);
     case Action::Verb::kBind: {
       const env::HttpRequest request =
           Request(env::Method::kPost, object + "/binding", action.body);
@@ -515,29 +466,27 @@ env::HttpResponse Stage::Act(const Action& action) {
   return {};
 }
 
-env::HttpResponse Stage::Tell(const Action& action, const std::string& object) {
-  const auto workload =
-      truth().others().find(fmt::format("{}default/{}", kWorkloadsPrefix, action.name));
-  if (workload == truth().others().end()) return {.status = 404, .headers = {}, .body = {}};
-  return Serve(Request(env::Method::kPatch, object + "/status",
-                       ToldStatus(workload->second.view(), action.body, now_),
-                       "application/merge-patch+json"),
-               {});
+env::HttpResponse Stage::Post(const std::string& target, const std::string& body) {
+  return Serve(Request(env::Method::kPost, target, body), {});
 }
 
-void Stage::LetGo(const std::string& key) {
-  if (scenario_->joint) {
-    for (const std::string& pod : PodsOfJob(truth(), truth().others().at(key).view()))
-      DeletePod(pod, /*at_once=*/!scenario_->kubelets);
+env::HttpResponse Stage::Patch(const std::string& target, const std::string& body) {
+  return Serve(Request(env::Method::kPatch, target, body, "application/merge-patch+json"), {});
+}
+
+// What the controller of nodes does when it hears whether one is ready, and who does a check.
+void Stage::FollowUp(Action::Kind kind, const std::string& object, bool ready) {
+  if (kind == Action::Kind::kNode) {
+    Patch(
+        object,
+        ready
+            ? R"({"spec":{"taints":null}})"
+            : R"({"spec":{"taints":[{"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"}]}})");
+  } else if (kind == Action::Kind::kCheck) {
+    Patch(
+        object + "/status",
+        R"({"status":{"conditions":[{"type":"Active","status":"True","reason":"Active","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}})");
   }
-  const std::string object =
-      fmt::format("{}/{}", CollectionOf(Action::Kind::kWorkload), key.substr(key.rfind('/') + 1));
-  const env::HttpResponse response =
-      Serve(Request(env::Method::kPatch, object + "/status",
-                    ReleasedStatus(truth().others().at(key).view(), now_),
-                    "application/merge-patch+json"),
-            {});
-  CHECK_EQ(response.status, 200);
 }
 
 void Stage::Replace(const Owner& owner) {
@@ -721,10 +670,8 @@ void Stage::OnCommitted(const env::JournalRecord& record) {
   }
   checkers_.OnCommit(now_, record);
   if (!scenario_->quota) return;
-  for (const std::string& wrong :
-       reservations_.OnCommit(record, by_scheduler_, scheduler_.engine().state())) {
-    checkers_.Report(now_, wrong);
-  }
+  Report(reservations_.OnCommit(record, by_scheduler_, scheduler_.engine().state()));
+  Report(workload_checks_.OnCommit(record, by_scheduler_));
   if (reservations_.preemptions() > scenario_->preemptions) {
     checkers_.Report(now_, fmt::format("{} are evicted for quota, where {} must be enough",
                                        Counted(reservations_.preemptions(), "workload"),
@@ -741,15 +688,14 @@ Footprint Stage::StepScheduler(env::Input input) {
     checkers_.OnDelivered(sim::Party::kScheduler, inputs[i]);
     promises_.OnHeard(inputs[i]);
     if (scenario_->groups) gangs_.OnHeard(inputs[i]);
+    if (scenario_->quota) workload_checks_.OnHeard(inputs[i]);
     env::Outbox out;
     scheduler_.Step(now_, std::move(inputs[i]), out);
     for (env::Output& output : out) {
       if (auto* send = std::get_if<env::SendRequest>(&output)) {
         // Before it is tampered with: what is planted is to show in what comes of it.
-        for (const std::string& wrong :
-             reservations_.OnSent(send->request, scheduler_.engine().state())) {
-          checkers_.Report(now_, wrong);
-        }
+        Report(reservations_.OnSent(send->request, scheduler_.engine().state()));
+        Report(workload_checks_.OnSent(send->request));
         sim::TamperSent(bugs_.tampering, sim::Party::kScheduler, send->request);
         checkers_.OnSent(now_, sim::Party::kScheduler, *send);
         promises_.OnSent(*send);
@@ -801,6 +747,11 @@ void Stage::Crash() {
   promises_.OnRestart();
   gangs_ = {};
   reservations_.OnRestart();
+  workload_checks_.OnRestart();
+}
+
+void Stage::Report(const std::vector<std::string>& findings) {
+  for (const std::string& finding : findings) checkers_.Report(now_, finding);
 }
 
 // ---- Checks ----------------------------------------------------------------------------------
@@ -821,22 +772,27 @@ void Stage::Check(bool at_rest) {
       checkers_.Report(now_, over);
     }
   }
+  if (scenario_->quota && scheduler_.wake_at() > now_) {
+    Report(StandingWrong(engine));
+    if (!HasToHear()) Report(reservations_.Charged(engine.state()));
+  }
   CompareWithObjects(at_rest);
   if (!at_rest) return;
-  for (const std::string& finding :
-       FindingsAtRest(truth(), scheduler_, scenario_->evictions.has_value())) {
-    checkers_.Report(now_, finding);
-  }
-  for (const std::string& finding : checkers_.gangs().AtRest(truth()))
-    checkers_.Report(now_, finding);
-  for (const std::string& finding : reservations_.AtRest(engine.state(), scenario_->joint))
-    checkers_.Report(now_, finding);
+  Report(FindingsAtRest(truth(), scheduler_, scenario_->evictions.has_value()));
+  Report(checkers_.gangs().AtRest(truth()));
+  Report(reservations_.AtRest(engine.state(), truth(), scenario_->joint));
+  Report(workload_checks_.AtRest(truth()));
   for (const auto& [key, document] : truth().others()) {
     if (scenario_->joint && key.starts_with(kWorkloadsPrefix) &&
         IsAdmittedInVain(truth(), document.view())) {
       checkers_.Report(now_, fmt::format("at rest, {} is admitted, and pods of it wait", key));
     }
   }
+}
+
+// Whether a watch is to tell the scheduler more.
+bool Stage::HasToHear() const {
+  return std::ranges::any_of(watches_, [](const Watch& watch) { return !watch.waiting.empty(); });
 }
 
 // As World::CompareWithObjects.
@@ -847,13 +803,12 @@ void Stage::CompareWithObjects(bool at_rest) {
   };
   const bool groups = scenario_->groups;
   // What its watches of quota have told it is not asked for by version.
-  const bool unheard = scenario_->quota && std::ranges::any_of(watches_, [](const Watch& watch) {
-                         return !watch.waiting.empty();
-                       });
+  const bool unheard = scenario_->quota && HasToHear();
   const uint64_t pods = groups ? truth().pods_revision() : truth().live_pods_revision();
   if (unheard || !scheduler_.synced() || !reached(scheduler_.pods_version(), pods) ||
       (groups && (!reached(scheduler_.groups_version(), truth().groups_revision()) ||
-                  !reached(scheduler_.classes_version(), truth().classes_revision()))) ||
+                  !reached(scheduler_.classes_version(), truth().classes_revision()) ||
+                  !reached(scheduler_.queues_version(), truth().queues_revision()))) ||
       !reached(scheduler_.nodes_version(), truth().nodes_revision()) ||
       (scenario_->evictions &&
        !reached(scheduler_.budgets_version(), truth().budgets_revision()))) {
@@ -867,7 +822,7 @@ void Stage::CompareWithObjects(bool at_rest) {
   }
 }
 
-// ---- Hash and words --------------------------------------------------------------------------
+// ---- Hash --------------------------------------------------------------------------
 
 uint64_t Stage::Hash() const {
   Names names(versions_);
@@ -884,6 +839,7 @@ uint64_t Stage::Hash() const {
   promises_.AddTo(hasher);
   gangs_.AddTo(hasher);
   reservations_.AddTo(hasher);
+  workload_checks_.AddTo(hasher);
   const auto add_document = [](Hasher& one, const auto& entry) {
     one.AddDocument(entry.second.document.view());
   };
@@ -909,71 +865,13 @@ uint64_t Stage::Hash() const {
                       PluralOf(call.request->target));
     }
   });
+  for (const auto& [object, uid] : seen_)
+    hasher.Add(std::string_view(object)).Add(std::string_view(uid));
   hasher.AddEach(watches_, [&](Hasher& one, const Watch& watch) {
     one.Add(std::string_view(watch.target)).Add(watch.waiting.size());
     for (const env::Input& input : watch.waiting) add_input(one, input);
   });
   return hasher.value();
-}
-
-std::string Stage::Tell(const Choice& choice) const {
-  const auto pod_at = [&] {
-    const std::string& key = std::next(truth().pods().begin(), choice.index)->first;
-    return NameOf(key);
-  };
-  switch (choice.turn) {
-    case Turn::kUser: {
-      const User& user = scenario_->users[choice.index];
-      return fmt::format("{}: {}", user.name, user.actions[next_action_[choice.index]].text);
-    }
-    case Turn::kReplace:
-      return fmt::format("{} makes up for a pod", scenario_->owners[choice.index].name);
-    case Turn::kFinish:
-      return fmt::format("the kubelet ends pod {}", pod_at());
-    case Turn::kStart:
-      return fmt::format("the kubelet looks at pod {}", pod_at());
-    case Turn::kCount: {
-      const std::string& key = std::next(truth().others().begin(), choice.index)->first;
-      return fmt::format("budget {}'s pods are counted", key.substr(key.rfind('/') + 1));
-    }
-    case Turn::kLetGo: {
-      const std::string& key = std::next(truth().others().begin(), choice.index)->first;
-      return fmt::format("workload {} lets go of its quota", key.substr(key.rfind('/') + 1));
-    }
-    case Turn::kMakePod: {
-      const std::string& key = std::next(truth().others().begin(), choice.index)->first;
-      return fmt::format("the Job of workload {} makes a pod", key.substr(key.rfind('/') + 1));
-    }
-    case Turn::kCollect:
-      return fmt::format("pod {} is deleted, which no node or owner wants any more", pod_at());
-    case Turn::kArrive: {
-      constexpr std::array<std::string_view, kFatesCount> kBecomes = {
-          "arrives and is carried out", "arrives and is carried out; the answer is lost",
-          "is refused with 409",        "is refused with 500",
-          "is refused with 403",        "is lost on the way"};
-      const Call& call = calls_[choice.index];
-      return fmt::format("the {} {}{}", Words(*call.request),
-                         call.orphan ? "of the scheduler that crashed " : "",
-                         kBecomes[static_cast<size_t>(choice.fate)]);
-    }
-    case Turn::kAnswer: {
-      const Call& call = calls_[choice.index];
-      return fmt::format("the scheduler hears {} of its {}", Words(*call.answer),
-                         Words(*call.request));
-    }
-    case Turn::kWatch:
-      return fmt::format("the watch of {} tells the scheduler {}",
-                         PluralOf(watches_[choice.index].target),
-                         Words(watches_[choice.index].waiting.front()));
-    case Turn::kTick:
-      return "the scheduler acts";
-    case Turn::kTimer:
-      return fmt::format("{:.3f} s pass",
-                         static_cast<double>((scheduler_.wake_at() - now_).ns) / 1e9);
-    case Turn::kCrash:
-      return "the scheduler crashes and starts again";
-  }
-  return {};
 }
 
 }  // namespace berth::explore

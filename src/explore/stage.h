@@ -19,6 +19,7 @@
 #include "explore/promises.h"
 #include "explore/reservations.h"
 #include "explore/scenario.h"
+#include "explore/workload_checks.h"
 #include "sim/checkers.h"
 #include "sim/world.h"
 
@@ -34,6 +35,8 @@ enum class Turn : uint8_t {
   kCollect,  // A pod whose node or owner is gone, or whose owner has too many, is deleted.
   kLetGo,    // A workload that is evicted gives its quota back.
   kMakePod,  // The Job of a workload that is admitted makes a pod.
+  kLetIn,    // One of its pods is let into its topology.
+  kMark,     // A workload is told which of the nodes of its places can't be used.
   kArrive,   // A request of the scheduler reaches the API server, and becomes what its fate says.
   kAnswer,   // An answer, or the loss of one, reaches the scheduler.
   kWatch,    // What a watch tells next reaches it.
@@ -142,13 +145,17 @@ class Stage {
   void ServerStep(env::Input input, std::vector<env::Respond>& answers);
   void OnCommitted(const env::JournalRecord& record);
   env::HttpResponse Act(const Action& action);
-  env::HttpResponse Tell(const Action& action, const std::string& object);
+  env::HttpResponse ActOnStatus(const Action& action, const std::string& object);
+  env::HttpResponse Post(const std::string& target, const std::string& body);
+  env::HttpResponse Patch(const std::string& target, const std::string& body);
+  void FollowUp(Action::Kind kind, const std::string& object, bool ready);
+  env::HttpResponse DeleteSeen(const std::string& object);
   void Replace(const Owner& owner);
   void ReplaceAtOnce();
   void DeletePod(const std::string& key, bool at_once);
   void StartPod(const std::string& key);
   void CountBudget(const std::string& key);
-  void LetGo(const std::string& key);
+  Footprint TakeOfWorkload(Turn turn, const std::string& key);
   Footprint Arrive(size_t index, Fate fate);
   void CheckEviction(const Call& call, bool heard);
   Footprint StepScheduler(env::Input input);
@@ -157,9 +164,12 @@ class Stage {
     if (telling_) told_.push_back(std::move(text));
   }
   void CompareWithObjects(bool at_rest);
+  void Report(const std::vector<std::string>& findings);
+  [[nodiscard]] bool HasToHear() const;
 
   std::shared_ptr<const Scenario> scenario_;
-  sim::PlantedBugs bugs_;  // Immutable.
+  sim::PlantedBugs bugs_;                    // Immutable.
+  std::map<std::string, std::string> seen_;  // By target: the uid that somebody saw there.
   Instant now_;
   apiserver::ApiServer server_;
   control::Scheduler scheduler_;
@@ -167,6 +177,7 @@ class Stage {
   Promises promises_;
   Gangs gangs_;
   Reservations reservations_;
+  WorkloadChecks workload_checks_;
   bool by_scheduler_ = false;  // What is carried out now.
   std::vector<Call> calls_;
   std::vector<Watch> watches_;

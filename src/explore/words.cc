@@ -57,7 +57,8 @@ std::string Words(const env::HttpRequest& request) {
     return segment == "pods" || segment == "nodes" || segment == "events" ||
            segment == "poddisruptionbudgets" || segment == "podgroups" ||
            segment == "priorityclasses" || segment == "workloads" || segment == "clusterqueues" ||
-           segment == "localqueues" || segment == "cohorts" || segment == "resourceflavors";
+           segment == "localqueues" || segment == "cohorts" || segment == "resourceflavors" ||
+           segment == "topologies" || segment == "admissionchecks";
   });
   if (kind == segments.end()) return fmt::format("{} of {}", ToString(request.method), path);
   const std::string_view one = kind->substr(0, kind->size() - 1);

@@ -234,8 +234,8 @@ class Auditor {
     }
   }
 
-  // What a pod is charged on nodes follows from its row, and what a workload is of the tree from
-  // its own (AuditQueues); of a pod on the tree only the claims tell.
+  // What a pod is charged on nodes follows from its row, and what it, its group or a workload is of
+  // the tree likewise (AuditQueues).
   void CheckClaims() {
     uint32_t live = 0;
     for (uint32_t i = 0; i < state_.ledger().claims_size(); ++i) {
@@ -245,6 +245,7 @@ class Auditor {
       if (claim.account.is_tree())
         Count(claim, claim.bundle, claim.scoring, tree_[claim.account.row()]);
       if (!state_.pods().FindUid(claim.owner).valid() &&
+          !state_.groups().FindUid(claim.owner).valid() &&
           !state_.workloads().FindUid(claim.owner).valid()) {
         found_.push_back(fmt::format("claim {} on {}: its owner {} is gone", i,
                                      NameOf(claim.account), state_.UidOf(claim.owner)));

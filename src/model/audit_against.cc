@@ -263,12 +263,18 @@ void CompareBudgets(const State& live, const State& rebuilt, std::vector<std::st
 std::string GroupText(const State& state, const Group& group) {
   std::vector<std::string> roles;
   for (const RoleMinimum& m : group.min_of_roles)
-    roles.push_back(fmt::format("{} of '{}'", m.count, state.NameOf(m.role)));
+    roles.push_back(fmt::format("{} of '{}'", m.count, m.role.valid() ? state.NameOf(m.role) : ""));
   std::ranges::sort(roles);
-  return fmt::format("{}, needs {}, {}, priority {}, created {}, {}", state.KeyOf(group.key),
-                     group.min_member, fmt::join(roles, ", "),
+  std::vector<std::string> resources;
+  for (const ResourceAmount& a : state.vocabulary().bundles.View(group.min_resources))
+    resources.push_back(
+        fmt::format("{}={}", state.vocabulary().resources.Name(a.resource), a.amount));
+  std::ranges::sort(resources);
+  return fmt::format("{}, needs {}, {}, priority {}, created {}, {}, queue {} with {}",
+                     state.KeyOf(group.key), group.min_member, fmt::join(roles, ", "),
                      group.priority ? fmt::format("{}", *group.priority) : "of its members",
-                     group.creation.ns, ToString(group.phase));
+                     group.creation.ns, ToString(group.phase), state.NameOf(group.queue),
+                     fmt::join(resources, " "));
 }
 
 void CompareGroups(const State& live, const State& rebuilt, std::vector<std::string>& found) {
@@ -315,12 +321,13 @@ std::string QueueText(const State& state, QueueId q) {
     }
   }
   std::ranges::sort(quotas);
-  return fmt::format("kind {} {}, uid {}, under '{}', in a cycle {}, evicts {} {} {} {}, {}",
-                     static_cast<int>(row.kind), state.NameOf(row.name), state.UidOf(row.uid),
-                     row.parent.valid() ? state.NameOf(state.queues().at(row.parent).name) : "",
-                     row.in_cycle, static_cast<int>(row.preemption.within_queue),
-                     static_cast<int>(row.preemption.reclaim), row.preemption.borrows,
-                     row.preemption.borrows_from_priority_max, fmt::join(quotas, ", "));
+  return fmt::format(
+      "kind {} {}, uid {}, under '{}', in a cycle {}, closed {}, evicts {} {} {} {}, {}",
+      static_cast<int>(row.kind), state.NameOf(row.name), state.UidOf(row.uid),
+      row.parent.valid() ? state.NameOf(state.queues().at(row.parent).name) : "", row.in_cycle,
+      row.stopped, static_cast<int>(row.preemption.within_queue),
+      static_cast<int>(row.preemption.reclaim), row.preemption.borrows,
+      row.preemption.borrows_from_priority_max, fmt::join(quotas, ", "));
 }
 
 std::vector<std::string> QueueTexts(const State& state) {

@@ -5,6 +5,7 @@
 #include <tuple>
 #include <vector>
 
+#include "base/limits.h"
 #include "model/audit.h"
 #include "model/naive_quota.h"
 #include "model/state.h"
@@ -33,6 +34,12 @@ class QueueAuditor {
     for (uint32_t account = 0; account < accounts_.size(); ++account) CheckAccount(account);
     for (uint32_t i = 0; i < state_.workloads().size(); ++i) {
       if (state_.workloads().used(WorkloadId{i})) CheckWorkload(WorkloadId{i});
+    }
+    for (uint32_t i = 0; i < state_.pods().size(); ++i) {
+      if (state_.pods().used(PodId{i})) CheckShare(PodId{i});
+    }
+    for (uint32_t i = 0; i < state_.groups().size(); ++i) {
+      if (state_.groups().used(GroupId{i})) CheckRest(GroupId{i});
     }
     if (!found_.empty()) return std::move(found_);  // Amounts follow from what is wrong already.
     SumClaims();
@@ -152,7 +159,7 @@ class QueueAuditor {
                                    NameOfAccount(account), a.defined_count, a.children_count,
                                    defined, account_children_[account]));
     }
-    if (a.defined_count + a.children_count == 0 &&
+    if (a.defined_count + a.children_count == 0 && !a.pinned &&
         state_.ledger().tree().claims_count(account) == 0) {
       found_.push_back(fmt::format("{}: nobody needs it", NameOfAccount(account)));
     }
@@ -178,16 +185,8 @@ class QueueAuditor {
       expected.emplace_back(charge.pod_set, account, charge.count, charge.amounts.value, state,
                             row.priority, claimant.value);
     }
-    std::vector<ClaimText> found;
-    for (ClaimId claim = state_.ledger().first_of_owner(row.uid); claim.valid();
-         claim = state_.ledger().claim(claim).next_of_owner) {
-      const Claim& c = state_.ledger().claim(claim);
-      if (!c.account.is_tree()) continue;
-      found.emplace_back(c.pod_set, c.account.row(), c.count, c.bundle.value, c.state, c.priority,
-                         c.claimant.value);
-    }
     std::ranges::sort(expected);
-    std::ranges::sort(found);
+    const std::vector<ClaimText> found = ClaimsOn(row.uid, /*of_members=*/false);
     const std::string_view key = state_.KeyOf(row.key);
     if (expected != found) {
       found_.push_back(
@@ -196,14 +195,85 @@ class QueueAuditor {
     CheckPromise(id, row, key);
   }
 
+  // The account that members of the group are charged to; kNoAccount: there is no such queue.
+  [[nodiscard]] uint32_t AccountOf(const Group& group) const {
+    QueueId q = queues_.Find(QueueKind::kQueue, group.queue);
+    if (!q.valid() || !queues_.at(q).uid.valid()) {
+      if (state_.NameOf(group.queue) != kDefaultQueue) return kNoAccount;
+      q = state_.FindQueue(QueueKind::kQueue, kRootQueue);
+    }
+    return q.valid() ? queues_.AccountOf(q, NameId{}) : kNoAccount;
+  }
+
+  // A member is charged to its group's queue what it is charged on a node, and others are nothing.
+  void CheckShare(PodId id) {
+    const Pod& pod = state_.pods().at(id);
+    const ClaimId on_node = state_.ledger().NodeClaimOf(state_.OwnerOf(id));
+    const GroupId group = state_.GroupOf(id);
+    const bool charged = group.valid() && on_node.valid();
+    const uint32_t account = charged ? AccountOf(state_.groups().at(group)) : kNoAccount;
+    std::vector<ClaimText> expected;
+    if (account != kNoAccount) {
+      const Claim& c = state_.ledger().claim(on_node);
+      expected.emplace_back(0, account, 1, c.bundle.value, c.state, c.priority, OwnerId{}.value);
+    }
+    if (ClaimsOn(pod.uid, /*of_members=*/true) != expected)
+      found_.push_back(fmt::format("pod {}: charged to its group's queue otherwise than its node",
+                                   state_.KeyOf(pod.key)));
+  }
+
+  // While it is Inqueue what it asks for is kept for it, but for what its members have of that.
+  void CheckRest(GroupId id) {
+    const Group& group = state_.groups().at(id);
+    const uint32_t account = AccountOf(group);
+    const std::vector<ClaimText> found = ClaimsOn(group.uid, /*of_members=*/true);
+    const MemberCounts counts = state_.groups().CountsOf(group.key);
+    std::vector<ResourceAmount> rest;
+    if (account != kNoAccount && PhaseOf(group, counts) == GroupPhase::kInqueue) {
+      for (ResourceAmount a : state_.vocabulary().bundles.View(group.min_resources)) {
+        state_.groups().ForMembers(group.key, [&](PodId pod) {
+          const Pod& row = state_.pods().at(pod);
+          if (state_.ledger().NodeClaimOf(state_.OwnerOf(pod)).valid())
+            a.amount -= state_.vocabulary().bundles.AmountOf(row.charge, a.resource);
+        });
+        if (a.amount > 0) rest.push_back(a);
+      }
+    }
+    const bool full = found.empty() && state_.ledger().slots_charged() >= limits::kSlotsMax;
+    const bool good =
+        rest.empty()
+            ? found.empty()
+            : full ||
+                  (found.size() == 1 && std::get<1>(found[0]) == account &&
+                   std::get<4>(found[0]) == ClaimState::kReserved &&
+                   std::ranges::equal(
+                       state_.vocabulary().bundles.View(BundleId{std::get<3>(found[0])}), rest));
+    if (!good)
+      found_.push_back(fmt::format("group {}: what is kept for it is not what it lacks",
+                                   state_.KeyOf(group.key)));
+  }
+
+  // The owner's on queues of Volcano, or on others.
+  [[nodiscard]] std::vector<ClaimText> ClaimsOn(OwnerId owner, bool of_members) const {
+    std::vector<ClaimText> found;
+    for (ClaimId claim = state_.ledger().first_of_owner(owner); claim.valid();
+         claim = state_.ledger().claim(claim).next_of_owner) {
+      const Claim& c = state_.ledger().claim(claim);
+      if (!c.account.is_tree() || queues_.IsOfMembers(c.account.row()) != of_members) continue;
+      found.emplace_back(c.pod_set, c.account.row(), c.count, c.bundle.value, c.state, c.priority,
+                         c.claimant.value);
+    }
+    std::ranges::sort(found);
+    return found;
+  }
+
   // Whom others leave for waits, is promised something, and they know it as it knows them.
   void CheckPromise(WorkloadId id, const Workload& row, std::string_view key) {
     const bool promised = row.promised != Reservation{};
     const bool under_way = row.write != WriteStage::kNone;
     if (promised && StageOf(row.status) != WorkloadStage::kPending)
       found_.push_back(fmt::format("workload {}: promised quota, and does not wait", key));
-    Reservation decided = row.decided;
-    decided.slots.clear();
+    const Reservation decided = WithoutPlaces(row.decided);
     if (promised && under_way && row.promised != decided)
       found_.push_back(fmt::format("workload {}: promised what was not decided", key));
     if (under_way && !row.victims.empty())
@@ -243,6 +313,7 @@ class QueueAuditor {
     std::vector<NaiveQuota::Row> rows = accounts_;
     for (uint32_t account = 0; account < rows.size(); ++account) {
       rows[account].quota = tree.quota(r, account);
+      rows[account].defined = tree.defined(r, account);
       rows[account].claims = claims_[size_t{r.value} * rows.size() + account];
     }
     const NaiveQuota naive(std::move(rows));

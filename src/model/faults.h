@@ -41,16 +41,23 @@ struct Faults {
   bool revoked_evict_no_more = false;       // A13: who lost a promise is not tried with evictions.
   // P01: when the last member of a group that is gone goes, so does who bears its name now.
   bool clean_groups_by_name = false;
-  bool keep_half_gangs = false;     // What a gang found is kept although the rest has no place.
-  bool forget_woken_gangs = false;  // A gang that is woken is not tried again.
+  bool keep_half_gangs = false;       // What a gang found is kept although the rest has no place.
+  bool forget_woken_gangs = false;    // A gang that is woken is not tried again.
+  bool forget_quota_waiters = false;  // Who waits for its queue's quota is not tried again.
   // R05: what a gang waits for is promised to it until the next cycle.
   bool drop_gang_promises = false;
+  // Q02: what a group needs is kept for it in full, whatever its members have of it already.
+  bool reserve_in_full = false;
   bool unmoved_by_others = false;  // D16: who waits here waits on when another has bound it.
   // K081: who waits for what others leave is promised it no more once it was looked at.
   bool drop_quota_promise_when_tried = false;
   bool evict_for_nobody = false;  // K088: whether an eviction is wanted still is not asked.
   bool forget_slots = false;      // What is admitted has no places on nodes until its pods come.
   bool keep_lost_quota = false;   // K042: quota whose write came to nothing is charged for ever.
+  // K001: that a node failed is marked, and the mark is taken off by what is written later.
+  bool second_pass_by_mark = false;
+  // K002: what is due is decided on the workload as it was when that became due.
+  bool second_pass_replayed = false;
   Unfelt unfelt = Unfelt::kNothing;
   bool operator==(const Faults&) const = default;
 };

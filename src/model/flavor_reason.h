@@ -41,9 +41,10 @@ struct FlavorReason {
 // What all reasons against a workload come to, for conditions; the later, the less is to be hoped.
 enum class Unfit : uint8_t {
   kNone,
-  kWaiting,  // For quota that others use.
-  kExceeds,  // What its queue could ever have.
-  kNoMatch,  // Flavors are not there, or not for such pods.
+  kNoPlaces,  // No topology has room for its pods, even if no others stood there.
+  kWaiting,   // For quota that others use, or for their places.
+  kExceeds,   // What its queue could ever have.
+  kNoMatch,   // Flavors are not there, or not for such pods.
 };
 
 // Why pods that ask for a topology get no place in one, though there is quota.

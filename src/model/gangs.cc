@@ -18,6 +18,10 @@ bool State::HasRoomFor(const GroupUpsert& facts) const {
 
 void State::ApplyGroup(const GroupUpsert& facts) {
   CHECK(HasRoomFor(facts));
+  FitLedger();
+  queues_.Pin(QueueKind::kQueue, vocabulary_.names.Intern(kRootQueue), true, ledger_);
+  const NameId queue = vocabulary_.names.Intern(facts.queue);
+  bool moved = false;
   GroupId id = FindGroup(facts.uid);
   if (!id.valid()) {
     const GroupId other = groups_.FindKey(keys_.Find(facts.key));
@@ -25,6 +29,8 @@ void State::ApplyGroup(const GroupUpsert& facts) {
     if (other.valid() && facts.creation < groups_.at(other).creation) return;
     // As with pods, before the other goes.
     id = groups_.Add(uids_.Acquire(facts.uid), keys_.Acquire(facts.key));
+    groups_.mutable_at(id).queue = queue;
+    moved = true;
     if (other.valid()) DropGroup(other);
     ChangeMembers(groups_.at(id).key);
   }
@@ -36,7 +42,15 @@ void State::ApplyGroup(const GroupUpsert& facts) {
   group.creation = facts.creation;
   group.phase = facts.phase;
   group.attempts = 0;
+  group.min_resources = facts.min_resources;
+  // One that waits may not know yet that it was let in.
+  if (group.phase != GroupPhase::kPending && group.phase != GroupPhase::kCompleted)
+    group.let_in = false;
+  moved = std::exchange(group.queue, queue) != queue || moved;
+  const KeyId key = group.key;
   changed_groups_.push_back(id);
+  if (moved) SettleShares(key);
+  Unsettle(id);
 }
 
 void State::RemoveGroup(const GroupRemove& facts) {
@@ -56,8 +70,15 @@ void State::CleanByName(KeyId group) {
 
 void State::DropGroup(GroupId id) {
   const Group row = groups_.at(id);
+  if (const ClaimId rest = ledger_.first_of_owner(row.uid); rest.valid()) {
+    Transaction t = Begin();
+    t.End(rest);
+    t.Commit(Cause::kOwnerDeleted);
+  }
+  std::erase(unsettled_, id);
   groups_.Remove(id);
   changed_groups_.push_back(id);
+  SettleShares(row.key);
   ChangeMembers(row.key);
   // Nobody is left for whom they would have to go.
   groups_.ForMembers(row.key, [&](PodId pod) { Keep(pod); });
@@ -79,6 +100,7 @@ void State::NoteMember(PodId id) {
     if (!group.valid()) continue;
     groups_.mutable_at(group).attempts = 0;
     changed_groups_.push_back(group);
+    Unsettle(group);
   }
 }
 
@@ -126,14 +148,19 @@ void State::Trial::Reserve(const Placement& placement, std::span<const PodId> vi
   state_.touches_.Add(placement.node, kTouchTried);
 }
 
+bool State::Trial::Fits() {
+  state_.SettleRests(transaction_);
+  return transaction_.NetCharge() <= 0;
+}
+
 void State::Trial::Keep() {
-  transaction_.Commit(Cause::kDecided);
+  state_.Commit(transaction_, Cause::kDecided);
   for (const auto& [placement, before] : std::exchange(placed_, {})) {
     NodeId left;
     if (before.owner.valid()) {
       left = before.account.node();
       state_.SpareVictims(transaction_, before);
-      transaction_.Commit(Cause::kRevoked);
+      state_.Commit(transaction_, Cause::kRevoked);
     }
     state_.NoteAssumed(placement, left);
     state_.NotePromised(placement.pod, state_.nodes_.name(placement.node));

@@ -7,6 +7,7 @@ namespace berth::model {
 void Group::AddTo(Hasher& hasher) const {
   hasher.Add(uid.value).Add(key.value).Add(min_member).Add(creation.ns).Add(phase);
   hasher.Add(priority.has_value()).Add(priority.value_or(0));
+  hasher.Add(queue.value).Add(min_resources.value).Add(let_in);
   hasher.Add(attempts).Add(backoff_until.ns).Add(min_of_roles.size());
   for (const RoleMinimum& m : min_of_roles) hasher.Add(m.role.value).Add(m.count);
 }
@@ -50,7 +51,8 @@ GroupPhase PhaseOf(const Group& group, const MemberCounts& counts) {
     case GroupPhase::kCompleted:
       break;
   }
-  return GroupPhase::kInqueue;
+  const bool in = group.let_in || group.phase == GroupPhase::kInqueue;
+  return in ? GroupPhase::kInqueue : GroupPhase::kPending;
 }
 
 std::string_view ToString(GroupPhase phase) {

@@ -33,6 +33,8 @@ struct GroupUpsert {
   std::optional<int32_t> priority;        // Nothing: that of its most important member.
   Instant creation;
   GroupPhase phase = GroupPhase::kPending;
+  std::string queue = "default";  // Of Volcano's (model/queues.h).
+  BundleId min_resources = {};    // What its queue is to have for it before it is placed.
 };
 
 // The object of that uid is gone.
@@ -48,7 +50,10 @@ struct Group {
   std::optional<int32_t> priority;
   Instant creation;
   GroupPhase phase = GroupPhase::kPending;
+  NameId queue;
+  BundleId min_resources;
   // Decided: forgotten by a restart.
+  bool let_in = false;    // Its queue has room for it, which its object does not say yet.
   uint32_t attempts = 0;  // Cycles that found no room for it, since its members last changed.
   Instant backoff_until;  // Others go first until then.
 
@@ -87,9 +92,19 @@ struct MemberCounts {
 // to be. As Volcano's, but: a member that is being deleted counts until it is gone (P12), who
 // completed stays so until a new member comes (P13), with members that wait nothing is completed
 // (P14), nothing counts before it is observed (P16), and who ran and has too few is Unknown and
-// never Pending again (P24).
+// never Pending again (P24). Pending becomes Inqueue when the queue lets it in.
 [[nodiscard]] GroupPhase PhaseOf(const Group& group, const MemberCounts& counts);
 [[nodiscard]] std::string_view ToString(GroupPhase phase);
+
+// What keeps a group from being let in by its queue, or its members from being placed, whatever
+// room there is.
+enum class GroupBar : uint8_t {
+  kNone,
+  kQueueMissing,   // There is no queue of that name.
+  kQueueClosed,    // It, or one above it, is closed: who runs goes on.
+  kParentMissing,  // One above it is not there.
+  kQueueCycle,     // Those above it name each other as parents.
+};
 
 // Rows by uid, and who names them by key: pods come before, stay after, and belong to whichever
 // object bears the name now. What an older one had ended with its uid (P01 of docs/REGRESSIONS.md).

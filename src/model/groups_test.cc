@@ -139,9 +139,10 @@ TEST(Trial, IsKeptWholeOrUndone) {
 
 // P12, P13, P14, P16, P24.
 TEST(GroupPhase, IsAFunctionOfWhatItSaysAndItsMembers) {
-  const auto phase = [](GroupPhase before, int32_t min, MemberCounts counts) {
+  const auto phase = [](GroupPhase before, int32_t min, MemberCounts counts, bool let_in = false) {
     Group group;
     group.phase = before;
+    group.let_in = let_in;
     group.min_member = min;
     return PhaseOf(group, counts);
   };
@@ -151,7 +152,9 @@ TEST(GroupPhase, IsAFunctionOfWhatItSaysAndItsMembers) {
     for (const auto& [kind, count] : members) counts.of[static_cast<size_t>(kind)] = count;
     return counts;
   };
-  EXPECT_EQ(phase(GroupPhase::kPending, 2, of({{kWaiting, 2}})), GroupPhase::kInqueue);
+  EXPECT_EQ(phase(GroupPhase::kPending, 2, of({{kWaiting, 2}})), GroupPhase::kPending);
+  EXPECT_EQ(phase(GroupPhase::kPending, 2, of({{kWaiting, 2}}), true), GroupPhase::kInqueue);
+  EXPECT_EQ(phase(GroupPhase::kInqueue, 2, of({{kWaiting, 2}})), GroupPhase::kInqueue);
   // Decided is not observed (P16).
   EXPECT_EQ(phase(GroupPhase::kInqueue, 2, of({{kDecided, 2}})), GroupPhase::kInqueue);
   EXPECT_EQ(phase(GroupPhase::kInqueue, 2, of({{kBound, 2}})), GroupPhase::kRunning);
@@ -166,8 +169,11 @@ TEST(GroupPhase, IsAFunctionOfWhatItSaysAndItsMembers) {
             GroupPhase::kRunning);
   // Completed is final, though its members go (P13), until one comes.
   EXPECT_EQ(phase(GroupPhase::kCompleted, 2, of({})), GroupPhase::kCompleted);
-  EXPECT_EQ(phase(GroupPhase::kCompleted, 2, of({{kWaiting, 1}})), GroupPhase::kInqueue);
-  EXPECT_EQ(phase(GroupPhase::kPending, 0, of({})), GroupPhase::kInqueue);
+  EXPECT_EQ(phase(GroupPhase::kCompleted, 2, of({{kWaiting, 1}})), GroupPhase::kPending);
+  EXPECT_EQ(phase(GroupPhase::kCompleted, 2, of({{kWaiting, 1}}), true), GroupPhase::kInqueue);
+  EXPECT_EQ(phase(GroupPhase::kPending, 0, of({}), true), GroupPhase::kInqueue);
+  // Who has as many on nodes as it needs runs, whether its queue let it in or not.
+  EXPECT_EQ(phase(GroupPhase::kPending, 2, of({{kBound, 2}})), GroupPhase::kRunning);
 }
 
 }  // namespace

@@ -8,6 +8,11 @@
 namespace berth::model {
 namespace {
 
+// Slots of workloads and what is kept for groups, and members of groups, which are pods.
+constexpr int64_t kSlotsChargedMax = limits::kSlotsMax + limits::kPodsMax;
+static_assert(INT64_MAX - limits::kAmountMax * kSlotsChargedMax > limits::kQuotaMax * 3,
+              "what a queue has left is a sum of three quotas less what all slots use");
+
 std::string_view BytesOf(const auto& column) {
   using T = std::remove_cvref_t<decltype(column[0])>;
   static_assert(std::has_unique_object_representations_v<T>,
@@ -160,7 +165,7 @@ void Ledger::ChargeDevices(const Claim& claim, int sign) {
 
 void Ledger::ChargeQuota(const Claim& claim, const BundleTable& bundles, int sign) {
   slots_charged_ += sign * int64_t{claim.count};
-  CHECK_LE(slots_charged_, limits::kSlotsMax);
+  CHECK_LE(slots_charged_, kSlotsChargedMax);
   for (const ResourceAmount& a : bundles.View(claim.bundle)) {
     const Amount amount = sign * a.amount * claim.count;
     const Amount physical = claim.state == ClaimState::kReserved ? 0 : amount;

@@ -184,6 +184,10 @@ class Ledger {
   [[nodiscard]] const QuotaTree& quota() const { return quota_; }
   // Of claims on the tree.
   [[nodiscard]] int64_t slots_charged() const { return slots_charged_; }
+  // Counts commits that may have left somebody more quota: who waits for some looks again when it
+  // moved.
+  [[nodiscard]] uint64_t quota_moves() const { return quota_moves_; }
+  void NoteQuotaMoved() { ++quota_moves_; }
 
   // allocatable - held - releasing - reserved by others of at least the viewer's priority. Of the
   // tree: what is left, and reserved is what all others reserved, for quota that somebody waits for
@@ -250,6 +254,7 @@ class Ledger {
   AccountTable tables_[2];  // Nodes, tree.
   QuotaTree quota_;         // Its rows are those of the tree.
   int64_t slots_charged_ = 0;
+  uint64_t quota_moves_ = 0;
   std::vector<uint8_t> devices_count_;
   std::vector<Claim> claims_;
   std::vector<ClaimId> free_claims_;

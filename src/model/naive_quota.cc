@@ -53,7 +53,8 @@ Amount NaiveQuota::Local(uint32_t row) const {
 
 Amount NaiveQuota::LeftFor(QuotaView view, uint32_t row) const {
   const Row& n = rows_[row];
-  if (n.parent == QuotaTree::kNoRow) return Subtree(row) - Used(view, row);
+  if (n.parent == QuotaTree::kNoRow)
+    return n.whole && !n.defined ? kUnlimited : Subtree(row) - Used(view, row);
   const Amount local = Local(row);
   Amount above = LeftFor(view, n.parent);
   if (n.quota.borrowing_limit != kUnlimited) {
@@ -61,13 +62,15 @@ Amount NaiveQuota::LeftFor(QuotaView view, uint32_t row) const {
     const Amount used_of_it = std::max(Amount{0}, Used(view, row) - local);
     above = std::min(above, stored - used_of_it + n.quota.borrowing_limit);
   }
+  if (above == kUnlimited) return above;
   return std::max(Amount{0}, local - Used(view, row)) + above;
 }
 
 Amount NaiveQuota::Potential(uint32_t row) const {
   const Row& n = rows_[row];
-  if (n.parent == QuotaTree::kNoRow) return Subtree(row);
-  const Amount above = Local(row) + Potential(n.parent);
+  if (n.parent == QuotaTree::kNoRow) return n.whole && !n.defined ? kUnlimited : Subtree(row);
+  Amount above = Potential(n.parent);
+  if (above != kUnlimited) above += Local(row);
   if (n.quota.borrowing_limit == kUnlimited) return above;
   return std::min(above, Subtree(row) + n.quota.borrowing_limit);
 }

@@ -15,6 +15,7 @@ class NaiveQuota {
   struct Row {
     uint32_t parent = QuotaTree::kNoRow;
     bool whole = false;
+    bool defined = true;  // It has a quota.
     Quota quota;
     ViewAmounts claims = {};  // Of the row itself.
   };

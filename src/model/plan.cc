@@ -91,6 +91,18 @@ std::string PrintReservation(const ReserveDecision& decision, const State& state
   return text + '\n';
 }
 
+// "places default/a: main n1 n2", or "gives up default/a: n1 failed".
+std::string PrintPass(const PassDecision& decision, const State& state) {
+  const Workload& row = state.workloads().at(decision.workload);
+  std::string text =
+      fmt::format("{} {}:", decision.refusal ? "give up" : "place", state.KeyOf(row.key));
+  for (const NameId node : decision.failed) text += fmt::format(" without {}", state.NameOf(node));
+  for (const Slot& slot : row.decided.slots)
+    text +=
+        fmt::format(" {} {}", state.NameOf(row.slots[slot.pod_set].name), state.NameOf(slot.node));
+  return text + '\n';
+}
+
 void AddReasons(Hasher& hasher, const std::vector<Reason>& reasons) {
   hasher.Add(reasons.size());
   for (const Reason& r : reasons) {
@@ -98,6 +110,21 @@ void AddReasons(Hasher& hasher, const std::vector<Reason>& reasons) {
     hasher.Add(r.deficit).Add(r.detail.value).Add(r.detail_value.value);
     hasher.Add(r.until.ns).Add(r.code);
   }
+}
+
+void AddRefusal(Hasher& hasher, const TopologyRefusal& refusal) {
+  hasher.Add(refusal.kind).Add(refusal.topology.value).Add(refusal.level.value);
+  hasher.Add(refusal.within.value).Add(refusal.fills.size());
+  for (const TopologyFill& fill : refusal.fills)
+    hasher.Add(fill.level.value).Add(fill.fits).Add(fill.wanted);
+  const NodesLeftOut& left_out = refusal.left_out;
+  hasher.Add(left_out.all).Add(left_out.by_selector).Add(left_out.by_domain);
+  hasher.Add(left_out.by_others).Add(left_out.by_taint.size());
+  for (const NodesLeftOut::ByTaint& by : left_out.by_taint)
+    hasher.Add(by.taint.key.value).Add(by.taint.value.value).Add(by.nodes);
+  hasher.Add(left_out.by_resource.size());
+  for (const NodesLeftOut::ByResource& by : left_out.by_resource)
+    hasher.Add(by.resource.value).Add(by.nodes);
 }
 
 }  // namespace
@@ -108,6 +135,8 @@ void Refusal::AddTo(Hasher& hasher) const {
   hasher.Add(gang.has_value());
   if (gang) {
     hasher.Add(gang->group.value).Add(gang->needed).Add(gang->found).Add(gang->released);
+    hasher.Add(gang->most.has_value()).Add(gang->most.value_or(0)).Add(gang->bar);
+    hasher.Add(gang->queue.value);
   }
   hasher.Add(preemption.has_value());
   if (!preemption) return;
@@ -125,9 +154,13 @@ void WorkloadRefusal::AddTo(Hasher& hasher) const {
   }
   hasher.Add(promised).Add(victims_count).Add(shared).Add(places.size());
   for (const PlacesRefusal& p : places) {
-    hasher.Add(p.pod_set).Add(p.needed).Add(p.found).Add(p.beside_leaving);
+    hasher.Add(p.pod_set).Add(p.needed).Add(p.found).Add(p.beside_leaving).Add(p.may_evict);
     p.why.AddTo(hasher);
+    hasher.Add(p.topology.has_value());
+    if (p.topology) AddRefusal(hasher, *p.topology);
   }
+  hasher.Add(fault).Add(fault_flavors.size());
+  for (const NameId flavor : fault_flavors) hasher.Add(flavor.value);
 }
 
 void Plan::AddTo(Hasher& hasher) const {
@@ -147,6 +180,10 @@ void Plan::AddTo(Hasher& hasher) const {
   for (const Refusal& r : refusals) r.AddTo(hasher);
   for (const ReserveDecision& r : reservations) hasher.Add(r.workload.value).Add(r.uid.value);
   for (const EvictDecision& e : evictions) hasher.Add(e.workload.value).Add(e.uid.value);
+  for (const PassDecision& p : passes) {
+    hasher.Add(p.workload.value).Add(p.uid.value).Add(p.pass).Add(p.refusal.has_value());
+    for (const NameId node : p.failed) hasher.Add(node.value);
+  }
   for (const WorkloadId workload : workloads) hasher.Add(workload.value);
   hasher.Add(more).Add(wake_at.ns);
 }
@@ -199,6 +236,7 @@ std::string Print(const Plan& plan, const State& state) {
     text += fmt::format("evict {} for {}\n", state.KeyOf(row.key),
                         state.KeyOf(state.workloads().at(row.claimant).key));
   }
+  for (const PassDecision& p : plan.passes) text += PrintPass(p, state);
   for (const WorkloadId workload : plan.workloads)
     text += fmt::format("wait {}\n", state.KeyOf(state.workloads().at(workload).key));
   if (plan.more) text += "more\n";

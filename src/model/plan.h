@@ -8,9 +8,11 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "model/flavor_reason.h"
+#include "model/groups.h"
 #include "model/ids.h"
 #include "model/ledger.h"
 #include "model/reason.h"
+#include "model/topology_refusal.h"
 
 namespace berth::model {
 
@@ -70,6 +72,10 @@ struct GangRefusal {
   uint32_t found = 0;     // Of these; without a class: members that wait.
   uint32_t released = 0;  // Members that give back their nodes, and are not gone yet.
   bool promised = false;  // All that it needs is reserved for it, until others are gone.
+  // Of equal members, so many would fit if nothing stood on any node. Nothing: nobody counted.
+  std::optional<uint32_t> most = {};
+  GroupBar bar = GroupBar::kNone;  // It waits for its queue, whatever room there is.
+  NameId queue = {};               // Likewise.
   bool operator==(const GangRefusal&) const = default;
 };
 
@@ -116,7 +122,9 @@ struct PlacesRefusal {
   uint32_t needed = 0;
   uint32_t found = 0;
   bool beside_leaving = false;  // Even if those were gone that would have to leave for its quota.
+  bool may_evict = false;       // Others may have to leave for its places.
   Refusal why;                  // Of the first that found none, beside the others.
+  std::optional<TopologyRefusal> topology = {};  // Where they are placed by one: why they are not.
   bool operator==(const PlacesRefusal&) const = default;
 };
 
@@ -128,6 +136,8 @@ struct WorkloadRefusal {
   Unfit unfit = Unfit::kNone;
   uint32_t pod_set = 0;
   std::vector<FlavorReason> reasons = {};
+  TopologyFault fault = TopologyFault::kNone;  // There is quota, but none to be placed by topology.
+  std::vector<NameId> fault_flavors = {};      // That have topologies.
   // There is quota, but of the flavors of nodes that can't hold its pods: of all that were tried.
   std::vector<PlacesRefusal> places = {};
   bool promised = false;       // It gets its quota once those are gone that leave for it.
@@ -151,6 +161,25 @@ struct EvictDecision {
   bool operator==(const EvictDecision&) const = default;
 };
 
+// What else is due of a workload that has quota. Which one it is follows from what was observed, at
+// the moment of use (cycle/second_pass.h).
+enum class Pass : uint8_t {
+  kNone,
+  kPlace,    // Its checks are passed: its pods get places, and it is admitted.
+  kReplace,  // Pods whose nodes failed get others.
+};
+
+// The workload gets the places that State::workloads() says were decided; or is evicted, for there
+// are none.
+struct PassDecision {
+  WorkloadId workload;
+  OwnerId uid;
+  Pass pass = Pass::kNone;
+  std::vector<NameId> failed = {};            // kReplace: the nodes that this is about.
+  std::optional<PlacesRefusal> refusal = {};  // It is evicted.
+  bool operator==(const PassDecision&) const = default;
+};
+
 // What one cycle decided, as data. Ids are good until the next Apply.
 struct Plan {
   std::vector<BindDecision> binds;           // In the order decided.
@@ -165,6 +194,7 @@ struct Plan {
   std::vector<PodRefused> refused;
   std::vector<ReserveDecision> reservations;  // In the order decided.
   std::vector<EvictDecision> evictions;       // Of workloads; likewise.
+  std::vector<PassDecision> passes;           // Likewise.
   // Who waits for quota, for another reason than before.
   std::vector<WorkloadId> workloads;
   bool more = false;                   // The bound per cycle was met: call again at once.
@@ -172,7 +202,8 @@ struct Plan {
 
   [[nodiscard]] bool empty() const {
     return binds.empty() && refused.empty() && preemptions.empty() && nominations.empty() &&
-           released.empty() && reservations.empty() && evictions.empty() && workloads.empty();
+           released.empty() && reservations.empty() && evictions.empty() && passes.empty() &&
+           workloads.empty();
   }
   void AddTo(Hasher& hasher) const;
 };

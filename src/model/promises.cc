@@ -50,12 +50,14 @@ void State::Reserve(Transaction& t, const Claim& promise, ClaimId existing,
     releasing.why = ClaimWhy::kEvicting;
     releasing.claimant = promise.owner;
     t.Change(charged, releasing);
+    Share(t, victim);
   }
   if (existing.valid()) {
     t.Change(existing, promise);
   } else if (!faults_.promise_when_observed) {
     t.Add(promise);
   }
+  ShareOfOwner(t, promise.owner);
   TakeOver(t, promise);
 }
 
@@ -83,14 +85,16 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
     {
       Transaction trial = Begin();
       Reserve(trial, promise, ClaimId{}, victims);
+      SettleRests(trial);
       if (trial.NetCharge() > 0) return false;
     }
     EndNodeClaim(id, Cause::kRevoked);
   }
   Transaction t = Begin();
   Reserve(t, promise, PromiseOf(id), victims);
+  SettleRests(t);
   if (t.NetCharge() > 0) return false;
-  t.Commit(Cause::kDecided);
+  Commit(t, Cause::kDecided);
   NoteReserved(id, node);
   return true;
 }
@@ -226,11 +230,14 @@ void State::ChangeClaim(Transaction& t, ClaimId id, const Claim& to) {
   const Claim before = ledger_.claim(id);
   if (to.state != ClaimState::kReserved || to.account != before.account) SpareVictims(t, before);
   t.Change(id, to);
+  ShareOfOwner(t, to.owner);
 }
 
 void State::EndClaim(Transaction& t, ClaimId id) {
-  SpareVictims(t, ledger_.claim(id));
+  const Claim ended = ledger_.claim(id);
+  SpareVictims(t, ended);
   t.End(id);
+  ShareOfOwner(t, ended.owner);
 }
 
 // Who leaves the node for a pod of lower priority leaves it for this one: the more important
@@ -265,6 +272,7 @@ void State::SpareVictims(Transaction& t, const Claim& promise) {
         kept.why = pod.node.valid() ? ClaimWhy::kBound : ClaimWhy::kAssumed;
       }
       t.Change(id, kept);
+      Share(t, victim);
       changed_pods_.push_back(victim);
     }
     id = next;

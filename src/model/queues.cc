@@ -36,7 +36,8 @@ bool QueueTable::IsAs(QueueId q, const QueueUpsert& facts, NameId parent, OwnerI
   if (row.uid != uid || parent_now != parent || row.preemption != facts.preemption ||
       row.groups != facts.groups || row.fungibility != facts.fungibility ||
       row.strict_fifo != facts.strict_fifo || row.stopped != facts.stopped ||
-      row.lacks_checks != facts.lacks_checks) {
+      row.lacks_checks != facts.lacks_checks || row.checks != facts.checks ||
+      row.weight != facts.weight) {
     return false;
   }
   const QuotaTree& tree = ledger.quota();
@@ -59,7 +60,7 @@ uint32_t QueueTable::AccountOf(QueueId q, NameId flavor) const {
 }
 
 bool QueueTable::HasRoomFor(const QueueUpsert& facts, QueueId q, QueueId parent) const {
-  if (live() + 2 > limits::kQueuesMax) return false;  // Itself and its parent.
+  if (live() + 3 > limits::kQueuesMax) return false;  // Itself, its parent, and Volcano's root.
   std::vector<NameId> flavors;
   for (const QueueQuota& quota : facts.quotas) flavors.push_back(quota.flavor);
   // Itself, its parent, and what is above them: each may get an account of each flavor. Those of a
@@ -75,7 +76,9 @@ bool QueueTable::HasRoomFor(const QueueUpsert& facts, QueueId q, QueueId parent)
   std::ranges::sort(flavors);
   const auto repeated = std::ranges::unique(flavors);
   flavors.erase(repeated.begin(), repeated.end());
-  return accounts_live() + flavors.size() * levels <= size_t{limits::kQuotaAccountsMax};
+  // A Volcano queue has one of none, and the root another.
+  return accounts_live() + flavors.size() * levels + levels + 1 <=
+         size_t{limits::kQuotaAccountsMax};
 }
 
 OwnerId QueueTable::Put(const QueueUpsert& facts, NameId name, NameId parent, OwnerId uid,
@@ -90,6 +93,8 @@ OwnerId QueueTable::Put(const QueueUpsert& facts, NameId name, NameId parent, Ow
   rows_[q.value].strict_fifo = facts.strict_fifo;
   rows_[q.value].stopped = facts.stopped;
   rows_[q.value].lacks_checks = facts.lacks_checks;
+  rows_[q.value].checks = facts.checks;
+  rows_[q.value].weight = facts.weight;
   return uid_before;
 }
 
@@ -97,10 +102,12 @@ OwnerId QueueTable::Remove(QueueId q, Ledger& ledger) {
   CHECK(used(q));
   SetQuotas(q, {}, ledger);
   SetParent(q, QueueId{}, ledger);
+  rows_[q.value].weight = 1;
   rows_[q.value].preemption = {};
   rows_[q.value].groups = {};
   rows_[q.value].fungibility = {};
   rows_[q.value].strict_fifo = rows_[q.value].stopped = rows_[q.value].lacks_checks = false;
+  rows_[q.value].checks.clear();
   const OwnerId uid = std::exchange(rows_[q.value].uid, OwnerId{});
   DropQueue(q);
   return uid;
@@ -288,10 +295,22 @@ void QueueTable::Detach(QueueId q, Ledger& ledger) {
   }
 }
 
+void QueueTable::Pin(QueueKind kind, NameId name, bool pinned, Ledger& ledger) {
+  if (pinned) {
+    accounts_[EnsureAccount(FindOrAdd(kind, name), NameId{}, ledger)].pinned = true;
+    return;
+  }
+  const QueueId q = Find(kind, name);
+  const uint32_t account = q.valid() ? AccountOf(q, NameId{}) : kNoAccount;
+  if (account == kNoAccount) return;
+  accounts_[account].pinned = false;
+  DropUnused(account, ledger);
+}
+
 void QueueTable::DropUnused(uint32_t account, Ledger& ledger) {
   while (account != kNoAccount) {
     const QueueAccount row = accounts_[account];
-    if (!row.queue.valid() || row.defined_count > 0 || row.children_count > 0 ||
+    if (!row.queue.valid() || row.pinned || row.defined_count > 0 || row.children_count > 0 ||
         ledger.tree().claims_count(account) > 0) {
       return;
     }
@@ -330,13 +349,18 @@ void QueueTable::AddTo(Hasher& hasher) const {
     hasher.Add(row.groups.value).Add(row.fungibility.next_before_borrowing);
     hasher.Add(row.fungibility.next_before_preempting);
     hasher.Add(row.fungibility.preempts_before_borrows);
-    hasher.Add(row.strict_fifo).Add(row.stopped).Add(row.lacks_checks);
+    hasher.Add(row.strict_fifo).Add(row.stopped).Add(row.lacks_checks).Add(row.checks.size());
+    for (const QueueCheck& check : row.checks) {
+      hasher.Add(check.name.value).Add(check.flavors.size());
+      for (const NameId flavor : check.flavors) hasher.Add(flavor.value);
+    }
+    hasher.Add(row.weight);
     // That it is in a cycle, counts, heights and children follow from the rest.
   }
   for (const QueueId q : free_rows_) hasher.Add(q.value);
   hasher.Add(accounts_.size());
   for (const QueueAccount& account : accounts_)
-    hasher.Add(account.queue.value).Add(account.flavor.value).Add(account.next);
+    hasher.Add(account.queue.value).Add(account.flavor.value).Add(account.next).Add(account.pinned);
   for (const uint32_t account : free_accounts_) hasher.Add(account);
   // row_of_name_ is an index.
 }

@@ -5,6 +5,7 @@
 #include <limits>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/hash.h"
@@ -25,6 +26,11 @@ inline constexpr size_t kQueueKindsCount = 3;
 [[nodiscard]] constexpr QueueKind ParentKindOf(QueueKind kind) {
   return kind == QueueKind::kQueue ? QueueKind::kQueue : QueueKind::kCohort;
 }
+
+// Volcano's: where every queue is that names no parent, whether there is an object of that name or
+// not; and the queue of those who name none, who are the root's own where there is no such object.
+inline constexpr std::string_view kRootQueue = "root";
+inline constexpr std::string_view kDefaultQueue = "default";
 
 // Good whether there is such a queue or not.
 struct QueueName {
@@ -67,6 +73,13 @@ struct QueueFungibility {
   bool operator==(const QueueFungibility&) const = default;
 };
 
+// An admission check that a ClusterQueue asks for.
+struct QueueCheck {
+  NameId name;
+  std::vector<NameId> flavors;  // Of those alone that get one of them; empty: of all.
+  bool operator==(const QueueCheck&) const = default;
+};
+
 // A cohort or queue as it is. Whoever is named as parent is there from then on, without quota until
 // its own object is known.
 struct QueueUpsert {
@@ -79,9 +92,11 @@ struct QueueUpsert {
   ResourceGroupsId groups = {};  // Of a ClusterQueue; their flavors have quota above.
   QueueFungibility fungibility = {};
   bool strict_fifo = false;  // Who finds no quota bars those behind it.
-  bool stopped = false;      // Nothing more is admitted.
+  bool stopped = false;      // Nothing more is admitted; of Volcano's: it is closed.
   // Nor while some of the admission checks that it asks for are not there, or nobody does them.
   bool lacks_checks = false;
+  std::vector<QueueCheck> checks = {};
+  int32_t weight = 1;  // Of a Volcano queue, among its siblings.
 };
 
 // The object is gone. With a uid, only if it is still that one.
@@ -111,6 +126,8 @@ struct Queue {
   bool strict_fifo = false;
   bool stopped = false;
   bool lacks_checks = false;
+  std::vector<QueueCheck> checks;
+  int32_t weight = 1;
 };
 
 // A queue's account of one flavor: a row of Ledger::tree() and Ledger::quota().
@@ -120,12 +137,13 @@ struct QueueAccount {
   uint32_t next = Queue::kNoAccount;  // Of the queue.
   uint32_t children_count = 0;        // Linked to it.
   uint32_t defined_count = 0;         // Resources that it has quota of.
+  bool pinned = false;                // Kept with its queue, whatever is charged to it.
 };
 
-// Rows by kind and name: children refer to parents by name, as claims do, so a row lives as long as
-// its object, a queue that names it, or an account. An account lives as long as it has quota, one
-// linked to it, or claims. Both are used again. Links of the ledger's quota follow the parents that
-// are named, but in a cycle, whose queues are roots.
+// Rows by kind and name, as children and claims refer to them: a row lives as long as its object, a
+// queue that names it, or an account; an account as long as it has quota, one linked to it, or
+// claims, and that of a Volcano queue as long as its object. Both are used again. Links of the
+// ledger's quota follow the parents that are named, but in a cycle, whose queues are roots.
 //
 // O(1) by name; a change of quota is O(quotas + resources), of a parent O(accounts x resources x
 // levels + the cycle that it makes or breaks), and where a queue was the highest of its siblings,
@@ -157,6 +175,11 @@ class QueueTable {
     return static_cast<uint32_t>(accounts_.size() - free_accounts_.size());
   }
   [[nodiscard]] const QueueAccount& account(uint32_t row) const { return accounts_[row]; }
+  // Whether it is a Volcano queue's, which is of no flavor.
+  [[nodiscard]] bool IsOfMembers(uint32_t account) const {
+    const QueueAccount& row = accounts_[account];
+    return at(row.queue).kind == QueueKind::kQueue && !row.flavor.valid();
+  }
   // Queue::kNoAccount when it has none. O(flavors of the queue).
   [[nodiscard]] uint32_t AccountOf(QueueId q, NameId flavor) const;
 
@@ -173,6 +196,8 @@ class QueueTable {
   [[nodiscard]] QueueId FindOrAdd(QueueKind kind, NameId name);
   // Its account of the flavor, and those above it.
   [[nodiscard]] uint32_t EnsureAccount(QueueId q, NameId flavor, Ledger& ledger);
+  // As long as it is pinned, the queue of that name is there and has an account of no flavor.
+  void Pin(QueueKind kind, NameId name, bool pinned, Ledger& ledger);
   // Claims of the account ended.
   void DropUnused(uint32_t account, Ledger& ledger);
 

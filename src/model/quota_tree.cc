@@ -27,7 +27,7 @@ QuotaTree::Left QuotaTree::LeftFor(QuotaView view, ResourceId r, uint32_t row, A
     const Amount used = all - own;
     own = Above(all, local) - Above(used, local);
     if (parents_[n] == kNoRow) {
-      limit(locals + cell.subtree - used, n);
+      if (Bounded(cell, n)) limit(locals + cell.subtree - used, n);
       return left;
     }
     locals = std::min(locals + Above(local, used), kQuotaMax);
@@ -41,7 +41,10 @@ Amount QuotaTree::Potential(ResourceId r, uint32_t row) const {
   Amount locals = 0;
   for (uint32_t n = row;; n = parents_[n]) {
     const Cell& cell = at(r, n);
-    if (parents_[n] == kNoRow) return std::min(most, std::min(locals + cell.subtree, kQuotaMax));
+    if (parents_[n] == kNoRow) {
+      if (!Bounded(cell, n)) return most;
+      return std::min(most, std::min(locals + cell.subtree, kQuotaMax));
+    }
     if (cell.quota.borrowing_limit != kUnlimited)
       most = std::min(most, locals + cell.subtree + cell.quota.borrowing_limit);
     locals = std::min(locals + LocalOf(cell), kQuotaMax);

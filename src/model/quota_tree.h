@@ -39,7 +39,8 @@ using ViewAmounts = std::array<Amount, kQuotaViewsCount>;
 //                + min(left(parent), subtree - local - max(0, used - local) + borrowing limit)
 //
 // as in Kueue. The nominal quota of a row that is `whole` has its children's in it, as what a
-// Volcano queue deserves: subtree(n) = nominal(n) - sum over all below it local.
+// Volcano queue deserves: subtree(n) = nominal(n) - sum over all below it local. A root of that
+// kind which has no quota of a resource limits nobody's use of it.
 //
 // Used and subtree are kept up, sums are exact, and what is read of them is clamped to
 // limits::kQuotaMax. Links are a forest: who links keeps cycles out. A change of an amount or a
@@ -79,9 +80,10 @@ class QuotaTree {
   }
 
   // What the row may use besides; negative when it uses more than it may. `own`, at most what is
-  // charged to the row itself, is counted as not used. O(levels).
+  // charged to the row itself, is counted as not used;
+  // kUnlimited, of no row, where no limit is met. O(levels).
   [[nodiscard]] Left LeftFor(QuotaView view, ResourceId r, uint32_t row, Amount own = 0) const;
-  // What it could use if nobody used anything. O(levels).
+  // What it could use if nobody used anything; kUnlimited likewise. O(levels).
   [[nodiscard]] Amount Potential(ResourceId r, uint32_t row) const;
 
   // Makes room. New rows are roots without quota.
@@ -127,6 +129,10 @@ class QuotaTree {
   [[nodiscard]] static bool IsOver(const Cell& cell) {
     return std::max(cell.used[static_cast<size_t>(QuotaView::kPhysical)],
                     cell.used[static_cast<size_t>(QuotaView::kFuture)]) > cell.subtree;
+  }
+  // Of a root: whether what there is of the resource is told.
+  [[nodiscard]] bool Bounded(const Cell& cell, uint32_t row) const {
+    return !whole(row) || cell.defined != 0;
   }
   [[nodiscard]] Passed PassedBy(ResourceId r, uint32_t row) const;
   void PutQuota(ResourceId r, uint32_t row, const Quota& quota, bool defined);

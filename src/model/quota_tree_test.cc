@@ -24,7 +24,10 @@ struct Twin {
     tree.Resize(std::size(kResources), kRows);
     for (uint32_t row = 0; row < kRows; ++row) {
       tree.SetWhole(row, row >= kWholeFrom);
-      for (auto& of : rows) of[row].whole = row >= kWholeFrom;
+      for (auto& of : rows) {
+        of[row].whole = row >= kWholeFrom;
+        of[row].defined = false;
+      }
     }
   }
 
@@ -42,6 +45,7 @@ struct Twin {
     switch (*rc::gen::inRange(0, 6)) {
       case 0: {
         const auto limit = [] { return *rc::gen::element(kUnlimited, Amount{0}, Amount{7}); };
+        fact.defined = true;
         fact.quota = {.nominal = *rc::gen::inRange(0, 20),
                       .borrowing_limit = limit(),
                       .lending_limit = limit()};
@@ -49,6 +53,7 @@ struct Twin {
       }
       case 1:
         fact.quota = {};
+        fact.defined = false;
         return tree.ClearQuota(r, row);
       case 2: {
         const uint32_t parent = *rc::gen::inRange(0u, kRows + 1);
@@ -79,7 +84,7 @@ struct Twin {
           RC_ASSERT(tree.used(view, r, row) == naive.Used(view, row));
           const QuotaTree::Left left = tree.LeftFor(view, r, row);
           RC_ASSERT(left.amount == naive.LeftFor(view, row));
-          RC_ASSERT(Below(row, left.row));
+          RC_ASSERT((left.amount == kUnlimited ? left.row == kNoRow : Below(row, left.row)));
         }
       }
     }

@@ -107,8 +107,13 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   row.status = facts.status;
   row.slots = facts.slots;
   row.reserved = facts.reserved;
+  row.unhealthy = facts.unhealthy;
+  row.checks = facts.checks;
+  row.checks_pending = facts.checks_pending;
   const bool finished = row.status.finished;
-  if (finished || row.status.reserved) {
+  // What is under way of one that has quota was decided on what it was: any news replaces it.
+  const bool has = row.status.reserved || before.status.reserved;
+  if (finished || (has && row != before)) {
     row.write = WriteStage::kNone;
     row.decided = {};
     row.errors = 0;
@@ -151,6 +156,7 @@ void State::DropWorkload(WorkloadId id, Cause cause) {
   keys_.Release(row.key);
   keys_.Release(row.local_queue);
   changed_workloads_.push_back(id);
+  changed_holders_.push_back(id);
 }
 
 // ---- What they are charged -------------------------------------------------------------------
@@ -199,6 +205,7 @@ void State::SettleReservations(std::span<const WorkloadId> workloads, Cause caus
   for (const auto& [owner, claims] : wanted) PutReservation(t, owner, claims, left);
   for (const WorkloadId id : workloads) PutSlots(t, id);
   t.Commit(cause);
+  changed_holders_.insert(changed_holders_.end(), workloads.begin(), workloads.end());
   NoteLeft(left);
   DropLeftGhosts();
   for (const WorkloadId id : workloads) GiveSlots(id);
@@ -234,7 +241,8 @@ void State::PutReservation(Transaction& t, OwnerId owner, std::span<const Claim>
 
 // Whose quota is given back is noted.
 void State::NoteLeft(std::span<const uint32_t> accounts) {
-  for (const uint32_t account : accounts) ChangeQueue(queues_.account(account).queue);
+  for (const uint32_t account : accounts)
+    relieved_queues_.push_back(queues_.NameOf(queues_.account(account).queue));
   for (const uint32_t account : accounts) queues_.DropUnused(account, ledger_);
 }
 
@@ -245,12 +253,60 @@ void State::Reserve(WorkloadId id, Reservation reservation) {
   Workload& row = workloads_.mutable_at(id);
   CHECK(StageOf(row.status) == WorkloadStage::kPending);
   CHECK(row.write == WriteStage::kNone);
-  row.promised = reservation;
-  row.promised.slots.clear();
+  row.promised = WithoutPlaces(reservation);
   row.decided = std::move(reservation);
   row.write = WriteStage::kInFlight;
   SettleReservations(std::span(&id, 1), Cause::kDecided);
   Spare(spared);
+}
+
+void State::Place(WorkloadId id, Reservation reservation) {
+  CHECK(HasRoomFor(reservation, workloads_.at(id).reserved));
+  Workload& row = workloads_.mutable_at(id);
+  CHECK(row.status.reserved);
+  CHECK(row.write == WriteStage::kNone);
+  CHECK(reservation.charges == row.reserved.charges);
+  row.decided = std::move(reservation);
+  row.write = WriteStage::kInFlight;
+  SettleReservations(std::span(&id, 1), Cause::kDecided);
+}
+
+void State::GiveUp(WorkloadId id) {
+  Workload& row = workloads_.mutable_at(id);
+  CHECK(row.status.reserved);
+  CHECK(row.write == WriteStage::kNone);
+  row.write = WriteStage::kInFlight;
+}
+
+namespace {
+
+// Whether the check is for who gets these flavors.
+bool IsFor(const QueueCheck& check, const Reservation& reservation) {
+  return check.flavors.empty() ||
+         std::ranges::any_of(reservation.charges, [&](const QuotaCharge& charge) {
+           return std::ranges::find(check.flavors, charge.flavor) != check.flavors.end();
+         });
+}
+
+}  // namespace
+
+bool State::AsksForChecks(const Reservation& reservation) const {
+  const QueueId q = queues_.Find(QueueKind::kClusterQueue, reservation.cluster_queue);
+  return q.valid() && std::ranges::any_of(queues_.at(q).checks, [&](const QueueCheck& check) {
+           return IsFor(check, reservation);
+         });
+}
+
+bool State::PassedChecks(WorkloadId id) const {
+  const Workload& row = workloads_.at(id);
+  if (row.checks_pending) return false;
+  const QueueId q = queues_.Find(QueueKind::kClusterQueue, row.reserved.cluster_queue);
+  // What is not known asks for what is not known.
+  if (!q.valid() || !queues_.at(q).uid.valid()) return false;
+  return std::ranges::all_of(queues_.at(q).checks, [&](const QueueCheck& check) {
+    return !IsFor(check, row.reserved) ||
+           std::ranges::find(row.checks, check.name) != row.checks.end();
+  });
 }
 
 // ---- Promises --------------------------------------------------------------------------------

@@ -114,7 +114,21 @@ std::vector<Slot> State::SlotsWanted(WorkloadId id) const {
   if (!workloads_.used(id)) return {};
   const Workload& row = workloads_.at(id);
   if (row.status.finished || StageOf(row.status) == WorkloadStage::kEvicted) return {};
-  return ChargedTo(row).slots;
+  std::vector<Slot> wanted = ChargedTo(row).slots;
+  if (!row.status.reserved || row.write == WriteStage::kNone) return wanted;
+  // Other places are being written: it has both until it is known which. O(places that are new x
+  // places).
+  std::vector<Slot> own = wanted;
+  for (const Slot& slot : row.decided.slots) {
+    const auto at = std::ranges::find(own, slot);
+    if (at == own.end()) {
+      wanted.push_back(slot);
+    } else {
+      *at = own.back();
+      own.pop_back();
+    }
+  }
+  return wanted;
 }
 
 Claim State::ClaimOfSlot(WorkloadId id, uint32_t place) const {
@@ -173,14 +187,22 @@ void State::PutSlots(Transaction& t, WorkloadId id) {
   }
   SlotTable::OfWorkload& of = slots_.of(id);
   if (!std::ranges::equal(of.places, wanted, {}, &SlotTable::Place::slot)) Replace(t, id, wanted);
+  // Those that are being written are none less when some of its pods are done.
+  const size_t own = workloads_.used(id)
+                         ? std::min(ChargedTo(workloads_.at(id)).slots.size(), of.places.size())
+                         : 0;
   std::map<uint32_t, uint32_t> left;
-  for (uint32_t i = 0; i < of.places.size(); ++i) {
+  for (uint32_t i = 0; i < own; ++i) {
     const auto [at, fresh] = left.try_emplace(of.places[i].slot.pod_set);
     if (fresh) at->second = PodsLeft(id, at->first);
     if (of.places[i].pod.valid() && at->second > 0) --at->second;
   }
   for (uint32_t i = 0; i < of.places.size(); ++i) {
     if (of.places[i].pod.valid()) continue;
+    if (i >= own) {
+      BeginSlot(t, id, i);
+      continue;
+    }
     uint32_t& more = left[of.places[i].slot.pod_set];
     if (more == 0) {
       EndSlot(t, id, i);
@@ -246,8 +268,19 @@ std::vector<PodId> State::SeekersInOrder(OwnerId job) const {
   return pods;
 }
 
+// Whether its labels are such that the pod selects the node.
+bool State::MaySelect(PodId pod, NodeId node) const {
+  const ClassSpec& spec = vocabulary_.classes.at(pods_.at(pod).class_id);
+  const SelectorTable& selectors = vocabulary_.selectors;
+  if (!spec.selector.valid()) return true;
+  if (selectors.materialised(spec.selector)) return selectors.Test(spec.selector, node);
+  return selectors.Matches(spec.selector, labels_.View(nodes_.labels(node)), nodes_.name(node),
+                           vocabulary_.names);
+}
+
 // The place of the workload that the pod is to take: where it stands, if it stands somewhere, else
-// the last; the first of a node that is there for who waits.
+// the last; the first of a node that is there for who waits. Where a topology says which pod goes
+// where, only one that it may go to, or stands in.
 template <typename MayTake>
 std::optional<uint32_t> State::FindPlace(WorkloadId id, PodId pod, MayTake may_take) const {
   const std::span<const SlotTable::Place> places = slots_.PlacesOf(id);
@@ -259,8 +292,11 @@ std::optional<uint32_t> State::FindPlace(WorkloadId id, PodId pod, MayTake may_t
   for (uint32_t i = 0; i < places.size(); ++i) {
     const Slot& slot = places[i].slot;
     if (!may_take(places[i]) || (sets.size() > 1 && sets[slot.pod_set].name != set)) continue;
-    if (stands.valid() ? slot.node == stands : nodes_.present(nodes_.Find(slot.node))) return i;
-    found = i;
+    const bool by_topology = FindTopology(ChargedTo(workloads_.at(id)), slot.pod_set) != nullptr;
+    const NodeId node = nodes_.Find(slot.node);
+    const bool goes = nodes_.present(node) && (!by_topology || MaySelect(pod, node));
+    if (stands.valid() ? slot.node == stands : goes) return i;
+    if (!by_topology) found = i;
   }
   return found;
 }

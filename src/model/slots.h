@@ -23,6 +23,21 @@ struct Slot {
   bool operator==(const Slot&) const = default;
 };
 
+// Pods of a set that stand, or are to stand, in a domain of a topology's lowest level.
+struct TopologyShare {
+  std::vector<NameId> values;  // Of the levels.
+  uint32_t count = 0;
+  bool operator==(const TopologyShare&) const = default;
+};
+
+// Where the pods of a set stand by a topology.
+struct TopologyPlaces {
+  uint32_t pod_set = 0;
+  std::vector<NameId> levels;         // Labels of nodes, the widest first; those that are told.
+  std::vector<TopologyShare> shares;  // Empty: they get their places when it is admitted.
+  bool operator==(const TopologyPlaces&) const = default;
+};
+
 // The slots of workloads, and the pods of the jobs that they are of. A slot that no pod took is
 // a claim of the workload on its node; one that was taken is none, for the pod has its own.
 //

@@ -62,10 +62,15 @@ void State::Apply(const Delta& delta) {
   changed_pods_.clear();
   changed_groups_.clear();
   changed_workloads_.clear();
+  changed_holders_.clear();
   changed_queues_.clear();
+  relieved_queues_.clear();
   ApplyFact(delta);
   NoteMembers();
   NoteSlots();
+  if (unsettled_.empty()) return;
+  Transaction t = Begin();
+  Commit(t, Cause::kObserved);
 }
 
 void State::ApplyFact(const Delta& delta) {
@@ -317,6 +322,11 @@ void State::ApplyPod(const PodUpsert& facts) {
   changed_pods_.push_back(id);
   SettleClaims(id);
   NoteMember(id);
+  if (group != group_before && ClaimOf(id).valid()) {
+    Transaction t = Begin();
+    Share(t, id);
+    Commit(t, Cause::kObserved);
+  }
   if (group_before.valid()) keys_.Release(group_before);
 }
 
@@ -417,8 +427,9 @@ void State::PutClaim(ClaimId existing, const Claim& claim) {
     ChangeClaim(t, existing, claim);
   } else {
     t.Add(claim);
+    ShareOfOwner(t, claim.owner);
   }
-  t.Commit(Cause::kObserved);
+  Commit(t, Cause::kObserved);
 }
 
 void State::EndNodeClaim(PodId pod, Cause cause) {
@@ -427,7 +438,7 @@ void State::EndNodeClaim(PodId pod, Cause cause) {
   const NodeId left = ledger_.claim(id).account.node();
   Transaction t = Begin();
   EndClaim(t, id);
-  t.Commit(cause);
+  Commit(t, cause);
   DropGhost(left);
 }
 
@@ -440,10 +451,12 @@ void State::EndClaims(PodId pod, Cause cause) {
   for (ClaimId id = first; id.valid();) {
     const ClaimId next = ledger_.claim(id).next_of_owner;
     left.push_back(ledger_.claim(id).account);
-    EndClaim(t, id);
+    SpareVictims(t, ledger_.claim(id));
+    t.End(id);
     id = next;
   }
-  t.Commit(cause);
+  if (const GroupId group = GroupOf(pod); group.valid()) Unsettle(group);
+  Commit(t, cause);
   for (const AccountId account : left) {
     if (account.is_tree()) {
       queues_.DropUnused(account.row(), ledger_);
@@ -475,7 +488,7 @@ void State::EndReservations(NodeId node) {
     EndClaim(t, id);
     id = next;
   }
-  t.Commit(Cause::kNodeReplaced);
+  Commit(t, Cause::kNodeReplaced);
   for (const PodId pod : holders) SettleClaims(pod);  // As Revoke.
 }
 
@@ -527,6 +540,8 @@ void State::ApplyQueue(const QueueUpsert& facts) {
   const NameId name = vocabulary_.names.Intern(facts.name);
   const NameId parent = facts.parent.empty() ? NameId{} : vocabulary_.names.Intern(facts.parent);
   const QueueId known = queues_.Find(facts.kind, name);
+  if (facts.kind == QueueKind::kQueue)
+    queues_.Pin(QueueKind::kQueue, vocabulary_.names.Intern(kRootQueue), true, ledger_);
   const OwnerId uid = uids_.Acquire(facts.uid);
   if (known.valid() && queues_.IsAs(known, facts, parent, uid, ledger_)) return uids_.Release(uid);
   // Whose quota it lends or borrows, before and after.
@@ -535,6 +550,9 @@ void State::ApplyQueue(const QueueUpsert& facts) {
   if (before.valid()) uids_.Release(before);
   ChangeQueue(queues_.Find(facts.kind, name));
   if (facts.kind == QueueKind::kClusterQueue) EndPromisesIn(name);
+  if (facts.kind != QueueKind::kQueue) return;
+  queues_.Pin(facts.kind, name, true, ledger_);
+  ChangeGroupsOf(name);
 }
 
 bool State::HasRoomFor(const FlavorUpsert& facts) const {
@@ -587,7 +605,11 @@ void State::RemoveQueue(const QueueRemove& facts) {
   if (!facts.uid.empty() && uids_.Find(facts.uid) != queues_.at(q).uid) return;
   ChangeQueue(queues_.RootOf(q));
   ChangeQueue(q);
+  const NameId name = queues_.at(q).name;
   uids_.Release(queues_.Remove(q, ledger_));
+  if (facts.kind != QueueKind::kQueue) return;
+  ChangeGroupsOf(name);
+  if (facts.name != kRootQueue) queues_.Pin(facts.kind, name, false, ledger_);
 }
 
 // ---- Decisions and their outcomes ------------------------------------------------------------
@@ -600,12 +622,12 @@ void State::Assume(PodId id, NodeId node, DeviceSlots devices) {
     CHECK_EQ(ledger_.claim(existing).state, ClaimState::kReserved);
     Transaction t = Begin();
     SpareVictims(t, ledger_.claim(existing));
-    t.Commit(Cause::kRevoked);
+    Commit(t, Cause::kRevoked);
   }
   Transaction t = Begin();
   const Placement placement{.pod = id, .node = node, .devices = devices};
   const NodeId left = AssumeIn(t, placement);
-  t.Commit(Cause::kDecided);
+  Commit(t, Cause::kDecided);
   NoteAssumed(placement, left);
 }
 
@@ -629,6 +651,7 @@ NodeId State::AssumeIn(Transaction& t, const Placement& placement) {
   } else {
     t.Add(held);
   }
+  Share(t, placement.pod);
   return left;
 }
 
@@ -735,7 +758,9 @@ void State::AddTo(Hasher& hasher) const {
   hasher.Add(faults_.forget_woken_gangs).Add(faults_.drop_gang_promises);
   for (const KeyId group : ended_groups_) hasher.Add(group.value);
   hasher.Add(faults_.keep_promise_where_refused).Add(faults_.revoked_evict_no_more);
-  hasher.Add(faults_.unmoved_by_others);
+  hasher.Add(faults_.unmoved_by_others)
+      .Add(faults_.reserve_in_full)
+      .Add(faults_.forget_quota_waiters);
 }
 
 }  // namespace berth::model

@@ -71,6 +71,8 @@ class State {
   [[nodiscard]] bool HasRoomFor(const Reservation& reservation) const {
     return HasRoomFor(reservation, Reservation{});
   }
+  // In place of what its owner is charged now.
+  [[nodiscard]] bool HasRoomFor(const Reservation& reservation, const Reservation& before) const;
   // The pods whose rows the last Apply changed, added or removed (then not used(): a row is not
   // given again within one Apply); in order of change.
   [[nodiscard]] const std::vector<PodId>& changed_pods() const { return changed_pods_; }
@@ -82,9 +84,15 @@ class State {
   [[nodiscard]] const std::vector<WorkloadId>& changed_workloads() const {
     return changed_workloads_;
   }
-  // Queues of which it gave back quota, or where it may be to be had otherwise; some may be gone.
-  // What that means reaches all of their tree.
+  // The workloads of which it may have changed what they are charged, or as what; likewise. Those
+  // of a cycle's decisions come behind them.
+  [[nodiscard]] const std::vector<WorkloadId>& changed_holders() const { return changed_holders_; }
+  // Queues where quota may be to be had that was not, or who may be evicted for it; some may be
+  // gone. What that means reaches all of their tree.
   [[nodiscard]] const std::vector<QueueName>& changed_queues() const { return changed_queues_; }
+  // Queues of which it gave back quota, now or once those that leave are gone, and nothing else;
+  // likewise.
+  [[nodiscard]] const std::vector<QueueName>& relieved_queues() const { return relieved_queues_; }
 
   [[nodiscard]] const NodeTable& nodes() const { return nodes_; }
   // Of nodes; a list without a node is forgotten.
@@ -117,6 +125,22 @@ class State {
   [[nodiscard]] GroupId FindGroup(std::string_view uid) const {
     return groups_.FindUid(uids_.Find(uid));
   }
+
+  // What keeps the group waiting whatever room there is.
+  [[nodiscard]] GroupBar BarOf(GroupId group) const;
+  // What a queue has too little of, for one that is to be charged to it.
+  struct QuotaShort {
+    ResourceId resource;
+    Amount deficit = 0;
+    QueueId queue;       // Of those on the way up the lowest that leaves no more.
+    bool never = false;  // Even if nobody used anything.
+    bool operator==(const QuotaShort&) const = default;
+  };
+  // Whether the member can be charged to its group's queue; its group's own reservation and promise
+  // do not stand in its way. `to_come`: once all that leave are gone. O(resources x levels).
+  [[nodiscard]] std::optional<QuotaShort> ShortFor(PodId member, bool to_come = false) const;
+  // Whether what the group asks to be kept for it can be. O(members + resources x levels).
+  [[nodiscard]] std::optional<QuotaShort> ShortFor(GroupId group) const;
 
   [[nodiscard]] QueueId FindQueue(QueueKind kind, std::string_view name) const {
     return queues_.Find(kind, vocabulary_.names.Find(name));
@@ -177,7 +201,7 @@ class State {
     // As Promise, to a pod that is promised nothing.
     void Reserve(const Placement& placement, std::span<const PodId> victims);
     // Whether what is reserved may be kept: as Promise says.
-    [[nodiscard]] bool Fits() const { return transaction_.NetCharge() <= 0; }
+    [[nodiscard]] bool Fits();
     // Who is placed keeps its place when its binding fails: the node is promised to it then. Whom
     // it would have evicted, and who is not being deleted yet, stays. REQUIRES: Fits.
     void Keep();
@@ -213,6 +237,9 @@ class State {
   // completed: its claim is releasing, for nobody. Until it goes, its eviction fails, or its group
   // is gone or another.
   void Release(PodId pod);
+  // Its queue lets the group, which is Pending, in: what it needs is kept for it there from now on.
+  // REQUIRES: no bar; ShortFor it nothing.
+  void LetIn(GroupId group);
   // The group was tried in vain: others go first until its backoff is over.
   void NoteAttempt(GroupId group, Instant now);
   // Promises the node to a pod that waits, and evicts `victims` for it, in one commit: its claim is
@@ -243,6 +270,15 @@ class State {
   // REQUIRES: HasRoomFor it; that much is left.
   // What it was promised ends.
   void Reserve(WorkloadId workload, Reservation reservation);
+  // Notes that it is being written where the pods go of one that has quota, with their places
+  // charged besides those that it has; or that it is to give up what it has. REQUIRES: it has
+  // quota, nothing is under way; `reservation` is what it has with these places, and they fit.
+  void Place(WorkloadId workload, Reservation reservation);
+  void GiveUp(WorkloadId workload);
+  // Whether it passed all admission checks that its queue asks for, with the flavors that it has.
+  [[nodiscard]] bool PassedChecks(WorkloadId workload) const;
+  // Whether some are asked for. O(checks x flavors).
+  [[nodiscard]] bool AsksForChecks(const Reservation& reservation) const;
   // Promises the reservation to the workload, which waits and is promised nothing: what others
   // leave is for it. The victims hold quota and are to leave for it, besides those that leave
   // already. REQUIRES: HasRoomFor it; that much is left once all that leave are gone.
@@ -262,8 +298,6 @@ class State {
   void AddTo(Hasher& hasher) const;
 
  private:
-  // In place of what its owner is charged now.
-  [[nodiscard]] bool HasRoomFor(const Reservation& reservation, const Reservation& before) const;
   void ApplyNode(const NodeUpsert& facts);
   void RemoveNode(const NodeRemove& facts);
   void ApplyPod(const PodUpsert& facts);
@@ -309,6 +343,20 @@ class State {
   void PutReservation(Transaction& t, OwnerId owner, std::span<const Claim> claims,
                       std::vector<uint32_t>& left);
   void NoteLeft(std::span<const uint32_t> accounts);
+  // What members of groups are charged to queues (shares.cc).
+  [[nodiscard]] QueueId ChargedQueueOf(GroupId group) const;
+  [[nodiscard]] ClaimId ShareOf(OwnerId owner) const;
+  [[nodiscard]] std::vector<ResourceAmount> RestOf(GroupId group) const;
+  [[nodiscard]] std::optional<QuotaShort> ShortIn(QueueId q, std::span<const ResourceAmount> need,
+                                                  std::span<const ClaimId> own, bool to_come) const;
+  void Share(Transaction& t, PodId pod);
+  void ShareOfOwner(Transaction& t, OwnerId owner);
+  void Unsettle(GroupId group);
+  void SettleRest(Transaction& t, GroupId group);
+  void SettleRests(Transaction& t);
+  void Commit(Transaction& t, Cause cause);
+  void SettleShares(KeyId group);
+  void ChangeGroupsOf(NameId queue);
   // Slots (slots.cc).
   [[nodiscard]] std::vector<Slot> SlotsWanted(WorkloadId workload) const;
   [[nodiscard]] Claim ClaimOfSlot(WorkloadId workload, uint32_t place) const;
@@ -322,6 +370,7 @@ class State {
   template <typename MayTake>
   [[nodiscard]] std::optional<uint32_t> FindPlace(WorkloadId workload, PodId pod,
                                                   MayTake may_take) const;
+  [[nodiscard]] bool MaySelect(PodId pod, NodeId node) const;
   void NoteSlot(PodId pod);
   void NoteSlots();
   bool TakePlace(PodId pod);
@@ -383,13 +432,16 @@ class State {
   std::vector<PodId> changed_pods_;
   std::vector<GroupId> changed_groups_;
   std::vector<WorkloadId> changed_workloads_;
+  std::vector<WorkloadId> changed_holders_;
   std::vector<QueueName> changed_queues_;
+  std::vector<QueueName> relieved_queues_;
   std::array<uint64_t, kReasonKindsCount> promises_lost_{};
   Homeless homeless_;   // Nominated to a node that is not there.
   uint32_t nodes_max_;  // Immutable after construction.
   uint32_t pods_max_;   // Immutable after construction.
   Faults faults_;
   std::vector<KeyId> ended_groups_;  // With a planted bug alone: names of groups that are gone.
+  std::vector<GroupId> unsettled_;   // What is kept for them may be another; within one commit.
 };
 
 }  // namespace berth::model

@@ -44,6 +44,7 @@ struct TopologyRefusal {
     kNoLevel,       // The topology lacks the level.
     kNoSliceLevel,  // Likewise, of slices.
     kSliceAbove,    // `level`, of slices, is wider than `within`, of the pods.
+    kUneven,        // `fills` has one: so many pods are no slices of `fits` each.
     kNoDomains,     // No node is in a domain of the level.
     kFewPods,       // `fills` has one.
     kFewSlices,     // Likewise.

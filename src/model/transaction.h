@@ -15,7 +15,8 @@ namespace berth::model {
 // Tries changes of claims and undoes them. Every change is in the ledger at once, so that what is
 // evaluated inside a transaction sees it; RollbackTo undoes in reverse order, exactly: the ledger
 // is bit for bit what it was. A transaction that is not committed rolls back when it ends; only one
-// that is touches nodes. One at a time per ledger; the three must outlive it.
+// that is touches nodes. One at a time per ledger, or one within another that ends before that goes
+// on; the three must outlive it.
 //
 //   Transaction t = state.Begin();
 //   auto before = t.checkpoint();

@@ -18,9 +18,29 @@ void AddTo(Hasher& hasher, const Reservation& reservation) {
     hasher.Add(slot.pod_set).Add(slot.node.value);
     hasher.Add(slot.devices.mask).Add(slot.devices.milli_each);
   }
+  hasher.Add(reservation.topologies.size());
+  for (const TopologyPlaces& places : reservation.topologies) {
+    hasher.Add(places.pod_set).Add(places.levels.size()).Add(places.shares.size());
+    for (const NameId level : places.levels) hasher.Add(level.value);
+    for (const TopologyShare& share : places.shares) {
+      hasher.Add(share.values.size()).Add(share.count);
+      for (const NameId value : share.values) hasher.Add(value.value);
+    }
+  }
 }
 
 }  // namespace
+
+Reservation WithoutPlaces(Reservation reservation) {
+  reservation.slots.clear();
+  reservation.topologies.clear();
+  return reservation;
+}
+
+const TopologyPlaces* FindTopology(const Reservation& reservation, uint32_t pod_set) {
+  const auto at = std::ranges::find(reservation.topologies, pod_set, &TopologyPlaces::pod_set);
+  return at == reservation.topologies.end() ? nullptr : &*at;
+}
 
 void TopologyWish::AddTo(Hasher& hasher) const {
   hasher.Add(asked).Add(required.value).Add(preferred.value).Add(unconstrained).Add(group.value);
@@ -45,6 +65,9 @@ void Workload::AddTo(Hasher& hasher) const {
     s.topology.AddTo(hasher);
   }
   model::AddTo(hasher, reserved);
+  hasher.Add(unhealthy.size()).Add(checks.size()).Add(checks_pending);
+  for (const NameId node : unhealthy) hasher.Add(node.value);
+  for (const NameId check : checks) hasher.Add(check.value);
   model::AddTo(hasher, decided);
   hasher.Add(write).Add(errors).Add(not_before.ns);
   model::AddTo(hasher, promised);

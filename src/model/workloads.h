@@ -51,7 +51,7 @@ using LocalQueueTable = ObjectTable<LocalQueue, LocalQueueId>;
 struct SliceWish {
   NameId level;
   uint32_t size = 1;
-  bool operator==(const SliceWish&) const = default;
+  auto operator<=>(const SliceWish&) const = default;
 };
 
 // Where the pods are to stand in relation to each other, by a topology of their nodes.
@@ -62,7 +62,7 @@ struct TopologyWish {
   bool unconstrained = false;
   NameId group;                   // Pod sets of one group stand together; invalid: none.
   std::vector<SliceWish> slices;  // Each within the one before.
-  bool operator==(const TopologyWish&) const = default;
+  auto operator<=>(const TopologyWish&) const = default;
   void AddTo(Hasher& hasher) const;
 };
 
@@ -95,8 +95,14 @@ struct Reservation {
   // Where the pods go: one for each, in the order of pod sets. Empty: wherever they find room. Not
   // of a promise.
   std::vector<Slot> slots = {};
+  // By a topology; of those pod sets that are placed by one, in their order. Not of a promise.
+  std::vector<TopologyPlaces> topologies = {};
   bool operator==(const Reservation&) const = default;
 };
+// The same without where its pods go.
+[[nodiscard]] Reservation WithoutPlaces(Reservation reservation);
+// Null: the pod set is not placed by a topology.
+[[nodiscard]] const TopologyPlaces* FindTopology(const Reservation& reservation, uint32_t pod_set);
 
 // Why a workload has to give way to another.
 enum class VictimReason : uint8_t {
@@ -115,6 +121,9 @@ struct WorkloadUpsert {
   WorkloadStatus status = {};
   std::vector<WorkloadSlots> slots = {};  // By pod set.
   Reservation reserved = {};              // status.admission; read while status.reserved.
+  std::vector<NameId> unhealthy = {};     // status.unhealthyNodes.
+  std::vector<NameId> checks = {};        // Its admission checks that are Ready.
+  bool checks_pending = false;            // It has others.
 };
 
 // The object of that uid is gone.
@@ -133,9 +142,14 @@ struct Workload {
   WorkloadStatus status;
   std::vector<WorkloadSlots> slots;
   Reservation reserved;
+  std::vector<NameId> unhealthy;
+  std::vector<NameId> checks;
+  bool checks_pending = false;
 
   // Decided.
-  Reservation decided;  // While `write` is under way.
+  // While `write` is under way: what it is to get; of one that has quota, with what places, or
+  // nothing where it is to give up what it has.
+  Reservation decided;
   WriteStage write = WriteStage::kNone;
   uint32_t errors = 0;  // Writes in a row that failed.
   Instant not_before;   // Error backoff: not tried again until then.

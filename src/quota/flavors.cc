@@ -64,7 +64,8 @@ bool Has(std::span<const Id> ids, Id id) {
 
 class Assigner {
  public:
-  Assigner(const model::State& state, const FlavorRequest& request, const OutlookFor& outlook)
+  Assigner(const model::State& state, const FlavorRequest& request, const OutlookFor& outlook,
+           const MisplacedOf& misplaced)
       : state_(state),
         queues_(state.queues()),
         queue_(queues_.at(request.queue)),
@@ -72,6 +73,7 @@ class Assigner {
         vocabulary_(state.vocabulary()),
         request_(request),
         outlook_(outlook),
+        misplaced_(misplaced),
         by_topology_(CountTopologies()) {}
 
   FlavorAssignment Run() {
@@ -82,6 +84,7 @@ class Assigner {
     }
     out_.mode = WorstOfPodSets();
     if (out_.mode != FlavorMode::kNone) ChooseTopologies();
+    if (out_.mode != FlavorMode::kNone && misplaced_) AskPlaces();
     if (out_.mode == FlavorMode::kNone) out_.unfit = WhyNone();
     return std::move(out_);
   }
@@ -472,6 +475,44 @@ class Assigner {
     out_.mode = WorstOfPodSets();
   }
 
+  // Quota is of use with places: those that there are, or that others would leave.
+  void AskPlaces() {
+    if (out_.mode == FlavorMode::kFit) {
+      if (const auto none = misplaced_(out_, Room::kNow))
+        Lower(none->pod_set, FlavorMode::kPreempt);
+    }
+    out_.mode = WorstOfPodSets();
+    if (out_.mode == FlavorMode::kFit) return;
+    if (const auto none = misplaced_(out_, Room::kEmpty)) {
+      Lower(none->pod_set, FlavorMode::kNone);
+      const uint32_t group = out_.pod_sets[none->pod_set].group;
+      for (FlavorTrial& trial : out_.groups[group].trials) {
+        if (trial.flavor != none->flavor) continue;
+        trial.mode = FlavorMode::kNone;
+        trial.unfit = Unfit::kNoPlaces;
+      }
+    } else {
+      // There may be quota enough, and no place for it all at once.
+      for (uint32_t i = 0; i < out_.pod_sets.size(); ++i) {
+        if (!out_.pod_sets[i].topology_flavors.empty()) Lower(i, FlavorMode::kPreempt);
+      }
+    }
+    out_.mode = WorstOfPodSets();
+  }
+
+  // What the pod set gets is to be had by that mode at best.
+  void Lower(uint32_t pod_set, FlavorMode mode) {
+    PodSetFlavors& pods = out_.pod_sets[pod_set];
+    pods.mode = std::min(pods.mode, mode);
+    for (FlavorChoice& choice : pods.choices) {
+      choice.mode = std::min(choice.mode, mode);
+      for (Demand& demand : out_.demands) {
+        if (demand.account == choice.account && demand.resource == choice.resource)
+          demand.lacks = true;
+      }
+    }
+  }
+
   // Of a group of resources any flavor would do, so the least of what is against them; all groups
   // are needed, so the most of theirs. As upstream, a flavor that is none counts though its group
   // has another that is.
@@ -501,6 +542,7 @@ class Assigner {
   const model::Vocabulary& vocabulary_;
   const FlavorRequest& request_;
   const OutlookFor& outlook_;
+  const MisplacedOf& misplaced_;
   const ByTopology by_topology_;
   FlavorAssignment out_;
 };
@@ -542,12 +584,12 @@ bool FlavorAssignment::has_more() const {
 }
 
 FlavorAssignment AssignFlavors(const model::State& state, const FlavorRequest& request,
-                               const OutlookFor& outlook) {
+                               const OutlookFor& outlook, const MisplacedOf& misplaced) {
   CHECK(state.queues().active(request.queue));
   for (const PodSet& pods : request.pod_sets) {
     for (const ResourceAmount& of : pods.requests) CHECK(of.resource != model::kPods);
   }
-  return Assigner(state, request, outlook).Run();
+  return Assigner(state, request, outlook, misplaced).Run();
 }
 
 bool IsOutdated(const ScanStamp& last, const ScanStamp& now) {

@@ -132,6 +132,16 @@ struct FlavorAssignment {
   [[nodiscard]] bool has_more() const;
 };
 
+// Whether pods find places: now, or if no workload's pods stood anywhere.
+enum class Room : uint8_t { kNow, kEmpty };
+// The first pod set that finds none by the topology of its flavor.
+struct Misplaced {
+  uint32_t pod_set = 0;
+  model::NameId flavor;
+};
+// Asked of those pod sets that have PodSetFlavors::topology_flavors and no fault, all together.
+using MisplacedOf = std::function<std::optional<Misplaced>(const FlavorAssignment&, Room)>;
+
 // Each resource group's flavors are tried in order, from where the last look ended, and the first
 // that the queue's fungibility settles on is taken, else the best of all. A flavor is tried if it
 // is for such pods: its taints are tolerated, and what the pods' selectors say of its label keys
@@ -147,7 +157,8 @@ struct FlavorAssignment {
 // `outlook` costs.
 [[nodiscard]] FlavorAssignment AssignFlavors(const model::State& state,
                                              const FlavorRequest& request,
-                                             const OutlookFor& outlook);
+                                             const OutlookFor& outlook,
+                                             const MisplacedOf& misplaced = nullptr);
 
 // When a look at flavors took place.
 struct ScanStamp {

@@ -336,6 +336,38 @@ TEST(FlavorsTest, TopologiesAreForWhoAsksForThem) {
   EXPECT_EQ(ask("only"), "fit 0 | cpu=racks/fit/0 1");
 }
 
+// Goal: quota without places is as quota that is lacking, unless there could be no places at all.
+// Method: a queue with quota enough, or used up, and each answer about places.
+TEST(FlavorsTest, WhoFindsNoPlacesIsAsWhoFindsNoQuota) {
+  const auto with = [](Amount used, bool now, bool empty) {
+    Cluster c;
+    const std::vector<NameId> rack = {c.Name("rack")};
+    c.state.Apply(model::TopologyUpsert{.name = "t", .uid = "u-t", .levels = rack});
+    c.Flavor({.name = "racks", .topology = "t"});
+    c.Queue("q", {.parent = "", .groups = {CpuOf({{"racks", {.nominal = 9}}})}});
+    if (used > 0) c.Use("q", "racks", kCpu, used);
+    OneCpu workload(5);
+    workload.set.asks_topology = true;
+    workload.set.levels = rack;
+    std::string asked;
+    const FlavorAssignment got = AssignFlavors(
+        c.state, workload.For(c.Find("q")), Always(FlavorMode::kReclaim),
+        [&](const FlavorAssignment& flavors, Room room) -> std::optional<Misplaced> {
+          asked += room == Room::kNow ? " now" : " empty";
+          if (room == Room::kNow ? now : empty) return std::nullopt;
+          return Misplaced{.pod_set = 0, .flavor = flavors.pod_sets[0].topology_flavors.at(0)};
+        });
+    return fmt::format("{}{}{}", Cluster::ModeOf(got.mode),
+                       got.unfit == Unfit::kNoPlaces ? " no places" : "", asked) +
+           (got.demands.at(0).lacks ? " lacks" : "");
+  };
+  EXPECT_EQ(with(0, true, true), "fit now");
+  EXPECT_EQ(with(0, false, true), "preempt now empty lacks");
+  EXPECT_EQ(with(0, false, false), "none no places now empty lacks");
+  EXPECT_EQ(with(9, true, true), "preempt empty lacks") << "what there is now is of no use";
+  EXPECT_EQ(with(9, true, false), "none no places empty lacks");
+}
+
 // Goal: pods are placed in one topology: who gets flavors of two, or of none, is told. Method: two
 // resources of two flavors, and a pod set that asks for nothing, alone and in a group.
 TEST(FlavorsTest, PodsStandInOneTopology) {
@@ -488,7 +520,7 @@ TEST(FlavorsTest, WhyNotIsWhatCanBeHopedFor) {
     const PodSet pods{.count = 1, .requests = requests};
     const FlavorAssignment got = AssignFlavors(
         c.state, {.queue = c.Find("q"), .pod_sets = std::span(&pods, 1)}, kNobodyIsAsked);
-    constexpr std::array kUnfits = {"", "waiting", "exceeds", "no match"};
+    constexpr std::array kUnfits = {"", "no places", "waiting", "exceeds", "no match"};
     std::string text = kUnfits[static_cast<size_t>(got.unfit)];
     for (const FlavorReason& reason : got.groups[0].reasons) {
       text += fmt::format(" {}:{}+{}>{}", static_cast<int>(reason.kind), reason.assumed,
@@ -804,14 +836,14 @@ TEST(FlavorsTest, TheOutlookTellsWhoWouldGo) {
         "q",
         {.parent = "pool", .groups = {CpuOf({{"f", {.nominal = 6}}})}, .preemption = preemption});
     c.Queue("r", {.parent = "pool", .groups = {CpuOf({{"f", {.nominal = 2}}})}});
-    std::map<QueueId, std::vector<Admitted>> admitted;
+    std::map<QueueId, Holders> admitted;
     uint32_t owner = 0;
     for (const auto& [queue, amount] : {std::pair("q", own), std::pair("r", borrowed)}) {
       c.Use(queue, "f", kCpu, amount);
-      admitted[c.Find(queue)].push_back({.owner = model::OwnerId{owner++},
-                                         .queue = c.Find(queue),
-                                         .uid = queue,
-                                         .evicted = own_goes && queue == std::string_view("q")});
+      admitted[c.Find(queue)].insert({.owner = model::OwnerId{owner++},
+                                      .queue = c.Find(queue),
+                                      .uid = queue,
+                                      .evicted = own_goes && queue == std::string_view("q")});
     }
     const uint64_t before = c.Hash();
     model::Transaction t = c.state.Begin();
@@ -821,7 +853,7 @@ TEST(FlavorsTest, TheOutlookTellsWhoWouldGo) {
                         .lacks = true};
     const auto victims =
         FindVictims(c.state, t, {.queue = c.Find("q"), .priority = 1, .demands = {&demand, 1}},
-                    [&](QueueId q) { return std::span<const Admitted>(admitted[q]); });
+                    [&](QueueId q) -> const Holders& { return admitted[q]; });
     const EvictionOutlook outlook = OutlookOf(c.state, t, c.Find("q"), demand, victims);
     EXPECT_EQ(c.Hash(), before);
     return fmt::format("{} {}", Cluster::ModeOf(outlook.mode), outlook.borrow);

@@ -3,8 +3,9 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <span>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "base/time.h"
@@ -21,12 +22,20 @@ namespace berth::quota {
 struct Admitted {
   model::OwnerId owner;  // Of its claims.
   model::QueueId queue;  // That they are charged to.
-  std::string_view uid;  // Ends ties.
+  std::string uid;       // Ends ties.
   int32_t priority = 0;  // What orders it, with any boost.
   Instant reserved_at;   // When it got its quota.
   Instant queued_at;     // Its age in the queue's order.
   bool evicted = false;  // It is to go, and still charged.
+  bool operator==(const Admitted&) const = default;
 };
+
+// Of one queue, in the order in which they are evicted: who goes already; of lower priority; who
+// got its quota later; uid.
+struct GoesFirst {
+  [[nodiscard]] bool operator()(const Admitted& a, const Admitted& b) const;
+};
+using Holders = std::set<Admitted, GoesFirst>;
 
 // What the preemptor is to be charged on one account of its queue. With `lacks`, that is what
 // evictions are to bring.
@@ -38,21 +47,26 @@ struct Demand {
   bool operator==(const Demand&) const = default;
 };
 
+struct Victim {
+  Admitted workload;
+  model::VictimReason reason = model::VictimReason::kInQueue;
+};
+
 // Who waits. It holds no quota, and is left less now of what it lacks than it demands.
 struct Preemptor {
   model::QueueId queue;
   int32_t priority = 0;
   Instant queued_at;
   std::span<const Demand> demands;
+  // Where set: whether it has all else that it needs once those are gone. The more of them, the
+  // more it has. Asked of those whose quota would do.
+  std::function<bool(std::span<const Victim>)> has_rest = {};
 };
 
-struct Victim {
-  Admitted workload;
-  model::VictimReason reason = model::VictimReason::kInQueue;
-};
+// Those that hold quota in the queue, or are promised it.
+using HoldersOf = std::function<const Holders&(model::QueueId)>;
 
-// Those that hold quota in the queue, or are promised it, in any order.
-using AdmittedOf = std::function<std::span<const Admitted>(model::QueueId)>;
+class OverIndex;  // quota/over_index.h
 
 // As if the owner held nothing and were promised nothing: its claims on the tree end in `t`, and
 // who leaves for it alone, and was not told so yet, stays. Its claims as they were.
@@ -67,8 +81,7 @@ void Charge(model::Vocabulary& vocabulary, model::Transaction& t, model::OwnerId
 [[nodiscard]] bool MayEvict(model::EvictionPolicy policy, const Preemptor& preemptor,
                             const Admitted& workload);
 
-// Who is evicted first: who goes already; who is of another queue than the preemptor's; of lower
-// priority; who got its quota later; uid.
+// Who is evicted first: who goes already; who is of another queue than the preemptor's; as above.
 [[nodiscard]] bool GoesBefore(const Admitted& a, const Admitted& b, model::QueueId preemptors);
 
 // Those that have to go for the preemptor to get what it demands once they, and those that leave
@@ -76,17 +89,24 @@ void Charge(model::Vocabulary& vocabulary, model::Transaction& t, model::OwnerId
 // in which they were chosen. If those are enough that leave already, those of them that it might
 // evict, or none. Nothing: no evictions that its queue may ask for are enough.
 //
+// With `has_rest` they are such that it has that, too, whether it lacks quota or not.
+//
 // Evicted are workloads of its own queue, and of others that use more than they have of what it
 // lacks. Those that use quota of a subtree in which the preemptor's demands would fit are taken
 // first, and whatever their priority where the policy says so: the quota is its own. If its queue
 // may not evict to borrow, either only those are taken, or it stays within what it has.
 //
 // All is tried in `t`, a transaction of the state's, on what was changed there before, and taken
-// back. O(queues with too much + candidates x log candidates
-//         + candidates tried x demands x levels); O(victims^2) where others leave for a victim.
+// back.
+//
+// `index`: of the state but for what was changed in `t`, where all that go already are releasing.
+// With it and no changes: O(candidates tried x (log queues + demands x levels)), and those that go,
+// where they are enough. Else, or where others leave for a candidate: O(queues + candidates x log
+// candidates + candidates tried x demands x levels), and O(victims^2). The same is found.
 [[nodiscard]] std::optional<std::vector<Victim>> FindVictims(const model::State& state,
                                                              model::Transaction& t,
                                                              const Preemptor& preemptor,
-                                                             const AdmittedOf& admitted);
+                                                             const HoldersOf& holders,
+                                                             OverIndex* index = nullptr);
 
 }  // namespace berth::quota

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "quota/over_index.h"
+
 namespace berth::quota {
 namespace {
 
@@ -21,6 +23,17 @@ using model::QueueId;
 using model::QueueKind;
 using model::QueuePreemption;
 using model::QuotaView;
+
+// "name: reason; " in the order chosen; "no" when none would be enough.
+std::string TextOf(const std::optional<std::vector<Victim>>& victims) {
+  if (!victims) return "no";
+  std::string text;
+  for (const Victim& victim : *victims) {
+    constexpr const char* kReasons[] = {"in queue", "reclaimed", "reclaimed by borrowing"};
+    text += victim.workload.uid + ": " + kReasons[static_cast<size_t>(victim.reason)] + "; ";
+  }
+  return text;
+}
 
 // Queues with quota of one flavor, and workloads that hold some of it.
 class Cluster {
@@ -55,6 +68,7 @@ class Cluster {
     names_.push_back(name);
     const Admitted workload{.owner = model::OwnerId{static_cast<uint32_t>(names_.size())},
                             .queue = Find(queue),
+                            .uid = name,
                             .priority = priority,
                             .reserved_at = Instant::FromSeconds(second),
                             .queued_at = Instant::FromSeconds(second),
@@ -64,7 +78,7 @@ class Cluster {
     claim.state = as;
     t.Add(claim);
     t.Commit(model::Cause::kObserved);
-    admitted_[workload.queue].push_back(workload);
+    admitted_[workload.queue].insert(workload);
     amounts_[workload.owner] = cpu;
   }
   [[nodiscard]] model::Claim ClaimOf(const Admitted& workload, Amount cpu) {
@@ -77,35 +91,27 @@ class Cluster {
 
   std::optional<std::vector<Victim>> Find(const std::string& queue, Amount cpu, int32_t priority,
                                           int64_t second = 100) {
-    Name();
     const Demand demand{
         .account = AccountOf(Find(queue)), .resource = kCpu, .amount = cpu, .lacks = true};
     model::Transaction t = state.Begin();
-    return FindVictims(state, t,
-                       {.queue = Find(queue),
-                        .priority = priority,
-                        .queued_at = Instant::FromSeconds(second),
-                        .demands = std::span(&demand, 1)},
-                       [&](QueueId q) { return std::span<const Admitted>(admitted_[q]); });
+    const HoldersOf holders = [&](QueueId q) -> const Holders& { return admitted_[q]; };
+    const Preemptor preemptor{.queue = Find(queue),
+                              .priority = priority,
+                              .queued_at = Instant::FromSeconds(second),
+                              .demands = std::span(&demand, 1)};
+    OverIndex index(state, holders);
+    return FindVictims(state, t, preemptor, holders, indexed_ ? &index : nullptr);
   }
-  // "name:reason ..." in the order chosen; "no" when none would be enough.
   std::string Victims(const std::string& queue, Amount cpu, int32_t priority) {
-    std::string text;
-    const std::optional<std::vector<Victim>> victims = Find(queue, cpu, priority);
-    if (!victims) return "no";
-    for (const Victim& victim : *victims) {
-      constexpr const char* kReasons[] = {"in queue", "reclaimed", "reclaimed by borrowing"};
-      text += std::string(victim.workload.uid) + ": " +
-              kReasons[static_cast<size_t>(victim.reason)] + "; ";
-    }
-    return text;
+    return TextOf(Find(queue, cpu, priority));
   }
   [[nodiscard]] QueueId Find(const std::string& name) const {
     return state.FindQueue(QueueKind::kClusterQueue, name);
   }
   [[nodiscard]] uint32_t AccountOf(QueueId q) const { return state.queues().AccountOf(q, flavor_); }
   [[nodiscard]] Amount AmountOf(model::OwnerId owner) const { return amounts_.at(owner); }
-  std::map<QueueId, std::vector<Admitted>>& admitted() { return admitted_; }
+  // Whether who uses too much is known by an index.
+  void SetIndexed(bool indexed) { indexed_ = indexed; }
   [[nodiscard]] uint64_t Hash() const {
     Hasher hasher;
     state.AddTo(hasher);
@@ -115,17 +121,11 @@ class Cluster {
   model::State state;
 
  private:
-  // Uids are views of names, which stay where they are from now on.
-  void Name() {
-    for (auto& [queue, workloads] : admitted_) {
-      for (Admitted& workload : workloads) workload.uid = names_[workload.owner.value - 1];
-    }
-  }
-
   model::NameId flavor_;
   std::vector<std::string> names_;  // By owner, from 1.
   ClaimState as_ = ClaimState::kHeld;
-  std::map<QueueId, std::vector<Admitted>> admitted_;
+  std::map<QueueId, Holders> admitted_;
+  bool indexed_ = true;
   std::map<model::OwnerId, Amount> amounts_;
 };
 
@@ -259,8 +259,8 @@ TEST(PreemptTest, WhatFitsBelowIsOwnedAbove) {
 }
 
 // Goal: victims free what is lacking, each of them is needed, none is of whom the queue may not ask,
-// the order of candidates does not matter, and nothing is left of the search. Method: random trees
-// and workloads.
+// they are the same without an index, and nothing is left of the search. Method: random trees and
+// workloads.
 RC_GTEST_PROP(PreemptTest, VictimsAreEnoughNeededAndAllowed, ()) {
   Cluster c;
   const std::vector<std::string> queues = {"a", "b", "c", "d"};
@@ -295,7 +295,8 @@ RC_GTEST_PROP(PreemptTest, VictimsAreEnoughNeededAndAllowed, ()) {
   const bool left_now = tree.LeftFor(QuotaView::kPhysical, kCpu, account).amount >= cpu;
   if (left_now && left() >= cpu) return;
   const bool leaving_enough = left() >= cpu;
-  const auto victims = c.Find(queue, cpu, priority, 1).value_or(std::vector<Victim>{});
+  const auto found = c.Find(queue, cpu, priority, 1);
+  const auto victims = found.value_or(std::vector<Victim>{});
   RC_ASSERT(c.Hash() == before);
 
   const QueuePreemption& may = c.state.queues().at(c.Find(queue)).preemption;
@@ -324,11 +325,153 @@ RC_GTEST_PROP(PreemptTest, VictimsAreEnoughNeededAndAllowed, ()) {
       t.RollbackTo(alone);
     }
   }
-  for (auto& [q, workloads] : c.admitted()) std::ranges::reverse(workloads);
-  const auto again = c.Find(queue, cpu, priority, 1).value_or(std::vector<Victim>{});
-  RC_ASSERT(std::ranges::equal(again, victims, [](const Victim& a, const Victim& b) {
-    return a.workload.owner == b.workload.owner && a.reason == b.reason;
-  }));
+  c.SetIndexed(false);
+  RC_ASSERT(TextOf(c.Find(queue, cpu, priority, 1)) == TextOf(found));
+}
+
+// A tree of three levels with quota of two resources, workloads that come, go and are told to leave,
+// and an index that is told of each.
+class Histories {
+ public:
+  Histories() : flavor_(state_.vocabulary().names.Intern("default")) {
+    Put(QueueKind::kCohort, "top", "", {});
+    Put(QueueKind::kCohort, "left", "top", {});
+    Put(QueueKind::kCohort, "right", "top", {});
+    Put(QueueKind::kCohort, "low", "right", {});
+    for (const std::string& queue : kQueues) {
+      const auto policy = [] {
+        return *rc::gen::element(EvictionPolicy::kNever, EvictionPolicy::kLowerPriority,
+                                 EvictionPolicy::kAny, EvictionPolicy::kAny,
+                                 EvictionPolicy::kLowerOrNewerEqualPriority);
+      };
+      Put(QueueKind::kClusterQueue, queue,
+          *rc::gen::element<std::string>("top", "left", "right", "low"),
+          {.within_queue = policy(),
+           .reclaim = policy(),
+           .borrows = *rc::gen::inRange(0, 3) == 0,
+           .borrows_from_priority_max = *rc::gen::element(1, 9)});
+    }
+  }
+  // One of those that hold quota is another, or one more.
+  void Step() {
+    const QueueId q = Find(*rc::gen::elementOf(kQueues));
+    Holders& holders = holders_[q];
+    model::Transaction t = state_.Begin();
+    const int what = *rc::gen::inRange(0, 7);
+    if (what > 3 && !holders.empty()) {
+      Admitted holder = *std::next(
+          holders.begin(),
+          *rc::gen::inRange<std::ptrdiff_t>(0, static_cast<std::ptrdiff_t>(holders.size())));
+      const model::ClaimId id = state_.ledger().first_of_owner(holder.owner);
+      model::Claim claim = state_.ledger().claim(id);
+      holders.erase(holder);
+      if (what == 4) {
+        t.End(id);
+      } else {
+        holder.evicted = claim.state != model::ClaimState::kReleasing;
+        claim.state = holder.evicted ? model::ClaimState::kReleasing : model::ClaimState::kHeld;
+        t.Change(id, claim);
+        holders.insert(holder);
+      }
+    } else {
+      const model::OwnerId owner{next_owner_++};
+      std::vector<model::ResourceAmount> amounts;
+      for (const model::ResourceId r : {kCpu, model::kMemory}) {
+        const Amount amount = *rc::gen::inRange(0, 4);
+        if (amount > 0) amounts.push_back({.resource = r, .amount = amount});
+      }
+      if (amounts.empty()) return;
+      holders.insert({.owner = owner,
+                      .queue = q,
+                      .uid = "w" + std::to_string(owner.value),
+                      .priority = *rc::gen::inRange(0, 4),
+                      .reserved_at = Instant::FromSeconds(*rc::gen::inRange(0, 3)),
+                      .queued_at = Instant::FromSeconds(*rc::gen::inRange(0, 3))});
+      t.Add({.owner = owner,
+             .account = AccountId::OfTree(AccountOf(q)),
+             .bundle = state_.vocabulary().bundles.Intern(amounts),
+             .state = *rc::gen::element(model::ClaimState::kHeld, model::ClaimState::kHeld,
+                                        model::ClaimState::kReserved),
+             .why = model::ClaimWhy::kAdmitted});
+    }
+    t.Commit(model::Cause::kObserved);
+    index_.Note(q);
+  }
+  // Whether whoever asks is told the same by the index, by all that hold quota, and by an index of
+  // its own. How many victims, if any.
+  std::optional<std::ptrdiff_t> Ask() {
+    const QueueId q = Find(*rc::gen::elementOf(kQueues));
+    const model::QuotaTree& tree = state_.ledger().quota();
+    std::vector<Demand> demands;
+    bool lacks = false;
+    for (const model::ResourceId r : {kCpu, model::kMemory}) {
+      Demand demand{.account = AccountOf(q), .resource = r, .amount = *rc::gen::inRange(0, 4)};
+      for (const QuotaView view : {QuotaView::kPhysical, QuotaView::kFuture})
+        demand.lacks = demand.lacks || tree.LeftFor(view, r, demand.account).amount < demand.amount;
+      demand.lacks = demand.lacks && demand.amount > 0;
+      lacks = lacks || demand.lacks;
+      demands.push_back(demand);
+    }
+    if (!lacks) return std::nullopt;
+    const Preemptor preemptor{.queue = q,
+                              .priority = *rc::gen::inRange(1, 5),
+                              .queued_at = Instant::FromSeconds(*rc::gen::inRange(0, 3)),
+                              .demands = demands};
+    OverIndex fresh(state_, of_);
+    const auto found = Find(preemptor, &index_);
+    RC_ASSERT(found == Find(preemptor, nullptr));
+    RC_ASSERT(found == Find(preemptor, &fresh));
+    if (found == "no") return std::nullopt;
+    return std::ranges::count(found, ';');
+  }
+
+ private:
+  std::string Find(const Preemptor& preemptor, OverIndex* index) {
+    model::Transaction t = state_.Begin();
+    return TextOf(FindVictims(state_, t, preemptor, of_, index));
+  }
+  void Put(QueueKind kind, const std::string& name, const std::string& parent,
+           const QueuePreemption& preemption) {
+    const auto quota = [&] {
+      return model::Quota{
+          .nominal = *rc::gen::inRange(0, 6),
+          .lending_limit = *rc::gen::element(kUnlimited, kUnlimited, kUnlimited, Amount{2})};
+    };
+    state_.Apply(
+        model::QueueUpsert{.kind = kind,
+                           .name = name,
+                           .uid = "u-" + name,
+                           .parent = parent,
+                           .quotas = {{flavor_, kCpu, quota()}, {flavor_, model::kMemory, quota()}},
+                           .preemption = preemption});
+  }
+  [[nodiscard]] QueueId Find(const std::string& name) const {
+    return state_.FindQueue(QueueKind::kClusterQueue, name);
+  }
+  [[nodiscard]] uint32_t AccountOf(QueueId q) const {
+    return state_.queues().AccountOf(q, flavor_);
+  }
+
+  const std::vector<std::string> kQueues = {"a", "b", "c", "d", "e", "f"};
+  model::State state_;
+  model::NameId flavor_;
+  uint32_t next_owner_ = 1;
+  std::map<QueueId, Holders> holders_;
+  const HoldersOf of_ = [this](QueueId q) -> const Holders& { return holders_[q]; };
+  OverIndex index_{state_, of_};
+};
+
+// Goal: an index that was told of every change finds whom a look at all that hold quota finds, in
+// the same order. Method: random trees and histories, and questions in between.
+RC_GTEST_PROP(PreemptTest, AnIndexFindsTheSameVictims, ()) {
+  Histories histories;
+  for (int i = *rc::gen::inRange(5, 60); i > 0; --i) {
+    histories.Step();
+    for (int asked = 0; asked < 30; ++asked) histories.Ask();
+  }
+  const std::optional<std::ptrdiff_t> victims = histories.Ask();
+  RC_CLASSIFY(victims.has_value(), "found");
+  RC_CLASSIFY(victims.value_or(0) > 1, "several");
 }
 
 }  // namespace

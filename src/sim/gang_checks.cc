@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "api/quantity.h"
 #include "api/types.h"
 #include "base/check.h"
 #include "codec/decode.h"
 #include "control/scheduler.h"
+#include "sim/group_queues.h"
 
 namespace berth::sim {
 namespace {
@@ -21,10 +23,34 @@ bool Ours(const Truth::PodFacts& pod) {
 GroupFacts FactsOf(const std::string& key, std::string_view document) {
   const Result<api::PodGroup> group = codec::Decoder().PodGroup(document);
   CHECK(group.has_value());
-  return {.key = key,
-          .uid = group->meta.uid,
-          .min_member = group->min_member,
-          .phase = group->phase.empty() ? "Pending" : group->phase};
+  GroupFacts facts{.key = key,
+                   .uid = group->meta.uid,
+                   .min_member = group->min_member,
+                   .phase = group->phase.empty() ? "Pending" : group->phase,
+                   .queue = group->queue.empty() ? "default" : group->queue};
+  for (const auto& [name, text] : group->min_resources)
+    facts.kept.push_back({name, api::ParseScaled(text, name == "cpu" ? -3 : 0).value()});
+  return facts;
+}
+
+// What of it none of its members on nodes has, or so many more as it needs would take.
+api::ResourceList AskedOf(const Truth& truth, const GroupFacts& group, const GroupCounts& counts) {
+  api::ResourceList asked = group.kept;
+  for (const auto& [key, pod] : truth.pods()) {
+    if (pod.group != group.key || pod.node_name.empty() || pod.terminal()) continue;
+    for (api::ResourceAmount& a : asked) a.amount -= api::Find(pod.requests, a.name).value_or(0);
+  }
+  if (counts.waiting.empty()) return asked;
+  for (const api::ResourceAmount& a : counts.waiting.front()->requests) {
+    const int64_t all = a.amount * counts.needed(group);
+    const auto known = std::ranges::find(asked, a.name, &api::ResourceAmount::name);
+    if (known == asked.end()) {
+      asked.push_back({a.name, all});
+    } else {
+      known->amount = std::max(known->amount, all);
+    }
+  }
+  return asked;
 }
 
 bool Waits(std::string_view phase) { return phase == "Pending" || phase == "Inqueue"; }
@@ -86,7 +112,10 @@ bool StandsAlone(const Truth& truth, const Truth::PodFacts& pod) {
   if (pod.group.empty()) return true;
   const auto document = truth.others().find(std::string(kGroupsPrefix) + pod.group);
   if (document == truth.others().end()) return false;
-  return CountsOf(truth, pod.group).needed(FactsOf(pod.group, document->second.view())) == 0;
+  const GroupFacts group = FactsOf(pod.group, document->second.view());
+  return CountsOf(truth, pod.group).needed(group) == 0 && group.phase != "Pending" &&
+         !QueueIsBarred(truth, group.queue) &&
+         QueueHas(truth, group.queue, pod.requests, /*but_for=*/pod.group);
 }
 
 void GangChecks::Count(const std::string& key, const Truth& truth) {
@@ -112,7 +141,8 @@ void GangChecks::OnGroup(const env::JournalRecord& record, const Truth& truth,
   Past& past = past_[group.uid];
   const std::string phase = std::exchange(past.phase, group.phase);
   Count(key, truth);
-  if (group.phase == "Running" && std::ssize(been_[key]) < std::max<int64_t>(group.min_member, 1)) {
+  const bool began = group.phase == "Running" && phase != "Running";
+  if (began && std::ssize(been_[key]) < std::max<int64_t>(group.min_member, 1)) {
     findings.push_back(fmt::format("group {} is Running, and never had {} members on nodes", key,
                                    group.min_member));
   }
@@ -160,7 +190,9 @@ std::vector<std::string> GangChecks::AtRest(const Truth& truth) const {
     }
     const int64_t needed = counts.needed(group);
     const auto waiting = static_cast<int64_t>(counts.waiting.size());
-    if (needed > 0 && waiting >= needed && Equal(counts.waiting)) {
+    const bool room = !QueueIsBarred(truth, group.queue) &&
+                      QueueHas(truth, group.queue, AskedOf(truth, group, counts), group.key);
+    if (room && needed > 0 && waiting >= needed && Equal(counts.waiting)) {
       int64_t places = 0;
       for (const auto& [name, node] : truth.nodes())
         places += std::min(PlacesOn(truth, name, *counts.waiting.front()), needed);
@@ -170,7 +202,8 @@ std::vector<std::string> GangChecks::AtRest(const Truth& truth) const {
                         group.key, needed, waiting, places));
       }
     }
-    std::string phase = believed ? std::string() : "Inqueue";
+    // Without room it may have been let in when there was some.
+    std::string phase = believed || (!room && Waits(group.phase)) ? std::string() : "Inqueue";
     if (counts.on_nodes > 0 && counts.on_nodes >= group.min_member)
       phase = counts.live > 0 ? "Running" : "Completed";
     if (!phase.empty() && group.phase != phase) {

@@ -20,6 +20,8 @@ struct GroupFacts {
   std::string uid;
   int64_t min_member = 0;
   std::string phase;
+  std::string queue;
+  api::ResourceList kept;  // That it asks its queue to keep for it.
 };
 
 // What its members are, by plain counts over the objects.
@@ -36,8 +38,8 @@ struct GroupCounts {
 [[nodiscard]] std::vector<GroupFacts> GroupsOf(const Truth& truth);
 [[nodiscard]] GroupCounts CountsOf(const Truth& truth, std::string_view group);
 
-// Whether the pod waits for a place by itself: it names no group, or one that is there and has as
-// many as it needs.
+// Whether the pod waits for a place by itself: it names no group, or one that is there, has as many
+// as it needs, and whose queue lets one more in.
 [[nodiscard]] bool StandsAlone(const Truth& truth, const Truth::PodFacts& pod);
 
 // That members of a PodGroup are placed together or not at all, and that its phase says what
@@ -51,8 +53,8 @@ class GangChecks {
   [[nodiscard]] std::vector<std::string> OnCommit(const env::JournalRecord& record,
                                                   const Truth::Change& change, const Truth& truth);
   // What is wrong when nothing is left to happen: a group that never ran has some of the members
-  // that it needs on nodes, and not all; equal members that it needs fit and wait; its phase is not
-  // what its members make it.
+  // that it needs on nodes, and not all; equal members that it needs fit, have quota of their queue
+  // and wait; its phase is not what its members and its queue make it.
   [[nodiscard]] std::vector<std::string> AtRest(const Truth& truth) const;
   // Whether its group is one that does not say that it ran, or is gone, which the scheduler may be
   // yet to hear.

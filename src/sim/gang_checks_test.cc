@@ -30,6 +30,22 @@ class GangChecksTest : public testing::Test {
             R"({{"kind":"PodGroup","metadata":{{"name":"g","namespace":"ns","uid":"{}"}},"spec":{{"minMember":{}}},"status":{{"phase":"{}"}}}})",
             uid, min, phase));
   }
+  Sentences GroupIn(const std::string& queue, const std::string& phase,
+                    const std::string& kept = "0") {
+    return Put(
+        "podgroups.scheduling.volcano.sh/ns/g",
+        fmt::format(
+            R"({{"kind":"PodGroup","metadata":{{"name":"g","namespace":"ns","uid":"g1"}},"spec":{{"minMember":2,"queue":"{}","minResources":{{"cpu":"{}"}}}},"status":{{"phase":"{}"}}}})",
+            queue, kept, phase));
+  }
+  Sentences Queue(const std::string& name, int cpu, const std::string& parent = "",
+                  const std::string& state = "Open") {
+    return Put(
+        "queues.scheduling.volcano.sh//" + name,
+        fmt::format(
+            R"({{"kind":"Queue","metadata":{{"name":"{0}","uid":"u-{0}"}},"spec":{{"capability":{{"cpu":"{1}"}},"parent":"{2}"}},"status":{{"state":"{3}"}}}})",
+            name, cpu, parent, state));
+  }
   Sentences NoGroup() { return Put("podgroups.scheduling.volcano.sh/ns/g", ""); }
   Sentences Pod(const std::string& name, const std::string& node = "",
                 const std::string& phase = "Pending", const std::string& cpu = "1") {
@@ -101,6 +117,30 @@ TEST_F(GangChecksTest, MembersOfAGroupThatHasWhatItNeedsWaitByThemselves) {
             (Sentences{"at rest, pod ns/b fits node n1 and is not placed"}));
   Group(2, "Running");
   EXPECT_EQ(UnplacedThatFit(truth_), Sentences());
+}
+
+TEST_F(GangChecksTest, WhatItsQueueLacksIsNotAskedOfNodes) {
+  Node("n1", 9);
+  Pod("a");
+  Pod("b");
+  GroupIn("q", "Pending");
+  EXPECT_EQ(AtRest(), Sentences()) << "there is no such queue";
+  Queue("q", 2);
+  EXPECT_EQ(AtRest().size(), 2u) << "and its phase should be Inqueue";
+  GroupIn("q", "Inqueue");
+  EXPECT_EQ(AtRest().size(), 1u);
+  Queue("q", 1);
+  EXPECT_EQ(AtRest(), Sentences());
+  Queue("q", 2, "above");
+  EXPECT_EQ(AtRest(), Sentences()) << "what is above it is not there";
+  Queue("above", 2, "", "Closed");
+  EXPECT_EQ(AtRest(), Sentences());
+  Queue("above", 1);
+  EXPECT_EQ(AtRest(), Sentences());
+  Queue("above", 2);
+  EXPECT_EQ(AtRest().size(), 1u);
+  GroupIn("q", "Pending", "3");
+  EXPECT_EQ(AtRest(), Sentences()) << "what it asks to be kept is more";
 }
 
 // P13, P16, P24.

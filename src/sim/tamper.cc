@@ -74,6 +74,10 @@ void TamperScheduler(Tampering tampering, env::HttpRequest& request) {
                .body = {}};
   } else if (tampering == Tampering::kQuotaUnfenced && request.target.contains("/workloads/")) {
     request.body = Replace(request.body, R"(,"resourceVersion":")", "\"", "");
+  } else if (tampering == Tampering::kFailuresKept && Has(request, R"("conditions":)")) {
+    request.body = Replace(request.body, R"(,"unhealthyNodes":null)", "");
+  } else if (tampering == Tampering::kChecksKept && Has(request, R"("Evicted")")) {
+    request.body = Replace(request.body, R"(,"admissionChecks":[)", "]", "");
   } else if (tampering == Tampering::kMarkOfAnother && Has(request, "DisruptionTarget")) {
     request.body = Replace(request.body, R"("status":{)", R"("status":{"qosClass":"Guaranteed",)");
   } else if (tampering == Tampering::kHopelessPodDeleted && OfUsersPod(request) &&
@@ -122,6 +126,10 @@ void TamperSent(Tampering tampering, Party party, env::HttpRequest& request) {
     request.method = env::Method::kGet;
     request.body = {};
   }
+  if (party == Party::kControllers && tampering == Tampering::kDeletionUnfenced &&
+      request.method == env::Method::kDelete) {
+    request.body = {};
+  }
   if (party == Party::kControllers && tampering == Tampering::kBudgetOverstated &&
       request.method == env::Method::kPatch) {
     request.body = AddDisruptions(request.body, 1);
@@ -147,6 +155,17 @@ bool TamperHeard(Tampering tampering, Duration since_start, Party party, env::In
   }
   if (!std::holds_alternative<env::StreamData>(input)) return true;
   return tampering != Tampering::kDeafScheduler || since_start <= kDeafAfter;
+}
+
+void TamperRead(Tampering tampering, env::Input& input) {
+  auto* response = std::get_if<env::Response>(&input);
+  if (response == nullptr) return;
+  // Of scenarios, whose flavor is the one that all quota is of, and whose workloads use 1 or 2.
+  Bytes& body = response->response.body;
+  if (tampering == Tampering::kOneFlavorRead) body = Replace(body, R"(,"memory":"spot"})", "}");
+  if (tampering != Tampering::kReadChargedTwice) return;
+  body = Replace(body, R"("resourceUsage":{"cpu":"2")", R"("resourceUsage":{"cpu":"4")");
+  body = Replace(body, R"("resourceUsage":{"cpu":"1")", R"("resourceUsage":{"cpu":"2")");
 }
 
 void TamperWritten(Tampering tampering, std::vector<env::JournalRecord>& records) {

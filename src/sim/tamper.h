@@ -19,6 +19,10 @@ enum class Tampering : uint8_t {
   kBindingNotDone,      // Of pods without a controller: the server only says that it was done.
   kHopelessPodDeleted,  // A pod without a controller that fits nowhere is deleted, not told so.
   kQuotaUnfenced,       // What is written of workloads names no version.
+  kFailuresKept,        // Which nodes of a workload failed is told still when it gets others.
+  kReadChargedTwice,    // What a workload uses counts double when it is read after a write.
+  kOneFlavorRead,       // Of a workload's flavors the one of memory is lost when it is read.
+  kChecksKept,          // What checks said of a workload stands when it is evicted for that.
   kMarkOfAnother,       // Who is evicted is marked with another pod's status.
   kDeafScheduler,       // Hears nothing from its watches after some time.
   kPolicyUnheard,       // Takes every pod for one that may preempt.
@@ -30,6 +34,7 @@ enum class Tampering : uint8_t {
   kRunningPodDeleted,  // Likewise.
   // Of the controllers.
   kPodNotDeleted,
+  kDeletionUnfenced,  // What is deleted is whatever bears the name.
   kBudgetOverstated,  // One disruption more than there is.
   // Of what users asked for.
   kScaledToMore,
@@ -46,6 +51,8 @@ void TamperSent(Tampering tampering, Party party, env::HttpRequest& request);
 // What reaches a party. False: it never does.
 [[nodiscard]] bool TamperHeard(Tampering tampering, Duration since_start, Party party,
                                env::Input& input);
+// What reaches a party as the answer to a read of one object.
+void TamperRead(Tampering tampering, env::Input& input);
 // What a server writes to its journal.
 void TamperWritten(Tampering tampering, std::vector<env::JournalRecord>& records);
 // What a server finds when it starts again.

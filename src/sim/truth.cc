@@ -46,6 +46,9 @@ void AddGroups(const Truth& truth, codec::Decoder& decoder, model::State& state)
     CHECK(read.has_value());
     classes[read->meta.name] = static_cast<int32_t>(read->value);
   });
+  ForEachOf(truth, kGroupQueuesPrefix, [&](std::string_view document) {
+    state.Apply(translate::QueueFacts(decoder.Queue(document).value(), state.vocabulary()));
+  });
   ForEachOf(truth, kGroupsPrefix, [&](std::string_view document) {
     const Result<api::PodGroup> group = decoder.PodGroup(document);
     CHECK(group.has_value());
@@ -82,6 +85,7 @@ Truth::Change Truth::Apply(const env::JournalRecord& record) {
   if (record.key.starts_with(kBudgetsPrefix)) budgets_revision_ = record.revision;
   if (record.key.starts_with(kGroupsPrefix)) groups_revision_ = record.revision;
   if (record.key.starts_with(kClassesPrefix)) classes_revision_ = record.revision;
+  if (record.key.starts_with(kGroupQueuesPrefix)) queues_revision_ = record.revision;
   if (record.key.starts_with(kNodesPrefix)) {
     ApplyNode(record);
   } else if (record.value.empty()) {

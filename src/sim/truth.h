@@ -23,6 +23,7 @@ inline constexpr std::string_view kReplicaSetsPrefix = "replicasets.apps/";
 
 inline constexpr std::string_view kBudgetsPrefix = "poddisruptionbudgets.policy/";
 inline constexpr std::string_view kGroupsPrefix = "podgroups.scheduling.volcano.sh/";
+inline constexpr std::string_view kGroupQueuesPrefix = "queues.scheduling.volcano.sh/";
 inline constexpr std::string_view kClassesPrefix = "priorityclasses.scheduling.k8s.io/";
 inline constexpr std::string_view kQueuesPrefix = "clusterqueues.kueue.x-k8s.io/";
 inline constexpr std::string_view kCohortsPrefix = "cohorts.kueue.x-k8s.io/";
@@ -94,6 +95,8 @@ class Truth {
   [[nodiscard]] uint64_t budgets_revision() const { return budgets_revision_; }
   [[nodiscard]] uint64_t groups_revision() const { return groups_revision_; }
   [[nodiscard]] uint64_t classes_revision() const { return classes_revision_; }
+  // Of Volcano's queues.
+  [[nodiscard]] uint64_t queues_revision() const { return queues_revision_; }
   // Other kinds: the latest document by kind's plural and key.
   [[nodiscard]] const std::map<std::string, Bytes>& others() const { return others_; }
 
@@ -114,6 +117,7 @@ class Truth {
   uint64_t budgets_revision_ = 0;
   uint64_t groups_revision_ = 0;
   uint64_t classes_revision_ = 0;
+  uint64_t queues_revision_ = 0;
 };
 
 // metadata.resourceVersion of an object's document; 0 when it has none.

@@ -148,12 +148,16 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .clean_groups_by_name = bugs.group_cleaned_by_name,
                            .keep_half_gangs = bugs.half_gang_kept,
                            .forget_woken_gangs = bugs.woken_gang_not_tried,
+                           .forget_quota_waiters = bugs.group_quota_wakes_nobody,
                            .drop_gang_promises = bugs.gang_reservation_dropped,
+                           .reserve_in_full = bugs.group_quota_kept_in_full,
                            .unmoved_by_others = bugs.bound_pod_waits,
                            .drop_quota_promise_when_tried = bugs.quota_promise_dropped,
                            .evict_for_nobody = bugs.evicted_for_nobody,
                            .forget_slots = bugs.slots_forgotten,
                            .keep_lost_quota = bugs.lost_quota_kept,
+                           .second_pass_by_mark = bugs.second_pass_by_mark,
+                           .second_pass_replayed = bugs.second_pass_replayed,
                            .unfelt = bugs.unfelt};
   return options;
 }
@@ -391,7 +395,8 @@ bool World::CompareWithObjects() {
       !reached(scheduler_.nodes_version(), truth.nodes_revision()) ||
       !reached(scheduler_.budgets_version(), truth.budgets_revision()) ||
       !reached(scheduler_.groups_version(), truth.groups_revision()) ||
-      !reached(scheduler_.classes_version(), truth.classes_revision())) {
+      !reached(scheduler_.classes_version(), truth.classes_revision()) ||
+      !reached(scheduler_.queues_version(), truth.queues_revision())) {
     return false;
   }
   const model::State objects =

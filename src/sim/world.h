@@ -67,7 +67,11 @@ struct PlantedBugs {
   bool quota_promise_dropped = false;
   bool evicted_for_nobody = false;
   bool lost_quota_kept = false;
+  bool group_quota_kept_in_full = false;
+  bool group_quota_wakes_nobody = false;
   bool slots_forgotten = false;
+  bool second_pass_by_mark = false;
+  bool second_pass_replayed = false;
   model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
   Tampering tampering = Tampering::kNone;

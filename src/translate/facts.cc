@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/quantity.h"
 #include "api/quota.h"
 #include "api/requests.h"
 #include "base/check.h"
@@ -471,6 +472,24 @@ model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts,
 
 }  // namespace
 
+namespace {
+
+// What is no amount asks for nothing, nor do kinds that there is no more room for.
+model::BundleId MinResourcesOf(const api::PodGroup& group, model::Vocabulary& vocabulary) {
+  std::vector<model::ResourceAmount> amounts;
+  for (const auto& [name, text] : group.min_resources) {
+    const Result<int64_t> amount = api::ParseScaled(text, name == api::kCpuName ? -3 : 0);
+    const bool room = vocabulary.resources.Find(name).valid() ||
+                      vocabulary.resources.size() < limits::kResourceKindsOfPodsMax;
+    if (!amount || !room) continue;
+    amounts.push_back(
+        {*vocabulary.resources.Intern(name), std::clamp(*amount, int64_t{0}, limits::kAmountMax)});
+  }
+  return amounts.empty() ? model::BundleId{} : vocabulary.bundles.Intern(amounts);
+}
+
+}  // namespace
+
 model::GroupUpsert GroupFacts(const api::PodGroup& group, std::optional<int32_t> priority,
                               model::Vocabulary& vocabulary) {
   const auto count = [](int64_t n) {
@@ -480,10 +499,14 @@ model::GroupUpsert GroupFacts(const api::PodGroup& group, std::optional<int32_t>
                            .key = KeyOf(group.meta),
                            .min_member = count(group.min_member),
                            .priority = priority,
-                           .creation = group.meta.creation_time};
+                           .creation = group.meta.creation_time,
+                           .min_resources = MinResourcesOf(group, vocabulary)};
+  if (!group.queue.empty()) facts.queue = group.queue;
   for (const auto& [role, needed] : group.min_task_member) {
-    if (needed > 0)
-      facts.min_of_roles.push_back({.role = vocabulary.names.Intern(role), .count = count(needed)});
+    if (needed <= 0) continue;
+    // That of members that say none.
+    const NameId name = role.empty() ? NameId{} : vocabulary.names.Intern(role);
+    facts.min_of_roles.push_back({.role = name, .count = count(needed)});
   }
   for (const model::GroupPhase phase :
        {model::GroupPhase::kInqueue, model::GroupPhase::kRunning, model::GroupPhase::kUnknown,

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <set>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "base/limits.h"
@@ -15,6 +17,9 @@ namespace {
 
 using model::NameId;
 using model::ResourceId;
+
+// Of a Volcano queue: its definition's.
+constexpr int64_t kWeightMax = 65535;
 
 // ---- Queues --------------------------------------------------------------------------------
 
@@ -98,6 +103,18 @@ model::QueueFungibility FungibilityOf(const api::ClusterQueue& queue) {
           .preempts_before_borrows = queue.fungibility_preference == "PreemptionOverBorrowing"};
 }
 
+std::vector<model::QueueCheck> ChecksOf(const api::ClusterQueue& queue,
+                                        model::Vocabulary& vocabulary) {
+  std::vector<model::QueueCheck> checks;
+  for (const api::RequiredCheck& check : queue.checks) {
+    model::QueueCheck& out = checks.emplace_back();
+    out.name = vocabulary.names.Intern(check.name);
+    for (const std::string& flavor : check.flavors)
+      out.flavors.push_back(vocabulary.names.Intern(flavor));
+  }
+  return checks;
+}
+
 // ---- Workloads -----------------------------------------------------------------------------
 
 bool Says(const api::Condition* condition, std::string_view status) {
@@ -142,7 +159,8 @@ model::QueueUpsert QueueFacts(const api::ClusterQueue& queue, model::Vocabulary&
           .fungibility = FungibilityOf(queue),
           .strict_fifo = queue.strict_fifo,
           // One that is being deleted admits nothing more, either.
-          .stopped = queue.stop != api::StopPolicy::kNone || queue.meta.deletion_time.has_value()};
+          .stopped = queue.stop != api::StopPolicy::kNone || queue.meta.deletion_time.has_value(),
+          .checks = ChecksOf(queue, vocabulary)};
 }
 
 model::QueueUpsert QueueFacts(const api::Cohort& cohort, model::Vocabulary& vocabulary,
@@ -153,6 +171,47 @@ model::QueueUpsert QueueFacts(const api::Cohort& cohort, model::Vocabulary& voca
           .uid = cohort.meta.uid,
           .parent = cohort.parent,
           .quotas = QuotasOf(cohort.resource_groups, vocabulary, resources)};
+}
+
+// Guarantee G, deserved D and capability C as one quota: D, of which G is not lent, and C - D
+// beyond it. Of the root C is what there is, and the rest says nothing.
+model::QueueUpsert QueueFacts(const api::Queue& queue, model::Vocabulary& vocabulary,
+                              std::vector<std::string>* left_out) {
+  Resources resources(vocabulary.resources, left_out);
+  const bool root = queue.meta.name == model::kRootQueue;
+  model::QueueUpsert facts{
+      .kind = model::QueueKind::kQueue,
+      .name = queue.meta.name,
+      .uid = queue.meta.uid,
+      .parent = root ? "" : std::string(model::kRootQueue),
+      // One that is being deleted starts nothing more, either.
+      .stopped = !api::IsOpen(queue) || queue.meta.deletion_time.has_value(),
+      .weight = static_cast<int32_t>(std::clamp<int64_t>(queue.weight, 1, kWeightMax))};
+  if (!root && !queue.parent.empty()) facts.parent = queue.parent;
+  std::set<std::string> names;
+  for (const api::ResourceList* list : {&queue.capability, &queue.deserved, &queue.guarantee}) {
+    if (root && list != &queue.capability) continue;
+    for (const api::ResourceAmount& a : *list) names.insert(a.name);
+  }
+  for (const std::string& name : names) {
+    const std::optional<ResourceId> resource = resources.Find(name);
+    if (!resource) continue;
+    const auto of = [&](const api::ResourceList& list) { return api::Find(list, name); };
+    const std::optional<int64_t> capability = of(queue.capability);
+    if (root) {
+      facts.quotas.push_back({.resource = *resource, .quota = {.nominal = *capability}});
+      continue;
+    }
+    const int64_t most = capability.value_or(limits::kQuotaMax);
+    const int64_t guarantee = std::min(of(queue.guarantee).value_or(0), most);
+    const int64_t deserved = std::clamp(of(queue.deserved).value_or(0), guarantee, most);
+    facts.quotas.push_back(
+        {.resource = *resource,
+         .quota = {.nominal = deserved,
+                   .borrowing_limit = capability ? most - deserved : model::kUnlimited,
+                   .lending_limit = deserved - guarantee}});
+  }
+  return facts;
 }
 
 model::FlavorUpsert FlavorFacts(const api::ResourceFlavor& flavor, model::Vocabulary& vocabulary) {
@@ -173,7 +232,10 @@ model::TopologyWish TopologyWishOf(const api::TopologyRequest& request,
   const auto name = [&](const std::string& text) {
     return text.empty() ? model::NameId{} : vocabulary.names.Intern(text);
   };
-  model::TopologyWish wish{.asked = true,
+  // One that says nothing asks for nothing.
+  const bool asked = !request.required.empty() || !request.preferred.empty() ||
+                     request.unconstrained || !request.slices.empty();
+  model::TopologyWish wish{.asked = asked,
                            .required = name(request.required),
                            .preferred = name(request.preferred),
                            .unconstrained = request.unconstrained,

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "api/groups.h"
 #include "api/quota.h"
 #include "model/flavors.h"
 #include "model/queues.h"
@@ -10,7 +11,8 @@
 #include "model/workload_stage.h"
 #include "model/workloads.h"
 
-// Kueue's objects to the model's facts, as translate/facts.h. Cost: O(size of the object).
+// Kueue's objects and Volcano's queues to the model's facts, as translate/facts.h. Cost: O(size of
+// the object).
 namespace berth::translate {
 
 // Quotas of resources beyond limits::kResourceKindsMax are left out; their names are added to
@@ -21,6 +23,10 @@ namespace berth::translate {
                                             std::vector<std::string>* left_out = nullptr);
 [[nodiscard]] model::QueueUpsert QueueFacts(const api::Cohort& cohort,
                                             model::Vocabulary& vocabulary,
+                                            std::vector<std::string>* left_out = nullptr);
+
+// Of Volcano's. A resource of which it says nothing it has as its parent has it.
+[[nodiscard]] model::QueueUpsert QueueFacts(const api::Queue& queue, model::Vocabulary& vocabulary,
                                             std::vector<std::string>* left_out = nullptr);
 
 // Of its taints those that keep pods out: NoSchedule and NoExecute.

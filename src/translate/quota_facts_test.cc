@@ -259,6 +259,8 @@ TEST_F(QuotaFactsTest, AWishIsWhatATopologyRequestAsksFor) {
                            .required = name("rack"),
                            .group = name("g"),
                            .slices = {{name("host"), 4}, {name("gpu"), 1}}}));
+  EXPECT_TRUE(TopologyWishOf({.slices = {{"host", 4}}}, v).asked);
+  EXPECT_FALSE(TopologyWishOf({.group = "g"}, v).asked);
   EXPECT_EQ(TopologyWishOf({.preferred = "rack", .unconstrained = true}, v),
             (model::TopologyWish{.asked = true, .preferred = name("rack"), .unconstrained = true}));
 }

@@ -43,6 +43,8 @@ WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_q
     case model::QueueBar::kNone:
       break;
     case model::QueueBar::kNoLocalQueue:
+      if (local_queue.empty())
+        return {"Misconfigured", "spec.queueName is empty: name a LocalQueue"};
       return {
           "Misconfigured",
           fmt::format("LocalQueue {} doesn't exist in the namespace: create it, or name another",
@@ -53,9 +55,14 @@ WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_q
     case model::QueueBar::kNamespace:
       return {"Misconfigured", "workload namespace doesn't match ClusterQueue selector"};
     case model::QueueBar::kNoClusterQueue:
-      return {"Misconfigured",
-              fmt::format("ClusterQueue {} doesn't exist, which LocalQueue {} names", cluster_queue,
-                          local_queue)};
+      if (cluster_queue.empty()) {
+        return {"Misconfigured",
+                fmt::format("LocalQueue {} names no ClusterQueue: set its spec.clusterQueue",
+                            local_queue)};
+      }
+      return {"Misconfigured", fmt::format("ClusterQueue {} doesn't exist, which LocalQueue {} "
+                                           "names: create it, or use another LocalQueue",
+                                           cluster_queue, local_queue)};
     case model::QueueBar::kClusterQueueStopped:
       return {"Suspended",
               fmt::format("ClusterQueue {} is stopped by its spec.stopPolicy", cluster_queue)};
@@ -81,23 +88,70 @@ WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_q
   return {};
 }
 
+// Whose nodes are those with some labels: users look for these in the pods' selectors in vain.
+std::string FlavorLabelsText(const model::FlavorReason& reason, const model::State& state) {
+  const model::Flavor* flavor = state.flavors().Find(reason.flavor);
+  if (flavor == nullptr || flavor->labels.empty()) return "";
+  std::vector<std::string> labels;
+  for (const model::Label& label : flavor->labels)
+    labels.push_back(fmt::format("{}={}", state.NameOf(label.key), state.NameOf(label.value)));
+  std::ranges::sort(labels);
+  return fmt::format(" ResourceFlavor {} is of nodes with {}.", state.NameOf(reason.flavor),
+                     fmt::join(labels, ","));
+}
+
+// It gets its quota, and places, once others are gone.
+WaitText PromisedText(const model::WorkloadRefusal& refusal, std::string text) {
+  if (refusal.shared) {
+    text =
+        "Workload has overlapping preemption targets with another workload, but will fit after "
+        "these preemptions complete";
+  } else {
+    text += fmt::format(". Pending the preemption of {} workload(s)", refusal.victims_count);
+  }
+  return {"WaitingForPreemptedWorkloads", std::move(text)};
+}
+
 // There is quota, and there are no nodes.
 WaitText PlacesText(const model::WorkloadRefusal& refusal, const model::Workload& workload,
                     const model::State& state) {
   const model::PlacesRefusal& first = refusal.places.front();
-  std::string text =
-      fmt::format("there is quota, but only {} of {} pods of pod set {} find nodes{}: {}",
-                  first.found, first.needed, state.NameOf(workload.slots[first.pod_set].name),
-                  first.beside_leaving ? " even if others were preempted" : "",
-                  FailedSchedulingText(first.why, state));
+  std::string text = first.topology
+                         ? PlacesRefusalText(first, workload, state)
+                         : "there is quota, but " + PlacesRefusalText(first, workload, state);
   if (refusal.places.size() > 1)
     text += fmt::format(" Nor do the nodes of {} other flavor(s) hold them.",
                         refusal.places.size() - 1);
-  if (refusal.promised) text += " Its quota is kept for it meanwhile.";
-  return {"WaitingForNodes", std::move(text)};
+  // Refusals by topology are in Kueue's words alone.
+  constexpr size_t kFlavorsShown = 3;
+  const size_t shown = first.topology ? 0 : std::min(refusal.reasons.size(), kFlavorsShown);
+  for (size_t i = 0; i < shown; ++i) {
+    if (refusal.reasons[i].kind == FlavorReasonKind::kNoNodes)
+      text += FlavorLabelsText(refusal.reasons[i], state);
+  }
+  if (!first.topology) {
+    if (refusal.promised) text += " Its quota is kept for it meanwhile.";
+    return {"WaitingForNodes", std::move(text)};
+  }
+  if (refusal.promised && refusal.victims_count > 0) return PromisedText(refusal, std::move(text));
+  if (!refusal.promised) return {std::string(ToString(refusal.unfit)), std::move(text)};
+  return {std::string(kNoPlaceInTopology), text + " Its quota is kept for it meanwhile."};
 }
 
 }  // namespace
+
+std::string PlacesRefusalText(const model::PlacesRefusal& refusal, const model::Workload& workload,
+                              const model::State& state) {
+  const std::string_view pod_set = state.NameOf(workload.slots[refusal.pod_set].name);
+  const std::string_view beside =
+      refusal.beside_leaving ? " even if others were preempted" : std::string_view();
+  if (refusal.topology) {
+    return fmt::format("couldn't assign flavors to pod set {}{}: {}", pod_set, beside,
+                       TopologyRefusalText(*refusal.topology, state.vocabulary()));
+  }
+  return fmt::format("only {} of {} pods of pod set {} find nodes{}: {}", refusal.found,
+                     refusal.needed, pod_set, beside, FailedSchedulingText(refusal.why, state));
+}
 
 std::string ResourceAmountText(std::string_view resource, int64_t amount) {
   auto quantity =
@@ -126,18 +180,14 @@ WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal, const model:
   const std::string_view pod_set = refusal.pod_set < workload.slots.size()
                                        ? state.NameOf(workload.slots[refusal.pod_set].name)
                                        : "";
-  WaitText text{
-      std::string(ToString(refusal.unfit)),
-      fmt::format("couldn't assign flavors to pod set {}: {}", pod_set, fmt::join(reasons, ", "))};
-  if (refusal.promised) text.reason = "WaitingForPreemptedWorkloads";
-  if (refusal.promised && refusal.shared) {
-    text.message =
-        "Workload has overlapping preemption targets with another workload, but will fit after "
-        "these preemptions complete";
-  } else if (refusal.promised) {
-    text.message +=
-        fmt::format(". Pending the preemption of {} workload(s)", refusal.victims_count);
+  if (refusal.fault != model::TopologyFault::kNone) {
+    reasons = {TopologyFaultText(refusal.fault, refusal.fault_flavors, state.vocabulary())};
   }
+  WaitText text{
+      std::string(refusal.fault == model::TopologyFault::kNone ? ToString(refusal.unfit)
+                                                               : kNoPlaceInTopology),
+      fmt::format("couldn't assign flavors to pod set {}: {}", pod_set, fmt::join(reasons, ", "))};
+  if (refusal.promised) return PromisedText(refusal, std::move(text.message));
   return text;
 }
 
@@ -234,6 +284,8 @@ std::string_view ToString(model::Unfit unfit) {
   switch (unfit) {
     case model::Unfit::kNone:
       break;
+    case model::Unfit::kNoPlaces:
+      return kNoPlaceInTopology;
     case model::Unfit::kWaiting:
       return "WaitingForQuota";
     case model::Unfit::kExceeds:
@@ -326,6 +378,13 @@ std::string TopologyRefusalText(const model::TopologyRefusal& refusal,
     case Kind::kSliceAbove:
       return fmt::format("podset slice topology {} is above the podset topology {}",
                          name(refusal.level), name(refusal.within));
+    case Kind::kUneven: {
+      const model::TopologyFill& fill = refusal.fills.front();
+      return fmt::format(
+          "{} pod(s) can't be divided into slices of {} on level {}: change how many they are, or "
+          "the size of slices",
+          fill.wanted, fill.fits, name(fill.level));
+    }
     case Kind::kNoDomains:
       return fmt::format("no topology domains at level: {}", name(refusal.level));
     case Kind::kStale:

@@ -29,6 +29,13 @@ struct WaitText {
                                            const model::Workload& workload,
                                            const model::State& state);
 
+// The reason where there is quota, and no place in a topology.
+inline constexpr std::string_view kNoPlaceInTopology = "TopologyPlacementFailed";
+// "only 1 of 2 pods of pod set main find nodes: ...", or Kueue's words for a topology.
+[[nodiscard]] std::string PlacesRefusalText(const model::PlacesRefusal& refusal,
+                                            const model::Workload& workload,
+                                            const model::State& state);
+
 // The reason of the condition Preempted.
 [[nodiscard]] std::string_view ToString(model::VictimReason reason);
 

@@ -119,6 +119,11 @@ TEST(QuotaTextTest, WhyATopologyRefusesNamesWhatKeepsPodsOff) {
   EXPECT_EQ(TopologyRefusalText(refusal, v),
             "topology \"racks\" allows to fit only 1 out of 2 slice(s). Total nodes: 7; excluded: "
             "other: 1, topologyDomain: 2");
+  refusal.kind = Kind::kUneven;
+  refusal.fills = {{.level = v.names.Intern("rack"), .fits = 2, .wanted = 3}};
+  EXPECT_EQ(TopologyRefusalText(refusal, v),
+            "3 pod(s) can't be divided into slices of 2 on level rack: change how many they are, "
+            "or the size of slices");
 }
 
 }  // namespace

@@ -7,6 +7,8 @@
 #include <map>
 #include <tuple>
 
+#include "translate/quota_text.h"
+
 namespace berth::translate {
 namespace {
 
@@ -96,10 +98,47 @@ std::string NodesText(uint32_t nodes_count, std::span<const model::Reason> reaso
   return fmt::format("0/{} nodes are available: {}.", nodes_count, fmt::join(lines, ", "));
 }
 
+// Why a group's queue lets nobody start, and what to change.
+std::string BarText(const model::GangRefusal& gang, const model::State& state) {
+  const std::string_view queue = state.NameOf(gang.queue);
+  std::string_view why;
+  switch (gang.bar) {
+    case model::GroupBar::kNone:
+      break;
+    case model::GroupBar::kQueueMissing:
+      why = "does not exist: create it, or name another in spec.queue";
+      break;
+    case model::GroupBar::kQueueClosed:
+      why = "is closed, or one above it: open it, or name another in spec.queue";
+      break;
+    case model::GroupBar::kParentMissing:
+      why = "has a queue above it that does not exist: create that, or name another in spec.parent";
+      break;
+    case model::GroupBar::kQueueCycle:
+      why = "has queues above it that name each other as parents: change a spec.parent";
+      break;
+  }
+  return fmt::format("PodGroup {} waits: queue {} {}", state.KeyOf(gang.group), queue, why);
+}
+
+// Upstream's words, with how much is missing, and where.
+std::string ShortText(const model::Reason& reason, std::string_view group,
+                      const model::State& state) {
+  const std::string_view resource = state.vocabulary().resources.Name(reason.resource);
+  return fmt::format(
+      "queue resource quota insufficient: insufficient {}: PodGroup {} needs {} more "
+      "than queue {} has left{}",
+      resource, group, ResourceAmountText(resource, reason.deficit), state.NameOf(reason.detail),
+      reason.unresolvable ? ", and more than it could ever have: raise its "
+                            "spec.capability, or ask for less"
+                          : "");
+}
+
 // What the members of a group wait for, without what nodes say.
 std::string GangText(const model::Refusal& refusal, const model::State& state) {
   const model::GangRefusal& gang = *refusal.gang;
   const std::string_view group = state.KeyOf(gang.group);
+  if (gang.bar != model::GroupBar::kNone) return BarText(gang, state);
   switch (refusal.reasons.empty() ? ReasonKind::kNone : refusal.reasons.front().kind) {
     case ReasonKind::kGroupMissing:
       return fmt::format("PodGroup {} does not exist", group);
@@ -114,10 +153,13 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
                                            gang.released)
                              : "");
     }
+    case ReasonKind::kQuotaShort:
+      return ShortText(refusal.reasons.front(), group, state);
     default:
-      return fmt::format("PodGroup {} needs {} places at once, and {} were found{}", group,
-                         gang.needed, gang.found,
-                         gang.promised ? "; all are reserved for it until others are gone" : "");
+      return fmt::format(
+          "PodGroup {} needs {} places at once, and {} were found{}{}", group, gang.needed,
+          gang.found, gang.promised ? "; all are reserved for it until others are gone" : "",
+          gang.most ? fmt::format("; even empty nodes would hold {}", *gang.most) : "");
   }
 }
 

@@ -29,10 +29,13 @@ uint32_t Clamped(int64_t count) {
 // As pods are when they are made: what is limited and not requested is requested.
 void RequestLimits(std::vector<api::Container>& containers) {
   for (api::Container& container : containers) {
+    // Looked for in a list that is in order still.
+    api::ResourceList requests = container.requests;
     for (const api::ResourceAmount& limit : container.limits) {
-      if (!api::Find(container.requests, limit.name)) container.requests.push_back(limit);
+      if (!api::Find(container.requests, limit.name)) requests.push_back(limit);
     }
-    std::ranges::sort(container.requests, {}, &api::ResourceAmount::name);
+    std::ranges::sort(requests, {}, &api::ResourceAmount::name);
+    container.requests = std::move(requests);
   }
 }
 
@@ -103,6 +106,34 @@ model::Reservation ReservationOf(const api::Workload& workload, model::Vocabular
 
 constexpr std::string_view kHostnameLevel = "kubernetes.io/hostname";
 
+bool IsByNode(const api::TopologyAssignment& topology) {
+  return !topology.levels.empty() && topology.levels.back() == kHostnameLevel;
+}
+
+// Where its pod sets stand by a topology, or are to once it is admitted.
+std::vector<model::TopologyPlaces> TopologiesOf(const api::Workload& workload,
+                                                model::Vocabulary& vocabulary) {
+  std::vector<model::TopologyPlaces> topologies;
+  for (uint32_t i = 0; i < workload.pod_sets.size(); ++i) {
+    const auto given = std::ranges::find(workload.admission->pod_sets, workload.pod_sets[i].name,
+                                         &api::PodSetAssignment::name);
+    if (given == workload.admission->pod_sets.end()) continue;
+    if (!given->topology && !given->topology_delayed) continue;
+    model::TopologyPlaces& places = topologies.emplace_back();
+    places.pod_set = i;
+    if (!given->topology) continue;
+    for (const std::string& level : given->topology->levels)
+      places.levels.push_back(vocabulary.names.Intern(level));
+    for (const api::TopologyDomain& domain : given->topology->domains) {
+      model::TopologyShare share{.values = {}, .count = Clamped(domain.count)};
+      for (const std::string& value : domain.values)
+        share.values.push_back(vocabulary.names.Intern(value));
+      if (share.count > 0 && !share.values.empty()) places.shares.push_back(std::move(share));
+    }
+  }
+  return topologies;
+}
+
 // "0,1/1000": the devices, and how much of each.
 std::string DevicesText(const model::DeviceSlots& devices) {
   std::vector<int> indices;
@@ -123,40 +154,62 @@ model::DeviceSlots DevicesOf(std::string_view text) {
   return {.mask = mask, .milli_each = each};
 }
 
-// Of pod sets for which the placement has as many places as the admission has pods.
-std::vector<model::Slot> PlacesOf(const api::Workload& workload, const api::Placement& placement,
+// One place a pod, on the nodes that the domains are; nothing, if those are wider than nodes or not
+// so many as pods.
+std::vector<model::Slot> SlotsIn(const api::TopologyAssignment& topology, uint32_t pod_set,
+                                 int64_t count, model::Vocabulary& vocabulary) {
+  std::vector<model::Slot> slots;
+  if (!IsByNode(topology)) return slots;
+  for (const api::TopologyDomain& domain : topology.domains) {
+    if (domain.values.empty()) return {};
+    const NameId node = vocabulary.names.Intern(domain.values.back());
+    for (int64_t n = 0; n < std::min(domain.count, count); ++n)
+      slots.push_back({.pod_set = pod_set, .node = node, .devices = {}});
+    if (static_cast<int64_t>(slots.size()) > count) return {};
+  }
+  if (static_cast<int64_t>(slots.size()) != count) return {};
+  return slots;
+}
+
+bool OnTheSameNodes(std::vector<model::Slot> a, std::vector<model::Slot> b) {
+  const auto node = [](const model::Slot& slot) { return slot.node; };
+  std::ranges::sort(a, {}, node);
+  std::ranges::sort(b, {}, node);
+  return std::ranges::equal(a, b, {}, node, node);
+}
+
+// Where its pods go: what its placement says beside what its assignment to a topology does. Of pod
+// sets for which they have as many places as the admission has pods.
+std::vector<model::Slot> PlacesOf(const api::Workload& workload, const api::Placement* placement,
                                   model::Vocabulary& vocabulary) {
   std::vector<model::Slot> slots;
-  for (size_t i = 0; i < workload.pod_sets.size(); ++i) {
+  for (uint32_t i = 0; i < workload.pod_sets.size(); ++i) {
     const std::string& name = workload.pod_sets[i].name;
-    const auto pods = std::ranges::find(placement.pod_sets, name, &api::PodSetPlacement::name);
-    if (pods == placement.pod_sets.end()) continue;
     const auto given =
         std::ranges::find(workload.admission->pod_sets, name, &api::PodSetAssignment::name);
-    const int64_t count = given != workload.admission->pod_sets.end()
-                              ? given->count.value_or(workload.pod_sets[i].count)
-                              : workload.pod_sets[i].count;
-    const size_t begin = slots.size();
-    for (const api::TopologyDomain& domain : pods->topology.domains) {
-      if (domain.values.size() != 1) break;
-      const NameId node = vocabulary.names.Intern(domain.values.front());
-      for (int64_t n = 0; n < std::min(domain.count, count); ++n) {
-        const size_t at = slots.size() - begin;
-        slots.push_back({.pod_set = static_cast<uint32_t>(i),
-                         .node = node,
-                         .devices = at < pods->devices.size() ? DevicesOf(pods->devices[at])
-                                                              : model::DeviceSlots{}});
+    const bool is_given = given != workload.admission->pod_sets.end();
+    const int64_t count =
+        is_given ? given->count.value_or(workload.pod_sets[i].count) : workload.pod_sets[i].count;
+    if (count > limits::kSlotsMax) continue;
+    std::vector<model::Slot> of_set;
+    if (is_given && given->topology) of_set = SlotsIn(*given->topology, i, count, vocabulary);
+    if (placement != nullptr && !(is_given && given->topology_delayed)) {
+      const auto pods = std::ranges::find(placement->pod_sets, name, &api::PodSetPlacement::name);
+      if (pods != placement->pod_sets.end()) {
+        std::vector<model::Slot> told = SlotsIn(pods->topology, i, count, vocabulary);
+        for (size_t at = 0; at < told.size() && at < pods->devices.size(); ++at)
+          told[at].devices = DevicesOf(pods->devices[at]);
+        if (of_set.empty() || OnTheSameNodes(of_set, told)) of_set = std::move(told);
       }
-      if (static_cast<int64_t>(slots.size() - begin) > count) break;
     }
-    if (static_cast<int64_t>(slots.size() - begin) != count) slots.resize(begin);
+    slots.insert(slots.end(), of_set.begin(), of_set.end());
   }
   return slots;
 }
 
-// What is wrong with the first container that requests more of something than it may use.
-std::optional<std::string> RequestsBeyondLimits(const std::vector<api::Container>& containers,
-                                                std::string_view path) {
+// Each container that requests more of something than it may use.
+void AddBeyondLimits(const std::vector<api::Container>& containers, std::string_view path,
+                     std::vector<std::string>& faults) {
   for (size_t i = 0; i < containers.size(); ++i) {
     std::vector<std::string> names;
     for (const api::ResourceAmount& request : containers[i].requests) {
@@ -164,28 +217,36 @@ std::optional<std::string> RequestsBeyondLimits(const std::vector<api::Container
       if (limit && *limit < request.amount) names.push_back(fmt::format("\"{}\"", request.name));
     }
     if (names.empty()) continue;
-    return fmt::format("{}[{}]: Invalid value: [{}]: requests must not exceed its limits", path, i,
-                       fmt::join(names, ","));
+    faults.push_back(fmt::format("{}[{}]: Invalid value: [{}]: requests must not exceed its limits",
+                                 path, i, fmt::join(names, ",")));
   }
-  return std::nullopt;
+}
+
+// Of all pod sets, in upstream's words; nothing where all is well.
+std::optional<std::string> RequestsBeyondLimits(const api::Workload& workload) {
+  std::vector<std::string> faults;
+  for (size_t i = 0; i < workload.pod_sets.size(); ++i) {
+    const api::PodSpec& spec = *workload.pod_sets[i].spec;
+    const std::string path = fmt::format("spec.podSets[{}].template.spec.", i);
+    AddBeyondLimits(spec.init_containers, path + "initContainers", faults);
+    AddBeyondLimits(spec.containers, path + "containers", faults);
+  }
+  if (faults.empty()) return std::nullopt;
+  if (faults.size() == 1) return faults.front();
+  return fmt::format("[{}]", fmt::join(faults, ", "));
 }
 
 Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
                                                   model::Vocabulary& vocabulary) {
   if (workload.pod_sets.empty()) return Fail(ErrorCode::kInvalid, "spec.podSets: it has none");
+  if (const auto faults = RequestsBeyondLimits(workload))
+    return Fail(ErrorCode::kInvalid, "resources validation failed: " + *faults);
   std::vector<model::WorkloadSlots> slots;
-  for (size_t index = 0; index < workload.pod_sets.size(); ++index) {
-    const api::WorkloadPodSet& pods = workload.pod_sets[index];
+  for (const api::WorkloadPodSet& pods : workload.pod_sets) {
     if (pods.count > limits::kSlotsMax) {
       return Fail(ErrorCode::kTooLarge,
                   fmt::format("spec.podSets: {} has {} pods, more than a scheduler holds: {}",
                               pods.name, pods.count, limits::kSlotsMax));
-    }
-    for (const auto& [containers, list] : {std::pair(&pods.spec->init_containers, "initContainers"),
-                                           std::pair(&pods.spec->containers, "containers")}) {
-      const auto fault = RequestsBeyondLimits(
-          *containers, fmt::format("spec.podSets[{}].template.spec.{}", index, list));
-      if (fault) return Fail(ErrorCode::kInvalid, "resources validation failed: " + *fault);
     }
     const Result<model::ClassSpec> spec = ClassOf(PodOf(pods), vocabulary);
     if (!spec) {
@@ -226,37 +287,93 @@ Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
     return std::unexpected(slots.error());
   }
   if (facts.status.reserved) facts.reserved = ReservationOf(workload, vocabulary);
-  if (facts.status.reserved && placement != nullptr && workload.admission &&
-      placement->cluster_queue == workload.admission->cluster_queue) {
-    facts.reserved.slots = PlacesOf(workload, *placement, vocabulary);
+  if (facts.status.reserved && workload.admission) {
+    const bool of_this =
+        placement != nullptr && placement->cluster_queue == workload.admission->cluster_queue;
+    facts.reserved.topologies = TopologiesOf(workload, vocabulary);
+    facts.reserved.slots = PlacesOf(workload, of_this ? placement : nullptr, vocabulary);
+  }
+  for (const std::string& node : workload.unhealthy_nodes)
+    facts.unhealthy.push_back(vocabulary.names.Intern(node));
+  for (const api::CheckState& check : workload.checks) {
+    if (check.state == "Ready") {
+      facts.checks.push_back(vocabulary.names.Intern(check.name));
+    } else {
+      facts.checks_pending = true;
+    }
   }
   return facts;
 }
 
+namespace {
+
+// The nodes of the pod set's places, as runs, and the devices there.
+api::PodSetPlacement PlacementOf(const model::Reservation& decided, uint32_t pod_set,
+                                 std::string name, const model::Vocabulary& vocabulary) {
+  api::PodSetPlacement pods{.name = std::move(name),
+                            .topology = {.levels = {std::string(kHostnameLevel)}, .domains = {}},
+                            .devices = {}};
+  for (const model::Slot& slot : decided.slots) {
+    if (slot.pod_set != pod_set) continue;
+    std::vector<api::TopologyDomain>& domains = pods.topology.domains;
+    const std::string node(vocabulary.names.View(slot.node));
+    if (domains.empty() || domains.back().values.front() != node) {
+      domains.push_back({.values = {node}, .count = 1});
+    } else {
+      ++domains.back().count;
+    }
+    if (!slot.devices.none()) pods.devices.push_back(DevicesText(slot.devices));
+  }
+  return pods;
+}
+
+api::TopologyAssignment AssignmentOf(const model::TopologyPlaces& places,
+                                     const model::Vocabulary& vocabulary) {
+  api::TopologyAssignment topology;
+  for (const NameId level : places.levels)
+    topology.levels.emplace_back(vocabulary.names.View(level));
+  for (const model::TopologyShare& share : places.shares) {
+    api::TopologyDomain& domain = topology.domains.emplace_back();
+    domain.count = share.count;
+    for (const NameId value : share.values)
+      domain.values.emplace_back(vocabulary.names.View(value));
+  }
+  return topology;
+}
+
+}  // namespace
+
 std::optional<api::Placement> PlacementOf(const model::Workload& workload,
                                           const model::Vocabulary& vocabulary) {
   const model::Reservation& decided = workload.decided;
-  if (decided.slots.empty()) return std::nullopt;
   api::Placement placement{
       .cluster_queue = std::string(vocabulary.names.View(decided.cluster_queue)), .pod_sets = {}};
   for (uint32_t i = 0; i < workload.slots.size(); ++i) {
-    api::PodSetPlacement pods{.name = std::string(vocabulary.names.View(workload.slots[i].name)),
-                              .topology = {.levels = {std::string(kHostnameLevel)}, .domains = {}},
-                              .devices = {}};
-    for (const model::Slot& slot : decided.slots) {
-      if (slot.pod_set != i) continue;
-      std::vector<api::TopologyDomain>& domains = pods.topology.domains;
-      const std::string node(vocabulary.names.View(slot.node));
-      if (domains.empty() || domains.back().values.front() != node) {
-        domains.push_back({.values = {node}, .count = 1});
-      } else {
-        ++domains.back().count;
-      }
-      if (!slot.devices.none()) pods.devices.push_back(DevicesText(slot.devices));
-    }
-    if (!pods.topology.domains.empty()) placement.pod_sets.push_back(std::move(pods));
+    api::PodSetPlacement pods = PlacementOf(
+        decided, i, std::string(vocabulary.names.View(workload.slots[i].name)), vocabulary);
+    if (pods.topology.domains.empty()) continue;
+    // A topology down to nodes tells them itself.
+    const model::TopologyPlaces* by_topology = FindTopology(decided, i);
+    const bool told = by_topology != nullptr && pods.devices.empty() &&
+                      IsByNode(AssignmentOf(*by_topology, vocabulary));
+    if (!told) placement.pod_sets.push_back(std::move(pods));
   }
+  if (placement.pod_sets.empty()) return std::nullopt;
   return placement;
+}
+
+void PutTopologies(const model::Reservation& reservation, const model::Workload& workload,
+                   const model::Vocabulary& vocabulary, api::Admission& admission) {
+  for (const model::TopologyPlaces& places : reservation.topologies) {
+    const auto pods = std::ranges::find(admission.pod_sets,
+                                        vocabulary.names.View(workload.slots[places.pod_set].name),
+                                        &api::PodSetAssignment::name);
+    if (pods == admission.pod_sets.end()) continue;
+    const bool delayed = places.shares.empty();
+    pods->topology_came = !delayed && (pods->topology_came || pods->topology_delayed);
+    pods->topology_delayed = delayed;
+    if (!delayed) pods->topology = AssignmentOf(places, vocabulary);
+  }
 }
 
 api::Admission AdmissionOf(const model::Workload& workload, const model::Vocabulary& vocabulary) {
@@ -278,6 +395,7 @@ api::Admission AdmissionOf(const model::Workload& workload, const model::Vocabul
     std::ranges::sort(assignment.flavors);
     std::ranges::sort(assignment.usage, {}, &api::ResourceAmount::name);
   }
+  PutTopologies(workload.decided, workload, vocabulary, admission);
   return admission;
 }
 

@@ -19,7 +19,8 @@ namespace berth::translate {
 // sets or too many pods; but what has quota, or is finished, is told without its slots.
 //
 // `placement`: what its annotation says; read if it is of its admission, and has a place for each
-// of its pods, or for none of a pod set. Null: nothing.
+// of its pods, or for none of a pod set, and what its assignment to a topology says is no other.
+// Null: nothing.
 [[nodiscard]] Result<model::WorkloadUpsert> WorkloadFacts(
     const api::Workload& workload, model::Vocabulary& vocabulary,
     const api::Placement* placement = nullptr);
@@ -28,7 +29,12 @@ namespace berth::translate {
 [[nodiscard]] api::Admission AdmissionOf(const model::Workload& workload,
                                          const model::Vocabulary& vocabulary);
 
-// The annotation of what was decided; nothing where no pod got a place.
+// Into what its status.admission is, where the reservation says that its pods stand by topologies.
+void PutTopologies(const model::Reservation& reservation, const model::Workload& workload,
+                   const model::Vocabulary& vocabulary, api::Admission& admission);
+
+// The annotation of what was decided; nothing where no pod got a place but by a topology that tells
+// its node.
 [[nodiscard]] std::optional<api::Placement> PlacementOf(const model::Workload& workload,
                                                         const model::Vocabulary& vocabulary);
 

@@ -1,8 +1,10 @@
 #include "translate/workload_facts.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -74,6 +76,50 @@ TEST(WorkloadFactsTest, WhatRequestsMoreThanItMayUseIsRefused) {
   // What runs already stands.
   workload.conditions = {{.type = "QuotaReserved", .status = "True"}};
   EXPECT_TRUE(WorkloadFacts(workload, state.vocabulary()));
+}
+
+TEST(WorkloadFactsTest, AllThatRequestTooMuchAreToldAtOnce) {
+  model::State state;
+  api::Workload workload = Asks({Pods("a", 1, 1000), Pods("b", 1, 2000)});
+  for (api::WorkloadPodSet& pods : workload.pod_sets) {
+    api::PodSpec& spec = pods.spec.Edit();
+    spec.containers[0].limits = {{.name = "cpu", .amount = 1}};
+    spec.init_containers = spec.containers;
+  }
+  workload.pod_sets[1].spec.Edit().containers[0].limits.clear();
+  const auto facts = WorkloadFacts(workload, state.vocabulary());
+  ASSERT_FALSE(facts);
+  constexpr std::string_view kWhy =
+      R"(: Invalid value: ["cpu"]: requests must not exceed its limits)";
+  EXPECT_EQ(facts.error().message,
+            fmt::format("resources validation failed: [{0}[0].{1}.initContainers[0]{2}, "
+                        "{0}[0].{1}.containers[0]{2}, {0}[1].{1}.initContainers[0]{2}]",
+                        "spec.podSets", "template.spec", kWhy));
+}
+
+// What is requested beside limits of other resources, before it and after it by name, is asked for
+// once, and what is limited alone as far as the limit.
+TEST(WorkloadFactsTest, LimitsStandForRequestsThatAreMissing) {
+  model::State state;
+  const auto asks = [&](api::ResourceList requests, api::ResourceList limits) {
+    api::WorkloadPodSet pods = Pods("a", 1, 0);
+    api::PodSpec& spec = pods.spec.Edit();
+    spec.containers[0].requests = std::move(requests);
+    spec.containers[0].limits = std::move(limits);
+    const auto facts = WorkloadFacts(Asks({pods}), state.vocabulary());
+    if (!facts) return facts.error().message;
+    const model::ClassSpec& of = state.vocabulary().classes.at(facts->slots[0].class_id);
+    std::string text;
+    for (const model::ResourceAmount& a : state.vocabulary().bundles.View(of.requests)) {
+      if (a.resource == model::kPods) continue;
+      text += fmt::format(" {}={}", state.vocabulary().resources.Name(a.resource), a.amount);
+    }
+    return text;
+  };
+  EXPECT_EQ(asks({{"memory", 10}}, {{"cpu", 1000}, {"memory", 30}}), " cpu=1000 memory=10");
+  EXPECT_EQ(asks({{"cpu", 10}, {"memory", 20}}, {{"cpu", 30}, {"gpu", 2}, {"memory", 40}}),
+            " cpu=10 memory=20 gpu=2");
+  EXPECT_EQ(asks({}, {{"cpu", 1000}}), " cpu=1000");
 }
 
 }  // namespace

@@ -157,6 +157,21 @@ def unauthorized(test):
     test.match("(?i)unauthorized|must be logged in|provide credentials", text)
 
 
+@case("the scheduler's reasons and ledger are told to operators alone", on=("embedded",))
+def debug_is_closed(test):
+    test.kubectl("create", "-f", "-", stdin=objects.pod("secret", cpu="100m"))
+    asked = f"/debug/why?pod={test.namespace}/secret"
+    for path in (asked, "/debug/why?podgroup=a/b", "/debug/why?workload=a/b", "/debug/ledger", "/debug/queues"):
+        for token in (None, "wrong"):
+            answer = test.http("GET", path, token=token, status=401)
+            test.equal((answer.reason, answer.message), ("Unauthorized", "Unauthorized"), path)
+            test.true(b"secret" not in answer.body and b"node" not in answer.body, f"{path}: {answer.body}")
+    test.wait("an operator is told", lambda: test.http("GET", asked).status == 200)
+    test.true("nodes" in test.http("GET", "/debug/ledger", status=200).json(), "nodes of the ledger")
+    test.http("GET", "/debug/why?podgroup=a/b", status=404)
+    test.http("POST", "/debug/ledger", {}, status=405)
+
+
 @case("invalid quantities and negative requests are refused")
 def bad_quantities(test):
     for text in ("x", "1.5.5", "1Q", "", "1 Gi", "--1", "0x10"):

@@ -1,5 +1,6 @@
 """Volcano's and Kueue's kinds, as their users have them: kubectl, and the manifests of their sites."""
 
+import json
 import os
 import pathlib
 import re
@@ -8,6 +9,8 @@ import objects
 from harness import ROOT, Skip, case
 
 # The genuine API server has these kinds only where their definitions are installed.
+CUSTOM = ("controllers", "definitions")
+# What berth's own server does by admission, as Kueue's webhooks would, or what was not made to hold elsewhere yet.
 OURS = ("embedded",)
 VOLCANO = "scheduling.volcano.sh/v1beta1"
 KUEUE = "kueue.x-k8s.io/v1beta2"
@@ -42,7 +45,7 @@ def applied(test, version, kind, text):
     test.match(rf"{kind.lower()}\.{version.split('/')[0]}/\S+ created", ran.stdout, kind)
 
 
-@case("Kueue's and Volcano's manifests apply unchanged", on=OURS, seconds=20)
+@case("Kueue's and Volcano's manifests apply unchanged", needs=CUSTOM, seconds=20)
 def upstream_manifests(test):
     count = 0
     for path in manifests("*/*/*.yaml"):
@@ -56,7 +59,7 @@ def upstream_manifests(test):
 
 @case(
     "Kueue's quick start: its queues are applied as they stand, shown, and applied again",
-    on=OURS,
+    needs=CUSTOM,
     alone=True,
     each_kubectl=True,
 )
@@ -80,7 +83,7 @@ def quick_start(test):
     test.true(not test.exists(f"/apis/{KUEUE}/clusterqueues/cluster-queue"), "it is still there")
 
 
-@case("a PodGroup is made, changed and deleted, and says what it waits for", on=OURS, each_kubectl=True)
+@case("a PodGroup is made, changed and deleted, and says what it waits for", needs=CUSTOM, each_kubectl=True)
 def pod_groups(test):
     group = named("gang", "PodGroup", VOLCANO, spec={"minMember": 3, "minResources": {"cpu": 3}})
     test.kubectl("create", "-f", "-", stdin=group)
@@ -112,7 +115,7 @@ def told(test, pod):
     return next((c.get("message", "") for c in conditions if c["type"] == "PodScheduled"), "")
 
 
-@case("a gang waits until all of it fits, and starts as one", on=OURS, alone=True)
+@case("a gang waits until all of it fits, and starts as one", on=OURS, needs=CUSTOM, alone=True)
 def gangs(test):
     node = test.unique("gang")
     test.make_node(node, cpu="1")
@@ -125,12 +128,14 @@ def gangs(test):
     namespace = test.namespace
     test.wait("b is told", lambda: told(test, "b") == f"PodGroup {namespace}/train lacks members: it needs 3 more, and 2 wait.")
     test.kubectl("create", "-f", "-", stdin=objects.pod("c", **member, **spec))
-    short = f"PodGroup {namespace}/train needs 3 places at once, and 2 were found: 0/"
+    short = f"PodGroup {namespace}/train needs 3 places at once, and 2 were found; even empty nodes would hold 2: 0/"
     test.wait("a is told", lambda: told(test, "a").startswith(short))
     test.stays("none has a node", lambda: not any(test.node_of(name) for name in "abc"))
     test.match("NotEnoughResources", str(test.get(path)["status"]))
-    text = test.berth("why", "pod/a", "-n", namespace, f"--kubeconfig={test.cluster.kubeconfig}").stdout
-    test.match(f"PodGroup {namespace}/train needs 3 places at once", text)
+    for what in ("pod/a", "podgroup/train"):
+        text = test.berth("why", what, "-n", namespace, f"--kubeconfig={test.cluster.kubeconfig}").stdout
+        test.match(f"PodGroup {namespace}/train needs 3 places at once", text)
+    test.match("needs 3 members at once; it has 3 waiting", text)
     more = test.unique("more")
     test.make_node(more, cpu="1", labels={"e2e": node})
     for name in "abc":
@@ -139,10 +144,53 @@ def gangs(test):
     test.equal(test.get(path)["status"]["running"], 3, "members that run")
 
 
+@case("Volcano's queues: missing, closed, and no more than their capability", on=OURS, needs=CUSTOM, alone=True)
+def group_queues(test):
+    node, queue, namespace = test.unique("queued"), test.unique("q"), test.namespace
+    test.make_node(node, cpu="4")
+    groups, queues = test.path("podgroups", group=VOLCANO), f"/apis/{VOLCANO}/queues"
+    test.create(queues, named(queue, "Queue", VOLCANO, spec={"capability": {"cpu": "1"}}))
+    spec = {"minMember": 2, "queue": queue, "minResources": {"cpu": "1200m"}}
+    test.create(groups, named("train", "PodGroup", VOLCANO, spec=spec))
+    path = test.path("podgroups", "train", group=VOLCANO)
+    member = {"annotations": {"scheduling.k8s.io/group-name": "train"}, "cpu": "400m"}
+    spec = objects.on(node) | {"schedulerName": "volcano"}
+    for name in ("a", "b"):
+        test.kubectl("create", "-f", "-", stdin=objects.pod(name, **member, **spec))
+    short = "queue resource quota insufficient: insufficient cpu: PodGroup "
+    never = f"{short}{namespace}/train needs 200m more than queue {queue} has left, and more than it could ever have: raise"
+    test.wait("its group is told", lambda: waits_for(test, path).startswith(never))
+    test.equal(test.get(path)["status"]["phase"], "Pending", "phase")
+    test.wait("b is told", lambda: told(test, "b").startswith(never))
+    text = test.berth("why", "pod/a", "-n", namespace, f"--kubeconfig={test.cluster.kubeconfig}").stdout
+    test.match("insufficient cpu", text)
+    test.kubectl("patch", "podgroup", "train", "--type=merge", "-p", '{"spec":{"minResources":{"cpu":"800m"}}}')
+    for name in "ab":
+        test.wait(f"{name} has a node", lambda name=name: test.node_of(name))
+    test.kubectl("create", "-f", "-", stdin=objects.pod("c", **member, **spec))
+    test.wait("c is told", lambda: told(test, "c") == f"{short}{namespace}/train needs 200m more than queue {queue} has left.")
+
+    test.merge(f"{queues}/{queue}/status", {"status": {"state": "Closed"}})
+    test.refused("create", "-f", "-", stdin=named("late", "PodGroup", VOLCANO, spec={"minMember": 1, "queue": queue}))
+    test.kubectl("patch", "queue", queue, "--type=merge", "-p", '{"spec":{"capability":{"cpu":"2"}}}')
+    closed = f"PodGroup {namespace}/train waits: queue {queue} is closed, or one above it: open it, or name another in spec.queue."
+    test.wait("c is told again", lambda: told(test, "c") == closed)
+    test.wait("its group is told again", lambda: waits_for(test, path) == closed)
+    test.true(all(test.node_of(name) for name in "ab"), "who runs goes on")
+    test.merge(f"{queues}/{queue}/status", {"status": {"state": "Open"}})
+    test.wait("c has a node", lambda: test.node_of("c"))
+
+    test.kubectl("delete", "queue", queue)
+    test.kubectl("create", "-f", "-", stdin=objects.pod("d", **member, **spec))
+    missing = f"PodGroup {namespace}/train waits: queue {queue} does not exist: create it, or name another in spec.queue."
+    test.wait("d is told", lambda: told(test, "d") == missing)
+    test.kubectl("create", "-f", "-", stdin=objects.pod("other", cpu="100m", **objects.on(node)))
+    test.wait("the rest of the cluster goes on", lambda: test.node_of("other"))
+
+
 @case(
     "pods of Volcano's scheduler that name no group get one, which lives as long as its owner wants pods",
-    on=OURS,
-    needs=("controllers",),
+    needs=CUSTOM,
     alone=True,
 )
 def made_groups(test):
@@ -203,7 +251,51 @@ def made_groups(test):
     test.wait("its group is gone", lambda: not test.exists(path))
 
 
-@case("what a definition refuses, kubectl says", on=OURS, each_kubectl=True)
+OLDER = "kueue.x-k8s.io/v1beta1"
+
+
+@case("Kueue's older version is of the same objects: applied, read, changed and watched in both", on=OURS, needs=CUSTOM, each_kubectl=True)
+def older_version(test):
+    name = test.unique("older")
+    quotas = {"name": "f", "resources": [{"name": "cpu", "nominalQuota": 1}]}
+    spec = {
+        "cohort": "all",
+        "namespaceSelector": {},
+        "admissionChecks": ["check"],
+        "flavorFungibility": {"whenCanBorrow": "Borrow"},
+        "resourceGroups": [{"coveredResources": ["cpu"], "flavors": [quotas]}],
+    }
+    queue = named(name, "ClusterQueue", OLDER, spec=spec)
+    ran = test.kubectl("apply", "-f", "-", stdin=queue, namespace=False)
+    test.match(f"clusterqueue.kueue.x-k8s.io/{name} created", ran.stdout)
+    test.match("This version is deprecated. Use v1beta2 instead.", ran.stderr)
+    paths = [f"/apis/{version}/clusterqueues/{name}" for version in (OLDER, KUEUE)]
+    older, newer = (test.get(path) for path in paths)
+    for part in ("uid", "resourceVersion", "generation"):
+        test.equal(older["metadata"][part], newer["metadata"][part], part)
+    test.equal(newer["spec"]["cohortName"], "all", "cohortName")
+    test.equal(newer["spec"]["admissionChecksStrategy"], {"admissionChecks": [{"name": "check"}]}, "checks")
+    test.equal(newer["spec"]["flavorFungibility"]["whenCanBorrow"], "MayStopSearch", "fungibility")
+    ran = test.kubectl("apply", "-f", "-", stdin=queue, namespace=False)
+    generation = test.get(paths[1])["metadata"]["generation"]
+    test.equal(generation, newer["metadata"]["generation"], "generation after it was applied again")
+    policy = {"migration": {"mode": "RetainFirstAdmission"}}
+    patch = json.dumps({"spec": {"concurrentAdmissionPolicy": policy}})
+    test.kubectl("patch", "clusterqueue", name, "--type=merge", "-p", patch, namespace=False)
+    queue["spec"]["cohort"] = "few"
+    test.kubectl("apply", "-f", "-", stdin=queue, namespace=False)
+    newer = test.get(paths[1])
+    test.equal(newer["spec"]["cohortName"], "few", "cohortName")
+    test.equal(newer["spec"]["concurrentAdmissionPolicy"], policy, "what the older version has no words for")
+    table = test.kubectl("get", f"clusterqueues.v1beta1.kueue.x-k8s.io/{name}", namespace=False).stdout
+    test.match(rf"NAME +COHORT +PENDING WORKLOADS\n{name} +few", table)
+    test.kubectl("delete", f"clusterqueues.v1beta1.kueue.x-k8s.io/{name}", namespace=False)
+    test.true(not test.exists(paths[1]), "it is still there")
+    text = test.refused("create", "-f", "-", stdin=named(name, "ClusterQueue", OLDER, spec={"cohortName": "all"}), namespace=False)
+    test.match('unknown field "spec.cohortName"', text)
+
+
+@case("what a definition refuses, kubectl says", needs=CUSTOM, each_kubectl=True)
 def refusals(test):
     bad = named("bad", "PodGroup", VOLCANO, spec={"minMember": "x", "foo": 1})
     text = test.refused("create", "-f", "-", stdin=bad)
@@ -218,8 +310,7 @@ def refusals(test):
 
 @case(
     "namespace deletion and the garbage collector take objects of these kinds",
-    on=OURS,
-    needs=("controllers",),
+    needs=CUSTOM,
     seconds=10,
 )
 def collected(test):

@@ -3,7 +3,7 @@
 import json
 
 import objects
-from cases_custom import KUEUE, OURS, manifests, named
+from cases_custom import CUSTOM, KUEUE, OURS, manifests, named
 from harness import case
 
 
@@ -49,7 +49,7 @@ def says(test, job, kind):
     return found.get("status"), found.get("reason"), found.get("message")
 
 
-@case("a Job waits for quota, starts when there is some, and gives it back when it is done", on=OURS, needs=("controllers",))
+@case("a Job waits for quota, starts when there is some, and gives it back when it is done", on=OURS, needs=CUSTOM)
 def jobs_wait(test):
     name = make_queues(test, "300m")
     active = lambda kind: test.kubectl("get", kind, "-o", "jsonpath={.items[*].status.conditions[?(@.type=='Active')].reason}").stdout
@@ -78,6 +78,7 @@ def jobs_wait(test):
         "the queue counts them",
         lambda: counts() == {"pendingWorkloads": 1, "reservingWorkloads": 1, "admittedWorkloads": 1},
     )
+    # It may be made in the same second as the one before: either is then first.
     large = queued(objects.job("large"))
     large["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     test.kubectl("create", "-f", "-", stdin=large)
@@ -85,11 +86,11 @@ def jobs_wait(test):
     ask = lambda *more: test.berth("queue", name, *more, f"--kubeconfig={test.cluster.kubeconfig}")
     shown = ask().stdout
     test.match(rf"{name} +{name} +cpu +300m +200m +- +- +100m +2\n", shown)
-    test.match(r"1\. .*job-second-.* priority 0, since .*\n +" + why, shown, "who waits, and why")
+    test.match(r"[12]\. .*job-second-.* priority 0, since .*\n +" + why, shown, "who waits, and why")
     test.equal(json.loads(ask("-o", "json").stdout)["queues"][0]["exists"], True, "exists")
     explains = lambda what: test.berth("why", what, "-n", test.namespace, f"--kubeconfig={test.cluster.kubeconfig}").stdout
     told = explains("job/second")
-    test.match(rf"job-second-.*: pending, number 1 of 2 that wait in ClusterQueue {name} through LocalQueue lq", told, "where it waits")
+    test.match(rf"job-second-.*: pending, number [12] of 2 that wait in ClusterQueue {name} through LocalQueue lq", told, "where it waits")
     test.match(rf"100m cpu of flavor {name} more is needed: ClusterQueue {name} has 300m, of which 200m are used\n +200m by workload .*job-first-", told, "who holds it")
     test.match(rf"admitted .*\n +2 pods of main have 200m cpu of flavor {name}\n", explains("job/first"), "what it has")
 
@@ -100,7 +101,7 @@ def jobs_wait(test):
     remove_queues(test, name)
 
 
-@case("a more important Job takes the quota of others, which wait and run again after it", on=OURS, needs=("controllers",))
+@case("a more important Job takes the quota of others, which wait and run again after it", on=OURS, needs=CUSTOM)
 def evicts(test):
     name = make_queues(test, "200m", preemption={"withinClusterQueue": "LowerPriority"})
     important = test.unique("important")
@@ -133,7 +134,7 @@ def evicts(test):
     remove_queues(test, name)
 
 
-@case("a Job runs once its admission checks are ready, and goes when one asks for another try", on=OURS, needs=("controllers",))
+@case("a Job runs once its admission checks are ready, and goes when one asks for another try", needs=CUSTOM)
 def checks(test):
     check = test.unique("check")
     test.kubectl("create", "-f", "-", stdin=named(check, "AdmissionCheck", KUEUE, spec={"controllerName": "example.com/c"}), namespace=False)
@@ -154,13 +155,23 @@ def checks(test):
         patch = json.dumps({"status": {"admissionChecks": [found]}})
         test.kubectl("patch", "workload", workload(test, "job")["metadata"]["name"], "--subresource=status", "--type=merge", "-p", patch)
 
-    set_check("Ready")
+    template = lambda: test.get(test.path("jobs", "job", group="batch/v1"))["spec"]["template"]
+    before = template()
+    wants = {"name": "main", "labels": {"checked": "yes"}, "annotations": {"example.com/by": "c"}}
+    wants["tolerations"] = [{"key": "checked", "operator": "Exists"}]
+    set_check("Ready", podSetUpdates=[wants])
     test.wait("it runs", lambda: len(test.pods("job-name=job")) == 1)
     test.equal(says(test, "job", "Admitted")[0], "True", "Admitted")
-    set_check("Retry")
+    # What the check wants of the pods is theirs while they run.
+    pod = test.pods("job-name=job")[0]
+    test.equal(pod["metadata"]["labels"]["checked"], "yes", "label")
+    test.equal(pod["metadata"]["annotations"]["example.com/by"], "c", "annotation")
+    test.true(wants["tolerations"][0] in pod["spec"]["tolerations"], "its toleration is missing")
+    set_check("Retry", podSetUpdates=[wants])
     # Its quota is its own again at once, for nobody else wants it, and it is checked anew.
     test.wait("it is checked anew", lambda: states() == [(check, "Pending")] and says(test, "job", "Admitted")[1] == "UnsatisfiedAdmissionChecks")
     test.wait("its pod is gone", lambda: not test.pods("job-name=job"))
+    test.wait("its template is what it was", lambda: template() == before)
     set_check("Rejected")
     test.wait("it is deactivated", lambda: workload(test, "job")["spec"].get("active") is False)
     test.wait("and holds nothing", lambda: says(test, "job", "QuotaReserved")[0] == "False")
@@ -170,7 +181,7 @@ def checks(test):
     test.kubectl("delete", "admissioncheck", check, namespace=False)
 
 
-@case("a queue that drains lets its Jobs go, which come back with it; so does a deactivated one", on=OURS, needs=("controllers",))
+@case("a queue that drains lets its Jobs go, which come back with it; so does a deactivated one", needs=CUSTOM)
 def drains(test):
     name = make_queues(test, "300m")
     job = queued(objects.job("job", parallelism=1, completions=1))
@@ -199,18 +210,18 @@ def drains(test):
     remove_queues(test, name)
 
 
-@case("what a Job's queue lacks is said where its user looks", on=OURS, needs=("controllers",))
+@case("what a Job's queue lacks is said where its user looks", needs=CUSTOM)
 def misconfigured(test):
     test.kubectl("create", "-f", "-", stdin=queued(objects.job("j"), "nowhere"))
     message = "LocalQueue nowhere doesn't exist in the namespace: create it, or name another"
     test.wait("no LocalQueue", lambda: says(test, "j", "QuotaReserved") == ("False", "Misconfigured", message))
     absent = test.unique("absent")
     test.kubectl("create", "-f", "-", stdin=named("nowhere", "LocalQueue", KUEUE, spec={"clusterQueue": absent}))
-    message = f"ClusterQueue {absent} doesn't exist, which LocalQueue nowhere names"
+    message = f"ClusterQueue {absent} doesn't exist, which LocalQueue nowhere names: create it, or use another LocalQueue"
     test.wait("no ClusterQueue", lambda: says(test, "j", "QuotaReserved")[2] == message)
 
 
-@case("queues that can't be are refused, and say what is wrong with what they say", on=OURS, each_kubectl=True)
+@case("queues that can't be are refused, and say what is wrong with what they say", on=OURS, needs=CUSTOM, each_kubectl=True)
 def bad_queues(test):
     name = test.unique("cq")
     wrong = lambda document, pattern: test.match(pattern, test.refused("create", "-f", "-", stdin=document, namespace=False), "refusal")
@@ -233,7 +244,7 @@ def active(test, kind, name, **where):
     return (said.get("reason"), said.get("message")) if said.get("status") == "False" else ("Ready", "")
 
 
-@case("a queue that lacks what it names says so, and so do those who wait there", on=OURS, needs=("controllers",))
+@case("a queue that lacks what it names says so, and so do those who wait there", needs=CUSTOM)
 def queue_lacks(test):
     name, flavor = test.unique("cq"), test.unique("flavor")
     test.kubectl("create", "-f", "-", stdin=queue(name, flavor, "1"), namespace=False)
@@ -253,7 +264,39 @@ def queue_lacks(test):
         test.kubectl("delete", kind, of, namespace=False)
 
 
-@case("cohorts in a cycle stop their queues, and nobody else", on=OURS, needs=("controllers",))
+@case("a check that no controller serves, and a LocalQueue of nothing, say what to change", needs=CUSTOM)
+def nobody_serves(test):
+    check = test.unique("check")
+    test.kubectl("create", "-f", "-", stdin=named(check, "AdmissionCheck", KUEUE, spec={"controllerName": "nobody.example"}), namespace=False)
+    name = make_queues(test, "1", admissionChecksStrategy={"admissionChecks": [{"name": check}]})
+    test.wait("it is told", lambda: active(test, "clusterqueue", name, namespace=False)[0] == "AdmissionCheckInactive")
+    test.match(rf"no controller serves: {check} \(of nobody.example\); start their controllers", active(test, "clusterqueue", name, namespace=False)[1])
+    test.kubectl("create", "-f", "-", stdin=queued(objects.job("job", parallelism=1, completions=1)))
+    test.wait("its Jobs wait", lambda: says(test, "job", "QuotaReserved")[1] == "Suspended")
+    test.kubectl("create", "-f", "-", stdin=named("empty", "LocalQueue", KUEUE))
+    test.wait("so is it", lambda: active(test, "localqueue", "empty")[0] == "ClusterQueueDoesNotExist")
+    test.match("spec.clusterQueue is empty; set it", active(test, "localqueue", "empty")[1])
+    test.kubectl("delete", "jobs", "--all")
+    test.kubectl("delete", "localqueue", "empty")
+    remove_queues(test, name)
+    test.kubectl("delete", "admissioncheck", check, namespace=False)
+
+
+@case("a flavor of nodes that are not there is named with its labels", needs=CUSTOM)
+def flavor_without_nodes(test):
+    name = make_queues(test, "1")
+    labels = json.dumps({"spec": {"nodeLabels": {"e2e/nowhere": "yes"}}})
+    test.kubectl("patch", "resourceflavor", name, "--type=merge", "-p", labels, namespace=False)
+    job = queued(objects.job("job", parallelism=1, completions=1))
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    test.wait("it is told", lambda: says(test, "job", "QuotaReserved")[1] == "WaitingForNodes")
+    test.match(f"ResourceFlavor {name} is of nodes with e2e/nowhere=yes", says(test, "job", "QuotaReserved")[2])
+    test.kubectl("delete", "jobs", "--all")
+    remove_queues(test, name)
+
+
+@case("cohorts in a cycle stop their queues, and nobody else", needs=CUSTOM)
 def cohort_cycle(test):
     a, b = test.unique("a"), test.unique("b")
     name = make_queues(test, "1", cohortName=a)
@@ -277,7 +320,7 @@ def cohort_cycle(test):
     remove_queues(test, name)
 
 
-@case("what no quota could hold is said at once, and who it bars", on=OURS, needs=("controllers",))
+@case("what no quota could hold is said at once, and who it bars", needs=CUSTOM)
 def too_large(test):
     name = make_queues(test, "1", queueingStrategy="StrictFIFO")
     # Both may be created in the same second: the first is more important.
@@ -301,7 +344,7 @@ def too_large(test):
     remove_queues(test, name)
 
 
-@case("Kueue's quick start: its Job is admitted, a second waits with a reason", on=OURS, needs=("controllers",), alone=True)
+@case("Kueue's quick start: its Job is admitted, a second waits with a reason", needs=CUSTOM, alone=True)
 def quick_start_job(test):
     setup = manifests("kueue/getting-started/quick-start-setup.yaml")[0]
     job = manifests("kueue/getting-started/quick-start-job.yaml")[0]
@@ -327,7 +370,7 @@ def quick_start_job(test):
         test.kubectl("delete", "-f", str(setup), namespace=False)
 
 
-@case("a Job is admitted only with places on nodes for all its pods, and they are kept for them", on=OURS, needs=("controllers",))
+@case("a Job is admitted only with places on nodes for all its pods, and they are kept for them", needs=CUSTOM)
 def joint(test):
     name = test.unique("cq")
     small, large = test.unique("small"), test.unique("large")
@@ -358,3 +401,65 @@ def joint(test):
     test.wait("there", lambda: all(test.placed(pod["metadata"]["name"], large) for pod in test.pods("job-name=wide")))
     test.kubectl("delete", "jobs", "--all")
     remove_queues(test, name)
+
+
+def nodes_of(assignment):
+    """Of a topologyAssignment down to nodes; their values have beginnings and ends in common."""
+    nodes = []
+    for part in assignment["slices"]:
+        column = part["valuesPerLevel"][-1]
+        one = column.get("individual", {})
+        nodes += [one.get("prefix", "") + root + one.get("suffix", "") for root in one.get("roots", [])]
+        nodes += [column["universal"]] * part["domainCount"] if "universal" in column else []
+    return sorted(nodes)
+
+
+@case("a Job stands in one rack, and a node of it that is gone is replaced there, or ends its turn", needs=CUSTOM)
+def topology(test):
+    name = test.unique("cq")
+    levels = [{"nodeLabel": "rack"}, {"nodeLabel": "kubernetes.io/hostname"}]
+    test.kubectl("create", "-f", "-", stdin=named(name, "Topology", KUEUE, spec={"levels": levels}), namespace=False)
+    flavor = {"nodeLabels": {"pool": name}, "topologyName": name, "tolerations": [objects.TOLERATION]}
+    test.kubectl("create", "-f", "-", stdin=named(name, "ResourceFlavor", KUEUE, spec=flavor), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=queue(name, name, "4"), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
+    racks = {f"{name}-{rack}{i}": rack for rack, count in (("a", 3), ("b", 1)) for i in range(count)}
+    for node, rack in racks.items():
+        test.make_node(node, cpu="1", labels={"pool": name, "rack": f"{name}-{rack}"})
+    taints = lambda node: test.get(f"/api/v1/nodes/{node}")["spec"]["taints"]
+    test.wait("the nodes take pods", lambda: all(len(taints(node)) == 1 for node in racks))
+
+    job = queued(objects.job("job", parallelism=2, completions=2))
+    template = job["spec"]["template"]
+    template.setdefault("metadata", {})["annotations"] = {"kueue.x-k8s.io/podset-required-topology": "rack"}
+    template["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "600m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    stands = lambda: {pod["spec"].get("nodeName", ""): pod["metadata"]["uid"] for pod in test.pods("job-name=job")
+                      if "deletionTimestamp" not in pod["metadata"]}
+    in_rack = lambda: len(stands()) == 2 and all(racks.get(node) == "a" for node in stands())
+    test.wait("its pods stand in the rack that holds both", in_rack)
+    given = workload(test, "job")["status"]["admission"]["podSetAssignments"][0]["topologyAssignment"]
+    test.equal(given["levels"], ["kubernetes.io/hostname"], "levels")
+    before = stands()
+    gone, stays = sorted(before)
+    (spare,) = {node for node, rack in racks.items() if rack == "a"} - {gone, stays}
+    status = lambda: workload(test, "job")["status"]
+    given = lambda: nodes_of(status()["admission"]["podSetAssignments"][0]["topologyAssignment"])
+    test.kubectl("delete", "node", gone, namespace=False)
+    test.wait("it is replaced by the other node of that rack", lambda: given() == sorted([stays, spare]))
+    test.equal(status().get("unhealthyNodes"), None, "unhealthyNodes")
+    test.equal(says(test, "job", "Evicted")[0], None, "Evicted")
+    # Nobody tells that its pod is gone; it would be found out in a minute.
+    (lost,) = [pod["metadata"]["name"] for pod in test.pods("job-name=job") if pod["spec"].get("nodeName") == gone]
+    test.kubectl("delete", "pod", lost, "--force", "--grace-period=0")
+    test.wait("a pod stands there", lambda: in_rack() and spare in stands())
+    test.equal(stands()[stays], before[stays], "the pod that stays")
+
+    test.kubectl("delete", "node", stays, namespace=False)
+    test.wait("without another node it is evicted", lambda: says(test, "job", "Evicted")[:2] == ("True", "NodeFailures"))
+    test.match(rf"no replacement for unhealthy node\(s\): {stays}", says(test, "job", "Evicted")[2])
+    test.equal(status().get("unhealthyNodes"), None, "unhealthyNodes")
+    test.wait("its Job is suspended", lambda: test.get(test.path("jobs", "job", group="batch/v1"))["spec"]["suspend"])
+    test.kubectl("delete", "jobs", "--all")
+    remove_queues(test, name)
+    test.kubectl("delete", "topology", name, namespace=False)

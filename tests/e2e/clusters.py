@@ -1,6 +1,7 @@
 """The two systems that the cases run on: `berth up`, and the genuine API server with berth's parts."""
 
 import os
+import pathlib
 import re
 import signal
 import subprocess
@@ -114,6 +115,12 @@ class Embedded:
         return []
 
 
+def definitions():
+    """Kueue's and Volcano's CustomResourceDefinitions, of BERTH_CRDS or of the folder beside the project."""
+    folder = pathlib.Path(os.environ.get("BERTH_CRDS", ROOT.parent / "shared/crds"))
+    return [*sorted(folder.glob("kueue/*.yaml")), *sorted(folder.glob("volcano/scheduling.*.yaml"))]
+
+
 class Real:
     """The genuine kube-apiserver and etcd, with berth's parts as processes beside it."""
 
@@ -128,9 +135,10 @@ class Real:
         self.started = False
 
     def missing(self):
-        if berth_program().exists():
-            return frozenset()
-        return frozenset(("nodes", "controllers", "scheduler"))
+        lacking = set() if definitions() else {"definitions"}
+        if not berth_program().exists():
+            lacking |= {"nodes", "controllers", "scheduler"}
+        return frozenset(lacking)
 
     def start(self):
         cluster = subprocess.run(
@@ -146,16 +154,29 @@ class Real:
             raise Failure(f"the genuine API server does not start: {cluster.stderr}")
         self.started = True
         self.credentials = Credentials(self.kubeconfig, self.kubectl)
-        if self.missing():
+        self.install(definitions())
+        if not berth_program().exists():
             return
         self.why_port = free_port()
         self.why_ca = self.directory / "scheduler-ca.crt"
         self.start_part("controllers", "controllers")
         self.start_part("nodes", "nodes", f"--count={NODES_COUNT}")
-        self.start_part("scheduler", "run", f"--secure-port={self.why_port}", f"--secure-ca={self.why_ca}")
+        self.start_part("scheduler", "run", "--quota", "--scheduler-name=default-scheduler", "--scheduler-name=berth",
+                        "--scheduler-name=volcano", f"--secure-port={self.why_port}", f"--secure-ca={self.why_ca}")
         connection = Connection(self.credentials)
         wait_until("the nodes are there", lambda: self.nodes_ready(connection))
         connection.close()
+
+    def install(self, paths):
+        """Custom kinds are there before berth's parts look for them."""
+        if not paths:
+            return
+        files = [option for path in paths for option in ("-f", str(path))]
+        for verb in (["create"], ["wait", "--for=condition=Established", "--timeout=60s"]):
+            ran = subprocess.run([self.kubectl.path, f"--kubeconfig={self.kubeconfig}", *verb, *files],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+            if ran.returncode != 0:
+                raise Failure(f"the definitions of custom kinds are not taken: {ran.stderr}")
 
     def why_options(self):
         return [f"--why-address=127.0.0.1:{self.why_port}", f"--why-ca={self.why_ca}"]

@@ -1,8 +1,10 @@
 #include "kueue_cycle.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <optional>
 #include <set>
@@ -18,8 +20,11 @@
 #include "control/upkeep.h"
 #include "control/workload_conditions.h"
 #include "cycle/engine.h"
+#include "cycle/second_pass.h"
 #include "quota/reach.h"
 #include "reading.h"
+#include "translate/facts.h"
+#include "translate/quota_facts.h"
 #include "translate/quota_text.h"
 #include "translate/workload_facts.h"
 
@@ -30,17 +35,25 @@
 namespace berth::kueue {
 namespace {
 
+// What Kueue does by gates that are off where nobody turns them on.
+constexpr std::array<std::pair<const char*, const char*>, 3> kForeignGates = {
+    {{"ElasticJobsViaWorkloadSlices", "elastic Jobs"},
+     {"MultiKueueOrchestratedPreemption", "MultiKueue"},
+     {"ConcurrentAdmission", "concurrent admission"}}};
+
+// And what it does not do where they are turned off.
+constexpr std::array<std::pair<const char*, const char*>, 3> kGatesThatAreOn = {
+    {{"TASRecomputeAssignmentWithinSchedulingCycle",
+      "one look a cycle at whom others leave no room"},
+     {"TASFailedNodeReplacementFailFast", "failed nodes that are looked at again and again"},
+     {"TopologyAwareScheduling", "flavors whose topologies say nothing"}}};
+
 using Conditions = std::map<std::string, std::tuple<std::string, std::string, std::string>>;
 using Keys = std::map<std::string, std::set<std::string>>;  // Of workloads by ClusterQueue.
 
 // What our words are for what upstream says nothing of, or says otherwise for its cycle is another.
 constexpr std::string_view kNoLongerFits =
     "Workload no longer fits after processing another workload";
-
-std::string KeyOf(const JsonObject& object) {
-  const JsonObject& meta = ObjectAt(object, "metadata");
-  return StringAt(meta, "namespace") + "/" + StringAt(meta, "name");
-}
 
 Conditions ConditionsIn(const std::vector<api::Condition>& conditions) {
   Conditions out;
@@ -69,9 +82,20 @@ std::string Text(const api::Admission& admission) {
   std::string text = admission.cluster_queue;
   for (const api::PodSetAssignment& pods : admission.pod_sets) {
     text += fmt::format(" [{} x{}", pods.name, pods.count.value_or(0));
-    for (const auto& [resource, flavor] : pods.flavors)
-      text += fmt::format(" {}:{}", resource, flavor);
-    for (const api::ResourceAmount& a : pods.usage) text += fmt::format(" {}={}", a.name, a.amount);
+    // What is asked for as nothing is given by no flavor here.
+    for (const auto& [resource, flavor] : pods.flavors) {
+      if (api::Find(pods.usage, resource).value_or(0) > 0)
+        text += fmt::format(" {}:{}", resource, flavor);
+    }
+    for (const api::ResourceAmount& a : pods.usage) {
+      if (a.amount > 0) text += fmt::format(" {}={}", a.name, a.amount);
+    }
+    if (pods.topology_delayed) text += " places later";
+    if (pods.topology) {
+      text += fmt::format(" by {}:", fmt::join(pods.topology->levels, "/"));
+      for (const api::TopologyDomain& domain : pods.topology->domains)
+        text += fmt::format(" {}={}", fmt::join(domain.values, "/"), domain.count);
+    }
     text += "]";
   }
   return text;
@@ -86,6 +110,22 @@ Keys KeysIn(const JsonObject& want, std::string_view key) {
   return keys;
 }
 
+bool HoldsKey(const Keys& keys, const std::string& key) {
+  return std::ranges::any_of(keys, [&](const auto& of) { return of.second.contains(key); });
+}
+
+// As many places as pods, where it says which.
+void CheckPlaces(const api::Workload& workload) {
+  if (!workload.admission) return;
+  for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {
+    int64_t places = 0;
+    if (!pods.topology) continue;
+    for (const api::TopologyDomain& domain : pods.topology->domains) places += domain.count;
+    if (pods.count && places != *pods.count)
+      throw NotApplicable("places of another number than pods");
+  }
+}
+
 class Cycles {
  public:
   explicit Cycles(const Case& test) : now_(api::ParseTimestamp(test.now).value()) {
@@ -98,9 +138,17 @@ class Cycles {
       }
     }
     model::Vocabulary& vocabulary = engine_.vocabulary();
-    for (const Json& json : ArrayAt(test.fixtures, "resourceFlavors")) {
-      engine_.Apply(translate::FlavorFacts(
-          ViewOf(&codec::Decoder::ResourceFlavor, json.as_object()), vocabulary));
+    for (const JsonObject* from : {&test.fixtures, &test.input}) {
+      for (const Json& json : ArrayAt(*from, "topologies")) {
+        engine_.Apply(translate::TopologyFacts(ViewOf(&codec::Decoder::Topology, json.as_object()),
+                                               vocabulary));
+      }
+      for (const Json& json : ArrayAt(*from, "resourceFlavors")) {
+        engine_.Apply(translate::FlavorFacts(
+            ViewOf(&codec::Decoder::ResourceFlavor, json.as_object()), vocabulary));
+      }
+      for (const Json& json : ArrayAt(*from, "nodes")) PutNode(json.as_object());
+      for (const Json& json : ArrayAt(*from, "pods")) PutPod(json.as_object());
     }
     for (const JsonObject& json : cluster_queues_)
       engine_.Apply(translate::QueueFacts(ViewOf(&codec::Decoder::ClusterQueue, json), vocabulary));
@@ -123,12 +171,13 @@ class Cycles {
       const model::Workload& row = Row(d.workload);
       Note& note = notes_.at(KeyIn(d.workload));
       note.admission = translate::AdmissionOf(row, engine_.state().vocabulary());
-      note.workload.conditions = control::ConditionsOfReserved(
-          note.workload, *note.admission,
-          control::ChecksAreReady(note.workload, *note.admission,
-                                  rules_[note.admission->cluster_queue]),
-          now_);
+      const bool admitted = !cycle::LacksPlaces(row.slots, row.decided, /*joint=*/false) &&
+                            control::ChecksAreReady(note.workload, *note.admission,
+                                                    rules_[note.admission->cluster_queue]);
+      note.workload.conditions =
+          control::ConditionsOfReserved(note.workload, *note.admission, admitted, now_);
     }
+    for (const model::PassDecision& d : plan_.passes) Pass(d);
     for (const model::EvictDecision& d : plan_.evictions) {
       const model::Workload& row = Row(d.workload);
       const std::string claimant = KeyIn(row.claimant);
@@ -145,16 +194,20 @@ class Cycles {
       if (!refusal) continue;
       Note& note = notes_.at(KeyIn(id));
       note.bar = refusal->bar;
+      note.told = true;
       note.workload.conditions = control::ConditionsOfWaiting(
           note.workload, translate::WorkloadRefusalText(*refusal, Row(id), engine_.state()), now_);
     }
   }
 
-  // The write of each reservation is refused.
+  // The write of each reservation, and of places, is refused.
   void RefuseWrites() {
-    for (const model::ReserveDecision& d : plan_.reservations) {
-      Note& note = notes_.at(KeyIn(d.workload));
-      note.admission.reset();
+    std::vector<model::WorkloadId> decided;
+    for (const model::ReserveDecision& d : plan_.reservations) decided.push_back(d.workload);
+    for (const model::PassDecision& d : plan_.passes) decided.push_back(d.workload);
+    for (const model::WorkloadId id : decided) {
+      Note& note = notes_.at(KeyIn(id));
+      note.admission = note.held ? note.workload.admission : std::nullopt;
       note.workload.conditions = note.before;
       engine_.Apply(model::ReservationOutcome{
           .uid = note.workload.meta.uid, .outcome = model::WriteOutcome::kRefused, .at = now_});
@@ -164,6 +217,71 @@ class Cycles {
   void Delete(const std::string& key) {
     engine_.Apply(model::WorkloadRemove{.uid = notes_.at(key).workload.meta.uid});
     notes_.erase(key);
+  }
+
+  // Without those that ran before; those whose nodes failed are left in, if `replaced`.
+  void CheckNewAssignments(const JsonObject& want, bool replaced) {
+    std::erase_if(notes_, [&](const auto& of) {
+      const api::Condition* admitted = api::Find(of.second.before, "Admitted");
+      return admitted != nullptr && admitted->status == "True" &&
+             !(replaced && !of.second.workload.unhealthy_nodes.empty());
+    });
+    CheckAssignments(want);
+  }
+
+  // What is decided otherwise here by a rule of its own.
+  void CheckRules(const JsonObject& want) const {
+    const JsonObject& given = ObjectAt(want, "newAssignments");
+    const Keys left = KeysIn(want, "left");
+    for (const auto& [key, note] : notes_) {
+      const bool gets = note.admission && !note.held;
+      if (gets && !given.contains(key) && HoldsKey(left, key))
+        throw NotApplicable("heads that are left for another cycle");
+      if (!gets || !given.contains(key)) continue;
+      const JsonArray& sets = ArrayAt(given.at(key).as_object(), "podSetAssignments");
+      for (size_t i = 0; i < note.admission->pod_sets.size() && i < sets.size(); ++i) {
+        if (note.admission->pod_sets[i].topology_delayed &&
+            sets[i].as_object().contains("topologyAssignment")) {
+          throw NotApplicable("places before checks are passed");
+        }
+      }
+    }
+  }
+
+  // What upstream tells in events conditions tell here.
+  void CheckEvents(const JsonObject& want) const {
+    const bool texts = ArrayAt(ObjectAt(want, "eventCompare"), "ignoredFields").empty();
+    std::set<std::string> wanted;
+    for (const Json& json : ArrayAt(want, "events")) {
+      const JsonObject& event = json.as_object();
+      const std::string reason = StringAt(event, "reason");
+      // Of writes that fail nothing is told, and whom one evicts the evicted say.
+      if (reason == "SecondPassFailed" || reason == "PreemptedWorkload") continue;
+      // Of these the words of the event are other ones than the condition's.
+      const bool of_write =
+          reason == "QuotaReserved" || reason == "Admitted" || reason == "Preempted";
+      wanted.insert(fmt::format("{} {}{}", StringAt(event, "key"), reason,
+                                texts && !of_write ? ": " + StringAt(event, "message") : ""));
+    }
+    std::set<std::string> got;
+    for (const auto& [key, note] : notes_) {
+      const Conditions before = ConditionsIn(note.before);
+      for (const auto& [type, said] : ConditionsIn(note.workload.conditions)) {
+        const auto& [status, reason, message] = said;
+        const auto known = before.find(type);
+        const bool holds = status == "True";
+        const bool begins =
+            holds && (known == before.end() || std::get<0>(known->second) != "True");
+        const bool waits = type == "QuotaReserved" && !holds && note.told;
+        if (!begins && !waits) continue;
+        std::string name = waits ? reason : type == "Evicted" ? "EvictedDueTo" + reason : type;
+        if (texts && (waits || type == "Evicted")) name += ": " + message;
+        got.insert(fmt::format("{} {}", key, name));
+      }
+    }
+    if (got != wanted)
+      throw Mismatch(fmt::format("told\n  want {}\n  got  {}", fmt::join(wanted, "\n       "),
+                                 fmt::join(got, "\n       ")));
   }
 
   void CheckAssignments(const JsonObject& want) const {
@@ -222,7 +340,7 @@ class Cycles {
       if (!note.id.valid()) left[cluster_queue_of_.at(LocalQueueOf(note.workload))].insert(key);
       if (!note.id.valid()) continue;
       // After a write that failed it waits for a time, where upstream's whole cycle does.
-      if (Row(note.id).errors > 0)
+      if (Row(note.id).errors > 0 && !note.held)
         left[cluster_queue_of_.at(LocalQueueOf(note.workload))].insert(key);
       const auto refusal = engine_.admissions().WhyWaits(note.id);
       if (refusal && refusal->bar == model::QueueBar::kNamespace)
@@ -243,7 +361,43 @@ class Cycles {
     std::optional<api::Admission> admission;  // While it holds quota.
     model::WorkloadId id;                     // Invalid: it could not be read.
     model::QueueBar bar = model::QueueBar::kNone;
+    bool held = false;  // It had quota before.
+    bool told = false;  // Why it waits.
   };
+
+  // Places of one that has quota, or why it gives that up.
+  void Pass(const model::PassDecision& d) {
+    const model::Workload& row = Row(d.workload);
+    Note& note = notes_.at(KeyIn(d.workload));
+    if (!d.refusal) {
+      translate::PutTopologies(row.decided, row, engine_.state().vocabulary(), *note.admission);
+      if (d.pass == model::Pass::kPlace)
+        note.workload.conditions = control::ConditionsOfAdmitted(note.workload, now_);
+      return;
+    }
+    const control::GivenUp why = control::GivenUpOf(d, engine_.state());
+    note.workload.conditions =
+        control::ConditionsOfGivenUp(note.workload, why.reason, why.message, now_);
+  }
+
+  // A topology down to nodes is used where their label kubernetes.io/hostname is their name, as
+  // kubelets give it; some of these have another name.
+  void PutNode(JsonObject json) {
+    JsonObject& meta = json["metadata"].as_object();
+    const std::string host = StringAt(ObjectAt(meta, "labels"), "kubernetes.io/hostname");
+    if (!host.empty()) meta["name"] = host;
+    engine_.Apply(translate::NodeFacts(ViewOf(&codec::Decoder::Node, json), engine_.vocabulary()));
+  }
+
+  // One that stands on a node.
+  void PutPod(const JsonObject& json) {
+    auto pod = codec::DecodePod(codec::PrintJson(json));
+    if (!pod) throw std::runtime_error(pod.error().message);
+    if (pod->meta.uid.empty()) pod->meta.uid = "pod-" + KeyOf(json);
+    const auto facts = translate::PodFacts(*pod, engine_.vocabulary());
+    if (!facts) throw std::runtime_error(facts.error().message);
+    engine_.Apply(*facts);
+  }
 
   void PutNamespace(const JsonObject& json) {
     const JsonObject& meta = ObjectAt(json, "metadata");
@@ -281,7 +435,8 @@ class Cycles {
     for (const api::WorkloadPodSet& pods : note.workload.pod_sets) {
       for (const api::Container& container : pods.spec->containers) {
         for (const api::ResourceAmount& request : container.requests) {
-          if (request.amount >= limits::kAmountMax) throw NotBuilt("amounts beyond the largest");
+          if (request.amount >= limits::kAmountMax)
+            throw NotApplicable("amounts beyond the largest that are counted");
         }
       }
     }
@@ -289,6 +444,7 @@ class Cycles {
     for (api::WorkloadPodSet& pods : note.workload.pod_sets) {
       if (!partial_admission_) pods.min_count.reset();
     }
+    CheckPlaces(note.workload);
     // Some are given that of others.
     note.uid = StringAt(ObjectAt(json, "metadata"), "uid");
     note.workload.meta.uid = note.uid + "@" + KeyOf(json);
@@ -302,7 +458,8 @@ class Cycles {
     }
     engine_.Apply(*facts);
     note.id = engine_.state().FindWorkload(note.workload.meta.uid);
-    if (ChargedTo(Row(note.id)).cluster_queue.valid()) note.admission = note.workload.admission;
+    note.held = ChargedTo(Row(note.id)).cluster_queue.valid();
+    if (note.held) note.admission = note.workload.admission;
     keys_[note.id] = KeyOf(json);
     notes_.emplace(KeyOf(json), std::move(note));
   }
@@ -345,18 +502,34 @@ bool GateIsOn(const Case& test, std::string_view gate) {
 }  // namespace
 
 void OneCycle(const Case& test) {
-  if (OptionIs(test, "fairSharing")) throw NotBuilt("fair sharing");
-  for (const char* gate : {"ElasticJobsViaWorkloadSlices", "MultiKueueOrchestratedPreemption",
-                           "ConcurrentAdmission", "TopologyAwareScheduling"}) {
-    if (GateIsOn(test, gate)) throw NotBuilt(gate);
+  if (OptionIs(test, "fairSharing")) throw NotApplicable("fair sharing");
+  for (const auto& [gate, what] : kForeignGates) {
+    if (GateIsOn(test, gate)) throw NotApplicable(what);
   }
-  if (!ArrayAt(test.input, "objects").empty()) throw NotBuilt("LimitRange");
+  if (!ArrayAt(test.input, "objects").empty()) throw NotApplicable("LimitRange");
   Cycles cycles(test);
   cycles.Run();
   if (test.options.contains("statusPatchError")) cycles.RefuseWrites();
   cycles.CheckAssignments(ObjectAt(test.want, "assignments"));
   cycles.CheckWorkloads(ArrayAt(test.want, "workloads"));
   cycles.CheckQueues(test.want);
+}
+
+void TopologyCycle(const Case& test) {
+  for (const auto& [gate, what] : kGatesThatAreOn) {
+    if (test.gates.contains(gate) && !GateIsOn(test, gate)) throw NotApplicable(what);
+  }
+  if (test.options.contains("resourceTransformations"))
+    throw NotApplicable("resources that a configuration leaves out or turns into others");
+  Cycles cycles(test);
+  cycles.Run();
+  if (test.options.contains("statusPatchError")) cycles.RefuseWrites();
+  cycles.CheckRules(test.want);
+  cycles.CheckEvents(test.want);
+  const bool objects = test.want.contains("workloads");
+  if (objects) cycles.CheckWorkloads(ArrayAt(test.want, "workloads"));
+  cycles.CheckQueues(test.want);
+  cycles.CheckNewAssignments(ObjectAt(test.want, "newAssignments"), /*replaced=*/!objects);
 }
 
 // Which checks a workload is to pass.

@@ -11,5 +11,6 @@ void OneCycle(const Case& test);
 void RetryTime(const Case& test);
 void ResourcesToReserve(const Case& test);
 void LastSchedulingContext(const Case& test);
+void TopologyCycle(const Case& test);
 
 }  // namespace berth::kueue

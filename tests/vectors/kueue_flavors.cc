@@ -16,12 +16,17 @@
 #include "api/requests.h"
 #include "codec/decode.h"
 #include "codec/json.h"
+#include "cycle/class_cache.h"
+#include "cycle/slots.h"
+#include "cycle/wanted_places.h"
 #include "model/queues.h"
+#include "place/evaluate.h"
 #include "quota/flavors.h"
 #include "reading.h"
 #include "translate/facts.h"
 #include "translate/quota_facts.h"
 #include "translate/quota_text.h"
+#include "translate/workload_facts.h"
 
 // Goal: a workload gets the flavors that Kueue gives it, and is told why not in its words. Method:
 // pod templates go the way of pods through decoding and translation, flavors and queues their own;
@@ -116,6 +121,7 @@ class Workload {
   Workload(const Workload&) = delete;
   Workload& operator=(const Workload&) = delete;
 
+  [[nodiscard]] const JsonArray& json() const { return json_; }
   [[nodiscard]] const quota::FlavorRequest& request() const { return request_; }
   [[nodiscard]] std::string NameOf(size_t i) const {
     return StringAt(json_[i].as_object(), "name");
@@ -345,20 +351,38 @@ void ExpectPodSet(Cluster& c, const quota::FlavorAssignment& assignment, size_t 
   ExpectAttempts(group.trials, ArrayAt(want, "flavorAttempts"), vocabulary);
 }
 
-quota::FlavorAssignment Assign(Cluster& c, const Case& test, const Workload& workload) {
-  const uint64_t before = HashOfLedger(c);
-  quota::FlavorAssignment out =
-      quota::AssignFlavors(c.state(), workload.request(), OutlookIn(c, test));
-  ExpectSame("the ledger after", before == HashOfLedger(c), true);
-  return out;
+// A workload with those pod sets, for whose pods a placer is asked.
+model::WorkloadId PutWorkload(Cluster& c, const JsonArray& pod_sets) {
+  JsonObject json;
+  json["metadata"] = {{"name", "w"}, {"namespace", "n"}, {"uid", "u-n/w"}};
+  json["spec"] = {{"podSets", pod_sets}};
+  const auto facts =
+      translate::WorkloadFacts(ViewOf(&codec::Decoder::Workload, json), c.state().vocabulary());
+  if (!facts) throw std::runtime_error(facts.error().message);
+  c.state().Apply(*facts);
+  return c.state().FindWorkload("u-n/w");
 }
 
-// Where pods are to be placed by topology nobody looks yet whether they can.
-void NeedsNoPlacement(const quota::FlavorAssignment& assignment) {
-  if (assignment.mode == FlavorMode::kNone) return;
-  for (const quota::PodSetFlavors& pods : assignment.pod_sets) {
-    if (!pods.topology_flavors.empty()) throw NotBuilt("placement in topologies");
+quota::FlavorAssignment Assign(Cluster& c, const Case& test, const Workload& workload) {
+  for (const Json& json : ArrayAt(test.fixtures, "nodes")) {
+    c.state().Apply(translate::NodeFacts(ViewOf(&codec::Decoder::Node, json.as_object()),
+                                         c.state().vocabulary()));
   }
+  const model::WorkloadId id = PutWorkload(c, workload.json());
+  const place::Evaluator evaluator;
+  cycle::ClassCaches caches(/*bytes_max=*/0);
+  cycle::ClassPlaces counted;
+  cycle::SlotPlacer placer(c.state(), evaluator, caches, counted, /*joint=*/false);
+  cycle::WantedPlaces wanted(c.state(), placer, id,
+                             c.state().queues().at(workload.request().queue).name);
+  const auto misplaced = [&](const quota::FlavorAssignment& flavors, quota::Room room) {
+    return wanted.Misplaced(flavors, room);
+  };
+  const uint64_t before = HashOfLedger(c);
+  quota::FlavorAssignment out =
+      quota::AssignFlavors(c.state(), workload.request(), OutlookIn(c, test), misplaced);
+  ExpectSame("the ledger after", before == HashOfLedger(c), true);
+  return out;
 }
 
 }  // namespace
@@ -368,7 +392,6 @@ void AssignFlavors(const Case& test) {
   PutAll(c, test);
   const Workload workload(c, test);
   const quota::FlavorAssignment got = Assign(c, test, workload);
-  NeedsNoPlacement(got);
   ExpectText("mode", ModeText(got.mode), StringAt(test.want, "representativeMode"));
   const JsonObject& want = ObjectAt(test.want, "assignment");
   ExpectSame("borrowing", got.borrow, want.at("borrowing").as_int64());
@@ -417,7 +440,6 @@ void NoFitReason(const Case& test) {
   PutAll(c, test);
   const Workload workload(c, test);
   const quota::FlavorAssignment got = Assign(c, test, workload);
-  NeedsNoPlacement(got);
   ExpectText("reason", translate::ToString(got.unfit), StringAt(test.want, "noFitReason"));
   const JsonObject& want = ObjectAt(test.want, "flavorAttemptReasons");
   for (const quota::GroupFlavors& group : got.groups) {
@@ -434,7 +456,6 @@ void TopologyFlavors(const Case& test) {
   PutAll(c, test);
   const Workload workload(c, test);
   const quota::FlavorAssignment got = Assign(c, test, workload);
-  NeedsNoPlacement(got);
   const JsonObject& errors = ObjectAt(test.want, "podSetErrors");
   const JsonObject& flavors = ObjectAt(test.want, "podSetFlavors");
   for (size_t i = 0; i < workload.size(); ++i) {

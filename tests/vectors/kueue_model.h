@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -40,6 +41,11 @@ struct Case {
   std::string now;
 };
 
+// What berth is not asked to do: what() is that.
+struct NotApplicable : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+// What it is asked to, and lacks.
 struct NotBuilt : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -202,6 +208,38 @@ inline uint64_t HashOfLedger(Cluster& c) {
   Hasher hasher;
   c.state().ledger().AddTo(hasher);
   return hasher.value();
+}
+
+// What a workload that has quota is charged.
+inline Amounts ChargeOf(const JsonObject& admission) {
+  Amounts out;
+  for (const Json& pod_set : ArrayAt(admission, "podSetAssignments")) {
+    for (const auto& used : ObjectAt(pod_set.as_object(), "resourceUsage")) {
+      const std::string flavor =
+          StringAt(ObjectAt(pod_set.as_object(), "flavors"), std::string_view(used.key()));
+      out[flavor][std::string(used.key())] += AmountOf(used.key(), used.value());
+    }
+  }
+  return out;
+}
+
+inline bool HasCondition(const JsonObject& workload, std::string_view type) {
+  return std::ranges::any_of(ArrayAt(ObjectAt(workload, "status"), "conditions"),
+                             [&](const Json& condition) {
+                               return StringAt(condition.as_object(), "type") == type &&
+                                      StringAt(condition.as_object(), "status") == "True";
+                             });
+}
+
+inline std::string KeyOf(const JsonObject& workload) {
+  const JsonObject& meta = workload.at("metadata").as_object();
+  return StringAt(meta, "namespace") + "/" + StringAt(meta, "name");
+}
+
+inline void ChargeWorkload(Cluster& c, const JsonObject& workload) {
+  if (!HasCondition(workload, "QuotaReserved")) return;
+  const JsonObject& admission = ObjectAt(ObjectAt(workload, "status"), "admission");
+  c.Charge(KeyOf(workload), StringAt(admission, "clusterQueue"), ChargeOf(admission));
 }
 
 }  // namespace berth::kueue

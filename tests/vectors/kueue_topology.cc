@@ -1,9 +1,11 @@
 #include "kueue_topology.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -12,6 +14,7 @@
 
 #include "codec/decode.h"
 #include "codec/json.h"
+#include "controllers/topology.h"
 #include "cycle/topology.h"
 #include "reading.h"
 #include "translate/facts.h"
@@ -50,11 +53,12 @@ void RefuseAlphaGates(const JsonObject& gates) {
   for (const char* gate : {"TASBalancedPlacement", "TASRespectNodeAffinityPreferred",
                            "ElasticJobsViaWorkloadSlicesWithTAS"}) {
     const Json* on = gates.if_contains(gate);
-    if (on != nullptr && on->as_bool()) throw NotBuilt(gate);
+    if (on != nullptr && on->as_bool()) throw NotApplicable(fmt::format("placement by {}", gate));
   }
   for (const char* gate : {"TASProfileMixed", "TASMultiLayerTopology"}) {
     const Json* on = gates.if_contains(gate);
-    if (on != nullptr && !on->as_bool()) throw NotBuilt(fmt::format("without {}", gate));
+    if (on != nullptr && !on->as_bool())
+      throw NotApplicable(fmt::format("placement without {}", gate));
   }
 }
 
@@ -211,7 +215,7 @@ bool OwnedByOnePod(const JsonObject& workload) {
 void FindTopologyAssignments(const Case& test) {
   RefuseAlphaGates(test.gates);
   const JsonObject& workload = ObjectAt(test.input, "workload");
-  if (OwnedByOnePod(workload)) throw NotBuilt("workloads of single pods");
+  if (OwnedByOnePod(workload)) throw NotApplicable("workloads of single pods");
   World world(test);
   const JsonArray& json = ArrayAt(test.input, "podSets");
   std::vector<World::Set> sets;
@@ -252,6 +256,28 @@ void ReplaceUnhealthyNode(const Case& test) {
              StringAt(test.want, "failureReason"));
   if (places)
     ExpectText("domains", world.TextOf((*places)[0]), WantText(test.want.at("topologyAssignment")));
+}
+
+// The nodes whose failure concerns the workload.
+void UsedNodes(const Case& test) {
+  const JsonObject& json = ObjectAt(test.input, "workload");
+  const api::Workload workload = ViewOf(&codec::Decoder::Workload, json);
+  if (workload.admission && !HasCondition(json, "Admitted"))
+    throw NotApplicable("nodes of who is not admitted yet: they are watched, too");
+  std::set<std::string> got;
+  if (workload.admission) {
+    for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {
+      if (!pods.topology) continue;
+      for (const api::TopologyDomain& domain : pods.topology->domains) {
+        if (controllers::HasPlaceOn(workload, domain.values.back()))
+          got.insert(domain.values.back());
+      }
+    }
+  }
+  std::set<std::string> want;
+  for (const Json& name : ArrayAt(test.want, "result")) want.emplace(name.as_string());
+  if (got != want)
+    throw Mismatch(fmt::format("want {}, got {}", fmt::join(want, " "), fmt::join(got, " ")));
 }
 
 }  // namespace berth::kueue

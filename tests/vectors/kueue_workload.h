@@ -11,6 +11,10 @@ void FirstPopped(const Case& test);
 void IsOnHold(const Case& test);
 void LostReservation(const Case& test);
 void NeedsSecondPass(const Case& test);
+void OneCondition(const Case& test);
+void QuotaReservation(const Case& test);
 void QueueOrderTimestamp(const Case& test);
+void RequeueState(const Case& test);
+void SecondPassDue(const Case& test);
 
 }  // namespace berth::kueue

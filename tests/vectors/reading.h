@@ -4,6 +4,7 @@
 #include <fstream>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -13,16 +14,21 @@
 // How members of the vectors are read: what is absent is empty.
 namespace berth {
 
+// Throw where it is there and no list, or no object.
 inline const api::JsonArray& ArrayAt(const api::JsonObject& object, std::string_view key) {
   static const api::JsonArray kEmpty;
   const api::Json* found = object.if_contains(key);
-  return found != nullptr && found->is_array() ? found->as_array() : kEmpty;
+  if (found == nullptr || found->is_null()) return kEmpty;
+  if (!found->is_array()) throw std::runtime_error(std::string(key) + " is no list");
+  return found->as_array();
 }
 
 inline const api::JsonObject& ObjectAt(const api::JsonObject& object, std::string_view key) {
   static const api::JsonObject kEmpty;
   const api::Json* found = object.if_contains(key);
-  return found != nullptr && found->is_object() ? found->as_object() : kEmpty;
+  if (found == nullptr || found->is_null()) return kEmpty;
+  if (!found->is_object()) throw std::runtime_error(std::string(key) + " is no object");
+  return found->as_object();
 }
 
 inline std::string StringAt(const api::JsonObject& object, std::string_view key) {

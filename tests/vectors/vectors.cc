@@ -554,7 +554,7 @@ bool RunFile(const std::filesystem::path& path, Report& report) {
 }
 
 // `asked_for`: a folder that the user named must be there.
-int Run(const std::filesystem::path& folder, bool asked_for) {
+int RunFolder(const std::filesystem::path& folder, bool asked_for) {
   const auto absent = [&](const std::string& what) {
     fmt::print("{}: {}\n", asked_for ? "error" : "SKIPPED", what);
     return asked_for ? 2 : kSkipped;
@@ -562,6 +562,10 @@ int Run(const std::filesystem::path& folder, bool asked_for) {
   std::error_code error;
   if (!std::filesystem::is_directory(folder, error)) {
     return absent(fmt::format("there is no folder {} of vectors", folder.string()));
+  }
+  if (std::filesystem::exists(folder / "index.json", error) && !ReadObject(folder / "index.json")) {
+    fmt::print("error: {} holds no object\n", (folder / "index.json").string());
+    return 2;
   }
   if (HoldsKueueVectors(folder)) return RunKueueVectors(folder);
   if (HoldsVolcanoVectors(folder)) return RunVolcanoVectors(folder);
@@ -576,6 +580,15 @@ int Run(const std::filesystem::path& folder, bool asked_for) {
     if (!RunFile(file, report)) return 2;
   }
   return report.Finish();
+}
+
+int Run(const std::filesystem::path& folder, bool asked_for) {
+  try {
+    return RunFolder(folder, asked_for);
+  } catch (const std::exception& e) {  // An index that is not of the format.
+    fmt::print("error: {}: {}\n", folder.string(), e.what());
+    return 2;
+  }
 }
 
 }  // namespace

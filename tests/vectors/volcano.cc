@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <map>
 #include <optional>
 #include <set>
@@ -13,11 +14,13 @@
 #include <vector>
 
 #include "api/json.h"
+#include "api/quantity.h"
 #include "codec/decode.h"
 #include "codec/json.h"
 #include "cycle/engine.h"
 #include "reading.h"
 #include "translate/facts.h"
+#include "translate/quota_facts.h"
 
 // Goal: gangs get the places that Volcano gives them. Method: the objects of a session become
 // facts, the engine runs until nothing is left to do, and what it binds is compared. Sessions that
@@ -36,42 +39,187 @@ struct NotBuilt {
   std::string lacks;
 };
 
+// What of Volcano's configuration decides: plugins that are there, and what they are asked.
+class Session {
+ public:
+  explicit Session(const JsonObject& conf) {
+    for (const Json& action : ArrayAt(conf, "actions")) actions_.emplace_back(action.as_string());
+    for (const Json& tier : ArrayAt(conf, "tiers")) {
+      for (const Json& json : tier.as_array()) {
+        const JsonObject& plugin = json.as_object();
+        plugins_.insert(StringAt(plugin, "name"));
+        for (const Json& flag : ArrayAt(plugin, "enabled")) flags_.emplace(flag.as_string());
+      }
+    }
+  }
+  [[nodiscard]] const std::vector<std::string>& actions() const { return actions_; }
+  [[nodiscard]] bool Does(std::string_view action) const {
+    return std::ranges::find(actions_, action) != actions_.end();
+  }
+  [[nodiscard]] bool Has(const std::string& plugin) const { return plugins_.contains(plugin); }
+  // Nobody is a victim whom no plugin names as one.
+  [[nodiscard]] bool preempts() const {
+    return Does("preempt") && flags_.contains("enablePreemptable");
+  }
+  // Whether queues are held to what they may have.
+  [[nodiscard]] bool bounds_queues() const { return Has("capacity") || Has("proportion"); }
+
+ private:
+  std::vector<std::string> actions_;
+  std::set<std::string> plugins_;
+  std::set<std::string> flags_;
+};
+
+std::string GroupOf(const JsonObject& pod) {
+  const JsonObject& meta = ObjectAt(pod, "metadata");
+  return StringAt(meta, "namespace") + "/" +
+         StringAt(ObjectAt(meta, "annotations"), "scheduling.k8s.io/group-name");
+}
+
+bool Waits(const JsonObject& pod) { return StringAt(ObjectAt(pod, "spec"), "nodeName").empty(); }
+
+bool AsksForSomething(const JsonObject& pod) {
+  return std::ranges::any_of(ArrayAt(ObjectAt(pod, "spec"), "containers"), [](const Json& c) {
+    return !ObjectAt(ObjectAt(c.as_object(), "resources"), "requests").empty();
+  });
+}
+
+std::map<std::string, std::string> QueuesOfGroups(const JsonObject& input) {
+  std::map<std::string, std::string> queue_of;
+  for (const Json& group : ArrayAt(input, "podGroups")) {
+    const JsonObject& meta = ObjectAt(group.as_object(), "metadata");
+    queue_of[StringAt(meta, "namespace") + "/" + StringAt(meta, "name")] =
+        StringAt(ObjectAt(group.as_object(), "spec"), "queue");
+  }
+  return queue_of;
+}
+
+// By queue, the groups of pods without a node: for whose turn it is shares decide.
+std::map<std::string, std::set<std::string>> GroupsThatWait(const JsonObject& input) {
+  std::map<std::string, std::string> queue_of = QueuesOfGroups(input);
+  std::map<std::string, std::set<std::string>> waiting;
+  for (const Json& pod : ArrayAt(input, "pods")) {
+    const std::string group = GroupOf(pod.as_object());
+    if (Waits(pod.as_object())) waiting[queue_of[group]].insert(group);
+  }
+  return waiting;
+}
+
+// Whether all that pods of some queue ask for is more than that may have, so that somebody may have
+// to leave for quota.
+bool AnyAsksForMoreThanItMay(const JsonObject& input) {
+  const auto amount = [](std::string_view resource, const Json& quantity) {
+    const auto parsed =
+        api::ParseScaled(std::string(quantity.as_string()), resource == "cpu" ? -3 : 0);
+    if (!parsed) throw std::runtime_error(parsed.error().message);
+    return *parsed;
+  };
+  std::map<std::string, std::string> queue_of = QueuesOfGroups(input);
+  std::map<std::pair<std::string, std::string>, int64_t> asked;
+  for (const Json& pod : ArrayAt(input, "pods")) {
+    for (const Json& container : ArrayAt(ObjectAt(pod.as_object(), "spec"), "containers")) {
+      const JsonObject& resources = ObjectAt(container.as_object(), "resources");
+      for (const auto& [resource, quantity] : ObjectAt(resources, "requests")) {
+        asked[{queue_of[GroupOf(pod.as_object())], std::string(resource)}] +=
+            amount(resource, quantity);
+      }
+    }
+  }
+  return std::ranges::any_of(ArrayAt(input, "queues"), [&](const Json& json) {
+    const JsonObject& queue = json.as_object();
+    const std::string name = StringAt(ObjectAt(queue, "metadata"), "name");
+    const JsonObject& most = ObjectAt(ObjectAt(queue, "spec"), "capability");
+    return std::ranges::any_of(most, [&](const auto& of) {
+      return asked[{name, std::string(of.key())}] > amount(of.key(), of.value());
+    });
+  });
+}
+
+// What weighs each score where nothing is said.
+void CheckArguments(const JsonObject& plugin) {
+  static const std::map<std::string, int64_t, std::less<>> kWeights = {
+      {"leastrequested.weight", 1},    {"mostrequested.weight", 0},  {"nodeaffinity.weight", 2},
+      {"podaffinity.weight", 2},       {"imagelocality.weight", 1},  {"balancedresource.weight", 1},
+      {"podtopologyspread.weight", 2}, {"tainttoleration.weight", 3}};
+  for (const auto& [name, value] : ObjectAt(plugin, "arguments")) {
+    const auto known = kWeights.find(std::string_view(name));
+    if (StringAt(plugin, "name") != "nodeorder" || known == kWeights.end())
+      throw NotBuilt{fmt::format("arguments of plugin {}", StringAt(plugin, "name"))};
+    if (!value.is_int64() || value.as_int64() != known->second) throw NotBuilt{"weights of scores"};
+  }
+}
+
 // What of Volcano's configuration a cycle of the engine is: members of a gang together, all filters,
 // the default scores, priority.
-void CheckConfiguration(const JsonObject& test) {
+void CheckConfiguration(const JsonObject& test, const Session& session) {
   static const std::set<std::string, std::less<>> kPlugins = {
       "gang",        "predicates", "nodeorder",  "priority",
       "conformance", "drf",        "proportion", "capacity"};
-  const JsonObject& conf = ObjectAt(test, "conf");
-  const JsonArray& actions = ArrayAt(conf, "actions");
-  if (actions.size() != 1 || (actions[0] != "allocate" && actions[0] != "preempt") ||
-      test.contains("sessions")) {
-    throw NotBuilt{"actions other than one allocate or one preempt"};
-  }
-  bool gang = false;
-  bool shares_of_jobs = false;
-  bool shares_of_queues = false;
-  for (const Json& tier : ArrayAt(conf, "tiers")) {
+  static const std::set<std::vector<std::string>> kActions = {
+      {"allocate"}, {"enqueue", "allocate"}, {"preempt"}, {"allocate", "preempt"},
+      {"backfill"}, {"allocate", "backfill"}};
+  if (!kActions.contains(session.actions()) || test.contains("sessions"))
+    throw NotBuilt{"actions " + fmt::format("{}", fmt::join(session.actions(), ", "))};
+  for (const Json& tier : ArrayAt(ObjectAt(test, "conf"), "tiers")) {
     for (const Json& json : tier.as_array()) {
-      const JsonObject& plugin = json.as_object();
-      const std::string name = StringAt(plugin, "name");
+      const std::string name = StringAt(json.as_object(), "name");
       if (!kPlugins.contains(name)) throw NotBuilt{"plugin " + name};
-      if (!ObjectAt(plugin, "arguments").empty()) throw NotBuilt{"arguments of plugins"};
-      gang = gang || name == "gang";
-      shares_of_jobs = shares_of_jobs || name == "drf";
-      shares_of_queues = shares_of_queues || name == "proportion" || name == "capacity";
+      CheckArguments(json.as_object());
     }
   }
-  if (!gang) throw NotBuilt{"groups that are no gangs"};
-  const JsonObject& input = ObjectAt(test, "input");
-  if (shares_of_jobs && ArrayAt(input, "podGroups").size() > 1) throw NotBuilt{"shares of jobs"};
-  if (shares_of_queues && ArrayAt(input, "queues").size() > 1) throw NotBuilt{"shares of queues"};
   for (const auto& [option, value] : ObjectAt(test, "options")) {
     if (option != "percentageOfNodesToFind") throw NotBuilt{fmt::format("option {}", option)};
   }
 }
 
-void CheckObjects(const JsonObject& input) {
+// Who gets what there is, and whose turn it is, by more than priority and age.
+void CheckShares(const JsonObject& input, const Session& session) {
+  const std::map<std::string, std::set<std::string>> waiting = GroupsThatWait(input);
+  const bool several =
+      std::ranges::any_of(waiting, [](const auto& of_queue) { return of_queue.second.size() > 1; });
+  // The plugin proportion bounds each queue by its weight.
+  if (session.Has("proportion") && ArrayAt(input, "queues").size() > 1)
+    throw NotBuilt{"weights of queues"};
+  if (session.Has("drf") && several) throw NotBuilt{"shares of jobs"};
+  if (session.Has("capacity") && waiting.size() > 1) throw NotBuilt{"shares of queues"};
+  if (session.preempts() && !session.Has("priority"))
+    throw NotBuilt{"evictions that priority does not decide"};
+  if (session.preempts() && session.bounds_queues() && AnyAsksForMoreThanItMay(input))
+    throw NotBuilt{"evictions for what a queue may have"};
+  // Who asks for nothing is bound by backfill, after all others.
+  bool something = false;
+  bool nothing = false;
+  for (const Json& pod : ArrayAt(input, "pods")) {
+    if (!Waits(pod.as_object())) continue;
+    (AsksForSomething(pod.as_object()) ? something : nothing) = true;
+  }
+  const bool all = session.Does("preempt") && !session.Does("allocate");
+  if ((nothing && something) || (nothing && !all && !session.Does("backfill")) ||
+      (something && !all && !session.Does("allocate"))) {
+    throw NotBuilt{"pods with and without requests by different actions"};
+  }
+}
+
+// What no plugin asks for is as if it were not said: without the one for gangs each member is placed
+// by itself, without the one for priority age alone orders, and who holds no queue to what it may
+// have lets it have all.
+JsonObject AsAskedFor(JsonObject input, const Session& session) {
+  const auto without = [&](const char* kind, std::initializer_list<const char*> fields) {
+    if (!input.contains(kind)) return;
+    for (Json& object : input[kind].as_array()) {
+      if (!object.as_object().contains("spec")) continue;
+      for (const char* field : fields) object.as_object()["spec"].as_object().erase(field);
+    }
+  };
+  if (!session.Has("gang")) without("podGroups", {"minMember", "minTaskMember"});
+  if (!session.bounds_queues()) without("queues", {"capability", "deserved"});
+  if (session.Has("priority")) return input;
+  without("podGroups", {"priorityClassName"});
+  without("pods", {"priority"});
+  return input;
+}
+
+void CheckObjects(const JsonObject& input, const Session& session) {
   static const std::set<std::string, std::less<>> kKinds = {"podGroups", "pods", "nodes", "queues",
                                                             "priorityClasses"};
   for (const auto& [kind, objects] : input) {
@@ -80,21 +228,19 @@ void CheckObjects(const JsonObject& input) {
     if (!none && !kKinds.contains(std::string_view(kind)))
       throw NotBuilt{fmt::format("{}", std::string_view(kind))};
   }
-  std::set<std::string> queues;
+  static const std::set<std::string, std::less<>> kOfQueues = {"weight", "capability", "deserved",
+                                                               "parent"};
   for (const Json& queue : ArrayAt(input, "queues")) {
-    queues.insert(StringAt(ObjectAt(queue.as_object(), "metadata"), "name"));
     for (const auto& [field, value] : ObjectAt(queue.as_object(), "spec")) {
-      if (field != "weight") throw NotBuilt{fmt::format("{} of queues", std::string_view(field))};
+      if (!kOfQueues.contains(std::string_view(field)))
+        throw NotBuilt{fmt::format("{} of queues", std::string_view(field))};
     }
   }
   for (const Json& pod : ArrayAt(input, "pods")) {
     const JsonObject& meta = ObjectAt(pod.as_object(), "metadata");
-    if (StringAt(ObjectAt(meta, "labels"), "volcano.sh/preemptable") == "false")
+    if (session.preempts() &&
+        StringAt(ObjectAt(meta, "labels"), "volcano.sh/preemptable") == "false")
       throw NotBuilt{"pods that are not to be preempted"};
-  }
-  for (const Json& group : ArrayAt(input, "podGroups")) {
-    if (!queues.contains(StringAt(ObjectAt(group.as_object(), "spec"), "queue")))
-      throw NotBuilt{"queues that are not there"};
   }
 }
 
@@ -131,6 +277,11 @@ void Load(const JsonObject& input, cycle::Engine& engine) {
     auto node = Unwrap(decoder.Node(codec::PrintJson(json)));
     node.meta.uid = node.meta.name;
     engine.Apply(translate::NodeFacts(node, engine.vocabulary()));
+  }
+  for (const Json& json : ArrayAt(input, "queues")) {
+    auto queue = Unwrap(decoder.Queue(codec::PrintJson(json)));
+    if (queue.meta.uid.empty()) queue.meta.uid = "queue-" + queue.meta.name;
+    engine.Apply(translate::QueueFacts(queue, engine.vocabulary()));
   }
   for (const Json& json : ArrayAt(input, "podGroups")) {
     auto group = Unwrap(decoder.PodGroup(codec::PrintJson(json)));
@@ -182,14 +333,16 @@ std::string Print(const std::map<std::string, std::string>& binds) {
 }
 
 void RunCase(const JsonObject& test) {
-  CheckConfiguration(test);
-  const JsonObject& input = ObjectAt(test, "input");
-  CheckObjects(input);
+  const Session session(ObjectAt(test, "conf"));
+  CheckConfiguration(test, session);
+  const JsonObject input = AsAskedFor(ObjectAt(test, "input"), session);
+  CheckObjects(input, session);
+  CheckShares(input, session);
   const JsonObject& want = ObjectAt(test, "want");
   if (!want.contains("binds") && !want.contains("bindsNum")) throw NotBuilt{"other expectations"};
   // A session that only preempts binds nobody, where a cycle binds whom it has room for.
-  const bool preempts = ArrayAt(ObjectAt(test, "conf"), "actions")[0] == "preempt";
-  cycle::Engine engine({.preemption = preempts});
+  const bool only_preempts = session.Does("preempt") && !session.Does("allocate");
+  cycle::Engine engine({.preemption = session.preempts()});
   Load(input, engine);
   const auto [binds, evicted] = Decide(engine);
   std::set<std::string> evicted_there;
@@ -198,7 +351,7 @@ void RunCase(const JsonObject& test) {
     throw std::runtime_error(fmt::format("evicts {}, expected {}", fmt::join(evicted, " "),
                                          fmt::join(evicted_there, " ")));
   }
-  if (preempts) return;
+  if (only_preempts) return;
   if (const Json* count = want.if_contains("bindsNum"); count != nullptr) {
     if (binds.size() != static_cast<size_t>(count->as_int64()))
       throw std::runtime_error("binds" + Print(binds));

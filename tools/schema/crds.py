@@ -14,13 +14,13 @@ QUANTITY = "io.k8s.apimachinery.pkg.api.resource.Quantity"
 INT_OR_STRING = "io.k8s.apimachinery.pkg.util.intstr.IntOrString"
 # Core types that definitions have written out within them.
 KNOWN = [CORE + "PodSpec", META + "LabelSelector", CORE + "Taint", CORE + "Toleration"]
+KUEUE = [
+    "ResourceFlavor", "ClusterQueue", "Cohort", "LocalQueue", "Workload", "AdmissionCheck", "Topology", "WorkloadPriorityClass",
+]
 # In order of api::KindId.
 KINDS = [
     ("scheduling.volcano.sh", "v1beta1", "PodGroup"), ("scheduling.volcano.sh", "v1beta1", "Queue"),
-    ("kueue.x-k8s.io", "v1beta2", "ResourceFlavor"), ("kueue.x-k8s.io", "v1beta2", "ClusterQueue"),
-    ("kueue.x-k8s.io", "v1beta2", "Cohort"), ("kueue.x-k8s.io", "v1beta2", "LocalQueue"),
-    ("kueue.x-k8s.io", "v1beta2", "Workload"), ("kueue.x-k8s.io", "v1beta2", "AdmissionCheck"),
-    ("kueue.x-k8s.io", "v1beta2", "Topology"), ("kueue.x-k8s.io", "v1beta2", "WorkloadPriorityClass"),
+    *(("kueue.x-k8s.io", version, kind) for version in ("v1beta2", "v1beta1") for kind in KUEUE),
 ]
 HANDLED = {
     "additionalProperties", "anyOf", "default", "description", "enum", "format", "items", "maxItems", "maxLength", "maxProperties",

@@ -1,0 +1,211 @@
+// Of cycle/admissions.h: places on nodes for those who find quota.
+#include <algorithm>
+#include <utility>
+
+#include "cycle/admissions.h"
+#include "cycle/wanted_places.h"
+
+namespace berth::cycle {
+
+using model::NameId;
+using model::QueueId;
+using model::QueueKind;
+using model::WorkloadId;
+using model::WorkloadRefusal;
+
+namespace {
+
+// Whether what the queue has of the flavor could come of another that is not barred.
+bool HasOtherFlavor(const model::State& state, NameId cluster_queue, NameId flavor,
+                    std::span<const NameId> barred) {
+  const QueueId queue = state.queues().Find(QueueKind::kClusterQueue, cluster_queue);
+  if (!queue.valid()) return false;
+  const model::ResourceGroupsId groups = state.queues().at(queue).groups;
+  const auto& table = state.vocabulary().resource_groups;
+  for (uint32_t i = 0; i < table.count(groups); ++i) {
+    const model::ResourceGroup group = table.at(groups, i);
+    if (std::ranges::find(group.flavors, flavor) == group.flavors.end()) continue;
+    return std::ranges::any_of(group.flavors, [&](NameId other) {
+      return other != flavor && std::ranges::find(barred, other) == barred.end();
+    });
+  }
+  return false;
+}
+
+}  // namespace
+
+bool Admissions::IsPromised(const model::State& state, WorkloadId workload) {
+  return state.workloads().at(workload).promised != model::Reservation{};
+}
+
+// Places for all its pods, now or once others are gone; fewer pods where that is allowed. If there
+// are none, `n.refusal` says why.
+bool Admissions::FindPlaces(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
+                            Nomination& n) const {
+  const bool found = n.verdict == Nomination::Verdict::kFits
+                         ? FindPlacesNow(state, placer, kept, held, n)
+                         : HelpsPlaces(state, placer, n);
+  return found || FindPlacesOtherwise(state, placer, kept, held, n);
+}
+
+// On nodes of the flavors that it gets, or of others of which there is quota, too.
+bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, const Kept& kept,
+                               Held& held, Nomination& n) const {
+  Without without(state.workloads().at(n.workload).slots.size());
+  std::vector<model::PlacesRefusal> tried;
+  std::vector<model::FlavorReason> reasons;
+  const bool promised = IsPromised(state, n.workload);
+  while (true) {
+    const model::Reservation reservation = ReservationOfNomination(state, n);
+    if (state.AsksForChecks(reservation)) {
+      n.places.topologies = placer.PlacedLater(n.workload, reservation);
+      return true;
+    }
+    SlotPlacer::Places places = placer.Place(n.workload, reservation);
+    if (places) {
+      n.places = *std::move(places);
+      return true;
+    }
+    const uint32_t pod_set = places.error().pod_set;
+    tried.push_back(std::move(places.error()));
+    bool others = false;
+    for (const model::QuotaCharge& charge : reservation.charges) {
+      if (charge.pod_set != pod_set) continue;
+      const model::FlavorReason reason{.kind = model::FlavorReasonKind::kNoNodes,
+                                       .flavor = charge.flavor};
+      if (std::ranges::find(reasons, reason) == reasons.end()) reasons.push_back(reason);
+      // One that nothing could stand in for keeps what is of other resources from no nodes; what
+      // was promised is left when there is nothing else.
+      std::vector<NameId>& barred = without[pod_set];
+      if (!promised && !HasOtherFlavor(state, reservation.cluster_queue, charge.flavor, barred))
+        continue;
+      barred.push_back(charge.flavor);
+      others = true;
+    }
+    n.refusal = WorkloadRefusal{.unfit = model::Unfit::kWaiting,
+                                .pod_set = tried.front().pod_set,
+                                .reasons = reasons,
+                                .places = tried};
+    // What was promised was decided: its flavors stay.
+    n.refusal.promised = promised;
+    if (n.as_promised || !others) return false;
+    Nomination next = Nominate(state, n.workload, held, without);
+    if (next.verdict != Nomination::Verdict::kFits || !StillFits(state, next, kept)) return false;
+    n = std::move(next);
+    if (!n.as_promised) continue;
+    // It is told of what it was promised alone.
+    for (std::vector<NameId>& barred : without) barred.clear();
+    tried.clear();
+    reasons.clear();
+  }
+}
+
+// Whether there are places once those are gone that would have to leave for its quota: nobody is
+// evicted for what can't run then.
+bool Admissions::HelpsPlaces(model::State& state, SlotPlacer& placer, Nomination& n) const {
+  const model::Reservation reservation = ReservationOfNomination(state, n);
+  if (state.AsksForChecks(reservation)) return true;
+  SlotPlacer::Places places = placer.Place(n.workload, reservation, RowsOf(state, n.victims));
+  if (places) {
+    if (!places->topologies.empty()) n.places = *std::move(places);
+    return true;
+  }
+  n.refusal.promised = false;
+  n.refusal.victims_count = 0;
+  n.refusal.shared = false;
+  n.refusal.places = {std::move(places.error())};
+  n.refusal.places.front().beside_leaving = true;
+  return false;
+}
+
+// Who finds none in a topology is as who finds no quota: others leave for it, or fewer of its pods
+// get what there is. What is asked for is what the flavors are that it would get first.
+bool Admissions::FindPlacesOtherwise(model::State& state, SlotPlacer& placer, const Kept& kept,
+                                     Held& held, Nomination& n) const {
+  using Verdict = Nomination::Verdict;
+  if (n.refusal.places.empty() || !n.refusal.places.front().topology) return false;
+  const model::Queue* queue = RowOf(state, entries_[n.workload.value].line);
+  n.refusal.places.front().may_evict = queue != nullptr && MayEvictAny(*queue);
+  if (IsPromised(state, n.workload)) {
+    // Those who leave for it may be there still.
+    const std::optional<WorkloadRefusal>& told = entries_[n.workload.value].refusal;
+    if (n.as_promised && told && !state.workloads().at(n.workload).victims.empty()) {
+      n.refusal.victims_count = told->victims_count;
+      n.refusal.shared = told->shared;
+    }
+    return false;
+  }
+  Nomination next = Nominate(state, n.workload, held, {}, &placer);
+  const bool gets = next.verdict == Verdict::kPreempts ||
+                    (next.verdict == Verdict::kFits && StillFits(state, next, kept));
+  if (!gets) {
+    if (next.flavors.mode == quota::FlavorMode::kNone) n.refusal.unfit = next.flavors.unfit;
+    return false;
+  }
+  SlotPlacer::Places places =
+      placer.Place(n.workload, ReservationOfNomination(state, next), RowsOf(state, next.victims));
+  if (!places) return false;
+  next.places = *std::move(places);
+  // Of quota that is short the reasons tell.
+  if (next.verdict == Verdict::kPreempts && next.refusal.reasons.empty()) {
+    n.refusal.promised = true;
+    n.refusal.victims_count = next.refusal.victims_count;
+    n.refusal.shared = next.refusal.shared;
+    next.refusal = std::move(n.refusal);
+  }
+  n = std::move(next);
+  return true;
+}
+
+void Admissions::RefusePlaceless(model::State& state, SlotPlacer& placer, const Nomination& n,
+                                 model::Plan& plan) {
+  if (!n.refusal.promised) state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
+  Refuse(state, n.workload, n.refusal, Shortfall{}, plan);
+  if (!keeps_places_.empty()) outrun_.push_back(n.workload);
+  KeepPlacesFor(state, placer, n);
+}
+
+// As of quota (KeepFor): others that are served after it in this round leave it the places that it
+// would have if nobody stood in its topology.
+void Admissions::KeepPlacesFor(model::State& state, SlotPlacer& placer, const Nomination& n) {
+  if (n.refusal.unfit != model::Unfit::kWaiting || n.refusal.promised) return;
+  const model::PlacesRefusal& first = n.refusal.places.front();
+  const QueueId queue =
+      state.queues().Find(QueueKind::kClusterQueue, entries_[n.workload.value].line);
+  if (!first.topology || !first.may_evict || !queue.valid()) return;
+  const model::Queue& row = state.queues().at(queue);
+  if (!row.parent.valid() || row.preemption.reclaim == model::EvictionPolicy::kAny) return;
+  model::Reservation reservation = ReservationOfNomination(state, n);
+  SlotPlacer::Places places = placer.PlaceInEmpty(n.workload, reservation);
+  if (!places || places->slots.empty()) return;
+  reservation.slots = std::move(places->slots);
+  promised_places_.insert_or_assign(n.workload, std::move(reservation));
+  keeps_places_.push_back(n.workload);
+}
+
+// Who found none beside them may find some now.
+void Admissions::EndKeptPlaces() {
+  for (const WorkloadId workload : std::exchange(keeps_places_, {}))
+    promised_places_.erase(workload);
+  for (const WorkloadId workload : std::exchange(outrun_, {})) {
+    if (!lines_.contains(workload)) continue;
+    const WorkloadLines::Shape* outrun = &lines_.shape_of(workload);
+    const std::vector<NameId> woken =
+        lines_.WakeIf([&](const WorkloadLines::Shape& shape) { return &shape == outrun; });
+    active_.insert(woken.begin(), woken.end());
+  }
+}
+
+// Of who is promised something else than what its places are of, or nothing.
+void Admissions::DropPlaces(const model::State& state, WorkloadId workload) {
+  const auto at = promised_places_.find(workload);
+  if (at == promised_places_.end()) return;
+  if (state.workloads().used(workload) &&
+      state.workloads().at(workload).promised == WithoutPlaces(at->second)) {
+    return;
+  }
+  promised_places_.erase(at);
+  nodes_lifted_ = true;
+}
+
+}  // namespace berth::cycle

@@ -1,0 +1,181 @@
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "cycle/engine.h"
+
+// Groups and the quota of their queues: who is let in, whose members may be placed, and who waits
+// for what others use (docs/design/0010-gangs.md).
+namespace berth::cycle {
+
+using model::GroupBar;
+using model::GroupId;
+using model::MemberKind;
+using model::Plan;
+using model::PodId;
+using QuotaShort = model::State::QuotaShort;
+
+namespace {
+
+// Whether they tell a user the same, but for how much is missing: each end of a member would
+// else be a write for everyone who waits.
+bool SaysTheSame(const std::optional<QuotaShort>& a, const std::optional<QuotaShort>& b) {
+  if (!a || !b) return false;
+  return a->resource == b->resource && a->queue == b->queue && a->never == b->never;
+}
+
+bool RefusedForQuota(const model::Refusal& refusal) {
+  return !refusal.reasons.empty() && refusal.reasons.front().kind == model::ReasonKind::kQuotaShort;
+}
+
+}  // namespace
+
+// Whether its members may be placed, as far as its queue goes.
+bool Engine::IsLetIn(GroupId g) const {
+  const model::Group& group = state_.groups().at(g);
+  return PhaseOf(group, state_.groups().CountsOf(group.key)) != model::GroupPhase::kPending &&
+         state_.BarOf(g) == GroupBar::kNone;
+}
+
+bool Engine::FitsQuota(PodId pod, Trial& trial) const {
+  trial.lacks = state_.ShortFor(pod, trial.to_come);
+  return !trial.lacks;
+}
+
+// A member that is placed by itself; whether it has to.
+bool Engine::WaitForQuota(PodId pod) {
+  if (!state_.pods().at(pod).group.valid() || !state_.ShortFor(pod)) return false;
+  quota_waiting_[pod] = std::nullopt;
+  quota_untold_ = true;
+  return true;
+}
+
+void Engine::NoteForQuota(GroupId g, const model::Refusal& refusal) {
+  if (RefusedForQuota(refusal)) groups_for_quota_.insert(g);
+}
+
+void Engine::TakeQuota(Plan& plan) {
+  if (quota_untold_ || quota_moved()) {
+    LetGroupsIn(plan);
+    WakeForQuota();
+  }
+  quota_seen_ = state_.ledger().quota_moves();
+}
+
+void Engine::SortGroups(std::vector<GroupId>& groups) const {
+  std::ranges::sort(groups, [&](GroupId a, GroupId b) {
+    const model::Group& x = state_.groups().at(a);
+    const model::Group& y = state_.groups().at(b);
+    if (const int32_t i = PriorityOf(a), j = PriorityOf(b); i != j) return i > j;
+    if (x.creation != y.creation) return x.creation < y.creation;
+    return state_.UidOf(x.uid) < state_.UidOf(y.uid);
+  });
+}
+
+std::vector<GroupId> Engine::GroupsWaitingIn(model::NameId queue) const {
+  std::vector<GroupId> groups;
+  for (uint32_t i = 0; i < state_.groups().size(); ++i) {
+    if (state_.groups().used(GroupId{i}) && state_.groups().at(GroupId{i}).queue == queue &&
+        WhyGroupWaits(GroupId{i})) {
+      groups.emplace_back(i);
+    }
+  }
+  SortGroups(groups);
+  return groups;
+}
+
+// A group for which there is too little keeps nobody else out.
+void Engine::LetGroupsIn(Plan& plan) {
+  std::vector<GroupId> groups;
+  for (const auto& [group, told] : to_let_in_) groups.push_back(group);
+  SortGroups(groups);
+  for (const GroupId g : groups) {
+    if (state_.ShortFor(g)) continue;
+    state_.LetIn(g);
+    SyncGroup(g);
+    plan.groups.push_back(g);
+  }
+}
+
+// A group that is blocked for quota of which no member would get any yet.
+bool Engine::LacksQuota(GroupId g) const {
+  if (!RefusedForQuota(groups_.refusal(g))) return false;
+  const std::vector<PodId> members = WaitingMembers(g);
+  return std::ranges::all_of(
+      members, [&](PodId pod) { return state_.ShortFor(pod, /*to_come=*/true).has_value(); });
+}
+
+// Whose queue has enough again stands in line.
+void Engine::WakeForQuota() {
+  std::vector<PodId> pods;
+  for (const auto& [pod, told] : quota_waiting_) {
+    if (!state_.ShortFor(pod)) pods.push_back(pod);
+  }
+  for (const PodId pod : pods) Sync(pod);
+  for (const GroupId g : groups_for_quota_) {
+    if (!groups_.is_blocked(g) || LacksQuota(g) || options_.faults.forget_quota_waiters) continue;
+    groups_.Wake(state_, g, PriorityOf(g));
+    ++counters_.wakes;
+  }
+}
+
+// Who waits for quota is told what there is too little of.
+void Engine::TellShort(Plan& plan) {
+  if (!std::exchange(quota_untold_, false)) return;
+  for (auto& [group, told] : to_let_in_) {
+    const std::optional<QuotaShort> lacks = state_.ShortFor(group);
+    if (!lacks || SaysTheSame(told, lacks)) continue;
+    told = lacks;
+    plan.groups.push_back(group);
+    TellMembers(group, RefusalOf(group, *lacks), plan);
+  }
+  for (auto& [pod, told] : quota_waiting_) {
+    const std::optional<QuotaShort> lacks = state_.ShortFor(pod);
+    if (!lacks || SaysTheSame(told, lacks)) continue;
+    told = lacks;
+    plan.refusals.push_back(RefusalOf(state_.GroupOf(pod), *lacks));
+    TellRefused(pod, plan);
+  }
+}
+
+model::Refusal Engine::RefusalOf(GroupId g, const QuotaShort& lacks) const {
+  const model::Group& group = state_.groups().at(g);
+  return {.reasons = {{.kind = model::ReasonKind::kQuotaShort,
+                       .unresolvable = lacks.never,
+                       .resource = lacks.resource,
+                       .detail = state_.queues().at(lacks.queue).name,
+                       .deficit = lacks.deficit}},
+          .gang = model::GangRefusal{.group = group.key, .queue = group.queue}};
+}
+
+// Nothing: it is about to be let in.
+std::optional<model::Refusal> Engine::RefusalOfBarred(GroupId g) const {
+  const GroupBar bar = state_.BarOf(g);
+  if (bar == GroupBar::kNone) {
+    const std::optional<QuotaShort> lacks = state_.ShortFor(g);
+    return lacks ? std::optional(RefusalOf(g, *lacks)) : std::nullopt;
+  }
+  const model::Group& group = state_.groups().at(g);
+  return model::Refusal{
+      .gang = model::GangRefusal{.group = group.key, .bar = bar, .queue = group.queue}};
+}
+
+std::vector<GroupId> Engine::MissedEntries() const {
+  std::vector<GroupId> missed;
+  for (const auto& [group, told] : to_let_in_) {
+    if (!state_.ShortFor(group)) missed.push_back(group);
+  }
+  return missed;
+}
+
+std::vector<PodId> Engine::MissedQuota() const {
+  std::vector<PodId> missed;
+  for (const auto& [pod, told] : quota_waiting_) {
+    if (!state_.ShortFor(pod)) missed.push_back(pod);
+  }
+  return missed;
+}
+
+}  // namespace berth::cycle

@@ -1,0 +1,82 @@
+#include <set>
+#include <string>
+#include <utility>
+
+#include "cycle/admissions.h"
+
+// Who holds quota, for Admissions.
+namespace berth::cycle {
+
+using model::NameId;
+using model::QueueId;
+using model::QueueKind;
+using model::Workload;
+using model::WorkloadId;
+
+// What it is charged, or promised.
+const model::Reservation& Admissions::HeldBy(const Workload& workload) {
+  const model::Reservation& charged = ChargedTo(workload);
+  return charged.charges.empty() ? workload.promised : charged;
+}
+
+Admissions::Holding Admissions::HoldingOf(const model::State& state, WorkloadId workload) {
+  if (!state.workloads().used(workload)) return {};
+  const Workload& row = state.workloads().at(workload);
+  const NameId queue = HeldBy(row).cluster_queue;
+  if (!queue.valid()) return {};
+  const bool leaves = row.claimant.valid() || StageOf(row.status) == model::WorkloadStage::kEvicted;
+  return {.queue = queue,
+          .as = {.owner = row.uid,
+                 .queue = {},
+                 .uid = std::string(state.UidOf(row.uid)),
+                 .priority = row.priority,
+                 .reserved_at = row.status.reserved ? row.status.reserved_at : Instant::Never(),
+                 .queued_at = model::QueuedAt(row.status, true),
+                 .evicted = leaves}};
+}
+
+void Admissions::NoteHolders(const model::State& state) {
+  holders_noted_ = 0;
+  NoteDecided(state, nullptr);
+}
+
+// What changed since the last time.
+void Admissions::NoteDecided(const model::State& state, quota::OverIndex* over) {
+  const std::vector<WorkloadId>& changed = state.changed_holders();
+  std::set<NameId> queues;
+  for (; holders_noted_ < changed.size(); ++holders_noted_) {
+    const WorkloadId workload = changed[holders_noted_];
+    DropPlaces(state, workload);
+    if (workload.value >= holds_.size()) holds_.resize(workload.value + 1);
+    Holding now = HoldingOf(state, workload);
+    Holding& before = holds_[workload.value];
+    for (const NameId queue : {before.queue, now.queue}) {
+      if (over != nullptr && queue.valid()) queues.insert(queue);
+    }
+    if (now == before) continue;
+    for (const NameId queue : {before.queue, now.queue}) {
+      if (queue.valid()) shortfalls_.Doubt(queue);
+    }
+    if (before.queue.valid()) {
+      const auto at = holders_.find(before.queue);
+      at->second.erase(before.as);
+      if (at->second.empty()) holders_.erase(at);
+    }
+    if (now.queue.valid()) holders_[now.queue].insert(now.as);
+    before = std::move(now);
+  }
+  for (const NameId queue : queues) {
+    const QueueId q = state.queues().Find(QueueKind::kClusterQueue, queue);
+    if (q.valid()) over->Note(q);
+  }
+}
+
+Admissions::Held::Held(const Admissions& admissions, const model::State& state)
+    : of([&admissions, &state](QueueId queue) -> const quota::Holders& {
+        static const quota::Holders kNobody;
+        const auto at = admissions.holders_.find(state.queues().at(queue).name);
+        return at == admissions.holders_.end() ? kNobody : at->second;
+      }),
+      over(state, of) {}
+
+}  // namespace berth::cycle

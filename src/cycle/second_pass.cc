@@ -1,0 +1,267 @@
+#include "cycle/second_pass.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <tuple>
+
+namespace berth::cycle {
+
+using model::NameId;
+using model::Pass;
+using model::PassDecision;
+using model::Reservation;
+using model::TopologyPlaces;
+using model::Workload;
+using model::WorkloadId;
+using model::WorkloadStage;
+
+namespace {
+
+// Whether the pods of the set have their places, or need none.
+bool HasPlaces(const model::WorkloadSlots& set, const Reservation& reservation, uint32_t pod_set,
+               bool joint) {
+  if (set.count == 0) return true;
+  if (const TopologyPlaces* by_topology = FindTopology(reservation, pod_set))
+    return !by_topology->shares.empty();
+  return !joint || !set.ours ||
+         std::ranges::find(reservation.slots, pod_set, &model::Slot::pod_set) !=
+             reservation.slots.end();
+}
+
+bool AwaitsPlaces(const Workload& row, bool joint) {
+  return StageOf(row.status) == WorkloadStage::kReserved &&
+         LacksPlaces(row.slots, row.reserved, joint);
+}
+
+// By its row alone. Who is not to run gives up its quota in any case.
+bool MayBeDue(const Workload& row, bool joint) {
+  return row.status.active && (NeedsSecondPass(row.status) || AwaitsPlaces(row, joint));
+}
+
+// Those of its nodes that are reported.
+std::vector<NameId> FailedNodes(const Workload& row) {
+  std::vector<NameId> failed;
+  for (const NameId node : row.unhealthy) {
+    const bool stands = std::ranges::any_of(row.reserved.topologies, [&](const auto& places) {
+      return std::ranges::any_of(places.shares, [&](const model::TopologyShare& share) {
+        return share.values.back() == node;
+      });
+    });
+    if (stands) failed.push_back(node);
+  }
+  return failed;
+}
+
+// What it has, with as many pods of those sets that lack places as it has quota for, and none of
+// the others.
+Reservation LackingOf(const Workload& row, bool joint) {
+  Reservation lacking = model::WithoutPlaces(row.reserved);
+  lacking.counts.assign(row.slots.size(), 0);
+  for (uint32_t i = 0; i < row.slots.size(); ++i) {
+    if (HasPlaces(row.slots[i], row.reserved, i, joint)) continue;
+    lacking.counts[i] = row.slots[i].count;
+    for (const model::QuotaCharge& charge : row.reserved.charges) {
+      if (charge.pod_set == i) lacking.counts[i] = charge.count;
+    }
+  }
+  return lacking;
+}
+
+// What it has, and what was found besides.
+Reservation Joined(const Reservation& has, SlotPlacer::Found found) {
+  Reservation all = has;
+  std::erase_if(all.topologies, [](const TopologyPlaces& places) { return places.shares.empty(); });
+  std::ranges::move(found.topologies, std::back_inserter(all.topologies));
+  std::ranges::move(found.slots, std::back_inserter(all.slots));
+  std::ranges::stable_sort(all.topologies, {}, &TopologyPlaces::pod_set);
+  std::ranges::stable_sort(all.slots, {}, &model::Slot::pod_set);
+  return all;
+}
+
+}  // namespace
+
+bool LacksPlaces(std::span<const model::WorkloadSlots> slots, const Reservation& reservation,
+                 bool joint) {
+  for (uint32_t i = 0; i < slots.size(); ++i) {
+    if (!HasPlaces(slots[i], reservation, i, joint)) return true;
+  }
+  return false;
+}
+
+Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
+  const Workload& row = state.workloads().at(workload);
+  if (!row.status.active) return Pass::kNone;
+  if (AwaitsPlaces(row, joint) && state.PassedChecks(workload)) return Pass::kPlace;
+  return NeedsSecondPass(row.status) && row.status.on_unhealthy_node ? Pass::kReplace : Pass::kNone;
+}
+
+// ---- Whom to ask about -----------------------------------------------------------------------
+
+void SecondPass::Forget(WorkloadId workload) {
+  to_ask_.erase(workload);
+  waits_.erase(workload);
+  const auto at = queue_of_.find(workload);
+  if (at == queue_of_.end()) return;
+  const auto queue = of_queue_.find(at->second);
+  queue->second.erase(workload);
+  if (queue->second.empty()) of_queue_.erase(queue);
+  queue_of_.erase(at);
+}
+
+void SecondPass::Sync(const model::State& state, WorkloadId workload) {
+  Forget(workload);
+  Plant(state, workload);
+  if (!state.workloads().used(workload)) return;
+  const Workload& row = state.workloads().at(workload);
+  if (!MayBeDue(row, joint_) && !planted_.contains(workload)) return;
+  queue_of_[workload] = row.reserved.cluster_queue;
+  of_queue_[row.reserved.cluster_queue].insert(workload);
+  to_ask_.insert(workload);
+}
+
+// The mark is set once a node failed, and taken off when the object does not name it any more; what
+// is replayed is kept until it was decided.
+void SecondPass::Plant(const model::State& state, WorkloadId workload) {
+  const model::Faults& faults = state.faults();
+  if (!faults.second_pass_by_mark && !faults.second_pass_replayed) return;
+  const bool there = state.workloads().used(workload);
+  const bool named = there && !state.workloads().at(workload).unhealthy.empty();
+  if (!there || (faults.second_pass_by_mark && !named)) planted_.erase(workload);
+  if (!there) return;
+  const Pass pass = PassOf(state, workload, joint_);
+  if (pass == Pass::kReplace || (faults.second_pass_replayed && pass != Pass::kNone))
+    planted_[workload] = pass;
+}
+
+Pass SecondPass::PassNow(const model::State& state, WorkloadId workload) const {
+  const auto planted = planted_.find(workload);
+  const bool holds = state.workloads().at(workload).status.reserved;
+  if (planted != planted_.end() && holds) return planted->second;
+  return PassOf(state, workload, joint_);
+}
+
+void SecondPass::NoteQueue(const model::QueueName& queue) {
+  if (queue.kind != model::QueueKind::kClusterQueue) return;
+  const auto at = of_queue_.find(queue.name);
+  if (at != of_queue_.end()) to_ask_.insert(at->second.begin(), at->second.end());
+}
+
+Instant SecondPass::wake_at() const {
+  if (!to_ask_.empty() || (nodes_lifted_ && !waits_.empty())) return Instant{};
+  return later_.empty() ? Instant::Never() : later_.begin()->first;
+}
+
+// Ids decide nothing.
+std::vector<WorkloadId> SecondPass::InOrder(const model::State& state) {
+  std::vector<WorkloadId> workloads(to_ask_.begin(), to_ask_.end());
+  to_ask_.clear();
+  std::erase_if(workloads, [&](WorkloadId id) { return !queue_of_.contains(id); });
+  std::ranges::sort(workloads, [&](WorkloadId a, WorkloadId b) {
+    const auto key = [&](WorkloadId id) {
+      const Workload& row = state.workloads().at(id);
+      return std::tuple(-int64_t{row.priority}, row.status.reserved_at, state.UidOf(row.uid));
+    };
+    return key(a) < key(b);
+  });
+  return workloads;
+}
+
+// ---- Deciding --------------------------------------------------------------------------------
+
+void SecondPass::Serve(model::State& state, Instant now, SlotPlacer& placer, model::Plan& plan) {
+  while (!later_.empty() && later_.begin()->first <= now) {
+    to_ask_.insert(later_.begin()->second);
+    later_.erase(later_.begin());
+  }
+  if (std::exchange(nodes_lifted_, false)) to_ask_.merge(std::exchange(waits_, {}));
+  for (const WorkloadId id : InOrder(state)) {
+    waits_.erase(id);
+    const Pass pass = PassNow(state, id);
+    const Workload& row = state.workloads().at(id);
+    // Whoever it is evicted for, or what is under way, comes first; both end with a change of its
+    // row or queue.
+    if (pass == Pass::kNone || row.write != model::WriteStage::kNone || row.claimant.valid())
+      continue;
+    if (row.not_before > now) {
+      later_.emplace(row.not_before, id);
+      continue;
+    }
+    if (state.faults().second_pass_replayed) planted_.erase(id);
+    Decide(state, id, pass, placer, plan);
+  }
+}
+
+void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlacer& placer,
+                        model::Plan& plan) {
+  const Workload& row = state.workloads().at(id);
+  PassDecision decision{.workload = id, .uid = row.uid, .pass = pass};
+  if (pass == Pass::kReplace) decision.failed = FailedNodes(row);
+  SlotPlacer::Places places = pass == Pass::kReplace ? placer.Replace(id, decision.failed)
+                                                     : placer.Place(id, LackingOf(row, joint_));
+  if (!places) {
+    decision.refusal = std::move(places.error());
+    if (pass == Pass::kReplace && placer.CouldReplaceLater(id, decision.failed)) {
+      waits_.insert(id);
+      return;
+    }
+    return GiveUp(state, std::move(decision), plan);
+  }
+  Reservation reservation = row.reserved;
+  if (pass == Pass::kReplace) {
+    reservation.slots = std::move(places->slots);
+    reservation.topologies = std::move(places->topologies);
+  } else {
+    reservation = Joined(row.reserved, *std::move(places));
+  }
+  if (!state.HasRoomFor(reservation, row.reserved)) {
+    waits_.insert(id);
+    return;
+  }
+  state.Place(id, std::move(reservation));
+  plan.passes.push_back(std::move(decision));
+}
+
+// Of a domain that is not there, where a node of it is silent or gone, more will be told: it is
+// reported, or comes back.
+void SecondPass::GiveUp(model::State& state, PassDecision decision, model::Plan& plan) {
+  const auto& why = decision.refusal->topology;
+  if (why && why->kind == model::TopologyRefusal::Kind::kStale) {
+    const model::NodeId node = state.nodes().Find(why->level);
+    if (!node.valid() || !state.nodes().present(node) || !state.nodes().ready(node)) {
+      waits_.insert(decision.workload);
+      return;
+    }
+  }
+  state.GiveUp(decision.workload);
+  plan.passes.push_back(std::move(decision));
+}
+
+std::vector<WorkloadId> SecondPass::Missed(const model::State& state) const {
+  std::vector<WorkloadId> missed;
+  for (uint32_t i = 0; i < state.workloads().size(); ++i) {
+    const WorkloadId id{i};
+    if (!state.workloads().used(id) || PassOf(state, id, joint_) == Pass::kNone) continue;
+    const Workload& row = state.workloads().at(id);
+    if (row.write != model::WriteStage::kNone || row.claimant.valid()) continue;
+    if (to_ask_.contains(id) || waits_.contains(id) || later_.contains({row.not_before, id}))
+      continue;
+    missed.push_back(id);
+  }
+  return missed;
+}
+
+// The queues follow from the rows.
+void SecondPass::AddTo(Hasher& hasher) const {
+  hasher.Add(nodes_lifted_ && !waits_.empty());
+  for (const auto* ids : {&to_ask_, &waits_}) {
+    hasher.Add(ids->size());
+    for (const WorkloadId id : *ids) hasher.Add(id.value);
+  }
+  hasher.Add(planted_.size());
+  for (const auto& [id, pass] : planted_) hasher.Add(id.value).Add(pass);
+  hasher.Add(later_.size());
+  for (const auto& [at, id] : later_) hasher.Add(at.ns).Add(id.value);
+}
+
+}  // namespace berth::cycle

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/hash.h"
+#include "base/time.h"
+#include "cycle/slots.h"
+#include "model/plan.h"
+#include "model/state.h"
+
+namespace berth::cycle {
+
+// What is due of a workload that has quota, as far as was observed: pods on nodes that failed are
+// to get other places; who passed its admission checks gets places for its pods, with which it is
+// admitted. The one function that says so, asked at the moment of use: nothing is due because it
+// was once (https://github.com/kubernetes-sigs/kueue/issues/5561). `joint`: pods that no topology
+// places are placed here, too.
+[[nodiscard]] model::Pass PassOf(const model::State& state, model::WorkloadId workload, bool joint);
+
+// Whether pods that are to have places have none, of those that a workload with that quota runs.
+[[nodiscard]] bool LacksPlaces(std::span<const model::WorkloadSlots> slots,
+                               const model::Reservation& reservation, bool joint);
+
+// Decides it for those of whom it is due: each gets all the places that it lacks, in the ledger at
+// once and to be written on what was observed; or gives up its quota, when there are none.
+//
+//              row, checks of its queue                 Place ──written──> observed, so not due
+//   PassOf ──────────────> due ── places? ──┤
+//                           ^               GiveUp ──written──> evicted, so not due
+//                           └── waits: its write was refused, or places will be there
+//
+// Which rows to ask about is an index of the rows, kept with each change of one, and of the queues'
+// names. What is under way (WriteStage) is not decided again. O(log workloads) a change; a look is
+// that of SlotPlacer.
+class SecondPass {
+ public:
+  explicit SecondPass(bool joint) : joint_(joint) {}
+
+  // The workload's row changed, came or went.
+  void Sync(const model::State& state, model::WorkloadId workload);
+  // What the queue asks for, or who leaves in it, may be another. O(those that are kept of it).
+  void NoteQueue(const model::QueueName& queue);
+  // Nodes may hold what they could not.
+  void NoteNodes() { nodes_lifted_ = true; }
+  void Serve(model::State& state, Instant now, SlotPlacer& placer, model::Plan& plan);
+  // When Serve has something to do.
+  [[nodiscard]] Instant wake_at() const;
+  // Of whom something is due, and that is neither under way nor to be looked at.
+  [[nodiscard]] std::vector<model::WorkloadId> Missed(const model::State& state) const;
+  void LookAgain(model::WorkloadId workload) { to_ask_.insert(workload); }
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  void Forget(model::WorkloadId workload);
+  [[nodiscard]] model::Pass PassNow(const model::State& state, model::WorkloadId workload) const;
+  void Plant(const model::State& state, model::WorkloadId workload);
+  [[nodiscard]] std::vector<model::WorkloadId> InOrder(const model::State& state);
+  void Decide(model::State& state, model::WorkloadId workload, model::Pass pass, SlotPlacer& placer,
+              model::Plan& plan);
+  void GiveUp(model::State& state, model::PassDecision decision, model::Plan& plan);
+
+  bool joint_;  // Immutable after construction.
+  bool nodes_lifted_ = false;
+  // Whose rows are such that something may be due, by the name of their ClusterQueue.
+  std::map<model::NameId, std::set<model::WorkloadId>> of_queue_;
+  std::map<model::WorkloadId, model::NameId> queue_of_;
+  std::set<model::WorkloadId> to_ask_;
+  std::set<model::WorkloadId> waits_;  // For nodes.
+  std::set<std::pair<Instant, model::WorkloadId>> later_;
+  std::map<model::WorkloadId, model::Pass> planted_;  // With a planted bug alone: what was due.
+};
+
+}  // namespace berth::cycle

@@ -1,0 +1,826 @@
+// Goal: workloads whose flavor has a topology get quota together with places in it, which their pods
+// find again; what fails later is replaced, or given up, once, on what was observed, and nothing of
+// one that is over. Method: plans of small worlds, printed; and random histories, after each step of
+// which the audit and the watchdog are asked.
+#include "cycle/second_pass.h"
+
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "cycle/test_quota.h"
+
+namespace berth::cycle {
+namespace {
+
+constexpr const char* kHost = "kubernetes.io/hostname";
+
+// Racks of nodes, a queue "q" with a flavor of them, and what the objects of workloads say.
+class TopologyWorld : public QuotaWorld {
+ public:
+  explicit TopologyWorld(bool joint = true, std::vector<std::string> levels = {"rack", kHost},
+                         const model::Faults& faults = {})
+      : QuotaWorld(Engine::Options{.joint_placement = joint, .faults = faults}) {
+    PutQueue(8000);
+    model::TopologyUpsert topology{.name = "t", .uid = "u-t", .levels = {}};
+    for (const std::string& level : levels) topology.levels.push_back(Name(level));
+    engine.Apply(topology);
+    engine.Apply(model::FlavorUpsert{.name = "spot", .uid = "u-spot", .topology = "t"});
+  }
+  void PutQueue(int64_t cpu, model::QueuePreemption preemption = {}) {
+    QuotaWorld::Put(QueueSpec{.name = "q", .flavors = {{"spot", cpu}}, .preemption = preemption});
+  }
+  // From now on the queue asks for that check.
+  void AskFor(const std::string& check) {
+    model::Vocabulary& v = engine.vocabulary();
+    model::QueueUpsert facts{.name = "q", .uid = "u-q"};
+    const std::vector<model::NameId> flavors = {Name("spot")};
+    facts.quotas = {{.flavor = flavors[0], .resource = model::kCpu, .quota = {.nominal = 8000}}};
+    const std::vector<model::ResourceId> resources = {model::kCpu};
+    const std::vector<model::ResourceGroup> groups = {{.resources = resources, .flavors = flavors}};
+    facts.groups = v.resource_groups.Intern(groups);
+    if (!check.empty()) facts.checks = {{.name = Name(check), .flavors = {}}};
+    engine.Apply(facts);
+  }
+  model::NameId Name(const std::string& text) { return engine.vocabulary().names.Intern(text); }
+  void Node(const std::string& name, const std::string& rack, int64_t cpu = 1000,
+            bool ready = true) {
+    model::NodeUpsert facts = cycle::FactsOf(
+        engine.vocabulary(),
+        TestNode{.name = name, .cpu = cpu, .labels = {{"rack", rack}, {kHost, name}}});
+    facts.ready = ready;
+    engine.Apply(facts);
+  }
+  void NodeGone(const std::string& name) {
+    engine.Apply(model::NodeRemove{.name = name, .uid = ""});
+  }
+
+  using QuotaWorld::Put;
+  // `required`: a level; empty: it does not ask.
+  void Put(const WorkloadSpec& spec, const std::string& required) {
+    model::WorkloadUpsert& o = objects[spec.name] = FactsOf(spec);
+    o.slots[0].topology.asked = !required.empty();
+    if (!required.empty()) o.slots[0].topology.required = Name(required);
+    Tell(spec.name);
+  }
+  // `size` pods each stand together in a domain of the level.
+  void PutSliced(const WorkloadSpec& spec, const std::string& level, uint32_t size) {
+    model::WorkloadUpsert& o = objects[spec.name] = FactsOf(spec);
+    o.slots[0].topology.asked = true;
+    o.slots[0].topology.slices = {{.level = Name(level), .size = size}};
+    Tell(spec.name);
+  }
+  // What its object says is told.
+  void Tell(const std::string& name) {
+    model::WorkloadUpsert& o = objects.at(name);
+    o.status.on_unhealthy_node = false;
+    o.status.awaits_topology = false;
+    for (const model::TopologyPlaces& places : o.reserved.topologies) {
+      o.status.awaits_topology = o.status.awaits_topology || places.shares.empty();
+      for (const model::TopologyShare& share : places.shares) {
+        if (std::ranges::find(o.unhealthy, share.values.back()) != o.unhealthy.end())
+          o.status.on_unhealthy_node = true;
+      }
+    }
+    engine.Apply(o);
+  }
+  // Its reservation is written.
+  void Reserved(const std::string& name, bool admitted = true) {
+    model::WorkloadUpsert& o = objects.at(name);
+    o.reserved = RowOf(name).decided;
+    o.reserved.counts.clear();
+    o.status.reserved = true;
+    o.status.reserved_at = now;
+    o.status.admitted = admitted;
+    Tell(name);
+  }
+  // What was decided of it since is written.
+  void Passed(const model::PassDecision& pass) {
+    const std::string name(state().UidOf(pass.uid).substr(2));
+    model::WorkloadUpsert& o = objects.at(name);
+    if (pass.refusal) {
+      o.status.evicted_for = model::EvictedFor::kOther;
+      o.unhealthy.clear();
+      o.checks.clear();
+    } else {
+      o.reserved = RowOf(name).decided;
+      o.reserved.counts.clear();
+      if (pass.pass == model::Pass::kPlace) o.status.admitted = true;
+      std::erase_if(o.unhealthy, [&](model::NameId node) {
+        return std::ranges::find(pass.failed, node) != pass.failed.end();
+      });
+    }
+    Tell(name);
+  }
+  std::string Pass() {
+    const model::Plan plan = engine.Cycle(now);
+    std::string text;
+    for (const model::PassDecision& pass : plan.passes) text += TextOf(pass);
+    for (const model::PassDecision& pass : plan.passes) Passed(pass);
+    for (const std::string& line : model::Audit(state())) text += line;
+    return text;
+  }
+  void Fails(const std::string& name, const std::string& node) {
+    objects.at(name).unhealthy.push_back(Name(node));
+    Tell(name);
+  }
+  void Starts(const WorkloadSpec& spec, const std::string& required) {
+    Put(spec, required);
+    engine.Cycle(now);
+    Reserved(spec.name);
+  }
+  [[nodiscard]] int64_t FreeCpu(const std::string& node) const {
+    return state().ledger().nodes().free(model::kCpu, state().FindNode(node).value);
+  }
+  void Pod(const std::string& of, const std::string& name, const std::string& on,
+           bool bound = false) {
+    model::PodUpsert facts = cycle::FactsOf(
+        engine.vocabulary(),
+        TestPod{.name = name, .cpu = 1000, .selector = {{kHost, on}}, .node = bound ? on : ""});
+    facts.job = "u-job-" + of;
+    engine.Apply(facts);
+  }
+
+  std::map<std::string, model::WorkloadUpsert> objects;
+};
+
+// ---- Admission -------------------------------------------------------------------------------
+
+class ByTopology : public testing::TestWithParam<bool> {};
+INSTANTIATE_TEST_SUITE_P(JointAndSeparate, ByTopology, testing::Bool());
+
+TEST_P(ByTopology, AllPodsStandInADomainOfTheLevelThatIsRequired) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a");
+  world.Node("a2", "a");
+  world.Node("b1", "b", 2000);
+  world.Node("b2", "b");
+  world.Put({.name = "w", .count = 3}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 3000 b1 b1 b2; ");
+  EXPECT_EQ(world.FreeCpu("b1"), 0) << "its places are in the ledger, in either mode";
+  const model::TopologyPlaces& places = world.RowOf("w").decided.topologies.at(0);
+  EXPECT_EQ(places.levels, std::vector{world.Name(kHost)});
+  EXPECT_EQ(places.shares,
+            (std::vector<model::TopologyShare>{{.values = {world.Name("b1")}, .count = 2},
+                                               {.values = {world.Name("b2")}, .count = 1}}));
+  world.Reserved("w");
+  EXPECT_EQ(world.Cycle(), "") << "a fixed point";
+}
+
+// An object may name a domain that never was a node: it is waited for, as one that is gone.
+TEST_P(ByTopology, ADomainThatNeverWasANodeIsWaitedFor) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a");
+  world.Node("a2", "a");
+  world.Starts({.name = "w", .count = 2}, "rack");
+  model::Reservation& reserved = world.objects.at("w").reserved;
+  reserved.topologies.at(0).shares.at(1).values = {world.Name("zz")};
+  reserved.slots.clear();
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Pass(), "");
+}
+
+TEST_P(ByTopology, WhoFindsNoDomainWaitsForNodes) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a");
+  world.Node("b1", "b");
+  world.Put({.name = "w", .count = 2}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w finds 1 of 2 in rack; ");
+  world.Node("c1", "c", 2000, /*ready=*/false);
+  EXPECT_EQ(world.Cycle(), "") << "not ready";
+  world.Node("c1", "c", 2000);
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 2000 c1 c1; ");
+}
+
+// K062: what a layer leaves over of the slices above it would have quota and no place.
+TEST_P(ByTopology, LayersThatDivideNoSliceAreRefused) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a", 8000);
+  const auto put = [&](const std::string& name, uint32_t count,
+                       const std::vector<std::pair<std::string, uint32_t>>& slices) {
+    world.Put({.name = name, .count = count}, "rack");
+    for (const auto& [level, size] : slices)
+      world.objects.at(name).slots[0].topology.slices.push_back(
+          {.level = world.Name(level), .size = size});
+    world.Tell(name);
+    return world.Cycle();
+  };
+  EXPECT_EQ(put("x", 4, {{"rack", 4}, {kHost, 3}}),
+            "default/x finds 3 of 4 in kubernetes.io/hostname; ");
+  EXPECT_EQ(put("y", 4, {{"rack", 4}, {kHost, 2}}), "default/y: q spot 4000 a1 a1 a1 a1; ");
+}
+
+// The lowest level has none below it that could be named.
+TEST_P(ByTopology, SlicesWithinThoseOfTheLowestLevelAreRefused) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a", 8000);
+  world.Put({.name = "w", .count = 4}, "rack");
+  world.objects.at("w").slots[0].topology.slices = {{.level = world.Name(kHost), .size = 4},
+                                                    {.level = world.Name("rack"), .size = 2}};
+  world.Tell("w");
+  world.Cycle();
+  const auto why = world.engine.admissions().WhyWaits(world.state().FindWorkload("u-w"));
+  ASSERT_TRUE(why.has_value());
+  const auto& refusal = why->places.at(0).topology;
+  EXPECT_EQ(refusal->kind, model::TopologyRefusal::Kind::kSliceAbove);
+  EXPECT_EQ(refusal->level, world.Name("rack"));
+  EXPECT_EQ(refusal->within, world.Name(kHost));
+}
+
+// K009: each decision is charged before the next is made.
+TEST_P(ByTopology, TwoOfOneCycleDontTakeTheSameRoom) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a");
+  world.Node("b1", "b");
+  world.Put({.name = "v", .created = 1}, "rack");
+  world.Put({.name = "w", .created = 2}, "rack");
+  world.Put({.name = "x", .created = 3}, "rack");
+  EXPECT_EQ(world.Cycle(),
+            "default/v: q spot 1000 a1; default/w: q spot 1000 b1; "
+            "default/x finds 0 of 1 in rack; ");
+}
+
+TEST_P(ByTopology, AQueueOfTopologiesAlonePlacesThoseWhoDontAsk) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a");
+  world.Node("b1", "b");
+  world.Put({.name = "w", .count = 2}, "");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 2000 a1 b1; ");
+}
+
+TEST_P(ByTopology, OfWiderDomainsTheNodesAreClaimedToo) {
+  TopologyWorld world(GetParam(), {"rack"});
+  world.Node("a1", "a");
+  world.Node("a2", "a");
+  world.Put({.name = "w", .count = 2}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 2000 a1 a2; ");
+  EXPECT_EQ(world.RowOf("w").decided.topologies.at(0).shares,
+            (std::vector<model::TopologyShare>{{.values = {world.Name("a")}, .count = 2}}));
+  world.Put({.name = "x", .cpu = 500}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/x finds 0 of 1 in rack; ");
+}
+
+// What a domain of several nodes has in sum may be in pieces.
+TEST_P(ByTopology, RoomInPiecesIsNone) {
+  TopologyWorld world(GetParam(), {"rack"});
+  world.Node("a1", "a", 500);
+  world.Node("a2", "a", 500);
+  world.Put({.name = "w"}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w finds nodes for 0 of 1; ");
+}
+
+// Quota is left, and the domain is taken: who may be evicted leaves it, as few as will do.
+TEST_P(ByTopology, OthersLeaveTheirPlacesToWhoIsMoreImportant) {
+  TopologyWorld world(GetParam());
+  world.PutQueue(8000, kEvicts);
+  world.Node("a1", "a");
+  world.Node("b1", "b");
+  const WorkloadSpec low{.name = "low", .created = 1};
+  world.Starts(low, kHost);
+  world.Starts({.name = "mid", .priority = 1, .created = 2}, kHost);
+  world.Put({.name = "high", .priority = 2, .created = 3}, kHost);
+  EXPECT_EQ(world.Cycle(), "evict default/low for default/high; default/high finds 0 of 1 in " +
+                               std::string(kHost) + "; ");
+  EXPECT_EQ(world.Cycle(), "") << "a fixed point, until it has left";
+  // Its place is not for whoever comes first.
+  world.Put({.name = "other", .created = 4}, kHost);
+  EXPECT_EQ(world.Cycle(), "default/other finds 0 of 1 in " + std::string(kHost) + "; ");
+  world.Remove("low");
+  EXPECT_EQ(world.Cycle(), "default/high: q spot 1000 a1; ");
+}
+
+// No eviction makes a node larger, and none is for what priority protects.
+TEST_P(ByTopology, NobodyIsEvictedForPlacesThatWouldNotDo) {
+  TopologyWorld world(GetParam());
+  world.PutQueue(8000, kEvicts);
+  world.Node("a1", "a");
+  world.Starts({.name = "low", .created = 1}, kHost);
+  world.Put({.name = "wide", .cpu = 2000, .priority = 2, .created = 2}, kHost);
+  world.Put({.name = "equal", .created = 3}, kHost);
+  world.engine.Cycle(world.now);
+  const auto why = [&](const std::string& name) {
+    return world.engine.admissions().WhyWaits(world.state().FindWorkload("u-" + name))->unfit;
+  };
+  EXPECT_EQ(why("wide"), model::Unfit::kNoPlaces);
+  EXPECT_EQ(why("equal"), model::Unfit::kWaiting) << "it could stand there if others left";
+  EXPECT_FALSE(world.RowOf("low").claimant.valid());
+}
+
+// What two leave for two others is not counted twice.
+TEST_P(ByTopology, PlacesThatOthersLeaveArePromisedOnce) {
+  TopologyWorld world(GetParam());
+  world.PutQueue(8000, kEvicts);
+  world.Node("a1", "a");
+  world.Node("b1", "b");
+  world.Starts({.name = "low1", .created = 1}, kHost);
+  world.Starts({.name = "low2", .created = 2}, kHost);
+  world.Put({.name = "v", .priority = 2, .created = 3}, kHost);
+  world.Put({.name = "w", .priority = 2, .created = 4}, kHost);
+  world.engine.Cycle(world.now);
+  EXPECT_TRUE(world.RowOf("low1").claimant.valid());
+  EXPECT_TRUE(world.RowOf("low2").claimant.valid());
+  EXPECT_NE(world.RowOf("low1").claimant, world.RowOf("low2").claimant);
+}
+
+// Of who may start with fewer pods as many get places as there are.
+TEST_P(ByTopology, FewerPodsGetThePlacesThatThereAre) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a", 2000);
+  model::WorkloadUpsert facts = world.FactsOf({.name = "w", .count = 5});
+  facts.slots[0].missing_max = 4;
+  facts.slots[0].topology.asked = true;
+  facts.slots[0].topology.required = world.Name("rack");
+  world.engine.Apply(facts);
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 2000 a1 a1; ");
+}
+
+TEST(ByTopologyTest, PodsTakeThePlacesOfTheNodesThatTheySelect) {
+  TopologyWorld world;
+  world.Node("a1", "a");
+  world.Node("a2", "a");
+  world.Starts({.name = "w", .count = 2}, "rack");
+  world.Pod("w", "w-0", "a2");
+  EXPECT_EQ(world.Cycle(), "default/w-0 on a2; ");
+  EXPECT_EQ(world.state().slots().free_count(), 1u);
+  world.Pod("w", "w-1", "a1");
+  EXPECT_EQ(world.Cycle(), "default/w-1 on a1; ");
+}
+
+// ---- Nodes that fail -------------------------------------------------------------------------
+
+TEST_P(ByTopology, PodsOfAFailedNodeGetAnotherAndTheOthersStay) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2", "a3"}) world.Node(node, "a");
+  world.Node("b1", "b");
+  world.Starts({.name = "w", .count = 2}, "rack");
+  world.NodeGone("a1");
+  EXPECT_EQ(world.Cycle(), "") << "nobody said that it failed yet";
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Pass(), "default/w without a1: a2 a3; ");
+  EXPECT_EQ(world.Pass(), "") << "once";
+  EXPECT_EQ(world.FreeCpu("a3"), 0);
+}
+
+TEST_P(ByTopology, WhatIsBeingWrittenIsClaimedBesideWhatThereIs) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+  world.Starts({.name = "w"}, "rack");
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Cycle(), "default/w without a1: a2; ");
+  EXPECT_EQ(world.FreeCpu("a1"), 0);
+  EXPECT_EQ(world.FreeCpu("a2"), 0);
+  EXPECT_EQ(world.Cycle(), "") << "while its write is under way it is not decided again";
+  world.engine.Apply(model::ReservationOutcome{
+      .uid = "u-w", .outcome = model::WriteOutcome::kConflict, .at = world.now});
+  EXPECT_EQ(world.Cycle(), "") << "nor before it is known what became of it";
+  world.engine.Apply(model::ReservationRead{.uid = "u-w"});
+  EXPECT_EQ(world.Cycle(), "default/w without a1: a2; ");
+  world.engine.Apply(model::ReservationOutcome{
+      .uid = "u-w", .outcome = model::WriteOutcome::kRefused, .at = world.now});
+  EXPECT_EQ(world.FreeCpu("a2"), 1000);
+  EXPECT_EQ(world.Cycle(), "");
+  world.now = world.now + Duration::Seconds(20);
+  EXPECT_EQ(world.Cycle(), "default/w without a1: a2; ") << "after the error backoff";
+}
+
+// K006, K017, R5: a version that comes in between is what counts.
+TEST_P(ByTopology, ANodeThatIsWellAgainIsLeftAlone) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+  world.Starts({.name = "w"}, "rack");
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Cycle(), "default/w without a1: a2; ");
+  world.objects.at("w").unhealthy.clear();
+  world.Tell("w");
+  EXPECT_EQ(world.FreeCpu("a2"), 1000) << "what was decided is withdrawn";
+  EXPECT_EQ(world.Cycle(), "");
+}
+
+// K012, K014: where there is no replacement it is evicted, and holds all it has until then.
+TEST_P(ByTopology, WithoutAReplacementItIsEvicted) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a");
+  world.Node("b1", "b");
+  world.Starts({.name = "w", .count = 1}, "rack");
+  world.Starts({.name = "x", .count = 1, .created = 1}, "rack");
+  world.NodeGone("a1");
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Cycle(), "default/w gives up for a1; ");
+  EXPECT_EQ(StageOf(world.RowOf("w").status), model::WorkloadStage::kAdmitted);
+  EXPECT_EQ(world.state().ledger().slots_charged(), 2) << "its quota is its own";
+  EXPECT_EQ(world.Cycle(), "") << "while that is written";
+}
+
+// K016: of several nodes that failed none hides another.
+TEST_P(ByTopology, AllThatFailedAreReplacedTogether) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2", "a3", "a4"}) world.Node(node, "a");
+  world.Starts({.name = "w", .count = 2}, "rack");
+  world.Fails("w", "a1");
+  world.Fails("w", "a2");
+  EXPECT_EQ(world.Pass(), "default/w without a1 without a2: a3 a4; ");
+  EXPECT_TRUE(world.objects.at("w").unhealthy.empty());
+}
+
+// K062: all pods have places, those that make no whole slice beside each other; they need the room
+// of one.
+TEST_P(ByTopology, WhatMakesNoWholeSliceHasPlacesToo) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+  for (const char* node : {"b1", "b2"}) world.Node(node, "b");
+  world.PutSliced({.name = "w", .count = 3}, "rack", 2);
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 3000 a1 a2 b1; ");
+  world.Reserved("w");
+  world.PutSliced({.name = "x", .count = 1, .created = 1}, "rack", 2);
+  EXPECT_EQ(world.Cycle(), "default/x finds 0 of 1 in rack; ");
+  world.Node("b3", "b");
+  EXPECT_EQ(world.Cycle(), "default/x: q spot 1000 b2; ");
+}
+
+// K024: pods go where their slice misses them; where two do they have no one place.
+TEST_P(ByTopology, SlicesStayWhole) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2", "a3"}) world.Node(node, "a");
+  for (const char* node : {"b1", "b2"}) world.Node(node, "b");
+  world.PutSliced({.name = "w", .count = 4}, "rack", 2);
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 4000 a1 a2 b1 b2; ");
+  world.Reserved("w");
+  world.Node("a4", "a");
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Pass(), "default/w without a1: a2 a3 b1 b2; ");
+  world.Fails("w", "a2");
+  world.Fails("w", "b1");
+  EXPECT_EQ(world.Cycle(), "default/w gives up for a2 for b1; ");
+}
+
+// R5: one that fails while the first is being replaced is not forgotten.
+TEST_P(ByTopology, ASecondFailureIsDecidedOnItsOwnVersion) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2", "a3", "a4"}) world.Node(node, "a");
+  world.Starts({.name = "w", .count = 2}, "rack");
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Cycle(), "default/w without a1: a2 a3; ");
+  world.Fails("w", "a2");
+  EXPECT_EQ(world.Pass(), "default/w without a1 without a2: a3 a4; ");
+}
+
+// K001 (https://github.com/kubernetes-sigs/kueue/issues/5561): Finished and Evicted come by another
+// request than what made the pass due; the nodes are still named.
+TEST_P(ByTopology, NothingIsDueOfWhatIsOver) {
+  for (const bool evicted : {false, true}) {
+    TopologyWorld world(GetParam());
+    for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+    world.Starts({.name = "w"}, "rack");
+    world.objects.at("w").status.finished = !evicted;
+    if (evicted) world.objects.at("w").status.evicted_for = model::EvictedFor::kOther;
+    world.Fails("w", "a1");
+    EXPECT_EQ(world.Cycle(), "");
+    EXPECT_EQ(world.FreeCpu("a2"), 1000);
+  }
+}
+
+// With the defect planted, as a mark or as a captured workload, it is decided again.
+TEST(SecondPassTest, WhatIsDueBecauseItWasIsFound) {
+  model::Faults mark;
+  mark.second_pass_by_mark = true;
+  model::Faults replayed;
+  replayed.second_pass_replayed = true;
+  for (const model::Faults& faults : {mark, replayed}) {
+    TopologyWorld world(true, {"rack", kHost}, faults);
+    for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+    world.Starts({.name = "w"}, "rack");
+    world.Fails("w", "a1");
+    world.objects.at("w").status.finished = true;
+    world.Tell("w");
+    EXPECT_EQ(world.Cycle(), "default/w without a1: a2; ");
+  }
+}
+
+// The same while it was decided and its write is under way.
+TEST_P(ByTopology, WhatWasDecidedEndsWithTheWorkload) {
+  for (const bool removed : {false, true}) {
+    TopologyWorld world(GetParam());
+    for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+    world.Starts({.name = "w"}, "rack");
+    world.Fails("w", "a1");
+    EXPECT_EQ(world.Cycle(), "default/w without a1: a2; ");
+    if (removed) {
+      world.Remove("w");  // K002, K003, R4
+    } else {
+      world.objects.at("w").status.finished = true;
+      world.Tell("w");
+    }
+    EXPECT_EQ(world.FreeCpu("a2"), 1000);
+    EXPECT_EQ(world.Cycle(), "");
+    world.engine.Apply(model::ReservationOutcome{
+        .uid = "u-w", .outcome = model::WriteOutcome::kConflict, .at = world.now});
+    EXPECT_EQ(world.Cycle(), "");
+  }
+}
+
+// R4: no LocalQueue is asked for.
+TEST_P(ByTopology, ThatItsQueueIsGoneChangesNothing) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+  world.Starts({.name = "w"}, "rack");
+  world.engine.Apply(model::LocalQueueRemove{.uid = "u-lq-q"});
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Pass(), "default/w without a1: a2; ");
+}
+
+// K015: who leaves already leaves a node for it.
+TEST_P(ByTopology, WhatWillBeFreeIsWaitedFor) {
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a");
+  world.Starts({.name = "w"}, "rack");
+  world.Node("a2", "a");
+  model::PodUpsert other = FactsOf(
+      world.engine.vocabulary(),
+      TestPod{.name = "other", .cpu = 1000, .node = "a2", .terminating = true, .deadline = 2000});
+  world.engine.Apply(other);
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Cycle(), "");
+  world.engine.Apply(model::PodRemove{.uid = "uid-other"});
+  EXPECT_EQ(world.Pass(), "default/w without a1: a2; ");
+}
+
+// A node that is silent, and is not reported yet, is not counted on, nor is it the workload's end.
+TEST_P(ByTopology, WhatIsAboutToBeReportedIsWaitedFor) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2", "a3", "a4"}) world.Node(node, "a");
+  world.Starts({.name = "w", .count = 2}, "rack");
+  world.NodeGone("a1");
+  world.Node("a2", "a", 1000, /*ready=*/false);
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Cycle(), "");
+  world.Fails("w", "a2");
+  EXPECT_EQ(world.Pass(), "default/w without a1 without a2: a3 a4; ");
+}
+
+// ---- Checks ----------------------------------------------------------------------------------
+
+TEST_P(ByTopology, WithChecksToPassThePlacesComeWithTheAdmission) {
+  TopologyWorld world(GetParam());
+  world.AskFor("c");
+  world.Node("a1", "a");
+  world.Put({.name = "w"}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 1000; ") << "quota alone";
+  world.Reserved("w", /*admitted=*/false);
+  world.objects.at("w").checks_pending = true;
+  world.Tell("w");
+  EXPECT_EQ(world.Cycle(), "");
+  EXPECT_EQ(world.FreeCpu("a1"), 1000);
+  // S5: once between "all Ready" and Admitted.
+  world.objects.at("w").checks_pending = false;
+  world.objects.at("w").checks = {world.Name("c")};
+  world.objects.at("w").status.checks_ready = true;
+  world.Tell("w");
+  EXPECT_EQ(world.Pass(), "default/w: a1; ");
+  EXPECT_EQ(world.Pass(), "");
+  EXPECT_EQ(world.FreeCpu("a1"), 0);
+}
+
+TEST_P(ByTopology, WhoFindsNoPlaceThenIsEvicted) {
+  TopologyWorld world(GetParam());
+  world.AskFor("c");
+  world.Put({.name = "w"}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 1000; ");
+  world.objects.at("w").checks = {world.Name("c")};
+  world.objects.at("w").status.checks_ready = true;
+  world.Reserved("w", /*admitted=*/false);
+  EXPECT_EQ(world.Pass(), "default/w gives up; ");
+  EXPECT_EQ(StageOf(world.RowOf("w").status), model::WorkloadStage::kEvicted);
+}
+
+TEST_P(ByTopology, ACheckThatAsksForAnotherTryWins) {
+  TopologyWorld world(GetParam());
+  world.AskFor("c");
+  world.Node("a1", "a");
+  world.Put({.name = "w"}, "rack");
+  world.Cycle();
+  world.objects.at("w").checks = {world.Name("c")};
+  world.objects.at("w").status.checks_ready = true;
+  world.Reserved("w", /*admitted=*/false);
+  EXPECT_EQ(world.Cycle(), "default/w: a1; ");
+  world.objects.at("w").checks = {};
+  world.objects.at("w").checks_pending = true;
+  world.objects.at("w").status.checks_ready = false;
+  world.Tell("w");
+  EXPECT_EQ(world.FreeCpu("a1"), 1000) << "withdrawn";
+  EXPECT_EQ(world.Cycle(), "");
+}
+
+TEST_P(ByTopology, ACheckThatIsAskedForNoMoreIsNotWaitedFor) {
+  TopologyWorld world(GetParam());
+  world.AskFor("c");
+  world.Node("a1", "a");
+  world.Put({.name = "w"}, "rack");
+  world.Cycle();
+  world.Reserved("w", /*admitted=*/false);
+  EXPECT_EQ(world.Cycle(), "");
+  world.AskFor("");
+  EXPECT_EQ(world.Pass(), "default/w: a1; ");
+}
+
+// The same of places that no topology tells.
+TEST(SecondPassTest, JointPlacesComeWithTheAdmission) {
+  QuotaWorld world(Engine::Options{.joint_placement = true});
+  world.Put(QueueSpec{.name = "q"});
+  model::QueueUpsert facts{.name = "q", .uid = "u-q"};
+  model::Vocabulary& v = world.engine.vocabulary();
+  const std::vector<model::NameId> flavors = {v.names.Intern("spot")};
+  facts.quotas = {{.flavor = flavors[0], .resource = model::kCpu, .quota = {.nominal = 4000}}};
+  const std::vector<model::ResourceId> resources = {model::kCpu};
+  const std::vector<model::ResourceGroup> groups = {{.resources = resources, .flavors = flavors}};
+  facts.groups = v.resource_groups.Intern(groups);
+  facts.checks = {{.name = v.names.Intern("c"), .flavors = {}}};
+  world.engine.Apply(facts);
+  world.engine.Apply(FactsOf(v, TestNode{.name = "n1", .cpu = 2000}));
+  const WorkloadSpec w{.name = "w", .count = 2};
+  world.Put(w);
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 2000; ");
+  model::WorkloadUpsert object = world.FactsOf(w);
+  object.status.reserved = true;
+  object.reserved = world.RowOf("w").decided;
+  object.checks = {v.names.Intern("c")};
+  world.engine.Apply(object);
+  EXPECT_EQ(world.Cycle(), "default/w: n1 n1; ");
+  EXPECT_EQ(world.Cycle(), "");
+  object.reserved = world.RowOf("w").decided;
+  object.status.admitted = true;
+  world.engine.Apply(object);
+  EXPECT_EQ(world.Cycle(), "");
+  EXPECT_EQ(world.state().slots().free_count(), 2u);
+}
+
+// ---- Histories -------------------------------------------------------------------------------
+
+class RandomTopology {
+ public:
+  RandomTopology() : world(*rc::gen::arbitrary<bool>()) {
+    world.PutQueue(*rc::gen::element(3000, 6000), kEvicts);
+  }
+  void Step() {
+    const std::string node = "n" + std::to_string(*rc::gen::inRange(0, 6));
+    const std::string rack = node < "n3" ? "a" : "b";
+    const std::string name = "w" + std::to_string(*rc::gen::inRange(0, 4));
+    switch (*rc::gen::inRange(0, 10)) {
+      case 0:
+      case 1:
+        return world.Node(node, rack, *rc::gen::element(1000, 2000), *rc::gen::inRange(0, 4) > 0);
+      case 2:
+        return world.NodeGone(node);
+      case 3:
+      case 4:
+        return PutWorkload(name);
+      case 5:
+        return world.AskFor(*rc::gen::arbitrary<bool>() ? "c" : "");
+      case 6:
+        return ChangeChecks(name);
+      case 7:
+        return Report(name);
+      case 8:
+        return End(name);
+      default:
+        return PutPod(name);
+    }
+  }
+  void Check() {
+    for (int i = 0; i < 10; ++i) {
+      const model::Plan plan = world.engine.Cycle(world.now);
+      RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
+      RC_ASSERT(world.engine.CountMissedWakes() == 0u);
+      for (const model::PassDecision& pass : plan.passes) {
+        const model::Workload& row = world.state().workloads().at(pass.workload);
+        const model::WorkloadStage stage = StageOf(row.status);
+        RC_ASSERT(stage == model::WorkloadStage::kReserved ||
+                  stage == model::WorkloadStage::kAdmitted);
+        RC_ASSERT(decided.insert(pass.uid.value).second);
+      }
+      CarryOut(plan);
+      RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
+      if (!plan.more) break;
+    }
+    world.now = world.now + Duration::Seconds(*rc::gen::inRange(0, 15));
+  }
+
+  TopologyWorld world;
+
+ private:
+  bool IsThere(const std::string& name) { return world.objects.contains(name); }
+  void PutWorkload(const std::string& name) {
+    if (IsThere(name)) return;
+    world.Put({.name = name,
+               .count = *rc::gen::inRange<uint32_t>(1, 4),
+               .priority = *rc::gen::inRange(0, 2),
+               .created = ++created},
+              *rc::gen::element<std::string>("", "rack", kHost));
+  }
+  void ChangeChecks(const std::string& name) {
+    if (!IsThere(name)) return;
+    model::WorkloadUpsert& o = world.objects.at(name);
+    const int state = *rc::gen::inRange(0, 3);
+    o.checks = {};
+    if (state == 0) o.checks = {world.Name("c")};
+    o.checks_pending = state == 1;
+    o.status.checks_ready = state == 0;
+    News(name);
+  }
+  // Which nodes of its places are not there, or not ready.
+  void Report(const std::string& name) {
+    if (!IsThere(name)) return;
+    model::WorkloadUpsert& o = world.objects.at(name);
+    o.unhealthy.clear();
+    for (const model::TopologyPlaces& places : o.reserved.topologies) {
+      for (const model::TopologyShare& share : places.shares) {
+        const model::NodeId node = world.state().nodes().Find(share.values.back());
+        if (!node.valid() || !world.state().nodes().present(node) ||
+            !world.state().nodes().ready(node))
+          o.unhealthy.push_back(share.values.back());
+      }
+    }
+    News(name);
+  }
+  void End(const std::string& name) {
+    if (!IsThere(name)) return;
+    model::WorkloadUpsert& o = world.objects.at(name);
+    const int how = *rc::gen::inRange(0, 4);
+    if (how == 0) {
+      world.Remove(name);
+      world.objects.erase(name);
+      return;
+    }
+    if (how == 1) o.status.finished = true;
+    if (how == 2 && o.status.reserved) o.status.evicted_for = model::EvictedFor::kOther;
+    if (how == 3 && o.status.evicted_for != model::EvictedFor::kNothing) {
+      o.status.reserved = o.status.admitted = false;
+      o.status.evicted_for = model::EvictedFor::kNothing;
+      o.reserved = {};
+      o.unhealthy.clear();
+    }
+    News(name);
+  }
+  // A new version.
+  void News(const std::string& name) {
+    decided.clear();
+    world.Tell(name);
+  }
+  void PutPod(const std::string& name) {
+    const std::string pod = name + "-" + std::to_string(*rc::gen::inRange(0, 3));
+    if (*rc::gen::inRange(0, 3) == 0)
+      return world.engine.Apply(model::PodRemove{.uid = "uid-" + pod});
+    if (!IsThere(name)) return;
+    for (const model::Slot& slot : world.objects.at(name).reserved.slots) {
+      if (*rc::gen::arbitrary<bool>()) continue;
+      return world.Pod(name, pod, std::string(world.state().NameOf(slot.node)));
+    }
+  }
+  bool Fails(const std::string& name) {
+    if (*rc::gen::inRange(0, 5) > 0) return false;
+    decided.clear();
+    const auto outcome =
+        *rc::gen::element(model::WriteOutcome::kRefused, model::WriteOutcome::kConflict,
+                          model::WriteOutcome::kNotSent);
+    world.engine.Apply(
+        model::ReservationOutcome{.uid = "u-" + name, .outcome = outcome, .at = world.now});
+    if (outcome == model::WriteOutcome::kConflict)
+      world.engine.Apply(model::ReservationRead{.uid = "u-" + name});
+    return true;
+  }
+  void CarryOut(const model::Plan& plan) {
+    std::vector<std::string> reserved;
+    for (const model::ReserveDecision& r : plan.reservations)
+      reserved.emplace_back(world.state().UidOf(r.uid).substr(2));
+    for (const model::PassDecision& pass : plan.passes) {
+      const std::string name(world.state().UidOf(pass.uid).substr(2));
+      if (*rc::gen::inRange(0, 5) == 0) continue;  // On its way still.
+      if (Fails(name)) continue;
+      decided.clear();
+      world.Passed(pass);
+    }
+    for (const std::string& name : reserved) {
+      if (Fails(name)) continue;
+      const bool placed = !world.RowOf(name).decided.slots.empty();
+      world.Reserved(name, /*admitted=*/placed);
+    }
+  }
+
+  std::set<uint32_t> decided;  // Of this version of something.
+  int64_t created = 0;
+};
+
+RC_GTEST_PROP(SecondPassTest, RandomHistories, ()) {
+  RandomTopology histories;
+  for (int i = *rc::gen::inRange(1, 60); i > 0; --i) {
+    histories.Step();
+    histories.Check();
+  }
+}
+
+}  // namespace
+}  // namespace berth::cycle

@@ -1,0 +1,218 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "cycle/admissions.h"
+
+// Who is looked at again, for Admissions.
+namespace berth::cycle {
+
+using model::NameId;
+using model::QueueId;
+using model::QueueKind;
+using model::WorkloadId;
+
+const model::Queue* Admissions::RowOf(const model::State& state, NameId cluster_queue) {
+  const QueueId q = state.queues().Find(QueueKind::kClusterQueue, cluster_queue);
+  return q.valid() ? &state.queues().at(q) : nullptr;
+}
+
+bool Admissions::IsStrict(const model::State& state, NameId cluster_queue) {
+  const model::Queue* queue = RowOf(state, cluster_queue);
+  return queue != nullptr && queue->strict_fifo;
+}
+
+bool Admissions::MayEvictAny(const model::Queue& queue) {
+  return queue.preemption.within_queue != model::EvictionPolicy::kNever ||
+         queue.preemption.reclaim != model::EvictionPolicy::kNever;
+}
+
+// The root of its tree, by name; itself if it is not there.
+model::QueueName Admissions::TopOf(const model::State& state, const model::QueueName& queue) {
+  const QueueId row = state.queues().Find(queue.kind, queue.name);
+  return row.valid() ? state.queues().NameOf(state.queues().RootOf(row)) : queue;
+}
+
+void Admissions::NoteQueue(const model::State& state, const model::QueueName& queue) {
+  changed_.insert(TopOf(state, queue));
+}
+
+void Admissions::NoteRelieved(const model::State& state, const model::QueueName& queue) {
+  relieved_[TopOf(state, queue)].insert(queue.name);
+}
+
+// What nodes refused, and would not any more.
+void Admissions::WakePlaceless(SlotPlacer& placer) {
+  if (!std::exchange(nodes_lifted_, false)) return;
+  const std::vector<NameId> woken = lines_.WakeIf([&](const WorkloadLines::Shape& shape) {
+    return std::ranges::any_of(shape.refusal->places,
+                               [&](const auto& places) { return placer.CouldHold(places); });
+  });
+  active_.insert(woken.begin(), woken.end());
+}
+
+// Those who had quota and no places, in whose trees somebody got quota since: they may lack it now,
+// and evict for it who stands where they could.
+void Admissions::WakeOutrun(const model::State& state) {
+  const std::set<QueueId> taken = std::exchange(taken_, {});
+  if (taken.empty()) return;
+  const std::vector<NameId> woken = lines_.WakeIf([&](const WorkloadLines::Shape& shape) {
+    const std::vector<model::PlacesRefusal>& places = shape.refusal->places;
+    if (places.empty() || places.front().beside_leaving) return false;
+    const QueueId queue = state.queues().Find(QueueKind::kClusterQueue, shape.line);
+    if (!queue.valid() || !taken.contains(state.queues().RootOf(queue))) return false;
+    return MayEvictAny(state.queues().at(queue));
+  });
+  active_.insert(woken.begin(), woken.end());
+}
+
+void Admissions::LookAgain(const model::State& state, WorkloadId workload) {
+  if (entries_[workload.value].mode == Mode::kInLine)
+    WakeLine(state, entries_[workload.value].line);
+}
+
+// Whether that whom its workloads may evict depends on since when they wait is another now.
+bool Admissions::NoteByAge(const model::State& state, NameId line) {
+  constexpr auto kByAge = model::EvictionPolicy::kLowerOrNewerEqualPriority;
+  const model::Queue* queue = RowOf(state, line);
+  const bool by_age = queue != nullptr && (queue->preemption.within_queue == kByAge ||
+                                           queue->preemption.reclaim == kByAge);
+  if (by_age) return by_age_.insert(line).second;
+  return by_age_.erase(line) > 0;
+}
+
+void Admissions::WakeLine(const model::State& state, NameId name) {
+  shortfalls_.Remove(name);
+  if (lines_.Find(name) == nullptr) return;
+  lines_.Wake(name);
+  active_.insert(name);
+  if (!NoteByAge(state, name)) return;
+  const std::vector<WorkloadId> members = lines_.MembersOf(name);
+  for (const WorkloadId workload : members) lines_.Remove(workload);
+  for (const WorkloadId workload : members) Stand(state, workload, name);
+}
+
+// A cycle, whose queues share no quota but are barred together, comes back to where it began.
+// `reclaiming`: those alone that may reclaim quota of others.
+void Admissions::WakeTree(const model::State& state, QueueId root, bool reclaiming) {
+  std::vector<QueueId> todo = {root};
+  std::set<QueueId> seen;
+  while (!todo.empty()) {
+    const QueueId queue = todo.back();
+    todo.pop_back();
+    if (!seen.insert(queue).second) continue;
+    const model::Queue& row = state.queues().at(queue);
+    const bool left_out = reclaiming && row.preemption.reclaim == model::EvictionPolicy::kNever;
+    if (row.kind == QueueKind::kClusterQueue && !left_out) WakeLine(state, row.name);
+    for (QueueId child = row.first_child; child.valid();
+         child = state.queues().at(child).next_sibling) {
+      todo.push_back(child);
+    }
+  }
+}
+
+// Returns the roots of trees of which quota was given back: those of them that wait for it may have
+// it.
+std::set<QueueId> Admissions::WakeChanged(const model::State& state) {
+  for (const auto& [kind, name] : std::exchange(changed_, {})) {
+    if (const QueueId root = state.queues().Find(kind, name); root.valid()) {
+      WakeTree(state, root, /*reclaiming=*/false);
+    } else if (kind == QueueKind::kClusterQueue) {
+      WakeLine(state, name);
+    }
+  }
+  std::set<QueueId> roots;
+  for (const auto& [top, queues] : std::exchange(relieved_, {})) {
+    const QueueId found = state.queues().Find(top.kind, top.name);
+    if (!found.valid()) {
+      if (top.kind == QueueKind::kClusterQueue) WakeLine(state, top.name);
+      continue;
+    }
+    if (wakes_whole_trees_) {
+      WakeTree(state, found, /*reclaiming=*/false);
+      continue;
+    }
+    for (const NameId queue : queues) WakeLine(state, queue);
+    roots.insert(state.queues().RootOf(found));
+  }
+  for (const QueueId root : roots) {
+    for (const NameId line : shortfalls_.LookedAtAnyway(state, root)) WakeLine(state, line);
+  }
+  // Lines that are looked at go on from their first, as they would if all of their tree were woken.
+  const std::set<NameId> active = roots.empty() ? std::set<NameId>{} : active_;
+  for (const NameId line : active) {
+    const QueueId queue = state.queues().Find(QueueKind::kClusterQueue, line);
+    if (queue.valid() && roots.contains(state.queues().RootOf(queue))) WakeLine(state, line);
+  }
+  return roots;
+}
+
+// ---- Resting ---------------------------------------------------------------------------------
+
+// Whether one of its queue that waits might evict somebody there, or elsewhere.
+bool Admissions::MayEvictSome(const model::State& state, QueueId queue, int32_t priority,
+                              const std::map<Shortfalls::Want, model::Amount>& needs) const {
+  const model::Queue& row = state.queues().at(queue);
+  using model::EvictionPolicy;
+  const EvictionPolicy policy = row.preemption.within_queue;
+  if (const auto at = holders_.find(row.name);
+      at != holders_.end() && policy != EvictionPolicy::kNever) {
+    // Who goes already is first, then the least important.
+    const quota::Admitted& first = *at->second.begin();
+    if (first.evicted || policy == EvictionPolicy::kAny || first.priority < priority) return true;
+    if (policy == EvictionPolicy::kLowerOrNewerEqualPriority && first.priority == priority)
+      return true;
+  }
+  return row.preemption.reclaim != EvictionPolicy::kNever &&
+         std::ranges::any_of(needs, [&](const auto& need) {
+           return IsOverused(state, state.queues().RootOf(queue), need.first);
+         });
+}
+
+// Of a line none of which is looked at: what it waits for. Whoever is barred by a strict queue's
+// first may be looked at when that goes, so those that were refused before it came count, too.
+void Admissions::Rest(const model::State& state, NameId name) {
+  shortfalls_.Remove(name);
+  const WorkloadLines::Line* line = lines_.Find(name);
+  const QueueId queue = state.queues().Find(QueueKind::kClusterQueue, name);
+  if (line == nullptr || line->refused.empty() || !queue.valid()) return;
+  const auto& [place, shape] = *line->refused.begin();
+  Shortfalls::Line waits{.root = state.queues().RootOf(queue),
+                         .turn = {.borrow = lines_.shape(shape).shortfall.borrow,
+                                  .priority = place.priority,
+                                  .queued_at = place.queued_at,
+                                  .uid = place.uid,
+                                  .line = name},
+                         .needs = {}};
+  bool evicts = false;
+  for (const auto& [first, index] : line->refused) {
+    const Shortfall& shortfall = lines_.shape(index).shortfall;
+    using Kind = Shortfall::Kind;
+    if (shortfall.kind == Kind::kAnything) waits.anything = true;
+    if (waits.anything) break;
+    if (shortfall.kind == Kind::kAmount) {
+      const auto need = NeedOfRoot(state, queue, shortfall);
+      const Shortfalls::Want want{.flavor = shortfall.flavor, .resource = shortfall.resource};
+      evicts = evicts || shortfall.evicts;
+      if (need) {
+        const auto [at, fresh] = waits.needs.emplace(want, *need);
+        if (!fresh) at->second = std::min(at->second, *need);
+      }
+    }
+  }
+  if (evicts && MayEvictSome(state, queue, place.priority, waits.needs)) waits.anything = true;
+  waits.reclaims =
+      evicts && state.queues().at(queue).preemption.reclaim != model::EvictionPolicy::kNever;
+  if (waits.anything) waits.needs.clear();
+  shortfalls_.Put(name, std::move(waits));
+}
+
+Instant Admissions::wake_at() const {
+  if (!active_.empty() || !changed_.empty() || !relieved_.empty() || !untold_.empty() ||
+      !moved_.empty() || nodes_lifted_) {
+    return Instant{};
+  }
+  return later_.empty() ? Instant::Never() : later_.begin()->first;
+}
+
+}  // namespace berth::cycle

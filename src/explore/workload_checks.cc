@@ -1,0 +1,314 @@
+#include "explore/workload_checks.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "api/types.h"
+#include "codec/scan.h"
+#include "explore/fitting.h"
+#include "explore/reservations.h"
+#include "model/workload_stage.h"
+#include "translate/quota_facts.h"
+
+namespace berth::explore {
+namespace {
+
+constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
+
+bool IsWorkload(std::string_view object) {
+  return codec::StringMember(object, "kind") == "Workload";
+}
+
+bool SaysFinished(const api::Workload& workload) {
+  return translate::WorkloadStatusOf(workload).finished;
+}
+
+// How many pods of a set stand on a node, by topology.
+using Places = std::map<std::pair<std::string, std::string>, int64_t>;
+Places PodsByNode(const api::Workload& workload) {
+  Places counts;
+  if (!workload.admission) return counts;
+  for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {
+    if (!pods.topology || pods.topology->levels.back() != kHostLabel) continue;
+    for (const api::TopologyDomain& domain : pods.topology->domains)
+      counts[{pods.name, domain.values.back()}] += domain.count;
+  }
+  return counts;
+}
+
+bool Has(const std::vector<std::string>& list, const std::string& what) {
+  return std::ranges::find(list, what) != list.end();
+}
+
+bool HasPlaces(const api::Workload& workload) {
+  return workload.admission && std::ranges::any_of(workload.admission->pod_sets, [](const auto& p) {
+           return p.topology.has_value();
+         });
+}
+
+// What the scheduler did to the places of a workload that had quota.
+void JudgeMove(const std::string& key, const api::Workload& before, const api::Workload& after,
+               std::vector<std::string>& findings) {
+  const Places from = PodsByNode(before);
+  const Places to = PodsByNode(after);
+  if (from != to && before.meta.deletion_time)
+    findings.push_back(fmt::format("workload {} gets other places, and is being deleted", key));
+  if (from != to && !NeedsSecondPass(translate::WorkloadStatusOf(before)))
+    findings.push_back(fmt::format("workload {} gets other places, and nothing is due of it", key));
+  if (from != to && HasPlaces(before)) {
+    for (const auto& [of, count] : from) {
+      const auto& [set, node] = of;
+      const auto at = to.find(of);
+      if (Has(before.unhealthy_nodes, node) || (at != to.end() && at->second >= count)) continue;
+      findings.push_back(
+          fmt::format("pods of workload {} are moved from node {}, which is well", key, node));
+    }
+  }
+}
+
+// Which of its nodes are told to have failed: none that it gets places on, and none less unless it
+// gives them up.
+void JudgeFailures(const std::string& key, const api::Workload& before, const api::Workload& after,
+                   std::vector<std::string>& findings) {
+  const bool had = translate::WorkloadStatusOf(before).reserved;
+  const bool evicted =
+      StageOf(translate::WorkloadStatusOf(after)) == model::WorkloadStage::kEvicted;
+  const Places from = PodsByNode(before);
+  // What was told of the places of an earlier admission ends with the next.
+  const std::vector<std::string>& failed = had ? before.unhealthy_nodes : after.unhealthy_nodes;
+  for (const auto& [of, count] : PodsByNode(after)) {
+    const auto& [set, node] = of;
+    if (!Has(failed, node)) continue;
+    const auto at = from.find(of);
+    if (!had || at == from.end() || at->second < count) {
+      findings.push_back(
+          fmt::format("workload {} gets places on node {}, which failed", key, node));
+    }
+    if (had && !evicted && !Has(after.unhealthy_nodes, node)) {
+      findings.push_back(
+          fmt::format("that node {} failed is forgotten, and workload {} stands there", node, key));
+    }
+  }
+}
+
+// What the places of a set are by node, against what it asks for: all its pods have one, those of
+// a level that is required stand in one domain of it, and slices are whole, but for the last.
+void JudgeShape(const std::string& key, const api::WorkloadPodSet& set,
+                const api::PodSetAssignment& given, const NodeLabels& labels,
+                std::vector<std::string>& findings) {
+  int64_t all = 0;
+  std::map<std::string, int64_t> domains;
+  std::map<std::string, int64_t> slices;
+  const auto value = [&](const std::string& node, const std::string& level) {
+    const auto of = labels.find(node);
+    if (level.empty() || of == labels.end()) return std::string();
+    return std::string(api::Find(of->second, level).value_or(""));
+  };
+  api::TopologySlice slice;
+  if (set.topology && !set.topology->slices.empty()) slice = set.topology->slices.front();
+  for (const api::TopologyDomain& domain : given.topology->domains) {
+    all += domain.count;
+    domains[value(domain.values.back(), set.topology ? set.topology->required : "")] +=
+        domain.count;
+    slices[value(domain.values.back(), slice.level)] += domain.count;
+  }
+  const int64_t count = given.count.value_or(set.count);
+  if (all != count)
+    findings.push_back(fmt::format("workload {} gets {} places for {} pods", key, all, count));
+  if (domains.size() > 1) {
+    findings.push_back(
+        fmt::format("workload {} gets places in {} domains of one", key, domains.size()));
+  }
+  const auto broken = std::ranges::count_if(
+      slices, [&](const auto& entry) { return entry.second % slice.size != 0; });
+  if (broken > (count % slice.size == 0 ? 0 : 1))
+    findings.push_back(fmt::format("slices of workload {} are in pieces", key));
+}
+
+}  // namespace
+
+// ---- What the scheduler heard ----------------------------------------------------------------
+
+// An answer may be older than what was heard since, so may be that it is gone.
+void WorkloadChecks::Hear(std::string_view object, bool gone) {
+  const api::Workload workload = decoder_.Workload(object).value();
+  Heard& heard = heard_[workload.meta.namespace_name + "/" + workload.meta.name];
+  const uint64_t version = sim::VersionIn(object);
+  if (version < heard.version || (heard.gone && workload.meta.uid == heard.uid)) return;
+  heard = {.uid = workload.meta.uid,
+           .version = version,
+           .finished = SaysFinished(workload),
+           .gone = gone};
+}
+
+void WorkloadChecks::OnHeard(const env::Input& input) {
+  if (const auto* response = std::get_if<env::Response>(&input)) {
+    const std::string_view body = response->response.body.view();
+    if (response->response.status >= 300) return;
+    if (body.contains(R"("kind":"WorkloadList")")) {
+      codec::ArrayScanner items(codec::Member(body, "items"));
+      while (items.Next()) Hear(items.value(), false);
+    } else if (IsWorkload(body)) {
+      Hear(body, false);
+    }
+  } else if (const auto* data = std::get_if<env::StreamData>(&input)) {
+    const std::string type = codec::StringMember(data->data.view(), "type");
+    const std::string_view object = codec::Member(data->data.view(), "object");
+    if (type != "BOOKMARK" && type != "ERROR" && IsWorkload(object))
+      Hear(object, type == "DELETED");
+  }
+}
+
+// ---- What it sends ---------------------------------------------------------------------------
+
+std::vector<std::string> WorkloadChecks::OnSent(const env::HttpRequest& request) const {
+  if (request.method == env::Method::kGet || !request.target.contains("/workloads/")) return {};
+  const std::string uid =
+      codec::StringMember(codec::Member(request.body.view(), "metadata"), "uid");
+  const auto heard = std::ranges::find_if(
+      heard_, [&](const auto& entry) { return entry.second.uid == uid && !entry.second.gone; });
+  if (heard == heard_.end())
+    return {fmt::format("{} is written, and it is not known to be there", request.target)};
+  std::vector<std::string> findings;
+  if (heard->second.finished)
+    findings.push_back(
+        fmt::format("{} is written, and it is known to be finished", request.target));
+  if (sim::VersionIn(request.body.view()) != heard->second.version) {
+    findings.push_back(
+        fmt::format("{} is written on another version than was heard of last", request.target));
+  }
+  return findings;
+}
+
+// ---- What becomes durable --------------------------------------------------------------------
+
+std::vector<std::string> WorkloadChecks::OnCommit(const env::JournalRecord& record,
+                                                  bool by_scheduler) {
+  std::vector<std::string> findings;
+  if (record.key.starts_with(sim::kNodesPrefix) && !record.value.empty()) {
+    const api::Node node = decoder_.Node(record.value.view()).value();
+    labels_[node.meta.name] = node.meta.labels;
+  }
+  if (!record.key.starts_with(kWorkloadsPrefix)) return findings;
+  const std::string key = record.key.substr(kWorkloadsPrefix.size());
+  const auto found = workloads_.find(key);
+  const api::Workload before = found == workloads_.end() ? api::Workload{} : found->second;
+  if (record.value.empty()) {
+    workloads_.erase(key);
+    return findings;
+  }
+  const api::Workload after = decoder_.Workload(record.value.view()).value();
+  workloads_[key] = after;
+  if (!by_scheduler || before.meta.uid != after.meta.uid) return findings;
+  const model::WorkloadStatus was = translate::WorkloadStatusOf(before);
+  const model::WorkloadStatus is = translate::WorkloadStatusOf(after);
+  if (before.meta.deletion_time && !was.reserved && is.reserved)
+    findings.push_back(fmt::format("workload {} gets quota, and is being deleted", key));
+  const api::Condition* evicted = api::Find(after.conditions, "Evicted");
+  const bool evicts = StageOf(was) != model::WorkloadStage::kEvicted &&
+                      StageOf(is) == model::WorkloadStage::kEvicted;
+  if (evicts && evicted->reason == "NodeFailures" && !NeedsSecondPass(was)) {
+    findings.push_back(
+        fmt::format("workload {} is evicted for nodes, and nothing is due of it", key));
+  }
+  if (was.reserved && is.reserved) JudgeMove(key, before, after, findings);
+  if (is.reserved) JudgeFailures(key, before, after, findings);
+  if (is.reserved) JudgeShapes(key, before, after, findings);
+  return findings;
+}
+
+// Of places on nodes that it gets.
+void WorkloadChecks::JudgeShapes(const std::string& key, const api::Workload& before,
+                                 const api::Workload& after,
+                                 std::vector<std::string>& findings) const {
+  if (PodsByNode(before) == PodsByNode(after) || !after.admission) return;
+  for (const api::WorkloadPodSet& set : after.pod_sets) {
+    const auto given =
+        std::ranges::find(after.admission->pod_sets, set.name, &api::PodSetAssignment::name);
+    const bool by_node = given != after.admission->pod_sets.end() && given->topology &&
+                         given->topology->levels.back() == kHostLabel;
+    if (by_node) JudgeShape(key, set, *given, labels_, findings);
+  }
+}
+
+// ---- At rest ---------------------------------------------------------------------------------
+
+std::vector<std::string> WorkloadChecks::AtRest(const sim::Truth& truth) const {
+  std::vector<std::string> findings;
+  std::map<std::pair<std::string, std::string>, int64_t> used;  // By node and resource.
+  for (const auto& [key, workload] : workloads_) {
+    const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
+    if (NeedsSecondPass(status) && workload.active && !workload.meta.deletion_time)
+      findings.push_back(fmt::format("at rest, a second pass is due of workload {}", key));
+    if (!status.reserved || status.finished) continue;
+    for (const auto& [of, count] : PodsByNode(workload)) {
+      const auto set = std::ranges::find(workload.pod_sets, of.first, &api::WorkloadPodSet::name);
+      used[{of.second, "pods"}] += count;
+      for (const api::ResourceAmount& a : set->spec->containers.front().requests)
+        used[{of.second, a.name}] += a.amount * count;
+    }
+  }
+  for (const auto& [of, amount] : used) {
+    const auto node = truth.nodes().find(of.first);
+    if (node == truth.nodes().end()) continue;
+    const int64_t has = api::Find(node->second.allocatable, of.second).value_or(0);
+    if (amount > has) {
+      findings.push_back(fmt::format("at rest, workloads have places for {} on node {} of {}",
+                                     AmountText(of.second, amount), of.first,
+                                     AmountText(of.second, has)));
+    }
+  }
+  return findings;
+}
+
+void WorkloadChecks::AddTo(Hasher& hasher) const {
+  hasher.Add(heard_.size());
+  for (const auto& [key, heard] : heard_) {
+    hasher.Add(std::string_view(key)).Add(std::string_view(heard.uid)).AddVersion(heard.version);
+    hasher.Add(heard.finished).Add(heard.gone);
+  }
+}
+
+// ---- Where they stand ------------------------------------------------------------------------
+
+std::vector<std::string> StandingWrong(const model::State& state,
+                                       std::span<const std::vector<model::WorkloadId>> lines) {
+  std::vector<std::string> findings;
+  std::set<model::WorkloadId> seen;
+  for (const std::vector<model::WorkloadId>& line : lines) {
+    for (const model::WorkloadId id : line) {
+      if (!state.workloads().used(id)) {
+        findings.emplace_back("a workload that is gone stands in a line");
+        continue;
+      }
+      const model::Workload& row = state.workloads().at(id);
+      const std::string key(state.KeyOf(row.key));
+      if (!seen.insert(id).second)
+        findings.push_back(fmt::format("workload {} stands in line twice", key));
+      if (!ChargedTo(row).charges.empty() || row.write != model::WriteStage::kNone)
+        findings.push_back(fmt::format("workload {} stands in line, and has quota", key));
+      if (StageOf(row.status) != model::WorkloadStage::kPending || !row.status.active ||
+          row.status.on_hold)
+        findings.push_back(fmt::format("workload {} stands in line, and does not wait", key));
+    }
+  }
+  return findings;
+}
+
+std::vector<std::string> StandingWrong(const cycle::Engine& engine) {
+  const model::State& state = engine.state();
+  std::set<model::NameId> names;
+  for (uint32_t i = 0; i < state.local_queues().size(); ++i) {
+    if (state.local_queues().used(model::LocalQueueId{i}))
+      names.insert(state.local_queues().at(model::LocalQueueId{i}).cluster_queue);
+  }
+  std::vector<std::vector<model::WorkloadId>> lines;
+  for (const model::NameId name : names) lines.push_back(engine.admissions().LineOf(name));
+  return StandingWrong(state, lines);
+}
+
+}  // namespace berth::explore

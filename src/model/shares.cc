@@ -1,0 +1,214 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/limits.h"
+#include "model/state.h"
+
+// What members of groups are charged to the queues of their groups: each that has a claim on a node
+// has one of the same amounts and state on its queue, begun, changed and ended in the transaction
+// of the other. What a group that was let in needs beyond what its members have is reserved for it
+// there (docs/design/0010-gangs.md).
+namespace berth::model {
+namespace {
+
+constexpr uint32_t kNoAccount = Queue::kNoAccount;
+
+}  // namespace
+
+GroupBar State::BarOf(GroupId id) const {
+  const NameId name = groups_.at(id).queue;
+  QueueId q = queues_.Find(QueueKind::kQueue, name);
+  if (!q.valid() || !queues_.at(q).uid.valid())
+    return NameOf(name) == kDefaultQueue ? GroupBar::kNone : GroupBar::kQueueMissing;
+  bool closed = false;
+  for (; q.valid(); q = queues_.at(q).parent) {
+    const Queue& row = queues_.at(q);
+    if (row.in_cycle) return GroupBar::kQueueCycle;
+    closed = closed || row.stopped;
+    if (!row.uid.valid() && NameOf(row.name) != kRootQueue) return GroupBar::kParentMissing;
+  }
+  return closed ? GroupBar::kQueueClosed : GroupBar::kNone;
+}
+
+// The queue that its members are charged to: the root where nobody made the default one. Invalid:
+// there is none.
+QueueId State::ChargedQueueOf(GroupId id) const {
+  const NameId name = groups_.at(id).queue;
+  const QueueId q = queues_.Find(QueueKind::kQueue, name);
+  if (q.valid() && queues_.at(q).uid.valid()) return q;
+  return NameOf(name) == kDefaultQueue ? FindQueue(QueueKind::kQueue, kRootQueue) : QueueId{};
+}
+
+ClaimId State::ShareOf(OwnerId owner) const {
+  ClaimId id = ledger_.first_of_owner(owner);
+  while (id.valid()) {
+    const AccountId account = ledger_.claim(id).account;
+    if (account.is_tree() && queues_.IsOfMembers(account.row())) return id;
+    id = ledger_.claim(id).next_of_owner;
+  }
+  return id;
+}
+
+// What it is charged to its queue follows from its claim on a node.
+void State::Share(Transaction& t, PodId pod) {
+  const OwnerId owner = OwnerOf(pod);
+  const ClaimId share = ShareOf(owner);
+  const GroupId group = GroupOf(pod);
+  if (!group.valid() && !share.valid()) return;
+  const ClaimId on_node = ledger_.NodeClaimOf(owner);
+  const QueueId q = group.valid() && on_node.valid() ? ChargedQueueOf(group) : QueueId{};
+  if (q.valid()) {
+    const Claim& source = ledger_.claim(on_node);
+    const Claim wanted{.owner = owner,
+                       .account = AccountId::OfTree(queues_.AccountOf(q, NameId{})),
+                       .bundle = source.bundle,
+                       .priority = source.priority,
+                       .state = source.state,
+                       .why = ClaimWhy::kAdmitted};
+    if (!share.valid()) {
+      t.Add(wanted);
+    } else if (!SameClaim(ledger_.claim(share), wanted)) {
+      t.Change(share, wanted);
+    } else {
+      return;
+    }
+  } else if (share.valid()) {
+    t.End(share);
+  }
+  if (group.valid()) Unsettle(group);
+}
+
+void State::ShareOfOwner(Transaction& t, OwnerId owner) {
+  if (const PodId pod = pods_.FindUid(owner); pod.valid()) Share(t, pod);
+}
+
+void State::Unsettle(GroupId group) {
+  if (unsettled_.empty() || unsettled_.back() != group) unsettled_.push_back(group);
+}
+
+// What it asked to be kept for it beyond what its members have. O(members).
+std::vector<ResourceAmount> State::RestOf(GroupId id) const {
+  const Group& group = groups_.at(id);
+  const std::span<const ResourceAmount> all = vocabulary_.bundles.View(group.min_resources);
+  std::vector<ResourceAmount> rest(all.begin(), all.end());
+  if (rest.empty()) return rest;
+  groups_.ForMembers(group.key, [&](PodId pod) {
+    const ClaimId share = ShareOf(OwnerOf(pod));
+    if (!share.valid() || (faults_.reserve_in_full && pods_.at(pod).node.valid())) return;
+    for (ResourceAmount& a : rest)
+      a.amount -= vocabulary_.bundles.AmountOf(ledger_.claim(share).bundle, a.resource);
+  });
+  std::erase_if(rest, [](const ResourceAmount& a) { return a.amount <= 0; });
+  return rest;
+}
+
+void State::SettleRest(Transaction& t, GroupId id) {
+  const Group& group = groups_.at(id);
+  const QueueId q = ChargedQueueOf(id);
+  const ClaimId before = ledger_.first_of_owner(group.uid);
+  const bool keeps =
+      q.valid() && PhaseOf(group, groups_.CountsOf(group.key)) == GroupPhase::kInqueue;
+  const std::vector<ResourceAmount> rest = keeps ? RestOf(id) : std::vector<ResourceAmount>();
+  if (rest.empty()) {
+    if (before.valid()) t.End(before);
+    return;
+  }
+  const Claim wanted{.owner = group.uid,
+                     .account = AccountId::OfTree(queues_.AccountOf(q, NameId{})),
+                     .bundle = vocabulary_.bundles.Intern(rest),
+                     .priority = group.priority.value_or(0),
+                     .state = ClaimState::kReserved,
+                     .why = ClaimWhy::kPipelined};
+  if (!before.valid()) {
+    // Beyond that nothing is kept, whatever was let in.
+    if (ledger_.slots_charged() < limits::kSlotsMax) t.Add(wanted);
+  } else if (!SameClaim(ledger_.claim(before), wanted)) {
+    t.Change(before, wanted);
+  }
+}
+
+void State::SettleRests(Transaction& t) {
+  for (const GroupId group : std::exchange(unsettled_, {})) {
+    if (groups_.used(group)) SettleRest(t, group);
+  }
+}
+
+void State::Commit(Transaction& t, Cause cause) {
+  SettleRests(t);
+  t.Commit(cause);
+}
+
+// Those who name the group.
+void State::SettleShares(KeyId group) {
+  Transaction t = Begin();
+  groups_.ForMembers(group, [&](PodId pod) { Share(t, pod); });
+  Commit(t, Cause::kObserved);
+}
+
+// A queue came, went or is another: what its groups are charged, and what keeps those of queues
+// below it. O(groups + their members).
+void State::ChangeGroupsOf(NameId queue) {
+  ledger_.NoteQuotaMoved();
+  for (uint32_t i = 0; i < groups_.size(); ++i) {
+    const GroupId id{i};
+    if (!groups_.used(id)) continue;
+    changed_groups_.push_back(id);
+    if (groups_.at(id).queue != queue) continue;
+    Unsettle(id);
+    SettleShares(groups_.at(id).key);
+  }
+}
+
+// ---- What is left ----------------------------------------------------------------------------
+
+// `own`: claims on the queue that do not count.
+std::optional<State::QuotaShort> State::ShortIn(QueueId q, std::span<const ResourceAmount> need,
+                                                std::span<const ClaimId> own, bool to_come) const {
+  const QuotaTree& tree = ledger_.quota();
+  const uint32_t account = queues_.AccountOf(q, NameId{});
+  CHECK_NE(account, kNoAccount);
+  for (const ResourceAmount& a : need) {
+    Amount reserved = 0;
+    for (const ClaimId id : own)
+      reserved += vocabulary_.bundles.AmountOf(ledger_.claim(id).bundle, a.resource);
+    QuotaTree::Left left = tree.LeftFor(QuotaView::kFuture, a.resource, account, reserved);
+    if (!to_come) {
+      const QuotaTree::Left now = tree.LeftFor(QuotaView::kPhysical, a.resource, account);
+      if (now.amount < left.amount) left = now;
+    }
+    if (left.amount >= a.amount) continue;
+    return QuotaShort{.resource = a.resource,
+                      .deficit = a.amount - left.amount,
+                      .queue = queues_.account(left.row).queue,
+                      .never = tree.Potential(a.resource, account) < a.amount};
+  }
+  return std::nullopt;
+}
+
+std::optional<State::QuotaShort> State::ShortFor(PodId member, bool to_come) const {
+  const GroupId group = GroupOf(member);
+  const QueueId q = group.valid() ? ChargedQueueOf(group) : QueueId{};
+  if (!q.valid()) return std::nullopt;
+  std::vector<ClaimId> own;
+  for (const ClaimId id :
+       {ledger_.first_of_owner(groups_.at(group).uid), ShareOf(OwnerOf(member))}) {
+    if (id.valid() && ledger_.claim(id).state == ClaimState::kReserved) own.push_back(id);
+  }
+  return ShortIn(q, vocabulary_.bundles.View(pods_.at(member).charge), own, to_come);
+}
+
+std::optional<State::QuotaShort> State::ShortFor(GroupId group) const {
+  const QueueId q = ChargedQueueOf(group);
+  if (!q.valid()) return std::nullopt;
+  return ShortIn(q, RestOf(group), {}, /*to_come=*/true);
+}
+
+void State::LetIn(GroupId id) {
+  CHECK(BarOf(id) == GroupBar::kNone);
+  groups_.mutable_at(id).let_in = true;
+  Transaction t = Begin();
+  Unsettle(id);
+  Commit(t, Cause::kDecided);
+}
+
+}  // namespace berth::model

@@ -1,0 +1,80 @@
+"""One engine for all three: a gang of Volcano's, Jobs of Kueue's and a Deployment that preempts, on one node."""
+
+import objects
+from cases_custom import CUSTOM, KUEUE, OURS, VOLCANO, named, told
+from cases_disruption import CLASSES
+from cases_quota import queue, queued, says
+from harness import case
+
+
+@case(
+    "a gang, a Job with quota and a Deployment that preempts share a node, and nobody goes for nothing",
+    on=OURS,
+    needs=CUSTOM,
+    alone=True,
+)
+def together(test):
+    name = test.unique("together")
+    node = test.get("/api/v1/nodes")["items"][0]
+    quarter = str(int(node["status"]["allocatable"]["cpu"]) // 4)
+    half = str(2 * int(quarter))
+    test.kubectl("label", "node", node["metadata"]["name"], f"pool={name}", namespace=False)
+    on_node = {"nodeSelector": {"pool": name}, "terminationGracePeriodSeconds": 1}
+    urgent = test.unique("urgent")
+    test.create(CLASSES, {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+                          "metadata": {"name": urgent}, "value": 1000})
+    # A gang of two that needs both, and a Job that gets quota and places for two pods.
+    test.create(test.path("podgroups", group=VOLCANO), named("train", "PodGroup", VOLCANO, spec={"minMember": 2}))
+    train = objects.deployment("train", replicas=2, cpu=quarter, pod_spec=on_node | {"schedulerName": "volcano"},
+                               annotations={"scheduling.k8s.io/group-name": "train"})
+    test.kubectl("create", "-f", "-", stdin=train)
+    flavor = named(name, "ResourceFlavor", KUEUE, spec={"nodeLabels": {"pool": name}})
+    test.kubectl("create", "-f", "-", stdin=flavor, namespace=False)
+    test.kubectl("create", "-f", "-", stdin=queue(name, name, half), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
+    for job in ("first", "second"):
+        made = queued(objects.job(job, parallelism=2, completions=2, backoffLimit=100))
+        made["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
+        made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": quarter}}
+        test.kubectl("create", "-f", "-", stdin=made)
+
+    seen = {}
+
+    def running(selector):
+        found = test.pods(selector)
+        seen.update((pod["metadata"]["uid"], pod["metadata"]["name"]) for pod in found)
+        return sum(objects.is_true(pod, "Ready") and "deletionTimestamp" not in pod["metadata"] for pod in found)
+
+    test.wait("the gang runs", lambda: running("app=train") == 2)
+    test.wait("the first Job runs", lambda: running("job-name=first") == 2)
+    short = "insufficient unused quota for cpu"
+    test.wait("the second waits for quota", lambda: short in (says(test, "second", "QuotaReserved")[2] or ""))
+    before = dict(seen)
+    # More important pods, for which two have to go: no more than two do.
+    web = objects.deployment("web", replicas=2, cpu=quarter, pod_spec=on_node | {"priorityClassName": urgent})
+    test.kubectl("create", "-f", "-", stdin=web)
+    test.wait("it runs", lambda: running("app=web") == 2)
+    test.wait("two of the four still do", lambda: running("app=train") + running("job-name=first") == 2)
+
+    def gone():
+        there = {pod["metadata"]["uid"] for pod in test.pods()}
+        return [before[uid] for uid in before if uid not in there]
+
+    test.wait("two went for them", lambda: len(gone()) == 2)
+    test.stays("nobody else does", lambda: len(gone()) == 2 and running("app=web") == 2)
+    waiting = [pod["metadata"]["name"] for pod in test.pods() if "nodeName" not in pod["spec"]]
+    test.true(waiting and all(told(test, pod) for pod in waiting), f"who waits is not told why: {waiting}")
+    # Their room comes back to whom it was taken from; then quota, to whom waits for it.
+    test.kubectl("delete", "deployment", "web")
+    test.wait("the gang runs again", lambda: running("app=train") == 2)
+    test.wait("so does the Job", lambda: running("job-name=first") == 2)
+    phase = lambda: test.get(test.path("podgroups", "train", group=VOLCANO))["status"].get("phase")
+    test.wait("its group says so", lambda: phase() == "Running")
+    test.equal(len(gone()), 2, "pods that went for others")
+    test.kubectl("delete", "job", "first")
+    test.wait("the second Job has its turn", lambda: running("job-name=second") == 2)
+    test.kubectl("delete", "jobs,deployments", "--all")
+    test.kubectl("delete", "priorityclass", urgent, namespace=False)
+    test.kubectl("delete", "clusterqueue", name, namespace=False)
+    test.kubectl("delete", "resourceflavor", name, namespace=False)
+    test.kubectl("label", "node", node["metadata"]["name"], "pool-", namespace=False)
