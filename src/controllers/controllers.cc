@@ -246,8 +246,9 @@ void Controllers::EnqueueWorkloads(Instant now, const Head& head) {
       // One that left its queue may have left a Workload.
       return Enqueue(now, {Part::kWorkload, head.uid});
     case api::KindId::kWorkload:
-      if (controller != nullptr) Enqueue(now, {Part::kWorkload, controller->uid});
-      return;
+      if (controller == nullptr) return;
+      Enqueue(now, {Part::kWorkload, controller->uid});
+      return Enqueue(now, {Part::kJob, controller->uid});
     case api::KindId::kPod:
       if (controller != nullptr) EnqueueWorkload(now, controller->uid);
       return;

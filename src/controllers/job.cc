@@ -121,7 +121,7 @@ Plan JobPlanner::Run() {
     Finish();
   } else if (job_.suspend) {
     Suspend();
-  } else {
+  } else if (!facts_.held) {
     StartClock();
     Balance();
   }

@@ -32,6 +32,7 @@ struct JobFacts {
   std::vector<PodRef> owned;  // Sorted by name: a status names some of them at a time.
   std::vector<PodRef> orphans;
   std::optional<Trouble> trouble;
+  bool held = false;  // It has a queue that did not let it run: no pod is made.
 };
 
 // A function of the facts.

@@ -207,7 +207,8 @@ Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {
                   .head = head,
                   .owned = std::move(owned),
                   .orphans = OrphansFor(objects_, head, job.selector),
-                  .trouble = row.trouble},
+                  .trouble = row.trouble,
+                  .held = !client_.absent(workloads_watch_) && !MayRun(objects_, slot)},
                  now);
 }
 

@@ -70,6 +70,23 @@ int64_t ReclaimableOf(const api::Job& job) {
   return std::clamp<int64_t>(job.parallelism - remaining, 0, CountOf(job));
 }
 
+// The Workloads that the Job controls; the first is the one that counts.
+std::vector<Slot> WorkloadsOf(const Objects& objects, const Head& job) {
+  std::vector<Slot> slots;
+  for (const Slot slot : objects.DependentsOf(job.uid)) {
+    if (objects.workload(slot) == nullptr) continue;
+    const api::OwnerReference* controller = objects.head(slot).controller();
+    if (controller != nullptr && controller->uid == job.uid) slots.push_back(slot);
+  }
+  if (slots.size() < 2) return slots;
+  const std::string name = WorkloadNameOf(job);
+  std::ranges::sort(slots, {}, [&](Slot slot) {
+    const Head& one = objects.head(slot);
+    return std::tuple(one.name != name, one.creation, std::string_view(one.uid));
+  });
+  return slots;
+}
+
 // ---- Priority --------------------------------------------------------------------------------
 
 struct Priority {
@@ -208,18 +225,8 @@ Plan Planner::Run() {
 
 // The Workload that the Job controls; of several, which only others make, one is left.
 void Planner::FindOwn() {
-  std::vector<Slot> slots;
-  for (const Slot slot : objects_.DependentsOf(head_.uid)) {
-    if (objects_.workload(slot) == nullptr) continue;
-    const api::OwnerReference* controller = objects_.head(slot).controller();
-    if (controller != nullptr && controller->uid == head_.uid) slots.push_back(slot);
-  }
+  const std::vector<Slot> slots = WorkloadsOf(objects_, head_);
   if (slots.empty()) return;
-  const std::string name = WorkloadNameOf(head_);
-  std::ranges::sort(slots, {}, [&](Slot slot) {
-    const Head& one = objects_.head(slot);
-    return std::tuple(one.name != name, one.creation, std::string_view(one.uid));
-  });
   own_head_ = &objects_.head(slots.front());
   own_ = objects_.workload(slots.front());
   for (const Slot slot : std::span(slots).subspan(1)) {
@@ -543,6 +550,15 @@ std::string WorkloadNameOf(const Head& job) {
 Plan PlanWorkload(const Objects& objects, Slot job, bool busy, Instant now) {
   CHECK(objects.job(job) != nullptr);
   return Planner(objects, job, busy, now).Run();
+}
+
+bool MayRun(const Objects& objects, Slot job) {
+  const Head& head = objects.head(job);
+  if (QueueNameOf(head).empty()) return true;
+  const std::vector<Slot> slots = WorkloadsOf(objects, head);
+  if (slots.empty()) return false;
+  const api::Workload& own = *objects.workload(slots.front());
+  return IsTrue(own.conditions, kAdmitted) && !IsTrue(own.conditions, kEvicted);
 }
 
 }  // namespace berth::controllers

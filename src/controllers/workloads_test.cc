@@ -126,14 +126,37 @@ TEST_F(Workloads, AJobThatRunsWithoutAdmissionIsSuspended) {
   MakeJob({.spec = R"(,"completions":2)"});
   Pass(1);
   EXPECT_EQ(Stands(), kHeld);
-  EXPECT_EQ(Paths("/pods/").size(), 0u);
+  EXPECT_EQ(Writes("POST " + kPods), 0);
   const std::string uid = Text(Workload(), "/metadata/uid");
   Patch(kJob, R"({"spec":{"suspend":false}})");
   Pass(1);
   EXPECT_EQ(Stands(), kHeld);
-  EXPECT_EQ(Paths("/pods/").size(), 0u);
+  EXPECT_EQ(Writes("POST " + kPods), 0);
   EXPECT_EQ(Text(Workload(), "/metadata/uid"), uid);
   ExpectAtRest();
+}
+
+// Goal: no pod is made for a Workload that was evicted, and the missing ones once it is not any more.
+// Method: the write that suspends the Job is lost, one of its pods goes, and the eviction is taken
+// back; nothing changes of the Job.
+TEST_F(Workloads, PodsAreMadeForAsLongAsTheWorkloadIsAdmitted) {
+  MakeJob();
+  Pass(1);
+  Admit();
+  EXPECT_EQ(Writes("POST " + kPods), 2);
+  api_.fault = [&](const env::HttpRequest& request) {
+    const bool its = request.method == Method::kPatch && request.target == kJob;
+    return its ? FakeApi::Fault::kRefuse : FakeApi::Fault::kNone;
+  };
+  Evict();
+  api_.Do(Method::kDelete, Paths("/pods/").front());
+  Pass(1);
+  EXPECT_EQ(Writes("POST " + kPods), 2);
+  Decide({"QuotaReserved=True", "Admitted=True", "Evicted=False"});
+  api_.fault = nullptr;
+  Pass(1);
+  EXPECT_EQ(Stands(), kPlaced);
+  EXPECT_EQ(Writes("POST " + kPods), 3);
 }
 
 TEST_F(Workloads, AJobWhoseQuotaWasTakenWithoutAWordIsSuspended) {

@@ -391,14 +391,13 @@ def joint(test):
     told = lambda: says(test, "wide", "QuotaReserved")
     test.wait("it waits for nodes, not for quota", lambda: told()[1] == "WaitingForNodes" and told()[2].startswith(why))
     make("fits", 2)
-    test.wait("who finds nodes runs", lambda: all(test.placed(pod["metadata"]["name"], small) for pod in test.pods("job-name=fits")))
-    test.wait("both of it", lambda: len(test.pods("job-name=fits")) == 2)
+    places = lambda job: [pod["spec"].get("nodeName") for pod in test.pods(f"job-name={job}")]
+    test.wait("who finds nodes runs", lambda: places("fits") == [small] * 2)
     placement = json.loads(workload(test, "fits")["metadata"]["annotations"]["berth.dev/placement"])
     test.equal(placement["clusterQueue"], name, "clusterQueue")
     test.equal(placement["podSets"][0]["topologyAssignment"]["levels"], ["kubernetes.io/hostname"], "levels")
     test.make_node(large, cpu="2", labels={"pool": name})
-    test.wait("a node that holds all of it starts it", lambda: len(test.pods("job-name=wide")) == 3)
-    test.wait("there", lambda: all(test.placed(pod["metadata"]["name"], large) for pod in test.pods("job-name=wide")))
+    test.wait("a node that holds all of it starts it there", lambda: places("wide") == [large] * 3)
     test.kubectl("delete", "jobs", "--all")
     remove_queues(test, name)
 

@@ -32,11 +32,14 @@ def together(test):
     test.kubectl("create", "-f", "-", stdin=flavor, namespace=False)
     test.kubectl("create", "-f", "-", stdin=queue(name, name, half), namespace=False)
     test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
+    # Of two of one second either may be first: the second comes when the first is admitted.
     for job in ("first", "second"):
         made = queued(objects.job(job, parallelism=2, completions=2, backoffLimit=100))
         made["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] = 1
         made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": quarter}}
         test.kubectl("create", "-f", "-", stdin=made)
+        if job == "first":
+            test.wait("it is admitted", lambda: says(test, "first", "Admitted")[0] == "True")
 
     seen = {}
 
@@ -62,8 +65,8 @@ def together(test):
 
     test.wait("two went for them", lambda: len(gone()) == 2)
     test.stays("nobody else does", lambda: len(gone()) == 2 and running("app=web") == 2)
-    waiting = [pod["metadata"]["name"] for pod in test.pods() if "nodeName" not in pod["spec"]]
-    test.true(waiting and all(told(test, pod) for pod in waiting), f"who waits is not told why: {waiting}")
+    waiting = lambda: [pod["metadata"]["name"] for pod in test.pods() if "nodeName" not in pod["spec"]]
+    test.wait("who waits is told why", lambda: len(waiting()) == 2 and all(told(test, pod) for pod in waiting()))
     # Their room comes back to whom it was taken from; then quota, to whom waits for it.
     test.kubectl("delete", "deployment", "web")
     test.wait("the gang runs again", lambda: running("app=train") == 2)
