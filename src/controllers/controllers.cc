@@ -246,9 +246,8 @@ void Controllers::EnqueueWorkloads(Instant now, const Head& head) {
       // One that left its queue may have left a Workload.
       return Enqueue(now, {Part::kWorkload, head.uid});
     case api::KindId::kWorkload:
-      if (controller == nullptr) return;
-      Enqueue(now, {Part::kWorkload, controller->uid});
-      return Enqueue(now, {Part::kJob, controller->uid});
+      if (controller != nullptr) Enqueue(now, {Part::kWorkload, controller->uid});
+      return;
     case api::KindId::kPod:
       if (controller != nullptr) EnqueueWorkload(now, controller->uid);
       return;

@@ -120,6 +120,37 @@ TEST(SlotsTest, APlaceIsKeptForThePodThatReplacesOneThatFailed) {
   EXPECT_EQ(world.Cycle(), "default/a-1 on n1; ");
 }
 
+// Goal: who evicts a pod of a workload gets its room, and nobody else goes for it. Method: the Job
+// makes another pod before the evicted one is gone, and another after that.
+TEST(SlotsTest, APlaceWhosePodWasEvictedForAnotherIsTheOthers) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 2000});
+  const WorkloadSpec a{.name = "a", .count = 2, .priority = 100};  // Of its queue, not of pods.
+  world.Starts(a);
+  world.Bound({.name = "a-0", .cpu = 1000, .created = 1}, "a", "n1");
+  TestPod victim{.name = "a-1", .cpu = 1000, .created = 2, .node = "n1"};
+  world.Put(victim, "a");
+  world.Put(TestPod{.name = "urgent", .cpu = 1000, .priority = 10, .created = 3});
+  EXPECT_EQ(world.Cycle(), "");
+  const model::PodId urgent = world.state().FindPod("uid-urgent");
+  EXPECT_TRUE(world.state().pods().at(urgent).promised.valid());
+  victim.terminating = true;
+  world.Put(victim, "a");
+  world.Put(TestPod{.name = "a-2", .cpu = 1000, .created = 4}, "a");
+  EXPECT_EQ(world.Cycle(), "");
+  world.Gone("a-1");
+  EXPECT_EQ(world.Cycle(), "default/urgent on n1; ");
+  world.Bound({.name = "urgent", .cpu = 1000, .priority = 10, .created = 3}, "", "n1");
+  // News of the workload takes the place from nobody.
+  world.ComesTrue(a);
+  world.Put(TestPod{.name = "more", .cpu = 1000, .created = 5}, "a");
+  EXPECT_EQ(world.Cycle(), "");
+  EXPECT_EQ(world.FreeCpu("n1"), 0);
+  world.Gone("urgent");
+  EXPECT_EQ(world.Cycle(), "default/a-2 on n1; ") << "as any pod that waits";
+}
+
 TEST(SlotsTest, WhoIsEvictedOrGoneHasNoPlaces) {
   JointWorld world;
   world.Put(QueueSpec{.name = "q"});

@@ -1,6 +1,7 @@
 #include "model/slots.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -66,12 +67,14 @@ void SlotTable::Unfile(PodId pod) {
   DropJob(job);
 }
 
-void SlotTable::Take(PodId pod, WorkloadId workload, uint32_t place) {
+void SlotTable::Take(PodId pod, int32_t priority, WorkloadId workload, uint32_t place) {
   OfPod& at = of(pod);
   at.workload = workload;
   at.place = place;
   std::erase(jobs_[at.job].seekers, pod);
-  of(workload).places[place].pod = pod;
+  Place& taken = of(workload).places[place];
+  taken.pod = pod;
+  taken.priority = priority;
 }
 
 void SlotTable::AddTo(Hasher& hasher) const {
@@ -81,6 +84,7 @@ void SlotTable::AddTo(Hasher& hasher) const {
     for (const Place& place : workload.places) {
       hasher.Add(place.slot.pod_set).Add(place.slot.node.value).Add(place.slot.devices.mask);
       hasher.Add(place.slot.devices.milli_each).Add(place.pod.value).Add(place.claim.valid());
+      hasher.Add(place.priority.has_value()).Add(place.priority.value_or(0));
     }
   }
 }
@@ -222,7 +226,7 @@ void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted)
     if (pod.valid()) slots_.File(pod, slots_.of(pod).job);
   }
   of = {};
-  for (const Slot& slot : wanted) of.places.push_back({.slot = slot, .pod = {}, .claim = {}});
+  for (const Slot& slot : wanted) of.places.push_back({.slot = slot});
   // Those that have nodes have taken theirs.
   if (of.places.empty()) return;
   for (const PodId pod : SeekersInOrder(workloads_.at(id).job)) {
@@ -230,8 +234,29 @@ void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted)
     if (!claim.valid()) continue;
     const std::optional<uint32_t> place =
         FindPlace(id, pod, [&](const SlotTable::Place& p) { return !p.pod.valid(); });
-    if (place) slots_.Take(pod, id, *place);
+    if (place) slots_.Take(pod, pods_.at(pod).priority, id, *place);
   }
+}
+
+// Whether its room is there once what leaves is gone, besides that of pods more important than one
+// of this priority: they may have evicted it. On a node that is not there it always is.
+bool State::HasRoomFor(const Claim& claim, int32_t priority) const {
+  const NodeId node = claim.account.node();
+  if (!nodes_.present(node)) return true;
+  const int32_t more = priority == std::numeric_limits<int32_t>::max() ? priority : priority + 1;
+  const Viewer viewer{.owner = claim.owner, .priority = more};
+  const BundleTable& bundles = vocabulary_.bundles;
+  for (const auto& [resource, amount] : bundles.View(claim.bundle)) {
+    if (ledger_.Future(claim.account, resource, viewer, bundles) < amount) return false;
+  }
+  for (uint32_t d = 0; d < kDevicesMax; ++d) {
+    if (((claim.devices.mask >> d) & 1) != 0 &&
+        ledger_.DeviceNow(node, d, viewer) + ledger_.nodes().device_releasing(node.value, d) <
+            claim.devices.milli_each) {
+      return false;
+    }
+  }
+  return true;
 }
 
 // Whoever changes them changes the ledger, too.
@@ -245,6 +270,7 @@ void State::BeginSlot(Transaction& t, WorkloadId id, uint32_t place) {
   }
   // Only objects tell of more than is decided.
   if (slots_.free_count_ >= limits::kFreeSlotsMax || faults_.forget_slots) return;
+  if (of.places[place].priority && !HasRoomFor(wanted, *of.places[place].priority)) return;
   claim = t.Add(wanted);
   of.free.insert(place);
   ++slots_.free_count_;
@@ -328,7 +354,7 @@ bool State::TakePlace(PodId id) {
   Transaction t = Begin();
   EndSlot(t, workload, *place);
   t.Commit(Cause::kAdopted);
-  slots_.Take(id, workload, *place);
+  slots_.Take(id, pods_.at(id).priority, workload, *place);
   changed_pods_.push_back(id);
   if (!stands) {
     pods_.mutable_at(id).slot = node;

@@ -47,9 +47,10 @@ class SlotTable {
  public:
   struct Place {
     Slot slot;
-    PodId pod;  // Who took it; invalid: nobody.
-    ClaimId
-        claim;  // Of the workload on its node; invalid: it was taken, or is not needed any more.
+    PodId pod;      // Who took it; invalid: nobody.
+    ClaimId claim;  // Of the workload on its node; invalid: it was taken, is not needed any more,
+                    // or others got its room when the pod that had it was gone.
+    std::optional<int32_t> priority = {};  // Of the pod that took it last.
   };
 
   // In the order of the placement. Valid until the next change.
@@ -87,7 +88,7 @@ class SlotTable {
   // The pod counts for that job from now on, and has no place. Where it was before is done.
   void File(PodId pod, OwnerId job);
   void Unfile(PodId pod);
-  void Take(PodId pod, WorkloadId workload, uint32_t place);
+  void Take(PodId pod, int32_t priority, WorkloadId workload, uint32_t place);
   void Lead(OwnerId job, WorkloadId workload);
   void DropJob(OwnerId job);
 

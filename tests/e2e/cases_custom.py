@@ -131,7 +131,7 @@ def gangs(test):
     short = f"PodGroup {namespace}/train needs 3 places at once, and 2 were found; even empty nodes would hold 2: 0/"
     test.wait("a is told", lambda: told(test, "a").startswith(short))
     test.stays("none has a node", lambda: not any(test.node_of(name) for name in "abc"))
-    test.match("NotEnoughResources", str(test.get(path)["status"]))
+    test.wait("its group is told", lambda: "NotEnoughResources" in str(test.get(path)["status"]))
     for what in ("pod/a", "podgroup/train"):
         text = test.berth("why", what, "-n", namespace, f"--kubeconfig={test.cluster.kubeconfig}").stdout
         test.match(f"PodGroup {namespace}/train needs 3 places at once", text)
@@ -140,8 +140,8 @@ def gangs(test):
     test.make_node(more, cpu="1", labels={"e2e": node})
     for name in "abc":
         test.wait(f"{name} has a node", lambda name=name: test.node_of(name))
-    test.wait("it runs", lambda: test.get(path)["status"].get("phase") == "Running")
-    test.equal(test.get(path)["status"]["running"], 3, "members that run")
+    ran = lambda: {key: test.get(path)["status"].get(key) for key in ("phase", "running")}
+    test.wait("it runs", lambda: ran() == {"phase": "Running", "running": 3})
 
 
 @case("Volcano's queues: missing, closed, and no more than their capability", on=OURS, needs=CUSTOM, alone=True)
@@ -227,12 +227,13 @@ def made_groups(test):
     # P05: it comes back when somebody takes it away.
     test.kubectl("delete", "podgroup", made["metadata"]["name"])
     test.wait("it is made again", lambda: group() and group()["metadata"]["uid"] != made["metadata"]["uid"])
-    test.wait("it runs", lambda: group()["status"].get("phase") == "Running")
+    test.wait("it runs", lambda: group()["status"]["phase"] == "Running")
     # P01: off, with pods that take their time to go, and on again.
     again = group()["metadata"]["uid"]
     old = {pod["metadata"]["name"] for pod in test.pods("app=web")}
     test.kubectl("scale", "deployment/web", "--replicas=0")
-    test.wait("both are going", lambda: all("deletionTimestamp" in pod["metadata"] for pod in test.pods("app=web")))
+    going = lambda: ["deletionTimestamp" in pod["metadata"] for pod in test.pods("app=web")]
+    test.wait("both are going", lambda: going() == [True, True])
     test.stays("its group is there", lambda: group()["metadata"]["uid"] == again)
     test.kubectl("scale", "deployment/web", "--replicas=2")
     test.kubectl("delete", "pods", "--grace-period=0", "--force", *sorted(old))
@@ -240,6 +241,7 @@ def made_groups(test):
     test.wait("new ones have nodes", lambda: on_nodes() == 2)
     test.equal(group()["metadata"]["uid"], again, "uid of the group")
     test.kubectl("scale", "deployment/web", "--replicas=0")
+    test.wait("the new ones are going", lambda: going() == [True, True])
     test.kubectl("delete", "pods", "--all", "--grace-period=0", "--force")
     test.wait("the group is gone", lambda: group() is None)
     # One of a pod without a controller goes with it.
@@ -270,9 +272,10 @@ def older_version(test):
     test.match(f"clusterqueue.kueue.x-k8s.io/{name} created", ran.stdout)
     test.match("This version is deprecated. Use v1beta2 instead.", ran.stderr)
     paths = [f"/apis/{version}/clusterqueues/{name}" for version in (OLDER, KUEUE)]
-    older, newer = (test.get(path) for path in paths)
-    for part in ("uid", "resourceVersion", "generation"):
-        test.equal(older["metadata"][part], newer["metadata"][part], part)
+    # The scheduler writes its status meanwhile.
+    parts = lambda path: [test.get(path)["metadata"][part] for part in ("uid", "resourceVersion", "generation")]
+    test.wait("both are of one object", lambda: parts(paths[0]) == parts(paths[1]))
+    newer = test.get(paths[1])
     test.equal(newer["spec"]["cohortName"], "all", "cohortName")
     test.equal(newer["spec"]["admissionChecksStrategy"], {"admissionChecks": [{"name": "check"}]}, "checks")
     test.equal(newer["spec"]["flavorFungibility"]["whenCanBorrow"], "MayStopSearch", "fungibility")

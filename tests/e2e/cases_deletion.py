@@ -55,17 +55,17 @@ def delete_running(test):
     test.equal(marked[0]["object"]["metadata"]["deletionGracePeriodSeconds"], 30, "grace period")
 
 
-@case("a pod stops as it can, but its grace period ends it", needs=RUN, seconds=3)
+@case("a pod stops as it can, but its grace period ends it", needs=RUN, seconds=9)
 def delete_slow(test):
     for name, takes in (("slow", "1h"), ("quick", "500ms")):
         annotations = {"berth.dev/stop-after": takes}
         test.kubectl("create", "-f", "-", stdin=objects.pod(name, annotations=annotations))
         test.wait("it runs", lambda name=name: objects.is_true(test.pod(name), "Ready"))
-    test.kubectl("delete", "pod", "slow", "--grace-period=2", "--wait=false")
+    test.kubectl("delete", "pod", "slow", "--grace-period=8", "--wait=false")
     test.match(r"\nslow +1/1 +Terminating ", test.kubectl("get", "pods").stdout)
     # kubectl waits for its end: no grace period of 30 s.
     test.kubectl("delete", "pod", "quick", timeout=20)
-    test.wait("the grace period ends it", lambda: not test.exists(test.path("pods", "slow")), 20)
+    test.wait("the grace period ends it", lambda: not test.exists(test.path("pods", "slow")))
 
 
 @case("delete --force removes a running pod at once", needs=RUN, each_kubectl=True)
@@ -258,7 +258,7 @@ def drain(test):
     test.wait("it is placed", lambda: [p for p in test.pods() if p["spec"].get("nodeName") == node])
     first = test.pods()[0]["metadata"]["name"]
     # There is no kubelet that ends the pod: it is marked, and kubectl waits for it in vain.
-    ran = test.kubectl("drain", node, "--force", "--timeout=1s", status=None)
+    ran = test.kubectl("drain", node, "--force", "--timeout=3s", status=None)
     test.match(f"node/{node} cordoned", ran.stdout)
     test.true("deletionTimestamp" in test.pod(first)["metadata"], "the pod is not being deleted")
     test.kubectl("delete", "pod", first, "--force", "--grace-period=0")

@@ -537,10 +537,14 @@ def ask_why(test, up, connection, port, authority):
     of_run = [*options, f"--why-address=127.0.0.1:{port}", f"--why-ca={authority}"]
     running = connection.request("GET", pods).json()["items"]
     name = next(pod["metadata"]["name"] for pod in running if "web" in pod["metadata"]["name"])
-    test.match("on node ", test.berth("why", name, *of_run).stdout)
-    test.match("0/2 nodes are available", test.berth("why", "large", *of_run).stdout)
-    test.match(r'spec.schedulerName names, "zzz"', test.berth("why", "others", *of_run).stdout)
-    test.match("finished\n  on node ", test.berth("why", "short", *of_run).stdout)
+    # The scheduler hears later what we saw.
+    for pod, why in (
+        (name, "on node "),
+        ("large", "0/2 nodes are available"),
+        ("others", 'spec.schedulerName names, "zzz"'),
+        ("short", "finished\n  on node "),
+    ):
+        test.wait(f"it says {why!r}", lambda: why in test.berth("why", pod, *of_run, status=None).stdout)
     test.match("is not known", test.berth("why", "nosuch", *of_run, status=1).stderr)
     # Without the authority of its own, by a port where nobody listens, and where no scheduler is.
     address = of_run[:-1]

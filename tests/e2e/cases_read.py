@@ -1,6 +1,7 @@
 """What kubectl shows: tables, output formats, describe, discovery."""
 
 import json
+import re
 
 import objects
 from harness import RUN, case, words
@@ -318,16 +319,16 @@ def describe(test):
     test.kubectl("wait", "job/count", "--for=condition=Complete", "--timeout=60s")
     pod = test.pods("app=web")[0]
     name, node = pod["metadata"]["name"], pod["spec"]["nodeName"]
-    text = test.kubectl("describe", "pod", name).stdout
+    scheduled = rf"Normal +Scheduled +.*Successfully assigned {test.namespace}/{name} to {node}"
+    describe = lambda: test.kubectl("describe", "pod", name).stdout
+    test.wait("its event is there", lambda: re.search(scheduled, describe()))
+    text = describe()
     test.match(rf"(?m)^Name: +{name}$", text)
     test.match(rf"(?m)^Node: +{node}/", text)
     test.match(r"(?m)^Status: +Running$", text)
     test.match(r"(?m)^Controlled By: +ReplicaSet/web-", text)
     test.match(r"(?m)^ +cpu: +100m$", text)
     test.match(r"(?m)^  PodScheduled +True *$", text)
-    test.match(
-        rf"Normal +Scheduled +.*Successfully assigned {test.namespace}/{name} to {node}", text
-    )
     text = test.kubectl("describe", "node", node).stdout
     test.match(rf"(?m)^Name: +{node}$", text)
     test.match(r"(?m)^  Ready +True ", text)

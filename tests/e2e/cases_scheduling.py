@@ -1,6 +1,7 @@
 """What the scheduler does with pods, and what it says of those that wait."""
 
 import json
+import re
 
 import objects
 from harness import RUN, TOLERATION, case
@@ -60,9 +61,9 @@ def pending_words(test):
         rf"^0/{count} nodes are available: 1 node\(s\) had untolerated taint\(s\), "
         rf"{rest} node\(s\) didn't match Pod's node affinity/selector\." + evictions,
     )
-    event = test.wait("there is an event", lambda: events_of(test, "big", "FailedScheduling"))[-1]
+    told = lambda: [e for e in events_of(test, "big", "FailedScheduling") if re.search(message, e["message"])]
+    event = test.wait("an event says the same", told)[0]
     test.equal(event["type"], "Warning", "type of the event")
-    test.match(message, event["message"], "message of the event")
     test.equal(event["reportingComponent"], "default-scheduler", "reporting component")
     test.equal(event.get("action"), "Scheduling", "action")
     text = test.kubectl("describe", "pod", "big").stdout
@@ -161,6 +162,7 @@ def preferred_affinity(test):
     names = [f"{group}-a", f"{group}-b"]
     for name in names:
         test.make_node(name, labels={"pair": group, "which": name[-1]})
+    test.take_pods(*names)
     for which in ("b", "a"):
         spec = {
             "nodeSelector": {"pair": group},

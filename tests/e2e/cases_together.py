@@ -71,7 +71,7 @@ def together(test):
     test.kubectl("delete", "deployment", "web")
     test.wait("the gang runs again", lambda: running("app=train") == 2)
     test.wait("so does the Job", lambda: running("job-name=first") == 2)
-    phase = lambda: test.get(test.path("podgroups", "train", group=VOLCANO))["status"].get("phase")
+    phase = lambda: test.get(test.path("podgroups", "train", group=VOLCANO))["status"]["phase"]
     test.wait("its group says so", lambda: phase() == "Running")
     test.equal(len(gone()), 2, "pods that went for others")
     test.kubectl("delete", "job", "first")

@@ -224,9 +224,7 @@ def replace_pod(test):
     # N02: 1 -> 0 -> 1 with the deletion of the first round still under way.
     for replicas in (0, 1, 0, 1, 0, 1):
         test.kubectl("scale", "rs", "web", f"--replicas={replicas}")
-    test.wait(
-        "one runs", lambda: len(test.pods()) == 1 and objects.is_true(test.pods()[0], "Ready")
-    )
+    test.wait("one runs", lambda: [objects.is_true(pod, "Ready") for pod in test.pods()] == [True])
 
 
 @case(
@@ -236,7 +234,7 @@ def adopt(test):
     test.kubectl("create", "-f", "-", stdin=objects.pod("stray", labels={"app": "web"}))
     test.kubectl("create", "-f", "-", stdin=objects.replica_set("web", replicas=1))
     test.wait("the stray is adopted", lambda: "ownerReferences" in test.pod("stray")["metadata"])
-    test.equal(len(test.pods()), 1, "pods")
+    test.wait("it is the only one", lambda: len(test.pods()) == 1)
     test.kubectl("label", "pod", "stray", "app=other", "--overwrite")
     test.wait("it is released and replaced", lambda: len(test.pods("app=web")) == 1)
     test.wait("it has no owner", lambda: "ownerReferences" not in test.pod("stray")["metadata"])
@@ -384,7 +382,7 @@ def no_execute(test):
 def tolerated_for_a_time(test):
     node = test.unique("evicting")
     test.make_node(node)
-    for name, seconds in (("brief", 2), ("long", 3600), ("ever", None)):
+    for name, seconds in (("brief", 10), ("long", 3600), ("ever", None)):
         toleration = {"key": "hard", "operator": "Exists", "effect": "NoExecute"}
         spec = objects.on(node)
         limit = {} if seconds is None else {"tolerationSeconds": seconds}
@@ -431,9 +429,9 @@ def job_indexed(test):
     test.match(r"Completed Indexes: +0-2", test.kubectl("describe", "job", "row").stdout)
 
 
-@case("a pod is ready when its time to readiness is over", needs=RUN, seconds=3)
+@case("a pod is ready when its time to readiness is over", needs=RUN, seconds=10)
 def readiness(test):
-    made = objects.deployment("web", annotations={"berth.dev/ready-after": "1500ms"})
+    made = objects.deployment("web", annotations={"berth.dev/ready-after": "8s"})
     test.kubectl("create", "-f", "-", stdin=made)
     test.wait("it runs", lambda: [p for p in test.pods() if p["status"]["phase"] == "Running"])
     test.true(not objects.is_true(test.pods()[0], "Ready"), "ready at once")

@@ -25,6 +25,7 @@ ROOT = HERE.parent.parent
 
 WAIT_SECONDS = 60  # How long a condition may take; busy machines are slow, hung ones are not.
 POLL_SECONDS = 0.05
+BEAT_SECONDS = 15  # Nodes that say nothing for 40 s and more are given up.
 KUBECTL_SECONDS_MAX = 120
 TRANSCRIPT_CHARACTERS_MAX = 4000
 KUBECTL_MINOR_MIN = 32
@@ -65,7 +66,10 @@ def free_port():
 
 
 def wait_until(what, condition, seconds=WAIT_SECONDS):
-    """Returns the first true value of condition(). A Failure inside counts as not yet."""
+    """Returns the first true value of condition().
+
+    A Failure inside counts as not yet, and so does what looks into an object that does not say it all yet.
+    """
     deadline = time.monotonic() + seconds
     while True:
         last = None
@@ -73,7 +77,7 @@ def wait_until(what, condition, seconds=WAIT_SECONDS):
             value = condition()
             if value:
                 return value
-        except Failure as failure:
+        except (Failure, LookupError, TypeError, AttributeError) as failure:
             last = failure
         if time.monotonic() > deadline:
             because = f"; last: {last}" if last else ""
@@ -389,6 +393,8 @@ class Test:
         self.cleanups = []
         self._namespace = None
         self._connection = None
+        self._made_nodes = {}  # Their conditions, by name.
+        self._beaten = time.monotonic()
 
     # Names.
 
@@ -549,16 +555,7 @@ class Test:
         amounts = {"cpu": cpu, "memory": memory, "pods": pods, "ephemeral-storage": "100Gi"} | (
             extra or {}
         )
-        conditions = [
-            {
-                "type": kind,
-                "status": state,
-                "reason": "E2e",
-                "lastHeartbeatTime": now_text(),
-                "lastTransitionTime": now_text(),
-            }
-            for kind, state in (("Ready", "True"), ("MemoryPressure", "False"))
-        ]
+        conditions = node_conditions(now_text())
         node = self.create(
             "/api/v1/nodes",
             {
@@ -571,7 +568,23 @@ class Test:
         # The API server taints new nodes as not ready; the node lifecycle controller lifts that.
         if "controllers" in self.cluster.missing():
             self.merge(f"/api/v1/nodes/{name}", {"spec": {"taints": taints}})
+        self._made_nodes[name] = now_text()
         return node
+
+    def take_pods(self, *names):
+        """Waits until made nodes have no taint but their own."""
+        for name in names:
+            self.wait(f"{name} takes pods", lambda: len(self.get(f"/api/v1/nodes/{name}")["spec"]["taints"]) == 1)
+
+    def beat(self):
+        """Says for made nodes what a kubelet would, before they count as silent."""
+        if time.monotonic() - self._beaten < BEAT_SECONDS:
+            return
+        self._beaten = time.monotonic()
+        headers = {"Content-Type": "application/merge-patch+json"}
+        for name, since in self._made_nodes.items():
+            body = json.dumps({"status": {"conditions": node_conditions(since)}})
+            self.http("PATCH", f"/api/v1/nodes/{name}/status", body, headers=headers)
 
     def node_of(self, pod):
         return self.pod(pod)["spec"].get("nodeName")
@@ -612,7 +625,11 @@ class Test:
         return found
 
     def wait(self, what, condition, seconds=WAIT_SECONDS):
-        return wait_until(what, condition, seconds)
+        def beating():
+            self.beat()
+            return condition()
+
+        return wait_until(what, beating, seconds)
 
     def stays(self, what, condition, times=5):
         """Holds now and in several looks after: for what must not change any more."""
@@ -642,6 +659,19 @@ class Test:
         if len(text) > TRANSCRIPT_CHARACTERS_MAX:
             text = "...\n" + text[-TRANSCRIPT_CHARACTERS_MAX:]
         return text
+
+
+def node_conditions(since):
+    return [
+        {
+            "type": kind,
+            "status": state,
+            "reason": "E2e",
+            "lastHeartbeatTime": now_text(),
+            "lastTransitionTime": since,
+        }
+        for kind, state in (("Ready", "True"), ("MemoryPressure", "False"))
+    ]
 
 
 def now_text():
