@@ -157,12 +157,24 @@ bool Admissions::FindPlacesOtherwise(model::State& state, SlotPlacer& placer, co
   return true;
 }
 
-void Admissions::RefusePlaceless(model::State& state, SlotPlacer& placer, const Nomination& n,
-                                 model::Plan& plan) {
-  if (!n.refusal.promised) state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
-  Refuse(state, n.workload, n.refusal, Shortfall{}, plan);
-  if (!keeps_places_.empty()) outrun_.push_back(n.workload);
-  KeepPlacesFor(state, placer, n);
+void Admissions::RefusePlaceless(Round& round, const Nomination& n) {
+  if (IsOutrun(round, n.workload)) outrun_.push_back(n.workload);
+  if (!n.refusal.promised) round.state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
+  Refuse(round.state, n.workload, n.refusal, Shortfall{}, round.plan);
+  KeepPlacesFor(round.state, round.placer, n);
+}
+
+// Whether it would find places if nobody kept any in this round.
+bool Admissions::IsOutrun(Round& round, WorkloadId workload) {
+  if (keeps_places_.empty()) return false;
+  std::vector<SlotPlacer::Promised::node_type> kept;
+  for (const WorkloadId other : keeps_places_) kept.push_back(promised_places_.extract(other));
+  Nomination n = Nominate(round.state, workload, round.held);
+  const bool nominated =
+      n.verdict == Nomination::Verdict::kFits || n.verdict == Nomination::Verdict::kPreempts;
+  const bool finds = nominated && FindPlaces(round.state, round.placer, round.kept, round.held, n);
+  for (SlotPlacer::Promised::node_type& other : kept) promised_places_.insert(std::move(other));
+  return finds;
 }
 
 // As of quota (KeepFor): others that are served after it in this round leave it the places that it

@@ -557,17 +557,6 @@ model::Reservation Admissions::ReservationOfNomination(model::State& state,
 }
 
 // What a round has to do with.
-struct Admissions::Round {
-  model::State& state;
-  SlotPlacer& placer;
-  Plan& plan;
-  const std::set<QueueId>& relieved;  // Roots of trees whose lines that rest may get something.
-  Held held;
-  Shortfalls::Free free;          // Of those trees, when it began.
-  std::set<QueueId> served = {};  // Roots of trees where something was decided; invalid: of none.
-  Kept kept = {};
-};
-
 // How many heads were looked at. The first of those that fit, or would if others left, is served,
 // and so is who fits still beside those before it; the others are looked at again.
 uint32_t Admissions::ServeRound(model::State& state, std::span<const WorkloadId> heads,
@@ -677,8 +666,7 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
   const bool is_next = n.verdict == Verdict::kPreempts ||
                        (n.verdict == Verdict::kFits && StillFits(state, n, round.kept));
   if (!is_next) return;
-  if (!FindPlaces(state, round.placer, round.kept, round.held, n))
-    return RefusePlaceless(state, round.placer, n, round.plan);
+  if (!FindPlaces(state, round.placer, round.kept, round.held, n)) return RefusePlaceless(round, n);
   if (ServeOne(state, n, round.plan)) round.served.insert(root);
 }
 
@@ -793,7 +781,8 @@ std::vector<WorkloadId> Admissions::LineOf(NameId cluster_queue) const {
 }
 
 std::vector<WorkloadId> Admissions::Missed(const model::State& of,
-                                           const place::Evaluator& evaluator, bool joint) const {
+                                           const place::Evaluator& evaluator, bool joint,
+                                           bool each) const {
   for (uint32_t i = 0; i < of.workloads().size(); ++i)
     CHECK(HoldingOf(of, WorkloadId{i}) == (i < holds_.size() ? holds_[i] : Holding{}));
   std::vector<WorkloadId> missed;
@@ -818,6 +807,7 @@ std::vector<WorkloadId> Admissions::Missed(const model::State& of,
     for (const WorkloadId workload : lines_.MembersOf(name)) {
       if (IsToBeTried(state, workload)) continue;
       const WorkloadLines::Shape& shape = lines_.shape_of(workload);
+      if (!each && shape.first().workload != workload) continue;
       // Who waits for room for its claims is looked at with the next change in its tree.
       const bool is_full = shape.refusal->bar == QueueBar::kFull;
       Nomination n = Nominate(state, workload, held);

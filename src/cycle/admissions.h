@@ -76,11 +76,12 @@ class Admissions {
   // Who waits in the line of the ClusterQueue, in the order in which they are looked at. O(those).
   [[nodiscard]] std::vector<model::WorkloadId> LineOf(model::NameId cluster_queue) const;
   // Those that were refused and would get quota now, although nothing is noted that would have them
-  // looked at again: a bug each. Copies the state; O(workloads refused x flavors).
+  // looked at again: a bug each. Copies the state; O(workloads refused x flavors), or without
+  // `each` O(shapes refused x flavors): then the first of those that are alike speaks for them.
   // `evaluator`, `joint`: of the placer. Checks what is noted of who holds quota, too.
   [[nodiscard]] std::vector<model::WorkloadId> Missed(const model::State& state,
-                                                      const place::Evaluator& evaluator,
-                                                      bool joint) const;
+                                                      const place::Evaluator& evaluator, bool joint,
+                                                      bool each) const;
 
   void AddTo(Hasher& hasher) const;
 
@@ -112,7 +113,6 @@ class Admissions {
     model::WorkloadRefusal refusal;      // Unless it fits.
   };
   class Look;
-  struct Round;
   // Who holds quota, for who looks for victims, while no facts come.
   struct Held {
     Held(const Admissions& admissions, const model::State& state);
@@ -133,6 +133,20 @@ class Admissions {
 
   // By the root of a tree: what others are kept from until the round is over.
   using Kept = std::map<model::QueueId, std::vector<quota::Demand>>;
+
+  // One look at the first of each line.
+  struct Round {
+    model::State& state;
+    SlotPlacer& placer;
+    model::Plan& plan;
+    // Roots of trees whose lines that rest may get something.
+    const std::set<model::QueueId>& relieved;
+    Held held;
+    Shortfalls::Free free;  // Of those trees, when it began.
+    // Roots of trees where something was decided; invalid: of none.
+    std::set<model::QueueId> served = {};
+    Kept kept = {};
+  };
 
   void Leave(model::WorkloadId workload);
   void Enter(const model::State& state, model::WorkloadId workload);
@@ -175,8 +189,8 @@ class Admissions {
   bool FindPlacesOtherwise(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
                            Nomination& nomination) const;
   void DropPlaces(const model::State& state, model::WorkloadId workload);
-  void RefusePlaceless(model::State& state, SlotPlacer& placer, const Nomination& nomination,
-                       model::Plan& plan);
+  void RefusePlaceless(Round& round, const Nomination& nomination);
+  [[nodiscard]] bool IsOutrun(Round& round, model::WorkloadId workload);
   void KeepPlacesFor(model::State& state, SlotPlacer& placer, const Nomination& nomination);
   void EndKeptPlaces();
   [[nodiscard]] static bool IsPromised(const model::State& state, model::WorkloadId workload);

@@ -620,7 +620,7 @@ Instant Engine::wake_at() const {
   return std::min(at, next_refresh_);
 }
 
-Engine::Missed Engine::MissedWakes() const {
+Engine::Missed Engine::MissedWakes(bool each) const {
   Missed missed;
   if (lift_pending_ || quota_untold_ || quota_moved()) return missed;
   for (const LineId id : lines_.blocked()) {
@@ -646,18 +646,18 @@ Engine::Missed Engine::MissedWakes() const {
     }
   }
   missed.groups = MissedGroups();
-  missed.workloads = admissions_.Missed(state_, options_.evaluator, options_.joint_placement);
+  missed.workloads = admissions_.Missed(state_, options_.evaluator, options_.joint_placement, each);
   missed.passes = second_pass_.Missed(state_);
   missed.entries = MissedEntries();
   missed.for_quota = MissedQuota();
   return missed;
 }
 
-uint32_t Engine::CountMissedWakes() const { return MissedWakes().count(); }
+uint32_t Engine::CountMissedWakes() const { return MissedWakes(/*each=*/true).count(); }
 
 uint32_t Engine::CheckWakes(Instant now) {
   WakeTouched(now);
-  const Missed missed = MissedWakes();
+  const Missed missed = MissedWakes(/*each=*/false);
   for (const LineId id : missed.lines) lines_.Wake(state_, id, now, Line::kWide);
   holders_.insert(holders_.end(), missed.holders.begin(), missed.holders.end());
   for (const model::GroupId group : missed.groups) groups_.Wake(state_, group, PriorityOf(group));

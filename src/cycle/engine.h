@@ -144,7 +144,7 @@ class Engine {
   // that there are none. O(blocked lines x nodes + holders).
   [[nodiscard]] uint32_t CountMissedWakes() const;
   // The watchdog: looks at every touch, wakes the lines and holders that CountMissedWakes then
-  // counts, and returns how many there were.
+  // counts, and returns how many there were; of workloads that are alike it asks one.
   uint32_t CheckWakes(Instant now);
 
   [[nodiscard]] const Counters& counters() const { return counters_; }
@@ -373,7 +373,7 @@ class Engine {
   void SetGraceTimer(model::PodId pod);
   void EndGraces(Instant now);
   [[nodiscard]] model::Viewer ViewerOf(model::PodId pod) const;
-  [[nodiscard]] Missed MissedWakes() const;
+  [[nodiscard]] Missed MissedWakes(bool each) const;
 
   Options options_;
   model::State state_;
