@@ -49,7 +49,7 @@ def says(test, job, kind):
     return found.get("status"), found.get("reason"), found.get("message")
 
 
-@case("a Job waits for quota, starts when there is some, and gives it back when it is done", on=OURS, needs=CUSTOM)
+@case("a Job waits for quota, starts when there is some, and gives it back when it is done", needs=CUSTOM)
 def jobs_wait(test):
     name = make_queues(test, "300m")
     active = lambda kind: test.kubectl("get", kind, "-o", "jsonpath={.items[*].status.conditions[?(@.type=='Active')].reason}").stdout
@@ -83,12 +83,12 @@ def jobs_wait(test):
     large["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "1"}}
     test.kubectl("create", "-f", "-", stdin=large)
     test.wait("what can never be is said", lambda: says(test, "large", "QuotaReserved")[1] == "ExceedsMaxQuota")
-    ask = lambda *more: test.berth("queue", name, *more, f"--kubeconfig={test.cluster.kubeconfig}")
+    ask = lambda *more: test.berth("queue", name, *more, f"--kubeconfig={test.cluster.kubeconfig}", *test.cluster.why_options())
     shown = ask().stdout
     test.match(rf"{name} +{name} +cpu +300m +200m +- +- +100m +2\n", shown)
     test.match(r"[12]\. .*job-second-.* priority 0, since .*\n +" + why, shown, "who waits, and why")
     test.equal(json.loads(ask("-o", "json").stdout)["queues"][0]["exists"], True, "exists")
-    explains = lambda what: test.berth("why", what, "-n", test.namespace, f"--kubeconfig={test.cluster.kubeconfig}").stdout
+    explains = lambda what: test.berth("why", what, "-n", test.namespace, f"--kubeconfig={test.cluster.kubeconfig}", *test.cluster.why_options()).stdout
     told = explains("job/second")
     test.match(rf"job-second-.*: pending, number [12] of 2 that wait in ClusterQueue {name} through LocalQueue lq", told, "where it waits")
     test.match(rf"100m cpu of flavor {name} more is needed: ClusterQueue {name} has 300m, of which 200m are used\n +200m by workload .*job-first-", told, "who holds it")
@@ -101,7 +101,7 @@ def jobs_wait(test):
     remove_queues(test, name)
 
 
-@case("a more important Job takes the quota of others, which wait and run again after it", on=OURS, needs=CUSTOM)
+@case("a more important Job takes the quota of others, which wait and run again after it", needs=CUSTOM)
 def evicts(test):
     name = make_queues(test, "200m", preemption={"withinClusterQueue": "LowerPriority"})
     important = test.unique("important")

@@ -1,7 +1,7 @@
 """One engine for all three: a gang of Volcano's, Jobs of Kueue's and a Deployment that preempts, on one node."""
 
 import objects
-from cases_custom import CUSTOM, KUEUE, OURS, VOLCANO, named, told
+from cases_custom import CUSTOM, KUEUE, VOLCANO, named, told
 from cases_disruption import CLASSES
 from cases_quota import queue, queued, says
 from harness import case
@@ -9,7 +9,6 @@ from harness import case
 
 @case(
     "a gang, a Job with quota and a Deployment that preempts share a node, and nobody goes for nothing",
-    on=OURS,
     needs=CUSTOM,
     alone=True,
 )
