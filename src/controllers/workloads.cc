@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/quota.h"
+#include "api/topology_annotations.h"
 #include "base/check.h"
 #include "codec/decode.h"
 #include "controllers/job_template.h"
@@ -154,6 +155,8 @@ class Planner {
   void FindOwn();
   void Make();
   void LackClass();
+  bool Contradicts();
+  void TellIgnored(Write& write) const;
   void Stop(std::string why);
   void Remake();
   void Follow();
@@ -248,13 +251,14 @@ std::string Planner::PodSetText() const {
   std::string text =
       fmt::format(R"("podSets":[{{"name":"{}","count":{})", kPodSetName, CountOf(job_));
   if (const auto least = MinCountOf(job_)) text += fmt::format(R"(,"minCount":{})", *least);
-  text += TopologyRequestText(TopologyRequestOf(job_.pod_template));
+  text += TopologyRequestText(api::TopologyRequestOf(job_.pod_template.annotations));
   return text + R"(,"template":)" + TemplateText(job_.pod_template) + "}]";
 }
 
 void Planner::Make() {
   if (!job_.suspend) return Stop("It has no Workload");
   if (!Idle()) return;
+  if (Contradicts()) return;
   const std::optional<Priority> priority = PriorityOf(objects_, head_, spec_);
   if (!priority) return LackClass();
   const std::string name = WorkloadNameOf(head_);
@@ -268,6 +272,7 @@ void Planner::Make() {
   write.told.push_back(
       {.reason = "CreatedWorkload",
        .message = fmt::format("Created Workload {}/{}", head_.namespace_name, name)});
+  TellIgnored(write);
   plan_.writes.push_back(std::move(write));
 }
 
@@ -284,6 +289,30 @@ void Planner::LackClass() {
                               is_own ? std::string(*own) : spec_.priority_class_name,
                               is_own ? fmt::format("its label {}", api::kWorkloadPriorityLabel)
                                      : "its spec.template.spec.priorityClassName")});
+}
+
+// What no Workload could say, and berth's own server refuses: a server without a webhook takes it.
+// Told at the Job, whose Workload isn't made then.
+bool Planner::Contradicts() {
+  const api::FieldErrors errors =
+      api::CheckTopologyAnnotations(job_.pod_template.annotations, CountOf(job_));
+  if (errors.empty()) return false;
+  std::string message = "Error creating: the Job can't be placed as its annotations say";
+  for (const api::FieldError& error : errors) message += "; " + ToString(error);
+  plan_.told.push_back({.warning = true, .reason = "FailedCreate", .message = std::move(message)});
+  return true;
+}
+
+// Of what its own server refuses, too, and a Workload can be made without.
+void Planner::TellIgnored(Write& write) const {
+  const auto least = api::Find(job_.meta.annotations, kMinParallelism);
+  if (!least || MinCountOf(job_)) return;
+  write.told.push_back(
+      {.warning = true,
+       .reason = "Ignored",
+       .message = fmt::format("The annotation {} is ignored, and the Job starts with all of its "
+                              "pods or none: \"{}\" is no number from 1 to {}",
+                              kMinParallelism, *least, CountOf(job_) - 1)});
 }
 
 Write Planner::JobPatch(std::string members, Told told) const {
@@ -319,7 +348,7 @@ bool Planner::IsRestored() {
 bool Planner::Matches() const {
   if (own_->pod_sets.size() != 1 || own_->queue != QueueNameOf(head_)) return false;
   const api::WorkloadPodSet& set = pod_set();
-  if (set.topology != TopologyRequestOf(job_.pod_template)) return false;
+  if (set.topology != api::TopologyRequestOf(job_.pod_template.annotations)) return false;
   if (!reserved()) {
     return set.count == CountOf(job_) && set.min_count == MinCountOf(job_) && *set.spec == spec_ &&
            set.labels == OwnLabels(job_.pod_template.labels) &&
@@ -340,8 +369,8 @@ bool Planner::Matches() const {
 // with it the quota, when nothing of the Job runs any more.
 void Planner::Remake() {
   if (!job_.suspend) return Stop("It is not what its Workload asks for");
-  if (!reserved()) return Follow();
-  if (!Idle() || !IsRestored()) return;
+  if (!reserved() && !Contradicts()) return Follow();
+  if (!Idle() || (reserved() && !IsRestored())) return;
   Write write = DeleteSeen(*own_head_, {});
   write.told.push_back(
       {.reason = "DeletedWorkload", .message = "Deleted Workload of another shape " + title()});
@@ -352,7 +381,8 @@ void Planner::Remake() {
 void Planner::Follow() {
   const std::optional<Priority> priority = PriorityOf(objects_, head_, spec_);
   std::string members;
-  if (!Matches()) {
+  const bool shape = !Matches();
+  if (shape) {
     members =
         fmt::format(R"({},"queueName":{},)", PodSetText(), client::JsonString(QueueNameOf(head_)));
   }
@@ -368,6 +398,7 @@ void Planner::Follow() {
   Write write = PatchOf(*own_head_);
   write.body = R"("spec":{)" + members + "}";
   write.told.push_back({.reason = "UpdatedWorkload", .message = "Updated Workload " + title()});
+  if (shape) TellIgnored(write);
   plan_.writes.push_back(std::move(write));
 }
 

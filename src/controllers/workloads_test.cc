@@ -803,6 +803,48 @@ TEST_F(Workloads, AWorkloadThatIsRefusedIsToldOf) {
   EXPECT_EQ(Text(Workload(), "/spec/queueName"), "q");
 }
 
+// On a server without a webhook that refuses them: its user is told, and what is mended starts.
+TEST_F(Workloads, ContradictingAnnotationsAreToldAtTheJob) {
+  MakeJob({.pod_annotations = R"("kueue.x-k8s.io/podset-required-topology":"rack",)"
+                              R"("kueue.x-k8s.io/podset-preferred-topology":"host")"});
+  Pass(1);
+  EXPECT_EQ(Paths("/workloads/").size(), 0u);
+  const std::vector<std::string> told = {
+      "FailedCreate: Error creating: the Job can't be placed as its annotations say; "
+      "spec.template.metadata.annotations[kueue.x-k8s.io/podset-preferred-topology]: Forbidden: "
+      "may not be set beside kueue.x-k8s.io/podset-required-topology: remove one of them"};
+  EXPECT_EQ(Events(), told);
+  EXPECT_EQ(Text(kJob, "/spec/suspend"), "true");
+  ExpectAtRest();
+  const std::string preferred =
+      R"({"spec":{"template":{"metadata":{"annotations":{"kueue.x-k8s.io/podset-preferred-topology":)";
+  Patch(kJob, preferred + "null}}}}}");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/spec/podSets/0/topologyRequest/required"), "rack");
+  // A Workload of what the Job wanted before would get it quota for that.
+  Patch(kJob, preferred + R"("host"}}}}})");
+  Pass(1);
+  EXPECT_EQ(Paths("/workloads/").size(), 0u);
+  EXPECT_EQ(Text(kJob,
+                 "/spec/template/metadata/annotations/"
+                 "kueue.x-k8s.io~1podset-preferred-topology"),
+            "host");
+  ExpectAtRest();
+}
+
+TEST_F(Workloads, AMinimumThatIsNoneIsToldToBeIgnored) {
+  MakeJob({.annotations = R"("kueue.x-k8s.io/job-min-parallelism":"2")"});
+  Pass(1);
+  const std::string ignored =
+      "Ignored: The annotation kueue.x-k8s.io/job-min-parallelism is ignored, and the Job starts "
+      "with all of its pods or none: \"2\" is no number from 1 to 1";
+  EXPECT_EQ(std::ranges::count(Events(), ignored), 1);
+  Patch(kJob, R"({"metadata":{"annotations":{"kueue.x-k8s.io/job-min-parallelism":"1"}}})");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/spec/podSets/0/minCount"), "1");
+  ExpectAtRest();
+}
+
 // ---- Topology ----------------------------------------------------------------------------------
 
 // Its pods are created gated, and each is let go to its place; evicted it has its template back.
