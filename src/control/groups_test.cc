@@ -323,6 +323,19 @@ TEST(Groups, NothingIsToldBeforeAllIsRead) {
   EXPECT_EQ(rig.TakeOf("/podgroups/g").call.value, 0u);
 }
 
+// However many a group asks for, it is told that number, and when nobody could ever have so many.
+TEST(Groups, AGangThatCanNeverBeIsToldItsNumbers) {
+  Rig rig(Placing());
+  rig.Start({}, {NodeJson("n1", 11)});
+  rig.Event("groups", "ADDED", GroupJson("g1", 112, 2147483647));
+  rig.Event("pods", "ADDED", MemberJson("a", 113));
+  const std::string why = rig.Get("/debug/why?podgroup=ns/g");
+  EXPECT_NE(why.find("it needs 2147483647 more, more than there can be: lower its spec.minMember, "
+                     "and 1 wait."),
+            std::string::npos)
+      << why;
+}
+
 // The genuine API server has no PodGroups before somebody installs them.
 TEST(Groups, AServerWithoutPodGroupsIsNoReasonToWait) {
   Rig rig(Placing());
