@@ -32,6 +32,8 @@ constexpr std::string_view kQuotaReserved = "QuotaReserved";
 constexpr std::string_view kRequeued = "Requeued";
 // While an object that is none of ours has the Workload's name.
 constexpr Duration kNameTakenEvery = Duration::Seconds(30);
+// How long after an admission its flavor may be seen.
+constexpr Duration kFlavorComesWithin = Duration::Seconds(5);
 constexpr size_t kNameMax = 253;
 constexpr size_t kHashDigits = 5;
 
@@ -157,6 +159,7 @@ class Planner {
   void LackClass();
   bool Contradicts();
   void TellIgnored(Write& write) const;
+  void LackFlavor(const std::string& name);
   void Stop(std::string why);
   void Remake();
   void Follow();
@@ -422,11 +425,28 @@ void Planner::Status(const std::vector<api::Condition>& conditions, std::string 
 
 // ---- Running ---------------------------------------------------------------------------------
 
+// Who admitted it may have seen the flavor before we do.
+void Planner::LackFlavor(const std::string& name) {
+  const api::Condition* admitted = api::Find(own_->conditions, kAdmitted);
+  const Instant due = admitted->transition + kFlavorComesWithin;
+  if (now_ < due) return plan_.WakeAt(due);
+  plan_.told.push_back(
+      {.warning = true,
+       .reason = "FailedStart",
+       .message = fmt::format("Error starting: ResourceFlavor {} doesn't exist, of which Workload "
+                              "{} has its quota: create it, or set spec.active of the Workload to "
+                              "false and to true again for another",
+                              name, title())});
+}
+
 // The flavor's nodes are where its pods run. False: it isn't seen yet, or the pods ask for other
 // nodes, and the Workload is finished.
 bool Planner::AddFlavor(const std::string& name, PodSettings& settings) {
   const Slot slot = objects_.Find(api::KindId::kResourceFlavor, {}, name);
-  if (slot == kNoSlot) return false;
+  if (slot == kNoSlot) {
+    LackFlavor(name);
+    return false;
+  }
   const api::ResourceFlavor& flavor = *objects_.flavor(slot);
   for (const auto& [key, value] : flavor.node_labels) {
     const auto asked = api::Find(settings.selector, key);

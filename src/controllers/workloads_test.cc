@@ -832,6 +832,47 @@ TEST_F(Workloads, ContradictingAnnotationsAreToldAtTheJob) {
   ExpectAtRest();
 }
 
+// Its pods can't be told where to run. A flavor that is only seen later than its workload is no
+// reason to tell.
+TEST_F(Workloads, AFlavorThatIsGoneIsToldAtTheJobThatCannotStart) {
+  MakeJob();
+  Pass(1);
+  api_.Do(Method::kDelete, kKueue + "/resourceflavors/f");
+  Decide({"QuotaReserved=True"},
+         R"(,"admission":{"clusterQueue":"cq","podSetAssignments":[{"name":"main","flavors":)"
+         R"({"cpu":"f"},"resourceUsage":{"cpu":"2"},"count":2}]})");
+  const std::string now = client::SecondsTime(api_.now);
+  Patch(Workload() + "/status",
+        fmt::format(R"({{"status":{{"conditions":[{{"type":"QuotaReserved","status":"True",)"
+                    R"("reason":"r","message":"m","lastTransitionTime":"{0}"}},)"
+                    R"({{"type":"Admitted","status":"True","reason":"r","message":"m",)"
+                    R"("lastTransitionTime":"{0}"}}]}}}})",
+                    now));
+  Pass(2);
+  const auto told = [&] {
+    const std::vector<std::string> events = Events();
+    return std::ranges::count_if(
+        events, [](const std::string& event) { return event.starts_with("FailedStart: "); });
+  };
+  EXPECT_EQ(told(), 0);
+  Pass(10);
+  EXPECT_EQ(
+      std::ranges::count(Events(),
+                         "FailedStart: Error starting: ResourceFlavor f doesn't exist, of which "
+                         "Workload d/" +
+                             Workload().substr(Workload().rfind('/') + 1) +
+                             " has its quota: create it, or set spec.active of the Workload to "
+                             "false and to true again for another"),
+      1)
+      << testing::PrintToString(Events());
+  EXPECT_EQ(Stands(), kHeld);
+  ExpectAtRest();
+  MakeFlavor("f", R"("pool":"a")", R"({"key":"t","operator":"Exists","effect":"NoSchedule"})");
+  Pass(1);
+  EXPECT_EQ(Stands(), kPlaced);
+  EXPECT_EQ(told(), 1);
+}
+
 TEST_F(Workloads, AMinimumThatIsNoneIsToldToBeIgnored) {
   MakeJob({.annotations = R"("kueue.x-k8s.io/job-min-parallelism":"2")"});
   Pass(1);
