@@ -380,7 +380,8 @@ void Planner::Remake() {
   plan_.writes.push_back(std::move(write));
 }
 
-// A Workload without quota says what the Job says; with it, what its priority class says.
+// A Workload without quota says what the Job says; with it, what its priority class says. Without a
+// class its priority is whatever was set.
 void Planner::Follow() {
   const std::optional<Priority> priority = PriorityOf(objects_, head_, spec_);
   std::string members;
@@ -392,7 +393,7 @@ void Planner::Follow() {
   if (priority && own_->priority_class != priority->name && !reserved()) {
     members += priority->name.empty() ? R"("priorityClassRef":null,"priority":0,)"
                                       : PriorityText(*priority) + ",";
-  } else if (priority && own_->priority_class == priority->name &&
+  } else if (priority && !priority->name.empty() && own_->priority_class == priority->name &&
              own_->priority != priority->value) {
     members += fmt::format(R"("priority":{},)", priority->value);
   }

@@ -725,6 +725,20 @@ TEST_F(Workloads, WithoutAClassItIsTheDefaultOnes) {
   ExpectAtRest();
 }
 
+// As Kueue has it: who waits long may be preferred by hand, where no class says how important it is.
+TEST_F(Workloads, APriorityThatIsSetByHandStays) {
+  MakeJob();
+  Pass(1);
+  Patch(Workload(), R"({"spec":{"priority":7}})");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/spec/priority"), "7");
+  Patch(kJob, R"({"spec":{"parallelism":1}})");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/spec/podSets/0/count"), "1");
+  EXPECT_EQ(Text(Workload(), "/spec/priority"), "7");
+  ExpectAtRest();
+}
+
 // ---- Faults ----------------------------------------------------------------------------------
 
 // Lost answers, lost requests, late watches and restarts: one Workload, and it says what is true.
