@@ -9,8 +9,9 @@ class Scheduler;
 // The tree of queues, for GET /debug/queues; a parent comes before its children, which are in the
 // order of their names:
 //   {"queues":[{"kind","name","parent","exists","active","strict","stopped",
-//               "quotas":[{"flavor","flavorMissing","resource","nominal","borrowingLimit","lendingLimit","has",
-//                          "used","leaving","promised","borrowed","lent","left"}],
+//               "quotas":[{"flavor","flavorMissing","resource","nominal","borrowingLimit",
+//                          "lendingLimit","has","used","leaving","promised","borrowed","lent",
+//                          "left"}],
 //               "waitingCount","waiting":[{"workload","priority","since","reason","message",
 //                                          "waitsFor","notBefore"}]}]}
 // with the members that apply. Of Volcano's queues (kind Queue) a quota is {"resource","deserved",
