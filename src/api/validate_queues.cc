@@ -229,6 +229,28 @@ void CheckPodSets(FieldErrors& errors, const Json& workload) {
   }
 }
 
+// A size of slices and their level make sense together only. What was stored before may stay.
+void CheckSlices(FieldErrors& errors, const Json* old, const Json& workload) {
+  const Path spec("spec");
+  const JsonArray& sets = ArrayAt(workload, "spec.podSets");
+  if (old != nullptr && SameJson(Json(sets), Json(ArrayAt(*old, "spec.podSets")))) return;
+  for (size_t i = 0; i < sets.size(); ++i) {
+    const Json* request = FindMember(sets[i], "topologyRequest");
+    if (request == nullptr) continue;
+    const bool has_level = FindMember(*request, "podSetSliceRequiredTopology") != nullptr;
+    const bool has_size = FindMember(*request, "podSetSliceSize") != nullptr;
+    if (has_level == has_size) continue;
+    const Path set = spec.At("podSets", i);
+    const Path topology = set.At("topologyRequest");
+    const Path size = topology.At("podSetSliceSize");
+    if (has_size) {
+      AddForbidden(errors, size, "may not be set without podSetSliceRequiredTopology");
+    } else {
+      AddRequired(errors, size, "must be set beside podSetSliceRequiredTopology");
+    }
+  }
+}
+
 // No queue is used by less than nothing.
 void CheckUsage(FieldErrors& errors, const Json& workload) {
   const Path status("status");
@@ -383,6 +405,7 @@ void CheckWorkloadUpdate(FieldErrors& errors, const Json& old, const Json& workl
 
 void CheckWorkload(FieldErrors& errors, const Json* old, const Json& object) {
   CheckPodSets(errors, object);
+  CheckSlices(errors, old, object);
   CheckUsage(errors, object);
   if (IsReserved(object)) CheckAdmission(errors, object);
   CheckReclaimable(errors, object);

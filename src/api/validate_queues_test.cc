@@ -152,6 +152,23 @@ TEST(QueueRulesTest, PodSetsOfWorkloads) {
                    "value: \"pods\": the key is reserved for internal kueue use"}));
 }
 
+TEST(QueueRulesTest, SlicesOfWorkloads) {
+  const KindId kind = KindId::kWorkload;
+  const auto asks = [](const std::string& request) {
+    return PodSets(Set("a") + "," + Set("b", R"(,"topologyRequest":{)" + request + "}"));
+  };
+  const std::string at = "spec.podSets[1].topologyRequest.podSetSliceSize: ";
+  const std::string size = asks(R"("required":"rack","podSetSliceSize":2)");
+  const Texts without = {at + "Forbidden: may not be set without podSetSliceRequiredTopology"};
+  EXPECT_EQ(New(kind, size), without);
+  EXPECT_EQ(New(kind, asks(R"("podSetSliceRequiredTopology":"rack")")),
+            (Texts{at + "Required value: must be set beside podSetSliceRequiredTopology"}));
+  EXPECT_EQ(New(kind, asks(R"("podSetSliceRequiredTopology":"rack","podSetSliceSize":2)")),
+            Texts());
+  EXPECT_EQ(Changed(kind, asks(R"("required":"rack")"), size), without);
+  EXPECT_EQ(Changed(kind, size, size), Texts());
+}
+
 TEST(QueueRulesTest, StatusOfWorkloads) {
   const KindId kind = KindId::kWorkload;
   const std::string old = Reserved(Set("a"), "");

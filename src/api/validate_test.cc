@@ -559,5 +559,105 @@ TEST(ValidateTest, NoDocumentHarmsTheRules) {
   }
 }
 
+// As Kueue's webhook has it. Method: tables of annotations of a queued Job of four pods, and of
+// updates, which are asked about what they change.
+TEST(ValidateWorkloadsTest, TopologyAnnotationsOfQueuedJobs) {
+  const auto made = [](const std::string& annotations, std::string_view queue = "q") {
+    return Made(
+        KindId::kJob,
+        R"({"metadata":{"name":"j","namespace":"n","uid":"u","resourceVersion":"1"},"spec":{)"
+        R"("suspend":true,"parallelism":5,"completions":4,"template":{"spec":{)"
+        R"("restartPolicy":"Never","containers":[{"name":"c","image":"i"}]}}}})",
+        fmt::format(R"({{"metadata":{{"labels":{{"kueue.x-k8s.io/queue-name":"{}"}}}},)"
+                    R"("spec":{{"template":{{"metadata":{{"annotations":{{{}}}}}}}}}}})",
+                    queue, annotations));
+  };
+  const auto said = [&](const std::vector<std::pair<std::string, std::string>>& annotations) {
+    std::string text;
+    for (const auto& [name, value] : annotations)
+      text += fmt::format("\"kueue.x-k8s.io/podset-{}\":\"{}\",", name, value);
+    if (!text.empty()) text.pop_back();
+    return text;
+  };
+  struct AnnotationsRow {
+    std::vector<std::pair<std::string, std::string>> annotations;
+    std::string errors;  // Without what each begins with.
+  };
+  const std::string field = "spec.template.metadata.annotations[kueue.x-k8s.io/podset-";
+  const std::string beside = "may not be set beside kueue.x-k8s.io/podset-";
+  const std::string mend = ": remove one of them";
+  const std::string size = "slice-size]: ";
+  const std::string layers = R"([{\"topology\":\"rack\",\"size\":)";
+  for (
+      const AnnotationsRow& row : std::vector<AnnotationsRow>{
+          {{}, ""},
+          {{{"required-topology", "rack"}}, ""},
+          {{{"required-topology", "rack"}, {"preferred-topology", "rack"}},
+           "preferred-topology]: Forbidden: " + beside + "required-topology" + mend},
+          {{{"required-topology", "rack"},
+            {"preferred-topology", "rack"},
+            {"unconstrained-topology", "true"}},
+           "preferred-topology]: Forbidden: " + beside + "required-topology" + mend + "\n" +
+               "unconstrained-topology]: Forbidden: " + beside + "required-topology" + mend},
+          {{{"preferred-topology", "rack"}, {"unconstrained-topology", "true"}},
+           "unconstrained-topology]: Forbidden: " + beside + "preferred-topology" + mend},
+          {{{"unconstrained-topology", "maybe"}},
+           R"(unconstrained-topology]: Invalid value: "maybe": must be "true" or "false")"},
+          {{{"unconstrained-topology", "False"}}, ""},
+          {{{"required-topology", "-"}},
+           R"(required-topology]: Invalid value: "-": name part must consist of alphanumeric )"
+           "characters, '-', '_' or '.', and must start and end with an alphanumeric character "
+           "(e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is "
+           "'([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')"},
+          {{{"slice-required-topology", "rack"}, {"slice-size", "4"}}, ""},
+          {{{"slice-required-topology", "rack"}},
+           size + "Required value: must be set beside kueue.x-k8s.io/podset-slice-required-topology"
+                  ": how many pods stand together in one domain of that level"},
+          {{{"slice-size", "2"}},
+           size + "Forbidden: may not be set without kueue.x-k8s.io/podset-slice-required-topology"
+                  ": set that, the level of which one domain holds each slice, or remove this one"},
+          {{{"slice-required-topology", "rack"}, {"slice-size", "5"}},
+           size + R"(Invalid value: "5": must not be greater than the number of pods, 4)"},
+          {{{"slice-required-topology", "rack"}, {"slice-size", "0"}},
+           size + R"(Invalid value: "0": must be a whole number from 1 on)"},
+          {{{"slice-required-topology", "rack"}, {"slice-size", "2x"}},
+           size + R"(Invalid value: "2x": must be a whole number from 1 on)"},
+          {{{"slice-required-topology", "rack"}, {"slice-size", "99999999999"}},
+           size + R"(Invalid value: "99999999999": must be a whole number from 1 on)"},
+          {{{"slice-required-topology-constraints", layers + "4}]"}}, ""},
+          {{{"slice-required-topology-constraints", layers + "5}]"}},
+           "slice-required-topology-constraints][0].size: Invalid value: 5: must not be greater "
+           "than the number of pods, 4"},
+          {{{"slice-required-topology-constraints",
+             layers + R"(4},{\"topology\":\"rack\",\"size\":3}])"}},
+           R"(slice-required-topology-constraints][1].topology: Duplicate value: "rack")"
+           "\nslice-required-topology-constraints][1].size: Invalid value: 3: must divide the "
+           "size before it, 4"},
+          {{{"slice-required-topology-constraints", "[[[["}},
+           R"(slice-required-topology-constraints]: Invalid value: "[[[[": must be a list of 1 to )"
+           R"(3 levels with their sizes, as [{"topology":"rack","size":4}])"},
+          {{{"group-name", "g"}, {"required-topology", "rack"}}, ""},
+          {{{"group-name", "7"}},
+           R"(group-name]: Invalid value: "7": must not be a number)"
+           "\ngroup-name]: Forbidden: may not be set without "
+           "kueue.x-k8s.io/podset-required-topology or kueue.x-k8s.io/podset-preferred-topology: "
+           "set one of them, or remove this one"},
+      }) {
+    const std::string annotations = said(row.annotations);
+    SCOPED_TRACE(annotations);
+    std::string errors = Show(ValidateCreate(KindId::kJob, made(annotations)));
+    for (size_t at = errors.find(field); at != std::string::npos; at = errors.find(field))
+      errors.erase(at, field.size());
+    EXPECT_EQ(errors, row.errors);
+    EXPECT_EQ(Show(ValidateCreate(KindId::kJob, made(annotations, ""))), "");
+  }
+  const Json fine = made("");
+  const Json bad = made(said({{"slice-size", "2"}}));
+  EXPECT_NE(Show(ValidateUpdate(KindId::kJob, fine, bad)), "");
+  EXPECT_NE(Show(ValidateUpdate(KindId::kJob, made(said({{"slice-size", "2"}}), ""), bad)), "");
+  EXPECT_EQ(Show(ValidateUpdate(KindId::kJob, bad, bad)), "");
+  EXPECT_EQ(Show(ValidateUpdate(KindId::kJob, bad, fine)), "");
+}
+
 }  // namespace
 }  // namespace berth::api

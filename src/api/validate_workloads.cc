@@ -7,10 +7,12 @@
 #include <charconv>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "api/object.h"
 #include "api/quota.h"
 #include "api/timestamp.h"
+#include "api/topology_annotations.h"
 #include "api/validate_pod.h"
 
 namespace berth::api::rules {
@@ -336,6 +338,30 @@ std::string_view QueueNameOf(const Json& job) {
   return name != nullptr && name->is_string() ? std::string_view(name->get_string()) : "";
 }
 
+int64_t PodsCountOf(const Json& job) {
+  const int64_t parallelism = IntegerAt(job, "spec.parallelism", 1);
+  return std::min(parallelism, IntegerAt(job, "spec.completions", parallelism));
+}
+
+void CheckTopology(FieldErrors& errors, const Json& job) {
+  StringMap annotations;
+  for (const auto& [key, value] : ObjectAt(job, "spec.template.metadata.annotations")) {
+    if (value.is_string()) annotations.emplace_back(key, value.get_string());
+  }
+  std::ranges::sort(annotations);
+  for (FieldError& error : CheckTopologyAnnotations(annotations, PodsCountOf(job)))
+    errors.push_back(std::move(error));
+}
+
+// What was stored before it was refused may be changed elsewhere.
+void CheckTopologyUpdate(FieldErrors& errors, const Json& old, const Json& job) {
+  constexpr std::string_view kAnnotations = "spec.template.metadata.annotations";
+  if (QueueNameOf(job).empty()) return;
+  const bool same = !QueueNameOf(old).empty() && PodsCountOf(old) == PodsCountOf(job) &&
+                    SameJson(ObjectAt(old, kAnnotations), ObjectAt(job, kAnnotations));
+  if (!same) CheckTopology(errors, job);
+}
+
 // What Kueue's webhook refuses of the Jobs of a queue.
 void CheckQueuedJob(FieldErrors& errors, const Json& job) {
   const Path meta("metadata");
@@ -343,11 +369,11 @@ void CheckQueuedJob(FieldErrors& errors, const Json& job) {
   if (queue.empty()) return;
   const Path labels = meta.At("labels");
   AddInvalid(errors, labels.Key(kQueueNameLabel), queue, CheckDns1123Subdomain(queue));
+  CheckTopology(errors, job);
   const Json* least = FindMember(ObjectAt(job, "metadata.annotations"), kMinParallelism);
   if (least == nullptr || !least->is_string()) return;
   const std::string_view text = least->get_string();
-  const int64_t parallelism = IntegerAt(job, "spec.parallelism", 1);
-  const int64_t most = std::min(parallelism, IntegerAt(job, "spec.completions", parallelism)) - 1;
+  const int64_t most = PodsCountOf(job) - 1;
   int64_t count = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
   const bool is_number = error == std::errc() && end == text.data() + text.size();
@@ -520,6 +546,7 @@ void CheckJob(FieldErrors& errors, const Json& object) {
 void CheckJobUpdate(FieldErrors& errors, const Json& old, const Json& object) {
   CheckMetaUpdate(errors, old, object);
   CheckQueueName(errors, old, object);
+  CheckTopologyUpdate(errors, old, object);
   CheckGeneratedSelector(errors, object);
   CheckJobSpec(errors, object);
   const Path path("spec");

@@ -4,6 +4,7 @@
 #include <array>
 #include <utility>
 
+#include "api/fields.h"
 #include "api/object.h"
 #include "api/timestamp.h"
 #include "apiserver/admission.h"
@@ -27,16 +28,28 @@ using api::KindId;
 constexpr std::string_view kOrphan = "orphan";
 constexpr std::string_view kForeground = "foregroundDeletion";
 
+// The options as an Eviction would carry them, whose fields are known. What can't be read must not
+// be left out: a precondition might.
+Outcome<Json> ConformOptions(const Json& body) {
+  constexpr std::string_view kHolder = "deleteOptions";
+  Json eviction = JsonObject{{kHolder, body}};
+  const auto unknown = api::Conform(KindId::kEviction, eviction);
+  if (unknown) return api::MemberObject(eviction.get_object(), kHolder);
+  // "Go struct field DeleteOptions.deleteOptions.dryRun", and of all "Eviction.deleteOptions".
+  std::string why = unknown.error().message;
+  for (const auto& [from, to] :
+       {std::pair<std::string_view, std::string_view>{".deleteOptions.", "."},
+        {"Go struct field Eviction.deleteOptions of", "Go value of"}}) {
+    if (const size_t at = why.find(from); at != std::string::npos) why.replace(at, from.size(), to);
+  }
+  return BadRequest(
+      fmt::format("DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: {}", why));
+}
+
 Outcome<DeleteOptions> FromBody(const Json& body) {
   DeleteOptions options;
-  if (const Json* grace = api::FindMember(body, "gracePeriodSeconds"); grace != nullptr) {
-    if (!grace->is_int64()) {
-      return BadRequest(
-          "DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: json: cannot "
-          "unmarshal into Go struct field DeleteOptions.gracePeriodSeconds of type int64");
-    }
+  if (const Json* grace = api::FindMember(body, "gracePeriodSeconds"))
     options.grace_seconds = grace->get_int64();
-  }
   options.uid = api::TextAt(body, "preconditions.uid");
   options.resource_version = api::TextAt(body, "preconditions.resourceVersion");
   options.propagation = api::TextAt(body, "propagationPolicy");
@@ -66,10 +79,12 @@ Outcome<DeleteOptions> ParseDeleteOptions(WriteContext& context) {
       if (const size_t end = why.rfind(" ("); end != std::string::npos) why.resize(end);
       return BadRequest(std::move(why));
     }
-    Outcome<DeleteOptions> parsed = FromBody(body->value);
+    const Outcome<Json> told = ConformOptions(body->value);
+    if (!told) return std::unexpected(told.error());
+    Outcome<DeleteOptions> parsed = FromBody(*told);
     if (!parsed) return parsed;
     options = std::move(*parsed);
-    const JsonArray& dry_run = api::ArrayAt(body->value, "dryRun");
+    const JsonArray& dry_run = api::ArrayAt(*told, "dryRun");
     for (const Json& item : dry_run) {
       if (item.is_string() && item.get_string() == "All") context.options.dry_run = true;
     }

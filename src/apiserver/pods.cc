@@ -33,17 +33,17 @@ std::unexpected<Problem> RefuseBinding(std::string_view name, std::string_view w
   return std::unexpected(std::move(problem));
 }
 
-Outcome<void> CheckTarget(const Json& binding) {
-  if (api::TextAt(binding, "target.name").empty()) {
-    return Unclassified("target.name: Required value");
-  }
+// Upstream finds the same, and answers 500.
+Outcome<void> CheckTarget(std::string_view name, const Json& binding) {
+  api::FieldErrors errors;
+  if (api::TextAt(binding, "target.name").empty())
+    errors.push_back(api::RequiredField("target.name", ""));
   const std::string_view kind = api::TextAt(binding, "target.kind");
-  if (!kind.empty() && kind != "Node") {
-    return Unclassified(
-        fmt::format("target.kind: Unsupported value: {}: supported values: \"Node\", \"<empty>\"",
-                    api::QuoteGo(kind)));
-  }
-  return {};
+  constexpr std::array<std::string_view, 2> kSupported = {"Node", "<empty>"};
+  if (!kind.empty() && kind != "Node")
+    errors.push_back(api::NotSupportedField("target.kind", kind, kSupported));
+  if (errors.empty()) return {};
+  return Invalid({.kind = api::KindOf(KindId::kBinding), .name = name}, errors);
 }
 
 // What the binder believes of the pod, against what it is.
@@ -125,7 +125,7 @@ WriteResult Bind(WriteContext& context) {
   if (!own.empty() && own != name) {
     return BadRequest("name in URL does not match name in Binding object");
   }
-  if (Outcome<void> target = CheckTarget(binding); !target) {
+  if (Outcome<void> target = CheckTarget(name, binding); !target) {
     return std::unexpected(std::move(target.error()));
   }
   const store::ObjectRef pod =

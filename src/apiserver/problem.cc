@@ -127,6 +127,13 @@ std::unexpected<Problem> BadRequest(std::string message) {
   return std::unexpected(Plain(400, "BadRequest", std::move(message), false));
 }
 
+std::unexpected<Problem> BadVersion(std::string_view version) {
+  return BadRequest(
+      fmt::format("invalid resource version: resourceVersion: Invalid value: {0}: "
+                  "strconv.ParseUint: parsing {0}: invalid syntax",
+                  api::QuoteGo(version)));
+}
+
 std::unexpected<Problem> Unclassified(std::string message) {
   return std::unexpected(Plain(500, "", std::move(message), false));
 }

@@ -56,6 +56,9 @@ std::unexpected<Problem> Invalid(Subject subject, const api::FieldErrors& errors
 // The same for options of a request: `ListOptions.meta.k8s.io "" is invalid: ...`.
 std::unexpected<Problem> InvalidOptions(std::string_view options, const api::FieldErrors& errors);
 std::unexpected<Problem> BadRequest(std::string message);
+// A resourceVersion that is no number. Upstream says so of lists, and 500 of whatever else names
+// one, as if it were the server's fault.
+std::unexpected<Problem> BadVersion(std::string_view version);
 // An error that upstream doesn't classify: 500 without a reason.
 std::unexpected<Problem> Unclassified(std::string message);
 std::unexpected<Problem> MethodNotAllowed();

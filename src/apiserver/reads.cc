@@ -20,12 +20,6 @@ namespace {
 
 using api::FieldErrors;
 
-std::string ParseUintError(std::string_view text) {
-  return fmt::format(
-      "resourceVersion: Invalid value: {}: strconv.ParseUint: parsing {}: invalid syntax",
-      api::QuoteGo(text), api::QuoteGo(text));
-}
-
 // Nothing for text that is no number.
 std::optional<uint64_t> ParseRevision(std::string_view text) {
   uint64_t value = 0;
@@ -149,9 +143,7 @@ Outcome<ListPosition> StartPosition(const store::Store& store, const ResourceReq
   const std::string_view text = request.query.Text("resourceVersion");
   if (text.empty()) return position;
   const std::optional<uint64_t> revision = ParseRevision(text);
-  if (!revision) {
-    return BadRequest(fmt::format("invalid resource version: {}", ParseUintError(text)));
-  }
+  if (!revision) return BadVersion(text);
   if (*revision > store.durable_revision()) {
     return VersionTooLarge(*revision, store.durable_revision());
   }
@@ -181,7 +173,7 @@ Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
   if (!shape) return std::unexpected(shape.error());
   if (const std::string_view text = request.query.Text("resourceVersion"); !text.empty()) {
     const std::optional<uint64_t> revision = ParseRevision(text);
-    if (!revision) return Unclassified(ParseUintError(text));
+    if (!revision) return BadVersion(text);
     if (*revision > store.durable_revision()) {
       return VersionTooLarge(*revision, store.durable_revision());
     }
@@ -257,7 +249,7 @@ Outcome<WatchStart> ParseWatch(Instant now, const ResourceRequest& request, Prng
   }
   const std::string_view text = query.Text("resourceVersion");
   const std::optional<uint64_t> revision = text.empty() ? 0 : ParseRevision(text);
-  if (!revision) return Unclassified(ParseUintError(text));
+  if (!revision) return BadVersion(text);
   const bool send = ParseFlagParameter(query, "sendInitialEvents");
   const bool told = query.Find("sendInitialEvents").has_value();
   // Without a word the server ends a watch after half an hour to an hour, so that they don't all

@@ -100,7 +100,7 @@ Outcome<void> PrepareMetadata(WriteContext& context, Json& object) {
   }
   if (api::FindMember(metadata, "resourceVersion") != nullptr &&
       api::TextAt(object, "metadata.resourceVersion") != "") {
-    return Unclassified("resourceVersion should not be set on objects to be created");
+    return BadRequest("resourceVersion should not be set on objects to be created");
   }
   for (const std::string_view key :
        {"resourceVersion", "selfLink", "managedFields", "deletionTimestamp",
@@ -218,10 +218,7 @@ Outcome<void> CheckPreconditions(const WriteContext& context, const store::Store
   }
   const std::string_view version = api::TextAt(object, "metadata.resourceVersion");
   if (version.empty() || version == "0") return {};
-  if (version.find_first_not_of("0123456789") != std::string_view::npos) {
-    return Unclassified(
-        fmt::format("strconv.ParseUint: parsing {}: invalid syntax", api::QuoteGo(version)));
-  }
+  if (version.find_first_not_of("0123456789") != std::string_view::npos) return BadVersion(version);
   if (version != std::to_string(old.revision)) return Stale(request.subject());
   return {};
 }

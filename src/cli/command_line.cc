@@ -229,26 +229,39 @@ Exit UsageError(const std::string& text) {
   return Exit{.status = kUsage, .text = fmt::format("berth: {}\nsee `berth --help`\n", text)};
 }
 
-// "pod/NAME", "pods/NAME", "po/NAME" or "NAME"; likewise of PodGroups, Workloads and Jobs.
+// "pod/NAME", "pods/NAME", "po/NAME" or "NAME"; likewise of PodGroups, Workloads and Jobs, whose
+// kinds may have their group behind them, as in "job.batch/NAME".
 std::expected<std::string, Exit> WhyName(const std::string& text, WhyOptions::Kind& kind) {
   using enum WhyOptions::Kind;
   const size_t slash = text.find('/');
   if (slash == std::string::npos) return text;
-  constexpr std::pair<std::string_view, WhyOptions::Kind> kKinds[] = {
-      {"pod", kPod},        {"pods", kPod},          {"po", kPod},
-      {"podgroup", kGroup}, {"podgroups", kGroup},   {"pg", kGroup},
-      {"wl", kWorkload},    {"workload", kWorkload}, {"workloads", kWorkload},
-      {"job", kJob},        {"jobs", kJob}};
-  const auto known = std::ranges::find_if(
-      kKinds, [&](const auto& of) { return of.first == std::string_view(text).substr(0, slash); });
+  struct Word {
+    std::string_view name;
+    WhyOptions::Kind kind;
+    std::string_view group;
+  };
+  constexpr std::string_view kVolcano = "scheduling.volcano.sh";
+  constexpr std::string_view kKueue = "kueue.x-k8s.io";
+  constexpr Word kWords[] = {{"pod", kPod, ""},         {"pods", kPod, ""},
+                             {"po", kPod, ""},          {"podgroup", kGroup, kVolcano},
+                             {"pg", kGroup, kVolcano},  {"podgroups", kGroup, kVolcano},
+                             {"wl", kWorkload, kKueue}, {"workload", kWorkload, kKueue},
+                             {"job", kJob, "batch"},    {"workloads", kWorkload, kKueue},
+                             {"jobs", kJob, "batch"}};
+  const std::string_view word = std::string_view(text).substr(0, slash);
+  const size_t dot = word.find('.');
+  const auto known = std::ranges::find_if(kWords, [&](const Word& of) {
+    return of.name == word.substr(0, dot) &&
+           (dot == std::string_view::npos || of.group == word.substr(dot + 1));
+  });
   std::string name = text.substr(slash + 1);
-  if (known == std::end(kKinds)) {
+  if (known == std::end(kWords)) {
     return std::unexpected(UsageError(
         fmt::format("why: {}: only pods, podgroups, workloads and jobs can be asked about", text)));
   }
   if (name.empty() || name.find('/') != std::string::npos)
     return std::unexpected(UsageError(fmt::format("why: {} is not KIND/NAME", text)));
-  kind = known->second;
+  kind = known->kind;
   return name;
 }
 

@@ -85,6 +85,10 @@ TEST(CommandLine, WhyTakesWorkloadsAndJobs) {
   EXPECT_EQ(Get<WhyOptions>({"why", "jobs/w"}).name, "w");
   for (const char* spelling : {"podgroup/g", "podgroups/g", "pg/g"})
     EXPECT_EQ(Get<WhyOptions>({"why", spelling}).kind, kGroup);
+  // As `kubectl get -o name` prints them.
+  EXPECT_EQ(Get<WhyOptions>({"why", "workload.kueue.x-k8s.io/w"}).kind, kWorkload);
+  EXPECT_EQ(Get<WhyOptions>({"why", "job.batch/w"}).kind, kJob);
+  EXPECT_EQ(Get<WhyOptions>({"why", "podgroup.scheduling.volcano.sh/g"}).name, "g");
 }
 
 TEST(CommandLine, QueuesAreAskedForByNameOrAll) {
@@ -162,6 +166,7 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"why"}, "NAME"},
       {{"queue", "-o", "yaml"}, "yaml"},
       {{"why", "node/n1"}, "node/n1: only pods, podgroups, workloads and jobs"},
+      {{"why", "job.example.com/j"}, "job.example.com/j: only pods, podgroups"},
       {{"why", "pod/"}, "pod/ is not KIND/NAME"},
       {{"replay"}, "subcommand"},
       {{"replay", "openb", "n.csv"}, "PODS.csv"},

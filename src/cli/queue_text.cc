@@ -9,6 +9,7 @@
 
 #include "api/json.h"
 #include "cli/answer.h"
+#include "cli/workload_text.h"
 #include "codec/json.h"
 
 namespace berth::cli {
@@ -57,11 +58,13 @@ class Tree {
     if (first) rows_.push_back(row);
     size_t number = 0;
     for (const api::JsonObject* waits : ObjectsIn(queue, "waiting")) {
-      notes_[rows_.size() - 1].push_back(fmt::format(
-          "{}    {}. {}  priority {}, since {}{}", indent, ++number,
-          Text(*waits, waits->contains("group") ? "group" : "workload"), Text(*waits, "priority"),
-          Text(*waits, "since"),
-          waits->contains("message") ? "\n" + indent + "         " + Text(*waits, "message") : ""));
+      std::string note = fmt::format("{}    {}. {}  priority {}, since {}", indent, ++number,
+                                     Text(*waits, waits->contains("group") ? "group" : "workload"),
+                                     Text(*waits, "priority"), Text(*waits, "since"));
+      for (const std::string& line : {Text(*waits, "message"), DelayText(*waits)}) {
+        if (!line.empty()) note += "\n" + indent + "         " + line;
+      }
+      notes_[rows_.size() - 1].push_back(std::move(note));
     }
     if (!count.empty() && count != fmt::format("{}", number))
       notes_[rows_.size() - 1].push_back(
@@ -94,6 +97,10 @@ class Tree {
  private:
   void AddNotes(const api::JsonObject& quota, const std::string& indent) {
     std::string note;
+    if (Text(quota, "flavorMissing") == "true") {
+      notes_[rows_.size() - 1].push_back(
+          fmt::format("{}    ResourceFlavor {} doesn't exist", indent, Text(quota, "flavor")));
+    }
     if (quota.contains("leaving")) note += Text(quota, "leaving") + " is being given back";
     if (quota.contains("promised")) {
       note += fmt::format("{}{} is promised to who waits for that", note.empty() ? "" : ", ",

@@ -288,6 +288,7 @@ Result<std::string> WhyGroupText(int status, std::string_view body) {
   std::string text = fmt::format("podgroup {}: {}, needs {} members at once; it has {}\n",
                                  Text(object, "podgroup"), Text(object, "phase"),
                                  Text(object, "minMember"), Counts(Part(object, "members")));
+  if (object.contains("note")) text += fmt::format("  {}\n", Text(object, "note"));
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
   if (True(object, "wouldFit"))
     text += "  there is room for all that it needs, or it can be made: it is about to be tried\n";

@@ -37,10 +37,23 @@ std::string Holds(const api::JsonObject& object) {
         amounts += fmt::format("{}{} {}", amounts.empty() ? "" : ", ", Text(*all, of.key()),
                                std::string_view(of.key()));
     }
-    text += fmt::format("  {} pods of {} have {} of flavor {}\n", Text(*part, "count"),
-                        Text(*part, "podSet"), amounts, Text(*part, "flavor"));
+    text += fmt::format("  {} pods of {} have {} of flavor {}{}\n", Text(*part, "count"),
+                        Text(*part, "podSet"), amounts, Text(*part, "flavor"),
+                        Text(*part, "flavorMissing") == "true"
+                            ? ", a ResourceFlavor that doesn't exist any more"
+                            : "");
   }
   return text;
+}
+
+// Why it was evicted last.
+std::string PastEviction(const api::JsonObject& object) {
+  const api::JsonObject* evicted = Part(object, "evicted");
+  if (evicted == nullptr) return "";
+  std::string text = "  it was evicted";
+  if (evicted->contains("for")) text += fmt::format(" for workload {}", Text(*evicted, "for"));
+  if (evicted->contains("at")) text += fmt::format(" at {}", Text(*evicted, "at"));
+  return text + fmt::format(": {}: {}\n", Text(*evicted, "reason"), Text(*evicted, "message"));
 }
 
 std::string StageLine(const api::JsonObject& object) {
@@ -61,6 +74,16 @@ std::string StageLine(const api::JsonObject& object) {
 
 }  // namespace
 
+std::string DelayText(const api::JsonObject& object) {
+  const bool later = object.contains("notBefore");
+  if (!later && !object.contains("waitsFor")) return "";
+  std::string text = "it is not tried";
+  if (later) text += fmt::format(" before {}", Text(object, "notBefore"));
+  if (object.contains("waitsFor"))
+    text += fmt::format("{} it waits for {}", later ? ";" : ":", Text(object, "waitsFor"));
+  return text;
+}
+
 Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   const Result<api::Json> answer = codec::ParseJson(body);
   if (!answer || !answer->is_object()) {
@@ -75,14 +98,8 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   const std::string stage = Text(object, "stage");
   if (Text(object, "active") == "false" && stage != "finished")
     text += "  its spec.active is false: it wants no quota\n";
-  if (object.contains("waitsFor") || object.contains("notBefore")) {
-    text += "  it is not tried";
-    if (object.contains("notBefore")) text += fmt::format(" before {}", Text(object, "notBefore"));
-    if (object.contains("waitsFor"))
-      text += fmt::format("{} it waits for {}", object.contains("notBefore") ? ";" : ":",
-                          Text(object, "waitsFor"));
-    text += '\n';
-  }
+  text += PastEviction(object);
+  if (const std::string delay = DelayText(object); !delay.empty()) text += "  " + delay + "\n";
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
   for (const api::JsonObject* lack : ObjectsIn(object, "lacks")) text += Lack(*lack);
   for (const api::JsonObject* leaves : ObjectsIn(object, "leaving")) {

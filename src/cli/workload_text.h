@@ -3,6 +3,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/json.h"
 #include "base/result.h"
 
 namespace berth::cli {
@@ -10,6 +11,9 @@ namespace berth::cli {
 // The answer of /debug/why about a Workload (control/debug_workload.h) for people. Errors: an
 // answer that is no 200, with the reason it gives, or no JSON.
 Result<std::string> WhyWorkloadText(int status, std::string_view body);
+
+// Why one that waits is not tried, as /debug tells of it; empty: that is not so.
+std::string DelayText(const api::JsonObject& object);
 
 // Of a Workload in JSON that the scheduler does not know: what it said when it turned it away;
 // empty where it said nothing.

@@ -48,6 +48,19 @@ TEST(WorkloadText, WhoHasQuotaIsToldWhatItHas) {
             "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n");
 }
 
+TEST(WorkloadText, WhoWasEvictedIsToldWhyAndForWhom) {
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"team/a","stage":"pending","priority":0,
+      "since":"s","evicted":{"reason":"Preempted","message":"m","at":"t","for":"team/b"}})"),
+            "workload team/a: pending, priority 0, since s\n"
+            "  it was evicted for workload team/b at t: Preempted: m\n");
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"team/a","stage":"evicted","priority":0,
+      "since":"s","evicted":{"reason":"ClusterQueueStopped","message":"m"},"holds":[{"podSet":"p",
+      "flavor":"f","flavorMissing":true,"count":1,"amounts":{"cpu":"1"}}]})"),
+            "workload team/a: evicted, priority 0, since s\n"
+            "  it was evicted: ClusterQueueStopped: m\n"
+            "  1 pods of p have 1 cpu of flavor f, a ResourceFlavor that doesn't exist any more\n");
+}
+
 TEST(WorkloadText, WhoIsNotTriedYetIsToldForWhatItWaits) {
   EXPECT_EQ(
       *WhyWorkloadText(200, R"({"workload":"team/a","stage":"pending","priority":0,"since":"s",

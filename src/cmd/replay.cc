@@ -5,9 +5,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <cstring>
+#include <filesystem>
 #include <string>
+#include <system_error>
 
 #include "cmd/commands.h"
 #include "codec/json.h"
@@ -111,6 +115,20 @@ Result<sim::ReplayReport> Run(const cli::ReplayOptions& options, std::vector<sim
   return Run(sim::StackReplay::Make(std::move(nodes), std::move(pods), wanted));
 }
 
+// Whether it looks as if the report could be written: told before a run that takes minutes.
+Status CheckReport(const std::filesystem::path& path) {
+  const auto fail = [&](int number) {
+    return Fail(ErrorCode::kUnavailable,
+                fmt::format("{}: can't be written: {}", path.string(), std::strerror(number)));
+  };
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return fail(EISDIR);
+  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
+  // What is no folder has no "." in it.
+  if (access((folder / ".").c_str(), W_OK | X_OK) != 0) return fail(errno);
+  return {};
+}
+
 int Failed(const std::string& text) {
   fmt::print(stderr, "berth replay: {}\n", text);
   return cli::kFailed;
@@ -119,6 +137,8 @@ int Failed(const std::string& text) {
 }  // namespace
 
 int Replay(const cli::ReplayOptions& options) {
+  const Status writable = options.report.empty() ? Status() : CheckReport(options.report);
+  if (!writable) return Failed(writable.error().message);
   auto nodes = ReadTrace(options.nodes_csv, options.skip_bad, sim::ParseTraceNodes);
   if (!nodes) return Failed(nodes.error().message);
   auto pods = ReadTrace(options.pods_csv, options.skip_bad, sim::ParseTracePods);

@@ -86,6 +86,28 @@ TEST_F(ReplayCommand, SaysWhereARowIsBadAndRunsTheRestWhenAsked) {
   EXPECT_THAT(json, HasSubstr("\"gpu_capacity_milli\": 2000"));
 }
 
+// Before the run, which may take minutes.
+TEST_F(ReplayCommand, SaysAtOnceThatAReportCannotBeWritten) {
+  const std::string nodes = File("nodes.csv", kNodes);
+  const std::string pods = File("pods.csv", kPods);
+  const auto run = [&](const std::string& report) {
+    return Run({.nodes_csv = nodes, .pods_csv = pods, .report = report, .engine_only = true});
+  };
+  for (const auto& [report, why] : {
+           std::pair{folder_ / "none" / "report.json", "No such file or directory"},
+           std::pair{folder_ / "nodes.csv" / "report.json", "Not a directory"},
+           std::pair{folder_, "Is a directory"},
+       }) {
+    const Ran ran = run(report);
+    EXPECT_EQ(ran.code, cli::kFailed) << report;
+    EXPECT_THAT(ran.err, HasSubstr(report.string()));
+    EXPECT_THAT(ran.err, HasSubstr(why));
+    EXPECT_EQ(ran.out, "");
+  }
+  EXPECT_EQ(run(folder_ / "report.json").code, cli::kOk);
+  EXPECT_EQ(run(folder_ / "report.json").code, cli::kOk);
+}
+
 TEST_F(ReplayCommand, RunsTheWholeStackUnlessAskedForTheEngineAlone) {
   const std::string nodes = File("nodes.csv", kNodes);
   const std::string pods = File("pods.csv", kPods);

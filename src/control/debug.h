@@ -24,7 +24,8 @@ class Scheduler;
 //    "mayEvict":{"nodes","pods":[{"priority","count"}],"amounts":{RESOURCE:AMOUNT},"text"}}
 // of a podgroup:
 //   {"podgroup","uid","phase","minMember","attempts","members":{KIND:COUNT},"wouldFit","message",
-//    "needed","found","reasons","preemption","heldBy","mayEvict": as above,
+//    "note": a class that is missing, "needed","found","reasons","preemption","heldBy","mayEvict":
+//    as above,
 //    "pods":[{"pod","state","node" or "promise","eviction"}]}
 // with the members that apply; `stage` is one of model::ToString(PodStage), `state` "to be
 // evicted", "leaving" or "overdue". Evaluated for the answer: O(nodes + claims).

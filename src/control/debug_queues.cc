@@ -1,12 +1,15 @@
 #include "control/debug_queues.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "client/request.h"
+#include "control/debug_workload.h"
 #include "control/scheduler.h"
 #include "model/workload_stage.h"
 #include "translate/quota_text.h"
@@ -33,7 +36,9 @@ JsonObject QuotaJson(const model::State& state, uint32_t account, model::Resourc
   const model::Amount left =
       std::max(model::Amount{0}, tree.LeftFor(QuotaView::kPhysical, r, account).amount);
   JsonObject object;
-  object["flavor"] = state.NameOf(state.queues().account(account).flavor);
+  const model::NameId flavor = state.queues().account(account).flavor;
+  object["flavor"] = state.NameOf(flavor);
+  if (state.flavors().Find(flavor) == nullptr) object["flavorMissing"] = true;
   object["resource"] = resource;
   object["nominal"] = text(quota.nominal);
   if (quota.borrowing_limit != model::kUnlimited)
@@ -103,7 +108,38 @@ JsonArray QuotasJson(const model::State& state, QueueId q) {
   return quotas;
 }
 
-JsonObject WaitingJson(const cycle::Engine& engine, model::WorkloadId id) {
+// Those that wait and stand in no line, by ClusterQueue, in the order of a line.
+using Apart = std::map<model::NameId, std::vector<model::WorkloadId>>;
+
+Apart FindApart(const cycle::Engine& engine) {
+  const model::State& state = engine.state();
+  Apart apart;
+  for (uint32_t i = 0; i < state.workloads().size(); ++i) {
+    const model::WorkloadId id{i};
+    if (!state.workloads().used(id)) continue;
+    const model::Workload& row = state.workloads().at(id);
+    const bool waits = StageOf(row.status) == model::WorkloadStage::kPending && row.status.active &&
+                       row.write == model::WriteStage::kNone;
+    const bool delayed = row.status.on_hold || !BackoffIsOver(row.status, Instant{});
+    if (!waits || !delayed) continue;
+    const model::LocalQueueId local = state.local_queues().FindKey(row.local_queue);
+    if (local.valid()) apart[state.local_queues().at(local).cluster_queue].push_back(id);
+  }
+  for (auto& [queue, ids] : apart) {
+    const std::vector<model::WorkloadId> line = engine.admissions().LineOf(queue);
+    const std::set<model::WorkloadId> in_line(line.begin(), line.end());
+    std::erase_if(ids, [&](model::WorkloadId id) { return in_line.contains(id); });
+    std::ranges::sort(ids, {}, [&](model::WorkloadId id) {
+      const model::Workload& row = state.workloads().at(id);
+      return std::tuple(-int64_t{row.priority}, model::QueuedAt(row.status, true),
+                        state.UidOf(row.uid));
+    });
+  }
+  return apart;
+}
+
+JsonObject WaitingJson(const Scheduler& scheduler, model::WorkloadId id) {
+  const cycle::Engine& engine = scheduler.engine();
   const model::State& state = engine.state();
   const model::Workload& row = state.workloads().at(id);
   JsonObject object;
@@ -146,7 +182,27 @@ void AddGroups(const cycle::Engine& engine, QueueId q, JsonObject& object) {
   object["waiting"] = std::move(waiting);
 }
 
-JsonObject QueueJson(const cycle::Engine& engine, QueueId q) {
+void AddWorkloads(const Scheduler& scheduler, const Apart& apart, model::NameId queue,
+                  JsonObject& object) {
+  std::vector<model::WorkloadId> ids = scheduler.engine().admissions().LineOf(queue);
+  const size_t in_line = ids.size();
+  if (const auto others = apart.find(queue); others != apart.end())
+    ids.insert(ids.end(), others->second.begin(), others->second.end());
+  JsonArray waiting;
+  for (size_t i = 0; i < std::min(ids.size(), kWaitingShown); ++i) {
+    JsonObject one = WaitingJson(scheduler, ids[i]);
+    if (i >= in_line) {
+      const model::Workload& row = scheduler.engine().state().workloads().at(ids[i]);
+      for (auto& [key, value] : DelayJson(scheduler, row)) one[key] = std::move(value);
+    }
+    waiting.emplace_back(std::move(one));
+  }
+  object["waitingCount"] = ids.size();
+  object["waiting"] = std::move(waiting);
+}
+
+JsonObject QueueJson(const Scheduler& scheduler, const Apart& apart, QueueId q) {
+  const cycle::Engine& engine = scheduler.engine();
   const model::State& state = engine.state();
   const model::Queue& row = state.queues().at(q);
   const bool cohort = row.kind == model::QueueKind::kCohort;
@@ -166,12 +222,7 @@ JsonObject QueueJson(const cycle::Engine& engine, QueueId q) {
     AddGroups(engine, q, object);
     return object;
   }
-  const std::vector<model::WorkloadId> line = engine.admissions().LineOf(row.name);
-  JsonArray waiting;
-  for (const model::WorkloadId id : std::span(line).first(std::min(line.size(), kWaitingShown)))
-    waiting.emplace_back(WaitingJson(engine, id));
-  object["waitingCount"] = line.size();
-  object["waiting"] = std::move(waiting);
+  AddWorkloads(scheduler, apart, row.name, object);
   return object;
 }
 
@@ -202,6 +253,7 @@ JsonObject QueuesJson(const Scheduler& scheduler) {
     all.emplace_back(i);
     if (!queues.at(QueueId{i}).parent.valid()) roots.emplace_back(i);
   }
+  const Apart apart = FindApart(engine);
   JsonArray out;
   std::set<QueueId> seen;
   const auto add_below = [&](QueueId top) {
@@ -210,7 +262,7 @@ JsonObject QueuesJson(const Scheduler& scheduler) {
       const QueueId q = todo.back();
       todo.pop_back();
       if (!seen.insert(q).second) continue;
-      out.emplace_back(QueueJson(engine, q));
+      out.emplace_back(QueueJson(scheduler, apart, q));
       std::vector<QueueId> children;
       for (QueueId c = queues.at(q).first_child; c.valid(); c = queues.at(c).next_sibling)
         children.push_back(c);

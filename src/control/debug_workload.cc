@@ -1,5 +1,7 @@
 #include "control/debug_workload.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -135,13 +137,33 @@ void AddWait(const cycle::Engine& engine, WorkloadId id, JsonObject& object) {
   if (!lacks.empty()) object["lacks"] = std::move(lacks);
 }
 
-// Why it is in no line, where its object says so.
-void AddDelay(const model::WorkloadStatus& status, JsonObject& object) {
-  if (object.contains("position")) return;
-  if (status.on_hold)
-    object["waitsFor"] = "a reason other than OnHold in its condition QuotaReserved";
-  if (status.held_back) object["waitsFor"] = "its condition Requeued, which is False and says why";
-  if (status.requeue_at != Instant{}) object["notBefore"] = client::SecondsTime(status.requeue_at);
+const api::Workload* ObjectOf(const Scheduler& scheduler, const Workload& row) {
+  if (scheduler.quota() == nullptr) return nullptr;
+  return scheduler.quota()->FindWorkload(scheduler.engine().state().UidOf(row.uid));
+}
+
+// Kueue's message of an eviction by others names the uid of who evicts.
+std::string_view PreemptorIn(std::string_view message) {
+  constexpr std::string_view kBefore = "(UID: ";
+  const size_t at = message.find(kBefore);
+  if (at == std::string_view::npos) return {};
+  message.remove_prefix(at + kBefore.size());
+  return message.substr(0, message.find_first_of(",)"));
+}
+
+// Why it was evicted, and for whom.
+void AddPastEviction(const Scheduler& scheduler, const Workload& row, JsonObject& object) {
+  const api::Workload* workload = ObjectOf(scheduler, row);
+  if (workload == nullptr || row.status.finished) return;
+  const api::Condition* evicted = api::Find(workload->conditions, "Evicted");
+  if (evicted == nullptr || evicted->status != "True") return;
+  JsonObject why = {{"reason", evicted->reason}, {"message", evicted->message}};
+  if (evicted->transition != Instant{}) why["at"] = client::SecondsTime(evicted->transition);
+  const std::string_view uid = PreemptorIn(evicted->message);
+  const model::State& state = scheduler.engine().state();
+  const WorkloadId preemptor = uid.empty() ? WorkloadId{} : state.FindWorkload(uid);
+  if (preemptor.valid()) why["for"] = state.KeyOf(state.workloads().at(preemptor).key);
+  object["evicted"] = std::move(why);
 }
 
 void AddHolds(const model::State& state, const Workload& row, JsonObject& object) {
@@ -155,6 +177,7 @@ void AddHolds(const model::State& state, const Workload& row, JsonObject& object
       amounts[state.vocabulary().resources.Name(a.resource)] =
           AmountText(state, a.resource, a.amount * charge.count);
     JsonObject one = {{"flavor", state.NameOf(charge.flavor)}, {"count", charge.count}};
+    if (state.flavors().Find(charge.flavor) == nullptr) one["flavorMissing"] = true;
     if (charge.pod_set < row.slots.size())
       one["podSet"] = state.NameOf(row.slots[charge.pod_set].name);
     one["amounts"] = std::move(amounts);
@@ -164,6 +187,23 @@ void AddHolds(const model::State& state, const Workload& row, JsonObject& object
 }
 
 }  // namespace
+
+JsonObject DelayJson(const Scheduler& scheduler, const Workload& row) {
+  JsonObject object;
+  const model::WorkloadStatus& status = row.status;
+  if (status.on_hold)
+    object["waitsFor"] = "a reason other than OnHold in its condition QuotaReserved";
+  if (status.held_back) {
+    std::string text = "its condition Requeued, which is False";
+    const api::Workload* workload = ObjectOf(scheduler, row);
+    const api::Condition* requeued =
+        workload == nullptr ? nullptr : api::Find(workload->conditions, "Requeued");
+    if (requeued != nullptr) text += fmt::format(", {}: {}", requeued->reason, requeued->message);
+    object["waitsFor"] = std::move(text);
+  }
+  if (status.requeue_at != Instant{}) object["notBefore"] = client::SecondsTime(status.requeue_at);
+  return object;
+}
 
 std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::string_view key) {
   const cycle::Engine& engine = scheduler.engine();
@@ -184,8 +224,10 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   object["priority"] = row.priority;
   object["since"] = client::SecondsTime(model::QueuedAt(row.status, true));
   if (stage == model::WorkloadStage::kPending && !reserving) AddWait(engine, id, object);
-  if (stage == model::WorkloadStage::kPending && !reserving && row.status.active)
-    AddDelay(row.status, object);
+  const bool waits = stage == model::WorkloadStage::kPending && !reserving && row.status.active;
+  if (waits && !object.contains("position")) {
+    for (auto& [member, value] : DelayJson(scheduler, row)) object[member] = std::move(value);
+  }
   AddHolds(state, row, object);
   if (const auto refusal = engine.admissions().WhyWaits(id)) {
     const translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
@@ -200,6 +242,7 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
                                  {"told", !IsToBeEvicted(leaves)}});
   }
   if (!leaving.empty()) object["leaving"] = std::move(leaving);
+  AddPastEviction(scheduler, row, object);
   if (row.claimant.valid())
     object["evictedFor"] = state.KeyOf(state.workloads().at(row.claimant).key);
   return object;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "api/json.h"
+#include "model/workloads.h"
 
 namespace berth::control {
 
@@ -15,14 +16,20 @@ class Scheduler;
 //    "lacks":[{"podSet","flavor","resource","more","level","levelKind","has","used","left",
 //              "holders":[{"workload","amount","priority","leaves"}],"holdersCount"}],
 //    "leaving":[{"workload","priority","told"}],
-//    "holds":[{"podSet","flavor","count","amounts":{RESOURCE:AMOUNT}}],
-//    "evictedFor"}
+//    "holds":[{"podSet","flavor","flavorMissing","count","amounts":{RESOURCE:AMOUNT}}],
+//    "evictedFor","evicted":{"reason","message","at","for"},"waitsFor","notBefore"}
 // with the members that apply. `stage` is one of model::ToString(WorkloadStage), or "reserving"
 // while its reservation is under way. `level` is the queue or cohort whose quota refuses, the
 // lowest of those; `holders` are those that use most of it, at most kHoldersShown. `leaving` are
-// evicted for it. Nothing when the scheduler knows no such workload. O(workloads x their charges).
+// evicted for it. `evicted` is why it was evicted last, until it gets quota again; `for` whom,
+// where that one is still there. Nothing when the scheduler knows no such workload.
+// O(workloads x their charges).
 [[nodiscard]] std::optional<api::JsonObject> WhyWorkloadJson(const Scheduler& scheduler,
                                                              std::string_view key);
+
+// Why a Workload that waits stands in no line: "waitsFor" and "notBefore", as above. Empty: only
+// the scheduler's own doing keeps it from being tried.
+[[nodiscard]] api::JsonObject DelayJson(const Scheduler& scheduler, const model::Workload& row);
 
 inline constexpr size_t kHoldersShown = 5;
 

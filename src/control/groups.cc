@@ -19,25 +19,35 @@ bool IsOurs(const api::PodGroupCondition& condition) {
          condition.condition.type == kScheduledType;
 }
 
-// The one condition that is to be true; an empty type: conditions stay as they are.
-api::Condition ConditionOf(const Groups::Wanted& wanted) {
+// Volcano's scheduler gives such a group the default priority, and tells nobody.
+std::string NoteOf(const api::PodGroup& group) {
+  return fmt::format(
+      "PriorityClass {} doesn't exist, which spec.priorityClassName names: create it, or name "
+      "another; until then the group has the priority of its most important pod that waits",
+      group.priority_class);
+}
+
+// The one condition that is to be true; an empty type: conditions stay as they are. `note` is told
+// with either.
+api::Condition ConditionOf(const Groups::Wanted& wanted, std::string_view note) {
   if (!wanted.reason.empty()) {
     return {.type = std::string(kUnschedulableType),
             .status = "True",
             .reason = wanted.reason,
-            .message = wanted.message};
+            .message = fmt::format("{}{}{}", wanted.message, note.empty() ? "" : " ", note)};
   }
   if (!wanted.scheduled) return {};
-  return {
-      .type = std::string(kScheduledType), .status = "True", .reason = std::string(kReadyReason)};
+  return {.type = std::string(kScheduledType),
+          .status = "True",
+          .reason = std::string(kReadyReason),
+          .message = std::string(note)};
 }
 
 bool SaysTheSame(const api::Condition& a, const api::Condition& b) {
   return a.type == b.type && a.status == b.status && a.reason == b.reason && a.message == b.message;
 }
 
-bool ConditionDiffers(const api::PodGroup& group, const Groups::Wanted& wanted) {
-  const api::Condition condition = ConditionOf(wanted);
+bool ConditionDiffers(const api::PodGroup& group, const api::Condition& condition) {
   if (condition.type.empty()) return false;
   const auto ours = std::ranges::count_if(group.conditions, IsOurs);
   const auto said = std::ranges::find_if(
@@ -73,9 +83,9 @@ std::string ConditionText(const api::PodGroupCondition& condition) {
 }
 
 // All conditions, since a merge patch replaces the list: those of others as they were.
-std::string ConditionsText(const api::PodGroup& group, const Groups::Wanted& wanted, Instant now) {
+std::string ConditionsText(const api::PodGroup& group, const api::Condition& condition,
+                           Instant now) {
   std::string text = "[";
-  const api::Condition condition = ConditionOf(wanted);
   api::PodGroupCondition ours{.transition_id = group.meta.resource_version, .condition = condition};
   ours.condition.transition = now;
   for (const api::PodGroupCondition& before : group.conditions) {
@@ -103,9 +113,20 @@ model::GroupUpsert Groups::FactsOf(const api::PodGroup& group,
   return translate::GroupFacts(group, priority, vocabulary);
 }
 
+bool Groups::LacksClass(const api::PodGroup& group) const {
+  return !group.priority_class.empty() && !classes_.contains(group.priority_class);
+}
+
+std::string Groups::ClassNote(std::string_view uid) const {
+  const Subject* subject = pump_.Find(uid);
+  return subject != nullptr && subject->class_missing ? NoteOf(subject->group) : "";
+}
+
 model::GroupUpsert Groups::Observe(api::PodGroup group, model::Vocabulary& vocabulary) {
   model::GroupUpsert facts = FactsOf(group, vocabulary);
-  pump_.At(facts.uid).group = std::move(group);
+  Subject& subject = pump_.At(facts.uid);
+  subject.class_missing = LacksClass(group);
+  subject.group = std::move(group);
   pump_.Reconsider(facts.uid);
   return facts;
 }
@@ -121,8 +142,11 @@ std::vector<model::GroupUpsert> Groups::ObserveClass(std::string_view name,
     classes_.erase(known);
   }
   std::vector<model::GroupUpsert> facts;
-  pump_.ForEach([&](const std::string& /*uid*/, const Subject& subject) {
-    if (subject.group.priority_class == name) facts.push_back(FactsOf(subject.group, vocabulary));
+  pump_.ForEach([&](const std::string& uid, Subject& subject) {
+    if (subject.group.priority_class != name) return;
+    facts.push_back(FactsOf(subject.group, vocabulary));
+    subject.class_missing = LacksClass(subject.group);
+    pump_.Reconsider(uid);
   });
   return facts;
 }
@@ -134,11 +158,15 @@ void Groups::Want(std::string_view uid, Wanted wanted) {
   pump_.Reconsider(uid);
 }
 
+api::Condition Groups::Subject::condition() const {
+  return ConditionOf(*wanted, class_missing ? NoteOf(group) : "");
+}
+
 StatusNeed Groups::Subject::need() const {
   if (!wanted) return StatusNeed::kNone;
   if (PhaseDiffers(group, *wanted)) return StatusNeed::kNow;
-  return CountsDiffer(group, *wanted) || ConditionDiffers(group, *wanted) ? StatusNeed::kSoon
-                                                                          : StatusNeed::kNone;
+  return CountsDiffer(group, *wanted) || ConditionDiffers(group, condition()) ? StatusNeed::kSoon
+                                                                              : StatusNeed::kNone;
 }
 
 client::Request Groups::Subject::WriteOf(Instant now) const {
@@ -146,8 +174,8 @@ client::Request Groups::Subject::WriteOf(Instant now) const {
   body += fmt::format(R"("phase":"{}","running":{},"succeeded":{},"failed":{})",
                       model::ToString(wanted->phase), wanted->running, wanted->succeeded,
                       wanted->failed);
-  if (ConditionDiffers(group, *wanted))
-    body += R"(,"conditions":)" + ConditionsText(group, *wanted, now);
+  if (const api::Condition wants = condition(); ConditionDiffers(group, wants))
+    body += R"(,"conditions":)" + ConditionsText(group, wants, now);
   body += "}}";
   return client::Patch(PodGroups(),
                        {.namespace_name = group.meta.namespace_name, .name = group.meta.name},
@@ -161,7 +189,7 @@ void Groups::Subject::AddTo(Hasher& hasher) const {
     hasher.Add(c.condition.type).Add(c.condition.status).Add(c.condition.reason);
     hasher.Add(c.condition.message).Add(c.condition.transition.ns);
   }
-  hasher.Add(wanted.has_value());
+  hasher.Add(class_missing).Add(wanted.has_value());
   if (!wanted) return;
   hasher.Add(wanted->phase).Add(wanted->running).Add(wanted->succeeded).Add(wanted->failed);
   hasher.Add(wanted->reason).Add(wanted->message).Add(wanted->scheduled);

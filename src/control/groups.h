@@ -50,6 +50,9 @@ class Groups {
   [[nodiscard]] std::vector<model::GroupUpsert> ObserveClass(std::string_view name,
                                                              std::optional<int32_t> value,
                                                              model::Vocabulary& vocabulary);
+  // What to change in a group whose PriorityClass doesn't exist, as its condition says it; empty:
+  // nothing.
+  [[nodiscard]] std::string ClassNote(std::string_view uid) const;
   // Ignored for groups that were never observed.
   void Want(std::string_view uid, Wanted wanted);
 
@@ -63,14 +66,18 @@ class Groups {
 
  private:
   struct Subject {
-    api::PodGroup group;  // As observed.
+    api::PodGroup group;         // As observed.
+    bool class_missing = false;  // It names a PriorityClass that doesn't exist.
     std::optional<Wanted> wanted;
 
     [[nodiscard]] const api::ObjectMeta& meta() const { return group.meta; }
+    // REQUIRES: something is wanted.
+    [[nodiscard]] api::Condition condition() const;
     [[nodiscard]] StatusNeed need() const;
     [[nodiscard]] client::Request WriteOf(Instant now) const;
     void AddTo(Hasher& hasher) const;
   };
+  [[nodiscard]] bool LacksClass(const api::PodGroup& group) const;
   [[nodiscard]] model::GroupUpsert FactsOf(const api::PodGroup& group,
                                            model::Vocabulary& vocabulary) const;
 

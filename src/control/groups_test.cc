@@ -252,6 +252,90 @@ TEST(Groups, APriorityClassIsLookedUp) {
   EXPECT_EQ(state.groups().at(state.FindGroup("g1")).priority, std::nullopt);
 }
 
+// Whoever waits for a class that is missing is told so, in whichever condition there is, until it
+// comes: its priority is another than its user thinks.
+TEST(Groups, AMissingPriorityClassIsTold) {
+  Rig rig(Placing());
+  rig.Start({}, {NodeJson("n1", 11, 500)});
+  const std::string spec = R"(,"priorityClassName":"high")";
+  const std::string note =
+      "PriorityClass high doesn't exist, which spec.priorityClassName names: create it, or name "
+      "another; until then the group has the priority of its most important pod that waits";
+  rig.Event("groups", "ADDED", GroupJson("g1", 112, 1, spec));
+  const env::SendRequest waits = rig.TakeOf("/podgroups/g");
+  EXPECT_TRUE(Says(
+      waits,
+      R"("message":"PodGroup ns/g lacks members: it needs 1 more, and 0 wait. )" + note + R"(",)"))
+      << BodyOf(waits);
+  rig.Answer(waits, 200, "{}");
+  EXPECT_NE(rig.Get("/debug/why?podgroup=ns/g").find(R"("note":")" + note + '"'),
+            std::string::npos);
+  rig.Event("pods", "ADDED", MemberJson("a", 113));
+  rig.Answer(rig.TakeBinding(), 201, "{}");
+  rig.Event("pods", "MODIFIED", MemberJson("a", 114, "n1"));
+  rig.Pass(Duration::Seconds(2));
+  rig.Event("groups", "MODIFIED", GroupJson("g1", 115, 1, spec, R"({"phase":"Inqueue"})"));
+  rig.Pass(Duration::Seconds(2));
+  const env::SendRequest runs = rig.TakeOf("/podgroups/g");
+  EXPECT_TRUE(Says(runs, R"("phase":"Running")")) << BodyOf(runs);
+  EXPECT_TRUE(Says(runs, R"("type":"Scheduled","status":"True",)"
+                         R"("reason":"tasks in gang are ready to be scheduled","message":")" +
+                             note))
+      << BodyOf(runs);
+  rig.Answer(runs, 200, "{}");
+  const std::string told =
+      R"({"phase":"Running","running":1,"conditions":[{"type":"Scheduled","status":"True",)"
+      R"("reason":"tasks in gang are ready to be scheduled","message":")" +
+      note + R"(","transitionID":"115"}]})";
+  rig.Event("groups", "MODIFIED", GroupJson("g1", 116, 1, spec, told));
+  rig.Pass(Duration::Seconds(2));
+  EXPECT_EQ(rig.TakeOf("/podgroups/g").call.value, 0u);
+  rig.Event(
+      "classes", "ADDED",
+      R"({"kind":"PriorityClass","apiVersion":"scheduling.k8s.io/v1","metadata":{"name":"high","uid":"c","resourceVersion":"117"},"value":1000})");
+  rig.Pass(Duration::Seconds(2));
+  const env::SendRequest mended = rig.TakeOf("/podgroups/g");
+  EXPECT_TRUE(Says(mended, R"("message":"","transitionID":"115")")) << BodyOf(mended);
+}
+
+// What is listed first says nothing of what is not read yet: of members, and of classes.
+TEST(Groups, NothingIsToldBeforeAllIsRead) {
+  Rig rig(Placing());
+  rig.Tick();
+  std::vector<env::SendRequest> later;
+  while (!rig.inbox.empty()) {
+    const env::SendRequest request = rig.Take();
+    const std::string kind = Rig::KindOf(request.request.target);
+    if (kind == "pods" || kind == "classes") {
+      later.push_back(request);
+    } else if (request.stream) {
+      rig.Answer(request, 200, "");
+    } else {
+      rig.Answer(request, 200,
+                 ListJson(kind == "groups"
+                              ? std::vector{GroupJson("g1", 12, 1, R"(,"priorityClassName":"high")",
+                                                      R"({"phase":"Running","running":1})")}
+                              : std::vector<std::string>{}));
+    }
+  }
+  rig.Settle();
+  rig.Pass(Duration::Seconds(2));
+  EXPECT_EQ(rig.TakeOf("/podgroups/g").call.value, 0u);
+}
+
+// However many a group asks for, it is told that number, and when nobody could ever have so many.
+TEST(Groups, AGangThatCanNeverBeIsToldItsNumbers) {
+  Rig rig(Placing());
+  rig.Start({}, {NodeJson("n1", 11)});
+  rig.Event("groups", "ADDED", GroupJson("g1", 112, 2147483647));
+  rig.Event("pods", "ADDED", MemberJson("a", 113));
+  const std::string why = rig.Get("/debug/why?podgroup=ns/g");
+  EXPECT_NE(why.find("it needs 2147483647 more, more than there can be: lower its spec.minMember, "
+                     "and 1 wait."),
+            std::string::npos)
+      << why;
+}
+
 // The genuine API server has no PodGroups before somebody installs them.
 TEST(Groups, AServerWithoutPodGroupsIsNoReasonToWait) {
   Rig rig(Placing());

@@ -58,6 +58,10 @@ class Quota {
   // Nothing: the call was none of these. The result's object is to be learned by the watch of
   // Workloads before its outcome is applied.
   std::optional<Workloads::Result> OnCallDone(Instant now, const client::CallDone& done);
+  // The Workload as it was observed last; null for none.
+  [[nodiscard]] const api::Workload* FindWorkload(std::string_view uid) const {
+    return workloads_.Find(uid);
+  }
   // The write was done, and yet its object has no quota: it is to be read.
   void Reread(std::string_view uid) { workloads_.Reread(uid); }
   [[nodiscard]] client::WatchId workloads_watch() const { return workloads_watch_; }

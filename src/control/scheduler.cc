@@ -129,7 +129,8 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
       now, [this](const Evictor::Victim& victim) { return Wanted(victim); }, client_, out);
   EndEvictions(now);
   status_.Pump(now, client_, out);
-  groups_.Pump(now, client_, out);
+  // Its members and its class may be read after a group.
+  if (client_.synced()) groups_.Pump(now, client_, out);
   if (quota_) quota_->Pump(now, engine_.state(), client_, out);
   // Between cycles that have more to do, what waits is not expected to have been looked at.
   const bool idle = may_decide() && engine_.wake_at() > now;
@@ -137,8 +138,9 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
 }
 
 Instant Scheduler::wake_at() const {
-  Instant at = std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at(),
-                         evictor_.wake_at(), groups_.wake_at()});
+  Instant at =
+      std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at(), evictor_.wake_at()});
+  if (client_.synced()) at = std::min(at, groups_.wake_at());
   if (quota_) at = std::min(at, quota_->wake_at());
   if (!may_decide()) return at;
   if (quota_ && !quota_->listed()) return Instant{};

@@ -117,6 +117,9 @@ class Scheduler final : public env::Actor {
   }
   [[nodiscard]] const Binder& binder() const { return binder_; }
   [[nodiscard]] const Evictor& evictor() const { return evictor_; }
+  [[nodiscard]] const Groups& groups() const { return groups_; }
+  // Null: it gives out none.
+  [[nodiscard]] const Quota* quota() const { return quota_ ? &*quota_ : nullptr; }
   [[nodiscard]] const StatusWriter& status() const { return status_; }
   [[nodiscard]] const SchedulerCounters& counters() const { return counters_; }
   // Of "NAMESPACE/NAME"; null when it could be read, or does not exist.

@@ -874,6 +874,58 @@ TEST_F(WorkloadsTest, TheTreeOfQueuesIsTold) {
   EXPECT_NE(text.find("2 more needed"), std::string::npos);
 }
 
+// Who was evicted waits, too, though nobody tries it: when its queue was drained; and a flavor that
+// is gone is told.
+TEST_F(WorkloadsTest, WhoIsNotTriedIsToldInTheTreeOfQueues) {
+  const auto get = [&](const std::string& target) {
+    const env::HttpResponse answer = AnswerDebug(rig_.scheduler, {.target = target});
+    EXPECT_EQ(answer.status, 200);
+    return std::string(answer.body.view());
+  };
+  const auto evicted = [](const std::string& reason, const std::string& message) {
+    return fmt::format(
+        R"("conditions":[{{"type":"Evicted","status":"True","reason":"{0}","message":"{1}",)"
+        R"("lastTransitionTime":"2027-01-15T07:00:00Z"}},)"
+        R"({{"type":"Requeued","status":"False","reason":"{0}","message":"{1}"}}])",
+        reason, message);
+  };
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(110, R"(,"stopPolicy":"HoldAndDrain")"));
+  rig_.Event("workloads", "ADDED",
+             WorkloadJson("a", 111, evicted("ClusterQueueStopped", "The ClusterQueue is stopped")));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 112));
+  const std::string text = get("/debug/queues");
+  EXPECT_NE(text.find(R"("waitingCount":2,"waiting":[{"workload":"ns/b",)"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find(R"({"workload":"ns/a","priority":0,"since":"2026-01-01T00:00:00Z",)"
+                      R"("waitsFor":"its condition Requeued, which is False, ClusterQueueStopped: )"
+                      R"(The ClusterQueue is stopped"})"),
+            std::string::npos)
+      << text;
+  const std::string why = get("/debug/why?workload=ns/a");
+  EXPECT_NE(why.find(R"("waitsFor":"its condition Requeued, which is False, ClusterQueueStopped)"),
+            std::string::npos)
+      << why;
+  EXPECT_NE(why.find(R"("evicted":{"reason":"ClusterQueueStopped",)"
+                     R"("message":"The ClusterQueue is stopped","at":"2027-01-15T07:00:00Z"})"),
+            std::string::npos)
+      << why;
+  rig_.Event("workloads", "MODIFIED",
+             WorkloadJson("a", 113,
+                          evicted("Preempted",
+                                  "Preempted to accommodate a workload (UID: u-b, "
+                                  "JobUID: UNKNOWN) due to so")));
+  EXPECT_NE(get("/debug/why?workload=ns/a").find(R"("for":"ns/b"})"), std::string::npos);
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(114));
+  rig_.Event("workloads", "ADDED", WorkloadJson("c", 115, ReservedStatus()));
+  EXPECT_EQ(get("/debug/queues").find("flavorMissing"), std::string::npos);
+  rig_.Event("resourceflavors", "DELETED", FlavorJson(116));
+  EXPECT_NE(get("/debug/queues").find(R"("flavor":"spot","flavorMissing":true)"),
+            std::string::npos);
+  EXPECT_NE(
+      get("/debug/why?workload=ns/c").find(R"("flavor":"spot","count":3,"flavorMissing":true)"),
+      std::string::npos);
+}
+
 // Which level refuses, who holds what it waits for, and what is leaving.
 TEST_F(EvictionsTest, WhyTellsOfWorkloads) {
   const auto why = [&](const std::string& name) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -16,24 +15,7 @@
 namespace berth::controllers {
 namespace {
 
-constexpr std::string_view kRequired = "kueue.x-k8s.io/podset-required-topology";
-constexpr std::string_view kPreferred = "kueue.x-k8s.io/podset-preferred-topology";
-constexpr std::string_view kUnconstrained = "kueue.x-k8s.io/podset-unconstrained-topology";
-constexpr std::string_view kSliceTopology = "kueue.x-k8s.io/podset-slice-required-topology";
-constexpr std::string_view kSliceSize = "kueue.x-k8s.io/podset-slice-size";
-constexpr std::string_view kGroup = "kueue.x-k8s.io/podset-group-name";
 constexpr std::string_view kHostnameLevel = "kubernetes.io/hostname";
-constexpr std::string_view kIndexLabel = "batch.kubernetes.io/job-completion-index";
-
-std::string TextOf(const api::StringMap& annotations, std::string_view key) {
-  return std::string(api::Find(annotations, key).value_or(std::string_view()));
-}
-
-int64_t NumberIn(std::string_view text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() ? number : 0;
-}
 
 bool IsGated(const PodRef& pod) {
   return std::ranges::find(pod.facts->spec->scheduling_gates, kTopologyGate) !=
@@ -159,21 +141,6 @@ class Ungater {
 
 }  // namespace
 
-std::optional<api::TopologyRequest> TopologyRequestOf(const api::PodTemplate& pods) {
-  api::TopologyRequest request;
-  request.required = TextOf(pods.annotations, kRequired);
-  if (request.required.empty()) request.preferred = TextOf(pods.annotations, kPreferred);
-  request.unconstrained = TextOf(pods.annotations, kUnconstrained) == "true";
-  const std::string slice = TextOf(pods.annotations, kSliceTopology);
-  if (const int64_t size = NumberIn(TextOf(pods.annotations, kSliceSize));
-      size > 0 && !slice.empty())
-    request.slices.push_back({.level = slice, .size = size});
-  if (request == api::TopologyRequest{}) return std::nullopt;
-  request.group = TextOf(pods.annotations, kGroup);
-  request.pod_index_label = kIndexLabel;
-  return request;
-}
-
 std::string TopologyRequestText(const std::optional<api::TopologyRequest>& request) {
   if (!request) return "";
   std::string text;
@@ -185,9 +152,17 @@ std::string TopologyRequestText(const std::optional<api::TopologyRequest>& reque
   if (request->unconstrained) text += R"("unconstrained":true,)";
   add("podIndexLabel", request->pod_index_label);
   add("podSetGroupName", request->group);
-  if (!request->slices.empty()) {
+  if (request->slices.size() == 1) {
     add("podSetSliceRequiredTopology", request->slices.front().level);
     text += fmt::format(R"("podSetSliceSize":{},)", request->slices.front().size);
+  } else if (!request->slices.empty()) {
+    text += R"("podsetSliceRequiredTopologyConstraints":[)";
+    for (const api::TopologySlice& slice : request->slices) {
+      text += fmt::format(R"({{"topology":{},"size":{}}},)", client::JsonString(slice.level),
+                          slice.size);
+    }
+    text.back() = ']';
+    text += ',';
   }
   text.pop_back();
   return R"(,"topologyRequest":{)" + text + "}";

@@ -20,8 +20,6 @@ namespace berth::controllers {
 
 inline constexpr std::string_view kTopologyGate = "kueue.x-k8s.io/topology";
 
-// Nothing: the annotations of the template ask for none. Pods of Jobs are ranked by their index.
-[[nodiscard]] std::optional<api::TopologyRequest> TopologyRequestOf(const api::PodTemplate& pods);
 // The member "topologyRequest" of a pod set, with a comma before; empty for nothing.
 [[nodiscard]] std::string TopologyRequestText(const std::optional<api::TopologyRequest>& request);
 

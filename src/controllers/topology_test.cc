@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "api/topology_annotations.h"
+
 namespace berth::controllers {
 namespace {
 
@@ -226,9 +228,7 @@ TEST_F(UnhealthyNodesTest, OfWiderDomainsNodesSayNothing) {
 
 TEST(TopologyRequest, IsWhatTheAnnotationsAskFor) {
   const auto text = [](const api::StringMap& annotations) {
-    api::PodTemplate pods;
-    pods.annotations = annotations;
-    return TopologyRequestText(TopologyRequestOf(pods));
+    return TopologyRequestText(api::TopologyRequestOf(annotations));
   };
   const std::string index = R"("podIndexLabel":"batch.kubernetes.io/job-completion-index"})";
   EXPECT_EQ(text({}), "");
@@ -249,6 +249,13 @@ TEST(TopologyRequest, IsWhatTheAnnotationsAskFor) {
   EXPECT_EQ(text({{"kueue.x-k8s.io/podset-slice-required-topology", "host"},
                   {"kueue.x-k8s.io/podset-slice-size", "two"}}),
             "");
+  EXPECT_EQ(text({{"kueue.x-k8s.io/podset-unconstrained-topology", "T"}}),
+            R"(,"topologyRequest":{"unconstrained":true,)" + index);
+  EXPECT_EQ(text({{"kueue.x-k8s.io/podset-slice-required-topology-constraints",
+                   R"([{"topology":"rack","size":4},{"topology":"host","size":2}])"}}),
+            R"(,"topologyRequest":{"podIndexLabel":"batch.kubernetes.io/job-completion-index",)"
+            R"("podsetSliceRequiredTopologyConstraints":[{"topology":"rack","size":4},)"
+            R"({"topology":"host","size":2}]})");
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "api/quota.h"
+#include "api/topology_annotations.h"
 #include "base/check.h"
 #include "codec/decode.h"
 #include "controllers/job_template.h"
@@ -31,6 +32,8 @@ constexpr std::string_view kQuotaReserved = "QuotaReserved";
 constexpr std::string_view kRequeued = "Requeued";
 // While an object that is none of ours has the Workload's name.
 constexpr Duration kNameTakenEvery = Duration::Seconds(30);
+// How long after an admission its flavor may be seen.
+constexpr Duration kFlavorComesWithin = Duration::Seconds(5);
 constexpr size_t kNameMax = 253;
 constexpr size_t kHashDigits = 5;
 
@@ -154,6 +157,9 @@ class Planner {
   void FindOwn();
   void Make();
   void LackClass();
+  bool Contradicts();
+  void TellIgnored(Write& write) const;
+  void LackFlavor(const std::string& name);
   void Stop(std::string why);
   void Remake();
   void Follow();
@@ -248,13 +254,14 @@ std::string Planner::PodSetText() const {
   std::string text =
       fmt::format(R"("podSets":[{{"name":"{}","count":{})", kPodSetName, CountOf(job_));
   if (const auto least = MinCountOf(job_)) text += fmt::format(R"(,"minCount":{})", *least);
-  text += TopologyRequestText(TopologyRequestOf(job_.pod_template));
+  text += TopologyRequestText(api::TopologyRequestOf(job_.pod_template.annotations));
   return text + R"(,"template":)" + TemplateText(job_.pod_template) + "}]";
 }
 
 void Planner::Make() {
   if (!job_.suspend) return Stop("It has no Workload");
   if (!Idle()) return;
+  if (Contradicts()) return;
   const std::optional<Priority> priority = PriorityOf(objects_, head_, spec_);
   if (!priority) return LackClass();
   const std::string name = WorkloadNameOf(head_);
@@ -268,6 +275,7 @@ void Planner::Make() {
   write.told.push_back(
       {.reason = "CreatedWorkload",
        .message = fmt::format("Created Workload {}/{}", head_.namespace_name, name)});
+  TellIgnored(write);
   plan_.writes.push_back(std::move(write));
 }
 
@@ -284,6 +292,30 @@ void Planner::LackClass() {
                               is_own ? std::string(*own) : spec_.priority_class_name,
                               is_own ? fmt::format("its label {}", api::kWorkloadPriorityLabel)
                                      : "its spec.template.spec.priorityClassName")});
+}
+
+// What no Workload could say, and berth's own server refuses: a server without a webhook takes it.
+// Told at the Job, whose Workload isn't made then.
+bool Planner::Contradicts() {
+  const api::FieldErrors errors =
+      api::CheckTopologyAnnotations(job_.pod_template.annotations, CountOf(job_));
+  if (errors.empty()) return false;
+  std::string message = "Error creating: the Job can't be placed as its annotations say";
+  for (const api::FieldError& error : errors) message += "; " + ToString(error);
+  plan_.told.push_back({.warning = true, .reason = "FailedCreate", .message = std::move(message)});
+  return true;
+}
+
+// Of what its own server refuses, too, and a Workload can be made without.
+void Planner::TellIgnored(Write& write) const {
+  const auto least = api::Find(job_.meta.annotations, kMinParallelism);
+  if (!least || MinCountOf(job_)) return;
+  write.told.push_back(
+      {.warning = true,
+       .reason = "Ignored",
+       .message = fmt::format("The annotation {} is ignored, and the Job starts with all of its "
+                              "pods or none: \"{}\" is no number from 1 to {}",
+                              kMinParallelism, *least, CountOf(job_) - 1)});
 }
 
 Write Planner::JobPatch(std::string members, Told told) const {
@@ -319,7 +351,7 @@ bool Planner::IsRestored() {
 bool Planner::Matches() const {
   if (own_->pod_sets.size() != 1 || own_->queue != QueueNameOf(head_)) return false;
   const api::WorkloadPodSet& set = pod_set();
-  if (set.topology != TopologyRequestOf(job_.pod_template)) return false;
+  if (set.topology != api::TopologyRequestOf(job_.pod_template.annotations)) return false;
   if (!reserved()) {
     return set.count == CountOf(job_) && set.min_count == MinCountOf(job_) && *set.spec == spec_ &&
            set.labels == OwnLabels(job_.pod_template.labels) &&
@@ -340,26 +372,28 @@ bool Planner::Matches() const {
 // with it the quota, when nothing of the Job runs any more.
 void Planner::Remake() {
   if (!job_.suspend) return Stop("It is not what its Workload asks for");
-  if (!reserved()) return Follow();
-  if (!Idle() || !IsRestored()) return;
+  if (!reserved() && !Contradicts()) return Follow();
+  if (!Idle() || (reserved() && !IsRestored())) return;
   Write write = DeleteSeen(*own_head_, {});
   write.told.push_back(
       {.reason = "DeletedWorkload", .message = "Deleted Workload of another shape " + title()});
   plan_.writes.push_back(std::move(write));
 }
 
-// A Workload without quota says what the Job says; with it, what its priority class says.
+// A Workload without quota says what the Job says; with it, what its priority class says. Without a
+// class its priority is whatever was set.
 void Planner::Follow() {
   const std::optional<Priority> priority = PriorityOf(objects_, head_, spec_);
   std::string members;
-  if (!Matches()) {
+  const bool shape = !Matches();
+  if (shape) {
     members =
         fmt::format(R"({},"queueName":{},)", PodSetText(), client::JsonString(QueueNameOf(head_)));
   }
   if (priority && own_->priority_class != priority->name && !reserved()) {
     members += priority->name.empty() ? R"("priorityClassRef":null,"priority":0,)"
                                       : PriorityText(*priority) + ",";
-  } else if (priority && own_->priority_class == priority->name &&
+  } else if (priority && !priority->name.empty() && own_->priority_class == priority->name &&
              own_->priority != priority->value) {
     members += fmt::format(R"("priority":{},)", priority->value);
   }
@@ -368,6 +402,7 @@ void Planner::Follow() {
   Write write = PatchOf(*own_head_);
   write.body = R"("spec":{)" + members + "}";
   write.told.push_back({.reason = "UpdatedWorkload", .message = "Updated Workload " + title()});
+  if (shape) TellIgnored(write);
   plan_.writes.push_back(std::move(write));
 }
 
@@ -391,11 +426,28 @@ void Planner::Status(const std::vector<api::Condition>& conditions, std::string 
 
 // ---- Running ---------------------------------------------------------------------------------
 
+// Who admitted it may have seen the flavor before we do.
+void Planner::LackFlavor(const std::string& name) {
+  const api::Condition* admitted = api::Find(own_->conditions, kAdmitted);
+  const Instant due = admitted->transition + kFlavorComesWithin;
+  if (now_ < due) return plan_.WakeAt(due);
+  plan_.told.push_back(
+      {.warning = true,
+       .reason = "FailedStart",
+       .message = fmt::format("Error starting: ResourceFlavor {} doesn't exist, of which Workload "
+                              "{} has its quota: create it, or set spec.active of the Workload to "
+                              "false and to true again for another",
+                              name, title())});
+}
+
 // The flavor's nodes are where its pods run. False: it isn't seen yet, or the pods ask for other
 // nodes, and the Workload is finished.
 bool Planner::AddFlavor(const std::string& name, PodSettings& settings) {
   const Slot slot = objects_.Find(api::KindId::kResourceFlavor, {}, name);
-  if (slot == kNoSlot) return false;
+  if (slot == kNoSlot) {
+    LackFlavor(name);
+    return false;
+  }
   const api::ResourceFlavor& flavor = *objects_.flavor(slot);
   for (const auto& [key, value] : flavor.node_labels) {
     const auto asked = api::Find(settings.selector, key);

@@ -725,6 +725,20 @@ TEST_F(Workloads, WithoutAClassItIsTheDefaultOnes) {
   ExpectAtRest();
 }
 
+// As Kueue has it: who waits long may be preferred by hand, where no class says how important it is.
+TEST_F(Workloads, APriorityThatIsSetByHandStays) {
+  MakeJob();
+  Pass(1);
+  Patch(Workload(), R"({"spec":{"priority":7}})");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/spec/priority"), "7");
+  Patch(kJob, R"({"spec":{"parallelism":1}})");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/spec/podSets/0/count"), "1");
+  EXPECT_EQ(Text(Workload(), "/spec/priority"), "7");
+  ExpectAtRest();
+}
+
 // ---- Faults ----------------------------------------------------------------------------------
 
 // Lost answers, lost requests, late watches and restarts: one Workload, and it says what is true.
@@ -801,6 +815,89 @@ TEST_F(Workloads, AWorkloadThatIsRefusedIsToldOf) {
   api_.fault = nullptr;
   Pass(10);
   EXPECT_EQ(Text(Workload(), "/spec/queueName"), "q");
+}
+
+// On a server without a webhook that refuses them: its user is told, and what is mended starts.
+TEST_F(Workloads, ContradictingAnnotationsAreToldAtTheJob) {
+  MakeJob({.pod_annotations = R"("kueue.x-k8s.io/podset-required-topology":"rack",)"
+                              R"("kueue.x-k8s.io/podset-preferred-topology":"host")"});
+  Pass(1);
+  EXPECT_EQ(Paths("/workloads/").size(), 0u);
+  const std::vector<std::string> told = {
+      "FailedCreate: Error creating: the Job can't be placed as its annotations say; "
+      "spec.template.metadata.annotations[kueue.x-k8s.io/podset-preferred-topology]: Forbidden: "
+      "may not be set beside kueue.x-k8s.io/podset-required-topology: remove one of them"};
+  EXPECT_EQ(Events(), told);
+  EXPECT_EQ(Text(kJob, "/spec/suspend"), "true");
+  ExpectAtRest();
+  const std::string preferred =
+      R"({"spec":{"template":{"metadata":{"annotations":{"kueue.x-k8s.io/podset-preferred-topology":)";
+  Patch(kJob, preferred + "null}}}}}");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/spec/podSets/0/topologyRequest/required"), "rack");
+  // A Workload of what the Job wanted before would get it quota for that.
+  Patch(kJob, preferred + R"("host"}}}}})");
+  Pass(1);
+  EXPECT_EQ(Paths("/workloads/").size(), 0u);
+  EXPECT_EQ(Text(kJob,
+                 "/spec/template/metadata/annotations/"
+                 "kueue.x-k8s.io~1podset-preferred-topology"),
+            "host");
+  ExpectAtRest();
+}
+
+// Its pods can't be told where to run. A flavor that is only seen later than its workload is no
+// reason to tell.
+TEST_F(Workloads, AFlavorThatIsGoneIsToldAtTheJobThatCannotStart) {
+  MakeJob();
+  Pass(1);
+  api_.Do(Method::kDelete, kKueue + "/resourceflavors/f");
+  Decide({"QuotaReserved=True"},
+         R"(,"admission":{"clusterQueue":"cq","podSetAssignments":[{"name":"main","flavors":)"
+         R"({"cpu":"f"},"resourceUsage":{"cpu":"2"},"count":2}]})");
+  const std::string now = client::SecondsTime(api_.now);
+  Patch(Workload() + "/status",
+        fmt::format(R"({{"status":{{"conditions":[{{"type":"QuotaReserved","status":"True",)"
+                    R"("reason":"r","message":"m","lastTransitionTime":"{0}"}},)"
+                    R"({{"type":"Admitted","status":"True","reason":"r","message":"m",)"
+                    R"("lastTransitionTime":"{0}"}}]}}}})",
+                    now));
+  Pass(2);
+  const auto told = [&] {
+    const std::vector<std::string> events = Events();
+    return std::ranges::count_if(
+        events, [](const std::string& event) { return event.starts_with("FailedStart: "); });
+  };
+  EXPECT_EQ(told(), 0);
+  Pass(10);
+  EXPECT_EQ(
+      std::ranges::count(Events(),
+                         "FailedStart: Error starting: ResourceFlavor f doesn't exist, of which "
+                         "Workload d/" +
+                             Workload().substr(Workload().rfind('/') + 1) +
+                             " has its quota: create it, or set spec.active of the Workload to "
+                             "false and to true again for another"),
+      1)
+      << testing::PrintToString(Events());
+  EXPECT_EQ(Stands(), kHeld);
+  ExpectAtRest();
+  MakeFlavor("f", R"("pool":"a")", R"({"key":"t","operator":"Exists","effect":"NoSchedule"})");
+  Pass(1);
+  EXPECT_EQ(Stands(), kPlaced);
+  EXPECT_EQ(told(), 1);
+}
+
+TEST_F(Workloads, AMinimumThatIsNoneIsToldToBeIgnored) {
+  MakeJob({.annotations = R"("kueue.x-k8s.io/job-min-parallelism":"2")"});
+  Pass(1);
+  const std::string ignored =
+      "Ignored: The annotation kueue.x-k8s.io/job-min-parallelism is ignored, and the Job starts "
+      "with all of its pods or none: \"2\" is no number from 1 to 1";
+  EXPECT_EQ(std::ranges::count(Events(), ignored), 1);
+  Patch(kJob, R"({"metadata":{"annotations":{"kueue.x-k8s.io/job-min-parallelism":"1"}}})");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/spec/podSets/0/minCount"), "1");
+  ExpectAtRest();
 }
 
 // ---- Topology ----------------------------------------------------------------------------------

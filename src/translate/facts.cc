@@ -493,7 +493,7 @@ model::BundleId MinResourcesOf(const api::PodGroup& group, model::Vocabulary& vo
 model::GroupUpsert GroupFacts(const api::PodGroup& group, std::optional<int32_t> priority,
                               model::Vocabulary& vocabulary) {
   const auto count = [](int64_t n) {
-    return static_cast<int32_t>(std::clamp<int64_t>(n, 0, limits::kPodsMax + 1));
+    return static_cast<int32_t>(std::clamp<int64_t>(n, 0, INT32_MAX));
   };
   model::GroupUpsert facts{.uid = group.meta.uid,
                            .key = KeyOf(group.meta),

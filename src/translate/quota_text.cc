@@ -9,6 +9,7 @@
 #include "api/quantity.h"
 #include "api/requests.h"
 #include "base/check.h"
+#include "base/limits.h"
 #include "translate/text.h"
 
 namespace berth::translate {
@@ -16,9 +17,16 @@ namespace {
 
 using model::FlavorReasonKind;
 
+// Amounts are cut where they are read: what a pod asks for, at kAmountMax, and quotas at kQuotaMax.
+// No other amount is that, or a multiple of it.
+bool IsCut(model::Amount amount) {
+  return amount >= limits::kQuotaMax || (amount > 0 && amount % limits::kAmountMax == 0);
+}
+
 std::string AmountText(model::ResourceId r, model::Amount amount,
                        const model::Vocabulary& vocabulary) {
-  return ResourceAmountText(vocabulary.resources.Name(r), amount);
+  return fmt::format("{}{}", IsCut(amount) ? "at least " : "",
+                     ResourceAmountText(vocabulary.resources.Name(r), amount));
 }
 
 std::string_view EffectText(model::TaintEffect effect) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
+
 // Goal: why a workload waits for quota reads as Kueue writes it. Method: each reason once, compared
 // whole.
 namespace berth::translate {
@@ -49,6 +51,15 @@ TEST(QuotaTextTest, EachReasonHasItsWords) {
                   .most = int64_t{3} << 30}),
             "insufficient quota for memory in flavor spot, previously considered podsets requests "
             "(0) + current podset request (10Mi) > maximum capacity (3Gi)");
+  // What was cut when it was read is told as such.
+  EXPECT_EQ(text({.kind = FlavorReasonKind::kExceedsMost,
+                  .resource = model::kMemory,
+                  .amount = 3 * limits::kAmountMax,
+                  .assumed = limits::kAmountMax,
+                  .most = limits::kQuotaMax}),
+            "insufficient quota for memory in flavor spot, previously considered podsets requests "
+            "(at least 18446744073709) + current podset request (at least 55340232221127) > "
+            "maximum capacity (at least 128Pi)");
   EXPECT_EQ(text({.kind = FlavorReasonKind::kShort, .resource = model::kCpu, .amount = 1500}),
             "insufficient unused quota for cpu in flavor spot, 1500m more needed");
   EXPECT_EQ(text({.kind = FlavorReasonKind::kShort, .resource = model::kCpu, .amount = 2000}),

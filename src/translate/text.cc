@@ -7,6 +7,7 @@
 #include <map>
 #include <tuple>
 
+#include "base/limits.h"
 #include "translate/quota_text.h"
 
 namespace berth::translate {
@@ -144,9 +145,12 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
       return fmt::format("PodGroup {} does not exist", group);
     case ReasonKind::kGangIncomplete: {
       const model::NameId role = refusal.reasons.front().detail;
-      return fmt::format("PodGroup {} lacks members{}: it needs {} more, and {} wait{}", group,
+      const std::string_view never = gang.needed > limits::kPodsMax
+                                         ? ", more than there can be: lower its spec.minMember"
+                                         : "";
+      return fmt::format("PodGroup {} lacks members{}: it needs {} more{}, and {} wait{}", group,
                          role.valid() ? fmt::format(" of role {}", state.NameOf(role)) : "",
-                         gang.needed, gang.found,
+                         gang.needed, never, gang.found,
                          gang.released > 0
                              ? fmt::format("; {} gave back their nodes, since it was not completed "
                                            "in time",
