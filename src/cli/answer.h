@@ -12,6 +12,11 @@
 
 namespace berth::cli {
 
+// What to do about an answer of nobody who schedules.
+inline constexpr std::string_view kNoScheduler =
+    "\n  no scheduler answers there: for a `berth run`, give --why-address HOST:PORT of its "
+    "--secure-port and --why-ca the file of its --secure-ca";
+
 // The field's string, or its JSON when it is none.
 std::string Text(const api::JsonObject& object, std::string_view key);
 

@@ -52,6 +52,13 @@ void AddConnect(CLI::App* app, ConnectOptions& connect) {
                   "context of the kubeconfig; otherwise its current one");
 }
 
+void AddScheduler(CLI::App* app, SchedulerAddress& scheduler) {
+  app->add_option("--why-address", scheduler.where,
+                  "HOST:PORT of the scheduler that is asked [the API server]");
+  app->add_option("--why-ca", scheduler.authority,
+                  "PEM file with the authority of --why-address [the kubeconfig's]");
+}
+
 constexpr char kSimulated[] =
     "Simulated nodes run no program. A pod ends by itself only when it is annotated:\n"
     "  berth.dev/run-for: \"90s\"     how long each run of a container takes (\"1h30m\", "
@@ -207,10 +214,7 @@ void AddClients(CLI::App& app, Slots& slots) {
                   "pod/NAME or NAME, podgroup/NAME, workload/NAME, job/NAME")
       ->required();
   why->add_option("-n,--namespace", slots.why.namespace_name, "its namespace");
-  why->add_option("--why-address", slots.why.why_address,
-                  "HOST:PORT of the scheduler that is asked [the API server]");
-  why->add_option("--why-ca", slots.why.why_ca,
-                  "PEM file with the authority of --why-address [the kubeconfig's]");
+  AddScheduler(why, slots.why.scheduler);
   why->add_flag("--json", slots.why.json, "the answer as it came");
 
   CLI::App* queue =
@@ -218,6 +222,7 @@ void AddClients(CLI::App& app, Slots& slots) {
   AddConnect(queue, slots.queue.connect);
   queue->add_option("NAME", slots.queue.name,
                     "a ClusterQueue or Cohort, and what is below it [all]");
+  AddScheduler(queue, slots.queue.scheduler);
   queue
       ->add_option_function<std::string>(
           "-o,--output", [&slots](const std::string& form) { slots.queue.json = form == "json"; },

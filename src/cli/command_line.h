@@ -70,20 +70,26 @@ struct NodesOptions {
   bool verbose = false;
 };
 
+// The scheduler that is asked.
+struct SchedulerAddress {
+  std::string where;      // HOST:PORT or https://HOST:PORT; empty: the API server's.
+  std::string authority;  // PEM file of who signed that server; empty: the kubeconfig's.
+};
+
 struct WhyOptions {
   enum class Kind : uint8_t { kPod, kGroup, kWorkload, kJob };
   ConnectOptions connect;
   Kind kind = Kind::kPod;
   std::string name;            // Without its kind.
   std::string namespace_name;  // Empty: the context's, else "default".
-  std::string why_address;     // HOST:PORT or https://HOST:PORT; empty: the API server's.
-  std::string why_ca;          // PEM file of who signed that server; empty: the kubeconfig's.
+  SchedulerAddress scheduler;
   bool json = false;
 };
 
 struct QueueOptions {
   ConnectOptions connect;
   std::string name;  // Of a queue or cohort; empty: all.
+  SchedulerAddress scheduler;
   bool json = false;
 };
 

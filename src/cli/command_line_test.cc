@@ -70,9 +70,9 @@ TEST(CommandLine, WhyTakesAPodInEveryUsualSpelling) {
     const auto why = Get<WhyOptions>(
         {"why", spelling, "-n", "team-a", "--why-address", "h:1", "--why-ca", "run.crt"});
     EXPECT_EQ(why.name, "web-0");
-    EXPECT_EQ(why.why_ca, "run.crt");
+    EXPECT_EQ(why.scheduler.authority, "run.crt");
     EXPECT_EQ(why.namespace_name, "team-a");
-    EXPECT_EQ(why.why_address, "h:1");
+    EXPECT_EQ(why.scheduler.where, "h:1");
   }
 }
 
@@ -93,8 +93,11 @@ TEST(CommandLine, WhyTakesWorkloadsAndJobs) {
 
 TEST(CommandLine, QueuesAreAskedForByNameOrAll) {
   EXPECT_EQ(Get<QueueOptions>({"queue"}).name, "");
-  const auto queue = Get<QueueOptions>({"queue", "all", "-o", "json"});
+  const auto queue = Get<QueueOptions>(
+      {"queue", "all", "-o", "json", "--why-address", "h:1", "--why-ca", "run.crt"});
   EXPECT_EQ(queue.name, "all");
+  EXPECT_EQ(queue.scheduler.where, "h:1");
+  EXPECT_EQ(queue.scheduler.authority, "run.crt");
   EXPECT_TRUE(queue.json);
   EXPECT_FALSE(Get<QueueOptions>({"queue", "-o", "text"}).json);
 }

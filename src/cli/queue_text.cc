@@ -118,6 +118,8 @@ class Tree {
 
 Result<std::string> QueueText(int status, std::string_view body, std::string_view name) {
   const Result<api::Json> answer = codec::ParseJson(body);
+  if (status == 404)
+    return Fail(ErrorCode::kNotFound, fmt::format("the server answers 404{}", kNoScheduler));
   if (!answer || !answer->is_object())
     return Fail(ErrorCode::kInvalid, fmt::format("the server's answer, {}, is no JSON", status));
   const api::JsonObject& object = answer->get_object();

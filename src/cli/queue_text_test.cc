@@ -89,7 +89,14 @@ TEST(QueueTextTest, WhatIsNoTreeIsAnError) {
   EXPECT_EQ(TextOf(R"({"queues":[]})"), "there are no queues\n");
   EXPECT_EQ(TextOf("<html>"), "error: the server's answer, 200, is no JSON");
   EXPECT_EQ(TextOf(R"({"message":"who are you?"})", "", 401), "error: who are you?");
-  EXPECT_EQ(TextOf("{}", "", 404), "error: the server answers 404");
+  EXPECT_EQ(TextOf("{}", "", 500), "error: the server answers 500");
+  for (const char* body : {"{}", "404 page not found"}) {
+    EXPECT_EQ(
+        TextOf(body, "", 404),
+        "error: the server answers 404\n  no scheduler answers there: for a `berth run`, give "
+        "--why-address HOST:PORT of its --secure-port and --why-ca the file of its "
+        "--secure-ca");
+  }
   EXPECT_EQ(TextOf(R"({"queues":[1,{"quotas":3,"waiting":[[]]}]})").find("QUEUE"), 0u);
 }
 

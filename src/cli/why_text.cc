@@ -195,8 +195,7 @@ std::string_view Hint(std::string_view message) {
     return "\n  look with `kubectl get pod -n NAMESPACE NAME -o yaml`: it is absent, or was "
            "refused (its conditions and events say why)";
   }
-  return "\n  no scheduler answers there: for a `berth run`, give --why-address HOST:PORT of its "
-         "--secure-port and --why-ca the file of its --secure-ca";
+  return kNoScheduler;
 }
 
 }  // namespace

@@ -88,6 +88,29 @@ class Waiter final : public env::InputSink {
   std::optional<env::CallFailure> failure_ GUARDED_BY(mutex_);
 };
 
+// The kubeconfig's authority vouches for the API server, not for who else listens: --why-ca does.
+Status TakeAuthority(const std::string& path, Endpoint& endpoint) {
+  Result<std::string> text = net::ReadFile(path);
+  if (!text || !text->contains("BEGIN CERTIFICATE")) {
+    return Fail(ErrorCode::kInvalid, path + ": can't be read as certificates in PEM");
+  }
+  endpoint.transport.authority_pem = std::move(*text);
+  endpoint.transport.insecure = false;
+  return {};
+}
+
+Status TakeAddress(const std::string& text, Endpoint& endpoint) {
+  const std::string url = text.starts_with("https://") ? text : "https://" + text;
+  const Result<client::ServerConfig> server = client::ParseServerUrl(url);
+  if (!server) return std::unexpected(server.error());
+  endpoint.transport.server_name = server->host;
+  endpoint.transport.host = server->host;
+  endpoint.transport.port = server->port;
+  endpoint.base_path.clear();
+  endpoint.where = url;
+  return {};
+}
+
 }  // namespace
 
 Result<Endpoint> FindEndpoint(const cli::ConnectOptions& options) {
@@ -124,6 +147,30 @@ Result<Endpoint> FindEndpoint(const cli::ConnectOptions& options) {
     transport.bearer_token = std::make_shared<net::BearerToken>(server->token.data);
   }
   return endpoint;
+}
+
+Result<Endpoint> SchedulerAt(const Endpoint& api, const cli::SchedulerAddress& address) {
+  Endpoint endpoint = api;
+  if (!address.where.empty()) {
+    const Status taken = TakeAddress(address.where, endpoint);
+    if (!taken) return Fail(taken.error().code, "--why-address " + taken.error().message);
+  }
+  if (!address.authority.empty()) {
+    const Status taken = TakeAuthority(address.authority, endpoint);
+    if (!taken) return Fail(taken.error().code, "--why-ca " + taken.error().message);
+  }
+  return endpoint;
+}
+
+Result<env::HttpResponse> AskScheduler(const Endpoint& scheduler,
+                                       const cli::SchedulerAddress& address,
+                                       env::HttpRequest request) {
+  Result<env::HttpResponse> answer = Ask(scheduler, std::move(request), Duration::Seconds(30));
+  if (answer || address.where.empty() || !address.authority.empty()) return answer;
+  return Fail(answer.error().code,
+              answer.error().message +
+                  "\n  without --why-ca the kubeconfig's authority must have signed it; for a "
+                  "`berth run` give the file of its --secure-ca");
 }
 
 Result<env::HttpResponse> Ask(const Endpoint& endpoint, env::HttpRequest request,

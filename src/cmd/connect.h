@@ -21,6 +21,15 @@ struct Endpoint {
 // Reads the kubeconfig and all files it names, or the pod's account.
 Result<Endpoint> FindEndpoint(const cli::ConnectOptions& options);
 
+// The scheduler that the options name; behind that API server where they name none. Errors: an
+// address or a file that can't be read, with the option.
+Result<Endpoint> SchedulerAt(const Endpoint& api, const cli::SchedulerAddress& address);
+
+// As Ask. The error says what may lack when it can't be trusted.
+Result<env::HttpResponse> AskScheduler(const Endpoint& scheduler,
+                                       const cli::SchedulerAddress& address,
+                                       env::HttpRequest request);
+
 // One request, waited for. The error says what went wrong on the way; an answer of any status is an
 // answer.
 Result<env::HttpResponse> Ask(const Endpoint& endpoint, env::HttpRequest request, Duration timeout);

@@ -19,12 +19,14 @@ int Failed(const std::string& text) {
 }  // namespace
 
 int Queue(const cli::QueueOptions& options) {
-  const Result<Endpoint> endpoint = FindEndpoint(options.connect);
-  if (!endpoint) return Failed(endpoint.error().message);
+  const Result<Endpoint> api = FindEndpoint(options.connect);
+  if (!api) return Failed(api.error().message);
+  const Result<Endpoint> scheduler = SchedulerAt(*api, options.scheduler);
+  if (!scheduler) return Failed(scheduler.error().message);
   env::HttpRequest request;
   request.target = "/debug/queues";
   const Result<env::HttpResponse> answer =
-      Ask(*endpoint, std::move(request), Duration::Seconds(30));
+      AskScheduler(*scheduler, options.scheduler, std::move(request));
   if (!answer) return Failed(answer.error().message);
   if (options.json && answer->status == 200) {
     fmt::print("{}\n", answer->body.view());

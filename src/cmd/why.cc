@@ -10,33 +10,9 @@
 #include "client/request.h"
 #include "cmd/commands.h"
 #include "cmd/connect.h"
-#include "net/certificates.h"
 
 namespace berth::cmd {
 namespace {
-
-// The kubeconfig's authority vouches for the API server, not for who else listens: --why-ca does.
-Status TakeAuthority(const std::string& path, Endpoint& endpoint) {
-  Result<std::string> text = net::ReadFile(path);
-  if (!text || !text->contains("BEGIN CERTIFICATE")) {
-    return Fail(ErrorCode::kInvalid, path + ": can't be read as certificates in PEM");
-  }
-  endpoint.transport.authority_pem = std::move(*text);
-  endpoint.transport.insecure = false;
-  return {};
-}
-
-Status TakeAddress(const std::string& text, Endpoint& endpoint) {
-  const std::string url = text.starts_with("https://") ? text : "https://" + text;
-  const Result<client::ServerConfig> server = client::ParseServerUrl(url);
-  if (!server) return std::unexpected(server.error());
-  endpoint.transport.server_name = server->host;
-  endpoint.transport.host = server->host;
-  endpoint.transport.port = server->port;
-  endpoint.base_path.clear();
-  endpoint.where = url;
-  return {};
-}
 
 // What the API server of `endpoint` answers with 200; empty otherwise.
 std::string Read(const Endpoint& endpoint, std::string target) {
@@ -131,14 +107,8 @@ int Why(const cli::WhyOptions& options) {
       options.namespace_name.empty() ? endpoint->namespace_name : options.namespace_name;
   if (name.empty()) name = "default";
   const Endpoint api = *endpoint;
-  if (!options.why_address.empty()) {
-    const Status taken = TakeAddress(options.why_address, *endpoint);
-    if (!taken) return Failed("--why-address " + taken.error().message);
-  }
-  if (!options.why_ca.empty()) {
-    const Status taken = TakeAuthority(options.why_ca, *endpoint);
-    if (!taken) return Failed("--why-ca " + taken.error().message);
-  }
+  endpoint = SchedulerAt(api, options.scheduler);
+  if (!endpoint) return Failed(endpoint.error().message);
   std::string object = options.name;
   if (options.kind == cli::WhyOptions::Kind::kJob) {
     object = WorkloadOf(api, name, options.name);
@@ -154,16 +124,8 @@ int Why(const cli::WhyOptions& options) {
   request.target = fmt::format("/debug/why?{}={}", ParameterOf(options.kind),
                                client::PercentEncode(name + "/" + object));
   const Result<env::HttpResponse> answer =
-      Ask(*endpoint, std::move(request), Duration::Seconds(30));
-  if (!answer) {
-    const bool authority_may_lack = !options.why_address.empty() && options.why_ca.empty();
-    return Failed(
-        answer.error().message +
-        (authority_may_lack
-             ? "\n  without --why-ca the kubeconfig's authority must have signed it; for a "
-               "`berth run` give the file of its --secure-ca"
-             : ""));
-  }
+      AskScheduler(*endpoint, options.scheduler, std::move(request));
+  if (!answer) return Failed(answer.error().message);
   if (options.json && answer->status == 200) {
     fmt::print("{}\n", answer->body.view());
     return cli::kOk;
