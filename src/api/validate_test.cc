@@ -428,6 +428,17 @@ TEST(ValidateWorkloadsTest, Jobs) {
   EXPECT_EQ(queued("2"), field + "\"2\": should be between 0 and 1");
   EXPECT_EQ(queued("0"), field + "\"0\": should be between 0 and 1");
   EXPECT_EQ(queued("1x"), field + "\"1x\": is not a number");
+  const Json waits = Made(KindId::kJob, kJob,
+                          R"({"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"q"}},)"
+                          R"("spec":{"parallelism":3,"suspend":true}})");
+  const std::string least = R"({"metadata":{"annotations":{"kueue.x-k8s.io/job-min-parallelism":)";
+  EXPECT_EQ(Updated(KindId::kJob, waits, least + R"("3"}}})"),
+            field + "\"3\": should be between 0 and 2");
+  EXPECT_EQ(Updated(KindId::kJob, waits, least + R"("2"}}})"), "");
+  // As it is let run with fewer pods.
+  EXPECT_EQ(
+      Updated(KindId::kJob, waits, least + R"("2"}},"spec":{"parallelism":2,"suspend":false}})"),
+      "");
   EXPECT_EQ(Updated(KindId::kJob, job, R"({"spec":{"parallelism":3,"suspend":true}})"), "");
   EXPECT_EQ(Updated(KindId::kJob, job, R"({"spec":{"completions":3}})"),
             "spec.completions: Invalid value: 3: field is immutable");

@@ -353,13 +353,20 @@ void CheckTopology(FieldErrors& errors, const Json& job) {
     errors.push_back(std::move(error));
 }
 
-// What was stored before it was refused may be changed elsewhere.
-void CheckTopologyUpdate(FieldErrors& errors, const Json& old, const Json& job) {
-  constexpr std::string_view kAnnotations = "spec.template.metadata.annotations";
-  if (QueueNameOf(job).empty()) return;
-  const bool same = !QueueNameOf(old).empty() && PodsCountOf(old) == PodsCountOf(job) &&
-                    SameJson(ObjectAt(old, kAnnotations), ObjectAt(job, kAnnotations));
-  if (!same) CheckTopology(errors, job);
+void CheckMinParallelism(FieldErrors& errors, const Json& job) {
+  const Json* least = FindMember(ObjectAt(job, "metadata.annotations"), kMinParallelism);
+  if (least == nullptr || !least->is_string()) return;
+  const std::string_view text = least->get_string();
+  const int64_t most = PodsCountOf(job) - 1;
+  int64_t count = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (is_number && count > 0 && count <= most) return;
+  const Path meta("metadata");
+  const Path annotations = meta.At("annotations");
+  AddInvalid(errors, annotations.Key(kMinParallelism), text,
+             {is_number ? fmt::format("should be between 0 and {}", most)
+                        : std::string("is not a number")});
 }
 
 // What Kueue's webhook refuses of the Jobs of a queue.
@@ -370,18 +377,20 @@ void CheckQueuedJob(FieldErrors& errors, const Json& job) {
   const Path labels = meta.At("labels");
   AddInvalid(errors, labels.Key(kQueueNameLabel), queue, CheckDns1123Subdomain(queue));
   CheckTopology(errors, job);
-  const Json* least = FindMember(ObjectAt(job, "metadata.annotations"), kMinParallelism);
-  if (least == nullptr || !least->is_string()) return;
-  const std::string_view text = least->get_string();
-  const int64_t most = PodsCountOf(job) - 1;
-  int64_t count = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), count);
-  const bool is_number = error == std::errc() && end == text.data() + text.size();
-  if (is_number && count > 0 && count <= most) return;
-  const Path annotations = meta.At("annotations");
-  AddInvalid(errors, annotations.Key(kMinParallelism), text,
-             {is_number ? fmt::format("should be between 0 and {}", most)
-                        : std::string("is not a number")});
+  CheckMinParallelism(errors, job);
+}
+
+// What was stored before it was refused may be changed elsewhere; and the write that lets a Job run
+// says with how many pods.
+void CheckQueuedJobUpdate(FieldErrors& errors, const Json& old, const Json& job) {
+  constexpr std::string_view kTemplate = "spec.template.metadata.annotations";
+  constexpr std::string_view kOwn = "metadata.annotations";
+  if (QueueNameOf(job).empty() || !FlagAt(job, "spec.suspend")) return;
+  const bool alike = !QueueNameOf(old).empty() && PodsCountOf(old) == PodsCountOf(job);
+  if (!alike || !SameJson(ObjectAt(old, kTemplate), ObjectAt(job, kTemplate)))
+    CheckTopology(errors, job);
+  if (!alike || !SameJson(ObjectAt(old, kOwn), ObjectAt(job, kOwn)))
+    CheckMinParallelism(errors, job);
 }
 
 // A Job that may run holds the quota of the queue that let it.
@@ -546,7 +555,7 @@ void CheckJob(FieldErrors& errors, const Json& object) {
 void CheckJobUpdate(FieldErrors& errors, const Json& old, const Json& object) {
   CheckMetaUpdate(errors, old, object);
   CheckQueueName(errors, old, object);
-  CheckTopologyUpdate(errors, old, object);
+  CheckQueuedJobUpdate(errors, old, object);
   CheckGeneratedSelector(errors, object);
   CheckJobSpec(errors, object);
   const Path path("spec");
