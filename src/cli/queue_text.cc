@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "api/json.h"
@@ -42,6 +43,7 @@ class Tree {
     Row row = {indent + Text(queue, "name") + Marks(queue)};
     row[kColumns - 1] = count;
     bool first = true;
+    std::string missing;
     for (const api::JsonObject* quota : ObjectsIn(queue, "quotas")) {
       if (!first) row = {};
       first = false;
@@ -53,6 +55,10 @@ class Tree {
       row[6] = Dash(Text(*quota, "lent"));
       row[7] = Dash(Text(*quota, "left"));
       rows_.push_back(row);
+      if (Text(*quota, "flavorMissing") == "true" && std::exchange(missing, row[1]) != row[1]) {
+        notes_[rows_.size() - 1].push_back(
+            fmt::format("{}    ResourceFlavor {} doesn't exist", indent, missing));
+      }
       AddNotes(*quota, indent);
     }
     if (first) rows_.push_back(row);
@@ -97,10 +103,6 @@ class Tree {
  private:
   void AddNotes(const api::JsonObject& quota, const std::string& indent) {
     std::string note;
-    if (Text(quota, "flavorMissing") == "true") {
-      notes_[rows_.size() - 1].push_back(
-          fmt::format("{}    ResourceFlavor {} doesn't exist", indent, Text(quota, "flavor")));
-    }
     if (quota.contains("leaving")) note += Text(quota, "leaving") + " is being given back";
     if (quota.contains("promised")) {
       note += fmt::format("{}{} is promised to who waits for that", note.empty() ? "" : ", ",

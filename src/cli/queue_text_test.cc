@@ -48,11 +48,13 @@ c (does not exist, not active)                                                  
 TEST(QueueTextTest, WhoIsNotTriedAndAFlavorThatIsGoneAreTold) {
   EXPECT_EQ(TextOf(R"({"queues":[{"kind":"ClusterQueue","name":"a","exists":true,"active":false,
         "stopped":true,"quotas":[{"flavor":"spot","flavorMissing":true,"resource":"cpu","has":"4",
-        "used":"0","left":"4"}],"waitingCount":1,"waiting":[{"workload":"ns/x","priority":5,
+        "used":"0","left":"4"},{"flavor":"spot","flavorMissing":true,"resource":"pods","has":"1",
+        "used":"0","left":"1"}],"waitingCount":1,"waiting":[{"workload":"ns/x","priority":5,
         "since":"s","waitsFor":"its condition","notBefore":"t"}]}]})"),
             R"(QUEUE        FLAVOR  RESOURCE  HAS  USED  BORROWED  LENT  LEFT  WAITING
 a (stopped)  spot    cpu         4     0         -     -     4        1
     ResourceFlavor spot doesn't exist
+             spot    pods        1     0         -     -     1
     1. ns/x  priority 5, since s
          it is not tried before t; it waits for its condition
 )");

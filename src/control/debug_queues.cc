@@ -11,6 +11,7 @@
 #include "client/request.h"
 #include "control/debug_workload.h"
 #include "control/scheduler.h"
+#include "cycle/admissions.h"
 #include "model/workload_stage.h"
 #include "translate/quota_text.h"
 #include "translate/text.h"
@@ -201,6 +202,12 @@ void AddWorkloads(const Scheduler& scheduler, const Apart& apart, model::NameId 
   object["waiting"] = std::move(waiting);
 }
 
+// Whether workloads can get quota through the ClusterQueue while it isn't stopped.
+bool IsActive(const model::State& state, QueueId q) {
+  const model::QueueBar bar = cycle::BarOf(state, q);
+  return bar == model::QueueBar::kNone || bar == model::QueueBar::kClusterQueueStopped;
+}
+
 JsonObject QueueJson(const Scheduler& scheduler, const Apart& apart, QueueId q) {
   const cycle::Engine& engine = scheduler.engine();
   const model::State& state = engine.state();
@@ -213,7 +220,9 @@ JsonObject QueueJson(const Scheduler& scheduler, const Apart& apart, QueueId q) 
   if (row.parent.valid()) object["parent"] = state.NameOf(state.queues().at(row.parent).name);
   const bool implied = of_groups && state.NameOf(row.name) == model::kRootQueue;
   object["exists"] = implied || row.uid.valid();
-  object["active"] = cohort || implied ? !row.in_cycle : state.queues().active(q);
+  object["active"] = cohort || implied ? !row.in_cycle
+                     : of_groups       ? state.queues().active(q)
+                                       : IsActive(state, q);
   object["quotas"] = QuotasJson(state, q);
   if (cohort) return object;
   object["strict"] = row.strict_fifo;

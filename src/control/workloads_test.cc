@@ -919,8 +919,10 @@ TEST_F(WorkloadsTest, WhoIsNotTriedIsToldInTheTreeOfQueues) {
   rig_.Event("workloads", "ADDED", WorkloadJson("c", 115, ReservedStatus()));
   EXPECT_EQ(get("/debug/queues").find("flavorMissing"), std::string::npos);
   rig_.Event("resourceflavors", "DELETED", FlavorJson(116));
-  EXPECT_NE(get("/debug/queues").find(R"("flavor":"spot","flavorMissing":true)"),
-            std::string::npos);
+  const std::string inactive = get("/debug/queues");
+  EXPECT_NE(inactive.find(R"("flavor":"spot","flavorMissing":true)"), std::string::npos);
+  EXPECT_NE(inactive.find(R"("name":"cq","exists":true,"active":false)"), std::string::npos)
+      << inactive;
   EXPECT_NE(
       get("/debug/why?workload=ns/c").find(R"("flavor":"spot","count":3,"flavorMissing":true)"),
       std::string::npos);

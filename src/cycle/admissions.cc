@@ -42,15 +42,6 @@ bool LacksFlavors(const model::State& state, QueueId q) {
   return false;
 }
 
-// What keeps all workloads of a ClusterQueue waiting.
-QueueBar BarOf(const model::State& state, QueueId q) {
-  if (!q.valid() || !state.queues().at(q).uid.valid()) return QueueBar::kNoClusterQueue;
-  if (state.queues().at(q).stopped) return QueueBar::kClusterQueueStopped;
-  if (!state.queues().active(q)) return QueueBar::kCohortCycle;
-  if (state.queues().at(q).lacks_checks || LacksFlavors(state, q)) return QueueBar::kInactive;
-  return QueueBar::kNone;
-}
-
 // What a pod set asks for, as lists that a quota::PodSet refers to.
 struct Asked {
   std::vector<model::ResourceAmount> requests;
@@ -138,6 +129,14 @@ bool SayTheSame(WorkloadRefusal a, WorkloadRefusal b) {
 }
 
 }  // namespace
+
+QueueBar BarOf(const model::State& state, QueueId q) {
+  if (!q.valid() || !state.queues().at(q).uid.valid()) return QueueBar::kNoClusterQueue;
+  if (state.queues().at(q).stopped) return QueueBar::kClusterQueueStopped;
+  if (!state.queues().active(q)) return QueueBar::kCohortCycle;
+  if (state.queues().at(q).lacks_checks || LacksFlavors(state, q)) return QueueBar::kInactive;
+  return QueueBar::kNone;
+}
 
 // ---- Lines -----------------------------------------------------------------------------------
 

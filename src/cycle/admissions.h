@@ -22,6 +22,9 @@
 
 namespace berth::cycle {
 
+// What keeps all workloads of a ClusterQueue waiting. O(its flavors).
+[[nodiscard]] model::QueueBar BarOf(const model::State& state, model::QueueId q);
+
 // The workloads that wait for quota, in one line per ClusterQueue (cycle/workload_lines.h). And who
 // of them gets it: of each line the first is looked at, and those that fit, or would if others
 // left, are served in the order of quota/order.h.
