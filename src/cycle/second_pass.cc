@@ -34,9 +34,17 @@ bool AwaitsPlaces(const Workload& row, bool joint) {
          LacksPlaces(row.slots, row.reserved, joint);
 }
 
+// Of one whose template can't be read it is told where its pods stand, and not what they are.
+bool IsRead(const Workload& row) {
+  return std::ranges::all_of(row.reserved.topologies, [&](const TopologyPlaces& places) {
+    return places.pod_set < row.slots.size();
+  });
+}
+
 // By its row alone. Who is not to run gives up its quota in any case.
 bool MayBeDue(const Workload& row, bool joint) {
-  return row.status.active && (NeedsSecondPass(row.status) || AwaitsPlaces(row, joint));
+  return row.status.active && IsRead(row) &&
+         (NeedsSecondPass(row.status) || AwaitsPlaces(row, joint));
 }
 
 // Those of its nodes that are reported.
@@ -91,7 +99,7 @@ bool LacksPlaces(std::span<const model::WorkloadSlots> slots, const Reservation&
 
 Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
   const Workload& row = state.workloads().at(workload);
-  if (!row.status.active) return Pass::kNone;
+  if (!row.status.active || !IsRead(row)) return Pass::kNone;
   if (AwaitsPlaces(row, joint) && state.PassedChecks(workload)) return Pass::kPlace;
   return NeedsSecondPass(row.status) && row.status.on_unhealthy_node ? Pass::kReplace : Pass::kNone;
 }

@@ -185,6 +185,22 @@ TEST_P(ByTopology, ADomainThatNeverWasANodeIsWaitedFor) {
   EXPECT_EQ(world.Pass(), "");
 }
 
+// Of one that runs and whose template can't be read any more it is known where its pods stand, and
+// not what they are: nobody can place them.
+TEST_P(ByTopology, OfWhoseTemplateCantBeReadNothingIsDue) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+  world.Starts({.name = "w"}, "rack");
+  world.objects.at("w").slots.clear();
+  world.Fails("w", "a1");
+  EXPECT_EQ(PassOf(world.state(), world.state().FindWorkload("u-w"), GetParam()),
+            model::Pass::kNone);
+  EXPECT_EQ(world.Cycle(), "");
+  world.objects.at("w").slots = world.FactsOf({.name = "w"}).slots;
+  world.Tell("w");
+  EXPECT_EQ(world.Pass(), "default/w without a1: a2; ");
+}
+
 TEST_P(ByTopology, WhoFindsNoDomainWaitsForNodes) {
   TopologyWorld world(GetParam());
   world.Node("a1", "a");
