@@ -324,6 +324,11 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
                        cycle::LacksPlaces(row.slots, row.decided, joint_));
   }
   for (const model::PassDecision& decision : plan.passes) CarryOut(decision, state);
+  for (const model::PassHeldUp& held_up : plan.held_up) {
+    const model::Workload& row = state.workloads().at(held_up.workload);
+    workloads_.HoldUp(state.UidOf(held_up.uid),
+                      translate::PlacesRefusalText(held_up.refusal, row, state));
+  }
   for (const model::EvictDecision& decision : plan.evictions) {
     const model::Workload& row = state.workloads().at(decision.workload);
     const std::string_view claimant = state.UidOf(state.workloads().at(row.claimant).uid);
@@ -353,6 +358,10 @@ void Quota::CarryOut(const model::PassDecision& decision, const model::State& st
   }
   if (seen->admission) pass.admission = *seen->admission;
   translate::PutTopologies(row.decided, row, state.vocabulary(), pass.admission);
+  // What awaited places and gets none needs none.
+  if (decision.pass == model::Pass::kPlace) {
+    for (api::PodSetAssignment& pods : pass.admission.pod_sets) pods.topology_delayed = false;
+  }
   const auto placement = translate::PlacementOf(row, state.vocabulary());
   workloads_.Put(uid, std::move(pass), placement ? codec::PlacementText(*placement) : "");
 }

@@ -141,6 +141,48 @@ class SecondPassTest : public testing::Test {
     EXPECT_EQ(BodyOf(request).find(text), std::string::npos) << text << "\n" << BodyOf(request);
   }
 
+  // Answers what is written of conditions, as often as something is; the last of it.
+  env::SendRequest TakeLast(int& version, const std::string& rest) {
+    env::SendRequest last;
+    for (int i = 0; i < 9; ++i) {
+      env::SendRequest request = Take();
+      if (request.call.value == 0) return last;
+      const std::string body = BodyOf(request);
+      const size_t begin = body.find(R"("conditions":[)");
+      const std::string conditions = body.substr(begin, body.find(']', begin) + 1 - begin);
+      rig_.Answer(request, 200, WorkloadJson(++version, rest + "," + conditions));
+      rig_.Settle();
+      last = std::move(request);
+    }
+    ADD_FAILURE() << "it is written to for ever: " << BodyOf(last);
+    return last;
+  }
+  void Topology(std::string_view type, const std::string& uid) {
+    rig_.Event("topologies", type,
+               fmt::format(R"({{"metadata":{{"name":"t","uid":"{}","resourceVersion":"120",{}}},)"
+                           R"("spec":{{"levels":[{{"nodeLabel":"rack"}},)"
+                           R"({{"nodeLabel":"kubernetes.io/hostname"}}]}}}})",
+                           uid, kMeta));
+  }
+  // Its topology goes before its check is passed.
+  void ExpectWaitsForTopology() {
+    rig_.Event("clusterqueues", "MODIFIED", QueueJson(105, std::string(kAsks)));
+    Topology("DELETED", "u-t");
+    News(WorkloadJson(110, AdmissionOn({}) + Conditions(false) + CheckIs("Ready")), "ADDED");
+    int version = 110;
+    const env::SendRequest last = TakeLast(version, AdmissionOn({}) + CheckIs("Ready"));
+    ExpectHas(last,
+              R"("type":"Admitted","status":"False","reason":"PendingDelayedTopologyRequests")");
+    ExpectHas(last, R"(topology \"t\", which ResourceFlavor spot names, doesn't exist)");
+    EXPECT_EQ(rig_.Held("a1"), 0);
+    Topology("ADDED", "u-t2");
+    const env::SendRequest admits = Take();
+    ExpectHas(admits, R"("topologyAssignment":)");
+    ExpectHas(admits, R"("delayedTopologyRequest":"Ready")");
+    ExpectHas(admits, R"("type":"Admitted","status":"True")");
+    ExpectSound();
+  }
+
   Rig rig_;
 };
 
@@ -325,6 +367,33 @@ TEST_F(SecondPassTest, WhoFindsNoPlaceWhenAdmittedIsEvicted) {
   ExpectHas(evicts, R"("requeueState":{"count":1,"requeueAt":"2027-01-15T08:01:00Z"})");
   ExpectHas(evicts, R"("state":"Pending")");
   ExpectLacks(evicts, R"("type":"Admitted","status":"True")");
+}
+
+// With no topology there is no place of it, though there are nodes: it is told so and waits, neither
+// admitted, which would be taken back at once, nor evicted, for what is made anew is away for a
+// moment.
+TEST_F(SecondPassTest, WhoseTopologyIsGoneIsNotAdmitted) { ExpectWaitsForTopology(); }
+TEST_F(SeparateSecondPassTest, WhoseTopologyIsGoneIsNotAdmitted) { ExpectWaitsForTopology(); }
+
+TEST_F(SecondPassTest, WhoseFlavorHasNoTopologyAnyMoreIsEvicted) {
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(105, std::string(kAsks)));
+  rig_.Event("resourceflavors", "MODIFIED",
+             R"({"metadata":{"name":"spot","uid":"u-spot","resourceVersion":"121"},"spec":{}})");
+  News(WorkloadJson(110, AdmissionOn({}) + Conditions(false) + CheckIs("Ready")), "ADDED");
+  const env::SendRequest evicts = Take();
+  ExpectHas(evicts, R"("type":"Evicted","status":"True","reason":"TopologyPlacementFailed")");
+  ExpectHas(evicts, "ResourceFlavor spot names no topology any more");
+}
+
+// All its pods are done: that its places are pending is not true any more.
+TEST_F(SecondPassTest, WhoNeedsNoPlacesAnyMoreAwaitsNone) {
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(105, std::string(kAsks)));
+  News(WorkloadJson(110, AdmissionOn({}) + Conditions(false) + CheckIs("Ready") +
+                             R"(,"reclaimablePods":[{"name":"main","count":1}])"),
+       "ADDED");
+  const env::SendRequest admits = Take();
+  ExpectHas(admits, R"("type":"Admitted","status":"True")");
+  ExpectLacks(admits, "delayedTopologyRequest");
 }
 
 // What an admission before left in the annotation is taken away before quota is reserved without.

@@ -105,6 +105,7 @@ bool Workloads::Observe(api::Workload workload, bool lacks_places) {
     note.pass.reset();
   }
   if (!MayBeTold(note.workload)) note.waiting = {};
+  if (StageOf(note.workload) != model::WorkloadStage::kReserved) note.held_up.clear();
   Reconsider(it->first, note);
   return withdrawn;
 }
@@ -125,7 +126,7 @@ void Workloads::Forget(std::string_view uid) {
 
 QueuesOf Workloads::QueuesOfNote(const Note& note) const {
   const api::Workload& workload = note.workload;
-  QueuesOf queues{.lacks_places = note.lacks_places};
+  QueuesOf queues{.lacks_places = note.lacks_places, .held_up = note.held_up};
   const auto local = local_queues_.find(workload.meta.namespace_name + '/' + workload.queue);
   std::string_view name;
   if (local != local_queues_.end()) {
@@ -188,6 +189,14 @@ void Workloads::Put(std::string_view uid, Pass pass, std::string placement) {
   if (it == notes_.end()) return;
   it->second.pass = std::move(pass);
   it->second.placement = std::move(placement);
+  it->second.held_up.clear();
+  Reconsider(it->first, it->second);
+}
+
+void Workloads::HoldUp(std::string_view uid, std::string why) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end() || it->second.held_up == why) return;
+  it->second.held_up = std::move(why);
   Reconsider(it->first, it->second);
 }
 
@@ -489,7 +498,7 @@ void Workloads::AddTo(Hasher& hasher) const {
       hasher.Add(note.pass->pass).Add(AdmissionText(note.pass->admission)).Add(note.placement);
       hasher.Add(note.pass->failed.size()).Add(note.pass->why);
     }
-    hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind);
+    hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind).Add(note.held_up);
     hasher.Add(note.eviction.has_value()).Add(note.evict_not_before.ns);
     if (note.eviction) hasher.Add(note.eviction->reason).Add(note.eviction->message);
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);

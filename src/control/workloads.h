@@ -97,6 +97,8 @@ class Workloads {
                bool lacks_places);
   // What was decided of it is to be written, and its placement before as above.
   void Put(std::string_view uid, Pass pass, std::string placement);
+  // Why nothing is decided of places that it awaits, until something is.
+  void HoldUp(std::string_view uid, std::string why);
   // As it was observed last; null for none.
   [[nodiscard]] const api::Workload* Find(std::string_view uid) const;
   // Why it waits; an empty reason: that is not told.
@@ -131,6 +133,7 @@ class Workloads {
     std::optional<Pass> pass;                   // Or this is to be.
     std::string placement;                      // Before that; empty: nothing stays there.
     translate::WaitText waiting;                // As wanted.
+    std::string held_up;                        // As of QueuesOf.
     std::optional<EvictionText> eviction;       // To be written.
     Call kind = Call::kNone;                    // Of the call under way.
     uint64_t call = 0;                          // 0: none.
