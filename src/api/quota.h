@@ -202,8 +202,9 @@ struct Admission {
 // Where the pods of a set are to go, though no topology is asked for.
 struct PodSetPlacement {
   std::string name = "main";
-  TopologyAssignment topology;       // Of one level: the names of nodes.
-  std::vector<std::string> devices;  // Of each pod, in the order of domains; empty: they hold none.
+  TopologyAssignment topology;  // Of one level: the names of nodes.
+  // Of each pod, in the order of domains, "" for none; empty: they hold none.
+  std::vector<std::string> devices;
   bool operator==(const PodSetPlacement&) const = default;
 };
 

@@ -211,10 +211,12 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
       read->slots[i].ours = IsOurs(*workload->pod_sets[i].spec);
   }
   const bool lacks = read && cycle::LacksPlaces(read->slots, read->reserved, joint_);
-  const bool withdrawn = workloads_.Observe(*std::move(workload), lacks);
+  const Workloads::News news = workloads_.Observe(*std::move(workload), lacks);
+  // What was decided holds its places already, and those of before.
+  if (news == Workloads::News::kPlaced) return;
   if (read) {
     facts.emplace_back(*std::move(read));
-    if (withdrawn) {
+    if (news == Workloads::News::kWithdraws) {
       facts.emplace_back(model::ReservationOutcome{
           .uid = event.uid, .outcome = model::WriteOutcome::kNotSent, .at = {}});
     }

@@ -92,22 +92,22 @@ bool Workloads::IsDecided(const Note& note) {
   return note.reservation.has_value() || note.pass.has_value();
 }
 
-bool Workloads::Observe(api::Workload workload, bool lacks_places) {
+Workloads::News Workloads::Observe(api::Workload workload, bool lacks_places) {
   const auto it = notes_.try_emplace(workload.meta.uid).first;
   Note& note = it->second;
-  const bool newer = note.workload.meta.resource_version != workload.meta.resource_version &&
-                     !DiffersByPlacement(note, workload);
+  News news = News::kNone;
+  if (note.workload.meta.resource_version != workload.meta.resource_version && IsDecided(note))
+    news = DiffersByPlacement(note, workload) ? News::kPlaced : News::kWithdraws;
   note.workload = std::move(workload);
-  note.lacks_places = lacks_places;
-  const bool withdrawn = newer && IsDecided(note);
-  if (withdrawn) {
+  if (news != News::kPlaced) note.lacks_places = lacks_places;
+  if (news == News::kWithdraws) {
     note.reservation.reset();
     note.pass.reset();
   }
   if (!MayBeTold(note.workload)) note.waiting = {};
   if (StageOf(note.workload) != model::WorkloadStage::kReserved) note.held_up.clear();
   Reconsider(it->first, note);
-  return withdrawn;
+  return news;
 }
 
 void Workloads::Reread(std::string_view uid) {

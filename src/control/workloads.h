@@ -76,9 +76,16 @@ class Workloads {
 
   explicit Workloads(Options options) : options_(options) {}
 
-  // A version of an object; to be called for each. True: a reservation that was decided on an older
-  // one, and not sent yet, is withdrawn. `lacks_places`: as of QueuesOf.
-  [[nodiscard]] bool Observe(api::Workload workload, bool lacks_places = false);
+  // What a version of an object means for what was decided of it, and was not sent yet.
+  enum class News : uint8_t {
+    kNone,
+    // It says what was written ahead, for what was decided, and nothing else: until that is written
+    // too, the object is as it was.
+    kPlaced,
+    kWithdraws,  // That was decided on another.
+  };
+  // A version of an object; to be called for each. `lacks_places`: as of QueuesOf.
+  [[nodiscard]] News Observe(api::Workload workload, bool lacks_places = false);
   void Forget(std::string_view uid);
   // What queues ask of their workloads; those that are not told of ask nothing, and nothing is due
   // of workloads but what the calls below say. O(workloads) where that is news.
