@@ -319,7 +319,9 @@ bool Planner::IsRestored() {
 bool Planner::Matches() const {
   if (own_->pod_sets.size() != 1 || own_->queue != QueueNameOf(head_)) return false;
   const api::WorkloadPodSet& set = pod_set();
-  if (set.topology != TopologyRequestOf(job_.pod_template)) return false;
+  // Of one that runs it may be what an admission check wants of pods.
+  const bool its_users = !reserved() || job_.suspend;
+  if (its_users && set.topology != TopologyRequestOf(job_.pod_template)) return false;
   if (!reserved()) {
     return set.count == CountOf(job_) && set.min_count == MinCountOf(job_) && *set.spec == spec_ &&
            set.labels == OwnLabels(job_.pod_template.labels) &&
