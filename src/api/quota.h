@@ -240,8 +240,9 @@ struct CheckState {
 struct Workload {
   ObjectMeta meta;
   std::vector<WorkloadPodSet> pod_sets;
-  std::string queue;  // LocalQueue of its namespace.
-  std::string priority_class;
+  std::string queue;                 // LocalQueue of its namespace.
+  std::string priority_class;        // A name;
+  std::string priority_class_group;  // of which of the kinds of classes.
   int64_t priority = 0;
   bool active = true;
 

@@ -180,6 +180,10 @@ class Planner {
   // It holds quota, or what is left of having held it.
   [[nodiscard]] bool reserved() const { return Is(kQuotaReserved) || own_->admission.has_value(); }
   [[nodiscard]] const api::WorkloadPodSet& pod_set() const { return own_->pod_sets.front(); }
+  // Its priority is of that class, or of none as well.
+  [[nodiscard]] bool IsOf(const Priority& priority) const {
+    return own_->priority_class == priority.name && own_->priority_class_group == priority.group;
+  }
   [[nodiscard]] std::string title() const {
     return own_head_->namespace_name + "/" + own_head_->name;
   }
@@ -358,11 +362,10 @@ void Planner::Follow() {
     members =
         fmt::format(R"({},"queueName":{},)", PodSetText(), client::JsonString(QueueNameOf(head_)));
   }
-  if (priority && own_->priority_class != priority->name && !reserved()) {
+  if (priority && !IsOf(*priority) && !reserved()) {
     members += priority->name.empty() ? R"("priorityClassRef":null,"priority":0,)"
                                       : PriorityText(*priority) + ",";
-  } else if (priority && own_->priority_class == priority->name &&
-             own_->priority != priority->value) {
+  } else if (priority && IsOf(*priority) && own_->priority != priority->value) {
     members += fmt::format(R"("priority":{},)", priority->value);
   }
   if (members.empty()) return;
