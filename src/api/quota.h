@@ -202,8 +202,9 @@ struct Admission {
 // Where the pods of a set are to go, though no topology is asked for.
 struct PodSetPlacement {
   std::string name = "main";
-  TopologyAssignment topology;       // Of one level: the names of nodes.
-  std::vector<std::string> devices;  // Of each pod, in the order of domains; empty: they hold none.
+  TopologyAssignment topology;  // Of one level: the names of nodes.
+  // Of each pod, in the order of domains, "" for none; empty: they hold none.
+  std::vector<std::string> devices;
   bool operator==(const PodSetPlacement&) const = default;
 };
 
@@ -239,8 +240,9 @@ struct CheckState {
 struct Workload {
   ObjectMeta meta;
   std::vector<WorkloadPodSet> pod_sets;
-  std::string queue;  // LocalQueue of its namespace.
-  std::string priority_class;
+  std::string queue;                 // LocalQueue of its namespace.
+  std::string priority_class;        // A name;
+  std::string priority_class_group;  // of which of the kinds of classes.
   int64_t priority = 0;
   bool active = true;
 

@@ -276,6 +276,8 @@ void ReadWorkloadSpec(Errors& errors, std::string_view key, const Element& value
                [&](std::string_view name, const Element& part) {
                  if (name == "name")
                    Read(errors, "spec.priorityClassRef.name", part, out.priority_class);
+                 if (name == "group")
+                   Read(errors, "spec.priorityClassRef.group", part, out.priority_class_group);
                });
   } else if (key == "priority") {
     Read(errors, "spec.priority", value, out.priority);

@@ -263,6 +263,7 @@ TEST(DecodeQuotaTest, AWorkloadKeepsItsSpec) {
   EXPECT_FALSE(read->active);
   EXPECT_EQ(read->priority, 50);
   EXPECT_EQ(read->priority_class, "high");
+  EXPECT_EQ(read->priority_class_group, "kueue.x-k8s.io");
   EXPECT_EQ(read->queue, "q");
   ASSERT_EQ(read->pod_sets.size(), 2U);
   EXPECT_EQ(read->pod_sets[0].name, "main");
@@ -400,6 +401,8 @@ TEST(DecodeQuotaTest, WrongOnesOfTheOtherKindsAreRefusedByName) {
        "spec.podSets.template.spec.containers must be an array"},
       {R"("spec":{"active":"false"})", "spec.active must be a boolean"},
       {R"("spec":{"priorityClassRef":{"name":1}})", "spec.priorityClassRef.name must be a string"},
+      {R"("spec":{"priorityClassRef":{"group":1}})",
+       "spec.priorityClassRef.group must be a string"},
       {R"("status":{"requeueState":{"count":"1"}})",
        "status.requeueState.count must be an integer"},
       {R"("status":{"admission":{"clusterQueue":1}})",

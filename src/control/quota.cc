@@ -211,10 +211,12 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
       read->slots[i].ours = IsOurs(*workload->pod_sets[i].spec);
   }
   const bool lacks = read && cycle::LacksPlaces(read->slots, read->reserved, joint_);
-  const bool withdrawn = workloads_.Observe(*std::move(workload), lacks);
+  const Workloads::News news = workloads_.Observe(*std::move(workload), lacks);
+  // What was decided holds its places already, and those of before.
+  if (news == Workloads::News::kPlaced) return;
   if (read) {
     facts.emplace_back(*std::move(read));
-    if (withdrawn) {
+    if (news == Workloads::News::kWithdraws) {
       facts.emplace_back(model::ReservationOutcome{
           .uid = event.uid, .outcome = model::WriteOutcome::kNotSent, .at = {}});
     }
@@ -324,6 +326,11 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
                        cycle::LacksPlaces(row.slots, row.decided, joint_));
   }
   for (const model::PassDecision& decision : plan.passes) CarryOut(decision, state);
+  for (const model::PassHeldUp& held_up : plan.held_up) {
+    const model::Workload& row = state.workloads().at(held_up.workload);
+    workloads_.HoldUp(state.UidOf(held_up.uid),
+                      translate::PlacesRefusalText(held_up.refusal, row, state));
+  }
   for (const model::EvictDecision& decision : plan.evictions) {
     const model::Workload& row = state.workloads().at(decision.workload);
     const std::string_view claimant = state.UidOf(state.workloads().at(row.claimant).uid);
@@ -353,6 +360,10 @@ void Quota::CarryOut(const model::PassDecision& decision, const model::State& st
   }
   if (seen->admission) pass.admission = *seen->admission;
   translate::PutTopologies(row.decided, row, state.vocabulary(), pass.admission);
+  // What awaited places and gets none needs none.
+  if (decision.pass == model::Pass::kPlace) {
+    for (api::PodSetAssignment& pods : pass.admission.pod_sets) pods.topology_delayed = false;
+  }
   const auto placement = translate::PlacementOf(row, state.vocabulary());
   workloads_.Put(uid, std::move(pass), placement ? codec::PlacementText(*placement) : "");
 }

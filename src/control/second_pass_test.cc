@@ -141,6 +141,48 @@ class SecondPassTest : public testing::Test {
     EXPECT_EQ(BodyOf(request).find(text), std::string::npos) << text << "\n" << BodyOf(request);
   }
 
+  // Answers what is written of conditions, as often as something is; the last of it.
+  env::SendRequest TakeLast(int& version, const std::string& rest) {
+    env::SendRequest last;
+    for (int i = 0; i < 9; ++i) {
+      env::SendRequest request = Take();
+      if (request.call.value == 0) return last;
+      const std::string body = BodyOf(request);
+      const size_t begin = body.find(R"("conditions":[)");
+      const std::string conditions = body.substr(begin, body.find(']', begin) + 1 - begin);
+      rig_.Answer(request, 200, WorkloadJson(++version, rest + "," + conditions));
+      rig_.Settle();
+      last = std::move(request);
+    }
+    ADD_FAILURE() << "it is written to for ever: " << BodyOf(last);
+    return last;
+  }
+  void Topology(std::string_view type, const std::string& uid) {
+    rig_.Event("topologies", type,
+               fmt::format(R"({{"metadata":{{"name":"t","uid":"{}","resourceVersion":"120",{}}},)"
+                           R"("spec":{{"levels":[{{"nodeLabel":"rack"}},)"
+                           R"({{"nodeLabel":"kubernetes.io/hostname"}}]}}}})",
+                           uid, kMeta));
+  }
+  // Its topology goes before its check is passed.
+  void ExpectWaitsForTopology() {
+    rig_.Event("clusterqueues", "MODIFIED", QueueJson(105, std::string(kAsks)));
+    Topology("DELETED", "u-t");
+    News(WorkloadJson(110, AdmissionOn({}) + Conditions(false) + CheckIs("Ready")), "ADDED");
+    int version = 110;
+    const env::SendRequest last = TakeLast(version, AdmissionOn({}) + CheckIs("Ready"));
+    ExpectHas(last,
+              R"("type":"Admitted","status":"False","reason":"PendingDelayedTopologyRequests")");
+    ExpectHas(last, R"(topology \"t\", which ResourceFlavor spot names, doesn't exist)");
+    EXPECT_EQ(rig_.Held("a1"), 0);
+    Topology("ADDED", "u-t2");
+    const env::SendRequest admits = Take();
+    ExpectHas(admits, R"("topologyAssignment":)");
+    ExpectHas(admits, R"("delayedTopologyRequest":"Ready")");
+    ExpectHas(admits, R"("type":"Admitted","status":"True")");
+    ExpectSound();
+  }
+
   Rig rig_;
 };
 
@@ -249,6 +291,113 @@ TEST_F(SecondPassTest, WithoutAReplacementItIsEvictedInOnePatch) {
   ExpectNothing();
 }
 
+std::string Replaced(std::string text, std::string_view from, std::string_view to) {
+  for (size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size()))
+    text.replace(at, from.size(), to);
+  return text;
+}
+
+// Goal: what was decided is held from the decision on, whatever of it is written first. Method: the
+// placement's write comes back before the status that it is about.
+TEST_F(SecondPassTest, AReplacementIsHeldWhileItsPlacementIsWritten) {
+  constexpr std::string_view kCpu = R"("cpu":"1000m")";
+  for (const std::string name : {"g1", "g2", "g3"}) {
+    rig_.Event(
+        "nodes", "ADDED",
+        Replaced(NodeIn("g", name, 130), kCpu, R"("berth.dev/gpu-milli":"1000","cpu":"1000m")"));
+  }
+  const auto object = [](int version, const std::string& second, const std::string& placed) {
+    const std::string placement = fmt::format(
+        R"({{"clusterQueue":"cq","podSets":[{{"name":"main","topologyAssignment":{{"levels":)"
+        R"(["kubernetes.io/hostname"],"slices":[{{"domainCount":2,"valuesPerLevel":[{{"individual":)"
+        R"({{"prefix":"g","roots":["1","{}"]}}}}],"podCounts":{{"universal":1}}}}]}},)"
+        R"("devices":["0/1000","0/1000"]}}]}})",
+        placed);
+    return Replaced(
+        WorkloadJson(
+            version,
+            AdmissionOn({"g1", second}, 2) + Conditions(true) +
+                (second == "g2" ? R"(,"unhealthyNodes":[{"name":"g2"}])" : ""),
+            2, R"("annotations":{"berth.dev/placement":)" + client::JsonString(placement) + "},"),
+        R"("requests":{"cpu":"1"})", R"("requests":{"cpu":"1","berth.dev/gpu-milli":"1000"})");
+  };
+  News(object(140, "g2", "2"), "ADDED");
+  const env::SendRequest places = Take();
+  EXPECT_FALSE(places.request.target.ends_with("/status"));
+  EXPECT_EQ(rig_.Held("g3"), 1000);
+  rig_.Event("pods", "ADDED",
+             PodJson({.version = 150,
+                      .cpu_milli = 1000,
+                      .extra_spec = R"(,"nodeSelector":{"kubernetes.io/hostname":"g3"})"}));
+  rig_.Answer(places, 200, object(141, "g2", "3"));
+  rig_.Settle();
+  EXPECT_EQ(rig_.TakeBinding().call.value, 0u) << "who waits gets nothing of it";
+  EXPECT_EQ(rig_.Held("g3"), 1000);
+  ExpectSound();
+  const env::SendRequest replaces = Take();
+  ExpectHas(replaces, R"("resourceVersion":"141")");
+  ExpectHas(replaces, R"("roots":["1","3"])");
+  rig_.Event("pods", "DELETED", PodJson({.version = 151}));
+  // It is not known what became of it; nothing did.
+  rig_.Answer(replaces, 500, "{}");
+  rig_.Settle();
+  const env::SendRequest read = Take();
+  EXPECT_EQ(read.request.method, env::Method::kGet);
+  rig_.Answer(read, 200, object(141, "g2", "3"));
+  rig_.Settle();
+  EXPECT_EQ(rig_.Held("g3"), 1000);
+  const env::SendRequest again = Take();
+  EXPECT_TRUE(again.request.target.ends_with("/status")) << BodyOf(again);
+  ExpectHas(again, R"("roots":["1","3"])");
+  rig_.Answer(again, 200, object(142, "g3", "3"));
+  rig_.Settle();
+  ExpectNothing();
+  EXPECT_EQ(rig_.Held("g2"), 0);
+  EXPECT_EQ(rig_.Held("g3"), 1000);
+  const model::State& state = rig_.scheduler.engine().state();
+  for (const model::Slot& slot : state.workloads().at(state.FindWorkload("u-w")).reserved.slots)
+    EXPECT_EQ(slot.devices.mask, 1) << state.NameOf(slot.node);
+  ExpectSound();
+}
+
+// The same where some pods are placed by a topology and others by the annotation alone.
+TEST_F(SecondPassTest, PlacesOfAllSetsAreHeldWhileTheyAreWritten) {
+  rig_.Event("resourceflavors", "ADDED",
+             R"({"metadata":{"name":"plain","uid":"u-plain","resourceVersion":"121"},"spec":{}})");
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(105, std::string(kAsks)));
+  const auto object = [](int version, const std::string& meta) {
+    std::string json =
+        WorkloadJson(version, AdmissionOn({}) + Conditions(false) + CheckIs("Ready"), 1, meta);
+    json = Replaced(json, R"("podSets":[)",
+                    R"("podSets":[{"name":"others","count":1,"template":{"spec":{"containers":[)"
+                    R"({"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}}},)");
+    return Replaced(json, R"("podSetAssignments":[)",
+                    R"("podSetAssignments":[{"name":"others","flavors":{"cpu":"plain"},)"
+                    R"("resourceUsage":{"cpu":"1"},"count":1},)");
+  };
+  const auto held = [&] { return rig_.Held("a1") + rig_.Held("a2") + rig_.Held("b1"); };
+  News(object(140, ""), "ADDED");
+  const env::SendRequest places = Take();
+  EXPECT_FALSE(places.request.target.ends_with("/status"));
+  EXPECT_EQ(held(), 2000);
+  for (const std::string pod : {"p", "q"})
+    rig_.Event("pods", "ADDED",
+               PodJson({.name = pod, .uid = "u-" + pod, .version = 150, .cpu_milli = 1000}));
+  EXPECT_NE(rig_.TakeBinding().call.value, 0u) << "to the one that is left";
+  EXPECT_EQ(held(), 3000);
+  const std::string body = BodyOf(places);
+  const size_t begin = body.find(R"("annotations":)");
+  const std::string annotations = body.substr(begin, body.rfind("}}") - begin) + ",";
+  rig_.Answer(places, 200, object(141, annotations));
+  rig_.Settle();
+  EXPECT_EQ(held(), 3000);
+  EXPECT_EQ(rig_.TakeBinding().call.value, 0u) << "who waits gets nothing of it";
+  const env::SendRequest admits = Take();
+  ExpectHas(admits, R"("topologyAssignment":)");
+  ExpectHas(admits, R"("type":"Admitted","status":"True")");
+  ExpectSound();
+}
+
 // S1, S2, K003: it is over before the write was done.
 TEST_F(SecondPassTest, NothingIsWrittenOfWhatIsOver) {
   for (const char* over : {"Finished", "Evicted"}) {
@@ -325,6 +474,33 @@ TEST_F(SecondPassTest, WhoFindsNoPlaceWhenAdmittedIsEvicted) {
   ExpectHas(evicts, R"("requeueState":{"count":1,"requeueAt":"2027-01-15T08:01:00Z"})");
   ExpectHas(evicts, R"("state":"Pending")");
   ExpectLacks(evicts, R"("type":"Admitted","status":"True")");
+}
+
+// With no topology there is no place of it, though there are nodes: it is told so and waits, neither
+// admitted, which would be taken back at once, nor evicted, for what is made anew is away for a
+// moment.
+TEST_F(SecondPassTest, WhoseTopologyIsGoneIsNotAdmitted) { ExpectWaitsForTopology(); }
+TEST_F(SeparateSecondPassTest, WhoseTopologyIsGoneIsNotAdmitted) { ExpectWaitsForTopology(); }
+
+TEST_F(SecondPassTest, WhoseFlavorHasNoTopologyAnyMoreIsEvicted) {
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(105, std::string(kAsks)));
+  rig_.Event("resourceflavors", "MODIFIED",
+             R"({"metadata":{"name":"spot","uid":"u-spot","resourceVersion":"121"},"spec":{}})");
+  News(WorkloadJson(110, AdmissionOn({}) + Conditions(false) + CheckIs("Ready")), "ADDED");
+  const env::SendRequest evicts = Take();
+  ExpectHas(evicts, R"("type":"Evicted","status":"True","reason":"TopologyPlacementFailed")");
+  ExpectHas(evicts, "ResourceFlavor spot names no topology any more");
+}
+
+// All its pods are done: that its places are pending is not true any more.
+TEST_F(SecondPassTest, WhoNeedsNoPlacesAnyMoreAwaitsNone) {
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(105, std::string(kAsks)));
+  News(WorkloadJson(110, AdmissionOn({}) + Conditions(false) + CheckIs("Ready") +
+                             R"(,"reclaimablePods":[{"name":"main","count":1}])"),
+       "ADDED");
+  const env::SendRequest admits = Take();
+  ExpectHas(admits, R"("type":"Admitted","status":"True")");
+  ExpectLacks(admits, "delayedTopologyRequest");
 }
 
 // What an admission before left in the annotation is taken away before quota is reserved without.

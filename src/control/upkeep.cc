@@ -22,6 +22,8 @@ constexpr std::string_view kPending = "Pending";
 constexpr std::string_view kReady = "Ready";
 constexpr std::string_view kRetry = "Retry";
 constexpr std::string_view kRejected = "Rejected";
+// Of the condition Admitted.
+constexpr std::string_view kDelayed = "PendingDelayedTopologyRequests";
 
 bool Has(std::span<const std::string> list, std::string_view what) {
   return std::ranges::find(list, what) != list.end();
@@ -112,8 +114,8 @@ bool SaysMore(const api::Workload& workload) {
          !NamesIn(workload, kRetry).empty() || !NamesIn(workload, kRejected).empty();
 }
 
-// The condition Admitted, as it is to be.
-api::Condition AdmittedOf(const api::Workload& workload) {
+// The condition Admitted, as it is to be. `held_up`: as of QueuesOf.
+api::Condition AdmittedOf(const api::Workload& workload, std::string_view held_up) {
   const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
   api::Condition admitted{.type = "Admitted", .status = "False"};
   if (!status.reserved) {
@@ -125,8 +127,9 @@ api::Condition AdmittedOf(const api::Workload& workload) {
     admitted.reason = "UnsatisfiedAdmissionChecks";
     admitted.message = "The workload has not all checks ready";
   } else if (status.awaits_topology) {
-    admitted.reason = "PendingDelayedTopologyRequests";
+    admitted.reason = kDelayed;
     admitted.message = "There are pending delayed topology requests";
+    if (!held_up.empty()) admitted.message.append(": ").append(held_up);
   } else {
     admitted.status = "True";
     admitted.reason = "Admitted";
@@ -140,10 +143,12 @@ Upkeep UpkeepOfHolder(const api::Workload& workload, const QueuesOf& queues, boo
   if (!workload.admission || queues.cluster_queue == nullptr) return {};
   // Checks that the queue asks for later are not for who runs already.
   if (!admitted && !HasTheChecks(workload, *queues.cluster_queue)) return {.due = Due::kChecks};
-  const api::Condition wanted = AdmittedOf(workload);
+  const api::Condition wanted = AdmittedOf(workload, queues.held_up);
   const api::Condition* said = api::Find(workload.conditions, "Admitted");
+  const bool tells_more = wanted.reason == kDelayed && !queues.held_up.empty();
   const bool says_so = said != nullptr && said->status == wanted.status &&
-                       (said->status == "True" || said->reason == wanted.reason);
+                       (said->status == "True" || said->reason == wanted.reason) &&
+                       (!tells_more || said->message == wanted.message);
   // With its places, by who decides of them.
   if (wanted.status == "True" && queues.lacks_places) return {};
   return {.due = says_so ? Due::kNothing : Due::kAdmit};
@@ -288,7 +293,7 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
       return ChecksText(checks);
     }
     case Due::kAdmit:
-      Put(conditions, AdmittedOf(workload), said);
+      Put(conditions, AdmittedOf(workload, queues.held_up), said);
       break;
     case Due::kRequeue: {
       const Reason why = *WhyAgain(workload, queues);

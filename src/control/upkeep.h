@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/quota.h"
@@ -52,6 +53,8 @@ struct QueuesOf {
   bool local_queue_drains = false;
   // Its pods have no places, and are to have them before it is admitted.
   bool lacks_places = false;
+  // Why nobody decides where its pods go that await that; empty: that is not told.
+  std::string_view held_up = {};
 };
 
 enum class Due : uint8_t {

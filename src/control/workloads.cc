@@ -92,21 +92,22 @@ bool Workloads::IsDecided(const Note& note) {
   return note.reservation.has_value() || note.pass.has_value();
 }
 
-bool Workloads::Observe(api::Workload workload, bool lacks_places) {
+Workloads::News Workloads::Observe(api::Workload workload, bool lacks_places) {
   const auto it = notes_.try_emplace(workload.meta.uid).first;
   Note& note = it->second;
-  const bool newer = note.workload.meta.resource_version != workload.meta.resource_version &&
-                     !DiffersByPlacement(note, workload);
+  News news = News::kNone;
+  if (note.workload.meta.resource_version != workload.meta.resource_version && IsDecided(note))
+    news = DiffersByPlacement(note, workload) ? News::kPlaced : News::kWithdraws;
   note.workload = std::move(workload);
-  note.lacks_places = lacks_places;
-  const bool withdrawn = newer && IsDecided(note);
-  if (withdrawn) {
+  if (news != News::kPlaced) note.lacks_places = lacks_places;
+  if (news == News::kWithdraws) {
     note.reservation.reset();
     note.pass.reset();
   }
   if (!MayBeTold(note.workload)) note.waiting = {};
+  if (StageOf(note.workload) != model::WorkloadStage::kReserved) note.held_up.clear();
   Reconsider(it->first, note);
-  return withdrawn;
+  return news;
 }
 
 void Workloads::Reread(std::string_view uid) {
@@ -125,7 +126,7 @@ void Workloads::Forget(std::string_view uid) {
 
 QueuesOf Workloads::QueuesOfNote(const Note& note) const {
   const api::Workload& workload = note.workload;
-  QueuesOf queues{.lacks_places = note.lacks_places};
+  QueuesOf queues{.lacks_places = note.lacks_places, .held_up = note.held_up};
   const auto local = local_queues_.find(workload.meta.namespace_name + '/' + workload.queue);
   std::string_view name;
   if (local != local_queues_.end()) {
@@ -188,6 +189,14 @@ void Workloads::Put(std::string_view uid, Pass pass, std::string placement) {
   if (it == notes_.end()) return;
   it->second.pass = std::move(pass);
   it->second.placement = std::move(placement);
+  it->second.held_up.clear();
+  Reconsider(it->first, it->second);
+}
+
+void Workloads::HoldUp(std::string_view uid, std::string why) {
+  const auto it = notes_.find(uid);
+  if (it == notes_.end() || it->second.held_up == why) return;
+  it->second.held_up = std::move(why);
   Reconsider(it->first, it->second);
 }
 
@@ -489,7 +498,7 @@ void Workloads::AddTo(Hasher& hasher) const {
       hasher.Add(note.pass->pass).Add(AdmissionText(note.pass->admission)).Add(note.placement);
       hasher.Add(note.pass->failed.size()).Add(note.pass->why);
     }
-    hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind);
+    hasher.Add(note.waiting.reason).Add(note.waiting.message).Add(note.kind).Add(note.held_up);
     hasher.Add(note.eviction.has_value()).Add(note.evict_not_before.ns);
     if (note.eviction) hasher.Add(note.eviction->reason).Add(note.eviction->message);
     hasher.AddCall(note.call).AddVersion(note.sent_version).AddVersion(note.spent_version);

@@ -76,9 +76,16 @@ class Workloads {
 
   explicit Workloads(Options options) : options_(options) {}
 
-  // A version of an object; to be called for each. True: a reservation that was decided on an older
-  // one, and not sent yet, is withdrawn. `lacks_places`: as of QueuesOf.
-  [[nodiscard]] bool Observe(api::Workload workload, bool lacks_places = false);
+  // What a version of an object means for what was decided of it, and was not sent yet.
+  enum class News : uint8_t {
+    kNone,
+    // It says what was written ahead, for what was decided, and nothing else: until that is written
+    // too, the object is as it was.
+    kPlaced,
+    kWithdraws,  // That was decided on another.
+  };
+  // A version of an object; to be called for each. `lacks_places`: as of QueuesOf.
+  [[nodiscard]] News Observe(api::Workload workload, bool lacks_places = false);
   void Forget(std::string_view uid);
   // What queues ask of their workloads; those that are not told of ask nothing, and nothing is due
   // of workloads but what the calls below say. O(workloads) where that is news.
@@ -97,6 +104,8 @@ class Workloads {
                bool lacks_places);
   // What was decided of it is to be written, and its placement before as above.
   void Put(std::string_view uid, Pass pass, std::string placement);
+  // Why nothing is decided of places that it awaits, until something is.
+  void HoldUp(std::string_view uid, std::string why);
   // As it was observed last; null for none.
   [[nodiscard]] const api::Workload* Find(std::string_view uid) const;
   // Why it waits; an empty reason: that is not told.
@@ -131,6 +140,7 @@ class Workloads {
     std::optional<Pass> pass;                   // Or this is to be.
     std::string placement;                      // Before that; empty: nothing stays there.
     translate::WaitText waiting;                // As wanted.
+    std::string held_up;                        // As of QueuesOf.
     std::optional<EvictionText> eviction;       // To be written.
     Call kind = Call::kNone;                    // Of the call under way.
     uint64_t call = 0;                          // 0: none.

@@ -186,6 +186,10 @@ class Planner {
   // It holds quota, or what is left of having held it.
   [[nodiscard]] bool reserved() const { return Is(kQuotaReserved) || own_->admission.has_value(); }
   [[nodiscard]] const api::WorkloadPodSet& pod_set() const { return own_->pod_sets.front(); }
+  // Its priority is of that class, or of none as well.
+  [[nodiscard]] bool IsOf(const Priority& priority) const {
+    return own_->priority_class == priority.name && own_->priority_class_group == priority.group;
+  }
   [[nodiscard]] std::string title() const {
     return own_head_->namespace_name + "/" + own_head_->name;
   }
@@ -351,7 +355,10 @@ bool Planner::IsRestored() {
 bool Planner::Matches() const {
   if (own_->pod_sets.size() != 1 || own_->queue != QueueNameOf(head_)) return false;
   const api::WorkloadPodSet& set = pod_set();
-  if (set.topology != api::TopologyRequestOf(job_.pod_template.annotations)) return false;
+  // Of one that runs it may be what an admission check wants of pods.
+  const bool its_users = !reserved() || job_.suspend;
+  if (its_users && set.topology != api::TopologyRequestOf(job_.pod_template.annotations))
+    return false;
   if (!reserved()) {
     return set.count == CountOf(job_) && set.min_count == MinCountOf(job_) && *set.spec == spec_ &&
            set.labels == OwnLabels(job_.pod_template.labels) &&
@@ -390,10 +397,10 @@ void Planner::Follow() {
     members =
         fmt::format(R"({},"queueName":{},)", PodSetText(), client::JsonString(QueueNameOf(head_)));
   }
-  if (priority && own_->priority_class != priority->name && !reserved()) {
+  if (priority && !IsOf(*priority) && !reserved()) {
     members += priority->name.empty() ? R"("priorityClassRef":null,"priority":0,)"
                                       : PriorityText(*priority) + ",";
-  } else if (priority && !priority->name.empty() && own_->priority_class == priority->name &&
+  } else if (priority && !priority->name.empty() && IsOf(*priority) &&
              own_->priority != priority->value) {
     members += fmt::format(R"("priority":{},)", priority->value);
   }

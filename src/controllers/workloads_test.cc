@@ -705,6 +705,29 @@ TEST_F(Workloads, ItsPriorityIsThatOfItsClass) {
   ExpectAtRest();
 }
 
+// Classes of the two kinds may have one name.
+TEST_F(Workloads, TheClassIsThatOfItsKind) {
+  Make("/apis/scheduling.k8s.io/v1/priorityclasses", R"({"metadata":{"name":"high"},"value":100})");
+  Make(kKueue + "/workloadpriorityclasses", R"({"metadata":{"name":"high"},"value":7})");
+  MakeJob({.labels = kQueued + R"(,"kueue.x-k8s.io/priority-class":"high")",
+           .pod = R"(,"priorityClassName":"high")"});
+  Pass(1);
+  const auto says = [&] {
+    return Text(Workload(), "/spec/priorityClassRef/kind") + " " +
+           Text(Workload(), "/spec/priority");
+  };
+  EXPECT_EQ(says(), "WorkloadPriorityClass 7");
+  Patch(kJob, R"({"metadata":{"labels":{"kueue.x-k8s.io/priority-class":null}}})");
+  Pass(1);
+  EXPECT_EQ(says(), "PriorityClass 100");
+  // With quota the class stays, and with it whose value counts.
+  Admit();
+  Patch(kJob, R"({"metadata":{"labels":{"kueue.x-k8s.io/priority-class":"high"}}})");
+  Pass(1);
+  EXPECT_EQ(says(), "PriorityClass 100");
+  ExpectAtRest();
+}
+
 TEST_F(Workloads, WithoutAClassItIsTheDefaultOnes) {
   const std::string classes = "/apis/scheduling.k8s.io/v1/priorityclasses";
   MakeJob();
@@ -901,6 +924,40 @@ TEST_F(Workloads, AMinimumThatIsNoneIsToldToBeIgnored) {
 }
 
 // ---- Topology ----------------------------------------------------------------------------------
+
+// What a check wants of pods stands in the template of the Job that runs, and is no wish of its
+// user's.
+TEST_F(Workloads, ACheckMayAskForATopology) {
+  for (const std::string key :
+       {"required-topology", "preferred-topology", "unconstrained-topology"}) {
+    const std::string annotation = "kueue.x-k8s.io/podset-" + key;
+    MakeJob();
+    Pass(1);
+    Decide(
+        {"QuotaReserved=True", "Admitted=True"},
+        fmt::format(
+            R"(,"admissionChecks":[{{"name":"c","state":"Ready","message":"","podSetUpdates":[)"
+            R"({{"name":"main","annotations":{{"{}":"true"}}}}]}}],"admission":)"
+            R"({{"clusterQueue":"cq","podSetAssignments":[{{"name":"main","flavors":{{"cpu":"f"}},)"
+            R"("resourceUsage":{{"cpu":"2"}},"count":2}}]}})",
+            annotation));
+    Pass(1);
+    EXPECT_EQ(Stands(), kPlaced);
+    EXPECT_EQ(Text(kJob, "/spec/template/metadata/annotations"),
+              R"({")" + annotation + R"(":"true"})");
+    ReadyPods();
+    ExpectAtRest();
+    EXPECT_EQ(Stands(), kPlaced);
+    // While it does not run it is its user's.
+    Evict();
+    Pass(2);
+    EXPECT_EQ(Stands(), kHeld);
+    EXPECT_EQ(Text(Workload(), "/spec/podSets/0/topologyRequest"), "none");
+    ExpectAtRest();
+    api_.Do(Method::kDelete, kJob);
+    Pass(5);
+  }
+}
 
 // Its pods are created gated, and each is let go to its place; evicted it has its template back.
 TEST_F(Workloads, PodsAreLetGoToThePlacesOfTheTopology) {

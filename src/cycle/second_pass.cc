@@ -18,13 +18,13 @@ using model::WorkloadStage;
 
 namespace {
 
-// Whether the pods of the set have their places, or need none.
+// Whether the pods of the set have their places, or need none; not where its object says that it
+// awaits them.
 bool HasPlaces(const model::WorkloadSlots& set, const Reservation& reservation, uint32_t pod_set,
                bool joint) {
-  if (set.count == 0) return true;
   if (const TopologyPlaces* by_topology = FindTopology(reservation, pod_set))
     return !by_topology->shares.empty();
-  return !joint || !set.ours ||
+  return set.count == 0 || !joint || !set.ours ||
          std::ranges::find(reservation.slots, pod_set, &model::Slot::pod_set) !=
              reservation.slots.end();
 }
@@ -34,9 +34,17 @@ bool AwaitsPlaces(const Workload& row, bool joint) {
          LacksPlaces(row.slots, row.reserved, joint);
 }
 
+// Of one whose template can't be read it is told where its pods stand, and not what they are.
+bool IsRead(const Workload& row) {
+  return std::ranges::all_of(row.reserved.topologies, [&](const TopologyPlaces& places) {
+    return places.pod_set < row.slots.size();
+  });
+}
+
 // By its row alone. Who is not to run gives up its quota in any case.
 bool MayBeDue(const Workload& row, bool joint) {
-  return row.status.active && (NeedsSecondPass(row.status) || AwaitsPlaces(row, joint));
+  return row.status.active && IsRead(row) &&
+         (NeedsSecondPass(row.status) || AwaitsPlaces(row, joint));
 }
 
 // Those of its nodes that are reported.
@@ -91,7 +99,7 @@ bool LacksPlaces(std::span<const model::WorkloadSlots> slots, const Reservation&
 
 Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
   const Workload& row = state.workloads().at(workload);
-  if (!row.status.active) return Pass::kNone;
+  if (!row.status.active || !IsRead(row)) return Pass::kNone;
   if (AwaitsPlaces(row, joint) && state.PassedChecks(workload)) return Pass::kPlace;
   return NeedsSecondPass(row.status) && row.status.on_unhealthy_node ? Pass::kReplace : Pass::kNone;
 }
@@ -196,9 +204,15 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
                         model::Plan& plan) {
   const Workload& row = state.workloads().at(id);
   PassDecision decision{.workload = id, .uid = row.uid, .pass = pass};
-  if (pass == Pass::kReplace) decision.failed = FailedNodes(row);
-  SlotPlacer::Places places = pass == Pass::kReplace ? placer.Replace(id, decision.failed)
-                                                     : placer.Place(id, LackingOf(row, joint_));
+  Reservation lacking;
+  if (pass == Pass::kReplace) {
+    decision.failed = FailedNodes(row);
+  } else {
+    lacking = LackingOf(row, joint_);
+    if (LacksTopology(state, id, lacking, placer, plan)) return;
+  }
+  SlotPlacer::Places places =
+      pass == Pass::kReplace ? placer.Replace(id, decision.failed) : placer.Place(id, lacking);
   if (!places) {
     decision.refusal = std::move(places.error());
     if (pass == Pass::kReplace && placer.CouldReplaceLater(id, decision.failed)) {
@@ -220,6 +234,24 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
   }
   state.Place(id, std::move(reservation));
   plan.passes.push_back(std::move(decision));
+}
+
+// Other nodes than those of a topology would not be what it was given quota for. It waits for what
+// may come back, as an object does that is made anew.
+bool SecondPass::LacksTopology(model::State& state, WorkloadId id, const Reservation& lacking,
+                               const SlotPlacer& placer, model::Plan& plan) {
+  std::optional<model::PlacesRefusal> refusal = placer.WhyNoTopology(id, lacking);
+  if (!refusal) return false;
+  const model::OwnerId uid = state.workloads().at(id).uid;
+  if (refusal->topology->kind == model::TopologyRefusal::Kind::kUntold) {
+    GiveUp(state,
+           {.workload = id, .uid = uid, .pass = Pass::kPlace, .refusal = *std::move(refusal)},
+           plan);
+    return true;
+  }
+  waits_.insert(id);
+  plan.held_up.push_back({.workload = id, .uid = uid, .refusal = *std::move(refusal)});
+  return true;
 }
 
 // Of a domain that is not there, where a node of it is silent or gone, more will be told: it is

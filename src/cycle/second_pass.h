@@ -31,7 +31,8 @@ namespace berth::cycle {
 //              row, checks of its queue                 Place ──written──> observed, so not due
 //   PassOf ──────────────> due ── places? ──┤
 //                           ^               GiveUp ──written──> evicted, so not due
-//                           └── waits: its write was refused, or places will be there
+//                           └── waits: its write was refused, or places will be there, or what
+//                               its pods are to be placed by is not there
 //
 // Which rows to ask about is an index of the rows, kept with each change of one, and of the queues'
 // names. What is under way (WriteStage) is not decided again. O(log workloads) a change; a look is
@@ -62,6 +63,10 @@ class SecondPass {
   [[nodiscard]] std::vector<model::WorkloadId> InOrder(const model::State& state);
   void Decide(model::State& state, model::WorkloadId workload, model::Pass pass, SlotPlacer& placer,
               model::Plan& plan);
+  // Whether that was decided instead of places, or that it waits.
+  bool LacksTopology(model::State& state, model::WorkloadId workload,
+                     const model::Reservation& lacking, const SlotPlacer& placer,
+                     model::Plan& plan);
   void GiveUp(model::State& state, model::PassDecision decision, model::Plan& plan);
 
   bool joint_;  // Immutable after construction.
@@ -70,7 +75,7 @@ class SecondPass {
   std::map<model::NameId, std::set<model::WorkloadId>> of_queue_;
   std::map<model::WorkloadId, model::NameId> queue_of_;
   std::set<model::WorkloadId> to_ask_;
-  std::set<model::WorkloadId> waits_;  // For nodes.
+  std::set<model::WorkloadId> waits_;  // For nodes, or what its queue's flavors are.
   std::set<std::pair<Instant, model::WorkloadId>> later_;
   std::map<model::WorkloadId, model::Pass> planted_;  // With a planted bug alone: what was due.
 };

@@ -185,6 +185,22 @@ TEST_P(ByTopology, ADomainThatNeverWasANodeIsWaitedFor) {
   EXPECT_EQ(world.Pass(), "");
 }
 
+// Of one that runs and whose template can't be read any more it is known where its pods stand, and
+// not what they are: nobody can place them.
+TEST_P(ByTopology, OfWhoseTemplateCantBeReadNothingIsDue) {
+  TopologyWorld world(GetParam());
+  for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+  world.Starts({.name = "w"}, "rack");
+  world.objects.at("w").slots.clear();
+  world.Fails("w", "a1");
+  EXPECT_EQ(PassOf(world.state(), world.state().FindWorkload("u-w"), GetParam()),
+            model::Pass::kNone);
+  EXPECT_EQ(world.Cycle(), "");
+  world.objects.at("w").slots = world.FactsOf({.name = "w"}).slots;
+  world.Tell("w");
+  EXPECT_EQ(world.Pass(), "default/w without a1: a2; ");
+}
+
 TEST_P(ByTopology, WhoFindsNoDomainWaitsForNodes) {
   TopologyWorld world(GetParam());
   world.Node("a1", "a");
@@ -627,6 +643,86 @@ TEST_P(ByTopology, ACheckThatIsAskedForNoMoreIsNotWaitedFor) {
   EXPECT_EQ(world.Pass(), "default/w: a1; ");
 }
 
+// It holds quota, its checks are passed, and its pods are yet to be placed.
+void Checked(TopologyWorld& world, const std::string& name) {
+  world.objects.at(name).checks = {world.Name("c")};
+  world.objects.at(name).status.checks_ready = true;
+  world.Reserved(name, /*admitted=*/false);
+}
+
+// What is to say where they stand is gone: whatever nodes there are, nothing says that they do.
+TEST_P(ByTopology, WhoAwaitsATopologyThatIsGoneWaitsForIt) {
+  TopologyWorld world(GetParam());
+  world.AskFor("c");
+  world.Node("a1", "a");
+  world.Put({.name = "w"}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 1000; ");
+  world.engine.Apply(model::TopologyRemove{.name = "t", .uid = "u-t"});
+  Checked(world, "w");
+  const model::Plan plan = world.engine.Cycle(world.now);
+  EXPECT_EQ(plan.passes.size(), 0u);
+  ASSERT_EQ(plan.held_up.size(), 1u);
+  EXPECT_EQ(plan.held_up[0].refusal.topology->kind, model::TopologyRefusal::Kind::kGone);
+  EXPECT_EQ(plan.held_up[0].refusal.topology->topology, world.Name("t"));
+  EXPECT_EQ(world.Cycle(), "") << "a fixed point";
+  EXPECT_EQ(world.FreeCpu("a1"), 1000);
+  world.engine.Apply(model::FlavorRemove{.name = "spot", .uid = "u-spot"});
+  const model::Plan without = world.engine.Cycle(world.now);
+  ASSERT_EQ(without.held_up.size(), 1u);
+  EXPECT_EQ(without.held_up[0].refusal.topology->kind, model::TopologyRefusal::Kind::kFlavorGone);
+  world.engine.Apply(
+      model::TopologyUpsert{.name = "t", .uid = "u-t2", .levels = {world.Name(kHost)}});
+  EXPECT_EQ(world.Cycle(), "") << "its flavor is gone still";
+  world.engine.Apply(model::FlavorUpsert{.name = "spot", .uid = "u-spot2", .topology = "t"});
+  world.objects.at("w").slots[0].topology.required = world.Name(kHost);
+  world.Tell("w");
+  EXPECT_EQ(world.Pass(), "default/w: a1; ");
+  EXPECT_EQ(world.Pass(), "");
+}
+
+// Its flavor has another sort of nodes now: what it asks for can't be said of them.
+TEST_P(ByTopology, WhoseFlavorHasNoTopologyAnyMoreIsEvicted) {
+  TopologyWorld world(GetParam());
+  world.AskFor("c");
+  world.Node("a1", "a");
+  world.Put({.name = "w"}, "rack");
+  world.Cycle();
+  world.engine.Apply(model::FlavorUpsert{.name = "spot", .uid = "u-spot2"});
+  Checked(world, "w");
+  EXPECT_EQ(world.Pass(), "default/w gives up; ");
+  EXPECT_EQ(world.Pass(), "");
+}
+
+TEST_P(ByTopology, PodSetsWithoutPodsAwaitNoPlaces) {
+  TopologyWorld world(GetParam());
+  world.AskFor("c");
+  world.Node("a1", "a");
+  world.Put({.name = "w"}, "rack");
+  model::WorkloadUpsert& object = world.objects.at("w");
+  object.slots.push_back(object.slots[0]);
+  object.slots[1].name = world.Name("others");
+  object.slots[1].count = 0;
+  world.Tell("w");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 1000; ");
+  ASSERT_EQ(world.RowOf("w").decided.topologies.size(), 1u);
+  EXPECT_EQ(world.RowOf("w").decided.topologies[0].pod_set, 0u);
+}
+
+// All of them are done before it was admitted.
+TEST_P(ByTopology, WhoNeedsNoPlacesAnyMoreIsAdmittedWithout) {
+  TopologyWorld world(GetParam());
+  world.AskFor("c");
+  world.Put({.name = "w"}, "rack");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 1000; ");
+  Checked(world, "w");
+  world.objects.at("w").slots[0].count = 0;
+  world.objects.at("w").reserved.charges.clear();
+  world.Tell("w");
+  EXPECT_EQ(world.Pass(), "default/w:; ");
+  EXPECT_TRUE(world.RowOf("w").reserved.topologies.empty());
+  EXPECT_EQ(world.Pass(), "");
+}
+
 // The same of places that no topology tells.
 TEST(SecondPassTest, JointPlacesComeWithTheAdmission) {
   QuotaWorld world(Engine::Options{.joint_placement = true});
@@ -669,7 +765,7 @@ class RandomTopology {
     const std::string node = "n" + std::to_string(*rc::gen::inRange(0, 6));
     const std::string rack = node < "n3" ? "a" : "b";
     const std::string name = "w" + std::to_string(*rc::gen::inRange(0, 4));
-    switch (*rc::gen::inRange(0, 10)) {
+    switch (*rc::gen::inRange(0, 11)) {
       case 0:
       case 1:
         return world.Node(node, rack, *rc::gen::element(1000, 2000), *rc::gen::inRange(0, 4) > 0);
@@ -686,6 +782,8 @@ class RandomTopology {
         return Report(name);
       case 8:
         return End(name);
+      case 9:
+        return ChangeTopology();
       default:
         return PutPod(name);
     }
@@ -730,6 +828,15 @@ class RandomTopology {
     o.checks_pending = state == 1;
     o.status.checks_ready = state == 0;
     News(name);
+  }
+  // It goes, it comes, or the flavor names it no more.
+  void ChangeTopology() {
+    const int what = *rc::gen::inRange(0, 4);
+    if (what == 0) return world.engine.Apply(model::TopologyRemove{.name = "t", .uid = ""});
+    world.engine.Apply(model::TopologyUpsert{
+        .name = "t", .uid = "u-t", .levels = {world.Name("rack"), world.Name(kHost)}});
+    world.engine.Apply(
+        model::FlavorUpsert{.name = "spot", .uid = "u-spot", .topology = what == 1 ? "" : "t"});
   }
   // Which nodes of its places are not there, or not ready.
   void Report(const std::string& name) {

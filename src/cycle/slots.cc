@@ -106,9 +106,10 @@ void InOrderOfDomains(SlotPlacer::Found& found) {
 }  // namespace
 
 // Pods of the set, fewer than it asks for where that was decided.
-uint32_t SlotPlacer::CountOf(const Look& look, uint32_t pod_set) const {
-  return look.reservation.counts.empty() ? state_.workloads().at(look.workload).slots[pod_set].count
-                                         : look.reservation.counts[pod_set];
+uint32_t SlotPlacer::CountOf(WorkloadId workload, const Reservation& reservation,
+                             uint32_t pod_set) const {
+  return reservation.counts.empty() ? state_.workloads().at(workload).slots[pod_set].count
+                                    : reservation.counts[pod_set];
 }
 
 // The pods will have the labels and tolerations of the flavors that they get.
@@ -336,10 +337,40 @@ std::vector<TopologyPlaces> SlotPlacer::PlacedLater(WorkloadId workload,
   std::vector<TopologyPlaces> later;
   const Workload& row = state_.workloads().at(workload);
   for (uint32_t i = 0; i < row.slots.size(); ++i) {
-    if (FlavorByTopology(row, reservation, i) != nullptr)
+    if (CountOf(workload, reservation, i) > 0 && FlavorByTopology(row, reservation, i) != nullptr)
       later.push_back({.pod_set = i, .levels = {}, .shares = {}});
   }
   return later;
+}
+
+std::optional<PlacesRefusal> SlotPlacer::WhyNoTopology(WorkloadId workload,
+                                                       const Reservation& lacking) const {
+  using Kind = model::TopologyRefusal::Kind;
+  const Workload& row = state_.workloads().at(workload);
+  for (const TopologyPlaces& places : row.reserved.topologies) {
+    const uint32_t pod_set = places.pod_set;
+    const uint32_t count = CountOf(workload, lacking, pod_set);
+    if (!places.shares.empty() || count == 0) continue;
+    if (FlavorByTopology(row, lacking, pod_set) != nullptr) continue;
+    model::TopologyRefusal why;
+    why.kind = Kind::kUntold;
+    const bool asks = std::ranges::find(lacking.charges, pod_set, &model::QuotaCharge::pod_set) !=
+                      lacking.charges.end();
+    for (const model::QuotaCharge& charge : lacking.charges) {
+      if (asks && charge.pod_set != pod_set) continue;
+      const model::Flavor* flavor = state_.flavors().Find(charge.flavor);
+      const Kind kind = flavor == nullptr          ? Kind::kFlavorGone
+                        : flavor->topology.valid() ? Kind::kGone
+                                                   : Kind::kUntold;
+      // The first, but of what may come back if there is any.
+      if (why.flavor.valid() && (kind == Kind::kUntold || why.kind != Kind::kUntold)) continue;
+      why.kind = kind;
+      why.flavor = charge.flavor;
+      if (flavor != nullptr) why.topology = flavor->topology;
+    }
+    return PlacesRefusal{.pod_set = pod_set, .needed = count, .topology = std::move(why)};
+  }
+  return std::nullopt;
 }
 
 // Pod sets of one group stand together.

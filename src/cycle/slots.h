@@ -91,9 +91,14 @@ class SlotPlacer {
   // Places for those pods that stand on `failed` nodes by a topology; the others stay. What the
   // workload has is in the ledger.
   [[nodiscard]] Places Replace(model::WorkloadId workload, std::span<const model::NameId> failed);
-  // Which pod sets get their places later, when the workload is admitted: those by topology.
+  // Which pod sets get their places later, when the workload is admitted: those by topology that
+  // have pods.
   [[nodiscard]] std::vector<model::TopologyPlaces> PlacedLater(
       model::WorkloadId workload, const model::Reservation& reservation) const;
+  // Of pods that await places by a topology: why there is none to place them by. `lacking`: as of
+  // Place().
+  [[nodiscard]] std::optional<model::PlacesRefusal> WhyNoTopology(
+      model::WorkloadId workload, const model::Reservation& lacking) const;
   // Whether there will be places for those of Replace once all that leaves is gone, besides what is
   // promised to others.
   [[nodiscard]] bool CouldReplaceLater(model::WorkloadId workload,
@@ -142,7 +147,11 @@ class SlotPlacer {
                                                  std::span<const model::NameId> failed,
                                                  FlavorTopology::View view);
   [[nodiscard]] Refused PlaceAnywhere(Look& look, uint32_t pod_set);
-  [[nodiscard]] uint32_t CountOf(const Look& look, uint32_t pod_set) const;
+  [[nodiscard]] uint32_t CountOf(model::WorkloadId workload, const model::Reservation& reservation,
+                                 uint32_t pod_set) const;
+  [[nodiscard]] uint32_t CountOf(const Look& look, uint32_t pod_set) const {
+    return CountOf(look.workload, look.reservation, pod_set);
+  }
   [[nodiscard]] model::PlacesRefusal RefusalOf(const Look& look, uint32_t pod_set) const;
 
   model::State& state_;

@@ -114,7 +114,7 @@ void AddReasons(Hasher& hasher, const std::vector<Reason>& reasons) {
 
 void AddRefusal(Hasher& hasher, const TopologyRefusal& refusal) {
   hasher.Add(refusal.kind).Add(refusal.topology.value).Add(refusal.level.value);
-  hasher.Add(refusal.within.value).Add(refusal.fills.size());
+  hasher.Add(refusal.within.value).Add(refusal.flavor.value).Add(refusal.fills.size());
   for (const TopologyFill& fill : refusal.fills)
     hasher.Add(fill.level.value).Add(fill.fits).Add(fill.wanted);
   const NodesLeftOut& left_out = refusal.left_out;
@@ -184,6 +184,7 @@ void Plan::AddTo(Hasher& hasher) const {
     hasher.Add(p.workload.value).Add(p.uid.value).Add(p.pass).Add(p.refusal.has_value());
     for (const NameId node : p.failed) hasher.Add(node.value);
   }
+  for (const PassHeldUp& p : held_up) hasher.Add(p.workload.value).Add(p.uid.value);
   for (const WorkloadId workload : workloads) hasher.Add(workload.value);
   hasher.Add(more).Add(wake_at.ns);
 }

@@ -180,6 +180,15 @@ struct PassDecision {
   bool operator==(const PassDecision&) const = default;
 };
 
+// Nothing is decided of a workload of which something is due, for what its pods are to be placed by
+// is not there.
+struct PassHeldUp {
+  WorkloadId workload;
+  OwnerId uid;
+  PlacesRefusal refusal = {};
+  bool operator==(const PassHeldUp&) const = default;
+};
+
 // What one cycle decided, as data. Ids are good until the next Apply.
 struct Plan {
   std::vector<BindDecision> binds;           // In the order decided.
@@ -195,6 +204,7 @@ struct Plan {
   std::vector<ReserveDecision> reservations;  // In the order decided.
   std::vector<EvictDecision> evictions;       // Of workloads; likewise.
   std::vector<PassDecision> passes;           // Likewise.
+  std::vector<PassHeldUp> held_up;            // Likewise; told each time that it was asked.
   // Who waits for quota, for another reason than before.
   std::vector<WorkloadId> workloads;
   bool more = false;                   // The bound per cycle was met: call again at once.

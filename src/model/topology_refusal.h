@@ -50,11 +50,15 @@ struct TopologyRefusal {
     kFewSlices,     // Likewise.
     kFewLayers,     // Of slices within slices: one a layer.
     kStale,         // Some of the pods stand in a domain that is not there any more.
+    kGone,          // The topology is not there.
+    kFlavorGone,    // The `flavor` is not there.
+    kUntold,        // The `flavor` has no topology any more.
   };
   Kind kind = Kind::kNoDomains;
   NameId topology;
   NameId level;
   NameId within;
+  NameId flavor;
   std::vector<TopologyFill> fills;
   NodesLeftOut left_out;
   bool operator==(const TopologyRefusal&) const = default;

@@ -399,6 +399,13 @@ std::string TopologyRefusalText(const model::TopologyRefusal& refusal,
       return fmt::format(
           "topology \"{}\" has no domain {} any more, in which some of the pods stand",
           name(refusal.topology), name(refusal.level));
+    case Kind::kGone:
+      return fmt::format("topology \"{}\", which ResourceFlavor {} names, doesn't exist: create it",
+                         name(refusal.topology), name(refusal.flavor));
+    case Kind::kFlavorGone:
+      return fmt::format("ResourceFlavor {} doesn't exist: create it", name(refusal.flavor));
+    case Kind::kUntold:
+      return fmt::format("ResourceFlavor {} names no topology any more", name(refusal.flavor));
     case Kind::kFewPods:
     case Kind::kFewSlices:
     case Kind::kFewLayers:

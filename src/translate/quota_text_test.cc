@@ -121,6 +121,7 @@ TEST(QuotaTextTest, WhyATopologyRefusesNamesWhatKeepsPodsOff) {
                                  .topology = v.names.Intern("racks"),
                                  .level = v.names.Intern("n1"),
                                  .within = {},
+                                 .flavor = v.names.Intern("spot"),
                                  .fills = {},
                                  .left_out = {.all = 7, .by_domain = 2, .by_others = 1}};
   EXPECT_EQ(TopologyRefusalText(refusal, v),
@@ -135,6 +136,14 @@ TEST(QuotaTextTest, WhyATopologyRefusesNamesWhatKeepsPodsOff) {
   EXPECT_EQ(TopologyRefusalText(refusal, v),
             "3 pod(s) can't be divided into slices of 2 on level rack: change how many they are, "
             "or the size of slices");
+  const auto text = [&](Kind kind) {
+    refusal.kind = kind;
+    return TopologyRefusalText(refusal, v);
+  };
+  EXPECT_EQ(text(Kind::kGone),
+            "topology \"racks\", which ResourceFlavor spot names, doesn't exist: create it");
+  EXPECT_EQ(text(Kind::kFlavorGone), "ResourceFlavor spot doesn't exist: create it");
+  EXPECT_EQ(text(Kind::kUntold), "ResourceFlavor spot names no topology any more");
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <string>
 #include <utility>
 #include <vector>
@@ -171,11 +172,17 @@ std::vector<model::Slot> SlotsIn(const api::TopologyAssignment& topology, uint32
   return slots;
 }
 
-bool OnTheSameNodes(std::vector<model::Slot> a, std::vector<model::Slot> b) {
-  const auto node = [](const model::Slot& slot) { return slot.node; };
-  std::ranges::sort(a, {}, node);
-  std::ranges::sort(b, {}, node);
-  return std::ranges::equal(a, b, {}, node, node);
+// The devices of each are those that are told of its node, each once. O(slots x log slots).
+void TakeDevices(std::vector<model::Slot>& slots, const std::vector<model::Slot>& told) {
+  std::map<NameId, std::vector<model::DeviceSlots>> devices;
+  for (const model::Slot& slot : std::views::reverse(told))
+    devices[slot.node].push_back(slot.devices);
+  for (model::Slot& slot : slots) {
+    std::vector<model::DeviceSlots>& left = devices[slot.node];
+    if (left.empty()) continue;
+    slot.devices = left.back();
+    left.pop_back();
+  }
 }
 
 // Where its pods go: what its placement says beside what its assignment to a topology does. Of pod
@@ -197,9 +204,14 @@ std::vector<model::Slot> PlacesOf(const api::Workload& workload, const api::Plac
       const auto pods = std::ranges::find(placement->pod_sets, name, &api::PodSetPlacement::name);
       if (pods != placement->pod_sets.end()) {
         std::vector<model::Slot> told = SlotsIn(pods->topology, i, count, vocabulary);
-        for (size_t at = 0; at < told.size() && at < pods->devices.size(); ++at)
+        // Else it is not told which pods these are of.
+        for (size_t at = 0; at < told.size() && told.size() == pods->devices.size(); ++at)
           told[at].devices = DevicesOf(pods->devices[at]);
-        if (of_set.empty() || OnTheSameNodes(of_set, told)) of_set = std::move(told);
+        if (of_set.empty()) {
+          of_set = std::move(told);
+        } else {
+          TakeDevices(of_set, told);
+        }
       }
     }
     slots.insert(slots.end(), of_set.begin(), of_set.end());
@@ -307,12 +319,13 @@ Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
 
 namespace {
 
-// The nodes of the pod set's places, as runs, and the devices there.
+// The nodes of the pod set's places, as runs, and the devices of each pod if any has some.
 api::PodSetPlacement PlacementOf(const model::Reservation& decided, uint32_t pod_set,
                                  std::string name, const model::Vocabulary& vocabulary) {
   api::PodSetPlacement pods{.name = std::move(name),
                             .topology = {.levels = {std::string(kHostnameLevel)}, .domains = {}},
                             .devices = {}};
+  bool any = false;
   for (const model::Slot& slot : decided.slots) {
     if (slot.pod_set != pod_set) continue;
     std::vector<api::TopologyDomain>& domains = pods.topology.domains;
@@ -322,8 +335,10 @@ api::PodSetPlacement PlacementOf(const model::Reservation& decided, uint32_t pod
     } else {
       ++domains.back().count;
     }
-    if (!slot.devices.none()) pods.devices.push_back(DevicesText(slot.devices));
+    any = any || !slot.devices.none();
+    pods.devices.push_back(slot.devices.none() ? "" : DevicesText(slot.devices));
   }
+  if (!any) pods.devices.clear();
   return pods;
 }
 

@@ -19,8 +19,9 @@ namespace berth::translate {
 // sets or too many pods; but what has quota, or is finished, is told without its slots.
 //
 // `placement`: what its annotation says; read if it is of its admission, and has a place for each
-// of its pods, or for none of a pod set, and what its assignment to a topology says is no other.
-// Null: nothing.
+// of its pods, or for none of a pod set. Where the assignment to a topology tells nodes it is
+// these, and of the annotation the devices of those that it tells, too: the two are written one
+// after the other. Null: nothing.
 [[nodiscard]] Result<model::WorkloadUpsert> WorkloadFacts(
     const api::Workload& workload, model::Vocabulary& vocabulary,
     const api::Placement* placement = nullptr);

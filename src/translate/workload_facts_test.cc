@@ -122,5 +122,72 @@ TEST(WorkloadFactsTest, LimitsStandForRequestsThatAreMissing) {
   EXPECT_EQ(asks({}, {{"cpu", 1000}}), " cpu=1000");
 }
 
+// ---- Places ----------------------------------------------------------------------------------
+
+api::TopologyAssignment OnNodes(const std::vector<std::string>& nodes) {
+  api::TopologyAssignment topology{.levels = {"kubernetes.io/hostname"}, .domains = {}};
+  for (const std::string& node : nodes) topology.domains.push_back({.values = {node}, .count = 1});
+  return topology;
+}
+
+// "n1/3 n2/0": the nodes of its slots, and which devices it has there.
+std::string Slots(const model::WorkloadUpsert& facts, const model::Vocabulary& vocabulary) {
+  std::string text;
+  for (const model::Slot& slot : facts.reserved.slots) {
+    if (!text.empty()) text += ' ';
+    text += fmt::format("{}/{}", vocabulary.names.View(slot.node), slot.devices.mask);
+  }
+  return text;
+}
+
+api::Workload PlacedBy(const std::vector<std::string>& nodes) {
+  api::Workload workload = Asks({Pods("a", static_cast<int64_t>(nodes.size()), 1000)});
+  workload.conditions = {{.type = "QuotaReserved", .status = "True"}};
+  workload.admission = api::Admission{.cluster_queue = "cq", .pod_sets = {{.name = "a"}}};
+  workload.admission->pod_sets[0].topology = OnNodes(nodes);
+  return workload;
+}
+
+// The devices are told beside the nodes, by another write, which may be of a later decision or of an
+// earlier one: they count where both say the same node.
+TEST(WorkloadFactsTest, DevicesAreThoseOfTheNode) {
+  struct Row {
+    std::vector<std::string> told;
+    std::vector<std::string> devices;
+    std::string slots;
+  };
+  model::State state;
+  for (const Row& row : {Row{{"n1", "n2"}, {"0/1000", "1/1000"}, "n1/1 n2/2"},
+                         Row{{"n2", "n1"}, {"0/1000", "1/1000"}, "n1/2 n2/1"},
+                         Row{{"n1", "n3"}, {"0/1000", "1/1000"}, "n1/1 n2/0"},
+                         Row{{"n1", "n1"}, {"0/1000", "1/1000"}, "n1/1 n2/0"},
+                         Row{{"n1", "n2"}, {"", "1/1000"}, "n1/0 n2/2"},
+                         // Of which pods these are is not told.
+                         Row{{"n1", "n2"}, {"1/1000"}, "n1/0 n2/0"}}) {
+    const api::Placement placement{
+        .cluster_queue = "cq",
+        .pod_sets = {{.name = "a", .topology = OnNodes(row.told), .devices = row.devices}}};
+    const auto facts = WorkloadFacts(PlacedBy({"n1", "n2"}), state.vocabulary(), &placement);
+    ASSERT_TRUE(facts);
+    EXPECT_EQ(Slots(*facts, state.vocabulary()), row.slots);
+  }
+}
+
+TEST(WorkloadFactsTest, APlacementTellsTheDevicesOfEachPod) {
+  model::State state;
+  model::Vocabulary& v = state.vocabulary();
+  const auto facts = WorkloadFacts(PlacedBy({"n1", "n2"}), v);
+  ASSERT_TRUE(facts);
+  model::Workload row{.slots = facts->slots, .decided = facts->reserved};
+  EXPECT_FALSE(PlacementOf(row, v)) << "the topology tells all";
+  row.decided.slots[1].devices = {.mask = 2, .milli_each = 1000};
+  const auto placement = PlacementOf(row, v);
+  ASSERT_TRUE(placement);
+  EXPECT_EQ(placement->pod_sets[0].devices, (std::vector<std::string>{"", "1/1000"}));
+  const auto back = WorkloadFacts(PlacedBy({"n1", "n2"}), v, &*placement);
+  ASSERT_TRUE(back);
+  EXPECT_EQ(back->reserved.slots, row.decided.slots);
+}
+
 }  // namespace
 }  // namespace berth::translate
