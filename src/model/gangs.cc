@@ -40,12 +40,14 @@ void State::ApplyGroup(const GroupUpsert& facts) {
   group.min_member = facts.min_member;
   group.priority = facts.priority;
   group.creation = facts.creation;
-  group.phase = facts.phase;
+  const GroupPhase before = std::exchange(group.phase, facts.phase);
   group.attempts = 0;
   group.min_resources = facts.min_resources;
-  // One that waits may not know yet that it was let in.
-  if (group.phase != GroupPhase::kPending && group.phase != GroupPhase::kCompleted)
+  // One that waits may not know yet that it was let in, nor one that was completed and waits again.
+  if (group.phase != GroupPhase::kPending &&
+      (group.phase != GroupPhase::kCompleted || before != GroupPhase::kCompleted)) {
     group.let_in = false;
+  }
   moved = std::exchange(group.queue, queue) != queue || moved;
   const KeyId key = group.key;
   changed_groups_.push_back(id);

@@ -95,6 +95,12 @@ struct MemberCounts {
 // never Pending again (P24). Pending becomes Inqueue when the queue lets it in.
 [[nodiscard]] GroupPhase PhaseOf(const Group& group, const MemberCounts& counts);
 [[nodiscard]] std::string_view ToString(GroupPhase phase);
+// Whether its queue keeps for it what it asks for: from when it is let in until its object says
+// that it ran, or is over. Members alone don't tell: before that is written they may be too few
+// again, and what others were promised meanwhile would be missing.
+[[nodiscard]] inline bool IsKeptFor(const Group& group) {
+  return group.let_in || group.phase == GroupPhase::kInqueue;
+}
 
 // What keeps a group from being let in by its queue, or its members from being placed, whatever
 // room there is.

@@ -86,7 +86,9 @@ void State::Unsettle(GroupId group) {
   if (unsettled_.empty() || unsettled_.back() != group) unsettled_.push_back(group);
 }
 
-// What it asked to be kept for it beyond what its members have. O(members).
+// What it asked to be kept for it beyond what its members will have once all that leave are gone. So
+// a member that begins to leave, or is gone, leaves nothing to others, and what was found for the
+// group when it was let in stays found. O(members).
 std::vector<ResourceAmount> State::RestOf(GroupId id) const {
   const Group& group = groups_.at(id);
   const std::span<const ResourceAmount> all = vocabulary_.bundles.View(group.min_resources);
@@ -95,6 +97,8 @@ std::vector<ResourceAmount> State::RestOf(GroupId id) const {
   groups_.ForMembers(group.key, [&](PodId pod) {
     const ClaimId share = ShareOf(OwnerOf(pod));
     if (!share.valid() || (faults_.reserve_in_full && pods_.at(pod).node.valid())) return;
+    if (ledger_.claim(share).state == ClaimState::kReleasing && !faults_.reserve_less_who_leaves)
+      return;
     for (ResourceAmount& a : rest)
       a.amount -= vocabulary_.bundles.AmountOf(ledger_.claim(share).bundle, a.resource);
   });
@@ -106,8 +110,7 @@ void State::SettleRest(Transaction& t, GroupId id) {
   const Group& group = groups_.at(id);
   const QueueId q = ChargedQueueOf(id);
   const ClaimId before = ledger_.first_of_owner(group.uid);
-  const bool keeps =
-      q.valid() && PhaseOf(group, groups_.CountsOf(group.key)) == GroupPhase::kInqueue;
+  const bool keeps = q.valid() && IsKeptFor(group);
   const std::vector<ResourceAmount> rest = keeps ? RestOf(id) : std::vector<ResourceAmount>();
   if (rest.empty()) {
     if (before.valid()) t.End(before);

@@ -760,6 +760,7 @@ void State::AddTo(Hasher& hasher) const {
   hasher.Add(faults_.keep_promise_where_refused).Add(faults_.revoked_evict_no_more);
   hasher.Add(faults_.unmoved_by_others)
       .Add(faults_.reserve_in_full)
+      .Add(faults_.reserve_less_who_leaves)
       .Add(faults_.forget_quota_waiters);
 }
 
