@@ -41,6 +41,7 @@ class QueueAuditor {
     for (uint32_t i = 0; i < state_.groups().size(); ++i) {
       if (state_.groups().used(GroupId{i})) CheckRest(GroupId{i});
     }
+    CheckIndexOfGroups();
     if (!found_.empty()) return std::move(found_);  // Amounts follow from what is wrong already.
     SumClaims();
     for (uint32_t i = 0; i < state_.ledger().quota().resources(); ++i) CheckAmounts(ResourceId{i});
@@ -222,18 +223,19 @@ class QueueAuditor {
                                    state_.KeyOf(pod.key)));
   }
 
-  // While it is Inqueue what it asks for is kept for it, but for what its members have of that.
+  // What it was let in with stays its own: what its members will have once all that leave are gone,
+  // and what is kept for it, are together what it asks for.
   void CheckRest(GroupId id) {
     const Group& group = state_.groups().at(id);
     const uint32_t account = AccountOf(group);
     const std::vector<ClaimText> found = ClaimsOn(group.uid, /*of_members=*/true);
-    const MemberCounts counts = state_.groups().CountsOf(group.key);
     std::vector<ResourceAmount> rest;
-    if (account != kNoAccount && PhaseOf(group, counts) == GroupPhase::kInqueue) {
+    if (account != kNoAccount && (group.let_in || group.phase == GroupPhase::kInqueue)) {
       for (ResourceAmount a : state_.vocabulary().bundles.View(group.min_resources)) {
         state_.groups().ForMembers(group.key, [&](PodId pod) {
           const Pod& row = state_.pods().at(pod);
-          if (state_.ledger().NodeClaimOf(state_.OwnerOf(pod)).valid())
+          const ClaimId on_node = state_.ledger().NodeClaimOf(state_.OwnerOf(pod));
+          if (on_node.valid() && state_.ledger().claim(on_node).state != ClaimState::kReleasing)
             a.amount -= state_.vocabulary().bundles.AmountOf(row.charge, a.resource);
         });
         if (a.amount > 0) rest.push_back(a);
@@ -251,6 +253,21 @@ class QueueAuditor {
     if (!good)
       found_.push_back(fmt::format("group {}: what is kept for it is not what it lacks",
                                    state_.KeyOf(group.key)));
+  }
+
+  // Each group is listed once, with the queue that it names.
+  void CheckIndexOfGroups() {
+    uint32_t listed = 0;
+    for (uint32_t i = 0; i < state_.vocabulary().names.size(); ++i) {
+      state_.groups().ForQueue(NameId{i}, [&](GroupId id) {
+        ++listed;
+        if (!state_.groups().used(id) || state_.groups().at(id).queue != NameId{i})
+          found_.push_back(fmt::format("group {}: listed in another queue", id.value));
+      });
+    }
+    if (listed != state_.groups().live())
+      found_.push_back(fmt::format("{} groups are in queues, and {} listed there",
+                                   state_.groups().live(), listed));
   }
 
   // The owner's on queues of Volcano, or on others.

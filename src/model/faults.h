@@ -48,6 +48,8 @@ struct Faults {
   bool drop_gang_promises = false;
   // Q02: what a group needs is kept for it in full, whatever its members have of it already.
   bool reserve_in_full = false;
+  // What is kept for a group is less by what a member has that leaves: nobody's, until it is gone.
+  bool reserve_less_who_leaves = false;
   bool unmoved_by_others = false;  // D16: who waits here waits on when another has bound it.
   // K081: who waits for what others leave is promised it no more once it was looked at.
   bool drop_quota_promise_when_tried = false;

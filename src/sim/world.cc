@@ -151,6 +151,7 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .forget_quota_waiters = bugs.group_quota_wakes_nobody,
                            .drop_gang_promises = bugs.gang_reservation_dropped,
                            .reserve_in_full = bugs.group_quota_kept_in_full,
+                           .reserve_less_who_leaves = bugs.group_quota_less_who_leaves,
                            .unmoved_by_others = bugs.bound_pod_waits,
                            .drop_quota_promise_when_tried = bugs.quota_promise_dropped,
                            .evict_for_nobody = bugs.evicted_for_nobody,

@@ -68,6 +68,7 @@ struct PlantedBugs {
   bool evicted_for_nobody = false;
   bool lost_quota_kept = false;
   bool group_quota_kept_in_full = false;
+  bool group_quota_less_who_leaves = false;
   bool group_quota_wakes_nobody = false;
   bool slots_forgotten = false;
   bool second_pass_by_mark = false;
