@@ -201,7 +201,8 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
                                                      : placer.Place(id, LackingOf(row, joint_));
   if (!places) {
     decision.refusal = std::move(places.error());
-    if (pass == Pass::kReplace && placer.CouldReplaceLater(id, decision.failed)) {
+    if (pass == Pass::kReplace && !state.faults().pass_fails_fast &&
+        placer.CouldReplaceLater(id, decision.failed)) {
       waits_.insert(id);
       return;
     }

@@ -69,7 +69,8 @@ class Parser {
       lines_.words().insert(lines_.words().begin(), "create");
       return ReadAction(scenario_.set_up, 0);
     }
-    if (word == "taint" || word == "cordon") return ReadAction(scenario_.set_up, 0);
+    if (word == "taint" || word == "cordon" || word == "delete")
+      return ReadAction(scenario_.set_up, 0);
     if (word == "user") return ReadUser();
     if (word == "owner") return ReadOwner();
     if (word == "kubelets") return ReadKubelets();
@@ -255,10 +256,18 @@ class Parser {
   }
 
   Status ReadExpect() {
-    const Result<Options> options = lines_.ReadOptions(1, {"evictions", "preemptions", "states"});
+    const Result<Options> options =
+        lines_.ReadOptions(1, {"evictions", "preemptions", "displaced", "states"});
     if (!options) return std::unexpected(options.error());
-    if (options->empty())
-      return lines_.Bad("expect takes evictions=NUMBER, preemptions=NUMBER or states=NUMBER");
+    if (options->empty()) {
+      return lines_.Bad(
+          "expect takes evictions=NUMBER, preemptions=NUMBER, displaced=NUMBER or states=NUMBER");
+    }
+    if (options->contains("displaced")) {
+      const Result<uint64_t> most = lines_.Number(*options, "displaced", 0, 100);
+      if (!most) return std::unexpected(most.error());
+      scenario_.displaced = static_cast<uint32_t>(*most);
+    }
     if (options->contains("preemptions")) {
       const Result<uint64_t> most = lines_.Number(*options, "preemptions", 0, 100);
       if (!most) return std::unexpected(most.error());

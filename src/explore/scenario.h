@@ -127,6 +127,8 @@ struct Scenario {
   std::optional<uint32_t> evictions;
   // Likewise of workloads, for the quota that they have.
   uint32_t preemptions = 0;
+  // Likewise, for their nodes; nothing: that is not counted.
+  std::optional<uint32_t> displaced;
   // Within how many distinct states the walk is whole; 0: that is not said.
   uint64_t whole_states = 0;
   std::vector<Plant> plants;

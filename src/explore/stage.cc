@@ -677,6 +677,11 @@ void Stage::OnCommitted(const env::JournalRecord& record) {
                                        Counted(reservations_.preemptions(), "workload"),
                                        scenario_->preemptions));
   }
+  const uint32_t displaced = workload_checks_.displaced();
+  if (scenario_->displaced && displaced > *scenario_->displaced) {
+    checkers_.Report(now_, fmt::format("{} evicted for their nodes, where {} must be enough",
+                                       Counted(displaced, "workload"), *scenario_->displaced));
+  }
 }
 
 // Events that it writes are answered in the same step.

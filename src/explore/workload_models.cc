@@ -231,10 +231,16 @@ std::string ReleasedStatus(std::string_view workload, Instant now) {
   return StatusOf(conditions, R"(,"admission":null)");
 }
 
-std::string ToldStatus(std::string_view workload, std::string_view condition, Instant now) {
-  std::vector<api::Condition> conditions = WorkloadIn(workload).conditions;
+std::optional<std::string> ToldStatus(std::string_view document, std::string_view condition,
+                                      Instant now) {
+  const api::Workload workload = WorkloadIn(document);
+  const std::string status = codec::StringMember(condition, "status");
+  // Who runs gives quota back otherwise.
+  const bool on_hold = codec::StringMember(condition, "type") == "QuotaReserved";
+  if (on_hold && translate::WorkloadStatusOf(workload).reserved) return std::nullopt;
+  std::vector<api::Condition> conditions = workload.conditions;
   Put(conditions, {.type = codec::StringMember(condition, "type"),
-                   .status = "True",
+                   .status = status.empty() ? "True" : status,
                    .reason = codec::StringMember(condition, "reason"),
                    .message = codec::StringMember(condition, "message"),
                    .transition = now});

@@ -15,9 +15,10 @@ namespace berth::explore {
 // The status that a Workload gets which is evicted and holds quota, once nothing of it runs: it
 // gives that back. A merge patch. As controllers::PlanWorkload of a Job that has no pods.
 [[nodiscard]] std::string ReleasedStatus(std::string_view workload, Instant now);
-// The status with the condition, which is true. A merge patch.
-[[nodiscard]] std::string ToldStatus(std::string_view workload, std::string_view condition,
-                                     Instant now);
+// The status with the condition, which is true where it says nothing else. A merge patch. Nothing:
+// it says that there is no quota, and there is.
+[[nodiscard]] std::optional<std::string> ToldStatus(std::string_view workload,
+                                                    std::string_view condition, Instant now);
 // Whether it is evicted and holds quota yet.
 [[nodiscard]] bool HasToLetGo(std::string_view workload);
 

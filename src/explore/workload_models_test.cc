@@ -96,6 +96,15 @@ TEST_F(WorkloadModelsTest, PodsAreLetIntoPlacesThatAreFreeAndWell) {
   EXPECT_FALSE(PodToLetIn(truth_, workload).has_value()) << "each place has a pod";
 }
 
+TEST_F(WorkloadModelsTest, WhoHasQuotaIsNotPutOnHold) {
+  constexpr std::string_view kHold =
+      R"({"type":"QuotaReserved","status":"False","reason":"OnHold","message":"m"})";
+  EXPECT_EQ(ToldStatus(Workload(kAdmitted), kHold, kNow), std::nullopt);
+  const auto told = ToldStatus(Workload(""), kHold, kNow);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(told->contains(R"("type":"QuotaReserved","status":"False")")) << *told;
+}
+
 TEST_F(WorkloadModelsTest, ACheckIsAnsweredBesideTheOthers) {
   const std::string workload = Workload(
       kAdmitted,
