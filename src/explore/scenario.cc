@@ -47,6 +47,8 @@ class Parser {
     }
     if (scenario_.starts && !scenario_.kubelets)
       return lines_.Bad("kubelets start pods, and there are none");
+    if ((scenario_.indexed || scenario_.slow_jobs) && !scenario_.joint)
+      return lines_.Bad("jobs make pods where the scenario is joint");
     return std::move(scenario_);
   }
 
@@ -76,6 +78,8 @@ class Parser {
     if (word == "kubelets") return ReadKubelets();
     if (word == "starts") return Flag(scenario_.starts, true);
     if (word == "jobs") return Flag(scenario_.jobs, true);
+    if (word == "indexed") return Flag(scenario_.indexed, true);
+    if (word == "slow-jobs") return Flag(scenario_.slow_jobs, true);
     if (word == "unhealthy") return Flag(scenario_.unhealthy, true);
     if (word == "joint") {
       scenario_.jobs = true;

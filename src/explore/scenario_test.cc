@@ -167,6 +167,8 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
        "f:6: unknown event \"cordon flavor spot\""},
       {"user ann\n  fail node n1 label=x\n", "f:5: unknown event \"fail node n1 label=x\""},
       {std::string(kUser) + "starts\n", "f:6: kubelets start pods, and there are none"},
+      {std::string(kUser) + "indexed\n", "f:6: jobs make pods where the scenario is joint"},
+      {std::string(kUser) + "slow-jobs\n", "f:6: jobs make pods where the scenario is joint"},
       {"scenario t\n", "f:4: the scenario has a name already"},
       {"case X \"q\"\n", "f:4: \"X\" is no id of a case"},
       {"case D02\n", "f:4: case takes an id and what is said of it, quoted"},
