@@ -229,7 +229,6 @@ Writes EndStranded(const api::TopologyAssignment& assignment, const std::vector<
   Writes writes;
   for (const PodRef& pod : pods) {
     if (IsGated(pod) || pod.facts->terminal() || pod.head->deletion.has_value()) continue;
-    if (!pod.facts->node.empty()) continue;
     Values values;
     for (const std::string& level : assignment.levels) {
       if (const auto value = api::Find(pod.facts->spec->node_selector, level))

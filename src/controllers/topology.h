@@ -46,9 +46,11 @@ inline constexpr std::string_view kTopologyGate = "kueue.x-k8s.io/topology";
                                      const std::vector<std::string>& unhealthy,
                                      std::vector<PodRef> pods);
 
-// Pods that were let go, that no node took, and whose domain is none of the assignment any more:
-// its node failed, and is replaced. They could wait there for ever, so each is deleted, by uid and
-// version, and the Job makes another.
+// Pods that were let go, and whose domain is none of the assignment any more: its node failed, and
+// is replaced. They could wait there for ever; or, where that node was well again when they came,
+// run there while the place that was found instead is kept for nobody
+// (https://github.com/kubernetes-sigs/kueue/issues/11858). So each is deleted, by uid and version,
+// and the Job makes another.
 [[nodiscard]] Writes EndStranded(const api::TopologyAssignment& assignment,
                                  const std::vector<PodRef>& pods);
 

@@ -27,6 +27,15 @@ namespace {
 // Since when it waits. Who was evicted because its pods were not ready in time goes behind others.
 Instant QueuedAt(const Workload& workload) { return model::QueuedAt(workload.status, true); }
 
+// As its row says, but for planted bugs.
+Instant WaitsFrom(const model::Faults& faults, const Workload& row) {
+  if (!faults.stand_on_hold && !faults.readmit_at_once) return model::WaitsFrom(row);
+  Workload planted = row;
+  planted.status.on_hold = row.status.on_hold && !faults.stand_on_hold;
+  planted.status.held_back = row.status.held_back && !faults.readmit_at_once;
+  return model::WaitsFrom(planted);
+}
+
 // Whether a flavor that it names is not there, or a topology that one of them names.
 bool LacksFlavors(const model::State& state, QueueId q) {
   const model::ResourceGroupsTable& groups = state.vocabulary().resource_groups;
@@ -160,7 +169,7 @@ void Admissions::Sync(const model::State& state, WorkloadId workload) {
   const Workload& row = state.workloads().at(workload);
   if (row.promised != model::Reservation{} && row.write == model::WriteStage::kNone)
     moved_.push_back(workload);
-  const Instant from = WaitsFrom(row);
+  const Instant from = WaitsFrom(state.faults(), row);
   if (from == Instant::Never()) return;
   if (from == Instant{}) return Enter(state, workload);
   entries_[workload.value].mode = Mode::kLater;

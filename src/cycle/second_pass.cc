@@ -215,7 +215,8 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
       pass == Pass::kReplace ? placer.Replace(id, decision.failed) : placer.Place(id, lacking);
   if (!places) {
     decision.refusal = std::move(places.error());
-    if (pass == Pass::kReplace && placer.CouldReplaceLater(id, decision.failed)) {
+    if (pass == Pass::kReplace && !state.faults().pass_fails_fast &&
+        placer.CouldReplaceLater(id, decision.failed)) {
       waits_.insert(id);
       return;
     }

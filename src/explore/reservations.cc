@@ -254,7 +254,8 @@ void Reservations::Judge(const std::string& key, const Workload& before, const W
   if (was_evicted && after.status.evicted_for == model::EvictedFor::kNothing)
     findings.push_back(fmt::format("workload {} is evicted no more, and was not let go", key));
   if (before.status.reserved || !after.status.reserved) return;
-  if (StageOf(before.status) != model::WorkloadStage::kPending || !before.status.active)
+  if (StageOf(before.status) != model::WorkloadStage::kPending || !before.status.active ||
+      before.status.on_hold || before.status.held_back)
     findings.push_back(fmt::format("workload {} gets quota, and does not wait for it", key));
   JudgeReservation(key, after, state, findings);
 }

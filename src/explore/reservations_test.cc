@@ -109,6 +109,14 @@ TEST_F(ReservationsCheckTest, WhoDoesNotWaitGetsNone) {
   Is({.name = "off", .active = false}, kWaits);
   EXPECT_EQ(Writes({.name = "off", .active = false}, kReserved),
             "workload default/off gets quota, and does not wait for it");
+  constexpr std::string_view kOnHold =
+      R"({"type":"QuotaReserved","status":"False","reason":"OnHold"})";
+  constexpr std::string_view kHeldBack = R"({"type":"Requeued","status":"False"})";
+  for (const std::string_view condition : {kOnHold, kHeldBack}) {
+    Is({.name = "w"}, condition);
+    EXPECT_EQ(Writes({.name = "w"}, kReserved),
+              "workload default/w gets quota, and does not wait for it");
+  }
   Is({.name = "done"}, kFinished);
   EXPECT_EQ(Writes({.name = "done"}, Both(kFinished, kReserved)),
             "workload default/done is written, and is finished; "

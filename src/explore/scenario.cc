@@ -47,6 +47,8 @@ class Parser {
     }
     if (scenario_.starts && !scenario_.kubelets)
       return lines_.Bad("kubelets start pods, and there are none");
+    if ((scenario_.indexed || scenario_.slow_jobs) && !scenario_.joint)
+      return lines_.Bad("jobs make pods where the scenario is joint");
     return std::move(scenario_);
   }
 
@@ -69,12 +71,15 @@ class Parser {
       lines_.words().insert(lines_.words().begin(), "create");
       return ReadAction(scenario_.set_up, 0);
     }
-    if (word == "taint" || word == "cordon") return ReadAction(scenario_.set_up, 0);
+    if (word == "taint" || word == "cordon" || word == "delete")
+      return ReadAction(scenario_.set_up, 0);
     if (word == "user") return ReadUser();
     if (word == "owner") return ReadOwner();
     if (word == "kubelets") return ReadKubelets();
     if (word == "starts") return Flag(scenario_.starts, true);
     if (word == "jobs") return Flag(scenario_.jobs, true);
+    if (word == "indexed") return Flag(scenario_.indexed, true);
+    if (word == "slow-jobs") return Flag(scenario_.slow_jobs, true);
     if (word == "unhealthy") return Flag(scenario_.unhealthy, true);
     if (word == "joint") {
       scenario_.jobs = true;
@@ -255,10 +260,18 @@ class Parser {
   }
 
   Status ReadExpect() {
-    const Result<Options> options = lines_.ReadOptions(1, {"evictions", "preemptions", "states"});
+    const Result<Options> options =
+        lines_.ReadOptions(1, {"evictions", "preemptions", "displaced", "states"});
     if (!options) return std::unexpected(options.error());
-    if (options->empty())
-      return lines_.Bad("expect takes evictions=NUMBER, preemptions=NUMBER or states=NUMBER");
+    if (options->empty()) {
+      return lines_.Bad(
+          "expect takes evictions=NUMBER, preemptions=NUMBER, displaced=NUMBER or states=NUMBER");
+    }
+    if (options->contains("displaced")) {
+      const Result<uint64_t> most = lines_.Number(*options, "displaced", 0, 100);
+      if (!most) return std::unexpected(most.error());
+      scenario_.displaced = static_cast<uint32_t>(*most);
+    }
     if (options->contains("preemptions")) {
       const Result<uint64_t> most = lines_.Number(*options, "preemptions", 0, 100);
       if (!most) return std::unexpected(most.error());

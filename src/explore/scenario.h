@@ -118,6 +118,8 @@ struct Scenario {
   bool jobs = false;                    // Workloads that are evicted give it back some time later.
   // They get it together with places for their pods, which jobs make once they are admitted.
   bool joint = false;
+  bool indexed = false;     // Pods of jobs have completion indexes.
+  bool slow_jobs = false;   // What jobs' controller decided of a topology arrives some time later.
   bool unhealthy = false;   // Workloads are told of which of their nodes can't be used.
   bool collector = false;   // Pods of nodes that are gone are deleted some time later.
   bool settled = true;      // The scheduler has seen and done all there is, before users act.
@@ -127,6 +129,8 @@ struct Scenario {
   std::optional<uint32_t> evictions;
   // Likewise of workloads, for the quota that they have.
   uint32_t preemptions = 0;
+  // Likewise, for their nodes; nothing: that is not counted.
+  std::optional<uint32_t> displaced;
   // Within how many distinct states the walk is whole; 0: that is not said.
   uint64_t whole_states = 0;
   std::vector<Plant> plants;

@@ -558,6 +558,14 @@ Status QuotaWords::ReadTold(Action& action, const std::string& verb, const Optio
     action.body = R"({"type":"Finished","reason":"Succeeded","message":"It is done"})";
   } else if (options.empty() && verb == "evict") {
     action.body = R"({"type":"Evicted","reason":"NodeFailures","message":"Its nodes failed"})";
+  } else if (options.empty() && verb == "replace") {
+    action.body = R"({"type":"Evicted","reason":"PodsReplaced","message":"Some of its pods are"})";
+  } else if (options.empty() && (verb == "hold" || verb == "resume")) {
+    action.body = fmt::format(
+        R"({{"type":"QuotaReserved","status":"False","reason":"{}","message":"Its owner says so"}})",
+        verb == "hold" ? "OnHold" : "Pending");
+  } else if (options.empty() && verb == "requeue") {
+    action.body = R"({"type":"Requeued","reason":"PodsReplaced","message":"Its pods are there"})";
   } else {
     return UnknownEvent(action);
   }

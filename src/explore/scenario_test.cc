@@ -62,7 +62,9 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"writes\n", "f:4: writes takes outcomes"},
       {"bound crashes=2\n", "f:4: crashes must be a number from 0 to 1, not \"2\""},
       {"bound hope=1\n", "f:4: unknown key \"hope\""},
-      {"expect\n", "f:4: expect takes evictions=NUMBER, preemptions=NUMBER or states=NUMBER"},
+      {"expect\n",
+       "f:4: expect takes evictions=NUMBER, preemptions=NUMBER, displaced=NUMBER or "
+       "states=NUMBER"},
       {"expect states=1\nexpect states=1\n", "f:5: states is said twice"},
       {"expect states=-1\n", "f:4: states must be a number from 0 to 100000000, not \"-1\""},
       {"expect evictions=1\nexpect evictions=1\n", "f:5: evictions is said twice"},
@@ -165,6 +167,8 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
        "f:6: unknown event \"cordon flavor spot\""},
       {"user ann\n  fail node n1 label=x\n", "f:5: unknown event \"fail node n1 label=x\""},
       {std::string(kUser) + "starts\n", "f:6: kubelets start pods, and there are none"},
+      {std::string(kUser) + "indexed\n", "f:6: jobs make pods where the scenario is joint"},
+      {std::string(kUser) + "slow-jobs\n", "f:6: jobs make pods where the scenario is joint"},
       {"scenario t\n", "f:4: the scenario has a name already"},
       {"case X \"q\"\n", "f:4: \"X\" is no id of a case"},
       {"case D02\n", "f:4: case takes an id and what is said of it, quoted"},
@@ -377,7 +381,8 @@ TEST(ScenarioTest, AQueueIsWhatWorkloadsNeedOfIt) {
           "cohort all\nqueue a cpu=1 cohort=all within=newer strict\nqueue b cpu=2 reclaim=any\n"
           "workload w queue=a cpu=500m count=2 priority=7\njobs\nexpect preemptions=3\n"
           "user ann\n  stop queue a\n  resume localqueue b\n  deactivate workload w\n"
-          "  evict workload w\n",
+          "  evict workload w\n  hold workload w\n  resume workload w\n"
+          "  replace workload w\n  requeue workload w\nexpect displaced=1\n",
       "f");
   ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
   EXPECT_TRUE(scenario->quota && scenario->jobs);
@@ -394,6 +399,11 @@ TEST(ScenarioTest, AQueueIsWhatWorkloadsNeedOfIt) {
   EXPECT_THAT(acts[1].body, HasSubstr("None"));
   EXPECT_EQ(acts[2].body, R"({"spec":{"active":false}})");
   EXPECT_EQ(acts[3].verb, Action::Verb::kTell);
+  EXPECT_THAT(acts[4].body, HasSubstr(R"("status":"False","reason":"OnHold")"));
+  EXPECT_THAT(acts[5].body, HasSubstr(R"("status":"False","reason":"Pending")"));
+  EXPECT_THAT(acts[6].body, HasSubstr(R"("type":"Evicted")"));
+  EXPECT_THAT(acts[7].body, HasSubstr(R"("type":"Requeued")"));
+  EXPECT_EQ(scenario->displaced, 1u);
 }
 
 TEST(ScenarioTest, ATopologyIsOfTheFlavorAndItsNodes) {

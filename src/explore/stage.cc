@@ -372,7 +372,10 @@ Footprint Stage::Take(const Choice& choice) {
     case Turn::kMakePod:
     case Turn::kLetIn:
     case Turn::kMark:
+    case Turn::kDecide:
       return TakeOfWorkload(choice.turn, std::next(truth().others().begin(), choice.index)->first);
+    case Turn::kLate:
+      return ArriveLate(choice.index);
     case Turn::kArrive:
       return Arrive(choice.index, choice.fate);
     case Turn::kAnswer: {
@@ -677,6 +680,11 @@ void Stage::OnCommitted(const env::JournalRecord& record) {
                                        Counted(reservations_.preemptions(), "workload"),
                                        scenario_->preemptions));
   }
+  const uint32_t displaced = workload_checks_.displaced();
+  if (scenario_->displaced && displaced > *scenario_->displaced) {
+    checkers_.Report(now_, fmt::format("{} evicted for their nodes, where {} must be enough",
+                                       Counted(displaced, "workload"), *scenario_->displaced));
+  }
 }
 
 // Events that it writes are answered in the same step.
@@ -783,8 +791,9 @@ void Stage::Check(bool at_rest) {
   Report(reservations_.AtRest(engine.state(), truth(), scenario_->joint));
   Report(workload_checks_.AtRest(truth()));
   for (const auto& [key, document] : truth().others()) {
-    if (scenario_->joint && key.starts_with(kWorkloadsPrefix) &&
-        IsAdmittedInVain(truth(), document.view())) {
+    if (!scenario_->joint || !key.starts_with(kWorkloadsPrefix)) continue;
+    Report(PodsBesidePlaces(truth(), document.view()));
+    if (IsAdmittedInVain(truth(), document.view())) {
       checkers_.Report(now_, fmt::format("at rest, {} is admitted, and pods of it wait", key));
     }
   }
@@ -864,6 +873,9 @@ uint64_t Stage::Hash() const {
       one.AddPosition(QueryValue(call.request->target, "resourceVersion"),
                       PluralOf(call.request->target));
     }
+  });
+  hasher.AddEach(late_, [](Hasher& one, const Late& late) {
+    one.Add(std::string_view(late.request.target)).AddDocument(late.request.body.view());
   });
   for (const auto& [object, uid] : seen_)
     hasher.Add(std::string_view(object)).Add(std::string_view(uid));

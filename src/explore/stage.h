@@ -35,7 +35,9 @@ enum class Turn : uint8_t {
   kCollect,  // A pod whose node or owner is gone, or whose owner has too many, is deleted.
   kLetGo,    // A workload that is evicted gives its quota back.
   kMakePod,  // The Job of a workload that is admitted makes a pod.
-  kLetIn,    // One of its pods is let into its topology.
+  kLetIn,    // One of its pods is let into its topology, or ended where that is no place any more.
+  kDecide,   // Its Job's controller decides what to write of them, and where it can't stand, ...
+  kLate,     // ... and one of these writes arrives.
   kMark,     // A workload is told which of the nodes of its places can't be used.
   kArrive,   // A request of the scheduler reaches the API server, and becomes what its fate says.
   kAnswer,   // An answer, or the loss of one, reaches the scheduler.
@@ -118,6 +120,11 @@ class Stage {
     std::string target;               // Without the query.
     std::vector<env::Input> waiting;  // In order.
   };
+  // What was decided of a workload, and is on its way.
+  struct Late {
+    std::string workload;  // Its key.
+    env::HttpRequest request;
+  };
   // Which version of which object a revision is.
   struct Version {
     uint64_t object = 0;  // Hashes of its key, ...
@@ -156,6 +163,8 @@ class Stage {
   void StartPod(const std::string& key);
   void CountBudget(const std::string& key);
   Footprint TakeOfWorkload(Turn turn, const std::string& key);
+  [[nodiscard]] std::vector<env::HttpRequest> DecidedOf(std::string_view document) const;
+  Footprint ArriveLate(uint32_t index);
   Footprint Arrive(size_t index, Fate fate);
   void CheckEviction(const Call& call, bool heard);
   Footprint StepScheduler(env::Input input);
@@ -181,6 +190,7 @@ class Stage {
   bool by_scheduler_ = false;  // What is carried out now.
   std::vector<Call> calls_;
   std::vector<Watch> watches_;
+  std::vector<Late> late_;
   std::vector<uint32_t> next_action_;      // By user.
   std::vector<Owner> owners_;              // Those that are there.
   std::vector<uint32_t> made_;             // By owner: pods so far.

@@ -35,7 +35,12 @@ std::string Stage::Tell(const Choice& choice) const {
     case Turn::kMakePod:
       return fmt::format("the Job of workload {} makes a pod", other_at());
     case Turn::kLetIn:
-      return fmt::format("a pod of workload {} is let into its topology", other_at());
+      return fmt::format("a pod of workload {} is let into its topology, or ended", other_at());
+    case Turn::kDecide:
+      return fmt::format("what to do about pods and nodes of workload {} is decided", other_at());
+    case Turn::kLate:
+      return fmt::format("the {} of a Job's controller arrives",
+                         Words(late_[choice.index].request));
     case Turn::kMark:
       return fmt::format("workload {} is told which of its nodes can't be used", other_at());
     case Turn::kCollect:

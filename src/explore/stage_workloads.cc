@@ -1,11 +1,17 @@
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
+#include "codec/scan.h"
 #include "explore/requests.h"
 #include "explore/stage.h"
+#include "explore/words.h"
 #include "explore/workload_models.h"
 
 // What those do who run Workloads, and who check them.
@@ -32,11 +38,62 @@ void Stage::AddWorkloads(std::vector<Choice>& choices) const {
            .index = at,
            .key = Hasher().Add(turn).Add(Fate::kDone).Add(std::string_view(key)).Add(0).value()});
     };
-    if (scenario_->jobs && HasToLetGo(document)) add(Turn::kLetGo);
-    if (scenario_->joint && PodToMake(truth(), document)) add(Turn::kMakePod);
-    if (scenario_->joint && PodToLetIn(truth(), document)) add(Turn::kLetIn);
-    if (scenario_->unhealthy && UnhealthyStatus(truth(), document)) add(Turn::kMark);
+    // One that it decided of is not decided of again before all of that has arrived.
+    const bool busy = std::ranges::find(late_, key, &Late::workload) != late_.end();
+    if (scenario_->jobs && !busy && HasToLetGo(document)) add(Turn::kLetGo);
+    if (scenario_->joint && PodToMake(truth(), document, scenario_->indexed)) add(Turn::kMakePod);
+    if (scenario_->slow_jobs) {
+      if (!busy && !DecidedOf(document).empty()) add(Turn::kDecide);
+      continue;
+    }
+    if (scenario_->joint && !DecidedOf(document).empty()) add(Turn::kLetIn);
+    if (scenario_->unhealthy && UnhealthyStatus(truth(), document, bugs_.tampering))
+      add(Turn::kMark);
   }
+  for (uint32_t i = 0; i < late_.size(); ++i) {
+    const env::HttpRequest& request = late_[i].request;
+    const std::string_view target = request.target;
+    choices.push_back(
+        {.turn = Turn::kLate,
+         .index = i,
+         .key = Hasher().Add(Turn::kLate).Add(request.method).Add(target).Add(0).value()});
+  }
+}
+
+// As the controller plans it: which nodes can't be used is told where nothing else is to be written
+// of the Workload; the rest are writes of pods.
+std::vector<env::HttpRequest> Stage::DecidedOf(std::string_view document) const {
+  std::vector<env::HttpRequest> requests;
+  const std::optional<std::string> unhealthy =
+      scenario_->slow_jobs && scenario_->unhealthy
+          ? UnhealthyStatus(truth(), document, bugs_.tampering)
+          : std::nullopt;
+  if (unhealthy) {
+    const std::string_view metadata = codec::Member(document, "metadata");
+    std::string body = *unhealthy;
+    body.insert(1, fmt::format(R"("metadata":{{"uid":"{}","resourceVersion":"{}"}},)",
+                               codec::StringMember(metadata, "uid"),
+                               codec::StringMember(metadata, "resourceVersion")));
+    requests.push_back(
+        Request(env::Method::kPatch,
+                fmt::format("{}{}/status", kWorkloadsTarget, codec::StringMember(metadata, "name")),
+                std::move(body), "application/merge-patch+json"));
+  }
+  std::ranges::move(TopologyWrites(truth(), document, bugs_.tampering),
+                    std::back_inserter(requests));
+  return requests;
+}
+
+// Whether it is done is for the fences to say.
+Footprint Stage::ArriveLate(uint32_t index) {
+  const Late late = late_[index];
+  late_.erase(late_.begin() + index);
+  const int status = Serve(late.request, {}).status;
+  Told(fmt::format("the API server answers {}", status));
+  if (status == 400 || status == 422)
+    checkers_.Report(now_, fmt::format("what a Job's controller writes to {} is not valid",
+                                       late.request.target));
+  return kTouchesPods | kTouchesNodes;
 }
 
 Footprint Stage::TakeOfWorkload(Turn turn, const std::string& key) {
@@ -52,19 +109,27 @@ Footprint Stage::TakeOfWorkload(Turn turn, const std::string& key) {
       return kTouchesPods;
     }
     case Turn::kMakePod: {
-      const std::string pod = *PodToMake(truth(), document.view());
+      const std::string pod = *PodToMake(truth(), document.view(), scenario_->indexed);
       CHECK_EQ(Post(std::string(kPodsTarget), pod).status, 201);
       return kTouchesPods;
     }
     case Turn::kLetIn: {
-      const LetIn let_in = *PodToLetIn(truth(), document.view());
-      const std::string pod = fmt::format("{}/{}", kPodsTarget, NameOf(let_in.key));
-      CHECK_EQ(Patch(pod, let_in.body).status, 200);
+      const int done = Serve(DecidedOf(document.view()).front(), {}).status;
+      CHECK_EQ(done, 200);
+      return kTouchesPods | kTouchesNodes;
+    }
+    case Turn::kDecide: {
+      for (env::HttpRequest& request : DecidedOf(document.view())) {
+        Told("it sends its " + Words(request));
+        late_.push_back({.workload = key, .request = std::move(request)});
+      }
       return kTouchesPods | kTouchesNodes;
     }
     default:
       CHECK(turn == Turn::kMark);
-      CHECK_EQ(Patch(status, *UnhealthyStatus(truth(), document.view())).status, 200);
+      CHECK_EQ(Patch(status, *UnhealthyStatus(truth(), document.view(), bugs_.tampering)).status,
+               200);
+      Report(ToldInVain(truth(), document.view(), truth().others().at(key).view()));
       return kTouchesPods | kTouchesNodes;
   }
 }

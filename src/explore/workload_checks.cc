@@ -211,6 +211,7 @@ std::vector<std::string> WorkloadChecks::OnCommit(const env::JournalRecord& reco
   const api::Condition* evicted = api::Find(after.conditions, "Evicted");
   const bool evicts = StageOf(was) != model::WorkloadStage::kEvicted &&
                       StageOf(is) == model::WorkloadStage::kEvicted;
+  if (evicts && evicted->reason == "NodeFailures") ++displaced_;
   if (evicts && evicted->reason == "NodeFailures" && !NeedsSecondPass(was)) {
     findings.push_back(
         fmt::format("workload {} is evicted for nodes, and nothing is due of it", key));
@@ -266,7 +267,7 @@ std::vector<std::string> WorkloadChecks::AtRest(const sim::Truth& truth) const {
 }
 
 void WorkloadChecks::AddTo(Hasher& hasher) const {
-  hasher.Add(heard_.size());
+  hasher.Add(displaced_).Add(heard_.size());
   for (const auto& [key, heard] : heard_) {
     hasher.Add(std::string_view(key)).Add(std::string_view(heard.uid)).AddVersion(heard.version);
     hasher.Add(heard.finished).Add(heard.gone);
@@ -292,7 +293,7 @@ std::vector<std::string> StandingWrong(const model::State& state,
       if (!ChargedTo(row).charges.empty() || row.write != model::WriteStage::kNone)
         findings.push_back(fmt::format("workload {} stands in line, and has quota", key));
       if (StageOf(row.status) != model::WorkloadStage::kPending || !row.status.active ||
-          row.status.on_hold)
+          row.status.on_hold || row.status.held_back)
         findings.push_back(fmt::format("workload {} stands in line, and does not wait", key));
     }
   }

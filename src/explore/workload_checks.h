@@ -34,6 +34,8 @@ class WorkloadChecks {
   // What is wrong with a change.
   [[nodiscard]] std::vector<std::string> OnCommit(const env::JournalRecord& record,
                                                   bool by_scheduler);
+  // How many the scheduler has evicted for their nodes.
+  [[nodiscard]] uint32_t displaced() const { return displaced_; }
   // A scheduler that starts has heard nothing.
   void OnRestart() { heard_.clear(); }
   // What is wrong when nothing is left to happen.
@@ -56,6 +58,7 @@ class WorkloadChecks {
   std::map<std::string, api::Workload> workloads_;  // By key; those that are there.
   std::map<std::string, Heard> heard_;              // By key.
   NodeLabels labels_;                               // As they are, or were last.
+  uint32_t displaced_ = 0;
 };
 
 // Who stands in a line and has quota, or is about to, or stands in lines twice, or in one although

@@ -212,6 +212,8 @@ TEST(WorkloadStandsTest, AWorkloadStandsInOnePlace) {
   };
   const model::WorkloadId waits = add("waits", {});
   const model::WorkloadId over = add("over", {.finished = true});
+  const model::WorkloadId held = add("held", {.on_hold = true});
+  const model::WorkloadId back = add("back", {.held_back = true});
   const auto standing = [&](const std::vector<std::vector<model::WorkloadId>>& lines) {
     const std::vector<std::string> findings = StandingWrong(state, lines);
     return fmt::format("{}", fmt::join(findings, "; "));
@@ -219,6 +221,8 @@ TEST(WorkloadStandsTest, AWorkloadStandsInOnePlace) {
   EXPECT_EQ(standing({{waits}, {}}), "");
   EXPECT_EQ(standing({{waits}, {waits}}), "workload default/waits stands in line twice");
   EXPECT_EQ(standing({{over}}), "workload default/over stands in line, and does not wait");
+  EXPECT_EQ(standing({{held}}), "workload default/held stands in line, and does not wait");
+  EXPECT_EQ(standing({{back}}), "workload default/back stands in line, and does not wait");
   EXPECT_EQ(standing({{model::WorkloadId{9}}}), "a workload that is gone stands in a line");
   state.Reserve(waits, {.cluster_queue = state.vocabulary().names.Intern("q"), .charges = {}});
   EXPECT_EQ(standing({{waits}}), "workload default/waits stands in line, and has quota");

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
-#include <set>
 #include <utility>
 
 #include "api/quota.h"
@@ -14,6 +14,10 @@
 #include "codec/decode.h"
 #include "codec/scan.h"
 #include "control/status_text.h"
+#include "controllers/objects.h"
+#include "controllers/topology.h"
+#include "controllers/write.h"
+#include "explore/requests.h"
 #include "translate/quota_facts.h"
 #include "translate/quota_text.h"
 
@@ -22,7 +26,7 @@ namespace {
 
 constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
 constexpr std::string_view kFlavorsPrefix = "resourceflavors.kueue.x-k8s.io/";
-constexpr std::string_view kTopologyGate = "kueue.x-k8s.io/topology";
+constexpr std::string_view kIndexAnnotation = "batch.kubernetes.io/job-completion-index";
 
 api::Workload WorkloadIn(std::string_view document) {
   Result<api::Workload> workload = codec::Decoder().Workload(document);
@@ -52,11 +56,6 @@ const api::TopologyAssignment* TopologyOf(const api::Workload& workload, std::st
   return given == nullptr || !given->topology ? nullptr : &*given->topology;
 }
 
-bool IsReady(const sim::Truth::NodeFacts& node) {
-  return node.document.view().contains(R"("type":"Ready","status":"True")") ||
-         node.document.view().contains(R"("status":"True","type":"Ready")");
-}
-
 std::vector<std::string> PodsOf(const sim::Truth& truth, const api::Workload& workload) {
   std::vector<std::string> keys;
   for (const auto& [key, pod] : truth.pods()) {
@@ -69,33 +68,98 @@ std::string_view SetOf(const sim::Truth::PodFacts& pod, const api::Workload& wor
   return api::Find(pod.labels, api::kPodSetLabel).value_or(workload.pod_sets.front().name);
 }
 
-std::set<std::string> UnhealthyOf(const sim::Truth& truth, const api::Workload& workload) {
-  std::set<std::string> unhealthy;
-  const std::vector<std::string> pods = PodsOf(truth, workload);
-  for (const api::WorkloadPodSet& set : workload.pod_sets) {
-    const api::TopologyAssignment* topology = TopologyOf(workload, set.name);
-    if (topology == nullptr || topology->levels.back() != kHostLabel) continue;
-    for (const api::TopologyDomain& domain : topology->domains) {
-      const std::string& name = domain.values.back();
-      const auto node = truth.nodes().find(name);
-      const bool goes_on = std::ranges::any_of(pods, [&](const std::string& key) {
-        const sim::Truth::PodFacts& pod = truth.pods().at(key);
-        return pod.active() && pod.node_name == name;
+// What the Job's controller knows of its pods and of nodes.
+class JobView {
+ public:
+  JobView(const sim::Truth& truth, const api::Workload& workload, sim::Tampering planted)
+      : workload_(workload), planted_(planted) {
+    for (const auto& [name, node] : truth.nodes())
+      CHECK(objects_.Observe(api::KindId::kNode, node.document.view()).has_value());
+    const std::vector<std::string> keys = PodsOf(truth, workload);
+    for (const std::string& key : keys) {
+      const std::string_view pod = truth.pods().at(key).document.view();
+      CHECK(objects_.Observe(api::KindId::kPod, pod).has_value());
+    }
+    for (const std::string& key : keys) {
+      const sim::Truth::PodFacts& pod = truth.pods().at(key);
+      pods_.emplace_back(SetOf(pod, workload), objects_.pod_ref(objects_.Find(pod.uid)));
+    }
+    const bool blamed = planted == sim::Tampering::kSilentNodeBlamed;
+    unhealthy_ = controllers::UnhealthyNodesOf(
+        workload, objects_, blamed ? std::vector<controllers::PodRef>{} : PodsIn({}));
+    for (const controllers::PodRef& pod : PodsIn({})) {
+      const std::string& node = pod.facts->node;
+      const bool ends = pod.head->deletion.has_value() && controllers::HasPlaceOn(workload, node);
+      if (ends && planted == sim::Tampering::kEndingPodBlamesNode &&
+          std::ranges::find(unhealthy_, node) == unhealthy_.end())
+        unhealthy_.push_back(node);
+    }
+    std::ranges::sort(unhealthy_);
+  }
+  JobView(const JobView&) = delete;
+  JobView& operator=(const JobView&) = delete;
+
+  [[nodiscard]] const std::vector<std::string>& unhealthy() const { return unhealthy_; }
+
+  // What is written of pods of the set that a topology places.
+  [[nodiscard]] controllers::Writes WritesFor(const std::string& set) const {
+    const api::TopologyAssignment* topology = TopologyOf(workload_, set);
+    if (topology == nullptr) return {};
+    std::vector<controllers::PodRef> pods = PodsIn(set);
+    controllers::Writes writes = controllers::EndStranded(*topology, pods);
+    if (planted_ == sim::Tampering::kLatePodsKept) {
+      std::erase_if(writes, [&](const controllers::Write& write) {
+        return !objects_.pod(objects_.Find(write.uid))->node.empty();
       });
-      const bool healthy = node != truth.nodes().end() && (IsReady(node->second) || goes_on);
-      if (!healthy) unhealthy.insert(name);
+    }
+    std::vector<controllers::PodFacts> facts;
+    if (planted_ == sim::Tampering::kRanksTrusted) AsIfByRank(*topology, pods, facts);
+    std::ranges::move(controllers::LetIntoTopology(*topology, unhealthy_, std::move(pods)),
+                      std::back_inserter(writes));
+    return writes;
+  }
+
+ private:
+  // Of all sets for an empty one.
+  [[nodiscard]] std::vector<controllers::PodRef> PodsIn(std::string_view set) const {
+    std::vector<controllers::PodRef> pods;
+    for (const auto& [of, pod] : pods_) {
+      if (set.empty() || of == set) pods.push_back(pod);
+    }
+    return pods;
+  }
+  // Planted: whoever has a rank is taken to stand at its place.
+  static void AsIfByRank(const api::TopologyAssignment& topology,
+                         std::vector<controllers::PodRef>& pods,
+                         std::vector<controllers::PodFacts>& facts) {
+    std::vector<const api::TopologyDomain*> places;
+    for (const api::TopologyDomain& domain : topology.domains)
+      places.insert(places.end(), static_cast<size_t>(domain.count), &domain);
+    facts.reserve(pods.size());
+    for (controllers::PodRef& pod : pods) {
+      const auto rank = static_cast<size_t>(pod.facts->completion_index.value_or(0));
+      controllers::PodFacts& seen = facts.emplace_back(*pod.facts);
+      if (rank < places.size() && seen.spec->scheduling_gates.empty()) {
+        for (size_t i = 0; i < topology.levels.size(); ++i) {
+          controllers::Put(seen.spec.Edit().node_selector, topology.levels[i],
+                           places[rank]->values[i]);
+        }
+      }
+      pod.facts = &seen;
     }
   }
-  return unhealthy;
-}
 
-bool StandsIn(const api::Pod& pod, const std::vector<std::string>& levels,
-              const api::TopologyDomain& domain) {
-  for (size_t i = 0; i < levels.size(); ++i) {
-    if (api::Find(pod.spec->node_selector, levels[i]) != std::string_view(domain.values[i]))
-      return false;
-  }
-  return true;
+  const api::Workload& workload_;
+  const sim::Tampering planted_;
+  controllers::Objects objects_;
+  std::vector<std::pair<std::string, controllers::PodRef>> pods_;  // By set.
+  std::vector<std::string> unhealthy_;
+};
+
+env::HttpRequest RequestOf(const controllers::Write& write) {
+  const client::Request request = controllers::RequestOf(write, write.name);
+  return Request(request.method, request.target, std::string(request.body.view()),
+                 request.content_type);
 }
 
 // What its pods select, and the labels of the flavors that they got.
@@ -116,13 +180,20 @@ std::map<std::string, std::string> SelectorOf(const sim::Truth& truth,
   return selector;
 }
 
+struct PodNames {
+  std::string name;
+  int64_t index = -1;  // None.
+};
 // A pod of the set, gated where a topology places it.
 std::string PodOf(const sim::Truth& truth, const api::Workload& workload,
-                  const api::WorkloadPodSet& set, std::string_view name) {
+                  const api::WorkloadPodSet& set, const PodNames& names) {
+  const std::string index = names.index < 0 ? ""
+                                            : fmt::format(R"("annotations":{{"{}":"{}"}},)",
+                                                          kIndexAnnotation, names.index);
   const std::string gate =
       TopologyOf(workload, set.name) == nullptr
           ? ""
-          : fmt::format(R"("schedulingGates":[{{"name":"{}"}}],)", kTopologyGate);
+          : fmt::format(R"("schedulingGates":[{{"name":"{}"}}],)", controllers::kTopologyGate);
   std::string selector;
   for (const auto& [key, value] : SelectorOf(truth, workload, set))
     selector += fmt::format(R"({}"{}":"{}")", selector.empty() ? "" : ",", key, value);
@@ -133,8 +204,8 @@ std::string PodOf(const sim::Truth& truth, const api::Workload& workload,
                             translate::ResourceAmountText(a.name, a.amount));
   }
   return fmt::format(
-      R"({{"metadata":{{"name":"{0}","labels":{{"{5}":"{6}"}},"ownerReferences":[{{"apiVersion":"batch/v1","kind":"Job","name":"{1}","uid":"job-{1}","controller":true}}]}},"spec":{{{3}{4}"containers":[{{"name":"c","image":"i","resources":{{"requests":{{{2}}}}}}}]}}}})",
-      name, workload.meta.name, requests, gate, selector, api::kPodSetLabel, set.name);
+      R"({{"metadata":{{"name":"{0}",{7}"labels":{{"{5}":"{6}"}},"ownerReferences":[{{"apiVersion":"batch/v1","kind":"Job","name":"{1}","uid":"job-{1}","controller":true}}]}},"spec":{{{3}{4}"containers":[{{"name":"c","image":"i","resources":{{"requests":{{{2}}}}}}}]}}}})",
+      names.name, workload.meta.name, requests, gate, selector, api::kPodSetLabel, set.name, index);
 }
 
 std::string StatusOf(const std::vector<api::Condition>& conditions, std::string_view more) {
@@ -142,43 +213,6 @@ std::string StatusOf(const std::vector<api::Condition>& conditions, std::string_
   for (const api::Condition& condition : conditions)
     text += (text.empty() ? "" : ",") + control::ConditionText(condition);
   return fmt::format(R"({{"status":{{"conditions":[{}]{}}}}})", text, more);
-}
-
-std::optional<LetIn> PodOfSetToLetIn(const sim::Truth& truth, const api::Workload& workload,
-                                     const std::string& set) {
-  const api::TopologyAssignment* topology = TopologyOf(workload, set);
-  if (topology == nullptr) return std::nullopt;
-  std::vector<const api::TopologyDomain*> places;  // That no pod has.
-  for (const api::TopologyDomain& domain : topology->domains)
-    places.insert(places.end(), static_cast<size_t>(domain.count), &domain);
-  const sim::Truth::PodFacts* gated = nullptr;
-  for (const std::string& key : PodsOf(truth, workload)) {
-    const sim::Truth::PodFacts& pod = truth.pods().at(key);
-    if (pod.terminal() || SetOf(pod, workload) != set) continue;
-    if (pod.gated) {
-      if (gated == nullptr && !pod.deleting) gated = &pod;
-      continue;
-    }
-    const Result<api::Pod> decoded = codec::Decoder().Pod(pod.document.view());
-    CHECK(decoded.has_value());
-    const auto taken = std::ranges::find_if(places, [&](const api::TopologyDomain* domain) {
-      return StandsIn(*decoded, topology->levels, *domain);
-    });
-    if (taken != places.end()) places.erase(taken);
-  }
-  const std::set<std::string> unhealthy = UnhealthyOf(truth, workload);
-  std::erase_if(places, [&](const api::TopologyDomain* domain) {
-    return unhealthy.contains(domain->values.back());
-  });
-  if (gated == nullptr || places.empty()) return std::nullopt;
-  std::string selector;
-  for (size_t i = 0; i < topology->levels.size(); ++i) {
-    selector += fmt::format(R"({}"{}":"{}")", selector.empty() ? "" : ",", topology->levels[i],
-                            places.front()->values[i]);
-  }
-  return LetIn{.key = gated->key,
-               .body = fmt::format(R"({{"spec":{{"nodeSelector":{{{}}},"schedulingGates":null}}}})",
-                                   selector)};
 }
 
 }  // namespace
@@ -191,7 +225,8 @@ std::vector<std::string> PodsOfJob(const sim::Truth& truth, std::string_view wor
   return PodsOf(truth, WorkloadIn(workload));
 }
 
-std::optional<std::string> PodToMake(const sim::Truth& truth, std::string_view document) {
+std::optional<std::string> PodToMake(const sim::Truth& truth, std::string_view document,
+                                     bool indexed) {
   const api::Workload workload = WorkloadIn(document);
   if (StageIn(workload) != model::WorkloadStage::kAdmitted) return std::nullopt;
   for (const api::WorkloadPodSet& pods : workload.pod_sets) {
@@ -202,7 +237,8 @@ std::optional<std::string> PodToMake(const sim::Truth& truth, std::string_view d
         workload.meta.name + (first ? std::string() : fmt::format("-{}", pods.name));
     for (int64_t i = 0; i < count; ++i) {
       const std::string name = fmt::format("{}-{}", stem, i);
-      if (!truth.pods().contains("default/" + name)) return PodOf(truth, workload, pods, name);
+      if (!truth.pods().contains("default/" + name))
+        return PodOf(truth, workload, pods, {.name = name, .index = indexed ? i : -1});
     }
   }
   return std::nullopt;
@@ -231,10 +267,16 @@ std::string ReleasedStatus(std::string_view workload, Instant now) {
   return StatusOf(conditions, R"(,"admission":null)");
 }
 
-std::string ToldStatus(std::string_view workload, std::string_view condition, Instant now) {
-  std::vector<api::Condition> conditions = WorkloadIn(workload).conditions;
+std::optional<std::string> ToldStatus(std::string_view document, std::string_view condition,
+                                      Instant now) {
+  const api::Workload workload = WorkloadIn(document);
+  const std::string status = codec::StringMember(condition, "status");
+  // Who runs gives quota back otherwise.
+  const bool on_hold = codec::StringMember(condition, "type") == "QuotaReserved";
+  if (on_hold && translate::WorkloadStatusOf(workload).reserved) return std::nullopt;
+  std::vector<api::Condition> conditions = workload.conditions;
   Put(conditions, {.type = codec::StringMember(condition, "type"),
-                   .status = "True",
+                   .status = status.empty() ? "True" : status,
                    .reason = codec::StringMember(condition, "reason"),
                    .message = codec::StringMember(condition, "message"),
                    .transition = now});
@@ -258,28 +300,73 @@ std::optional<std::string> AnsweredStatus(std::string_view document, std::string
   return fmt::format(R"({{"status":{{"admissionChecks":[{}]}}}})", checks);
 }
 
-std::optional<std::string> UnhealthyStatus(const sim::Truth& truth, std::string_view document) {
+std::optional<std::string> UnhealthyStatus(const sim::Truth& truth, std::string_view document,
+                                           sim::Tampering planted) {
   const api::Workload workload = WorkloadIn(document);
   const model::WorkloadStage stage = StageIn(workload);
   // Only of who runs, as its Job's controller does.
   if (stage != model::WorkloadStage::kAdmitted) return std::nullopt;
-  const std::set<std::string> unhealthy = UnhealthyOf(truth, workload);
-  if (std::set(workload.unhealthy_nodes.begin(), workload.unhealthy_nodes.end()) == unhealthy)
-    return std::nullopt;
-  std::string names;
-  for (const std::string& node : unhealthy)
-    names += fmt::format(R"({}{{"name":"{}"}})", names.empty() ? "" : ",", node);
+  const JobView view(truth, workload, planted);
+  std::vector<std::string> told = workload.unhealthy_nodes;
+  std::ranges::sort(told);
+  if (told == view.unhealthy()) return std::nullopt;
   return fmt::format(R"({{"status":{{"unhealthyNodes":{}}}}})",
-                     names.empty() ? "null" : "[" + names + "]");
+                     controllers::UnhealthyNodesText(view.unhealthy()));
 }
 
-std::optional<LetIn> PodToLetIn(const sim::Truth& truth, std::string_view document) {
+std::vector<env::HttpRequest> TopologyWrites(const sim::Truth& truth, std::string_view document,
+                                             sim::Tampering planted) {
   const api::Workload workload = WorkloadIn(document);
-  if (StageIn(workload) != model::WorkloadStage::kAdmitted) return std::nullopt;
+  if (StageIn(workload) != model::WorkloadStage::kAdmitted) return {};
+  const JobView view(truth, workload, planted);
+  std::vector<env::HttpRequest> requests;
   for (const api::WorkloadPodSet& set : workload.pod_sets) {
-    if (auto let_in = PodOfSetToLetIn(truth, workload, set.name)) return let_in;
+    for (const controllers::Write& write : view.WritesFor(set.name))
+      requests.push_back(RequestOf(write));
   }
-  return std::nullopt;
+  return requests;
+}
+
+std::vector<std::string> ToldInVain(const sim::Truth& truth, std::string_view before,
+                                    std::string_view after) {
+  const std::vector<std::string> told = WorkloadIn(before).unhealthy_nodes;
+  const api::Workload workload = WorkloadIn(after);
+  std::vector<std::string> findings;
+  for (const std::string& node : workload.unhealthy_nodes) {
+    if (std::ranges::find(told, node) != told.end() || !truth.nodes().contains(node)) continue;
+    for (const std::string& key : PodsOf(truth, workload)) {
+      const sim::Truth::PodFacts& pod = truth.pods().at(key);
+      if (!pod.active() || pod.node_name != node) continue;
+      findings.push_back(
+          fmt::format("workload {} is told that node {} failed, and pod {} goes on "
+                      "there",
+                      workload.meta.name, node, key));
+    }
+  }
+  return findings;
+}
+
+std::vector<std::string> PodsBesidePlaces(const sim::Truth& truth, std::string_view document) {
+  const api::Workload workload = WorkloadIn(document);
+  std::vector<std::string> findings;
+  if (StageIn(workload) != model::WorkloadStage::kAdmitted) return findings;
+  for (const api::WorkloadPodSet& set : workload.pod_sets) {
+    const api::TopologyAssignment* topology = TopologyOf(workload, set.name);
+    if (topology == nullptr || topology->levels.back() != kHostLabel) continue;
+    std::map<std::string, int64_t> places;
+    for (const api::TopologyDomain& domain : topology->domains)
+      places[domain.values.back()] += domain.count;
+    for (const std::string& key : PodsOf(truth, workload)) {
+      const sim::Truth::PodFacts& pod = truth.pods().at(key);
+      if (pod.terminal() || pod.node_name.empty() || SetOf(pod, workload) != set.name) continue;
+      if (--places[pod.node_name] >= 0) continue;
+      findings.push_back(
+          fmt::format("at rest, pod {} stands on node {}, where workload {} has no "
+                      "place for it",
+                      key, pod.node_name, workload.meta.name));
+    }
+  }
+  return findings;
 }
 
 }  // namespace berth::explore

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/time.h"
+#include "env/http.h"
+#include "sim/tamper.h"
 #include "sim/truth.h"
 
 // What those write of Workloads who run them, and who checks them, as functions of the objects: the
@@ -15,9 +17,10 @@ namespace berth::explore {
 // The status that a Workload gets which is evicted and holds quota, once nothing of it runs: it
 // gives that back. A merge patch. As controllers::PlanWorkload of a Job that has no pods.
 [[nodiscard]] std::string ReleasedStatus(std::string_view workload, Instant now);
-// The status with the condition, which is true. A merge patch.
-[[nodiscard]] std::string ToldStatus(std::string_view workload, std::string_view condition,
-                                     Instant now);
+// The status with the condition, which is true where it says nothing else. A merge patch. Nothing:
+// it says that there is no quota, and there is.
+[[nodiscard]] std::optional<std::string> ToldStatus(std::string_view workload,
+                                                    std::string_view condition, Instant now);
 // Whether it is evicted and holds quota yet.
 [[nodiscard]] bool HasToLetGo(std::string_view workload);
 
@@ -28,28 +31,36 @@ namespace berth::explore {
 
 // The status.unhealthyNodes that it is to have, as a merge patch: of the nodes on which it has
 // places those that are gone, and those that are not ready while none of its pods goes on there.
-// Nothing when it says so. As controllers::UnhealthyNodesOf.
+// Nothing when it says so. By controllers::UnhealthyNodesOf.
 [[nodiscard]] std::optional<std::string> UnhealthyStatus(const sim::Truth& truth,
-                                                         std::string_view workload);
+                                                         std::string_view workload,
+                                                         sim::Tampering planted = {});
+
+// What is wrong with the nodes that it was told of: on one that is there a pod of it goes on
+// (K022). `before`: its document until then.
+[[nodiscard]] std::vector<std::string> ToldInVain(const sim::Truth& truth, std::string_view before,
+                                                  std::string_view after);
 
 // The pod that a Job makes next whose Workload that is: one for each of its count once it is
 // admitted, gated where it is placed by topology. Its document; nothing when it has all, or may not
-// run.
+// run. `indexed`: they have completion indexes.
 [[nodiscard]] std::optional<std::string> PodToMake(const sim::Truth& truth,
-                                                   std::string_view workload);
+                                                   std::string_view workload, bool indexed = false);
 // The keys of the pods that it made.
 [[nodiscard]] std::vector<std::string> PodsOfJob(const sim::Truth& truth,
                                                  std::string_view workload);
 // Whether it is admitted and yet one of its pods has no node.
 [[nodiscard]] bool IsAdmittedInVain(const sim::Truth& truth, std::string_view workload);
 
-// The next of its pods that is let into its topology.
-struct LetIn {
-  std::string key;   // Of the pod.
-  std::string body;  // A merge patch: it gets the labels of its place, and loses its gate.
-};
-// Nothing: none is gated, or no place is left that is none of a node that is unhealthy. As
-// controllers::LetIntoTopology of pods without an index.
-[[nodiscard]] std::optional<LetIn> PodToLetIn(const sim::Truth& truth, std::string_view workload);
+// What its Job's controller writes next of its pods that are placed by a topology, each fenced by
+// what it was decided on: those that are let in, and those that wait for a place that is none any
+// more. By controllers/topology.h.
+[[nodiscard]] std::vector<env::HttpRequest> TopologyWrites(const sim::Truth& truth,
+                                                           std::string_view workload,
+                                                           sim::Tampering planted = {});
+
+// Of its pods those that stand on a node where it has no place for them (I6 of the reference).
+[[nodiscard]] std::vector<std::string> PodsBesidePlaces(const sim::Truth& truth,
+                                                        std::string_view workload);
 
 }  // namespace berth::explore

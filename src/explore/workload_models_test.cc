@@ -7,6 +7,9 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "codec/scan.h"
 
 namespace berth::explore {
 namespace {
@@ -50,6 +53,18 @@ class WorkloadModelsTest : public testing::Test {
         .value_or("");
   }
 
+  std::string Writes(std::string_view workload, sim::Tampering planted = {}) {
+    std::string text;
+    for (const env::HttpRequest& request : TopologyWrites(truth_, workload, planted)) {
+      const bool ends = request.method == env::Method::kDelete;
+      text += request.target.substr(request.target.rfind('/') + 1) + " ";
+      text += ends ? "ended"
+                   : codec::Member(codec::Member(request.body.view(), "spec"), "nodeSelector");
+      text += ";";
+    }
+    return text;
+  }
+
   sim::Truth truth_;
   uint64_t revision_ = 0;
 };
@@ -81,19 +96,55 @@ TEST_F(WorkloadModelsTest, PodsAreLetIntoPlacesThatAreFreeAndWell) {
   const auto pod = PodToMake(truth_, workload);
   ASSERT_TRUE(pod.has_value());
   EXPECT_NE(pod->find(kGated), std::string::npos) << *pod;
-  EXPECT_FALSE(PodToLetIn(truth_, workload).has_value()) << "there is none";
+  EXPECT_EQ(Writes(workload), "") << "there is none";
   Pod("w-0", kGated);
   Pod("w-1", R"("nodeSelector":{"kubernetes.io/hostname":"n1"})");
-  const std::optional<LetIn> let_in = PodToLetIn(truth_, workload);
-  ASSERT_TRUE(let_in.has_value());
-  EXPECT_EQ(let_in->key, "default/w-0");
-  EXPECT_EQ(let_in->body,
-            R"({"spec":{"nodeSelector":{"kubernetes.io/hostname":"n2"},"schedulingGates":null}})");
+  EXPECT_EQ(Writes(workload), R"(w-0 {"kubernetes.io/hostname":"n2"};)");
   Gone("nodes//n2");
-  EXPECT_FALSE(PodToLetIn(truth_, workload).has_value()) << "its node is gone";
+  EXPECT_EQ(Writes(workload), "") << "its node is gone";
   Node("n2", "True");
   Pod("w-2", R"("nodeSelector":{"kubernetes.io/hostname":"n2"})");
-  EXPECT_FALSE(PodToLetIn(truth_, workload).has_value()) << "each place has a pod";
+  EXPECT_EQ(Writes(workload), "") << "each place has a pod";
+  Pod("w-2", R"("nodeSelector":{"kubernetes.io/hostname":"n3"})");
+  EXPECT_EQ(Writes(workload), R"(w-2 ended;w-0 {"kubernetes.io/hostname":"n2"};)");
+}
+
+TEST_F(WorkloadModelsTest, ANodeIsToldOfInVainWherePodsGoOn) {
+  const std::string before = Workload(kAdmitted, kPlaces);
+  const std::string after =
+      Workload(kAdmitted, std::string(kPlaces) + R"(,"unhealthyNodes":[{"name":"n2"}])");
+  Node("n1", "True");
+  Node("n2", "False");
+  EXPECT_TRUE(ToldInVain(truth_, before, after).empty());
+  Pod("w-1", R"("nodeName":"n2")");
+  EXPECT_EQ(ToldInVain(truth_, before, after),
+            std::vector<std::string>{
+                "workload w is told that node n2 failed, and pod default/w-1 goes on there"});
+  EXPECT_TRUE(ToldInVain(truth_, after, after).empty()) << "that was told before";
+  Gone("nodes//n2");
+  EXPECT_TRUE(ToldInVain(truth_, before, after).empty()) << "it is gone";
+}
+
+TEST_F(WorkloadModelsTest, PodsStandWhereTheirWorkloadHasPlaces) {
+  const std::string workload = Workload(kAdmitted, kPlaces);
+  Pod("w-0", R"("nodeName":"n1")");
+  Pod("w-1", R"("nodeName":"n2")");
+  EXPECT_TRUE(PodsBesidePlaces(truth_, workload).empty());
+  Pod("w-1", R"("nodeName":"n1")");
+  EXPECT_EQ(
+      PodsBesidePlaces(truth_, workload),
+      std::vector<std::string>{
+          "at rest, pod default/w-1 stands on node n1, where workload w has no place for it"});
+  EXPECT_TRUE(PodsBesidePlaces(truth_, Workload("", kPlaces)).empty()) << "it is not admitted";
+}
+
+TEST_F(WorkloadModelsTest, WhoHasQuotaIsNotPutOnHold) {
+  constexpr std::string_view kHold =
+      R"({"type":"QuotaReserved","status":"False","reason":"OnHold","message":"m"})";
+  EXPECT_EQ(ToldStatus(Workload(kAdmitted), kHold, kNow), std::nullopt);
+  const auto told = ToldStatus(Workload(""), kHold, kNow);
+  ASSERT_TRUE(told.has_value());
+  EXPECT_TRUE(told->contains(R"("type":"QuotaReserved","status":"False")")) << *told;
 }
 
 TEST_F(WorkloadModelsTest, ACheckIsAnsweredBesideTheOthers) {

@@ -60,6 +60,9 @@ struct Faults {
   bool second_pass_by_mark = false;
   // K002: what is due is decided on the workload as it was when that became due.
   bool second_pass_replayed = false;
+  bool pass_fails_fast = false;  // K015: a second pass waits for nobody who leaves.
+  bool stand_on_hold = false;    // K053: who is put on hold stays in its line.
+  bool readmit_at_once = false;  // K054: who is held back after an eviction stands in line at once.
   Unfelt unfelt = Unfelt::kNothing;
   bool operator==(const Faults&) const = default;
 };

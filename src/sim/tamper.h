@@ -34,8 +34,12 @@ enum class Tampering : uint8_t {
   kRunningPodDeleted,  // Likewise.
   // Of the controllers.
   kPodNotDeleted,
-  kDeletionUnfenced,  // What is deleted is whatever bears the name.
-  kBudgetOverstated,  // One disruption more than there is.
+  kRanksTrusted,         // Pods of a rank are taken to stand at its place.
+  kLatePodsKept,         // A pod goes on where its workload has no place any more.
+  kEndingPodBlamesNode,  // A node on which a pod of a Job ends is told to have failed.
+  kSilentNodeBlamed,     // So is one that is silent, although pods of the Job go on there.
+  kDeletionUnfenced,     // What is deleted is whatever bears the name.
+  kBudgetOverstated,     // One disruption more than there is.
   // Of what users asked for.
   kScaledToMore,
   kJobSuspended,

@@ -159,6 +159,9 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .keep_lost_quota = bugs.lost_quota_kept,
                            .second_pass_by_mark = bugs.second_pass_by_mark,
                            .second_pass_replayed = bugs.second_pass_replayed,
+                           .pass_fails_fast = bugs.pass_fails_fast,
+                           .stand_on_hold = bugs.stands_on_hold,
+                           .readmit_at_once = bugs.readmitted_at_once,
                            .unfelt = bugs.unfelt};
   return options;
 }

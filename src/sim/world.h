@@ -73,6 +73,9 @@ struct PlantedBugs {
   bool slots_forgotten = false;
   bool second_pass_by_mark = false;
   bool second_pass_replayed = false;
+  bool pass_fails_fast = false;
+  bool stands_on_hold = false;
+  bool readmitted_at_once = false;
   model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
   Tampering tampering = Tampering::kNone;
