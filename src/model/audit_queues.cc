@@ -41,6 +41,7 @@ class QueueAuditor {
     for (uint32_t i = 0; i < state_.groups().size(); ++i) {
       if (state_.groups().used(GroupId{i})) CheckRest(GroupId{i});
     }
+    CheckIndexOfGroups();
     if (!found_.empty()) return std::move(found_);  // Amounts follow from what is wrong already.
     SumClaims();
     for (uint32_t i = 0; i < state_.ledger().quota().resources(); ++i) CheckAmounts(ResourceId{i});
@@ -252,6 +253,21 @@ class QueueAuditor {
     if (!good)
       found_.push_back(fmt::format("group {}: what is kept for it is not what it lacks",
                                    state_.KeyOf(group.key)));
+  }
+
+  // Each group is listed once, with the queue that it names.
+  void CheckIndexOfGroups() {
+    uint32_t listed = 0;
+    for (uint32_t i = 0; i < state_.vocabulary().names.size(); ++i) {
+      state_.groups().ForQueue(NameId{i}, [&](GroupId id) {
+        ++listed;
+        if (!state_.groups().used(id) || state_.groups().at(id).queue != NameId{i})
+          found_.push_back(fmt::format("group {}: listed in another queue", id.value));
+      });
+    }
+    if (listed != state_.groups().live())
+      found_.push_back(fmt::format("{} groups are in queues, and {} listed there",
+                                   state_.groups().live(), listed));
   }
 
   // The owner's on queues of Volcano, or on others.

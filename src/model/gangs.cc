@@ -19,7 +19,7 @@ bool State::HasRoomFor(const GroupUpsert& facts) const {
 void State::ApplyGroup(const GroupUpsert& facts) {
   CHECK(HasRoomFor(facts));
   FitLedger();
-  queues_.Pin(QueueKind::kQueue, vocabulary_.names.Intern(kRootQueue), true, ledger_);
+  PinRoot();
   const NameId queue = vocabulary_.names.Intern(facts.queue);
   bool moved = false;
   GroupId id = FindGroup(facts.uid);
@@ -29,7 +29,7 @@ void State::ApplyGroup(const GroupUpsert& facts) {
     if (other.valid() && facts.creation < groups_.at(other).creation) return;
     // As with pods, before the other goes.
     id = groups_.Add(uids_.Acquire(facts.uid), keys_.Acquire(facts.key));
-    groups_.mutable_at(id).queue = queue;
+    groups_.SetQueue(id, queue);
     moved = true;
     if (other.valid()) DropGroup(other);
     ChangeMembers(groups_.at(id).key);
@@ -48,7 +48,7 @@ void State::ApplyGroup(const GroupUpsert& facts) {
       (group.phase != GroupPhase::kCompleted || before != GroupPhase::kCompleted)) {
     group.let_in = false;
   }
-  moved = std::exchange(group.queue, queue) != queue || moved;
+  moved = groups_.SetQueue(id, queue) != queue || moved;
   const KeyId key = group.key;
   changed_groups_.push_back(id);
   if (moved) SettleShares(key);
@@ -78,6 +78,7 @@ void State::DropGroup(GroupId id) {
     t.Commit(Cause::kOwnerDeleted);
   }
   std::erase(unsettled_, id);
+  groups_.SetQueue(id, NameId{});
   groups_.Remove(id);
   changed_groups_.push_back(id);
   SettleShares(row.key);

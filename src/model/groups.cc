@@ -1,5 +1,7 @@
 #include "model/groups.h"
 
+#include <utility>
+
 #include "model/lifecycle.h"
 
 namespace berth::model {
@@ -62,6 +64,26 @@ std::string_view ToString(GroupPhase phase) {
 
 MemberCounts GroupTable::CountsOf(KeyId key) const {
   return key.value < members_.size() ? members_[key.value].counts : MemberCounts{};
+}
+
+NameId GroupTable::SetQueue(GroupId group, NameId queue) {
+  if (group.value >= in_queue_.size()) in_queue_.resize(group.value + 1);
+  const NameId before = at(group).queue;
+  if (before == queue) return before;
+  InQueue& links = in_queue_[group.value];
+  if (before.valid()) {
+    GroupId& from = links.previous.valid() ? in_queue_[links.previous.value].next
+                                           : first_of_queue_[before.value];
+    from = links.next;
+    if (links.next.valid()) in_queue_[links.next.value].previous = links.previous;
+  }
+  links = InQueue{};
+  mutable_at(group).queue = queue;
+  if (!queue.valid()) return before;
+  if (queue.value >= first_of_queue_.size()) first_of_queue_.resize(queue.value + 1);
+  links.next = std::exchange(first_of_queue_[queue.value], group);
+  if (links.next.valid()) in_queue_[links.next.value].previous = group;
+  return before;
 }
 
 bool GroupTable::Note(PodId pod, KeyId group, MemberKind kind) {

@@ -114,7 +114,7 @@ enum class GroupBar : uint8_t {
 
 // Rows by uid, and who names them by key: pods come before, stay after, and belong to whichever
 // object bears the name now. What an older one had ended with its uid (P01 of docs/REGRESSIONS.md).
-// O(1) by uid, key, row and pod.
+// O(1) by uid, key, row, queue and pod.
 class GroupTable : public ObjectTable<Group, GroupId> {
  public:
   // Of those who name the key; zero for a key that nobody names.
@@ -131,7 +131,17 @@ class GroupTable : public ObjectTable<Group, GroupId> {
   }
   [[nodiscard]] MemberKind KindOf(PodId pod) const { return links_[pod.value].kind; }
 
+  // Calls visit(group) for each that is in the queue of that name, in any order. It may change all
+  // but which queue a group is in.
+  template <typename Visit>
+  void ForQueue(NameId queue, Visit visit) const {
+    GroupId id = queue.value < first_of_queue_.size() ? first_of_queue_[queue.value] : GroupId{};
+    for (; id.valid(); id = in_queue_[id.value].next) visit(id);
+  }
+
   // For State.
+  // Returns the queue that it was in. An invalid one, for none, before its row goes.
+  NameId SetQueue(GroupId group, NameId queue);
   // The pod names this group (none: an invalid key) and is that to it. Whether anything changed.
   bool Note(PodId pod, KeyId group, MemberKind kind);
 
@@ -146,9 +156,15 @@ class GroupTable : public ObjectTable<Group, GroupId> {
     PodId first;
     MemberCounts counts;
   };
-  // A function of the pods; the order of the lists decides nothing, so AddTo leaves both out.
-  std::vector<Members> members_;  // By KeyId.
-  std::vector<Links> links_;      // By PodId.
+  struct InQueue {
+    GroupId next;
+    GroupId previous;
+  };
+  // Functions of the pods and rows; the order of lists decides nothing, so AddTo leaves all out.
+  std::vector<Members> members_;         // By KeyId.
+  std::vector<Links> links_;             // By PodId.
+  std::vector<GroupId> first_of_queue_;  // By NameId.
+  std::vector<InQueue> in_queue_;        // By GroupId.
 };
 
 }  // namespace berth::model

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "base/check.h"
 #include "base/limits.h"
@@ -15,17 +17,25 @@ constexpr uint32_t kNoAccount = Queue::kNoAccount;
 
 }  // namespace
 
+// Every queue of Volcano is below the root, and groups without a queue are in the default one:
+// neither need have an object.
+void State::PinRoot() {
+  root_queue_ = vocabulary_.names.Intern(kRootQueue);
+  default_queue_ = vocabulary_.names.Intern(kDefaultQueue);
+  queues_.Pin(QueueKind::kQueue, root_queue_, true, ledger_);
+}
+
 GroupBar State::BarOf(GroupId id) const {
   const NameId name = groups_.at(id).queue;
   QueueId q = queues_.Find(QueueKind::kQueue, name);
   if (!q.valid() || !queues_.at(q).uid.valid())
-    return NameOf(name) == kDefaultQueue ? GroupBar::kNone : GroupBar::kQueueMissing;
+    return name == default_queue_ ? GroupBar::kNone : GroupBar::kQueueMissing;
   bool closed = false;
   for (; q.valid(); q = queues_.at(q).parent) {
     const Queue& row = queues_.at(q);
     if (row.in_cycle) return GroupBar::kQueueCycle;
     closed = closed || row.stopped;
-    if (!row.uid.valid() && NameOf(row.name) != kRootQueue) return GroupBar::kParentMissing;
+    if (!row.uid.valid() && row.name != root_queue_) return GroupBar::kParentMissing;
   }
   return closed ? GroupBar::kQueueClosed : GroupBar::kNone;
 }
@@ -36,7 +46,7 @@ QueueId State::ChargedQueueOf(GroupId id) const {
   const NameId name = groups_.at(id).queue;
   const QueueId q = queues_.Find(QueueKind::kQueue, name);
   if (q.valid() && queues_.at(q).uid.valid()) return q;
-  return NameOf(name) == kDefaultQueue ? FindQueue(QueueKind::kQueue, kRootQueue) : QueueId{};
+  return name == default_queue_ ? queues_.Find(QueueKind::kQueue, root_queue_) : QueueId{};
 }
 
 ClaimId State::ShareOf(OwnerId owner) const {
@@ -148,13 +158,38 @@ void State::SettleShares(KeyId group) {
   Commit(t, Cause::kObserved);
 }
 
+// It, and those that name it as their parent, or one that does: all that a change of it may bar.
+// O(queues below).
+std::vector<NameId> State::QueuesBelow(NameId queue) const {
+  std::vector<NameId> names = {queue};
+  std::vector<QueueId> todo = {queues_.Find(QueueKind::kQueue, queue)};
+  std::vector<uint8_t> seen(queues_.size());
+  while (!todo.empty()) {
+    const QueueId q = todo.back();
+    todo.pop_back();
+    if (!q.valid() || std::exchange(seen[q.value], uint8_t{1}) != 0) continue;
+    if (queues_.at(q).name != queue) names.push_back(queues_.at(q).name);
+    for (QueueId child = queues_.at(q).first_child; child.valid();
+         child = queues_.at(child).next_sibling) {
+      todo.push_back(child);
+    }
+  }
+  // Who is in the default queue is the root's own while that has no object.
+  if (queue == root_queue_ && std::ranges::find(names, default_queue_) == names.end())
+    names.push_back(default_queue_);
+  return names;
+}
+
 // A queue came, went or is another: what its groups are charged, and what keeps those of queues
-// below it. O(groups + their members).
+// below it. Others wait for quota at most, and look again when it moved. O(queues below + their
+// groups + members of its own).
 void State::ChangeGroupsOf(NameId queue) {
   ledger_.NoteQuotaMoved();
-  for (uint32_t i = 0; i < groups_.size(); ++i) {
-    const GroupId id{i};
-    if (!groups_.used(id)) continue;
+  std::vector<GroupId> groups;
+  for (const NameId name : QueuesBelow(queue))
+    groups_.ForQueue(name, [&](GroupId id) { groups.push_back(id); });
+  std::ranges::sort(groups);
+  for (const GroupId id : groups) {
     changed_groups_.push_back(id);
     if (groups_.at(id).queue != queue) continue;
     Unsettle(id);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <rapidcheck/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <span>
 #include <string>
@@ -177,6 +178,75 @@ TEST_F(SharesTest, BarsAreToldApart) {
   EXPECT_EQ(state_.BarOf(G()), GroupBar::kQueueCycle);
   PutGroup("default", 0);
   EXPECT_EQ(state_.BarOf(G()), GroupBar::kNone) << "the rest of the cluster goes on";
+}
+
+// ---- Whom a change of a queue concerns -------------------------------------------------------
+
+// Queues that name each other as parents in every way, with a group in each.
+class QueuesWorld {
+ public:
+  QueuesWorld() {
+    for (const char* name : kNames)
+      state_.Apply(GroupUpsert{.uid = name, .key = name, .min_member = 1, .queue = name});
+  }
+  void Step() {
+    const std::string name = kNames[static_cast<size_t>(Draw(0, std::ssize(kNames)))];
+    const std::vector<GroupBar> bars = Bars();
+    const std::map<std::string, std::string> before = parents_;
+    const bool there = parents_.contains(name);
+    if (Draw(0, 4) == 0) {
+      parents_.erase(name);
+      state_.Apply(QueueRemove{.kind = QueueKind::kQueue, .name = name, .uid = name});
+    } else {
+      QueueUpsert facts{.kind = QueueKind::kQueue, .name = name, .uid = name};
+      facts.parent = name == "root" ? "" : kNames[static_cast<size_t>(Draw(0, std::ssize(kNames)))];
+      facts.stopped = Draw(0, 3) == 0;
+      facts.weight = ++changes_;
+      parents_[name] = facts.parent;
+      state_.Apply(facts);
+    }
+    RC_ASSERT(Audit(state_) == std::vector<std::string>());
+    const std::vector<GroupBar> bars_after = Bars();
+    for (size_t i = 0; i < std::size(kNames); ++i) {
+      const GroupId group = state_.FindGroup(kNames[i]);
+      const auto told = std::ranges::count(state_.changed_groups(), group);
+      const bool below = IsBelow(before, kNames[i], name) || IsBelow(parents_, kNames[i], name) ||
+                         (name == "root" && kNames[i] == std::string("default"));
+      RC_ASSERT(told == (below && (there || parents_.contains(name)) ? 1 : 0));
+      RC_ASSERT(told == 1 || bars[i] == bars_after[i]);
+    }
+  }
+
+ private:
+  static constexpr const char* kNames[] = {"root", "default", "a", "b", "c", "d"};
+  static int Draw(int64_t low, int64_t high) {
+    return static_cast<int>(*rc::gen::resize(100, rc::gen::inRange<int64_t>(low, high)));
+  }
+  [[nodiscard]] std::vector<GroupBar> Bars() const {
+    std::vector<GroupBar> bars;
+    for (const char* name : kNames) bars.push_back(state_.BarOf(state_.FindGroup(name)));
+    return bars;
+  }
+  // It is the other, or names it as a parent, or one that does.
+  static bool IsBelow(const std::map<std::string, std::string>& parents, std::string name,
+                      const std::string& other) {
+    for (size_t i = 0; i <= std::size(kNames); ++i) {
+      if (name == other) return true;
+      const auto at = parents.find(name);
+      if (at == parents.end()) return false;
+      name = at->second;
+    }
+    return false;
+  }
+
+  State state_;
+  std::map<std::string, std::string> parents_;  // Of those that are there.
+  int32_t changes_ = 0;
+};
+
+RC_GTEST_PROP(Shares, AChangeOfAQueueIsToldToThoseInItAndBelowIt, ()) {
+  QueuesWorld world;
+  for (int i = 0; i < 30; ++i) world.Step();
 }
 
 // ---- Nothing is promised twice ---------------------------------------------------------------

@@ -540,8 +540,7 @@ void State::ApplyQueue(const QueueUpsert& facts) {
   const NameId name = vocabulary_.names.Intern(facts.name);
   const NameId parent = facts.parent.empty() ? NameId{} : vocabulary_.names.Intern(facts.parent);
   const QueueId known = queues_.Find(facts.kind, name);
-  if (facts.kind == QueueKind::kQueue)
-    queues_.Pin(QueueKind::kQueue, vocabulary_.names.Intern(kRootQueue), true, ledger_);
+  if (facts.kind == QueueKind::kQueue) PinRoot();
   const OwnerId uid = uids_.Acquire(facts.uid);
   if (known.valid() && queues_.IsAs(known, facts, parent, uid, ledger_)) return uids_.Release(uid);
   // Whose quota it lends or borrows, before and after.
@@ -609,7 +608,7 @@ void State::RemoveQueue(const QueueRemove& facts) {
   uids_.Release(queues_.Remove(q, ledger_));
   if (facts.kind != QueueKind::kQueue) return;
   ChangeGroupsOf(name);
-  if (facts.name != kRootQueue) queues_.Pin(facts.kind, name, false, ledger_);
+  if (name != root_queue_) queues_.Pin(facts.kind, name, false, ledger_);
 }
 
 // ---- Decisions and their outcomes ------------------------------------------------------------

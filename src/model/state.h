@@ -356,6 +356,8 @@ class State {
   void SettleRests(Transaction& t);
   void Commit(Transaction& t, Cause cause);
   void SettleShares(KeyId group);
+  void PinRoot();
+  [[nodiscard]] std::vector<NameId> QueuesBelow(NameId queue) const;
   void ChangeGroupsOf(NameId queue);
   // Slots (slots.cc).
   [[nodiscard]] std::vector<Slot> SlotsWanted(WorkloadId workload) const;
@@ -441,7 +443,10 @@ class State {
   uint32_t pods_max_;   // Immutable after construction.
   Faults faults_;
   std::vector<KeyId> ended_groups_;  // With a planted bug alone: names of groups that are gone.
-  std::vector<GroupId> unsettled_;   // What is kept for them may be another; within one commit.
+  // Volcano's names of its own, once there is a queue or group of it.
+  NameId root_queue_;
+  NameId default_queue_;
+  std::vector<GroupId> unsettled_;  // What is kept for them may be another; within one commit.
 };
 
 }  // namespace berth::model
