@@ -376,6 +376,43 @@ TEST(Gang, NobodyIsReleasedWhoRanBeforeItsGroupCame) {
   }
 }
 
+// The watchdog looks past gangs whose queue has nothing for them, and finds the one that has.
+TEST(Gang, WhoWaitsForQuotaThatIsThereIsMissed) {
+  for (const bool forgotten : {false, true}) {
+    Engine engine({.faults = {.forget_quota_waiters = forgotten}});
+    engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 100'000}));
+    for (const std::string queue : {"q0", "q1"}) {
+      engine.Apply(
+          model::QueueUpsert{.kind = model::QueueKind::kQueue,
+                             .name = queue,
+                             .uid = queue,
+                             .parent = "root",
+                             .quotas = {{.flavor = {},
+                                         .resource = model::kCpu,
+                                         .quota = {.borrowing_limit = 1000, .lending_limit = 0}}}});
+      // What is kept for one without members is all that there is.
+      const model::ResourceAmount all{model::kCpu, 1000};
+      model::GroupUpsert kept = FactsOf(engine.vocabulary(), TestGroup{.name = "a" + queue});
+      kept.queue = queue;
+      kept.phase = model::GroupPhase::kInqueue;
+      kept.min_resources = engine.vocabulary().bundles.Intern(std::span(&all, 1));
+      engine.Apply(kept);
+      model::GroupUpsert gang =
+          FactsOf(engine.vocabulary(), TestGroup{.name = "b" + queue, .min_member = 2});
+      gang.queue = queue;
+      engine.Apply(gang);
+      for (const char* name : {"1", "2"}) {
+        engine.Apply(FactsOf(engine.vocabulary(),
+                             TestPod{.name = queue + name, .cpu = 500, .group = "b" + queue}));
+      }
+    }
+    EXPECT_TRUE(engine.Cycle(Instant::FromSeconds(1)).binds.empty());
+    engine.Apply(model::GroupRemove{.uid = "uid-aq0"});
+    EXPECT_EQ(engine.Cycle(Instant::FromSeconds(20)).binds.size(), forgotten ? 0u : 2u);
+    EXPECT_EQ(engine.CountMissedWakes(), forgotten ? 1u : 0u);
+  }
+}
+
 RC_GTEST_PROP(Gang, IsPlacedWholeAndWaitsForNothingThatIsThere, ()) {
   GangWorld world(*rc::gen::arbitrary<bool>());
   const int steps = *rc::gen::inRange(5, 60);
