@@ -306,6 +306,8 @@ void Engine::ServeLines(Instant now, Plan& plan) {
       ServeGroup(group, now, plan);
     } else {
       ServeLine(id, now, plan);
+      // Who found no node leaves the quota to those behind.
+      if (quota_held_back_ && lines_.line(id).mode == Line::Mode::kBlocked) WakeMembersForQuota();
     }
     // A holder that was placed elsewhere leaves what it was promised, which those who were tried
     // before it may want more than those behind: the next cycle wakes them first.
@@ -608,8 +610,8 @@ void Engine::TellWaiting(Plan& plan) {
 
 Instant Engine::wake_at() const {
   if (!lines_.idle() || !lines_.lines_to_tell_empty() || !holders_.empty() || lift_pending_ ||
-      quota_untold_ || quota_moved() || !groups_.idle() || !groups_to_tell_.empty() ||
-      !groups_to_judge_.empty() || !orphans_.empty()) {
+      quota_due() || !groups_.idle() || !groups_to_tell_.empty() || !groups_to_judge_.empty() ||
+      !orphans_.empty()) {
     return Instant{};
   }
   Instant at = timers_.empty() ? Instant::Never() : timers_.front().at;
@@ -622,7 +624,7 @@ Instant Engine::wake_at() const {
 
 Engine::Missed Engine::MissedWakes(bool each) const {
   Missed missed;
-  if (lift_pending_ || quota_untold_ || quota_moved()) return missed;
+  if (lift_pending_ || quota_due()) return missed;
   for (const LineId id : lines_.blocked()) {
     const Line& line = lines_.line(id);
     if (WhyNot(state_, options_.evaluator, line.head).would_fit ||
@@ -743,7 +745,9 @@ void Engine::AddTo(Hasher& hasher) const {
   for (const auto& [group, told] : to_let_in_) AddShort(hasher.Add(group.value), told);
   hasher.Add(quota_waiting_.size());
   for (const auto& [pod, told] : quota_waiting_) AddShort(hasher.Add(pod.value), told);
-  hasher.Add(quota_untold_).Add(quota_seen_ == state_.ledger().quota_moves());
+  // Which blocked groups wait for quota follows from their refusals.
+  hasher.Add(quota_untold_).Add(quota_held_back_);
+  hasher.Add(quota_seen_ == state_.ledger().quota_moves());
   options_.evaluator.AddTo(hasher);
   hasher.Add(options_.seed).Add(options_.attempts_per_cycle_max);
   hasher.Add(trails_.size());

@@ -309,6 +309,10 @@ class Engine {
     return quota_seen_ != state_.ledger().quota_moves() &&
            (!quota_waiting_.empty() || !to_let_in_.empty() || !groups_for_quota_.empty());
   }
+  // Whether who waits for quota is to be looked at.
+  [[nodiscard]] bool quota_due() const {
+    return quota_untold_ || quota_moved() || quota_held_back_;
+  }
   [[nodiscard]] bool IsLetIn(model::GroupId group) const;
   [[nodiscard]] bool FitsQuota(model::PodId pod, Trial& trial) const;
   bool WaitForQuota(model::PodId pod);
@@ -333,7 +337,8 @@ class Engine {
   [[nodiscard]] model::Refusal RefusalOfShort(model::GroupId group) const;
   [[nodiscard]] bool CouldHold(model::GroupId group, Places& known, bool& equal) const;
   void WakeGroups(model::TouchKinds kinds);
-  void WakeForQuota();
+  void WakeMembersForQuota();
+  void WakeGroupsForQuota();
   [[nodiscard]] std::vector<model::GroupId> MissedGroups() const;
   void Record(model::PodId pod, const Choice& choice, model::DeviceSlots devices,
               model::Plan& plan);
@@ -394,7 +399,9 @@ class Engine {
   std::map<model::PodId, std::optional<model::State::QuotaShort>> quota_waiting_;
   std::set<model::GroupId> groups_for_quota_;  // Blocked ones that may wait for some.
   bool quota_untold_ = false;  // One of the two came or was woken, and is to be looked at.
-  uint64_t quota_seen_ = 0;    // Of Ledger::quota_moves.
+  // For some of quota_waiting_ there is quota, which those before them, who were woken, may take.
+  bool quota_held_back_ = false;
+  uint64_t quota_seen_ = 0;  // Of Ledger::quota_moves.
   ClassCaches caches_;
   ClassPlaces places_;
   std::vector<Trail> trails_;

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -697,15 +698,17 @@ bool Engine::CouldDo(GroupId g) {
   return !PlaceGang(g, gang, ahead) && ahead.claims.Fits();
 }
 
-// What was tried is undone, but nodes are touched: so it is tried on a copy.
+// What was tried is undone, but nodes are touched: so all are tried on one copy. As when they are
+// woken, those are left out whose queue has nothing for any member.
 std::vector<GroupId> Engine::MissedGroups() const {
   std::vector<GroupId> missed;
   Places known;
+  std::optional<Engine> copy;
   for (const GroupId g : groups_.blocked()) {
     bool equal = true;
-    if (!CouldHold(g, known, equal) || !equal) continue;
-    Engine copy(*this);
-    if (copy.CouldDo(g)) missed.push_back(g);
+    if (LacksQuota(g) || !CouldHold(g, known, equal) || !equal) continue;
+    if (!copy) copy.emplace(*this);
+    if (copy->CouldDo(g)) missed.push_back(g);
   }
   return missed;
 }

@@ -57,9 +57,10 @@ void Engine::NoteForQuota(GroupId g, const model::Refusal& refusal) {
 }
 
 void Engine::TakeQuota(Plan& plan) {
-  if (quota_untold_ || quota_moved()) {
+  if (quota_due()) {
     LetGroupsIn(plan);
-    WakeForQuota();
+    WakeMembersForQuota();
+    WakeGroupsForQuota();
   }
   quota_seen_ = state_.ledger().quota_moves();
 }
@@ -107,13 +108,31 @@ bool Engine::LacksQuota(GroupId g) const {
       members, [&](PodId pod) { return state_.ShortFor(pod, /*to_come=*/true).has_value(); });
 }
 
-// Whose queue has enough again stands in line.
-void Engine::WakeForQuota() {
+// Members stand in line as far as the quota goes, in the order of pods: each counts as if it was
+// placed already, but for who joins a line that is known to fit nowhere. Those whom that keeps back
+// are looked at again once it is known who took some.
+void Engine::WakeMembersForQuota() {
   std::vector<PodId> pods;
   for (const auto& [pod, told] : quota_waiting_) {
     if (!state_.ShortFor(pod)) pods.push_back(pod);
   }
-  for (const PodId pod : pods) Sync(pod);
+  std::ranges::sort(pods, [&](PodId a, PodId b) { return WaitingLines::PodBefore(state_, a, b); });
+  quota_held_back_ = false;
+  model::Transaction look = state_.Begin();
+  for (const PodId pod : pods) {
+    if (state_.ShortFor(pod)) {
+      quota_held_back_ = true;
+      continue;
+    }
+    Sync(pod);
+    const bool blocked =
+        lines_.contains(pod) && lines_.line(lines_.line_of(pod)).mode == Line::Mode::kBlocked;
+    if (!blocked) state_.ChargeAsPlaced(look, pod);
+  }
+  look.RollbackTo(model::Transaction::Checkpoint{});
+}
+
+void Engine::WakeGroupsForQuota() {
   for (const GroupId g : groups_for_quota_) {
     if (!groups_.is_blocked(g) || LacksQuota(g) || options_.faults.forget_quota_waiters) continue;
     groups_.Wake(state_, g, PriorityOf(g));

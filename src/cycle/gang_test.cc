@@ -376,6 +376,115 @@ TEST(Gang, NobodyIsReleasedWhoRanBeforeItsGroupCame) {
   }
 }
 
+// The watchdog looks past gangs whose queue has nothing for them, and finds the one that has.
+TEST(Gang, WhoWaitsForQuotaThatIsThereIsMissed) {
+  for (const bool forgotten : {false, true}) {
+    Engine engine({.faults = {.forget_quota_waiters = forgotten}});
+    engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 100'000}));
+    for (const std::string queue : {"q0", "q1"}) {
+      engine.Apply(
+          model::QueueUpsert{.kind = model::QueueKind::kQueue,
+                             .name = queue,
+                             .uid = queue,
+                             .parent = "root",
+                             .quotas = {{.flavor = {},
+                                         .resource = model::kCpu,
+                                         .quota = {.borrowing_limit = 1000, .lending_limit = 0}}}});
+      // What is kept for one without members is all that there is.
+      const model::ResourceAmount all{model::kCpu, 1000};
+      model::GroupUpsert kept = FactsOf(engine.vocabulary(), TestGroup{.name = "a" + queue});
+      kept.queue = queue;
+      kept.phase = model::GroupPhase::kInqueue;
+      kept.min_resources = engine.vocabulary().bundles.Intern(std::span(&all, 1));
+      engine.Apply(kept);
+      model::GroupUpsert gang =
+          FactsOf(engine.vocabulary(), TestGroup{.name = "b" + queue, .min_member = 2});
+      gang.queue = queue;
+      engine.Apply(gang);
+      for (const char* name : {"1", "2"}) {
+        engine.Apply(FactsOf(engine.vocabulary(),
+                             TestPod{.name = queue + name, .cpu = 500, .group = "b" + queue}));
+      }
+    }
+    EXPECT_TRUE(engine.Cycle(Instant::FromSeconds(1)).binds.empty());
+    engine.Apply(model::GroupRemove{.uid = "uid-aq0"});
+    EXPECT_EQ(engine.Cycle(Instant::FromSeconds(20)).binds.size(), forgotten ? 0u : 2u);
+    EXPECT_EQ(engine.CountMissedWakes(), forgotten ? 1u : 0u);
+  }
+}
+
+// A group that runs and has more members than its queue has room for.
+class LooseMembers {
+ public:
+  LooseMembers() {
+    engine_.Apply(FactsOf(engine_.vocabulary(), TestNode{.name = "n1", .cpu = 100'000}));
+    engine_.Apply(
+        model::QueueUpsert{.kind = model::QueueKind::kQueue,
+                           .name = "q",
+                           .uid = "q",
+                           .parent = "root",
+                           .quotas = {{.flavor = {},
+                                       .resource = model::kCpu,
+                                       .quota = {.borrowing_limit = 1000, .lending_limit = 0}}}});
+    model::GroupUpsert group = FactsOf(engine_.vocabulary(), TestGroup{.name = "g"});
+    group.queue = "q";
+    group.phase = model::GroupPhase::kRunning;
+    engine_.Apply(group);
+  }
+  void Put(const std::string& name, int64_t created, int64_t memory, const std::string& node) {
+    engine_.Apply(FactsOf(engine_.vocabulary(), TestPod{.name = name,
+                                                        .cpu = 500,
+                                                        .memory = memory,
+                                                        .created = created,
+                                                        .node = node,
+                                                        .group = "g"}));
+  }
+  // Whom it binds until it has no more to do.
+  std::vector<std::string> Settle() {
+    std::vector<std::string> bound;
+    for (int i = 0; i < 10; ++i) {
+      now_ = now_ + Duration::Seconds(1);
+      for (const model::BindDecision& bind : engine_.Cycle(now_).binds)
+        bound.emplace_back(engine_.state().UidOf(bind.pod_uid));
+      EXPECT_EQ(model::Audit(engine_.state()), std::vector<std::string>());
+      if (engine_.wake_at() > now_) break;
+    }
+    EXPECT_EQ(engine_.CountMissedWakes(), 0u);
+    return bound;
+  }
+  Engine engine_;
+
+ private:
+  Instant now_;
+};
+
+TEST(Gang, QuotaThatIsGivenBackWakesNoMoreMembersThanItIsEnoughFor) {
+  LooseMembers world;
+  world.Put("a", 1, 0, "n1");
+  world.Put("b", 2, 0, "n1");
+  for (int i = 0; i < 60; ++i) world.Put(fmt::format("w{}", i), 100 - i, 0, "");
+  EXPECT_TRUE(world.Settle().empty());
+  const uint64_t before = world.engine_.counters().attempts;
+  world.engine_.Apply(model::PodRemove{.uid = "uid-a"});
+  EXPECT_EQ(world.Settle(), std::vector<std::string>{"uid-w59"}) << "the oldest";
+  EXPECT_EQ(world.engine_.counters().attempts - before, 1u);
+}
+
+// Quota that is left by whoever finds no node goes to those behind, at once.
+TEST(Gang, WhoIsWokenForQuotaAndFindsNoNodeKeepsItFromNobody) {
+  LooseMembers world;
+  world.Put("a", 1, 0, "n1");
+  world.Put("b", 2, 0, "n1");
+  for (int i = 0; i < 20; ++i)
+    world.Put(fmt::format("large{}", i), 3, (int64_t{20 + i % 4}) << 30, "");
+  for (int i = 0; i < 20; ++i) world.Put(fmt::format("w{}", i), 100 - i, 0, "");
+  EXPECT_TRUE(world.Settle().empty());
+  const uint64_t before = world.engine_.counters().attempts;
+  world.engine_.Apply(model::PodRemove{.uid = "uid-a"});
+  EXPECT_EQ(world.Settle(), std::vector<std::string>{"uid-w19"});
+  EXPECT_EQ(world.engine_.counters().attempts - before, 5u) << "four kinds, and one that fits";
+}
+
 RC_GTEST_PROP(Gang, IsPlacedWholeAndWaitsForNothingThatIsThere, ()) {
   GangWorld world(*rc::gen::arbitrary<bool>());
   const int steps = *rc::gen::inRange(5, 60);

@@ -160,7 +160,7 @@ class GroupTable : public ObjectTable<Group, GroupId> {
     GroupId next;
     GroupId previous;
   };
-  // Functions of the pods and rows; the order of the lists decides nothing, so AddTo leaves all out.
+  // Functions of the pods and rows; the order of lists decides nothing, so AddTo leaves all out.
   std::vector<Members> members_;         // By KeyId.
   std::vector<Links> links_;             // By PodId.
   std::vector<GroupId> first_of_queue_;  // By NameId.

@@ -96,9 +96,9 @@ void State::Unsettle(GroupId group) {
   if (unsettled_.empty() || unsettled_.back() != group) unsettled_.push_back(group);
 }
 
-// What it asked to be kept for it beyond what its members will have once all that leave are gone. So
-// a member that begins to leave, or is gone, leaves nothing to others, and what was found for the
-// group when it was let in stays found. O(members).
+// What it asked to be kept for it beyond what its members will have once all that leave are gone.
+// So who begins to leave, or is gone, leaves nothing to others, and what was found for the group
+// when it was let in stays found. O(members).
 std::vector<ResourceAmount> State::RestOf(GroupId id) const {
   const Group& group = groups_.at(id);
   const std::span<const ResourceAmount> all = vocabulary_.bundles.View(group.min_resources);
@@ -233,6 +233,21 @@ std::optional<State::QuotaShort> State::ShortFor(PodId member, bool to_come) con
     if (id.valid() && ledger_.claim(id).state == ClaimState::kReserved) own.push_back(id);
   }
   return ShortIn(q, vocabulary_.bundles.View(pods_.at(member).charge), own, to_come);
+}
+
+void State::ChargeAsPlaced(Transaction& t, PodId member) const {
+  const GroupId group = GroupOf(member);
+  const QueueId q = group.valid() ? ChargedQueueOf(group) : QueueId{};
+  if (!q.valid()) return;
+  const Claim placed{.owner = OwnerOf(member),
+                     .account = AccountId::OfTree(queues_.AccountOf(q, NameId{})),
+                     .bundle = pods_.at(member).charge,
+                     .why = ClaimWhy::kAdmitted};
+  if (const ClaimId share = ShareOf(placed.owner); share.valid()) {
+    t.Change(share, placed);
+  } else {
+    t.Add(placed);
+  }
 }
 
 std::optional<State::QuotaShort> State::ShortFor(GroupId group) const {

@@ -70,9 +70,8 @@ class SlotTable {
   friend class State;
 
   struct OfWorkload {
-    std::vector<Place> places;           // By pod set.
-    std::set<uint32_t> free;             // Those with a claim.
-    std::map<uint32_t, uint32_t> there;  // By pod set: those taken or free.
+    std::vector<Place> places;  // By pod set.
+    std::set<uint32_t> free;    // Those with a claim.
   };
   struct OfPod {
     OwnerId job;  // That it counts for; invalid: none.

@@ -139,6 +139,8 @@ class State {
   // Whether the member can be charged to its group's queue; its group's own reservation and promise
   // do not stand in its way. `to_come`: once all that leave are gone. O(resources x levels).
   [[nodiscard]] std::optional<QuotaShort> ShortFor(PodId member, bool to_come = false) const;
+  // Charges the member, as one that has a node, to its group's queue: for a look that is undone.
+  void ChargeAsPlaced(Transaction& t, PodId member) const;
   // Whether what the group asks to be kept for it can be. O(members + resources x levels).
   [[nodiscard]] std::optional<QuotaShort> ShortFor(GroupId group) const;
 
