@@ -873,6 +873,8 @@ uint64_t Stage::Hash() const {
   gangs_.AddTo(hasher);
   reservations_.AddTo(hasher);
   workload_checks_.AddTo(hasher);
+  // Else it would keep states apart that are one.
+  if (scenario_->displaced) hasher.Add(workload_checks_.displaced());
   const auto add_document = [](Hasher& one, const auto& entry) {
     one.AddDocument(entry.second.document.view());
   };
