@@ -308,7 +308,7 @@ bool CanPlay(const Scenario& scenario) {
     return action.verb == Action::Verb::kPatchStatus || action.verb == Action::Verb::kEvict ||
            action.verb == Action::Verb::kSee;
   };
-  return scenario.kubelet_nodes.empty() && !scenario.quota &&
+  return scenario.kubelet_nodes.empty() && !scenario.quota && !scenario.group_controller &&
          std::ranges::all_of(
              scenario.set_up,
              [](const Action& action) { return action.verb == Action::Verb::kCreate; }) &&

@@ -78,6 +78,10 @@ class Parser {
     if (word == "kubelets") return ReadKubelets();
     if (word == "starts") return Flag(scenario_.starts, true);
     if (word == "jobs") return Flag(scenario_.jobs, true);
+    if (word == "group-controller") {
+      if (!scenario_.owners.empty()) return lines_.Bad("group-controller comes before owners");
+      return Flag(scenario_.group_controller, true);
+    }
     if (word == "indexed") return Flag(scenario_.indexed, true);
     if (word == "slow-jobs") return Flag(scenario_.slow_jobs, true);
     if (word == "unhealthy") return Flag(scenario_.unhealthy, true);
@@ -207,9 +211,11 @@ class Parser {
       owner.at_once = true;
       lines_.words().pop_back();
     }
-    const Result<Options> options =
-        lines_.ReadOptions(2, {"replicas", "cpu", "memory", "priority", "grace", "label", "group"});
+    const Result<Options> options = lines_.ReadOptions(
+        2, {"replicas", "cpu", "memory", "priority", "grace", "label", "group", "node"});
     if (!options) return std::unexpected(options.error());
+    if (options->contains("node") && !scenario_.group_controller)
+      return lines_.Bad("the pods of an owner are placed by the scheduler");
     const Result<uint64_t> replicas = lines_.Number(*options, "replicas", 1, 8);
     if (!replicas) return std::unexpected(replicas.error());
     owner.replicas = static_cast<uint32_t>(*replicas);
@@ -356,8 +362,12 @@ class Parser {
         return quota_.ReadCreate(action, first);
       case Action::Kind::kGroupQueue:
         return ReadCreateGroupQueue(action, first);
-      case Action::Kind::kOwner:
-        break;
+      case Action::Kind::kOwner: {
+        if (!scenario_.group_controller) return UnknownEvent(action);
+        if (!Made(action)) return NotMade(action);
+        const Result<Options> none = lines_.ReadOptions(first, {});
+        return none ? Status() : Status(std::unexpected(none.error()));
+      }
     }
     return UnknownEvent(action);
   }
@@ -377,6 +387,7 @@ class Parser {
   }
 
   Status ReadCreateGroup(Action& action, size_t first) {
+    if (scenario_.group_controller) return UnknownEvent(action);
     const Result<Options> options =
         lines_.ReadOptions(first, {"min", "priority", "queue", "keeps"});
     if (!options) return std::unexpected(options.error());
@@ -553,10 +564,18 @@ class Parser {
     return {};
   }
 
+  // OWNER-NUMBER, where owners are objects.
+  [[nodiscard]] bool IsOfOwner(std::string_view pod) const {
+    const size_t dash = pod.rfind('-');
+    return scenario_.group_controller && dash != std::string_view::npos &&
+           std::ranges::find(scenario_.owners, pod.substr(0, dash), &Owner::name) !=
+               scenario_.owners.end();
+  }
+
   [[nodiscard]] bool Made(const Action& action) const {
     switch (action.kind) {
       case Action::Kind::kPod:
-        return pods_.contains(action.name);
+        return pods_.contains(action.name) || IsOfOwner(action.name);
       case Action::Kind::kNode:
         return nodes_.contains(action.name);
       case Action::Kind::kBudget:
@@ -567,7 +586,11 @@ class Parser {
         return std::ranges::find(scenario_.owners, action.name, &Owner::name) !=
                scenario_.owners.end();
       case Action::Kind::kGroup:
-        return groups_.contains(action.name);
+        // That of an owner is called after it.
+        return groups_.contains(action.name) ||
+               (scenario_.group_controller &&
+                std::ranges::find(scenario_.owners, action.name, &Owner::name) !=
+                    scenario_.owners.end());
       case Action::Kind::kQueue:
       case Action::Kind::kLocalQueue:
       case Action::Kind::kCohort:

@@ -79,6 +79,7 @@ struct Owner {
   std::string label;     // Of its pods; empty: none.
   std::string group;     // That they are members of; empty: none.
   std::string pod;       // Members of the pods' spec, JSON.
+  std::string uid;       // Of its object, where there is one.
   bool at_once = false;  // Nothing happens between a deletion and its replacement.
 };
 
@@ -114,8 +115,10 @@ struct Scenario {
   bool starts = false;                  // Kubelets start what is bound, or refuse it.
   bool disruption = false;              // The status of budgets is kept.
   bool groups = false;                  // Members of PodGroups are placed together.
-  bool quota = false;                   // Workloads get quota of ClusterQueues.
-  bool jobs = false;                    // Workloads that are evicted give it back some time later.
+  // Nobody schedules: pods of owners, which are objects, get PodGroups.
+  bool group_controller = false;
+  bool quota = false;  // Workloads get quota of ClusterQueues.
+  bool jobs = false;   // Workloads that are evicted give it back some time later.
   // They get it together with places for their pods, which jobs make once they are admitted.
   bool joint = false;
   bool indexed = false;     // Pods of jobs have completion indexes.

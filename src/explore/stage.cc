@@ -6,6 +6,7 @@
 #include <array>
 #include <utility>
 
+#include "api/groups.h"
 #include "api/types.h"
 #include "base/check.h"
 #include "client/known_set.h"
@@ -163,7 +164,11 @@ Stage::Stage(std::shared_ptr<const Scenario> scenario, const sim::PlantedBugs& b
       scheduler_(OptionsOf(*scenario_, bugs)),
       next_action_(scenario_->users.size()),
       owners_(scenario_->owners),
-      made_(scenario_->owners.size()) {}
+      made_(scenario_->owners.size()) {
+  if (!scenario_->group_controller) return;
+  group_maker_.emplace(bugs_.tampering);
+  owners_.clear();  // They are made as objects.
+}
 
 Result<Stage> Stage::Make(std::shared_ptr<const Scenario> scenario, const sim::PlantedBugs& bugs) {
   Stage stage(std::move(scenario), bugs);
@@ -183,6 +188,7 @@ Status Stage::SetUp() {
                             response.body.view()));
   }
   for (const Owner& owner : scenario_->owners) {
+    if (group_maker_) CHECK_EQ(MakeOwner(owner).status, 201);
     while (ActivePods(owner) < owner.replicas) Replace(owner);
   }
   if (scenario_->settled) Settle();
@@ -207,6 +213,10 @@ void Stage::Settle() {
 
 std::vector<Choice> Stage::Choices() const {
   std::vector<Choice> choices = Events();
+  if (group_maker_) {
+    AddGroups(choices);
+    return choices;
+  }
   AddArrivals(choices);
   for (uint32_t i = 0; i < watches_.size(); ++i) {
     if (watches_[i].waiting.empty()) continue;
@@ -322,7 +332,7 @@ bool Stage::HasKubelet(const std::string& node) const {
 }
 
 uint32_t Stage::ActivePods(const Owner& owner) const {
-  const std::string uid = "owner-" + owner.name;
+  const std::string uid = UidOf(owner.name);
   return static_cast<uint32_t>(std::ranges::count_if(truth().pods(), [&](const auto& entry) {
     return entry.second.owner_uid == uid && entry.second.active();
   }));
@@ -338,8 +348,9 @@ bool Stage::Unwanted(const sim::Truth::PodFacts& pod) const {
   // Jobs are never gone.
   if (pod.owner_uid.empty() || pod.owner_uid.starts_with("job-") || pod.deleting) return false;
   const auto owner = std::ranges::find_if(
-      owners_, [&](const Owner& each) { return "owner-" + each.name == pod.owner_uid; });
-  return owner == owners_.end() || (pod.active() && ActivePods(*owner) > owner->replicas);
+      owners_, [&](const Owner& each) { return UidOf(each.name) == pod.owner_uid; });
+  if (owner == owners_.end()) return !group_maker_;  // Which collects it.
+  return pod.active() && ActivePods(*owner) > owner->replicas;
 }
 
 // ---- Making it happen ------------------------------------------------------------------------
@@ -376,6 +387,14 @@ Footprint Stage::Take(const Choice& choice) {
       return TakeOfWorkload(choice.turn, std::next(truth().others().begin(), choice.index)->first);
     case Turn::kLate:
       return ArriveLate(choice.index);
+    case Turn::kHear:
+      group_maker_->Hear(choice.index);
+      return kTouchesPods;
+    case Turn::kPlan:
+      group_maker_->Decide(group_maker_->Due()[choice.index]);
+      return kTouchesPods;
+    case Turn::kWrite:
+      return ArriveOfGroups(choice.index);
     case Turn::kArrive:
       return Arrive(choice.index, choice.fate);
     case Turn::kAnswer: {
@@ -422,17 +441,12 @@ env::HttpResponse Stage::DeleteSeen(const std::string& object) {
 }
 
 env::HttpResponse Stage::Act(const Action& action) {
-  if (action.kind == Action::Kind::kOwner) {
-    const auto owner = std::ranges::find(owners_, action.name, &Owner::name);
-    if (owner != owners_.end() && action.verb == Action::Verb::kPatch) {
-      owner->replicas = action.replicas;
-    } else if (owner != owners_.end()) {
-      owners_.erase(owner);
-    }
-    return {.status = 200, .headers = {}, .body = {}};
-  }
+  if (action.kind == Action::Kind::kOwner) return ActOnOwner(action);
   const std::string collection = CollectionOf(action.kind);
-  const std::string object = collection + "/" + action.name;
+  const bool made = group_maker_ && action.kind == Action::Kind::kGroup;
+  const std::string object =
+      collection + "/" +
+      (made ? std::string(api::kMadeGroupPrefix) + UidOf(action.name) : action.name);
   switch (action.verb) {
     case Action::Verb::kCreate: {
       env::HttpResponse response = Post(collection, action.body);
@@ -494,7 +508,7 @@ void Stage::FollowUp(Action::Kind kind, const std::string& object, bool ready) {
 
 void Stage::Replace(const Owner& owner) {
   const auto index = static_cast<size_t>(&owner - scenario_->owners.data());
-  const std::string name = fmt::format("{}-{}", owner.name, ++made_[index]);
+  const std::string name = NameOfNextPod(index);
   const std::string labels =
       owner.label.empty() ? "" : fmt::format(R"(,"labels":{{"example":"{}"}})", owner.label);
   Told(fmt::format("{} makes pod {}", owner.name, name));
@@ -502,8 +516,9 @@ void Stage::Replace(const Owner& owner) {
       Request(
           env::Method::kPost, std::string(kPodsTarget),
           fmt::format(
-              R"({{"metadata":{{"name":"{}"{}{},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{}","uid":"owner-{}","controller":true}}]}},"spec":{{{}}}}})",
-              name, labels, MemberOf(owner.group), owner.name, owner.name, owner.pod)),
+              R"({{"metadata":{{"name":"{}"{}{},"ownerReferences":[{{"apiVersion":"apps/v1","kind":"ReplicaSet","name":"{}","uid":"{}","controller":true}}]}},"spec":{{{}{}}}}})",
+              name, labels, MemberOf(owner.group), owner.name, UidOf(owner.name), owner.pod,
+              group_maker_ ? R"(,"schedulerName":"volcano")" : "")),
       {});
   CHECK_EQ(response.status, 201);
 }
@@ -672,6 +687,7 @@ void Stage::OnCommitted(const env::JournalRecord& record) {
     promises_.OnNodeLost(truth(), std::string_view(record.key).substr(record.key.rfind('/') + 1));
   }
   checkers_.OnCommit(now_, record);
+  if (group_maker_) group_maker_->OnCommitted(record);
   if (!scenario_->quota) return;
   Report(reservations_.OnCommit(record, by_scheduler_, scheduler_.engine().state()));
   Report(workload_checks_.OnCommit(record, by_scheduler_));
@@ -765,6 +781,10 @@ void Stage::Report(const std::vector<std::string>& findings) {
 // ---- Checks ----------------------------------------------------------------------------------
 
 void Stage::Check(bool at_rest) {
+  if (group_maker_) {
+    if (at_rest) Report(GroupsAtRest(truth()));
+    return;
+  }
   const cycle::Engine& engine = scheduler_.engine();
   for (const std::string& finding : model::Audit(engine.state())) {
     checkers_.Report(now_, "ledger audit: " + finding);
@@ -839,7 +859,11 @@ uint64_t Stage::Hash() const {
   hasher.Add(now_.ns).Add(failures_).Add(crashes_).Add(early_timers_);
   for (const uint32_t next : next_action_) hasher.Add(next);
   for (const uint32_t made : made_) hasher.Add(made);
-  for (const Owner& owner : owners_) hasher.Add(std::string_view(owner.name)).Add(owner.replicas);
+  for (const Owner& owner : owners_) {
+    hasher.Add(std::string_view(owner.name)).Add(owner.replicas);
+    hasher.Add(std::string_view(owner.uid));
+  }
+  if (group_maker_) group_maker_->AddTo(hasher);
   hasher.AddEach(lives_, [](Hasher& one, const auto& entry) {
     one.Add(std::string_view(entry.first)).Add(entry.second);
   });
@@ -849,6 +873,8 @@ uint64_t Stage::Hash() const {
   gangs_.AddTo(hasher);
   reservations_.AddTo(hasher);
   workload_checks_.AddTo(hasher);
+  // Else it would keep states apart that are one.
+  if (scenario_->displaced) hasher.Add(workload_checks_.displaced());
   const auto add_document = [](Hasher& one, const auto& entry) {
     one.AddDocument(entry.second.document.view());
   };

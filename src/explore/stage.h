@@ -16,6 +16,7 @@
 #include "control/scheduler.h"
 #include "env/actor.h"
 #include "explore/gangs.h"
+#include "explore/group_maker.h"
 #include "explore/promises.h"
 #include "explore/reservations.h"
 #include "explore/scenario.h"
@@ -39,6 +40,9 @@ enum class Turn : uint8_t {
   kDecide,   // Its Job's controller decides what to write of them, and where it can't stand, ...
   kLate,     // ... and one of these writes arrives.
   kMark,     // A workload is told which of the nodes of its places can't be used.
+  kHear,     // Who makes PodGroups hears what one of its lists tells next, ...
+  kPlan,     // ... decides of one of them, or of an object that lost its owner, ...
+  kWrite,    // ... and what it writes, or asks, arrives and is answered.
   kArrive,   // A request of the scheduler reaches the API server, and becomes what its fate says.
   kAnswer,   // An answer, or the loss of one, reaches the scheduler.
   kWatch,    // What a watch tells next reaches it.
@@ -165,6 +169,13 @@ class Stage {
   Footprint TakeOfWorkload(Turn turn, const std::string& key);
   [[nodiscard]] std::vector<env::HttpRequest> DecidedOf(std::string_view document) const;
   Footprint ArriveLate(uint32_t index);
+  void AddGroups(std::vector<Choice>& choices) const;
+  [[nodiscard]] std::string TellOfGroups(const Choice& choice) const;
+  Footprint ArriveOfGroups(uint32_t index);
+  env::HttpResponse ActOnOwner(const Action& action);
+  env::HttpResponse MakeOwner(Owner owner);
+  [[nodiscard]] std::string UidOf(const std::string& owner) const;
+  [[nodiscard]] std::string NameOfNextPod(size_t owner);
   Footprint Arrive(size_t index, Fate fate);
   void CheckEviction(const Call& call, bool heard);
   Footprint StepScheduler(env::Input input);
@@ -191,6 +202,7 @@ class Stage {
   std::vector<Call> calls_;
   std::vector<Watch> watches_;
   std::vector<Late> late_;
+  std::optional<GroupMaker> group_maker_;  // Where it is there, no scheduler is.
   std::vector<uint32_t> next_action_;      // By user.
   std::vector<Owner> owners_;              // Those that are there.
   std::vector<uint32_t> made_;             // By owner: pods so far.

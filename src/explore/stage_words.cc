@@ -11,6 +11,18 @@
 // What happens, in words.
 namespace berth::explore {
 
+std::string Stage::TellOfGroups(const Choice& choice) const {
+  if (choice.turn == Turn::kHear) {
+    constexpr std::array<std::string_view, GroupMaker::kListsCount> kLists = {"ReplicaSets", "pods",
+                                                                              "PodGroups"};
+    return fmt::format("who makes groups hears what comes next of {}", kLists[choice.index]);
+  }
+  if (choice.turn == Turn::kPlan)
+    return fmt::format("what to do about {} is decided", group_maker_->Due()[choice.index]);
+  const GroupMaker::Pending& call = group_maker_->pending()[choice.index];
+  return fmt::format("the {} for {} arrives", Words(call.request), call.key);
+}
+
 std::string Stage::Tell(const Choice& choice) const {
   const auto last = [](const std::string& key) { return key.substr(key.rfind('/') + 1); };
   const auto pod_at = [&] { return last(std::next(truth().pods().begin(), choice.index)->first); };
@@ -45,6 +57,10 @@ std::string Stage::Tell(const Choice& choice) const {
       return fmt::format("workload {} is told which of its nodes can't be used", other_at());
     case Turn::kCollect:
       return fmt::format("pod {} is deleted, which no node or owner wants any more", pod_at());
+    case Turn::kHear:
+    case Turn::kPlan:
+    case Turn::kWrite:
+      return TellOfGroups(choice);
     case Turn::kArrive: {
       constexpr std::array<std::string_view, kFatesCount> kBecomes = {
           "arrives and is carried out", "arrives and is carried out; the answer is lost",

@@ -267,7 +267,7 @@ std::vector<std::string> WorkloadChecks::AtRest(const sim::Truth& truth) const {
 }
 
 void WorkloadChecks::AddTo(Hasher& hasher) const {
-  hasher.Add(displaced_).Add(heard_.size());
+  hasher.Add(heard_.size());
   for (const auto& [key, heard] : heard_) {
     hasher.Add(std::string_view(key)).Add(std::string_view(heard.uid)).AddVersion(heard.version);
     hasher.Add(heard.finished).Add(heard.gone);

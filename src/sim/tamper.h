@@ -38,6 +38,10 @@ enum class Tampering : uint8_t {
   kLatePodsKept,         // A pod goes on where its workload has no place any more.
   kEndingPodBlamesNode,  // A node on which a pod of a Job ends is told to have failed.
   kSilentNodeBlamed,     // So is one that is silent, although pods of the Job go on there.
+  kGroupEndedUnread,     // A group is ended by what was seen of its owner.
+  kNamedPodsSkipped,     // A group that is gone is not made again for pods that name it.
+  kGroupByOwnerName,     // Pods name the group of whichever owner has the name of theirs.
+  kEmptyGroupsKept,      // A group that nobody is in is kept.
   kDeletionUnfenced,     // What is deleted is whatever bears the name.
   kBudgetOverstated,     // One disruption more than there is.
   // Of what users asked for.
