@@ -253,6 +253,17 @@ void Controllers::OnAnyLeft(const CallRow& call, const client::CallDone& done) {
   }
 }
 
+void Controllers::NoteRead(const CallRow& call, bool there) {
+  if (call.reading || call.key.part != Part::kWorkload) return;
+  ReadSince& read = rows_[call.key].read;
+  if (read.version != call.write.resource_version) read = {.version = call.write.resource_version};
+  if (call.write.kind == api::KindId::kNode) {
+    read.nodes[call.write.name] = there;
+  } else {
+    read.workload = true;
+  }
+}
+
 // The server said that what the call is about does not exist under its name.
 void Controllers::KnownGone(Instant now, const CallRow& call) {
   if (call.key.part == Part::kNode && call.write.kind == api::KindId::kNode) {
@@ -277,11 +288,13 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       const Result<api::ObjectHead> head = codec::DecodeHead(body);
       if (head && !uid.empty() && head->meta.uid != uid) KnownGone(now, call);
       Absorb(now, call.write.kind, body, out);
+      NoteRead(call, true);
       if (!call.reading && call.key.part == Part::kPodGroup)
         rows_[call.key].owner_read = call.write.resource_version;
       break;
     }
     case client::Outcome::kGone:
+      NoteRead(call, false);
       KnownGone(now, call);
       break;
     case client::Outcome::kConflict:

@@ -423,7 +423,9 @@ void Controllers::NoteLease(Instant now, const Head& head) {
 
 void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
   hasher.Add(key.part).Add(key.id).Add(row.in_flight).Add(row.again).Add(row.not_before.ns);
-  hasher.Add(row.planned).AddVersion(row.owner_read);
+  hasher.Add(row.planned).AddVersion(row.owner_read).AddVersion(row.read.version);
+  hasher.Add(row.read.workload).Add(row.read.nodes.size());
+  for (const auto& [node, there] : row.read.nodes) hasher.Add(node).Add(there);
   hasher.Add(row.refusals).Add(row.trouble.has_value());
   if (row.trouble.has_value()) hasher.Add(row.trouble->reason).Add(row.trouble->message);
   for (const EmptyKinds* kinds : {&row.empty, &row.occupied}) {

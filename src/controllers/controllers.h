@@ -23,6 +23,7 @@
 #include "controllers/objects.h"
 #include "controllers/pod_groups.h"
 #include "controllers/replica_set.h"
+#include "controllers/topology.h"
 #include "controllers/workloads.h"
 #include "controllers/write.h"
 #include "env/actor.h"
@@ -107,6 +108,7 @@ class Controllers final : public env::Actor {
     EmptyKinds empty;                // Of a namespace.
     EmptyKinds occupied;
     std::string owner_read;  // Of a PodGroup, see PlanPodGroup().
+    ReadSince read;          // Of a Job with a Workload, see PlanWorkload().
   };
   struct CallRow {
     Key key;
@@ -158,7 +160,7 @@ class Controllers final : public env::Actor {
   [[nodiscard]] Plan PlanForReplicaSet(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForDeployment(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForJob(Slot slot, const Row& row, Instant now);
-  [[nodiscard]] Plan PlanForWorkload(Slot job, Instant now);
+  [[nodiscard]] Plan PlanForWorkload(Slot job, const ReadSince& read, Instant now);
   [[nodiscard]] Plan PlanForNode(const std::string& name, Instant now);
   [[nodiscard]] Plan PlanEndedPods(Instant now);
   // In order of their rows, which is that of arrival: never decide by it.
@@ -176,6 +178,8 @@ class Controllers final : public env::Actor {
   // Takes the object that an answer holds for what is seen, unless the watch has told of its end.
   void Absorb(Instant now, api::KindId kind, std::string_view body, env::Outbox& out);
   void KnownGone(Instant now, const CallRow& call);
+  // A read for a Workload was answered.
+  void NoteRead(const CallRow& call, bool there);
   void Buried(Instant now, const std::string& uid);
   void OnRefused(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
   // Reads what became of a write; its key goes on when that is known.

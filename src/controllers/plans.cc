@@ -93,7 +93,7 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
     case Part::kDisruptedPod:
       return PlanDisruptedPod(objects_, slot, now);
     case Part::kWorkload:
-      return PlanForWorkload(slot, now);
+      return PlanForWorkload(slot, row.read, now);
     case Part::kNode:
     case Part::kEndedPods:
     case Part::kPodGroup:
@@ -212,12 +212,12 @@ Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {
                  now);
 }
 
-Plan Controllers::PlanForWorkload(Slot job, Instant now) {
+Plan Controllers::PlanForWorkload(Slot job, const ReadSince& read, Instant now) {
   // Nobody admits what it has no Workload for.
   if (client_.absent(workloads_watch_) || objects_.job(job) == nullptr) return {};
   const auto row = rows_.find(Key{Part::kJob, objects_.head(job).uid});
   const bool busy = row != rows_.end() && row->second.in_flight > 0;
-  return PlanWorkload(objects_, job, busy, now);
+  return PlanWorkload(objects_, job, busy, read, now);
 }
 
 Plan Controllers::PlanForNode(const std::string& name, Instant now) {

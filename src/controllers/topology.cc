@@ -192,22 +192,32 @@ bool HasPlaceOn(const api::Workload& workload, std::string_view node) {
   });
 }
 
-std::vector<std::string> UnhealthyNodesOf(const api::Workload& workload, const Objects& objects,
-                                          const std::vector<PodRef>& pods) {
+UnhealthyNodes UnhealthyNodesOf(const api::Workload& workload, const Objects& objects,
+                                const std::vector<PodRef>& pods, const ReadSince& read) {
   std::set<std::string> unhealthy;
+  std::set<std::string> unheard;
   if (!workload.admission) return {};
   for (const api::PodSetAssignment& set : workload.admission->pod_sets) {
     for (const api::TopologyDomain& domain : NodesOf(set)) {
       if (domain.values.empty()) continue;
       const std::string& name = domain.values.back();
       const Slot slot = objects.Find(api::KindId::kNode, {}, name);
+      const auto known = read.nodes.find(name);
+      const bool told =
+          std::ranges::find(workload.unhealthy_nodes, name) != workload.unhealthy_nodes.end();
+      if (slot == kNoSlot && !told && (known == read.nodes.end() || known->second)) {
+        // One that is there is about to be heard of.
+        if (known == read.nodes.end()) unheard.insert(name);
+        continue;
+      }
       const bool goes_on = std::ranges::any_of(
           pods, [&](const PodRef& pod) { return pod.active() && pod.facts->node == name; });
       const bool healthy = slot != kNoSlot && (IsReady(*objects.node(slot)) || goes_on);
       if (!healthy) unhealthy.insert(name);
     }
   }
-  return {unhealthy.begin(), unhealthy.end()};
+  return {.nodes = {unhealthy.begin(), unhealthy.end()},
+          .unheard = {unheard.begin(), unheard.end()}};
 }
 
 std::string UnhealthyNodesText(const std::vector<std::string>& nodes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -26,13 +27,29 @@ inline constexpr std::string_view kTopologyGate = "kueue.x-k8s.io/topology";
 // Whether pods of the Workload stand, or are to stand, on the node.
 [[nodiscard]] bool HasPlaceOn(const api::Workload& workload, std::string_view node);
 
+// What was read since a version of the Workload was seen. Watches of kinds are not heard in the
+// order of writes: who placed the Workload knew nodes, and who let pods go a version of the
+// Workload, that we have yet to hear of. So that something is not seen says nothing before it was
+// read, and such a read says nothing of a later version: names are given again.
+struct ReadSince {
+  std::string version;                // Of the Workload.
+  bool workload = false;              // It was read itself.
+  std::map<std::string, bool> nodes;  // By name: whether it is there.
+};
+
+struct UnhealthyNodes {
+  std::vector<std::string> nodes;
+  std::vector<std::string> unheard;  // To be read: whether they are there is not known.
+};
 // Of the nodes on which the Workload has places those that are gone, and those that are not ready
-// and on which none of the pods goes on: status.unhealthyNodes, sorted. A node of which its kubelet
-// is silent while pods run there is left alone, for they can't be told to be gone
-// (https://github.com/kubernetes-sigs/kueue/pull/13043). `pods`: all of the Job, in any order.
-[[nodiscard]] std::vector<std::string> UnhealthyNodesOf(const api::Workload& workload,
-                                                        const Objects& objects,
-                                                        const std::vector<PodRef>& pods);
+// and on which none of the pods goes on: status.unhealthyNodes, sorted. A node that is not seen is
+// gone if it was read, or if it is told that it is. One of which its kubelet is silent while pods
+// run there is left alone, for they can't be told to be gone
+// (https://github.com/kubernetes-sigs/kueue/pull/13043). `pods`: all of the Job, in any order;
+// `read`: since this version.
+[[nodiscard]] UnhealthyNodes UnhealthyNodesOf(const api::Workload& workload, const Objects& objects,
+                                              const std::vector<PodRef>& pods,
+                                              const ReadSince& read);
 [[nodiscard]] std::string UnhealthyNodesText(const std::vector<std::string>& nodes);
 
 // A function of the pods and of where the Workload says that they stand: those that are gated get
@@ -50,7 +67,8 @@ inline constexpr std::string_view kTopologyGate = "kueue.x-k8s.io/topology";
 // is replaced. They could wait there for ever; or, where that node was well again when they came,
 // run there while the place that was found instead is kept for nobody
 // (https://github.com/kubernetes-sigs/kueue/issues/11858). So each is deleted, by uid and version,
-// and the Job makes another.
+// and the Job makes another. REQUIRES: the assignment is that of a Workload that was read since the
+// pods were seen, if any is stranded: an older one knows nothing of where they were let go.
 [[nodiscard]] Writes EndStranded(const api::TopologyAssignment& assignment,
                                  const std::vector<PodRef>& pods);
 

@@ -1,15 +1,19 @@
 // Goal: each pod of a topology gets a place of its own, by its rank where ranks tell, never on a
 // node that failed, and no place twice. Method: tables of pods and assignments through the pure
-// function; writes printed.
+// function, writes printed; and, for what is heard late, the actor against a small API server whose
+// watches are held back.
 #include "controllers/topology.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <deque>
 #include <string>
 #include <vector>
 
 #include "api/topology_annotations.h"
+#include "controllers/workloads_fixture.h"
 
 namespace berth::controllers {
 namespace {
@@ -185,23 +189,42 @@ class UnhealthyNodesTest : public ::testing::Test {
     PodFacts facts;
     facts.node = node;
     facts.phase = phase;
-    return UnhealthyNodesOf(workload_, objects_, {{&head, &facts}});
+    UnhealthyNodes found = UnhealthyNodesOf(workload_, objects_, {{&head, &facts}}, read_);
+    unheard_ = found.unheard;
+    return found.nodes;
   }
 
   Objects objects_;
   api::Workload workload_;
+  ReadSince read_;
+  std::vector<std::string> unheard_;
   int64_t version_ = 0;
   bool turned_ = false;
 };
 
 TEST_F(UnhealthyNodesTest, ThoseAreThatAreGone) {
   PutNode("n1", "True");
+  EXPECT_EQ(Unhealthy(), Lines{}) << "it may be about to be heard of";
+  EXPECT_EQ(unheard_, Lines{"n2"});
+  read_.nodes = {{"n2", true}};
+  EXPECT_EQ(Unhealthy(), Lines{}) << "it is";
+  EXPECT_EQ(unheard_, Lines{}) << "and is not asked about again";
+  read_.nodes = {{"n2", false}};
   EXPECT_EQ(Unhealthy(), Lines{"n2"});
+  EXPECT_EQ(unheard_, Lines{});
+  read_.nodes.clear();
+  workload_.unhealthy_nodes = {"n2"};
+  EXPECT_EQ(Unhealthy(), Lines{"n2"}) << "as was told";
+  EXPECT_EQ(unheard_, Lines{});
+  workload_.unhealthy_nodes.clear();
   PutNode("n2", "True");
   EXPECT_EQ(Unhealthy(), Lines{});
   EXPECT_TRUE(HasPlaceOn(workload_, "n1"));
   EXPECT_FALSE(HasPlaceOn(workload_, "n3"));
   objects_.Remove("u-n1");
+  EXPECT_EQ(Unhealthy("n1"), Lines{}) << "another of its name may have come";
+  EXPECT_EQ(unheard_, Lines{"n1"});
+  read_.nodes = {{"n1", false}};
   EXPECT_EQ(Unhealthy("n1"), Lines{"n1"}) << "whatever pods say that they are there";
 }
 
@@ -226,6 +249,88 @@ TEST_F(UnhealthyNodesTest, OfWiderDomainsNodesSayNothing) {
   workload_.admission->pod_sets[0].topology->levels = {"rack"};
   EXPECT_EQ(Unhealthy(), Lines{});
   EXPECT_FALSE(HasPlaceOn(workload_, "n1"));
+}
+
+// ---- What is not heard of yet ------------------------------------------------------------------
+
+std::string OnNodes(const std::string& first, const std::string& second) {
+  return fmt::format(
+      R"(,"topologyAssignment":{{"levels":["kubernetes.io/hostname"],"slices":[{{"domainCount":2,)"
+      R"("valuesPerLevel":[{{"individual":{{"roots":["{}","{}"]}}}}],)"
+      R"("podCounts":{{"universal":1}}}}]}})",
+      first, second);
+}
+
+// Who placed it knew a node of which the controllers have yet to hear: it is no failed one.
+TEST_F(Workloads, ANodeThatIsNotHeardOfYetIsNotGone) {
+  controllers_ = Controllers(Options{.node_lifecycle = false});
+  const auto make_node = [&](const std::string& node) {
+    Make("/api/v1/nodes", R"({"metadata":{"name":")" + node +
+                              R"("},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  };
+  make_node("n1");
+  MakeJob({.pod_annotations = R"("kueue.x-k8s.io/podset-required-topology":"rack")"});
+  Pass(1);
+  api_.HoldWatches(true, "nodes");
+  make_node("n2");
+  Admit("f", 2, OnNodes("n1", "n2"));
+  Pass(2);
+  EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), "none");
+  for (const std::string& pod : Paths("/pods/"))
+    EXPECT_EQ(Text(pod, "/spec/schedulingGates"), "none") << "it was read";
+  EXPECT_EQ(Writes("unhealthyNodes"), 0);
+  api_.HoldWatches(false);
+  Pass(2);
+  EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), "none");
+  ExpectAtRest();
+  // One that never was is.
+  Admit("f", 2, OnNodes("n1", "n3"));
+  Pass(2);
+  EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), R"([{"name":"n3"}])");
+  ExpectAtRest();
+  make_node("n3");
+  Pass(2);
+  EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), "none");
+  ExpectAtRest();
+}
+
+// Where its pods were let go is known of the Workload as it is, not as it was when it was heard of.
+TEST_F(Workloads, APodIsStrandedByTheNewestPlacesAlone) {
+  controllers_ = Controllers(Options{.node_lifecycle = false});
+  for (const std::string node : {"n1", "n2", "n3"}) {
+    Make("/api/v1/nodes", R"({"metadata":{"name":")" + node +
+                              R"("},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  }
+  MakeJob({.pod_annotations = R"("kueue.x-k8s.io/podset-required-topology":"rack")"});
+  Pass(1);
+  Admit("f", 2, OnNodes("n1", "n2"));
+  Pass(2);
+  const std::vector<std::string> pods = Paths("/pods/");
+  ASSERT_EQ(pods.size(), 2u);
+  const auto on = [&](const std::string& pod) {
+    return Text(pod, "/spec/nodeSelector/kubernetes.io~1hostname");
+  };
+  const std::string moved = on(pods[0]) == "n2" ? pods[0] : pods[1];
+  // What was let go to a newer assignment is heard of before that.
+  api_.HoldWatches(true, "workloads");
+  Admit("f", 2, OnNodes("n1", "n3"));
+  Patch(moved, R"({"spec":{"nodeSelector":{"kubernetes.io/hostname":"n3"}}})");
+  Pass(2);
+  EXPECT_EQ(Paths("/pods/"), pods);
+  EXPECT_EQ(on(moved), "n3");
+  api_.HoldWatches(false);
+  Pass(2);
+  EXPECT_EQ(Paths("/pods/"), pods);
+  ExpectAtRest();
+  // One of which that is no place in either is ended, and its successor goes where it is to.
+  Admit("f", 2, OnNodes("n1", "n2"));
+  Pass(5);
+  EXPECT_EQ(Text(moved, "/metadata/name"), "gone");
+  std::vector<std::string> nodes;
+  for (const std::string& pod : Paths("/pods/")) nodes.push_back(on(pod));
+  std::ranges::sort(nodes);
+  EXPECT_EQ(nodes, (std::vector<std::string>{"n1", "n2"}));
+  ExpectAtRest();
 }
 
 // ---- What is asked for -------------------------------------------------------------------------

@@ -143,12 +143,13 @@ std::string PriorityText(const Priority& priority) {
 
 class Planner {
  public:
-  Planner(const Objects& objects, Slot slot, bool busy, Instant now)
+  Planner(const Objects& objects, Slot slot, bool busy, const ReadSince& read, Instant now)
       : objects_(objects),
         head_(objects.head(slot)),
         job_(*objects.job(slot)),
         spec_(*objects.template_spec(slot)),
         busy_(busy),
+        read_(read),
         now_(now) {}
 
   Plan Run();
@@ -168,6 +169,7 @@ class Planner {
   void Release(const api::Condition& evicted);
   void Report();
   void KeepInTopology();
+  void ReadFirst(api::KindId kind, std::string namespace_name, std::string name);
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
   bool IsRestored();
@@ -199,6 +201,7 @@ class Planner {
   const api::Job& job_;
   const api::PodSpec& spec_;
   const bool busy_;
+  const ReadSince& read_;
   const Instant now_;
   const Head* own_head_ = nullptr;  // Of the Job's Workload, if there is one.
   const api::Workload* own_ = nullptr;
@@ -549,7 +552,9 @@ void Planner::KeepInTopology() {
   for (const Slot slot : objects_.DependentsOf(head_.uid)) {
     if (const PodFacts* pod = objects_.pod(slot)) pods.push_back({&objects_.head(slot), pod});
   }
-  const std::vector<std::string> unhealthy = UnhealthyNodesOf(*own_, objects_, pods);
+  const bool is_read = read_.version == own_head_->resource_version;
+  auto [unhealthy, unheard] =
+      UnhealthyNodesOf(*own_, objects_, pods, is_read ? read_ : ReadSince{});
   std::vector<std::string> told = own_->unhealthy_nodes;
   std::ranges::sort(told);
   // What else is written of it comes first, on this version.
@@ -557,10 +562,27 @@ void Planner::KeepInTopology() {
     plan_.writes.push_back(
         StatusOf(*own_head_, R"({"unhealthyNodes":)" + UnhealthyNodesText(unhealthy) + "}"));
   }
-  for (Write& write : EndStranded(*assignment.topology, pods))
-    plan_.writes.push_back(std::move(write));
+  for (const std::string& node : unheard) ReadFirst(api::KindId::kNode, {}, node);
+  Writes ends = EndStranded(*assignment.topology, pods);
+  if (!ends.empty() && !(is_read && read_.workload)) {
+    ReadFirst(api::KindId::kWorkload, own_head_->namespace_name, own_head_->name);
+    ends.clear();
+  }
+  for (Write& write : ends) plan_.writes.push_back(std::move(write));
+  // Nor is a pod let go to where nobody knows what is.
+  unhealthy.insert(unhealthy.end(), unheard.begin(), unheard.end());
   for (Write& write : LetIntoTopology(*assignment.topology, unhealthy, std::move(pods)))
     plan_.writes.push_back(std::move(write));
+}
+
+// An object that it is to be known of before more is done.
+void Planner::ReadFirst(api::KindId kind, std::string namespace_name, std::string name) {
+  plan_.writes.push_back({.verb = Verb::kRead,
+                          .kind = kind,
+                          .namespace_name = std::move(namespace_name),
+                          .name = std::move(name),
+                          .uid = kind == api::KindId::kWorkload ? own_head_->uid : "",
+                          .resource_version = own_head_->resource_version});
 }
 
 // ---- The end ---------------------------------------------------------------------------------
@@ -606,9 +628,9 @@ std::string WorkloadNameOf(const Head& job) {
   return name.substr(0, kNameMax - 1 - kHashDigits) + "-" + hash.substr(0, kHashDigits);
 }
 
-Plan PlanWorkload(const Objects& objects, Slot job, bool busy, Instant now) {
+Plan PlanWorkload(const Objects& objects, Slot job, bool busy, const ReadSince& read, Instant now) {
   CHECK(objects.job(job) != nullptr);
-  return Planner(objects, job, busy, now).Run();
+  return Planner(objects, job, busy, read, now).Run();
 }
 
 bool MayRun(const Objects& objects, Slot job) {

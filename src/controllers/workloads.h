@@ -5,6 +5,7 @@
 
 #include "base/time.h"
 #include "controllers/objects.h"
+#include "controllers/topology.h"
 #include "controllers/write.h"
 
 // Workloads of Jobs with a queue name (https://kueue.sigs.k8s.io/docs/concepts/workload/): what a
@@ -32,9 +33,11 @@ namespace berth::controllers {
 //   nothing of it runs any more (https://github.com/kubernetes-sigs/kueue/issues/10076);
 // - the Workload says what the Job asks: changed while it holds no quota, else made anew;
 // - a Workload of another Job of that name is left to the collector.
-// `busy`: writes of the Job's own controller are under way, so pods may be coming.
+// `busy`: writes of the Job's own controller are under way, so pods may be coming. `read`: what was
+// read for the Workload; the reads that this asks for carry its version.
 // REQUIRES: the slot holds a Job. Cost: O(pods of the Job).
-[[nodiscard]] Plan PlanWorkload(const Objects& objects, Slot job, bool busy, Instant now);
+[[nodiscard]] Plan PlanWorkload(const Objects& objects, Slot job, bool busy, const ReadSince& read,
+                                Instant now);
 
 // Whether pods of the Job may be made: it is in no queue, or its Workload is admitted and not
 // evicted. Where no webhook suspends a Job as it is created, it would have pods before it has a
