@@ -68,7 +68,7 @@ std::string_view SetOf(const sim::Truth::PodFacts& pod, const api::Workload& wor
   return api::Find(pod.labels, api::kPodSetLabel).value_or(workload.pod_sets.front().name);
 }
 
-// What the Job's controller knows of its pods and of nodes.
+// What the Job's controller knows of its pods and of nodes, which is all of them.
 class JobView {
  public:
   JobView(const sim::Truth& truth, const api::Workload& workload, sim::Tampering planted)
@@ -85,8 +85,14 @@ class JobView {
       pods_.emplace_back(SetOf(pod, workload), objects_.pod_ref(objects_.Find(pod.uid)));
     }
     const bool blamed = planted == sim::Tampering::kSilentNodeBlamed;
-    unhealthy_ = controllers::UnhealthyNodesOf(
-        workload, objects_, blamed ? std::vector<controllers::PodRef>{} : PodsIn({}));
+    const std::vector<controllers::PodRef> seen =
+        blamed ? std::vector<controllers::PodRef>{} : PodsIn({});
+    // It sees all that there is, so reading says of none that it is there.
+    controllers::ReadSince read;
+    for (const std::string& node :
+         controllers::UnhealthyNodesOf(workload, objects_, seen, read).unheard)
+      read.nodes.emplace(node, false);
+    unhealthy_ = controllers::UnhealthyNodesOf(workload, objects_, seen, read).nodes;
     for (const controllers::PodRef& pod : PodsIn({})) {
       const std::string& node = pod.facts->node;
       const bool ends = pod.head->deletion.has_value() && controllers::HasPlaceOn(workload, node);
