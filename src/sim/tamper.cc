@@ -61,6 +61,11 @@ std::string WithoutSubresource(const std::string& target) {
   return target.substr(0, target.rfind('/'));
 }
 
+// The server only says that it was done.
+void MakeUndone(env::HttpRequest& request, std::string target) {
+  request = {.method = env::Method::kGet, .target = std::move(target), .headers = {}, .body = {}};
+}
+
 void TamperScheduler(Tampering tampering, env::HttpRequest& request) {
   const bool binds = request.target.ends_with("/binding");
   if (binds && tampering == Tampering::kBindWithoutUid) {
@@ -68,10 +73,9 @@ void TamperScheduler(Tampering tampering, env::HttpRequest& request) {
   } else if (binds && tampering == Tampering::kBindWithoutDevices) {
     request.body = Replace(request.body, R"(,"annotations":{)", "}", "");
   } else if (binds && tampering == Tampering::kBindingNotDone && OfUsersPod(request)) {
-    request = {.method = env::Method::kGet,
-               .target = WithoutSubresource(request.target),
-               .headers = {},
-               .body = {}};
+    MakeUndone(request, WithoutSubresource(request.target));
+  } else if (tampering == Tampering::kTooFewUntold && Has(request, R"("phase":"Unknown")")) {
+    MakeUndone(request, WithoutSubresource(request.target));
   } else if (tampering == Tampering::kQuotaUnfenced && request.target.contains("/workloads/")) {
     request.body = Replace(request.body, R"(,"resourceVersion":")", "\"", "");
   } else if (tampering == Tampering::kFailuresKept && Has(request, R"("conditions":)")) {
