@@ -34,13 +34,19 @@ bool AwaitsPlaces(const Workload& row, bool joint) {
          LacksPlaces(row.slots, row.reserved, joint);
 }
 
+// By its row; `faults` are planted.
+bool NeedsPass(const Workload& row, const model::Faults& faults) {
+  if (faults.no_pass_once_admitted && StageOf(row.status) == WorkloadStage::kAdmitted) return false;
+  return NeedsSecondPass(row.status);
+}
+
 // By its row alone. Who is not to run gives up its quota in any case.
-bool MayBeDue(const Workload& row, bool joint) {
-  return row.status.active && (NeedsSecondPass(row.status) || AwaitsPlaces(row, joint));
+bool MayBeDue(const Workload& row, const model::Faults& faults, bool joint) {
+  return row.status.active && (NeedsPass(row, faults) || AwaitsPlaces(row, joint));
 }
 
 // Those of its nodes that are reported.
-std::vector<NameId> FailedNodes(const Workload& row) {
+std::vector<NameId> FailedNodes(const Workload& row, const model::Faults& faults) {
   std::vector<NameId> failed;
   for (const NameId node : row.unhealthy) {
     const bool stands = std::ranges::any_of(row.reserved.topologies, [&](const auto& places) {
@@ -48,7 +54,7 @@ std::vector<NameId> FailedNodes(const Workload& row) {
         return share.values.back() == node;
       });
     });
-    if (stands) failed.push_back(node);
+    if (stands && (failed.empty() || !faults.first_failure_alone)) failed.push_back(node);
   }
   return failed;
 }
@@ -93,7 +99,8 @@ Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
   const Workload& row = state.workloads().at(workload);
   if (!row.status.active) return Pass::kNone;
   if (AwaitsPlaces(row, joint) && state.PassedChecks(workload)) return Pass::kPlace;
-  return NeedsSecondPass(row.status) && row.status.on_unhealthy_node ? Pass::kReplace : Pass::kNone;
+  return NeedsPass(row, state.faults()) && row.status.on_unhealthy_node ? Pass::kReplace
+                                                                        : Pass::kNone;
 }
 
 // ---- Whom to ask about -----------------------------------------------------------------------
@@ -114,7 +121,7 @@ void SecondPass::Sync(const model::State& state, WorkloadId workload) {
   Plant(state, workload);
   if (!state.workloads().used(workload)) return;
   const Workload& row = state.workloads().at(workload);
-  if (!MayBeDue(row, joint_) && !planted_.contains(workload)) return;
+  if (!MayBeDue(row, state.faults(), joint_) && !planted_.contains(workload)) return;
   queue_of_[workload] = row.reserved.cluster_queue;
   of_queue_[row.reserved.cluster_queue].insert(workload);
   to_ask_.insert(workload);
@@ -196,7 +203,7 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
                         model::Plan& plan) {
   const Workload& row = state.workloads().at(id);
   PassDecision decision{.workload = id, .uid = row.uid, .pass = pass};
-  if (pass == Pass::kReplace) decision.failed = FailedNodes(row);
+  if (pass == Pass::kReplace) decision.failed = FailedNodes(row, state.faults());
   SlotPlacer::Places places = pass == Pass::kReplace ? placer.Replace(id, decision.failed)
                                                      : placer.Place(id, LackingOf(row, joint_));
   if (!places) {

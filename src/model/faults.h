@@ -58,6 +58,9 @@ struct Faults {
   bool second_pass_by_mark = false;
   // K002: what is due is decided on the workload as it was when that became due.
   bool second_pass_replayed = false;
+  // K016: of several nodes of a workload that failed only the first is looked at.
+  bool first_failure_alone = false;
+  bool no_pass_once_admitted = false;  // Whose node fails once it is admitted gets no second pass.
   Unfelt unfelt = Unfelt::kNothing;
   bool operator==(const Faults&) const = default;
 };

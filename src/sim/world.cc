@@ -158,6 +158,8 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .keep_lost_quota = bugs.lost_quota_kept,
                            .second_pass_by_mark = bugs.second_pass_by_mark,
                            .second_pass_replayed = bugs.second_pass_replayed,
+                           .first_failure_alone = bugs.first_failure_alone,
+                           .no_pass_once_admitted = bugs.second_pass_missed,
                            .unfelt = bugs.unfelt};
   return options;
 }

@@ -72,6 +72,8 @@ struct PlantedBugs {
   bool slots_forgotten = false;
   bool second_pass_by_mark = false;
   bool second_pass_replayed = false;
+  bool first_failure_alone = false;
+  bool second_pass_missed = false;
   model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
   Tampering tampering = Tampering::kNone;
