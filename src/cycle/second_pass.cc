@@ -41,14 +41,19 @@ bool IsRead(const Workload& row) {
   });
 }
 
+// By its row; `faults` are planted.
+bool NeedsPass(const Workload& row, const model::Faults& faults) {
+  if (faults.no_pass_once_admitted && StageOf(row.status) == WorkloadStage::kAdmitted) return false;
+  return NeedsSecondPass(row.status);
+}
+
 // By its row alone. Who is not to run gives up its quota in any case.
-bool MayBeDue(const Workload& row, bool joint) {
-  return row.status.active && IsRead(row) &&
-         (NeedsSecondPass(row.status) || AwaitsPlaces(row, joint));
+bool MayBeDue(const Workload& row, const model::Faults& faults, bool joint) {
+  return row.status.active && IsRead(row) && (NeedsPass(row, faults) || AwaitsPlaces(row, joint));
 }
 
 // Those of its nodes that are reported.
-std::vector<NameId> FailedNodes(const Workload& row) {
+std::vector<NameId> FailedNodes(const Workload& row, const model::Faults& faults) {
   std::vector<NameId> failed;
   for (const NameId node : row.unhealthy) {
     const bool stands = std::ranges::any_of(row.reserved.topologies, [&](const auto& places) {
@@ -56,7 +61,7 @@ std::vector<NameId> FailedNodes(const Workload& row) {
         return share.values.back() == node;
       });
     });
-    if (stands) failed.push_back(node);
+    if (stands && (failed.empty() || !faults.first_failure_alone)) failed.push_back(node);
   }
   return failed;
 }
@@ -101,7 +106,8 @@ Pass PassOf(const model::State& state, WorkloadId workload, bool joint) {
   const Workload& row = state.workloads().at(workload);
   if (!row.status.active || !IsRead(row)) return Pass::kNone;
   if (AwaitsPlaces(row, joint) && state.PassedChecks(workload)) return Pass::kPlace;
-  return NeedsSecondPass(row.status) && row.status.on_unhealthy_node ? Pass::kReplace : Pass::kNone;
+  return NeedsPass(row, state.faults()) && row.status.on_unhealthy_node ? Pass::kReplace
+                                                                        : Pass::kNone;
 }
 
 // ---- Whom to ask about -----------------------------------------------------------------------
@@ -122,7 +128,7 @@ void SecondPass::Sync(const model::State& state, WorkloadId workload) {
   Plant(state, workload);
   if (!state.workloads().used(workload)) return;
   const Workload& row = state.workloads().at(workload);
-  if (!MayBeDue(row, joint_) && !planted_.contains(workload)) return;
+  if (!MayBeDue(row, state.faults(), joint_) && !planted_.contains(workload)) return;
   queue_of_[workload] = row.reserved.cluster_queue;
   of_queue_[row.reserved.cluster_queue].insert(workload);
   to_ask_.insert(workload);
@@ -206,7 +212,7 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
   PassDecision decision{.workload = id, .uid = row.uid, .pass = pass};
   Reservation lacking;
   if (pass == Pass::kReplace) {
-    decision.failed = FailedNodes(row);
+    decision.failed = FailedNodes(row, state.faults());
   } else {
     lacking = LackingOf(row, joint_);
     if (LacksTopology(state, id, lacking, placer, plan)) return;

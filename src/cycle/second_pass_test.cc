@@ -369,6 +369,27 @@ TEST(ByTopologyTest, PodsTakeThePlacesOfTheNodesThatTheySelect) {
 
 // ---- Nodes that fail -------------------------------------------------------------------------
 
+// K010, K013: its place is not claimed a second time while another is written beside it.
+TEST(ByTopologyTest, WhoWaitsForANodeThatIsGoneKeepsItsPlace) {
+  TopologyWorld world;
+  for (const char* node : {"a1", "a2"}) world.Node(node, "a");
+  world.Starts({.name = "w"}, "rack");
+  world.Pod("w", "w-0", "a1");
+  EXPECT_EQ(world.state().slots().free_count(), 0u);
+  world.NodeGone("a1");
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Cycle(), "default/w without a1: a2; ");
+  EXPECT_EQ(world.state().slots().free_count(), 1u) << "the one on a2";
+  EXPECT_EQ(world.FreeCpu("a2"), 0);
+  EXPECT_EQ(model::Audit(world.state()), std::vector<std::string>());
+  // The node comes back instead.
+  world.objects.at("w").unhealthy.clear();
+  world.Tell("w");
+  world.Node("a1", "a");
+  EXPECT_EQ(world.Cycle(), "default/w-0 on a1; ");
+  EXPECT_EQ(world.FreeCpu("a2"), 1000);
+}
+
 TEST_P(ByTopology, PodsOfAFailedNodeGetAnotherAndTheOthersStay) {
   TopologyWorld world(GetParam());
   for (const char* node : {"a1", "a2", "a3"}) world.Node(node, "a");

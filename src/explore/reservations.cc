@@ -239,7 +239,8 @@ void Reservations::OnWorkload(const env::JournalRecord& record, bool by_schedule
   if (!evicts || claimant.empty()) return;
   ++preemptions_;
   for (const auto& [other, workload] : workloads_) {
-    if (workload.uid == claimant && IsQueued(workload.status, Instant{}))
+    // The scheduler knows what time it is.
+    if (workload.uid == claimant && IsQueued(workload.status, Instant::Never()))
       promised_[claimant] = other;
   }
 }
@@ -339,7 +340,7 @@ Rooms Reservations::RoomsBesidePlaces(const sim::Truth& truth) const {
 }
 
 std::vector<std::string> Reservations::AtRest(const model::State& state, const sim::Truth& truth,
-                                              bool joint) const {
+                                              const Rest& rest) const {
   std::vector<std::string> findings;
   const Rooms rooms = RoomsBesidePlaces(truth);
   for (const auto& [key, workload] : workloads_) {
@@ -359,11 +360,11 @@ std::vector<std::string> Reservations::AtRest(const model::State& state, const s
       findings.push_back(
           fmt::format("at rest, workload {} is not active, and keeps its quota", key));
     }
-    if (!MayBeServed(workload)) continue;
+    if (!MayBeServed(workload, rest.now)) continue;
     const std::string root = RootOf(workload.queue);
     Amounts left = QuotaOf(root, &Queue::quota);
     Add(left, ReservedIn(root), -1);
-    if (Finds(workload, left, &rooms, joint))
+    if (Finds(workload, left, &rooms, rest.joint))
       findings.push_back(fmt::format("at rest, workload {} waits for what is left", key));
   }
   return findings;
@@ -402,9 +403,9 @@ std::vector<std::string> Reservations::Charged(const model::State& state) const 
 }
 
 // Whether it waits for quota alone.
-bool Reservations::MayBeServed(const Workload& workload) const {
+bool Reservations::MayBeServed(const Workload& workload, Instant now) const {
   const auto waits = [&](const Workload& w) {
-    return StageOf(w.status) == model::WorkloadStage::kPending && IsQueued(w.status, Instant{});
+    return StageOf(w.status) == model::WorkloadStage::kPending && IsQueued(w.status, now);
   };
   const auto queue = queues_.find(workload.queue);
   const auto local = local_queues_.find(workload.queue);

@@ -37,9 +37,13 @@ class Reservations {
                                                   bool by_scheduler, const model::State& state);
   // It remembers nothing of what it promised.
   void OnRestart() { promised_.clear(); }
-  // What is wrong when nothing is left to happen. `joint`: quota comes with places on nodes.
+  struct Rest {
+    Instant now;
+    bool joint = false;  // Quota comes with places on nodes.
+  };
+  // What is wrong when nothing is left to happen.
   [[nodiscard]] std::vector<std::string> AtRest(const model::State& state, const sim::Truth& truth,
-                                                bool joint = false) const;
+                                                const Rest& rest) const;
   // What is wrong with what it charges to workloads, of those of which it knows all there is and
   // has nothing under way: once what their objects say, and nothing that they gave back (I2).
   [[nodiscard]] std::vector<std::string> Charged(const model::State& state) const;
@@ -83,7 +87,7 @@ class Reservations {
   [[nodiscard]] Rooms RoomsBesidePlaces(const sim::Truth& truth) const;
   [[nodiscard]] bool Finds(const Workload& workload, const Amounts& left, const Rooms* rooms,
                            bool joint) const;
-  [[nodiscard]] bool MayBeServed(const Workload& workload) const;
+  [[nodiscard]] bool MayBeServed(const Workload& workload, Instant now) const;
 
   codec::Decoder decoder_;
   std::map<std::string, Queue> queues_;         // By name; those that are there.

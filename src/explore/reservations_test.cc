@@ -201,15 +201,15 @@ TEST_F(ReservationsCheckTest, WhatIsSentNamesItsVersionAndWhoWaits) {
 TEST_F(ReservationsCheckTest, NobodyWaitsAtRestForWhatIsLeft) {
   Is({.name = "w"}, kWaits);
   const sim::Truth truth;
-  const std::vector<std::string> findings = checks_.AtRest(state_, truth);
+  const std::vector<std::string> findings = checks_.AtRest(state_, truth, {});
   EXPECT_EQ(fmt::format("{}", fmt::join(findings, "; ")),
             "at rest, the scheduler does not know workload default/w");
   model::WorkloadUpsert facts{.uid = "u-w", .key = "default/w", .local_queue = "default/q"};
   state_.Apply(facts);
-  EXPECT_EQ(fmt::format("{}", fmt::join(checks_.AtRest(state_, truth), "; ")),
+  EXPECT_EQ(fmt::format("{}", fmt::join(checks_.AtRest(state_, truth, {}), "; ")),
             "at rest, workload default/w waits for what is left");
   Is({.name = "w", .active = false}, kWaits);
-  EXPECT_EQ(fmt::format("{}", fmt::join(checks_.AtRest(state_, truth), "; ")),
+  EXPECT_EQ(fmt::format("{}", fmt::join(checks_.AtRest(state_, truth, {}), "; ")),
             "at rest, the scheduler knows workload default/w as it is not");
 }
 

@@ -808,8 +808,8 @@ void Stage::Check(bool at_rest) {
   if (!at_rest) return;
   Report(FindingsAtRest(truth(), scheduler_, scenario_->evictions.has_value()));
   Report(checkers_.gangs().AtRest(truth()));
-  Report(reservations_.AtRest(engine.state(), truth(), scenario_->joint));
-  Report(workload_checks_.AtRest(truth()));
+  Report(reservations_.AtRest(engine.state(), truth(), {.now = now_, .joint = scenario_->joint}));
+  Report(workload_checks_.AtRest(truth(), now_));
   for (const auto& [key, document] : truth().others()) {
     if (!scenario_->joint || !key.starts_with(kWorkloadsPrefix)) continue;
     Report(PodsBesidePlaces(truth(), document.view()));

@@ -12,19 +12,67 @@
 #include "explore/fitting.h"
 #include "explore/reservations.h"
 #include "model/workload_stage.h"
-#include "translate/quota_facts.h"
 
 namespace berth::explore {
 namespace {
 
+constexpr std::string_view kLocalQueuesPrefix = "localqueues.kueue.x-k8s.io/";
 constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
 
 bool IsWorkload(std::string_view object) {
   return codec::StringMember(object, "kind") == "Workload";
 }
 
-bool SaysFinished(const api::Workload& workload) {
-  return translate::WorkloadStatusOf(workload).finished;
+// ---- What an object says ---------------------------------------------------------------------
+// Read here once more, and not as the scheduler reads it: a defect of its reading is to show.
+
+bool Says(const api::Workload& workload, std::string_view type) {
+  const api::Condition* condition = api::Find(workload.conditions, type);
+  return condition != nullptr && condition->status == "True";
+}
+
+bool Holds(const api::Workload& workload) {
+  return Says(workload, "QuotaReserved") && !Says(workload, "Finished");
+}
+
+bool HasToGo(const api::Workload& workload) { return Holds(workload) && Says(workload, "Evicted"); }
+
+bool HasCheck(const api::Workload& workload, std::string_view state) {
+  return std::ranges::find(workload.checks, state, &api::CheckState::state) !=
+         workload.checks.end();
+}
+
+bool PassedAll(const api::Workload& workload) {
+  return std::ranges::all_of(workload.checks,
+                             [](const api::CheckState& check) { return check.state == "Ready"; });
+}
+
+// Whether places on nodes of some of its pods are put off until it passed its checks.
+bool AwaitsPlaces(const api::Workload& workload) {
+  return workload.admission && std::ranges::any_of(workload.admission->pod_sets, [](const auto& p) {
+           return p.topology_delayed && !p.topology;
+         });
+}
+
+bool StandsOnFailed(const api::Workload& workload) {
+  if (!workload.admission) return false;
+  for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {
+    if (!pods.topology) continue;
+    for (const api::TopologyDomain& domain : pods.topology->domains) {
+      if (std::ranges::find(workload.unhealthy_nodes, domain.values.back()) !=
+          workload.unhealthy_nodes.end())
+        return true;
+    }
+  }
+  return false;
+}
+
+// Whether a second pass is due of it: it has quota and is to keep it, and stands on a node that
+// failed, or passed all checks and has places to get before it is admitted.
+bool PassIsDue(const api::Workload& workload) {
+  if (!Holds(workload) || HasToGo(workload)) return false;
+  const bool places = !workload.checks.empty() && PassedAll(workload) && AwaitsPlaces(workload);
+  return StandsOnFailed(workload) || (places && !Says(workload, "Admitted"));
 }
 
 // How many pods of a set stand on a node, by topology.
@@ -57,7 +105,7 @@ void JudgeMove(const std::string& key, const api::Workload& before, const api::W
   const Places to = PodsByNode(after);
   if (from != to && before.meta.deletion_time)
     findings.push_back(fmt::format("workload {} gets other places, and is being deleted", key));
-  if (from != to && !NeedsSecondPass(translate::WorkloadStatusOf(before)))
+  if (from != to && !PassIsDue(before))
     findings.push_back(fmt::format("workload {} gets other places, and nothing is due of it", key));
   if (from != to && HasPlaces(before)) {
     for (const auto& [of, count] : from) {
@@ -68,15 +116,21 @@ void JudgeMove(const std::string& key, const api::Workload& before, const api::W
           fmt::format("pods of workload {} are moved from node {}, which is well", key, node));
     }
   }
+  // All whose nodes are told to have failed are moved together.
+  for (const auto& [of, count] : to) {
+    if (from != to && Has(before.unhealthy_nodes, of.second) && from.contains(of)) {
+      findings.push_back(
+          fmt::format("pods of workload {} are left on node {}, which failed", key, of.second));
+    }
+  }
 }
 
 // Which of its nodes are told to have failed: none that it gets places on, and none less unless it
 // gives them up.
 void JudgeFailures(const std::string& key, const api::Workload& before, const api::Workload& after,
                    std::vector<std::string>& findings) {
-  const bool had = translate::WorkloadStatusOf(before).reserved;
-  const bool evicted =
-      StageOf(translate::WorkloadStatusOf(after)) == model::WorkloadStage::kEvicted;
+  const bool had = Says(before, "QuotaReserved");
+  const bool evicted = HasToGo(after);
   const Places from = PodsByNode(before);
   // What was told of the places of an earlier admission ends with the next.
   const std::vector<std::string>& failed = had ? before.unhealthy_nodes : after.unhealthy_nodes;
@@ -141,7 +195,7 @@ void WorkloadChecks::Hear(std::string_view object, bool gone) {
   if (version < heard.version || (heard.gone && workload.meta.uid == heard.uid)) return;
   heard = {.uid = workload.meta.uid,
            .version = version,
-           .finished = SaysFinished(workload),
+           .finished = Says(workload, "Finished"),
            .gone = gone};
 }
 
@@ -204,21 +258,20 @@ std::vector<std::string> WorkloadChecks::OnCommit(const env::JournalRecord& reco
   const api::Workload after = decoder_.Workload(record.value.view()).value();
   workloads_[key] = after;
   if (!by_scheduler || before.meta.uid != after.meta.uid) return findings;
-  const model::WorkloadStatus was = translate::WorkloadStatusOf(before);
-  const model::WorkloadStatus is = translate::WorkloadStatusOf(after);
-  if (before.meta.deletion_time && !was.reserved && is.reserved)
+  const bool had = Says(before, "QuotaReserved");
+  const bool has = Says(after, "QuotaReserved");
+  if (before.meta.deletion_time && !had && has)
     findings.push_back(fmt::format("workload {} gets quota, and is being deleted", key));
   const api::Condition* evicted = api::Find(after.conditions, "Evicted");
-  const bool evicts = StageOf(was) != model::WorkloadStage::kEvicted &&
-                      StageOf(is) == model::WorkloadStage::kEvicted;
+  const bool evicts = !HasToGo(before) && HasToGo(after);
   if (evicts && evicted->reason == "NodeFailures") ++displaced_;
-  if (evicts && evicted->reason == "NodeFailures" && !NeedsSecondPass(was)) {
+  if (evicts && evicted->reason == "NodeFailures" && !PassIsDue(before)) {
     findings.push_back(
         fmt::format("workload {} is evicted for nodes, and nothing is due of it", key));
   }
-  if (was.reserved && is.reserved) JudgeMove(key, before, after, findings);
-  if (is.reserved) JudgeFailures(key, before, after, findings);
-  if (is.reserved) JudgeShapes(key, before, after, findings);
+  if (had && has) JudgeMove(key, before, after, findings);
+  if (has) JudgeFailures(key, before, after, findings);
+  if (has) JudgeShapes(key, before, after, findings);
   return findings;
 }
 
@@ -238,14 +291,84 @@ void WorkloadChecks::JudgeShapes(const std::string& key, const api::Workload& be
 
 // ---- At rest ---------------------------------------------------------------------------------
 
-std::vector<std::string> WorkloadChecks::AtRest(const sim::Truth& truth) const {
+namespace {
+
+const Bytes* Document(const sim::Truth& truth, const std::string& key) {
+  const auto at = truth.others().find(key);
+  return at == truth.others().end() ? nullptr : &at->second;
+}
+
+// Whether its queues are there, and the stop of both.
+struct QueuesAbove {
+  bool there = false;
+  api::StopPolicy cluster_queue = api::StopPolicy::kNone;
+  api::StopPolicy local_queue = api::StopPolicy::kNone;
+  [[nodiscard]] bool drain() const {
+    return cluster_queue == api::StopPolicy::kHoldAndDrain ||
+           local_queue == api::StopPolicy::kHoldAndDrain;
+  }
+};
+QueuesAbove QueuesOf(const sim::Truth& truth, const api::Workload& workload) {
+  codec::Decoder decoder;
+  QueuesAbove above;
+  std::string name;
+  if (const Bytes* local =
+          Document(truth, fmt::format("{}{}/{}", kLocalQueuesPrefix, workload.meta.namespace_name,
+                                      workload.queue))) {
+    const api::LocalQueue queue = decoder.LocalQueue(local->view()).value();
+    above.local_queue = queue.stop;
+    above.there = true;
+    name = queue.cluster_queue;
+  }
+  if (workload.admission) name = workload.admission->cluster_queue;
+  const Bytes* document = Document(truth, fmt::format("{}/{}", sim::kQueuesPrefix, name));
+  above.there = above.there && document != nullptr;
+  if (document != nullptr)
+    above.cluster_queue = decoder.ClusterQueue(document->view()).value().stop;
+  return above;
+}
+
+// What nobody did about a workload that is to run and has quota. Empty: nothing was to be done.
+std::string_view LeftUndoneOfHolder(const api::Workload& workload, const QueuesAbove& queues) {
+  if (HasToGo(workload)) return {};
+  if (HasCheck(workload, "Retry")) return "is to try a check again, and is not evicted";
+  if (queues.there && queues.drain()) return "is in a queue that is drained, and is not evicted";
+  const bool may_run = PassedAll(workload) && !AwaitsPlaces(workload);
+  if (queues.there && may_run && !Says(workload, "Admitted"))
+    return "has passed what it is to pass, and is not admitted";
+  return {};
+}
+
+// What nobody did about a workload that is to run.
+std::string_view LeftUndone(const sim::Truth& truth, const api::Workload& workload, Instant now) {
+  if (HasCheck(workload, "Rejected") || Says(workload, "DeactivationTarget"))
+    return "is to be deactivated, and is not";
+  const QueuesAbove queues = QueuesOf(truth, workload);
+  if (Holds(workload)) return LeftUndoneOfHolder(workload, queues);
+  const api::Condition* again = api::Find(workload.conditions, "Requeued");
+  const bool is_back = again == nullptr || again->status != "False";
+  if (is_back || workload.requeue_at.value_or(Instant{}) > now) return {};
+  // It comes back once that queue is open, too.
+  const bool waits =
+      (again->reason == "ClusterQueueStopped" &&
+       (!queues.there || queues.cluster_queue != api::StopPolicy::kNone)) ||
+      (again->reason == "LocalQueueStopped" && queues.local_queue != api::StopPolicy::kNone);
+  return waits ? "" : "is held back, and nothing is to happen first";
+}
+
+}  // namespace
+
+std::vector<std::string> WorkloadChecks::AtRest(const sim::Truth& truth, Instant now) const {
   std::vector<std::string> findings;
   std::map<std::pair<std::string, std::string>, int64_t> used;  // By node and resource.
   for (const auto& [key, workload] : workloads_) {
-    const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
-    if (NeedsSecondPass(status) && workload.active && !workload.meta.deletion_time)
+    const bool goes_on =
+        workload.active && !workload.meta.deletion_time && !Says(workload, "Finished");
+    if (goes_on && PassIsDue(workload))
       findings.push_back(fmt::format("at rest, a second pass is due of workload {}", key));
-    if (!status.reserved || status.finished) continue;
+    const std::string_view undone = goes_on ? LeftUndone(truth, workload, now) : "";
+    if (!undone.empty()) findings.push_back(fmt::format("at rest, workload {} {}", key, undone));
+    if (!Holds(workload)) continue;
     for (const auto& [of, count] : PodsByNode(workload)) {
       const auto set = std::ranges::find(workload.pod_sets, of.first, &api::WorkloadPodSet::name);
       used[{of.second, "pods"}] += count;
@@ -266,7 +389,14 @@ std::vector<std::string> WorkloadChecks::AtRest(const sim::Truth& truth) const {
   return findings;
 }
 
+// The workloads are objects, which are hashed as such; so are nodes that are there.
 void WorkloadChecks::AddTo(Hasher& hasher) const {
+  hasher.Add(labels_.size());
+  for (const auto& [node, labels] : labels_) {
+    hasher.Add(std::string_view(node)).Add(labels.size());
+    for (const auto& [key, value] : labels)
+      hasher.Add(std::string_view(key)).Add(std::string_view(value));
+  }
   hasher.Add(heard_.size());
   for (const auto& [key, heard] : heard_) {
     hasher.Add(std::string_view(key)).Add(std::string_view(heard.uid)).AddVersion(heard.version);

@@ -38,8 +38,9 @@ class WorkloadChecks {
   [[nodiscard]] uint32_t displaced() const { return displaced_; }
   // A scheduler that starts has heard nothing.
   void OnRestart() { heard_.clear(); }
-  // What is wrong when nothing is left to happen.
-  [[nodiscard]] std::vector<std::string> AtRest(const sim::Truth& truth) const;
+  // What is wrong when nothing is left to happen at `now`: what is due of a workload by its object
+  // alone, and was not done.
+  [[nodiscard]] std::vector<std::string> AtRest(const sim::Truth& truth, Instant now) const;
 
   void AddTo(Hasher& hasher) const;
 

@@ -21,6 +21,8 @@ constexpr std::string_view kFinished =
 constexpr std::string_view kFailed =
     R"({"type":"Evicted","status":"True","reason":"NodeFailures"})";
 
+constexpr Instant kNow = Instant::FromSeconds(1000);
+
 class WorkloadChecksTest : public testing::Test {
  protected:
   struct Spec {
@@ -29,6 +31,10 @@ class WorkloadChecksTest : public testing::Test {
     std::vector<std::string> unhealthy = {};
     bool deleting = false;
     std::string topology = {};  // Members of its topologyRequest.
+    bool active = true;
+    std::string check = {};  // The state of its check, if it has one.
+    bool delayed = false;    // Its places come once it passed its checks.
+    std::string requeue_at = {};
   };
   static std::string Document(const Spec& w, uint64_t version = 1) {
     std::string slices;
@@ -38,7 +44,8 @@ class WorkloadChecksTest : public testing::Test {
           slices.empty() ? "" : ",", node, count);
     }
     const std::string topology =
-        w.places.empty()
+        w.delayed ? R"("delayedTopologyRequest":"Pending",)"
+        : w.places.empty()
             ? ""
             : fmt::format(
                   R"("topologyAssignment":{{"levels":["kubernetes.io/hostname"],"slices":[{}]}},)",
@@ -46,10 +53,15 @@ class WorkloadChecksTest : public testing::Test {
     std::string unhealthy;
     for (const std::string& node : w.unhealthy)
       unhealthy += fmt::format(R"({}{{"name":"{}"}})", unhealthy.empty() ? "" : ",", node);
+    std::string more;
+    if (!w.check.empty())
+      more += fmt::format(R"("admissionChecks":[{{"name":"c","state":"{}"}}],)", w.check);
+    if (!w.requeue_at.empty())
+      more += fmt::format(R"("requeueState":{{"requeueAt":"{}"}},)", w.requeue_at);
     return fmt::format(
-        R"({{"kind":"Workload","metadata":{{"name":"w","namespace":"default","uid":"u"{},"resourceVersion":"{}"}},"spec":{{"queueName":"q","podSets":[{{"name":"main","count":3,"topologyRequest":{{{}}},"template":{{"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"1"}}}}}}]}}}}}}]}},"status":{{"admission":{{"clusterQueue":"q","podSetAssignments":[{{"name":"main",{}"count":3}}]}},"conditions":[{}],"unhealthyNodes":[{}]}}}})",
-        w.deleting ? R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")" : "", version, w.topology,
-        topology, fmt::join(w.conditions, ","), unhealthy);
+        R"({{"kind":"Workload","metadata":{{"name":"w","namespace":"default","uid":"u"{},"resourceVersion":"{}"}},"spec":{{"queueName":"q","active":{},"podSets":[{{"name":"main","count":3,"topologyRequest":{{{}}},"template":{{"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"1"}}}}}}]}}}}}}]}},"status":{{{}"admission":{{"clusterQueue":"q","podSetAssignments":[{{"name":"main",{}"count":3}}]}},"conditions":[{}],"unhealthyNodes":[{}]}}}})",
+        w.deleting ? R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")" : "", version, w.active,
+        w.topology, more, topology, fmt::join(w.conditions, ","), unhealthy);
   }
   std::string Commit(const Spec& w, bool by_scheduler) {
     const std::vector<std::string> findings =
@@ -128,6 +140,7 @@ TEST_F(WorkloadChecksTest, ThoseAloneMoveWhoseNodesFailed) {
             "workload default/w gets places on node n3, which failed");
   EXPECT_EQ(Moves({.places = {{"n1", 2}, {"n2", 1}}, .unhealthy = {"n1", "n2"}},
                   {.places = {{"n1", 2}, {"n3", 1}}}),
+            "pods of workload default/w are left on node n1, which failed; "
             "that node n1 failed is forgotten, and workload default/w stands there");
   EXPECT_EQ(Moves({.places = {{"n1", 3}}, .unhealthy = {"n1"}},
                   {.conditions = {kReserved, kFailed}, .places = {{"n1", 3}}}),
@@ -183,7 +196,7 @@ TEST_F(WorkloadChecksTest, PlacesAreWhereTheyAreAskedFor) {
 TEST_F(WorkloadChecksTest, NothingIsDueAtRest) {
   sim::Truth truth;
   const auto at_rest = [&] {
-    const std::vector<std::string> findings = checks_.AtRest(truth);
+    const std::vector<std::string> findings = checks_.AtRest(truth, kNow);
     return fmt::format("{}", fmt::join(findings, "; "));
   };
   truth.Apply(
@@ -199,6 +212,79 @@ TEST_F(WorkloadChecksTest, NothingIsDueAtRest) {
   EXPECT_EQ(at_rest(), "at rest, workloads have places for 3000m on node n1 of 2000m");
   Commit({.conditions = {kReserved, kFinished}, .places = {{"n1", 3}}, .unhealthy = {"n1"}}, false);
   EXPECT_EQ(at_rest(), "") << "it is over";
+}
+
+// What is due by the object alone, though nothing about nodes or quota is.
+TEST_F(WorkloadChecksTest, AtRestWhatAChecksAnswerAsksForIsDone) {
+  sim::Truth truth;
+  const auto put = [&](const std::string& key, const std::string& document) {
+    truth.Apply({.key = key, .revision = ++revision_, .value = Bytes(document)});
+  };
+  const auto queue = [&](std::string_view stop, std::string_view local_stop) {
+    put("clusterqueues.kueue.x-k8s.io//q",
+        fmt::format(R"({{"metadata":{{"name":"q","uid":"u"}},"spec":{{"stopPolicy":"{}"}}}})",
+                    stop));
+    put("localqueues.kueue.x-k8s.io/default/q",
+        fmt::format(
+            R"({{"metadata":{{"name":"q","namespace":"default","uid":"u"}},"spec":{{"clusterQueue":"q","stopPolicy":"{}"}}}})",
+            local_stop));
+  };
+  const auto at_rest = [&](const Spec& w) {
+    Commit(w, false);
+    return fmt::format("{}", fmt::join(checks_.AtRest(truth, kNow), "; "));
+  };
+  const auto held_back = [](std::string_view reason) {
+    return fmt::format(R"({{"type":"Requeued","status":"False","reason":"{}"}})", reason);
+  };
+  const std::string w = "at rest, workload default/w ";
+  const std::string not_admitted = w + "has passed what it is to pass, and is not admitted";
+  const std::string not_back = w + "is held back, and nothing is to happen first";
+  queue("None", "None");
+  EXPECT_EQ(at_rest({.check = "Retry"}), w + "is to try a check again, and is not evicted");
+  EXPECT_EQ(at_rest({.conditions = {kReserved, kFailed}, .check = "Retry"}), "");
+  EXPECT_EQ(at_rest({.deleting = true, .check = "Retry"}), "");
+  EXPECT_EQ(at_rest({.conditions = {kReserved, kFinished}, .check = "Retry"}), "");
+  EXPECT_EQ(at_rest({.check = "Rejected"}), w + "is to be deactivated, and is not");
+  EXPECT_EQ(at_rest({.active = false, .check = "Rejected"}), "");
+  EXPECT_EQ(at_rest({.conditions = {kReserved}, .check = "Pending"}), "");
+  EXPECT_EQ(at_rest({.conditions = {kReserved}, .check = "Ready"}), not_admitted);
+  EXPECT_EQ(at_rest({.conditions = {kReserved}}), not_admitted);
+  EXPECT_EQ(at_rest({.conditions = {kReserved}, .check = "Ready", .delayed = true}),
+            "at rest, a second pass is due of workload default/w");
+  EXPECT_EQ(at_rest({.conditions = {kReserved, kAdmitted}, .check = "Ready"}), "");
+  for (const std::string_view reason : {"AdmissionCheck", "Deactivated", "ClusterQueueStopped"})
+    EXPECT_EQ(at_rest({.conditions = {held_back(reason)}}), not_back) << reason;
+  EXPECT_EQ(at_rest({.conditions = {held_back("Deactivated")}, .active = false}), "");
+  EXPECT_EQ(
+      at_rest({.conditions = {held_back("AdmissionCheck")}, .requeue_at = "1970-01-01T01:00:00Z"}),
+      "");
+  EXPECT_EQ(
+      at_rest({.conditions = {held_back("AdmissionCheck")}, .requeue_at = "1970-01-01T00:00:10Z"}),
+      not_back);
+  queue("HoldAndDrain", "None");
+  EXPECT_EQ(at_rest({}), w + "is in a queue that is drained, and is not evicted");
+  EXPECT_EQ(at_rest({.conditions = {held_back("ClusterQueueStopped")}}), "");
+  EXPECT_EQ(at_rest({.conditions = {held_back("LocalQueueStopped")}}), not_back);
+  queue("Hold", "HoldAndDrain");
+  EXPECT_EQ(at_rest({}), w + "is in a queue that is drained, and is not evicted");
+  EXPECT_EQ(at_rest({.conditions = {held_back("LocalQueueStopped")}}), "");
+}
+
+// What a node was called decides about places that a write on its way gives on it.
+TEST_F(WorkloadChecksTest, WhatNodesAreCalledIsPartOfTheState) {
+  const auto hash = [](std::string_view rack) {
+    WorkloadChecks checks;
+    const std::string node =
+        fmt::format(R"({{"metadata":{{"name":"n1","uid":"n","labels":{{"rack":"{}"}}}}}})", rack);
+    EXPECT_TRUE(
+        checks.OnCommit({.key = "nodes//n1", .revision = 1, .value = Bytes(node)}, false).empty());
+    EXPECT_TRUE(checks.OnCommit({.key = "nodes//n1", .revision = 2, .value = {}}, false).empty());
+    Hasher hasher;
+    checks.AddTo(hasher);
+    return hasher.value();
+  };
+  EXPECT_EQ(hash("r"), hash("r"));
+  EXPECT_NE(hash("r"), hash("s"));
 }
 
 TEST(WorkloadStandsTest, AWorkloadStandsInOnePlace) {

@@ -63,6 +63,9 @@ struct Faults {
   bool pass_fails_fast = false;  // K015: a second pass waits for nobody who leaves.
   bool stand_on_hold = false;    // K053: who is put on hold stays in its line.
   bool readmit_at_once = false;  // K054: who is held back after an eviction stands in line at once.
+  // K016: of several nodes of a workload that failed only the first is looked at.
+  bool first_failure_alone = false;
+  bool no_pass_once_admitted = false;  // Whose node fails once it is admitted gets no second pass.
   Unfelt unfelt = Unfelt::kNothing;
   bool operator==(const Faults&) const = default;
 };

@@ -220,10 +220,15 @@ void State::PutSlots(Transaction& t, WorkloadId id) {
 // Other places than before: who had one seeks again.
 void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted) {
   SlotTable::OfWorkload& of = slots_.of(id);
+  std::vector<SlotTable::Place> waited_for;  // Where the node is gone, and no claim tells of it.
   for (uint32_t i = 0; i < of.places.size(); ++i) {
     EndSlot(t, id, i);
     const PodId pod = of.places[i].pod;
-    if (pod.valid()) slots_.File(pod, slots_.of(pod).job);
+    if (!pod.valid()) continue;
+    slots_.File(pod, slots_.of(pod).job);
+    const NodeId node = nodes_.Find(of.places[i].slot.node);
+    if (!ClaimOf(pod).valid() && !(node.valid() && nodes_.present(node)))
+      waited_for.push_back(of.places[i]);
   }
   of = {};
   for (const Slot& slot : wanted) of.places.push_back({.slot = slot});
@@ -235,6 +240,15 @@ void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted)
     const std::optional<uint32_t> place =
         FindPlace(id, pod, [&](const SlotTable::Place& p) { return !p.pod.valid(); });
     if (place) slots_.Take(pod, pods_.at(pod).priority, id, *place);
+  }
+  // Who has one that stays, on a node that is gone, keeps it: it is not to be claimed once more.
+  for (const SlotTable::Place& before : waited_for) {
+    const auto place = std::ranges::find_if(of.places, [&](const SlotTable::Place& p) {
+      return p.slot == before.slot && !p.pod.valid();
+    });
+    if (place == of.places.end()) continue;
+    slots_.Take(before.pod, pods_.at(before.pod).priority, id,
+                static_cast<uint32_t>(place - of.places.begin()));
   }
 }
 

@@ -84,6 +84,18 @@ bool Equal(const std::vector<const Truth::PodFacts*>& pods) {
   });
 }
 
+// What the phase of a group should be, by what it is: it says what the group has been. With `room`
+// its queue has what it asks for.
+std::string_view PhaseOf(const GroupFacts& group, const GroupCounts& counts, bool room) {
+  if (counts.on_nodes > 0 && counts.on_nodes >= group.min_member)
+    return counts.live > 0 ? "Running" : "Completed";
+  // It ran, and has too few.
+  if (group.phase == "Running" || group.phase == "Unknown") return "Unknown";
+  if (group.phase == "Completed" && counts.to_come == 0) return "Completed";
+  // Without room it may have been let in when there was some.
+  return room || group.phase == "Inqueue" ? "Inqueue" : "Pending";
+}
+
 }  // namespace
 
 std::vector<GroupFacts> GroupsOf(const Truth& truth) {
@@ -102,6 +114,7 @@ GroupCounts CountsOf(const Truth& truth, std::string_view group) {
     const bool placed = !pod.node_name.empty();
     if (placed || pod.terminal()) ++counts.on_nodes;
     if (!pod.terminal()) ++counts.live;
+    if (!pod.terminal() && (placed || (pod.active() && !pod.gated && Ours(pod)))) ++counts.to_come;
     if ((placed && pod.active()) || pod.phase == "Succeeded") ++counts.ready;
     if (!placed && pod.active() && !pod.gated && Ours(pod)) counts.waiting.push_back(&pod);
   }
@@ -179,9 +192,6 @@ std::vector<std::string> GangChecks::AtRest(const Truth& truth) const {
   for (const GroupFacts& group : GroupsOf(truth)) {
     const GroupCounts counts = CountsOf(truth, group.key);
     const bool ran = past_.at(group.uid).ran;
-    const auto been = been_.find(group.key);
-    const int64_t been_count = been == been_.end() ? 0 : std::ssize(been->second);
-    const bool believed = ran || been_count >= group.min_member;
     if (!ran && Waits(group.phase) && counts.on_nodes > 0) {
       findings.push_back(
           fmt::format("at rest, group {} has {} of the {} members on nodes that it "
@@ -202,11 +212,8 @@ std::vector<std::string> GangChecks::AtRest(const Truth& truth) const {
                         group.key, needed, waiting, places));
       }
     }
-    // Without room it may have been let in when there was some.
-    std::string phase = believed || (!room && Waits(group.phase)) ? std::string() : "Inqueue";
-    if (counts.on_nodes > 0 && counts.on_nodes >= group.min_member)
-      phase = counts.live > 0 ? "Running" : "Completed";
-    if (!phase.empty() && group.phase != phase) {
+    const std::string_view phase = PhaseOf(group, counts, room);
+    if (group.phase != phase) {
       findings.push_back(
           fmt::format("at rest, group {} is {} and should be {}", group.key, group.phase, phase));
     }

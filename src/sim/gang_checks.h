@@ -28,6 +28,7 @@ struct GroupFacts {
 struct GroupCounts {
   int64_t on_nodes = 0;  // Those that have a node, or ended.
   int64_t live = 0;      // That did not end.
+  int64_t to_come = 0;   // Of those, who have a node or that the scheduler is to place.
   int64_t ready = 0;     // That have a node and stay there, or did what they were to do.
   std::vector<const Truth::PodFacts*> waiting = {};  // That the scheduler is to place.
   [[nodiscard]] int64_t needed(const GroupFacts& group) const {
@@ -54,7 +55,7 @@ class GangChecks {
                                                   const Truth::Change& change, const Truth& truth);
   // What is wrong when nothing is left to happen: a group that never ran has some of the members
   // that it needs on nodes, and not all; equal members that it needs fit, have quota of their queue
-  // and wait; its phase is not what its members and its queue make it.
+  // and wait; its phase is not what its members and its queue make it of the one before.
   [[nodiscard]] std::vector<std::string> AtRest(const Truth& truth) const;
   // Whether its group is one that does not say that it ran, or is gone, which the scheduler may be
   // yet to hear.

@@ -172,5 +172,36 @@ TEST_F(GangChecksTest, WhatNeverRanIsInqueueAndWhatRunsIsRunning) {
   EXPECT_EQ(AtRest(), (Sentences{"at rest, group ns/g is Pending and should be Running"}));
 }
 
+// P24, P25: with too few, whether members left or the group asks for more.
+TEST_F(GangChecksTest, WhoRanAndHasTooFewIsUnknown) {
+  Group(1, "Inqueue");
+  Pod("a", "n1");
+  Group(1, "Running");
+  EXPECT_EQ(AtRest(), Sentences());
+  Group(2, "Running");
+  const Sentences too_few = {"at rest, group ns/g is Running and should be Unknown"};
+  EXPECT_EQ(AtRest(), too_few);
+  NoPod("a");
+  EXPECT_EQ(AtRest(), too_few);
+  Group(2, "Unknown");
+  EXPECT_EQ(AtRest(), Sentences());
+  Pod("b", "n1");
+  Pod("c", "n1");
+  EXPECT_EQ(AtRest(), (Sentences{"at rest, group ns/g is Unknown and should be Running"}));
+}
+
+TEST_F(GangChecksTest, WhoCompletedAndHasNewMembersWaitsAgain) {
+  Group(1, "Inqueue");
+  Pod("a", "n1", "Succeeded");
+  Group(1, "Running");
+  Group(1, "Completed");
+  NoPod("a");
+  EXPECT_EQ(AtRest(), Sentences());
+  Pod("b");
+  EXPECT_EQ(AtRest(), (Sentences{"at rest, group ns/g is Completed and should be Inqueue"}));
+  Group(1, "Inqueue");
+  EXPECT_EQ(AtRest(), Sentences());
+}
+
 }  // namespace
 }  // namespace berth::sim

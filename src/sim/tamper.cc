@@ -61,6 +61,23 @@ std::string WithoutSubresource(const std::string& target) {
   return target.substr(0, target.rfind('/'));
 }
 
+bool EvictsForCheck(const env::HttpRequest& request) {
+  return request.target.contains("/workloads/") &&
+         Has(request, "At least one admission check is false");
+}
+
+// Whatever held it back before.
+bool BringsBack(const env::HttpRequest& request) {
+  return request.target.contains("/workloads/") && !Has(request, R"("admission":{)") &&
+         (Has(request, R"("BackoffFinished")") || Has(request, R"("Reactivated")") ||
+          Has(request, R"("ClusterQueueRestarted")") || Has(request, R"("LocalQueueRestarted")"));
+}
+
+// The server only says that it was done.
+void MakeUndone(env::HttpRequest& request, std::string target) {
+  request = {.method = env::Method::kGet, .target = std::move(target), .headers = {}, .body = {}};
+}
+
 void TamperScheduler(Tampering tampering, env::HttpRequest& request) {
   const bool binds = request.target.ends_with("/binding");
   if (binds && tampering == Tampering::kBindWithoutUid) {
@@ -68,16 +85,18 @@ void TamperScheduler(Tampering tampering, env::HttpRequest& request) {
   } else if (binds && tampering == Tampering::kBindWithoutDevices) {
     request.body = Replace(request.body, R"(,"annotations":{)", "}", "");
   } else if (binds && tampering == Tampering::kBindingNotDone && OfUsersPod(request)) {
-    request = {.method = env::Method::kGet,
-               .target = WithoutSubresource(request.target),
-               .headers = {},
-               .body = {}};
+    MakeUndone(request, WithoutSubresource(request.target));
+  } else if (tampering == Tampering::kTooFewUntold && Has(request, R"("phase":"Unknown")")) {
+    MakeUndone(request, WithoutSubresource(request.target));
   } else if (tampering == Tampering::kQuotaUnfenced && request.target.contains("/workloads/")) {
     request.body = Replace(request.body, R"(,"resourceVersion":")", "\"", "");
   } else if (tampering == Tampering::kFailuresKept && Has(request, R"("conditions":)")) {
     request.body = Replace(request.body, R"(,"unhealthyNodes":null)", "");
   } else if (tampering == Tampering::kChecksKept && Has(request, R"("Evicted")")) {
     request.body = Replace(request.body, R"(,"admissionChecks":[)", "]", "");
+  } else if ((tampering == Tampering::kRetryIgnored && EvictsForCheck(request)) ||
+             (tampering == Tampering::kReturnUnwritten && BringsBack(request))) {
+    MakeUndone(request, WithoutSubresource(request.target));
   } else if (tampering == Tampering::kMarkOfAnother && Has(request, "DisruptionTarget")) {
     request.body = Replace(request.body, R"("status":{)", R"("status":{"qosClass":"Guaranteed",)");
   } else if (tampering == Tampering::kHopelessPodDeleted && OfUsersPod(request) &&

@@ -23,9 +23,12 @@ enum class Tampering : uint8_t {
   kReadChargedTwice,    // What a workload uses counts double when it is read after a write.
   kOneFlavorRead,       // Of a workload's flavors the one of memory is lost when it is read.
   kChecksKept,          // What checks said of a workload stands when it is evicted for that.
-  kMarkOfAnother,       // Who is evicted is marked with another pod's status.
-  kDeafScheduler,       // Hears nothing from its watches after some time.
-  kPolicyUnheard,       // Takes every pod for one that may preempt.
+  kTooFewUntold,     // That a group which ran has too few: the server only says that it was done.
+  kRetryIgnored,     // Who is to try a check again is not evicted: the server only says that it is.
+  kReturnUnwritten,  // The same of what says that a workload is held back no more.
+  kMarkOfAnother,    // Who is evicted is marked with another pod's status.
+  kDeafScheduler,    // Hears nothing from its watches after some time.
+  kPolicyUnheard,    // Takes every pod for one that may preempt.
   // Of kubelets.
   kAdmittedAgain,
   kAddressChanged,

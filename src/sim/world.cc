@@ -162,6 +162,8 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .pass_fails_fast = bugs.pass_fails_fast,
                            .stand_on_hold = bugs.stands_on_hold,
                            .readmit_at_once = bugs.readmitted_at_once,
+                           .first_failure_alone = bugs.first_failure_alone,
+                           .no_pass_once_admitted = bugs.second_pass_missed,
                            .unfelt = bugs.unfelt};
   return options;
 }

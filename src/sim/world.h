@@ -76,6 +76,8 @@ struct PlantedBugs {
   bool pass_fails_fast = false;
   bool stands_on_hold = false;
   bool readmitted_at_once = false;
+  bool first_failure_alone = false;
+  bool second_pass_missed = false;
   model::Unfelt unfelt = model::Unfelt::kNothing;
   bool holder_not_looked_at = false;
   Tampering tampering = Tampering::kNone;
