@@ -348,8 +348,9 @@ std::string_view LeftUndone(const sim::Truth& truth, const api::Workload& worklo
   const api::Condition* again = api::Find(workload.conditions, "Requeued");
   const bool is_back = again == nullptr || again->status != "False";
   if (is_back || workload.requeue_at.value_or(Instant{}) > now) return {};
-  // It comes back once that queue is open, too.
+  // It comes back once that queue is open, too; and who holds it back for its pods lets it come.
   const bool waits =
+      again->reason == "PodsReplaced" ||
       (again->reason == "ClusterQueueStopped" &&
        (!queues.there || queues.cluster_queue != api::StopPolicy::kNone)) ||
       (again->reason == "LocalQueueStopped" && queues.local_queue != api::StopPolicy::kNone);

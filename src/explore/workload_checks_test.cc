@@ -254,6 +254,7 @@ TEST_F(WorkloadChecksTest, AtRestWhatAChecksAnswerAsksForIsDone) {
   EXPECT_EQ(at_rest({.conditions = {kReserved, kAdmitted}, .check = "Ready"}), "");
   for (const std::string_view reason : {"AdmissionCheck", "Deactivated", "ClusterQueueStopped"})
     EXPECT_EQ(at_rest({.conditions = {held_back(reason)}}), not_back) << reason;
+  EXPECT_EQ(at_rest({.conditions = {held_back("PodsReplaced")}}), "");
   EXPECT_EQ(at_rest({.conditions = {held_back("Deactivated")}, .active = false}), "");
   EXPECT_EQ(
       at_rest({.conditions = {held_back("AdmissionCheck")}, .requeue_at = "1970-01-01T01:00:00Z"}),
