@@ -173,6 +173,7 @@ class Planner {
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
   bool IsRestored();
+  bool IsUngated();
   [[nodiscard]] bool Idle() const;
   [[nodiscard]] bool Matches() const;
   [[nodiscard]] std::string PodSetText() const;
@@ -267,7 +268,7 @@ std::string Planner::PodSetText() const {
 
 void Planner::Make() {
   if (!job_.suspend) return Stop("It has no Workload");
-  if (!Idle()) return;
+  if (!Idle() || !IsUngated()) return;
   if (Contradicts()) return;
   const std::optional<Priority> priority = PriorityOf(objects_, head_, spec_);
   if (!priority) return LackClass();
@@ -348,6 +349,22 @@ bool Planner::IsRestored() {
   if (members.empty()) return true;
   // Its controller takes the start time away; until then the template can't change.
   if (!job_.start_time.has_value()) plan_.writes.push_back(JobPatch(members.substr(1), {}));
+  return false;
+}
+
+// Whether the template is without the gate that it got by a Workload which nobody could ask any
+// more what there was before: a next one would take it for its user's.
+bool Planner::IsUngated() {
+  PodSettings settings{.labels = OwnLabels(job_.pod_template.labels),
+                       .annotations = job_.pod_template.annotations,
+                       .selector = spec_.node_selector,
+                       .tolerations = spec_.tolerations,
+                       .gates = spec_.scheduling_gates};
+  if (std::erase(settings.gates, kTopologyGate) == 0) return true;
+  if (!job_.start_time.has_value()) {
+    plan_.writes.push_back(
+        JobPatch(TemplatePatch(job_.pod_template, spec_, settings).substr(1), {}));
+  }
   return false;
 }
 

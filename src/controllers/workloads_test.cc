@@ -959,40 +959,5 @@ TEST_F(Workloads, ACheckMayAskForATopology) {
   }
 }
 
-// Its pods are created gated, and each is let go to its place; evicted it has its template back.
-TEST_F(Workloads, PodsAreLetGoToThePlacesOfTheTopology) {
-  for (const std::string node : {"n1", "n2"}) {
-    Make("/api/v1/nodes", R"({"metadata":{"name":")" + node +
-                              R"("},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
-  }
-  MakeJob({.pod_annotations = R"("kueue.x-k8s.io/podset-required-topology":"rack")"});
-  Pass(1);
-  EXPECT_EQ(Text(Workload(), "/spec/podSets/0/topologyRequest"),
-            R"({"required":"rack","podIndexLabel":"batch.kubernetes.io/job-completion-index"})");
-  Admit("f", 2,
-        R"(,"topologyAssignment":{"levels":["kubernetes.io/hostname"],"slices":[{"domainCount":2,)"
-        R"("valuesPerLevel":[{"individual":{"prefix":"n","roots":["1","2"]}}],)"
-        R"("podCounts":{"universal":1}}]})");
-  Pass(2);
-  EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"),
-            R"([{"name":"kueue.x-k8s.io/topology"}])");
-  std::vector<std::string> nodes;
-  for (const std::string& pod : Paths("/pods/")) {
-    EXPECT_EQ(Text(pod, "/spec/schedulingGates"), "none");
-    nodes.push_back(Text(pod, "/spec/nodeSelector/kubernetes.io~1hostname"));
-    EXPECT_EQ(Text(pod, "/spec/nodeSelector/pool"), "a");
-  }
-  std::ranges::sort(nodes);
-  EXPECT_EQ(nodes, (std::vector<std::string>{"n1", "n2"}));
-  EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), "none");
-  api_.Do(Method::kDelete, "/api/v1/nodes/n2", "");
-  Pass(1);
-  EXPECT_EQ(Text(Workload(), "/status/unhealthyNodes"), R"([{"name":"n2"}])");
-  Evict();
-  Pass(3);
-  EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"), "none");
-  EXPECT_EQ(Stands(), kHeld);
-}
-
 }  // namespace
 }  // namespace berth::controllers
