@@ -595,8 +595,12 @@ TEST(ValidateWorkloadsTest, TopologyAnnotationsOfQueuedJobs) {
     std::string errors;  // Without what each begins with.
   };
   const std::string field = "spec.template.metadata.annotations[kueue.x-k8s.io/podset-";
-  const std::string beside = "may not be set beside kueue.x-k8s.io/podset-";
-  const std::string mend = ": remove one of them";
+  const auto forbidden = [](std::string_view one, std::string_view other) {
+    return fmt::format(
+        "{}-topology]: Forbidden: may not be set beside kueue.x-k8s.io/podset-{}-topology: remove "
+        "one of them",
+        one, other);
+  };
   const std::string size = "slice-size]: ";
   const std::string layers = R"([{\"topology\":\"rack\",\"size\":)";
   for (
@@ -604,14 +608,14 @@ TEST(ValidateWorkloadsTest, TopologyAnnotationsOfQueuedJobs) {
           {{}, ""},
           {{{"required-topology", "rack"}}, ""},
           {{{"required-topology", "rack"}, {"preferred-topology", "rack"}},
-           "preferred-topology]: Forbidden: " + beside + "required-topology" + mend},
+           forbidden("preferred", "required")},
           {{{"required-topology", "rack"},
             {"preferred-topology", "rack"},
             {"unconstrained-topology", "true"}},
-           "preferred-topology]: Forbidden: " + beside + "required-topology" + mend + "\n" +
-               "unconstrained-topology]: Forbidden: " + beside + "required-topology" + mend},
+           fmt::format("{}\n{}", forbidden("preferred", "required"),
+                       forbidden("unconstrained", "required"))},
           {{{"preferred-topology", "rack"}, {"unconstrained-topology", "true"}},
-           "unconstrained-topology]: Forbidden: " + beside + "preferred-topology" + mend},
+           forbidden("unconstrained", "preferred")},
           {{{"unconstrained-topology", "maybe"}},
            R"(unconstrained-topology]: Invalid value: "maybe": must be "true" or "false")"},
           {{{"unconstrained-topology", "False"}}, ""},

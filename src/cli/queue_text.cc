@@ -68,7 +68,7 @@ class Tree {
                                      Text(*waits, waits->contains("group") ? "group" : "workload"),
                                      Text(*waits, "priority"), Text(*waits, "since"));
       for (const std::string& line : {Text(*waits, "message"), DelayText(*waits)}) {
-        if (!line.empty()) note += "\n" + indent + "         " + line;
+        if (!line.empty()) note += fmt::format("\n{}         {}", indent, line);
       }
       notes_[rows_.size() - 1].push_back(std::move(note));
     }

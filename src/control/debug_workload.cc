@@ -199,7 +199,7 @@ JsonObject DelayJson(const Scheduler& scheduler, const Workload& row) {
     const api::Condition* requeued =
         workload == nullptr ? nullptr : api::Find(workload->conditions, "Requeued");
     if (requeued != nullptr) text += fmt::format(", {}: {}", requeued->reason, requeued->message);
-    object["waitsFor"] = std::move(text);
+    object["waitsFor"] = text;
   }
   if (status.requeue_at != Instant{}) object["notBefore"] = client::SecondsTime(status.requeue_at);
   return object;

@@ -150,7 +150,7 @@ class SecondPassTest : public testing::Test {
       const std::string body = BodyOf(request);
       const size_t begin = body.find(R"("conditions":[)");
       const std::string conditions = body.substr(begin, body.find(']', begin) + 1 - begin);
-      rig_.Answer(request, 200, WorkloadJson(++version, rest + "," + conditions));
+      rig_.Answer(request, 200, WorkloadJson(++version, fmt::format("{},{}", rest, conditions)));
       rig_.Settle();
       last = std::move(request);
     }

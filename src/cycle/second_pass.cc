@@ -247,17 +247,15 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
 // may come back, as an object does that is made anew.
 bool SecondPass::LacksTopology(model::State& state, WorkloadId id, const Reservation& lacking,
                                const SlotPlacer& placer, model::Plan& plan) {
-  std::optional<model::PlacesRefusal> refusal = placer.WhyNoTopology(id, lacking);
+  const std::optional<model::PlacesRefusal> refusal = placer.WhyNoTopology(id, lacking);
   if (!refusal) return false;
   const model::OwnerId uid = state.workloads().at(id).uid;
   if (refusal->topology->kind == model::TopologyRefusal::Kind::kUntold) {
-    GiveUp(state,
-           {.workload = id, .uid = uid, .pass = Pass::kPlace, .refusal = *std::move(refusal)},
-           plan);
+    GiveUp(state, {.workload = id, .uid = uid, .pass = Pass::kPlace, .refusal = refusal}, plan);
     return true;
   }
   waits_.insert(id);
-  plan.held_up.push_back({.workload = id, .uid = uid, .refusal = *std::move(refusal)});
+  plan.held_up.push_back({.workload = id, .uid = uid, .refusal = *refusal});
   return true;
 }
 

@@ -23,7 +23,8 @@ constexpr const char* kHost = "kubernetes.io/hostname";
 // Racks of nodes, a queue "q" with a flavor of them, and what the objects of workloads say.
 class TopologyWorld : public QuotaWorld {
  public:
-  explicit TopologyWorld(bool joint = true, std::vector<std::string> levels = {"rack", kHost},
+  explicit TopologyWorld(bool joint = true,
+                         const std::vector<std::string>& levels = {"rack", kHost},
                          const model::Faults& faults = {})
       : QuotaWorld(Engine::Options{.joint_placement = joint, .faults = faults}) {
     PutQueue(8000);
@@ -819,7 +820,7 @@ class RandomTopology {
         const model::WorkloadStage stage = StageOf(row.status);
         RC_ASSERT(stage == model::WorkloadStage::kReserved ||
                   stage == model::WorkloadStage::kAdmitted);
-        RC_ASSERT(decided.insert(pass.uid.value).second);
+        RC_ASSERT(decided_.insert(pass.uid.value).second);
       }
       CarryOut(plan);
       RC_ASSERT(model::Audit(world.state()) == std::vector<std::string>{});
@@ -837,7 +838,7 @@ class RandomTopology {
     world.Put({.name = name,
                .count = *rc::gen::inRange<uint32_t>(1, 4),
                .priority = *rc::gen::inRange(0, 2),
-               .created = ++created},
+               .created = ++created_},
               *rc::gen::element<std::string>("", "rack", kHost));
   }
   void ChangeChecks(const std::string& name) {
@@ -895,7 +896,7 @@ class RandomTopology {
   }
   // A new version.
   void News(const std::string& name) {
-    decided.clear();
+    decided_.clear();
     world.Tell(name);
   }
   void PutPod(const std::string& name) {
@@ -910,7 +911,7 @@ class RandomTopology {
   }
   bool Fails(const std::string& name) {
     if (*rc::gen::inRange(0, 5) > 0) return false;
-    decided.clear();
+    decided_.clear();
     const auto outcome =
         *rc::gen::element(model::WriteOutcome::kRefused, model::WriteOutcome::kConflict,
                           model::WriteOutcome::kNotSent);
@@ -928,7 +929,7 @@ class RandomTopology {
       const std::string name(world.state().UidOf(pass.uid).substr(2));
       if (*rc::gen::inRange(0, 5) == 0) continue;  // On its way still.
       if (Fails(name)) continue;
-      decided.clear();
+      decided_.clear();
       world.Passed(pass);
     }
     for (const std::string& name : reserved) {
@@ -938,8 +939,8 @@ class RandomTopology {
     }
   }
 
-  std::set<uint32_t> decided;  // Of this version of something.
-  int64_t created = 0;
+  std::set<uint32_t> decided_;  // Of this version of something.
+  int64_t created_ = 0;
 };
 
 RC_GTEST_PROP(SecondPassTest, RandomHistories, ()) {

@@ -367,20 +367,20 @@ class RandomJoint {
         world.engine.Apply(model::ReservationOutcome{
             .uid = uid, .outcome = model::WriteOutcome::kRefused, .at = world.now});
       } else {
-        world.ComesTrue(specs.at(uid.substr(2)));
+        world.ComesTrue(specs_.at(uid.substr(2)));
       }
     }
     for (const model::BindDecision& b : plan.binds) {
       const std::string name(world.state().UidOf(b.pod_uid).substr(4));
       const std::string node(world.state().NameOf(b.node_name));
-      if (!pods.contains(name) || *rc::gen::inRange(0, 5) == 0) {
+      if (!pods_.contains(name) || *rc::gen::inRange(0, 5) == 0) {
         world.engine.Apply(model::BindOutcome{.uid = "uid-" + name,
                                               .outcome = model::WriteOutcome::kRefused,
                                               .code = 500,
                                               .at = world.now});
       } else {
-        pods.at(name).node = node;
-        world.Put(pods.at(name), name.substr(0, name.find('-')));
+        pods_.at(name).node = node;
+        world.Put(pods_.at(name), name.substr(0, name.find('-')));
       }
     }
   }
@@ -390,23 +390,23 @@ class RandomJoint {
  private:
   void PutWorkload() {
     const std::string name = "w" + std::to_string(*rc::gen::inRange(0, 5));
-    if (specs.contains(name)) return;
-    specs[name] = {.name = name,
-                   .queue = *rc::gen::element<std::string>("q", "r"),
-                   .count = *rc::gen::inRange<uint32_t>(1, 4),
-                   .cpu = *rc::gen::element(500, 1000),
-                   .priority = *rc::gen::inRange(0, 3),
-                   .created = ++created};
-    world.Put(specs.at(name));
+    if (specs_.contains(name)) return;
+    specs_[name] = {.name = name,
+                    .queue = *rc::gen::element<std::string>("q", "r"),
+                    .count = *rc::gen::inRange<uint32_t>(1, 4),
+                    .cpu = *rc::gen::element(500, 1000),
+                    .priority = *rc::gen::inRange(0, 3),
+                    .created = ++created_};
+    world.Put(specs_.at(name));
   }
   void ChangeWorkload() {
-    if (specs.empty()) return;
+    if (specs_.empty()) return;
     const auto at =
-        std::next(specs.begin(), *rc::gen::inRange<int>(0, static_cast<int>(specs.size())));
+        std::next(specs_.begin(), *rc::gen::inRange<int>(0, static_cast<int>(specs_.size())));
     const model::Workload& row = world.RowOf(at->first);
     if (*rc::gen::inRange(0, 3) == 0) {
       world.Remove(at->first);
-      specs.erase(at);
+      specs_.erase(at);
     } else if (row.status.reserved && row.status.evicted_for == model::EvictedFor::kNothing) {
       world.IsTold(at->second);
     } else if (row.write == model::WriteStage::kNone) {
@@ -416,21 +416,21 @@ class RandomJoint {
   void ChangePod() {
     const std::string of = "w" + std::to_string(*rc::gen::inRange(0, 5));
     const std::string name = of + "-" + std::to_string(*rc::gen::inRange(0, 4));
-    const auto at = pods.find(name);
-    if (at == pods.end()) {
-      pods[name] = {.name = name,
-                    .uid = "uid-" + name,
-                    .cpu = specs.contains(of) ? specs.at(of).cpu : 500,
-                    .priority = *rc::gen::inRange(0, 3),
-                    .created = ++created,
-                    .gated = *rc::gen::inRange(0, 5) == 0};
-      return world.Put(pods.at(name), of);
+    const auto at = pods_.find(name);
+    if (at == pods_.end()) {
+      pods_[name] = {.name = name,
+                     .uid = "uid-" + name,
+                     .cpu = specs_.contains(of) ? specs_.at(of).cpu : 500,
+                     .priority = *rc::gen::inRange(0, 3),
+                     .created = ++created_,
+                     .gated = *rc::gen::inRange(0, 5) == 0};
+      return world.Put(pods_.at(name), of);
     }
     TestPod& pod = at->second;
     switch (*rc::gen::inRange(0, 4)) {
       case 0:
         world.Gone(name);
-        pods.erase(at);
+        pods_.erase(at);
         return;
       case 1:
         pod.terminating = true;
@@ -444,9 +444,9 @@ class RandomJoint {
     world.Put(pod, of);
   }
 
-  std::map<std::string, WorkloadSpec> specs;
-  std::map<std::string, TestPod> pods;
-  int64_t created = 0;
+  std::map<std::string, WorkloadSpec> specs_;
+  std::map<std::string, TestPod> pods_;
+  int64_t created_ = 0;
 };
 
 RC_GTEST_PROP(SlotsProp, APlaceIsNeverLostOrHadTwice, ()) {

@@ -16,6 +16,12 @@ bool Assign(Id& column, Id value) {
   return std::exchange(column, value) != value;
 }
 
+void NoteNomination(Pod& pod, NameId nominated, bool believed) {
+  const NameId before = std::exchange(pod.nominated, believed ? nominated : NameId{});
+  if (before != nominated && before == pod.void_node) pod.void_node = NameId{};
+  if (pod.promised == nominated) pod.promised = NameId{};
+}
+
 void NoteJob(Pod& pod, const PodUpsert& facts, StringTable<OwnerId>& uids) {
   const OwnerId job = facts.job.empty() ? OwnerId{} : uids.Acquire(facts.job);
   const OwnerId before = std::exchange(pod.job, job);
@@ -281,10 +287,7 @@ void State::ApplyPod(const PodUpsert& facts) {
   const ClassSpec& spec = vocabulary_.classes.at(facts.class_id);
   const NameId nominated =
       facts.nominated.empty() ? NameId{} : vocabulary_.names.Intern(facts.nominated);
-  const bool believed = known || !faults_.forget_nominations;
-  const NameId nominated_before = std::exchange(pod.nominated, believed ? nominated : NameId{});
-  if (nominated_before != nominated && nominated_before == pod.void_node) pod.void_node = NameId{};
-  if (pod.promised == nominated) pod.promised = NameId{};
+  NoteNomination(pod, nominated, known || !faults_.forget_nominations);
   if (Assign(pod.class_id, facts.class_id)) pod.attempts = 0;
   pod.charge = facts.charge.valid() ? facts.charge : spec.requests;
   pod.charge_scoring = facts.charge_scoring.valid() ? facts.charge_scoring : spec.scoring;
