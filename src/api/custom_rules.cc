@@ -12,13 +12,12 @@
 
 #include "api/object.h"
 #include "api/validate_common.h"
+#include "api/well_known.h"
 
 namespace berth::api {
 namespace {
 
 using rules::Path;
-
-constexpr std::string_view kHostname = "kubernetes.io/hostname";
 
 bool Has(const Json& object, std::string_view member) {
   return FindMember(object, member) != nullptr;
@@ -107,7 +106,7 @@ Verdict KeepsTopology(const Json& spec, const Json* before) {
 
 bool EndsInHostname(const Json& levels) {
   const JsonArray& items = ItemsOf(levels);
-  return !items.empty() && TextAt(items.back(), "nodeLabel") == kHostname;
+  return !items.empty() && TextAt(items.back(), "nodeLabel") == kHostnameLabel;
 }
 
 Verdict KeepsLevels(const Json& levels, const Json* before) {
@@ -125,7 +124,7 @@ Verdict DistinctLevels(const Json& levels, const Json* /*before*/) {
 Verdict HostnameIsLowest(const Json& levels, const Json* /*before*/) {
   return {.fine = EndsInHostname(levels) ||
                   std::ranges::none_of(ItemsOf(levels), [](const Json& level) {
-                    return TextAt(level, "nodeLabel") == kHostname;
+                    return TextAt(level, "nodeLabel") == kHostnameLabel;
                   })};
 }
 

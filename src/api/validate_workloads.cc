@@ -14,11 +14,11 @@
 #include "api/timestamp.h"
 #include "api/topology_annotations.h"
 #include "api/validate_pod.h"
+#include "api/well_known.h"
 
 namespace berth::api::rules {
 namespace {
 
-constexpr std::string_view kMinParallelism = "kueue.x-k8s.io/job-min-parallelism";
 constexpr std::string_view kMismatch = "`selector` does not match template `labels`";
 
 // A percentage's number, or nothing.
@@ -354,7 +354,7 @@ void CheckTopology(FieldErrors& errors, const Json& job) {
 }
 
 void CheckMinParallelism(FieldErrors& errors, const Json& job) {
-  const Json* least = FindMember(ObjectAt(job, "metadata.annotations"), kMinParallelism);
+  const Json* least = FindMember(ObjectAt(job, "metadata.annotations"), kMinParallelismAnnotation);
   if (least == nullptr || !least->is_string()) return;
   const std::string_view text = least->get_string();
   const int64_t most = PodsCountOf(job) - 1;
@@ -364,7 +364,7 @@ void CheckMinParallelism(FieldErrors& errors, const Json& job) {
   if (is_number && count > 0 && count <= most) return;
   const Path meta("metadata");
   const Path annotations = meta.At("annotations");
-  AddInvalid(errors, annotations.Key(kMinParallelism), text,
+  AddInvalid(errors, annotations.Key(kMinParallelismAnnotation), text,
              {is_number ? fmt::format("should be between 0 and {}", most)
                         : std::string("is not a number")});
 }

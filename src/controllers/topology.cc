@@ -10,12 +10,11 @@
 #include <tuple>
 #include <utility>
 
+#include "api/well_known.h"
 #include "base/limits.h"
 
 namespace berth::controllers {
 namespace {
-
-constexpr std::string_view kHostnameLevel = "kubernetes.io/hostname";
 
 bool IsGated(const PodRef& pod) {
   return std::ranges::find(pod.facts->spec->scheduling_gates, kTopologyGate) !=
@@ -173,7 +172,7 @@ namespace {
 // The nodes of the pod set's places; empty where those are of wider domains.
 std::span<const api::TopologyDomain> NodesOf(const api::PodSetAssignment& pods) {
   const bool by_node = pods.topology && !pods.topology->levels.empty() &&
-                       pods.topology->levels.back() == kHostnameLevel;
+                       pods.topology->levels.back() == api::kHostnameLabel;
   if (!by_node) return {};
   return pods.topology->domains;
 }

@@ -13,6 +13,7 @@
 
 #include "api/quota.h"
 #include "api/topology_annotations.h"
+#include "api/well_known.h"
 #include "base/check.h"
 #include "codec/decode.h"
 #include "controllers/job_template.h"
@@ -23,7 +24,6 @@ namespace berth::controllers {
 namespace {
 
 constexpr std::string_view kPodSetName = "main";
-constexpr std::string_view kMinParallelism = "kueue.x-k8s.io/job-min-parallelism";
 constexpr std::string_view kAdmitted = "Admitted";
 constexpr std::string_view kEvicted = "Evicted";
 constexpr std::string_view kFinished = "Finished";
@@ -56,7 +56,7 @@ int64_t CountOf(const api::Job& job) {
 
 // How few pods the Job may be started with.
 std::optional<int64_t> MinCountOf(const api::Job& job) {
-  const auto text = api::Find(job.meta.annotations, kMinParallelism);
+  const auto text = api::Find(job.meta.annotations, api::kMinParallelismAnnotation);
   if (!text) return std::nullopt;
   int64_t count = 0;
   const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), count);
@@ -316,14 +316,14 @@ bool Planner::Contradicts() {
 
 // Of what its own server refuses, too, and a Workload can be made without.
 void Planner::TellIgnored(Write& write) const {
-  const auto least = api::Find(job_.meta.annotations, kMinParallelism);
+  const auto least = api::Find(job_.meta.annotations, api::kMinParallelismAnnotation);
   if (!least || MinCountOf(job_)) return;
   write.told.push_back(
       {.warning = true,
        .reason = "Ignored",
        .message = fmt::format("The annotation {} is ignored, and the Job starts with all of its "
                               "pods or none: \"{}\" is no number from 1 to {}",
-                              kMinParallelism, *least, CountOf(job_) - 1)});
+                              api::kMinParallelismAnnotation, *least, CountOf(job_) - 1)});
 }
 
 Write Planner::JobPatch(std::string members, Told told) const {

@@ -4,13 +4,12 @@
 
 #include <algorithm>
 
+#include "api/well_known.h"
 #include "base/check.h"
 #include "codec/decode.h"
 
 namespace berth::explore {
 namespace {
-
-constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
 
 bool TakesPods(const api::Node& node) {
   const auto ready = std::ranges::find(node.conditions, "Ready", &api::NodeCondition::type);
@@ -104,7 +103,7 @@ class Fitter {
 
   static std::string DomainOf(const std::string& name, const NodeRoom& node,
                               const std::string& level) {
-    if (level.empty() || level == kHostLabel) return level.empty() ? level : name;
+    if (level.empty() || level == api::kHostnameLabel) return level.empty() ? level : name;
     return std::string(api::Find(node.labels, level).value_or(""));
   }
 
@@ -115,7 +114,7 @@ class Fitter {
     });
     if (supply_.rooms == nullptr || (!by_topology && !supply_.joint)) return true;
     const std::string level = set.topology ? set.topology->required : "";
-    api::TopologySlice slice{.level = std::string(kHostLabel), .size = 1};
+    api::TopologySlice slice{.level = std::string(api::kHostnameLabel), .size = 1};
     if (set.topology && !set.topology->slices.empty()) slice = set.topology->slices.front();
     // By domain, and domain of slices within it.
     std::map<std::string, std::map<std::string, int64_t>> domains;

@@ -7,6 +7,8 @@
 #include <array>
 #include <string_view>
 
+#include "api/well_known.h"
+
 namespace berth::explore {
 namespace {
 
@@ -16,7 +18,6 @@ constexpr std::string_view kFlavor = "spot";
 constexpr std::string_view kFlavorLabel = "flavor";
 // The level of nodes themselves, as lines call it.
 constexpr std::string_view kHost = "host";
-constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
 constexpr size_t kLevelsMax = 3;
 // Of which there is quota, and which pods of workloads ask for.
 constexpr auto kResources = std::to_array<std::string_view>({"cpu", "memory"});
@@ -36,7 +37,9 @@ std::string Object(std::string_view kind, std::string_view name, std::string_vie
                      kVersion, kind, name, spec);
 }
 
-std::string_view LabelOf(std::string_view level) { return level == kHost ? kHostLabel : level; }
+std::string_view LabelOf(std::string_view level) {
+  return level == kHost ? api::kHostnameLabel : level;
+}
 
 }  // namespace
 
@@ -344,7 +347,7 @@ Result<std::string> QuotaWords::LabelsOfNode(const std::string& name,
     labels += fmt::format(R"({}"{}":"{}")", labels.empty() ? "" : ",", key, value);
   };
   if (!topology_.empty()) {
-    add(kHostLabel, name);
+    add(api::kHostnameLabel, name);
     if (!makes_flavors_) add(kFlavorLabel, kFlavor);
     for (const std::string& level : levels_) {
       if (level != kHost) add(level, options.find(level)->second);

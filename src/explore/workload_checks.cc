@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "api/types.h"
+#include "api/well_known.h"
 #include "codec/scan.h"
 #include "explore/fitting.h"
 #include "explore/reservations.h"
@@ -17,7 +18,6 @@ namespace berth::explore {
 namespace {
 
 constexpr std::string_view kLocalQueuesPrefix = "localqueues.kueue.x-k8s.io/";
-constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
 
 bool IsWorkload(std::string_view object) {
   return codec::StringMember(object, "kind") == "Workload";
@@ -81,7 +81,7 @@ Places PodsByNode(const api::Workload& workload) {
   Places counts;
   if (!workload.admission) return counts;
   for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {
-    if (!pods.topology || pods.topology->levels.back() != kHostLabel) continue;
+    if (!pods.topology || pods.topology->levels.back() != api::kHostnameLabel) continue;
     for (const api::TopologyDomain& domain : pods.topology->domains)
       counts[{pods.name, domain.values.back()}] += domain.count;
   }
@@ -284,7 +284,7 @@ void WorkloadChecks::JudgeShapes(const std::string& key, const api::Workload& be
     const auto given =
         std::ranges::find(after.admission->pod_sets, set.name, &api::PodSetAssignment::name);
     const bool by_node = given != after.admission->pod_sets.end() && given->topology &&
-                         given->topology->levels.back() == kHostLabel;
+                         given->topology->levels.back() == api::kHostnameLabel;
     if (by_node) JudgeShape(key, set, *given, labels_, findings);
   }
 }

@@ -9,6 +9,7 @@
 
 #include "api/quota.h"
 #include "api/types.h"
+#include "api/well_known.h"
 #include "base/check.h"
 #include "client/request.h"
 #include "codec/decode.h"
@@ -24,7 +25,6 @@
 namespace berth::explore {
 namespace {
 
-constexpr std::string_view kHostLabel = "kubernetes.io/hostname";
 constexpr std::string_view kFlavorsPrefix = "resourceflavors.kueue.x-k8s.io/";
 constexpr std::string_view kIndexAnnotation = "batch.kubernetes.io/job-completion-index";
 
@@ -358,7 +358,7 @@ std::vector<std::string> PodsBesidePlaces(const sim::Truth& truth, std::string_v
   if (StageIn(workload) != model::WorkloadStage::kAdmitted) return findings;
   for (const api::WorkloadPodSet& set : workload.pod_sets) {
     const api::TopologyAssignment* topology = TopologyOf(workload, set.name);
-    if (topology == nullptr || topology->levels.back() != kHostLabel) continue;
+    if (topology == nullptr || topology->levels.back() != api::kHostnameLabel) continue;
     std::map<std::string, int64_t> places;
     for (const api::TopologyDomain& domain : topology->domains)
       places[domain.values.back()] += domain.count;

@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/well_known.h"
 #include "base/limits.h"
 #include "translate/facts.h"
 #include "translate/quota_facts.h"
@@ -105,10 +106,8 @@ model::Reservation ReservationOf(const api::Workload& workload, model::Vocabular
   return reservation;
 }
 
-constexpr std::string_view kHostnameLevel = "kubernetes.io/hostname";
-
 bool IsByNode(const api::TopologyAssignment& topology) {
-  return !topology.levels.empty() && topology.levels.back() == kHostnameLevel;
+  return !topology.levels.empty() && topology.levels.back() == api::kHostnameLabel;
 }
 
 // Where its pod sets stand by a topology, or are to once it is admitted.
@@ -322,9 +321,10 @@ namespace {
 // The nodes of the pod set's places, as runs, and the devices of each pod if any has some.
 api::PodSetPlacement PlacementOf(const model::Reservation& decided, uint32_t pod_set,
                                  std::string name, const model::Vocabulary& vocabulary) {
-  api::PodSetPlacement pods{.name = std::move(name),
-                            .topology = {.levels = {std::string(kHostnameLevel)}, .domains = {}},
-                            .devices = {}};
+  api::PodSetPlacement pods{
+      .name = std::move(name),
+      .topology = {.levels = {std::string(api::kHostnameLabel)}, .domains = {}},
+      .devices = {}};
   bool any = false;
   for (const model::Slot& slot : decided.slots) {
     if (slot.pod_set != pod_set) continue;

@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string_view>
+
+// Labels and annotations of objects of several kinds that more than one folder reads.
+namespace berth::api {
+
+// Of a node: its name, and the lowest level of a topology.
+inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
+// Of a Job in a queue: with how few pods it may be started.
+inline constexpr std::string_view kMinParallelismAnnotation = "kueue.x-k8s.io/job-min-parallelism";
+
+}  // namespace berth::api
