@@ -401,10 +401,7 @@ class Cycles {
 
   void PutNamespace(const JsonObject& json) {
     const JsonObject& meta = ObjectAt(json, "metadata");
-    api::StringMap& labels = namespaces_[StringAt(meta, "name")];
-    for (const auto& label : ObjectAt(meta, "labels"))
-      labels.emplace_back(label.key(), label.value().as_string());
-    std::ranges::sort(labels);
+    namespaces_[StringAt(meta, "name")] = LabelsOf(meta);
   }
 
   void PutLocalQueue(const JsonObject& json) {

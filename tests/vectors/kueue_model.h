@@ -95,6 +95,15 @@ inline void ExpectSame(std::string_view what, int64_t got, int64_t want) {
   if (got != want) throw Mismatch(fmt::format("{}: want {}, got {}", what, want, got));
 }
 
+// In order.
+inline api::StringMap LabelsOf(const JsonObject& meta) {
+  api::StringMap labels;
+  for (const auto& label : ObjectAt(meta, "labels"))
+    labels.emplace_back(label.key(), label.value().as_string());
+  std::ranges::sort(labels);
+  return labels;
+}
+
 // A view of an object as the cases give it: names stand for uids.
 template <typename View>
 View ViewOf(Result<View> (codec::Decoder::*read)(std::string_view), const JsonObject& object) {
