@@ -203,7 +203,7 @@ void Admissions::EndKeptPlaces() {
     if (!lines_.contains(workload)) continue;
     const WorkloadLines::Shape* outrun = &lines_.shape_of(workload);
     const std::vector<NameId> woken =
-        lines_.WakeIf([&](const WorkloadLines::Shape& shape) { return &shape == outrun; });
+        lines_.WakePlaceless([&](const WorkloadLines::Shape& shape) { return &shape == outrun; });
     active_.insert(woken.begin(), woken.end());
   }
 }

@@ -155,6 +155,10 @@ void Admissions::Leave(WorkloadId workload) {
   if (entry.mode == Mode::kInLine) {
     lines_.Remove(workload);
     // Who stood behind it may be the first now.
+    if (const auto at = behind_.find(entry.line);
+        at != behind_.end() && at->second.first == workload) {
+      behind_.erase(at);
+    }
     shortfalls_.Remove(entry.line);
     active_.insert(entry.line);
   }
@@ -211,6 +215,7 @@ void Admissions::Stand(const model::State& state, WorkloadId workload, NameId li
               .workload = workload},
              std::move(key));
   active_.insert(line);
+  if (const auto at = behind_.find(line); at != behind_.end()) at->second.fresh.push_back(workload);
   const WorkloadLines::Shape& shape = lines_.shape_of(workload);
   Entry& entry = entries_[workload.value];
   if (!shape.refused || entry.refusal || IsStrict(state, line)) return;
@@ -731,7 +736,10 @@ void Admissions::Refuse(const model::State& state, WorkloadId workload, Workload
   lines_.Refuse(workload, refusal, shortfall);
   Tell(workload, std::move(refusal), plan);
   // Of a strict queue those behind it wait for another reason.
-  if (!IsStrict(state, entries_[workload.value].line)) TellAlike(workload, plan);
+  const NameId line = entries_[workload.value].line;
+  if (IsStrict(state, line)) return;
+  behind_.erase(line);
+  TellAlike(workload, plan);
 }
 
 void Admissions::Tell(WorkloadId workload, WorkloadRefusal refusal, Plan& plan) {
@@ -750,15 +758,32 @@ void Admissions::TellAlike(WorkloadId first, Plan& plan) {
 }
 
 // Who bars those that are not looked at, and why it waits itself: it may have stood behind another.
+// Those that were told of it already know as long as it is the first.
 void Admissions::TellBehind(model::State& state, NameId name, Plan& plan) {
-  const std::vector<WorkloadId> members = lines_.MembersOf(name);
-  const WorkloadId first = members.front();
+  const WorkloadId first = lines_.Find(name)->refused.begin()->first.workload;
   WorkloadRefusal refusal{.bar = lines_.shape_of(first).refusal->bar};
   // What bars all of the queue bars them, too.
   if (refusal.bar == QueueBar::kNone)
     refusal = {.bar = QueueBar::kBehind, .behind = state.workloads().at(first).key};
   Tell(first, *lines_.shape_of(first).refusal, plan);
-  for (const WorkloadId workload : members) {
+  std::vector<WorkloadId> unaware;
+  const auto known = behind_.find(name);
+  const bool is_known =
+      known != behind_.end() && known->second.first == first && known->second.bar == refusal.bar;
+  if (is_known && !naive_) {
+    unaware = std::exchange(known->second.fresh, {});
+    // Some may have gone since, or come again.
+    std::erase_if(unaware, [&](WorkloadId workload) {
+      return !lines_.contains(workload) || lines_.shape_of(workload).line != name;
+    });
+    std::ranges::sort(unaware, [&](WorkloadId a, WorkloadId b) {
+      return lines_.place_of(a) < lines_.place_of(b);
+    });
+  } else {
+    unaware = lines_.MembersOf(name);
+    behind_[name] = {.first = first, .bar = refusal.bar, .fresh = {}};
+  }
+  for (const WorkloadId workload : unaware) {
     lines_.SetTold(workload, std::nullopt);
     if (workload == first) continue;
     Tell(workload, refusal, plan);
@@ -843,6 +868,9 @@ void Admissions::AddTo(Hasher& hasher) const {
     if (entry.refusal) entry.refusal->AddTo(hasher);
   }
   lines_.AddTo(hasher);
+  hasher.Add(behind_.size());
+  for (const auto& [line, behind] : behind_)
+    hasher.Add(line.value).Add(behind.first.value).Add(behind.bar).Add(behind.fresh.size());
   hasher.Add(nodes_lifted_).Add(promised_places_.size());
   for (const auto& [workload, places] : promised_places_) {
     hasher.Add(workload.value).Add(places.slots.size());

@@ -38,18 +38,21 @@ namespace berth::cycle {
 // of it is given back that may help them (cycle/shortfalls.h). Those behind the
 // first of a shape are told why they wait when that is another thing, not when only the amount that
 // is missing is another. O(log workloads) a change of one, and O(shapes) of its line; waking a tree
-// is O(its queues + their shapes).
+// is O(its queues + their shapes). Behind the first of a StrictFIFO queue those that came since are
+// told whom they wait behind; when another is the first, all of them are, O(line x log line), since
+// each of their objects names it. A round in which somebody looks for victims to reclaim from is
+// O(queues of their cohort) besides, however many wait (quota/over_index.h).
 //
 // Quota is given together with the places on nodes that the placer decides of (cycle/slots.h), or
 // not at all; who has to pass admission checks gets those when it has (cycle/second_pass.h). Who
 // finds quota and no places is looked at again, too, when nodes can hold as many of its pods as
-// found none: O(shapes) whenever something about nodes was lifted.
+// found none: O(shapes that found none) whenever something about nodes was lifted.
 class Admissions {
  public:
-  Admissions() : Admissions(/*wakes_whole_trees=*/false) {}
-  // `wakes_whole_trees`: all of a tree is looked at again whenever quota of it is given back, which
-  // decides the same; for tests.
-  explicit Admissions(bool wakes_whole_trees) : wakes_whole_trees_(wakes_whole_trees) {}
+  Admissions() : Admissions(/*naive=*/false) {}
+  // `naive`: all of a tree is looked at again whenever quota of it is given back, and all of a
+  // strict queue are told each time whom they are behind. Decides and tells the same; for tests.
+  explicit Admissions(bool naive) : naive_(naive) {}
 
   // The workload's row changed, came or went.
   void Sync(const model::State& state, model::WorkloadId workload);
@@ -123,6 +126,12 @@ class Admissions {
     Held& operator=(const Held&) = delete;
     const quota::HoldersOf of;
     quota::OverIndex over;
+  };
+  // What those in a strict queue were told that stand behind its first.
+  struct Behind {
+    model::WorkloadId first;
+    model::QueueBar bar = model::QueueBar::kBehind;
+    std::vector<model::WorkloadId> fresh;  // Came since; some may have gone again.
   };
   // As what a workload holds quota of that ClusterQueue; or invalid: it holds none.
   struct Holding {
@@ -226,12 +235,13 @@ class Admissions {
   [[nodiscard]] static Noted AllOf(const model::State& state);
   void NoteChanges(const model::State& state, const Noted& before);
 
-  bool wakes_whole_trees_ = false;
+  bool naive_ = false;
   std::vector<Entry> entries_;  // By WorkloadId.
   WorkloadLines lines_;
-  Shortfalls shortfalls_;           // Lines that rest, and some of those active.
-  bool nodes_lifted_ = false;       // Since who found no nodes was looked at.
-  std::set<model::NameId> active_;  // Lines that may have a head to look at.
+  Shortfalls shortfalls_;                   // Lines that rest, and some of those active.
+  std::map<model::NameId, Behind> behind_;  // By line: of those whose first bars the others.
+  bool nodes_lifted_ = false;               // Since who found no nodes was looked at.
+  std::set<model::NameId> active_;          // Lines that may have a head to look at.
   // Whose evictions go by age.
   std::set<model::NameId> by_age_;
   std::set<std::pair<Instant, model::WorkloadId>> later_;

@@ -35,7 +35,7 @@ Engine::Engine(const Options& options)
                                    .nodes_max = options.nodes_max,
                                    .pods_max = options.pods_max,
                                    .faults = options.faults}),
-      admissions_(options.wakes_whole_trees),
+      admissions_(options.naive_admissions),
       second_pass_(options.joint_placement),
       caches_(options.cache_bytes_max) {
   CHECK_GT(options.attempts_per_cycle_max, 0u);

@@ -100,8 +100,8 @@ class Engine {
     // Whether workloads get quota only together with places for their pods; else those pods alone
     // are placed whose flavor has a topology, and others find nodes by themselves once they come.
     bool joint_placement = false;
-    // For tests: the same is decided of workloads in a simpler way (Admissions).
-    bool wakes_whole_trees = false;
+    // For tests: the same is decided of workloads, and told, in a simpler way (Admissions).
+    bool naive_admissions = false;
     // What the state takes (State::HasRoomFor).
     uint32_t nodes_max = limits::kNodesMax;
     uint32_t pods_max = limits::kPodsMax;

@@ -18,8 +18,8 @@ namespace berth::cycle {
 namespace {
 
 // All of two queues' quota is theirs together, and who borrows finds nothing.
-QuotaWorld TwoQueues(bool wakes_whole_trees) {
-  QuotaWorld world(Engine::Options{.wakes_whole_trees = wakes_whole_trees});
+QuotaWorld TwoQueues(bool naive) {
+  QuotaWorld world(Engine::Options{.naive_admissions = naive});
   world.Put(QueueSpec{.name = "a", .cohort = "all", .flavors = {{"spot", 4000}}});
   world.Put(QueueSpec{.name = "b", .cohort = "all", .flavors = {{"spot", 0}}});
   for (const std::string name : {"one", "two"})
@@ -28,14 +28,14 @@ QuotaWorld TwoQueues(bool wakes_whole_trees) {
 }
 
 TEST(ShortfallsTest, WhoCannotHaveWhatIsGivenBackIsNotLookedAt) {
-  QuotaWorld world = TwoQueues(/*wakes_whole_trees=*/false);
+  QuotaWorld world = TwoQueues(/*naive=*/false);
   world.Put(WorkloadSpec{.name = "large", .queue = "b", .count = 3});
   EXPECT_EQ(world.Cycle(), "default/large lacks 3000; ");
   world.Remove("one");
   EXPECT_EQ(world.Cycle(), "") << "two are left, and it is not told so";
   world.Remove("two");
   EXPECT_EQ(world.Cycle(), "default/large: b spot 3000; ");
-  QuotaWorld whole = TwoQueues(/*wakes_whole_trees=*/true);
+  QuotaWorld whole = TwoQueues(/*naive=*/true);
   whole.Put(WorkloadSpec{.name = "large", .queue = "b", .count = 3});
   EXPECT_EQ(whole.Cycle(), "default/large lacks 3000; ");
   whole.Remove("one");
@@ -43,7 +43,7 @@ TEST(ShortfallsTest, WhoCannotHaveWhatIsGivenBackIsNotLookedAt) {
 }
 
 TEST(ShortfallsTest, WhatIsGivenBackGoesToWhoseTurnItIs) {
-  QuotaWorld world = TwoQueues(/*wakes_whole_trees=*/false);
+  QuotaWorld world = TwoQueues(/*naive=*/false);
   world.Put(QueueSpec{.name = "c", .cohort = "all", .flavors = {{"spot", 0}}});
   world.Put(WorkloadSpec{.name = "late", .queue = "b", .count = 2, .created = 2});
   world.Put(WorkloadSpec{.name = "early", .queue = "c", .count = 2, .created = 1});
@@ -56,7 +56,7 @@ TEST(ShortfallsTest, WhatIsGivenBackGoesToWhoseTurnItIs) {
 
 TEST(ShortfallsTest, WhoCameToTheQueueMeanwhileMayBeEvicted) {
   for (const bool whole : {false, true}) {
-    QuotaWorld world(Engine::Options{.wakes_whole_trees = whole});
+    QuotaWorld world(Engine::Options{.naive_admissions = whole});
     world.Put(QueueSpec{.name = "a", .cohort = "all", .preemption = kEvicts});
     world.Put(QueueSpec{.name = "b", .cohort = "all"});
     world.Starts({.name = "top", .queue = "a", .count = 3, .priority = 9});
@@ -87,13 +87,15 @@ std::string Gist(const std::optional<model::WorkloadRefusal>& refusal) {
   if (!refusal) return "no reason";
   std::string text = fmt::format("bar {} promised {} victims {}", static_cast<int>(refusal->bar),
                                  refusal->promised, refusal->victims_count);
+  if (refusal->bar == model::QueueBar::kBehind)
+    text += fmt::format(" behind {}", refusal->behind.value);
   for (const model::FlavorReason& reason : refusal->reasons)
     text += fmt::format(" {} of {}", static_cast<int>(reason.kind), reason.flavor.value);
   return text;
 }
 
 // Two engines that are told the same. One of them looks at all of a tree whenever quota of it is
-// given back.
+// given back, and tells all of a strict queue each time whom they are behind.
 class Twins {
  public:
   Twins() {
@@ -179,7 +181,7 @@ class Twins {
 
   std::array<QuotaWorld, 2> worlds_ = {
       QuotaWorld(Engine::Options{.attempts_per_cycle_max = 10'000}),
-      QuotaWorld(Engine::Options{.attempts_per_cycle_max = 10'000, .wakes_whole_trees = true})};
+      QuotaWorld(Engine::Options{.attempts_per_cycle_max = 10'000, .naive_admissions = true})};
   std::map<std::string, WorkloadSpec> specs_;
   std::string story_;
 };

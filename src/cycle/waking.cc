@@ -44,7 +44,7 @@ void Admissions::NoteRelieved(const model::State& state, const model::QueueName&
 // What nodes refused, and would not any more.
 void Admissions::WakePlaceless(SlotPlacer& placer) {
   if (!std::exchange(nodes_lifted_, false)) return;
-  const std::vector<NameId> woken = lines_.WakeIf([&](const WorkloadLines::Shape& shape) {
+  const std::vector<NameId> woken = lines_.WakePlaceless([&](const WorkloadLines::Shape& shape) {
     return std::ranges::any_of(shape.refusal->places,
                                [&](const auto& places) { return placer.CouldHold(places); });
   });
@@ -56,9 +56,8 @@ void Admissions::WakePlaceless(SlotPlacer& placer) {
 void Admissions::WakeOutrun(const model::State& state) {
   const std::set<QueueId> taken = std::exchange(taken_, {});
   if (taken.empty()) return;
-  const std::vector<NameId> woken = lines_.WakeIf([&](const WorkloadLines::Shape& shape) {
-    const std::vector<model::PlacesRefusal>& places = shape.refusal->places;
-    if (places.empty() || places.front().beside_leaving) return false;
+  const std::vector<NameId> woken = lines_.WakePlaceless([&](const WorkloadLines::Shape& shape) {
+    if (shape.refusal->places.front().beside_leaving) return false;
     const QueueId queue = state.queues().Find(QueueKind::kClusterQueue, shape.line);
     if (!queue.valid() || !taken.contains(state.queues().RootOf(queue))) return false;
     return MayEvictAny(state.queues().at(queue));
@@ -128,7 +127,7 @@ std::set<QueueId> Admissions::WakeChanged(const model::State& state) {
       if (top.kind == QueueKind::kClusterQueue) WakeLine(state, top.name);
       continue;
     }
-    if (wakes_whole_trees_) {
+    if (naive_) {
       WakeTree(state, found, /*reclaiming=*/false);
       continue;
     }

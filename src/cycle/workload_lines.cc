@@ -62,7 +62,19 @@ void WorkloadLines::Remove(WorkloadId workload) {
   if (shapes_[standing.shape].places.empty()) Drop(standing.shape);
 }
 
+// What its line's lists say of it is for who calls this.
+void WorkloadLines::SetRefused(uint32_t index, bool refused) {
+  Shape& shape = shapes_[index];
+  shape.refused = refused;
+  if (refused && !shape.refusal->places.empty()) {
+    placeless_.insert(index);
+  } else {
+    placeless_.erase(index);
+  }
+}
+
 void WorkloadLines::Drop(uint32_t index) {
+  placeless_.erase(index);
   const Shape shape = std::exchange(shapes_[index], {});
   shape_of_key_.erase({shape.line, shape.key});
   free_shapes_.push_back(index);
@@ -77,9 +89,8 @@ void WorkloadLines::Refuse(WorkloadId workload, model::WorkloadRefusal refusal,
   Line& line = lines_.find(shape.line)->second;
   shape.refusal = std::move(refusal);
   shape.shortfall = shortfall;
-  if (shape.refused) return;
-  shape.refused = true;
-  line.refused.insert(line.untried.extract(shape.first()));
+  if (!shape.refused) line.refused.insert(line.untried.extract(shape.first()));
+  SetRefused(index, true);
 }
 
 void WorkloadLines::SetTold(WorkloadId workload, std::optional<model::WorkloadRefusal> told) {
@@ -100,7 +111,7 @@ void WorkloadLines::Wake(NameId name) {
   const auto at = lines_.find(name);
   if (at == lines_.end()) return;
   Line& line = at->second;
-  for (const auto& [place, index] : line.refused) shapes_[index].refused = false;
+  for (const auto& [place, index] : line.refused) SetRefused(index, false);
   if (line.untried.size() < line.refused.size()) std::swap(line.untried, line.refused);
   line.untried.merge(line.refused);
   line.refused.clear();

@@ -81,9 +81,10 @@ class WorkloadLines {
   // It is like no other from now on, and to be looked at.
   void SetAlone(model::WorkloadId workload);
   void Wake(model::NameId line);
-  // Those refused shapes for which again(shape) holds; the lines where there are some. O(shapes).
+  // Those refused shapes which found no places and for which again(shape) holds; the lines where
+  // there are some. O(shapes that found no places x log shapes), however many others wait.
   template <typename Again>
-  std::vector<model::NameId> WakeIf(Again again);
+  std::vector<model::NameId> WakePlaceless(Again again);
 
   // Of each shape that is to be looked at, or was refused, the first; the first of them first.
   using Firsts = std::map<Place, uint32_t>;
@@ -109,29 +110,28 @@ class WorkloadLines {
   template <typename Change>
   void ChangePlaces(uint32_t index, const Change& change);
   void Drop(uint32_t index);
+  void SetRefused(uint32_t index, bool refused);
 
   std::vector<Standing> standing_;  // By WorkloadId.
   std::vector<Shape> shapes_;
   std::vector<uint32_t> free_shapes_;
   std::map<std::pair<model::NameId, Key>, uint32_t> shape_of_key_;
   std::map<model::NameId, Line> lines_;  // Those with workloads.
+  std::set<uint32_t> placeless_;         // Refused ones with quota and no places.
 };
 
 template <typename Again>
-std::vector<model::NameId> WorkloadLines::WakeIf(Again again) {
+std::vector<model::NameId> WorkloadLines::WakePlaceless(Again again) {
+  std::vector<uint32_t> found;
+  for (const uint32_t index : placeless_) {
+    if (again(std::as_const(shapes_[index]))) found.push_back(index);
+  }
   std::vector<model::NameId> woken;
-  for (auto& [name, line] : lines_) {
-    const size_t before = line.refused.size();
-    for (auto at = line.refused.begin(); at != line.refused.end();) {
-      Shape& shape = shapes_[at->second];
-      const auto next = std::next(at);
-      if (again(shape)) {
-        shape.refused = false;
-        line.untried.insert(line.refused.extract(at));
-      }
-      at = next;
-    }
-    if (line.refused.size() < before) woken.push_back(name);
+  for (const uint32_t index : found) {
+    Line& line = lines_.find(shapes_[index].line)->second;
+    line.untried.insert(line.refused.extract(shapes_[index].first()));
+    SetRefused(index, false);
+    woken.push_back(shapes_[index].line);
   }
   return woken;
 }
