@@ -30,6 +30,7 @@ class TopologyWorld : public QuotaWorld {
     PutQueue(8000);
     model::TopologyUpsert topology{.name = "t", .uid = "u-t", .levels = {}};
     for (const std::string& level : levels) topology.levels.push_back(Name(level));
+    topology.by_node = levels.back() == kHost;
     engine.Apply(topology);
     engine.Apply(model::FlavorUpsert{.name = "spot", .uid = "u-spot", .topology = "t"});
   }
@@ -692,8 +693,8 @@ TEST_P(ByTopology, WhoAwaitsATopologyThatIsGoneWaitsForIt) {
   const model::Plan without = world.engine.Cycle(world.now);
   ASSERT_EQ(without.held_up.size(), 1u);
   EXPECT_EQ(without.held_up[0].refusal.topology->kind, model::TopologyRefusal::Kind::kFlavorGone);
-  world.engine.Apply(
-      model::TopologyUpsert{.name = "t", .uid = "u-t2", .levels = {world.Name(kHost)}});
+  world.engine.Apply(model::TopologyUpsert{
+      .name = "t", .uid = "u-t2", .levels = {world.Name(kHost)}, .by_node = true});
   EXPECT_EQ(world.Cycle(), "") << "its flavor is gone still";
   world.engine.Apply(model::FlavorUpsert{.name = "spot", .uid = "u-spot2", .topology = "t"});
   world.objects.at("w").slots[0].topology.required = world.Name(kHost);
@@ -855,8 +856,10 @@ class RandomTopology {
   void ChangeTopology() {
     const int what = *rc::gen::inRange(0, 4);
     if (what == 0) return world.engine.Apply(model::TopologyRemove{.name = "t", .uid = ""});
-    world.engine.Apply(model::TopologyUpsert{
-        .name = "t", .uid = "u-t", .levels = {world.Name("rack"), world.Name(kHost)}});
+    world.engine.Apply(model::TopologyUpsert{.name = "t",
+                                             .uid = "u-t",
+                                             .levels = {world.Name("rack"), world.Name(kHost)},
+                                             .by_node = true});
     world.engine.Apply(
         model::FlavorUpsert{.name = "spot", .uid = "u-spot", .topology = what == 1 ? "" : "t"});
   }

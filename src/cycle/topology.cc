@@ -21,9 +21,6 @@ using model::TopologyRefusal;
 
 namespace {
 
-// Of topologies down to nodes only that level is told: a node's name says the others.
-constexpr std::string_view kHostname = "kubernetes.io/hostname";
-
 std::optional<uint32_t> LevelOf(const model::Topology& topology, NameId name) {
   const auto at = std::ranges::find(topology.levels, name);
   if (at == topology.levels.end()) return std::nullopt;
@@ -40,8 +37,7 @@ std::vector<NameId> PathsOf(const model::State& state, const model::Flavor& flav
                             const model::Topology& topology, Hostnames hostnames,
                             std::vector<NodeId>& nodes) {
   std::vector<NameId> paths;
-  const bool by_name =
-      hostnames == Hostnames::kNames && state.NameOf(topology.levels.back()) == kHostname;
+  const bool by_name = hostnames == Hostnames::kNames && topology.by_node;
   for (uint32_t row = 0; row < state.nodes().size(); ++row) {
     const NodeId n{row};
     if (!state.nodes().used(n) || !state.nodes().present(n)) continue;
@@ -137,7 +133,8 @@ void FlavorTopology::Forget(View view) {
   for (std::vector<Amount>& taken : taken_) taken.clear();
 }
 
-bool FlavorTopology::by_node() const { return state_.NameOf(topology_.levels.back()) == kHostname; }
+// Only that level is told then: a node's name says the others.
+bool FlavorTopology::by_node() const { return topology_.by_node; }
 
 std::vector<NameId> FlavorTopology::levels() const {
   return by_node() ? std::vector{topology_.levels.back()} : topology_.levels;

@@ -52,8 +52,10 @@ bool FlavorTable::Put(const FlavorUpsert& facts, NameId name, NameId topology) {
 }
 
 bool FlavorTable::Put(const TopologyUpsert& facts, NameId name) {
-  return PutIn(topologies_, Topology{.name = name, .uid = facts.uid, .levels = facts.levels},
-               limits::kFlavorsMax);
+  return PutIn(
+      topologies_,
+      Topology{.name = name, .uid = facts.uid, .levels = facts.levels, .by_node = facts.by_node},
+      limits::kFlavorsMax);
 }
 
 void FlavorTable::Remove(NameId flavor, const std::string& uid) {
@@ -75,6 +77,7 @@ void FlavorTable::AddTo(Hasher& hasher) const {
   for (const Topology& row : topologies_) {
     hasher.Add(row.name.value).Add(row.uid).Add(row.levels.size());
     for (const NameId level : row.levels) hasher.Add(level.value);
+    hasher.Add(row.by_node);
   }
 }
 

@@ -33,6 +33,7 @@ struct TopologyUpsert {
   std::string name;
   std::string uid;
   std::vector<NameId> levels;  // The widest first.
+  bool by_node = false;        // The lowest level's values are meant to be names of nodes.
 };
 
 // The object is gone. With a uid, only if it is still that one.
@@ -55,6 +56,7 @@ struct Topology {
   NameId name;
   std::string uid;
   std::vector<NameId> levels;
+  bool by_node = false;
   bool operator==(const Topology&) const = default;
 };
 

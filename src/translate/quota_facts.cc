@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "api/well_known.h"
 #include "base/limits.h"
 #include "translate/lists.h"
 
@@ -251,6 +252,7 @@ model::TopologyUpsert TopologyFacts(const api::Topology& topology, model::Vocabu
   model::TopologyUpsert facts{.name = topology.meta.name, .uid = topology.meta.uid};
   for (const std::string& level : topology.levels)
     facts.levels.push_back(vocabulary.names.Intern(level));
+  facts.by_node = !topology.levels.empty() && topology.levels.back() == api::kHostnameLabel;
   return facts;
 }
 

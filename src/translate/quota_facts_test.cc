@@ -273,6 +273,10 @@ TEST_F(QuotaFactsTest, ATopologyIsItsLevelsInOrder) {
   ASSERT_EQ(facts.levels.size(), 2U);
   EXPECT_EQ(Name(facts.levels[0]), "rack");
   EXPECT_EQ(Name(facts.levels[1]), "block");
+  EXPECT_FALSE(facts.by_node);
+  EXPECT_TRUE(TopologyFacts({.levels = {"rack", "kubernetes.io/hostname"}}, v).by_node);
+  EXPECT_FALSE(TopologyFacts({.levels = {"kubernetes.io/hostname", "rack"}}, v).by_node);
+  EXPECT_FALSE(TopologyFacts({}, v).by_node);
 }
 
 // ---- Workloads -----------------------------------------------------------------------------

@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/well_known.h"
 #include "codec/decode.h"
 #include "codec/json.h"
 #include "controllers/topology.h"
@@ -69,6 +70,7 @@ class World {
     model::TopologyUpsert topology{.name = std::string(kTopology), .uid = "t", .levels = {}};
     for (const Json& level : ArrayAt(test.input, "levels"))
       topology.levels.push_back(c_.Name(std::string_view(level.as_string())));
+    topology.by_node = topology.levels.back() == c_.Name(api::kHostnameLabel);
     c_.state().Apply(topology);
     model::FlavorUpsert flavor{
         .name = "flavor", .uid = "f", .labels = {}, .topology = std::string(kTopology)};
