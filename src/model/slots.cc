@@ -252,9 +252,9 @@ void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted)
   }
 }
 
-// Whether its room is there once what leaves is gone, besides that of pods more important than one
-// of this priority: they may have evicted it. On a node that is not there it always is.
-bool State::HasRoomFor(const Claim& claim, int32_t priority) const {
+// Whether the node has its room once what leaves is gone, besides that of pods more important than
+// one of this priority: they may have evicted it. A node that is not there always has.
+bool State::WillHold(const Claim& claim, int32_t priority) const {
   const NodeId node = claim.account.node();
   if (!nodes_.present(node)) return true;
   const int32_t more = priority == std::numeric_limits<int32_t>::max() ? priority : priority + 1;
@@ -284,7 +284,7 @@ void State::BeginSlot(Transaction& t, WorkloadId id, uint32_t place) {
   }
   // Only objects tell of more than is decided.
   if (slots_.free_count_ >= limits::kFreeSlotsMax || faults_.forget_slots) return;
-  if (of.places[place].priority && !HasRoomFor(wanted, *of.places[place].priority)) return;
+  if (of.places[place].priority && !WillHold(wanted, *of.places[place].priority)) return;
   claim = t.Add(wanted);
   of.free.insert(place);
   ++slots_.free_count_;

@@ -368,7 +368,7 @@ class State {
   void MakeRowsOfSlots(WorkloadId workload);
   void PutSlots(Transaction& t, WorkloadId workload);
   void Replace(Transaction& t, WorkloadId workload, std::span<const Slot> wanted);
-  [[nodiscard]] bool HasRoomFor(const Claim& claim, int32_t priority) const;
+  [[nodiscard]] bool WillHold(const Claim& claim, int32_t priority) const;
   void BeginSlot(Transaction& t, WorkloadId workload, uint32_t place);
   void EndSlot(Transaction& t, WorkloadId workload, uint32_t place);
   [[nodiscard]] std::vector<PodId> SeekersInOrder(OwnerId job) const;
