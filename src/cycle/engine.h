@@ -329,6 +329,7 @@ class Engine {
   [[nodiscard]] std::vector<model::GroupId> MissedEntries() const;
   [[nodiscard]] std::vector<model::PodId> MissedQuota() const;
   [[nodiscard]] std::optional<uint32_t> MostOf(model::GroupId group) const;
+  [[nodiscard]] bool IsFutile(model::GroupId group) const;
   void NotePromiseIn(model::PodId pod);
   void TellMembers(model::GroupId group, const model::Refusal& refusal, model::Plan& plan);
   void TellIncomplete(model::Plan& plan);

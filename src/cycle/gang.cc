@@ -72,6 +72,22 @@ model::Amount AmountOn(const model::State& state, model::ResourceId r, NodeId n,
   return amount;
 }
 
+// How many of the pods are alike.
+using Kind = std::pair<Alike, model::Amount>;
+std::vector<Kind> KindsOf(const model::State& state, std::span<const PodId> pods) {
+  std::vector<Kind> kinds;
+  for (const PodId pod : pods) {
+    const Alike key = KeyOf(state.pods().at(pod));
+    const auto at = std::ranges::find(kinds, key, &Kind::first);
+    if (at == kinds.end()) {
+      kinds.emplace_back(key, 1);
+    } else {
+      ++at->second;
+    }
+  }
+  return kinds;
+}
+
 // No more of them will fit the node, whatever anybody was promised there.
 model::Amount PlacesToCome(const model::State& state, const place::Evaluator& evaluator,
                            const Alike& pod, NodeId n, int64_t below) {
@@ -330,10 +346,14 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
   std::optional<model::Refusal> why;
   do {
     why = TryGang(g, plan);
-    if (!why) return SyncGroup(g);
+    if (!why) {
+      state_.SetFutile(g, false);
+      return SyncGroup(g);
+    }
   } while (!ReserveGang(g, *why, plan));
   state_.NoteAttempt(g, now);
   if (!why->gang->promised) why->gang->most = MostOf(g);
+  state_.SetFutile(g, IsFutile(g));
   TellMembers(g, *why, plan);
   NoteForQuota(g, *why);
   groups_.Block(g, *std::move(why));
@@ -617,16 +637,7 @@ std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {
 // once or, where it is promised nothing, when others leave: no if they could not be placed. For
 // equal members, which it says, yes only if they could be.
 bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
-  std::vector<std::pair<Alike, model::Amount>> kinds;
-  for (const PodId pod : WaitingMembers(g)) {
-    const Alike key = KeyOf(state_.pods().at(pod));
-    const auto at = std::ranges::find(kinds, key, &std::pair<Alike, model::Amount>::first);
-    if (at == kinds.end()) {
-      kinds.emplace_back(key, 1);
-    } else {
-      ++at->second;
-    }
-  }
+  const std::vector<Kind> kinds = KindsOf(state_, WaitingMembers(g));
   equal = kinds.size() <= 1;
   const auto needed = static_cast<model::Amount>(GangOf(g).needed);
   const bool reserved = PromisedOf(g) >= GangOf(g).needed;
@@ -668,6 +679,22 @@ std::optional<uint32_t> Engine::MostOf(GroupId g) const {
   }
   if (most >= needed) return std::nullopt;
   return static_cast<uint32_t>(most);
+}
+
+// Whether too few of its members would fit if nothing stood on any node, each kind of them by
+// itself. O(kinds x nodes), and of kinds that fit the first nodes most often.
+bool Engine::IsFutile(GroupId g) const {
+  auto missing = static_cast<model::Amount>(GangOf(g).needed);
+  for (const auto& [key, count] : KindsOf(state_, WaitingMembers(g))) {
+    model::Amount places = 0;
+    for (uint32_t row = 0; row < state_.nodes().size() && places < count; ++row) {
+      const NodeId n{row};
+      if (state_.nodes().used(n) && state_.nodes().present(n))
+        places += PlacesToCome(state_, options_.evaluator, key, n, kAllEmpty);
+    }
+    missing -= std::min(count, places);
+  }
+  return missing > 0;
 }
 
 // `kinds`: of the touches since the last time.

@@ -485,6 +485,67 @@ TEST(Gang, WhoIsWokenForQuotaAndFindsNoNodeKeepsItFromNobody) {
   EXPECT_EQ(world.engine_.counters().attempts - before, 5u) << "four kinds, and one that fits";
 }
 
+// A gang that is too large for the nodes, whatever leaves them, keeps no quota from others, though
+// its object says that it was let in; once there is a node for it, it is placed as far as there is
+// quota, which it waits for else.
+TEST(Gang, WhoCanHaveNoPlacesKeepsNoQuotaFromOthers) {
+  for (const bool equal : {true, false}) {
+    Engine engine;
+    Instant now;
+    const auto settle = [&] {
+      std::vector<std::string> bound;
+      do {
+        now = now + Duration::Seconds(20);
+        for (const model::BindDecision& bind : engine.Cycle(now).binds)
+          bound.emplace_back(engine.state().UidOf(bind.pod_uid));
+        EXPECT_EQ(model::Audit(engine.state()), std::vector<std::string>());
+      } while (engine.wake_at() <= now);
+      EXPECT_EQ(engine.CountMissedWakes(), 0u);
+      return bound;
+    };
+    const auto put = [&](const std::string& name, int64_t cpu, int64_t created) {
+      const model::ResourceAmount asked{model::kCpu, cpu * 2};
+      model::GroupUpsert gang = FactsOf(
+          engine.vocabulary(), TestGroup{.name = name, .min_member = 2, .created = created});
+      gang.queue = "q";
+      gang.min_resources = engine.vocabulary().bundles.Intern(std::span(&asked, 1));
+      engine.Apply(gang);
+      for (const int i : {1, 2}) {
+        engine.Apply(FactsOf(engine.vocabulary(), TestPod{.name = fmt::format("{}{}", name, i),
+                                                          .cpu = cpu,
+                                                          .memory = equal ? 0 : i,
+                                                          .group = name}));
+      }
+      return gang;
+    };
+    engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n1", .cpu = 1500}));
+    engine.Apply(
+        model::QueueUpsert{.kind = model::QueueKind::kQueue,
+                           .name = "q",
+                           .uid = "q",
+                           .parent = "root",
+                           .quotas = {{.flavor = {},
+                                       .resource = model::kCpu,
+                                       .quota = {.borrowing_limit = 4000, .lending_limit = 0}}}});
+    model::GroupUpsert large = put("large", 2000, 1);
+    // Small comes beside it, or once its object says that it was let in.
+    if (equal) {
+      EXPECT_TRUE(settle().empty());
+    }
+    large.phase = equal ? model::GroupPhase::kInqueue : model::GroupPhase::kPending;
+    engine.Apply(large);
+    put("small", 500, 2);
+    EXPECT_EQ(settle().size(), 2u) << "small is let in, and placed";
+    large.phase = model::GroupPhase::kInqueue;
+    engine.Apply(large);
+    engine.Apply(FactsOf(engine.vocabulary(), TestNode{.name = "n2", .cpu = 9000}));
+    EXPECT_TRUE(settle().empty()) << "there is quota for 3000 of 4000";
+    for (const char* uid : {"uid-small1", "uid-small2"}) engine.Apply(model::PodRemove{.uid = uid});
+    engine.Apply(model::GroupRemove{.uid = "uid-small"});
+    EXPECT_EQ(settle().size(), 2u) << "large";
+  }
+}
+
 RC_GTEST_PROP(Gang, IsPlacedWholeAndWaitsForNothingThatIsThere, ()) {
   GangWorld world(*rc::gen::arbitrary<bool>());
   const int steps = *rc::gen::inRange(5, 60);

@@ -230,7 +230,7 @@ class QueueAuditor {
     const uint32_t account = AccountOf(group);
     const std::vector<ClaimText> found = ClaimsOn(group.uid, /*of_members=*/true);
     std::vector<ResourceAmount> rest;
-    if (account != kNoAccount && (group.let_in || group.phase == GroupPhase::kInqueue)) {
+    if (account != kNoAccount && IsKeptFor(group)) {
       for (ResourceAmount a : state_.vocabulary().bundles.View(group.min_resources)) {
         state_.groups().ForMembers(group.key, [&](PodId pod) {
           const Pod& row = state_.pods().at(pod);

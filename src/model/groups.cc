@@ -9,7 +9,7 @@ namespace berth::model {
 void Group::AddTo(Hasher& hasher) const {
   hasher.Add(uid.value).Add(key.value).Add(min_member).Add(creation.ns).Add(phase);
   hasher.Add(priority.has_value()).Add(priority.value_or(0));
-  hasher.Add(queue.value).Add(min_resources.value).Add(let_in);
+  hasher.Add(queue.value).Add(min_resources.value).Add(let_in).Add(futile);
   hasher.Add(attempts).Add(backoff_until.ns).Add(min_of_roles.size());
   for (const RoleMinimum& m : min_of_roles) hasher.Add(m.role.value).Add(m.count);
 }

@@ -54,6 +54,7 @@ struct Group {
   BundleId min_resources;
   // Decided: forgotten by a restart.
   bool let_in = false;    // Its queue has room for it, which its object does not say yet.
+  bool futile = false;    // Nodes can't hold it even if they are empty: nothing is kept for it.
   uint32_t attempts = 0;  // Cycles that found no room for it, since its members last changed.
   Instant backoff_until;  // Others go first until then.
 
@@ -96,10 +97,10 @@ struct MemberCounts {
 [[nodiscard]] GroupPhase PhaseOf(const Group& group, const MemberCounts& counts);
 [[nodiscard]] std::string_view ToString(GroupPhase phase);
 // Whether its queue keeps for it what it asks for: from when it is let in until its object says
-// that it ran, or is over. Members alone don't tell: before that is written they may be too few
+// that it ran, or is over; but as long as its members could not have places at all. Members alone don't tell: before that is written they may be too few
 // again, and what others were promised meanwhile would be missing.
 [[nodiscard]] inline bool IsKeptFor(const Group& group) {
-  return group.let_in || group.phase == GroupPhase::kInqueue;
+  return (group.let_in || group.phase == GroupPhase::kInqueue) && !group.futile;
 }
 
 // What keeps a group from being let in by its queue, or its members from being placed, whatever

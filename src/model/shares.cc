@@ -264,4 +264,13 @@ void State::LetIn(GroupId id) {
   Commit(t, Cause::kDecided);
 }
 
+void State::SetFutile(GroupId id, bool futile) {
+  if (groups_.at(id).futile == futile) return;
+  if (!futile && ShortFor(id)) return;
+  groups_.mutable_at(id).futile = futile;
+  Transaction t = Begin();
+  Unsettle(id);
+  Commit(t, Cause::kDecided);
+}
+
 }  // namespace berth::model

@@ -242,6 +242,9 @@ class State {
   // Its queue lets the group, which is Pending, in: what it needs is kept for it there from now on.
   // REQUIRES: no bar; ShortFor it nothing.
   void LetIn(GroupId group);
+  // Whether the nodes could not hold the group even if they were empty, as of now: nothing is kept
+  // for it then. What was kept is again, as far as that is not another's meanwhile.
+  void SetFutile(GroupId group, bool futile);
   // The group was tried in vain: others go first until its backoff is over.
   void NoteAttempt(GroupId group, Instant now);
   // Promises the node to a pod that waits, and evicts `victims` for it, in one commit: its claim is
