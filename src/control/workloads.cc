@@ -93,8 +93,9 @@ bool Workloads::IsDecided(const Note& note) {
 }
 
 Workloads::News Workloads::Observe(api::Workload workload, bool lacks_places) {
-  const auto it = notes_.try_emplace(workload.meta.uid).first;
+  const auto [it, fresh] = notes_.try_emplace(workload.meta.uid);
   Note& note = it->second;
+  ChangeIndex(it->first, fresh ? Queues{} : QueuesNamedBy(note.workload), QueuesNamedBy(workload));
   News news = News::kNone;
   if (note.workload.meta.resource_version != workload.meta.resource_version && IsDecided(note))
     news = DiffersByPlacement(note, workload) ? News::kPlaced : News::kWithdraws;
@@ -121,6 +122,7 @@ void Workloads::Forget(std::string_view uid) {
   const auto it = notes_.find(uid);
   if (it == notes_.end()) return;
   due_.erase({it->second.due, it->first});
+  ChangeIndex(it->first, QueuesNamedBy(it->second.workload), {});
   notes_.erase(it);
 }
 
@@ -146,31 +148,81 @@ Upkeep Workloads::UpkeepOfNote(const Note& note) const {
   return of_admission && note.eviction ? Upkeep{} : upkeep;
 }
 
+// An empty name is none.
+Workloads::Queues Workloads::QueuesNamedBy(const api::Workload& workload) {
+  return {.local_queue = workload.meta.namespace_name + '/' + workload.queue,
+          .cluster_queue = workload.admission ? workload.admission->cluster_queue : ""};
+}
+
+namespace {
+
+// It names another now.
+void Move(std::map<std::string, std::set<std::string>, std::less<>>& names_by,
+          const std::string& what, const std::string& before, const std::string& now) {
+  if (before == now) return;
+  if (!before.empty()) {
+    const auto at = names_by.find(before);
+    at->second.erase(what);
+    if (at->second.empty()) names_by.erase(at);
+  }
+  if (!now.empty()) names_by[now].insert(what);
+}
+
+}  // namespace
+
+void Workloads::ChangeIndex(const std::string& uid, const Queues& before, const Queues& now) {
+  Move(of_local_queue_, uid, before.local_queue, now.local_queue);
+  Move(admitted_to_, uid, before.cluster_queue, now.cluster_queue);
+}
+
 void Workloads::ReconsiderAll() {
   for (auto& [uid, note] : notes_) Reconsider(uid, note);
+}
+
+void Workloads::ReconsiderOfLocalQueue(const std::string& key) {
+  if (options_.asks_everybody) return ReconsiderAll();
+  const auto of = of_local_queue_.find(key);
+  if (of == of_local_queue_.end()) return;
+  for (const std::string& uid : of->second) Reconsider(uid, notes_.find(uid)->second);
+}
+
+// Those that it admitted, and those that it may: whatever LocalQueue leads to it.
+void Workloads::ReconsiderOfClusterQueue(const std::string& name) {
+  if (options_.asks_everybody) return ReconsiderAll();
+  if (const auto of = admitted_to_.find(name); of != admitted_to_.end()) {
+    for (const std::string& uid : of->second) Reconsider(uid, notes_.find(uid)->second);
+  }
+  const auto keys = leads_to_.find(name);
+  if (keys == leads_to_.end()) return;
+  for (const std::string& key : keys->second) ReconsiderOfLocalQueue(key);
 }
 
 void Workloads::SetClusterQueue(const std::string& name, QueueRules rules) {
   const auto [at, fresh] = cluster_queues_.try_emplace(name);
   if (!fresh && at->second == rules) return;
   at->second = std::move(rules);
-  ReconsiderAll();
+  ReconsiderOfClusterQueue(name);
 }
 
 void Workloads::DropClusterQueue(const std::string& name) {
-  if (cluster_queues_.erase(name) > 0) ReconsiderAll();
+  if (cluster_queues_.erase(name) > 0) ReconsiderOfClusterQueue(name);
 }
 
 void Workloads::SetLocalQueue(const std::string& key, std::string cluster_queue, bool drains) {
   LocalQueue queue{.cluster_queue = std::move(cluster_queue), .drains = drains};
   const auto [at, fresh] = local_queues_.try_emplace(key);
   if (!fresh && at->second == queue) return;
+  Move(leads_to_, key, at->second.cluster_queue, queue.cluster_queue);
   at->second = std::move(queue);
-  ReconsiderAll();
+  ReconsiderOfLocalQueue(key);
 }
 
 void Workloads::DropLocalQueue(const std::string& key) {
-  if (local_queues_.erase(key) > 0) ReconsiderAll();
+  const auto at = local_queues_.find(key);
+  if (at == local_queues_.end()) return;
+  Move(leads_to_, key, at->second.cluster_queue, "");
+  local_queues_.erase(at);
+  ReconsiderOfLocalQueue(key);
 }
 
 void Workloads::Reserve(std::string_view uid, api::Admission admission, std::string placement,

@@ -42,7 +42,8 @@ class Workloads {
  public:
   struct Options {
     Duration interval = Duration::Seconds(10);
-    size_t calls_max = 64;  // On their way at once.
+    size_t calls_max = 64;        // On their way at once.
+    bool asks_everybody = false;  // For tests: news of a queue are told all workloads.
   };
   // What is written of a workload that has quota: the places that its pods get, or why it gives up
   // its quota.
@@ -88,7 +89,8 @@ class Workloads {
   [[nodiscard]] News Observe(api::Workload workload, bool lacks_places = false);
   void Forget(std::string_view uid);
   // What queues ask of their workloads; those that are not told of ask nothing, and nothing is due
-  // of workloads but what the calls below say. O(workloads) where that is news.
+  // of workloads but what the calls below say. Where that is news: O(workloads of the queue x log
+  // workloads), of a ClusterQueue those that it admitted and those of its LocalQueues.
   void SetClusterQueue(const std::string& name, QueueRules rules);
   void DropClusterQueue(const std::string& name);
   void SetLocalQueue(const std::string& key, std::string cluster_queue, bool drains);
@@ -156,7 +158,16 @@ class Workloads {
   };
   [[nodiscard]] Instant DueOf(const Note& note) const;
   [[nodiscard]] QueuesOf QueuesOfNote(const Note& note) const;
+  struct Queues {
+    std::string local_queue;    // By key.
+    std::string cluster_queue;  // That it is admitted to; empty: none.
+    bool operator==(const Queues&) const = default;
+  };
+  [[nodiscard]] static Queues QueuesNamedBy(const api::Workload& workload);
+  void ChangeIndex(const std::string& uid, const Queues& before, const Queues& now);
   void ReconsiderAll();
+  void ReconsiderOfLocalQueue(const std::string& key);
+  void ReconsiderOfClusterQueue(const std::string& name);
   [[nodiscard]] Upkeep UpkeepOfNote(const Note& note) const;
   [[nodiscard]] static bool IsDecided(const Note& note);
   [[nodiscard]] static bool GoesBefore(const Upkeep& upkeep, const Note& note);
@@ -179,6 +190,11 @@ class Workloads {
   std::map<uint64_t, std::string> calls_;                          // Call -> uid.
   std::map<std::string, QueueRules, std::less<>> cluster_queues_;  // By name.
   std::map<std::string, LocalQueue, std::less<>> local_queues_;    // By key.
+  // Who names a queue, there or not: uids of notes, and keys of local_queues_. Never empty.
+  using NamesBy = std::map<std::string, std::set<std::string>, std::less<>>;
+  NamesBy of_local_queue_;
+  NamesBy admitted_to_;
+  NamesBy leads_to_;  // LocalQueues, by name of the ClusterQueue.
   Counters counters_;
 };
 
