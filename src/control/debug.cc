@@ -444,7 +444,7 @@ env::HttpResponse WhyGroup(const Scheduler& scheduler, const std::string& key) {
     if (count > 0) members[kMemberKinds.at(kind)] = count;
   }
   object["members"] = std::move(members);
-  if (const std::string note = scheduler.groups().ClassNote(state.UidOf(row.uid)); !note.empty())
+  if (const std::string note = scheduler.groups().NoteOn(state.UidOf(row.uid)); !note.empty())
     object["note"] = note;
   const std::vector<model::PodId> pods = MembersOf(state, row.key);
   if (counts[model::MemberKind::kWaiting] > 0) AddGroupWait(object, scheduler, group, pods.front());

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "base/limits.h"
 #include "control/status_text.h"
 #include "translate/facts.h"
+#include "translate/quota_text.h"
 
 namespace berth::control {
 namespace {
@@ -20,11 +22,20 @@ bool IsOurs(const api::PodGroupCondition& condition) {
 }
 
 // Volcano's scheduler gives such a group the default priority, and tells nobody.
-std::string NoteOf(const api::PodGroup& group) {
+std::string NoteOfClass(const api::PodGroup& group) {
   return fmt::format(
       "PriorityClass {} doesn't exist, which spec.priorityClassName names: create it, or name "
       "another; until then the group has the priority of its most important pod that waits",
       group.priority_class);
+}
+
+// No more can be kept; with less than all its members it starts nowhere all the same.
+std::string NoteOfBound(std::string_view resource, std::string_view asked) {
+  return fmt::format(
+      "spec.minResources.{}: {} is more than is kept for a PodGroup: it is let in where its queue "
+      "has {}, and each of its pods gets a node only as its queue has what that requests; divide "
+      "the group where that may be taken by others meanwhile",
+      resource, asked, translate::ResourceAmountText(resource, limits::kAmountMax));
 }
 
 // The one condition that is to be true; an empty type: conditions stay as they are. `note` is told
@@ -117,9 +128,18 @@ bool Groups::LacksClass(const api::PodGroup& group) const {
   return !group.priority_class.empty() && !classes_.contains(group.priority_class);
 }
 
-std::string Groups::ClassNote(std::string_view uid) const {
+std::string Groups::NoteOn(std::string_view uid) const {
   const Subject* subject = pump_.Find(uid);
-  return subject != nullptr && subject->class_missing ? NoteOf(subject->group) : "";
+  return subject != nullptr ? subject->note() : "";
+}
+
+std::string Groups::Subject::note() const {
+  std::string text = class_missing ? NoteOfClass(group) : "";
+  for (const auto& [resource, asked] : translate::BeyondBounds(group)) {
+    if (!text.empty()) text += "; ";
+    text += NoteOfBound(resource, asked);
+  }
+  return text;
 }
 
 model::GroupUpsert Groups::Observe(api::PodGroup group, model::Vocabulary& vocabulary) {
@@ -158,9 +178,7 @@ void Groups::Want(std::string_view uid, Wanted wanted) {
   pump_.Reconsider(uid);
 }
 
-api::Condition Groups::Subject::condition() const {
-  return ConditionOf(*wanted, class_missing ? NoteOf(group) : "");
-}
+api::Condition Groups::Subject::condition() const { return ConditionOf(*wanted, note()); }
 
 StatusNeed Groups::Subject::need() const {
   if (!wanted) return StatusNeed::kNone;

@@ -50,9 +50,10 @@ class Groups {
   [[nodiscard]] std::vector<model::GroupUpsert> ObserveClass(std::string_view name,
                                                              std::optional<int32_t> value,
                                                              model::Vocabulary& vocabulary);
-  // What to change in a group whose PriorityClass doesn't exist, as its condition says it; empty:
+  // What to change in a group that is not taken as it is given, as its condition says it: for its
+  // PriorityClass doesn't exist, or its minResources are more than is kept for a group. Empty:
   // nothing.
-  [[nodiscard]] std::string ClassNote(std::string_view uid) const;
+  [[nodiscard]] std::string NoteOn(std::string_view uid) const;
   // Ignored for groups that were never observed.
   void Want(std::string_view uid, Wanted wanted);
 
@@ -70,6 +71,7 @@ class Groups {
     bool class_missing = false;  // It names a PriorityClass that doesn't exist.
     std::optional<Wanted> wanted;
 
+    [[nodiscard]] std::string note() const;
     [[nodiscard]] const api::ObjectMeta& meta() const { return group.meta; }
     // REQUIRES: something is wanted.
     [[nodiscard]] api::Condition condition() const;

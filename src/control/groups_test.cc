@@ -252,6 +252,24 @@ TEST(Groups, APriorityClassIsLookedUp) {
   EXPECT_EQ(state.groups().at(state.FindGroup("g1")).priority, std::nullopt);
 }
 
+// A group that asks for more than can be kept for it is told so, whether it waits or starts.
+TEST(Groups, MoreThanCanBeKeptIsTold) {
+  Rig rig(Placing());
+  rig.Start({}, {NodeJson("n1", 11, 500)});
+  for (const bool beyond : {false, true}) {
+    const std::string spec =
+        fmt::format(R"(,"minResources":{{"cpu":"1","memory":"{}"}})", beyond ? "20Ti" : "16Ti");
+    const std::string note =
+        "spec.minResources.memory: 20Ti is more than is kept for a PodGroup: it is let in where";
+    const std::string uid = beyond ? "g2" : "g1";
+    rig.Event("groups", "ADDED", GroupJson(uid, beyond ? 120 : 112, 1, spec));
+    const env::SendRequest waits = rig.TakeOf("/podgroups/g");
+    EXPECT_EQ(Says(waits, note), beyond) << BodyOf(waits);
+    rig.Answer(waits, 200, "{}");
+    EXPECT_EQ(rig.Get("/debug/why?podgroup=ns/g").contains(note), beyond);
+  }
+}
+
 // Whoever waits for a class that is missing is told so, in whichever condition there is, until it
 // comes: its priority is another than its user thinks.
 TEST(Groups, AMissingPriorityClassIsTold) {

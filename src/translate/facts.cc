@@ -474,11 +474,15 @@ model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts,
 
 namespace {
 
+Result<int64_t> MinResource(std::string_view name, std::string_view text) {
+  return api::ParseScaled(text, name == api::kCpuName ? -3 : 0);
+}
+
 // What is no amount asks for nothing, nor do kinds that there is no more room for.
 model::BundleId MinResourcesOf(const api::PodGroup& group, model::Vocabulary& vocabulary) {
   std::vector<model::ResourceAmount> amounts;
   for (const auto& [name, text] : group.min_resources) {
-    const Result<int64_t> amount = api::ParseScaled(text, name == api::kCpuName ? -3 : 0);
+    const Result<int64_t> amount = MinResource(name, text);
     const bool room = vocabulary.resources.Find(name).valid() ||
                       vocabulary.resources.size() < limits::kResourceKindsOfPodsMax;
     if (!amount || !room) continue;
@@ -489,6 +493,15 @@ model::BundleId MinResourcesOf(const api::PodGroup& group, model::Vocabulary& vo
 }
 
 }  // namespace
+
+api::StringMap BeyondBounds(const api::PodGroup& group) {
+  api::StringMap beyond;
+  for (const auto& [name, text] : group.min_resources) {
+    const Result<int64_t> amount = MinResource(name, text);
+    if (amount && *amount > limits::kAmountMax) beyond.emplace_back(name, text);
+  }
+  return beyond;
+}
 
 model::GroupUpsert GroupFacts(const api::PodGroup& group, std::optional<int32_t> priority,
                               model::Vocabulary& vocabulary) {

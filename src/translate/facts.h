@@ -86,6 +86,9 @@ class PodTranslator {
 [[nodiscard]] model::GroupUpsert GroupFacts(const api::PodGroup& group,
                                             std::optional<int32_t> priority,
                                             model::Vocabulary& vocabulary);
+// The resources of minResources of which it asks for more than is kept for a group
+// (limits::kAmountMax), with the quantities that it gives; in their order.
+[[nodiscard]] api::StringMap BeyondBounds(const api::PodGroup& group);
 
 // The devices that kGpuIndexAnnotation names ("0,3"), as a mask; nothing when it is no such list.
 [[nodiscard]] std::optional<uint16_t> ParseDevices(std::string_view text);
