@@ -251,41 +251,44 @@ void CheckSlices(FieldErrors& errors, const Json* old, const Json& workload) {
   }
 }
 
-// No queue is used by less than nothing.
-void CheckUsage(FieldErrors& errors, const Json& workload) {
+// Each check(path of the assignment, assignment).
+template <typename Check>
+void ForAssignments(const Json& workload, Check check) {
   const Path status("status");
   const Path admission = status.At("admission");
   const JsonArray& assignments = ArrayAt(workload, "status.admission.podSetAssignments");
-  for (size_t i = 0; i < assignments.size(); ++i) {
-    const Path at = admission.At("podSetAssignments", i);
+  for (size_t i = 0; i < assignments.size(); ++i)
+    check(admission.At("podSetAssignments", i), assignments[i]);
+}
+
+// No queue is used by less than nothing.
+void CheckUsage(FieldErrors& errors, const Json& workload) {
+  ForAssignments(workload, [&](const Path& at, const Json& assignment) {
     const Path usage = at.At("resourceUsage");
-    for (const auto& [resource, value] : ObjectAt(assignments[i], "resourceUsage")) {
+    for (const auto& [resource, value] : ObjectAt(assignment, "resourceUsage")) {
       const std::optional<Quantity> amount = AmountOf(&value);
       if (amount && amount->sign() < 0)
         AddAmount(errors, usage.Key(resource), *amount, std::string(kNegative));
     }
-  }
+  });
 }
 
 void CheckAdmission(FieldErrors& errors, const Json& workload) {
   const Path status("status");
-  const Path admission = status.At("admission");
   if (ObjectAt(workload, "status.admission").empty()) {
-    AddRequired(errors, admission, "the condition QuotaReserved is True");
+    AddRequired(errors, status.At("admission"), "the condition QuotaReserved is True");
     return;
   }
   const std::vector<std::string_view> sets = PodSetsOf(workload);
-  const JsonArray& assignments = ArrayAt(workload, "status.admission.podSetAssignments");
-  for (size_t i = 0; i < assignments.size(); ++i) {
-    const Path at = admission.At("podSetAssignments", i);
-    const std::string_view name = TextAt(assignments[i], "name");
+  ForAssignments(workload, [&](const Path& at, const Json& assignment) {
+    const std::string_view name = TextAt(assignment, "name");
     if (std::ranges::find(sets, name) == sets.end()) {
       errors.push_back(NotFoundField(at.At("name").text(), name));
     }
-    const int64_t count = IntegerAt(assignments[i], "count");
-    if (count <= 0) continue;
+    const int64_t count = IntegerAt(assignment, "count");
+    if (count <= 0) return;
     const Path usage = at.At("resourceUsage");
-    for (const auto& [resource, value] : ObjectAt(assignments[i], "resourceUsage")) {
+    for (const auto& [resource, value] : ObjectAt(assignment, "resourceUsage")) {
       const std::optional<Quantity> amount = AmountOf(&value);
       if (!amount) continue;
       const bool cpu = std::string_view(resource) == "cpu";
@@ -293,7 +296,7 @@ void CheckAdmission(FieldErrors& errors, const Json& workload) {
       AddAmount(errors, usage.Key(resource), *amount,
                 fmt::format("is not a multiple of {}", count));
     }
-  }
+  });
 }
 
 void CheckReclaimable(FieldErrors& errors, const Json& workload) {
@@ -514,14 +517,10 @@ void CheckQueues(FieldErrors& errors, KindId kind, const Json* old, const Json& 
 
 void CheckOldVersion(FieldErrors& errors, KindId kind, const Json& object) {
   if (kind != KindId::kOldWorkload) return;
-  const Path status("status");
-  const Path admission = status.At("admission");
-  const JsonArray& assignments = ArrayAt(object, "status.admission.podSetAssignments");
-  for (size_t i = 0; i < assignments.size(); ++i) {
-    const Path assignment = admission.At("podSetAssignments", i);
+  ForAssignments(object, [&](const Path& assignment, const Json& given) {
     const Path topology = assignment.At("topologyAssignment");
-    const size_t levels = ArrayAt(assignments[i], "topologyAssignment.levels").size();
-    const JsonArray& domains = ArrayAt(assignments[i], "topologyAssignment.domains");
+    const size_t levels = ArrayAt(given, "topologyAssignment.levels").size();
+    const JsonArray& domains = ArrayAt(given, "topologyAssignment.domains");
     for (size_t j = 0; j < domains.size(); ++j) {
       const JsonArray& values = ArrayAt(domains[j], "values");
       if (values.size() == levels) continue;
@@ -529,7 +528,7 @@ void CheckOldVersion(FieldErrors& errors, KindId kind, const Json& object) {
       AddInvalid(errors, at.At("values"), Json(values),
                  fmt::format("must have one value of each of the {} levels", levels));
     }
-  }
+  });
 }
 
 }  // namespace berth::api::rules
