@@ -152,6 +152,17 @@ class Fitter {
 
 }  // namespace
 
+PlacesByNode PlacesByNodeOf(const api::Workload& workload) {
+  PlacesByNode places;
+  if (!workload.admission) return places;
+  for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {
+    if (!pods.topology || pods.topology->levels.back() != api::kHostnameLabel) continue;
+    for (const api::TopologyDomain& domain : pods.topology->domains)
+      places[{pods.name, domain.values.back()}] += domain.count;
+  }
+  return places;
+}
+
 Rooms RoomsIn(const sim::Truth& truth) {
   Rooms rooms;
   for (const auto& [name, facts] : truth.nodes()) {

@@ -45,6 +45,11 @@ struct NodeRoom {
 };
 using Rooms = std::map<std::string, NodeRoom>;
 
+// How many pods of a set, by its name, stand on a node by a topology down to nodes, as the workload
+// says.
+using PlacesByNode = std::map<std::pair<std::string, std::string>, int64_t>;
+[[nodiscard]] PlacesByNode PlacesByNodeOf(const api::Workload& workload);
+
 // Nodes that take pods, and what those that are bound leave of them.
 [[nodiscard]] Rooms RoomsIn(const sim::Truth& truth);
 

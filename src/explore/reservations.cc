@@ -74,18 +74,6 @@ Amounts GrantedBy(const api::Workload& workload, const std::vector<AskedSet>& se
   return granted;
 }
 
-// Of those placed on nodes by a topology.
-std::map<std::pair<std::string, std::string>, int64_t> PlacesOf(const api::Workload& workload) {
-  std::map<std::pair<std::string, std::string>, int64_t> places;
-  if (!workload.admission) return places;
-  for (const api::PodSetAssignment& given : workload.admission->pod_sets) {
-    if (!given.topology) continue;
-    for (const api::TopologyDomain& domain : given.topology->domains)
-      places[{given.name, domain.values.back()}] += domain.count;
-  }
-  return places;
-}
-
 // What is wrong with how much its pods are given: all of their amounts, and of as many pods as are
 // enough.
 void JudgeGrant(const std::string& key, const api::Workload& workload,
@@ -226,7 +214,7 @@ void Reservations::OnWorkload(const env::JournalRecord& record, bool by_schedule
                        .priority = object.priority,
                        .sets = sets,
                        .granted = GrantedBy(object, sets),
-                       .places = PlacesOf(object),
+                       .places = PlacesByNodeOf(object),
                        .status = translate::WorkloadStatusOf(object)};
   workloads_[key] = after;
   if (before != after) promised_.erase(before.uid);
@@ -320,7 +308,7 @@ Rooms Reservations::RoomsBesidePlaces(const sim::Truth& truth) const {
   Rooms rooms = RoomsIn(truth);
   for (const auto& [key, workload] : workloads_) {
     if (!IsHeld(workload.status)) continue;
-    auto places = workload.places;
+    PlacesByNode places = workload.places;
     for (const auto& [pod_key, pod] : truth.pods()) {
       if (pod.terminal() || pod.owner_uid != "job-" + key.substr(key.find('/') + 1)) continue;
       const auto set = api::Find(pod.labels, api::kPodSetLabel).value_or("main");

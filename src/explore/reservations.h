@@ -69,7 +69,7 @@ class Reservations {
     std::vector<AskedSet> sets;
     Amounts granted;  // By its admission, of those pods that are not done.
     // Where its pods are to stand by a topology: how many of a set on a node.
-    std::map<std::pair<std::string, std::string>, int64_t> places;
+    PlacesByNode places;
     model::WorkloadStatus status;
     bool operator==(const Workload&) const = default;
   };

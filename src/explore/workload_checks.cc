@@ -75,19 +75,6 @@ bool PassIsDue(const api::Workload& workload) {
   return StandsOnFailed(workload) || (places && !Says(workload, "Admitted"));
 }
 
-// How many pods of a set stand on a node, by topology.
-using Places = std::map<std::pair<std::string, std::string>, int64_t>;
-Places PodsByNode(const api::Workload& workload) {
-  Places counts;
-  if (!workload.admission) return counts;
-  for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {
-    if (!pods.topology || pods.topology->levels.back() != api::kHostnameLabel) continue;
-    for (const api::TopologyDomain& domain : pods.topology->domains)
-      counts[{pods.name, domain.values.back()}] += domain.count;
-  }
-  return counts;
-}
-
 bool Has(const std::vector<std::string>& list, const std::string& what) {
   return std::ranges::find(list, what) != list.end();
 }
@@ -101,8 +88,8 @@ bool HasPlaces(const api::Workload& workload) {
 // What the scheduler did to the places of a workload that had quota.
 void JudgeMove(const std::string& key, const api::Workload& before, const api::Workload& after,
                std::vector<std::string>& findings) {
-  const Places from = PodsByNode(before);
-  const Places to = PodsByNode(after);
+  const PlacesByNode from = PlacesByNodeOf(before);
+  const PlacesByNode to = PlacesByNodeOf(after);
   if (from != to && before.meta.deletion_time)
     findings.push_back(fmt::format("workload {} gets other places, and is being deleted", key));
   if (from != to && !PassIsDue(before))
@@ -131,10 +118,10 @@ void JudgeFailures(const std::string& key, const api::Workload& before, const ap
                    std::vector<std::string>& findings) {
   const bool had = Says(before, "QuotaReserved");
   const bool evicted = HasToGo(after);
-  const Places from = PodsByNode(before);
+  const PlacesByNode from = PlacesByNodeOf(before);
   // What was told of the places of an earlier admission ends with the next.
   const std::vector<std::string>& failed = had ? before.unhealthy_nodes : after.unhealthy_nodes;
-  for (const auto& [of, count] : PodsByNode(after)) {
+  for (const auto& [of, count] : PlacesByNodeOf(after)) {
     const auto& [set, node] = of;
     if (!Has(failed, node)) continue;
     const auto at = from.find(of);
@@ -279,7 +266,7 @@ std::vector<std::string> WorkloadChecks::OnCommit(const env::JournalRecord& reco
 void WorkloadChecks::JudgeShapes(const std::string& key, const api::Workload& before,
                                  const api::Workload& after,
                                  std::vector<std::string>& findings) const {
-  if (PodsByNode(before) == PodsByNode(after) || !after.admission) return;
+  if (PlacesByNodeOf(before) == PlacesByNodeOf(after) || !after.admission) return;
   for (const api::WorkloadPodSet& set : after.pod_sets) {
     const auto given =
         std::ranges::find(after.admission->pod_sets, set.name, &api::PodSetAssignment::name);
@@ -370,7 +357,7 @@ std::vector<std::string> WorkloadChecks::AtRest(const sim::Truth& truth, Instant
     const std::string_view undone = goes_on ? LeftUndone(truth, workload, now) : "";
     if (!undone.empty()) findings.push_back(fmt::format("at rest, workload {} {}", key, undone));
     if (!Holds(workload)) continue;
-    for (const auto& [of, count] : PodsByNode(workload)) {
+    for (const auto& [of, count] : PlacesByNodeOf(workload)) {
       const auto set = std::ranges::find(workload.pod_sets, of.first, &api::WorkloadPodSet::name);
       used[{of.second, "pods"}] += count;
       for (const api::ResourceAmount& a : set->spec->containers.front().requests)

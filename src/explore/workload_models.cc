@@ -18,6 +18,7 @@
 #include "controllers/objects.h"
 #include "controllers/topology.h"
 #include "controllers/write.h"
+#include "explore/fitting.h"
 #include "explore/requests.h"
 #include "translate/quota_facts.h"
 #include "translate/quota_text.h"
@@ -356,16 +357,14 @@ std::vector<std::string> PodsBesidePlaces(const sim::Truth& truth, std::string_v
   const api::Workload workload = WorkloadIn(document);
   std::vector<std::string> findings;
   if (StageIn(workload) != model::WorkloadStage::kAdmitted) return findings;
+  PlacesByNode places = PlacesByNodeOf(workload);
   for (const api::WorkloadPodSet& set : workload.pod_sets) {
     const api::TopologyAssignment* topology = TopologyOf(workload, set.name);
     if (topology == nullptr || topology->levels.back() != api::kHostnameLabel) continue;
-    std::map<std::string, int64_t> places;
-    for (const api::TopologyDomain& domain : topology->domains)
-      places[domain.values.back()] += domain.count;
     for (const std::string& key : PodsOf(truth, workload)) {
       const sim::Truth::PodFacts& pod = truth.pods().at(key);
       if (pod.terminal() || pod.node_name.empty() || SetOf(pod, workload) != set.name) continue;
-      if (--places[pod.node_name] >= 0) continue;
+      if (--places[{set.name, pod.node_name}] >= 0) continue;
       findings.push_back(
           fmt::format("at rest, pod {} stands on node {}, where workload {} has no "
                       "place for it",
