@@ -23,6 +23,9 @@ inline constexpr std::string_view kQueueNameLabel = "kueue.x-k8s.io/queue-name";
 // Of which pod set of its workload a pod is.
 inline constexpr std::string_view kPodSetLabel = "kueue.x-k8s.io/podset";
 inline constexpr std::string_view kJobUidLabel = "kueue.x-k8s.io/job-uid";
+// Holds a Workload for as long as its Job has anything of it, and others of these kinds for as long
+// as they are in use.
+inline constexpr std::string_view kInUseFinalizer = "kueue.x-k8s.io/resource-in-use";
 // On a job: the WorkloadPriorityClass of its Workload.
 inline constexpr std::string_view kWorkloadPriorityLabel = "kueue.x-k8s.io/priority-class";
 

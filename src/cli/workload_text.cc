@@ -56,6 +56,39 @@ std::string PastEviction(const api::JsonObject& object) {
   return text + fmt::format(": {}: {}\n", Text(*evicted, "reason"), Text(*evicted, "message"));
 }
 
+// What else its objects say: its end, its deletion, what is missing of what it was admitted with.
+std::string Progress(const api::JsonObject& object) {
+  std::string text;
+  if (object.contains("deletedAt")) {
+    text += fmt::format(
+        "  it is being deleted since {}: it keeps its quota until no pod of its Job goes on and "
+        "the "
+        "Job has its template back\n",
+        Text(object, "deletedAt"));
+  }
+  if (const api::JsonObject* end = Part(object, "finished")) {
+    text += fmt::format("  it is finished: {}: {}\n", Text(*end, "reason"), Text(*end, "message"));
+    const std::string reason = Text(*end, "reason");
+    if (reason != "Succeeded" && reason != "Failed")
+      text += "  its Job is held while it is there: delete the workload to have another made\n";
+  }
+  if (const api::JsonObject* waits = Part(object, "notAdmitted")) {
+    text += fmt::format("  it is not admitted yet: {}: {}\n", Text(*waits, "reason"),
+                        Text(*waits, "message"));
+  }
+  if (Text(object, "clusterQueueMissing") == "true") {
+    text += fmt::format(
+        "  ClusterQueue {}, of which it was admitted, doesn't exist: its quota counts nowhere; "
+        "create the queue, or set spec.active of the workload to false and to true again\n",
+        Text(object, "clusterQueue"));
+  }
+  if (object.contains("reclaimable")) {
+    text += fmt::format("  {} of its pods have nothing to do any more, and their quota is free\n",
+                        Text(object, "reclaimable"));
+  }
+  return text;
+}
+
 std::string StageLine(const api::JsonObject& object) {
   std::string text =
       fmt::format("workload {}: {}", Text(object, "workload"), Text(object, "stage"));
@@ -98,6 +131,7 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   const std::string stage = Text(object, "stage");
   if (Text(object, "active") == "false" && stage != "finished")
     text += "  its spec.active is false: it wants no quota\n";
+  text += Progress(object);
   text += PastEviction(object);
   if (const std::string delay = DelayText(object); !delay.empty()) text += "  " + delay + "\n";
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
@@ -110,7 +144,7 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   text += Holds(object);
   if (object.contains("evictedFor"))
     text += fmt::format("  it is evicted for workload {}\n", Text(object, "evictedFor"));
-  if (stage == "quotaReserved")
+  if (stage == "quotaReserved" && !object.contains("notAdmitted"))
     text += "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n";
   return text;
 }

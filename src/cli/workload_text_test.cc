@@ -48,6 +48,27 @@ TEST(WorkloadText, WhoHasQuotaIsToldWhatItHas) {
             "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n");
 }
 
+TEST(WorkloadText, WhatItsObjectsSayOfItsEndIsTold) {
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"admitted","active":true,
+      "priority":0,"since":"s","localQueue":"lq","clusterQueue":"cq","clusterQueueMissing":true,
+      "deletedAt":"t","reclaimable":2})"),
+            "workload t/a: admitted in ClusterQueue cq through LocalQueue lq, priority 0, since s\n"
+            "  it is being deleted since t: it keeps its quota until no pod of its Job goes on and "
+            "the Job has its template back\n"
+            "  ClusterQueue cq, of which it was admitted, doesn't exist: its quota counts nowhere; "
+            "create the queue, or set spec.active of the workload to false and to true again\n"
+            "  2 of its pods have nothing to do any more, and their quota is free\n");
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"finished","priority":0,"since":"s",
+      "finished":{"reason":"Said","message":"by hand"}})"),
+            "workload t/a: finished, priority 0, since s\n"
+            "  it is finished: Said: by hand\n"
+            "  its Job is held while it is there: delete the workload to have another made\n");
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"quotaReserved","priority":0,
+      "since":"s","notAdmitted":{"reason":"Pending","message":"topology racks is missing"}})"),
+            "workload t/a: quotaReserved, priority 0, since s\n"
+            "  it is not admitted yet: Pending: topology racks is missing\n");
+}
+
 TEST(WorkloadText, WhoWasEvictedIsToldWhyAndForWhom) {
   EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"team/a","stage":"pending","priority":0,
       "since":"s","evicted":{"reason":"Preempted","message":"m","at":"t","for":"team/b"}})"),

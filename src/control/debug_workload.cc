@@ -170,6 +170,8 @@ void AddHolds(const model::State& state, const Workload& row, JsonObject& object
   const model::Reservation& charged = ChargedTo(row);
   if (!charged.cluster_queue.valid()) return;
   object["clusterQueue"] = state.NameOf(charged.cluster_queue);
+  if (!state.queues().Find(model::QueueKind::kClusterQueue, charged.cluster_queue).valid())
+    object["clusterQueueMissing"] = true;
   JsonArray holds;
   for (const model::QuotaCharge& charge : charged.charges) {
     JsonObject amounts;
@@ -184,6 +186,26 @@ void AddHolds(const model::State& state, const Workload& row, JsonObject& object
     holds.emplace_back(std::move(one));
   }
   object["holds"] = std::move(holds);
+}
+
+// What its conditions say of how far it is, and of its end.
+void AddProgress(const Scheduler& scheduler, const Workload& row, JsonObject& object) {
+  const api::Workload* workload = ObjectOf(scheduler, row);
+  if (workload == nullptr) return;
+  const auto tell = [&](std::string_view type, std::string_view status, std::string_view member) {
+    const api::Condition* condition = api::Find(workload->conditions, type);
+    if (condition == nullptr || condition->status != status) return;
+    object[member] = JsonObject{{"reason", condition->reason}, {"message", condition->message}};
+  };
+  if (workload->meta.deletion_time)
+    object["deletedAt"] = client::SecondsTime(*workload->meta.deletion_time);
+  const model::WorkloadStage stage = StageOf(row.status);
+  if (stage == model::WorkloadStage::kFinished) tell("Finished", "True", "finished");
+  if (stage == model::WorkloadStage::kReserved) tell("Admitted", "False", "notAdmitted");
+  if (stage != model::WorkloadStage::kAdmitted) return;
+  int64_t spare = 0;
+  for (const auto& [pod_set, count] : workload->reclaimable) spare += count;
+  if (spare > 0) object["reclaimable"] = spare;
 }
 
 }  // namespace
@@ -218,7 +240,8 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   object["workload"] = key;
   object["uid"] = state.UidOf(row.uid);
   object["stage"] = reserving ? "reserving" : ToString(stage);
-  object["active"] = row.status.active;
+  const api::Workload* workload = ObjectOf(scheduler, row);
+  object["active"] = workload == nullptr || workload->active;
   const std::string_view local = state.KeyOf(row.local_queue);
   object["localQueue"] = local.substr(local.find('/') + 1);
   object["priority"] = row.priority;
@@ -243,6 +266,7 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   }
   if (!leaving.empty()) object["leaving"] = std::move(leaving);
   AddPastEviction(scheduler, row, object);
+  AddProgress(scheduler, row, object);
   if (row.claimant.valid())
     object["evictedFor"] = state.KeyOf(state.workloads().at(row.claimant).key);
   return object;

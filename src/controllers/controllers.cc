@@ -360,8 +360,9 @@ void Controllers::EnqueueForCollector(Instant now, const Head& head, const Diffe
     const bool changed = difference.created || before.owners != head.owners ||
                          before.deletion != head.deletion || before.finalizers != head.finalizers;
     if (!changed) return;
-    const bool matters =
-        !head.owners.empty() || head.deletion.has_value() || head.HasFinalizer(kTrackingFinalizer);
+    const bool matters = !head.owners.empty() || head.deletion.has_value() ||
+                         head.HasFinalizer(kTrackingFinalizer) ||
+                         head.HasFinalizer(api::kInUseFinalizer);
     if (matters) Enqueue(now, {Part::kCollector, head.uid});
     if (head.deletion.has_value() && head.HasFinalizer(kForegroundFinalizer)) enqueue_dependents();
   }

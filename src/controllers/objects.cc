@@ -162,7 +162,8 @@ Result<Head> Objects::DecodeJob(std::string_view json, Decoded& decoded) {
   if (!job) return std::unexpected(job.error());
   auto& views = decoded.emplace<JobViews>();
   Head head = HeadOf(api::KindId::kJob, job->meta);
-  if (!QueueNameOf(head).empty()) {
+  // A suspended one may have left its queue, and have to get back what it came with.
+  if (!QueueNameOf(head).empty() || job->suspend) {
     std::string document = R"({"metadata":{},"spec":)";
     document.append(job->pod_template.spec.view()).append("}");
     Result<api::Pod> pod = decoder_.Pod(document);

@@ -202,7 +202,7 @@ class Objects {
   std::map<Slot, api::ConfigMap> config_maps_;
   std::map<Slot, api::PodDisruptionBudget> budgets_;
   std::map<Slot, api::PodGroup> groups_;
-  std::map<Slot, Shared<api::PodSpec>> template_specs_;  // Of Jobs with a queue name.
+  std::map<Slot, Shared<api::PodSpec>> template_specs_;  // Of Jobs with a queue name, or suspended.
   std::map<Slot, api::Workload> workloads_;
   std::map<Slot, api::ResourceFlavor> flavors_;
   std::map<Slot, api::PriorityClass> priority_classes_;

@@ -87,7 +87,7 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
     case Part::kJob:
       return PlanForJob(slot, row, now);
     case Part::kCollector:
-      return PlanCollection(objects_, slot, absent_);
+      return PlanCollection(objects_, slot, absent_, now);
     case Part::kBudget:
       return PlanBudget(objects_, slot, now);
     case Part::kDisruptedPod:

@@ -30,6 +30,8 @@ constexpr std::string_view kFinished = "Finished";
 constexpr std::string_view kPodsReady = "PodsReady";
 constexpr std::string_view kQuotaReserved = "QuotaReserved";
 constexpr std::string_view kRequeued = "Requeued";
+// Of an eviction that no other component makes.
+constexpr std::string_view kPlacesMissing = "TopologyAssignmentMissing";
 // While an object that is none of ours has the Workload's name.
 constexpr Duration kNameTakenEvery = Duration::Seconds(30);
 // How long after an admission its flavor may be seen.
@@ -156,6 +158,8 @@ class Planner {
 
  private:
   void FindOwn();
+  void Drop();
+  void Leave(bool leaves);
   void Make();
   void LackClass();
   bool Contradicts();
@@ -169,11 +173,13 @@ class Planner {
   void Release(const api::Condition& evicted);
   void Report();
   void KeepInTopology();
+  void MissPlaces();
   void ReadFirst(api::KindId kind, std::string namespace_name, std::string name);
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
   bool IsRestored();
   bool IsUngated();
+  [[nodiscard]] bool Runs() const;
   [[nodiscard]] bool Idle() const;
   [[nodiscard]] bool Matches() const;
   [[nodiscard]] std::string PodSetText() const;
@@ -210,20 +216,33 @@ class Planner {
 };
 
 Plan Planner::Run() {
-  if (head_.deletion.has_value()) return {};
   FindOwn();
-  if (QueueNameOf(head_).empty()) {
+  const bool leaves = own_ != nullptr && own_head_->deletion.has_value();
+  if (head_.deletion.has_value()) {
+    // Nothing is to be given back to it.
+    plan_.writes.clear();
+    if (leaves && !Runs()) Drop();
+  } else if (QueueNameOf(head_).empty()) {
     // It was taken out of its queue.
-    if (own_ != nullptr && !Is(kFinished) && !own_head_->deletion.has_value() && Idle())
-      plan_.writes.push_back(DeleteSeen(*own_head_, {}));
+    if (own_ != nullptr && !Is(kFinished) && Idle()) Leave(leaves);
   } else if (const api::Condition* end = EndOf(job_)) {
-    if (own_ != nullptr && !Is(kFinished))
+    if (own_ == nullptr) return {};
+    if (Is(kFinished)) {
+      Drop();
+    } else {
       Finish(end->type == "Complete" ? "Succeeded" : "Failed", end->message);
+    }
   } else if (own_ == nullptr) {
     Make();
-  } else if (Is(kFinished) || own_head_->deletion.has_value()) {
+  } else if (Is(kFinished) || leaves) {
     // What follows in its place, if anything, asks for what the Job came with.
-    if (!job_.suspend || IsRestored()) Stop(fmt::format("Workload {} is over", title()));
+    if (!job_.suspend) {
+      Stop(fmt::format("Workload {} is {}", title(), leaves ? "deleted" : "over"));
+    } else if (IsRestored() && (Is(kFinished) || Idle())) {
+      Drop();
+    }
+  } else if (!own_head_->HasFinalizer(api::kInUseFinalizer)) {
+    plan_.writes.push_back(WithFinalizer(*own_head_, api::kInUseFinalizer));
   } else if (Is(kEvicted) && reserved()) {
     LetGo();
   } else if (!Matches()) {
@@ -244,18 +263,41 @@ void Planner::FindOwn() {
   own_head_ = &objects_.head(slots.front());
   own_ = objects_.workload(slots.front());
   for (const Slot slot : std::span(slots).subspan(1)) {
-    if (!objects_.head(slot).deletion.has_value())
-      plan_.writes.push_back(DeleteSeen(objects_.head(slot), {}));
+    const Head& head = objects_.head(slot);
+    if (!head.deletion.has_value()) {
+      plan_.writes.push_back(DeleteSeen(head, {}));
+    } else if (head.HasFinalizer(api::kInUseFinalizer)) {
+      plan_.writes.push_back(WithoutFinalizer(head, api::kInUseFinalizer));
+    }
   }
+}
+
+// Nobody has to be given anything back by it any more.
+void Planner::Drop() {
+  if (own_head_->HasFinalizer(api::kInUseFinalizer))
+    plan_.writes.push_back(WithoutFinalizer(*own_head_, api::kInUseFinalizer));
+}
+
+// Its Job asks no queue any more, and nothing of it runs.
+void Planner::Leave(bool leaves) {
+  if (!leaves) {
+    plan_.writes.push_back(DeleteSeen(*own_head_, {}));
+  } else if (IsRestored()) {
+    Drop();
+  }
+}
+
+// Whether a pod of the Job goes on.
+bool Planner::Runs() const {
+  return std::ranges::any_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
+    const PodFacts* pod = objects_.pod(slot);
+    return pod != nullptr && !pod->terminal();
+  });
 }
 
 // Nothing of the Job runs, nor is about to.
 bool Planner::Idle() const {
-  if (busy_ || !job_.suspend || job_.active != 0 || job_.terminating != 0) return false;
-  return std::ranges::all_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
-    const PodFacts* pod = objects_.pod(slot);
-    return pod == nullptr || pod->terminal();
-  });
+  return !busy_ && job_.suspend && job_.active == 0 && job_.terminating == 0 && !Runs();
 }
 
 std::string Planner::PodSetText() const {
@@ -277,7 +319,8 @@ void Planner::Make() {
     return plan_.WakeAt(now_ + kNameTakenEvery);
   Write write = CreateOf(api::KindId::kWorkload, head_.namespace_name, name);
   write.metadata = R"("labels":)" + MapText({{std::string(api::kJobUidLabel), head_.uid}}) +
-                   R"(,"ownerReferences":)" + OwnersText({ControllerReference(head_)});
+                   R"(,"ownerReferences":)" + OwnersText({ControllerReference(head_)}) +
+                   R"(,"finalizers":)" + ListText({std::string(api::kInUseFinalizer)});
   write.body = fmt::format(R"("spec":{{{},"queueName":{},{},"active":true}})", PodSetText(),
                            client::JsonString(QueueNameOf(head_)), PriorityText(*priority));
   write.told.push_back(
@@ -340,9 +383,10 @@ void Planner::Stop(std::string why) {
       JobPatch(R"("suspend":true)", {.reason = "Stopped", .message = std::move(why)}));
 }
 
-// Whether the Job has the template that it came with; else it gets it back.
+// Whether the Job has the template that it came with; else it gets it back. It was left as its user
+// has it for as long as its Workload had no quota.
 bool Planner::IsRestored() {
-  if (own_->pod_sets.empty()) return true;
+  if (own_->pod_sets.empty() || !reserved()) return true;
   std::string members = TemplatePatch(job_.pod_template, spec_, SettingsOf(pod_set()));
   if (pod_set().min_count && job_.parallelism < pod_set().count)
     members += fmt::format(R"(,"parallelism":{})", pod_set().count);
@@ -564,7 +608,7 @@ void Planner::Report() {
 void Planner::KeepInTopology() {
   if (!own_->admission || own_->admission->pod_sets.size() != 1) return;
   const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
-  if (!assignment.topology) return;
+  if (!assignment.topology) return MissPlaces();
   std::vector<PodRef> pods;
   for (const Slot slot : objects_.DependentsOf(head_.uid)) {
     if (const PodFacts* pod = objects_.pod(slot)) pods.push_back({&objects_.head(slot), pod});
@@ -592,6 +636,20 @@ void Planner::KeepInTopology() {
     plan_.writes.push_back(std::move(write));
 }
 
+// It was started with places, which somebody took out of its Workload since: its next pods would be
+// held for ever.
+void Planner::MissPlaces() {
+  const auto is_gated = [](const api::PodSpec& spec) {
+    return std::ranges::find(spec.scheduling_gates, kTopologyGate) != spec.scheduling_gates.end();
+  };
+  const bool gated = is_gated(spec_) && !is_gated(*pod_set().spec);
+  if (!gated || !plan_.writes.empty()) return;
+  std::vector<api::Condition> conditions = own_->conditions;
+  Set(conditions, kEvicted, true, kPlacesMissing,
+      "Its topologyAssignment was taken out of status.admission while it ran: it is placed anew");
+  Status(conditions, {}, {});
+}
+
 // An object that it is to be known of before more is done.
 void Planner::ReadFirst(api::KindId kind, std::string namespace_name, std::string name) {
   plan_.writes.push_back({.verb = Verb::kRead,
@@ -615,7 +673,8 @@ void Planner::LetGo() {
 // evicted it for other reasons says when.
 void Planner::Release(const api::Condition& evicted) {
   std::vector<api::Condition> conditions = own_->conditions;
-  const bool again = evicted.reason == "Preempted" || evicted.reason == "NodeFailures";
+  const bool again = evicted.reason == "Preempted" || evicted.reason == "NodeFailures" ||
+                     evicted.reason == kPlacesMissing;
   const bool admitted = Is(kAdmitted);
   Set(conditions, kRequeued, again, evicted.reason, evicted.message);
   Set(conditions, kQuotaReserved, false, "PendingEvaluation", evicted.message);

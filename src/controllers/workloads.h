@@ -31,6 +31,9 @@ namespace berth::controllers {
 //   status.unhealthyNodes says which nodes of its places can't be used any more;
 // - an evicted one gets its template back as the pod set has it, and quota is given back only when
 //   nothing of it runs any more (https://github.com/kubernetes-sigs/kueue/issues/10076);
+// - one that is deleted gives the Job its template back as well: the finalizer resource-in-use, on
+//   it from its creation and before the Job starts, holds it until then, with its quota, and is
+//   taken off when it is finished (of one whose Job is gone: controllers/collector.h);
 // - the Workload says what the Job asks: changed while it holds no quota, else made anew;
 // - a Workload of another Job of that name is left to the collector.
 // `busy`: writes of the Job's own controller are under way, so pods may be coming. `read`: what was

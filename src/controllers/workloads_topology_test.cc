@@ -34,6 +34,28 @@ TEST_F(Workloads, AJobByTopologyRunsAgainWhenItsWorkloadWasTakenAway) {
   EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"), gates);
 }
 
+// Somebody took its places out of the status: it is evicted, which says so, and not left with pods
+// that nobody lets go.
+TEST_F(Workloads, AJobWhosePlacesWereTakenOutOfItsWorkloadIsPlacedAnew) {
+  const std::string places =
+      R"(,"topologyAssignment":{"levels":["kubernetes.io/hostname"],"slices":[{"domainCount":1,)"
+      R"("valuesPerLevel":[{"universal":"n1"}],"podCounts":{"universal":2}}]})";
+  Make("/api/v1/nodes",
+       R"({"metadata":{"name":"n1"},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  MakeJob();
+  Pass(1);
+  Admit("f", 2, places);
+  ASSERT_EQ(Text(kJob, "/spec/suspend"), "false");
+  Admit();
+  Pass(2);
+  EXPECT_EQ(Stands(), kHeld);
+  EXPECT_EQ(Condition("Evicted").substr(0, 30), "True TopologyAssignmentMissing");
+  EXPECT_EQ(Condition("Requeued").substr(0, 4), "True");
+  EXPECT_EQ(Text(Workload(), "/status/admission"), "none");
+  EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"), "none");
+  ExpectAtRest();
+}
+
 // Its pods are created gated, and each is let go to its place; evicted it has its template back.
 TEST_F(Workloads, PodsAreLetGoToThePlacesOfTheTopology) {
   for (const std::string node : {"n1", "n2"}) {

@@ -151,6 +151,29 @@ Write DeleteSeen(const Head& head, std::string_view propagation) {
   return write;
 }
 
+namespace {
+
+Write FinalizersPatch(const Head& head, const std::vector<std::string>& finalizers) {
+  Write patch = PatchOf(head);
+  patch.metadata =
+      R"("finalizers":)" + (finalizers.empty() ? std::string("null") : ListText(finalizers));
+  return patch;
+}
+
+}  // namespace
+
+Write WithoutFinalizer(const Head& head, std::string_view finalizer) {
+  std::vector<std::string> finalizers = head.finalizers;
+  std::erase(finalizers, finalizer);
+  return FinalizersPatch(head, finalizers);
+}
+
+Write WithFinalizer(const Head& head, std::string_view finalizer) {
+  std::vector<std::string> finalizers = head.finalizers;
+  finalizers.emplace_back(finalizer);
+  return FinalizersPatch(head, finalizers);
+}
+
 Write ConditionsPatch(const Head& head, const std::vector<api::Condition>& conditions,
                       std::string_view more) {
   Write write =

@@ -210,6 +210,41 @@ def drains(test):
     remove_queues(test, name)
 
 
+@case("a Workload that is deleted under its Job leaves the Job as its user wrote it, and another follows", needs=CUSTOM)
+def deleted_workload(test):
+    labels = {"team": test.unique("team")}
+    toleration = {"key": "t", "operator": "Exists", "effect": "NoSchedule"}
+    name = make_queues(test, "200m", flavor={"nodeLabels": labels, "tolerations": [toleration]})
+    for node in test.get("/api/v1/nodes")["items"]:
+        test.kubectl("label", "node", node["metadata"]["name"], "team=" + labels["team"], "--overwrite", namespace=False)
+    job = queued(objects.job("job", parallelism=3, completions=3))
+    job["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "1"}
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    spec = lambda: test.get(test.path("jobs", "job", group="batch/v1"))["spec"]
+    placed = lambda: (spec().get("suspend"), spec()["parallelism"], spec()["template"]["spec"].get("nodeSelector"))
+    runs = lambda: placed() == (False, 2, labels) and len(test.pods("job-name=job")) == 2
+    test.wait("it runs with as many pods as there is quota for, on the flavor's nodes", runs)
+    first = workload(test, "job")["metadata"]
+    test.kubectl("patch", "clusterqueue", name, "--type=merge", "-p", '{"spec":{"stopPolicy":"Hold"}}', namespace=False)
+    test.kubectl("delete", "workload", first["name"])
+    other = lambda: workload(test, "job").get("metadata", {}).get("uid", first["uid"]) != first["uid"]
+    test.wait("another Workload follows", other)
+    template = spec()["template"]["spec"]
+    test.equal((placed(), template.get("tolerations")), ((True, 3, None), None), "the Job")
+    asked = workload(test, "job")["spec"]["podSets"][0]["template"]["spec"]
+    test.equal(asked.get("nodeSelector"), None, "the node selector that the other Workload asks for")
+    test.kubectl("patch", "clusterqueue", name, "--type=merge", "-p", '{"spec":{"stopPolicy":"None"}}', namespace=False)
+    test.wait("it runs again", runs)
+    test.kubectl("delete", "job", "job", "--cascade=orphan")
+    test.equal(len(test.pods("job-name=job")), 2, "pods that were left")
+    test.kubectl("delete", "pods", "--all")
+    test.wait("its Workload goes with the last of its pods", lambda: not test.get(test.path("workloads", group=KUEUE))["items"])
+    for node in test.get("/api/v1/nodes")["items"]:
+        test.kubectl("label", "node", node["metadata"]["name"], "team-", namespace=False)
+    remove_queues(test, name)
+
+
 @case("what a Job's queue lacks is said where its user looks", needs=CUSTOM)
 def misconfigured(test):
     test.kubectl("create", "-f", "-", stdin=queued(objects.job("j"), "nowhere"))
