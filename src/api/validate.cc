@@ -353,6 +353,21 @@ void CheckDeleteOptions(FieldErrors& errors, const Json& options) {
   }
 }
 
+// How objects of a kind without rules of its own may be called.
+rules::NameCheck NameCheckOf(KindId kind) {
+  switch (kind) {
+    case KindId::kService:
+      return &CheckDns1123Label;
+    case KindId::kRole:
+    case KindId::kRoleBinding:
+    case KindId::kClusterRole:
+    case KindId::kClusterRoleBinding:
+      return &CheckPathSegment;
+    default:
+      return &CheckDns1123Subdomain;
+  }
+}
+
 FieldErrors ValidateCustomCreate(KindId kind, const Json& object) {
   FieldErrors errors;
   rules::CheckCustomMeta(errors, object, KindOf(kind).namespaced);
@@ -427,6 +442,9 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       rules::CheckTemplate(errors, Path("template"), object);
       break;
     default:
+      if (KindOf(kind).stored) {
+        CheckMeta(errors, object, KindOf(kind).namespaced, NameCheckOf(kind));
+      }
       break;
   }
   return errors;
