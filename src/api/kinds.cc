@@ -313,6 +313,9 @@ constexpr std::array<Selectable, 1> kWorkloadFields = {
     {{"status.admission.clusterQueue", "status.admission.clusterQueue"}}};
 constexpr std::array<Selectable, 1> kJobFields = {{{"status.successful", "status.succeeded"}}};
 
+constexpr std::array<Selectable, 2> kServiceFields = {
+    {{"spec.clusterIP", "spec.clusterIP"}, {"spec.type", "spec.type"}}};
+
 std::span<const Selectable> SelectableOf(KindId kind) {
   switch (kind) {
     case KindId::kPod:
@@ -330,6 +333,8 @@ std::span<const Selectable> SelectableOf(KindId kind) {
       return kJobFields;
     case KindId::kWorkload:
       return kWorkloadFields;
+    case KindId::kService:
+      return kServiceFields;
     default:
       return {};
   }

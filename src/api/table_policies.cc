@@ -54,13 +54,13 @@ JsonArray RoleBindingCells(const Json& object, Instant now) {
       add(subjects[2], fmt::format("{}/{}", TextAt(subject, "namespace"), name));
     }
   }
-  return {NameCell(object),
-          Json(fmt::format("{}/{}", TextAt(object, "roleRef.kind"),
-                           TextAt(object, "roleRef.name"))),
-          Json(AgeOf(object, now)),
-          Json(subjects[0]),
-          Json(subjects[1]),
-          Json(subjects[2])};
+  return {
+      NameCell(object),
+      Json(fmt::format("{}/{}", TextAt(object, "roleRef.kind"), TextAt(object, "roleRef.name"))),
+      Json(AgeOf(object, now)),
+      Json(subjects[0]),
+      Json(subjects[1]),
+      Json(subjects[2])};
 }
 
 JsonArray RuntimeClassCells(const Json& object, Instant now) {

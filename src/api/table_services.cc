@@ -22,12 +22,9 @@ constexpr std::array kServiceColumns = {kName,
 constexpr std::array kEndpointsColumns = {kName, TextColumn("Endpoints"), kAge};
 constexpr std::array kEndpointSliceColumns = {kName, TextColumn("AddressType"), TextColumn("Ports"),
                                               TextColumn("Endpoints"), kAge};
-constexpr std::array kIngressColumns = {kName,
-                                        TextColumn("Class"),
-                                        TextColumn("Hosts"),
-                                        TextColumn("Address"),
-                                        TextColumn("Ports"),
-                                        kAge};
+constexpr std::array kIngressColumns = {
+    kName, TextColumn("Class"), TextColumn("Hosts"), TextColumn("Address"), TextColumn("Ports"),
+    kAge};
 constexpr std::array kIngressClassColumns = {kName, TextColumn("Controller"),
                                              TextColumn("Parameters"), kAge};
 constexpr std::array kNetworkPolicyColumns = {kName, TextColumn("Pod-Selector"), kAge};

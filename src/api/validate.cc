@@ -11,6 +11,7 @@
 #include "api/validate_common.h"
 #include "api/validate_custom.h"
 #include "api/validate_pod.h"
+#include "api/validate_services.h"
 #include "api/validate_workloads.h"
 
 namespace berth::api {
@@ -445,6 +446,7 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       if (KindOf(kind).stored) {
         CheckMeta(errors, object, KindOf(kind).namespaced, NameCheckOf(kind));
       }
+      if (kind == KindId::kService) rules::CheckService(errors, nullptr, object);
       break;
   }
   return errors;
@@ -539,6 +541,10 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
       break;
     case KindId::kScale:
       CheckScale(errors, object);
+      break;
+    case KindId::kService:
+      CheckMetaUpdate(errors, old, object);
+      rules::CheckService(errors, &old, object);
       break;
     default:
       CheckMetaUpdate(errors, old, object);
