@@ -99,8 +99,9 @@ class Checker {
                      fmt::format("may not be used when `type` is '{}'", type_));
       }
       if (!numbers.emplace(number, protocol).second) {
-        const Json shown = JsonObject{{"Name", ""},     {"Protocol", protocol}, {"AppProtocol", nullptr},
-                                      {"Port", number}, {"TargetPort", 0},      {"NodePort", 0}};
+        const Json shown =
+            JsonObject{{"Name", ""},     {"Protocol", protocol}, {"AppProtocol", nullptr},
+                       {"Port", number}, {"TargetPort", 0},      {"NodePort", 0}};
         errors_.push_back(DuplicateJsonField(path.text(), shown));
       }
     }
@@ -125,18 +126,19 @@ class Checker {
         AddForbidden(errors_, path, "may not be set for ExternalName services");
       return;
     }
-    const std::string_view first = !list.empty() && list[0].is_string()
-                                       ? std::string_view(list[0].get_string())
-                                       : one;
+    const std::string_view first =
+        !list.empty() && list[0].is_string() ? std::string_view(list[0].get_string()) : one;
     const Path item = spec_.At("clusterIPs", 0);
     if (headless() && (type_ == "NodePort" || type_ == "LoadBalancer")) {
-      AddInvalid(errors_, item, "None", fmt::format("may not be set to 'None' for {} services", type_));
+      AddInvalid(errors_, item, "None",
+                 fmt::format("may not be set to 'None' for {} services", type_));
     } else if (!first.empty() && first != "None" && !IsIp(first)) {
       Refuse(item, first, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     }
     const bool open = headless() && ObjectAt(service_, "spec.selector").empty();
     if (TextAt(service_, "spec.ipFamilyPolicy") == "RequireDualStack" && !open) {
-      Refuse(spec_.At("ipFamilyPolicy"), "RequireDualStack", "this cluster is not configured for dual-stack services");
+      Refuse(spec_.At("ipFamilyPolicy"), "RequireDualStack",
+             "this cluster is not configured for dual-stack services");
     }
     const JsonArray& families = ArrayAt(service_, "spec.ipFamilies");
     for (size_t i = 0; i < families.size() && !open; ++i) {
@@ -187,7 +189,8 @@ class Checker {
     for (size_t i = 0; i < ips.size(); ++i) {
       const std::string_view ip = ips[i].is_string() ? std::string_view(ips[i].get_string()) : "";
       if (IsIp(ip)) continue;
-      Refuse(spec_.At("externalIPs", i), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
+      Refuse(spec_.At("externalIPs", i), ip,
+             "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     }
     const JsonArray& ranges = ArrayAt(service_, "spec.loadBalancerSourceRanges");
     for (size_t i = 0; i < ranges.size(); ++i) {
@@ -195,7 +198,8 @@ class Checker {
           ranges[i].is_string() ? std::string_view(ranges[i].get_string()) : "";
       if (IsCidr(range)) continue;
       // Upstream writes the field so.
-      Refuse(spec_.At("LoadBalancerSourceRanges", i), range, "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+      Refuse(spec_.At("LoadBalancerSourceRanges", i), range,
+             "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
     }
   }
 

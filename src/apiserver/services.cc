@@ -262,7 +262,8 @@ void Keep(const Json& old, JsonObject& spec, std::string_view member) {
 void DropKept(const Json& old, JsonObject& spec, std::string_view member) {
   const Json* had = api::FindMember(old, member);
   const Json* has = api::FindMember(std::as_const(spec), member);
-  if (has != nullptr && had != nullptr && api::SameJson(*had, *has)) api::RemoveMember(spec, member);
+  if (has != nullptr && had != nullptr && api::SameJson(*had, *has))
+    api::RemoveMember(spec, member);
 }
 
 // The node ports of the old ports of the same number and protocol, where there is none.
@@ -307,7 +308,8 @@ void KeepAllocated(const Json& old, Json& service) {
   };
   const JsonArray& old_ports = api::ArrayAt(before, "ports");
   if (!IsExternalName(old) && !IsExternalName(service)) {
-    for (const std::string_view member : {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"})
+    for (const std::string_view member :
+         {"clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"})
       Keep(before, spec, member);
   }
   if (HasNodePorts(old) && HasNodePorts(service) && ports() != nullptr)

@@ -20,9 +20,9 @@ inline constexpr int64_t kNodePortMax = 32'767;
 // old type alone. Before validation.
 void KeepAllocated(const api::Json& old, api::Json& service);
 
-// Gives the Service what it lacks: spec.clusterIP and clusterIPs, IP families (there is IPv4 alone),
-// node ports. What it names itself must be of the range and nobody else's: 422. After validation;
-// `old` is null for a new one. Cost: O(Services), those with node ports are parsed.
+// Gives the Service what it lacks: spec.clusterIP and clusterIPs, IP families (there is IPv4
+// alone), node ports. What it names itself must be of the range and nobody else's: 422. After
+// validation. Cost: O(Services), those with node ports are parsed.
 [[nodiscard]] Outcome<void> AllocateService(const store::Store& store, Prng& prng, Subject subject,
                                             api::Json& service);
 
