@@ -281,7 +281,8 @@ bool CountsAnything(KindId kind) {
 void KeepTemplateGeneration(const Json& old, Json& object) {
   int64_t generation = 0;
   if (const Json* text = FindMember(ObjectAt(old, "metadata.annotations"), kTemplateGeneration)) {
-    const std::string_view digits = text->is_string() ? text->get_string() : "";
+    const std::string_view digits =
+        text->is_string() ? std::string_view(text->get_string()) : std::string_view();
     std::from_chars(digits.data(), digits.data() + digits.size(), generation);
   }
   if (!SamePath(old, object, "spec.template")) ++generation;
