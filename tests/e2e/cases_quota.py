@@ -245,6 +245,43 @@ def deleted_workload(test):
     remove_queues(test, name)
 
 
+@case("what quota is given of stays while it is used, gives no more, and then goes by itself", needs=CUSTOM)
+def in_use(test):
+    name, racked = test.unique("cq"), test.unique("racked")
+    of = {"nodeLabels": {"pool": racked}, "topologyName": racked}
+    levels = [{"nodeLabel": "kubernetes.io/hostname"}]
+    test.kubectl("create", "-f", "-", stdin=named(racked, "Topology", KUEUE, spec={"levels": levels}), namespace=False)
+    for flavor, spec in ((name, {}), (racked, of)):
+        test.kubectl("create", "-f", "-", stdin=named(flavor, "ResourceFlavor", KUEUE, spec=spec), namespace=False)
+    both = queue(name, name, "100m")
+    both["spec"]["resourceGroups"][0]["flavors"].append({"name": racked, "resources": [{"name": "cpu", "nominalQuota": "1"}]})
+    test.kubectl("create", "-f", "-", stdin=both, namespace=False)
+    test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
+    job = queued(objects.job("holds", parallelism=1, completions=1))
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    test.wait("it is admitted", lambda: says(test, "holds", "Admitted")[0] == "True")
+
+    kept = (("topologies", racked), ("resourceflavors", racked), ("resourceflavors", name), ("clusterqueues", name))
+    ours = "kueue.x-k8s.io/resource-in-use"
+    seen = lambda plural, of: test.get(f"/apis/{KUEUE}/{plural}/{of}")["metadata"]
+    test.wait("all have the finalizer", lambda: all(ours in seen(*one).get("finalizers", []) for one in kept))
+    for plural, of in kept:
+        test.kubectl("delete", plural, of, "--wait=false", namespace=False)
+    test.wait("the queue says so", lambda: active(test, "clusterqueue", name, namespace=False)[0] == "Terminating")
+    job["metadata"]["name"] = "late"
+    test.kubectl("create", "-f", "-", stdin=job)
+    test.wait("it gives no more", lambda: says(test, "late", "QuotaReserved")[:2] == ("False", "Suspended"))
+    test.stays("they are all there", lambda: all("deletionTimestamp" in seen(*one) for one in kept))
+    test.equal(says(test, "holds", "Admitted")[0], "True", "who holds quota goes on")
+    test.kubectl("delete", "job", "holds")
+    for plural, of in kept:
+        test.kubectl("wait", "--for=delete", f"{plural}/{of}", "--timeout=60s", namespace=False)
+    message = f"ClusterQueue {name} doesn't exist, which LocalQueue lq names: create it, or use another LocalQueue"
+    test.wait("who waited is told", lambda: says(test, "late", "QuotaReserved")[2] == message)
+    test.kubectl("delete", "jobs", "--all")
+
+
 @case("what a Job's queue lacks is said where its user looks", needs=CUSTOM)
 def misconfigured(test):
     test.kubectl("create", "-f", "-", stdin=queued(objects.job("j"), "nowhere"))
