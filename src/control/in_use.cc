@@ -12,10 +12,8 @@
 namespace berth::control {
 namespace {
 
-constexpr std::string_view kInUse = "kueue.x-k8s.io/resource-in-use";
-
 bool HasFinalizer(const api::ObjectMeta& meta) {
-  return std::ranges::find(meta.finalizers, kInUse) != meta.finalizers.end();
+  return std::ranges::find(meta.finalizers, api::kInUseFinalizer) != meta.finalizers.end();
 }
 
 std::string KeyOf(api::KindId kind, std::string_view name) {
@@ -38,9 +36,9 @@ StatusNeed InUse::Subject::need() const {
 client::Request InUse::Subject::WriteOf(Instant /*now*/) const {
   std::vector<std::string> finalizers;
   for (const std::string& finalizer : head.finalizers) {
-    if (finalizer != kInUse) finalizers.push_back(client::JsonString(finalizer));
+    if (finalizer != api::kInUseFinalizer) finalizers.push_back(client::JsonString(finalizer));
   }
-  if (!head.deletion_time) finalizers.push_back(client::JsonString(kInUse));
+  if (!head.deletion_time) finalizers.push_back(client::JsonString(api::kInUseFinalizer));
   return client::Patch(
       KueueResource(std::string(api::KindOf(kind).plural)), {.name = head.name},
       client::PatchType::kMerge,
