@@ -469,6 +469,7 @@ def joint(test):
     test.make_node(large, cpu="2", labels={"pool": name})
     test.wait("a node that holds all of it starts it there", lambda: places("wide") == [large] * 3)
     test.kubectl("delete", "jobs", "--all")
+    test.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")  # Nobody ends them on these nodes.
     remove_queues(test, name)
 
 
@@ -530,5 +531,6 @@ def topology(test):
     test.equal(status().get("unhealthyNodes"), None, "unhealthyNodes")
     test.wait("its Job is suspended", lambda: test.get(test.path("jobs", "job", group="batch/v1"))["spec"]["suspend"])
     test.kubectl("delete", "jobs", "--all")
+    test.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")  # Nobody ends them on these nodes.
     remove_queues(test, name)
     test.kubectl("delete", "topology", name, namespace=False)
