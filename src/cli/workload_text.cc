@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/json.h"
+#include "api/quota.h"
 #include "cli/answer.h"
 #include "codec/json.h"
 
@@ -56,6 +57,40 @@ std::string PastEviction(const api::JsonObject& object) {
   return text + fmt::format(": {}: {}\n", Text(*evicted, "reason"), Text(*evicted, "message"));
 }
 
+std::string PodsLeft(const api::JsonObject& object) {
+  const std::string count = Text(object, "podsLeft");
+  return count == "1" ? "1 is left" : count + " are left";
+}
+
+// What the end of one waits for that is being deleted, or whose Job is gone.
+std::string End(const api::JsonObject& object) {
+  std::string text;
+  const bool gone = Text(object, "jobGone") == "true";
+  const bool done = Text(object, "stage") == "finished";
+  if (gone) text += "  its Job is gone";
+  if (gone && !done)
+    text += ": what it has is given back when none of the Job's pods runs; " + PodsLeft(object);
+  if (gone) text += "\n";
+  if (!object.contains("deletedAt")) return text;
+  text += fmt::format("  it is being deleted since {}\n", Text(object, "deletedAt"));
+  const api::Json* finalizers = object.if_contains("finalizers");
+  if (finalizers == nullptr || !finalizers->is_array()) return text;
+  for (const api::Json& one : finalizers->get_array()) {
+    if (!one.is_string()) continue;
+    const std::string_view finalizer = one.get_string();
+    if (finalizer != api::kInUseFinalizer) {
+      text += fmt::format("  it waits for who takes {} off its finalizers\n", finalizer);
+    } else if (!gone) {
+      text += fmt::format(
+          "  it waits for its Job to be suspended with the template that it came "
+          "with, or to end, and for its pods, of which {}: berth controllers see "
+          "to it\n",
+          PodsLeft(object));
+    }
+  }
+  return text;
+}
+
 std::string StageLine(const api::JsonObject& object) {
   std::string text =
       fmt::format("workload {}: {}", Text(object, "workload"), Text(object, "stage"));
@@ -96,7 +131,8 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   }
   std::string text = StageLine(object);
   const std::string stage = Text(object, "stage");
-  if (Text(object, "active") == "false" && stage != "finished")
+  text += End(object);
+  if (Text(object, "active") == "false" && stage != "finished" && stage != "deleting")
     text += "  its spec.active is false: it wants no quota\n";
   text += PastEviction(object);
   if (const std::string delay = DelayText(object); !delay.empty()) text += "  " + delay + "\n";

@@ -76,8 +76,7 @@ int64_t ReclaimableOf(const api::Job& job) {
 // The Workloads that the Job controls; the first is the one that counts.
 std::vector<Slot> WorkloadsOf(const Objects& objects, const Head& job) {
   std::vector<Slot> slots;
-  for (const Slot slot : objects.DependentsOf(job.uid)) {
-    if (objects.workload(slot) == nullptr) continue;
+  for (const Slot slot : objects.WorkloadsFor(job.uid)) {
     const api::OwnerReference* controller = objects.head(slot).controller();
     if (controller != nullptr && controller->uid == job.uid) slots.push_back(slot);
   }
@@ -166,6 +165,9 @@ class Planner {
   void Follow();
   void Start();
   void LetGo();
+  void Leave();
+  void Protect();
+  void LetEnd();
   void Release(const api::Condition& evicted);
   void Report();
   void KeepInTopology();
@@ -175,6 +177,7 @@ class Planner {
   bool IsRestored();
   bool IsUngated();
   [[nodiscard]] bool Idle() const;
+  [[nodiscard]] bool HasNoPods() const;
   [[nodiscard]] bool Matches() const;
   [[nodiscard]] std::string PodSetText() const;
   [[nodiscard]] std::optional<PodSettings> SettingsWith(const api::PodSetAssignment& assignment);
@@ -210,20 +213,31 @@ class Planner {
 };
 
 Plan Planner::Run() {
-  if (head_.deletion.has_value()) return {};
   FindOwn();
-  if (QueueNameOf(head_).empty()) {
-    // It was taken out of its queue.
-    if (own_ != nullptr && !Is(kFinished) && !own_head_->deletion.has_value() && Idle())
-      plan_.writes.push_back(DeleteSeen(*own_head_, {}));
+  const bool leaves = own_ != nullptr && own_head_->deletion.has_value();
+  if (head_.deletion.has_value()) {
+    // Nothing is made or restored for one that goes; its pods may stay a while.
+    if (leaves && HasNoPods()) LetEnd();
+  } else if (leaves) {
+    Leave();
   } else if (const api::Condition* end = EndOf(job_)) {
-    if (own_ != nullptr && !Is(kFinished))
+    if (own_ != nullptr && !Is(kFinished)) {
       Finish(end->type == "Complete" ? "Succeeded" : "Failed", end->message);
+    } else if (own_ != nullptr) {
+      LetEnd();
+    }
+  } else if (QueueNameOf(head_).empty()) {
+    // It was taken out of its queue.
+    if (own_ != nullptr && !Is(kFinished) && Idle() && (!reserved() || IsRestored()))
+      plan_.writes.push_back(DeleteSeen(*own_head_, {}));
   } else if (own_ == nullptr) {
     Make();
-  } else if (Is(kFinished) || own_head_->deletion.has_value()) {
+  } else if (Is(kFinished)) {
     // What follows in its place, if anything, asks for what the Job came with.
-    if (!job_.suspend || IsRestored()) Stop(fmt::format("Workload {} is over", title()));
+    Stop(fmt::format("Workload {} is over", title()));
+    if (job_.suspend && IsRestored() && Idle()) LetEnd();
+  } else if (!own_head_->HasFinalizer(api::kInUseFinalizer)) {
+    Protect();
   } else if (Is(kEvicted) && reserved()) {
     LetGo();
   } else if (!Matches()) {
@@ -244,15 +258,24 @@ void Planner::FindOwn() {
   own_head_ = &objects_.head(slots.front());
   own_ = objects_.workload(slots.front());
   for (const Slot slot : std::span(slots).subspan(1)) {
-    if (!objects_.head(slot).deletion.has_value())
-      plan_.writes.push_back(DeleteSeen(objects_.head(slot), {}));
+    const Head& extra = objects_.head(slot);
+    if (!extra.deletion.has_value()) {
+      plan_.writes.push_back(DeleteSeen(extra, {}));
+    } else if (extra.HasFinalizer(api::kInUseFinalizer)) {
+      // Nothing was started for it.
+      plan_.writes.push_back(WithoutFinalizer(extra, api::kInUseFinalizer));
+    }
   }
 }
 
 // Nothing of the Job runs, nor is about to.
 bool Planner::Idle() const {
-  if (busy_ || !job_.suspend || job_.active != 0 || job_.terminating != 0) return false;
-  return std::ranges::all_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
+  return job_.suspend && job_.active == 0 && job_.terminating == 0 && HasNoPods();
+}
+
+// Nor of one that is being deleted, whose status nobody may write any more.
+bool Planner::HasNoPods() const {
+  return !busy_ && std::ranges::all_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
     const PodFacts* pod = objects_.pod(slot);
     return pod == nullptr || pod->terminal();
   });
@@ -277,7 +300,8 @@ void Planner::Make() {
     return plan_.WakeAt(now_ + kNameTakenEvery);
   Write write = CreateOf(api::KindId::kWorkload, head_.namespace_name, name);
   write.metadata = R"("labels":)" + MapText({{std::string(api::kJobUidLabel), head_.uid}}) +
-                   R"(,"ownerReferences":)" + OwnersText({ControllerReference(head_)});
+                   R"(,"ownerReferences":)" + OwnersText({ControllerReference(head_)}) +
+                   R"(,"finalizers":)" + ListText({std::string(api::kInUseFinalizer)});
   write.body = fmt::format(R"("spec":{{{},"queueName":{},{},"active":true}})", PodSetText(),
                            client::JsonString(QueueNameOf(head_)), PriorityText(*priority));
   write.told.push_back(
@@ -611,6 +635,33 @@ void Planner::LetGo() {
   if (Idle() && IsRestored()) Release(evicted);
 }
 
+// Its Workload is being deleted: the Job gets back what it came with, which nobody else knows, and
+// what it has is held until nothing of it runs any more. What it says while it holds nothing is its
+// user's. Out of its queue it runs on until its end.
+void Planner::Leave() {
+  if (EndOf(job_) != nullptr) return LetEnd();
+  if (!job_.suspend) {
+    if (!QueueNameOf(head_).empty()) Stop(fmt::format("Workload {} is being deleted", title()));
+    return;
+  }
+  if (Idle() && (!reserved() || IsRestored())) LetEnd();
+}
+
+// Before the Job gets anything, what it came with is kept from being lost: an earlier version made
+// Workloads without this, and anyone may take it away.
+void Planner::Protect() {
+  std::vector<std::string> finalizers = own_head_->finalizers;
+  finalizers.emplace_back(api::kInUseFinalizer);
+  Write write = PatchOf(*own_head_);
+  write.metadata = R"("finalizers":)" + ListText(finalizers);
+  plan_.writes.push_back(std::move(write));
+}
+
+void Planner::LetEnd() {
+  if (own_head_->HasFinalizer(api::kInUseFinalizer))
+    plan_.writes.push_back(WithoutFinalizer(*own_head_, api::kInUseFinalizer));
+}
+
 // Gives quota back. What preempted it, or took its nodes, leaves it free to be tried again; who
 // evicted it for other reasons says when.
 void Planner::Release(const api::Condition& evicted) {
@@ -656,6 +707,7 @@ bool MayRun(const Objects& objects, Slot job) {
   const std::vector<Slot> slots = WorkloadsOf(objects, head);
   if (slots.empty()) return false;
   const api::Workload& own = *objects.workload(slots.front());
+  if (objects.head(slots.front()).deletion.has_value()) return false;
   return IsTrue(own.conditions, kAdmitted) && !IsTrue(own.conditions, kEvicted);
 }
 
