@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/quota.h"
 #include "client/request.h"
 #include "control/scheduler.h"
 #include "model/workload_stage.h"
@@ -166,6 +167,31 @@ void AddPastEviction(const Scheduler& scheduler, const Workload& row, JsonObject
   object["evicted"] = std::move(why);
 }
 
+// Of one that is being deleted, or whose Job is gone: what its end waits for.
+void AddEnd(const Scheduler& scheduler, const Workload& row, JsonObject& object) {
+  const api::Workload* workload = ObjectOf(scheduler, row);
+  if (workload == nullptr) return;
+  const api::ObjectMeta& meta = workload->meta;
+  const bool left = meta.owners.empty() && api::Find(meta.labels, api::kJobUidLabel);
+  if (left) object["jobGone"] = true;
+  if (meta.deletion_time) {
+    object["stage"] = "deleting";
+    object["deletedAt"] = client::SecondsTime(*meta.deletion_time);
+    JsonArray finalizers;
+    for (const std::string& finalizer : meta.finalizers) finalizers.emplace_back(finalizer);
+    object["finalizers"] = std::move(finalizers);
+  }
+  if (!left && !meta.deletion_time) return;
+  const model::State& state = scheduler.engine().state();
+  uint64_t pods = 0;
+  for (uint32_t i = 0; row.job.valid() && i < state.pods().size(); ++i) {
+    if (!state.pods().used(model::PodId{i})) continue;
+    const model::Pod& pod = state.pods().at(model::PodId{i});
+    if (pod.job == row.job && !pod.terminal) ++pods;
+  }
+  object["podsLeft"] = pods;
+}
+
 void AddHolds(const model::State& state, const Workload& row, JsonObject& object) {
   const model::Reservation& charged = ChargedTo(row);
   if (!charged.cluster_queue.valid()) return;
@@ -197,8 +223,6 @@ void AddProgress(const Scheduler& scheduler, const Workload& row, JsonObject& ob
     if (condition == nullptr || condition->status != status) return;
     object[member] = JsonObject{{"reason", condition->reason}, {"message", condition->message}};
   };
-  if (workload->meta.deletion_time)
-    object["deletedAt"] = client::SecondsTime(*workload->meta.deletion_time);
   const model::WorkloadStage stage = StageOf(row.status);
   if (stage == model::WorkloadStage::kFinished) tell("Finished", "True", "finished");
   if (stage == model::WorkloadStage::kReserved) tell("Admitted", "False", "notAdmitted");
@@ -252,6 +276,7 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
     for (auto& [member, value] : DelayJson(scheduler, row)) object[member] = std::move(value);
   }
   AddHolds(state, row, object);
+  AddEnd(scheduler, row, object);
   if (const auto refusal = engine.admissions().WhyWaits(id)) {
     const translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
     object["reason"] = text.reason;

@@ -62,10 +62,11 @@ class InUseTest : public ::testing::Test {
     ASSERT_EQ(made.status, 201) << path;
   }
   void MakeWorkload(const std::string& name, std::string_view status = "{}") {
-    Make(kWorkloads + "/" + name,
-         R"("queueName":"lq","podSets":[{"name":"main","count":1,"template":{"spec":{"containers":[)"
-         R"({"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}}}])",
-         status);
+    Make(
+        kWorkloads + "/" + name,
+        R"("queueName":"lq","podSets":[{"name":"main","count":1,"template":{"spec":{"containers":[)"
+        R"({"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}}}])",
+        status);
   }
   void MakeLocalQueue() {
     Make("/api/v1/namespaces/ns");
@@ -184,8 +185,9 @@ TEST_F(InUseTest, QuotaThatIsBeingWrittenKeepsItsQueue) {
   Settle();
   // The reservation is on its way, and its answer is late.
   api_.fault = [](const env::HttpRequest& request) {
-    return request.target.find("/workloads/w/status") != std::string::npos ? FakeApi::Fault::kSilence
-                                                                           : FakeApi::Fault::kNone;
+    return request.target.find("/workloads/w/status") != std::string::npos
+               ? FakeApi::Fault::kSilence
+               : FakeApi::Fault::kNone;
   };
   api_.HoldWatches(true, "workloads");
   MakeWorkload("w");
@@ -216,14 +218,17 @@ TEST(InUse, QuotaThatWasRefusedKeepsNoQueue) {
         version, meta, spec);
   };
   const std::string finalizers = fmt::format(R"(,"finalizers":{})", kOurs);
-  rig.Event("namespaces", "ADDED", R"({"metadata":{"name":"ns","uid":"u","resourceVersion":"109"}})");
+  rig.Event("namespaces", "ADDED",
+            R"({"metadata":{"name":"ns","uid":"u","resourceVersion":"109"}})");
   rig.Event("resourceflavors", "ADDED", object("resourceflavors", "f", 110, finalizers, ""));
   rig.Event("clusterqueues", "ADDED", object("clusterqueues", "q", 111, finalizers, kQueueSpec));
   rig.Event("localqueues", "ADDED", object("localqueues", "lq", 112, "", R"("clusterQueue":"q")"));
-  rig.Event("workloads", "ADDED",
-            object("workloads", "w", 113, "",
-                   R"("queueName":"lq","podSets":[{"name":"main","count":1,"template":{"spec":{)"
-                   R"("containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}}}])"));
+  rig.Event(
+      "workloads", "ADDED",
+      object(
+          "workloads", "w", 113, "",
+          R"("queueName":"lq","podSets":[{"name":"main","count":1,"template":{"spec":{)"
+          R"("containers":[{"name":"c","image":"i","resources":{"requests":{"cpu":"1"}}}]}}}])"));
   const env::SendRequest reserves = rig.TakeOf("/workloads/w");
   ASSERT_NE(reserves.request.body.view().find(R"("admission")"), std::string_view::npos)
       << reserves.request.body.view();
@@ -234,7 +239,8 @@ TEST(InUse, QuotaThatWasRefusedKeepsNoQueue) {
   const auto goes = [&] {
     bool found = false;
     for (const env::SendRequest& request : rig.inbox)
-      found = found || request.request.body.view().find(R"("finalizers":[])") != std::string_view::npos;
+      found =
+          found || request.request.body.view().find(R"("finalizers":[])") != std::string_view::npos;
     return found;
   };
   rig.Pass(Duration::Seconds(5));

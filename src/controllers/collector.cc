@@ -64,7 +64,11 @@ void PlanDeleted(const Objects& objects, const Head& head, Plan& plan) {
     if (dependents.empty()) plan.writes.push_back(WithoutFinalizer(head, kOrphanFinalizer));
     return;
   }
-  if (!head.HasFinalizer(kForegroundFinalizer)) return;
+  // A Workload for no Job is nobody's to let end.
+  const bool nobodys = head.kind == api::KindId::kWorkload && head.owners.empty() &&
+                       JobUidOf(head).empty() && head.HasFinalizer(api::kInUseFinalizer);
+  if (nobodys) plan.writes.push_back(WithoutFinalizer(head, api::kInUseFinalizer));
+  if (!head.HasFinalizer(kForegroundFinalizer) || nobodys) return;
   const bool blocked = std::ranges::any_of(dependents, [&](Slot slot) {
     return std::ranges::any_of(objects.head(slot).owners, [&](const api::OwnerReference& owner) {
       return refers(owner) && owner.block_owner_deletion;
@@ -84,48 +88,7 @@ void PlanTracked(const Objects& objects, const Head& head, const Absences& absen
   const api::OwnerReference* controller = head.controller();
   const bool job = controller != nullptr && controller->kind == "Job";
   if (job && StandingOf(objects, head, *controller, absent) != Standing::kDangling) return;
-  plan.writes.push_back(WithoutFinalizer(head, kTrackingFinalizer));
-}
-
-constexpr std::string_view kControllerUidLabel = "batch.kubernetes.io/controller-uid";
-// How soon it is seen that the last pod of a Job that is gone has ended.
-constexpr Duration kLastPodEvery = Duration::Seconds(1);
-
-// Whether a pod of that Job goes on: those that were left by a deletion that orphans say only by a
-// label whose they were.
-bool HasLivePod(const Objects& objects, std::string_view namespace_name, std::string_view job) {
-  const auto lives = [&](Slot slot) {
-    const PodFacts* pod = objects.pod(slot);
-    return pod != nullptr && !pod->terminal();
-  };
-  if (std::ranges::any_of(objects.DependentsOf(job), lives)) return true;
-  return std::ranges::any_of(objects.In(api::KindId::kPod, namespace_name), [&](Slot slot) {
-    const auto label = api::Find(objects.head(slot).labels, kControllerUidLabel);
-    return label && *label == job && lives(slot);
-  });
-}
-
-// A Workload that is kept for a Job which is gone, or which orphaned it: it asks for that Job and
-// nobody else, so it goes, and its quota is held until no pod of the Job goes on.
-void PlanInUse(const Objects& objects, const Head& head, const Absences& absent, Instant now,
-               Plan& plan) {
-  if (head.kind != api::KindId::kWorkload || !head.HasFinalizer(api::kInUseFinalizer)) return;
-  const api::OwnerReference* controller = head.controller();
-  const auto label = api::Find(head.labels, api::kJobUidLabel);
-  if (controller == nullptr && !label) return;
-  if (controller != nullptr) {
-    if (StandingOf(objects, head, *controller, absent) != Standing::kDangling) return;
-  } else if (const Slot job = objects.Find(*label); job != kNoSlot) {
-    if (!objects.head(job).deletion.has_value()) return;
-  }
-  if (!head.deletion.has_value()) {
-    plan.writes.push_back(DeleteSeen(head, {}));
-  } else if (HasLivePod(objects, head.namespace_name,
-                        controller != nullptr ? std::string_view(controller->uid) : *label)) {
-    plan.WakeAt(now + kLastPodEvery);
-  } else {
-    plan.writes.push_back(WithoutFinalizer(head, api::kInUseFinalizer));
-  }
+  plan.writes.push_back(WithoutTracking(head));
 }
 
 }  // namespace
@@ -134,7 +97,7 @@ std::string AbsenceKey(std::string_view namespace_name, std::string_view owner_u
   return std::string(owner_uid).append("/").append(namespace_name);
 }
 
-Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent, Instant now) {
+Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent) {
   Plan plan;
   const Head& head = objects.head(slot);
   std::vector<Standing> standings;
@@ -144,7 +107,6 @@ Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent, I
   }
   if (!plan.writes.empty()) return plan;
   PlanTracked(objects, head, absent, plan);
-  PlanInUse(objects, head, absent, now, plan);
   if (head.deletion.has_value()) {
     if (plan.writes.empty()) PlanDeleted(objects, head, plan);
     return plan;

@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 
-#include "base/time.h"
 #include "controllers/objects.h"
 #include "controllers/write.h"
 
@@ -23,11 +22,8 @@ using Absences = std::set<std::string>;
 
 // What is due for one object: a read of each owner that is not known (Write::uid is the
 // owner's), its deletion, the removal of references, or of a finalizer whose work is done.
-// A Workload whose Job is gone keeps its quota, and itself, until no pod of the Job goes on.
 // A function of the objects and of known absences. Cost: O(owners), of an object that is being
-// deleted in the foreground or orphans its dependents O(dependents), of a Workload whose Job is
-// gone O(pods of the namespace).
-[[nodiscard]] Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent,
-                                  Instant now);
+// deleted in the foreground or orphans its dependents O(dependents).
+[[nodiscard]] Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent);
 
 }  // namespace berth::controllers

@@ -210,7 +210,7 @@ void JobPlanner::LetGo() {
     }
     go = go || (unknown_index && CountsAsFailed(pod));
     go = go || (done && pod.head->deletion.has_value());
-    if (go) plan_.writes.push_back(WithoutFinalizer(*pod.head, kTrackingFinalizer));
+    if (go) plan_.writes.push_back(WithoutTracking(*pod.head));
   }
 }
 
@@ -280,7 +280,7 @@ void JobPlanner::DeleteActive() {
 
 // Takes a pod away that shall not count: first its finalizer, then the pod.
 void JobPlanner::Remove(const PodRef& pod) {
-  plan_.writes.push_back(Tracked(pod) ? WithoutFinalizer(*pod.head, kTrackingFinalizer)
+  plan_.writes.push_back(Tracked(pod) ? WithoutTracking(*pod.head)
                                       : DeleteOf(*pod.head, "Background"));
   moving_ = true;
 }
@@ -502,6 +502,8 @@ std::optional<Told> JobPlanner::Turn() const {
 }
 
 }  // namespace
+
+Write WithoutTracking(const Head& pod) { return WithoutFinalizer(pod, kTrackingFinalizer); }
 
 Plan PlanJob(const JobFacts& facts, Instant now) { return JobPlanner(facts, now).Run(); }
 

@@ -38,4 +38,7 @@ struct JobFacts {
 // A function of the facts.
 [[nodiscard]] Plan PlanJob(const JobFacts& facts, Instant now);
 
+// Lets a pod go that no Job counts any more.
+[[nodiscard]] Write WithoutTracking(const Head& pod);
+
 }  // namespace berth::controllers

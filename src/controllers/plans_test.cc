@@ -462,11 +462,10 @@ TEST(Collector, AnOwnerThatIsNotSeenIsReadFirst) {
   const Slot slot =
       See(objects, api::KindId::kConfigMap, "c",
           R"(,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"o","uid":"u"}])");
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {}, {})), "read Secret d/o u\n");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "read Secret d/o u\n");
   // Absent elsewhere is not absent here.
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("e", "u")}, {})),
-            "read Secret d/o u\n");
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", "u")}, {})),
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("e", "u")})), "read Secret d/o u\n");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", "u")})),
             "delete ConfigMap d/c uid-c@1 Background\n");
 }
 
@@ -479,7 +478,7 @@ TEST(Collector, AnOwnerOfAnotherNamespaceIsNone) {
   const Slot slot =
       See(objects, api::KindId::kConfigMap, "c",
           R"(,"ownerReferences":[{"apiVersion":"v1","kind":"Secret","name":"o","uid":"u"}])");
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {}, {})), "read Secret d/o u\n");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "read Secret d/o u\n");
 }
 
 TEST(Collector, OneSolidOwnerKeepsAnObject) {
@@ -488,7 +487,7 @@ TEST(Collector, OneSolidOwnerKeepsAnObject) {
   const Slot slot = See(objects, api::KindId::kConfigMap, "c", R"(,"ownerReferences":[
       {"apiVersion":"v1","kind":"Secret","name":"o","uid":"uid-o"},
       {"apiVersion":"v1","kind":"Secret","name":"x","uid":"gone"}])");
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", "gone")}, {})),
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {AbsenceKey("d", "gone")})),
             "patch ConfigMap d/c uid-c@1 metadata{\"ownerReferences\":[{\"apiVersion\":\"v1\","
             "\"kind\":\"Secret\",\"name\":\"o\",\"uid\":\"uid-o\"}]}\n");
 }
@@ -498,15 +497,14 @@ TEST(Collector, AForegroundOwnerWaitsForThoseThatBlockIt) {
   const Slot owner =
       See(objects, api::KindId::kSecret, "o",
           R"(,"deletionTimestamp":"2001-09-09T01:46:40Z","finalizers":["foregroundDeletion"])");
-  EXPECT_EQ(Lines(PlanCollection(objects, owner, {}, {})),
+  EXPECT_EQ(Lines(PlanCollection(objects, owner, {})),
             "patch Secret d/o uid-o@1 metadata{\"finalizers\":null}\n");
   const std::string reference =
       R"({"apiVersion":"v1","kind":"Secret","name":"o","uid":"uid-o","blockOwnerDeletion":true})";
   const Slot slot =
       See(objects, api::KindId::kConfigMap, "c", R"(,"ownerReferences":[)" + reference + "]");
-  EXPECT_EQ(Lines(PlanCollection(objects, owner, {}, {})), "");
-  EXPECT_EQ(Lines(PlanCollection(objects, slot, {}, {})),
-            "delete ConfigMap d/c uid-c@1 Background\n");
+  EXPECT_EQ(Lines(PlanCollection(objects, owner, {})), "");
+  EXPECT_EQ(Lines(PlanCollection(objects, slot, {})), "delete ConfigMap d/c uid-c@1 Background\n");
 }
 
 TEST(NodeLifecycle, ANodeThatIsMissedIsReadBeforeItsPodsGo) {

@@ -30,8 +30,6 @@ constexpr std::string_view kFinished = "Finished";
 constexpr std::string_view kPodsReady = "PodsReady";
 constexpr std::string_view kQuotaReserved = "QuotaReserved";
 constexpr std::string_view kRequeued = "Requeued";
-// Of an eviction that no other component makes.
-constexpr std::string_view kPlacesMissing = "TopologyAssignmentMissing";
 // While an object that is none of ours has the Workload's name.
 constexpr Duration kNameTakenEvery = Duration::Seconds(30);
 // How long after an admission its flavor may be seen.
@@ -78,8 +76,7 @@ int64_t ReclaimableOf(const api::Job& job) {
 // The Workloads that the Job controls; the first is the one that counts.
 std::vector<Slot> WorkloadsOf(const Objects& objects, const Head& job) {
   std::vector<Slot> slots;
-  for (const Slot slot : objects.DependentsOf(job.uid)) {
-    if (objects.workload(slot) == nullptr) continue;
+  for (const Slot slot : objects.WorkloadsFor(job.uid)) {
     const api::OwnerReference* controller = objects.head(slot).controller();
     if (controller != nullptr && controller->uid == job.uid) slots.push_back(slot);
   }
@@ -158,8 +155,6 @@ class Planner {
 
  private:
   void FindOwn();
-  void Drop();
-  void Leave(bool leaves);
   void Make();
   void LackClass();
   bool Contradicts();
@@ -170,17 +165,20 @@ class Planner {
   void Follow();
   void Start();
   void LetGo();
+  void Leave();
+  void Protect();
+  void LetEnd();
   void Release(const api::Condition& evicted);
   void Report();
   void KeepInTopology();
-  void MissPlaces();
+  void Displace();
   void ReadFirst(api::KindId kind, std::string namespace_name, std::string name);
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
   bool IsRestored();
   bool IsUngated();
-  [[nodiscard]] bool Runs() const;
   [[nodiscard]] bool Idle() const;
+  [[nodiscard]] bool HasNoPods() const;
   [[nodiscard]] bool Matches() const;
   [[nodiscard]] std::string PodSetText() const;
   [[nodiscard]] std::optional<PodSettings> SettingsWith(const api::PodSetAssignment& assignment);
@@ -219,30 +217,28 @@ Plan Planner::Run() {
   FindOwn();
   const bool leaves = own_ != nullptr && own_head_->deletion.has_value();
   if (head_.deletion.has_value()) {
-    // Nothing is to be given back to it.
-    plan_.writes.clear();
-    if (leaves && !Runs()) Drop();
+    // Nothing is made or restored for one that goes; its pods may stay a while.
+    if (leaves && HasNoPods()) LetEnd();
+  } else if (leaves) {
+    Leave();
+  } else if (const api::Condition* end = EndOf(job_)) {
+    if (own_ != nullptr && !Is(kFinished)) {
+      Finish(end->type == "Complete" ? "Succeeded" : "Failed", end->message);
+    } else if (own_ != nullptr) {
+      LetEnd();
+    }
   } else if (QueueNameOf(head_).empty()) {
     // It was taken out of its queue.
-    if (own_ != nullptr && !Is(kFinished) && Idle()) Leave(leaves);
-  } else if (const api::Condition* end = EndOf(job_)) {
-    if (own_ == nullptr) return {};
-    if (Is(kFinished)) {
-      Drop();
-    } else {
-      Finish(end->type == "Complete" ? "Succeeded" : "Failed", end->message);
-    }
+    if (own_ != nullptr && !Is(kFinished) && Idle() && (!reserved() || IsRestored()))
+      plan_.writes.push_back(DeleteSeen(*own_head_, {}));
   } else if (own_ == nullptr) {
     Make();
-  } else if (Is(kFinished) || leaves) {
+  } else if (Is(kFinished)) {
     // What follows in its place, if anything, asks for what the Job came with.
-    if (!job_.suspend) {
-      Stop(fmt::format("Workload {} is {}", title(), leaves ? "deleted" : "over"));
-    } else if (IsRestored() && (Is(kFinished) || Idle())) {
-      Drop();
-    }
+    Stop(fmt::format("Workload {} is over", title()));
+    if (job_.suspend && IsRestored() && Idle()) LetEnd();
   } else if (!own_head_->HasFinalizer(api::kInUseFinalizer)) {
-    plan_.writes.push_back(WithFinalizer(*own_head_, api::kInUseFinalizer));
+    Protect();
   } else if (Is(kEvicted) && reserved()) {
     LetGo();
   } else if (!Matches()) {
@@ -263,41 +259,27 @@ void Planner::FindOwn() {
   own_head_ = &objects_.head(slots.front());
   own_ = objects_.workload(slots.front());
   for (const Slot slot : std::span(slots).subspan(1)) {
-    const Head& head = objects_.head(slot);
-    if (!head.deletion.has_value()) {
-      plan_.writes.push_back(DeleteSeen(head, {}));
-    } else if (head.HasFinalizer(api::kInUseFinalizer)) {
-      plan_.writes.push_back(WithoutFinalizer(head, api::kInUseFinalizer));
+    const Head& extra = objects_.head(slot);
+    if (!extra.deletion.has_value()) {
+      plan_.writes.push_back(DeleteSeen(extra, {}));
+    } else if (extra.HasFinalizer(api::kInUseFinalizer)) {
+      // Nothing was started for it.
+      plan_.writes.push_back(WithoutFinalizer(extra, api::kInUseFinalizer));
     }
   }
 }
 
-// Nobody has to be given anything back by it any more.
-void Planner::Drop() {
-  if (own_head_->HasFinalizer(api::kInUseFinalizer))
-    plan_.writes.push_back(WithoutFinalizer(*own_head_, api::kInUseFinalizer));
-}
-
-// Its Job asks no queue any more, and nothing of it runs.
-void Planner::Leave(bool leaves) {
-  if (!leaves) {
-    plan_.writes.push_back(DeleteSeen(*own_head_, {}));
-  } else if (IsRestored()) {
-    Drop();
-  }
-}
-
-// Whether a pod of the Job goes on.
-bool Planner::Runs() const {
-  return std::ranges::any_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
-    const PodFacts* pod = objects_.pod(slot);
-    return pod != nullptr && !pod->terminal();
-  });
-}
-
 // Nothing of the Job runs, nor is about to.
 bool Planner::Idle() const {
-  return !busy_ && job_.suspend && job_.active == 0 && job_.terminating == 0 && !Runs();
+  return job_.suspend && job_.active == 0 && job_.terminating == 0 && HasNoPods();
+}
+
+// Nor of one that is being deleted, whose status nobody may write any more.
+bool Planner::HasNoPods() const {
+  return !busy_ && std::ranges::all_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
+    const PodFacts* pod = objects_.pod(slot);
+    return pod == nullptr || pod->terminal();
+  });
 }
 
 std::string Planner::PodSetText() const {
@@ -383,10 +365,9 @@ void Planner::Stop(std::string why) {
       JobPatch(R"("suspend":true)", {.reason = "Stopped", .message = std::move(why)}));
 }
 
-// Whether the Job has the template that it came with; else it gets it back. It was left as its user
-// has it for as long as its Workload had no quota.
+// Whether the Job has the template that it came with; else it gets it back.
 bool Planner::IsRestored() {
-  if (own_->pod_sets.empty() || !reserved()) return true;
+  if (own_->pod_sets.empty()) return true;
   std::string members = TemplatePatch(job_.pod_template, spec_, SettingsOf(pod_set()));
   if (pod_set().min_count && job_.parallelism < pod_set().count)
     members += fmt::format(R"(,"parallelism":{})", pod_set().count);
@@ -608,7 +589,7 @@ void Planner::Report() {
 void Planner::KeepInTopology() {
   if (!own_->admission || own_->admission->pod_sets.size() != 1) return;
   const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
-  if (!assignment.topology) return MissPlaces();
+  if (!assignment.topology) return Displace();
   std::vector<PodRef> pods;
   for (const Slot slot : objects_.DependentsOf(head_.uid)) {
     if (const PodFacts* pod = objects_.pod(slot)) pods.push_back({&objects_.head(slot), pod});
@@ -636,18 +617,19 @@ void Planner::KeepInTopology() {
     plan_.writes.push_back(std::move(write));
 }
 
-// It was started with places, which somebody took out of its Workload since: its next pods would be
-// held for ever.
-void Planner::MissPlaces() {
-  const auto is_gated = [](const api::PodSpec& spec) {
+// It was started by a topology, and somebody took away where its pods are to stand: those that come
+// would be gated for ever. It is placed anew, as when its nodes had failed.
+void Planner::Displace() {
+  const auto gates = [](const api::PodSpec& spec) {
     return std::ranges::find(spec.scheduling_gates, kTopologyGate) != spec.scheduling_gates.end();
   };
-  const bool gated = is_gated(spec_) && !is_gated(*pod_set().spec);
-  if (!gated || !plan_.writes.empty()) return;
+  if (!plan_.writes.empty() || !gates(spec_) || gates(*pod_set().spec)) return;
   std::vector<api::Condition> conditions = own_->conditions;
-  Set(conditions, kEvicted, true, kPlacesMissing,
-      "Its topologyAssignment was taken out of status.admission while it ran: it is placed anew");
-  Status(conditions, {}, {});
+  const std::string why =
+      "its pods are placed by a topology, and its status.admission has no topologyAssignment any "
+      "more: it is placed anew";
+  Set(conditions, kEvicted, true, "NodeFailures", why);
+  Status(conditions, {}, {.warning = true, .reason = "EvictedDueToNodeFailures", .message = why});
 }
 
 // An object that it is to be known of before more is done.
@@ -669,12 +651,38 @@ void Planner::LetGo() {
   if (Idle() && IsRestored()) Release(evicted);
 }
 
+// Its Workload is being deleted: the Job gets back what it came with, which nobody else knows, and
+// what it has is held until nothing of it runs any more. What it says while it holds nothing is its
+// user's. Out of its queue it runs on until its end.
+void Planner::Leave() {
+  if (EndOf(job_) != nullptr) return LetEnd();
+  if (!job_.suspend) {
+    if (!QueueNameOf(head_).empty()) Stop(fmt::format("Workload {} is being deleted", title()));
+    return;
+  }
+  if (Idle() && (!reserved() || IsRestored())) LetEnd();
+}
+
+// Before the Job gets anything, what it came with is kept from being lost: an earlier version made
+// Workloads without this, and anyone may take it away.
+void Planner::Protect() {
+  std::vector<std::string> finalizers = own_head_->finalizers;
+  finalizers.emplace_back(api::kInUseFinalizer);
+  Write write = PatchOf(*own_head_);
+  write.metadata = R"("finalizers":)" + ListText(finalizers);
+  plan_.writes.push_back(std::move(write));
+}
+
+void Planner::LetEnd() {
+  if (own_head_->HasFinalizer(api::kInUseFinalizer))
+    plan_.writes.push_back(WithoutFinalizer(*own_head_, api::kInUseFinalizer));
+}
+
 // Gives quota back. What preempted it, or took its nodes, leaves it free to be tried again; who
 // evicted it for other reasons says when.
 void Planner::Release(const api::Condition& evicted) {
   std::vector<api::Condition> conditions = own_->conditions;
-  const bool again = evicted.reason == "Preempted" || evicted.reason == "NodeFailures" ||
-                     evicted.reason == kPlacesMissing;
+  const bool again = evicted.reason == "Preempted" || evicted.reason == "NodeFailures";
   const bool admitted = Is(kAdmitted);
   Set(conditions, kRequeued, again, evicted.reason, evicted.message);
   Set(conditions, kQuotaReserved, false, "PendingEvaluation", evicted.message);
@@ -715,6 +723,7 @@ bool MayRun(const Objects& objects, Slot job) {
   const std::vector<Slot> slots = WorkloadsOf(objects, head);
   if (slots.empty()) return false;
   const api::Workload& own = *objects.workload(slots.front());
+  if (objects.head(slots.front()).deletion.has_value()) return false;
   return IsTrue(own.conditions, kAdmitted) && !IsTrue(own.conditions, kEvicted);
 }
 

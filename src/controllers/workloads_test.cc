@@ -100,13 +100,13 @@ TEST_F(Workloads, AJobThatFailsFinishesItsWorkload) {
   ExpectAtRest();
 }
 
-// Nothing is written of a Workload that is finished, but that nothing holds it any more, nor does
-// its Job run again.
+// Nothing is written of a Workload that is finished but that it may go, nor does its Job run again.
 TEST_F(Workloads, FinishedIsFinal) {
   MakeJob();
   Pass(1);
   Decide({"Finished=True"});
   Pass(1);
+  EXPECT_EQ(Text(Workload(), "/metadata/finalizers"), "none");
   const std::string version = Text(Workload(), "/metadata/resourceVersion");
   for (const std::string change :
        {R"({"spec":{"parallelism":1}})", R"({"spec":{"suspend":false}})",

@@ -129,6 +129,15 @@ Write PatchOf(const Head& head, bool fenced) {
           .resource_version = fenced ? head.resource_version : std::string()};
 }
 
+Write WithoutFinalizer(const Head& head, std::string_view finalizer) {
+  std::vector<std::string> finalizers = head.finalizers;
+  std::erase(finalizers, finalizer);
+  Write patch = PatchOf(head);
+  patch.metadata =
+      R"("finalizers":)" + (finalizers.empty() ? std::string("null") : ListText(finalizers));
+  return patch;
+}
+
 Write StatusOf(const Head& head, std::string status) {
   Write write = PatchOf(head);
   write.verb = Verb::kPatchStatus;
@@ -149,29 +158,6 @@ Write DeleteSeen(const Head& head, std::string_view propagation) {
   Write write = DeleteOf(head, propagation);
   write.resource_version = head.resource_version;
   return write;
-}
-
-namespace {
-
-Write FinalizersPatch(const Head& head, const std::vector<std::string>& finalizers) {
-  Write patch = PatchOf(head);
-  patch.metadata =
-      R"("finalizers":)" + (finalizers.empty() ? std::string("null") : ListText(finalizers));
-  return patch;
-}
-
-}  // namespace
-
-Write WithoutFinalizer(const Head& head, std::string_view finalizer) {
-  std::vector<std::string> finalizers = head.finalizers;
-  std::erase(finalizers, finalizer);
-  return FinalizersPatch(head, finalizers);
-}
-
-Write WithFinalizer(const Head& head, std::string_view finalizer) {
-  std::vector<std::string> finalizers = head.finalizers;
-  finalizers.emplace_back(finalizer);
-  return FinalizersPatch(head, finalizers);
 }
 
 Write ConditionsPatch(const Head& head, const std::vector<api::Condition>& conditions,

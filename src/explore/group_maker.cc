@@ -140,7 +140,7 @@ std::vector<std::string> GroupMaker::Due() const {
 
 controllers::Plan GroupMaker::PlanFor(const std::string& key) const {
   if (key.starts_with(kOfObject))
-    return PlanCollection(objects_, objects_.Find(key.substr(kOfObject.size())), absent_, {});
+    return PlanCollection(objects_, objects_.Find(key.substr(kOfObject.size())), absent_);
   const std::string id = key.substr(kOfGroup.size());
   const auto read = owner_read_.find(key);
   std::string version = read == owner_read_.end() ? "" : read->second;

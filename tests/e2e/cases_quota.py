@@ -210,78 +210,6 @@ def drains(test):
     remove_queues(test, name)
 
 
-@case("a Workload that is deleted under its Job leaves the Job as its user wrote it, and another follows", needs=CUSTOM)
-def deleted_workload(test):
-    labels = {"team": test.unique("team")}
-    toleration = {"key": "t", "operator": "Exists", "effect": "NoSchedule"}
-    name = make_queues(test, "200m", flavor={"nodeLabels": labels, "tolerations": [toleration]})
-    for node in test.get("/api/v1/nodes")["items"]:
-        test.kubectl("label", "node", node["metadata"]["name"], "team=" + labels["team"], "--overwrite", namespace=False)
-    job = queued(objects.job("job", parallelism=3, completions=3))
-    job["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "1"}
-    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
-    test.kubectl("create", "-f", "-", stdin=job)
-    spec = lambda: test.get(test.path("jobs", "job", group="batch/v1"))["spec"]
-    placed = lambda: (spec().get("suspend"), spec()["parallelism"], spec()["template"]["spec"].get("nodeSelector"))
-    runs = lambda: placed() == (False, 2, labels) and len(test.pods("job-name=job")) == 2
-    test.wait("it runs with as many pods as there is quota for, on the flavor's nodes", runs)
-    first = workload(test, "job")["metadata"]
-    test.kubectl("patch", "clusterqueue", name, "--type=merge", "-p", '{"spec":{"stopPolicy":"Hold"}}', namespace=False)
-    test.kubectl("delete", "workload", first["name"])
-    other = lambda: workload(test, "job").get("metadata", {}).get("uid", first["uid"]) != first["uid"]
-    test.wait("another Workload follows", other)
-    template = spec()["template"]["spec"]
-    test.equal((placed(), template.get("tolerations")), ((True, 3, None), None), "the Job")
-    asked = workload(test, "job")["spec"]["podSets"][0]["template"]["spec"]
-    test.equal(asked.get("nodeSelector"), None, "the node selector that the other Workload asks for")
-    test.kubectl("patch", "clusterqueue", name, "--type=merge", "-p", '{"spec":{"stopPolicy":"None"}}', namespace=False)
-    test.wait("it runs again", runs)
-    test.kubectl("delete", "job", "job", "--cascade=orphan")
-    test.equal(len(test.pods("job-name=job")), 2, "pods that were left")
-    test.kubectl("delete", "pods", "--all")
-    test.wait("its Workload goes with the last of its pods", lambda: not test.get(test.path("workloads", group=KUEUE))["items"])
-    for node in test.get("/api/v1/nodes")["items"]:
-        test.kubectl("label", "node", node["metadata"]["name"], "team-", namespace=False)
-    remove_queues(test, name)
-
-
-@case("what quota is given of stays while it is used, gives no more, and then goes by itself", needs=CUSTOM)
-def in_use(test):
-    name, racked = test.unique("cq"), test.unique("racked")
-    of = {"nodeLabels": {"pool": racked}, "topologyName": racked}
-    levels = [{"nodeLabel": "kubernetes.io/hostname"}]
-    test.kubectl("create", "-f", "-", stdin=named(racked, "Topology", KUEUE, spec={"levels": levels}), namespace=False)
-    for flavor, spec in ((name, {}), (racked, of)):
-        test.kubectl("create", "-f", "-", stdin=named(flavor, "ResourceFlavor", KUEUE, spec=spec), namespace=False)
-    both = queue(name, name, "100m")
-    both["spec"]["resourceGroups"][0]["flavors"].append({"name": racked, "resources": [{"name": "cpu", "nominalQuota": "1"}]})
-    test.kubectl("create", "-f", "-", stdin=both, namespace=False)
-    test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
-    job = queued(objects.job("holds", parallelism=1, completions=1))
-    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
-    test.kubectl("create", "-f", "-", stdin=job)
-    test.wait("it is admitted", lambda: says(test, "holds", "Admitted")[0] == "True")
-
-    kept = (("topologies", racked), ("resourceflavors", racked), ("resourceflavors", name), ("clusterqueues", name))
-    ours = "kueue.x-k8s.io/resource-in-use"
-    seen = lambda plural, of: test.get(f"/apis/{KUEUE}/{plural}/{of}")["metadata"]
-    test.wait("all have the finalizer", lambda: all(ours in seen(*one).get("finalizers", []) for one in kept))
-    for plural, of in kept:
-        test.kubectl("delete", plural, of, "--wait=false", namespace=False)
-    test.wait("the queue says so", lambda: active(test, "clusterqueue", name, namespace=False)[0] == "Terminating")
-    job["metadata"]["name"] = "late"
-    test.kubectl("create", "-f", "-", stdin=job)
-    test.wait("it gives no more", lambda: says(test, "late", "QuotaReserved")[:2] == ("False", "Suspended"))
-    test.stays("they are all there", lambda: all("deletionTimestamp" in seen(*one) for one in kept))
-    test.equal(says(test, "holds", "Admitted")[0], "True", "who holds quota goes on")
-    test.kubectl("delete", "job", "holds")
-    for plural, of in kept:
-        test.kubectl("wait", "--for=delete", f"{plural}/{of}", "--timeout=60s", namespace=False)
-    message = f"ClusterQueue {name} doesn't exist, which LocalQueue lq names: create it, or use another LocalQueue"
-    test.wait("who waited is told", lambda: says(test, "late", "QuotaReserved")[2] == message)
-    test.kubectl("delete", "jobs", "--all")
-
-
 @case("what a Job's queue lacks is said where its user looks", needs=CUSTOM)
 def misconfigured(test):
     test.kubectl("create", "-f", "-", stdin=queued(objects.job("j"), "nowhere"))
@@ -470,6 +398,53 @@ def joint(test):
     test.wait("a node that holds all of it starts it there", lambda: places("wide") == [large] * 3)
     test.kubectl("delete", "jobs", "--all")
     test.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")  # Nobody ends them on these nodes.
+    remove_queues(test, name)
+
+
+@case("a Workload deleted under its Job gives it its template back, and it is admitted anew; of an orphan quota is held by pods", needs=CUSTOM)
+def deleted_workloads(test):
+    name = test.unique("cq")
+    pool = {"kubernetes.io/os": "linux"}
+    tolerations = [{"key": "example.com/spot", "operator": "Exists"}]
+    flavor = {"nodeLabels": pool, "tolerations": tolerations}
+    test.kubectl("create", "-f", "-", stdin=named(name, "ResourceFlavor", KUEUE, spec=flavor), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=queue(name, name, "200m"), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
+    made = queued(objects.job("j", parallelism=3, completions=3, suspend=True))
+    made["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "1"}
+    made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=made)
+    spec = lambda: test.get(test.path("jobs", "j", group="batch/v1"))["spec"]
+    template = lambda: {k: spec()["template"]["spec"].get(k) for k in ("nodeSelector", "tolerations")}
+    asked = (True, 3, {"nodeSelector": None, "tolerations": None})
+    runs = lambda: [pod["status"]["phase"] for pod in test.pods("job-name=j")] == ["Running"] * 2
+    test.wait("two of its three pods run", runs)
+    got = (False, 2, {"nodeSelector": pool, "tolerations": tolerations})
+    test.equal((spec()["suspend"], spec()["parallelism"], template()), got, "what it got")
+    first = workload(test, "j")["metadata"]
+    test.equal(first["finalizers"], ["kueue.x-k8s.io/resource-in-use"], "finalizers")
+
+    # So that it isn't admitted again at once.
+    test.merge(f"/apis/{KUEUE}/clusterqueues/{name}", {"spec": {"stopPolicy": "Hold"}})
+    test.kubectl("delete", "workload", first["name"])
+    test.wait("another is made", lambda: workload(test, "j").get("metadata", first)["uid"] != first["uid"])
+    test.equal((spec()["suspend"], spec()["parallelism"], template()), asked, "what its user wrote")
+    test.wait("its pods are gone", lambda: not test.pods("job-name=j"))
+    test.merge(f"/apis/{KUEUE}/clusterqueues/{name}", {"spec": {"stopPolicy": "None"}})
+    test.wait("it runs anew", runs)
+    test.equal((spec()["suspend"], spec()["parallelism"], template()), got, "what it got again")
+
+    own = workload(test, "j")["metadata"]["name"]
+    test.kubectl("delete", "job", "j", "--cascade=orphan")
+    left = lambda: test.get(test.path("workloads", own, group=KUEUE))
+    test.wait("nobody owns it", lambda: not left()["metadata"].get("ownerReferences"))
+    test.stays("its pods hold its quota", lambda: not objects.is_true(left(), "Finished"))
+    test.equal(len(test.pods("job-name=j")), 2, "pods")
+    told = test.berth("why", f"workload/{own}", "-n", test.namespace, f"--kubeconfig={test.cluster.kubeconfig}", *test.cluster.why_options()).stdout
+    test.match("its Job is gone: what it has is given back when none of the Job's pods runs; 2 are left", told, "why")
+    test.kubectl("delete", "pods", "-l", "job-name=j")
+    test.wait("it is over with them", lambda: objects.condition(left(), "Finished").get("reason") == "OwnerNotFound")
+    test.kubectl("delete", "workload", own)
     remove_queues(test, name)
 
 
