@@ -40,8 +40,8 @@ Write Finish(const Head& head, const api::Workload& workload, Instant now) {
                 .message = "The workload's owner no longer exists",
                 .observed_generation = workload.meta.generation},
                now);
-  return StatusOf(head, R"({"conditions":)" +
-                            ConditionsText(conditions, ConditionTimes::kTransition) + "}");
+  return StatusOf(
+      head, R"({"conditions":)" + ConditionsText(conditions, ConditionTimes::kTransition) + "}");
 }
 
 }  // namespace

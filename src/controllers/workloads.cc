@@ -171,6 +171,7 @@ class Planner {
   void Release(const api::Condition& evicted);
   void Report();
   void KeepInTopology();
+  void Displace();
   void ReadFirst(api::KindId kind, std::string namespace_name, std::string name);
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
@@ -588,7 +589,7 @@ void Planner::Report() {
 void Planner::KeepInTopology() {
   if (!own_->admission || own_->admission->pod_sets.size() != 1) return;
   const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
-  if (!assignment.topology) return;
+  if (!assignment.topology) return Displace();
   std::vector<PodRef> pods;
   for (const Slot slot : objects_.DependentsOf(head_.uid)) {
     if (const PodFacts* pod = objects_.pod(slot)) pods.push_back({&objects_.head(slot), pod});
@@ -614,6 +615,21 @@ void Planner::KeepInTopology() {
   unhealthy.insert(unhealthy.end(), unheard.begin(), unheard.end());
   for (Write& write : LetIntoTopology(*assignment.topology, unhealthy, std::move(pods)))
     plan_.writes.push_back(std::move(write));
+}
+
+// It was started by a topology, and somebody took away where its pods are to stand: those that come
+// would be gated for ever. It is placed anew, as when its nodes had failed.
+void Planner::Displace() {
+  const auto gates = [](const api::PodSpec& spec) {
+    return std::ranges::find(spec.scheduling_gates, kTopologyGate) != spec.scheduling_gates.end();
+  };
+  if (!plan_.writes.empty() || !gates(spec_) || gates(*pod_set().spec)) return;
+  std::vector<api::Condition> conditions = own_->conditions;
+  const std::string why =
+      "its pods are placed by a topology, and its status.admission has no topologyAssignment any "
+      "more: it is placed anew";
+  Set(conditions, kEvicted, true, "NodeFailures", why);
+  Status(conditions, {}, {.warning = true, .reason = "EvictedDueToNodeFailures", .message = why});
 }
 
 // An object that it is to be known of before more is done.

@@ -20,7 +20,8 @@ class WorkloadDeletion : public Workloads {
  protected:
   // A Job that got a flavor and fewer pods than it asked for, and runs.
   void StartInPart() {
-    MakeJob({.annotations = R"("kueue.x-k8s.io/job-min-parallelism":"1")", .parallelism = 3,
+    MakeJob({.annotations = R"("kueue.x-k8s.io/job-min-parallelism":"1")",
+             .parallelism = 3,
              .spec = R"(,"completions":3,"suspend":true)"});
     Pass(1);
     uid_ = Text(Workload(), "/metadata/uid");
@@ -34,7 +35,8 @@ class WorkloadDeletion : public Workloads {
   }
   void KeepPods(bool keep) {
     for (const std::string& pod : Paths("/pods/"))
-      Patch(pod, fmt::format(R"({{"metadata":{{"finalizers":{}}}}})", keep ? R"(["x/y"])" : "null"));
+      Patch(pod,
+            fmt::format(R"({{"metadata":{{"finalizers":{}}}}})", keep ? R"(["x/y"])" : "null"));
     Pass(1);
   }
   bool IsGoing() { return Text(Workload(), "/metadata/deletionTimestamp") != "none"; }
@@ -64,7 +66,8 @@ TEST_F(WorkloadDeletion, TheJobGetsBackWhatItCameWithAndAsksAnew) {
   EXPECT_EQ(Text(Workload(), "/spec/podSets/0/template/spec/nodeSelector"), R"({"disk":"ssd"})");
   const std::string name = Workload().substr(kWorkloads.size() + 1);
   const std::vector<std::string> events = Events();
-  EXPECT_TRUE(std::ranges::find(events, "Stopped: Workload d/" + name + " is being deleted") != events.end());
+  EXPECT_TRUE(std::ranges::find(events, "Stopped: Workload d/" + name + " is being deleted") !=
+              events.end());
   ExpectAtRest();
   Admit();
   EXPECT_EQ(Stands(), kPlaced);
@@ -89,16 +92,14 @@ TEST_F(WorkloadDeletion, InterruptedAnywhereItLeavesTheJobAsItsUserWroteIt) {
         return crash ? FakeApi::Fault::kLoseAnswer : fault;
       };
       DeleteWorkload();
-      for (int i = 0; i < 50 && !crash; ++i)
-        api_.Pass(controllers_, Duration::Milliseconds(10));
+      for (int i = 0; i < 50 && !crash; ++i) api_.Pass(controllers_, Duration::Milliseconds(10));
       if (crash) controllers_ = Controllers(Options{.seed = 2});
       Pass(60);
       api_.fault = nullptr;
       EXPECT_EQ(Stands(), asked_) << nth;
       EXPECT_NE(Text(Workload(), "/metadata/uid"), uid_) << nth;
       EXPECT_FALSE(IsGoing()) << nth;
-      EXPECT_EQ(Text(Workload(), "/spec/podSets/0/template/spec/nodeSelector"),
-                R"({"disk":"ssd"})")
+      EXPECT_EQ(Text(Workload(), "/spec/podSets/0/template/spec/nodeSelector"), R"({"disk":"ssd"})")
           << nth;
       ExpectAtRest();
       DeleteJob("Background");
@@ -256,8 +257,8 @@ TEST_F(WorkloadDeletion, AJobThatIsSeenLateIsNotGone) {
 // Those that users made are theirs; what their end waits for is nobody's to wait for.
 TEST_F(WorkloadDeletion, OneThatIsForNoJobIsItsUsers) {
   for (const std::string labels : {"", R"("kueue.x-k8s.io/job-uid":"x")"}) {
-    Make(kWorkloads, fmt::format(R"({{"metadata":{{"name":"mine","labels":{{{}}}}},"spec":{{}}}})",
-                                 labels));
+    Make(kWorkloads,
+         fmt::format(R"({{"metadata":{{"name":"mine","labels":{{{}}}}},"spec":{{}}}})", labels));
     Pass(1);
     EXPECT_EQ(Text(Workload(), "/metadata/finalizers"), "none");
     EXPECT_EQ(Condition("Finished"), "none");
