@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <limits>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "api/base64.h"
+#include "api/defaults_kinds.h"
 #include "api/defaults_pod.h"
 #include "api/object.h"
 #include "api/quantity.h"
@@ -20,61 +22,6 @@ namespace berth::api {
 namespace {
 
 JsonObject& SpecOf(Json& object) { return MemberObject(object.get_object(), "spec"); }
-
-void DefaultTemplate(JsonObject& spec) {
-  Json* pods = FindMember(std::as_const(spec), "template") == nullptr ? nullptr : &spec["template"];
-  if (pods == nullptr || !pods->is_object()) return;
-  DefaultPodSpec(MemberObject(pods->get_object(), "spec"), false);
-}
-
-void DefaultDeployment(JsonObject& spec) {
-  SetDefault(spec, "replicas", 1);
-  JsonObject& strategy = MemberObject(spec, "strategy");
-  if (strategy["type"].is_null()) strategy["type"] = "RollingUpdate";
-  if (strategy["type"] == "RollingUpdate") {
-    JsonObject& rolling = MemberObject(strategy, "rollingUpdate");
-    SetDefault(rolling, "maxUnavailable", "25%");
-    SetDefault(rolling, "maxSurge", "25%");
-  }
-  SetDefault(spec, "revisionHistoryLimit", 10);
-  SetDefault(spec, "progressDeadlineSeconds", 600);
-  DefaultTemplate(spec);
-}
-
-void DefaultJob(JsonObject& object, JsonObject& spec) {
-  const auto missing = [&](std::string_view key) {
-    return FindMember(std::as_const(spec), key) == nullptr;
-  };
-  if (missing("completions") && missing("parallelism")) spec["completions"] = 1;
-  SetDefault(spec, "parallelism", 1);
-  SetDefault(spec, "backoffLimit",
-             missing("backoffLimitPerIndex") ? 6 : std::numeric_limits<int32_t>::max());
-  SetDefault(spec, "completionMode", "NonIndexed");
-  SetDefault(spec, "suspend", false);
-  SetDefault(spec, "podReplacementPolicy",
-             missing("podFailurePolicy") ? "TerminatingOrFailed" : "Failed");
-  SetDefault(spec, "manualSelector", false);
-  if (Json* policy = spec.if_contains("podFailurePolicy"); policy != nullptr) {
-    if (Json* rules = FindMember(*policy, "rules"); rules != nullptr && rules->is_array()) {
-      for (Json& rule : rules->get_array()) {
-        Json* patterns = FindMember(rule, "onPodConditions");
-        if (patterns == nullptr || !patterns->is_array()) continue;
-        for (Json& pattern : patterns->get_array()) {
-          if (pattern.is_object() && TextAt(pattern, "status").empty()) {
-            pattern.get_object()["status"] = "True";
-          }
-        }
-      }
-    }
-  }
-  DefaultTemplate(spec);
-  const Json* pods = FindMember(std::as_const(spec), "template");
-  const Json* labels = pods == nullptr ? nullptr : FindPath(*pods, "metadata.labels");
-  JsonObject& meta = MemberObject(object, "metadata");
-  const Json* own = FindMember(std::as_const(meta), "labels");
-  const bool unlabelled = own == nullptr || (own->is_object() && own->get_object().empty());
-  if (labels != nullptr && unlabelled) meta["labels"] = Json(*labels);
-}
 
 // One address, or range, is the first of the list: whichever stands makes the other.
 void PairWithList(Json& object, std::string_view one_path, std::string_view list_path,
@@ -152,8 +99,45 @@ struct QosSum {
   }
 };
 
+// The zero of a field that is always written; nothing for those that are left out.
+std::optional<Json> ZeroOf(const Field& field) {
+  if (field.shape != Shape::kOne || !field.has(kAlways)) return std::nullopt;
+  switch (field.value) {
+    case Value::kBool:
+      return Json(false);
+    case Value::kInt32:
+    case Value::kInt64:
+      return Json(0);
+    case Value::kString:
+      return Json("");
+    case Value::kObject:
+      return Json(JsonObject());
+    default:
+      return std::nullopt;
+  }
+}
+
 // Resets what only the server may say; a status belongs to controllers.
-void ResetStatus(Json& object) { MemberObject(object.get_object(), "status").clear(); }
+void ResetStatus(KindId kind, Json& object) {
+  JsonObject& status = MemberObject(object.get_object(), "status");
+  status.clear();
+  const Type type = TypeOf(kind);
+  const Field* field = FindField(type, "status");
+  if (field == nullptr || field->type == kNoType) return;
+  for (const Field& part : TypeAt(field->type).fields) {
+    if (std::optional<Json> zero = ZeroOf(part)) status[part.name] = std::move(*zero);
+  }
+}
+
+// The count of a DaemonSet's templates, in an annotation that older clients read.
+constexpr std::string_view kTemplateGeneration = "deprecated.daemonset.template.generation";
+
+void SetTemplateGeneration(Json& object, int64_t generation) {
+  JsonObject& meta = MemberObject(object.get_object(), "metadata");
+  JsonObject& annotations = MemberObject(meta, "annotations");
+  annotations[kTemplateGeneration] = std::to_string(generation);
+  SortMembers(annotations);
+}
 
 void SetGeneration(Json& object, int64_t generation) {
   MemberObject(object.get_object(), "metadata")["generation"] = generation;
@@ -180,7 +164,7 @@ void GenerateSelector(Json& job) {
 }
 
 void PrepareNamespace(Json& object) {
-  ResetStatus(object);
+  ResetStatus(KindId::kNamespace, object);
   DefaultNamespace(object);
   Json& finalizers = SpecOf(object)["finalizers"];
   if (!finalizers.is_array()) finalizers.emplace_array();
@@ -190,7 +174,7 @@ void PrepareNamespace(Json& object) {
 
 void PreparePod(Json& object) {
   SetGeneration(object, 1);
-  ResetStatus(object);
+  ResetStatus(KindId::kPod, object);
   JsonObject& status = object.get_object()["status"].get_object();
   status["phase"] = "Pending";
   status["qosClass"] = QosClassOf(object);
@@ -275,9 +259,34 @@ void PrepareStatusUpdate(KindId kind, const Json& old, Json& object) {
   }
 }
 
+// Kinds whose generation counts the changes of their spec.
 bool HasGeneration(KindId kind) {
-  return kind == KindId::kPod || kind == KindId::kDeployment || kind == KindId::kReplicaSet ||
-         kind == KindId::kJob || kind == KindId::kPodDisruptionBudget;
+  constexpr std::array kSome = {
+      KindId::kPod,          KindId::kDeployment,  KindId::kReplicaSet,
+      KindId::kJob,          KindId::kCronJob,     KindId::kPodDisruptionBudget,
+      KindId::kDaemonSet,    KindId::kIngress,     KindId::kReplicationController,
+      KindId::kIngressClass, KindId::kStatefulSet, KindId::kCustomResourceDefinition,
+      KindId::kNetworkPolicy};
+  return std::ranges::find(kSome, kind) != kSome.end();
+}
+
+// Kinds without a spec, of which anything but metadata counts.
+bool CountsAnything(KindId kind) {
+  return KindOf(kind).custom || kind == KindId::kValidatingWebhookConfiguration ||
+         kind == KindId::kMutatingWebhookConfiguration || kind == KindId::kEndpointSlice ||
+         kind == KindId::kPodTemplate || kind == KindId::kControllerRevision;
+}
+
+// It goes up with the template, whatever the request says.
+void KeepTemplateGeneration(const Json& old, Json& object) {
+  int64_t generation = 0;
+  if (const Json* text = FindMember(ObjectAt(old, "metadata.annotations"), kTemplateGeneration)) {
+    const std::string_view digits =
+        text->is_string() ? std::string_view(text->get_string()) : std::string_view();
+    std::from_chars(digits.data(), digits.data() + digits.size(), generation);
+  }
+  if (!SamePath(old, object, "spec.template")) ++generation;
+  SetTemplateGeneration(object, generation);
 }
 
 void Move(JsonObject& object, std::string_view from, std::string_view to) {
@@ -338,19 +347,11 @@ void ApplyDefaults(KindId kind, Json& object) {
     case KindId::kPriorityClass:
       SetDefault(object.get_object(), "preemptionPolicy", "PreemptLowerPriority");
       return;
-    case KindId::kDeployment:
-      DefaultDeployment(SpecOf(object));
-      return;
-    case KindId::kReplicaSet: {
-      JsonObject& spec = SpecOf(object);
-      SetDefault(spec, "replicas", 1);
-      DefaultTemplate(spec);
-      return;
-    }
-    case KindId::kJob:
-      DefaultJob(object.get_object(), SpecOf(object));
-      return;
     default:
+      DefaultWorkload(kind, object.get_object());
+      DefaultService(kind, object.get_object());
+      DefaultStorage(kind, object.get_object());
+      DefaultPolicy(kind, object.get_object());
       return;
   }
 }
@@ -419,24 +420,32 @@ void PrepareForCreate(KindId kind, Json& object) {
     case KindId::kPriorityClass:
       SetGeneration(object, 1);
       return;
-    case KindId::kPodDisruptionBudget:
-      object.get_object()["status"] = JsonObject{{"currentHealthy", 0},
-                                                 {"desiredHealthy", 0},
-                                                 {"disruptionsAllowed", 0},
-                                                 {"expectedPods", 0}};
-      SetGeneration(object, 1);
-      return;
     case KindId::kJob:
       GenerateSelector(object);
-      [[fallthrough]];
-    case KindId::kDeployment:
-    case KindId::kReplicaSet:
-      ResetStatus(object);
+      break;
+    case KindId::kDaemonSet:
+      SetTemplateGeneration(object, 1);
+      break;
+    case KindId::kPersistentVolume:
+    case KindId::kPersistentVolumeClaim:
+      object.get_object()["status"] = JsonObject{{"phase", "Pending"}};
+      return;
+    case KindId::kCustomResourceDefinition: {
+      // What the versions' storage says stays: it is a default, not a claim of who asks.
+      Json stored = JsonArray();
+      if (const Json* found = FindPath(std::as_const(object), "status.storedVersions")) {
+        stored = *found;
+      }
+      ResetStatus(kind, object);
+      SetPath(object, "status.storedVersions", std::move(stored));
       SetGeneration(object, 1);
       return;
+    }
     default:
-      return;
+      break;
   }
+  if (KindOf(kind).has_status && kind != KindId::kNode) ResetStatus(kind, object);
+  if (HasGeneration(kind) || CountsAnything(kind)) SetGeneration(object, 1);
 }
 
 void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource subresource) {
@@ -458,12 +467,13 @@ void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource su
   if (kind == KindId::kNamespace && subresource == Subresource::kNone) {
     KeepMember(old, object, "spec.finalizers");
   }
-  if (KindOf(kind).custom) {
+  if (CountsAnything(kind)) {
     if (ChangesGeneration(KindOf(kind), old, object)) {
       SetGeneration(object, IntegerAt(old, "metadata.generation") + 1);
     }
     return;
   }
+  if (kind == KindId::kDaemonSet) KeepTemplateGeneration(old, object);
   const bool annotated =
       kind == KindId::kDeployment && !SamePath(old, object, "metadata.annotations");
   if (HasGeneration(kind) && (annotated || !SamePath(old, object, "spec"))) {

@@ -63,6 +63,10 @@ constexpr Kind InAll(Kind kind) {
   kind.category = "all";
   return kind;
 }
+constexpr Kind InExtensions(Kind kind) {
+  kind.category = "api-extensions";
+  return kind;
+}
 constexpr Kind WithoutDeleteCollection(Kind kind) {
   kind.has_deletecollection = false;
   return kind;
@@ -115,6 +119,8 @@ constexpr Kind OldVersion(KindId id, Kind kind) {
 }
 
 constexpr std::string_view kEvents = "events.k8s.io";
+constexpr std::string_view kAuthentication = "authentication.k8s.io";
+constexpr std::string_view kAuthorization = "authorization.k8s.io";
 
 constexpr std::array<Kind, kKindsCount> kKinds = {
     WithoutDeleteCollection(WithStatus(ClusterWide(StoredKind(
@@ -147,6 +153,80 @@ constexpr std::array<Kind, kKindsCount> kKinds = {
     WithStatus(StoredKind(KindId::kPodDisruptionBudget, "policy",
                           {"PodDisruptionBudget", "poddisruptionbudgets", "poddisruptionbudget",
                            "pdb", "EVWiDmWqyJw="})),
+    InAll(WithScale(WithStatus(StoredKind(KindId::kReplicationController, "",
+                                          {"ReplicationController", "replicationcontrollers",
+                                           "replicationcontroller", "rc", "Jond2If31h0="})))),
+    InAll(WithStatus(StoredKind(KindId::kService, "",
+                                {"Service", "services", "service", "svc", "0/CO1lhkEBI="}))),
+    StoredKind(KindId::kEndpoints, "",
+               {"Endpoints", "endpoints", "endpoints", "ep", "fWeeMqaN/OA="}),
+    WithStatus(ClusterWide(StoredKind(
+        KindId::kPersistentVolume, "",
+        {"PersistentVolume", "persistentvolumes", "persistentvolume", "pv", "HN/zwEC+JgM="}))),
+    WithStatus(StoredKind(KindId::kPersistentVolumeClaim, "",
+                          {"PersistentVolumeClaim", "persistentvolumeclaims",
+                           "persistentvolumeclaim", "pvc", "QWTyNDq0dC4="})),
+    StoredKind(KindId::kLimitRange, "",
+               {"LimitRange", "limitranges", "limitrange", "limits", "EBKMFVe6cwo="}),
+    WithStatus(
+        StoredKind(KindId::kResourceQuota, "",
+                   {"ResourceQuota", "resourcequotas", "resourcequota", "quota", "8uhSgffRX6w="})),
+    StoredKind(KindId::kPodTemplate, "",
+               {"PodTemplate", "podtemplates", "podtemplate", "", "LIXB2x4IFpk="}),
+    InAll(WithScale(WithStatus(
+        StoredKind(KindId::kStatefulSet, "apps",
+                   {"StatefulSet", "statefulsets", "statefulset", "sts", "H+vl74LkKdo="})))),
+    InAll(WithStatus(StoredKind(KindId::kDaemonSet, "apps",
+                                {"DaemonSet", "daemonsets", "daemonset", "ds", "dd7pWHUlMKQ="}))),
+    StoredKind(
+        KindId::kControllerRevision, "apps",
+        {"ControllerRevision", "controllerrevisions", "controllerrevision", "", "85nkx63pcBU="}),
+    InAll(WithStatus(StoredKind(KindId::kCronJob, "batch",
+                                {"CronJob", "cronjobs", "cronjob", "cj", "sd5LIXh4Fjs="}))),
+    StoredKind(KindId::kEndpointSlice, "discovery.k8s.io",
+               {"EndpointSlice", "endpointslices", "endpointslice", "", "qgS0xkrxYAI="}),
+    ClusterWide(
+        StoredKind(KindId::kStorageClass, "storage.k8s.io",
+                   {"StorageClass", "storageclasses", "storageclass", "sc", "K+m6uJwbjGY="})),
+    ClusterWide(StoredKind(KindId::kCsiNode, "storage.k8s.io",
+                           {"CSINode", "csinodes", "csinode", "", "Pe62DkZtjuo="})),
+    ClusterWide(StoredKind(KindId::kCsiDriver, "storage.k8s.io",
+                           {"CSIDriver", "csidrivers", "csidriver", "", "hL6j/rwBV5w="})),
+    StoredKind(
+        KindId::kCsiStorageCapacity, "storage.k8s.io",
+        {"CSIStorageCapacity", "csistoragecapacities", "csistoragecapacity", "", "xeVl+2Ly1kE="}),
+    WithStatus(ClusterWide(StoredKind(
+        KindId::kVolumeAttachment, "storage.k8s.io",
+        {"VolumeAttachment", "volumeattachments", "volumeattachment", "", "tJx/ezt6UDU="}))),
+    StoredKind(KindId::kRole, "rbac.authorization.k8s.io",
+               {"Role", "roles", "role", "", "7FuwZcIIItM="}),
+    StoredKind(KindId::kRoleBinding, "rbac.authorization.k8s.io",
+               {"RoleBinding", "rolebindings", "rolebinding", "", "eGsCzGH6b1g="}),
+    ClusterWide(StoredKind(KindId::kClusterRole, "rbac.authorization.k8s.io",
+                           {"ClusterRole", "clusterroles", "clusterrole", "", "bYE5ZWDrJ44="})),
+    ClusterWide(StoredKind(
+        KindId::kClusterRoleBinding, "rbac.authorization.k8s.io",
+        {"ClusterRoleBinding", "clusterrolebindings", "clusterrolebinding", "", "48tpQ8gZHFc="})),
+    ClusterWide(StoredKind(KindId::kRuntimeClass, "node.k8s.io",
+                           {"RuntimeClass", "runtimeclasses", "runtimeclass", "", "WQTu1GL3T2Q="})),
+    WithStatus(StoredKind(KindId::kIngress, "networking.k8s.io",
+                          {"Ingress", "ingresses", "ingress", "ing", "39NQlfNR+bo="})),
+    ClusterWide(StoredKind(KindId::kIngressClass, "networking.k8s.io",
+                           {"IngressClass", "ingressclasses", "ingressclass", "", "l/iqIbDgFyQ="})),
+    StoredKind(KindId::kNetworkPolicy, "networking.k8s.io",
+               {"NetworkPolicy", "networkpolicies", "networkpolicy", "netpol", "YpfwF18m1G8="}),
+    InExtensions(ClusterWide(
+        StoredKind(KindId::kValidatingWebhookConfiguration, "admissionregistration.k8s.io",
+                   {"ValidatingWebhookConfiguration", "validatingwebhookconfigurations",
+                    "validatingwebhookconfiguration", "", "B0wHjQmsGNk="}))),
+    InExtensions(ClusterWide(
+        StoredKind(KindId::kMutatingWebhookConfiguration, "admissionregistration.k8s.io",
+                   {"MutatingWebhookConfiguration", "mutatingwebhookconfigurations",
+                    "mutatingwebhookconfiguration", "", "Sqi0GUgDaX0="}))),
+    InExtensions(WithStatus(
+        ClusterWide(StoredKind(KindId::kCustomResourceDefinition, "apiextensions.k8s.io",
+                               {"CustomResourceDefinition", "customresourcedefinitions",
+                                "customresourcedefinition", "crd crds", "M5uH+AlWATY="})))),
     VolcanoKind(KindId::kPodGroup,
                 {"PodGroup", "podgroups", "podgroup", "pg podgroup-v1beta1", "yufRBZAGAC0="}),
     WithStatus(ClusterWide(VolcanoKind(
@@ -170,6 +250,18 @@ constexpr std::array<Kind, kKindsCount> kKinds = {
     SpokenKind(KindId::kBinding, "", "Binding", "bindings"),
     SpokenKind(KindId::kEviction, "policy", "Eviction", ""),
     SpokenKind(KindId::kScale, "autoscaling", "Scale", ""),
+    ClusterWide(SpokenKind(KindId::kTokenReview, kAuthentication, "TokenReview", "tokenreviews")),
+    SpokenKind(KindId::kTokenRequest, kAuthentication, "TokenRequest", ""),
+    ClusterWide(SpokenKind(KindId::kSelfSubjectReview, kAuthentication, "SelfSubjectReview",
+                           "selfsubjectreviews")),
+    ClusterWide(SpokenKind(KindId::kSubjectAccessReview, kAuthorization, "SubjectAccessReview",
+                           "subjectaccessreviews")),
+    SpokenKind(KindId::kLocalSubjectAccessReview, kAuthorization, "LocalSubjectAccessReview",
+               "localsubjectaccessreviews"),
+    ClusterWide(SpokenKind(KindId::kSelfSubjectAccessReview, kAuthorization,
+                           "SelfSubjectAccessReview", "selfsubjectaccessreviews")),
+    ClusterWide(SpokenKind(KindId::kSelfSubjectRulesReview, kAuthorization,
+                           "SelfSubjectRulesReview", "selfsubjectrulesreviews")),
     SpokenKind(KindId::kStatus, "", "Status", ""),
     SpokenKind(KindId::kDeleteOptions, "", "DeleteOptions", ""),
     SpokenKind(KindId::kPodTemplateSpec, "", "PodTemplateSpec", ""),
@@ -221,6 +313,9 @@ constexpr std::array<Selectable, 1> kWorkloadFields = {
     {{"status.admission.clusterQueue", "status.admission.clusterQueue"}}};
 constexpr std::array<Selectable, 1> kJobFields = {{{"status.successful", "status.succeeded"}}};
 
+constexpr std::array<Selectable, 2> kServiceFields = {
+    {{"spec.clusterIP", "spec.clusterIP"}, {"spec.type", "spec.type"}}};
+
 std::span<const Selectable> SelectableOf(KindId kind) {
   switch (kind) {
     case KindId::kPod:
@@ -238,6 +333,8 @@ std::span<const Selectable> SelectableOf(KindId kind) {
       return kJobFields;
     case KindId::kWorkload:
       return kWorkloadFields;
+    case KindId::kService:
+      return kServiceFields;
     default:
       return {};
   }

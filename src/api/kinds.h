@@ -32,6 +32,35 @@ enum class KindId : uint8_t {
   kReplicaSet,
   kJob,
   kPodDisruptionBudget,
+  kReplicationController,  // core v1
+  kService,
+  kEndpoints,
+  kPersistentVolume,
+  kPersistentVolumeClaim,
+  kLimitRange,
+  kResourceQuota,
+  kPodTemplate,
+  kStatefulSet,  // apps/v1
+  kDaemonSet,
+  kControllerRevision,
+  kCronJob,        // batch/v1
+  kEndpointSlice,  // discovery.k8s.io/v1
+  kStorageClass,   // storage.k8s.io/v1
+  kCsiNode,
+  kCsiDriver,
+  kCsiStorageCapacity,
+  kVolumeAttachment,
+  kRole,  // rbac.authorization.k8s.io/v1
+  kRoleBinding,
+  kClusterRole,
+  kClusterRoleBinding,
+  kRuntimeClass,  // node.k8s.io/v1
+  kIngress,       // networking.k8s.io/v1
+  kIngressClass,
+  kNetworkPolicy,
+  kValidatingWebhookConfiguration,  // admissionregistration.k8s.io/v1
+  kMutatingWebhookConfiguration,
+  kCustomResourceDefinition,  // apiextensions.k8s.io/v1
   // Stored, of the kinds that elsewhere are CustomResourceDefinitions.
   kPodGroup,  // scheduling.volcano.sh/v1beta1
   kQueue,
@@ -55,6 +84,13 @@ enum class KindId : uint8_t {
   kBinding,
   kEviction,
   kScale,
+  kTokenReview,  // authentication.k8s.io/v1
+  kTokenRequest,
+  kSelfSubjectReview,
+  kSubjectAccessReview,  // authorization.k8s.io/v1
+  kLocalSubjectAccessReview,
+  kSelfSubjectAccessReview,
+  kSelfSubjectRulesReview,
   kStatus,
   kDeleteOptions,
   kPodTemplateSpec,  // Not a kind of requests: the piece of a spec that has defaults and rules of
@@ -70,7 +106,7 @@ struct Kind {
   std::string_view plural;  // "pods"; empty for what is no resource.
   std::string_view singular;
   std::string_view short_names;  // "po", separated by blanks, or empty.
-  std::string_view category;     // "all", or empty.
+  std::string_view category;     // "all", "api-extensions", or empty.
   std::string_view
       storage_hash;  // The aggregated discovery's storageVersionHash, as upstream computes it.
   bool namespaced = false;

@@ -19,10 +19,14 @@ namespace berth::api {
 
 // On a Job: the LocalQueue of its namespace that it gets its quota from. It is held until then.
 inline constexpr std::string_view kQueueNameLabel = "kueue.x-k8s.io/queue-name";
-// On a Workload: the uid of the job that it is for.
 // Of which pod set of its workload a pod is.
 inline constexpr std::string_view kPodSetLabel = "kueue.x-k8s.io/podset";
+// On a Workload: the uid of the job that it is for.
 inline constexpr std::string_view kJobUidLabel = "kueue.x-k8s.io/job-uid";
+// Keeps what is deleted until nobody uses it: a queue, flavor, topology or check
+// (control/in_use.h); a Workload, until nothing of its job runs and the job has got back what it
+// came with.
+inline constexpr std::string_view kInUseFinalizer = "kueue.x-k8s.io/resource-in-use";
 // On a job: the WorkloadPriorityClass of its Workload.
 inline constexpr std::string_view kWorkloadPriorityLabel = "kueue.x-k8s.io/priority-class";
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -12,89 +13,64 @@
 #include "api/defaults.h"
 #include "api/object.h"
 #include "api/selector.h"
+#include "api/table_forms.h"
 #include "api/timestamp.h"
 
 namespace berth::api {
 namespace {
 
-constexpr Column kName = {"Name", "string", "name", 0};
-constexpr Column kAge = {"Age", "string", "", 0};
-
-constexpr Column Text(std::string_view name, int32_t priority = 0) {
-  return {name, "string", "", priority};
-}
-constexpr Column Number(std::string_view name) { return {name, "integer", "", 0}; }
-
 constexpr std::array kPodColumns = {kName,
-                                    Text("Ready"),
-                                    Text("Status"),
-                                    Text("Restarts"),
+                                    TextColumn("Ready"),
+                                    TextColumn("Status"),
+                                    TextColumn("Restarts"),
                                     kAge,
-                                    Text("IP", 1),
-                                    Text("Node", 1),
-                                    Text("Nominated Node", 1),
-                                    Text("Readiness Gates", 1)};
+                                    TextColumn("IP", 1),
+                                    TextColumn("Node", 1),
+                                    TextColumn("Nominated Node", 1),
+                                    TextColumn("Readiness Gates", 1)};
 constexpr std::array kNodeColumns = {kName,
-                                     Text("Status"),
-                                     Text("Roles"),
+                                     TextColumn("Status"),
+                                     TextColumn("Roles"),
                                      kAge,
-                                     Text("Version"),
-                                     Text("Internal-IP", 1),
-                                     Text("External-IP", 1),
-                                     Text("OS-Image", 1),
-                                     Text("Kernel-Version", 1),
-                                     Text("Container-Runtime", 1)};
+                                     TextColumn("Version"),
+                                     TextColumn("Internal-IP", 1),
+                                     TextColumn("External-IP", 1),
+                                     TextColumn("OS-Image", 1),
+                                     TextColumn("Kernel-Version", 1),
+                                     TextColumn("Container-Runtime", 1)};
 constexpr std::array kDeploymentColumns = {
-    kName, Text("Ready"),         Text("Up-to-date"), Text("Available"),
-    kAge,  Text("Containers", 1), Text("Images", 1),  Text("Selector", 1)};
+    kName, TextColumn("Ready"),         TextColumn("Up-to-date"), TextColumn("Available"),
+    kAge,  TextColumn("Containers", 1), TextColumn("Images", 1),  TextColumn("Selector", 1)};
 constexpr std::array kReplicaSetColumns = {
-    kName, Number("Desired"),     Number("Current"), Number("Ready"),
-    kAge,  Text("Containers", 1), Text("Images", 1), Text("Selector", 1)};
+    kName, NumberColumn("Desired"),     NumberColumn("Current"), NumberColumn("Ready"),
+    kAge,  TextColumn("Containers", 1), TextColumn("Images", 1), TextColumn("Selector", 1)};
 constexpr std::array kJobColumns = {
-    kName, Text("Status"),        Text("Completions"), Text("Duration"),
-    kAge,  Text("Containers", 1), Text("Images", 1),   Text("Selector", 1)};
+    kName, TextColumn("Status"),        TextColumn("Completions"), TextColumn("Duration"),
+    kAge,  TextColumn("Containers", 1), TextColumn("Images", 1),   TextColumn("Selector", 1)};
 constexpr std::array kEventColumns = {
-    Text("Last Seen"),    Text("Type"),
-    Text("Reason"),       Text("Object"),
-    Text("Subobject", 1), Text("Source", 1),
-    Text("Message"),      Text("First Seen", 1),
-    Text("Count", 1),     Column{"Name", "string", "name", 1},
+    TextColumn("Last Seen"),    TextColumn("Type"),
+    TextColumn("Reason"),       TextColumn("Object"),
+    TextColumn("Subobject", 1), TextColumn("Source", 1),
+    TextColumn("Message"),      TextColumn("First Seen", 1),
+    TextColumn("Count", 1),     Column{"Name", "string", "name", 1},
 };
-constexpr std::array kNamespaceColumns = {kName, Text("Status"), kAge};
-constexpr std::array kConfigMapColumns = {kName, Text("Data"), kAge};
-constexpr std::array kSecretColumns = {kName, Text("Type"), Text("Data"), kAge};
+constexpr std::array kNamespaceColumns = {kName, TextColumn("Status"), kAge};
+constexpr std::array kConfigMapColumns = {kName, TextColumn("Data"), kAge};
+constexpr std::array kSecretColumns = {kName, TextColumn("Type"), TextColumn("Data"), kAge};
 constexpr std::array kServiceAccountColumns = {kName, kAge};
-constexpr std::array kLeaseColumns = {kName, Text("Holder"), kAge};
-constexpr std::array kPriorityClassColumns = {kName, Number("Value"),
-                                              Column{"Global-Default", "boolean", "", 0}, kAge,
-                                              Text("PreemptionPolicy")};
-constexpr std::array kBudgetColumns = {kName, Text("Min Available"), Text("Max Unavailable"),
-                                       Number("Allowed Disruptions"), kAge};
+constexpr std::array kLeaseColumns = {kName, TextColumn("Holder"), kAge};
+constexpr std::array kPriorityClassColumns = {kName, NumberColumn("Value"),
+                                              FlagColumn("Global-Default"), kAge,
+                                              TextColumn("PreemptionPolicy")};
+constexpr std::array kBudgetColumns = {kName, TextColumn("Min Available"),
+                                       TextColumn("Max Unavailable"),
+                                       NumberColumn("Allowed Disruptions"), kAge};
 constexpr std::array kPlainColumns = {kName, Column{"Created At", "date", "", 0}};
-
-std::optional<Instant> TimeAt(const Json& object, std::string_view path) {
-  const std::string_view text = TextAt(object, path);
-  if (text.empty()) return std::nullopt;
-  const Result<Instant> time = ParseTimestamp(text);
-  return time ? std::optional(*time) : std::nullopt;
-}
-
-std::string Since(std::optional<Instant> time, Instant now) {
-  return time ? HumanDuration(now - *time) : "<unknown>";
-}
-
-std::string AgeOf(const Json& object, Instant now) {
-  return Since(TimeAt(object, "metadata.creationTimestamp"), now);
-}
 
 // A number, or a text as it is; "N/A" for neither.
 Json CountOrPercent(const Json* value) {
   if (value == nullptr || value->is_null()) return Json("N/A");
   return value->is_int64() ? Json(std::to_string(value->get_int64())) : *value;
-}
-
-std::string OrNone(std::string_view text, std::string_view otherwise = "<none>") {
-  return std::string(text.empty() ? otherwise : text);
 }
 
 // Whether the list `conditions` holds the type with status True.
@@ -297,32 +273,10 @@ JsonArray NodeCells(const Json& node, Instant now) {
           Json(OrNone(info("containerRuntimeVersion"), "<unknown>"))};
 }
 
-// The wide columns of what makes pods: names and images of the containers, and the selector.
+// The wide columns of a Deployment and its like: containers, images and the selector.
 void AddTemplateCells(const Json& object, JsonArray& cells) {
-  std::string names;
-  std::string images;
-  for (const Json& container : ArrayAt(object, "spec.template.spec.containers")) {
-    if (!names.empty()) {
-      names += ',';
-      images += ',';
-    }
-    names += TextAt(container, "name");
-    images += TextAt(container, "image");
-  }
-  cells.emplace_back(names);
-  cells.emplace_back(images);
-  LabelSelector selector;
-  selector.match_labels = StringMapAt(object, "spec.selector.matchLabels");
-  for (const Json& expression : ArrayAt(object, "spec.selector.matchExpressions")) {
-    Requirement requirement{
-        std::string(TextAt(expression, "key")), std::string(TextAt(expression, "operator")), {}};
-    for (const Json& value : ArrayAt(expression, "values")) {
-      if (value.is_string()) requirement.values.emplace_back(value.get_string());
-    }
-    selector.match_expressions.push_back(std::move(requirement));
-  }
-  const Result<LabelQuery> query = QueryOf(selector);
-  cells.emplace_back(query ? OrNone(ToString(*query)) : std::string("<error>"));
+  AddContainerCells(object, "spec.template.spec.containers", cells);
+  cells.emplace_back(SelectorText(object, "spec.selector"));
 }
 
 JsonArray DeploymentCells(const Json& object, Instant now) {
@@ -454,6 +408,14 @@ Json CustomCell(const Column& column, const Json* value, Instant now) {
   return Json(time ? HumanDuration(now - *time) : "<invalid>");
 }
 
+const TableForm* FindForm(KindId kind) {
+  for (auto* const find :
+       {&FindWorkloadForm, &FindServiceForm, &FindStorageForm, &FindPolicyForm}) {
+    if (const TableForm* form = find(kind)) return form;
+  }
+  return nullptr;
+}
+
 JsonArray CustomCells(KindId kind, const Json& object, Instant now) {
   const CustomColumns custom = CustomColumnsOf(kind);
   JsonArray cells;
@@ -464,6 +426,79 @@ JsonArray CustomCells(KindId kind, const Json& object, Instant now) {
 }
 
 }  // namespace
+
+std::optional<Instant> TimeAt(const Json& object, std::string_view path) {
+  const std::string_view text = TextAt(object, path);
+  if (text.empty()) return std::nullopt;
+  const Result<Instant> time = ParseTimestamp(text);
+  return time ? std::optional(*time) : std::nullopt;
+}
+
+std::string Since(std::optional<Instant> time, Instant now) {
+  return time ? HumanDuration(now - *time) : "<unknown>";
+}
+
+std::string AgeOf(const Json& object, Instant now) {
+  return Since(TimeAt(object, "metadata.creationTimestamp"), now);
+}
+
+std::string OrNone(std::string_view text, std::string_view otherwise) {
+  return std::string(text.empty() ? otherwise : text);
+}
+
+Json NameCell(const Json& object) { return Json(TextAt(object, "metadata.name")); }
+
+std::string LabelsText(const Json& object, std::string_view path) {
+  StringMap labels = StringMapAt(object, path);
+  std::ranges::sort(labels);
+  std::string text;
+  for (const auto& [key, value] : labels) {
+    fmt::format_to(std::back_inserter(text), "{}{}={}", text.empty() ? "" : ",", key, value);
+  }
+  return OrNone(text);
+}
+
+std::string SelectorText(const Json& object, std::string_view path) {
+  const Json* found = FindPath(object, path);
+  if (found == nullptr) return OrNone("");
+  LabelSelector selector;
+  selector.match_labels = StringMapAt(*found, "matchLabels");
+  for (const Json& expression : ArrayAt(*found, "matchExpressions")) {
+    Requirement requirement{
+        std::string(TextAt(expression, "key")), std::string(TextAt(expression, "operator")), {}};
+    for (const Json& value : ArrayAt(expression, "values")) {
+      if (value.is_string()) requirement.values.emplace_back(value.get_string());
+    }
+    selector.match_expressions.push_back(std::move(requirement));
+  }
+  const Result<LabelQuery> query = QueryOf(selector);
+  return query ? OrNone(ToString(*query)) : std::string("<error>");
+}
+
+std::string Joined(const JsonArray& texts) {
+  std::string joined;
+  for (const Json& text : texts) {
+    if (!text.is_string()) continue;
+    if (!joined.empty()) joined += ',';
+    joined += std::string_view(text.get_string());
+  }
+  return joined;
+}
+
+void AddContainerCells(const Json& object, std::string_view containers_path, JsonArray& cells) {
+  std::string names;
+  std::string images;
+  for (const Json& container : ArrayAt(object, containers_path)) {
+    if (!names.empty()) {
+      names += ',';
+      images += ',';
+    }
+    names += TextAt(container, "name");
+    images += TextAt(container, "image");
+  }
+  cells.emplace_back(names);
+  cells.emplace_back(images);
+}
 
 std::span<const Column> ColumnsOf(KindId kind) {
   if (KindOf(kind).custom) return CustomColumnsOf(kind).columns;
@@ -496,8 +531,10 @@ std::span<const Column> ColumnsOf(KindId kind) {
     case KindId::kPodDisruptionBudget:
       return kBudgetColumns;
     default:
-      return kPlainColumns;
+      break;
   }
+  const TableForm* form = FindForm(kind);
+  return form == nullptr ? kPlainColumns : form->columns;
 }
 
 JsonArray CellsOf(KindId kind, const Json& object, Instant now) {
@@ -543,8 +580,10 @@ JsonArray CellsOf(KindId kind, const Json& object, Instant now) {
               CountOrPercent(FindPath(object, "spec.maxUnavailable")),
               Json(IntegerAt(object, "status.disruptionsAllowed")), age};
     default:
-      return {name, Json(TextAt(object, "metadata.creationTimestamp"))};
+      break;
   }
+  if (const TableForm* form = FindForm(kind)) return form->cells(object, now);
+  return {name, Json(TextAt(object, "metadata.creationTimestamp"))};
 }
 
 JsonArray RowConditionsOf(KindId kind, const Json& object) {

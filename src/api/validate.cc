@@ -11,6 +11,7 @@
 #include "api/validate_common.h"
 #include "api/validate_custom.h"
 #include "api/validate_pod.h"
+#include "api/validate_services.h"
 #include "api/validate_workloads.h"
 
 namespace berth::api {
@@ -353,6 +354,21 @@ void CheckDeleteOptions(FieldErrors& errors, const Json& options) {
   }
 }
 
+// How objects of a kind without rules of its own may be called.
+rules::NameCheck NameCheckOf(KindId kind) {
+  switch (kind) {
+    case KindId::kService:
+      return &CheckDns1123Label;
+    case KindId::kRole:
+    case KindId::kRoleBinding:
+    case KindId::kClusterRole:
+    case KindId::kClusterRoleBinding:
+      return &CheckPathSegment;
+    default:
+      return &CheckDns1123Subdomain;
+  }
+}
+
 FieldErrors ValidateCustomCreate(KindId kind, const Json& object) {
   FieldErrors errors;
   rules::CheckCustomMeta(errors, object, KindOf(kind).namespaced);
@@ -427,6 +443,10 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       rules::CheckTemplate(errors, Path("template"), object);
       break;
     default:
+      if (KindOf(kind).stored) {
+        CheckMeta(errors, object, KindOf(kind).namespaced, NameCheckOf(kind));
+      }
+      if (kind == KindId::kService) rules::CheckService(errors, nullptr, object);
       break;
   }
   return errors;
@@ -521,6 +541,10 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
       break;
     case KindId::kScale:
       CheckScale(errors, object);
+      break;
+    case KindId::kService:
+      CheckMetaUpdate(errors, old, object);
+      rules::CheckService(errors, &old, object);
       break;
     default:
       CheckMetaUpdate(errors, old, object);

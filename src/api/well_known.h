@@ -7,7 +7,13 @@ namespace berth::api {
 
 // Of a node: its name, and the lowest level of a topology.
 inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
+// Of a pod: the uid of the Job that made it, which orphaning leaves there.
+inline constexpr std::string_view kControllerUidLabel = "batch.kubernetes.io/controller-uid";
 // Of a Job in a queue: with how few pods it may be started.
 inline constexpr std::string_view kMinParallelismAnnotation = "kueue.x-k8s.io/job-min-parallelism";
+
+// The old form of a volume's or claim's spec.storageClassName, which goes before it.
+inline constexpr std::string_view kStorageClassAnnotation =
+    "volume.beta.kubernetes.io/storage-class";
 
 }  // namespace berth::api

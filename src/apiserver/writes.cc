@@ -15,6 +15,7 @@
 #include "api/validate.h"
 #include "api/versions.h"
 #include "apiserver/admission.h"
+#include "apiserver/services.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "codec/json.h"
@@ -156,6 +157,8 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
     return admitted;
   }
   if (Exists(context, *name)) return AlreadyExists({.kind = kind, .name = *name});
+  if (kind.id == KindId::kService)
+    return AllocateService(context.store, context.prng, {.kind = kind, .name = *name}, object);
   return {};
 }
 
@@ -408,10 +411,17 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   }
   KeepServerMetadata(before, object);
   api::PrepareForUpdate(kind.id, before, object, subresource);
+  const bool service = kind.id == KindId::kService && subresource == api::Subresource::kNone;
+  if (service) KeepAllocated(before, object);
   const api::FieldErrors errors = api::ValidateUpdate(kind.id, before, object, subresource);
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {
     return std::unexpected(std::move(admitted.error()));
+  }
+  if (service) {
+    Outcome<void> given =
+        AllocateService(context.store, context.prng, context.request.subject(), object);
+    if (!given) return std::unexpected(std::move(given.error()));
   }
   if (api::SameJson(before, object)) return Written{.json = old->json};
   const Json stored = kind.is_view() ? Load(*old, context.memory) : Json();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "api/json.h"
+#include "api/quota.h"
 #include "cli/answer.h"
 #include "codec/json.h"
 
@@ -56,6 +57,66 @@ std::string PastEviction(const api::JsonObject& object) {
   return text + fmt::format(": {}: {}\n", Text(*evicted, "reason"), Text(*evicted, "message"));
 }
 
+// What else its objects say: its end, what is missing of what it was admitted with.
+std::string Progress(const api::JsonObject& object) {
+  std::string text;
+  if (const api::JsonObject* end = Part(object, "finished")) {
+    text += fmt::format("  it is finished: {}: {}\n", Text(*end, "reason"), Text(*end, "message"));
+    const std::string reason = Text(*end, "reason");
+    if (reason != "Succeeded" && reason != "Failed")
+      text += "  its Job is held while it is there: delete the workload to have another made\n";
+  }
+  if (const api::JsonObject* waits = Part(object, "notAdmitted")) {
+    text += fmt::format("  it is not admitted yet: {}: {}\n", Text(*waits, "reason"),
+                        Text(*waits, "message"));
+  }
+  if (Text(object, "clusterQueueMissing") == "true") {
+    text += fmt::format(
+        "  ClusterQueue {}, of which it was admitted, doesn't exist: its quota counts nowhere; "
+        "create the queue, or set spec.active of the workload to false and to true again\n",
+        Text(object, "clusterQueue"));
+  }
+  if (object.contains("reclaimable")) {
+    text += fmt::format("  {} of its pods have nothing to do any more, and their quota is free\n",
+                        Text(object, "reclaimable"));
+  }
+  return text;
+}
+
+std::string PodsLeft(const api::JsonObject& object) {
+  const std::string count = Text(object, "podsLeft");
+  return count == "1" ? "1 is left" : count + " are left";
+}
+
+// What the end of one waits for that is being deleted, or whose Job is gone.
+std::string End(const api::JsonObject& object) {
+  std::string text;
+  const bool gone = Text(object, "jobGone") == "true";
+  const bool done = Text(object, "stage") == "finished";
+  if (gone) text += "  its Job is gone";
+  if (gone && !done)
+    text += ": what it has is given back when none of the Job's pods runs; " + PodsLeft(object);
+  if (gone) text += "\n";
+  if (!object.contains("deletedAt")) return text;
+  text += fmt::format("  it is being deleted since {}\n", Text(object, "deletedAt"));
+  const api::Json* finalizers = object.if_contains("finalizers");
+  if (finalizers == nullptr || !finalizers->is_array()) return text;
+  for (const api::Json& one : finalizers->get_array()) {
+    if (!one.is_string()) continue;
+    const std::string_view finalizer = one.get_string();
+    if (finalizer != api::kInUseFinalizer) {
+      text += fmt::format("  it waits for who takes {} off its finalizers\n", finalizer);
+    } else if (!gone) {
+      text += fmt::format(
+          "  it waits for its Job to be suspended with the template that it came "
+          "with, or to end, and for its pods, of which {}: berth controllers see "
+          "to it\n",
+          PodsLeft(object));
+    }
+  }
+  return text;
+}
+
 std::string StageLine(const api::JsonObject& object) {
   std::string text =
       fmt::format("workload {}: {}", Text(object, "workload"), Text(object, "stage"));
@@ -96,8 +157,10 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   }
   std::string text = StageLine(object);
   const std::string stage = Text(object, "stage");
-  if (Text(object, "active") == "false" && stage != "finished")
+  text += End(object);
+  if (Text(object, "active") == "false" && stage != "finished" && stage != "deleting")
     text += "  its spec.active is false: it wants no quota\n";
+  text += Progress(object);
   text += PastEviction(object);
   if (const std::string delay = DelayText(object); !delay.empty()) text += "  " + delay + "\n";
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
@@ -110,7 +173,7 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   text += Holds(object);
   if (object.contains("evictedFor"))
     text += fmt::format("  it is evicted for workload {}\n", Text(object, "evictedFor"));
-  if (stage == "quotaReserved")
+  if (stage == "quotaReserved" && !object.contains("notAdmitted"))
     text += "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n";
   return text;
 }

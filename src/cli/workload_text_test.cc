@@ -48,6 +48,25 @@ TEST(WorkloadText, WhoHasQuotaIsToldWhatItHas) {
             "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n");
 }
 
+TEST(WorkloadText, WhatItsObjectsSayOfItsEndIsTold) {
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"admitted","active":true,
+      "priority":0,"since":"s","localQueue":"lq","clusterQueue":"cq","clusterQueueMissing":true,
+      "reclaimable":2})"),
+            "workload t/a: admitted in ClusterQueue cq through LocalQueue lq, priority 0, since s\n"
+            "  ClusterQueue cq, of which it was admitted, doesn't exist: its quota counts nowhere; "
+            "create the queue, or set spec.active of the workload to false and to true again\n"
+            "  2 of its pods have nothing to do any more, and their quota is free\n");
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"finished","priority":0,"since":"s",
+      "finished":{"reason":"Said","message":"by hand"}})"),
+            "workload t/a: finished, priority 0, since s\n"
+            "  it is finished: Said: by hand\n"
+            "  its Job is held while it is there: delete the workload to have another made\n");
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"quotaReserved","priority":0,
+      "since":"s","notAdmitted":{"reason":"Pending","message":"topology racks is missing"}})"),
+            "workload t/a: quotaReserved, priority 0, since s\n"
+            "  it is not admitted yet: Pending: topology racks is missing\n");
+}
+
 TEST(WorkloadText, WhoWasEvictedIsToldWhyAndForWhom) {
   EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"team/a","stage":"pending","priority":0,
       "since":"s","evicted":{"reason":"Preempted","message":"m","at":"t","for":"team/b"}})"),
@@ -59,6 +78,31 @@ TEST(WorkloadText, WhoWasEvictedIsToldWhyAndForWhom) {
             "workload team/a: evicted, priority 0, since s\n"
             "  it was evicted: ClusterQueueStopped: m\n"
             "  1 pods of p have 1 cpu of flavor f, a ResourceFlavor that doesn't exist any more\n");
+}
+
+TEST(WorkloadText, WhoseEndIsDueIsToldForWhatItWaits) {
+  const auto text = [](const std::string& members) {
+    return *WhyWorkloadText(
+        200, R"({"workload":"ns/w","localQueue":"lq","clusterQueue":"cq","priority":0,)"
+             R"("since":"2026-11-01T00:00:00Z",)" +
+                 members + "}");
+  };
+  const std::string in =
+      " in ClusterQueue cq through LocalQueue lq, priority 0, since "
+      "2026-11-01T00:00:00Z\n";
+  EXPECT_EQ(text(R"("stage":"deleting","active":false,"deletedAt":"2026-11-02T00:00:00Z",)"
+                 R"("finalizers":["x/y","kueue.x-k8s.io/resource-in-use"],"podsLeft":2)"),
+            "workload ns/w: deleting" + in +
+                "  it is being deleted since 2026-11-02T00:00:00Z\n"
+                "  it waits for who takes x/y off its finalizers\n"
+                "  it waits for its Job to be suspended with the template that it came with, or to "
+                "end, and for its pods, of which 2 are left: berth controllers see to it\n");
+  EXPECT_EQ(text(R"("stage":"admitted","active":true,"jobGone":true,"podsLeft":1)"),
+            "workload ns/w: admitted" + in +
+                "  its Job is gone: what it has is given back when none of the Job's pods runs; 1 "
+                "is left\n");
+  EXPECT_EQ(text(R"("stage":"finished","active":true,"jobGone":true,"podsLeft":0)"),
+            "workload ns/w: finished" + in + "  its Job is gone\n");
 }
 
 TEST(WorkloadText, WhoIsNotTriedYetIsToldForWhatItWaits) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/quota.h"
 #include "client/request.h"
 #include "control/scheduler.h"
 #include "model/workload_stage.h"
@@ -166,10 +167,37 @@ void AddPastEviction(const Scheduler& scheduler, const Workload& row, JsonObject
   object["evicted"] = std::move(why);
 }
 
+// Of one that is being deleted, or whose Job is gone: what its end waits for.
+void AddEnd(const Scheduler& scheduler, const Workload& row, JsonObject& object) {
+  const api::Workload* workload = ObjectOf(scheduler, row);
+  if (workload == nullptr) return;
+  const api::ObjectMeta& meta = workload->meta;
+  const bool left = meta.owners.empty() && api::Find(meta.labels, api::kJobUidLabel);
+  if (left) object["jobGone"] = true;
+  if (meta.deletion_time) {
+    object["stage"] = "deleting";
+    object["deletedAt"] = client::SecondsTime(*meta.deletion_time);
+    JsonArray finalizers;
+    for (const std::string& finalizer : meta.finalizers) finalizers.emplace_back(finalizer);
+    object["finalizers"] = std::move(finalizers);
+  }
+  if (!left && !meta.deletion_time) return;
+  const model::State& state = scheduler.engine().state();
+  uint64_t pods = 0;
+  for (uint32_t i = 0; row.job.valid() && i < state.pods().size(); ++i) {
+    if (!state.pods().used(model::PodId{i})) continue;
+    const model::Pod& pod = state.pods().at(model::PodId{i});
+    if (pod.job == row.job && !pod.terminal) ++pods;
+  }
+  object["podsLeft"] = pods;
+}
+
 void AddHolds(const model::State& state, const Workload& row, JsonObject& object) {
   const model::Reservation& charged = ChargedTo(row);
   if (!charged.cluster_queue.valid()) return;
   object["clusterQueue"] = state.NameOf(charged.cluster_queue);
+  if (!state.queues().Find(model::QueueKind::kClusterQueue, charged.cluster_queue).valid())
+    object["clusterQueueMissing"] = true;
   JsonArray holds;
   for (const model::QuotaCharge& charge : charged.charges) {
     JsonObject amounts;
@@ -184,6 +212,24 @@ void AddHolds(const model::State& state, const Workload& row, JsonObject& object
     holds.emplace_back(std::move(one));
   }
   object["holds"] = std::move(holds);
+}
+
+// What its conditions say of how far it is, and of its end.
+void AddProgress(const Scheduler& scheduler, const Workload& row, JsonObject& object) {
+  const api::Workload* workload = ObjectOf(scheduler, row);
+  if (workload == nullptr) return;
+  const auto tell = [&](std::string_view type, std::string_view status, std::string_view member) {
+    const api::Condition* condition = api::Find(workload->conditions, type);
+    if (condition == nullptr || condition->status != status) return;
+    object[member] = JsonObject{{"reason", condition->reason}, {"message", condition->message}};
+  };
+  const model::WorkloadStage stage = StageOf(row.status);
+  if (stage == model::WorkloadStage::kFinished) tell("Finished", "True", "finished");
+  if (stage == model::WorkloadStage::kReserved) tell("Admitted", "False", "notAdmitted");
+  if (stage != model::WorkloadStage::kAdmitted) return;
+  int64_t spare = 0;
+  for (const auto& [pod_set, count] : workload->reclaimable) spare += count;
+  if (spare > 0) object["reclaimable"] = spare;
 }
 
 }  // namespace
@@ -218,7 +264,8 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   object["workload"] = key;
   object["uid"] = state.UidOf(row.uid);
   object["stage"] = reserving ? "reserving" : ToString(stage);
-  object["active"] = row.status.active;
+  const api::Workload* workload = ObjectOf(scheduler, row);
+  object["active"] = workload == nullptr || workload->active;
   const std::string_view local = state.KeyOf(row.local_queue);
   object["localQueue"] = local.substr(local.find('/') + 1);
   object["priority"] = row.priority;
@@ -229,6 +276,7 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
     for (auto& [member, value] : DelayJson(scheduler, row)) object[member] = std::move(value);
   }
   AddHolds(state, row, object);
+  AddEnd(scheduler, row, object);
   if (const auto refusal = engine.admissions().WhyWaits(id)) {
     const translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
     object["reason"] = text.reason;
@@ -243,6 +291,7 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   }
   if (!leaving.empty()) object["leaving"] = std::move(leaving);
   AddPastEviction(scheduler, row, object);
+  AddProgress(scheduler, row, object);
   if (row.claimant.valid())
     object["evictedFor"] = state.KeyOf(state.workloads().at(row.claimant).key);
   return object;

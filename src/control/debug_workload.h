@@ -17,13 +17,17 @@ class Scheduler;
 //              "holders":[{"workload","amount","priority","leaves"}],"holdersCount"}],
 //    "leaving":[{"workload","priority","told"}],
 //    "holds":[{"podSet","flavor","flavorMissing","count","amounts":{RESOURCE:AMOUNT}}],
-//    "evictedFor","evicted":{"reason","message","at","for"},"waitsFor","notBefore"}
-// with the members that apply. `stage` is one of model::ToString(WorkloadStage), or "reserving"
-// while its reservation is under way. `level` is the queue or cohort whose quota refuses, the
-// lowest of those; `holders` are those that use most of it, at most kHoldersShown. `leaving` are
-// evicted for it. `evicted` is why it was evicted last, until it gets quota again; `for` whom,
-// where that one is still there. Nothing when the scheduler knows no such workload.
-// O(workloads x their charges).
+//    "evictedFor","evicted":{"reason","message","at","for"},"waitsFor","notBefore",
+//    "jobGone","deletedAt","finalizers":[NAME],"podsLeft","clusterQueueMissing",
+//    "finished":{"reason","message"},"notAdmitted":{"reason","message"},"reclaimable"}
+// with the members that apply. `stage` is one of model::ToString(WorkloadStage), "reserving" while
+// its reservation is under way, or "deleting" from `deletedAt` on. `jobGone`: it was left by a Job
+// that was orphaned; `podsLeft`: of its Job, of either, those that are not over. `level` is the
+// queue or cohort whose quota refuses, the lowest of those; `holders` are those that use most of
+// it, at most kHoldersShown. `leaving` are evicted for it. `evicted` is why it was evicted last,
+// until it gets quota again; `for` whom, where that one is still there. `reclaimable` is how many
+// of its pods have nothing to do any more. Nothing when the scheduler knows no such workload.
+// O(workloads x their charges), of one that goes and the pods.
 [[nodiscard]] std::optional<api::JsonObject> WhyWorkloadJson(const Scheduler& scheduler,
                                                              std::string_view key);
 

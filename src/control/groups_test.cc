@@ -281,9 +281,11 @@ TEST(Groups, AMissingPriorityClassIsTold) {
       "another; until then the group has the priority of its most important pod that waits";
   rig.Event("groups", "ADDED", GroupJson("g1", 112, 1, spec));
   const env::SendRequest waits = rig.TakeOf("/podgroups/g");
-  EXPECT_TRUE(Says(
-      waits,
-      R"("message":"PodGroup ns/g lacks members: it needs 1 more, and 0 wait. )" + note + R"(",)"))
+  EXPECT_TRUE(
+      Says(waits,
+           R"("message":"PodGroup ns/g lacks members: it needs 1 more, and 0 wait of those whose )"
+           R"(spec.schedulerName is served here. )" +
+               note + R"(",)"))
       << BodyOf(waits);
   rig.Answer(waits, 200, "{}");
   EXPECT_NE(rig.Get("/debug/why?podgroup=ns/g").find(R"("note":")" + note + '"'),

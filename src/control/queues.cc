@@ -258,7 +258,9 @@ Readiness ReadinessOf(const api::ClusterQueue& queue, const QueueReferences& ref
   if (queue.meta.deletion_time) {
     return {.active = false,
             .reason = "Terminating",
-            .message = "The ClusterQueue is being deleted; nothing more is admitted."};
+            .message =
+                "The ClusterQueue is being deleted; nothing more is admitted, and it goes "
+                "once no workload holds quota in it."};
   }
   const FlavorNames flavors = NamesOfFlavors(queue, references);
   const CheckNames checks = NamesOfChecks(queue, references);

@@ -266,8 +266,10 @@ TEST_F(QueuesTest, OneThatIsBeingDeletedSaysSo) {
   Patch(kClusterQueues + "/q", R"({"metadata":{"finalizers":["kueue.x-k8s.io/resource-in-use"]}})");
   Delete(kClusterQueues + "/q");
   Settle();
-  EXPECT_EQ(Said(ClusterQueue()),
-            "False Terminating: The ClusterQueue is being deleted; nothing more is admitted.");
+  EXPECT_EQ(
+      Said(ClusterQueue()),
+      "False Terminating: The ClusterQueue is being deleted; nothing more is admitted, and it "
+      "goes once no workload holds quota in it.");
 }
 
 TEST_F(QueuesTest, ALocalQueueSaysWhetherItsClusterQueueAdmits) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "api/kinds.h"
@@ -106,16 +107,19 @@ void Quota::OnReference(const client::ObjectEvent& event, model::Vocabulary& voc
     const auto flavor = decoder_.ResourceFlavor(json);
     if (!Read(event, flavor, out)) return;
     queues_.Observe(*flavor);
+    in_use_.Observe(*flavor);
     facts.emplace_back(translate::FlavorFacts(*flavor, vocabulary));
   } else if (event.watch == topologies_watch_) {
     const auto topology = decoder_.Topology(json);
     if (!Read(event, topology, out)) return;
     queues_.Observe(*topology);
+    in_use_.Observe(*topology);
     facts.emplace_back(translate::TopologyFacts(*topology, vocabulary));
   } else {
     const auto check = decoder_.AdmissionCheck(json);
     if (!Read(event, check, out)) return;
     queues_.Observe(*check);
+    in_use_.Observe(*check);
     for (const api::ClusterQueue& queue : queues_.QueuesAsking(event.name))
       facts.emplace_back(FactsOf(queue, vocabulary));
   }
@@ -124,7 +128,10 @@ void Quota::OnReference(const client::ObjectEvent& event, model::Vocabulary& voc
 void Quota::OnGone(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts) {
   using api::KindId;
   using model::QueueKind;
-  const auto forget = [&](KindId kind) { queues_.Forget(kind, event.namespace_name, event.name); };
+  const auto forget = [&](KindId kind) {
+    queues_.Forget(kind, event.namespace_name, event.name);
+    in_use_.Forget(kind, event.name);
+  };
   if (event.watch == cluster_queues_watch_) {
     forget(KindId::kClusterQueue);
     selectors_.erase(event.name);
@@ -164,6 +171,7 @@ void Quota::OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& 
   const auto queue = decoder_.ClusterQueue(event.object.view());
   if (!Read(event, queue, out)) return;
   queues_.Observe(*queue);
+  in_use_.Observe(*queue);
   facts.emplace_back(FactsOf(*queue, vocabulary));
   workloads_.SetClusterQueue(queue->meta.name, RulesOf(*queue));
   api::LabelQuery& selector = selectors_[queue->meta.name];
@@ -278,19 +286,24 @@ void Quota::Pump(Instant now, const model::State& state, client::Client& client,
   if (!listed_ && client.synced()) {
     listed_ = true;
     queues_.Listed();
+    in_use_.Listed();
   }
   if (queue_status_ && listed_ && recount_ && next_count_ <= now) {
     recount_ = false;
     next_count_ = now + Duration::Seconds(1);
     Count(state);
+    if (in_use_.KeepsQueues()) TellWhoHolds(state);
   }
+  if (queue_status_ && listed_ && in_use_.AsksWhoHolds()) TellWhoHolds(state);
   const auto is_evicted = [&](std::string_view uid) {
     const model::WorkloadId id = state.FindWorkload(uid);
     return id.valid() &&
            (state.workloads().at(id).claimant.valid() || state.faults().evict_for_nobody);
   };
   workloads_.Pump(now, is_evicted, client, out);
-  if (queue_status_) queues_.Pump(now, client, out);
+  if (!queue_status_) return;
+  queues_.Pump(now, client, out);
+  in_use_.Pump(now, client, out);
 }
 
 // Of all queues anew: counting on would be another truth about workloads.
@@ -304,15 +317,29 @@ void Quota::Count(const model::State& state) {
   }
 }
 
+// As observed, for those are more than what there is room for; and what is being written.
+void Quota::TellWhoHolds(const model::State& state) {
+  std::set<std::string, std::less<>> held = workloads_.QueuesHeld();
+  for (uint32_t i = 0; i < state.workloads().size(); ++i) {
+    if (!state.workloads().used(model::WorkloadId{i})) continue;
+    const model::NameId queue = ChargedTo(state.workloads().at(model::WorkloadId{i})).cluster_queue;
+    if (queue.valid()) held.emplace(state.NameOf(queue));
+  }
+  in_use_.SetHeld(held);
+}
+
 std::optional<Workloads::Result> Quota::OnCallDone(Instant now, const client::CallDone& done) {
-  if (queues_.OnCallDone(now, done)) return Workloads::Result{};
-  return workloads_.OnCallDone(now, done);
+  if (queues_.OnCallDone(now, done) || in_use_.OnCallDone(now, done)) return Workloads::Result{};
+  auto result = workloads_.OnCallDone(now, done);
+  // What comes to nothing is quota that nobody holds, and no watch tells of it.
+  recount_ = recount_ || (result && result->outcome);
+  return result;
 }
 
 Instant Quota::wake_at() const {
   Instant at = workloads_.wake_at();
   if (!queue_status_) return at;
-  at = std::min(at, queues_.wake_at());
+  at = std::min({at, queues_.wake_at(), in_use_.wake_at()});
   return listed_ && recount_ ? std::min(at, next_count_) : at;
 }
 
@@ -371,6 +398,7 @@ void Quota::CarryOut(const model::PassDecision& decision, const model::State& st
 void Quota::AddTo(Hasher& hasher) const {
   workloads_.AddTo(hasher);
   queues_.AddTo(hasher);
+  in_use_.AddTo(hasher);
   hasher.Add(listed_).Add(recount_).Add(next_count_.ns);
   hasher.Add(local_queues_.size());
   for (const auto& [key, queue] : local_queues_) {

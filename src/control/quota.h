@@ -12,6 +12,7 @@
 #include "base/time.h"
 #include "client/client.h"
 #include "codec/decode.h"
+#include "control/in_use.h"
 #include "control/queues.h"
 #include "control/workloads.h"
 #include "cycle/engine.h"
@@ -31,7 +32,7 @@ struct CountsOfQueues {
 
 // What the scheduler sees of quota, and what it writes of it: Kueue's queues, cohorts, flavors,
 // topologies and Workloads become facts; the plan's reservations and reasons, whether queues are
-// ready and how many wait in them, their status.
+// ready and how many wait in them, their status; what is in use is kept from going.
 //
 // A server that knows none of these kinds has none of them. A copyable value. Cost per event:
 // O(size of the object), of a namespace or of a ClusterQueue's selector O(LocalQueues); workloads
@@ -40,7 +41,8 @@ class Quota {
  public:
   struct Options {
     Workloads::Options workloads = {};
-    // Whether it is written, too, if queues are ready and how many wait in them.
+    // Whether it is written, too, if queues are ready and how many wait in them, and what is in
+    // use.
     bool queue_status = true;
     std::vector<std::string> scheduler_names = {};  // SchedulerOptions::scheduler_names.
     bool joint = false;                             // cycle::Engine::Options::joint_placement.
@@ -85,6 +87,7 @@ class Quota {
   void OnReference(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
                    env::Outbox& out);
   void Count(const model::State& state);
+  void TellWhoHolds(const model::State& state);
   void OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& vocabulary, Facts& facts,
                       env::Outbox& out);
   void OnLocalQueue(const client::ObjectEvent& event, Facts& facts, env::Outbox& out);
@@ -114,6 +117,7 @@ class Quota {
   client::WatchId workloads_watch_;
   Workloads workloads_;
   Queues queues_{StatusOptions{}};
+  InUse in_use_{StatusOptions{}};
   bool listed_ = false;
   bool recount_ = true;  // Counts of workloads may have changed.
   Instant next_count_;

@@ -257,6 +257,16 @@ const api::Workload* Workloads::Find(std::string_view uid) const {
   return it == notes_.end() ? nullptr : &it->second.workload;
 }
 
+std::set<std::string, std::less<>> Workloads::QueuesHeld() const {
+  std::set<std::string, std::less<>> names;
+  for (const auto& [uid, note] : notes_) {
+    const model::WorkloadStatus status = translate::WorkloadStatusOf(note.workload);
+    if (status.reserved && !status.finished && note.workload.admission)
+      names.insert(note.workload.admission->cluster_queue);
+  }
+  return names;
+}
+
 void Workloads::Want(std::string_view uid, translate::WaitText waiting) {
   const auto it = notes_.find(uid);
   if (it == notes_.end() || it->second.waiting == waiting || !MayBeTold(it->second.workload))

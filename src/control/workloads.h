@@ -110,6 +110,8 @@ class Workloads {
   void HoldUp(std::string_view uid, std::string why);
   // As it was observed last; null for none.
   [[nodiscard]] const api::Workload* Find(std::string_view uid) const;
+  // The ClusterQueues in which one holds quota, as far as their objects say. O(workloads).
+  [[nodiscard]] std::set<std::string, std::less<>> QueuesHeld() const;
   // Why it waits; an empty reason: that is not told.
   void Want(std::string_view uid, translate::WaitText waiting);
   // It is to be told that it goes, once it holds quota, until its object says so.

@@ -962,6 +962,16 @@ TEST_F(EvictionsTest, WhyTellsOfWorkloads) {
   EXPECT_NE(why("none").find("is not known to the scheduler"), std::string::npos);
 }
 
+// One that is being deleted is on its way out: nobody evicts it.
+TEST_F(EvictionsTest, WhoIsBeingDeletedLeaves) {
+  std::string low = WorkloadJson("low", 112, ReservedStatus(8), 8);
+  low.insert(low.find(R"("uid")"), R"("deletionTimestamp":"2027-01-15T08:00:00Z",)");
+  rig_.Event("workloads", "MODIFIED", low);
+  rig_.Event("workloads", "ADDED", High(113));
+  ExpectNothing("low");
+  EXPECT_EQ(Used(), 11000) << "what it leaves is promised";
+}
+
 // Whose claims stand on a queue, and all of a workload, with whom what leaves is for.
 TEST_F(EvictionsTest, TheLedgerTellsOfQuota) {
   const auto ledger = [&](const std::string& of, int status = 200) {

@@ -254,7 +254,8 @@ void Controllers::OnAnyLeft(const CallRow& call, const client::CallDone& done) {
 }
 
 void Controllers::NoteRead(const CallRow& call, bool there) {
-  if (call.reading || call.key.part != Part::kWorkload) return;
+  if (call.reading || call.key.part != Part::kWorkload || call.write.kind == api::KindId::kJob)
+    return;
   ReadSince& read = rows_[call.key].read;
   if (read.version != call.write.resource_version) read = {.version = call.write.resource_version};
   if (call.write.kind == api::KindId::kNode) {
@@ -271,6 +272,8 @@ void Controllers::KnownGone(Instant now, const CallRow& call) {
     if (row != nodes_.end() && row->second.missing_since.ns != 0) row->second.missing_read = true;
   }
   if (call.write.uid.empty()) return;
+  if (call.key.part == Part::kWorkload && call.write.kind == api::KindId::kJob && !call.reading)
+    absent_.insert(AbsenceKey(call.write.namespace_name, call.write.uid));
   const Slot dependent = objects_.Find(call.key.id);
   if (call.key.part == Part::kCollector && dependent != kNoSlot && call.key.id != call.write.uid) {
     absent_.insert(AbsenceKey(objects_.head(dependent).namespace_name, call.write.uid));

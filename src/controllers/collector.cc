@@ -3,19 +3,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "api/quota.h"
 #include "controllers/job.h"
 
 namespace berth::controllers {
 namespace {
-
-Write WithoutFinalizer(const Head& head, std::string_view finalizer) {
-  std::vector<std::string> finalizers = head.finalizers;
-  std::erase(finalizers, finalizer);
-  Write patch = PatchOf(head);
-  patch.metadata =
-      R"("finalizers":)" + (finalizers.empty() ? std::string("null") : ListText(finalizers));
-  return patch;
-}
 
 template <typename Drop>
 Write WithoutOwners(const Head& head, Drop drop) {
@@ -72,7 +64,11 @@ void PlanDeleted(const Objects& objects, const Head& head, Plan& plan) {
     if (dependents.empty()) plan.writes.push_back(WithoutFinalizer(head, kOrphanFinalizer));
     return;
   }
-  if (!head.HasFinalizer(kForegroundFinalizer)) return;
+  // A Workload for no Job is nobody's to let end.
+  const bool nobodys = head.kind == api::KindId::kWorkload && head.owners.empty() &&
+                       JobUidOf(head).empty() && head.HasFinalizer(api::kInUseFinalizer);
+  if (nobodys) plan.writes.push_back(WithoutFinalizer(head, api::kInUseFinalizer));
+  if (!head.HasFinalizer(kForegroundFinalizer) || nobodys) return;
   const bool blocked = std::ranges::any_of(dependents, [&](Slot slot) {
     return std::ranges::any_of(objects.head(slot).owners, [&](const api::OwnerReference& owner) {
       return refers(owner) && owner.block_owner_deletion;

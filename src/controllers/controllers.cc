@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/well_known.h"
 #include "base/check.h"
 #include "controllers/topology.h"
 
@@ -221,8 +222,9 @@ void Controllers::EnqueueGroups(Instant now, const Head& head, const Difference&
 
 void Controllers::EnqueueWorkload(Instant now, std::string_view job_uid) {
   const Slot slot = objects_.Find(job_uid);
-  if (slot != kNoSlot && !QueueNameOf(objects_.head(slot)).empty())
-    Enqueue(now, {Part::kWorkload, std::string(job_uid)});
+  const bool waits = slot == kNoSlot ? !objects_.WorkloadsFor(job_uid).empty()
+                                     : !QueueNameOf(objects_.head(slot)).empty();
+  if (waits) Enqueue(now, {Part::kWorkload, std::string(job_uid)});
 }
 
 void Controllers::EnqueueAllWorkloads(Instant now) {
@@ -246,10 +248,13 @@ void Controllers::EnqueueWorkloads(Instant now, const Head& head) {
       // One that left its queue may have left a Workload.
       return Enqueue(now, {Part::kWorkload, head.uid});
     case api::KindId::kWorkload:
-      if (controller != nullptr) Enqueue(now, {Part::kWorkload, controller->uid});
+      if (const std::string_view job = JobUidOf(head); !job.empty())
+        Enqueue(now, {Part::kWorkload, std::string(job)});
       return;
     case api::KindId::kPod:
-      if (controller != nullptr) EnqueueWorkload(now, controller->uid);
+      if (controller != nullptr) return EnqueueWorkload(now, controller->uid);
+      if (const auto job = api::Find(head.labels, api::kControllerUidLabel))
+        EnqueueWorkload(now, *job);
       return;
     case api::KindId::kResourceFlavor:
     case api::KindId::kPriorityClass:

@@ -18,6 +18,7 @@
 #include "controllers/disruption.h"
 #include "controllers/event_recorder.h"
 #include "controllers/job.h"
+#include "controllers/left_workloads.h"
 #include "controllers/namespaces.h"
 #include "controllers/node_lifecycle.h"
 #include "controllers/objects.h"
@@ -146,7 +147,7 @@ class Controllers final : public env::Actor {
   // Those that have places on the node. O(Workloads and their domains).
   void EnqueueWorkloadsOn(Instant now, std::string_view node);
   void EnqueueAllWorkloads(Instant now);
-  // Of a Job with a queue name.
+  // Of a Job with a queue name, or one that is gone and left a Workload.
   void EnqueueWorkload(Instant now, std::string_view job_uid);
   void EnqueueForCollector(Instant now, const Head& head, const Difference& difference);
   void NoteNode(Instant now, const Head& head);
@@ -160,7 +161,8 @@ class Controllers final : public env::Actor {
   [[nodiscard]] Plan PlanForReplicaSet(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForDeployment(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForJob(Slot slot, const Row& row, Instant now);
-  [[nodiscard]] Plan PlanForWorkload(Slot job, const ReadSince& read, Instant now);
+  [[nodiscard]] Plan PlanForWorkload(const std::string& job_uid, const ReadSince& read,
+                                     Instant now);
   [[nodiscard]] Plan PlanForNode(const std::string& name, Instant now);
   [[nodiscard]] Plan PlanEndedPods(Instant now);
   // In order of their rows, which is that of arrival: never decide by it.

@@ -503,14 +503,7 @@ std::optional<Told> JobPlanner::Turn() const {
 
 }  // namespace
 
-Write WithoutTracking(const Head& pod) {
-  std::vector<std::string> finalizers = pod.finalizers;
-  std::erase(finalizers, kTrackingFinalizer);
-  Write patch = PatchOf(pod);
-  patch.metadata =
-      R"("finalizers":)" + (finalizers.empty() ? std::string("null") : ListText(finalizers));
-  return patch;
-}
+Write WithoutTracking(const Head& pod) { return WithoutFinalizer(pod, kTrackingFinalizer); }
 
 Plan PlanJob(const JobFacts& facts, Instant now) { return JobPlanner(facts, now).Run(); }
 

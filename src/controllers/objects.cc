@@ -106,6 +106,14 @@ std::string_view QueueNameOf(const Head& head) {
   return api::Find(head.labels, api::kQueueNameLabel).value_or("");
 }
 
+std::string_view JobUidOf(const Head& workload) {
+  if (workload.owners.empty()) return api::Find(workload.labels, api::kJobUidLabel).value_or("");
+  const api::OwnerReference* controller = workload.controller();
+  const bool is_job = controller != nullptr && controller->kind == "Job" &&
+                      controller->api_version.starts_with("batch/");
+  return is_job ? std::string_view(controller->uid) : std::string_view();
+}
+
 PodFacts FactsOf(const api::Pod& pod) {
   PodFacts facts{.node = pod.node_name,
                  .phase = PhaseOf(pod.phase),
@@ -162,7 +170,7 @@ Result<Head> Objects::DecodeJob(std::string_view json, Decoded& decoded) {
   if (!job) return std::unexpected(job.error());
   auto& views = decoded.emplace<JobViews>();
   Head head = HeadOf(api::KindId::kJob, job->meta);
-  if (!QueueNameOf(head).empty()) {
+  if (!QueueNameOf(head).empty() || job->suspend) {
     std::string document = R"({"metadata":{},"spec":)";
     document.append(job->pod_template.spec.view()).append("}");
     Result<api::Pod> pod = decoder_.Pod(document);
@@ -391,6 +399,10 @@ void Objects::Link(Slot slot) {
   by_uid_[head.uid] = slot;
   by_name_[{head.kind, head.namespace_name, head.name}] = slot;
   for (const api::OwnerReference& owner : head.owners) dependents_[owner.uid].insert(slot);
+  if (head.kind == api::KindId::kWorkload) {
+    if (const std::string_view job = JobUidOf(head); !job.empty())
+      workloads_for_[std::string(job)].insert(slot);
+  }
   if (head.kind != api::KindId::kPod) return;
   const std::string& node = pods_[slot].node;
   if (!node.empty()) pods_on_[node].insert(slot);
@@ -409,6 +421,7 @@ void Objects::Unlink(Slot slot) {
   by_uid_.erase(head.uid);
   by_name_.erase({head.kind, head.namespace_name, head.name});
   for (const api::OwnerReference& owner : head.owners) Erase(dependents_, owner.uid, slot);
+  if (head.kind == api::KindId::kWorkload) Erase(workloads_for_, std::string(JobUidOf(head)), slot);
   if (head.kind != api::KindId::kPod) return;
   Erase(pods_on_, pods_[slot].node, slot);
   Erase(members_, MembersKey(head.namespace_name, pods_[slot].group), slot);
@@ -535,6 +548,10 @@ const std::set<Slot>& Objects::GuardedBy(Slot budget) const {
 
 const std::set<Slot>& Objects::DependentsOf(std::string_view owner_uid) const {
   return Lookup(dependents_, owner_uid);
+}
+
+const std::set<Slot>& Objects::WorkloadsFor(std::string_view job_uid) const {
+  return Lookup(workloads_for_, job_uid);
 }
 
 const std::set<Slot>& Objects::PodsOn(std::string_view node) const {

@@ -91,6 +91,10 @@ struct PodRef {
 // The LocalQueue that the object's label names; empty: none.
 [[nodiscard]] std::string_view QueueNameOf(const Head& head);
 
+// The uid of the Job that a Workload is for: of its controller, or as its label says where nothing
+// owns it any more. Empty: it is for none.
+[[nodiscard]] std::string_view JobUidOf(const Head& workload);
+
 [[nodiscard]] PodFacts FactsOf(const api::Pod& pod);
 [[nodiscard]] Head HeadOf(api::KindId kind, api::ObjectMeta meta);
 
@@ -142,13 +146,16 @@ class Objects {
   [[nodiscard]] const api::ResourceFlavor* flavor(Slot slot) const;
   [[nodiscard]] const api::PriorityClass* priority_class(Slot slot) const;
   [[nodiscard]] const api::WorkloadPriorityClass* workload_class(Slot slot) const;
-  // What the pods of a Job ask for that has a queue name; of others nothing.
+  // What the pods of a Job ask for that has a queue name, or had one: is suspended; of others
+  // nothing.
   [[nodiscard]] const Shared<api::PodSpec>& template_spec(Slot job) const;
   [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
   [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
 
   // Objects that name this uid as an owner, known or not.
   [[nodiscard]] const std::set<Slot>& DependentsOf(std::string_view owner_uid) const;
+  // Workloads for the Job of that uid, as JobUidOf(), known or not.
+  [[nodiscard]] const std::set<Slot>& WorkloadsFor(std::string_view job_uid) const;
   [[nodiscard]] const std::set<Slot>& PodsOn(std::string_view node) const;
   // The pods of a namespace whose group is called so, the object being there or not.
   [[nodiscard]] const std::set<Slot>& MembersOf(std::string_view namespace_name,
@@ -185,6 +192,7 @@ class Objects {
   std::map<std::string, Slot, std::less<>> by_uid_;
   std::map<NameKey, Slot, std::less<>> by_name_;
   std::map<std::string, std::set<Slot>, std::less<>> dependents_;
+  std::map<std::string, std::set<Slot>, std::less<>> workloads_for_;
   std::map<std::string, std::set<Slot>, std::less<>> pods_on_;
   std::map<std::string, std::set<Slot>, std::less<>> members_;        // By namespace/group.
   std::map<std::string, std::set<Slot>, std::less<>> orphan_pods_;    // By namespace.
@@ -202,12 +210,12 @@ class Objects {
   std::map<Slot, api::ConfigMap> config_maps_;
   std::map<Slot, api::PodDisruptionBudget> budgets_;
   std::map<Slot, api::PodGroup> groups_;
-  std::map<Slot, Shared<api::PodSpec>> template_specs_;  // Of Jobs with a queue name.
+  std::map<Slot, Shared<api::PodSpec>> template_specs_;  // As template_spec().
   std::map<Slot, api::Workload> workloads_;
   std::map<Slot, api::ResourceFlavor> flavors_;
   std::map<Slot, api::PriorityClass> priority_classes_;
   std::map<Slot, api::WorkloadPriorityClass> workload_classes_;
-  // A Job and, if it has a queue name, its pods' spec.
+  // A Job and, for template_spec(), its pods' spec.
   struct JobViews {
     api::Job job;
     std::optional<Shared<api::PodSpec>> spec;

@@ -72,6 +72,7 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
   const Row empty;
   const Row& row = known == rows_.end() ? empty : known->second;
   if (key.part == Part::kPodGroup) return PlanPodGroup(objects_, key.id, row.owner_read);
+  if (key.part == Part::kWorkload) return PlanForWorkload(key.id, row.read, now);
   const Slot slot = objects_.Find(key.id);
   if (slot == kNoSlot) return {};
   switch (key.part) {
@@ -92,11 +93,10 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanBudget(objects_, slot, now);
     case Part::kDisruptedPod:
       return PlanDisruptedPod(objects_, slot, now);
-    case Part::kWorkload:
-      return PlanForWorkload(slot, row.read, now);
     case Part::kNode:
     case Part::kEndedPods:
     case Part::kPodGroup:
+    case Part::kWorkload:
       break;
   }
   CHECK(false);
@@ -212,11 +212,14 @@ Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {
                  now);
 }
 
-Plan Controllers::PlanForWorkload(Slot job, const ReadSince& read, Instant now) {
+Plan Controllers::PlanForWorkload(const std::string& job_uid, const ReadSince& read, Instant now) {
   // Nobody admits what it has no Workload for.
-  if (client_.absent(workloads_watch_) || objects_.job(job) == nullptr) return {};
-  const auto row = rows_.find(Key{Part::kJob, objects_.head(job).uid});
+  if (client_.absent(workloads_watch_)) return {};
+  const Slot job = objects_.Find(job_uid);
+  const auto row = rows_.find(Key{Part::kJob, job_uid});
   const bool busy = row != rows_.end() && row->second.in_flight > 0;
+  if (job == kNoSlot) return PlanLeftWorkloads(objects_, job_uid, absent_, busy, now);
+  if (objects_.job(job) == nullptr) return {};
   return PlanWorkload(objects_, job, busy, read, now);
 }
 

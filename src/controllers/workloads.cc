@@ -76,8 +76,7 @@ int64_t ReclaimableOf(const api::Job& job) {
 // The Workloads that the Job controls; the first is the one that counts.
 std::vector<Slot> WorkloadsOf(const Objects& objects, const Head& job) {
   std::vector<Slot> slots;
-  for (const Slot slot : objects.DependentsOf(job.uid)) {
-    if (objects.workload(slot) == nullptr) continue;
+  for (const Slot slot : objects.WorkloadsFor(job.uid)) {
     const api::OwnerReference* controller = objects.head(slot).controller();
     if (controller != nullptr && controller->uid == job.uid) slots.push_back(slot);
   }
@@ -166,15 +165,20 @@ class Planner {
   void Follow();
   void Start();
   void LetGo();
+  void Leave();
+  void Protect();
+  void LetEnd();
   void Release(const api::Condition& evicted);
   void Report();
   void KeepInTopology();
+  void Displace();
   void ReadFirst(api::KindId kind, std::string namespace_name, std::string name);
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
   bool IsRestored();
   bool IsUngated();
   [[nodiscard]] bool Idle() const;
+  [[nodiscard]] bool HasNoPods() const;
   [[nodiscard]] bool Matches() const;
   [[nodiscard]] std::string PodSetText() const;
   [[nodiscard]] std::optional<PodSettings> SettingsWith(const api::PodSetAssignment& assignment);
@@ -210,20 +214,31 @@ class Planner {
 };
 
 Plan Planner::Run() {
-  if (head_.deletion.has_value()) return {};
   FindOwn();
-  if (QueueNameOf(head_).empty()) {
-    // It was taken out of its queue.
-    if (own_ != nullptr && !Is(kFinished) && !own_head_->deletion.has_value() && Idle())
-      plan_.writes.push_back(DeleteSeen(*own_head_, {}));
+  const bool leaves = own_ != nullptr && own_head_->deletion.has_value();
+  if (head_.deletion.has_value()) {
+    // Nothing is made or restored for one that goes; its pods may stay a while.
+    if (leaves && HasNoPods()) LetEnd();
+  } else if (leaves) {
+    Leave();
   } else if (const api::Condition* end = EndOf(job_)) {
-    if (own_ != nullptr && !Is(kFinished))
+    if (own_ != nullptr && !Is(kFinished)) {
       Finish(end->type == "Complete" ? "Succeeded" : "Failed", end->message);
+    } else if (own_ != nullptr) {
+      LetEnd();
+    }
+  } else if (QueueNameOf(head_).empty()) {
+    // It was taken out of its queue.
+    if (own_ != nullptr && !Is(kFinished) && Idle() && (!reserved() || IsRestored()))
+      plan_.writes.push_back(DeleteSeen(*own_head_, {}));
   } else if (own_ == nullptr) {
     Make();
-  } else if (Is(kFinished) || own_head_->deletion.has_value()) {
+  } else if (Is(kFinished)) {
     // What follows in its place, if anything, asks for what the Job came with.
-    if (!job_.suspend || IsRestored()) Stop(fmt::format("Workload {} is over", title()));
+    Stop(fmt::format("Workload {} is over", title()));
+    if (job_.suspend && IsRestored() && Idle()) LetEnd();
+  } else if (!own_head_->HasFinalizer(api::kInUseFinalizer)) {
+    Protect();
   } else if (Is(kEvicted) && reserved()) {
     LetGo();
   } else if (!Matches()) {
@@ -244,15 +259,24 @@ void Planner::FindOwn() {
   own_head_ = &objects_.head(slots.front());
   own_ = objects_.workload(slots.front());
   for (const Slot slot : std::span(slots).subspan(1)) {
-    if (!objects_.head(slot).deletion.has_value())
-      plan_.writes.push_back(DeleteSeen(objects_.head(slot), {}));
+    const Head& extra = objects_.head(slot);
+    if (!extra.deletion.has_value()) {
+      plan_.writes.push_back(DeleteSeen(extra, {}));
+    } else if (extra.HasFinalizer(api::kInUseFinalizer)) {
+      // Nothing was started for it.
+      plan_.writes.push_back(WithoutFinalizer(extra, api::kInUseFinalizer));
+    }
   }
 }
 
 // Nothing of the Job runs, nor is about to.
 bool Planner::Idle() const {
-  if (busy_ || !job_.suspend || job_.active != 0 || job_.terminating != 0) return false;
-  return std::ranges::all_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
+  return job_.suspend && job_.active == 0 && job_.terminating == 0 && HasNoPods();
+}
+
+// Nor of one that is being deleted, whose status nobody may write any more.
+bool Planner::HasNoPods() const {
+  return !busy_ && std::ranges::all_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
     const PodFacts* pod = objects_.pod(slot);
     return pod == nullptr || pod->terminal();
   });
@@ -277,7 +301,8 @@ void Planner::Make() {
     return plan_.WakeAt(now_ + kNameTakenEvery);
   Write write = CreateOf(api::KindId::kWorkload, head_.namespace_name, name);
   write.metadata = R"("labels":)" + MapText({{std::string(api::kJobUidLabel), head_.uid}}) +
-                   R"(,"ownerReferences":)" + OwnersText({ControllerReference(head_)});
+                   R"(,"ownerReferences":)" + OwnersText({ControllerReference(head_)}) +
+                   R"(,"finalizers":)" + ListText({std::string(api::kInUseFinalizer)});
   write.body = fmt::format(R"("spec":{{{},"queueName":{},{},"active":true}})", PodSetText(),
                            client::JsonString(QueueNameOf(head_)), PriorityText(*priority));
   write.told.push_back(
@@ -564,7 +589,7 @@ void Planner::Report() {
 void Planner::KeepInTopology() {
   if (!own_->admission || own_->admission->pod_sets.size() != 1) return;
   const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
-  if (!assignment.topology) return;
+  if (!assignment.topology) return Displace();
   std::vector<PodRef> pods;
   for (const Slot slot : objects_.DependentsOf(head_.uid)) {
     if (const PodFacts* pod = objects_.pod(slot)) pods.push_back({&objects_.head(slot), pod});
@@ -592,6 +617,21 @@ void Planner::KeepInTopology() {
     plan_.writes.push_back(std::move(write));
 }
 
+// It was started by a topology, and somebody took away where its pods are to stand: those that come
+// would be gated for ever. It is placed anew, as when its nodes had failed.
+void Planner::Displace() {
+  const auto gates = [](const api::PodSpec& spec) {
+    return std::ranges::find(spec.scheduling_gates, kTopologyGate) != spec.scheduling_gates.end();
+  };
+  if (!plan_.writes.empty() || !gates(spec_) || gates(*pod_set().spec)) return;
+  std::vector<api::Condition> conditions = own_->conditions;
+  const std::string why =
+      "its pods are placed by a topology, and its status.admission has no topologyAssignment any "
+      "more: it is placed anew";
+  Set(conditions, kEvicted, true, "NodeFailures", why);
+  Status(conditions, {}, {.warning = true, .reason = "EvictedDueToNodeFailures", .message = why});
+}
+
 // An object that it is to be known of before more is done.
 void Planner::ReadFirst(api::KindId kind, std::string namespace_name, std::string name) {
   plan_.writes.push_back({.verb = Verb::kRead,
@@ -609,6 +649,33 @@ void Planner::LetGo() {
   const api::Condition& evicted = *api::Find(own_->conditions, kEvicted);
   if (!job_.suspend) return Stop(evicted.message);
   if (Idle() && IsRestored()) Release(evicted);
+}
+
+// Its Workload is being deleted: the Job gets back what it came with, which nobody else knows, and
+// what it has is held until nothing of it runs any more. What it says while it holds nothing is its
+// user's. Out of its queue it runs on until its end.
+void Planner::Leave() {
+  if (EndOf(job_) != nullptr) return LetEnd();
+  if (!job_.suspend) {
+    if (!QueueNameOf(head_).empty()) Stop(fmt::format("Workload {} is being deleted", title()));
+    return;
+  }
+  if (Idle() && (!reserved() || IsRestored())) LetEnd();
+}
+
+// Before the Job gets anything, what it came with is kept from being lost: an earlier version made
+// Workloads without this, and anyone may take it away.
+void Planner::Protect() {
+  std::vector<std::string> finalizers = own_head_->finalizers;
+  finalizers.emplace_back(api::kInUseFinalizer);
+  Write write = PatchOf(*own_head_);
+  write.metadata = R"("finalizers":)" + ListText(finalizers);
+  plan_.writes.push_back(std::move(write));
+}
+
+void Planner::LetEnd() {
+  if (own_head_->HasFinalizer(api::kInUseFinalizer))
+    plan_.writes.push_back(WithoutFinalizer(*own_head_, api::kInUseFinalizer));
 }
 
 // Gives quota back. What preempted it, or took its nodes, leaves it free to be tried again; who
@@ -656,6 +723,7 @@ bool MayRun(const Objects& objects, Slot job) {
   const std::vector<Slot> slots = WorkloadsOf(objects, head);
   if (slots.empty()) return false;
   const api::Workload& own = *objects.workload(slots.front());
+  if (objects.head(slots.front()).deletion.has_value()) return false;
   return IsTrue(own.conditions, kAdmitted) && !IsTrue(own.conditions, kEvicted);
 }
 

@@ -15,7 +15,8 @@
 //   no Workload ──> pending ──> Admitted ──> Evicted ──suspend──> restored, nothing of it runs ──┐
 //                      ^                        │                                                │
 //                      └──────────── no quota, no admission: one status patch <──────────────────┘
-//   Job Complete or Failed ──> Finished, after which nothing of the Workload is written.
+//   Workload deleted ──suspend──> restored, nothing of it runs ──> its finalizer goes; a new one
+//   Job Complete or Failed ──> Finished, after which nothing of the Workload is written but that.
 namespace berth::controllers {
 
 // What Kueue calls it: job-<name>-<5 digits of a hash of kind, group, name and uid>.
@@ -32,6 +33,9 @@ namespace berth::controllers {
 // - an evicted one gets its template back as the pod set has it, and quota is given back only when
 //   nothing of it runs any more (https://github.com/kubernetes-sigs/kueue/issues/10076);
 // - the Workload says what the Job asks: changed while it holds no quota, else made anew;
+// - it has the finalizer kueue.x-k8s.io/resource-in-use before the Job gets anything by it, for it
+//   alone knows what the Job came with; that goes when the Job has got it back and nothing of it
+//   runs, when the Job is done, or when it is deleted and no pod of it is left that isn't over;
 // - a Workload of another Job of that name is left to the collector.
 // `busy`: writes of the Job's own controller are under way, so pods may be coming. `read`: what was
 // read for the Workload; the reads that this asks for carry its version.

@@ -100,13 +100,14 @@ TEST_F(Workloads, AJobThatFailsFinishesItsWorkload) {
   ExpectAtRest();
 }
 
-// Nothing is written of a Workload that is finished, nor does its Job run again.
+// Nothing is written of a Workload that is finished but that it may go, nor does its Job run again.
 TEST_F(Workloads, FinishedIsFinal) {
   MakeJob();
   Pass(1);
   Decide({"Finished=True"});
-  const std::string version = Text(Workload(), "/metadata/resourceVersion");
   Pass(1);
+  EXPECT_EQ(Text(Workload(), "/metadata/finalizers"), "none");
+  const std::string version = Text(Workload(), "/metadata/resourceVersion");
   for (const std::string change :
        {R"({"spec":{"parallelism":1}})", R"({"spec":{"suspend":false}})",
         R"({"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"r"}}})"}) {

@@ -34,6 +34,30 @@ TEST_F(Workloads, AJobByTopologyRunsAgainWhenItsWorkloadWasTakenAway) {
   EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"), gates);
 }
 
+// Goal: no pod stays gated in silence. Method: somebody takes the places out of the status of one
+// that runs.
+TEST_F(Workloads, OneThatLostItsPlacesIsPlacedAnew) {
+  Make("/api/v1/nodes",
+       R"({"metadata":{"name":"n1"},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  MakeJob();
+  Pass(1);
+  const std::string places =
+      R"(,"topologyAssignment":{"levels":["kubernetes.io/hostname"],"slices":[{"domainCount":1,)"
+      R"("valuesPerLevel":[{"universal":"n1"}],"podCounts":{"universal":2}}]})";
+  Admit("f", 2, places);
+  Admit("f", 2);
+  Pass(2);
+  const std::string why =
+      "its pods are placed by a topology, and its status.admission has no topologyAssignment any "
+      "more: it is placed anew";
+  EXPECT_EQ(Condition("Evicted"), "True NodeFailures: " + why);
+  EXPECT_EQ(Condition("Requeued"), "True NodeFailures: " + why);
+  EXPECT_EQ(Condition("QuotaReserved"), "False PendingEvaluation: " + why);
+  EXPECT_EQ(Stands(), kHeld);
+  EXPECT_EQ(Text(kJob, "/spec/template/spec/schedulingGates"), "none");
+  ExpectAtRest();
+}
+
 // Its pods are created gated, and each is let go to its place; evicted it has its template back.
 TEST_F(Workloads, PodsAreLetGoToThePlacesOfTheTopology) {
   for (const std::string node : {"n1", "n2"}) {

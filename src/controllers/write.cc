@@ -129,6 +129,15 @@ Write PatchOf(const Head& head, bool fenced) {
           .resource_version = fenced ? head.resource_version : std::string()};
 }
 
+Write WithoutFinalizer(const Head& head, std::string_view finalizer) {
+  std::vector<std::string> finalizers = head.finalizers;
+  std::erase(finalizers, finalizer);
+  Write patch = PatchOf(head);
+  patch.metadata =
+      R"("finalizers":)" + (finalizers.empty() ? std::string("null") : ListText(finalizers));
+  return patch;
+}
+
 Write StatusOf(const Head& head, std::string status) {
   Write write = PatchOf(head);
   write.verb = Verb::kPatchStatus;

@@ -70,6 +70,8 @@ struct Plan {
 [[nodiscard]] Write CreateOf(api::KindId kind, std::string_view namespace_name, std::string name);
 // Fenced by uid and, when `fenced`, by the version that is seen.
 [[nodiscard]] Write PatchOf(const Head& head, bool fenced = true);
+// The object without that finalizer.
+[[nodiscard]] Write WithoutFinalizer(const Head& head, std::string_view finalizer);
 [[nodiscard]] Write StatusOf(const Head& head, std::string status);
 [[nodiscard]] Write DeleteOf(const Head& head, std::string_view propagation = {});
 // Fenced by the version too: for a deletion that follows from what the object says.

@@ -29,8 +29,10 @@ enum class Heads : uint8_t {
 
 class Tree {
  public:
-  // `shapes`: so many different requests in each queue.
-  Tree(Heads heads, int waiting, int shapes) : engine_({.attempts_per_cycle_max = kQueues}) {
+  // `shapes`: so many different requests in each queue. `lines`: in so many queues they wait; all
+  // but with Heads::kReclaim.
+  Tree(Heads heads, int waiting, int shapes, int lines = kQueues)
+      : engine_({.attempts_per_cycle_max = kQueues}) {
     model::Vocabulary& v = engine_.vocabulary();
     const model::NameId flavor = v.names.Intern("default");
     engine_.Apply(model::FlavorUpsert{.name = "default", .uid = "u-default"});
@@ -55,9 +57,9 @@ class Tree {
     }
     const bool every_second = heads == Heads::kReclaim;
     for (int i = 0; i < waiting; ++i) {
-      const int q = every_second ? i % (kQueues / 2) * 2 + 1 : i % kQueues;
+      const int q = every_second ? i % (kQueues / 2) * 2 + 1 : i % lines;
       Put({.queue = q,
-           .cpus = (heads == Heads::kFit ? 1 : 5) + i / kQueues % shapes,
+           .cpus = (heads == Heads::kFit ? 1 : 5) + i / lines % shapes,
            .priority = heads == Heads::kRefused ? 0 : 100});
     }
   }
@@ -163,30 +165,40 @@ BENCHMARK_CAPTURE(DecidesHeads, reclaim, Heads::kReclaim)->Unit(benchmark::kMill
 
 // One workload comes, or one that holds quota ends, and all that follows from it, where all quota
 // is held and so many wait, of so many shapes in each queue. Beside it the same where 1,000 wait of
-// each shape, in turns, so that what else the machine does falls on both.
+// each shape, in turns, so that what else the machine does falls on both: once in half of the queues,
+// two in a line, so that whoever gets quota has one behind it which is looked at then, as beside
+// many; and once in all of them, where nobody is.
 template <typename Change>
 void OneChange(benchmark::State& bench, Change change) {
+  const auto waiting = static_cast<int>(bench.range(0));
   const auto shapes = static_cast<int>(bench.range(1));
-  // Of each shape one in each queue.
-  Tree few(Heads::kRefused, 1'000 * shapes, shapes);
-  Tree many(Heads::kRefused, static_cast<int>(bench.range(0)), shapes);
-  few.Settle();
-  many.Settle();
+  const int few = 1'000 * shapes;
+  Tree many(Heads::kRefused, waiting, shapes);
+  Tree in_pairs(Heads::kRefused, few, shapes, kQueues / 2);
+  Tree alone(Heads::kRefused, few, shapes);
+  for (Tree* tree : {&many, &in_pairs, &alone}) tree->Settle();
   const auto time_of = [&](Tree& tree) {
     const std::clock_t before = std::clock();
     change(tree);
     return std::max<std::clock_t>(std::clock() - before, 1);
   };
   std::vector<int64_t> percents;
+  std::vector<int64_t> alone_percents;
   for (auto _ : bench) {
-    const std::clock_t beside_few = time_of(few);
+    const std::clock_t beside_few = time_of(in_pairs);
     const std::clock_t beside_many = time_of(many);
+    const std::clock_t beside_alone = time_of(alone);
     bench.SetIterationTime(static_cast<int32_t>(beside_many) / 1e6);
     percents.push_back(beside_many * 100 / beside_few);
+    alone_percents.push_back(beside_many * 100 / beside_alone);
   }
-  const auto median = percents.begin() + static_cast<std::ptrdiff_t>(percents.size() / 2);
-  std::ranges::nth_element(percents, median);
-  bench.counters["percent_of_beside_1000"] = static_cast<int32_t>(*median);
+  const auto median = [](std::vector<int64_t>& all) {
+    const auto at = all.begin() + static_cast<std::ptrdiff_t>(all.size() / 2);
+    std::ranges::nth_element(all, at);
+    return static_cast<int32_t>(*at);
+  };
+  bench.counters["percent_of_beside_1000"] = median(percents);
+  bench.counters["percent_of_one_a_line"] = median(alone_percents);
 }
 void OneArrives(benchmark::State& bench) {
   OneChange(bench, [](Tree& tree) {

@@ -14,6 +14,7 @@
 #include "api/quantity.h"
 #include "api/quota.h"
 #include "api/requests.h"
+#include "api/well_known.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "model/reason.h"
@@ -533,7 +534,9 @@ std::string JobOf(const api::ObjectMeta& meta) {
   for (const api::OwnerReference& owner : meta.owners) {
     if (owner.controller && owner.kind == "Job") return owner.uid;
   }
-  return {};
+  if (!meta.owners.empty()) return {};
+  const auto of_pod = api::Find(meta.labels, api::kControllerUidLabel);
+  return std::string(of_pod ? *of_pod : api::Find(meta.labels, api::kJobUidLabel).value_or(""));
 }
 
 std::optional<uint16_t> ParseDevices(std::string_view text) {

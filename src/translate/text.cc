@@ -148,9 +148,12 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
       const std::string_view never = gang.needed > limits::kPodsMax
                                          ? ", more than there can be: lower its spec.minMember"
                                          : "";
-      return fmt::format("PodGroup {} lacks members{}: it needs {} more{}, and {} wait{}", group,
+      // Nothing is known of the pods of other schedulers: they may be all that there are.
+      const std::string_view whose =
+          gang.found == 0 ? " of those whose spec.schedulerName is served here" : "";
+      return fmt::format("PodGroup {} lacks members{}: it needs {} more{}, and {} wait{}{}", group,
                          role.valid() ? fmt::format(" of role {}", state.NameOf(role)) : "",
-                         gang.needed, never, gang.found,
+                         gang.needed, never, gang.found, whose,
                          gang.released > 0
                              ? fmt::format("; {} gave back their nodes, since it was not completed "
                                            "in time",

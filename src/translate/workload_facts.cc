@@ -289,8 +289,15 @@ Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
                               .status = WorkloadStatusOf(workload)};
   facts.priority = static_cast<int32_t>(std::clamp<int64_t>(
       workload.priority, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
-  // One that is being deleted wants no quota.
-  if (workload.meta.deletion_time) facts.status.active = false;
+  // One that is being deleted wants no quota, and what it has is given back once nothing of it runs
+  // any more, as by one that is evicted.
+  if (workload.meta.deletion_time) {
+    facts.status.active = false;
+    if (facts.status.reserved && facts.status.evicted_for == model::EvictedFor::kNothing) {
+      facts.status.evicted_for = model::EvictedFor::kOther;
+      facts.status.evicted_at = *workload.meta.deletion_time;
+    }
+  }
   Result<std::vector<model::WorkloadSlots>> slots = SlotsOf(workload, vocabulary);
   if (slots) {
     facts.slots = *std::move(slots);

@@ -10,6 +10,7 @@
 
 #include "api/quota.h"
 #include "model/state.h"
+#include "translate/facts.h"
 
 // Goal: a Workload's object becomes what it asks for, or is refused with what is wrong. Method: views
 // with one pod set or two; what was decided goes back to an object.
@@ -59,6 +60,37 @@ TEST(WorkloadFactsTest, AnAdmissionTellsWithHowManyPodsItStarts) {
   row.decided.counts = {4, 2};
   EXPECT_EQ(AdmissionOf(row, state.vocabulary()).pod_sets[0].count, 4);
   EXPECT_EQ(AdmissionOf(row, state.vocabulary()).pod_sets[1].count, 2);
+}
+
+// What it has is given back by who runs it, and nobody has to evict it for that.
+TEST(WorkloadFactsTest, OneThatIsBeingDeletedLeaves) {
+  model::State state;
+  api::Workload workload = Asks({Pods("a", 1, 1000)});
+  workload.meta.deletion_time = Instant::FromSeconds(7);
+  const auto waits = WorkloadFacts(workload, state.vocabulary());
+  EXPECT_EQ(StageOf(waits->status), model::WorkloadStage::kPending);
+  EXPECT_FALSE(waits->status.active);
+  workload.conditions = {{.type = "QuotaReserved", .status = "True"},
+                         {.type = "Admitted", .status = "True"}};
+  const auto leaves = WorkloadFacts(workload, state.vocabulary());
+  EXPECT_EQ(StageOf(leaves->status), model::WorkloadStage::kEvicted);
+  EXPECT_EQ(leaves->status.evicted_at, Instant::FromSeconds(7));
+}
+
+// Orphans know each other by the uid of the Job that is gone: places of theirs are not given twice.
+TEST(WorkloadFactsTest, WhatAJobLeftBehindIsItsStill) {
+  api::ObjectMeta meta;
+  EXPECT_EQ(JobOf(meta), "");
+  meta.labels = {{"kueue.x-k8s.io/job-uid", "u1"}};
+  EXPECT_EQ(JobOf(meta), "u1");
+  meta.labels = {{"batch.kubernetes.io/controller-uid", "u2"}};
+  EXPECT_EQ(JobOf(meta), "u2");
+  meta.owners = {{.api_version = "apps/v1", .kind = "ReplicaSet", .name = "r", .uid = "u3"}};
+  EXPECT_EQ(JobOf(meta), "");
+  meta.owners.front().kind = "Job";
+  EXPECT_EQ(JobOf(meta), "");
+  meta.owners.front().controller = true;
+  EXPECT_EQ(JobOf(meta), "u3");
 }
 
 TEST(WorkloadFactsTest, WhatRequestsMoreThanItMayUseIsRefused) {

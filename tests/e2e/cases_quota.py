@@ -397,6 +397,54 @@ def joint(test):
     test.make_node(large, cpu="2", labels={"pool": name})
     test.wait("a node that holds all of it starts it there", lambda: places("wide") == [large] * 3)
     test.kubectl("delete", "jobs", "--all")
+    test.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")  # Nobody ends them on these nodes.
+    remove_queues(test, name)
+
+
+@case("a Workload deleted under its Job gives it its template back, and it is admitted anew; of an orphan quota is held by pods", needs=CUSTOM)
+def deleted_workloads(test):
+    name = test.unique("cq")
+    pool = {"kubernetes.io/os": "linux"}
+    tolerations = [{"key": "example.com/spot", "operator": "Exists"}]
+    flavor = {"nodeLabels": pool, "tolerations": tolerations}
+    test.kubectl("create", "-f", "-", stdin=named(name, "ResourceFlavor", KUEUE, spec=flavor), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=queue(name, name, "200m"), namespace=False)
+    test.kubectl("create", "-f", "-", stdin=named("lq", "LocalQueue", KUEUE, spec={"clusterQueue": name}))
+    made = queued(objects.job("j", parallelism=3, completions=3, suspend=True))
+    made["metadata"]["annotations"] = {"kueue.x-k8s.io/job-min-parallelism": "1"}
+    made["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=made)
+    spec = lambda: test.get(test.path("jobs", "j", group="batch/v1"))["spec"]
+    template = lambda: {k: spec()["template"]["spec"].get(k) for k in ("nodeSelector", "tolerations")}
+    asked = (True, 3, {"nodeSelector": None, "tolerations": None})
+    runs = lambda: [pod["status"]["phase"] for pod in test.pods("job-name=j")] == ["Running"] * 2
+    test.wait("two of its three pods run", runs)
+    got = (False, 2, {"nodeSelector": pool, "tolerations": tolerations})
+    test.equal((spec()["suspend"], spec()["parallelism"], template()), got, "what it got")
+    first = workload(test, "j")["metadata"]
+    test.equal(first["finalizers"], ["kueue.x-k8s.io/resource-in-use"], "finalizers")
+
+    # So that it isn't admitted again at once.
+    test.merge(f"/apis/{KUEUE}/clusterqueues/{name}", {"spec": {"stopPolicy": "Hold"}})
+    test.kubectl("delete", "workload", first["name"])
+    test.wait("another is made", lambda: workload(test, "j").get("metadata", first)["uid"] != first["uid"])
+    test.equal((spec()["suspend"], spec()["parallelism"], template()), asked, "what its user wrote")
+    test.wait("its pods are gone", lambda: not test.pods("job-name=j"))
+    test.merge(f"/apis/{KUEUE}/clusterqueues/{name}", {"spec": {"stopPolicy": "None"}})
+    test.wait("it runs anew", runs)
+    test.equal((spec()["suspend"], spec()["parallelism"], template()), got, "what it got again")
+
+    own = workload(test, "j")["metadata"]["name"]
+    test.kubectl("delete", "job", "j", "--cascade=orphan")
+    left = lambda: test.get(test.path("workloads", own, group=KUEUE))
+    test.wait("nobody owns it", lambda: not left()["metadata"].get("ownerReferences"))
+    test.stays("its pods hold its quota", lambda: not objects.is_true(left(), "Finished"))
+    test.equal(len(test.pods("job-name=j")), 2, "pods")
+    told = test.berth("why", f"workload/{own}", "-n", test.namespace, f"--kubeconfig={test.cluster.kubeconfig}", *test.cluster.why_options()).stdout
+    test.match("its Job is gone: what it has is given back when none of the Job's pods runs; 2 are left", told, "why")
+    test.kubectl("delete", "pods", "-l", "job-name=j")
+    test.wait("it is over with them", lambda: objects.condition(left(), "Finished").get("reason") == "OwnerNotFound")
+    test.kubectl("delete", "workload", own)
     remove_queues(test, name)
 
 
@@ -458,5 +506,6 @@ def topology(test):
     test.equal(status().get("unhealthyNodes"), None, "unhealthyNodes")
     test.wait("its Job is suspended", lambda: test.get(test.path("jobs", "job", group="batch/v1"))["spec"]["suspend"])
     test.kubectl("delete", "jobs", "--all")
+    test.kubectl("delete", "pods", "--all", "--force", "--grace-period=0")  # Nobody ends them on these nodes.
     remove_queues(test, name)
     test.kubectl("delete", "topology", name, namespace=False)

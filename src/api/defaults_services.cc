@@ -1,0 +1,102 @@
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/defaults_kinds.h"
+#include "api/object.h"
+
+namespace berth::api {
+namespace {
+
+bool IsEmpty(const JsonObject& object, std::string_view key) {
+  const Json* member = FindMember(object, key);
+  if (member == nullptr) return true;
+  if (member->is_string()) return member->get_string().empty();
+  return member->is_array() && member->get_array().empty();
+}
+
+void SetText(JsonObject& object, std::string_view key, std::string_view text) {
+  if (IsEmpty(object, key)) object[key] = text;
+}
+
+// Does something with each object of a list.
+template <typename Change>
+void ForEach(JsonObject& object, std::string_view list, const Change& change) {
+  Json* items = object.if_contains(list);
+  JsonArray* array = items == nullptr ? nullptr : items->if_array();
+  for (size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if ((*array)[i].is_object()) change((*array)[i].get_object());
+  }
+}
+
+bool IsZero(const Json* value) {
+  if (value == nullptr) return true;
+  if (value->is_int64()) return value->get_int64() == 0;
+  return value->is_string() && value->get_string().empty();
+}
+
+void DefaultServiceSpec(JsonObject& spec) {
+  constexpr int64_t kAffinitySeconds = 10800;
+  SetText(spec, "sessionAffinity", "None");
+  if (spec["sessionAffinity"] == "None") RemoveMember(spec, "sessionAffinityConfig");
+  if (spec["sessionAffinity"] == "ClientIP") {
+    JsonObject& config = MemberObject(MemberObject(spec, "sessionAffinityConfig"), "clientIP");
+    SetDefault(config, "timeoutSeconds", kAffinitySeconds);
+  }
+  SetText(spec, "type", "ClusterIP");
+  const bool balanced = spec["type"] == "LoadBalancer";
+  const bool outside = balanced || spec["type"] == "NodePort";
+  ForEach(spec, "ports", [](JsonObject& port) {
+    SetText(port, "protocol", "TCP");
+    if (IsZero(FindMember(std::as_const(port), "targetPort"))) {
+      const Json* number = FindMember(std::as_const(port), "port");
+      port["targetPort"] = number == nullptr ? Json(0) : Json(*number);
+    }
+  });
+  if (outside) SetText(spec, "externalTrafficPolicy", "Cluster");
+  if (outside || spec["type"] == "ClusterIP") {
+    SetDefault(spec, "internalTrafficPolicy", "Cluster");
+  }
+  if (balanced) SetDefault(spec, "allocateLoadBalancerNodePorts", true);
+}
+
+void DefaultNetworkPolicy(JsonObject& spec) {
+  for (const std::string_view list : {"ingress", "egress"}) {
+    ForEach(spec, list, [](JsonObject& rule) {
+      ForEach(rule, "ports", [](JsonObject& port) { SetText(port, "protocol", "TCP"); });
+    });
+  }
+  if (!IsEmpty(spec, "policyTypes")) return;
+  JsonArray types;
+  types.emplace_back("Ingress");
+  if (!IsEmpty(spec, "egress")) types.emplace_back("Egress");
+  spec["policyTypes"] = std::move(types);
+}
+
+}  // namespace
+
+void DefaultService(KindId kind, JsonObject& object) {
+  switch (kind) {
+    case KindId::kService:
+      DefaultServiceSpec(MemberObject(object, "spec"));
+      return;
+    case KindId::kEndpoints:
+      ForEach(object, "subsets", [](JsonObject& subset) {
+        ForEach(subset, "ports", [](JsonObject& port) { SetText(port, "protocol", "TCP"); });
+      });
+      return;
+    case KindId::kEndpointSlice:
+      ForEach(object, "ports", [](JsonObject& port) {
+        SetDefault(port, "name", "");
+        SetDefault(port, "protocol", "TCP");
+      });
+      return;
+    case KindId::kNetworkPolicy:
+      DefaultNetworkPolicy(MemberObject(object, "spec"));
+      return;
+    default:
+      return;
+  }
+}
+
+}  // namespace berth::api

@@ -1,0 +1,90 @@
+#include "controllers/left_workloads.h"
+
+#include <algorithm>
+#include <string>
+
+#include "api/quota.h"
+#include "api/well_known.h"
+#include "base/check.h"
+#include "controllers/workloads.h"
+
+namespace berth::controllers {
+namespace {
+
+constexpr std::string_view kFinished = "Finished";
+
+// The name of the Job; empty: the Workload isn't called as one that was made for it.
+std::string JobNameOf(const Head& workload, std::string_view job_uid) {
+  const api::OwnerReference* controller = workload.controller();
+  if (controller != nullptr) return controller->name;
+  constexpr std::string_view kPrefix = "job-";
+  const size_t hash = workload.name.rfind('-');
+  if (!workload.name.starts_with(kPrefix) || hash < kPrefix.size()) return {};
+  Head job{.kind = api::KindId::kJob,
+           .name = workload.name.substr(kPrefix.size(), hash - kPrefix.size()),
+           .uid = std::string(job_uid)};
+  return WorkloadNameOf(job) == workload.name ? job.name : std::string();
+}
+
+bool IsFinished(const api::Workload& workload) {
+  const api::Condition* finished = api::Find(workload.conditions, kFinished);
+  return finished != nullptr && finished->status == "True";
+}
+
+Write Finish(const Head& head, const api::Workload& workload, Instant now) {
+  std::vector<api::Condition> conditions = workload.conditions;
+  SetCondition(conditions,
+               {.type = std::string(kFinished),
+                .status = "True",
+                .reason = "OwnerNotFound",
+                .message = "The workload's owner no longer exists",
+                .observed_generation = workload.meta.generation},
+               now);
+  return StatusOf(
+      head, R"({"conditions":)" + ConditionsText(conditions, ConditionTimes::kTransition) + "}");
+}
+
+}  // namespace
+
+bool HasPodsLeft(const Objects& objects, std::string_view namespace_name,
+                 std::string_view job_uid) {
+  const auto runs = [&](Slot slot) {
+    const PodFacts* pod = objects.pod(slot);
+    return pod != nullptr && !pod->terminal();
+  };
+  const api::LabelSelector its{
+      .match_labels = {{std::string(api::kControllerUidLabel), std::string(job_uid)}}};
+  return std::ranges::any_of(objects.DependentsOf(job_uid), runs) ||
+         std::ranges::any_of(objects.OrphanPods(namespace_name, its), runs);
+}
+
+Plan PlanLeftWorkloads(const Objects& objects, std::string_view job_uid, const Absences& absent,
+                       bool busy, Instant now) {
+  CHECK(objects.Find(job_uid) == kNoSlot);
+  Plan plan;
+  for (const Slot slot : objects.WorkloadsFor(job_uid)) {
+    const Head& head = objects.head(slot);
+    const std::string name = JobNameOf(head, job_uid);
+    if (name.empty() && !head.deletion.has_value()) continue;
+    if (!name.empty() && !absent.contains(AbsenceKey(head.namespace_name, job_uid))) {
+      plan.writes.push_back({.verb = Verb::kRead,
+                             .kind = api::KindId::kJob,
+                             .namespace_name = head.namespace_name,
+                             .name = name,
+                             .uid = std::string(job_uid)});
+      continue;
+    }
+    const api::Workload& workload = *objects.workload(slot);
+    const bool over = IsFinished(workload);
+    if (!over && (busy || HasPodsLeft(objects, head.namespace_name, job_uid))) continue;
+    if (!over && !head.deletion.has_value()) {
+      // What names its Job is deleted by the collector.
+      if (head.owners.empty()) plan.writes.push_back(Finish(head, workload, now));
+    } else if (head.HasFinalizer(api::kInUseFinalizer)) {
+      plan.writes.push_back(WithoutFinalizer(head, api::kInUseFinalizer));
+    }
+  }
+  return plan;
+}
+
+}  // namespace berth::controllers
