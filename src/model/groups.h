@@ -97,8 +97,9 @@ struct MemberCounts {
 [[nodiscard]] GroupPhase PhaseOf(const Group& group, const MemberCounts& counts);
 [[nodiscard]] std::string_view ToString(GroupPhase phase);
 // Whether its queue keeps for it what it asks for: from when it is let in until its object says
-// that it ran, or is over; but as long as its members could not have places at all. Members alone don't tell: before that is written they may be too few
-// again, and what others were promised meanwhile would be missing.
+// that it ran, or is over; but as long as its members could not have places at all. Members alone
+// don't tell: before that is written they may be too few again, and what others were promised
+// meanwhile would be missing.
 [[nodiscard]] inline bool IsKeptFor(const Group& group) {
   return (group.let_in || group.phase == GroupPhase::kInqueue) && !group.futile;
 }
