@@ -321,6 +321,15 @@ bool Tolerates(const Json& toleration, std::string_view key) {
 
 }  // namespace
 
+std::string_view TextIn(const JsonObject& object, std::string_view key) {
+  const Json* text = FindMember(object, key);
+  return text != nullptr && text->is_string() ? std::string_view(text->get_string()) : "";
+}
+
+void SetText(JsonObject& object, std::string_view key, std::string_view text) {
+  if (TextIn(object, key).empty()) object[key] = text;
+}
+
 void ApplyDefaults(KindId kind, Json& object) {
   if (!object.is_object()) return;
   if (KindOf(kind).custom) {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstddef>
+#include <string_view>
+
 #include "api/json.h"
 #include "api/kinds.h"
 
@@ -19,5 +22,19 @@ void DefaultPolicy(KindId kind, JsonObject& object);
 
 // A claim as it stands in a StatefulSet's templates too.
 void DefaultClaim(JsonObject& claim);
+
+// The text of a member, or "".
+[[nodiscard]] std::string_view TextIn(const JsonObject& object, std::string_view key);
+// Sets a text where there is none, or an empty one.
+void SetText(JsonObject& object, std::string_view key, std::string_view text);
+// Does something with each object of a list.
+template <typename Change>
+void ForEachIn(JsonObject& object, std::string_view list, const Change& change) {
+  Json* items = object.if_contains(list);
+  JsonArray* array = items == nullptr ? nullptr : items->if_array();
+  for (size_t i = 0; array != nullptr && i < array->size(); ++i) {
+    if ((*array)[i].is_object()) change((*array)[i].get_object());
+  }
+}
 
 }  // namespace berth::api

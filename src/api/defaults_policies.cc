@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -6,28 +5,18 @@
 #include "api/defaults_kinds.h"
 #include "api/defaults_pod.h"
 #include "api/object.h"
+#include "api/text.h"
 
 namespace berth::api {
 namespace {
 
-std::string_view TextIn(const JsonObject& object, std::string_view key) {
-  const Json* text = FindMember(object, key);
-  return text != nullptr && text->is_string() ? std::string_view(text->get_string()) : "";
-}
-
 void DefaultRoleBinding(JsonObject& object) {
   constexpr std::string_view kGroup = "rbac.authorization.k8s.io";
-  JsonObject& role = MemberObject(object, "roleRef");
-  if (TextIn(role, "apiGroup").empty()) role["apiGroup"] = kGroup;
-  Json* subjects = object.if_contains("subjects");
-  JsonArray* list = subjects == nullptr ? nullptr : subjects->if_array();
-  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    if (!(*list)[i].is_object()) continue;
-    JsonObject& subject = (*list)[i].get_object();
+  SetText(MemberObject(object, "roleRef"), "apiGroup", kGroup);
+  ForEachIn(object, "subjects", [&](JsonObject& subject) {
     const std::string_view kind = TextIn(subject, "kind");
-    const bool of_group = kind == "User" || kind == "Group";
-    if (of_group && TextIn(subject, "apiGroup").empty()) subject["apiGroup"] = kGroup;
-  }
+    if (kind == "User" || kind == "Group") SetText(subject, "apiGroup", kGroup);
+  });
 }
 
 // Copies the members of one map that another lacks.
@@ -42,16 +31,12 @@ void Complete(JsonObject& item, std::string_view to, std::string_view from) {
 
 // The limit of a container is what it may have at most, its request what it is limited to.
 void DefaultLimitRange(JsonObject& spec) {
-  Json* limits = spec.if_contains("limits");
-  JsonArray* list = limits == nullptr ? nullptr : limits->if_array();
-  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    if (!(*list)[i].is_object()) continue;
-    JsonObject& item = (*list)[i].get_object();
+  ForEachIn(spec, "limits", [](JsonObject& item) {
     for (const std::string_view name : {"max", "min", "default", "defaultRequest"}) {
       Json* amounts = item.if_contains(name);
       if (amounts != nullptr && amounts->is_object()) RoundResources(amounts->get_object());
     }
-    if (TextIn(item, "type") != "Container") continue;
+    if (TextIn(item, "type") != "Container") return;
     MemberObject(item, "default");
     MemberObject(item, "defaultRequest");
     Complete(item, "default", "max");
@@ -60,7 +45,7 @@ void DefaultLimitRange(JsonObject& spec) {
     for (const std::string_view name : {"default", "defaultRequest"}) {
       if (MemberObject(item, name).empty()) RemoveMember(item, name);
     }
-  }
+  });
 }
 
 void DefaultServiceReference(JsonObject& config) {
@@ -78,30 +63,19 @@ void DefaultWebhook(JsonObject& webhook, bool mutates) {
   SetDefault(webhook, "timeoutSeconds", 10);
   if (mutates) SetDefault(webhook, "reinvocationPolicy", "Never");
   DefaultServiceReference(MemberObject(webhook, "clientConfig"));
-  Json* rules = webhook.if_contains("rules");
-  JsonArray* list = rules == nullptr ? nullptr : rules->if_array();
-  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    if ((*list)[i].is_object()) SetDefault((*list)[i].get_object(), "scope", "*");
-  }
+  ForEachIn(webhook, "rules", [](JsonObject& rule) { SetDefault(rule, "scope", "*"); });
 }
 
 void DefaultWebhooks(JsonObject& object, bool mutates) {
-  Json* webhooks = object.if_contains("webhooks");
-  JsonArray* list = webhooks == nullptr ? nullptr : webhooks->if_array();
-  for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-    if ((*list)[i].is_object()) DefaultWebhook((*list)[i].get_object(), mutates);
-  }
+  ForEachIn(object, "webhooks", [&](JsonObject& webhook) { DefaultWebhook(webhook, mutates); });
 }
 
 void DefaultDefinition(JsonObject& object) {
   JsonObject& spec = MemberObject(object, "spec");
   JsonObject& names = MemberObject(spec, "names");
-  std::string kind(TextIn(names, "kind"));
-  if (!kind.empty() && TextIn(names, "listKind").empty()) names["listKind"] = kind + "List";
-  std::ranges::transform(kind, kind.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  if (TextIn(names, "singular").empty()) names["singular"] = kind;
+  const std::string kind(TextIn(names, "kind"));
+  if (!kind.empty()) SetText(names, "listKind", kind + "List");
+  SetText(names, "singular", Lower(kind));
   JsonObject& conversion = MemberObject(spec, "conversion");
   if (conversion.empty()) conversion["strategy"] = "None";
   if (Json* webhook = conversion.if_contains("webhook"); webhook != nullptr) {

@@ -15,20 +15,6 @@ bool IsEmpty(const JsonObject& object, std::string_view key) {
   return member->is_array() && member->get_array().empty();
 }
 
-void SetText(JsonObject& object, std::string_view key, std::string_view text) {
-  if (IsEmpty(object, key)) object[key] = text;
-}
-
-// Does something with each object of a list.
-template <typename Change>
-void ForEach(JsonObject& object, std::string_view list, const Change& change) {
-  Json* items = object.if_contains(list);
-  JsonArray* array = items == nullptr ? nullptr : items->if_array();
-  for (size_t i = 0; array != nullptr && i < array->size(); ++i) {
-    if ((*array)[i].is_object()) change((*array)[i].get_object());
-  }
-}
-
 bool IsZero(const Json* value) {
   if (value == nullptr) return true;
   if (value->is_int64()) return value->get_int64() == 0;
@@ -46,7 +32,7 @@ void DefaultServiceSpec(JsonObject& spec) {
   SetText(spec, "type", "ClusterIP");
   const bool balanced = spec["type"] == "LoadBalancer";
   const bool outside = balanced || spec["type"] == "NodePort";
-  ForEach(spec, "ports", [](JsonObject& port) {
+  ForEachIn(spec, "ports", [](JsonObject& port) {
     SetText(port, "protocol", "TCP");
     if (IsZero(FindMember(std::as_const(port), "targetPort"))) {
       const Json* number = FindMember(std::as_const(port), "port");
@@ -62,8 +48,8 @@ void DefaultServiceSpec(JsonObject& spec) {
 
 void DefaultNetworkPolicy(JsonObject& spec) {
   for (const std::string_view list : {"ingress", "egress"}) {
-    ForEach(spec, list, [](JsonObject& rule) {
-      ForEach(rule, "ports", [](JsonObject& port) { SetText(port, "protocol", "TCP"); });
+    ForEachIn(spec, list, [](JsonObject& rule) {
+      ForEachIn(rule, "ports", [](JsonObject& port) { SetText(port, "protocol", "TCP"); });
     });
   }
   if (!IsEmpty(spec, "policyTypes")) return;
@@ -81,12 +67,12 @@ void DefaultService(KindId kind, JsonObject& object) {
       DefaultServiceSpec(MemberObject(object, "spec"));
       return;
     case KindId::kEndpoints:
-      ForEach(object, "subsets", [](JsonObject& subset) {
-        ForEach(subset, "ports", [](JsonObject& port) { SetText(port, "protocol", "TCP"); });
+      ForEachIn(object, "subsets", [](JsonObject& subset) {
+        ForEachIn(subset, "ports", [](JsonObject& port) { SetText(port, "protocol", "TCP"); });
       });
       return;
     case KindId::kEndpointSlice:
-      ForEach(object, "ports", [](JsonObject& port) {
+      ForEachIn(object, "ports", [](JsonObject& port) {
         SetDefault(port, "name", "");
         SetDefault(port, "protocol", "TCP");
       });

@@ -9,11 +9,6 @@
 namespace berth::api {
 namespace {
 
-std::string_view TextIn(const JsonObject& object, std::string_view key) {
-  const Json* text = FindMember(object, key);
-  return text != nullptr && text->is_string() ? std::string_view(text->get_string()) : "";
-}
-
 void DefaultTemplate(JsonObject& spec) {
   Json* pods = FindMember(std::as_const(spec), "template") == nullptr ? nullptr : &spec["template"];
   if (pods == nullptr || !pods->is_object()) return;
@@ -80,26 +75,21 @@ void DefaultStatefulSet(JsonObject& spec) {
     SetDefault(MemberObject(strategy, "rollingUpdate"), "partition", 0);
   }
   JsonObject& retention = MemberObject(spec, "persistentVolumeClaimRetentionPolicy");
-  if (TextIn(retention, "whenDeleted").empty()) retention["whenDeleted"] = "Retain";
-  if (TextIn(retention, "whenScaled").empty()) retention["whenScaled"] = "Retain";
+  SetText(retention, "whenDeleted", "Retain");
+  SetText(retention, "whenScaled", "Retain");
   SetDefault(spec, "replicas", 1);
   SetDefault(spec, "revisionHistoryLimit", 10);
-  if (Json* claims = spec.if_contains("volumeClaimTemplates"); claims != nullptr) {
-    JsonArray* list = claims->if_array();
-    for (size_t i = 0; list != nullptr && i < list->size(); ++i) {
-      if (!(*list)[i].is_object()) continue;
-      JsonObject& claim = (*list)[i].get_object();
-      claim["apiVersion"] = "v1";
-      claim["kind"] = "PersistentVolumeClaim";
-      DefaultClaim(claim);
-    }
-  }
+  ForEachIn(spec, "volumeClaimTemplates", [](JsonObject& claim) {
+    claim["apiVersion"] = "v1";
+    claim["kind"] = "PersistentVolumeClaim";
+    DefaultClaim(claim);
+  });
   DefaultTemplate(spec);
 }
 
 void DefaultDaemonSet(JsonObject& spec) {
   JsonObject& strategy = MemberObject(spec, "updateStrategy");
-  if (TextIn(strategy, "type").empty()) strategy["type"] = "RollingUpdate";
+  SetText(strategy, "type", "RollingUpdate");
   if (strategy["type"] == "RollingUpdate") {
     JsonObject& rolling = MemberObject(strategy, "rollingUpdate");
     SetDefault(rolling, "maxUnavailable", 1);
@@ -124,7 +114,7 @@ void DefaultReplicationController(JsonObject& object, JsonObject& spec) {
 }
 
 void DefaultCronJob(JsonObject& spec) {
-  if (TextIn(spec, "concurrencyPolicy").empty()) spec["concurrencyPolicy"] = "Allow";
+  SetText(spec, "concurrencyPolicy", "Allow");
   SetDefault(spec, "suspend", false);
   SetDefault(spec, "successfulJobsHistoryLimit", 3);
   SetDefault(spec, "failedJobsHistoryLimit", 1);

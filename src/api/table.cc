@@ -14,6 +14,7 @@
 #include "api/object.h"
 #include "api/selector.h"
 #include "api/table_forms.h"
+#include "api/text.h"
 #include "api/timestamp.h"
 
 namespace berth::api {
@@ -350,10 +351,7 @@ JsonArray EventCells(const Json& event, Instant now) {
   } else if (count == 0) {
     count = 1;
   }
-  std::string target(TextAt(event, "involvedObject.kind"));
-  std::ranges::transform(target, target.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
+  std::string target = Lower(TextAt(event, "involvedObject.kind"));
   if (const auto name = TextAt(event, "involvedObject.name"); !name.empty()) {
     target += fmt::format("/{}", name);
   }
@@ -409,9 +407,9 @@ Json CustomCell(const Column& column, const Json* value, Instant now) {
 }
 
 const TableForm* FindForm(KindId kind) {
-  for (auto* const find :
-       {&FindWorkloadForm, &FindServiceForm, &FindStorageForm, &FindPolicyForm}) {
-    if (const TableForm* form = find(kind)) return form;
+  for (const auto forms : {WorkloadForms(), ServiceForms(), StorageForms(), PolicyForms()}) {
+    const auto found = std::ranges::find(forms, kind, &TableForm::kind);
+    if (found != forms.end()) return &*found;
   }
   return nullptr;
 }
@@ -447,6 +445,12 @@ std::string OrNone(std::string_view text, std::string_view otherwise) {
 }
 
 Json NameCell(const Json& object) { return Json(TextAt(object, "metadata.name")); }
+
+Json ClassNameCell(const Json& object, std::string_view default_annotation) {
+  const Json* marked = FindMember(ObjectAt(object, "metadata.annotations"), default_annotation);
+  const bool is_default = marked != nullptr && *marked == "true";
+  return Json(fmt::format("{}{}", TextAt(object, "metadata.name"), is_default ? " (default)" : ""));
+}
 
 std::string LabelsText(const Json& object, std::string_view path) {
   StringMap labels = StringMapAt(object, path);

@@ -21,11 +21,11 @@ struct TableForm {
   JsonArray (*cells)(const Json& object, Instant now);
 };
 
-// Each has the forms of some kinds; null for others.
-[[nodiscard]] const TableForm* FindWorkloadForm(KindId kind);
-[[nodiscard]] const TableForm* FindServiceForm(KindId kind);
-[[nodiscard]] const TableForm* FindStorageForm(KindId kind);
-[[nodiscard]] const TableForm* FindPolicyForm(KindId kind);
+// By what the kinds are for.
+[[nodiscard]] std::span<const TableForm> WorkloadForms();
+[[nodiscard]] std::span<const TableForm> ServiceForms();
+[[nodiscard]] std::span<const TableForm> StorageForms();
+[[nodiscard]] std::span<const TableForm> PolicyForms();
 
 inline constexpr Column kName = {"Name", "string", "name", 0};
 inline constexpr Column kAge = {"Age", "string", "", 0};
@@ -42,6 +42,8 @@ constexpr Column FlagColumn(std::string_view name) { return {name, "boolean", ""
 [[nodiscard]] std::string AgeOf(const Json& object, Instant now);
 [[nodiscard]] std::string OrNone(std::string_view text, std::string_view otherwise = "<none>");
 [[nodiscard]] Json NameCell(const Json& object);
+// The same of a class, with " (default)" where that annotation is "true".
+[[nodiscard]] Json ClassNameCell(const Json& object, std::string_view default_annotation);
 
 // `a=b,c=d`, or <none>.
 [[nodiscard]] std::string LabelsText(const Json& object, std::string_view path);

@@ -83,9 +83,6 @@ constexpr std::array<TableForm, 6> kForms = {{
 
 }  // namespace
 
-const TableForm* FindPolicyForm(KindId kind) {
-  const auto* found = std::ranges::find(kForms, kind, &TableForm::kind);
-  return found == kForms.end() ? nullptr : found;
-}
+std::span<const TableForm> PolicyForms() { return kForms; }
 
 }  // namespace berth::api

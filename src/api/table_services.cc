@@ -162,12 +162,6 @@ JsonArray IngressCells(const Json& object, Instant now) {
 }
 
 JsonArray IngressClassCells(const Json& object, Instant now) {
-  std::string name(TextAt(object, "metadata.name"));
-  constexpr std::string_view kDefault = "ingressclass.kubernetes.io/is-default-class";
-  const Json* marked = FindMember(ObjectAt(object, "metadata.annotations"), kDefault);
-  if (marked != nullptr && marked->is_string() && marked->get_string() == "true") {
-    name += " (default)";
-  }
   std::string parameters;
   if (FindPath(object, "spec.parameters") != nullptr) {
     parameters = TextAt(object, "spec.parameters.kind");
@@ -175,7 +169,8 @@ JsonArray IngressClassCells(const Json& object, Instant now) {
     if (!group.empty()) parameters += fmt::format(".{}", group);
     parameters += fmt::format("/{}", TextAt(object, "spec.parameters.name"));
   }
-  return {Json(name), Json(TextAt(object, "spec.controller")), Json(OrNone(parameters)),
+  return {ClassNameCell(object, "ingressclass.kubernetes.io/is-default-class"),
+          Json(TextAt(object, "spec.controller")), Json(OrNone(parameters)),
           Json(AgeOf(object, now))};
 }
 
@@ -195,9 +190,6 @@ constexpr std::array<TableForm, 6> kForms = {{
 
 }  // namespace
 
-const TableForm* FindServiceForm(KindId kind) {
-  const auto* found = std::ranges::find(kForms, kind, &TableForm::kind);
-  return found == kForms.end() ? nullptr : found;
-}
+std::span<const TableForm> ServiceForms() { return kForms; }
 
 }  // namespace berth::api

@@ -116,14 +116,8 @@ JsonArray ClaimCells(const Json& object, Instant now) {
 }
 
 JsonArray StorageClassCells(const Json& object, Instant now) {
-  constexpr std::string_view kDefault = "storageclass.kubernetes.io/is-default-class";
-  std::string name(TextAt(object, "metadata.name"));
-  const Json* marked = FindMember(ObjectAt(object, "metadata.annotations"), kDefault);
-  if (marked != nullptr && marked->is_string() && marked->get_string() == "true") {
-    name += " (default)";
-  }
   const bool expands = FlagAt(object, "allowVolumeExpansion");
-  return {Json(name),
+  return {ClassNameCell(object, "storageclass.kubernetes.io/is-default-class"),
           Json(TextAt(object, "provisioner")),
           Json(TextAt(object, "reclaimPolicy")),
           Json(TextAt(object, "volumeBindingMode")),
@@ -174,9 +168,6 @@ constexpr std::array<TableForm, 6> kForms = {{
 
 }  // namespace
 
-const TableForm* FindStorageForm(KindId kind) {
-  const auto* found = std::ranges::find(kForms, kind, &TableForm::kind);
-  return found == kForms.end() ? nullptr : found;
-}
+std::span<const TableForm> StorageForms() { return kForms; }
 
 }  // namespace berth::api

@@ -6,6 +6,7 @@
 
 #include "api/object.h"
 #include "api/table_forms.h"
+#include "api/text.h"
 
 // The tables of what makes pods, beside those of table.cc.
 namespace berth::api {
@@ -94,10 +95,7 @@ JsonArray CronJobCells(const Json& object, Instant now) {
 std::string ControllerText(const Json& object) {
   for (const Json& owner : ArrayAt(object, "metadata.ownerReferences")) {
     if (!FlagAt(owner, "controller")) continue;
-    std::string kind(TextAt(owner, "kind"));
-    std::ranges::transform(kind, kind.begin(), [](char c) {
-      return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-    });
+    std::string kind = Lower(TextAt(owner, "kind"));
     const std::string_view version = TextAt(owner, "apiVersion");
     const size_t slash = version.find('/');
     if (slash != std::string_view::npos) kind += fmt::format(".{}", version.substr(0, slash));
@@ -129,9 +127,6 @@ constexpr std::array<TableForm, 6> kForms = {{
 
 }  // namespace
 
-const TableForm* FindWorkloadForm(KindId kind) {
-  const auto* found = std::ranges::find(kForms, kind, &TableForm::kind);
-  return found == kForms.end() ? nullptr : found;
-}
+std::span<const TableForm> WorkloadForms() { return kForms; }
 
 }  // namespace berth::api

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace berth::api {
@@ -31,6 +32,15 @@ inline bool SameText(std::string_view a, std::string_view b) {
     if (a[at] != b[at]) return false;
   }
   return true;
+}
+
+// ASCII letters in lower case.
+[[nodiscard]] inline std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return lower;
 }
 
 }  // namespace berth::api

@@ -357,8 +357,6 @@ void CheckDeleteOptions(FieldErrors& errors, const Json& options) {
 // How objects of a kind without rules of its own may be called.
 rules::NameCheck NameCheckOf(KindId kind) {
   switch (kind) {
-    case KindId::kService:
-      return &CheckDns1123Label;
     case KindId::kRole:
     case KindId::kRoleBinding:
     case KindId::kClusterRole:
@@ -430,6 +428,10 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
     case KindId::kEventsEvent:
       CheckEventsEvent(errors, object);
       break;
+    case KindId::kService:
+      CheckMeta(errors, object, true, CheckDns1123Label);
+      rules::CheckService(errors, nullptr, object);
+      break;
     case KindId::kBinding:
       CheckBinding(errors, object);
       break;
@@ -446,7 +448,6 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       if (KindOf(kind).stored) {
         CheckMeta(errors, object, KindOf(kind).namespaced, NameCheckOf(kind));
       }
-      if (kind == KindId::kService) rules::CheckService(errors, nullptr, object);
       break;
   }
   return errors;

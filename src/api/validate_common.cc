@@ -1,5 +1,6 @@
 #include "api/validate_common.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include "api/object.h"
 #include "api/quantity.h"
 #include "api/selector.h"
+#include "api/text.h"
 
 namespace berth::api::rules {
 namespace {
@@ -100,14 +102,6 @@ void CheckNoNewFinalizers(FieldErrors& errors, const Path& meta, const Json& old
                fmt::format("no new finalizers can be added if the object is being deleted, found "
                            "new finalizers []string{{{}}}",
                            fmt::join(added, ", ")));
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  std::ranges::transform(lower, lower.begin(), [](char c) {
-    return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  });
-  return lower;
 }
 
 bool Same(const Json* a, const Json* b) {
@@ -309,6 +303,27 @@ void CheckCustomMetaUpdate(FieldErrors& errors, const Json& old, const Json& obj
   CheckLabels(errors, meta.At("labels"), ObjectAt(object, "metadata.labels"));
   CheckAnnotations(errors, meta.At("annotations"), ObjectAt(object, "metadata.annotations"));
   CheckOwners(errors, meta, object);
+}
+
+void CheckPort(FieldErrors& errors, const Path& path, int64_t port) {
+  if (port < 1 || port > 65535)
+    errors.push_back(InvalidField(path.text(), port, RangeMessage(1, 65535)));
+}
+
+void CheckPortOrName(FieldErrors& errors, const Path& path, const Json* port) {
+  if (port != nullptr && port->is_string()) {
+    AddInvalid(errors, path, port->get_string(), CheckPortName(port->get_string()));
+    return;
+  }
+  CheckPort(errors, path, port != nullptr && port->is_int64() ? port->get_int64() : 0);
+}
+
+IpFamily FamilyOf(std::string_view ip) {
+  const std::string text(ip);
+  in6_addr address{};
+  if (inet_pton(AF_INET, text.c_str(), &address) == 1) return IpFamily::kV4;
+  if (inet_pton(AF_INET6, text.c_str(), &address) != 1) return IpFamily::kNone;
+  return IN6_IS_ADDR_V4MAPPED(&address) ? IpFamily::kMapped : IpFamily::kV6;
 }
 
 void CheckTaints(FieldErrors& errors, const Path& path, const JsonArray& taints) {

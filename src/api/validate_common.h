@@ -87,6 +87,14 @@ void CheckCustomMetaUpdate(FieldErrors& errors, const Json& old, const Json& obj
 
 // Node taints.
 void CheckTaints(FieldErrors& errors, const Path& path, const JsonArray& taints);
+// A port's number, or also its name.
+void CheckPort(FieldErrors& errors, const Path& path, int64_t port);
+void CheckPortOrName(FieldErrors& errors, const Path& path, const Json* port);
+
+// What an IP address is of; kMapped: IPv4 written as IPv6.
+enum class IpFamily : uint8_t { kNone, kV4, kV6, kMapped };
+[[nodiscard]] IpFamily FamilyOf(std::string_view ip);
+
 // One amount of a resource list.
 void CheckAmount(FieldErrors& errors, const Path& path, std::string_view resource,
                  const Json& amount);

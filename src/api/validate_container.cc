@@ -21,12 +21,6 @@ constexpr std::array<std::string_view, 2> kSchemes = {"HTTP", "HTTPS"};
 constexpr std::array<std::string_view, 2> kResizePolicies = {"NotRequired", "RestartContainer"};
 constexpr std::array<std::string_view, 2> kResizeResources = {"cpu", "memory"};
 
-bool IsPort(int64_t port) { return port >= 1 && port <= 65535; }
-
-void CheckPort(FieldErrors& errors, const Path& path, int64_t port) {
-  if (!IsPort(port)) errors.push_back(InvalidField(path.text(), port, RangeMessage(1, 65535)));
-}
-
 void CheckPorts(FieldErrors& errors, const Path& container, const JsonArray& ports) {
   std::set<std::string_view> names;
   for (size_t i = 0; i < ports.size(); ++i) {
@@ -226,14 +220,6 @@ void CheckRequirements(FieldErrors& errors, const Path& path, const Requirements
     }
   }
   if (huge && !plain) AddForbidden(errors, path, "HugePages require cpu or memory");
-}
-
-void CheckPortOrName(FieldErrors& errors, const Path& path, const Json* port) {
-  if (port != nullptr && port->is_string()) {
-    AddInvalid(errors, path, port->get_string(), CheckPortName(port->get_string()));
-    return;
-  }
-  CheckPort(errors, path, port != nullptr && port->is_int64() ? port->get_int64() : 0);
 }
 
 // Exactly one of the ways to act must stand.

@@ -1,4 +1,3 @@
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -247,16 +246,6 @@ void CheckPodUpdate(FieldErrors& errors, const Json& old_pod, const Json& pod) {
 }
 
 namespace {
-
-enum class IpFamily : uint8_t { kNone, kV4, kV6, kMapped };
-
-IpFamily FamilyOf(std::string_view ip) {
-  const std::string text(ip);
-  in6_addr address{};
-  if (inet_pton(AF_INET, text.c_str(), &address) == 1) return IpFamily::kV4;
-  if (inet_pton(AF_INET6, text.c_str(), &address) != 1) return IpFamily::kNone;
-  return IN6_IS_ADDR_V4MAPPED(&address) ? IpFamily::kMapped : IpFamily::kV6;
-}
 
 // Addresses of a pod or of its host: at most one of each family. What was there before may stay.
 void CheckIps(FieldErrors& errors, const Path& path, const Json& old, const Json& pod,

@@ -1,6 +1,5 @@
 #include "api/validate_services.h"
 
-#include <arpa/inet.h>
 #include <fmt/format.h>
 
 #include <array>
@@ -20,15 +19,9 @@ constexpr std::array<std::string_view, 4> kTypes = {"ClusterIP", "ExternalName",
 constexpr std::array<std::string_view, 3> kProtocols = {"SCTP", "TCP", "UDP"};
 constexpr std::array<std::string_view, 2> kAffinities = {"ClientIP", "None"};
 constexpr std::array<std::string_view, 2> kTrafficPolicies = {"Cluster", "Local"};
-constexpr int64_t kPortMax = 65'535;
 constexpr int64_t kAffinitySecondsMax = 86'400;
 
-bool IsIp(std::string_view text) {
-  std::array<unsigned char, sizeof(in6_addr)> address{};
-  const std::string copy(text);
-  return inet_pton(AF_INET, copy.c_str(), address.data()) == 1 ||
-         inet_pton(AF_INET6, copy.c_str(), address.data()) == 1;
-}
+bool IsIp(std::string_view text) { return FamilyOf(text) != IpFamily::kNone; }
 
 bool IsCidr(std::string_view text) {
   const size_t slash = text.find('/');
@@ -38,10 +31,6 @@ bool IsCidr(std::string_view text) {
   const auto [rest, error] = std::from_chars(text.data() + slash + 1, end, bits);
   const int most = text.substr(0, slash).contains(':') ? 128 : 32;
   return error == std::errc() && rest == end && bits >= 0 && bits <= most;
-}
-
-void CheckNumber(FieldErrors& errors, const Path& path, int64_t port) {
-  if (port < 1 || port > kPortMax) AddInvalid(errors, path, Json(port), RangeMessage(1, kPortMax));
 }
 
 class Checker {
@@ -56,12 +45,7 @@ class Checker {
     if (type_ == "ExternalName") ExternalName();
     Affinity();
     Traffic();
-    for (const auto& [key, value] : ObjectAt(service_, "spec.selector")) {
-      const Path selector = spec_.At("selector");
-      CheckLabelName(errors_, selector, key);
-      const std::string_view text = value.is_string() ? std::string_view(value.get_string()) : "";
-      AddInvalid(errors_, selector, text, CheckLabelValue(text));
-    }
+    CheckLabels(errors_, spec_.At("selector"), ObjectAt(service_, "spec.selector"));
     Lists();
   }
 
@@ -89,10 +73,10 @@ class Checker {
           errors_.push_back(DuplicateField(path.At("name").text(), name));
       }
       const int64_t number = IntegerAt(port, "port");
-      CheckNumber(errors_, path.At("port"), number);
+      CheckPort(errors_, path.At("port"), number);
       const std::string_view protocol = TextAt(port, "protocol");
       CheckRequiredEnum(errors_, path.At("protocol"), protocol, kProtocols);
-      Target(port, path.At("targetPort"));
+      CheckPortOrName(errors_, path.At("targetPort"), FindMember(port, "targetPort"));
       const int64_t node_port = IntegerAt(port, "nodePort");
       if (node_port != 0 && type_ != "NodePort" && type_ != "LoadBalancer") {
         AddForbidden(errors_, path.At("nodePort"),
@@ -104,16 +88,6 @@ class Checker {
                        {"Port", number}, {"TargetPort", 0},      {"NodePort", 0}};
         errors_.push_back(DuplicateJsonField(path.text(), shown));
       }
-    }
-  }
-
-  void Target(const Json& port, const Path& path) {
-    const Json* target = FindMember(port, "targetPort");
-    if (target != nullptr && target->is_string()) {
-      const std::string_view name = target->get_string();
-      AddInvalid(errors_, path, name, CheckPortName(name));
-    } else {
-      CheckNumber(errors_, path, target != nullptr && target->is_int64() ? target->get_int64() : 0);
     }
   }
 

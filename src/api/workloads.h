@@ -38,6 +38,8 @@ struct Condition {
 // The condition of a type, or nullptr.
 [[nodiscard]] const Condition* Find(const std::vector<Condition>& conditions,
                                     std::string_view type);
+// Whether there is one, and its status is True.
+[[nodiscard]] bool IsTrue(const std::vector<Condition>& conditions, std::string_view type);
 
 // A pod template, kept as the texts that pods are made of.
 struct PodTemplate {

@@ -134,6 +134,19 @@ Outcome<std::string> SettleName(WriteContext& context, Json& object) {
   return name;
 }
 
+// What the server draws for an object that is valid. Of `before`, null for a new one, it has that
+// already while the spec stays.
+Outcome<void> Allocate(WriteContext& context, std::string_view name, const Json* before,
+                       Json& object) {
+  const api::Kind& kind = *context.request.kind;
+  if (kind.id != KindId::kService) return {};
+  const auto spec_of = [](const Json& service) -> const Json& {
+    return api::OrEmptyObject(api::FindMember(service, "spec"));
+  };
+  if (before != nullptr && api::SameJson(spec_of(*before), spec_of(object))) return {};
+  return AllocateService(context.store, context.prng, {.kind = kind, .name = name}, object);
+}
+
 // Admission, defaults and rules; what comes out may be stored, in the request's kind.
 Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   const api::Kind& kind = *context.request.kind;
@@ -157,9 +170,7 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
     return admitted;
   }
   if (Exists(context, *name)) return AlreadyExists({.kind = kind, .name = *name});
-  if (kind.id == KindId::kService)
-    return AllocateService(context.store, context.prng, {.kind = kind, .name = *name}, object);
-  return {};
+  return Allocate(context, *name, nullptr, object);
 }
 
 Printed PrintNext(const WriteContext& context, KindId storage, Json& object,
@@ -411,16 +422,15 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   }
   KeepServerMetadata(before, object);
   api::PrepareForUpdate(kind.id, before, object, subresource);
-  const bool service = kind.id == KindId::kService && subresource == api::Subresource::kNone;
-  if (service) KeepAllocated(before, object);
+  if (kind.id == KindId::kService && subresource == api::Subresource::kNone)
+    KeepAllocated(before, object);
   const api::FieldErrors errors = api::ValidateUpdate(kind.id, before, object, subresource);
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {
     return std::unexpected(std::move(admitted.error()));
   }
-  if (service) {
-    Outcome<void> given =
-        AllocateService(context.store, context.prng, context.request.subject(), object);
+  if (subresource == api::Subresource::kNone) {
+    Outcome<void> given = Allocate(context, context.request.name, &before, object);
     if (!given) return std::unexpected(std::move(given.error()));
   }
   if (api::SameJson(before, object)) return Written{.json = old->json};

@@ -66,12 +66,6 @@ Duration At(Prng& prng, Duration from, Duration to) {
   return Duration{prng.Between(from.ns, to.ns)};
 }
 
-bool IsTrue(const std::vector<api::Condition>& conditions, std::string_view type) {
-  return std::ranges::any_of(conditions, [&](const api::Condition& each) {
-    return each.type == type && each.status == "True";
-  });
-}
-
 int64_t CpuOf(const api::Pod& pod) {
   int64_t sum = 0;
   for (const api::Container& container : pod.spec->containers) {

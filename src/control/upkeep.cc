@@ -30,8 +30,7 @@ bool Has(std::span<const std::string> list, std::string_view what) {
 }
 
 bool IsTrue(const api::Workload& workload, std::string_view type) {
-  const api::Condition* condition = api::Find(workload.conditions, type);
-  return condition != nullptr && condition->status == "True";
+  return api::IsTrue(workload.conditions, type);
 }
 
 std::vector<std::string> NamesIn(const api::Workload& workload, std::string_view state) {

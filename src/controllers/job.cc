@@ -25,11 +25,6 @@ constexpr std::string_view kSuccessCriteriaMet = "SuccessCriteriaMet";
 constexpr std::string_view kSuspended = "Suspended";
 constexpr std::string_view kUnsupported = "berth.dev/Unsupported";
 
-bool IsTrue(const std::vector<api::Condition>& conditions, std::string_view type) {
-  const api::Condition* condition = api::Find(conditions, type);
-  return condition != nullptr && condition->status == "True";
-}
-
 bool Tracked(const PodRef& pod) { return pod.head->HasFinalizer(kTrackingFinalizer); }
 
 bool Contains(const std::vector<std::string>& uids, const std::string& uid) {

@@ -6,6 +6,7 @@
 #include "api/quota.h"
 #include "api/well_known.h"
 #include "base/check.h"
+#include "controllers/pods.h"
 #include "controllers/workloads.h"
 
 namespace berth::controllers {
@@ -26,11 +27,6 @@ std::string JobNameOf(const Head& workload, std::string_view job_uid) {
   return WorkloadNameOf(job) == workload.name ? job.name : std::string();
 }
 
-bool IsFinished(const api::Workload& workload) {
-  const api::Condition* finished = api::Find(workload.conditions, kFinished);
-  return finished != nullptr && finished->status == "True";
-}
-
 Write Finish(const Head& head, const api::Workload& workload, Instant now) {
   std::vector<api::Condition> conditions = workload.conditions;
   SetCondition(conditions,
@@ -44,19 +40,17 @@ Write Finish(const Head& head, const api::Workload& workload, Instant now) {
       head, R"({"conditions":)" + ConditionsText(conditions, ConditionTimes::kTransition) + "}");
 }
 
-}  // namespace
-
+// Whether pods of a Job that isn't seen, or isn't theirs any more, go on.
 bool HasPodsLeft(const Objects& objects, std::string_view namespace_name,
                  std::string_view job_uid) {
-  const auto runs = [&](Slot slot) {
-    const PodFacts* pod = objects.pod(slot);
-    return pod != nullptr && !pod->terminal();
-  };
+  const auto lives = [&](Slot slot) { return IsLivePod(objects, slot); };
   const api::LabelSelector its{
       .match_labels = {{std::string(api::kControllerUidLabel), std::string(job_uid)}}};
-  return std::ranges::any_of(objects.DependentsOf(job_uid), runs) ||
-         std::ranges::any_of(objects.OrphanPods(namespace_name, its), runs);
+  return std::ranges::any_of(objects.DependentsOf(job_uid), lives) ||
+         std::ranges::any_of(objects.OrphanPods(namespace_name, its), lives);
 }
+
+}  // namespace
 
 Plan PlanLeftWorkloads(const Objects& objects, std::string_view job_uid, const Absences& absent,
                        bool busy, Instant now) {
@@ -75,7 +69,7 @@ Plan PlanLeftWorkloads(const Objects& objects, std::string_view job_uid, const A
       continue;
     }
     const api::Workload& workload = *objects.workload(slot);
-    const bool over = IsFinished(workload);
+    const bool over = IsTrue(workload.conditions, kFinished);
     if (!over && (busy || HasPodsLeft(objects, head.namespace_name, job_uid))) continue;
     if (!over && !head.deletion.has_value()) {
       // What names its Job is deleted by the collector.

@@ -24,8 +24,4 @@ namespace berth::controllers {
 [[nodiscard]] Plan PlanLeftWorkloads(const Objects& objects, std::string_view job_uid,
                                      const Absences& absent, bool busy, Instant now);
 
-// Whether pods of a Job that isn't seen, or isn't theirs any more, are there and not over.
-[[nodiscard]] bool HasPodsLeft(const Objects& objects, std::string_view namespace_name,
-                               std::string_view job_uid);
-
 }  // namespace berth::controllers

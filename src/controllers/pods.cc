@@ -34,6 +34,11 @@ Instant AvailableAt(const PodRef& pod, int64_t min_ready_seconds, Instant now) {
   return at <= now ? Instant::Never() : at;
 }
 
+bool IsLivePod(const Objects& objects, Slot slot) {
+  const PodFacts* pod = objects.pod(slot);
+  return pod != nullptr && !pod->terminal();
+}
+
 bool IsAvailable(const PodRef& pod, int64_t min_ready_seconds, Instant now) {
   return pod.facts->ready && AvailableAt(pod, min_ready_seconds, now) == Instant::Never();
 }

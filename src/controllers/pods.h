@@ -11,6 +11,9 @@
 // What workload controllers ask of sets of pods.
 namespace berth::controllers {
 
+// Whether the object is a pod, and not over.
+[[nodiscard]] bool IsLivePod(const Objects& objects, Slot slot);
+
 // Whether an active pod counts as available: ready for at least `min_ready_seconds`.
 [[nodiscard]] bool IsAvailable(const PodRef& pod, int64_t min_ready_seconds, Instant now);
 // When a ready pod becomes available; Never() if it is not ready or is available already.

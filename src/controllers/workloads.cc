@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "codec/decode.h"
 #include "controllers/job_template.h"
+#include "controllers/pods.h"
 #include "controllers/sha1.h"
 #include "controllers/topology.h"
 
@@ -36,11 +37,6 @@ constexpr Duration kNameTakenEvery = Duration::Seconds(30);
 constexpr Duration kFlavorComesWithin = Duration::Seconds(5);
 constexpr size_t kNameMax = 253;
 constexpr size_t kHashDigits = 5;
-
-bool IsTrue(const std::vector<api::Condition>& conditions, std::string_view type) {
-  const api::Condition* condition = api::Find(conditions, type);
-  return condition != nullptr && condition->status == "True";
-}
 
 // The condition that says how the Job ended; nullptr: it didn't.
 const api::Condition* EndOf(const api::Job& job) {
@@ -276,10 +272,8 @@ bool Planner::Idle() const {
 
 // Nor of one that is being deleted, whose status nobody may write any more.
 bool Planner::HasNoPods() const {
-  return !busy_ && std::ranges::all_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
-    const PodFacts* pod = objects_.pod(slot);
-    return pod == nullptr || pod->terminal();
-  });
+  return !busy_ && std::ranges::none_of(objects_.DependentsOf(head_.uid),
+                                        [&](Slot slot) { return IsLivePod(objects_, slot); });
 }
 
 std::string Planner::PodSetText() const {
