@@ -357,6 +357,8 @@ void CheckDeleteOptions(FieldErrors& errors, const Json& options) {
 // How objects of a kind without rules of its own may be called.
 rules::NameCheck NameCheckOf(KindId kind) {
   switch (kind) {
+    case KindId::kNamespace:
+      return &CheckDns1123Label;
     case KindId::kRole:
     case KindId::kRoleBinding:
     case KindId::kClusterRole:
@@ -396,9 +398,6 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
       CheckMeta(errors, object, true, CheckPathSegment);
       rules::CheckBudget(errors, object);
       break;
-    case KindId::kNamespace:
-      CheckMeta(errors, object, false, CheckDns1123Label);
-      break;
     case KindId::kNode:
       CheckMeta(errors, object, false, CheckDns1123Subdomain);
       CheckNodeParts(errors, object);
@@ -410,9 +409,6 @@ FieldErrors ValidateCreate(KindId kind, const Json& object) {
     case KindId::kSecret:
       CheckMeta(errors, object, true, CheckDns1123Subdomain);
       CheckSecret(errors, object);
-      break;
-    case KindId::kServiceAccount:
-      CheckMeta(errors, object, true, CheckDns1123Subdomain);
       break;
     case KindId::kPriorityClass:
       CheckPriorityClass(errors, object);
