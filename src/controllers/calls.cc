@@ -278,7 +278,10 @@ void Controllers::KnownGone(Instant now, const CallRow& call) {
   if (call.key.part == Part::kCollector && dependent != kNoSlot && call.key.id != call.write.uid) {
     absent_.insert(AbsenceKey(objects_.head(dependent).namespace_name, call.write.uid));
   }
-  Buried(now, call.write.uid);
+  // Another namespace than its own may have been asked for it: a dependent there names it.
+  const Slot known = objects_.Find(call.write.uid);
+  if (known != kNoSlot && objects_.head(known).namespace_name == call.write.namespace_name)
+    Buried(now, call.write.uid);
 }
 
 // A read, or what became of a write: the live object is seen, or is gone.

@@ -18,15 +18,12 @@ Write WithoutOwners(const Head& head, Drop drop) {
   return patch;
 }
 
-// The owner among the objects, if the reference may mean it: owners are of the same namespace or of
-// none.
+// The owner among the objects, if the reference may mean it.
 const Head* OwnerOf(const Objects& objects, const Head& head, const api::OwnerReference& owner) {
   const Slot slot = objects.Find(owner.uid);
   if (slot == kNoSlot) return nullptr;
   const Head& found = objects.head(slot);
-  const bool reachable =
-      found.namespace_name.empty() || found.namespace_name == head.namespace_name;
-  return reachable ? &found : nullptr;
+  return MayOwn(found, head) ? &found : nullptr;
 }
 
 enum class Standing : uint8_t { kSolid, kWaiting, kDangling, kUnknown };
@@ -55,7 +52,10 @@ Write ReadOwner(const Head& head, const api::OwnerReference& owner) {
 
 // An object that is to go: what its dependents still have to do with it.
 void PlanDeleted(const Objects& objects, const Head& head, Plan& plan) {
-  const std::set<Slot>& dependents = objects.DependentsOf(head.uid);
+  std::vector<Slot> dependents;
+  for (const Slot slot : objects.DependentsOf(head.uid)) {
+    if (MayOwn(head, objects.head(slot))) dependents.push_back(slot);
+  }
   const auto refers = [&](const api::OwnerReference& owner) { return owner.uid == head.uid; };
   if (head.HasFinalizer(kOrphanFinalizer)) {
     for (const Slot slot : dependents) {
@@ -122,7 +122,10 @@ Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent) {
     }));
     return plan;
   }
-  const bool foreground = any(Standing::kWaiting) && !objects.DependentsOf(head.uid).empty();
+  const bool foreground = any(Standing::kWaiting) &&
+                          std::ranges::any_of(objects.DependentsOf(head.uid), [&](Slot dependent) {
+                            return MayOwn(head, objects.head(dependent));
+                          });
   plan.writes.push_back(DeleteSeen(head, foreground ? "Foreground" : PolicyOf(head)));
   return plan;
 }

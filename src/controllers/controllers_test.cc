@@ -532,6 +532,48 @@ TEST_F(ControllersTest, AnAbsentOwnerIsReadBeforeAnythingGoes) {
   EXPECT_NE(api_.Find("/api/v1/namespaces/d/configmaps/strange"), nullptr);
 }
 
+// K076: who may write in one namespace names owners of another.
+TEST_F(ControllersTest, WhatAnotherNamespaceNamesAsItsOwnersGoesOn) {
+  MakeDeployment(1);
+  RunPods();
+  Make("/api/v1/namespaces", R"({"kind":"Namespace","metadata":{"name":"e"},
+    "spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}})");
+  const auto stray = [&](const std::string& kind, const std::string& owner) {
+    const std::string name = owner.substr(owner.rfind('/') + 1);
+    Make(
+        "/api/v1/namespaces/e/pods",
+        fmt::format(
+            R"({{"metadata":{{"name":"of-{0}","finalizers":["example.com/stays"],"ownerReferences":[
+        {{"apiVersion":"apps/v1","kind":"{1}","name":"{0}","uid":"{2}","controller":true,
+        "blockOwnerDeletion":true}}]}},"spec":{{"containers":[{{"name":"c"}}]}}}})",
+            name, kind, Text(owner, "/metadata/uid")));
+  };
+  stray("Deployment", kDeployments + "/web");
+  const std::string strange = "/apis/apps/v1/namespaces/e/replicasets";
+  Make(
+      strange,
+      fmt::format(
+          R"({{"metadata":{{"name":"strange","ownerReferences":[{{"apiVersion":"apps/v1","kind":"Deployment","name":"web","uid":"{}",
+      "controller":true}}]}},"spec":{{"replicas":2,"selector":{{"matchLabels":{{"app":"e"}}}},
+      "template":{{"metadata":{{"labels":{{"app":"e"}}}},"spec":{{"containers":[{{"name":"c",
+      "image":"one"}}]}}}}}}}})",
+          Text(kDeployments + "/web", "/metadata/uid")));
+  stray("ReplicaSet", api_.Paths("/namespaces/d/replicasets/").at(0));
+  RunPods();
+  EXPECT_EQ(Count("/namespaces/d/pods/"), 1u) << "the strays are no pods of it";
+  EXPECT_EQ(Writes("PATCH " + strange + "/strange "), 0u) << "nor is that its ReplicaSet";
+  for (const std::string& pod : api_.Paths("/namespaces/e/pods/of-"))
+    EXPECT_NE(Text(pod, "/metadata/deletionTimestamp"), "none") << "it has no owner in e";
+  Patch(kDeployments + "/web", R"({"spec":{"replicas":2}})");
+  RunPods();
+  EXPECT_EQ(Count("/namespaces/d/pods/"), 2u);
+  ExpectAtRest();
+  api_.Do(Method::kDelete, kDeployments + "/web", R"({"propagationPolicy":"Foreground"})");
+  Pass(60);
+  EXPECT_EQ(Count("/namespaces/d/pods/"), 0u);
+  EXPECT_EQ(Count("/deployments/"), 0u) << "nor do they hold it";
+}
+
 TEST_F(ControllersTest, ANamespaceIsFurnishedAndEmptied) {
   Pass(1);
   EXPECT_EQ(Text("/api/v1/namespaces/d/configmaps/kube-root-ca.crt", "/data/ca.crt"), "PEM");

@@ -43,7 +43,9 @@ Write Finish(const Head& head, const api::Workload& workload, Instant now) {
 // Whether pods of a Job that isn't seen, or isn't theirs any more, go on.
 bool HasPodsLeft(const Objects& objects, std::string_view namespace_name,
                  std::string_view job_uid) {
-  const auto lives = [&](Slot slot) { return IsLivePod(objects, slot); };
+  const auto lives = [&](Slot slot) {
+    return IsLivePod(objects, slot) && objects.head(slot).namespace_name == namespace_name;
+  };
   const api::LabelSelector its{
       .match_labels = {{std::string(api::kControllerUidLabel), std::string(job_uid)}}};
   return std::ranges::any_of(objects.DependentsOf(job_uid), lives) ||

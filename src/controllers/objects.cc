@@ -102,6 +102,10 @@ bool Head::HasFinalizer(std::string_view finalizer) const {
   return std::ranges::find(finalizers, finalizer) != finalizers.end();
 }
 
+bool MayOwn(const Head& owner, const Head& dependent) {
+  return owner.namespace_name.empty() || owner.namespace_name == dependent.namespace_name;
+}
+
 std::string_view QueueNameOf(const Head& head) {
   return api::Find(head.labels, api::kQueueNameLabel).value_or("");
 }

@@ -88,6 +88,9 @@ struct PodRef {
   [[nodiscard]] bool active() const { return !facts->terminal() && !head->deletion.has_value(); }
 };
 
+// Owners are of the same namespace or of none, whoever else names their uid.
+[[nodiscard]] bool MayOwn(const Head& owner, const Head& dependent);
+
 // The LocalQueue that the object's label names; empty: none.
 [[nodiscard]] std::string_view QueueNameOf(const Head& head);
 
@@ -152,7 +155,8 @@ class Objects {
   [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
   [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
 
-  // Objects that name this uid as an owner, known or not.
+  // Objects that name this uid as an owner, known or not; those of other namespaces too, see
+  // MayOwn().
   [[nodiscard]] const std::set<Slot>& DependentsOf(std::string_view owner_uid) const;
   // Workloads for the Job of that uid, as JobUidOf(), known or not.
   [[nodiscard]] const std::set<Slot>& WorkloadsFor(std::string_view job_uid) const;

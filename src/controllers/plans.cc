@@ -108,7 +108,8 @@ std::vector<PodRef> Controllers::PodsOf(const Head& owner) const {
     const PodRef pod = objects_.pod_ref(slot);
     if (pod.facts == nullptr) continue;
     const api::OwnerReference* controller = pod.head->controller();
-    if (controller != nullptr && controller->uid == owner.uid) pods.push_back(pod);
+    if (controller != nullptr && controller->uid == owner.uid && MayOwn(owner, *pod.head))
+      pods.push_back(pod);
   }
   return pods;
 }
@@ -152,7 +153,9 @@ Plan Controllers::PlanForReplicaSet(Slot slot, const Row& row, Instant now) {
     const api::OwnerReference* deployment = head.controller();
     if (deployment != nullptr) {
       for (const Slot sibling : objects_.DependentsOf(deployment->uid)) {
-        if (sibling != slot && objects_.replica_set(sibling) != nullptr) {
+        const bool is_set =
+            objects_.replica_set(sibling) != nullptr && MayOwn(head, objects_.head(sibling));
+        if (sibling != slot && is_set) {
           count(PodsOf(objects_.head(sibling)));
         }
       }
@@ -186,6 +189,7 @@ Plan Controllers::PlanForDeployment(Slot slot, const Row& row, Instant now) {
     if (objects_.replica_set(set) == nullptr) continue;
     const api::OwnerReference* controller = objects_.head(set).controller();
     if (controller == nullptr || controller->uid != head.uid) continue;
+    if (!MayOwn(head, objects_.head(set))) continue;
     facts.owned.push_back(OwnedSetAt(set));
     if (!deployment.recreate) continue;
     for (const PodRef& pod : PodsOf(objects_.head(set))) {

@@ -74,7 +74,8 @@ std::vector<Slot> WorkloadsOf(const Objects& objects, const Head& job) {
   std::vector<Slot> slots;
   for (const Slot slot : objects.WorkloadsFor(job.uid)) {
     const api::OwnerReference* controller = objects.head(slot).controller();
-    if (controller != nullptr && controller->uid == job.uid) slots.push_back(slot);
+    const bool ours = controller != nullptr && controller->uid == job.uid;
+    if (ours && MayOwn(job, objects.head(slot))) slots.push_back(slot);
   }
   if (slots.size() < 2) return slots;
   const std::string name = WorkloadNameOf(job);
@@ -272,8 +273,9 @@ bool Planner::Idle() const {
 
 // Nor of one that is being deleted, whose status nobody may write any more.
 bool Planner::HasNoPods() const {
-  return !busy_ && std::ranges::none_of(objects_.DependentsOf(head_.uid),
-                                        [&](Slot slot) { return IsLivePod(objects_, slot); });
+  return !busy_ && std::ranges::none_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
+    return IsLivePod(objects_, slot) && MayOwn(head_, objects_.head(slot));
+  });
 }
 
 std::string Planner::PodSetText() const {
@@ -586,7 +588,8 @@ void Planner::KeepInTopology() {
   if (!assignment.topology) return Displace();
   std::vector<PodRef> pods;
   for (const Slot slot : objects_.DependentsOf(head_.uid)) {
-    if (const PodFacts* pod = objects_.pod(slot)) pods.push_back({&objects_.head(slot), pod});
+    const PodRef pod = objects_.pod_ref(slot);
+    if (pod.facts != nullptr && MayOwn(head_, *pod.head)) pods.push_back(pod);
   }
   const bool is_read = read_.version == own_head_->resource_version;
   auto [unhealthy, unheard] =

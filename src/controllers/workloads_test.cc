@@ -911,6 +911,39 @@ TEST_F(Workloads, AFlavorThatIsGoneIsToldAtTheJobThatCannotStart) {
   EXPECT_EQ(told(), 1);
 }
 
+// K076: who may write in one namespace names a Job of another.
+TEST_F(Workloads, AWorkloadOfAnotherNamespaceIsNotTheJobs) {
+  Make("/api/v1/namespaces", R"({"metadata":{"name":"e"},"spec":{"finalizers":["kubernetes"]}})");
+  MakeJob();
+  Pass(3);
+  const std::string own = api_.Paths("/namespaces/d/workloads/").at(0);
+  const std::string foreign = kKueue + "/namespaces/e/workloads/foreign";
+  Make(kKueue + "/namespaces/e/workloads",
+       fmt::format(R"({{"metadata":{{"name":"foreign","finalizers":["example.com/stays"],
+         "ownerReferences":[{{"apiVersion":"batch/v1","kind":"Job","name":"j","uid":"{}",
+         "controller":true}}]}},"spec":{{"queueName":"q","podSets":[]}}}})",
+                   Text(kJob, "/metadata/uid")));
+  Pass(3);
+  api_.Do(Method::kDelete, own, "");
+  Pass(10);
+  EXPECT_EQ(api_.Paths("/namespaces/d/workloads/").size(), 1u) << "another is made for the Job";
+  EXPECT_EQ(Text(foreign, "/status/conditions"), "none");
+  EXPECT_EQ(Text(kJob, "/spec/suspend"), "true");
+  Make("/api/v1/namespaces/e/pods",
+       fmt::format(R"({{"metadata":{{"name":"foreign","finalizers":["example.com/stays"],
+         "ownerReferences":[{{"apiVersion":"batch/v1","kind":"Job","name":"j","uid":"{}",
+         "controller":true}}]}},"spec":{{"containers":[{{"name":"c"}}]}}}})",
+                   Text(kJob, "/metadata/uid")));
+  api_.Do(Method::kDelete, api_.Paths("/namespaces/d/workloads/").at(0), "");
+  Pass(10);
+  EXPECT_EQ(Text(api_.Paths("/namespaces/d/workloads/").at(0), "/metadata/deletionTimestamp"),
+            "none")
+      << "nor does a pod there hold what goes with the last one";
+  api_.Do(Method::kDelete, kJob, "");
+  Pass(10);
+  EXPECT_EQ(api_.Paths("/namespaces/d/workloads/").size(), 0u);
+}
+
 TEST_F(Workloads, AMinimumThatIsNoneIsToldToBeIgnored) {
   MakeJob({.annotations = R"("kueue.x-k8s.io/job-min-parallelism":"2")"});
   Pass(1);
