@@ -263,6 +263,7 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
     const uint32_t looked_at = ServeRound(state, first, relieved, placer, plan);
     if (looked_at == 0) break;
     heads += looked_at;
+    heads_decided_ += looked_at;
   }
   NoteChanges(state, noted);
   NoteDecided(state, nullptr);

@@ -71,6 +71,8 @@ class Admissions {
   // their order decides nothing.
   void Serve(model::State& state, Instant now, uint32_t heads_max, SlotPlacer& placer,
              model::Plan& plan);
+  // How many heads were looked at, ever.
+  [[nodiscard]] uint64_t heads_decided() const { return heads_decided_; }
   // When Serve has something to do: at once, or when a workload may be tried.
   [[nodiscard]] Instant wake_at() const;
 
@@ -260,6 +262,7 @@ class Admissions {
   // Those of them for whom nobody leaves, in this round, and who found no places beside them.
   std::vector<model::WorkloadId> keeps_places_;
   std::vector<model::WorkloadId> outrun_;
+  uint64_t heads_decided_ = 0;            // Decides nothing.
   std::vector<model::WorkloadId> moved_;  // Whose rows changed while they were promised something.
 };
 

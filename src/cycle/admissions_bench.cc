@@ -32,7 +32,7 @@ class Tree {
   // `shapes`: so many different requests in each queue. `lines`: in so many queues they wait; all
   // but with Heads::kReclaim.
   Tree(Heads heads, int waiting, int shapes, int lines = kQueues)
-      : engine_({.attempts_per_cycle_max = kQueues}) {
+      : engine_({.attempts_per_cycle_max = kQueues}), lines_(lines) {
     model::Vocabulary& v = engine_.vocabulary();
     const model::NameId flavor = v.names.Intern("default");
     engine_.Apply(model::FlavorUpsert{.name = "default", .uid = "u-default"});
@@ -67,6 +67,7 @@ class Tree {
   // A cycle; how many heads were decided.
   size_t Cycle() {
     const model::Plan plan = engine_.Cycle(now_);
+    admitted_ += plan.reservations.size();
     return plan.reservations.size() + plan.workloads.size();
   }
   // Until nothing is to be done.
@@ -74,14 +75,26 @@ class Tree {
     while (engine_.wake_at() <= now_) Cycle();
   }
 
-  void Arrives() { Put({.queue = next_ % kQueues, .cpus = 5, .priority = 0}); }
+  // What was done since the last time that this was asked.
+  struct Work {
+    uint64_t heads = 0;     // That were decided.
+    uint64_t admitted = 0;  // That got quota.
+  };
+  Work TakeWork() {
+    const uint64_t heads = engine_.admissions().heads_decided();
+    return {.heads = heads - std::exchange(heads_seen_, heads),
+            .admitted = std::exchange(admitted_, 0)};
+  }
+
+  // Where others wait.
+  void Arrives() { Put({.queue = next_ % lines_, .cpus = 5, .priority = 0}); }
   // One that holds quota is finished, of each queue in turn, and whoever gets its quota holds it.
   // REQUIRES: Heads::kRefused, and no more than there are queues.
   void Ends() {
     engine_.Apply(model::WorkloadRemove{.uid = fmt::format("u-{}", kEquals * ended_++)});
     while (engine_.wake_at() <= now_) {
       for (const model::ReserveDecision& decision : engine_.Cycle(now_).reservations)
-        ComesTrue(decision.workload);
+        Admit(decision.workload);
     }
   }
 
@@ -120,7 +133,8 @@ class Tree {
     const int count = one ? kEquals : heads == Heads::kPreempt ? 20 : 40;
     for (int i = 0; i < count; ++i) Put({.queue = q, .cpus = one ? 5 : 1, .holds = true});
   }
-  void ComesTrue(model::WorkloadId id) {
+  void Admit(model::WorkloadId id) {
+    ++admitted_;
     const model::Workload& row = engine_.state().workloads().at(id);
     model::WorkloadUpsert facts{.uid = std::string(engine_.state().UidOf(row.uid)),
                                 .key = std::string(engine_.state().KeyOf(row.key)),
@@ -135,9 +149,12 @@ class Tree {
   }
 
   Engine engine_;
+  const int lines_;
   const Instant now_ = Instant::FromSeconds(1'000'000);
   int next_ = 0;
   int ended_ = 0;
+  uint64_t heads_seen_ = 0;
+  uint64_t admitted_ = 0;
 };
 
 // 50,000 wait. One round: of each queue the head.
@@ -168,18 +185,23 @@ BENCHMARK_CAPTURE(DecidesHeads, reclaim, Heads::kReclaim)->Unit(benchmark::kMill
 // each shape, in turns, so that what else the machine does falls on both: once in half of the queues,
 // two in a line, so that whoever gets quota has one behind it which is looked at then, as beside
 // many; and once in all of them, where nobody is.
+// `times`: that it is done in each turn, for the clock counts microseconds. The label says what one
+// change comes to in each.
 template <typename Change>
-void OneChange(benchmark::State& bench, Change change) {
+void OneChange(benchmark::State& bench, int times, Change change) {
   const auto waiting = static_cast<int>(bench.range(0));
   const auto shapes = static_cast<int>(bench.range(1));
   const int few = 1'000 * shapes;
   Tree many(Heads::kRefused, waiting, shapes);
   Tree in_pairs(Heads::kRefused, few, shapes, kQueues / 2);
   Tree alone(Heads::kRefused, few, shapes);
-  for (Tree* tree : {&many, &in_pairs, &alone}) tree->Settle();
+  for (Tree* tree : {&many, &in_pairs, &alone}) {
+    tree->Settle();
+    tree->TakeWork();
+  }
   const auto time_of = [&](Tree& tree) {
     const std::clock_t before = std::clock();
-    change(tree);
+    for (int i = 0; i < times; ++i) change(tree);
     return std::max<std::clock_t>(std::clock() - before, 1);
   };
   std::vector<int64_t> percents;
@@ -188,7 +210,7 @@ void OneChange(benchmark::State& bench, Change change) {
     const std::clock_t beside_few = time_of(in_pairs);
     const std::clock_t beside_many = time_of(many);
     const std::clock_t beside_alone = time_of(alone);
-    bench.SetIterationTime(static_cast<int32_t>(beside_many) / 1e6);
+    bench.SetIterationTime(static_cast<int32_t>(beside_many) / 1e6 / times);
     percents.push_back(beside_many * 100 / beside_few);
     alone_percents.push_back(beside_many * 100 / beside_alone);
   }
@@ -199,18 +221,24 @@ void OneChange(benchmark::State& bench, Change change) {
   };
   bench.counters["percent_of_beside_1000"] = median(percents);
   bench.counters["percent_of_one_a_line"] = median(alone_percents);
+  const auto work_of = [&](Tree& tree) {
+    const Tree::Work work = tree.TakeWork();
+    const auto changes = static_cast<double>(bench.iterations() * times);
+    return fmt::format("{:.3g} heads and {:.3g} admitted",
+                       static_cast<double>(work.heads) / changes,
+                       static_cast<double>(work.admitted) / changes);
+  };
+  bench.SetLabel(fmt::format("{}; beside {}: {}, one a line: {};", work_of(many), few,
+                             work_of(in_pairs), work_of(alone)));
 }
 void OneArrives(benchmark::State& bench) {
-  OneChange(bench, [](Tree& tree) {
-    // Many, for the clock counts microseconds.
-    for (int i = 0; i < 100; ++i) {
-      tree.Arrives();
-      tree.Settle();
-    }
+  OneChange(bench, 100, [](Tree& tree) {
+    tree.Arrives();
+    tree.Settle();
   });
 }
 void OneEnds(benchmark::State& bench) {
-  OneChange(bench, [](Tree& tree) { tree.Ends(); });
+  OneChange(bench, 1, [](Tree& tree) { tree.Ends(); });
 }
 BENCHMARK(OneArrives)
     ->Args({1'000, 1})
