@@ -338,7 +338,7 @@ class Histories {
     Put(QueueKind::kCohort, "left", "top", {});
     Put(QueueKind::kCohort, "right", "top", {});
     Put(QueueKind::kCohort, "low", "right", {});
-    for (const std::string& queue : kQueues) {
+    for (const std::string& queue : queues_) {
       const auto policy = [] {
         return *rc::gen::element(EvictionPolicy::kNever, EvictionPolicy::kLowerPriority,
                                  EvictionPolicy::kAny, EvictionPolicy::kAny,
@@ -354,7 +354,7 @@ class Histories {
   }
   // One of those that hold quota is another, or one more.
   void Step() {
-    const QueueId q = Find(*rc::gen::elementOf(kQueues));
+    const QueueId q = Find(*rc::gen::elementOf(queues_));
     Holders& holders = holders_[q];
     model::Transaction t = state_.Begin();
     const int what = *rc::gen::inRange(0, 7);
@@ -400,7 +400,7 @@ class Histories {
   // Whether whoever asks is told the same by the index, by all that hold quota, and by an index of
   // its own. How many victims, if any.
   std::optional<std::ptrdiff_t> Ask() {
-    const QueueId q = Find(*rc::gen::elementOf(kQueues));
+    const QueueId q = Find(*rc::gen::elementOf(queues_));
     const model::QuotaTree& tree = state_.ledger().quota();
     std::vector<Demand> demands;
     bool lacks = false;
@@ -452,7 +452,7 @@ class Histories {
     return state_.queues().AccountOf(q, flavor_);
   }
 
-  const std::vector<std::string> kQueues = {"a", "b", "c", "d", "e", "f"};
+  const std::vector<std::string> queues_ = {"a", "b", "c", "d", "e", "f"};
   model::State state_;
   model::NameId flavor_;
   uint32_t next_owner_ = 1;
