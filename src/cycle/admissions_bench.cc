@@ -223,10 +223,8 @@ void OneChange(benchmark::State& bench, int times, Change change) {
   bench.counters["percent_of_one_a_line"] = median(alone_percents);
   const auto work_of = [&](Tree& tree) {
     const Tree::Work work = tree.TakeWork();
-    const auto changes = static_cast<double>(bench.iterations() * times);
-    return fmt::format("{:.3g} heads and {:.3g} admitted",
-                       static_cast<double>(work.heads) / changes,
-                       static_cast<double>(work.admitted) / changes);
+    return fmt::format("{} heads and {} admitted in {} changes", work.heads, work.admitted,
+                       bench.iterations() * times);
   };
   bench.SetLabel(fmt::format("{}; beside {}: {}, one a line: {};", work_of(many), few,
                              work_of(in_pairs), work_of(alone)));
