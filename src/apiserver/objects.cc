@@ -17,6 +17,7 @@
 #include "base/check.h"
 #include "base/limits.h"
 #include "codec/json.h"
+#include "codec/protobuf.h"
 #include "codec/yaml.h"
 
 namespace berth::apiserver {
@@ -337,10 +338,11 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
     }
     return RawBody{.value = std::move(documents->front()), .duplicates = {}};
   }
-  if (IsMediaType(type, "application/vnd.kubernetes.protobuf")) {
-    return UnsupportedMediaType(
-        "application/json, application/yaml (not protobuf; for `kubectl create KIND ...` use "
-        "`kubectl create KIND ... --dry-run=client -o yaml | kubectl create -f -`)");
+  // Users' kinds have no messages.
+  if (IsMediaType(type, "application/vnd.kubernetes.protobuf") && !request.kind->custom) {
+    Result<api::Json> parsed = codec::ParseProtobuf(body, std::move(memory));
+    if (!parsed) return Unrecognized(kind_name, parsed.error().message, body);
+    return RawBody{.value = std::move(*parsed), .duplicates = {}};
   }
   if (!type.empty() && !IsMediaType(type, "application/json")) {
     return UnsupportedMediaType("application/json, application/yaml");
