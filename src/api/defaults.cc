@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/base64.h"
+#include "api/custom_definition.h"
 #include "api/defaults_kinds.h"
 #include "api/defaults_pod.h"
 #include "api/object.h"
@@ -243,8 +244,9 @@ bool ChangesGeneration(const Kind& kind, const Json& old, const Json& object) {
   return !SameJson(Json(std::move(before)), Json(std::move(after)));
 }
 
-void PrepareStatusUpdate(KindId kind, const Json& old, Json& object) {
-  if (KindOf(kind).custom) {
+void PrepareStatusUpdate(const Kind& type, const Json& old, Json& object) {
+  const KindId kind = type.id;
+  if (type.custom) {
     PrepareCustomStatus(old, object);
     return;
   }
@@ -271,10 +273,25 @@ bool HasGeneration(KindId kind) {
 }
 
 // Kinds without a spec, of which anything but metadata counts.
-bool CountsAnything(KindId kind) {
-  return KindOf(kind).custom || kind == KindId::kValidatingWebhookConfiguration ||
+bool CountsAnything(const Kind& type) {
+  const KindId kind = type.id;
+  return type.custom || kind == KindId::kValidatingWebhookConfiguration ||
          kind == KindId::kMutatingWebhookConfiguration || kind == KindId::kEndpointSlice ||
          kind == KindId::kPodTemplate || kind == KindId::kControllerRevision;
+}
+
+// The version that objects are stored in from now on is one of those that were.
+void NoteStoredVersion(Json& definition) {
+  std::string_view storage;
+  for (const Json& version : ArrayAt(definition, "spec.versions")) {
+    if (FlagAt(version, "storage")) storage = TextAt(version, "name");
+  }
+  JsonArray stored = ArrayAt(definition, "status.storedVersions");
+  const bool known = std::ranges::any_of(
+      stored, [&](const Json& name) { return name.is_string() && name.get_string() == storage; });
+  if (known || storage.empty()) return;
+  stored.emplace_back(storage);
+  SetPath(definition, "status.storedVersions", std::move(stored));
 }
 
 // It goes up with the template, whatever the request says.
@@ -330,9 +347,16 @@ void SetText(JsonObject& object, std::string_view key, std::string_view text) {
   if (TextIn(object, key).empty()) object[key] = text;
 }
 
-void ApplyDefaults(KindId kind, Json& object) {
+void ApplyDefaults(KindId kind, Json& object) { ApplyDefaults(KindOf(kind), object); }
+
+void ApplyDefaults(const Kind& type, Json& object) {
   if (!object.is_object()) return;
-  if (KindOf(kind).custom) {
+  const KindId kind = type.id;
+  if (type.defined != nullptr) {
+    ApplyCustomDefaults(type.defined->schema, object.get_object());
+    return;
+  }
+  if (type.custom) {
     ApplySchemaDefaults(BuiltinSchema(), static_cast<TypeId>(kind), object.get_object());
     return;
   }
@@ -365,9 +389,9 @@ void ApplyDefaults(KindId kind, Json& object) {
   }
 }
 
-void ApplyDefaultsWithoutSpec(KindId kind, Json& object) {
+void ApplyDefaultsWithoutSpec(const Kind& kind, Json& object) {
   if (!object.is_object()) return;
-  if (kind == KindId::kPod) {
+  if (kind.id == KindId::kPod) {
     DefaultPodStatus(object);
   } else {
     ApplyDefaults(kind, object);
@@ -395,13 +419,16 @@ void AddDefaultTolerations(Json& pod) {
   }
 }
 
-void PrepareForCreate(KindId kind, Json& object) {
+void PrepareForCreate(KindId kind, Json& object) { PrepareForCreate(KindOf(kind), object); }
+
+void PrepareForCreate(const Kind& type, Json& object) {
   if (!object.is_object()) return;
+  const KindId kind = type.id;
   for (const std::string_view path :
        {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds", "metadata.selfLink"}) {
     RemovePath(object, path);
   }
-  if (const Kind& type = KindOf(kind); type.custom) {
+  if (type.custom) {
     if (type.has_status) RemoveMember(object.get_object(), "status");
     SetGeneration(object, 1);
     return;
@@ -453,18 +480,23 @@ void PrepareForCreate(KindId kind, Json& object) {
     default:
       break;
   }
-  if (KindOf(kind).has_status && kind != KindId::kNode) ResetStatus(kind, object);
-  if (HasGeneration(kind) || CountsAnything(kind)) SetGeneration(object, 1);
+  if (type.has_status && kind != KindId::kNode) ResetStatus(kind, object);
+  if (HasGeneration(kind) || CountsAnything(type)) SetGeneration(object, 1);
 }
 
 void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource subresource) {
+  PrepareForUpdate(KindOf(kind), old, object, subresource);
+}
+
+void PrepareForUpdate(const Kind& type, const Json& old, Json& object, Subresource subresource) {
   if (!object.is_object() || !old.is_object()) return;
+  const KindId kind = type.id;
   KeepMetadata(old, object);
   if (subresource == Subresource::kStatus) {
-    PrepareStatusUpdate(kind, old, object);
+    PrepareStatusUpdate(type, old, object);
     return;
   }
-  if (KindOf(kind).has_status) KeepMember(old, object, "status");
+  if (type.has_status) KeepMember(old, object, "status");
   if (kind == KindId::kPod && subresource == Subresource::kNone) {
     AddDefaultTolerations(object);
     // Admission worked them out when the pod was made.
@@ -476,8 +508,9 @@ void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource su
   if (kind == KindId::kNamespace && subresource == Subresource::kNone) {
     KeepMember(old, object, "spec.finalizers");
   }
-  if (CountsAnything(kind)) {
-    if (ChangesGeneration(KindOf(kind), old, object)) {
+  if (kind == KindId::kCustomResourceDefinition) NoteStoredVersion(object);
+  if (CountsAnything(type)) {
+    if (ChangesGeneration(type, old, object)) {
       SetGeneration(object, IntegerAt(old, "metadata.generation") + 1);
     }
     return;

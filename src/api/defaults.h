@@ -11,14 +11,16 @@
 namespace berth::api {
 
 // The defaults of a kind's fields, as upstream applies them whenever it decodes an object.
+void ApplyDefaults(const Kind& kind, Json& object);
 void ApplyDefaults(KindId kind, Json& object);
 // The same where the object's spec is empty and gives way to another: it needn't get its defaults.
-void ApplyDefaultsWithoutSpec(KindId kind, Json& object);
+void ApplyDefaultsWithoutSpec(const Kind& kind, Json& object);
 
 // What upstream does to a new object before it validates it, after defaulting: fields that only the
 // server owns are reset, the status too where the kind has one, generation starts at 1, a Job gets
 // its selector and labels from metadata.uid, a Namespace its finalizer, phase and name label, a pod
 // its phase and QoS class. REQUIRES: metadata.uid and name are set.
+void PrepareForCreate(const Kind& kind, Json& object);
 void PrepareForCreate(KindId kind, Json& object);
 
 // DefaultTolerationSeconds, of the admission steps that an ordinary cluster has on: a pod that does
@@ -30,6 +32,7 @@ enum class Subresource : uint8_t { kNone, kStatus, kFinalize };  // kFinalize: o
 // The same for an update of `old`: what the request may not touch is taken from `old` (the status,
 // or with kStatus everything but status), metadata.generation goes up when the spec changed, and a
 // pod has the default tolerations also where the request left them out.
+void PrepareForUpdate(const Kind& kind, const Json& old, Json& object, Subresource subresource);
 void PrepareForUpdate(KindId kind, const Json& old, Json& object, Subresource subresource);
 
 // Guaranteed, Burstable or BestEffort, from a pod's requests and limits.

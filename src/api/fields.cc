@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/base64.h"
+#include "api/custom_definition.h"
 #include "api/field_error.h"
 #include "api/object.h"
 #include "api/quantity.h"
@@ -488,10 +489,12 @@ class Conformer {
 namespace {
 
 // An object of a custom kind keeps its shape; its metadata is decoded as all metadata is.
-Result<std::vector<std::string>> ConformCustom(KindId kind, JsonObject& document) {
+Result<std::vector<std::string>> ConformCustom(const Kind& kind, JsonObject& document) {
   std::vector<std::string> problems =
-      PruneUnknown(BuiltinSchema(), static_cast<TypeId>(kind), document);
-  const Type type = TypeAt(FindField(TypeOf(kind), "metadata")->type);
+      kind.defined != nullptr
+          ? PruneCustom(kind.defined->schema, document)
+          : PruneUnknown(BuiltinSchema(), static_cast<TypeId>(kind.id), document);
+  const Type type = TypeAt(FindField(TypeOf(KindId::kPod), "metadata")->type);
   Json& metadata = Member(document, "metadata");
   if (metadata.is_null()) metadata.emplace_object();
   if (!metadata.is_object()) {
@@ -510,14 +513,20 @@ Result<std::vector<std::string>> ConformCustom(KindId kind, JsonObject& document
 }  // namespace
 
 Result<std::vector<std::string>> Conform(KindId kind, Json& document) {
-  const Type type = TypeOf(kind);
+  return Conform(KindOf(kind), document);
+}
+
+Result<std::vector<std::string>> Conform(const Kind& kind, Json& document) {
+  // A user's kind is to Go what any document is.
+  const Type type =
+      kind.defined != nullptr ? Type{.name = "v1.unstructured.Unstructured"} : TypeOf(kind.id);
   if (document.is_null()) document.emplace_object();
   if (!document.is_object()) {
     return Fail(ErrorCode::kInvalid,
                 fmt::format("json: cannot unmarshal {} into Go value of type {}",
                             FoundName(document, false), type.go_qualified()));
   }
-  if (KindOf(kind).custom) return ConformCustom(kind, document.get_object());
+  if (kind.custom) return ConformCustom(kind, document.get_object());
   Conformer conformer;
   if (Status status = conformer.ConformRoot(type, document.get_object()); !status) {
     return std::unexpected(status.error());

@@ -40,6 +40,7 @@ inline constexpr std::array<std::string_view, 13> kMetadataOrder = {
 // Error is a value that can't be decoded, worded as Go's decoder has it
 // (`json: cannot unmarshal string into Go struct field PodSpec.spec.hostNetwork of type bool`); the
 // document is then half done.
+[[nodiscard]] Result<std::vector<std::string>> Conform(const Kind& kind, Json& document);
 [[nodiscard]] Result<std::vector<std::string>> Conform(KindId kind, Json& document);
 
 // `strict decoding error: unknown field "spec.a", duplicate field "spec.b"`.

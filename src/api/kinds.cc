@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "api/custom_definition.h"
 #include "api/field_error.h"
 #include "api/object.h"
 #include "api/text.h"
@@ -385,6 +386,10 @@ std::string Kind::api_version() const {
   text += version;
   return text;
 }
+std::string Kind::list_name() const {
+  if (defined != nullptr) return std::string(defined->definition->list_kind());
+  return std::string(name) + "List";
+}
 std::string Kind::group_kind() const {
   return group.empty() ? std::string(name) : fmt::format("{}.{}", name, group);
 }
@@ -438,6 +443,31 @@ Status ResolveFieldQuery(KindId kind, FieldQuery& query) {
     item.field = std::move(stored);
   }
   return {};
+}
+
+Status ResolveFieldQuery(const Kind& kind, FieldQuery& query) {
+  if (kind.defined == nullptr) return ResolveFieldQuery(kind.id, query);
+  for (const FieldRequirement& item : query.requirements) {
+    if (item.field == "metadata.name" || item.field == "metadata.namespace") continue;
+    const auto fields = kind.defined->definition->selectable();
+    if (std::ranges::find(fields, item.field) == fields.end())
+      return Fail(ErrorCode::kInvalid, fmt::format("field label not supported: {}", item.field));
+  }
+  return {};
+}
+
+std::vector<std::string_view> SelectableNames(const Kind& kind) {
+  if (kind.defined == nullptr) return SelectableNames(kind.id);
+  const auto fields = kind.defined->definition->selectable();
+  return {fields.begin(), fields.end()};
+}
+
+std::vector<std::string> SelectableTexts(const Kind& kind, const Json& object) {
+  if (kind.defined == nullptr) return SelectableTexts(kind.id, object);
+  std::vector<std::string> texts;
+  for (const std::string& path : kind.defined->definition->selectable())
+    texts.push_back(TextOf(FindDotted(object, path)));
+  return texts;
 }
 
 std::vector<std::string_view> SelectableNames(KindId kind) {

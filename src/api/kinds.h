@@ -95,8 +95,11 @@ enum class KindId : uint8_t {
   kDeleteOptions,
   kPodTemplateSpec,  // Not a kind of requests: the piece of a spec that has defaults and rules of
                      // its own.
+  kCustomResource,   // Of a CustomResourceDefinition: not in the table, see Kind::defined.
 };
 inline constexpr size_t kKindsCount = static_cast<size_t>(KindId::kPodTemplateSpec) + 1;
+
+struct CustomVersion;
 
 struct Kind {
   KindId id;
@@ -117,6 +120,8 @@ struct Kind {
   // Treated as an object of a CustomResourceDefinition: never decoded, checked by its schema.
   bool custom = false;
   KindId storage;  // Where objects are kept: itself, but for those that are views of others.
+  // Of kCustomResource, else null: what a user's definition says of it (api/custom_definition.h).
+  const CustomVersion* defined = nullptr;
 
   // Whether its objects are another kind's, told otherwise (api/versions.h).
   [[nodiscard]] constexpr bool is_view() const { return storage != id; }
@@ -125,6 +130,8 @@ struct Kind {
 
   // "v1" or "apps/v1".
   [[nodiscard]] std::string api_version() const;
+  // "PodList".
+  [[nodiscard]] std::string list_name() const;
   // "Pod" or "Deployment.apps", as Kubernetes names kinds in error messages.
   [[nodiscard]] std::string group_kind() const;
   // "pods" or "deployments.apps".
@@ -143,12 +150,15 @@ struct Kind {
 
 // Checks that `kind` supports each field of the query, with upstream's error texts, and renames
 // fields that have another name in the stored object (spec.host, events.k8s.io's regarding.*).
+[[nodiscard]] Status ResolveFieldQuery(const Kind& kind, FieldQuery& query);
 [[nodiscard]] Status ResolveFieldQuery(KindId kind, FieldQuery& query);
 
 // Names of the kind's selectable fields beside metadata.name and metadata.namespace, in a fixed
 // order, and their values in a stored object. Missing fields are empty strings, booleans "true" and
 // "false". REQUIRES: a storage kind.
+[[nodiscard]] std::vector<std::string_view> SelectableNames(const Kind& kind);
 [[nodiscard]] std::vector<std::string_view> SelectableNames(KindId kind);
+[[nodiscard]] std::vector<std::string> SelectableTexts(const Kind& kind, const Json& object);
 [[nodiscard]] std::vector<std::string> SelectableTexts(KindId kind, const Json& object);
 
 // A spec with nothing but its selectable fields, as they are among `texts`, which SelectableTexts

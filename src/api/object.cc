@@ -133,6 +133,28 @@ bool RemoveMember(JsonObject& object, std::string_view key) {
   return true;
 }
 
+const Json* FindDotted(const Json& document, std::string_view path) {
+  const Json* at = &document;
+  while (at != nullptr && !path.empty()) {
+    const size_t dot = path.find('.');
+    at = FindMember(*at, path.substr(0, dot));
+    path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
+  }
+  return at;
+}
+
+void SetDotted(Json& document, std::string_view path, Json value) {
+  Json* at = &document;
+  while (true) {
+    if (!at->is_object()) at->emplace_object();
+    const size_t dot = path.find('.');
+    at = &Member(at->get_object(), path.substr(0, dot));
+    if (dot == std::string_view::npos) break;
+    path.remove_prefix(dot + 1);
+  }
+  *at = std::move(value);
+}
+
 bool RemovePath(Json& document, JsonPath path) {
   Json* parent = &document;
   while (true) {

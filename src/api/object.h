@@ -74,6 +74,9 @@ class JsonPath {
 void SetPath(Json& document, JsonPath path, Json value);
 // Removes the member at a path; whether there was one.
 bool RemovePath(Json& document, JsonPath path);
+// The same for dotted paths of any length, as users write them.
+[[nodiscard]] const Json* FindDotted(const Json& document, std::string_view path);
+void SetDotted(Json& document, std::string_view path, Json value);
 // Sets a member if it is missing or null.
 void SetDefault(JsonObject& object, std::string_view key, Json value);
 // The member, null when it was missing: what operator[] returns, for less.

@@ -16,12 +16,19 @@
 
 #include "api/object.h"
 #include "api/patterns.h"
+#include "api/schema_errors.h"
 #include "api/timestamp.h"
 #include "api/validate_common.h"
 
 namespace berth::api {
 namespace {
 
+using rules::AddInvalidType;
+using rules::AddNoField;
+using rules::AddSaid;
+using rules::AddType;
+using rules::CharactersOf;
+using rules::FoundType;
 using rules::Path;
 
 // Upstream stops listing strict problems here too.
@@ -218,27 +225,6 @@ class Defaulter {
   const Schema& schema_;
 };
 
-std::string_view FoundType(const Json& value) {
-  switch (value.kind()) {
-    case boost::json::kind::null:
-      return "null";
-    case boost::json::kind::bool_:
-      return "boolean";
-    case boost::json::kind::string:
-      return "string";
-    case boost::json::kind::array:
-      return "array";
-    case boost::json::kind::object:
-      return "object";
-    case boost::json::kind::int64:
-      return "integer";
-    case boost::json::kind::uint64:
-    case boost::json::kind::double_:
-      return "number";
-  }
-  return "";
-}
-
 std::string_view WantedType(Value value) {
   switch (value) {
     case Value::kString:
@@ -268,12 +254,6 @@ bool HasType(const Json& value, Value wanted) {
   if (wanted == Value::kRaw) return true;
   if (wanted == Value::kNumber) return value.is_number();
   return WantedType(wanted).contains(FoundType(value));
-}
-
-int64_t CharactersOf(std::string_view text) {
-  // Continuation bytes begin no character.
-  return std::ranges::count_if(
-      text, [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
 }
 
 // The members of an item that tell it from others.
@@ -331,7 +311,7 @@ class Checker {
 
   void Map(const Field& field, const Json& value, const Path& path) {
     if (!value.is_object()) {
-      AddType(path, value, "object");
+      AddType(errors_, path, value, "object");
       return;
     }
     const JsonObject& map = value.get_object();
@@ -347,7 +327,7 @@ class Checker {
 
   void List(const Field& field, const Json& value, const Path& path) {
     if (!value.is_array()) {
-      AddType(path, value, "array");
+      AddType(errors_, path, value, "array");
       return;
     }
     const JsonArray& items = value.get_array();
@@ -402,13 +382,13 @@ class Checker {
             : CharactersOf(text);
     if (kind == Value::kTime || kind == Value::kMicroTime) {
       if (!ParseMicroTime(text) && !ParseTimestamp(text)) {
-        AddInvalidType(path, QuoteGo(text),
+        AddInvalidType(errors_, path, QuoteGo(text),
                        fmt::format("must be of type date-time: {}", QuoteGo(text)));
       }
     } else if (length > constraints.length_max) {
       errors_.push_back(TooLongField(path.text(), constraints.length_max));
     } else if (length < constraints.length_min) {
-      AddSaid(path, QuoteGo(text),
+      AddSaid(errors_, path, QuoteGo(text),
               fmt::format("should be at least {} chars long", constraints.length_min));
     } else {
       const std::string_view pattern =
@@ -416,22 +396,23 @@ class Checker {
       if (pattern.empty()) return;
       const Matcher matches = FindMatcher(pattern);
       if (matches == nullptr || matches(text)) return;
-      AddSaid(path, QuoteGo(text), fmt::format("should match '{}'", pattern));
+      AddSaid(errors_, path, QuoteGo(text), fmt::format("should match '{}'", pattern));
     }
   }
 
   void CheckInteger(Value kind, const Constraints& constraints, int64_t number, const Path& path) {
     const bool narrow = kind == Value::kInt32;
     if (narrow && !std::in_range<int32_t>(number)) {
-      AddNoField(fmt::format("Checked value must be of type integer with format int32 in {}",
+      AddNoField(errors_,
+                 fmt::format("Checked value must be of type integer with format int32 in {}",
                              path.text()));
     }
     if (number > constraints.maximum) {
-      AddSaid(path, std::to_string(number),
+      AddSaid(errors_, path, std::to_string(number),
               fmt::format("should be less than or equal to {}", constraints.maximum));
     }
     if (number < constraints.minimum) {
-      AddSaid(path, std::to_string(number),
+      AddSaid(errors_, path, std::to_string(number),
               fmt::format("should be greater than or equal to {}", constraints.minimum));
     }
   }
@@ -446,36 +427,21 @@ class Checker {
   }
 
   void AddWrongType(Value wanted, const Json& value, const Path& path) {
-    AddType(path, value, WantedType(wanted));
+    AddType(errors_, path, value, WantedType(wanted));
     const bool either = wanted == Value::kQuantity || wanted == Value::kIntOrString;
     if (either) {
       // An integer and a string are two schemas, of which the first is shown.
-      AddNoField(fmt::format("\"{}\" must validate at least one schema (anyOf)", path.text()));
-      AddType(path, value, "integer");
+      AddNoField(errors_,
+                 fmt::format("\"{}\" must validate at least one schema (anyOf)", path.text()));
+      AddType(errors_, path, value, "integer");
     }
     const bool integer = either || wanted == Value::kInt32 || wanted == Value::kInt64;
     if (integer && value.is_number()) {
-      AddNoField(fmt::format("Checked value must be of type integer {} in {}",
+      AddNoField(errors_,
+                 fmt::format("Checked value must be of type integer {} in {}",
                              wanted == Value::kInt32 ? "with format int32" : "(default format)",
                              path.text()));
     }
-  }
-
-  void AddType(const Path& path, const Json& value, std::string_view wanted) {
-    const std::string found = QuoteGo(FoundType(value));
-    AddInvalidType(path, found, fmt::format("must be of type {}: {}", wanted, found));
-  }
-  void AddInvalidType(const Path& path, std::string value, std::string_view said) {
-    errors_.push_back({FieldErrorType::kTypeInvalid, path.text(), std::move(value),
-                       fmt::format("{} in body {}", path.text(), said)});
-  }
-  void AddSaid(const Path& path, std::string value, std::string_view said) {
-    errors_.push_back({FieldErrorType::kInvalid, path.text(), std::move(value),
-                       fmt::format("{} in body {}", path.text(), said)});
-  }
-  // Upstream names no field for these, which it prints so.
-  void AddNoField(std::string detail) {
-    errors_.push_back(InvalidField("<nil>", "", std::move(detail)));
   }
 
   const Schema& schema_;

@@ -4,13 +4,16 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/json/serialize.hpp>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/custom_definition.h"
 #include "api/defaults.h"
+#include "api/json_path.h"
 #include "api/object.h"
 #include "api/selector.h"
 #include "api/table_forms.h"
@@ -371,31 +374,6 @@ JsonArray EventCells(const Json& event, Instant now) {
           Json(TextAt(event, "metadata.name"))};
 }
 
-// What a path of a definition's column leads to; of a list the first item that a step
-// `name[?(@.member=='text')]` picks.
-const Json* FindCell(const Json& object, std::string_view path) {
-  const Json* at = &object;
-  while (!path.empty() && at != nullptr) {
-    path.remove_prefix(1);
-    const size_t size = std::min(path.find_first_of(".["), path.size());
-    at = FindMember(*at, path.substr(0, size));
-    path.remove_prefix(size);
-    constexpr std::string_view kPick = "[?(@.";
-    if (!path.starts_with(kPick)) continue;
-    const size_t equals = path.find("=='");
-    const size_t end = path.find("')]", equals);
-    const std::string_view member = path.substr(kPick.size(), equals - kPick.size());
-    const std::string_view text = path.substr(equals + 3, end - equals - 3);
-    path.remove_prefix(end + 3);
-    const JsonArray* items = at == nullptr ? nullptr : at->if_array();
-    at = nullptr;
-    for (size_t i = 0; items != nullptr && i < items->size() && at == nullptr; ++i) {
-      if (TextAt((*items)[i], member) == text) at = &(*items)[i];
-    }
-  }
-  return at;
-}
-
 // Null where there is nothing of the column's type.
 Json CustomCell(const Column& column, const Json* value, Instant now) {
   if (value == nullptr) return nullptr;
@@ -418,7 +396,25 @@ JsonArray CustomCells(KindId kind, const Json& object, Instant now) {
   const CustomColumns custom = CustomColumnsOf(kind);
   JsonArray cells;
   for (size_t i = 0; i < custom.columns.size(); ++i) {
-    cells.push_back(CustomCell(custom.columns[i], FindCell(object, custom.sources[i].path), now));
+    cells.push_back(
+        CustomCell(custom.columns[i], FindJsonPath(object, custom.sources[i].path), now));
+  }
+  return cells;
+}
+
+// A cell of a user's column: what isn't of its type is not shown, but as text anything is.
+Json DefinedCell(const Column& column, const Json* value, Instant now) {
+  if (value == nullptr) return nullptr;
+  if (column.type == "number") return value->is_number() ? *value : Json(nullptr);
+  if (column.type == "boolean") return value->is_bool() ? *value : Json(nullptr);
+  if (column.type == "string" && !value->is_string()) return Json(boost::json::serialize(*value));
+  return CustomCell(column, value, now);
+}
+
+JsonArray DefinedCells(const CustomVersion& version, const Json& object, Instant now) {
+  JsonArray cells;
+  for (size_t i = 0; i < version.columns.size(); ++i) {
+    cells.push_back(DefinedCell(version.columns[i], FindJsonPath(object, version.cells[i]), now));
   }
   return cells;
 }
@@ -502,6 +498,15 @@ void AddContainerCells(const Json& object, std::string_view containers_path, Jso
   }
   cells.emplace_back(names);
   cells.emplace_back(images);
+}
+
+std::span<const Column> ColumnsOf(const Kind& kind) {
+  return kind.defined != nullptr ? kind.defined->columns : ColumnsOf(kind.id);
+}
+
+JsonArray CellsOf(const Kind& kind, const Json& object, Instant now) {
+  return kind.defined != nullptr ? DefinedCells(*kind.defined, object, now)
+                                 : CellsOf(kind.id, object, now);
 }
 
 std::span<const Column> ColumnsOf(KindId kind) {

@@ -6,10 +6,12 @@
 #include <string>
 
 #include "api/base64.h"
+#include "api/custom_definition.h"
 #include "api/object.h"
 #include "api/validate_budget.h"
 #include "api/validate_common.h"
 #include "api/validate_custom.h"
+#include "api/validate_definition.h"
 #include "api/validate_pod.h"
 #include "api/validate_services.h"
 #include "api/validate_workloads.h"
@@ -369,17 +371,55 @@ rules::NameCheck NameCheckOf(KindId kind) {
   }
 }
 
-FieldErrors ValidateCustomCreate(KindId kind, const Json& object) {
+void CheckByDefinition(FieldErrors& errors, const Kind& kind, const Json* old, const Json& object) {
+  if (kind.defined == nullptr) {
+    rules::CheckCustom(errors, kind.id, old, object);
+  } else if (object.is_object()) {
+    std::ranges::move(CheckCustomSchema(kind.defined->schema, object.get_object()),
+                      std::back_inserter(errors));
+  }
+}
+
+using BothCheck = void (*)(FieldErrors& errors, const Json* old, const Json& object);
+
+// Of kinds whose rules are one function, for creations (without `old`) and changes.
+BothCheck BothCheckOf(KindId kind) {
+  switch (kind) {
+    case KindId::kCustomResourceDefinition:
+      return rules::CheckDefinition;
+    default:
+      return nullptr;
+  }
+}
+
+FieldErrors Checked(BothCheck check, const Json* old, const Json& object) {
   FieldErrors errors;
-  rules::CheckCustomMeta(errors, object, KindOf(kind).namespaced);
-  rules::CheckCustom(errors, kind, nullptr, object);
+  check(errors, old, object);
   return errors;
 }
 
 }  // namespace
 
+FieldErrors ValidateCreate(const Kind& kind, const Json& object) {
+  if (!kind.custom) return ValidateCreate(kind.id, object);
+  FieldErrors errors;
+  rules::CheckCustomMeta(errors, object, kind.namespaced);
+  CheckByDefinition(errors, kind, nullptr, object);
+  return errors;
+}
+
+FieldErrors ValidateUpdate(const Kind& kind, const Json& old, const Json& object,
+                           Subresource subresource) {
+  if (!kind.custom) return ValidateUpdate(kind.id, old, object, subresource);
+  FieldErrors errors;
+  rules::CheckCustomMetaUpdate(errors, old, object);
+  CheckByDefinition(errors, kind, &old, object);
+  return errors;
+}
+
 FieldErrors ValidateCreate(KindId kind, const Json& object) {
-  if (KindOf(kind).custom) return ValidateCustomCreate(kind, object);
+  if (KindOf(kind).custom) return ValidateCreate(KindOf(kind), object);
+  if (const BothCheck check = BothCheckOf(kind)) return Checked(check, nullptr, object);
   FieldErrors errors;
   switch (kind) {
     case KindId::kPod:
@@ -475,6 +515,10 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
       CheckMetaUpdate(errors, old, object);
       CheckNamespaceStatus(errors, object);
       break;
+    case KindId::kCustomResourceDefinition:
+      rules::CheckCustomMetaUpdate(errors, old, object);
+      rules::CheckDefinitionStatus(errors, object);
+      break;
     default:
       CheckMetaUpdate(errors, old, object);
       break;
@@ -486,13 +530,9 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
 
 FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
                            Subresource subresource) {
-  if (KindOf(kind).custom) {
-    FieldErrors errors;
-    rules::CheckCustomMetaUpdate(errors, old, object);
-    rules::CheckCustom(errors, kind, &old, object);
-    return errors;
-  }
+  if (KindOf(kind).custom) return ValidateUpdate(KindOf(kind), old, object, subresource);
   if (subresource == Subresource::kStatus) return ValidateStatus(kind, old, object);
+  if (const BothCheck check = BothCheckOf(kind)) return Checked(check, &old, object);
   FieldErrors errors;
   switch (kind) {
     case KindId::kPod:

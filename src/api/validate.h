@@ -10,9 +10,12 @@
 // object is fine.
 namespace berth::api {
 
+[[nodiscard]] FieldErrors ValidateCreate(const Kind& kind, const Json& object);
 [[nodiscard]] FieldErrors ValidateCreate(KindId kind, const Json& object);
 // `object` as it would replace `old`, after PrepareForUpdate. Says what is wrong with it and which
 // immutable fields changed.
+[[nodiscard]] FieldErrors ValidateUpdate(const Kind& kind, const Json& old, const Json& object,
+                                         Subresource subresource = Subresource::kNone);
 [[nodiscard]] FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
                                          Subresource subresource = Subresource::kNone);
 

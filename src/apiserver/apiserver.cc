@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/custom_definition.h"
+#include "api/field_error.h"
 #include "api/object.h"
 #include "apiserver/objects.h"
 #include "apiserver/reads.h"
@@ -17,6 +19,7 @@ namespace berth::apiserver {
 namespace {
 
 using api::Json;
+using api::JsonArray;
 using api::JsonObject;
 using api::KindId;
 
@@ -24,8 +27,12 @@ using api::KindId;
 // latency stays small under load.
 constexpr size_t kGroupMax = 1024;
 
-store::Store::Options StoreOptionsOf(const Options& options) {
+store::Store::Options StoreOptionsOf(const Options& options, const env::JournalContent& content) {
   store::Store::Options result = StoreOptions();
+  for (std::string& name : DefinedTables(content)) {
+    if (std::ranges::find(result.tables, name) == result.tables.end())
+      result.tables.push_back(std::move(name));
+  }
   result.log_events_max = static_cast<size_t>(options.log_events_max);
   result.log_bytes_max = static_cast<size_t>(options.log_bytes_max);
   return result;
@@ -40,12 +47,35 @@ Json SystemClass(std::string_view name, int64_t value, std::string_view descript
   return object;
 }
 
-// Nobody is asked, and finalizers don't count.
-void DeleteAsItStands(store::Store& store, const store::ObjectRef& target) {
-  store::StoredObject last = *target;
-  last.revision = store.next_revision();
-  last.json = Bytes(WithRevision(target->json.view(), last.revision));
-  store.Delete(std::move(last));
+// What clients within the cluster know the API server by.
+Json OwnService() {
+  return JsonObject{
+      {"metadata",
+       JsonObject{{"name", "kubernetes"},
+                  {"namespace", "default"},
+                  {"labels", JsonObject{{"component", "apiserver"}, {"provider", "kubernetes"}}}}},
+      {"spec",
+       JsonObject{
+           {"clusterIP", "10.96.0.1"},
+           {"ports",
+            JsonArray({JsonObject{
+                {"name", "https"}, {"port", 443}, {"protocol", "TCP"}, {"targetPort", 6443}}})}}}};
+}
+
+// What who uses a version is to be told; empty: nothing.
+std::string DeprecationOf(const api::Kind& kind) {
+  if (kind.is_old()) {
+    return fmt::format("This version is deprecated. Use {} instead.",
+                       api::KindOf(kind.storage).version);
+  }
+  if (kind.defined == nullptr || !kind.defined->deprecated) return "";
+  if (!kind.defined->deprecation.empty()) return kind.defined->deprecation;
+  std::string text = fmt::format("{} {} is deprecated", kind.api_version(), kind.name);
+  for (const api::CustomVersion& version : kind.defined->definition->versions()) {
+    if (!version.served || version.deprecated) continue;
+    return text + fmt::format("; use {} {}", version.kind.api_version(), kind.name);
+  }
+  return text;
 }
 
 }  // namespace
@@ -59,15 +89,20 @@ ApiServer::ApiServer(Options options, store::Store store)
 
 Result<ApiServer> ApiServer::Make(Options options, const env::JournalContent& content) {
   Result<store::Store> store =
-      store::Store::Recover(StoreOptionsOf(options), content, &DecodeStored);
+      store::Store::Recover(StoreOptionsOf(options, content), content, &DecodeStored);
   if (!store) return std::unexpected(store.error());
-  return ApiServer(std::move(options), std::move(*store));
+  ApiServer server(std::move(options), std::move(*store));
+  const std::vector<store::Table> none_changed = server.definitions_.Refresh(server.store_);
+  CHECK(none_changed.empty());
+  return server;
 }
 
 // What every cluster has from the start.
 void ApiServer::Bootstrap(Instant now) {
   started_ = true;
   event_expiry_.Recover(now, store_);
+  // A crash may have come between a definition and what the server writes of it.
+  Definitions::Review(now, store_);
   const auto missing = [&](KindId kind, std::string_view name) {
     return store_.FindHead(static_cast<store::Table>(kind), {.namespace_name = "", .name = name}) ==
            nullptr;
@@ -89,6 +124,17 @@ void ApiServer::Bootstrap(Instant now) {
                           "Used for system critical pods that must not be moved from their current "
                           "node."));
   }
+  if (options_.own_service &&
+      store_.FindHead(static_cast<store::Table>(KindId::kService),
+                      {.namespace_name = "default", .name = "kubernetes"}) == nullptr) {
+    CreateOwn(now, store_, prng_, KindId::kService, OwnService());
+  }
+}
+
+void ApiServer::RefreshDefinitions(Instant now, env::Outbox& out) {
+  Definitions::Review(now, store_);
+  for (const store::Table table : definitions_.Refresh(store_)) watches_.EndAll(table, out);
+  discovery_.Forget();
 }
 
 void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
@@ -134,6 +180,15 @@ void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
   }
   event_expiry_.Observe(now, visible, store_);
   watches_.Publish(now, visible, store_, out);
+  constexpr auto kDefinitions = static_cast<store::Table>(KindId::kCustomResourceDefinition);
+  // What the log has dropped already may have been of them.
+  const uint64_t kept = std::max(visible.first, store_.compacted_revision() + 1);
+  bool concerns = kept > visible.first;
+  for (uint64_t revision = kept; revision <= visible.last && !concerns; ++revision) {
+    const store::Table table = store_.EventAt(revision).object->table;
+    concerns = table == kDefinitions || (table >= api::kKindsCount && definitions_.HoldsEnd(table));
+  }
+  if (concerns) RefreshDefinitions(now, out);
 }
 
 Outcome<Identity> ApiServer::Authenticate(const env::HttpRequest& request,
@@ -195,17 +250,16 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
     return std::unexpected(std::move(problem));
   }
   Target target = ParseTarget(http.target);
-  if (std::optional<Outcome<env::HttpResponse>> answer = discovery_.Answer(target, http)) {
+  if (std::optional<Outcome<env::HttpResponse>> answer =
+          discovery_.Answer(target, http, definitions_)) {
     return std::move(*answer);
   }
-  const Outcome<ResourceRequest> request = ParseResource(std::move(target), http);
+  const Outcome<ResourceRequest> request = ParseResource(std::move(target), http, definitions_);
   if (!request) return std::unexpected(request.error());
   Outcome<env::HttpResponse> response = HandleResource(now, arrived, *request, out, streaming);
-  if (response && request->kind->is_old()) {
-    response->headers.push_back(
-        {"warning", fmt::format("299 - \"This version is deprecated. Use {} instead.\"",
-                                api::KindOf(request->kind->storage).version)});
-  }
+  if (!response) return response;
+  if (const std::string warning = DeprecationOf(*request->kind); !warning.empty())
+    response->headers.push_back({"warning", fmt::format("299 - {}", api::QuoteGo(warning))});
   return response;
 }
 
@@ -215,7 +269,7 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Instant now,
                                                      env::Outbox& out, bool& streaming) {
   if (request.no_containers) {
     const bool known =
-        store_.Find(static_cast<store::Table>(request.kind->storage),
+        store_.Find(TableOf(*request.kind),
                     {.namespace_name = request.namespace_name, .name = request.name}) != nullptr;
     if (!known) return NotFound(request.subject());
     return std::unexpected(*request.no_containers);
@@ -228,6 +282,8 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Instant now,
     case Verb::kWatch:
       break;
     default:
+      if (Outcome<void> open = CheckDefinitions(now, request); !open)
+        return std::unexpected(std::move(open.error()));
       return HandleWrite(now, store_, prng_, request);
   }
   Outcome<WatchStart> start = ParseWatch(now, request, prng_);
@@ -239,6 +295,26 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Instant now,
   streaming = true;
   watches_.Start(now, arrived.exchange, std::move(*start), store_, out);
   return env::HttpResponse{};
+}
+
+// What users' kinds have to say to a write.
+Outcome<void> ApiServer::CheckDefinitions(Instant now, const ResourceRequest& request) {
+  if (request.kind->defined != nullptr && request.verb == Verb::kCreate &&
+      definitions_.IsEnding(*request.kind)) {
+    auto problem = MethodNotAllowed();
+    problem.error().message = "create not allowed while custom resource definition is terminating";
+    return problem;
+  }
+  if (request.subpart != Subpart::kFinalize) return {};
+  const store::ObjectRef space = store_.FindHead(static_cast<store::Table>(KindId::kNamespace),
+                                                 {.namespace_name = "", .name = request.name});
+  const bool ends =
+      space != nullptr && !api::TextAt(Load(*space), "metadata.deletionTimestamp").empty();
+  if (!ends) return {};
+  const size_t left = definitions_.EmptyNamespace(now, store_, request.name);
+  if (left == 0) return {};
+  return Conflict(request.subject(),
+                  fmt::format("{} custom resources in it wait for their finalizers", left));
 }
 
 void ApiServer::AddTo(Hasher& hasher) const {

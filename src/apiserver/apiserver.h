@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "apiserver/definitions.h"
 #include "apiserver/discovery.h"
 #include "apiserver/event_expiry.h"
 #include "apiserver/problem.h"
@@ -29,6 +30,7 @@ struct Token {
 struct Options {
   uint64_t seed = 0;  // Of uids and generated names.
   std::vector<Token> tokens;
+  bool own_service = false;  // Make default/kubernetes, the Service that the server is known by.
   Duration event_ttl = kEventTtl;  // How long an Event stays after its last write; > 0.
   int64_t watches_max = limits::kWatchesMax;
   // How far back a watch resumes, and what it may have unread; for tests.
@@ -92,7 +94,10 @@ class ApiServer final : public env::Actor {
                                                           const env::RequestArrived& arrived,
                                                           const ResourceRequest& request,
                                                           env::Outbox& out, bool& streaming);
+  [[nodiscard]] Outcome<void> CheckDefinitions(Instant now, const ResourceRequest& request);
   void Answer(env::ExchangeId exchange, env::HttpResponse response, bool wrote, env::Outbox& out);
+  // Sees to the definitions of users' kinds after durable changes of them.
+  void RefreshDefinitions(Instant now, env::Outbox& out);
   void Append(env::Outbox& out);
   void Appended(Instant now, uint64_t sequence, env::Outbox& out);
 
@@ -101,7 +106,8 @@ class ApiServer final : public env::Actor {
   store::Store store_;
   Prng prng_;
   Watches watches_;
-  Discovery discovery_;  // A cache of constants: not hashed.
+  Definitions definitions_;  // Made of what the store has durably: not hashed.
+  Discovery discovery_;      // A cache, made of the tables and definitions: not hashed.
   EventExpiry event_expiry_;
   std::deque<PendingAnswer> pending_answers_;
   bool started_ = false;

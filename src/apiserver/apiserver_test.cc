@@ -45,6 +45,16 @@ TEST(ApiServer, StartsWithItsNamespacesAndPriorityClasses) {
   EXPECT_NE(critical.body.view().find("2000001000"), std::string_view::npos);
 }
 
+TEST(ApiServer, MakesItsOwnServiceOnceWhereItIsToldTo) {
+  constexpr const char* kService = "/api/v1/namespaces/default/services/kubernetes";
+  EXPECT_EQ(ServerFixture().Call(Method::kGet, kService).status, 404);
+  ServerFixture server({.own_service = true});
+  const std::string made(server.Call(Method::kGet, kService).body.view());
+  EXPECT_NE(made.find(R"("clusterIP":"10.96.0.1")"), std::string::npos) << made;
+  ServerFixture again({.own_service = true}, server.journal());
+  EXPECT_EQ(again.Call(Method::kGet, kService).body.view(), made);
+}
+
 TEST(ApiServer, AWriteIsAnsweredAndSeenOnlyWhenItIsDurable) {
   ServerFixture server;
   const env::ExchangeId watch =

@@ -184,12 +184,11 @@ bool ShortenGrace(const DeleteOptions& options, Json& pod) {
 }
 
 Written Put(WriteContext& context, const store::ObjectRef& target, Json object) {
-  const auto storage = static_cast<KindId>(target->table);
   // What changes nothing is no write.
   if (api::SameJson(Load(*target, context.memory), object)) {
     return {.json = target->json};
   }
-  return {.json = CommitPut(context, storage, std::move(object))};
+  return {.json = CommitPut(context, StorageOf(*context.request.kind), std::move(object))};
 }
 
 // A namespace empties itself first: it stays until the finalizers of its spec are gone too.
@@ -201,7 +200,7 @@ Written DeleteNamespace(WriteContext& context, const store::ObjectRef& target, J
   const bool held = !api::ArrayAt(object, "spec.finalizers").empty() ||
                     !api::ArrayAt(object, "metadata.finalizers").empty();
   if (held) return Put(context, target, std::move(object));
-  Bytes json = CommitDelete(context, KindId::kNamespace, std::move(object));
+  Bytes json = CommitDelete(context, api::KindOf(KindId::kNamespace), std::move(object));
   return {.json = std::move(json), .gone = true};
 }
 
@@ -232,14 +231,14 @@ Written DeletePod(WriteContext& context, const store::ObjectRef& target,
     return Put(context, target, std::move(pod));
   }
   // Upstream writes the mark first, and deletes then; here one event tells both.
-  Bytes json = CommitDelete(context, KindId::kPod, std::move(pod));
+  Bytes json = CommitDelete(context, api::KindOf(KindId::kPod), std::move(pod));
   return {.json = std::move(json), .gone = true};
 }
 
 Written DeleteOther(WriteContext& context, const store::ObjectRef& target,
                     const DeleteOptions& options, Json object) {
-  const auto storage = static_cast<KindId>(target->table);
-  SetPropagationFinalizers(storage, options.propagation, object);
+  const api::Kind& storage = StorageOf(*context.request.kind);
+  SetPropagationFinalizers(storage.id, options.propagation, object);
   if (api::ArrayAt(object, "metadata.finalizers").empty()) {
     Bytes json = CommitDelete(context, storage, std::move(object));
     return {.json = std::move(json), .gone = true};
@@ -301,7 +300,7 @@ Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& tar
     return std::unexpected(std::move(holds.error()));
   }
   Json object = Load(*target, context.memory);
-  switch (static_cast<KindId>(target->table)) {
+  switch (context.request.kind->id) {
     case KindId::kNamespace:
       return DeleteNamespace(context, target, std::move(object));
     case KindId::kPod:
@@ -381,8 +380,8 @@ WriteResult FinalizeNamespace(WriteContext& context) {
       IsMarked(object) && finalizers.empty() && api::ArrayAt(object, "metadata.finalizers").empty();
   Written written;
   if (finished) {
-    written.json = Bytes(PrintCanonical(KindId::kNamespace, object, (*old)->revision).text);
-    CommitDelete(context, KindId::kNamespace, std::move(object));
+    written.json = Bytes(PrintCanonical(*context.request.kind, object, (*old)->revision).text);
+    CommitDelete(context, *context.request.kind, std::move(object));
   } else {
     written = Put(context, *old, std::move(object));
   }

@@ -7,7 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "api/custom_definition.h"
 #include "api/kinds.h"
+#include "apiserver/definitions.h"
 #include "apiserver/render.h"
 #include "base/hash.h"
 #include "codec/openapi.h"
@@ -50,52 +52,63 @@ std::string_view VerbsOf(const api::Kind& kind) {
              : R"(["create","delete","get","list","patch","update","watch"])";
 }
 
+// Names between blanks, as they stand between the quotes of a list.
+std::string Quoted(std::string_view blanked) {
+  std::string names(blanked);
+  for (size_t at = 0; (at = names.find(' ', at)) != std::string::npos; at += 3) {
+    names.replace(at, 1, "\",\"");
+  }
+  return names;
+}
+
 std::string NamesOf(const api::Kind& kind) {
   std::string out;
-  if (!kind.short_names.empty()) {
-    std::string names(kind.short_names);
-    for (size_t at = 0; (at = names.find(' ', at)) != std::string::npos; at += 3) {
-      names.replace(at, 1, "\",\"");
-    }
-    out += fmt::format(",\"shortNames\":[\"{}\"]", names);
+  if (!kind.short_names.empty())
+    out += fmt::format(",\"shortNames\":[\"{}\"]", Quoted(kind.short_names));
+  if (!kind.category.empty()) {
+    out += fmt::format(",\"categories\":[\"{}\"]", Quoted(kind.category));
   }
-  if (!kind.category.empty()) out += fmt::format(",\"categories\":[\"{}\"]", kind.category);
   return out;
 }
 
+// All kinds that are served, of the table and of users.
+using ServedKinds = std::span<const api::Kind* const>;
+
 // The versions of a group, the preferred one first: none when there is no such group.
-std::vector<std::string_view> VersionsOf(std::string_view group) {
+std::vector<std::string_view> VersionsOf(ServedKinds all, std::string_view group) {
   std::vector<std::string_view> versions;
-  for (const api::Kind& kind : api::Kinds()) {
-    const bool met = std::ranges::find(versions, kind.version) != versions.end();
-    if (kind.stored && kind.group == group && !met) versions.push_back(kind.version);
+  for (const api::Kind* kind : all) {
+    const bool met = std::ranges::find(versions, kind->version) != versions.end();
+    if (kind->stored && kind->group == group && !met) versions.push_back(kind->version);
   }
+  std::ranges::stable_sort(versions, api::IsVersionBefore);
   return versions;
 }
 
 // The stored kinds of a version of a group, in order of their plurals.
-std::vector<const api::Kind*> KindsOfVersion(std::string_view group, std::string_view version) {
+std::vector<const api::Kind*> KindsOfVersion(ServedKinds all, std::string_view group,
+                                             std::string_view version) {
   std::vector<const api::Kind*> kinds;
-  for (const api::Kind& kind : api::Kinds()) {
-    if (kind.stored && kind.group == group && kind.version == version) kinds.push_back(&kind);
+  for (const api::Kind* kind : all) {
+    if (kind->stored && kind->group == group && kind->version == version) kinds.push_back(kind);
   }
   std::ranges::sort(kinds, {}, &api::Kind::plural);
   return kinds;
 }
 
 // The named groups, in order of their names.
-std::vector<std::string_view> Groups() {
+std::vector<std::string_view> Groups(ServedKinds all) {
   std::vector<std::string_view> groups;
-  for (const api::Kind& kind : api::Kinds()) {
-    if (kind.stored && !kind.group.empty()) groups.push_back(kind.group);
+  for (const api::Kind* kind : all) {
+    if (kind->stored && !kind->group.empty()) groups.push_back(kind->group);
   }
   std::ranges::sort(groups);
   groups.erase(std::ranges::unique(groups).begin(), groups.end());
   return groups;
 }
 
-std::string ResourceListJson(std::string_view group, std::string_view version) {
-  const std::vector<const api::Kind*> kinds = KindsOfVersion(group, version);
+std::string ResourceListJson(ServedKinds all, std::string_view group, std::string_view version) {
+  const std::vector<const api::Kind*> kinds = KindsOfVersion(all, group, version);
   std::string items;
   const auto add = [&](std::string_view item) {
     if (!items.empty()) items += ',';
@@ -125,9 +138,9 @@ std::string ResourceListJson(std::string_view group, std::string_view version) {
                      items);
 }
 
-std::string GroupMembers(std::string_view group) {
+std::string GroupMembers(ServedKinds all, std::string_view group) {
   std::vector<std::string> versions;
-  for (const std::string_view version : VersionsOf(group)) {
+  for (const std::string_view version : VersionsOf(all, group)) {
     versions.push_back(
         fmt::format(R"({{"groupVersion":"{}/{}","version":"{}"}})", group, version, version));
   }
@@ -135,16 +148,16 @@ std::string GroupMembers(std::string_view group) {
                      fmt::join(versions, ","), versions.front());
 }
 
-std::string GroupListJson() {
+std::string GroupListJson(ServedKinds all) {
   std::string items;
-  for (const std::string_view group : Groups()) {
-    items += fmt::format("{}{{{}}}", items.empty() ? "" : ",", GroupMembers(group));
+  for (const std::string_view group : Groups(all)) {
+    items += fmt::format("{}{{{}}}", items.empty() ? "" : ",", GroupMembers(all, group));
   }
   return fmt::format(R"({{"kind":"APIGroupList","apiVersion":"v1","groups":[{}]}})", items);
 }
 
-std::string GroupJson(std::string_view group) {
-  return fmt::format(R"({{"kind":"APIGroup","apiVersion":"v1",{}}})", GroupMembers(group));
+std::string GroupJson(ServedKinds all, std::string_view group) {
+  return fmt::format(R"({{"kind":"APIGroup","apiVersion":"v1",{}}})", GroupMembers(all, group));
 }
 
 constexpr std::string_view kCoreVersions =
@@ -157,13 +170,13 @@ std::string ResponseKind(const api::Kind& kind, std::string_view group) {
                      kind.name);
 }
 
-std::string AggregatedVersion(std::string_view group, std::string_view version) {
+std::string AggregatedVersion(ServedKinds all, std::string_view group, std::string_view version) {
   std::string items;
   if (group.empty()) {
     items =
         R"({"resource":"bindings","responseKind":{"group":"","version":"","kind":"Binding"},"scope":"Namespaced","singularResource":"binding","verbs":["create"]})";
   }
-  for (const api::Kind* kind : KindsOfVersion(group, version)) {
+  for (const api::Kind* kind : KindsOfVersion(all, group, version)) {
     std::string parts;
     for (const Subresource& part : SubresourcesOf(*kind)) {
       parts += fmt::format(R"({}{{"subresource":"{}","responseKind":{},"verbs":{}}})",
@@ -180,10 +193,10 @@ std::string AggregatedVersion(std::string_view group, std::string_view version) 
                      items);
 }
 
-std::string AggregatedGroup(std::string_view group) {
+std::string AggregatedGroup(ServedKinds all, std::string_view group) {
   std::vector<std::string> versions;
-  for (const std::string_view version : VersionsOf(group)) {
-    versions.push_back(AggregatedVersion(group, version));
+  for (const std::string_view version : VersionsOf(all, group)) {
+    versions.push_back(AggregatedVersion(all, group, version));
   }
   return fmt::format(R"({{"metadata":{{{}}},"versions":[{}]}})",
                      group.empty() ? "" : fmt::format(R"("name":"{}")", group),
@@ -196,12 +209,12 @@ std::string AggregatedJson(std::string_view items) {
       items);
 }
 
-std::string AggregatedCore() { return AggregatedJson(AggregatedGroup("")); }
+std::string AggregatedCore(ServedKinds all) { return AggregatedJson(AggregatedGroup(all, "")); }
 
-std::string AggregatedGroups() {
+std::string AggregatedGroups(ServedKinds all) {
   std::string items;
-  for (const std::string_view group : Groups()) {
-    items += fmt::format("{}{}", items.empty() ? "" : ",", AggregatedGroup(group));
+  for (const std::string_view group : Groups(all)) {
+    items += fmt::format("{}{}", items.empty() ? "" : ",", AggregatedGroup(all, group));
   }
   return AggregatedJson(items);
 }
@@ -266,34 +279,13 @@ env::HttpResponse WithEtag(const env::HttpRequest& http, env::HttpResponse respo
   return response;
 }
 
-// kubectl wants protobuf and nothing else, by a name that is no media type (it has a @); the answer
-// has one that is, for kubectl parses that.
-Outcome<env::HttpResponse> OpenApiV2Answer(const env::HttpRequest& http) {
-  constexpr std::string_view kAsked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
-  constexpr std::string_view kProtobuf =
-      "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
-  const std::string_view accept = env::FindHeader(http.headers, "accept").value_or("");
-  if (accept.find(kAsked) != std::string_view::npos ||
-      accept.find(kProtobuf) != std::string_view::npos) {
-    return env::HttpResponse{.status = 200,
-                             .headers = {{"content-type", std::string(kProtobuf)}},
-                             .body = Bytes(codec::OpenApiV2(codec::OpenApiV2Form::kProtobuf))};
-  }
-  if (!accept.empty() && accept.find("application/json") == std::string_view::npos &&
-      accept.find("*/*") == std::string_view::npos) {
-    return NotAcceptable(fmt::format(
-        "only the following media types are accepted: application/json, {}", kProtobuf));
-  }
-  return JsonAnswer(codec::OpenApiV2(codec::OpenApiV2Form::kJson));
-}
-
-std::string RootPaths() {
+std::string RootPaths(ServedKinds all) {
   std::vector<std::string> paths = {"/api",        "/api/v1",     "/apis",    "/healthz",
                                     "/livez",      "/readyz",     "/version", "/openapi/v2",
                                     "/openapi/v3", "/openapi/v3/"};
-  for (const std::string_view group : Groups()) {
+  for (const std::string_view group : Groups(all)) {
     paths.push_back(fmt::format("/apis/{}", group));
-    for (const std::string_view version : VersionsOf(group)) {
+    for (const std::string_view version : VersionsOf(all, group)) {
       paths.push_back(fmt::format("/apis/{}/{}", group, version));
     }
   }
@@ -316,7 +308,8 @@ bool Discovery::IsPublic(std::string_view path) {
   return path == "/version" || path == "/version/";
 }
 
-const Discovery::Document& Discovery::Cached(std::string_view path, std::string (*make)()) {
+const Discovery::Document& Discovery::Cached(std::string_view path,
+                                             const std::function<std::string()>& make) {
   for (const Document& document : documents_) {
     if (document.path == path) return document;
   }
@@ -327,16 +320,18 @@ const Discovery::Document& Discovery::Cached(std::string_view path, std::string 
 }
 
 std::optional<Outcome<env::HttpResponse>> Discovery::Answer(const Target& target,
-                                                            const env::HttpRequest& http) {
+                                                            const env::HttpRequest& http,
+                                                            const Definitions& definitions) {
   const std::vector<std::string>& parts = target.parts;
   const std::string_view first = parts.empty() ? std::string_view() : std::string_view(parts[0]);
   if (first == "api" && parts.size() > 2) return std::nullopt;
   if (first == "apis" && parts.size() > 3) return std::nullopt;
   if (http.method != env::Method::kGet) return MethodNotAllowed();
   if (auto health = Health(target)) return health;
-  if (parts.empty()) return JsonAnswer(RootPaths());
+  const std::vector<const api::Kind*> all = definitions.AllKinds();
+  if (parts.empty()) return JsonAnswer(RootPaths(all));
   if (first == "version" && parts.size() == 1) return JsonAnswer(std::string(kVersion));
-  if (first == "openapi") return OpenApi(target, http);
+  if (first == "openapi") return OpenApi(target, http, all);
   if (first != "api" && first != "apis") return NoSuchPage();
   if (parts.size() == 1 && Accepts(http, "as=APIGroupDiscoveryList")) {
     if (!Accepts(http, "v=v2;") && !Accepts(http, "v=v2,") && !http.headers.empty() &&
@@ -344,35 +339,60 @@ std::optional<Outcome<env::HttpResponse>> Discovery::Answer(const Target& target
       return NotAcceptable(
           "only the following media types are accepted: application/json, application/yaml");
     }
-    const Document& document =
-        first == "api" ? Cached("core", &AggregatedCore) : Cached("groups", &AggregatedGroups);
+    const Document& document = first == "api"
+                                   ? Cached("core", [&] { return AggregatedCore(all); })
+                                   : Cached("groups", [&] { return AggregatedGroups(all); });
     return WithEtag(http, JsonAnswer(document.text + "\n", kAggregatedType), document.etag);
   }
   if (first == "api") {
     if (parts.size() == 1) return JsonAnswer(std::string(kCoreVersions) + "\n");
     if (parts[1] != "v1") return NoSuchResource();
-    return JsonAnswer(ResourceListJson("", parts[1]) + "\n");
+    return JsonAnswer(ResourceListJson(all, "", parts[1]) + "\n");
   }
-  if (parts.size() == 1) return JsonAnswer(GroupListJson() + "\n");
-  const std::vector<std::string_view> versions = VersionsOf(parts[1]);
+  if (parts.size() == 1) return JsonAnswer(GroupListJson(all) + "\n");
+  const std::vector<std::string_view> versions = VersionsOf(all, parts[1]);
   if (versions.empty()) return NoSuchPage();
-  if (parts.size() == 2) return JsonAnswer(GroupJson(parts[1]) + "\n");
+  if (parts.size() == 2) return JsonAnswer(GroupJson(all, parts[1]) + "\n");
   if (std::ranges::find(versions, parts[2]) == versions.end()) return NoSuchResource();
-  return JsonAnswer(ResourceListJson(parts[1], parts[2]) + "\n");
+  return JsonAnswer(ResourceListJson(all, parts[1], parts[2]) + "\n");
 }
 
-Outcome<env::HttpResponse> Discovery::OpenApi(const Target& target, const env::HttpRequest& http) {
-  if (target.parts.size() == 2 && target.parts[1] == "v2") return OpenApiV2Answer(http);
+// kubectl wants protobuf and nothing else, by a name that is no media type (it has a @); the answer
+// has one that is, for kubectl parses that.
+Outcome<env::HttpResponse> Discovery::OpenApiV2(const env::HttpRequest& http,
+                                                std::span<const api::Kind* const> all) {
+  constexpr std::string_view kAsked = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
+  constexpr std::string_view kProtobuf =
+      "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+  const std::string_view accept = env::FindHeader(http.headers, "accept").value_or("");
+  if (accept.find(kAsked) != std::string_view::npos ||
+      accept.find(kProtobuf) != std::string_view::npos) {
+    return env::HttpResponse{.status = 200,
+                             .headers = {{"content-type", std::string(kProtobuf)}},
+                             .body = Bytes(codec::OpenApiV2Protobuf())};
+  }
+  if (!accept.empty() && accept.find("application/json") == std::string_view::npos &&
+      accept.find("*/*") == std::string_view::npos) {
+    return NotAcceptable(fmt::format(
+        "only the following media types are accepted: application/json, {}", kProtobuf));
+  }
+  const Document& document = Cached("openapi/v2", [&] { return codec::OpenApiV2(all); });
+  return WithEtag(http, JsonAnswer(document.text), document.etag);
+}
+
+Outcome<env::HttpResponse> Discovery::OpenApi(const Target& target, const env::HttpRequest& http,
+                                              ServedKinds all) {
+  if (target.parts.size() == 2 && target.parts[1] == "v2") return OpenApiV2(http, all);
   if (target.parts.size() < 2 || target.parts[1] != "v3") return NoSuchPage();
   if (target.parts.size() == 2) {
-    const Document& index = Cached("openapi", &codec::OpenApiIndex);
+    const Document& index = Cached("openapi", [&] { return codec::OpenApiIndex(all); });
     return WithEtag(http, JsonAnswer(index.text), index.etag);
   }
   const std::string path = target.path.substr(std::string_view("/openapi/v3/").size());
   for (const Document& document : documents_) {
     if (document.path == path) return WithEtag(http, JsonAnswer(document.text), document.etag);
   }
-  std::optional<std::string> text = codec::OpenApiDocument(path);
+  std::optional<std::string> text = codec::OpenApiDocument(all, path);
   if (!text) return env::HttpResponse{.status = 404, .headers = {}, .body = {}};
   std::string etag = fmt::format("{:016X}", HashOf(*text));
   const Document& document = documents_.emplace_back(

@@ -163,7 +163,7 @@ void Spend(WriteContext& context, const Budget& budget, const std::string& pod) 
   status.get_object()["disruptionsAllowed"] = left;
   if (left == 0) SetNoneAllowed(status, budget.view.observed_generation, context.now);
   CHECK(api::Conform(KindId::kPodDisruptionBudget, document).has_value());
-  CommitPut(context, KindId::kPodDisruptionBudget, std::move(document));
+  CommitPut(context, api::KindOf(KindId::kPodDisruptionBudget), std::move(document));
 }
 
 DeleteOptions OptionsOf(const Json& eviction) {

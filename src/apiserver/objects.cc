@@ -7,6 +7,7 @@
 #include <cctype>
 #include <utility>
 
+#include "api/custom_definition.h"
 #include "api/defaults.h"
 #include "api/field_error.h"
 #include "api/fields.h"
@@ -27,6 +28,10 @@ namespace {
 // What most documents fit in.
 constexpr size_t kUsualBytes = 4096;
 constexpr std::string_view kSpecKey = ",\"spec\":";
+
+// A user's kind of which no more is known.
+constexpr api::Kind kDefined{
+    .id = api::KindId::kCustomResource, .custom = true, .storage = api::KindId::kCustomResource};
 
 // Moves the named members to the front, in that order; the others follow in theirs.
 template <size_t N>
@@ -63,8 +68,7 @@ bool InOrder(const api::JsonObject& object, const std::array<std::string_view, N
 }
 
 // What a document's text begins with, up to the value of metadata.
-void AppendHead(api::KindId kind, std::string& out) {
-  const api::Kind& type = api::KindOf(kind);
+void AppendHead(const api::Kind& type, std::string& out) {
   out += R"({"kind":")";
   out += type.name;
   out += R"(","apiVersion":")";
@@ -221,14 +225,39 @@ api::Json Load(const store::StoredObject& object, api::JsonMemory memory) {
   return ParseStored(object.json.view(), std::move(memory));
 }
 
-api::Json LoadAs(api::KindId kind, const store::StoredObject& object, api::JsonMemory memory) {
+store::Table TableOf(const api::Kind& kind) {
+  return kind.defined != nullptr ? kind.defined->definition->number()
+                                 : static_cast<store::Table>(kind.storage);
+}
+
+const api::Kind& StorageOf(const api::Kind& kind) {
+  return kind.defined != nullptr ? kind.defined->definition->storage().kind
+                                 : api::KindOf(kind.storage);
+}
+
+void ConvertTo(const api::Kind& kind, api::Json& document) {
+  if (kind.defined == nullptr) return api::Convert(kind.storage, kind.id, document);
+  // The versions differ in name and schema; what this one doesn't know goes unsaid.
+  api::JsonObject& members = document.get_object();
+  api::Member(members, "apiVersion") = kind.api_version();
+  const std::vector<std::string> unknown = api::PruneCustom(kind.defined->schema, members);
+  api::ApplyCustomDefaults(kind.defined->schema, members);
+}
+
+api::Json ToStorage(const api::Kind& kind, api::Json object, const api::Json* stored) {
+  if (kind.defined == nullptr) return api::ToStored(kind.id, std::move(object), stored);
+  api::Member(object.get_object(), "apiVersion") = StorageOf(kind).api_version();
+  return object;
+}
+
+api::Json LoadAs(const api::Kind& kind, const store::StoredObject& object, api::JsonMemory memory) {
   api::Json document = Load(object, std::move(memory));
-  api::Convert(api::KindOf(kind).storage, kind, document);
+  ConvertTo(kind, document);
   return document;
 }
 
 bool HasSpecAside(const store::StoredObject& object) {
-  return static_cast<api::KindId>(object.table) == api::KindId::kPod &&
+  return object.table == static_cast<store::Table>(api::KindId::kPod) &&
          object.spec.begin != object.spec.end;
 }
 
@@ -246,7 +275,21 @@ api::Json LoadWithoutSpec(const store::StoredObject& object, api::JsonMemory mem
   return ParseStored(text, std::move(memory));
 }
 
-Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
+std::string PrintAgain(api::Json& object, uint64_t revision) {
+  const std::string version(api::TextAt(object, "apiVersion"));
+  const size_t slash = version.find('/');
+  CHECK_NE(slash, std::string::npos);
+  const std::string name(api::TextAt(object, "kind"));
+  const api::Kind kind{.id = api::KindId::kCustomResource,
+                       .group = std::string_view(version).substr(0, slash),
+                       .version = std::string_view(version).substr(slash + 1),
+                       .name = name,
+                       .custom = true,
+                       .storage = api::KindId::kCustomResource};
+  return PrintCanonical(kind, object, revision).text;
+}
+
+Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revision,
                        std::string_view spec, Twin* twin) {
   CHECK(object.is_object());
   api::JsonObject& top = object.get_object();
@@ -260,7 +303,7 @@ Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
   const size_t metadata_at = out.size();
   codec::AppendJson(api::Member(top, "metadata"), out);
   if (twin != nullptr) {
-    AppendHead(twin->kind, twin->text);
+    AppendHead(api::KindOf(twin->kind), twin->text);
     twin->text += std::string_view(out).substr(metadata_at);
   }
   if (const api::Json* member = top.if_contains("spec"); member != nullptr) {
@@ -290,32 +333,39 @@ Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
   return printed;
 }
 
-store::StoredObject MakeStored(api::KindId kind, const api::Json& object, Bytes json,
+store::StoredObject MakeStored(const api::Kind& kind, const api::Json& object, Bytes json,
                                uint64_t revision) {
-  return {.table = static_cast<store::Table>(kind),
+  return {.table = TableOf(kind),
           .namespace_name = std::string(api::TextAt(object, "metadata.namespace")),
           .name = std::string(api::TextAt(object, "metadata.name")),
           .uid = std::string(api::TextAt(object, "metadata.uid")),
           .revision = revision,
           .labels = api::StringMapAt(object, "metadata.labels"),
-          .fields = api::SelectableTexts(kind, object),
+          .fields = kind.id == api::KindId::kCustomResource
+                        ? std::vector<std::string>()
+                        : api::SelectableTexts(kind.storage, object),
           .json = std::move(json)};
 }
 
 Result<store::StoredObject> DecodeStored(store::Table table, const env::JournalRecord& record) {
-  const auto kind = static_cast<api::KindId>(table);
   Result<api::Json> object = codec::ParseJson(record.value.view());
   if (!object) return std::unexpected(object.error());
-  const api::Kind& type = api::KindOf(kind);
-  if (api::TextAt(*object, "kind") != type.name ||
-      api::TextAt(*object, "apiVersion") != type.api_version()) {
-    return Fail(ErrorCode::kDamaged, fmt::format("not a {} of {}", type.name, type.api_version()));
+  // What users define is only known when all has been read.
+  const bool defined = table >= api::kKindsCount;
+  const api::Kind& type = defined ? kDefined : api::KindOf(static_cast<api::KindId>(table));
+  if (defined ? !api::TextAt(*object, "apiVersion").contains('/')
+              : api::TextAt(*object, "kind") != type.name ||
+                    api::TextAt(*object, "apiVersion") != type.api_version()) {
+    return Fail(ErrorCode::kDamaged,
+                defined ? std::string("no apiVersion of a group")
+                        : fmt::format("not a {} of {}", type.name, type.api_version()));
   }
   if (api::TextAt(*object, "metadata.resourceVersion") != std::to_string(record.revision)) {
     return Fail(ErrorCode::kDamaged, "another resourceVersion than its revision");
   }
   if (api::TextAt(*object, "metadata.uid").empty()) return Fail(ErrorCode::kDamaged, "no uid");
-  store::StoredObject stored = MakeStored(kind, *object, record.value, record.revision);
+  store::StoredObject stored = MakeStored(type, *object, record.value, record.revision);
+  stored.table = table;
   return stored;
 }
 
@@ -380,7 +430,7 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
   api::Member(raw->value.get_object(), "kind") = kind.name;
   api::Member(raw->value.get_object(), "apiVersion") = kind.api_version();
   Body body{.object = std::move(raw->value), .warnings = {}};
-  Result<std::vector<std::string>> unknown = api::Conform(kind.id, body.object);
+  Result<std::vector<std::string>> unknown = api::Conform(kind, body.object);
   if (!unknown) return CannotBeHandled(kind.name, kind, unknown.error().message);
   if (validation == FieldValidation::kIgnore) return body;
   for (const std::string& path : raw->duplicates) {

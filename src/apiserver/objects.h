@@ -20,7 +20,16 @@ namespace berth::apiserver {
   return api::Json(boost::json::string(text));
 }
 
-// The store's options: a table per kind, indexed by KindId.
+// Where a kind's objects are kept, and the kind that they are kept as: itself, but for views of
+// others and versions of a user's definition.
+[[nodiscard]] store::Table TableOf(const api::Kind& kind);
+[[nodiscard]] const api::Kind& StorageOf(const api::Kind& kind);
+// Whether documents are told otherwise than they are stored.
+[[nodiscard]] inline bool IsConverted(const api::Kind& kind) {
+  return kind.is_view() || kind.defined != nullptr;
+}
+
+// The store's options: a table per kind of the table, indexed by KindId.
 [[nodiscard]] store::Store::Options StoreOptions();
 
 // A document that the server printed. REQUIRES: it did.
@@ -28,8 +37,12 @@ namespace berth::apiserver {
 // A stored document. REQUIRES: a document that the server stored.
 [[nodiscard]] api::Json Load(const store::StoredObject& object, api::JsonMemory memory = {});
 // The same as `kind` has it, which may be a view of what is stored.
-[[nodiscard]] api::Json LoadAs(api::KindId kind, const store::StoredObject& object,
+[[nodiscard]] api::Json LoadAs(const api::Kind& kind, const store::StoredObject& object,
                                api::JsonMemory memory = {});
+// A document of the storage kind as `kind` has it.
+void ConvertTo(const api::Kind& kind, api::Json& document);
+// What is to be stored of a document of `kind`, as api::ToStored.
+[[nodiscard]] api::Json ToStorage(const api::Kind& kind, api::Json object, const api::Json* stored);
 
 // Most writes of a pod change its status, or its node alone; the spec, half of the document,
 // needn't be read and printed for them. It stays text, and what rules and selectors look at stands
@@ -61,12 +74,14 @@ struct Printed {
 // in a fixed order, resourceVersion as given, or with 0 as it is (a dry run gives none out).
 // `object` is left with that version and order of metadata. `spec`, unless empty, is printed for
 // the member of that name. REQUIRES: the kind's form.
-[[nodiscard]] Printed PrintCanonical(api::KindId kind, api::Json& object, uint64_t revision,
+[[nodiscard]] Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revision,
                                      std::string_view spec = {}, Twin* twin = nullptr);
+// The same of a stored document, which says itself what it is.
+[[nodiscard]] std::string PrintAgain(api::Json& object, uint64_t revision);
 
 // The stored form of a document and its canonical text.
-[[nodiscard]] store::StoredObject MakeStored(api::KindId kind, const api::Json& object, Bytes json,
-                                             uint64_t revision);
+[[nodiscard]] store::StoredObject MakeStored(const api::Kind& kind, const api::Json& object,
+                                             Bytes json, uint64_t revision);
 
 // For store::Store::Recover. kDamaged: what is wrong with the document.
 [[nodiscard]] Result<store::StoredObject> DecodeStored(store::Table table,

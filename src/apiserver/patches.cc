@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/custom_definition.h"
 #include "api/defaults.h"
 #include "api/fields.h"
 #include "api/object.h"
@@ -132,7 +133,7 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
                                           name, api::TextAt(patched, "apiVersion")));
   }
   Json conformed = std::move(patched);
-  Result<std::vector<std::string>> unknown = api::Conform(kind.id, conformed);
+  Result<std::vector<std::string>> unknown = api::Conform(kind, conformed);
   if (!unknown) return BadResult(again(), unknown.error().message);
   std::vector<std::string> problems;
   for (const std::string& path : patch.duplicates) {
@@ -145,9 +146,9 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
   if (context.options.validation == FieldValidation::kWarn) context.warnings = std::move(problems);
   // An update of the status takes the spec from the old version, whatever it would be here.
   if (context.request.subpart == Subpart::kStatus && api::ObjectAt(conformed, "spec").empty()) {
-    api::ApplyDefaultsWithoutSpec(kind.id, conformed);
+    api::ApplyDefaultsWithoutSpec(kind, conformed);
   } else {
-    api::ApplyDefaults(kind.id, conformed);
+    api::ApplyDefaults(kind, conformed);
   }
   return conformed;
 }
@@ -219,8 +220,34 @@ Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObje
 
 // ---- Scale -------------------------------------------------------------------------------------
 
-Json ScaleOf(const store::StoredObject& object) {
-  const Json document = Load(object);
+// The status of a Scale: how many there are, and the text of what selects them.
+JsonObject ScaleStatus(int64_t replicas, std::string_view selector) {
+  JsonObject status{{"replicas", replicas}};
+  if (!selector.empty()) status["selector"] = selector;
+  return status;
+}
+
+// Where a kind says how many it wants.
+std::string_view ReplicasPath(const api::Kind& kind) {
+  return kind.defined != nullptr ? std::string_view(kind.defined->replicas_path) : "spec.replicas";
+}
+
+int64_t CountAt(const Json& document, std::string_view path) {
+  const Json* value = api::FindDotted(document, path);
+  return value != nullptr && value->is_int64() ? value->get_int64() : 0;
+}
+
+JsonObject DefinedScaleStatus(const api::CustomVersion& version, const Json& document) {
+  const Json* selector =
+      version.selector_path.empty() ? nullptr : api::FindDotted(document, version.selector_path);
+  return ScaleStatus(CountAt(document, version.status_replicas_path),
+                     selector != nullptr && selector->is_string()
+                         ? std::string_view(selector->get_string())
+                         : std::string_view());
+}
+
+Json ScaleOf(const api::Kind& kind, const store::StoredObject& object) {
+  const Json document = LoadAs(kind, object);
   JsonObject metadata;
   for (const std::string_view key :
        {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
@@ -238,13 +265,16 @@ Json ScaleOf(const store::StoredObject& object) {
     selector.match_expressions.push_back(std::move(requirement));
   }
   const Result<api::LabelQuery> query = api::QueryOf(selector);
+  JsonObject status =
+      kind.defined != nullptr
+          ? DefinedScaleStatus(*kind.defined, document)
+          : ScaleStatus(api::IntegerAt(document, "status.replicas"),
+                        query && !query->empty() ? api::ToString(*query) : std::string());
   JsonObject spec;
   // Zero is not written, as upstream leaves it out.
-  if (const int64_t replicas = api::IntegerAt(document, "spec.replicas"); replicas != 0) {
+  if (const int64_t replicas = CountAt(document, ReplicasPath(kind)); replicas != 0) {
     spec["replicas"] = replicas;
   }
-  JsonObject status{{"replicas", api::IntegerAt(document, "status.replicas")}};
-  if (query && !query->empty()) status["selector"] = api::ToString(*query);
   return JsonObject{{"kind", "Scale"},
                     {"apiVersion", "autoscaling/v1"},
                     {"metadata", std::move(metadata)},
@@ -273,9 +303,10 @@ WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, con
                                                wanted < 0 ? "must be greater than or equal to 0"
                                                           : "must be a 32-bit integer")});
   }
-  const Json before = Load(*old, context.memory);
+  const api::Kind& kind = *context.request.kind;
+  const Json before = LoadAs(kind, *old, context.memory);
   Json object(before, before.storage());
-  api::SetPath(object, "spec.replicas", wanted);
+  api::SetDotted(object, ReplicasPath(kind), wanted);
   const std::string_view version = api::TextAt(scale, "metadata.resourceVersion");
   api::SetPath(object, "metadata.resourceVersion", Text(version));
   if (const std::string_view uid = api::TextAt(scale, "metadata.uid"); !uid.empty()) {
@@ -285,7 +316,7 @@ WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, con
   if (!written) return std::unexpected(written.error());
   store::StoredObject changed = *old;
   changed.json = written->json;
-  return Answer(200, context.shape.syntax, ScaleJson(changed));
+  return Answer(200, context.shape.syntax, ScaleJson(kind, changed));
 }
 
 }  // namespace
@@ -299,7 +330,7 @@ WriteResult Patch(WriteContext& context) {
   const bool leaves_spec = LeavesSpec(context.request, *patch);
   const bool aside = leaves_spec && HasSpecAside(**old);
   Json before =
-      aside ? LoadWithoutSpec(**old, context.memory) : LoadAs(kind.id, **old, context.memory);
+      aside ? LoadWithoutSpec(**old, context.memory) : LoadAs(kind, **old, context.memory);
   const Json slim = leaves_spec && !aside ? WithoutSpec(before) : Json();
   const Json& document = slim.is_null() ? before : slim;
   Outcome<Json> patched = Apply(*patch, kind.id, document);
@@ -319,8 +350,8 @@ WriteResult Patch(WriteContext& context) {
   return Respond(context, 200, written->json);
 }
 
-std::string ScaleJson(const store::StoredObject& object) {
-  return codec::PrintJson(ScaleOf(object));
+std::string ScaleJson(const api::Kind& kind, const store::StoredObject& object) {
+  return codec::PrintJson(ScaleOf(kind, object));
 }
 
 WriteResult UpdateScale(WriteContext& context) {
@@ -338,7 +369,7 @@ WriteResult PatchScale(WriteContext& context) {
   if (!patch) return std::unexpected(std::move(patch.error()));
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) return std::unexpected(old.error());
-  Outcome<Json> patched = Apply(*patch, KindId::kScale, ScaleOf(**old));
+  Outcome<Json> patched = Apply(*patch, KindId::kScale, ScaleOf(*context.request.kind, **old));
   if (!patched) return std::unexpected(std::move(patched.error()));
   return ReplaceScale(context, *old, *patched);
 }

@@ -56,7 +56,7 @@ Outcome<void> CheckFence(std::string_view name, const Json& binding,
         fmt::format("StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, "
                     "AdditionalErrorMsg: Precondition failed: {} in precondition: {}, {} in "
                     "object meta: {}",
-                    StorageKey(pod), what, sent, what, found));
+                    StorageKey(api::KindOf(KindId::kPod), pod), what, sent, what, found));
   };
   const std::string_view uid = api::TextAt(binding, "metadata.uid");
   if (!uid.empty() && uid != pod.uid) return failed("UID", uid, pod.uid);
@@ -160,7 +160,7 @@ WriteResult Bind(WriteContext& context) {
   SetCondition(document, {.type = "PodScheduled"}, context.now);
   const std::string spec =
       aside ? WithNodeName(SpecText(*pod), api::TextAt(binding, "target.name")) : "";
-  CommitPut(context, KindId::kPod, std::move(document), spec);
+  CommitPut(context, api::KindOf(KindId::kPod), std::move(document), spec);
   return Created(context);
 }
 

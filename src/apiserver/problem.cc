@@ -105,7 +105,10 @@ std::unexpected<Problem> Forbidden(Subject subject, std::string_view why) {
 
 std::unexpected<Problem> Invalid(Subject subject, const api::FieldErrors& errors) {
   // Both groups' Events are one kind to upstream's validation.
-  const api::Kind& kind = api::KindOf(subject.kind.stored ? subject.kind.storage : subject.kind.id);
+  const api::Kind& kind =
+      subject.kind.defined != nullptr
+          ? subject.kind
+          : api::KindOf(subject.kind.stored ? subject.kind.storage : subject.kind.id);
   Problem problem = About({.kind = kind, .name = subject.name}, 422, "Invalid",
                           api::InvalidMessage(kind.group_kind(), subject.name, errors));
   problem.kind = kind.name;

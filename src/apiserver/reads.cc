@@ -178,11 +178,11 @@ Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
       return VersionTooLarge(*revision, store.durable_revision());
     }
   }
-  const store::ObjectRef object =
-      store.Find(static_cast<store::Table>(request.kind->storage),
-                 {.namespace_name = request.namespace_name, .name = request.name});
+  const store::ObjectRef object = store.Find(
+      TableOf(*request.kind), {.namespace_name = request.namespace_name, .name = request.name});
   if (object == nullptr) return NotFound(request.subject());
-  if (request.subpart == Subpart::kScale) return Answer(200, shape->syntax, ScaleJson(*object));
+  if (request.subpart == Subpart::kScale)
+    return Answer(200, shape->syntax, ScaleJson(*request.kind, *object));
   return AnswerStored(200, *shape, object->json, now);
 }
 

@@ -141,13 +141,12 @@ std::string_view MetaVersion(const Shape& shape) {
 // An event and what is made of it fit; more comes from the heap.
 constexpr size_t kArenaBytes = 16 * 1024;
 
-std::string AsRequested(api::KindId kind, std::string_view json) {
-  const api::Kind& type = api::KindOf(kind);
-  if (!type.is_view()) return std::string(json);
+std::string AsRequested(const api::Kind& kind, std::string_view json) {
+  if (!IsConverted(kind)) return std::string(json);
   std::array<unsigned char, kArenaBytes> buffer;
   api::JsonArena arena(buffer.data(), buffer.size());
   api::Json object = ParseStored(json, api::JsonMemory(&arena));
-  api::Convert(type.storage, kind, object);
+  ConvertTo(kind, object);
   return PrintCanonical(kind, object, 0).text;
 }
 
@@ -159,7 +158,7 @@ void AppendMetadataObject(const Shape& shape, std::string_view json, std::string
   out += '}';
 }
 
-void AppendColumns(api::KindId kind, std::string& out) {
+void AppendColumns(const api::Kind& kind, std::string& out) {
   out += "\"columnDefinitions\":[";
   for (const api::Column& column : api::ColumnsOf(kind)) {
     if (out.back() != '[') out += ',';
@@ -172,12 +171,12 @@ void AppendColumns(api::KindId kind, std::string& out) {
 
 void AppendRow(const Shape& shape, std::string_view json, Instant now, std::string& out) {
   std::string converted;
-  if (api::KindOf(shape.kind).is_view()) {
-    converted = AsRequested(shape.kind, json);
+  if (IsConverted(*shape.kind)) {
+    converted = AsRequested(*shape.kind, json);
     json = converted;
   }
   out += "{\"cells\":";
-  codec::AppendJson(api::Json(api::CellsOf(shape.kind, ParseStored(json), now)), out);
+  codec::AppendJson(api::Json(api::CellsOf(*shape.kind, ParseStored(json), now)), out);
   switch (shape.table_objects) {
     case TableObjects::kNone:
       break;
@@ -210,7 +209,7 @@ void AppendTable(const Shape& shape, std::string_view metadata, std::string_view
   out += "\",\"metadata\":{";
   out += metadata;
   out += "},";
-  AppendColumns(shape.kind, out);
+  AppendColumns(*shape.kind, out);
   out += ",\"rows\":[";
   out += rows;
   out += "]}";
@@ -219,7 +218,7 @@ void AppendTable(const Shape& shape, std::string_view metadata, std::string_view
 }  // namespace
 
 Outcome<Shape> Negotiate(const ResourceRequest& request, AnswerKind answer) {
-  Shape shape{.kind = request.kind->id};
+  Shape shape{.kind = request.kind};
   const std::string_view accept = request.header("accept");
   // What nearly every client asks for is the shape as it is.
   bool found = accept.empty() || accept == "application/json";
@@ -304,7 +303,7 @@ std::string RenderObject(const Shape& shape, std::string_view json, Instant now)
   std::string out;
   switch (shape.form) {
     case Form::kObject:
-      return AsRequested(shape.kind, json);
+      return AsRequested(*shape.kind, json);
     case Form::kMetadata:
       AppendMetadataObject(shape, json, out);
       return out;
@@ -332,7 +331,7 @@ void ListRenderer::Add(std::string_view json) {
   }
   // Items of a list don't repeat kind and apiVersion, which stand first in every stored document.
   const std::string converted =
-      api::KindOf(shape_.kind).is_view() ? AsRequested(shape_.kind, json) : std::string();
+      IsConverted(*shape_.kind) ? AsRequested(*shape_.kind, json) : std::string();
   const std::string_view text = converted.empty() ? json : std::string_view(converted);
   const size_t metadata = text.find("\"metadata\":");
   CHECK_NE(metadata, std::string_view::npos);
@@ -347,10 +346,10 @@ std::string ListRenderer::Finish(std::string_view metadata) && {
     AppendTable(shape_, metadata, items_, out);
     return out;
   }
-  const api::Kind& kind = api::KindOf(shape_.kind);
+  const api::Kind& kind = *shape_.kind;
   const bool partial = shape_.form == Form::kMetadata;
-  out += fmt::format(R"({{"kind":"{}List","apiVersion":"{}","metadata":{{)",
-                     partial ? "PartialObjectMetadata" : kind.name,
+  out += fmt::format(R"({{"kind":"{}","apiVersion":"{}","metadata":{{)",
+                     partial ? std::string("PartialObjectMetadataList") : kind.list_name(),
                      partial ? std::string(MetaVersion(shape_)) : kind.api_version());
   out += metadata;
   out += "},\"items\":[";
@@ -366,7 +365,7 @@ void AppendWatchEvent(std::string_view type, const Shape& shape, std::string_vie
   out += "{\"type\":\"";
   out += type;
   out += "\",\"object\":";
-  if (shape.form == Form::kObject && !api::KindOf(shape.kind).is_view()) {
+  if (shape.form == Form::kObject && !IsConverted(*shape.kind)) {
     out += json;
   } else {
     out += RenderObject(shape, json, now);
@@ -380,7 +379,7 @@ void AppendBookmark(const Shape& shape, uint64_t revision, bool initial_events_e
       R"("metadata":{{"resourceVersion":"{}"{}}})", revision,
       initial_events_end ? R"(,"annotations":{"k8s.io/initial-events-end":"true"})" : "");
   out += R"({"type":"BOOKMARK","object":)";
-  const api::Kind& kind = api::KindOf(shape.kind);
+  const api::Kind& kind = *shape.kind;
   switch (shape.form) {
     case Form::kObject:
       out += fmt::format(R"({{"kind":"{}","apiVersion":"{}",{}}})", kind.name, kind.api_version(),
@@ -393,7 +392,7 @@ void AppendBookmark(const Shape& shape, uint64_t revision, bool initial_events_e
     case Form::kTable: {
       // The bookmark's own metadata stands in the row's object; the row has a cell per column.
       std::string cells;
-      for (size_t i = 0; i < api::ColumnsOf(shape.kind).size(); ++i) {
+      for (size_t i = 0; i < api::ColumnsOf(*shape.kind).size(); ++i) {
         cells += i == 0 ? "\"\"" : ",null";
       }
       const std::string row = fmt::format(
@@ -427,8 +426,8 @@ env::HttpResponse Answer(int status, Syntax syntax, std::string json) {
 }
 
 env::HttpResponse AnswerStored(int status, const Shape& shape, const Bytes& json, Instant now) {
-  const bool as_stored = shape.form == Form::kObject && shape.syntax == Syntax::kJson &&
-                         !api::KindOf(shape.kind).is_view();
+  const bool as_stored =
+      shape.form == Form::kObject && shape.syntax == Syntax::kJson && !IsConverted(*shape.kind);
   if (!as_stored) return Answer(status, shape.syntax, RenderObject(shape, json.view(), now));
   return {.status = status, .headers = {{"content-type", "application/json"}}, .body = json};
 }

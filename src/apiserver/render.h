@@ -21,8 +21,8 @@ enum class TableObjects : uint8_t { kMetadata, kObject, kNone };
 
 // What a client wants to read. Equal shapes read equal bytes.
 struct Shape {
-  api::KindId kind = api::KindId::kPod;  // The kind of the request's path, which may be a view of
-                                         // what is stored.
+  // The kind of the request's path, which may be a view of what is stored.
+  const api::Kind* kind = &api::KindOf(api::KindId::kPod);
   Form form = Form::kObject;
   Syntax syntax = Syntax::kJson;
   TableObjects table_objects = TableObjects::kMetadata;

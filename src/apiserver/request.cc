@@ -5,6 +5,7 @@
 #include <charconv>
 
 #include "api/field_error.h"
+#include "apiserver/definitions.h"
 #include "base/check.h"
 
 namespace berth::apiserver {
@@ -115,13 +116,13 @@ Outcome<Verb> VerbOf(const ResourceRequest& request, env::Method method) {
 }
 
 // Whether any kind lives in the group, and in the group's version.
-bool KnowsGroup(std::string_view group, std::string_view version) {
+bool KnowsGroup(const Definitions& definitions, std::string_view group, std::string_view version) {
   for (const api::Kind& kind : api::Kinds()) {
     if (kind.stored && kind.group == group && (version.empty() || kind.version == version)) {
       return true;
     }
   }
-  return false;
+  return definitions.KnowsGroup(group, version);
 }
 
 // namespaces/NS/bindings is a second way to the binding of the pod that the body names.
@@ -131,7 +132,8 @@ bool IsBindings(std::string_view group, const std::vector<std::string>& rest) {
 
 Outcome<ResourceRequest> ResolveParts(std::string_view group, std::string_view version,
                                       const std::vector<std::string>& rest,
-                                      const env::HttpRequest& http) {
+                                      const env::HttpRequest& http,
+                                      const Definitions& definitions) {
   ResourceRequest request;
   request.http = &http;
   size_t at = 0;
@@ -141,6 +143,7 @@ Outcome<ResourceRequest> ResolveParts(std::string_view group, std::string_view v
     at = 2;
   }
   request.kind = api::FindResource(group, version, rest[at]);
+  if (request.kind == nullptr) request.kind = definitions.FindResource(group, version, rest[at]);
   if (request.kind == nullptr || !request.kind->stored) return NoSuchResource();
   if (request.kind->namespaced == request.namespace_name.empty()) {
     // Across all namespaces there are collections only.
@@ -200,7 +203,8 @@ Target ParseTarget(std::string_view target) {
   return result;
 }
 
-Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& http) {
+Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& http,
+                                       const Definitions& definitions) {
   std::vector<std::string>& rest = target.parts;
   CHECK(!rest.empty());
   const bool core = rest[0] == "api";
@@ -208,8 +212,8 @@ Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& ht
   if (rest.size() < head) return NoSuchPage();
   const std::string group = core ? std::string() : std::move(rest[1]);
   const std::string version = std::move(rest[head - 1]);
-  if (!KnowsGroup(group, "")) return NoSuchPage();
-  if (!KnowsGroup(group, version)) return NoSuchResource();
+  if (!KnowsGroup(definitions, group, "")) return NoSuchPage();
+  if (!KnowsGroup(definitions, group, version)) return NoSuchResource();
   rest.erase(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(head));
   // The old form of a watch: /api/v1/watch/...
   const bool old_watch = rest.size() > 1 && rest[0] == "watch";
@@ -220,7 +224,7 @@ Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& ht
   }
   const bool bindings = IsBindings(group, rest);
   if (bindings) rest[2] = "pods";
-  Outcome<ResourceRequest> request = ResolveParts(group, version, rest, http);
+  Outcome<ResourceRequest> request = ResolveParts(group, version, rest, http, definitions);
   if (!request) return request;
   request->query = Query::Parse(target.query);
   if (bindings) request->subpart = Subpart::kBinding;

@@ -12,6 +12,8 @@
 
 namespace berth::apiserver {
 
+class Definitions;
+
 // Who asks.
 struct Identity {
   std::string user;
@@ -84,7 +86,8 @@ struct Target {
 
 // Finds the resource that a path under /api or /apis names, and the verb. Problems: 404 for what
 // isn't served, 405 for methods that the resource lacks.
-[[nodiscard]] Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& http);
+[[nodiscard]] Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& http,
+                                                     const Definitions& definitions);
 
 // A 64-bit integer of a query as Go's strconv reads it; upstream's words otherwise.
 [[nodiscard]] Outcome<std::optional<int64_t>> ParseIntegerParameter(const Query& query,

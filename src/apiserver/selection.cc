@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "apiserver/objects.h"
+
 namespace berth::apiserver {
 
 namespace {
@@ -17,7 +19,7 @@ constexpr std::string_view kNamespace = "metadata.namespace";
 Outcome<Selection> Selection::Parse(const ResourceRequest& request) {
   Selection selection;
   const api::Kind& kind = *request.kind;
-  selection.table_ = static_cast<store::Table>(kind.storage);
+  selection.table_ = TableOf(kind);
   if (kind.namespaced && !request.namespace_name.empty()) {
     selection.namespace_ = request.namespace_name;
   }
@@ -27,9 +29,11 @@ Outcome<Selection> Selection::Parse(const ResourceRequest& request) {
   selection.labels_ = std::move(*labels);
   Result<api::FieldQuery> fields = api::ParseFieldQuery(request.query.Text("fieldSelector"));
   if (!fields) return BadRequest(fields.error().message);
-  const Status resolved = api::ResolveFieldQuery(kind.id, *fields);
+  const Status resolved = api::ResolveFieldQuery(kind, *fields);
   if (!resolved) return BadRequest(resolved.error().message);
-  const std::vector<std::string_view> names = api::SelectableNames(kind.storage);
+  if (kind.defined != nullptr) selection.defined_ = &kind;
+  const std::vector<std::string_view> names =
+      kind.defined != nullptr ? api::SelectableNames(kind) : api::SelectableNames(kind.storage);
   for (const api::FieldRequirement& requirement : fields->requirements) {
     FieldTest test{.value = requirement.value, .equals = requirement.equals};
     const auto it = std::ranges::find(names, requirement.field);
@@ -44,7 +48,7 @@ Outcome<Selection> Selection::Parse(const ResourceRequest& request) {
     selection.fields_.push_back(std::move(test));
   }
   selection.text_ =
-      fmt::format("{}\n{}\n{}\n{}\n{}", kind.plural, selection.namespace_.value_or("\t"),
+      fmt::format("{}\n{}\n{}\n{}\n{}", selection.table_, selection.namespace_.value_or("\t"),
                   request.name, api::ToString(selection.labels_), api::ToString(*fields));
   return selection;
 }
@@ -53,6 +57,11 @@ bool Selection::Matches(const store::StoredObject& object) const {
   if (namespace_ && object.namespace_name != *namespace_) return false;
   if (!name_.empty() && object.name != name_) return false;
   if (!labels_.Matches(object.labels)) return false;
+  // A definition may come to name fields that were not told when the object was stored.
+  const std::vector<std::string> texts = defined_ != nullptr && !fields_.empty()
+                                             ? api::SelectableTexts(*defined_, Load(object))
+                                             : std::vector<std::string>();
+  const std::vector<std::string>& values = defined_ != nullptr ? texts : object.fields;
   return std::ranges::all_of(fields_, [&](const FieldTest& test) {
     std::string_view value;
     switch (test.where) {
@@ -63,7 +72,7 @@ bool Selection::Matches(const store::StoredObject& object) const {
         value = object.namespace_name;
         break;
       case FieldTest::Where::kField:
-        if (test.index < object.fields.size()) value = object.fields[test.index];
+        if (test.index < values.size()) value = values[test.index];
         break;
       case FieldTest::Where::kNowhere:
         break;

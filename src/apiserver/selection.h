@@ -14,7 +14,7 @@
 namespace berth::apiserver {
 
 // Which objects of a kind a request is about: namespace, name, labels and fields. A value; matching
-// allocates nothing.
+// allocates nothing, but for fields of kinds that users define.
 class Selection {
  public:
   // Problems: 400 for selectors that don't parse or name fields that the kind lacks, in upstream's
@@ -43,6 +43,7 @@ class Selection {
   };
 
   store::Table table_ = 0;
+  const api::Kind* defined_ = nullptr;  // A user's kind, whose fields are looked up.
   std::optional<std::string> namespace_;
   std::string name_;
   api::LabelQuery labels_;

@@ -15,7 +15,7 @@ namespace {
 constexpr Duration kBookmarkInterval = Duration::Minutes(1);
 
 std::string GroupKey(const Shape& shape, const Selection& selection) {
-  return fmt::format("{}\n{} {} {} {} {}", selection.ToText(), static_cast<int>(shape.kind),
+  return fmt::format("{}\n{} {} {} {} {}", selection.ToText(), shape.kind->version,
                      static_cast<int>(shape.form), static_cast<int>(shape.syntax),
                      static_cast<int>(shape.table_objects), shape.meta_v1beta1);
 }
@@ -181,6 +181,17 @@ void Watches::Cut(uint64_t exchange, uint64_t revision, const store::Store& stor
                                                         StatusJson(problem.error())))});
   out.emplace_back(env::EndStream{.exchange = {exchange}, .abort = false});
   Remove(exchange);
+}
+
+void Watches::EndAll(store::Table table, env::Outbox& out) {
+  std::vector<uint64_t> ended;
+  for (const auto& [exchange, watch] : watches_) {
+    if (groups_.at(watch.group).table == table) ended.push_back(exchange);
+  }
+  for (const uint64_t exchange : ended) {
+    out.emplace_back(env::EndStream{.exchange = {exchange}, .abort = false});
+    Remove(exchange);
+  }
 }
 
 bool Watches::Advance(Instant now, uint64_t exchange, const store::Store& store, env::Outbox& out) {

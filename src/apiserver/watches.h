@@ -60,6 +60,8 @@ class Watches {
   void Drained(Instant now, env::ExchangeId exchange, uint64_t bytes, const store::Store& store,
                env::Outbox& out);
   void Abandon(env::ExchangeId exchange);
+  // Ends all watches of a table, whose kinds are about to change: clients list anew.
+  void EndAll(store::Table table, env::Outbox& out);
   // Sends bookmarks and ends watches that are due.
   void Tick(Instant now, const store::Store& store, env::Outbox& out);
   [[nodiscard]] Instant wake_at() const;

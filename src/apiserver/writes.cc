@@ -4,8 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <utility>
 
+#include "api/custom_definition.h"
 #include "api/defaults.h"
 #include "api/fields.h"
 #include "api/names.h"
@@ -114,9 +116,9 @@ Outcome<void> PrepareMetadata(WriteContext& context, Json& object) {
 }
 
 bool Exists(const WriteContext& context, std::string_view name) {
-  const auto table = static_cast<store::Table>(context.request.kind->storage);
-  return context.store.FindHead(
-             table, {.namespace_name = context.request.namespace_name, .name = name}) != nullptr;
+  return context.store.FindHead(TableOf(*context.request.kind),
+                                {.namespace_name = context.request.namespace_name, .name = name}) !=
+         nullptr;
 }
 
 // Makes the name up when there is only the beginning of one. Upstream tries again when the name is
@@ -151,7 +153,7 @@ Outcome<void> Allocate(WriteContext& context, std::string_view name, const Json*
 Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   const api::Kind& kind = *context.request.kind;
   if (Outcome<void> metadata = PrepareMetadata(context, object); !metadata) return metadata;
-  api::ApplyDefaults(kind.id, object);
+  api::ApplyDefaults(kind, object);
   const std::string sent_name(api::TextAt(object, "metadata.name"));
   if (kind.namespaced) {
     Outcome<void> admitted = AdmitNamespace(context.store, {.kind = kind, .name = sent_name},
@@ -163,8 +165,8 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   }
   const Outcome<std::string> name = SettleName(context, object);
   if (!name) return std::unexpected(name.error());
-  api::PrepareForCreate(kind.id, object);
-  const api::FieldErrors errors = api::ValidateCreate(kind.id, object);
+  api::PrepareForCreate(kind, object);
+  const api::FieldErrors errors = api::ValidateCreate(kind, object);
   if (!errors.empty()) return Invalid({.kind = kind, .name = *name}, errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, nullptr, object); !admitted) {
     return admitted;
@@ -173,14 +175,15 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   return Allocate(context, *name, nullptr, object);
 }
 
-Printed PrintNext(const WriteContext& context, KindId storage, Json& object,
+Printed PrintNext(const WriteContext& context, const api::Kind& storage, Json& object,
                   std::string_view spec = {}, Twin* twin = nullptr) {
   const uint64_t revision = context.options.dry_run ? 0 : context.store.next_revision();
   return PrintCanonical(storage, object, revision, spec, twin);
 }
 
 // Returns the text, which is shared.
-Bytes PutNext(WriteContext& context, KindId storage, const Json& object, Printed printed) {
+Bytes PutNext(WriteContext& context, const api::Kind& storage, const Json& object,
+              Printed printed) {
   Bytes json(std::move(printed.text));
   if (context.options.dry_run) return json;
   store::StoredObject next = MakeStored(storage, object, json, context.store.next_revision());
@@ -190,7 +193,7 @@ Bytes PutNext(WriteContext& context, KindId storage, const Json& object, Printed
 }
 
 // CommitPut of an object as large as a client makes it. What counts is what would be stored.
-Outcome<Bytes> CommitSized(WriteContext& context, KindId storage, Json& object,
+Outcome<Bytes> CommitSized(WriteContext& context, const api::Kind& storage, Json& object,
                            std::string_view spec = {}, Twin* twin = nullptr) {
   Printed printed = PrintNext(context, storage, object, spec, twin);
   if (printed.text.size() > static_cast<size_t>(limits::kObjectBytesMax)) {
@@ -228,7 +231,7 @@ Outcome<void> CheckPreconditions(const WriteContext& context, const store::Store
             "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, "
             "AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object "
             "meta: {}",
-            StorageKey(old), uid, old.uid));
+            StorageKey(*request.kind, old), uid, old.uid));
   }
   const std::string_view version = api::TextAt(object, "metadata.resourceVersion");
   if (version.empty() || version == "0") return {};
@@ -294,9 +297,8 @@ Outcome<void> CheckNameAndNamespace(const WriteContext& context, Json& object) {
 }
 
 // Whether a kind may be written without saying which version is meant.
-bool AllowsUnconditionalUpdate(KindId kind) {
-  return kind != KindId::kLease && kind != KindId::kPodDisruptionBudget &&
-         !api::KindOf(kind).custom;
+bool AllowsUnconditionalUpdate(const api::Kind& kind) {
+  return kind.id != KindId::kLease && kind.id != KindId::kPodDisruptionBudget && !kind.custom;
 }
 // Whether a PUT of what does not exist makes it.
 bool AllowsCreateOnUpdate(KindId kind) {
@@ -305,8 +307,7 @@ bool AllowsCreateOnUpdate(KindId kind) {
 
 }  // namespace
 
-std::string StorageKey(const store::StoredObject& object) {
-  const api::Kind& kind = api::KindOf(static_cast<KindId>(object.table));
+std::string StorageKey(const api::Kind& kind, const store::StoredObject& object) {
   // Nodes are the one kind that upstream keeps under another name than their resource's.
   std::string folder(kind.id == KindId::kNode ? "minions" : kind.plural);
   if (kind.custom) folder = fmt::format("{}/{}", kind.group, kind.plural);
@@ -314,11 +315,17 @@ std::string StorageKey(const store::StoredObject& object) {
   return fmt::format("/registry/{}/{}/{}", folder, object.namespace_name, object.name);
 }
 
+void DeleteAsItStands(store::Store& store, const store::ObjectRef& target) {
+  store::StoredObject last = *target;
+  last.revision = store.next_revision();
+  last.json = Bytes(WithRevision(target->json.view(), last.revision));
+  store.Delete(std::move(last));
+}
+
 Outcome<store::ObjectRef> FindTarget(const WriteContext& context) {
   const ResourceRequest& request = context.request;
-  store::ObjectRef found =
-      context.store.FindHead(static_cast<store::Table>(request.kind->storage),
-                             {.namespace_name = request.namespace_name, .name = request.name});
+  store::ObjectRef found = context.store.FindHead(
+      TableOf(*request.kind), {.namespace_name = request.namespace_name, .name = request.name});
   if (found == nullptr) return NotFound(request.subject());
   return found;
 }
@@ -327,11 +334,12 @@ env::HttpResponse Respond(const WriteContext& context, int status, const Bytes& 
   return AnswerStored(status, context.shape, json, context.now);
 }
 
-Bytes CommitPut(WriteContext& context, KindId storage, Json object, std::string_view spec) {
+Bytes CommitPut(WriteContext& context, const api::Kind& storage, Json object,
+                std::string_view spec) {
   return PutNext(context, storage, object, PrintNext(context, storage, object, spec));
 }
 
-Bytes CommitDelete(WriteContext& context, KindId storage, Json last) {
+Bytes CommitDelete(WriteContext& context, const api::Kind& storage, Json last) {
   if (context.options.dry_run) return Bytes(PrintCanonical(storage, last, 0).text);
   const uint64_t revision = context.store.next_revision();
   Bytes json(PrintCanonical(storage, last, revision).text);
@@ -382,13 +390,16 @@ WriteResult Create(WriteContext& context) {
   if (const std::string warning = QueueWarning(kind, object); !warning.empty()) {
     context.warnings.push_back(warning);
   }
-  Json stored = api::ToStored(kind.id, std::move(object), nullptr);
+  if (kind.id == KindId::kCustomResourceDefinition) {
+    std::ranges::move(api::DefinitionWarnings(object), std::back_inserter(context.warnings));
+  }
+  Json stored = ToStorage(kind, std::move(object), nullptr);
   // An event that is asked for in the request's kind needn't be read again to be answered.
   const bool plain = context.shape.form == Form::kObject && context.shape.syntax == Syntax::kJson;
   const bool twofold = kind.id == KindId::kEventsEvent && plain;
   Twin answer{.kind = kind.id};
   const Outcome<Bytes> json =
-      CommitSized(context, kind.storage, stored, {}, twofold ? &answer : nullptr);
+      CommitSized(context, StorageOf(kind), stored, {}, twofold ? &answer : nullptr);
   if (!json) return std::unexpected(json.error());
   if (!twofold) return Respond(context, 201, *json);
   return Answer(201, Syntax::kJson, std::move(answer.text));
@@ -399,6 +410,7 @@ void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json o
   ResourceRequest request;
   request.verb = Verb::kCreate;
   request.kind = &api::KindOf(kind);
+  request.namespace_name = api::TextAt(object, "metadata.namespace");
   request.http = &http;
   WriteContext context{.now = now,
                        .store = store,
@@ -410,7 +422,7 @@ void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json o
                        .warnings = {}};
   const Outcome<void> fine = AdmitAndValidateCreate(context, object);
   CHECK(fine.has_value());
-  CommitPut(context, kind, std::move(object));
+  CommitPut(context, api::KindOf(kind), std::move(object));
 }
 
 Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, const Json& before,
@@ -421,10 +433,10 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     return std::unexpected(std::move(fresh.error()));
   }
   KeepServerMetadata(before, object);
-  api::PrepareForUpdate(kind.id, before, object, subresource);
+  api::PrepareForUpdate(kind, before, object, subresource);
   if (kind.id == KindId::kService && subresource == api::Subresource::kNone)
     KeepAllocated(before, object);
-  const api::FieldErrors errors = api::ValidateUpdate(kind.id, before, object, subresource);
+  const api::FieldErrors errors = api::ValidateUpdate(kind, before, object, subresource);
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {
     return std::unexpected(std::move(admitted.error()));
@@ -435,16 +447,17 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   }
   if (api::SameJson(before, object)) return Written{.json = old->json};
   const Json stored = kind.is_view() ? Load(*old, context.memory) : Json();
-  object = api::ToStored(kind.id, std::move(object), &stored);
+  object = ToStorage(kind, std::move(object), &stored);
   // What an older version changes of what is not stored is no change.
   if (kind.is_view() && SameButGeneration(stored, object)) return Written{.json = old->json};
   if (IsFinished(kind.storage, object)) {
     // Watchers hear of the end only, with what they last saw.
-    Bytes answer(PrintCanonical(kind.storage, object, old->revision, spec).text);
-    if (!context.options.dry_run) CommitDelete(context, kind.storage, Load(*old, context.memory));
+    Bytes answer(PrintCanonical(StorageOf(kind), object, old->revision, spec).text);
+    if (!context.options.dry_run)
+      CommitDelete(context, StorageOf(kind), Load(*old, context.memory));
     return Written{.json = std::move(answer), .gone = true};
   }
-  Outcome<Bytes> json = CommitSized(context, kind.storage, object, spec);
+  Outcome<Bytes> json = CommitSized(context, StorageOf(kind), object, spec);
   if (!json) return std::unexpected(std::move(json.error()));
   return Written{.json = std::move(*json)};
 }
@@ -467,8 +480,7 @@ WriteResult Update(WriteContext& context) {
     }
     return std::unexpected(old.error());
   }
-  if (!AllowsUnconditionalUpdate(kind.id) &&
-      api::TextAt(object, "metadata.resourceVersion").empty()) {
+  if (!AllowsUnconditionalUpdate(kind) && api::TextAt(object, "metadata.resourceVersion").empty()) {
     const api::FieldErrors errors = {api::InvalidField("metadata.resourceVersion", int64_t{0},
                                                        "must be specified for an update")};
     auto problem = Invalid(context.request.subject(), errors);
@@ -478,9 +490,9 @@ WriteResult Update(WriteContext& context) {
         api::InvalidMessage(kind.group_resource(), context.request.name, errors);
     return problem;
   }
-  api::ApplyDefaults(kind.id, object);
+  api::ApplyDefaults(kind, object);
   const Outcome<Written> written =
-      Replace(context, *old, LoadAs(kind.id, **old, context.memory), std::move(object));
+      Replace(context, *old, LoadAs(kind, **old, context.memory), std::move(object));
   if (!written) return std::unexpected(written.error());
   return Respond(context, 200, written->json);
 }

@@ -50,8 +50,8 @@ WriteResult UpdateScale(WriteContext& context);
 WriteResult PatchScale(WriteContext& context);
 WriteResult FinalizeNamespace(WriteContext& context);
 
-// The Scale of a stored Deployment or ReplicaSet.
-[[nodiscard]] std::string ScaleJson(const store::StoredObject& object);
+// The Scale of a stored object. REQUIRES: the kind has one.
+[[nodiscard]] std::string ScaleJson(const api::Kind& kind, const store::StoredObject& object);
 
 // ---- Shared steps ------------------------------------------------------------------------------
 
@@ -76,14 +76,16 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old,
                          const api::Json& before, api::Json object, std::string_view spec = {});
 
 // Where upstream keeps the object: its storage errors name the key.
-[[nodiscard]] std::string StorageKey(const store::StoredObject& object);
+[[nodiscard]] std::string StorageKey(const api::Kind& kind, const store::StoredObject& object);
 
 // Commits a document of the storage kind as the newest version. With dry_run it is only printed.
 // `spec`, unless empty, is printed for the member of that name.
-Bytes CommitPut(WriteContext& context, api::KindId storage, api::Json object,
+Bytes CommitPut(WriteContext& context, const api::Kind& storage, api::Json object,
                 std::string_view spec = {});
 // Ends an object; `last` is its final state in the storage kind.
-Bytes CommitDelete(WriteContext& context, api::KindId storage, api::Json last);
+Bytes CommitDelete(WriteContext& context, const api::Kind& storage, api::Json last);
+// Ends an object that nobody asks, whose finalizers don't count.
+void DeleteAsItStands(store::Store& store, const store::ObjectRef& target);
 
 // A condition of a pod that becomes true.
 struct TrueCondition {

@@ -230,6 +230,7 @@ Status Cluster::AddApiServer(const env::os::Recovered& recovered) {
   apiserver::Options options;
   options.seed = prng_.Next();
   options.event_ttl = options_.event_ttl;
+  options.own_service = true;
   options.tokens.push_back(
       {.token = token_, .identity = {.user = "berth-admin", .groups = {"system:masters"}}});
   Result<apiserver::ApiServer> server = apiserver::ApiServer::Make(std::move(options), recovered);

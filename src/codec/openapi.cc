@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "api/custom_definition.h"
 #include "api/json.h"
 #include "api/kinds.h"
+#include "api/object.h"
 #include "api/schema.h"
 #include "base/check.h"
 #include "base/hash.h"
@@ -29,6 +31,8 @@ using api::TypeId;
 using api::Value;
 
 constexpr std::string_view kTitle = "Kubernetes";
+constexpr std::string_view kPreserve = "x-kubernetes-preserve-unknown-fields";
+constexpr std::string_view kSwagger = "2.0";
 constexpr std::string_view kVersion = "v1.36.3";
 constexpr std::string_view kMeta = "io.k8s.apimachinery.pkg.apis.meta.v1.";
 
@@ -180,6 +184,10 @@ JsonObject TypeSchema(TypeId id) {
   JsonArray required;
   for (const Field& field : type.fields) {
     properties[field.name] = FieldSchema(field);
+    if (field.name == "creationTimestamp" && type.go_name() == "ObjectMeta") {
+      properties[field.name].get_object()["description"] =
+          "CreationTimestamp is a timestamp of when the server stored the object first.";
+    }
     if (field.has(api::kMandatory)) required.emplace_back(field.name);
   }
   JsonObject schema = {{"type", "object"}, {"properties", std::move(properties)}};
@@ -217,6 +225,45 @@ JsonObject Schemas(std::vector<TypeId> pending) {
   return result;
 }
 
+// The name of a kind's schema: of users' kinds the group backwards, then version and kind.
+std::string SchemaName(const Kind& kind) {
+  if (kind.defined == nullptr) return std::string(api::TypeOf(kind.id).name);
+  std::string name;
+  std::string_view group = kind.group;
+  while (!group.empty()) {
+    const size_t dot = group.rfind('.');
+    name += group.substr(dot == std::string_view::npos ? 0 : dot + 1);
+    name += '.';
+    group = group.substr(0, dot == std::string_view::npos ? 0 : dot);
+  }
+  return name + fmt::format("{}.{}", kind.version, kind.name);
+}
+
+// What all objects have.
+JsonObject DefinedMembers() {
+  JsonObject properties;
+  const auto describe = [](std::string_view what) {
+    return JsonObject{{"description", what}, {"type", "string"}};
+  };
+  properties["apiVersion"] =
+      describe("APIVersion defines the group and version that this object is written in.");
+  properties["kind"] = describe("Kind is what this object is.");
+  JsonObject metadata = InAllOf(Reference(std::string(kMeta) + "ObjectMeta"));
+  metadata["description"] = "Standard object's metadata: what names it, and what the server keeps.";
+  properties["metadata"] = std::move(metadata);
+  return properties;
+}
+
+// A user's schema, with what all objects have.
+JsonObject DefinedSchema(const Kind& kind) {
+  JsonObject schema =
+      kind.defined->openapi.is_object() ? kind.defined->openapi.get_object() : JsonObject();
+  JsonObject& properties = api::MemberObject(schema, "properties");
+  for (auto& [name, member] : DefinedMembers()) properties[name] = member;
+  schema["x-kubernetes-group-version-kind"] = JsonArray({GroupVersionKind(kind)});
+  return schema;
+}
+
 JsonObject Parameter(std::string_view name, std::string_view where, std::string_view type) {
   JsonObject parameter = {{"name", name},
                           {"in", where},
@@ -238,7 +285,7 @@ struct Verb {
 
 // One operation on `kind` (the Scale of a scale subresource).
 JsonObject Operation(const Verb& verb, const Kind& kind) {
-  const std::string_view schema = api::TypeOf(kind.id).name;
+  const std::string schema = SchemaName(kind);
   JsonArray parameters;
   if (verb.writes) {
     parameters.emplace_back(Parameter("dryRun", "query", "string"));
@@ -310,12 +357,63 @@ void AddPaths(const Kind& kind, JsonObject& paths) {
 }
 
 // "api/v1", "apis/apps/v1", ...: the group versions that have resources, in order of their text.
-std::set<std::string> GroupVersions() {
+std::set<std::string> GroupVersions(std::span<const Kind* const> kinds) {
   std::set<std::string> paths;
-  for (const Kind& kind : api::Kinds()) {
-    if (kind.stored) paths.insert(kind.base_path().substr(1));
+  for (const Kind* kind : kinds) {
+    if (kind->stored) paths.insert(kind->base_path().substr(1));
   }
   return paths;
+}
+
+// Clients that go by version 2 take what isn't named for wrong where anything is named.
+void DropOpenMembers(JsonObject& schema) {
+  if (const Json* open = api::FindMember(schema, kPreserve);
+      open != nullptr && open->is_bool() && open->get_bool()) {
+    api::RemoveMember(schema, "items");
+    api::RemoveMember(schema, "properties");
+    return;
+  }
+  if (Json* items = schema.if_contains("items"); items != nullptr && items->is_object())
+    DropOpenMembers(items->get_object());
+  for (const std::string_view word : {"properties", "additionalProperties"}) {
+    Json* members = schema.if_contains(word);
+    if (members == nullptr || !members->is_object()) continue;
+    if (word == "additionalProperties") DropOpenMembers(members->get_object());
+    for (auto& [name, member] : members->get_object()) {
+      if (word == "properties" && member.is_object()) DropOpenMembers(member.get_object());
+    }
+  }
+}
+
+// Version 2 keeps schemas elsewhere, lets something stand beside a reference, and has no oneOf.
+void ToVersion2(Json& value) {
+  constexpr std::string_view kOld = "#/components/schemas/";
+  if (value.is_array()) {
+    for (Json& item : value.get_array()) ToVersion2(item);
+  }
+  if (!value.is_object()) return;
+  JsonObject& members = value.get_object();
+  if (const Json* all = members.if_contains("allOf");
+      all != nullptr && all->is_array() && all->get_array().size() == 1 &&
+      api::FindMember(all->get_array()[0], "$ref")) {
+    const Json reference = all->get_array()[0].at("$ref");
+    api::RemoveMember(members, "allOf");
+    members["$ref"] = reference;
+  }
+  for (const std::string_view word : {"oneOf", "anyOf", "not", "nullable"}) {
+    // A property may be called so.
+    const Json* member = members.if_contains(word);
+    if (member != nullptr && (member->is_array() || member->is_bool()))
+      api::RemoveMember(members, word);
+  }
+  for (auto& [key, member] : members) {
+    if (key == "$ref" && member.is_string() &&
+        std::string_view(member.get_string()).starts_with(kOld)) {
+      member = "#/definitions/" + std::string(member.get_string()).substr(kOld.size());
+    } else {
+      ToVersion2(member);
+    }
+  }
 }
 
 // A length-delimited field of a protobuf message: its tag, its length, its bytes. Both numbers fit
@@ -333,12 +431,22 @@ std::string ProtobufText(int number, std::string_view text) {
 
 }  // namespace
 
-std::optional<std::string> OpenApiDocument(std::string_view path) {
+std::optional<std::string> OpenApiDocument(std::span<const Kind* const> kinds,
+                                           std::string_view path) {
   JsonObject paths;
   std::vector<TypeId> types;
-  for (const Kind& kind : api::Kinds()) {
+  JsonObject defined;
+  for (const Kind* served : kinds) {
+    const Kind& kind = *served;
     if (kind.plural.empty() || kind.base_path().substr(1) != path) continue;
     AddPaths(kind, paths);
+    if (kind.defined != nullptr) {
+      defined[SchemaName(kind)] = DefinedSchema(kind);
+      // For what its metadata contains.
+      types.push_back(static_cast<TypeId>(KindId::kNamespace));
+      if (kind.has_scale) types.push_back(static_cast<TypeId>(KindId::kScale));
+      continue;
+    }
     types.push_back(static_cast<TypeId>(kind.id));
     if (kind.has_scale) types.push_back(static_cast<TypeId>(KindId::kScale));
     if (kind.id == KindId::kPod) {
@@ -349,31 +457,52 @@ std::optional<std::string> OpenApiDocument(std::string_view path) {
   if (types.empty()) return std::nullopt;
   types.push_back(static_cast<TypeId>(KindId::kDeleteOptions));
   types.push_back(static_cast<TypeId>(KindId::kStatus));
-  const JsonObject document = {
-      {"openapi", "3.0.0"},
-      {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
-      {"paths", std::move(paths)},
-      {"components", JsonObject({{"schemas", Schemas(std::move(types))}})}};
+  JsonObject schemas = Schemas(std::move(types));
+  for (auto& [name, schema] : defined) schemas[name] = std::move(schema);
+  const JsonObject document = {{"openapi", "3.0.0"},
+                               {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
+                               {"paths", std::move(paths)},
+                               {"components", JsonObject({{"schemas", std::move(schemas)}})}};
   return PrintJson(document);
 }
 
-std::string OpenApiIndex() {
+std::string OpenApiIndex(std::span<const Kind* const> kinds) {
   JsonObject paths;
-  for (const std::string& path : GroupVersions()) {
-    const std::string document = OpenApiDocument(path).value();
+  for (const std::string& path : GroupVersions(kinds)) {
+    const std::string document = OpenApiDocument(kinds, path).value();
     paths.emplace(path, JsonObject({{"serverRelativeURL", fmt::format("/openapi/v3/{}?hash={:016X}",
                                                                       path, HashOf(document))}}));
   }
   return PrintJson(JsonObject({{"paths", std::move(paths)}}));
 }
 
-std::string OpenApiV2(OpenApiV2Form form) {
-  constexpr std::string_view kSwagger = "2.0";
-  if (form == OpenApiV2Form::kJson) {
-    return PrintJson(JsonObject({{"swagger", kSwagger},
-                                 {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
-                                 {"paths", JsonObject()}}));
+std::string OpenApiV2(std::span<const Kind* const> kinds) {
+  std::vector<TypeId> types;
+  JsonObject defined;
+  for (const Kind* kind : kinds) {
+    if (kind->defined != nullptr) {
+      JsonObject schema = DefinedSchema(*kind);
+      const bool open = kind->defined->schema.preserves_unknown;
+      DropOpenMembers(schema);
+      if (open) {
+        api::RemoveMember(schema, kPreserve);
+        schema["properties"] = DefinedMembers();
+      }
+      defined[SchemaName(*kind)] = std::move(schema);
+    } else if (!kind->plural.empty()) {
+      types.push_back(static_cast<TypeId>(kind->id));
+    }
   }
+  Json definitions = Schemas(std::move(types));
+  for (auto& [name, schema] : defined) definitions.get_object()[name] = std::move(schema);
+  ToVersion2(definitions);
+  return PrintJson(JsonObject({{"swagger", kSwagger},
+                               {"info", JsonObject({{"title", kTitle}, {"version", kVersion}})},
+                               {"paths", JsonObject()},
+                               {"definitions", std::move(definitions)}}));
+}
+
+std::string OpenApiV2Protobuf() {
   // openapi.v2.Document of gnostic: swagger = 1, info = 2 {title = 1, version = 2}.
   return ProtobufText(1, kSwagger) +
          ProtobufText(2, ProtobufText(1, kTitle) + ProtobufText(2, kVersion));

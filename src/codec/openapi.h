@@ -2,23 +2,29 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
-// OpenAPI v3 in JSON, from the schema table: what kubectl needs to create, apply and explain. Pure
-// functions; documents are made anew at each call (a few milliseconds), so keep them.
+#include "api/kinds.h"
+
+// OpenAPI v3 and v2, from the schema table and users' definitions, of the kinds that are served:
+// what kubectl needs to create, apply and explain. Pure functions; documents are made anew at each
+// call (a few milliseconds, v2 some tens), so keep them.
 namespace berth::codec {
 
 // The answer of /openapi/v3: every group version with its document's address, which carries the
 // document's hash.
-[[nodiscard]] std::string OpenApiIndex();
+[[nodiscard]] std::string OpenApiIndex(std::span<const api::Kind* const> kinds);
 // The document of "api/v1", "apis/apps/v1", ...; nothing for another path.
-[[nodiscard]] std::optional<std::string> OpenApiDocument(std::string_view path);
+[[nodiscard]] std::optional<std::string> OpenApiDocument(std::span<const api::Kind* const> kinds,
+                                                         std::string_view path);
 
-// The answer of /openapi/v2: a valid document that names no path and no kind. kubectl asks for it
-// (as protobuf only) when version 3 does not know a kind, and takes an error for the end of the
-// command; a kind that is not in it is left to the server.
-enum class OpenApiV2Form : uint8_t { kJson, kProtobuf };
-[[nodiscard]] std::string OpenApiV2(OpenApiV2Form form);
+// The answer of /openapi/v2 in JSON: the schemas of all kinds, and no paths.
+[[nodiscard]] std::string OpenApiV2(std::span<const api::Kind* const> kinds);
+// The same as protobuf: a valid document that names no kind. kubectl asks for it when version 3
+// does not know a kind, and takes an error for the end of the command; a kind that is not in it is
+// left to the server.
+[[nodiscard]] std::string OpenApiV2Protobuf();
 
 }  // namespace berth::codec

@@ -7,6 +7,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "api/kinds.h"
 #include "api/object.h"
@@ -17,13 +18,20 @@ namespace {
 
 using api::Json;
 
+std::vector<const api::Kind*> Served() {
+  std::vector<const api::Kind*> kinds;
+  for (const api::Kind& kind : api::Kinds()) kinds.push_back(&kind);
+  return kinds;
+}
+
 void CollectReferences(const Json& value, std::set<std::string>& references) {
   if (value.is_array()) {
     for (const Json& item : value.get_array()) CollectReferences(item, references);
   }
   if (!value.is_object()) return;
   for (const auto& [key, member] : value.get_object()) {
-    if (key == "$ref") references.insert(std::string(member.get_string()));
+    // A definition's schema has a member of that name.
+    if (key == "$ref" && member.is_string()) references.emplace(member.get_string());
     CollectReferences(member, references);
   }
 }
@@ -42,7 +50,7 @@ bool PatchTakesFieldValidation(const Json& document, const api::Kind& kind) {
 }
 
 TEST(OpenApiTest, EveryStoredKindCanBePatchedWithFieldValidation) {
-  const Json index = ParseJson(OpenApiIndex()).value();
+  const Json index = ParseJson(OpenApiIndex(Served())).value();
   for (const api::Kind& kind : api::Kinds()) {
     if (!kind.stored) continue;
     SCOPED_TRACE(kind.name);
@@ -50,14 +58,14 @@ TEST(OpenApiTest, EveryStoredKindCanBePatchedWithFieldValidation) {
     const Json& entry = index.at("paths").at(path);
     EXPECT_TRUE(
         api::TextAt(entry, "serverRelativeURL").starts_with("/openapi/v3/" + path + "?hash="));
-    const Json document = ParseJson(OpenApiDocument(path).value()).value();
+    const Json document = ParseJson(OpenApiDocument(Served(), path).value()).value();
     EXPECT_TRUE(PatchTakesFieldValidation(document, kind));
   }
-  EXPECT_FALSE(OpenApiDocument("apis/nosuch/v1").has_value());
+  EXPECT_FALSE(OpenApiDocument(Served(), "apis/nosuch/v1").has_value());
 }
 
 TEST(OpenApiTest, ReferencesResolveAndSchemasCarryTheirKindAndMergeKeys) {
-  const Json document = ParseJson(OpenApiDocument("api/v1").value()).value();
+  const Json document = ParseJson(OpenApiDocument(Served(), "api/v1").value()).value();
   const api::JsonObject& schemas = document.at("components").at("schemas").get_object();
   std::set<std::string> references;
   CollectReferences(document, references);
@@ -72,12 +80,12 @@ TEST(OpenApiTest, ReferencesResolveAndSchemasCarryTheirKindAndMergeKeys) {
       schemas.at("io.k8s.api.core.v1.PodSpec").at("properties").at("containers");
   EXPECT_EQ(containers.at("x-kubernetes-patch-merge-key"), "name");
   EXPECT_EQ(containers.at("x-kubernetes-list-map-keys"), Json(api::JsonArray({"name"})));
-  EXPECT_EQ(OpenApiDocument("api/v1"), OpenApiDocument("api/v1"));
+  EXPECT_EQ(OpenApiDocument(Served(), "api/v1"), OpenApiDocument(Served(), "api/v1"));
 }
 
 TEST(OpenApiTest, CustomKindsHaveTheirLimitsAndNoStrategicPatch) {
   const std::string path = "apis/kueue.x-k8s.io/v1beta2";
-  const Json document = ParseJson(OpenApiDocument(path).value()).value();
+  const Json document = ParseJson(OpenApiDocument(Served(), path).value()).value();
   const api::JsonObject& schemas = document.at("components").at("schemas").get_object();
   std::set<std::string> references;
   CollectReferences(document, references);
@@ -98,15 +106,19 @@ TEST(OpenApiTest, CustomKindsHaveTheirLimitsAndNoStrategicPatch) {
   EXPECT_FALSE(patch.at("content").get_object().contains("application/strategic-merge-patch+json"));
 }
 
-TEST(OpenApiTest, TheDocumentOfVersion2NamesNoKind) {
-  const Json document = ParseJson(OpenApiV2(OpenApiV2Form::kJson)).value();
+TEST(OpenApiTest, Version2HasTheSameSchemasUnderItsOwnReferences) {
+  const Json document = ParseJson(OpenApiV2(Served())).value();
   EXPECT_EQ(api::TextAt(document, "swagger"), "2.0");
-  EXPECT_EQ(document.at("paths"), Json(api::JsonObject()));
-  // Encoded by hand from the message's definition.
-  EXPECT_EQ(OpenApiV2(OpenApiV2Form::kProtobuf),
-            "\x0a\x03"
-            "2.0"
-            "\x12\x15\x0a\x0aKubernetes\x12\x07v1.36.3");
+  const api::JsonObject& definitions = document.at("definitions").get_object();
+  EXPECT_TRUE(definitions.contains("io.k8s.api.core.v1.Pod"));
+  std::set<std::string> references;
+  CollectReferences(document, references);
+  EXPECT_GT(references.size(), 100U);
+  for (const std::string& reference : references) {
+    EXPECT_TRUE(definitions.contains(reference.substr(std::string("#/definitions/").size())))
+        << reference;
+  }
+  EXPECT_TRUE(OpenApiV2Protobuf().starts_with(std::string("\x0a\x03", 2) + "2.0"));
 }
 
 }  // namespace

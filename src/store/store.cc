@@ -13,6 +13,21 @@ Store::Store(Options options)
   CHECK_LE(options_.tables.size(), size_t{UINT16_MAX});
 }
 
+std::optional<Table> Store::TableNamed(std::string_view name) const {
+  const auto at = std::ranges::find(options_.tables, name);
+  if (at == options_.tables.end()) return std::nullopt;
+  return static_cast<Table>(at - options_.tables.begin());
+}
+
+Table Store::AddTable(std::string name) {
+  CHECK(!TableNamed(name));
+  CHECK_LT(options_.tables.size(), size_t{UINT16_MAX});
+  options_.tables.push_back(std::move(name));
+  tables_.emplace_back();
+  head_.emplace_back();
+  return static_cast<Table>(tables_.size() - 1);
+}
+
 ObjectRef Store::FindHead(Table table, ObjectKey key) const {
   const Overlay& overlay = head_[table];
   if (!overlay.empty()) {
@@ -179,9 +194,9 @@ Status Store::RecoverOne(const env::JournalRecord& record, const Decode& decode)
   const size_t second = first == std::string::npos ? first : record.key.find('/', first + 1);
   if (second == std::string::npos) return damaged("the key is not table/namespace/name");
   const std::string_view key = record.key;
-  const auto name = std::ranges::find(options_.tables, key.substr(0, first));
-  if (name == options_.tables.end()) return damaged("unknown kind of object");
-  const auto table = static_cast<Table>(name - options_.tables.begin());
+  const std::optional<Table> named = TableNamed(key.substr(0, first));
+  if (!named) return damaged("unknown kind of object");
+  const Table table = *named;
   const ObjectKey object_key{.namespace_name = key.substr(first + 1, second - first - 1),
                              .name = key.substr(second + 1)};
   if (record.revision == 0) return damaged("no revision");

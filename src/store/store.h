@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -69,6 +70,14 @@ class Store {
   };
 
   explicit Store(Options options);
+
+  // ---- Tables --------------------------------------------------------------------------------
+
+  // The table of that name, or nothing. Cost: linear in the tables.
+  [[nodiscard]] std::optional<Table> TableNamed(std::string_view name) const;
+  // A table more. Tables stay for ever; a later journal has to name it from the start. REQUIRES:
+  // none has that name.
+  Table AddTable(std::string name);
 
   // ---- Head ----------------------------------------------------------------------------------
 
@@ -161,7 +170,7 @@ class Store {
                        const Visit& visit);
   Status RecoverOne(const env::JournalRecord& record, const Decode& decode);
 
-  Options options_;  // Immutable after construction.
+  Options options_;  // Immutable after construction, but for the tables that are added.
 
   std::vector<ObjectTable> tables_;  // The durable view.
   std::vector<Overlay> head_;        // Per table, what the head has beyond it.

@@ -1,0 +1,196 @@
+#include "api/custom_definition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "api/object.h"
+#include "base/check.h"
+
+namespace berth::api {
+namespace {
+
+// JSON paths of definitions begin with a dot.
+std::string Dotted(std::string_view path) {
+  if (path.starts_with('.')) path.remove_prefix(1);
+  return std::string(path);
+}
+
+std::string Joined(const JsonArray& texts) {
+  std::string joined;
+  for (const Json& text : texts) {
+    if (!text.is_string()) continue;
+    if (!joined.empty()) joined += ' ';
+    joined += std::string_view(text.get_string());
+  }
+  return joined;
+}
+
+// v<major>[(alpha|beta)<minor>]: stability, major, minor; nothing for other names.
+std::optional<std::tuple<int, int, int>> VersionParts(std::string_view name) {
+  if (!name.starts_with('v')) return std::nullopt;
+  const char* at = name.data() + 1;
+  const char* const end = name.data() + name.size();
+  int major = 0;
+  const auto [after, error] = std::from_chars(at, end, major);
+  if (error != std::errc() || major == 0) return std::nullopt;
+  std::string_view rest(after, static_cast<size_t>(end - after));
+  if (rest.empty()) return std::tuple(2, major, 0);
+  const bool beta = rest.starts_with("beta");
+  if (!beta && !rest.starts_with("alpha")) return std::nullopt;
+  rest.remove_prefix(beta ? 4 : 5);
+  int minor = 0;
+  const auto [last, wrong] = std::from_chars(rest.data(), rest.data() + rest.size(), minor);
+  if (wrong != std::errc() || last != rest.data() + rest.size() || minor == 0) return std::nullopt;
+  return std::tuple(beta ? 1 : 0, major, minor);
+}
+
+// The views of `version.columns` are of `version.column_texts`, which must not move any more.
+void AddColumns(const Json& columns, CustomVersion& version) {
+  std::vector<int32_t> priorities = {0};
+  version.column_texts = {"Name", "string", "name"};
+  version.cells = {".metadata.name"};
+  for (const Json& column : columns.is_array() ? columns.get_array() : JsonArray()) {
+    for (const char* member : {"name", "type", "format"})
+      version.column_texts.emplace_back(TextAt(column, std::string_view(member)));
+    version.cells.emplace_back(TextAt(column, "jsonPath"));
+    priorities.push_back(static_cast<int32_t>(IntegerAt(column, "priority")));
+  }
+  if (version.cells.size() == 1) {
+    for (const char* text : {"Age", "date", ""}) version.column_texts.emplace_back(text);
+    version.cells.emplace_back(".metadata.creationTimestamp");
+    priorities.push_back(0);
+  }
+  for (size_t i = 0; i < version.cells.size(); ++i) {
+    version.columns.push_back({.name = version.column_texts[3 * i],
+                               .type = version.column_texts[3 * i + 1],
+                               .format = version.column_texts[3 * i + 2],
+                               .priority = priorities[i]});
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<const CustomDefinition> CustomDefinition::Parse(const Json& object,
+                                                                FieldErrors& errors,
+                                                                uint16_t number) {
+  // The constructor is private.
+  std::shared_ptr<CustomDefinition> definition(new CustomDefinition);
+  CustomDefinition& made = *definition;
+  made.name_ = TextAt(object, "metadata.name");
+  made.number_ = number;
+  made.group_ = TextAt(object, "spec.group");
+  made.plural_ = TextAt(object, "spec.names.plural");
+  made.singular_ = TextAt(object, "spec.names.singular");
+  made.kind_ = TextAt(object, "spec.names.kind");
+  made.list_kind_ = TextAt(object, "spec.names.listKind");
+  made.short_names_ = Joined(ArrayAt(object, "spec.names.shortNames"));
+  made.categories_ = Joined(ArrayAt(object, "spec.names.categories"));
+  made.namespaced_ = TextAt(object, "spec.scope") == "Namespaced";
+  const JsonArray& versions = ArrayAt(object, "spec.versions");
+  made.versions_.reserve(versions.size());
+  for (size_t i = 0; i < versions.size(); ++i) made.ParseVersion(versions[i], i, errors);
+  std::ranges::sort(made.versions_, IsVersionBefore, &CustomVersion::name);
+  for (CustomVersion& version : made.versions_) made.MakeKind(version);
+  return definition;
+}
+
+void CustomDefinition::ParseVersion(const Json& version, size_t index, FieldErrors& errors) {
+  CustomVersion& made = versions_.emplace_back();
+  made.name = TextAt(version, "name");
+  made.group_version = fmt::format("{}/{}", group_, made.name);
+  made.served = FlagAt(version, "served");
+  made.storage = FlagAt(version, "storage");
+  made.deprecated = FlagAt(version, "deprecated");
+  made.deprecation = TextAt(version, "deprecationWarning");
+  if (const Json* schema = FindPath(version, "schema.openAPIV3Schema")) {
+    ParsedSchema parsed = ParseCustomSchema(
+        *schema, fmt::format("spec.versions[{}].schema.openAPIV3Schema", index), errors);
+    made.schema = std::move(parsed.root);
+    made.unenforced = std::move(parsed.unenforced);
+    made.openapi = *schema;
+  }
+  if (FindPath(version, "subresources.scale") != nullptr) {
+    made.replicas_path = Dotted(TextAt(version, "subresources.scale.specReplicasPath"));
+    made.status_replicas_path = Dotted(TextAt(version, "subresources.scale.statusReplicasPath"));
+    made.selector_path = Dotted(TextAt(version, "subresources.scale.labelSelectorPath"));
+  }
+  made.kind.has_status = FindPath(version, "subresources.status") != nullptr;
+  const Json* columns = FindMember(version, "additionalPrinterColumns");
+  AddColumns(columns == nullptr ? Json() : *columns, made);
+  for (const Json& field : ArrayAt(version, "selectableFields")) {
+    std::string path = Dotted(TextAt(field, "jsonPath"));
+    if (std::ranges::find(selectable_, path) == selectable_.end())
+      selectable_.push_back(std::move(path));
+  }
+}
+
+void CustomDefinition::MakeKind(CustomVersion& version) {
+  version.definition = this;
+  version.kind = {.id = KindId::kCustomResource,
+                  .group = group_,
+                  .version = version.name,
+                  .name = kind_,
+                  .plural = plural_,
+                  .singular = singular_,
+                  .short_names = short_names_,
+                  .category = categories_,
+                  .storage_hash = "",
+                  .namespaced = namespaced_,
+                  .stored = true,
+                  .has_status = version.kind.has_status,
+                  .has_scale = !version.replicas_path.empty(),
+                  .custom = true,
+                  .storage = KindId::kCustomResource,
+                  .defined = &version};
+}
+
+const CustomVersion& CustomDefinition::storage() const {
+  const auto at = std::ranges::find(versions_, true, &CustomVersion::storage);
+  CHECK(at != versions_.end());
+  return *at;
+}
+
+const CustomVersion* CustomDefinition::Version(std::string_view name) const {
+  const auto at = std::ranges::find(versions_, name, &CustomVersion::name);
+  return at == versions_.end() ? nullptr : &*at;
+}
+
+bool IsVersionBefore(std::string_view a, std::string_view b) {
+  const auto left = VersionParts(a);
+  const auto right = VersionParts(b);
+  if (left && right) return *left > *right;
+  if (left || right) return left.has_value();
+  return a < b;
+}
+
+const Kind* NativeKindOf(const Json& definition) {
+  const std::string_view group = TextAt(definition, "spec.group");
+  const std::string_view plural = TextAt(definition, "spec.names.plural");
+  for (const Kind& kind : Kinds()) {
+    if (kind.stored && kind.group == group && kind.plural == plural) return &kind;
+  }
+  return nullptr;
+}
+
+std::vector<std::string> DefinitionWarnings(const Json& definition) {
+  if (const Kind* native = NativeKindOf(definition)) {
+    return {
+        fmt::format("{} is served by berth itself, by its own schema: this definition is "
+                    "stored and changes nothing",
+                    native->group_resource())};
+  }
+  FieldErrors errors;
+  std::vector<std::string> warnings;
+  for (const CustomVersion& version : CustomDefinition::Parse(definition, errors)->versions()) {
+    for (const std::string& rule : version.unenforced)
+      warnings.push_back(fmt::format("{}: rules in CEL are not enforced here", rule));
+  }
+  return warnings;
+}
+
+}  // namespace berth::api

@@ -1,0 +1,405 @@
+#include "api/custom_schema.h"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/serialize.hpp>
+#include <cmath>
+#include <functional>
+#include <iterator>
+#include <set>
+#include <utility>
+
+#include "api/object.h"
+#include "api/schema_errors.h"
+#include "api/timestamp.h"
+#include "api/validate_common.h"
+
+namespace berth::api {
+namespace {
+
+using rules::Path;
+using Type = CustomSchema::Type;
+
+// Upstream stops listing strict problems here too.
+constexpr size_t kProblemsMax = 100;
+constexpr std::array<std::string_view, 3> kEnvelope = {"apiVersion", "kind", "metadata"};
+
+bool IsEnvelope(std::string_view name) {
+  return std::ranges::find(kEnvelope, name) != kEnvelope.end();
+}
+
+const CustomSchema& Anything() {
+  static const CustomSchema kAnything = {.preserves_unknown = true};
+  return kAnything;
+}
+
+// The schema of a member; null when it is unknown.
+const CustomSchema* MemberSchema(const CustomSchema& schema, std::string_view name) {
+  if (const CustomSchema* property = schema.Property(name)) return property;
+  if (!schema.additional.empty()) return &schema.additional.front();
+  if (schema.additional_any || schema.preserves_unknown) return &Anything();
+  return nullptr;
+}
+
+void SettleNumber(const CustomSchema& schema, Json& value) {
+  constexpr double kExactMax = 9007199254740992.0;  // 2^53: doubles beyond it skip integers.
+  if (!value.is_double()) return;
+  if (schema.type != Type::kInteger && !schema.int_or_string) return;
+  const double number = value.get_double();
+  if (std::floor(number) == number && std::fabs(number) <= kExactMax)
+    value = static_cast<int64_t>(number);
+}
+
+class Pruner {
+ public:
+  void Object(const CustomSchema& schema, JsonObject& object, bool enveloped) {
+    std::vector<std::string> unknown;
+    for (auto& [key, value] : object) {
+      if (enveloped && IsEnvelope(key)) continue;
+      const CustomSchema* member = MemberSchema(schema, key);
+      const size_t size = Descend(key);
+      if (member == nullptr) {
+        AddUnknown();
+        unknown.emplace_back(key);
+      } else {
+        Value(*member, value);
+      }
+      path_.resize(size);
+    }
+    for (const std::string& key : unknown) RemoveMember(object, key);
+    SortMembers(object);
+  }
+
+  [[nodiscard]] std::vector<std::string> TakeProblems() { return std::move(problems_); }
+
+ private:
+  size_t Descend(std::string_view name) {
+    const size_t size = path_.size();
+    if (size > 0) path_ += '.';
+    path_ += name;
+    return size;
+  }
+
+  void Value(const CustomSchema& schema, Json& value) {
+    if (value.is_object()) {
+      Object(schema, value.get_object(), schema.embeds_resource);
+    } else if (value.is_array()) {
+      const CustomSchema& items = schema.items.empty() ? Anything() : schema.items.front();
+      JsonArray& list = value.get_array();
+      for (size_t i = 0; i < list.size(); ++i) {
+        const size_t size = path_.size();
+        path_ += fmt::format("[{}]", i);
+        Value(items, list[i]);
+        path_.resize(size);
+      }
+    } else {
+      SettleNumber(schema, value);
+    }
+  }
+
+  void AddUnknown() {
+    if (problems_.size() < kProblemsMax)
+      problems_.push_back(fmt::format("unknown field {}", QuoteGo(path_)));
+  }
+
+  std::string path_;
+  std::vector<std::string> problems_;
+};
+
+void DefaultValue(const CustomSchema& schema, Json& value);
+
+void DefaultObject(const CustomSchema& schema, JsonObject& object, bool enveloped) {
+  bool tidy = true;
+  for (size_t i = 0; i < schema.properties.size(); ++i) {
+    const CustomSchema& property = schema.properties[i];
+    const std::string& name = schema.names[i];
+    if (enveloped && IsEnvelope(name)) continue;
+    Json* value = object.if_contains(name);
+    const bool missing = value == nullptr || (value->is_null() && !property.nullable);
+    if (missing && property.default_value) {
+      tidy = tidy && value != nullptr;
+      value = &Member(object, name);
+      *value = Json(*property.default_value, object.storage());
+    } else if (missing) {
+      if (value != nullptr) RemoveMember(object, name);
+      continue;
+    }
+    DefaultValue(property, *value);
+  }
+  if (!schema.additional.empty()) {
+    std::vector<std::string> nulls;
+    for (auto& [key, value] : object) {
+      if (schema.Property(key) != nullptr) continue;
+      if (value.is_null() && !schema.additional.front().nullable) {
+        if (schema.additional.front().default_value) {
+          value = Json(*schema.additional.front().default_value, object.storage());
+        } else {
+          nulls.emplace_back(key);
+          continue;
+        }
+      }
+      DefaultValue(schema.additional.front(), value);
+    }
+    for (const std::string& key : nulls) RemoveMember(object, key);
+  }
+  if (!tidy) SortMembers(object);
+}
+
+void DefaultValue(const CustomSchema& schema, Json& value) {
+  if (value.is_object()) {
+    DefaultObject(schema, value.get_object(), schema.embeds_resource);
+  } else if (value.is_array() && !schema.items.empty()) {
+    for (Json& item : value.get_array()) DefaultValue(schema.items.front(), item);
+  }
+}
+
+std::string_view WantedType(const CustomSchema& schema) {
+  if (schema.int_or_string) return "integer,string";
+  switch (schema.type) {
+    case Type::kObject:
+      return "object";
+    case Type::kArray:
+      return "array";
+    case Type::kString:
+      return "string";
+    case Type::kInteger:
+      return "integer";
+    case Type::kNumber:
+      return "number";
+    case Type::kBoolean:
+      return "boolean";
+    case Type::kAny:
+      break;
+  }
+  return "";
+}
+
+bool HasType(const CustomSchema& schema, const Json& value) {
+  const std::string_view wanted = WantedType(schema);
+  if (wanted.empty()) return true;
+  if (schema.type == Type::kNumber) return value.is_number();
+  return wanted.contains(rules::FoundType(value));
+}
+
+// A number as Go prints it with %v.
+std::string NumberText(double number) {
+  if (std::floor(number) == number && std::fabs(number) < 1e15)
+    return std::to_string(static_cast<int64_t>(number));
+  return fmt::format("{}", number);
+}
+
+class Checker {
+ public:
+  void Object(const CustomSchema& schema, const JsonObject& object, const Path* parent,
+              bool enveloped) {
+    for (const std::string& name : schema.required) {
+      if (object.contains(name)) continue;
+      if (parent == nullptr) {
+        rules::AddRequired(errors_, Path(name));
+      } else {
+        rules::AddRequired(errors_, parent->At(name));
+      }
+    }
+    for (const auto& [key, value] : object) {
+      if (enveloped && IsEnvelope(key)) continue;
+      const CustomSchema* member = schema.Property(key);
+      if (member == nullptr && !schema.additional.empty()) member = &schema.additional.front();
+      if (member == nullptr) continue;
+      if (parent == nullptr) {
+        Value(*member, value, Path(key));
+      } else {
+        Value(*member, value, parent->At(key));
+      }
+    }
+  }
+
+  void Combined(const CustomSchema& schema, const Json& value, const Path& path) {
+    for (const CustomSchema& part : schema.all_of) Value(part, value, path);
+    const auto fits = [&](const CustomSchema& part) { return Fits(part, value, path); };
+    const std::string text = path.text();
+    if (!schema.any_of.empty() && std::ranges::none_of(schema.any_of, fits)) {
+      rules::AddNoField(errors_,
+                        fmt::format("\"{}\" must validate at least one schema (anyOf)", text));
+    }
+    if (!schema.one_of.empty()) {
+      const auto count = std::ranges::count_if(schema.one_of, fits);
+      if (count != 1) {
+        rules::AddNoField(
+            errors_, fmt::format("\"{}\" must validate one and only one schema (oneOf). {}", text,
+                                 count == 0 ? std::string("Found none valid")
+                                            : fmt::format("Found {} valid alternatives", count)));
+      }
+    }
+    if (std::ranges::any_of(schema.none_of, fits)) {
+      rules::AddNoField(errors_, fmt::format("\"{}\" must not validate the schema (not)", text));
+    }
+  }
+
+  void Value(const CustomSchema& schema, const Json& value, const Path& path) {
+    if (value.is_null() && schema.nullable) return;
+    if (!HasType(schema, value)) {
+      WrongType(schema, value, path);
+    } else if (value.is_object()) {
+      CheckCount(schema, value.get_object().size(), path, "properties");
+      Object(schema, value.get_object(), &path, schema.embeds_resource);
+    } else if (value.is_array()) {
+      List(schema, value.get_array(), path);
+    } else if (value.is_string()) {
+      CheckText(schema, value.get_string(), path);
+    } else if (value.is_number()) {
+      CheckNumber(schema, value, path);
+    }
+    if (!schema.supported.empty()) CheckSupported(schema, value, path);
+    Combined(schema, value, path);
+  }
+
+  [[nodiscard]] FieldErrors TakeErrors() {
+    std::ranges::move(duplicates_, std::back_inserter(errors_));
+    return std::move(errors_);
+  }
+
+ private:
+  static bool Fits(const CustomSchema& schema, const Json& value, const Path& path) {
+    Checker checker;
+    checker.Value(schema, value, path);
+    return checker.errors_.empty() && checker.duplicates_.empty();
+  }
+
+  void WrongType(const CustomSchema& schema, const Json& value, const Path& path) {
+    rules::AddType(errors_, path, value, WantedType(schema));
+    if (schema.int_or_string) {
+      // An integer and a string are two schemas, of which the first is shown.
+      rules::AddNoField(
+          errors_, fmt::format("\"{}\" must validate at least one schema (anyOf)", path.text()));
+      rules::AddType(errors_, path, value, "integer");
+    }
+  }
+
+  void List(const CustomSchema& schema, const JsonArray& items, const Path& path) {
+    if (!schema.items.empty()) {
+      for (size_t i = 0; i < items.size(); ++i) Value(schema.items.front(), items[i], path.Item(i));
+    }
+    CheckCount(schema, items.size(), path, "items");
+    if (schema.list_type != CustomSchema::ListType::kAsWhole) CheckUnique(schema, items, path);
+  }
+
+  void CheckCount(const CustomSchema& schema, size_t size, const Path& path,
+                  std::string_view what) {
+    const auto count = static_cast<int64_t>(size);
+    if (schema.count_min && count < *schema.count_min) {
+      errors_.push_back(InvalidField(path.text(), count,
+                                     fmt::format("{} in body should have at least {} {}",
+                                                 path.text(), *schema.count_min, what)));
+    }
+    if (schema.count_max && count > *schema.count_max)
+      errors_.push_back(TooManyField(path.text(), count, *schema.count_max));
+  }
+
+  void CheckUnique(const CustomSchema& schema, const JsonArray& items, const Path& path) {
+    std::set<std::string> seen;
+    for (size_t i = 0; i < items.size(); ++i) {
+      Json key = items[i];
+      if (schema.list_type == CustomSchema::ListType::kMap) {
+        JsonObject keys;
+        for (const std::string& name : schema.list_keys) {
+          if (const Json* member = FindMember(items[i], name)) keys.emplace(name, *member);
+        }
+        key = std::move(keys);
+      }
+      if (seen.insert(boost::json::serialize(key)).second) continue;
+      duplicates_.push_back(DuplicateJsonField(path.Item(i).text(), key));
+    }
+  }
+
+  // The first of its troubles.
+  void CheckText(const CustomSchema& schema, std::string_view text, const Path& path) {
+    const int64_t length = schema.length_min || schema.length_max ? rules::CharactersOf(text) : 0;
+    if (schema.length_max && length > *schema.length_max) {
+      errors_.push_back(TooLongField(path.text(), *schema.length_max));
+    } else if (schema.length_min && length < *schema.length_min) {
+      rules::AddSaid(errors_, path, QuoteGo(text),
+                     fmt::format("should be at least {} chars long", *schema.length_min));
+    } else if (schema.matcher != nullptr && !re2::RE2::PartialMatch(text, *schema.matcher)) {
+      rules::AddSaid(errors_, path, QuoteGo(text),
+                     fmt::format("should match '{}'", schema.pattern));
+    } else if (schema.format == "date-time" && !ParseMicroTime(text) && !ParseTimestamp(text)) {
+      rules::AddInvalidType(errors_, path, QuoteGo(text),
+                            fmt::format("must be of type date-time: {}", QuoteGo(text)));
+    }
+  }
+
+  void CheckNumber(const CustomSchema& schema, const Json& value, const Path& path) {
+    const auto number = value.to_number<double>();
+    const std::string text = boost::json::serialize(value);
+    if (schema.format == "int32" && value.is_int64() &&
+        !std::in_range<int32_t>(value.get_int64())) {
+      rules::AddNoField(errors_,
+                        fmt::format("Checked value must be of type integer with format int32 in {}",
+                                    path.text()));
+    }
+    if (schema.maximum &&
+        (number > *schema.maximum || (schema.exclusive_maximum && number == *schema.maximum))) {
+      rules::AddSaid(
+          errors_, path, text,
+          fmt::format("should be less than {}{}", schema.exclusive_maximum ? "" : "or equal to ",
+                      NumberText(*schema.maximum)));
+    }
+    if (schema.minimum &&
+        (number < *schema.minimum || (schema.exclusive_minimum && number == *schema.minimum))) {
+      rules::AddSaid(
+          errors_, path, text,
+          fmt::format("should be greater than {}{}", schema.exclusive_minimum ? "" : "or equal to ",
+                      NumberText(*schema.minimum)));
+    }
+    if (schema.multiple_of && *schema.multiple_of > 0 &&
+        std::fmod(number, *schema.multiple_of) != 0) {
+      rules::AddSaid(errors_, path, text,
+                     fmt::format("should be a multiple of {}", NumberText(*schema.multiple_of)));
+    }
+  }
+
+  void CheckSupported(const CustomSchema& schema, const Json& value, const Path& path) {
+    const auto same = [&](const Json& one) { return SameJson(one, value); };
+    if (std::ranges::any_of(schema.supported, same)) return;
+    std::vector<std::string> texts;
+    for (const Json& one : schema.supported)
+      texts.push_back(one.is_string() ? std::string(one.get_string())
+                                      : boost::json::serialize(one));
+    const std::vector<std::string_view> words(texts.begin(), texts.end());
+    FieldError error = NotSupportedField(path.text(), "", words);
+    error.value = boost::json::serialize(value);
+    errors_.push_back(std::move(error));
+  }
+
+  FieldErrors errors_;
+  FieldErrors duplicates_;
+};
+
+}  // namespace
+
+const CustomSchema* CustomSchema::Property(std::string_view name) const {
+  const auto at = std::ranges::lower_bound(names, name, std::less<std::string_view>());
+  if (at == names.end() || *at != name) return nullptr;
+  return &properties[static_cast<size_t>(at - names.begin())];
+}
+
+std::vector<std::string> PruneCustom(const CustomSchema& schema, JsonObject& document) {
+  Pruner pruner;
+  pruner.Object(schema, document, true);
+  return pruner.TakeProblems();
+}
+
+void ApplyCustomDefaults(const CustomSchema& schema, JsonObject& document) {
+  DefaultObject(schema, document, true);
+}
+
+FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document) {
+  Checker checker;
+  checker.Object(schema, document, nullptr, true);
+  return checker.TakeErrors();
+}
+
+}  // namespace berth::api

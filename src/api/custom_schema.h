@@ -1,0 +1,79 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/field_error.h"
+#include "api/json.h"
+
+namespace re2 {
+class RE2;
+}
+
+// The structural schema of a CustomResourceDefinition's version (openAPIV3Schema), and what a
+// server does by it (docs/design/0017-custom-resources.md; k8s.io/apiextensions-apiserver
+// pkg/apiserver/schema). Pure functions, safe on any document. An object's apiVersion, kind and
+// metadata are others' business: they are left alone.
+namespace berth::api {
+
+// A node of the schema. Immutable once parsed; copies share patterns.
+struct CustomSchema {
+  enum class Type : uint8_t { kAny, kObject, kArray, kString, kInteger, kNumber, kBoolean };
+  enum class ListType : uint8_t { kAsWhole, kSet, kMap };
+
+  Type type = Type::kAny;
+  std::string format;
+  bool nullable = false;
+  bool int_or_string = false;
+  bool preserves_unknown = false;
+  bool embeds_resource = false;  // Has apiVersion, kind and metadata of its own.
+  std::optional<Json> default_value;
+  bool has_defaults = false;  // It, or what it contains.
+
+  std::vector<std::string> names;        // Of the properties, sorted.
+  std::vector<CustomSchema> properties;  // In the order of names.
+  std::vector<CustomSchema> items;       // Of an array: one, or none known.
+  std::vector<CustomSchema> additional;  // Of a map: one, or none.
+  bool additional_any = false;           // additionalProperties: true.
+  std::vector<std::string> required;
+
+  std::optional<double> minimum, maximum, multiple_of;
+  bool exclusive_minimum = false, exclusive_maximum = false;
+  std::optional<int64_t> length_min, length_max, count_min, count_max;
+  std::string pattern;
+  std::shared_ptr<const re2::RE2> matcher;
+  std::vector<Json> supported;  // The values of an enum.
+  ListType list_type = ListType::kAsWhole;
+  std::vector<std::string> list_keys;
+  std::vector<CustomSchema> all_of, any_of, one_of, none_of;
+
+  // The property of that name, or null.
+  [[nodiscard]] const CustomSchema* Property(std::string_view name) const;
+};
+
+// What a definition's schema comes to.
+struct ParsedSchema {
+  CustomSchema root;
+  std::vector<std::string> unenforced;  // Where rules stand that nobody runs here.
+};
+
+// Reads an openAPIV3Schema that stands at `path` of the definition. `errors` gets what is not
+// structural or can't be read, in upstream's words; the schema is of no use then.
+[[nodiscard]] ParsedSchema ParseCustomSchema(const Json& schema, std::string_view path,
+                                             FieldErrors& errors);
+
+// Drops unknown members and puts the others in the order of their names; numbers that are whole
+// become integers where those are meant. Returns the strict decoding problems.
+[[nodiscard]] std::vector<std::string> PruneCustom(const CustomSchema& schema,
+                                                   JsonObject& document);
+// Sets what is missing and has a default; null counts as missing where it isn't allowed.
+void ApplyCustomDefaults(const CustomSchema& schema, JsonObject& document);
+// Types, limits, patterns, formats, combined schemas, what is required; then equal items of sets
+// and maps. REQUIRES: pruned and with its defaults.
+[[nodiscard]] FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document);
+
+}  // namespace berth::api

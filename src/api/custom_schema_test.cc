@@ -1,0 +1,185 @@
+// Goal: a user's schema prunes, sets defaults and refuses as apiextensions does. Method: schemas and
+// documents as YAML writers have them, one rule each, next to what comes of them.
+#include "api/custom_schema.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+#include <rapidcheck/gtest.h>
+
+#include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace berth::api {
+namespace {
+
+std::string Listed(const FieldErrors& errors) {
+  std::vector<std::string> texts;
+  for (const FieldError& error : errors) texts.push_back(ToString(error));
+  return fmt::format("{}", fmt::join(texts, "\n"));
+}
+
+// What becomes of {"v": value} by a schema whose property v is `schema`: the document, then what is
+// wrong with it.
+std::string Take(std::string_view schema, std::string_view value) {
+  FieldErrors errors;
+  const Json whole =
+      boost::json::parse(fmt::format(R"({{"type":"object","properties":{{"v":{}}}}})", schema));
+  const CustomSchema root = ParseCustomSchema(whole, "s", errors).root;
+  if (!errors.empty()) return Listed(errors);
+  JsonObject document = boost::json::parse(fmt::format(R"({{"v":{}}})", value)).get_object();
+  std::string text = fmt::format("{}", fmt::join(PruneCustom(root, document), "; "));
+  ApplyCustomDefaults(root, document);
+  text += boost::json::serialize(document);
+  const std::string wrong = Listed(CheckCustomSchema(root, document));
+  return wrong.empty() ? text : text + "\n" + wrong;
+}
+
+TEST(CustomSchema, DropsWhatItDoesNotKnowAndOrdersTheRest) {
+  constexpr std::string_view kClosed =
+      R"({"type":"object","properties":{"b":{"type":"string"},"a":{"type":"string"}}})";
+  EXPECT_EQ(Take(kClosed, R"({"b":"1","x":2,"a":"3"})"),
+            R"(unknown field "v.x"{"v":{"a":"3","b":"1"}})");
+  EXPECT_EQ(Take(R"({"type":"object","x-kubernetes-preserve-unknown-fields":true,"properties":
+      {"a":{"type":"object","properties":{"k":{"type":"string"}}}}})",
+                 R"({"x":{"y":[1]},"a":{"l":1}})"),
+            R"(unknown field "v.a.l"{"v":{"a":{},"x":{"y":[1]}}})");
+  EXPECT_EQ(Take(R"({"type":"array","items":{"type":"array","items":{"type":"object"}}})",
+                 R"([[{"a":1}]])"),
+            R"(unknown field "v[0][0].a"{"v":[[{}]]})");
+  EXPECT_EQ(
+      Take(R"({"type":"object","additionalProperties":{"type":"integer"}})", R"({"b":1.0,"a":2})"),
+      R"({"v":{"a":2,"b":1}})");
+  EXPECT_EQ(
+      Take(R"({"type":"object","x-kubernetes-embedded-resource":true})",
+           R"({"kind":"K","apiVersion":"v1","metadata":{"name":"n"},"spec":{}})"),
+      R"(unknown field "v.spec"{"v":{"apiVersion":"v1","kind":"K","metadata":{"name":"n"}}})");
+}
+
+TEST(CustomSchema, SetsDefaultsWhereSomethingIsMissing) {
+  constexpr std::string_view kSchema =
+      R"({"type":"object","properties":{"a":{"type":"string","default":"d"},
+      "n":{"type":"string","nullable":true,"default":"d"},"p":{"type":"string"}}})";
+  EXPECT_EQ(Take(kSchema, "{}"), R"({"v":{"a":"d","n":"d"}})");
+  EXPECT_EQ(Take(kSchema, R"({"a":null,"n":null,"p":null})"), R"({"v":{"a":"d","n":null}})");
+  EXPECT_EQ(Take(R"({"type":"array","items":{"type":"object","properties":
+      {"a":{"type":"integer","default":1}}}})",
+                 R"([{},{"a":2}])"),
+            R"({"v":[{"a":1},{"a":2}]})");
+}
+
+TEST(CustomSchema, SaysWhatIsWrongInUpstreamsWords) {
+  EXPECT_EQ(Take(R"({"type":"integer","minimum":2,"exclusiveMinimum":true})", "2"),
+            "{\"v\":2}\nv: Invalid value: 2: v in body should be greater than 2");
+  EXPECT_EQ(Take(R"({"type":"number","multipleOf":0.5})", "0.75"),
+            "{\"v\":7.5E-1}\nv: Invalid value: 7.5E-1: v in body should be a multiple of 0.5");
+  EXPECT_EQ(Take(R"({"type":"string","maxLength":2})", R"("äöü")"),
+            "{\"v\":\"äöü\"}\nv: Too long: may not be more than 2 bytes");
+  EXPECT_EQ(Take(R"({"type":"string","enum":["a","b"]})", R"("c")"),
+            "{\"v\":\"c\"}\nv: Unsupported value: \"c\": supported values: \"a\", \"b\"");
+  EXPECT_EQ(Take(R"({"type":"string"})", "1"),
+            "{\"v\":1}\nv: Invalid value: \"integer\": v in body must be of type string: "
+            "\"integer\"");
+  EXPECT_EQ(Take(R"({"x-kubernetes-int-or-string":true})", "true").substr(0, 67),
+            "{\"v\":true}\nv: Invalid value: \"boolean\": v in body must be of type i");
+  EXPECT_EQ(Take(R"({"type":"array","x-kubernetes-list-type":"map",
+      "x-kubernetes-list-map-keys":["k"],"items":{"type":"object","properties":
+      {"k":{"type":"string"}}}})",
+                 R"([{"k":"1"},{"k":"1"}])"),
+            "{\"v\":[{\"k\":\"1\"},{\"k\":\"1\"}]}\nv[1]: Duplicate value: {\"k\":\"1\"}");
+  EXPECT_EQ(Take(R"({"type":"integer","oneOf":[{"minimum":1},{"maximum":5}]})", "3"),
+            "{\"v\":3}\n<nil>: Invalid value: \"\": \"v\" must validate one and only one schema "
+            "(oneOf). Found 2 valid alternatives");
+  EXPECT_EQ(Take(R"({"type":"integer","not":{"enum":[3]}})", "3"),
+            "{\"v\":3}\n<nil>: Invalid value: \"\": \"v\" must not validate the schema (not)");
+  EXPECT_EQ(Take(R"({"type":"string","format":"date-time"})", R"("soon")"),
+            "{\"v\":\"soon\"}\nv: Invalid value: \"soon\": v in body must be of type date-time: "
+            "\"soon\"");
+}
+
+TEST(CustomSchema, WhatIsNotStructuralIsRefused) {
+  EXPECT_EQ(Take(R"({"description":"no type"})", "1"),
+            "s.properties[v].type: Required value: must not be empty for specified object fields");
+  EXPECT_EQ(Take(R"({"type":"array"})", "1"),
+            "s.properties[v].items: Required value: must be specified");
+  EXPECT_EQ(Take(R"({"type":"object","properties":{"a":{"type":"string"}},
+      "additionalProperties":{"type":"string"}})",
+                 "1"),
+            "s.properties[v].additionalProperties: Forbidden: additionalProperties and properties "
+            "are mutual exclusive");
+  EXPECT_EQ(Take(R"({"type":"string","default":5})", "1"),
+            "s.properties[v].default: Invalid value: \"integer\": default in body must be of type "
+            "string: \"integer\"");
+  EXPECT_EQ(Take(R"({"$ref":"#/a","type":"string"})", "1"),
+            "s.properties[v].$ref: Forbidden: $ref is not supported");
+  EXPECT_EQ(Take(R"({"type":"array","uniqueItems":true,"items":{"type":"string"}})", "1"),
+            "s.properties[v].uniqueItems: Forbidden: uniqueItems cannot be set to true since the "
+            "runtime complexity becomes quadratic");
+}
+
+TEST(CustomSchema, RulesThatNobodyRunsAreNamed) {
+  FieldErrors errors;
+  const ParsedSchema parsed = ParseCustomSchema(
+      boost::json::parse(R"({"type":"object","x-kubernetes-validations":[{"rule":"a"},{"rule":"b"}],
+      "properties":{"v":{"type":"string","x-kubernetes-validations":[{"rule":"c"}]}}})"),
+      "s", errors);
+  EXPECT_EQ(fmt::format("{}", fmt::join(parsed.unenforced, "\n")),
+            "s.properties[v].x-kubernetes-validations[0]\ns.x-kubernetes-validations[0]\n"
+            "s.x-kubernetes-validations[1]");
+}
+
+// A document of the words that schemas use, of any shape.
+Json AnyJson(int depth) {
+  const int what = *rc::gen::inRange(0, depth > 0 ? 7 : 5);
+  const auto word = [] {
+    return *rc::gen::element<std::string>(
+        "type", "object", "array", "string", "integer", "properties", "items", "default", "enum",
+        "not", "allOf", "additionalProperties", "pattern", "minimum", "required", "nullable",
+        "x-kubernetes-list-type", "map", "set", "x-kubernetes-int-or-string", "metadata", "[");
+  };
+  switch (what) {
+    case 0:
+      return nullptr;
+    case 1:
+      return *rc::gen::arbitrary<bool>();
+    case 2:
+      return *rc::gen::arbitrary<int64_t>();
+    case 3:
+      return Json(word());
+    case 4:
+      return 0.5;
+    case 5: {
+      JsonArray items;
+      const int size = *rc::gen::inRange(0, 4);
+      for (int i = 0; i < size; ++i) items.push_back(AnyJson(depth - 1));
+      return items;
+    }
+    default: {
+      JsonObject members;
+      const int size = *rc::gen::inRange(0, 6);
+      for (int i = 0; i < size; ++i) members[word()] = AnyJson(depth - 1);
+      return members;
+    }
+  }
+}
+
+RC_GTEST_PROP(CustomSchema, AnySchemaAndDocumentDoNoHarm, ()) {
+  FieldErrors errors;
+  const ParsedSchema parsed = ParseCustomSchema(AnyJson(6), "s", errors);
+  Json document = AnyJson(6);
+  if (!document.is_object()) document = JsonObject();
+  const std::vector<std::string> problems = PruneCustom(parsed.root, document.get_object());
+  ApplyCustomDefaults(parsed.root, document.get_object());
+  const Json once = document;
+  ApplyCustomDefaults(parsed.root, document.get_object());
+  RC_ASSERT(document == once);
+  static_cast<void>(CheckCustomSchema(parsed.root, document.get_object()));
+  RC_ASSERT(PruneCustom(parsed.root, document.get_object()).empty() || !errors.empty() ||
+            problems.size() >= 100);
+}
+
+}  // namespace
+}  // namespace berth::api

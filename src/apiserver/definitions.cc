@@ -1,0 +1,365 @@
+#include "apiserver/definitions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "api/object.h"
+#include "api/timestamp.h"
+#include "apiserver/objects.h"
+#include "apiserver/writes.h"
+#include "base/check.h"
+
+namespace berth::apiserver {
+namespace {
+
+using api::Json;
+using api::JsonArray;
+using api::JsonObject;
+using api::KindId;
+
+constexpr auto kTable = static_cast<store::Table>(KindId::kCustomResourceDefinition);
+constexpr std::string_view kCleanup = "customresourcecleanup.apiextensions.k8s.io";
+
+struct Condition {
+  std::string_view type, status, reason;
+  std::string message;
+};
+
+void Set(Json& object, const Condition& condition, Instant now) {
+  Json* status = api::FindPath(object, "status");
+  if (status == nullptr) {
+    api::SetPath(object, "status", JsonObject());
+    status = api::FindPath(object, "status");
+  }
+  Json& list = api::Member(status->get_object(), "conditions");
+  if (!list.is_array()) list.emplace_array();
+  JsonArray& conditions = list.get_array();
+  auto at = std::ranges::find_if(
+      conditions, [&](const Json& other) { return api::TextAt(other, "type") == condition.type; });
+  const bool is_new = at == conditions.end();
+  if (is_new) {
+    conditions.push_back(JsonObject());
+    at = conditions.end() - 1;
+  }
+  const bool changes = api::TextAt(*at, "status") != condition.status;
+  std::string since(api::TextAt(*at, "lastTransitionTime"));
+  if (is_new || changes) since = api::PrintTimestamp(now);
+  *at = JsonObject{{"lastTransitionTime", since},
+                   {"message", condition.message},
+                   {"reason", condition.reason},
+                   {"status", condition.status},
+                   {"type", condition.type}};
+}
+
+bool Holds(const Json& object, std::string_view type) {
+  return std::ranges::any_of(api::ArrayAt(object, "status.conditions"), [&](const Json& one) {
+    return api::TextAt(one, "type") == type && api::TextAt(one, "status") == "True";
+  });
+}
+
+bool IsMarked(const Json& object) {
+  return !api::TextAt(object, "metadata.deletionTimestamp").empty();
+}
+
+bool HasFinalizer(const Json& object, std::string_view finalizer) {
+  return std::ranges::any_of(api::ArrayAt(object, "metadata.finalizers"), [&](const Json& one) {
+    return one.is_string() && std::string_view(one.get_string()) == finalizer;
+  });
+}
+
+void DropFinalizer(Json& object, std::string_view finalizer) {
+  JsonArray left;
+  for (const Json& one : api::ArrayAt(object, "metadata.finalizers")) {
+    if (!one.is_string() || std::string_view(one.get_string()) != finalizer) left.push_back(one);
+  }
+  if (left.empty()) {
+    api::RemovePath(object, "metadata.finalizers");
+  } else {
+    api::SetPath(object, "metadata.finalizers", std::move(left));
+  }
+}
+
+// The names of others of its group that are accepted, in the three spaces that may not collide:
+// resources, kinds.
+struct TakenNames {
+  std::vector<std::string> resources, kinds;
+};
+
+void AddNames(const Json& names, TakenNames& taken) {
+  for (const std::string_view member : {"plural", "singular"}) {
+    const std::string_view name = api::TextAt(names, member);
+    if (!name.empty()) taken.resources.emplace_back(name);
+  }
+  for (const Json& name : api::ArrayAt(names, "shortNames")) {
+    if (name.is_string()) taken.resources.emplace_back(name.get_string());
+  }
+  for (const std::string_view member : {"kind", "listKind"}) {
+    const std::string_view name = api::TextAt(names, member);
+    if (!name.empty()) taken.kinds.emplace_back(name);
+  }
+}
+
+// What keeps a definition's names from being accepted, if anything does.
+std::optional<Condition> ConflictOf(const Json& names, const TakenNames& taken) {
+  const auto conflict = [](std::string_view reason, std::string_view name) {
+    return Condition{.type = "NamesAccepted",
+                     .status = "False",
+                     .reason = reason,
+                     .message = fmt::format("\"{}\" is already in use", name)};
+  };
+  const auto is_in = [](const std::vector<std::string>& list, std::string_view name) {
+    return !name.empty() && std::ranges::find(list, name) != list.end();
+  };
+  if (const auto name = api::TextAt(names, "plural"); is_in(taken.resources, name))
+    return conflict("PluralConflict", name);
+  if (const auto name = api::TextAt(names, "singular"); is_in(taken.resources, name))
+    return conflict("SingularConflict", name);
+  for (const Json& name : api::ArrayAt(names, "shortNames")) {
+    if (name.is_string() && is_in(taken.resources, std::string_view(name.get_string())))
+      return conflict("ShortNamesConflict", std::string_view(name.get_string()));
+  }
+  if (const auto name = api::TextAt(names, "kind"); is_in(taken.kinds, name))
+    return conflict("KindConflict", name);
+  if (const auto name = api::TextAt(names, "listKind"); is_in(taken.kinds, name))
+    return conflict("ListKindConflict", name);
+  return std::nullopt;
+}
+
+// What it is to have in its status, and its finalizer.
+void Establish(Instant now, const std::vector<Json>& all, Json& object) {
+  TakenNames taken;
+  for (const Json& other : all) {
+    const bool same = api::TextAt(other, "metadata.uid") == api::TextAt(object, "metadata.uid");
+    if (same || api::TextAt(other, "spec.group") != api::TextAt(object, "spec.group")) continue;
+    if (const Json* names = api::FindPath(other, "status.acceptedNames")) AddNames(*names, taken);
+  }
+  const Json* names = api::FindPath(object, "spec.names");
+  if (names == nullptr) return;
+  if (!HasFinalizer(object, kCleanup)) {
+    JsonArray finalizers = api::ArrayAt(object, "metadata.finalizers");
+    finalizers.emplace_back(kCleanup);
+    api::SetPath(object, "metadata.finalizers", std::move(finalizers));
+  }
+  if (const auto conflict = ConflictOf(*names, taken)) {
+    Set(object, *conflict, now);
+    if (Holds(object, "Established")) return;
+    Set(object,
+        {.type = "Established",
+         .status = "False",
+         .reason = "NotAccepted",
+         .message = "not all names are accepted"},
+        now);
+    return;
+  }
+  const Json accepted = *names;
+  Set(object,
+      {.type = "NamesAccepted",
+       .status = "True",
+       .reason = "NoConflicts",
+       .message = "no conflicts found"},
+      now);
+  Set(object,
+      {.type = "Established",
+       .status = "True",
+       .reason = "InitialNamesAccepted",
+       .message = "the initial names have been accepted"},
+      now);
+  api::SetPath(object, "status.acceptedNames", accepted);
+}
+
+void Put(store::Store& store, const api::Kind& kind, store::Table table, Json object) {
+  const uint64_t revision = store.next_revision();
+  Bytes json(PrintCanonical(kind, object, revision).text);
+  store::StoredObject next = MakeStored(kind, object, std::move(json), revision);
+  CHECK_EQ(next.table, table);
+  store.Put(std::move(next));
+}
+
+// Ends the objects of a table, of one namespace or of all, as a deletion in the background would.
+// How many are left, that finalizers hold.
+size_t EndObjects(Instant now, store::Store& store, const store::Range& range) {
+  std::vector<store::ObjectRef> objects;
+  store.WalkHead(range, [&](const store::ObjectRef& object) {
+    objects.push_back(object);
+    return true;
+  });
+  size_t left = 0;
+  for (const store::ObjectRef& object : objects) {
+    Json document = Load(*object);
+    if (api::ArrayAt(document, "metadata.finalizers").empty()) {
+      DeleteAsItStands(store, object);
+      continue;
+    }
+    ++left;
+    if (IsMarked(document)) continue;
+    api::SetPath(document, "metadata.deletionTimestamp", Text(api::PrintTimestamp(now)));
+    api::SetPath(document, "metadata.deletionGracePeriodSeconds", 0);
+    store::StoredObject next = *object;
+    next.revision = store.next_revision();
+    next.json = Bytes(PrintAgain(document, next.revision));
+    store.Put(std::move(next));
+  }
+  return left;
+}
+
+// A definition that is being deleted goes after its objects.
+void End(Instant now, store::Store& store, const store::ObjectRef& stored, Json object) {
+  Set(object,
+      {.type = "Terminating",
+       .status = "True",
+       .reason = "InstanceDeletionInProgress",
+       .message = "CustomResource deletion is in progress"},
+      now);
+  const std::optional<store::Table> table = store.TableNamed(stored->name);
+  const bool native = api::NativeKindOf(object) != nullptr;
+  const size_t left = native || !table ? 0 : EndObjects(now, store, {.table = *table});
+  if (left == 0) DropFinalizer(object, kCleanup);
+  const api::Kind& kind = api::KindOf(KindId::kCustomResourceDefinition);
+  if (left == 0 && api::ArrayAt(object, "metadata.finalizers").empty()) {
+    DeleteAsItStands(store, stored);
+  } else if (!api::SameJson(Load(*stored), object)) {
+    Put(store, kind, kTable, std::move(object));
+  }
+}
+
+}  // namespace
+
+const api::Kind* Definitions::FindResource(std::string_view group, std::string_view version,
+                                           std::string_view plural) const {
+  for (const Entry& entry : entries_) {
+    const api::CustomVersion* found = entry.definition->Version(version);
+    if (found == nullptr || !found->served) continue;
+    if (found->kind.group == group && found->kind.plural == plural) return &found->kind;
+  }
+  return nullptr;
+}
+
+const api::Kind* Definitions::FindKind(std::string_view api_version, std::string_view name) const {
+  for (const Entry& entry : entries_) {
+    for (const api::CustomVersion& version : entry.definition->versions()) {
+      if (version.served && version.kind.name == name && version.group_version == api_version)
+        return &version.kind;
+    }
+  }
+  return nullptr;
+}
+
+bool Definitions::KnowsGroup(std::string_view group, std::string_view version) const {
+  return std::ranges::any_of(entries_, [&](const Entry& entry) {
+    if (entry.definition->group() != group) return false;
+    const api::CustomVersion* found = entry.definition->Version(version);
+    return version.empty() || (found != nullptr && found->served);
+  });
+}
+
+std::vector<const api::Kind*> Definitions::AllKinds() const {
+  std::vector<const api::Kind*> kinds;
+  for (const api::Kind& kind : api::Kinds()) kinds.push_back(&kind);
+  for (const Entry& entry : entries_) {
+    for (const api::CustomVersion& version : entry.definition->versions()) {
+      if (version.served) kinds.push_back(&version.kind);
+    }
+  }
+  return kinds;
+}
+
+bool Definitions::IsEnding(const api::Kind& kind) const {
+  CHECK(kind.defined != nullptr);
+  return std::ranges::any_of(entries_, [&](const Entry& entry) {
+    return entry.ending && entry.definition.get() == kind.defined->definition;
+  });
+}
+
+bool Definitions::HoldsEnd(store::Table table) const {
+  return std::ranges::any_of(
+      entries_, [&](const Entry& entry) { return entry.ending && entry.table == table; });
+}
+
+void Definitions::Review(Instant now, store::Store& store) {
+  std::vector<store::ObjectRef> stored;
+  store.WalkHead({.table = kTable}, [&](const store::ObjectRef& object) {
+    stored.push_back(object);
+    return true;
+  });
+  // Who has names keeps them; the others get theirs in the order in which they came.
+  std::ranges::sort(stored, {}, [](const store::ObjectRef& object) { return object->revision; });
+  std::vector<Json> all;
+  for (const store::ObjectRef& object : stored) all.push_back(Load(*object));
+  for (size_t i = 0; i < all.size(); ++i) {
+    if (IsMarked(all[i])) {
+      End(now, store, stored[i], all[i]);
+      continue;
+    }
+    Json object = all[i];
+    Establish(now, all, object);
+    if (api::SameJson(all[i], object)) continue;
+    Put(store, api::KindOf(KindId::kCustomResourceDefinition), kTable, object);
+    all[i] = std::move(object);
+  }
+}
+
+std::vector<store::Table> Definitions::Refresh(store::Store& store) {
+  // Tables that are added end a walk.
+  std::vector<store::ObjectRef> definitions;
+  store.Walk({.table = kTable}, [&](const store::ObjectRef& stored) {
+    definitions.push_back(stored);
+    return true;
+  });
+  std::vector<Entry> next;
+  for (const store::ObjectRef& stored : definitions) {
+    const Json object = Load(*stored);
+    if (!Holds(object, "Established") || api::NativeKindOf(object) != nullptr) continue;
+    Entry entry{.uid = stored->uid,
+                .generation = api::IntegerAt(object, "metadata.generation"),
+                .ending = IsMarked(object)};
+    const auto same = std::ranges::find_if(entries_, [&](const Entry& old) {
+      // Its deletion counts as a generation, and changes no schema.
+      return old.uid == entry.uid && (old.generation == entry.generation || entry.ending);
+    });
+    if (same != entries_.end()) {
+      entry.definition = same->definition;
+      entry.table = same->table;
+    } else {
+      const std::optional<store::Table> known = store.TableNamed(stored->name);
+      entry.table = known ? *known : store.AddTable(stored->name);
+      api::FieldErrors errors;
+      entry.definition = api::CustomDefinition::Parse(object, errors, entry.table);
+    }
+    next.push_back(std::move(entry));
+  }
+  std::vector<store::Table> changed;
+  for (const Entry& old : entries_) {
+    const bool stays = std::ranges::any_of(
+        next, [&](const Entry& entry) { return entry.definition == old.definition; });
+    if (!stays) changed.push_back(old.table);
+  }
+  entries_ = std::move(next);
+  return changed;
+}
+
+size_t Definitions::EmptyNamespace(Instant now, store::Store& store,
+                                   std::string_view namespace_name) const {
+  size_t left = 0;
+  for (const Entry& entry : entries_) {
+    if (!entry.definition->versions().front().kind.namespaced) continue;
+    left += EndObjects(now, store,
+                       {.table = entry.table, .namespace_name = std::string(namespace_name)});
+  }
+  return left;
+}
+
+std::vector<std::string> DefinedTables(const env::JournalContent& content) {
+  const std::string prefix = api::KindOf(KindId::kCustomResourceDefinition).group_resource() + "//";
+  std::vector<std::string> names;
+  for (const env::JournalRecord& record : content.records) {
+    if (!record.key.starts_with(prefix)) continue;
+    std::string name = record.key.substr(prefix.size());
+    if (std::ranges::find(names, name) == names.end()) names.push_back(std::move(name));
+  }
+  return names;
+}
+
+}  // namespace berth::apiserver

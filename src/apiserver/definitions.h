@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/custom_definition.h"
+#include "api/kinds.h"
+#include "base/time.h"
+#include "env/actor.h"
+#include "store/store.h"
+
+namespace berth::apiserver {
+
+// The kinds that users define (docs/design/0017-custom-resources.md): what the durable
+// CustomResourceDefinitions come to, and the server's own work on them. A value: copies share
+// definitions, which never change. Kinds live as long as the definition that they are of is served.
+// Source: k8s.io/apiextensions-apiserver pkg/controller (status, establish, finalizer).
+class Definitions {
+ public:
+  // The served kind, or null.
+  [[nodiscard]] const api::Kind* FindResource(std::string_view group, std::string_view version,
+                                              std::string_view plural) const;
+  [[nodiscard]] const api::Kind* FindKind(std::string_view api_version,
+                                          std::string_view name) const;
+  [[nodiscard]] bool KnowsGroup(std::string_view group, std::string_view version) const;
+  // All of them, with the kinds of the table before them: what is discovered.
+  [[nodiscard]] std::vector<const api::Kind*> AllKinds() const;
+  // Whether its definition is being deleted: nothing more is created. REQUIRES: a user's kind.
+  [[nodiscard]] bool IsEnding(const api::Kind& kind) const;
+  // Whether objects of a table keep a definition from its end.
+  [[nodiscard]] bool HoldsEnd(store::Table table) const;
+
+  // Writes what definitions lack: conditions, accepted names, the finalizer; of those that are
+  // being deleted the objects' ends, and their own. Idempotent. Cost: O(definitions), and the
+  // objects that end.
+  static void Review(Instant now, store::Store& store);
+  // Takes over what is durable. Returns the tables whose kinds changed or went: watches of them
+  // must have ended before the next request.
+  [[nodiscard]] std::vector<store::Table> Refresh(store::Store& store);
+  // Deletes the objects of users' kinds in a namespace; how many are left, that finalizers hold.
+  [[nodiscard]] size_t EmptyNamespace(Instant now, store::Store& store,
+                                      std::string_view namespace_name) const;
+
+ private:
+  struct Entry {
+    std::shared_ptr<const api::CustomDefinition> definition;
+    std::string uid;
+    int64_t generation = 0;
+    store::Table table = 0;
+    bool ending = false;
+  };
+  std::vector<Entry> entries_;  // In order of name.
+};
+
+// Names of the tables that a journal's definitions need, beside those of the kinds' table.
+[[nodiscard]] std::vector<std::string> DefinedTables(const env::JournalContent& content);
+
+}  // namespace berth::apiserver

@@ -1,0 +1,289 @@
+// Goal: a CustomResourceDefinition makes its kind a resource like any other, for as long as it is
+// there. Method: the server stepped by hand: definitions and objects of them written, read, watched
+// and deleted, with a restart in between.
+#include "apiserver/definitions.h"
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/object.h"
+#include "apiserver/server_fixture.h"
+#include "codec/json.h"
+
+namespace berth::apiserver {
+namespace {
+
+using api::Json;
+using env::Method;
+
+constexpr const char* kDefinitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+constexpr const char* kOne =
+    "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/crontabs.stable.example.com";
+constexpr const char* kCronTabs = "/apis/stable.example.com/v1/namespaces/default/crontabs";
+
+std::string Definition(std::string_view more = "", std::string_view names = "") {
+  return fmt::format(
+      R"({{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+      "metadata":{{"name":"crontabs.stable.example.com"}},
+      "spec":{{"group":"stable.example.com","scope":"Namespaced",
+      "names":{{"plural":"crontabs","singular":"crontab","kind":"CronTab","shortNames":["ct"]{1}}},
+      "versions":[{{"name":"v1","served":true,"storage":true,
+      "subresources":{{"status":{{}},"scale":{{"specReplicasPath":".spec.replicas",
+      "statusReplicasPath":".status.replicas","labelSelectorPath":".status.selector"}}}},
+      "additionalPrinterColumns":[{{"name":"Spec","type":"string","jsonPath":".spec.cron"}},
+      {{"name":"Replicas","type":"integer","jsonPath":".spec.replicas"}}],
+      "selectableFields":[{{"jsonPath":".spec.cron"}}],
+      "schema":{{"openAPIV3Schema":{{"type":"object","properties":{{
+      "spec":{{"type":"object","required":["cron"],"properties":{{
+      "cron":{{"type":"string","pattern":"^[0-9* ]+$"}},
+      "image":{{"type":"string","default":"cron:1"}},
+      "replicas":{{"type":"integer","minimum":1,"maximum":10}}}}}},
+      "status":{{"type":"object","properties":{{"replicas":{{"type":"integer"}},
+      "selector":{{"type":"string"}}}}}}}}}}}}}}{0}]}}}})",
+      more, names);
+}
+
+std::string CronTab(std::string_view name, std::string_view spec = R"("cron":"* *")",
+                    std::string_view meta = "") {
+  return fmt::format(
+      R"({{"apiVersion":"stable.example.com/v1","kind":"CronTab","metadata":{{"name":"{}"{}}},"spec":{{{}}}}})",
+      name, meta, spec);
+}
+
+class DefinitionsTest : public testing::Test {
+ protected:
+  Json Read(std::string_view path) {
+    return codec::ParseJson(server_.Call(Method::kGet, std::string(path)).body.view()).value();
+  }
+  // The status, and the message of a Status.
+  std::string Do(Method method, const std::string& path, const std::string& body = "",
+                 std::string_view type = "application/json") {
+    const env::HttpResponse answer =
+        server_.Call(method, path, body, {{"content-type", std::string(type)}});
+    const Json json = codec::ParseJson(answer.body.view()).value_or(Json());
+    const std::string_view message =
+        api::TextAt(json, "kind") == "Status" ? api::TextAt(json, "message") : "";
+    return fmt::format("{}{}{}", answer.status, message.empty() ? "" : " ", message);
+  }
+  std::string Condition(std::string_view path, std::string_view type) {
+    const Json object = Read(path);
+    for (const Json& one : api::ArrayAt(object, "status.conditions")) {
+      if (api::TextAt(one, "type") == type)
+        return fmt::format("{} {}", api::TextAt(one, "status"), api::TextAt(one, "reason"));
+    }
+    return "none";
+  }
+
+  ServerFixture server_;
+};
+
+TEST_F(DefinitionsTest, AKindIsServedOnceItsDefinitionIsEstablished) {
+  EXPECT_EQ(Do(Method::kGet, kCronTabs), "404");
+  EXPECT_EQ(Do(Method::kPost, kDefinitions, Definition()), "201");
+  EXPECT_EQ(Condition(kOne, "NamesAccepted"), "True NoConflicts");
+  EXPECT_EQ(Condition(kOne, "Established"), "True InitialNamesAccepted");
+  EXPECT_EQ(api::TextAt(Read(kOne), "status.acceptedNames.kind"), "CronTab");
+  EXPECT_EQ(Do(Method::kPost, kCronTabs, CronTab("a")), "201");
+  const Json made = Read(std::string(kCronTabs) + "/a");
+  EXPECT_EQ(api::TextAt(made, "spec.image"), "cron:1") << "the default";
+  EXPECT_EQ(api::IntegerAt(made, "metadata.generation"), 1);
+  EXPECT_EQ(api::TextAt(Read(kCronTabs), "kind"), "CronTabList");
+  const Json found = Read("/apis/stable.example.com/v1");
+  EXPECT_EQ(api::TextAt(api::ArrayAt(found, "resources").at(0), "name"), "crontabs");
+}
+
+TEST_F(DefinitionsTest, ObjectsArePrunedAndValidated) {
+  Do(Method::kPost, kDefinitions, Definition());
+  EXPECT_EQ(Do(Method::kPost, kCronTabs, CronTab("a", R"("cron":"x")")),
+            "422 CronTab.stable.example.com \"a\" is invalid: spec.cron: Invalid value: \"x\": "
+            "spec.cron in body should match '^[0-9* ]+$'");
+  EXPECT_EQ(Do(Method::kPost, kCronTabs, CronTab("a", R"("replicas":11)")),
+            "422 CronTab.stable.example.com \"a\" is invalid: [spec.cron: Required value, "
+            "spec.replicas: Invalid value: 11: spec.replicas in body should be less than or equal "
+            "to 10]");
+  EXPECT_EQ(Do(Method::kPost, kCronTabs, CronTab("a", R"("cron":"*","more":1)")), "201");
+  EXPECT_EQ(api::FindPath(Read(std::string(kCronTabs) + "/a"), "spec.more"), nullptr);
+  EXPECT_EQ(Do(Method::kPost, std::string(kCronTabs) + "?fieldValidation=Strict",
+               CronTab("b", R"("cron":"*","more":1)")),
+            "400 CronTab in version \"v1\" cannot be handled as a CronTab: strict decoding error: "
+            "unknown field \"spec.more\"");
+  EXPECT_EQ(Do(Method::kPatch, std::string(kCronTabs) + "/a", R"({"spec":{"replicas":0}})",
+               "application/merge-patch+json"),
+            "422 CronTab.stable.example.com \"a\" is invalid: spec.replicas: Invalid value: 0: "
+            "spec.replicas in body should be greater than or equal to 1");
+}
+
+TEST_F(DefinitionsTest, StatusScaleColumnsAndFieldsAreTheDefinitions) {
+  Do(Method::kPost, kDefinitions, Definition());
+  Do(Method::kPost, kCronTabs, CronTab("a", R"("cron":"*","replicas":3)"));
+  Do(Method::kPost, kCronTabs, CronTab("b", R"("cron":"1")"));
+  const std::string a = std::string(kCronTabs) + "/a";
+  EXPECT_EQ(Do(Method::kPatch, a + "/status", R"({"status":{"replicas":2,"selector":"a=b"}})",
+               "application/merge-patch+json"),
+            "200");
+  EXPECT_EQ(api::IntegerAt(Read(a), "metadata.generation"), 1) << "a status is no generation";
+  const Json scale = Read(a + "/scale");
+  EXPECT_EQ(api::IntegerAt(scale, "spec.replicas"), 3);
+  EXPECT_EQ(api::IntegerAt(scale, "status.replicas"), 2);
+  EXPECT_EQ(api::TextAt(scale, "status.selector"), "a=b");
+  EXPECT_EQ(Do(Method::kPatch, a + "/scale", R"({"spec":{"replicas":5}})",
+               "application/merge-patch+json"),
+            "200");
+  EXPECT_EQ(api::IntegerAt(Read(a), "spec.replicas"), 5);
+  const env::HttpResponse table = server_.Call(
+      Method::kGet, kCronTabs, "", {{"accept", "application/json;as=Table;v=v1;g=meta.k8s.io"}});
+  EXPECT_NE(table.body.view().find(R"("cells":["a","*",5])"), std::string_view::npos)
+      << table.body.view();
+  const Json picked = Read(std::string(kCronTabs) + "?fieldSelector=spec.cron%3D1");
+  ASSERT_EQ(api::ArrayAt(picked, "items").size(), 1u);
+  EXPECT_EQ(api::TextAt(api::ArrayAt(picked, "items").at(0), "metadata.name"), "b");
+  EXPECT_EQ(Do(Method::kGet, std::string(kCronTabs) + "?fieldSelector=spec.image%3D1"),
+            "400 field label not supported: spec.image");
+}
+
+TEST_F(DefinitionsTest, ADeletedDefinitionTakesItsObjectsAlongAndEndsTheirWatches) {
+  Do(Method::kPost, kDefinitions, Definition());
+  Do(Method::kPost, kCronTabs, CronTab("a"));
+  Do(Method::kPost, kCronTabs, CronTab("b", R"("cron":"*")", R"(,"finalizers":["x.y/z"])"));
+  const env::ExchangeId watch =
+      server_.Send(Method::kGet, std::string(kCronTabs) + "?watch=true&resourceVersion=0");
+  server_.Settle();
+  EXPECT_EQ(Do(Method::kDelete, kOne), "200");
+  EXPECT_EQ(Condition(kOne, "Terminating"), "True InstanceDeletionInProgress");
+  EXPECT_EQ(Do(Method::kPost, kCronTabs, CronTab("c")),
+            "405 create not allowed while custom resource definition is terminating");
+  EXPECT_EQ(Do(Method::kGet, std::string(kCronTabs) + "/a").substr(0, 3), "404");
+  EXPECT_EQ(Do(Method::kGet, std::string(kCronTabs) + "/b"), "200") << "its finalizer holds it";
+  EXPECT_TRUE(server_.stream(watch).open);
+  EXPECT_EQ(Do(Method::kPatch, std::string(kCronTabs) + "/b", R"({"metadata":{"finalizers":null}})",
+               "application/merge-patch+json"),
+            "200");
+  EXPECT_EQ(Do(Method::kGet, kOne).substr(0, 3), "404");
+  EXPECT_EQ(Do(Method::kGet, kCronTabs), "404");
+  EXPECT_FALSE(server_.stream(watch).open);
+  EXPECT_NE(server_.stream(watch).text.find(R"("type":"DELETED")"), std::string::npos);
+  EXPECT_EQ(Do(Method::kPost, kDefinitions, Definition()), "201");
+  EXPECT_EQ(api::ArrayAt(Read(kCronTabs), "items").size(), 0u);
+}
+
+TEST_F(DefinitionsTest, ARestartServesTheSame) {
+  Do(Method::kPost, kDefinitions, Definition());
+  Do(Method::kPost, kCronTabs, CronTab("a"));
+  const std::string before(server_.Call(Method::kGet, std::string(kCronTabs) + "/a").body.view());
+  ServerFixture again({}, server_.journal());
+  EXPECT_EQ(again.Call(Method::kGet, std::string(kCronTabs) + "/a").body.view(), before);
+  // The crash came before anything was written of the definition's acceptance.
+  std::vector<env::JournalRecord> records;
+  for (const env::JournalRecord& record : server_.journal()) {
+    records.push_back(record);
+    if (record.key.ends_with("crontabs.stable.example.com")) break;
+  }
+  ServerFixture late({}, records);
+  EXPECT_EQ(late.Call(Method::kGet, kCronTabs).status, 200);
+}
+
+TEST_F(DefinitionsTest, NamesThatAreTakenAreNotServed) {
+  Do(Method::kPost, kDefinitions, Definition());
+  std::string other = Definition("", R"(,"listKind":"OtherList")");
+  const auto replace = [&](std::string_view from, std::string_view to) {
+    for (size_t at = 0; (at = other.find(from, at)) != std::string::npos; at += to.size())
+      other.replace(at, from.size(), to);
+  };
+  replace("crontabs", "others");
+  replace("\"crontab\"", "\"other\"");
+  EXPECT_EQ(Do(Method::kPost, kDefinitions, other), "201");
+  const std::string path = std::string(kDefinitions) + "/others.stable.example.com";
+  EXPECT_EQ(Condition(path, "NamesAccepted"), "False ShortNamesConflict");
+  EXPECT_EQ(Condition(path, "Established"), "False NotAccepted");
+  EXPECT_EQ(Do(Method::kDelete, kOne), "200");
+  EXPECT_EQ(Condition(path, "Established"), "True InitialNamesAccepted")
+      << "the names are free again";
+}
+
+TEST_F(DefinitionsTest, VersionsAreToldAsTheyAreAskedFor) {
+  constexpr std::string_view kSecond =
+      R"(,{"name":"v2","served":true,"storage":false,"schema":{"openAPIV3Schema":{"type":"object",
+      "properties":{"spec":{"type":"object","properties":{"cron":{"type":"string"},
+      "zone":{"type":"string","default":"UTC"}}}}}}})";
+  EXPECT_EQ(Do(Method::kPost, kDefinitions, Definition(kSecond)), "201");
+  Do(Method::kPost, kCronTabs, CronTab("a"));
+  const std::string second = "/apis/stable.example.com/v2/namespaces/default/crontabs";
+  const Json told = Read(second + "/a");
+  EXPECT_EQ(api::TextAt(told, "apiVersion"), "stable.example.com/v2");
+  EXPECT_EQ(api::TextAt(told, "spec.zone"), "UTC");
+  EXPECT_EQ(api::FindPath(told, "spec.image"), nullptr) << "v2 doesn't know it";
+  const Json group = Read("/apis/stable.example.com");
+  EXPECT_EQ(api::TextAt(group, "preferredVersion.version"), "v2");
+  std::string body = CronTab("b", R"("cron":"*","zone":"CET")");
+  body.replace(body.find("/v1"), 3, "/v2");
+  EXPECT_EQ(Do(Method::kPost, second, body), "201");
+  EXPECT_EQ(api::TextAt(Read(std::string(kCronTabs) + "/b"), "apiVersion"),
+            "stable.example.com/v1");
+}
+
+TEST_F(DefinitionsTest, ADefinitionOfANativeKindIsStoredAndChangesNothing) {
+  const std::string native =
+      R"({"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+      "metadata":{"name":"workloads.kueue.x-k8s.io"},"spec":{"group":"kueue.x-k8s.io",
+      "scope":"Namespaced","names":{"plural":"workloads","kind":"Workload","singular":"workload"},
+      "versions":[{"name":"v1beta2","served":true,"storage":true,"schema":{"openAPIV3Schema":
+      {"type":"object"}}}]}})";
+  const env::HttpResponse answer =
+      server_.Call(Method::kPost, kDefinitions, native, {{"content-type", "application/json"}});
+  EXPECT_EQ(answer.status, 201);
+  EXPECT_NE(env::FindHeader(answer.headers, "warning").value_or("").find("served by berth itself"),
+            std::string_view::npos);
+  const std::string path = std::string(kDefinitions) + "/workloads.kueue.x-k8s.io";
+  EXPECT_EQ(Condition(path, "Established"), "True InitialNamesAccepted");
+  EXPECT_EQ(Do(Method::kDelete, path), "200");
+  EXPECT_EQ(Do(Method::kGet, path).substr(0, 3), "404");
+  EXPECT_EQ(Do(Method::kGet, "/apis/kueue.x-k8s.io/v1beta2/workloads"), "200");
+}
+
+TEST_F(DefinitionsTest, WhatCantBeServedIsRefused) {
+  std::string wrong = Definition();
+  wrong.replace(wrong.find("crontabs.stable"), 15, "others.stable1");
+  EXPECT_NE(
+      Do(Method::kPost, kDefinitions, wrong).find("must be spec.names.plural+\".\"+spec.group"),
+      std::string::npos)
+      << Do(Method::kPost, kDefinitions, wrong);
+  std::string pattern = Definition();
+  pattern.replace(pattern.find("^[0-9* ]+$"), 10, "[");
+  EXPECT_NE(Do(Method::kPost, kDefinitions, pattern).find("must be a valid regular expression"),
+            std::string::npos);
+  std::string stored = Definition();
+  stored.replace(stored.find("\"storage\":true"), 14, "\"storage\":false");
+  EXPECT_NE(Do(Method::kPost, kDefinitions, stored)
+                .find("must have exactly one version marked as storage version"),
+            std::string::npos);
+  std::string deep = R"({"type":"string"})";
+  for (int i = 0; i < 200; ++i) deep = fmt::format(R"({{"type":"array","items":{}}})", deep);
+  std::string nested = Definition();
+  const std::string image = R"({"type":"string","default":"cron:1"})";
+  nested.replace(nested.find(image), image.size(), deep);
+  EXPECT_EQ(Do(Method::kPost, kDefinitions, nested).substr(0, 1), "4");
+}
+
+TEST_F(DefinitionsTest, ANamespaceThatEndsTakesItsObjectsAlong) {
+  Do(Method::kPost, kDefinitions, Definition());
+  Do(Method::kPost, "/api/v1/namespaces", R"({"metadata":{"name":"n"}})");
+  const std::string inside = "/apis/stable.example.com/v1/namespaces/n/crontabs";
+  EXPECT_EQ(Do(Method::kPost, inside, CronTab("a")), "201");
+  EXPECT_EQ(Do(Method::kPost, inside, CronTab("b", R"("cron":"*")", R"(,"finalizers":["x.y/z"])")),
+            "201");
+  Do(Method::kDelete, "/api/v1/namespaces/n");
+  const std::string finalize = R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}})";
+  EXPECT_EQ(Do(Method::kPut, "/api/v1/namespaces/n/finalize", finalize).substr(0, 3), "409");
+  EXPECT_EQ(Do(Method::kGet, inside + "/a").substr(0, 3), "404");
+  Do(Method::kPatch, inside + "/b", R"({"metadata":{"finalizers":null}})",
+     "application/merge-patch+json");
+  EXPECT_EQ(Do(Method::kPut, "/api/v1/namespaces/n/finalize", finalize), "200");
+  EXPECT_EQ(Do(Method::kGet, "/api/v1/namespaces/n").substr(0, 3), "404");
+}
+
+}  // namespace
+}  // namespace berth::apiserver
