@@ -60,10 +60,19 @@ void AddScheduler(CLI::App* app, SchedulerAddress& scheduler) {
 }
 
 constexpr char kSimulated[] =
-    "Simulated nodes run no program. A pod ends by itself only when it is annotated:\n"
+    "Simulated nodes run no program. A pod ends by itself only when it is annotated, or by "
+    "--job-run-for:\n"
     "  berth.dev/run-for: \"90s\"     how long each run of a container takes (\"1h30m\", "
     "\"250ms\")\n"
     "  berth.dev/exit-code: \"1,0\"   exit codes of the first run, the second and so on [0]\n";
+
+void AddJobRunFor(CLI::App* app, std::string& text, Duration& duration) {
+  app->add_option(
+         "--job-run-for", text,
+         "how long pods of Jobs run that are not annotated, e.g. 1s [until they are stopped]")
+      ->check([&duration](const std::string& given) { return ReadPositive(given, duration); })
+      ->type_name("DURATION");
+}
 
 void AddVerbose(CLI::App* app, bool& verbose) {
   app->add_flag("-v,--verbose", verbose, "log more");
@@ -86,6 +95,7 @@ struct Slots {
   std::string listen;
   std::string durability = "disk";
   std::string event_ttl;
+  std::string job_run_for;
   std::string policy = "best-fit";
   std::string arrived = "1.3";
 };
@@ -110,6 +120,7 @@ CLI::App* AddUp(CLI::App& app, Slots& slots) {
       ->check(CLI::Range(int64_t{0}, limits::kNodesMax));
   command->add_option("--node-template", up.node_template,
                       "Node manifest that the simulated nodes are copies of");
+  AddJobRunFor(command, slots.job_run_for, up.job_run_for);
   AddConfig(command, up.config);
   CLI::Option* durability =
       command
@@ -203,6 +214,7 @@ void AddClients(CLI::App& app, Slots& slots) {
       ->check(CLI::Range(int64_t{1}, limits::kNodesMax));
   nodes->add_option("--template", slots.nodes.node_template,
                     "Node manifest that they are copies of");
+  AddJobRunFor(nodes, slots.job_run_for, slots.nodes.job_run_for);
   AddVerbose(nodes, slots.nodes.verbose);
   nodes->footer(kSimulated);
 

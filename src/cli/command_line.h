@@ -35,6 +35,7 @@ struct UpOptions {
   std::string kubeconfig;  // Empty: data_dir/kubeconfig, or berth.kubeconfig here with in_memory.
   int64_t nodes = 0;
   std::string node_template;
+  Duration job_run_for;             // Of Jobs' pods that don't say; 0: until they are stopped.
   std::string config;               // A BerthConfiguration; empty: none.
   bool durable = true;              // Against loss of power, not only of the process.
   bool accept_lost_writes = false;  // Start although the journal lacks acknowledged writes.
@@ -67,6 +68,7 @@ struct NodesOptions {
   ConnectOptions connect;
   int64_t count = 0;
   std::string node_template;
+  Duration job_run_for;  // As of UpOptions.
   bool verbose = false;
 };
 

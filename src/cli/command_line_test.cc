@@ -37,6 +37,7 @@ TEST(CommandLine, UpHasDefaultsThatServeALaptop) {
   EXPECT_TRUE(up.durable);
   EXPECT_FALSE(up.accept_lost_writes);
   EXPECT_EQ(up.event_ttl, Duration::Minutes(60));
+  EXPECT_EQ(up.job_run_for, Duration{});
   EXPECT_EQ(up.nodes, 0);
   EXPECT_FALSE(up.seed.has_value());
 }
@@ -57,6 +58,12 @@ TEST(CommandLine, UpTakesAllItsOptions) {
   EXPECT_TRUE(up.demo);
   EXPECT_TRUE(up.once);
   EXPECT_EQ(up.seed, 9U);
+}
+
+TEST(CommandLine, PodsOfJobsRunForSoLong) {
+  EXPECT_EQ(Get<UpOptions>({"up", "--job-run-for", "2s"}).job_run_for, Duration::Seconds(2));
+  EXPECT_EQ(Get<NodesOptions>({"nodes", "--count", "1", "--job-run-for", "3s"}).job_run_for,
+            Duration::Seconds(3));
 }
 
 TEST(CommandLine, TheDemoHasNodes) { EXPECT_EQ(Get<UpOptions>({"up", "--demo"}).nodes, 100); }
@@ -162,6 +169,7 @@ TEST(CommandLine, WhatMakesNoSenseIsNamed) {
       {{"up", "--durability", "perhaps"}, "perhaps"},
       {{"up", "--event-ttl", "soon"}, "invalid duration \"soon\""},
       {{"up", "--event-ttl", "0s"}, "must be more than 0"},
+      {{"nodes", "--count", "1", "--job-run-for", "long"}, "invalid duration \"long\""},
       {{"up", "--in-memory", "--data-dir", "d"}, "--in-memory"},
       {{"up", "--once"}, "--demo"},
       {{"up", "--demo", "--no-scheduler"}, "needs the scheduler"},

@@ -156,6 +156,7 @@ int Nodes(const cli::NodesOptions& options) {
   nodes::Options wanted;
   wanted.client = ClientOptions(*endpoint, "berth-nodes");
   wanted.nodes = std::move(*specs);
+  wanted.timing.job_run_for = options.job_run_for;
   const Status status =
       process.Connect(std::make_unique<nodes::Nodes>(std::move(wanted)), *endpoint);
   if (!status) return process.Failed(status.error());

@@ -287,6 +287,7 @@ Status Cluster::AddClients() {
     nodes::Options options;
     options.client = ClientOptions("berth-nodes");
     options.nodes = std::move(*specs);
+    options.timing.job_run_for = options_.job_run_for;
     AddClient("nodes", "berth-nodes", std::make_unique<nodes::Nodes>(std::move(options)));
   }
   if (options_.demo) {

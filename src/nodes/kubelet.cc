@@ -250,6 +250,12 @@ PodStep Run(const api::Pod& pod, const PodOnNode& on_node, const RunPlan& plan, 
   return WriteStatus(text.Take(), now);
 }
 
+bool IsOfJob(const api::Pod& pod) {
+  return std::ranges::any_of(pod.meta.owners, [](const api::OwnerReference& owner) {
+    return owner.controller && owner.kind == "Job" && owner.api_version == "batch/v1";
+  });
+}
+
 struct End {
   bool succeeded = false;
   int64_t exit_code = 0;
@@ -413,11 +419,14 @@ PodStep Decide(const api::Pod& pod, const PodOnNode& on_node, const KubeletTimin
   }
   if (IsTerminal(pod)) return {};
   if (on_node.pod_ip.empty()) return {.action = PodAction::kAdmit};
-  const Result<RunPlan> plan = RunPlanOf(pod.meta.annotations);
+  Result<RunPlan> plan = RunPlanOf(pod.meta.annotations);
   if (!plan) {
     return Terminate(
         pod, on_node,
         {.exit_code = 1, .reason = "InvalidAnnotation", .message = plan.error().message}, now);
+  }
+  if (!plan->run_for.has_value() && timing.job_run_for.ns != 0 && IsOfJob(pod)) {
+    plan->run_for = timing.job_run_for;
   }
   Instant deadline = Instant::Never();
   if (pod.spec->active_deadline_seconds.has_value() && WasAdmitted(pod)) {

@@ -28,6 +28,9 @@ struct KubeletTiming {
   // From the deletion to the end of the containers, unless the pod asks for longer or the grace
   // period ends before.
   Duration stop_delay;
+  // How long each run of the containers of Jobs' pods takes that don't say; until they are stopped
+  // if 0, as those of all other pods.
+  Duration job_run_for;
 };
 
 // What the node holds for one pod.

@@ -83,6 +83,7 @@ class Conversation {
     }
     if (directive.command == "timing") {
       timing_.stop_delay = *api::ParseDuration(directive.Value("stop", "0"));
+      timing_.job_run_for = *api::ParseDuration(directive.Value("job", "0"));
       return "";
     }
     if (directive.command == "restart-kubelet") {
