@@ -15,39 +15,10 @@
 #include "api/fields.h"
 #include "api/object.h"
 #include "api/patch.h"
+#include "api/validate_fixture.h"
 
 namespace berth::api {
 namespace {
-
-Json Parse(std::string_view text) { return boost::json::parse(text); }
-
-std::string Show(const FieldErrors& errors) {
-  std::string text;
-  for (const FieldError& error : errors) text += (text.empty() ? "" : "\n") + ToString(error);
-  return text;
-}
-
-// A stored object: the base with a merge patch over it, as the server would prepare it.
-Json Made(KindId kind, std::string_view base, std::string_view patch) {
-  Json object = ApplyMergePatch(Parse(base), Parse(patch));
-  EXPECT_TRUE(Conform(kind, object).has_value()) << patch;
-  ApplyDefaults(kind, object);
-  PrepareForCreate(kind, object);
-  return object;
-}
-
-struct Row {
-  std::string_view patch;
-  std::string_view errors;
-};
-
-void ExpectRows(KindId kind, std::string_view base, const std::vector<Row>& rows) {
-  EXPECT_EQ(Show(ValidateCreate(kind, Made(kind, base, "{}"))), "");
-  for (const Row& row : rows) {
-    SCOPED_TRACE(row.patch);
-    EXPECT_EQ(Show(ValidateCreate(kind, Made(kind, base, row.patch))), row.errors);
-  }
-}
 
 constexpr std::string_view kPod =
     R"({"metadata":{"name":"p","namespace":"n","uid":"u","resourceVersion":"1"},

@@ -32,34 +32,12 @@ std::optional<int64_t> PercentOf(std::string_view text) {
   return error == std::errc() ? std::optional(number) : std::optional<int64_t>(INT32_MAX);
 }
 
-void CheckCountOrPercent(FieldErrors& errors, const Path& path, const Json& value) {
-  if (value.is_int64() && value.get_int64() < 0) {
-    AddInvalid(errors, path, value, "must be greater than or equal to 0");
-  }
-  if (value.is_string() && !PercentOf(value.get_string())) {
-    AddInvalid(errors, path, value,
-               "a valid percent string must be a numeric string followed by an ending '%' (e.g. "
-               "'1%',  or '93%', regex used for validation is '[0-9]+%')");
-  }
-}
-
-void CheckShare(FieldErrors& errors, const Path& path, const Json& value) {
-  if (value.is_string() && PercentOf(value.get_string()).value_or(0) > 100) {
-    AddInvalid(errors, path, value, "must not be greater than 100%");
-  }
-}
-
-bool IsZero(const Json& value) {
-  if (value.is_int64()) return value.get_int64() == 0;
-  return value.is_string() && PercentOf(value.get_string()) == 0;
-}
-
 void CheckRolling(FieldErrors& errors, const Path& path, const Json& rolling) {
   const Json& unavailable = OrEmptyObject(FindMember(rolling, "maxUnavailable"));
   const Json& surge = OrEmptyObject(FindMember(rolling, "maxSurge"));
   CheckCountOrPercent(errors, path.At("maxUnavailable"), unavailable);
   CheckCountOrPercent(errors, path.At("maxSurge"), surge);
-  if (IsZero(unavailable) && IsZero(surge)) {
+  if (IsZeroCount(unavailable) && IsZeroCount(surge)) {
     AddInvalid(errors, path.At("maxUnavailable"), unavailable, "may not be 0 when `maxSurge` is 0");
   }
   CheckShare(errors, path.At("maxUnavailable"), unavailable);
@@ -103,23 +81,9 @@ void CheckSelectorAndTemplate(FieldErrors& errors, const Path& path, const Json&
   }
   const Path pods_path = path.At("template");
   const Json& pods = OrEmptyObject(FindMember(spec, "template"));
-  const Json* labels = FindPath(pods, "metadata.labels");
-  if (!Selects(selector, ObjectAt(pods, "metadata.labels"))) {
-    const Path meta = pods_path.At("metadata");
-    AddInvalid(errors, meta.At("labels"), labels == nullptr ? Json() : *labels,
-               std::string(kMismatch));
-  }
+  if (!Selects(selector, ObjectAt(pods, "metadata.labels"))) AddMismatch(errors, pods_path, pods);
   CheckTemplate(errors, pods_path, pods);
-  const std::string_view policy = TextAt(pods, "spec.restartPolicy");
-  const Path pod_spec = pods_path.At("spec");
-  if (policy != "Always") {
-    constexpr std::array<std::string_view, 1> kAlways = {"Always"};
-    CheckEnum(errors, pod_spec.At("restartPolicy"), policy, kAlways);
-  }
-  if (FindPath(pods, "spec.activeDeadlineSeconds") != nullptr) {
-    AddForbidden(errors, pod_spec.At("activeDeadlineSeconds"),
-                 "activeDeadlineSeconds in ReplicaSet is not Supported");
-  }
+  CheckAlwaysRestarted(errors, pods_path, pods, "ReplicaSet");
 }
 
 void CheckDeploymentSpec(FieldErrors& errors, const Json& object) {
@@ -499,6 +463,49 @@ void CheckSums(FieldErrors& errors, const Path& path, const Json& status, bool i
 }
 
 }  // namespace
+
+void CheckCountOrPercent(FieldErrors& errors, const Path& path, const Json& value) {
+  if (value.is_int64() && value.get_int64() < 0) {
+    AddInvalid(errors, path, value, "must be greater than or equal to 0");
+  }
+  if (value.is_string() && !PercentOf(value.get_string())) {
+    AddInvalid(errors, path, value,
+               "a valid percent string must be a numeric string followed by an ending '%' (e.g. "
+               "'1%',  or '93%', regex used for validation is '[0-9]+%')");
+  }
+}
+
+void CheckShare(FieldErrors& errors, const Path& path, const Json& value) {
+  if (value.is_string() && PercentOf(value.get_string()).value_or(0) > 100) {
+    AddInvalid(errors, path, value, "must not be greater than 100%");
+  }
+}
+
+bool IsZeroCount(const Json& value) {
+  if (value.is_int64()) return value.get_int64() == 0;
+  return value.is_string() && PercentOf(value.get_string()) == 0;
+}
+
+void CheckAlwaysRestarted(FieldErrors& errors, const Path& pods_path, const Json& pods,
+                          std::string_view kind) {
+  const Path pod_spec = pods_path.At("spec");
+  const std::string_view policy = TextAt(pods, "spec.restartPolicy");
+  if (policy != "Always") {
+    constexpr std::array<std::string_view, 1> kAlways = {"Always"};
+    CheckEnum(errors, pod_spec.At("restartPolicy"), policy, kAlways);
+  }
+  if (FindPath(pods, "spec.activeDeadlineSeconds") != nullptr) {
+    AddForbidden(errors, pod_spec.At("activeDeadlineSeconds"),
+                 fmt::format("activeDeadlineSeconds in {} is not Supported", kind));
+  }
+}
+
+void AddMismatch(FieldErrors& errors, const Path& pods_path, const Json& pods) {
+  const Json* labels = FindPath(pods, "metadata.labels");
+  const Path meta = pods_path.At("metadata");
+  AddInvalid(errors, meta.At("labels"), labels == nullptr ? Json() : *labels,
+             std::string(kMismatch));
+}
 
 void CheckCountOrShare(FieldErrors& errors, const Path& path, const Json& value) {
   CheckCountOrPercent(errors, path, value);

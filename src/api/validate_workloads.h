@@ -2,11 +2,22 @@
 
 #include "api/validate_common.h"
 
-// Private to api/: the rules of Deployments, ReplicaSets and Jobs.
+// Private to api/: the rules of Deployments, ReplicaSets and Jobs, and what others take of them.
 namespace berth::api::rules {
 
 // A number >= 0, or a percentage up to 100%.
 void CheckCountOrShare(FieldErrors& errors, const Path& path, const Json& value);
+// A number >= 0, or a percentage.
+void CheckCountOrPercent(FieldErrors& errors, const Path& path, const Json& value);
+// A percentage is at most 100%.
+void CheckShare(FieldErrors& errors, const Path& path, const Json& value);
+// 0, or 0%.
+[[nodiscard]] bool IsZeroCount(const Json& value);
+// Pods of the template are restarted always, and have no deadline. `kind` in messages.
+void CheckAlwaysRestarted(FieldErrors& errors, const Path& pods_path, const Json& pods,
+                          std::string_view kind);
+// Labels of the template that the selector doesn't select.
+void AddMismatch(FieldErrors& errors, const Path& pods_path, const Json& pods);
 void CheckDeployment(FieldErrors& errors, const Json& object);
 void CheckDeploymentUpdate(FieldErrors& errors, const Json& old, const Json& object);
 void CheckReplicaSet(FieldErrors& errors, const Json& object);

@@ -136,6 +136,10 @@ void ReadPod(Errors& errors, const Element& element, api::Pod& out);
 void ReadPodSpec(Errors& errors, const Element& element, api::Pod& out);
 void ReadNode(Errors& errors, const Element& element, api::Node& out);
 
+void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out);
+void ReadReplicaSet(Errors& errors, const Element& root, api::ReplicaSet& out);
+void ReadJob(Errors& errors, const Element& root, api::Job& out);
+
 void ReadResourceFlavor(Errors& errors, const Element& root, api::ResourceFlavor& out);
 void ReadClusterQueue(Errors& errors, const Element& root, api::ClusterQueue& out);
 void ReadCohort(Errors& errors, const Element& root, api::Cohort& out);

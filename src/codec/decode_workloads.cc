@@ -1,0 +1,254 @@
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "codec/decode_reader.h"
+#include "codec/json.h"
+
+// The kinds that make pods of a template.
+namespace berth::codec::reader {
+namespace {
+
+bool IsEmpty(const Element& element) {
+  reader::Object object;
+  if (element.get(object) == simdjson::SUCCESS) return object.size() == 0;
+  reader::Array array;
+  if (element.get(array) == simdjson::SUCCESS) return array.size() == 0;
+  return element.is_null();
+}
+
+// The template's metadata with sorted keys, without what means nothing: nulls, empty lists and
+// maps, pod-template-hash.
+void AppendCanonicalMeta(Errors& errors, const Element& element, std::string& out) {
+  std::vector<std::pair<std::string_view, std::string>> members;
+  ForMembers(
+      errors, "spec.template.metadata", element, [&](std::string_view key, const Element& value) {
+        if (IsEmpty(value)) return;
+        std::string text;
+        if (key == "labels") {
+          api::StringMap labels;
+          Read(errors, "spec.template.metadata.labels", value, labels);
+          std::erase_if(labels, [](const auto& item) { return item.first == "pod-template-hash"; });
+          if (labels.empty()) return;
+          for (const auto& [name, label] : labels) {
+            text += text.empty() ? '{' : ',';
+            AppendJsonString(name, text);
+            text += ':';
+            AppendJsonString(label, text);
+          }
+          text += '}';
+        } else {
+          AppendText(value, true, text);
+        }
+        members.emplace_back(key, std::move(text));
+      });
+  std::ranges::sort(members);
+  out += '{';
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (i > 0) out += ',';
+    AppendJsonString(members[i].first, out);
+    out += ':';
+    out += members[i].second;
+  }
+  out += '}';
+}
+
+void ReadTemplate(Errors& errors, const Element& element, api::PodTemplate& out) {
+  std::string canonical = "{\"metadata\":{}";
+  std::string canonical_spec = "{}";
+  ForMembers(errors, "spec.template", element, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") {
+      api::ObjectMeta meta;
+      Read(errors, "spec.template.metadata", value, meta);
+      out.labels = std::move(meta.labels);
+      out.annotations = std::move(meta.annotations);
+      out.finalizers = std::move(meta.finalizers);
+      canonical = "{\"metadata\":";
+      AppendCanonicalMeta(errors, value, canonical);
+    } else if (key == "spec") {
+      std::string text;
+      AppendText(value, false, text);
+      out.spec = Bytes(std::move(text));
+      canonical_spec.clear();
+      AppendText(value, true, canonical_spec);
+      ForMembers(errors, "spec.template.spec", value,
+                 [&](std::string_view name, const Element& part) {
+                   if (name == "restartPolicy") {
+                     Read(errors, "spec.template.spec.restartPolicy", part, out.restart_policy);
+                   }
+                 });
+    }
+  });
+  out.canonical = Bytes(canonical + ",\"spec\":" + canonical_spec + "}");
+}
+
+void ReadStrategy(Errors& errors, const Element& element, api::Deployment& out) {
+  ForMembers(errors, "spec.strategy", element, [&](std::string_view key, const Element& value) {
+    if (key == "type") {
+      std::string type;
+      Read(errors, "spec.strategy.type", value, type);
+      out.recreate = type == "Recreate";
+    } else if (key == "rollingUpdate") {
+      ForMembers(errors, "spec.strategy.rollingUpdate", value,
+                 [&](std::string_view name, const Element& part) {
+                   if (name == "maxSurge") {
+                     Read(errors, "spec.strategy.rollingUpdate.maxSurge", part, out.max_surge);
+                   } else if (name == "maxUnavailable") {
+                     Read(errors, "spec.strategy.rollingUpdate.maxUnavailable", part,
+                          out.max_unavailable);
+                   }
+                 });
+    }
+  });
+}
+
+void ReadJobSpec(Errors& errors, std::string_view key, const Element& value, api::Job& out) {
+  if (key == "parallelism") {
+    Read(errors, "spec.parallelism", value, out.parallelism);
+  } else if (key == "completions") {
+    Read(errors, "spec.completions", value, out.completions);
+  } else if (key == "backoffLimit") {
+    Read(errors, "spec.backoffLimit", value, out.backoff_limit);
+  } else if (key == "suspend") {
+    Read(errors, "spec.suspend", value, out.suspend);
+  } else if (key == "completionMode") {
+    std::string mode;
+    Read(errors, "spec.completionMode", value, mode);
+    out.indexed = mode == "Indexed";
+  } else if (key == "ttlSecondsAfterFinished") {
+    Read(errors, "spec.ttlSecondsAfterFinished", value, out.ttl_seconds_after_finished);
+  } else if (key == "activeDeadlineSeconds") {
+    Read(errors, "spec.activeDeadlineSeconds", value, out.active_deadline_seconds);
+  } else if (key == "podReplacementPolicy") {
+    std::string policy;
+    Read(errors, "spec.podReplacementPolicy", value, policy);
+    out.replace_failed_only = policy == "Failed";
+  } else if (key == "managedBy") {
+    Read(errors, "spec.managedBy", value, out.managed_by);
+  } else if (key == "selector") {
+    Read(errors, "spec.selector", value, out.selector);
+  } else if (key == "template") {
+    ReadTemplate(errors, value, out.pod_template);
+  } else if (key == "podFailurePolicy" || key == "successPolicy" || key == "backoffLimitPerIndex") {
+    out.unsupported.push_back("spec." + std::string(key));
+  }
+}
+
+void ReadJobStatus(Errors& errors, std::string_view key, const Element& value, api::Job& out) {
+  if (key == "active") {
+    Read(errors, "status.active", value, out.active);
+  } else if (key == "ready") {
+    Read(errors, "status.ready", value, out.ready);
+  } else if (key == "succeeded") {
+    Read(errors, "status.succeeded", value, out.succeeded);
+  } else if (key == "failed") {
+    Read(errors, "status.failed", value, out.failed);
+  } else if (key == "terminating") {
+    Read(errors, "status.terminating", value, out.terminating);
+  } else if (key == "startTime") {
+    Read(errors, "status.startTime", value, out.start_time);
+  } else if (key == "completionTime") {
+    Read(errors, "status.completionTime", value, out.completion_time);
+  } else if (key == "completedIndexes") {
+    Read(errors, "status.completedIndexes", value, out.completed_indexes);
+  } else if (key == "conditions") {
+    Read(errors, "status.conditions", value, out.conditions);
+  } else if (key == "uncountedTerminatedPods") {
+    ForMembers(
+        errors, "status.uncountedTerminatedPods", value,
+        [&](std::string_view name, const Element& uids) {
+          if (name == "succeeded") {
+            Read(errors, "status.uncountedTerminatedPods.succeeded", uids, out.uncounted_succeeded);
+          } else if (name == "failed") {
+            Read(errors, "status.uncountedTerminatedPods.failed", uids, out.uncounted_failed);
+          }
+        });
+  }
+}
+
+}  // namespace
+
+void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out) {
+  const auto spec = [&](std::string_view key, const Element& value) {
+    if (key == "replicas") {
+      Read(errors, "spec.replicas", value, out.replicas);
+    } else if (key == "minReadySeconds") {
+      Read(errors, "spec.minReadySeconds", value, out.min_ready_seconds);
+    } else if (key == "selector") {
+      Read(errors, "spec.selector", value, out.selector);
+    } else if (key == "template") {
+      ReadTemplate(errors, value, out.pod_template);
+    } else if (key == "strategy") {
+      ReadStrategy(errors, value, out);
+    } else if (key == "revisionHistoryLimit") {
+      Read(errors, "spec.revisionHistoryLimit", value, out.revision_history_limit);
+    } else if (key == "progressDeadlineSeconds") {
+      Read(errors, "spec.progressDeadlineSeconds", value, out.progress_deadline_seconds);
+    } else if (key == "paused") {
+      Read(errors, "spec.paused", value, out.paused);
+    }
+  };
+  const auto status = [&](std::string_view key, const Element& value) {
+    if (key == "replicas") {
+      Read(errors, "status.replicas", value, out.status_replicas);
+    } else if (key == "updatedReplicas") {
+      Read(errors, "status.updatedReplicas", value, out.updated_replicas);
+    } else if (key == "readyReplicas") {
+      Read(errors, "status.readyReplicas", value, out.ready_replicas);
+    } else if (key == "availableReplicas") {
+      Read(errors, "status.availableReplicas", value, out.available_replicas);
+    } else if (key == "unavailableReplicas") {
+      Read(errors, "status.unavailableReplicas", value, out.unavailable_replicas);
+    } else if (key == "terminatingReplicas") {
+      Read(errors, "status.terminatingReplicas", value, out.terminating_replicas);
+    } else if (key == "observedGeneration") {
+      Read(errors, "status.observedGeneration", value, out.observed_generation);
+    } else if (key == "collisionCount") {
+      Read(errors, "status.collisionCount", value, out.collision_count);
+    } else if (key == "conditions") {
+      Read(errors, "status.conditions", value, out.conditions);
+    }
+  };
+  ReadObject(errors, root, out.meta, spec, status);
+}
+
+void ReadReplicaSet(Errors& errors, const Element& root, api::ReplicaSet& out) {
+  const auto spec = [&](std::string_view key, const Element& value) {
+    if (key == "replicas") {
+      Read(errors, "spec.replicas", value, out.replicas);
+    } else if (key == "minReadySeconds") {
+      Read(errors, "spec.minReadySeconds", value, out.min_ready_seconds);
+    } else if (key == "selector") {
+      Read(errors, "spec.selector", value, out.selector);
+    } else if (key == "template") {
+      ReadTemplate(errors, value, out.pod_template);
+    }
+  };
+  const auto status = [&](std::string_view key, const Element& value) {
+    if (key == "replicas") {
+      Read(errors, "status.replicas", value, out.status_replicas);
+    } else if (key == "fullyLabeledReplicas") {
+      Read(errors, "status.fullyLabeledReplicas", value, out.fully_labeled_replicas);
+    } else if (key == "readyReplicas") {
+      Read(errors, "status.readyReplicas", value, out.ready_replicas);
+    } else if (key == "availableReplicas") {
+      Read(errors, "status.availableReplicas", value, out.available_replicas);
+    } else if (key == "terminatingReplicas") {
+      Read(errors, "status.terminatingReplicas", value, out.terminating_replicas);
+    } else if (key == "observedGeneration") {
+      Read(errors, "status.observedGeneration", value, out.observed_generation);
+    } else if (key == "conditions") {
+      Read(errors, "status.conditions", value, out.conditions);
+    }
+  };
+  ReadObject(errors, root, out.meta, spec, status);
+}
+
+void ReadJob(Errors& errors, const Element& root, api::Job& out) {
+  ReadObject(
+      errors, root, out.meta,
+      [&](std::string_view key, const Element& value) { ReadJobSpec(errors, key, value, out); },
+      [&](std::string_view key, const Element& value) { ReadJobStatus(errors, key, value, out); });
+}
+
+}  // namespace berth::codec::reader
