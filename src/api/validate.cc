@@ -14,6 +14,7 @@
 #include "api/validate_definition.h"
 #include "api/validate_pod.h"
 #include "api/validate_services.h"
+#include "api/validate_sets.h"
 #include "api/validate_workloads.h"
 
 namespace berth::api {
@@ -387,6 +388,8 @@ BothCheck BothCheckOf(KindId kind) {
   switch (kind) {
     case KindId::kCustomResourceDefinition:
       return rules::CheckDefinition;
+    case KindId::kReplicationController:
+      return rules::CheckReplicationController;
     default:
       return nullptr;
   }
@@ -503,6 +506,9 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
       break;
     case KindId::kJob:
       rules::CheckJobStatusUpdate(errors, old, object);
+      break;
+    case KindId::kReplicationController:
+      rules::CheckReplicationControllerStatus(errors, old, object);
       break;
     case KindId::kPodDisruptionBudget:
       CheckMetaUpdate(errors, old, object);

@@ -77,6 +77,9 @@ struct ReplicaSet {
   bool operator==(const ReplicaSet&) const = default;
 };
 
+// Its selector is a plain map, which stands in selector.match_labels.
+struct ReplicationController : ReplicaSet {};
+
 struct Deployment {
   ObjectMeta meta;
   int64_t replicas = 1;

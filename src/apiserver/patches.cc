@@ -254,7 +254,10 @@ Json ScaleOf(const api::Kind& kind, const store::StoredObject& object) {
     metadata[key] = api::TextAt(document, fmt::format("metadata.{}", key));
   }
   api::LabelSelector selector;
-  selector.match_labels = api::StringMapAt(document, "spec.selector.matchLabels");
+  // A ReplicationController's is a plain map.
+  selector.match_labels = api::TextAt(document, "kind") == "ReplicationController"
+                              ? api::StringMapAt(document, "spec.selector")
+                              : api::StringMapAt(document, "spec.selector.matchLabels");
   for (const Json& expression : api::ArrayAt(document, "spec.selector.matchExpressions")) {
     api::Requirement requirement{.key = std::string(api::TextAt(expression, "key")),
                                  .op = std::string(api::TextAt(expression, "operator")),

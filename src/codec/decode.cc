@@ -332,6 +332,10 @@ Result<api::Deployment> Decoder::Deployment(std::string_view json) {
 Result<api::ReplicaSet> Decoder::ReplicaSet(std::string_view json) {
   return Decode<api::ReplicaSet>(buffers().parser, buffers().text, json, reader::ReadReplicaSet);
 }
+Result<api::ReplicationController> Decoder::ReplicationController(std::string_view json) {
+  return Decode<api::ReplicationController>(buffers().parser, buffers().text, json,
+                                            reader::ReadReplicationController);
+}
 Result<api::Job> Decoder::Job(std::string_view json) {
   return Decode<api::Job>(buffers().parser, buffers().text, json, reader::ReadJob);
 }

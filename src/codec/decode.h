@@ -39,6 +39,7 @@ class Decoder {
   [[nodiscard]] Result<api::Node> Node(std::string_view json);
   [[nodiscard]] Result<api::Deployment> Deployment(std::string_view json);
   [[nodiscard]] Result<api::ReplicaSet> ReplicaSet(std::string_view json);
+  [[nodiscard]] Result<api::ReplicationController> ReplicationController(std::string_view json);
   [[nodiscard]] Result<api::Job> Job(std::string_view json);
   [[nodiscard]] Result<api::Namespace> Namespace(std::string_view json);
   [[nodiscard]] Result<api::ServiceAccount> ServiceAccount(std::string_view json);

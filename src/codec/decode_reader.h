@@ -138,6 +138,8 @@ void ReadNode(Errors& errors, const Element& element, api::Node& out);
 
 void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out);
 void ReadReplicaSet(Errors& errors, const Element& root, api::ReplicaSet& out);
+void ReadReplicationController(Errors& errors, const Element& root,
+                               api::ReplicationController& out);
 void ReadJob(Errors& errors, const Element& root, api::Job& out);
 
 void ReadResourceFlavor(Errors& errors, const Element& root, api::ResourceFlavor& out);

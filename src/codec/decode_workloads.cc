@@ -166,6 +166,40 @@ void ReadJobStatus(Errors& errors, std::string_view key, const Element& value, a
   }
 }
 
+void ReadReplicas(Errors& errors, const Element& root, bool plain_selector, api::ReplicaSet& out) {
+  const auto spec = [&](std::string_view key, const Element& value) {
+    if (key == "replicas") {
+      Read(errors, "spec.replicas", value, out.replicas);
+    } else if (key == "minReadySeconds") {
+      Read(errors, "spec.minReadySeconds", value, out.min_ready_seconds);
+    } else if (key == "selector" && plain_selector) {
+      Read(errors, "spec.selector", value, out.selector.match_labels);
+    } else if (key == "selector") {
+      Read(errors, "spec.selector", value, out.selector);
+    } else if (key == "template") {
+      ReadTemplate(errors, value, out.pod_template);
+    }
+  };
+  const auto status = [&](std::string_view key, const Element& value) {
+    if (key == "replicas") {
+      Read(errors, "status.replicas", value, out.status_replicas);
+    } else if (key == "fullyLabeledReplicas") {
+      Read(errors, "status.fullyLabeledReplicas", value, out.fully_labeled_replicas);
+    } else if (key == "readyReplicas") {
+      Read(errors, "status.readyReplicas", value, out.ready_replicas);
+    } else if (key == "availableReplicas") {
+      Read(errors, "status.availableReplicas", value, out.available_replicas);
+    } else if (key == "terminatingReplicas") {
+      Read(errors, "status.terminatingReplicas", value, out.terminating_replicas);
+    } else if (key == "observedGeneration") {
+      Read(errors, "status.observedGeneration", value, out.observed_generation);
+    } else if (key == "conditions") {
+      Read(errors, "status.conditions", value, out.conditions);
+    }
+  };
+  ReadObject(errors, root, out.meta, spec, status);
+}
+
 }  // namespace
 
 void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out) {
@@ -213,35 +247,7 @@ void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out) {
 }
 
 void ReadReplicaSet(Errors& errors, const Element& root, api::ReplicaSet& out) {
-  const auto spec = [&](std::string_view key, const Element& value) {
-    if (key == "replicas") {
-      Read(errors, "spec.replicas", value, out.replicas);
-    } else if (key == "minReadySeconds") {
-      Read(errors, "spec.minReadySeconds", value, out.min_ready_seconds);
-    } else if (key == "selector") {
-      Read(errors, "spec.selector", value, out.selector);
-    } else if (key == "template") {
-      ReadTemplate(errors, value, out.pod_template);
-    }
-  };
-  const auto status = [&](std::string_view key, const Element& value) {
-    if (key == "replicas") {
-      Read(errors, "status.replicas", value, out.status_replicas);
-    } else if (key == "fullyLabeledReplicas") {
-      Read(errors, "status.fullyLabeledReplicas", value, out.fully_labeled_replicas);
-    } else if (key == "readyReplicas") {
-      Read(errors, "status.readyReplicas", value, out.ready_replicas);
-    } else if (key == "availableReplicas") {
-      Read(errors, "status.availableReplicas", value, out.available_replicas);
-    } else if (key == "terminatingReplicas") {
-      Read(errors, "status.terminatingReplicas", value, out.terminating_replicas);
-    } else if (key == "observedGeneration") {
-      Read(errors, "status.observedGeneration", value, out.observed_generation);
-    } else if (key == "conditions") {
-      Read(errors, "status.conditions", value, out.conditions);
-    }
-  };
-  ReadObject(errors, root, out.meta, spec, status);
+  ReadReplicas(errors, root, false, out);
 }
 
 void ReadJob(Errors& errors, const Element& root, api::Job& out) {
@@ -249,6 +255,11 @@ void ReadJob(Errors& errors, const Element& root, api::Job& out) {
       errors, root, out.meta,
       [&](std::string_view key, const Element& value) { ReadJobSpec(errors, key, value, out); },
       [&](std::string_view key, const Element& value) { ReadJobStatus(errors, key, value, out); });
+}
+
+void ReadReplicationController(Errors& errors, const Element& root,
+                               api::ReplicationController& out) {
+  ReadReplicas(errors, root, true, out);
 }
 
 }  // namespace berth::codec::reader

@@ -38,6 +38,8 @@ std::string_view ComponentOf(Part part) {
       return "deployment-controller";
     case Part::kReplicaSet:
       return "replicaset-controller";
+    case Part::kReplicationController:
+      return "replication-controller";
     case Part::kJob:
       return "job-controller";
     case Part::kBudget:
@@ -48,6 +50,20 @@ std::string_view ComponentOf(Part part) {
       return "workload-controller";
     default:
       return {};
+  }
+}
+
+// Whether the part plans what an object makes that has a generation.
+bool IsOfOwner(Part part) {
+  switch (part) {
+    case Part::kDeployment:
+    case Part::kReplicaSet:
+    case Part::kReplicationController:
+    case Part::kJob:
+    case Part::kWorkload:
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -118,17 +134,14 @@ void Controllers::Settle(Instant now, const Key& key) {
 
 int64_t Controllers::ReasonOf(const Key& key) const {
   const bool group = key.part == Part::kPodGroup;
-  if (!group && key.part != Part::kDeployment && key.part != Part::kReplicaSet &&
-      key.part != Part::kJob && key.part != Part::kWorkload) {
-    return 0;
-  }
+  if (!group && !IsOfOwner(key.part)) return 0;
   const std::string_view id = key.id;
   const Slot slot = objects_.Find(group ? id.substr(id.find('/') + 1) : id);
   if (slot == kNoSlot || objects_.head(slot).deletion.has_value()) return -1;
   if (const api::Deployment* deployment = objects_.deployment(slot))
     return deployment->meta.generation;
   if (const api::Job* job = objects_.job(slot)) return job->meta.generation;
-  const api::ReplicaSet* set = objects_.replica_set(slot);
+  const api::ReplicaSet* set = objects_.replicas_of(slot);
   return set == nullptr ? 0 : set->meta.generation;
 }
 

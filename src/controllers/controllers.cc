@@ -139,29 +139,40 @@ void Controllers::OnDifference(Instant now, const Difference& difference) {
     EnqueueForCollector(now, difference.before, {.removed = true});
 }
 
+namespace {
+
+// Of a kind that makes others: the part that plans for it.
+std::optional<Part> OwnerPartOf(api::KindId kind) {
+  switch (kind) {
+    case api::KindId::kDeployment:
+      return Part::kDeployment;
+    case api::KindId::kReplicaSet:
+      return Part::kReplicaSet;
+    case api::KindId::kReplicationController:
+      return Part::kReplicationController;
+    case api::KindId::kJob:
+      return Part::kJob;
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
 void Controllers::EnqueueController(Instant now, const Head& head) {
   const api::OwnerReference* controller = head.controller();
   if (controller == nullptr) return;
   const Slot owner = objects_.Find(controller->uid);
   if (owner == kNoSlot) return;
-  switch (objects_.head(owner).kind) {
-    case api::KindId::kDeployment:
-      return Enqueue(now, {Part::kDeployment, controller->uid});
-    case api::KindId::kReplicaSet: {
-      Enqueue(now, {Part::kReplicaSet, controller->uid});
-      // Recreate waits for the last pod of the old templates.
-      const api::OwnerReference* above = objects_.head(owner).controller();
-      const Slot deployment = above == nullptr ? kNoSlot : objects_.Find(above->uid);
-      const api::Deployment* view =
-          deployment == kNoSlot ? nullptr : objects_.deployment(deployment);
-      if (view != nullptr && view->recreate) Enqueue(now, {Part::kDeployment, above->uid});
-      return;
-    }
-    case api::KindId::kJob:
-      return Enqueue(now, {Part::kJob, controller->uid});
-    default:
-      return;
-  }
+  const std::optional<Part> part = OwnerPartOf(objects_.head(owner).kind);
+  if (!part) return;
+  Enqueue(now, {*part, controller->uid});
+  if (*part != Part::kReplicaSet) return;
+  // Recreate waits for the last pod of the old templates.
+  const api::OwnerReference* above = objects_.head(owner).controller();
+  const Slot deployment = above == nullptr ? kNoSlot : objects_.Find(above->uid);
+  const api::Deployment* view = deployment == kNoSlot ? nullptr : objects_.deployment(deployment);
+  if (view != nullptr && view->recreate) Enqueue(now, {Part::kDeployment, above->uid});
 }
 
 // Owners of the namespace that may want an object without a controller.
@@ -278,6 +289,7 @@ void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference&
       (difference.created || difference.before.labels != head.labels ||
        difference.before.owners != head.owners)) {
     EnqueueAdopters(now, head, api::KindId::kReplicaSet, Part::kReplicaSet);
+    EnqueueAdopters(now, head, api::KindId::kReplicationController, Part::kReplicationController);
     EnqueueAdopters(now, head, api::KindId::kJob, Part::kJob);
   }
   if (difference.removed || !options_.node_lifecycle) return;
@@ -297,22 +309,16 @@ void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference&
 }
 
 void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference& difference) {
+  if (const std::optional<Part> part = OwnerPartOf(head.kind)) Enqueue(now, {*part, head.uid});
   switch (head.kind) {
     case api::KindId::kPod:
       EnqueueForPod(now, head, difference);
       break;
     case api::KindId::kReplicaSet:
-      Enqueue(now, {Part::kReplicaSet, head.uid});
       EnqueueController(now, head);
       if (!difference.removed && head.controller() == nullptr) {
         EnqueueAdopters(now, head, api::KindId::kDeployment, Part::kDeployment);
       }
-      break;
-    case api::KindId::kDeployment:
-      Enqueue(now, {Part::kDeployment, head.uid});
-      break;
-    case api::KindId::kJob:
-      Enqueue(now, {Part::kJob, head.uid});
       break;
     case api::KindId::kPodDisruptionBudget:
       Enqueue(now, {Part::kBudget, head.uid});
@@ -332,7 +338,7 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       break;
   }
   if (head.kind == api::KindId::kPod || head.kind == api::KindId::kReplicaSet ||
-      head.kind == api::KindId::kDeployment) {
+      head.kind == api::KindId::kDeployment || head.kind == api::KindId::kReplicationController) {
     EnqueueBudgets(now, head, difference);
   }
   EnqueueGroups(now, head, difference);

@@ -30,8 +30,9 @@
 #include "env/actor.h"
 
 // The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
-// Jobs, PodDisruptionBudgets, garbage collection, namespaces, the lifecycle of nodes; and the
-// PodGroups of pods that Volcano's scheduler is to place; the Workloads of Jobs with a queue name.
+// ReplicationControllers, Jobs, PodDisruptionBudgets, garbage collection, namespaces, the lifecycle
+// of nodes; and the PodGroups of pods that Volcano's scheduler is to place; the Workloads of Jobs
+// with a queue name.
 //
 //   watches, answers --> Objects --changed-> due keys --Tick--> facts --plan--> writes
 //                          ^                                                     |
@@ -76,6 +77,7 @@ enum class Part : uint8_t {
   kDisruptedPod,
   kPodGroup,
   kWorkload,
+  kReplicationController,
 };
 
 struct Key {

@@ -102,6 +102,13 @@ TEST(BudgetTest, ANumberOfPodsIsKeptWhateverOwnsThem) {
   EXPECT_EQ(none.Plan(R"("minAvailable":0)"), Counts(0, 0, 0, 0));
 }
 
+TEST(BudgetTest, SharesAreOfWhatReplicationControllersWant) {
+  Situation replicated;
+  replicated.See(api::KindId::kReplicationController, "old", "", R"(,"spec":{"replicas":4})");
+  replicated.SeePods(4, 0, OwnedBy("ReplicationController", "old", "v1"));
+  EXPECT_EQ(replicated.Plan(R"("maxUnavailable":"25%")"), Counts(1, 4, 3, 4));
+}
+
 TEST(BudgetTest, SharesAreOfWhatTheControllersWant) {
   Situation owned;
   owned.SeeSet("web", 5);

@@ -193,6 +193,8 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Taken(kind, decoder_.Deployment(json), decoded);
     case api::KindId::kReplicaSet:
       return Taken(kind, decoder_.ReplicaSet(json), decoded);
+    case api::KindId::kReplicationController:
+      return Taken(kind, decoder_.ReplicationController(json), decoded);
     case api::KindId::kJob:
       return DecodeJob(json, decoded);
     case api::KindId::kNode:
@@ -249,9 +251,19 @@ void Objects::Keep(Slot slot, Decoded& decoded) {
     KeepBudget(slot, std::move(*budget));
   } else if (auto* group = std::get_if<api::PodGroup>(&decoded)) {
     groups_[slot] = std::move(*group);
-  } else {
+  } else if (!KeepSets(slot, decoded)) {
     KeepQueued(slot, decoded);
   }
+}
+
+bool Objects::KeepSets(Slot slot, Decoded& decoded) {
+  if (auto* controller = std::get_if<api::ReplicationController>(&decoded)) {
+    selectors_[slot] = QueryOrNothing(controller->selector);
+    replication_controllers_[slot] = std::move(*controller);
+  } else {
+    return false;
+  }
+  return true;
 }
 
 void Objects::KeepQueued(Slot slot, Decoded& decoded) {
@@ -300,6 +312,8 @@ bool Objects::IsScaled(Slot known, const Decoded& decoded) const {
     const api::Deployment* before = deployment(known);
     return before == nullptr || before->replicas != next->replicas;
   }
+  if (const auto* next = std::get_if<api::ReplicationController>(&decoded))
+    return replication_controllers_.at(known).replicas != next->replicas;
   const auto* next = std::get_if<api::ReplicaSet>(&decoded);
   if (next == nullptr) return false;
   const api::ReplicaSet* before = replica_set(known);
@@ -449,6 +463,9 @@ void Objects::EraseViews(Slot slot) {
     case api::KindId::kReplicaSet:
       replica_sets_.erase(slot);
       break;
+    case api::KindId::kReplicationController:
+      replication_controllers_.erase(slot);
+      break;
     case api::KindId::kJob:
       jobs_.erase(slot);
       template_specs_.erase(slot);
@@ -520,6 +537,10 @@ Slot Objects::Find(api::KindId kind, std::string_view namespace_name, std::strin
 const PodFacts* Objects::pod(Slot slot) const { return At(pods_, slot); }
 const api::Deployment* Objects::deployment(Slot slot) const { return At(deployments_, slot); }
 const api::ReplicaSet* Objects::replica_set(Slot slot) const { return At(replica_sets_, slot); }
+const api::ReplicaSet* Objects::replicas_of(Slot slot) const {
+  const api::ReplicaSet* set = replica_set(slot);
+  return set != nullptr ? set : At(replication_controllers_, slot);
+}
 const api::Job* Objects::job(Slot slot) const { return At(jobs_, slot); }
 const api::Node* Objects::node(Slot slot) const { return At(nodes_, slot); }
 const api::Namespace* Objects::namespace_of(Slot slot) const { return At(namespaces_, slot); }

@@ -113,7 +113,7 @@ struct Difference {
   Head before;
   std::string node_before;
   std::string group_before;
-  // Another number of pods is wanted of a Deployment or ReplicaSet.
+  // Another number of pods is wanted of a Deployment, ReplicaSet or ReplicationController.
   bool scaled = false;
   // A node is ready, or is no longer.
   bool turned = false;
@@ -138,6 +138,8 @@ class Objects {
   [[nodiscard]] const PodFacts* pod(Slot slot) const;
   [[nodiscard]] const api::Deployment* deployment(Slot slot) const;
   [[nodiscard]] const api::ReplicaSet* replica_set(Slot slot) const;
+  // Of a ReplicationController as well: they differ in their status alone.
+  [[nodiscard]] const api::ReplicaSet* replicas_of(Slot slot) const;
   [[nodiscard]] const api::Job* job(Slot slot) const;
   [[nodiscard]] const api::Node* node(Slot slot) const;
   [[nodiscard]] const api::Namespace* namespace_of(Slot slot) const;
@@ -172,8 +174,8 @@ class Objects {
                                              const api::LabelSelector& selector) const;
   // The pods that a PodDisruptionBudget selects.
   [[nodiscard]] const std::set<Slot>& GuardedBy(Slot budget) const;
-  // The selector of a Deployment, ReplicaSet, Job or PodDisruptionBudget, ready to match; nullptr
-  // for other objects.
+  // The selector of a PodDisruptionBudget or of what makes pods, ready to match; nullptr for other
+  // objects.
   [[nodiscard]] const api::LabelQuery* selector(Slot slot) const;
   [[nodiscard]] size_t size() const { return by_uid_.size(); }
 
@@ -207,6 +209,7 @@ class Objects {
   std::map<Slot, PodFacts> pods_;
   std::map<Slot, api::Deployment> deployments_;
   std::map<Slot, api::ReplicaSet> replica_sets_;
+  std::map<Slot, api::ReplicationController> replication_controllers_;
   std::map<Slot, api::Job> jobs_;
   std::map<Slot, api::Node> nodes_;
   std::map<Slot, api::Namespace> namespaces_;
@@ -225,13 +228,16 @@ class Objects {
     std::optional<Shared<api::PodSpec>> spec;
   };
   // Decoded and not yet placed; of other kinds only the head is read.
-  using Decoded = std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews,
-                               api::Node, api::Namespace, api::Lease, api::ConfigMap,
-                               api::PodDisruptionBudget, api::PodGroup, api::Workload,
-                               api::ResourceFlavor, api::PriorityClass, api::WorkloadPriorityClass>;
+  using Decoded =
+      std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews, api::Node,
+                   api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget,
+                   api::PodGroup, api::Workload, api::ResourceFlavor, api::PriorityClass,
+                   api::WorkloadPriorityClass, api::ReplicationController>;
   void Keep(Slot slot, Decoded& decoded);
   // What is kept for Jobs with a queue name.
   void KeepQueued(Slot slot, Decoded& decoded);
+  // What is kept for ReplicationControllers.
+  bool KeepSets(Slot slot, Decoded& decoded);
   [[nodiscard]] bool IsScaled(Slot known, const Decoded& decoded) const;
   [[nodiscard]] bool IsRegrouped(Slot known, const Head& head, const Decoded& decoded) const;
   Result<Head> Decode(api::KindId kind, std::string_view json, Decoded& decoded);

@@ -84,6 +84,7 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
     case Part::kDeployment:
       return PlanForDeployment(slot, row, now);
     case Part::kReplicaSet:
+    case Part::kReplicationController:
       return PlanForReplicaSet(slot, row, now);
     case Part::kJob:
       return PlanForJob(slot, row, now);
@@ -135,7 +136,7 @@ std::vector<PodRef> OrphansFor(const Objects& objects, const Head& owner,
 
 Plan Controllers::PlanForReplicaSet(Slot slot, const Row& row, Instant now) {
   const Head& head = objects_.head(slot);
-  const api::ReplicaSet& set = *objects_.replica_set(slot);
+  const api::ReplicaSet& set = *objects_.replicas_of(slot);
   ReplicaSetFacts facts{.set = set,
                         .head = head,
                         .owned = PodsOf(head),

@@ -70,18 +70,20 @@ void PlanStatus(const ReplicaSetFacts& facts, const Counts& counts, Instant now,
   } else {
     changed = RemoveCondition(conditions, "ReplicaFailure");
   }
+  // Which a ReplicationController does not tell.
+  const bool tells_terminating = facts.head.kind == api::KindId::kReplicaSet;
   if (!changed && set.status_replicas == counts.replicas &&
       set.fully_labeled_replicas == counts.labeled && set.ready_replicas == counts.ready &&
       set.available_replicas == counts.available &&
-      set.terminating_replicas == counts.terminating &&
+      (!tells_terminating || set.terminating_replicas == counts.terminating) &&
       set.observed_generation == set.meta.generation) {
     return;
   }
-  std::string status =
-      fmt::format(R"({{"replicas":{},"fullyLabeledReplicas":{},"readyReplicas":{},)"
-                  R"("availableReplicas":{},"terminatingReplicas":{},"observedGeneration":{})",
-                  counts.replicas, counts.labeled, counts.ready, counts.available,
-                  counts.terminating, set.meta.generation);
+  std::string status = fmt::format(
+      R"({{"replicas":{},"fullyLabeledReplicas":{},"readyReplicas":{},)"
+      R"("availableReplicas":{},"observedGeneration":{})",
+      counts.replicas, counts.labeled, counts.ready, counts.available, set.meta.generation);
+  if (tells_terminating) status += fmt::format(R"(,"terminatingReplicas":{})", counts.terminating);
   if (changed) {
     status += R"(,"conditions":)" + (conditions.empty()
                                          ? std::string("null")

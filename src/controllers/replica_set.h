@@ -10,7 +10,7 @@
 #include "controllers/pods.h"
 #include "controllers/write.h"
 
-// Keeps as many pods of a template as a ReplicaSet asks for
+// Keeps as many pods of a template as a ReplicaSet or ReplicationController asks for
 // (https://kubernetes.io/docs/concepts/workloads/controllers/replicaset/).
 namespace berth::controllers {
 
