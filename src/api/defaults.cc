@@ -277,7 +277,7 @@ bool CountsAnything(const Kind& type) {
   const KindId kind = type.id;
   return type.custom || kind == KindId::kValidatingWebhookConfiguration ||
          kind == KindId::kMutatingWebhookConfiguration || kind == KindId::kEndpointSlice ||
-         kind == KindId::kPodTemplate || kind == KindId::kControllerRevision;
+         kind == KindId::kPodTemplate;
 }
 
 // The version that objects are stored in from now on is one of those that were.

@@ -390,6 +390,10 @@ BothCheck BothCheckOf(KindId kind) {
       return rules::CheckDefinition;
     case KindId::kReplicationController:
       return rules::CheckReplicationController;
+    case KindId::kStatefulSet:
+      return rules::CheckStatefulSet;
+    case KindId::kControllerRevision:
+      return rules::CheckControllerRevision;
     default:
       return nullptr;
   }
@@ -509,6 +513,9 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
       break;
     case KindId::kReplicationController:
       rules::CheckReplicationControllerStatus(errors, old, object);
+      break;
+    case KindId::kStatefulSet:
+      rules::CheckStatefulSetStatus(errors, old, object);
       break;
     case KindId::kPodDisruptionBudget:
       CheckMetaUpdate(errors, old, object);

@@ -24,6 +24,10 @@ void CheckCount(FieldErrors& errors, const Path& path, const Json& object,
   CheckNonnegative(errors, path, object, members);
 }
 
+bool IsEmptySelector(const Json& selector) {
+  return ObjectAt(selector, "matchLabels").empty() && ArrayAt(selector, "matchExpressions").empty();
+}
+
 // Counts that may not be more than `status.replicas`.
 void CheckAtMostReplicas(FieldErrors& errors, const Path& path, const Json& status,
                          std::span<const std::string_view> members, std::string_view ready) {
@@ -40,6 +44,133 @@ void CheckAtMostReplicas(FieldErrors& errors, const Path& path, const Json& stat
     errors.push_back(InvalidField(path.At("availableReplicas").text(), available,
                                   fmt::format("cannot be greater than {}", ready)));
   }
+}
+
+void CheckCollisions(FieldErrors& errors, const Path& path, const Json& old, const Json& status) {
+  const int64_t collisions = IntegerAt(status, "collisionCount");
+  if (collisions < IntegerAt(old, "status.collisionCount")) {
+    errors.push_back(
+        InvalidField(path.At("collisionCount").text(), collisions, "cannot be decremented"));
+  }
+}
+
+// A strategy as upstream shows it: in the names of its own structs.
+Json ShownStrategy(const Json& strategy) {
+  const auto shown = [](const Json* value) { return value == nullptr ? Json() : *value; };
+  JsonObject result{{"Type", TextAt(strategy, "type")}, {"RollingUpdate", nullptr}};
+  if (const Json* rolling = FindMember(strategy, "rollingUpdate")) {
+    result["RollingUpdate"] =
+        JsonObject{{"Partition", IntegerAt(*rolling, "partition")},
+                   {"MaxUnavailable", shown(FindMember(*rolling, "maxUnavailable"))}};
+  }
+  return result;
+}
+
+// ---- StatefulSet -----------------------------------------------------------------------------
+
+void CheckStatefulStrategy(FieldErrors& errors, const Path& path, const Json& strategy) {
+  const std::string_view type = TextAt(strategy, "type");
+  const Json* rolling = FindMember(strategy, "rollingUpdate");
+  const Path rolling_path = path.At("rollingUpdate");
+  if (type.empty()) {
+    AddRequired(errors, path);
+  } else if (type == "OnDelete") {
+    if (rolling != nullptr) {
+      AddInvalid(errors, rolling_path, ShownStrategy(strategy).get_object().at("RollingUpdate"),
+                 "only allowed for updateStrategy 'RollingUpdate'");
+    }
+  } else if (type != "RollingUpdate") {
+    AddInvalid(errors, path, ShownStrategy(strategy), "must be 'RollingUpdate' or 'OnDelete'");
+  } else if (rolling != nullptr) {
+    CheckCount(errors, rolling_path, *rolling, "partition");
+    const Json* unavailable = FindMember(*rolling, "maxUnavailable");
+    if (unavailable == nullptr) return;
+    const Path at = rolling_path.At("maxUnavailable");
+    CheckCountOrPercent(errors, at, *unavailable);
+    if (IsZeroCount(*unavailable)) AddInvalid(errors, at, *unavailable, "cannot be 0");
+    CheckShare(errors, at, *unavailable);
+  }
+}
+
+// The template as pods are made of it: without what the controller sets, with its volumes.
+Json WithIdentity(const Json& spec, const Json& pods) {
+  Json munged = pods;
+  RemovePath(munged, "spec.subdomain");
+  RemovePath(munged, "spec.hostname");
+  const JsonArray& claims = ArrayAt(spec, "volumeClaimTemplates");
+  if (claims.empty()) return munged;
+  JsonArray volumes;
+  for (const Json& claim : claims) {
+    const std::string_view name = TextAt(claim, "metadata.name");
+    volumes.push_back(
+        JsonObject{{"name", name}, {"persistentVolumeClaim", JsonObject{{"claimName", name}}}});
+  }
+  for (const Json& volume : ArrayAt(pods, "spec.volumes")) {
+    const bool claimed = std::ranges::any_of(claims, [&](const Json& claim) {
+      return TextAt(claim, "metadata.name") == TextAt(volume, "name");
+    });
+    if (!claimed) volumes.push_back(volume);
+  }
+  SetPath(munged, "spec.volumes", std::move(volumes));
+  return munged;
+}
+
+void CheckStatefulSpec(FieldErrors& errors, const Path& path, const Json& spec, bool is_new) {
+  const std::string_view management = TextAt(spec, "podManagementPolicy");
+  if (management.empty()) {
+    AddRequired(errors, path.At("podManagementPolicy"));
+  } else if (management != "OrderedReady" && management != "Parallel") {
+    AddInvalid(errors, path.At("podManagementPolicy"), management,
+               {"must be 'OrderedReady' or 'Parallel'"});
+  }
+  CheckStatefulStrategy(errors, path.At("updateStrategy"),
+                        OrEmptyObject(FindMember(spec, "updateStrategy")));
+  if (const Json* retention = FindMember(spec, "persistentVolumeClaimRetentionPolicy")) {
+    constexpr std::array<std::string_view, 2> kPolicies = {"Retain", "Delete"};
+    const Path at = path.At("persistentVolumeClaimRetentionPolicy");
+    CheckEnum(errors, at.At("whenDeleted"), TextAt(*retention, "whenDeleted"), kPolicies);
+    CheckEnum(errors, at.At("whenScaled"), TextAt(*retention, "whenScaled"), kPolicies);
+  }
+  constexpr std::array<std::string_view, 2> kCounts = {"replicas", "minReadySeconds"};
+  CheckNonnegative(errors, path, spec, kCounts);
+  if (const Json* ordinals = FindMember(spec, "ordinals"))
+    CheckCount(errors, path.At("ordinals"), *ordinals, "start");
+  const std::string_view service = TextAt(spec, "serviceName");
+  if (is_new && !service.empty())
+    AddInvalid(errors, path.At("serviceName"), service, CheckDns1123Label(service));
+  const Json* selector = FindMember(spec, "selector");
+  if (selector == nullptr) {
+    AddRequired(errors, path.At("selector"));
+  } else {
+    CheckLabelSelector(errors, path.At("selector"), *selector);
+    if (IsEmptySelector(*selector)) {
+      AddInvalid(errors, path.At("selector"), *selector,
+                 "empty selector is invalid for statefulset");
+    }
+  }
+  const Path pods_path = path.At("template");
+  const Json& pods = OrEmptyObject(FindMember(spec, "template"));
+  const bool selects = (selector != nullptr && IsEmptySelector(*selector)) ||
+                       Selects(selector, ObjectAt(pods, "metadata.labels"));
+  if (!selects) AddMismatch(errors, pods_path, pods);
+  CheckTemplate(errors, pods_path, WithIdentity(spec, pods));
+  CheckAlwaysRestarted(errors, pods_path, pods, "StatefulSet");
+}
+
+void CheckStatefulChange(FieldErrors& errors, const Path& path, const Json& before,
+                         const Json& after) {
+  Json munged = after;
+  for (const std::string_view member :
+       {"replicas", "template", "updateStrategy", "minReadySeconds", "ordinals",
+        "revisionHistoryLimit", "persistentVolumeClaimRetentionPolicy"}) {
+    RemovePath(munged, member);
+    if (const Json* value = FindMember(before, member)) SetPath(munged, member, *value);
+  }
+  if (SameJson(munged, before)) return;
+  AddForbidden(errors, path,
+               "updates to statefulset spec for fields other than 'replicas', 'ordinals', "
+               "'template', 'updateStrategy', 'revisionHistoryLimit', "
+               "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
 }
 
 }  // namespace
@@ -76,6 +207,48 @@ void CheckReplicationControllerStatus(FieldErrors& errors, const Json& old, cons
                                                         "availableReplicas"};
   CheckNonnegative(errors, path, status, kCounts);
   CheckAtMostReplicas(errors, path, status, kBounded, "readyReplicas");
+}
+
+void CheckStatefulSet(FieldErrors& errors, const Json* old, const Json& object) {
+  CheckHead(errors, old, object, CheckDns1123Label);
+  const Path path("spec");
+  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+  CheckStatefulSpec(errors, path, spec, old == nullptr);
+  if (old != nullptr)
+    CheckStatefulChange(errors, path, OrEmptyObject(FindMember(*old, "spec")), spec);
+}
+
+void CheckStatefulSetStatus(FieldErrors& errors, const Json& old, const Json& object) {
+  const Path path("status");
+  const Json& status = OrEmptyObject(FindMember(object, "status"));
+  constexpr std::array<std::string_view, 7> kCounts = {
+      "replicas",          "readyReplicas",      "currentReplicas", "updatedReplicas",
+      "availableReplicas", "observedGeneration", "collisionCount"};
+  constexpr std::array<std::string_view, 4> kBounded = {"readyReplicas", "currentReplicas",
+                                                        "updatedReplicas", "availableReplicas"};
+  CheckNonnegative(errors, path, status, kCounts);
+  CheckAtMostReplicas(errors, path, status, kBounded, "status.readyReplicas");
+  CheckMetaUpdate(errors, old, object);
+  CheckCollisions(errors, path, old, status);
+}
+
+void CheckControllerRevision(FieldErrors& errors, const Json* old, const Json& object) {
+  if (old != nullptr) CheckMetaUpdate(errors, *old, object);
+  CheckMeta(errors, object, true, CheckDns1123Subdomain);
+  CheckCount(errors, Path(""), object, "revision");
+  if (old != nullptr) {
+    // Unlike other members it stands at the root.
+    const Json& before = OrEmptyObject(FindMember(*old, "data"));
+    const Json& after = OrEmptyObject(FindMember(object, "data"));
+    if (!SameJson(before, after)) AddInvalid(errors, Path("data"), after, "field is immutable");
+    return;
+  }
+  const Json* data = FindMember(object, "data");
+  if (data == nullptr) {
+    AddRequired(errors, Path("data"), "data is mandatory");
+  } else if (!data->is_object()) {
+    AddRequired(errors, Path("data"), "data must be a valid JSON object");
+  }
 }
 
 }  // namespace berth::api::rules

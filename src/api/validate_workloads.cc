@@ -483,7 +483,7 @@ void CheckShare(FieldErrors& errors, const Path& path, const Json& value) {
 
 bool IsZeroCount(const Json& value) {
   if (value.is_int64()) return value.get_int64() == 0;
-  return value.is_string() && PercentOf(value.get_string()) == 0;
+  return value.is_string() && PercentOf(value.get_string()).value_or(0) == 0;
 }
 
 void CheckAlwaysRestarted(FieldErrors& errors, const Path& pods_path, const Json& pods,

@@ -11,7 +11,7 @@ void CheckCountOrShare(FieldErrors& errors, const Path& path, const Json& value)
 void CheckCountOrPercent(FieldErrors& errors, const Path& path, const Json& value);
 // A percentage is at most 100%.
 void CheckShare(FieldErrors& errors, const Path& path, const Json& value);
-// 0, or 0%.
+// Nothing that is a number or percentage counts as zero, too.
 [[nodiscard]] bool IsZeroCount(const Json& value);
 // Pods of the template are restarted always, and have no deadline. `kind` in messages.
 void CheckAlwaysRestarted(FieldErrors& errors, const Path& pods_path, const Json& pods,

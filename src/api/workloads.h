@@ -80,6 +80,50 @@ struct ReplicaSet {
 // Its selector is a plain map, which stands in selector.match_labels.
 struct ReplicationController : ReplicaSet {};
 
+struct ControllerRevision {
+  ObjectMeta meta;
+  int64_t revision = 0;
+  PodTemplate pod_template;  // data.spec.template
+  bool operator==(const ControllerRevision&) const = default;
+};
+
+// One of volumeClaimTemplates.
+struct ClaimTemplate {
+  std::string name;
+  StringMap labels;
+  StringMap annotations;
+  Bytes spec;  // JSON text.
+  bool operator==(const ClaimTemplate&) const = default;
+};
+
+struct StatefulSet {
+  ObjectMeta meta;
+  int64_t replicas = 1;
+  int64_t min_ready_seconds = 0;
+  int64_t first_ordinal = 0;  // ordinals.start
+  std::string service_name;
+  LabelSelector selector;
+  PodTemplate pod_template;
+  std::vector<ClaimTemplate> claim_templates;
+  bool parallel = false;                   // podManagementPolicy
+  bool on_delete = false;                  // updateStrategy.type; otherwise RollingUpdate.
+  std::optional<int64_t> partition;        // Nothing: updateStrategy.rollingUpdate isn't there.
+  bool delete_claims_with_set = false;     // ...RetentionPolicy.whenDeleted: Delete
+  bool delete_claims_when_scaled = false;  // ...RetentionPolicy.whenScaled: Delete
+  int64_t revision_history_limit = 10;
+
+  int64_t status_replicas = 0;
+  int64_t ready_replicas = 0;
+  int64_t available_replicas = 0;
+  int64_t current_replicas = 0;
+  int64_t updated_replicas = 0;
+  int64_t observed_generation = 0;
+  int64_t collision_count = 0;
+  std::string current_revision;
+  std::string update_revision;
+  bool operator==(const StatefulSet&) const = default;
+};
+
 struct Deployment {
   ObjectMeta meta;
   int64_t replicas = 1;

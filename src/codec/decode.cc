@@ -336,6 +336,13 @@ Result<api::ReplicationController> Decoder::ReplicationController(std::string_vi
   return Decode<api::ReplicationController>(buffers().parser, buffers().text, json,
                                             reader::ReadReplicationController);
 }
+Result<api::StatefulSet> Decoder::StatefulSet(std::string_view json) {
+  return Decode<api::StatefulSet>(buffers().parser, buffers().text, json, reader::ReadStatefulSet);
+}
+Result<api::ControllerRevision> Decoder::ControllerRevision(std::string_view json) {
+  return Decode<api::ControllerRevision>(buffers().parser, buffers().text, json,
+                                         reader::ReadControllerRevision);
+}
 Result<api::Job> Decoder::Job(std::string_view json) {
   return Decode<api::Job>(buffers().parser, buffers().text, json, reader::ReadJob);
 }

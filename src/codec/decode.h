@@ -40,6 +40,8 @@ class Decoder {
   [[nodiscard]] Result<api::Deployment> Deployment(std::string_view json);
   [[nodiscard]] Result<api::ReplicaSet> ReplicaSet(std::string_view json);
   [[nodiscard]] Result<api::ReplicationController> ReplicationController(std::string_view json);
+  [[nodiscard]] Result<api::StatefulSet> StatefulSet(std::string_view json);
+  [[nodiscard]] Result<api::ControllerRevision> ControllerRevision(std::string_view json);
   [[nodiscard]] Result<api::Job> Job(std::string_view json);
   [[nodiscard]] Result<api::Namespace> Namespace(std::string_view json);
   [[nodiscard]] Result<api::ServiceAccount> ServiceAccount(std::string_view json);

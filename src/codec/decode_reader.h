@@ -140,6 +140,8 @@ void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out);
 void ReadReplicaSet(Errors& errors, const Element& root, api::ReplicaSet& out);
 void ReadReplicationController(Errors& errors, const Element& root,
                                api::ReplicationController& out);
+void ReadStatefulSet(Errors& errors, const Element& root, api::StatefulSet& out);
+void ReadControllerRevision(Errors& errors, const Element& root, api::ControllerRevision& out);
 void ReadJob(Errors& errors, const Element& root, api::Job& out);
 
 void ReadResourceFlavor(Errors& errors, const Element& root, api::ResourceFlavor& out);

@@ -200,6 +200,101 @@ void ReadReplicas(Errors& errors, const Element& root, bool plain_selector, api:
   ReadObject(errors, root, out.meta, spec, status);
 }
 
+void ReadClaimTemplate(Errors& errors, const Element& element, api::ClaimTemplate& out) {
+  constexpr std::string_view kField = "spec.volumeClaimTemplates";
+  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") {
+      api::ObjectMeta meta;
+      Read(errors, kField, value, meta);
+      out.name = std::move(meta.name);
+      out.labels = std::move(meta.labels);
+      out.annotations = std::move(meta.annotations);
+    } else if (key == "spec") {
+      std::string text;
+      AppendText(value, false, text);
+      out.spec = Bytes(std::move(text));
+    }
+  });
+}
+
+// Whether the text of a member is `wanted`.
+bool Says(Errors& errors, std::string_view field, const Element& element, std::string_view wanted) {
+  std::string text;
+  Read(errors, field, element, text);
+  return text == wanted;
+}
+
+void ReadStatefulStrategy(Errors& errors, const Element& element, api::StatefulSet& out) {
+  constexpr std::string_view kField = "spec.updateStrategy";
+  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
+    if (key == "type") out.on_delete = Says(errors, kField, value, "OnDelete");
+    if (key != "rollingUpdate") return;
+    out.partition = 0;
+    ForMembers(errors, kField, value, [&](std::string_view name, const Element& part) {
+      if (name == "partition") Read(errors, kField, part, out.partition);
+    });
+  });
+}
+
+void ReadStatefulSpec(Errors& errors, std::string_view key, const Element& value,
+                      api::StatefulSet& out) {
+  if (key == "replicas") {
+    Read(errors, "spec.replicas", value, out.replicas);
+  } else if (key == "minReadySeconds") {
+    Read(errors, "spec.minReadySeconds", value, out.min_ready_seconds);
+  } else if (key == "ordinals") {
+    ForMembers(errors, "spec.ordinals", value, [&](std::string_view name, const Element& part) {
+      if (name == "start") Read(errors, "spec.ordinals.start", part, out.first_ordinal);
+    });
+  } else if (key == "serviceName") {
+    Read(errors, "spec.serviceName", value, out.service_name);
+  } else if (key == "selector") {
+    Read(errors, "spec.selector", value, out.selector);
+  } else if (key == "template") {
+    ReadTemplate(errors, value, out.pod_template);
+  } else if (key == "volumeClaimTemplates") {
+    ForItems(errors, "spec.volumeClaimTemplates", value, [&](const Element& item) {
+      ReadClaimTemplate(errors, item, out.claim_templates.emplace_back());
+    });
+  } else if (key == "podManagementPolicy") {
+    out.parallel = Says(errors, "spec.podManagementPolicy", value, "Parallel");
+  } else if (key == "updateStrategy") {
+    ReadStatefulStrategy(errors, value, out);
+  } else if (key == "persistentVolumeClaimRetentionPolicy") {
+    constexpr std::string_view kField = "spec.persistentVolumeClaimRetentionPolicy";
+    ForMembers(errors, kField, value, [&](std::string_view name, const Element& part) {
+      const bool deletes = Says(errors, kField, part, "Delete");
+      if (name == "whenDeleted") out.delete_claims_with_set = deletes;
+      if (name == "whenScaled") out.delete_claims_when_scaled = deletes;
+    });
+  } else if (key == "revisionHistoryLimit") {
+    Read(errors, "spec.revisionHistoryLimit", value, out.revision_history_limit);
+  }
+}
+
+void ReadStatefulStatus(Errors& errors, std::string_view key, const Element& value,
+                        api::StatefulSet& out) {
+  if (key == "replicas") {
+    Read(errors, "status.replicas", value, out.status_replicas);
+  } else if (key == "readyReplicas") {
+    Read(errors, "status.readyReplicas", value, out.ready_replicas);
+  } else if (key == "availableReplicas") {
+    Read(errors, "status.availableReplicas", value, out.available_replicas);
+  } else if (key == "currentReplicas") {
+    Read(errors, "status.currentReplicas", value, out.current_replicas);
+  } else if (key == "updatedReplicas") {
+    Read(errors, "status.updatedReplicas", value, out.updated_replicas);
+  } else if (key == "observedGeneration") {
+    Read(errors, "status.observedGeneration", value, out.observed_generation);
+  } else if (key == "collisionCount") {
+    Read(errors, "status.collisionCount", value, out.collision_count);
+  } else if (key == "currentRevision") {
+    Read(errors, "status.currentRevision", value, out.current_revision);
+  } else if (key == "updateRevision") {
+    Read(errors, "status.updateRevision", value, out.update_revision);
+  }
+}
+
 }  // namespace
 
 void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out) {
@@ -260,6 +355,37 @@ void ReadJob(Errors& errors, const Element& root, api::Job& out) {
 void ReadReplicationController(Errors& errors, const Element& root,
                                api::ReplicationController& out) {
   ReadReplicas(errors, root, true, out);
+}
+
+void ReadStatefulSet(Errors& errors, const Element& root, api::StatefulSet& out) {
+  ReadObject(
+      errors, root, out.meta,
+      [&](std::string_view key, const Element& value) {
+        ReadStatefulSpec(errors, key, value, out);
+      },
+      [&](std::string_view key, const Element& value) {
+        ReadStatefulStatus(errors, key, value, out);
+      });
+}
+
+void ReadControllerRevision(Errors& errors, const Element& root, api::ControllerRevision& out) {
+  ForMembers(errors, "object", root, [&](std::string_view key, const Element& value) {
+    if (key == "metadata") {
+      Read(errors, key, value, out.meta);
+    } else if (key == "revision") {
+      Read(errors, key, value, out.revision);
+    } else if (key == "data") {
+      // What stands there is anyone's, and a template only of the kinds that berth knows.
+      Errors of_data;
+      ForMembers(of_data, key, value, [&](std::string_view name, const Element& spec) {
+        if (name != "spec") return;
+        ForMembers(of_data, "data.spec", spec, [&](std::string_view part, const Element& pods) {
+          if (part == "template") ReadTemplate(of_data, pods, out.pod_template);
+        });
+      });
+      if (of_data.first) out.pod_template = {};
+    }
+  });
 }
 
 }  // namespace berth::codec::reader

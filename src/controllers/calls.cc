@@ -40,6 +40,8 @@ std::string_view ComponentOf(Part part) {
       return "replicaset-controller";
     case Part::kReplicationController:
       return "replication-controller";
+    case Part::kStatefulSet:
+      return "statefulset-controller";
     case Part::kJob:
       return "job-controller";
     case Part::kBudget:
@@ -59,6 +61,7 @@ bool IsOfOwner(Part part) {
     case Part::kDeployment:
     case Part::kReplicaSet:
     case Part::kReplicationController:
+    case Part::kStatefulSet:
     case Part::kJob:
     case Part::kWorkload:
       return true;
@@ -87,6 +90,13 @@ std::optional<Told> FailureOf(const Write& write, Part part, const std::string& 
         .warning = true,
         .reason = "ReplicaSetCreateError",
         .message = fmt::format("Failed to create new replica set \"{}\": {}", name, message)};
+  }
+  if (part == Part::kStatefulSet && write.kind == api::KindId::kPod) {
+    return Told{.warning = true,
+                .reason = std::string(TroubleOf(write.verb)),
+                .message = fmt::format("{} Pod {} in StatefulSet {} failed error: {}",
+                                       creating ? "create" : "delete", name,
+                                       name.substr(0, name.rfind('-')), message)};
   }
   const bool owned = write.kind == api::KindId::kPod || write.kind == api::KindId::kWorkload;
   if (!owned || ComponentOf(part).empty()) return std::nullopt;
@@ -141,6 +151,7 @@ int64_t Controllers::ReasonOf(const Key& key) const {
   if (const api::Deployment* deployment = objects_.deployment(slot))
     return deployment->meta.generation;
   if (const api::Job* job = objects_.job(slot)) return job->meta.generation;
+  if (const api::StatefulSet* set = objects_.stateful_set(slot)) return set->meta.generation;
   const api::ReplicaSet* set = objects_.replicas_of(slot);
   return set == nullptr ? 0 : set->meta.generation;
 }

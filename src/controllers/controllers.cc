@@ -150,6 +150,8 @@ std::optional<Part> OwnerPartOf(api::KindId kind) {
       return Part::kReplicaSet;
     case api::KindId::kReplicationController:
       return Part::kReplicationController;
+    case api::KindId::kStatefulSet:
+      return Part::kStatefulSet;
     case api::KindId::kJob:
       return Part::kJob;
     default:
@@ -182,6 +184,23 @@ void Controllers::EnqueueAdopters(Instant now, const Head& head, api::KindId kin
     if (selector != nullptr && !selector->empty() && selector->Matches(head.labels)) {
       Enqueue(now, {part, objects_.head(slot).uid});
     }
+  }
+}
+
+void Controllers::EnqueueForRevision(Instant now, const Head& head, const Difference& difference) {
+  EnqueueController(now, head);
+  if (difference.removed || head.controller() != nullptr) return;
+  EnqueueAdopters(now, head, api::KindId::kStatefulSet, Part::kStatefulSet);
+}
+
+// The StatefulSet whose claim it is by its name, `<template>-<set>-<ordinal>`, of which each part
+// but the last may have a '-'.
+void Controllers::EnqueueForClaim(Instant now, const Head& head) {
+  const std::string_view name = std::string_view(head.name).substr(0, head.name.rfind('-'));
+  for (size_t at = name.find('-'); at != std::string_view::npos; at = name.find('-', at + 1)) {
+    const Slot slot =
+        objects_.Find(api::KindId::kStatefulSet, head.namespace_name, name.substr(at + 1));
+    if (slot != kNoSlot) Enqueue(now, {Part::kStatefulSet, objects_.head(slot).uid});
   }
 }
 
@@ -290,6 +309,7 @@ void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference&
        difference.before.owners != head.owners)) {
     EnqueueAdopters(now, head, api::KindId::kReplicaSet, Part::kReplicaSet);
     EnqueueAdopters(now, head, api::KindId::kReplicationController, Part::kReplicationController);
+    EnqueueAdopters(now, head, api::KindId::kStatefulSet, Part::kStatefulSet);
     EnqueueAdopters(now, head, api::KindId::kJob, Part::kJob);
   }
   if (difference.removed || !options_.node_lifecycle) return;
@@ -320,6 +340,13 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
         EnqueueAdopters(now, head, api::KindId::kDeployment, Part::kDeployment);
       }
       break;
+    case api::KindId::kControllerRevision:
+      EnqueueForRevision(now, head, difference);
+      break;
+    case api::KindId::kPersistentVolumeClaim:
+      // Who made one knows; who misses one is not alone.
+      if (difference.removed) EnqueueForClaim(now, head);
+      break;
     case api::KindId::kPodDisruptionBudget:
       Enqueue(now, {Part::kBudget, head.uid});
       break;
@@ -338,7 +365,8 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       break;
   }
   if (head.kind == api::KindId::kPod || head.kind == api::KindId::kReplicaSet ||
-      head.kind == api::KindId::kDeployment || head.kind == api::KindId::kReplicationController) {
+      head.kind == api::KindId::kDeployment || head.kind == api::KindId::kStatefulSet ||
+      head.kind == api::KindId::kReplicationController) {
     EnqueueBudgets(now, head, difference);
   }
   EnqueueGroups(now, head, difference);

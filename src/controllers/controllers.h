@@ -24,15 +24,17 @@
 #include "controllers/objects.h"
 #include "controllers/pod_groups.h"
 #include "controllers/replica_set.h"
+#include "controllers/revisions.h"
+#include "controllers/stateful_set.h"
 #include "controllers/topology.h"
 #include "controllers/workloads.h"
 #include "controllers/write.h"
 #include "env/actor.h"
 
 // The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
-// ReplicationControllers, Jobs, PodDisruptionBudgets, garbage collection, namespaces, the lifecycle
-// of nodes; and the PodGroups of pods that Volcano's scheduler is to place; the Workloads of Jobs
-// with a queue name.
+// ReplicationControllers, StatefulSets, Jobs, PodDisruptionBudgets, garbage collection, namespaces,
+// the lifecycle of nodes; and the PodGroups of pods that Volcano's scheduler is to place; the
+// Workloads of Jobs with a queue name.
 //
 //   watches, answers --> Objects --changed-> due keys --Tick--> facts --plan--> writes
 //                          ^                                                     |
@@ -78,6 +80,7 @@ enum class Part : uint8_t {
   kPodGroup,
   kWorkload,
   kReplicationController,
+  kStatefulSet,
 };
 
 struct Key {
@@ -140,6 +143,9 @@ class Controllers final : public env::Actor {
   void EnqueueByKind(Instant now, const Head& head, const Difference& difference);
   void EnqueueForPod(Instant now, const Head& head, const Difference& difference);
   void EnqueueController(Instant now, const Head& head);
+  // The StatefulSets whose revision it is, or may become.
+  void EnqueueForRevision(Instant now, const Head& head, const Difference& difference);
+  void EnqueueForClaim(Instant now, const Head& head);
   void EnqueueAdopters(Instant now, const Head& head, api::KindId kind, Part part);
   // Budgets that may count otherwise: of a pod, or of the pods that a controller wants.
   void EnqueueBudgets(Instant now, const Head& head, const Difference& difference);
@@ -163,6 +169,9 @@ class Controllers final : public env::Actor {
   [[nodiscard]] Plan PlanForReplicaSet(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForDeployment(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForJob(Slot slot, const Row& row, Instant now);
+  [[nodiscard]] Plan PlanForStatefulSet(Slot slot, const Row& row, Instant now);
+  [[nodiscard]] RevisionFacts RevisionsOf(const Head& head, const api::PodTemplate& pod_template,
+                                          int64_t collisions) const;
   [[nodiscard]] Plan PlanForWorkload(const std::string& job_uid, const ReadSince& read,
                                      Instant now);
   [[nodiscard]] Plan PlanForNode(const std::string& name, Instant now);

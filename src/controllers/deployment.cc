@@ -10,8 +10,8 @@
 
 #include "api/selector.h"
 #include "base/check.h"
-#include "base/hash.h"
 #include "controllers/deployment_status.h"
+#include "controllers/revisions.h"
 
 namespace berth::controllers {
 namespace {
@@ -542,19 +542,7 @@ Fenceposts FencepostsOf(const api::Deployment& deployment) {
 }
 
 std::string PodTemplateHash(const api::Deployment& deployment) {
-  // Letters that spell no words, as Kubernetes' generated names.
-  constexpr std::string_view kLetters = "bcdfghjklmnpqrstvwxz2456789";
-  constexpr int kLength = 10;
-  uint64_t hash = Hasher()
-                      .Add(deployment.pod_template.canonical.view())
-                      .Add(deployment.collision_count)
-                      .value();
-  std::string text;
-  for (int i = 0; i < kLength; ++i) {
-    text += kLetters[hash % kLetters.size()];
-    hash /= kLetters.size();
-  }
-  return text;
+  return TemplateHash(deployment.pod_template, deployment.collision_count);
 }
 
 Plan PlanDeployment(const DeploymentFacts& facts, Instant now) { return Planner(facts, now).Run(); }

@@ -65,6 +65,8 @@ Result<std::optional<Scale>> ScaleOf(const Objects& objects, const std::string& 
   const Slot slot = Referred(objects, kind->id, namespace_name, controller);
   if (slot == kNoSlot) return std::nullopt;
   if (set) return ScaleOfSet(objects, slot);
+  if (const api::StatefulSet* stateful = objects.stateful_set(slot))
+    return Scale{objects.head(slot).uid, stateful->replicas};
   if (const api::ReplicaSet* replicas = objects.replicas_of(slot))
     return Scale{objects.head(slot).uid, replicas->replicas};
   return Scale{objects.head(slot).uid, objects.deployment(slot)->replicas};

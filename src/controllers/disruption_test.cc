@@ -102,7 +102,11 @@ TEST(BudgetTest, ANumberOfPodsIsKeptWhateverOwnsThem) {
   EXPECT_EQ(none.Plan(R"("minAvailable":0)"), Counts(0, 0, 0, 0));
 }
 
-TEST(BudgetTest, SharesAreOfWhatReplicationControllersWant) {
+TEST(BudgetTest, SharesAreOfWhatStatefulSetsAndReplicationControllersWant) {
+  Situation stateful;
+  stateful.See(api::KindId::kStatefulSet, "db", "", R"(,"spec":{"replicas":6})");
+  stateful.SeePods(5, 0, OwnedBy("StatefulSet", "db"));
+  EXPECT_EQ(stateful.Plan(R"("minAvailable":"50%")"), Counts(2, 5, 3, 6));
   Situation replicated;
   replicated.See(api::KindId::kReplicationController, "old", "", R"(,"spec":{"replicas":4})");
   replicated.SeePods(4, 0, OwnedBy("ReplicationController", "old", "v1"));

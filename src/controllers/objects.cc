@@ -195,6 +195,10 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Taken(kind, decoder_.ReplicaSet(json), decoded);
     case api::KindId::kReplicationController:
       return Taken(kind, decoder_.ReplicationController(json), decoded);
+    case api::KindId::kStatefulSet:
+      return Taken(kind, decoder_.StatefulSet(json), decoded);
+    case api::KindId::kControllerRevision:
+      return Taken(kind, decoder_.ControllerRevision(json), decoded);
     case api::KindId::kJob:
       return DecodeJob(json, decoded);
     case api::KindId::kNode:
@@ -260,6 +264,11 @@ bool Objects::KeepSets(Slot slot, Decoded& decoded) {
   if (auto* controller = std::get_if<api::ReplicationController>(&decoded)) {
     selectors_[slot] = QueryOrNothing(controller->selector);
     replication_controllers_[slot] = std::move(*controller);
+  } else if (auto* set = std::get_if<api::StatefulSet>(&decoded)) {
+    selectors_[slot] = QueryOrNothing(set->selector);
+    stateful_sets_[slot] = std::move(*set);
+  } else if (auto* revision = std::get_if<api::ControllerRevision>(&decoded)) {
+    revisions_[slot] = std::move(*revision);
   } else {
     return false;
   }
@@ -312,6 +321,8 @@ bool Objects::IsScaled(Slot known, const Decoded& decoded) const {
     const api::Deployment* before = deployment(known);
     return before == nullptr || before->replicas != next->replicas;
   }
+  if (const auto* next = std::get_if<api::StatefulSet>(&decoded))
+    return stateful_sets_.at(known).replicas != next->replicas;
   if (const auto* next = std::get_if<api::ReplicationController>(&decoded))
     return replication_controllers_.at(known).replicas != next->replicas;
   const auto* next = std::get_if<api::ReplicaSet>(&decoded);
@@ -421,6 +432,8 @@ void Objects::Link(Slot slot) {
     if (const std::string_view job = JobUidOf(head); !job.empty())
       workloads_for_[std::string(job)].insert(slot);
   }
+  if (head.kind == api::KindId::kControllerRevision && head.controller() == nullptr)
+    orphan_revisions_[head.namespace_name].insert(slot);
   if (head.kind != api::KindId::kPod) return;
   const std::string& node = pods_[slot].node;
   if (!node.empty()) pods_on_[node].insert(slot);
@@ -440,6 +453,8 @@ void Objects::Unlink(Slot slot) {
   by_name_.erase({head.kind, head.namespace_name, head.name});
   for (const api::OwnerReference& owner : head.owners) Erase(dependents_, owner.uid, slot);
   if (head.kind == api::KindId::kWorkload) Erase(workloads_for_, std::string(JobUidOf(head)), slot);
+  if (head.kind == api::KindId::kControllerRevision)
+    Erase(orphan_revisions_, head.namespace_name, slot);
   if (head.kind != api::KindId::kPod) return;
   Erase(pods_on_, pods_[slot].node, slot);
   Erase(members_, MembersKey(head.namespace_name, pods_[slot].group), slot);
@@ -465,6 +480,12 @@ void Objects::EraseViews(Slot slot) {
       break;
     case api::KindId::kReplicationController:
       replication_controllers_.erase(slot);
+      break;
+    case api::KindId::kStatefulSet:
+      stateful_sets_.erase(slot);
+      break;
+    case api::KindId::kControllerRevision:
+      revisions_.erase(slot);
       break;
     case api::KindId::kJob:
       jobs_.erase(slot);
@@ -541,6 +562,8 @@ const api::ReplicaSet* Objects::replicas_of(Slot slot) const {
   const api::ReplicaSet* set = replica_set(slot);
   return set != nullptr ? set : At(replication_controllers_, slot);
 }
+const api::StatefulSet* Objects::stateful_set(Slot slot) const { return At(stateful_sets_, slot); }
+const api::ControllerRevision* Objects::revision(Slot slot) const { return At(revisions_, slot); }
 const api::Job* Objects::job(Slot slot) const { return At(jobs_, slot); }
 const api::Node* Objects::node(Slot slot) const { return At(nodes_, slot); }
 const api::Namespace* Objects::namespace_of(Slot slot) const { return At(namespaces_, slot); }
@@ -595,6 +618,10 @@ std::vector<Slot> Objects::OrphanPods(std::string_view namespace_name,
           ? Lookup(orphan_pods_, namespace_name)
           : Lookup(orphan_labels_, LabelKey(namespace_name, selector.match_labels.front()));
   return {slots.begin(), slots.end()};
+}
+
+const std::set<Slot>& Objects::OrphanRevisions(std::string_view namespace_name) const {
+  return Lookup(orphan_revisions_, namespace_name);
 }
 
 const api::LabelQuery* Objects::selector(Slot slot) const { return At(selectors_, slot); }

@@ -113,7 +113,8 @@ struct Difference {
   Head before;
   std::string node_before;
   std::string group_before;
-  // Another number of pods is wanted of a Deployment, ReplicaSet or ReplicationController.
+  // Another number of pods is wanted of a Deployment, ReplicaSet, StatefulSet or
+  // ReplicationController.
   bool scaled = false;
   // A node is ready, or is no longer.
   bool turned = false;
@@ -140,6 +141,8 @@ class Objects {
   [[nodiscard]] const api::ReplicaSet* replica_set(Slot slot) const;
   // Of a ReplicationController as well: they differ in their status alone.
   [[nodiscard]] const api::ReplicaSet* replicas_of(Slot slot) const;
+  [[nodiscard]] const api::StatefulSet* stateful_set(Slot slot) const;
+  [[nodiscard]] const api::ControllerRevision* revision(Slot slot) const;
   [[nodiscard]] const api::Job* job(Slot slot) const;
   [[nodiscard]] const api::Node* node(Slot slot) const;
   [[nodiscard]] const api::Namespace* namespace_of(Slot slot) const;
@@ -172,6 +175,8 @@ class Objects {
   // Pods of a namespace without a controller that a selector may match: candidates for adoption.
   [[nodiscard]] std::vector<Slot> OrphanPods(std::string_view namespace_name,
                                              const api::LabelSelector& selector) const;
+  // ControllerRevisions of the namespace that have no controller.
+  [[nodiscard]] const std::set<Slot>& OrphanRevisions(std::string_view namespace_name) const;
   // The pods that a PodDisruptionBudget selects.
   [[nodiscard]] const std::set<Slot>& GuardedBy(Slot budget) const;
   // The selector of a PodDisruptionBudget or of what makes pods, ready to match; nullptr for other
@@ -200,9 +205,10 @@ class Objects {
   std::map<std::string, std::set<Slot>, std::less<>> dependents_;
   std::map<std::string, std::set<Slot>, std::less<>> workloads_for_;
   std::map<std::string, std::set<Slot>, std::less<>> pods_on_;
-  std::map<std::string, std::set<Slot>, std::less<>> members_;        // By namespace/group.
-  std::map<std::string, std::set<Slot>, std::less<>> orphan_pods_;    // By namespace.
-  std::map<std::string, std::set<Slot>, std::less<>> orphan_labels_;  // By namespace and label.
+  std::map<std::string, std::set<Slot>, std::less<>> members_;           // By namespace/group.
+  std::map<std::string, std::set<Slot>, std::less<>> orphan_pods_;       // By namespace.
+  std::map<std::string, std::set<Slot>, std::less<>> orphan_labels_;     // By namespace and label.
+  std::map<std::string, std::set<Slot>, std::less<>> orphan_revisions_;  // By namespace.
   std::map<Slot, api::LabelQuery> selectors_;
   std::map<Slot, std::set<Slot>> guarded_;  // Pods, by budget.
 
@@ -210,6 +216,8 @@ class Objects {
   std::map<Slot, api::Deployment> deployments_;
   std::map<Slot, api::ReplicaSet> replica_sets_;
   std::map<Slot, api::ReplicationController> replication_controllers_;
+  std::map<Slot, api::StatefulSet> stateful_sets_;
+  std::map<Slot, api::ControllerRevision> revisions_;
   std::map<Slot, api::Job> jobs_;
   std::map<Slot, api::Node> nodes_;
   std::map<Slot, api::Namespace> namespaces_;
@@ -232,11 +240,12 @@ class Objects {
       std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews, api::Node,
                    api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget,
                    api::PodGroup, api::Workload, api::ResourceFlavor, api::PriorityClass,
-                   api::WorkloadPriorityClass, api::ReplicationController>;
+                   api::WorkloadPriorityClass, api::ReplicationController, api::StatefulSet,
+                   api::ControllerRevision>;
   void Keep(Slot slot, Decoded& decoded);
   // What is kept for Jobs with a queue name.
   void KeepQueued(Slot slot, Decoded& decoded);
-  // What is kept for ReplicationControllers.
+  // What is kept for StatefulSets and other keepers of pods.
   bool KeepSets(Slot slot, Decoded& decoded);
   [[nodiscard]] bool IsScaled(Slot known, const Decoded& decoded) const;
   [[nodiscard]] bool IsRegrouped(Slot known, const Head& head, const Decoded& decoded) const;

@@ -86,6 +86,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
     case Part::kReplicaSet:
     case Part::kReplicationController:
       return PlanForReplicaSet(slot, row, now);
+    case Part::kStatefulSet:
+      return PlanForStatefulSet(slot, row, now);
     case Part::kJob:
       return PlanForJob(slot, row, now);
     case Part::kCollector:
@@ -201,6 +203,55 @@ Plan Controllers::PlanForDeployment(Slot slot, const Row& row, Instant now) {
     if (objects_.head(set).controller() == nullptr) facts.orphans.push_back(OwnedSetAt(set));
   }
   return PlanDeployment(facts, now);
+}
+
+RevisionFacts Controllers::RevisionsOf(const Head& head, const api::PodTemplate& pod_template,
+                                       int64_t collisions) const {
+  RevisionFacts facts;
+  const auto ref = [&](Slot slot) {
+    return RevisionRef{.head = &objects_.head(slot), .revision = objects_.revision(slot)};
+  };
+  const auto owns = [&](const Head& revision) {
+    const api::OwnerReference* controller = revision.controller();
+    return controller != nullptr && controller->uid == head.uid && MayOwn(head, revision);
+  };
+  for (const Slot slot : objects_.DependentsOf(head.uid)) {
+    if (objects_.revision(slot) != nullptr && owns(objects_.head(slot)))
+      facts.owned.push_back(ref(slot));
+  }
+  for (const Slot slot : objects_.OrphanRevisions(head.namespace_name))
+    facts.orphans.push_back(ref(slot));
+  const Slot named = objects_.Find(api::KindId::kControllerRevision, head.namespace_name,
+                                   RevisionName(head, pod_template, collisions));
+  facts.name_taken = named != kNoSlot &&
+                     (!owns(objects_.head(named)) ||
+                      objects_.revision(named)->pod_template.canonical != pod_template.canonical);
+  return facts;
+}
+
+Plan Controllers::PlanForStatefulSet(Slot slot, const Row& row, Instant now) {
+  const Head& head = objects_.head(slot);
+  const api::StatefulSet& set = *objects_.stateful_set(slot);
+  return PlanStatefulSet(
+      {.set = set,
+       .head = head,
+       .owned = PodsOf(head),
+       .orphans = OrphansFor(objects_, head, set.selector),
+       .revisions = RevisionsOf(head, set.pod_template, set.collision_count),
+       .taken =
+           [&](std::string_view name) {
+             const Slot pod = objects_.Find(api::KindId::kPod, head.namespace_name, name);
+             const api::OwnerReference* controller =
+                 pod == kNoSlot ? nullptr : objects_.head(pod).controller();
+             return pod != kNoSlot && (controller == nullptr || controller->uid != head.uid);
+           },
+       .claim = [&](std::string_view name) -> const Head* {
+         const Slot claim =
+             objects_.Find(api::KindId::kPersistentVolumeClaim, head.namespace_name, name);
+         return claim == kNoSlot ? nullptr : &objects_.head(claim);
+       },
+       .trouble = row.trouble},
+      now);
 }
 
 Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {

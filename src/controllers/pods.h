@@ -11,6 +11,10 @@
 // What workload controllers ask of sets of pods.
 namespace berth::controllers {
 
+// A pod with a place of its own that ended is not replaced sooner than so long after its creation:
+// one that its node refuses would otherwise be made anew without rest.
+inline constexpr Duration kEndedStays = Duration::Seconds(10);
+
 // Whether the object is a pod, and not over.
 [[nodiscard]] bool IsLivePod(const Objects& objects, Slot slot);
 

@@ -1,6 +1,7 @@
 """What keeps pods by other rules than a ReplicaSet's."""
 
 import objects
+from cases_workloads import images
 from harness import RUN, case
 
 
@@ -13,6 +14,10 @@ def owner(kind, name, *, version="apps/v1", pod_spec=None, annotations=None, **s
 
 def ready(test):
     return sorted(p["metadata"]["name"] for p in test.pods() if objects.is_true(p, "Ready"))
+
+
+def image_of(test, pod):
+    return test.pod(pod)["spec"]["containers"][0]["image"]
 
 
 @case(
@@ -40,3 +45,88 @@ def replication_controller(test):
     test.true("ownerReferences" not in test.pod("stray")["metadata"], "it is not released")
     test.kubectl("delete", "rc", "old")
     test.wait("its pods go with it", lambda: ready(test) == ["stray"])
+
+
+@case(
+    "a statefulset's pods come in order, are updated from the last, and go in reverse",
+    needs=RUN,
+    each_kubectl=True,
+    seconds=20,
+)
+def stateful_set(test):
+    made = owner(
+        "StatefulSet",
+        "db",
+        annotations={"berth.dev/ready-after": "1s"},
+        replicas=3,
+        serviceName="db",
+    )
+    path = test.path("statefulsets", "db", "apps/v1")
+    test.kubectl("apply", "-f", "-", stdin=made)
+    test.kubectl("rollout", "status", "sts/db", "--timeout=60s")
+    test.equal(ready(test), ["db-0", "db-1", "db-2"], "pods")
+    for earlier, later in (("db-0", "db-1"), ("db-1", "db-2")):
+        was_ready = objects.condition(test.pod(earlier), "Ready")["lastTransitionTime"]
+        began = test.pod(later)["metadata"]["creationTimestamp"]
+        test.true(began >= was_ready, f"{later} began {began}, {earlier} was ready {was_ready}")
+    test.equal(test.pod("db-1")["spec"]["hostname"], "db-1", "host name")
+    test.match(r"\ndb +3/3 ", test.kubectl("get", "sts").stdout)
+    # A canary, then all.
+    first = test.get(path)["status"]["currentRevision"]
+    test.merge(path, {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 2}}}})
+    test.kubectl("set", "image", "sts/db", "c=nginx:2")
+    test.kubectl("rollout", "status", "sts/db", "--timeout=60s")
+    shown = [image_of(test, f"db-{i}") for i in range(3)]
+    test.equal(shown, ["nginx:1", "nginx:1", "nginx:2"], "images with a partition")
+    test.kubectl("delete", "pod", "db-0")
+    test.wait("it comes back", lambda: ready(test) == ["db-0", "db-1", "db-2"])
+    test.equal(image_of(test, "db-0"), "nginx:1", "what is below the partition comes back as")
+    test.merge(path, {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
+    test.kubectl("rollout", "status", "sts/db", "--timeout=60s")
+    test.equal(images(test), {"nginx:2"}, "images")
+    test.true(test.get(path)["status"]["currentRevision"] != first, "the revision is the old one")
+    test.kubectl("rollout", "undo", "sts/db")
+    test.kubectl("rollout", "status", "sts/db", "--timeout=60s")
+    test.equal(images(test), {"nginx:1"}, "images after going back")
+    test.equal(test.get(path)["status"]["currentRevision"], first, "revision after going back")
+    test.kubectl("scale", "sts/db", "--replicas=1")
+    test.wait("the first is left", lambda: [p["metadata"]["name"] for p in test.pods()] == ["db-0"])
+
+
+@case("a statefulset makes claims and keeps them as it is told", needs=RUN, seconds=5)
+def stateful_claims(test):
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
+    made = owner(
+        "StatefulSet",
+        "db",
+        replicas=2,
+        serviceName="db",
+        podManagementPolicy="Parallel",
+        volumeClaimTemplates=[claim],
+        persistentVolumeClaimRetentionPolicy={"whenDeleted": "Delete", "whenScaled": "Delete"},
+    )
+    test.kubectl("apply", "-f", "-", stdin=made)
+    claims = test.path("persistentvolumeclaims")
+
+    def names():
+        return sorted(c["metadata"]["name"] for c in test.get(claims)["items"])
+
+    test.wait("there are two claims", lambda: names() == ["data-db-0", "data-db-1"])
+    test.wait("and two pods", lambda: len(test.pods()) == 2)
+    used = [v["persistentVolumeClaim"] for v in test.pod("db-1")["spec"]["volumes"] if v["name"] == "data"]
+    test.equal(used, [{"claimName": "data-db-1"}], "claim of db-1")
+    test.kubectl("delete", "sts", "db")
+    test.wait("its pods are gone", lambda: not test.pods())
+
+    # Where claims are protected, somebody else lets them go.
+    def kept():
+        found = test.get(claims)["items"]
+        return [c for c in found if "deletionTimestamp" not in c["metadata"]]
+
+    test.wait("its claims go with it", lambda: not kept())
