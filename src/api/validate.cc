@@ -392,6 +392,8 @@ BothCheck BothCheckOf(KindId kind) {
       return rules::CheckReplicationController;
     case KindId::kStatefulSet:
       return rules::CheckStatefulSet;
+    case KindId::kDaemonSet:
+      return rules::CheckDaemonSet;
     case KindId::kControllerRevision:
       return rules::CheckControllerRevision;
     default:
@@ -516,6 +518,9 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
       break;
     case KindId::kStatefulSet:
       rules::CheckStatefulSetStatus(errors, old, object);
+      break;
+    case KindId::kDaemonSet:
+      rules::CheckDaemonSetStatus(errors, old, object);
       break;
     case KindId::kPodDisruptionBudget:
       CheckMetaUpdate(errors, old, object);

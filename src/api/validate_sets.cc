@@ -55,13 +55,18 @@ void CheckCollisions(FieldErrors& errors, const Path& path, const Json& old, con
 }
 
 // A strategy as upstream shows it: in the names of its own structs.
-Json ShownStrategy(const Json& strategy) {
+Json ShownStrategy(const Json& strategy, std::string_view second) {
   const auto shown = [](const Json* value) { return value == nullptr ? Json() : *value; };
   JsonObject result{{"Type", TextAt(strategy, "type")}, {"RollingUpdate", nullptr}};
   if (const Json* rolling = FindMember(strategy, "rollingUpdate")) {
-    result["RollingUpdate"] =
-        JsonObject{{"Partition", IntegerAt(*rolling, "partition")},
-                   {"MaxUnavailable", shown(FindMember(*rolling, "maxUnavailable"))}};
+    const Json unavailable = shown(FindMember(*rolling, "maxUnavailable"));
+    if (second == "Partition") {
+      result["RollingUpdate"] = JsonObject{{"Partition", IntegerAt(*rolling, "partition")},
+                                           {"MaxUnavailable", unavailable}};
+    } else {
+      result["RollingUpdate"] = JsonObject{{"MaxUnavailable", unavailable},
+                                           {"MaxSurge", shown(FindMember(*rolling, "maxSurge"))}};
+    }
   }
   return result;
 }
@@ -76,11 +81,13 @@ void CheckStatefulStrategy(FieldErrors& errors, const Path& path, const Json& st
     AddRequired(errors, path);
   } else if (type == "OnDelete") {
     if (rolling != nullptr) {
-      AddInvalid(errors, rolling_path, ShownStrategy(strategy).get_object().at("RollingUpdate"),
+      AddInvalid(errors, rolling_path,
+                 ShownStrategy(strategy, "Partition").get_object().at("RollingUpdate"),
                  "only allowed for updateStrategy 'RollingUpdate'");
     }
   } else if (type != "RollingUpdate") {
-    AddInvalid(errors, path, ShownStrategy(strategy), "must be 'RollingUpdate' or 'OnDelete'");
+    AddInvalid(errors, path, ShownStrategy(strategy, "Partition"),
+               "must be 'RollingUpdate' or 'OnDelete'");
   } else if (rolling != nullptr) {
     CheckCount(errors, rolling_path, *rolling, "partition");
     const Json* unavailable = FindMember(*rolling, "maxUnavailable");
@@ -173,6 +180,56 @@ void CheckStatefulChange(FieldErrors& errors, const Path& path, const Json& befo
                "'persistentVolumeClaimRetentionPolicy' and 'minReadySeconds' are forbidden");
 }
 
+// ---- DaemonSet -------------------------------------------------------------------------------
+
+void CheckDaemonStrategy(FieldErrors& errors, const Path& path, const Json& strategy) {
+  const std::string_view type = TextAt(strategy, "type");
+  if (type == "OnDelete") return;
+  if (type != "RollingUpdate") {
+    constexpr std::array<std::string_view, 2> kTypes = {"RollingUpdate", "OnDelete"};
+    FieldError error = NotSupportedField(path.text(), "", kTypes);
+    error.value = InvalidJsonField("", ShownStrategy(strategy, "MaxSurge"), "").value;
+    errors.push_back(std::move(error));
+    return;
+  }
+  const Path at = path.At("rollingUpdate");
+  const Json* rolling = FindMember(strategy, "rollingUpdate");
+  if (rolling == nullptr) return AddRequired(errors, at);
+  const Json* unavailable = FindMember(*rolling, "maxUnavailable");
+  const Json* surge = FindMember(*rolling, "maxSurge");
+  const Json zero(0);
+  const auto given = [&](const Json* value) -> const Json& { return value ? *value : zero; };
+  CheckCountOrPercent(errors, at.At("maxUnavailable"), given(unavailable));
+  CheckCountOrPercent(errors, at.At("maxSurge"), given(surge));
+  CheckShare(errors, at.At("maxUnavailable"), given(unavailable));
+  CheckShare(errors, at.At("maxSurge"), given(surge));
+  const bool has_unavailable = !IsZeroCount(given(unavailable));
+  const bool has_surge = !IsZeroCount(given(surge));
+  if (has_unavailable && has_surge) {
+    AddInvalid(errors, at.At("maxSurge"), given(surge),
+               "may not be set when maxUnavailable is non-zero");
+  } else if (!has_unavailable && !has_surge) {
+    AddRequired(errors, at.At("maxUnavailable"), "cannot be 0 when maxSurge is 0");
+  }
+}
+
+void CheckDaemonSpec(FieldErrors& errors, const Path& path, const Json& spec) {
+  const Json* selector = FindMember(spec, "selector");
+  const Path pods_path = path.At("template");
+  const Json& pods = OrEmptyObject(FindMember(spec, "template"));
+  if (selector != nullptr) CheckLabelSelector(errors, path.At("selector"), *selector);
+  if (!Selects(selector, ObjectAt(pods, "metadata.labels"))) AddMismatch(errors, pods_path, pods);
+  if (selector != nullptr && IsEmptySelector(*selector)) {
+    AddInvalid(errors, path.At("selector"), *selector, "empty selector is invalid for daemonset");
+  }
+  CheckTemplate(errors, pods_path, pods);
+  CheckAlwaysRestarted(errors, pods_path, pods, "DaemonSet");
+  CheckCount(errors, path, spec, "minReadySeconds");
+  CheckDaemonStrategy(errors, path.At("updateStrategy"),
+                      OrEmptyObject(FindMember(spec, "updateStrategy")));
+  CheckCount(errors, path, spec, "revisionHistoryLimit");
+}
+
 }  // namespace
 
 void CheckReplicationController(FieldErrors& errors, const Json* old, const Json& object) {
@@ -229,6 +286,29 @@ void CheckStatefulSetStatus(FieldErrors& errors, const Json& old, const Json& ob
   CheckNonnegative(errors, path, status, kCounts);
   CheckAtMostReplicas(errors, path, status, kBounded, "status.readyReplicas");
   CheckMetaUpdate(errors, old, object);
+  CheckCollisions(errors, path, old, status);
+}
+
+void CheckDaemonSet(FieldErrors& errors, const Json* old, const Json& object) {
+  CheckHead(errors, old, object, CheckDns1123Subdomain);
+  const Path path("spec");
+  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+  if (old != nullptr)
+    CheckImmutable(errors, path, OrEmptyObject(FindMember(*old, "spec")), spec, "selector");
+  CheckDaemonSpec(errors, path, spec);
+}
+
+void CheckDaemonSetStatus(FieldErrors& errors, const Json& old, const Json& object) {
+  CheckMetaUpdate(errors, old, object);
+  const Path path("status");
+  const Json& status = OrEmptyObject(FindMember(object, "status"));
+  constexpr std::array<std::string_view, 9> kCounts = {
+      "currentNumberScheduled", "numberMisscheduled",
+      "desiredNumberScheduled", "numberReady",
+      "observedGeneration",     "updatedNumberScheduled",
+      "numberAvailable",        "numberUnavailable",
+      "collisionCount"};
+  CheckNonnegative(errors, path, status, kCounts);
   CheckCollisions(errors, path, old, status);
 }
 

@@ -92,6 +92,54 @@ TEST(ValidateSetsTest, StatefulSets) {
              });
 }
 
+TEST(ValidateSetsTest, DaemonSets) {
+  ExpectRows(KindId::kDaemonSet,
+             R"({"apiVersion":"apps/v1","kind":"DaemonSet","metadata":{"name":"x","namespace)"
+             R"(":"n"},"spec":{"selector":{"matchLabels":{"a":"b"}},"template":{"metadata":{)"
+             R"("labels":{"a":"b"}},"spec":{"containers":[{"name":"c","image":"i"}]}}}})",
+             {
+                 {R"({"spec":{"minReadySeconds":-1}})",
+                  "spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0"},
+                 {R"({"spec":{"revisionHistoryLimit":-1}})",
+                  "spec.revisionHistoryLimit: Invalid value: -1: must be greater than or equal to"
+                  " 0"},
+                 {R"({"spec":{"selector":null}})",
+                  "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does n"
+                  "ot match template `labels`"},
+                 {R"({"spec":{"selector":{"matchLabels":{"a":null}}}})",
+                  "spec.selector: Invalid value: {}: empty selector is invalid for daemonset"},
+                 {R"({"spec":{"selector":{"matchLabels":{"a":"x"}}}})",
+                  "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does n"
+                  "ot match template `labels`"},
+                 {R"({"spec":{"updateStrategy":{"type":"Maybe"}}})",
+                  "spec.updateStrategy: Unsupported value: {\"Type\":\"Maybe\",\"RollingUpdate\":"
+                  "null}: supported values: \"RollingUpdate\", \"OnDelete\""},
+                 {R"({"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge)"
+                  R"(":1,"maxUnavailable":1}}}})",
+                  "spec.updateStrategy.rollingUpdate.maxSurge: Invalid value: 1: may not be set w"
+                  "hen maxUnavailable is non-zero"},
+                 {R"({"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxSurge)"
+                  R"(":0,"maxUnavailable":0}}}})",
+                  "spec.updateStrategy.rollingUpdate.maxUnavailable: Required value: cannot be 0 "
+                  "when maxSurge is 0"},
+                 {R"({"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnava)"
+                  R"(ilable":"101%"}}}})",
+                  "spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: \"101%\": mus"
+                  "t not be greater than 100%"},
+                 {R"({"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"maxUnava)"
+                  R"(ilable":"x"}}}})",
+                  "spec.updateStrategy.rollingUpdate.maxUnavailable: Invalid value: \"x\": a vali"
+                  "d percent string must be a numeric string followed by an ending '%' (e.g. '1%'"
+                  ",  or '93%', regex used for validation is '[0-9]+%')\nspec.updateStrategy.roll"
+                  "ingUpdate.maxUnavailable: Required value: cannot be 0 when maxSurge is 0"},
+                 {R"({"spec":{"template":{"spec":{"restartPolicy":"OnFailure","activeDeadlineSeco)"
+                  R"(nds":5}}}})",
+                  "spec.template.spec.restartPolicy: Unsupported value: \"OnFailure\": supported "
+                  "values: \"Always\"\nspec.template.spec.activeDeadlineSeconds: Forbidden: activ"
+                  "eDeadlineSeconds in DaemonSet is not Supported"},
+             });
+}
+
 TEST(ValidateSetsTest, ControllerRevisions) {
   ExpectRows(
       KindId::kControllerRevision,

@@ -124,6 +124,28 @@ struct StatefulSet {
   bool operator==(const StatefulSet&) const = default;
 };
 
+struct DaemonSet {
+  ObjectMeta meta;
+  int64_t min_ready_seconds = 0;
+  LabelSelector selector;
+  PodTemplate pod_template;
+  bool on_delete = false;  // updateStrategy.type; otherwise RollingUpdate.
+  IntOrPercent max_unavailable{.value = 1};
+  IntOrPercent max_surge{.value = 0};
+  int64_t revision_history_limit = 10;
+
+  int64_t current_scheduled = 0;
+  int64_t desired_scheduled = 0;
+  int64_t misscheduled = 0;
+  int64_t ready = 0;
+  int64_t updated_scheduled = 0;
+  int64_t available = 0;
+  int64_t unavailable = 0;
+  int64_t observed_generation = 0;
+  int64_t collision_count = 0;
+  bool operator==(const DaemonSet&) const = default;
+};
+
 struct Deployment {
   ObjectMeta meta;
   int64_t replicas = 1;

@@ -343,6 +343,9 @@ Result<api::ControllerRevision> Decoder::ControllerRevision(std::string_view jso
   return Decode<api::ControllerRevision>(buffers().parser, buffers().text, json,
                                          reader::ReadControllerRevision);
 }
+Result<api::DaemonSet> Decoder::DaemonSet(std::string_view json) {
+  return Decode<api::DaemonSet>(buffers().parser, buffers().text, json, reader::ReadDaemonSet);
+}
 Result<api::Job> Decoder::Job(std::string_view json) {
   return Decode<api::Job>(buffers().parser, buffers().text, json, reader::ReadJob);
 }

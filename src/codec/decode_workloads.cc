@@ -295,6 +295,52 @@ void ReadStatefulStatus(Errors& errors, std::string_view key, const Element& val
   }
 }
 
+void ReadDaemonSpec(Errors& errors, std::string_view key, const Element& value,
+                    api::DaemonSet& out) {
+  if (key == "minReadySeconds") {
+    Read(errors, "spec.minReadySeconds", value, out.min_ready_seconds);
+  } else if (key == "selector") {
+    Read(errors, "spec.selector", value, out.selector);
+  } else if (key == "template") {
+    ReadTemplate(errors, value, out.pod_template);
+  } else if (key == "revisionHistoryLimit") {
+    Read(errors, "spec.revisionHistoryLimit", value, out.revision_history_limit);
+  } else if (key == "updateStrategy") {
+    constexpr std::string_view kField = "spec.updateStrategy";
+    ForMembers(errors, kField, value, [&](std::string_view name, const Element& part) {
+      if (name == "type") out.on_delete = Says(errors, kField, part, "OnDelete");
+      if (name != "rollingUpdate") return;
+      ForMembers(errors, kField, part, [&](std::string_view number, const Element& item) {
+        if (number == "maxUnavailable") Read(errors, kField, item, out.max_unavailable);
+        if (number == "maxSurge") Read(errors, kField, item, out.max_surge);
+      });
+    });
+  }
+}
+
+void ReadDaemonStatus(Errors& errors, std::string_view key, const Element& value,
+                      api::DaemonSet& out) {
+  if (key == "currentNumberScheduled") {
+    Read(errors, "status.currentNumberScheduled", value, out.current_scheduled);
+  } else if (key == "desiredNumberScheduled") {
+    Read(errors, "status.desiredNumberScheduled", value, out.desired_scheduled);
+  } else if (key == "numberMisscheduled") {
+    Read(errors, "status.numberMisscheduled", value, out.misscheduled);
+  } else if (key == "numberReady") {
+    Read(errors, "status.numberReady", value, out.ready);
+  } else if (key == "updatedNumberScheduled") {
+    Read(errors, "status.updatedNumberScheduled", value, out.updated_scheduled);
+  } else if (key == "numberAvailable") {
+    Read(errors, "status.numberAvailable", value, out.available);
+  } else if (key == "numberUnavailable") {
+    Read(errors, "status.numberUnavailable", value, out.unavailable);
+  } else if (key == "observedGeneration") {
+    Read(errors, "status.observedGeneration", value, out.observed_generation);
+  } else if (key == "collisionCount") {
+    Read(errors, "status.collisionCount", value, out.collision_count);
+  }
+}
+
 }  // namespace
 
 void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out) {
@@ -386,6 +432,15 @@ void ReadControllerRevision(Errors& errors, const Element& root, api::Controller
       if (of_data.first) out.pod_template = {};
     }
   });
+}
+
+void ReadDaemonSet(Errors& errors, const Element& root, api::DaemonSet& out) {
+  ReadObject(
+      errors, root, out.meta,
+      [&](std::string_view key, const Element& value) { ReadDaemonSpec(errors, key, value, out); },
+      [&](std::string_view key, const Element& value) {
+        ReadDaemonStatus(errors, key, value, out);
+      });
 }
 
 }  // namespace berth::codec::reader

@@ -42,6 +42,8 @@ std::string_view ComponentOf(Part part) {
       return "replication-controller";
     case Part::kStatefulSet:
       return "statefulset-controller";
+    case Part::kDaemonSet:
+      return "daemonset-controller";
     case Part::kJob:
       return "job-controller";
     case Part::kBudget:
@@ -62,6 +64,7 @@ bool IsOfOwner(Part part) {
     case Part::kReplicaSet:
     case Part::kReplicationController:
     case Part::kStatefulSet:
+    case Part::kDaemonSet:
     case Part::kJob:
     case Part::kWorkload:
       return true;
@@ -152,6 +155,7 @@ int64_t Controllers::ReasonOf(const Key& key) const {
     return deployment->meta.generation;
   if (const api::Job* job = objects_.job(slot)) return job->meta.generation;
   if (const api::StatefulSet* set = objects_.stateful_set(slot)) return set->meta.generation;
+  if (const api::DaemonSet* set = objects_.daemon_set(slot)) return set->meta.generation;
   const api::ReplicaSet* set = objects_.replicas_of(slot);
   return set == nullptr ? 0 : set->meta.generation;
 }

@@ -152,6 +152,8 @@ std::optional<Part> OwnerPartOf(api::KindId kind) {
       return Part::kReplicationController;
     case api::KindId::kStatefulSet:
       return Part::kStatefulSet;
+    case api::KindId::kDaemonSet:
+      return Part::kDaemonSet;
     case api::KindId::kJob:
       return Part::kJob;
     default:
@@ -191,6 +193,7 @@ void Controllers::EnqueueForRevision(Instant now, const Head& head, const Differ
   EnqueueController(now, head);
   if (difference.removed || head.controller() != nullptr) return;
   EnqueueAdopters(now, head, api::KindId::kStatefulSet, Part::kStatefulSet);
+  EnqueueAdopters(now, head, api::KindId::kDaemonSet, Part::kDaemonSet);
 }
 
 // The StatefulSet whose claim it is by its name, `<template>-<set>-<ordinal>`, of which each part
@@ -201,6 +204,12 @@ void Controllers::EnqueueForClaim(Instant now, const Head& head) {
     const Slot slot =
         objects_.Find(api::KindId::kStatefulSet, head.namespace_name, name.substr(at + 1));
     if (slot != kNoSlot) Enqueue(now, {Part::kStatefulSet, objects_.head(slot).uid});
+  }
+}
+
+void Controllers::EnqueueDaemonSets(Instant now) {
+  for (const Slot slot : objects_.All(api::KindId::kDaemonSet)) {
+    Enqueue(now, {Part::kDaemonSet, objects_.head(slot).uid});
   }
 }
 
@@ -310,6 +319,7 @@ void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference&
     EnqueueAdopters(now, head, api::KindId::kReplicaSet, Part::kReplicaSet);
     EnqueueAdopters(now, head, api::KindId::kReplicationController, Part::kReplicationController);
     EnqueueAdopters(now, head, api::KindId::kStatefulSet, Part::kStatefulSet);
+    EnqueueAdopters(now, head, api::KindId::kDaemonSet, Part::kDaemonSet);
     EnqueueAdopters(now, head, api::KindId::kJob, Part::kJob);
   }
   if (difference.removed || !options_.node_lifecycle) return;
@@ -355,6 +365,7 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       break;
     case api::KindId::kNode:
       NoteNode(now, head);
+      if (difference.created || difference.removed || difference.refitted) EnqueueDaemonSets(now);
       if (difference.created || difference.removed || difference.turned)
         EnqueueWorkloadsOn(now, head.name);
       break;

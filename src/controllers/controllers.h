@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "client/client.h"
 #include "controllers/collector.h"
+#include "controllers/daemon_set.h"
 #include "controllers/deployment.h"
 #include "controllers/disruption.h"
 #include "controllers/event_recorder.h"
@@ -32,9 +33,9 @@
 #include "env/actor.h"
 
 // The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
-// ReplicationControllers, StatefulSets, Jobs, PodDisruptionBudgets, garbage collection, namespaces,
-// the lifecycle of nodes; and the PodGroups of pods that Volcano's scheduler is to place; the
-// Workloads of Jobs with a queue name.
+// ReplicationControllers, StatefulSets, DaemonSets, Jobs, PodDisruptionBudgets, garbage collection,
+// namespaces, the lifecycle of nodes; and the PodGroups of pods that Volcano's scheduler is to
+// place; the Workloads of Jobs with a queue name.
 //
 //   watches, answers --> Objects --changed-> due keys --Tick--> facts --plan--> writes
 //                          ^                                                     |
@@ -81,6 +82,7 @@ enum class Part : uint8_t {
   kWorkload,
   kReplicationController,
   kStatefulSet,
+  kDaemonSet,
 };
 
 struct Key {
@@ -143,9 +145,10 @@ class Controllers final : public env::Actor {
   void EnqueueByKind(Instant now, const Head& head, const Difference& difference);
   void EnqueueForPod(Instant now, const Head& head, const Difference& difference);
   void EnqueueController(Instant now, const Head& head);
-  // The StatefulSets whose revision it is, or may become.
+  // The StatefulSets or DaemonSets whose revision it is, or may become.
   void EnqueueForRevision(Instant now, const Head& head, const Difference& difference);
   void EnqueueForClaim(Instant now, const Head& head);
+  void EnqueueDaemonSets(Instant now);
   void EnqueueAdopters(Instant now, const Head& head, api::KindId kind, Part part);
   // Budgets that may count otherwise: of a pod, or of the pods that a controller wants.
   void EnqueueBudgets(Instant now, const Head& head, const Difference& difference);
@@ -170,6 +173,7 @@ class Controllers final : public env::Actor {
   [[nodiscard]] Plan PlanForDeployment(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForJob(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForStatefulSet(Slot slot, const Row& row, Instant now);
+  [[nodiscard]] Plan PlanForDaemonSet(Slot slot, const Row& row, Instant now);
   [[nodiscard]] RevisionFacts RevisionsOf(const Head& head, const api::PodTemplate& pod_template,
                                           int64_t collisions) const;
   [[nodiscard]] Plan PlanForWorkload(const std::string& job_uid, const ReadSince& read,

@@ -175,14 +175,31 @@ Result<Head> Objects::DecodeJob(std::string_view json, Decoded& decoded) {
   auto& views = decoded.emplace<JobViews>();
   Head head = HeadOf(api::KindId::kJob, job->meta);
   if (!QueueNameOf(head).empty() || job->suspend) {
-    std::string document = R"({"metadata":{},"spec":)";
-    document.append(job->pod_template.spec.view()).append("}");
-    Result<api::Pod> pod = decoder_.Pod(document);
-    if (!pod) return std::unexpected(pod.error());
-    views.spec = std::move(pod->spec);
+    Result<Shared<api::PodSpec>> spec = DecodeTemplate(job->pod_template);
+    if (!spec) return std::unexpected(spec.error());
+    views.spec = std::move(*spec);
   }
   views.job = std::move(*job);
   return head;
+}
+
+Result<Head> Objects::DecodeDaemonSet(std::string_view json, Decoded& decoded) {
+  Result<api::DaemonSet> set = decoder_.DaemonSet(json);
+  if (!set) return std::unexpected(set.error());
+  Result<Shared<api::PodSpec>> spec = DecodeTemplate(set->pod_template);
+  if (!spec) return std::unexpected(spec.error());
+  Head head = HeadOf(api::KindId::kDaemonSet, set->meta);
+  decoded = DaemonViews{.set = std::move(*set), .spec = std::move(*spec)};
+  return head;
+}
+
+Result<Shared<api::PodSpec>> Objects::DecodeTemplate(const api::PodTemplate& pod_template) {
+  const std::string_view spec = pod_template.spec.view();
+  std::string document = R"({"metadata":{},"spec":)";
+  document.append(spec.empty() ? "{}" : spec).append("}");
+  Result<api::Pod> pod = decoder_.Pod(document);
+  if (!pod) return std::unexpected(pod.error());
+  return std::move(pod->spec);
 }
 
 Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& decoded) {
@@ -197,6 +214,8 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Taken(kind, decoder_.ReplicationController(json), decoded);
     case api::KindId::kStatefulSet:
       return Taken(kind, decoder_.StatefulSet(json), decoded);
+    case api::KindId::kDaemonSet:
+      return DecodeDaemonSet(json, decoded);
     case api::KindId::kControllerRevision:
       return Taken(kind, decoder_.ControllerRevision(json), decoded);
     case api::KindId::kJob:
@@ -267,6 +286,10 @@ bool Objects::KeepSets(Slot slot, Decoded& decoded) {
   } else if (auto* set = std::get_if<api::StatefulSet>(&decoded)) {
     selectors_[slot] = QueryOrNothing(set->selector);
     stateful_sets_[slot] = std::move(*set);
+  } else if (auto* views = std::get_if<DaemonViews>(&decoded)) {
+    selectors_[slot] = QueryOrNothing(views->set.selector);
+    daemon_sets_[slot] = std::move(views->set);
+    template_specs_[slot] = std::move(views->spec);
   } else if (auto* revision = std::get_if<api::ControllerRevision>(&decoded)) {
     revisions_[slot] = std::move(*revision);
   } else {
@@ -382,6 +405,8 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
     difference.scaled = IsScaled(known, decoded);
     const auto* machine = std::get_if<api::Node>(&decoded);
     difference.turned = machine != nullptr && IsReady(*machine) != IsReady(nodes_[known]);
+    difference.refitted = machine != nullptr && (machine->taints != nodes_[known].taints ||
+                                                 machine->meta.labels != heads_[known].labels);
     difference.regrouped = IsRegrouped(known, *head, decoded);
     const auto* member = std::get_if<PodFacts>(&decoded);
     const bool same_links = SameLinks(heads_[known], *head) &&
@@ -484,6 +509,10 @@ void Objects::EraseViews(Slot slot) {
     case api::KindId::kStatefulSet:
       stateful_sets_.erase(slot);
       break;
+    case api::KindId::kDaemonSet:
+      daemon_sets_.erase(slot);
+      template_specs_.erase(slot);
+      break;
     case api::KindId::kControllerRevision:
       revisions_.erase(slot);
       break;
@@ -563,6 +592,7 @@ const api::ReplicaSet* Objects::replicas_of(Slot slot) const {
   return set != nullptr ? set : At(replication_controllers_, slot);
 }
 const api::StatefulSet* Objects::stateful_set(Slot slot) const { return At(stateful_sets_, slot); }
+const api::DaemonSet* Objects::daemon_set(Slot slot) const { return At(daemon_sets_, slot); }
 const api::ControllerRevision* Objects::revision(Slot slot) const { return At(revisions_, slot); }
 const api::Job* Objects::job(Slot slot) const { return At(jobs_, slot); }
 const api::Node* Objects::node(Slot slot) const { return At(nodes_, slot); }
@@ -582,9 +612,9 @@ const api::WorkloadPriorityClass* Objects::workload_class(Slot slot) const {
   return At(workload_classes_, slot);
 }
 
-const Shared<api::PodSpec>& Objects::template_spec(Slot job) const {
+const Shared<api::PodSpec>& Objects::template_spec(Slot owner) const {
   static const Shared<api::PodSpec> kNone;
-  const Shared<api::PodSpec>* spec = At(template_specs_, job);
+  const Shared<api::PodSpec>* spec = At(template_specs_, owner);
   return spec == nullptr ? kNone : *spec;
 }
 

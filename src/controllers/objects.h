@@ -118,6 +118,8 @@ struct Difference {
   bool scaled = false;
   // A node is ready, or is no longer.
   bool turned = false;
+  // Another pod may run on a node: its labels or taints changed.
+  bool refitted = false;
   // Of what was known before: something that PodGroups are made of changed.
   bool regrouped = false;
 };
@@ -142,6 +144,7 @@ class Objects {
   // Of a ReplicationController as well: they differ in their status alone.
   [[nodiscard]] const api::ReplicaSet* replicas_of(Slot slot) const;
   [[nodiscard]] const api::StatefulSet* stateful_set(Slot slot) const;
+  [[nodiscard]] const api::DaemonSet* daemon_set(Slot slot) const;
   [[nodiscard]] const api::ControllerRevision* revision(Slot slot) const;
   [[nodiscard]] const api::Job* job(Slot slot) const;
   [[nodiscard]] const api::Node* node(Slot slot) const;
@@ -154,9 +157,9 @@ class Objects {
   [[nodiscard]] const api::ResourceFlavor* flavor(Slot slot) const;
   [[nodiscard]] const api::PriorityClass* priority_class(Slot slot) const;
   [[nodiscard]] const api::WorkloadPriorityClass* workload_class(Slot slot) const;
-  // What the pods of a Job ask for that has a queue name, or had one: is suspended; of others
-  // nothing.
-  [[nodiscard]] const Shared<api::PodSpec>& template_spec(Slot job) const;
+  // What the pods of a DaemonSet ask for, or of a Job that has a queue name, or had one: is
+  // suspended; of others nothing.
+  [[nodiscard]] const Shared<api::PodSpec>& template_spec(Slot owner) const;
   [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
   [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
 
@@ -217,6 +220,7 @@ class Objects {
   std::map<Slot, api::ReplicaSet> replica_sets_;
   std::map<Slot, api::ReplicationController> replication_controllers_;
   std::map<Slot, api::StatefulSet> stateful_sets_;
+  std::map<Slot, api::DaemonSet> daemon_sets_;
   std::map<Slot, api::ControllerRevision> revisions_;
   std::map<Slot, api::Job> jobs_;
   std::map<Slot, api::Node> nodes_;
@@ -235,13 +239,17 @@ class Objects {
     api::Job job;
     std::optional<Shared<api::PodSpec>> spec;
   };
+  struct DaemonViews {
+    api::DaemonSet set;
+    Shared<api::PodSpec> spec;
+  };
   // Decoded and not yet placed; of other kinds only the head is read.
   using Decoded =
       std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews, api::Node,
                    api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget,
                    api::PodGroup, api::Workload, api::ResourceFlavor, api::PriorityClass,
                    api::WorkloadPriorityClass, api::ReplicationController, api::StatefulSet,
-                   api::ControllerRevision>;
+                   DaemonViews, api::ControllerRevision>;
   void Keep(Slot slot, Decoded& decoded);
   // What is kept for Jobs with a queue name.
   void KeepQueued(Slot slot, Decoded& decoded);
@@ -252,6 +260,8 @@ class Objects {
   Result<Head> Decode(api::KindId kind, std::string_view json, Decoded& decoded);
   Result<Head> DecodePod(std::string_view json, Decoded& decoded);
   Result<Head> DecodeJob(std::string_view json, Decoded& decoded);
+  Result<Head> DecodeDaemonSet(std::string_view json, Decoded& decoded);
+  Result<Shared<api::PodSpec>> DecodeTemplate(const api::PodTemplate& pod_template);
 };
 
 }  // namespace berth::controllers

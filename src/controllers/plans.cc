@@ -88,6 +88,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanForReplicaSet(slot, row, now);
     case Part::kStatefulSet:
       return PlanForStatefulSet(slot, row, now);
+    case Part::kDaemonSet:
+      return PlanForDaemonSet(slot, row, now);
     case Part::kJob:
       return PlanForJob(slot, row, now);
     case Part::kCollector:
@@ -252,6 +254,23 @@ Plan Controllers::PlanForStatefulSet(Slot slot, const Row& row, Instant now) {
        },
        .trouble = row.trouble},
       now);
+}
+
+Plan Controllers::PlanForDaemonSet(Slot slot, const Row& row, Instant now) {
+  const Head& head = objects_.head(slot);
+  const api::DaemonSet& set = *objects_.daemon_set(slot);
+  DaemonSetFacts facts{.set = set,
+                       .head = head,
+                       .spec = *objects_.template_spec(slot),
+                       .nodes = {},
+                       .owned = PodsOf(head),
+                       .orphans = OrphansFor(objects_, head, set.selector),
+                       .revisions = RevisionsOf(head, set.pod_template, set.collision_count),
+                       .trouble = row.trouble};
+  for (const Slot node : objects_.All(api::KindId::kNode)) {
+    if (!objects_.head(node).deletion.has_value()) facts.nodes.push_back(objects_.node(node));
+  }
+  return PlanDaemonSet(facts, now);
 }
 
 Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {

@@ -130,3 +130,38 @@ def stateful_claims(test):
         return [c for c in found if "deletionTimestamp" not in c["metadata"]]
 
     test.wait("its claims go with it", lambda: not kept())
+
+
+@case(
+    "a daemonset has a pod on each node that it fits, also while it is updated",
+    needs=RUN,
+    each_kubectl=True,
+    seconds=8,
+)
+def daemon_set(test):
+    mine = test.unique("daemons")
+    free = [n for n in test.get("/api/v1/nodes")["items"] if not n["spec"].get("taints")]
+    nodes = sorted(n["metadata"]["name"] for n in free)[:2]
+
+    def label(node, value):
+        test.merge(f"/api/v1/nodes/{node}", {"metadata": {"labels": {mine: value}}})
+
+    for node in nodes:
+        label(node, "yes")
+        test.cleanups.append(lambda node=node: label(node, None))
+    made = owner("DaemonSet", "agent", pod_spec={"nodeSelector": {mine: "yes"}})
+    test.kubectl("apply", "-f", "-", stdin=made)
+    test.kubectl("rollout", "status", "ds/agent", "--timeout=60s")
+    test.equal(sorted(p["spec"]["nodeName"] for p in test.pods()), nodes, "nodes")
+    test.match(r"\nagent +2 +2 +2 +2 +2 ", test.kubectl("get", "ds").stdout)
+    test.kubectl("set", "image", "ds/agent", "c=nginx:2")
+    test.kubectl("rollout", "status", "ds/agent", "--timeout=60s")
+    test.wait("only the new image runs", lambda: images(test) == {"nginx:2"})
+    test.kubectl("rollout", "undo", "ds/agent")
+    test.kubectl("rollout", "status", "ds/agent", "--timeout=60s")
+    test.wait("only the old image runs", lambda: images(test) == {"nginx:1"})
+    history = test.kubectl("rollout", "history", "ds/agent").stdout
+    test.match(r"(?m)^2 ", history)
+    test.match(r"(?m)^3 ", history)
+    label(nodes[0], None)
+    test.wait("one is left", lambda: [p["spec"].get("nodeName") for p in test.pods()] == nodes[1:])
