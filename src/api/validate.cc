@@ -396,6 +396,8 @@ BothCheck BothCheckOf(KindId kind) {
       return rules::CheckDaemonSet;
     case KindId::kControllerRevision:
       return rules::CheckControllerRevision;
+    case KindId::kCronJob:
+      return rules::CheckCronJob;
     default:
       return nullptr;
   }

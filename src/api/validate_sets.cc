@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "api/cron.h"
 #include "api/object.h"
 #include "api/validate_pod.h"
 #include "api/validate_workloads.h"
@@ -230,6 +231,74 @@ void CheckDaemonSpec(FieldErrors& errors, const Path& path, const Json& spec) {
   CheckCount(errors, path, spec, "revisionHistoryLimit");
 }
 
+// ---- CronJob ---------------------------------------------------------------------------------
+
+bool IsZonePart(std::string_view part) {
+  constexpr size_t kPartMax = 14;
+  if (part.empty() || part.size() > kPartMax || part == "." || part == ".." || part[0] == '-')
+    return false;
+  return std::ranges::all_of(part, [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' ||
+           c == '-' || c == '_' || c == '+';
+  });
+}
+
+// Which names there are is not known here: schedules are in UTC, and a zone that is none is told
+// by the controller as one that isn't followed.
+void CheckZone(FieldErrors& errors, const Path& path, std::string_view zone) {
+  if (zone.empty()) {
+    return AddInvalid(errors, path, zone, {"timeZone must be nil or non-empty string"});
+  }
+  std::string_view rest = zone;
+  while (true) {
+    const size_t slash = rest.find('/');
+    if (!IsZonePart(rest.substr(0, slash)))
+      return AddInvalid(errors, path, zone, {fmt::format("unknown time zone {}", zone)});
+    if (slash == std::string_view::npos) break;
+    rest.remove_prefix(slash + 1);
+  }
+  std::string lower(zone);
+  std::ranges::transform(lower, lower.begin(), [](char c) {
+    return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
+  });
+  if (lower == "local") {
+    AddInvalid(errors, path, zone,
+               {"timeZone must be an explicit time zone as defined in "
+                "https://www.iana.org/time-zones"});
+    if (zone != "Local")
+      AddInvalid(errors, path, zone, {fmt::format("unknown time zone {}", zone)});
+  }
+}
+
+void CheckSchedule(FieldErrors& errors, const Path& path, const Json* old, const Json& spec) {
+  const std::string_view schedule = TextAt(spec, "schedule");
+  if (schedule.empty()) return AddRequired(errors, path);
+  const Result<CronSchedule> parsed = CronSchedule::Parse(schedule);
+  if (!parsed) AddInvalid(errors, path, schedule, {parsed.error().message});
+  if (schedule.find("TZ") == std::string_view::npos) return;
+  const bool allowed =
+      old != nullptr && TextAt(*old, "spec.schedule").find("TZ") != std::string_view::npos;
+  if (!allowed) {
+    AddInvalid(errors, path, schedule,
+               {"cannot use TZ or CRON_TZ in schedule, use timeZone field instead"});
+  } else if (FindMember(spec, "timeZone") != nullptr) {
+    AddInvalid(errors, path, schedule,
+               {"cannot use both timeZone field and TZ or CRON_TZ in schedule"});
+  }
+}
+
+void CheckCronTemplate(FieldErrors& errors, const Path& path, const Json& spec) {
+  CheckJobTemplateSpec(errors, path, spec);
+  if (const Json* selector = FindMember(spec, "selector"))
+    AddInvalid(errors, path.At("selector"), *selector, "`selector` will be auto-generated");
+  if (FlagAt(spec, "manualSelector")) {
+    constexpr std::array<std::string_view, 2> kValues = {"nil", "false"};
+    FieldError error = NotSupportedField(path.At("manualSelector").text(), "", kValues);
+    error.value = "true";
+    errors.push_back(std::move(error));
+  }
+}
+
 }  // namespace
 
 void CheckReplicationController(FieldErrors& errors, const Json* old, const Json& object) {
@@ -328,6 +397,31 @@ void CheckControllerRevision(FieldErrors& errors, const Json* old, const Json& o
     AddRequired(errors, Path("data"), "data is mandatory");
   } else if (!data->is_object()) {
     AddRequired(errors, Path("data"), "data must be a valid JSON object");
+  }
+}
+
+void CheckCronJob(FieldErrors& errors, const Json* old, const Json& object) {
+  constexpr size_t kNameMax = 52;
+  CheckHead(errors, old, object, CheckDns1123Subdomain);
+  const Path path("spec");
+  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+  CheckSchedule(errors, path.At("schedule"), old, spec);
+  CheckCount(errors, path, spec, "startingDeadlineSeconds");
+  const Json* zone = FindMember(spec, "timeZone");
+  const Json* zone_before = old == nullptr ? nullptr : FindPath(*old, "spec.timeZone");
+  if (zone != nullptr && (zone_before == nullptr || *zone_before != *zone))
+    CheckZone(errors, path.At("timeZone"), TextAt(spec, "timeZone"));
+  constexpr std::array<std::string_view, 3> kPolicies = {"Allow", "Forbid", "Replace"};
+  const std::string_view policy = TextAt(spec, "concurrencyPolicy");
+  CheckRequiredEnum(errors, path.At("concurrencyPolicy"), policy, kPolicies);
+  const Path job_path = path.At("jobTemplate");
+  CheckCronTemplate(errors, job_path.At("spec"), OrEmptyObject(FindPath(spec, "jobTemplate.spec")));
+  CheckCount(errors, path, spec, "successfulJobsHistoryLimit");
+  CheckCount(errors, path, spec, "failedJobsHistoryLimit");
+  const std::string_view name = TextAt(object, "metadata.name");
+  if (old == nullptr && name.size() > kNameMax) {
+    const Path meta("metadata");
+    AddInvalid(errors, meta.At("name"), name, {"must be no more than 52 characters"});
   }
 }
 

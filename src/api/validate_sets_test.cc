@@ -153,5 +153,95 @@ TEST(ValidateSetsTest, ControllerRevisions) {
       });
 }
 
+TEST(ValidateSetsTest, CronJobs) {
+  ExpectRows(KindId::kCronJob,
+             R"({"apiVersion":"batch/v1","kind":"CronJob","metadata":{"name":"x","namespace")"
+             R"(:"n"},"spec":{"schedule":"* * * * *","jobTemplate":{"spec":{"template":{"met)"
+             R"(adata":{"labels":{"a":"b"}},"spec":{"restartPolicy":"Never","containers":[{")"
+             R"(name":"c","image":"i"}]}}}}}})",
+             {
+                 {R"({"spec":{"schedule":null}})", "spec.schedule: Required value"},
+                 {R"({"spec":{"schedule":"error"}})",
+                  "spec.schedule: Invalid value: \"error\": expected exactly 5 fields, found 1: ["
+                  "error]"},
+                 {R"({"spec":{"schedule":"61 * * * *"}})",
+                  "spec.schedule: Invalid value: \"61 * * * *\": end of range (61) above maximum "
+                  "(59): 61"},
+                 {R"({"spec":{"schedule":"TZ=UTC * * * * *"}})",
+                  "spec.schedule: Invalid value: \"TZ=UTC * * * * *\": cannot use TZ or CRON_TZ i"
+                  "n schedule, use timeZone field instead"},
+                 {R"({"spec":{"schedule":"@often"}})",
+                  "spec.schedule: Invalid value: \"@often\": unrecognized descriptor: @often"},
+                 {R"({"spec":{"schedule":"@every x"}})",
+                  "spec.schedule: Invalid value: \"@every x\": failed to parse duration @every x:"
+                  " time: invalid duration \"x\""},
+                 {R"({"spec":{"schedule":"*/0 * * * *"}})",
+                  "spec.schedule: Invalid value: \"*/0 * * * *\": step of range should be a posit"
+                  "ive number: */0"},
+                 {R"({"spec":{"schedule":"x * * * *"}})",
+                  "spec.schedule: Invalid value: \"x * * * *\": failed to parse int from x: strco"
+                  "nv.Atoi: parsing \"x\": invalid syntax"},
+                 {R"({"spec":{"schedule":"1-2-3 * * * *"}})",
+                  "spec.schedule: Invalid value: \"1-2-3 * * * *\": too many hyphens: 1-2-3"},
+                 {R"({"spec":{"schedule":"1/2/3 * * * *"}})",
+                  "spec.schedule: Invalid value: \"1/2/3 * * * *\": too many slashes: 1/2/3"},
+                 {R"({"spec":{"schedule":"* * * * 7"}})",
+                  "spec.schedule: Invalid value: \"* * * * 7\": end of range (7) above maximum (6"
+                  "): 7"},
+                 {R"({"spec":{"schedule":"* * 0 * *"}})",
+                  "spec.schedule: Invalid value: \"* * 0 * *\": beginning of range (0) below mini"
+                  "mum (1): 0"},
+                 {R"({"spec":{"schedule":"* 5-3 * * *"}})",
+                  "spec.schedule: Invalid value: \"* 5-3 * * *\": beginning of range (5) beyond e"
+                  "nd of range (3): 5-3"},
+                 {R"({"spec":{"schedule":"* * * *"}})",
+                  "spec.schedule: Invalid value: \"* * * *\": expected exactly 5 fields, found 4:"
+                  " [* * * *]"},
+                 {R"({"spec":{"schedule":"-1 * * * *"}})",
+                  "spec.schedule: Invalid value: \"-1 * * * *\": failed to parse int from : strco"
+                  "nv.Atoi: parsing \"\": invalid syntax"},
+                 {R"({"spec":{"schedule":"1- * * * *"}})",
+                  "spec.schedule: Invalid value: \"1- * * * *\": failed to parse int from : strco"
+                  "nv.Atoi: parsing \"\": invalid syntax"},
+                 {R"({"spec":{"timeZone":""}})",
+                  "spec.timeZone: Invalid value: \"\": timeZone must be nil or non-empty string"},
+                 {R"({"spec":{"timeZone":"../x"}})",
+                  "spec.timeZone: Invalid value: \"../x\": unknown time zone ../x"},
+                 {R"({"spec":{"timeZone":"local"}})",
+                  "spec.timeZone: Invalid value: \"local\": timeZone must be an explicit time zon"
+                  "e as defined in https://www.iana.org/time-zones\nspec.timeZone: Invalid value:"
+                  " \"local\": unknown time zone local"},
+                 {R"({"spec":{"concurrencyPolicy":"Maybe"}})",
+                  "spec.concurrencyPolicy: Unsupported value: \"Maybe\": supported values: \"Allo"
+                  "w\", \"Forbid\", \"Replace\""},
+                 {R"({"spec":{"startingDeadlineSeconds":-1}})",
+                  "spec.startingDeadlineSeconds: Invalid value: -1: must be greater than or equal"
+                  " to 0"},
+                 {R"({"spec":{"successfulJobsHistoryLimit":-1}})",
+                  "spec.successfulJobsHistoryLimit: Invalid value: -1: must be greater than or eq"
+                  "ual to 0"},
+                 {R"({"spec":{"failedJobsHistoryLimit":-1}})",
+                  "spec.failedJobsHistoryLimit: Invalid value: -1: must be greater than or equal "
+                  "to 0"},
+                 {R"({"metadata":{"name":"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"})"
+                  R"(})",
+                  "metadata.name: Invalid value: \"xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx"
+                  "xxxxxxx\": must be no more than 52 characters"},
+                 {R"({"spec":{"jobTemplate":{"spec":{"template":{"spec":{"restartPolicy":null}}}})"
+                  R"(}})",
+                  "spec.jobTemplate.spec.template.spec.restartPolicy: Required value: valid value"
+                  "s: \"OnFailure\", \"Never\""},
+                 {R"({"spec":{"jobTemplate":{"spec":{"selector":{"matchLabels":{"a":"b"}}}}}})",
+                  "spec.jobTemplate.spec.selector: Invalid value: {\"matchLabels\":{\"a\":\"b\"}}"
+                  ": `selector` will be auto-generated"},
+                 {R"({"spec":{"jobTemplate":{"spec":{"manualSelector":true}}}})",
+                  "spec.jobTemplate.spec.manualSelector: Unsupported value: true: supported value"
+                  "s: \"nil\", \"false\""},
+                 {R"({"spec":{"jobTemplate":{"spec":{"parallelism":-1}}}})",
+                  "spec.jobTemplate.spec.parallelism: Invalid value: -1: must be greater than or "
+                  "equal to 0"},
+             });
+}
+
 }  // namespace
 }  // namespace berth::api

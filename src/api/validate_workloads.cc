@@ -136,7 +136,8 @@ void CheckJobMode(FieldErrors& errors, const Path& path, const Json& spec) {
   constexpr std::array<std::string_view, 2> kModes = {"NonIndexed", "Indexed"};
   constexpr std::array<std::string_view, 2> kReplacement = {"Failed", "TerminatingOrFailed"};
   const std::string_view mode = TextAt(spec, "completionMode");
-  CheckEnum(errors, path.At("completionMode"), mode, kModes);
+  if (FindMember(spec, "completionMode") != nullptr)
+    CheckEnum(errors, path.At("completionMode"), mode, kModes);
   if (mode == "Indexed") {
     CheckIndexed(errors, path, spec);
   } else {
@@ -193,9 +194,9 @@ void CheckManagedBy(FieldErrors& errors, const Path& path, const Json& spec) {
   if (manager.size() > 63) errors.push_back(TooLongField(at.text(), 63));
 }
 
-void CheckJobSpec(FieldErrors& errors, const Json& object) {
-  const Path path("spec");
-  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+}  // namespace
+
+void CheckJobTemplateSpec(FieldErrors& errors, const Path& path, const Json& spec) {
   constexpr std::array<std::string_view, 7> kCounts = {"parallelism",
                                                        "completions",
                                                        "activeDeadlineSeconds",
@@ -211,6 +212,14 @@ void CheckJobSpec(FieldErrors& errors, const Json& object) {
   CheckManagedBy(errors, path, spec);
   CheckJobMode(errors, path, spec);
   CheckJobTemplate(errors, path, spec);
+}
+
+namespace {
+
+void CheckJobSpec(FieldErrors& errors, const Json& object) {
+  const Path path("spec");
+  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+  CheckJobTemplateSpec(errors, path, spec);
   const Json* selector = FindMember(spec, "selector");
   if (selector == nullptr) {
     AddRequired(errors, path.At("selector"));

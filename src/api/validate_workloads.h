@@ -18,6 +18,8 @@ void CheckAlwaysRestarted(FieldErrors& errors, const Path& pods_path, const Json
                           std::string_view kind);
 // Labels of the template that the selector doesn't select.
 void AddMismatch(FieldErrors& errors, const Path& pods_path, const Json& pods);
+// The spec of a Job but its selector: that of a CronJob's is made by the server.
+void CheckJobTemplateSpec(FieldErrors& errors, const Path& path, const Json& spec);
 void CheckDeployment(FieldErrors& errors, const Json& object);
 void CheckDeploymentUpdate(FieldErrors& errors, const Json& old, const Json& object);
 void CheckReplicaSet(FieldErrors& errors, const Json& object);

@@ -146,6 +146,28 @@ struct DaemonSet {
   bool operator==(const DaemonSet&) const = default;
 };
 
+enum class Concurrency : uint8_t { kAllow, kForbid, kReplace };
+
+struct CronJob {
+  ObjectMeta meta;
+  std::string schedule;
+  std::optional<std::string> time_zone;
+  std::optional<int64_t> starting_deadline_seconds;
+  Concurrency concurrency = Concurrency::kAllow;
+  bool suspend = false;
+  std::optional<int64_t> successful_history_limit = 3;
+  std::optional<int64_t> failed_history_limit = 1;
+  // Of jobTemplate.
+  StringMap job_labels;
+  StringMap job_annotations;
+  Bytes job_spec;  // JSON text.
+
+  std::vector<std::string> active;  // uids
+  std::optional<Instant> last_schedule;
+  std::optional<Instant> last_success;
+  bool operator==(const CronJob&) const = default;
+};
+
 struct Deployment {
   ObjectMeta meta;
   int64_t replicas = 1;

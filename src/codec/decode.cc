@@ -346,6 +346,9 @@ Result<api::ControllerRevision> Decoder::ControllerRevision(std::string_view jso
 Result<api::DaemonSet> Decoder::DaemonSet(std::string_view json) {
   return Decode<api::DaemonSet>(buffers().parser, buffers().text, json, reader::ReadDaemonSet);
 }
+Result<api::CronJob> Decoder::CronJob(std::string_view json) {
+  return Decode<api::CronJob>(buffers().parser, buffers().text, json, reader::ReadCronJob);
+}
 Result<api::Job> Decoder::Job(std::string_view json) {
   return Decode<api::Job>(buffers().parser, buffers().text, json, reader::ReadJob);
 }

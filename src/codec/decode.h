@@ -43,6 +43,7 @@ class Decoder {
   [[nodiscard]] Result<api::StatefulSet> StatefulSet(std::string_view json);
   [[nodiscard]] Result<api::ControllerRevision> ControllerRevision(std::string_view json);
   [[nodiscard]] Result<api::DaemonSet> DaemonSet(std::string_view json);
+  [[nodiscard]] Result<api::CronJob> CronJob(std::string_view json);
   [[nodiscard]] Result<api::Job> Job(std::string_view json);
   [[nodiscard]] Result<api::Namespace> Namespace(std::string_view json);
   [[nodiscard]] Result<api::ServiceAccount> ServiceAccount(std::string_view json);

@@ -143,6 +143,7 @@ void ReadReplicationController(Errors& errors, const Element& root,
 void ReadStatefulSet(Errors& errors, const Element& root, api::StatefulSet& out);
 void ReadControllerRevision(Errors& errors, const Element& root, api::ControllerRevision& out);
 void ReadDaemonSet(Errors& errors, const Element& root, api::DaemonSet& out);
+void ReadCronJob(Errors& errors, const Element& root, api::CronJob& out);
 void ReadJob(Errors& errors, const Element& root, api::Job& out);
 
 void ReadResourceFlavor(Errors& errors, const Element& root, api::ResourceFlavor& out);

@@ -341,6 +341,55 @@ void ReadDaemonStatus(Errors& errors, std::string_view key, const Element& value
   }
 }
 
+void ReadCronSpec(Errors& errors, std::string_view key, const Element& value, api::CronJob& out) {
+  if (key == "schedule") {
+    Read(errors, "spec.schedule", value, out.schedule);
+  } else if (key == "timeZone") {
+    Read(errors, "spec.timeZone", value, out.time_zone);
+  } else if (key == "startingDeadlineSeconds") {
+    Read(errors, "spec.startingDeadlineSeconds", value, out.starting_deadline_seconds);
+  } else if (key == "concurrencyPolicy") {
+    std::string policy;
+    Read(errors, "spec.concurrencyPolicy", value, policy);
+    if (policy == "Forbid") out.concurrency = api::Concurrency::kForbid;
+    if (policy == "Replace") out.concurrency = api::Concurrency::kReplace;
+  } else if (key == "suspend") {
+    Read(errors, "spec.suspend", value, out.suspend);
+  } else if (key == "successfulJobsHistoryLimit") {
+    Read(errors, "spec.successfulJobsHistoryLimit", value, out.successful_history_limit);
+  } else if (key == "failedJobsHistoryLimit") {
+    Read(errors, "spec.failedJobsHistoryLimit", value, out.failed_history_limit);
+  } else if (key == "jobTemplate") {
+    ForMembers(errors, "spec.jobTemplate", value, [&](std::string_view name, const Element& part) {
+      if (name == "metadata") {
+        api::ObjectMeta meta;
+        Read(errors, "spec.jobTemplate.metadata", part, meta);
+        out.job_labels = std::move(meta.labels);
+        out.job_annotations = std::move(meta.annotations);
+      } else if (name == "spec") {
+        std::string text;
+        AppendText(part, false, text);
+        out.job_spec = Bytes(std::move(text));
+      }
+    });
+  }
+}
+
+void ReadCronStatus(Errors& errors, std::string_view key, const Element& value, api::CronJob& out) {
+  if (key == "active") {
+    ForItems(errors, "status.active", value, [&](const Element& item) {
+      std::string& uid = out.active.emplace_back();
+      ForMembers(errors, "status.active", item, [&](std::string_view name, const Element& part) {
+        if (name == "uid") Read(errors, "status.active", part, uid);
+      });
+    });
+  } else if (key == "lastScheduleTime") {
+    Read(errors, "status.lastScheduleTime", value, out.last_schedule);
+  } else if (key == "lastSuccessfulTime") {
+    Read(errors, "status.lastSuccessfulTime", value, out.last_success);
+  }
+}
+
 }  // namespace
 
 void ReadDeployment(Errors& errors, const Element& root, api::Deployment& out) {
@@ -441,6 +490,13 @@ void ReadDaemonSet(Errors& errors, const Element& root, api::DaemonSet& out) {
       [&](std::string_view key, const Element& value) {
         ReadDaemonStatus(errors, key, value, out);
       });
+}
+
+void ReadCronJob(Errors& errors, const Element& root, api::CronJob& out) {
+  ReadObject(
+      errors, root, out.meta,
+      [&](std::string_view key, const Element& value) { ReadCronSpec(errors, key, value, out); },
+      [&](std::string_view key, const Element& value) { ReadCronStatus(errors, key, value, out); });
 }
 
 }  // namespace berth::codec::reader

@@ -44,6 +44,8 @@ std::string_view ComponentOf(Part part) {
       return "statefulset-controller";
     case Part::kDaemonSet:
       return "daemonset-controller";
+    case Part::kCronJob:
+      return "cronjob-controller";
     case Part::kJob:
       return "job-controller";
     case Part::kBudget:
@@ -65,6 +67,7 @@ bool IsOfOwner(Part part) {
     case Part::kReplicationController:
     case Part::kStatefulSet:
     case Part::kDaemonSet:
+    case Part::kCronJob:
     case Part::kJob:
     case Part::kWorkload:
       return true;
@@ -100,6 +103,11 @@ std::optional<Told> FailureOf(const Write& write, Part part, const std::string& 
                 .message = fmt::format("{} Pod {} in StatefulSet {} failed error: {}",
                                        creating ? "create" : "delete", name,
                                        name.substr(0, name.rfind('-')), message)};
+  }
+  if (part == Part::kCronJob && creating) {
+    return Told{.warning = true,
+                .reason = "FailedCreate",
+                .message = fmt::format("Error creating job: {}", message)};
   }
   const bool owned = write.kind == api::KindId::kPod || write.kind == api::KindId::kWorkload;
   if (!owned || ComponentOf(part).empty()) return std::nullopt;
@@ -156,6 +164,7 @@ int64_t Controllers::ReasonOf(const Key& key) const {
   if (const api::Job* job = objects_.job(slot)) return job->meta.generation;
   if (const api::StatefulSet* set = objects_.stateful_set(slot)) return set->meta.generation;
   if (const api::DaemonSet* set = objects_.daemon_set(slot)) return set->meta.generation;
+  if (const api::CronJob* cron = objects_.cron_job(slot)) return cron->meta.generation;
   const api::ReplicaSet* set = objects_.replicas_of(slot);
   return set == nullptr ? 0 : set->meta.generation;
 }

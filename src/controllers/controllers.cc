@@ -154,6 +154,8 @@ std::optional<Part> OwnerPartOf(api::KindId kind) {
       return Part::kStatefulSet;
     case api::KindId::kDaemonSet:
       return Part::kDaemonSet;
+    case api::KindId::kCronJob:
+      return Part::kCronJob;
     case api::KindId::kJob:
       return Part::kJob;
     default:
@@ -356,6 +358,9 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
     case api::KindId::kPersistentVolumeClaim:
       // Who made one knows; who misses one is not alone.
       if (difference.removed) EnqueueForClaim(now, head);
+      break;
+    case api::KindId::kJob:
+      EnqueueController(now, head);
       break;
     case api::KindId::kPodDisruptionBudget:
       Enqueue(now, {Part::kBudget, head.uid});

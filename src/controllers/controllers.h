@@ -14,6 +14,7 @@
 #include "base/time.h"
 #include "client/client.h"
 #include "controllers/collector.h"
+#include "controllers/cron_job.h"
 #include "controllers/daemon_set.h"
 #include "controllers/deployment.h"
 #include "controllers/disruption.h"
@@ -33,9 +34,9 @@
 #include "env/actor.h"
 
 // The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
-// ReplicationControllers, StatefulSets, DaemonSets, Jobs, PodDisruptionBudgets, garbage collection,
-// namespaces, the lifecycle of nodes; and the PodGroups of pods that Volcano's scheduler is to
-// place; the Workloads of Jobs with a queue name.
+// ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs, PodDisruptionBudgets, garbage
+// collection, namespaces, the lifecycle of nodes; and the PodGroups of pods that Volcano's
+// scheduler is to place; the Workloads of Jobs with a queue name.
 //
 //   watches, answers --> Objects --changed-> due keys --Tick--> facts --plan--> writes
 //                          ^                                                     |
@@ -83,6 +84,7 @@ enum class Part : uint8_t {
   kReplicationController,
   kStatefulSet,
   kDaemonSet,
+  kCronJob,
 };
 
 struct Key {
@@ -174,6 +176,7 @@ class Controllers final : public env::Actor {
   [[nodiscard]] Plan PlanForJob(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForStatefulSet(Slot slot, const Row& row, Instant now);
   [[nodiscard]] Plan PlanForDaemonSet(Slot slot, const Row& row, Instant now);
+  [[nodiscard]] Plan PlanForCronJob(Slot slot, const Row& row, Instant now);
   [[nodiscard]] RevisionFacts RevisionsOf(const Head& head, const api::PodTemplate& pod_template,
                                           int64_t collisions) const;
   [[nodiscard]] Plan PlanForWorkload(const std::string& job_uid, const ReadSince& read,

@@ -218,6 +218,8 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return DecodeDaemonSet(json, decoded);
     case api::KindId::kControllerRevision:
       return Taken(kind, decoder_.ControllerRevision(json), decoded);
+    case api::KindId::kCronJob:
+      return Taken(kind, decoder_.CronJob(json), decoded);
     case api::KindId::kJob:
       return DecodeJob(json, decoded);
     case api::KindId::kNode:
@@ -292,6 +294,8 @@ bool Objects::KeepSets(Slot slot, Decoded& decoded) {
     template_specs_[slot] = std::move(views->spec);
   } else if (auto* revision = std::get_if<api::ControllerRevision>(&decoded)) {
     revisions_[slot] = std::move(*revision);
+  } else if (auto* cron = std::get_if<api::CronJob>(&decoded)) {
+    cron_jobs_[slot] = std::move(*cron);
   } else {
     return false;
   }
@@ -516,6 +520,9 @@ void Objects::EraseViews(Slot slot) {
     case api::KindId::kControllerRevision:
       revisions_.erase(slot);
       break;
+    case api::KindId::kCronJob:
+      cron_jobs_.erase(slot);
+      break;
     case api::KindId::kJob:
       jobs_.erase(slot);
       template_specs_.erase(slot);
@@ -594,6 +601,7 @@ const api::ReplicaSet* Objects::replicas_of(Slot slot) const {
 const api::StatefulSet* Objects::stateful_set(Slot slot) const { return At(stateful_sets_, slot); }
 const api::DaemonSet* Objects::daemon_set(Slot slot) const { return At(daemon_sets_, slot); }
 const api::ControllerRevision* Objects::revision(Slot slot) const { return At(revisions_, slot); }
+const api::CronJob* Objects::cron_job(Slot slot) const { return At(cron_jobs_, slot); }
 const api::Job* Objects::job(Slot slot) const { return At(jobs_, slot); }
 const api::Node* Objects::node(Slot slot) const { return At(nodes_, slot); }
 const api::Namespace* Objects::namespace_of(Slot slot) const { return At(namespaces_, slot); }

@@ -146,6 +146,7 @@ class Objects {
   [[nodiscard]] const api::StatefulSet* stateful_set(Slot slot) const;
   [[nodiscard]] const api::DaemonSet* daemon_set(Slot slot) const;
   [[nodiscard]] const api::ControllerRevision* revision(Slot slot) const;
+  [[nodiscard]] const api::CronJob* cron_job(Slot slot) const;
   [[nodiscard]] const api::Job* job(Slot slot) const;
   [[nodiscard]] const api::Node* node(Slot slot) const;
   [[nodiscard]] const api::Namespace* namespace_of(Slot slot) const;
@@ -222,6 +223,7 @@ class Objects {
   std::map<Slot, api::StatefulSet> stateful_sets_;
   std::map<Slot, api::DaemonSet> daemon_sets_;
   std::map<Slot, api::ControllerRevision> revisions_;
+  std::map<Slot, api::CronJob> cron_jobs_;
   std::map<Slot, api::Job> jobs_;
   std::map<Slot, api::Node> nodes_;
   std::map<Slot, api::Namespace> namespaces_;
@@ -249,7 +251,7 @@ class Objects {
                    api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget,
                    api::PodGroup, api::Workload, api::ResourceFlavor, api::PriorityClass,
                    api::WorkloadPriorityClass, api::ReplicationController, api::StatefulSet,
-                   DaemonViews, api::ControllerRevision>;
+                   DaemonViews, api::ControllerRevision, api::CronJob>;
   void Keep(Slot slot, Decoded& decoded);
   // What is kept for Jobs with a queue name.
   void KeepQueued(Slot slot, Decoded& decoded);

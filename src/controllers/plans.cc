@@ -90,6 +90,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanForStatefulSet(slot, row, now);
     case Part::kDaemonSet:
       return PlanForDaemonSet(slot, row, now);
+    case Part::kCronJob:
+      return PlanForCronJob(slot, row, now);
     case Part::kJob:
       return PlanForJob(slot, row, now);
     case Part::kCollector:
@@ -271,6 +273,25 @@ Plan Controllers::PlanForDaemonSet(Slot slot, const Row& row, Instant now) {
     if (!objects_.head(node).deletion.has_value()) facts.nodes.push_back(objects_.node(node));
   }
   return PlanDaemonSet(facts, now);
+}
+
+Plan Controllers::PlanForCronJob(Slot slot, const Row& row, Instant now) {
+  const Head& head = objects_.head(slot);
+  const api::CronJob& cron = *objects_.cron_job(slot);
+  CronJobFacts facts{.cron = cron, .head = head, .jobs = {}, .trouble = row.trouble};
+  for (const Slot job : objects_.DependentsOf(head.uid)) {
+    if (objects_.job(job) == nullptr) continue;
+    const api::OwnerReference* controller = objects_.head(job).controller();
+    const bool ours = controller != nullptr && controller->uid == head.uid;
+    if (ours && MayOwn(head, objects_.head(job)))
+      facts.jobs.push_back({.head = &objects_.head(job), .job = objects_.job(job)});
+  }
+  std::ranges::sort(facts.jobs, {},
+                    [](const JobRef& job) -> const std::string& { return job.head->name; });
+  const std::string next = JobNameOf(cron, now);
+  facts.name_taken =
+      !next.empty() && objects_.Find(api::KindId::kJob, head.namespace_name, next) != kNoSlot;
+  return PlanCronJob(facts, now);
 }
 
 Plan Controllers::PlanForJob(Slot slot, const Row& row, Instant now) {

@@ -165,3 +165,28 @@ def daemon_set(test):
     test.match(r"(?m)^3 ", history)
     label(nodes[0], None)
     test.wait("one is left", lambda: [p["spec"].get("nodeName") for p in test.pods()] == nodes[1:])
+
+
+@case("a cronjob makes jobs by its schedule", needs=RUN, each_kubectl=True, seconds=10)
+def cron_job(test):
+    job = objects.job("tick", run_for="50ms")
+    made = {
+        "apiVersion": "batch/v1",
+        "kind": "CronJob",
+        "metadata": {"name": "tick"},
+        "spec": {"schedule": "@every 1s", "jobTemplate": {"spec": job["spec"]}},
+    }
+    test.kubectl("apply", "-f", "-", stdin=made)
+    path = test.path("cronjobs", "tick", "batch/v1")
+
+    def jobs():
+        return test.get(test.path("jobs", group="batch/v1"))["items"]
+
+    test.wait("a job is complete", lambda: any(objects.is_true(j, "Complete") for j in jobs()))
+    test.match(r"^tick-\d+$", jobs()[0]["metadata"]["name"], "name of the job")
+    test.wait("the cronjob saw it", lambda: "lastSuccessfulTime" in test.get(path)["status"])
+    test.true("lastScheduleTime" in test.get(path)["status"], "no time of the last start")
+    test.match(r"\ntick +@every 1s +<none> +False ", test.kubectl("get", "cronjobs").stdout)
+    test.kubectl("patch", "cronjob", "tick", "-p", '{"spec":{"suspend":true}}')
+    test.kubectl("delete", "cronjob", "tick")
+    test.wait("its jobs and pods go with it", lambda: not jobs() and not test.pods())

@@ -1,0 +1,230 @@
+#include "controllers/cron_job.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "api/cron.h"
+#include "api/timestamp.h"
+
+namespace berth::controllers {
+namespace {
+
+constexpr std::string_view kScheduledAt = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+// So many starts that were missed are told of.
+constexpr int kManyMissed = 100;
+
+// "Complete" or "Failed"; empty: it isn't over.
+std::string_view EndOf(const api::Job& job) {
+  for (const std::string_view type : {"Complete", "Failed"}) {
+    const api::Condition* condition = api::Find(job.conditions, type);
+    if (condition != nullptr && condition->status == "True") return type;
+  }
+  return {};
+}
+
+std::optional<Instant> ScheduledAt(const api::Job& job) {
+  const auto text = api::Find(job.meta.annotations, kScheduledAt);
+  if (!text) return std::nullopt;
+  const Result<Instant> at = api::ParseTimestamp(*text);
+  return at ? std::optional(*at) : std::nullopt;
+}
+
+bool IsUtc(const api::CronJob& cron) {
+  return !cron.time_zone || *cron.time_zone == "UTC" || *cron.time_zone == "Etc/UTC";
+}
+
+// From when on starts count.
+Instant EarliestOf(const api::CronJob& cron, Instant now) {
+  const Instant earliest = cron.last_schedule.value_or(cron.meta.creation_time);
+  if (!cron.starting_deadline_seconds) return earliest;
+  return std::max(earliest, now - Duration::Seconds(*cron.starting_deadline_seconds));
+}
+
+std::optional<Instant> DueOf(const api::CronJob& cron, Instant now) {
+  const Result<api::CronSchedule> schedule = api::CronSchedule::Parse(cron.schedule);
+  if (!schedule) return std::nullopt;
+  return schedule->Last(EarliestOf(cron, now), now);
+}
+
+std::string NameAt(const api::CronJob& cron, Instant at) {
+  return fmt::format("{}-{}", cron.meta.name, at.seconds() / 60);
+}
+
+class Planner {
+ public:
+  Planner(const CronJobFacts& facts, Instant now)
+      : facts_(facts), cron_(facts.cron), after_(facts.cron), now_(now) {}
+
+  Plan Run() {
+    Look();
+    if (!facts_.head.deletion.has_value()) {
+      Clean();
+      Start();
+    }
+    Status();
+    return std::move(plan_);
+  }
+
+ private:
+  void Look();
+  void Clean();
+  void CleanOf(std::string_view end, const std::optional<int64_t>& limit);
+  void Start();
+  void Create(Instant at);
+  void Delete(const Head& job);
+  void Status();
+  void Warn(std::string reason, std::string message) {
+    plan_.told.push_back(
+        {.warning = true, .reason = std::move(reason), .message = std::move(message)});
+  }
+  void Tell(std::string reason, std::string message) {
+    plan_.told.push_back({.reason = std::move(reason), .message = std::move(message)});
+  }
+  [[nodiscard]] bool WasActive(const std::string& uid) const {
+    return std::ranges::find(cron_.active, uid) != cron_.active.end();
+  }
+
+  const CronJobFacts& facts_;
+  const api::CronJob& cron_;
+  api::CronJob after_;  // The status that is to be written.
+  const Instant now_;
+  std::vector<const JobRef*> active_;
+  Plan plan_;
+};
+
+// What became of the Jobs.
+void Planner::Look() {
+  after_.active.clear();
+  for (const JobRef& ref : facts_.jobs) {
+    const std::string_view end = EndOf(*ref.job);
+    const std::optional<Instant> at = ScheduledAt(*ref.job);
+    if (at && (!after_.last_schedule || *after_.last_schedule < *at)) after_.last_schedule = at;
+    if (end.empty()) {
+      // What somebody else made of the template runs beside.
+      if (!at && !WasActive(ref.head->uid)) continue;
+      active_.push_back(&ref);
+      after_.active.push_back(ref.head->uid);
+      continue;
+    }
+    if (WasActive(ref.head->uid)) {
+      Tell("SawCompletedJob",
+           fmt::format("Saw completed job: {}, condition: {}", ref.head->name, end));
+    }
+    const std::optional<Instant>& completed = ref.job->completion_time;
+    if (end == "Complete" && completed &&
+        (!after_.last_success || *after_.last_success < *completed))
+      after_.last_success = completed;
+  }
+}
+
+void Planner::Clean() {
+  CleanOf("Complete", cron_.successful_history_limit);
+  CleanOf("Failed", cron_.failed_history_limit);
+}
+
+void Planner::CleanOf(std::string_view end, const std::optional<int64_t>& limit) {
+  if (!limit) return;
+  std::vector<const JobRef*> over;
+  for (const JobRef& ref : facts_.jobs) {
+    if (EndOf(*ref.job) == end && !ref.head->deletion.has_value()) over.push_back(&ref);
+  }
+  std::ranges::sort(over, {}, [](const JobRef* ref) {
+    return std::tuple(ref->job->start_time.value_or(Instant::Never()),
+                      std::string_view(ref->head->name));
+  });
+  const auto surplus = static_cast<int64_t>(over.size()) - *limit;
+  for (int64_t i = 0; i < surplus; ++i) Delete(*over[static_cast<size_t>(i)]->head);
+}
+
+void Planner::Delete(const Head& job) {
+  Write write = DeleteOf(job, "Background");
+  write.told.push_back({.reason = "SuccessfulDelete", .message = "Deleted job " + job.name});
+  plan_.writes.push_back(std::move(write));
+}
+
+void Planner::Start() {
+  if (!IsUtc(cron_)) {
+    return Warn("UnknownTimeZone",
+                fmt::format("invalid timeZone: \"{}\": schedules are in UTC here: set timeZone to "
+                            "\"Etc/UTC\" and shift the schedule",
+                            *cron_.time_zone));
+  }
+  if (cron_.suspend) return;
+  const Result<api::CronSchedule> schedule = api::CronSchedule::Parse(cron_.schedule);
+  if (!schedule) {
+    return Warn("UnparseableSchedule", fmt::format("unparseable schedule: \"{}\" : {}",
+                                                   cron_.schedule, schedule.error().message));
+  }
+  // What a Job tells of counts even when the status doesn't say it yet.
+  api::CronJob seen = cron_;
+  seen.last_schedule = after_.last_schedule;
+  const Instant earliest = EarliestOf(seen, now_);
+  const std::optional<Instant> due = schedule->Last(earliest, now_);
+  plan_.WakeAt(schedule->Next(due.value_or(earliest)));
+  if (!due) return;
+  plan_.WakeAt(schedule->Next(now_));
+  if (facts_.name_taken) return;
+  if (cron_.concurrency == api::Concurrency::kForbid && !active_.empty()) {
+    return Tell("JobAlreadyActive",
+                "Not starting job because prior execution is running and concurrency policy is "
+                "Forbid");
+  }
+  int missed = 0;
+  for (Instant at = schedule->Next(earliest); at < *due && missed <= kManyMissed; ++missed)
+    at = schedule->Next(at);
+  if (missed >= kManyMissed) {
+    Warn("TooManyMissedTimes",
+         "too many missed start times. Set or decrease .spec.startingDeadlineSeconds or check "
+         "clock skew");
+  }
+  if (cron_.concurrency == api::Concurrency::kReplace) {
+    for (const JobRef* ref : active_) {
+      if (!ref->head->deletion.has_value()) Delete(*ref->head);
+    }
+  }
+  Create(*due);
+}
+
+void Planner::Create(Instant at) {
+  Write write = CreateOf(api::KindId::kJob, facts_.head.namespace_name, NameAt(cron_, at));
+  api::StringMap annotations = cron_.job_annotations;
+  Put(annotations, kScheduledAt, api::PrintTimestamp(at));
+  if (!cron_.job_labels.empty()) write.metadata = R"("labels":)" + MapText(cron_.job_labels) + ",";
+  write.metadata += R"("annotations":)" + MapText(annotations) + R"(,"ownerReferences":)" +
+                    OwnersText({ControllerReference(facts_.head)});
+  write.body = R"("spec":)" + std::string(cron_.job_spec.view());
+  write.told.push_back({.reason = "SuccessfulCreate", .message = "Created job " + write.name});
+  plan_.writes.push_back(std::move(write));
+}
+
+void Planner::Status() {
+  if (after_ == cron_) return;
+  std::string active;
+  for (const JobRef* ref : active_) {
+    active += fmt::format(R"({}{{"apiVersion":"batch/v1","kind":"Job","name":"{}",)"
+                          R"("namespace":"{}","uid":"{}","resourceVersion":"{}"}})",
+                          active.empty() ? "" : ",", ref->head->name, ref->head->namespace_name,
+                          ref->head->uid, ref->head->resource_version);
+  }
+  std::string status =
+      active.empty() ? std::string(R"({"active":null)") : R"({"active":[)" + active + "]";
+  const auto add = [&](std::string_view key, const std::optional<Instant>& time) {
+    if (time) status += fmt::format(R"(,"{}":"{}")", key, api::PrintTimestamp(*time));
+  };
+  add("lastScheduleTime", after_.last_schedule);
+  add("lastSuccessfulTime", after_.last_success);
+  plan_.writes.push_back(StatusOf(facts_.head, status + "}"));
+}
+
+}  // namespace
+
+std::string JobNameOf(const api::CronJob& cron, Instant now) {
+  const std::optional<Instant> due = DueOf(cron, now);
+  return due ? NameAt(cron, *due) : std::string();
+}
+
+Plan PlanCronJob(const CronJobFacts& facts, Instant now) { return Planner(facts, now).Run(); }
+
+}  // namespace berth::controllers

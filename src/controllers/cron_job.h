@@ -1,0 +1,38 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/workloads.h"
+#include "base/time.h"
+#include "controllers/objects.h"
+#include "controllers/replica_set.h"
+#include "controllers/write.h"
+
+// Makes Jobs by a schedule (https://kubernetes.io/docs/concepts/workloads/controllers/cron-jobs/).
+// Schedules are in UTC: a CronJob of another time zone makes no Jobs, and an Event says so.
+namespace berth::controllers {
+
+struct JobRef {
+  const Head* head = nullptr;
+  const api::Job* job = nullptr;
+};
+
+struct CronJobFacts {
+  const api::CronJob& cron;
+  const Head& head;
+  std::vector<JobRef> jobs;  // Whose controller it is, sorted by name.
+  // There is a Job of the name that the one that is due would have, JobNameOf(), whoever made it.
+  bool name_taken = false;
+  std::optional<Trouble> trouble;
+};
+
+// A function of the facts: of what was missed only the last is made up for. A Job is known as that
+// of its time by its name and annotation, so none is made twice whatever became of the status.
+[[nodiscard]] Plan PlanCronJob(const CronJobFacts& facts, Instant now);
+
+// The name of the Job that is due last; empty: none is.
+[[nodiscard]] std::string JobNameOf(const api::CronJob& cron, Instant now);
+
+}  // namespace berth::controllers
