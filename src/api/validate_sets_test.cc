@@ -243,5 +243,136 @@ TEST(ValidateSetsTest, CronJobs) {
              });
 }
 
+TEST(ValidateSetsTest, Jobs) {
+  ExpectRows(KindId::kJob,
+             R"({"apiVersion":"batch/v1","kind":"Job","metadata":{"name":"x","namespace":"n")"
+             R"(},"spec":{"completionMode":"Indexed","completions":5,"parallelism":2,"templa)"
+             R"(te":{"metadata":{"labels":{"a":"b"}},"spec":{"restartPolicy":"Never","contai)"
+             R"(ners":[{"name":"c","image":"i"}]}}}})",
+             {
+                 {R"({"spec":{"maxFailedIndexes":6,"backoffLimitPerIndex":1}})",
+                  "spec.maxFailedIndexes: Invalid value: 6: must be less than or equal to complet"
+                  "ions"},
+                 {R"({"spec":{"maxFailedIndexes":1}})",
+                  "spec.backoffLimitPerIndex: Required value: when maxFailedIndexes is specified"},
+                 {R"({"spec":{"completions":200000,"backoffLimitPerIndex":1}})",
+                  "spec.maxFailedIndexes: Required value: must be specified when completions is a"
+                  "bove 100000"},
+                 {R"({"spec":{"completions":200000,"backoffLimitPerIndex":1,"parallelism":20000,")"
+                  R"(maxFailedIndexes":20000}})",
+                  "spec.parallelism: Invalid value: 20000: must be less than or equal to 10000 wh"
+                  "en completions are above 100000 and used with backoff limit per index\nspec.ma"
+                  "xFailedIndexes: Invalid value: 20000: must be less than or equal to 10000 when"
+                  " completions are above 100000 and used with backoff limit per index"},
+                 {R"({"spec":{"maxFailedIndexes":200000,"backoffLimitPerIndex":1}})",
+                  "spec.maxFailedIndexes: Invalid value: 200000: must be less than or equal to co"
+                  "mpletions\nspec.maxFailedIndexes: Invalid value: 200000: must be less than or "
+                  "equal to 100000"},
+                 {R"({"spec":{"podFailurePolicy":{"rules":[{"action":"FailIndex","onExitCodes":{")"
+                  R"(operator":"In","values":[1]}}]}}})",
+                  "spec.podFailurePolicy.rules[0].action: Invalid value: \"FailIndex\": requires "
+                  "the backoffLimitPerIndex to be set"},
+                 {R"({"spec":{"podFailurePolicy":{"rules":[{"action":"Maybe","onExitCodes":{"oper)"
+                  R"(ator":"Is","values":[]}}]}}})",
+                  "spec.podFailurePolicy.rules[0].action: Unsupported value: \"Maybe\": supported"
+                  " values: \"Count\", \"FailIndex\", \"FailJob\", \"Ignore\"\nspec.podFailurePol"
+                  "icy.rules[0].onExitCodes.operator: Unsupported value: \"Is\": supported values"
+                  ": \"In\", \"NotIn\"\nspec.podFailurePolicy.rules[0].onExitCodes.values: Invali"
+                  "d value: []: at least one value is required"},
+                 {R"({"spec":{"podFailurePolicy":{"rules":[{"action":"FailJob"}]}}})",
+                  "spec.podFailurePolicy.rules[0]: Invalid value: specifying one of OnExitCodes a"
+                  "nd OnPodConditions is required"},
+                 {R"({"spec":{"podFailurePolicy":{"rules":[{"action":"","onExitCodes":{"operator")"
+                  R"(:"","containerName":"z","values":[3,1,1,0]}}]}}})",
+                  "spec.podFailurePolicy.rules[0].action: Required value: valid values: [\"Count"
+                  "\" \"FailIndex\" \"FailJob\" \"Ignore\"]\nspec.podFailurePolicy.rules[0].onExi"
+                  "tCodes.operator: Required value: valid values: [\"In\" \"NotIn\"]\nspec.podFai"
+                  "lurePolicy.rules[0].onExitCodes.containerName: Invalid value: \"z\": must be o"
+                  "ne of the container or initContainer names in the pod template\nspec.podFailur"
+                  "ePolicy.rules[0].onExitCodes.values[2]: Duplicate value: 1\nspec.podFailurePol"
+                  "icy.rules[0].onExitCodes.values: Invalid value: [3,1,1,0]: must be ordered"},
+                 {R"({"spec":{"podFailurePolicy":{"rules":[{"action":"Count","onExitCodes":{"oper)"
+                  R"(ator":"In","containerName":"z","values":[0,3,1,1]},"onPodConditions":[{"type)"
+                  R"(":"x y","status":"No"}]}]}}})",
+                  "spec.podFailurePolicy.rules[0].onExitCodes.containerName: Invalid value: \"z\""
+                  ": must be one of the container or initContainer names in the pod template\nspe"
+                  "c.podFailurePolicy.rules[0].onExitCodes.values[0]: Invalid value: 0: must not "
+                  "be 0 for the In operator\nspec.podFailurePolicy.rules[0].onExitCodes.values[3]"
+                  ": Duplicate value: 1\nspec.podFailurePolicy.rules[0].onExitCodes.values: Inval"
+                  "id value: [0,3,1,1]: must be ordered\nspec.podFailurePolicy.rules[0].onPodCond"
+                  "itions[0].type: Invalid value: \"x y\": name part must consist of alphanumeric"
+                  " characters, '-', '_' or '.', and must start and end with an alphanumeric char"
+                  "acter (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation "
+                  "is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')\nspec.podFailurePolicy.rules[0]"
+                  ".onPodConditions[0].status: Unsupported value: \"No\": supported values: \"Fal"
+                  "se\", \"True\", \"Unknown\"\nspec.podFailurePolicy.rules[0]: Invalid value: sp"
+                  "ecifying both OnExitCodes and OnPodConditions is not supported"},
+                 {R"({"spec":{"podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[)"
+                  R"({"type":"DisruptionTarget"}]},{"action":"Ignore","onPodConditions":[{"type":)"
+                  R"("DisruptionTarget"}]},{"action":"Ignore","onPodConditions":[{"type":"Disrupt)"
+                  R"(ionTarget"}]},{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarge)"
+                  R"(t"}]},{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]},{")"
+                  R"(action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]},{"action":)"
+                  R"("Ignore","onPodConditions":[{"type":"DisruptionTarget"}]},{"action":"Ignore")"
+                  R"(,"onPodConditions":[{"type":"DisruptionTarget"}]},{"action":"Ignore","onPodC)"
+                  R"(onditions":[{"type":"DisruptionTarget"}]},{"action":"Ignore","onPodCondition)"
+                  R"(s":[{"type":"DisruptionTarget"}]},{"action":"Ignore","onPodConditions":[{"ty)"
+                  R"(pe":"DisruptionTarget"}]},{"action":"Ignore","onPodConditions":[{"type":"Dis)"
+                  R"(ruptionTarget"}]},{"action":"Ignore","onPodConditions":[{"type":"DisruptionT)"
+                  R"(arget"}]},{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}])"
+                  R"(},{"action":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]},{"acti)"
+                  R"(on":"Ignore","onPodConditions":[{"type":"DisruptionTarget"}]},{"action":"Ign)"
+                  R"(ore","onPodConditions":[{"type":"DisruptionTarget"}]},{"action":"Ignore","on)"
+                  R"(PodConditions":[{"type":"DisruptionTarget"}]},{"action":"Ignore","onPodCondi)"
+                  R"(tions":[{"type":"DisruptionTarget"}]},{"action":"Ignore","onPodConditions":[)"
+                  R"({"type":"DisruptionTarget"}]},{"action":"Ignore","onPodConditions":[{"type":)"
+                  R"("DisruptionTarget"}]}]}}})",
+                  "spec.podFailurePolicy.rules: Too many: 21: must have at most 20 items"},
+                 {R"({"spec":{"podFailurePolicy":{"rules":[{"action":"Ignore","onPodConditions":[)"
+                  R"({"type":"DisruptionTarget"}]}]},"podReplacementPolicy":"TerminatingOrFailed")"
+                  R"(}})",
+                  "spec.podReplacementPolicy: Unsupported value: \"TerminatingOrFailed\": support"
+                  "ed values: \"Failed\""},
+                 {R"({"spec":{"successPolicy":{"rules":[]}}})",
+                  "spec.successPolicy.rules: Required value: at least one rules must be specified"
+                  " when the successPolicy is specified"},
+                 {R"({"spec":{"successPolicy":{"rules":[{}]}}})",
+                  "spec.successPolicy.rules[0]: Required value: at least one of succeededCount or"
+                  " succeededIndexes must be specified"},
+                 {R"({"spec":{"successPolicy":{"rules":[{"succeededCount":6}]}}})",
+                  "spec.successPolicy.rules[0].succeededCount: Invalid value: 6: must be less tha"
+                  "n or equal to 5 (the number of specified completions)"},
+                 {R"({"spec":{"successPolicy":{"rules":[{"succeededCount":-1}]}}})",
+                  "spec.successPolicy.rules[0].succeededCount: Invalid value: -1: must be greater"
+                  " than or equal to 0"},
+                 {R"({"spec":{"successPolicy":{"rules":[{"succeededIndexes":"0-1","succeededCount)"
+                  R"(":3}]}}})",
+                  "spec.successPolicy.rules[0].succeededCount: Invalid value: 3: must be less tha"
+                  "n or equal to 2 (the number of indexes in the specified succeededIndexes field"
+                  ")"},
+                 {R"({"spec":{"successPolicy":{"rules":[{"succeededIndexes":"0-9"}]}}})",
+                  "spec.successPolicy.rules[0].succeededIndexes: Invalid value: \"0-9\": error pa"
+                  "rsing succeededIndexes: too large index: \"9\""},
+                 {R"({"spec":{"successPolicy":{"rules":[{"succeededIndexes":"x"}]}}})",
+                  "spec.successPolicy.rules[0].succeededIndexes: Invalid value: \"x\": error pars"
+                  "ing succeededIndexes: cannot convert string to integer for index: \"x\""},
+                 {R"({"spec":{"successPolicy":{"rules":[{"succeededIndexes":"2,1"}]}}})",
+                  "spec.successPolicy.rules[0].succeededIndexes: Invalid value: \"2,1\": error pa"
+                  "rsing succeededIndexes: non-increasing order, previous: 2, current: 1"},
+                 {R"({"spec":{"successPolicy":{"rules":[{"succeededIndexes":"2-1"}]}}})",
+                  "spec.successPolicy.rules[0].succeededIndexes: Invalid value: \"2-1\": error pa"
+                  "rsing succeededIndexes: non-increasing order, previous: 2, current: 1"},
+                 {R"({"spec":{"successPolicy":{"rules":[{"succeededIndexes":"1-2-3"}]}}})",
+                  "spec.successPolicy.rules[0].succeededIndexes: Invalid value: \"1-2-3\": error "
+                  "parsing succeededIndexes: the fragment \"1-2-3\" violates the requirement that"
+                  " an index interval can have at most two parts separated by '-'"},
+                 {R"({"spec":{"completionMode":"NonIndexed","successPolicy":{"rules":[{"succeeded)"
+                  R"(Count":1}]},"backoffLimitPerIndex":1}})",
+                  "spec.backoffLimitPerIndex: Invalid value: 1: requires indexed completion mode"
+                  "\nspec.successPolicy: Invalid value: {\"Rules\":[{\"SucceededIndexes\":null,\""
+                  "SucceededCount\":1}]}: requires indexed completion mode"},
+             });
+}
+
 }  // namespace
 }  // namespace berth::api

@@ -13,6 +13,7 @@
 #include "api/quota.h"
 #include "api/timestamp.h"
 #include "api/topology_annotations.h"
+#include "api/validate_job_policies.h"
 #include "api/validate_pod.h"
 #include "api/well_known.h"
 
@@ -130,6 +131,7 @@ void CheckIndexed(FieldErrors& errors, const Path& path, const Json& spec) {
                      fmt::format("must be less than or equal to {} when completion mode is Indexed",
                                  kParallelismMax)));
   }
+  CheckIndexLimits(errors, path, spec);
 }
 
 void CheckJobMode(FieldErrors& errors, const Path& path, const Json& spec) {
@@ -146,10 +148,8 @@ void CheckJobMode(FieldErrors& errors, const Path& path, const Json& spec) {
         AddInvalid(errors, path.At(member), *value, "requires indexed completion mode");
       }
     }
-    if (const Json* policy = FindMember(spec, "successPolicy")) {
-      AddInvalid(errors, path.At("successPolicy"), *policy, "requires indexed completion mode");
-    }
   }
+  CheckJobPolicies(errors, path, spec);
   if (FindMember(spec, "podReplacementPolicy") == nullptr) return;
   const std::string_view replacement = TextAt(spec, "podReplacementPolicy");
   if (FindMember(spec, "podFailurePolicy") != nullptr) {

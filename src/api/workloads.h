@@ -193,6 +193,26 @@ struct Deployment {
   bool operator==(const Deployment&) const = default;
 };
 
+enum class FailureAction : uint8_t { kCount, kFailJob, kFailIndex, kIgnore };
+
+// A rule of a podFailurePolicy: on exit codes or on conditions.
+struct FailureRule {
+  FailureAction action = FailureAction::kCount;
+  bool on_exit_codes = false;
+  std::string container;  // Empty: any.
+  bool not_in = false;    // operator
+  std::vector<int64_t> exit_codes;
+  StringMap conditions;  // Status by type.
+  bool operator==(const FailureRule&) const = default;
+};
+
+// A rule of a successPolicy.
+struct SuccessRule {
+  std::optional<std::string> indexes;
+  std::optional<int64_t> count;
+  bool operator==(const SuccessRule&) const = default;
+};
+
 struct Job {
   ObjectMeta meta;
   int64_t parallelism = 1;
@@ -206,8 +226,10 @@ struct Job {
   std::string managed_by;
   LabelSelector selector;
   PodTemplate pod_template;
-  // Fields that berth can't honour yet: podFailurePolicy, successPolicy, backoffLimitPerIndex.
-  std::vector<std::string> unsupported;
+  std::vector<FailureRule> failure_rules;
+  std::optional<std::vector<SuccessRule>> success_rules;
+  std::optional<int64_t> backoff_limit_per_index;
+  std::optional<int64_t> max_failed_indexes;
 
   int64_t active = 0;
   int64_t ready = 0;
@@ -217,6 +239,7 @@ struct Job {
   std::optional<Instant> start_time;
   std::optional<Instant> completion_time;
   std::string completed_indexes;
+  std::string failed_indexes;
   std::vector<std::string> uncounted_succeeded;  // uids
   std::vector<std::string> uncounted_failed;
   std::vector<Condition> conditions;

@@ -229,12 +229,11 @@ TEST(DecodeTest, WorkloadsDecode) {
   const api::Job job =
       decoder
           .Job(
-              R"({"spec":{"parallelism":2,"completionMode":"Indexed","suspend":true,"podFailurePolicy":{}},
+              R"({"spec":{"parallelism":2,"completionMode":"Indexed","suspend":true},
       "status":{"active":1,"startTime":"2026-01-02T03:04:05Z","uncountedTerminatedPods":{"succeeded":["u"]}}})")
           .value();
   EXPECT_TRUE(job.indexed && job.suspend);
   EXPECT_EQ(job.completions, std::nullopt);
-  EXPECT_EQ(job.unsupported, std::vector<std::string>{"spec.podFailurePolicy"});
   EXPECT_EQ(job.uncounted_succeeded, std::vector<std::string>{"u"});
   EXPECT_EQ(job.start_time, At("2026-01-02T03:04:05Z"));
 }

@@ -102,6 +102,71 @@ void ReadStrategy(Errors& errors, const Element& element, api::Deployment& out) 
   });
 }
 
+api::FailureAction FailureActionOf(std::string_view text) {
+  if (text == "FailJob") return api::FailureAction::kFailJob;
+  if (text == "FailIndex") return api::FailureAction::kFailIndex;
+  if (text == "Ignore") return api::FailureAction::kIgnore;
+  return api::FailureAction::kCount;
+}
+
+void ReadFailureRule(Errors& errors, const Element& element, api::FailureRule& out) {
+  constexpr std::string_view kField = "spec.podFailurePolicy.rules";
+  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
+    if (key == "action") {
+      std::string action;
+      Read(errors, kField, value, action);
+      out.action = FailureActionOf(action);
+    } else if (key == "onExitCodes") {
+      out.on_exit_codes = true;
+      ForMembers(errors, kField, value, [&](std::string_view name, const Element& part) {
+        std::string op;
+        if (name == "containerName") Read(errors, kField, part, out.container);
+        if (name == "operator") Read(errors, kField, part, op);
+        if (name == "values") Read(errors, kField, part, out.exit_codes);
+        out.not_in = out.not_in || op == "NotIn";
+      });
+    } else if (key == "onPodConditions") {
+      ForItems(errors, kField, value, [&](const Element& item) {
+        auto& [type, status] = out.conditions.emplace_back("", "True");
+        ForMembers(errors, kField, item, [&](std::string_view name, const Element& part) {
+          if (name == "type") Read(errors, kField, part, type);
+          if (name == "status") Read(errors, kField, part, status);
+        });
+      });
+    }
+  });
+}
+
+void ReadSuccessRule(Errors& errors, const Element& element, api::SuccessRule& out) {
+  constexpr std::string_view kField = "spec.successPolicy.rules";
+  ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
+    if (key == "succeededIndexes") Read(errors, kField, value, out.indexes);
+    if (key == "succeededCount") Read(errors, kField, value, out.count);
+  });
+}
+
+void ReadJobPolicies(Errors& errors, std::string_view key, const Element& value, api::Job& out) {
+  const auto rules = [&](std::string_view field, auto read) {
+    ForMembers(errors, field, value, [&](std::string_view name, const Element& list) {
+      if (name == "rules") ForItems(errors, field, list, read);
+    });
+  };
+  if (key == "podFailurePolicy") {
+    rules("spec.podFailurePolicy", [&](const Element& item) {
+      ReadFailureRule(errors, item, out.failure_rules.emplace_back());
+    });
+  } else if (key == "successPolicy") {
+    out.success_rules.emplace();
+    rules("spec.successPolicy", [&](const Element& item) {
+      ReadSuccessRule(errors, item, out.success_rules->emplace_back());
+    });
+  } else if (key == "backoffLimitPerIndex") {
+    Read(errors, "spec.backoffLimitPerIndex", value, out.backoff_limit_per_index);
+  } else if (key == "maxFailedIndexes") {
+    Read(errors, "spec.maxFailedIndexes", value, out.max_failed_indexes);
+  }
+}
+
 void ReadJobSpec(Errors& errors, std::string_view key, const Element& value, api::Job& out) {
   if (key == "parallelism") {
     Read(errors, "spec.parallelism", value, out.parallelism);
@@ -129,8 +194,8 @@ void ReadJobSpec(Errors& errors, std::string_view key, const Element& value, api
     Read(errors, "spec.selector", value, out.selector);
   } else if (key == "template") {
     ReadTemplate(errors, value, out.pod_template);
-  } else if (key == "podFailurePolicy" || key == "successPolicy" || key == "backoffLimitPerIndex") {
-    out.unsupported.push_back("spec." + std::string(key));
+  } else {
+    ReadJobPolicies(errors, key, value, out);
   }
 }
 
@@ -151,6 +216,8 @@ void ReadJobStatus(Errors& errors, std::string_view key, const Element& value, a
     Read(errors, "status.completionTime", value, out.completion_time);
   } else if (key == "completedIndexes") {
     Read(errors, "status.completedIndexes", value, out.completed_indexes);
+  } else if (key == "failedIndexes") {
+    Read(errors, "status.failedIndexes", value, out.failed_indexes);
   } else if (key == "conditions") {
     Read(errors, "status.conditions", value, out.conditions);
   } else if (key == "uncountedTerminatedPods") {

@@ -68,6 +68,17 @@ int64_t IndexSet::size() const {
   return total;
 }
 
+int64_t IndexSet::CountIn(const IndexSet& other) const {
+  int64_t total = 0;
+  auto at = other.ranges_.begin();
+  for (const auto& [first, last] : ranges_) {
+    while (at != other.ranges_.end() && at->second < first) ++at;
+    for (auto both = at; both != other.ranges_.end() && both->first <= last; ++both)
+      total += std::min(last, both->second) - std::max(first, both->first) + 1;
+  }
+  return total;
+}
+
 std::string IndexSet::ToString() const {
   std::string text;
   for (const auto& [first, last] : ranges_) {

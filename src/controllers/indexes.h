@@ -19,6 +19,8 @@ class IndexSet {
   void Add(int64_t index);
   [[nodiscard]] bool Contains(int64_t index) const;
   [[nodiscard]] int64_t size() const;
+  // How many of them are in the other as well.
+  [[nodiscard]] int64_t CountIn(const IndexSet& other) const;
   [[nodiscard]] std::string ToString() const;
   // The first `count` indexes below `completions` that are in neither set.
   [[nodiscard]] std::vector<int64_t> FirstMissing(const IndexSet& also, int64_t count,

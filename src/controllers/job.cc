@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 
@@ -10,6 +11,7 @@
 #include "api/names.h"
 #include "codec/json.h"
 #include "controllers/indexes.h"
+#include "controllers/job_policy.h"
 
 namespace berth::controllers {
 namespace {
@@ -23,7 +25,9 @@ constexpr std::string_view kFailed = "Failed";
 constexpr std::string_view kFailureTarget = "FailureTarget";
 constexpr std::string_view kSuccessCriteriaMet = "SuccessCriteriaMet";
 constexpr std::string_view kSuspended = "Suspended";
-constexpr std::string_view kUnsupported = "berth.dev/Unsupported";
+constexpr std::string_view kIndexFailures = "batch.kubernetes.io/job-index-failure-count";
+constexpr std::string_view kIndexFailuresIgnored =
+    "batch.kubernetes.io/job-index-ignored-failure-count";
 
 bool Tracked(const PodRef& pod) { return pod.head->HasFinalizer(kTrackingFinalizer); }
 
@@ -41,11 +45,14 @@ class JobPlanner {
  private:
   void Sort();
   void MoveCounted(std::vector<std::string>& uncounted, int64_t& count);
+  void FindFailedIndexes();
   void FindEnded();
   void LetGo();
   [[nodiscard]] bool CountsAsFailed(const PodRef& pod) const;
+  [[nodiscard]] bool IsLastOfIndex(const PodRef& pod) const;
   [[nodiscard]] bool BackoffLimitExceeded() const;
   void JudgeEnd();
+  bool JudgeFailures();
   void End(std::string_view type, std::string_view reason, std::string message);
   void Finish();
   void DeleteActive();
@@ -55,7 +62,10 @@ class JobPlanner {
   [[nodiscard]] int64_t Wanted() const;
   void Shrink(int64_t surplus);
   void Grow(int64_t missing);
+  void GrowIndexes(int64_t count);
   [[nodiscard]] Instant BackoffEnd() const;
+  [[nodiscard]] Instant BackoffEndOf(int64_t index) const;
+  void AddFailureCounts(int64_t index, api::StringMap& annotations) const;
   [[nodiscard]] Write NewPod(std::optional<int64_t> index) const;
   [[nodiscard]] std::string IndexedSpec(int64_t index) const;
   void Remove(const PodRef& pod);
@@ -71,6 +81,17 @@ class JobPlanner {
     return after_.failed + static_cast<int64_t>(after_.uncounted_failed.size());
   }
   [[nodiscard]] int64_t completions() const { return job_.completions.value_or(1); }
+  [[nodiscard]] bool counts_by_index() const {
+    return job_.indexed && job_.backoff_limit_per_index.has_value();
+  }
+  // Of the Job as it is seen.
+  [[nodiscard]] bool ending() const {
+    return IsTrue(job_.conditions, kFailureTarget) || IsTrue(job_.conditions, kSuccessCriteriaMet);
+  }
+  [[nodiscard]] std::optional<int64_t> IndexOf(const PodRef& pod) const {
+    const std::optional<int64_t> index = pod.facts->completion_index;
+    return index && *index >= 0 && *index < completions() ? index : std::nullopt;
+  }
 
   const JobFacts& facts_;
   const api::Job& job_;
@@ -80,6 +101,9 @@ class JobPlanner {
   std::vector<PodRef> active_;
   int64_t terminating_ = 0;
   IndexSet completed_;
+  IndexSet failed_;
+  // By index: the failed pod that carries its count until another does.
+  std::map<int64_t, PodRef> last_failed_;
   bool moving_ = false;  // Pods are created or removed: the status follows.
   Plan plan_;
 };
@@ -96,19 +120,12 @@ Plan JobPlanner::Run() {
   std::ranges::sort(after_.uncounted_failed);
   MoveCounted(after_.uncounted_succeeded, after_.succeeded);
   MoveCounted(after_.uncounted_failed, after_.failed);
+  FindFailedIndexes();
   FindEnded();
   LetGo();
   if (facts_.head.deletion.has_value()) {
     Status();
     return std::move(plan_);
-  }
-  if (!job_.unsupported.empty()) {
-    SetCondition(after_.conditions,
-                 {.type = std::string(kUnsupported),
-                  .status = "True",
-                  .reason = "FieldNotSupported",
-                  .message = fmt::format("not honoured: {}", fmt::join(job_.unsupported, ", "))},
-                 now_);
   }
   JudgeEnd();
   if (IsTrue(after_.conditions, kFailureTarget) || IsTrue(after_.conditions, kSuccessCriteriaMet)) {
@@ -150,6 +167,45 @@ bool JobPlanner::CountsAsFailed(const PodRef& pod) const {
   return pod.head->deletion.has_value() && pod.facts->phase != PodPhase::kSucceeded;
 }
 
+// With a limit for each index: those that reached it, and whose pods tell of the failures so far.
+void JobPlanner::FindFailedIndexes() {
+  if (!counts_by_index()) return;
+  failed_ = IndexSet::Parse(job_.failed_indexes, completions());
+  IndexSet done = completed_;
+  for (const PodRef& pod : pods_) {
+    const std::optional<int64_t> index = IndexOf(pod);
+    if (!index || !Tracked(pod)) continue;
+    if (pod.facts->phase == PodPhase::kSucceeded) done.Add(*index);
+    if (!CountsAsFailed(pod)) continue;
+    const FailureVerdict verdict = JudgeFailure(job_.failure_rules, pod);
+    if (verdict.action == api::FailureAction::kFailIndex ||
+        (verdict.counts() && pod.facts->index_failures >= *job_.backoff_limit_per_index)) {
+      failed_.Add(*index);
+    }
+  }
+  if (ending()) return;
+  for (const PodRef& pod : active_) {
+    if (const std::optional<int64_t> index = IndexOf(pod)) done.Add(*index);
+  }
+  const auto rank = [](const PodRef& pod) {
+    return std::tuple(pod.facts->index_failures + pod.facts->index_failures_ignored,
+                      pod.facts->finished, std::string_view(pod.head->name));
+  };
+  for (const PodRef& pod : pods_) {
+    const std::optional<int64_t> index = IndexOf(pod);
+    if (!index || !Tracked(pod) || !CountsAsFailed(pod)) continue;
+    if (done.Contains(*index) || failed_.Contains(*index)) continue;
+    const auto [at, fresh] = last_failed_.emplace(*index, pod);
+    if (!fresh && rank(at->second) < rank(pod)) at->second = pod;
+  }
+}
+
+bool JobPlanner::IsLastOfIndex(const PodRef& pod) const {
+  const std::optional<int64_t> index = IndexOf(pod);
+  const auto at = index ? last_failed_.find(*index) : last_failed_.end();
+  return at != last_failed_.end() && at->second.head == pod.head;
+}
+
 void JobPlanner::FindEnded() {
   const bool failing = IsTrue(job_.conditions, kFailureTarget);
   const bool done = IsTrue(job_.conditions, kSuccessCriteriaMet);
@@ -173,7 +229,8 @@ void JobPlanner::FindEnded() {
         completed_.Add(*index);
       }
     } else if ((CountsAsFailed(pod) && !done) || (failing && pod.head->deletion.has_value())) {
-      if (!job_.indexed || indexed) failed.push_back(uid);
+      const bool counts = JudgeFailure(job_.failure_rules, pod).counts() && !IsLastOfIndex(pod);
+      if ((!job_.indexed || indexed) && counts) failed.push_back(uid);
     }
   }
   const auto merge = [](std::vector<std::string>& into, const std::vector<std::string>& from) {
@@ -205,6 +262,8 @@ void JobPlanner::LetGo() {
     }
     go = go || (unknown_index && CountsAsFailed(pod));
     go = go || (done && pod.head->deletion.has_value());
+    go = go || (CountsAsFailed(pod) && !IsLastOfIndex(pod) &&
+                !JudgeFailure(job_.failure_rules, pod).counts());
     if (go) plan_.writes.push_back(WithoutTracking(*pod.head));
   }
 }
@@ -235,6 +294,7 @@ void JobPlanner::JudgeEnd() {
   if (IsTrue(after_.conditions, kFailureTarget) || IsTrue(after_.conditions, kSuccessCriteriaMet)) {
     return;
   }
+  if (JudgeFailures()) return;
   if (BackoffLimitExceeded()) {
     return End(kFailureTarget, "BackoffLimitExceeded",
                "Job has reached the specified backoff limit");
@@ -247,12 +307,35 @@ void JobPlanner::JudgeEnd() {
     }
     plan_.WakeAt(deadline);
   }
+  if (job_.max_failed_indexes && failed_.size() > *job_.max_failed_indexes) {
+    return End(kFailureTarget, "MaxFailedIndexesExceeded",
+               "Job has exceeded the specified maximal number of failed indexes");
+  }
+  if (failed_.size() > 0 && failed_.size() + completed_.size() >= completions())
+    return End(kFailureTarget, "FailedIndexes", "Job has failed indexes");
+  if (job_.indexed && job_.success_rules) {
+    const auto met = SuccessMet(*job_.success_rules, completed_, completions());
+    if (met) return End(kSuccessCriteriaMet, "SuccessPolicy", *met);
+  }
   const bool complete = job_.completions.has_value()
                             ? Succeeded() >= *job_.completions
                             : Succeeded() > 0 && active_.empty() && terminating_ == 0;
   if (complete) {
     End(kSuccessCriteriaMet, "CompletionsReached", "Reached expected number of succeeded pods");
   }
+}
+
+// Whether a pod failed in a way that fails the Job.
+bool JobPlanner::JudgeFailures() {
+  if (job_.failure_rules.empty()) return false;
+  for (const PodRef& pod : pods_) {
+    if (!CountsAsFailed(pod)) continue;
+    FailureVerdict verdict = JudgeFailure(job_.failure_rules, pod);
+    if (verdict.action != api::FailureAction::kFailJob) continue;
+    End(kFailureTarget, "PodFailurePolicy", std::move(verdict.why));
+    return true;
+  }
+  return false;
 }
 
 // The last word is spoken when no pod runs any more and each one is counted.
@@ -367,19 +450,56 @@ Instant JobPlanner::BackoffEnd() const {
 }
 
 void JobPlanner::Grow(int64_t missing) {
-  const Instant ready = BackoffEnd();
+  const Instant ready = counts_by_index() ? Instant{} : BackoffEnd();
   if (ready > now_) return plan_.WakeAt(ready);
   const int64_t count = std::min(missing, facts_.trouble.has_value() ? 1 : kPodsBurst);
+  if (job_.indexed) return GrowIndexes(count);
   moving_ = true;
-  if (!job_.indexed) {
-    plan_.writes.insert(plan_.writes.end(), static_cast<size_t>(count), NewPod(std::nullopt));
-    return;
-  }
-  IndexSet taken;
+  plan_.writes.insert(plan_.writes.end(), static_cast<size_t>(count), NewPod(std::nullopt));
+}
+
+void JobPlanner::GrowIndexes(int64_t count) {
+  IndexSet taken = failed_;
   for (const PodRef& pod : active_) taken.Add(*pod.facts->completion_index);
+  if (job_.replace_failed_only) {
+    for (const PodRef& pod : pods_) {
+      const std::optional<int64_t> index = IndexOf(pod);
+      if (index && pod.head->deletion.has_value() && !pod.facts->terminal()) taken.Add(*index);
+    }
+  }
   for (const int64_t index : completed_.FirstMissing(taken, count, completions())) {
+    const Instant ready = BackoffEndOf(index);
+    if (ready > now_) {
+      plan_.WakeAt(ready);
+      continue;
+    }
+    moving_ = true;
     plan_.writes.push_back(NewPod(index));
   }
+}
+
+// When the next pod of an index may start that counts its failures itself.
+Instant JobPlanner::BackoffEndOf(int64_t index) const {
+  const auto at = last_failed_.find(index);
+  if (at == last_failed_.end()) return {};
+  const PodFacts& facts = *at->second.facts;
+  const Instant ended = facts.finished.ns != 0 ? facts.finished : at->second.head->creation;
+  const int64_t doublings =
+      std::min<int64_t>(facts.index_failures + facts.index_failures_ignored, 10);
+  return ended + std::min(kBackoff * (int64_t{1} << doublings), kBackoffMax);
+}
+
+void JobPlanner::AddFailureCounts(int64_t index, api::StringMap& annotations) const {
+  int64_t failures = 0;
+  int64_t ignored = 0;
+  if (const auto at = last_failed_.find(index); at != last_failed_.end()) {
+    const PodFacts& facts = *at->second.facts;
+    const bool counts = JudgeFailure(job_.failure_rules, at->second).counts();
+    failures = facts.index_failures + (counts ? 1 : 0);
+    ignored = facts.index_failures_ignored + (counts ? 0 : 1);
+  }
+  Put(annotations, kIndexFailures, std::to_string(failures));
+  if (ignored > 0) Put(annotations, kIndexFailuresIgnored, std::to_string(ignored));
 }
 
 Write JobPlanner::NewPod(std::optional<int64_t> index) const {
@@ -394,6 +514,7 @@ Write JobPlanner::NewPod(std::optional<int64_t> index) const {
   if (index.has_value()) {
     Put(extras.labels, kCompletionIndexKey, std::to_string(*index));
     Put(extras.annotations, kCompletionIndexKey, std::to_string(*index));
+    if (counts_by_index()) AddFailureCounts(*index, extras.annotations);
     extras.spec = IndexedSpec(*index);
     base += std::to_string(*index) + "-";
   }
@@ -457,10 +578,12 @@ void JobPlanner::Status() {
     after_.completed_indexes = completed_.ToString();
     after_.succeeded = completed_.size();
   }
+  if (counts_by_index()) after_.failed_indexes = failed_.ToString();
   if (after_ == job_) return;
   // What is written next would be overtaken by the pods that are under way.
   const bool counts_only = after_.conditions == job_.conditions &&
                            after_.start_time == job_.start_time &&
+                           after_.failed_indexes == job_.failed_indexes &&
                            after_.uncounted_succeeded == job_.uncounted_succeeded &&
                            after_.uncounted_failed == job_.uncounted_failed;
   if (moving_ && counts_only && !facts_.trouble.has_value()) return;
@@ -471,6 +594,7 @@ void JobPlanner::Status() {
       TimeText(after_.start_time), ListText(after_.uncounted_succeeded),
       ListText(after_.uncounted_failed));
   if (job_.indexed) status += fmt::format(R"(,"completedIndexes":"{}")", after_.completed_indexes);
+  if (counts_by_index()) status += fmt::format(R"(,"failedIndexes":"{}")", after_.failed_indexes);
   if (after_.completion_time.has_value()) {
     status += R"(,"completionTime":)" + TimeText(after_.completion_time);
   }

@@ -10,6 +10,9 @@ namespace berth::controllers {
 namespace {
 
 constexpr std::string_view kDeletionCost = "controller.kubernetes.io/pod-deletion-cost";
+constexpr std::string_view kIndexFailures = "batch.kubernetes.io/job-index-failure-count";
+constexpr std::string_view kIndexFailuresIgnored =
+    "batch.kubernetes.io/job-index-ignored-failure-count";
 constexpr std::string_view kCompletionIndex = "batch.kubernetes.io/job-completion-index";
 // The only ConfigMap whose content a controller reads.
 constexpr std::string_view kRootCaConfigMap = "kube-root-ca.crt";
@@ -118,16 +121,37 @@ std::string_view JobUidOf(const Head& workload) {
   return is_job ? std::string_view(controller->uid) : std::string_view();
 }
 
+namespace {
+
+// What a podFailurePolicy looks at.
+void NoteFailure(const api::Pod& pod, PodFacts& facts) {
+  for (const auto* statuses : {&pod.container_statuses, &pod.init_container_statuses}) {
+    for (const api::ContainerStatus& status : *statuses) {
+      if (status.state == api::ContainerState::kTerminated)
+        facts.exit_codes.emplace_back(status.name, status.exit_code);
+    }
+  }
+  for (const api::PodCondition& condition : pod.conditions) {
+    facts.conditions.emplace_back(condition.type, condition.status);
+  }
+  std::ranges::sort(facts.conditions);
+}
+
+}  // namespace
+
 PodFacts FactsOf(const api::Pod& pod) {
-  PodFacts facts{.node = pod.node_name,
-                 .phase = PhaseOf(pod.phase),
-                 .started = pod.start_time,
-                 .deletion_cost = IntegerIn(pod.meta.annotations, kDeletionCost).value_or(0),
-                 .completion_index = IntegerIn(pod.meta.annotations, kCompletionIndex),
-                 .group = api::GroupOf(pod),
-                 .names_group = !api::NamedGroup(pod.meta.annotations).empty(),
-                 .group_annotations = VolcanosAnnotations(pod),
-                 .spec = pod.spec};
+  PodFacts facts{
+      .node = pod.node_name,
+      .phase = PhaseOf(pod.phase),
+      .started = pod.start_time,
+      .deletion_cost = IntegerIn(pod.meta.annotations, kDeletionCost).value_or(0),
+      .completion_index = IntegerIn(pod.meta.annotations, kCompletionIndex),
+      .index_failures = IntegerIn(pod.meta.annotations, kIndexFailures).value_or(0),
+      .index_failures_ignored = IntegerIn(pod.meta.annotations, kIndexFailuresIgnored).value_or(0),
+      .group = api::GroupOf(pod),
+      .names_group = !api::NamedGroup(pod.meta.annotations).empty(),
+      .group_annotations = VolcanosAnnotations(pod),
+      .spec = pod.spec};
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.status != "True") continue;
     if (condition.type == "Ready") {
@@ -140,6 +164,7 @@ PodFacts FactsOf(const api::Pod& pod) {
       if (condition.reason != "TerminationByKubelet") facts.disrupted_since = condition.transition;
     }
   }
+  if (facts.phase == PodPhase::kFailed) NoteFailure(pod, facts);
   for (const api::ContainerStatus& status : pod.container_statuses) {
     facts.restarts += status.restart_count;
     facts.finished = std::max(facts.finished, status.finished);

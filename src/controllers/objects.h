@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -69,6 +70,12 @@ struct PodFacts {
   int64_t restarts = 0;
   int64_t deletion_cost = 0;
   std::optional<int64_t> completion_index;
+  // Of a failed pod: what its containers ended with, and its conditions' status by type.
+  std::vector<std::pair<std::string, int64_t>> exit_codes;
+  api::StringMap conditions;
+  // How often its index failed before, as its Job's controller noted; the latter without counting.
+  int64_t index_failures = 0;
+  int64_t index_failures_ignored = 0;
   std::string group;         // As api::GroupOf().
   bool names_group = false;  // Its annotations do.
   // Of a pod of Volcano's scheduler: annotations of Volcano's.

@@ -1,7 +1,7 @@
-"""What keeps pods by other rules than a ReplicaSet's."""
+"""What keeps pods by other rules than a ReplicaSet's, and the policies of Jobs."""
 
 import objects
-from cases_workloads import images
+from cases_workloads import images, job_path
 from harness import RUN, case
 
 
@@ -190,3 +190,43 @@ def cron_job(test):
     test.kubectl("patch", "cronjob", "tick", "-p", '{"spec":{"suspend":true}}')
     test.kubectl("delete", "cronjob", "tick")
     test.wait("its jobs and pods go with it", lambda: not jobs() and not test.pods())
+
+
+@case(
+    "a job's policies say which failures end it, or an index, and when enough succeeded",
+    needs=RUN,
+    seconds=15,
+)
+def job_policies(test):
+    def make(name, *, run_for="50ms", exit_code=0, **spec):
+        made = objects.job(name, run_for=run_for, exit_code=exit_code, **spec)
+        test.kubectl("create", "-f", "-", stdin=made)
+
+    def status(name):
+        return test.get(job_path(test, name))["status"]
+
+    def reason(name, kind):
+        test.kubectl("wait", f"job/{name}", f"--for=condition={kind}", "--timeout=60s")
+        return objects.condition(test.get(job_path(test, name)), kind)["reason"]
+
+    on_seven = {"onExitCodes": {"operator": "In", "values": [7]}}
+    rows = {"completionMode": "Indexed", "completions": 3, "parallelism": 3}
+    make("early", exit_code=7, podFailurePolicy={"rules": [{"action": "FailJob"} | on_seven]})
+    test.equal(reason("early", "Failed"), "PodFailurePolicy", "reason")
+    test.equal(status("early")["failed"], 1, "failed pods")
+    make("limited", exit_code=7, backoffLimitPerIndex=0, **rows)
+    test.equal(reason("limited", "Failed"), "FailedIndexes", "reason")
+    test.equal(status("limited")["failedIndexes"], "0-2", "failed indexes")
+    make("few", exit_code=7, backoffLimitPerIndex=0, maxFailedIndexes=1, **rows)
+    test.equal(reason("few", "Failed"), "MaxFailedIndexesExceeded", "reason")
+    make(
+        "index",
+        exit_code=7,
+        backoffLimitPerIndex=9,
+        podFailurePolicy={"rules": [{"action": "FailIndex"} | on_seven]},
+        **rows,
+    )
+    test.equal(reason("index", "Failed"), "FailedIndexes", "reason")
+    make("enough", successPolicy={"rules": [{"succeededCount": 1}]}, **(rows | {"parallelism": 1}))
+    test.equal(reason("enough", "Complete"), "SuccessPolicy", "reason")
+    test.equal(status("enough")["completedIndexes"], "0", "completed indexes")
