@@ -72,21 +72,15 @@ def create_strict(test):
     test.match(r'duplicate field "data.a"|duplicate field "a"', answer.message)
 
 
-@case(
-    "kubectl create with a subcommand says what it lacks, and its manifest is taken",
-    on=("embedded",),
-    each_kubectl=True,
-)
+@case("kubectl create with a subcommand, which speaks protobuf", each_kubectl=True)
 def create_imperative(test):
-    # kubectl sends protobuf there and does not fall back to JSON (README.md).
-    arguments = ("create", "deployment", "web", "--image=nginx:1", "--replicas=0")
-    test.match(
-        "failed to create deployment: .*accepted media types include: application/json",
-        test.refused(*arguments),
-    )
-    manifest = test.kubectl(*arguments, "--dry-run=client", "-o", "yaml").stdout
-    ran = test.kubectl("create", "-f", "-", stdin=manifest)
+    ran = test.kubectl("create", "deployment", "web", "--image=nginx:1", "--replicas=0")
     test.equal(ran.stdout, "deployment.apps/web created\n", "output")
+    web = test.get(test.path("deployments", "web", "apps/v1"))
+    test.equal(web["spec"]["template"]["spec"]["containers"][0]["image"], "nginx:1", "image")
+    ran = test.kubectl("create", "configmap", "one", "--from-literal=a=b")
+    test.equal(ran.stdout, "configmap/one created\n", "output")
+    test.equal(test.get(test.path("configmaps", "one"))["data"], {"a": "b"}, "data")
     ran = test.kubectl("run", "one", "--image=nginx:1")
     test.equal(ran.stdout, "pod/one created\n", "output")
 
