@@ -18,6 +18,19 @@ Write WithoutOwners(const Head& head, Drop drop) {
   return patch;
 }
 
+// Its owners don't wait for it any more.
+Write Unblocking(const Head& head) {
+  std::vector<api::OwnerReference> owners = head.owners;
+  for (api::OwnerReference& owner : owners) owner.block_owner_deletion = false;
+  Write patch = PatchOf(head);
+  patch.metadata = R"("ownerReferences":)" + OwnersText(owners);
+  return patch;
+}
+
+bool WaitsForDependents(const Head& head) {
+  return head.deletion.has_value() && head.HasFinalizer(kForegroundFinalizer);
+}
+
 // The owner among the objects, if the reference may mean it.
 const Head* OwnerOf(const Objects& objects, const Head& head, const api::OwnerReference& owner) {
   const Slot slot = objects.Find(owner.uid);
@@ -31,10 +44,7 @@ enum class Standing : uint8_t { kSolid, kWaiting, kDangling, kUnknown };
 Standing StandingOf(const Objects& objects, const Head& head, const api::OwnerReference& owner,
                     const Absences& absent) {
   const Head* found = OwnerOf(objects, head, owner);
-  if (found != nullptr) {
-    const bool waits = found->deletion.has_value() && found->HasFinalizer(kForegroundFinalizer);
-    return waits ? Standing::kWaiting : Standing::kSolid;
-  }
+  if (found != nullptr) return WaitsForDependents(*found) ? Standing::kWaiting : Standing::kSolid;
   if (absent.contains(AbsenceKey(head.namespace_name, owner.uid))) return Standing::kDangling;
   // Of a kind that can't be read nothing can be said: it stays.
   return api::FindKind(owner.api_version, owner.kind) == nullptr ? Standing::kSolid
@@ -122,10 +132,18 @@ Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent) {
     }));
     return plan;
   }
-  const bool foreground = any(Standing::kWaiting) &&
-                          std::ranges::any_of(objects.DependentsOf(head.uid), [&](Slot dependent) {
-                            return MayOwn(head, objects.head(dependent));
-                          });
+  std::vector<const Head*> dependents;
+  for (const Slot dependent : objects.DependentsOf(head.uid)) {
+    if (MayOwn(head, objects.head(dependent))) dependents.push_back(&objects.head(dependent));
+  }
+  const bool foreground = any(Standing::kWaiting) && !dependents.empty();
+  // It is between two that wait for dependents: in a circle all would wait for each other.
+  const bool blocks = std::ranges::any_of(head.owners, &api::OwnerReference::block_owner_deletion);
+  const auto waits = [](const Head* dependent) { return WaitsForDependents(*dependent); };
+  if (foreground && blocks && std::ranges::any_of(dependents, waits)) {
+    plan.writes.push_back(Unblocking(head));
+    return plan;
+  }
   plan.writes.push_back(DeleteSeen(head, foreground ? "Foreground" : PolicyOf(head)));
   return plan;
 }

@@ -532,6 +532,25 @@ TEST_F(ControllersTest, AnAbsentOwnerIsReadBeforeAnythingGoes) {
   EXPECT_NE(api_.Find("/api/v1/namespaces/d/configmaps/strange"), nullptr);
 }
 
+TEST_F(ControllersTest, ACircleOfOwnersEndsWithOneOfThem) {
+  Pass(1);
+  const std::string maps = "/api/v1/namespaces/d/configmaps";
+  const auto owner = [&](const std::string& name) {
+    return fmt::format(R"("ownerReferences":[{{"apiVersion":"v1","kind":"ConfigMap","name":"{0}",
+        "uid":"{1}","blockOwnerDeletion":true}}])",
+                       name, Text(maps + "/" + name, "/metadata/uid"));
+  };
+  Make(maps, R"({"metadata":{"name":"a"}})");
+  Make(maps, R"({"metadata":{"name":"b",)" + owner("a") + "}}");
+  Make(maps, R"({"metadata":{"name":"c",)" + owner("b") + "}}");
+  Patch(maps + "/a", R"({"metadata":{)" + owner("c") + "}}");
+  Pass(2);
+  EXPECT_EQ(Count(maps), 4u) << "nothing of a circle is lost by itself (and one is the root CA's)";
+  api_.Do(Method::kDelete, maps + "/a", R"({"propagationPolicy":"Foreground"})");
+  Pass(10);
+  EXPECT_EQ(Count(maps), 1u);
+}
+
 // K076: who may write in one namespace names owners of another.
 TEST_F(ControllersTest, WhatAnotherNamespaceNamesAsItsOwnersGoesOn) {
   MakeDeployment(1);
