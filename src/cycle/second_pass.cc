@@ -213,10 +213,12 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
   Reservation lacking;
   if (pass == Pass::kReplace) {
     decision.failed = FailedNodes(row, state.faults());
+    decision.refusal = placer.WhyNoTopologyToReplaceIn(id, decision.failed);
   } else {
     lacking = LackingOf(row, joint_);
-    if (LacksTopology(state, id, lacking, placer, plan)) return;
+    decision.refusal = placer.WhyNoTopology(id, lacking);
   }
+  if (decision.refusal) return LacksTopology(state, std::move(decision), plan);
   SlotPlacer::Places places =
       pass == Pass::kReplace ? placer.Replace(id, decision.failed) : placer.Place(id, lacking);
   if (!places) {
@@ -245,18 +247,13 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
 
 // Other nodes than those of a topology would not be what it was given quota for. It waits for what
 // may come back, as an object does that is made anew.
-bool SecondPass::LacksTopology(model::State& state, WorkloadId id, const Reservation& lacking,
-                               const SlotPlacer& placer, model::Plan& plan) {
-  const std::optional<model::PlacesRefusal> refusal = placer.WhyNoTopology(id, lacking);
-  if (!refusal) return false;
-  const model::OwnerId uid = state.workloads().at(id).uid;
-  if (refusal->topology->kind == model::TopologyRefusal::Kind::kUntold) {
-    GiveUp(state, {.workload = id, .uid = uid, .pass = Pass::kPlace, .refusal = refusal}, plan);
-    return true;
-  }
-  waits_.insert(id);
-  plan.held_up.push_back({.workload = id, .uid = uid, .refusal = *refusal});
-  return true;
+void SecondPass::LacksTopology(model::State& state, PassDecision decision, model::Plan& plan) {
+  if (decision.refusal->topology->kind == model::TopologyRefusal::Kind::kUntold)
+    return GiveUp(state, std::move(decision), plan);
+  waits_.insert(decision.workload);
+  plan.held_up.push_back({.workload = decision.workload,
+                          .uid = decision.uid,
+                          .refusal = *std::move(decision.refusal)});
 }
 
 // Of a domain that is not there, where a node of it is silent or gone, more will be told: it is

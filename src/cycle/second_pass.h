@@ -63,10 +63,8 @@ class SecondPass {
   [[nodiscard]] std::vector<model::WorkloadId> InOrder(const model::State& state);
   void Decide(model::State& state, model::WorkloadId workload, model::Pass pass, SlotPlacer& placer,
               model::Plan& plan);
-  // Whether that was decided instead of places, or that it waits.
-  bool LacksTopology(model::State& state, model::WorkloadId workload,
-                     const model::Reservation& lacking, const SlotPlacer& placer,
-                     model::Plan& plan);
+  // What follows where there is no topology to find places in, which is the decision's refusal.
+  void LacksTopology(model::State& state, model::PassDecision decision, model::Plan& plan);
   void GiveUp(model::State& state, model::PassDecision decision, model::Plan& plan);
 
   bool joint_;  // Immutable after construction.

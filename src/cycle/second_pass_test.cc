@@ -703,6 +703,47 @@ TEST_P(ByTopology, WhoAwaitsATopologyThatIsGoneWaitsForIt) {
   EXPECT_EQ(world.Pass(), "");
 }
 
+// Upstream's queue is inactive meanwhile, and a second pass of an inactive queue evicts nobody.
+TEST_P(ByTopology, WhoseNodeFailsWhileItsTopologyIsGoneRunsOn) {
+  for (const bool of_flavor : {false, true}) {
+    TopologyWorld world(GetParam());
+    world.Node("a1", "a");
+    world.Node("a2", "a");
+    world.Starts({.name = "w"}, "rack");
+    if (of_flavor) {
+      world.engine.Apply(model::FlavorRemove{.name = "spot", .uid = "u-spot"});
+    } else {
+      world.engine.Apply(model::TopologyRemove{.name = "t", .uid = "u-t"});
+    }
+    world.NodeGone("a1");
+    world.Fails("w", "a1");
+    const model::Plan plan = world.engine.Cycle(world.now);
+    EXPECT_EQ(plan.passes.size(), 0u);
+    ASSERT_EQ(plan.held_up.size(), 1u);
+    using Kind = model::TopologyRefusal::Kind;
+    EXPECT_EQ(plan.held_up[0].refusal.topology->kind, of_flavor ? Kind::kFlavorGone : Kind::kGone);
+    EXPECT_EQ(plan.held_up[0].refusal.needed, 1u);
+    EXPECT_EQ(world.Pass(), "") << "a fixed point";
+    EXPECT_EQ(world.engine.CountMissedWakes(), 0u);
+    if (of_flavor) {
+      world.engine.Apply(model::FlavorUpsert{.name = "spot", .uid = "u-spot2", .topology = "t"});
+    } else {
+      world.engine.Apply(model::TopologyUpsert{
+          .name = "t", .uid = "u-t2", .levels = {world.Name("rack"), world.Name(kHost)}});
+    }
+    EXPECT_EQ(world.Pass(), "default/w without a1: a2; ");
+    EXPECT_EQ(world.Pass(), "");
+  }
+  // One that names no topology any more is no place for its pods.
+  TopologyWorld world(GetParam());
+  world.Node("a1", "a");
+  world.Node("a2", "a");
+  world.Starts({.name = "w"}, "rack");
+  world.engine.Apply(model::FlavorUpsert{.name = "spot", .uid = "u-spot"});
+  world.Fails("w", "a1");
+  EXPECT_EQ(world.Pass(), "default/w gives up for a1; ");
+}
+
 // Its flavor has another sort of nodes now: what it asks for can't be said of them.
 TEST_P(ByTopology, WhoseFlavorHasNoTopologyAnyMoreIsEvicted) {
   TopologyWorld world(GetParam());

@@ -343,32 +343,54 @@ std::vector<TopologyPlaces> SlotPlacer::PlacedLater(WorkloadId workload,
   return later;
 }
 
+model::TopologyRefusal SlotPlacer::WhyNoTopologyOf(const Reservation& reservation,
+                                                   uint32_t pod_set) const {
+  using Kind = model::TopologyRefusal::Kind;
+  model::TopologyRefusal why;
+  why.kind = Kind::kUntold;
+  const bool asks = std::ranges::find(reservation.charges, pod_set, &model::QuotaCharge::pod_set) !=
+                    reservation.charges.end();
+  for (const model::QuotaCharge& charge : reservation.charges) {
+    if (asks && charge.pod_set != pod_set) continue;
+    const model::Flavor* flavor = state_.flavors().Find(charge.flavor);
+    const Kind kind = flavor == nullptr          ? Kind::kFlavorGone
+                      : flavor->topology.valid() ? Kind::kGone
+                                                 : Kind::kUntold;
+    // The first, but of what may come back if there is any.
+    if (why.flavor.valid() && (kind == Kind::kUntold || why.kind != Kind::kUntold)) continue;
+    why.kind = kind;
+    why.flavor = charge.flavor;
+    if (flavor != nullptr) why.topology = flavor->topology;
+  }
+  return why;
+}
+
 std::optional<PlacesRefusal> SlotPlacer::WhyNoTopology(WorkloadId workload,
                                                        const Reservation& lacking) const {
-  using Kind = model::TopologyRefusal::Kind;
   const Workload& row = state_.workloads().at(workload);
   for (const TopologyPlaces& places : row.reserved.topologies) {
     const uint32_t pod_set = places.pod_set;
     const uint32_t count = CountOf(workload, lacking, pod_set);
     if (!places.shares.empty() || count == 0) continue;
     if (FlavorByTopology(row, lacking, pod_set) != nullptr) continue;
-    model::TopologyRefusal why;
-    why.kind = Kind::kUntold;
-    const bool asks = std::ranges::find(lacking.charges, pod_set, &model::QuotaCharge::pod_set) !=
-                      lacking.charges.end();
-    for (const model::QuotaCharge& charge : lacking.charges) {
-      if (asks && charge.pod_set != pod_set) continue;
-      const model::Flavor* flavor = state_.flavors().Find(charge.flavor);
-      const Kind kind = flavor == nullptr          ? Kind::kFlavorGone
-                        : flavor->topology.valid() ? Kind::kGone
-                                                   : Kind::kUntold;
-      // The first, but of what may come back if there is any.
-      if (why.flavor.valid() && (kind == Kind::kUntold || why.kind != Kind::kUntold)) continue;
-      why.kind = kind;
-      why.flavor = charge.flavor;
-      if (flavor != nullptr) why.topology = flavor->topology;
-    }
-    return PlacesRefusal{.pod_set = pod_set, .needed = count, .topology = std::move(why)};
+    return PlacesRefusal{
+        .pod_set = pod_set, .needed = count, .topology = WhyNoTopologyOf(lacking, pod_set)};
+  }
+  return std::nullopt;
+}
+
+std::optional<PlacesRefusal> SlotPlacer::WhyNoTopologyToReplaceIn(
+    WorkloadId workload, std::span<const NameId> failed) const {
+  const Workload& row = state_.workloads().at(workload);
+  const IsFailed is_failed{failed};
+  for (const TopologyPlaces& places : row.reserved.topologies) {
+    PlacesRefusal refusal{.pod_set = places.pod_set};
+    for (const TopologyShare& share : places.shares)
+      refusal.needed += is_failed(share) ? share.count : 0;
+    if (refusal.needed == 0 || FlavorByTopology(row, row.reserved, places.pod_set) != nullptr)
+      continue;
+    refusal.topology = WhyNoTopologyOf(row.reserved, places.pod_set);
+    return refusal;
   }
   return std::nullopt;
 }

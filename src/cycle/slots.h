@@ -99,6 +99,9 @@ class SlotPlacer {
   // Place().
   [[nodiscard]] std::optional<model::PlacesRefusal> WhyNoTopology(
       model::WorkloadId workload, const model::Reservation& lacking) const;
+  // The same of what Replace is to place anew.
+  [[nodiscard]] std::optional<model::PlacesRefusal> WhyNoTopologyToReplaceIn(
+      model::WorkloadId workload, std::span<const model::NameId> failed) const;
   // Whether there will be places for those of Replace once all that leaves is gone, besides what is
   // promised to others.
   [[nodiscard]] bool CouldReplaceLater(model::WorkloadId workload,
@@ -153,6 +156,9 @@ class SlotPlacer {
     return CountOf(look.workload, look.reservation, pod_set);
   }
   [[nodiscard]] model::PlacesRefusal RefusalOf(const Look& look, uint32_t pod_set) const;
+  // Of a pod set with quota of no flavor that has a topology.
+  [[nodiscard]] model::TopologyRefusal WhyNoTopologyOf(const model::Reservation& reservation,
+                                                       uint32_t pod_set) const;
 
   model::State& state_;
   const place::Evaluator& evaluator_;
