@@ -1,0 +1,181 @@
+// Goal: checks that a workload is to pass are asked for, admit it once all are Ready, and end its try
+// in time or for good. Method: the test plays API server and watch, and looks at each request.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "control/test_rig.h"
+#include "control/workloads_fixture.h"
+
+namespace berth::control {
+namespace {
+
+// A queue whose checks are missing, or done by nobody, gives no quota, and says so; neither did it
+// reserve any that would never be admitted.
+TEST_F(WorkloadsTest, NobodyGetsQuotaWhereChecksAreMissingOrDoneByNobody) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111));
+  const env::SendRequest told = TakeStatus("a");
+  EXPECT_NE(BodyOf(told).find("ClusterQueue cq is inactive"), std::string_view::npos)
+      << BodyOf(told);
+  rig_.Answer(told, 200, WorkloadJson("a", 112, MembersOf(told)));
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("a", 112, MembersOf(told)));
+  rig_.Event("admissionchecks", "ADDED", CheckJson(113, "False"));
+  ExpectNothing("a");
+  rig_.Event("admissionchecks", "MODIFIED", CheckJson(114, "True"));
+  const std::string reserves(BodyOf(TakeStatus("a")));
+  EXPECT_NE(reserves.find("UnsatisfiedAdmissionChecks"), std::string::npos) << reserves;
+  // It keeps what it has when the check goes; who comes then gets nothing.
+  rig_.Event("admissionchecks", "DELETED", CheckJson(115, "True"));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 116));
+  const env::SendRequest waits = TakeStatus("b");
+  EXPECT_NE(BodyOf(waits).find("ClusterQueue cq is inactive"), std::string_view::npos)
+      << BodyOf(waits);
+}
+
+TEST_F(WorkloadsTest, ChecksArePassedInTwoSteps) {
+  rig_.Event("admissionchecks", "ADDED", CheckJson(109, "True"));
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111));
+  const env::SendRequest reserve = TakeStatus("a");
+  EXPECT_NE(BodyOf(reserve).find("UnsatisfiedAdmissionChecks"), std::string_view::npos);
+  rig_.Answer(reserve, 200, WorkloadJson("a", 112, MembersOf(reserve)));
+  rig_.Settle();
+  const env::SendRequest asks = TakeStatus("a");
+  EXPECT_EQ(MembersOf(asks), R"("admissionChecks":[{"name":"c","state":"Pending","message":"",)"
+                             R"("lastTransitionTime":"2027-01-15T08:00:00Z"}])");
+  rig_.Answer(asks, 200, WorkloadJson("a", 113, CheckedStatus("Pending")));
+  rig_.Settle();
+  ExpectNothing("a");
+  EXPECT_EQ(Used(), 3000);
+  // Whoever checks it says so, and what its pods get.
+  rig_.Event(
+      "workloads", "MODIFIED",
+      WorkloadJson("a", 114, CheckedStatus("Ready", R"(,"podSetUpdates":[{"name":"main"}])")));
+  const env::SendRequest admits = TakeStatus("a");
+  EXPECT_NE(MembersOf(admits).find(R"("type":"Admitted","status":"True","reason":"Admitted")"),
+            std::string::npos)
+      << MembersOf(admits);
+  EXPECT_EQ(MembersOf(admits).find("admissionChecks"), std::string::npos);
+}
+
+// A count that the server refuses would keep the quota for ever.
+TEST_F(WorkloadsTest, TriesAreCountedAsFarAsTheObjectCan) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  rig_.Event("workloads", "ADDED",
+             WorkloadJson("a", 111, CheckedStatus("Retry", R"(,"retryCount":2147483647)")));
+  const std::string body = MembersOf(TakeStatus("a"));
+  EXPECT_NE(body.find(R"("retryCount":2147483647)"), std::string::npos) << body;
+}
+
+// K025, K103, K106 of docs/REGRESSIONS.md.
+TEST_F(WorkloadsTest, ACheckThatAsksForAnotherTryEvicts) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  rig_.Event("workloads", "ADDED",
+             WorkloadJson("a", 111, CheckedStatus("Retry", R"(,"requeueAfterSeconds":60)")));
+  const env::SendRequest evicts = TakeStatus("a");
+  const std::string body = MembersOf(evicts);
+  EXPECT_NE(body.find(R"("type":"Evicted","status":"True","reason":"AdmissionCheck")"),
+            std::string::npos)
+      << body;
+  EXPECT_NE(body.find(R"("admissionChecks":[{"name":"c","state":"Pending","message":)"
+                      R"("Reset to Pending after eviction. Previously: Retry")"),
+            std::string::npos)
+      << body;
+  EXPECT_NE(body.find(R"("retryCount":1)"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("requeueState":{"requeueAt":"2027-01-15T08:01:00Z"})"), std::string::npos)
+      << body;
+  // Its job gave the quota back; it is tried again once its time has come.
+  const std::string waits =
+      R"("requeueState":{"requeueAt":"2027-01-15T08:01:00Z"},"conditions":[)"
+      R"({"type":"Evicted","status":"True","reason":"AdmissionCheck"},)"
+      R"({"type":"Requeued","status":"False","reason":"AdmissionCheck"},)"
+      R"({"type":"QuotaReserved","status":"False","reason":"PendingEvaluation"}])";
+  rig_.Answer(evicts, 200, WorkloadJson("a", 112, waits));
+  rig_.Settle();
+  ExpectNothing("a");
+  EXPECT_EQ(Used(), 0);
+  rig_.Pass(Duration::Seconds(61));
+  const std::string again = MembersOf(TakeStatus("a"));
+  EXPECT_NE(again.find(R"("type":"Requeued","status":"True","reason":"BackoffFinished")"),
+            std::string::npos)
+      << again;
+  EXPECT_NE(again.find(R"("requeueState":{"requeueAt":null})"), std::string::npos) << again;
+}
+
+// A time that was told before is never moved forward, and how often it was held back stays.
+TEST_F(WorkloadsTest, TheLaterOfTwoTimesToTryAgainStands) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  const std::string retry = CheckedStatus("Retry", R"(,"requeueAfterSeconds":60)");
+  const auto with = [&](std::string_view at) {
+    return fmt::format(R"("requeueState":{{"count":2,"requeueAt":"{}"}},{})", at, retry);
+  };
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111, with("2027-01-15T09:00:00Z")));
+  EXPECT_NE(
+      MembersOf(TakeStatus("a")).find(R"("requeueState":{"requeueAt":"2027-01-15T09:00:00Z"})"),
+      std::string::npos);
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 112, with("2027-01-15T08:00:30Z")));
+  EXPECT_NE(
+      MembersOf(TakeStatus("b")).find(R"("requeueState":{"requeueAt":"2027-01-15T08:01:00Z"})"),
+      std::string::npos);
+}
+
+// Whoever waits for a condition asks of which generation it is.
+TEST_F(WorkloadsTest, ConditionsTellOfWhichGenerationTheyAre) {
+  std::string json = WorkloadJson("a", 111);
+  json.insert(json.find(R"("resourceVersion")"), R"("generation":3,)");
+  rig_.Event("workloads", "ADDED", json);
+  const std::string body = MembersOf(TakeStatus("a"));
+  EXPECT_NE(body.find(R"("type":"QuotaReserved")"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("observedGeneration":3)"), std::string::npos) << body;
+}
+
+// K108 of docs/REGRESSIONS.md.
+TEST_F(WorkloadsTest, ARejectedWorkloadIsDeactivatedAndComesBackAnew) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  const std::string rejected = CheckedStatus("Rejected");
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111, rejected));
+  const env::SendRequest marks = TakeStatus("a");
+  EXPECT_NE(MembersOf(marks).find(
+                R"("type":"DeactivationTarget","status":"True","reason":"AdmissionCheck",)"
+                R"("message":"Admission check(s): c, were rejected")"),
+            std::string::npos)
+      << MembersOf(marks);
+  std::string marked = rejected;
+  marked.insert(
+      marked.find(R"("conditions":[)") + 14,
+      R"({"type":"DeactivationTarget","status":"True","reason":"AdmissionCheck","message":"m"},)");
+  rig_.Answer(marks, 200, WorkloadJson("a", 112, marked));
+  rig_.Settle();
+  const env::SendRequest deactivates = rig_.TakeOf("/workloads/a");
+  EXPECT_EQ(BodyOf(deactivates),
+            R"({"metadata":{"uid":"u-a","resourceVersion":"112"},"spec":{"active":false}})");
+  const auto inactive = [](std::string workload) {
+    return workload.insert(workload.find(R"("queueName")"), R"("active":false,)");
+  };
+  rig_.Answer(deactivates, 200, inactive(WorkloadJson("a", 113, marked)));
+  rig_.Settle();
+  const env::SendRequest evicts = TakeStatus("a");
+  const std::string body = MembersOf(evicts);
+  EXPECT_NE(body.find(R"("reason":"DeactivatedDueToAdmissionCheck","message":)"
+                      R"("The workload is deactivated due to m")"),
+            std::string::npos)
+      << body;
+  EXPECT_EQ(body.find("DeactivationTarget"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("requeueState":null)"), std::string::npos) << body;
+  const std::string gone =
+      R"("conditions":[{"type":"Requeued","status":"False","reason":"DeactivatedDueToAdmissionCheck"},)"
+      R"({"type":"QuotaReserved","status":"False","reason":"PendingEvaluation"}])";
+  rig_.Answer(evicts, 200, inactive(WorkloadJson("a", 114, gone)));
+  rig_.Settle();
+  ExpectNothing("a");
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("a", 115, gone));
+  EXPECT_NE(MembersOf(TakeStatus("a"))
+                .find(R"("type":"Requeued","status":"True","reason":"Reactivated")"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace berth::control
