@@ -66,13 +66,24 @@ std::string ChecksText(std::span<const api::CheckState> checks) {
   return fmt::format(R"("admissionChecks":[{}])", fmt::join(texts, ","));
 }
 
+// Whether its user made it active again after it was deactivated for what it was marked for. The
+// mark tells of which generation it was: deactivating makes the next one, and taking that back
+// another. One change by somebody else may have come between, so that alone says nothing.
+bool IsReactivated(const api::Workload& workload) {
+  const api::Condition* target = api::Find(workload.conditions, "DeactivationTarget");
+  return workload.active && target != nullptr && target->status == "True" &&
+         target->observed_generation > 0 &&
+         workload.meta.generation >= target->observed_generation + 2;
+}
+
 // Why one that holds quota gives it back.
 struct Reason {
   std::string reason;
   std::string message;
 };
 std::optional<Reason> WhyEvicted(const api::Workload& workload, const QueuesOf& queues) {
-  if (!workload.active) {
+  // Of who is active again that try is over all the same, and the next begins anew.
+  if (!workload.active || IsReactivated(workload)) {
     Reason why = {"Deactivated", "The workload is deactivated"};
     const api::Condition* target = api::Find(workload.conditions, "DeactivationTarget");
     if (target != nullptr && target->status == "True") {
@@ -214,6 +225,10 @@ RequeueState RequeueAfter(const api::Workload& workload, Instant at, bool counts
 Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues) {
   const model::WorkloadStage stage = StageOf(translate::WorkloadStatusOf(workload));
   if (stage == model::WorkloadStage::kFinished || workload.meta.deletion_time) return {};
+  if (IsReactivated(workload)) {
+    const bool holds = stage != model::WorkloadStage::kPending;
+    return {.due = holds ? Due::kEvict : Due::kReset};
+  }
   if (workload.active && IsTrue(workload, "DeactivationTarget")) return {.due = Due::kDeactivate};
   if (workload.active && !NamesIn(workload, kRejected).empty()) return {.due = Due::kReject};
   if (stage == model::WorkloadStage::kReserved || stage == model::WorkloadStage::kAdmitted)
@@ -271,7 +286,7 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
       std::erase_if(conditions,
                     [](const api::Condition& c) { return c.type == "DeactivationTarget"; });
       more = ResetOfEvicted(workload, now);
-      if (!workload.active) {
+      if (!workload.active || IsReactivated(workload)) {
         more += R"(,"requeueState":null)";
       } else if (const auto at = RetryAt(workload.checks)) {
         const RequeueState state = RequeueAfter(workload, *at, /*counts=*/false);

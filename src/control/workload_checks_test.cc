@@ -177,5 +177,62 @@ TEST_F(WorkloadsTest, ARejectedWorkloadIsDeactivatedAndComesBackAnew) {
             std::string::npos);
 }
 
+// K108 of docs/REGRESSIONS.md: its user makes it active again between the two writes that end its
+// try. The mark is of generation 3.
+TEST_F(WorkloadsTest, WhoIsActiveAgainBeforeItIsEvictedIsNotDeactivatedAgain) {
+  rig_.Event("clusterqueues", "MODIFIED", CheckedQueueJson(110));
+  constexpr std::string_view kMark =
+      R"({"type":"DeactivationTarget","status":"True","reason":"AdmissionCheck","message":"m",)"
+      R"("observedGeneration":3})";
+  const auto of_generation = [](std::string json, int generation) {
+    return json.insert(json.find(R"("resourceVersion")"),
+                       fmt::format(R"("generation":{},)", generation));
+  };
+  std::string holds = CheckedStatus("Rejected");
+  holds.insert(holds.find(R"("conditions":[)") + 14, std::string(kMark) + ",");
+  const std::string_view deactivates = R"("spec":{"active":false}})";
+  int version = 110;
+  // As it was marked, or with another change of somebody's.
+  for (const int generation : {3, 4}) {
+    rig_.Event("workloads", "ADDED",
+               of_generation(WorkloadJson("a", ++version, holds), generation));
+    EXPECT_TRUE(BodyOf(rig_.TakeOf("/workloads/a")).ends_with(deactivates)) << generation;
+    rig_.Event("workloads", "DELETED", WorkloadJson("a", ++version));
+  }
+  // Of a mark that doesn't tell its generation nothing is known.
+  std::string untold = holds;
+  untold.erase(untold.find(R"(,"observedGeneration":3)"), 23);
+  rig_.Event("workloads", "ADDED", of_generation(WorkloadJson("a", ++version, untold), 5));
+  EXPECT_TRUE(BodyOf(rig_.TakeOf("/workloads/a")).ends_with(deactivates));
+  rig_.Event("workloads", "DELETED", WorkloadJson("a", ++version));
+  rig_.Event("workloads", "ADDED", of_generation(WorkloadJson("a", ++version, holds), 5));
+  const env::SendRequest evicts = TakeStatus("a");
+  const std::string body = MembersOf(evicts);
+  EXPECT_NE(
+      body.find(R"("type":"Evicted","status":"True","reason":"DeactivatedDueToAdmissionCheck")"),
+      std::string::npos)
+      << body;
+  EXPECT_EQ(body.find("DeactivationTarget"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("name":"c","state":"Pending")"), std::string::npos) << body;
+  EXPECT_NE(body.find(R"("requeueState":null)"), std::string::npos) << body;
+  const std::string gone =
+      R"("conditions":[{"type":"Requeued","status":"False","reason":"DeactivatedDueToAdmissionCheck"},)"
+      R"({"type":"QuotaReserved","status":"False","reason":"PendingEvaluation"}])";
+  rig_.Answer(evicts, 200, of_generation(WorkloadJson("a", ++version, gone), 5));
+  rig_.Settle();
+  EXPECT_NE(MembersOf(TakeStatus("a"))
+                .find(R"("type":"Requeued","status":"True","reason":"Reactivated")"),
+            std::string::npos);
+  rig_.Event("workloads", "DELETED", WorkloadJson("a", ++version));
+  // One that holds nothing any more.
+  const std::string pending = fmt::format(
+      R"("conditions":[{}],"admissionChecks":[{{"name":"c","state":"Rejected"}}])", kMark);
+  rig_.Event("workloads", "ADDED", of_generation(WorkloadJson("b", ++version, pending), 5));
+  const std::string reset = MembersOf(TakeStatus("b"));
+  EXPECT_EQ(reset.find("DeactivationTarget"), std::string::npos) << reset;
+  EXPECT_EQ(reset.find(R"("type":"Evicted")"), std::string::npos) << reset;
+  EXPECT_NE(reset.find(R"("name":"c","state":"Pending")"), std::string::npos) << reset;
+}
+
 }  // namespace
 }  // namespace berth::control
