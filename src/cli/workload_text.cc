@@ -171,6 +171,11 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
                         Text(*leaves, "told") == "true" ? "leaves" : "is to leave");
   }
   text += Holds(object);
+  if (const api::Json* notes = object.if_contains("notes"); notes != nullptr && notes->is_array()) {
+    for (const api::Json& note : notes->get_array()) {
+      if (note.is_string()) text += fmt::format("  {}\n", std::string_view(note.get_string()));
+    }
+  }
   if (object.contains("evictedFor"))
     text += fmt::format("  it is evicted for workload {}\n", Text(object, "evictedFor"));
   if (stage == "quotaReserved" && !object.contains("notAdmitted"))

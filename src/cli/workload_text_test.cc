@@ -48,6 +48,14 @@ TEST(WorkloadText, WhoHasQuotaIsToldWhatItHas) {
             "  it is not admitted yet: see status.admissionChecks, which are not all Ready\n");
 }
 
+TEST(WorkloadText, WhatIsWrongWithItsQueueIsTold) {
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"admitted","active":true,
+      "priority":0,"since":"s","localQueue":"lq","clusterQueue":"cq","notes":["one","two"]})"),
+            "workload t/a: admitted in ClusterQueue cq through LocalQueue lq, priority 0, since s\n"
+            "  one\n"
+            "  two\n");
+}
+
 TEST(WorkloadText, WhatItsObjectsSayOfItsEndIsTold) {
   EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"admitted","active":true,
       "priority":0,"since":"s","localQueue":"lq","clusterQueue":"cq","clusterQueueMissing":true,

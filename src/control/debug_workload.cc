@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -214,6 +215,44 @@ void AddHolds(const model::State& state, const Workload& row, JsonObject& object
   object["holds"] = std::move(holds);
 }
 
+// What is wrong with what it has quota of or waits for, and what to change.
+void AddNotes(const Scheduler& scheduler, const Workload& row, JsonObject& object) {
+  const Quota* quota = scheduler.quota();
+  if (quota == nullptr || row.status.finished) return;
+  JsonArray notes;
+  if (const api::Json* name = object.if_contains("clusterQueue")) {
+    const std::string_view queue(name->get_string());
+    const std::optional<Readiness> readiness = quota->queues().ReadinessNow(queue);
+    if (readiness && !readiness->active) {
+      notes.emplace_back(fmt::format("ClusterQueue {} is not active: {}: {}", queue,
+                                     readiness->reason, readiness->message));
+    }
+  }
+  const model::State& state = scheduler.engine().state();
+  std::set<std::string_view> flavors;
+  std::set<std::string_view> topologies;
+  for (const model::QuotaCharge& charge : ChargedTo(row).charges) {
+    flavors.insert(state.NameOf(charge.flavor));
+    const model::Flavor* flavor = state.flavors().Find(charge.flavor);
+    if (flavor != nullptr && flavor->topology.valid())
+      topologies.insert(state.NameOf(flavor->topology));
+  }
+  const auto leaves = [&](api::KindId kind, std::string_view name, std::string_view by) {
+    if (!quota->in_use().IsBeingDeleted(kind, name)) return;
+    notes.emplace_back(
+        fmt::format("{0} {1} is being deleted, and goes once no {2} names it: "
+                    "create it anew after that, or name another",
+                    api::KindOf(kind).name, name, by));
+  };
+  for (const std::string_view name : flavors)
+    leaves(api::KindId::kResourceFlavor, name, "ClusterQueue");
+  for (const std::string_view name : topologies)
+    leaves(api::KindId::kTopology, name, "ResourceFlavor");
+  if (const std::string_view why = quota->WhyHeldUp(state.UidOf(row.uid)); !why.empty())
+    notes.emplace_back(fmt::format("it waits for places of its pods: {}", why));
+  if (!notes.empty()) object["notes"] = std::move(notes);
+}
+
 // What its conditions say of how far it is, and of its end.
 void AddProgress(const Scheduler& scheduler, const Workload& row, JsonObject& object) {
   const api::Workload* workload = ObjectOf(scheduler, row);
@@ -292,6 +331,7 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   if (!leaving.empty()) object["leaving"] = std::move(leaving);
   AddPastEviction(scheduler, row, object);
   AddProgress(scheduler, row, object);
+  AddNotes(scheduler, row, object);
   if (row.claimant.valid())
     object["evictedFor"] = state.KeyOf(state.workloads().at(row.claimant).key);
   return object;

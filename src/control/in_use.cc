@@ -115,6 +115,11 @@ void InUse::Forget(api::KindId kind, std::string_view name) {
 
 // ---- Who is used -----------------------------------------------------------------------------
 
+bool InUse::IsBeingDeleted(api::KindId kind, std::string_view name) const {
+  const Subject* subject = objects_.Find(KeyOf(kind, name));
+  return subject != nullptr && subject->head.deletion_time.has_value();
+}
+
 bool InUse::KeepsQueues() const {
   return std::ranges::any_of(leaving_, [&](const std::string& key) {
     const Subject& subject = *objects_.Find(key);

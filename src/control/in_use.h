@@ -39,6 +39,8 @@ class InUse {
   // Everything that exists was observed once. Before that nothing is written.
   void Listed() { listed_ = true; }
 
+  // Whether it is being deleted. False of kinds that are not observed.
+  [[nodiscard]] bool IsBeingDeleted(api::KindId kind, std::string_view name) const;
   // Whether a ClusterQueue that is being deleted waits for SetHeld to be called once at least.
   [[nodiscard]] bool AsksWhoHolds() const { return !unasked_.empty(); }
   // Whether one is kept: SetHeld is to be called again when workloads change.

@@ -308,6 +308,12 @@ Readiness Queues::ReadinessOfLocal(const api::LocalQueue& queue) const {
   return Ready();
 }
 
+std::optional<Readiness> Queues::ReadinessNow(std::string_view cluster_queue) const {
+  const Subject<api::ClusterQueue>* subject = cluster_queues_.Find(cluster_queue);
+  if (subject == nullptr) return std::nullopt;
+  return ReadinessOf(subject->queue, references_);
+}
+
 bool Queues::LacksChecks(const api::ClusterQueue& queue) const {
   const CheckNames checks = NamesOfChecks(queue, references_);
   return !checks.missing.empty() || !checks.unserved.empty() || !checks.inactive.empty();

@@ -60,6 +60,11 @@ class Quota {
   // Nothing: the call was none of these. The result's object is to be learned by the watch of
   // Workloads before its outcome is applied.
   std::optional<Workloads::Result> OnCallDone(Instant now, const client::CallDone& done);
+  [[nodiscard]] const Queues& queues() const { return queues_; }
+  [[nodiscard]] const InUse& in_use() const { return in_use_; }
+  [[nodiscard]] std::string_view WhyHeldUp(std::string_view uid) const {
+    return workloads_.WhyHeldUp(uid);
+  }
   // The Workload as it was observed last; null for none.
   [[nodiscard]] const api::Workload* FindWorkload(std::string_view uid) const {
     return workloads_.Find(uid);

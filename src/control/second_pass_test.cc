@@ -482,6 +482,38 @@ TEST_F(SecondPassTest, WhoFindsNoPlaceWhenAdmittedIsEvicted) {
 TEST_F(SecondPassTest, WhoseTopologyIsGoneIsNotAdmitted) { ExpectWaitsForTopology(); }
 TEST_F(SeparateSecondPassTest, WhoseTopologyIsGoneIsNotAdmitted) { ExpectWaitsForTopology(); }
 
+// It runs on what it has left, and who asks why is told.
+TEST_F(SecondPassTest, WhoseNodeFailsWhileItsTopologyIsGoneRunsOn) {
+  const auto why = [&] { return rig_.Get("/debug/why?workload=ns/w"); };
+  const std::string runs = AdmissionOn({"a1"}) + Conditions(true);
+  News(WorkloadJson(110, runs), "ADDED");
+  EXPECT_EQ(why().find("notes"), std::string::npos) << why();
+  rig_.Event("topologies", "MODIFIED",
+             R"({"metadata":{"name":"t","uid":"u-t",)"
+             R"("resourceVersion":"111","deletionTimestamp":"2027-01-15T08:00:00Z"}})");
+  EXPECT_NE(why().find("Topology t is being deleted, and goes once no ResourceFlavor names it"),
+            std::string::npos)
+      << why();
+  Topology("DELETED", "u-t");
+  NodeGone("a", "a1");
+  News(WorkloadJson(112, runs + R"(,"unhealthyNodes":[{"name":"a1"}])"));
+  rig_.Settle();
+  ExpectNothing();
+  constexpr std::string_view kWaits = "it waits for places of its pods: ";
+  EXPECT_NE(why().find(kWaits), std::string::npos) << why();
+  // News of it that change nothing don't change that.
+  News(WorkloadJson(113, runs + R"(,"unhealthyNodes":[{"name":"a1"}])"));
+  EXPECT_NE(why().find(kWaits), std::string::npos) << why();
+  rig_.Settle();
+  EXPECT_NE(why().find(kWaits), std::string::npos) << why();
+  Topology("ADDED", "u-t2");
+  const env::SendRequest replaces = Take();
+  ExpectHas(replaces, R"("unhealthyNodes":null)");
+  ExpectLacks(replaces, "Evicted");
+  EXPECT_EQ(why().find(kWaits), std::string::npos) << why();
+  ExpectSound();
+}
+
 TEST_F(SecondPassTest, WhoseFlavorHasNoTopologyAnyMoreIsEvicted) {
   rig_.Event("clusterqueues", "MODIFIED", QueueJson(105, std::string(kAsks)));
   rig_.Event("resourceflavors", "MODIFIED",

@@ -106,7 +106,9 @@ Workloads::News Workloads::Observe(api::Workload workload, bool lacks_places) {
     note.pass.reset();
   }
   if (!MayBeTold(note.workload)) note.waiting = {};
-  if (StageOf(note.workload) != model::WorkloadStage::kReserved) note.held_up.clear();
+  const model::WorkloadStatus status = translate::WorkloadStatusOf(note.workload);
+  if (StageOf(status) != model::WorkloadStage::kReserved && !NeedsSecondPass(status))
+    note.held_up.clear();
   Reconsider(it->first, note);
   return news;
 }
@@ -250,6 +252,11 @@ void Workloads::HoldUp(std::string_view uid, std::string why) {
   if (it == notes_.end() || it->second.held_up == why) return;
   it->second.held_up = std::move(why);
   Reconsider(it->first, it->second);
+}
+
+std::string_view Workloads::WhyHeldUp(std::string_view uid) const {
+  const auto it = notes_.find(uid);
+  return it == notes_.end() ? std::string_view() : it->second.held_up;
 }
 
 const api::Workload* Workloads::Find(std::string_view uid) const {

@@ -108,6 +108,8 @@ class Workloads {
   void Put(std::string_view uid, Pass pass, std::string placement);
   // Why nothing is decided of places that it awaits, until something is.
   void HoldUp(std::string_view uid, std::string why);
+  // What HoldUp said, while that is so; empty: nothing.
+  [[nodiscard]] std::string_view WhyHeldUp(std::string_view uid) const;
   // As it was observed last; null for none.
   [[nodiscard]] const api::Workload* Find(std::string_view uid) const;
   // The ClusterQueues in which one holds quota, as far as their objects say. O(workloads).

@@ -518,6 +518,41 @@ TEST_F(WorkloadsTest, AStoppedLocalQueueIsToldOf) {
   EXPECT_EQ(Used(), 0);
 }
 
+// What it has quota of is gone or going: whoever asks why is told so.
+TEST_F(WorkloadsTest, WhyTellsWhatIsWrongWithItsQueue) {
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 111, ReservedStatus()));
+  rig_.Event("workloads", "ADDED", WorkloadJson("b", 112, "", 30));
+  const auto why = [&](const std::string& name) {
+    return rig_.Get("/debug/why?workload=ns/" + name);
+  };
+  EXPECT_EQ(why("a").find("notes"), std::string::npos) << why("a");
+  const auto deleted = [](std::string json) {
+    return json.insert(json.find(R"("resourceVersion")"),
+                       R"("deletionTimestamp":"2027-01-15T08:00:00Z",)");
+  };
+  rig_.Event("resourceflavors", "MODIFIED", deleted(FlavorJson(113)));
+  EXPECT_NE(
+      why("a").find("ResourceFlavor spot is being deleted, and goes once no ClusterQueue names "
+                    "it: create it anew after that, or name another"),
+      std::string::npos)
+      << why("a");
+  rig_.Event("resourceflavors", "DELETED", deleted(FlavorJson(114)));
+  for (const char* name : {"a", "b"}) {
+    EXPECT_NE(why(name).find("ClusterQueue cq is not active: FlavorNotFound: ResourceFlavors that "
+                             "don't exist: spot; create them"),
+              std::string::npos)
+        << why(name);
+  }
+  rig_.Event("clusterqueues", "MODIFIED", deleted(QueueJson(115)));
+  for (const char* name : {"a", "b"}) {
+    EXPECT_NE(
+        why(name).find("ClusterQueue cq is not active: Terminating: The ClusterQueue is being "
+                       "deleted; nothing more is admitted"),
+        std::string::npos)
+        << why(name);
+  }
+}
+
 // ---- What is due whatever is decided -----------------------------------------------------------
 
 TEST_F(WorkloadsTest, AQueueThatDrainsEvictsWhomItAdmitted) {
