@@ -78,8 +78,14 @@ def stateful_set(test):
     test.kubectl("rollout", "status", "sts/db", "--timeout=60s")
     shown = [image_of(test, f"db-{i}") for i in range(3)]
     test.equal(shown, ["nginx:1", "nginx:1", "nginx:2"], "images with a partition")
-    test.kubectl("delete", "pod", "db-0")
-    test.wait("it comes back", lambda: ready(test) == ["db-0", "db-1", "db-2"])
+    # kubectl 1.32 that waits may take the pod that follows for the one that goes.
+    before = test.get(test.path("pods", "db-0"))["metadata"]["uid"]
+    test.kubectl("delete", "pod", "db-0", "--wait=false")
+    test.wait(
+        "it comes back",
+        lambda: ready(test) == ["db-0", "db-1", "db-2"]
+        and test.get(test.path("pods", "db-0"))["metadata"]["uid"] != before,
+    )
     test.equal(image_of(test, "db-0"), "nginx:1", "what is below the partition comes back as")
     test.merge(path, {"spec": {"updateStrategy": {"rollingUpdate": {"partition": 0}}}})
     test.kubectl("rollout", "status", "sts/db", "--timeout=60s")
