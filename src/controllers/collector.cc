@@ -9,22 +9,24 @@
 namespace berth::controllers {
 namespace {
 
+Write WithOwners(const Head& head, const std::vector<api::OwnerReference>& owners) {
+  Write patch = PatchOf(head);
+  patch.metadata = R"("ownerReferences":)" + (owners.empty() ? "null" : OwnersText(owners));
+  return patch;
+}
+
 template <typename Drop>
 Write WithoutOwners(const Head& head, Drop drop) {
   std::vector<api::OwnerReference> owners = head.owners;
   std::erase_if(owners, drop);
-  Write patch = PatchOf(head);
-  patch.metadata = R"("ownerReferences":)" + (owners.empty() ? "null" : OwnersText(owners));
-  return patch;
+  return WithOwners(head, owners);
 }
 
 // Its owners don't wait for it any more.
 Write Unblocking(const Head& head) {
   std::vector<api::OwnerReference> owners = head.owners;
   for (api::OwnerReference& owner : owners) owner.block_owner_deletion = false;
-  Write patch = PatchOf(head);
-  patch.metadata = R"("ownerReferences":)" + OwnersText(owners);
-  return patch;
+  return WithOwners(head, owners);
 }
 
 bool WaitsForDependents(const Head& head) {
@@ -62,10 +64,7 @@ Write ReadOwner(const Head& head, const api::OwnerReference& owner) {
 
 // An object that is to go: what its dependents still have to do with it.
 void PlanDeleted(const Objects& objects, const Head& head, Plan& plan) {
-  std::vector<Slot> dependents;
-  for (const Slot slot : objects.DependentsOf(head.uid)) {
-    if (MayOwn(head, objects.head(slot))) dependents.push_back(slot);
-  }
+  auto dependents = objects.DependentsOf(head);
   const auto refers = [&](const api::OwnerReference& owner) { return owner.uid == head.uid; };
   if (head.HasFinalizer(kOrphanFinalizer)) {
     for (const Slot slot : dependents) {
@@ -132,14 +131,11 @@ Plan PlanCollection(const Objects& objects, Slot slot, const Absences& absent) {
     }));
     return plan;
   }
-  std::vector<const Head*> dependents;
-  for (const Slot dependent : objects.DependentsOf(head.uid)) {
-    if (MayOwn(head, objects.head(dependent))) dependents.push_back(&objects.head(dependent));
-  }
+  auto dependents = objects.DependentsOf(head);
   const bool foreground = any(Standing::kWaiting) && !dependents.empty();
   // It is between two that wait for dependents: in a circle all would wait for each other.
   const bool blocks = std::ranges::any_of(head.owners, &api::OwnerReference::block_owner_deletion);
-  const auto waits = [](const Head* dependent) { return WaitsForDependents(*dependent); };
+  const auto waits = [&](Slot dependent) { return WaitsForDependents(objects.head(dependent)); };
   if (foreground && blocks && std::ranges::any_of(dependents, waits)) {
     plan.writes.push_back(Unblocking(head));
     return plan;

@@ -109,6 +109,11 @@ bool MayOwn(const Head& owner, const Head& dependent) {
   return owner.namespace_name.empty() || owner.namespace_name == dependent.namespace_name;
 }
 
+bool Controls(const Head& owner, const Head& dependent) {
+  const api::OwnerReference* controller = dependent.controller();
+  return controller != nullptr && controller->uid == owner.uid && MayOwn(owner, dependent);
+}
+
 std::string_view QueueNameOf(const Head& head) {
   return api::Find(head.labels, api::kQueueNameLabel).value_or("");
 }

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <set>
 #include <string>
 #include <string_view>
@@ -97,6 +98,8 @@ struct PodRef {
 
 // Owners are of the same namespace or of none, whoever else names their uid.
 [[nodiscard]] bool MayOwn(const Head& owner, const Head& dependent);
+// Whether the dependent's controller is that owner, and may be.
+[[nodiscard]] bool Controls(const Head& owner, const Head& dependent);
 
 // The LocalQueue that the object's label names; empty: none.
 [[nodiscard]] std::string_view QueueNameOf(const Head& head);
@@ -171,9 +174,13 @@ class Objects {
   [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
   [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
 
-  // Objects that name this uid as an owner, known or not; those of other namespaces too, see
-  // MayOwn().
+  // Objects that name this uid as an owner, known or not; those of other namespaces too.
   [[nodiscard]] const std::set<Slot>& DependentsOf(std::string_view owner_uid) const;
+  // Those that the owner may own. A view, of the owner and of these objects as they are.
+  [[nodiscard]] auto DependentsOf(const Head& owner) const {
+    return DependentsOf(std::string_view(owner.uid)) |
+           std::views::filter([this, &owner](Slot slot) { return MayOwn(owner, heads_[slot]); });
+  }
   // Workloads for the Job of that uid, as JobUidOf(), known or not.
   [[nodiscard]] const std::set<Slot>& WorkloadsFor(std::string_view job_uid) const;
   [[nodiscard]] const std::set<Slot>& PodsOn(std::string_view node) const;

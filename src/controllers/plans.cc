@@ -113,10 +113,7 @@ std::vector<PodRef> Controllers::PodsOf(const Head& owner) const {
   std::vector<PodRef> pods;
   for (const Slot slot : objects_.DependentsOf(owner.uid)) {
     const PodRef pod = objects_.pod_ref(slot);
-    if (pod.facts == nullptr) continue;
-    const api::OwnerReference* controller = pod.head->controller();
-    if (controller != nullptr && controller->uid == owner.uid && MayOwn(owner, *pod.head))
-      pods.push_back(pod);
+    if (pod.facts != nullptr && Controls(owner, *pod.head)) pods.push_back(pod);
   }
   return pods;
 }
@@ -193,10 +190,7 @@ Plan Controllers::PlanForDeployment(Slot slot, const Row& row, Instant now) {
   if (row.trouble.has_value()) facts.trouble = row.trouble->message;
   facts.name_taken = NameTaken(deployment, head);
   for (const Slot set : objects_.DependentsOf(head.uid)) {
-    if (objects_.replica_set(set) == nullptr) continue;
-    const api::OwnerReference* controller = objects_.head(set).controller();
-    if (controller == nullptr || controller->uid != head.uid) continue;
-    if (!MayOwn(head, objects_.head(set))) continue;
+    if (objects_.replica_set(set) == nullptr || !Controls(head, objects_.head(set))) continue;
     facts.owned.push_back(OwnedSetAt(set));
     if (!deployment.recreate) continue;
     for (const PodRef& pod : PodsOf(objects_.head(set))) {
@@ -215,12 +209,8 @@ RevisionFacts Controllers::RevisionsOf(const Head& head, const api::PodTemplate&
   const auto ref = [&](Slot slot) {
     return RevisionRef{.head = &objects_.head(slot), .revision = objects_.revision(slot)};
   };
-  const auto owns = [&](const Head& revision) {
-    const api::OwnerReference* controller = revision.controller();
-    return controller != nullptr && controller->uid == head.uid && MayOwn(head, revision);
-  };
   for (const Slot slot : objects_.DependentsOf(head.uid)) {
-    if (objects_.revision(slot) != nullptr && owns(objects_.head(slot)))
+    if (objects_.revision(slot) != nullptr && Controls(head, objects_.head(slot)))
       facts.owned.push_back(ref(slot));
   }
   for (const Slot slot : objects_.OrphanRevisions(head.namespace_name))
@@ -228,7 +218,7 @@ RevisionFacts Controllers::RevisionsOf(const Head& head, const api::PodTemplate&
   const Slot named = objects_.Find(api::KindId::kControllerRevision, head.namespace_name,
                                    RevisionName(head, pod_template, collisions));
   facts.name_taken = named != kNoSlot &&
-                     (!owns(objects_.head(named)) ||
+                     (!Controls(head, objects_.head(named)) ||
                       objects_.revision(named)->pod_template.canonical != pod_template.canonical);
   return facts;
 }
@@ -280,10 +270,7 @@ Plan Controllers::PlanForCronJob(Slot slot, const Row& row, Instant now) {
   const api::CronJob& cron = *objects_.cron_job(slot);
   CronJobFacts facts{.cron = cron, .head = head, .jobs = {}, .trouble = row.trouble};
   for (const Slot job : objects_.DependentsOf(head.uid)) {
-    if (objects_.job(job) == nullptr) continue;
-    const api::OwnerReference* controller = objects_.head(job).controller();
-    const bool ours = controller != nullptr && controller->uid == head.uid;
-    if (ours && MayOwn(head, objects_.head(job)))
+    if (objects_.job(job) != nullptr && Controls(head, objects_.head(job)))
       facts.jobs.push_back({.head = &objects_.head(job), .job = objects_.job(job)});
   }
   std::ranges::sort(facts.jobs, {},

@@ -73,9 +73,7 @@ int64_t ReclaimableOf(const api::Job& job) {
 std::vector<Slot> WorkloadsOf(const Objects& objects, const Head& job) {
   std::vector<Slot> slots;
   for (const Slot slot : objects.WorkloadsFor(job.uid)) {
-    const api::OwnerReference* controller = objects.head(slot).controller();
-    const bool ours = controller != nullptr && controller->uid == job.uid;
-    if (ours && MayOwn(job, objects.head(slot))) slots.push_back(slot);
+    if (Controls(job, objects.head(slot))) slots.push_back(slot);
   }
   if (slots.size() < 2) return slots;
   const std::string name = WorkloadNameOf(job);
@@ -273,9 +271,8 @@ bool Planner::Idle() const {
 
 // Nor of one that is being deleted, whose status nobody may write any more.
 bool Planner::HasNoPods() const {
-  return !busy_ && std::ranges::none_of(objects_.DependentsOf(head_.uid), [&](Slot slot) {
-    return IsLivePod(objects_, slot) && MayOwn(head_, objects_.head(slot));
-  });
+  return !busy_ && std::ranges::none_of(objects_.DependentsOf(head_),
+                                        [&](Slot slot) { return IsLivePod(objects_, slot); });
 }
 
 std::string Planner::PodSetText() const {
@@ -587,9 +584,9 @@ void Planner::KeepInTopology() {
   const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
   if (!assignment.topology) return Displace();
   std::vector<PodRef> pods;
-  for (const Slot slot : objects_.DependentsOf(head_.uid)) {
+  for (const Slot slot : objects_.DependentsOf(head_)) {
     const PodRef pod = objects_.pod_ref(slot);
-    if (pod.facts != nullptr && MayOwn(head_, *pod.head)) pods.push_back(pod);
+    if (pod.facts != nullptr) pods.push_back(pod);
   }
   const bool is_read = read_.version == own_head_->resource_version;
   auto [unhealthy, unheard] =
