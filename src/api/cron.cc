@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/duration.h"
+#include "api/text.h"
 
 namespace berth::api {
 namespace {
@@ -56,16 +57,6 @@ std::vector<std::string_view> WordsOf(std::string_view text) {
     if (at > start) words.push_back(text.substr(start, at - start));
   }
   return words;
-}
-
-std::vector<std::string_view> Split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
 }
 
 template <typename... Args>

@@ -15,6 +15,7 @@
 #include "api/object.h"
 #include "api/schema_errors.h"
 #include "api/timestamp.h"
+#include "api/unknown_fields.h"
 #include "api/validate_common.h"
 
 namespace berth::api {
@@ -23,8 +24,6 @@ namespace {
 using rules::Path;
 using Type = CustomSchema::Type;
 
-// Upstream stops listing strict problems here too.
-constexpr size_t kProblemsMax = 100;
 constexpr std::array<std::string_view, 3> kEnvelope = {"apiVersion", "kind", "metadata"};
 
 bool IsEnvelope(std::string_view name) {
@@ -44,15 +43,6 @@ const CustomSchema* MemberSchema(const CustomSchema& schema, std::string_view na
   return nullptr;
 }
 
-void SettleNumber(const CustomSchema& schema, Json& value) {
-  constexpr double kExactMax = 9007199254740992.0;  // 2^53: doubles beyond it skip integers.
-  if (!value.is_double()) return;
-  if (schema.type != Type::kInteger && !schema.int_or_string) return;
-  const double number = value.get_double();
-  if (std::floor(number) == number && std::fabs(number) <= kExactMax)
-    value = static_cast<int64_t>(number);
-}
-
 class Pruner {
  public:
   void Object(const CustomSchema& schema, JsonObject& object, bool enveloped) {
@@ -60,29 +50,22 @@ class Pruner {
     for (auto& [key, value] : object) {
       if (enveloped && IsEnvelope(key)) continue;
       const CustomSchema* member = MemberSchema(schema, key);
-      const size_t size = Descend(key);
       if (member == nullptr) {
-        AddUnknown();
+        unknown_.Add(key);
         unknown.emplace_back(key);
-      } else {
-        Value(*member, value);
+        continue;
       }
-      path_.resize(size);
+      const size_t size = unknown_.Descend(key);
+      Value(*member, value);
+      unknown_.Return(size);
     }
     for (const std::string& key : unknown) RemoveMember(object, key);
     SortMembers(object);
   }
 
-  [[nodiscard]] std::vector<std::string> TakeProblems() { return std::move(problems_); }
+  [[nodiscard]] std::vector<std::string> TakeProblems() { return unknown_.Take(); }
 
  private:
-  size_t Descend(std::string_view name) {
-    const size_t size = path_.size();
-    if (size > 0) path_ += '.';
-    path_ += name;
-    return size;
-  }
-
   void Value(const CustomSchema& schema, Json& value) {
     if (value.is_object()) {
       Object(schema, value.get_object(), schema.embeds_resource);
@@ -90,23 +73,16 @@ class Pruner {
       const CustomSchema& items = schema.items.empty() ? Anything() : schema.items.front();
       JsonArray& list = value.get_array();
       for (size_t i = 0; i < list.size(); ++i) {
-        const size_t size = path_.size();
-        path_ += fmt::format("[{}]", i);
+        const size_t size = unknown_.Descend(i);
         Value(items, list[i]);
-        path_.resize(size);
+        unknown_.Return(size);
       }
-    } else {
-      SettleNumber(schema, value);
+    } else if (schema.type == Type::kInteger || schema.int_or_string) {
+      SettleNumber(value);
     }
   }
 
-  void AddUnknown() {
-    if (problems_.size() < kProblemsMax)
-      problems_.push_back(fmt::format("unknown field {}", QuoteGo(path_)));
-  }
-
-  std::string path_;
-  std::vector<std::string> problems_;
+  UnknownFields unknown_;
 };
 
 void DefaultValue(const CustomSchema& schema, Json& value);

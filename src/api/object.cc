@@ -1,6 +1,7 @@
 #include "api/object.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <utility>
 #include <vector>
@@ -174,6 +175,14 @@ void SetDefault(JsonObject& object, std::string_view key, Json value) {
 
 // The rules of Boost.JSON's own equality: members by key, numbers by value. Documents that have
 // their members in one order, as conformed ones do, are compared without looking for any.
+void SettleNumber(Json& value) {
+  constexpr double kExactMax = 9007199254740992.0;  // 2^53
+  if (!value.is_double()) return;
+  const double number = value.get_double();
+  if (std::floor(number) != number || std::fabs(number) > kExactMax) return;
+  value = static_cast<int64_t>(number);
+}
+
 void SortMembers(JsonObject& map) {
   if (std::ranges::is_sorted(map, {},
                              [](const auto& member) -> std::string_view { return member.key(); })) {

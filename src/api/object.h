@@ -86,6 +86,10 @@ JsonObject& MemberObject(JsonObject& object, std::string_view key);
 // Removes a member and keeps the order of the others.
 bool RemoveMember(JsonObject& object, std::string_view key);
 
+// Makes an integer of a double that is whole: written as 1.0 or 1e3. Beyond 2^53 doubles skip
+// integers and stay.
+void SettleNumber(Json& value);
+
 // Puts the members of a map in the order of their names.
 void SortMembers(JsonObject& map);
 

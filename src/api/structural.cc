@@ -18,6 +18,7 @@
 #include "api/patterns.h"
 #include "api/schema_errors.h"
 #include "api/timestamp.h"
+#include "api/unknown_fields.h"
 #include "api/validate_common.h"
 
 namespace berth::api {
@@ -30,9 +31,6 @@ using rules::AddType;
 using rules::CharactersOf;
 using rules::FoundType;
 using rules::Path;
-
-// Upstream stops listing strict problems here too.
-constexpr size_t kProblemsMax = 100;
 
 bool IsMetadata(const Field& field) { return field.name == "metadata"; }
 
@@ -57,15 +55,6 @@ bool MeansInteger(Value value) {
          value == Value::kIntOrString;
 }
 
-// Integers that are written as 1.0 or 1e3.
-void SettleNumber(Json& value) {
-  constexpr double kExactMax = 9007199254740992.0;  // 2^53: doubles beyond it skip integers.
-  if (!value.is_double()) return;
-  const double number = value.get_double();
-  if (std::floor(number) != number || std::fabs(number) > kExactMax) return;
-  value = static_cast<int64_t>(number);
-}
-
 class Pruner {
  public:
   explicit Pruner(const Schema& schema) : schema_(schema) {}
@@ -76,30 +65,23 @@ class Pruner {
     for (auto& [key, value] : object) {
       const Field* field = FindField(type, key, last);
       if (field == nullptr) {
-        AddUnknown(key);
+        unknown_.Add(key);
         tidy = false;
         continue;
       }
       tidy = tidy && last < field;
       last = field;
       if (root && IsMetadata(*field)) continue;
-      const size_t size = Descend(field->name);
+      const size_t size = unknown_.Descend(field->name);
       Member(*field, value);
-      path_.resize(size);
+      unknown_.Return(size);
     }
     if (!tidy) OrderMembers(type, object);
   }
 
-  [[nodiscard]] std::vector<std::string> TakeProblems() { return std::move(problems_); }
+  [[nodiscard]] std::vector<std::string> TakeProblems() { return unknown_.Take(); }
 
  private:
-  size_t Descend(std::string_view name) {
-    const size_t size = path_.size();
-    if (size > 0) path_ += '.';
-    path_ += name;
-    return size;
-  }
-
   void Member(const Field& field, Json& value) {
     switch (field.shape) {
       case Shape::kOne:
@@ -112,13 +94,13 @@ class Pruner {
       case Shape::kMapOfLists:
         if (!value.is_object()) return;
         for (auto& [key, item] : value.get_object()) {
-          const size_t size = Descend(key);
+          const size_t size = unknown_.Descend(key);
           if (field.shape == Shape::kMap) {
             Item(field, item);
           } else {
             List(field, item);
           }
-          path_.resize(size);
+          unknown_.Return(size);
         }
         SortMembers(value.get_object());
         return;
@@ -129,10 +111,9 @@ class Pruner {
     if (!value.is_array()) return;
     JsonArray& items = value.get_array();
     for (size_t i = 0; i < items.size(); ++i) {
-      const size_t size = path_.size();
-      path_ += fmt::format("[{}]", i);
+      const size_t size = unknown_.Descend(i);
       Item(field, items[i]);
-      path_.resize(size);
+      unknown_.Return(size);
     }
   }
 
@@ -144,16 +125,8 @@ class Pruner {
     }
   }
 
-  void AddUnknown(std::string_view key) {
-    if (problems_.size() >= kProblemsMax) return;
-    const size_t size = Descend(key);
-    problems_.push_back(fmt::format("unknown field {}", QuoteGo(path_)));
-    path_.resize(size);
-  }
-
   const Schema& schema_;
-  std::string path_;
-  std::vector<std::string> problems_;
+  UnknownFields unknown_;
 };
 
 class Defaulter {

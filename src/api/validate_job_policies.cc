@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/object.h"
+#include "api/text.h"
 
 namespace berth::api::rules {
 namespace {
@@ -138,16 +139,6 @@ struct Indexes {
   int64_t count = 0;
   std::string problem;
 };
-
-std::vector<std::string_view> Split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
-}
 
 bool ReadNumber(std::string_view text, int64_t& value) {
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);

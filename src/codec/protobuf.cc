@@ -80,6 +80,17 @@ class Reader {
 
   [[nodiscard]] bool done() const { return rest_.empty(); }
 
+  std::optional<uint64_t> Varint() {
+    uint64_t value = 0;
+    for (int shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
+      const auto byte = static_cast<unsigned char>(rest_.front());
+      rest_.remove_prefix(1);
+      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
+      if ((byte & 0x80) == 0) return value;
+    }
+    return std::nullopt;
+  }
+
   Result<Wire> Next() {
     const std::optional<uint64_t> tag = Varint();
     if (!tag || *tag >> 3 == 0 || *tag >> 3 > UINT32_MAX) return Bad("a tag is cut or wrong");
@@ -110,17 +121,6 @@ class Reader {
   }
 
  private:
-  std::optional<uint64_t> Varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 64 && !rest_.empty(); shift += 7) {
-      const auto byte = static_cast<unsigned char>(rest_.front());
-      rest_.remove_prefix(1);
-      value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-      if ((byte & 0x80) == 0) return value;
-    }
-    return std::nullopt;
-  }
-
   Result<Wire> Fixed(Wire wire, size_t size) {
     if (rest_.size() < size) return Bad("a number is cut");
     for (size_t i = 0; i < size; ++i)
@@ -225,20 +225,11 @@ class Parser {
   }
 
   static Status Packed(std::string_view bytes, JsonArray& list) {
-    // A run of varints reads as one field after the other with a tag before each.
-    while (!bytes.empty()) {
-      uint64_t value = 0;
-      int shift = 0;
-      bool ended = false;
-      while (!bytes.empty() && shift < 64 && !ended) {
-        const auto byte = static_cast<unsigned char>(bytes.front());
-        bytes.remove_prefix(1);
-        value |= static_cast<uint64_t>(byte & 0x7f) << shift;
-        shift += 7;
-        ended = (byte & 0x80) == 0;
-      }
-      if (!ended) return Bad("a number is cut");
-      list.emplace_back(static_cast<int64_t>(value));
+    Reader reader(bytes);
+    while (!reader.done()) {
+      const std::optional<uint64_t> value = reader.Varint();
+      if (!value) return Bad("a number is cut");
+      list.emplace_back(static_cast<int64_t>(*value));
     }
     return {};
   }
@@ -281,8 +272,7 @@ class Parser {
       case Value::kVarint:
         return Json(static_cast<int64_t>(wire.integer));
       case Value::kDouble:
-        return wire.is_fixed64 ? Result<Json>(Number(std::bit_cast<double>(wire.integer)))
-                               : Bad(fmt::format("{} is of another wire type", field.name));
+        return Number(field, wire);
       case Value::kMessage: {
         Json object(JsonObject{}, memory_);
         Status status = Message(kMessages.at(field.message), wire.bytes, object.get_object());
@@ -297,12 +287,10 @@ class Parser {
     }
   }
 
-  // Whole numbers are integers in a document.
-  static Json Number(double number) {
-    constexpr double kExactMax = 9007199254740992.0;
-    if (number >= -kExactMax && number <= kExactMax &&
-        static_cast<double>(static_cast<int64_t>(number)) == number)
-      return static_cast<int64_t>(number);
+  static Result<Json> Number(const FieldRow& field, const Wire& wire) {
+    if (!wire.is_fixed64) return Bad(fmt::format("{} is of another wire type", field.name));
+    Json number = std::bit_cast<double>(wire.integer);
+    api::SettleNumber(number);
     return number;
   }
 
