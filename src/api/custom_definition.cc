@@ -102,7 +102,6 @@ std::shared_ptr<const CustomDefinition> CustomDefinition::Parse(const Json& obje
 void CustomDefinition::ParseVersion(const Json& version, size_t index, FieldErrors& errors) {
   CustomVersion& made = versions_.emplace_back();
   made.name = TextAt(version, "name");
-  made.group_version = fmt::format("{}/{}", group_, made.name);
   made.served = FlagAt(version, "served");
   made.storage = FlagAt(version, "storage");
   made.deprecated = FlagAt(version, "deprecated");

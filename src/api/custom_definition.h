@@ -22,7 +22,6 @@ class CustomDefinition;
 // A version of a definition.
 struct CustomVersion {
   std::string name;
-  std::string group_version;
   bool served = false;
   bool storage = false;
   bool deprecated = false;

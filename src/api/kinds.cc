@@ -457,13 +457,13 @@ Status ResolveFieldQuery(const Kind& kind, FieldQuery& query) {
 }
 
 std::vector<std::string_view> SelectableNames(const Kind& kind) {
-  if (kind.defined == nullptr) return SelectableNames(kind.id);
+  if (kind.defined == nullptr) return SelectableNames(kind.storage);
   const auto fields = kind.defined->definition->selectable();
   return {fields.begin(), fields.end()};
 }
 
 std::vector<std::string> SelectableTexts(const Kind& kind, const Json& object) {
-  if (kind.defined == nullptr) return SelectableTexts(kind.id, object);
+  if (kind.defined == nullptr) return SelectableTexts(kind.storage, object);
   std::vector<std::string> texts;
   for (const std::string& path : kind.defined->definition->selectable())
     texts.push_back(TextOf(FindDotted(object, path)));

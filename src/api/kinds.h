@@ -155,7 +155,7 @@ struct Kind {
 
 // Names of the kind's selectable fields beside metadata.name and metadata.namespace, in a fixed
 // order, and their values in a stored object. Missing fields are empty strings, booleans "true" and
-// "false". REQUIRES: a storage kind.
+// "false". REQUIRES, of a KindId: a storage kind.
 [[nodiscard]] std::vector<std::string_view> SelectableNames(const Kind& kind);
 [[nodiscard]] std::vector<std::string_view> SelectableNames(KindId kind);
 [[nodiscard]] std::vector<std::string> SelectableTexts(const Kind& kind, const Json& object);

@@ -94,8 +94,7 @@ struct TypeRow {
   std::string_view validations = {};
 };
 
-// Types that refer to each other by index. A view of rows that outlive it: of the compiled table,
-// or of one that was made of a user's definition.
+// Types that refer to each other by index. A view of rows that outlive it.
 class Schema {
  public:
   constexpr Schema(std::span<const TypeRow> types, std::span<const Field> fields,

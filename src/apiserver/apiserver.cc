@@ -308,9 +308,7 @@ Outcome<void> ApiServer::CheckDefinitions(Instant now, const ResourceRequest& re
   if (request.subpart != Subpart::kFinalize) return {};
   const store::ObjectRef space = store_.FindHead(static_cast<store::Table>(KindId::kNamespace),
                                                  {.namespace_name = "", .name = request.name});
-  const bool ends =
-      space != nullptr && !api::TextAt(Load(*space), "metadata.deletionTimestamp").empty();
-  if (!ends) return {};
+  if (space == nullptr || !IsMarked(Load(*space))) return {};
   const size_t left = definitions_.EmptyNamespace(now, store_, request.name);
   if (left == 0) return {};
   return Conflict(request.subject(),

@@ -60,10 +60,6 @@ bool Holds(const Json& object, std::string_view type) {
   });
 }
 
-bool IsMarked(const Json& object) {
-  return !api::TextAt(object, "metadata.deletionTimestamp").empty();
-}
-
 bool HasFinalizer(const Json& object, std::string_view finalizer) {
   return std::ranges::any_of(api::ArrayAt(object, "metadata.finalizers"), [&](const Json& one) {
     return one.is_string() && std::string_view(one.get_string()) == finalizer;
@@ -170,12 +166,12 @@ void Establish(Instant now, const std::vector<Json>& all, Json& object) {
   api::SetPath(object, "status.acceptedNames", accepted);
 }
 
-void Put(store::Store& store, const api::Kind& kind, store::Table table, Json object) {
+// Writes a definition anew.
+void Put(store::Store& store, Json object) {
+  const api::Kind& kind = api::KindOf(KindId::kCustomResourceDefinition);
   const uint64_t revision = store.next_revision();
   Bytes json(PrintCanonical(kind, object, revision).text);
-  store::StoredObject next = MakeStored(kind, object, std::move(json), revision);
-  CHECK_EQ(next.table, table);
-  store.Put(std::move(next));
+  store.Put(MakeStored(kind, object, std::move(json), revision));
 }
 
 // Ends the objects of a table, of one namespace or of all, as a deletion in the background would.
@@ -195,8 +191,7 @@ size_t EndObjects(Instant now, store::Store& store, const store::Range& range) {
     }
     ++left;
     if (IsMarked(document)) continue;
-    api::SetPath(document, "metadata.deletionTimestamp", Text(api::PrintTimestamp(now)));
-    api::SetPath(document, "metadata.deletionGracePeriodSeconds", 0);
+    Mark(document, now, 0);
     store::StoredObject next = *object;
     next.revision = store.next_revision();
     next.json = Bytes(PrintAgain(document, next.revision));
@@ -217,11 +212,10 @@ void End(Instant now, store::Store& store, const store::ObjectRef& stored, Json 
   const bool native = api::NativeKindOf(object) != nullptr;
   const size_t left = native || !table ? 0 : EndObjects(now, store, {.table = *table});
   if (left == 0) DropFinalizer(object, kCleanup);
-  const api::Kind& kind = api::KindOf(KindId::kCustomResourceDefinition);
   if (left == 0 && api::ArrayAt(object, "metadata.finalizers").empty()) {
     DeleteAsItStands(store, stored);
   } else if (!api::SameJson(Load(*stored), object)) {
-    Put(store, kind, kTable, std::move(object));
+    Put(store, std::move(object));
   }
 }
 
@@ -233,16 +227,6 @@ const api::Kind* Definitions::FindResource(std::string_view group, std::string_v
     const api::CustomVersion* found = entry.definition->Version(version);
     if (found == nullptr || !found->served) continue;
     if (found->kind.group == group && found->kind.plural == plural) return &found->kind;
-  }
-  return nullptr;
-}
-
-const api::Kind* Definitions::FindKind(std::string_view api_version, std::string_view name) const {
-  for (const Entry& entry : entries_) {
-    for (const api::CustomVersion& version : entry.definition->versions()) {
-      if (version.served && version.kind.name == name && version.group_version == api_version)
-        return &version.kind;
-    }
   }
   return nullptr;
 }
@@ -296,7 +280,7 @@ void Definitions::Review(Instant now, store::Store& store) {
     Json object = all[i];
     Establish(now, all, object);
     if (api::SameJson(all[i], object)) continue;
-    Put(store, api::KindOf(KindId::kCustomResourceDefinition), kTable, object);
+    Put(store, object);
     all[i] = std::move(object);
   }
 }

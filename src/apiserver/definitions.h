@@ -22,8 +22,6 @@ class Definitions {
   // The served kind, or null.
   [[nodiscard]] const api::Kind* FindResource(std::string_view group, std::string_view version,
                                               std::string_view plural) const;
-  [[nodiscard]] const api::Kind* FindKind(std::string_view api_version,
-                                          std::string_view name) const;
   [[nodiscard]] bool KnowsGroup(std::string_view group, std::string_view version) const;
   // All of them, with the kinds of the table before them: what is discovered.
   [[nodiscard]] std::vector<const api::Kind*> AllKinds() const;

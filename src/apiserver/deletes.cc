@@ -155,18 +155,9 @@ int64_t GraceOfPod(const Json& pod, const DeleteOptions& options) {
   return grace < 0 ? 1 : std::min(grace, kGraceSecondsMax);
 }
 
-void Mark(Json& object, Instant when, int64_t grace) {
-  api::SetPath(object, "metadata.deletionTimestamp", Text(api::PrintTimestamp(when)));
-  api::SetPath(object, "metadata.deletionGracePeriodSeconds", grace);
-}
-
 void BumpGeneration(Json& object) {
   const int64_t generation = api::IntegerAt(object, "metadata.generation");
   if (generation > 0) api::SetPath(object, "metadata.generation", generation + 1);
-}
-
-bool IsMarked(const Json& object) {
-  return !api::TextAt(object, "metadata.deletionTimestamp").empty();
 }
 
 // A pod that is being deleted already: only a shorter grace period changes anything. False: nothing
@@ -266,6 +257,15 @@ WriteResult RespondDeleted(WriteContext& context, const store::StoredObject& tar
 }
 
 }  // namespace
+
+bool IsMarked(const Json& object) {
+  return !api::TextAt(object, "metadata.deletionTimestamp").empty();
+}
+
+void Mark(Json& object, Instant when, int64_t grace) {
+  api::SetPath(object, "metadata.deletionTimestamp", Text(api::PrintTimestamp(when)));
+  api::SetPath(object, "metadata.deletionGracePeriodSeconds", grace);
+}
 
 Outcome<void> CheckDeletion(const WriteContext& context, const store::StoredObject& target,
                             const DeleteOptions& options) {

@@ -32,8 +32,7 @@ Outcome<Selection> Selection::Parse(const ResourceRequest& request) {
   const Status resolved = api::ResolveFieldQuery(kind, *fields);
   if (!resolved) return BadRequest(resolved.error().message);
   if (kind.defined != nullptr) selection.defined_ = &kind;
-  const std::vector<std::string_view> names =
-      kind.defined != nullptr ? api::SelectableNames(kind) : api::SelectableNames(kind.storage);
+  const std::vector<std::string_view> names = api::SelectableNames(kind);
   for (const api::FieldRequirement& requirement : fields->requirements) {
     FieldTest test{.value = requirement.value, .equals = requirement.equals};
     const auto it = std::ranges::find(names, requirement.field);

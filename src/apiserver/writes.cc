@@ -262,7 +262,7 @@ void KeepServerMetadata(const Json& old, Json& object) {
 
 // An object that is being deleted ends when nothing holds it any more.
 bool IsFinished(KindId storage, const Json& object) {
-  if (api::TextAt(object, "metadata.deletionTimestamp").empty()) return false;
+  if (!IsMarked(object)) return false;
   if (!api::ArrayAt(object, "metadata.finalizers").empty()) return false;
   if (storage == KindId::kNamespace) return api::ArrayAt(object, "spec.finalizers").empty();
   return api::IntegerAt(object, "metadata.deletionGracePeriodSeconds") == 0;

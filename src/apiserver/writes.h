@@ -96,6 +96,11 @@ struct TrueCondition {
 // Sets it; its transition is now unless it was true before.
 void SetCondition(api::Json& pod, const TrueCondition& what, Instant now);
 
+// Whether an object is being deleted, and the mark that says so: when it is due, and how many
+// seconds it was given.
+[[nodiscard]] bool IsMarked(const api::Json& object);
+void Mark(api::Json& object, Instant when, int64_t grace);
+
 struct DeleteOptions {
   std::optional<int64_t> grace_seconds;
   std::string uid;  // Preconditions.
