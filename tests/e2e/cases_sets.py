@@ -42,7 +42,7 @@ def replication_controller(test):
     test.equal(test.get(path + "/scale")["status"]["selector"], "app=old", "selector of the scale")
     test.kubectl("label", "pod", "stray", "app=other", "--overwrite")
     test.wait("it is replaced", lambda: len(test.pods("app=old")) == 3)
-    test.true("ownerReferences" not in test.pod("stray")["metadata"], "it is not released")
+    test.wait("it is released", lambda: "ownerReferences" not in test.pod("stray")["metadata"])
     test.kubectl("delete", "rc", "old")
     test.wait("its pods go with it", lambda: ready(test) == ["stray"])
 
