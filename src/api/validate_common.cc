@@ -277,6 +277,8 @@ void CheckCustomMeta(FieldErrors& errors, const Json& object, bool namespaced, N
   } else if (!space.empty()) {
     AddForbidden(errors, meta.At("namespace"), "not allowed on this type");
   }
+  constexpr std::array<std::string_view, 1> kGeneration = {"generation"};
+  CheckNonnegative(errors, meta, OrEmptyObject(FindMember(object, "metadata")), kGeneration);
   CheckLabels(errors, meta.At("labels"), ObjectAt(object, "metadata.labels"));
   CheckAnnotations(errors, meta.At("annotations"), ObjectAt(object, "metadata.annotations"));
   CheckOwners(errors, meta, object);

@@ -68,6 +68,8 @@ std::string DeprecationOf(const api::Kind& kind) {
     return fmt::format("This version is deprecated. Use {} instead.",
                        api::KindOf(kind.storage).version);
   }
+  if (kind.id == KindId::kEndpoints)
+    return "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice";
   if (kind.defined == nullptr || !kind.defined->deprecated) return "";
   if (!kind.defined->deprecation.empty()) return kind.defined->deprecation;
   std::string text = fmt::format("{} {} is deprecated", kind.api_version(), kind.name);
@@ -257,9 +259,13 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
   const Outcome<ResourceRequest> request = ParseResource(std::move(target), http, definitions_);
   if (!request) return std::unexpected(request.error());
   Outcome<env::HttpResponse> response = HandleResource(now, arrived, *request, out, streaming);
-  if (!response) return response;
-  if (const std::string warning = DeprecationOf(*request->kind); !warning.empty())
-    response->headers.push_back({"warning", fmt::format("299 - {}", api::QuoteGo(warning))});
+  std::string warning = DeprecationOf(*request->kind);
+  if (warning.empty()) return response;
+  if (response) {
+    response->headers.push_back(WarningHeader(warning));
+  } else {
+    response.error().warnings.push_back(std::move(warning));
+  }
   return response;
 }
 

@@ -42,8 +42,29 @@ Outcome<Json> ConformOptions(const Json& body) {
         {"Go struct field Eviction.deleteOptions of", "Go value of"}}) {
     if (const size_t at = why.find(from); at != std::string::npos) why.replace(at, from.size(), to);
   }
+  return BadRequest(std::move(why));
+}
+
+// What says that it is something else is not taken for options.
+Outcome<void> CheckOptionsType(const Json& body) {
+  const std::string_view kind = api::TextAt(body, "kind");
+  if (kind.empty() || kind == "DeleteOptions") return {};
+  const std::string_view version = api::TextAt(body, "apiVersion");
   return BadRequest(
-      fmt::format("DeleteOptions in version \"v1\" cannot be handled as a DeleteOptions: {}", why));
+      fmt::format("no kind \"{}\" is registered for version \"{}\" in scheme "
+                  "\"pkg/runtime/scheme.go:111\"",
+                  kind, version.empty() ? "meta.k8s.io/v1" : version));
+}
+
+// All that a list of dry runs may have is "All".
+Outcome<bool> IsDryRun(const JsonArray& stages) {
+  constexpr std::array<std::string_view, 1> kSupported = {"All"};
+  const bool all = std::ranges::all_of(
+      stages, [](const Json& stage) { return stage.is_string() && stage.get_string() == "All"; });
+  if (all) return !stages.empty();
+  api::FieldErrors errors = {api::NotSupportedField("dryRun", "", kSupported)};
+  errors.back().value = codec::PrintJson(Json(stages));
+  return InvalidOptions("DeleteOptions", errors);
 }
 
 Outcome<DeleteOptions> FromBody(const Json& body) {
@@ -79,15 +100,16 @@ Outcome<DeleteOptions> ParseDeleteOptions(WriteContext& context) {
       if (const size_t end = why.rfind(" ("); end != std::string::npos) why.resize(end);
       return BadRequest(std::move(why));
     }
+    if (Outcome<void> typed = CheckOptionsType(body->value); !typed)
+      return std::unexpected(std::move(typed.error()));
     const Outcome<Json> told = ConformOptions(body->value);
     if (!told) return std::unexpected(told.error());
     Outcome<DeleteOptions> parsed = FromBody(*told);
     if (!parsed) return parsed;
     options = std::move(*parsed);
-    const JsonArray& dry_run = api::ArrayAt(*told, "dryRun");
-    for (const Json& item : dry_run) {
-      if (item.is_string() && item.get_string() == "All") context.options.dry_run = true;
-    }
+    Outcome<bool> dry_run = IsDryRun(api::ArrayAt(*told, "dryRun"));
+    if (!dry_run) return std::unexpected(std::move(dry_run.error()));
+    context.options.dry_run |= *dry_run;
   } else {
     const Outcome<std::optional<int64_t>> grace =
         ParseIntegerParameter(request.query, "gracePeriodSeconds");
@@ -241,12 +263,31 @@ Written DeleteOther(WriteContext& context, const store::ObjectRef& target,
   return Put(context, target, std::move(object));
 }
 
+// Kinds whose deletion answers with what was deleted.
+bool ShowsDeleted(KindId kind) {
+  switch (kind) {
+    case KindId::kPod:
+    case KindId::kServiceAccount:
+    case KindId::kService:
+    case KindId::kPodTemplate:
+    case KindId::kResourceQuota:
+    case KindId::kPersistentVolume:
+    case KindId::kPersistentVolumeClaim:
+    case KindId::kStorageClass:
+    case KindId::kCsiDriver:
+    case KindId::kCsiNode:
+    case KindId::kVolumeAttachment:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // The answer to the deletion of one object: what is left of it, or that it is gone.
 WriteResult RespondDeleted(WriteContext& context, const store::StoredObject& target,
                            const Written& written) {
   const api::Kind& kind = *context.request.kind;
-  const bool shows_object = kind.id == KindId::kPod || kind.id == KindId::kServiceAccount;
-  if (!written.gone || shows_object) {
+  if (!written.gone || ShowsDeleted(kind.id)) {
     return Respond(context, 200, written.json);
   }
   std::string details = R"(,"details":{"name":)";

@@ -130,11 +130,14 @@ std::unexpected<Problem> BadRequest(std::string message) {
   return std::unexpected(Plain(400, "BadRequest", std::move(message), false));
 }
 
+std::string NoRevision(std::string_view text) {
+  return fmt::format(
+      "resourceVersion: Invalid value: {0}: strconv.ParseUint: parsing {0}: invalid syntax",
+      api::QuoteGo(text));
+}
+
 std::unexpected<Problem> BadVersion(std::string_view version) {
-  return BadRequest(
-      fmt::format("invalid resource version: resourceVersion: Invalid value: {0}: "
-                  "strconv.ParseUint: parsing {0}: invalid syntax",
-                  api::QuoteGo(version)));
+  return BadRequest("invalid resource version: " + NoRevision(version));
 }
 
 std::unexpected<Problem> Unclassified(std::string message) {
@@ -223,8 +226,14 @@ env::HttpResponse ToResponse(const Problem& problem) {
   if (problem.retry_after_seconds > 0) {
     response.headers.push_back({"retry-after", std::to_string(problem.retry_after_seconds)});
   }
+  for (const std::string& warning : problem.warnings)
+    response.headers.push_back(WarningHeader(warning));
   response.body = Bytes(StatusJson(problem) + "\n");
   return response;
+}
+
+env::Header WarningHeader(std::string_view warning) {
+  return {"warning", fmt::format("299 - {}", api::QuoteGo(warning))};
 }
 
 std::string SuccessJson(std::string_view details, int code) {

@@ -31,6 +31,8 @@ struct Problem {
   std::vector<Cause> causes;
   int64_t retry_after_seconds = 0;
   std::string continue_token;
+  // What else there is to tell who asked, in Warning headers.
+  std::vector<std::string> warnings;
   // The message alone: "404 page not found" of paths that are no API, what a followed log says.
   bool text = false;
 };
@@ -56,6 +58,8 @@ std::unexpected<Problem> Invalid(Subject subject, const api::FieldErrors& errors
 // The same for options of a request: `ListOptions.meta.k8s.io "" is invalid: ...`.
 std::unexpected<Problem> InvalidOptions(std::string_view options, const api::FieldErrors& errors);
 std::unexpected<Problem> BadRequest(std::string message);
+// Why a resourceVersion in a query is none.
+[[nodiscard]] std::string NoRevision(std::string_view text);
 // A resourceVersion that is no number. Upstream says so of lists, and 500 of whatever else names
 // one, as if it were the server's fault.
 std::unexpected<Problem> BadVersion(std::string_view version);
@@ -78,6 +82,7 @@ std::unexpected<Problem> TooManyRequests(std::string message, int64_t retry_afte
 // The Status object, without a line break.
 [[nodiscard]] std::string StatusJson(const Problem& problem);
 [[nodiscard]] env::HttpResponse ToResponse(const Problem& problem);
+[[nodiscard]] env::Header WarningHeader(std::string_view warning);
 // A Status of success; `details` may be empty or an object with a leading comma:
 // `,"details":{...}`.
 [[nodiscard]] std::string SuccessJson(std::string_view details, int code);

@@ -20,14 +20,6 @@ namespace {
 
 using api::FieldErrors;
 
-// Nothing for text that is no number.
-std::optional<uint64_t> ParseRevision(std::string_view text) {
-  uint64_t value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::unexpected<Problem> InvalidListOptions(const FieldErrors& errors) {
   return InvalidOptions("ListOptions", errors);
 }
@@ -173,7 +165,7 @@ Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
   if (!shape) return std::unexpected(shape.error());
   if (const std::string_view text = request.query.Text("resourceVersion"); !text.empty()) {
     const std::optional<uint64_t> revision = ParseRevision(text);
-    if (!revision) return BadVersion(text);
+    if (!revision) return Unclassified(NoRevision(text));
     if (*revision > store.durable_revision()) {
       return VersionTooLarge(*revision, store.durable_revision());
     }

@@ -192,12 +192,12 @@ void AppendRow(const Shape& shape, std::string_view json, Instant now, std::stri
   out += '}';
 }
 
-// The value of "resourceVersion" in a stored document's metadata.
-std::string_view RevisionText(std::string_view json) {
+// The value of "resourceVersion" in a document's metadata; nothing in one that was never stored.
+std::optional<std::string_view> RevisionText(std::string_view json) {
   constexpr std::string_view kKey = "\"resourceVersion\":\"";
   const std::string_view metadata = MetadataText(json);
   const size_t at = metadata.find(kKey);
-  CHECK_NE(at, std::string_view::npos);
+  if (at == std::string_view::npos) return std::nullopt;
   const size_t start = at + kKey.size();
   return metadata.substr(start, metadata.find('"', start) - start);
 }
@@ -289,7 +289,9 @@ std::string_view MetadataText(std::string_view json) {
 }
 
 std::string WithRevision(std::string_view json, uint64_t revision) {
-  const std::string_view old = RevisionText(json);
+  const std::optional<std::string_view> revised = RevisionText(json);
+  CHECK(revised.has_value());
+  const std::string_view old = *revised;
   const auto start = static_cast<size_t>(old.data() - json.data());
   std::string out;
   out.reserve(json.size() + 20);
@@ -310,7 +312,9 @@ std::string RenderObject(const Shape& shape, std::string_view json, Instant now)
     case Form::kTable: {
       std::string row;
       AppendRow(shape, json, now, row);
-      AppendTable(shape, fmt::format("\"resourceVersion\":\"{}\"", RevisionText(json)), row, out);
+      const std::optional<std::string_view> revision = RevisionText(json);
+      AppendTable(shape, revision ? fmt::format("\"resourceVersion\":\"{}\"", *revision) : "", row,
+                  out);
       return out;
     }
   }

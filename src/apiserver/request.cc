@@ -235,6 +235,13 @@ Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& ht
   return request;
 }
 
+std::optional<uint64_t> ParseRevision(std::string_view text) {
+  uint64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
 Outcome<std::optional<int64_t>> ParseIntegerParameter(const Query& query, std::string_view name) {
   const std::optional<std::string_view> text = query.Find(name);
   if (!text || text->empty()) return std::optional<int64_t>();

@@ -89,6 +89,9 @@ struct Target {
 [[nodiscard]] Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& http,
                                                      const Definitions& definitions);
 
+// A resourceVersion; nothing for text that is no number.
+[[nodiscard]] std::optional<uint64_t> ParseRevision(std::string_view text);
+
 // A 64-bit integer of a query as Go's strconv reads it; upstream's words otherwise.
 [[nodiscard]] Outcome<std::optional<int64_t>> ParseIntegerParameter(const Query& query,
                                                                     std::string_view name);

@@ -27,6 +27,7 @@ namespace berth::apiserver {
 namespace {
 
 using api::Json;
+using api::JsonArray;
 using api::JsonObject;
 using api::KindId;
 
@@ -100,19 +101,43 @@ Outcome<void> PrepareMetadata(WriteContext& context, Json& object) {
           "the namespace of the provided object does not match the namespace sent on the request");
     }
     metadata["namespace"] = request.namespace_name;
+  } else {
+    api::RemoveMember(metadata, "namespace");
   }
-  if (api::FindMember(metadata, "resourceVersion") != nullptr &&
-      api::TextAt(object, "metadata.resourceVersion") != "") {
+  // What is no version counts as none, as upstream has it.
+  if (ParseRevision(api::TextAt(object, "metadata.resourceVersion")).value_or(0) != 0) {
     return BadRequest("resourceVersion should not be set on objects to be created");
   }
-  for (const std::string_view key :
-       {"resourceVersion", "selfLink", "managedFields", "deletionTimestamp",
-        "deletionGracePeriodSeconds", "generation"}) {
+  for (const std::string_view key : {"resourceVersion", "selfLink", "managedFields",
+                                     "deletionTimestamp", "deletionGracePeriodSeconds"}) {
     api::RemoveMember(metadata, key);
   }
   metadata["uid"] = NewUid(context.prng);
   metadata["creationTimestamp"] = api::PrintTimestamp(context.now);
   return {};
+}
+
+// Owners that are named twice, in the same words, count once.
+void DropRepeatedOwners(WriteContext& context, Json& object) {
+  const JsonArray& owners = api::ArrayAt(object, "metadata.ownerReferences");
+  JsonArray kept;
+  std::vector<std::string> repeated;
+  for (const Json& owner : owners) {
+    const auto same = [&](const Json& other) { return api::SameJson(owner, other); };
+    if (std::ranges::none_of(kept, same)) {
+      kept.push_back(owner);
+    } else if (const std::string uid(api::TextAt(owner, "uid"));
+               std::ranges::find(repeated, uid) == repeated.end()) {
+      repeated.push_back(uid);
+    }
+  }
+  if (kept.size() == owners.size()) return;
+  api::SetPath(object, "metadata.ownerReferences", std::move(kept));
+  context.warnings.push_back(
+      fmt::format(".metadata.ownerReferences contains duplicate entries; API server dedups owner "
+                  "references in 1.20+, and may reject such requests as early as 1.24; please fix "
+                  "your requests; duplicate UID(s) observed: {}",
+                  fmt::join(repeated, ", ")));
 }
 
 bool Exists(const WriteContext& context, std::string_view name) {
@@ -235,7 +260,10 @@ Outcome<void> CheckPreconditions(const WriteContext& context, const store::Store
   }
   const std::string_view version = api::TextAt(object, "metadata.resourceVersion");
   if (version.empty() || version == "0") return {};
-  if (version.find_first_not_of("0123456789") != std::string_view::npos) return BadVersion(version);
+  if (!ParseRevision(version)) {
+    return Unclassified(
+        fmt::format("strconv.ParseUint: parsing {}: invalid syntax", api::QuoteGo(version)));
+  }
   if (version != std::to_string(old.revision)) return Stale(request.subject());
   return {};
 }
@@ -365,10 +393,12 @@ WriteResult HandleWrite(Instant now, store::Store& store, Prng& prng,
                        .memory = api::JsonMemory(&arena),
                        .warnings = {}};
   WriteResult result = Dispatch(context);
-  if (!result) return result;
-  for (const std::string& warning : context.warnings) {
-    result->headers.push_back({"warning", fmt::format("299 - {}", api::QuoteGo(warning))});
+  if (!result) {
+    result.error().warnings = std::move(context.warnings);
+    return result;
   }
+  for (const std::string& warning : context.warnings)
+    result->headers.push_back(WarningHeader(warning));
   return result;
 }
 
@@ -379,6 +409,7 @@ WriteResult Create(WriteContext& context) {
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
   Json object = std::move(body->object);
+  DropRepeatedOwners(context, object);
   if (Outcome<void> fine = AdmitAndValidateCreate(context, object); !fine) {
     return std::unexpected(std::move(fine.error()));
   }
@@ -469,6 +500,7 @@ WriteResult Update(WriteContext& context) {
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
   Json object = std::move(body->object);
+  DropRepeatedOwners(context, object);
   if (Outcome<void> named = CheckNameAndNamespace(context, object); !named) {
     return std::unexpected(std::move(named.error()));
   }
