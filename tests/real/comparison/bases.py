@@ -1,0 +1,232 @@
+"""A valid object of each kind that requests are made of. Small changes of them are in stories.py."""
+
+LABELS = {"app": "a", "tier": "web"}
+
+
+def container(name="c"):
+    return {
+        "name": name,
+        "image": "registry.k8s.io/pause:3.10",
+        "command": ["/pause"],
+        "args": ["--quiet"],
+        "ports": [{"name": "http", "containerPort": 8080}],
+        "env": [
+            {"name": "A", "value": "1"},
+            {"name": "NODE", "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
+        ],
+        "resources": {
+            "requests": {"cpu": "100m", "memory": "64Mi"},
+            "limits": {"cpu": "1", "memory": "128Mi"},
+        },
+        "readinessProbe": {"httpGet": {"path": "/", "port": "http"}, "periodSeconds": 5},
+        "livenessProbe": {"exec": {"command": ["true"]}, "failureThreshold": 2},
+        "volumeMounts": [{"name": "scratch", "mountPath": "/scratch"}],
+        "securityContext": {"runAsNonRoot": True, "allowPrivilegeEscalation": False},
+    }
+
+
+def pod_spec(**more):
+    return {
+        "automountServiceAccountToken": False,
+        "containers": [container()],
+        "volumes": [{"name": "scratch", "emptyDir": {"sizeLimit": "1Gi"}}],
+        "nodeSelector": {"disk": "ssd"},
+        "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute", "tolerationSeconds": 60}],
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a", "b"]}]}
+                    ]
+                }
+            },
+            "podAntiAffinity": {
+                "preferredDuringSchedulingIgnoredDuringExecution": [
+                    {
+                        "weight": 10,
+                        "podAffinityTerm": {
+                            "labelSelector": {"matchLabels": {"app": "a"}},
+                            "topologyKey": "kubernetes.io/hostname",
+                        },
+                    }
+                ]
+            },
+        },
+        "topologySpreadConstraints": [
+            {
+                "maxSkew": 1,
+                "topologyKey": "zone",
+                "whenUnsatisfiable": "ScheduleAnyway",
+                "labelSelector": {"matchLabels": {"app": "a"}},
+            }
+        ],
+    } | more
+
+
+def template(**more):
+    return {"metadata": {"labels": dict(LABELS)}, "spec": pod_spec(**more)}
+
+
+SELECTOR = {"matchLabels": {"app": "a"}}
+CLAIM = {
+    "accessModes": ["ReadWriteOnce"],
+    "storageClassName": "slow",
+    "resources": {"requests": {"storage": "1Gi"}},
+}
+
+# By resource: group and version, kind, whether it is of a namespace, and the rest of the object.
+BASES = {
+    "pods": ("v1", "Pod", True, {"spec": pod_spec()}),
+    "services": (
+        "v1", "Service", True,
+        {"spec": {"selector": {"app": "a"}, "ports": [{"name": "http", "port": 80, "targetPort": 8080}], "clusterIP": "None"}},
+    ),
+    "configmaps": ("v1", "ConfigMap", True, {"data": {"a": "1", "b.conf": "x = 2\n"}, "binaryData": {"c": "AAEC"}}),
+    "secrets": ("v1", "Secret", True, {"type": "Opaque", "data": {"a": "c2VjcmV0"}, "stringData": {"b": "plain"}}),
+    "serviceaccounts": ("v1", "ServiceAccount", True, {"automountServiceAccountToken": False}),
+    "persistentvolumeclaims": ("v1", "PersistentVolumeClaim", True, {"spec": CLAIM}),
+    "podtemplates": ("v1", "PodTemplate", True, {"template": template()}),
+    "replicationcontrollers": (
+        "v1", "ReplicationController", True,
+        {"spec": {"replicas": 2, "selector": {"app": "a"}, "template": template()}},
+    ),
+    "resourcequotas": ("v1", "ResourceQuota", True, {"spec": {"hard": {"pods": "1k", "requests.cpu": "1k", "limits.memory": "1Ti"}}}),
+    "limitranges": (
+        "v1", "LimitRange", True,
+        {"spec": {"limits": [{"type": "Container", "max": {"cpu": "4"}, "default": {"cpu": "1"}, "defaultRequest": {"cpu": "100m"}}]}},
+    ),
+    "endpoints": (
+        "v1", "Endpoints", True,
+        {"subsets": [{"addresses": [{"ip": "10.1.2.3"}], "ports": [{"name": "http", "port": 80}]}]},
+    ),
+    "deployments": (
+        "apps/v1", "Deployment", True,
+        {
+            "spec": {
+                "replicas": 3,
+                "selector": SELECTOR,
+                "strategy": {"type": "RollingUpdate", "rollingUpdate": {"maxSurge": "25%", "maxUnavailable": 1}},
+                "minReadySeconds": 1,
+                "revisionHistoryLimit": 3,
+                "template": template(),
+            }
+        },
+    ),
+    "replicasets": ("apps/v1", "ReplicaSet", True, {"spec": {"replicas": 2, "selector": SELECTOR, "template": template()}}),
+    "statefulsets": (
+        "apps/v1", "StatefulSet", True,
+        {
+            "spec": {
+                "replicas": 2,
+                "serviceName": "db",
+                "selector": SELECTOR,
+                "template": template(),
+                "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1}},
+                "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": CLAIM}],
+            }
+        },
+    ),
+    "daemonsets": (
+        "apps/v1", "DaemonSet", True,
+        {"spec": {"selector": SELECTOR, "template": template(), "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"maxUnavailable": 1}}}},
+    ),
+    "controllerrevisions": ("apps/v1", "ControllerRevision", True, {"revision": 1, "data": {"spec": {"a": 1}}}),
+    "jobs": (
+        "batch/v1", "Job", True,
+        {
+            "spec": {
+                "parallelism": 2,
+                "completions": 4,
+                "completionMode": "Indexed",
+                "backoffLimit": 3,
+                "ttlSecondsAfterFinished": 100,
+                "template": {"metadata": {"labels": {"app": "a"}}, "spec": pod_spec(restartPolicy="Never")},
+                "podFailurePolicy": {
+                    "rules": [{"action": "Ignore", "onExitCodes": {"containerName": "c", "operator": "In", "values": [1, 2]}}]
+                },
+            }
+        },
+    ),
+    "cronjobs": (
+        "batch/v1", "CronJob", True,
+        {
+            "spec": {
+                "schedule": "*/5 * * * *",
+                "concurrencyPolicy": "Forbid",
+                "successfulJobsHistoryLimit": 2,
+                "jobTemplate": {"spec": {"template": {"spec": pod_spec(restartPolicy="OnFailure")}}},
+            }
+        },
+    ),
+    "poddisruptionbudgets": ("policy/v1", "PodDisruptionBudget", True, {"spec": {"minAvailable": "50%", "selector": SELECTOR}}),
+    "leases": (
+        "coordination.k8s.io/v1", "Lease", True,
+        {"spec": {"holderIdentity": "me", "leaseDurationSeconds": 15, "renewTime": "2026-01-02T03:04:05.000000Z"}},
+    ),
+    "endpointslices": (
+        "discovery.k8s.io/v1", "EndpointSlice", True,
+        {
+            "addressType": "IPv4",
+            "endpoints": [{"addresses": ["10.1.2.3"], "conditions": {"ready": True}}],
+            "ports": [{"name": "http", "port": 80, "protocol": "TCP"}],
+        },
+    ),
+    "roles": ("rbac.authorization.k8s.io/v1", "Role", True, {"rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "list"]}]}),
+    "rolebindings": (
+        "rbac.authorization.k8s.io/v1", "RoleBinding", True,
+        {
+            "subjects": [{"kind": "ServiceAccount", "name": "default", "namespace": "default"}],
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "reader"},
+        },
+    ),
+    "networkpolicies": (
+        "networking.k8s.io/v1", "NetworkPolicy", True,
+        {"spec": {"podSelector": SELECTOR, "policyTypes": ["Ingress"], "ingress": [{"ports": [{"port": 80, "protocol": "TCP"}]}]}},
+    ),
+    "ingresses": (
+        "networking.k8s.io/v1", "Ingress", True,
+        {
+            "spec": {
+                "rules": [
+                    {
+                        "host": "a.example.com",
+                        "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": {"service": {"name": "a", "port": {"number": 80}}}}]},
+                    }
+                ]
+            }
+        },
+    ),
+    "namespaces": ("v1", "Namespace", False, {}),
+    "nodes": (
+        "v1", "Node", False,
+        {"spec": {"taints": [{"key": "k", "value": "v", "effect": "NoSchedule"}], "podCIDR": "10.1.0.0/24", "podCIDRs": ["10.1.0.0/24"]}},
+    ),
+    "persistentvolumes": (
+        "v1", "PersistentVolume", False,
+        {
+            "spec": {
+                "capacity": {"storage": "1Gi"},
+                "accessModes": ["ReadWriteOnce"],
+                "persistentVolumeReclaimPolicy": "Retain",
+                "storageClassName": "slow",
+                "hostPath": {"path": "/tmp/x"},
+            }
+        },
+    ),
+    "priorityclasses": ("scheduling.k8s.io/v1", "PriorityClass", False, {"value": 1000, "description": "some", "preemptionPolicy": "Never"}),
+    "storageclasses": (
+        "storage.k8s.io/v1", "StorageClass", False,
+        {"provisioner": "example.com/disk", "parameters": {"type": "ssd"}, "volumeBindingMode": "WaitForFirstConsumer"},
+    ),
+    "csinodes": ("storage.k8s.io/v1", "CSINode", False, {"spec": {"drivers": [{"name": "d", "nodeID": "n", "topologyKeys": ["zone"], "allocatable": {"count": 3}}]}}),
+    "csidrivers": ("storage.k8s.io/v1", "CSIDriver", False, {"spec": {"attachRequired": False, "podInfoOnMount": True}}),
+    "runtimeclasses": ("node.k8s.io/v1", "RuntimeClass", False, {"handler": "h", "overhead": {"podFixed": {"cpu": "10m"}}}),
+    "clusterroles": ("rbac.authorization.k8s.io/v1", "ClusterRole", False, {"rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]}),
+}
+
+HAVE_SCALE = ("deployments", "replicasets", "statefulsets", "replicationcontrollers")
+HAVE_STATUS = (
+    "pods", "services", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "deployments", "replicasets",
+    "statefulsets", "daemonsets", "jobs", "cronjobs", "poddisruptionbudgets", "ingresses", "namespaces", "nodes", "persistentvolumes",
+)
+# Whose strategic merge patch goes by schema: all of them; custom kinds have none.

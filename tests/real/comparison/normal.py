@@ -1,0 +1,97 @@
+"""Answers without what may differ: times, uids, versions, generated names."""
+
+import json
+import re
+
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+# Of numbers in messages: versions, and random suffixes.
+RECORD = re.compile(r"in record \(\d+\)")
+PLACE = re.compile(r" \(line \d+, column \d+, offset \d+\)")
+# A whole object within a message, which has all of these in it again.
+OBJECT = re.compile(r'"\{\\"(apiVersion|kind|metadata)\\".*\}"')
+HEADERS = ("content-type", "warning")
+DROPPED = ("managedFields",)
+
+
+class Names:
+    """What one server calls the things of a story, by the order in which they appear."""
+
+    def __init__(self):
+        self.uids = {}
+        self.prefixes = set()
+
+    def expect(self, body):
+        """A request that has a name generated: which random end that gets is no difference."""
+        metadata = body.get("metadata")
+        prefix = metadata.get("generateName") if isinstance(metadata, dict) else None
+        if isinstance(prefix, str) and prefix:
+            self.prefixes.add(prefix[:58])
+
+    def uid(self, found):
+        return f"<uid {self.uids.setdefault(found.group(), len(self.uids) + 1)}>"
+
+    def text(self, text):
+        text = TIME.sub("<time>", UID.sub(self.uid, text))
+        # Of JSON that can't be read berth says where, besides.
+        text = PLACE.sub("", text)
+        text = RECORD.sub("in record (<version>)", OBJECT.sub('"<object>"', text))
+        for prefix in self.prefixes:
+            text = re.sub(re.escape(prefix) + r"[a-z0-9]{5}\b", prefix + "<generated>", text)
+        return text
+
+    def value(self, value, key=""):
+        if isinstance(value, dict):
+            # Descriptions of columns are Kubernetes' own sentences.
+            dropped = (*DROPPED, "description") if key == "columnDefinitions" else DROPPED
+            return {k: self.value(v, k) for k, v in value.items() if k not in dropped}
+        if isinstance(value, list):
+            return [self.value(v, key) for v in value]
+        if not isinstance(value, str):
+            return value
+        if key == "resourceVersion":
+            return "<version>" if value not in ("", "0") else value
+        if key == "continue":
+            return "<continue>" if value else value
+        return self.text(value)
+
+
+def of_answer(answer, names):
+    """What is compared of it: a dict."""
+    headers = {k.lower(): v for k, v in answer.headers.items()}
+    made = {"code": answer.status}
+    for name in HEADERS:
+        if name in headers:
+            made[name] = names.text(headers[name])
+    try:
+        made["body"] = names.value(json.loads(answer.body))
+    except ValueError:
+        # The order of members differs, and this is what people read.
+        if made.get("content-type") == "application/yaml":
+            return made
+        made["body"] = names.text(answer.body[:2000].decode(errors="replace"))
+    return made
+
+
+def shown(value):
+    text = json.dumps(value, ensure_ascii=False) if not isinstance(value, str) else value
+    return text if len(text) <= 400 else text[:400] + "..."
+
+
+ABSENT = object()
+
+
+def differences(real, berth, path=""):
+    """One line per place where they differ."""
+    if isinstance(real, dict) and isinstance(berth, dict):
+        return [
+            line
+            for key in sorted(real.keys() | berth.keys())
+            for line in differences(real.get(key, ABSENT), berth.get(key, ABSENT), f"{path}.{key}" if path else key)
+        ]
+    if isinstance(real, list) and isinstance(berth, list) and len(real) == len(berth):
+        return [line for i, (a, b) in enumerate(zip(real, berth)) for line in differences(a, b, f"{path}[{i}]")]
+    if real == berth and type(real) is type(berth):
+        return []
+    tell = lambda v: "(nothing)" if v is ABSENT else shown(v)  # noqa: E731
+    return [f"{path}: genuine {tell(real)} | berth {tell(berth)}"]
