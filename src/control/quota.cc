@@ -355,8 +355,9 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
   for (const model::PassDecision& decision : plan.passes) CarryOut(decision, state);
   for (const model::PassHeldUp& held_up : plan.held_up) {
     const model::Workload& row = state.workloads().at(held_up.workload);
-    workloads_.HoldUp(state.UidOf(held_up.uid),
-                      translate::PlacesRefusalText(held_up.refusal, row, state));
+    workloads_.HoldUp(
+        state.UidOf(held_up.uid),
+        held_up.refusal ? translate::PlacesRefusalText(*held_up.refusal, row, state) : "");
   }
   for (const model::EvictDecision& decision : plan.evictions) {
     const model::Workload& row = state.workloads().at(decision.workload);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "client/request.h"
+#include "client/workload_status.h"
 #include "control/status_text.h"
 #include "control/workload_conditions.h"
 #include "model/workload_stage.h"
@@ -17,6 +18,10 @@
 
 namespace berth::control {
 namespace {
+
+using client::ChecksText;
+using client::OneMore;
+using client::ResetOfEvicted;
 
 constexpr std::string_view kPending = "Pending";
 constexpr std::string_view kReady = "Ready";
@@ -46,24 +51,6 @@ bool HasTheChecks(const api::Workload& workload, const QueueRules& rules) {
   return needed.size() == workload.checks.size() &&
          std::ranges::all_of(workload.checks,
                              [&](const api::CheckState& check) { return Has(needed, check.name); });
-}
-
-std::string CheckText(const api::CheckState& check) {
-  std::string text =
-      fmt::format(R"({{"name":{},"state":{},"message":{},"lastTransitionTime":"{}")",
-                  client::JsonString(check.name), client::JsonString(check.state),
-                  client::JsonString(check.message), client::SecondsTime(check.transition));
-  if (check.requeue_after)
-    text += fmt::format(R"(,"requeueAfterSeconds":{})", *check.requeue_after);
-  if (check.retries > 0) text += fmt::format(R"(,"retryCount":{})", check.retries);
-  if (!check.updates.empty()) text += R"(,"podSetUpdates":)" + check.updates;
-  return text + '}';
-}
-
-std::string ChecksText(std::span<const api::CheckState> checks) {
-  std::vector<std::string> texts;
-  for (const api::CheckState& check : checks) texts.push_back(CheckText(check));
-  return fmt::format(R"("admissionChecks":[{}])", fmt::join(texts, ","));
 }
 
 // Whether its user made it active again after it was deactivated for what it was marked for. The
@@ -166,10 +153,6 @@ Upkeep UpkeepOfHolder(const api::Workload& workload, const QueuesOf& queues, boo
 
 }  // namespace
 
-int64_t OneMore(int64_t count) {
-  return std::min<int64_t>(count, std::numeric_limits<int32_t>::max() - 1) + 1;
-}
-
 QueueRules RulesOf(const api::ClusterQueue& queue) {
   QueueRules rules{.checks = queue.checks, .drains = queue.stop == api::StopPolicy::kHoldAndDrain};
   for (const api::ResourceGroup& group : queue.resource_groups) {
@@ -239,21 +222,6 @@ Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues) {
   if (WhyAgain(workload, queues))
     return {.due = Due::kRequeue, .at = workload.requeue_at.value_or(Instant{})};
   return {};
-}
-
-std::string ResetOfEvicted(const api::Workload& workload, Instant now) {
-  std::string text = workload.unhealthy_nodes.empty() ? "" : R"(,"unhealthyNodes":null)";
-  if (workload.checks.empty()) return text;
-  std::vector<api::CheckState> checks = workload.checks;
-  for (api::CheckState& check : checks) {
-    if (check.state == kPending) continue;
-    check = {.name = check.name,
-             .state = std::string(kPending),
-             .message = "Reset to Pending after eviction. Previously: " + check.state,
-             .transition = now,
-             .retries = check.state == kRetry ? OneMore(check.retries) : check.retries};
-  }
-  return text + "," + ChecksText(checks);
 }
 
 std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,

@@ -77,11 +77,4 @@ struct Upkeep {
 [[nodiscard]] std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,
                                      Instant now);
 
-// A counter of an object, which has 32 bits there: the last it can tell stays.
-[[nodiscard]] int64_t OneMore(int64_t count);
-
-// Members of a merge patch of the status of who is evicted, besides its conditions: its checks
-// begin anew, and of nodes that failed nothing is to be done any more.
-[[nodiscard]] std::string ResetOfEvicted(const api::Workload& workload, Instant now);
-
 }  // namespace berth::control

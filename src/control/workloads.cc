@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "client/workload_status.h"
 #include "codec/topology.h"
 #include "control/status_text.h"
 #include "model/backoff.h"
@@ -82,7 +83,7 @@ std::string BackoffText(const api::Workload& workload, Instant now) {
   const int64_t before = std::clamp<int64_t>(workload.requeue_count, 0, 6);
   const Duration wait = std::min(Duration::Seconds(int64_t{60} << before), Duration::Seconds(3600));
   return fmt::format(R"(,"requeueState":{{"count":{},"requeueAt":"{}"}})",
-                     OneMore(workload.requeue_count), client::SecondsTime(now + wait));
+                     client::OneMore(workload.requeue_count), client::SecondsTime(now + wait));
 }
 
 }  // namespace
@@ -341,7 +342,7 @@ std::string Workloads::PassBody(Instant now, const api::Workload& w, const Pass&
   if (!pass.why.empty()) {
     std::string body = R"("conditions":)" +
                        ConditionsText(ConditionsOfGivenUp(w, pass.reason, pass.why, now)) +
-                       ResetOfEvicted(w, now);
+                       client::ResetOfEvicted(w, now);
     // Its nodes may be there at once, when it is placed anew; else it is tried less and less often.
     if (pass.pass == model::Pass::kPlace) body += BackoffText(w, now);
     return body;
@@ -398,7 +399,8 @@ std::string Workloads::BodyOf(Instant now, Note& note, const Upkeep& upkeep,
     note.kind = Call::kEvict;
     ++counters_.evictions;
     return start + R"("conditions":)" +
-           ConditionsText(ConditionsOfEvicted(w, *note.eviction, now)) + ResetOfEvicted(w, now);
+           ConditionsText(ConditionsOfEvicted(w, *note.eviction, now)) +
+           client::ResetOfEvicted(w, now);
   }
   note.kind = Call::kWait;
   note.wait_not_before = now + options_.interval;

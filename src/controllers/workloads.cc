@@ -15,6 +15,7 @@
 #include "api/topology_annotations.h"
 #include "api/well_known.h"
 #include "base/check.h"
+#include "client/workload_status.h"
 #include "codec/decode.h"
 #include "controllers/job_template.h"
 #include "controllers/pods.h"
@@ -623,7 +624,8 @@ void Planner::Displace() {
       "its pods are placed by a topology, and its status.admission has no topologyAssignment any "
       "more: it is placed anew";
   Set(conditions, kEvicted, true, "NodeFailures", why);
-  Status(conditions, {}, {.warning = true, .reason = "EvictedDueToNodeFailures", .message = why});
+  Status(conditions, client::ResetOfEvicted(*own_, now_),
+         {.warning = true, .reason = "EvictedDueToNodeFailures", .message = why});
 }
 
 // An object that it is to be known of before more is done.

@@ -45,8 +45,14 @@ TEST_F(Workloads, OneThatLostItsPlacesIsPlacedAnew) {
       R"(,"topologyAssignment":{"levels":["kubernetes.io/hostname"],"slices":[{"domainCount":1,)"
       R"("valuesPerLevel":[{"universal":"n1"}],"podCounts":{"universal":2}}]})";
   Admit("f", 2, places);
+  const std::string checks = "/status/admissionChecks/0/state";
+  Patch(Workload() + "/status",
+        R"({"status":{"admissionChecks":[{"name":"c","state":"Ready","message":"fine",)"
+        R"("lastTransitionTime":"2026-01-01T00:00:00Z"}]}})");
+  EXPECT_EQ(Text(Workload(), checks), "Ready");
   Admit("f", 2);
   Pass(2);
+  EXPECT_EQ(Text(Workload(), checks), "Pending") << "its answer was for other places";
   const std::string why =
       "its pods are placed by a topology, and its status.admission has no topologyAssignment any "
       "more: it is placed anew";

@@ -649,7 +649,7 @@ Engine::Missed Engine::MissedWakes(bool each) const {
   }
   missed.groups = MissedGroups();
   missed.workloads = admissions_.Missed(state_, options_.evaluator, options_.joint_placement, each);
-  missed.passes = second_pass_.Missed(state_);
+  missed.passes = second_pass_.Missed(state_, options_.evaluator);
   missed.entries = MissedEntries();
   missed.for_quota = MissedQuota();
   return missed;

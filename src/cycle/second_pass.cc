@@ -225,8 +225,7 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
     decision.refusal = std::move(places.error());
     if (pass == Pass::kReplace && !state.faults().pass_fails_fast &&
         placer.CouldReplaceLater(id, decision.failed)) {
-      waits_.insert(id);
-      return;
+      return WaitForNodes(decision, plan);
     }
     return GiveUp(state, std::move(decision), plan);
   }
@@ -237,12 +236,15 @@ void SecondPass::Decide(model::State& state, WorkloadId id, Pass pass, SlotPlace
   } else {
     reservation = Joined(row.reserved, *std::move(places));
   }
-  if (!state.HasRoomFor(reservation, row.reserved)) {
-    waits_.insert(id);
-    return;
-  }
+  if (!state.HasRoomFor(reservation, row.reserved)) return WaitForNodes(decision, plan);
   state.Place(id, std::move(reservation));
   plan.passes.push_back(std::move(decision));
+}
+
+// What it was told to wait for is there, and nodes are not.
+void SecondPass::WaitForNodes(const PassDecision& decision, model::Plan& plan) {
+  waits_.insert(decision.workload);
+  plan.held_up.push_back({.workload = decision.workload, .uid = decision.uid});
 }
 
 // Other nodes than those of a topology would not be what it was given quota for. It waits for what
@@ -263,26 +265,38 @@ void SecondPass::GiveUp(model::State& state, PassDecision decision, model::Plan&
   if (why && why->kind == model::TopologyRefusal::Kind::kStale) {
     const model::NodeId node = state.nodes().Find(why->level);
     if (!node.valid() || !state.nodes().present(node) || !state.nodes().ready(node)) {
-      waits_.insert(decision.workload);
-      return;
+      return WaitForNodes(decision, plan);
     }
   }
   state.GiveUp(decision.workload);
   plan.passes.push_back(std::move(decision));
 }
 
-std::vector<WorkloadId> SecondPass::Missed(const model::State& state) const {
+std::vector<WorkloadId> SecondPass::Missed(const model::State& state,
+                                           const place::Evaluator& evaluator) const {
   std::vector<WorkloadId> missed;
   for (uint32_t i = 0; i < state.workloads().size(); ++i) {
     const WorkloadId id{i};
     if (!state.workloads().used(id) || PassOf(state, id, joint_) == Pass::kNone) continue;
     const Workload& row = state.workloads().at(id);
     if (row.write != model::WriteStage::kNone || row.claimant.valid()) continue;
-    if (to_ask_.contains(id) || waits_.contains(id) || later_.contains({row.not_before, id}))
-      continue;
+    if (to_ask_.contains(id) || later_.contains({row.not_before, id})) continue;
+    if (waits_.contains(id) && (nodes_lifted_ || !WouldDecide(state, evaluator, id))) continue;
     missed.push_back(id);
   }
   return missed;
+}
+
+// Whether more than waiting comes of a look at it now.
+bool SecondPass::WouldDecide(model::State state, const place::Evaluator& evaluator,
+                             WorkloadId workload) const {
+  ClassCaches caches(/*bytes_max=*/0);
+  ClassPlaces counted;
+  SlotPlacer placer(state, evaluator, caches, counted, joint_);
+  SecondPass trial(joint_);
+  model::Plan plan;
+  trial.Decide(state, workload, PassNow(state, workload), placer, plan);
+  return !plan.passes.empty();
 }
 
 // The queues follow from the rows.

@@ -50,8 +50,10 @@ class SecondPass {
   void Serve(model::State& state, Instant now, SlotPlacer& placer, model::Plan& plan);
   // When Serve has something to do.
   [[nodiscard]] Instant wake_at() const;
-  // Of whom something is due, and that is neither under way nor to be looked at.
-  [[nodiscard]] std::vector<model::WorkloadId> Missed(const model::State& state) const;
+  // Of whom something is due, and that is neither under way nor to be looked at; of those that
+  // wait, who would not any more. Copies the state for each of these.
+  [[nodiscard]] std::vector<model::WorkloadId> Missed(const model::State& state,
+                                                      const place::Evaluator& evaluator) const;
   void LookAgain(model::WorkloadId workload) { to_ask_.insert(workload); }
 
   void AddTo(Hasher& hasher) const;
@@ -66,6 +68,9 @@ class SecondPass {
   // What follows where there is no topology to find places in, which is the decision's refusal.
   void LacksTopology(model::State& state, model::PassDecision decision, model::Plan& plan);
   void GiveUp(model::State& state, model::PassDecision decision, model::Plan& plan);
+  void WaitForNodes(const model::PassDecision& decision, model::Plan& plan);
+  [[nodiscard]] bool WouldDecide(model::State state, const place::Evaluator& evaluator,
+                                 model::WorkloadId workload) const;
 
   bool joint_;  // Immutable after construction.
   bool nodes_lifted_ = false;

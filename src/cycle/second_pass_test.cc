@@ -685,14 +685,14 @@ TEST_P(ByTopology, WhoAwaitsATopologyThatIsGoneWaitsForIt) {
   const model::Plan plan = world.engine.Cycle(world.now);
   EXPECT_EQ(plan.passes.size(), 0u);
   ASSERT_EQ(plan.held_up.size(), 1u);
-  EXPECT_EQ(plan.held_up[0].refusal.topology->kind, model::TopologyRefusal::Kind::kGone);
-  EXPECT_EQ(plan.held_up[0].refusal.topology->topology, world.Name("t"));
+  EXPECT_EQ(plan.held_up[0].refusal->topology->kind, model::TopologyRefusal::Kind::kGone);
+  EXPECT_EQ(plan.held_up[0].refusal->topology->topology, world.Name("t"));
   EXPECT_EQ(world.Cycle(), "") << "a fixed point";
   EXPECT_EQ(world.FreeCpu("a1"), 1000);
   world.engine.Apply(model::FlavorRemove{.name = "spot", .uid = "u-spot"});
   const model::Plan without = world.engine.Cycle(world.now);
   ASSERT_EQ(without.held_up.size(), 1u);
-  EXPECT_EQ(without.held_up[0].refusal.topology->kind, model::TopologyRefusal::Kind::kFlavorGone);
+  EXPECT_EQ(without.held_up[0].refusal->topology->kind, model::TopologyRefusal::Kind::kFlavorGone);
   world.engine.Apply(model::TopologyUpsert{
       .name = "t", .uid = "u-t2", .levels = {world.Name(kHost)}, .by_node = true});
   EXPECT_EQ(world.Cycle(), "") << "its flavor is gone still";
@@ -721,8 +721,8 @@ TEST_P(ByTopology, WhoseNodeFailsWhileItsTopologyIsGoneRunsOn) {
     EXPECT_EQ(plan.passes.size(), 0u);
     ASSERT_EQ(plan.held_up.size(), 1u);
     using Kind = model::TopologyRefusal::Kind;
-    EXPECT_EQ(plan.held_up[0].refusal.topology->kind, of_flavor ? Kind::kFlavorGone : Kind::kGone);
-    EXPECT_EQ(plan.held_up[0].refusal.needed, 1u);
+    EXPECT_EQ(plan.held_up[0].refusal->topology->kind, of_flavor ? Kind::kFlavorGone : Kind::kGone);
+    EXPECT_EQ(plan.held_up[0].refusal->needed, 1u);
     EXPECT_EQ(world.Pass(), "") << "a fixed point";
     EXPECT_EQ(world.engine.CountMissedWakes(), 0u);
     if (of_flavor) {

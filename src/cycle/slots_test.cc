@@ -102,6 +102,40 @@ TEST(SlotsTest, PodsTakeThePlacesOfTheirWorkload) {
   EXPECT_EQ(world.state().slots().free_count(), 0u);
 }
 
+// Anybody may say that a Workload is of a job: who comes later takes no pods from places that they
+// have, and is looked for places when these go.
+TEST(SlotsTest, AnotherWorkloadOfTheJobTakesNoPodsAway) {
+  const WorkloadSpec old{.name = "old", .created = 1, .job = "j"};
+  const WorkloadSpec young{.name = "young", .created = 2, .job = "j"};
+  const TestPod pod{.name = "j-0", .cpu = 1000};
+  const auto place_of = [](const JointWorld& world, const std::string& workload) {
+    const model::State& state = world.state();
+    const auto places = state.slots().PlacesOf(state.FindWorkload("u-" + workload));
+    if (places.empty()) return std::string("none");
+    const std::string_view node = state.NameOf(places[0].slot.node);
+    return fmt::format("{}{}", node, places[0].pod.valid() ? " taken" : "");
+  };
+  for (const bool old_first : {true, false}) {
+    JointWorld world;
+    world.Put(QueueSpec{.name = "q"});
+    world.Put(TestNode{.name = "n1", .cpu = 1000});
+    world.Put(TestNode{.name = "n2", .cpu = 1000});
+    world.Starts(old_first ? old : young);
+    world.Put(pod, "j");
+    world.Starts(old_first ? young : old);
+    const std::string first = old_first ? "old" : "young";
+    const std::string second = old_first ? "young" : "old";
+    EXPECT_EQ(place_of(world, first), "n1 taken");
+    EXPECT_EQ(place_of(world, second), "n2");
+    EXPECT_EQ(model::Audit(world.state()), std::vector<std::string>{});
+    world.Remove(first);
+    EXPECT_EQ(place_of(world, second), "n2 taken");
+    EXPECT_EQ(model::Audit(world.state()), std::vector<std::string>{});
+    world.Remove(second);
+    EXPECT_EQ(model::Audit(world.state()), std::vector<std::string>{});
+  }
+}
+
 TEST(SlotsTest, APlaceIsKeptForThePodThatReplacesOneThatFailed) {
   JointWorld world;
   world.Put(QueueSpec{.name = "q"});
@@ -396,7 +430,8 @@ class RandomJoint {
                     .count = *rc::gen::inRange<uint32_t>(1, 4),
                     .cpu = *rc::gen::element(500, 1000),
                     .priority = *rc::gen::inRange(0, 3),
-                    .created = ++created_};
+                    .created = ++created_,
+                    .job = name == "w4" ? "w3" : ""};
     world.Put(specs_.at(name));
   }
   void ChangeWorkload() {

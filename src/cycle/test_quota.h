@@ -36,6 +36,7 @@ struct WorkloadSpec {
   int32_t priority = 0;
   int64_t created = 0;
   int64_t requeue_at = 0;
+  std::string job = {};  // The name of its Job; empty: its own.
 };
 
 // An engine and the API of queues and workloads, as far as quota sees it.
@@ -73,7 +74,7 @@ class QuotaWorld {
     model::WorkloadUpsert facts{.uid = "u-" + w.name,
                                 .key = "default/" + w.name,
                                 .local_queue = "default/" + w.queue,
-                                .job = "u-job-" + w.name,
+                                .job = "u-job-" + (w.job.empty() ? w.name : w.job),
                                 .priority = w.priority};
     facts.status.created = Instant::FromSeconds(w.created);
     facts.status.requeue_at = Instant::FromSeconds(w.requeue_at);

@@ -262,7 +262,7 @@ bool FlavorTopology::IsOfWorkload(model::OwnerId owner) const {
   const model::PodId pod = state_.pods().FindUid(owner);
   if (!pod.valid()) return false;
   const model::OwnerId job = state_.pods().at(pod).job;
-  return job.valid() && state_.slots().WorkloadOf(job).valid();
+  return job.valid() && !state_.slots().WorkloadsOf(job).empty();
 }
 
 void FlavorTopology::AddWorkloads(NodeId node, const model::Viewer& viewer,

@@ -66,6 +66,7 @@ class Auditor {
     CheckBudgets();
     CheckMembers();
     CheckSlots();
+    CheckJobs();
     for (uint32_t row = 0; row < nodes_.size(); ++row) {
       CheckAccount(AccountId::OfNode(NodeId{row}), nodes_[row]);
       CheckNode(NodeId{row});
@@ -144,7 +145,7 @@ class Auditor {
         const Claim& claim = state_.ledger().claim(place.claim);
         if (claim.account != AccountId::OfNode(state_.nodes().Find(place.slot.node)) ||
             claim.state != ClaimState::kHeld || claim.owner != state_.workloads().at(id).uid ||
-            claim.devices != place.slot.devices) {
+            claim.devices != place.slot.devices || !IsForSlot(claim, place.slot, id)) {
           found_.push_back(fmt::format("slot on {}: its claim is another", name));
           continue;
         }
@@ -154,6 +155,40 @@ class Auditor {
       if (state_.workloads().used(id)) CheckNoOtherClaims(id, claims);
     }
     if (free != state_.slots().free_count()) found_.push_back("free slots are miscounted");
+  }
+
+  // Of a pod of its set, of the workload's priority.
+  [[nodiscard]] bool IsForSlot(const Claim& claim, const Slot& slot, WorkloadId id) const {
+    const Workload& row = state_.workloads().at(id);
+    if (slot.pod_set >= row.slots.size() || claim.pod_set != slot.pod_set) return false;
+    const ClassSpec& spec = state_.vocabulary().classes.at(row.slots[slot.pod_set].class_id);
+    return claim.bundle == spec.requests && claim.scoring == spec.scoring &&
+           claim.priority == row.priority;
+  }
+
+  // A job knows its workloads, by age, and who has a place seeks none.
+  void CheckJobs() {
+    std::map<OwnerId, std::pair<Instant, std::string_view>> oldest;
+    const auto age = [&](WorkloadId id) {
+      const Workload& row = state_.workloads().at(id);
+      return std::pair(row.status.created, state_.UidOf(row.uid));
+    };
+    for (uint32_t i = 0; i < state_.workloads().size(); ++i) {
+      const WorkloadId id{i};
+      if (!state_.workloads().used(id) || !state_.workloads().at(id).job.valid()) continue;
+      const auto [at, fresh] = oldest.try_emplace(state_.workloads().at(id).job, age(id));
+      if (!fresh) at->second = std::min(at->second, age(id));
+    }
+    for (const auto& [job, first] : oldest) {
+      const auto all = state_.slots().WorkloadsOf(job);
+      if (all.empty() || age(all.front()) != first || !std::ranges::is_sorted(all, {}, age))
+        found_.push_back(fmt::format("job {}: not its workloads by age", state_.UidOf(job)));
+      for (const PodId pod : state_.slots().SeekersOf(job)) {
+        if (state_.slots().PlaceOf(pod) != nullptr)
+          found_.push_back(fmt::format("pod {}: has a place, and seeks one",
+                                       state_.KeyOf(state_.pods().at(pod).key)));
+      }
+    }
   }
 
   void CheckNoOtherClaims(WorkloadId id, const std::vector<ClaimId>& claims) {

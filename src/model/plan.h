@@ -185,7 +185,7 @@ struct PassDecision {
 struct PassHeldUp {
   WorkloadId workload;
   OwnerId uid;
-  PlacesRefusal refusal = {};
+  std::optional<PlacesRefusal> refusal = {};  // Nothing: not any more.
   bool operator==(const PassHeldUp&) const = default;
 };
 

@@ -102,9 +102,9 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   Workload& row = workloads_.mutable_at(id);
   const KeyId queue_before = std::exchange(row.local_queue, keys_.Acquire(facts.local_queue));
   if (queue_before.valid()) keys_.Release(queue_before);
-  SetJob(id, facts.job);
   row.priority = facts.priority;
   row.status = facts.status;
+  SetJob(id, facts.job);
   row.slots = facts.slots;
   row.reserved = facts.reserved;
   row.unhealthy = facts.unhealthy;
@@ -149,8 +149,14 @@ void State::DropWorkload(WorkloadId id, Cause cause) {
   t.Commit(cause);
   NoteLeft(left);
   DropLeftGhosts();
+  const bool others = row.job.valid() && slots_.WorkloadsOf(row.job).size() > 1;
   SetJob(id, {});
   workloads_.Remove(id);
+  // What another has for pods of the job is theirs.
+  if (others) {
+    const auto all = slots_.WorkloadsOf(row.job);
+    for (const WorkloadId other : std::vector(all.begin(), all.end())) GiveSlots(other);
+  }
   Spare(spared);
   uids_.Release(row.uid);
   keys_.Release(row.key);

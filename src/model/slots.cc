@@ -34,9 +34,10 @@ const SlotTable::Place* SlotTable::PlaceOf(PodId pod) const {
   return &of_workload_[at.workload.value].places[*at.place];
 }
 
-WorkloadId SlotTable::WorkloadOf(OwnerId job) const {
+std::span<const WorkloadId> SlotTable::WorkloadsOf(OwnerId job) const {
   const auto at = jobs_.find(job);
-  return at == jobs_.end() ? WorkloadId{} : at->second.workload;
+  if (at == jobs_.end()) return {};
+  return at->second.workloads;
 }
 
 std::span<const PodId> SlotTable::SeekersOf(OwnerId job) const {
@@ -47,11 +48,16 @@ std::span<const PodId> SlotTable::SeekersOf(OwnerId job) const {
 
 void SlotTable::DropJob(OwnerId job) {
   const auto at = jobs_.find(job);
-  if (!at->second.workload.valid() && at->second.seekers.empty()) jobs_.erase(at);
+  if (at->second.workloads.empty() && at->second.seekers.empty()) jobs_.erase(at);
 }
 
-void SlotTable::Lead(OwnerId job, WorkloadId workload) {
-  jobs_[job].workload = workload;
+void SlotTable::Join(OwnerId job, WorkloadId workload, size_t at) {
+  std::vector<WorkloadId>& all = jobs_[job].workloads;
+  all.insert(all.begin() + static_cast<std::ptrdiff_t>(at), workload);
+}
+
+void SlotTable::Quit(OwnerId job, WorkloadId workload) {
+  std::erase(jobs_[job].workloads, workload);
   DropJob(job);
 }
 
@@ -171,9 +177,21 @@ void State::SetJob(WorkloadId id, const std::string& uid) {
   Workload& row = workloads_.mutable_at(id);
   const OwnerId job = uid.empty() ? OwnerId{} : uids_.Acquire(uid);
   const OwnerId before = std::exchange(row.job, job);
-  if (before.valid() && before != job && slots_.WorkloadOf(before) == id) slots_.Lead(before, {});
-  if (job.valid()) slots_.Lead(job, id);
+  if (before.valid()) slots_.Quit(before, id);
+  if (job.valid()) {
+    const auto goes_before = [&](WorkloadId other) { return IsOlder(other, id); };
+    const std::span<const WorkloadId> all = slots_.WorkloadsOf(job);
+    slots_.Join(job, id, static_cast<size_t>(std::ranges::count_if(all, goes_before)));
+  }
   if (before.valid()) uids_.Release(before);
+}
+
+bool State::IsOlder(WorkloadId a, WorkloadId b) const {
+  const auto key = [&](WorkloadId id) {
+    const Workload& row = workloads_.at(id);
+    return std::pair(row.status.created, UidOf(row.uid));
+  };
+  return key(a) < key(b);
 }
 
 // What it notes of pods changes others.
@@ -355,14 +373,16 @@ void State::NoteSlot(PodId id) {
 
 // Whether it took one.
 bool State::TakePlace(PodId id) {
-  const WorkloadId workload = slots_.WorkloadOf(pods_.at(id).job);
-  if (!workload.valid()) return false;
   const bool stands = ClaimOf(id).valid();
   if (!stands && StageOf(pods_.at(id)) != PodStage::kPending) return false;
-  const std::set<uint32_t>& free = slots_.of(workload).free;
-  if (free.empty()) return false;
-  const auto place =
-      FindPlace(workload, id, [](const SlotTable::Place& p) { return p.claim.valid(); });
+  WorkloadId workload;
+  std::optional<uint32_t> place;
+  for (const WorkloadId of : slots_.WorkloadsOf(pods_.at(id).job)) {
+    if (slots_.of(of).free.empty()) continue;
+    workload = of;
+    place = FindPlace(of, id, [](const SlotTable::Place& p) { return p.claim.valid(); });
+    if (place) break;
+  }
   if (!place) return false;
   const NameId node = slots_.PlacesOf(workload)[*place].slot.node;
   Transaction t = Begin();

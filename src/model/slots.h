@@ -57,8 +57,10 @@ class SlotTable {
   [[nodiscard]] std::span<const Place> PlacesOf(WorkloadId workload) const;
   // The place that the pod took; null for none. Likewise.
   [[nodiscard]] const Place* PlaceOf(PodId pod) const;
-  // The workload that the job's pods are of; invalid for none that is known.
-  [[nodiscard]] WorkloadId WorkloadOf(OwnerId job) const;
+  // The workloads that say they are of the job: one, unless somebody makes more. The oldest first,
+  // of equals that of the lowest uid: in this order its pods look for places. Valid until the next
+  // change.
+  [[nodiscard]] std::span<const WorkloadId> WorkloadsOf(OwnerId job) const;
   // Claims of workloads on nodes.
   [[nodiscard]] uint32_t free_count() const { return free_count_; }
   // Pods that count for the job and took no slot. Valid until the next change.
@@ -79,7 +81,7 @@ class SlotTable {
     std::optional<uint32_t> place;
   };
   struct OfJob {
-    WorkloadId workload;
+    std::vector<WorkloadId> workloads;  // The oldest first.
     std::vector<PodId> seekers;  // In no order that decides anything.
   };
   [[nodiscard]] OfWorkload& of(WorkloadId workload);
@@ -88,7 +90,9 @@ class SlotTable {
   void File(PodId pod, OwnerId job);
   void Unfile(PodId pod);
   void Take(PodId pod, int32_t priority, WorkloadId workload, uint32_t place);
-  void Lead(OwnerId job, WorkloadId workload);
+  // `at`: how many of the job's workloads go before it.
+  void Join(OwnerId job, WorkloadId workload, size_t at);
+  void Quit(OwnerId job, WorkloadId workload);
   void DropJob(OwnerId job);
 
   std::vector<OfWorkload> of_workload_;

@@ -385,6 +385,7 @@ class State {
   void GiveBack(WorkloadId workload, uint32_t place);
   void GiveSlots(WorkloadId workload);
   void SetJob(WorkloadId workload, const std::string& job);
+  [[nodiscard]] bool IsOlder(WorkloadId a, WorkloadId b) const;
   void DropLeftGhosts();
   NodeId AssumeIn(Transaction& t, const Placement& placement);
   void NoteAssumed(const Placement& placement, NodeId left);

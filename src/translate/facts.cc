@@ -531,12 +531,17 @@ model::GroupUpsert GroupFacts(const api::PodGroup& group, std::optional<int32_t>
 }
 
 std::string JobOf(const api::ObjectMeta& meta) {
+  // A uid is anybody's to name: it counts in the namespace alone.
+  const auto named = [&](std::string_view uid) {
+    return uid.empty() ? std::string() : fmt::format("{}/{}", meta.namespace_name, uid);
+  };
   for (const api::OwnerReference& owner : meta.owners) {
-    if (owner.controller && owner.kind == "Job") return owner.uid;
+    if (owner.controller && owner.kind == "Job" && owner.api_version.starts_with("batch/"))
+      return named(owner.uid);
   }
   if (!meta.owners.empty()) return {};
   const auto of_pod = api::Find(meta.labels, api::kControllerUidLabel);
-  return std::string(of_pod ? *of_pod : api::Find(meta.labels, api::kJobUidLabel).value_or(""));
+  return named(of_pod ? *of_pod : api::Find(meta.labels, api::kJobUidLabel).value_or(""));
 }
 
 std::optional<uint16_t> ParseDevices(std::string_view text) {

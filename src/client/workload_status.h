@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "api/quota.h"
+#include "base/time.h"
+
+// Members of merge patches of a Workload's status that not only one of its writers says. Pure
+// functions; O(checks).
+namespace berth::client {
+
+// A counter of an object, which has 32 bits there: the last it can tell stays.
+[[nodiscard]] int64_t OneMore(int64_t count);
+
+// `"admissionChecks":[...]`.
+[[nodiscard]] std::string ChecksText(std::span<const api::CheckState> checks);
+
+// Of who is evicted, besides its conditions, each with a comma before it: its checks begin anew, so
+// that no answer of before counts for other places (Kueue, reference K106), and of nodes that failed
+// nothing is to be done any more. Empty: there is neither.
+[[nodiscard]] std::string ResetOfEvicted(const api::Workload& workload, Instant now);
+
+}  // namespace berth::client
