@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/gzip.h"
 #include "net/http_parser.h"
 #include "net/tls.h"
 
@@ -182,6 +183,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   void Parse();
   void Dispatch();
   void Refuse(int status);
+  static void Compress(env::HttpResponse& response);
   void Write();
   void FillChunks();
   void FillWhole();
@@ -213,6 +215,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   bool chunked_ = false;
   bool streaming_ = false;   // More frames may come.
   bool body_wanted_ = true;  // Not the answer to a HEAD.
+  bool gzip_wanted_ = false;
   bool close_after_ = false;
   std::string head_;
   std::deque<Bytes> frames_;
@@ -331,6 +334,7 @@ void Session::Parse() {
 void Session::Dispatch() {
   env::HttpRequest request = parser_.Take();
   body_wanted_ = !parser_.is_head();
+  gzip_wanted_ = AcceptsGzip(env::FindHeader(request.headers, "accept-encoding").value_or(""));
   close_after_ = !parser_.keep_alive();
   continue_sent_ = false;
   answered_ = false;
@@ -353,6 +357,15 @@ void Session::Refuse(int status) {
   Write();
 }
 
+void Session::Compress(env::HttpResponse& response) {
+  if (response.body.size() <= kGzipBytesMin) return;
+  std::string compressed = Gzip(response.body.view());
+  if (compressed.empty()) return;
+  response.body = Bytes(std::move(compressed));
+  response.headers.push_back({"content-encoding", "gzip"});
+  response.headers.push_back({"vary", "Accept-Encoding"});
+}
+
 void Session::Respond(env::Respond respond) {
   if (answered_) return;
   answered_ = true;
@@ -362,6 +375,7 @@ void Session::Respond(env::Respond respond) {
   // Without chunks only the end of the connection can end a body of unknown length.
   chunked_ = respond.stream && !parser_.is_http10();
   close_after_ = close_after_ || (respond.stream && parser_.is_http10());
+  if (gzip_wanted_ && may_have_body && !respond.stream) Compress(respond.response);
   const int64_t length = respond.stream ? -1 : static_cast<int64_t>(respond.response.body.size());
   head_ += ResponseHead(respond.response, length, server_.date, close_after_);
   if (!may_have_body) {
