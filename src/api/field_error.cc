@@ -136,6 +136,26 @@ std::string QuoteGo(std::string_view text) {
   return out + '"';
 }
 
+std::string PrintGo(const Json& value) {
+  if (value.is_string()) return std::string(value.get_string());
+  if (value.is_null()) return "<nil>";
+  std::string out;
+  if (value.is_array()) {
+    for (const Json& item : value.get_array()) {
+      out += fmt::format("{}{}", out.empty() ? "" : " ", PrintGo(item));
+    }
+    return fmt::format("[{}]", out);
+  }
+  if (!value.is_object()) return boost::json::serialize(value);
+  std::vector<std::pair<std::string_view, const Json*>> members;
+  for (const auto& item : value.get_object()) members.emplace_back(item.key(), &item.value());
+  std::ranges::sort(members);
+  for (const auto& [name, member] : members) {
+    out += fmt::format("{}{}:{}", out.empty() ? "" : " ", name, PrintGo(*member));
+  }
+  return fmt::format("map[{}]", out);
+}
+
 FieldError NotFoundField(std::string field, std::string_view value) {
   return {FieldErrorType::kNotFound, std::move(field), QuoteGo(value), ""};
 }

@@ -50,6 +50,9 @@ using FieldErrors = std::vector<FieldError>;
 // Go's %q of a string.
 [[nodiscard]] std::string QuoteGo(std::string_view text);
 
+// Go's %v of a document: map[a:1 b:[x y]].
+[[nodiscard]] std::string PrintGo(const Json& value);
+
 FieldError NotFoundField(std::string field, std::string_view value);
 FieldError RequiredField(std::string field, std::string detail);
 FieldError DuplicateField(std::string field, std::string_view value);

@@ -32,7 +32,7 @@ std::string Type::go_qualified() const {
 Type Schema::at(TypeId id) const {
   CHECK_LT(id, types_.size());
   const TypeRow& row = types_[id];
-  return {row.name, fields_.subspan(row.first, row.count), row.validations};
+  return {row.name, fields_.subspan(row.first, row.count), row.validations, row.atomic};
 }
 
 const Constraints& Schema::constraints(const Field& field) const {

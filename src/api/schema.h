@@ -39,7 +39,8 @@ inline constexpr FieldFlags kPatchMerge = 8;
 inline constexpr FieldFlags kRetainKeys = 16;
 inline constexpr FieldFlags kListMap = 32;  // A list of objects that `list_keys` tell apart.
 inline constexpr FieldFlags kListSet = 64;
-inline constexpr FieldFlags kAtomic = 128;  // A map or object that is replaced as a whole.
+inline constexpr FieldFlags kAtomic = 128;    // A map or object that is replaced as a whole.
+inline constexpr FieldFlags kGranular = 512;  // An object that is not, though its type is atomic.
 
 // Strategic merge replaces the object instead of merging it.
 inline constexpr FieldFlags kPatchReplace = 256;
@@ -82,6 +83,7 @@ struct Type {
   std::string_view name;          // "io.k8s.api.core.v1.PodSpec"
   std::span<const Field> fields;  // Sorted by name.
   std::string_view validations;   // Of a root, as those of Constraints.
+  bool atomic = false;            // Its objects are replaced as a whole.
 
   [[nodiscard]] std::string_view go_name() const;  // "PodSpec"
   [[nodiscard]] std::string go_qualified() const;  // "v1.PodSpec"
@@ -92,6 +94,7 @@ struct TypeRow {
   uint16_t first;
   uint16_t count;
   std::string_view validations = {};
+  bool atomic = false;
 };
 
 // Types that refer to each other by index. A view of rows that outlive it.

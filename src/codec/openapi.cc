@@ -170,7 +170,10 @@ JsonObject FieldSchema(const Field& field) {
   } else if (field.has(api::kPatchReplace)) {
     schema["x-kubernetes-patch-strategy"] = "replace";
   }
-  if (field.has(api::kAtomic)) schema["x-kubernetes-map-type"] = "atomic";
+  if (field.has(api::kAtomic) && field.value != Value::kRaw) {
+    schema["x-kubernetes-map-type"] = "atomic";
+  }
+  if (field.has(api::kGranular)) schema["x-kubernetes-map-type"] = "granular";
   return schema;
 }
 

@@ -1,0 +1,749 @@
+#include "api/field_walk.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/json/parse.hpp>
+#include <map>
+#include <utility>
+
+#include "api/field_error.h"
+#include "api/object.h"
+
+namespace berth::api {
+namespace {
+
+using Nodes = std::vector<FieldSetNode>;
+
+// Where a value stands in a schema.
+struct Place {
+  enum class At : uint8_t { kType, kField, kItem, kList, kDeduced, kNowhere };
+  At at = At::kDeduced;
+  const Field* field = nullptr;  // Of kField, its items (kItem), or a list in a map (kList).
+  TypeId type = kNoType;         // Of kType.
+};
+
+// What a value is made of.
+struct Atom {
+  enum class Form : uint8_t { kScalar, kMap, kList };
+  Form form = Form::kScalar;
+  bool whole = false;
+  std::optional<Type> type;  // Of a struct.
+  const Field* list =
+      nullptr;      // Of a list that is told apart by items: its keys, or none of a set.
+  Place item = {};  // Of a map's members and a list's items.
+};
+
+constexpr Place kDeducedPlace{.at = Place::At::kDeduced};
+
+Atom ScalarAtom() { return {.form = Atom::Form::kScalar, .whole = true, .type = {}}; }
+
+Atom DeducedAtom(const Json* value) {
+  if (value != nullptr && value->is_array()) {
+    return {.form = Atom::Form::kList, .whole = true, .type = {}, .item = kDeducedPlace};
+  }
+  if (value == nullptr || value->is_object() || value->is_null()) {
+    return {.form = Atom::Form::kMap, .type = {}, .item = kDeducedPlace};
+  }
+  return ScalarAtom();
+}
+
+class Walker {
+ public:
+  explicit Walker(const TypedBy& typed) : schema_(typed.schema), decoded_(typed.decoded) {}
+
+  static Place Root(const TypedBy& typed) {
+    if (typed.type == kNoType) return kDeducedPlace;
+    return {.at = Place::At::kType, .type = typed.type};
+  }
+
+  // ---- FieldSetOf ------------------------------------------------------------------------------
+
+  // Whether the path that leads here is in the set.
+  bool Collect(Place place, const Json& value, Nodes& out) const {
+    const Atom atom = Resolve(place, &value);
+    if (atom.whole) return true;
+    if (value.is_object()) {
+      for (const auto& item : value.get_object()) {
+        const Place child = MemberPlace(atom, item.key());
+        FieldSetNode node{.element = FieldElement(item.key()), .children = {}};
+        node.member = Collect(child, item.value(), node.children);
+        const bool empty = item.value().is_null() ||
+                           (item.value().is_object() && item.value().get_object().empty());
+        if (empty || !IsNamed(atom, item.key())) node.member = true;
+        PutNode(out, std::move(node));
+      }
+    } else if (value.is_array()) {
+      for (const auto& [element, items] : ItemsOf(atom, value)) {
+        FieldSetNode node{.element = element, .member = true, .children = {}};
+        if (items.size() == 1) Collect(atom.item, *items.front(), node.children);
+        PutNode(out, std::move(node));
+      }
+    }
+    return false;
+  }
+
+  // ---- CompareFields ---------------------------------------------------------------------------
+
+  struct Difference {
+    Nodes removed, modified, added;                                  // Below the path.
+    bool is_removed = false, is_modified = false, is_added = false;  // The path itself.
+  };
+
+  // One of both may be null: there is none.
+  Difference Compare(Place place, const Json* before, const Json* after) const {
+    Difference out;
+    const Atom atom = Resolve(place, after != nullptr ? after : before);
+    const bool both = before != nullptr && after != nullptr;
+    const bool changes_form = both && atom.form != Resolve(place, before).form;
+    if (atom.whole || changes_form || (IsHollow(before) && IsHollow(after))) {
+      out.is_removed = after == nullptr;
+      out.is_added = before == nullptr;
+      out.is_modified = both && !SameJson(*before, *after);
+      return out;
+    }
+    out.is_added = before == nullptr;
+    out.is_removed = after == nullptr;
+    if (atom.form == Atom::Form::kMap) {
+      CompareMembers(atom, before, after, out);
+    } else {
+      CompareItems(atom, before, after, out);
+    }
+    return out;
+  }
+
+  // ---- MergeApplied ----------------------------------------------------------------------------
+
+  // Null when nothing is left; JSON null when that is said.
+  std::optional<Json> Merge(Place place, const Json* live, const Json* applied) const {
+    const Atom atom = Resolve(place, applied != nullptr ? applied : live);
+    if (applied == nullptr) return *live;
+    const bool changes_form = live != nullptr && atom.form != Resolve(place, live).form;
+    if (atom.whole || changes_form || (IsHollow(live) && IsHollow(applied))) return *applied;
+    if (atom.form == Atom::Form::kMap) return MergeMembers(atom, live, applied);
+    return MergeItems(atom, live, applied);
+  }
+
+  // ---- WithoutFields ---------------------------------------------------------------------------
+
+  Json Without(Place place, const Json& value, const Nodes& removed) const {
+    const Atom atom = Resolve(place, &value);
+    if (atom.form == Atom::Form::kScalar) return value;
+    if (atom.whole) return {};
+    if (value.is_object()) {
+      JsonObject kept;
+      for (const auto& item : value.get_object()) {
+        const FieldSetNode* node = Find(removed, FieldElement(item.key()));
+        if (node != nullptr && node->member) continue;
+        if (node == nullptr) {
+          kept.emplace(item.key(), item.value());
+        } else {
+          kept.emplace(item.key(),
+                       Without(MemberPlace(atom, item.key()), item.value(), node->children));
+        }
+      }
+      if (kept.empty()) return {};
+      return kept;
+    }
+    if (!value.is_array()) return {};
+    JsonArray kept;
+    for (const Json& item : value.get_array()) {
+      const FieldSetNode* node = Find(removed, ItemElement(atom, item).value_or(""));
+      if (node != nullptr && node->member) continue;
+      kept.push_back(node == nullptr ? item : Without(atom.item, item, node->children));
+    }
+    if (kept.empty()) return {};
+    return kept;
+  }
+
+  // ---- WithNamedParents ------------------------------------------------------------------------
+
+  Nodes NameParents(Place place, const Nodes& nodes) const {
+    Nodes out;
+    const Atom atom = Resolve(place, nullptr);
+    for (const FieldSetNode& node : nodes) {
+      const bool field = node.element.starts_with("f:");
+      const std::string_view name = std::string_view(node.element).substr(2);
+      const Place child = field ? MemberPlace(atom, name) : atom.item;
+      FieldSetNode named{.element = node.element,
+                         .member = node.member,
+                         .children = NameParents(child, node.children)};
+      if (!named.children.empty() && field && IsNamed(atom, name)) named.member = true;
+      out.push_back(std::move(named));
+    }
+    return out;
+  }
+
+  // ---- CheckApplied ----------------------------------------------------------------------------
+
+  void Check(Place place, const Json& value, const std::string& path,
+             std::vector<std::string>& problems) const {
+    const auto say = [&](std::string_view what) {
+      problems.push_back(fmt::format("{}: {}", path, what));
+    };
+    if (place.at == Place::At::kNowhere) {
+      say("field not declared in schema");
+      return;
+    }
+    if (value.is_null()) return;
+    const Atom meant = Resolve(place, nullptr);
+    const Atom atom = Resolve(place, &value);
+    if (atom.form != meant.form && !IsOpen(place)) {
+      say(Mismatch(place, meant, value));
+      return;
+    }
+    if (atom.form == Atom::Form::kScalar) {
+      if (!FitsScalar(place, value)) say(Mismatch(place, meant, value));
+      return;
+    }
+    if (value.is_object()) {
+      for (const auto& item : value.get_object()) {
+        const size_t before = problems.size();
+        Check(MemberPlace(atom, item.key()), item.value(),
+              fmt::format("{}.{}", path, std::string_view(item.key())), problems);
+        // Upstream looks no further than the first member that it does not know.
+        if (problems.size() > before && problems.back().ends_with("field not declared in schema") &&
+            MemberPlace(atom, item.key()).at == Place::At::kNowhere) {
+          return;
+        }
+      }
+      return;
+    }
+    CheckItems(atom, value, path, problems);
+  }
+
+ private:
+  static PathElement FieldElement(std::string_view name) {
+    PathElement element;
+    element.reserve(name.size() + 2);
+    element += "f:";
+    element += name;
+    return element;
+  }
+
+  // Nothing, null, or empty.
+  static bool IsHollow(const Json* value) {
+    if (value == nullptr || value->is_null()) return true;
+    if (value->is_object()) return value->get_object().empty();
+    return value->is_array() && value->get_array().empty();
+  }
+
+  static bool IsOpen(Place place) {
+    return place.at == Place::At::kDeduced ||
+           (place.field != nullptr && place.field->value == Value::kRaw);
+  }
+
+  static const FieldSetNode* Find(const Nodes& nodes, std::string_view element) {
+    for (const FieldSetNode& node : nodes) {
+      if (node.element == element) return &node;
+    }
+    return nullptr;
+  }
+
+  [[nodiscard]] Atom StructAtom(TypeId id, bool whole, bool granular) const {
+    const Type type = schema_.at(id);
+    return {.form = Atom::Form::kMap, .whole = whole || (type.atomic && !granular), .type = type};
+  }
+
+  [[nodiscard]] Atom ItemAtom(const Field& field, const Json* value) const {
+    if (field.value == Value::kObject) {
+      const bool one = field.shape == Shape::kOne;
+      return StructAtom(field.type, one && field.has(kAtomic), one && field.has(kGranular));
+    }
+    if (field.value != Value::kRaw) return ScalarAtom();
+    Atom atom = DeducedAtom(value);
+    if (field.has(kAtomic)) atom.whole = true;
+    return atom;
+  }
+
+  static Atom ListAtom(const Field& field) {
+    const bool told_apart = field.has(kListMap) || field.has(kListSet);
+    return {.form = Atom::Form::kList,
+            .whole = !told_apart,
+            .type = {},
+            .list = told_apart ? &field : nullptr,
+            .item = {.at = Place::At::kItem, .field = &field}};
+  }
+
+  // What `value` is there, or is meant to be when it is null.
+  [[nodiscard]] Atom Resolve(Place place, const Json* value) const {
+    Atom atom = Meant(place, value);
+    if (value == nullptr || value->is_null()) return atom;
+    // A value of another form than is meant is looked at as it is.
+    const bool fits = atom.form == Atom::Form::kMap    ? value->is_object()
+                      : atom.form == Atom::Form::kList ? value->is_array()
+                                                       : !value->is_structured();
+    if (fits) return atom;
+    atom = DeducedAtom(value);
+    atom.whole = true;
+    return atom;
+  }
+
+  [[nodiscard]] Atom Meant(Place place, const Json* value) const {
+    switch (place.at) {
+      case Place::At::kType:
+        return StructAtom(place.type, false, false);
+      case Place::At::kItem:
+        return ItemAtom(*place.field, value);
+      case Place::At::kList:
+        return {.form = Atom::Form::kList,
+                .whole = true,
+                .type = {},
+                .item = {.at = Place::At::kItem, .field = place.field}};
+      case Place::At::kField:
+        break;
+      case Place::At::kDeduced:
+      case Place::At::kNowhere:
+        return DeducedAtom(value);
+    }
+    switch (place.field->shape) {
+      case Shape::kOne:
+        return ItemAtom(*place.field, value);
+      case Shape::kList:
+        return ListAtom(*place.field);
+      case Shape::kMap:
+      case Shape::kMapOfLists:
+        break;
+    }
+    const bool lists = place.field->shape == Shape::kMapOfLists;
+    return {.form = Atom::Form::kMap,
+            .whole = place.field->has(kAtomic),
+            .type = {},
+            .item = {.at = lists ? Place::At::kList : Place::At::kItem, .field = place.field}};
+  }
+
+  static bool IsNamed(const Atom& atom, std::string_view name) {
+    return atom.type && FindField(*atom.type, name) != nullptr;
+  }
+
+  static Place MemberPlace(const Atom& atom, std::string_view name) {
+    if (!atom.type) return atom.item;
+    const Field* field = FindField(*atom.type, name);
+    if (field == nullptr) return {.at = Place::At::kNowhere};
+    return {.at = Place::At::kField, .field = field};
+  }
+
+  // ---- Items -----------------------------------------------------------------------------------
+
+  // The default of a key, or nothing.
+  [[nodiscard]] std::optional<Json> KeyDefault(const Field& list, std::string_view key) const {
+    if (list.type == kNoType) return std::nullopt;
+    const Type type = schema_.at(list.type);
+    const Field* field = FindField(type, key);
+    if (field == nullptr) return std::nullopt;
+    if (!field->default_json.empty()) return boost::json::parse(field->default_json);
+    // A zero that Go always writes is a default too.
+    if (!decoded_ || !field->has(kAlways)) return std::nullopt;
+    if (field->value == Value::kString) return Json("");
+    if (field->value == Value::kInt32 || field->value == Value::kInt64) return Json(0);
+    return std::nullopt;
+  }
+
+  // Nothing for an item that has no keys, or is none of a set.
+  [[nodiscard]] std::optional<PathElement> ItemElement(const Atom& atom, const Json& item) const {
+    if (atom.list == nullptr) return std::nullopt;
+    PathElement element;
+    if (atom.list->has(kListSet)) {
+      if (item.is_structured() || item.is_null()) return std::nullopt;
+      element = "v:";
+      AppendScalar(item, element);
+      return element;
+    }
+    if (!item.is_object()) return std::nullopt;
+    std::vector<std::pair<std::string_view, Json>> keys;
+    std::string_view names = atom.list->list_keys;
+    while (!names.empty()) {
+      const size_t blank = names.find(' ');
+      const std::string_view name = names.substr(0, blank);
+      names = blank == std::string_view::npos ? "" : names.substr(blank + 1);
+      if (const Json* value = item.get_object().if_contains(name)) {
+        keys.emplace_back(name, *value);
+      } else if (std::optional<Json> otherwise = KeyDefault(*atom.list, name)) {
+        keys.emplace_back(name, std::move(*otherwise));
+      }
+    }
+    if (keys.empty()) return std::nullopt;
+    std::ranges::sort(keys, {}, &std::pair<std::string_view, Json>::first);
+    element = "k:{";
+    for (const auto& [name, value] : keys) {
+      if (element.back() != '{') element += ',';
+      AppendQuoted(name, element);
+      element += ':';
+      AppendScalar(value, element);
+    }
+    element += '}';
+    return element;
+  }
+
+  struct ElementLess {
+    bool operator()(const PathElement& a, const PathElement& b) const {
+      return ComparePathElements(a, b) < 0;
+    }
+  };
+  using Items = std::map<PathElement, std::vector<const Json*>, ElementLess>;
+
+  [[nodiscard]] Items ItemsOf(const Atom& atom, const Json& list) const {
+    Items items;
+    if (!list.is_array()) return items;
+    for (const Json& item : list.get_array()) {
+      if (const std::optional<PathElement> element = ItemElement(atom, item)) {
+        items[*element].push_back(&item);
+      }
+    }
+    return items;
+  }
+
+  // ---- Compare ---------------------------------------------------------------------------------
+
+  static void Attach(const PathElement& element, Difference child, Difference& out) {
+    PutNode(out.removed,
+            {.element = element, .member = child.is_removed, .children = std::move(child.removed)});
+    PutNode(
+        out.modified,
+        {.element = element, .member = child.is_modified, .children = std::move(child.modified)});
+    PutNode(out.added,
+            {.element = element, .member = child.is_added, .children = std::move(child.added)});
+  }
+
+  // A struct's member, with those that Go always writes. `parent` may be null.
+  const Json* MemberOf(const Field* field, const Json* parent, std::string_view name) const {
+    static const Json kEmpty = JsonObject();
+    static const Json kNull;
+    if (parent == nullptr || !parent->is_object()) return nullptr;
+    const Json* value = parent->get_object().if_contains(name);
+    if (value != nullptr || !decoded_ || field == nullptr) return value;
+    if (field->shape != Shape::kOne) return field->has(kMandatory) ? &kNull : nullptr;
+    return field->has(kAlways) && field->value == Value::kObject ? &kEmpty : nullptr;
+  }
+
+  void CompareMember(const Atom& atom, std::string_view name, const Json* before, const Json* after,
+                     Difference& out) const {
+    const Place place = MemberPlace(atom, name);
+    const Json* old = MemberOf(place.field, before, name);
+    const Json* now = MemberOf(place.field, after, name);
+    if (old == nullptr && now == nullptr) return;
+    if (old == now) return;
+    Difference child = Compare(place, old, now);
+    Attach(FieldElement(name), std::move(child), out);
+  }
+
+  void CompareMembers(const Atom& atom, const Json* before, const Json* after,
+                      Difference& out) const {
+    if (atom.type && decoded_) {
+      for (const Field& field : atom.type->fields) {
+        CompareMember(atom, field.name, before, after, out);
+      }
+      return;
+    }
+    if (after != nullptr && after->is_object()) {
+      for (const auto& item : after->get_object()) {
+        CompareMember(atom, item.key(), before, after, out);
+      }
+    }
+    if (before == nullptr || !before->is_object()) return;
+    for (const auto& item : before->get_object()) {
+      const bool seen = after != nullptr && after->is_object() &&
+                        after->get_object().if_contains(item.key()) != nullptr;
+      if (!seen) CompareMember(atom, item.key(), before, after, out);
+    }
+  }
+
+  static bool SameLists(const std::vector<const Json*>& a, const std::vector<const Json*>& b) {
+    return std::ranges::equal(
+        a, b, [](const Json* left, const Json* right) { return SameJson(*left, *right); });
+  }
+
+  void CompareItems(const Atom& atom, const Json* before, const Json* after,
+                    Difference& out) const {
+    const Items old = before == nullptr ? Items() : ItemsOf(atom, *before);
+    const Items now = after == nullptr ? Items() : ItemsOf(atom, *after);
+    static const std::vector<const Json*> kNone;
+    const auto of = [](const Items& items,
+                       const PathElement& element) -> const std::vector<const Json*>& {
+      const auto at = items.find(element);
+      return at == items.end() ? kNone : at->second;
+    };
+    const auto visit = [&](const PathElement& element) {
+      const std::vector<const Json*>& was = of(old, element);
+      const std::vector<const Json*>& is = of(now, element);
+      const auto one = [](const std::vector<const Json*>& items) {
+        return items.empty() ? nullptr : items.front();
+      };
+      if (was.size() <= 1 && is.size() <= 1) {
+        Attach(element, Compare(atom.item, one(was), one(is)), out);
+        return;
+      }
+      // Several alike are one thing, which changes as a whole.
+      Difference whole;
+      if (was.size() > 1 && is.size() > 1) {
+        whole.is_modified = !SameLists(was, is);
+      } else if (was.size() > 1) {
+        if (!is.empty()) whole = Compare(atom.item, nullptr, is.front());
+        whole.is_removed = true;
+      } else {
+        if (!was.empty()) whole = Compare(atom.item, was.front(), nullptr);
+        whole.is_added = true;
+      }
+      Attach(element, std::move(whole), out);
+    };
+    for (const auto& [element, items] : old) visit(element);
+    for (const auto& [element, items] : now) {
+      if (!old.contains(element)) visit(element);
+    }
+  }
+
+  // ---- Merge -----------------------------------------------------------------------------------
+
+  [[nodiscard]] std::optional<Json> MergeMembers(const Atom& atom, const Json* live,
+                                                 const Json* applied) const {
+    JsonObject merged;
+    const JsonObject* had = live == nullptr ? nullptr : live->if_object();
+    const JsonObject* says = applied->if_object();
+    const auto merge = [&](std::string_view name) {
+      std::optional<Json> value =
+          Merge(MemberPlace(atom, name), had == nullptr ? nullptr : had->if_contains(name),
+                says == nullptr ? nullptr : says->if_contains(name));
+      if (value) merged.emplace(name, std::move(*value));
+    };
+    if (had != nullptr) {
+      for (const auto& item : *had) merge(item.key());
+    }
+    if (says != nullptr) {
+      for (const auto& item : *says) {
+        if (had == nullptr || had->if_contains(item.key()) == nullptr) merge(item.key());
+      }
+    }
+    if (merged.empty()) return std::nullopt;
+    return Json(std::move(merged));
+  }
+
+  // Upstream's order: the applied one, in which those that only `live` has keep their neighbours.
+  [[nodiscard]] std::optional<Json> MergeItems(const Atom& atom, const Json* live,
+                                               const Json* applied) const {
+    const Items had = live == nullptr ? Items() : ItemsOf(atom, *live);
+    const Items says = ItemsOf(atom, *applied);
+    const std::vector<PathElement> left =
+        live == nullptr ? std::vector<PathElement>() : Elements(atom, *live);
+    const std::vector<PathElement> right = Elements(atom, *applied);
+    const auto single = [](const Items& items, const PathElement& element) -> const Json* {
+      const auto at = items.find(element);
+      return at == items.end() || at->second.size() > 1 ? nullptr : at->second.front();
+    };
+    JsonArray out;
+    const auto take = [&](const PathElement& element) {
+      std::optional<Json> value = Merge(atom.item, single(had, element), single(says, element));
+      if (value) out.push_back(std::move(*value));
+    };
+    std::vector<const PathElement*> shared;
+    for (const PathElement& element : right) {
+      if (had.contains(element)) shared.push_back(&element);
+    }
+    std::map<PathElement, size_t, ElementLess> seen_left;  // Which of several alike comes next.
+    std::map<PathElement, bool, ElementLess> merged;
+    size_t next_shared = 0;
+    size_t i = 0;
+    size_t j = 0;
+    while (i < left.size() || j < right.size()) {
+      if (i < left.size() && j < right.size()) {
+        if (left[i] == right[j]) {
+          merged[left[i]] = true;
+          take(right[j]);
+          ++i;
+          ++j;
+          ++next_shared;
+          continue;
+        }
+        if (says.contains(left[i]) && next_shared < shared.size() &&
+            *shared[next_shared] != left[i]) {
+          ++i;
+          continue;
+        }
+      }
+      if (i < left.size()) {
+        if (!says.contains(left[i])) {
+          out.push_back(*had.at(left[i])[seen_left[left[i]]++]);
+          ++i;
+          continue;
+        }
+        if (merged.contains(left[i])) ++i;
+      }
+      if (j < right.size()) {
+        merged[right[j]] = true;
+        take(right[j]);
+        if (next_shared < shared.size() && *shared[next_shared] == right[j]) ++next_shared;
+        ++j;
+      }
+    }
+    if (out.empty()) return std::nullopt;
+    return Json(std::move(out));
+  }
+
+  [[nodiscard]] std::vector<PathElement> Elements(const Atom& atom, const Json& list) const {
+    std::vector<PathElement> out;
+    if (!list.is_array()) return out;
+    for (const Json& item : list.get_array()) {
+      if (std::optional<PathElement> element = ItemElement(atom, item)) {
+        out.push_back(std::move(*element));
+      }
+    }
+    return out;
+  }
+
+  // ---- Check -----------------------------------------------------------------------------------
+
+  static bool FitsScalar(Place place, const Json& value) {
+    if (IsOpen(place) || place.field == nullptr) return true;
+    switch (place.field->value) {
+      case Value::kString:
+      case Value::kBytes:
+        return value.is_string();
+      case Value::kBool:
+        return value.is_bool();
+      case Value::kInt32:
+      case Value::kInt64:
+      case Value::kNumber:
+        return value.is_number();
+      default:
+        return !value.is_structured();
+    }
+  }
+
+  static std::string_view GoType(const Json& value) {
+    if (value.is_string()) return "string";
+    if (value.is_bool()) return "bool";
+    if (value.is_array()) return "[]interface {}";
+    if (value.is_object()) return "map[string]interface {}";
+    return value.is_double() ? "float64" : "int64";
+  }
+
+  static std::string GoSyntax(const Json& value) {
+    if (value.is_array()) {
+      std::string out = "[]interface {}{";
+      for (const Json& item : value.get_array()) {
+        if (out.back() != '{') out += ", ";
+        out += GoSyntax(item);
+      }
+      return out + "}";
+    }
+    if (value.is_object()) {
+      std::map<std::string, std::string> members;
+      for (const auto& item : value.get_object()) members[item.key()] = GoSyntax(item.value());
+      std::string out = "map[string]interface {}{";
+      for (const auto& [name, text] : members) {
+        if (out.back() != '{') out += ", ";
+        AppendQuoted(name, out);
+        out += fmt::format(":{}", text);
+      }
+      return out + "}";
+    }
+    std::string out;
+    AppendScalar(value, out);
+    return out;
+  }
+
+  static std::string Mismatch(Place place, const Atom& meant, const Json& value) {
+    if (meant.form != Atom::Form::kScalar) {
+      return fmt::format("expected {}, got &{{{}}}",
+                         meant.form == Atom::Form::kMap ? "map" : "list", PrintGo(value));
+    }
+    switch (place.field == nullptr ? Value::kRaw : place.field->value) {
+      case Value::kString:
+      case Value::kBytes:
+        return fmt::format("expected string, got &value.valueUnstructured{{Value:{}}}",
+                           GoSyntax(value));
+      case Value::kBool:
+        return fmt::format("expected boolean, got &{{{}}}", PrintGo(value));
+      case Value::kInt32:
+      case Value::kInt64:
+      case Value::kNumber:
+        return fmt::format("expected numeric (int or float), got {}", GoType(value));
+      default:
+        return fmt::format("expected any scalar, got &{{{}}}", PrintGo(value));
+    }
+  }
+
+  [[nodiscard]] std::string NoElement(const Atom& atom, const Json& item) const {
+    if (atom.list->has(kListSet)) {
+      if (item.is_object()) return "associative list without keys has an element that's a map type";
+      if (item.is_array()) return "not supported: associative list with lists as elements";
+      return "associative list without keys has an element that's an explicit null";
+    }
+    if (item.is_null()) return "associative list with keys may not have a null element";
+    if (!item.is_object()) return "associative list with keys may not have non-map elements";
+    std::string keys;
+    std::string_view names = atom.list->list_keys;
+    while (!names.empty()) {
+      const size_t blank = names.find(' ');
+      if (!keys.empty()) keys += ' ';
+      AppendQuoted(names.substr(0, blank), keys);
+      names = blank == std::string_view::npos ? "" : names.substr(blank + 1);
+    }
+    return fmt::format(
+        "associative list with keys has an element that omits all key fields [{}] (and doesn't "
+        "have default values for any key fields)",
+        keys);
+  }
+
+  void CheckItems(const Atom& atom, const Json& value, const std::string& path,
+                  std::vector<std::string>& problems) const {
+    std::map<PathElement, bool, ElementLess> seen;
+    const JsonArray& items = value.get_array();
+    for (size_t i = 0; i < items.size(); ++i) {
+      std::string step = fmt::format("[{}]", i);
+      if (atom.list != nullptr) {
+        const std::optional<PathElement> element = ItemElement(atom, items[i]);
+        if (!element) {
+          problems.push_back(fmt::format("{}: element {}: {}", path, i, NoElement(atom, items[i])));
+          return;
+        }
+        step = PathElementText(*element);
+        if (!seen.emplace(*element, true).second) {
+          problems.push_back(fmt::format("{}: duplicate entries for key {}", path, step));
+        }
+      }
+      Check(atom.item, items[i], path + step, problems);
+    }
+  }
+
+  const Schema& schema_;
+  bool decoded_;
+};
+
+}  // namespace
+
+FieldSet FieldSetOf(const TypedBy& typed, const Json& document) {
+  FieldSet set;
+  Walker(typed).Collect(Walker::Root(typed), document, set.nodes);
+  return set;
+}
+
+FieldChanges CompareFields(const TypedBy& typed, const Json& before, const Json& after) {
+  static const Json kNothing = JsonObject();
+  Walker::Difference difference =
+      Walker(typed).Compare(Walker::Root(typed), before.is_null() ? &kNothing : &before, &after);
+  return {.removed = {std::move(difference.removed)},
+          .modified = {std::move(difference.modified)},
+          .added = {std::move(difference.added)}};
+}
+
+Json MergeApplied(const TypedBy& typed, const Json& live, const Json& applied) {
+  return Walker(typed).Merge(Walker::Root(typed), &live, &applied).value_or(Json());
+}
+
+Json WithoutFields(const TypedBy& typed, const Json& document, const FieldSet& set) {
+  return Walker(typed).Without(Walker::Root(typed), document, set.nodes);
+}
+
+FieldSet WithNamedParents(const TypedBy& typed, const FieldSet& set) {
+  return {Walker(typed).NameParents(Walker::Root(typed), set.nodes)};
+}
+
+std::vector<std::string> CheckApplied(const TypedBy& typed, const Json& applied) {
+  std::vector<std::string> problems;
+  Walker(typed).Check(Walker::Root(typed), applied, "", problems);
+  // Upstream has them in no order.
+  std::ranges::sort(problems);
+  return problems;
+}
+
+}  // namespace berth::api
