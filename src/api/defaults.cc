@@ -336,6 +336,19 @@ bool Tolerates(const Json& toleration, std::string_view key) {
   return (own.empty() || own == key) && (effect.empty() || effect == "NoExecute");
 }
 
+// What a Secret says as text is data like the other.
+void FoldTexts(JsonObject& secret) {
+  const Json* given = FindMember(std::as_const(secret), "stringData");
+  if (given == nullptr || !given->is_object()) return;
+  // A copy: adding "data" moves the members.
+  const JsonObject texts = given->get_object();
+  JsonObject& data = MemberObject(secret, "data");
+  for (const auto& [key, value] : texts) {
+    if (value.is_string()) data[key] = EncodeBase64(value.get_string());
+  }
+  RemoveMember(secret, "stringData");
+}
+
 }  // namespace
 
 std::string_view TextIn(const JsonObject& object, std::string_view key) {
@@ -375,6 +388,7 @@ void ApplyDefaults(const Kind& type, Json& object) {
       DefaultNamespace(object);
       return;
     case KindId::kSecret:
+      FoldTexts(object.get_object());
       if (TextAt(object, "type").empty()) object.get_object()["type"] = "Opaque";
       return;
     case KindId::kPriorityClass:
@@ -440,19 +454,6 @@ void PrepareForCreate(const Kind& type, Json& object) {
     case KindId::kPod:
       PreparePod(object);
       return;
-    case KindId::kSecret: {
-      JsonObject& members = object.get_object();
-      const Json* given = FindMember(std::as_const(members), "stringData");
-      if (given == nullptr || !given->is_object()) return;
-      // A copy: adding "data" moves the members.
-      const JsonObject texts = given->get_object();
-      JsonObject& data = MemberObject(members, "data");
-      for (const auto& [key, value] : texts) {
-        if (value.is_string()) data[key] = EncodeBase64(value.get_string());
-      }
-      RemoveMember(members, "stringData");
-      return;
-    }
     case KindId::kPriorityClass:
       SetGeneration(object, 1);
       return;

@@ -185,8 +185,8 @@ TEST(PrepareTest, NewNamespacesAndSecrets) {
   EXPECT_EQ(*FindPath(space, "spec.finalizers"), Parse(R"(["x/y","kubernetes"])"));
   EXPECT_EQ(TextAt(space, "status.phase"), "Active");
   Json secret = Parse(R"({"data":{"a":"eA=="},"stringData":{"b":"hello","a":"yo"}})");
-  PrepareForCreate(KindId::kSecret, secret);
-  EXPECT_EQ(secret, Parse(R"({"data":{"a":"eW8=","b":"aGVsbG8="}})"));
+  ApplyDefaults(KindId::kSecret, secret);
+  EXPECT_EQ(secret, Parse(R"({"data":{"a":"eW8=","b":"aGVsbG8="},"type":"Opaque"})"));
 }
 
 TEST(PrepareTest, UpdatesKeepWhatTheyMayNotTouch) {
