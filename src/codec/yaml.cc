@@ -141,7 +141,7 @@ Json ResolveTagged(const std::string& tag, const std::string& text, const YAML::
 // Builds documents from the parser's events.
 class Builder final : public YAML::EventHandler {
  public:
-  explicit Builder(YamlLimits limits) : limits_(limits) {}
+  Builder(YamlLimits limits, bool reports) : limits_(limits), reports_(reports) {}
 
   void OnDocumentStart(const YAML::Mark& mark) override {
     // yaml-cpp leaves what can start no document unread, and would give empty documents for ever.
@@ -198,13 +198,15 @@ class Builder final : public YAML::EventHandler {
   void OnMapEnd() override { Close(); }
 
   std::vector<Json> documents;
+  std::vector<std::string> duplicates;  // Only when it reports them.
 
  private:
   struct Level {
     Json value;
     std::optional<std::string> key;  // Of an object: read, and its value is still to come.
-    bool plain = false;              // The scalar that is read has neither quotes nor a tag.
-    bool merges = false;             // The key is the one that merges.
+    YAML::Mark key_mark;
+    bool plain = false;   // The scalar that is read has neither quotes nor a tag.
+    bool merges = false;  // The key is the one that merges.
     YAML::anchor_t anchor = 0;
     YAML::Mark mark;
     int64_t nodes_before = 0;
@@ -256,16 +258,20 @@ class Builder final : public YAML::EventHandler {
         value = Json(value.is_double() ? KeyOfNumber(value.get_double()) : PrintJson(value));
       }
       level.key = std::string(value.get_string());
+      level.key_mark = mark;
       level.merges = level.plain && *level.key == "<<";
       return;
     }
     const std::string key = *std::exchange(level.key, std::nullopt);
     if (level.merges) return Merge(mark, level, value);
     JsonObject& object = level.value.get_object();
-    if (object.contains(key) && level.merged.erase(key) == 0) {
-      throw Stop{fmt::format("{}: key \"{}\" already set in map", At(mark), key)};
-    }
+    if (object.contains(key) && level.merged.erase(key) == 0) SetTwice(mark, level.key_mark, key);
     object[key] = std::move(value);
+  }
+  void SetTwice(const YAML::Mark& mark, const YAML::Mark& key_mark, std::string_view key) {
+    if (!reports_) throw Stop{fmt::format("{}: key \"{}\" already set in map", At(mark), key)};
+    duplicates.push_back(
+        fmt::format("line {}: key \"{}\" already set in map", key_mark.line + 1, key));
   }
   void Merge(const YAML::Mark& mark, Level& level, const Json& value) {
     if (value.is_array()) {
@@ -279,7 +285,7 @@ class Builder final : public YAML::EventHandler {
       if (level.merged.contains(key)) continue;
       if (level.value.get_object().contains(key)) {
         // YAML says that it stays, Kubernetes takes the other one and warns.
-        throw Stop{fmt::format("{}: key \"{}\" already set in map", At(mark), key)};
+        SetTwice(mark, level.key_mark, key);
       }
       level.value.get_object()[key] = member.value();
       level.merged.insert(key);
@@ -287,6 +293,7 @@ class Builder final : public YAML::EventHandler {
   }
 
   YamlLimits limits_;
+  bool reports_ = false;
   std::vector<Level> stack_;
   std::map<YAML::anchor_t, std::pair<Json, int64_t>> anchors_;  // With how many nodes they hold.
   std::optional<Json> root_;
@@ -371,7 +378,9 @@ void Print(const Json& value, size_t indent, std::string& out) {
 
 }  // namespace
 
-Result<std::vector<Json>> ParseYaml(std::string_view text, YamlLimits limits) {
+namespace {
+
+Result<ParsedYaml> Parse(std::string_view text, YamlLimits limits, bool reports) {
   const auto control = [](char c) {
     return static_cast<unsigned char>(c) < ' ' && c != '\t' && c != '\n' && c != '\r';
   };
@@ -380,7 +389,7 @@ Result<std::vector<Json>> ParseYaml(std::string_view text, YamlLimits limits) {
                 fmt::format("yaml: line {}: control characters are not allowed",
                             std::ranges::count(text.begin(), bad, '\n') + 1));
   }
-  Builder builder(limits);
+  Builder builder(limits, reports);
   try {
     std::istringstream in{std::string(text)};
     YAML::Parser parser(in);
@@ -391,7 +400,20 @@ Result<std::vector<Json>> ParseYaml(std::string_view text, YamlLimits limits) {
   } catch (const YAML::Exception& error) {
     return Fail(ErrorCode::kInvalid, fmt::format("yaml: {}: {}", At(error.mark), error.msg));
   }
-  return std::move(builder.documents);
+  return ParsedYaml{.documents = std::move(builder.documents),
+                    .duplicates = std::move(builder.duplicates)};
+}
+
+}  // namespace
+
+Result<std::vector<Json>> ParseYaml(std::string_view text, YamlLimits limits) {
+  Result<ParsedYaml> parsed = Parse(text, limits, false);
+  if (!parsed) return std::unexpected(std::move(parsed.error()));
+  return std::move(parsed->documents);
+}
+
+Result<ParsedYaml> ParseYamlReporting(std::string_view text, YamlLimits limits) {
+  return Parse(text, limits, true);
 }
 
 std::string PrintYaml(const Json& value) {

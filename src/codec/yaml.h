@@ -26,6 +26,16 @@ struct YamlLimits {
 // values are, and then said as Go says them: `yes: a` has the key "true".
 [[nodiscard]] Result<std::vector<api::Json>> ParseYaml(std::string_view text,
                                                        YamlLimits limits = {});
+
+struct ParsedYaml {
+  std::vector<api::Json> documents;
+  // Keys that a map has more than once, in the order met: `line 9: key "a" already set in map`. The
+  // last one's value stands.
+  std::vector<std::string> duplicates;
+};
+// The same for callers that take a document whose keys stand twice.
+[[nodiscard]] Result<ParsedYaml> ParseYamlReporting(std::string_view text, YamlLimits limits = {});
+
 // Block style; strings are quoted where they would read back as something else. Round-trips through
 // ParseYaml.
 [[nodiscard]] std::string PrintYaml(const api::Json& value);

@@ -54,6 +54,14 @@ TEST(Yaml, ReadsWhatManifestsHold) {
   for (const auto& row : rows) EXPECT_EQ(Parse(row.text), row.json) << row.text;
 }
 
+TEST(Yaml, SaysWhichKeysStandTwiceWhereThatIsAsked) {
+  const auto parsed = ParseYamlReporting("a: 1\nb: {c: 1, c: 2}\na:\n  x: 1\n");
+  ASSERT_TRUE(parsed.has_value());
+  EXPECT_EQ(PrintJson(parsed->documents.at(0)), R"({"a":{"x":1},"b":{"c":2}})");
+  EXPECT_THAT(parsed->duplicates, ::testing::ElementsAre("line 2: key \"c\" already set in map",
+                                                         "line 3: key \"a\" already set in map"));
+}
+
 TEST(Yaml, RefusesNonsenseWithItsPlace) {
   EXPECT_THAT(Parse("a: 1\na: 2\n"), HasSubstr("line 2, column 4: key \"a\" already set in map"));
   EXPECT_THAT(Parse("a: [1\n"), HasSubstr("line "));
