@@ -48,6 +48,7 @@ struct CustomSchema {
   std::shared_ptr<const re2::RE2> matcher;
   std::vector<Json> supported;  // The values of an enum.
   ListType list_type = ListType::kAsWhole;
+  bool map_as_whole = false;  // Of an object: an apply replaces it.
   std::vector<std::string> list_keys;
   std::vector<CustomSchema> all_of, any_of, one_of, none_of;
 

@@ -85,6 +85,7 @@ class Parser {
     node.int_or_string = FlagAt(schema, "x-kubernetes-int-or-string");
     node.preserves_unknown = FlagAt(schema, "x-kubernetes-preserve-unknown-fields");
     node.embeds_resource = FlagAt(schema, "x-kubernetes-embedded-resource");
+    node.map_as_whole = TextAt(schema, "x-kubernetes-map-type") == "atomic";
     if (place == Place::kCombined) return;
     if (!type.empty() && at == kTypes.end()) {
       errors_.push_back(NotSupportedField(path + ".type", type, kTypes));

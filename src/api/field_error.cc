@@ -139,6 +139,7 @@ std::string QuoteGo(std::string_view text) {
 std::string PrintGo(const Json& value) {
   if (value.is_string()) return std::string(value.get_string());
   if (value.is_null()) return "<nil>";
+  if (value.is_double()) return fmt::format("{}", value.get_double());
   std::string out;
   if (value.is_array()) {
     for (const Json& item : value.get_array()) {

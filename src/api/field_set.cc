@@ -159,10 +159,27 @@ FieldSetNode* FindNode(Nodes& nodes, std::string_view element) {
   return at != nodes.end() && at->element == element ? &*at : nullptr;
 }
 
+FieldSetNode* FindField(Nodes& nodes, std::string_view name) {
+  PathElement element = "f:";
+  element += name;
+  return FindNode(nodes, element);
+}
+
+void RemovePathOf(Nodes& nodes, std::string_view path) {
+  const size_t dot = path.find('.');
+  FieldSetNode* node = FindField(nodes, path.substr(0, dot));
+  if (node == nullptr) return;
+  if (dot == std::string_view::npos) {
+    node->member = false;
+  } else {
+    RemovePathOf(node->children, path.substr(dot + 1));
+  }
+  if (!node->member && node->children.empty()) nodes.erase(nodes.begin() + (node - nodes.data()));
+}
+
 void RemoveTreeOf(Nodes& nodes, std::string_view path) {
   const size_t dot = path.find('.');
-  const std::string element = fmt::format("f:{}", path.substr(0, dot));
-  FieldSetNode* node = FindNode(nodes, element);
+  FieldSetNode* node = FindField(nodes, path.substr(0, dot));
   if (node == nullptr) return;
   if (dot != std::string_view::npos) {
     RemoveTreeOf(node->children, path.substr(dot + 1));
@@ -189,7 +206,7 @@ void Visit(const Nodes& nodes, std::vector<PathElement>& path,
 
 void AppendNodes(const Nodes& nodes, bool self, std::string& out) {
   out += '{';
-  if (self && !nodes.empty()) out += nodes.empty() ? "" : "\".\":{}";
+  if (self && !nodes.empty()) out += "\".\":{}";
   for (const FieldSetNode& node : nodes) {
     if (out.back() != '{') out += ',';
     AppendQuoted(node.element, out);
@@ -342,6 +359,8 @@ void PutNode(Nodes& siblings, FieldSetNode node) {
 
 FieldSet Union(const FieldSet& a, const FieldSet& b) { return {UnionOf(a.nodes, b.nodes)}; }
 
+void RemovePath(FieldSet& set, std::string_view path) { RemovePathOf(set.nodes, path); }
+
 FieldSet Intersection(const FieldSet& a, const FieldSet& b) {
   return {IntersectionOf(a.nodes, b.nodes)};
 }
@@ -373,16 +392,23 @@ bool FieldSetFrom(const Json& fields_v1, FieldSet& set) {
 }
 
 void AppendQuoted(std::string_view text, std::string& out) {
+  const auto plain = [](char c) {
+    return c != '"' && c != '\\' && static_cast<unsigned char>(c) >= 0x20;
+  };
   out += '"';
-  for (const char c : text) {
+  while (!text.empty()) {
+    const auto end = std::ranges::find_if_not(text, plain);
+    const auto count = static_cast<size_t>(end - text.begin());
+    out += text.substr(0, count);
+    if (count == text.size()) break;
+    const char c = text[count];
     if (c == '"' || c == '\\') {
       out += '\\';
       out += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     } else {
-      out += c;
+      out += fmt::format("\\u{:04x}", static_cast<unsigned>(c));
     }
+    text.remove_prefix(count + 1);
   }
   out += '"';
 }

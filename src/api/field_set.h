@@ -49,6 +49,8 @@ void PutNode(std::vector<FieldSetNode>& siblings, FieldSetNode node);
 [[nodiscard]] FieldSet Intersection(const FieldSet& a, const FieldSet& b);
 // The paths of `a` that are not in `b`. Taking a parent away leaves its children.
 [[nodiscard]] FieldSet Difference(const FieldSet& a, const FieldSet& b);
+// Takes a field (a dotted path of names) away, and leaves what is below it.
+void RemovePath(FieldSet& set, std::string_view path);
 // Takes a field (a dotted path of names, `metadata.labels`) away with everything below it.
 void RemoveTree(FieldSet& set, std::string_view path);
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "api/field_error.h"
+#include "api/kinds.h"
 #include "api/object.h"
 
 namespace berth::api {
@@ -17,10 +18,19 @@ using Nodes = std::vector<FieldSetNode>;
 
 // Where a value stands in a schema.
 struct Place {
-  enum class At : uint8_t { kType, kField, kItem, kList, kDeduced, kNowhere };
+  enum class At : uint8_t { kType, kField, kItem, kList, kCustom, kDeduced, kNowhere };
   At at = At::kDeduced;
   const Field* field = nullptr;  // Of kField, its items (kItem), or a list in a map (kList).
   TypeId type = kNoType;         // Of kType.
+  const CustomSchema* custom = nullptr;  // Of kCustom.
+  bool open = false;      // Of kCustom: a schema above lets unknown members be, also down here.
+  bool resource = false;  // Of kCustom: an object with apiVersion, kind and metadata.
+};
+
+// A list whose items are told apart: by keys, or those of a set by their values.
+struct TellsApart {
+  const Field* field = nullptr;
+  const CustomSchema* custom = nullptr;
 };
 
 // What a value is made of.
@@ -28,10 +38,10 @@ struct Atom {
   enum class Form : uint8_t { kScalar, kMap, kList };
   Form form = Form::kScalar;
   bool whole = false;
-  std::optional<Type> type;  // Of a struct.
-  const Field* list =
-      nullptr;      // Of a list that is told apart by items: its keys, or none of a set.
-  Place item = {};  // Of a map's members and a list's items.
+  std::optional<Type> type;        // Of a struct.
+  std::optional<TellsApart> list;  // Of a list that is more than a whole.
+  Place item = {};                 // Of a map's members and a list's items.
+  Place custom = {};               // Of a user's object: where it stands.
 };
 
 constexpr Place kDeducedPlace{.at = Place::At::kDeduced};
@@ -40,10 +50,11 @@ Atom ScalarAtom() { return {.form = Atom::Form::kScalar, .whole = true, .type = 
 
 Atom DeducedAtom(const Json* value) {
   if (value != nullptr && value->is_array()) {
-    return {.form = Atom::Form::kList, .whole = true, .type = {}, .item = kDeducedPlace};
+    return {
+        .form = Atom::Form::kList, .whole = true, .type = {}, .list = {}, .item = kDeducedPlace};
   }
   if (value == nullptr || value->is_object() || value->is_null()) {
-    return {.form = Atom::Form::kMap, .type = {}, .item = kDeducedPlace};
+    return {.form = Atom::Form::kMap, .type = {}, .list = {}, .item = kDeducedPlace};
   }
   return ScalarAtom();
 }
@@ -53,6 +64,9 @@ class Walker {
   explicit Walker(const TypedBy& typed) : schema_(typed.schema), decoded_(typed.decoded) {}
 
   static Place Root(const TypedBy& typed) {
+    if (typed.custom != nullptr) {
+      return {.at = Place::At::kCustom, .custom = typed.custom, .resource = true};
+    }
     if (typed.type == kNoType) return kDeducedPlace;
     return {.at = Place::At::kType, .type = typed.type};
   }
@@ -230,7 +244,8 @@ class Walker {
 
   static bool IsOpen(Place place) {
     return place.at == Place::At::kDeduced ||
-           (place.field != nullptr && place.field->value == Value::kRaw);
+           (place.field != nullptr && place.field->value == Value::kRaw) ||
+           (place.custom != nullptr && place.custom->type == CustomSchema::Type::kAny);
   }
 
   static const FieldSetNode* Find(const Nodes& nodes, std::string_view element) {
@@ -261,8 +276,55 @@ class Walker {
     return {.form = Atom::Form::kList,
             .whole = !told_apart,
             .type = {},
-            .list = told_apart ? &field : nullptr,
+            .list = told_apart ? std::optional(TellsApart{.field = &field}) : std::nullopt,
             .item = {.at = Place::At::kItem, .field = &field}};
+  }
+
+  static Atom CustomListAtom(Place place) {
+    const CustomSchema& schema = *place.custom;
+    const bool told_apart = schema.list_type != CustomSchema::ListType::kAsWhole;
+    Atom atom{.form = Atom::Form::kList, .whole = !told_apart, .type = {}, .list = {}};
+    if (told_apart) atom.list = {.custom = &schema};
+    if (!schema.items.empty()) atom.item = Below(place, schema.items.front());
+    return atom;
+  }
+
+  static Atom CustomAtom(Place place, const Json* value) {
+    using Type = CustomSchema::Type;
+    Type type = place.custom->type;
+    if (type == Type::kAny && (value == nullptr || value->is_object())) type = Type::kObject;
+    if (type == Type::kAny && value->is_array()) type = Type::kArray;
+    if (type == Type::kArray) return CustomListAtom(place);
+    if (type != Type::kObject) return ScalarAtom();
+    return {.form = Atom::Form::kMap,
+            .whole = place.custom->map_as_whole,
+            .type = {},
+            .list = {},
+            .custom = place};
+  }
+
+  static Place Below(Place place, const CustomSchema& schema) {
+    return {.at = Place::At::kCustom,
+            .custom = &schema,
+            .open = place.open || place.custom->preserves_unknown,
+            .resource = schema.embeds_resource};
+  }
+
+  // What a user's resource has of itself, as all resources have it.
+  [[nodiscard]] const Field* OwnField(Place place, std::string_view name) const {
+    if (!place.resource) return nullptr;
+    if (name != "apiVersion" && name != "kind" && name != "metadata") return nullptr;
+    return FindField(schema_.at(static_cast<TypeId>(KindId::kConfigMap)), name);
+  }
+
+  [[nodiscard]] Place CustomMember(Place place, std::string_view name) const {
+    const CustomSchema& schema = *place.custom;
+    if (const Field* own = OwnField(place, name)) return {.at = Place::At::kField, .field = own};
+    if (const CustomSchema* property = schema.Property(name)) return Below(place, *property);
+    if (!schema.additional.empty()) return Below(place, schema.additional.front());
+    const bool any = schema.additional_any || schema.preserves_unknown || place.open ||
+                     (schema.properties.empty() && !place.resource);
+    return any ? kDeducedPlace : Place{.at = Place::At::kNowhere};
   }
 
   // What `value` is there, or is meant to be when it is null.
@@ -292,6 +354,8 @@ class Walker {
                 .item = {.at = Place::At::kItem, .field = place.field}};
       case Place::At::kField:
         break;
+      case Place::At::kCustom:
+        return CustomAtom(place, value);
       case Place::At::kDeduced:
       case Place::At::kNowhere:
         return DeducedAtom(value);
@@ -312,11 +376,16 @@ class Walker {
             .item = {.at = lists ? Place::At::kList : Place::At::kItem, .field = place.field}};
   }
 
-  static bool IsNamed(const Atom& atom, std::string_view name) {
+  [[nodiscard]] bool IsNamed(const Atom& atom, std::string_view name) const {
+    if (atom.custom.custom != nullptr) {
+      return OwnField(atom.custom, name) != nullptr ||
+             atom.custom.custom->Property(name) != nullptr;
+    }
     return atom.type && FindField(*atom.type, name) != nullptr;
   }
 
-  static Place MemberPlace(const Atom& atom, std::string_view name) {
+  [[nodiscard]] Place MemberPlace(const Atom& atom, std::string_view name) const {
+    if (atom.custom.custom != nullptr) return CustomMember(atom.custom, name);
     if (!atom.type) return atom.item;
     const Field* field = FindField(*atom.type, name);
     if (field == nullptr) return {.at = Place::At::kNowhere};
@@ -325,10 +394,33 @@ class Walker {
 
   // ---- Items -----------------------------------------------------------------------------------
 
+  static bool IsSet(const TellsApart& list) {
+    if (list.custom != nullptr) return list.custom->list_type == CustomSchema::ListType::kSet;
+    return list.field->has(kListSet);
+  }
+
+  static std::vector<std::string_view> KeysOf(const TellsApart& list) {
+    if (list.custom != nullptr)
+      return {list.custom->list_keys.begin(), list.custom->list_keys.end()};
+    std::vector<std::string_view> keys;
+    std::string_view names = list.field->list_keys;
+    while (!names.empty()) {
+      const size_t blank = names.find(' ');
+      keys.push_back(names.substr(0, blank));
+      names = blank == std::string_view::npos ? "" : names.substr(blank + 1);
+    }
+    return keys;
+  }
+
   // The default of a key, or nothing.
-  [[nodiscard]] std::optional<Json> KeyDefault(const Field& list, std::string_view key) const {
-    if (list.type == kNoType) return std::nullopt;
-    const Type type = schema_.at(list.type);
+  [[nodiscard]] std::optional<Json> KeyDefault(const TellsApart& list, std::string_view key) const {
+    if (list.custom != nullptr) {
+      if (list.custom->items.empty()) return std::nullopt;
+      const CustomSchema* property = list.custom->items.front().Property(key);
+      return property == nullptr ? std::nullopt : property->default_value;
+    }
+    if (list.field->type == kNoType) return std::nullopt;
+    const Type type = schema_.at(list.field->type);
     const Field* field = FindField(type, key);
     if (field == nullptr) return std::nullopt;
     if (!field->default_json.empty()) return boost::json::parse(field->default_json);
@@ -341,9 +433,9 @@ class Walker {
 
   // Nothing for an item that has no keys, or is none of a set.
   [[nodiscard]] std::optional<PathElement> ItemElement(const Atom& atom, const Json& item) const {
-    if (atom.list == nullptr) return std::nullopt;
+    if (!atom.list) return std::nullopt;
     PathElement element;
-    if (atom.list->has(kListSet)) {
+    if (IsSet(*atom.list)) {
       if (item.is_structured() || item.is_null()) return std::nullopt;
       element = "v:";
       AppendScalar(item, element);
@@ -351,11 +443,7 @@ class Walker {
     }
     if (!item.is_object()) return std::nullopt;
     std::vector<std::pair<std::string_view, Json>> keys;
-    std::string_view names = atom.list->list_keys;
-    while (!names.empty()) {
-      const size_t blank = names.find(' ');
-      const std::string_view name = names.substr(0, blank);
-      names = blank == std::string_view::npos ? "" : names.substr(blank + 1);
+    for (const std::string_view name : KeysOf(*atom.list)) {
       if (const Json* value = item.get_object().if_contains(name)) {
         keys.emplace_back(name, *value);
       } else if (std::optional<Json> otherwise = KeyDefault(*atom.list, name)) {
@@ -395,14 +483,16 @@ class Walker {
 
   // ---- Compare ---------------------------------------------------------------------------------
 
-  static void Attach(const PathElement& element, Difference child, Difference& out) {
-    PutNode(out.removed,
-            {.element = element, .member = child.is_removed, .children = std::move(child.removed)});
-    PutNode(
-        out.modified,
-        {.element = element, .member = child.is_modified, .children = std::move(child.modified)});
-    PutNode(out.added,
-            {.element = element, .member = child.is_added, .children = std::move(child.added)});
+  static void AttachTo(Nodes& siblings, std::string_view element, bool member, Nodes children) {
+    if (!member && children.empty()) return;
+    PutNode(siblings,
+            {.element = PathElement(element), .member = member, .children = std::move(children)});
+  }
+
+  static void Attach(std::string_view element, Difference child, Difference& out) {
+    AttachTo(out.removed, element, child.is_removed, std::move(child.removed));
+    AttachTo(out.modified, element, child.is_modified, std::move(child.modified));
+    AttachTo(out.added, element, child.is_added, std::move(child.added));
   }
 
   // A struct's member, with those that Go always writes. `parent` may be null.
@@ -416,35 +506,32 @@ class Walker {
     return field->has(kAlways) && field->value == Value::kObject ? &kEmpty : nullptr;
   }
 
-  void CompareMember(const Atom& atom, std::string_view name, const Json* before, const Json* after,
+  void CompareMember(Place place, std::string_view name, const Json* before, const Json* after,
                      Difference& out) const {
-    const Place place = MemberPlace(atom, name);
     const Json* old = MemberOf(place.field, before, name);
     const Json* now = MemberOf(place.field, after, name);
-    if (old == nullptr && now == nullptr) return;
     if (old == now) return;
-    Difference child = Compare(place, old, now);
-    Attach(FieldElement(name), std::move(child), out);
+    Attach(FieldElement(name), Compare(place, old, now), out);
   }
 
   void CompareMembers(const Atom& atom, const Json* before, const Json* after,
                       Difference& out) const {
     if (atom.type && decoded_) {
       for (const Field& field : atom.type->fields) {
-        CompareMember(atom, field.name, before, after, out);
+        CompareMember({.at = Place::At::kField, .field = &field}, field.name, before, after, out);
       }
       return;
     }
     if (after != nullptr && after->is_object()) {
       for (const auto& item : after->get_object()) {
-        CompareMember(atom, item.key(), before, after, out);
+        CompareMember(MemberPlace(atom, item.key()), item.key(), before, after, out);
       }
     }
     if (before == nullptr || !before->is_object()) return;
     for (const auto& item : before->get_object()) {
       const bool seen = after != nullptr && after->is_object() &&
                         after->get_object().if_contains(item.key()) != nullptr;
-      if (!seen) CompareMember(atom, item.key(), before, after, out);
+      if (!seen) CompareMember(MemberPlace(atom, item.key()), item.key(), before, after, out);
     }
   }
 
@@ -591,9 +678,27 @@ class Walker {
 
   // ---- Check -----------------------------------------------------------------------------------
 
+  // What a scalar is meant to be; kRaw for any.
+  static Value ScalarOf(Place place) {
+    using Type = CustomSchema::Type;
+    if (place.custom == nullptr) return place.field == nullptr ? Value::kRaw : place.field->value;
+    const std::string& format = place.custom->format;
+    switch (place.custom->type) {
+      case Type::kString:
+        return format.empty() || format == "byte" ? Value::kString : Value::kRaw;
+      case Type::kInteger:
+      case Type::kNumber:
+        return Value::kNumber;
+      case Type::kBoolean:
+        return Value::kBool;
+      default:
+        return Value::kRaw;
+    }
+  }
+
   static bool FitsScalar(Place place, const Json& value) {
-    if (IsOpen(place) || place.field == nullptr) return true;
-    switch (place.field->value) {
+    if (IsOpen(place)) return true;
+    switch (ScalarOf(place)) {
       case Value::kString:
       case Value::kBytes:
         return value.is_string();
@@ -646,7 +751,7 @@ class Walker {
       return fmt::format("expected {}, got &{{{}}}",
                          meant.form == Atom::Form::kMap ? "map" : "list", PrintGo(value));
     }
-    switch (place.field == nullptr ? Value::kRaw : place.field->value) {
+    switch (ScalarOf(place)) {
       case Value::kString:
       case Value::kBytes:
         return fmt::format("expected string, got &value.valueUnstructured{{Value:{}}}",
@@ -662,8 +767,8 @@ class Walker {
     }
   }
 
-  [[nodiscard]] std::string NoElement(const Atom& atom, const Json& item) const {
-    if (atom.list->has(kListSet)) {
+  [[nodiscard]] static std::string NoElement(const Atom& atom, const Json& item) {
+    if (IsSet(*atom.list)) {
       if (item.is_object()) return "associative list without keys has an element that's a map type";
       if (item.is_array()) return "not supported: associative list with lists as elements";
       return "associative list without keys has an element that's an explicit null";
@@ -671,12 +776,9 @@ class Walker {
     if (item.is_null()) return "associative list with keys may not have a null element";
     if (!item.is_object()) return "associative list with keys may not have non-map elements";
     std::string keys;
-    std::string_view names = atom.list->list_keys;
-    while (!names.empty()) {
-      const size_t blank = names.find(' ');
+    for (const std::string_view name : KeysOf(*atom.list)) {
       if (!keys.empty()) keys += ' ';
-      AppendQuoted(names.substr(0, blank), keys);
-      names = blank == std::string_view::npos ? "" : names.substr(blank + 1);
+      AppendQuoted(name, keys);
     }
     return fmt::format(
         "associative list with keys has an element that omits all key fields [{}] (and doesn't "
@@ -690,7 +792,7 @@ class Walker {
     const JsonArray& items = value.get_array();
     for (size_t i = 0; i < items.size(); ++i) {
       std::string step = fmt::format("[{}]", i);
-      if (atom.list != nullptr) {
+      if (atom.list) {
         const std::optional<PathElement> element = ItemElement(atom, items[i]);
         if (!element) {
           problems.push_back(fmt::format("{}: element {}: {}", path, i, NoElement(atom, items[i])));

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "api/custom_schema.h"
 #include "api/field_set.h"
 #include "api/json.h"
 #include "api/schema.h"
@@ -17,9 +18,10 @@ namespace berth::api {
 // A document's type. A view of the schema.
 struct TypedBy {
   const Schema& schema;
-  TypeId type;  // kNoType: all of it is deduced.
+  TypeId type;  // kNoType: as `custom` says, or else all of it is deduced.
   // Whether Go decodes it into structs, which always have some members (kAlways), empty or not.
   bool decoded = true;
+  const CustomSchema* custom = nullptr;  // Of a kind that users define.
 };
 
 // What a document says: each scalar, each whole, each item and member, each that is empty.

@@ -10,8 +10,10 @@
 #include <map>
 #include <tuple>
 
+#include "api/custom_definition.h"
 #include "api/object.h"
 #include "api/timestamp.h"
+#include "base/check.h"
 
 namespace berth::api {
 namespace {
@@ -21,21 +23,23 @@ constexpr std::string_view kBeforeFirstApply = "before-first-apply";
 constexpr std::string_view kKubectl = "kubectl";
 
 // Nobody manages what an object is.
-constexpr std::array<std::string_view, 9> kNobodys = {
-    "creationTimestamp", "selfLink", "uid",       "clusterName",     "generation",
-    "managedFields",     "name",     "namespace", "resourceVersion",
+constexpr std::array<std::string_view, 12> kNobodys = {
+    "apiVersion",
+    "kind",
+    "metadata",
+    "metadata.creationTimestamp",
+    "metadata.selfLink",
+    "metadata.uid",
+    "metadata.clusterName",
+    "metadata.generation",
+    "metadata.managedFields",
+    "metadata.name",
+    "metadata.namespace",
+    "metadata.resourceVersion",
 };
 
-const FieldSet& NobodysFields() {
-  static const FieldSet kSet = [] {
-    FieldSet set;
-    for (const char* name : {"f:apiVersion", "f:kind", "f:metadata"}) InsertPath(set, {name});
-    for (const std::string_view name : kNobodys) {
-      InsertPath(set, {"f:metadata", fmt::format("f:{}", name)});
-    }
-    return set;
-  }();
-  return kSet;
+void RemoveNobodys(FieldSet& set) {
+  for (const std::string_view path : kNobodys) RemovePath(set, path);
 }
 
 // What tells entries apart: an applier is the same in each version.
@@ -103,19 +107,21 @@ void CapUpdates(ManagedFields& managed) {
            std::make_tuple(SecondsOf(managed[b]), IdentityOf(managed[b]));
   });
   size_t count = updates.size();
-  std::map<std::string, size_t> first;  // Of each version.
+  std::map<std::string, size_t> first;  // Of each version: where those before went, or will go.
+  std::map<std::string, size_t> buckets;
+  for (const size_t i : updates) {
+    const ManagedEntry& entry = managed[i];
+    if (entry.manager == kOldUpdates && entry.subresource.empty()) {
+      buckets.emplace(entry.api_version, i);
+    }
+  }
   for (const size_t i : updates) {
     if (count <= kUpdateManagersMax) break;
     const auto [at, is_first] = first.emplace(managed[i].api_version, i);
     if (is_first) continue;
-    ManagedEntry old{.manager = std::string(kOldUpdates),
-                     .api_version = managed[i].api_version,
-                     .subresource = {},
-                     .time = {},
-                     .fields = {}};
-    ManagedEntry* had = FindEntry(managed, old);
-    if (had == &managed[i]) continue;
-    ManagedEntry& bucket = had != nullptr ? *had : managed[at->second];
+    const size_t bucket_index = buckets.emplace(managed[i].api_version, at->second).first->second;
+    if (bucket_index == i) continue;
+    ManagedEntry& bucket = managed[bucket_index];
     bucket.manager = kOldUpdates;
     bucket.subresource.clear();
     bucket.fields = Union(bucket.fields, managed[i].fields);
@@ -126,31 +132,36 @@ void CapUpdates(ManagedFields& managed) {
   DropEmpty(managed);
 }
 
-std::string ManagerText(const ManagedEntry& entry) {
+// To who writes a scale, all are managers of a scale.
+std::string ManagerText(const ManagedEntry& entry, std::string_view subresource) {
   std::string text;
   AppendQuoted(entry.manager, text);
   if (!entry.subresource.empty()) {
     text += " with subresource ";
     AppendQuoted(entry.subresource, text);
   }
-  if (!entry.applied) text += fmt::format(" using {}", entry.api_version);
+  if (!entry.applied) {
+    text += fmt::format(" using {}", subresource == "scale" ? "autoscaling/v1" : entry.api_version);
+  }
   return text;
 }
 
 // Takes what a write changed from all others. Conflicts are what it would take.
 std::vector<FieldConflict> TakeFromOthers(const FieldChanges& changes, const ManagedEntry* own,
                                           bool force, ManagedFields& managed) {
+  if (managed.empty()) return {};
   const FieldSet written = Union(changes.modified, changes.added);
   std::vector<FieldConflict> conflicts;
+  CHECK(own != nullptr || force);
   if (!force) {
     std::vector<const ManagedEntry*> others;
     for (const ManagedEntry& entry : managed) {
-      if (own == nullptr || IdentityOf(entry) != IdentityOf(*own)) others.push_back(&entry);
+      if (IdentityOf(entry) != IdentityOf(*own)) others.push_back(&entry);
     }
     std::ranges::sort(others, {}, [](const ManagedEntry* entry) { return IdentityOf(*entry); });
     for (const ManagedEntry* entry : others) {
       ForEachPath(Intersection(entry->fields, written), [&](const std::vector<PathElement>& path) {
-        conflicts.push_back({.manager = ManagerText(*entry), .path = path});
+        conflicts.push_back({.manager = ManagerText(*entry, own->subresource), .path = path});
       });
     }
     if (!conflicts.empty()) return conflicts;
@@ -254,7 +265,7 @@ Applied ApplyOnce(const TrackedType& type, const FieldWriter& writer, ManagedFie
   result.conflicts = TakeFromOthers(changes, &own, writer.force, managed);
   if (!result.conflicts.empty()) return result;
   ManagedEntry& entry = *FindEntry(managed, own);
-  entry.fields = Difference(entry.fields, NobodysFields());
+  RemoveNobodys(entry.fields);
   result.changed = !SameJson(live, object);
   if (result.changed) entry.time = writer.time;
   DropEmpty(managed);
@@ -322,7 +333,8 @@ TrackedType TrackedTypeOf(const Kind& kind, std::string_view subresource) {
   TrackedType type{
       .typed = {.schema = BuiltinSchema(),
                 .type = kind.defined != nullptr ? kNoType : static_cast<TypeId>(kind.id),
-                .decoded = !kind.custom},
+                .decoded = !kind.custom,
+                .custom = kind.defined != nullptr ? &kind.defined->schema : nullptr},
       .resets = {}};
   if (subresource == "status") {
     type.resets = {"spec"};
@@ -339,11 +351,13 @@ TrackedType TrackedTypeOf(const Kind& kind, std::string_view subresource) {
 
 ManagedFields TrackUpdate(const TrackedType& type, const FieldWriter& writer, ManagedFields managed,
                           const Json& before, const Json& after) {
-  const FieldChanges changes = Changes(type, before, after);
+  FieldChanges changes = Changes(type, before, after);
   if (changes.none()) return managed;
   TakeFromOthers(changes, nullptr, true, managed);
   ManagedEntry own = EntryOf(writer, false);
-  own.fields = Difference(Union(changes.modified, changes.added), NobodysFields());
+  own.fields =
+      changes.modified.empty() ? std::move(changes.added) : Union(changes.modified, changes.added);
+  RemoveNobodys(own.fields);
   if (!own.fields.empty()) {
     own.time = writer.time;
     if (ManagedEntry* had = FindEntry(managed, own)) {

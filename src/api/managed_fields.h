@@ -47,7 +47,7 @@ struct FieldWriter {
   bool force = false;  // Of an apply: it takes what others manage.
 };
 
-// What a kind is compared by. What a user defined is deduced.
+// What a kind is compared by. A view of it.
 struct TrackedType {
   TypedBy typed;
   std::vector<std::string_view> resets;  // Fields that the write does not change: "status".

@@ -219,7 +219,7 @@ TEST(ManagedFields, WhatCanNotBeAppliedIsSaid) {
             ".spec.activeDeadlineSeconds: expected numeric (int or float), got string|");
 }
 
-TEST(ManagedFields, OfWhatAUserDefinedAreDeduced) {
+TEST(ManagedFields, WithoutAnySchemaAreDeduced) {
   History crons{.type = {.typed = {.schema = BuiltinSchema(), .type = kNoType, .decoded = false},
                          .resets = {"status"}}};
   EXPECT_EQ(crons.Apply("a", R"({"spec":{"cron":"* *","list":[1,2]},"status":{"n":1}})"), "");
