@@ -16,7 +16,7 @@ namespace berth::api {
 
 // The order of an object's metadata: what names it and its version come first, so that those who
 // look for nothing else needn't read on.
-inline constexpr std::array<std::string_view, 13> kMetadataOrder = {
+inline constexpr std::array<std::string_view, 14> kMetadataOrder = {
     "name",
     "generateName",
     "namespace",
@@ -30,6 +30,7 @@ inline constexpr std::array<std::string_view, 13> kMetadataOrder = {
     "annotations",
     "ownerReferences",
     "finalizers",
+    "managedFields",
 };
 
 // Turns a document into what upstream would store of it: unknown and null members are dropped,

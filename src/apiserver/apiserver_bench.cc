@@ -13,6 +13,7 @@ namespace {
 using env::Method;
 
 constexpr const char* kPods = "/api/v1/namespaces/default/pods";
+constexpr const char* kUser = "kubectl/1";
 
 std::string PodJson(int64_t i) {
   return R"({"apiVersion":"v1","kind":"Pod","metadata":{"name":"pod-)" + std::to_string(i) +
@@ -30,8 +31,9 @@ void Watch(ServerFixture& server) {
   server.Settle();
 }
 
-env::HttpResponse Create(ServerFixture& server, int64_t i) {
-  return server.Call(Method::kPost, kPods, PodJson(i), {{"content-type", "application/json"}});
+env::HttpResponse Create(ServerFixture& server, int64_t i, const char* agent = "berth-nodes/1") {
+  return server.Call(Method::kPost, kPods, PodJson(i),
+                     {{"content-type", "application/json"}, {"user-agent", agent}});
 }
 
 void CreatePod(benchmark::State& state) {
@@ -43,26 +45,39 @@ void CreatePod(benchmark::State& state) {
 }
 BENCHMARK(CreatePod)->Unit(benchmark::kMicrosecond)->Iterations(20000);
 
+// With its fields' manager.
+void CreateTrackedPod(benchmark::State& state) {
+  ServerFixture server;
+  Watch(server);
+  int64_t i = 0;
+  for (auto _ : state) CHECK_EQ(Create(server, i++, kUser).status, 201);
+  state.SetItemsProcessed(state.iterations());
+}
+BENCHMARK(CreateTrackedPod)->Unit(benchmark::kMicrosecond)->Iterations(20000);
+
 std::string BindingJson(int64_t i) {
   return R"({"apiVersion":"v1","kind":"Binding","metadata":{"name":"pod-)" + std::to_string(i) +
          R"("},"target":{"kind":"Node","name":"node-)" + std::to_string(i % 1000) + R"("}})";
 }
 
-void BindPod(benchmark::State& state) {
+void BindPods(benchmark::State& state, const char* creator) {
   ServerFixture server;
   Watch(server);
-  for (int64_t i = 0; i < 20000; ++i) Create(server, i);
+  for (int64_t i = 0; i < 20000; ++i) Create(server, i, creator);
   int64_t i = 0;
   for (auto _ : state) {
     const auto response =
         server.Call(Method::kPost, std::string(kPods) + "/pod-" + std::to_string(i) + "/binding",
-                    BindingJson(i));
+                    BindingJson(i), {{"user-agent", "berth-scheduler"}});
     CHECK_EQ(response.status, 201);
     ++i;
   }
   state.SetItemsProcessed(state.iterations());
 }
+void BindPod(benchmark::State& state) { BindPods(state, "berth-nodes"); }
 BENCHMARK(BindPod)->Unit(benchmark::kMicrosecond)->Iterations(20000);
+void BindTrackedPod(benchmark::State& state) { BindPods(state, kUser); }
+BENCHMARK(BindTrackedPod)->Unit(benchmark::kMicrosecond)->Iterations(20000);
 
 constexpr const char* kRunning =
     R"({"status":{"phase":"Running","podIP":"10.1.2.3","startTime":"2026-01-01T00:00:00Z",)"
@@ -72,21 +87,28 @@ constexpr const char* kRunning =
     R"("containerStatuses":[{"name":"c","image":"registry/app:1","imageID":"x","ready":true,)"
     R"("restartCount":0,"state":{"running":{"startedAt":"2026-01-01T00:00:00Z"}}}]}})";
 
-void PatchStatus(benchmark::State& state) {
+void PatchStatuses(benchmark::State& state, const char* creator, const char* writer) {
   ServerFixture server;
   Watch(server);
-  for (int64_t i = 0; i < 20000; ++i) Create(server, i);
+  for (int64_t i = 0; i < 20000; ++i) Create(server, i, creator);
   int64_t i = 0;
   for (auto _ : state) {
-    const auto response =
-        server.Call(Method::kPatch, std::string(kPods) + "/pod-" + std::to_string(i) + "/status",
-                    kRunning, {{"content-type", "application/strategic-merge-patch+json"}});
+    const auto response = server.Call(
+        Method::kPatch, std::string(kPods) + "/pod-" + std::to_string(i) + "/status", kRunning,
+        {{"content-type", "application/strategic-merge-patch+json"}, {"user-agent", writer}});
     CHECK_EQ(response.status, 200);
     ++i;
   }
   state.SetItemsProcessed(state.iterations());
 }
+void PatchStatus(benchmark::State& state) { PatchStatuses(state, "berth-nodes", "berth-nodes"); }
 BENCHMARK(PatchStatus)->Unit(benchmark::kMicrosecond)->Iterations(20000);
+void PatchStatusOfTrackedPod(benchmark::State& state) {
+  PatchStatuses(state, kUser, "berth-nodes");
+}
+BENCHMARK(PatchStatusOfTrackedPod)->Unit(benchmark::kMicrosecond)->Iterations(20000);
+void PatchTrackedStatus(benchmark::State& state) { PatchStatuses(state, kUser, "kubelet"); }
+BENCHMARK(PatchTrackedStatus)->Unit(benchmark::kMicrosecond)->Iterations(20000);
 
 void CreateEvent(benchmark::State& state) {
   ServerFixture server;

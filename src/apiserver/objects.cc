@@ -28,6 +28,7 @@ namespace {
 // What most documents fit in.
 constexpr size_t kUsualBytes = 4096;
 constexpr std::string_view kSpecKey = ",\"spec\":";
+constexpr std::string_view kManagedKey = ",\"managedFields\":";
 
 // A user's kind of which no more is known.
 constexpr api::Kind kDefined{
@@ -81,6 +82,66 @@ void AppendKey(std::string_view name, std::string& out) {
   out += ',';
   codec::AppendJsonString(name, out);
   out += ':';
+}
+
+// Where a document's text is cut to leave its managedFields out, or to leave its spec out when it
+// has none.
+size_t BeforeManaged(const store::StoredObject& object) {
+  if (object.managed.begin != object.managed.end) return object.managed.begin - kManagedKey.size();
+  return object.spec.begin - kSpecKey.size();
+}
+
+// Where the text has metadata.managedFields.
+store::TextRange LocateManaged(std::string_view json) {
+  const std::string_view metadata = MetadataText(json);
+  const auto offset = static_cast<size_t>(metadata.data() - json.data());
+  const std::string_view key = kManagedKey.substr(1);
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < metadata.size(); ++i) {
+    const char c = metadata[i];
+    if (quoted) {
+      if (c == '\\') ++i;
+      if (c == '"') quoted = false;
+    } else if (c == '"') {
+      if (depth == 1 && metadata.substr(i).starts_with(key)) {
+        // The last member.
+        return {.begin = static_cast<uint32_t>(offset + i + key.size()),
+                .end = static_cast<uint32_t>(offset + metadata.size() - 1)};
+      }
+      quoted = true;
+    } else if (c == '{' || c == '[') {
+      ++depth;
+    } else if (c == '}' || c == ']') {
+      --depth;
+    }
+  }
+  return {};
+}
+
+void AppendMetadata(const api::JsonObject& metadata, std::string_view managed, Printed& printed) {
+  std::string& out = printed.text;
+  const auto mark = [&](size_t begin) {
+    printed.managed = {.begin = static_cast<uint32_t>(begin),
+                       .end = static_cast<uint32_t>(out.size())};
+  };
+  out += '{';
+  for (const auto& [key, value] : metadata) {
+    if (out.back() != '{') out += ',';
+    codec::AppendJsonString(key, out);
+    out += ':';
+    const size_t begin = out.size();
+    codec::AppendJson(value, out);
+    if (api::SameText("managedFields", key)) mark(begin);
+  }
+  if (!managed.empty()) {
+    CHECK_EQ(printed.managed.end, uint32_t{0});
+    out += kManagedKey;
+    const size_t begin = out.size();
+    out += managed;
+    mark(begin);
+  }
+  out += '}';
 }
 
 // The first bytes of a body, as upstream shows them.
@@ -203,6 +264,19 @@ Outcome<void> CheckType(const api::Json& object, const api::Kind& kind, std::str
   return {};
 }
 
+// Characters beyond ASCII are taken for ones that can be printed.
+void CheckManager(std::string_view manager, api::FieldErrors& errors) {
+  if (manager.size() > kManagerBytesMax) {
+    errors.push_back(api::TooLongField("fieldManager", kManagerBytesMax));
+  }
+  for (size_t i = 0; i < manager.size(); ++i) {
+    const auto c = static_cast<unsigned char>(manager[i]);
+    if (c >= 0x20 && c != 0x7f) continue;
+    errors.push_back(api::InvalidField(
+        "fieldManager", manager, fmt::format("invalid character U+{:04X} (at position {})", c, i)));
+  }
+}
+
 }  // namespace
 
 store::Store::Options StoreOptions() {
@@ -269,8 +343,10 @@ std::string_view SpecText(const store::StoredObject& object) {
 api::Json LoadWithoutSpec(const store::StoredObject& object, api::JsonMemory memory) {
   CHECK(HasSpecAside(object));
   const std::string_view json = object.json.view();
+  std::string text(json.substr(0, BeforeManaged(object)));
   // Metadata comes before the spec, with its comma, which goes too.
-  std::string text(json.substr(0, object.spec.begin - kSpecKey.size()));
+  const size_t rest = std::max<size_t>(text.size(), object.managed.end);
+  text += json.substr(rest, object.spec.begin - kSpecKey.size() - rest);
   text += json.substr(object.spec.end);
   return ParseStored(text, std::move(memory));
 }
@@ -289,8 +365,23 @@ std::string PrintAgain(api::Json& object, uint64_t revision) {
   return PrintCanonical(kind, object, revision).text;
 }
 
-Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revision,
-                       std::string_view spec, Twin* twin) {
+api::Json LoadUnmanaged(const api::Kind& kind, const store::StoredObject& object,
+                        api::JsonMemory memory) {
+  if (object.managed.begin == object.managed.end) return LoadAs(kind, object, std::move(memory));
+  const std::string_view json = object.json.view();
+  std::string text(json.substr(0, BeforeManaged(object)));
+  text += json.substr(object.managed.end);
+  api::Json document = ParseStored(text, std::move(memory));
+  ConvertTo(kind, document);
+  return document;
+}
+
+std::string_view ManagedText(const store::StoredObject& object) {
+  return object.json.view().substr(object.managed.begin, object.managed.end - object.managed.begin);
+}
+
+Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revision, Aside aside,
+                       Twin* twin) {
   CHECK(object.is_object());
   api::JsonObject& top = object.get_object();
   api::JsonObject& metadata = api::MemberObject(top, "metadata");
@@ -301,7 +392,7 @@ Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revisi
   out.reserve(kUsualBytes);
   AppendHead(kind, out);
   const size_t metadata_at = out.size();
-  codec::AppendJson(api::Member(top, "metadata"), out);
+  AppendMetadata(metadata, aside.managed, printed);
   if (twin != nullptr) {
     AppendHead(api::KindOf(twin->kind), twin->text);
     twin->text += std::string_view(out).substr(metadata_at);
@@ -309,10 +400,10 @@ Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revisi
   if (const api::Json* member = top.if_contains("spec"); member != nullptr) {
     out += kSpecKey;
     printed.spec.begin = static_cast<uint32_t>(out.size());
-    if (spec.empty()) {
+    if (aside.spec.empty()) {
       codec::AppendJson(*member, out);
     } else {
-      out += spec;
+      out += aside.spec;
     }
     printed.spec.end = static_cast<uint32_t>(out.size());
   }
@@ -366,7 +457,18 @@ Result<store::StoredObject> DecodeStored(store::Table table, const env::JournalR
   if (api::TextAt(*object, "metadata.uid").empty()) return Fail(ErrorCode::kDamaged, "no uid");
   store::StoredObject stored = MakeStored(type, *object, record.value, record.revision);
   stored.table = table;
+  stored.managed = LocateManaged(record.value.view());
   return stored;
+}
+
+std::optional<api::Json> TakeManaged(api::Json& object) {
+  api::Json* metadata = api::FindMember(object, "metadata");
+  if (metadata == nullptr || !metadata->is_object()) return std::nullopt;
+  api::Json* managed = metadata->get_object().if_contains("managedFields");
+  if (managed == nullptr || !managed->is_array()) return std::nullopt;
+  std::optional<api::Json> taken = std::move(*managed);
+  api::RemoveMember(metadata->get_object(), "managedFields");
+  return taken;
 }
 
 Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind_name,
@@ -430,6 +532,7 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
   api::Member(raw->value.get_object(), "kind") = kind.name;
   api::Member(raw->value.get_object(), "apiVersion") = kind.api_version();
   Body body{.object = std::move(raw->value), .warnings = {}};
+  body.managed = TakeManaged(body.object);
   Result<std::vector<std::string>> unknown = api::Conform(kind, body.object);
   if (!unknown) return CannotBeHandled(kind.name, kind, unknown.error().message);
   if (validation == FieldValidation::kIgnore) return body;
@@ -446,6 +549,8 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
 Outcome<WriteOptions> ParseWriteOptions(const Query& query, std::string_view options) {
   WriteOptions result;
   api::FieldErrors errors;
+  result.manager = query.Text("fieldManager");
+  CheckManager(result.manager, errors);
   if (const auto dry_run = query.Find("dryRun"); dry_run && !dry_run->empty()) {
     constexpr std::array<std::string_view, 1> kSupported = {"All"};
     if (*dry_run != "All") {

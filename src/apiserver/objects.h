@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -52,8 +53,14 @@ void ConvertTo(const api::Kind& kind, api::Json& document);
 //
 // Whether the object's spec can stand aside so: a pod whose spec has been located.
 [[nodiscard]] bool HasSpecAside(const store::StoredObject& object);
-// A stored document without its spec. REQUIRES: HasSpecAside(object).
+// A stored document without its spec and its managedFields. REQUIRES: HasSpecAside(object).
 [[nodiscard]] api::Json LoadWithoutSpec(const store::StoredObject& object, api::JsonMemory memory);
+// A document as `kind` has it, without its managedFields: those who write seldom look at them, and
+// they are as long as a small object.
+[[nodiscard]] api::Json LoadUnmanaged(const api::Kind& kind, const store::StoredObject& object,
+                                      api::JsonMemory memory);
+// The text of metadata.managedFields, a view of the object's; empty when there are none.
+[[nodiscard]] std::string_view ManagedText(const store::StoredObject& object);
 // The text of the spec, a view of the object's. REQUIRES: HasSpecAside(object).
 [[nodiscard]] std::string_view SpecText(const store::StoredObject& object);
 
@@ -64,18 +71,25 @@ struct Twin {
   std::string text = {};
 };
 
-// A document's text and where its spec stands in it.
+// Texts that are printed for members of a document, where they are not empty: `spec` in the place
+// of the member, `managed` for metadata.managedFields, which the document then lacks.
+struct Aside {
+  std::string_view spec = {};
+  std::string_view managed = {};
+};
+
+// A document's text and where its spec and its managedFields stand in it.
 struct Printed {
   std::string text;
   store::TextRange spec = {};
+  store::TextRange managed = {};
 };
 
 // The canonical text that is stored: kind, apiVersion, metadata and spec first, metadata's members
 // in a fixed order, resourceVersion as given, or with 0 as it is (a dry run gives none out).
-// `object` is left with that version and order of metadata. `spec`, unless empty, is printed for
-// the member of that name. REQUIRES: the kind's form.
+// `object` is left with that version and order of metadata. REQUIRES: the kind's form.
 [[nodiscard]] Printed PrintCanonical(const api::Kind& kind, api::Json& object, uint64_t revision,
-                                     std::string_view spec = {}, Twin* twin = nullptr);
+                                     Aside aside = {}, Twin* twin = nullptr);
 // The same of a stored document, which says itself what it is.
 [[nodiscard]] std::string PrintAgain(api::Json& object, uint64_t revision);
 
@@ -93,7 +107,11 @@ enum class FieldValidation : uint8_t { kIgnore, kWarn, kStrict };
 struct Body {
   api::Json object;
   std::vector<std::string> warnings;  // Unknown and duplicate fields, with FieldValidation::kWarn.
+  std::optional<api::Json> managed = {};  // Its metadata.managedFields, which it then lacks.
 };
+
+// Takes a list of managedFields out of a document.
+[[nodiscard]] std::optional<api::Json> TakeManaged(api::Json& object);
 
 // Parses, checks kind and apiVersion, drops unknown fields and checks types: what upstream's
 // decoder does. `kind` is what the path expects. Problems: 400, 413, 415 in upstream's words.
@@ -113,7 +131,9 @@ struct RawBody {
 struct WriteOptions {
   bool dry_run = false;
   FieldValidation validation = FieldValidation::kWarn;
+  std::string manager = {};  // fieldManager.
 };
+inline constexpr size_t kManagerBytesMax = 128;
 [[nodiscard]] Outcome<WriteOptions> ParseWriteOptions(const Query& query, std::string_view options);
 
 }  // namespace berth::apiserver

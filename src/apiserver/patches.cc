@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -71,7 +72,7 @@ Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request, const api::JsonM
 }
 
 // Uses the patch's value up.
-Outcome<Json> Apply(ParsedPatch& patch, KindId kind, const Json& document) {
+Outcome<Json> ApplyParsed(ParsedPatch& patch, KindId kind, const Json& document) {
   Result<Json> patched = api::ApplyPatch(patch.type, kind, document, std::move(patch.value));
   if (patched) return std::move(*patched);
   switch (patched.error().code) {
@@ -116,7 +117,7 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
   const api::Kind& kind = *context.request.kind;
   const auto again = [&] {
     Outcome<ParsedPatch> parsed = ParsePatch(context.request, context.memory);
-    return parsed ? Apply(*parsed, kind.id, document).value_or(Json()) : Json();
+    return parsed ? ApplyParsed(*parsed, kind.id, document).value_or(Json()) : Json();
   };
   if (!patched.is_object()) return BadResult(patched, "not an object");
   // Which kind it is, the path says: what a strategic patch says of it does not count, and a result
@@ -161,6 +162,23 @@ bool LeavesSpec(const ResourceRequest& request, const ParsedPatch& patch) {
          members != nullptr && !members->contains("spec");
 }
 
+// Whether a patch looks at managedFields, which stay aside otherwise.
+bool ConcernsManaged(const ParsedPatch& patch) {
+  if (patch.type != PatchType::kJson) {
+    return api::ObjectAt(patch.value, "metadata").contains("managedFields");
+  }
+  if (!patch.value.is_array()) return false;
+  constexpr std::string_view kPath = "/metadata/managedFields";
+  return std::ranges::any_of(patch.value.get_array(), [&](const Json& operation) {
+    const auto concerns = [&](std::string_view path) {
+      return path.starts_with(kPath) || path == "/metadata" || path.empty();
+    };
+    return concerns(api::TextAt(operation, "path")) ||
+           (operation.is_object() && operation.get_object().contains("from") &&
+            concerns(api::TextAt(operation, "from")));
+  });
+}
+
 Json WithoutSpec(const Json& document) {
   Json result(document.storage());
   JsonObject& members = result.emplace_object();
@@ -170,54 +188,6 @@ Json WithoutSpec(const Json& document) {
   return result;
 }
 
-// What a patch may not touch, said before the rest is looked at. What it took away comes back.
-Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObject& old,
-                            const Json& before, Json& patched) {
-  const ResourceRequest& request = context.request;
-  const std::string_view name = api::TextAt(patched, "metadata.name");
-  if (name.empty()) {
-    return BadRequest(
-        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be "
-                    "provided",
-                    request.name));
-  }
-  if (name != request.name) {
-    return BadRequest(fmt::format(
-        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
-  }
-  if (request.kind->namespaced && api::TextAt(patched, "metadata.namespace").empty()) {
-    api::SetPath(patched, "metadata.namespace", Text(request.namespace_name));
-  }
-  if (api::TextAt(patched, "metadata.uid").empty()) {
-    api::SetPath(patched, "metadata.uid", Text(old.uid));
-  }
-  if (api::TextAt(patched, "metadata.resourceVersion") == "0") {
-    api::RemovePath(patched, "metadata.resourceVersion");
-  }
-  if (request.kind->namespaced &&
-      api::TextAt(patched, "metadata.namespace") != request.namespace_name) {
-    return BadRequest(
-        "the namespace of the provided object does not match the namespace sent on the request");
-  }
-  const std::string_view version = api::TextAt(patched, "metadata.resourceVersion");
-  if (!version.empty() && version != std::to_string(old.revision)) return Stale(request.subject());
-  api::FieldErrors errors;
-  const std::string_view uid = api::TextAt(patched, "metadata.uid");
-  if (uid != old.uid) errors.push_back(api::InvalidField("metadata.uid", uid, kImmutable));
-  for (const std::string_view path :
-       {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds"}) {
-    const Json* value = api::FindPath(patched, path);
-    const Json* had = api::FindPath(before, path);
-    if (value == nullptr || (had != nullptr && api::SameJson(*had, *value))) continue;
-    errors.push_back(
-        value->is_int64()
-            ? api::InvalidField(std::string(path), value->get_int64(), kImmutable)
-            : api::InvalidField(std::string(path), api::TextAt(patched, path), kImmutable));
-  }
-  if (!errors.empty()) return Invalid(request.subject(), errors);
-  return {};
-}
-
 // ---- Scale -------------------------------------------------------------------------------------
 
 // The status of a Scale: how many there are, and the text of what selects them.
@@ -225,11 +195,6 @@ JsonObject ScaleStatus(int64_t replicas, std::string_view selector) {
   JsonObject status{{"replicas", replicas}};
   if (!selector.empty()) status["selector"] = selector;
   return status;
-}
-
-// Where a kind says how many it wants.
-std::string_view ReplicasPath(const api::Kind& kind) {
-  return kind.defined != nullptr ? std::string_view(kind.defined->replicas_path) : "spec.replicas";
 }
 
 int64_t CountAt(const Json& document, std::string_view path) {
@@ -307,7 +272,7 @@ WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, con
                                                           : "must be a 32-bit integer")});
   }
   const api::Kind& kind = *context.request.kind;
-  const Json before = LoadAs(kind, *old, context.memory);
+  const Json before = LoadUnmanaged(kind, *old, context.memory);
   Json object(before, before.storage());
   api::SetDotted(object, ReplicasPath(kind), wanted);
   const std::string_view version = api::TextAt(scale, "metadata.resourceVersion");
@@ -324,20 +289,78 @@ WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, con
 
 }  // namespace
 
+std::string_view ReplicasPath(const api::Kind& kind) {
+  return kind.defined != nullptr ? std::string_view(kind.defined->replicas_path) : "spec.replicas";
+}
+
+Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObject& old,
+                            const Json& before, Json& patched) {
+  const ResourceRequest& request = context.request;
+  const std::string_view name = api::TextAt(patched, "metadata.name");
+  if (name.empty()) {
+    return BadRequest(
+        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be "
+                    "provided",
+                    request.name));
+  }
+  if (name != request.name) {
+    return BadRequest(fmt::format(
+        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
+  }
+  if (request.kind->namespaced && api::TextAt(patched, "metadata.namespace").empty()) {
+    api::SetPath(patched, "metadata.namespace", Text(request.namespace_name));
+  }
+  if (api::TextAt(patched, "metadata.uid").empty()) {
+    api::SetPath(patched, "metadata.uid", Text(old.uid));
+  }
+  if (api::TextAt(patched, "metadata.resourceVersion") == "0") {
+    api::RemovePath(patched, "metadata.resourceVersion");
+  }
+  if (request.kind->namespaced &&
+      api::TextAt(patched, "metadata.namespace") != request.namespace_name) {
+    return BadRequest(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  }
+  const std::string_view version = api::TextAt(patched, "metadata.resourceVersion");
+  if (Outcome<void> fine = CheckVersionText(patched); !fine) return fine;
+  if (!version.empty() && version != std::to_string(old.revision)) return Stale(request.subject());
+  api::FieldErrors errors;
+  const std::string_view uid = api::TextAt(patched, "metadata.uid");
+  if (uid != old.uid) errors.push_back(api::InvalidField("metadata.uid", uid, kImmutable));
+  for (const std::string_view path :
+       {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds"}) {
+    const Json* value = api::FindPath(patched, path);
+    const Json* had = api::FindPath(before, path);
+    if (value == nullptr || (had != nullptr && api::SameJson(*had, *value))) continue;
+    errors.push_back(
+        value->is_int64()
+            ? api::InvalidField(std::string(path), value->get_int64(), kImmutable)
+            : api::InvalidField(std::string(path), api::TextAt(patched, path), kImmutable));
+  }
+  if (!errors.empty()) return Invalid(request.subject(), errors);
+  return {};
+}
+
 WriteResult Patch(WriteContext& context) {
   const api::Kind& kind = *context.request.kind;
   Outcome<ParsedPatch> patch = ParsePatch(context.request, context.memory);
   if (!patch) return std::unexpected(std::move(patch.error()));
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) return std::unexpected(old.error());
+  const bool managed = ConcernsManaged(*patch);
   const bool leaves_spec = LeavesSpec(context.request, *patch);
-  const bool aside = leaves_spec && HasSpecAside(**old);
-  Json before =
-      aside ? LoadWithoutSpec(**old, context.memory) : LoadAs(kind, **old, context.memory);
+  const bool aside = leaves_spec && HasSpecAside(**old) && !managed;
+  Json before = aside     ? LoadWithoutSpec(**old, context.memory)
+                : managed ? LoadAs(kind, **old, context.memory)
+                          : LoadUnmanaged(kind, **old, context.memory);
   const Json slim = leaves_spec && !aside ? WithoutSpec(before) : Json();
   const Json& document = slim.is_null() ? before : slim;
-  Outcome<Json> patched = Apply(*patch, kind.id, document);
+  Outcome<Json> patched = ApplyParsed(*patch, kind.id, document);
   if (!patched) return std::unexpected(std::move(patched.error()));
+  if (managed) {
+    context.managed_sent = TakeManaged(*patched);
+    api::RemovePath(before, "metadata.managedFields");
+  }
   Outcome<Json> object = ConformResult(context, *patch, document, std::move(*patched));
   if (!object) return std::unexpected(std::move(object.error()));
   if (Outcome<void> same = CheckIdentity(context, **old, document, *object); !same) {
@@ -372,7 +395,8 @@ WriteResult PatchScale(WriteContext& context) {
   if (!patch) return std::unexpected(std::move(patch.error()));
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) return std::unexpected(old.error());
-  Outcome<Json> patched = Apply(*patch, KindId::kScale, ScaleOf(*context.request.kind, **old));
+  Outcome<Json> patched =
+      ApplyParsed(*patch, KindId::kScale, ScaleOf(*context.request.kind, **old));
   if (!patched) return std::unexpected(std::move(patched.error()));
   return ReplaceScale(context, *old, *patched);
 }

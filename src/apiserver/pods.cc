@@ -137,7 +137,8 @@ WriteResult Bind(WriteContext& context) {
   }
   // Looked for by its rarer letters. Readiness gates too are no reason to be quick.
   const bool aside = HasSpecAside(*pod) && !SpecText(*pod).contains("Gates\":");
-  Json document = aside ? LoadWithoutSpec(*pod, context.memory) : Load(*pod, context.memory);
+  Json document = aside ? LoadWithoutSpec(*pod, context.memory)
+                        : LoadUnmanaged(api::KindOf(KindId::kPod), *pod, context.memory);
   if (aside) {
     document.get_object().emplace("spec",
                                   api::SelectableSpec(KindId::kPod, pod->fields, context.memory));
@@ -160,7 +161,8 @@ WriteResult Bind(WriteContext& context) {
   SetCondition(document, {.type = "PodScheduled"}, context.now);
   const std::string spec =
       aside ? WithNodeName(SpecText(*pod), api::TextAt(binding, "target.name")) : "";
-  CommitPut(context, api::KindOf(KindId::kPod), std::move(document), spec);
+  CommitPut(context, api::KindOf(KindId::kPod), std::move(document),
+            {.spec = spec, .managed = ManagedText(*pod)});
   return Created(context);
 }
 

@@ -42,6 +42,8 @@ class ServerFixture {
   env::ExchangeId Send(env::Method method, std::string target, std::string body = "",
                        std::vector<env::Header> headers = {}) {
     const env::ExchangeId exchange{++exchanges_};
+    // Whose writes are not tracked, unless a test says who it is.
+    if (!env::FindHeader(headers, "user-agent")) headers.push_back({"user-agent", "berth"});
     Feed(env::RequestArrived{.exchange = exchange,
                              .peer = peer_,
                              .request = {.method = method,

@@ -17,6 +17,7 @@
 #include "api/validate.h"
 #include "api/versions.h"
 #include "apiserver/admission.h"
+#include "apiserver/managed.h"
 #include "apiserver/services.h"
 #include "base/check.h"
 #include "base/limits.h"
@@ -77,6 +78,7 @@ WriteResult Dispatch(WriteContext& context) {
       if (request.subpart == Subpart::kFinalize) return FinalizeNamespace(context);
       return Update(context);
     case Verb::kPatch:
+      if (IsApply(request)) return Apply(context);
       if (request.subpart == Subpart::kScale) return PatchScale(context);
       return Patch(context);
     case Verb::kDelete:
@@ -179,6 +181,7 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   const api::Kind& kind = *context.request.kind;
   if (Outcome<void> metadata = PrepareMetadata(context, object); !metadata) return metadata;
   api::ApplyDefaults(kind, object);
+  context.managed_applied = ManagedAfter(context, nullptr, Json(), object);
   const std::string sent_name(api::TextAt(object, "metadata.name"));
   if (kind.namespaced) {
     Outcome<void> admitted = AdmitNamespace(context.store, {.kind = kind, .name = sent_name},
@@ -201,9 +204,9 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
 }
 
 Printed PrintNext(const WriteContext& context, const api::Kind& storage, Json& object,
-                  std::string_view spec = {}, Twin* twin = nullptr) {
+                  Aside aside = {}, Twin* twin = nullptr) {
   const uint64_t revision = context.options.dry_run ? 0 : context.store.next_revision();
-  return PrintCanonical(storage, object, revision, spec, twin);
+  return PrintCanonical(storage, object, revision, aside, twin);
 }
 
 // Returns the text, which is shared.
@@ -213,14 +216,15 @@ Bytes PutNext(WriteContext& context, const api::Kind& storage, const Json& objec
   if (context.options.dry_run) return json;
   store::StoredObject next = MakeStored(storage, object, json, context.store.next_revision());
   next.spec = printed.spec;
+  next.managed = printed.managed;
   context.store.Put(std::move(next));
   return json;
 }
 
 // CommitPut of an object as large as a client makes it. What counts is what would be stored.
 Outcome<Bytes> CommitSized(WriteContext& context, const api::Kind& storage, Json& object,
-                           std::string_view spec = {}, Twin* twin = nullptr) {
-  Printed printed = PrintNext(context, storage, object, spec, twin);
+                           Aside aside = {}, Twin* twin = nullptr) {
+  Printed printed = PrintNext(context, storage, object, aside, twin);
   if (printed.text.size() > static_cast<size_t>(limits::kObjectBytesMax)) {
     return TooLarge(fmt::format("limit is {}", limits::kObjectBytesMax));
   }
@@ -260,10 +264,7 @@ Outcome<void> CheckPreconditions(const WriteContext& context, const store::Store
   }
   const std::string_view version = api::TextAt(object, "metadata.resourceVersion");
   if (version.empty() || version == "0") return {};
-  if (!ParseRevision(version)) {
-    return Unclassified(
-        fmt::format("strconv.ParseUint: parsing {}: invalid syntax", api::QuoteGo(version)));
-  }
+  if (Outcome<void> fine = CheckVersionText(object); !fine) return fine;
   if (version != std::to_string(old.revision)) return Stale(request.subject());
   return {};
 }
@@ -304,26 +305,6 @@ bool SameButGeneration(const Json& stored, Json object) {
   return api::SameJson(stored, object);
 }
 
-Outcome<void> CheckNameAndNamespace(const WriteContext& context, Json& object) {
-  const ResourceRequest& request = context.request;
-  const std::string_view name = api::TextAt(object, "metadata.name");
-  if (name.empty()) {
-    return BadRequest(fmt::format(
-        "the name of the object ({} based on URL) was undeterminable: name must be provided",
-        request.name));
-  }
-  if (name != request.name) {
-    return BadRequest(fmt::format(
-        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
-  }
-  const std::string_view ns = api::TextAt(object, "metadata.namespace");
-  if (request.kind->namespaced && !ns.empty() && ns != request.namespace_name) {
-    return BadRequest(
-        "the namespace of the provided object does not match the namespace sent on the request");
-  }
-  return {};
-}
-
 // Whether a kind may be written without saying which version is meant.
 bool AllowsUnconditionalUpdate(const api::Kind& kind) {
   return kind.id != KindId::kLease && kind.id != KindId::kPodDisruptionBudget && !kind.custom;
@@ -358,13 +339,39 @@ Outcome<store::ObjectRef> FindTarget(const WriteContext& context) {
   return found;
 }
 
+Outcome<void> CheckNameAndNamespace(const WriteContext& context, Json& object) {
+  const ResourceRequest& request = context.request;
+  const std::string_view name = api::TextAt(object, "metadata.name");
+  if (name.empty()) {
+    return BadRequest(fmt::format(
+        "the name of the object ({} based on URL) was undeterminable: name must be provided",
+        request.name));
+  }
+  if (name != request.name) {
+    return BadRequest(fmt::format(
+        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
+  }
+  const std::string_view ns = api::TextAt(object, "metadata.namespace");
+  if (request.kind->namespaced && !ns.empty() && ns != request.namespace_name) {
+    return BadRequest(
+        "the namespace of the provided object does not match the namespace sent on the request");
+  }
+  return {};
+}
+
+Outcome<void> CheckVersionText(const Json& object) {
+  const std::string_view version = api::TextAt(object, "metadata.resourceVersion");
+  if (version.empty() || ParseRevision(version)) return {};
+  return Unclassified(
+      fmt::format("strconv.ParseUint: parsing {}: invalid syntax", api::QuoteGo(version)));
+}
+
 env::HttpResponse Respond(const WriteContext& context, int status, const Bytes& json) {
   return AnswerStored(status, context.shape, json, context.now);
 }
 
-Bytes CommitPut(WriteContext& context, const api::Kind& storage, Json object,
-                std::string_view spec) {
-  return PutNext(context, storage, object, PrintNext(context, storage, object, spec));
+Bytes CommitPut(WriteContext& context, const api::Kind& storage, Json object, Aside aside) {
+  return PutNext(context, storage, object, PrintNext(context, storage, object, aside));
 }
 
 Bytes CommitDelete(WriteContext& context, const api::Kind& storage, Json last) {
@@ -408,8 +415,13 @@ WriteResult Create(WriteContext& context) {
       DecodeBody(context.request, kind, context.options.validation, context.memory);
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
-  Json object = std::move(body->object);
-  DropRepeatedOwners(context, object);
+  context.managed_sent = std::move(body->managed);
+  DropRepeatedOwners(context, body->object);
+  return CreateFrom(context, std::move(body->object));
+}
+
+WriteResult CreateFrom(WriteContext& context, Json object) {
+  const api::Kind& kind = *context.request.kind;
   if (Outcome<void> fine = AdmitAndValidateCreate(context, object); !fine) {
     return std::unexpected(std::move(fine.error()));
   }
@@ -430,7 +442,8 @@ WriteResult Create(WriteContext& context) {
   const bool twofold = kind.id == KindId::kEventsEvent && plain;
   Twin answer{.kind = kind.id};
   const Outcome<Bytes> json =
-      CommitSized(context, StorageOf(kind), stored, {}, twofold ? &answer : nullptr);
+      CommitSized(context, StorageOf(kind), stored,
+                  {.managed = context.managed_applied.value_or("")}, twofold ? &answer : nullptr);
   if (!json) return std::unexpected(json.error());
   if (!twofold) return Respond(context, 201, *json);
   return Answer(201, Syntax::kJson, std::move(answer.text));
@@ -450,7 +463,8 @@ void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json o
                        .options = {},
                        .shape = {},
                        .memory = {},
-                       .warnings = {}};
+                       .warnings = {},
+                       .managed_applied = ""};
   const Outcome<void> fine = AdmitAndValidateCreate(context, object);
   CHECK(fine.has_value());
   CommitPut(context, api::KindOf(kind), std::move(object));
@@ -464,6 +478,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     return std::unexpected(std::move(fresh.error()));
   }
   KeepServerMetadata(before, object);
+  std::string managed = ManagedAfter(context, old.get(), before, object);
   api::PrepareForUpdate(kind, before, object, subresource);
   if (kind.id == KindId::kService && subresource == api::Subresource::kNone)
     KeepAllocated(before, object);
@@ -476,19 +491,24 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     Outcome<void> given = Allocate(context, context.request.name, &before, object);
     if (!given) return std::unexpected(std::move(given.error()));
   }
-  if (api::SameJson(before, object)) return Written{.json = old->json};
-  const Json stored = kind.is_view() ? Load(*old, context.memory) : Json();
+  const auto same_managed = [&] { return SameManaged(ManagedText(*old), managed); };
+  if (api::SameJson(before, object) && same_managed()) return Written{.json = old->json};
+  const Json stored =
+      kind.is_view() ? LoadUnmanaged(StorageOf(kind), *old, context.memory) : Json();
   object = ToStorage(kind, std::move(object), &stored);
   // What an older version changes of what is not stored is no change.
-  if (kind.is_view() && SameButGeneration(stored, object)) return Written{.json = old->json};
+  if (kind.is_view() && SameButGeneration(stored, object) && same_managed()) {
+    return Written{.json = old->json};
+  }
+  const Aside aside{.spec = spec, .managed = managed};
   if (IsFinished(kind.storage, object)) {
     // Watchers hear of the end only, with what they last saw.
-    Bytes answer(PrintCanonical(StorageOf(kind), object, old->revision, spec).text);
+    Bytes answer(PrintCanonical(StorageOf(kind), object, old->revision, aside).text);
     if (!context.options.dry_run)
       CommitDelete(context, StorageOf(kind), Load(*old, context.memory));
     return Written{.json = std::move(answer), .gone = true};
   }
-  Outcome<Bytes> json = CommitSized(context, StorageOf(kind), object, spec);
+  Outcome<Bytes> json = CommitSized(context, StorageOf(kind), object, aside);
   if (!json) return std::unexpected(std::move(json.error()));
   return Written{.json = std::move(*json)};
 }
@@ -499,6 +519,7 @@ WriteResult Update(WriteContext& context) {
       DecodeBody(context.request, kind, context.options.validation, context.memory);
   if (!body) return std::unexpected(std::move(body.error()));
   context.warnings = std::move(body->warnings);
+  context.managed_sent = std::move(body->managed);
   Json object = std::move(body->object);
   DropRepeatedOwners(context, object);
   if (Outcome<void> named = CheckNameAndNamespace(context, object); !named) {
@@ -508,7 +529,7 @@ WriteResult Update(WriteContext& context) {
   if (!old) {
     const bool unversioned = api::TextAt(object, "metadata.resourceVersion").empty();
     if (AllowsCreateOnUpdate(kind.id) && unversioned && context.request.subpart == Subpart::kNone) {
-      return Create(context);
+      return CreateFrom(context, std::move(object));
     }
     return std::unexpected(old.error());
   }
@@ -524,7 +545,7 @@ WriteResult Update(WriteContext& context) {
   }
   api::ApplyDefaults(kind, object);
   const Outcome<Written> written =
-      Replace(context, *old, LoadAs(kind, **old, context.memory), std::move(object));
+      Replace(context, *old, LoadUnmanaged(kind, **old, context.memory), std::move(object));
   if (!written) return std::unexpected(written.error());
   return Respond(context, 200, written->json);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,10 @@ struct WriteContext {
   Shape shape;
   api::JsonMemory memory;  // For documents, which end with the request.
   std::vector<std::string> warnings;
+  // What the request says of metadata.managedFields, if anything.
+  std::optional<api::Json> managed_sent = {};
+  // What an apply has found that they will be.
+  std::optional<std::string> managed_applied = {};
 };
 
 // Parses the options, does the write and renders its answer, with its warnings.
@@ -42,6 +47,7 @@ using WriteResult = Outcome<env::HttpResponse>;
 WriteResult Create(WriteContext& context);
 WriteResult Update(WriteContext& context);
 WriteResult Patch(WriteContext& context);
+WriteResult Apply(WriteContext& context);
 WriteResult Delete(WriteContext& context);
 WriteResult DeleteCollection(WriteContext& context);
 WriteResult Bind(WriteContext& context);
@@ -70,8 +76,8 @@ struct Written {
 // Replaces `old` with `object`: metadata that the server owns is kept, the kind's rules applied,
 // the result validated and committed, or the object ended when its last finalizer went while it was
 // being deleted. `object` is conformed, in the request's kind.
-// `before` is `old` in the request's kind. `spec`, unless empty, is the text of the old spec, which
-// stays; both documents have what stands for it (objects.h).
+// `before` is `old` in the request's kind, without its managedFields. `spec`, unless empty, is the
+// text of the old spec, which stays; both documents have what stands for it (objects.h).
 Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old,
                          const api::Json& before, api::Json object, std::string_view spec = {});
 
@@ -79,9 +85,22 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old,
 [[nodiscard]] std::string StorageKey(const api::Kind& kind, const store::StoredObject& object);
 
 // Commits a document of the storage kind as the newest version. With dry_run it is only printed.
-// `spec`, unless empty, is printed for the member of that name.
+// `aside` is printed for the members it has.
 Bytes CommitPut(WriteContext& context, const api::Kind& storage, api::Json object,
-                std::string_view spec = {});
+                Aside aside = {});
+
+// Creates what the request's path names, of a document of its kind that was conformed. Answers 201.
+WriteResult CreateFrom(WriteContext& context, api::Json object);
+// What a patch may not touch, said before the rest is looked at: `before` is the object, `patched`
+// what came of it. What it took away comes back.
+Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObject& old,
+                            const api::Json& before, api::Json& patched);
+// Where a kind says how many it wants: the dotted path of a scale's replicas.
+[[nodiscard]] std::string_view ReplicasPath(const api::Kind& kind);
+// Whether a document's resourceVersion is a number, or not there.
+Outcome<void> CheckVersionText(const api::Json& object);
+// The document's name and namespace, against the path's.
+Outcome<void> CheckNameAndNamespace(const WriteContext& context, api::Json& object);
 // Ends an object; `last` is its final state in the storage kind.
 Bytes CommitDelete(WriteContext& context, const api::Kind& storage, api::Json last);
 // Ends an object that nobody asks, whose finalizers don't count.

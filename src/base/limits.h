@@ -64,6 +64,9 @@ inline constexpr Duration kOverdueAfter = Duration::Seconds(60);
 // kube-apiserver refuses larger request bodies with 413; etcd's own limit is 1.5 MiB an object.
 inline constexpr int64_t kRequestBodyBytesMax = 3 * 1024 * 1024;
 inline constexpr int64_t kObjectBytesMax = 1536 * 1024;
+// Entries of managedFields that a client sends: an object has some ten, of at least 100 bytes, and
+// each is compared with all others.
+inline constexpr int64_t kManagersSentMax = 1000;
 inline constexpr int64_t kRequestHeaderBytesMax = 64 * 1024;
 // Deepest manifests (CRD schemas aside) nest under 40 levels; a parser's stack frame is under 1
 // KiB.

@@ -34,6 +34,8 @@ struct StoredObject {
   Bytes json;  // Canonical, compact.
   // Where `json` has its member spec; empty when nobody has looked.
   TextRange spec = {};
+  // The value of metadata.managedFields; empty where there is none.
+  TextRange managed = {};
 };
 using ObjectRef = std::shared_ptr<const StoredObject>;
 

@@ -11,7 +11,6 @@ PLACE = re.compile(r" \(line \d+, column \d+, offset \d+\)")
 # A whole object within a message, which has all of these in it again.
 OBJECT = re.compile(r'"\{\\"(apiVersion|kind|metadata)\\".*\}"')
 HEADERS = ("content-type", "warning")
-DROPPED = ("managedFields",)
 
 
 class Names:
@@ -43,7 +42,7 @@ class Names:
     def value(self, value, key=""):
         if isinstance(value, dict):
             # Descriptions of columns are Kubernetes' own sentences.
-            dropped = (*DROPPED, "description") if key == "columnDefinitions" else DROPPED
+            dropped = ("description",) if key == "columnDefinitions" else ()
             return {k: self.value(v, k) for k, v in value.items() if k not in dropped}
         if isinstance(value, list):
             return [self.value(v, key) for v in value]

@@ -17,6 +17,7 @@ PATCHES = {
     "strategic": "application/strategic-merge-patch+json",
     "json": "application/json-patch+json",
 }
+APPLY = "application/apply-patch+yaml"
 TABLE = "application/json;as=Table;v=v1;g=meta.k8s.io"
 PARTIAL = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io"
 PARTIALS = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
@@ -158,7 +159,7 @@ class Story:
         yield self.fresh()
         actions = [
             (6, self.wrong_create), (3, self.metadata_create), (2, self.validated_create), (2, self.odd_create),
-            (3, self.reads), (3, self.lists), (4, self.puts), (5, self.patches), (2, self.subresources), (2, self.deletes),
+            (3, self.reads), (3, self.lists), (4, self.puts), (5, self.patches), (5, self.applies), (2, self.subresources), (2, self.deletes),
             (1, self.again),
         ]
         for _ in range(count):
@@ -348,6 +349,29 @@ class Story:
         query = self.random.choice(("", "", "", "?fieldValidation=Strict", "?dryRun=All", "?fieldManager=" + "x" * 200, "?force=true"))
         yield Request("PATCH", self.some() + query, body, content, valid=valid and not query)
 
+    def applied(self, path):
+        """What somebody applies, and whether nothing is wrong with it."""
+        made = self.object(path.rpartition("/")[2])
+        what = self.random.random()
+        if what < 0.25:
+            return made, True
+        if what < 0.45:
+            return {k: made[k] for k in ("apiVersion", "kind")} | {"metadata": {"name": made["metadata"]["name"], "labels": {"applied": self.random.choice("ab")}}}, True
+        if what < 0.6:
+            made["metadata"]["labels"] = {"applied": self.random.choice("abc")}
+            made["metadata"]["annotations"] = {"applied": self.random.choice("abc")}
+            return made, True
+        if what < 0.7:
+            return self.spoil_metadata(made), False
+        return self.spoil(made, self.random.choice((1, 1, 2))), False
+
+    def applies(self):
+        path = self.some() if self.random.random() < 0.8 else f"{self.collection}/cmp-{self.seed}-applied"
+        body, valid = self.applied(path)
+        manager = self.random.choice(("one", "one", "two", "kubectl"))
+        query = self.random.choice(("", "", "&force=true", "&force=true", "&dryRun=All", "&fieldValidation=Strict", "&force=x"))
+        yield Request("PATCH", f"{path}?fieldManager={manager}{query}", body, APPLY, valid=valid and query != "&force=x")
+
     def subresources(self):
         path = self.some()
         choose = self.random.choice
@@ -365,11 +389,18 @@ class Story:
                     PATCHES["strategic"],
                 ),
                 lambda: Request("PUT", path + "/status", lambda last: last | {"status": {}}, of=path),
+                lambda: Request("PATCH", path + "/status?fieldManager=one", self.object(path.rpartition("/")[2]) | {"status": {}}, APPLY),
             ]
         if self.resource in bases.HAVE_SCALE:
             options += [
                 lambda: Request("GET", path + "/scale", valid=True),
                 lambda: Request("PATCH", path + "/scale", {"spec": {"replicas": choose((0, 5, -1, "x"))}}, PATCHES["merge"]),
+                lambda: Request(
+                    "PATCH",
+                    path + "/scale?fieldManager=one&force=" + choose(("true", "false")),
+                    {"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": path.rpartition("/")[2]}, "spec": {"replicas": choose((0, 1, 5))}},
+                    APPLY,
+                ),
             ]
         if self.resource == "pods":
             target = {"apiVersion": "v1", "kind": "Node", "name": choose(("n", "", "N_"))}

@@ -1,0 +1,137 @@
+#include "apiserver/managed.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <utility>
+
+#include "api/kinds.h"
+#include "api/object.h"
+#include "api/timestamp.h"
+#include "base/limits.h"
+#include "codec/json.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+using api::KindId;
+using api::ManagedFields;
+
+std::string_view SubresourceText(Subpart subpart) {
+  switch (subpart) {
+    case Subpart::kStatus:
+      return "status";
+    case Subpart::kScale:
+      return "scale";
+    case Subpart::kFinalize:
+      return "finalize";
+    default:
+      return "";
+  }
+}
+
+// What the query says, else the user agent up to its version, in characters that can be printed.
+std::string ManagerOf(const WriteContext& context) {
+  if (!context.options.manager.empty()) return context.options.manager;
+  const std::string_view agent = context.request.header("user-agent");
+  std::string manager;
+  for (const char c : agent.substr(0, agent.find('/'))) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) continue;
+    if (manager.size() == kManagerBytesMax) break;
+    manager += c;
+  }
+  return manager.substr(0, codec::ValidUtf8Prefix(manager));
+}
+
+// Those of berth's programs that write by the thousand: bindings and statuses, of which nobody asks
+// whose they are. The first is who doesn't say which one it is.
+constexpr std::array<std::string_view, 3> kUntracked = {"berth", "berth-nodes", "berth-scheduler"};
+
+bool IsTracked(KindId storage, std::string_view manager) {
+  return storage != KindId::kEvent && std::ranges::find(kUntracked, manager) == kUntracked.end();
+}
+
+// What a scale says of an object. One of zero says nothing: nobody manages that.
+api::Json AsScale(const api::Kind& kind, const api::Json& object) {
+  const std::string_view path = ReplicasPath(kind);
+  api::Json scale = api::JsonObject();
+  const api::Json* replicas = api::FindDotted(object, path);
+  if (replicas != nullptr && *replicas != 0) api::SetDotted(scale, path, *replicas);
+  return scale;
+}
+
+// A scale that nobody manages stays so, as an object does.
+bool IsScaleManaged(const api::Kind& kind, const ManagedFields& managed) {
+  std::vector<api::PathElement> path;
+  std::string_view names = ReplicasPath(kind);
+  while (!names.empty()) {
+    const size_t dot = names.find('.');
+    path.push_back(fmt::format("f:{}", names.substr(0, dot)));
+    names = dot == std::string_view::npos ? "" : names.substr(dot + 1);
+  }
+  return std::ranges::any_of(
+      managed, [&](const api::ManagedEntry& entry) { return api::HasPath(entry.fields, path); });
+}
+
+}  // namespace
+
+bool IsApply(const ResourceRequest& request) {
+  const std::string_view type = request.header("content-type");
+  return type.substr(0, type.find(';')) == "application/apply-patch+yaml";
+}
+
+api::FieldWriter WriterOf(const WriteContext& context) {
+  return {
+      .manager = ManagerOf(context),
+      .api_version = context.request.kind->api_version(),
+      .subresource = std::string(SubresourceText(context.request.subpart)),
+      .time = context.request.subpart == Subpart::kScale ? "" : api::PrintTimestamp(context.now)};
+}
+
+ManagedFields StoredManaged(std::string_view text) {
+  if (text.empty()) return {};
+  const Result<api::Json> array = codec::ParseJson(text);
+  if (!array) return {};
+  return api::ParseManagedFields(*array).value_or(ManagedFields());
+}
+
+std::string ManagedAfter(const WriteContext& context, const store::StoredObject* old,
+                         const api::Json& before, const api::Json& after) {
+  if (context.managed_applied) return *context.managed_applied;
+  const std::string_view text = old == nullptr ? std::string_view() : ManagedText(*old);
+  const api::Kind& kind = *context.request.kind;
+  const api::FieldWriter writer = WriterOf(context);
+  // A subresource leaves them to what is stored.
+  std::optional<ManagedFields> managed;
+  if (context.managed_sent && writer.subresource.empty()) {
+    if (api::ResetsManagedFields(*context.managed_sent)) {
+      managed.emplace();
+    } else if (context.managed_sent->get_array().size() <=
+               static_cast<size_t>(limits::kManagersSentMax)) {
+      managed = api::ParseManagedFields(*context.managed_sent);
+    }
+  }
+  if (!managed && !IsTracked(kind.storage, writer.manager)) return std::string(text);
+  if (!managed) managed = StoredManaged(text);
+  if (managed->empty() && old != nullptr) return "";
+  if (!IsTracked(kind.storage, writer.manager)) return api::PrintManagedFields(*managed);
+  const api::TrackedType type = api::TrackedTypeOf(kind, writer.subresource);
+  if (context.request.subpart != Subpart::kScale) {
+    managed = api::TrackUpdate(type, writer, std::move(*managed), before, after);
+  } else if (IsScaleManaged(kind, *managed)) {
+    managed = api::TrackUpdate(type, writer, std::move(*managed), AsScale(kind, before),
+                               AsScale(kind, after));
+  }
+  return api::PrintManagedFields(*managed);
+}
+
+bool SameManaged(std::string_view before, std::string_view after) {
+  if (before == after) return true;
+  if (before.empty() || after.empty()) return false;
+  return api::SameButTimes(StoredManaged(before), StoredManaged(after));
+}
+
+}  // namespace berth::apiserver

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "api/json.h"
+#include "api/managed_fields.h"
+#include "apiserver/writes.h"
+#include "store/object.h"
+
+// Which writes are tracked in metadata.managedFields, and as whose
+// (docs/design/0016-server-side-apply.md).
+namespace berth::apiserver {
+
+// Whether a PATCH is an apply, by its content type.
+[[nodiscard]] bool IsApply(const ResourceRequest& request);
+
+// The manager, version, subresource and time of the request's entry.
+[[nodiscard]] api::FieldWriter WriterOf(const WriteContext& context);
+
+// The text of managedFields after a write of the request's kind: what an apply has found, or what
+// an update makes of them. `old` is null before a creation. Empty for none.
+[[nodiscard]] std::string ManagedAfter(const WriteContext& context, const store::StoredObject* old,
+                                       const api::Json& before, const api::Json& after);
+
+// Equal but for times.
+[[nodiscard]] bool SameManaged(std::string_view before, std::string_view after);
+
+// What is stored of them; none for what is no managedFields.
+[[nodiscard]] api::ManagedFields StoredManaged(std::string_view text);
+
+}  // namespace berth::apiserver
