@@ -13,6 +13,7 @@
 #include "api/validate_custom.h"
 #include "api/validate_definition.h"
 #include "api/validate_pod.h"
+#include "api/validate_quota.h"
 #include "api/validate_services.h"
 #include "api/validate_sets.h"
 #include "api/validate_workloads.h"
@@ -390,6 +391,10 @@ BothCheck BothCheckOf(KindId kind) {
       return rules::CheckDefinition;
     case KindId::kReplicationController:
       return rules::CheckReplicationController;
+    case KindId::kResourceQuota:
+      return rules::CheckResourceQuota;
+    case KindId::kLimitRange:
+      return rules::CheckLimitRange;
     case KindId::kStatefulSet:
       return rules::CheckStatefulSet;
     case KindId::kDaemonSet:
@@ -527,6 +532,9 @@ FieldErrors ValidateStatus(KindId kind, const Json& old, const Json& object) {
     case KindId::kPodDisruptionBudget:
       CheckMetaUpdate(errors, old, object);
       rules::CheckBudgetStatus(errors, object);
+      break;
+    case KindId::kResourceQuota:
+      rules::CheckResourceQuotaStatus(errors, old, object);
       break;
     case KindId::kNode:
       CheckNodeUpdate(errors, old, object);

@@ -9,6 +9,7 @@
 #include "api/defaults.h"
 #include "api/object.h"
 #include "api/quota.h"
+#include "apiserver/limit_ranges.h"
 #include "apiserver/objects.h"
 #include "apiserver/queue_admission.h"
 
@@ -166,6 +167,7 @@ Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json
   const Subject subject{.kind = kind, .name = name};
   switch (kind.id) {
     case KindId::kPod: {
+      ApplyLimitRanges(store, object);
       if (Outcome<void> account = AdmitServiceAccount(store, subject, object); !account) {
         return account;
       }

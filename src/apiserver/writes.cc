@@ -17,7 +17,9 @@
 #include "api/validate.h"
 #include "api/versions.h"
 #include "apiserver/admission.h"
+#include "apiserver/limit_ranges.h"
 #include "apiserver/managed.h"
+#include "apiserver/quotas.h"
 #include "apiserver/services.h"
 #include "base/check.h"
 #include "base/limits.h"
@@ -176,6 +178,23 @@ Outcome<void> Allocate(WriteContext& context, std::string_view name, const Json*
   return AllocateService(context.store, context.prng, {.kind = kind, .name = name}, object);
 }
 
+// The last steps of admission: LimitRanges, then ResourceQuotas. They count what would be stored.
+Outcome<void> AdmitAmounts(const WriteContext& context, std::string_view name, const Json* before,
+                           const Json& object) {
+  const api::Kind& kind = *context.request.kind;
+  const bool new_pod = kind.id == KindId::kPod && before == nullptr;
+  if (new_pod || kind.id == KindId::kPersistentVolumeClaim) {
+    Outcome<void> within =
+        CheckLimitRanges(context.store, {.kind = kind, .name = name}, before, object);
+    if (!within) return within;
+  }
+  return CheckQuotas(context.store, {.kind = kind,
+                                     .old = before,
+                                     .object = object,
+                                     .namespace_name = context.request.namespace_name,
+                                     .name = name});
+}
+
 // Admission, defaults and rules; what comes out may be stored, in the request's kind.
 Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   const api::Kind& kind = *context.request.kind;
@@ -199,6 +218,7 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   if (Outcome<void> admitted = AdmitValid(context.store, kind, nullptr, object); !admitted) {
     return admitted;
   }
+  if (Outcome<void> room = AdmitAmounts(context, *name, nullptr, object); !room) return room;
   if (Exists(context, *name)) return AlreadyExists({.kind = kind, .name = *name});
   return Allocate(context, *name, nullptr, object);
 }
@@ -217,7 +237,7 @@ Bytes PutNext(WriteContext& context, const api::Kind& storage, const Json& objec
   store::StoredObject next = MakeStored(storage, object, json, context.store.next_revision());
   next.spec = printed.spec;
   next.managed = printed.managed;
-  context.store.Put(std::move(next));
+  PutCharged(context.store, std::move(next));
   return json;
 }
 
@@ -328,7 +348,7 @@ void DeleteAsItStands(store::Store& store, const store::ObjectRef& target) {
   store::StoredObject last = *target;
   last.revision = store.next_revision();
   last.json = Bytes(WithRevision(target->json.view(), last.revision));
-  store.Delete(std::move(last));
+  DeleteCharged(store, std::move(last));
 }
 
 Outcome<store::ObjectRef> FindTarget(const WriteContext& context) {
@@ -378,7 +398,7 @@ Bytes CommitDelete(WriteContext& context, const api::Kind& storage, Json last) {
   if (context.options.dry_run) return Bytes(PrintCanonical(storage, last, 0).text);
   const uint64_t revision = context.store.next_revision();
   Bytes json(PrintCanonical(storage, last, revision).text);
-  context.store.Delete(MakeStored(storage, last, json, revision));
+  DeleteCharged(context.store, MakeStored(storage, last, json, revision));
   return json;
 }
 
@@ -488,6 +508,8 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     return std::unexpected(std::move(admitted.error()));
   }
   if (subresource == api::Subresource::kNone) {
+    Outcome<void> room = AdmitAmounts(context, context.request.name, &before, object);
+    if (!room) return std::unexpected(std::move(room.error()));
     Outcome<void> given = Allocate(context, context.request.name, &before, object);
     if (!given) return std::unexpected(std::move(given.error()));
   }

@@ -75,6 +75,8 @@ class Store {
 
   // The table of that name, or nothing. Cost: linear in the tables.
   [[nodiscard]] std::optional<Table> TableNamed(std::string_view name) const;
+  // "pods", "deployments.apps". REQUIRES: the table exists.
+  [[nodiscard]] std::string_view NameOf(Table table) const { return options_.tables[table]; }
   // A table more. Tables stay for ever; a later journal has to name it from the start. REQUIRES:
   // none has that name.
   Table AddTable(std::string name);
