@@ -48,6 +48,14 @@ constexpr Kind SpokenKind(KindId id, std::string_view group, std::string_view na
           .storage = id};
 }
 
+constexpr Kind AccessReview(KindId id, std::string_view name, std::string_view plural,
+                            std::string_view singular) {
+  Kind kind = SpokenKind(id, "authorization.k8s.io", name, plural);
+  kind.singular = singular;
+  kind.posted = true;
+  return kind;
+}
+
 constexpr Kind ClusterWide(Kind kind) {
   kind.namespaced = false;
   return kind;
@@ -121,7 +129,6 @@ constexpr Kind OldVersion(KindId id, Kind kind) {
 
 constexpr std::string_view kEvents = "events.k8s.io";
 constexpr std::string_view kAuthentication = "authentication.k8s.io";
-constexpr std::string_view kAuthorization = "authorization.k8s.io";
 
 constexpr std::array<Kind, kKindsCount> kKinds = {
     WithoutDeleteCollection(WithStatus(ClusterWide(StoredKind(
@@ -255,14 +262,14 @@ constexpr std::array<Kind, kKindsCount> kKinds = {
     SpokenKind(KindId::kTokenRequest, kAuthentication, "TokenRequest", ""),
     ClusterWide(SpokenKind(KindId::kSelfSubjectReview, kAuthentication, "SelfSubjectReview",
                            "selfsubjectreviews")),
-    ClusterWide(SpokenKind(KindId::kSubjectAccessReview, kAuthorization, "SubjectAccessReview",
-                           "subjectaccessreviews")),
-    SpokenKind(KindId::kLocalSubjectAccessReview, kAuthorization, "LocalSubjectAccessReview",
-               "localsubjectaccessreviews"),
-    ClusterWide(SpokenKind(KindId::kSelfSubjectAccessReview, kAuthorization,
-                           "SelfSubjectAccessReview", "selfsubjectaccessreviews")),
-    ClusterWide(SpokenKind(KindId::kSelfSubjectRulesReview, kAuthorization,
-                           "SelfSubjectRulesReview", "selfsubjectrulesreviews")),
+    ClusterWide(AccessReview(KindId::kSubjectAccessReview, "SubjectAccessReview",
+                             "subjectaccessreviews", "subjectaccessreview")),
+    AccessReview(KindId::kLocalSubjectAccessReview, "LocalSubjectAccessReview",
+                 "localsubjectaccessreviews", "localsubjectaccessreview"),
+    ClusterWide(AccessReview(KindId::kSelfSubjectAccessReview, "SelfSubjectAccessReview",
+                             "selfsubjectaccessreviews", "selfsubjectaccessreview")),
+    ClusterWide(AccessReview(KindId::kSelfSubjectRulesReview, "SelfSubjectRulesReview",
+                             "selfsubjectrulesreviews", "selfsubjectrulesreview")),
     SpokenKind(KindId::kStatus, "", "Status", ""),
     SpokenKind(KindId::kDeleteOptions, "", "DeleteOptions", ""),
     SpokenKind(KindId::kPodTemplateSpec, "", "PodTemplateSpec", ""),

@@ -113,7 +113,8 @@ struct Kind {
   std::string_view
       storage_hash;  // The aggregated discovery's storageVersionHash, as upstream computes it.
   bool namespaced = false;
-  bool stored = false;  // Served with every verb; the others are subresources or pieces.
+  bool stored = false;  // Served with every verb; the others are subresources or pieces,
+  bool posted = false;  // or questions: created only, answered and not kept.
   bool has_status = false;
   bool has_scale = false;
   bool has_deletecollection = true;
@@ -127,6 +128,9 @@ struct Kind {
   [[nodiscard]] constexpr bool is_view() const { return storage != id; }
   // Whether the version is one that its group has given up.
   [[nodiscard]] constexpr bool is_old() const { return custom && is_view(); }
+
+  // Whether it is a resource of its own.
+  [[nodiscard]] constexpr bool is_served() const { return stored || posted; }
 
   // "v1" or "apps/v1".
   [[nodiscard]] std::string api_version() const;

@@ -8,6 +8,7 @@
 #include "api/custom_definition.h"
 #include "api/field_error.h"
 #include "api/object.h"
+#include "apiserver/access.h"
 #include "apiserver/objects.h"
 #include "apiserver/reads.h"
 #include "apiserver/render.h"
@@ -258,6 +259,7 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
   }
   const Outcome<ResourceRequest> request = ParseResource(std::move(target), http, definitions_);
   if (!request) return std::unexpected(request.error());
+  if (request->kind->posted) return ReviewAccess(*request, *identity);
   Outcome<env::HttpResponse> response = HandleResource(now, arrived, *request, out, streaming);
   std::string warning = DeprecationOf(*request->kind);
   if (warning.empty()) return response;

@@ -44,6 +44,7 @@ std::vector<Subresource> SubresourcesOf(const api::Kind& kind) {
 }
 
 std::string_view VerbsOf(const api::Kind& kind) {
+  if (kind.posted) return kCreate;
   if (kind.custom) {
     return R"(["delete","deletecollection","get","list","patch","create","update","watch"])";
   }
@@ -79,18 +80,19 @@ std::vector<std::string_view> VersionsOf(ServedKinds all, std::string_view group
   std::vector<std::string_view> versions;
   for (const api::Kind* kind : all) {
     const bool met = std::ranges::find(versions, kind->version) != versions.end();
-    if (kind->stored && kind->group == group && !met) versions.push_back(kind->version);
+    if (kind->is_served() && kind->group == group && !met) versions.push_back(kind->version);
   }
   std::ranges::stable_sort(versions, api::IsVersionBefore);
   return versions;
 }
 
-// The stored kinds of a version of a group, in order of their plurals.
+// The served kinds of a version of a group, in order of their plurals.
 std::vector<const api::Kind*> KindsOfVersion(ServedKinds all, std::string_view group,
                                              std::string_view version) {
   std::vector<const api::Kind*> kinds;
   for (const api::Kind* kind : all) {
-    if (kind->stored && kind->group == group && kind->version == version) kinds.push_back(kind);
+    if (kind->is_served() && kind->group == group && kind->version == version)
+      kinds.push_back(kind);
   }
   std::ranges::sort(kinds, {}, &api::Kind::plural);
   return kinds;
@@ -100,7 +102,7 @@ std::vector<const api::Kind*> KindsOfVersion(ServedKinds all, std::string_view g
 std::vector<std::string_view> Groups(ServedKinds all) {
   std::vector<std::string_view> groups;
   for (const api::Kind* kind : all) {
-    if (kind->stored && !kind->group.empty()) groups.push_back(kind->group);
+    if (kind->is_served() && !kind->group.empty()) groups.push_back(kind->group);
   }
   std::ranges::sort(groups);
   groups.erase(std::ranges::unique(groups).begin(), groups.end());
@@ -119,9 +121,9 @@ std::string ResourceListJson(ServedKinds all, std::string_view group, std::strin
   }
   for (const api::Kind* kind : kinds) {
     add(fmt::format(
-        R"({{"name":"{}","singularName":"{}","namespaced":{},"kind":"{}","verbs":{}{},"storageVersionHash":"{}"}})",
+        R"({{"name":"{}","singularName":"{}","namespaced":{},"kind":"{}","verbs":{}{}{}}})",
         kind->plural, kind->singular, kind->namespaced, kind->name, VerbsOf(*kind), NamesOf(*kind),
-        kind->storage_hash));
+        kind->posted ? "" : fmt::format(R"(,"storageVersionHash":"{}")", kind->storage_hash)));
     for (const Subresource& part : SubresourcesOf(*kind)) {
       const bool foreign = part.response->group != group;
       add(fmt::format(

@@ -89,6 +89,7 @@ bool Allows(Subpart subpart, Verb verb) {
 // What a method means for a collection, one object, or a subresource.
 Outcome<Verb> VerbOf(const ResourceRequest& request, env::Method method) {
   const bool named = !request.name.empty();
+  if (request.kind->posted && method != env::Method::kPost) return MethodNotAllowed();
   const bool namespaced = request.kind->namespaced;
   switch (method) {
     case env::Method::kGet:
@@ -118,7 +119,7 @@ Outcome<Verb> VerbOf(const ResourceRequest& request, env::Method method) {
 // Whether any kind lives in the group, and in the group's version.
 bool KnowsGroup(const Definitions& definitions, std::string_view group, std::string_view version) {
   for (const api::Kind& kind : api::Kinds()) {
-    if (kind.stored && kind.group == group && (version.empty() || kind.version == version)) {
+    if (kind.is_served() && kind.group == group && (version.empty() || kind.version == version)) {
       return true;
     }
   }
@@ -144,11 +145,14 @@ Outcome<ResourceRequest> ResolveParts(std::string_view group, std::string_view v
   }
   request.kind = api::FindResource(group, version, rest[at]);
   if (request.kind == nullptr) request.kind = definitions.FindResource(group, version, rest[at]);
-  if (request.kind == nullptr || !request.kind->stored) return NoSuchResource();
+  if (request.kind == nullptr || !request.kind->is_served()) return NoSuchResource();
   if (request.kind->namespaced == request.namespace_name.empty()) {
     // Across all namespaces there are collections only.
     if (!request.kind->namespaced || rest.size() > at + 1) return NoSuchResource();
   }
+  // A question is asked of its collection, in a namespace or of none.
+  const bool asks_elsewhere = rest.size() > at + 1 || (request.kind->namespaced && at == 0);
+  if (request.kind->posted && asks_elsewhere) return NoSuchResource();
   if (rest.size() > at + 1) request.name = rest[at + 1];
   if (rest.size() > at + 2) {
     request.no_containers = NoContainers(*request.kind, rest[at + 2], http.target);
