@@ -1,14 +1,18 @@
 #include "controllers/namespaces.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <utility>
 #include <vector>
 
 namespace berth::controllers {
 namespace {
 
 constexpr std::string_view kFinalizer = "kubernetes";
+constexpr Duration kTellAfter = Duration::Seconds(3);
 constexpr std::string_view kServiceAccount = "default";
 constexpr std::string_view kRootCa = "kube-root-ca.crt";
 constexpr std::string_view kRootCaKey = "ca.crt";
@@ -34,6 +38,83 @@ void Furnish(const Objects& objects, const NamespaceFacts& facts, Plan& plan) {
   Write patch = PatchOf(objects.head(known));
   patch.body = data;
   plan.writes.push_back(std::move(patch));
+}
+
+// What is left of a namespace, by what upstream tells of it.
+struct Remains {
+  std::map<std::string, size_t> by_resource;  // "pods.", "jobs.batch"
+  std::map<std::string, size_t> by_finalizer;
+
+  void Count(const Objects& objects, const api::Kind& kind, const std::string& space) {
+    for (const Slot slot : objects.In(kind.id, space)) {
+      ++by_resource[fmt::format("{}.{}", kind.plural, kind.group)];
+      for (const std::string& finalizer : objects.head(slot).finalizers) ++by_finalizer[finalizer];
+    }
+  }
+};
+
+std::string Listed(const std::map<std::string, size_t>& counts, std::string_view verb) {
+  std::vector<std::string> parts;
+  for (const auto& [name, count] : counts)
+    parts.push_back(fmt::format("{} {} {} resource instances", name, verb, count));
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+// The conditions of a namespace that waits for what is left in it. The first three are of failures
+// that don't happen here: what is served is known, and deletions are tried until they are done.
+std::vector<api::Condition> ConditionsOf(const Remains& remains) {
+  std::vector<api::Condition> conditions = {
+      {.type = "NamespaceDeletionDiscoveryFailure",
+       .status = "False",
+       .reason = "ResourcesDiscovered",
+       .message = "All resources successfully discovered"},
+      {.type = "NamespaceDeletionGroupVersionParsingFailure",
+       .status = "False",
+       .reason = "ParsedGroupVersions",
+       .message = "All legacy kube types successfully parsed"},
+      {.type = "NamespaceDeletionContentFailure",
+       .status = "False",
+       .reason = "ContentDeleted",
+       .message = "All content successfully deleted, may be waiting on finalization"},
+      {.type = "NamespaceContentRemaining",
+       .status = "False",
+       .reason = "ContentRemoved",
+       .message = "All content successfully removed"},
+      {.type = "NamespaceFinalizersRemaining",
+       .status = "False",
+       .reason = "ContentHasNoFinalizers",
+       .message = "All content-preserving finalizers finished"}};
+  if (!remains.by_resource.empty()) {
+    conditions[3].status = "True";
+    conditions[3].reason = "SomeResourcesRemain";
+    conditions[3].message =
+        fmt::format("Some resources are remaining: {}", Listed(remains.by_resource, "has"));
+  }
+  if (!remains.by_finalizer.empty()) {
+    conditions[4].status = "True";
+    conditions[4].reason = "SomeFinalizersRemain";
+    conditions[4].message =
+        fmt::format("Some content in the namespace has finalizers remaining: {}",
+                    Listed(remains.by_finalizer, "in"));
+  }
+  return conditions;
+}
+
+// Says what is waited for, unless the namespace says so already. Most namespaces are gone before
+// that helps anybody, and the next step would have to wait for the write.
+void TellRemains(const Objects& objects, const NamespaceFacts& facts, const Remains& remains,
+                 Plan& plan) {
+  const Instant due = *objects.head(facts.slot).deletion + kTellAfter;
+  if (facts.now < due) return plan.WakeAt(due);
+  std::vector<api::Condition> conditions = objects.namespace_of(facts.slot)->conditions;
+  bool changed = false;
+  for (api::Condition& condition : ConditionsOf(remains))
+    changed = SetCondition(conditions, std::move(condition), facts.now) || changed;
+  if (!changed) return;
+  plan.writes.push_back(
+      StatusOf(objects.head(facts.slot),
+               fmt::format(R"({{"conditions":{}}})",
+                           ConditionsText(conditions, ConditionTimes::kTransition))));
 }
 
 // Asks a kind's objects to go. True when none is left in sight.
@@ -68,13 +149,23 @@ void Terminate(const Objects& objects, const NamespaceFacts& facts, Plan& plan) 
   const api::Namespace& space = *objects.namespace_of(facts.slot);
   if (std::ranges::find(space.spec_finalizers, kFinalizer) == space.spec_finalizers.end()) return;
   // Pods go first: what they use must outlive them.
-  if (!Empty(objects, facts, api::KindOf(api::KindId::kPod), plan)) return;
+  Remains remains;
+  if (!Empty(objects, facts, api::KindOf(api::KindId::kPod), plan)) {
+    remains.Count(objects, api::KindOf(api::KindId::kPod), head.name);
+    if (plan.writes.empty()) TellRemains(objects, facts, remains, plan);
+    return;
+  }
   bool empty = true;
   for (const api::Kind& kind : api::Kinds()) {
     if (!kind.stored || !kind.namespaced || kind.storage != kind.id) continue;
-    if (!Empty(objects, facts, kind, plan)) empty = false;
+    if (Empty(objects, facts, kind, plan)) continue;
+    empty = false;
+    remains.Count(objects, kind, head.name);
   }
-  if (!empty) return;
+  if (!empty) {
+    if (plan.writes.empty()) TellRemains(objects, facts, remains, plan);
+    return;
+  }
   for (const api::Kind& kind : api::Kinds()) {
     if (!kind.stored || !kind.namespaced || kind.storage != kind.id) continue;
     if (facts.empty.contains(kind.id)) continue;

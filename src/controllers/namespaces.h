@@ -20,11 +20,12 @@ struct NamespaceFacts {
   const EmptyKinds& empty;     // Read to be empty.
   const EmptyKinds& occupied;  // Read to hold something that is not known.
   std::string_view root_ca;    // PEM; nothing is published when empty.
+  Instant now;
 };
 
 // A live namespace gets the ServiceAccount "default" and the ConfigMap kube-root-ca.crt. One that
 // is being deleted loses its pods, then everything else; when each kind was read to be empty, its
-// finalizer.
+// finalizer. What it waits for stands in its conditions after some seconds, in upstream's words.
 [[nodiscard]] Plan PlanNamespace(const Objects& objects, const NamespaceFacts& facts);
 
 }  // namespace berth::controllers

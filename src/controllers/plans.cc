@@ -80,7 +80,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanNamespace(objects_, {.slot = slot,
                                       .empty = row.empty,
                                       .occupied = row.occupied,
-                                      .root_ca = options_.root_ca});
+                                      .root_ca = options_.root_ca,
+                                      .now = now});
     case Part::kDeployment:
       return PlanForDeployment(slot, row, now);
     case Part::kReplicaSet:

@@ -287,6 +287,53 @@ TEST_F(WorkloadDeletion, ANamespaceThatGoesTakesAllOfItAlong) {
   EXPECT_EQ(Text("/api/v1/namespaces/d", "/metadata/name"), "gone");
 }
 
+// Pods go first, and what a namespace waits for stands in its conditions; once.
+TEST_F(WorkloadDeletion, ANamespaceThatWaitsSaysForWhat) {
+  Make(kPods, R"({"metadata":{"name":"p","finalizers":["x.io/a"]},"spec":{}})");
+  const std::string kMaps = "/api/v1/namespaces/d/configmaps";
+  Make(kMaps, R"({"metadata":{"name":"m","finalizers":["x.io/a","x.io/b"]}})");
+  Patch("/api/v1/namespaces/d", R"({"kind":"Namespace"})");
+  Pass(1);
+  api_.Do(Method::kDelete, "/api/v1/namespaces/d");
+  Pass(5);
+  const auto told = [&](int index) {
+    const std::string at = fmt::format("/status/conditions/{}", index);
+    const auto text = [&](const char* member) { return Text("/api/v1/namespaces/d", at + member); };
+    return fmt::format("{}={} {}: {}", text("/type"), text("/status"), text("/reason"),
+                       text("/message"));
+  };
+  EXPECT_EQ(told(0),
+            "NamespaceDeletionDiscoveryFailure=False ResourcesDiscovered: All resources "
+            "successfully discovered");
+  EXPECT_EQ(told(1),
+            "NamespaceDeletionGroupVersionParsingFailure=False ParsedGroupVersions: All legacy "
+            "kube types successfully parsed");
+  EXPECT_EQ(told(2),
+            "NamespaceDeletionContentFailure=False ContentDeleted: All content successfully "
+            "deleted, may be waiting on finalization");
+  EXPECT_EQ(told(3),
+            "NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: "
+            "pods. has 1 resource instances");
+  EXPECT_EQ(told(4),
+            "NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace "
+            "has finalizers remaining: x.io/a in 1 resource instances");
+  EXPECT_EQ(Text(kMaps + "/m", "/metadata/deletionTimestamp"), "none");
+  ExpectAtRest();
+  Patch(kPods + "/p", R"({"metadata":{"finalizers":null}})");
+  Pass(5);
+  EXPECT_EQ(told(3),
+            "NamespaceContentRemaining=True SomeResourcesRemain: Some resources are remaining: "
+            "configmaps. has 1 resource instances");
+  EXPECT_EQ(told(4),
+            "NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace "
+            "has finalizers remaining: x.io/a in 1 resource instances, x.io/b in 1 resource "
+            "instances");
+  ExpectAtRest();
+  Patch(kMaps + "/m", R"({"metadata":{"finalizers":null}})");
+  Pass(40);
+  EXPECT_EQ(Text("/api/v1/namespaces/d", "/metadata/name"), "gone");
+}
+
 // What others made for it goes at once; what it runs by stays.
 TEST_F(WorkloadDeletion, ASecondWorkloadOfAJobGoesThoughItIsProtected) {
   StartInPart();
