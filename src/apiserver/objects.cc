@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <charconv>
 #include <utility>
 
 #include "api/custom_definition.h"
@@ -277,6 +278,71 @@ void CheckManager(std::string_view manager, api::FieldErrors& errors) {
   }
 }
 
+// The member that a path begins with, and what of the path its name takes. A name may have dots of
+// its own: the longest that fits is it, of so many that nobody can make this take long.
+struct Step {
+  api::JsonObject::const_iterator member;
+  size_t size = 0;
+};
+Step StepOf(const api::JsonObject& members, std::string_view path) {
+  constexpr int kTriesMax = 8;
+  Step step{.member = members.end()};
+  size_t end = 0;
+  for (int tries = 0; tries < kTriesMax && end < path.size(); ++tries) {
+    end = std::min(path.find_first_of(".[", end + 1), path.size());
+    const auto found = members.find(path.substr(0, end));
+    if (found != members.end()) step = {.member = found, .size = end};
+  }
+  return step;
+}
+
+// Where in a document a field stands: the place of each step among its siblings. Of one that is
+// there twice it is the first place.
+std::vector<size_t> PlaceOf(const api::Json& document, std::string_view path) {
+  std::vector<size_t> place;
+  const api::Json* at = &document;
+  while (!path.empty()) {
+    if (path.starts_with('.')) path.remove_prefix(1);
+    if (const api::JsonArray* items = at->if_array(); items != nullptr && path.starts_with('[')) {
+      size_t index = 0;
+      const char* last = path.data() + path.size();
+      const char* end = std::from_chars(path.data() + 1, last, index).ptr;
+      place.push_back(index);
+      if (index >= items->size() || end == last) break;
+      at = &(*items)[index];
+      path.remove_prefix(static_cast<size_t>(end - path.data()) + 1);
+      continue;
+    }
+    const api::JsonObject* members = at->if_object();
+    if (members == nullptr) break;
+    const Step step = StepOf(*members, path);
+    if (step.size == 0) break;
+    place.push_back(static_cast<size_t>(step.member - members->begin()));
+    at = &step.member->value();
+    path.remove_prefix(step.size);
+  }
+  return place;
+}
+
+// Puts problems in the order in which the document has what they are about.
+void SortProblems(const api::Json& document, std::vector<std::string>& problems) {
+  struct Placed {
+    std::vector<size_t> place;
+    std::string problem;
+  };
+  std::vector<Placed> placed;
+  for (std::string& problem : problems) {
+    // `unknown field "spec.x"`
+    const size_t quote = problem.find('"');
+    const std::string_view path = std::string_view(problem).substr(quote + 1);
+    placed.push_back({.place = PlaceOf(document, path.substr(0, path.size() - 1)),
+                      .problem = std::move(problem)});
+  }
+  std::ranges::stable_sort(placed, {}, &Placed::place);
+  problems.clear();
+  for (Placed& item : placed) problems.push_back(std::move(item.problem));
+}
+
 }  // namespace
 
 store::Store::Options StoreOptions() {
@@ -533,6 +599,9 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
   api::Member(raw->value.get_object(), "apiVersion") = kind.api_version();
   Body body{.object = std::move(raw->value), .warnings = {}};
   body.managed = TakeManaged(body.object);
+  // Where both happen, their order is the document's, which is lost with the unknown members.
+  const bool both = !raw->duplicates.empty() && validation != FieldValidation::kIgnore;
+  const api::Json whole = both ? body.object : api::Json();
   Result<std::vector<std::string>> unknown = api::Conform(kind, body.object);
   if (!unknown) return CannotBeHandled(kind.name, kind, unknown.error().message);
   if (validation == FieldValidation::kIgnore) return body;
@@ -540,6 +609,8 @@ Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
     body.warnings.push_back(fmt::format("duplicate field \"{}\"", path));
   }
   for (std::string& problem : *unknown) body.warnings.push_back(std::move(problem));
+  // Of custom kinds members are met twice before any is looked up.
+  if (both && !kind.custom) SortProblems(whole, body.warnings);
   if (validation == FieldValidation::kStrict && !body.warnings.empty()) {
     return CannotBeHandled(kind.name, kind, api::StrictDecodingError(body.warnings));
   }
