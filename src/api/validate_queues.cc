@@ -203,6 +203,15 @@ std::vector<std::string_view> PodSetsOf(const Json& workload) {
   return names;
 }
 
+void CheckAmounts(FieldErrors& errors, const Path& path, const JsonObject& amounts) {
+  for (const auto& [resource, value] : amounts) {
+    const std::optional<Quantity> amount = AmountOf(&value);
+    if (amount && amount->sign() < 0) {
+      AddAmount(errors, path.At(resource), *amount, std::string(kNegative));
+    }
+  }
+}
+
 void CheckPodSets(FieldErrors& errors, const Json& workload) {
   const Path spec("spec");
   const JsonArray& sets = ArrayAt(workload, "spec.podSets");
@@ -214,14 +223,17 @@ void CheckPodSets(FieldErrors& errors, const Json& workload) {
     for (const std::string_view list : {"initContainers", "containers"}) {
       const JsonArray& containers = ArrayAt(sets[i], fmt::format("template.spec.{}", list));
       for (size_t j = 0; j < containers.size(); ++j) {
-        if (!ObjectAt(containers[j], "resources.requests").contains("pods")) continue;
         const Path container = pod.At(list, j);
         const Path resources = container.At("resources");
         const Path requests = resources.At("requests");
+        CheckAmounts(errors, requests, ObjectAt(containers[j], "resources.requests"));
+        CheckAmounts(errors, resources.At("limits"), ObjectAt(containers[j], "resources.limits"));
+        if (!ObjectAt(containers[j], "resources.requests").contains("pods")) continue;
         AddInvalid(errors, requests.Key("pods"), std::string_view("pods"),
                    {"the key is reserved for internal kueue use"});
       }
     }
+    CheckAmounts(errors, pod.At("overhead"), ObjectAt(sets[i], "template.spec.overhead"));
     if (FindMember(sets[i], "minCount") != nullptr) ++partial;
   }
   if (partial > 1) {
@@ -417,15 +429,6 @@ void CheckWorkload(FieldErrors& errors, const Json* old, const Json& object) {
 }
 
 // ---- Volcano -----------------------------------------------------------------------------------
-
-void CheckAmounts(FieldErrors& errors, const Path& path, const JsonObject& amounts) {
-  for (const auto& [resource, value] : amounts) {
-    const std::optional<Quantity> amount = AmountOf(&value);
-    if (amount && amount->sign() < 0) {
-      AddAmount(errors, path.At(resource), *amount, std::string(kNegative));
-    }
-  }
-}
 
 // guarantee <= deserved <= capability, of each resource that the larger names; whoever guarantees
 // has to deserve.

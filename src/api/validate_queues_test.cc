@@ -150,6 +150,14 @@ TEST(QueueRulesTest, PodSetsOfWorkloads) {
                               R"("resources":{"requests":{"pods":1}}}]}}})")),
             (Texts{"spec.podSets[0].template.spec.containers[0].resources.requests[pods]: Invalid "
                    "value: \"pods\": the key is reserved for internal kueue use"}));
+  const std::string at = "spec.podSets[0].template.spec.";
+  const std::string negative = R"(: Invalid value: "-5": must be greater than or equal to 0)";
+  EXPECT_EQ(New(kind, PodSets(R"({"name":"a","template":{"spec":{"overhead":{"cpu":"-5"},)"
+                              R"("containers":[{"name":"c","resources":{"requests":{"cpu":"-5"},)"
+                              R"("limits":{"cpu":"-5"}}}]}}})")),
+            (Texts{at + "containers[0].resources.requests.cpu" + negative,
+                   at + "containers[0].resources.limits.cpu" + negative,
+                   at + "overhead.cpu" + negative}));
 }
 
 TEST(QueueRulesTest, SlicesOfWorkloads) {

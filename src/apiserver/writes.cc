@@ -253,7 +253,8 @@ Outcome<Bytes> CommitSized(WriteContext& context, const api::Kind& storage, Json
 
 // Of kinds that Kueue would hold for quota, and that nobody holds here.
 std::string QueueWarning(const api::Kind& kind, const Json& object) {
-  if (kind.id != KindId::kPod && kind.id != KindId::kDeployment && kind.id != KindId::kReplicaSet) {
+  if (kind.id != KindId::kPod && kind.id != KindId::kDeployment && kind.id != KindId::kReplicaSet &&
+      kind.id != KindId::kStatefulSet) {
     return "";
   }
   const JsonObject& labels = api::ObjectAt(object, "metadata.labels");

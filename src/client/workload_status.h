@@ -18,8 +18,8 @@ namespace berth::client {
 [[nodiscard]] std::string ChecksText(std::span<const api::CheckState> checks);
 
 // Of who is evicted, besides its conditions, each with a comma before it: its checks begin anew, so
-// that no answer of before counts for other places (Kueue, reference K106), and of nodes that failed
-// nothing is to be done any more. Empty: there is neither.
+// that no answer of before counts for other places (K106 of Kueue's cases), and of nodes that
+// failed nothing is to be done any more. Empty: there is neither.
 [[nodiscard]] std::string ResetOfEvicted(const api::Workload& workload, Instant now);
 
 }  // namespace berth::client

@@ -1,6 +1,7 @@
 #include "control/quota.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <set>
@@ -215,8 +216,16 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
   const std::optional<api::Placement> placement = PlacementOf(*workload, out);
   auto read = translate::WorkloadFacts(*workload, vocabulary, placement ? &*placement : nullptr);
   if (read) {
-    for (size_t i = 0; i < read->slots.size(); ++i)
-      read->slots[i].ours = IsOurs(*workload->pod_sets[i].spec);
+    for (size_t i = 0; i < read->slots.size(); ++i) {
+      const api::PodSpec& spec = *workload->pod_sets[i].spec;
+      const bool mine = IsOurs(spec);
+      read->slots[i].ours = mine && spec.unsupported.empty();
+      // With places alone quota would be held for what never runs.
+      if (joint_ && mine && !spec.unsupported.empty()) {
+        read->slots[i].unsupported =
+            vocabulary.names.Intern(fmt::format("{}", fmt::join(spec.unsupported, ", ")));
+      }
+    }
   }
   const bool lacks = read && cycle::LacksPlaces(read->slots, read->reserved, joint_);
   const Workloads::News news = workloads_.Observe(*std::move(workload), lacks);
@@ -248,12 +257,10 @@ std::optional<api::Placement> Quota::PlacementOf(const api::Workload& workload, 
   return std::nullopt;
 }
 
-// Whether we place pods of that template.
+// Whether pods of that template name us.
 bool Quota::IsOurs(const api::PodSpec& spec) const {
   const std::string& name = spec.scheduler_name;
-  const bool named =
-      name.empty() || std::ranges::find(scheduler_names_, name) != scheduler_names_.end();
-  return named && spec.unsupported.empty();
+  return name.empty() || std::ranges::find(scheduler_names_, name) != scheduler_names_.end();
 }
 
 model::QueueUpsert Quota::FactsOf(const api::ClusterQueue& queue,

@@ -189,6 +189,9 @@ void Admissions::Enter(const model::State& state, WorkloadId workload) {
   if (queue.bar == model::LocalQueueBar::kStopped)
     return Apart(workload, QueueBar::kLocalQueueStopped);
   if (queue.bar == model::LocalQueueBar::kNamespace) return Apart(workload, QueueBar::kNamespace);
+  const auto is_unsupported = [](const model::WorkloadSlots& s) { return s.unsupported.valid(); };
+  if (std::ranges::any_of(row.slots, is_unsupported))
+    return Apart(workload, QueueBar::kUnsupported);
   entries_[workload.value] = {
       .mode = Mode::kInLine, .line = queue.cluster_queue, .from = {}, .refusal = {}};
   Stand(state, workload, queue.cluster_queue);

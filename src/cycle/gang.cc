@@ -109,6 +109,8 @@ Engine::Gang Engine::GangOf(GroupId g) const {
   const model::GroupTable& groups = state_.groups();
   const model::MemberCounts counts = groups.CountsOf(group.key);
   Gang gang{.waiting = counts[MemberKind::kWaiting]};
+  // Who completed needs no more, unless new members come (P13).
+  if (group.phase == model::GroupPhase::kCompleted && gang.waiting == 0) return gang;
   const auto needed = static_cast<uint32_t>(group.min_member);
   gang.needed = needed > counts.ready() ? needed - counts.ready() : 0;
   if (group.min_of_roles.empty() || !CountsRoles(group)) return gang;

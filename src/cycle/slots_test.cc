@@ -86,6 +86,23 @@ TEST(SlotsTest, QuotaComesWithPlacesForAllPods) {
   EXPECT_EQ(world.Cycle(), "") << "the places are a's, before its pods are there";
 }
 
+// Quota for pods that nobody here can place would be held for nothing.
+TEST(SlotsTest, WhoseTemplateCantBeHonouredWaitsWithoutQuotaAndInNobodysWay) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 1000}}, .strict = true});
+  world.Put(TestNode{.name = "n1", .cpu = 4000});
+  model::WorkloadUpsert ports = world.FactsOf(WorkloadSpec{.name = "ports", .created = 1});
+  ports.slots[0].unsupported =
+      world.engine.vocabulary().names.Intern("spec.containers.ports.hostPort");
+  world.engine.Apply(ports);
+  world.Put(WorkloadSpec{.name = "plain", .created = 2});
+  EXPECT_EQ(world.Cycle(), "default/plain: q spot 1000 n1; default/ports unsupported; ");
+  ports.slots[0].unsupported = {};
+  world.Remove("plain");
+  world.engine.Apply(ports);
+  EXPECT_EQ(world.Cycle(), "default/ports: q spot 1000 n1; ");
+}
+
 TEST(SlotsTest, PodsTakeThePlacesOfTheirWorkload) {
   JointWorld world;
   world.Put(QueueSpec{.name = "q"});

@@ -184,6 +184,8 @@ class QuotaWorld {
         return fmt::format("behind {}", state().KeyOf(why->behind));
       case model::QueueBar::kFull:
         return "full";
+      case model::QueueBar::kUnsupported:
+        return "unsupported";
     }
     if (!why->places.empty()) {
       const model::PlacesRefusal& first = why->places.front();

@@ -114,6 +114,7 @@ enum class QueueBar : uint8_t {
   kInactive,     // Something that its ClusterQueue names is not there, or not active.
   kBehind,       // Who stands before it in a StrictFIFO queue finds no quota.
   kFull,         // The scheduler holds as many claims as it can.
+  kUnsupported,  // Its pods are to get places with its quota, and nobody here can place them.
 };
 
 // Why pods that a workload would have find no nodes, though there is quota for them.

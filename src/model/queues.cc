@@ -36,8 +36,8 @@ bool QueueTable::IsAs(QueueId q, const QueueUpsert& facts, NameId parent, OwnerI
   if (row.uid != uid || parent_now != parent || row.preemption != facts.preemption ||
       row.groups != facts.groups || row.fungibility != facts.fungibility ||
       row.strict_fifo != facts.strict_fifo || row.stopped != facts.stopped ||
-      row.lacks_checks != facts.lacks_checks || row.checks != facts.checks ||
-      row.weight != facts.weight) {
+      row.deleting != facts.deleting || row.lacks_checks != facts.lacks_checks ||
+      row.checks != facts.checks || row.weight != facts.weight) {
     return false;
   }
   const QuotaTree& tree = ledger.quota();
@@ -92,6 +92,7 @@ OwnerId QueueTable::Put(const QueueUpsert& facts, NameId name, NameId parent, Ow
   rows_[q.value].fungibility = facts.fungibility;
   rows_[q.value].strict_fifo = facts.strict_fifo;
   rows_[q.value].stopped = facts.stopped;
+  rows_[q.value].deleting = facts.deleting;
   rows_[q.value].lacks_checks = facts.lacks_checks;
   rows_[q.value].checks = facts.checks;
   rows_[q.value].weight = facts.weight;
@@ -107,6 +108,7 @@ OwnerId QueueTable::Remove(QueueId q, Ledger& ledger) {
   rows_[q.value].groups = {};
   rows_[q.value].fungibility = {};
   rows_[q.value].strict_fifo = rows_[q.value].stopped = rows_[q.value].lacks_checks = false;
+  rows_[q.value].deleting = false;
   rows_[q.value].checks.clear();
   const OwnerId uid = std::exchange(rows_[q.value].uid, OwnerId{});
   DropQueue(q);
@@ -349,7 +351,11 @@ void QueueTable::AddTo(Hasher& hasher) const {
     hasher.Add(row.groups.value).Add(row.fungibility.next_before_borrowing);
     hasher.Add(row.fungibility.next_before_preempting);
     hasher.Add(row.fungibility.preempts_before_borrows);
-    hasher.Add(row.strict_fifo).Add(row.stopped).Add(row.lacks_checks).Add(row.checks.size());
+    hasher.Add(row.strict_fifo)
+        .Add(row.stopped)
+        .Add(row.deleting)
+        .Add(row.lacks_checks)
+        .Add(row.checks.size());
     for (const QueueCheck& check : row.checks) {
       hasher.Add(check.name.value).Add(check.flavors.size());
       for (const NameId flavor : check.flavors) hasher.Add(flavor.value);

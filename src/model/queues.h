@@ -93,6 +93,7 @@ struct QueueUpsert {
   QueueFungibility fungibility = {};
   bool strict_fifo = false;  // Who finds no quota bars those behind it.
   bool stopped = false;      // Nothing more is admitted; of Volcano's: it is closed.
+  bool deleting = false;     // Why it is stopped.
   // Nor while some of the admission checks that it asks for are not there, or nobody does them.
   bool lacks_checks = false;
   std::vector<QueueCheck> checks = {};
@@ -125,6 +126,7 @@ struct Queue {
   QueueFungibility fungibility;
   bool strict_fifo = false;
   bool stopped = false;
+  bool deleting = false;
   bool lacks_checks = false;
   std::vector<QueueCheck> checks;
   int32_t weight = 1;

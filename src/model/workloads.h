@@ -73,7 +73,8 @@ struct WorkloadSlots {
   uint32_t count = 0;
   uint32_t missing_max = 0;  // So many of them it may start without.
   TopologyWish topology = {};
-  bool ours = true;  // We are to place them.
+  bool ours = true;         // We are to place them.
+  NameId unsupported = {};  // What they ask for that nobody here can honour, in words; or invalid.
   bool operator==(const WorkloadSlots&) const = default;
 };
 

@@ -161,6 +161,7 @@ model::QueueUpsert QueueFacts(const api::ClusterQueue& queue, model::Vocabulary&
           .strict_fifo = queue.strict_fifo,
           // One that is being deleted admits nothing more, either.
           .stopped = queue.stop != api::StopPolicy::kNone || queue.meta.deletion_time.has_value(),
+          .deleting = queue.meta.deletion_time.has_value(),
           .checks = ChecksOf(queue, vocabulary)};
 }
 
@@ -187,6 +188,7 @@ model::QueueUpsert QueueFacts(const api::Queue& queue, model::Vocabulary& vocabu
       .parent = root ? "" : std::string(model::kRootQueue),
       // One that is being deleted starts nothing more, either.
       .stopped = !api::IsOpen(queue) || queue.meta.deletion_time.has_value(),
+      .deleting = queue.meta.deletion_time.has_value(),
       .weight = static_cast<int32_t>(std::clamp<int64_t>(queue.weight, 1, kWeightMax))};
   if (!root && !queue.parent.empty()) facts.parent = queue.parent;
   std::set<std::string> names;

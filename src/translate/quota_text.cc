@@ -44,9 +44,28 @@ std::string_view EffectText(model::TaintEffect effect) {
 // "namespace/name" without the namespace.
 std::string_view NameIn(std::string_view key) { return key.substr(key.find('/') + 1); }
 
+bool IsDeleting(std::string_view cluster_queue, const model::State& state) {
+  const model::QueueId q = state.queues().Find(model::QueueKind::kClusterQueue,
+                                               state.vocabulary().names.Find(cluster_queue));
+  return q.valid() && state.queues().at(q).deleting;
+}
+
+std::string UnsupportedText(const model::Workload& row, const model::State& state) {
+  for (const model::WorkloadSlots& slots : row.slots) {
+    if (!slots.unsupported.valid()) continue;
+    return fmt::format(
+        "{} of pod set {} can't be honoured by this scheduler yet, and quota is given "
+        "with nodes only: leave it out of the template, or name in "
+        "spec.schedulerName one that can",
+        state.NameOf(slots.unsupported), state.NameOf(slots.name));
+  }
+  return {};
+}
+
 // Why no flavors are looked at, of the queues that the workload comes through.
-WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_queue,
+WaitText BarText(const model::WorkloadRefusal& refusal, const model::Workload& row,
                  std::string_view cluster_queue, const model::State& state) {
+  const std::string_view local_queue = NameIn(state.KeyOf(row.local_queue));
   switch (refusal.bar) {
     case model::QueueBar::kNone:
       break;
@@ -72,6 +91,12 @@ WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_q
                                            "names: create it, or use another LocalQueue",
                                            cluster_queue, local_queue)};
     case model::QueueBar::kClusterQueueStopped:
+      if (IsDeleting(cluster_queue, state)) {
+        return {"Suspended",
+                fmt::format("ClusterQueue {} is being deleted, which waits for the workloads that "
+                            "hold its quota: name another LocalQueue, or make it again then",
+                            cluster_queue)};
+      }
       return {"Suspended",
               fmt::format("ClusterQueue {} is stopped by its spec.stopPolicy", cluster_queue)};
     case model::QueueBar::kCohortCycle:
@@ -92,6 +117,8 @@ WaitText BarText(const model::WorkloadRefusal& refusal, std::string_view local_q
                           state.KeyOf(refusal.behind), cluster_queue)};
     case model::QueueBar::kFull:
       return {"WaitingForQuota", "the scheduler holds as many admitted pods as it can"};
+    case model::QueueBar::kUnsupported:
+      return {"Misconfigured", UnsupportedText(row, state)};
   }
   return {};
 }
@@ -178,7 +205,7 @@ WaitText WorkloadRefusalText(const model::WorkloadRefusal& refusal, const model:
     const model::LocalQueueId local = state.local_queues().FindKey(workload.local_queue);
     const std::string_view cluster_queue =
         local.valid() ? state.NameOf(state.local_queues().at(local).cluster_queue) : "";
-    return BarText(refusal, NameIn(state.KeyOf(workload.local_queue)), cluster_queue, state);
+    return BarText(refusal, workload, cluster_queue, state);
   }
   if (!refusal.places.empty()) return PlacesText(refusal, workload, state);
   std::vector<std::string> reasons;

@@ -135,6 +135,14 @@ std::string ShortText(const model::Reason& reason, std::string_view group,
                           : "");
 }
 
+// Members that don't wait for a node, or, where none is known, who else there may be.
+std::string ApartText(uint32_t apart) {
+  if (apart == 0) return " of those whose spec.schedulerName is served here";
+  return fmt::format(
+      ": {} of its pods {} gated, another scheduler's, or ask{} for what this one can't honour",
+      apart, apart == 1 ? "is" : "are", apart == 1 ? "s" : "");
+}
+
 // What the members of a group wait for, without what nodes say.
 std::string GangText(const model::Refusal& refusal, const model::State& state) {
   const model::GangRefusal& gang = *refusal.gang;
@@ -148,9 +156,8 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
       const std::string_view never = gang.needed > limits::kPodsMax
                                          ? ", more than there can be: lower its spec.minMember"
                                          : "";
-      // Nothing is known of the pods of other schedulers: they may be all that there are.
-      const std::string_view whose =
-          gang.found == 0 ? " of those whose spec.schedulerName is served here" : "";
+      const uint32_t apart = state.groups().CountsOf(gang.group)[model::MemberKind::kApart];
+      const std::string whose = gang.found == 0 ? ApartText(apart) : "";
       return fmt::format("PodGroup {} lacks members{}: it needs {} more{}, and {} wait{}{}", group,
                          role.valid() ? fmt::format(" of role {}", state.NameOf(role)) : "",
                          gang.needed, never, gang.found, whose,

@@ -401,6 +401,22 @@ def joint(test):
     remove_queues(test, name)
 
 
+@case("a Job whose pods can't be placed here gets no quota, and is told which field it is", needs=CUSTOM)
+def unsupported(test):
+    name = make_queues(test, "1")
+    job = queued(objects.job("ports"))
+    container = job["spec"]["template"]["spec"]["containers"][0]
+    container["resources"] = {"requests": {"cpu": "100m"}}
+    container["ports"] = [{"containerPort": 80, "hostPort": 80}]
+    test.kubectl("create", "-f", "-", stdin=job)
+    test.wait("it waits", lambda: says(test, "ports", "QuotaReserved")[0] == "False")
+    _, reason, message = says(test, "ports", "QuotaReserved")
+    test.equal(reason, "Misconfigured", "reason")
+    test.match(r"^spec\.containers\.ports\.hostPort of pod set main can't be honoured", message)
+    test.kubectl("delete", "job", "ports")
+    remove_queues(test, name)
+
+
 @case("a Workload deleted under its Job gives it its template back, and it is admitted anew; of an orphan quota is held by pods", needs=CUSTOM)
 def deleted_workloads(test):
     name = test.unique("cq")
