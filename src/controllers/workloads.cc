@@ -270,10 +270,10 @@ bool Planner::Idle() const {
   return job_.suspend && job_.active == 0 && job_.terminating == 0 && HasNoPods();
 }
 
-// Nor of one that is being deleted, whose status nobody may write any more.
+// Nor of one that is being deleted, whose status nobody may write any more, and which may leave its
+// pods behind.
 bool Planner::HasNoPods() const {
-  return !busy_ && std::ranges::none_of(objects_.DependentsOf(head_),
-                                        [&](Slot slot) { return IsLivePod(objects_, slot); });
+  return !busy_ && !HasLivePods(objects_, head_.namespace_name, head_.uid);
 }
 
 std::string Planner::PodSetText() const {
