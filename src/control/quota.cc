@@ -57,6 +57,7 @@ CountsOfQueues CountWorkloads(const model::State& state) {
 
 Quota::Quota(const Options& options, client::Client& client)
     : queue_status_(options.queue_status),
+      keeps_in_use_(options.in_use),
       joint_(options.joint),
       scheduler_names_(options.scheduler_names),
       cluster_queues_watch_(client.Watch(KueueWatch("clusterqueues"))),
@@ -295,22 +296,26 @@ void Quota::Pump(Instant now, const model::State& state, client::Client& client,
     queues_.Listed();
     in_use_.Listed();
   }
-  if (queue_status_ && listed_ && recount_ && next_count_ <= now) {
+  if (HasToCount() && next_count_ <= now) {
     recount_ = false;
     next_count_ = now + Duration::Seconds(1);
-    Count(state);
+    if (queue_status_) Count(state);
     if (in_use_.KeepsQueues()) TellWhoHolds(state);
   }
-  if (queue_status_ && listed_ && in_use_.AsksWhoHolds()) TellWhoHolds(state);
+  if (keeps_in_use_ && listed_ && in_use_.AsksWhoHolds()) TellWhoHolds(state);
   const auto is_evicted = [&](std::string_view uid) {
     const model::WorkloadId id = state.FindWorkload(uid);
     return id.valid() &&
            (state.workloads().at(id).claimant.valid() || state.faults().evict_for_nobody);
   };
   workloads_.Pump(now, is_evicted, client, out);
-  if (!queue_status_) return;
-  queues_.Pump(now, client, out);
-  in_use_.Pump(now, client, out);
+  if (queue_status_) queues_.Pump(now, client, out);
+  if (keeps_in_use_) in_use_.Pump(now, client, out);
+}
+
+bool Quota::HasToCount() const {
+  const bool asked = queue_status_ || (keeps_in_use_ && in_use_.KeepsQueues());
+  return listed_ && recount_ && asked;
 }
 
 // Of all queues anew: counting on would be another truth about workloads.
@@ -345,9 +350,9 @@ std::optional<Workloads::Result> Quota::OnCallDone(Instant now, const client::Ca
 
 Instant Quota::wake_at() const {
   Instant at = workloads_.wake_at();
-  if (!queue_status_) return at;
-  at = std::min({at, queues_.wake_at(), in_use_.wake_at()});
-  return listed_ && recount_ ? std::min(at, next_count_) : at;
+  if (queue_status_) at = std::min(at, queues_.wake_at());
+  if (keeps_in_use_) at = std::min(at, in_use_.wake_at());
+  return HasToCount() ? std::min(at, next_count_) : at;
 }
 
 void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {

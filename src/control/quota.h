@@ -41,9 +41,10 @@ class Quota {
  public:
   struct Options {
     Workloads::Options workloads = {};
-    // Whether it is written, too, if queues are ready and how many wait in them, and what is in
-    // use.
+    // Whether it is written, too, if queues are ready and how many wait in them, ...
     bool queue_status = true;
+    // ... and that what is in use is kept, by its finalizer.
+    bool in_use = true;
     std::vector<std::string> scheduler_names = {};  // SchedulerOptions::scheduler_names.
     bool joint = false;                             // cycle::Engine::Options::joint_placement.
   };
@@ -108,7 +109,10 @@ class Quota {
 
   void CarryOut(const model::PassDecision& decision, const model::State& state);
 
+  [[nodiscard]] bool HasToCount() const;
+
   bool queue_status_;
+  bool keeps_in_use_;
   bool joint_;
   std::vector<std::string> scheduler_names_;
   codec::Decoder decoder_;

@@ -4,7 +4,6 @@
 #include <string>
 
 #include "api/quota.h"
-#include "api/well_known.h"
 #include "base/check.h"
 #include "controllers/pods.h"
 #include "controllers/workloads.h"
@@ -40,18 +39,6 @@ Write Finish(const Head& head, const api::Workload& workload, Instant now) {
       head, R"({"conditions":)" + ConditionsText(conditions, ConditionTimes::kTransition) + "}");
 }
 
-// Whether pods of a Job that isn't seen, or isn't theirs any more, go on.
-bool HasPodsLeft(const Objects& objects, std::string_view namespace_name,
-                 std::string_view job_uid) {
-  const auto lives = [&](Slot slot) {
-    return IsLivePod(objects, slot) && objects.head(slot).namespace_name == namespace_name;
-  };
-  const api::LabelSelector its{
-      .match_labels = {{std::string(api::kControllerUidLabel), std::string(job_uid)}}};
-  return std::ranges::any_of(objects.DependentsOf(job_uid), lives) ||
-         std::ranges::any_of(objects.OrphanPods(namespace_name, its), lives);
-}
-
 }  // namespace
 
 Plan PlanLeftWorkloads(const Objects& objects, std::string_view job_uid, const Absences& absent,
@@ -72,7 +59,7 @@ Plan PlanLeftWorkloads(const Objects& objects, std::string_view job_uid, const A
     }
     const api::Workload& workload = *objects.workload(slot);
     const bool over = IsTrue(workload.conditions, kFinished);
-    if (!over && (busy || HasPodsLeft(objects, head.namespace_name, job_uid))) continue;
+    if (!over && (busy || HasLivePods(objects, head.namespace_name, job_uid))) continue;
     if (!over && !head.deletion.has_value()) {
       // What names its Job is deleted by the collector.
       if (head.owners.empty()) plan.writes.push_back(Finish(head, workload, now));

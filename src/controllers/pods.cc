@@ -4,6 +4,7 @@
 #include <bit>
 #include <tuple>
 
+#include "api/well_known.h"
 #include "base/check.h"
 
 namespace berth::controllers {
@@ -37,6 +38,17 @@ Instant AvailableAt(const PodRef& pod, int64_t min_ready_seconds, Instant now) {
 bool IsLivePod(const Objects& objects, Slot slot) {
   const PodFacts* pod = objects.pod(slot);
   return pod != nullptr && !pod->terminal();
+}
+
+bool HasLivePods(const Objects& objects, std::string_view namespace_name,
+                 std::string_view job_uid) {
+  const auto lives = [&](Slot slot) {
+    return IsLivePod(objects, slot) && objects.head(slot).namespace_name == namespace_name;
+  };
+  const api::LabelSelector its{
+      .match_labels = {{std::string(api::kControllerUidLabel), std::string(job_uid)}}};
+  return std::ranges::any_of(objects.DependentsOf(job_uid), lives) ||
+         std::ranges::any_of(objects.OrphanPods(namespace_name, its), lives);
 }
 
 bool IsAvailable(const PodRef& pod, int64_t min_ready_seconds, Instant now) {

@@ -18,6 +18,11 @@ inline constexpr Duration kEndedStays = Duration::Seconds(10);
 // Whether the object is a pod, and not over.
 [[nodiscard]] bool IsLivePod(const Objects& objects, Slot slot);
 
+// Whether such a pod of the Job of that uid is there, known or not: one that it owns, or owned, as
+// its label says. Cost: O(pods of the Job).
+[[nodiscard]] bool HasLivePods(const Objects& objects, std::string_view namespace_name,
+                               std::string_view job_uid);
+
 // Whether an active pod counts as available: ready for at least `min_ready_seconds`.
 [[nodiscard]] bool IsAvailable(const PodRef& pod, int64_t min_ready_seconds, Instant now);
 // When a ready pod becomes available; Never() if it is not ready or is available already.

@@ -51,6 +51,15 @@ int64_t CountOf(const api::Job& job) {
   return std::min(job.parallelism, job.completions.value_or(job.parallelism));
 }
 
+// How many pods of its only set run by the Workload: as many as it was given where fewer than all
+// are enough, else all.
+int64_t CountGivenTo(const api::Workload& workload) {
+  const api::WorkloadPodSet& asked = workload.pod_sets.front();
+  const bool in_part =
+      asked.min_count && workload.admission && !workload.admission->pod_sets.empty();
+  return in_part ? workload.admission->pod_sets.front().count.value_or(asked.count) : asked.count;
+}
+
 // How few pods the Job may be started with.
 std::optional<int64_t> MinCountOf(const api::Job& job) {
   const auto text = api::Find(job.meta.annotations, api::kMinParallelismAnnotation);
@@ -270,10 +279,10 @@ bool Planner::Idle() const {
   return job_.suspend && job_.active == 0 && job_.terminating == 0 && HasNoPods();
 }
 
-// Nor of one that is being deleted, whose status nobody may write any more.
+// Nor of one that is being deleted, whose status nobody may write any more, and which may leave its
+// pods behind.
 bool Planner::HasNoPods() const {
-  return !busy_ && std::ranges::none_of(objects_.DependentsOf(head_),
-                                        [&](Slot slot) { return IsLivePod(objects_, slot); });
+  return !busy_ && !HasLivePods(objects_, head_.namespace_name, head_.uid);
 }
 
 std::string Planner::PodSetText() const {
@@ -403,10 +412,9 @@ bool Planner::Matches() const {
            set.labels == OwnLabels(job_.pod_template.labels) &&
            set.annotations == job_.pod_template.annotations;
   }
-  std::vector<int64_t> counts = {set.count};
-  if (set.min_count && own_->admission && !own_->admission->pod_sets.empty())
-    counts.push_back(own_->admission->pod_sets.front().count.value_or(set.count));
-  if (std::ranges::find(counts, CountOf(job_)) == counts.end()) return false;
+  // Fewer pods than it asks for it gets by the write that lets it run.
+  const bool asks = job_.suspend && CountOf(job_) == set.count;
+  if (!asks && CountOf(job_) != CountGivenTo(*own_)) return false;
   api::PodSpec placed = *set.spec;
   placed.node_selector = spec_.node_selector;
   placed.tolerations = spec_.tolerations;
@@ -720,7 +728,8 @@ bool MayRun(const Objects& objects, Slot job) {
   if (slots.empty()) return false;
   const api::Workload& own = *objects.workload(slots.front());
   if (objects.head(slots.front()).deletion.has_value()) return false;
-  return IsTrue(own.conditions, kAdmitted) && !IsTrue(own.conditions, kEvicted);
+  if (!IsTrue(own.conditions, kAdmitted) || IsTrue(own.conditions, kEvicted)) return false;
+  return own.pod_sets.size() == 1 && CountOf(*objects.job(job)) <= CountGivenTo(own);
 }
 
 }  // namespace berth::controllers

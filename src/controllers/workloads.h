@@ -43,9 +43,9 @@ namespace berth::controllers {
 [[nodiscard]] Plan PlanWorkload(const Objects& objects, Slot job, bool busy, const ReadSince& read,
                                 Instant now);
 
-// Whether pods of the Job may be made: it is in no queue, or its Workload is admitted and not
-// evicted. Where no webhook suspends a Job as it is created, it would have pods before it has a
-// Workload.
+// Whether pods of the Job may be made: it is in no queue, or its Workload is admitted, not evicted,
+// and has quota for as many as the Job asks for, which may have grown since. Where no webhook
+// suspends a Job as it is created, it would have pods before it has a Workload.
 // REQUIRES: the slot holds a Job. Cost: O(pods of the Job).
 [[nodiscard]] bool MayRun(const Objects& objects, Slot job);
 

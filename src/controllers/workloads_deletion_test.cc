@@ -213,6 +213,32 @@ TEST_F(WorkloadDeletion, ItGoesWithItsJobWhenNoPodRunsAnyMore) {
   }
 }
 
+// Both of them deleted, the pods that the Job leaves behind are none of its own before it is gone.
+TEST_F(WorkloadDeletion, WhileTheJobLeavesItsPodsTheyHoldQuota) {
+  StartInPart();
+  DeleteWorkload();
+  DeleteJob("Orphan");
+  // Its pods are let go, and the Workload is not yet.
+  api_.fault = [&](const env::HttpRequest& request) {
+    const bool lets_go = request.body.view().find("ownerReferences") != std::string_view::npos;
+    return lets_go && request.target == Workload() ? FakeApi::Fault::kRefuse
+                                                   : FakeApi::Fault::kNone;
+  };
+  Pass(2);
+  for (const std::string& pod : Paths("/pods/"))
+    EXPECT_EQ(Text(pod, "/metadata/ownerReferences"), "none");
+  EXPECT_NE(Text(kJob, "/metadata/name"), "gone");
+  EXPECT_EQ(Text(Workload(), "/metadata/finalizers"), kInUse);
+  api_.fault = nullptr;
+  Pass(200);
+  EXPECT_EQ(Text(kJob, "/metadata/name"), "gone");
+  EXPECT_EQ(Condition("QuotaReserved"), "True Said: so");
+  SetPods(R"("phase":"Succeeded")");
+  Pass(2);
+  EXPECT_EQ(Paths("/workloads/").size(), 0u);
+  ExpectAtRest();
+}
+
 // Upstream 1789, 12820: pods that were left behind run on, and what they use is not another's.
 TEST_F(WorkloadDeletion, AnOrphanHoldsQuotaWhileItsPodsRun) {
   StartInPart();

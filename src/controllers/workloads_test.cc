@@ -621,51 +621,7 @@ TEST_F(Workloads, AFlavorOfAllNodesChangesNothingOfTheTemplate) {
   ExpectAtRest();
 }
 
-// With partial admission it runs with what it was given, and asks for all of it again.
-TEST_F(Workloads, AJobRunsWithAsManyPodsAsItWasGiven) {
-  MakeJob({.annotations = R"("kueue.x-k8s.io/job-min-parallelism":"2")",
-           .parallelism = 4,
-           .spec = R"(,"completions":8,"suspend":true)",
-           .pod = ""});
-  Pass(1);
-  EXPECT_EQ(Text(Workload(), "/spec/podSets/0/minCount"), "2");
-  const std::string uid = Text(Workload(), "/metadata/uid");
-  Admit("f", 3);
-  EXPECT_EQ(Text(kJob, "/spec/parallelism"), "3");
-  EXPECT_EQ(Paths("/pods/").size(), 3u);
-  ExpectAtRest();
-  Evict();
-  Pass(1);
-  EXPECT_EQ(Stands(), "suspended 4 none none");
-  EXPECT_EQ(Text(Workload(), "/metadata/uid"), uid);
-  EXPECT_EQ(Text(Workload(), "/spec/podSets/0/count"), "4");
-  ExpectAtRest();
-}
-
-TEST_F(Workloads, WhatNoPodIsToFollowIsGivenBackAndNeverTakenAgain) {
-  MakeJob({.parallelism = 2, .spec = R"(,"completions":3,"suspend":true)", .pod = ""});
-  Pass(1);
-  Admit();
-  const auto succeed = [&] {
-    Patch(Paths("/pods/").at(0) + "/status", R"({"status":{"phase":"Succeeded"}})");
-    Pass(1);
-    for (const std::string& pod : Paths("/pods/")) {
-      if (Text(pod, "/status/phase") == "Succeeded") api_.Do(Method::kDelete, pod);
-    }
-    Pass(1);
-  };
-  succeed();
-  EXPECT_EQ(Text(Workload(), "/status/reclaimablePods"), "none");
-  succeed();
-  EXPECT_EQ(Text(Workload(), "/status/reclaimablePods"), R"([{"name":"main","count":1}])");
-  // Whatever a stranger makes of the Job's count.
-  Patch(kJob + "/status", R"({"status":{"succeeded":0}})");
-  Pass(1);
-  EXPECT_EQ(Text(Workload(), "/status/reclaimablePods"), R"([{"name":"main","count":1}])");
-}
-
 // ---- Priority --------------------------------------------------------------------------------
-
 // K113: a class whose value changes changes what names it, with quota or without.
 TEST_F(Workloads, ItsPriorityIsThatOfItsClass) {
   const std::string classes = "/apis/scheduling.k8s.io/v1/priorityclasses";

@@ -6,20 +6,29 @@
 #include <utility>
 
 #include "api/groups.h"
+#include "api/quota.h"
 #include "base/check.h"
 #include "client/request.h"
 #include "codec/scan.h"
+#include "controllers/job.h"
+#include "controllers/left_workloads.h"
 #include "controllers/pod_groups.h"
+#include "controllers/workloads.h"
+#include "explore/job_checks.h"
 #include "explore/requests.h"
+#include "explore/reservations.h"
 
 namespace berth::explore {
 namespace {
 
 constexpr std::array<api::KindId, GroupMaker::kListsCount> kKinds = {
-    api::KindId::kReplicaSet, api::KindId::kPod, api::KindId::kPodGroup};
+    api::KindId::kReplicaSet, api::KindId::kPod, api::KindId::kPodGroup, api::KindId::kJob,
+    api::KindId::kWorkload};
 constexpr std::array<std::string_view, GroupMaker::kListsCount> kPrefixes = {
-    sim::kReplicaSetsPrefix, sim::kPodsPrefix, sim::kGroupsPrefix};
+    sim::kReplicaSetsPrefix, sim::kPodsPrefix, sim::kGroupsPrefix, kJobsPrefix, kWorkloadsPrefix};
 constexpr std::string_view kOfGroup = "group ";
+constexpr std::string_view kOfJob = "job ";
+constexpr std::string_view kOfWorkload = "workload ";
 constexpr std::string_view kOfObject = "object ";
 
 std::string UidIn(std::string_view document) {
@@ -34,8 +43,8 @@ std::string_view OwnerOf(std::string_view group) {
                                                   : std::string_view();
 }
 
-env::HttpRequest RequestOf(const controllers::Write& write) {
-  const client::Request request = controllers::RequestOf(write, write.name);
+env::HttpRequest HttpOf(const controllers::Write& write, std::string_view name) {
+  const client::Request request = controllers::RequestOf(write, name);
   return Request(request.method, request.target, std::string(request.body.view()),
                  request.content_type);
 }
@@ -98,6 +107,16 @@ void GroupMaker::Hear(size_t list) {
 }
 
 void GroupMaker::See(api::KindId kind, std::string_view document) {
+  std::string taken;
+  if (planted_ == sim::Tampering::kForeignTaken && kind == api::KindId::kWorkload) {
+    constexpr std::string_view kElsewhere = R"("namespace":"elsewhere")";
+    taken = document;
+    if (const size_t at = taken.find(kElsewhere); at != std::string::npos) {
+      taken.replace(at, kElsewhere.size(), R"("namespace":"default")");
+      foreign_.insert(UidIn(taken));
+    }
+    document = taken;
+  }
   const Result<controllers::Difference> difference = objects_.Observe(kind, document);
   CHECK(difference.has_value());
   if (difference->slot == controllers::kNoSlot) return;
@@ -119,6 +138,8 @@ void GroupMaker::Bury(const std::string& uid) {
 
 // ---- What it decides -------------------------------------------------------------------------
 
+bool GroupMaker::Pending::of_object() const { return key.starts_with(kOfObject); }
+
 std::vector<std::string> GroupMaker::Due() const {
   std::set<std::string> keys;
   for (const auto& [uid, document] : known_) {
@@ -129,18 +150,28 @@ std::vector<std::string> GroupMaker::Due() const {
                                   : (head.kind == api::KindId::kPodGroup ? head.name : "");
     if (const std::string_view owner = OwnerOf(group); !owner.empty())
       keys.insert(std::string(kOfGroup) + controllers::GroupId("default", owner));
+    if (head.kind == api::KindId::kJob) {
+      keys.insert(std::string(kOfJob) + uid);
+      keys.insert(std::string(kOfWorkload) + uid);
+    } else if (head.kind == api::KindId::kWorkload && !JobUidOf(head).empty()) {
+      keys.insert(std::string(kOfWorkload).append(JobUidOf(head)));
+    }
   }
   std::vector<std::string> due;
   for (const std::string& key : keys) {
-    const bool busy = std::ranges::find(pending_, key, &Pending::key) != pending_.end();
-    if (!busy && !PlanFor(key).writes.empty()) due.push_back(key);
+    if (!IsBusy(key) && !PlanFor(key).writes.empty()) due.push_back(key);
   }
   return due;
 }
 
+bool GroupMaker::IsBusy(const std::string& key) const {
+  return std::ranges::find(pending_, key, &Pending::key) != pending_.end();
+}
+
 controllers::Plan GroupMaker::PlanFor(const std::string& key) const {
-  if (key.starts_with(kOfObject))
-    return PlanCollection(objects_, objects_.Find(key.substr(kOfObject.size())), absent_);
+  if (key.starts_with(kOfObject)) return PlanForObject(key.substr(kOfObject.size()));
+  if (key.starts_with(kOfJob)) return PlanForJob(key.substr(kOfJob.size()));
+  if (key.starts_with(kOfWorkload)) return PlanForWorkload(key.substr(kOfWorkload.size()));
   const std::string id = key.substr(kOfGroup.size());
   const auto read = owner_read_.find(key);
   std::string version = read == owner_read_.end() ? "" : read->second;
@@ -154,6 +185,87 @@ controllers::Plan GroupMaker::PlanFor(const std::string& key) const {
   return plan;
 }
 
+controllers::Plan GroupMaker::PlanForObject(const std::string& uid) const {
+  const controllers::Slot slot = objects_.Find(uid);
+  controllers::Plan plan = PlanCollection(objects_, slot, absent_);
+  const auto reads = [](const controllers::Write& write) {
+    return write.verb == controllers::Verb::kRead;
+  };
+  if (planted_ != sim::Tampering::kOwnerGoneUnread || std::ranges::none_of(plan.writes, reads))
+    return plan;
+  plan.writes.clear();
+  if (!objects_.head(slot).deletion.has_value())
+    plan.writes.push_back(controllers::DeleteSeen(objects_.head(slot), {}));
+  return plan;
+}
+
+// As Controllers::PlanForJob, ...
+controllers::Plan GroupMaker::PlanForJob(const std::string& uid) const {
+  const controllers::Slot slot = objects_.Find(uid);
+  const controllers::Head& head = objects_.head(slot);
+  std::vector<controllers::PodRef> pods;
+  for (const controllers::Slot dependent : objects_.DependentsOf(uid)) {
+    const controllers::PodRef pod = objects_.pod_ref(dependent);
+    if (pod.facts != nullptr && Controls(head, *pod.head)) pods.push_back(pod);
+  }
+  const api::Job& job = *objects_.job(slot);
+  std::vector<controllers::PodRef> orphans;
+  for (const controllers::Slot orphan : objects_.OrphanPods(head.namespace_name, job.selector))
+    orphans.push_back(objects_.pod_ref(orphan));
+  for (std::vector<controllers::PodRef>* each : {&pods, &orphans})
+    std::ranges::sort(*each, {}, [](const controllers::PodRef& pod) { return pod.head->name; });
+  const bool freely = planted_ == sim::Tampering::kHeldIgnored;
+  return controllers::PlanJob({.job = job,
+                               .head = head,
+                               .owned = std::move(pods),
+                               .orphans = std::move(orphans),
+                               .trouble = {},
+                               .held = !freely && !controllers::MayRun(objects_, slot)},
+                              now_);
+}
+
+// ... and Controllers::PlanForWorkload.
+controllers::Plan GroupMaker::PlanForWorkload(const std::string& uid) const {
+  const controllers::Slot job = objects_.Find(uid);
+  const bool busy = IsBusy(std::string(kOfJob) + uid);
+  controllers::Plan plan = job == controllers::kNoSlot
+                               ? controllers::PlanLeftWorkloads(objects_, uid, absent_, busy, now_)
+                               : PlanWorkload(objects_, job, busy, {}, now_);
+  PlantInWorkload(uid, plan);
+  return plan;
+}
+
+void GroupMaker::PlantInWorkload(const std::string& job_uid, controllers::Plan& plan) const {
+  if (planted_ == sim::Tampering::kFailureUntold) {
+    std::erase_if(plan.writes, [](const controllers::Write& write) {
+      return write.body.contains(R"("type":"Finished","status":"True")") &&
+             write.body.contains(R"("reason":"Failed")");
+    });
+  }
+  if (planted_ == sim::Tampering::kWorkloadsKept) {
+    std::erase_if(plan.writes, [](const controllers::Write& write) {
+      return write.kind == api::KindId::kWorkload &&
+             write.metadata.starts_with(R"("finalizers":null)");
+    });
+  }
+  if (planted_ == sim::Tampering::kForeignTaken) {
+    for (controllers::Write& write : plan.writes) {
+      if (foreign_.contains(write.uid)) write.namespace_name = "elsewhere";
+    }
+  }
+  if (planted_ != sim::Tampering::kPodsUnasked) return;
+  for (const controllers::Slot slot : objects_.WorkloadsFor(job_uid)) {
+    const controllers::Head& head = objects_.head(slot);
+    const controllers::Slot job = objects_.Find(job_uid);
+    const bool left = job != controllers::kNoSlot && QueueNameOf(objects_.head(job)).empty();
+    if (head.deletion.has_value() && head.HasFinalizer(api::kInUseFinalizer)) {
+      plan.writes = {controllers::WithoutFinalizer(head, api::kInUseFinalizer)};
+    } else if (!head.deletion.has_value() && left) {
+      plan.writes = {controllers::DeleteSeen(head, {})};
+    }
+  }
+}
+
 void GroupMaker::Plant(const std::string& uid, controllers::Plan& plan) const {
   const auto makes = [](const controllers::Write& write) {
     return write.verb == controllers::Verb::kCreate;
@@ -162,6 +274,7 @@ void GroupMaker::Plant(const std::string& uid, controllers::Plan& plan) const {
     return write.kind == api::KindId::kPod;
   };
   const bool named = std::ranges::none_of(plan.writes, names);
+  if (planted_ == sim::Tampering::kEmptyGroupsEnded) EndEmpty(uid, plan);
   if (planted_ == sim::Tampering::kNamedPodsSkipped && named) std::erase_if(plan.writes, makes);
   if (planted_ == sim::Tampering::kEmptyGroupsKept) {
     std::erase_if(plan.writes, [](const controllers::Write& write) {
@@ -186,9 +299,20 @@ void GroupMaker::Plant(const std::string& uid, controllers::Plan& plan) const {
   }
 }
 
+// A group that nobody is in ends, whatever its owner wants.
+void GroupMaker::EndEmpty(const std::string& uid, controllers::Plan& plan) const {
+  const std::string name = std::string(api::kMadeGroupPrefix) + uid;
+  const controllers::Slot group = objects_.Find(api::KindId::kPodGroup, "default", name);
+  if (group == controllers::kNoSlot || !objects_.MembersOf("default", name).empty()) return;
+  plan.writes = {controllers::DeleteSeen(objects_.head(group), {})};
+}
+
 void GroupMaker::Decide(const std::string& key) {
   for (controllers::Write& write : PlanFor(key).writes) {
-    env::HttpRequest request = RequestOf(write);
+    // What is generated is numbered, so that users can say which they mean.
+    const std::string name =
+        write.generate ? fmt::format("{}{}", write.name, made_[write.name]++) : write.name;
+    env::HttpRequest request = HttpOf(write, name);
     pending_.push_back({.key = key, .write = std::move(write), .request = std::move(request)});
   }
 }
@@ -199,7 +323,7 @@ env::HttpRequest GroupMaker::ReadOf(const controllers::Write& write) {
   controllers::Write read = write;
   read.verb = controllers::Verb::kRead;
   read.body = {};
-  return RequestOf(read);
+  return HttpOf(read, read.name);
 }
 
 void GroupMaker::OnAnswer(size_t index, const env::HttpResponse& answer,
@@ -231,9 +355,16 @@ void GroupMaker::OnRead(const Pending& call, const env::HttpResponse& answer) {
 
 void GroupMaker::KnowGone(const Pending& call) {
   if (call.write.uid.empty()) return;
-  if (call.key.starts_with(kOfObject) && call.key.substr(kOfObject.size()) != call.write.uid)
-    absent_.insert(controllers::AbsenceKey("default", call.write.uid));
-  Bury(call.write.uid);
+  const bool of_object = call.of_object() && call.key.substr(kOfObject.size()) != call.write.uid;
+  const bool of_workload = call.key.starts_with(kOfWorkload) &&
+                           call.write.kind == api::KindId::kJob &&
+                           call.write.verb == controllers::Verb::kRead;
+  if (of_object || of_workload)
+    absent_.insert(controllers::AbsenceKey(call.write.namespace_name, call.write.uid));
+  const controllers::Slot known = objects_.Find(call.write.uid);
+  if (known != controllers::kNoSlot &&
+      objects_.head(known).namespace_name == call.write.namespace_name)
+    Bury(call.write.uid);
 }
 
 // Whether an object is known by a newer version than another's is in the documents.
@@ -260,6 +391,9 @@ void GroupMaker::AddTo(Hasher& hasher) const {
   hasher.AddEach(wanted_since_, [](Hasher& one, const auto& entry) {
     one.Add(std::string_view(entry.first)).Add(entry.second);
   });
+  hasher.AddEach(made_, [](Hasher& one, const auto& entry) {
+    one.Add(std::string_view(entry.first)).Add(entry.second);
+  });
   hasher.AddEach(buried_, add_text).AddEach(absent_, add_text);
 }
 
@@ -278,7 +412,9 @@ std::vector<std::string> GroupsAtRest(const sim::Truth& truth) {
     return truth.others().contains(fmt::format("{}default/{}", sim::kGroupsPrefix, group));
   };
   for (const auto& [key, pod] : truth.pods()) {
-    if (!pod.active() || pod.owner_uid.empty()) continue;
+    const std::string_view spec = codec::Member(pod.document.view(), "spec");
+    const bool is_member = codec::StringMember(spec, "schedulerName") == api::kVolcanoScheduler;
+    if (!pod.active() || pod.owner_uid.empty() || !is_member) continue;
     const std::string group = std::string(api::kMadeGroupPrefix) + pod.owner_uid;
     if (!IsIn(pod, group))
       findings.push_back(fmt::format("at rest, pod {} is in no group of its owner", key));

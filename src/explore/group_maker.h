@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/hash.h"
+#include "base/time.h"
 #include "controllers/collector.h"
 #include "controllers/objects.h"
 #include "controllers/write.h"
@@ -19,24 +20,27 @@
 
 namespace berth::explore {
 
-// Who makes PodGroups for the pods of owners, and who collects what has lost its owner: the plans
-// of controllers/ (PlanPodGroup, PlanCollection), made of lists that lag, each by itself. What is
-// decided of a group or an object is on its way for some time, each write by itself, and nothing
-// more is decided of it meanwhile; a write that arrives is answered at once, and its answer heard.
+// Who makes PodGroups for the pods of owners, who runs Jobs and asks for their quota, and who
+// collects what has lost its owner: the plans of controllers/ (PlanPodGroup, PlanJob, PlanWorkload,
+// PlanLeftWorkloads, PlanCollection), made of lists that lag, each by itself. What is decided of a
+// group or an object is on its way for some time, each write by itself, and nothing more is decided
+// of it meanwhile; a write that arrives is answered at once, and its answer heard.
 //
 // What is due is asked of the plans: which change makes one due, controllers::Controllers decides,
 // and that is not walked.
 class GroupMaker {
  public:
-  // ReplicaSets, pods and PodGroups.
-  static constexpr size_t kListsCount = 3;
+  // ReplicaSets, pods, PodGroups, Jobs and Workloads.
+  static constexpr size_t kListsCount = 5;
   struct Pending {
     std::string key;  // What it was decided of.
     controllers::Write write;
     env::HttpRequest request;
+    // By who collects what has lost its owner.
+    [[nodiscard]] bool of_object() const;
   };
 
-  explicit GroupMaker(sim::Tampering planted) : planted_(planted) {}
+  GroupMaker(sim::Tampering planted, Instant now) : planted_(planted), now_(now) {}
 
   // Of an object of a list it is told later.
   void OnCommitted(const env::JournalRecord& record);
@@ -65,7 +69,13 @@ class GroupMaker {
     Bytes document;  // Empty: it is gone.
   };
   [[nodiscard]] controllers::Plan PlanFor(const std::string& key) const;
+  [[nodiscard]] controllers::Plan PlanForObject(const std::string& uid) const;
+  [[nodiscard]] controllers::Plan PlanForJob(const std::string& uid) const;
+  [[nodiscard]] controllers::Plan PlanForWorkload(const std::string& uid) const;
+  [[nodiscard]] bool IsBusy(const std::string& key) const;
   void Plant(const std::string& uid, controllers::Plan& plan) const;
+  void PlantInWorkload(const std::string& job_uid, controllers::Plan& plan) const;
+  void EndEmpty(const std::string& uid, controllers::Plan& plan) const;
   void NoteWanted(const env::JournalRecord& record);
   void See(api::KindId kind, std::string_view document);
   void Bury(const std::string& uid);
@@ -74,16 +84,19 @@ class GroupMaker {
   void OnRead(const Pending& call, const env::HttpResponse& answer);
 
   sim::Tampering planted_;  // Immutable after construction.
+  Instant now_;             // Likewise: time stands still.
   controllers::Objects objects_;
   std::map<std::string, Bytes> known_;       // The same, by uid: what the hash is of.
   std::map<std::string, std::string> uids_;  // By key of the journal.
   std::array<std::vector<Told>, kListsCount> untold_;
   std::vector<Pending> pending_;
   std::set<std::string> buried_;
+  std::set<std::string> foreign_;                  // Planted: taken for those of this namespace.
   std::map<std::string, std::string> owner_read_;  // By key, see PlanPodGroup().
   controllers::Absences absent_;
   std::set<std::string> wants_none_;          // Owners, by uid.
   std::map<std::string, bool> wanted_since_;  // By group, that is there: by its owner.
+  std::map<std::string, uint32_t> made_;      // By what was generated: how often.
 };
 
 // What is wrong with the groups of owners' pods when nothing is left to happen: a pod has none, or

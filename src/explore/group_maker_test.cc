@@ -55,7 +55,7 @@ class GroupMakerTest : public testing::Test {
   std::string Ends() { return fmt::format("{}", fmt::join(maker_.JudgeEnd(kGroup), "; ")); }
 
   sim::Truth truth_;
-  GroupMaker maker_{sim::Tampering::kNone};
+  GroupMaker maker_{sim::Tampering::kNone, Instant()};
   uint64_t revision_ = 0;
 };
 

@@ -91,6 +91,7 @@ client::Resource ResourceOf(Action::Kind kind) {
     case Action::Kind::kWorkload:
     case Action::Kind::kTopology:
     case Action::Kind::kCheck:
+    case Action::Kind::kJob:
       break;
   }
   return client::Pods();
@@ -111,6 +112,8 @@ sim::Operation OperationOf(const Action& action, Instant at) {
     case Action::Verb::kTell:         // Likewise.
     case Action::Verb::kAnswer:       // Likewise.
     case Action::Verb::kSee:          // Likewise.
+    case Action::Verb::kForge:        // Likewise.
+    case Action::Verb::kDrop:         // Likewise.
       break;
     case Action::Verb::kPatch:
       operation.verb = sim::Operation::Verb::kPatch;

@@ -32,6 +32,8 @@ std::string CollectionOf(Action::Kind kind) {
       return std::string(kClassesTarget);
     case Action::Kind::kGroup:
       return std::string(kGroupsTarget);
+    case Action::Kind::kJob:
+      return std::string(kJobsTarget);
     case Action::Kind::kGroupQueue:
       return std::string(kGroupQueuesTarget);
     case Action::Kind::kQueue:

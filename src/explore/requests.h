@@ -16,6 +16,7 @@ inline constexpr std::string_view kBudgetsTarget =
 inline constexpr std::string_view kGroupsTarget =
     "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups";
 inline constexpr std::string_view kSetsTarget = "/apis/apps/v1/namespaces/default/replicasets";
+inline constexpr std::string_view kJobsTarget = "/apis/batch/v1/namespaces/default/jobs";
 inline constexpr std::string_view kGroupQueuesTarget = "/apis/scheduling.volcano.sh/v1beta1/queues";
 inline constexpr std::string_view kClassesTarget = "/apis/scheduling.k8s.io/v1/priorityclasses";
 inline constexpr std::string_view kQuotaTarget = "/apis/kueue.x-k8s.io/v1beta2/";

@@ -17,6 +17,7 @@ namespace {
 
 constexpr std::string_view kLocalQueuesPrefix = "localqueues.kueue.x-k8s.io/";
 constexpr std::string_view kFlavorsPrefix = "resourceflavors.kueue.x-k8s.io/";
+constexpr std::string_view kReservationStart = R"("type":"QuotaReserved","status":"True")";
 constexpr std::string_view kEvictionStart = "Preempted to accommodate a workload (UID: ";
 
 bool IsHeld(const model::WorkloadStatus& status) { return status.reserved && !status.finished; }
@@ -133,7 +134,33 @@ std::vector<std::string> Reservations::OnSent(const env::HttpRequest& request,
                       is->second.status.evicted_for == model::EvictedFor::kNothing;
   if (evicts && !Goes(state, uid))
     findings.push_back(fmt::format("{} is evicted, and nobody waits for it", request.target));
+  if (request.body.view().contains(kReservationStart) && is != workloads_.end() &&
+      !is->second.status.reserved)
+    JudgeOrder(is->second, state, findings);
   return findings;
+}
+
+// Nobody gets quota of a strict queue before who is more important, as far as the scheduler knows.
+void Reservations::JudgeOrder(const Workload& workload, const model::State& state,
+                              std::vector<std::string>& findings) const {
+  const auto queue = queues_.find(workload.queue);
+  if (queue == queues_.end() || !queue->second.strict) return;
+  const auto known = [&](const std::string& uid) -> const model::Workload* {
+    const model::WorkloadId row = state.FindWorkload(uid);
+    return row.valid() ? &state.workloads().at(row) : nullptr;
+  };
+  const model::Workload* own = known(workload.uid);
+  for (const auto& [key, other] : workloads_) {
+    if (own == nullptr || other.queue != workload.queue) continue;
+    const model::Workload* row = known(other.uid);
+    const bool waits = row != nullptr && row->write == model::WriteStage::kNone &&
+                       StageOf(row->status) == model::WorkloadStage::kPending &&
+                       IsQueued(row->status, Instant::Never());
+    if (!waits || row->priority <= own->priority) continue;
+    findings.push_back(
+        fmt::format("a workload of strict queue {} gets quota, and workload {} comes before it",
+                    workload.queue, key));
+  }
 }
 
 // ---- What becomes durable --------------------------------------------------------------------
@@ -144,9 +171,35 @@ std::vector<std::string> Reservations::OnCommit(const env::JournalRecord& record
   if (record.key.starts_with(kWorkloadsPrefix)) {
     OnWorkload(record, by_scheduler, state, findings);
   } else {
+    JudgeKept(record, findings);
     OnQueue(record);
   }
   return findings;
+}
+
+// The key of a workload that holds quota there; empty: none does.
+std::string Reservations::HolderIn(const std::string& queue) const {
+  const auto at = std::ranges::find_if(workloads_, [&](const auto& entry) {
+    return entry.second.queue == queue && IsHeld(entry.second.status);
+  });
+  return at == workloads_.end() ? "" : at->first;
+}
+
+void Reservations::JudgeKept(const env::JournalRecord& record, std::vector<std::string>& findings) {
+  const bool queue = record.key.starts_with(sim::kQueuesPrefix);
+  if (!queue && !record.key.starts_with(kFlavorsPrefix)) return;
+  const std::string name = record.key.substr(record.key.rfind('/') + 1);
+  const std::string_view metadata = codec::Member(record.value.view(), "metadata");
+  const bool was_kept = kept_.erase(record.key) > 0;
+  if (codec::Member(metadata, "finalizers").contains(api::kInUseFinalizer)) {
+    kept_[record.key] = metadata.contains(R"("deletionTimestamp":)");
+    return;
+  }
+  const std::string holder = queue ? HolderIn(name) : "";
+  if (was_kept && !holder.empty()) {
+    findings.push_back(
+        fmt::format("queue {} is kept no more, and workload {} has quota of it", name, holder));
+  }
 }
 
 void Reservations::OnQueue(const env::JournalRecord& record) {
@@ -329,7 +382,7 @@ Rooms Reservations::RoomsBesidePlaces(const sim::Truth& truth) const {
 
 std::vector<std::string> Reservations::AtRest(const model::State& state, const sim::Truth& truth,
                                               const Rest& rest) const {
-  std::vector<std::string> findings;
+  std::vector<std::string> findings = LeavesAtRest();
   const Rooms rooms = RoomsBesidePlaces(truth);
   for (const auto& [key, workload] : workloads_) {
     const model::WorkloadId id = state.FindWorkload(workload.uid);
@@ -399,6 +452,9 @@ bool Reservations::MayBeServed(const Workload& workload, Instant now) const {
   const auto local = local_queues_.find(workload.queue);
   if (!waits(workload) || queue == queues_.end() || local == local_queues_.end()) return false;
   if (queue->second.stopped || local->second) return false;
+  // One that is to go lets nobody in.
+  const auto kept = kept_.find(fmt::format("{}/{}", sim::kQueuesPrefix, workload.queue));
+  if (kept != kept_.end() && kept->second) return false;
   if (!queue->second.strict) return true;
   return std::ranges::none_of(workloads_, [&](const auto& entry) {
     const Workload& other = entry.second;
@@ -406,6 +462,22 @@ bool Reservations::MayBeServed(const Workload& workload, Instant now) const {
            std::tuple(-other.priority, other.status.created, other.uid) <
                std::tuple(-workload.priority, workload.status.created, workload.uid);
   });
+}
+
+std::vector<std::string> Reservations::LeavesAtRest() const {
+  std::vector<std::string> findings;
+  for (const auto& [key, leaves] : kept_) {
+    const std::string name = key.substr(key.rfind('/') + 1);
+    const bool queue = key.starts_with(sim::kQueuesPrefix);
+    const bool named = std::ranges::any_of(queues_, [&](const auto& entry) {
+      return std::ranges::any_of(entry.second.quota,
+                                 [&](const auto& has) { return has.first.first == name; });
+    });
+    if (!leaves || (queue ? !HolderIn(name).empty() : named)) continue;
+    findings.push_back(fmt::format("at rest, {} {} is being deleted, and nobody uses it",
+                                   queue ? "queue" : "flavor", name));
+  }
+  return findings;
 }
 
 std::string Reservations::RootOf(const std::string& queue) const {

@@ -24,6 +24,7 @@ inline constexpr std::string_view kWorkloadsPrefix = "workloads.kueue.x-k8s.io/"
 // What must be true of quota, seen from outside: it is reserved once and for who waits for it, it
 // is never taken back but by who runs the workload, what is over stays as it is, and what others
 // were evicted for is for nobody who may not take it (invariants I2 to I5 and I8 of the reference).
+// What is in use is not gone, and what is in use no more can go (I11).
 // Quota has no limits but its sum in the cohort, and cohorts have none of their own.
 //
 // A value of the Stage. It judges durable changes, and is told all of them.
@@ -74,7 +75,12 @@ class Reservations {
     bool operator==(const Workload&) const = default;
   };
 
+  void JudgeOrder(const Workload& workload, const model::State& state,
+                  std::vector<std::string>& findings) const;
   void OnQueue(const env::JournalRecord& record);
+  void JudgeKept(const env::JournalRecord& record, std::vector<std::string>& findings);
+  [[nodiscard]] std::string HolderIn(const std::string& queue) const;
+  [[nodiscard]] std::vector<std::string> LeavesAtRest() const;
   void OnWorkload(const env::JournalRecord& record, bool by_scheduler, const model::State& state,
                   std::vector<std::string>& findings);
   void Judge(const std::string& key, const Workload& before, const Workload& after,
@@ -98,6 +104,8 @@ class Reservations {
   // By uid: the key of who waits for what others were evicted for.
   std::map<std::string, std::string> promised_;
   uint32_t preemptions_ = 0;
+  // Keys of ClusterQueues and flavors that the finalizer keeps: whether they are being deleted.
+  std::map<std::string, bool> kept_;
 };
 
 }  // namespace berth::explore

@@ -39,12 +39,12 @@ class ReservationsCheckTest : public testing::Test {
                                    by_scheduler, state_),
                   "; "));
   }
-  void Queue(const std::string& name, int cpu) {
+  void Queue(const std::string& name, int cpu, std::string_view strategy = "BestEffortFIFO") {
     Commit(
         "clusterqueues.kueue.x-k8s.io//" + name,
         fmt::format(
-            R"({{"metadata":{{"name":"{}","uid":"u"}},"spec":{{"cohortName":"all","resourceGroups":[{{"coveredResources":["cpu"],"flavors":[{{"name":"f","resources":[{{"name":"cpu","nominalQuota":"{}"}}]}}]}}]}}}})",
-            name, cpu));
+            R"({{"metadata":{{"name":"{}","uid":"u"}},"spec":{{"queueingStrategy":"{}","cohortName":"all","resourceGroups":[{{"coveredResources":["cpu"],"flavors":[{{"name":"f","resources":[{{"name":"cpu","nominalQuota":"{}"}}]}}]}}]}}}})",
+            name, strategy, cpu));
     Commit(
         "localqueues.kueue.x-k8s.io/default/" + name,
         fmt::format(
@@ -95,6 +95,11 @@ class ReservationsCheckTest : public testing::Test {
                         "; "));
   }
 
+  std::string AtRest() {
+    const sim::Truth truth;
+    return fmt::format("{}", fmt::join(checks_.AtRest(state_, truth, {.now = {}}), "; "));
+  }
+
   Reservations checks_;
   model::State state_;  // Of a scheduler that knows of no workload.
   uint64_t revision_ = 0;
@@ -121,6 +126,63 @@ TEST_F(ReservationsCheckTest, WhoDoesNotWaitGetsNone) {
   EXPECT_EQ(Writes({.name = "done"}, Both(kFinished, kReserved)),
             "workload default/done is written, and is finished; "
             "workload default/done gets quota, and does not wait for it");
+}
+
+TEST_F(ReservationsCheckTest, NobodyPassesInAStrictQueue) {
+  const auto knows = [&](const std::string& name, int priority) {
+    Is({.name = name, .priority = priority}, kWaits);
+    state_.Apply(model::WorkloadUpsert{.uid = "u-" + name,
+                                       .key = "default/" + name,
+                                       .local_queue = "default/q",
+                                       .priority = priority});
+  };
+  const std::string w = R"("uid":"u-w","resourceVersion":"1")";
+  knows("w", 1);
+  Is({.name = "first", .priority = 2}, kWaits);
+  Queue("q", 2, "StrictFIFO");
+  EXPECT_EQ(Sends(w, kReserved), "") << "the scheduler has not heard of it";
+  knows("first", 2);
+  EXPECT_EQ(Sends(w, kReserved),
+            "a workload of strict queue q gets quota, and workload default/first comes before it");
+  EXPECT_EQ(Sends(R"("uid":"u-first","resourceVersion":"1")", kReserved), "");
+  Queue("q", 2);
+  EXPECT_EQ(Sends(w, kReserved), "") << "others may pass";
+}
+
+TEST_F(ReservationsCheckTest, AQueueIsKeptWhileSomebodyHasQuotaOfIt) {
+  constexpr std::string_view kKept = R"("finalizers":["kueue.x-k8s.io/resource-in-use"])";
+  constexpr std::string_view kGoes = R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")";
+  const std::string key = "clusterqueues.kueue.x-k8s.io//k";
+  const auto is = [&](std::string_view metadata, std::string_view goes = "") {
+    return Commit(
+        key, fmt::format(
+                 R"({{"metadata":{{"name":"k","uid":"k",{}{}}},"spec":{{"resourceGroups":[]}}}})",
+                 metadata, goes));
+  };
+  const std::string wrong = "queue k is kept no more, and workload default/w has quota of it";
+  Is({.name = "w", .queue = "k"}, kReserved);
+  EXPECT_EQ(is(R"("labels":{})"), "") << "it was never kept";
+  is(kKept);
+  EXPECT_EQ(is(R"("labels":{})"), wrong);
+  is(kKept, kGoes);
+  EXPECT_EQ(Commit(key, ""), wrong);
+  is(kKept, kGoes);
+  EXPECT_EQ(AtRest(), "at rest, the scheduler does not know workload default/w") << "it is used";
+  Is({.name = "w", .queue = "k"}, kFinished);
+  EXPECT_EQ(AtRest(),
+            "at rest, queue k is being deleted, and nobody uses it; "
+            "at rest, the scheduler does not know workload default/w");
+  EXPECT_EQ(Commit(key, ""), "");
+}
+
+TEST_F(ReservationsCheckTest, AFlavorIsKeptWhileAQueueHasQuotaOfIt) {
+  Commit(
+      "resourceflavors.kueue.x-k8s.io//f",
+      R"({"metadata":{"name":"f","uid":"f","finalizers":["kueue.x-k8s.io/resource-in-use"],"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}})");
+  EXPECT_EQ(AtRest(), "");
+  for (const std::string name : {"q", "rivals"})
+    Commit("clusterqueues.kueue.x-k8s.io//" + name, "");
+  EXPECT_EQ(AtRest(), "at rest, flavor f is being deleted, and nobody uses it");
 }
 
 TEST_F(ReservationsCheckTest, WhatIsHeldIsNotTakenBack) {

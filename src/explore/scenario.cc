@@ -10,6 +10,7 @@
 #include <set>
 #include <utility>
 
+#include "api/quota.h"
 #include "explore/scenario_lines.h"
 #include "explore/scenario_quota.h"
 #include "sim/run.h"
@@ -20,9 +21,9 @@ namespace {
 constexpr size_t kNodesMax = 5;
 constexpr size_t kPodsMax = 20;
 // How a file calls them, by Action::Kind.
-constexpr std::array<std::string_view, 14> kKinds = {
-    "pod",        "node",   "budget", "class",    "owner",    "podgroup", "queue",
-    "localqueue", "cohort", "flavor", "workload", "topology", "check",    "groupqueue"};
+constexpr std::array<std::string_view, 15> kKinds = {
+    "pod",    "node",   "budget",   "class",    "owner", "podgroup",   "queue", "localqueue",
+    "cohort", "flavor", "workload", "topology", "check", "groupqueue", "job"};
 constexpr std::array<std::string_view, kFatesCount> kFates = {"done",  "unheard", "conflict",
                                                               "error", "refused", "lost"};
 
@@ -67,7 +68,8 @@ class Parser {
     if (word == "topology") return ReadTopology();
     if (word == "flavor") return ReadFlavor();
     if (word == "node" || word == "pod" || word == "budget" || word == "podgroup" ||
-        word == "cohort" || word == "check" || word == "workload" || word == "groupqueue") {
+        word == "cohort" || word == "check" || word == "workload" || word == "groupqueue" ||
+        word == "job") {
       lines_.words().insert(lines_.words().begin(), "create");
       return ReadAction(scenario_.set_up, 0);
     }
@@ -82,6 +84,7 @@ class Parser {
       if (!scenario_.owners.empty()) return lines_.Bad("group-controller comes before owners");
       return Flag(scenario_.group_controller, true);
     }
+    if (word == "in-use") return Flag(scenario_.in_use, true);
     if (word == "indexed") return Flag(scenario_.indexed, true);
     if (word == "slow-jobs") return Flag(scenario_.slow_jobs, true);
     if (word == "unhealthy") return Flag(scenario_.unhealthy, true);
@@ -362,6 +365,8 @@ class Parser {
         return quota_.ReadCreate(action, first);
       case Action::Kind::kGroupQueue:
         return ReadCreateGroupQueue(action, first);
+      case Action::Kind::kJob:
+        return ReadCreateJob(action, first);
       case Action::Kind::kOwner: {
         if (!scenario_.group_controller) return UnknownEvent(action);
         if (!Made(action)) return NotMade(action);
@@ -450,6 +455,81 @@ class Parser {
     }
     if (!options.empty() || (verb != "close" && verb != "open")) return UnknownEvent(action);
     return PatchStatus(action, "state", verb == "close" ? "Closed" : "Open");
+  }
+
+  // ---- Jobs -----------------------------------------------------------------------------------
+
+  // Its pods fail for good.
+  Status ReadCreateJob(Action& action, size_t first) {
+    if (!scenario_.group_controller) return UnknownEvent(action);
+    const Result<Options> options = lines_.ReadOptions(
+        first, {"queue", "count", "completions", "cpu", "memory", "grace", "node"});
+    if (!options) return std::unexpected(options.error());
+    const Result<uint64_t> count = lines_.Number(*options, "count", 1, 8);
+    if (!count) return std::unexpected(count.error());
+    const Result<uint64_t> completions = lines_.Number(*options, "completions", *count, 8);
+    if (!completions) return std::unexpected(completions.error());
+    const Result<std::string> spec = PodSpec(*options);
+    if (!spec) return std::unexpected(spec.error());
+    const Result<std::string> labels = QueueLabel(*options);
+    if (!labels) return std::unexpected(labels.error());
+    jobs_.insert(action.name);
+    action.body = fmt::format(
+        R"({{"metadata":{{"name":"{0}","labels":{1}}},"spec":{{"parallelism":{2},"completions":{4},"backoffLimit":0,"template":{{"spec":{{"restartPolicy":"Never",{3}}}}}}}}})",
+        action.name, *labels, *count, *spec, *completions);
+    return {};
+  }
+
+  Result<std::string> QueueLabel(const Options& options) {
+    const auto at = options.find("queue");
+    const bool none = at == options.end() || at->second == "none";
+    if (!none) {
+      if (Status good = lines_.CheckName(at->second); !good) return std::unexpected(good.error());
+    }
+    return fmt::format(R"({{"{}":{}}})", api::kQueueNameLabel,
+                       none ? "null" : fmt::format(R"("{}")", at->second));
+  }
+
+  Status ReadJobChange(Action& action, const std::string& verb, const Options& options) {
+    if (verb == "update" && Only(options, "queue")) {
+      const Result<std::string> labels = QueueLabel(options);
+      if (!labels) return std::unexpected(labels.error());
+      action.body = fmt::format(R"({{"metadata":{{"labels":{}}}}})", *labels);
+      return {};
+    }
+    if (verb == "scale" && Only(options, "count")) {
+      const Result<uint64_t> count = lines_.Number(options, "count", 1, 8);
+      if (!count) return std::unexpected(count.error());
+      action.body = fmt::format(R"({{"spec":{{"parallelism":{}}}}})", *count);
+      return {};
+    }
+    if (verb == "delete" && (options.empty() || Only(options, "cascade")))
+      return ReadJobDeletion(action, options);
+    if (verb == "forge" && Only(options, "in")) {
+      const std::string& in = options.find("in")->second;
+      if (in != "default" && in != "elsewhere") return lines_.Bad("in takes default or elsewhere");
+      action.verb = Action::Verb::kForge;
+      action.body = fmt::format(R"({{"namespace":"{}"}})", in);
+      return {};
+    }
+    if (!options.empty() || (verb != "evict" && verb != "drop")) return UnknownEvent(action);
+    action.verb = verb == "evict" ? Action::Verb::kTell : Action::Verb::kDrop;
+    action.body = R"({"type":"Evicted","reason":"Preempted","message":"A user says so"})";
+    return {};
+  }
+
+  // As kubectl deletes it, where nothing else is said.
+  Status ReadJobDeletion(Action& action, const Options& options) {
+    const auto at = options.find("cascade");
+    const std::string cascade = at == options.end() ? "background" : at->second;
+    std::string_view policy;
+    if (cascade == "background") policy = "Background";
+    if (cascade == "foreground") policy = "Foreground";
+    if (cascade == "orphan") policy = "Orphan";
+    if (policy.empty()) return lines_.Bad("cascade takes background, foreground or orphan");
+    action.verb = Action::Verb::kDelete;
+    action.body = fmt::format(R"({{"propagationPolicy":"{}"}})", policy);
+    return {};
   }
 
   // ---- Quota ----------------------------------------------------------------------------------
@@ -567,9 +647,10 @@ class Parser {
   // OWNER-NUMBER, where owners are objects.
   [[nodiscard]] bool IsOfOwner(std::string_view pod) const {
     const size_t dash = pod.rfind('-');
-    return scenario_.group_controller && dash != std::string_view::npos &&
-           std::ranges::find(scenario_.owners, pod.substr(0, dash), &Owner::name) !=
-               scenario_.owners.end();
+    if (!scenario_.group_controller || dash == std::string_view::npos) return false;
+    const std::string_view name = pod.substr(0, dash);
+    return jobs_.contains(name) ||
+           std::ranges::find(scenario_.owners, name, &Owner::name) != scenario_.owners.end();
   }
 
   [[nodiscard]] bool Made(const Action& action) const {
@@ -601,6 +682,8 @@ class Parser {
         return quota_.Made(action);
       case Action::Kind::kGroupQueue:
         return group_queues_.contains(action.name);
+      case Action::Kind::kJob:
+        return jobs_.contains(action.name);
     }
     return false;
   }
@@ -624,12 +707,14 @@ class Parser {
       return lines_.words().size() == first + 1 ? Status() : UnknownEvent(action);
     }
     const std::vector<std::string> keys = quota_.quota_keys();
-    std::vector<std::string_view> allowed = {"grace", "label",    "node", "min",
-                                             "max",   "replicas", "cpu",  "priority",
-                                             "check", "state",    "count"};
+    std::vector<std::string_view> allowed = {"grace",    "label", "node",     "min",   "max",
+                                             "replicas", "cpu",   "priority", "check", "state",
+                                             "count",    "queue", "cascade",  "in"};
     allowed.insert(allowed.end(), keys.begin(), keys.end());
     const Result<Options> options = lines_.ReadOptions(first, allowed);
     if (!options) return std::unexpected(options.error());
+    action.verb = Action::Verb::kPatch;
+    if (action.kind == Action::Kind::kJob) return ReadJobChange(action, verb, *options);
     const bool graceful = action.kind == Action::Kind::kPod || action.kind == Action::Kind::kNode;
     if (verb == "delete" && (options->empty() || (graceful && Only(*options, "grace")))) {
       action.verb = Action::Verb::kDelete;
@@ -640,7 +725,6 @@ class Parser {
       }
       return {};
     }
-    action.verb = Action::Verb::kPatch;
     if (action.kind == Action::Kind::kPod) return ReadPodChange(action, verb, *options);
     if (action.kind == Action::Kind::kNode) return ReadNodeChange(action, verb, *options);
     if (verb == "scale" && action.kind == Action::Kind::kOwner && Only(*options, "replicas")) {
@@ -725,6 +809,7 @@ class Parser {
     }
     if (verb == "withdraw" && options.empty()) return PatchStatus(action, "nominatedNodeName", "");
     if (verb == "finish" && options.empty()) return PatchStatus(action, "phase", "Succeeded");
+    if (verb == "fail" && options.empty()) return PatchStatus(action, "phase", "Failed");
     return UnknownEvent(action);
   }
 
@@ -745,6 +830,7 @@ class Parser {
   std::set<std::string, std::less<>> classes_;
   std::set<std::string, std::less<>> groups_;
   std::set<std::string, std::less<>> group_queues_;
+  std::set<std::string, std::less<>> jobs_;
 };
 
 }  // namespace

@@ -37,7 +37,9 @@ struct Action {
     kEvict,
     kTell,
     kAnswer,
-    kSee
+    kSee,
+    kForge,  // Of a Job: in that namespace a Workload is made that names it as its owner.
+    kDrop,   // Likewise: its Workload is deleted.
   };
   enum class Kind : uint8_t {
     kPod,
@@ -54,11 +56,13 @@ struct Action {
     kTopology,
     kCheck,       // An AdmissionCheck.
     kGroupQueue,  // Of Volcano.
+    kJob,
   };
   Verb verb = Verb::kCreate;
   Kind kind = Kind::kPod;
   std::string name;
-  // JSON; of kTell a condition that its status gets, of kAnswer the state of one of its checks.
+  // JSON; of kTell a condition that its status gets, of kAnswer the state of one of its checks, of
+  // kForge in which namespace.
   std::string body;
   uint32_t replicas = 0;  // Of an owner that is scaled.
   std::string text;       // As the file has it.
@@ -115,12 +119,14 @@ struct Scenario {
   bool starts = false;                  // Kubelets start what is bound, or refuse it.
   bool disruption = false;              // The status of budgets is kept.
   bool groups = false;                  // Members of PodGroups are placed together.
-  // Nobody schedules: pods of owners, which are objects, get PodGroups.
+  // Nobody schedules: pods of owners, which are objects, get PodGroups, and Jobs run once their
+  // Workloads are admitted.
   bool group_controller = false;
   bool quota = false;  // Workloads get quota of ClusterQueues.
   bool jobs = false;   // Workloads that are evicted give it back some time later.
   // They get it together with places for their pods, which jobs make once they are admitted.
   bool joint = false;
+  bool in_use = false;      // Queues and flavors that are in use are kept by their finalizer.
   bool indexed = false;     // Pods of jobs have completion indexes.
   bool slow_jobs = false;   // What jobs' controller decided of a topology arrives some time later.
   bool unhealthy = false;   // Workloads are told of which of their nodes can't be used.

@@ -100,6 +100,7 @@ Status QuotaWords::ReadCreate(Action& action, size_t first) {
     case Action::Kind::kOwner:
     case Action::Kind::kGroup:
     case Action::Kind::kGroupQueue:
+    case Action::Kind::kJob:
       break;
   }
   return UnknownEvent(action);

@@ -41,6 +41,7 @@ control::SchedulerOptions OptionsOf(const Scenario& scenario, const sim::Planted
   options.engine.joint_placement = scenario.joint;
   // Whether queues are ready, and how many wait in them, decides nothing.
   options.quota_options.queue_status = false;
+  options.quota_options.in_use = scenario.in_use;
   return options;
 }
 
@@ -166,7 +167,7 @@ Stage::Stage(std::shared_ptr<const Scenario> scenario, const sim::PlantedBugs& b
       owners_(scenario_->owners),
       made_(scenario_->owners.size()) {
   if (!scenario_->group_controller) return;
-  group_maker_.emplace(bugs_.tampering);
+  group_maker_.emplace(bugs_.tampering, now_);
   owners_.clear();  // They are made as objects.
 }
 
@@ -388,13 +389,10 @@ Footprint Stage::Take(const Choice& choice) {
     case Turn::kLate:
       return ArriveLate(choice.index);
     case Turn::kHear:
-      group_maker_->Hear(choice.index);
-      return kTouchesPods;
     case Turn::kPlan:
-      group_maker_->Decide(group_maker_->Due()[choice.index]);
-      return kTouchesPods;
     case Turn::kWrite:
-      return ArriveOfGroups(choice.index);
+    case Turn::kAdmit:
+      return TakeOfGroups(choice);
     case Turn::kArrive:
       return Arrive(choice.index, choice.fate);
     case Turn::kAnswer: {
@@ -402,6 +400,8 @@ Footprint Stage::Take(const Choice& choice) {
       if (calls_[choice.index].request->method == env::Method::kGet)
         sim::TamperRead(bugs_.tampering, answer);
       calls_.erase(calls_.begin() + choice.index);
+      if (!sim::TamperHeard(bugs_.tampering, now_ - kStart, sim::Party::kScheduler, answer))
+        return kTouchesScheduler;
       return StepScheduler(std::move(answer));
     }
     case Turn::kWatch: {
@@ -411,6 +411,8 @@ Footprint Stage::Take(const Choice& choice) {
       if (std::holds_alternative<env::StreamEnded>(input)) {
         watches_.erase(watches_.begin() + choice.index);
       }
+      if (!sim::TamperHeard(bugs_.tampering, now_ - kStart, sim::Party::kScheduler, input))
+        return kTouchesScheduler;
       return StepScheduler(std::move(input));
     }
     case Turn::kTick:
@@ -470,6 +472,10 @@ env::HttpResponse Stage::Act(const Action& action) {
     }
     case Action::Verb::kEvict:
       return Serve(Request(env::Method::kPost, object + "/eviction", action.body), {});
+    case Action::Verb::kForge:
+      return Forge(action);
+    case Action::Verb::kDrop:
+      return Drop(action.name);
     case Action::Verb::kTell:
     case Action::Verb::kAnswer:
       return ActOnStatus(action, object);
@@ -687,7 +693,10 @@ void Stage::OnCommitted(const env::JournalRecord& record) {
     promises_.OnNodeLost(truth(), std::string_view(record.key).substr(record.key.rfind('/') + 1));
   }
   checkers_.OnCommit(now_, record);
-  if (group_maker_) group_maker_->OnCommitted(record);
+  if (group_maker_) {
+    group_maker_->OnCommitted(record);
+    Report(job_checks_.OnCommit(record, writer_));
+  }
   if (!scenario_->quota) return;
   Report(reservations_.OnCommit(record, by_scheduler_, scheduler_.engine().state()));
   Report(workload_checks_.OnCommit(record, by_scheduler_));
@@ -783,6 +792,7 @@ void Stage::Report(const std::vector<std::string>& findings) {
 void Stage::Check(bool at_rest) {
   if (group_maker_) {
     if (at_rest) Report(GroupsAtRest(truth()));
+    if (at_rest) Report(job_checks_.AtRest());
     return;
   }
   const cycle::Engine& engine = scheduler_.engine();

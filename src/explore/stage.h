@@ -17,6 +17,7 @@
 #include "env/actor.h"
 #include "explore/gangs.h"
 #include "explore/group_maker.h"
+#include "explore/job_checks.h"
 #include "explore/promises.h"
 #include "explore/reservations.h"
 #include "explore/scenario.h"
@@ -43,6 +44,7 @@ enum class Turn : uint8_t {
   kHear,     // Who makes PodGroups hears what one of its lists tells next, ...
   kPlan,     // ... decides of one of them, or of an object that lost its owner, ...
   kWrite,    // ... and what it writes, or asks, arrives and is answered.
+  kAdmit,    // A Workload that waits gets quota, where nobody schedules.
   kArrive,   // A request of the scheduler reaches the API server, and becomes what its fate says.
   kAnswer,   // An answer, or the loss of one, reaches the scheduler.
   kWatch,    // What a watch tells next reaches it.
@@ -171,9 +173,13 @@ class Stage {
   Footprint ArriveLate(uint32_t index);
   void AddGroups(std::vector<Choice>& choices) const;
   [[nodiscard]] std::string TellOfGroups(const Choice& choice) const;
+  Footprint TakeOfGroups(const Choice& choice);
   Footprint ArriveOfGroups(uint32_t index);
   env::HttpResponse ActOnOwner(const Action& action);
   env::HttpResponse MakeOwner(Owner owner);
+  env::HttpResponse Forge(const Action& action);
+  env::HttpResponse Drop(const std::string& job);
+  void Admit(const std::string& key);
   [[nodiscard]] std::string UidOf(const std::string& owner) const;
   [[nodiscard]] std::string NameOfNextPod(size_t owner);
   Footprint Arrive(size_t index, Fate fate);
@@ -198,11 +204,13 @@ class Stage {
   Gangs gangs_;
   Reservations reservations_;
   WorkloadChecks workload_checks_;
-  bool by_scheduler_ = false;  // What is carried out now.
+  bool by_scheduler_ = false;                             // What is carried out now, ...
+  JobChecks::Writer writer_ = JobChecks::Writer::kOther;  // ... and by whom, likewise.
   std::vector<Call> calls_;
   std::vector<Watch> watches_;
   std::vector<Late> late_;
   std::optional<GroupMaker> group_maker_;  // Where it is there, no scheduler is.
+  JobChecks job_checks_;
   std::vector<uint32_t> next_action_;      // By user.
   std::vector<Owner> owners_;              // Those that are there.
   std::vector<uint32_t> made_;             // By owner: pods so far.

@@ -1,15 +1,19 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
+#include "codec/scan.h"
 #include "explore/requests.h"
 #include "explore/stage.h"
 #include "explore/words.h"
+#include "explore/workload_models.h"
 
-// Owners, and who makes PodGroups for their pods.
+// Owners and Jobs, and who makes PodGroups for their pods, or lets them run.
 namespace berth::explore {
 
 std::string Stage::UidOf(const std::string& owner) const {
@@ -70,10 +74,64 @@ void Stage::AddGroups(std::vector<Choice>& choices) const {
   uint32_t index = 0;
   for (const std::string& key : group_maker_->Due()) add(Turn::kPlan, index++, key);
   index = 0;
+  for (const auto& [key, document] : truth().others()) {
+    const uint32_t at = index++;
+    if (key.starts_with(kWorkloadsPrefix) && AdmittedStatus(document.view(), now_))
+      add(Turn::kAdmit, at, key);
+  }
+  index = 0;
   for (const GroupMaker::Pending& pending : group_maker_->pending()) {
     const auto method = static_cast<uint64_t>(pending.request.method);
     add(Turn::kWrite, index++, pending.key + pending.request.target, method);
   }
+}
+
+env::HttpResponse Stage::Forge(const Action& action) {
+  const std::string in = codec::StringMember(action.body, "namespace");
+  if (in != "default")
+    Post("/api/v1/namespaces", fmt::format(R"({{"metadata":{{"name":"{}"}}}})", in));
+  const std::string there = MemberIn(
+      Serve(Request(env::Method::kGet, fmt::format("{}/{}", kJobsTarget, action.name), ""), {})
+          .body.view(),
+      "uid", R"("metadata":{)");
+  env::HttpResponse response = Post(
+      fmt::format("{}namespaces/{}/workloads", kQuotaTarget, in),
+      fmt::format(
+          R"({{"apiVersion":"kueue.x-k8s.io/v1beta2","kind":"Workload","metadata":{{"name":"forged","ownerReferences":[{{"apiVersion":"batch/v1","kind":"Job","name":"{}","uid":"{}","controller":true}}]}},"spec":{{"queueName":"q","active":true,"podSets":[{{"name":"main","count":1,"template":{{"spec":{{"containers":[{{"name":"c","image":"i"}}]}}}}}}]}}}})",
+          action.name, there));
+  CHECK_EQ(response.status, 201);
+  return response;
+}
+
+// Whoever it was made for.
+env::HttpResponse Stage::Drop(const std::string& job) {
+  const std::string workload = job_checks_.WorkloadOf(job);
+  if (workload.empty()) return {.status = 404, .headers = {}, .body = {}};
+  return Serve(
+      Request(env::Method::kDelete, CollectionOf(Action::Kind::kWorkload) + "/" + workload, ""),
+      {});
+}
+
+void Stage::Admit(const std::string& key) {
+  const std::string_view path = std::string_view(key).substr(kWorkloadsPrefix.size());
+  const size_t slash = path.find('/');
+  const env::HttpResponse done =
+      Patch(fmt::format("{}namespaces/{}/workloads/{}/status", kQuotaTarget, path.substr(0, slash),
+                        path.substr(slash + 1)),
+            *AdmittedStatus(truth().others().at(key).view(), now_));
+  CHECK_EQ(done.status, 200);
+}
+
+Footprint Stage::TakeOfGroups(const Choice& choice) {
+  if (choice.turn == Turn::kWrite) return ArriveOfGroups(choice.index);
+  if (choice.turn == Turn::kHear) {
+    group_maker_->Hear(choice.index);
+  } else if (choice.turn == Turn::kPlan) {
+    group_maker_->Decide(group_maker_->Due()[choice.index]);
+  } else {
+    Admit(std::next(truth().others().begin(), choice.index)->first);
+  }
+  return kTouchesPods;
 }
 
 Footprint Stage::ArriveOfGroups(uint32_t index) {
@@ -82,7 +140,9 @@ Footprint Stage::ArriveOfGroups(uint32_t index) {
       call.request.method == env::Method::kDelete && call.request.target.starts_with(kGroupsTarget);
   const std::vector<std::string> wrong =
       ends_group ? group_maker_->JudgeEnd(call.request.target) : std::vector<std::string>{};
+  writer_ = call.of_object() ? JobChecks::Writer::kCollector : JobChecks::Writer::kController;
   const env::HttpResponse answer = Serve(call.request, {});
+  writer_ = JobChecks::Writer::kOther;
   Told(fmt::format("the API server answers {}", answer.status));
   if (ends_group && answer.status == 200) Report(wrong);
   if (answer.status == 400 || answer.status == 422) {

@@ -13,9 +13,9 @@ namespace berth::explore {
 
 std::string Stage::TellOfGroups(const Choice& choice) const {
   if (choice.turn == Turn::kHear) {
-    constexpr std::array<std::string_view, GroupMaker::kListsCount> kLists = {"ReplicaSets", "pods",
-                                                                              "PodGroups"};
-    return fmt::format("who makes groups hears what comes next of {}", kLists[choice.index]);
+    constexpr std::array<std::string_view, GroupMaker::kListsCount> kLists = {
+        "ReplicaSets", "pods", "PodGroups", "Jobs", "Workloads"};
+    return fmt::format("who writes of them hears what comes next of {}", kLists[choice.index]);
   }
   if (choice.turn == Turn::kPlan)
     return fmt::format("what to do about {} is decided", group_maker_->Due()[choice.index]);
@@ -61,6 +61,8 @@ std::string Stage::Tell(const Choice& choice) const {
     case Turn::kPlan:
     case Turn::kWrite:
       return TellOfGroups(choice);
+    case Turn::kAdmit:
+      return fmt::format("workload {} is admitted", other_at());
     case Turn::kArrive: {
       constexpr std::array<std::string_view, kFatesCount> kBecomes = {
           "arrives and is carried out", "arrives and is carried out; the answer is lost",

@@ -114,12 +114,16 @@ Footprint Stage::TakeOfWorkload(Turn turn, const std::string& key) {
       return kTouchesPods;
     }
     case Turn::kLetIn: {
-      const int done = Serve(DecidedOf(document.view()).front(), {}).status;
+      const std::vector<env::HttpRequest> requests = DecidedOf(document.view());
+      Report(WrittenInVain(truth(), document.view(), requests));
+      const int done = Serve(requests.front(), {}).status;
       CHECK_EQ(done, 200);
       return kTouchesPods | kTouchesNodes;
     }
     case Turn::kDecide: {
-      for (env::HttpRequest& request : DecidedOf(document.view())) {
+      std::vector<env::HttpRequest> requests = DecidedOf(document.view());
+      Report(WrittenInVain(truth(), document.view(), requests));
+      for (env::HttpRequest& request : requests) {
         Told("it sends its " + Words(request));
         late_.push_back({.workload = key, .request = std::move(request)});
       }
@@ -136,15 +140,16 @@ Footprint Stage::TakeOfWorkload(Turn turn, const std::string& key) {
 
 // A user says something in a Workload's status, beside what that says when it does.
 env::HttpResponse Stage::ActOnStatus(const Action& action, const std::string& object) {
-  const auto workload =
-      truth().others().find(fmt::format("{}default/{}", kWorkloadsPrefix, action.name));
+  const bool of_job = action.kind == Action::Kind::kJob;
+  const std::string name = of_job ? job_checks_.WorkloadOf(action.name) : action.name;
+  const auto workload = truth().others().find(fmt::format("{}default/{}", kWorkloadsPrefix, name));
   if (workload == truth().others().end()) return {.status = 404, .headers = {}, .body = {}};
   const std::string_view document = workload->second.view();
   const std::optional<std::string> status = action.verb == Action::Verb::kAnswer
                                                 ? AnsweredStatus(document, action.body, now_)
                                                 : ToldStatus(document, action.body, now_);
   if (!status) return {.status = 404, .headers = {}, .body = {}};
-  return Patch(object + "/status", *status);
+  return Patch((of_job ? std::string(kWorkloadsTarget) + name : object) + "/status", *status);
 }
 
 }  // namespace berth::explore

@@ -136,6 +136,27 @@ void JudgeFailures(const std::string& key, const api::Workload& before, const ap
   }
 }
 
+// The pods of the set have quota and no place, and none is to come.
+bool LacksPlaces(const api::Workload& workload, const api::WorkloadPodSet& set) {
+  if (!Says(workload, "QuotaReserved") || !set.topology) return false;
+  if (!workload.admission) return true;
+  const auto& given = workload.admission->pod_sets;
+  const auto at = std::ranges::find(given, set.name, &api::PodSetAssignment::name);
+  if (at == given.end()) return true;
+  return at->count.value_or(set.count) > 0 && !at->topology && !at->topology_delayed;
+}
+
+// Who asks for places in a topology has them with its quota, or gets them once it passed its
+// checks; what it has it keeps.
+void JudgeLack(const std::string& key, const api::Workload& before, const api::Workload& after,
+               std::vector<std::string>& findings) {
+  for (const api::WorkloadPodSet& set : after.pod_sets) {
+    const bool lacked = Says(before, "QuotaReserved") && LacksPlaces(before, set);
+    if (!lacked && LacksPlaces(after, set))
+      findings.push_back(fmt::format("workload {} has quota, and no places for its pods", key));
+  }
+}
+
 // What the places of a set are by node, against what it asks for: all its pods have one, those of
 // a level that is required stand in one domain of it, and slices are whole, but for the last.
 void JudgeShape(const std::string& key, const api::WorkloadPodSet& set,
@@ -256,6 +277,12 @@ std::vector<std::string> WorkloadChecks::OnCommit(const env::JournalRecord& reco
     findings.push_back(
         fmt::format("workload {} is evicted for nodes, and nothing is due of it", key));
   }
+  if (!Says(before, "Admitted") && Says(after, "Admitted")) {
+    if (!PassedAll(after))
+      findings.push_back(fmt::format("workload {} is admitted, and a check is not ready", key));
+    if (AwaitsPlaces(after))
+      findings.push_back(fmt::format("workload {} is admitted, and its places are to come", key));
+  }
   if (had && has) JudgeMove(key, before, after, findings);
   if (has) JudgeFailures(key, before, after, findings);
   if (has) JudgeShapes(key, before, after, findings);
@@ -266,6 +293,7 @@ std::vector<std::string> WorkloadChecks::OnCommit(const env::JournalRecord& reco
 void WorkloadChecks::JudgeShapes(const std::string& key, const api::Workload& before,
                                  const api::Workload& after,
                                  std::vector<std::string>& findings) const {
+  JudgeLack(key, before, after, findings);
   if (PlacesByNodeOf(before) == PlacesByNodeOf(after) || !after.admission) return;
   for (const api::WorkloadPodSet& set : after.pod_sets) {
     const auto given =
@@ -288,6 +316,7 @@ const Bytes* Document(const sim::Truth& truth, const std::string& key) {
 // Whether its queues are there, and the stop of both.
 struct QueuesAbove {
   bool there = false;
+  std::vector<api::RequiredCheck> checks;
   api::StopPolicy cluster_queue = api::StopPolicy::kNone;
   api::StopPolicy local_queue = api::StopPolicy::kNone;
   [[nodiscard]] bool drain() const {
@@ -310,9 +339,30 @@ QueuesAbove QueuesOf(const sim::Truth& truth, const api::Workload& workload) {
   if (workload.admission) name = workload.admission->cluster_queue;
   const Bytes* document = Document(truth, fmt::format("{}/{}", sim::kQueuesPrefix, name));
   above.there = above.there && document != nullptr;
-  if (document != nullptr)
-    above.cluster_queue = decoder.ClusterQueue(document->view()).value().stop;
+  if (document == nullptr) return above;
+  const api::ClusterQueue queue = decoder.ClusterQueue(document->view()).value();
+  above.cluster_queue = queue.stop;
+  above.checks = queue.checks;
   return above;
+}
+
+// The check that its queue asks for, with the flavors that it got, and that is not among its own.
+// Empty: none.
+std::string LackedCheck(const sim::Truth& truth, const api::Workload& workload) {
+  if (!Holds(workload) || HasToGo(workload) || !workload.admission) return {};
+  const auto has_any = [&](const std::vector<std::string>& flavors) {
+    return std::ranges::any_of(workload.admission->pod_sets, [&](const auto& given) {
+      return std::ranges::any_of(given.flavors,
+                                 [&](const auto& entry) { return Has(flavors, entry.second); });
+    });
+  };
+  for (const api::RequiredCheck& check : QueuesOf(truth, workload).checks) {
+    const bool asked = check.flavors.empty() || has_any(check.flavors);
+    if (asked && std::ranges::find(workload.checks, check.name, &api::CheckState::name) ==
+                     workload.checks.end())
+      return check.name;
+  }
+  return {};
 }
 
 // What nobody did about a workload that is to run and has quota. Empty: nothing was to be done.
@@ -356,6 +406,9 @@ std::vector<std::string> WorkloadChecks::AtRest(const sim::Truth& truth, Instant
       findings.push_back(fmt::format("at rest, a second pass is due of workload {}", key));
     const std::string_view undone = goes_on ? LeftUndone(truth, workload, now) : "";
     if (!undone.empty()) findings.push_back(fmt::format("at rest, workload {} {}", key, undone));
+    if (const std::string check = goes_on ? LackedCheck(truth, workload) : ""; !check.empty())
+      findings.push_back(
+          fmt::format("at rest, workload {} has quota and lacks check {}", key, check));
     if (!Holds(workload)) continue;
     for (const auto& [of, count] : PlacesByNodeOf(workload)) {
       const auto set = std::ranges::find(workload.pod_sets, of.first, &api::WorkloadPodSet::name);

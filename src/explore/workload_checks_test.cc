@@ -59,9 +59,10 @@ class WorkloadChecksTest : public testing::Test {
     if (!w.requeue_at.empty())
       more += fmt::format(R"("requeueState":{{"requeueAt":"{}"}},)", w.requeue_at);
     return fmt::format(
-        R"({{"kind":"Workload","metadata":{{"name":"w","namespace":"default","uid":"u"{},"resourceVersion":"{}"}},"spec":{{"queueName":"q","active":{},"podSets":[{{"name":"main","count":3,"topologyRequest":{{{}}},"template":{{"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"1"}}}}}}]}}}}}}]}},"status":{{{}"admission":{{"clusterQueue":"q","podSetAssignments":[{{"name":"main",{}"count":3}}]}},"conditions":[{}],"unhealthyNodes":[{}]}}}})",
+        R"({{"kind":"Workload","metadata":{{"name":"w","namespace":"default","uid":"u"{},"resourceVersion":"{}"}},"spec":{{"queueName":"q","active":{},"podSets":[{{"name":"main","count":3,{}"template":{{"spec":{{"containers":[{{"name":"c","resources":{{"requests":{{"cpu":"1"}}}}}}]}}}}}}]}},"status":{{{}"admission":{{"clusterQueue":"q","podSetAssignments":[{{"name":"main",{}"count":3}}]}},"conditions":[{}],"unhealthyNodes":[{}]}}}})",
         w.deleting ? R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")" : "", version, w.active,
-        w.topology, more, topology, fmt::join(w.conditions, ","), unhealthy);
+        w.topology.empty() ? "" : fmt::format(R"("topologyRequest":{{{}}},)", w.topology), more,
+        topology, fmt::join(w.conditions, ","), unhealthy);
   }
   std::string Commit(const Spec& w, bool by_scheduler) {
     const std::vector<std::string> findings =
@@ -193,6 +194,34 @@ TEST_F(WorkloadChecksTest, PlacesAreWhereTheyAreAskedFor) {
             "slices of workload default/w are in pieces");
 }
 
+TEST_F(WorkloadChecksTest, WhoAsksForPlacesHasThemWithItsQuota) {
+  const std::string rack = R"("required":"rack")";
+  const std::string none = "workload default/w has quota, and no places for its pods";
+  EXPECT_EQ(Moves({.conditions = {}, .topology = rack}, {.topology = rack}), none);
+  EXPECT_EQ(Moves({.conditions = {}, .topology = rack},
+                  {.conditions = {kReserved}, .topology = rack, .delayed = true}),
+            "");
+  EXPECT_EQ(
+      Moves({.places = {{"n1", 3}}, .unhealthy = {"n1"}, .topology = rack}, {.topology = rack}),
+      none)
+      << "its node failed, and no other place was found";
+  EXPECT_EQ(Moves({.topology = rack}, {.topology = rack}), "") << "somebody else took them";
+}
+
+TEST_F(WorkloadChecksTest, WhoIsAdmittedHasPassedWhatItIsToPass) {
+  const auto admits = [&](const Spec& with) {
+    Spec before = with;
+    before.conditions = {kReserved};
+    return Moves(before, with);
+  };
+  EXPECT_EQ(admits({.check = "Ready"}), "");
+  for (const char* state : {"Pending", "Retry", "Rejected"}) {
+    EXPECT_EQ(admits({.check = state}), "workload default/w is admitted, and a check is not ready");
+  }
+  EXPECT_EQ(admits({.check = "Ready", .delayed = true}),
+            "workload default/w is admitted, and its places are to come");
+}
+
 TEST_F(WorkloadChecksTest, NothingIsDueAtRest) {
   sim::Truth truth;
   const auto at_rest = [&] {
@@ -269,6 +298,31 @@ TEST_F(WorkloadChecksTest, AtRestWhatAChecksAnswerAsksForIsDone) {
   queue("Hold", "HoldAndDrain");
   EXPECT_EQ(at_rest({}), w + "is in a queue that is drained, and is not evicted");
   EXPECT_EQ(at_rest({.conditions = {held_back("LocalQueueStopped")}}), "");
+}
+
+TEST_F(WorkloadChecksTest, AtRestWhoHasQuotaHasTheChecksThatItsQueueAsksFor) {
+  sim::Truth truth;
+  const auto put = [&](const std::string& key, const std::string& document) {
+    truth.Apply({.key = key, .revision = ++revision_, .value = Bytes(document)});
+  };
+  const auto queue = [&](std::string_view flavors) {
+    put("clusterqueues.kueue.x-k8s.io//q",
+        fmt::format(
+            R"({{"metadata":{{"name":"q","uid":"u"}},"spec":{{"admissionChecksStrategy":{{"admissionChecks":[{{"name":"c","onFlavors":[{}]}}]}}}}}})",
+            flavors));
+  };
+  put("localqueues.kueue.x-k8s.io/default/q",
+      R"({"metadata":{"name":"q","namespace":"default","uid":"u"},"spec":{"clusterQueue":"q"}})");
+  const auto at_rest = [&](const Spec& w) {
+    Commit(w, false);
+    return fmt::format("{}", fmt::join(checks_.AtRest(truth, kNow), "; "));
+  };
+  queue("");
+  EXPECT_EQ(at_rest({}), "at rest, workload default/w has quota and lacks check c");
+  EXPECT_EQ(at_rest({.check = "Ready"}), "");
+  EXPECT_EQ(at_rest({.conditions = {}}), "");
+  queue(R"("other")");
+  EXPECT_EQ(at_rest({}), "") << "it has quota of another flavor";
 }
 
 // What a node was called decides about places that a write on its way gives on it.

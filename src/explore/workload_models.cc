@@ -114,6 +114,12 @@ class JobView {
     if (topology == nullptr) return {};
     std::vector<controllers::PodRef> pods = PodsIn(set);
     controllers::Writes writes = controllers::EndStranded(*topology, pods);
+    if (planted_ == sim::Tampering::kReplacementsEnded && !unhealthy_.empty()) {
+      for (const controllers::PodRef& pod : pods) {
+        if (pod.active() && pod.facts->node.empty())
+          writes.push_back(controllers::DeleteSeen(*pod.head, {}));
+      }
+    }
     if (planted_ == sim::Tampering::kLatePodsKept) {
       std::erase_if(writes, [&](const controllers::Write& write) {
         return !objects_.pod(objects_.Find(write.uid))->node.empty();
@@ -121,8 +127,11 @@ class JobView {
     }
     std::vector<controllers::PodFacts> facts;
     if (planted_ == sim::Tampering::kRanksTrusted) AsIfByRank(*topology, pods, facts);
-    std::ranges::move(controllers::LetIntoTopology(*topology, unhealthy_, std::move(pods)),
-                      std::back_inserter(writes));
+    const bool blind = planted_ == sim::Tampering::kFailedNodesUsed;
+    std::ranges::move(
+        controllers::LetIntoTopology(*topology, blind ? std::vector<std::string>{} : unhealthy_,
+                                     std::move(pods)),
+        std::back_inserter(writes));
     return writes;
   }
 
@@ -274,6 +283,31 @@ std::string ReleasedStatus(std::string_view workload, Instant now) {
   return StatusOf(conditions, R"(,"admission":null)");
 }
 
+std::optional<std::string> AdmittedStatus(std::string_view document, Instant now) {
+  const api::Workload workload = WorkloadIn(document);
+  const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
+  const bool waits = StageOf(status) == model::WorkloadStage::kPending && !status.held_back &&
+                     workload.active && !workload.meta.deletion_time;
+  if (!waits || workload.pod_sets.empty()) return std::nullopt;
+  std::vector<api::Condition> conditions = workload.conditions;
+  for (const std::string_view type : {"QuotaReserved", "Admitted"}) {
+    Put(conditions, {.type = std::string(type),
+                     .status = "True",
+                     .reason = std::string(type),
+                     .message = "It has quota",
+                     .transition = now});
+  }
+  std::erase_if(conditions, [](const api::Condition& condition) {
+    return condition.type == "Evicted" || condition.type == "Requeued";
+  });
+  const api::WorkloadPodSet& pods = workload.pod_sets.front();
+  return StatusOf(
+      conditions,
+      fmt::format(
+          R"(,"admission":{{"clusterQueue":"q","podSetAssignments":[{{"name":"{}","count":{}}}]}})",
+          pods.name, pods.count));
+}
+
 std::optional<std::string> ToldStatus(std::string_view document, std::string_view condition,
                                       Instant now) {
   const api::Workload workload = WorkloadIn(document);
@@ -332,6 +366,52 @@ std::vector<env::HttpRequest> TopologyWrites(const sim::Truth& truth, std::strin
       requests.push_back(RequestOf(write));
   }
   return requests;
+}
+
+namespace {
+
+// Whatever was told of it before.
+bool IsWell(const sim::Truth& truth, const std::string& node) {
+  const auto at = truth.nodes().find(node);
+  return at != truth.nodes().end() &&
+         controllers::IsReady(codec::Decoder().Node(at->second.document.view()).value());
+}
+
+}  // namespace
+
+std::vector<std::string> WrittenInVain(const sim::Truth& truth, std::string_view document,
+                                       const std::vector<env::HttpRequest>& requests) {
+  const api::Workload workload = WorkloadIn(document);
+  std::vector<std::string> findings;
+  for (const std::string& key : PodsOf(truth, workload)) {
+    const sim::Truth::PodFacts& pod = truth.pods().at(key);
+    const std::string target = "/pods/" + key.substr(key.find('/') + 1);
+    const auto request = std::ranges::find_if(
+        requests, [&](const env::HttpRequest& each) { return each.target.ends_with(target); });
+    const api::TopologyAssignment* topology = TopologyOf(workload, SetOf(pod, workload));
+    if (request == requests.end() || topology == nullptr) continue;
+    const std::string_view spec = codec::Member(pod.document.view(), "spec");
+    const bool gated = codec::Member(spec, "schedulingGates").contains(controllers::kTopologyGate);
+    if (request->method == env::Method::kDelete) {
+      const std::string node =
+          codec::StringMember(codec::Member(spec, "nodeSelector"), api::kHostnameLabel);
+      const bool has_place = std::ranges::any_of(
+          topology->domains, [&](const auto& domain) { return domain.values.back() == node; });
+      if (gated || has_place) {
+        findings.push_back(fmt::format("pod {} of workload {} is ended, and {}", key,
+                                       workload.meta.name,
+                                       gated ? "was let in nowhere" : "stands where it is to"));
+      }
+      continue;
+    }
+    const std::string_view given =
+        codec::Member(codec::Member(request->body.view(), "spec"), "nodeSelector");
+    const std::string node = codec::StringMember(given, api::kHostnameLabel);
+    if (node.empty() || IsWell(truth, node)) continue;
+    findings.push_back(fmt::format("pod {} of workload {} is let onto node {}, which failed", key,
+                                   workload.meta.name, node));
+  }
+  return findings;
 }
 
 std::vector<std::string> ToldInVain(const sim::Truth& truth, std::string_view before,

@@ -17,6 +17,10 @@ namespace berth::explore {
 // The status that a Workload gets which is evicted and holds quota, once nothing of it runs: it
 // gives that back. A merge patch. As controllers::PlanWorkload of a Job that has no pods.
 [[nodiscard]] std::string ReleasedStatus(std::string_view workload, Instant now);
+// The status of a Workload that waits, once it has quota for all of its pods and is admitted: where
+// nobody schedules, who gives quota out is a function of the object. A merge patch. Nothing: it
+// does not wait.
+[[nodiscard]] std::optional<std::string> AdmittedStatus(std::string_view workload, Instant now);
 // The status with the condition, which is true where it says nothing else. A merge patch. Nothing:
 // it says that there is no quota, and there is.
 [[nodiscard]] std::optional<std::string> ToldStatus(std::string_view workload,
@@ -58,6 +62,12 @@ namespace berth::explore {
 [[nodiscard]] std::vector<env::HttpRequest> TopologyWrites(const sim::Truth& truth,
                                                            std::string_view workload,
                                                            sim::Tampering planted = {});
+
+// What is wrong with what is written of its pods, when it is decided: one is ended that was not let
+// in yet, or stands where it has a place (K028), or is let onto a node that failed (K010).
+[[nodiscard]] std::vector<std::string> WrittenInVain(const sim::Truth& truth,
+                                                     std::string_view workload,
+                                                     const std::vector<env::HttpRequest>& requests);
 
 // Of its pods those that stand on a node where it has no place for them (I6 of the reference).
 [[nodiscard]] std::vector<std::string> PodsBesidePlaces(const sim::Truth& truth,

@@ -3,6 +3,7 @@
 #include "explore/workload_models.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -136,6 +137,38 @@ TEST_F(WorkloadModelsTest, PodsStandWhereTheirWorkloadHasPlaces) {
       std::vector<std::string>{
           "at rest, pod default/w-1 stands on node n1, where workload w has no place for it"});
   EXPECT_TRUE(PodsBesidePlaces(truth_, Workload("", kPlaces)).empty()) << "it is not admitted";
+}
+
+TEST_F(WorkloadModelsTest, PodsAreEndedAndLetInForAReason) {
+  const std::string workload =
+      Workload(kAdmitted, std::string(kPlaces) + R"(,"unhealthyNodes":[{"name":"n2"}])");
+  const auto judge = [&](env::Method method, std::string_view node) {
+    const std::vector<env::HttpRequest> requests = {
+        {.method = method,
+         .target = "/api/v1/namespaces/default/pods/w-0",
+         .headers = {},
+         .body = Bytes(fmt::format(
+             R"({{"spec":{{"nodeSelector":{{"kubernetes.io/hostname":"{}"}}}}}})", node))}};
+    return fmt::format("{}", fmt::join(WrittenInVain(truth_, workload, requests), "; "));
+  };
+  Node("n1", "True");
+  Node("n2", "False");
+  Pod("w-0", R"("schedulingGates":[{"name":"kueue.x-k8s.io/topology"}])");
+  EXPECT_EQ(judge(env::Method::kDelete, ""),
+            "pod default/w-0 of workload w is ended, and was let in nowhere");
+  EXPECT_EQ(judge(env::Method::kPatch, "n1"), "");
+  EXPECT_EQ(judge(env::Method::kPatch, "n2"),
+            "pod default/w-0 of workload w is let onto node n2, which failed");
+  EXPECT_EQ(judge(env::Method::kPatch, "n3"),
+            "pod default/w-0 of workload w is let onto node n3, which failed")
+      << "it is gone";
+  Node("n2", "True");
+  EXPECT_EQ(judge(env::Method::kPatch, "n2"), "") << "it is well again";
+  Pod("w-0", R"("nodeSelector":{"kubernetes.io/hostname":"n1"})");
+  EXPECT_EQ(judge(env::Method::kDelete, ""),
+            "pod default/w-0 of workload w is ended, and stands where it is to");
+  Pod("w-0", R"("nodeSelector":{"kubernetes.io/hostname":"n3"})");
+  EXPECT_EQ(judge(env::Method::kDelete, ""), "");
 }
 
 TEST_F(WorkloadModelsTest, WhoHasQuotaIsNotPutOnHold) {

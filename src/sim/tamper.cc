@@ -66,6 +66,11 @@ bool EvictsForCheck(const env::HttpRequest& request) {
          Has(request, "At least one admission check is false");
 }
 
+bool EvictsForNodes(const env::HttpRequest& request) {
+  return request.target.contains("/workloads/") && !Has(request, R"("admission":{)") &&
+         Has(request, R"("type":"Evicted","status":"True","reason":"NodeFailures")");
+}
+
 // Whatever held it back before.
 bool BringsBack(const env::HttpRequest& request) {
   return request.target.contains("/workloads/") && !Has(request, R"("admission":{)") &&
@@ -92,11 +97,22 @@ void TamperScheduler(Tampering tampering, env::HttpRequest& request) {
     request.body = Replace(request.body, R"(,"resourceVersion":")", "\"", "");
   } else if (tampering == Tampering::kFailuresKept && Has(request, R"("conditions":)")) {
     request.body = Replace(request.body, R"(,"unhealthyNodes":null)", "");
+  } else if (tampering == Tampering::kPassWithoutPlaces && EvictsForNodes(request)) {
+    // Of scenarios, as kOneFlavorRead.
+    request.body = Replace(Bytes(std::string(request.body.view()) + '\n'), R"("status":{)", "\n",
+                           R"("status":{"unhealthyNodes":null,"admission":{"clusterQueue":"q",)"
+                           R"("podSetAssignments":[{"name":"main","flavors":{"cpu":"spot"},)"
+                           R"("resourceUsage":{"cpu":"1"},"count":1}]}}})");
+  } else if (tampering == Tampering::kPlacesLeftOut && request.target.contains("/workloads/")) {
+    request.body = Replace(request.body, R"(,"topologyAssignment":{)", "}]}", "");
   } else if (tampering == Tampering::kChecksKept && Has(request, R"("Evicted")")) {
     request.body = Replace(request.body, R"(,"admissionChecks":[)", "]", "");
   } else if ((tampering == Tampering::kRetryIgnored && EvictsForCheck(request)) ||
              (tampering == Tampering::kReturnUnwritten && BringsBack(request))) {
     MakeUndone(request, WithoutSubresource(request.target));
+  } else if (tampering == Tampering::kQueuesKept && request.target.contains("/clusterqueues/") &&
+             Has(request, R"("finalizers":[])")) {
+    MakeUndone(request, request.target);
   } else if (tampering == Tampering::kMarkOfAnother && Has(request, "DisruptionTarget")) {
     request.body = Replace(request.body, R"("status":{)", R"("status":{"qosClass":"Guaranteed",)");
   } else if (tampering == Tampering::kHopelessPodDeleted && OfUsersPod(request) &&
@@ -161,15 +177,32 @@ void TamperSent(Tampering tampering, Party party, env::HttpRequest& request) {
   }
 }
 
+namespace {
+
+// In what is heard, of one thing the other.
+struct Mishearing {
+  Tampering tampering;
+  std::string_view said;
+  std::string_view heard;
+};
+constexpr Mishearing kMishearings[] = {
+    {Tampering::kPolicyUnheard, R"("preemptionPolicy":"Never")",
+     R"("preemptionPolicy":"PreemptLowerPriority")"},
+    {Tampering::kStrictUnheard, R"("queueingStrategy":"StrictFIFO")",
+     R"("queueingStrategy":"BestEffortFIFO")"},
+    {Tampering::kChecksUnheard, R"("admissionChecksStrategy":)", R"("unheard":)"},
+};
+
+}  // namespace
+
 bool TamperHeard(Tampering tampering, Duration since_start, Party party, env::Input& input) {
   if (party != Party::kScheduler) return true;
-  if (tampering == Tampering::kPolicyUnheard) {
-    constexpr std::string_view kNever = R"("preemptionPolicy":"Never")";
-    constexpr std::string_view kOther = R"("preemptionPolicy":"PreemptLowerPriority")";
+  for (const Mishearing& each : kMishearings) {
+    if (each.tampering != tampering) continue;
     if (auto* data = std::get_if<env::StreamData>(&input)) {
-      data->data = Replace(data->data, kNever, kOther);
+      data->data = Replace(data->data, each.said, each.heard);
     } else if (auto* response = std::get_if<env::Response>(&input)) {
-      response->response.body = Replace(response->response.body, kNever, kOther);
+      response->response.body = Replace(response->response.body, each.said, each.heard);
     }
   }
   if (!std::holds_alternative<env::StreamData>(input)) return true;
