@@ -510,8 +510,13 @@ void PrepareForUpdate(const Kind& type, const Json& old, Json& object, Subresour
     KeepMember(old, object, "spec.finalizers");
   }
   if (kind == KindId::kCustomResourceDefinition) NoteStoredVersion(object);
+  if (kind == KindId::kCsiDriver && !SamePath(old, object, "spec")) {
+    SetGeneration(object, IntegerAt(old, "metadata.generation") + 1);
+  }
   if (CountsAnything(type)) {
-    if (ChangesGeneration(type, old, object)) {
+    const bool labelled =
+        kind == KindId::kEndpointSlice && !SamePath(old, object, "metadata.labels");
+    if (labelled || ChangesGeneration(type, old, object)) {
       SetGeneration(object, IntegerAt(old, "metadata.generation") + 1);
     }
     return;
