@@ -114,12 +114,21 @@ def said(answer):
     return f"{answer['code']} {shown(body['message'] if is_status(answer) and 'message' in body else body)}"
 
 
+def once(answer):
+    """The answer without causes that are there before, in the same words."""
+    details = answer["body"].get("details") if is_status(answer) else None
+    if not isinstance(details, dict) or "causes" not in details:
+        return answer
+    causes = [cause for i, cause in enumerate(details["causes"]) if cause not in details["causes"][:i]]
+    return answer | {"body": answer["body"] | {"details": details | {"causes": causes}}}
+
+
 def compare(real, berth):
     """The differences of two answers. What only follows from another one is left out: the bodies of
     different codes, and the causes of different messages, which are made of them."""
     if real["code"] != berth["code"]:
         return [f"code: genuine {said(real)} | berth {said(berth)}"]
-    found = differences(real, berth)
+    found = differences(once(real), once(berth))
     if is_status(real) and is_status(berth) and real["body"].get("message") != berth["body"].get("message"):
         found = [line for line in found if not line.startswith("body.details.causes")]
     return found
