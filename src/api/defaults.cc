@@ -251,6 +251,11 @@ void PrepareStatusUpdate(const Kind& type, const Json& old, Json& object) {
     return;
   }
   KeepMember(old, object, "spec");
+  constexpr JsonPath kTransition("status.lastPhaseTransitionTime");
+  if (kind == KindId::kPersistentVolume &&
+      FindPath(std::as_const(object), kTransition) == nullptr) {
+    KeepMember(old, object, "status.lastPhaseTransitionTime");
+  }
   if (kind == KindId::kDeployment) KeepMember(old, object, "metadata.labels");
   if (kind != KindId::kPod) return;
   KeepMember(old, object, "metadata.ownerReferences");

@@ -219,8 +219,8 @@ void ApiServer::Arrive(Instant now, const env::RequestArrived& arrived, env::Out
   const bool mutating = arrived.request.method != env::Method::kGet;
   const bool wrote = mutating || store_.next_revision() != before;
   Answer(arrived.exchange,
-         response ? std::move(*response) : ProblemResponse(arrived.request, response.error()), wrote,
-         out);
+         response ? std::move(*response) : ProblemResponse(arrived.request, response.error()),
+         wrote, out);
 }
 
 // What rests on the head waits for the head to be durable.
@@ -267,7 +267,9 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
   // The first of all warnings.
   if (response) {
     response->headers.insert(response->headers.begin(), WarningHeader(warning));
-  } else if (response.error().code != 415) {
+  } else if (const Problem& problem = response.error();
+             problem.code != 415 && !(problem.code == 406 && problem.has_details)) {
+    // Not of what no handler was found for.
     std::vector<std::string>& warnings = response.error().warnings;
     warnings.insert(warnings.begin(), std::move(warning));
   }

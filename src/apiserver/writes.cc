@@ -213,6 +213,10 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   const Outcome<std::string> name = SettleName(context, object);
   if (!name) return std::unexpected(name.error());
   api::PrepareForCreate(kind, object);
+  if (kind.id == KindId::kPersistentVolume) {
+    JsonObject& status = api::MemberObject(object.get_object(), "status");
+    status["lastPhaseTransitionTime"] = api::PrintTimestamp(context.now);
+  }
   const api::FieldErrors errors = api::ValidateCreate(kind, object);
   if (!errors.empty()) return Invalid({.kind = kind, .name = *name}, errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, nullptr, object); !admitted) {
@@ -282,11 +286,17 @@ bool AllowsUnconditionalUpdate(const api::Kind& kind) {
 }
 // Whether a PUT of what does not exist makes it.
 bool AllowsCreateOnUpdate(KindId kind) {
-  constexpr std::array kSome = {
-      KindId::kEndpoints,   KindId::kEvent,       KindId::kEventsEvent,
-      KindId::kService,     KindId::kLease,       KindId::kLimitRange,
-      KindId::kRole,        KindId::kRoleBinding, KindId::kClusterRole,
-      KindId::kRuntimeClass, KindId::kClusterRoleBinding};
+  constexpr std::array kSome = {KindId::kEndpoints,
+                                KindId::kEvent,
+                                KindId::kEventsEvent,
+                                KindId::kService,
+                                KindId::kLease,
+                                KindId::kLimitRange,
+                                KindId::kRole,
+                                KindId::kRoleBinding,
+                                KindId::kClusterRole,
+                                KindId::kRuntimeClass,
+                                KindId::kClusterRoleBinding};
   return std::ranges::find(kSome, kind) != kSome.end();
 }
 

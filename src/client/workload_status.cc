@@ -16,10 +16,9 @@ constexpr std::string_view kPending = "Pending";
 constexpr std::string_view kRetry = "Retry";
 
 std::string CheckText(const api::CheckState& check) {
-  std::string text =
-      fmt::format(R"({{"name":{},"state":{},"message":{},"lastTransitionTime":"{}")",
-                  JsonString(check.name), JsonString(check.state),
-                  JsonString(check.message), SecondsTime(check.transition));
+  std::string text = fmt::format(R"({{"name":{},"state":{},"message":{},"lastTransitionTime":"{}")",
+                                 JsonString(check.name), JsonString(check.state),
+                                 JsonString(check.message), SecondsTime(check.transition));
   if (check.requeue_after)
     text += fmt::format(R"(,"requeueAfterSeconds":{})", *check.requeue_after);
   if (check.retries > 0) text += fmt::format(R"(,"retryCount":{})", check.retries);

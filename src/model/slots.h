@@ -82,7 +82,7 @@ class SlotTable {
   };
   struct OfJob {
     std::vector<WorkloadId> workloads;  // The oldest first.
-    std::vector<PodId> seekers;  // In no order that decides anything.
+    std::vector<PodId> seekers;         // In no order that decides anything.
   };
   [[nodiscard]] OfWorkload& of(WorkloadId workload);
   [[nodiscard]] OfPod& of(PodId pod);
