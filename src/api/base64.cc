@@ -27,7 +27,11 @@ Scan Run(std::string_view text) {
     if (!IsBase64(c) || padding > 0) return {0, static_cast<int64_t>(i)};
     ++characters;
   }
-  if ((characters + padding) % 4 != 0) return {0, static_cast<int64_t>(text.size())};
+  // Go tells where the incomplete group begins.
+  const int64_t open = characters % 4;
+  if ((characters + padding) % 4 != 0) {
+    return {0, static_cast<int64_t>(text.size()) - (padding > 0 ? 0 : open)};
+  }
   return {(characters + padding) / 4 * 3 - padding, -1};
 }
 

@@ -251,6 +251,11 @@ void PrepareStatusUpdate(const Kind& type, const Json& old, Json& object) {
     return;
   }
   KeepMember(old, object, "spec");
+  constexpr JsonPath kTransition("status.lastPhaseTransitionTime");
+  if (kind == KindId::kPersistentVolume &&
+      FindPath(std::as_const(object), kTransition) == nullptr) {
+    KeepMember(old, object, "status.lastPhaseTransitionTime");
+  }
   if (kind == KindId::kDeployment) KeepMember(old, object, "metadata.labels");
   if (kind != KindId::kPod) return;
   KeepMember(old, object, "metadata.ownerReferences");
@@ -510,8 +515,13 @@ void PrepareForUpdate(const Kind& type, const Json& old, Json& object, Subresour
     KeepMember(old, object, "spec.finalizers");
   }
   if (kind == KindId::kCustomResourceDefinition) NoteStoredVersion(object);
+  if (kind == KindId::kCsiDriver && !SamePath(old, object, "spec")) {
+    SetGeneration(object, IntegerAt(old, "metadata.generation") + 1);
+  }
   if (CountsAnything(type)) {
-    if (ChangesGeneration(type, old, object)) {
+    const bool labelled =
+        kind == KindId::kEndpointSlice && !SamePath(old, object, "metadata.labels");
+    if (labelled || ChangesGeneration(type, old, object)) {
       SetGeneration(object, IntegerAt(old, "metadata.generation") + 1);
     }
     return;

@@ -345,7 +345,7 @@ class Conformer {
       case Value::kIntOrString:
         if (value.is_string()) return;
         if (!value.is_number()) {
-          mismatch();
+          Mismatch(owner, FoundName(value, false), "int32");
         } else if (!InRange(value, true)) {
           Mismatch(owner, FoundName(value, true), "int32");
         }
@@ -431,10 +431,7 @@ class Conformer {
   void ConformTime(const Type& owner, const Field& field, Json& value) {
     if (!value.is_string()) {
       // Go's time types decode through a string of their own.
-      static_cast<void>(owner);
-      static_cast<void>(field);
-      Fail(fmt::format("json: cannot unmarshal {} into Go value of type string",
-                       FoundName(value, false)));
+      Mismatch(owner, FoundName(value, false), "string");
       return;
     }
     const bool micro = field.value == Value::kMicroTime;

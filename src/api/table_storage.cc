@@ -121,7 +121,7 @@ JsonArray StorageClassCells(const Json& object, Instant now) {
           Json(TextAt(object, "provisioner")),
           Json(TextAt(object, "reclaimPolicy")),
           Json(TextAt(object, "volumeBindingMode")),
-          Json(expands ? "true" : "false"),
+          Json(expands),
           Json(AgeOf(object, now))};
 }
 

@@ -2,20 +2,24 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 
 #include "api/base64.h"
 #include "api/custom_definition.h"
 #include "api/object.h"
+#include "api/validate_access.h"
 #include "api/validate_budget.h"
 #include "api/validate_common.h"
 #include "api/validate_custom.h"
 #include "api/validate_definition.h"
+#include "api/validate_network.h"
 #include "api/validate_pod.h"
 #include "api/validate_quota.h"
 #include "api/validate_services.h"
 #include "api/validate_sets.h"
+#include "api/validate_storage.h"
 #include "api/validate_workloads.h"
 
 namespace berth::api {
@@ -130,6 +134,17 @@ void CheckNodeParts(FieldErrors& errors, const Json& node) {
   const Path meta("metadata");
   rules::CheckTaints(errors, meta.At("taints"), ArrayAt(node, "spec.taints"));
   CheckNodeAmounts(errors, node);
+  const JsonArray& ranges = ArrayAt(node, "spec.podCIDRs");
+  const Path spec("spec");
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const std::string_view range =
+        ranges[i].is_string() ? std::string_view(ranges[i].get_string()) : "";
+    rules::CheckCidr(errors, spec.At("podCIDRs", i), range);
+  }
+  if (ranges.size() > 2) {
+    AddInvalid(errors, spec.At("podCIDRs"), Json(ranges),
+               "may specify no more than one CIDR for each IP family");
+  }
 }
 
 void CheckNodeUpdate(FieldErrors& errors, const Json& old, const Json& node) {
@@ -363,11 +378,6 @@ rules::NameCheck NameCheckOf(KindId kind) {
   switch (kind) {
     case KindId::kNamespace:
       return &CheckDns1123Label;
-    case KindId::kRole:
-    case KindId::kRoleBinding:
-    case KindId::kClusterRole:
-    case KindId::kClusterRoleBinding:
-      return &CheckPathSegment;
     default:
       return &CheckDns1123Subdomain;
   }
@@ -382,30 +392,48 @@ void CheckByDefinition(FieldErrors& errors, const Kind& kind, const Json* old, c
   }
 }
 
+void CheckPodTemplate(FieldErrors& errors, const Json* old, const Json& object) {
+  if (old != nullptr) CheckMetaUpdate(errors, *old, object);
+  CheckMeta(errors, object, true, CheckDns1123Subdomain);
+  rules::CheckTemplate(errors, Path("template"), OrEmptyObject(FindMember(object, "template")));
+}
+
 using BothCheck = void (*)(FieldErrors& errors, const Json* old, const Json& object);
 
-// Of kinds whose rules are one function, for creations (without `old`) and changes.
+struct BothRow {
+  KindId kind;
+  BothCheck check;
+};
+// Kinds whose rules are one function, for creations (without `old`) and changes.
+constexpr auto kBothChecks = std::to_array<BothRow>({
+    {KindId::kCustomResourceDefinition, rules::CheckDefinition},
+    {KindId::kReplicationController, rules::CheckReplicationController},
+    {KindId::kResourceQuota, rules::CheckResourceQuota},
+    {KindId::kLimitRange, rules::CheckLimitRange},
+    {KindId::kStatefulSet, rules::CheckStatefulSet},
+    {KindId::kDaemonSet, rules::CheckDaemonSet},
+    {KindId::kControllerRevision, rules::CheckControllerRevision},
+    {KindId::kCronJob, rules::CheckCronJob},
+    {KindId::kPodTemplate, CheckPodTemplate},
+    {KindId::kRole, rules::CheckRole},
+    {KindId::kClusterRole, rules::CheckClusterRole},
+    {KindId::kRoleBinding, rules::CheckRoleBinding},
+    {KindId::kClusterRoleBinding, rules::CheckClusterRoleBinding},
+    {KindId::kEndpoints, rules::CheckEndpoints},
+    {KindId::kEndpointSlice, rules::CheckEndpointSlice},
+    {KindId::kNetworkPolicy, rules::CheckNetworkPolicy},
+    {KindId::kIngress, rules::CheckIngress},
+    {KindId::kPersistentVolume, rules::CheckVolume},
+    {KindId::kPersistentVolumeClaim, rules::CheckClaim},
+    {KindId::kStorageClass, rules::CheckStorageClass},
+    {KindId::kCsiNode, rules::CheckCsiNode},
+    {KindId::kCsiDriver, rules::CheckCsiDriver},
+    {KindId::kRuntimeClass, rules::CheckRuntimeClass},
+});
+
 BothCheck BothCheckOf(KindId kind) {
-  switch (kind) {
-    case KindId::kCustomResourceDefinition:
-      return rules::CheckDefinition;
-    case KindId::kReplicationController:
-      return rules::CheckReplicationController;
-    case KindId::kResourceQuota:
-      return rules::CheckResourceQuota;
-    case KindId::kLimitRange:
-      return rules::CheckLimitRange;
-    case KindId::kStatefulSet:
-      return rules::CheckStatefulSet;
-    case KindId::kDaemonSet:
-      return rules::CheckDaemonSet;
-    case KindId::kControllerRevision:
-      return rules::CheckControllerRevision;
-    case KindId::kCronJob:
-      return rules::CheckCronJob;
-    default:
-      return nullptr;
-  }
+  const auto* const row = std::ranges::find(kBothChecks, kind, &BothRow::kind);
+  return row == kBothChecks.end() ? nullptr : row->check;
 }
 
 FieldErrors Checked(BothCheck check, const Json* old, const Json& object) {
@@ -415,6 +443,12 @@ FieldErrors Checked(BothCheck check, const Json* old, const Json& object) {
 }
 
 }  // namespace
+
+FieldErrors ValidateMetadataUpdate(const Json& old, const Json& object) {
+  FieldErrors errors;
+  rules::CheckCustomMetaUpdate(errors, old, object);
+  return errors;
+}
 
 FieldErrors ValidateCreate(const Kind& kind, const Json& object) {
   if (!kind.custom) return ValidateCreate(kind.id, object);
@@ -576,6 +610,9 @@ FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
       rules::CheckJobUpdate(errors, old, object);
       break;
     case KindId::kNode:
+      // Upstream asks for both, so that what is wrong with a taint is a cause twice.
+      CheckMeta(errors, object, false, CheckDns1123Subdomain);
+      CheckNodeParts(errors, object);
       CheckNodeUpdate(errors, old, object);
       break;
     case KindId::kConfigMap:

@@ -18,5 +18,8 @@ namespace berth::api {
                                          Subresource subresource = Subresource::kNone);
 [[nodiscard]] FieldErrors ValidateUpdate(KindId kind, const Json& old, const Json& object,
                                          Subresource subresource = Subresource::kNone);
+// What upstream asks of any kind's metadata before it asks the kind, which for most kinds includes
+// the same once more: such problems are causes twice.
+[[nodiscard]] FieldErrors ValidateMetadataUpdate(const Json& old, const Json& object);
 
 }  // namespace berth::api

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <set>
 #include <utility>
 
@@ -328,6 +329,19 @@ IpFamily FamilyOf(std::string_view ip) {
   return IN6_IS_ADDR_V4MAPPED(&address) ? IpFamily::kMapped : IpFamily::kV6;
 }
 
+void CheckCidr(FieldErrors& errors, const Path& path, std::string_view range) {
+  const size_t slash = range.find('/');
+  int bits = -1;
+  if (slash != std::string_view::npos && FamilyOf(range.substr(0, slash)) != IpFamily::kNone) {
+    const char* const end = range.data() + range.size();
+    const auto [rest, error] = std::from_chars(range.data() + slash + 1, end, bits);
+    const int most = range.substr(0, slash).contains(':') ? 128 : 32;
+    if (error == std::errc() && rest == end && bits >= 0 && bits <= most) return;
+  }
+  AddInvalid(errors, path, range,
+             Messages{"must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)"});
+}
+
 void CheckTaints(FieldErrors& errors, const Path& path, const JsonArray& taints) {
   constexpr std::array<std::string_view, 3> kEffects = {"NoSchedule", "PreferNoSchedule",
                                                         "NoExecute"};
@@ -343,7 +357,13 @@ void CheckTaints(FieldErrors& errors, const Path& path, const JsonArray& taints)
     }
     CheckRequiredEnum(errors, at.At("effect"), effect, kEffects);
     if (!seen.emplace(key, effect).second) {
-      FieldError error = DuplicateJsonField(at.text(), taints[i]);
+      // As upstream's internal type is shown.
+      const Json* added = FindMember(taints[i], "timeAdded");
+      const Json shown = JsonObject{{"Key", key},
+                                    {"Value", value},
+                                    {"Effect", effect},
+                                    {"TimeAdded", added == nullptr ? Json() : *added}};
+      FieldError error = DuplicateJsonField(at.text(), shown);
       error.detail = "taints must be unique by key and effect pair";
       errors.push_back(std::move(error));
     }

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <boost/json/serialize.hpp>
-#include <charconv>
 #include <set>
 #include <string>
 #include <utility>
@@ -22,16 +21,6 @@ constexpr std::array<std::string_view, 2> kTrafficPolicies = {"Cluster", "Local"
 constexpr int64_t kAffinitySecondsMax = 86'400;
 
 bool IsIp(std::string_view text) { return FamilyOf(text) != IpFamily::kNone; }
-
-bool IsCidr(std::string_view text) {
-  const size_t slash = text.find('/');
-  if (slash == std::string_view::npos || !IsIp(text.substr(0, slash))) return false;
-  int bits = -1;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data() + slash + 1, end, bits);
-  const int most = text.substr(0, slash).contains(':') ? 128 : 32;
-  return error == std::errc() && rest == end && bits >= 0 && bits <= most;
-}
 
 class Checker {
  public:
@@ -170,10 +159,8 @@ class Checker {
     for (size_t i = 0; i < ranges.size(); ++i) {
       const std::string_view range =
           ranges[i].is_string() ? std::string_view(ranges[i].get_string()) : "";
-      if (IsCidr(range)) continue;
       // Upstream writes the field so.
-      Refuse(spec_.At("LoadBalancerSourceRanges", i), range,
-             "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)");
+      CheckCidr(errors_, spec_.At("LoadBalancerSourceRanges", i), range);
     }
   }
 

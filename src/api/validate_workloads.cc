@@ -464,7 +464,8 @@ void CheckSums(FieldErrors& errors, const Path& path, const Json& status, bool i
   };
   for (const std::string_view member :
        {"fullyLabeledReplicas", "updatedReplicas", "readyReplicas", "availableReplicas"}) {
-    if (is_deployment && member == "fullyLabeledReplicas") continue;
+    // Each has one that the other doesn't.
+    if (member == (is_deployment ? "fullyLabeledReplicas" : "updatedReplicas")) continue;
     at_most(member, replicas, "cannot be greater than status.replicas");
   }
   at_most("availableReplicas", IntegerAt(status, "readyReplicas"),

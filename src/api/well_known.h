@@ -2,7 +2,7 @@
 
 #include <string_view>
 
-// Labels and annotations of objects of several kinds that more than one folder reads.
+// Labels, annotations and finalizers of objects of several kinds that more than one folder reads.
 namespace berth::api {
 
 // Of a node: its name, and the lowest level of a topology.
@@ -11,6 +11,10 @@ inline constexpr std::string_view kHostnameLabel = "kubernetes.io/hostname";
 inline constexpr std::string_view kControllerUidLabel = "batch.kubernetes.io/controller-uid";
 // Of a Job in a queue: with how few pods it may be started.
 inline constexpr std::string_view kMinParallelismAnnotation = "kueue.x-k8s.io/job-min-parallelism";
+
+// Keep a claim, and a volume, while they are in use.
+inline constexpr std::string_view kClaimProtectionFinalizer = "kubernetes.io/pvc-protection";
+inline constexpr std::string_view kVolumeProtectionFinalizer = "kubernetes.io/pv-protection";
 
 // The old form of a volume's or claim's spec.storageClassName, which goes before it.
 inline constexpr std::string_view kStorageClassAnnotation =

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "api/defaults.h"
 #include "api/object.h"
 #include "api/quota.h"
+#include "api/well_known.h"
 #include "apiserver/limit_ranges.h"
 #include "apiserver/objects.h"
 #include "apiserver/queue_admission.h"
@@ -132,6 +134,14 @@ void HoldQueued(Json& job) {
   api::MemberObject(job.get_object(), "spec")["suspend"] = true;
 }
 
+void AddFinalizer(Json& object, std::string_view finalizer) {
+  api::JsonArray finalizers = api::ArrayAt(object, "metadata.finalizers");
+  const Json added(finalizer);
+  if (std::ranges::find(finalizers, added) != finalizers.end()) return;
+  finalizers.push_back(added);
+  api::SetPath(object, "metadata.finalizers", std::move(finalizers));
+}
+
 Outcome<void> AdmitPriorityClass(const store::Store& store, Subject subject, const Json& object) {
   if (!api::FlagAt(object, "globalDefault")) return {};
   const store::ObjectRef other = FindGlobalDefault(store);
@@ -179,6 +189,12 @@ Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json
       return {};
     case KindId::kJob:
       HoldQueued(object);
+      return {};
+    case KindId::kPersistentVolume:
+      AddFinalizer(object, api::kVolumeProtectionFinalizer);
+      return {};
+    case KindId::kPersistentVolumeClaim:
+      AddFinalizer(object, api::kClaimProtectionFinalizer);
       return {};
     default:
       return {};

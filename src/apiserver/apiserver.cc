@@ -218,8 +218,9 @@ void ApiServer::Arrive(Instant now, const env::RequestArrived& arrived, env::Out
   if (streaming) return;
   const bool mutating = arrived.request.method != env::Method::kGet;
   const bool wrote = mutating || store_.next_revision() != before;
-  Answer(arrived.exchange, response ? std::move(*response) : ToResponse(response.error()), wrote,
-         out);
+  Answer(arrived.exchange,
+         response ? std::move(*response) : ProblemResponse(arrived.request, response.error()),
+         wrote, out);
 }
 
 // What rests on the head waits for the head to be durable.
@@ -263,10 +264,14 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
   Outcome<env::HttpResponse> response = HandleResource(now, arrived, *request, out, streaming);
   std::string warning = DeprecationOf(*request->kind);
   if (warning.empty()) return response;
+  // The first of all warnings.
   if (response) {
-    response->headers.push_back(WarningHeader(warning));
-  } else {
-    response.error().warnings.push_back(std::move(warning));
+    response->headers.insert(response->headers.begin(), WarningHeader(warning));
+  } else if (const Problem& problem = response.error();
+             problem.code != 415 && !(problem.code == 406 && problem.has_details)) {
+    // Not of what no handler was found for.
+    std::vector<std::string>& warnings = response.error().warnings;
+    warnings.insert(warnings.begin(), std::move(warning));
   }
   return response;
 }

@@ -253,7 +253,8 @@ Written DeleteOther(WriteContext& context, const store::ObjectRef& target,
   const api::Kind& storage = StorageOf(*context.request.kind);
   SetPropagationFinalizers(storage.id, options.propagation, object);
   if (api::ArrayAt(object, "metadata.finalizers").empty()) {
-    Bytes json = CommitDelete(context, storage, std::move(object));
+    // Watchers hear of the end with what they last saw.
+    Bytes json = CommitDelete(context, storage, Load(*target, context.memory));
     return {.json = std::move(json), .gone = true};
   }
   if (!IsMarked(object)) {
@@ -320,6 +321,13 @@ Outcome<void> CheckDeletion(const WriteContext& context, const store::StoredObje
     return problem;
   };
   if (!options.uid.empty() && options.uid != target.uid) {
+    if (kind.id == KindId::kNamespace) {
+      // Upstream deletes them by a way of their own.
+      return Conflict({.kind = kind, .name = target.name},
+                      fmt::format("Precondition failed: UID in precondition: {}, UID in object "
+                                  "meta: {}",
+                                  options.uid, target.uid));
+    }
     return conflict(
         fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The "
                     "object might have been deleted and then recreated",

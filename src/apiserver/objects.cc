@@ -228,6 +228,13 @@ Outcome<void> CheckCustomType(const api::Json& object, const api::Kind& kind,
   return problem;
 }
 
+std::unexpected<Problem> NoSuchKind(const api::Kind& kind, std::string_view version,
+                                    std::string_view name) {
+  return BadRequest(fmt::format("{} in version \"{}\" cannot be handled as a {}: {}", name,
+                                version.substr(version.find('/') + 1), kind.name,
+                                NotRegistered(version, name)));
+}
+
 // Checks what the body says that it is, where it says anything.
 Outcome<void> CheckType(const api::Json& object, const api::Kind& kind, std::string_view body) {
   for (const std::string_view key : {"apiVersion", "kind"}) {
@@ -244,19 +251,17 @@ Outcome<void> CheckType(const api::Json& object, const api::Kind& kind, std::str
   const std::string_view name = api::TextAt(object, "kind");
   const std::string expected = kind.api_version();
   const bool old_eviction = kind.id == api::KindId::kEviction && version == "policy/v1beta1";
-  if (!version.empty() && version != expected && !old_eviction) {
+  const std::string_view said_version = version.empty() ? std::string_view(expected) : version;
+  const std::string_view said_name = name.empty() ? kind.name : name;
+  if (!old_eviction && api::FindKind(said_version, said_name) == nullptr) {
+    return NoSuchKind(kind, said_version, said_name);
+  }
+  if (said_version != expected && !old_eviction) {
     return BadRequest(
         fmt::format("the API version in the data ({}) does not match the expected API version ({})",
                     version, expected));
   }
-  if (!name.empty() && name != kind.name) {
-    if (api::FindKind(expected, name) == nullptr) {
-      return Unrecognized(kind.name,
-                          fmt::format("no kind {} is registered for version {} in scheme "
-                                      "\"pkg/api/legacyscheme/scheme.go:30\"",
-                                      api::QuoteGo(name), api::QuoteGo(expected)),
-                          body);
-    }
+  if (said_name != kind.name) {
     return CannotBeHandled(
         name, kind,
         fmt::format("converting ({}.{}) to ({}.{}): unknown conversion", kind.version, name,
@@ -344,6 +349,12 @@ void SortProblems(const api::Json& document, std::vector<std::string>& problems)
 }
 
 }  // namespace
+
+std::string NotRegistered(std::string_view version, std::string_view name) {
+  return fmt::format(
+      "no kind {} is registered for version {} in scheme \"pkg/runtime/scheme.go:111\"",
+      api::QuoteGo(name), api::QuoteGo(version));
+}
 
 store::Store::Options StoreOptions() {
   store::Store::Options options;
@@ -563,7 +574,9 @@ Outcome<RawBody> ParseBody(const ResourceRequest& request, std::string_view kind
     return RawBody{.value = std::move(*parsed), .duplicates = {}};
   }
   if (!type.empty() && !IsMediaType(type, "application/json")) {
-    return UnsupportedMediaType("application/json, application/yaml");
+    return UnsupportedMediaType(request.kind->custom ? "application/json, application/yaml"
+                                                     : "application/json, application/yaml, "
+                                                       "application/vnd.kubernetes.protobuf");
   }
   Result<codec::ParsedJson> parsed = codec::ParseJsonReporting(body, {}, std::move(memory));
   if (!parsed) {

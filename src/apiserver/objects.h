@@ -118,6 +118,9 @@ struct Body {
 [[nodiscard]] Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
                                        FieldValidation validation, api::JsonMemory memory);
 
+// What upstream says of a kind that it doesn't know.
+[[nodiscard]] std::string NotRegistered(std::string_view version, std::string_view name);
+
 // The content of a body by its content type, not looked at further: JSON or YAML.
 struct RawBody {
   api::Json value;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -65,6 +66,7 @@ Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request, const api::JsonM
   }
   Result<codec::ParsedJson> parsed =
       codec::ParseJsonReporting(body, {.merges_duplicates = false}, memory);
+  if (!parsed && *type == PatchType::kStrategic) return BadRequest(parsed.error().message);
   if (!parsed) return BadPatch(parsed.error().message);
   return ParsedPatch{.type = *type,
                      .value = std::move(parsed->value),
@@ -79,6 +81,7 @@ Outcome<Json> ApplyParsed(ParsedPatch& patch, KindId kind, const Json& document)
     case ErrorCode::kTooLarge:
       return TooLarge(patched.error().message);
     case ErrorCode::kInvalid:
+      if (patch.type == PatchType::kStrategic) return BadRequest(patched.error().message);
       return BadPatch(patched.error().message);
     default:
       break;
@@ -129,9 +132,13 @@ Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, con
     members["apiVersion"] = kind.api_version();
   }
   const std::string_view name = api::TextAt(patched, "kind");
-  if (name != kind.name || api::TextAt(patched, "apiVersion") != kind.api_version()) {
+  const std::string_view version = api::TextAt(patched, "apiVersion");
+  if (!kind.custom && members["kind"].is_string() && api::FindKind(version, name) == nullptr) {
+    return BadResult(patched, NotRegistered(version, name));
+  }
+  if (name != kind.name || version != kind.api_version()) {
     return BadResult(patched, fmt::format("the patch may not change kind or apiVersion ({}, {})",
-                                          name, api::TextAt(patched, "apiVersion")));
+                                          name, version));
   }
   Json conformed = std::move(patched);
   Result<std::vector<std::string>> unknown = api::Conform(kind, conformed);
@@ -326,7 +333,13 @@ Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObje
   if (!version.empty() && version != std::to_string(old.revision)) return Stale(request.subject());
   api::FieldErrors errors;
   const std::string_view uid = api::TextAt(patched, "metadata.uid");
-  if (uid != old.uid) errors.push_back(api::InvalidField("metadata.uid", uid, kImmutable));
+  // Upstream asks the metadata, then the kind, of which most ask the metadata again.
+  constexpr std::array kOnce = {KindId::kPersistentVolume, KindId::kEndpointSlice,
+                                KindId::kCsiNode};
+  const bool once = std::ranges::find(kOnce, request.kind->id) != kOnce.end();
+  if (uid != old.uid) {
+    errors.assign(once ? 1 : 2, api::InvalidField("metadata.uid", uid, kImmutable));
+  }
   for (const std::string_view path :
        {"metadata.deletionTimestamp", "metadata.deletionGracePeriodSeconds"}) {
     const Json* value = api::FindPath(patched, path);
@@ -344,8 +357,11 @@ Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObje
 WriteResult Patch(WriteContext& context) {
   const api::Kind& kind = *context.request.kind;
   Outcome<ParsedPatch> patch = ParsePatch(context.request, context.memory);
-  if (!patch) return std::unexpected(std::move(patch.error()));
   const Outcome<store::ObjectRef> old = FindTarget(context);
+  // A body is only looked into when there is something to patch.
+  if (!patch && (old || patch.error().code != 400)) {
+    return std::unexpected(std::move(patch.error()));
+  }
   if (!old) return std::unexpected(old.error());
   const bool managed = ConcernsManaged(*patch);
   const bool leaves_spec = LeavesSpec(context.request, *patch);

@@ -47,7 +47,7 @@ Outcome<void> CheckTarget(std::string_view name, const Json& binding) {
 }
 
 // What the binder believes of the pod, against what it is.
-Outcome<void> CheckFence(std::string_view name, const Json& binding,
+Outcome<void> CheckFence(const WriteContext& context, std::string_view name, const Json& binding,
                          const store::StoredObject& pod) {
   const Subject subject{.kind = api::KindOf(KindId::kPod), .name = name};
   const auto failed = [&](std::string_view what, std::string_view sent, std::string_view found) {
@@ -56,7 +56,7 @@ Outcome<void> CheckFence(std::string_view name, const Json& binding,
         fmt::format("StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, "
                     "AdditionalErrorMsg: Precondition failed: {} in precondition: {}, {} in "
                     "object meta: {}",
-                    StorageKey(api::KindOf(KindId::kPod), pod), what, sent, what, found));
+                    StorageKey(context, pod.name), what, sent, what, found));
   };
   const std::string_view uid = api::TextAt(binding, "metadata.uid");
   if (!uid.empty() && uid != pod.uid) return failed("UID", uid, pod.uid);
@@ -132,7 +132,7 @@ WriteResult Bind(WriteContext& context) {
       context.store.FindHead(static_cast<store::Table>(KindId::kPod),
                              {.namespace_name = context.request.namespace_name, .name = name});
   if (pod == nullptr) return NotFound({.kind = api::KindOf(KindId::kPod), .name = name});
-  if (Outcome<void> fence = CheckFence(name, binding, *pod); !fence) {
+  if (Outcome<void> fence = CheckFence(context, name, binding, *pod); !fence) {
     return std::unexpected(std::move(fence.error()));
   }
   // Looked for by its rarer letters. Readiness gates too are no reason to be quick.

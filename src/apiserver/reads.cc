@@ -148,6 +148,14 @@ Outcome<ListPosition> StartPosition(const store::Store& store, const ResourceReq
   return position;
 }
 
+std::unexpected<Problem> NoList(const api::Kind& kind) {
+  const std::string_view package = kind.group.substr(0, kind.group.find('.'));
+  return NotAcceptable(
+      fmt::format("you requested PartialObjectMetadataList, but the requested object is not a list "
+                  "(*{}.{})",
+                  package.empty() ? "core" : package, kind.name));
+}
+
 std::string ListMetadata(const ListPosition& position, const std::string& token,
                          int64_t remaining) {
   std::string out = fmt::format("\"resourceVersion\":\"{}\"", position.revision);
@@ -162,7 +170,9 @@ std::string ListMetadata(const ListPosition& position, const std::string& token,
 Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
                                const ResourceRequest& request) {
   const Outcome<Shape> shape = Negotiate(request, AnswerKind::kOne);
-  if (!shape) return std::unexpected(shape.error());
+  // Who asks for a list of one object is told so once there is the object.
+  const bool as_list = !shape && Negotiate(request, AnswerKind::kList).has_value();
+  if (!shape && !as_list) return std::unexpected(shape.error());
   if (const std::string_view text = request.query.Text("resourceVersion"); !text.empty()) {
     const std::optional<uint64_t> revision = ParseRevision(text);
     if (!revision) return Unclassified(NoRevision(text));
@@ -173,6 +183,7 @@ Outcome<env::HttpResponse> Get(Instant now, const store::Store& store,
   const store::ObjectRef object = store.Find(
       TableOf(*request.kind), {.namespace_name = request.namespace_name, .name = request.name});
   if (object == nullptr) return NotFound(request.subject());
+  if (as_list) return NoList(*request.kind);
   if (request.subpart == Subpart::kScale)
     return Answer(200, shape->syntax, ScaleJson(*request.kind, *object));
   return AnswerStored(200, *shape, object->json, now);
@@ -241,7 +252,7 @@ Outcome<WatchStart> ParseWatch(Instant now, const ResourceRequest& request, Prng
   }
   const std::string_view text = query.Text("resourceVersion");
   const std::optional<uint64_t> revision = text.empty() ? 0 : ParseRevision(text);
-  if (!revision) return BadVersion(text);
+  if (!revision) return Unclassified(NoRevision(text));
   const bool send = ParseFlagParameter(query, "sendInitialEvents");
   const bool told = query.Find("sendInitialEvents").has_value();
   // Without a word the server ends a watch after half an hour to an hour, so that they don't all

@@ -356,7 +356,10 @@ std::string ListRenderer::Finish(std::string_view metadata) && {
                      partial ? std::string("PartialObjectMetadataList") : kind.list_name(),
                      partial ? std::string(MetaVersion(shape_)) : kind.api_version());
   out += metadata;
-  out += "},\"items\":[";
+  // Upstream's lists of metadata are null while they are empty.
+  const bool null = partial && items_.empty();
+  out += null ? "},\"items\":null}" : "},\"items\":[";
+  if (null) return out;
   out += items_;
   out += "]}";
   return out;
@@ -426,6 +429,21 @@ env::HttpResponse Answer(int status, Syntax syntax, std::string json) {
       response.body = Bytes(codec::PrintYaml(ParseStored(json)));
       break;
   }
+  return response;
+}
+
+env::HttpResponse ProblemResponse(const env::HttpRequest& http, const Problem& problem) {
+  env::HttpResponse response = ToResponse(problem);
+  Shape shape;
+  const std::vector<MediaType> accepted =
+      ParseAccept(env::FindHeader(http.headers, "accept").value_or(""));
+  const auto first = std::ranges::find_if(
+      accepted, [&](const MediaType& media) { return Fits(media, AnswerKind::kOne, shape); });
+  if (problem.text || first == accepted.end() || shape.syntax != Syntax::kYaml) return response;
+  for (env::Header& header : response.headers) {
+    if (header.name == "content-type") header.value = "application/yaml";
+  }
+  response.body = Bytes(codec::PrintYaml(ParseStored(StatusJson(problem))));
   return response;
 }
 

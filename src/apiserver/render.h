@@ -65,6 +65,9 @@ void AppendWatchEvent(std::string_view type, const Shape& shape, std::string_vie
 void AppendBookmark(const Shape& shape, uint64_t revision, bool initial_events_end,
                     std::string& out);
 
+// A problem as the answer to a request, in the syntax that it asks for.
+[[nodiscard]] env::HttpResponse ProblemResponse(const env::HttpRequest& http,
+                                                const Problem& problem);
 // An answer with the object's text in the shape's syntax. `json` is finished JSON.
 [[nodiscard]] env::HttpResponse Answer(int status, Syntax syntax, std::string json);
 

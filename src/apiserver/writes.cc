@@ -110,7 +110,7 @@ Outcome<void> PrepareMetadata(WriteContext& context, Json& object) {
   }
   // What is no version counts as none, as upstream has it.
   if (ParseRevision(api::TextAt(object, "metadata.resourceVersion")).value_or(0) != 0) {
-    return BadRequest("resourceVersion should not be set on objects to be created");
+    return Unclassified("resourceVersion should not be set on objects to be created");
   }
   for (const std::string_view key : {"resourceVersion", "selfLink", "managedFields",
                                      "deletionTimestamp", "deletionGracePeriodSeconds"}) {
@@ -213,6 +213,10 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   const Outcome<std::string> name = SettleName(context, object);
   if (!name) return std::unexpected(name.error());
   api::PrepareForCreate(kind, object);
+  if (kind.id == KindId::kPersistentVolume) {
+    JsonObject& status = api::MemberObject(object.get_object(), "status");
+    status["lastPhaseTransitionTime"] = api::PrintTimestamp(context.now);
+  }
   const api::FieldErrors errors = api::ValidateCreate(kind, object);
   if (!errors.empty()) return Invalid({.kind = kind, .name = *name}, errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, nullptr, object); !admitted) {
@@ -269,19 +273,52 @@ std::string QueueWarning(const api::Kind& kind, const Json& object) {
 
 // ---- Update ------------------------------------------------------------------------------------
 
+// Whether a kind may be written without saying which version is meant.
+bool AllowsUnconditionalUpdate(const api::Kind& kind) {
+  constexpr std::array kNone = {KindId::kLease,
+                                KindId::kPodDisruptionBudget,
+                                KindId::kRuntimeClass,
+                                KindId::kCsiDriver,
+                                KindId::kCsiNode,
+                                KindId::kCsiStorageCapacity,
+                                KindId::kMutatingWebhookConfiguration,
+                                KindId::kValidatingWebhookConfiguration};
+  return std::ranges::find(kNone, kind.id) == kNone.end() && !kind.custom;
+}
+// Whether a PUT of what does not exist makes it.
+bool AllowsCreateOnUpdate(KindId kind) {
+  constexpr std::array kSome = {KindId::kEndpoints,
+                                KindId::kEvent,
+                                KindId::kEventsEvent,
+                                KindId::kService,
+                                KindId::kLease,
+                                KindId::kLimitRange,
+                                KindId::kRole,
+                                KindId::kRoleBinding,
+                                KindId::kClusterRole,
+                                KindId::kRuntimeClass,
+                                KindId::kClusterRoleBinding};
+  return std::ranges::find(kSome, kind) != kSome.end();
+}
+
+// What a writer says of an object that is another one, or none.
+std::unexpected<Problem> OtherUid(const WriteContext& context, std::string_view said,
+                                  std::string_view uid) {
+  return Conflict(
+      context.request.subject(),
+      fmt::format("StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, "
+                  "AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object "
+                  "meta: {}",
+                  StorageKey(context, context.request.name), said, uid));
+}
+
 // The uid and resourceVersion that the writer believes in.
 Outcome<void> CheckPreconditions(const WriteContext& context, const store::StoredObject& old,
                                  const Json& object) {
   const ResourceRequest& request = context.request;
   const std::string_view uid = api::TextAt(object, "metadata.uid");
   if (!uid.empty() && uid != old.uid) {
-    return Conflict(
-        request.subject(),
-        fmt::format(
-            "StorageError: invalid object, Code: 4, Key: {}, ResourceVersion: 0, "
-            "AdditionalErrorMsg: Precondition failed: UID in precondition: {}, UID in object "
-            "meta: {}",
-            StorageKey(*request.kind, old), uid, old.uid));
+    return OtherUid(context, uid, old.uid);
   }
   const std::string_view version = api::TextAt(object, "metadata.resourceVersion");
   if (version.empty() || version == "0") return {};
@@ -326,23 +363,26 @@ bool SameButGeneration(const Json& stored, Json object) {
   return api::SameJson(stored, object);
 }
 
-// Whether a kind may be written without saying which version is meant.
-bool AllowsUnconditionalUpdate(const api::Kind& kind) {
-  return kind.id != KindId::kLease && kind.id != KindId::kPodDisruptionBudget && !kind.custom;
-}
-// Whether a PUT of what does not exist makes it.
-bool AllowsCreateOnUpdate(KindId kind) {
-  return kind == KindId::kLease || kind == KindId::kEvent || kind == KindId::kEventsEvent;
-}
-
 }  // namespace
 
-std::string StorageKey(const api::Kind& kind, const store::StoredObject& object) {
-  // Nodes are the one kind that upstream keeps under another name than their resource's.
-  std::string folder(kind.id == KindId::kNode ? "minions" : kind.plural);
+std::string StorageKey(const WriteContext& context, std::string_view name) {
+  const ResourceRequest& request = context.request;
+  const api::Kind& kind = *request.kind;
+  // Kinds that upstream keeps under another name than their resource's.
+  constexpr std::array<std::pair<KindId, std::string_view>, 5> kFolders = {
+      {{KindId::kNode, "minions"},
+       {KindId::kReplicationController, "controllers"},
+       {KindId::kService, "services/specs"},
+       {KindId::kEndpoints, "services/endpoints"},
+       {KindId::kIngress, "ingress"}}};
+  const auto* const other =
+      std::ranges::find(kFolders, kind.id, &std::pair<KindId, std::string_view>::first);
+  std::string folder(other == kFolders.end() ? kind.plural : other->second);
   if (kind.custom) folder = fmt::format("{}/{}", kind.group, kind.plural);
-  if (!kind.namespaced) return fmt::format("/registry/{}/{}", folder, object.name);
-  return fmt::format("/registry/{}/{}/{}", folder, object.namespace_name, object.name);
+  // What a dry run only pretends to store has no root.
+  const std::string_view root = context.options.dry_run ? "" : "/registry";
+  if (!kind.namespaced) return fmt::format("{}/{}/{}", root, folder, name);
+  return fmt::format("{}/{}/{}/{}", root, folder, request.namespace_name, name);
 }
 
 void DeleteAsItStands(store::Store& store, const store::ObjectRef& target) {
@@ -503,7 +543,9 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   api::PrepareForUpdate(kind, before, object, subresource);
   if (kind.id == KindId::kService && subresource == api::Subresource::kNone)
     KeepAllocated(before, object);
-  const api::FieldErrors errors = api::ValidateUpdate(kind, before, object, subresource);
+  api::FieldErrors errors = api::ValidateMetadataUpdate(before, object);
+  std::ranges::move(api::ValidateUpdate(kind, before, object, subresource),
+                    std::back_inserter(errors));
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {
     return std::unexpected(std::move(admitted.error()));
@@ -551,6 +593,8 @@ WriteResult Update(WriteContext& context) {
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) {
     const bool unversioned = api::TextAt(object, "metadata.resourceVersion").empty();
+    const std::string_view uid = api::TextAt(object, "metadata.uid");
+    if (AllowsCreateOnUpdate(kind.id) && !uid.empty()) return OtherUid(context, uid, "");
     if (AllowsCreateOnUpdate(kind.id) && unversioned && context.request.subpart == Subpart::kNone) {
       return CreateFrom(context, std::move(object));
     }

@@ -82,7 +82,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old,
                          const api::Json& before, api::Json object, std::string_view spec = {});
 
 // Where upstream keeps the object: its storage errors name the key.
-[[nodiscard]] std::string StorageKey(const api::Kind& kind, const store::StoredObject& object);
+[[nodiscard]] std::string StorageKey(const WriteContext& context, std::string_view name);
 
 // Commits a document of the storage kind as the newest version. With dry_run it is only printed.
 // `aside` is printed for the members it has.

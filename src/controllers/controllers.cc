@@ -308,6 +308,13 @@ void Controllers::EnqueueWorkloads(Instant now, const Head& head) {
 
 void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference& difference) {
   EnqueueController(now, head);
+  // Whose pod is gone may go; which it named is not known any more.
+  if (difference.removed) {
+    for (const Slot slot : objects_.In(api::KindId::kPersistentVolumeClaim, head.namespace_name)) {
+      const Head& claim = objects_.head(slot);
+      if (claim.deletion.has_value()) Enqueue(now, {Part::kProtection, claim.uid});
+    }
+  }
   if (!difference.removed) {
     const PodRef pod = objects_.pod_ref(difference.slot);
     const Instant disrupted = pod.facts->disrupted_since;
@@ -358,6 +365,10 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
     case api::KindId::kPersistentVolumeClaim:
       // Who made one knows; who misses one is not alone.
       if (difference.removed) EnqueueForClaim(now, head);
+      if (head.deletion.has_value()) Enqueue(now, {Part::kProtection, head.uid});
+      break;
+    case api::KindId::kPersistentVolume:
+      if (head.deletion.has_value()) Enqueue(now, {Part::kProtection, head.uid});
       break;
     case api::KindId::kJob:
       EnqueueController(now, head);

@@ -25,6 +25,7 @@
 #include "controllers/node_lifecycle.h"
 #include "controllers/objects.h"
 #include "controllers/pod_groups.h"
+#include "controllers/protection.h"
 #include "controllers/replica_set.h"
 #include "controllers/revisions.h"
 #include "controllers/stateful_set.h"
@@ -35,8 +36,9 @@
 
 // The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
 // ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs, PodDisruptionBudgets, garbage
-// collection, namespaces, the lifecycle of nodes; and the PodGroups of pods that Volcano's
-// scheduler is to place; the Workloads of Jobs with a queue name.
+// collection, namespaces, the lifecycle of nodes, the protection of claims and volumes in use; and
+// the PodGroups of pods that Volcano's scheduler is to place; the Workloads of Jobs with a queue
+// name.
 //
 //   watches, answers --> Objects --changed-> due keys --Tick--> facts --plan--> writes
 //                          ^                                                     |
@@ -79,6 +81,7 @@ enum class Part : uint8_t {
   kEndedPods,
   kBudget,
   kDisruptedPod,
+  kProtection,
   kPodGroup,
   kWorkload,
   kReplicationController,

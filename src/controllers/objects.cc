@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "codec/scan.h"
 
 namespace berth::controllers {
 namespace {
@@ -192,10 +193,34 @@ Head HeadOf(api::KindId kind, api::ObjectMeta meta) {
           .finalizers = std::move(meta.finalizers)};
 }
 
+namespace {
+
+// Whether a PersistentVolume says that it is a claim's.
+bool IsBoundVolume(std::string_view json) {
+  return codec::StringMember(codec::Member(json, "status"), "phase") == "Bound";
+}
+
+// The claims that a pod's volumes name. Few pods have any, so that most are only searched.
+std::vector<std::string> ClaimsOf(std::string_view json) {
+  constexpr std::string_view kMember = "persistentVolumeClaim";
+  std::vector<std::string> claims;
+  if (!json.contains(kMember)) return claims;
+  codec::ArrayScanner volumes(codec::Member(json, "spec", "volumes"));
+  while (volumes.Next()) {
+    std::string name = codec::StringMember(codec::Member(volumes.value(), kMember), "claimName");
+    if (!name.empty()) claims.push_back(std::move(name));
+  }
+  return claims;
+}
+
+}  // namespace
+
 Result<Head> Objects::DecodePod(std::string_view json, Decoded& decoded) {
   Result<api::Pod> pod = decoder_.Pod(json);
   if (!pod) return std::unexpected(pod.error());
-  decoded = FactsOf(*pod);
+  PodFacts facts = FactsOf(*pod);
+  facts.claims = ClaimsOf(json);
+  decoded = std::move(facts);
   return HeadOf(api::KindId::kPod, std::move(pod->meta));
 }
 
@@ -252,6 +277,12 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Taken(kind, decoder_.CronJob(json), decoded);
     case api::KindId::kJob:
       return DecodeJob(json, decoded);
+    case api::KindId::kPersistentVolume: {
+      decoded = VolumeFacts{.bound = IsBoundVolume(json)};
+      const Result<api::ObjectHead> head = decoder_.Head(json);
+      if (!head) return std::unexpected(head.error());
+      return HeadOf(kind, head->meta);
+    }
     case api::KindId::kNode:
       return Taken(kind, decoder_.Node(json), decoded);
     case api::KindId::kNamespace:
@@ -283,6 +314,12 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
 void Objects::Keep(Slot slot, Decoded& decoded) {
   if (auto* pod = std::get_if<PodFacts>(&decoded)) {
     pods_[slot] = std::move(*pod);
+  } else if (const auto* volume = std::get_if<VolumeFacts>(&decoded)) {
+    if (volume->bound) {
+      bound_volumes_.insert(slot);
+    } else {
+      bound_volumes_.erase(slot);
+    }
   } else if (auto* deployment = std::get_if<api::Deployment>(&decoded)) {
     selectors_[slot] = QueryOrNothing(deployment->selector);
     deployments_[slot] = std::move(*deployment);
@@ -556,6 +593,9 @@ void Objects::EraseViews(Slot slot) {
     case api::KindId::kJob:
       jobs_.erase(slot);
       template_specs_.erase(slot);
+      break;
+    case api::KindId::kPersistentVolume:
+      bound_volumes_.erase(slot);
       break;
     case api::KindId::kNode:
       nodes_.erase(slot);

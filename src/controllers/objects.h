@@ -77,8 +77,9 @@ struct PodFacts {
   // How often its index failed before, as its Job's controller noted; the latter without counting.
   int64_t index_failures = 0;
   int64_t index_failures_ignored = 0;
-  std::string group;         // As api::GroupOf().
-  bool names_group = false;  // Its annotations do.
+  std::string group;                // As api::GroupOf().
+  std::vector<std::string> claims;  // PersistentVolumeClaims that its volumes name.
+  bool names_group = false;         // Its annotations do.
   // Of a pod of Volcano's scheduler: annotations of Volcano's.
   api::StringMap group_annotations;
   Shared<api::PodSpec> spec;
@@ -149,6 +150,7 @@ class Objects {
   // REQUIRES: the slot holds an object.
   [[nodiscard]] const Head& head(Slot slot) const { return heads_[slot]; }
   [[nodiscard]] const PodFacts* pod(Slot slot) const;
+  [[nodiscard]] bool is_bound_volume(Slot slot) const { return bound_volumes_.contains(slot); }
   [[nodiscard]] const api::Deployment* deployment(Slot slot) const;
   [[nodiscard]] const api::ReplicaSet* replica_set(Slot slot) const;
   // Of a ReplicationController as well: they differ in their status alone.
@@ -231,6 +233,7 @@ class Objects {
   std::map<Slot, std::set<Slot>> guarded_;  // Pods, by budget.
 
   std::map<Slot, PodFacts> pods_;
+  std::set<Slot> bound_volumes_;
   std::map<Slot, api::Deployment> deployments_;
   std::map<Slot, api::ReplicaSet> replica_sets_;
   std::map<Slot, api::ReplicationController> replication_controllers_;
@@ -260,12 +263,15 @@ class Objects {
     Shared<api::PodSpec> spec;
   };
   // Decoded and not yet placed; of other kinds only the head is read.
+  struct VolumeFacts {
+    bool bound = false;
+  };
   using Decoded =
       std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews, api::Node,
                    api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget,
                    api::PodGroup, api::Workload, api::ResourceFlavor, api::PriorityClass,
                    api::WorkloadPriorityClass, api::ReplicationController, api::StatefulSet,
-                   DaemonViews, api::ControllerRevision, api::CronJob>;
+                   DaemonViews, api::ControllerRevision, api::CronJob, VolumeFacts>;
   void Keep(Slot slot, Decoded& decoded);
   // What is kept for Jobs with a queue name.
   void KeepQueued(Slot slot, Decoded& decoded);

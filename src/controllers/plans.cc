@@ -101,6 +101,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanBudget(objects_, slot, now);
     case Part::kDisruptedPod:
       return PlanDisruptedPod(objects_, slot, now);
+    case Part::kProtection:
+      return PlanProtection(objects_, slot);
     case Part::kNode:
     case Part::kEndedPods:
     case Part::kPodGroup:

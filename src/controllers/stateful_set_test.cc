@@ -41,6 +41,12 @@ class StatefulSets : public Sets {
   }
 };
 
+// Of each pod.
+std::string Claims() {
+  return R"(,"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":
+    ["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}])";
+}
+
 TEST_F(StatefulSets, PodsComeInOrderEachWhenTheOneBeforeIsReady) {
   MakeSet(3);
   Pass(1);
@@ -304,7 +310,8 @@ TEST_F(StatefulSets, WhileAnothersPodHasTheNameItWaits) {
 
 TEST_F(StatefulSets, EachPodHasItsClaims) {
   MakeSet(2, R"(,"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{"accessModes":
-    ["ReadWriteOnce"]}}],"persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete",
+    ["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}],
+    "persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete",
     "whenDeleted":"Retain"})");
   RunPods();
   EXPECT_EQ(Names("/persistentvolumeclaims/"), (Strings{"data-web-0", "data-web-1"}));
@@ -329,7 +336,7 @@ TEST_F(StatefulSets, EachPodHasItsClaims) {
 }
 
 TEST_F(StatefulSets, APodWaitsUntilTheClaimOfTheOneBeforeIsGone) {
-  MakeSet(2, R"(,"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{}}],
+  MakeSet(2, Claims() + R"(,
     "persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"})");
   RunPods();
   const std::string claim = kClaims + "/data-web-1";
@@ -349,7 +356,7 @@ TEST_F(StatefulSets, APodWaitsUntilTheClaimOfTheOneBeforeIsGone) {
 }
 
 TEST_F(StatefulSets, AClaimThatIsGoneIsMadeAnewForThePodThatWaits) {
-  MakeSet(1, R"(,"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{}}])");
+  MakeSet(1, Claims());
   Pass(1);
   Delete(kClaims + "/data-web-0");
   Pass(1);
@@ -368,7 +375,7 @@ TEST_F(StatefulSets, AClaimThatIsGoneIsMadeAnewForThePodThatWaits) {
 }
 
 TEST_F(StatefulSets, AClaimOfTheLastPodOfTheNameIsWaitedFor) {
-  MakeSet(1, R"(,"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{}}],
+  MakeSet(1, Claims() + R"(,
     "persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"})");
   api_.fault = [](const env::HttpRequest& request) {
     const bool collects = request.method == env::Method::kDelete;
@@ -385,7 +392,7 @@ TEST_F(StatefulSets, AClaimOfTheLastPodOfTheNameIsWaitedFor) {
 }
 
 TEST_F(StatefulSets, ClaimsThatOthersControlAreLeftToThem) {
-  MakeSet(2, R"(,"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{}}])");
+  MakeSet(2, Claims());
   RunPods();
   Make("/api/v1/namespaces/d/configmaps", R"({"metadata":{"name":"other"}})");
   const std::string other = fmt::format(
@@ -422,7 +429,7 @@ TEST_F(StatefulSets, ClaimsThatOthersControlAreLeftToThem) {
 }
 
 TEST_F(StatefulSets, APodIsScaledAwayWhenItsClaimKnows) {
-  MakeSet(2, R"(,"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{}}],
+  MakeSet(2, Claims() + R"(,
     "persistentVolumeClaimRetentionPolicy":{"whenScaled":"Delete"})");
   RunPods();
   api_.fault = [](const env::HttpRequest& request) {
@@ -446,7 +453,7 @@ TEST_F(StatefulSets, AClaimOfAnEarlierSetOfTheNameIsNotTouched) {
           "name":"web","uid":"{}"{}}}]}}}})",
         uid, more);
   };
-  MakeSet(1, R"(,"volumeClaimTemplates":[{"metadata":{"name":"data"},"spec":{}}],
+  MakeSet(1, Claims() + R"(,
     "persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Delete"})");
   RunPods();
   const std::string claim = kClaims + "/data-web-0";

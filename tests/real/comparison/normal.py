@@ -6,6 +6,9 @@ import re
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 # Of numbers in messages: versions, and random suffixes.
+# Addresses of Services, of which each server has a range of its own.
+ADDRESS = re.compile(r"\b10\.(0\.0|96\.\d+)\.\d+\b")
+AGE = re.compile(r"\d+s")
 RECORD = re.compile(r"in record \(\d+\)")
 PLACE = re.compile(r" \(line \d+, column \d+, offset \d+\)")
 # A whole object within a message, which has all of these in it again.
@@ -31,7 +34,7 @@ class Names:
         return f"<uid {self.uids.setdefault(found.group(), len(self.uids) + 1)}>"
 
     def text(self, text):
-        text = TIME.sub("<time>", UID.sub(self.uid, text))
+        text = ADDRESS.sub("<address>", TIME.sub("<time>", UID.sub(self.uid, text)))
         # Of JSON that can't be read berth says where, besides.
         text = PLACE.sub("", text)
         text = RECORD.sub("in record (<version>)", OBJECT.sub('"<object>"', text))
@@ -52,6 +55,8 @@ class Names:
             return "<version>" if value not in ("", "0") else value
         if key == "continue":
             return "<continue>" if value else value
+        if key == "cells" and AGE.fullmatch(value):
+            return "<age>"
         return self.text(value)
 
 
@@ -90,7 +95,49 @@ def differences(real, berth, path=""):
         ]
     if isinstance(real, list) and isinstance(berth, list) and len(real) == len(berth):
         return [line for i, (a, b) in enumerate(zip(real, berth)) for line in differences(a, b, f"{path}[{i}]")]
+    if isinstance(real, list) and isinstance(berth, list):
+        # Where the first of them differ says more than two whole lists.
+        found = [line for i, (a, b) in enumerate(zip(real, berth)) for line in differences(a, b, f"{path}[{i}]")]
+        return [f"{path}: genuine {len(real)} items | berth {len(berth)} items", *found[:1]]
     if real == berth and type(real) is type(berth):
         return []
     tell = lambda v: "(nothing)" if v is ABSENT else shown(v)  # noqa: E731
     return [f"{path}: genuine {tell(real)} | berth {tell(berth)}"]
+
+
+def is_status(answer):
+    return isinstance(answer.get("body"), dict) and answer["body"].get("kind") == "Status"
+
+
+def said(answer):
+    body = answer.get("body", "")
+    return f"{answer['code']} {shown(body['message'] if is_status(answer) and 'message' in body else body)}"
+
+
+def once(answer):
+    """The answer without causes that are there before, in the same words."""
+    details = answer["body"].get("details") if is_status(answer) else None
+    if not isinstance(details, dict) or "causes" not in details:
+        return answer
+    causes = [cause for i, cause in enumerate(details["causes"]) if cause not in details["causes"][:i]]
+    return answer | {"body": answer["body"] | {"details": details | {"causes": causes}}}
+
+
+def compare(real, berth):
+    """The differences of two answers. What only follows from another one is left out: the bodies of
+    different codes, and the causes of different messages, which are made of them."""
+    if real["code"] != berth["code"]:
+        return [f"code: genuine {said(real)} | berth {said(berth)}"]
+    found = differences(once(real), once(berth))
+    if is_status(real) and is_status(berth) and real["body"].get("message") != berth["body"].get("message"):
+        found = [line for line in found if not line.startswith("body.details.causes")]
+    return found
+
+
+def parts(real, berth, request_is_write):
+    """Whether the two servers hold different objects from here on."""
+    if not request_is_write:
+        return False
+    if real["code"] // 100 != berth["code"] // 100:
+        return True
+    return real["code"] < 300 and any(line.startswith("body") for line in differences(real, berth))

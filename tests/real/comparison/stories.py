@@ -249,7 +249,7 @@ class Story:
                 "fieldSelector=spec.nothing%3Dx",
                 "fieldSelector=metadata.name",
                 f"labelSelector={story}&limit=1",
-                "limit=-1",
+                f"labelSelector={story}&limit=-1",
                 "limit=x",
                 f"labelSelector={story}&continue=abc",
                 f"labelSelector={story}&resourceVersion=0",

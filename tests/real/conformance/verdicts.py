@@ -12,6 +12,7 @@ TIERS = ("real", "embedded")
 UNKNOWN = "?"  # A failure that nobody has looked into.
 NO_CAUSE = "-"
 QUICK_SECONDS_MAX = 20
+COMPARISON = "## The same requests to both API servers"  # As tests/real/comparison/known.py has it.
 SAMPLE_EVERY = 3
 
 HEADER = """\
@@ -140,7 +141,9 @@ class Table:
         return row.cause.startswith("beyond-")
 
     def write_document(self, path):
-        path.write_text(self.document())
+        """What ./dev compare wrote at the end of it stays."""
+        kept = path.read_text().partition(COMPARISON)[1:] if path.exists() else ("", "")
+        path.write_text(self.document() + ("\n" + "".join(kept) if kept[0] else ""))
 
     def document(self):
         aimed = [row for row in self.rows if not self.beyond(row)]

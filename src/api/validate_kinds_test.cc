@@ -1,0 +1,284 @@
+// Goal: what upstream refuses of volumes, claims, roles, policies and endpoints is refused in its
+// words, and what it takes is taken. Method: one base object per kind that is fine, and rows that
+// break one thing each, with the genuine server's messages; crossings of allowed and refused
+// updates.
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "api/validate.h"
+#include "api/validate_fixture.h"
+
+namespace berth::api {
+namespace {
+
+constexpr std::string_view kImmutable = "field is immutable";
+
+// What is said of the base with `before` over it when it becomes the base with `after` over it.
+std::string Changed(KindId kind, std::string_view base, std::string_view before,
+                    std::string_view after) {
+  const Json old = Made(kind, base, before);
+  return Show(ValidateUpdate(kind, old, Made(kind, base, after)));
+}
+
+constexpr std::string_view kClaim =
+    R"({"metadata":{"name":"c","namespace":"n","uid":"u","resourceVersion":"1"},
+    "spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}})";
+
+TEST(ValidateKindsTest, ClaimsSayHowMuchAndHow) {
+  ExpectRows(KindId::kPersistentVolumeClaim, kClaim,
+             {{R"({"spec":{"accessModes":null,"resources":null}})",
+               "spec.accessModes: Required value: at least 1 access mode is required\n"
+               "spec.resources[storage]: Required value"},
+              {R"({"spec":{"accessModes":["Any","ReadWriteOncePod","ReadOnlyMany"]}})",
+               "spec.accessModes: Unsupported value: \"Any\": supported values: \"ReadOnlyMany\", "
+               "\"ReadWriteMany\", \"ReadWriteOnce\", \"ReadWriteOncePod\"\n"
+               "spec.accessModes: Forbidden: may not use ReadWriteOncePod with other access modes"},
+              {R"({"spec":{"resources":{"requests":{"storage":"0"}}}})",
+               "spec.resources[storage]: Invalid value: \"0\": must be greater than zero"},
+              {R"({"spec":{"volumeMode":"Tape"}})",
+               "spec.volumeMode: Unsupported value: \"Tape\": supported values: \"Block\", "
+               "\"Filesystem\""}});
+}
+
+TEST(ValidateKindsTest, ClaimsStayButForTheirVolumeAndTheSizeOfBoundOnes) {
+  const auto changed = [](std::string_view before, std::string_view after) {
+    return Changed(KindId::kPersistentVolumeClaim, kClaim, before, after);
+  };
+  EXPECT_EQ(changed("{}", R"({"spec":{"volumeName":"v"}})"), "");
+  EXPECT_EQ(changed("{}", R"({"spec":{"storageClassName":"s"}})"),
+            "spec: Forbidden: spec is immutable after creation except resources.requests and "
+            "volumeAttributesClassName for bound claims");
+  EXPECT_EQ(changed(R"({"spec":{"volumeName":"v"}})", R"({"spec":{"volumeName":"w"}})"),
+            "spec: Forbidden: spec is immutable after creation except resources.requests and "
+            "volumeAttributesClassName for bound claims");
+  // The status is Pending as made, so the size stays, too.
+  EXPECT_NE(changed("{}", R"({"spec":{"resources":{"requests":{"storage":"2Gi"}}}})"), "");
+}
+
+constexpr std::string_view kVolume =
+    R"({"metadata":{"name":"v","uid":"u","resourceVersion":"1"},"spec":{
+    "accessModes":["ReadWriteOnce"],"capacity":{"storage":"1Gi"},"hostPath":{"path":"/x"}}})";
+
+TEST(ValidateKindsTest, VolumesAreOfOneThing) {
+  ExpectRows(KindId::kPersistentVolume, kVolume,
+             {{R"({"spec":{"accessModes":null}})", "spec.accessModes: Required value"},
+              {R"({"spec":{"capacity":null}})",
+               "spec.capacity: Required value\n"
+               "spec.capacity: Unsupported value: null: supported values: \"storage\""},
+              {R"({"spec":{"capacity":{"storage":"-1"}}})",
+               "spec.capacity[storage]: Invalid value: -1: must be a valid resource quantity\n"
+               "spec.capacity[storage]: Invalid value: \"-1\": must be greater than zero"},
+              {R"({"spec":{"hostPath":null}})", "spec: Required value: must specify a volume type"},
+              {R"({"spec":{"hostPath":{"path":"/a/../b"}}})",
+               "spec.hostPath.path: Invalid value: \"/a/../b\": must not contain '..'"},
+              {R"({"spec":{"persistentVolumeReclaimPolicy":"Burn"}})",
+               "spec.persistentVolumeReclaimPolicy: Unsupported value: \"Burn\": supported values: "
+               "\"Delete\", \"Recycle\", \"Retain\""}});
+  EXPECT_EQ(
+      Changed(KindId::kPersistentVolume, kVolume, "{}", R"({"spec":{"hostPath":{"path":"/y"}}})"),
+      "spec.persistentvolumesource: Forbidden: spec.persistentvolumesource is immutable "
+      "after creation");
+}
+
+constexpr std::string_view kClass =
+    R"({"metadata":{"name":"s","uid":"u","resourceVersion":"1"},"provisioner":"example.com/d"})";
+
+TEST(ValidateKindsTest, StorageClassesStay) {
+  ExpectRows(KindId::kStorageClass, kClass,
+             {{R"({"provisioner":null})", "provisioner: Required value"},
+              {R"({"reclaimPolicy":"Recycle"})",
+               "reclaimPolicy: Unsupported value: \"Recycle\": supported values: \"Delete\", "
+               "\"Retain\""},
+              {R"({"volumeBindingMode":"Never"})",
+               "volumeBindingMode: Unsupported value: \"Never\": supported values: \"Immediate\", "
+               "\"WaitForFirstConsumer\""}});
+  EXPECT_EQ(Changed(KindId::kStorageClass, kClass, "{}", R"({"reclaimPolicy":"Retain"})"),
+            "reclaimPolicy: Invalid value: \"Retain\": " + std::string(kImmutable));
+  EXPECT_EQ(Changed(KindId::kStorageClass, kClass, "{}", R"({"allowVolumeExpansion":true})"), "");
+}
+
+constexpr std::string_view kDrivers =
+    R"({"metadata":{"name":"n","uid":"u","resourceVersion":"1"},
+    "spec":{"drivers":[{"name":"d","nodeID":"i","topologyKeys":["zone"]}]}})";
+
+TEST(ValidateKindsTest, DriversOfANodeStayButForHowManyVolumes) {
+  ExpectRows(
+      KindId::kCsiNode, kDrivers,
+      {{R"({"spec":{"drivers":[{"name":"d","nodeID":"i"},{"name":"d","nodeID":""}]}})",
+        "spec.drivers[1].nodeID: Required value\n"
+        "spec.drivers[1].name: Duplicate value: \"d\""},
+       {R"({"spec":{"drivers":[{"name":"d","nodeID":"i","topologyKeys":["z","z"]}]}})",
+        "spec.drivers[0]: Duplicate value: \"z\""},
+       {R"({"spec":{"drivers":[{"name":"d","nodeID":"i","allocatable":{"count":-1}}]}})",
+        "spec.drivers[0].allocatable.count: Invalid value: -1: must be greater than or equal to "
+        "0"}});
+  EXPECT_EQ(Changed(KindId::kCsiNode, kDrivers, "{}",
+                    R"({"spec":{"drivers":[{"name":"d","nodeID":"i","topologyKeys":["zone"],
+                    "allocatable":{"count":4}}]}})"),
+            "");
+  EXPECT_EQ(Changed(KindId::kCsiNode, kDrivers, "{}",
+                    R"({"spec":{"drivers":[{"name":"d","nodeID":"j","topologyKeys":["zone"]}]}})"),
+            "spec.drivers: Invalid value: {\"Name\":\"d\",\"NodeID\":\"j\",\"TopologyKeys\":"
+            "[\"zone\"],\"Allocatable\":null}: field is immutable");
+}
+
+constexpr std::string_view kDriver = R"({"metadata":{"name":"d","uid":"u","resourceVersion":"1"}})";
+
+TEST(ValidateKindsTest, Drivers) {
+  ExpectRows(KindId::kCsiDriver, kDriver,
+             {{R"({"spec":{"fsGroupPolicy":"Some"}})",
+               "spec.fsGroupPolicy: Unsupported value: \"Some\": supported values: \"File\", "
+               "\"None\", \"ReadWriteOnceWithFSType\""},
+              {R"({"spec":{"volumeLifecycleModes":["Brief"]}})",
+               "spec.volumeLifecycleModes: Unsupported value: \"Brief\": supported values: "
+               "\"Persistent\", \"Ephemeral\""},
+              {R"({"spec":{"tokenRequests":[{"audience":"a","expirationSeconds":599},
+               {"audience":"a"}]}})",
+               "spec.tokenRequests[0].expirationSeconds: Invalid value: 599: may not specify a "
+               "duration less than 10 minutes\n"
+               "spec.tokenRequests[1].audience: Duplicate value: \"a\""}});
+  EXPECT_EQ(Changed(KindId::kCsiDriver, kDriver, "{}", R"({"spec":{"attachRequired":false}})"),
+            "spec.attachedRequired: Invalid value: false: field is immutable");
+}
+
+TEST(ValidateKindsTest, RuntimeClassesHaveAHandlerThatStays) {
+  constexpr std::string_view kRuntime =
+      R"({"metadata":{"name":"r","uid":"u","resourceVersion":"1"},"handler":"h"})";
+  ExpectRows(KindId::kRuntimeClass, kRuntime,
+             {{R"({"handler":""})", "handler: Required value"},
+              // Upstream takes any finalizer of them.
+              {R"({"metadata":{"finalizers":["a"]}})", ""}});
+  EXPECT_EQ(Changed(KindId::kRuntimeClass, kRuntime, "{}", R"({"handler":"i"})"),
+            "handler: Invalid value: \"i\": field is immutable");
+}
+
+constexpr std::string_view kRole =
+    R"({"metadata":{"name":"r","namespace":"n","uid":"u","resourceVersion":"1"},
+    "rules":[{"apiGroups":[""],"resources":["pods"],"verbs":["get"]}]})";
+
+TEST(ValidateKindsTest, RulesNameWhatTheyAllow) {
+  ExpectRows(KindId::kRole, kRole,
+             {{R"({"rules":[{}]})",
+               "rules[0].verbs: Required value: verbs must contain at least one value\n"
+               "rules[0].apiGroups: Required value: resource rules must supply at least one api "
+               "group\n"
+               "rules[0].resources: Required value: resource rules must supply at least one "
+               "resource"},
+              {R"({"rules":[{"nonResourceURLs":["/x"],"verbs":["get"]}]})",
+               "rules[0].nonResourceURLs: Invalid value: [\"/x\"]: namespaced rules cannot apply "
+               "to non-resource URLs"}});
+}
+
+constexpr std::string_view kBinding =
+    R"({"metadata":{"name":"b","namespace":"n","uid":"u","resourceVersion":"1"},
+    "subjects":[{"kind":"ServiceAccount","name":"a","namespace":"n"}],
+    "roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"r"}})";
+
+TEST(ValidateKindsTest, BindingsNameOneRoleForever) {
+  ExpectRows(
+      KindId::kRoleBinding, kBinding,
+      {{R"({"roleRef":{"apiGroup":"x","kind":"Pod","name":""}})",
+        "roleRef.apiGroup: Unsupported value: \"x\": supported values: "
+        "\"rbac.authorization.k8s.io\"\n"
+        "roleRef.kind: Unsupported value: \"Pod\": supported values: \"Role\", \"ClusterRole\"\n"
+        "roleRef.name: Required value"},
+       {R"({"subjects":[{"kind":"User","name":"u","apiGroup":"x"}]})",
+        "subjects[0].apiGroup: Unsupported value: \"x\": supported values: "
+        "\"rbac.authorization.k8s.io\""},
+       {R"({"subjects":[{"kind":"Robot","name":""}]})",
+        "subjects[0].name: Required value\n"
+        "subjects[0].kind: Unsupported value: \"Robot\": supported values: \"ServiceAccount\", "
+        "\"User\", \"Group\""}});
+  EXPECT_EQ(Changed(KindId::kRoleBinding, kBinding, "{}", R"({"roleRef":{"name":"s"}})"),
+            "roleRef: Invalid value: {\"APIGroup\":\"rbac.authorization.k8s.io\",\"Kind\":\"Role\","
+            "\"Name\":\"s\"}: cannot change roleRef");
+}
+
+TEST(ValidateKindsTest, EndpointsCanBeReached) {
+  constexpr std::string_view kEndpoints =
+      R"({"metadata":{"name":"e","namespace":"n","uid":"u","resourceVersion":"1"},
+      "subsets":[{"addresses":[{"ip":"10.1.2.3"}],"ports":[{"port":80}]}]})";
+  ExpectRows(
+      KindId::kEndpoints, kEndpoints,
+      {{R"({"subsets":[{"ports":[{"port":0}]}]})",
+        "subsets[0]: Required value: must specify `addresses` or `notReadyAddresses`\n"
+        "subsets[0].ports[0].port: Invalid value: 0: must be between 1 and 65535, inclusive"},
+       {R"({"subsets":[{"addresses":[{"ip":"x"},{"ip":"127.0.0.1"},{"ip":"169.254.1.1"}]}]})",
+        "subsets[0].addresses[0].ip: Invalid value: \"x\": must be a valid IP address, (e.g. "
+        "10.9.8.7 or 2001:db8::ffff)\n"
+        "subsets[0].addresses[0].ip: Invalid value: \"x\": must be a valid IP address\n"
+        "subsets[0].addresses[1].ip: Invalid value: \"127.0.0.1\": may not be in the loopback "
+        "range (127.0.0.0/8, ::1/128)\n"
+        "subsets[0].addresses[2].ip: Invalid value: \"169.254.1.1\": may not be in the link-local "
+        "range (169.254.0.0/16, fe80::/10)"}});
+}
+
+TEST(ValidateKindsTest, SlicesAreOfOneFamily) {
+  constexpr std::string_view kSlice =
+      R"({"metadata":{"name":"e","namespace":"n","uid":"u","resourceVersion":"1"},
+      "addressType":"IPv4","endpoints":[{"addresses":["10.1.2.3"]}],"ports":[{"port":80}]})";
+  ExpectRows(KindId::kEndpointSlice, kSlice,
+             {{R"({"addressType":""})", "addressType: Required value"},
+              {R"({"endpoints":[{"addresses":[]}]})",
+               "endpoints[0].addresses: Required value: must contain at least 1 address"},
+              {R"({"endpoints":[{"addresses":["2001:db8::1"]}]})",
+               "endpoints[0].addresses: Invalid value: \"2001:db8::1\": must be an IPv4 address"},
+              {R"({"ports":[{"port":80},{"port":81}]})", "ports[1].name: Duplicate value: \"\""}});
+  EXPECT_EQ(Changed(KindId::kEndpointSlice, kSlice, "{}",
+                    R"({"addressType":"IPv6","endpoints":[{"addresses":["2001:db8::1"]}]})"),
+            "addressType: Invalid value: \"IPv6\": field is immutable");
+}
+
+TEST(ValidateKindsTest, NetworkPolicies) {
+  constexpr std::string_view kPolicy =
+      R"({"metadata":{"name":"p","namespace":"n","uid":"u","resourceVersion":"1"},
+      "spec":{"podSelector":{},"ingress":[{"ports":[{"port":80}]}]}})";
+  ExpectRows(
+      KindId::kNetworkPolicy, kPolicy,
+      {{R"({"spec":{"policyTypes":["Both"]}})",
+        "spec.policyTypes[0]: Unsupported value: \"Both\": supported values: \"Ingress\", "
+        "\"Egress\""},
+       {R"({"spec":{"ingress":[{"ports":[{"port":80,"endPort":79}],"from":[{}]}]}})",
+        "spec.ingress[0].ports[0].endPort: Invalid value: 80: must be greater than or equal to "
+        "`port`\n"
+        "spec.ingress[0].from[0]: Required value: must specify a peer"},
+       {R"({"spec":{"egress":[{"to":[{"ipBlock":{"cidr":""},"podSelector":{}}]}]}})",
+        "spec.egress[0].to[0].ipBlock.cidr: Required value\n"
+        "spec.egress[0].to[0]: Forbidden: may not specify both ipBlock and another peer"}});
+}
+
+TEST(ValidateKindsTest, IngressesLeadSomewhere) {
+  constexpr std::string_view kIngress =
+      R"({"metadata":{"name":"i","namespace":"n","uid":"u","resourceVersion":"1"},
+      "spec":{"defaultBackend":{"service":{"name":"a","port":{"number":80}}}}})";
+  ExpectRows(
+      KindId::kIngress, kIngress,
+      {{R"({"spec":{"defaultBackend":null}})",
+        "spec: Invalid value: null: either `defaultBackend` or `rules` must be specified"},
+       {R"({"spec":{"defaultBackend":{"service":{"port":{"number":0}}}}})",
+        "spec.defaultBackend: Required value: port name or number is required"},
+       {R"({"spec":{"rules":[{"host":"*x","http":{"paths":[{"path":"a","pathType":"Exact",
+        "backend":{}}]}}]}})",
+        "spec.rules[0].host: Invalid value: \"*x\": a wildcard DNS-1123 subdomain must start with "
+        "'*.', followed by a valid DNS subdomain, which must consist of lower case alphanumeric "
+        "characters, '-' or '.' and end with an alphanumeric character (e.g. '*.example.com', "
+        "regex used for validation is "
+        "'\\*\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')\n"
+        "spec.rules[0].http.paths[0].path: Invalid value: \"a\": must be an absolute path\n"
+        "spec.rules[0].http.paths[0].backend: Invalid value: \"\": resource or service backend is "
+        "required"}});
+}
+
+TEST(ValidateKindsTest, NodesHaveRangesOfPods) {
+  constexpr std::string_view kNode = R"({"metadata":{"name":"n","uid":"u","resourceVersion":"1"}})";
+  ExpectRows(KindId::kNode, kNode,
+             {{R"({"spec":{"podCIDRs":["10.1.0.0"]}})",
+               "spec.podCIDRs[0]: Invalid value: \"10.1.0.0\": must be a valid CIDR value, (e.g. "
+               "10.9.8.0/24 or 2001:db8::/64)"}});
+}
+
+}  // namespace
+}  // namespace berth::api

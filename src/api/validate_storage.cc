@@ -1,0 +1,408 @@
+#include "api/validate_storage.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/json/serialize.hpp>
+#include <cctype>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/object.h"
+#include "api/quantity.h"
+
+namespace berth::api::rules {
+namespace {
+
+constexpr std::array<std::string_view, 4> kAccessModes = {"ReadOnlyMany", "ReadWriteMany",
+                                                          "ReadWriteOnce", "ReadWriteOncePod"};
+constexpr std::array<std::string_view, 2> kVolumeModes = {"Block", "Filesystem"};
+constexpr std::string_view kImmutable = "field is immutable";
+
+std::string_view TextOf(const Json& value) {
+  return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
+}
+
+void CheckClassName(FieldErrors& errors, const Path& path, const Json& spec,
+                    std::string_view member) {
+  const std::string_view name = TextAt(spec, member);
+  if (!name.empty()) AddInvalid(errors, path.At(member), name, CheckDns1123Subdomain(name));
+}
+
+void CheckModes(FieldErrors& errors, const Path& path, const Json& spec, std::string_view why) {
+  const JsonArray& modes = ArrayAt(spec, "accessModes");
+  const Path at = path.At("accessModes");
+  if (modes.empty()) AddRequired(errors, at, std::string(why));
+  bool alone = false;
+  bool shared = false;
+  for (const Json& mode : modes) {
+    const bool known = std::ranges::find(kAccessModes, TextOf(mode)) != kAccessModes.end();
+    if (!known) errors.push_back(NotSupportedField(at.text(), TextOf(mode), kAccessModes));
+    (TextOf(mode) == "ReadWriteOncePod" ? alone : shared) |= known;
+  }
+  if (alone && shared) {
+    AddForbidden(errors, at, "may not use ReadWriteOncePod with other access modes");
+  }
+}
+
+void CheckVolumeMode(FieldErrors& errors, const Path& path, const Json& spec) {
+  if (FindMember(spec, "volumeMode") == nullptr) return;
+  CheckEnum(errors, path.At("volumeMode"), TextAt(spec, "volumeMode"), kVolumeModes);
+}
+
+// Upstream names it so, without the spec.
+void CheckModeStays(FieldErrors& errors, const Json& old, const Json& object) {
+  const Json& before = OrEmptyObject(FindMember(old, "spec"));
+  const Json& after = OrEmptyObject(FindMember(object, "spec"));
+  if (TextAt(before, "volumeMode") == TextAt(after, "volumeMode")) return;
+  AddInvalid(errors, Path("volumeMode"), TextAt(after, "volumeMode"),
+             Messages{std::string(kImmutable)});
+}
+
+Quantity AmountOf(const Json& amount) { return ParseQuantity(TextOf(amount)).value_or(Quantity{}); }
+
+void CheckPositive(FieldErrors& errors, const Path& path, const Json& amount) {
+  if (AmountOf(amount).sign() > 0) return;
+  AddInvalid(errors, path, TextOf(amount), Messages{"must be greater than zero"});
+}
+
+// ---- Volumes -----------------------------------------------------------------------------------
+
+// What a volume may be made of.
+constexpr std::array<std::string_view, 22> kSources = {"awsElasticBlockStore",
+                                                       "azureDisk",
+                                                       "azureFile",
+                                                       "cephfs",
+                                                       "cinder",
+                                                       "csi",
+                                                       "fc",
+                                                       "flexVolume",
+                                                       "flocker",
+                                                       "gcePersistentDisk",
+                                                       "glusterfs",
+                                                       "hostPath",
+                                                       "iscsi",
+                                                       "local",
+                                                       "nfs",
+                                                       "photonPersistentDisk",
+                                                       "portworxVolume",
+                                                       "quobyte",
+                                                       "rbd",
+                                                       "scaleIO",
+                                                       "storageos",
+                                                       "vsphereVolume"};
+
+void CheckHostPath(FieldErrors& errors, const Path& path, const Json& source) {
+  const std::string_view where = TextAt(source, "path");
+  if (where.empty()) {
+    AddRequired(errors, path.At("path"));
+    return;
+  }
+  for (std::string_view rest = where; !rest.empty();) {
+    const size_t end = rest.find('/');
+    if (rest.substr(0, end) == "..") {
+      AddInvalid(errors, path.At("path"), where, Messages{"must not contain '..'"});
+      break;
+    }
+    rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
+  }
+  constexpr std::array<std::string_view, 8> kTypes = {
+      "",     "BlockDevice",  "CharDevice", "Directory", "DirectoryOrCreate",
+      "File", "FileOrCreate", "Socket"};
+  const std::string_view type = TextAt(source, "type");
+  CheckEnum(errors, path.At("type"), type, kTypes);
+}
+
+void CheckCapacity(FieldErrors& errors, const Path& spec, const Json& volume) {
+  const JsonObject& capacity = ObjectAt(volume, "spec.capacity");
+  const Path path = spec.At("capacity");
+  if (capacity.empty()) AddRequired(errors, path);
+  if (!capacity.contains("storage") || capacity.size() > 1) {
+    constexpr std::array<std::string_view, 1> kStorage = {"storage"};
+    FieldError error = NotSupportedField(path.text(), "", kStorage);
+    const Json* sent = FindPath(volume, "spec.capacity");
+    error.value = sent == nullptr ? "null" : boost::json::serialize(*sent);
+    errors.push_back(std::move(error));
+  }
+  for (const auto& [name, amount] : capacity) {
+    if (AmountOf(amount).sign() < 0) {
+      AddInvalid(errors, path.Key(name), Json(AmountOf(amount).whole()),
+                 "must be a valid resource quantity");
+    }
+    CheckPositive(errors, path.Key(name), amount);
+  }
+}
+
+void CheckVolumeSource(FieldErrors& errors, const Path& path, const Json& spec) {
+  const auto count = std::ranges::count_if(
+      kSources, [&](std::string_view name) { return FindMember(spec, name) != nullptr; });
+  const Json* host = FindMember(spec, "hostPath");
+  if (host != nullptr) CheckHostPath(errors, path.At("hostPath"), *host);
+  if (count == 0) AddRequired(errors, path, "must specify a volume type");
+  if (host != nullptr && TextAt(*host, "path") == "/" &&
+      TextAt(spec, "persistentVolumeReclaimPolicy") == "Recycle") {
+    AddForbidden(errors, path.At("persistentVolumeReclaimPolicy"),
+                 "may not be 'recycle' for a hostPath mount of '/'");
+  }
+}
+
+// ---- Claims ------------------------------------------------------------------------------------
+
+void CheckClaimSpec(FieldErrors& errors, const Json& spec) {
+  const Path path("spec");
+  CheckModes(errors, path, spec, "at least 1 access mode is required");
+  if (const Json* selector = FindMember(spec, "selector")) {
+    CheckLabelSelector(errors, path.At("selector"), *selector);
+  }
+  const Path resources = path.At("resources");
+  const Json* storage = FindPath(spec, "resources.requests.storage");
+  if (storage == nullptr) {
+    AddRequired(errors, resources.Key("storage"));
+  } else {
+    CheckPositive(errors, resources.Key("storage"), *storage);
+  }
+  CheckClassName(errors, path, spec, "storageClassName");
+  CheckVolumeMode(errors, path, spec);
+  CheckClassName(errors, path, spec, "volumeAttributesClassName");
+}
+
+// A claim's spec without what may change: the volume, once, and amounts of a claim that is bound.
+Json FixedSpec(const Json& old, const Json& claim, bool bound) {
+  Json spec = OrEmptyObject(FindMember(claim, "spec"));
+  if (!spec.is_object()) return spec;
+  if (TextAt(old, "spec.volumeName").empty()) RemoveMember(spec.get_object(), "volumeName");
+  if (bound) {
+    RemovePath(spec, "resources.requests.storage");
+    RemoveMember(spec.get_object(), "volumeAttributesClassName");
+  }
+  return spec;
+}
+
+void CheckClaimUpdate(FieldErrors& errors, const Json& old, const Json& claim) {
+  const bool bound = TextAt(claim, "status.phase") == "Bound";
+  if (!SameJson(FixedSpec(old, old, bound), FixedSpec(old, claim, bound))) {
+    AddForbidden(errors, Path("spec"),
+                 "spec is immutable after creation except resources.requests and "
+                 "volumeAttributesClassName for bound claims");
+  }
+  const auto amount = [](const Json& object, JsonPath path) {
+    const Json* found = FindPath(object, path);
+    return found == nullptr ? Quantity{} : AmountOf(*found);
+  };
+  constexpr JsonPath kWanted("spec.resources.requests.storage");
+  const Quantity size = amount(claim, kWanted);
+  if (Compare(size, amount(old, kWanted)) < 0 &&
+      Compare(size, amount(old, JsonPath("status.capacity.storage"))) <= 0) {
+    const Path spec("spec");
+    const Path resources = spec.At("resources");
+    const Path requests = resources.At("requests");
+    AddForbidden(errors, requests.At("storage"), "field can not be less than status.capacity");
+  }
+  CheckModeStays(errors, old, claim);
+}
+
+// ---- Drivers -----------------------------------------------------------------------------------
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::ranges::transform(lower, lower.begin(),
+                         [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+void CheckDriverName(FieldErrors& errors, const Path& path, std::string_view name) {
+  constexpr int64_t kNameMax = 63;
+  if (name.empty()) {
+    AddRequired(errors, path);
+    return;
+  }
+  if (std::ssize(name) > kNameMax) errors.push_back(TooLongField(path.text(), kNameMax));
+  AddInvalid(errors, path, name, CheckDns1123Subdomain(Lower(name)));
+}
+
+void CheckNodeDriver(FieldErrors& errors, const Path& path, const Json& driver) {
+  constexpr size_t kIdMax = 192;
+  CheckDriverName(errors, path.At("name"), TextAt(driver, "name"));
+  const std::string_view id = TextAt(driver, "nodeID");
+  if (id.empty()) AddRequired(errors, path.At("nodeID"));
+  if (id.size() > kIdMax) {
+    AddInvalid(errors, path.At("nodeID"), id,
+               Messages{fmt::format("must be {} characters or less", kIdMax)});
+  }
+  constexpr std::array<std::string_view, 1> kCount = {"count"};
+  CheckNonnegative(errors, path.At("allocatable"), OrEmptyObject(FindMember(driver, "allocatable")),
+                   kCount);
+}
+
+void CheckTopologyKeys(FieldErrors& errors, const Path& path, const Json& driver) {
+  std::set<std::string_view> keys;
+  for (const Json& item : ArrayAt(driver, "topologyKeys")) {
+    const std::string_view key = TextOf(item);
+    if (key.empty()) AddRequired(errors, path);
+    if (!keys.insert(key).second) errors.push_back(DuplicateField(path.text(), key));
+    CheckLabelName(errors, path, key);
+  }
+}
+
+// A driver as upstream's internal type is shown, without its allocatable, which may change.
+Json ShownDriver(const Json& driver) {
+  const Json* keys = FindMember(driver, "topologyKeys");
+  return JsonObject{{"Name", TextAt(driver, "name")},
+                    {"NodeID", TextAt(driver, "nodeID")},
+                    {"TopologyKeys", keys == nullptr ? Json() : *keys},
+                    {"Allocatable", nullptr}};
+}
+
+void CheckDriverSpec(FieldErrors& errors, const Path& path, const Json& spec) {
+  constexpr std::array<std::string_view, 3> kPolicies = {"File", "None", "ReadWriteOnceWithFSType"};
+  if (FindMember(spec, "fsGroupPolicy") != nullptr) {
+    CheckEnum(errors, path.At("fsGroupPolicy"), TextAt(spec, "fsGroupPolicy"), kPolicies);
+  }
+  constexpr int64_t kSecondsMin = 600;
+  const JsonArray& requests = ArrayAt(spec, "tokenRequests");
+  std::set<std::string_view> audiences;
+  for (size_t i = 0; i < requests.size(); ++i) {
+    const Path at = path.At("tokenRequests", i);
+    const std::string_view audience = TextAt(requests[i], "audience");
+    if (!audiences.insert(audience).second) {
+      errors.push_back(DuplicateField(at.At("audience").text(), audience));
+      continue;
+    }
+    const Json* seconds = FindMember(requests[i], "expirationSeconds");
+    if (seconds == nullptr || IntegerAt(requests[i], "expirationSeconds") >= kSecondsMin) continue;
+    AddInvalid(errors, at.At("expirationSeconds"), *seconds,
+               "may not specify a duration less than 10 minutes");
+  }
+  constexpr std::array<std::string_view, 2> kModes = {"Persistent", "Ephemeral"};
+  for (const Json& mode : ArrayAt(spec, "volumeLifecycleModes")) {
+    CheckEnum(errors, path.At("volumeLifecycleModes"), TextOf(mode), kModes);
+  }
+}
+
+}  // namespace
+
+void CheckVolume(FieldErrors& errors, const Json* old, const Json& object) {
+  constexpr std::array<std::string_view, 3> kPolicies = {"Delete", "Recycle", "Retain"};
+  CheckMeta(errors, object, false, CheckDns1123Subdomain);
+  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+  const Path path("spec");
+  CheckModes(errors, path, spec, "");
+  CheckCapacity(errors, path, object);
+  const std::string_view policy = TextAt(spec, "persistentVolumeReclaimPolicy");
+  if (!policy.empty()) {
+    CheckEnum(errors, path.At("persistentVolumeReclaimPolicy"), policy, kPolicies);
+  }
+  CheckVolumeSource(errors, path, spec);
+  CheckClassName(errors, path, spec, "storageClassName");
+  CheckVolumeMode(errors, path, spec);
+  if (old == nullptr) return;
+  const Json& before = OrEmptyObject(FindMember(*old, "spec"));
+  const bool same = std::ranges::all_of(kSources, [&](std::string_view name) {
+    return SameJson(OrEmptyObject(FindMember(before, name)), OrEmptyObject(FindMember(spec, name)));
+  });
+  if (!same) {
+    AddForbidden(errors, path.At("persistentvolumesource"),
+                 "spec.persistentvolumesource is immutable after creation");
+  }
+  CheckModeStays(errors, *old, object);
+}
+
+void CheckClaim(FieldErrors& errors, const Json* old, const Json& object) {
+  if (old != nullptr) CheckMetaUpdate(errors, *old, object);
+  CheckMeta(errors, object, true, CheckDns1123Subdomain);
+  CheckClaimSpec(errors, OrEmptyObject(FindMember(object, "spec")));
+  if (old != nullptr) CheckClaimUpdate(errors, *old, object);
+}
+
+void CheckStorageClass(FieldErrors& errors, const Json* old, const Json& object) {
+  constexpr std::array<std::string_view, 2> kPolicies = {"Delete", "Retain"};
+  constexpr std::array<std::string_view, 2> kBindings = {"Immediate", "WaitForFirstConsumer"};
+  constexpr size_t kParametersMax = 512;
+  CheckMeta(errors, object, false, CheckDns1123Subdomain);
+  const std::string_view provisioner = TextAt(object, "provisioner");
+  if (provisioner.empty()) {
+    AddRequired(errors, Path("provisioner"));
+  } else {
+    const Messages why = CheckQualifiedName(Lower(provisioner));
+    AddInvalid(errors, Path("provisioner"), Lower(provisioner), why);
+  }
+  const JsonObject& parameters = ObjectAt(object, "parameters");
+  if (parameters.size() > kParametersMax) {
+    errors.push_back(TooLongField("parameters", kParametersMax));
+  } else if (parameters.contains("")) {
+    AddInvalid(errors, Path("parameters"), Json(""), "field can not be empty.");
+  }
+  const std::string_view policy = TextAt(object, "reclaimPolicy");
+  if (!policy.empty()) CheckEnum(errors, Path("reclaimPolicy"), policy, kPolicies);
+  CheckEnum(errors, Path("volumeBindingMode"), TextAt(object, "volumeBindingMode"), kBindings);
+  if (old == nullptr) return;
+  CheckMetaUpdate(errors, *old, object);
+  for (const std::string_view member :
+       {"parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"}) {
+    CheckImmutable(errors, Path(""), *old, object, member);
+  }
+}
+
+void CheckCsiNode(FieldErrors& errors, const Json* old, const Json& object) {
+  CheckMeta(errors, object, false, CheckDns1123Subdomain);
+  const JsonArray& drivers = ArrayAt(object, "spec.drivers");
+  const Path spec("spec");
+  std::set<std::string_view> names;
+  for (size_t i = 0; i < drivers.size(); ++i) {
+    const Path path = spec.At("drivers", i);
+    CheckNodeDriver(errors, path, drivers[i]);
+    const std::string_view name = TextAt(drivers[i], "name");
+    if (!names.insert(name).second) {
+      errors.push_back(DuplicateField(path.At("name").text(), name));
+    }
+    CheckTopologyKeys(errors, path, drivers[i]);
+  }
+  if (old == nullptr) return;
+  for (const Json& before : ArrayAt(*old, "spec.drivers")) {
+    for (const Json& driver : drivers) {
+      if (TextAt(before, "name") != TextAt(driver, "name")) continue;
+      const Json shown = ShownDriver(driver);
+      if (SameJson(ShownDriver(before), shown)) continue;
+      AddInvalid(errors, spec.At("drivers"), shown, std::string(kImmutable));
+    }
+  }
+}
+
+void CheckCsiDriver(FieldErrors& errors, const Json* old, const Json& object) {
+  if (old != nullptr) {
+    CheckMetaUpdate(errors, *old, object);
+  } else {
+    CheckMeta(errors, object, false, CheckDns1123Subdomain);
+  }
+  const Json& spec = OrEmptyObject(FindMember(object, "spec"));
+  const Path path("spec");
+  CheckDriverSpec(errors, path, spec);
+  if (old == nullptr) return;
+  const Json& before = OrEmptyObject(FindMember(*old, "spec"));
+  if (FlagAt(before, "attachRequired") != FlagAt(spec, "attachRequired")) {
+    // Upstream names the field so.
+    AddInvalid(errors, path.At("attachedRequired"), Json(FlagAt(spec, "attachRequired")),
+               std::string(kImmutable));
+  }
+  CheckImmutable(errors, path, before, spec, "volumeLifecycleModes");
+}
+
+void CheckRuntimeClass(FieldErrors& errors, const Json* old, const Json& object) {
+  const std::string_view handler = TextAt(object, "handler");
+  CheckCustomMeta(errors, object, false);
+  if (handler.empty()) {
+    AddRequired(errors, Path("handler"));
+  } else {
+    AddInvalid(errors, Path("handler"), handler, CheckDns1123Label(handler));
+  }
+  if (old == nullptr) return;
+  CheckCustomMetaUpdate(errors, *old, object);
+  if (handler != TextAt(*old, "handler")) {
+    AddInvalid(errors, Path("handler"), handler, Messages{std::string(kImmutable)});
+  }
+}
+
+}  // namespace berth::api::rules

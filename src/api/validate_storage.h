@@ -1,0 +1,16 @@
+#pragma once
+
+#include "api/validate_common.h"
+
+// Private to api/: the rules of volumes, claims and what they are made by, and of RuntimeClasses.
+// `old` is nullptr for a creation.
+namespace berth::api::rules {
+
+void CheckVolume(FieldErrors& errors, const Json* old, const Json& object);
+void CheckClaim(FieldErrors& errors, const Json* old, const Json& object);
+void CheckStorageClass(FieldErrors& errors, const Json* old, const Json& object);
+void CheckCsiNode(FieldErrors& errors, const Json* old, const Json& object);
+void CheckCsiDriver(FieldErrors& errors, const Json* old, const Json& object);
+void CheckRuntimeClass(FieldErrors& errors, const Json* old, const Json& object);
+
+}  // namespace berth::api::rules

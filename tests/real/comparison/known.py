@@ -1,0 +1,87 @@
+"""What known.txt says of the differences that stay, and what docs/CONFORMANCE.md says of a run."""
+
+import collections
+import re
+
+HEADING = "## The same requests to both API servers"
+
+
+class Known:
+    """A line `cause: why`, then, indented, the expressions that find its differences."""
+
+    def __init__(self, text):
+        self.causes = {}
+        self.found = []
+        self.counts = collections.Counter()
+        cause = None
+        for number, line in enumerate(text.splitlines(), 1):
+            if not line.strip() or line.startswith("#"):
+                continue
+            if not line.startswith(" "):
+                cause, separator, why = line.partition(": ")
+                if not separator or cause in self.causes:
+                    raise SystemExit(f"known.txt:{number}: '{line}' is no cause with its why, or there twice")
+                self.causes[cause] = why
+            elif cause is None:
+                raise SystemExit(f"known.txt:{number}: an expression before any cause")
+            else:
+                self.found.append((re.compile(line[2:], re.DOTALL), cause))
+
+    def cause_of(self, line):
+        for expression, cause in self.found:
+            if expression.search(line):
+                return cause
+        return None
+
+    def count(self, lines):
+        """Counts each cause of a request's lines once. Returns the lines that have none."""
+        causes = [self.cause_of(line) for line in lines]
+        self.counts.update(set(causes) - {None})
+        return [line for line, cause in zip(lines, causes) if cause is None]
+
+
+class Counts:
+    def __init__(self):
+        self.requests = self.valid = self.different = self.valid_different = self.unknown = 0
+
+    def add(self, requests, valid):
+        self.requests += requests
+        self.valid += valid
+
+    def differ(self, valid, unknown):
+        self.different += 1
+        self.valid_different += valid
+        self.unknown += unknown
+
+    def text(self):
+        return (
+            f"{self.requests} requests, {self.valid} of them valid: {self.different} differ "
+            f"({100 * self.different / max(self.requests, 1):.1f} %), {self.valid_different} of the valid ones; "
+            f"{self.unknown} of unknown cause"
+        )
+
+
+def section(counts, known, what):
+    """The section of docs/CONFORMANCE.md."""
+    lines = [
+        HEADING,
+        "",
+        f"Written by `./dev compare {what} --write`; docs/design/0018-comparison.md says how. A request counts once",
+        "for each cause that it shows.",
+        "",
+        "| requests | of them valid | differ | of the valid ones | of unknown cause |",
+        "|---|---|---|---|---|",
+        f"| {counts.requests} | {counts.valid} | {counts.different} | {counts.valid_different} | {counts.unknown} |",
+        "",
+        "| cause | requests | |",
+        "|---|---|---|",
+    ]
+    for cause, count in sorted(known.counts.items(), key=lambda item: (-item[1], item[0])):
+        lines.append(f"| {cause} | {count} | {known.causes[cause]} |")
+    return "\n".join(lines) + "\n"
+
+
+def with_section(document, text):
+    """The document with its section replaced, which stays the last."""
+    before = document.partition(HEADING)[0].rstrip("\n")
+    return f"{before}\n\n{text}" if before else text
