@@ -275,7 +275,8 @@ TEST_F(WorkloadsTest, AStoppedClusterQueueAdmitsNothing) {
     }
     rig_.Event("clusterqueues", "MODIFIED", queue);
     rig_.Event("workloads", "ADDED", WorkloadJson("a", ++version));
-    EXPECT_NE(BodyOf(TakeStatus("a")).find("ClusterQueue cq is stopped"), std::string_view::npos);
+    const std::string why = how == "deletion" ? "being deleted" : "stopped";
+    EXPECT_NE(BodyOf(TakeStatus("a")).find("ClusterQueue cq is " + why), std::string_view::npos);
     EXPECT_EQ(Used(), 0);
     rig_.Event("workloads", "DELETED", WorkloadJson("a", ++version));
   }
