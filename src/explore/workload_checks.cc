@@ -277,15 +277,15 @@ std::vector<std::string> WorkloadChecks::OnCommit(const env::JournalRecord& reco
     findings.push_back(
         fmt::format("workload {} is evicted for nodes, and nothing is due of it", key));
   }
+  if (had && has) JudgeMove(key, before, after, findings);
+  if (has) JudgeFailures(key, before, after, findings);
+  if (has) JudgeShapes(key, before, after, findings);
   if (!Says(before, "Admitted") && Says(after, "Admitted")) {
     if (!PassedAll(after))
       findings.push_back(fmt::format("workload {} is admitted, and a check is not ready", key));
     if (AwaitsPlaces(after))
       findings.push_back(fmt::format("workload {} is admitted, and its places are to come", key));
   }
-  if (had && has) JudgeMove(key, before, after, findings);
-  if (has) JudgeFailures(key, before, after, findings);
-  if (has) JudgeShapes(key, before, after, findings);
   return findings;
 }
 
