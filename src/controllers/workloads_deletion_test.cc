@@ -316,8 +316,8 @@ TEST_F(WorkloadDeletion, ANamespaceThatGoesTakesAllOfItAlong) {
 // Pods go first, and what a namespace waits for stands in its conditions; once.
 TEST_F(WorkloadDeletion, ANamespaceThatWaitsSaysForWhat) {
   Make(kPods, R"({"metadata":{"name":"p","finalizers":["x.io/a"]},"spec":{}})");
-  const std::string kMaps = "/api/v1/namespaces/d/configmaps";
-  Make(kMaps, R"({"metadata":{"name":"m","finalizers":["x.io/a","x.io/b"]}})");
+  const std::string maps = "/api/v1/namespaces/d/configmaps";
+  Make(maps, R"({"metadata":{"name":"m","finalizers":["x.io/a","x.io/b"]}})");
   Patch("/api/v1/namespaces/d", R"({"kind":"Namespace"})");
   Pass(1);
   api_.Do(Method::kDelete, "/api/v1/namespaces/d");
@@ -343,7 +343,7 @@ TEST_F(WorkloadDeletion, ANamespaceThatWaitsSaysForWhat) {
   EXPECT_EQ(told(4),
             "NamespaceFinalizersRemaining=True SomeFinalizersRemain: Some content in the namespace "
             "has finalizers remaining: x.io/a in 1 resource instances");
-  EXPECT_EQ(Text(kMaps + "/m", "/metadata/deletionTimestamp"), "none");
+  EXPECT_EQ(Text(maps + "/m", "/metadata/deletionTimestamp"), "none");
   ExpectAtRest();
   Patch(kPods + "/p", R"({"metadata":{"finalizers":null}})");
   Pass(5);
@@ -355,7 +355,7 @@ TEST_F(WorkloadDeletion, ANamespaceThatWaitsSaysForWhat) {
             "has finalizers remaining: x.io/a in 1 resource instances, x.io/b in 1 resource "
             "instances");
   ExpectAtRest();
-  Patch(kMaps + "/m", R"({"metadata":{"finalizers":null}})");
+  Patch(maps + "/m", R"({"metadata":{"finalizers":null}})");
   Pass(40);
   EXPECT_EQ(Text("/api/v1/namespaces/d", "/metadata/name"), "gone");
 }

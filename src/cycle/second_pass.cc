@@ -253,9 +253,8 @@ void SecondPass::LacksTopology(model::State& state, PassDecision decision, model
   if (decision.refusal->topology->kind == model::TopologyRefusal::Kind::kUntold)
     return GiveUp(state, std::move(decision), plan);
   waits_.insert(decision.workload);
-  plan.held_up.push_back({.workload = decision.workload,
-                          .uid = decision.uid,
-                          .refusal = *std::move(decision.refusal)});
+  plan.held_up.push_back(
+      {.workload = decision.workload, .uid = decision.uid, .refusal = std::move(decision.refusal)});
 }
 
 // Of a domain that is not there, where a node of it is silent or gone, more will be told: it is
