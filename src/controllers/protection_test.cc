@@ -1,6 +1,5 @@
 // Goal: claims and volumes that are deleted go when they are in use no more, and not before.
-// Method: objects made by hand, each row one situation; then the actor on an API server, so that
-// what ends a use is seen to end the wait.
+// Method: objects made by hand, each row one situation, and what is planned of it.
 #include "controllers/protection.h"
 
 #include <fmt/format.h>
