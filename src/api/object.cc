@@ -68,6 +68,10 @@ Json* FindPath(Json& document, JsonPath path) {
   return const_cast<Json*>(FindPath(std::as_const(document), path));
 }
 
+std::string_view TextOf(const Json& value) {
+  return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
+}
+
 std::string_view TextAt(const Json& document, JsonPath path) {
   const Json* value = FindPath(document, path);
   if (value == nullptr || !value->is_string()) return {};

@@ -60,6 +60,8 @@ class JsonPath {
 
 // The text at a path, or "".
 [[nodiscard]] std::string_view TextAt(const Json& document, JsonPath path);
+// The same of a value.
+[[nodiscard]] std::string_view TextOf(const Json& value);
 [[nodiscard]] int64_t IntegerAt(const Json& document, JsonPath path, int64_t otherwise = 0);
 [[nodiscard]] bool FlagAt(const Json& document, JsonPath path);
 // The array or object at a path; empty ones when it is none.

@@ -137,8 +137,7 @@ void CheckNodeParts(FieldErrors& errors, const Json& node) {
   const JsonArray& ranges = ArrayAt(node, "spec.podCIDRs");
   const Path spec("spec");
   for (size_t i = 0; i < ranges.size(); ++i) {
-    const std::string_view range =
-        ranges[i].is_string() ? std::string_view(ranges[i].get_string()) : "";
+    const std::string_view range = TextOf(ranges[i]);
     rules::CheckCidr(errors, spec.At("podCIDRs", i), range);
   }
   if (ranges.size() > 2) {

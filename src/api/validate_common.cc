@@ -18,7 +18,6 @@ namespace berth::api::rules {
 namespace {
 
 constexpr int64_t kAnnotationsBytesMax = 256 * 1024;
-constexpr std::string_view kImmutable = "field is immutable";
 
 std::string JoinText(const Messages& messages, std::string_view separator) {
   return fmt::format("{}", fmt::join(messages, separator));
@@ -66,7 +65,7 @@ void CheckNewFinalizers(FieldErrors& errors, const Path& meta, const Json& objec
   const JsonArray& finalizers = ArrayAt(object, "metadata.finalizers");
   std::set<std::string_view> seen;
   for (const Json& item : finalizers) {
-    const std::string_view name = item.is_string() ? std::string_view(item.get_string()) : "";
+    const std::string_view name = TextOf(item);
     AddInvalid(errors, path, name, CheckQualifiedName(name));
     seen.insert(name);
   }
@@ -80,8 +79,7 @@ void CheckFinalizerWords(FieldErrors& errors, const Json& object) {
   const Path meta("metadata");
   const JsonArray& finalizers = ArrayAt(object, "metadata.finalizers");
   for (size_t i = 0; i < finalizers.size(); ++i) {
-    const std::string_view name =
-        finalizers[i].is_string() ? std::string_view(finalizers[i].get_string()) : "";
+    const std::string_view name = TextOf(finalizers[i]);
     if (name.find('/') != std::string_view::npos || IsStandardFinalizer(name)) continue;
     AddInvalid(errors, meta.At("finalizers", i), name,
                {"name is neither a standard finalizer name nor is it fully qualified"});
@@ -178,7 +176,7 @@ void CheckLabelName(FieldErrors& errors, const Path& path, std::string_view name
 void CheckLabels(FieldErrors& errors, const Path& path, const JsonObject& labels) {
   for (const auto& [key, value] : labels) {
     CheckLabelName(errors, path, key);
-    const std::string_view text = value.is_string() ? std::string_view(value.get_string()) : "";
+    const std::string_view text = TextOf(value);
     if (!IsLabelValue(text)) AddInvalid(errors, path, text, CheckLabelValue(text));
   }
 }
@@ -215,8 +213,7 @@ void CheckLabelExpression(FieldErrors& errors, const Path& path, const Json& exp
   }
   CheckLabelName(errors, path.At("key"), TextAt(expression, "key"));
   for (size_t i = 0; i < values.size(); ++i) {
-    const std::string_view text =
-        values[i].is_string() ? std::string_view(values[i].get_string()) : "";
+    const std::string_view text = TextOf(values[i]);
     AddInvalid(errors, path.At("values", i), text, CheckLabelValue(text));
   }
 }

@@ -12,6 +12,8 @@
 // Private to api/: the rules that kinds share.
 namespace berth::api::rules {
 
+inline constexpr std::string_view kImmutable = "field is immutable";
+
 // Where in an object a check is. A chain on the stack: only a failed check makes text of it. A path
 // must not outlive the one it was made from, which the deleted overloads guard against.
 class Path {

@@ -138,8 +138,7 @@ void CheckVersions(FieldErrors& errors, const Json& object) {
 void CheckStoredVersions(FieldErrors& errors, const Json& object) {
   const JsonArray& stored = ArrayAt(object, "status.storedVersions");
   for (size_t i = 0; i < stored.size(); ++i) {
-    const std::string_view name =
-        stored[i].is_string() ? std::string_view(stored[i].get_string()) : std::string_view();
+    const std::string_view name = TextOf(stored[i]);
     const bool known = std::ranges::any_of(ArrayAt(object, "spec.versions"), [&](const Json& one) {
       return TextAt(one, "name") == name;
     });

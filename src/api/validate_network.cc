@@ -16,10 +16,6 @@ namespace {
 constexpr std::array<std::string_view, 3> kProtocols = {"SCTP", "TCP", "UDP"};
 constexpr std::string_view kNoIp = "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)";
 
-std::string_view TextOf(const Json& value) {
-  return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
-}
-
 void Refuse(FieldErrors& errors, const Path& path, std::string_view value, std::string_view why) {
   AddInvalid(errors, path, value, Messages{std::string(why)});
 }
@@ -445,7 +441,7 @@ void CheckEndpointSlice(FieldErrors& errors, const Json* old, const Json& object
     CheckSliceEndpoints(errors, endpoints, type);
   }
   if (old != nullptr && TextAt(*old, "addressType") != type) {
-    Refuse(errors, Path("addressType"), type, "field is immutable");
+    Refuse(errors, Path("addressType"), type, kImmutable);
   }
 }
 

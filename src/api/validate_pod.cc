@@ -21,10 +21,6 @@ constexpr std::array<std::string_view, 3> kEffects = {"NoSchedule", "PreferNoSch
                                                       "NoExecute"};
 constexpr std::array<std::string_view, 2> kTolerationOperators = {"Equal", "Exists"};
 
-std::string_view TextOf(const Json& value) {
-  return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
-}
-
 void CheckVolumes(FieldErrors& errors, const Path& spec_path, const Json& spec) {
   const JsonArray& volumes = ArrayAt(spec, "volumes");
   std::set<std::string_view> names;

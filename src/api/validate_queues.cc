@@ -22,7 +22,6 @@ constexpr size_t kFlavorsMax = 256;
 constexpr size_t kResourcesMax = 256;
 constexpr size_t kPairsMax = 512;
 constexpr std::string_view kNegative = "must be greater than or equal to 0";
-constexpr std::string_view kImmutable = "field is immutable";
 
 // An amount as a number or a text; nothing when it is neither or can't be read.
 std::optional<Quantity> AmountOf(const Json* value) {

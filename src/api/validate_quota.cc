@@ -103,7 +103,7 @@ void CheckScopes(FieldErrors& errors, const Path& spec, const Json& quota) {
   std::set<std::string_view> met;
   const Json value(scopes);
   for (const Json& item : scopes) {
-    const std::string_view scope = item.is_string() ? std::string_view(item.get_string()) : "";
+    const std::string_view scope = TextOf(item);
     if (!Contains(kScopes, scope)) AddInvalid(errors, path, value, "unsupported scope");
     CheckScopeFits(errors, path, scope, ObjectAt(quota, "spec.hard"), value);
     met.insert(scope);
@@ -333,7 +333,8 @@ void CheckResourceQuota(FieldErrors& errors, const Json* old, const Json& quota)
   if (ScopesOf(*old) == ScopesOf(quota)) return;
   const Path spec("spec");
   const Json* scopes = FindPath(quota, "spec.scopes");
-  AddInvalid(errors, spec.At("scopes"), scopes == nullptr ? Json() : *scopes, "field is immutable");
+  AddInvalid(errors, spec.At("scopes"), scopes == nullptr ? Json() : *scopes,
+             std::string(kImmutable));
 }
 
 void CheckResourceQuotaStatus(FieldErrors& errors, const Json& old, const Json& quota) {

@@ -150,15 +150,14 @@ class Checker {
   void Lists() {
     const JsonArray& ips = ArrayAt(service_, "spec.externalIPs");
     for (size_t i = 0; i < ips.size(); ++i) {
-      const std::string_view ip = ips[i].is_string() ? std::string_view(ips[i].get_string()) : "";
+      const std::string_view ip = TextOf(ips[i]);
       if (IsIp(ip)) continue;
       Refuse(spec_.At("externalIPs", i), ip,
              "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)");
     }
     const JsonArray& ranges = ArrayAt(service_, "spec.loadBalancerSourceRanges");
     for (size_t i = 0; i < ranges.size(); ++i) {
-      const std::string_view range =
-          ranges[i].is_string() ? std::string_view(ranges[i].get_string()) : "";
+      const std::string_view range = TextOf(ranges[i]);
       // Upstream writes the field so.
       CheckCidr(errors_, spec_.At("LoadBalancerSourceRanges", i), range);
     }

@@ -20,11 +20,6 @@ namespace {
 constexpr std::array<std::string_view, 4> kAccessModes = {"ReadOnlyMany", "ReadWriteMany",
                                                           "ReadWriteOnce", "ReadWriteOncePod"};
 constexpr std::array<std::string_view, 2> kVolumeModes = {"Block", "Filesystem"};
-constexpr std::string_view kImmutable = "field is immutable";
-
-std::string_view TextOf(const Json& value) {
-  return value.is_string() ? std::string_view(value.get_string()) : std::string_view();
-}
 
 void CheckClassName(FieldErrors& errors, const Path& path, const Json& spec,
                     std::string_view member) {

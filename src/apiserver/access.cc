@@ -151,12 +151,8 @@ Outcome<env::HttpResponse> ReviewAccess(const ResourceRequest& request, const Id
     members["status"] = RulesStatus(identity);
   } else {
     if (kind.namespaced) {
-      const std::string_view sent = api::TextAt(review, "metadata.namespace");
-      if (!sent.empty() && sent != request.namespace_name) {
-        return BadRequest(
-            "the namespace of the provided object does not match the namespace sent on the "
-            "request");
-      }
+      if (Outcome<void> same = CheckNamespace(request, review); !same)
+        return std::unexpected(std::move(same.error()));
       metadata["namespace"] = request.namespace_name;
     }
     const FieldErrors errors = Validate(kind.id, review);

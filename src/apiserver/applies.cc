@@ -28,13 +28,6 @@ struct AppliedBody {
   std::vector<std::string> duplicates;  // As messages say them.
 };
 
-std::string_view GoKindOf(const Json& value) {
-  if (value.is_array()) return "array";
-  if (value.is_string()) return "string";
-  if (value.is_bool()) return "bool";
-  return "number";
-}
-
 Outcome<AppliedBody> ParseApplied(const ResourceRequest& request) {
   const std::string_view body = request.http->body.view();
   if (body.size() > static_cast<size_t>(limits::kRequestBodyBytesMax)) {
@@ -60,7 +53,7 @@ Outcome<AppliedBody> ParseApplied(const ResourceRequest& request) {
     return bad(
         fmt::format("error unmarshaling JSON: while decoding JSON: json: cannot unmarshal "
                     "{} into Go value of type map[string]interface {{}}",
-                    GoKindOf(applied.value)));
+                    JsonTypeName(applied.value)));
   }
   return applied;
 }

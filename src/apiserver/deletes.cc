@@ -50,10 +50,7 @@ Outcome<void> CheckOptionsType(const Json& body) {
   const std::string_view kind = api::TextAt(body, "kind");
   if (kind.empty() || kind == "DeleteOptions") return {};
   const std::string_view version = api::TextAt(body, "apiVersion");
-  return BadRequest(
-      fmt::format("no kind \"{}\" is registered for version \"{}\" in scheme "
-                  "\"pkg/runtime/scheme.go:111\"",
-                  kind, version.empty() ? "meta.k8s.io/v1" : version));
+  return BadRequest(NotRegistered(version.empty() ? "meta.k8s.io/v1" : version, kind));
 }
 
 // All that a list of dry runs may have is "All".
@@ -152,7 +149,7 @@ void SetPropagationFinalizers(KindId kind, std::string_view propagation, Json& o
   }
   JsonArray finalizers;
   for (const Json& item : present) {
-    const std::string_view text = item.is_string() ? std::string_view(item.get_string()) : "";
+    const std::string_view text = api::TextOf(item);
     if (text != kOrphan && text != kForeground) finalizers.push_back(item);
   }
   if (orphan) finalizers.emplace_back(kOrphan);

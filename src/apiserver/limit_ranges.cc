@@ -29,17 +29,6 @@ constexpr std::string_view kAnnotation = "kubernetes.io/limit-ranger";
 // Beyond it milli-units don't fit an int64.
 constexpr int64_t kMilliMax = std::numeric_limits<int64_t>::max() / 1000;
 
-std::vector<Json> RangesOf(const store::Store& store, std::string_view namespace_name) {
-  std::vector<Json> ranges;
-  store.WalkHead({.table = static_cast<store::Table>(KindId::kLimitRange),
-                  .namespace_name = std::string(namespace_name)},
-                 [&](const store::ObjectRef& range) {
-                   ranges.push_back(Load(*range));
-                   return true;
-                 });
-  return ranges;
-}
-
 // ---- Defaults ----------------------------------------------------------------------------------
 
 // Adds what a list lacks. The names of what was added.
@@ -246,14 +235,17 @@ void CheckClaim(const Json& limit, const Json& claim, std::vector<std::string>& 
 }  // namespace
 
 void ApplyLimitRanges(const store::Store& store, Json& pod) {
-  for (const Json& range : RangesOf(store, api::TextAt(pod, "metadata.namespace")))
-    CompletePod(DefaultsOf(range), pod);
+  const std::string_view space = api::TextAt(pod, "metadata.namespace");
+  for (const store::ObjectRef& range : ObjectsIn(store, KindId::kLimitRange, space))
+    CompletePod(DefaultsOf(Load(*range)), pod);
 }
 
 Outcome<void> CheckLimitRanges(const store::Store& store, Subject subject, const Json* old,
                                const Json& object) {
   if (old != nullptr && IsMarked(*old)) return {};
-  for (const Json& range : RangesOf(store, api::TextAt(object, "metadata.namespace"))) {
+  const std::string_view space = api::TextAt(object, "metadata.namespace");
+  for (const store::ObjectRef& stored : ObjectsIn(store, KindId::kLimitRange, space)) {
+    const Json range = Load(*stored);
     std::vector<std::string> problems;
     for (const Json& limit : api::ArrayAt(range, "spec.limits")) {
       if (subject.kind.id == KindId::kPod) {

@@ -165,23 +165,6 @@ std::unexpected<Problem> Unrecognized(std::string_view kind, std::string_view wh
                                 kind, why, Summarize(body)));
 }
 
-std::string_view JsonTypeName(const api::Json& value) {
-  switch (value.kind()) {
-    case boost::json::kind::array:
-      return "array";
-    case boost::json::kind::string:
-      return "string";
-    case boost::json::kind::bool_:
-      return "bool";
-    case boost::json::kind::object:
-      return "object";
-    case boost::json::kind::null:
-      return "null";
-    default:
-      return "number";
-  }
-}
-
 std::string_view MediaTypeOf(std::string_view content_type) {
   std::string_view type = content_type.substr(0, content_type.find(';'));
   while (type.ends_with(' ')) type.remove_suffix(1);
@@ -349,6 +332,42 @@ void SortProblems(const api::Json& document, std::vector<std::string>& problems)
 }
 
 }  // namespace
+
+std::vector<store::ObjectRef> ObjectsIn(const store::Store& store, api::KindId kind,
+                                        std::string_view namespace_name) {
+  std::vector<store::ObjectRef> objects;
+  store.WalkHead(
+      {.table = static_cast<store::Table>(kind), .namespace_name = std::string(namespace_name)},
+      [&](const store::ObjectRef& object) {
+        objects.push_back(object);
+        return true;
+      });
+  return objects;
+}
+
+Outcome<void> CheckNamespace(const ResourceRequest& request, const api::Json& object) {
+  const std::string_view sent = api::TextAt(object, "metadata.namespace");
+  if (!request.kind->namespaced || sent.empty() || sent == request.namespace_name) return {};
+  return BadRequest(
+      "the namespace of the provided object does not match the namespace sent on the request");
+}
+
+std::string_view JsonTypeName(const api::Json& value) {
+  switch (value.kind()) {
+    case boost::json::kind::array:
+      return "array";
+    case boost::json::kind::string:
+      return "string";
+    case boost::json::kind::bool_:
+      return "bool";
+    case boost::json::kind::object:
+      return "object";
+    case boost::json::kind::null:
+      return "null";
+    default:
+      return "number";
+  }
+}
 
 std::string NotRegistered(std::string_view version, std::string_view name) {
   return fmt::format(

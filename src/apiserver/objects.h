@@ -118,6 +118,15 @@ struct Body {
 [[nodiscard]] Outcome<Body> DecodeBody(const ResourceRequest& request, const api::Kind& kind,
                                        FieldValidation validation, api::JsonMemory memory);
 
+// The objects of a kind in a namespace, as of the head.
+[[nodiscard]] std::vector<store::ObjectRef> ObjectsIn(const store::Store& store, api::KindId kind,
+                                                      std::string_view namespace_name);
+
+// Whether a body names the path's namespace, or none.
+[[nodiscard]] Outcome<void> CheckNamespace(const ResourceRequest& request, const api::Json& object);
+
+// What Go calls a value of that type.
+[[nodiscard]] std::string_view JsonTypeName(const api::Json& value);
 // What upstream says of a kind that it doesn't know.
 [[nodiscard]] std::string NotRegistered(std::string_view version, std::string_view name);
 

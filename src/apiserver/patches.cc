@@ -303,17 +303,7 @@ std::string_view ReplicasPath(const api::Kind& kind) {
 Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObject& old,
                             const Json& before, Json& patched) {
   const ResourceRequest& request = context.request;
-  const std::string_view name = api::TextAt(patched, "metadata.name");
-  if (name.empty()) {
-    return BadRequest(
-        fmt::format("the name of the object ({} based on URL) was undeterminable: name must be "
-                    "provided",
-                    request.name));
-  }
-  if (name != request.name) {
-    return BadRequest(fmt::format(
-        "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
-  }
+  if (Outcome<void> named = CheckNameAndNamespace(context, patched); !named) return named;
   if (request.kind->namespaced && api::TextAt(patched, "metadata.namespace").empty()) {
     api::SetPath(patched, "metadata.namespace", Text(request.namespace_name));
   }
@@ -322,11 +312,6 @@ Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObje
   }
   if (api::TextAt(patched, "metadata.resourceVersion") == "0") {
     api::RemovePath(patched, "metadata.resourceVersion");
-  }
-  if (request.kind->namespaced &&
-      api::TextAt(patched, "metadata.namespace") != request.namespace_name) {
-    return BadRequest(
-        "the namespace of the provided object does not match the namespace sent on the request");
   }
   const std::string_view version = api::TextAt(patched, "metadata.resourceVersion");
   if (Outcome<void> fine = CheckVersionText(patched); !fine) return fine;

@@ -24,16 +24,6 @@ using api::KindId;
 
 constexpr auto kQuotas = static_cast<store::Table>(KindId::kResourceQuota);
 
-std::vector<store::ObjectRef> QuotasOf(const store::Store& store, std::string_view namespace_name) {
-  std::vector<store::ObjectRef> quotas;
-  store.WalkHead({.table = kQuotas, .namespace_name = std::string(namespace_name)},
-                 [&](const store::ObjectRef& quota) {
-                   quotas.push_back(quota);
-                   return true;
-                 });
-  return quotas;
-}
-
 // The kind of a table's objects, as far as counting goes: of users' kinds the names alone, which
 // the table's name has.
 api::Kind KindOfTable(const store::Store& store, store::Table table) {
@@ -169,7 +159,8 @@ bool IsCharged(const store::Store& store, const store::StoredObject& object) {
 }
 
 void Charge(store::Store& store, const store::StoredObject& object, const Change& change) {
-  const std::vector<store::ObjectRef> quotas = QuotasOf(store, object.namespace_name);
+  const std::vector<store::ObjectRef> quotas =
+      ObjectsIn(store, KindId::kResourceQuota, object.namespace_name);
   const api::Kind kind = KindOfTable(store, object.table);
   const bool stays = change.before != nullptr && change.after != nullptr;
   for (const store::ObjectRef& quota : quotas) {
@@ -231,7 +222,8 @@ std::string WhyNot(const store::Store& store, const Json& quota, std::string_vie
 
 Outcome<void> CheckQuotas(const store::Store& store, const QuotaWrite& write) {
   if (!Handles(write)) return {};
-  const std::vector<store::ObjectRef> stored = QuotasOf(store, write.namespace_name);
+  const std::vector<store::ObjectRef> stored =
+      ObjectsIn(store, KindId::kResourceQuota, write.namespace_name);
   if (stored.empty()) return {};
   const Subject subject{.kind = write.kind, .name = write.name};
   std::vector<Json> quotas;

@@ -98,12 +98,8 @@ WriteResult Dispatch(WriteContext& context) {
 Outcome<void> PrepareMetadata(WriteContext& context, Json& object) {
   const ResourceRequest& request = context.request;
   JsonObject& metadata = api::MemberObject(object.get_object(), "metadata");
-  const std::string_view sent = api::TextAt(object, "metadata.namespace");
+  if (Outcome<void> same = CheckNamespace(request, object); !same) return same;
   if (request.kind->namespaced) {
-    if (!sent.empty() && sent != request.namespace_name) {
-      return BadRequest(
-          "the namespace of the provided object does not match the namespace sent on the request");
-    }
     metadata["namespace"] = request.namespace_name;
   } else {
     api::RemoveMember(metadata, "namespace");
@@ -400,7 +396,7 @@ Outcome<store::ObjectRef> FindTarget(const WriteContext& context) {
   return found;
 }
 
-Outcome<void> CheckNameAndNamespace(const WriteContext& context, Json& object) {
+Outcome<void> CheckNameAndNamespace(const WriteContext& context, const Json& object) {
   const ResourceRequest& request = context.request;
   const std::string_view name = api::TextAt(object, "metadata.name");
   if (name.empty()) {
@@ -412,12 +408,7 @@ Outcome<void> CheckNameAndNamespace(const WriteContext& context, Json& object) {
     return BadRequest(fmt::format(
         "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
   }
-  const std::string_view ns = api::TextAt(object, "metadata.namespace");
-  if (request.kind->namespaced && !ns.empty() && ns != request.namespace_name) {
-    return BadRequest(
-        "the namespace of the provided object does not match the namespace sent on the request");
-  }
-  return {};
+  return CheckNamespace(request, object);
 }
 
 Outcome<void> CheckVersionText(const Json& object) {

@@ -100,7 +100,7 @@ Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObje
 // Whether a document's resourceVersion is a number, or not there.
 Outcome<void> CheckVersionText(const api::Json& object);
 // The document's name and namespace, against the path's.
-Outcome<void> CheckNameAndNamespace(const WriteContext& context, api::Json& object);
+Outcome<void> CheckNameAndNamespace(const WriteContext& context, const api::Json& object);
 // Ends an object; `last` is its final state in the storage kind.
 Bytes CommitDelete(WriteContext& context, const api::Kind& storage, api::Json last);
 // Ends an object that nobody asks, whose finalizers don't count.

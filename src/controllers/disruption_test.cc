@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "api/timestamp.h"
+#include "controllers/seen_objects.h"
 
 namespace berth::controllers {
 namespace {
@@ -21,18 +22,8 @@ namespace {
 const Instant kNow = Instant::FromSeconds(1'000'000'000);
 
 // A set of objects that tells what a budget's plan writes.
-class Situation {
+class Situation : public SeenObjects {
  public:
-  // Its uid is "u-" and its name.
-  Slot See(api::KindId kind, const std::string& name, const std::string& metadata,
-           const std::string& rest) {
-    const auto difference = objects_.Observe(
-        kind, fmt::format(R"({{"metadata":{{"name":"{0}","namespace":"d","uid":"u-{0}",)"
-                          R"("resourceVersion":"{1}"{2}}}{3}}})",
-                          name, ++version_, metadata, rest));
-    EXPECT_TRUE(difference.has_value()) << difference.error().message;
-    return objects_.Find("u-" + name);
-  }
   void SeePod(const std::string& name, bool ready, const std::string& owner = "",
               const std::string& metadata = "") {
     See(api::KindId::kPod, name, R"(,"labels":{"a":"b"})" + owner + metadata,
@@ -52,17 +43,12 @@ class Situation {
     const Slot slot = See(
         api::KindId::kPodDisruptionBudget, "budget", R"(,"generation":3)",
         fmt::format(R"(,"spec":{{"selector":{{"matchLabels":{{"a":"b"}}}},{}}})", spec) + status);
-    plan = PlanBudget(objects_, slot, kNow);
+    plan = PlanBudget(objects, slot, kNow);
     if (plan.writes.empty()) return "nothing";
     EXPECT_EQ(plan.writes.size(), 1U);
     return plan.writes.at(0).body;
   }
-  const Objects& objects() const { return objects_; }
   controllers::Plan plan;
-
- private:
-  Objects objects_;
-  int version_ = 0;
 };
 
 std::string OwnedBy(const std::string& kind, const std::string& name,

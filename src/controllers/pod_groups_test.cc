@@ -13,6 +13,7 @@
 
 #include "client/fake_api.h"
 #include "controllers/controllers.h"
+#include "controllers/seen_objects.h"
 
 namespace berth::controllers {
 namespace {
@@ -40,17 +41,9 @@ struct PodOptions {
   int age = 0;  // Seconds before the newest.
 };
 
-// Uids are "u-" and the name.
-class Situation {
+class Situation : public SeenObjects {
  public:
-  void See(api::KindId kind, const std::string& name, const std::string& metadata,
-           const std::string& rest) {
-    const auto difference = objects.Observe(
-        kind, fmt::format(R"({{"metadata":{{"name":"{0}","namespace":"d","uid":"u-{0}",)"
-                          R"("resourceVersion":"{1}"{2}}}{3}}})",
-                          name, ++version_, metadata, rest));
-    EXPECT_TRUE(difference.has_value()) << difference.error().message;
-  }
+  Situation() : SeenObjects(10) {}
   void SeePod(const std::string& name, const PodOptions& options) {
     std::string metadata = options.metadata;
     metadata += fmt::format(R"(,"creationTimestamp":"2026-01-01T00:01:{:02}Z")", 59 - options.age);
@@ -83,11 +76,6 @@ class Situation {
                                  const std::string& read = "") const {
     return Lines(PlanPodGroup(objects, GroupId("d", owner), read));
   }
-
-  Objects objects;
-
- private:
-  int version_ = 10;
 };
 
 const std::string kAnnotated = R"("scheduling.k8s.io/group-name":"podgroup-u-web")";

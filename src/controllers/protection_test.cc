@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "controllers/sets_fixture.h"
+#include "controllers/seen_objects.h"
 
 namespace berth::controllers {
 namespace {
@@ -15,17 +15,8 @@ namespace {
 constexpr std::string_view kDeleted =
     R"(,"deletionTimestamp":"2026-01-01T00:00:00Z","finalizers":["x/y","kubernetes.io/pv{}-protection"])";
 
-class Situation {
+class Situation : public SeenObjects {
  public:
-  Slot See(api::KindId kind, const std::string& name, const std::string& metadata,
-           const std::string& rest) {
-    const auto difference = objects_.Observe(
-        kind, fmt::format(R"({{"metadata":{{"name":"{0}","namespace":"d","uid":"u-{0}",)"
-                          R"("resourceVersion":"{1}"{2}}}{3}}})",
-                          name, ++version_, metadata, rest));
-    EXPECT_TRUE(difference.has_value()) << difference.error().message;
-    return objects_.Find("u-" + name);
-  }
   void SeePod(const std::string& claim, const std::string& node) {
     See(api::KindId::kPod, "p", "",
         fmt::format(R"(,"spec":{{"nodeName":"{}","containers":[],"volumes":[{{"name":"v",)"
@@ -43,12 +34,9 @@ class Situation {
 
  private:
   std::string Shown(Slot slot) {
-    const Plan plan = PlanProtection(objects_, slot);
+    const Plan plan = PlanProtection(objects, slot);
     return plan.writes.empty() ? "nothing" : plan.writes.at(0).metadata;
   }
-
-  Objects objects_;
-  int version_ = 0;
 };
 
 TEST(ProtectionTest, AClaimWaitsForPodsOnNodes) {

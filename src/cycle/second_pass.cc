@@ -274,20 +274,26 @@ void SecondPass::GiveUp(model::State& state, PassDecision decision, model::Plan&
 std::vector<WorkloadId> SecondPass::Missed(const model::State& state,
                                            const place::Evaluator& evaluator) const {
   std::vector<WorkloadId> missed;
+  std::optional<model::State> copy;  // That is as the state is; a decision changes it.
   for (uint32_t i = 0; i < state.workloads().size(); ++i) {
     const WorkloadId id{i};
     if (!state.workloads().used(id) || PassOf(state, id, joint_) == Pass::kNone) continue;
     const Workload& row = state.workloads().at(id);
     if (row.write != model::WriteStage::kNone || row.claimant.valid()) continue;
     if (to_ask_.contains(id) || later_.contains({row.not_before, id})) continue;
-    if (waits_.contains(id) && (nodes_lifted_ || !WouldDecide(state, evaluator, id))) continue;
+    if (waits_.contains(id)) {
+      if (nodes_lifted_) continue;
+      if (!copy) copy = state;
+      if (!WouldDecide(*copy, evaluator, id)) continue;
+      copy.reset();
+    }
     missed.push_back(id);
   }
   return missed;
 }
 
-// Whether more than waiting comes of a look at it now.
-bool SecondPass::WouldDecide(model::State state, const place::Evaluator& evaluator,
+// Whether more than waiting comes of a look at it now, which is then in the state.
+bool SecondPass::WouldDecide(model::State& state, const place::Evaluator& evaluator,
                              WorkloadId workload) const {
   ClassCaches caches(/*bytes_max=*/0);
   ClassPlaces counted;

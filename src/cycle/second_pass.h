@@ -51,7 +51,7 @@ class SecondPass {
   // When Serve has something to do.
   [[nodiscard]] Instant wake_at() const;
   // Of whom something is due, and that is neither under way nor to be looked at; of those that
-  // wait, who would not any more. Copies the state for each of these.
+  // wait, who would not any more. Copies the state, once more for each that it finds so.
   [[nodiscard]] std::vector<model::WorkloadId> Missed(const model::State& state,
                                                       const place::Evaluator& evaluator) const;
   void LookAgain(model::WorkloadId workload) { to_ask_.insert(workload); }
@@ -69,7 +69,7 @@ class SecondPass {
   void LacksTopology(model::State& state, model::PassDecision decision, model::Plan& plan);
   void GiveUp(model::State& state, model::PassDecision decision, model::Plan& plan);
   void WaitForNodes(const model::PassDecision& decision, model::Plan& plan);
-  [[nodiscard]] bool WouldDecide(model::State state, const place::Evaluator& evaluator,
+  [[nodiscard]] bool WouldDecide(model::State& state, const place::Evaluator& evaluator,
                                  model::WorkloadId workload) const;
 
   bool joint_;  // Immutable after construction.

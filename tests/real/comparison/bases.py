@@ -229,4 +229,3 @@ HAVE_STATUS = (
     "pods", "services", "persistentvolumeclaims", "replicationcontrollers", "resourcequotas", "deployments", "replicasets",
     "statefulsets", "daemonsets", "jobs", "cronjobs", "poddisruptionbudgets", "ingresses", "namespaces", "nodes", "persistentvolumes",
 )
-# Whose strategic merge patch goes by schema: all of them; custom kinds have none.

@@ -5,10 +5,10 @@ import re
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
-# Of numbers in messages: versions, and random suffixes.
 # Addresses of Services, of which each server has a range of its own.
 ADDRESS = re.compile(r"\b10\.(0\.0|96\.\d+)\.\d+\b")
 AGE = re.compile(r"\d+s")
+# The version that a message names.
 RECORD = re.compile(r"in record \(\d+\)")
 PLACE = re.compile(r" \(line \d+, column \d+, offset \d+\)")
 # A whole object within a message, which has all of these in it again.
