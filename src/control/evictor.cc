@@ -24,8 +24,8 @@ std::string Mark(Instant now, const Evictor::Victim& victim) {
   if (victim.gang.empty()) {
     status += R"("PreemptionByScheduler","message":)";
     client::AppendJsonString(
-        status,
-        fmt::format("{}: preempting to accommodate a higher priority pod", victim.scheduler_name));
+        status, fmt::format("{}: preempting to accommodate a higher priority {}",
+                            victim.scheduler_name, victim.for_workload ? "workload" : "pod"));
   } else {
     status += R"("GangReleased","message":)";
     client::AppendJsonString(status, fmt::format("{}: PodGroup {} was not completed in time",

@@ -41,9 +41,10 @@ class Evictor {
     std::string node;
     std::string scheduler_name;  // Of the preemptor.
     client::ObjectRef preemptor;
-    std::string gang;       // Released by this PodGroup, for nobody; empty: preempted.
-    bool marked = false;    // Its object says so already.
-    bool doubtful = false;  // Its eviction was refused before, or failed.
+    bool for_workload = false;  // That is what the preemptor is; else a pod.
+    std::string gang;           // Released by this PodGroup, for nobody; empty: preempted.
+    bool marked = false;        // Its object says so already.
+    bool doubtful = false;      // Its eviction was refused before, or failed.
   };
   struct Counters {
     uint64_t evicted = 0;  // Deletions that were accepted, or came true.

@@ -557,7 +557,9 @@ void Scheduler::FollowUp(model::PodId pod) {
   const model::Pod& row = state.pods().at(pod);
   if (row.node.valid()) {
     if (row.terminating) return evictor_.Left(state.UidOf(row.uid));
-    if (row.evicted_for.valid()) EvictFor(state.pods().FindUid(row.evicted_for));
+    if (const model::PodId preemptor = state.pods().FindUid(row.evicted_for); preemptor.valid())
+      EvictFor(preemptor);
+    if (state.workloads().FindUid(row.evicted_for).valid()) EvictForWorkload(pod);
     if (row.released) EvictForGang(pod);
     return;
   }
@@ -590,6 +592,25 @@ void Scheduler::EvictFor(model::PodId pod) {
   }
 }
 
+// What a workload is promised no write tells: who has started anew promises it again, before less
+// important pods are served.
+void Scheduler::EvictForWorkload(model::PodId pod) {
+  const model::State& state = engine_.state();
+  const model::Pod& row = state.pods().at(pod);
+  const model::Workload& preemptor =
+      state.workloads().at(state.workloads().FindUid(row.evicted_for));
+  const std::string_view key = state.KeyOf(preemptor.key);
+  evictor_.Evict({.pod = RefOf(pod),
+                  .node = std::string(state.NameOf(row.node)),
+                  .scheduler_name = options_.scheduler_names.front(),
+                  .preemptor = {.namespace_name = std::string(key.substr(0, key.find('/'))),
+                                .name = std::string(key.substr(key.find('/') + 1)),
+                                .uid = std::string(state.UidOf(preemptor.uid))},
+                  .for_workload = true,
+                  .marked = row.disrupted,
+                  .doubtful = row.spared_count > 0});
+}
+
 // Its gang was not completed in time.
 void Scheduler::EvictForGang(model::PodId pod) {
   const model::State& state = engine_.state();
@@ -610,6 +631,7 @@ bool Scheduler::Wanted(const Evictor::Victim& victim) const {
   if (row.terminating) return false;
   if (!victim.gang.empty()) return row.released;
   if (!row.evicted_for.valid()) return false;
+  if (victim.for_workload) return state.UidOf(row.evicted_for) == victim.preemptor.uid;
   const model::PodId preemptor = state.pods().FindUid(row.evicted_for);
   return state.UidOf(row.evicted_for) == victim.preemptor.uid && preemptor.valid() &&
          !state.pods().at(preemptor).promised.valid();
@@ -656,7 +678,7 @@ void Scheduler::EndEvictions(Instant now) {
     const StatusWriter::Placed was{
         .pod = victim.pod, .scheduler_name = victim.scheduler_name, .node = victim.node};
     if (victim.gang.empty()) {
-      status_.Preempted(now, was, victim.preemptor);
+      status_.Preempted(now, was, victim.preemptor, victim.for_workload);
     } else {
       status_.Released(now, was, victim.gang);
     }
@@ -712,6 +734,7 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
   }
   for (const model::PodId pod : plan.nominations) FollowUp(pod);
   for (const model::PodId pod : plan.released) FollowUp(pod);
+  for (const model::PodId pod : plan.evicted) FollowUp(pod);
   counters_.unschedulable += plan.refused.size();
   for (const model::PodRefused& refused : plan.refused) {
     Bytes message = messages[refused.refusal];
@@ -734,6 +757,8 @@ void Scheduler::SpareUnsent(Instant now, const model::Plan& plan) {
     for (const model::PreemptDecision::Victim& victim : preemption.victims)
       uids.emplace_back(engine_.state().UidOf(victim.uid));
   }
+  for (const model::PodId pod : plan.evicted)
+    uids.emplace_back(engine_.state().UidOf(engine_.state().pods().at(pod).uid));
   for (const std::string& uid : uids) {
     if (const auto attempt = binder_.Withdraw(uid, client_)) Withdrawn(now, *attempt);
   }

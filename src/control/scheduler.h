@@ -170,6 +170,7 @@ class Scheduler final : public env::Actor {
   void Apply(const model::Delta& delta);
   void FollowUp(model::PodId pod);
   void SpareUnsent(Instant now, const model::Plan& plan);
+  void EvictForWorkload(model::PodId pod);
   void EvictForGang(model::PodId pod);
   void EvictFor(model::PodId pod);
   [[nodiscard]] client::ObjectRef RefOf(model::PodId pod) const;

@@ -142,13 +142,15 @@ void StatusWriter::Scheduled(Instant now, const Placed& placed) {
   Queue(std::move(event));
 }
 
-void StatusWriter::Preempted(Instant now, const Placed& victim,
-                             const client::ObjectRef& preemptor) {
+void StatusWriter::Preempted(Instant now, const Placed& victim, const client::ObjectRef& preemptor,
+                             bool by_workload) {
   client::EventFacts event = EventOf(now, victim);
   event.reason = "Preempted";
   event.action = "Preempting";
-  event.note = fmt::format("Preempted by pod {} on node {}", preemptor.uid, victim.node);
-  event.related = preemptor;
+  event.note = fmt::format("Preempted by {} {} on node {}", by_workload ? "workload" : "pod",
+                           preemptor.uid, victim.node);
+  // A reference is of the kind of what the event is about.
+  if (!by_workload) event.related = preemptor;
   Queue(std::move(event));
 }
 

@@ -83,8 +83,9 @@ class StatusWriter {
     std::string_view node;
   };
   void Scheduled(Instant now, const Placed& placed);
-  // It was evicted for the preemptor.
-  void Preempted(Instant now, const Placed& victim, const client::ObjectRef& preemptor);
+  // It was evicted for the preemptor, a pod or a Workload.
+  void Preempted(Instant now, const Placed& victim, const client::ObjectRef& preemptor,
+                 bool by_workload);
   // It was evicted, since its gang was not completed in time.
   void Released(Instant now, const Placed& member, std::string_view gang);
 

@@ -1,5 +1,6 @@
 // Of cycle/admissions.h: places on nodes for those who find quota.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "cycle/admissions.h"
@@ -42,15 +43,17 @@ bool Admissions::IsPromised(const model::State& state, WorkloadId workload) {
 // are none, `n.refusal` says why.
 bool Admissions::FindPlaces(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
                             Nomination& n) const {
+  std::vector<Nomination> asked = {n};  // By whose flavors nodes were looked for.
   const bool found = n.verdict == Nomination::Verdict::kFits
-                         ? FindPlacesNow(state, placer, kept, held, n)
+                         ? FindPlacesNow(state, placer, kept, held, n, asked)
                          : HelpsPlaces(state, placer, n);
-  return found || FindPlacesOtherwise(state, placer, kept, held, n);
+  return found || FindPlacesOtherwise(state, placer, kept, held, n) ||
+         FindPlacesToCome(state, placer, asked, n);
 }
 
 // On nodes of the flavors that it gets, or of others of which there is quota, too.
 bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, const Kept& kept,
-                               Held& held, Nomination& n) const {
+                               Held& held, Nomination& n, std::vector<Nomination>& asked) const {
   Without without(state.workloads().at(n.workload).slots.size());
   std::vector<model::PlacesRefusal> tried;
   std::vector<model::FlavorReason> reasons;
@@ -92,12 +95,54 @@ bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, const Ke
     Nomination next = Nominate(state, n.workload, held, without);
     if (next.verdict != Nomination::Verdict::kFits || !StillFits(state, next, kept)) return false;
     n = std::move(next);
+    asked.push_back(n);
     if (!n.as_promised) continue;
     // It is told of what it was promised alone.
     for (std::vector<NameId>& barred : without) barred.clear();
     tried.clear();
     reasons.clear();
   }
+}
+
+// Who finds no nodes may take the room of others, as its pods could: for all of them, or none. What
+// it gets is promised to it, with its quota.
+bool Admissions::FindPlacesToCome(model::State& state, SlotPlacer& placer,
+                                  std::span<const Nomination> asked, Nomination& n) const {
+  if (n.refusal.places.empty() || n.refusal.places.front().topology) return false;
+  if (!placer.MayEvict(n.workload)) return false;
+  if (!state.workloads().at(n.workload).promised.slots.empty()) {
+    // It waits for that, as it was told.
+    const std::optional<WorkloadRefusal>& told = entries_[n.workload.value].refusal;
+    if (told && told->promised && !told->places.empty()) n.refusal = *told;
+    n.refusal.promised = true;
+    return false;
+  }
+  for (const Nomination& each : asked) {
+    SlotPlacer::Ahead ahead = placer.PlaceToCome(n.workload, ReservationOfNomination(state, each),
+                                                 RowsOf(state, each.victims));
+    if (!ahead) {
+      if (&each == &asked.front())
+        n.refusal.places.front().why.preemption = std::move(ahead.error().why.preemption);
+      continue;
+    }
+    WorkloadRefusal refusal = std::move(n.refusal);
+    n = each;
+    n.verdict = Nomination::Verdict::kPreempts;
+    n.places = std::move(ahead->found);
+    n.pods = std::move(ahead->victims);
+    n.refusal = std::move(refusal);
+    n.refusal.promised = true;
+    n.refusal.victims_count = static_cast<uint32_t>(n.victims.size());
+    n.refusal.places.front().evicted = static_cast<uint32_t>(n.pods.size());
+    return true;
+  }
+  const std::vector<model::WorkloadSlots>& slots = state.workloads().at(n.workload).slots;
+  for (model::PlacesRefusal& refusal : n.refusal.places) {
+    const model::WorkloadSlots& set = slots[refusal.pod_set];
+    // Nobody is of less.
+    refusal.evicts_below = set.preempts ? set.priority : std::numeric_limits<int64_t>::min();
+  }
+  return false;
 }
 
 // Whether there are places once those are gone that would have to leave for its quota: nobody is
@@ -107,7 +152,7 @@ bool Admissions::HelpsPlaces(model::State& state, SlotPlacer& placer, Nomination
   if (state.AsksForChecks(reservation)) return true;
   SlotPlacer::Places places = placer.Place(n.workload, reservation, RowsOf(state, n.victims));
   if (places) {
-    if (!places->topologies.empty()) n.places = *std::move(places);
+    n.places = *std::move(places);
     return true;
   }
   n.refusal.promised = false;
@@ -213,7 +258,7 @@ void Admissions::DropPlaces(const model::State& state, WorkloadId workload) {
   const auto at = promised_places_.find(workload);
   if (at == promised_places_.end()) return;
   if (state.workloads().used(workload) &&
-      state.workloads().at(workload).promised == WithoutPlaces(at->second)) {
+      WithoutPlaces(state.workloads().at(workload).promised) == WithoutPlaces(at->second)) {
     return;
   }
   promised_places_.erase(at);

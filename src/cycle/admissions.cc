@@ -209,7 +209,9 @@ void Admissions::Stand(const model::State& state, WorkloadId workload, NameId li
                          .count = slots.count,
                          .missing_max = slots.missing_max,
                          .topology = slots.topology,
-                         .ours = slots.ours});
+                         .ours = slots.ours,
+                         .priority = slots.priority,
+                         .preempts = slots.preempts});
   }
   lines_.Put(line,
              {.priority = row.priority,
@@ -279,6 +281,10 @@ void Admissions::Serve(model::State& state, Instant now, uint32_t heads_max, Slo
   std::set<WorkloadId> told;
   std::erase_if(plan.evictions, [&](const model::EvictDecision& e) {
     return !state.workloads().at(e.workload).claimant.valid() || !told.insert(e.workload).second;
+  });
+  std::set<model::PodId> leave;
+  std::erase_if(plan.evicted, [&](model::PodId pod) {
+    return !state.pods().at(pod).evicted_for.valid() || !leave.insert(pod).second;
   });
 }
 
@@ -676,6 +682,14 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
   model::State& state = round.state;
   NoteDecided(state, &round.held.over);
   const QueueId root = RootOf(state, n.workload);
+  if (IsPromised(state, n.workload) && !round.placer.StandsAsPromised(n.workload)) {
+    // It is decided anew.
+    state.EndQuotaPromise(n.workload, model::Cause::kRevoked);
+    round.served.insert(root);
+    NoteDecided(state, &round.held.over);
+    n = Nominate(state, n.workload, round.held);
+    if (n.verdict == Verdict::kRefused) TurnDown(round, n);
+  }
   if (n.verdict == Verdict::kRefused) KeepFor(state, n, round.kept);
   const bool others = round.served.contains(root) || round.kept.contains(root);
   if (n.verdict == Verdict::kPreempts && others && !StillHelps(state, n, round.kept))
@@ -683,7 +697,10 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
   const bool is_next = n.verdict == Verdict::kPreempts ||
                        (n.verdict == Verdict::kFits && StillFits(state, n, round.kept));
   if (!is_next) return;
-  if (!FindPlaces(state, round.placer, round.kept, round.held, n)) return RefusePlaceless(round, n);
+  if (!FindPlaces(state, round.placer, round.kept, round.held, n)) {
+    if (state.faults().drop_promised_places) n.refusal.promised = false;
+    return RefusePlaceless(round, n);
+  }
   if (ServeOne(state, n, round.plan)) round.served.insert(root);
 }
 
@@ -726,7 +743,10 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
     victims.push_back({.workload = id, .reason = victim.reason});
     plan.evictions.push_back({.workload = id, .uid = victim.workload.owner});
   }
-  state.PromiseQuota(n.workload, WithoutPlaces(reservation), victims);
+  model::Reservation promised = reservation;
+  promised.topologies.clear();
+  state.PromiseQuota(n.workload, std::move(promised), victims, n.pods);
+  plan.evicted.insert(plan.evicted.end(), n.pods.begin(), n.pods.end());
   promised_places_.erase(n.workload);
   if (!reservation.topologies.empty()) promised_places_.emplace(n.workload, std::move(reservation));
   lines_.SetAlone(n.workload);
@@ -818,8 +838,8 @@ std::vector<WorkloadId> Admissions::LineOf(NameId cluster_queue) const {
 }
 
 std::vector<WorkloadId> Admissions::Missed(const model::State& of,
-                                           const place::Evaluator& evaluator, bool joint,
-                                           bool each) const {
+                                           const place::Evaluator& evaluator,
+                                           const SlotPlacer::Options& placing, bool each) const {
   for (uint32_t i = 0; i < of.workloads().size(); ++i)
     CHECK(HoldingOf(of, WorkloadId{i}) == (i < holds_.size() ? holds_[i] : Holding{}));
   std::vector<WorkloadId> missed;
@@ -827,10 +847,11 @@ std::vector<WorkloadId> Admissions::Missed(const model::State& of,
   Held held(*this, state);
   ClassCaches caches(/*bytes_max=*/0);
   ClassPlaces counted;
+  place::PreemptionScratch scratch;
   // Whether nodes are what still keeps it waiting.
   const auto is_placeless = [&](Nomination& n, const WorkloadRefusal& told) {
     if (told.places.empty()) return false;
-    SlotPlacer placer(state, evaluator, caches, counted, joint);
+    SlotPlacer placer(state, evaluator, caches, counted, scratch, placing);
     placer.Heed(promised_places_);
     return !FindPlaces(state, placer, {}, held, n);
   };

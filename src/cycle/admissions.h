@@ -71,6 +71,10 @@ class Admissions {
   // their order decides nothing.
   void Serve(model::State& state, Instant now, uint32_t heads_max, SlotPlacer& placer,
              model::Plan& plan);
+  // The most important of those that Serve may give something; nothing: there is nobody. O(lines)
+  // while somebody is to be looked at.
+  [[nodiscard]] std::optional<WorkloadLines::Place> FirstToServe(const model::State& state,
+                                                                 Instant now) const;
   // How many heads were looked at, ever.
   [[nodiscard]] uint64_t heads_decided() const { return heads_decided_; }
   // When Serve has something to do: at once, or when a workload may be tried.
@@ -86,9 +90,10 @@ class Admissions {
   // Those that were refused and would get quota now, although nothing is noted that would have them
   // looked at again: a bug each. Copies the state; O(workloads refused x flavors), or without
   // `each` O(shapes refused x flavors): then the first of those that are alike speaks for them.
-  // `evaluator`, `joint`: of the placer. Checks what is noted of who holds quota, too.
+  // `evaluator`, `placing`: of the placer. Checks what is noted of who holds quota, too.
   [[nodiscard]] std::vector<model::WorkloadId> Missed(const model::State& state,
-                                                      const place::Evaluator& evaluator, bool joint,
+                                                      const place::Evaluator& evaluator,
+                                                      const SlotPlacer::Options& placing,
                                                       bool each) const;
 
   void AddTo(Hasher& hasher) const;
@@ -118,6 +123,7 @@ class Admissions {
     // Where its pods go, if that is decided here: now, or by topology once others are gone.
     SlotPlacer::Found places;
     std::vector<quota::Victim> victims;  // kPreempts: who has to leave, or leaves already.
+    std::vector<model::PodId> pods;      // kPreempts: who has to leave its node for it besides.
     model::WorkloadRefusal refusal;      // Unless it fits.
   };
   class Look;
@@ -199,7 +205,9 @@ class Admissions {
   bool FindPlaces(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
                   Nomination& nomination) const;
   bool FindPlacesNow(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
-                     Nomination& nomination) const;
+                     Nomination& nomination, std::vector<Nomination>& asked) const;
+  bool FindPlacesToCome(model::State& state, SlotPlacer& placer, std::span<const Nomination> asked,
+                        Nomination& nomination) const;
   bool FindPlacesOtherwise(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
                            Nomination& nomination) const;
   void DropPlaces(const model::State& state, model::WorkloadId workload);

@@ -75,8 +75,10 @@ void Engine::NoteTouches() {
         lift_pending_ ||
         (kinds & ~(model::kTouchTaken | model::kTouchRemoved | model::kTouchTried)) != 0;
     // What is taken may be what somebody was promised.
-    lift_pending_ = lift_pending_ || ((options_.preemption || state_.groups().live() > 0) &&
-                                      state_.ledger().nodes().has_reserved(touch.node.value));
+    lift_pending_ =
+        lift_pending_ ||
+        ((options_.preemption || state_.groups().live() > 0 || state_.workloads().live() > 0) &&
+         state_.ledger().nodes().has_reserved(touch.node.value));
   }
 }
 
@@ -96,17 +98,34 @@ Plan Engine::Cycle(Instant now) {
   TakeQuota(plan);
   ServeHolders(now, plan);
   JudgeGangs(plan);
-  // 4. Lines in their order: the head gets the best node, or the line waits for reasons.
-  ServeLines(now, plan);
+  // 4. Lines in their order: the head gets the best node, or the line waits for reasons. Those that
+  // go after the first of the workloads wait until these were served.
+  uint32_t attempts = options_.attempts_per_cycle_max;
+  const std::optional<WorkloadLines::Place> first = admissions_.FirstToServe(state_, now);
+  const bool in_turn = ServeLines(now, first ? &*first : nullptr, attempts, plan);
+  ServeWorkloads(now, /*admit=*/in_turn || !first, plan);
+  NoteTouches();
+  if (first && in_turn && !lift_pending_) ServeLines(now, nullptr, attempts, plan);
   // 5. Those who newly wait, or for other reasons than they were told, are told why.
   RefreshReports(now);
   TellWaiting(plan);
   TellIncomplete(plan);
   TellShort(plan);
-  // 6. Workloads that have quota get the places that they lack, or give it up. Others get what is
-  // left, or are told why they wait.
-  SlotPlacer placer(state_, options_.evaluator, caches_, places_, options_.joint_placement);
+  // 6. When to be called again.
+  NoteTouches();
+  plan.wake_at = wake_at();
+  plan.more = plan.wake_at <= now;
+  // 7. Who fits nowhere next finds summed up what it could evict.
+  if (!plan.more) SumUpAhead(now);
+  return plan;
+}
+
+// Those that have quota get the places that they lack, or give it up. Others get what is left, or
+// are told why they wait.
+void Engine::ServeWorkloads(Instant now, bool admit, Plan& plan) {
+  SlotPlacer placer(state_, options_.evaluator, caches_, places_, preemption_scratch_, placing());
   second_pass_.Serve(state_, now, placer, plan);
+  if (!admit) return;
   const size_t queues = state_.changed_queues().size();
   const size_t relieved = state_.relieved_queues().size();
   admissions_.Serve(state_, now, options_.attempts_per_cycle_max, placer, plan);
@@ -114,13 +133,6 @@ Plan Engine::Cycle(Instant now) {
     second_pass_.NoteQueue(state_.changed_queues()[i]);
   for (size_t i = relieved; i < state_.relieved_queues().size(); ++i)
     second_pass_.NoteQueue(state_.relieved_queues()[i]);
-  // 7. When to be called again.
-  NoteTouches();
-  plan.wake_at = wake_at();
-  plan.more = plan.wake_at <= now;
-  // 8. Who fits nowhere next finds summed up what it could evict.
-  if (!plan.more) SumUpAhead(now);
-  return plan;
 }
 
 model::Viewer Engine::ViewerOf(PodId pod) const {
@@ -229,6 +241,10 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
     const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
     if (options_.faults.drop_touched_holder) break;
     if (holder.valid() && IsJudged(holder)) holders_.push_back(holder);
+    const model::WorkloadId workload = state_.workloads().FindUid(state_.ledger().claim(id).owner);
+    // That it was tried there changes nothing.
+    if (workload.valid() && (scratch_.kinds_of[n.value] & ~model::kTouchTried) != 0)
+      admissions_.LookAgain(state_, workload);
   }
   const auto kinds = static_cast<model::TouchKinds>(scratch_.kinds_of[n.value]);
   scratch_.lifted.clear();
@@ -296,11 +312,30 @@ void Engine::ServeHolders(Instant now, Plan& plan) {
   }
 }
 
-void Engine::ServeLines(Instant now, Plan& plan) {
-  for (uint32_t attempt = 0; attempt < options_.attempts_per_cycle_max; ++attempt) {
+// Whether the head of the line, or the group, goes before the workload. Who backs off does not.
+bool Engine::GoesBefore(LineId id, model::GroupId group, const WorkloadLines::Place& place) const {
+  const auto goes = [&](int32_t priority, Instant since) {
+    if (priority != place.priority) return priority > place.priority;
+    return since <= place.queued_at;
+  };
+  if (GroupIsNext(group, id)) {
+    return !groups_.backs_off(group) && goes(PriorityOf(group), state_.groups().at(group).creation);
+  }
+  const Line& line = lines_.line(id);
+  const model::Pod& head = state_.pods().at(line.head);
+  return line.mode != Line::Mode::kBackingOff && goes(head.priority, head.creation);
+}
+
+// Those that go before the workload; all, if there is none. False: it is not its turn yet.
+bool Engine::ServeLines(Instant now, const WorkloadLines::Place* before, uint32_t& attempts,
+                        Plan& plan) {
+  while (true) {
     const LineId id = lines_.Next(state_, now);
     const model::GroupId group = groups_.Next(now);
-    if (!id.valid() && !group.valid()) return;
+    if (!id.valid() && !group.valid()) return true;
+    if (before != nullptr && !GoesBefore(id, group, *before)) return true;
+    if (attempts == 0) return false;
+    --attempts;
     ++counters_.attempts;
     if (GroupIsNext(group, id)) {
       ServeGroup(group, now, plan);
@@ -312,7 +347,7 @@ void Engine::ServeLines(Instant now, Plan& plan) {
     // A holder that was placed elsewhere leaves what it was promised, which those who were tried
     // before it may want more than those behind: the next cycle wakes them first.
     NoteTouches();
-    if (lift_pending_) return;
+    if (lift_pending_) return false;
   }
 }
 
@@ -648,7 +683,7 @@ Engine::Missed Engine::MissedWakes(bool each) const {
     }
   }
   missed.groups = MissedGroups();
-  missed.workloads = admissions_.Missed(state_, options_.evaluator, options_.joint_placement, each);
+  missed.workloads = admissions_.Missed(state_, options_.evaluator, placing(), each);
   missed.passes = second_pass_.Missed(state_, options_.evaluator);
   missed.entries = MissedEntries();
   missed.for_quota = MissedQuota();
@@ -702,6 +737,8 @@ Explanation Engine::Explain(PodId pod) const {
   }
   if (const PodId preemptor = state_.pods().FindUid(row.evicted_for); preemptor.valid())
     e.evicted_for = state_.pods().at(preemptor).key;
+  if (const auto workload = state_.workloads().FindUid(row.evicted_for); workload.valid())
+    e.evicted_for = state_.workloads().at(workload).key;
   if (row.released) e.evicted_for = row.group;
   // Somebody else may have placed it elsewhere meanwhile.
   if (pod.value < trails_.size() && e.node.valid() && trails_[pod.value].node == e.node) {

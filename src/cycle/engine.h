@@ -199,8 +199,15 @@ class Engine {
   void CollectTouched();
   void WakeOn(model::NodeId node, uint64_t first, Instant now);
   [[nodiscard]] model::Amount CpuMost(model::NodeId node) const;
+  [[nodiscard]] SlotPlacer::Options placing() const {
+    return {.joint = options_.joint_placement, .evicts = options_.preemption};
+  }
   void ServeHolders(Instant now, model::Plan& plan);
-  void ServeLines(Instant now, model::Plan& plan);
+  [[nodiscard]] bool GoesBefore(LineId line, model::GroupId group,
+                                const WorkloadLines::Place& place) const;
+  bool ServeLines(Instant now, const WorkloadLines::Place* before, uint32_t& attempts,
+                  model::Plan& plan);
+  void ServeWorkloads(Instant now, bool admit, model::Plan& plan);
   void RefreshReports(Instant now);
   void TellWaiting(model::Plan& plan);
   void TellRefused(model::PodId pod, model::Plan& plan) const;

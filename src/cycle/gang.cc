@@ -49,29 +49,6 @@ Alike KeyOf(const model::Pod& pod) {
   return {.class_id = pod.class_id, .pin = pod.pin, .priority = pod.priority};
 }
 
-// What is asked for in a count of places: nothing leaves; or all leaves that is leaving, and all
-// that holds its room with less than this priority.
-constexpr int64_t kNobodyLeaves = std::numeric_limits<int64_t>::max();
-// Or nothing stands anywhere.
-constexpr int64_t kAllEmpty = kNobodyLeaves - 1;
-
-// What is free on the node, or will be.
-model::Amount AmountOn(const model::State& state, model::ResourceId r, NodeId n, int64_t below) {
-  const model::AccountTable& nodes = state.ledger().nodes();
-  if (r.value >= nodes.resources()) return 0;
-  if (below == kAllEmpty) return nodes.capacity(r, n.value);
-  model::Amount amount = nodes.free(r, n.value);
-  if (below == kNobodyLeaves) return amount;
-  amount += nodes.releasing(r, n.value);
-  for (ClaimId id = nodes.first_claim(n.value); id.valid();) {
-    const model::Claim& claim = state.ledger().claim(id);
-    id = claim.next_in_account;
-    if (claim.state == model::ClaimState::kHeld && claim.priority < below)
-      amount += state.vocabulary().bundles.AmountOf(claim.bundle, r);
-  }
-  return amount;
-}
-
 // How many of the pods are alike.
 using Kind = std::pair<Alike, model::Amount>;
 std::vector<Kind> KindsOf(const model::State& state, std::span<const PodId> pods) {
@@ -88,18 +65,9 @@ std::vector<Kind> KindsOf(const model::State& state, std::span<const PodId> pods
   return kinds;
 }
 
-// No more of them will fit the node, whatever anybody was promised there.
 model::Amount PlacesToCome(const model::State& state, const place::Evaluator& evaluator,
                            const Alike& pod, NodeId n, int64_t below) {
-  if (evaluator.FixedRefusalOn(state, pod.class_id, n, pod.pin).kind != ReasonKind::kNone) return 0;
-  model::Amount places = std::numeric_limits<model::Amount>::max();
-  const model::BundleId requests = state.vocabulary().classes.at(pod.class_id).requests;
-  for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {
-    if (a.amount <= 0) continue;
-    const model::Amount amount = AmountOn(state, a.resource, n, below);
-    places = std::min(places, std::max<model::Amount>(amount, 0) / a.amount);
-  }
-  return places;
+  return cycle::PlacesToCome(state, evaluator, pod.class_id, pod.pin, n, below);
 }
 
 }  // namespace
@@ -265,7 +233,8 @@ bool Engine::ReserveOne(PodId pod, bool anywhere, Trial& trial) {
   const bool evicts = MayEvict(pod);
   place::Preemption found =
       evicts ? place::FindPreemption(state_, options_.evaluator, pod, preemption_scratch_)
-             : place::FindRoomToCome(state_, options_.evaluator, pod, preemption_scratch_);
+             : place::FindRoomToCome(state_, options_.evaluator, place::PreemptorOf(state_, pod),
+                                     preemption_scratch_);
   if (!found.node.valid()) {
     trial.futile = std::move(found.refusal);
     if (!evicts) trial.futile.bar = model::PreemptionBar::kPolicy;

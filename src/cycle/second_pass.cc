@@ -297,7 +297,8 @@ bool SecondPass::WouldDecide(model::State& state, const place::Evaluator& evalua
                              WorkloadId workload) const {
   ClassCaches caches(/*bytes_max=*/0);
   ClassPlaces counted;
-  SlotPlacer placer(state, evaluator, caches, counted, joint_);
+  place::PreemptionScratch scratch;
+  SlotPlacer placer(state, evaluator, caches, counted, scratch, {.joint = joint_});
   SecondPass trial(joint_);
   model::Plan plan;
   trial.Decide(state, workload, PassNow(state, workload), placer, plan);

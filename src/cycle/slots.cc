@@ -33,9 +33,43 @@ Amount PlacesOn(const model::State& state, const place::Evaluator& evaluator, Cl
   return places;
 }
 
+namespace {
+
+// What is free on the node, or will be.
+Amount AmountOn(const model::State& state, model::ResourceId r, NodeId n, int64_t below) {
+  const model::AccountTable& nodes = state.ledger().nodes();
+  if (r.value >= nodes.resources()) return 0;
+  if (below == kAllEmpty) return nodes.capacity(r, n.value);
+  Amount amount = nodes.free(r, n.value);
+  if (below == kNobodyLeaves) return amount;
+  amount += nodes.releasing(r, n.value);
+  for (model::ClaimId id = nodes.first_claim(n.value); id.valid();) {
+    const model::Claim& claim = state.ledger().claim(id);
+    id = claim.next_in_account;
+    if (claim.state == model::ClaimState::kHeld && claim.priority < below)
+      amount += state.vocabulary().bundles.AmountOf(claim.bundle, r);
+  }
+  return amount;
+}
+
+}  // namespace
+
+Amount PlacesToCome(const model::State& state, const place::Evaluator& evaluator, ClassId class_id,
+                    const model::Pin& pin, NodeId n, int64_t below) {
+  if (evaluator.FixedRefusalOn(state, class_id, n, pin).kind != model::ReasonKind::kNone) return 0;
+  Amount places = std::numeric_limits<Amount>::max();
+  const model::BundleId requests = state.vocabulary().classes.at(class_id).requests;
+  for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {
+    if (a.amount <= 0) continue;
+    const Amount amount = AmountOn(state, a.resource, n, below);
+    places = std::min(places, std::max<Amount>(amount, 0) / a.amount);
+  }
+  return places;
+}
+
 // ---- Counting --------------------------------------------------------------------------------
 
-void ClassPlaces::DropOldest(ClassId kept) {
+void ClassPlaces::DropOldest(const Key& kept) {
   const auto age = [&](const auto& entry) {
     return std::pair(entry.first == kept, entry.second.asked_at);
   };
@@ -43,18 +77,22 @@ void ClassPlaces::DropOldest(ClassId kept) {
 }
 
 Amount ClassPlaces::Of(const model::State& state, const place::Evaluator& evaluator,
-                       ClassId class_id) {
+                       ClassId class_id, int64_t below) {
   const model::TouchLog& log = state.touches();
-  const auto [at, fresh] = counted_.try_emplace(class_id);
+  const Key key{class_id, below};
+  const auto [at, fresh] = counted_.try_emplace(key);
   Counted& counted = at->second;
   counted.asked_at = ++calls_;
   const size_t bytes_each = size_t{state.nodes().size()} * sizeof(Amount);
-  while (counted_.size() > 1 && counted_.size() * bytes_each > bytes_max_) DropOldest(class_id);
+  while (counted_.size() > 1 && counted_.size() * bytes_each > bytes_max_) DropOldest(key);
+  const auto places = [&](NodeId n) {
+    if (!state.nodes().used(n) || !state.nodes().present(n)) return Amount{0};
+    return below == kNobodyLeaves ? PlacesOn(state, evaluator, class_id, {}, n)
+                                  : PlacesToCome(state, evaluator, class_id, {}, n, below);
+  };
   const auto count = [&](NodeId n) {
-    const bool there = state.nodes().used(n) && state.nodes().present(n);
     // So that no sum of them overflows.
-    const Amount now =
-        there ? std::min<Amount>(PlacesOn(state, evaluator, class_id, {}, n), limits::kPodsMax) : 0;
+    const Amount now = std::min<Amount>(places(n), limits::kPodsMax);
     counted.all += now - std::exchange(counted.by_node[n.value], now);
   };
   const bool whole = fresh || counted.position < log.begin();
@@ -176,27 +214,130 @@ SlotPlacer::Places SlotPlacer::Place(WorkloadId workload, const Reservation& res
     if (StandsBesidePromised(workload, reservation, *places)) return places;
   }
   model::State::SlotTrial trial(state_);
+  TakeOut(trial, workload, leaving);
+  return PlaceIn(trial, workload, reservation);
+}
+
+// Who leaves is gone, and what others are promised then is theirs.
+void SlotPlacer::TakeOut(model::State::SlotTrial& trial, WorkloadId workload,
+                         std::span<const WorkloadId> leaving) {
   std::set<WorkloadId> gone(leaving.begin(), leaving.end());
   if (!leaving.empty()) gone.merge(LeavingForOthers(workload));
   for (const WorkloadId other : gone) trial.Without(other);
   TakePromised(trial, workload);
-  return PlaceIn(trial, workload, reservation);
 }
 
 SlotPlacer::Places SlotPlacer::PlaceIn(model::State::SlotTrial& trial, WorkloadId workload,
                                        const Reservation& reservation) {
   Look look = LookAt(workload, reservation, trial);
+  if (Refused refused = PlacePods(look)) return std::unexpected(*std::move(refused));
+  return std::move(look.found);
+}
+
+SlotPlacer::Refused SlotPlacer::PlacePods(Look& look) {
   // Who may stand in few places goes first.
-  if (Refused refused = PlaceByTopology(look)) return std::unexpected(*std::move(refused));
-  const Workload& row = state_.workloads().at(workload);
+  if (Refused refused = PlaceByTopology(look)) return refused;
+  const Workload& row = state_.workloads().at(look.workload);
   for (uint32_t i = 0; joint_ && i < look.classes.size(); ++i) {
-    if (FlavorByTopology(row, reservation, i) != nullptr || !row.slots[i].ours) continue;
-    if (Refused refused = PlaceAnywhere(look, i)) return std::unexpected(*std::move(refused));
+    if (FlavorByTopology(row, look.reservation, i) != nullptr || !row.slots[i].ours) continue;
+    Refused refused = look.victims == nullptr ? PlaceAnywhere(look, i) : ReserveAnywhere(look, i);
+    if (refused) return refused;
   }
   // As its object will tell them: in the order of domains, else of nodes.
   std::ranges::stable_sort(look.found.slots, {}, &Slot::pod_set);
   std::ranges::sort(look.found.topologies, {}, &TopologyPlaces::pod_set);
-  return std::move(look.found);
+  return std::nullopt;
+}
+
+bool SlotPlacer::MayEvict(WorkloadId workload) const {
+  const auto may_evict = [](const model::WorkloadSlots& set) { return set.ours && set.preempts; };
+  return evicts_ && std::ranges::any_of(state_.workloads().at(workload).slots, may_evict);
+}
+
+SlotPlacer::Ahead SlotPlacer::PlaceToCome(WorkloadId workload, const Reservation& reservation,
+                                          std::span<const WorkloadId> leaving) {
+  model::State::SlotTrial trial(state_);
+  TakeOut(trial, workload, leaving);
+  ToCome to_come;
+  Look look = LookAt(workload, reservation, trial);
+  look.victims = &to_come.victims;
+  if (Refused refused = PlacePods(look)) return std::unexpected(*std::move(refused));
+  to_come.found = std::move(look.found);
+  return to_come;
+}
+
+// What others are promised is left to them, however much less important they are: they are soon
+// where they can be evicted.
+SlotPlacer::Refused SlotPlacer::ReserveAnywhere(Look& look, uint32_t pod_set) {
+  const ClassId class_id = look.classes[pod_set];
+  const model::WorkloadSlots& set = state_.workloads().at(look.workload).slots[pod_set];
+  const place::Preemptor pod{.owner = {},
+                             .class_id = class_id,
+                             .priority = set.priority,
+                             .preempts = set.preempts,
+                             .heeds_all_promises = true};
+  std::vector<Slot> slots;
+  for (uint32_t count = CountOf(look, pod_set); slots.size() < count;) {
+    place::Preemption there = set.preempts
+                                  ? place::FindPreemption(state_, evaluator_, pod, scratch_)
+                                  : place::FindRoomToCome(state_, evaluator_, pod, scratch_);
+    if (!there.node.valid()) {
+      PlacesRefusal refusal = RefusalOf(look, pod_set);
+      refusal.found = static_cast<uint32_t>(slots.size());
+      refusal.why.preemption = std::move(there.refusal);
+      return refusal;
+    }
+    slots.push_back(
+        {.pod_set = pod_set, .node = state_.nodes().name(there.node), .devices = there.devices});
+    look.victims->insert(look.victims->end(), there.victims.begin(), there.victims.end());
+    look.trial.Reserve(look.workload, class_id, slots.back(), there.victims);
+  }
+  std::ranges::sort(slots, {}, [&](const Slot& slot) {
+    return std::pair(state_.NameOf(slot.node), slot.devices.mask);
+  });
+  look.found.slots.insert(look.found.slots.end(), slots.begin(), slots.end());
+  return std::nullopt;
+}
+
+bool SlotPlacer::StandsAsPromised(WorkloadId workload) {
+  const Reservation promised = state_.workloads().at(workload).promised;
+  const auto claims = state_.slots().PromisedOf(workload);
+  // Nobody looks through it.
+  const model::Viewer nobody{.owner = {}, .priority = model::kPriorityOfPromise};
+  for (size_t i = 0; i < promised.slots.size(); ++i) {
+    if (!claims[i].valid()) return false;
+    const Slot& slot = promised.slots[i];
+    const ClassId class_id = ClassFor(state_.workloads().at(workload), slot.pod_set, promised);
+    const model::AccountId node = state_.ledger().claim(claims[i]).account;
+    const place::FixedRefusal fixed =
+        evaluator_.FixedRefusalOn(state_, class_id, node.node(), model::Pin{});
+    if (fixed.kind != model::ReasonKind::kNone && !fixed.behind) return false;
+    const model::BundleId requests = state_.vocabulary().classes.at(class_id).requests;
+    const model::BundleTable& bundles = state_.vocabulary().bundles;
+    for (const model::ResourceAmount& a : bundles.View(requests)) {
+      if (a.amount == 0) continue;
+      const Amount left = state_.ledger().Future(node, a.resource, nobody, bundles);
+      if (left < 0 && left + StoppedOn(node.node(), a.resource) < 0) return false;
+    }
+  }
+  return true;
+}
+
+// What pods have there whose workloads have let go of their quota: they are being stopped.
+Amount SlotPlacer::StoppedOn(NodeId node, model::ResourceId resource) const {
+  Amount amount = 0;
+  for (model::ClaimId id = state_.ledger().nodes().first_claim(node.value); id.valid();) {
+    const model::Claim& claim = state_.ledger().claim(id);
+    id = claim.next_in_account;
+    const model::PodId pod = state_.pods().FindUid(claim.owner);
+    const WorkloadId workload = pod.valid() ? state_.WorkloadOf(pod) : WorkloadId{};
+    if (claim.state != model::ClaimState::kHeld || !workload.valid()) continue;
+    const Workload& row = state_.workloads().at(workload);
+    const bool has_none = ChargedTo(row).charges.empty() && !row.status.finished;
+    if (has_none && !state_.pods().at(pod).overdue)
+      amount += state_.vocabulary().bundles.AmountOf(claim.bundle, resource);
+  }
+  return amount;
 }
 
 SlotPlacer::Refused SlotPlacer::PlaceAnywhere(Look& look, uint32_t pod_set) {
@@ -246,6 +387,10 @@ void SlotPlacer::TakePromised(model::State::SlotTrial& trial, WorkloadId but) {
   if (promised_ == nullptr) return;
   for (const auto& [of, places] : *promised_) {
     if (of == but) continue;
+    if (!state_.slots().PromisedOf(of).empty()) {
+      trial.TakePromised(of);
+      continue;
+    }
     const Look look = LookAt(of, places, trial);
     for (Slot slot : places.slots) {
       slot.devices = {};
@@ -550,7 +695,8 @@ bool SlotPlacer::CouldReplaceLater(WorkloadId workload, std::span<const NameId> 
 bool SlotPlacer::CouldHold(const PlacesRefusal& refusal) {
   // What those have who would leave is not counted.
   if (refusal.beside_leaving || refusal.may_evict) return true;
-  return places_.Of(state_, evaluator_, refusal.why.class_id) >=
+  return places_.Of(state_, evaluator_, refusal.why.class_id,
+                    refusal.evicts_below.value_or(kNobodyLeaves)) >=
          static_cast<Amount>(refusal.needed);
 }
 

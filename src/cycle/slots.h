@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +15,7 @@
 #include "model/plan.h"
 #include "model/state.h"
 #include "place/evaluate.h"
+#include "place/preempt.h"
 
 namespace berth::cycle {
 
@@ -22,9 +24,19 @@ namespace berth::cycle {
                                      model::ClassId class_id, const model::Pin& pin,
                                      model::NodeId n);
 
+// What is asked for in a count of places: nothing leaves; or all leaves that is leaving, and all
+// that holds its room with less than this priority.
+inline constexpr int64_t kNobodyLeaves = std::numeric_limits<int64_t>::max();
+// Or nothing stands anywhere.
+inline constexpr int64_t kAllEmpty = kNobodyLeaves - 1;
+// How many more the node will hold then. O(claims on the node).
+[[nodiscard]] model::Amount PlacesToCome(const model::State& state,
+                                         const place::Evaluator& evaluator, model::ClassId class_id,
+                                         const model::Pin& pin, model::NodeId n, int64_t below);
+
 // The same summed up over all nodes: no more can be placed. Kept from the touch log, a touched node
-// one evaluation; derived data. 8 bytes a node and class; least recently asked for are dropped, and
-// counted anew in O(nodes). Copying copies none.
+// one evaluation; derived data. 8 bytes a node, class and priority; least recently asked for are
+// dropped, and counted anew in O(nodes). Copying copies none.
 class ClassPlaces {
  public:
   static constexpr size_t kBytesMax = size_t{32} << 20;
@@ -36,8 +48,9 @@ class ClassPlaces {
   ClassPlaces(ClassPlaces&&) = default;
   ClassPlaces& operator=(ClassPlaces&&) = default;
 
+  // `below`: who leaves.
   [[nodiscard]] model::Amount Of(const model::State& state, const place::Evaluator& evaluator,
-                                 model::ClassId class_id);
+                                 model::ClassId class_id, int64_t below = kNobodyLeaves);
   [[nodiscard]] size_t classes_kept() const { return counted_.size(); }
 
  private:
@@ -47,11 +60,12 @@ class ClassPlaces {
     uint64_t position = 0;  // In the touch log.
     uint64_t asked_at = 0;  // The call.
   };
-  void DropOldest(model::ClassId kept);
+  using Key = std::pair<model::ClassId, int64_t>;
+  void DropOldest(const Key& kept);
 
   size_t bytes_max_;
   uint64_t calls_ = 0;
-  std::map<model::ClassId, Counted> counted_;
+  std::map<Key, Counted> counted_;
 };
 
 // Finds nodes for the pods that a workload would have (docs/design/0012-joint-placement.md): each
@@ -63,10 +77,19 @@ class ClassPlaces {
 // not change meanwhile.
 class SlotPlacer {
  public:
-  // `joint`: pods without a topology are placed, too.
+  struct Options {
+    bool joint = false;   // Pods without a topology are placed, too.
+    bool evicts = false;  // Others may be evicted for these, as pods may evict.
+  };
   SlotPlacer(model::State& state, const place::Evaluator& evaluator, ClassCaches& caches,
-             ClassPlaces& places, bool joint)
-      : state_(state), evaluator_(evaluator), caches_(caches), places_(places), joint_(joint) {}
+             ClassPlaces& places, place::PreemptionScratch& scratch, Options options)
+      : state_(state),
+        evaluator_(evaluator),
+        caches_(caches),
+        places_(places),
+        scratch_(scratch),
+        joint_(options.joint),
+        evicts_(options.joint && options.evicts) {}
 
   struct Found {
     std::vector<model::Slot> slots = {};
@@ -84,6 +107,19 @@ class SlotPlacer {
   // and what is promised.
   [[nodiscard]] Places Place(model::WorkloadId workload, const model::Reservation& reservation,
                              std::span<const model::WorkloadId> leaving = {});
+  // Places that the pods will have once others are gone, and the pods that have to be evicted for
+  // that, besides all that leaves. Those by topology are places that are there.
+  struct ToCome {
+    Found found = {};
+    std::vector<model::PodId> victims = {};
+  };
+  using Ahead = std::expected<ToCome, model::PlacesRefusal>;
+  [[nodiscard]] Ahead PlaceToCome(model::WorkloadId workload, const model::Reservation& reservation,
+                                  std::span<const model::WorkloadId> leaving);
+  // Whether any of its pods may evict others. If none may it waits for what there is.
+  [[nodiscard]] bool MayEvict(model::WorkloadId workload) const;
+  // Whether what it is promised on nodes can still come true, once all that leaves is gone.
+  [[nodiscard]] bool StandsAsPromised(model::WorkloadId workload);
   // Of those pods that a topology places, if no workload stood there. The slots are told where its
   // lowest level is the node.
   [[nodiscard]] Places PlaceInEmpty(model::WorkloadId workload,
@@ -121,11 +157,14 @@ class SlotPlacer {
     model::State::SlotTrial& trial;
     std::vector<model::ClassId> classes;  // By pod set.
     Found found = {};
-    bool in_empty = false;  // PlaceInEmpty.
+    bool in_empty = false;                         // PlaceInEmpty.
+    std::vector<model::PodId>* victims = nullptr;  // PlaceToCome.
   };
   using Refused = std::optional<model::PlacesRefusal>;
   [[nodiscard]] Places PlaceIn(model::State::SlotTrial& trial, model::WorkloadId workload,
                                const model::Reservation& reservation);
+  void TakeOut(model::State::SlotTrial& trial, model::WorkloadId workload,
+               std::span<const model::WorkloadId> leaving);
   [[nodiscard]] bool AnyPromisedBut(model::WorkloadId workload) const;
   [[nodiscard]] std::set<model::WorkloadId> LeavingForOthers(model::WorkloadId workload) const;
   void TakePromised(model::State::SlotTrial& trial, model::WorkloadId but);
@@ -150,6 +189,9 @@ class SlotPlacer {
                                                  std::span<const model::NameId> failed,
                                                  FlavorTopology::View view);
   [[nodiscard]] Refused PlaceAnywhere(Look& look, uint32_t pod_set);
+  [[nodiscard]] model::Amount StoppedOn(model::NodeId node, model::ResourceId resource) const;
+  [[nodiscard]] Refused ReserveAnywhere(Look& look, uint32_t pod_set);
+  [[nodiscard]] Refused PlacePods(Look& look);
   [[nodiscard]] uint32_t CountOf(model::WorkloadId workload, const model::Reservation& reservation,
                                  uint32_t pod_set) const;
   [[nodiscard]] uint32_t CountOf(const Look& look, uint32_t pod_set) const {
@@ -164,7 +206,9 @@ class SlotPlacer {
   const place::Evaluator& evaluator_;
   ClassCaches& caches_;
   ClassPlaces& places_;
+  place::PreemptionScratch& scratch_;
   bool joint_;
+  bool evicts_;
   const Promised* promised_ = nullptr;                  // Null: nothing is.
   std::map<model::NameId, FlavorTopology> topologies_;  // By flavor; of this cycle's nodes.
 };

@@ -331,6 +331,122 @@ TEST(SlotsTest, WhatIsLeftByTheEvictedIsForWhoTheyLeftFor) {
   EXPECT_EQ(world.Cycle(), "default/high: q spot 1000 n1; ");
 }
 
+// What evictions free is for whom they free it: pods, too, are kept from it.
+TEST(SlotsTest, NodesThatTheEvictedLeaveAreKeptFromPods) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 1000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  const WorkloadSpec low{.name = "low", .created = 1};
+  world.Starts(low);
+  TestPod pod{.name = "low-0", .cpu = 1000};
+  world.Bound(pod, "low", "n1");
+  world.Put(WorkloadSpec{.name = "high", .priority = 5, .created = 2});
+  EXPECT_EQ(world.Cycle(),
+            "evict default/low for default/high; default/high waits for 1 to leave; ");
+  world.Put(TestPod{.name = "stranger", .cpu = 1000, .priority = 9, .created = 3});
+  world.IsTold(low);
+  pod.terminating = true;
+  pod.node = "n1";
+  world.Put(pod, "low");
+  EXPECT_EQ(world.Cycle(), "");
+  world.Gone("low-0");
+  world.Put(low);
+  EXPECT_EQ(world.Cycle(), "default/high: q spot 1000 n1; default/low lacks 1000; ");
+}
+
+TEST(SlotsTest, AWorkloadEvictsAsItsPodsWould) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  world.Put(TestNode{.name = "n2", .cpu = 1000});
+  TestPod low{.name = "low", .cpu = 1000, .created = 1, .node = "n1"};
+  world.Put(low);
+  world.Put(TestPod{.name = "equal", .cpu = 1000, .priority = 5, .created = 1, .node = "n2"});
+  const WorkloadSpec wide{
+      .name = "wide", .count = 2, .priority = 5, .created = 2, .preempts = true};
+  world.Put(wide);
+  EXPECT_EQ(world.Cycle(), "default/wide finds nodes for 0 of 2; ") << "all of it or none";
+  world.Put(WorkloadSpec{.name = "mild", .created = 3, .preempts = true});
+  EXPECT_EQ(world.Cycle(), "default/mild finds nodes for 0 of 1; ");
+  world.Remove("wide");
+  world.Put(WorkloadSpec{.name = "high", .priority = 5, .created = 4, .preempts = true});
+  EXPECT_EQ(world.Cycle(),
+            "evict pod default/low for default/high; default/high finds nodes for 0 of 1, "
+            "promised; ");
+  // Neither a pod that is made for the one that leaves nor a more important one gets its room.
+  world.Put(TestPod{.name = "again", .cpu = 1000, .created = 5});
+  world.Put(TestPod{.name = "urgent", .cpu = 1000, .priority = 4, .created = 6});
+  EXPECT_EQ(world.Cycle(), "");
+  low.terminating = true;
+  world.Put(low);
+  EXPECT_EQ(world.Cycle(), "");
+  world.Gone("low");
+  EXPECT_EQ(world.Cycle(), "default/high: q spot 1000 n1; ");
+}
+
+// One order: of pods and workloads the more important goes first, of equals the older.
+TEST(SlotsTest, PodsAndWorkloadsAreServedInOneOrder) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q"});
+  world.Put(TestPod{.name = "urgent", .cpu = 1000, .priority = 9, .created = 5});
+  world.Put(TestPod{.name = "late", .cpu = 1000, .priority = 5, .created = 3});
+  world.Put(TestPod{.name = "early", .cpu = 1000, .priority = 5, .created = 1});
+  world.Put(WorkloadSpec{.name = "high", .count = 2, .priority = 5, .created = 2});
+  world.Put(TestPod{.name = "low", .cpu = 1000, .created = 1});
+  world.Put(TestNode{.name = "n1", .cpu = 4000});
+  EXPECT_EQ(world.Cycle(),
+            "default/high: q spot 2000 n1 n1; default/urgent on n1; default/early on n1; ");
+}
+
+// As of pods: who is not there any more, or can't come true, evicts nobody.
+TEST(SlotsTest, WhoIsEvictedForAWorkloadStaysWhenItsPromiseEnds) {
+  const auto begin = [](JointWorld& world) {
+    world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+    world.Put(TestNode{.name = "n1", .cpu = 1000});
+    world.Put(TestPod{.name = "low", .cpu = 1000, .created = 1, .node = "n1"});
+    world.Put(WorkloadSpec{.name = "high", .priority = 5, .created = 4, .preempts = true});
+    EXPECT_EQ(world.Cycle(),
+              "evict pod default/low for default/high; default/high finds nodes for 0 of 1, "
+              "promised; ");
+  };
+  const auto stays = [](const JointWorld& world) {
+    const model::PodId low = world.state().FindPod("uid-low");
+    return !world.state().pods().at(low).evicted_for.valid();
+  };
+  {
+    JointWorld world(/*preemption=*/true);
+    begin(world);
+    world.Remove("high");
+    EXPECT_TRUE(stays(world));
+    EXPECT_EQ(world.Cycle(), "");
+  }
+  {
+    JointWorld world(/*preemption=*/true);
+    begin(world);
+    world.Put(TestNode{.name = "n1", .cpu = 1000, .unschedulable = true});
+    EXPECT_EQ(world.Cycle(), "default/high finds nodes for 0 of 1; ");
+    EXPECT_TRUE(stays(world)) << "its node is cordoned";
+  }
+  {
+    JointWorld world(/*preemption=*/true);
+    begin(world);
+    world.engine.Apply(model::EvictionRefused{.uid = "uid-low", .code = 429, .at = world.now});
+    EXPECT_EQ(world.Cycle(), "default/high finds nodes for 0 of 1; ");
+    EXPECT_TRUE(stays(world)) << "nobody may evict it for now";
+    world.now = world.now + Duration::Seconds(3600);
+    EXPECT_EQ(world.Cycle(),
+              "evict pod default/low for default/high; default/high finds nodes for 0 of 1, "
+              "promised; ");
+  }
+  {
+    JointWorld world(/*preemption=*/true);
+    begin(world);
+    world.engine.Apply(model::NodeRemove{.name = "n1", .uid = {}});
+    EXPECT_EQ(world.Cycle(), "default/high finds nodes for 0 of 1; ");
+    EXPECT_EQ(world.state().slots().free_count(), 0u);
+  }
+}
+
 TEST(SlotsTest, AnOwnerThatIsGangAndQueuedIsOneOwner) {
   JointWorld world(/*preemption=*/true);
   world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}, .preemption = kEvicts});
@@ -421,6 +537,14 @@ class RandomJoint {
         world.ComesTrue(specs_.at(uid.substr(2)));
       }
     }
+    for (const model::PodId pod : plan.evicted) {
+      if (*rc::gen::inRange(0, 3) == 0) {
+        world.engine.Apply(model::EvictionRefused{
+            .uid = std::string(world.state().UidOf(world.state().pods().at(pod).uid)),
+            .code = 429,
+            .at = world.now});
+      }
+    }
     for (const model::BindDecision& b : plan.binds) {
       const std::string name(world.state().UidOf(b.pod_uid).substr(4));
       const std::string node(world.state().NameOf(b.node_name));
@@ -448,7 +572,8 @@ class RandomJoint {
                     .cpu = *rc::gen::element(500, 1000),
                     .priority = *rc::gen::inRange(0, 3),
                     .created = ++created_,
-                    .job = name == "w4" ? "w3" : ""};
+                    .job = name == "w4" ? "w3" : "",
+                    .preempts = *rc::gen::arbitrary<bool>()};
     world.Put(specs_.at(name));
   }
   void ChangeWorkload() {

@@ -36,7 +36,8 @@ struct WorkloadSpec {
   int32_t priority = 0;
   int64_t created = 0;
   int64_t requeue_at = 0;
-  std::string job = {};  // The name of its Job; empty: its own.
+  std::string job = {};   // The name of its Job; empty: its own.
+  bool preempts = false;  // So may its pods, which are of its priority.
 };
 
 // An engine and the API of queues and workloads, as far as quota sees it.
@@ -80,7 +81,9 @@ class QuotaWorld {
     facts.status.requeue_at = Instant::FromSeconds(w.requeue_at);
     facts.slots = {{.name = v.names.Intern("main"),
                     .class_id = ClassOf(v, TestPod{.cpu = w.cpu}),
-                    .count = w.count}};
+                    .count = w.count,
+                    .priority = w.priority,
+                    .preempts = w.preempts}};
     return facts;
   }
   void Put(const WorkloadSpec& w) { engine.Apply(FactsOf(w)); }
@@ -136,6 +139,12 @@ class QuotaWorld {
       const model::Workload& row = state().workloads().at(e.workload);
       text += fmt::format("evict {} for {}; ", state().KeyOf(row.key),
                           state().KeyOf(state().workloads().at(row.claimant).key));
+    }
+    for (const model::PodId pod : plan.evicted) {
+      const model::OwnerId preemptor = state().pods().at(pod).evicted_for;
+      const model::Workload& row = state().workloads().at(state().workloads().FindUid(preemptor));
+      text += fmt::format("evict pod {} for {}; ", state().KeyOf(state().pods().at(pod).key),
+                          state().KeyOf(row.key));
     }
     for (const model::PassDecision& p : plan.passes) text += TextOf(p);
     for (const model::BindDecision& b : plan.binds) {

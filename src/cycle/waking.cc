@@ -206,6 +206,32 @@ void Admissions::Rest(const model::State& state, NameId name) {
   shortfalls_.Put(name, std::move(waits));
 }
 
+std::optional<WorkloadLines::Place> Admissions::FirstToServe(const model::State& state,
+                                                             Instant now) const {
+  if (wake_at() > now) return std::nullopt;
+  const WorkloadLines::Place* first = nullptr;
+  const auto offer = [&](const WorkloadLines::Firsts& firsts) {
+    if (firsts.empty()) return;
+    const WorkloadLines::Place& place = firsts.begin()->first;
+    if (first == nullptr || place < *first) first = &place;
+  };
+  for (const auto& [name, line] : lines_.lines()) {
+    const model::QueueName top = TopOf(state, {QueueKind::kClusterQueue, name});
+    const bool woken = changed_.contains(top) || relieved_.contains(top);
+    if (woken || active_.contains(name)) offer(line.untried);
+    if (woken) offer(line.refused);
+    if (!nodes_lifted_ || woken) continue;
+    // In order: the first of those that found no places goes before the others.
+    for (const auto& [place, index] : line.refused) {
+      if (lines_.shape(index).refusal->places.empty()) continue;
+      if (first == nullptr || place < *first) first = &place;
+      break;
+    }
+  }
+  if (first == nullptr) return std::nullopt;
+  return *first;
+}
+
 Instant Admissions::wake_at() const {
   if (!active_.empty() || !changed_.empty() || !relieved_.empty() || !untold_.empty() ||
       !moved_.empty() || nodes_lifted_) {

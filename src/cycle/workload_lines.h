@@ -39,6 +39,8 @@ class WorkloadLines {
     uint32_t missing_max = 0;
     model::TopologyWish topology = {};
     bool ours = true;
+    int32_t priority = 0;  // Of its pods.
+    bool preempts = false;
     auto operator<=>(const Slots&) const = default;
   };
   // What a look depends on.

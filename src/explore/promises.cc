@@ -301,7 +301,8 @@ std::string OverPromised(const model::State& state) {
     for (model::ClaimId id = state.ledger().nodes().first_reserved(row); id.valid();
          id = state.ledger().claim(id).next_in_account) {
       const model::PodId holder = state.pods().FindUid(state.ledger().claim(id).owner);
-      if (holder.valid() && state.pods().at(holder).ours) {
+      if (state.workloads().FindUid(state.ledger().claim(id).owner).valid() ||
+          (holder.valid() && state.pods().at(holder).ours)) {
         ours = true;
       } else {
         foreign.push_back(state.ledger().claim(id).bundle);

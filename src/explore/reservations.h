@@ -19,7 +19,7 @@
 namespace berth::explore {
 
 // Of the journal's keys: "workloads.kueue.x-k8s.io/NAMESPACE/NAME".
-inline constexpr std::string_view kWorkloadsPrefix = "workloads.kueue.x-k8s.io/";
+using sim::kWorkloadsPrefix;
 
 // What must be true of quota, seen from outside: it is reserved once and for who waits for it, it
 // is never taken back but by who runs the workload, what is over stays as it is, and what others

@@ -21,7 +21,8 @@ struct Expected {
   NodeId node;  // Invalid: wherever we decided.
 };
 
-std::optional<Expected> ExpectedOf(const State& state, const Pod& pod) {
+std::optional<Expected> ExpectedOf(const State& state, PodId id) {
+  const Pod& pod = state.pods().at(id);
   switch (StageOf(pod)) {
     case PodStage::kFinished:
       return std::nullopt;
@@ -30,13 +31,13 @@ std::optional<Expected> ExpectedOf(const State& state, const Pod& pod) {
       return Expected{pod.overdue ? ClaimState::kHeld : ClaimState::kReleasing, ClaimWhy::kDeleting,
                       state.nodes().Find(pod.node)};
     case PodStage::kBound:
-      if (pod.evicted_for.valid() || pod.released)
+      if (state.IsToLeave(id))
         return Expected{ClaimState::kReleasing, ClaimWhy::kEvicting, state.nodes().Find(pod.node)};
       return Expected{ClaimState::kHeld, ClaimWhy::kBound, state.nodes().Find(pod.node)};
     case PodStage::kInFlight:
     case PodStage::kAccepted:
     case PodStage::kUnresolved:
-      if (pod.evicted_for.valid())
+      if (state.IsToLeave(id))
         return Expected{ClaimState::kReleasing, ClaimWhy::kEvicting, NodeId{}};
       return Expected{ClaimState::kHeld, ClaimWhy::kAssumed, NodeId{}};
     case PodStage::kForeign:
@@ -143,8 +144,10 @@ class Auditor {
         if (!place.claim.valid()) continue;
         claims.push_back(place.claim);
         const Claim& claim = state_.ledger().claim(place.claim);
+        const Workload& row = state_.workloads().at(id);
+        const ClaimState state = row.claimant.valid() ? ClaimState::kReleasing : ClaimState::kHeld;
         if (claim.account != AccountId::OfNode(state_.nodes().Find(place.slot.node)) ||
-            claim.state != ClaimState::kHeld || claim.owner != state_.workloads().at(id).uid ||
+            claim.state != state || claim.owner != state_.workloads().at(id).uid ||
             claim.devices != place.slot.devices || !IsForSlot(claim, place.slot, id)) {
           found_.push_back(fmt::format("slot on {}: its claim is another", name));
           continue;
@@ -152,9 +155,38 @@ class Auditor {
         ++free;
         Count(claim, claim.bundle, claim.scoring, nodes_[claim.account.row()]);
       }
+      free += CheckPromised(id, claims);
       if (state_.workloads().used(id)) CheckNoOtherClaims(id, claims);
     }
     if (free != state_.slots().free_count()) found_.push_back("free slots are miscounted");
+  }
+
+  // What is kept on nodes is what it is promised there. How many there are, which are added.
+  uint32_t CheckPromised(WorkloadId id, std::vector<ClaimId>& claims) {
+    const std::span<const ClaimId> promised = state_.slots().PromisedOf(id);
+    std::span<const Slot> wanted;
+    if (state_.workloads().used(id) && ChargedTo(state_.workloads().at(id)).charges.empty())
+      wanted = state_.workloads().at(id).promised.slots;
+    if (promised.size() != wanted.size()) {
+      found_.push_back(fmt::format("workload {}: promised {} places, and {} are kept", id.value,
+                                   wanted.size(), promised.size()));
+      return 0;
+    }
+    uint32_t count = 0;
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      const NodeId node = state_.nodes().Find(wanted[i].node);
+      if (!promised[i].valid()) continue;
+      const Claim& claim = state_.ledger().claim(promised[i]);
+      ++count;
+      claims.push_back(promised[i]);
+      Count(claim, claim.bundle, claim.scoring, nodes_[claim.account.row()]);
+      if (claim.state != ClaimState::kReserved || claim.account != AccountId::OfNode(node) ||
+          claim.account_uid != state_.nodes().uid(node) ||
+          claim.owner != state_.workloads().at(id).uid || claim.devices != wanted[i].devices)
+        found_.push_back(fmt::format("a place promised on {}: its claim is another",
+                                     state_.NameOf(wanted[i].node)));
+    }
+    return count;
   }
 
   // Of a pod of its set, of the workload's priority.
@@ -205,7 +237,7 @@ class Auditor {
   void CheckPod(PodId id) {
     const Pod& pod = state_.pods().at(id);
     const std::string_view key = state_.KeyOf(pod.key);
-    const std::optional<Expected> expected = ExpectedOf(state_, pod);
+    const std::optional<Expected> expected = ExpectedOf(state_, id);
     const ClaimId claim_id = state_.ledger().NodeClaimOf(pod.uid);
     if (expected.has_value() != claim_id.valid()) {
       found_.push_back(fmt::format("pod {} ({}): {} a claim, stage {}", key, state_.UidOf(pod.uid),
@@ -220,12 +252,12 @@ class Auditor {
         found_.push_back(fmt::format("pod {}: more than one claim", key));
     }
     if (!expected.has_value()) return;
-    CheckClaim(key, pod, claim, *expected);
+    CheckClaim(key, id, claim, *expected);
     Count(claim, pod.charge, pod.charge_scoring, nodes_[claim.account.row()]);
   }
 
-  void CheckClaim(std::string_view key, const Pod& pod, const Claim& claim,
-                  const Expected& expected) {
+  void CheckClaim(std::string_view key, PodId id, const Claim& claim, const Expected& expected) {
+    const Pod& pod = state_.pods().at(id);
     if (claim.state != expected.state || claim.why != expected.why) {
       found_.push_back(fmt::format("pod {}: claim in state {} because {}, expected {} because {}",
                                    key, static_cast<int>(claim.state), static_cast<int>(claim.why),
@@ -240,15 +272,19 @@ class Auditor {
         claim.account_uid != state_.nodes().uid(claim.account.node())) {
       found_.push_back(fmt::format("pod {}: promised on another node than the one there", key));
     }
-    if (claim.claimant != pod.evicted_for)
+    const bool promise = claim.state == ClaimState::kReserved;
+    if (claim.claimant != (promise ? OwnerId{} : state_.ClaimantOf(id)))
       found_.push_back(fmt::format("pod {}: claimed by another than it is evicted for", key));
     if (claim.claimant.valid()) CheckClaimant(key, claim);
     if (claim.bundle != pod.charge)
       found_.push_back(fmt::format("pod {}: claim of other amounts than the pod's", key));
   }
 
-  // Who is evicted is evicted for a promise that stands, on the same node.
+  // Who is evicted is evicted for a promise that stands, on the same node; or for that of a
+  // workload, whose places are decided together.
   void CheckClaimant(std::string_view key, const Claim& claim) {
+    const WorkloadId workload = state_.workloads().FindUid(claim.claimant);
+    if (workload.valid() && !state_.workloads().at(workload).promised.slots.empty()) return;
     const PodId pod = state_.pods().FindUid(claim.claimant);
     const ClaimId promise = pod.valid() ? state_.PromiseOf(pod) : ClaimId{};
     if (promise.valid() && state_.ledger().claim(promise).account == claim.account) return;

@@ -195,7 +195,7 @@ void ComparePods(const State& live, const State& rebuilt, std::vector<std::strin
     // What a preemption decided is not to be seen in the objects yet; that a nomination is void
     // never is. Of a place that its workload has, the workload's object tells.
     const bool remembered = pod.void_node.valid() || pod.promised.valid() || pod.slot.valid() ||
-                            pod.evicted_for.valid() || pod.released || pod.overdue;
+                            live.IsToLeave(id) || pod.overdue;
     if (!decided && !remembered && kept != told)
       found.push_back(fmt::format("pod {}: charges {}, its object {}", uid, kept, told));
     const std::string known = here.PodText(id);

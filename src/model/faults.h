@@ -55,7 +55,9 @@ struct Faults {
   bool drop_quota_promise_when_tried = false;
   bool evict_for_nobody = false;  // K088: whether an eviction is wanted still is not asked.
   bool forget_slots = false;      // What is admitted has no places on nodes until its pods come.
-  bool keep_lost_quota = false;   // K042: quota whose write came to nothing is charged for ever.
+  // A workload that waits for what others leave is promised it no more once it was looked at.
+  bool drop_promised_places = false;
+  bool keep_lost_quota = false;  // K042: quota whose write came to nothing is charged for ever.
   // K001: that a node failed is marked, and the mark is taken off by what is written later.
   bool second_pass_by_mark = false;
   // K002: what is due is decided on the workload as it was when that became due.

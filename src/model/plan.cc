@@ -155,6 +155,7 @@ void WorkloadRefusal::AddTo(Hasher& hasher) const {
   hasher.Add(promised).Add(victims_count).Add(shared).Add(places.size());
   for (const PlacesRefusal& p : places) {
     hasher.Add(p.pod_set).Add(p.needed).Add(p.found).Add(p.beside_leaving).Add(p.may_evict);
+    hasher.Add(p.evicts_below.has_value()).Add(p.evicts_below.value_or(0)).Add(p.evicted);
     p.why.AddTo(hasher);
     hasher.Add(p.topology.has_value());
     if (p.topology) AddRefusal(hasher, *p.topology);
@@ -180,6 +181,7 @@ void Plan::AddTo(Hasher& hasher) const {
   for (const Refusal& r : refusals) r.AddTo(hasher);
   for (const ReserveDecision& r : reservations) hasher.Add(r.workload.value).Add(r.uid.value);
   for (const EvictDecision& e : evictions) hasher.Add(e.workload.value).Add(e.uid.value);
+  for (const PodId pod : evicted) hasher.Add(pod.value);
   for (const PassDecision& p : passes) {
     hasher.Add(p.workload.value).Add(p.uid.value).Add(p.pass).Add(p.refusal.has_value());
     for (const NameId node : p.failed) hasher.Add(node.value);
@@ -236,6 +238,12 @@ std::string Print(const Plan& plan, const State& state) {
     const Workload& row = state.workloads().at(e.workload);
     text += fmt::format("evict {} for {}\n", state.KeyOf(row.key),
                         state.KeyOf(state.workloads().at(row.claimant).key));
+  }
+  for (const PodId pod : plan.evicted) {
+    const Pod& row = state.pods().at(pod);
+    const WorkloadId claimant = state.workloads().FindUid(row.evicted_for);
+    text += fmt::format("evict {} for {}\n", state.KeyOf(row.key),
+                        state.KeyOf(state.workloads().at(claimant).key));
   }
   for (const PassDecision& p : plan.passes) text += PrintPass(p, state);
   for (const WorkloadId workload : plan.workloads)

@@ -124,7 +124,11 @@ struct PlacesRefusal {
   uint32_t found = 0;
   bool beside_leaving = false;  // Even if those were gone that would have to leave for its quota.
   bool may_evict = false;       // Others may have to leave for its places.
-  Refusal why;                  // Of the first that found none, beside the others.
+  // Pods of lower priority than this may be evicted for it, and no such eviction would do. Nothing:
+  // none may be, or it is promised its places.
+  std::optional<int64_t> evicts_below = {};
+  uint32_t evicted = 0;  // Pods that are to leave nodes for it: their room is its own then.
+  Refusal why;           // Of the first that found none, beside the others.
   std::optional<TopologyRefusal> topology = {};  // Where they are placed by one: why they are not.
   bool operator==(const PlacesRefusal&) const = default;
 };
@@ -204,6 +208,7 @@ struct Plan {
   std::vector<PodRefused> refused;
   std::vector<ReserveDecision> reservations;  // In the order decided.
   std::vector<EvictDecision> evictions;       // Of workloads; likewise.
+  std::vector<PodId> evicted;                 // For workloads that are to get their room; likewise.
   std::vector<PassDecision> passes;           // Likewise.
   std::vector<PassHeldUp> held_up;            // Likewise; told each time that it was asked.
   // Who waits for quota, for another reason than before.
@@ -213,8 +218,8 @@ struct Plan {
 
   [[nodiscard]] bool empty() const {
     return binds.empty() && refused.empty() && preemptions.empty() && nominations.empty() &&
-           released.empty() && reservations.empty() && evictions.empty() && passes.empty() &&
-           workloads.empty();
+           released.empty() && reservations.empty() && evictions.empty() && evicted.empty() &&
+           passes.empty() && workloads.empty();
   }
   void AddTo(Hasher& hasher) const;
 };

@@ -135,12 +135,16 @@ void State::ApplyRefused(const EvictionRefused& facts) {
   const PodId id = FindPod(facts.uid);
   if (!id.valid() || pods_.at(id).terminating) return;  // It leaves all the same.
   Pod& pod = pods_.mutable_at(id);
-  const PodId holder = pods_.FindUid(pod.evicted_for);
+  const OwnerId preemptor = pod.evicted_for;
   pod.spared_until = facts.at + SparedFor(++pod.spared_count);
   changed_pods_.push_back(id);
   Keep(id);
   TouchNodeOf(id, kTouchTaken);
-  GiveUp(holder, facts.code, facts.at,
+  if (const WorkloadId workload = workloads_.FindUid(preemptor); workload.valid()) {
+    EndQuotaPromise(workload, Cause::kWriteRefused);
+    changed_workloads_.push_back(workload);
+  }
+  GiveUp(pods_.FindUid(preemptor), facts.code, facts.at,
          facts.failed ? ReasonKind::kPromiseEvictionFails : ReasonKind::kPromiseEvictionRefused);
 }
 
@@ -266,8 +270,8 @@ void State::SpareVictims(Transaction& t, const Claim& promise) {
       const Pod& pod = pods_.at(victim);
       EndEviction(victim);
       Claim kept = ledger_.claim(id);
-      kept.claimant = OwnerId{};
-      if (!pod.terminating) {
+      kept.claimant = ClaimantOf(victim);
+      if (!pod.terminating && !IsToLeave(victim)) {
         kept.state = ClaimState::kHeld;
         kept.why = pod.node.valid() ? ClaimWhy::kBound : ClaimWhy::kAssumed;
       }

@@ -125,6 +125,7 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
     spared = TakePromise(id);
   }
   SettleReservations(std::span(&id, 1), finished ? Cause::kOwnerFinished : Cause::kObserved);
+  if (IsLeaving(id)) Unseat(id);
   Spare(spared);
   const Workload& after = workloads_.at(id);
   if (after != before) changed_workloads_.push_back(id);
@@ -146,12 +147,18 @@ void State::DropWorkload(WorkloadId id, Cause cause) {
   Transaction t = Begin();
   PutReservation(t, row.uid, {}, left);
   Replace(t, id, {});
-  t.Commit(cause);
+  PutPromised(t, id);
+  Commit(t, cause);
   NoteLeft(left);
   DropLeftGhosts();
   const bool others = row.job.valid() && slots_.WorkloadsOf(row.job).size() > 1;
+  if (row.job.valid()) uids_.Acquire(UidOf(row.job));
   SetJob(id, {});
   workloads_.Remove(id);
+  if (row.job.valid()) {
+    SettleSeekers(row.job);
+    uids_.Release(row.job);
+  }
   // What another has for pods of the job is theirs.
   if (others) {
     const auto all = slots_.WorkloadsOf(row.job);
@@ -198,7 +205,8 @@ std::vector<Claim> State::ClaimsOf(WorkloadId id) {
 }
 
 // Their claims on the tree become those that follow from their rows, all in one transaction.
-void State::SettleReservations(std::span<const WorkloadId> workloads, Cause cause) {
+void State::SettleReservations(std::span<const WorkloadId> workloads, Cause cause, OwnerId claimant,
+                               std::span<const PodId> evicted) {
   std::vector<std::pair<OwnerId, std::vector<Claim>>> wanted;
   for (const WorkloadId id : workloads) {
     // Who holds nothing any more has left.
@@ -209,12 +217,32 @@ void State::SettleReservations(std::span<const WorkloadId> workloads, Cause caus
   std::vector<uint32_t> left;
   Transaction t = Begin();
   for (const auto& [owner, claims] : wanted) PutReservation(t, owner, claims, left);
-  for (const WorkloadId id : workloads) PutSlots(t, id);
-  t.Commit(cause);
+  PutEvicted(t, claimant, evicted);
+  for (const WorkloadId id : workloads) {
+    PutSlots(t, id);
+    if (IsLeaving(id)) PutPods(t, id);
+    PutPromised(t, id);
+  }
+  Commit(t, cause);
+  StayIfSpared(workloads);
   changed_holders_.insert(changed_holders_.end(), workloads.begin(), workloads.end());
   NoteLeft(left);
   DropLeftGhosts();
-  for (const WorkloadId id : workloads) GiveSlots(id);
+  for (const WorkloadId id : workloads) {
+    const OwnerId job = workloads_.at(id).job;
+    if (job.valid() && slots_.WorkloadsOf(job).size() > 1) SettleSeekers(job);
+    GiveSlots(id);
+  }
+}
+
+// Pods of those that don't leave any more. Others may have counted on their room: their promises
+// are looked at again.
+void State::StayIfSpared(std::span<const WorkloadId> workloads) {
+  Transaction t = Begin();
+  for (const WorkloadId id : workloads) {
+    if (!IsLeaving(id)) PutPods(t, id);
+  }
+  Commit(t, Cause::kRevoked);
 }
 
 // The owner's claims on the tree become these. `left`: the accounts of those that are no more, or
@@ -255,6 +283,9 @@ void State::NoteLeft(std::span<const uint32_t> accounts) {
 void State::Reserve(WorkloadId id, Reservation reservation) {
   CHECK(HasRoomFor(reservation));
   CHECK(reservation.cluster_queue.valid());
+  // It fits without those who are told to leave and did not begin. Others may have counted on their
+  // room: their promises are looked at again.
+  EndPromisedPlaces(id, Cause::kRevoked);
   const std::vector<WorkloadId> spared = TakePromise(id);
   Workload& row = workloads_.mutable_at(id);
   CHECK(StageOf(row.status) == WorkloadStage::kPending);
@@ -318,7 +349,7 @@ bool State::PassedChecks(WorkloadId id) const {
 // ---- Promises --------------------------------------------------------------------------------
 
 void State::PromiseQuota(WorkloadId id, Reservation reservation,
-                         std::span<const QuotaVictim> victims) {
+                         std::span<const QuotaVictim> victims, std::span<const PodId> pods) {
   CHECK(HasRoomFor(reservation));
   Workload& row = workloads_.mutable_at(id);
   CHECK(StageOf(row.status) == WorkloadStage::kPending);
@@ -332,8 +363,11 @@ void State::PromiseQuota(WorkloadId id, Reservation reservation,
     leaves.evicted_because = reason;
     workloads_.mutable_at(id).victims.push_back(victim);
     settled.push_back(victim);
+    Unseat(victim);
   }
-  SettleReservations(settled, Cause::kDecided);
+  const OwnerId claimant = workloads_.at(id).uid;
+  NoteEvicted(claimant, pods);
+  SettleReservations(settled, Cause::kDecided, claimant, pods);
 }
 
 void State::EndQuotaPromise(WorkloadId id, Cause cause) {
@@ -372,6 +406,20 @@ std::vector<WorkloadId> State::TakePromise(WorkloadId id) {
   std::vector<WorkloadId> victims = std::exchange(row.victims, {});
   for (const WorkloadId victim : victims) workloads_.mutable_at(victim).claimant = {};
   return victims;
+}
+
+// Of those that are promised something on the node, which goes.
+void State::EndPromisesOn(NodeId node) {
+  std::vector<WorkloadId> holders;
+  for (ClaimId id = ledger_.nodes().first_reserved(node.value); id.valid();
+       id = ledger_.claim(id).next_in_account) {
+    const WorkloadId holder = workloads_.FindUid(ledger_.claim(id).owner);
+    if (holder.valid()) holders.push_back(holder);
+  }
+  for (const WorkloadId holder : holders) {
+    EndQuotaPromise(holder, Cause::kNodeReplaced);
+    changed_workloads_.push_back(holder);
+  }
 }
 
 void State::ForgetClaimant(WorkloadId victim) {

@@ -28,6 +28,11 @@ std::span<const SlotTable::Place> SlotTable::PlacesOf(WorkloadId workload) const
   return of_workload_[workload.value].places;
 }
 
+std::span<const ClaimId> SlotTable::PromisedOf(WorkloadId workload) const {
+  if (workload.value >= of_workload_.size()) return {};
+  return of_workload_[workload.value].promised;
+}
+
 const SlotTable::Place* SlotTable::PlaceOf(PodId pod) const {
   if (pod.value >= of_pod_.size() || !of_pod_[pod.value].place) return nullptr;
   const OfPod& at = of_pod_[pod.value];
@@ -92,6 +97,8 @@ void SlotTable::AddTo(Hasher& hasher) const {
       hasher.Add(place.slot.devices.milli_each).Add(place.pod.value).Add(place.claim.valid());
       hasher.Add(place.priority.has_value()).Add(place.priority.value_or(0));
     }
+    hasher.Add(workload.promised.size());
+    for (const ClaimId claim : workload.promised) hasher.Add(claim.valid());
   }
 }
 
@@ -147,7 +154,188 @@ Claim State::ClaimOfSlot(WorkloadId id, uint32_t place) const {
   const ClassSpec& spec = vocabulary_.classes.at(row.slots[slot.pod_set].class_id);
   Claim claim = ClaimOn(nodes_.Find(slot.node), row, slot, spec);
   claim.index = place;
+  if (IsLeaving(id)) {
+    claim.claimant = LeavesFor(id);
+    claim.state = ClaimState::kReleasing;
+    claim.why = ClaimWhy::kEvicting;
+  }
   return claim;
+}
+
+// ---- What is kept on nodes for one that is promised its quota --------------------------------
+
+// Whether its pods are to leave their nodes.
+bool State::IsLeaving(WorkloadId id) const {
+  const Workload& row = workloads_.at(id);
+  return row.claimant.valid() || StageOf(row.status) == WorkloadStage::kEvicted;
+}
+
+// Who is promised what they leave; invalid: nobody.
+OwnerId State::LeavesFor(WorkloadId id) const {
+  const WorkloadId claimant = workloads_.at(id).claimant;
+  if (!claimant.valid() || workloads_.at(claimant).promised.slots.empty()) return {};
+  return workloads_.at(claimant).uid;
+}
+
+WorkloadId State::WorkloadOf(PodId id) const {
+  if (id.value >= slots_.of_pod_.size()) return {};
+  const SlotTable::OfPod& of = slots_.of_pod_[id.value];
+  if (of.place) return of.workload;
+  const std::span<const WorkloadId> all = slots_.WorkloadsOf(of.job);
+  return all.empty() ? WorkloadId{} : all.front();
+}
+
+OwnerId State::ClaimantOf(PodId id) const {
+  const Pod& pod = pods_.at(id);
+  if (pod.evicted_for.valid()) return pod.evicted_for;
+  const WorkloadId workload = WorkloadOf(id);
+  return workload.valid() && !pod.overdue ? LeavesFor(workload) : OwnerId{};
+}
+
+bool State::IsToLeave(PodId id) const {
+  const Pod& pod = pods_.at(id);
+  if (pod.evicted_for.valid() || pod.released) return true;
+  const WorkloadId workload = WorkloadOf(id);
+  return workload.valid() && !pod.overdue && IsLeaving(workload);
+}
+
+// Those of which WorkloadOf says so.
+std::vector<PodId> State::PodsOf(WorkloadId id) const {
+  std::vector<PodId> pods;
+  for (const SlotTable::Place& place : slots_.PlacesOf(id)) {
+    if (place.pod.valid()) pods.push_back(place.pod);
+  }
+  const OwnerId job = workloads_.at(id).job;
+  if (!job.valid() || slots_.WorkloadsOf(job).front() != id) return pods;
+  const std::span<const PodId> seekers = slots_.SeekersOf(job);
+  pods.insert(pods.end(), seekers.begin(), seekers.end());
+  return pods;
+}
+
+// Those of its pods that have nodes leave them, or stay, as the workload does.
+void State::PutPods(Transaction& t, WorkloadId id) {
+  if (!workloads_.used(id)) return;
+  for (const PodId pod : PodsOf(id)) {
+    const ClaimId charged = ClaimOf(pod);
+    if (!charged.valid() || ledger_.claim(charged).state == ClaimState::kReserved) continue;
+    const Pod& row = pods_.at(pod);
+    if (row.released || row.evicted_for.valid()) continue;
+    Claim claim = ledger_.claim(charged);
+    claim.claimant = ClaimantOf(pod);
+    if (!row.terminating) {
+      const bool leaves = IsToLeave(pod);
+      claim.state = leaves ? ClaimState::kReleasing : ClaimState::kHeld;
+      claim.why = leaves             ? ClaimWhy::kEvicting
+                  : row.node.valid() ? ClaimWhy::kBound
+                                     : ClaimWhy::kAssumed;
+    }
+    if (SameClaim(ledger_.claim(charged), claim)) continue;
+    t.Change(charged, claim);
+    Share(t, pod);
+  }
+}
+
+// Who waits for a place of a workload that leaves is not let in any more: the place leaves with it.
+void State::Unseat(WorkloadId id) {
+  for (const PodId pod : PodsOf(id)) {
+    Pod& row = pods_.mutable_at(pod);
+    if (!row.slot.valid()) continue;
+    const SlotTable::OfPod of = slots_.of(pod);
+    row.slot = NameId{};
+    if (of.place) {
+      slots_.of(of.workload).places[*of.place].pod = PodId{};
+      slots_.File(pod, of.job);
+    }
+    SettleClaims(pod);
+    changed_pods_.push_back(pod);
+  }
+}
+
+// Nobody looks through it: what it waits for is decided with its quota, which no pod revokes.
+Claim State::PromisedClaim(WorkloadId id, const Slot& slot) const {
+  const Workload& row = workloads_.at(id);
+  const ClassSpec& spec = vocabulary_.classes.at(row.slots[slot.pod_set].class_id);
+  const NodeId node = nodes_.Find(slot.node);
+  Claim claim = ClaimOn(node, row, slot, spec);
+  claim.priority = kPriorityOfPromise;
+  claim.account_uid = nodes_.uid(node);
+  claim.state = ClaimState::kReserved;
+  claim.why = ClaimWhy::kPipelined;
+  return claim;
+}
+
+// As its row says. A promise begins and ends as a whole.
+void State::PutPromised(Transaction& t, WorkloadId id) {
+  std::span<const Slot> wanted;
+  if (workloads_.used(id) && ChargedTo(workloads_.at(id)).charges.empty())
+    wanted = workloads_.at(id).promised.slots;
+  std::vector<ClaimId>& claims = slots_.of(id).promised;
+  if (claims.size() == wanted.size()) return;
+  for (const ClaimId claim : claims) {
+    if (!claim.valid()) continue;
+    SpareVictims(t, ledger_.claim(claim));
+    t.End(claim);
+    --slots_.free_count_;
+  }
+  claims.clear();
+  for (const Slot& slot : wanted) {
+    const NodeId node = nodes_.Find(slot.node);
+    const bool there = node.valid() && nodes_.present(node);
+    claims.push_back(there ? t.Add(PromisedClaim(id, slot)) : ClaimId{});
+    if (there) ++slots_.free_count_;
+  }
+}
+
+// The pods are to leave their nodes for the workload.
+void State::PutEvicted(Transaction& t, OwnerId claimant, std::span<const PodId> pods) {
+  for (const PodId pod : pods) {
+    const ClaimId charged = ClaimOf(pod);
+    CHECK(charged.valid() && !pods_.at(pod).terminating);
+    Claim releasing = ledger_.claim(charged);
+    CHECK(releasing.state == ClaimState::kHeld);
+    releasing.state = ClaimState::kReleasing;
+    releasing.why = ClaimWhy::kEvicting;
+    releasing.claimant = claimant;
+    t.Change(charged, releasing);
+    Share(t, pod);
+  }
+}
+
+void State::NoteEvicted(OwnerId claimant, std::span<const PodId> pods) {
+  for (const PodId pod : pods) {
+    pods_.mutable_at(pod).evicted_for = claimant;
+    const NodeId node = ledger_.claim(ClaimOf(pod)).account.node();
+    // Whose binding is under way gets its own promise here not back when that fails.
+    if (!pods_.at(pod).node.valid()) VoidPromise(pod, nodes_.name(node));
+    budgets_.Charge(pod, pods_.at(pod).labels);
+  }
+}
+
+std::vector<PodId> State::VictimsOf(WorkloadId id) const {
+  std::set<PodId> victims;
+  const OwnerId owner = workloads_.at(id).uid;
+  for (const ClaimId promised : slots_.PromisedOf(id)) {
+    if (!promised.valid()) continue;
+    const uint32_t node = ledger_.claim(promised).account.row();
+    for (ClaimId claim = ledger_.nodes().first_claim(node); claim.valid();
+         claim = ledger_.claim(claim).next_in_account) {
+      const PodId pod = pods_.FindUid(ledger_.claim(claim).owner);
+      if (pod.valid() && pods_.at(pod).evicted_for == owner) victims.insert(pod);
+    }
+  }
+  return {victims.begin(), victims.end()};
+}
+
+void State::EndPromisedPlaces(WorkloadId id, Cause cause) {
+  if (workloads_.at(id).promised.slots.empty()) return;
+  workloads_.mutable_at(id).promised.slots.clear();
+  Transaction t = Begin();
+  PutPromised(t, id);
+  for (const WorkloadId victim : workloads_.at(id).victims) {
+    PutSlots(t, victim);
+    PutPods(t, victim);
+  }
+  Commit(t, cause);
 }
 
 // How many of the pod set run or are to: who is done needs no place any more.
@@ -248,7 +436,8 @@ void State::Replace(Transaction& t, WorkloadId id, std::span<const Slot> wanted)
     if (!ClaimOf(pod).valid() && !(node.valid() && nodes_.present(node)))
       waited_for.push_back(of.places[i]);
   }
-  of = {};
+  of.places.clear();
+  of.free.clear();
   for (const Slot& slot : wanted) of.places.push_back({.slot = slot});
   // Those that have nodes have taken theirs.
   if (of.places.empty()) return;
@@ -369,6 +558,14 @@ void State::NoteSlot(PodId id) {
     if (before.place) GiveBack(before.workload, *before.place);
   }
   if (job.valid() && !slots_.PlaceOf(id)) TakePlace(id);
+  // Whether it leaves is its workload's to say.
+  if (pods_.used(id) && before.job != job) SettleClaims(id);
+}
+
+// Those without a place are the oldest workload's, which may be another now.
+void State::SettleSeekers(OwnerId job) {
+  const std::span<const PodId> seekers = slots_.SeekersOf(job);
+  for (const PodId pod : std::vector(seekers.begin(), seekers.end())) SettleClaims(pod);
 }
 
 // Whether it took one.
@@ -378,7 +575,8 @@ bool State::TakePlace(PodId id) {
   WorkloadId workload;
   std::optional<uint32_t> place;
   for (const WorkloadId of : slots_.WorkloadsOf(pods_.at(id).job)) {
-    if (slots_.of(of).free.empty()) continue;
+    // What leaves is nobody's to take.
+    if (slots_.of(of).free.empty() || IsLeaving(of)) continue;
     workload = of;
     place = FindPlace(of, id, [](const SlotTable::Place& p) { return p.claim.valid(); });
     if (place) break;
@@ -390,10 +588,8 @@ bool State::TakePlace(PodId id) {
   t.Commit(Cause::kAdopted);
   slots_.Take(id, pods_.at(id).priority, workload, *place);
   changed_pods_.push_back(id);
-  if (!stands) {
-    pods_.mutable_at(id).slot = node;
-    SettleClaims(id);
-  }
+  if (!stands) pods_.mutable_at(id).slot = node;
+  SettleClaims(id);
   DropLeftGhosts();
   return true;
 }
@@ -432,19 +628,55 @@ void State::SlotTrial::Place(WorkloadId workload, ClassId class_id, const Slot& 
   state_.touches_.Add(node, kTouchTried);
 }
 
+void State::SlotTrial::Reserve(WorkloadId workload, ClassId class_id, const Slot& slot,
+                               std::span<const PodId> victims) {
+  const NodeId node = state_.nodes_.Find(slot.node);
+  const Workload& row = state_.workloads_.at(workload);
+  Claim claim = ClaimOn(node, row, slot, state_.vocabulary_.classes.at(class_id));
+  claim.priority = kPriorityOfPromise;
+  claim.state = ClaimState::kReserved;
+  claim.why = ClaimWhy::kPipelined;
+  for (const PodId victim : victims) {
+    const ClaimId charged = state_.ClaimOf(victim);
+    Claim releasing = state_.ledger_.claim(charged);
+    releasing.state = ClaimState::kReleasing;
+    transaction_.Change(charged, releasing);
+  }
+  transaction_.Add(claim);
+  touched_.push_back(node);
+  state_.touches_.Add(node, kTouchTried);
+}
+
+void State::SlotTrial::TakePromised(WorkloadId workload) {
+  for (const ClaimId promised : state_.slots_.PromisedOf(workload)) {
+    if (!promised.valid()) continue;
+    Claim held = state_.ledger_.claim(promised);
+    held.state = ClaimState::kHeld;
+    held.devices = {};
+    transaction_.Change(promised, held);
+    touched_.push_back(held.account.node());
+    state_.touches_.Add(held.account.node(), kTouchTried);
+  }
+}
+
 void State::SlotTrial::Without(WorkloadId workload) {
   const auto end = [&](ClaimId claim) {
-    if (!claim.valid()) return;
     const NodeId node = state_.ledger_.claim(claim).account.node();
     transaction_.End(claim);
     touched_.push_back(node);
     state_.touches_.Add(node, kTouchTried);
   };
-  for (const SlotTable::Place& place : state_.slots_.PlacesOf(workload))
-    end(place.pod.valid() ? state_.ClaimOf(place.pod) : place.claim);
-  const OwnerId job = state_.workloads_.at(workload).job;
-  if (!job.valid()) return;
-  for (const PodId pod : state_.slots_.SeekersOf(job)) end(state_.ClaimOf(pod));
+  for (const SlotTable::Place& place : state_.slots_.PlacesOf(workload)) {
+    if (place.claim.valid()) end(place.claim);
+  }
+  for (const PodId pod : state_.PodsOf(workload)) {
+    const ClaimId claim = state_.ClaimOf(pod);
+    const Pod& row = state_.pods_.at(pod);
+    // Nobody can count on the room of one that did not go in time; what it is promised by itself
+    // stays.
+    if (!claim.valid() || row.overdue) continue;
+    if (state_.ledger_.claim(claim).state != ClaimState::kReserved || row.slot.valid()) end(claim);
+  }
 }
 
 // What was derived from the nodes meanwhile is derived anew.

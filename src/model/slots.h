@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,6 +15,10 @@
 // Where the pods of admitted workloads are to go, and which of them came
 // (docs/design/0012-joint-placement.md).
 namespace berth::model {
+
+// Of what is promised to workloads on nodes: no pod is more important, but for one that has a place
+// of a workload already.
+inline constexpr int32_t kPriorityOfPromise = std::numeric_limits<int32_t>::max() - 1;
 
 // The place that a workload has for one of its pods.
 struct Slot {
@@ -61,6 +66,9 @@ class SlotTable {
   // of equals that of the lowest uid: in this order its pods look for places. Valid until the next
   // change.
   [[nodiscard]] std::span<const WorkloadId> WorkloadsOf(OwnerId job) const;
+  // What is kept on nodes for a workload that is promised its quota: of each slot of the promise,
+  // invalid where its node is not there. Likewise.
+  [[nodiscard]] std::span<const ClaimId> PromisedOf(WorkloadId workload) const;
   // Claims of workloads on nodes.
   [[nodiscard]] uint32_t free_count() const { return free_count_; }
   // Pods that count for the job and took no slot. Valid until the next change.
@@ -74,6 +82,7 @@ class SlotTable {
   struct OfWorkload {
     std::vector<Place> places;  // By pod set.
     std::set<uint32_t> free;    // Those with a claim.
+    std::vector<ClaimId> promised;
   };
   struct OfPod {
     OwnerId job;  // That it counts for; invalid: none.

@@ -354,6 +354,10 @@ void State::SettleClaims(PodId id) {
     resized.bundle = pod.charge;
     resized.scoring = pod.charge_scoring;
     resized.priority = pod.priority;
+    const bool leaves = IsToLeave(id);
+    resized.claimant = ClaimantOf(id);
+    resized.state = leaves ? ClaimState::kReleasing : ClaimState::kHeld;
+    resized.why = leaves ? ClaimWhy::kEvicting : ClaimWhy::kAssumed;
     return PutClaim(claim, resized);
   }
   SettleNomination(id, claim);
@@ -365,7 +369,7 @@ void State::SettleBound(PodId id, ClaimId claim) {
   // Bound elsewhere it leaves no room where it was to be evicted.
   if (claim.valid() && ledger_.claim(claim).account.node() != node) EndEviction(id);
   pod.promised = pod.slot = pod.void_node = NameId{};
-  const bool evicted = pod.evicted_for.valid() || pod.released;
+  const bool evicted = IsToLeave(id);
   const bool leaving = evicted || (pod.terminating && !pod.overdue);
   Claim bound{.owner = OwnerOf(id),
               .account = AccountId::OfNode(node),
@@ -373,7 +377,7 @@ void State::SettleBound(PodId id, ClaimId claim) {
               .scoring = pod.charge_scoring,
               .devices = pod.devices,
               .priority = pod.priority,
-              .claimant = pod.evicted_for,
+              .claimant = ClaimantOf(id),
               .state = leaving ? ClaimState::kReleasing : ClaimState::kHeld,
               .why = pod.terminating ? ClaimWhy::kDeleting
                      : evicted       ? ClaimWhy::kEvicting
@@ -470,6 +474,7 @@ void State::EndClaims(PodId pod, Cause cause) {
 }
 
 void State::EndReservations(NodeId node) {
+  EndPromisesOn(node);
   std::vector<PodId> holders;
   // Of those whose binding there is under way the promise does not come back.
   for (ClaimId id = ledger_.nodes().first_claim(node.value); id.valid();
@@ -639,14 +644,16 @@ NodeId State::AssumeIn(Transaction& t, const Placement& placement) {
   CHECK(!pod.node.valid());
   CHECK(nodes_.present(placement.node));
   const ClaimId existing = ClaimOf(placement.pod);
+  const bool leaves = IsToLeave(placement.pod);
   const Claim held{.owner = OwnerOf(placement.pod),
                    .account = AccountId::OfNode(placement.node),
                    .bundle = pod.charge,
                    .scoring = pod.charge_scoring,
                    .devices = placement.devices,
                    .priority = pod.priority,
-                   .state = ClaimState::kHeld,
-                   .why = ClaimWhy::kAssumed};
+                   .claimant = ClaimantOf(placement.pod),
+                   .state = leaves ? ClaimState::kReleasing : ClaimState::kHeld,
+                   .why = leaves ? ClaimWhy::kEvicting : ClaimWhy::kAssumed};
   const NodeId left = existing.valid() ? ledger_.claim(existing).account.node() : NodeId{};
   if (left.valid() && !(left != placement.node && faults_.keep_promise_elsewhere)) {
     t.Change(existing, held);

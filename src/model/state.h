@@ -167,6 +167,17 @@ class State {
   [[nodiscard]] ClaimId PromiseOf(PodId pod) const;
   // Who is evicted for the pod and not gone yet. O(claims of the node it is promised).
   [[nodiscard]] std::vector<PodId> VictimsOf(PodId pod) const;
+  // Pods that are evicted for the workload, which is promised its quota, and not gone yet. O(claims
+  // of the nodes that it is promised).
+  [[nodiscard]] std::vector<PodId> VictimsOf(WorkloadId workload) const;
+  // For whom the pod's room is kept once it has left its node: who evicts it, or the workload for
+  // which its own is to leave. Invalid: for nobody.
+  [[nodiscard]] OwnerId ClaimantOf(PodId pod) const;
+  // The workload that it has a place of, or seeks one of; invalid: of none.
+  [[nodiscard]] WorkloadId WorkloadOf(PodId pod) const;
+  // Whether it is to leave its node: it is evicted, its gang gives its places back, or its workload
+  // gives its quota back.
+  [[nodiscard]] bool IsToLeave(PodId pod) const;
   // What status.nominatedNodeName is to become by our write, an invalid name for empty; nothing
   // when it may stay.
   [[nodiscard]] std::optional<NameId> NominationToWrite(PodId pod) const;
@@ -227,8 +238,13 @@ class State {
     SlotTrial& operator=(const SlotTrial&) = delete;
     // The workload's pods and places are gone, as far as what follows goes.
     void Without(WorkloadId workload);
+    // What the workload is promised on nodes is taken, whatever devices it will have there.
+    void TakePromised(WorkloadId workload);
     // REQUIRES: it fits.
     void Place(WorkloadId workload, ClassId class_id, const Slot& slot);
+    // Or will, once the victims and all that leaves are gone.
+    void Reserve(WorkloadId workload, ClassId class_id, const Slot& slot,
+                 std::span<const PodId> victims);
 
    private:
     State& state_;
@@ -285,14 +301,16 @@ class State {
   // Whether some are asked for. O(checks x flavors).
   [[nodiscard]] bool AsksForChecks(const Reservation& reservation) const;
   // Promises the reservation to the workload, which waits and is promised nothing: what others
-  // leave is for it. The victims hold quota and are to leave for it, besides those that leave
-  // already. REQUIRES: HasRoomFor it; that much is left once all that leave are gone.
+  // leave is for it, and so are its slots on their nodes. The victims hold quota and are to leave
+  // for it, besides those that leave already, and `pods` are to be evicted for it. REQUIRES:
+  // HasRoomFor it; that much is left once all that leave are gone; the pods are charged on nodes,
+  // and are not being deleted.
   struct QuotaVictim {
     WorkloadId workload;
     VictimReason reason = VictimReason::kInQueue;
   };
   void PromiseQuota(WorkloadId workload, Reservation reservation,
-                    std::span<const QuotaVictim> victims);
+                    std::span<const QuotaVictim> victims, std::span<const PodId> pods = {});
   // Whoever was not told to leave for it stays.
   void EndQuotaPromise(WorkloadId workload, Cause cause);
   // A transaction on this state's ledger.
@@ -344,7 +362,8 @@ class State {
   void ForgetClaimant(WorkloadId victim);
   std::vector<WorkloadId> TakePromise(WorkloadId workload);
   [[nodiscard]] std::vector<Claim> ClaimsOf(WorkloadId workload);
-  void SettleReservations(std::span<const WorkloadId> workloads, Cause cause);
+  void SettleReservations(std::span<const WorkloadId> workloads, Cause cause, OwnerId claimant = {},
+                          std::span<const PodId> evicted = {});
   void PutReservation(Transaction& t, OwnerId owner, std::span<const Claim> claims,
                       std::vector<uint32_t>& left);
   void NoteLeft(std::span<const uint32_t> accounts);
@@ -386,6 +405,19 @@ class State {
   void GiveSlots(WorkloadId workload);
   void SetJob(WorkloadId workload, const std::string& job);
   [[nodiscard]] bool IsOlder(WorkloadId a, WorkloadId b) const;
+  [[nodiscard]] bool IsLeaving(WorkloadId workload) const;
+  [[nodiscard]] OwnerId LeavesFor(WorkloadId workload) const;
+  [[nodiscard]] std::vector<PodId> PodsOf(WorkloadId workload) const;
+  void PutPods(Transaction& t, WorkloadId workload);
+  void StayIfSpared(std::span<const WorkloadId> workloads);
+  void Unseat(WorkloadId workload);
+  void SettleSeekers(OwnerId job);
+  [[nodiscard]] Claim PromisedClaim(WorkloadId workload, const Slot& slot) const;
+  void PutPromised(Transaction& t, WorkloadId workload);
+  void PutEvicted(Transaction& t, OwnerId claimant, std::span<const PodId> pods);
+  void NoteEvicted(OwnerId claimant, std::span<const PodId> pods);
+  void EndPromisedPlaces(WorkloadId workload, Cause cause);
+  void EndPromisesOn(NodeId node);
   void DropLeftGhosts();
   NodeId AssumeIn(Transaction& t, const Placement& placement);
   void NoteAssumed(const Placement& placement, NodeId left);

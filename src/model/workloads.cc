@@ -62,6 +62,7 @@ void Workload::AddTo(Hasher& hasher) const {
   hasher.Add(slots.size());
   for (const WorkloadSlots& s : slots) {
     hasher.Add(s.name.value).Add(s.class_id.value).Add(s.count).Add(s.missing_max).Add(s.ours);
+    hasher.Add(s.priority).Add(s.preempts);
     s.topology.AddTo(hasher);
   }
   model::AddTo(hasher, reserved);

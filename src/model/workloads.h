@@ -74,6 +74,8 @@ struct WorkloadSlots {
   uint32_t missing_max = 0;  // So many of them it may start without.
   TopologyWish topology = {};
   bool ours = true;         // We are to place them.
+  int32_t priority = 0;     // Of the pods, once they are there.
+  bool preempts = false;    // Whether they may evict pods of less.
   NameId unsupported = {};  // What they ask for that nobody here can honour, in words; or invalid.
   bool operator==(const WorkloadSlots&) const = default;
 };
@@ -93,8 +95,8 @@ struct Reservation {
   std::vector<QuotaCharge> charges;
   std::vector<uint32_t> counts = {};  // Of pods by pod set; empty: of what was decided all, else
                                       // not told.
-  // Where the pods go: one for each, in the order of pod sets. Empty: wherever they find room. Not
-  // of a promise.
+  // Where the pods go: one for each, in the order of pod sets. Empty: wherever they find room. Of a
+  // promise, what is kept on nodes for it.
   std::vector<Slot> slots = {};
   // By a topology; of those pod sets that are placed by one, in their order. Not of a promise.
   std::vector<TopologyPlaces> topologies = {};

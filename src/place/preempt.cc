@@ -32,23 +32,18 @@ using Cost = PreemptionCost;
 // The preemptor, and what its class asks of a node, resolved once.
 class Search {
  public:
-  Search(const model::State& state, model::PodId preemptor, PreemptionScratch& scratch,
+  Search(const model::State& state, const Preemptor& preemptor, PreemptionScratch& scratch,
          OthersPromises promises = OthersPromises::kCount,
          Evictions evictions = Evictions::kOfLowerPriority)
       : state_(state),
         evictions_(evictions),
         accounts_(state.ledger().nodes()),
-        pod_(state.pods().at(preemptor)),
-        viewer_{.owner = state.OwnerOf(preemptor),
-                .priority = promises == OthersPromises::kCount
-                                ? pod_.priority
-                                : std::numeric_limits<int32_t>::max()},
-        gpu_(state.vocabulary().classes.at(pod_.class_id).gpu),
-        requests_(
-            state.vocabulary().bundles.View(state.vocabulary().classes.at(pod_.class_id).requests)),
+        preemptor_(preemptor),
+        viewer_{.owner = preemptor.owner, .priority = SeesThrough(preemptor, promises)},
+        gpu_(state.vocabulary().classes.at(preemptor.class_id).gpu),
+        requests_(state.vocabulary().bundles.View(
+            state.vocabulary().classes.at(preemptor.class_id).requests)),
         scratch_(scratch) {}
-
-  [[nodiscard]] const model::Pod& pod() const { return pod_; }
 
   // With nobody evicted. REQUIRES: no fixed refusal.
   [[nodiscard]] bool FitsInTheEnd(NodeId n) const { return Fits(n, RoomOf(n)); }
@@ -147,6 +142,11 @@ class Search {
 
  private:
   using Sums = std::array<Amount, VictimIndex::kResources>;
+  // The least of the priorities whose promises count.
+  static int32_t SeesThrough(const Preemptor& preemptor, OthersPromises promises) {
+    if (promises == OthersPromises::kForgotten) return std::numeric_limits<int32_t>::max();
+    return preemptor.heeds_all_promises ? std::numeric_limits<int32_t>::min() : preemptor.priority;
+  }
   // What a node will have for the pod once what is releasing has left.
   struct Room {
     std::array<Amount, model::kBundleAmountsMax> amounts;  // One per request.
@@ -175,7 +175,7 @@ class Search {
     if (evictions_ == Evictions::kNone) return {};
     const std::span<const VictimIndex::Band> bands = scratch_.index.BandsOf(n);
     const auto end =
-        std::ranges::lower_bound(bands, viewer_.priority, {}, &VictimIndex::Band::priority);
+        std::ranges::lower_bound(bands, preemptor_.priority, {}, &VictimIndex::Band::priority);
     return bands.first(static_cast<size_t>(end - bands.begin()));
   }
 
@@ -229,10 +229,10 @@ class Search {
     for (ClaimId id = accounts_.first_claim(n.value); id.valid();) {
       const model::Claim& claim = state_.ledger().claim(id);
       id = claim.next_in_account;
-      if (claim.state != ClaimState::kHeld || claim.priority >= viewer_.priority) continue;
+      if (claim.state != ClaimState::kHeld || claim.priority >= preemptor_.priority) continue;
       const model::PodId pod = state_.pods().FindUid(claim.owner);
       if (!pod.valid() || !model::MayBeEvicted(state_.pods().at(pod))) continue;
-      if (pod_.group.valid() && state_.pods().at(pod).group == pod_.group) continue;
+      if (preemptor_.group.valid() && state_.pods().at(pod).group == preemptor_.group) continue;
       const Instant start = state_.pods().at(pod).start;
       scratch_.victims.push_back(
           {.owner = claim.owner,
@@ -386,7 +386,7 @@ class Search {
   const model::State& state_;
   const Evictions evictions_;
   const model::AccountTable& accounts_;
-  const model::Pod& pod_;
+  const Preemptor preemptor_;
   const model::Viewer viewer_;
   const model::GpuDemand gpu_;
   const std::span<const ResourceAmount> requests_;
@@ -394,24 +394,27 @@ class Search {
 };
 
 // What is known of the nodes for such a preemptor: all that did not change since it was found.
-void Recall(const model::State& state, const Evaluator& evaluator, const model::Pod& pod,
+void Recall(const model::State& state, const Evaluator& evaluator, const Preemptor& preemptor,
             Evictions evictions, PreemptionScratch& scratch) {
   using Known = PreemptionScratch::Known;
   const uint32_t nodes_count = state.nodes().size();
   const bool evicts = evictions != Evictions::kNone;
-  const bool same = scratch.known.size() == nodes_count && scratch.known_class == pod.class_id &&
-                    scratch.known_pin == pod.pin && scratch.known_priority == pod.priority &&
-                    scratch.known_evicts == evicts && scratch.known_group == pod.group;
+  const bool same =
+      scratch.known.size() == nodes_count && scratch.known_class == preemptor.class_id &&
+      scratch.known_pin == preemptor.pin && scratch.known_priority == preemptor.priority &&
+      scratch.known_evicts == evicts && scratch.known_group == preemptor.group &&
+      scratch.known_heeds_all == preemptor.heeds_all_promises;
   if (!same) scratch.known.clear();
   CatchUpPreemption(state, evaluator, scratch);
   if (same) return;
   scratch.known.assign(nodes_count, Known{});
-  scratch.known_class = pod.class_id;
-  scratch.known_pin = pod.pin;
-  scratch.known_priority = pod.priority;
+  scratch.known_class = preemptor.class_id;
+  scratch.known_pin = preemptor.pin;
+  scratch.known_priority = preemptor.priority;
   scratch.known_evicts = evicts;
-  scratch.known_group = pod.group;
-  evaluator.FixedRefusals(state, pod.class_id, pod.pin, scratch.fixed);
+  scratch.known_group = preemptor.group;
+  scratch.known_heeds_all = preemptor.heeds_all_promises;
+  evaluator.FixedRefusals(state, preemptor.class_id, preemptor.pin, scratch.fixed);
 }
 
 void CollectBounds(const model::State& state, const Search& search, PreemptionScratch& scratch) {
@@ -475,14 +478,15 @@ void MakeRoom(std::vector<T>& items, size_t count) {
 }
 
 // Over all nodes.
-Preemption Find(const model::State& state, const Evaluator& evaluator, model::PodId preemptor,
+Preemption Find(const model::State& state, const Evaluator& evaluator, const Preemptor& preemptor,
                 Evictions evictions, PreemptionScratch& scratch) {
   Preemption best;
   Search search(state, preemptor, scratch, OthersPromises::kCount, evictions);
   // A promise of its own is room for it alone, and what budgets allow changes without a node's.
-  const bool remember = state.budgets().empty() && !state.PromiseOf(preemptor).valid();
+  const model::ClaimId promise = state.ledger().NodeClaimOf(preemptor.owner);
+  const bool remember = state.budgets().empty() && !promise.valid();
   if (!remember) scratch.known.clear();
-  Recall(state, evaluator, search.pod(), evictions, scratch);
+  Recall(state, evaluator, preemptor, evictions, scratch);
   CollectBounds(state, search, scratch);
   Cost best_cost;
   while (!scratch.bounds.empty()) {
@@ -524,38 +528,54 @@ void CatchUpPreemption(const model::State& state, const Evaluator& evaluator,
   MakeRoom(scratch.bounds, state.nodes().size());
 }
 
+Preemptor PreemptorOf(const model::State& state, model::PodId pod) {
+  const model::Pod& row = state.pods().at(pod);
+  return {.owner = state.OwnerOf(pod),
+          .class_id = row.class_id,
+          .pin = row.pin,
+          .priority = row.priority,
+          .group = row.group,
+          .preempts = row.preempts};
+}
+
 Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
-                          model::PodId preemptor, PreemptionScratch& scratch) {
-  if (state.pods().at(preemptor).preempts)
+                          const Preemptor& preemptor, PreemptionScratch& scratch) {
+  if (preemptor.preempts)
     return Find(state, evaluator, preemptor, Evictions::kOfLowerPriority, scratch);
   Preemption none;
   none.refusal.bar = model::PreemptionBar::kPolicy;
   return none;
 }
 
-Preemption FindRoomToCome(const model::State& state, const Evaluator& evaluator, model::PodId pod,
-                          PreemptionScratch& scratch) {
-  return Find(state, evaluator, pod, Evictions::kNone, scratch);
+Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
+                          model::PodId preemptor, PreemptionScratch& scratch) {
+  return FindPreemption(state, evaluator, PreemptorOf(state, preemptor), scratch);
+}
+
+Preemption FindRoomToCome(const model::State& state, const Evaluator& evaluator,
+                          const Preemptor& preemptor, PreemptionScratch& scratch) {
+  return Find(state, evaluator, preemptor, Evictions::kNone, scratch);
 }
 
 bool WillFit(const model::State& state, const Evaluator& evaluator, model::PodId pod,
              model::NodeId node, OthersPromises promises) {
   PreemptionScratch scratch;
-  const Search search(state, pod, scratch, promises);
-  return evaluator.FixedRefusalOn(state, search.pod().class_id, node, search.pod().pin).kind ==
+  const Preemptor preemptor = PreemptorOf(state, pod);
+  const Search search(state, preemptor, scratch, promises);
+  return evaluator.FixedRefusalOn(state, preemptor.class_id, node, preemptor.pin).kind ==
              ReasonKind::kNone &&
          search.FitsInTheEnd(node);
 }
 
 NodePreemption FindPreemptionOn(const model::State& state, const Evaluator& evaluator,
-                                model::PodId preemptor, model::NodeId node,
-                                PreemptionScratch& scratch) {
+                                model::PodId pod, model::NodeId node, PreemptionScratch& scratch) {
   NodePreemption out;
+  const Preemptor preemptor = PreemptorOf(state, pod);
   Search search(state, preemptor, scratch);
-  const model::Pod& pod = search.pod();
   Cost cost;
-  out.answer = search.Ask(node, evaluator.FixedRefusalOn(state, pod.class_id, node, pod.pin),
-                          out.verdict, cost);
+  out.answer =
+      search.Ask(node, evaluator.FixedRefusalOn(state, preemptor.class_id, node, preemptor.pin),
+                 out.verdict, cost);
   if (out.answer == PreemptionAnswer::kHelps) search.Tell(node, cost, out.preemption);
   return out;
 }

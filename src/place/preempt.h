@@ -16,6 +16,18 @@
 // Whose room a pod may take (DefaultPreemption of kube-scheduler; docs/design/0007-preemption.md).
 namespace berth::place {
 
+// Who asks for room: a pod, or one that a workload would have.
+struct Preemptor {
+  model::OwnerId owner;  // Whose own promises are room to it; invalid: nobody's.
+  model::ClassId class_id;
+  model::Pin pin = {};
+  int32_t priority = 0;
+  model::KeyId group = {};          // Whose members it evicts not.
+  bool preempts = true;             // By its policy.
+  bool heeds_all_promises = false;  // Of others, however much less important they are.
+};
+[[nodiscard]] Preemptor PreemptorOf(const model::State& state, model::PodId pod);
+
 struct Preemption {
   model::NodeId node;  // Invalid: no eviction helps.
   // Most important first. None: what leaves the node already makes enough room.
@@ -82,6 +94,7 @@ struct PreemptionScratch {
   model::KeyId known_group;
   int32_t known_priority = 0;
   bool known_evicts = false;
+  bool known_heeds_all = false;
 };
 
 // Whether anybody may be evicted: without, what leaves a node already has to do.
@@ -108,10 +121,12 @@ enum class Evictions : uint8_t { kNone, kOfLowerPriority };
 // Whether the pod may preempt now is the caller's to know, but for its policy. No allocation once
 // the scratch has grown, but for the answer.
 [[nodiscard]] Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
+                                        const Preemptor& preemptor, PreemptionScratch& scratch);
+[[nodiscard]] Preemption FindPreemption(const model::State& state, const Evaluator& evaluator,
                                         model::PodId preemptor, PreemptionScratch& scratch);
 // The same with nobody evicted, whatever the pod's policy is.
 [[nodiscard]] Preemption FindRoomToCome(const model::State& state, const Evaluator& evaluator,
-                                        model::PodId pod, PreemptionScratch& scratch);
+                                        const Preemptor& preemptor, PreemptionScratch& scratch);
 
 // Whether the pod fits on the node once all that is releasing has left, beside what others of at
 // least its priority are promised there, or as if they were promised nothing. O(promises there).

@@ -8,7 +8,9 @@
 #include "base/check.h"
 #include "codec/decode.h"
 #include "codec/scan.h"
+#include "model/workload_stage.h"
 #include "translate/facts.h"
+#include "translate/quota_facts.h"
 
 namespace berth::sim {
 namespace {
@@ -40,6 +42,7 @@ bool Names(const Truth::PodFacts& pod) {
 void Checkers::OnCommit(Instant now, const env::JournalRecord& record) {
   ++commits_;
   const Truth::Change change = truth_.Apply(record);
+  NoteWaiting(record);
   if (change.pod_before && change.pod_after && change.pod_before->uid == change.pod_after->uid) {
     CheckPod(now, *change.pod_before, *change.pod_after);
     CheckRun(now, *change.pod_before, *change.pod_after);
@@ -252,8 +255,39 @@ bool Checkers::EvictsFor(const std::string& node, int64_t priority) const {
          });
 }
 
-// The scheduler deletes for preemptions (I-NOM-2: the nomination is durable before), and for gangs
-// that it could not complete.
+void Checkers::NoteWaiting(const env::JournalRecord& record) {
+  if (!record.key.starts_with(kWorkloadsPrefix)) return;
+  if (const auto before = waiting_.find(record.key); before != waiting_.end()) {
+    waited_.push_back({.priority = before->second, .revision = record.revision});
+    waiting_.erase(before);
+  }
+  if (record.value.empty()) return;
+  const Result<api::Workload> workload = decoder_.Workload(record.value.view());
+  if (!workload) return;
+  if (IsQueued(translate::WorkloadStatusOf(*workload), Instant::Never()))
+    waiting_[record.key] = workload->priority;
+}
+
+// A list, or a version that is as new.
+void Checkers::OnWorkloadsHeard(std::string_view text) {
+  constexpr std::string_view kWorkload = R"("kind":"Workload)";
+  if (waited_.empty() || !text.contains(kWorkload)) return;
+  const std::string_view object = codec::Member(text, "object");
+  const uint64_t heard = VersionIn(object.empty() ? text : object);
+  std::erase_if(waited_, [&](const Waited& waited) { return waited.revision <= heard; });
+}
+
+// Whether a more important workload waits, which may evict as its pods would, or did as far as the
+// scheduler knows.
+bool Checkers::EvictsForWorkload(int64_t priority) const {
+  return std::ranges::any_of(waiting_,
+                             [&](const auto& entry) { return entry.second > priority; }) ||
+         std::ranges::any_of(waited_,
+                             [&](const Waited& waited) { return waited.priority > priority; });
+}
+
+// The scheduler deletes for preemptions (I-NOM-2: the nomination is durable before), of workloads
+// too, and for gangs that it could not complete.
 void Checkers::OnEviction(Instant now, const env::HttpRequest& request) {
   const std::string uid =
       codec::StringMember(codec::Member(request.body.view(), "preconditions"), "uid");
@@ -261,7 +295,7 @@ void Checkers::OnEviction(Instant now, const env::HttpRequest& request) {
   evicting_.insert(uid);
   for (const auto& [key, victim] : truth_.pods()) {
     if (victim.uid != uid || EvictsFor(victim.node_name, victim.priority) ||
-        gangs_.MayBeReleased(victim)) {
+        EvictsForWorkload(victim.priority) || gangs_.MayBeReleased(victim)) {
       continue;
     }
     Report(now, fmt::format("pod {} (uid {}) is evicted while no pod of higher priority waits that "
@@ -307,10 +341,14 @@ void Checkers::OnControllersRestarted() {
 void Checkers::OnDelivered(Party party, const env::Input& input) {
   if (party != Party::kScheduler) return;
   if (const auto* failed = std::get_if<env::CallFailed>(&input)) OnFailed(*failed);
-  if (const auto* data = std::get_if<env::StreamData>(&input)) OnPodsHeard(data->data.view());
+  if (const auto* data = std::get_if<env::StreamData>(&input)) {
+    OnPodsHeard(data->data.view());
+    OnWorkloadsHeard(data->data.view());
+  }
   const auto* response = std::get_if<env::Response>(&input);
   if (response == nullptr) return;
   nominating_.erase(response->call.value);
+  OnWorkloadsHeard(response->response.body.view());
   if (response->response.body.view().contains(R"("kind":"PodList")")) {
     OnPodsHeard(response->response.body.view());
   }
@@ -399,6 +437,8 @@ void Checkers::AddTo(Hasher& hasher) const {
     one.Add(std::string_view(ended.uid)).Add(std::string_view(ended.node)).Add(ended.priority);
     one.AddVersion(ended.revision);
   });
+  // What was heard decides which these are.
+  hasher.AddHistory(waited_.size());
   hasher.Add(open_bindings_.size());
   for (const auto& [uid, turn] : open_bindings_) hasher.Add(uid).AddHistory(turn);
   hasher.Add(creations_.size());

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/time.h"
+#include "codec/decode.h"
 #include "controllers/objects.h"
 #include "env/actor.h"
 #include "model/lifecycle.h"
@@ -71,6 +72,9 @@ class Checkers {
   void OnPodsHeard(std::string_view text);
   void NoteEnded(const Truth::PodFacts& before, const std::optional<Truth::PodFacts>& after,
                  uint64_t revision);
+  void NoteWaiting(const env::JournalRecord& record);
+  void OnWorkloadsHeard(std::string_view text);
+  [[nodiscard]] bool EvictsForWorkload(int64_t priority) const;
   void CheckReplicas(Instant now, const Truth::PodFacts& created);
   void OnFailed(const env::CallFailed& failed);
   void CheckCapacity(Instant now, const std::string& node);
@@ -126,6 +130,15 @@ class Checkers {
     uint64_t revision = 0;  // Of the pod's version without it.
   };
   std::vector<Ended> ended_;
+  // Workloads that wait for quota, by key: their priorities. And those that did, until the
+  // scheduler hears of what came of them.
+  std::map<std::string, int64_t> waiting_;
+  struct Waited {
+    int64_t priority = 0;
+    uint64_t revision = 0;
+  };
+  std::vector<Waited> waited_;
+  codec::Decoder decoder_;
 };
 
 }  // namespace berth::sim

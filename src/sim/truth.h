@@ -25,6 +25,7 @@ inline constexpr std::string_view kBudgetsPrefix = "poddisruptionbudgets.policy/
 inline constexpr std::string_view kGroupsPrefix = "podgroups.scheduling.volcano.sh/";
 inline constexpr std::string_view kGroupQueuesPrefix = "queues.scheduling.volcano.sh/";
 inline constexpr std::string_view kClassesPrefix = "priorityclasses.scheduling.k8s.io/";
+inline constexpr std::string_view kWorkloadsPrefix = "workloads.kueue.x-k8s.io/";
 inline constexpr std::string_view kQueuesPrefix = "clusterqueues.kueue.x-k8s.io/";
 inline constexpr std::string_view kCohortsPrefix = "cohorts.kueue.x-k8s.io/";
 inline constexpr std::string_view kChecksPrefix = "admissionchecks.kueue.x-k8s.io/";

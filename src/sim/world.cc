@@ -156,6 +156,7 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .drop_quota_promise_when_tried = bugs.quota_promise_dropped,
                            .evict_for_nobody = bugs.evicted_for_nobody,
                            .forget_slots = bugs.slots_forgotten,
+                           .drop_promised_places = bugs.promised_places_dropped,
                            .keep_lost_quota = bugs.lost_quota_kept,
                            .second_pass_by_mark = bugs.second_pass_by_mark,
                            .second_pass_replayed = bugs.second_pass_replayed,

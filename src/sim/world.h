@@ -71,6 +71,7 @@ struct PlantedBugs {
   bool group_quota_less_who_leaves = false;
   bool group_quota_wakes_nobody = false;
   bool slots_forgotten = false;
+  bool promised_places_dropped = false;
   bool second_pass_by_mark = false;
   bool second_pass_replayed = false;
   bool pass_fails_fast = false;

@@ -439,6 +439,17 @@ NameId PodSetOf(const api::ObjectMeta& meta, model::Vocabulary& vocabulary) {
   return name && !name->empty() ? vocabulary.names.Intern(*name) : NameId{};
 }
 
+}  // namespace
+
+int32_t PriorityOf(int64_t priority) {
+  return static_cast<int32_t>(std::clamp<int64_t>(priority, std::numeric_limits<int32_t>::min(),
+                                                  std::numeric_limits<int32_t>::max()));
+}
+
+bool Preempts(const api::PodSpec& spec) { return spec.preemption_policy != kNeverPreempts; }
+
+namespace {
+
 model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts,
                           model::Vocabulary& vocabulary) {
   return {
@@ -458,15 +469,13 @@ model::PodUpsert WithSpec(const api::Pod& pod, const SpecFacts& facts,
       .creation = pod.meta.creation_time,
       .start = pod.start_time,
       .deletion_deadline = pod.meta.deletion_time.value_or(Instant{}),
-      .priority = static_cast<int32_t>(std::clamp<int64_t>(pod.spec->priority,
-                                                           std::numeric_limits<int32_t>::min(),
-                                                           std::numeric_limits<int32_t>::max())),
+      .priority = PriorityOf(pod.spec->priority),
       .devices = pod.node_name.empty() ? model::DeviceSlots{} : DevicesOf(pod, facts.gpu),
       .gated = !pod.spec->scheduling_gates.empty(),
       .terminating = pod.meta.deletion_time.has_value(),
       .terminal = pod.phase == "Succeeded" || pod.phase == "Failed",
       .succeeded = pod.phase == "Succeeded",
-      .preempts = pod.spec->preemption_policy != kNeverPreempts,
+      .preempts = Preempts(*pod.spec),
       .disrupted = std::ranges::any_of(pod.conditions, IsPreempted),
   };
 }

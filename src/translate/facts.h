@@ -73,6 +73,11 @@ class PodTranslator {
   size_t oldest_ = 0;  // What is replaced next.
 };
 
+// Within what is counted.
+[[nodiscard]] int32_t PriorityOf(int64_t priority);
+// Whether such pods may evict others.
+[[nodiscard]] bool Preempts(const api::PodSpec& spec);
+
 // Taints of unknown effect are left out, as upstream ignores them. So are resources beyond
 // limits::kResourceKindsMax; their names are added to `left_out`.
 [[nodiscard]] model::NodeUpsert NodeFacts(const api::Node& node, model::Vocabulary& vocabulary,

@@ -165,7 +165,15 @@ WaitText PlacesText(const model::WorkloadRefusal& refusal, const model::Workload
       text += FlavorLabelsText(refusal.reasons[i], state);
   }
   if (!first.topology) {
-    if (refusal.promised) text += " Its quota is kept for it meanwhile.";
+    if (first.evicted > 0)
+      text += fmt::format(" {} pod(s) of lower priority are evicted for it.", first.evicted);
+    if (refusal.promised && refusal.victims_count > 0)
+      text += fmt::format(" {} workload(s) are preempted for it.", refusal.victims_count);
+    if (refusal.promised) {
+      text += workload.promised.slots.empty()
+                  ? " Its quota is kept for it meanwhile."
+                  : " Its quota is kept for it meanwhile, and so are the nodes that others leave.";
+    }
     return {"WaitingForNodes", std::move(text)};
   }
   if (refusal.promised && refusal.victims_count > 0) return PromisedText(refusal, std::move(text));

@@ -247,6 +247,13 @@ std::optional<std::string> RequestsBeyondLimits(const api::Workload& workload) {
   return fmt::format("[{}]", fmt::join(faults, ", "));
 }
 
+// What the pods will have. A class of workloads says nothing of theirs; then the template tells.
+int32_t PodPriorityOf(const api::Workload& workload, const api::PodSpec& spec) {
+  const bool of_workloads =
+      !workload.priority_class.empty() && workload.priority_class_group != "scheduling.k8s.io";
+  return PriorityOf(of_workloads ? spec.priority : workload.priority);
+}
+
 Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
                                                   model::Vocabulary& vocabulary) {
   if (workload.pod_sets.empty()) return Fail(ErrorCode::kInvalid, "spec.podSets: it has none");
@@ -271,7 +278,9 @@ Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
          .count = count,
          .missing_max = count - std::min(count, Clamped(pods.min_count.value_or(count))),
          .topology =
-             pods.topology ? TopologyWishOf(*pods.topology, vocabulary) : model::TopologyWish{}});
+             pods.topology ? TopologyWishOf(*pods.topology, vocabulary) : model::TopologyWish{},
+         .priority = PodPriorityOf(workload, *pods.spec),
+         .preempts = Preempts(*pods.spec)});
   }
   return slots;
 }
@@ -287,8 +296,7 @@ Result<model::WorkloadUpsert> WorkloadFacts(const api::Workload& workload,
                               .local_queue = place + '/' + workload.queue,
                               .job = JobOf(workload.meta),
                               .status = WorkloadStatusOf(workload)};
-  facts.priority = static_cast<int32_t>(std::clamp<int64_t>(
-      workload.priority, std::numeric_limits<int32_t>::min(), std::numeric_limits<int32_t>::max()));
+  facts.priority = PriorityOf(workload.priority);
   // One that is being deleted wants no quota, and what it has is given back once nothing of it runs
   // any more, as by one that is evicted.
   if (workload.meta.deletion_time) {

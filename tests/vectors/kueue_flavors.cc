@@ -372,7 +372,8 @@ quota::FlavorAssignment Assign(Cluster& c, const Case& test, const Workload& wor
   const place::Evaluator evaluator;
   cycle::ClassCaches caches(/*bytes_max=*/0);
   cycle::ClassPlaces counted;
-  cycle::SlotPlacer placer(c.state(), evaluator, caches, counted, /*joint=*/false);
+  place::PreemptionScratch scratch;
+  cycle::SlotPlacer placer(c.state(), evaluator, caches, counted, scratch, {});
   cycle::WantedPlaces wanted(c.state(), placer, id,
                              c.state().queues().at(workload.request().queue).name);
   const auto misplaced = [&](const quota::FlavorAssignment& flavors, quota::Room room) {
