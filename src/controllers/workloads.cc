@@ -143,6 +143,13 @@ std::string PriorityText(const Priority& priority) {
   return text + fmt::format(R"("priority":{})", priority.value);
 }
 
+// How many pods have a place.
+int64_t PlacesIn(const api::TopologyAssignment& topology) {
+  int64_t places = 0;
+  for (const api::TopologyDomain& domain : topology.domains) places += domain.count;
+  return places;
+}
+
 // ---- The plan --------------------------------------------------------------------------------
 
 class Planner {
@@ -176,7 +183,7 @@ class Planner {
   void Release(const api::Condition& evicted);
   void Report();
   void KeepInTopology();
-  void Displace();
+  void Displace(std::string_view wrong);
   void ReadFirst(api::KindId kind, std::string namespace_name, std::string name);
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
@@ -591,7 +598,12 @@ void Planner::Report() {
 void Planner::KeepInTopology() {
   if (!own_->admission || own_->admission->pod_sets.size() != 1) return;
   const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
-  if (!assignment.topology) return Displace();
+  if (!assignment.topology) return Displace("has no topologyAssignment any more");
+  const int64_t count = assignment.count.value_or(pod_set().count);
+  const int64_t done = own_->reclaimable.empty() ? 0 : own_->reclaimable.front().second;
+  if (const int64_t places = PlacesIn(*assignment.topology); places < count - done)
+    return Displace(
+        fmt::format("has a topologyAssignment of {} pods and not of {}", places, count));
   std::vector<PodRef> pods;
   for (const Slot slot : objects_.DependentsOf(head_)) {
     const PodRef pod = objects_.pod_ref(slot);
@@ -620,17 +632,16 @@ void Planner::KeepInTopology() {
     plan_.writes.push_back(std::move(write));
 }
 
-// It was started by a topology, and somebody took away where its pods are to stand: those that come
-// would be gated for ever. It is placed anew, as when its nodes had failed.
-void Planner::Displace() {
+// It was started by a topology, and somebody took away where pods of it are to stand: those that
+// come would be gated for ever. It is placed anew, as when its nodes had failed.
+void Planner::Displace(std::string_view wrong) {
   const auto gates = [](const api::PodSpec& spec) {
     return std::ranges::find(spec.scheduling_gates, kTopologyGate) != spec.scheduling_gates.end();
   };
   if (!plan_.writes.empty() || !gates(spec_) || gates(*pod_set().spec)) return;
   std::vector<api::Condition> conditions = own_->conditions;
-  const std::string why =
-      "its pods are placed by a topology, and its status.admission has no topologyAssignment any "
-      "more: it is placed anew";
+  const std::string why = fmt::format(
+      "its pods are placed by a topology, and its status.admission {}: it is placed anew", wrong);
   Set(conditions, kEvicted, true, "NodeFailures", why);
   Status(conditions, client::ResetOfEvicted(*own_, now_),
          {.warning = true, .reason = "EvictedDueToNodeFailures", .message = why});
