@@ -104,6 +104,23 @@ std::optional<Reason> WhyAgain(const api::Workload& workload, const QueuesOf& qu
   return std::nullopt;
 }
 
+// Why one without quota gets none: its user, or an administrator, wants it not to run.
+translate::WaitText DeactivatedText() {
+  return {"Suspended",
+          "The workload is deactivated by its spec.active: set that to true to have it tried"};
+}
+
+// Whether it says that it is deactivated. One that lost its quota by that says so already, and who
+// holds it says why themselves.
+bool SaysDeactivated(const api::Workload& workload) {
+  const auto by_that = [&](std::string_view type, std::string_view status) {
+    const api::Condition* said = api::Find(workload.conditions, type);
+    return said != nullptr && said->status == status && said->reason.starts_with("Deactivated");
+  };
+  return by_that("Evicted", "True") || by_that("Requeued", "False") ||
+         translate::WorkloadStatusOf(workload).on_hold || SaysSo(workload, DeactivatedText());
+}
+
 // Of the last time that it was active.
 bool SaysMore(const api::Workload& workload) {
   return workload.requeue_at || IsTrue(workload, "DeactivationTarget") ||
@@ -217,7 +234,10 @@ Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues) {
     return UpkeepOfHolder(workload, queues, stage == model::WorkloadStage::kAdmitted);
   if (stage != model::WorkloadStage::kPending) return {};
   if (IsTrue(workload, "Admitted")) return {.due = Due::kAdmit};
-  if (!workload.active) return {.due = SaysMore(workload) ? Due::kReset : Due::kNothing};
+  if (!workload.active) {
+    const bool rests = SaysDeactivated(workload) && !SaysMore(workload);
+    return {.due = rests ? Due::kNothing : Due::kReset};
+  }
   if (WhyAgain(workload, queues))
     return {.due = Due::kRequeue, .at = workload.requeue_at.value_or(Instant{})};
   return {};
@@ -250,6 +270,8 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
             {.type = "Evicted", .status = "True", .reason = why.reason, .message = why.message},
             said);
       }
+      if (due == Due::kReset && !workload.active && !SaysDeactivated(workload))
+        conditions = ConditionsOfWaiting(workload, DeactivatedText(), now);
       std::erase_if(conditions,
                     [](const api::Condition& c) { return c.type == "DeactivationTarget"; });
       more = ResetOfEvicted(workload, now);

@@ -177,6 +177,38 @@ TEST_F(WorkloadsTest, ARejectedWorkloadIsDeactivatedAndComesBackAnew) {
             std::string::npos);
 }
 
+// Goal: why one that waits gets nothing is told, whatever it waited for before. Method: its user
+// deactivates it while it waits, and makes it active again; nothing is written twice.
+TEST_F(WorkloadsTest, OneThatWaitsIsToldThatItIsDeactivated) {
+  const auto inactive = [](std::string workload) {
+    return workload.insert(workload.find(R"("queueName")"), R"("active":false,)");
+  };
+  const auto waits = [](const std::string& reason) {
+    return fmt::format(
+        R"("conditions":[{{"type":"QuotaReserved","status":"False","reason":"{}","message":"m"}}])",
+        reason);
+  };
+  rig_.Event("workloads", "ADDED", inactive(WorkloadJson("a", 111, waits("WaitingForQuota"))));
+  const env::SendRequest tells = TakeStatus("a");
+  const std::string body = MembersOf(tells);
+  EXPECT_NE(body.find(R"("type":"QuotaReserved","status":"False","reason":"Suspended","message":)"
+                      R"("The workload is deactivated by its spec.active: set that to true to )"
+                      R"(have it tried")"),
+            std::string::npos)
+      << body;
+  EXPECT_EQ(body.find("Evicted"), std::string::npos) << body;
+  EXPECT_EQ(body.find("Requeued"), std::string::npos) << body;
+  rig_.Answer(tells, 200, inactive(WorkloadJson("a", 112, body)));
+  rig_.Settle();
+  ExpectNothing("a");
+  // Who holds it says why.
+  rig_.Event("workloads", "ADDED", inactive(WorkloadJson("b", 113, waits("OnHold"))));
+  ExpectNothing("b");
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("a", 114, body));
+  EXPECT_NE(MembersOf(TakeStatus("a")).find(R"("type":"QuotaReserved","status":"True")"),
+            std::string::npos);
+}
+
 // K108 of docs/REGRESSIONS.md: its user makes it active again between the two writes that end its
 // try. The mark is of generation 3.
 TEST_F(WorkloadsTest, WhoIsActiveAgainBeforeItIsEvictedIsNotDeactivatedAgain) {
