@@ -732,6 +732,11 @@ TEST_F(EvictionsTest, WhyTellsOfWorkloads) {
   EXPECT_NE(why("high").find(R"("leaving":[{"workload":"ns/low","priority":0,"told":false}])"),
             std::string::npos)
       << why("high");
+  const std::string behind = why("b");
+  EXPECT_NE(behind.find(R"({"workload":"ns/high","amount":"3","priority":5,"leaves":false,)"
+                        R"("promised":true})"),
+            std::string::npos)
+      << behind;
   const std::string holds = why("low");
   EXPECT_NE(holds.find(R"("evictedFor":"ns/high")"), std::string::npos) << holds;
   EXPECT_NE(
