@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -243,6 +244,18 @@ Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues) {
   return {};
 }
 
+std::optional<Instant> ExpiresAt(const api::Workload& workload) {
+  const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
+  if (!workload.max_execution || StageOf(status) != model::WorkloadStage::kAdmitted ||
+      !workload.active || workload.meta.deletion_time || IsTrue(workload, "DeactivationTarget")) {
+    return std::nullopt;
+  }
+  const Instant since = api::Find(workload.conditions, "Admitted")->transition;
+  if (since == Instant{}) return std::nullopt;
+  const int64_t left = std::max<int64_t>(0, *workload.max_execution - workload.past_execution);
+  return since + Duration::Seconds(std::min<int64_t>(left, std::numeric_limits<int32_t>::max()));
+}
+
 std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,
                        Instant now) {
   const Said said = {.now = now, .generation = workload.meta.generation};
@@ -295,9 +308,20 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
       }
       return ChecksText(checks);
     }
-    case Due::kAdmit:
-      Put(conditions, AdmittedOf(workload, queues.held_up), said);
+    case Due::kExpire:
+      Put(conditions,
+          {.type = "DeactivationTarget",
+           .status = "True",
+           .reason = std::string(client::kExecutionExceeded),
+           .message = "exceeding the maximum execution time"},
+          said);
       break;
+    case Due::kAdmit: {
+      const api::Condition admitted = AdmittedOf(workload, queues.held_up);
+      if (admitted.status == "False") more = client::ExecutionText(workload, now);
+      Put(conditions, admitted, said);
+      break;
+    }
     case Due::kRequeue: {
       const Reason why = *WhyAgain(workload, queues);
       Put(conditions,

@@ -177,6 +177,50 @@ TEST_F(WorkloadsTest, ARejectedWorkloadIsDeactivatedAndComesBackAnew) {
             std::string::npos);
 }
 
+// Goal: who may be admitted for so long is deactivated then, and not before. Method: a workload with
+// a limit, of which it used a part before; it is made active again after its end.
+TEST_F(WorkloadsTest, WhoWasAdmittedForAsLongAsItMayIsDeactivated) {
+  const auto limited = [](std::string json, std::string_view more = "") {
+    return json.insert(json.find(R"("queueName")"),
+                       fmt::format(R"("maximumExecutionTimeSeconds":90,{})", more));
+  };
+  // Admitted just now, as the rig's clock has it.
+  const std::string admitted = ReservedStatus() + R"(,"accumulatedPastExecutionTimeSeconds":30)";
+  rig_.Event("workloads", "ADDED", limited(WorkloadJson("a", 111, admitted)));
+  ExpectNothing("a");
+  rig_.Pass(Duration::Seconds(59));
+  ExpectNothing("a");
+  rig_.Pass(Duration::Seconds(2));
+  const env::SendRequest marks = TakeStatus("a");
+  EXPECT_NE(
+      MembersOf(marks).find(
+          R"("type":"DeactivationTarget","status":"True","reason":)"
+          R"("MaximumExecutionTimeExceeded","message":"exceeding the maximum execution time")"),
+      std::string::npos)
+      << MembersOf(marks);
+  std::string marked = admitted;
+  marked.insert(marked.find(R"("conditions":[)") + 14,
+                R"({"type":"DeactivationTarget","status":"True","reason":)"
+                R"("MaximumExecutionTimeExceeded","message":"m"},)");
+  rig_.Answer(marks, 200, limited(WorkloadJson("a", 112, marked)));
+  rig_.Settle();
+  const env::SendRequest deactivates = rig_.TakeOf("/workloads/a");
+  EXPECT_TRUE(BodyOf(deactivates).ends_with(R"("spec":{"active":false}})"));
+  rig_.Answer(deactivates, 200, limited(WorkloadJson("a", 113, marked), R"("active":false,)"));
+  rig_.Settle();
+  EXPECT_NE(MembersOf(TakeStatus("a"))
+                .find(R"("reason":"DeactivatedDueToMaximumExecutionTimeExceeded","message":)"
+                      R"("The workload is deactivated due to m")"),
+            std::string::npos);
+  // Who let go says how long it ran; by whom its quota was given back doesn't matter.
+  std::string gone = admitted;
+  const std::string_view reserved = R"("status":"True","reason":"QuotaReserved")";
+  gone.replace(gone.find(reserved), reserved.size(), R"("status":"False","reason":"OnHold")");
+  rig_.Event("workloads", "ADDED", limited(WorkloadJson("b", 114, gone)));
+  const std::string ended = MembersOf(TakeStatus("b"));
+  EXPECT_NE(ended.find(R"("accumulatedPastExecutionTimeSeconds":91)"), std::string::npos) << ended;
+}
+
 // Goal: why one that waits gets nothing is told, whatever it waited for before. Method: its user
 // deactivates it while it waits, and makes it active again; nothing is written twice.
 TEST_F(WorkloadsTest, OneThatWaitsIsToldThatItIsDeactivated) {

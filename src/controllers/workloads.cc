@@ -72,6 +72,16 @@ std::optional<int64_t> MinCountOf(const api::Job& job) {
   return count;
 }
 
+// For how many seconds its Workload may be admitted.
+std::optional<int64_t> LimitOf(const Head& job) {
+  const auto text = api::Find(job.labels, api::kMaxExecutionLabel);
+  int32_t seconds = 0;
+  if (!text) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
+  const bool is_number = error == std::errc() && end == text->data() + text->size();
+  return is_number && seconds > 0 ? std::optional<int64_t>(seconds) : std::nullopt;
+}
+
 // Of those pods that run at first, as many as no pod is to follow any more.
 int64_t ReclaimableOf(const api::Job& job) {
   if (job.parallelism == 1 || job.succeeded == 0) return 0;
@@ -313,8 +323,11 @@ void Planner::Make() {
   write.metadata = R"("labels":)" + MapText({{std::string(api::kJobUidLabel), head_.uid}}) +
                    R"(,"ownerReferences":)" + OwnersText({ControllerReference(head_)}) +
                    R"(,"finalizers":)" + ListText({std::string(api::kInUseFinalizer)});
-  write.body = fmt::format(R"("spec":{{{},"queueName":{},{},"active":true}})", PodSetText(),
+  write.body = fmt::format(R"("spec":{{{},"queueName":{},{},)", PodSetText(),
                            client::JsonString(QueueNameOf(head_)), PriorityText(*priority));
+  if (const auto limit = LimitOf(head_))
+    write.body += fmt::format(R"("maximumExecutionTimeSeconds":{},)", *limit);
+  write.body += R"("active":true})";
   write.told.push_back(
       {.reason = "CreatedWorkload",
        .message = fmt::format("Created Workload {}/{}", head_.namespace_name, name)});
@@ -351,6 +364,15 @@ bool Planner::Contradicts() {
 
 // Of what its own server refuses, too, and a Workload can be made without.
 void Planner::TellIgnored(Write& write) const {
+  const auto limit = api::Find(head_.labels, api::kMaxExecutionLabel);
+  if (limit && !LimitOf(head_)) {
+    write.told.push_back(
+        {.warning = true,
+         .reason = "Ignored",
+         .message = fmt::format("The label {} is ignored, and the Job may run for ever: \"{}\" is "
+                                "no number of seconds from 1 on",
+                                api::kMaxExecutionLabel, *limit)});
+  }
   const auto least = api::Find(job_.meta.annotations, api::kMinParallelismAnnotation);
   if (!least || MinCountOf(job_)) return;
   write.told.push_back(
@@ -457,6 +479,10 @@ void Planner::Follow() {
   } else if (priority && !priority->name.empty() && IsOf(*priority) &&
              own_->priority != priority->value) {
     members += fmt::format(R"("priority":{},)", priority->value);
+  }
+  if (const auto limit = LimitOf(head_); limit != own_->max_execution && !reserved()) {
+    members += fmt::format(R"("maximumExecutionTimeSeconds":{},)",
+                           limit ? std::to_string(*limit) : "null");
   }
   if (members.empty()) return;
   members.pop_back();
@@ -705,7 +731,7 @@ void Planner::Release(const api::Condition& evicted) {
     Set(conditions, kAdmitted, false, "NoReservation", "The workload has no reservation");
   if (api::Find(conditions, kPodsReady) != nullptr)
     Set(conditions, kPodsReady, false, "WaitForStart", "Not all pods are ready or succeeded");
-  Status(conditions, R"(,"admission":null)", {});
+  Status(conditions, R"(,"admission":null)" + client::ExecutionText(*own_, now_), {});
 }
 
 void Planner::Finish(std::string_view reason, std::string message) {
