@@ -249,8 +249,10 @@ struct Workload {
   std::string priority_class_group;  // of which of the kinds of classes.
   int64_t priority = 0;
   bool active = true;
+  std::optional<int64_t> max_execution;  // Seconds that it may be admitted.
 
   std::vector<Condition> conditions;
+  int64_t past_execution = 0;  // Seconds that it was, before this time.
   std::optional<Admission> admission;
   std::optional<Instant> requeue_at;  // status.requeueState
   int64_t requeue_count = 0;

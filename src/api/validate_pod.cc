@@ -215,6 +215,15 @@ void CheckPodAffinity(FieldErrors& errors, const Path& affinity_path, const Json
   }
 }
 
+void CheckAffinity(FieldErrors& errors, const Path& spec_path, const Json& spec) {
+  const Json* affinity = FindMember(spec, "affinity");
+  if (affinity == nullptr) return;
+  const Path path = spec_path.At("affinity");
+  CheckNodeAffinity(errors, path, *affinity);
+  CheckPodAffinity(errors, path, *affinity, "podAffinity");
+  CheckPodAffinity(errors, path, *affinity, "podAntiAffinity");
+}
+
 void CheckSpread(FieldErrors& errors, const Path& spec_path, const Json& spec) {
   constexpr std::array<std::string_view, 2> kActions = {"DoNotSchedule", "ScheduleAnyway"};
   constexpr std::array<std::string_view, 2> kPolicies = {"Honor", "Ignore"};
@@ -337,12 +346,7 @@ void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool 
   CheckRequiredEnum(errors, path.At("dnsPolicy"), TextAt(spec, "dnsPolicy"), kDnsPolicies);
   CheckLabels(errors, path.At("nodeSelector"), ObjectAt(spec, "nodeSelector"));
   CheckSecurity(errors, path, spec);
-  if (const Json* affinity = FindMember(spec, "affinity")) {
-    const Path at = path.At("affinity");
-    CheckNodeAffinity(errors, at, *affinity);
-    CheckPodAffinity(errors, at, *affinity, "podAffinity");
-    CheckPodAffinity(errors, at, *affinity, "podAntiAffinity");
-  }
+  CheckAffinity(errors, path, spec);
   CheckGates(errors, path, spec);
   CheckSpread(errors, path, spec);
   CheckSpecNames(errors, path, spec);
@@ -361,6 +365,14 @@ void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool 
   for (const auto& [name, amount] : ObjectAt(spec, "overhead")) {
     CheckAmount(errors, overhead.Key(name), name, amount);
   }
+}
+
+void CheckPodScheduling(FieldErrors& errors, const Path& path, const Json& spec) {
+  CheckLabels(errors, path.At("nodeSelector"), ObjectAt(spec, "nodeSelector"));
+  CheckAffinity(errors, path, spec);
+  CheckGates(errors, path, spec);
+  CheckSpread(errors, path, spec);
+  CheckTolerations(errors, path, spec);
 }
 
 void CheckTemplate(FieldErrors& errors, const Path& path, const Json& pods) {

@@ -7,6 +7,8 @@ namespace berth::api::rules {
 
 // A pod's spec. `is_template`: what only holds for pods is left out.
 void CheckPodSpec(FieldErrors& errors, const Path& path, const Json& spec, bool is_template);
+// The part of it that says where the pod goes.
+void CheckPodScheduling(FieldErrors& errors, const Path& path, const Json& spec);
 // A template's labels, annotations and spec.
 void CheckTemplate(FieldErrors& errors, const Path& path, const Json& pods);
 

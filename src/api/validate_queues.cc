@@ -13,7 +13,9 @@
 
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/validate_assignment.h"
 #include "api/validate_common.h"
+#include "api/validate_pod.h"
 
 namespace berth::api::rules {
 namespace {
@@ -240,25 +242,43 @@ void CheckPodSets(FieldErrors& errors, const Json& workload) {
   }
 }
 
-// A size of slices and their level make sense together only. What was stored before may stay.
-void CheckSlices(FieldErrors& errors, const Json* old, const Json& workload) {
+// A size of slices and their level make sense together only.
+void CheckSlices(FieldErrors& errors, const Path& path, const Json& set) {
+  const Json* request = FindMember(set, "topologyRequest");
+  if (request == nullptr) return;
+  const bool has_level = FindMember(*request, "podSetSliceRequiredTopology") != nullptr;
+  const bool has_size = FindMember(*request, "podSetSliceSize") != nullptr;
+  if (has_level == has_size) return;
+  const Path topology = path.At("topologyRequest");
+  const Path size = topology.At("podSetSliceSize");
+  if (has_size) {
+    AddForbidden(errors, size, "may not be set without podSetSliceRequiredTopology");
+  } else {
+    AddRequired(errors, size, "must be set beside podSetSliceRequiredTopology");
+  }
+}
+
+// What a template says of where its pods go, and the labels by which others find them. Upstream
+// asks of labels and annotations only; pods that break the rest could never be made.
+void CheckScheduling(FieldErrors& errors, const Path& path, const Json& set) {
+  const Path pods = path.At("template");
+  const Path metadata = pods.At("metadata");
+  CheckLabels(errors, metadata.At("labels"), ObjectAt(set, "template.metadata.labels"));
+  CheckAnnotations(errors, metadata.At("annotations"),
+                   ObjectAt(set, "template.metadata.annotations"));
+  if (const Json* spec = FindPath(set, "template.spec"))
+    CheckPodScheduling(errors, pods.At("spec"), *spec);
+}
+
+// What was stored before may stay.
+void CheckNewPodSets(FieldErrors& errors, const Json* old, const Json& workload) {
   const Path spec("spec");
   const JsonArray& sets = ArrayAt(workload, "spec.podSets");
   if (old != nullptr && SameJson(Json(sets), Json(ArrayAt(*old, "spec.podSets")))) return;
   for (size_t i = 0; i < sets.size(); ++i) {
-    const Json* request = FindMember(sets[i], "topologyRequest");
-    if (request == nullptr) continue;
-    const bool has_level = FindMember(*request, "podSetSliceRequiredTopology") != nullptr;
-    const bool has_size = FindMember(*request, "podSetSliceSize") != nullptr;
-    if (has_level == has_size) continue;
-    const Path set = spec.At("podSets", i);
-    const Path topology = set.At("topologyRequest");
-    const Path size = topology.At("podSetSliceSize");
-    if (has_size) {
-      AddForbidden(errors, size, "may not be set without podSetSliceRequiredTopology");
-    } else {
-      AddRequired(errors, size, "must be set beside podSetSliceRequiredTopology");
-    }
+    const Path path = spec.At("podSets", i);
+    CheckScheduling(errors, path, sets[i]);
+    CheckSlices(errors, path, sets[i]);
   }
 }
 
@@ -307,6 +327,38 @@ void CheckAdmission(FieldErrors& errors, const Json& workload) {
       AddAmount(errors, usage.Key(resource), *amount,
                 fmt::format("is not a multiple of {}", count));
     }
+  });
+}
+
+// The pod set of that name; nothing: there is none.
+const Json* FindPodSet(const Json& workload, std::string_view name) {
+  for (const Json& set : ArrayAt(workload, "spec.podSets")) {
+    if (TextAt(set, "name") == name) return &set;
+  }
+  return nullptr;
+}
+
+const Json* TopologyOf(const Json& workload, std::string_view pod_set) {
+  for (const Json& given : ArrayAt(workload, "status.admission.podSetAssignments")) {
+    if (TextAt(given, "name") == pod_set) return FindMember(given, "topologyAssignment");
+  }
+  return nullptr;
+}
+
+// Of what is written now; what was stored before may stay.
+void CheckTopologies(FieldErrors& errors, const Json* old, const Json& workload) {
+  ForAssignments(workload, [&](const Path& at, const Json& given) {
+    const Json* topology = FindMember(given, "topologyAssignment");
+    const std::string_view name = TextAt(given, "name");
+    const Json* set = FindPodSet(workload, name);
+    if (topology == nullptr || set == nullptr) return;
+    const Json* before = old == nullptr ? nullptr : TopologyOf(*old, name);
+    if (before != nullptr && SameJson(*before, *topology)) return;
+    PodsToPlace pods{.count = IntegerAt(given, "count", IntegerAt(*set, "count"))};
+    for (const Json& item : ArrayAt(workload, "status.reclaimablePods")) {
+      if (TextAt(item, "name") == name) pods.reclaimable = IntegerAt(item, "count");
+    }
+    CheckTopologyAssignment(errors, at.At("topologyAssignment"), *topology, pods);
   });
 }
 
@@ -419,8 +471,9 @@ void CheckWorkloadUpdate(FieldErrors& errors, const Json& old, const Json& workl
 
 void CheckWorkload(FieldErrors& errors, const Json* old, const Json& object) {
   CheckPodSets(errors, object);
-  CheckSlices(errors, old, object);
+  CheckNewPodSets(errors, old, object);
   CheckUsage(errors, object);
+  CheckTopologies(errors, old, object);
   if (IsReserved(object)) CheckAdmission(errors, object);
   CheckReclaimable(errors, object);
   CheckPodSetUpdates(errors, object);

@@ -160,6 +160,87 @@ TEST(QueueRulesTest, PodSetsOfWorkloads) {
                    at + "overhead.cpu" + negative}));
 }
 
+// Pods that it makes would be refused: their template is, in the words in which they would be.
+TEST(QueueRulesTest, TemplatesOfWorkloads) {
+  const KindId kind = KindId::kWorkload;
+  const auto set = [](const std::string& meta, const std::string& spec) {
+    return PodSets(R"({"name":"a","count":1,"template":{"metadata":{)" + meta +
+                   R"(},"spec":{"containers":[{"name":"c"}])" + spec + "}}}");
+  };
+  EXPECT_EQ(New(kind, set(R"("labels":{"a":"b"},"annotations":{"a/b":"c d"})",
+                          R"(,"nodeSelector":{"zone":"a"},"tolerations":[{"key":"k","operator":)"
+                          R"("Exists"}],"topologySpreadConstraints":[{"maxSkew":1,"topologyKey":)"
+                          R"("zone","whenUnsatisfiable":"DoNotSchedule"}])")),
+            Texts());
+  const std::string bad_label = set(R"("labels":{"a":"b c"},"annotations":{"-":"c"})", "");
+  const std::string at = "spec.podSets[0].template.";
+  const Texts labels = New(kind, bad_label);
+  ASSERT_EQ(labels.size(), 2U);
+  EXPECT_EQ(labels[0].find(at + R"(metadata.labels: Invalid value: "b c": a valid label)"), 0U);
+  EXPECT_EQ(labels[1].find(at + R"(metadata.annotations: Invalid value: "-": name part)"), 0U);
+  const Texts spec = New(
+      kind, set("", R"(,"nodeSelector":{"zone":"a b"},"affinity":{"nodeAffinity":{)"
+                    R"("requiredDuringSchedulingIgnoredDuringExecution":{"nodeSelectorTerms":[{)"
+                    R"("matchExpressions":[{"key":"zone","operator":"Like","values":["a"]}]}]}}},)"
+                    R"("schedulingGates":[{"name":"-"}],"topologySpreadConstraints":[{"maxSkew":0,)"
+                    R"("topologyKey":"zone","whenUnsatisfiable":"DoNotSchedule"}],)"
+                    R"("tolerations":[{"key":"k","operator":"Exists","value":"v"}])"));
+  ASSERT_EQ(spec.size(), 5U);
+  EXPECT_EQ(spec[0].find(at + "spec.nodeSelector: "), 0U);
+  EXPECT_EQ(spec[1].find(at + "spec.affinity.nodeAffinity."), 0U);
+  EXPECT_EQ(spec[2].find(at + "spec.schedulingGates[0]: "), 0U);
+  EXPECT_EQ(spec[3].find(at + "spec.topologySpreadConstraints[0].maxSkew: "), 0U);
+  EXPECT_EQ(spec[4].find(at + "spec.tolerations[0].operator: "), 0U);
+  // What was stored before may stay, and be written about.
+  EXPECT_EQ(Changed(kind, bad_label, bad_label), Texts());
+  EXPECT_EQ(Changed(kind, PodSets(Set("a")), bad_label).size(), 2U);
+}
+
+// What a user writes by hand: fewer or more places than pods, or one twice. The schema has the rest.
+TEST(QueueRulesTest, TopologyAssignments) {
+  const KindId kind = KindId::kWorkload;
+  const auto placed = [](const std::string& slices, const std::string& count = "4") {
+    return Reserved(Set("a"), R"(,"admission":{"clusterQueue":"c","podSetAssignments":[{"name":)"
+                              R"("a","count":)" +
+                                  count +
+                                  R"(,"topologyAssignment":{"levels":["rack","host"],"slices":[)" +
+                                  slices + "]}}]}");
+  };
+  const auto slice = [](const std::string& domains, const std::string& values,
+                        const std::string& counts) {
+    return R"({"domainCount":)" + domains + R"(,"valuesPerLevel":[{"universal":"r"},)" + values +
+           R"(],"podCounts":)" + counts + "}";
+  };
+  const std::string at = "status.admission.podSetAssignments[0].topologyAssignment.slices";
+  const std::string hosts = R"({"individual":{"prefix":"h","roots":["1","2"]}})";
+  const std::string pending = PodSets(Set("a"));
+  const auto told = [&](const std::string& slices) {
+    return Changed(kind, pending, placed(slices));
+  };
+  EXPECT_EQ(told(slice("2", hosts, R"({"universal":2})")), Texts());
+  EXPECT_EQ(told(slice("2", hosts, R"({"individual":[1,3]})")), Texts());
+  EXPECT_EQ(
+      told(slice("2", hosts, R"({"universal":2000000000})")),
+      (Texts{at + ": Invalid value: 4000000000: must be as many pods as the pod set has: 4"}));
+  EXPECT_EQ(told(slice("2", hosts, R"({"individual":[1,1]})")),
+            (Texts{at + ": Invalid value: 2: must be as many pods as the pod set has: 4"}));
+  const std::string one = slice("1", R"({"universal":"h2"})", R"({"universal":2})");
+  EXPECT_EQ(told(slice("2", hosts, R"({"universal":1})") + "," + one),
+            (Texts{at + R"([1].valuesPerLevel: Duplicate value: "r/h2")"}));
+  // What was stored before may stay.
+  const std::string less = placed(one);
+  EXPECT_EQ(Changed(kind, less, less), Texts());
+  // Pods that are done need no place.
+  EXPECT_EQ(Changed(kind, pending, placed(one, "2")), Texts());
+  EXPECT_EQ(Changed(kind, pending,
+                    Reserved(Set("a"), R"(,"reclaimablePods":[{"name":"a","count":2}],)"
+                                       R"("admission":{"clusterQueue":"c","podSetAssignments":[)"
+                                       R"({"name":"a","topologyAssignment":{"levels":["rack",)"
+                                       R"("host"],"slices":[)" +
+                                           one + "]}}]}")),
+            Texts());
+}
+
 TEST(QueueRulesTest, SlicesOfWorkloads) {
   const KindId kind = KindId::kWorkload;
   const auto asks = [](const std::string& request) {

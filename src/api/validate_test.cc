@@ -399,6 +399,22 @@ TEST(ValidateWorkloadsTest, Jobs) {
   EXPECT_EQ(queued("2"), field + "\"2\": should be between 0 and 1");
   EXPECT_EQ(queued("0"), field + "\"0\": should be between 0 and 1");
   EXPECT_EQ(queued("1x"), field + "\"1x\": is not a number");
+  const auto limited = [&](const std::string& seconds, const std::string& more = "") {
+    return Made(KindId::kJob, kJob,
+                R"({"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"q",)"
+                R"("kueue.x-k8s.io/max-exec-time-seconds":")" +
+                    seconds + R"("}})" + more + "}");
+  };
+  const std::string limit =
+      "metadata.labels[kueue.x-k8s.io/max-exec-time-seconds]: Invalid value: ";
+  EXPECT_EQ(Show(ValidateCreate(KindId::kJob, limited("60"))), "");
+  EXPECT_EQ(Show(ValidateCreate(KindId::kJob, limited("0"))),
+            limit + "\"0\": should be greater than 0");
+  EXPECT_EQ(Show(ValidateCreate(KindId::kJob, limited("1h"))), limit + "\"1h\": is not a number");
+  const std::string other =
+      R"({"metadata":{"labels":{"kueue.x-k8s.io/max-exec-time-seconds":"61"}}})";
+  EXPECT_EQ(Updated(KindId::kJob, limited("60"), other), limit + "\"61\": field is immutable");
+  EXPECT_EQ(Updated(KindId::kJob, limited("60", R"(,"spec":{"suspend":true})"), other), "");
   const Json waits = Made(KindId::kJob, kJob,
                           R"({"metadata":{"labels":{"kueue.x-k8s.io/queue-name":"q"}},)"
                           R"("spec":{"parallelism":3,"suspend":true}})");

@@ -342,6 +342,24 @@ void CheckMinParallelism(FieldErrors& errors, const Json& job) {
                         : std::string("is not a number")});
 }
 
+std::string_view MaxExecutionOf(const Json& job) {
+  const Json* text = FindMember(ObjectAt(job, "metadata.labels"), kMaxExecutionLabel);
+  return text != nullptr && text->is_string() ? std::string_view(text->get_string()) : "";
+}
+
+void CheckMaxExecution(FieldErrors& errors, const Json& job) {
+  if (!ObjectAt(job, "metadata.labels").contains(kMaxExecutionLabel)) return;
+  const std::string_view text = MaxExecutionOf(job);
+  int32_t seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  if (is_number && seconds > 0) return;
+  const Path meta("metadata");
+  const Path labels = meta.At("labels");
+  AddInvalid(errors, labels.Key(kMaxExecutionLabel), text,
+             {is_number ? "should be greater than 0" : "is not a number"});
+}
+
 // What Kueue's webhook refuses of the Jobs of a queue.
 void CheckQueuedJob(FieldErrors& errors, const Json& job) {
   const Path meta("metadata");
@@ -351,6 +369,7 @@ void CheckQueuedJob(FieldErrors& errors, const Json& job) {
   AddInvalid(errors, labels.Key(kQueueNameLabel), queue, CheckDns1123Subdomain(queue));
   CheckTopology(errors, job);
   CheckMinParallelism(errors, job);
+  CheckMaxExecution(errors, job);
 }
 
 // What was stored before it was refused may be changed elsewhere; and the write that lets a Job run
@@ -364,15 +383,21 @@ void CheckQueuedJobUpdate(FieldErrors& errors, const Json& old, const Json& job)
     CheckTopology(errors, job);
   if (!alike || !SameJson(ObjectAt(old, kOwn), ObjectAt(job, kOwn)))
     CheckMinParallelism(errors, job);
+  if (!alike || MaxExecutionOf(old) != MaxExecutionOf(job)) CheckMaxExecution(errors, job);
 }
 
-// A Job that may run holds the quota of the queue that let it.
+// A Job that may run holds the quota of the queue that let it, for as long as was said then.
 void CheckQueueName(FieldErrors& errors, const Json& old, const Json& object) {
-  const std::string_view name = QueueNameOf(object);
-  if (FlagAt(object, "spec.suspend") || name == QueueNameOf(old)) return;
+  if (FlagAt(object, "spec.suspend")) return;
   const Path meta("metadata");
   const Path labels = meta.At("labels");
-  AddInvalid(errors, labels.Key(kQueueNameLabel), name, {"field is immutable"});
+  const std::string_view name = QueueNameOf(object);
+  if (name != QueueNameOf(old))
+    AddInvalid(errors, labels.Key(kQueueNameLabel), name, {"field is immutable"});
+  if (!name.empty() && MaxExecutionOf(object) != MaxExecutionOf(old)) {
+    AddInvalid(errors, labels.Key(kMaxExecutionLabel), MaxExecutionOf(object),
+               {"field is immutable"});
+  }
 }
 
 bool HasTrue(const Json& job, std::string_view type) {

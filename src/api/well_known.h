@@ -12,6 +12,9 @@ inline constexpr std::string_view kControllerUidLabel = "batch.kubernetes.io/con
 // Of a Job in a queue: with how few pods it may be started.
 inline constexpr std::string_view kMinParallelismAnnotation = "kueue.x-k8s.io/job-min-parallelism";
 
+// Likewise: for how many seconds it may run before it is deactivated.
+inline constexpr std::string_view kMaxExecutionLabel = "kueue.x-k8s.io/max-exec-time-seconds";
+
 // Keep a claim, and a volume, while they are in use.
 inline constexpr std::string_view kClaimProtectionFinalizer = "kubernetes.io/pvc-protection";
 inline constexpr std::string_view kVolumeProtectionFinalizer = "kubernetes.io/pv-protection";

@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "api/field_error.h"
 #include "api/object.h"
 #include "apiserver/objects.h"
+#include "apiserver/queue_amounts.h"
 
 namespace berth::apiserver {
 
@@ -35,6 +38,32 @@ std::vector<std::string> ChildrenOf(const store::Store& store, std::string_view 
                    if (queue->json.view().contains(member) &&
                        api::TextAt(Load(*queue), "spec.parent") == parent) {
                      names.push_back(queue->name);
+                   }
+                   return true;
+                 });
+  return names;
+}
+
+// How many pods run by its quota, as its status tells it; empty: none.
+std::string PodsAllocatedTo(const store::StoredObject& queue) {
+  const Json document = Load(queue);
+  const Json* pods = api::FindPath(document, "status.allocated.pods");
+  if (pods == nullptr || *pods == 0 || *pods == "0") return "";
+  return pods->is_string() ? std::string(pods->get_string())
+                           : std::to_string(pods->to_number<int64_t>());
+}
+
+// The PodGroups of which pods run by its quota, whether its status tells of them or not.
+std::vector<std::string> GroupsRunningIn(const store::Store& store, std::string_view queue) {
+  std::vector<std::string> names;
+  const std::string member = fmt::format("queue\":\"{}\"", queue);
+  store.WalkHead({.table = static_cast<store::Table>(KindId::kPodGroup)},
+                 [&](const store::ObjectRef& group) {
+                   if (!group->json.view().contains(member)) return true;
+                   const Json document = Load(*group);
+                   if (api::TextAt(document, "spec.queue") == queue &&
+                       api::IntegerAt(document, "status.running") > 0) {
+                     names.push_back(fmt::format("{}/{}", group->namespace_name, group->name));
                    }
                    return true;
                  });
@@ -72,7 +101,17 @@ Outcome<void> AdmitPodGroup(const store::Store& store, Subject subject, const Js
   const Json document = Load(*queue);
   const std::string_view state = api::TextAt(document, "status.state");
   // A queue that nobody looked at yet is open.
-  if (state.empty() || state == "Open") return {};
+  const bool open = state.empty() || state == "Open";
+  const std::vector<std::string> children =
+      open ? ChildrenOf(store, name) : std::vector<std::string>();
+  if (!children.empty()) {
+    return Invalid(subject, {api::InvalidField(
+                                "spec.queue", name,
+                                fmt::format("can only submit workload to leaf queue, queue "
+                                            "`{}` has {} child queues: {}",
+                                            name, children.size(), fmt::join(children, ", ")))});
+  }
+  if (open) return {};
   return Invalid(subject,
                  {api::InvalidField("spec.queue", name,
                                     fmt::format("can only submit workload to queue with state "
@@ -80,8 +119,10 @@ Outcome<void> AdmitPodGroup(const store::Store& store, Subject subject, const Js
                                                 name, state))});
 }
 
-Outcome<void> AdmitQueue(const store::Store& store, Subject subject, const Json* old,
-                         const Json& queue) {
+namespace {
+
+Outcome<void> AdmitParent(const store::Store& store, Subject subject, const Json* old,
+                          const Json& queue) {
   const std::string_view parent = api::TextAt(queue, "spec.parent");
   if (parent.empty() || parent == kRoot) return {};
   if (old != nullptr && api::TextAt(*old, "spec.parent") == parent) return {};
@@ -96,21 +137,53 @@ Outcome<void> AdmitQueue(const store::Store& store, Subject subject, const Json*
   }
   const store::ObjectRef found = FindQueue(store, parent);
   if (found == nullptr) return Invalid(subject, {api::NotFoundField("spec.parent", parent)});
-  const Json document = Load(*found);
-  const Json* pods = api::FindPath(document, "status.allocated.pods");
-  const bool idle = pods == nullptr || *pods == 0 || *pods == "0";
-  if (idle || !ChildrenOf(store, parent).empty()) return {};
+  const std::string pods = PodsAllocatedTo(*found);
+  if (pods.empty() || !ChildrenOf(store, parent).empty()) return {};
   return BadParent(subject, parent,
                    fmt::format("queue {} cannot be the parent queue of queue {} because it has "
                                "allocated Pods: {}",
-                               parent, subject.name,
-                               pods->is_string() ? std::string(pods->get_string())
-                                                 : std::to_string(pods->to_number<int64_t>())));
+                               parent, subject.name, pods));
+}
+
+// Everything comes through the root, and who names no queue through the default one.
+Outcome<void> AdmitState(Subject subject, const Json* old, const Json& queue) {
+  if (subject.name != kDefault && subject.name != kRoot) return {};
+  const std::string_view state = api::TextAt(queue, "status.state");
+  const bool closes = state == "Closed" || state == "Closing";
+  if (!closes || (old != nullptr && api::TextAt(*old, "status.state") == state)) return {};
+  return Forbidden(subject, fmt::format("`{}` queue can not be closed", subject.name));
+}
+
+}  // namespace
+
+Outcome<void> AdmitQueue(const store::Store& store, Subject subject, const Json* old,
+                         const Json& queue) {
+  if (Outcome<void> parent = AdmitParent(store, subject, old, queue); !parent) return parent;
+  if (Outcome<void> state = AdmitState(subject, old, queue); !state) return state;
+  const api::FieldErrors errors = QueueAmountErrors(store, old, queue);
+  if (!errors.empty()) return Invalid(subject, errors);
+  return {};
 }
 
 Outcome<void> AdmitQueueDeletion(const store::Store& store, Subject subject) {
   if (subject.name == kDefault || subject.name == kRoot) {
     return Forbidden(subject, fmt::format("`{}` queue can not be deleted", subject.name));
+  }
+  if (const store::ObjectRef queue = FindQueue(store, subject.name)) {
+    if (const std::string pods = PodsAllocatedTo(*queue); !pods.empty()) {
+      return Forbidden(subject,
+                       fmt::format("queue {} cannot be deleted because it has allocated Pods: {}",
+                                   subject.name, pods));
+    }
+  }
+  if (const auto groups = GroupsRunningIn(store, subject.name); !groups.empty()) {
+    constexpr size_t kShown = 3;
+    const auto shown = std::span(groups).first(std::min(groups.size(), kShown));
+    return Forbidden(subject,
+                     fmt::format("queue {} cannot be deleted because pods of {} PodGroups run in "
+                                 "it: {}{}",
+                                 subject.name, groups.size(), fmt::join(shown, ", "),
+                                 groups.size() > kShown ? ", ..." : ""));
   }
   const std::vector<std::string> children = ChildrenOf(store, subject.name);
   if (children.empty()) return {};

@@ -113,6 +113,28 @@ TEST(WorkloadText, WhoseEndIsDueIsToldForWhatItWaits) {
             "workload ns/w: finished" + in + "  its Job is gone\n");
 }
 
+TEST(WorkloadText, WhoHasItsNodesIsNamed) {
+  EXPECT_EQ(
+      *WhyWorkloadText(200, R"({"workload":"team/a","stage":"pending","priority":0,"since":"s",
+      "message":"m","nodeHolders":[{"workload":"team/b","amounts":{"cpu":"3","memory":"1Gi"},
+      "nodes":2,"priority":5,"leaves":true},{"pod":"team/p","amounts":{"cpu":"1"},"nodes":1,
+      "priority":0,"promised":true}],"nodeHoldersCount":7})"),
+      "workload team/a: pending, priority 0, since s\n"
+      "  m\n"
+      "  nodes that lack room for its pods:\n"
+      "    3 cpu, 1Gi memory on 2 node(s) by workload team/b, priority 5, which leaves\n"
+      "    1 cpu on 1 node(s) promised to pod team/p, priority 0\n"
+      "    ... by 7 altogether\n");
+  EXPECT_EQ(
+      *WhyWorkloadText(200, R"({"workload":"team/a","stage":"pending","priority":0,"since":"s",
+      "lacks":[{"more":"1","resource":"cpu","flavor":"f","level":"q","levelKind":"ClusterQueue",
+      "has":"9","used":"8","holders":[{"amount":"8","workload":"team/b","priority":1,
+      "promised":true}],"holdersCount":1}]})"),
+      "workload team/a: pending, priority 0, since s\n"
+      "  1 cpu of flavor f more is needed: ClusterQueue q has 9, of which 8 are used\n"
+      "    8 promised to workload team/b, priority 1\n");
+}
+
 TEST(WorkloadText, WhoIsNotTriedYetIsToldForWhatItWaits) {
   EXPECT_EQ(
       *WhyWorkloadText(200, R"({"workload":"team/a","stage":"pending","priority":0,"since":"s",

@@ -53,4 +53,17 @@ std::string ResetOfEvicted(const api::Workload& workload, Instant now) {
   return text + "," + ChecksText(checks);
 }
 
+std::string ExecutionText(const api::Workload& workload, Instant now) {
+  const api::Condition* admitted = api::Find(workload.conditions, "Admitted");
+  if (!workload.max_execution || admitted == nullptr || admitted->status != "True") return "";
+  const api::Condition* evicted = api::Find(workload.conditions, "Evicted");
+  const bool exceeded = evicted != nullptr && evicted->status == "True" &&
+                        evicted->reason == fmt::format("DeactivatedDueTo{}", kExecutionExceeded);
+  if (exceeded) return R"(,"accumulatedPastExecutionTimeSeconds":null)";
+  const int64_t seconds = (now - admitted->transition).ns / Duration::Seconds(1).ns;
+  return fmt::format(R"(,"accumulatedPastExecutionTimeSeconds":{})",
+                     std::clamp<int64_t>(workload.past_execution + seconds, 0,
+                                         std::numeric_limits<int32_t>::max()));
+}
+
 }  // namespace berth::client

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "api/quota.h"
 #include "base/time.h"
@@ -21,5 +22,10 @@ namespace berth::client {
 // that no answer of before counts for other places (K106 of Kueue's cases), and of nodes that
 // failed nothing is to be done any more. Empty: there is neither.
 [[nodiscard]] std::string ResetOfEvicted(const api::Workload& workload, Instant now);
+
+// Of who is admitted no more, with a comma before it: how long it was altogether. Where it has no
+// limit for that nothing is told: empty. One whose limit was reached begins anew.
+inline constexpr std::string_view kExecutionExceeded = "MaximumExecutionTimeExceeded";
+[[nodiscard]] std::string ExecutionText(const api::Workload& workload, Instant now);
 
 }  // namespace berth::client

@@ -283,6 +283,8 @@ void ReadWorkloadSpec(Errors& errors, std::string_view key, const Element& value
     Read(errors, "spec.priority", value, out.priority);
   } else if (key == "active") {
     Read(errors, "spec.active", value, out.active);
+  } else if (key == "maximumExecutionTimeSeconds") {
+    Read(errors, "spec.maximumExecutionTimeSeconds", value, out.max_execution.emplace());
   }
 }
 
@@ -369,6 +371,8 @@ void ReadWorkloadStatus(Errors& errors, std::string_view key, const Element& val
   } else if (key == "admissionChecks") {
     ForItems(errors, "status.admissionChecks", value,
              [&](const Element& item) { ReadCheckState(errors, item, out.checks.emplace_back()); });
+  } else if (key == "accumulatedPastExecutionTimeSeconds") {
+    Read(errors, "status.accumulatedPastExecutionTimeSeconds", value, out.past_execution);
   } else if (key == "unhealthyNodes") {
     ReadEach(errors, "status.unhealthyNodes", value, "name", out.unhealthy_nodes);
   }

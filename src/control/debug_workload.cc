@@ -11,6 +11,7 @@
 
 #include "api/quota.h"
 #include "client/request.h"
+#include "control/debug_places.h"
 #include "control/scheduler.h"
 #include "model/workload_stage.h"
 #include "translate/quota_text.h"
@@ -53,22 +54,27 @@ bool IsBelow(const model::State& state, QueueId queue, QueueId top) {
   return false;
 }
 
-// Who uses most of what the level has.
-void AddHolders(const model::State& state, QueueId level, model::NameId flavor, model::ResourceId r,
-                JsonObject& object) {
+// Who uses most of what the level has, or was promised it: all but who asks.
+void AddHolders(const model::State& state, WorkloadId asker, QueueId level,
+                const model::FlavorReason& lack, JsonObject& object) {
+  const model::NameId flavor = lack.flavor;
+  const model::ResourceId r = lack.resource;
   struct Holder {
     WorkloadId workload;
     model::Amount amount = 0;
+    bool promised = false;
   };
   std::vector<Holder> holders;
   for (uint32_t i = 0; i < state.workloads().size(); ++i) {
-    if (!state.workloads().used(WorkloadId{i})) continue;
-    const model::Reservation& charged = ChargedTo(state.workloads().at(WorkloadId{i}));
-    const model::Amount amount = ChargeOf(state, charged, flavor, r);
+    const WorkloadId id{i};
+    if (!state.workloads().used(id) || id == asker) continue;
+    const Workload& row = state.workloads().at(id);
+    const bool promised = ChargedTo(row).charges.empty();
+    const model::Reservation& has = promised ? row.promised : ChargedTo(row);
+    const model::Amount amount = ChargeOf(state, has, flavor, r);
     if (amount == 0) continue;
-    const QueueId queue =
-        state.queues().Find(model::QueueKind::kClusterQueue, charged.cluster_queue);
-    if (queue.valid() && IsBelow(state, queue, level)) holders.push_back({WorkloadId{i}, amount});
+    const QueueId queue = state.queues().Find(model::QueueKind::kClusterQueue, has.cluster_queue);
+    if (queue.valid() && IsBelow(state, queue, level)) holders.push_back({id, amount, promised});
   }
   std::ranges::sort(holders, [&](const Holder& a, const Holder& b) {
     const auto order = [&](const Holder& h) {
@@ -79,16 +85,19 @@ void AddHolders(const model::State& state, QueueId level, model::NameId flavor, 
   JsonArray shown;
   for (const Holder& holder : std::span(holders).first(std::min(holders.size(), kHoldersShown))) {
     const Workload& row = state.workloads().at(holder.workload);
-    shown.push_back(JsonObject{{"workload", state.KeyOf(row.key)},
-                               {"amount", AmountText(state, r, holder.amount)},
-                               {"priority", row.priority},
-                               {"leaves", Leaves(row)}});
+    JsonObject one = {{"workload", state.KeyOf(row.key)},
+                      {"amount", AmountText(state, r, holder.amount)},
+                      {"priority", row.priority},
+                      {"leaves", Leaves(row)}};
+    if (holder.promised) one["promised"] = true;
+    shown.emplace_back(std::move(one));
   }
   object["holders"] = std::move(shown);
   object["holdersCount"] = holders.size();
 }
 
-JsonObject LackJson(const model::State& state, QueueId queue, const model::FlavorReason& reason) {
+JsonObject LackJson(const model::State& state, WorkloadId asker, QueueId queue,
+                    const model::FlavorReason& reason) {
   JsonObject object;
   object["flavor"] = state.NameOf(reason.flavor);
   object["resource"] = state.vocabulary().resources.Name(reason.resource);
@@ -108,7 +117,7 @@ JsonObject LackJson(const model::State& state, QueueId queue, const model::Flavo
   object["used"] = AmountText(state, reason.resource,
                               tree.used(QuotaView::kPhysical, reason.resource, left.row));
   object["left"] = AmountText(state, reason.resource, std::max(model::Amount{0}, left.amount));
-  AddHolders(state, level, reason.flavor, reason.resource, object);
+  AddHolders(state, asker, level, reason, object);
   return object;
 }
 
@@ -131,12 +140,13 @@ void AddWait(const cycle::Engine& engine, WorkloadId id, JsonObject& object) {
   JsonArray lacks;
   for (const model::FlavorReason& reason : refusal->reasons) {
     if (reason.kind != model::FlavorReasonKind::kShort) continue;
-    JsonObject lack = LackJson(state, queue, reason);
+    JsonObject lack = LackJson(state, id, queue, reason);
     if (refusal->pod_set < row.slots.size())
       lack["podSet"] = state.NameOf(row.slots[refusal->pod_set].name);
     lacks.emplace_back(std::move(lack));
   }
   if (!lacks.empty()) object["lacks"] = std::move(lacks);
+  if (!refusal->places.empty()) AddNodeHolders(engine, id, refusal->places.front(), object);
 }
 
 const api::Workload* ObjectOf(const Scheduler& scheduler, const Workload& row) {
@@ -317,7 +327,8 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   AddHolds(state, row, object);
   AddEnd(scheduler, row, object);
   if (const auto refusal = engine.admissions().WhyWaits(id)) {
-    const translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
+    const translate::WaitText text = translate::WithAdvice(
+        translate::WorkloadRefusalText(*refusal, row, state), *refusal, state.vocabulary());
     object["reason"] = text.reason;
     object["message"] = text.message;
   }

@@ -14,7 +14,8 @@ class Scheduler;
 //   {"workload","uid","stage","localQueue","clusterQueue","priority","since","position",
 //    "waitingCount","reason","message",
 //    "lacks":[{"podSet","flavor","resource","more","level","levelKind","has","used","left",
-//              "holders":[{"workload","amount","priority","leaves"}],"holdersCount"}],
+//              "holders":[{"workload","amount","priority","leaves","promised"}],"holdersCount"}],
+//    "nodeHolders","nodeHoldersCount" (control/debug_places.h),
 //    "leaving":[{"workload","priority","told"}],
 //    "holds":[{"podSet","flavor","flavorMissing","count","amounts":{RESOURCE:AMOUNT}}],
 //    "evictedFor","evicted":{"reason","message","at","for"},"waitsFor","notBefore",
@@ -24,10 +25,11 @@ class Scheduler;
 // its reservation is under way, or "deleting" from `deletedAt` on. `jobGone`: it was left by a Job
 // that was orphaned; `podsLeft`: of its Job, of either, those that are not over. `level` is the
 // queue or cohort whose quota refuses, the lowest of those; `holders` are those that use most of
-// it, at most kHoldersShown. `leaving` are evicted for it. `evicted` is why it was evicted last,
-// until it gets quota again; `for` whom, where that one is still there. `reclaimable` is how many
-// of its pods have nothing to do any more. Nothing when the scheduler knows no such workload.
-// O(workloads x their charges), of one that goes and the pods.
+// it, or were promised it, at most kHoldersShown. `leaving` are evicted for it. `evicted` is why it
+// was evicted last, until it gets quota again; `for` whom, where that one is still there.
+// `reclaimable` is how many of its pods have nothing to do any more. Nothing when the scheduler
+// knows no such workload. O(workloads x their charges), of one that goes and the pods, of one that
+// waits for nodes and their claims.
 [[nodiscard]] std::optional<api::JsonObject> WhyWorkloadJson(const Scheduler& scheduler,
                                                              std::string_view key);
 

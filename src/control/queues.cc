@@ -137,6 +137,35 @@ Names CycleAbove(std::string_view cohort, const QueueReferences& references) {
   return Names(std::vector<std::string>(path.begin(), path.end()));
 }
 
+void AddCycle(Faults& faults, std::string_view cohort, const QueueReferences& references) {
+  faults.Add("CohortCycle", "Cohorts that are below themselves", CycleAbove(cohort, references),
+             "change spec.parentName of one of them");
+}
+
+// What is wrong with each cohort that is below itself, by name. O(cohorts x log cohorts).
+std::map<std::string_view, std::string> CyclesOf(const QueueReferences& references) {
+  std::map<std::string_view, std::string> out;
+  std::set<std::string_view> met;
+  for (const auto& [name, parent] : references.parents) {
+    std::vector<std::string_view> path;
+    std::string_view cohort = name;
+    while (!cohort.empty() && met.insert(cohort).second) {
+      path.push_back(cohort);
+      const auto at = references.parents.find(cohort);
+      cohort = at == references.parents.end() ? std::string_view() : at->second;
+    }
+    // Else it ends, or leads to where others led.
+    const auto begin = std::ranges::find(path, cohort);
+    if (begin == path.end()) continue;
+    Faults faults;
+    AddCycle(faults, cohort, references);
+    const std::string text =
+        faults.Result().message + " Until then nobody gets quota of these, or of what is below.";
+    for (auto at = begin; at != path.end(); ++at) out.emplace(*at, text);
+  }
+  return out;
+}
+
 // Whether that is news.
 template <typename Value>
 bool Put(std::map<std::string, Value, std::less<>>& values, const std::string& name, Value value) {
@@ -276,8 +305,7 @@ Readiness ReadinessOf(const api::ClusterQueue& queue, const QueueReferences& ref
              "their conditions Active say why");
   faults.Add("TopologyNotFound", "Topologies that don't exist", flavors.missing_topologies,
              "create them");
-  faults.Add("CohortCycle", "Cohorts that are below themselves",
-             CycleAbove(queue.cohort, references), "change spec.parentName of one of them");
+  AddCycle(faults, queue.cohort, references);
   return faults.Result();
 }
 
@@ -340,7 +368,23 @@ void Queues::WorkOutAll() {
     subject.readiness = ReadinessOfLocal(subject.queue);
     local_queues_.Reconsider(key);
   });
+  WorkOutCycles();
 }
+
+// One that is over is told again when it comes back.
+void Queues::WorkOutCycles() {
+  std::map<std::string, std::string> told;
+  for (const auto& [name, text] : CyclesOf(references_)) {
+    const std::string& uid = cohort_uids_.find(name)->second;
+    const auto before = cycles_told_.find(uid);
+    if (before == cycles_told_.end() || before->second != text)
+      cohort_faults_.push_back({.name = std::string(name), .uid = uid, .message = text});
+    told.emplace(uid, text);
+  }
+  cycles_told_ = std::move(told);
+}
+
+std::vector<CohortFault> Queues::TakeCohortFaults() { return std::exchange(cohort_faults_, {}); }
 
 // ---- What is observed ------------------------------------------------------------------------
 
@@ -363,6 +407,7 @@ void Queues::Observe(api::LocalQueue queue) {
 
 void Queues::Observe(const api::Cohort& cohort) {
   stale_ |= Put(references_.parents, cohort.meta.name, cohort.parent);
+  stale_ |= Put(cohort_uids_, cohort.meta.name, cohort.meta.uid);
 }
 
 void Queues::Observe(const api::ResourceFlavor& flavor) {
@@ -391,6 +436,7 @@ void Queues::Forget(api::KindId kind, std::string_view namespace_name, std::stri
       return local_queues_.Forget(client::KnownSet::Key(namespace_name, name));
     case api::KindId::kCohort:
       references_.parents.erase(key);
+      cohort_uids_.erase(key);
       return;
     case api::KindId::kResourceFlavor:
       references_.topology_of.erase(key);
@@ -454,6 +500,9 @@ void Queues::AddTo(Hasher& hasher) const {
     hasher.Add(name).Add(check.controller).Add(check.told).Add(check.active);
   hasher.Add(references_.topologies.size());
   for (const std::string& name : references_.topologies) hasher.Add(name);
+  hasher.Add(cohort_uids_.size()).Add(cycles_told_.size()).Add(cohort_faults_.size());
+  for (const auto& [name, uid] : cohort_uids_) hasher.Add(name).Add(uid);
+  for (const auto& [uid, text] : cycles_told_) hasher.Add(uid).Add(text);
   hasher.Add(listed_).Add(stale_);
 }
 

@@ -53,6 +53,13 @@ struct QueueReferences {
 [[nodiscard]] Readiness ReadinessOf(const api::ClusterQueue& queue,
                                     const QueueReferences& references);
 
+// What is wrong with a Cohort. Its status has no conditions: it is told by an event.
+struct CohortFault {
+  std::string name;
+  std::string uid;
+  std::string message;
+};
+
 // Kueue's ClusterQueues and LocalQueues, what they refer to, and what their status is to say. The
 // only writer of their conditions Active and counts; other conditions are left as they are. Writes
 // go to the status subresource (control/status_pump.h): the condition at once, counts not more
@@ -94,6 +101,8 @@ class Queues {
                       WorkloadCounts counts);
 
   void Pump(Instant now, client::Client& client, env::Outbox& out);
+  // Of cohorts that came to be below themselves, or in another way than was told: each once.
+  [[nodiscard]] std::vector<CohortFault> TakeCohortFaults();
   // False: the call was none of these.
   bool OnCallDone(Instant now, const client::CallDone& done);
   [[nodiscard]] Instant wake_at() const;
@@ -120,10 +129,14 @@ class Queues {
   // REQUIRES: that of its ClusterQueue is known.
   [[nodiscard]] Readiness ReadinessOfLocal(const api::LocalQueue& queue) const;
   void WorkOutAll();
+  void WorkOutCycles();
 
   Pumps<api::ClusterQueue> cluster_queues_;  // By name.
   Pumps<api::LocalQueue> local_queues_;      // By namespace/name.
   QueueReferences references_;
+  std::map<std::string, std::string, std::less<>> cohort_uids_;  // By name.
+  std::map<std::string, std::string> cycles_told_;               // By uid of the cohort.
+  std::vector<CohortFault> cohort_faults_;                       // To be told.
   bool listed_ = false;
   bool stale_ = true;  // Readiness is to be worked out for all. Else everyone's is known.
 };

@@ -218,6 +218,38 @@ TEST_F(QueuesTest, AClusterQueueIsReadyOrSaysWhatToChange) {
   EXPECT_EQ(Writes(), rows.size());
 }
 
+// Goal: cohorts that name each other are told, each, though no ClusterQueue is below them. Method:
+// a cycle comes, grows, ends and comes back; nothing is told twice.
+TEST_F(QueuesTest, CohortsThatAreBelowThemselvesAreTold) {
+  const auto told = [&] {
+    Settle();
+    std::vector<std::string> texts;
+    for (const CohortFault& fault : actor_.queues.TakeCohortFaults()) {
+      EXPECT_FALSE(fault.uid.empty());
+      const size_t begin = fault.message.find(": ") + 2;
+      texts.push_back(fmt::format("{} of {}", fault.name,
+                                  fault.message.substr(begin, fault.message.find(';') - begin)));
+    }
+    return texts;
+  };
+  using Texts = std::vector<std::string>;
+  Make(kCohorts, "a", R"("parentName":"b")");
+  Make(kCohorts, "d", R"("parentName":"a")");
+  Make(kCohorts, "self", R"("parentName":"self")");
+  EXPECT_EQ(told(), Texts{"self of self"});
+  Make(kCohorts, "b", R"("parentName":"a")");
+  EXPECT_EQ(told(), (Texts{"a of a, b", "b of a, b"}));
+  Make(kCohorts, "apart");
+  EXPECT_EQ(told(), Texts());
+  Patch(kCohorts + "/a", R"({"spec":{"parentName":"c"}})");
+  Make(kCohorts, "c", R"("parentName":"b")");
+  EXPECT_EQ(told(), (Texts{"a of a, c, b", "b of a, c, b", "c of a, c, b"}));
+  Delete(kCohorts + "/c");
+  EXPECT_EQ(told(), Texts());
+  Make(kCohorts, "c", R"("parentName":"b")");
+  EXPECT_EQ(told().size(), 3U);
+}
+
 TEST_F(QueuesTest, WhatComesAndGoesIsToldAtOnce) {
   struct Row {
     std::string_view what;

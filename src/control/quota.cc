@@ -380,7 +380,9 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
     const model::Workload& row = state.workloads().at(id);
     const auto refusal = engine.admissions().WhyWaits(id);
     if (!refusal) continue;
-    workloads_.Want(state.UidOf(row.uid), translate::WorkloadRefusalText(*refusal, row, state));
+    workloads_.Want(state.UidOf(row.uid),
+                    translate::WithAdvice(translate::WorkloadRefusalText(*refusal, row, state),
+                                          *refusal, state.vocabulary()));
   }
 }
 

@@ -62,6 +62,7 @@ class Quota {
   // Workloads before its outcome is applied.
   std::optional<Workloads::Result> OnCallDone(Instant now, const client::CallDone& done);
   [[nodiscard]] const Queues& queues() const { return queues_; }
+  [[nodiscard]] std::vector<CohortFault> TakeCohortFaults() { return queues_.TakeCohortFaults(); }
   [[nodiscard]] const InUse& in_use() const { return in_use_; }
   [[nodiscard]] std::string_view WhyHeldUp(std::string_view uid) const {
     return workloads_.WhyHeldUp(uid);

@@ -131,7 +131,10 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   status_.Pump(now, client_, out);
   // Its members and its class may be read after a group.
   if (client_.synced()) groups_.Pump(now, client_, out);
-  if (quota_) quota_->Pump(now, engine_.state(), client_, out);
+  if (quota_) {
+    quota_->Pump(now, engine_.state(), client_, out);
+    for (const CohortFault& fault : quota_->TakeCohortFaults()) status_.CohortIsAtFault(now, fault);
+  }
   // Between cycles that have more to do, what waits is not expected to have been looked at.
   const bool idle = may_decide() && engine_.wake_at() > now;
   if (watchdog_due_ && now >= next_watchdog_ && idle) Watchdog(now, out);

@@ -163,6 +163,20 @@ void StatusWriter::Released(Instant now, const Placed& member, std::string_view 
   Queue(std::move(event));
 }
 
+void StatusWriter::CohortIsAtFault(Instant now, const CohortFault& fault) {
+  Queue({.regarding = {.name = fault.name, .uid = fault.uid},
+         .kind = "Cohort",
+         .api_version = "kueue.x-k8s.io/v1beta2",
+         .type = "Warning",
+         .reason = "CohortCycle",
+         .action = "CheckCohort",
+         .note = fault.message,
+         .controller = "berth",
+         .instance = fmt::format("berth-{}", options_.instance),
+         .time = now,
+         .serial = ++serial_});
+}
+
 void StatusWriter::Queue(client::EventFacts facts) {
   if (events_.size() >= options_.events_max) {
     ++counters_.events_dropped;

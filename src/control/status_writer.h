@@ -14,6 +14,7 @@
 #include "base/hash.h"
 #include "base/time.h"
 #include "client/client.h"
+#include "control/queues.h"
 #include "env/actor.h"
 
 namespace berth::control {
@@ -88,6 +89,7 @@ class StatusWriter {
                  bool by_workload);
   // It was evicted, since its gang was not completed in time.
   void Released(Instant now, const Placed& member, std::string_view gang);
+  void CohortIsAtFault(Instant now, const CohortFault& fault);
 
   // Sends what is due and fits.
   void Pump(Instant now, client::Client& client, env::Outbox& out);

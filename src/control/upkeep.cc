@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -102,6 +103,23 @@ std::optional<Reason> WhyAgain(const api::Workload& workload, const QueuesOf& qu
   if (again->reason == "LocalQueueStopped" && !queues.local_queue_drains)
     return Reason{"LocalQueueRestarted", "The LocalQueue was restarted after being stopped"};
   return std::nullopt;
+}
+
+// Why one without quota gets none: its user, or an administrator, wants it not to run.
+translate::WaitText DeactivatedText() {
+  return {"Suspended",
+          "The workload is deactivated by its spec.active: set that to true to have it tried"};
+}
+
+// Whether it says that it is deactivated. One that lost its quota by that says so already, and who
+// holds it says why themselves.
+bool SaysDeactivated(const api::Workload& workload) {
+  const auto by_that = [&](std::string_view type, std::string_view status) {
+    const api::Condition* said = api::Find(workload.conditions, type);
+    return said != nullptr && said->status == status && said->reason.starts_with("Deactivated");
+  };
+  return by_that("Evicted", "True") || by_that("Requeued", "False") ||
+         translate::WorkloadStatusOf(workload).on_hold || SaysSo(workload, DeactivatedText());
 }
 
 // Of the last time that it was active.
@@ -217,10 +235,25 @@ Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues) {
     return UpkeepOfHolder(workload, queues, stage == model::WorkloadStage::kAdmitted);
   if (stage != model::WorkloadStage::kPending) return {};
   if (IsTrue(workload, "Admitted")) return {.due = Due::kAdmit};
-  if (!workload.active) return {.due = SaysMore(workload) ? Due::kReset : Due::kNothing};
+  if (!workload.active) {
+    const bool rests = SaysDeactivated(workload) && !SaysMore(workload);
+    return {.due = rests ? Due::kNothing : Due::kReset};
+  }
   if (WhyAgain(workload, queues))
     return {.due = Due::kRequeue, .at = workload.requeue_at.value_or(Instant{})};
   return {};
+}
+
+std::optional<Instant> ExpiresAt(const api::Workload& workload) {
+  const model::WorkloadStatus status = translate::WorkloadStatusOf(workload);
+  if (!workload.max_execution || StageOf(status) != model::WorkloadStage::kAdmitted ||
+      !workload.active || workload.meta.deletion_time || IsTrue(workload, "DeactivationTarget")) {
+    return std::nullopt;
+  }
+  const Instant since = api::Find(workload.conditions, "Admitted")->transition;
+  if (since == Instant{}) return std::nullopt;
+  const int64_t left = std::max<int64_t>(0, *workload.max_execution - workload.past_execution);
+  return since + Duration::Seconds(std::min<int64_t>(left, std::numeric_limits<int32_t>::max()));
 }
 
 std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,
@@ -250,6 +283,8 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
             {.type = "Evicted", .status = "True", .reason = why.reason, .message = why.message},
             said);
       }
+      if (due == Due::kReset && !workload.active && !SaysDeactivated(workload))
+        conditions = ConditionsOfWaiting(workload, DeactivatedText(), now);
       std::erase_if(conditions,
                     [](const api::Condition& c) { return c.type == "DeactivationTarget"; });
       more = ResetOfEvicted(workload, now);
@@ -273,9 +308,20 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
       }
       return ChecksText(checks);
     }
-    case Due::kAdmit:
-      Put(conditions, AdmittedOf(workload, queues.held_up), said);
+    case Due::kExpire:
+      Put(conditions,
+          {.type = "DeactivationTarget",
+           .status = "True",
+           .reason = std::string(client::kExecutionExceeded),
+           .message = "exceeding the maximum execution time"},
+          said);
       break;
+    case Due::kAdmit: {
+      const api::Condition admitted = AdmittedOf(workload, queues.held_up);
+      if (admitted.status == "False") more = client::ExecutionText(workload, now);
+      Put(conditions, admitted, said);
+      break;
+    }
     case Due::kRequeue: {
       const Reason why = *WhyAgain(workload, queues);
       Put(conditions,

@@ -66,12 +66,16 @@ enum class Due : uint8_t {
   kAdmit,    // It may run now, or may not any more. Not where it lacks places: those come with it.
   kReset,    // It holds nothing and wants none: what was said of its last try is over.
   kRequeue,  // What kept it from being tried is over.
+  kExpire,   // It was admitted for as long as it may be: as kReject.
 };
 struct Upkeep {
   Due due = Due::kNothing;
   Instant at;  // Not before that.
 };
 [[nodiscard]] Upkeep UpkeepOf(const api::Workload& workload, const QueuesOf& queues);
+// When it was admitted for as long as it may be (spec.maximumExecutionTimeSeconds), and kExpire is
+// due; nothing: it may be for ever, or isn't.
+[[nodiscard]] std::optional<Instant> ExpiresAt(const api::Workload& workload);
 // What it comes to: the members of a merge patch of its status; of kDeactivate, of its spec.
 // REQUIRES: that is due.
 [[nodiscard]] std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,

@@ -177,6 +177,82 @@ TEST_F(WorkloadsTest, ARejectedWorkloadIsDeactivatedAndComesBackAnew) {
             std::string::npos);
 }
 
+// Goal: who may be admitted for so long is deactivated then, and not before. Method: a workload with
+// a limit, of which it used a part before; it is made active again after its end.
+TEST_F(WorkloadsTest, WhoWasAdmittedForAsLongAsItMayIsDeactivated) {
+  const auto limited = [](std::string json, std::string_view more = "") {
+    return json.insert(json.find(R"("queueName")"),
+                       fmt::format(R"("maximumExecutionTimeSeconds":90,{})", more));
+  };
+  // Admitted just now, as the rig's clock has it.
+  const std::string admitted = ReservedStatus() + R"(,"accumulatedPastExecutionTimeSeconds":30)";
+  rig_.Event("workloads", "ADDED", limited(WorkloadJson("a", 111, admitted)));
+  ExpectNothing("a");
+  rig_.Pass(Duration::Seconds(59));
+  ExpectNothing("a");
+  rig_.Pass(Duration::Seconds(2));
+  const env::SendRequest marks = TakeStatus("a");
+  EXPECT_NE(
+      MembersOf(marks).find(
+          R"("type":"DeactivationTarget","status":"True","reason":)"
+          R"("MaximumExecutionTimeExceeded","message":"exceeding the maximum execution time")"),
+      std::string::npos)
+      << MembersOf(marks);
+  std::string marked = admitted;
+  marked.insert(marked.find(R"("conditions":[)") + 14,
+                R"({"type":"DeactivationTarget","status":"True","reason":)"
+                R"("MaximumExecutionTimeExceeded","message":"m"},)");
+  rig_.Answer(marks, 200, limited(WorkloadJson("a", 112, marked)));
+  rig_.Settle();
+  const env::SendRequest deactivates = rig_.TakeOf("/workloads/a");
+  EXPECT_TRUE(BodyOf(deactivates).ends_with(R"("spec":{"active":false}})"));
+  rig_.Answer(deactivates, 200, limited(WorkloadJson("a", 113, marked), R"("active":false,)"));
+  rig_.Settle();
+  EXPECT_NE(MembersOf(TakeStatus("a"))
+                .find(R"("reason":"DeactivatedDueToMaximumExecutionTimeExceeded","message":)"
+                      R"("The workload is deactivated due to m")"),
+            std::string::npos);
+  // Who let go says how long it ran; by whom its quota was given back doesn't matter.
+  std::string gone = admitted;
+  const std::string_view reserved = R"("status":"True","reason":"QuotaReserved")";
+  gone.replace(gone.find(reserved), reserved.size(), R"("status":"False","reason":"OnHold")");
+  rig_.Event("workloads", "ADDED", limited(WorkloadJson("b", 114, gone)));
+  const std::string ended = MembersOf(TakeStatus("b"));
+  EXPECT_NE(ended.find(R"("accumulatedPastExecutionTimeSeconds":91)"), std::string::npos) << ended;
+}
+
+// Goal: why one that waits gets nothing is told, whatever it waited for before. Method: its user
+// deactivates it while it waits, and makes it active again; nothing is written twice.
+TEST_F(WorkloadsTest, OneThatWaitsIsToldThatItIsDeactivated) {
+  const auto inactive = [](std::string workload) {
+    return workload.insert(workload.find(R"("queueName")"), R"("active":false,)");
+  };
+  const auto waits = [](const std::string& reason) {
+    return fmt::format(
+        R"("conditions":[{{"type":"QuotaReserved","status":"False","reason":"{}","message":"m"}}])",
+        reason);
+  };
+  rig_.Event("workloads", "ADDED", inactive(WorkloadJson("a", 111, waits("WaitingForQuota"))));
+  const env::SendRequest tells = TakeStatus("a");
+  const std::string body = MembersOf(tells);
+  EXPECT_NE(body.find(R"("type":"QuotaReserved","status":"False","reason":"Suspended","message":)"
+                      R"("The workload is deactivated by its spec.active: set that to true to )"
+                      R"(have it tried")"),
+            std::string::npos)
+      << body;
+  EXPECT_EQ(body.find("Evicted"), std::string::npos) << body;
+  EXPECT_EQ(body.find("Requeued"), std::string::npos) << body;
+  rig_.Answer(tells, 200, inactive(WorkloadJson("a", 112, body)));
+  rig_.Settle();
+  ExpectNothing("a");
+  // Who holds it says why.
+  rig_.Event("workloads", "ADDED", inactive(WorkloadJson("b", 113, waits("OnHold"))));
+  ExpectNothing("b");
+  rig_.Event("workloads", "MODIFIED", WorkloadJson("a", 114, body));
+  EXPECT_NE(MembersOf(TakeStatus("a")).find(R"("type":"QuotaReserved","status":"True")"),
+            std::string::npos);
+}
+
 // K108 of docs/REGRESSIONS.md: its user makes it active again between the two writes that end its
 // try. The mark is of generation 3.
 TEST_F(WorkloadsTest, WhoIsActiveAgainBeforeItIsEvictedIsNotDeactivatedAgain) {

@@ -303,6 +303,12 @@ Instant Workloads::DueOf(const Note& note) const {
   if (note.call != 0) return Instant::Never();
   if (note.unresolved) return note.read_not_before;
   if (note.spent_version == note.workload.meta.resource_version) return Instant::Never();
+  const Instant due = DueBeforeItsEnd(note);
+  const std::optional<Instant> end = ExpiresAt(note.workload);
+  return end ? std::min(due, std::max(*end, note.upkeep_not_before)) : due;
+}
+
+Instant Workloads::DueBeforeItsEnd(const Note& note) const {
   const Upkeep upkeep = UpkeepOfNote(note);
   if (!GoesBefore(upkeep, note) && IsDecided(note)) return Instant{};
   if (upkeep.due != Due::kNothing) return std::max(upkeep.at, note.upkeep_not_before);
@@ -418,7 +424,9 @@ void Workloads::Send(Instant now, const std::string& uid, Note& note, client::Cl
     request = client::Get(KueueResource("workloads"), path);
   } else {
     const QueuesOf queues = QueuesOfNote(note);
-    const Upkeep upkeep = UpkeepOfNote(note);
+    Upkeep upkeep = UpkeepOfNote(note);
+    const std::optional<Instant> end = ExpiresAt(w);
+    if (upkeep.due == Due::kNothing && end && *end <= now) upkeep.due = Due::kExpire;
     const bool of_status = IsDecided(note) && !GoesBefore(upkeep, note)
                                ? !IsToBePlaced(note)
                                : upkeep.due != Due::kDeactivate;

@@ -173,6 +173,7 @@ class Workloads {
   void ReconsiderOfLocalQueue(const std::string& key);
   void ReconsiderOfClusterQueue(const std::string& name);
   [[nodiscard]] Upkeep UpkeepOfNote(const Note& note) const;
+  [[nodiscard]] Instant DueBeforeItsEnd(const Note& note) const;
   [[nodiscard]] static bool IsDecided(const Note& note);
   [[nodiscard]] static bool GoesBefore(const Upkeep& upkeep, const Note& note);
   [[nodiscard]] static std::string PassBody(Instant now, const api::Workload& w, const Pass& pass);

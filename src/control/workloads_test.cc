@@ -556,6 +556,31 @@ TEST_F(WorkloadsTest, WhyTellsWhatIsWrongWithItsQueue) {
 
 // ---- What is due whatever is decided -----------------------------------------------------------
 
+// The status of a Cohort has no conditions.
+TEST_F(WorkloadsTest, CohortsInACycleAreToldByEvents) {
+  const auto cohort = [](const std::string& name, int version, const std::string& parent) {
+    return fmt::format(
+        R"({{"metadata":{{"name":"{0}","uid":"u-{0}","resourceVersion":"{1}",{2}}},"spec":{{"parentName":"{3}"}}}})",
+        name, version, kMeta, parent);
+  };
+  rig_.Event("cohorts", "ADDED", cohort("x", 111, "y"));
+  rig_.Event("cohorts", "ADDED", cohort("y", 112, "x"));
+  for (const std::string name : {"x", "y"}) {
+    const env::SendRequest event = rig_.TakeOf("/namespaces/default/events");
+    const std::string body(BodyOf(event));
+    EXPECT_NE(
+        body.find(R"("note":"Cohorts that are below themselves: x, y; change spec.parentName of )"
+                  R"(one of them. Until then nobody gets quota of these, or of what is below.",)"
+                  R"("reason":"CohortCycle")"),
+        std::string::npos)
+        << body;
+    EXPECT_NE(body.find(R"("kind":"Cohort","name":")" + name + R"(","uid":"u-)" + name),
+              std::string::npos)
+        << body;
+  }
+  EXPECT_EQ(rig_.TakeOf("/events").call.value, 0U);
+}
+
 TEST_F(WorkloadsTest, AQueueThatDrainsEvictsWhomItAdmitted) {
   const auto drains = [&](int version, const char* kind) {
     const std::string policy = R"(,"stopPolicy":"HoldAndDrain")";
@@ -707,6 +732,11 @@ TEST_F(EvictionsTest, WhyTellsOfWorkloads) {
   EXPECT_NE(why("high").find(R"("leaving":[{"workload":"ns/low","priority":0,"told":false}])"),
             std::string::npos)
       << why("high");
+  const std::string behind = why("b");
+  EXPECT_NE(behind.find(R"({"workload":"ns/high","amount":"3","priority":5,"leaves":false,)"
+                        R"("promised":true})"),
+            std::string::npos)
+      << behind;
   const std::string holds = why("low");
   EXPECT_NE(holds.find(R"("evictedFor":"ns/high")"), std::string::npos) << holds;
   EXPECT_NE(

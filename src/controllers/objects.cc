@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "api/job_owner.h"
 #include "base/check.h"
 #include "codec/scan.h"
 
@@ -120,11 +121,7 @@ std::string_view QueueNameOf(const Head& head) {
 }
 
 std::string_view JobUidOf(const Head& workload) {
-  if (workload.owners.empty()) return api::Find(workload.labels, api::kJobUidLabel).value_or("");
-  const api::OwnerReference* controller = workload.controller();
-  const bool is_job = controller != nullptr && controller->kind == "Job" &&
-                      controller->api_version.starts_with("batch/");
-  return is_job ? std::string_view(controller->uid) : std::string_view();
+  return api::JobUidOf(workload.owners, workload.labels);
 }
 
 namespace {

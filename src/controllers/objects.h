@@ -105,8 +105,7 @@ struct PodRef {
 // The LocalQueue that the object's label names; empty: none.
 [[nodiscard]] std::string_view QueueNameOf(const Head& head);
 
-// The uid of the Job that a Workload is for: of its controller, or as its label says where nothing
-// owns it any more. Empty: it is for none.
+// The uid of the Job that a Workload is for (api/job_owner.h). Empty: it is for none.
 [[nodiscard]] std::string_view JobUidOf(const Head& workload);
 
 [[nodiscard]] PodFacts FactsOf(const api::Pod& pod);

@@ -225,6 +225,23 @@ bool WasMadeFor(const Head& group, std::string_view owner_uid) {
   return controller != nullptr && controller->uid == owner_uid;
 }
 
+// As API servers make uids: what users call their groups by hand is none.
+bool IsUid(std::string_view text) {
+  constexpr std::string_view kForm = "xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx";
+  if (text.size() != kForm.size()) return false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool hex = (text[i] >= '0' && text[i] <= '9') || (text[i] >= 'a' && text[i] <= 'f');
+    if (kForm[i] == 'x' ? !hex : text[i] != '-') return false;
+  }
+  return true;
+}
+
+// Whether a group that was made for an owner has none any more: that was deleted, and what it left
+// kept. Nobody makes such a group, and no collector ends it.
+bool IsLeft(const Head& group, std::string_view owner_uid) {
+  return group.owners.empty() && !group.deletion.has_value() && IsUid(owner_uid);
+}
+
 // Ends a group that nobody is in, if nothing more is to come into it.
 void PlanEnd(const Objects& objects, const Head& group, const Head& owner,
              std::string_view owner_read, Plan& plan) {
@@ -267,8 +284,12 @@ Plan PlanPodGroup(const Objects& objects, std::string_view id, std::string_view 
                     WasMadeFor(objects.head(slot), owner_uid);
   if (pods.empty()) {
     const Slot owner = objects.Find(owner_uid);
-    if (ours && empty && owner != kNoSlot)
+    if (ours && empty && owner != kNoSlot) {
       PlanEnd(objects, objects.head(slot), objects.head(owner), owner_read, plan);
+    } else if (slot != kNoSlot && owner == kNoSlot && IsLeft(objects.head(slot), owner_uid) &&
+               objects.MembersOf(namespace_name, name).empty()) {
+      plan.writes.push_back(DeleteSeen(objects.head(slot), {}));
+    }
     return plan;
   }
   std::ranges::sort(pods, {}, [](const PodRef& pod) {

@@ -117,6 +117,30 @@ TEST(PodGroupPlan, APodWithoutAControllerGetsItsOwn) {
       "\n");
 }
 
+// Goal: a group goes with the last that is in it, though its owner was deleted and left it behind;
+// nobody's else. Method: what --cascade=orphan leaves, and what looks like it.
+TEST(PodGroupPlan, OneThatItsOwnerLeftGoesWithTheLastThatIsInIt) {
+  const std::string uid = "1b4f07a5-ab3d-4e9c-a9e8-c95fda61b6df";
+  const std::string name = "podgroup-" + uid;
+  Situation situation;
+  situation.See(api::KindId::kPodGroup, name, "", R"(,"spec":{"minMember":1})");
+  situation.SeePod("a", {.annotations = R"("scheduling.k8s.io/group-name":")" + name + "\"",
+                         .status = R"("phase":"Succeeded")"});
+  EXPECT_EQ(situation.Says(uid), "") << "what is told of it is kept as long as its pod";
+  situation.SeePod("a", {.annotations = R"("scheduling.k8s.io/group-name":"mine")"});
+  EXPECT_EQ(situation.Says(uid), "delete PodGroup d/" + name + " u-" + name + "@11\n");
+  // Its owner is there all the same.
+  situation.See(api::KindId::kReplicaSet, "web", R"(,"uid":")" + uid + "\"",
+                R"(,"spec":{"replicas":0})");
+  EXPECT_EQ(situation.Says(uid), "");
+  // A user's own, or one of an owner that the collector looks for.
+  Situation other;
+  other.See(api::KindId::kPodGroup, "podgroup-web", "", R"(,"spec":{"minMember":1})");
+  EXPECT_EQ(other.Says("web"), "");
+  other.SeeGroup();
+  EXPECT_EQ(other.Says(), "");
+}
+
 // P23 of docs/REGRESSIONS.md: whose scheduler is another, or who names a group already, gets none.
 TEST(PodGroupPlan, OthersGetNone) {
   for (const PodOptions& other : {

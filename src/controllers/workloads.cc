@@ -72,6 +72,16 @@ std::optional<int64_t> MinCountOf(const api::Job& job) {
   return count;
 }
 
+// For how many seconds its Workload may be admitted.
+std::optional<int64_t> LimitOf(const Head& job) {
+  const auto text = api::Find(job.labels, api::kMaxExecutionLabel);
+  int32_t seconds = 0;
+  if (!text) return std::nullopt;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), seconds);
+  const bool is_number = error == std::errc() && end == text->data() + text->size();
+  return is_number && seconds > 0 ? std::optional<int64_t>(seconds) : std::nullopt;
+}
+
 // Of those pods that run at first, as many as no pod is to follow any more.
 int64_t ReclaimableOf(const api::Job& job) {
   if (job.parallelism == 1 || job.succeeded == 0) return 0;
@@ -143,6 +153,13 @@ std::string PriorityText(const Priority& priority) {
   return text + fmt::format(R"("priority":{})", priority.value);
 }
 
+// How many pods have a place.
+int64_t PlacesIn(const api::TopologyAssignment& topology) {
+  int64_t places = 0;
+  for (const api::TopologyDomain& domain : topology.domains) places += domain.count;
+  return places;
+}
+
 // ---- The plan --------------------------------------------------------------------------------
 
 class Planner {
@@ -176,7 +193,7 @@ class Planner {
   void Release(const api::Condition& evicted);
   void Report();
   void KeepInTopology();
-  void Displace();
+  void Displace(std::string_view wrong);
   void ReadFirst(api::KindId kind, std::string namespace_name, std::string name);
   void Finish(std::string_view reason, std::string message);
   void Status(const std::vector<api::Condition>& conditions, std::string more, Told told);
@@ -306,8 +323,11 @@ void Planner::Make() {
   write.metadata = R"("labels":)" + MapText({{std::string(api::kJobUidLabel), head_.uid}}) +
                    R"(,"ownerReferences":)" + OwnersText({ControllerReference(head_)}) +
                    R"(,"finalizers":)" + ListText({std::string(api::kInUseFinalizer)});
-  write.body = fmt::format(R"("spec":{{{},"queueName":{},{},"active":true}})", PodSetText(),
+  write.body = fmt::format(R"("spec":{{{},"queueName":{},{},)", PodSetText(),
                            client::JsonString(QueueNameOf(head_)), PriorityText(*priority));
+  if (const auto limit = LimitOf(head_))
+    write.body += fmt::format(R"("maximumExecutionTimeSeconds":{},)", *limit);
+  write.body += R"("active":true})";
   write.told.push_back(
       {.reason = "CreatedWorkload",
        .message = fmt::format("Created Workload {}/{}", head_.namespace_name, name)});
@@ -344,6 +364,15 @@ bool Planner::Contradicts() {
 
 // Of what its own server refuses, too, and a Workload can be made without.
 void Planner::TellIgnored(Write& write) const {
+  const auto limit = api::Find(head_.labels, api::kMaxExecutionLabel);
+  if (limit && !LimitOf(head_)) {
+    write.told.push_back(
+        {.warning = true,
+         .reason = "Ignored",
+         .message = fmt::format("The label {} is ignored, and the Job may run for ever: \"{}\" is "
+                                "no number of seconds from 1 on",
+                                api::kMaxExecutionLabel, *limit)});
+  }
   const auto least = api::Find(job_.meta.annotations, api::kMinParallelismAnnotation);
   if (!least || MinCountOf(job_)) return;
   write.told.push_back(
@@ -450,6 +479,10 @@ void Planner::Follow() {
   } else if (priority && !priority->name.empty() && IsOf(*priority) &&
              own_->priority != priority->value) {
     members += fmt::format(R"("priority":{},)", priority->value);
+  }
+  if (const auto limit = LimitOf(head_); limit != own_->max_execution && !reserved()) {
+    members += fmt::format(R"("maximumExecutionTimeSeconds":{},)",
+                           limit ? std::to_string(*limit) : "null");
   }
   if (members.empty()) return;
   members.pop_back();
@@ -591,7 +624,12 @@ void Planner::Report() {
 void Planner::KeepInTopology() {
   if (!own_->admission || own_->admission->pod_sets.size() != 1) return;
   const api::PodSetAssignment& assignment = own_->admission->pod_sets.front();
-  if (!assignment.topology) return Displace();
+  if (!assignment.topology) return Displace("has no topologyAssignment any more");
+  const int64_t count = assignment.count.value_or(pod_set().count);
+  const int64_t done = own_->reclaimable.empty() ? 0 : own_->reclaimable.front().second;
+  if (const int64_t places = PlacesIn(*assignment.topology); places < count - done)
+    return Displace(
+        fmt::format("has a topologyAssignment of {} pods and not of {}", places, count));
   std::vector<PodRef> pods;
   for (const Slot slot : objects_.DependentsOf(head_)) {
     const PodRef pod = objects_.pod_ref(slot);
@@ -620,17 +658,16 @@ void Planner::KeepInTopology() {
     plan_.writes.push_back(std::move(write));
 }
 
-// It was started by a topology, and somebody took away where its pods are to stand: those that come
-// would be gated for ever. It is placed anew, as when its nodes had failed.
-void Planner::Displace() {
+// It was started by a topology, and somebody took away where pods of it are to stand: those that
+// come would be gated for ever. It is placed anew, as when its nodes had failed.
+void Planner::Displace(std::string_view wrong) {
   const auto gates = [](const api::PodSpec& spec) {
     return std::ranges::find(spec.scheduling_gates, kTopologyGate) != spec.scheduling_gates.end();
   };
   if (!plan_.writes.empty() || !gates(spec_) || gates(*pod_set().spec)) return;
   std::vector<api::Condition> conditions = own_->conditions;
-  const std::string why =
-      "its pods are placed by a topology, and its status.admission has no topologyAssignment any "
-      "more: it is placed anew";
+  const std::string why = fmt::format(
+      "its pods are placed by a topology, and its status.admission {}: it is placed anew", wrong);
   Set(conditions, kEvicted, true, "NodeFailures", why);
   Status(conditions, client::ResetOfEvicted(*own_, now_),
          {.warning = true, .reason = "EvictedDueToNodeFailures", .message = why});
@@ -694,7 +731,7 @@ void Planner::Release(const api::Condition& evicted) {
     Set(conditions, kAdmitted, false, "NoReservation", "The workload has no reservation");
   if (api::Find(conditions, kPodsReady) != nullptr)
     Set(conditions, kPodsReady, false, "WaitForStart", "Not all pods are ready or succeeded");
-  Status(conditions, R"(,"admission":null)", {});
+  Status(conditions, R"(,"admission":null)" + client::ExecutionText(*own_, now_), {});
 }
 
 void Planner::Finish(std::string_view reason, std::string message) {

@@ -97,5 +97,47 @@ TEST_F(WorkloadSize, AJobThatRunsInPartDoesNotGrowByItself) {
   ExpectAtRest();
 }
 
+// Goal: a Job runs no longer than its label allows. Method: what its Workload says of that, before
+// and after it ran; a label that is none.
+TEST_F(WorkloadSize, ForHowLongAJobMayRunIsSaidByItsWorkload) {
+  const std::string limit = "/spec/maximumExecutionTimeSeconds";
+  const std::string past = "/status/accumulatedPastExecutionTimeSeconds";
+  const auto labels = [](const std::string& seconds) {
+    return kQueued + R"(,"kueue.x-k8s.io/max-exec-time-seconds":")" + seconds + "\"";
+  };
+  MakeJob({.labels = labels("60")});
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), limit), "60");
+  Patch(kJob, R"({"metadata":{"labels":{)" + labels("90") + "}}}");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), limit), "90");
+  ExpectAtRest();
+  Admit();
+  Evict();
+  Pass(1);
+  EXPECT_EQ(Stands(), kHeld);
+  EXPECT_NE(Text(Workload(), past), "none");
+  Admit();
+  Evict("DeactivatedDueToMaximumExecutionTimeExceeded");
+  Pass(1);
+  EXPECT_EQ(Stands(), kHeld);
+  EXPECT_EQ(Text(Workload(), past), "none") << "it begins anew";
+  Patch(kJob, R"({"metadata":{"labels":{"kueue.x-k8s.io/max-exec-time-seconds":null}}})");
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), limit), "none");
+}
+
+TEST_F(WorkloadSize, ALimitThatIsNoneIsToldToBeIgnored) {
+  MakeJob({.labels = kQueued + R"(,"kueue.x-k8s.io/max-exec-time-seconds":"1h")"});
+  Pass(1);
+  EXPECT_EQ(Text(Workload(), "/spec/maximumExecutionTimeSeconds"), "none");
+  const std::vector<std::string> events = Events();
+  EXPECT_EQ(std::ranges::count(events,
+                               "Ignored: The label kueue.x-k8s.io/max-exec-time-seconds is "
+                               "ignored, and the Job may run for ever: \"1h\" is no number of "
+                               "seconds from 1 on"),
+            1);
+}
+
 }  // namespace
 }  // namespace berth::controllers

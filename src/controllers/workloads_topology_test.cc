@@ -64,6 +64,23 @@ TEST_F(Workloads, OneThatLostItsPlacesIsPlacedAnew) {
   ExpectAtRest();
 }
 
+// Goal: as above. Method: whoever admits it gives one of its two pods no place.
+TEST_F(Workloads, OneThatHasFewerPlacesThanPodsIsPlacedAnew) {
+  Make("/api/v1/nodes",
+       R"({"metadata":{"name":"n1"},"status":{"conditions":[{"type":"Ready","status":"True"}]}})");
+  MakeJob();
+  Pass(1);
+  Admit("f", 2,
+        R"(,"topologyAssignment":{"levels":["kubernetes.io/hostname"],"slices":[{"domainCount":1,)"
+        R"("valuesPerLevel":[{"universal":"n1"}],"podCounts":{"universal":1}}]})");
+  Pass(2);
+  EXPECT_EQ(Condition("Evicted"),
+            "True NodeFailures: its pods are placed by a topology, and its status.admission has a "
+            "topologyAssignment of 1 pods and not of 2: it is placed anew");
+  EXPECT_EQ(Stands(), kHeld);
+  ExpectAtRest();
+}
+
 // Its pods are created gated, and each is let go to its place; evicted it has its template back.
 TEST_F(Workloads, PodsAreLetGoToThePlacesOfTheTopology) {
   for (const std::string node : {"n1", "n2"}) {

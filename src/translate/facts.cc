@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/job_owner.h"
 #include "api/quantity.h"
 #include "api/quota.h"
 #include "api/requests.h"
@@ -540,17 +541,8 @@ model::GroupUpsert GroupFacts(const api::PodGroup& group, std::optional<int32_t>
 }
 
 std::string JobOf(const api::ObjectMeta& meta) {
-  // A uid is anybody's to name: it counts in the namespace alone.
-  const auto named = [&](std::string_view uid) {
-    return uid.empty() ? std::string() : fmt::format("{}/{}", meta.namespace_name, uid);
-  };
-  for (const api::OwnerReference& owner : meta.owners) {
-    if (owner.controller && owner.kind == "Job" && owner.api_version.starts_with("batch/"))
-      return named(owner.uid);
-  }
-  if (!meta.owners.empty()) return {};
-  const auto of_pod = api::Find(meta.labels, api::kControllerUidLabel);
-  return named(of_pod ? *of_pod : api::Find(meta.labels, api::kJobUidLabel).value_or(""));
+  const std::string_view uid = api::JobUidOf(meta.owners, meta.labels);
+  return uid.empty() ? std::string() : fmt::format("{}/{}", meta.namespace_name, uid);
 }
 
 std::optional<uint16_t> ParseDevices(std::string_view text) {

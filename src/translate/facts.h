@@ -98,8 +98,7 @@ class PodTranslator {
 // The devices that kGpuIndexAnnotation names ("0,3"), as a mask; nothing when it is no such list.
 [[nodiscard]] std::optional<uint16_t> ParseDevices(std::string_view text);
 
-// The Job that controls the object, or that left it behind, by namespace and uid: its labels tell
-// that of one that nothing owns. Empty for none.
+// The Job that the object is of (api/job_owner.h), by namespace and uid. Empty for none.
 [[nodiscard]] std::string JobOf(const api::ObjectMeta& meta);
 
 // The class alone, for what-if questions and tests.

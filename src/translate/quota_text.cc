@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "api/quantity.h"
@@ -448,6 +449,111 @@ std::string TopologyRefusalText(const model::TopologyRefusal& refusal,
   }
   return FillText(refusal, name(refusal.topology), vocabulary) +
          LeftOutText(refusal.left_out, vocabulary);
+}
+
+// ---- What to change --------------------------------------------------------------------------
+
+namespace {
+
+std::string TopologyAdvice(const model::TopologyRefusal& refusal,
+                           const model::Vocabulary& vocabulary) {
+  using Kind = model::TopologyRefusal::Kind;
+  const std::string_view level =
+      refusal.level.valid() ? vocabulary.names.View(refusal.level) : std::string_view();
+  switch (refusal.kind) {
+    case Kind::kNoLevel:
+    case Kind::kNoSliceLevel:
+      return "ask for a level that the Topology of the queue's flavor has, or add this one to it";
+    case Kind::kSliceAbove:
+      return "ask for slices of the level of the pods, or of a narrower one";
+    case Kind::kNoDomains:
+      return fmt::format("label nodes of the flavor with {}, or ask for another level", level);
+    case Kind::kStale:
+      return fmt::format(
+          "bring back a node of {}, or have all pods placed anew: set spec.active of the workload "
+          "to false and to true again",
+          level);
+    case Kind::kUntold:
+      return "set spec.topologyName of the ResourceFlavor";
+    case Kind::kFewPods:
+    case Kind::kFewSlices:
+    case Kind::kFewLayers:
+      return "it waits for room; it needs less at once with a wider level, with a preferred one "
+             "for a required, or with smaller slices or fewer pods";
+    case Kind::kUneven:
+    case Kind::kGone:
+    case Kind::kFlavorGone:
+      break;
+  }
+  return "";
+}
+
+std::string FaultAdvice(model::TopologyFault fault) {
+  if (fault == model::TopologyFault::kSeveralFlavors) {
+    return "put the resources that the pod set requests into one group of spec.resourceGroups of "
+           "the ClusterQueue, so that they come from one flavor";
+  }
+  return "set spec.topologyName of a ResourceFlavor of the ClusterQueue, or take the "
+         "topologyRequest out of the pod set";
+}
+
+std::string FlavorAdvice(const model::FlavorReason& reason, const model::Vocabulary& vocabulary) {
+  const auto flavor = [&] { return vocabulary.names.View(reason.flavor); };
+  switch (reason.kind) {
+    case FlavorReasonKind::kNotCovered:
+      return fmt::format(
+          "add {} to a group of spec.resourceGroups of the ClusterQueue, or don't request it",
+          vocabulary.resources.Name(reason.resource));
+    case FlavorReasonKind::kNoTopology:
+      return fmt::format(
+          "set spec.topologyName of ResourceFlavor {}, or take the topologyRequest "
+          "out of the pod set",
+          flavor());
+    case FlavorReasonKind::kNoLevel:
+      return fmt::format("ask for a level that the Topology of ResourceFlavor {} has", flavor());
+    case FlavorReasonKind::kTopologyOnly:
+      return "ask for a topology, unconstrained where any place will do";
+    case FlavorReasonKind::kTaint:
+      return "tolerate the taint, or use a queue of other flavors";
+    case FlavorReasonKind::kAffinity:
+      return fmt::format(
+          "ask for nodes with the labels of ResourceFlavor {}, or use a queue of "
+          "other flavors",
+          flavor());
+    case FlavorReasonKind::kExceedsMost:
+      return "request less, or give the queue or its cohort more";
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string AdviceText(const model::WorkloadRefusal& refusal, const model::Vocabulary& vocabulary) {
+  if (refusal.bar != model::QueueBar::kNone || refusal.promised) return "";
+  if (!refusal.places.empty()) {
+    const auto& topology = refusal.places.front().topology;
+    return topology ? TopologyAdvice(*topology, vocabulary) : "";
+  }
+  if (refusal.fault != model::TopologyFault::kNone) return FaultAdvice(refusal.fault);
+  if (refusal.unfit == model::Unfit::kWaiting) return "";
+  // Of several flavors any will do: the first by name is enough.
+  std::vector<std::pair<std::string_view, std::string>> advice;
+  for (const model::FlavorReason& reason : refusal.reasons) {
+    std::string of_flavor = FlavorAdvice(reason, vocabulary);
+    if (of_flavor.empty()) continue;
+    advice.emplace_back(
+        reason.flavor.valid() ? vocabulary.names.View(reason.flavor) : std::string_view(),
+        std::move(of_flavor));
+  }
+  return advice.empty() ? "" : std::ranges::min(advice).second;
+}
+
+WaitText WithAdvice(WaitText why, const model::WorkloadRefusal& refusal,
+                    const model::Vocabulary& vocabulary) {
+  if (const std::string advice = AdviceText(refusal, vocabulary); !advice.empty())
+    why.message += ". What to change: " + advice;
+  return why;
 }
 
 }  // namespace berth::translate

@@ -29,6 +29,14 @@ struct WaitText {
                                            const model::Workload& workload,
                                            const model::State& state);
 
+// What its user, or who runs the queue, can change to have it admitted, where Kueue's words don't
+// say; empty where it only has to wait. "label nodes with rack, or ask for another level"
+[[nodiscard]] std::string AdviceText(const model::WorkloadRefusal& refusal,
+                                     const model::Vocabulary& vocabulary);
+// As its condition tells it: why it waits, and what to change.
+[[nodiscard]] WaitText WithAdvice(WaitText why, const model::WorkloadRefusal& refusal,
+                                  const model::Vocabulary& vocabulary);
+
 // The reason where there is quota, and no place in a topology.
 inline constexpr std::string_view kNoPlaceInTopology = "TopologyPlacementFailed";
 // "only 1 of 2 pods of pod set main find nodes: ...", or Kueue's words for a topology.

@@ -146,5 +146,62 @@ TEST(QuotaTextTest, WhyATopologyRefusesNamesWhatKeepsPodsOff) {
   EXPECT_EQ(text(Kind::kUntold), "ResourceFlavor spot names no topology any more");
 }
 
+// Goal: who waits in vain is told what to change. Method: a refusal of each kind that waiting alone
+// doesn't end, and of each that it does.
+TEST(QuotaTextTest, WhatToChangeIsSaid) {
+  model::Vocabulary v;
+  using Kind = model::TopologyRefusal::Kind;
+  using model::FlavorReasonKind;
+  const auto of_topology = [&](Kind kind) {
+    model::PlacesRefusal places;
+    places.topology = model::TopologyRefusal{.kind = kind, .level = v.names.Intern("rack")};
+    return AdviceText({.places = {places}}, v);
+  };
+  EXPECT_EQ(of_topology(Kind::kNoLevel),
+            "ask for a level that the Topology of the queue's flavor has, or add this one to it");
+  EXPECT_EQ(of_topology(Kind::kSliceAbove),
+            "ask for slices of the level of the pods, or of a narrower one");
+  EXPECT_EQ(of_topology(Kind::kNoDomains),
+            "label nodes of the flavor with rack, or ask for another level");
+  EXPECT_EQ(of_topology(Kind::kStale),
+            "bring back a node of rack, or have all pods placed anew: set spec.active of the "
+            "workload to false and to true again");
+  EXPECT_EQ(of_topology(Kind::kFewPods),
+            "it waits for room; it needs less at once with a wider level, with a preferred one for "
+            "a required, or with smaller slices or fewer pods");
+  EXPECT_EQ(of_topology(Kind::kGone), "") << "its words say it";
+  EXPECT_EQ(AdviceText({.fault = model::TopologyFault::kSeveralFlavors}, v),
+            "put the resources that the pod set requests into one group of spec.resourceGroups of "
+            "the ClusterQueue, so that they come from one flavor");
+  EXPECT_EQ(AdviceText({.fault = model::TopologyFault::kNoFlavor}, v),
+            "set spec.topologyName of a ResourceFlavor of the ClusterQueue, or take the "
+            "topologyRequest out of the pod set");
+  const auto of_flavors = [&](model::Unfit unfit, std::vector<FlavorReasonKind> kinds) {
+    model::WorkloadRefusal refusal{.unfit = unfit};
+    for (const FlavorReasonKind kind : kinds) {
+      refusal.reasons.push_back(
+          {.kind = kind, .flavor = v.names.Intern("spot"), .resource = model::kCpu});
+    }
+    return AdviceText(refusal, v);
+  };
+  EXPECT_EQ(of_flavors(model::Unfit::kNoMatch, {FlavorReasonKind::kNotCovered}),
+            "add cpu to a group of spec.resourceGroups of the ClusterQueue, or don't request it");
+  EXPECT_EQ(of_flavors(model::Unfit::kNoMatch, {FlavorReasonKind::kTopologyOnly}),
+            "ask for a topology, unconstrained where any place will do");
+  EXPECT_EQ(of_flavors(model::Unfit::kExceeds,
+                       {FlavorReasonKind::kHeldOther, FlavorReasonKind::kExceedsMost}),
+            "request less, or give the queue or its cohort more");
+  EXPECT_EQ(
+      of_flavors(model::Unfit::kWaiting, {FlavorReasonKind::kShort, FlavorReasonKind::kAffinity}),
+      "")
+      << "it only has to wait";
+  const model::WorkloadRefusal exceeds{
+      .unfit = model::Unfit::kExceeds,
+      .reasons = {{.kind = FlavorReasonKind::kExceedsMost, .flavor = {}, .resource = {}}}};
+  EXPECT_EQ(WithAdvice({.reason = "r", .message = "m"}, exceeds, v).message,
+            "m. What to change: request less, or give the queue or its cohort more");
+  EXPECT_EQ(WithAdvice({.reason = "r", .message = "m"}, {}, v).message, "m");
+}
+
 }  // namespace
 }  // namespace berth::translate

@@ -77,25 +77,13 @@ TEST(WorkloadFactsTest, OneThatIsBeingDeletedLeaves) {
   EXPECT_EQ(leaves->status.evicted_at, Instant::FromSeconds(7));
 }
 
-// Orphans know each other by the uid of the Job that is gone: places of theirs are not given twice.
-TEST(WorkloadFactsTest, WhatAJobLeftBehindIsItsStill) {
+// Places of a Job's pods are not given twice, and not to pods of another namespace.
+TEST(WorkloadFactsTest, AJobIsKnownByNamespaceAndUid) {
   api::ObjectMeta meta;
   meta.namespace_name = "team";
   EXPECT_EQ(JobOf(meta), "");
   meta.labels = {{"kueue.x-k8s.io/job-uid", "u1"}};
   EXPECT_EQ(JobOf(meta), "team/u1");
-  meta.labels = {{"batch.kubernetes.io/controller-uid", "u2"}};
-  EXPECT_EQ(JobOf(meta), "team/u2");
-  meta.owners = {{.api_version = "apps/v1", .kind = "ReplicaSet", .name = "r", .uid = "u3"}};
-  EXPECT_EQ(JobOf(meta), "");
-  meta.owners.front().kind = "Job";
-  EXPECT_EQ(JobOf(meta), "");
-  meta.owners.front().controller = true;
-  EXPECT_EQ(JobOf(meta), "");
-  meta.owners.front().api_version = "batch.volcano.sh/v1alpha1";
-  EXPECT_EQ(JobOf(meta), "");
-  meta.owners.front().api_version = "batch/v1";
-  EXPECT_EQ(JobOf(meta), "team/u3");
 }
 
 TEST(WorkloadFactsTest, WhatRequestsMoreThanItMayUseIsRefused) {

@@ -282,6 +282,62 @@ def nobody_serves(test):
     test.kubectl("delete", "admissioncheck", check, namespace=False)
 
 
+@case("a Job runs no longer than its label allows", needs=CUSTOM)
+def time_limit(test):
+    name = make_queues(test, "1")
+    job = queued(objects.job("job", parallelism=1, completions=1))
+    job["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = "2"
+    job["spec"]["template"]["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "100m"}}
+    test.kubectl("create", "-f", "-", stdin=job)
+    test.wait("it runs", lambda: len(test.pods("job-name=job")) == 1)
+    exceeded = "DeactivatedDueToMaximumExecutionTimeExceeded"
+    test.wait("its time is over", lambda: says(test, "job", "Requeued")[:2] == ("False", exceeded))
+    test.wait("it has no pods", lambda: not test.pods("job-name=job"))
+    test.match("exceeding the maximum execution time", says(test, "job", "Evicted")[2])
+    test.equal(workload(test, "job")["spec"]["active"], False, "active")
+    test.kubectl("delete", "jobs", "--all")
+    remove_queues(test, name)
+
+
+@case("a Job that waits and is deactivated says so, and what was wrong before no more", needs=CUSTOM)
+def deactivated(test):
+    test.kubectl("create", "-f", "-", stdin=queued(objects.job("job"), "nowhere"))
+    test.wait("it waits", lambda: says(test, "job", "QuotaReserved")[1] == "Misconfigured")
+    name = workload(test, "job")["metadata"]["name"]
+    patch = lambda active: test.kubectl("patch", "workload", name, "--type=merge", "-p", json.dumps({"spec": {"active": active}}))
+    patch(False)
+    why = "The workload is deactivated by its spec.active: set that to true to have it tried"
+    test.wait("it is told", lambda: says(test, "job", "QuotaReserved") == ("False", "Suspended", why))
+    patch(True)
+    test.wait("it is told what it lacks", lambda: says(test, "job", "QuotaReserved")[1] == "Misconfigured")
+    test.kubectl("delete", "jobs", "--all")
+
+
+@case("a Workload of pods that can't be, or with places that don't add up, is refused", on=OURS, needs=CUSTOM, each_kubectl=True)
+def bad_workloads(test):
+    pods = lambda spec, **meta: {"metadata": meta, "spec": {"containers": [{"name": "c", "image": "i"}]} | spec}
+    made = lambda name, template: named(name, "Workload", KUEUE, spec={
+        "queueName": "nowhere", "podSets": [{"name": "main", "count": 2, "template": template}]})
+    for template, pattern in (
+        (pods({}, labels={"a": "b c"}), 'metadata.labels: Invalid value: "b c"'),
+        (pods({"nodeSelector": {"a b": "c"}}), 'spec.nodeSelector: Invalid value: "a b"'),
+        (pods({"tolerations": [{"key": "k", "operator": "Exists", "value": "v"}]}), "spec.tolerations\\[0\\].operator: Invalid value"),
+    ):
+        test.match(pattern, test.refused("create", "-f", "-", stdin=made("w", template)), "refusal")
+    test.kubectl("create", "-f", "-", stdin=made("w", pods({})))
+    counts = lambda pods: json.dumps({"status": {"admission": {"clusterQueue": "q", "podSetAssignments": [{
+        "name": "main", "count": 2, "topologyAssignment": {"levels": ["kubernetes.io/hostname"], "slices": [{
+            "domainCount": 1, "valuesPerLevel": [{"universal": "n"}], "podCounts": {"universal": pods}}]}}]}}})
+    wrong = lambda pods: test.refused("patch", "workload", "w", "--subresource=status", "--type=merge", "-p", counts(pods))
+    for number in (1, 2000000000):
+        test.match(f"Invalid value: {number}: must be as many pods as the pod set has: 2", wrong(number), "refusal")
+    test.match("should be greater than or equal to 1", wrong(-2), "refusal")
+    hour = queued(objects.job("hour"))
+    hour["metadata"]["labels"]["kueue.x-k8s.io/max-exec-time-seconds"] = "1h"
+    test.match('Invalid value: "1h": is not a number', test.refused("create", "-f", "-", stdin=hour), "refusal")
+    test.kubectl("delete", "workload", "w")
+
+
 @case("a flavor of nodes that are not there is named with its labels", needs=CUSTOM)
 def flavor_without_nodes(test):
     name = make_queues(test, "1", flavor={"nodeLabels": {"e2e/nowhere": "yes"}})
@@ -304,6 +360,9 @@ def cohort_cycle(test):
     test.kubectl("create", "-f", "-", stdin=named(b, "Cohort", KUEUE, **parent(a)), namespace=False)
     test.wait("it is in a cycle", lambda: active(test, "clusterqueue", name, namespace=False)[0] == "CohortCycle")
     test.match("change spec.parentName of one of them", active(test, "clusterqueue", name, namespace=False)[1])
+    told = lambda: [e["regarding"]["name"] for e in test.get("/apis/events.k8s.io/v1/namespaces/default/events")["items"]
+                    if e.get("reason") == "CohortCycle"]
+    test.wait("each cohort is told", lambda: {a, b} <= set(told()))
     job = queued(objects.job("job", parallelism=1, completions=1))
     test.kubectl("create", "-f", "-", stdin=job)
     test.wait("its Jobs wait", lambda: says(test, "job", "QuotaReserved")[1] == "Suspended")

@@ -1,0 +1,84 @@
+// Goal: /debug/why tells of a workload who has the nodes that it waits for, and of one that goes what
+// its end waits for. Method: objects as a server has them, and the answer's members.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <string_view>
+
+#include "control/debug.h"
+#include "control/test_rig.h"
+#include "control/workloads_fixture.h"
+
+namespace berth::control {
+namespace {
+
+class WhyWorkloadTest : public WorkloadsTest {
+ protected:
+  WhyWorkloadTest() : WorkloadsTest(Joint()) {}
+  static SchedulerOptions Joint() {
+    SchedulerOptions options = Giving();
+    options.engine.joint_placement = true;
+    return options;
+  }
+  std::string Why(const std::string& name) { return rig_.Get("/debug/why?workload=ns/" + name); }
+  void ExpectTold(const std::string& name, std::string_view member) {
+    const std::string told = Why(name);
+    EXPECT_NE(told.find(member), std::string::npos) << told;
+  }
+};
+
+TEST_F(WhyWorkloadTest, WhoHasItsNodesIsNamed) {
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(110, "", 90));
+  // Of 9 cpu a pod of nobody's takes 1, and a workload is about to have 6.
+  rig_.Event(
+      "pods", "ADDED",
+      PodJson(
+          {.name = "alone", .uid = "u-alone", .version = 111, .node = "n1", .cpu_milli = 1'000}));
+  rig_.Event("workloads", "ADDED", WorkloadJson("first", 112, "", 6));
+  rig_.Event("workloads", "ADDED", WorkloadJson("second", 113));
+  ExpectTold("second", R"("reason":"WaitingForNodes")");
+  ExpectTold("second", R"("nodeHolders":[{"workload":"ns/first","amounts":{"cpu":"6"},"nodes":1,)"
+                       R"("priority":0},{"pod":"ns/alone","amounts":{"cpu":"1"},"nodes":1,)"
+                       R"("priority":0}],"nodeHoldersCount":2)");
+  // It has them itself.
+  EXPECT_EQ(Why("first").find("nodeHolders"), std::string::npos);
+}
+
+// One whose Job was orphaned: it has no owner any more, and its label tells whose it was.
+TEST_F(WhyWorkloadTest, WhatItsEndWaitsForIsTold) {
+  const auto with = [](std::string json, std::string_view meta) {
+    return json.insert(json.find(R"("name":)"), std::string(meta) + ",");
+  };
+  constexpr std::string_view kLeft = R"("labels":{"kueue.x-k8s.io/job-uid":"u-job"})";
+  rig_.Event("workloads", "ADDED", with(WorkloadJson("a", 111, ReservedStatus()), kLeft));
+  ExpectTold("a", R"("jobGone":true,"podsLeft":0)");
+  EXPECT_EQ(Why("a").find("deletedAt"), std::string::npos);
+  rig_.Event("workloads", "ADDED",
+             with(WorkloadJson("b", 112, ReservedStatus()),
+                  R"("ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":"j",)"
+                  R"("uid":"u-job","controller":true}],"deletionTimestamp":"2027-01-15T08:00:00Z",)"
+                  R"("finalizers":["kueue.x-k8s.io/resource-in-use","x/y"])"));
+  ExpectTold("b", R"("stage":"deleting")");
+  ExpectTold("b", R"("deletedAt":"2027-01-15T08:00:00Z","finalizers":)"
+                  R"(["kueue.x-k8s.io/resource-in-use","x/y"],"podsLeft":0)");
+  EXPECT_EQ(Why("b").find("jobGone"), std::string::npos);
+  // Its Job's pods that are not over keep it.
+  for (const std::string_view phase : {"Running", "Succeeded"}) {
+    const std::string name = fmt::format("p-{}", phase);
+    std::string pod = PodJson(
+        {.name = name,
+         .uid = name,
+         .version = 113,
+         .node = "n1",
+         .extra_meta = R"(,"ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":"j",)"
+                       R"("uid":"u-job","controller":true}])"});
+    pod.replace(pod.find("Pending"), 7, phase);
+    rig_.Event("pods", "ADDED", pod);
+  }
+  ExpectTold("b", R"("podsLeft":1)");
+  ExpectTold("a", R"("podsLeft":1)");
+}
+
+}  // namespace
+}  // namespace berth::control
