@@ -408,6 +408,10 @@ void ApplyDefaults(const Kind& type, Json& object) {
   }
 }
 
+void AddHeld(const Kind& kind, Json& object) {
+  if (kind.id == KindId::kDaemonSet) SetTemplateGeneration(object, 0);
+}
+
 void ApplyDefaultsWithoutSpec(const Kind& kind, Json& object) {
   if (!object.is_object()) return;
   if (kind.id == KindId::kPod) {

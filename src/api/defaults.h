@@ -13,6 +13,9 @@ namespace berth::api {
 // The defaults of a kind's fields, as upstream applies them whenever it decodes an object.
 void ApplyDefaults(const Kind& kind, Json& object);
 void ApplyDefaults(KindId kind, Json& object);
+// What upstream's conversion adds to an object of a kind before anybody looks at who holds which
+// fields.
+void AddHeld(const Kind& kind, Json& object);
 // The same where the object's spec is empty and gives way to another: it needn't get its defaults.
 void ApplyDefaultsWithoutSpec(const Kind& kind, Json& object);
 

@@ -41,6 +41,7 @@ bool ShowsValue(FieldErrorType type) {
 
 std::string Show(const Json& value) {
   if (value.is_string()) return QuoteGo(value.get_string());
+  if (value.is_double()) return fmt::format("{}", value.get_double());
   return boost::json::serialize(value);
 }
 
@@ -142,10 +143,8 @@ std::string PrintGo(const Json& value) {
   if (value.is_double()) return fmt::format("{}", value.get_double());
   std::string out;
   if (value.is_array()) {
-    for (const Json& item : value.get_array()) {
-      out += fmt::format("{}{}", out.empty() ? "" : " ", PrintGo(item));
-    }
-    return fmt::format("[{}]", out);
+    for (const Json& item : value.get_array()) out += ' ' + PrintGo(item);
+    return fmt::format("[{}]", out.empty() ? std::string_view() : std::string_view(out).substr(1));
   }
   if (!value.is_object()) return boost::json::serialize(value);
   std::vector<std::pair<std::string_view, const Json*>> members;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <boost/json/parse.hpp>
+#include <boost/json/serialize.hpp>
 #include <boost/system/error_code.hpp>
 #include <utility>
 
@@ -414,6 +415,11 @@ void AppendQuoted(std::string_view text, std::string& out) {
 }
 
 void AppendScalar(const Json& value, std::string& out) {
+  if (value.is_structured()) {
+    // Of a key that should be a scalar.
+    out += boost::json::serialize(value);
+    return;
+  }
   switch (value.kind()) {
     case boost::json::kind::string:
       AppendQuoted(value.get_string(), out);

@@ -497,13 +497,34 @@ class Walker {
 
   // A struct's member, with those that Go always writes. `parent` may be null.
   const Json* MemberOf(const Field* field, const Json* parent, std::string_view name) const {
-    static const Json kEmpty = JsonObject();
-    static const Json kNull;
     if (parent == nullptr || !parent->is_object()) return nullptr;
     const Json* value = parent->get_object().if_contains(name);
     if (value != nullptr || !decoded_ || field == nullptr) return value;
-    if (field->shape != Shape::kOne) return field->has(kMandatory) ? &kNull : nullptr;
-    return field->has(kAlways) && field->value == Value::kObject ? &kEmpty : nullptr;
+    return ZeroOf(*field);
+  }
+
+  // What Go writes of a member that nobody gave, or null.
+  static const Json* ZeroOf(const Field& field) {
+    static const Json kNothing;
+    static const Json kEmpty = JsonObject();
+    static const Json kText = "";
+    static const Json kNumber = 0;
+    static const Json kFalse = false;
+    if (field.has(kNull)) return &kNothing;
+    if (!field.has(kAlways) || field.shape != Shape::kOne) return nullptr;
+    switch (field.value) {
+      case Value::kObject:
+        return &kEmpty;
+      case Value::kString:
+        return &kText;
+      case Value::kInt32:
+      case Value::kInt64:
+        return &kNumber;
+      case Value::kBool:
+        return &kFalse;
+      default:
+        return nullptr;
+    }
   }
 
   void CompareMember(Place place, std::string_view name, const Json* before, const Json* after,

@@ -55,11 +55,15 @@ std::string_view ScalarName(Value value) {
 }
 
 std::string ItemTypeName(const Field& field) {
+  if (const GoNames names = GoNamesOf(field); !names.item_type.empty()) {
+    return std::string(names.item_type);
+  }
   return field.type == kNoType ? std::string(ScalarName(field.value))
                                : TypeAt(field.type).go_qualified();
 }
 
 std::string FieldTypeName(const Field& field) {
+  if (const GoNames names = GoNamesOf(field); !names.type.empty()) return std::string(names.type);
   std::string item = ItemTypeName(field);
   switch (field.shape) {
     case Shape::kOne:
@@ -67,7 +71,7 @@ std::string FieldTypeName(const Field& field) {
     case Shape::kList:
       return "[]" + item;
     case Shape::kMap:
-      return field.value == Value::kQuantity ? "v1.ResourceList" : "map[string]" + item;
+      return "map[string]" + item;
     case Shape::kMapOfLists:
       return "map[string][]" + item;
   }
@@ -100,6 +104,41 @@ std::string FoundName(const Json& value, bool show_number) {
   }
 }
 
+// What Go's reflection calls a value that was decoded without a type.
+std::string_view GoKindOf(const Json& value) {
+  switch (value.kind()) {
+    case boost::json::kind::null:
+      return "invalid";
+    case boost::json::kind::bool_:
+      return "bool";
+    case boost::json::kind::int64:
+      return "int64";
+    case boost::json::kind::uint64:
+    case boost::json::kind::double_:
+      return "float64";
+    case boost::json::kind::string:
+      return "string";
+    case boost::json::kind::array:
+      return "slice";
+    case boost::json::kind::object:
+      return "map";
+  }
+  return "";
+}
+
+// What the converter of unstructured objects says of a value that a scalar can't take: Go converts
+// between the kinds of numbers, and from integers to strings, which is then refused by name.
+std::string Unconvertible(const Field& field, const Json& value) {
+  const bool to_number =
+      field.value == Value::kInt32 || field.value == Value::kInt64 || field.value == Value::kNumber;
+  const bool convertible =
+      value.is_int64() ? field.value == Value::kString : value.is_number() && to_number;
+  if (convertible) {
+    return fmt::format("cannot convert {} to {}", GoKindOf(value), ItemTypeName(field));
+  }
+  return fmt::format("unrecognized type: {}", ScalarName(field.value));
+}
+
 bool IsZero(const Json& value) {
   switch (value.kind()) {
     case boost::json::kind::null:
@@ -124,7 +163,9 @@ bool IsZero(const Json& value) {
 
 class Conformer {
  public:
-  Conformer() { path_.reserve(kUsualDepth); }
+  explicit Conformer(Decoder decoder) : converts_(decoder == Decoder::kConverter) {
+    path_.reserve(kUsualDepth);
+  }
 
   Status ConformRoot(const Type& type, JsonObject& object) {
     ConformObject(type, object, Place::kRoot);
@@ -140,13 +181,17 @@ class Conformer {
     return {};
   }
 
-  [[nodiscard]] std::vector<std::string> TakeProblems() { return std::move(problems_); }
+  [[nodiscard]] std::vector<std::string> TakeProblems() {
+    if (converts_) std::ranges::sort(problems_);
+    return std::move(problems_);
+  }
 
  private:
   // A step of the path to the value at hand: a member, or an item of a list.
   struct Step {
     std::string_view name;
     int64_t index = -1;
+    const Field* field = nullptr;  // Of a member that the schema knows.
   };
   // A member and where it belongs: by its order, then by its name.
   struct Member {
@@ -177,22 +222,28 @@ class Conformer {
     for (auto& [key, value] : object) {
       const Field* field = FindField(type, key, last.second);
       if (field == nullptr) AddUnknown(key);
-      if (field == nullptr || value.is_null()) {
+      if (field == nullptr || (value.is_null() && !field->has(kNull))) {
         tidy = false;
         continue;
       }
-      path_.push_back({field->name});
+      if (IsAlways(*field)) ++always_count;
+      if (value.is_null()) {
+        const std::pair order(OrderOf(*field, place), field);
+        tidy = tidy && last < order;
+        last = order;
+        continue;
+      }
+      path_.push_back({field->name, -1, field});
       if (place == Place::kRoot && field->name == "metadata" && value.is_object()) {
         ConformObject(TypeAt(field->type), value.get_object(), Place::kMetadata);
       } else {
         ConformField(type, *field, value);
       }
       path_.pop_back();
-      if (failure_) return;
+      if (stops_) return;
       const std::pair order(OrderOf(*field, place), field);
       tidy = tidy && last < order && !Omits(*field, value);
       last = order;
-      if (IsAlways(*field)) ++always_count;
     }
     if (!tidy || always_count < std::ranges::count_if(type.fields, IsAlways)) {
       Rebuild(type, object, place);
@@ -200,7 +251,7 @@ class Conformer {
   }
 
   static bool IsAlways(const Field& field) {
-    return field.has(kAlways) && field.shape == Shape::kOne;
+    return field.has(kNull) || (field.has(kAlways) && field.shape == Shape::kOne);
   }
 
   // Drops unknown, null and empty members and puts the others in order. REQUIRES: they are
@@ -212,7 +263,8 @@ class Conformer {
     const Field* field = nullptr;
     for (auto& [key, value] : object) {
       field = FindField(type, key, field);
-      if (field == nullptr || value.is_null() || Omits(*field, value)) continue;
+      if (field == nullptr) continue;
+      if (value.is_null() ? !field->has(kNull) : Omits(*field, value)) continue;
       members.push_back({OrderOf(*field, place), field, &value});
     }
     // Field pointers of one type stand in the order of their names.
@@ -228,7 +280,7 @@ class Conformer {
   }
 
   static bool Omits(const Field& field, const Json& value) {
-    if (field.has(kPointer | kAlways | kMandatory)) return false;
+    if (field.has(kPointer | kAlways | kMandatory | kNull)) return false;
     if (field.shape == Shape::kOne &&
         (field.value == Value::kObject || field.value == Value::kRaw ||
          field.value == Value::kIntOrString)) {
@@ -244,7 +296,9 @@ class Conformer {
       const Json* present = object.if_contains(field.name);
       if (present != nullptr && !present->is_null()) continue;
       Json value(object.storage());
-      if (field.value == Value::kObject) {
+      if (field.has(kNull)) {
+        // It is.
+      } else if (field.value == Value::kObject) {
         ConformObject(TypeAt(field.type), value.emplace_object(), Place::kOther);
       } else if (field.value == Value::kString || field.value == Value::kBytes) {
         value.emplace_string();
@@ -276,11 +330,14 @@ class Conformer {
 
   void ConformList(const Type& owner, const Field& field, Json& value) {
     if (!value.is_array()) {
+      if (converts_) {
+        return Stop(fmt::format("cannot restore slice from {}", GoKindOf(value)));
+      }
       Mismatch(owner, FoundName(value, false), FieldTypeName(field));
       return;
     }
     JsonArray& array = value.get_array();
-    for (size_t i = 0; i < array.size() && !failure_; ++i) {
+    for (size_t i = 0; i < array.size() && !stops_; ++i) {
       path_.push_back({{}, static_cast<int64_t>(i)});
       ConformItem(owner, field, array[i]);
       path_.pop_back();
@@ -289,6 +346,7 @@ class Conformer {
 
   void ConformMap(const Type& owner, const Field& field, Json& value) {
     if (!value.is_object()) {
+      if (converts_) return Stop(fmt::format("cannot restore map from {}", GoKindOf(value)));
       Mismatch(owner, FoundName(value, false), FieldTypeName(field));
       return;
     }
@@ -303,7 +361,7 @@ class Conformer {
       } else {
         ConformItem(owner, field, item);
       }
-      if (failure_) return;
+      if (stops_) return;
     }
     if (!sorted) SortMembers(map);
   }
@@ -313,6 +371,9 @@ class Conformer {
     if (field.value == Value::kObject) {
       if (value.is_null()) value.emplace_object();
       if (!value.is_object()) {
+        if (converts_) {
+          return Stop(fmt::format("cannot restore struct from: {}", GoKindOf(value)));
+        }
         Mismatch(owner, FoundName(value, false), ItemTypeName(field));
         return;
       }
@@ -323,8 +384,9 @@ class Conformer {
   }
 
   void ConformScalar(const Type& owner, const Field& field, Json& value) {
-    const auto mismatch = [&](bool show_number = false) {
-      Mismatch(owner, FoundName(value, show_number), ItemTypeName(field));
+    const auto mismatch = [&] {
+      if (converts_) return Stop(Unconvertible(field, value));
+      Mismatch(owner, FoundName(value, false), ItemTypeName(field));
     };
     switch (field.value) {
       case Value::kString:
@@ -344,10 +406,8 @@ class Conformer {
         return;
       case Value::kIntOrString:
         if (value.is_string()) return;
-        if (!value.is_number()) {
-          Mismatch(owner, FoundName(value, false), "int32");
-        } else if (!InRange(value, true)) {
-          Mismatch(owner, FoundName(value, true), "int32");
+        if (!value.is_number() || !InRange(value, true)) {
+          NestedMismatch(owner, FoundName(value, value.is_number()), "int32");
         }
         return;
       case Value::kQuantity:
@@ -359,17 +419,30 @@ class Conformer {
         return;
       case Value::kBytes:
         if (value.is_null()) value.emplace_string();
-        if (!value.is_string()) {
-          mismatch();
-        } else if (!Base64Size(value.get_string())) {
-          Fail(fmt::format("illegal base64 data at input byte {}",
-                           Base64ErrorOffset(value.get_string())));
-        }
+        ConformBytes(owner, field, value);
         return;
       case Value::kRaw:
       case Value::kObject:
         return;
     }
+  }
+
+  void ConformBytes(const Type& owner, const Field& field, const Json& value) {
+    if (value.is_array() && !value.get_array().empty()) {
+      // To Go bytes are a list of numbers.
+      const Json& first = value.get_array().front();
+      if (converts_) return Stop("unrecognized type: uint8");
+      return Mismatch(owner, FoundName(first, false), "uint8");
+    }
+    if (!value.is_string()) {
+      if (converts_) return Stop(fmt::format("cannot restore slice from {}", GoKindOf(value)));
+      return Mismatch(owner, FoundName(value, false), ItemTypeName(field));
+    }
+    if (Base64Size(value.get_string())) return;
+    std::string why =
+        fmt::format("illegal base64 data at input byte {}", Base64ErrorOffset(value.get_string()));
+    if (converts_) return Stop("error decoding from json: " + why);
+    Fail(std::move(why));
   }
 
   static bool InRange(const Json& value, bool narrow) {
@@ -381,11 +454,23 @@ class Conformer {
 
   void ConformInteger(const Type& owner, const Field& field, Json& value) {
     if (value.is_null()) value = 0;
+    if (converts_) return ConvertInteger(field, value);
     if (!value.is_number()) {
       Mismatch(owner, FoundName(value, false), ItemTypeName(field));
     } else if (!InRange(value, field.value == Value::kInt32)) {
       Mismatch(owner, FoundName(value, true), ItemTypeName(field));
     }
+  }
+
+  // As Go converts numbers: to what the type has room for.
+  void ConvertInteger(const Field& field, Json& value) {
+    constexpr double kExactMax = 9007199254740992.0;  // 2^53
+    if (value.is_double() && std::floor(value.get_double()) == value.get_double() &&
+        std::fabs(value.get_double()) <= kExactMax) {
+      value = static_cast<int64_t>(value.get_double());
+    }
+    if (!value.is_int64()) return Stop(Unconvertible(field, value));
+    if (field.value == Value::kInt32) value = static_cast<int32_t>(value.get_int64());
   }
 
   void ConformQuantity(const Type& owner, const Field& field, Json& value) {
@@ -413,7 +498,7 @@ class Conformer {
     }
     Result<std::string> canonical = CanonicalQuantity(text);
     if (!canonical) {
-      Fail(canonical.error().message);
+      Stop(canonical.error().message);
       return;
     }
     if (text != *canonical || !value.is_string()) value = *canonical;
@@ -431,14 +516,14 @@ class Conformer {
   void ConformTime(const Type& owner, const Field& field, Json& value) {
     if (!value.is_string()) {
       // Go's time types decode through a string of their own.
-      Mismatch(owner, FoundName(value, false), "string");
+      NestedMismatch(owner, FoundName(value, false), "string");
       return;
     }
     const bool micro = field.value == Value::kMicroTime;
     const Result<Instant> time =
         micro ? ParseMicroTime(value.get_string()) : ParseTimestamp(value.get_string());
     if (!time) {
-      Fail(time.error().message);
+      Stop(time.error().message);
       return;
     }
     if (IsCanonicalTime(value.get_string(), micro)) return;
@@ -461,24 +546,51 @@ class Conformer {
         continue;
       }
       if (!text.empty()) text += '.';
+      if (!with_indexes && step.field != nullptr) {
+        const std::string_view embedded = GoNamesOf(*step.field).embedded;
+        if (!embedded.empty()) text += fmt::format("{}.", embedded);
+      }
       text += step.name;
     }
     return text;
   }
 
-  void Mismatch(const Type& owner, std::string_view found, std::string_view wanted) {
-    Fail(fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}", found,
-                     owner.go_name(), PathText(false), wanted));
+  [[nodiscard]] std::string MismatchText(const Type& owner, std::string_view found,
+                                         std::string_view wanted) const {
+    return fmt::format("json: cannot unmarshal {} into Go struct field {}.{} of type {}", found,
+                       owner.go_name(), PathText(false), wanted);
   }
 
+  void Mismatch(const Type& owner, std::string_view found, std::string_view wanted) {
+    Fail(MismatchText(owner, found, wanted));
+  }
+
+  // Of a type that decodes itself.
+  void NestedMismatch(const Type& owner, std::string_view found, std::string_view wanted) {
+    Stop(converts_
+             ? fmt::format("json: cannot unmarshal {} into Go value of type {}", found, wanted)
+             : MismatchText(owner, found, wanted));
+  }
+
+  // Go's decoder goes on after a value of a wrong type, whose error is the result unless another
+  // one ends it.
   void Fail(std::string message) {
     if (!failure_) failure_ = Error{ErrorCode::kInvalid, std::move(message)};
   }
 
+  // What ends it: an error of a type that decodes itself, and any of the converter.
+  void Stop(std::string message) {
+    if (stops_) return;
+    failure_ = Error{ErrorCode::kInvalid, std::move(message)};
+    stops_ = true;
+  }
+
+  const bool converts_;
   std::vector<Step> path_;
   std::string prefix_;  // Of paths in problems.
   std::vector<std::string> problems_;
   std::optional<Error> failure_;
+  bool stops_ = false;
 };
 
 }  // namespace
@@ -499,7 +611,7 @@ Result<std::vector<std::string>> ConformCustom(const Kind& kind, JsonObject& doc
                 fmt::format("json: cannot unmarshal {} into Go value of type {}",
                             FoundName(metadata, false), type.go_qualified()));
   }
-  Conformer conformer;
+  Conformer conformer(Decoder::kJson);
   if (Status status = conformer.ConformMetadata(type, metadata.get_object()); !status) {
     return std::unexpected(status.error());
   }
@@ -513,7 +625,7 @@ Result<std::vector<std::string>> Conform(KindId kind, Json& document) {
   return Conform(KindOf(kind), document);
 }
 
-Result<std::vector<std::string>> Conform(const Kind& kind, Json& document) {
+Result<std::vector<std::string>> Conform(const Kind& kind, Json& document, Decoder decoder) {
   // A user's kind is to Go what any document is.
   const Type type =
       kind.defined != nullptr ? Type{.name = "v1.unstructured.Unstructured"} : TypeOf(kind.id);
@@ -524,11 +636,45 @@ Result<std::vector<std::string>> Conform(const Kind& kind, Json& document) {
                             FoundName(document, false), type.go_qualified()));
   }
   if (kind.custom) return ConformCustom(kind, document.get_object());
-  Conformer conformer;
+  Conformer conformer(decoder);
   if (Status status = conformer.ConformRoot(type, document.get_object()); !status) {
     return std::unexpected(status.error());
   }
   return conformer.TakeProblems();
+}
+
+namespace {
+
+bool HasEmptyList(const Json& value) {
+  if (const JsonArray* array = value.if_array()) {
+    return array->empty() || std::ranges::any_of(*array, HasEmptyList);
+  }
+  const JsonObject* object = value.if_object();
+  return object != nullptr && std::ranges::any_of(*object, [](const auto& member) {
+           return HasEmptyList(member.value());
+         });
+}
+
+void NullEmptyLists(const Type& type, Json& value) {
+  if (value.is_array()) {
+    for (Json& item : value.get_array()) NullEmptyLists(type, item);
+    return;
+  }
+  if (!value.is_object()) return;
+  for (auto& [key, member] : value.get_object()) {
+    const Field* field = FindField(type, key);
+    if (field == nullptr) continue;
+    if (field->has(kNull) && member.is_array() && member.get_array().empty()) member = nullptr;
+    if (field->type != kNoType && field->shape != Shape::kMap) {
+      NullEmptyLists(TypeAt(field->type), member);
+    }
+  }
+}
+
+}  // namespace
+
+void ForgetEmptyLists(const Kind& kind, Json& document) {
+  if (!kind.custom && HasEmptyList(document)) NullEmptyLists(TypeOf(kind.id), document);
 }
 
 std::string StrictDecodingError(std::span<const std::string> problems) {

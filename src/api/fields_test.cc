@@ -79,14 +79,29 @@ TEST(ConformTest, StoresWhatUpstreamStores) {
       Conformed(KindId::kLease,
                 R"({"spec":{"renewTime":"2026-01-02T03:04:05+01:00","leaseTransitions":0}})"),
       R"({"metadata":{},"spec":{"leaseTransitions":0,"renewTime":"2026-01-02T02:04:05.000000Z"}})");
-  EXPECT_EQ(
-      Conformed(KindId::kDeployment,
-                R"({"spec":{"replicas":0,"strategy":{"rollingUpdate":{"maxSurge":"25%"}},)"
-                R"("template":{"spec":{"containers":null}}}})"),
-      R"({"metadata":{},"spec":{"replicas":0,)"
-      R"("strategy":{"rollingUpdate":{"maxSurge":"25%"}},"template":{"metadata":{},"spec":{}}},)"
-      R"("status":{}})");
+  EXPECT_EQ(Conformed(KindId::kDeployment,
+                      R"({"spec":{"replicas":0,"strategy":{"rollingUpdate":{"maxSurge":"25%"}},)"
+                      R"("template":{"spec":{"containers":null}}}})"),
+            R"({"metadata":{},"spec":{"replicas":0,"selector":null,)"
+            R"("strategy":{"rollingUpdate":{"maxSurge":"25%"}},)"
+            R"("template":{"metadata":{},"spec":{"containers":null}}},"status":{}})");
   EXPECT_EQ(Conformed(KindId::kConfigMap, "null"), R"({"metadata":{}})");
+}
+
+TEST(ConformTest, WhatGoWritesAsNullIsNullWhereThereIsNothing) {
+  EXPECT_EQ(Conformed(KindId::kRole, "{}"), R"({"metadata":{},"rules":null})");
+  EXPECT_EQ(Conformed(KindId::kRole, R"({"rules":[{"resources":["pods"]}]})"),
+            R"({"metadata":{},"rules":[{"resources":["pods"],"verbs":null}]})");
+  EXPECT_EQ(
+      Conformed(KindId::kNamespace, R"({"status":{"conditions":[{"type":"A","status":"B"}]}})"),
+      R"({"metadata":{},"spec":{},"status":{"conditions":[)"
+      R"({"lastTransitionTime":null,"status":"B","type":"A"}]}})");
+  // An empty list is one until it is stored.
+  Json role = boost::json::parse(R"({"rules":[]})");
+  ASSERT_TRUE(Conform(KindId::kRole, role).has_value());
+  EXPECT_EQ(boost::json::serialize(role), R"({"metadata":{},"rules":[]})");
+  ForgetEmptyLists(KindOf(KindId::kRole), role);
+  EXPECT_EQ(boost::json::serialize(role), R"({"metadata":{},"rules":null})");
 }
 
 TEST(ConformTest, IsAFixedPoint) {
@@ -161,6 +176,67 @@ TEST(ConformTest, RefusesWrongTypesInGosWords) {
             "illegal base64 data at input byte 0");
   EXPECT_EQ(Conformed(KindId::kSecret, R"({"data":{"a":"YQ=="}})"),
             R"({"metadata":{},"data":{"a":"YQ=="}})");
+}
+
+TEST(ConformTest, NamesGosOwnTypesAndEmbeddedStructs) {
+  const std::vector<std::pair<std::string_view, std::string_view>> rows = {
+      {R"({"spec":{"restartPolicy":5}})",
+       "json: cannot unmarshal number into Go struct field PodSpec.spec.restartPolicy of type "
+       "v1.RestartPolicy"},
+      {R"({"spec":{"overhead":[]}})",
+       "json: cannot unmarshal array into Go struct field PodSpec.spec.overhead of type "
+       "v1.ResourceList"},
+      {R"({"spec":{"volumes":[{"emptyDir":"x"}]}})",
+       "json: cannot unmarshal string into Go struct field "
+       "Volume.spec.volumes.VolumeSource.emptyDir "
+       "of type v1.EmptyDirVolumeSource"},
+      {R"({"spec":{"containers":[{"readinessProbe":{"httpGet":{"path":1}}}]}})",
+       "json: cannot unmarshal number into Go struct field "
+       "HTTPGetAction.spec.containers.readinessProbe.ProbeHandler.httpGet.path of type string"},
+      // A type that decodes itself ends it, and is what is told.
+      {R"({"spec":{"nodeName":5,"overhead":{"cpu":[]}}})",
+       "quantities must match the regular expression "
+       "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"},
+  };
+  for (const auto& [text, message] : rows) {
+    SCOPED_TRACE(text);
+    EXPECT_EQ(Conformed(KindId::kPod, text), message);
+  }
+  EXPECT_EQ(Conformed(KindId::kSecret, R"({"data":{"a":["x"]}})"),
+            "json: cannot unmarshal string into Go struct field Secret.data of type uint8");
+}
+
+TEST(ConformTest, TheConverterHasItsOwnWordsAndCutsIntegers) {
+  const auto converted = [](std::string_view text) {
+    Json document = boost::json::parse(text);
+    const auto problems = Conform(KindOf(KindId::kPod), document, Decoder::kConverter);
+    if (!problems) return problems.error().message;
+    std::string out = boost::json::serialize(document);
+    for (const std::string& problem : *problems) out += "\n" + problem;
+    return out;
+  };
+  const std::vector<std::pair<std::string_view, std::string_view>> rows = {
+      {R"({"spec":[]})", "cannot restore struct from: slice"},
+      {R"({"spec":{"nodeSelector":1.5}})", "cannot restore map from float64"},
+      {R"({"spec":{"tolerations":"x"}})", "cannot restore slice from string"},
+      {R"({"spec":{"nodeName":5}})", "cannot convert int64 to string"},
+      {R"({"spec":{"restartPolicy":5}})", "cannot convert int64 to v1.RestartPolicy"},
+      {R"({"spec":{"nodeName":true}})", "unrecognized type: string"},
+      {R"({"spec":{"priority":"x"}})", "unrecognized type: int32"},
+      {R"({"spec":{"priority":1.5}})", "cannot convert float64 to int32"},
+      {R"({"spec":{"hostNetwork":1}})", "unrecognized type: bool"},
+      {R"({"spec":{"containers":[{"readinessProbe":{"httpGet":{"port":true}}}]}})",
+       "json: cannot unmarshal bool into Go value of type int32"},
+      {R"({"metadata":{},"spec":{"containers":null,"priority":1099511627777},"status":{}})",
+       R"({"metadata":{},"spec":{"containers":null,"priority":1},"status":{}})"},
+      {R"({"spec":{"containers":null,"b":1,"a":1}})",
+       "{\"metadata\":{},\"spec\":{\"containers\":null},\"status\":{}}\n"
+       "unknown field \"spec.a\"\nunknown field \"spec.b\""},
+  };
+  for (const auto& [text, message] : rows) {
+    SCOPED_TRACE(text);
+    EXPECT_EQ(converted(text), message);
+  }
 }
 
 TEST(SameJsonTest, ComparesMembersByKeyItemsByPlaceNumbersByValue) {

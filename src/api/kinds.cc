@@ -321,6 +321,7 @@ constexpr std::array<Selectable, 1> kWorkloadFields = {
     {{"status.admission.clusterQueue", "status.admission.clusterQueue"}}};
 constexpr std::array<Selectable, 1> kJobFields = {{{"status.successful", "status.succeeded"}}};
 
+constexpr std::array<Selectable, 1> kControllerFields = {{{"status.replicas", "status.replicas"}}};
 constexpr std::array<Selectable, 2> kServiceFields = {
     {{"spec.clusterIP", "spec.clusterIP"}, {"spec.type", "spec.type"}}};
 
@@ -343,6 +344,8 @@ std::span<const Selectable> SelectableOf(KindId kind) {
       return kWorkloadFields;
     case KindId::kService:
       return kServiceFields;
+    case KindId::kReplicationController:
+      return kControllerFields;
     default:
       return {};
   }

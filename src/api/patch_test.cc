@@ -295,6 +295,18 @@ TEST(StrategicPatchTest, RefusesWithUpstreamsWords) {
 }
 
 // As the genuine server was seen to do.
+TEST(StrategicPatchTest, DoesNotMergeWhatARawExtensionHolds) {
+  const Json revision = boost::json::parse(R"({"data":{"spec":{"a":1},"b":1}})");
+  const auto patched = [&](std::string_view patch) {
+    const Result<Json> result =
+        ApplyStrategicPatch(KindId::kControllerRevision, revision, boost::json::parse(patch));
+    return result ? boost::json::serialize(*result) : result.error().message;
+  };
+  EXPECT_EQ(patched(R"({"data":{"spec":{"a":2}}})"),
+            "unable to find api field in struct RawExtension for the json field \"spec\"");
+  EXPECT_EQ(patched(R"({"data":{"b":2}})"), R"({"data":{"spec":{"a":1},"b":2}})");
+}
+
 TEST(StrategicPatchTest, WhereThereIsNothingToMergeWithAnObjectWithADirectiveIsNothing) {
   for (const std::string_view directive : {R"("replace")", R"("delete")", R"("bogus")", "1"}) {
     const std::string object = "{\"$patch\":" + std::string(directive) + ",\"nodeAffinity\":{}}";

@@ -11,6 +11,13 @@ namespace {
 
 using FieldRow = Field;
 
+struct GoRow {
+  uint16_t field;  // Its row.
+  std::string_view type;
+  std::string_view item_type;
+  std::string_view embedded;
+};
+
 #include "api/schema_table.inc"
 
 static_assert(kTypes.size() < kNoType);
@@ -38,6 +45,13 @@ Type Schema::at(TypeId id) const {
 const Constraints& Schema::constraints(const Field& field) const {
   CHECK_LT(field.constraints, constraints_.size());
   return constraints_[field.constraints];
+}
+
+GoNames GoNamesOf(const Field& field) {
+  const auto row = &field - kFields.data();
+  const auto* const at = std::ranges::lower_bound(kGoRows, row, {}, &GoRow::field);
+  if (at == kGoRows.end() || at->field != row) return {};
+  return {.type = at->type, .item_type = at->item_type, .embedded = at->embedded};
 }
 
 const Schema& BuiltinSchema() { return kBuiltin; }

@@ -41,6 +41,7 @@ inline constexpr FieldFlags kListMap = 32;  // A list of objects that `list_keys
 inline constexpr FieldFlags kListSet = 64;
 inline constexpr FieldFlags kAtomic = 128;    // A map or object that is replaced as a whole.
 inline constexpr FieldFlags kGranular = 512;  // An object that is not, though its type is atomic.
+inline constexpr FieldFlags kNull = 1024;     // Written as null where there is nothing.
 
 // Strategic merge replaces the object instead of merging it.
 inline constexpr FieldFlags kPatchReplace = 256;
@@ -89,6 +90,14 @@ struct Type {
   [[nodiscard]] std::string go_qualified() const;  // "v1.PodSpec"
 };
 
+// What Go calls a field: the types of it and of its items, and the embedded struct that it stands
+// in, which Go's decoder has in its paths. Empty: what follows from the field, or none.
+struct GoNames {
+  std::string_view type;
+  std::string_view item_type;
+  std::string_view embedded;
+};
+
 struct TypeRow {
   std::string_view name;
   uint16_t first;
@@ -115,6 +124,9 @@ class Schema {
   std::span<const Field> fields_;
   std::span<const Constraints> constraints_;
 };
+
+// REQUIRES: a field of the built-in schema. Cost: logarithmic in the fields that have any.
+[[nodiscard]] GoNames GoNamesOf(const Field& field);
 
 // The compiled one. Its first types are the kinds', in order of KindId.
 [[nodiscard]] const Schema& BuiltinSchema();

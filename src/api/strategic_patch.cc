@@ -36,6 +36,11 @@ std::unexpected<Error> Invalid(std::string message) {
   return Fail(ErrorCode::kInvalid, std::move(message));
 }
 
+// What upstream takes for a failure of its own.
+std::unexpected<Error> Refused(std::string message) {
+  return Fail(ErrorCode::kRefused, std::move(message));
+}
+
 // A value as Go's %v prints it.
 std::string PrintGo(const Json& value) {
   if (value.is_string()) return std::string(value.get_string());
@@ -272,7 +277,7 @@ Status CheckItems(const JsonArray& list, const JsonArray& patch) {
     for (const Json& item : *array) {
       if (item.is_array()) return Invalid("lists of lists are not supported");
       if (kind && *kind != KindInGo(item)) {
-        return Invalid(fmt::format("list element types are not identical: [{} {}]",
+        return Refused(fmt::format("list element types are not identical: [{} {}]",
                                    PrintGo(Json(list)), PrintGo(Json(patch))));
       }
       kind = KindInGo(item);
@@ -328,6 +333,20 @@ class Merger {
   }
 
  private:
+  // Go's RawExtension is a struct without the fields that it holds, which upstream asks of any that
+  // is to be merged.
+  static Status CheckExtension(const Field* schema, const Json& value, const Json& patch) {
+    if (schema == nullptr || schema->value != Value::kRaw || !schema->has(kAtomic)) return {};
+    for (const auto& [key, change] : patch.get_object()) {
+      const Json* had = value.get_object().if_contains(key);
+      if (had == nullptr || !had->is_structured() || had->kind() != change.kind()) continue;
+      return Refused(
+          fmt::format("unable to find api field in struct RawExtension for the json field \"{}\"",
+                      std::string_view(key)));
+    }
+    return {};
+  }
+
   static Status ApplyDirective(JsonObject& original, const JsonObject& patch,
                                const Json& directive) {
     if (directive == "delete") {
@@ -376,6 +395,7 @@ class Merger {
     const Field* schema = FieldOf(type, field);
     const bool replaces = schema != nullptr && schema->has(kPatchReplace);
     if (member != nullptr && member->is_object() && value.is_object() && !replaces) {
+      if (Status status = CheckExtension(schema, *member, value); !status) return status;
       return MergeObject(member->get_object(), value.get_object(), TypeOfField(schema));
     }
     if (member != nullptr && member->is_array() && value.is_array()) {

@@ -45,6 +45,50 @@ void CheckPorts(FieldErrors& errors, const Path& container, const JsonArray& por
   }
 }
 
+// pkg/apis/core/pods/helpers.go, and what of it a variable may have.
+void CheckFieldPath(FieldErrors& errors, const Path& reference, std::string_view path) {
+  constexpr std::array<std::string_view, 9> kForVariables = {"metadata.name",
+                                                             "metadata.namespace",
+                                                             "metadata.uid",
+                                                             "spec.nodeName",
+                                                             "spec.serviceAccountName",
+                                                             "status.hostIP",
+                                                             "status.hostIPs",
+                                                             "status.podIP",
+                                                             "status.podIPs"};
+  constexpr std::array<std::string_view, 5> kForFiles = {"metadata.annotations", "metadata.labels",
+                                                         "spec.restartPolicy", "spec.schedulerName",
+                                                         "status.phase"};
+  const Path at = reference.At("fieldPath");
+  const size_t bracket = path.ends_with("']") ? path.find("['") : std::string_view::npos;
+  if (bracket != std::string_view::npos) {
+    const std::string_view map = path.substr(0, bracket);
+    if (map != "metadata.annotations" && map != "metadata.labels") {
+      AddInvalid(errors, at, path,
+                 {fmt::format("error converting fieldPath: field label does not support subscript: "
+                              "{}",
+                              path)});
+      return;
+    }
+    std::string key(path.substr(bracket + 2, path.size() - bracket - 4));
+    if (map == "metadata.annotations") {
+      std::ranges::transform(key, key.begin(), [](char c) {
+        return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+      });
+    }
+    AddInvalid(errors, reference, key, CheckQualifiedName(key));
+    return;
+  }
+  if (path == "spec.host") path = "spec.nodeName";
+  if (std::ranges::find(kForVariables, path) != kForVariables.end()) return;
+  if (std::ranges::find(kForFiles, path) != kForFiles.end()) {
+    errors.push_back(NotSupportedField(at.text(), path, kForVariables));
+    return;
+  }
+  AddInvalid(errors, at, path,
+             {fmt::format("error converting fieldPath: field label not supported: {}", path)});
+}
+
 void CheckEnvSource(FieldErrors& errors, const Path& path, const Json& variable) {
   const JsonObject& source = ObjectAt(variable, "valueFrom");
   if (FindPath(variable, "valueFrom") == nullptr) return;
@@ -71,7 +115,12 @@ void CheckEnvSource(FieldErrors& errors, const Path& path, const Json& variable)
   }
   if (const Json* field = FindMember(source, "fieldRef")) {
     const Path at = path.At("fieldRef");
-    if (TextAt(*field, "fieldPath").empty()) AddRequired(errors, at.At("fieldPath"));
+    const std::string_view field_path = TextAt(*field, "fieldPath");
+    if (field_path.empty()) {
+      AddRequired(errors, at.At("fieldPath"));
+    } else {
+      CheckFieldPath(errors, at, field_path);
+    }
   }
 }
 

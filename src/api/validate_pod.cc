@@ -8,6 +8,7 @@
 #include <string>
 
 #include "api/object.h"
+#include "api/quantity.h"
 #include "api/validate_common.h"
 
 namespace berth::api::rules {
@@ -20,6 +21,11 @@ constexpr std::array<std::string_view, 2> kPreemptionPolicies = {"PreemptLowerPr
 constexpr std::array<std::string_view, 3> kEffects = {"NoSchedule", "PreferNoSchedule",
                                                       "NoExecute"};
 constexpr std::array<std::string_view, 2> kTolerationOperators = {"Equal", "Exists"};
+
+bool IsNegative(std::string_view amount) {
+  const Result<Quantity> quantity = ParseQuantity(amount);
+  return quantity && quantity->sign() < 0;
+}
 
 void CheckVolumes(FieldErrors& errors, const Path& spec_path, const Json& spec) {
   const JsonArray& volumes = ArrayAt(spec, "volumes");
@@ -37,6 +43,15 @@ void CheckVolumes(FieldErrors& errors, const Path& spec_path, const Json& spec) 
       }
     }
     if (sources == 0) AddRequired(errors, path, "must specify a volume type");
+    if (IsNegative(TextAt(volumes[i], "emptyDir.sizeLimit"))) {
+      const Path at = path.At("emptyDir");
+      AddForbidden(errors, at.At("sizeLimit"), "SizeLimit field must be a valid resource quantity");
+    }
+    if (const Json* claim = FindMember(volumes[i], "persistentVolumeClaim");
+        claim != nullptr && TextAt(*claim, "claimName").empty()) {
+      const Path at = path.At("persistentVolumeClaim");
+      AddRequired(errors, at.At("claimName"));
+    }
     const std::string_view name = TextAt(volumes[i], "name");
     if (name.empty()) {
       AddRequired(errors, path.At("name"));
@@ -228,7 +243,9 @@ void CheckSpread(FieldErrors& errors, const Path& spec_path, const Json& spec) {
   constexpr std::array<std::string_view, 2> kActions = {"DoNotSchedule", "ScheduleAnyway"};
   constexpr std::array<std::string_view, 2> kPolicies = {"Honor", "Ignore"};
   const JsonArray& constraints = ArrayAt(spec, "topologySpreadConstraints");
-  std::set<std::pair<std::string_view, std::string_view>> seen;
+  const auto key_of = [](const Json& constraint) {
+    return std::pair(TextAt(constraint, "topologyKey"), TextAt(constraint, "whenUnsatisfiable"));
+  };
   for (size_t i = 0; i < constraints.size(); ++i) {
     const Path path = spec_path.At("topologySpreadConstraints", i);
     const Json& constraint = constraints[i];
@@ -236,11 +253,13 @@ void CheckSpread(FieldErrors& errors, const Path& spec_path, const Json& spec) {
     if (skew <= 0) {
       errors.push_back(InvalidField(path.At("maxSkew").text(), skew, "must be greater than zero"));
     }
-    const std::string_view key = TextAt(constraint, "topologyKey");
-    const std::string_view action = TextAt(constraint, "whenUnsatisfiable");
+    const auto [key, action] = key_of(constraint);
     if (key.empty()) AddRequired(errors, path.At("topologyKey"), "can not be empty");
     CheckEnum(errors, path.At("whenUnsatisfiable"), action, kActions);
-    if (!seen.emplace(key, action).second) {
+    const bool again =
+        std::any_of(constraints.begin() + static_cast<std::ptrdiff_t>(i) + 1, constraints.end(),
+                    [&](const Json& other) { return key_of(other) == key_of(constraint); });
+    if (again) {
       errors.push_back(DuplicateField(path.At("{topologyKey, whenUnsatisfiable}").text(),
                                       fmt::format("{{{}, {}}}", key, action)));
     }

@@ -234,8 +234,13 @@ void CheckPodUpdate(FieldErrors& errors, const Json& old_pod, const Json& pod) {
   const Path path("spec");
   const Json& old = OrEmptyObject(FindMember(old_pod, "spec"));
   const Json& spec = OrEmptyObject(FindMember(pod, "spec"));
-  // The rest was checked when it came in, and may only have changed in what is checked below.
-  if (SameJson(old, spec)) return;
+  // The rest was checked when it came in, and may only have changed in what is checked below. A
+  // binding is not asked whether its node's name is one.
+  if (SameJson(old, spec)) {
+    const std::string_view node = TextAt(spec, "nodeName");
+    if (!node.empty()) AddInvalid(errors, path.At("nodeName"), node, CheckDns1123Subdomain(node));
+    return;
+  }
   CheckPodSpec(errors, path, spec, false);
   if (!CheckSameContainers(errors, path, old, spec, "containers")) return;
   if (!CheckSameContainers(errors, path, old, spec, "initContainers")) return;

@@ -387,9 +387,14 @@ void CheckControllerRevision(FieldErrors& errors, const Json* old, const Json& o
   CheckCount(errors, Path(""), object, "revision");
   if (old != nullptr) {
     // Unlike other members it stands at the root.
-    const Json& before = OrEmptyObject(FindMember(*old, "data"));
-    const Json& after = OrEmptyObject(FindMember(object, "data"));
-    if (!SameJson(before, after)) AddInvalid(errors, Path("data"), after, "field is immutable");
+    const auto data_of = [](const Json& revision) {
+      const Json* found = FindMember(revision, "data");
+      return found == nullptr ? Json() : *found;
+    };
+    const Json after = data_of(object);
+    if (!SameJson(data_of(*old), after)) {
+      AddInvalid(errors, Path("data"), after, "field is immutable");
+    }
     return;
   }
   const Json* data = FindMember(object, "data");

@@ -157,6 +157,32 @@ TEST(ValidatePodTest, TolerationsAffinityGatesAndSpread) {
         "inclusive"}});
 }
 
+TEST(ValidatePodTest, FieldPathsAndVolumesAreWhatTheyMayBe) {
+  const auto with_path = [](std::string_view path) {
+    return fmt::format(
+        R"({{"spec":{{"containers":[{{"name":"c","image":"i","imagePullPolicy":"Always",)"
+        R"("terminationMessagePolicy":"File","env":[{{"name":"A","valueFrom":{{"fieldRef":)"
+        R"({{"apiVersion":"v1","fieldPath":"{}"}}}}}}]}}]}}}})",
+        path);
+  };
+  const std::string at = "spec.containers[0].env[0].valueFrom.fieldRef.fieldPath: ";
+  ExpectRows(
+      KindId::kPod, kPod,
+      {{with_path("spec.nodeName"), ""},
+       {with_path("metadata.labels['a']"), ""},
+       {with_path("5"), at + "Invalid value: \"5\": error converting fieldPath: field label "
+                             "not supported: 5"},
+       {with_path("spec['a']"),
+        at + "Invalid value: \"spec['a']\": error converting fieldPath: field label does not "
+             "support subscript: spec['a']"},
+       {R"({"spec":{"volumes":[{"name":"v","emptyDir":{"sizeLimit":"1Gi"}}]}})", ""},
+       {R"({"spec":{"volumes":[{"name":"v","emptyDir":{"sizeLimit":"-1"}}]}})",
+        "spec.volumes[0].emptyDir.sizeLimit: Forbidden: SizeLimit field must be a valid "
+        "resource quantity"},
+       {R"({"spec":{"volumes":[{"name":"v","persistentVolumeClaim":{}}]}})",
+        "spec.volumes[0].persistentVolumeClaim.claimName: Required value"}});
+}
+
 TEST(ValidateMetaTest, NamesLabelsFinalizersAndOwners) {
   ExpectRows(KindId::kPod, kPod,
              {{R"({"metadata":{"name":null}})",

@@ -297,7 +297,7 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Instant now,
     default:
       if (Outcome<void> open = CheckDefinitions(now, request); !open)
         return std::unexpected(std::move(open.error()));
-      return HandleWrite(now, store_, prng_, request);
+      return HandleWrite(now, store_, prng_, request, options_.quota_counter);
   }
   Outcome<WatchStart> start = ParseWatch(now, request, prng_);
   if (!start) return std::unexpected(std::move(start.error()));

@@ -9,6 +9,7 @@
 #include "apiserver/discovery.h"
 #include "apiserver/event_expiry.h"
 #include "apiserver/problem.h"
+#include "apiserver/quotas.h"
 #include "apiserver/request.h"
 #include "apiserver/watches.h"
 #include "base/hash.h"
@@ -30,6 +31,7 @@ struct Token {
 struct Options {
   uint64_t seed = 0;  // Of uids and generated names.
   std::vector<Token> tokens;
+  QuotaCounter quota_counter = QuotaCounter::kServer;
   bool own_service = false;  // Make default/kubernetes, the Service that the server is known by.
   Duration event_ttl = kEventTtl;  // How long an Event stays after its last write; > 0.
   int64_t watches_max = limits::kWatchesMax;

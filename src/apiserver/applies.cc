@@ -139,7 +139,8 @@ Json ObjectOfScale(const Json& scale, const api::Kind& kind) {
 Outcome<Json> ConformApplied(WriteContext& context, Json object, bool applied_anything) {
   const api::Kind& kind = *context.request.kind;
   if (!applied_anything) return object;
-  const Result<std::vector<std::string>> unknown = api::Conform(kind, object);
+  const Result<std::vector<std::string>> unknown =
+      api::Conform(kind, object, api::Decoder::kConverter);
   if (!unknown) {
     return Unclassified(fmt::format(
         "failed to convert new object ({0}/{1}; {2}) to proper version: unable to convert "
@@ -213,6 +214,8 @@ WriteResult Apply(WriteContext& context) {
     if (Outcome<void> named = CheckNameAndNamespace(context, *object); !named) {
       return std::unexpected(std::move(named.error()));
     }
+    // Upstream looks at no version of what its update makes.
+    api::RemovePath(*object, "metadata.resourceVersion");
     return CreateFrom(context, std::move(*object));
   }
   const Json before = LoadUnmanaged(kind, **old, context.memory);

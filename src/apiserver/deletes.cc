@@ -144,8 +144,10 @@ void SetPropagationFinalizers(KindId kind, std::string_view propagation, Json& o
   if (propagation.empty()) {
     orphan = Contains(present, kOrphan);
     foreground = !orphan && Contains(present, kForeground);
-    // batch/v1 keeps what clients of 2016 relied on.
-    if (!orphan && !foreground) orphan = kind == KindId::kJob;
+    // batch/v1 and core/v1 keep what clients of 2016 relied on.
+    if (!orphan && !foreground) {
+      orphan = kind == KindId::kJob || kind == KindId::kReplicationController;
+    }
   }
   JsonArray finalizers;
   for (const Json& item : present) {
@@ -217,19 +219,12 @@ Written DeleteNamespace(WriteContext& context, const store::ObjectRef& target, J
 Written DeletePod(WriteContext& context, const store::ObjectRef& target,
                   const DeleteOptions& options, Json pod) {
   int64_t grace = 0;
-  if (options.evicted) {
-    SetCondition(pod,
-                 {.type = "DisruptionTarget",
-                  .reason = "EvictionByEvictionAPI",
-                  .message = "Eviction API: evicting"},
-                 context.now);
-  }
   if (IsMarked(pod)) {
     const bool shortened = ShortenGrace(options, pod);
     grace = api::IntegerAt(pod, "metadata.deletionGracePeriodSeconds");
     const bool held = !api::ArrayAt(pod, "metadata.finalizers").empty();
     if (!shortened && (grace > 0 || held)) {
-      return options.evicted ? Put(context, target, std::move(pod)) : Written{.json = target->json};
+      return Written{.json = target->json};
     }
   } else {
     grace = GraceOfPod(pod, options);
@@ -362,14 +357,14 @@ WriteResult Delete(WriteContext& context) {
   if (Outcome<void> admitted = AdmitDelete(context.store, context.request.subject()); !admitted) {
     return std::unexpected(std::move(admitted.error()));
   }
-  const Outcome<store::ObjectRef> target = FindTarget(context);
-  if (!target) return std::unexpected(target.error());
   if (context.request.kind->id == KindId::kJob && options->propagation.empty()) {
     context.warnings.emplace_back(
         "child pods are preserved by default when jobs are deleted; set "
         "propagationPolicy=Background "
         "to remove them or set propagationPolicy=Orphan to suppress this warning");
   }
+  const Outcome<store::ObjectRef> target = FindTarget(context);
+  if (!target) return std::unexpected(target.error());
   const Outcome<Written> written = DeleteObject(context, *target, *options);
   if (!written) return std::unexpected(written.error());
   return RespondDeleted(context, **target, *written);

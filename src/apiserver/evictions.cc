@@ -175,8 +175,22 @@ DeleteOptions OptionsOf(const Json& eviction) {
   options.uid = api::TextAt(eviction, "deleteOptions.preconditions.uid");
   options.resource_version = api::TextAt(eviction, "deleteOptions.preconditions.resourceVersion");
   options.propagation = api::TextAt(eviction, "deleteOptions.propagationPolicy");
-  options.evicted = true;
   return options;
+}
+
+// Puts the condition that tells of the eviction, in a write of its own as upstream does. Returns
+// the pod as it is then.
+Outcome<store::ObjectRef> Announce(WriteContext& context, const store::ObjectRef& pod) {
+  if (context.options.dry_run) return pod;
+  Json document = Load(*pod, context.memory);
+  SetCondition(document,
+               {.type = "DisruptionTarget",
+                .reason = "EvictionByEvictionAPI",
+                .message = "Eviction API: evicting"},
+               context.now);
+  if (api::SameJson(Load(*pod, context.memory), document)) return pod;
+  CommitPut(context, api::KindOf(KindId::kPod), std::move(document));
+  return FindTarget(context);
 }
 
 }  // namespace
@@ -211,7 +225,11 @@ WriteResult Evict(WriteContext& context) {
   }
   // Whoever watches both sees the disruption spent before the pod goes.
   if (spent) Spend(context, *spent, pod.name);
-  const Outcome<Written> written = DeleteObject(context, *target, options);
+  const Outcome<store::ObjectRef> marked = Announce(context, *target);
+  if (!marked) return std::unexpected(marked.error());
+  DeleteOptions rest = options;
+  rest.resource_version.clear();  // It was of the pod before.
+  const Outcome<Written> written = DeleteObject(context, *marked, rest);
   if (!written) return std::unexpected(written.error());
   return Answer(201, context.shape.syntax, SuccessJson("", 201));
 }

@@ -10,7 +10,9 @@
 #include "api/fields.h"
 #include "api/object.h"
 #include "api/patch.h"
+#include "apiserver/managed.h"
 #include "apiserver/writes.h"
+#include "base/check.h"
 #include "base/limits.h"
 #include "codec/json.h"
 
@@ -52,10 +54,7 @@ std::unexpected<Problem> BadPatch(std::string_view why) {
 
 Outcome<ParsedPatch> ParsePatch(const ResourceRequest& request, const api::JsonMemory& memory) {
   const std::optional<PatchType> type = PatchTypeOf(request.header("content-type"));
-  if (request.kind->custom && type.value_or(PatchType::kStrategic) == PatchType::kStrategic) {
-    return UnsupportedMediaType("application/json-patch+json, application/merge-patch+json");
-  }
-  if (!type) return UnsupportedPatchType();
+  CHECK(type.has_value());
   if (request.query.Find("force")) {
     return InvalidOptions(
         "PatchOptions", {api::ForbiddenField("force", "may not be specified for non-apply patch")});
@@ -87,19 +86,17 @@ Outcome<Json> ApplyParsed(ParsedPatch& patch, KindId kind, const Json& document)
       break;
   }
   if (patch.type == PatchType::kStrategic) return Unclassified(patched.error().message);
-  // Upstream hides why; the operation's own error is more use.
-  return std::unexpected(Problem{
-      .code = 422,
-      .reason = "Invalid",
-      .message = fmt::format("the server rejected our request due to an error in our request: {}",
-                             patched.error().message)});
+  // Upstream hides why.
+  return std::unexpected(
+      Problem{.code = 422,
+              .reason = "Invalid",
+              .message = "the server rejected our request due to an error in our request"});
 }
 
 // `"" is invalid: patch: Invalid value: "{...}": <why>`: what upstream says of a result that does
-// not decode.
-std::unexpected<Problem> BadResult(const Json& patched, std::string why) {
-  const api::FieldErrors errors = {
-      api::InvalidField("patch", codec::PrintJson(patched), std::move(why))};
+// not decode, or, of a strategic merge patch, the patch.
+std::unexpected<Problem> BadResult(std::string_view shown, std::string why) {
+  const api::FieldErrors errors = {api::InvalidField("patch", shown, std::move(why))};
   Problem problem{.code = 422,
                   .reason = "Invalid",
                   .message = fmt::format(" \"\" is invalid: {}", api::ToString(errors[0]))};
@@ -118,38 +115,42 @@ bool TakesKind(PatchType type, const Json* said) {
 Outcome<Json> ConformResult(WriteContext& context, const ParsedPatch& patch, const Json& document,
                             Json patched) {
   const api::Kind& kind = *context.request.kind;
-  const auto again = [&] {
+  const bool strategic = patch.type == PatchType::kStrategic;
+  const auto bad = [&](std::string why) {
     Outcome<ParsedPatch> parsed = ParsePatch(context.request, context.memory);
-    return parsed ? ApplyParsed(*parsed, kind.id, document).value_or(Json()) : Json();
+    if (!parsed) return BadResult("", std::move(why));
+    return BadResult(
+        strategic ? api::PrintGo(parsed->value)
+                  : codec::PrintJson(ApplyParsed(*parsed, kind.id, document).value_or(Json())),
+        std::move(why));
   };
-  if (!patched.is_object()) return BadResult(patched, "not an object");
+  if (!patched.is_object()) return bad("not an object");
   // Which kind it is, the path says: what a strategic patch says of it does not count, and a result
   // of the others may be without a kind.
   JsonObject& members = patched.get_object();
   if (TakesKind(patch.type, members.if_contains("kind"))) members["kind"] = kind.name;
-  if (patch.type == PatchType::kStrategic &&
-      TakesKind(patch.type, members.if_contains("apiVersion"))) {
+  if (strategic && TakesKind(patch.type, members.if_contains("apiVersion"))) {
     members["apiVersion"] = kind.api_version();
   }
   const std::string_view name = api::TextAt(patched, "kind");
   const std::string_view version = api::TextAt(patched, "apiVersion");
   if (!kind.custom && members["kind"].is_string() && api::FindKind(version, name) == nullptr) {
-    return BadResult(patched, NotRegistered(version, name));
+    return bad(NotRegistered(version, name));
   }
   if (name != kind.name || version != kind.api_version()) {
-    return BadResult(patched, fmt::format("the patch may not change kind or apiVersion ({}, {})",
-                                          name, version));
+    return bad(fmt::format("the patch may not change kind or apiVersion ({}, {})", name, version));
   }
   Json conformed = std::move(patched);
-  Result<std::vector<std::string>> unknown = api::Conform(kind, conformed);
-  if (!unknown) return BadResult(again(), unknown.error().message);
+  Result<std::vector<std::string>> unknown =
+      api::Conform(kind, conformed, strategic ? api::Decoder::kConverter : api::Decoder::kJson);
+  if (!unknown) return bad(unknown.error().message);
   std::vector<std::string> problems;
   for (const std::string& path : patch.duplicates) {
     problems.push_back(fmt::format("duplicate field \"{}\"", path));
   }
   problems.insert(problems.end(), unknown->begin(), unknown->end());
   if (!problems.empty() && context.options.validation == FieldValidation::kStrict) {
-    return BadResult(again(), api::StrictDecodingError(problems));
+    return bad(api::StrictDecodingError(problems));
   }
   if (context.options.validation == FieldValidation::kWarn) context.warnings = std::move(problems);
   // An update of the status takes the spec from the old version, whatever it would be here.
@@ -300,6 +301,16 @@ std::string_view ReplicasPath(const api::Kind& kind) {
   return kind.defined != nullptr ? std::string_view(kind.defined->replicas_path) : "spec.replicas";
 }
 
+Outcome<void> CheckPatchType(const ResourceRequest& request) {
+  if (IsApply(request)) return {};
+  const std::optional<PatchType> type = PatchTypeOf(request.header("content-type"));
+  if (request.kind->custom && type.value_or(PatchType::kStrategic) == PatchType::kStrategic) {
+    return UnsupportedMediaType("application/json-patch+json, application/merge-patch+json");
+  }
+  if (!type) return UnsupportedPatchType();
+  return {};
+}
+
 Outcome<void> CheckIdentity(const WriteContext& context, const store::StoredObject& old,
                             const Json& before, Json& patched) {
   const ResourceRequest& request = context.request;
@@ -396,10 +407,19 @@ WriteResult PatchScale(WriteContext& context) {
   if (!patch) return std::unexpected(std::move(patch.error()));
   const Outcome<store::ObjectRef> old = FindTarget(context);
   if (!old) return std::unexpected(old.error());
+  const bool strategic = patch->type == PatchType::kStrategic;
+  const std::string shown = strategic ? api::PrintGo(patch->value) : std::string();
   Outcome<Json> patched =
       ApplyParsed(*patch, KindId::kScale, ScaleOf(*context.request.kind, **old));
   if (!patched) return std::unexpected(std::move(patched.error()));
-  return ReplaceScale(context, *old, *patched);
+  Json scale = *patched;
+  const Result<std::vector<std::string>> fine =
+      api::Conform(api::KindOf(KindId::kScale), scale,
+                   strategic ? api::Decoder::kConverter : api::Decoder::kJson);
+  if (!fine) {
+    return BadResult(strategic ? shown : codec::PrintJson(*patched), fine.error().message);
+  }
+  return ReplaceScale(context, *old, scale);
 }
 
 }  // namespace berth::apiserver

@@ -33,8 +33,8 @@ std::unexpected<Problem> RefuseBinding(std::string_view name, std::string_view w
   return std::unexpected(std::move(problem));
 }
 
-// Upstream finds the same, and answers 500.
-Outcome<void> CheckTarget(std::string_view name, const Json& binding) {
+// Upstream takes what it finds for a failure of its own.
+Outcome<void> CheckTarget(const Json& binding) {
   api::FieldErrors errors;
   if (api::TextAt(binding, "target.name").empty())
     errors.push_back(api::RequiredField("target.name", ""));
@@ -43,7 +43,9 @@ Outcome<void> CheckTarget(std::string_view name, const Json& binding) {
   if (!kind.empty() && kind != "Node")
     errors.push_back(api::NotSupportedField("target.kind", kind, kSupported));
   if (errors.empty()) return {};
-  return Invalid({.kind = api::KindOf(KindId::kBinding), .name = name}, errors);
+  std::vector<std::string> texts;
+  for (const api::FieldError& error : errors) texts.push_back(api::ToString(error));
+  return Unclassified(texts.size() == 1 ? texts[0] : fmt::format("[{}]", fmt::join(texts, ", ")));
 }
 
 // What the binder believes of the pod, against what it is.
@@ -125,7 +127,7 @@ WriteResult Bind(WriteContext& context) {
   if (!own.empty() && own != name) {
     return BadRequest("name in URL does not match name in Binding object");
   }
-  if (Outcome<void> target = CheckTarget(name, binding); !target) {
+  if (Outcome<void> target = CheckTarget(binding); !target) {
     return std::unexpected(std::move(target.error()));
   }
   const store::ObjectRef pod =

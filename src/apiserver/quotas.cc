@@ -1,6 +1,7 @@
 #include "apiserver/quotas.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <optional>
@@ -41,6 +42,16 @@ bool IsCounted(const api::Kind& kind) { return kind.namespaced && kind.storage !
 
 bool TakesOfAny(const api::Kind& kind, const JsonObject& hard) {
   return std::ranges::any_of(hard, [&](const auto& item) { return TakesOf(kind, item.key()); });
+}
+
+// The resources that the kind takes, as upstream lists them.
+std::string Taken(const api::Kind& kind, const JsonObject& hard) {
+  std::vector<std::string_view> names;
+  for (const auto& [resource, amount] : hard) {
+    if (TakesOf(kind, resource)) names.push_back(resource);
+  }
+  std::ranges::sort(names);
+  return fmt::format("{}", fmt::join(names, ","));
 }
 
 void Mask(Amounts& amounts, const JsonObject& hard) {
@@ -128,7 +139,7 @@ struct Change {
 };
 
 void ChargeOne(store::Store& store, const store::ObjectRef& stored, const api::Kind& kind,
-               const Change& change) {
+               const Change& change, QuotaCounter counter) {
   Json quota = Load(*stored);
   if (!TakesOfAny(kind, api::ObjectAt(quota, "spec.hard"))) return;
   const Amounts before = ShareOf(quota, kind, change.before);
@@ -141,6 +152,7 @@ void ChargeOne(store::Store& store, const store::ObjectRef& stored, const api::K
   }
   const bool sound =
       used && std::ranges::all_of(*used, [](const auto& item) { return item.second.sign() >= 0; });
+  if (!sound && counter == QuotaCounter::kNobody) return;
   if (!sound) used = Count(store, quota);
   PutStatus(store, std::move(quota), *used);
 }
@@ -158,18 +170,20 @@ bool IsCharged(const store::Store& store, const store::StoredObject& object) {
   return any && IsCounted(KindOfTable(store, object.table));
 }
 
-void Charge(store::Store& store, const store::StoredObject& object, const Change& change) {
+void Charge(store::Store& store, const store::StoredObject& object, const Change& change,
+            QuotaCounter counter) {
   const std::vector<store::ObjectRef> quotas =
       ObjectsIn(store, KindId::kResourceQuota, object.namespace_name);
   const api::Kind kind = KindOfTable(store, object.table);
   const bool stays = change.before != nullptr && change.after != nullptr;
   for (const store::ObjectRef& quota : quotas) {
     if (object.table == kQuotas && quota->name == object.name) {
+      if (counter == QuotaCounter::kNobody) continue;
       Json document = Load(*quota);
       const Amounts used = Count(store, document);
       PutStatus(store, std::move(document), used);
     } else if (!stays || api::HasUsageOfItsOwn(kind.id)) {
-      ChargeOne(store, quota, kind, change);
+      ChargeOne(store, quota, kind, change, counter);
     }
   }
 }
@@ -220,7 +234,8 @@ std::string WhyNot(const store::Store& store, const Json& quota, std::string_vie
 
 }  // namespace
 
-Outcome<void> CheckQuotas(const store::Store& store, const QuotaWrite& write) {
+Outcome<void> CheckQuotas(const store::Store& store, const QuotaWrite& write,
+                          QuotaCounter counter) {
   if (!Handles(write)) return {};
   const std::vector<store::ObjectRef> stored =
       ObjectsIn(store, KindId::kResourceQuota, write.namespace_name);
@@ -236,6 +251,10 @@ Outcome<void> CheckQuotas(const store::Store& store, const QuotaWrite& write) {
       if (const std::string why = api::WhyUncounted(write.object, hard); !why.empty())
         return Forbidden(subject, fmt::format("failed quota: {}: {}", quota->name, why));
     }
+    if (counter == QuotaCounter::kNobody && !ToldUse(document, write.kind)) {
+      return Forbidden(subject, fmt::format("status unknown for quota: {}, resources: {}",
+                                            quota->name, Taken(write.kind, hard)));
+    }
     quotas.push_back(std::move(document));
   }
   for (const Json& quota : quotas) {
@@ -245,7 +264,7 @@ Outcome<void> CheckQuotas(const store::Store& store, const QuotaWrite& write) {
   return {};
 }
 
-void PutCharged(store::Store& store, store::StoredObject next) {
+void PutCharged(store::Store& store, store::StoredObject next, QuotaCounter counter) {
   if (!IsCharged(store, next)) return store.Put(std::move(next));
   const store::ObjectRef before = store.FindHead(next.table, store::KeyOf(next));
   const store::Table table = next.table;
@@ -253,14 +272,14 @@ void PutCharged(store::Store& store, store::StoredObject next) {
   const std::string name = next.name;
   store.Put(std::move(next));
   const store::ObjectRef after = store.FindHead(table, {.namespace_name = space, .name = name});
-  Charge(store, *after, {.before = before, .after = after});
+  Charge(store, *after, {.before = before, .after = after}, counter);
 }
 
-void DeleteCharged(store::Store& store, store::StoredObject last) {
+void DeleteCharged(store::Store& store, store::StoredObject last, QuotaCounter counter) {
   if (!IsCharged(store, last)) return store.Delete(std::move(last));
   const store::ObjectRef before = store.FindHead(last.table, store::KeyOf(last));
   store.Delete(std::move(last));
-  Charge(store, *before, {.before = before, .after = nullptr});
+  Charge(store, *before, {.before = before, .after = nullptr}, counter);
 }
 
 }  // namespace berth::apiserver

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 
 #include "api/json.h"
@@ -15,6 +16,11 @@
 // stored. Cost where a namespace has no quota: one lookup.
 namespace berth::apiserver {
 
+// Who says what is used before anything is charged, and whenever a quota changes: the server, or,
+// as upstream, a controller. Without one nothing is written that a quota would count before it says
+// what is used.
+enum class QuotaCounter : uint8_t { kServer, kNobody };
+
 // A write of an object, as it is to be stored.
 struct QuotaWrite {
   const api::Kind& kind;
@@ -27,11 +33,14 @@ struct QuotaWrite {
 // Whether the quotas of the namespace have room for it; 403 in upstream's words otherwise. Of
 // changes only those count that upstream looks at: of Services and claims, and of a pod when it
 // gets or loses a deadline.
-[[nodiscard]] Outcome<void> CheckQuotas(const store::Store& store, const QuotaWrite& write);
+[[nodiscard]] Outcome<void> CheckQuotas(const store::Store& store, const QuotaWrite& write,
+                                        QuotaCounter counter = QuotaCounter::kServer);
 
 // store.Put and store.Delete, and with them what the quotas of the object's namespace say is used.
-// A quota that is put gets its status, whatever it says. REQUIRES: as there.
-void PutCharged(store::Store& store, store::StoredObject next);
-void DeleteCharged(store::Store& store, store::StoredObject last);
+// A quota that is put gets its status, whatever it says, unless nobody counts. REQUIRES: as there.
+void PutCharged(store::Store& store, store::StoredObject next,
+                QuotaCounter counter = QuotaCounter::kServer);
+void DeleteCharged(store::Store& store, store::StoredObject last,
+                   QuotaCounter counter = QuotaCounter::kServer);
 
 }  // namespace berth::apiserver

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/field_error.h"
+#include "api/object.h"
 #include "api/table.h"
 #include "api/versions.h"
 #include "apiserver/objects.h"
@@ -150,11 +151,26 @@ std::string AsRequested(const api::Kind& kind, std::string_view json) {
   return PrintCanonical(kind, object, 0).text;
 }
 
+// Of a DaemonSet upstream shows the metadata of its internal form, in which the count of its
+// templates is no annotation.
+void AppendInternalMetadata(std::string_view json, std::string& out) {
+  api::Json metadata = ParseStored(MetadataText(json));
+  if (api::Json* annotations = api::FindMember(metadata, "annotations")) {
+    api::RemoveMember(annotations->get_object(), "deprecated.daemonset.template.generation");
+    if (annotations->get_object().empty()) api::RemoveMember(metadata.get_object(), "annotations");
+  }
+  codec::AppendJson(metadata, out);
+}
+
 void AppendMetadataObject(const Shape& shape, std::string_view json, std::string& out) {
   out += R"({"kind":"PartialObjectMetadata","apiVersion":")";
   out += MetaVersion(shape);
   out += R"(","metadata":)";
-  out += MetadataText(json);
+  if (shape.kind->id == api::KindId::kDaemonSet) {
+    AppendInternalMetadata(json, out);
+  } else {
+    out += MetadataText(json);
+  }
   out += '}';
 }
 
@@ -210,6 +226,11 @@ void AppendTable(const Shape& shape, std::string_view metadata, std::string_view
   out += metadata;
   out += "},";
   AppendColumns(*shape.kind, out);
+  // Upstream's table of kinds without columns of their own is null where it is empty.
+  if (rows.empty() && api::ColumnsOf(*shape.kind).back().name == "Created At") {
+    out += ",\"rows\":null}";
+    return;
+  }
   out += ",\"rows\":[";
   out += rows;
   out += "]}";

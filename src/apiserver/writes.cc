@@ -151,6 +151,11 @@ bool Exists(const WriteContext& context, std::string_view name) {
 Outcome<std::string> SettleName(WriteContext& context, Json& object) {
   std::string name(api::TextAt(object, "metadata.name"));
   const std::string base(api::TextAt(object, "metadata.generateName"));
+  // One is called by a uid that needn't have a name.
+  if (name.empty() && base.empty() && context.request.kind->id == KindId::kLimitRange) {
+    name = NewUid(context.prng);
+    api::MemberObject(object.get_object(), "metadata")["name"] = name;
+  }
   if (!name.empty() || base.empty()) return name;
   for (int i = 0; i < kGeneratedNameTries; ++i) {
     name = fmt::format("{}{}", api::GeneratedNameBase(base),
@@ -184,11 +189,13 @@ Outcome<void> AdmitAmounts(const WriteContext& context, std::string_view name, c
         CheckLimitRanges(context.store, {.kind = kind, .name = name}, before, object);
     if (!within) return within;
   }
-  return CheckQuotas(context.store, {.kind = kind,
-                                     .old = before,
-                                     .object = object,
-                                     .namespace_name = context.request.namespace_name,
-                                     .name = name});
+  return CheckQuotas(context.store,
+                     {.kind = kind,
+                      .old = before,
+                      .object = object,
+                      .namespace_name = context.request.namespace_name,
+                      .name = name},
+                     context.quota_counter);
 }
 
 // Admission, defaults and rules; what comes out may be stored, in the request's kind.
@@ -196,6 +203,7 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   const api::Kind& kind = *context.request.kind;
   if (Outcome<void> metadata = PrepareMetadata(context, object); !metadata) return metadata;
   api::ApplyDefaults(kind, object);
+  api::AddHeld(kind, object);
   context.managed_applied = ManagedAfter(context, nullptr, Json(), object);
   const std::string sent_name(api::TextAt(object, "metadata.name"));
   if (kind.namespaced) {
@@ -237,7 +245,7 @@ Bytes PutNext(WriteContext& context, const api::Kind& storage, const Json& objec
   store::StoredObject next = MakeStored(storage, object, json, context.store.next_revision());
   next.spec = printed.spec;
   next.managed = printed.managed;
-  PutCharged(context.store, std::move(next));
+  PutCharged(context.store, std::move(next), context.quota_counter);
   return json;
 }
 
@@ -265,6 +273,22 @@ std::string QueueWarning(const api::Kind& kind, const Json& object) {
   return fmt::format(
       "metadata.labels: {} counts for Jobs only: this {} gets its nodes without quota",
       api::kQueueNameLabel, kind.name);
+}
+
+// Where pods have the name of an object, whose dots make trouble there.
+std::string_view NameUse(KindId kind) {
+  switch (kind) {
+    case KindId::kPod:
+      return "the Pod's hostname";
+    case KindId::kDeployment:
+    case KindId::kReplicaSet:
+    case KindId::kReplicationController:
+    case KindId::kJob:
+    case KindId::kCronJob:
+      return "Pod names and hostnames";
+    default:
+      return "";
+  }
 }
 
 // ---- Update ------------------------------------------------------------------------------------
@@ -398,6 +422,7 @@ Outcome<store::ObjectRef> FindTarget(const WriteContext& context) {
 
 Outcome<void> CheckNameAndNamespace(const WriteContext& context, const Json& object) {
   const ResourceRequest& request = context.request;
+  if (Outcome<void> same = CheckNamespace(request, object); !same) return same;
   const std::string_view name = api::TextAt(object, "metadata.name");
   if (name.empty()) {
     return BadRequest(fmt::format(
@@ -408,7 +433,7 @@ Outcome<void> CheckNameAndNamespace(const WriteContext& context, const Json& obj
     return BadRequest(fmt::format(
         "the name of the object ({}) does not match the name on the URL ({})", name, request.name));
   }
-  return CheckNamespace(request, object);
+  return {};
 }
 
 Outcome<void> CheckVersionText(const Json& object) {
@@ -430,12 +455,17 @@ Bytes CommitDelete(WriteContext& context, const api::Kind& storage, Json last) {
   if (context.options.dry_run) return Bytes(PrintCanonical(storage, last, 0).text);
   const uint64_t revision = context.store.next_revision();
   Bytes json(PrintCanonical(storage, last, revision).text);
-  DeleteCharged(context.store, MakeStored(storage, last, json, revision));
+  DeleteCharged(context.store, MakeStored(storage, last, json, revision), context.quota_counter);
   return json;
 }
 
 WriteResult HandleWrite(Instant now, store::Store& store, Prng& prng,
-                        const ResourceRequest& request) {
+                        const ResourceRequest& request, QuotaCounter counter) {
+  if (request.verb == Verb::kPatch) {
+    if (Outcome<void> known = CheckPatchType(request); !known) {
+      return std::unexpected(std::move(known.error()));
+    }
+  }
   const Outcome<WriteOptions> options = ParseWriteOptions(request.query, OptionsName(request.verb));
   if (!options) return std::unexpected(options.error());
   const Outcome<Shape> shape = Negotiate(
@@ -450,7 +480,8 @@ WriteResult HandleWrite(Instant now, store::Store& store, Prng& prng,
                        .options = *options,
                        .shape = *shape,
                        .memory = api::JsonMemory(&arena),
-                       .warnings = {}};
+                       .warnings = {},
+                       .quota_counter = counter};
   WriteResult result = Dispatch(context);
   if (!result) {
     result.error().warnings = std::move(context.warnings);
@@ -477,10 +508,13 @@ WriteResult CreateFrom(WriteContext& context, Json object) {
   if (Outcome<void> fine = AdmitAndValidateCreate(context, object); !fine) {
     return std::unexpected(std::move(fine.error()));
   }
-  if (kind.id == KindId::kPod && api::TextAt(object, "metadata.name").contains('.')) {
-    context.warnings.emplace_back(
-        "metadata.name: this is used in the Pod's hostname, which can result in surprising "
-        "behavior; a DNS label is recommended: [must not contain dots]");
+  if (api::TextAt(object, "metadata.name").contains('.')) {
+    if (const std::string_view where = NameUse(kind.id); !where.empty()) {
+      context.warnings.push_back(fmt::format(
+          "metadata.name: this is used in {}, which can result in surprising behavior; a DNS label "
+          "is recommended: [must not contain dots]",
+          where));
+    }
   }
   if (const std::string warning = QueueWarning(kind, object); !warning.empty()) {
     context.warnings.push_back(warning);
@@ -488,6 +522,7 @@ WriteResult CreateFrom(WriteContext& context, Json object) {
   if (kind.id == KindId::kCustomResourceDefinition) {
     std::ranges::move(api::DefinitionWarnings(object), std::back_inserter(context.warnings));
   }
+  if (!context.options.dry_run) api::ForgetEmptyLists(kind, object);
   Json stored = ToStorage(kind, std::move(object), nullptr);
   // An event that is asked for in the request's kind needn't be read again to be answered.
   const bool plain = context.shape.form == Form::kObject && context.shape.syntax == Syntax::kJson;
@@ -547,6 +582,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     Outcome<void> given = Allocate(context, context.request.name, &before, object);
     if (!given) return std::unexpected(std::move(given.error()));
   }
+  if (!context.options.dry_run) api::ForgetEmptyLists(kind, object);
   const auto same_managed = [&] { return SameManaged(ManagedText(*old), managed); };
   if (api::SameJson(before, object) && same_managed()) return Written{.json = old->json};
   const Json stored =

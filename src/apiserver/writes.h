@@ -8,6 +8,7 @@
 #include "api/json.h"
 #include "apiserver/objects.h"
 #include "apiserver/problem.h"
+#include "apiserver/quotas.h"
 #include "apiserver/render.h"
 #include "apiserver/request.h"
 #include "base/prng.h"
@@ -31,11 +32,13 @@ struct WriteContext {
   std::optional<api::Json> managed_sent = {};
   // What an apply has found that they will be.
   std::optional<std::string> managed_applied = {};
+  QuotaCounter quota_counter = QuotaCounter::kServer;
 };
 
 // Parses the options, does the write and renders its answer, with its warnings.
 [[nodiscard]] Outcome<env::HttpResponse> HandleWrite(Instant now, store::Store& store, Prng& prng,
-                                                     const ResourceRequest& request);
+                                                     const ResourceRequest& request,
+                                                     QuotaCounter counter);
 
 // Creates an object that the server itself needs, by the same path. REQUIRES: it is valid.
 void CreateOwn(Instant now, store::Store& store, Prng& prng, api::KindId kind, api::Json object);
@@ -89,6 +92,8 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old,
 Bytes CommitPut(WriteContext& context, const api::Kind& storage, api::Json object,
                 Aside aside = {});
 
+// Whether a patch is of a type that its kind takes; 415 otherwise.
+Outcome<void> CheckPatchType(const ResourceRequest& request);
 // Creates what the request's path names, of a document of its kind that was conformed. Answers 201.
 WriteResult CreateFrom(WriteContext& context, api::Json object);
 // What a patch may not touch, said before the rest is looked at: `before` is the object, `patched`
@@ -125,7 +130,6 @@ struct DeleteOptions {
   std::string uid;  // Preconditions.
   std::string resource_version;
   std::string propagation;  // Background, Foreground, Orphan, or empty for the kind's own way.
-  bool evicted = false;     // The pod gets the condition that says so.
 };
 // What the options want of the object, against what it is.
 [[nodiscard]] Outcome<void> CheckDeletion(const WriteContext& context,

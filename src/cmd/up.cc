@@ -231,6 +231,8 @@ Status Cluster::AddApiServer(const env::os::Recovered& recovered) {
   options.seed = prng_.Next();
   options.event_ttl = options_.event_ttl;
   options.own_service = true;
+  // Of what quotas say controllers are the ones who know, as upstream.
+  if (options_.no_controllers) options.quota_counter = apiserver::QuotaCounter::kNobody;
   options.tokens.push_back(
       {.token = token_, .identity = {.user = "berth-admin", .groups = {"system:masters"}}});
   Result<apiserver::ApiServer> server = apiserver::ApiServer::Make(std::move(options), recovered);

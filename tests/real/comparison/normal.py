@@ -12,7 +12,7 @@ AGE = re.compile(r"\d+s")
 RECORD = re.compile(r"in record \(\d+\)")
 PLACE = re.compile(r" \(line \d+, column \d+, offset \d+\)")
 # A whole object within a message, which has all of these in it again.
-OBJECT = re.compile(r'"\{\\"(apiVersion|kind|metadata)\\".*\}"')
+OBJECT = re.compile(r'"\{\\"(addressType|apiVersion|kind|metadata)\\".*\}"')
 HEADERS = ("content-type", "warning")
 
 
