@@ -151,6 +151,7 @@ TEST(QueueRulesTest, PodSetsOfWorkloads) {
             (Texts{"spec.podSets[0].template.spec.containers[0].resources.requests[pods]: Invalid "
                    "value: \"pods\": the key is reserved for internal kueue use"}));
   const std::string at = "spec.podSets[0].template.spec.";
+  // K072: who asks for less than nothing would be quota for others.
   const std::string negative = R"(: Invalid value: "-5": must be greater than or equal to 0)";
   EXPECT_EQ(New(kind, PodSets(R"({"name":"a","template":{"spec":{"overhead":{"cpu":"-5"},)"
                               R"("containers":[{"name":"c","resources":{"requests":{"cpu":"-5"},)"

@@ -293,6 +293,7 @@ TEST_F(QueuesTest, WhatComesAndGoesIsToldAtOnce) {
   EXPECT_EQ(Writes("/clusterqueues/q/status"), rows.size());
 }
 
+// K061: its status goes on while it is.
 TEST_F(QueuesTest, OneThatIsBeingDeletedSaysSo) {
   Make(kClusterQueues, "q", R"("stopPolicy":"Hold")");
   Patch(kClusterQueues + "/q", R"({"metadata":{"finalizers":["kueue.x-k8s.io/resource-in-use"]}})");

@@ -131,7 +131,8 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   status_.Pump(now, client_, out);
   // Its members and its class may be read after a group.
   if (client_.synced()) groups_.Pump(now, client_, out);
-  if (quota_) {
+  // Of a workload whose queues are not read yet nothing is due.
+  if (quota_ && client_.synced()) {
     quota_->Pump(now, engine_.state(), client_, out);
     for (const CohortFault& fault : quota_->TakeCohortFaults()) status_.CohortIsAtFault(now, fault);
   }
@@ -144,7 +145,7 @@ Instant Scheduler::wake_at() const {
   Instant at =
       std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at(), evictor_.wake_at()});
   if (client_.synced()) at = std::min(at, groups_.wake_at());
-  if (quota_) at = std::min(at, quota_->wake_at());
+  if (quota_ && client_.synced()) at = std::min(at, quota_->wake_at());
   if (!may_decide()) return at;
   if (quota_ && !quota_->listed()) return Instant{};
   at = std::min(at, engine_.wake_at());

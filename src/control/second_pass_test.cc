@@ -260,6 +260,39 @@ TEST_F(SecondPassTest, ANodeIsReplacedInOnePatch) {
   ExpectSound();
 }
 
+// K027: what its pods limit is what they request, also for who finds it admitted and did not admit it.
+TEST_F(SecondPassTest, WhatIsLimitedAloneIsReplacedAfterARestart) {
+  std::string workload = WorkloadJson(
+      110, AdmissionOn({"a1"}) + Conditions(true) + R"(,"unhealthyNodes":[{"name":"a1"}])");
+  workload.replace(workload.find("requests"), 8, "limits");
+  News(workload, "ADDED");
+  const env::SendRequest replaces = Take();
+  ExpectHas(replaces, kOnA2);
+  ExpectHas(replaces, R"("resourceUsage":{"cpu":"1"},"count":1)");
+  EXPECT_EQ(rig_.Held("a2"), 1000);
+  ExpectSound();
+}
+
+// K049: a version of a node that says the same has nobody looked at again; one with more room has.
+TEST_F(SecondPassTest, HeartbeatsOfNodesHaveNobodyLookedAtAgain) {
+  News(WorkloadJson(110, "", 3), "ADDED");
+  const env::SendRequest waits = Take();
+  ExpectHas(waits, R"("reason":"TopologyPlacementFailed")");
+  const auto looked_at = [&] { return rig_.scheduler.engine().admissions().heads_decided(); };
+  const uint64_t before = looked_at();
+  for (int version = 201; version < 211; ++version) {
+    rig_.Event("nodes", "MODIFIED", NodeIn("a", "a1", version));
+    rig_.Settle();
+  }
+  EXPECT_EQ(looked_at(), before);
+  std::string larger = NodeIn("a", "a1", 211);
+  for (size_t at = larger.find("1000m"); at != std::string::npos; at = larger.find("1000m"))
+    larger.replace(at, 5, "2000m");
+  rig_.Event("nodes", "MODIFIED", larger);
+  rig_.Settle();
+  EXPECT_GT(looked_at(), before);
+}
+
 // K004: evicted in one patch, which ends what is said of its nodes. R1: its reservation stands.
 TEST_F(SecondPassTest, WithoutAReplacementItIsEvictedInOnePatch) {
   NodeGone("a", "a2");

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "control/debug.h"
+#include "control/quota.h"
 #include "control/test_rig.h"
 #include "control/workloads_fixture.h"
 #include "model/audit.h"
@@ -296,6 +297,47 @@ TEST_F(WorkloadsTest, WhatIsLimitedIsCharged) {
   workload.replace(workload.find("requests"), 8, "limits");
   rig_.Event("workloads", "ADDED", workload);
   EXPECT_EQ(Used(), 3000);
+}
+
+// K061: what a LocalQueue is told of its workloads is counted from them, whether its ClusterQueue is
+// there or not.
+TEST_F(WorkloadsTest, CountsOfALocalQueueOutliveItsClusterQueue) {
+  const auto counts = [&] {
+    const model::State& state = rig_.scheduler.engine().state();
+    CountsOfQueues all = CountWorkloads(state);
+    return all.of_local[state.FindKey("ns/lq")];
+  };
+  rig_.Event("workloads", "ADDED", WorkloadJson("a", 110, ReservedStatus()));
+  EXPECT_EQ(counts().reserving, 1);
+  rig_.Event("clusterqueues", "DELETED", QueueJson(111));
+  EXPECT_EQ(counts().reserving, 1) << "its pods run on";
+  rig_.Event("workloads", "DELETED", WorkloadJson("a", 112, ReservedStatus()));
+  EXPECT_EQ(counts().reserving, 0);
+}
+
+// A LocalQueue that is not read yet is not one that goes on after it was stopped.
+TEST(WorkloadsAtStartTest, NothingIsWrittenBeforeEverythingIsListed) {
+  SchedulerOptions options;
+  options.quota = true;
+  Rig rig(options);
+  rig.Tick();
+  const env::SendRequest local_queues = rig.TakeOf("/localqueues");
+  const env::SendRequest workloads = rig.TakeOf("/workloads");
+  while (!rig.inbox.empty()) {
+    const env::SendRequest request = rig.Take();
+    if (!request.stream) rig.Answer(request, 200, ListJson({}));
+    rig.Settle();
+  }
+  rig.Answer(workloads, 200,
+             ListJson({WorkloadJson("a", 110,
+                                    R"("conditions":[{"type":"Requeued","status":"False",)"
+                                    R"("reason":"LocalQueueStopped","message":"m"}])")}));
+  rig.Settle();
+  const auto takes = [&] { return std::string(BodyOf(rig.TakeOf("/workloads/a"))); };
+  EXPECT_EQ(takes(), "");
+  rig.Answer(local_queues, 200, ListJson({LocalQueueJson(104, R"(,"stopPolicy":"HoldAndDrain")")}));
+  rig.Settle();
+  EXPECT_EQ(takes().find("LocalQueueRestarted"), std::string::npos);
 }
 
 // Two of three are done, and it was given quota for one when it was tried again.

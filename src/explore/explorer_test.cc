@@ -9,10 +9,12 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "base/prng.h"
+#include "explore/random.h"
 #include "explore/scenario.h"
 #include "explore/stage.h"
 #include "explore/test_scenario.h"
@@ -153,6 +155,48 @@ TEST(ExplorerTest, SleepSetsLeaveOutNoEndAndNoState) {
     EXPECT_EQ(all->end_hashes, reduced->end_hashes);
     EXPECT_EQ(all->states, reduced->states);
     EXPECT_LT(reduced->transitions, all->transitions);
+  }
+}
+
+// What a walk ends in, whatever ids things got on the way: where pods are, and who has quota.
+std::set<std::string> OutcomesOf(const Scenario& scenario, uint64_t& states) {
+  std::set<std::string> outcomes;
+  const auto note = [&](const Stage& stage) {
+    std::string outcome = Outcome(scenario, stage.truth(), stage.evictions());
+    for (const auto& [key, document] : stage.truth().others()) {
+      if (!key.contains("/workloads/") && !key.contains("workloads.kueue")) continue;
+      const bool has = document.view().contains(R"("admission":{)");
+      outcome += key + (has ? " has quota; " : " waits; ");
+    }
+    outcomes.insert(outcome);
+  };
+  const Result<Report> report =
+      Explore(std::make_shared<const Scenario>(scenario), {.at_end = note});
+  EXPECT_TRUE(report.has_value() && report->whole());
+  if (!report) return {};
+  EXPECT_EQ(report->violations, std::set<std::string>());
+  states = report->states;
+  return outcomes;
+}
+
+// Each kind that never changes listed at any moment, one after the other: all at once are too many.
+TEST(ExplorerTest, ListsOfWhatNeverChangesDecideNothing) {
+  for (const std::string_view text :
+       {"scenario s\ncase D10 \"q\"\nnode n1 cpu=1\nuser ann\n  create pod a cpu=1\n"
+        "user bob\n  cordon node n1\nbound crashes=1\n",
+        "scenario s\ncase D10 \"q\"\nqueue q cpu=1\nworkload w queue=q cpu=1\nuser ann\n"
+        "  finish workload w\nuser bob\n  stop localqueue q\nbound crashes=1\n"}) {
+    const auto scenario = Read(text);
+    uint64_t states = 0;
+    const std::set<std::string> outcomes = OutcomesOf(*scenario, states);
+    EXPECT_FALSE(outcomes.empty());
+    for (const std::string& kind : scenario->unchanging) {
+      Scenario all = *scenario;
+      all.unchanging.erase(kind);
+      uint64_t more = 0;
+      EXPECT_EQ(OutcomesOf(all, more), outcomes) << kind;
+      EXPECT_GE(more, states) << kind;
+    }
   }
 }
 

@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "api/quota.h"
+#include "base/check.h"
 #include "explore/scenario_lines.h"
 #include "explore/scenario_quota.h"
+#include "explore/unchanging.h"
 #include "sim/run.h"
 
 namespace berth::explore {
@@ -46,10 +48,13 @@ class Parser {
     if (scenario_.fates.empty() && scenario_.bounds.failures > 0) {
       return lines_.Bad("failures of writes are allowed and no line says which");
     }
+    if (scenario_.again && scenario_.bounds.crashes > 0)
+      return lines_.Bad("again adds a crash, and there is one");
     if (scenario_.starts && !scenario_.kubelets)
       return lines_.Bad("kubelets start pods, and there are none");
     if ((scenario_.indexed || scenario_.slow_jobs) && !scenario_.joint)
       return lines_.Bad("jobs make pods where the scenario is joint");
+    scenario_.unchanging = UnchangingKinds(scenario_);
     return std::move(scenario_);
   }
 
@@ -97,6 +102,7 @@ class Parser {
     if (word == "unsettled") return Flag(scenario_.settled, false);
     if (word == "writes") return ReadFates();
     if (word == "bound") return ReadBounds();
+    if (word == "again") return ReadAgain();
     if (word == "expect") return ReadExpect();
     if (word == "plant") return ReadPlant();
     return lines_.Bad(fmt::format("unknown actor or directive \"{}\"", word));
@@ -266,6 +272,19 @@ class Parser {
     if (Status good = read("crashes", bounds.crashes, 1); !good) return good;
     if (Status good = read("timers", bounds.timers, 3); !good) return good;
     return read("states", bounds.states, 100'000'000);
+  }
+
+  Status ReadAgain() {
+    const std::vector<std::string>& words = lines_.words();
+    if (scenario_.again) return lines_.Bad("again is said twice");
+    if (words.size() < 2 || words[1] != "crashes=1")
+      return lines_.Bad("again takes crashes=1 and states=NUMBER");
+    const Result<Options> options = lines_.ReadOptions(2, {"states"});
+    if (!options) return std::unexpected(options.error());
+    const Result<uint64_t> whole = lines_.Number(*options, "states", 0, 100'000'000);
+    if (!whole) return std::unexpected(whole.error());
+    scenario_.again = Again{.whole_states = *whole};
+    return {};
   }
 
   Status ReadExpect() {
@@ -841,6 +860,16 @@ std::string MemberOf(std::string_view group) {
 }
 
 std::string_view ToString(Fate fate) { return kFates[static_cast<size_t>(fate)]; }
+
+Scenario WithCrash(Scenario scenario) {
+  CHECK(scenario.again.has_value());
+  scenario.name += ", with a crash";
+  scenario.bounds.crashes = 1;
+  scenario.whole_states = scenario.again->whole_states;
+  scenario.again.reset();
+  scenario.plants.clear();
+  return scenario;
+}
 
 Result<Scenario> ParseScenario(std::string_view text, std::string_view file) {
   return Parser(text, file).Run();

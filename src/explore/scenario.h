@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -87,6 +88,11 @@ struct Owner {
   bool at_once = false;  // Nothing happens between a deletion and its replacement.
 };
 
+// The same once more, with a crash.
+struct Again {
+  uint64_t whole_states = 0;  // As Scenario's.
+};
+
 // A defect of production code (sim::FindPlanted) that walking this scenario must find.
 struct Plant {
   std::string name;
@@ -142,8 +148,14 @@ struct Scenario {
   std::optional<uint32_t> displaced;
   // Within how many distinct states the walk is whole; 0: that is not said.
   uint64_t whole_states = 0;
+  std::optional<Again> again;
+  // Of these kinds (UnchangingKinds) lists are read as soon as they are asked for, in one order.
+  std::set<std::string, std::less<>> unchanging;
   std::vector<Plant> plants;
 };
+
+// What its line `again` says of it, as a scenario of its own. REQUIRES: it has one.
+[[nodiscard]] Scenario WithCrash(Scenario scenario);
 
 // What follows in the metadata of a pod that is a member of the group; empty for none.
 [[nodiscard]] std::string MemberOf(std::string_view group);

@@ -5,7 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace berth::explore {
@@ -195,6 +198,11 @@ TEST(ScenarioTest, WhatIsWrongIsRefusedWithItsLine) {
       {"node n2 cpu=1\nnode n3 cpu=1\nnode n4 cpu=1\nnode n5 cpu=1\nnode n6 cpu=1\n",
        "f:8: too many nodes"},
       {"", "f:3: no user acts"},
+      {"again crashes=1\nagain crashes=1\n", "f:5: again is said twice"},
+      {"again\n", "f:4: again takes crashes=1 and states=NUMBER"},
+      {"again crashes=1 depth=3\n", "f:4: unknown key \"depth\""},
+      {std::string(kUser) + "bound crashes=1\nagain crashes=1\n",
+       "f:7: again adds a crash, and there is one"},
       {std::string(kUser) + "bound failures=1\n",
        "f:6: failures of writes are allowed and no line says which"},
   };
@@ -390,6 +398,58 @@ TEST(ScenarioTest, AFileThatUsesEverythingIsReadWhole) {
   EXPECT_EQ(scenario->whole_states, 900u);
   ASSERT_EQ(scenario->plants.size(), 1u);
   EXPECT_EQ(scenario->plants[0].states, 100u);
+}
+
+TEST(ScenarioTest, WhatIsWalkedAgainHasACrash) {
+  const Result<Scenario> scenario =
+      ParseScenario(std::string(kHead) + std::string(kUser) +
+                        "bound timers=1\nagain crashes=1 states=70\nexpect states=9\n"
+                        "plant ledger-keyed-by-name states=100",
+                    "f");
+  ASSERT_TRUE(scenario.has_value()) << scenario.error().message;
+  ASSERT_TRUE(scenario->again.has_value());
+  const Scenario again = WithCrash(*scenario);
+  EXPECT_EQ(again.name, scenario->name + ", with a crash");
+  EXPECT_EQ(again.bounds.crashes, 1u);
+  EXPECT_EQ(again.bounds.timers, 1u);
+  EXPECT_EQ(again.whole_states, 70u);
+  EXPECT_FALSE(again.again.has_value());
+  EXPECT_TRUE(again.plants.empty());
+  EXPECT_EQ(scenario->bounds.crashes, 0u);
+}
+
+TEST(ScenarioTest, WhatNobodyWritesNeverChanges) {
+  using Kinds = std::set<std::string, std::less<>>;
+  const auto unchanging = [](std::string_view lines) {
+    const Result<Scenario> scenario = ParseScenario(std::string(kHead) + std::string(lines), "f");
+    EXPECT_TRUE(scenario.has_value()) << scenario.error().message;
+    return scenario ? scenario->unchanging : Kinds();
+  };
+  const Kinds all = {
+      "admissionchecks", "clusterqueues",   "cohorts",    "localqueues",     "namespaces",
+      "nodes",           "podgroups",       "pods",       "priorityclasses", "poddisruptionbudgets",
+      "queues",          "resourceflavors", "topologies", "workloads"};
+  struct Case {
+    std::string_view lines;
+    Kinds change;
+  };
+  for (const Case& each : {
+           Case{"user ann\n  create pod a cpu=1\n", {"pods"}},
+           Case{"user ann\n  cordon node n1\n", {"nodes"}},
+           Case{"pod a cpu=1\nuser ann\n  cordon node n1\n", {"nodes", "pods"}},
+           Case{"owner o replicas=1 cpu=1\nuser ann\n  cordon node n1\n", {"nodes", "pods"}},
+           Case{"podgroup g min=1\nuser ann\n  cordon node n1\n", {"nodes", "podgroups"}},
+           Case{"queue q cpu=1\nworkload w queue=q cpu=1\nuser ann\n  stop localqueue q\n",
+                {"localqueues", "workloads"}},
+           Case{"queue q cpu=1\njoint\nuser ann\n  delete queue q\n",
+                {"clusterqueues", "localqueues", "pods"}},
+           Case{"queue q cpu=1\nin-use\nuser ann\n  create workload w queue=q cpu=1\n",
+                {"admissionchecks", "clusterqueues", "resourceflavors", "topologies", "workloads"}},
+       }) {
+    Kinds expected = all;
+    for (const std::string& kind : each.change) expected.erase(kind);
+    EXPECT_EQ(unchanging(each.lines), expected) << each.lines;
+  }
 }
 
 TEST(ScenarioTest, AQueueIsWhatWorkloadsNeedOfIt) {

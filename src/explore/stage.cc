@@ -115,6 +115,19 @@ bool Starting(const sim::Truth::PodFacts& pod) {
   return pod.active() && !pod.node_name.empty() && pod.phase != "Running";
 }
 
+// One by one, as checks hear them: what a watch missed since its list comes in one piece.
+std::vector<Bytes> EventsIn(const Bytes& frame) {
+  std::vector<Bytes> events;
+  std::string_view rest = frame.view();
+  while (!rest.empty()) {
+    const size_t end = rest.find('\n');
+    const size_t size = end == std::string_view::npos ? rest.size() : end + 1;
+    events.emplace_back(std::string(rest.substr(0, size)));
+    rest.remove_prefix(size);
+  }
+  return events;
+}
+
 bool Homeless(const sim::Truth::PodFacts& pod, const sim::Truth& truth) {
   return !pod.node_name.empty() && !truth.nodes().contains(pod.node_name);
 }
@@ -218,6 +231,7 @@ std::vector<Choice> Stage::Choices() const {
     AddGroups(choices);
     return choices;
   }
+  if (const auto only = NextOfUnchanging()) return {*only};
   AddArrivals(choices);
   for (uint32_t i = 0; i < watches_.size(); ++i) {
     if (watches_[i].waiting.empty()) continue;
@@ -290,6 +304,28 @@ void Stage::AddBudgets(std::vector<Choice>& choices) const {
     }
     ++index;
   }
+}
+
+// What is asked of what never changes is answered before all else: until the last list is there the
+// scheduler decides and writes nothing, and when it does so then is another choice.
+std::optional<Choice> Stage::NextOfUnchanging() const {
+  for (uint32_t i = 0; i < calls_.size(); ++i) {
+    const Call& call = calls_[i];
+    if (call.orphan || IsWrite(*call.request)) continue;
+    if (!scenario_->unchanging.contains(PluralOf(call.request->target))) continue;
+    const Turn turn = call.answer ? Turn::kAnswer : Turn::kArrive;
+    return Choice{.turn = turn,
+                  .index = i,
+                  .key = KeyOf(turn, Fate::kDone, WithoutQuery(call.request->target), call.twin)};
+  }
+  // That a watch of it is open is all that it ever tells.
+  for (uint32_t i = 0; i < watches_.size(); ++i) {
+    const Watch& watch = watches_[i];
+    if (watch.waiting.empty() || !scenario_->unchanging.contains(PluralOf(watch.target))) continue;
+    return Choice{
+        .turn = Turn::kWatch, .index = i, .key = KeyOf(Turn::kWatch, Fate::kDone, watch.target)};
+  }
+  return std::nullopt;
 }
 
 void Stage::AddArrivals(std::vector<Choice>& choices) const {
@@ -673,8 +709,8 @@ void Stage::ServerStep(env::Input input, std::vector<env::Respond>& answers) {
       const auto watch = watch_of(frame->exchange);
       if (watch == watches_.end()) continue;
       const uint64_t bytes = frame->data.size();
-      watch->waiting.emplace_back(
-          env::StreamData{.call = watch->call, .data = std::move(frame->data)});
+      for (Bytes& event : EventsIn(frame->data))
+        watch->waiting.emplace_back(env::StreamData{.call = watch->call, .data = std::move(event)});
       ServerStep(env::StreamDrained{.exchange = frame->exchange, .bytes = bytes}, answers);
     } else if (auto* end = std::get_if<env::EndStream>(&output)) {
       const auto watch = watch_of(end->exchange);
@@ -729,6 +765,10 @@ Footprint Stage::StepScheduler(env::Input input) {
         // Before it is tampered with: what is planted is to show in what comes of it.
         Report(reservations_.OnSent(send->request, scheduler_.engine().state()));
         Report(workload_checks_.OnSent(send->request));
+        if (IsWrite(send->request) && !scheduler_.synced() &&
+            !send->request.target.starts_with(kEventsTarget)) {
+          Report({Words(send->request) + " is sent before all is listed"});
+        }
         sim::TamperSent(bugs_.tampering, sim::Party::kScheduler, send->request);
         checkers_.OnSent(now_, sim::Party::kScheduler, *send);
         promises_.OnSent(*send);
@@ -829,9 +869,10 @@ void Stage::Check(bool at_rest) {
   }
 }
 
-// Whether a watch is to tell the scheduler more.
+// Whether a watch is to tell the scheduler more; one that is yet to be opened may.
 bool Stage::HasToHear() const {
-  return std::ranges::any_of(watches_, [](const Watch& watch) { return !watch.waiting.empty(); });
+  return std::ranges::any_of(watches_, [](const Watch& w) { return !w.waiting.empty(); }) ||
+         std::ranges::any_of(calls_, [](const Call& call) { return call.stream; });
 }
 
 // As World::CompareWithObjects.

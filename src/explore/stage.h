@@ -144,6 +144,7 @@ class Stage {
   void Settle();
 
   [[nodiscard]] std::vector<Choice> Events() const;
+  [[nodiscard]] std::optional<Choice> NextOfUnchanging() const;
   void AddArrivals(std::vector<Choice>& choices) const;
   [[nodiscard]] uint32_t TwinOf(std::string_view target) const;
   [[nodiscard]] bool HasKubelet(const std::string& node) const;

@@ -58,6 +58,9 @@ struct Faults {
   // A workload that waits for what others leave is promised it no more once it was looked at.
   bool drop_promised_places = false;
   bool keep_lost_quota = false;  // K042: quota whose write came to nothing is charged for ever.
+  // K033: quota that is written again, the first write being of unknown fate, is charged twice.
+  bool charge_resent_again = false;
+  bool charge_all_pods = false;  // K078: who has fewer pods than it asks for is charged for all.
   // K001: that a node failed is marked, and the mark is taken off by what is written later.
   bool second_pass_by_mark = false;
   // K002: what is due is decided on the workload as it was when that became due.

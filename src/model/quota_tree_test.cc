@@ -155,7 +155,7 @@ RC_GTEST_PROP(QuotaTreeTest, NamesTheLowestRowThatLimits, ()) {
 }
 
 // Goal: quotas that nobody can mean overflow nothing, and can be taken back. Method: sums of the
-// largest quotas in a chain with everything kept local, up and down again.
+// largest quotas in a chain with everything kept local, up and down again. K072.
 TEST(QuotaTreeTest, SumsOfTheLargestQuotasAreClampedAndComeBack) {
   QuotaTree tree;
   const ResourceId r{0};

@@ -107,6 +107,9 @@ void State::ApplyWorkload(const WorkloadUpsert& facts) {
   SetJob(id, facts.job);
   row.slots = facts.slots;
   row.reserved = facts.reserved;
+  if (faults_.charge_all_pods) {
+    for (QuotaCharge& charge : row.reserved.charges) charge.count = row.slots[charge.pod_set].count;
+  }
   row.unhealthy = facts.unhealthy;
   row.checks = facts.checks;
   row.checks_pending = facts.checks_pending;
@@ -283,6 +286,9 @@ void State::NoteLeft(std::span<const uint32_t> accounts) {
 void State::Reserve(WorkloadId id, Reservation reservation) {
   CHECK(HasRoomFor(reservation));
   CHECK(reservation.cluster_queue.valid());
+  // What a write that came to nothing was charged is promised.
+  const bool resent =
+      faults_.charge_resent_again && workloads_.at(id).promised == WithoutPlaces(reservation);
   // It fits without those who are told to leave and did not begin. Others may have counted on their
   // room: their promises are looked at again.
   EndPromisedPlaces(id, Cause::kRevoked);
@@ -294,7 +300,16 @@ void State::Reserve(WorkloadId id, Reservation reservation) {
   row.decided = std::move(reservation);
   row.write = WriteStage::kInFlight;
   SettleReservations(std::span(&id, 1), Cause::kDecided);
+  if (resent) ChargeAgain(id);
   Spare(spared);
+}
+
+// Beside what it is charged already.
+void State::ChargeAgain(WorkloadId id) {
+  const std::vector<Claim> claims = ClaimsOf(id);
+  Transaction t = Begin();
+  for (const Claim& claim : claims) t.Add(claim);
+  t.Commit(Cause::kObserved);
 }
 
 void State::Place(WorkloadId id, Reservation reservation) {

@@ -357,6 +357,7 @@ class State {
   void ApplyOutcome(const ReservationOutcome& facts);
   void ApplyRead(const ReservationRead& facts);
   void TakeBack(WorkloadId workload, Cause cause);
+  void ChargeAgain(WorkloadId workload);
   void EndPromisesIn(NameId cluster_queue);
   void Spare(std::span<const WorkloadId> victims);
   void ForgetClaimant(WorkloadId victim);

@@ -10,7 +10,8 @@ namespace berth::quota {
 namespace {
 
 // Goal: each criterion decides where those before it tie, and nothing else does. Method: contenders
-// that each lead by one criterion alone and trail by all behind it, in every order of arrival.
+// that each lead by one criterion alone and trail by all behind it, in every order of arrival. K057:
+// what is compared are values, which nothing changes meanwhile, and the uid ends all ties.
 TEST(OrderTest, EachCriterionEndsTheTiesOfTheOnesBefore) {
   const auto at = [](int64_t second) { return Instant::FromSeconds(second); };
   std::vector<Contender> contenders = {

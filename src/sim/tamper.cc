@@ -212,12 +212,9 @@ bool TamperHeard(Tampering tampering, Duration since_start, Party party, env::In
 void TamperRead(Tampering tampering, env::Input& input) {
   auto* response = std::get_if<env::Response>(&input);
   if (response == nullptr) return;
-  // Of scenarios, whose flavor is the one that all quota is of, and whose workloads use 1 or 2.
+  // Of scenarios, whose flavor is the one that all quota is of.
   Bytes& body = response->response.body;
   if (tampering == Tampering::kOneFlavorRead) body = Replace(body, R"(,"memory":"spot"})", "}");
-  if (tampering != Tampering::kReadChargedTwice) return;
-  body = Replace(body, R"("resourceUsage":{"cpu":"2")", R"("resourceUsage":{"cpu":"4")");
-  body = Replace(body, R"("resourceUsage":{"cpu":"1")", R"("resourceUsage":{"cpu":"2")");
 }
 
 void TamperWritten(Tampering tampering, std::vector<env::JournalRecord>& records) {

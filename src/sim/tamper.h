@@ -20,7 +20,6 @@ enum class Tampering : uint8_t {
   kHopelessPodDeleted,  // A pod without a controller that fits nowhere is deleted, not told so.
   kQuotaUnfenced,       // What is written of workloads names no version.
   kFailuresKept,        // Which nodes of a workload failed is told still when it gets others.
-  kReadChargedTwice,    // What a workload uses counts double when it is read after a write.
   kOneFlavorRead,       // Of a workload's flavors the one of memory is lost when it is read.
   kChecksKept,          // What checks said of a workload stands when it is evicted for that.
   kPlacesLeftOut,       // What is written of a workload gives it quota, and no places.

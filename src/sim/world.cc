@@ -158,6 +158,8 @@ control::SchedulerOptions SchedulerOptions(uint64_t seed, const PlantedBugs& bug
                            .forget_slots = bugs.slots_forgotten,
                            .drop_promised_places = bugs.promised_places_dropped,
                            .keep_lost_quota = bugs.lost_quota_kept,
+                           .charge_resent_again = bugs.resent_charged_twice,
+                           .charge_all_pods = bugs.fewer_pods_forgotten,
                            .second_pass_by_mark = bugs.second_pass_by_mark,
                            .second_pass_replayed = bugs.second_pass_replayed,
                            .pass_fails_fast = bugs.pass_fails_fast,

@@ -67,6 +67,8 @@ struct PlantedBugs {
   bool quota_promise_dropped = false;
   bool evicted_for_nobody = false;
   bool lost_quota_kept = false;
+  bool resent_charged_twice = false;
+  bool fewer_pods_forgotten = false;
   bool group_quota_kept_in_full = false;
   bool group_quota_less_who_leaves = false;
   bool group_quota_wakes_nobody = false;

@@ -38,9 +38,11 @@ struct Arguments {
   bool planted = false;
   bool brute = false;
   bool table = false;
+  bool crash = false;  // The walk with a crash that the file says besides, and it alone.
 };
 
-std::shared_ptr<const Scenario> Read(const std::string& file) {
+// Null: it can't be read. `brute`: lists of what never changes are walked as all others.
+std::shared_ptr<const Scenario> Read(const std::string& file, bool brute) {
   std::ifstream in(file);
   if (!in) {
     fmt::print(stderr, "{}: can't be read\n", file);
@@ -53,6 +55,7 @@ std::shared_ptr<const Scenario> Read(const std::string& file) {
     fmt::print(stderr, "{}\n", scenario.error().message);
     return nullptr;
   }
+  if (brute) scenario->unchanging.clear();
   return std::make_shared<const Scenario>(std::move(*scenario));
 }
 
@@ -178,9 +181,9 @@ int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& ar
   const auto& violation = *walked->report.violation;
   fmt::print("  {}\n", violation.what);
   Tell(scenario, arguments, options.bugs, violation.path);
-  fmt::print("  again: dev explore {}{} --replay {}{}\n", scenario->file,
+  fmt::print("  again: dev explore {}{}{} --replay {}{}\n", scenario->file,
              arguments.plant.empty() ? "" : " --plant " + arguments.plant,
-             berth::explore::PathText(violation.path),
+             arguments.crash ? " --crash" : "", berth::explore::PathText(violation.path),
              arguments.commit.empty() ? "" : " (at " + arguments.commit + ")");
   return 1;
 }
@@ -203,6 +206,17 @@ int WalkPlanted(const std::shared_ptr<const Scenario>& scenario) {
   return missed == 0 ? 0 : 1;
 }
 
+// Tells a path again, or walks.
+int RunOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& arguments,
+           const ExploreOptions& options) {
+  if (arguments.planted) return WalkPlanted(scenario);
+  if (arguments.replay.empty()) return WalkOne(scenario, arguments, options);
+  const auto path = berth::explore::ParsePath(arguments.replay);
+  if (path) return Tell(scenario, arguments, options.bugs, *path);
+  fmt::print(stderr, "{}\n", path.error().message);
+  return 2;
+}
+
 int Run(const Arguments& arguments) {
   ExploreOptions options{.bugs = {}, .reduce = !arguments.brute, .states_max = arguments.states};
   if (!arguments.plant.empty()) {
@@ -213,22 +227,23 @@ int Run(const Arguments& arguments) {
     }
     options.bugs = bug->bugs;
   }
+  Arguments with_crash = arguments;
+  with_crash.crash = true;
+  const bool both = arguments.replay.empty() && !arguments.planted;
   int worst = 0;
   for (const std::string& file : arguments.files) {
-    const std::shared_ptr<const Scenario> scenario = Read(file);
+    const std::shared_ptr<const Scenario> scenario = Read(file, arguments.brute);
     if (scenario == nullptr) return 2;
-    int result = 0;
-    if (!arguments.replay.empty()) {
-      const auto path = berth::explore::ParsePath(arguments.replay);
-      if (!path) fmt::print(stderr, "{}\n", path.error().message);
-      result = path ? Tell(scenario, arguments, options.bugs, *path) : 2;
-    } else if (arguments.planted) {
-      result = WalkPlanted(scenario);
-    } else {
-      result = WalkOne(scenario, arguments, options);
+    if (arguments.crash && !scenario->again) {
+      fmt::print(stderr, "{}: no line says that it is walked again with a crash\n", file);
+      return 2;
+    }
+    if (!arguments.crash) worst = std::max(worst, RunOne(scenario, arguments, options));
+    if (arguments.crash || (both && scenario->again)) {
+      const auto again = std::make_shared<const Scenario>(berth::explore::WithCrash(*scenario));
+      worst = std::max(worst, RunOne(again, with_crash, options));
     }
     std::fflush(stdout);
-    worst = std::max(worst, result);
   }
   return worst;
 }
@@ -256,6 +271,8 @@ int main(int argc, char** argv) {
   app.add_option("--first", arguments.first, "the first of the seeds to play");
   app.add_flag("--brute", arguments.brute, "leave out no order, to compare");
   app.add_flag("--table", arguments.table, "print a row per scenario, as docs/RACES.md has it");
+  app.add_flag("--crash", arguments.crash,
+               "walk with a crash, as the file says besides, and not without");
   app.add_option("--commit", arguments.commit, "printed with what replays a violation");
   CLI11_PARSE(app, argc, argv);
   if (replay->count() > 0 && arguments.files.size() != 1) {
