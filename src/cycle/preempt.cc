@@ -70,7 +70,9 @@ bool Engine::IsJudged(PodId pod) const {
 void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
   const ClaimId promise = state_.PromiseOf(pod);
   const bool in_gang = WaitsInGang(pod);
-  if (!promise.valid() || (!options_.preemption && !in_gang)) return;
+  // Of a place of its workload, too: after a crash a node may have more than it holds.
+  const bool by_slot = state_.pods().at(pod).slot.valid();
+  if (!promise.valid() || (!options_.preemption && !in_gang && !by_slot)) return;
   const bool waits = lines_.contains(pod);
   const bool held = waits && lines_.line(lines_.line_of(pod)).kind == LineKind::kHolders;
   const NodeId node = state_.ledger().claim(promise).account.node();
@@ -81,7 +83,8 @@ void Engine::JudgePromise(PodId pod, Instant now, Plan& plan) {
     if (waits && !held) Sync(pod);
     return;
   }
-  if (held || in_gang || !state_.pods().at(pod).preempts || !EvictionsHelp(pod, node))
+  const bool evicts = options_.preemption && state_.pods().at(pod).preempts;
+  if (held || in_gang || !evicts || !EvictionsHelp(pod, node))
     return RevokePromise(pod, WhyNotKept(pod), plan);
   if (waits) Preempt(pod, plan);
 }

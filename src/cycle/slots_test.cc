@@ -384,6 +384,30 @@ TEST(SlotsTest, AWorkloadEvictsAsItsPodsWould) {
   EXPECT_EQ(world.Cycle(), "default/high: q spot 1000 n1; ");
 }
 
+// As after a crash, when what was decided before is written late.
+TEST(SlotsTest, OfPlacesThatANodeDoesNotHoldOneIsGivenUp) {
+  for (const bool preemption : {false, true}) {
+    JointWorld world(preemption);
+    world.Put(QueueSpec{.name = "q"});
+    world.Put(TestNode{.name = "n1", .cpu = 1000});
+    for (const std::string name : {"a", "b"}) {
+      model::WorkloadUpsert facts = world.FactsOf(WorkloadSpec{.name = name});
+      facts.status.reserved = facts.status.admitted = true;
+      facts.reserved = {
+          .cluster_queue = world.engine.vocabulary().names.Intern("q"),
+          .charges = {},
+          .slots = {
+              {.pod_set = 0, .node = world.engine.vocabulary().names.Intern("n1"), .devices = {}}}};
+      world.engine.Apply(facts);
+      world.Put(TestPod{.name = name + "-0", .cpu = 1000, .created = name == "a" ? 1 : 2}, name);
+    }
+    const std::string first = world.Cycle();
+    const std::string plans = first + world.Cycle();
+    EXPECT_TRUE(plans.contains("on n1")) << plans;
+    EXPECT_FALSE(plans.contains("missed")) << plans;
+  }
+}
+
 // One order: of pods and workloads the more important goes first, of equals the older.
 TEST(SlotsTest, PodsAndWorkloadsAreServedInOneOrder) {
   JointWorld world;
