@@ -90,14 +90,21 @@ constexpr std::string_view kOneGang =
     "scenario gang\ncase P01 \"q\"\nnode n1 cpu=1\npodgroup g min=1\n"
     "user ann\n  create pod a cpu=1 group=g\n";
 
+// No other choice stands beside what is asked of what never changes.
+void AnswerUnchanging(Stage& stage) {
+  while (const std::optional<Choice> next = stage.NextOfUnchanging()) stage.Take(*next);
+}
+
 // The state after two choices, the second found by its key.
 std::optional<Stage> AfterBoth(const Stage& start, const Choice& first, uint64_t second) {
   Stage stage = start;
   stage.Take(first);
+  AnswerUnchanging(stage);
   const std::vector<Choice> choices = stage.Choices();
   const auto at = std::ranges::find(choices, second, &Choice::key);
   if (at == choices.end()) return std::nullopt;
   stage.Take(*at);
+  AnswerUnchanging(stage);
   return stage;
 }
 

@@ -83,6 +83,8 @@ class Stage {
   static Result<Stage> Make(std::shared_ptr<const Scenario> scenario, const sim::PlantedBugs& bugs);
 
   // All that may happen; always in the same order. Empty: this is how it ends.
+  // What is asked of what never changes, if anything is: then that is the only choice.
+  [[nodiscard]] std::optional<Choice> NextOfUnchanging() const;
   [[nodiscard]] std::vector<Choice> Choices() const;
   // Makes it happen, and says what it touched. REQUIRES: it is one of Choices().
   Footprint Take(const Choice& choice);
@@ -144,7 +146,6 @@ class Stage {
   void Settle();
 
   [[nodiscard]] std::vector<Choice> Events() const;
-  [[nodiscard]] std::optional<Choice> NextOfUnchanging() const;
   void AddArrivals(std::vector<Choice>& choices) const;
   [[nodiscard]] uint32_t TwinOf(std::string_view target) const;
   [[nodiscard]] bool HasKubelet(const std::string& node) const;
