@@ -139,8 +139,7 @@ void AddNodeHolders(const cycle::Engine& engine, model::WorkloadId workload,
   std::set<model::ResourceId> lacked = LackedOf(refusal);
   if (lacked.empty() || refusal.pod_set >= row.slots.size()) return;
   const model::ClassId class_id = row.slots[refusal.pod_set].class_id;
-  const model::Viewer viewer{.owner = row.uid,
-                             .priority = row.slots[refusal.pod_set].priority};
+  const model::Viewer viewer{.owner = row.uid, .priority = row.slots[refusal.pod_set].priority};
   Finder finder(state, row.uid, std::move(lacked));
   for (uint32_t i = 0; i < state.nodes().size(); ++i) {
     const NodeId node{i};

@@ -181,6 +181,10 @@ def group_queues(test):
     test.merge(f"{queues}/{queue}/status", {"status": {"state": "Open"}})
     test.wait("c has a node", lambda: test.node_of("c"))
 
+    if test.cluster.tier in OURS:
+        test.refused("delete", "queue", queue)
+    test.kubectl("delete", "pod", "a", "b", "c")
+    test.wait("nothing runs in it", lambda: not test.get(path)["status"].get("running"))
     test.kubectl("delete", "queue", queue)
     test.kubectl("create", "-f", "-", stdin=objects.pod("d", **member, **spec))
     missing = f"PodGroup {namespace}/train waits: queue {queue} does not exist: create it, or name another in spec.queue."
