@@ -256,6 +256,23 @@ std::optional<Instant> ExpiresAt(const api::Workload& workload) {
   return since + Duration::Seconds(std::min<int64_t>(left, std::numeric_limits<int32_t>::max()));
 }
 
+namespace {
+
+// With those that it does not tell of yet.
+std::string ChecksBody(const api::Workload& workload, const QueuesOf& queues, Instant now) {
+  std::vector<api::CheckState> checks;
+  for (const std::string& name : ChecksFor(*queues.cluster_queue, &*workload.admission)) {
+    const auto known = std::ranges::find(workload.checks, name, &api::CheckState::name);
+    checks.push_back(
+        known != workload.checks.end()
+            ? *known
+            : api::CheckState{.name = name, .state = std::string(kPending), .transition = now});
+  }
+  return ChecksText(checks);
+}
+
+}  // namespace
+
 std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& queues,
                        Instant now) {
   const Said said = {.now = now, .generation = workload.meta.generation};
@@ -297,17 +314,8 @@ std::string UpkeepBody(Due due, const api::Workload& workload, const QueuesOf& q
       }
       break;
     }
-    case Due::kChecks: {
-      std::vector<api::CheckState> checks;
-      for (const std::string& name : ChecksFor(*queues.cluster_queue, &*workload.admission)) {
-        const auto known = std::ranges::find(workload.checks, name, &api::CheckState::name);
-        checks.push_back(
-            known != workload.checks.end()
-                ? *known
-                : api::CheckState{.name = name, .state = std::string(kPending), .transition = now});
-      }
-      return ChecksText(checks);
-    }
+    case Due::kChecks:
+      return ChecksBody(workload, queues, now);
     case Due::kExpire:
       Put(conditions,
           {.type = "DeactivationTarget",

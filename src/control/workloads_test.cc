@@ -616,7 +616,7 @@ TEST_F(WorkloadsTest, CohortsInACycleAreToldByEvents) {
                   R"("reason":"CohortCycle")"),
         std::string::npos)
         << body;
-    EXPECT_NE(body.find(R"("kind":"Cohort","name":")" + name + R"(","uid":"u-)" + name),
+    EXPECT_NE(body.find(fmt::format(R"("kind":"Cohort","name":"{0}","uid":"u-{0})", name)),
               std::string::npos)
         << body;
   }

@@ -41,19 +41,19 @@ bool Admissions::IsPromised(const model::State& state, WorkloadId workload) {
 
 // Places for all its pods, now or once others are gone; fewer pods where that is allowed. If there
 // are none, `n.refusal` says why.
-bool Admissions::FindPlaces(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
+bool Admissions::FindPlaces(model::State& state, SlotPlacer& placer, Beside beside,
                             Nomination& n) const {
   std::vector<Nomination> asked = {n};  // By whose flavors nodes were looked for.
   const bool found = n.verdict == Nomination::Verdict::kFits
-                         ? FindPlacesNow(state, placer, kept, held, n, asked)
+                         ? FindPlacesNow(state, placer, beside, n, asked)
                          : HelpsPlaces(state, placer, n);
-  return found || FindPlacesOtherwise(state, placer, kept, held, n) ||
+  return found || FindPlacesOtherwise(state, placer, beside, n) ||
          FindPlacesToCome(state, placer, asked, n);
 }
 
 // On nodes of the flavors that it gets, or of others of which there is quota, too.
-bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, const Kept& kept,
-                               Held& held, Nomination& n, std::vector<Nomination>& asked) const {
+bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, Beside beside,
+                               Nomination& n, std::vector<Nomination>& asked) const {
   Without without(state.workloads().at(n.workload).slots.size());
   std::vector<model::PlacesRefusal> tried;
   std::vector<model::FlavorReason> reasons;
@@ -92,8 +92,9 @@ bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, const Ke
     // What was promised was decided: its flavors stay.
     n.refusal.promised = promised;
     if (n.as_promised || !others) return false;
-    Nomination next = Nominate(state, n.workload, held, without);
-    if (next.verdict != Nomination::Verdict::kFits || !StillFits(state, next, kept)) return false;
+    Nomination next = Nominate(state, n.workload, beside.held, without);
+    if (next.verdict != Nomination::Verdict::kFits || !StillFits(state, next, beside.kept))
+      return false;
     n = std::move(next);
     asked.push_back(n);
     if (!n.as_promised) continue;
@@ -165,8 +166,8 @@ bool Admissions::HelpsPlaces(model::State& state, SlotPlacer& placer, Nomination
 
 // Who finds none in a topology is as who finds no quota: others leave for it, or fewer of its pods
 // get what there is. What is asked for is what the flavors are that it would get first.
-bool Admissions::FindPlacesOtherwise(model::State& state, SlotPlacer& placer, const Kept& kept,
-                                     Held& held, Nomination& n) const {
+bool Admissions::FindPlacesOtherwise(model::State& state, SlotPlacer& placer, Beside beside,
+                                     Nomination& n) const {
   using Verdict = Nomination::Verdict;
   if (n.refusal.places.empty() || !n.refusal.places.front().topology) return false;
   const model::Queue* queue = RowOf(state, entries_[n.workload.value].line);
@@ -180,9 +181,9 @@ bool Admissions::FindPlacesOtherwise(model::State& state, SlotPlacer& placer, co
     }
     return false;
   }
-  Nomination next = Nominate(state, n.workload, held, {}, &placer);
+  Nomination next = Nominate(state, n.workload, beside.held, {}, &placer);
   const bool gets = next.verdict == Verdict::kPreempts ||
-                    (next.verdict == Verdict::kFits && StillFits(state, next, kept));
+                    (next.verdict == Verdict::kFits && StillFits(state, next, beside.kept));
   if (!gets) {
     if (next.flavors.mode == quota::FlavorMode::kNone) n.refusal.unfit = next.flavors.unfit;
     return false;
@@ -217,7 +218,8 @@ bool Admissions::IsOutrun(Round& round, WorkloadId workload) {
   Nomination n = Nominate(round.state, workload, round.held);
   const bool nominated =
       n.verdict == Nomination::Verdict::kFits || n.verdict == Nomination::Verdict::kPreempts;
-  const bool finds = nominated && FindPlaces(round.state, round.placer, round.kept, round.held, n);
+  const bool finds =
+      nominated && FindPlaces(round.state, round.placer, {round.kept, round.held}, n);
   for (SlotPlacer::Promised::node_type& other : kept) promised_places_.insert(std::move(other));
   return finds;
 }

@@ -697,7 +697,7 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
   const bool is_next = n.verdict == Verdict::kPreempts ||
                        (n.verdict == Verdict::kFits && StillFits(state, n, round.kept));
   if (!is_next) return;
-  if (!FindPlaces(state, round.placer, round.kept, round.held, n)) {
+  if (!FindPlaces(state, round.placer, {round.kept, round.held}, n)) {
     if (state.faults().drop_promised_places) n.refusal.promised = false;
     return RefusePlaceless(round, n);
   }
@@ -848,12 +848,13 @@ std::vector<WorkloadId> Admissions::Missed(const model::State& of,
   ClassCaches caches(/*bytes_max=*/0);
   ClassPlaces counted;
   place::PreemptionScratch scratch;
+  const Kept nothing_kept;
   // Whether nodes are what still keeps it waiting.
   const auto is_placeless = [&](Nomination& n, const WorkloadRefusal& told) {
     if (told.places.empty()) return false;
     SlotPlacer placer(state, evaluator, caches, counted, scratch, placing);
     placer.Heed(promised_places_);
-    return !FindPlaces(state, placer, {}, held, n);
+    return !FindPlaces(state, placer, {nothing_kept, held}, n);
   };
   // Trees where somebody leaves: who waits there is looked at once that one is gone.
   std::set<QueueId> leaving;

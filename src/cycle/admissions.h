@@ -202,13 +202,18 @@ class Admissions {
                                     SlotPlacer* placer = nullptr) const;
   [[nodiscard]] model::Reservation ReservationOfNomination(model::State& state,
                                                            const Nomination& nomination) const;
-  bool FindPlaces(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
+  // What a round has besides, for who looks for places.
+  struct Beside {
+    const Kept& kept;
+    Held& held;
+  };
+  bool FindPlaces(model::State& state, SlotPlacer& placer, Beside beside,
                   Nomination& nomination) const;
-  bool FindPlacesNow(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
-                     Nomination& nomination, std::vector<Nomination>& asked) const;
+  bool FindPlacesNow(model::State& state, SlotPlacer& placer, Beside beside, Nomination& nomination,
+                     std::vector<Nomination>& asked) const;
   bool FindPlacesToCome(model::State& state, SlotPlacer& placer, std::span<const Nomination> asked,
                         Nomination& nomination) const;
-  bool FindPlacesOtherwise(model::State& state, SlotPlacer& placer, const Kept& kept, Held& held,
+  bool FindPlacesOtherwise(model::State& state, SlotPlacer& placer, Beside beside,
                            Nomination& nomination) const;
   void DropPlaces(const model::State& state, model::WorkloadId workload);
   void RefusePlaceless(Round& round, const Nomination& nomination);

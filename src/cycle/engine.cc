@@ -236,6 +236,7 @@ void Engine::WakeTouched(Instant now) {
 }
 
 void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
+  const auto kinds = static_cast<model::TouchKinds>(scratch_.kinds_of[n.value]);
   for (model::ClaimId id = state_.ledger().nodes().first_reserved(n.value); id.valid();
        id = state_.ledger().claim(id).next_in_account) {
     const PodId holder = state_.pods().FindUid(state_.ledger().claim(id).owner);
@@ -243,10 +244,8 @@ void Engine::WakeOn(NodeId n, uint64_t first, Instant now) {
     if (holder.valid() && IsJudged(holder)) holders_.push_back(holder);
     const model::WorkloadId workload = state_.workloads().FindUid(state_.ledger().claim(id).owner);
     // That it was tried there changes nothing.
-    if (workload.valid() && (scratch_.kinds_of[n.value] & ~model::kTouchTried) != 0)
-      admissions_.LookAgain(state_, workload);
+    if (workload.valid() && kinds != model::kTouchTried) admissions_.LookAgain(state_, workload);
   }
-  const auto kinds = static_cast<model::TouchKinds>(scratch_.kinds_of[n.value]);
   scratch_.lifted.clear();
   WaitingLines::Lift lift{.reasons = LiftedBy(kinds, options_.faults),
                           .any = (kinds & model::kTouchAdded) != 0,

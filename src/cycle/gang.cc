@@ -67,7 +67,8 @@ std::vector<Kind> KindsOf(const model::State& state, std::span<const PodId> pods
 
 model::Amount PlacesToCome(const model::State& state, const place::Evaluator& evaluator,
                            const Alike& pod, NodeId n, int64_t below) {
-  return cycle::PlacesToCome(state, evaluator, pod.class_id, pod.pin, n, below);
+  const place::Preemptor member{.owner = {}, .class_id = pod.class_id, .pin = pod.pin};
+  return cycle::PlacesToCome(state, evaluator, member, n, below);
 }
 
 }  // namespace

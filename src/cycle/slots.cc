@@ -54,11 +54,12 @@ Amount AmountOn(const model::State& state, model::ResourceId r, NodeId n, int64_
 
 }  // namespace
 
-Amount PlacesToCome(const model::State& state, const place::Evaluator& evaluator, ClassId class_id,
-                    const model::Pin& pin, NodeId n, int64_t below) {
-  if (evaluator.FixedRefusalOn(state, class_id, n, pin).kind != model::ReasonKind::kNone) return 0;
+Amount PlacesToCome(const model::State& state, const place::Evaluator& evaluator,
+                    const place::Preemptor& pod, NodeId n, int64_t below) {
+  if (evaluator.FixedRefusalOn(state, pod.class_id, n, pod.pin).kind != model::ReasonKind::kNone)
+    return 0;
   Amount places = std::numeric_limits<Amount>::max();
-  const model::BundleId requests = state.vocabulary().classes.at(class_id).requests;
+  const model::BundleId requests = state.vocabulary().classes.at(pod.class_id).requests;
   for (const model::ResourceAmount& a : state.vocabulary().bundles.View(requests)) {
     if (a.amount <= 0) continue;
     const Amount amount = AmountOn(state, a.resource, n, below);
@@ -87,8 +88,9 @@ Amount ClassPlaces::Of(const model::State& state, const place::Evaluator& evalua
   while (counted_.size() > 1 && counted_.size() * bytes_each > bytes_max_) DropOldest(key);
   const auto places = [&](NodeId n) {
     if (!state.nodes().used(n) || !state.nodes().present(n)) return Amount{0};
-    return below == kNobodyLeaves ? PlacesOn(state, evaluator, class_id, {}, n)
-                                  : PlacesToCome(state, evaluator, class_id, {}, n, below);
+    return below == kNobodyLeaves
+               ? PlacesOn(state, evaluator, class_id, {}, n)
+               : PlacesToCome(state, evaluator, {.owner = {}, .class_id = class_id}, n, below);
   };
   const auto count = [&](NodeId n) {
     // So that no sum of them overflows.

@@ -31,8 +31,9 @@ inline constexpr int64_t kNobodyLeaves = std::numeric_limits<int64_t>::max();
 inline constexpr int64_t kAllEmpty = kNobodyLeaves - 1;
 // How many more the node will hold then. O(claims on the node).
 [[nodiscard]] model::Amount PlacesToCome(const model::State& state,
-                                         const place::Evaluator& evaluator, model::ClassId class_id,
-                                         const model::Pin& pin, model::NodeId n, int64_t below);
+                                         const place::Evaluator& evaluator,
+                                         const place::Preemptor& pod, model::NodeId n,
+                                         int64_t below);
 
 // The same summed up over all nodes: no more can be placed. Kept from the touch log, a touched node
 // one evaluation; derived data. 8 bytes a node, class and priority; least recently asked for are

@@ -176,7 +176,7 @@ TEST(QuotaTextTest, WhatToChangeIsSaid) {
   EXPECT_EQ(AdviceText({.fault = model::TopologyFault::kNoFlavor}, v),
             "set spec.topologyName of a ResourceFlavor of the ClusterQueue, or take the "
             "topologyRequest out of the pod set");
-  const auto of_flavors = [&](model::Unfit unfit, std::vector<FlavorReasonKind> kinds) {
+  const auto of_flavors = [&](model::Unfit unfit, const std::vector<FlavorReasonKind>& kinds) {
     model::WorkloadRefusal refusal{.unfit = unfit};
     for (const FlavorReasonKind kind : kinds) {
       refusal.reasons.push_back(
