@@ -183,7 +183,7 @@ def group_queues(test):
 
     if test.cluster.tier in OURS:
         test.refused("delete", "queue", queue)
-    test.kubectl("delete", "pod", "a", "b", "c")
+    test.kubectl("delete", "pod", "a", "b", "c", "--grace-period=0", "--force")
     test.wait("nothing runs in it", lambda: not test.get(path)["status"].get("running"))
     test.kubectl("delete", "queue", queue)
     test.kubectl("create", "-f", "-", stdin=objects.pod("d", **member, **spec))
