@@ -43,15 +43,10 @@ void State::Reserve(Transaction& t, const Claim& promise, ClaimId existing,
   for (const PodId victim : victims) {
     const ClaimId charged = ClaimOf(victim);
     CHECK(charged.valid());
-    Claim releasing = ledger_.claim(charged);
-    CHECK(releasing.account == promise.account && releasing.state == ClaimState::kHeld);
-    CHECK(releasing.priority < promise.priority && !pods_.at(victim).terminating);
-    releasing.state = ClaimState::kReleasing;
-    releasing.why = ClaimWhy::kEvicting;
-    releasing.claimant = promise.owner;
-    t.Change(charged, releasing);
-    Share(t, victim);
+    CHECK(ledger_.claim(charged).account == promise.account);
+    CHECK(ledger_.claim(charged).priority < promise.priority);
   }
+  PutEvicted(t, promise.owner, victims);
   if (existing.valid()) {
     t.Change(existing, promise);
   } else if (!faults_.promise_when_observed) {
@@ -102,14 +97,8 @@ bool State::Promise(PodId id, NodeId node, DeviceSlots devices, std::span<const 
 // Its promise stands, and so does what it evicts.
 void State::NoteReserved(PodId id, NodeId node) {
   Pod& pod = pods_.mutable_at(id);
-  const OwnerId owner = OwnerOf(id);
   const NameId name = nodes_.name(node);
-  for (const PodId victim : VictimsOf(id)) {
-    pods_.mutable_at(victim).evicted_for = owner;
-    // Whose binding is under way gets its own promise here not back when that fails.
-    if (!pods_.at(victim).node.valid()) VoidPromise(victim, name);
-    budgets_.Charge(victim, pods_.at(victim).labels);
-  }
+  NoteEvicted(OwnerOf(id), VictimsOf(id));
   homeless_.Remove(id);
   NotePromised(id, name);
   pod.lost = {};

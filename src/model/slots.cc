@@ -286,7 +286,7 @@ void State::PutPromised(Transaction& t, WorkloadId id) {
   }
 }
 
-// The pods are to leave their nodes for the workload.
+// The pods are to leave their nodes for a pod or a workload.
 void State::PutEvicted(Transaction& t, OwnerId claimant, std::span<const PodId> pods) {
   for (const PodId pod : pods) {
     const ClaimId charged = ClaimOf(pod);
