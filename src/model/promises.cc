@@ -256,14 +256,9 @@ void State::SpareVictims(Transaction& t, const Claim& promise) {
     const ClaimId next = ledger_.claim(id).next_in_account;
     const PodId victim = pods_.FindUid(ledger_.claim(id).owner);
     if (ledger_.claim(id).claimant == owner && victim.valid()) {
-      const Pod& pod = pods_.at(victim);
       EndEviction(victim);
       Claim kept = ledger_.claim(id);
-      kept.claimant = ClaimantOf(victim);
-      if (!pod.terminating && !IsToLeave(victim)) {
-        kept.state = ClaimState::kHeld;
-        kept.why = pod.node.valid() ? ClaimWhy::kBound : ClaimWhy::kAssumed;
-      }
+      SetLeaving(kept, victim);
       t.Change(id, kept);
       Share(t, victim);
       changed_pods_.push_back(victim);

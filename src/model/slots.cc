@@ -212,6 +212,17 @@ std::vector<PodId> State::PodsOf(WorkloadId id) const {
   return pods;
 }
 
+// As what the claim of the pod, which is no promise, stands. Who is being deleted leaves as it is.
+void State::SetLeaving(Claim& claim, PodId pod) const {
+  claim.claimant = ClaimantOf(pod);
+  if (pods_.at(pod).terminating) return;
+  const bool leaves = IsToLeave(pod);
+  claim.state = leaves ? ClaimState::kReleasing : ClaimState::kHeld;
+  claim.why = leaves                       ? ClaimWhy::kEvicting
+              : pods_.at(pod).node.valid() ? ClaimWhy::kBound
+                                           : ClaimWhy::kAssumed;
+}
+
 // Those of its pods that have nodes leave them, or stay, as the workload does.
 void State::PutPods(Transaction& t, WorkloadId id) {
   if (!workloads_.used(id)) return;
@@ -221,14 +232,7 @@ void State::PutPods(Transaction& t, WorkloadId id) {
     const Pod& row = pods_.at(pod);
     if (row.released || row.evicted_for.valid()) continue;
     Claim claim = ledger_.claim(charged);
-    claim.claimant = ClaimantOf(pod);
-    if (!row.terminating) {
-      const bool leaves = IsToLeave(pod);
-      claim.state = leaves ? ClaimState::kReleasing : ClaimState::kHeld;
-      claim.why = leaves             ? ClaimWhy::kEvicting
-                  : row.node.valid() ? ClaimWhy::kBound
-                                     : ClaimWhy::kAssumed;
-    }
+    SetLeaving(claim, pod);
     if (SameClaim(ledger_.claim(charged), claim)) continue;
     t.Change(charged, claim);
     Share(t, pod);
@@ -309,21 +313,6 @@ void State::NoteEvicted(OwnerId claimant, std::span<const PodId> pods) {
     if (!pods_.at(pod).node.valid()) VoidPromise(pod, nodes_.name(node));
     budgets_.Charge(pod, pods_.at(pod).labels);
   }
-}
-
-std::vector<PodId> State::VictimsOf(WorkloadId id) const {
-  std::set<PodId> victims;
-  const OwnerId owner = workloads_.at(id).uid;
-  for (const ClaimId promised : slots_.PromisedOf(id)) {
-    if (!promised.valid()) continue;
-    const uint32_t node = ledger_.claim(promised).account.row();
-    for (ClaimId claim = ledger_.nodes().first_claim(node); claim.valid();
-         claim = ledger_.claim(claim).next_in_account) {
-      const PodId pod = pods_.FindUid(ledger_.claim(claim).owner);
-      if (pod.valid() && pods_.at(pod).evicted_for == owner) victims.insert(pod);
-    }
-  }
-  return {victims.begin(), victims.end()};
 }
 
 void State::EndPromisedPlaces(WorkloadId id, Cause cause) {

@@ -354,10 +354,7 @@ void State::SettleClaims(PodId id) {
     resized.bundle = pod.charge;
     resized.scoring = pod.charge_scoring;
     resized.priority = pod.priority;
-    const bool leaves = IsToLeave(id);
-    resized.claimant = ClaimantOf(id);
-    resized.state = leaves ? ClaimState::kReleasing : ClaimState::kHeld;
-    resized.why = leaves ? ClaimWhy::kEvicting : ClaimWhy::kAssumed;
+    SetLeaving(resized, id);
     return PutClaim(claim, resized);
   }
   SettleNomination(id, claim);
@@ -644,16 +641,13 @@ NodeId State::AssumeIn(Transaction& t, const Placement& placement) {
   CHECK(!pod.node.valid());
   CHECK(nodes_.present(placement.node));
   const ClaimId existing = ClaimOf(placement.pod);
-  const bool leaves = IsToLeave(placement.pod);
-  const Claim held{.owner = OwnerOf(placement.pod),
-                   .account = AccountId::OfNode(placement.node),
-                   .bundle = pod.charge,
-                   .scoring = pod.charge_scoring,
-                   .devices = placement.devices,
-                   .priority = pod.priority,
-                   .claimant = ClaimantOf(placement.pod),
-                   .state = leaves ? ClaimState::kReleasing : ClaimState::kHeld,
-                   .why = leaves ? ClaimWhy::kEvicting : ClaimWhy::kAssumed};
+  Claim held{.owner = OwnerOf(placement.pod),
+             .account = AccountId::OfNode(placement.node),
+             .bundle = pod.charge,
+             .scoring = pod.charge_scoring,
+             .devices = placement.devices,
+             .priority = pod.priority};
+  SetLeaving(held, placement.pod);
   const NodeId left = existing.valid() ? ledger_.claim(existing).account.node() : NodeId{};
   if (left.valid() && !(left != placement.node && faults_.keep_promise_elsewhere)) {
     t.Change(existing, held);

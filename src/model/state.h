@@ -167,9 +167,6 @@ class State {
   [[nodiscard]] ClaimId PromiseOf(PodId pod) const;
   // Who is evicted for the pod and not gone yet. O(claims of the node it is promised).
   [[nodiscard]] std::vector<PodId> VictimsOf(PodId pod) const;
-  // Pods that are evicted for the workload, which is promised its quota, and not gone yet. O(claims
-  // of the nodes that it is promised).
-  [[nodiscard]] std::vector<PodId> VictimsOf(WorkloadId workload) const;
   // For whom the pod's room is kept once it has left its node: who evicts it, or the workload for
   // which its own is to leave. Invalid: for nobody.
   [[nodiscard]] OwnerId ClaimantOf(PodId pod) const;
@@ -409,6 +406,7 @@ class State {
   [[nodiscard]] bool IsLeaving(WorkloadId workload) const;
   [[nodiscard]] OwnerId LeavesFor(WorkloadId workload) const;
   [[nodiscard]] std::vector<PodId> PodsOf(WorkloadId workload) const;
+  void SetLeaving(Claim& claim, PodId pod) const;
   void PutPods(Transaction& t, WorkloadId workload);
   void StayIfSpared(std::span<const WorkloadId> workloads);
   void Unseat(WorkloadId workload);
