@@ -101,7 +101,9 @@ Plan Engine::Cycle(Instant now) {
   // 4. Lines in their order: the head gets the best node, or the line waits for reasons. Those that
   // go after the first of the workloads wait until these were served.
   uint32_t attempts = options_.attempts_per_cycle_max;
-  const std::optional<WorkloadLines::Place> first = admissions_.FirstToServe(state_, now);
+  std::optional<WorkloadLines::Place> first;
+  if (lines_.Next(state_, now).valid() || groups_.Next(now).valid())
+    first = admissions_.FirstToServe(state_, now);
   const bool in_turn = ServeLines(now, first ? &*first : nullptr, attempts, plan);
   ServeWorkloads(now, /*admit=*/in_turn || !first, plan);
   NoteTouches();

@@ -54,8 +54,11 @@ void Admissions::NoteDecided(const model::State& state, quota::OverIndex* over) 
       if (over != nullptr && queue.valid()) queues.insert(queue);
     }
     if (now == before) continue;
+    // When it got its quota says who goes first, not whether enough may go.
+    Holding as_late = now;
+    as_late.as.reserved_at = before.as.reserved_at;
     for (const NameId queue : {before.queue, now.queue}) {
-      if (queue.valid()) shortfalls_.Doubt(queue);
+      if (queue.valid() && as_late != before) shortfalls_.Doubt(queue);
     }
     if (before.queue.valid()) {
       const auto at = holders_.find(before.queue);

@@ -50,6 +50,19 @@ Over OverOf(const model::State& state, QueueId queue, std::span<const Lack> lack
   return over;
 }
 
+namespace {
+
+// Whether some child uses more than it has of any of that.
+bool HasChildOver(const model::State& state, QueueId cohort, std::span<const Lack> lacks) {
+  return std::ranges::any_of(lacks, [&](const Lack& lack) {
+    const uint32_t account = state.queues().AccountOf(cohort, lack.flavor);
+    return account != model::Queue::kNoAccount &&
+           state.ledger().quota().children_over(lack.resource, account) > 0;
+  });
+}
+
+}  // namespace
+
 const OverIndex::Below& OverIndex::Of(QueueId cohort, std::span<const Lack> lacks) {
   const auto [at, fresh] =
       below_.try_emplace(Key{.cohort = cohort, .lacks = {lacks.begin(), lacks.end()}});
@@ -68,6 +81,7 @@ void OverIndex::Build(const Key& key, Below& below) const {
   while (!left.empty()) {
     const Step step = left.back();
     left.pop_back();
+    if (!HasChildOver(state_, step.queue, key.lacks)) continue;
     for (QueueId child = state_.queues().at(step.queue).first_child; child.valid();
          child = state_.queues().at(child).next_sibling) {
       const Over over = OverOf(state_, child, key.lacks);
@@ -122,8 +136,7 @@ bool OverIndex::Update(const Key& key, std::span<const QueueId> path, Below& bel
     all = {.ever = over.ever, .future = all.future && over.future};
     if (queue == path.back()) break;
     const auto known = below.cohorts.find(queue);
-    CHECK(known != below.cohorts.end());
-    if (known->second != over) return false;
+    if (over != (known == below.cohorts.end() ? Over{} : known->second)) return false;
     // Nobody below it was placed.
     if (!over.ever) return true;
   }

@@ -42,9 +42,9 @@ struct Over {
 // look at each queue that has some.
 //
 // Derived from a state and from who holds quota in it, which outlive it; good as long as no facts
-// come and whoever changes claims notes their queues. O(queues below the cohort) when it is first
-// asked for a cohort and what lacks, or when a cohort between that and a queue that is noted begins
-// or ceases to use too much; else O(levels x log queues) a note, and those of the queue that hold
+// come and whoever changes claims notes their queues. O(queues below cohorts that have one which
+// uses too much) when it is first asked for a cohort and what lacks, or when a cohort between that
+// and a queue that is noted begins or ceases to use too much; else O(levels x log queues) a note, and those of the queue that hold
 // nothing of what lacks. Single-threaded.
 class OverIndex {
  public:
@@ -72,7 +72,7 @@ class OverIndex {
   struct Below {
     std::array<Firsts, kKindsCount> firsts;
     std::map<model::QueueId, std::array<Firsts::iterator, kKindsCount>> places;  // end(): none.
-    std::map<model::QueueId, Over> cohorts;  // That were come to.
+    std::map<model::QueueId, Over> cohorts;  // Others don't use too much.
   };
 
   // Valid until the next note. `lacks`: of LacksOf.
