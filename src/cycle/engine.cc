@@ -320,7 +320,8 @@ bool Engine::GoesBefore(LineId id, model::GroupId group, const WorkloadLines::Pl
     return since <= place.queued_at;
   };
   if (GroupIsNext(group, id)) {
-    return !groups_.backs_off(group) && goes(PriorityOf(group), state_.groups().at(group).creation);
+    return !groups_.backs_off(group) &&
+           goes(gang::PriorityOf(state_, group), state_.groups().at(group).creation);
   }
   const Line& line = lines_.line(id);
   const model::Pod& head = state_.pods().at(line.head);
@@ -698,7 +699,8 @@ uint32_t Engine::CheckWakes(Instant now) {
   const Missed missed = MissedWakes(/*each=*/false);
   for (const LineId id : missed.lines) lines_.Wake(state_, id, now, Line::kWide);
   holders_.insert(holders_.end(), missed.holders.begin(), missed.holders.end());
-  for (const model::GroupId group : missed.groups) groups_.Wake(state_, group, PriorityOf(group));
+  for (const model::GroupId group : missed.groups)
+    groups_.Wake(state_, group, gang::PriorityOf(state_, group));
   quota_untold_ = quota_untold_ || !missed.entries.empty() || !missed.for_quota.empty();
   for (const model::WorkloadId id : missed.workloads) admissions_.LookAgain(state_, id);
   for (const model::WorkloadId id : missed.passes) second_pass_.LookAgain(id);

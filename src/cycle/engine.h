@@ -21,6 +21,7 @@
 #include "cycle/waiting_groups.h"
 #include "cycle/waiting_lines.h"
 #include "cycle/why.h"
+#include "gang/readiness.h"
 #include "model/delta.h"
 #include "model/lifecycle.h"
 #include "model/plan.h"
@@ -233,17 +234,6 @@ class Engine {
     kWaits,   // For places for as many as it needs.
     kLoose,   // Nothing: it has what it needs.
   };
-  // What a group needs placed at once.
-  struct RoleNeed {
-    model::NameId role;
-    uint32_t needed = 0;
-    uint32_t waiting = 0;  // Members that could be.
-  };
-  struct Gang {
-    uint32_t needed = 0;  // Those of roles among them.
-    uint32_t waiting = 0;
-    std::vector<RoleNeed> roles = {};
-  };
   struct Placed {
     model::PodId pod;
     Choice choice;
@@ -274,27 +264,21 @@ class Engine {
   };
   // How many places there are for pods of a class and pin.
   using Places = std::map<std::tuple<uint32_t, model::PinKind, uint32_t, int64_t>, model::Amount>;
-  [[nodiscard]] Gang GangOf(model::GroupId group) const;
-  [[nodiscard]] static std::optional<RoleNeed> Lacks(const Gang& gang);
   [[nodiscard]] bool WaitsInGang(model::PodId pod) const;
   [[nodiscard]] bool StandsAlone(model::PodId pod) const;
   void SyncGroup(model::GroupId group);
-  [[nodiscard]] int32_t PriorityOf(model::GroupId group) const;
   void SyncMembers(model::GroupId group);
   void SyncGroupOf(model::PodId pod);
   [[nodiscard]] std::vector<model::PodId> MembersOf(model::GroupId group,
                                                     model::MemberKind kind) const;
-  [[nodiscard]] std::vector<model::PodId> WaitingMembers(model::GroupId group) const;
   [[nodiscard]] std::vector<model::PodId> MembersToPlace(model::GroupId group) const;
   bool PlaceOne(model::PodId pod, bool anywhere, Trial& trial);
   bool ReserveOne(model::PodId pod, bool anywhere, Trial& trial);
   std::optional<model::Refusal> PlaceSome(std::vector<model::PodId>& members, model::NameId role,
                                           uint32_t count, Trial& trial);
-  std::optional<model::Refusal> PlaceGang(model::GroupId group, const Gang& gang, Trial& trial);
-  [[nodiscard]] bool IsPartly(model::GroupId group) const;
-  [[nodiscard]] bool RanBefore(model::GroupId group) const;
+  std::optional<model::Refusal> PlaceGang(model::GroupId group, const gang::Need& need,
+                                          Trial& trial);
   [[nodiscard]] Instant DeadlineOf(model::GroupId group, Instant since) const;
-  [[nodiscard]] uint32_t ReleasedOf(model::GroupId group) const;
   void ReleasePartly(Instant now, model::Plan& plan);
   void ReleaseGang(model::GroupId group, Instant now, model::Plan& plan);
   [[nodiscard]] bool GroupIsNext(model::GroupId group, LineId line) const;
@@ -306,7 +290,6 @@ class Engine {
   [[nodiscard]] std::optional<model::PreemptionRefusal> WhoLeavesFor(model::GroupId group) const;
   [[nodiscard]] bool CouldDo(model::GroupId group);
   [[nodiscard]] model::PodId LeastHolder(const Trial& trial) const;
-  [[nodiscard]] uint32_t PromisedOf(model::GroupId group) const;
   bool EndPlaces(model::GroupId group, model::Plan& plan);
   void EndSpare(model::GroupId group, const Trial& trial, model::Plan& plan);
   [[nodiscard]] bool KeepsPlaces(model::GroupId group) const;
@@ -335,8 +318,7 @@ class Engine {
   [[nodiscard]] bool LacksQuota(model::GroupId group) const;
   [[nodiscard]] std::vector<model::GroupId> MissedEntries() const;
   [[nodiscard]] std::vector<model::PodId> MissedQuota() const;
-  [[nodiscard]] std::optional<uint32_t> MostOf(model::GroupId group) const;
-  [[nodiscard]] bool IsFutile(model::GroupId group) const;
+  [[nodiscard]] gang::EmptyPlaces empty_places() const;
   void NotePromiseIn(model::PodId pod);
   void TellMembers(model::GroupId group, const model::Refusal& refusal, model::Plan& plan);
   void TellIncomplete(model::Plan& plan);

@@ -30,81 +30,18 @@ namespace {
 // end at ten seconds, and a controller makes up for a member that went.
 constexpr Duration kPartlyMax = Duration::Seconds(60);
 
-// Upstream counts roles only of a group that needs as many in all.
-bool CountsRoles(const model::Group& group) {
-  int64_t needed = 0;
-  for (const model::RoleMinimum& m : group.min_of_roles) needed += m.count;
-  return needed <= group.min_member;
-}
-
-// Of equal members one stands for all.
-struct Alike {
-  model::ClassId class_id;
-  model::Pin pin;
-  int32_t priority = 0;
-  bool operator==(const Alike&) const = default;
-};
-
-Alike KeyOf(const model::Pod& pod) {
-  return {.class_id = pod.class_id, .pin = pod.pin, .priority = pod.priority};
-}
-
-// How many of the pods are alike.
-using Kind = std::pair<Alike, model::Amount>;
-std::vector<Kind> KindsOf(const model::State& state, std::span<const PodId> pods) {
-  std::vector<Kind> kinds;
-  for (const PodId pod : pods) {
-    const Alike key = KeyOf(state.pods().at(pod));
-    const auto at = std::ranges::find(kinds, key, &Kind::first);
-    if (at == kinds.end()) {
-      kinds.emplace_back(key, 1);
-    } else {
-      ++at->second;
-    }
-  }
-  return kinds;
-}
-
 model::Amount PlacesToCome(const model::State& state, const place::Evaluator& evaluator,
-                           const Alike& pod, NodeId n, int64_t below) {
+                           const gang::Alike& pod, NodeId n, int64_t below) {
   const place::Preemptor member{.owner = {}, .class_id = pod.class_id, .pin = pod.pin};
   return cycle::PlacesToCome(state, evaluator, member, n, below);
 }
 
 }  // namespace
 
-Engine::Gang Engine::GangOf(GroupId g) const {
-  const model::Group& group = state_.groups().at(g);
-  const model::GroupTable& groups = state_.groups();
-  const model::MemberCounts counts = groups.CountsOf(group.key);
-  Gang gang{.waiting = counts[MemberKind::kWaiting]};
-  // Who completed needs no more, unless new members come (P13).
-  if (group.phase == model::GroupPhase::kCompleted && gang.waiting == 0) return gang;
-  const auto needed = static_cast<uint32_t>(group.min_member);
-  gang.needed = needed > counts.ready() ? needed - counts.ready() : 0;
-  if (group.min_of_roles.empty() || !CountsRoles(group)) return gang;
-  for (const model::RoleMinimum& m : group.min_of_roles)
-    gang.roles.push_back({.role = m.role, .needed = static_cast<uint32_t>(m.count)});
-  groups.ForMembers(group.key, [&](PodId pod) {
-    const auto role = std::ranges::find(gang.roles, state_.pods().at(pod).role, &RoleNeed::role);
-    if (role == gang.roles.end()) return;
-    const MemberKind kind = groups.KindOf(pod);
-    if (kind == MemberKind::kWaiting) ++role->waiting;
-    if (model::IsReady(kind)) role->needed -= std::min(role->needed, 1u);
-  });
-  uint32_t of_roles = 0;
-  for (const RoleNeed& role : gang.roles) of_roles += role.needed;
-  gang.needed = std::max(gang.needed, of_roles);
-  return gang;
-}
-
-// What it lacks members of: a role, or members at all (an invalid name). Nothing: they are there.
-std::optional<Engine::RoleNeed> Engine::Lacks(const Gang& gang) {
-  for (const RoleNeed& role : gang.roles) {
-    if (role.waiting < role.needed) return role;
-  }
-  if (gang.waiting >= gang.needed) return std::nullopt;
-  return RoleNeed{.role = {}, .needed = gang.needed, .waiting = gang.waiting};
+gang::EmptyPlaces Engine::empty_places() const {
+  return [this](const gang::Alike& pod, NodeId n) {
+    return PlacesToCome(state_, options_.evaluator, pod, n, kAllEmpty);
+  };
 }
 
 bool Engine::StandsAlone(PodId pod) const {
@@ -129,15 +66,15 @@ void Engine::SyncGroup(GroupId g) {
     to_let_in_.erase(g);
     return groups_.Remove(g);
   }
-  const Gang gang = GangOf(g);
-  const GroupMode mode = !IsLetIn(g)        ? GroupMode::kBarred
-                         : gang.needed == 0 ? GroupMode::kLoose
-                         : Lacks(gang)      ? GroupMode::kShort
-                                            : GroupMode::kWaits;
+  const gang::Need need = gang::NeedOf(state_, g);
+  const GroupMode mode = !IsLetIn(g)         ? GroupMode::kBarred
+                         : need.needed == 0  ? GroupMode::kLoose
+                         : gang::Lacks(need) ? GroupMode::kShort
+                                             : GroupMode::kWaits;
   const GroupMode before = std::exchange(group_modes_[g.value], mode);
-  if (!IsPartly(g)) {
+  if (!gang::IsPartly(state_, g)) {
     partly_.erase(g);
-  } else if (!partly_.contains(g) && !RanBefore(g)) {
+  } else if (!partly_.contains(g) && !gang::RanBefore(state_, g)) {
     partly_.try_emplace(g);
   }
   if ((before == GroupMode::kLoose) != (mode == GroupMode::kLoose)) SyncMembers(g);
@@ -146,8 +83,8 @@ void Engine::SyncGroup(GroupId g) {
     groups_to_judge_.push_back(g);
   to_let_in_.erase(g);
   // Whose bindings were refused is tried again with the others: when their error backoffs are over.
-  if (mode == GroupMode::kWaits && WaitingMembers(g).size() >= gang.needed)
-    return groups_.Put(state_, g, PriorityOf(g));
+  if (mode == GroupMode::kWaits && gang::WaitingMembers(state_, g).size() >= need.needed)
+    return groups_.Put(state_, g, gang::PriorityOf(state_, g));
   groups_.Remove(g);
   if (mode == GroupMode::kBarred && state_.BarOf(g) == model::GroupBar::kNone) {
     quota_untold_ = true;
@@ -155,17 +92,6 @@ void Engine::SyncGroup(GroupId g) {
   } else if (!stands) {
     groups_to_tell_.push_back(g);
   }
-}
-
-int32_t Engine::PriorityOf(GroupId g) const {
-  const model::Group& group = state_.groups().at(g);
-  if (group.priority) return *group.priority;
-  int32_t highest = std::numeric_limits<int32_t>::min();
-  state_.groups().ForMembers(group.key, [&](PodId pod) {
-    if (state_.groups().KindOf(pod) == MemberKind::kWaiting)
-      highest = std::max(highest, state_.pods().at(pod).priority);
-  });
-  return highest;
 }
 
 void Engine::SyncMembers(GroupId g) {
@@ -189,20 +115,7 @@ std::vector<PodId> Engine::MembersOf(GroupId g, MemberKind kind) const {
   return members;
 }
 
-// Who waits and may be tried, in any order.
-std::vector<PodId> Engine::WaitingMembers(GroupId g) const {
-  const model::GroupTable& groups = state_.groups();
-  std::vector<PodId> members;
-  groups.ForMembers(groups.at(g).key, [&](PodId pod) {
-    if (groups.KindOf(pod) == MemberKind::kWaiting &&
-        state_.pods().at(pod).not_before == Instant{}) {
-      members.push_back(pod);
-    }
-  });
-  return members;
-}
-
-// The same in the order of pods.
+// Who waits and may be tried, in the order of pods.
 std::vector<PodId> Engine::MembersToPlace(GroupId g) const {
   std::vector<PodId> members = MembersOf(g, MemberKind::kWaiting);
   std::erase_if(members, [&](PodId pod) { return state_.pods().at(pod).not_before != Instant{}; });
@@ -251,19 +164,19 @@ bool Engine::ReserveOne(PodId pod, bool anywhere, Trial& trial) {
 std::optional<model::Refusal> Engine::PlaceSome(std::vector<PodId>& members, model::NameId role,
                                                 uint32_t count, Trial& trial) {
   std::optional<model::Refusal> why;
-  std::vector<Alike> refused;
+  std::vector<gang::Alike> refused;
   for (size_t i = 0; i < members.size() && count > 0;) {
     const PodId pod = members[i];
     const model::Pod& row = state_.pods().at(pod);
     ++i;
     if (role.valid() && row.role != role) continue;
-    const bool anywhere = std::ranges::find(refused, KeyOf(row)) == refused.end();
+    const bool anywhere = std::ranges::find(refused, gang::AlikeOf(row)) == refused.end();
     if (trial.to_come ? ReserveOne(pod, anywhere, trial) : PlaceOne(pod, anywhere, trial)) {
       members.erase(members.begin() + static_cast<std::ptrdiff_t>(--i));
       --count;
       continue;
     }
-    if (anywhere) refused.push_back(KeyOf(row));
+    if (anywhere) refused.push_back(gang::AlikeOf(row));
     if (!why && trial.lacks) {
       why = RefusalOf(state_.GroupOf(pod), *trial.lacks);
     } else if (!why && !trial.to_come) {
@@ -274,12 +187,12 @@ std::optional<model::Refusal> Engine::PlaceSome(std::vector<PodId>& members, mod
   return why ? std::move(why) : model::Refusal{};
 }
 
-std::optional<model::Refusal> Engine::PlaceGang(GroupId g, const Gang& gang, Trial& trial) {
+std::optional<model::Refusal> Engine::PlaceGang(GroupId g, const gang::Need& need, Trial& trial) {
   std::vector<PodId> members = MembersToPlace(g);
   // What one of them is promised is no room for the others.
   std::ranges::stable_partition(members, [&](PodId pod) { return state_.PromiseOf(pod).valid(); });
-  uint32_t rest = gang.needed;
-  for (const RoleNeed& role : gang.roles) {
+  uint32_t rest = need.needed;
+  for (const gang::RoleNeed& role : need.roles) {
     if (auto why = PlaceSome(members, role.role, role.needed, trial)) return why;
     rest -= role.needed;
   }
@@ -297,13 +210,13 @@ bool Engine::GroupIsNext(GroupId g, LineId id) const {
 
 // All that are needed get their places in one commit, or none does, and why.
 std::optional<model::Refusal> Engine::TryGang(GroupId g, Plan& plan) {
-  const Gang gang = GangOf(g);
+  const gang::Need need = gang::NeedOf(state_, g);
   Trial trial{.claims = model::State::Trial(state_)};
-  if (auto why = PlaceGang(g, gang, trial)) {
+  if (auto why = PlaceGang(g, need, trial)) {
     why->gang = model::GangRefusal{.group = state_.groups().at(g).key,
-                                   .needed = gang.needed,
+                                   .needed = need.needed,
                                    .found = static_cast<uint32_t>(trial.placed.size()),
-                                   .released = ReleasedOf(g),
+                                   .released = gang::ReleasedOf(state_, g),
                                    .queue = state_.groups().at(g).queue};
     if (!options_.faults.keep_half_gangs || trial.placed.empty()) return why;
   }
@@ -324,8 +237,8 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
     }
   } while (!ReserveGang(g, *why, plan));
   state_.NoteAttempt(g, now);
-  if (!why->gang->promised) why->gang->most = MostOf(g);
-  state_.SetFutile(g, IsFutile(g));
+  if (!why->gang->promised) why->gang->most = gang::MostOf(state_, g, empty_places());
+  state_.SetFutile(g, gang::IsFutile(state_, g, empty_places()));
   TellMembers(g, *why, plan);
   NoteForQuota(g, *why);
   groups_.Block(g, *std::move(why));
@@ -337,21 +250,11 @@ bool Engine::MayEvict(PodId pod) const {
   return options_.preemption && state_.pods().at(pod).preempts;
 }
 
-// How many that wait are promised a place.
-uint32_t Engine::PromisedOf(GroupId g) const {
-  const model::GroupTable& groups = state_.groups();
-  uint32_t count = 0;
-  groups.ForMembers(groups.at(g).key, [&](PodId pod) {
-    if (groups.KindOf(pod) == MemberKind::kWaiting && state_.PromiseOf(pod).valid()) ++count;
-  });
-  return count;
-}
-
 // Places for all that it needs, once all is gone that leaves or has to: reserved at once, if no
 // decision of this plan and no promise to a less important pod stands in the way.
 Engine::Ahead Engine::LookAhead(GroupId g, model::Refusal& why, Plan& plan) {
   Trial trial{.claims = model::State::Trial(state_), .to_come = true};
-  if (PlaceGang(g, GangOf(g), trial)) {
+  if (PlaceGang(g, gang::NeedOf(state_, g), trial)) {
     if (options_.preemption) why.preemption = std::move(trial.futile);
     return {};
   }
@@ -466,38 +369,15 @@ void Engine::JudgeGangs(Plan& plan) {
     const bool blocked = groups_.is_blocked(g);
     if (groups_.contains(g) && !blocked) continue;
     const bool barred = group_modes_[g.value] == GroupMode::kBarred;
-    if (KeepsPlaces(g) || (!barred && PromisedOf(g) >= GangOf(g).needed)) continue;
+    if (KeepsPlaces(g) ||
+        (!barred && gang::PromisedOf(state_, g) >= gang::NeedOf(state_, g).needed))
+      continue;
     EndPlaces(g, plan);
-    if (blocked) groups_.Wake(state_, g, PriorityOf(g));
+    if (blocked) groups_.Wake(state_, g, gang::PriorityOf(state_, g));
   }
 }
 
 // ---- Partial failure -------------------------------------------------------------------------
-
-// It holds nodes for some of those it needs, and its object does not say that it ever did for all:
-// what was seen of members alone need not have been so at one time.
-bool Engine::IsPartly(GroupId g) const {
-  const model::Group& group = state_.groups().at(g);
-  const model::MemberCounts counts = state_.groups().CountsOf(group.key);
-  const model::GroupPhase phase = PhaseOf(group, counts);
-  const bool waits = phase == model::GroupPhase::kPending || phase == model::GroupPhase::kInqueue;
-  return counts[MemberKind::kBound] > 0 && waits;
-}
-
-// Members that ran before it came are those of a group of its name that was deleted, and may have
-// been all. Each member is looked at: it is asked when a group may become one of `partly_`, and
-// before it is released.
-bool Engine::RanBefore(GroupId g) const {
-  const model::GroupTable& groups = state_.groups();
-  const model::Group& group = groups.at(g);
-  bool ran = false;
-  groups.ForMembers(group.key, [&](PodId pod) {
-    const Instant start = state_.pods().at(pod).start;
-    ran = ran || (groups.KindOf(pod) == MemberKind::kBound && start != Instant{} &&
-                  start < group.creation);
-  });
-  return ran;
-}
 
 // When it gives back what it holds. What becomes of bindings on their way is waited for.
 Instant Engine::DeadlineOf(GroupId g, Instant since) const {
@@ -513,7 +393,7 @@ void Engine::ReleasePartly(Instant now, Plan& plan) {
     if (DeadlineOf(g, since) <= now) due.push_back(g);
   }
   for (const GroupId g : due) {
-    if (RanBefore(g)) {
+    if (gang::RanBefore(state_, g)) {
       partly_.erase(g);
     } else {
       ReleaseGang(g, now, plan);
@@ -535,13 +415,6 @@ void Engine::ReleaseGang(GroupId g, Instant now, Plan& plan) {
   SyncGroup(g);
   // Whose eviction was refused stays for now.
   if (const auto left = partly_.find(g); left != partly_.end()) left->second = now;
-}
-
-uint32_t Engine::ReleasedOf(GroupId g) const {
-  uint32_t count = 0;
-  state_.groups().ForMembers(state_.groups().at(g).key,
-                             [&](PodId pod) { count += state_.pods().at(pod).released ? 1 : 0; });
-  return count;
 }
 
 void Engine::TellMembers(GroupId g, const model::Refusal& refusal, Plan& plan) {
@@ -587,12 +460,12 @@ model::Refusal Engine::RefusalOfOrphan(PodId pod) const {
 }
 
 model::Refusal Engine::RefusalOfShort(GroupId g) const {
-  const RoleNeed lacks = Lacks(GangOf(g)).value_or(RoleNeed{});
+  const gang::RoleNeed lacks = gang::Lacks(gang::NeedOf(state_, g)).value_or(gang::RoleNeed{});
   return {.reasons = {{.kind = model::ReasonKind::kGangIncomplete, .detail = lacks.role}},
           .gang = model::GangRefusal{.group = state_.groups().at(g).key,
                                      .needed = lacks.needed,
                                      .found = lacks.waiting,
-                                     .released = ReleasedOf(g)}};
+                                     .released = gang::ReleasedOf(state_, g)}};
 }
 
 std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {
@@ -609,10 +482,10 @@ std::optional<model::Refusal> Engine::WhyGroupWaits(GroupId g) const {
 // once or, where it is promised nothing, when others leave: no if they could not be placed. For
 // equal members, which it says, yes only if they could be.
 bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
-  const std::vector<Kind> kinds = KindsOf(state_, WaitingMembers(g));
+  const auto kinds = gang::KindsOf(state_, gang::WaitingMembers(state_, g));
   equal = kinds.size() <= 1;
-  const auto needed = static_cast<model::Amount>(GangOf(g).needed);
-  const bool reserved = PromisedOf(g) >= GangOf(g).needed;
+  const auto needed = static_cast<model::Amount>(gang::NeedOf(state_, g).needed);
+  const bool reserved = gang::PromisedOf(state_, g) >= gang::NeedOf(state_, g).needed;
   model::Amount could = 0;
   for (const auto& [key, count] : kinds) {
     const int64_t below = reserved              ? kNobodyLeaves
@@ -632,43 +505,6 @@ bool Engine::CouldHold(GroupId g, Places& known, bool& equal) const {
   return could >= needed;
 }
 
-// How many of its members would fit if nothing stood on any node, where it needs more: of equal
-// ones alone.
-std::optional<uint32_t> Engine::MostOf(GroupId g) const {
-  const std::vector<PodId> members = WaitingMembers(g);
-  const auto needed = static_cast<model::Amount>(GangOf(g).needed);
-  if (members.empty()) return std::nullopt;
-  const Alike key = KeyOf(state_.pods().at(members.front()));
-  if (!std::ranges::all_of(members,
-                           [&](PodId pod) { return KeyOf(state_.pods().at(pod)) == key; })) {
-    return std::nullopt;
-  }
-  model::Amount most = 0;
-  for (uint32_t row = 0; row < state_.nodes().size() && most < needed; ++row) {
-    const NodeId n{row};
-    if (state_.nodes().used(n) && state_.nodes().present(n))
-      most += std::min(needed, PlacesToCome(state_, options_.evaluator, key, n, kAllEmpty));
-  }
-  if (most >= needed) return std::nullopt;
-  return static_cast<uint32_t>(most);
-}
-
-// Whether too few of its members would fit if nothing stood on any node, each kind of them by
-// itself. O(kinds x nodes), and of kinds that fit the first nodes most often.
-bool Engine::IsFutile(GroupId g) const {
-  auto missing = static_cast<model::Amount>(GangOf(g).needed);
-  for (const auto& [key, count] : KindsOf(state_, WaitingMembers(g))) {
-    model::Amount places = 0;
-    for (uint32_t row = 0; row < state_.nodes().size() && places < count; ++row) {
-      const NodeId n{row};
-      if (state_.nodes().used(n) && state_.nodes().present(n))
-        places += PlacesToCome(state_, options_.evaluator, key, n, kAllEmpty);
-    }
-    missing -= std::min(count, places);
-  }
-  return missing > 0;
-}
-
 // `kinds`: of the touches since the last time.
 void Engine::WakeGroups(model::TouchKinds kinds) {
   if (kinds == 0 || groups_.blocked().empty()) return;
@@ -680,21 +516,21 @@ void Engine::WakeGroups(model::TouchKinds kinds) {
     if (LacksQuota(g) || !CouldHold(g, known, equal)) continue;
     // Unequal ones are placed one after the other, in an order that scores decide.
     if ((!lifts && equal) || options_.faults.forget_woken_gangs) continue;
-    groups_.Wake(state_, g, PriorityOf(g));
+    groups_.Wake(state_, g, gang::PriorityOf(state_, g));
     ++counters_.wakes;
   }
 }
 
 // Whether it can be placed, or be promised what it is not.
 bool Engine::CouldDo(GroupId g) {
-  const Gang gang = GangOf(g);
+  const gang::Need need = gang::NeedOf(state_, g);
   {
     Trial trial{.claims = model::State::Trial(state_)};
-    if (!PlaceGang(g, gang, trial)) return true;
+    if (!PlaceGang(g, need, trial)) return true;
   }
-  if (PromisedOf(g) >= gang.needed) return false;
+  if (gang::PromisedOf(state_, g) >= need.needed) return false;
   Trial ahead{.claims = model::State::Trial(state_), .to_come = true};
-  return !PlaceGang(g, gang, ahead) && ahead.claims.Fits();
+  return !PlaceGang(g, need, ahead) && ahead.claims.Fits();
 }
 
 // What was tried is undone, but nodes are touched: so all are tried on one copy. As when they are

@@ -69,7 +69,8 @@ void Engine::SortGroups(std::vector<GroupId>& groups) const {
   std::ranges::sort(groups, [&](GroupId a, GroupId b) {
     const model::Group& x = state_.groups().at(a);
     const model::Group& y = state_.groups().at(b);
-    if (const int32_t i = PriorityOf(a), j = PriorityOf(b); i != j) return i > j;
+    if (const int32_t i = gang::PriorityOf(state_, a), j = gang::PriorityOf(state_, b); i != j)
+      return i > j;
     if (x.creation != y.creation) return x.creation < y.creation;
     return state_.UidOf(x.uid) < state_.UidOf(y.uid);
   });
@@ -103,7 +104,7 @@ void Engine::LetGroupsIn(Plan& plan) {
 // A group that is blocked for quota of which no member would get any yet.
 bool Engine::LacksQuota(GroupId g) const {
   if (!RefusedForQuota(groups_.refusal(g))) return false;
-  const std::vector<PodId> members = WaitingMembers(g);
+  const std::vector<PodId> members = gang::WaitingMembers(state_, g);
   return std::ranges::all_of(
       members, [&](PodId pod) { return state_.ShortFor(pod, /*to_come=*/true).has_value(); });
 }
@@ -135,7 +136,7 @@ void Engine::WakeMembersForQuota() {
 void Engine::WakeGroupsForQuota() {
   for (const GroupId g : groups_for_quota_) {
     if (!groups_.is_blocked(g) || LacksQuota(g) || options_.faults.forget_quota_waiters) continue;
-    groups_.Wake(state_, g, PriorityOf(g));
+    groups_.Wake(state_, g, gang::PriorityOf(state_, g));
     ++counters_.wakes;
   }
 }

@@ -44,8 +44,8 @@ struct Over {
 // Derived from a state and from who holds quota in it, which outlive it; good as long as no facts
 // come and whoever changes claims notes their queues. O(queues below cohorts that have one which
 // uses too much) when it is first asked for a cohort and what lacks, or when a cohort between that
-// and a queue that is noted begins or ceases to use too much; else O(levels x log queues) a note, and those of the queue that hold
-// nothing of what lacks. Single-threaded.
+// and a queue that is noted begins or ceases to use too much; else O(levels x log queues) a note,
+// and those of the queue that hold nothing of what lacks. Single-threaded.
 class OverIndex {
  public:
   OverIndex(const model::State& state, const HoldersOf& holders)

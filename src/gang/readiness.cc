@@ -1,0 +1,162 @@
+#include "gang/readiness.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace berth::gang {
+
+using model::Amount;
+using model::GroupId;
+using model::MemberKind;
+using model::NodeId;
+using model::PodId;
+using model::State;
+
+namespace {
+
+// Upstream counts roles only of a group that needs as many in all.
+bool CountsRoles(const model::Group& group) {
+  int64_t needed = 0;
+  for (const model::RoleMinimum& m : group.min_of_roles) needed += m.count;
+  return needed <= group.min_member;
+}
+
+// What nodes would hold of such pods if they were empty; no more than `enough` is looked for.
+Amount PlacesOnAll(const State& state, const Alike& pod, Amount enough, const EmptyPlaces& places) {
+  Amount found = 0;
+  for (uint32_t row = 0; row < state.nodes().size() && found < enough; ++row) {
+    const NodeId n{row};
+    if (state.nodes().used(n) && state.nodes().present(n))
+      found += std::min(enough, places(pod, n));
+  }
+  return std::min(found, enough);
+}
+
+}  // namespace
+
+Need NeedOf(const State& state, GroupId g) {
+  const model::GroupTable& groups = state.groups();
+  const model::Group& group = groups.at(g);
+  const model::MemberCounts counts = groups.CountsOf(group.key);
+  Need need{.waiting = counts[MemberKind::kWaiting]};
+  if (group.phase == model::GroupPhase::kCompleted && need.waiting == 0) return need;
+  const auto needed = static_cast<uint32_t>(group.min_member);
+  need.needed = needed > counts.ready() ? needed - counts.ready() : 0;
+  if (group.min_of_roles.empty() || !CountsRoles(group)) return need;
+  for (const model::RoleMinimum& m : group.min_of_roles)
+    need.roles.push_back({.role = m.role, .needed = static_cast<uint32_t>(m.count)});
+  groups.ForMembers(group.key, [&](PodId pod) {
+    const auto role = std::ranges::find(need.roles, state.pods().at(pod).role, &RoleNeed::role);
+    if (role == need.roles.end()) return;
+    const MemberKind kind = groups.KindOf(pod);
+    if (kind == MemberKind::kWaiting) ++role->waiting;
+    if (model::IsReady(kind)) role->needed -= std::min(role->needed, 1u);
+  });
+  uint32_t of_roles = 0;
+  for (const RoleNeed& role : need.roles) of_roles += role.needed;
+  need.needed = std::max(need.needed, of_roles);
+  return need;
+}
+
+std::optional<RoleNeed> Lacks(const Need& need) {
+  for (const RoleNeed& role : need.roles) {
+    if (role.waiting < role.needed) return role;
+  }
+  if (need.waiting >= need.needed) return std::nullopt;
+  return RoleNeed{.role = {}, .needed = need.needed, .waiting = need.waiting};
+}
+
+int32_t PriorityOf(const State& state, GroupId g) {
+  const model::Group& group = state.groups().at(g);
+  if (group.priority) return *group.priority;
+  int32_t highest = std::numeric_limits<int32_t>::min();
+  state.groups().ForMembers(group.key, [&](PodId pod) {
+    if (state.groups().KindOf(pod) == MemberKind::kWaiting)
+      highest = std::max(highest, state.pods().at(pod).priority);
+  });
+  return highest;
+}
+
+std::vector<PodId> WaitingMembers(const State& state, GroupId g) {
+  const model::GroupTable& groups = state.groups();
+  std::vector<PodId> members;
+  groups.ForMembers(groups.at(g).key, [&](PodId pod) {
+    if (groups.KindOf(pod) == MemberKind::kWaiting &&
+        state.pods().at(pod).not_before == Instant{}) {
+      members.push_back(pod);
+    }
+  });
+  return members;
+}
+
+uint32_t PromisedOf(const State& state, GroupId g) {
+  const model::GroupTable& groups = state.groups();
+  uint32_t count = 0;
+  groups.ForMembers(groups.at(g).key, [&](PodId pod) {
+    if (groups.KindOf(pod) == MemberKind::kWaiting && state.PromiseOf(pod).valid()) ++count;
+  });
+  return count;
+}
+
+uint32_t ReleasedOf(const State& state, GroupId g) {
+  uint32_t count = 0;
+  state.groups().ForMembers(state.groups().at(g).key,
+                            [&](PodId pod) { count += state.pods().at(pod).released ? 1 : 0; });
+  return count;
+}
+
+bool IsPartly(const State& state, GroupId g) {
+  const model::Group& group = state.groups().at(g);
+  const model::MemberCounts counts = state.groups().CountsOf(group.key);
+  const model::GroupPhase phase = PhaseOf(group, counts);
+  const bool waits = phase == model::GroupPhase::kPending || phase == model::GroupPhase::kInqueue;
+  return counts[MemberKind::kBound] > 0 && waits;
+}
+
+bool RanBefore(const State& state, GroupId g) {
+  const model::GroupTable& groups = state.groups();
+  const model::Group& group = groups.at(g);
+  bool ran = false;
+  groups.ForMembers(group.key, [&](PodId pod) {
+    const Instant start = state.pods().at(pod).start;
+    ran = ran || (groups.KindOf(pod) == MemberKind::kBound && start != Instant{} &&
+                  start < group.creation);
+  });
+  return ran;
+}
+
+Alike AlikeOf(const model::Pod& pod) {
+  return {.class_id = pod.class_id, .pin = pod.pin, .priority = pod.priority};
+}
+
+std::vector<std::pair<Alike, Amount>> KindsOf(const State& state, std::span<const PodId> pods) {
+  std::vector<std::pair<Alike, Amount>> kinds;
+  for (const PodId pod : pods) {
+    const Alike key = AlikeOf(state.pods().at(pod));
+    const auto at = std::ranges::find(kinds, key, &std::pair<Alike, Amount>::first);
+    if (at == kinds.end()) {
+      kinds.emplace_back(key, 1);
+    } else {
+      ++at->second;
+    }
+  }
+  return kinds;
+}
+
+bool IsFutile(const State& state, GroupId g, const EmptyPlaces& places) {
+  Amount missing = NeedOf(state, g).needed;
+  for (const auto& [pod, count] : KindsOf(state, WaitingMembers(state, g)))
+    missing -= PlacesOnAll(state, pod, count, places);
+  return missing > 0;
+}
+
+std::optional<uint32_t> MostOf(const State& state, GroupId g, const EmptyPlaces& places) {
+  const std::vector<std::pair<Alike, Amount>> kinds = KindsOf(state, WaitingMembers(state, g));
+  if (kinds.size() != 1) return std::nullopt;
+  const Amount needed = NeedOf(state, g).needed;
+  const Amount most = PlacesOnAll(state, kinds.front().first, needed, places);
+  if (most >= needed) return std::nullopt;
+  return static_cast<uint32_t>(most);
+}
+
+}  // namespace berth::gang

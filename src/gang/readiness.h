@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/time.h"
+#include "model/groups.h"
+#include "model/ids.h"
+#include "model/nodes.h"
+#include "model/state.h"
+
+// What groups need and have, as functions of the observed facts: how many of their members are to
+// be placed at once, whether those are there, whether any nodes could hold them
+// (docs/design/0010-gangs.md). Who is placed where is decided in cycle/.
+//
+// Pure; O(members of the group) each, unless said otherwise.
+namespace berth::gang {
+
+// What a group needs placed at once, of a role.
+struct RoleNeed {
+  model::NameId role;  // Invalid: of any.
+  uint32_t needed = 0;
+  uint32_t waiting = 0;  // Members that could be.
+};
+// And of all.
+struct Need {
+  uint32_t needed = 0;  // Those of roles among them.
+  uint32_t waiting = 0;
+  std::vector<RoleNeed> roles = {};
+};
+// Nothing is needed by who was completed and has no new members (Volcano's P13 of
+// docs/REGRESSIONS.md), and roles count only where the group needs as many in all, as upstream.
+[[nodiscard]] Need NeedOf(const model::State& state, model::GroupId group);
+// What it lacks members of: a role, or members at all. Nothing: they are there. O(roles).
+[[nodiscard]] std::optional<RoleNeed> Lacks(const Need& need);
+
+// Its own, or that of its most important member that waits.
+[[nodiscard]] int32_t PriorityOf(const model::State& state, model::GroupId group);
+// Who waits and may be tried, in any order.
+[[nodiscard]] std::vector<model::PodId> WaitingMembers(const model::State& state,
+                                                       model::GroupId group);
+// How many that wait are promised a place.
+[[nodiscard]] uint32_t PromisedOf(const model::State& state, model::GroupId group);
+// How many are to be deleted for it.
+[[nodiscard]] uint32_t ReleasedOf(const model::State& state, model::GroupId group);
+
+// Whether it holds nodes for some of those it needs, and its object does not say that it ever did
+// for all: what was seen of members alone need not have been so at one time. O(1).
+[[nodiscard]] bool IsPartly(const model::State& state, model::GroupId group);
+// Members that ran before it came are those of a group of its name that was deleted, and may have
+// been all.
+[[nodiscard]] bool RanBefore(const model::State& state, model::GroupId group);
+
+// Of equal members one stands for all.
+struct Alike {
+  model::ClassId class_id;
+  model::Pin pin;
+  int32_t priority = 0;
+  bool operator==(const Alike&) const = default;
+};
+[[nodiscard]] Alike AlikeOf(const model::Pod& pod);
+// How many of the pods are alike, in the order in which the first of each stands. O(pods x kinds).
+[[nodiscard]] std::vector<std::pair<Alike, model::Amount>> KindsOf(
+    const model::State& state, std::span<const model::PodId> pods);
+
+// How many of those the node would hold if nothing stood there.
+using EmptyPlaces = std::function<model::Amount(const Alike&, model::NodeId)>;
+// Whether too few of its members would fit if nothing stood on any node, each kind of them by
+// itself. O(kinds x nodes), and of kinds that fit the first nodes most often.
+[[nodiscard]] bool IsFutile(const model::State& state, model::GroupId group,
+                            const EmptyPlaces& places);
+// How many of its members would fit then, where it needs more: of equal ones alone. O(nodes).
+[[nodiscard]] std::optional<uint32_t> MostOf(const model::State& state, model::GroupId group,
+                                             const EmptyPlaces& places);
+
+}  // namespace berth::gang
