@@ -24,6 +24,18 @@ std::string GroupOf(const Pod& pod) {
   return MadeGroupName(pod.meta.owners, pod.meta.uid);
 }
 
+std::string_view QueueOf(const PodGroup& group) {
+  return group.queue.empty() ? std::string_view("default") : std::string_view(group.queue);
+}
+
+int64_t& CountOf(GroupCounts& counts, std::string_view phase) {
+  if (phase == "Inqueue") return counts.inqueue;
+  if (phase == "Running") return counts.running;
+  if (phase == "Unknown") return counts.unknown;
+  if (phase == "Completed") return counts.completed;
+  return counts.pending;
+}
+
 bool IsOpen(const Queue& queue) { return queue.state.empty() || queue.state == "Open"; }
 
 }  // namespace berth::api

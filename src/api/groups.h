@@ -53,6 +53,21 @@ struct PodGroup {
   bool operator==(const PodGroup&) const = default;
 };
 
+// That it names, or "default". Valid as long as the group.
+[[nodiscard]] std::string_view QueueOf(const PodGroup& group);
+
+// PodGroups by their phase.
+struct GroupCounts {
+  int64_t pending = 0;
+  int64_t inqueue = 0;
+  int64_t running = 0;
+  int64_t unknown = 0;
+  int64_t completed = 0;
+  bool operator==(const GroupCounts&) const = default;
+};
+// That of a phase as it is written; one that was never written is pending.
+[[nodiscard]] int64_t& CountOf(GroupCounts& counts, std::string_view phase);
+
 // Amounts are in the units of ResourceAmount, clamped to limits::kQuotaMax.
 struct Queue {
   ObjectMeta meta;
@@ -62,6 +77,7 @@ struct Queue {
   ResourceList deserved;    // What they may have whatever others want.
   ResourceList guarantee;   // What nobody else may have.
   std::string state;        // Open, Closed, Closing, Unknown; empty: nobody said.
+  GroupCounts groups;
   bool operator==(const Queue&) const = default;
 };
 // Whether its groups may start: one that nobody looked at yet is open.

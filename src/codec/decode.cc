@@ -213,12 +213,28 @@ void ReadQueueSpec(Errors& errors, std::string_view key, const Element& value, a
   }
 }
 
+void ReadQueueStatus(Errors& errors, std::string_view key, const Element& value, api::Queue& out) {
+  if (key == "state") {
+    Read(errors, "status.state", value, out.state);
+  } else if (key == "pending") {
+    Read(errors, "status.pending", value, out.groups.pending);
+  } else if (key == "inqueue") {
+    Read(errors, "status.inqueue", value, out.groups.inqueue);
+  } else if (key == "running") {
+    Read(errors, "status.running", value, out.groups.running);
+  } else if (key == "unknown") {
+    Read(errors, "status.unknown", value, out.groups.unknown);
+  } else if (key == "completed") {
+    Read(errors, "status.completed", value, out.groups.completed);
+  }
+}
+
 void ReadQueue(Errors& errors, const Element& root, api::Queue& out) {
   ReadObject(
       errors, root, out.meta,
       [&](std::string_view key, const Element& value) { ReadQueueSpec(errors, key, value, out); },
       [&](std::string_view key, const Element& value) {
-        if (key == "state") Read(errors, "status.state", value, out.state);
+        ReadQueueStatus(errors, key, value, out);
       });
 }
 

@@ -86,12 +86,8 @@ class Finder {
     if (const auto id = state_.workloads().FindUid(claim.owner); id.valid()) return workload(id);
     const model::PodId pod = state_.pods().FindUid(claim.owner);
     if (!pod.valid()) return std::nullopt;
-    const model::Pod& row = state_.pods().at(pod);
-    if (row.job.valid()) {
-      const auto of_job = state_.slots().WorkloadsOf(row.job);
-      if (!of_job.empty()) return workload(of_job.front());
-    }
-    return Who{"pod", state_.KeyOf(row.key), promised};
+    if (const auto id = state_.WorkloadOf(pod); id.valid()) return workload(id);
+    return Who{"pod", state_.KeyOf(state_.pods().at(pod).key), promised};
   }
 
   void Add(NodeId node, const Claim& claim) {

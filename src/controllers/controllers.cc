@@ -261,6 +261,16 @@ void Controllers::EnqueueGroups(Instant now, const Head& head, const Difference&
   }
 }
 
+void Controllers::EnqueueGroupQueues(Instant now, const Difference& difference) {
+  std::set<std::string_view> names;
+  if (!difference.queue_before.empty()) names.insert(difference.queue_before);
+  if (!difference.removed) names.insert(QueueOf(*objects_.group(difference.slot)));
+  for (const std::string_view name : names) {
+    const Slot queue = objects_.Find(api::KindId::kQueue, {}, name);
+    if (queue != kNoSlot) Enqueue(now, {Part::kGroupQueue, objects_.head(queue).uid});
+  }
+}
+
 void Controllers::EnqueueWorkload(Instant now, std::string_view job_uid) {
   const Slot slot = objects_.Find(job_uid);
   const bool waits = slot == kNoSlot ? !objects_.WorkloadsFor(job_uid).empty()
@@ -375,6 +385,12 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       break;
     case api::KindId::kPodDisruptionBudget:
       Enqueue(now, {Part::kBudget, head.uid});
+      break;
+    case api::KindId::kPodGroup:
+      EnqueueGroupQueues(now, difference);
+      break;
+    case api::KindId::kQueue:
+      Enqueue(now, {Part::kGroupQueue, head.uid});
       break;
     case api::KindId::kNamespace:
       Enqueue(now, {Part::kNamespace, head.uid});

@@ -19,6 +19,7 @@
 #include "controllers/deployment.h"
 #include "controllers/disruption.h"
 #include "controllers/event_recorder.h"
+#include "controllers/group_queues.h"
 #include "controllers/job.h"
 #include "controllers/left_workloads.h"
 #include "controllers/namespaces.h"
@@ -88,6 +89,7 @@ enum class Part : uint8_t {
   kStatefulSet,
   kDaemonSet,
   kCronJob,
+  kGroupQueue,
 };
 
 struct Key {
@@ -158,6 +160,8 @@ class Controllers final : public env::Actor {
   // Budgets that may count otherwise: of a pod, or of the pods that a controller wants.
   void EnqueueBudgets(Instant now, const Head& head, const Difference& difference);
   void EnqueueGroups(Instant now, const Head& head, const Difference& difference);
+  // The queues that a PodGroup is in, and was.
+  void EnqueueGroupQueues(Instant now, const Difference& difference);
   // The Workloads of the Jobs that a change may concern: itself, its controller, or any.
   void EnqueueWorkloads(Instant now, const Head& head);
   // Those that have places on the node. O(Workloads and their domains).

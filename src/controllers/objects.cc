@@ -292,6 +292,8 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Taken(kind, decoder_.PodDisruptionBudget(json), decoded);
     case api::KindId::kPodGroup:
       return Taken(kind, decoder_.PodGroup(json), decoded);
+    case api::KindId::kQueue:
+      return Taken(kind, decoder_.Queue(json), decoded);
     case api::KindId::kWorkload:
       return Taken(kind, decoder_.Workload(json), decoded);
     case api::KindId::kResourceFlavor:
@@ -339,10 +341,27 @@ void Objects::Keep(Slot slot, Decoded& decoded) {
   } else if (auto* budget = std::get_if<api::PodDisruptionBudget>(&decoded)) {
     KeepBudget(slot, std::move(*budget));
   } else if (auto* group = std::get_if<api::PodGroup>(&decoded)) {
-    groups_[slot] = std::move(*group);
+    KeepGroup(slot, std::move(*group));
+  } else if (auto* queue = std::get_if<api::Queue>(&decoded)) {
+    group_queues_[slot] = std::move(*queue);
   } else if (!KeepSets(slot, decoded)) {
     KeepQueued(slot, decoded);
   }
+}
+
+// The group is counted in its queue by what it says of its phase.
+void Objects::KeepGroup(Slot slot, api::PodGroup group) {
+  UncountGroup(slot);
+  ++CountOf(groups_in_[std::string(QueueOf(group))], group.phase);
+  groups_[slot] = std::move(group);
+}
+
+void Objects::UncountGroup(Slot slot) {
+  const auto known = groups_.find(slot);
+  if (known == groups_.end()) return;
+  const auto at = groups_in_.find(QueueOf(known->second));
+  --CountOf(at->second, known->second.phase);
+  if (at->second == api::GroupCounts{}) groups_in_.erase(at);
 }
 
 bool Objects::KeepSets(Slot slot, Decoded& decoded) {
@@ -469,6 +488,7 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
       difference.node_before = pods_[known].node;
       difference.group_before = pods_[known].group;
     }
+    if (kind == api::KindId::kPodGroup) difference.queue_before = QueueOf(groups_[known]);
     difference.slot = known;
     difference.scaled = IsScaled(known, decoded);
     const auto* machine = std::get_if<api::Node>(&decoded);
@@ -611,7 +631,11 @@ void Objects::EraseViews(Slot slot) {
       guarded_.erase(slot);
       break;
     case api::KindId::kPodGroup:
+      UncountGroup(slot);
       groups_.erase(slot);
+      break;
+    case api::KindId::kQueue:
+      group_queues_.erase(slot);
       break;
     case api::KindId::kWorkload:
       workloads_.erase(slot);
@@ -638,6 +662,7 @@ Difference Objects::Remove(std::string_view uid) {
     difference.node_before = pods_[slot].node;
     difference.group_before = pods_[slot].group;
   }
+  if (heads_[slot].kind == api::KindId::kPodGroup) difference.queue_before = QueueOf(groups_[slot]);
   Unlink(slot);
   EraseViews(slot);
   difference.slot = slot;
@@ -677,6 +702,11 @@ const api::ConfigMap* Objects::config_map(Slot slot) const { return At(config_ma
 const api::PodDisruptionBudget* Objects::budget(Slot slot) const { return At(budgets_, slot); }
 
 const api::PodGroup* Objects::group(Slot slot) const { return At(groups_, slot); }
+const api::Queue* Objects::group_queue(Slot slot) const { return At(group_queues_, slot); }
+api::GroupCounts Objects::GroupsIn(std::string_view queue) const {
+  const auto at = groups_in_.find(queue);
+  return at == groups_in_.end() ? api::GroupCounts{} : at->second;
+}
 
 const api::Workload* Objects::workload(Slot slot) const { return At(workloads_, slot); }
 const api::ResourceFlavor* Objects::flavor(Slot slot) const { return At(flavors_, slot); }

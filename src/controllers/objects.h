@@ -130,6 +130,7 @@ struct Difference {
   bool turned = false;
   // Another pod may run on a node: its labels or taints changed.
   bool refitted = false;
+  std::string queue_before;  // Of a PodGroup.
   // Of what was known before: something that PodGroups are made of changed.
   bool regrouped = false;
 };
@@ -165,6 +166,8 @@ class Objects {
   [[nodiscard]] const api::ConfigMap* config_map(Slot slot) const;
   [[nodiscard]] const api::PodDisruptionBudget* budget(Slot slot) const;
   [[nodiscard]] const api::PodGroup* group(Slot slot) const;
+  // Of Volcano's.
+  [[nodiscard]] const api::Queue* group_queue(Slot slot) const;
   [[nodiscard]] const api::Workload* workload(Slot slot) const;
   [[nodiscard]] const api::ResourceFlavor* flavor(Slot slot) const;
   [[nodiscard]] const api::PriorityClass* priority_class(Slot slot) const;
@@ -188,6 +191,8 @@ class Objects {
   // The pods of a namespace whose group is called so, the object being there or not.
   [[nodiscard]] const std::set<Slot>& MembersOf(std::string_view namespace_name,
                                                 std::string_view group) const;
+  // The PodGroups that are in Volcano's queue of that name, the object being there or not.
+  [[nodiscard]] api::GroupCounts GroupsIn(std::string_view queue) const;
   // Objects of a kind in a namespace, in order of names; those of all namespaces: All().
   [[nodiscard]] std::vector<Slot> In(api::KindId kind, std::string_view namespace_name) const;
   [[nodiscard]] std::vector<Slot> All(api::KindId kind) const;
@@ -215,6 +220,8 @@ class Objects {
   void LinkToBudgets(Slot pod);
   void UnlinkFromBudgets(Slot pod);
   void KeepBudget(Slot slot, api::PodDisruptionBudget budget);
+  void KeepGroup(Slot slot, api::PodGroup group);
+  void UncountGroup(Slot slot);
 
   codec::Decoder decoder_;
   std::vector<Head> heads_;  // An empty uid marks a free row.
@@ -247,7 +254,9 @@ class Objects {
   std::map<Slot, api::ConfigMap> config_maps_;
   std::map<Slot, api::PodDisruptionBudget> budgets_;
   std::map<Slot, api::PodGroup> groups_;
-  std::map<Slot, Shared<api::PodSpec>> template_specs_;  // As template_spec().
+  std::map<Slot, api::Queue> group_queues_;
+  std::map<std::string, api::GroupCounts, std::less<>> groups_in_;  // By queue.
+  std::map<Slot, Shared<api::PodSpec>> template_specs_;             // As template_spec().
   std::map<Slot, api::Workload> workloads_;
   std::map<Slot, api::ResourceFlavor> flavors_;
   std::map<Slot, api::PriorityClass> priority_classes_;
@@ -265,12 +274,12 @@ class Objects {
   struct VolumeFacts {
     bool bound = false;
   };
-  using Decoded =
-      std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews, api::Node,
-                   api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget,
-                   api::PodGroup, api::Workload, api::ResourceFlavor, api::PriorityClass,
-                   api::WorkloadPriorityClass, api::ReplicationController, api::StatefulSet,
-                   DaemonViews, api::ControllerRevision, api::CronJob, VolumeFacts>;
+  using Decoded = std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews,
+                               api::Node, api::Namespace, api::Lease, api::ConfigMap,
+                               api::PodDisruptionBudget, api::PodGroup, api::Queue, api::Workload,
+                               api::ResourceFlavor, api::PriorityClass, api::WorkloadPriorityClass,
+                               api::ReplicationController, api::StatefulSet, DaemonViews,
+                               api::ControllerRevision, api::CronJob, VolumeFacts>;
   void Keep(Slot slot, Decoded& decoded);
   // What is kept for Jobs with a queue name.
   void KeepQueued(Slot slot, Decoded& decoded);

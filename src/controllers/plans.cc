@@ -11,6 +11,8 @@ namespace berth::controllers {
 namespace {
 
 constexpr Duration kEndedPodsEvery = Duration::Seconds(20);
+// Groups of a queue come and go by thousands.
+constexpr Duration kCountsEvery = Duration::Seconds(1);
 // Of one plan at once.
 constexpr size_t kWritesMax = 1000;
 static_assert(kWritesMax > kPodsBurst, "a burst of pods and a status fit into one plan");
@@ -58,7 +60,8 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
     return;
   }
   Row& row = rows_[key];
-  row.not_before = std::max(row.not_before, now + options_.spacing);
+  const bool counts = key.part == Part::kGroupQueue;
+  row.not_before = std::max(row.not_before, now + (counts ? kCountsEvery : options_.spacing));
   row.planned = ReasonOf(key);
   // The rest is planned anew from what these lead to.
   if (plan.writes.size() > kWritesMax) plan.writes.resize(kWritesMax);
@@ -103,6 +106,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanDisruptedPod(objects_, slot, now);
     case Part::kProtection:
       return PlanProtection(objects_, slot);
+    case Part::kGroupQueue:
+      return PlanGroupQueue(objects_, slot);
     case Part::kNode:
     case Part::kEndedPods:
     case Part::kPodGroup:

@@ -751,6 +751,28 @@ TEST_F(PodGroups, APodThatNamesAnotherGroupMeanwhileKeepsIt) {
             "theirs");
 }
 
+// The counts of a queue's status follow its groups, and one that is closed is so once they are gone.
+TEST_F(PodGroups, AQueueSaysWhatIsInItAndWhetherItIsClosed) {
+  const std::string queue = "/apis/scheduling.volcano.sh/v1beta1/queues/default";
+  Make(queue.substr(0, queue.rfind('/')), R"({"metadata":{"name":"default"},"spec":{}})");
+  Pass(2);
+  EXPECT_EQ(Text(queue, "/status/state"), "Open");
+  MakeSet(2);
+  Pass(2);
+  EXPECT_EQ(Text(queue, "/status/pending"), "1");
+  Patch(GroupPath() + "/status", R"({"status":{"phase":"Running"}})");
+  Pass(2);
+  EXPECT_EQ(Text(queue, "/status/pending") + Text(queue, "/status/running"), "01");
+  Patch(queue + "/status", R"({"status":{"state":"Closed"}})");
+  Pass(2);
+  EXPECT_EQ(Text(queue, "/status/state"), "Closing");
+  Scale(0);
+  Pass(40);
+  EXPECT_EQ(Text(queue, "/status/state"), "Closed");
+  EXPECT_EQ(Text(queue, "/status/running"), "0");
+  ExpectAtRest();
+}
+
 // What a group's owner says wrongly is told of where its user looks.
 TEST_F(PodGroups, ACountThatIsNoneIsToldOfAtTheOwner) {
   MakeSet(1, R"("scheduling.volcano.sh/group-min-member":"two")");

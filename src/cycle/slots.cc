@@ -268,6 +268,14 @@ SlotPlacer::Ahead SlotPlacer::PlaceToCome(WorkloadId workload, const Reservation
   return to_come;
 }
 
+// In the order in which its object will tell them.
+void SlotPlacer::AddSorted(std::vector<Slot> slots, Look& look) const {
+  std::ranges::sort(slots, {}, [&](const Slot& slot) {
+    return std::pair(state_.NameOf(slot.node), slot.devices.mask);
+  });
+  look.found.slots.insert(look.found.slots.end(), slots.begin(), slots.end());
+}
+
 // What others are promised is left to them, however much less important they are: they are soon
 // where they can be evicted.
 SlotPlacer::Refused SlotPlacer::ReserveAnywhere(Look& look, uint32_t pod_set) {
@@ -294,10 +302,7 @@ SlotPlacer::Refused SlotPlacer::ReserveAnywhere(Look& look, uint32_t pod_set) {
     look.victims->insert(look.victims->end(), there.victims.begin(), there.victims.end());
     look.trial.Reserve(look.workload, class_id, slots.back(), there.victims);
   }
-  std::ranges::sort(slots, {}, [&](const Slot& slot) {
-    return std::pair(state_.NameOf(slot.node), slot.devices.mask);
-  });
-  look.found.slots.insert(look.found.slots.end(), slots.begin(), slots.end());
+  AddSorted(std::move(slots), look);
   return std::nullopt;
 }
 
@@ -360,10 +365,7 @@ SlotPlacer::Refused SlotPlacer::PlaceAnywhere(Look& look, uint32_t pod_set) {
          .devices = evaluator_.ChooseDevices(state_, class_id, node, &look.viewer, /*draw=*/0)});
     look.trial.Place(look.workload, class_id, slots.back());
   }
-  std::ranges::sort(slots, {}, [&](const Slot& slot) {
-    return std::pair(state_.NameOf(slot.node), slot.devices.mask);
-  });
-  look.found.slots.insert(look.found.slots.end(), slots.begin(), slots.end());
+  AddSorted(std::move(slots), look);
   return std::nullopt;
 }
 

@@ -191,6 +191,7 @@ class SlotPlacer {
                                                  FlavorTopology::View view);
   [[nodiscard]] Refused PlaceAnywhere(Look& look, uint32_t pod_set);
   [[nodiscard]] model::Amount StoppedOn(model::NodeId node, model::ResourceId resource) const;
+  void AddSorted(std::vector<model::Slot> slots, Look& look) const;
   [[nodiscard]] Refused ReserveAnywhere(Look& look, uint32_t pod_set);
   [[nodiscard]] Refused PlacePods(Look& look);
   [[nodiscard]] uint32_t CountOf(model::WorkloadId workload, const model::Reservation& reservation,

@@ -260,9 +260,7 @@ Amount FlavorTopology::RoomOn(NodeId node, ResourceId resource, const model::Vie
 bool FlavorTopology::IsOfWorkload(model::OwnerId owner) const {
   if (state_.workloads().FindUid(owner).valid()) return true;
   const model::PodId pod = state_.pods().FindUid(owner);
-  if (!pod.valid()) return false;
-  const model::OwnerId job = state_.pods().at(pod).job;
-  return job.valid() && !state_.slots().WorkloadsOf(job).empty();
+  return pod.valid() && state_.WorkloadOf(pod).valid();
 }
 
 void FlavorTopology::AddWorkloads(NodeId node, const model::Viewer& viewer,

@@ -525,7 +525,7 @@ model::GroupUpsert GroupFacts(const api::PodGroup& group, std::optional<int32_t>
                            .priority = priority,
                            .creation = group.meta.creation_time,
                            .min_resources = MinResourcesOf(group, vocabulary)};
-  if (!group.queue.empty()) facts.queue = group.queue;
+  facts.queue = QueueOf(group);
   for (const auto& [role, needed] : group.min_task_member) {
     if (needed <= 0) continue;
     // That of members that say none.

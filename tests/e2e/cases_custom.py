@@ -177,6 +177,8 @@ def group_queues(test):
     closed = f"PodGroup {namespace}/train waits: queue {queue} is closed, or one above it: open it, or name another in spec.queue."
     test.wait("c is told again", lambda: told(test, "c") == closed)
     test.wait("its group is told again", lambda: waits_for(test, path) == closed)
+    state = lambda *keys: tuple(test.get(f"{queues}/{queue}")["status"].get(key) for key in keys)
+    test.wait("its queue says that it closes", lambda: state("state", "running", "pending") == ("Closing", 1, 0))
     test.true(all(test.node_of(name) for name in "ab"), "who runs goes on")
     test.merge(f"{queues}/{queue}/status", {"status": {"state": "Open"}})
     test.wait("c has a node", lambda: test.node_of("c"))
