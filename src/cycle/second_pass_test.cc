@@ -369,6 +369,26 @@ TEST(ByTopologyTest, PodsTakeThePlacesOfTheNodesThatTheySelect) {
   EXPECT_EQ(world.Cycle(), "default/w-1 on a1; ");
 }
 
+// K010: a pod that is let in while its node is away takes its place when that comes, or is labelled
+// as the pod asks, and not at the next change of the pod.
+TEST(ByTopologyTest, APodTakesItsPlaceWhenItsNodeComes) {
+  for (const bool relabelled : {false, true}) {
+    TopologyWorld world;
+    world.Node("a1", "a");
+    world.Starts({.name = "w"}, "rack");
+    if (relabelled) {
+      world.engine.Apply(FactsOf(world.engine.vocabulary(), TestNode{.name = "a1", .cpu = 1000}));
+    } else {
+      world.NodeGone("a1");
+    }
+    world.Pod("w", "w-0", "a1");
+    EXPECT_EQ(world.Cycle(), "");
+    world.Node("a1", "a");
+    EXPECT_EQ(world.Cycle(), "default/w-0 on a1; ") << relabelled;
+    EXPECT_EQ(model::Audit(world.state()), std::vector<std::string>());
+  }
+}
+
 // ---- Nodes that fail -------------------------------------------------------------------------
 
 // K010, K013: its place is not claimed a second time while another is written beside it.

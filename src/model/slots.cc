@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "base/check.h"
@@ -605,6 +606,17 @@ void State::GiveSlots(WorkloadId workload) {
       if (ClaimOf(pod).valid() == standing) TakePlace(pod);
     }
   }
+}
+
+// Whose pods may select the node now take the places that they have there.
+void State::GiveSlotsOn(NodeId node) {
+  std::set<WorkloadId> workloads;
+  for (ClaimId id = ledger_.nodes().first_claim(node.value); id.valid();
+       id = ledger_.claim(id).next_in_account) {
+    const WorkloadId workload = workloads_.FindUid(ledger_.claim(id).owner);
+    if (workload.valid()) workloads.insert(workload);
+  }
+  for (const WorkloadId workload : workloads) GiveSlots(workload);
 }
 
 // ---- Trials ----------------------------------------------------------------------------------

@@ -159,8 +159,10 @@ void State::ApplyNode(const NodeUpsert& facts) {
   if (Assign(nodes_.gpu_model_[row], facts.gpu_model)) kinds |= kTouchDevices;
   SetAmounts(n, facts, kinds);
   if (kinds != 0) touches_.Add(n, kinds);
-  if ((kinds & kTouchAdded) == 0) return;
-  for (const PodId pod : homeless_.Take(nodes_.name(n))) SettleClaims(pod);
+  if ((kinds & kTouchAdded) != 0) {
+    for (const PodId pod : homeless_.Take(nodes_.name(n))) SettleClaims(pod);
+  }
+  if ((kinds & (kTouchAdded | kTouchLabels)) != 0) GiveSlotsOn(n);
 }
 
 void State::SetAmounts(NodeId node, const NodeUpsert& facts, TouchKinds& kinds) {

@@ -401,6 +401,7 @@ class State {
   bool TakePlace(PodId pod);
   void GiveBack(WorkloadId workload, uint32_t place);
   void GiveSlots(WorkloadId workload);
+  void GiveSlotsOn(NodeId node);
   void SetJob(WorkloadId workload, const std::string& job);
   [[nodiscard]] bool IsOlder(WorkloadId a, WorkloadId b) const;
   [[nodiscard]] bool IsLeaving(WorkloadId workload) const;
