@@ -37,6 +37,31 @@ bool Read(const client::ObjectEvent& event, const Result<T>& object, env::Outbox
 
 }  // namespace
 
+Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload, const Taking& taking,
+                                      const api::Placement* placement,
+                                      model::Vocabulary& vocabulary) {
+  auto facts = translate::WorkloadFacts(workload, vocabulary, placement);
+  if (!facts) return facts;
+  const auto& names = taking.scheduler_names;
+  for (size_t i = 0; i < facts->slots.size(); ++i) {
+    const api::PodSpec& spec = *workload.pod_sets[i].spec;
+    const std::string& name = spec.scheduler_name;
+    const bool mine = name.empty() || std::ranges::find(names, name) != names.end();
+    facts->slots[i].ours = mine && spec.unsupported.empty();
+    // With places alone quota would be held for what never runs.
+    if (taking.joint && mine && !spec.unsupported.empty()) {
+      facts->slots[i].unsupported =
+          vocabulary.names.Intern(fmt::format("{}", fmt::join(spec.unsupported, ", ")));
+    }
+  }
+  return facts;
+}
+
+api::LabelQuery NamespacesOf(const api::ClusterQueue& queue) {
+  if (!queue.namespace_selector) return {.nothing = true};
+  return api::QueryOf(*queue.namespace_selector).value_or(api::LabelQuery{.nothing = true});
+}
+
 CountsOfQueues CountWorkloads(const model::State& state) {
   CountsOfQueues out;
   for (uint32_t i = 0; i < state.workloads().size(); ++i) {
@@ -58,8 +83,7 @@ CountsOfQueues CountWorkloads(const model::State& state) {
 Quota::Quota(const Options& options, client::Client& client)
     : queue_status_(options.queue_status),
       keeps_in_use_(options.in_use),
-      joint_(options.joint),
-      scheduler_names_(options.scheduler_names),
+      taking_(options.taking),
       cluster_queues_watch_(client.Watch(KueueWatch("clusterqueues"))),
       cohorts_watch_(client.Watch(KueueWatch("cohorts"))),
       flavors_watch_(client.Watch(KueueWatch("resourceflavors"))),
@@ -177,11 +201,7 @@ void Quota::OnClusterQueue(const client::ObjectEvent& event, model::Vocabulary& 
   facts.emplace_back(FactsOf(*queue, vocabulary));
   workloads_.SetClusterQueue(queue->meta.name, RulesOf(*queue));
   api::LabelQuery& selector = selectors_[queue->meta.name];
-  const api::LabelQuery before = std::exchange(selector, {.nothing = true});
-  if (queue->namespace_selector) {
-    // One that is not understood lets nobody in, as upstream.
-    if (const auto query = api::QueryOf(*queue->namespace_selector)) selector = *query;
-  }
+  const api::LabelQuery before = std::exchange(selector, NamespacesOf(*queue));
   if (selector != before) LocalQueuesOf(queue->meta.name, facts);
 }
 
@@ -215,20 +235,8 @@ void Quota::OnWorkload(const client::ObjectEvent& event, model::Vocabulary& voca
   auto workload = decoder_.Workload(event.object.view());
   if (!Read(event, workload, out)) return;
   const std::optional<api::Placement> placement = PlacementOf(*workload, out);
-  auto read = translate::WorkloadFacts(*workload, vocabulary, placement ? &*placement : nullptr);
-  if (read) {
-    for (size_t i = 0; i < read->slots.size(); ++i) {
-      const api::PodSpec& spec = *workload->pod_sets[i].spec;
-      const bool mine = IsOurs(spec);
-      read->slots[i].ours = mine && spec.unsupported.empty();
-      // With places alone quota would be held for what never runs.
-      if (joint_ && mine && !spec.unsupported.empty()) {
-        read->slots[i].unsupported =
-            vocabulary.names.Intern(fmt::format("{}", fmt::join(spec.unsupported, ", ")));
-      }
-    }
-  }
-  const bool lacks = read && cycle::LacksPlaces(read->slots, read->reserved, joint_);
+  auto read = control::FactsOf(*workload, taking_, placement ? &*placement : nullptr, vocabulary);
+  const bool lacks = read && cycle::LacksPlaces(read->slots, read->reserved, taking_.joint);
   const Workloads::News news = workloads_.Observe(*std::move(workload), lacks);
   // What was decided holds its places already, and those of before.
   if (news == Workloads::News::kPlaced) return;
@@ -256,12 +264,6 @@ std::optional<api::Placement> Quota::PlacementOf(const api::Workload& workload, 
           fmt::format("workload {}/{}: annotation {}: {}", workload.meta.namespace_name,
                       workload.meta.name, api::kPlacementAnnotation, placement.error().message)});
   return std::nullopt;
-}
-
-// Whether pods of that template name us.
-bool Quota::IsOurs(const api::PodSpec& spec) const {
-  const std::string& name = spec.scheduler_name;
-  return name.empty() || std::ranges::find(scheduler_names_, name) != scheduler_names_.end();
 }
 
 model::QueueUpsert Quota::FactsOf(const api::ClusterQueue& queue,
@@ -362,7 +364,7 @@ void Quota::CarryOut(const model::Plan& plan, const cycle::Engine& engine) {
     const auto placement = translate::PlacementOf(row, state.vocabulary());
     workloads_.Reserve(state.UidOf(decision.uid), translate::AdmissionOf(row, state.vocabulary()),
                        placement ? codec::PlacementText(*placement) : "",
-                       cycle::LacksPlaces(row.slots, row.decided, joint_));
+                       cycle::LacksPlaces(row.slots, row.decided, taking_.joint));
   }
   for (const model::PassDecision& decision : plan.passes) CarryOut(decision, state);
   for (const model::PassHeldUp& held_up : plan.held_up) {

@@ -30,6 +30,21 @@ struct CountsOfQueues {
 // How many workloads wait there, hold quota, and may run. O(workloads).
 [[nodiscard]] CountsOfQueues CountWorkloads(const model::State& state);
 
+// Who asks what a Workload means.
+struct Taking {
+  std::vector<std::string> scheduler_names;  // Of whose pods are ours; SchedulerOptions'.
+  bool joint = false;                        // cycle::Engine::Options::joint_placement.
+};
+// As translate::WorkloadFacts, and which of its pods are ours; with joint placement what they ask
+// for that can't be honoured bars it.
+[[nodiscard]] Result<model::WorkloadUpsert> FactsOf(const api::Workload& workload,
+                                                    const Taking& taking,
+                                                    const api::Placement* placement,
+                                                    model::Vocabulary& vocabulary);
+// Whom the ClusterQueue lets in, of namespaces' labels; a selector that is not understood lets
+// nobody in, as upstream.
+[[nodiscard]] api::LabelQuery NamespacesOf(const api::ClusterQueue& queue);
+
 // What the scheduler sees of quota, and what it writes of it: Kueue's queues, cohorts, flavors,
 // topologies and Workloads become facts; the plan's reservations and reasons, whether queues are
 // ready and how many wait in them, their status; what is in use is kept from going.
@@ -45,8 +60,7 @@ class Quota {
     bool queue_status = true;
     // ... and that what is in use is kept, by its finalizer.
     bool in_use = true;
-    std::vector<std::string> scheduler_names = {};  // SchedulerOptions::scheduler_names.
-    bool joint = false;                             // cycle::Engine::Options::joint_placement.
+    Taking taking = {};
   };
   // `client`: the scheduler's, with the watches in it from now on.
   Quota(const Options& options, client::Client& client);
@@ -105,7 +119,6 @@ class Quota {
                                                 const LocalQueue& queue) const;
   [[nodiscard]] std::optional<api::Placement> PlacementOf(const api::Workload& workload,
                                                           env::Outbox& out);
-  [[nodiscard]] bool IsOurs(const api::PodSpec& spec) const;
   void LocalQueuesOf(std::string_view cluster_queue, Facts& facts) const;
 
   void CarryOut(const model::PassDecision& decision, const model::State& state);
@@ -114,8 +127,7 @@ class Quota {
 
   bool queue_status_;
   bool keeps_in_use_;
-  bool joint_;
-  std::vector<std::string> scheduler_names_;
+  Taking taking_;
   codec::Decoder decoder_;
   client::WatchId cluster_queues_watch_;
   client::WatchId cohorts_watch_;

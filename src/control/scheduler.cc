@@ -95,8 +95,8 @@ Scheduler::Scheduler(SchedulerOptions options)
   }
   if (options_.quota) {
     Quota::Options quota = options_.quota_options;
-    quota.scheduler_names = options_.scheduler_names;
-    quota.joint = options_.engine.joint_placement;
+    quota.taking = {.scheduler_names = options_.scheduler_names,
+                    .joint = options_.engine.joint_placement};
     quota_.emplace(quota, client_);
   }
 }

@@ -895,8 +895,11 @@ void Stage::CompareWithObjects(bool at_rest) {
     if (at_rest) checkers_.Report(now_, "at rest, the scheduler has not seen the last change");
     return;
   }
-  const model::State objects =
-      sim::StateOf(truth(), control::SchedulerOptions().scheduler_names, groups);
+  const model::State objects = sim::StateOf(
+      truth(), {.taking = {.scheduler_names = control::SchedulerOptions().scheduler_names,
+                           .joint = scenario_->joint},
+                .groups = groups,
+                .quota = scenario_->quota});
   for (const std::string& finding : model::AuditAgainst(scheduler_.engine().state(), objects)) {
     checkers_.Report(now_, "ledger against objects: " + finding);
   }

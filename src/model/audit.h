@@ -16,8 +16,9 @@ class State;
 // levels + accounts x resources).
 [[nodiscard]] std::vector<std::string> AuditQueues(const State& state);
 
-// Compares two states by names: all that is known of nodes, pods and queues, what their class is
-// made of, and what pods charge. Left out: the devices of a bound pod, but in what it charges.
+// Compares two states by names: all that is known of nodes, pods, budgets, groups, queues, flavors
+// and workloads, what their class is made of, and what pods charge. Left out: the devices of a
+// bound pod, but in what it charges; and a workload that is written to.
 // `rebuilt` is a fresh state made of the API objects alone; what `live` has beyond it must be
 // decisions that are not observed yet. Sees what Audit can't: a fact that was lost or misread.
 // O(pods x log pods + nodes x resources), tens of microseconds a pod; changes nothing.

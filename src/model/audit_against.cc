@@ -5,6 +5,8 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
+#include <span>
 #include <string_view>
 #include <tuple>
 
@@ -76,9 +78,89 @@ class Teller {
     return text;
   }
 
- private:
   [[nodiscard]] std::string_view Name(NameId id) const {
     return id.valid() ? state_.NameOf(id) : std::string_view();
+  }
+
+  // In their order.
+  [[nodiscard]] std::string List(std::span<const NameId> names) const {
+    std::vector<std::string_view> parts;
+    for (const NameId name : names) parts.push_back(Name(name));
+    return fmt::format("[{}]", fmt::join(parts, " "));
+  }
+
+  [[nodiscard]] std::string FlavorText(const Flavor& flavor) const {
+    std::vector<std::string> labels;
+    for (const Label& label : flavor.labels)
+      labels.push_back(fmt::format("{}={}", Name(label.key), Name(label.value)));
+    std::ranges::sort(labels);
+    return fmt::format("uid {}, labels [{}], taints [{}], tolerates ({}), topology '{}'",
+                       flavor.uid, fmt::join(labels, " "), Taints(flavor.taints),
+                       Tolerations(flavor.tolerations), Name(flavor.topology));
+  }
+
+  // What its object tells.
+  [[nodiscard]] std::string WorkloadText(const Workload& row) {
+    const WorkloadStatus& s = row.status;
+    return fmt::format(
+        "{} in {}, job '{}', priority {}, created {}, active {}, finished {}, reserved {} at {}, "
+        "admitted {}, on hold {}, evicted for {} at {}, held back {} until {}, checks [{}] ready "
+        "{} "
+        "pending {}, awaits topology {}, unhealthy {} ({}), asks [{}], has [{}]",
+        state_.KeyOf(row.key), state_.KeyOf(row.local_queue),
+        row.job.valid() ? state_.UidOf(row.job) : "", row.priority, s.created.ns, s.active,
+        s.finished, s.reserved, s.reserved ? s.reserved_at.ns : 0, s.admitted, s.on_hold,
+        static_cast<int>(s.evicted_for), s.evicted_at.ns, s.held_back, s.requeue_at.ns,
+        List(row.checks), s.checks_ready, row.checks_pending, s.awaits_topology,
+        List(row.unhealthy), s.on_unhealthy_node, SlotsText(row), ReservationText(row.reserved));
+  }
+
+ private:
+  [[nodiscard]] std::string Taints(TaintListId list) const {
+    std::vector<std::string> parts;
+    if (!list.valid()) return "";
+    for (const Taint& taint : state_.vocabulary().taints.View(list)) {
+      parts.push_back(fmt::format("{}={}:{}", Name(taint.key), Name(taint.value),
+                                  static_cast<int>(taint.effect)));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
+  }
+
+  [[nodiscard]] std::string SlotsText(const Workload& row) {
+    std::vector<std::string> parts;
+    for (const WorkloadSlots& set : row.slots) {
+      const TopologyWish& wish = set.topology;
+      std::vector<std::string> slices;
+      for (const SliceWish& slice : wish.slices)
+        slices.push_back(fmt::format("{}:{}", Name(slice.level), slice.size));
+      parts.push_back(fmt::format(
+          "{}: {} less {}, ours {}, priority {}, preempts {}, unsupported '{}', topology {} '{}' "
+          "'{}' '{}' ({}), {}",
+          Name(set.name), set.count, set.missing_max, set.ours, set.priority, set.preempts,
+          Name(set.unsupported), wish.asked, Name(wish.required), Name(wish.preferred),
+          Name(wish.group), fmt::join(slices, " "), ClassText(set.class_id)));
+    }
+    return fmt::format("{}", fmt::join(parts, "; "));
+  }
+
+  [[nodiscard]] std::string ReservationText(const Reservation& has) const {
+    std::vector<std::string> parts = {fmt::format("of '{}'", Name(has.cluster_queue))};
+    for (const QuotaCharge& charge : has.charges) {
+      parts.push_back(fmt::format("{}: {} of {} by {}", charge.pod_set, charge.count,
+                                  Name(charge.flavor), Amounts(charge.amounts)));
+    }
+    for (const uint32_t count : has.counts) parts.push_back(fmt::format("{} pods", count));
+    for (const Slot& slot : has.slots) {
+      parts.push_back(
+          fmt::format("{} on {} with {:x}", slot.pod_set, Name(slot.node), slot.devices.mask));
+    }
+    for (const TopologyPlaces& places : has.topologies) {
+      std::string text = fmt::format("{} by {}:", places.pod_set, List(places.levels));
+      for (const TopologyShare& share : places.shares)
+        text += fmt::format(" {} in {}", share.count, List(share.values));
+      parts.push_back(std::move(text));
+    }
+    return fmt::format("{}", fmt::join(parts, ", "));
   }
 
   [[nodiscard]] std::string Amounts(BundleId bundle) const {
@@ -277,32 +359,35 @@ std::string GroupText(const State& state, const Group& group) {
                      fmt::join(resources, " "));
 }
 
-void CompareGroups(const State& live, const State& rebuilt, std::vector<std::string>& found) {
-  const auto texts = [](const State& state) {
-    std::map<std::string, std::string> by_uid;
-    for (uint32_t row = 0; row < state.groups().size(); ++row) {
-      const GroupId id{row};
-      if (!state.groups().used(id)) continue;
-      const Group& group = state.groups().at(id);
-      by_uid.emplace(state.UidOf(group.uid), GroupText(state, group));
-    }
-    return by_uid;
-  };
-  const auto here = texts(live);
-  const auto there = texts(rebuilt);
-  for (const auto& [uid, known] : here) {
-    const auto other = there.find(uid);
+// By whatever names them.
+using Texts = std::map<std::string, std::string>;
+
+void CompareTexts(std::string_view what, const Texts& here, const Texts& there,
+                  std::vector<std::string>& found) {
+  for (const auto& [name, known] : here) {
+    const auto other = there.find(name);
     if (other == there.end()) {
-      found.push_back(fmt::format("group {}: known, but there is no such object", uid));
+      found.push_back(fmt::format("{} {}: known, but there is no such object", what, name));
     } else if (known != other->second) {
       found.push_back(
-          fmt::format("group {}: known as {}; its object says {}", uid, known, other->second));
+          fmt::format("{} {}: known as {}; its object says {}", what, name, known, other->second));
     }
   }
-  for (const auto& [uid, object] : there) {
-    if (!here.contains(uid))
-      found.push_back(fmt::format("group {}: an object that is not known", uid));
+  for (const auto& [name, object] : there) {
+    if (!here.contains(name))
+      found.push_back(fmt::format("{} {}: an object that is not known", what, name));
   }
+}
+
+Texts GroupTexts(const State& state) {
+  Texts by_uid;
+  for (uint32_t row = 0; row < state.groups().size(); ++row) {
+    const GroupId id{row};
+    if (!state.groups().used(id)) continue;
+    const Group& group = state.groups().at(id);
+    by_uid.emplace(state.UidOf(group.uid), GroupText(state, group));
+  }
+  return by_uid;
 }
 
 std::string QueueText(const State& state, QueueId q) {
@@ -341,6 +426,58 @@ std::vector<std::string> QueueTexts(const State& state) {
   return texts;
 }
 
+Texts LocalQueueTexts(const State& state) {
+  Texts by_key;
+  for (uint32_t row = 0; row < state.local_queues().size(); ++row) {
+    const LocalQueueId id{row};
+    if (!state.local_queues().used(id)) continue;
+    const LocalQueue& queue = state.local_queues().at(id);
+    by_key.emplace(state.KeyOf(queue.key),
+                   fmt::format("uid {}, of {}, barred {}", state.UidOf(queue.uid),
+                               state.NameOf(queue.cluster_queue), static_cast<int>(queue.bar)));
+  }
+  return by_key;
+}
+
+// Of flavors and of topologies.
+Texts FlavorTexts(const State& state) {
+  const Teller teller(state);
+  Texts by_name;
+  for (const Flavor& flavor : state.flavors().flavors())
+    by_name.emplace(teller.Name(flavor.name), teller.FlavorText(flavor));
+  for (const Topology& topology : state.flavors().topologies()) {
+    by_name.emplace(fmt::format("topology {}", teller.Name(topology.name)),
+                    fmt::format("uid {}, levels {}, by node {}", topology.uid,
+                                teller.List(topology.levels), topology.by_node));
+  }
+  return by_name;
+}
+
+void CompareWorkloads(const State& live, const State& rebuilt, std::vector<std::string>& found) {
+  Teller here(live);
+  Teller there(rebuilt);
+  Texts known;
+  Texts objects;
+  const auto each = [](const State& state, auto visit) {
+    for (uint32_t row = 0; row < state.workloads().size(); ++row) {
+      const WorkloadId id{row};
+      if (state.workloads().used(id)) visit(state.workloads().at(id));
+    }
+  };
+  // Of who is written to some may be written, and not told of yet.
+  std::set<std::string_view> written;
+  each(live, [&](const Workload& row) {
+    const std::string_view uid = live.UidOf(row.uid);
+    if (row.write != WriteStage::kNone) written.insert(uid);
+    known.emplace(uid, row.write == WriteStage::kNone ? here.WorkloadText(row) : "");
+  });
+  each(rebuilt, [&](const Workload& row) {
+    const std::string_view uid = rebuilt.UidOf(row.uid);
+    objects.emplace(uid, written.contains(uid) ? "" : there.WorkloadText(row));
+  });
+  CompareTexts("workload", known, objects, found);
+}
+
 void CompareQueues(const State& live, const State& rebuilt, std::vector<std::string>& found) {
   const std::vector<std::string> known = QueueTexts(live);
   const std::vector<std::string> objects = QueueTexts(rebuilt);
@@ -361,8 +498,11 @@ std::vector<std::string> AuditAgainst(const State& live, const State& rebuilt) {
   ComparePods(live, rebuilt, found);
   CompareNodes(live, rebuilt, found);
   CompareBudgets(live, rebuilt, found);
-  CompareGroups(live, rebuilt, found);
+  CompareTexts("group", GroupTexts(live), GroupTexts(rebuilt), found);
   CompareQueues(live, rebuilt, found);
+  CompareTexts("local queue", LocalQueueTexts(live), LocalQueueTexts(rebuilt), found);
+  CompareTexts("flavor", FlavorTexts(live), FlavorTexts(rebuilt), found);
+  CompareWorkloads(live, rebuilt, found);
   std::ranges::sort(found);
   return found;
 }

@@ -69,6 +69,8 @@ class FlavorTable {
   // Null when there is none. Valid until the next change.
   [[nodiscard]] const Flavor* Find(NameId name) const;
   [[nodiscard]] const Topology* FindTopology(NameId name) const;
+  [[nodiscard]] std::span<const Flavor> flavors() const { return flavors_; }
+  [[nodiscard]] std::span<const Topology> topologies() const { return topologies_; }
   [[nodiscard]] uint32_t flavors_count() const { return static_cast<uint32_t>(flavors_.size()); }
   [[nodiscard]] uint32_t topologies_count() const {
     return static_cast<uint32_t>(topologies_.size());

@@ -788,6 +788,78 @@ TEST(AuditTest, FindsEachKindOfFactThatWasMissed) {
   }
 }
 
+void ChangeWorkload(Cluster& c, void (*change)(Vocabulary&, WorkloadUpsert&)) {
+  Vocabulary& v = c.state.vocabulary();
+  WorkloadUpsert workload{.uid = "w1", .key = "ns/w", .local_queue = "ns/q", .priority = 3};
+  workload.slots = {{.name = v.names.Intern("main"), .class_id = c.class_id, .count = 2}};
+  change(v, workload);
+  c.state.Apply(workload);
+}
+
+// Goal: as above, of what quota is of and who asks for it.
+TEST(AuditTest, FindsEachKindOfFactOfQuotaThatWasMissed) {
+  using Change = void (*)(Cluster&);
+  const std::pair<const char*, Change> rows[] = {
+      {"flavor spot: an object that is not known",
+       [](Cluster& c) { c.state.Apply(FlavorUpsert{.name = "spot", .uid = "f2"}); }},
+      {"topology 'racks'",
+       [](Cluster& c) {
+         c.state.Apply(FlavorUpsert{.name = "default", .uid = "f1", .topology = "racks"});
+       }},
+      {"flavor topology racks: an object",
+       [](Cluster& c) { c.state.Apply(TopologyUpsert{.name = "racks", .uid = "t1"}); }},
+      {"of team-b, barred 0",
+       [](Cluster& c) {
+         c.state.Apply(LocalQueueUpsert{.uid = "lq", .key = "ns/q", .cluster_queue = "team-b"});
+       }},
+      {"known, but there is no such object",
+       [](Cluster& c) { c.state.Apply(WorkloadRemove{.uid = "w1"}); }},
+      {"priority 4",
+       [](Cluster& c) {
+         ChangeWorkload(c, [](Vocabulary&, WorkloadUpsert& w) { w.priority = 4; });
+       }},
+      {"main: 3 less 0",
+       [](Cluster& c) {
+         ChangeWorkload(c, [](Vocabulary&, WorkloadUpsert& w) { w.slots[0].count = 3; });
+       }},
+      {"unhealthy [n1]",
+       [](Cluster& c) {
+         ChangeWorkload(
+             c, [](Vocabulary& v, WorkloadUpsert& w) { w.unhealthy = {v.names.Intern("n1")}; });
+       }},
+      {"reserved true at 5",
+       [](Cluster& c) {
+         ChangeWorkload(c, [](Vocabulary&, WorkloadUpsert& w) {
+           w.status.reserved = true;
+           w.status.reserved_at = Instant{5};
+         });
+       }},
+      {"0: 2 of default by cpu=500",
+       [](Cluster& c) {
+         ChangeWorkload(c, [](Vocabulary& v, WorkloadUpsert& w) {
+           const ResourceAmount amount{.resource = kCpu, .amount = 500};
+           w.status.reserved = true;
+           w.reserved = {.cluster_queue = v.names.Intern("team-a"),
+                         .charges = {{.flavor = v.names.Intern("default"),
+                                      .count = 2,
+                                      .amounts = v.bundles.Intern({&amount, 1})}}};
+         });
+       }},
+  };
+  for (const auto& [word, change] : rows) {
+    Cluster live;
+    live.state.Apply(FlavorUpsert{.name = "default", .uid = "f1"});
+    live.state.Apply(LocalQueueUpsert{.uid = "lq", .key = "ns/q", .cluster_queue = "team-a"});
+    ChangeWorkload(live, [](Vocabulary&, WorkloadUpsert&) {});
+    Cluster rebuilt = live;
+    EXPECT_EQ(AuditAgainst(live.state, rebuilt.state), std::vector<std::string>());
+    change(rebuilt);
+    const std::vector<std::string> found = AuditAgainst(live.state, rebuilt.state);
+    ASSERT_EQ(found.size(), 1u) << word;
+    EXPECT_NE(found.front().find(word), std::string::npos) << found.front();
+  }
+}
+
 // Goal: ids, given in the order in which things are met, make no difference. Method: two states are
 // told the same in another order.
 TEST(AuditTest, ComparesNamesAndNotIds) {

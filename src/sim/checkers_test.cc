@@ -519,7 +519,7 @@ TEST(Checkers, AStageThatCanNotFollowIsReported) {
   const auto state = [](const std::vector<env::JournalRecord>& records) {
     Truth truth;
     for (const env::JournalRecord& record : records) truth.Apply(record);
-    return StateOf(truth, {"default-scheduler"}, /*groups=*/false);
+    return StateOf(truth, {.taking = {.scheduler_names = {"default-scheduler"}}});
   };
   const model::State pending = state({Node("n1"), Record({})});
   const model::State bound = state({Node("n1"), Record({.node = "n1"})});

@@ -78,6 +78,58 @@ void AddQueues(const Truth& truth, codec::Decoder& decoder, model::State& state)
   });
 }
 
+void AddFlavors(const Truth& truth, codec::Decoder& decoder, model::State& state) {
+  ForEachOf(truth, kFlavorsPrefix, [&](std::string_view document) {
+    state.Apply(
+        translate::FlavorFacts(decoder.ResourceFlavor(document).value(), state.vocabulary()));
+  });
+  ForEachOf(truth, kTopologiesPrefix, [&](std::string_view document) {
+    state.Apply(translate::TopologyFacts(decoder.Topology(document).value(), state.vocabulary()));
+  });
+}
+
+void AddLocalQueues(const Truth& truth, codec::Decoder& decoder, model::State& state) {
+  std::map<std::string, api::LabelQuery, std::less<>> let_in;
+  ForEachOf(truth, kQueuesPrefix, [&](std::string_view document) {
+    const api::ClusterQueue queue = decoder.ClusterQueue(document).value();
+    let_in.emplace(queue.meta.name, control::NamespacesOf(queue));
+  });
+  std::map<std::string, api::StringMap, std::less<>> labels_of;
+  ForEachOf(truth, kNamespacesPrefix, [&](std::string_view document) {
+    const api::ObjectHead head = decoder.Head(document).value();
+    labels_of.emplace(head.meta.name, head.meta.labels);
+  });
+  ForEachOf(truth, kLocalQueuesPrefix, [&](std::string_view document) {
+    const api::LocalQueue queue = decoder.LocalQueue(document).value();
+    model::LocalQueueUpsert facts{.uid = queue.meta.uid,
+                                  .key = queue.meta.namespace_name + '/' + queue.meta.name,
+                                  .cluster_queue = queue.cluster_queue};
+    const auto selector = let_in.find(queue.cluster_queue);
+    const auto labels = labels_of.find(queue.meta.namespace_name);
+    if (selector != let_in.end() &&
+        (labels == labels_of.end() || !selector->second.Matches(labels->second))) {
+      facts.bar = model::LocalQueueBar::kNamespace;
+    }
+    if (queue.stop != api::StopPolicy::kNone) facts.bar = model::LocalQueueBar::kStopped;
+    state.Apply(facts);
+  });
+}
+
+// What can't be read is not known.
+void AddWorkloads(const Truth& truth, const control::Taking& taking, codec::Decoder& decoder,
+                  model::State& state) {
+  ForEachOf(truth, kWorkloadsPrefix, [&](std::string_view document) {
+    const api::Workload workload = decoder.Workload(document).value();
+    std::optional<api::Placement> placement;
+    if (const auto text = api::Find(workload.meta.annotations, api::kPlacementAnnotation)) {
+      if (auto read = decoder.Placement(*text)) placement = *std::move(read);
+    }
+    const auto facts =
+        control::FactsOf(workload, taking, placement ? &*placement : nullptr, state.vocabulary());
+    if (facts) state.Apply(*facts);
+  });
+}
+
 }  // namespace
 
 Truth::Change Truth::Apply(const env::JournalRecord& record) {
@@ -201,8 +253,8 @@ uint64_t VersionIn(std::string_view object) {
   return version;
 }
 
-model::State StateOf(const Truth& truth, const std::vector<std::string>& scheduler_names,
-                     bool groups) {
+model::State StateOf(const Truth& truth, const Reading& reading) {
+  const std::vector<std::string>& scheduler_names = reading.taking.scheduler_names;
   model::State state;
   codec::Decoder decoder;
   for (const auto& [name, facts] : truth.nodes()) {
@@ -211,7 +263,7 @@ model::State StateOf(const Truth& truth, const std::vector<std::string>& schedul
     state.Apply(translate::NodeFacts(*node, state.vocabulary()));
   }
   for (const auto& [key, facts] : truth.pods()) {
-    if (facts.terminal() && !groups) continue;
+    if (facts.terminal() && !reading.groups) continue;
     const Result<api::Pod> pod = decoder.Pod(facts.document.view());
     CHECK(pod.has_value());
     Result<model::PodUpsert> upsert = translate::PodFacts(*pod, state.vocabulary());
@@ -227,8 +279,12 @@ model::State StateOf(const Truth& truth, const std::vector<std::string>& schedul
     CHECK(budget.has_value());
     state.Apply(translate::BudgetFacts(*budget));
   });
-  if (groups) AddGroups(truth, decoder, state);
+  if (reading.groups) AddGroups(truth, decoder, state);
+  if (!reading.quota) return state;
+  AddFlavors(truth, decoder, state);
   AddQueues(truth, decoder, state);
+  AddLocalQueues(truth, decoder, state);
+  AddWorkloads(truth, reading.taking, decoder, state);
   return state;
 }
 

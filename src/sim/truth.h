@@ -11,6 +11,7 @@
 #include "base/bytes.h"
 #include "base/time.h"
 #include "codec/decode.h"
+#include "control/quota.h"
 #include "env/actor.h"
 #include "model/state.h"
 
@@ -29,6 +30,10 @@ inline constexpr std::string_view kWorkloadsPrefix = "workloads.kueue.x-k8s.io/"
 inline constexpr std::string_view kQueuesPrefix = "clusterqueues.kueue.x-k8s.io/";
 inline constexpr std::string_view kCohortsPrefix = "cohorts.kueue.x-k8s.io/";
 inline constexpr std::string_view kChecksPrefix = "admissionchecks.kueue.x-k8s.io/";
+inline constexpr std::string_view kFlavorsPrefix = "resourceflavors.kueue.x-k8s.io/";
+inline constexpr std::string_view kTopologiesPrefix = "topologies.kueue.x-k8s.io/";
+inline constexpr std::string_view kLocalQueuesPrefix = "localqueues.kueue.x-k8s.io/";
+inline constexpr std::string_view kNamespacesPrefix = "namespaces/";
 inline constexpr int64_t kDeviceMilli = 1000;  // Of one device.
 
 // What is true: the objects as the journal has them, decoded, whatever any client believes.
@@ -124,9 +129,13 @@ class Truth {
 // metadata.resourceVersion of an object's document; 0 when it has none.
 [[nodiscard]] uint64_t VersionIn(std::string_view object);
 
-// The scheduler's state as it would be if it were made now, from the objects alone. One that places
-// groups watches them and pods that ended, too. Of quota it has the queues, and no workloads.
-[[nodiscard]] model::State StateOf(const Truth& truth,
-                                   const std::vector<std::string>& scheduler_names, bool groups);
+// What a scheduler reads.
+struct Reading {
+  control::Taking taking;
+  bool groups = false;  // Groups, and pods that ended.
+  bool quota = false;
+};
+// The scheduler's state as it would be if it were made now, from the objects alone.
+[[nodiscard]] model::State StateOf(const Truth& truth, const Reading& reading);
 
 }  // namespace berth::sim

@@ -408,8 +408,9 @@ bool World::CompareWithObjects() {
       !reached(scheduler_.queues_version(), truth.queues_revision())) {
     return false;
   }
-  const model::State objects =
-      StateOf(truth, control::SchedulerOptions().scheduler_names, /*groups=*/true);
+  const model::State objects = StateOf(
+      truth,
+      {.taking = {.scheduler_names = control::SchedulerOptions().scheduler_names}, .groups = true});
   for (const std::string& finding : model::AuditAgainst(scheduler_.engine().state(), objects)) {
     checkers_.Report(now_, "ledger against objects: " + finding);
   }
