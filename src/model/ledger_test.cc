@@ -352,6 +352,21 @@ TEST_F(CommitTest, ATrialThatIsUndoneTouchesNothing) {
   EXPECT_EQ(touches.at(before).kinds, uint32_t{kTouchFreed});
 }
 
+// Whoever may count on its room then was kept from it by the promise.
+TEST_F(CommitTest, APromiseThatIsKeptFreesSomethingWhereItsOwnerLeaves) {
+  for (const auto& [state, kinds] :
+       {std::pair(ClaimState::kHeld, uint32_t{kTouchTaken}),
+        std::pair(ClaimState::kReleasing, uint32_t{kTouchFreed | kTouchTaken})}) {
+    const ClaimId id = Put(Of(1, 10, ClaimState::kReserved), Cause::kObserved);
+    const uint64_t before = touches.end();
+    Transaction t(ledger, touches, bundles, Unfelt::kNothing);
+    t.Change(id, Of(1, 10, state));
+    t.Commit(Cause::kDecided);
+    ASSERT_EQ(touches.end(), before + 1);
+    EXPECT_EQ(touches.at(before).kinds, kinds);
+  }
+}
+
 // Goal: the same of quota, by allowed, refused and crossing. Method: a queue of 10 that may borrow
 // 2 of the 5 of its parent, filled by decisions, overdrawn by facts.
 class QuotaCommitTest : public LedgerTest {

@@ -25,15 +25,14 @@ TouchKinds KindsOf(const Claim& before, const Claim& after) {
   const bool same_amounts = before.bundle == after.bundle && before.devices == after.devices &&
                             before.scoring == after.scoring;
   const bool was_reserved = before.state == ClaimState::kReserved;
-  const bool is_reserved = after.state == ClaimState::kReserved;
   // An assumed claim that is observed to be bound, by far the most common change, is no event.
   if (same_amounts && !was_reserved && before.state == after.state &&
       before.priority == after.priority) {
     return 0;
   }
-  // A promise that is kept frees nothing.
+  // A promise that is kept frees nothing, but where its owner is to leave already.
   if (before.bundle == after.bundle && before.priority == after.priority && was_reserved &&
-      !is_reserved) {
+      after.state == ClaimState::kHeld) {
     return kTouchTaken;
   }
   return kTouchFreed | kTouchTaken;
