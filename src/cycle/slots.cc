@@ -220,13 +220,14 @@ SlotPlacer::Places SlotPlacer::Place(WorkloadId workload, const Reservation& res
   return PlaceIn(trial, workload, reservation);
 }
 
-// Who leaves is gone, and what others are promised then is theirs.
+// Who leaves is gone, with what it is promised, and what others are promised then is theirs.
 void SlotPlacer::TakeOut(model::State::SlotTrial& trial, WorkloadId workload,
                          std::span<const WorkloadId> leaving) {
   std::set<WorkloadId> gone(leaving.begin(), leaving.end());
-  if (!leaving.empty()) gone.merge(LeavingForOthers(workload));
+  for (const WorkloadId other : leaving) trial.WithoutPromise(other);
+  if (!leaving.empty()) gone.merge(LeavingForOthers(workload, leaving));
   for (const WorkloadId other : gone) trial.Without(other);
-  TakePromised(trial, workload);
+  TakePromised(trial, workload, leaving);
 }
 
 SlotPlacer::Places SlotPlacer::PlaceIn(model::State::SlotTrial& trial, WorkloadId workload,
@@ -376,21 +377,24 @@ bool SlotPlacer::AnyPromisedBut(WorkloadId workload) const {
 }
 
 // Who goes for those that are promised places.
-std::set<WorkloadId> SlotPlacer::LeavingForOthers(WorkloadId workload) const {
+std::set<WorkloadId> SlotPlacer::LeavingForOthers(WorkloadId workload,
+                                                  std::span<const WorkloadId> but) const {
   std::set<WorkloadId> leaving;
   if (promised_ == nullptr) return leaving;
   for (const auto& [of, places] : *promised_) {
     const std::vector<WorkloadId>& victims = state_.workloads().at(of).victims;
-    if (of != workload) leaving.insert(victims.begin(), victims.end());
+    if (of != workload && std::ranges::find(but, of) == but.end())
+      leaving.insert(victims.begin(), victims.end());
   }
   return leaving;
 }
 
 // Devices are not told: those who leave may have them yet.
-void SlotPlacer::TakePromised(model::State::SlotTrial& trial, WorkloadId but) {
+void SlotPlacer::TakePromised(model::State::SlotTrial& trial, WorkloadId workload,
+                              std::span<const WorkloadId> but) {
   if (promised_ == nullptr) return;
   for (const auto& [of, places] : *promised_) {
-    if (of == but) continue;
+    if (of == workload || std::ranges::find(but, of) != but.end()) continue;
     if (!state_.slots().PromisedOf(of).empty()) {
       trial.TakePromised(of);
       continue;

@@ -167,8 +167,10 @@ class SlotPlacer {
   void TakeOut(model::State::SlotTrial& trial, model::WorkloadId workload,
                std::span<const model::WorkloadId> leaving);
   [[nodiscard]] bool AnyPromisedBut(model::WorkloadId workload) const;
-  [[nodiscard]] std::set<model::WorkloadId> LeavingForOthers(model::WorkloadId workload) const;
-  void TakePromised(model::State::SlotTrial& trial, model::WorkloadId but);
+  [[nodiscard]] std::set<model::WorkloadId> LeavingForOthers(
+      model::WorkloadId workload, std::span<const model::WorkloadId> but = {}) const;
+  void TakePromised(model::State::SlotTrial& trial, model::WorkloadId workload,
+                    std::span<const model::WorkloadId> but = {});
   [[nodiscard]] bool StandsBesidePromised(model::WorkloadId workload,
                                           const model::Reservation& reservation,
                                           const Found& found);

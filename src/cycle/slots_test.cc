@@ -507,6 +507,26 @@ TEST(SlotsTest, AnOwnerThatIsGangAndQueuedIsOneOwner) {
   EXPECT_EQ(claims, 1u) << "its quota: the nodes are its pods' now";
 }
 
+// Who is promised its room loses it with its quota: whom it would have evicted stays then, and is no
+// room for who takes the quota.
+TEST(SlotsTest, WhoTakesPromisedQuotaEvictsForItselfWhomTheOtherWouldHave) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 4000}}, .preemption = kEvicts});
+  world.Put(TestNode{.name = "n1", .cpu = 8000});
+  world.Put(TestPod{.name = "low", .cpu = 8000, .created = 1, .node = "n1"});
+  world.Put(WorkloadSpec{.name = "w", .cpu = 4000, .priority = 5, .created = 2, .preempts = true});
+  EXPECT_EQ(world.Cycle(),
+            "evict pod default/low for default/w; default/w finds nodes for 0 of 1, promised; ");
+  world.Put(
+      WorkloadSpec{.name = "high", .cpu = 4000, .priority = 9, .created = 3, .preempts = true});
+  EXPECT_EQ(
+      world.Cycle(),
+      "evict pod default/low for default/high; default/high finds nodes for 0 of 1, promised; "
+      "default/w lacks 4000; ");
+  world.Gone("low");
+  EXPECT_EQ(world.Cycle(), "default/high: q spot 4000 n1; ");
+}
+
 // What happens to a cluster in which two queues' workloads run, whose pods a Job makes as it should,
 // late, or too often.
 class RandomJoint {
@@ -540,11 +560,17 @@ class RandomJoint {
       case 4:
         return ChangeWorkload();
       case 5:
-        return world.Put(TestPod{.name = "s" + std::to_string(*rc::gen::inRange(0, 3)),
-                                 .cpu = 500,
-                                 .priority = *rc::gen::inRange(0, 3)});
-      case 6:
-        return world.Gone("s" + std::to_string(*rc::gen::inRange(0, 3)));
+        return PutStranger();
+      case 6: {
+        const std::string name = "s" + std::to_string(*rc::gen::inRange(0, 3));
+        if (const auto at = pods_.find(name);
+            at != pods_.end() && !at->second.terminating && *rc::gen::arbitrary<bool>()) {
+          at->second.terminating = true;
+          return world.Put(at->second);
+        }
+        pods_.erase(name);
+        return world.Gone(name);
+      }
       default:
         return ChangePod();
     }
@@ -562,11 +588,13 @@ class RandomJoint {
       }
     }
     for (const model::PodId pod : plan.evicted) {
+      const std::string uid(world.state().UidOf(world.state().pods().at(pod).uid));
       if (*rc::gen::inRange(0, 3) == 0) {
-        world.engine.Apply(model::EvictionRefused{
-            .uid = std::string(world.state().UidOf(world.state().pods().at(pod).uid)),
-            .code = 429,
-            .at = world.now});
+        world.engine.Apply(model::EvictionRefused{.uid = uid, .code = 429, .at = world.now});
+      } else if (const auto at = pods_.find(uid.substr(4));
+                 at != pods_.end() && !at->second.node.empty() && *rc::gen::arbitrary<bool>()) {
+        at->second.terminating = true;
+        world.Put(at->second, at->first[0] == 's' ? "" : at->first.substr(0, at->first.find('-')));
       }
     }
     for (const model::BindDecision& b : plan.binds) {
@@ -579,7 +607,7 @@ class RandomJoint {
                                               .at = world.now});
       } else {
         pods_.at(name).node = node;
-        world.Put(pods_.at(name), name.substr(0, name.find('-')));
+        world.Put(pods_.at(name), name[0] == 's' ? "" : name.substr(0, name.find('-')));
       }
     }
   }
@@ -587,14 +615,24 @@ class RandomJoint {
   JointWorld world;
 
  private:
+  void PutStranger() {
+    const std::string name = "s" + std::to_string(*rc::gen::inRange(0, 3));
+    if (pods_.contains(name)) return;
+    pods_[name] = {.name = name,
+                   .uid = "uid-" + name,
+                   .cpu = *rc::gen::element(500, 1000, 2000),
+                   .priority = *rc::gen::inRange(0, 3),
+                   .created = ++created_};
+    world.Put(pods_.at(name));
+  }
   void PutWorkload() {
     const std::string name = "w" + std::to_string(*rc::gen::inRange(0, 5));
     if (specs_.contains(name)) return;
     specs_[name] = {.name = name,
                     .queue = *rc::gen::element<std::string>("q", "r"),
                     .count = *rc::gen::inRange<uint32_t>(1, 4),
-                    .cpu = *rc::gen::element(500, 1000),
-                    .priority = *rc::gen::inRange(0, 3),
+                    .cpu = *rc::gen::element(500, 1000, 2000),
+                    .priority = *rc::gen::inRange(0, 4),
                     .created = ++created_,
                     .job = name == "w4" ? "w3" : "",
                     .preempts = *rc::gen::arbitrary<bool>()};

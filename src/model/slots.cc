@@ -648,27 +648,62 @@ void State::SlotTrial::Reserve(WorkloadId workload, ClassId class_id, const Slot
   state_.touches_.Add(node, kTouchTried);
 }
 
+void State::SlotTrial::Change(ClaimId claim, const Claim& to) {
+  transaction_.Change(claim, to);
+  touched_.push_back(to.account.node());
+  state_.touches_.Add(to.account.node(), kTouchTried);
+}
+
+void State::SlotTrial::End(ClaimId claim) {
+  const NodeId node = state_.ledger_.claim(claim).account.node();
+  transaction_.End(claim);
+  touched_.push_back(node);
+  state_.touches_.Add(node, kTouchTried);
+}
+
 void State::SlotTrial::TakePromised(WorkloadId workload) {
   for (const ClaimId promised : state_.slots_.PromisedOf(workload)) {
     if (!promised.valid()) continue;
     Claim held = state_.ledger_.claim(promised);
     held.state = ClaimState::kHeld;
     held.devices = {};
-    transaction_.Change(promised, held);
-    touched_.push_back(held.account.node());
-    state_.touches_.Add(held.account.node(), kTouchTried);
+    Change(promised, held);
+  }
+}
+
+void State::SlotTrial::WithoutPromise(WorkloadId workload) {
+  const auto stay = [&](ClaimId id) {
+    if (!id.valid() || state_.ledger_.claim(id).state != ClaimState::kReleasing) return;
+    Claim kept = state_.ledger_.claim(id);
+    kept.state = ClaimState::kHeld;
+    kept.claimant = {};
+    Change(id, kept);
+  };
+  const auto pod_stays = [&](PodId pod) {
+    if (pod.valid() && !state_.pods_.at(pod).terminating) stay(state_.ClaimOf(pod));
+  };
+  const Workload& row = state_.workloads_.at(workload);
+  for (const ClaimId promised : state_.slots_.PromisedOf(workload)) {
+    if (!promised.valid()) continue;
+    const NodeId node = state_.ledger_.claim(promised).account.node();
+    for (ClaimId id = state_.ledger_.nodes().first_claim(node.value); id.valid();) {
+      const ClaimId next = state_.ledger_.claim(id).next_in_account;
+      if (state_.ledger_.claim(id).claimant == row.uid)
+        pod_stays(state_.pods_.FindUid(state_.ledger_.claim(id).owner));
+      id = next;
+    }
+    End(promised);
+  }
+  for (const WorkloadId victim : row.victims) {
+    if (StageOf(state_.workloads_.at(victim).status) == WorkloadStage::kEvicted) continue;
+    for (const SlotTable::Place& place : state_.slots_.PlacesOf(victim)) stay(place.claim);
+    for (const PodId pod : state_.PodsOf(victim)) pod_stays(pod);
   }
 }
 
 void State::SlotTrial::Without(WorkloadId workload) {
-  const auto end = [&](ClaimId claim) {
-    const NodeId node = state_.ledger_.claim(claim).account.node();
-    transaction_.End(claim);
-    touched_.push_back(node);
-    state_.touches_.Add(node, kTouchTried);
-  };
   for (const SlotTable::Place& place : state_.slots_.PlacesOf(workload)) {
-    if (place.claim.valid()) end(place.claim);
+    if (place.claim.valid()) End(place.claim);
   }
   for (const PodId pod : state_.PodsOf(workload)) {
     const ClaimId claim = state_.ClaimOf(pod);
@@ -676,7 +711,7 @@ void State::SlotTrial::Without(WorkloadId workload) {
     // Nobody can count on the room of one that did not go in time; what it is promised by itself
     // stays.
     if (!claim.valid() || row.overdue) continue;
-    if (state_.ledger_.claim(claim).state != ClaimState::kReserved || row.slot.valid()) end(claim);
+    if (state_.ledger_.claim(claim).state != ClaimState::kReserved || row.slot.valid()) End(claim);
   }
 }
 

@@ -237,6 +237,8 @@ class State {
     void Without(WorkloadId workload);
     // What the workload is promised on nodes is taken, whatever devices it will have there.
     void TakePromised(WorkloadId workload);
+    // What it is promised on nodes is taken back: who was to leave for it and did not begin stays.
+    void WithoutPromise(WorkloadId workload);
     // REQUIRES: it fits.
     void Place(WorkloadId workload, ClassId class_id, const Slot& slot);
     // Or will, once the victims and all that leaves are gone.
@@ -244,6 +246,8 @@ class State {
                  std::span<const PodId> victims);
 
    private:
+    void Change(ClaimId claim, const Claim& to);
+    void End(ClaimId claim);
     State& state_;
     Transaction transaction_;
     std::vector<NodeId> touched_;
