@@ -89,8 +89,10 @@ bool Admissions::FindPlacesNow(model::State& state, SlotPlacer& placer, Beside b
                                 .pod_set = tried.front().pod_set,
                                 .reasons = reasons,
                                 .places = tried};
-    // What was promised was decided: its flavors stay.
-    n.refusal.promised = promised;
+    // What was promised was decided: its flavors stay. But where nobody leaves for it, as when its
+    // write came to nothing, its quota would be kept for nodes that may never come.
+    const model::Workload& row = state.workloads().at(n.workload);
+    n.refusal.promised = promised && (!row.promised.slots.empty() || !row.victims.empty());
     if (n.as_promised || !others) return false;
     Nomination next = Nominate(state, n.workload, beside.held, without);
     if (next.verdict != Nomination::Verdict::kFits || !StillFits(state, next, beside.kept))

@@ -527,6 +527,21 @@ TEST(SlotsTest, WhoTakesPromisedQuotaEvictsForItselfWhomTheOtherWouldHave) {
   EXPECT_EQ(world.Cycle(), "default/high: q spot 4000 n1; ");
 }
 
+// A reservation whose write came to nothing is promised its quota: not for nodes that are gone.
+TEST(SlotsTest, QuotaOfAWriteThatCameToNothingIsNotKeptWithoutNodes) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q"});
+  world.Put(TestNode{.name = "n1", .cpu = 4000});
+  world.Put(TestNode{.name = "n2", .cpu = 1000});
+  world.Put(WorkloadSpec{.name = "large", .cpu = 4000, .priority = 5});
+  EXPECT_EQ(world.Cycle(), "default/large: q spot 4000 n1; ");
+  world.Put(TestNode{.name = "n1", .cpu = 4000, .unschedulable = true});
+  world.engine.Apply(model::ReservationOutcome{
+      .uid = "u-large", .outcome = model::WriteOutcome::kNotSent, .at = world.now});
+  world.Put(WorkloadSpec{.name = "small", .created = 3});
+  EXPECT_EQ(world.Cycle(), "default/small: q spot 1000 n2; default/large finds nodes for 0 of 1; ");
+}
+
 // What happens to a cluster in which two queues' workloads run, whose pods a Job makes as it should,
 // late, or too often.
 class RandomJoint {
