@@ -131,6 +131,11 @@ void Engine::ServeWorkloads(Instant now, bool admit, Plan& plan) {
   const size_t queues = state_.changed_queues().size();
   const size_t relieved = state_.relieved_queues().size();
   admissions_.Serve(state_, now, options_.attempts_per_cycle_max, placer, plan);
+  // Nobody is evicted who was never bound.
+  if (!options_.faults.bind_victims && TakeBackBinds(plan.evicted, plan)) {
+    std::erase_if(plan.evicted,
+                  [&](PodId pod) { return !state_.pods().at(pod).evicted_for.valid(); });
+  }
   for (size_t i = queues; i < state_.changed_queues().size(); ++i)
     second_pass_.NoteQueue(state_.changed_queues()[i]);
   for (size_t i = relieved; i < state_.relieved_queues().size(); ++i)

@@ -542,6 +542,19 @@ TEST(SlotsTest, QuotaOfAWriteThatCameToNothingIsNotKeptWithoutNodes) {
   EXPECT_EQ(world.Cycle(), "default/small: q spot 1000 n2; default/large finds nodes for 0 of 1; ");
 }
 
+TEST(SlotsTest, NobodyIsEvictedWhoIsNotBoundYet) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q"});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  world.Put(TestPod{.name = "p", .cpu = 1000, .priority = 3, .created = 1});
+  model::WorkloadUpsert facts =
+      world.FactsOf(WorkloadSpec{.name = "w", .priority = 1, .created = 2, .preempts = true});
+  facts.slots[0].priority = 9;  // Of its pods.
+  world.engine.Apply(facts);
+  EXPECT_EQ(world.Cycle(), "default/w finds nodes for 0 of 1, promised; ");
+  EXPECT_EQ(world.Cycle(), "default/w: q spot 1000 n1; ");
+}
+
 // What happens to a cluster in which two queues' workloads run, whose pods a Job makes as it should,
 // late, or too often.
 class RandomJoint {
