@@ -1,6 +1,7 @@
 // Of cycle/admissions.h: places on nodes for those who find quota.
 #include <algorithm>
 #include <limits>
+#include <set>
 #include <utility>
 
 #include "cycle/admissions.h"
@@ -121,18 +122,15 @@ bool Admissions::FindPlacesToCome(model::State& state, SlotPlacer& placer,
     return false;
   }
   for (const Nomination& each : asked) {
-    SlotPlacer::Ahead ahead = placer.PlaceToCome(n.workload, ReservationOfNomination(state, each),
-                                                 RowsOf(state, each.victims));
+    std::optional<model::PreemptionRefusal> why;
+    std::optional<Nomination> ahead = LookAhead(state, placer, each, why);
     if (!ahead) {
-      if (&each == &asked.front())
-        n.refusal.places.front().why.preemption = std::move(ahead.error().why.preemption);
+      if (&each == &asked.front()) n.refusal.places.front().why.preemption = std::move(why);
       continue;
     }
     WorkloadRefusal refusal = std::move(n.refusal);
-    n = each;
+    n = *std::move(ahead);
     n.verdict = Nomination::Verdict::kPreempts;
-    n.places = std::move(ahead->found);
-    n.pods = std::move(ahead->victims);
     n.refusal = std::move(refusal);
     n.refusal.promised = true;
     n.refusal.victims_count = static_cast<uint32_t>(n.victims.size());
@@ -146,6 +144,53 @@ bool Admissions::FindPlacesToCome(model::State& state, SlotPlacer& placer,
     refusal.evicts_below = set.preempts ? set.priority : std::numeric_limits<int64_t>::min();
   }
   return false;
+}
+
+// Of a workload whose pods would leave all goes, with its quota: what is left of it would be
+// admitted, and have no place. What it was promised ends then, so all is looked for anew without
+// it.
+std::optional<Admissions::Nomination> Admissions::LookAhead(
+    model::State& state, SlotPlacer& placer, const Nomination& asked,
+    std::optional<model::PreemptionRefusal>& why) const {
+  Nomination next = asked;
+  while (true) {
+    SlotPlacer::Ahead ahead = placer.PlaceToCome(
+        asked.workload, ReservationOfNomination(state, asked), RowsOf(state, next.victims));
+    if (!ahead) {
+      why = std::move(ahead.error().why.preemption);
+      return std::nullopt;
+    }
+    const size_t before = next.victims.size();
+    next.pods.clear();
+    if (!TakeVictims(state, ahead->victims, next)) return std::nullopt;
+    if (next.victims.size() > before) continue;
+    next.places = std::move(ahead->found);
+    return next;
+  }
+}
+
+// Whether all of them may go: two workloads don't evict each other, so one is evicted for a more
+// important one alone, whatever their pods are.
+bool Admissions::TakeVictims(const model::State& state, std::span<const model::PodId> pods,
+                             Nomination& n) const {
+  const int32_t priority = state.workloads().at(n.workload).priority;
+  const std::vector<WorkloadId> left = RowsOf(state, n.victims);
+  std::set<WorkloadId> leaving(left.begin(), left.end());
+  for (const model::PodId pod : pods) {
+    const WorkloadId id = state.WorkloadOf(pod);
+    // Who does not go with the workload goes by itself.
+    if (!id.valid() || ChargedTo(state.workloads().at(id)).charges.empty() ||
+        std::ranges::find(left, id) != left.end()) {
+      n.pods.push_back(pod);
+      continue;
+    }
+    if (state.workloads().at(id).priority >= priority) return false;
+    if (leaving.insert(id).second) {
+      n.victims.push_back(
+          {.workload = HoldingOf(state, id).as, .reason = model::VictimReason::kOnNodes});
+    }
+  }
+  return true;
 }
 
 // Whether there are places once those are gone that would have to leave for its quota: nobody is

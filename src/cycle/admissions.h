@@ -213,6 +213,11 @@ class Admissions {
                      std::vector<Nomination>& asked) const;
   bool FindPlacesToCome(model::State& state, SlotPlacer& placer, std::span<const Nomination> asked,
                         Nomination& nomination) const;
+  std::optional<Nomination> LookAhead(model::State& state, SlotPlacer& placer,
+                                      const Nomination& asked,
+                                      std::optional<model::PreemptionRefusal>& why) const;
+  bool TakeVictims(const model::State& state, std::span<const model::PodId> pods,
+                   Nomination& nomination) const;
   bool FindPlacesOtherwise(model::State& state, SlotPlacer& placer, Beside beside,
                            Nomination& nomination) const;
   void DropPlaces(const model::State& state, model::WorkloadId workload);

@@ -384,6 +384,76 @@ TEST(SlotsTest, AWorkloadEvictsAsItsPodsWould) {
   EXPECT_EQ(world.Cycle(), "default/high: q spot 1000 n1; ");
 }
 
+// Goal: a workload that takes nodes leaves none admitted whose pods have no place: of another one
+// all goes, with its quota, or nothing. Method: as above; the victim waits anew, and is not evicted
+// for one of its own class of workloads that is not more important.
+TEST(SlotsTest, OfAWorkloadAllIsEvictedOrNothing) {
+  const auto begin = [](JointWorld& world, int32_t priority) {
+    world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 9000}}});
+    world.Put(TestNode{.name = "n1", .cpu = 1000});
+    world.Put(TestNode{.name = "n2", .cpu = 1000});
+    const WorkloadSpec low{.name = "low", .count = 2, .priority = priority};
+    world.Starts(low);
+    for (const std::string node : {"1", "2"})
+      world.Bound({.name = "low-" + node, .cpu = 1000}, "low", "n" + node);
+    return low;
+  };
+  const WorkloadSpec high{.name = "high", .priority = 5, .created = 4, .preempts = true};
+  {
+    JointWorld world(/*preemption=*/true);
+    const WorkloadSpec low = begin(world, 0);
+    world.Put(high);
+    EXPECT_EQ(world.Cycle(),
+              "evict default/low for default/high; default/high finds nodes for 0 of 1, "
+              "promised; ");
+    EXPECT_EQ(world.Cycle(), "");
+    world.IsTold(low);
+    for (const std::string node : {"1", "2"}) world.Gone("low-" + node);
+    world.Put(low);
+    EXPECT_EQ(world.Cycle(), "default/high: q spot 1000 n1; default/low finds nodes for 1 of 2; ");
+  }
+  {
+    JointWorld world(/*preemption=*/true);
+    begin(world, 5);
+    world.Put(high);
+    EXPECT_EQ(world.Cycle(), "default/high finds nodes for 0 of 1; ");
+  }
+}
+
+// Goal: evictions for one workload, or one gang, don't spend what a budget allows twice. Method: two
+// of three that may go are under a budget which allows one.
+TEST(SlotsTest, EvictionsForOneSpendABudgetOnce) {
+  for (const bool gang : {false, true}) {
+    JointWorld world(/*preemption=*/true);
+    world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 9000}}});
+    for (const std::string name : {"1", "2", "3"}) {
+      world.Put(TestNode{.name = "n" + name, .cpu = 1000});
+      TestPod pod{.name = "low-" + name, .cpu = 1000, .node = "n" + name};
+      model::PodUpsert facts = cycle::FactsOf(world.engine.vocabulary(), pod);
+      const std::pair<std::string, std::string> label[] = {{"app", name == "3" ? "web" : "db"}};
+      facts.labels = model::PodLabelsText("default", label);
+      world.engine.Apply(facts);
+    }
+    world.engine.Apply(model::BudgetUpsert{
+        .key = "default/b", .selector = {{.key = "app", .values = {"db"}}}, .allowed = 1});
+    if (gang) {
+      world.engine.Apply(model::GroupUpsert{
+          .uid = "g", .key = "default/g", .min_member = 2, .phase = model::GroupPhase::kInqueue});
+      for (const std::string name : {"a", "b"})
+        world.Put(TestPod{.name = name, .cpu = 1000, .priority = 5, .group = "g"});
+    } else {
+      world.Put(WorkloadSpec{.name = "high", .count = 2, .priority = 5, .preempts = true});
+    }
+    world.Cycle();
+    int evicted = 0;
+    for (const std::string name : {"1", "2", "3"}) {
+      const model::PodId pod = world.state().FindPod("uid-low-" + name);
+      evicted += world.state().pods().at(pod).evicted_for.valid() && name != "3" ? 1 : 0;
+    }
+    EXPECT_EQ(evicted, 1) << (gang ? "gang" : "workload");
+  }
+}
+
 // As after a crash, when what was decided before is written late.
 TEST(SlotsTest, OfPlacesThatANodeDoesNotHoldOneIsGivenUp) {
   for (const bool preemption : {false, true}) {

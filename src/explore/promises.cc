@@ -288,6 +288,14 @@ void Promises::AddTo(Hasher& hasher) const {
   }
 }
 
+// Whose workload gave its quota back: it is gone, and the watch of pods is to tell that.
+bool IsLeftBehind(const model::State& state, const model::Claim& claim) {
+  const model::PodId pod = state.pods().FindUid(claim.owner);
+  if (!pod.valid() || claim.state != model::ClaimState::kHeld) return false;
+  const model::WorkloadId workload = state.WorkloadOf(pod);
+  return workload.valid() && ChargedTo(state.workloads().at(workload)).charges.empty();
+}
+
 std::string OverPromised(const model::State& state) {
   const model::NodeTable& nodes = state.nodes();
   const model::BundleTable& bundles = state.vocabulary().bundles;
@@ -296,7 +304,7 @@ std::string OverPromised(const model::State& state) {
     const model::NodeId node{row};
     if (!nodes.used(node) || !nodes.present(node)) continue;
     // What others nominate is a fact, whether it fits or not.
-    std::vector<model::BundleId> foreign;
+    std::vector<model::BundleId> beside;
     bool ours = false;
     for (model::ClaimId id = state.ledger().nodes().first_reserved(row); id.valid();
          id = state.ledger().claim(id).next_in_account) {
@@ -305,14 +313,19 @@ std::string OverPromised(const model::State& state) {
           (holder.valid() && state.pods().at(holder).ours)) {
         ours = true;
       } else {
-        foreign.push_back(state.ledger().claim(id).bundle);
+        beside.push_back(state.ledger().claim(id).bundle);
       }
     }
     if (!ours) continue;  // Nodes shrink, and others bind.
+    for (model::ClaimId id = state.ledger().nodes().first_claim(row); id.valid();
+         id = state.ledger().claim(id).next_in_account) {
+      if (IsLeftBehind(state, state.ledger().claim(id)))
+        beside.push_back(state.ledger().claim(id).bundle);
+    }
     for (const model::ResourceId resource : {model::kCpu, model::kMemory, model::kPods}) {
       model::Amount left =
           state.ledger().Future(model::AccountId::OfNode(node), resource, everything, bundles);
-      for (const model::BundleId bundle : foreign) left += bundles.AmountOf(bundle, resource);
+      for (const model::BundleId bundle : beside) left += bundles.AmountOf(bundle, resource);
       if (left >= 0) continue;
       return fmt::format("node {} is promised to more than fit: {} of {} too much",
                          state.NameOf(nodes.name(node)), -left,

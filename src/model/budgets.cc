@@ -175,6 +175,17 @@ void BudgetTable::Uncharge(PodId pod) {
   for (const BudgetId id : by_key_) std::erase(rows_[id.value].charged, pod);
 }
 
+void TrialBudgets::Charge(PodId pod, PodLabelsId labels) {
+  if (table_.empty()) return;
+  table_.Charge(pod, labels);
+  charged_.push_back(pod);
+}
+
+void TrialBudgets::End() {
+  for (const PodId pod : charged_) table_.Uncharge(pod);
+  charged_.clear();
+}
+
 void BudgetTable::AddTo(Hasher& hasher) const {
   labels_.AddTo(hasher);
   hasher.Add(rows_.size());

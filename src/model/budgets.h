@@ -91,6 +91,7 @@ class BudgetTable {
 
  private:
   friend class State;
+  friend class TrialBudgets;
   using BudgetListId = Id<struct BudgetListTag>;
 
   // O(length of the text), and with a text that no pod has yet O(budgets of its namespace).
@@ -119,6 +120,22 @@ class BudgetTable {
   // By PodLabelsId, as long as there ever were budgets. Few lists are distinct.
   std::vector<BudgetListId> covering_;
   InternTable<BudgetId, BudgetListId> lists_;
+};
+
+// What the evictions of a trial are charged until it ends, so that they don't spend the same twice.
+class TrialBudgets {
+ public:
+  explicit TrialBudgets(BudgetTable& table) : table_(table) {}
+  ~TrialBudgets() { End(); }
+  TrialBudgets(const TrialBudgets&) = delete;
+  TrialBudgets& operator=(const TrialBudgets&) = delete;
+  // Of a pod that is charged nothing yet.
+  void Charge(PodId pod, PodLabelsId labels);
+  void End();
+
+ private:
+  BudgetTable& table_;
+  std::vector<PodId> charged_;
 };
 
 }  // namespace berth::model

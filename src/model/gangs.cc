@@ -148,6 +148,7 @@ void State::Trial::Reserve(const Placement& placement, std::span<const PodId> vi
   CHECK(!state_.ClaimOf(placement.pod).valid());
   state_.Reserve(transaction_, state_.PromiseFor(placement), ClaimId{}, victims);
   reserved_.push_back(placement);
+  for (const PodId victim : victims) budgets_.Charge(victim, state_.pods_.at(victim).labels);
   state_.touches_.Add(placement.node, kTouchTried);
 }
 
@@ -157,6 +158,7 @@ bool State::Trial::Fits() {
 }
 
 void State::Trial::Keep() {
+  budgets_.End();
   state_.Commit(transaction_, Cause::kDecided);
   for (const auto& [placement, before] : std::exchange(placed_, {})) {
     NodeId left;

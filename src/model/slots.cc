@@ -316,15 +316,12 @@ void State::NoteEvicted(OwnerId claimant, std::span<const PodId> pods) {
   }
 }
 
+// Those that victims have are begun anew once it is settled for whom they leave.
 void State::EndPromisedPlaces(WorkloadId id, Cause cause) {
   if (workloads_.at(id).promised.slots.empty()) return;
   workloads_.mutable_at(id).promised.slots.clear();
   Transaction t = Begin();
   PutPromised(t, id);
-  for (const WorkloadId victim : workloads_.at(id).victims) {
-    PutSlots(t, victim);
-    PutPods(t, victim);
-  }
   Commit(t, cause);
 }
 
@@ -479,6 +476,8 @@ void State::BeginSlot(Transaction& t, WorkloadId id, uint32_t place) {
     if (!SameClaim(ledger_.claim(claim), wanted)) t.Change(claim, wanted);
     return;
   }
+  // Nobody comes to a place of who leaves.
+  if (IsLeaving(id)) return;
   // Only objects tell of more than is decided.
   if (slots_.free_count_ >= limits::kFreeSlotsMax || faults_.forget_slots) return;
   if (of.places[place].priority && !WillHold(wanted, *of.places[place].priority)) return;
@@ -644,6 +643,7 @@ void State::SlotTrial::Reserve(WorkloadId workload, ClassId class_id, const Slot
     transaction_.Change(charged, releasing);
   }
   transaction_.Add(claim);
+  for (const PodId victim : victims) budgets_.Charge(victim, state_.pods_.at(victim).labels);
   touched_.push_back(node);
   state_.touches_.Add(node, kTouchTried);
 }
@@ -711,7 +711,13 @@ void State::SlotTrial::Without(WorkloadId workload) {
     // Nobody can count on the room of one that did not go in time; what it is promised by itself
     // stays.
     if (!claim.valid() || row.overdue) continue;
-    if (state_.ledger_.claim(claim).state != ClaimState::kReserved || row.slot.valid()) End(claim);
+    const bool reserved = state_.ledger_.claim(claim).state == ClaimState::kReserved;
+    // Who is bound by now, which nobody saw yet, is unseated and goes with the oldest workload of
+    // its job.
+    const bool stays =
+        !reserved && row.slot.valid() &&
+        state_.slots_.WorkloadsOf(state_.workloads_.at(workload).job).front() != workload;
+    if (!stays && (!reserved || row.slot.valid())) End(claim);
   }
 }
 

@@ -202,7 +202,8 @@ class State {
   // promised its node, or undone. The state must outlive it, and nothing else changes it meanwhile.
   class Trial {
    public:
-    explicit Trial(State& state) : state_(state), transaction_(state.Begin()) {}
+    explicit Trial(State& state)
+        : state_(state), transaction_(state.Begin()), budgets_(state.budgets_) {}
     ~Trial();
     Trial(const Trial&) = delete;
     Trial& operator=(const Trial&) = delete;
@@ -225,11 +226,13 @@ class State {
     Transaction transaction_;
     std::vector<Placed> placed_;
     std::vector<Placement> reserved_;
+    TrialBudgets budgets_;
   };
   // Places for pods that a workload would have, one by one; as above, and always undone.
   class SlotTrial {
    public:
-    explicit SlotTrial(State& state) : state_(state), transaction_(state.Begin()) {}
+    explicit SlotTrial(State& state)
+        : state_(state), transaction_(state.Begin()), budgets_(state.budgets_) {}
     ~SlotTrial();
     SlotTrial(const SlotTrial&) = delete;
     SlotTrial& operator=(const SlotTrial&) = delete;
@@ -251,6 +254,7 @@ class State {
     State& state_;
     Transaction transaction_;
     std::vector<NodeId> touched_;
+    TrialBudgets budgets_;
   };
   // The pod, which is bound and not being deleted, is to be deleted, since its gang can't be
   // completed: its claim is releasing, for nobody. Until it goes, its eviction fails, or its group

@@ -112,6 +112,7 @@ enum class VictimReason : uint8_t {
   kInQueue,               // That is more important, in its own queue.
   kReclaimed,             // Its queue, or one above it, uses what the other's has.
   kReclaimedByBorrowing,  // Likewise, though the other's uses more than it has, too.
+  kOnNodes,               // Pods of it stand where the other's are to stand.
 };
 
 // A Workload's object as it is.

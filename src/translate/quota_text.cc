@@ -242,9 +242,11 @@ std::string_view ToString(model::VictimReason reason) {
     case model::VictimReason::kReclaimed:
       return "InCohortReclamation";
     case model::VictimReason::kReclaimedByBorrowing:
+      return "InCohortReclaimWhileBorrowing";
+    case model::VictimReason::kOnNodes:
       break;
   }
-  return "InCohortReclaimWhileBorrowing";
+  return "OnNodes";
 }
 
 std::string PreemptionText(const PreemptionWords& words) {
@@ -260,6 +262,9 @@ std::string PreemptionText(const PreemptionWords& words) {
         break;
       case model::VictimReason::kReclaimedByBorrowing:
         why = "reclamation within the cohort while borrowing";
+        break;
+      case model::VictimReason::kOnNodes:
+        why = "prioritization on the nodes";
         break;
     }
   }

@@ -104,6 +104,8 @@ TEST(QuotaTextTest, WhyOneIsEvictedNamesForWhom) {
   EXPECT_EQ(ToString(VictimReason::kInQueue), "InClusterQueue");
   EXPECT_EQ(ToString(VictimReason::kReclaimed), "InCohortReclamation");
   EXPECT_EQ(ToString(VictimReason::kReclaimedByBorrowing), "InCohortReclaimWhileBorrowing");
+  EXPECT_EQ(why(VictimReason::kOnNodes), "prioritization on the nodes");
+  EXPECT_EQ(ToString(VictimReason::kOnNodes), "OnNodes");
 }
 
 TEST(QuotaTextTest, ReasonsOfTheConditionAreUpstreams) {
