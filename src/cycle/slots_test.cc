@@ -577,6 +577,46 @@ TEST(SlotsTest, AnOwnerThatIsGangAndQueuedIsOneOwner) {
   EXPECT_EQ(claims, 1u) << "its quota: the nodes are its pods' now";
 }
 
+// The same owner evicts pods from nodes: what it is promised, its quota and its nodes, is its own
+// once, and so is what its members have then.
+TEST(SlotsTest, AGangThatIsQueuedAndEvictsPodsIsOneOwner) {
+  JointWorld world(/*preemption=*/true);
+  world.Put(QueueSpec{.name = "q", .flavors = {{"spot", 2000}}});
+  for (const std::string n : {"1", "2"}) {
+    world.Put(TestNode{.name = "n" + n, .cpu = 1000});
+    world.Put(TestPod{.name = "low-" + n, .cpu = 1000, .node = "n" + n});
+  }
+  const auto claims_of = [&](model::ClaimState state) {
+    uint32_t claims = 0;
+    for (model::ClaimId id = world.state().ledger().first_of_owner(world.RowOf("high").uid);
+         id.valid(); id = world.state().ledger().claim(id).next_of_owner) {
+      claims += world.state().ledger().claim(id).state == state ? 1 : 0;
+    }
+    return claims;
+  };
+  const WorkloadSpec high{
+      .name = "high", .count = 2, .priority = 5, .created = 2, .preempts = true};
+  world.Put(high);
+  EXPECT_EQ(world.Cycle(),
+            "evict pod default/low-1 for default/high; evict pod default/low-2 for default/high; "
+            "default/high finds nodes for 0 of 2, promised; ");
+  EXPECT_EQ(claims_of(model::ClaimState::kReserved), 3u) << "its quota and a node each";
+  world.Put(TestPod{.name = "stranger", .cpu = 1000, .priority = 9});
+  world.Gone("low-1");
+  EXPECT_EQ(world.Cycle(), "") << "all or nothing, and nobody takes a part";
+  world.Gone("low-2");
+  EXPECT_EQ(world.Cycle(), "default/high: q spot 2000 n1 n2; ");
+  world.ComesTrue(high);
+  EXPECT_EQ(claims_of(model::ClaimState::kReserved), 0u);
+  EXPECT_EQ(claims_of(model::ClaimState::kHeld), 3u) << "the same, in use";
+  world.engine.Apply(FactsOf(world.engine.vocabulary(), TestGroup{.name = "g", .min_member = 2}));
+  world.Put(TestPod{.name = "high-0", .cpu = 1000, .priority = 5, .group = "g"}, "high");
+  EXPECT_EQ(world.Cycle(), "") << "one member waits for the other";
+  world.Put(TestPod{.name = "high-1", .cpu = 1000, .priority = 5, .group = "g"}, "high");
+  EXPECT_EQ(world.Cycle(), "default/high-0 on n1; default/high-1 on n2; ");
+  EXPECT_EQ(claims_of(model::ClaimState::kHeld), 1u) << "its quota: the nodes are its pods' now";
+}
+
 // Who is promised its room loses it with its quota: whom it would have evicted stays then, and is no
 // room for who takes the quota.
 TEST(SlotsTest, WhoTakesPromisedQuotaEvictsForItselfWhomTheOtherWouldHave) {
