@@ -48,12 +48,15 @@ constexpr Kind SpokenKind(KindId id, std::string_view group, std::string_view na
           .storage = id};
 }
 
-constexpr Kind AccessReview(KindId id, std::string_view name, std::string_view plural,
-                            std::string_view singular) {
-  Kind kind = SpokenKind(id, "authorization.k8s.io", name, plural);
+constexpr Kind Posted(Kind kind, std::string_view singular) {
   kind.singular = singular;
   kind.posted = true;
   return kind;
+}
+
+constexpr Kind AccessReview(KindId id, std::string_view name, std::string_view plural,
+                            std::string_view singular) {
+  return Posted(SpokenKind(id, "authorization.k8s.io", name, plural), singular);
 }
 
 constexpr Kind ClusterWide(Kind kind) {
@@ -258,10 +261,13 @@ constexpr std::array<Kind, kKindsCount> kKinds = {
     SpokenKind(KindId::kBinding, "", "Binding", "bindings"),
     SpokenKind(KindId::kEviction, "policy", "Eviction", ""),
     SpokenKind(KindId::kScale, "autoscaling", "Scale", ""),
-    ClusterWide(SpokenKind(KindId::kTokenReview, kAuthentication, "TokenReview", "tokenreviews")),
+    ClusterWide(
+        Posted(SpokenKind(KindId::kTokenReview, kAuthentication, "TokenReview", "tokenreviews"),
+               "tokenreview")),
     SpokenKind(KindId::kTokenRequest, kAuthentication, "TokenRequest", ""),
-    ClusterWide(SpokenKind(KindId::kSelfSubjectReview, kAuthentication, "SelfSubjectReview",
-                           "selfsubjectreviews")),
+    ClusterWide(Posted(SpokenKind(KindId::kSelfSubjectReview, kAuthentication, "SelfSubjectReview",
+                                  "selfsubjectreviews"),
+                       "selfsubjectreview")),
     ClusterWide(AccessReview(KindId::kSubjectAccessReview, "SubjectAccessReview",
                              "subjectaccessreviews", "subjectaccessreview")),
     AccessReview(KindId::kLocalSubjectAccessReview, "LocalSubjectAccessReview",

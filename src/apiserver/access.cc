@@ -2,13 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/field_error.h"
 #include "api/object.h"
-#include "apiserver/discovery.h"
+#include "api/timestamp.h"
 #include "apiserver/objects.h"
 #include "apiserver/render.h"
 #include "codec/json.h"
@@ -25,22 +25,6 @@ using api::KindId;
 
 constexpr std::string_view kResource = "spec.resourceAttributes";
 constexpr std::string_view kPath = "spec.nonResourceAttributes";
-
-bool IsNobody(const Identity& identity) {
-  return identity.user == "system:anonymous" ||
-         std::ranges::find(identity.groups, "system:unauthenticated") != identity.groups.end();
-}
-
-// Why the identity may not do what the review asks for, or "".
-std::string WhyNot(const Identity& identity, const Json& review) {
-  if (api::TextAt(review, "spec.resourceAttributes.verb") == "impersonate")
-    return "nobody acts as somebody else";
-  if (!IsNobody(identity)) return "";
-  const bool read = api::TextAt(review, "spec.nonResourceAttributes.verb") == "get";
-  if (read && Discovery::IsPublic(api::TextAt(review, "spec.nonResourceAttributes.path")))
-    return "";
-  return "who is not known may read public paths only";
-}
 
 FieldErrors Validate(KindId kind, const Json& review) {
   FieldErrors errors;
@@ -105,31 +89,136 @@ Identity SubjectOf(const Json& review) {
   return identity;
 }
 
-JsonObject AccessStatus(const Identity& identity, const Json& review) {
-  const std::string why = WhyNot(identity, review);
-  JsonObject status = {{"allowed", why.empty()}};
-  if (!why.empty()) status["reason"] = why;
+// What a review asks whether it is allowed.
+Attributes AttributesOfReview(const Json& review) {
+  const auto text = [&](std::string_view path) { return std::string(api::TextAt(review, path)); };
+  if (api::FindPath(review, kResource) == nullptr) {
+    return {.verb = text("spec.nonResourceAttributes.verb"),
+            .of_resource = false,
+            .group = {},
+            .resource = {},
+            .subresource = {},
+            .namespace_name = {},
+            .name = {},
+            .path = text("spec.nonResourceAttributes.path")};
+  }
+  return {.verb = text("spec.resourceAttributes.verb"),
+          .group = text("spec.resourceAttributes.group"),
+          .resource = text("spec.resourceAttributes.resource"),
+          .subresource = text("spec.resourceAttributes.subresource"),
+          .namespace_name = text("spec.resourceAttributes.namespace"),
+          .name = text("spec.resourceAttributes.name"),
+          .path = {}};
+}
+
+JsonObject AccessStatus(const Authorizer& authorizer, const Identity& identity,
+                        const Json& review) {
+  const Authorizer::Decision decision = authorizer.Authorize(identity, AttributesOfReview(review));
+  JsonObject status = {{"allowed", decision.allowed}};
+  if (!decision.reason.empty()) status["reason"] = decision.reason;
   return status;
 }
 
-JsonObject RulesStatus(const Identity& identity) {
-  const JsonArray all = {"*"};
+JsonArray ListOf(const std::vector<std::string>& texts) {
+  JsonArray list;
+  for (const std::string& text : texts) list.push_back(Text(text));
+  return list;
+}
+
+JsonObject RulesStatus(const Requester& requester, std::string_view namespace_name) {
+  const Authorizer::Held held = requester.authorizer.RulesOf(requester.identity, namespace_name);
   JsonArray resources;
   JsonArray paths;
-  if (IsNobody(identity)) {
-    paths.push_back(
-        JsonObject{{"verbs", JsonArray({"get"})},
-                   {"nonResourceURLs", JsonArray({"/healthz", "/livez", "/readyz", "/version"})}});
-  } else {
-    resources.push_back(JsonObject{{"verbs", all}, {"apiGroups", all}, {"resources", all}});
-    paths.push_back(JsonObject{{"verbs", all}, {"nonResourceURLs", all}});
+  for (const Rule* rule : held.rules) {
+    if (!rule->resources.empty()) {
+      JsonObject told = {{"verbs", ListOf(rule->verbs)},
+                         {"apiGroups", ListOf(rule->groups)},
+                         {"resources", ListOf(rule->resources)}};
+      if (!rule->names.empty()) told["resourceNames"] = ListOf(rule->names);
+      resources.push_back(std::move(told));
+    }
+    if (!rule->urls.empty()) {
+      paths.push_back(
+          JsonObject{{"verbs", ListOf(rule->verbs)}, {"nonResourceURLs", ListOf(rule->urls)}});
+    }
   }
-  return {{"resourceRules", resources}, {"nonResourceRules", paths}, {"incomplete", false}};
+  JsonObject status = {
+      {"resourceRules", resources}, {"nonResourceRules", paths}, {"incomplete", false}};
+  if (!held.missing.empty()) status["evaluationError"] = held.missing;
+  return status;
+}
+
+JsonObject UserInfo(const Identity& identity) {
+  JsonObject user = {{"username", identity.user}};
+  if (!identity.uid.empty()) user["uid"] = identity.uid;
+  if (!identity.groups.empty()) user["groups"] = ListOf(identity.groups);
+  JsonObject extra;
+  for (const auto& [key, values] : identity.extra) extra[key] = ListOf(values);
+  if (!extra.empty()) user["extra"] = std::move(extra);
+  return user;
+}
+
+JsonObject TokenStatus(const Json& review, const ReviewTools& tools) {
+  ServiceTokens::Asked asked{.token = api::TextAt(review, "spec.token"), .audiences = {}};
+  for (const Json& audience : api::ArrayAt(review, "spec.audiences")) {
+    if (audience.is_string()) asked.audiences.emplace_back(audience.get_string());
+  }
+  const auto verified = tools.verify(asked);
+  if (!verified) {
+    constexpr std::string_view kUnknown = "invalid bearer token";
+    const std::string& why = verified.error();
+    return {
+        {"user", JsonObject()},
+        {"error", why.empty() ? std::string(kUnknown) : fmt::format("[{}, {}]", kUnknown, why)}};
+  }
+  return {{"authenticated", true},
+          {"user", UserInfo(verified->identity)},
+          {"audiences", ListOf(verified->audiences)}};
+}
+
+// Fills in what a review asks for.
+Outcome<void> Fill(const ResourceRequest& request, const ReviewTools& tools, Json& review) {
+  const api::Kind& kind = *request.kind;
+  const Requester& requester = *request.requester;
+  JsonObject& members = review.get_object();
+  JsonObject& metadata = api::MemberObject(members, "metadata");
+  switch (kind.id) {
+    case KindId::kSelfSubjectReview:
+      metadata.clear();
+      metadata["creationTimestamp"] = api::PrintTimestamp(tools.now);
+      members["status"] = JsonObject{{"userInfo", UserInfo(requester.identity)}};
+      return {};
+    case KindId::kTokenReview:
+      if (api::TextAt(review, "spec.token").empty())
+        return BadRequest("token is required for TokenReview in authentication");
+      members["status"] = TokenStatus(review, tools);
+      return {};
+    case KindId::kSelfSubjectRulesReview: {
+      const std::string space(api::TextAt(review, "spec.namespace"));
+      if (space.empty()) return BadRequest("no namespace on request");
+      metadata.clear();
+      members["spec"] = JsonObject();
+      members["status"] = RulesStatus(requester, space);
+      return {};
+    }
+    default:
+      break;
+  }
+  if (kind.namespaced) {
+    if (Outcome<void> same = CheckNamespace(request, review); !same) return same;
+    metadata["namespace"] = request.namespace_name;
+  }
+  const FieldErrors errors = Validate(kind.id, review);
+  if (!errors.empty()) return InvalidReview(kind, errors);
+  const bool own = kind.id == KindId::kSelfSubjectAccessReview;
+  members["status"] =
+      AccessStatus(requester.authorizer, own ? requester.identity : SubjectOf(review), review);
+  return {};
 }
 
 }  // namespace
 
-Outcome<env::HttpResponse> ReviewAccess(const ResourceRequest& request, const Identity& identity) {
+Outcome<env::HttpResponse> Review(const ResourceRequest& request, const ReviewTools& tools) {
   const api::Kind& kind = *request.kind;
   const Outcome<WriteOptions> options = ParseWriteOptions(request.query, "CreateOptions");
   if (!options) return std::unexpected(options.error());
@@ -142,24 +231,8 @@ Outcome<env::HttpResponse> ReviewAccess(const ResourceRequest& request, const Id
   Outcome<Body> body = DecodeBody(request, kind, options->validation, {});
   if (!body) return std::unexpected(std::move(body.error()));
   Json& review = body->object;
-  JsonObject& members = review.get_object();
-  JsonObject& metadata = api::MemberObject(members, "metadata");
-  if (kind.id == KindId::kSelfSubjectRulesReview) {
-    if (api::TextAt(review, "spec.namespace").empty()) return BadRequest("no namespace on request");
-    metadata.clear();
-    members["spec"] = JsonObject();
-    members["status"] = RulesStatus(identity);
-  } else {
-    if (kind.namespaced) {
-      if (Outcome<void> same = CheckNamespace(request, review); !same)
-        return std::unexpected(std::move(same.error()));
-      metadata["namespace"] = request.namespace_name;
-    }
-    const FieldErrors errors = Validate(kind.id, review);
-    if (!errors.empty()) return InvalidReview(kind, errors);
-    const bool own = kind.id == KindId::kSelfSubjectAccessReview;
-    members["status"] = AccessStatus(own ? identity : SubjectOf(review), review);
-  }
+  if (Outcome<void> filled = Fill(request, tools, review); !filled)
+    return std::unexpected(std::move(filled.error()));
   std::string text = PrintCanonical(kind, review, 0).text;
   return Answer(201, shape->syntax, std::move(text));
 }

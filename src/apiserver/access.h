@@ -1,18 +1,29 @@
 #pragma once
 
+#include <expected>
+#include <functional>
+#include <string>
+
+#include "apiserver/authorizer.h"
 #include "apiserver/problem.h"
 #include "apiserver/request.h"
+#include "apiserver/service_tokens.h"
+#include "base/time.h"
 #include "env/http.h"
 
-// Who may do what, and the reviews of authorization.k8s.io that ask for it
-// (https://kubernetes.io/docs/reference/access-authn-authz/authorization/).
-//
-// Everybody whom the server knows may do everything, but act as somebody else. Who is nobody may
-// read public paths.
+// The reviews of authorization.k8s.io and authentication.k8s.io: who may do what, and who somebody
+// is (https://kubernetes.io/docs/reference/access-authn-authz/authorization/).
 namespace berth::apiserver {
 
-// Answers a review. REQUIRES: request.kind->posted.
-[[nodiscard]] Outcome<env::HttpResponse> ReviewAccess(const ResourceRequest& request,
-                                                      const Identity& identity);
+struct ReviewTools {
+  Instant now;
+  // Whom a bearer token stands for; as ServiceTokens::Verify.
+  std::function<std::expected<ServiceTokens::Verified, std::string>(const ServiceTokens::Asked&)>
+      verify;
+};
+
+// Answers a review. REQUIRES: request.kind->posted, request.requester.
+[[nodiscard]] Outcome<env::HttpResponse> Review(const ResourceRequest& request,
+                                                const ReviewTools& tools);
 
 }  // namespace berth::apiserver

@@ -7,8 +7,12 @@
 
 #include "api/custom_definition.h"
 #include "api/field_error.h"
+#include "api/fields.h"
 #include "api/object.h"
 #include "apiserver/access.h"
+#include "apiserver/attributes.h"
+#include "apiserver/bootstrap_roles.h"
+#include "apiserver/impersonation.h"
 #include "apiserver/objects.h"
 #include "apiserver/reads.h"
 #include "apiserver/render.h"
@@ -37,6 +41,13 @@ store::Store::Options StoreOptionsOf(const Options& options, const env::JournalC
   result.log_events_max = static_cast<size_t>(options.log_events_max);
   result.log_bytes_max = static_cast<size_t>(options.log_bytes_max);
   return result;
+}
+
+// Whoever is known is of this group.
+void NoteKnown(Identity& identity) {
+  constexpr std::string_view kKnown = "system:authenticated";
+  if (std::ranges::find(identity.groups, kKnown) == identity.groups.end())
+    identity.groups.emplace_back(kKnown);
 }
 
 Json Named(std::string_view name) { return JsonObject{{"metadata", JsonObject{{"name", name}}}}; }
@@ -88,6 +99,7 @@ ApiServer::ApiServer(Options options, store::Store store)
       store_(std::move(store)),
       prng_(options_.seed),
       watches_(options_.watch_unread_max),
+      service_tokens_(options_.token_key, options_.host),
       event_expiry_(options_.event_ttl) {}
 
 Result<ApiServer> ApiServer::Make(Options options, const env::JournalContent& content) {
@@ -97,6 +109,7 @@ Result<ApiServer> ApiServer::Make(Options options, const env::JournalContent& co
   ApiServer server(std::move(options), std::move(*store));
   const std::vector<store::Table> none_changed = server.definitions_.Refresh(server.store_);
   CHECK(none_changed.empty());
+  server.authorizer_.Recover(server.store_);
   return server;
 }
 
@@ -131,6 +144,22 @@ void ApiServer::Bootstrap(Instant now) {
       store_.FindHead(static_cast<store::Table>(KindId::kService),
                       {.namespace_name = "default", .name = "kubernetes"}) == nullptr) {
     CreateOwn(now, store_, prng_, KindId::kService, OwnService());
+  }
+  if (options_.bootstrap_roles) BootstrapAccess(now);
+}
+
+// What somebody has changed of it stays.
+void ApiServer::BootstrapAccess(Instant now) {
+  for (BootstrapObject& role : BootstrapRoles()) {
+    const std::string_view space = api::TextAt(role.object, "metadata.namespace");
+    const std::string_view name = api::TextAt(role.object, "metadata.name");
+    if (store_.FindHead(static_cast<store::Table>(role.kind),
+                        {.namespace_name = space, .name = name}) != nullptr) {
+      continue;
+    }
+    // As of a request: rules that are not there are null.
+    CHECK(api::Conform(api::KindOf(role.kind), role.object).value().empty());
+    CreateOwn(now, store_, prng_, role.kind, std::move(role.object));
   }
 }
 
@@ -182,6 +211,7 @@ void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
     pending_answers_.pop_front();
   }
   event_expiry_.Observe(now, visible, store_);
+  authorizer_.Observe(visible, store_);
   watches_.Publish(now, visible, store_, out);
   constexpr auto kDefinitions = static_cast<store::Table>(KindId::kCustomResourceDefinition);
   // What the log has dropped already may have been of them.
@@ -194,21 +224,62 @@ void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
   if (concerns) RefreshDefinitions(now, out);
 }
 
-Outcome<Identity> ApiServer::Authenticate(const env::HttpRequest& request,
+std::expected<ServiceTokens::Verified, std::string> ApiServer::VerifyToken(
+    Instant now, const ServiceTokens::Asked& asked) const {
+  std::expected<ServiceTokens::Verified, std::string> verified = std::unexpected("");
+  const auto own = std::ranges::find(options_.tokens, asked.token, &Token::token);
+  if (own == options_.tokens.end()) {
+    verified = service_tokens_.Verify(now, store_, asked);
+  } else if (asked.audiences.empty() ||
+             std::ranges::find(asked.audiences, ServiceTokens::kIssuer) != asked.audiences.end()) {
+    verified = ServiceTokens::Verified{.identity = own->identity,
+                                       .audiences = {std::string(ServiceTokens::kIssuer)}};
+  }
+  if (verified) NoteKnown(verified->identity);
+  return verified;
+}
+
+Outcome<Identity> ApiServer::Authenticate(Instant now, const env::HttpRequest& request,
                                           const env::Peer& peer) const {
+  Identity identity{.user = peer.user, .groups = peer.groups};
   const std::string_view header = env::FindHeader(request.headers, "authorization").value_or("");
   constexpr std::string_view kBearer = "Bearer ";
   if (header.starts_with(kBearer) && header.size() > kBearer.size()) {
-    const std::string_view sent = header.substr(kBearer.size());
-    for (const Token& token : options_.tokens) {
-      if (token.token == sent) return token.identity;
-    }
-    return Unauthorized();
+    auto verified = VerifyToken(now, {.token = header.substr(kBearer.size()), .audiences = {}});
+    if (!verified) return Unauthorized();
+    identity = std::move(verified->identity);
   }
-  if (!peer.user.empty()) return Identity{.user = peer.user, .groups = peer.groups};
+  if (!identity.user.empty()) {
+    NoteKnown(identity);
+    return identity;
+  }
   const std::string_view target = request.target;
   if (!Discovery::IsPublic(target.substr(0, target.find('?')))) return Unauthorized();
   return Identity{.user = "system:anonymous", .groups = {"system:unauthenticated"}};
+}
+
+Outcome<Identity> ApiServer::Admit(Instant now, const Target& target,
+                                   const env::RequestArrived& arrived) const {
+  const env::HttpRequest& http = arrived.request;
+  Outcome<Identity> identity = Authenticate(now, http, arrived.peer);
+  if (!identity) return identity;
+  const bool acts = std::ranges::any_of(http.headers, [](const env::Header& header) {
+    return header.name.starts_with("impersonate-");
+  });
+  if (!acts && IsMaster(*identity)) return identity;
+  const Attributes wanted = AttributesOf(target, http.method);
+  if (acts) {
+    const Requester requester{.identity = *identity, .authorizer = authorizer_};
+    Outcome<std::optional<Identity>> other = Impersonate(requester, wanted, http);
+    if (!other) return std::unexpected(std::move(other.error()));
+    if (*other) identity = std::move(**other);
+  }
+  // Without roles nobody could ask whether the server is well.
+  if (!wanted.of_resource && http.method == env::Method::kGet && Discovery::IsPublic(wanted.path))
+    return identity;
+  if (Outcome<void> allowed = authorizer_.Check(*identity, wanted); !allowed)
+    return std::unexpected(std::move(allowed.error()));
+  return identity;
 }
 
 void ApiServer::Arrive(Instant now, const env::RequestArrived& arrived, env::Outbox& out) {
@@ -240,27 +311,25 @@ void ApiServer::Answer(env::ExchangeId exchange, env::HttpResponse response, boo
 Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArrived& arrived,
                                              env::Outbox& out, bool& streaming) {
   const env::HttpRequest& http = arrived.request;
-  const Outcome<Identity> identity = Authenticate(http, arrived.peer);
-  if (!identity) return std::unexpected(identity.error());
-  if (const auto other = env::FindHeader(http.headers, "impersonate-user")) {
-    Problem problem{
-        .code = 403,
-        .reason = "Forbidden",
-        .message = fmt::format("users \"{}\" is forbidden: User \"{}\" cannot impersonate "
-                               "resource \"users\" in API group \"\" at the cluster scope",
-                               *other, identity->user)};
-    problem.name = *other;
-    problem.kind = "users";
-    return std::unexpected(std::move(problem));
-  }
   Target target = ParseTarget(http.target);
+  const Outcome<Identity> identity = Admit(now, target, arrived);
+  if (!identity) return std::unexpected(identity.error());
+  if (auto answer = service_tokens_.Answer(target, http.method)) return std::move(*answer);
   if (std::optional<Outcome<env::HttpResponse>> answer =
           discovery_.Answer(target, http, definitions_)) {
     return std::move(*answer);
   }
-  const Outcome<ResourceRequest> request = ParseResource(std::move(target), http, definitions_);
+  Outcome<ResourceRequest> request = ParseResource(std::move(target), http, definitions_);
   if (!request) return std::unexpected(request.error());
-  if (request->kind->posted) return ReviewAccess(*request, *identity);
+  const Requester requester{.identity = *identity, .authorizer = authorizer_};
+  request->requester = &requester;
+  if (request->kind->posted) {
+    return Review(*request, {.now = now, .verify = [&](const ServiceTokens::Asked& asked) {
+                               return VerifyToken(now, asked);
+                             }});
+  }
+  if (request->subpart == Subpart::kToken)
+    return service_tokens_.Create(now, store_, prng_, *request);
   Outcome<env::HttpResponse> response = HandleResource(now, arrived, *request, out, streaming);
   std::string warning = DeprecationOf(*request->kind);
   if (warning.empty()) return response;

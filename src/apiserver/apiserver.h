@@ -2,15 +2,19 @@
 
 #include <cstdint>
 #include <deque>
+#include <expected>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "apiserver/authorizer.h"
 #include "apiserver/definitions.h"
 #include "apiserver/discovery.h"
 #include "apiserver/event_expiry.h"
 #include "apiserver/problem.h"
 #include "apiserver/quotas.h"
 #include "apiserver/request.h"
+#include "apiserver/service_tokens.h"
 #include "apiserver/watches.h"
 #include "base/hash.h"
 #include "base/limits.h"
@@ -32,6 +36,10 @@ struct Options {
   uint64_t seed = 0;  // Of uids and generated names.
   std::vector<Token> tokens;
   QuotaCounter quota_counter = QuotaCounter::kServer;
+  bool bootstrap_roles = false;  // Make the roles and bindings that a fresh cluster has.
+  // Of the tokens of ServiceAccounts; null: there are none.
+  std::shared_ptr<const TokenKey> token_key = nullptr;
+  std::string host = {};     // Where clients reach the server: an address and a port.
   bool own_service = false;  // Make default/kubernetes, the Service that the server is known by.
   Duration event_ttl = kEventTtl;  // How long an Event stays after its last write; > 0.
   int64_t watches_max = limits::kWatchesMax;
@@ -64,12 +72,6 @@ class ApiServer final : public env::Actor {
   [[nodiscard]] Instant wake_at() const override;
   void AddTo(Hasher& hasher) const override;
 
-  // Who sends a request: a bearer token's identity, else the peer. Problem: 401 for an unknown
-  // token or for nobody, unless the path is public. For transports that serve paths of their own
-  // (/debug/) beside the API.
-  [[nodiscard]] Outcome<Identity> Authenticate(const env::HttpRequest& request,
-                                               const env::Peer& peer) const;
-
   // For the explorer, in which uids follow from what is made, not from how much was made before.
   void Reseed(uint64_t seed) { prng_ = Prng(seed); }
 
@@ -88,6 +90,16 @@ class ApiServer final : public env::Actor {
   ApiServer(Options options, store::Store store);
 
   void Bootstrap(Instant now);
+  void BootstrapAccess(Instant now);
+  // Who sends a request: a bearer token's identity, else the peer. Problem: 401 for an unknown
+  // token or for nobody, unless the path is public.
+  [[nodiscard]] Outcome<Identity> Authenticate(Instant now, const env::HttpRequest& request,
+                                               const env::Peer& peer) const;
+  [[nodiscard]] std::expected<ServiceTokens::Verified, std::string> VerifyToken(
+      Instant now, const ServiceTokens::Asked& asked) const;
+  // Whom a request is from in the end, who may do what it wants. Problems: 401, 403.
+  [[nodiscard]] Outcome<Identity> Admit(Instant now, const Target& target,
+                                        const env::RequestArrived& arrived) const;
   void ExpireEvents(Instant now);
   void Arrive(Instant now, const env::RequestArrived& arrived, env::Outbox& out);
   [[nodiscard]] Outcome<env::HttpResponse> Handle(Instant now, const env::RequestArrived& arrived,
@@ -108,6 +120,8 @@ class ApiServer final : public env::Actor {
   store::Store store_;
   Prng prng_;
   Watches watches_;
+  Authorizer authorizer_;  // Made of what the store has durably: not hashed.
+  ServiceTokens service_tokens_;
   Definitions definitions_;  // Made of what the store has durably: not hashed.
   Discovery discovery_;      // A cache, made of the tables and definitions: not hashed.
   EventExpiry event_expiry_;

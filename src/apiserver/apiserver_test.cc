@@ -247,7 +247,9 @@ TEST(ApiServer, AConfigMapOverOneMebibyteIsInvalidHoweverItComes) {
 
 TEST(ApiServer, CredentialsAreATokenOrThePeer) {
   Options options;
-  options.tokens.push_back({.token = "secret", .identity = {.user = "me", .groups = {}}});
+  options.tokens.push_back(
+      {.token = "secret", .identity = {.user = "me", .groups = {"system:masters"}}});
+  options.tokens.push_back({.token = "other", .identity = {.user = "you", .groups = {}}});
   ServerFixture server(options);
   server.set_peer({});
   const auto get = [&](std::string target, const std::string& token) {
@@ -256,6 +258,7 @@ TEST(ApiServer, CredentialsAreATokenOrThePeer) {
     return server.Call(Method::kGet, std::move(target), "", headers).status;
   };
   EXPECT_EQ(get(kPods, "secret"), 200);
+  EXPECT_EQ(get(kPods, "other"), 403);
   EXPECT_EQ(get(kPods, "wrong"), 401);
   EXPECT_EQ(get(kPods, ""), 401);
   EXPECT_EQ(get("/api", ""), 401);
@@ -265,8 +268,11 @@ TEST(ApiServer, CredentialsAreATokenOrThePeer) {
   }
   EXPECT_EQ(get("/healthz", "wrong"), 401);
   EXPECT_EQ(get("/healthzz", ""), 401);
-  server.set_peer({.user = "certified", .groups = {}});
+  server.set_peer({.user = "certified", .groups = {"system:masters"}});
   EXPECT_EQ(get(kPods, ""), 200);
+  // Who shows a token is who it stands for.
+  EXPECT_EQ(get(kPods, "other"), 403);
+  EXPECT_EQ(get(kPods, "wrong"), 401);
 }
 
 TEST(ApiServer, ADamagedJournalIsRefusedByName) {

@@ -37,6 +37,8 @@ std::vector<Subresource> SubresourcesOf(const api::Kind& kind) {
     result.push_back({"binding", kCreate, &api::KindOf(api::KindId::kBinding)});
     result.push_back({"eviction", kCreate, &api::KindOf(api::KindId::kEviction)});
   }
+  if (kind.id == api::KindId::kServiceAccount)
+    result.push_back({"token", kCreate, &api::KindOf(api::KindId::kTokenRequest)});
   if (kind.id == api::KindId::kNamespace) result.push_back({"finalize", R"(["update"])", &kind});
   if (kind.has_scale) result.push_back({"scale", kChange, &api::KindOf(api::KindId::kScale)});
   if (kind.has_status) result.push_back({"status", kChange, &kind});

@@ -7,6 +7,12 @@
 //   EVENTS name [show=path,path]       what came since
 //   ADVANCE seconds                    lets time pass
 //   COMPACT                            forgets the log
+//   FRESH                              starts anew, with the roles of a fresh cluster and tokens
+//   PEER user [group]..                who sends what follows
+//   TOKEN name target                  POSTs for a token, and shows its claims
+//   REVIEW name                        has it reviewed
+//
+// With token=NAME a request has that token, with token=NAME! one that was tampered with.
 //
 // An answer is its code, with reason, message and causes when it is a failure, warnings, and the
 // paths of `show`.
@@ -14,6 +20,7 @@
 #include <gtest/gtest.h>
 
 #include <map>
+#include <memory>
 #include <string>
 
 #include "api/object.h"
@@ -106,11 +113,39 @@ std::string Describe(const env::HttpResponse& response, const std::string& show)
   return out;
 }
 
+std::string DecodeBase64Url(std::string_view text) {
+  constexpr std::string_view kDigits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+  std::string bytes;
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    bits = (bits << 6) | static_cast<uint32_t>(kDigits.find(c));
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>((bits >> count) & 0xff);
+  }
+  return bytes;
+}
+
 class Conversation {
  public:
   std::string Handle(const testing::Directive& directive) {
+    if (directive.command == "FRESH") {
+      server_ = std::make_unique<ServerFixture>(
+          Options{.bootstrap_roles = true, .token_key = FakeTokenKey(), .host = "10.0.0.1:6443"});
+      return "";
+    }
+    if (directive.command == "PEER") {
+      const std::vector<std::string>& names = directive.arguments;
+      server_->set_peer({.user = names.at(0), .groups = {names.begin() + 1, names.end()}});
+      return "";
+    }
+    if (directive.command == "TOKEN") return TakeToken(directive);
+    if (directive.command == "REVIEW") return ReviewToken(directive);
     if (directive.command == "ADVANCE") {
-      server_.Advance(Duration::Seconds(std::stoll(directive.arguments.at(0))));
+      server_->Advance(Duration::Seconds(std::stoll(directive.arguments.at(0))));
       return "";
     }
     if (directive.command == "WATCH") return Watch(directive);
@@ -118,13 +153,49 @@ class Conversation {
     const std::optional<Method> method = MethodOf(directive.command);
     CHECK(method.has_value());
     const auto response =
-        server_.Call(*method, directive.arguments.at(0), directive.input, Headers(directive));
+        server_->Call(*method, directive.arguments.at(0), directive.input, Headers(directive));
     return Describe(response, directive.Value("show"));
   }
 
  private:
-  static std::vector<env::Header> Headers(const testing::Directive& directive) {
+  std::string TakeToken(const testing::Directive& directive) {
+    const env::HttpResponse response = server_->Call(Method::kPost, directive.arguments.at(1),
+                                                     directive.input, Headers(directive));
+    const Result<Json> document = codec::ParseJson(response.body.view());
+    CHECK(document.has_value());
+    const std::string token(api::TextAt(*document, "status.token"));
+    if (token.empty()) return Describe(response, directive.Value("show"));
+    tokens_[directive.arguments.at(0)] = token;
+    const size_t dot = token.find('.');
+    return Describe(response, directive.Value("show")) +
+           DecodeBase64Url(token.substr(dot + 1, token.rfind('.') - dot - 1)) + "\n";
+  }
+
+  std::string ReviewToken(const testing::Directive& directive) {
+    const std::string body =
+        fmt::format(R"({{"spec":{{"token":"{}"{}}}}})", TokenCalled(directive.arguments.at(0)),
+                    directive.input.empty() ? "" : "," + directive.input);
+    return Describe(
+        server_->Call(Method::kPost, "/apis/authentication.k8s.io/v1/tokenreviews", body),
+        "status");
+  }
+
+  [[nodiscard]] std::string TokenCalled(std::string name) const {
+    const bool tampered = name.ends_with('!');
+    if (tampered) name.pop_back();
+    const auto known = tokens_.find(name);
+    std::string token = known == tokens_.end() ? name : known->second;
+    if (tampered) {
+      char& first = token.at(token.rfind('.') + 1);
+      first = first == 'A' ? 'B' : 'A';
+    }
+    return token;
+  }
+
+  [[nodiscard]] std::vector<env::Header> Headers(const testing::Directive& directive) const {
     std::vector<env::Header> headers;
+    const std::string token = directive.Value("token");
+    if (!token.empty()) headers.push_back({"authorization", "Bearer " + TokenCalled(token)});
     const std::string type = directive.Value("type");
     if (!type.empty()) headers.push_back({"content-type", type});
     const std::string accept = directive.Value("accept");
@@ -139,14 +210,14 @@ class Conversation {
 
   std::string Watch(const testing::Directive& directive) {
     const env::ExchangeId exchange =
-        server_.Send(Method::kGet, directive.arguments.at(1), "", Headers(directive));
-    server_.Settle();
+        server_->Send(Method::kGet, directive.arguments.at(1), "", Headers(directive));
+    server_->Settle();
     streams_[directive.arguments.at(0)] = exchange;
-    return Describe(server_.Take(exchange), "");
+    return Describe(server_->Take(exchange), "");
   }
 
   std::string Events(const testing::Directive& directive) {
-    auto& stream = server_.stream(streams_.at(directive.arguments.at(0)));
+    auto& stream = server_->stream(streams_.at(directive.arguments.at(0)));
     std::string out;
     std::string_view text = stream.text;
     const std::string show = directive.Value("show", "metadata.name");
@@ -167,8 +238,9 @@ class Conversation {
     return out;
   }
 
-  ServerFixture server_;
+  std::unique_ptr<ServerFixture> server_ = std::make_unique<ServerFixture>();
   std::map<std::string, env::ExchangeId> streams_;
+  std::map<std::string, std::string> tokens_;
 };
 
 class Golden : public ::testing::TestWithParam<std::string> {};

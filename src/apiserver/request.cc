@@ -22,7 +22,7 @@ int HexDigit(char c) {
   return -1;
 }
 
-std::string PercentDecode(std::string_view text, bool plus_is_space) {
+std::string Decode(std::string_view text, bool plus_is_space) {
   if (!text.contains('%') && !(plus_is_space && text.contains('+'))) return std::string(text);
   std::string out;
   out.reserve(text.size());
@@ -46,6 +46,7 @@ std::optional<Subpart> ParseSubpart(const api::Kind& kind, std::string_view name
   if (name == "binding" && kind.id == api::KindId::kPod) return Subpart::kBinding;
   if (name == "eviction" && kind.id == api::KindId::kPod) return Subpart::kEviction;
   if (name == "finalize" && kind.id == api::KindId::kNamespace) return Subpart::kFinalize;
+  if (name == "token" && kind.id == api::KindId::kServiceAccount) return Subpart::kToken;
   return std::nullopt;
 }
 
@@ -79,6 +80,7 @@ bool Allows(Subpart subpart, Verb verb) {
       return verb == Verb::kGet || verb == Verb::kUpdate || verb == Verb::kPatch;
     case Subpart::kBinding:
     case Subpart::kEviction:
+    case Subpart::kToken:
       return verb == Verb::kCreate;
     case Subpart::kFinalize:
       return verb == Verb::kUpdate;
@@ -178,8 +180,8 @@ Query Query::Parse(std::string_view text) {
     if (item.empty()) continue;
     const size_t equals = item.find('=');
     query.items_.emplace_back(
-        PercentDecode(item.substr(0, equals), true),
-        equals == std::string_view::npos ? "" : PercentDecode(item.substr(equals + 1), true));
+        Decode(item.substr(0, equals), true),
+        equals == std::string_view::npos ? "" : Decode(item.substr(equals + 1), true));
   }
   return query;
 }
@@ -191,17 +193,19 @@ std::optional<std::string_view> Query::Find(std::string_view name) const {
   return std::nullopt;
 }
 
+std::string PercentDecode(std::string_view text) { return Decode(text, false); }
+
 Target ParseTarget(std::string_view target) {
   Target result;
   const size_t question = target.find('?');
   if (question != std::string_view::npos) result.query = target.substr(question + 1);
   std::string_view path = target.substr(0, question);
-  result.path = PercentDecode(path, false);
+  result.path = Decode(path, false);
   if (path.starts_with('/')) path.remove_prefix(1);
   result.parts.reserve(kUsualParts);
   while (!path.empty()) {
     const size_t end = path.find('/');
-    result.parts.push_back(PercentDecode(path.substr(0, end), false));
+    result.parts.push_back(Decode(path.substr(0, end), false));
     path = end == std::string_view::npos ? std::string_view() : path.substr(end + 1);
   }
   return result;
@@ -234,7 +238,9 @@ Outcome<ResourceRequest> ParseResource(Target target, const env::HttpRequest& ht
   if (bindings) request->subpart = Subpart::kBinding;
   const Outcome<Verb> verb = VerbOf(*request, http.method);
   if (!verb) return std::unexpected(verb.error());
-  request->verb = old_watch && http.method == env::Method::kGet ? Verb::kWatch : *verb;
+  // Whoever may watch may do that alone by such a path.
+  if (old_watch && http.method != env::Method::kGet) return MethodNotAllowed();
+  request->verb = old_watch ? Verb::kWatch : *verb;
   if (!Allows(request->subpart, request->verb)) return MethodNotAllowed();
   return request;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,13 +13,22 @@
 
 namespace berth::apiserver {
 
+class Authorizer;
 class Definitions;
 
 // Who asks.
 struct Identity {
   std::string user;
   std::vector<std::string> groups;
+  std::string uid = {};
+  std::map<std::string, std::vector<std::string>> extra = {};
   bool operator==(const Identity&) const = default;
+};
+
+// Who asks, and what decides what that one may do. Both outlive the request's handling.
+struct Requester {
+  const Identity& identity;
+  const Authorizer& authorizer;
 };
 
 // The query of a target, decoded, in order.
@@ -55,6 +65,7 @@ enum class Subpart : uint8_t {
   kBinding,
   kEviction,
   kFinalize,
+  kToken,
   kContainers,  // Log, exec and the like of a pod.
 };
 
@@ -67,6 +78,7 @@ struct ResourceRequest {
   Subpart subpart = Subpart::kNone;
   Query query;
   const env::HttpRequest* http = nullptr;  // Outlives the request's handling.
+  const Requester* requester = nullptr;    // Null: the server itself, which may do all.
   // Of kContainers: what is answered of a pod that exists.
   std::optional<Problem> no_containers;
 
@@ -75,6 +87,9 @@ struct ResourceRequest {
     return env::FindHeader(http->headers, name_in_lower_case).value_or("");
   }
 };
+
+// What can't be decoded stays as it is.
+[[nodiscard]] std::string PercentDecode(std::string_view text);
 
 // The path of a target split at slashes, percent-decoded, and its query's text.
 struct Target {

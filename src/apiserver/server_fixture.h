@@ -1,7 +1,10 @@
 #pragma once
 
+#include <fmt/format.h>
+
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -10,10 +13,22 @@
 
 #include "apiserver/apiserver.h"
 #include "base/check.h"
+#include "base/hash.h"
 
 // For tests and benchmarks: a server with a journal that acknowledges when told to, and a client
 // that reads what it is sent.
 namespace berth::apiserver {
+
+// Signs by a hash: whoever has the text can do it.
+inline std::shared_ptr<const TokenKey> FakeTokenKey() {
+  const auto sign = [](std::string_view text) { return fmt::format("{:016x}", HashOf(text)); };
+  return std::make_shared<const TokenKey>(TokenKey{
+      .public_half =
+          [] { return TokenKey::Public{.id = "key", .modulus = "modulus", .exponent = "e"}; },
+      .sign = sign,
+      .verify = [sign](std::string_view text,
+                       std::string_view signature) { return sign(text) == signature; }});
+}
 
 class ServerFixture {
  public:

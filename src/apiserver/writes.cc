@@ -17,6 +17,8 @@
 #include "api/validate.h"
 #include "api/versions.h"
 #include "apiserver/admission.h"
+#include "apiserver/authorizer.h"
+#include "apiserver/escalation.h"
 #include "apiserver/limit_ranges.h"
 #include "apiserver/managed.h"
 #include "apiserver/quotas.h"
@@ -37,19 +39,6 @@ using api::KindId;
 constexpr int kGeneratedNameTries = 8;
 // A pod and what is made of it while it is written fit; more comes from the heap.
 constexpr size_t kArenaBytes = 64 * 1024;
-
-// A random (version 4) UUID.
-std::string NewUid(Prng& prng) {
-  const uint64_t high = (prng.Next() & ~uint64_t{0xf000}) | 0x4000;
-  const uint64_t low = (prng.Next() >> 2) | (uint64_t{1} << 63);
-  std::string text;
-  text.reserve(36);
-  for (int digit = 0; digit < 32; ++digit) {
-    if (digit == 8 || digit == 12 || digit == 16 || digit == 20) text += '-';
-    text += "0123456789abcdef"[((digit < 16 ? high : low) >> (60 - digit % 16 * 4)) & 0xf];
-  }
-  return text;
-}
 
 std::string_view OptionsName(Verb verb) {
   switch (verb) {
@@ -214,6 +203,7 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   if (Outcome<void> admitted = AdmitCreate(context.store, kind, object); !admitted) {
     return admitted;
   }
+  if (Outcome<void> held = CheckEscalation(context.request, nullptr, object); !held) return held;
   const Outcome<std::string> name = SettleName(context, object);
   if (!name) return std::unexpected(name.error());
   api::PrepareForCreate(kind, object);
@@ -385,6 +375,18 @@ bool SameButGeneration(const Json& stored, Json object) {
 
 }  // namespace
 
+std::string NewUid(Prng& prng) {
+  const uint64_t high = (prng.Next() & ~uint64_t{0xf000}) | 0x4000;
+  const uint64_t low = (prng.Next() >> 2) | (uint64_t{1} << 63);
+  std::string text;
+  text.reserve(36);
+  for (int digit = 0; digit < 32; ++digit) {
+    if (digit == 8 || digit == 12 || digit == 16 || digit == 20) text += '-';
+    text += "0123456789abcdef"[((digit < 16 ? high : low) >> (60 - digit % 16 * 4)) & 0xf];
+  }
+  return text;
+}
+
 std::string StorageKey(const WriteContext& context, std::string_view name) {
   const ResourceRequest& request = context.request;
   const api::Kind& kind = *request.kind;
@@ -503,8 +505,24 @@ WriteResult Create(WriteContext& context) {
   return CreateFrom(context, std::move(body->object));
 }
 
+// Who may change what is not there must be allowed to create it, too.
+Outcome<void> CheckMayCreate(const ResourceRequest& request) {
+  if (request.verb == Verb::kCreate || request.requester == nullptr) return {};
+  const Attributes create{.verb = "create",
+                          .group = std::string(request.kind->group),
+                          .resource = std::string(request.kind->plural),
+                          .subresource = {},
+                          .namespace_name = request.namespace_name,
+                          .name = request.name,
+                          .path = {}};
+  return request.requester->authorizer.Check(request.requester->identity, create);
+}
+
 WriteResult CreateFrom(WriteContext& context, Json object) {
   const api::Kind& kind = *context.request.kind;
+  if (Outcome<void> allowed = CheckMayCreate(context.request); !allowed) {
+    return std::unexpected(std::move(allowed.error()));
+  }
   if (Outcome<void> fine = AdmitAndValidateCreate(context, object); !fine) {
     return std::unexpected(std::move(fine.error()));
   }
@@ -565,6 +583,9 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     return std::unexpected(std::move(fresh.error()));
   }
   KeepServerMetadata(before, object);
+  if (Outcome<void> held = CheckEscalation(context.request, &before, object); !held) {
+    return std::unexpected(std::move(held.error()));
+  }
   std::string managed = ManagedAfter(context, old.get(), before, object);
   api::PrepareForUpdate(kind, before, object, subresource);
   if (kind.id == KindId::kService && subresource == api::Subresource::kNone)

@@ -40,6 +40,9 @@ struct WriteContext {
                                                      const ResourceRequest& request,
                                                      QuotaCounter counter);
 
+// A random (version 4) UUID.
+[[nodiscard]] std::string NewUid(Prng& prng);
+
 // Creates an object that the server itself needs, by the same path. REQUIRES: it is valid.
 void CreateOwn(Instant now, store::Store& store, Prng& prng, api::KindId kind, api::Json object);
 

@@ -16,6 +16,7 @@
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -38,6 +39,7 @@
 #include "net/certificates.h"
 #include "net/kubeconfig.h"
 #include "net/server.h"
+#include "net/token_key.h"
 #include "nodes/nodes.h"
 
 namespace berth::cmd {
@@ -84,6 +86,7 @@ class Cluster {
   Status MakeFolder() const;
   Status OpenJournal(env::os::Recovered& recovered);
   Status ReadSecrets();
+  Status ReadTokenKey();
   Status CloseToOthers();
   Status AddApiServer(const env::os::Recovered& recovered);
   Status AddClients();
@@ -101,6 +104,7 @@ class Cluster {
   Prng prng_;
   net::Pki pki_;
   std::string token_;
+  std::shared_future<Result<net::TokenKey>> token_key_;
   std::string kubeconfig_;
   std::unique_ptr<env::os::SqliteJournal> journal_;
   std::unique_ptr<DebugRouter> router_;
@@ -118,8 +122,9 @@ Status Cluster::Start() {
   if (status) status = OpenJournal(recovered);
   if (status && !options_.in_memory) status = CloseToOthers();
   if (status) status = ReadSecrets();
-  if (status) status = AddApiServer(recovered);
+  if (status) status = ReadTokenKey();
   if (status) status = Listen();
+  if (status) status = AddApiServer(recovered);
   if (!status) return status;
   status = AddClients();
   if (!status) return status;
@@ -186,8 +191,8 @@ Status Cluster::OpenJournal(env::os::Recovered& recovered) {
 // Whoever reads them can act as the administrator. berth makes them for the owner alone.
 Status Cluster::CloseToOthers() {
   constexpr mode_t kOthers = 077;
-  for (const char* name : {"token", "ca.key", "server.key", "admin.key", "journal.db",
-                           "journal.db-wal", "journal.db-end"}) {
+  for (const char* name : {"token", "ca.key", "server.key", "admin.key", "service-accounts.key",
+                           "journal.db", "journal.db-wal", "journal.db-end"}) {
     const std::filesystem::path path = InFolder(name);
     struct stat status{};
     if (stat(path.c_str(), &status) != 0 || (status.st_mode & kOthers) == 0) continue;
@@ -226,11 +231,67 @@ Status Cluster::ReadSecrets() {
   return net::WritePrivateFile(InFolder("token"), token_);
 }
 
+// A key is made beside the start, which would take twice as long for it; whoever needs it first
+// waits.
+Status Cluster::ReadTokenKey() {
+  const std::filesystem::path path = InFolder("service-accounts.key");
+  const Result<std::string> pem =
+      options_.in_memory ? Fail(ErrorCode::kNotFound, "") : net::ReadFile(path);
+  if (pem) {
+    Result<net::TokenKey> key = net::TokenKey::Parse(*pem);
+    if (!key) {
+      return Fail(ErrorCode::kDamaged, fmt::format("{}: {}", path.string(), key.error().message));
+    }
+    std::promise<Result<net::TokenKey>> ready;
+    ready.set_value(std::move(key));
+    token_key_ = ready.get_future().share();
+    return {};
+  }
+  if (pem.error().code != ErrorCode::kNotFound) return std::unexpected(pem.error());
+  const auto make = [this, path]() -> Result<net::TokenKey> {
+    Result<net::TokenKey> key = net::TokenKey::Make();
+    Status kept;
+    if (key && !options_.in_memory) kept = net::WritePrivateFile(path, key->pem());
+    if (key && kept) return key;
+    const Error& error = key ? kept.error() : key.error();
+    logger_.Write(env::LogLevel::kError, "tokens",
+                  fmt::format("ServiceAccounts get no tokens: {}", error.message));
+    return std::unexpected(error);
+  };
+  token_key_ = std::async(std::launch::async, make).share();
+  return {};
+}
+
+apiserver::TokenKey KeyFunctions(const std::shared_future<Result<net::TokenKey>>& key) {
+  return {.public_half =
+              [key] {
+                const Result<net::TokenKey>& made = key.get();
+                if (!made) return apiserver::TokenKey::Public{};
+                net::TokenKey::Public half = made->public_half();
+                return apiserver::TokenKey::Public{.id = std::move(half.id),
+                                                   .modulus = std::move(half.modulus),
+                                                   .exponent = std::move(half.exponent)};
+              },
+          .sign =
+              [key](std::string_view text) {
+                const Result<net::TokenKey>& made = key.get();
+                return made ? made->Sign(text) : std::string();
+              },
+          .verify =
+              [key](std::string_view text, std::string_view signature) {
+                const Result<net::TokenKey>& made = key.get();
+                return made && made->Verify(text, signature);
+              }};
+}
+
 Status Cluster::AddApiServer(const env::os::Recovered& recovered) {
   apiserver::Options options;
   options.seed = prng_.Next();
   options.event_ttl = options_.event_ttl;
   options.own_service = true;
+  options.bootstrap_roles = true;
+  options.token_key = std::make_shared<const apiserver::TokenKey>(KeyFunctions(token_key_));
+  options.host = address().substr(std::string_view("https://").size());
   // Of what quotas say controllers are the ones who know, as upstream.
   if (options_.no_controllers) options.quota_counter = apiserver::QuotaCounter::kNobody;
   options.tokens.push_back(

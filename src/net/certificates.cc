@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "net/openssl.h"
 
 namespace berth::net {
 namespace {
@@ -28,25 +29,10 @@ constexpr int64_t kAuthorityDays = 3650;
 constexpr int64_t kCertificateDays = 365;
 constexpr Duration kRenewBefore = Duration::Seconds(30 * kDay);
 
-template <auto kFree>
-struct Free {
-  template <typename T>
-  void operator()(T* pointer) const {
-    kFree(pointer);
-  }
-};
-using Key = std::unique_ptr<EVP_PKEY, Free<EVP_PKEY_free>>;
-using Certificate = std::unique_ptr<X509, Free<X509_free>>;
-using Bio = std::unique_ptr<BIO, Free<BIO_free_all>>;
-using Extension = std::unique_ptr<X509_EXTENSION, Free<X509_EXTENSION_free>>;
-
-std::unexpected<Error> OpensslError(std::string_view what) {
-  char text[256] = "no detail";
-  const unsigned long code = ERR_get_error();
-  if (code != 0) ERR_error_string_n(code, text, sizeof(text));
-  ERR_clear_error();
-  return Fail(ErrorCode::kInvalid, fmt::format("{}: {}", what, text));
-}
+using Key = OpensslKey;
+using Certificate = std::unique_ptr<X509, OpensslFree<X509_free>>;
+using Bio = OpensslBio;
+using Extension = std::unique_ptr<X509_EXTENSION, OpensslFree<X509_EXTENSION_free>>;
 
 bool IsAddress(const std::string& host) {
   unsigned char bytes[16];
@@ -54,24 +40,11 @@ bool IsAddress(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), bytes) == 1;
 }
 
-std::string Text(const Bio& bio) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(bio.get(), &data);
-  return {data, static_cast<size_t>(size)};
-}
-
 Result<Certificate> ParseCertificate(const std::string& pem) {
   const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
   Certificate certificate(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));
   if (certificate == nullptr) return OpensslError("not a certificate in PEM");
   return certificate;
-}
-
-Result<Key> ParseKey(const std::string& pem) {
-  const Bio bio(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
-  Key key(PEM_read_bio_PrivateKey(bio.get(), nullptr, nullptr, nullptr));
-  if (key == nullptr) return OpensslError("not a private key in PEM");
-  return key;
 }
 
 bool AddExtension(X509* certificate, X509* issuer, int kind, const std::string& value) {
@@ -133,7 +106,7 @@ Result<KeyPair> Make(const Template& wanted, X509* issuer, EVP_PKEY* issuer_key,
   fine = fine && PEM_write_bio_PKCS8PrivateKey(key_text.get(), key.get(), nullptr, nullptr, 0,
                                                nullptr, nullptr) == 1;
   if (!fine) return OpensslError(fmt::format("making the certificate of {}", wanted.common_name));
-  return KeyPair{.certificate_pem = Text(certificate_text), .key_pem = Text(key_text)};
+  return KeyPair{.certificate_pem = TextOf(certificate_text), .key_pem = TextOf(key_text)};
 }
 
 std::vector<std::string> ServerHosts(const std::string& host) {
