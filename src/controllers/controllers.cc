@@ -357,6 +357,13 @@ void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference&
   if (tainted) Enqueue(now, {Part::kNode, name});
 }
 
+void Controllers::EnqueueAggregates(Instant now) {
+  for (const Slot slot : objects_.All(api::KindId::kClusterRole)) {
+    if (objects_.role(slot)->aggregates)
+      Enqueue(now, {Part::kClusterRole, objects_.head(slot).uid});
+  }
+}
+
 void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference& difference) {
   if (const std::optional<Part> part = OwnerPartOf(head.kind)) Enqueue(now, {*part, head.uid});
   switch (head.kind) {
@@ -394,6 +401,9 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
       break;
     case api::KindId::kNamespace:
       Enqueue(now, {Part::kNamespace, head.uid});
+      break;
+    case api::KindId::kClusterRole:
+      EnqueueAggregates(now);
       break;
     case api::KindId::kNode:
       NoteNode(now, head);

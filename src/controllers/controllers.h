@@ -13,6 +13,7 @@
 #include "base/prng.h"
 #include "base/time.h"
 #include "client/client.h"
+#include "controllers/aggregation.h"
 #include "controllers/collector.h"
 #include "controllers/cron_job.h"
 #include "controllers/daemon_set.h"
@@ -37,7 +38,8 @@
 
 // The workload controllers that Kubernetes users expect, as one actor: Deployments, ReplicaSets,
 // ReplicationControllers, StatefulSets, DaemonSets, Jobs, CronJobs, PodDisruptionBudgets, garbage
-// collection, namespaces, the lifecycle of nodes, the protection of claims and volumes in use; and
+// collection, namespaces, the lifecycle of nodes, the protection of claims and volumes in use,
+// ClusterRoles that are the sum of others; and
 // the PodGroups of pods that Volcano's scheduler is to place; the Workloads of Jobs with a queue
 // name.
 //
@@ -90,6 +92,7 @@ enum class Part : uint8_t {
   kDaemonSet,
   kCronJob,
   kGroupQueue,
+  kClusterRole,
 };
 
 struct Key {
@@ -156,6 +159,8 @@ class Controllers final : public env::Actor {
   void EnqueueForRevision(Instant now, const Head& head, const Difference& difference);
   void EnqueueForClaim(Instant now, const Head& head);
   void EnqueueDaemonSets(Instant now);
+  // The ClusterRoles that are the sum of others.
+  void EnqueueAggregates(Instant now);
   void EnqueueAdopters(Instant now, const Head& head, api::KindId kind, Part part);
   // Budgets that may count otherwise: of a pod, or of the pods that a controller wants.
   void EnqueueBudgets(Instant now, const Head& head, const Difference& difference);

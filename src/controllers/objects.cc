@@ -280,6 +280,8 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       if (!head) return std::unexpected(head.error());
       return HeadOf(kind, head->meta);
     }
+    case api::KindId::kClusterRole:
+      return DecodeRole(json, decoded);
     case api::KindId::kNode:
       return Taken(kind, decoder_.Node(json), decoded);
     case api::KindId::kNamespace:
@@ -308,6 +310,15 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return HeadOf(kind, head->meta);
     }
   }
+}
+
+Result<Head> Objects::DecodeRole(std::string_view json, Decoded& decoded) {
+  Result<RoleFacts> role = ReadRole(json);
+  if (!role) return std::unexpected(role.error());
+  decoded = std::move(*role);
+  const Result<api::ObjectHead> head = decoder_.Head(json);
+  if (!head) return std::unexpected(head.error());
+  return HeadOf(api::KindId::kClusterRole, head->meta);
 }
 
 void Objects::Keep(Slot slot, Decoded& decoded) {
@@ -340,6 +351,8 @@ void Objects::Keep(Slot slot, Decoded& decoded) {
     if (heads_[slot].name == kRootCaConfigMap) config_maps_[slot] = std::move(*map);
   } else if (auto* budget = std::get_if<api::PodDisruptionBudget>(&decoded)) {
     KeepBudget(slot, std::move(*budget));
+  } else if (auto* role = std::get_if<RoleFacts>(&decoded)) {
+    roles_[slot] = std::move(*role);
   } else if (auto* group = std::get_if<api::PodGroup>(&decoded)) {
     KeepGroup(slot, std::move(*group));
   } else if (auto* queue = std::get_if<api::Queue>(&decoded)) {
@@ -630,6 +643,9 @@ void Objects::EraseViews(Slot slot) {
       budgets_.erase(slot);
       guarded_.erase(slot);
       break;
+    case api::KindId::kClusterRole:
+      roles_.erase(slot);
+      break;
     case api::KindId::kPodGroup:
       UncountGroup(slot);
       groups_.erase(slot);
@@ -700,6 +716,7 @@ const api::Namespace* Objects::namespace_of(Slot slot) const { return At(namespa
 const api::Lease* Objects::lease(Slot slot) const { return At(leases_, slot); }
 const api::ConfigMap* Objects::config_map(Slot slot) const { return At(config_maps_, slot); }
 const api::PodDisruptionBudget* Objects::budget(Slot slot) const { return At(budgets_, slot); }
+const RoleFacts* Objects::role(Slot slot) const { return At(roles_, slot); }
 
 const api::PodGroup* Objects::group(Slot slot) const { return At(groups_, slot); }
 const api::Queue* Objects::group_queue(Slot slot) const { return At(group_queues_, slot); }

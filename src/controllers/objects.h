@@ -24,6 +24,7 @@
 #include "base/time.h"
 #include "client/known_set.h"
 #include "codec/decode.h"
+#include "controllers/role_facts.h"
 
 // The objects as the controllers see them, with the indexes that keep every reconciliation
 // proportional to what it is about.
@@ -165,6 +166,7 @@ class Objects {
   [[nodiscard]] const api::Lease* lease(Slot slot) const;
   [[nodiscard]] const api::ConfigMap* config_map(Slot slot) const;
   [[nodiscard]] const api::PodDisruptionBudget* budget(Slot slot) const;
+  [[nodiscard]] const RoleFacts* role(Slot slot) const;  // Of a ClusterRole.
   [[nodiscard]] const api::PodGroup* group(Slot slot) const;
   // Of Volcano's.
   [[nodiscard]] const api::Queue* group_queue(Slot slot) const;
@@ -253,6 +255,7 @@ class Objects {
   std::map<Slot, api::Lease> leases_;
   std::map<Slot, api::ConfigMap> config_maps_;
   std::map<Slot, api::PodDisruptionBudget> budgets_;
+  std::map<Slot, RoleFacts> roles_;
   std::map<Slot, api::PodGroup> groups_;
   std::map<Slot, api::Queue> group_queues_;
   std::map<std::string, api::GroupCounts, std::less<>> groups_in_;  // By queue.
@@ -279,7 +282,7 @@ class Objects {
                                api::PodDisruptionBudget, api::PodGroup, api::Queue, api::Workload,
                                api::ResourceFlavor, api::PriorityClass, api::WorkloadPriorityClass,
                                api::ReplicationController, api::StatefulSet, DaemonViews,
-                               api::ControllerRevision, api::CronJob, VolumeFacts>;
+                               api::ControllerRevision, api::CronJob, VolumeFacts, RoleFacts>;
   void Keep(Slot slot, Decoded& decoded);
   // What is kept for Jobs with a queue name.
   void KeepQueued(Slot slot, Decoded& decoded);
@@ -290,6 +293,7 @@ class Objects {
   Result<Head> Decode(api::KindId kind, std::string_view json, Decoded& decoded);
   Result<Head> DecodePod(std::string_view json, Decoded& decoded);
   Result<Head> DecodeJob(std::string_view json, Decoded& decoded);
+  Result<Head> DecodeRole(std::string_view json, Decoded& decoded);
   Result<Head> DecodeDaemonSet(std::string_view json, Decoded& decoded);
   Result<Shared<api::PodSpec>> DecodeTemplate(const api::PodTemplate& pod_template);
 };

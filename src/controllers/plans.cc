@@ -108,6 +108,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanProtection(objects_, slot);
     case Part::kGroupQueue:
       return PlanGroupQueue(objects_, slot);
+    case Part::kClusterRole:
+      return PlanAggregation(objects_, slot);
     case Part::kNode:
     case Part::kEndedPods:
     case Part::kPodGroup:
