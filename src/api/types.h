@@ -60,6 +60,8 @@ using ResourceList = std::vector<ResourceAmount>;  // Sorted by name, names uniq
 [[nodiscard]] std::optional<int64_t> Find(const ResourceList& list, std::string_view name);
 
 struct ContainerPort {
+  std::string name;
+  int64_t port = 0;  // containerPort
   int64_t host_port = 0;
   std::string host_ip;
   std::string protocol;  // Empty means TCP.
@@ -167,6 +169,8 @@ struct PodSpec {
   std::optional<int64_t> active_deadline_seconds;
   bool host_network = false;
   std::optional<bool> host_users;
+  std::string hostname;
+  std::string subdomain;
   // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g.
   // "spec.affinity.podAffinity".
   std::vector<std::string> unsupported;
@@ -182,6 +186,7 @@ struct Pod {
   std::string phase;
   std::string status_reason;  // status.reason, e.g. "Evicted".
   std::string pod_ip;
+  std::vector<std::string> other_pod_ips;  // Of status.podIPs.
   std::string nominated_node_name;
   std::vector<PodCondition> conditions;
   std::vector<ContainerStatus> container_statuses;

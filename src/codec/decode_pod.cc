@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <utility>
 
 #include "codec/decode_reader.h"
 
@@ -37,7 +38,11 @@ void ReadResources(Errors& errors, std::string_view field, const Element& elemen
 void ReadPort(Errors& errors, const Element& element, ContainerPort& out) {
   constexpr std::string_view kField = "spec.containers.ports";
   ForMembers(errors, kField, element, [&](std::string_view key, const Element& value) {
-    if (key == "hostPort") {
+    if (key == "name") {
+      Read(errors, kField, value, out.name);
+    } else if (key == "containerPort") {
+      Read(errors, kField, value, out.port);
+    } else if (key == "hostPort") {
       Read(errors, kField, value, out.host_port);
     } else if (key == "hostIP") {
       Read(errors, kField, value, out.host_ip);
@@ -166,6 +171,10 @@ void ReadSpecNames(Errors& errors, std::string_view key, const Element& value, P
     Read(errors, "spec.hostNetwork", value, out.host_network);
   } else if (key == "hostUsers") {
     Read(errors, "spec.hostUsers", value, out.host_users);
+  } else if (key == "hostname") {
+    Read(errors, "spec.hostname", value, out.hostname);
+  } else if (key == "subdomain") {
+    Read(errors, "spec.subdomain", value, out.subdomain);
   } else if (key == "nodeSelector") {
     Read(errors, "spec.nodeSelector", value, out.node_selector);
   } else if (key == "schedulingGates") {
@@ -259,6 +268,18 @@ void ReadContainerStatus(Errors& errors, const Element& element, ContainerStatus
   }
 }
 
+// All but the first, which stands alone as well.
+void ReadPodIps(Errors& errors, const Element& element, std::vector<std::string>& out) {
+  constexpr std::string_view kField = "status.podIPs";
+  bool first = true;
+  ForItems(errors, kField, element, [&](const Element& item) {
+    if (std::exchange(first, false)) return;
+    ForMembers(errors, kField, item, [&](std::string_view key, const Element& value) {
+      if (key == "ip") Read(errors, kField, value, out.emplace_back());
+    });
+  });
+}
+
 void ReadStatus(Errors& errors, const Element& element, Pod& out) {
   const auto statuses = [&](const Element& value, std::vector<ContainerStatus>& list) {
     ForItems(errors, kStatuses, value,
@@ -271,6 +292,8 @@ void ReadStatus(Errors& errors, const Element& element, Pod& out) {
       Read(errors, "status.reason", value, out.status_reason);
     } else if (key == "podIP") {
       Read(errors, "status.podIP", value, out.pod_ip);
+    } else if (key == "podIPs") {
+      ReadPodIps(errors, value, out.other_pod_ips);
     } else if (key == "nominatedNodeName") {
       Read(errors, "status.nominatedNodeName", value, out.nominated_node_name);
     } else if (key == "startTime") {

@@ -271,6 +271,52 @@ void Controllers::EnqueueGroupQueues(Instant now, const Difference& difference) 
   }
 }
 
+void Controllers::EnqueueService(Instant at, std::string_view namespace_name,
+                                 std::string_view name) {
+  const std::string id = ServiceId(namespace_name, name);
+  Enqueue(at, {Part::kService, id});
+  Enqueue(at, {Part::kMirror, id});
+}
+
+void Controllers::EnqueueServicesOf(Instant now, const Head& pod, const Head* before) {
+  for (const Slot slot : objects_.In(api::KindId::kService, pod.namespace_name)) {
+    const api::LabelQuery& selector = *objects_.selector(slot);
+    if (selector.Matches(pod.labels) || (before != nullptr && selector.Matches(before->labels)))
+      Enqueue(now + kServiceBatch,
+              {Part::kService, ServiceId(pod.namespace_name, objects_.head(slot).name)});
+  }
+}
+
+void Controllers::EnqueueServices(Instant now, const Head& head, const Difference& difference) {
+  switch (head.kind) {
+    case api::KindId::kPod:
+      if (!objects_.has_services() || (!difference.removed && !difference.republished)) return;
+      return EnqueueServicesOf(now, head, difference.removed ? nullptr : &difference.before);
+    case api::KindId::kNode:
+      if (!objects_.has_services() ||
+          (!difference.created && !difference.removed && !difference.refitted)) {
+        return;
+      }
+      for (const Slot pod : objects_.PodsOn(head.name))
+        EnqueueServicesOf(now, objects_.head(pod), nullptr);
+      return;
+    case api::KindId::kService:
+      if (difference.removed)
+        Enqueue(now, {Part::kLeftEndpoints, ServiceId(head.namespace_name, head.name)});
+      [[fallthrough]];
+    case api::KindId::kEndpoints:
+      return EnqueueService(now, head.namespace_name, head.name);
+    case api::KindId::kEndpointSlice:
+      for (const Head* slice : {&head, &difference.before}) {
+        const std::string_view service = ServiceNameOf(*slice);
+        if (!service.empty()) EnqueueService(now, head.namespace_name, service);
+      }
+      return;
+    default:
+      return;
+  }
+}
+
 void Controllers::EnqueueWorkload(Instant now, std::string_view job_uid) {
   const Slot slot = objects_.Find(job_uid);
   const bool waits = slot == kNoSlot ? !objects_.WorkloadsFor(job_uid).empty()
@@ -424,6 +470,7 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
   }
   EnqueueGroups(now, head, difference);
   EnqueueWorkloads(now, head);
+  EnqueueServices(now, head, difference);
   // A namespace waits for its last object, and gives back what every namespace has.
   const bool furniture =
       head.kind == api::KindId::kServiceAccount || head.kind == api::KindId::kConfigMap;

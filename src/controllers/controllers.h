@@ -30,6 +30,7 @@
 #include "controllers/protection.h"
 #include "controllers/replica_set.h"
 #include "controllers/revisions.h"
+#include "controllers/services.h"
 #include "controllers/stateful_set.h"
 #include "controllers/topology.h"
 #include "controllers/workloads.h"
@@ -73,7 +74,8 @@ struct Options {
 };
 
 // Which controller plans a key. The id of kNode is the node's name, of kPodGroup GroupId(), of
-// kWorkload the uid of its Job, of all others a uid.
+// kWorkload the uid of its Job, of kService, kLeftEndpoints and kMirror ServiceId(), of all others
+// a uid.
 enum class Part : uint8_t {
   kNode,
   kNamespace,
@@ -93,6 +95,9 @@ enum class Part : uint8_t {
   kCronJob,
   kGroupQueue,
   kClusterRole,
+  kService,
+  kLeftEndpoints,
+  kMirror,
 };
 
 struct Key {
@@ -167,6 +172,11 @@ class Controllers final : public env::Actor {
   void EnqueueGroups(Instant now, const Head& head, const Difference& difference);
   // The queues that a PodGroup is in, and was.
   void EnqueueGroupQueues(Instant now, const Difference& difference);
+  // The Services whose endpoints a change may concern, once there are Services.
+  void EnqueueServices(Instant now, const Head& head, const Difference& difference);
+  // Those that select the pod, or did before.
+  void EnqueueServicesOf(Instant now, const Head& pod, const Head* before);
+  void EnqueueService(Instant at, std::string_view namespace_name, std::string_view name);
   // The Workloads of the Jobs that a change may concern: itself, its controller, or any.
   void EnqueueWorkloads(Instant now, const Head& head);
   // Those that have places on the node. O(Workloads and their domains).

@@ -238,7 +238,7 @@ void PlanCounts(const Head& head, const api::PodDisruptionBudget& budget, const 
 
 std::vector<PodRef> PodsOf(const Objects& objects, Slot slot) {
   std::vector<PodRef> pods;
-  for (const Slot pod : objects.GuardedBy(slot)) pods.push_back(objects.pod_ref(pod));
+  for (const Slot pod : objects.SelectedBy(slot)) pods.push_back(objects.pod_ref(pod));
   std::ranges::sort(pods, {},
                     [](const PodRef& pod) -> const std::string& { return pod.head->name; });
   return pods;

@@ -298,7 +298,7 @@ RC_GTEST_PROP(Budgets, FindTheirPods, ()) {
       if (wanted != "-" && (wanted.empty() || wanted == label)) expected.insert(pod);
     }
     std::set<std::string> found;
-    for (const Slot slot : objects.GuardedBy(objects.Find(budget))) {
+    for (const Slot slot : objects.SelectedBy(objects.Find(budget))) {
       found.insert(objects.head(slot).name);
     }
     RC_ASSERT(found == expected);

@@ -6,7 +6,9 @@
 
 #include "api/job_owner.h"
 #include "base/check.h"
+#include "codec/json.h"
 #include "codec/scan.h"
+#include "controllers/services.h"
 
 namespace berth::controllers {
 namespace {
@@ -155,6 +157,8 @@ PodFacts FactsOf(const api::Pod& pod) {
       .names_group = !api::NamedGroup(pod.meta.annotations).empty(),
       .group_annotations = VolcanosAnnotations(pod),
       .spec = pod.spec};
+  if (!pod.pod_ip.empty()) facts.ips = {pod.pod_ip};
+  facts.ips.insert(facts.ips.end(), pod.other_pod_ips.begin(), pod.other_pod_ips.end());
   for (const api::PodCondition& condition : pod.conditions) {
     if (condition.status != "True") continue;
     if (condition.type == "Ready") {
@@ -282,6 +286,12 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
     }
     case api::KindId::kClusterRole:
       return DecodeRole(json, decoded);
+    case api::KindId::kService:
+      return Read(kind, json, &ReadService, decoded);
+    case api::KindId::kEndpoints:
+      return Read(kind, json, &ReadEndpoints, decoded);
+    case api::KindId::kEndpointSlice:
+      return Read(kind, json, &ReadSlice, decoded);
     case api::KindId::kNode:
       return Taken(kind, decoder_.Node(json), decoded);
     case api::KindId::kNamespace:
@@ -321,6 +331,17 @@ Result<Head> Objects::DecodeRole(std::string_view json, Decoded& decoded) {
   return HeadOf(api::KindId::kClusterRole, head->meta);
 }
 
+template <typename T>
+Result<Head> Objects::Read(api::KindId kind, std::string_view json, T (*read)(const api::Json&),
+                           Decoded& decoded) {
+  const Result<api::ObjectHead> head = decoder_.Head(json);
+  if (!head) return std::unexpected(head.error());
+  const Result<api::Json> object = codec::ParseJson(json);
+  if (!object) return std::unexpected(object.error());
+  decoded = read(*object);
+  return HeadOf(kind, head->meta);
+}
+
 void Objects::Keep(Slot slot, Decoded& decoded) {
   if (auto* pod = std::get_if<PodFacts>(&decoded)) {
     pods_[slot] = std::move(*pod);
@@ -350,14 +371,16 @@ void Objects::Keep(Slot slot, Decoded& decoded) {
   } else if (auto* map = std::get_if<api::ConfigMap>(&decoded)) {
     if (heads_[slot].name == kRootCaConfigMap) config_maps_[slot] = std::move(*map);
   } else if (auto* budget = std::get_if<api::PodDisruptionBudget>(&decoded)) {
-    KeepBudget(slot, std::move(*budget));
+    KeepSelector(slot, budget->selector ? QueryOrNothing(*budget->selector)
+                                        : api::LabelQuery{.nothing = true});
+    budgets_[slot] = std::move(*budget);
   } else if (auto* role = std::get_if<RoleFacts>(&decoded)) {
     roles_[slot] = std::move(*role);
   } else if (auto* group = std::get_if<api::PodGroup>(&decoded)) {
     KeepGroup(slot, std::move(*group));
   } else if (auto* queue = std::get_if<api::Queue>(&decoded)) {
     group_queues_[slot] = std::move(*queue);
-  } else if (!KeepSets(slot, decoded)) {
+  } else if (!KeepSets(slot, decoded) && !KeepService(slot, decoded)) {
     KeepQueued(slot, decoded);
   }
 }
@@ -398,6 +421,21 @@ bool Objects::KeepSets(Slot slot, Decoded& decoded) {
   return true;
 }
 
+bool Objects::KeepService(Slot slot, Decoded& decoded) {
+  if (auto* service = std::get_if<ServiceFacts>(&decoded)) {
+    KeepSelector(slot, service->selects && !service->external ? api::QueryOf(service->selector)
+                                                              : api::LabelQuery{.nothing = true});
+    services_[slot] = std::move(*service);
+  } else if (auto* endpoints = std::get_if<EndpointsFacts>(&decoded)) {
+    endpoints_[slot] = std::move(*endpoints);
+  } else if (auto* slice = std::get_if<SliceFacts>(&decoded)) {
+    slices_[slot] = std::move(*slice);
+  } else {
+    return false;
+  }
+  return true;
+}
+
 void Objects::KeepQueued(Slot slot, Decoded& decoded) {
   if (auto* workload = std::get_if<api::Workload>(&decoded)) {
     workloads_[slot] = std::move(*workload);
@@ -410,33 +448,35 @@ void Objects::KeepQueued(Slot slot, Decoded& decoded) {
   }
 }
 
-void Objects::KeepBudget(Slot slot, api::PodDisruptionBudget budget) {
-  const auto known = budgets_.find(slot);
-  if (known == budgets_.end() || known->second.selector != budget.selector) {
-    const api::LabelQuery& query = selectors_[slot] =
-        budget.selector ? QueryOrNothing(*budget.selector) : api::LabelQuery{.nothing = true};
-    std::set<Slot>& pods = guarded_[slot];
-    pods.clear();
-    for (const Slot pod : In(api::KindId::kPod, heads_[slot].namespace_name)) {
-      if (query.Matches(heads_[pod].labels)) pods.insert(pod);
-    }
+void Objects::KeepSelector(Slot slot, api::LabelQuery query) {
+  const auto [known, fresh] = selectors_.try_emplace(slot);
+  if (!fresh && known->second == query) return;
+  known->second = std::move(query);
+  std::set<Slot>& pods = selected_[slot];
+  pods.clear();
+  if (known->second.nothing) return;
+  for (const Slot pod : In(api::KindId::kPod, heads_[slot].namespace_name)) {
+    if (known->second.Matches(heads_[pod].labels)) pods.insert(pod);
   }
-  budgets_[slot] = std::move(budget);
 }
 
-void Objects::LinkToBudgets(Slot pod) {
-  if (!has_budgets()) return;
+void Objects::LinkToSelecting(Slot pod) {
   const Head& head = heads_[pod];
-  for (const Slot budget : In(api::KindId::kPodDisruptionBudget, head.namespace_name)) {
-    if (selectors_[budget].Matches(head.labels)) guarded_[budget].insert(pod);
-  }
+  const auto link = [&](api::KindId kind) {
+    for (const Slot slot : In(kind, head.namespace_name)) {
+      if (selectors_[slot].Matches(head.labels)) selected_[slot].insert(pod);
+    }
+  };
+  if (has_budgets()) link(api::KindId::kPodDisruptionBudget);
+  if (has_services()) link(api::KindId::kService);
 }
 
-void Objects::UnlinkFromBudgets(Slot pod) {
-  if (!has_budgets()) return;
-  for (const Slot budget : In(api::KindId::kPodDisruptionBudget, heads_[pod].namespace_name)) {
-    guarded_[budget].erase(pod);
-  }
+void Objects::UnlinkFromSelecting(Slot pod) {
+  const auto unlink = [&](api::KindId kind) {
+    for (const Slot slot : In(kind, heads_[pod].namespace_name)) selected_[slot].erase(pod);
+  };
+  if (has_budgets()) unlink(api::KindId::kPodDisruptionBudget);
+  if (has_services()) unlink(api::KindId::kService);
 }
 
 bool Objects::IsScaled(Slot known, const Decoded& decoded) const {
@@ -478,6 +518,14 @@ bool Objects::IsRegrouped(Slot known, const Head& head, const Decoded& decoded) 
          was.meta.annotations != group->meta.annotations || before.labels != head.labels;
 }
 
+bool Objects::IsRepublished(Slot known, const Head& head, const PodFacts& pod) const {
+  const Head& before = heads_[known];
+  const PodFacts& was = pods_.at(known);
+  if (was.ips.empty() && pod.ips.empty()) return false;
+  return was.ips != pod.ips || was.ready != pod.ready || was.terminal() != pod.terminal() ||
+         was.node != pod.node || before.deletion != head.deletion || before.labels != head.labels;
+}
+
 bool IsReady(const api::Node& node) {
   return std::ranges::any_of(node.conditions, [](const api::NodeCondition& condition) {
     return condition.type == "Ready" && condition.status == "True";
@@ -510,6 +558,7 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
                                                  machine->meta.labels != heads_[known].labels);
     difference.regrouped = IsRegrouped(known, *head, decoded);
     const auto* member = std::get_if<PodFacts>(&decoded);
+    difference.republished = member != nullptr && IsRepublished(known, *head, *member);
     const bool same_links = SameLinks(heads_[known], *head) &&
                             (member == nullptr || member->group == difference.group_before);
     if (!same_links) Unlink(known);
@@ -532,6 +581,8 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
     }
     difference.slot = Place(std::move(*head));
     difference.created = true;
+    const auto* pod = std::get_if<PodFacts>(&decoded);
+    difference.republished = pod != nullptr && !pod->ips.empty();
   }
   Keep(difference.slot, decoded);
   Link(difference.slot);
@@ -560,12 +611,14 @@ void Objects::Link(Slot slot) {
   }
   if (head.kind == api::KindId::kControllerRevision && head.controller() == nullptr)
     orphan_revisions_[head.namespace_name].insert(slot);
+  if (head.kind == api::KindId::kEndpointSlice)
+    slices_of_[MembersKey(head.namespace_name, ServiceNameOf(head))].insert(slot);
   if (head.kind != api::KindId::kPod) return;
   const std::string& node = pods_[slot].node;
   if (!node.empty()) pods_on_[node].insert(slot);
   const std::string& group = pods_[slot].group;
   if (!group.empty()) members_[MembersKey(head.namespace_name, group)].insert(slot);
-  LinkToBudgets(slot);
+  LinkToSelecting(slot);
   if (head.controller() != nullptr) return;
   orphan_pods_[head.namespace_name].insert(slot);
   for (const auto& label : head.labels) {
@@ -581,10 +634,12 @@ void Objects::Unlink(Slot slot) {
   if (head.kind == api::KindId::kWorkload) Erase(workloads_for_, std::string(JobUidOf(head)), slot);
   if (head.kind == api::KindId::kControllerRevision)
     Erase(orphan_revisions_, head.namespace_name, slot);
+  if (head.kind == api::KindId::kEndpointSlice)
+    Erase(slices_of_, MembersKey(head.namespace_name, ServiceNameOf(head)), slot);
   if (head.kind != api::KindId::kPod) return;
   Erase(pods_on_, pods_[slot].node, slot);
   Erase(members_, MembersKey(head.namespace_name, pods_[slot].group), slot);
-  UnlinkFromBudgets(slot);
+  UnlinkFromSelecting(slot);
   if (head.controller() != nullptr) return;
   Erase(orphan_pods_, head.namespace_name, slot);
   for (const auto& label : head.labels) {
@@ -641,7 +696,17 @@ void Objects::EraseViews(Slot slot) {
       break;
     case api::KindId::kPodDisruptionBudget:
       budgets_.erase(slot);
-      guarded_.erase(slot);
+      selected_.erase(slot);
+      break;
+    case api::KindId::kService:
+      services_.erase(slot);
+      selected_.erase(slot);
+      break;
+    case api::KindId::kEndpoints:
+      endpoints_.erase(slot);
+      break;
+    case api::KindId::kEndpointSlice:
+      slices_.erase(slot);
       break;
     case api::KindId::kClusterRole:
       roles_.erase(slot);
@@ -718,6 +783,9 @@ const api::ConfigMap* Objects::config_map(Slot slot) const { return At(config_ma
 const api::PodDisruptionBudget* Objects::budget(Slot slot) const { return At(budgets_, slot); }
 const RoleFacts* Objects::role(Slot slot) const { return At(roles_, slot); }
 
+const ServiceFacts* Objects::service(Slot slot) const { return At(services_, slot); }
+const EndpointsFacts* Objects::endpoints(Slot slot) const { return At(endpoints_, slot); }
+const SliceFacts* Objects::slice(Slot slot) const { return At(slices_, slot); }
 const api::PodGroup* Objects::group(Slot slot) const { return At(groups_, slot); }
 const api::Queue* Objects::group_queue(Slot slot) const { return At(group_queues_, slot); }
 api::GroupCounts Objects::GroupsIn(std::string_view queue) const {
@@ -740,10 +808,15 @@ const Shared<api::PodSpec>& Objects::template_spec(Slot owner) const {
   return spec == nullptr ? kNone : *spec;
 }
 
-const std::set<Slot>& Objects::GuardedBy(Slot budget) const {
+const std::set<Slot>& Objects::SelectedBy(Slot selecting) const {
   static const std::set<Slot> kNone;
-  const auto at = guarded_.find(budget);
-  return at == guarded_.end() ? kNone : at->second;
+  const auto at = selected_.find(selecting);
+  return at == selected_.end() ? kNone : at->second;
+}
+
+const std::set<Slot>& Objects::SlicesOf(std::string_view namespace_name,
+                                        std::string_view service) const {
+  return Lookup(slices_of_, MembersKey(namespace_name, service));
 }
 
 const std::set<Slot>& Objects::DependentsOf(std::string_view owner_uid) const {

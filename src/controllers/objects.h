@@ -25,6 +25,7 @@
 #include "client/known_set.h"
 #include "codec/decode.h"
 #include "controllers/role_facts.h"
+#include "controllers/service_facts.h"
 
 // The objects as the controllers see them, with the indexes that keep every reconciliation
 // proportional to what it is about.
@@ -80,7 +81,8 @@ struct PodFacts {
   int64_t index_failures_ignored = 0;
   std::string group;                // As api::GroupOf().
   std::vector<std::string> claims;  // PersistentVolumeClaims that its volumes name.
-  bool names_group = false;         // Its annotations do.
+  std::vector<std::string> ips;
+  bool names_group = false;  // Its annotations do.
   // Of a pod of Volcano's scheduler: annotations of Volcano's.
   api::StringMap group_annotations;
   Shared<api::PodSpec> spec;
@@ -132,6 +134,8 @@ struct Difference {
   // Another pod may run on a node: its labels or taints changed.
   bool refitted = false;
   std::string queue_before;  // Of a PodGroup.
+  // What Services say of a pod changed.
+  bool republished = false;
   // Of what was known before: something that PodGroups are made of changed.
   bool regrouped = false;
 };
@@ -170,6 +174,9 @@ class Objects {
   [[nodiscard]] const api::PodGroup* group(Slot slot) const;
   // Of Volcano's.
   [[nodiscard]] const api::Queue* group_queue(Slot slot) const;
+  [[nodiscard]] const ServiceFacts* service(Slot slot) const;
+  [[nodiscard]] const EndpointsFacts* endpoints(Slot slot) const;
+  [[nodiscard]] const SliceFacts* slice(Slot slot) const;
   [[nodiscard]] const api::Workload* workload(Slot slot) const;
   [[nodiscard]] const api::ResourceFlavor* flavor(Slot slot) const;
   [[nodiscard]] const api::PriorityClass* priority_class(Slot slot) const;
@@ -178,6 +185,7 @@ class Objects {
   // suspended; of others nothing.
   [[nodiscard]] const Shared<api::PodSpec>& template_spec(Slot owner) const;
   [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
+  [[nodiscard]] bool has_services() const { return !services_.empty(); }
   [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
 
   // Objects that name this uid as an owner, known or not; those of other namespaces too.
@@ -203,10 +211,13 @@ class Objects {
                                              const api::LabelSelector& selector) const;
   // ControllerRevisions of the namespace that have no controller.
   [[nodiscard]] const std::set<Slot>& OrphanRevisions(std::string_view namespace_name) const;
-  // The pods that a PodDisruptionBudget selects.
-  [[nodiscard]] const std::set<Slot>& GuardedBy(Slot budget) const;
-  // The selector of a PodDisruptionBudget or of what makes pods, ready to match; nullptr for other
-  // objects.
+  // The pods that a PodDisruptionBudget or a Service selects.
+  [[nodiscard]] const std::set<Slot>& SelectedBy(Slot selecting) const;
+  // The EndpointSlices that name the Service, by their label.
+  [[nodiscard]] const std::set<Slot>& SlicesOf(std::string_view namespace_name,
+                                               std::string_view service) const;
+  // The selector of a PodDisruptionBudget, of a Service or of what makes pods, ready to match;
+  // nullptr for other objects.
   [[nodiscard]] const api::LabelQuery* selector(Slot slot) const;
   [[nodiscard]] size_t size() const { return by_uid_.size(); }
 
@@ -219,11 +230,12 @@ class Objects {
   void Link(Slot slot);
   void Unlink(Slot slot);
   void EraseViews(Slot slot);
-  void LinkToBudgets(Slot pod);
-  void UnlinkFromBudgets(Slot pod);
-  void KeepBudget(Slot slot, api::PodDisruptionBudget budget);
   void KeepGroup(Slot slot, api::PodGroup group);
   void UncountGroup(Slot slot);
+  void LinkToSelecting(Slot pod);
+  void UnlinkFromSelecting(Slot pod);
+  // Of a PodDisruptionBudget or a Service: finds its pods when it selects others than before.
+  void KeepSelector(Slot slot, api::LabelQuery query);
 
   codec::Decoder decoder_;
   std::vector<Head> heads_;  // An empty uid marks a free row.
@@ -238,7 +250,8 @@ class Objects {
   std::map<std::string, std::set<Slot>, std::less<>> orphan_labels_;     // By namespace and label.
   std::map<std::string, std::set<Slot>, std::less<>> orphan_revisions_;  // By namespace.
   std::map<Slot, api::LabelQuery> selectors_;
-  std::map<Slot, std::set<Slot>> guarded_;  // Pods, by budget.
+  std::map<Slot, std::set<Slot>> selected_;                       // Pods, by budget or Service.
+  std::map<std::string, std::set<Slot>, std::less<>> slices_of_;  // By namespace/service.
 
   std::map<Slot, PodFacts> pods_;
   std::set<Slot> bound_volumes_;
@@ -256,6 +269,9 @@ class Objects {
   std::map<Slot, api::ConfigMap> config_maps_;
   std::map<Slot, api::PodDisruptionBudget> budgets_;
   std::map<Slot, RoleFacts> roles_;
+  std::map<Slot, ServiceFacts> services_;
+  std::map<Slot, EndpointsFacts> endpoints_;
+  std::map<Slot, SliceFacts> slices_;
   std::map<Slot, api::PodGroup> groups_;
   std::map<Slot, api::Queue> group_queues_;
   std::map<std::string, api::GroupCounts, std::less<>> groups_in_;  // By queue.
@@ -277,20 +293,28 @@ class Objects {
   struct VolumeFacts {
     bool bound = false;
   };
-  using Decoded = std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews,
-                               api::Node, api::Namespace, api::Lease, api::ConfigMap,
-                               api::PodDisruptionBudget, api::PodGroup, api::Queue, api::Workload,
-                               api::ResourceFlavor, api::PriorityClass, api::WorkloadPriorityClass,
-                               api::ReplicationController, api::StatefulSet, DaemonViews,
-                               api::ControllerRevision, api::CronJob, VolumeFacts, RoleFacts>;
+  using Decoded =
+      std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews, api::Node,
+                   api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget,
+                   api::PodGroup, api::Queue, api::Workload, api::ResourceFlavor,
+                   api::PriorityClass, api::WorkloadPriorityClass, api::ReplicationController,
+                   api::StatefulSet, DaemonViews, api::ControllerRevision, api::CronJob,
+                   VolumeFacts, RoleFacts, ServiceFacts, EndpointsFacts, SliceFacts>;
   void Keep(Slot slot, Decoded& decoded);
+  // What is kept for Services.
+  bool KeepService(Slot slot, Decoded& decoded);
   // What is kept for Jobs with a queue name.
   void KeepQueued(Slot slot, Decoded& decoded);
   // What is kept for StatefulSets and other keepers of pods.
   bool KeepSets(Slot slot, Decoded& decoded);
   [[nodiscard]] bool IsScaled(Slot known, const Decoded& decoded) const;
   [[nodiscard]] bool IsRegrouped(Slot known, const Head& head, const Decoded& decoded) const;
+  [[nodiscard]] bool IsRepublished(Slot known, const Head& head, const PodFacts& pod) const;
   Result<Head> Decode(api::KindId kind, std::string_view json, Decoded& decoded);
+  // An object that is read from its document.
+  template <typename T>
+  Result<Head> Read(api::KindId kind, std::string_view json, T (*read)(const api::Json&),
+                    Decoded& decoded);
   Result<Head> DecodePod(std::string_view json, Decoded& decoded);
   Result<Head> DecodeJob(std::string_view json, Decoded& decoded);
   Result<Head> DecodeRole(std::string_view json, Decoded& decoded);

@@ -61,7 +61,8 @@ void Controllers::Reconcile(Instant now, const Key& key, env::Outbox& out) {
   }
   Row& row = rows_[key];
   const bool counts = key.part == Part::kGroupQueue;
-  row.not_before = std::max(row.not_before, now + (counts ? kCountsEvery : options_.spacing));
+  row.not_before = std::max(row.not_before,
+                            now + (counts ? kCountsEvery : std::max(options_.spacing, plan.rest)));
   row.planned = ReasonOf(key);
   // The rest is planned anew from what these lead to.
   if (plan.writes.size() > kWritesMax) plan.writes.resize(kWritesMax);
@@ -76,6 +77,9 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
   const Row& row = known == rows_.end() ? empty : known->second;
   if (key.part == Part::kPodGroup) return PlanPodGroup(objects_, key.id, row.owner_read);
   if (key.part == Part::kWorkload) return PlanForWorkload(key.id, row.read, now);
+  if (key.part == Part::kService) return PlanService(objects_, key.id);
+  if (key.part == Part::kLeftEndpoints) return PlanLeftEndpoints(objects_, key.id);
+  if (key.part == Part::kMirror) return PlanMirror(objects_, key.id);
   const Slot slot = objects_.Find(key.id);
   if (slot == kNoSlot) return {};
   switch (key.part) {
@@ -114,6 +118,9 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
     case Part::kEndedPods:
     case Part::kPodGroup:
     case Part::kWorkload:
+    case Part::kService:
+    case Part::kLeftEndpoints:
+    case Part::kMirror:
       break;
   }
   CHECK(false);

@@ -63,6 +63,7 @@ struct Plan {
   Writes writes;
   std::vector<Told> told;           // Of what nothing is written for: why it waits.
   Instant wake = Instant::Never();  // When time alone makes it due again.
+  Duration rest;                    // After these writes, before it is planned again.
 
   void WakeAt(Instant at) { wake = std::min(wake, at); }
 };
