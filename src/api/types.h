@@ -171,6 +171,10 @@ struct PodSpec {
   std::optional<bool> host_users;
   std::string hostname;
   std::string subdomain;
+  // Volumes of PersistentVolumeClaims: the claims' names; of ephemeral volumes, whose claims are
+  // called by the pod and the volume, the latter's.
+  std::vector<std::string> claims;
+  std::vector<std::string> ephemeral_volumes;
   // What berth can't place yet and must say so about instead of ignoring: the spec's paths, e.g.
   // "spec.affinity.podAffinity".
   std::vector<std::string> unsupported;

@@ -13,6 +13,7 @@
 
 #include "api/object.h"
 #include "api/quantity.h"
+#include "api/well_known.h"
 
 namespace berth::api::rules {
 namespace {
@@ -164,11 +165,16 @@ void CheckClaimSpec(FieldErrors& errors, const Json& spec) {
   CheckClassName(errors, path, spec, "volumeAttributesClassName");
 }
 
-// A claim's spec without what may change: the volume, once, and amounts of a claim that is bound.
+// A claim's spec without what may change: the volume and the class, once, and amounts of a claim
+// that is bound.
 Json FixedSpec(const Json& old, const Json& claim, bool bound) {
   Json spec = OrEmptyObject(FindMember(claim, "spec"));
   if (!spec.is_object()) return spec;
   if (TextAt(old, "spec.volumeName").empty()) RemoveMember(spec.get_object(), "volumeName");
+  if (FindPath(old, "spec.storageClassName") == nullptr &&
+      FindMember(ObjectAt(old, "metadata.annotations"), kStorageClassAnnotation) == nullptr) {
+    RemoveMember(spec.get_object(), "storageClassName");
+  }
   if (bound) {
     RemovePath(spec, "resources.requests.storage");
     RemoveMember(spec.get_object(), "volumeAttributesClassName");

@@ -23,4 +23,20 @@ inline constexpr std::string_view kVolumeProtectionFinalizer = "kubernetes.io/pv
 inline constexpr std::string_view kStorageClassAnnotation =
     "volume.beta.kubernetes.io/storage-class";
 
+// Of a volume or claim: who wrote down that they are each other's; of a claim: that both are.
+inline constexpr std::string_view kBoundByController = "pv.kubernetes.io/bound-by-controller";
+inline constexpr std::string_view kBindCompleted = "pv.kubernetes.io/bind-completed";
+// Of a volume: who made it; of a claim: who is to make one, and for a pod on which node.
+inline constexpr std::string_view kProvisionedBy = "pv.kubernetes.io/provisioned-by";
+inline constexpr std::string_view kStorageProvisioner = "volume.kubernetes.io/storage-provisioner";
+inline constexpr std::string_view kStorageProvisionerBeta =
+    "volume.beta.kubernetes.io/storage-provisioner";
+inline constexpr std::string_view kSelectedNode = "volume.kubernetes.io/selected-node";
+// Of a StorageClass: for claims that name none.
+inline constexpr std::string_view kDefaultClass = "storageclass.kubernetes.io/is-default-class";
+inline constexpr std::string_view kDefaultClassBeta =
+    "storageclass.beta.kubernetes.io/is-default-class";
+// The provisioner of simulated clusters: its volumes are there at once and hold nothing.
+inline constexpr std::string_view kSimulatedProvisioner = "berth.dev/simulated";
+
 }  // namespace berth::api

@@ -142,6 +142,44 @@ void AddFinalizer(Json& object, std::string_view finalizer) {
   api::SetPath(object, "metadata.finalizers", std::move(finalizers));
 }
 
+// The StorageClass for claims that name none: of several the newest, then by name. Null for none.
+store::ObjectRef FindDefaultClass(const store::Store& store) {
+  store::ObjectRef found;
+  std::string created;
+  store.WalkHead({.table = static_cast<store::Table>(KindId::kStorageClass)},
+                 [&](const store::ObjectRef& object) {
+                   // Few classes are, and most are seen not to be without parsing them.
+                   if (object->json.view().find("is-default-class") == std::string_view::npos)
+                     return true;
+                   const Json document = Load(*object);
+                   const JsonObject& annotations = api::ObjectAt(document, "metadata.annotations");
+                   const auto says = [&](std::string_view key) {
+                     const Json* value = api::FindMember(annotations, key);
+                     return value != nullptr && *value == "true";
+                   };
+                   if (!says(api::kDefaultClass) && !says(api::kDefaultClassBeta)) return true;
+                   std::string since(api::TextAt(document, "metadata.creationTimestamp"));
+                   if (found == nullptr || since > created) {
+                     found = object;
+                     created = std::move(since);
+                   }
+                   return true;
+                 });
+  return found;
+}
+
+// DefaultStorageClass.
+void AdmitClaim(const store::Store& store, Json& claim) {
+  AddFinalizer(claim, api::kClaimProtectionFinalizer);
+  const JsonObject& annotations = api::ObjectAt(std::as_const(claim), "metadata.annotations");
+  if (api::FindPath(std::as_const(claim), "spec.storageClassName") != nullptr ||
+      api::FindMember(annotations, api::kStorageClassAnnotation) != nullptr) {
+    return;
+  }
+  const store::ObjectRef found = FindDefaultClass(store);
+  if (found != nullptr) api::SetPath(claim, "spec.storageClassName", Json(found->name));
+}
+
 Outcome<void> AdmitPriorityClass(const store::Store& store, Subject subject, const Json& object) {
   if (!api::FlagAt(object, "globalDefault")) return {};
   const store::ObjectRef other = FindGlobalDefault(store);
@@ -194,7 +232,7 @@ Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json
       AddFinalizer(object, api::kVolumeProtectionFinalizer);
       return {};
     case KindId::kPersistentVolumeClaim:
-      AddFinalizer(object, api::kClaimProtectionFinalizer);
+      AdmitClaim(store, object);
       return {};
     default:
       return {};

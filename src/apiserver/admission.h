@@ -15,8 +15,9 @@ namespace berth::apiserver {
                                            std::string_view namespace_name);
 
 // The mutating steps for a new object: LimitRanger's defaults (limit_ranges.h), ServiceAccount (the
-// default name), Priority, DefaultTolerationSeconds for pods, TaintNodesByCondition for nodes; and,
-// as Kueue's webhook does, Jobs with a queue name are suspended.
+// default name), Priority, DefaultTolerationSeconds for pods, TaintNodesByCondition for nodes,
+// StorageObjectInUseProtection and DefaultStorageClass; and, as Kueue's webhook does, Jobs with a
+// queue name are suspended.
 [[nodiscard]] Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind,
                                         api::Json& object);
 

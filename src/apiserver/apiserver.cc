@@ -9,6 +9,7 @@
 #include "api/field_error.h"
 #include "api/fields.h"
 #include "api/object.h"
+#include "api/well_known.h"
 #include "apiserver/access.h"
 #include "apiserver/attributes.h"
 #include "apiserver/bootstrap_roles.h"
@@ -72,6 +73,24 @@ Json OwnService() {
            {"ports",
             JsonArray({JsonObject{
                 {"name", "https"}, {"port", 443}, {"protocol", "TCP"}, {"targetPort", 6443}}})}}}};
+}
+
+bool HasAny(const store::Store& store, KindId kind) {
+  bool any = false;
+  store.WalkHead({.table = static_cast<store::Table>(kind)}, [&](const store::ObjectRef&) {
+    any = true;
+    return false;
+  });
+  return any;
+}
+
+// Its volumes are made where the first pod goes that wants one.
+Json OwnStorageClass() {
+  return JsonObject{
+      {"metadata",
+       JsonObject{{"name", "standard"}, {"annotations", JsonObject{{api::kDefaultClass, "true"}}}}},
+      {"provisioner", api::kSimulatedProvisioner},
+      {"volumeBindingMode", "WaitForFirstConsumer"}};
 }
 
 // What who uses a version is to be told; empty: nothing.
@@ -145,6 +164,8 @@ void ApiServer::Bootstrap(Instant now) {
                       {.namespace_name = "default", .name = "kubernetes"}) == nullptr) {
     CreateOwn(now, store_, prng_, KindId::kService, OwnService());
   }
+  if (options_.own_storage_class && !HasAny(store_, KindId::kStorageClass))
+    CreateOwn(now, store_, prng_, KindId::kStorageClass, OwnStorageClass());
   if (options_.bootstrap_roles) BootstrapAccess(now);
 }
 

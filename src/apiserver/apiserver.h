@@ -41,6 +41,8 @@ struct Options {
   std::shared_ptr<const TokenKey> token_key = nullptr;
   std::string host = {};     // Where clients reach the server: an address and a port.
   bool own_service = false;  // Make default/kubernetes, the Service that the server is known by.
+  // Make the StorageClass "standard" for claims that name none, where there is no class at all.
+  bool own_storage_class = false;
   Duration event_ttl = kEventTtl;  // How long an Event stays after its last write; > 0.
   int64_t watches_max = limits::kWatchesMax;
   // How far back a watch resumes, and what it may have unread; for tests.

@@ -142,13 +142,24 @@ void ReadSpread(Errors& errors, const Element& element, PodSpec& out) {
 
 // Volumes that decide where a pod can run: claims, and disks that attach to one node.
 void ReadVolumes(Errors& errors, const Element& element, PodSpec& out) {
-  ForItems(errors, "spec.volumes", element, [&](const Element& item) {
-    ForMembers(errors, "spec.volumes", item, [&](std::string_view key, const Element& /*value*/) {
+  constexpr std::string_view kField = "spec.volumes";
+  ForItems(errors, kField, element, [&](const Element& item) {
+    std::string volume;
+    bool ephemeral = false;
+    ForMembers(errors, kField, item, [&](std::string_view key, const Element& value) {
+      if (key == "name") Read(errors, kField, value, volume);
+      if (key == "ephemeral") ephemeral = true;
+      if (key == "persistentVolumeClaim") {
+        ForMembers(errors, kField, value, [&](std::string_view name, const Element& part) {
+          if (name == "claimName") Read(errors, kField, part, out.claims.emplace_back());
+        });
+      }
       if (key == "persistentVolumeClaim" || key == "ephemeral" || key == "gcePersistentDisk" ||
           key == "awsElasticBlockStore" || key == "azureDisk" || key == "iscsi" || key == "rbd") {
         AddUnsupported(out, "spec.volumes." + std::string(key));
       }
     });
+    if (ephemeral) out.ephemeral_volumes.push_back(std::move(volume));
   });
 }
 

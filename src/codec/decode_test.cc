@@ -34,7 +34,7 @@ constexpr std::string_view kPod =
     "hostNetwork": true, "hostUsers": false, "nodeSelector": {"zone": "z"}, "overhead": {"cpu": "10m"},
     "containers": [{"name": "c", "image": "i", "resources": {"requests": {"memory": "1Gi",)"
     R"( "cpu": "1500m", "berth.dev/gpu-milli": 300},
-      "limits": {"cpu": 2}}, "ports": [{"containerPort": 80, "hostPort": 80, "protocol": "UDP",)"
+      "limits": {"cpu": 2}}, "ports": [{"name": "http", "containerPort": 8080, "hostPort": 80, "protocol": "UDP",)"
     R"( "hostIP": "1.2.3.4"}],
       "restartPolicyRules": [{"action": "RestartAllContainers", "exitCodes": {"operator": "In",)"
     R"( "values": [1]}}]}],
@@ -51,9 +51,11 @@ constexpr std::string_view kPod =
     "tolerations": [{"key": "k", "operator": "Equal", "value": "v", "effect": "NoExecute",)"
     R"( "tolerationSeconds": 300}],
     "topologySpreadConstraints": [{"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway"}],
+    "hostname": "h", "subdomain": "s",
     "volumes": [{"name": "v", "persistentVolumeClaim": {"claimName": "c"}}, {"name": "w", "emptyDir": {}}],
     "resourceClaims": []},
   "status": {"phase": "Pending", "reason": "Evicted", "podIP": "10.0.0.1", "nominatedNodeName": "n2",)"
+    R"( "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}],)"
     R"( "startTime": "2026-01-02T03:04:06Z",
     "conditions": [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "m",)"
     R"( "lastTransitionTime": null},
@@ -91,6 +93,11 @@ TEST(DecodeTest, APodKeepsItsMetadataAndSpec) {
             (api::ResourceList{{"berth.dev/gpu-milli", 300}, {"cpu", 1500}, {"memory", 1 << 30}}));
   EXPECT_EQ(pod->spec->containers[0].limits, (api::ResourceList{{"cpu", 2000}}));
   EXPECT_EQ(pod->spec->containers[0].ports[0].host_port, 80);
+  EXPECT_EQ(pod->spec->containers[0].ports[0].port, 8080);
+  EXPECT_EQ(pod->spec->containers[0].ports[0].name, "http");
+  EXPECT_EQ(pod->spec->hostname + "." + pod->spec->subdomain, "h.s");
+  EXPECT_EQ(pod->other_pod_ips, std::vector<std::string>{"fd00::1"});
+  EXPECT_EQ(pod->spec->claims, std::vector<std::string>{"c"});
   EXPECT_TRUE(pod->spec->containers[0].restarts_all);
   EXPECT_TRUE(pod->spec->init_containers[0].restart_always);
   EXPECT_EQ(pod->spec->pod_requests, (api::ResourceList{{"cpu", 3000}}));
@@ -114,6 +121,9 @@ TEST(DecodeTest, APodSaysWhatCannotBePlacedYet) {
             Paths{"spec.topologySpreadConstraints"});
   EXPECT_EQ(unsupported(R"({"resourceClaims":[{"name":"a"}]})"), Paths{"spec.resourceClaims"});
   EXPECT_EQ(unsupported(R"({"volumes":[{"ephemeral":{}}]})"), Paths{"spec.volumes.ephemeral"});
+  EXPECT_EQ(
+      DecodePod(R"({"spec":{"volumes":[{"name":"v","ephemeral":{}}]}})")->spec->ephemeral_volumes,
+      Paths{"v"});
   EXPECT_EQ(unsupported(R"({"schedulingGroup":{"podGroupName":"g"}})"),
             Paths{"spec.schedulingGroup"});
   EXPECT_EQ(

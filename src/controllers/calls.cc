@@ -54,6 +54,9 @@ std::string_view ComponentOf(Part part) {
       return "podgroup-controller";
     case Part::kWorkload:
       return "workload-controller";
+    case Part::kClaim:
+    case Part::kVolume:
+      return "persistentvolume-controller";
     default:
       return {};
   }
@@ -302,6 +305,12 @@ void Controllers::NoteRead(const CallRow& call, bool there) {
   }
 }
 
+// What a claim or a volume asked for is seen now if it is there.
+void Controllers::NoteAbsent(const CallRow& call) {
+  const bool of_volumes = call.key.part == Part::kClaim || call.key.part == Part::kVolume;
+  if (of_volumes && !call.reading) rows_[call.key].gone_at = call.write.resource_version;
+}
+
 // The server said that what the call is about does not exist under its name.
 void Controllers::KnownGone(Instant now, const CallRow& call) {
   if (call.key.part == Part::kNode && call.write.kind == api::KindId::kNode) {
@@ -334,10 +343,12 @@ void Controllers::OnRead(Instant now, const CallRow& call, const client::CallDon
       NoteRead(call, true);
       if (!call.reading && call.key.part == Part::kPodGroup)
         rows_[call.key].owner_read = call.write.resource_version;
+      NoteAbsent(call);
       break;
     }
     case client::Outcome::kGone:
       NoteRead(call, false);
+      NoteAbsent(call);
       KnownGone(now, call);
       break;
     case client::Outcome::kConflict:

@@ -317,6 +317,43 @@ void Controllers::EnqueueServices(Instant now, const Head& head, const Differenc
   }
 }
 
+void Controllers::EnqueueUnboundClaims(Instant now) {
+  for (const Slot slot : objects_.All(api::KindId::kPersistentVolumeClaim)) {
+    const ClaimFacts& claim = *objects_.claim(slot);
+    if (!claim.bind_completed || claim.phase == "Lost")
+      Enqueue(now, {Part::kClaim, objects_.head(slot).uid});
+  }
+}
+
+void Controllers::EnqueueVolumes(Instant now, const Head& head, const Difference& difference) {
+  switch (head.kind) {
+    case api::KindId::kPersistentVolumeClaim:
+      if (!difference.removed) Enqueue(now, {Part::kClaim, head.uid});
+      for (const Slot slot : objects_.VolumesOf(head))
+        Enqueue(now, {Part::kVolume, objects_.head(slot).uid});
+      return;
+    case api::KindId::kPersistentVolume: {
+      Enqueue(now, {Part::kVolume, head.uid});
+      const auto enqueue = [&](const std::optional<ClaimTarget>& target) {
+        if (!target.has_value()) return;
+        const Slot claim = objects_.Find(api::KindId::kPersistentVolumeClaim,
+                                         target->namespace_name, target->name);
+        if (claim != kNoSlot) Enqueue(now, {Part::kClaim, objects_.head(claim).uid});
+      };
+      enqueue(difference.claim_before);
+      if (difference.removed) return;
+      const VolumeFacts& volume = *objects_.volume(difference.slot);
+      enqueue(volume.claim);
+      if (!volume.claim.has_value()) EnqueueUnboundClaims(now);
+      return;
+    }
+    case api::KindId::kStorageClass:
+      return EnqueueUnboundClaims(now);
+    default:
+      return;
+  }
+}
+
 void Controllers::EnqueueWorkload(Instant now, std::string_view job_uid) {
   const Slot slot = objects_.Find(job_uid);
   const bool waits = slot == kNoSlot ? !objects_.WorkloadsFor(job_uid).empty()
@@ -471,6 +508,7 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
   EnqueueGroups(now, head, difference);
   EnqueueWorkloads(now, head);
   EnqueueServices(now, head, difference);
+  EnqueueVolumes(now, head, difference);
   // A namespace waits for its last object, and gives back what every namespace has.
   const bool furniture =
       head.kind == api::KindId::kServiceAccount || head.kind == api::KindId::kConfigMap;
@@ -562,7 +600,10 @@ void Controllers::NoteLease(Instant now, const Head& head) {
 
 void Controllers::AddTo(Hasher& hasher, const Key& key, const Row& row) {
   hasher.Add(key.part).Add(key.id).Add(row.in_flight).Add(row.again).Add(row.not_before.ns);
-  hasher.Add(row.planned).AddVersion(row.owner_read).AddVersion(row.read.version);
+  hasher.Add(row.planned)
+      .AddVersion(row.gone_at)
+      .AddVersion(row.owner_read)
+      .AddVersion(row.read.version);
   hasher.Add(row.read.workload).Add(row.read.nodes.size());
   for (const auto& [node, there] : row.read.nodes) hasher.Add(node).Add(there);
   hasher.Add(row.refusals).Add(row.trouble.has_value());

@@ -33,6 +33,7 @@
 #include "controllers/services.h"
 #include "controllers/stateful_set.h"
 #include "controllers/topology.h"
+#include "controllers/volumes.h"
 #include "controllers/workloads.h"
 #include "controllers/write.h"
 #include "env/actor.h"
@@ -98,6 +99,8 @@ enum class Part : uint8_t {
   kService,
   kLeftEndpoints,
   kMirror,
+  kClaim,
+  kVolume,
 };
 
 struct Key {
@@ -131,6 +134,7 @@ class Controllers final : public env::Actor {
     EmptyKinds empty;                // Of a namespace.
     EmptyKinds occupied;
     std::string owner_read;  // Of a PodGroup, see PlanPodGroup().
+    std::string gone_at;     // Of a claim or volume, see volumes.h.
     ReadSince read;          // Of a Job with a Workload, see PlanWorkload().
   };
   struct CallRow {
@@ -172,6 +176,9 @@ class Controllers final : public env::Actor {
   void EnqueueGroups(Instant now, const Head& head, const Difference& difference);
   // The queues that a PodGroup is in, and was.
   void EnqueueGroupQueues(Instant now, const Difference& difference);
+  // The claims and volumes that may be bound, or are, to a claim, volume or StorageClass.
+  void EnqueueVolumes(Instant now, const Head& head, const Difference& difference);
+  void EnqueueUnboundClaims(Instant now);
   // The Services whose endpoints a change may concern, once there are Services.
   void EnqueueServices(Instant now, const Head& head, const Difference& difference);
   // Those that select the pod, or did before.
@@ -222,6 +229,7 @@ class Controllers final : public env::Actor {
   void KnownGone(Instant now, const CallRow& call);
   // A read for a Workload was answered.
   void NoteRead(const CallRow& call, bool there);
+  void NoteAbsent(const CallRow& call);
   void Buried(Instant now, const std::string& uid);
   void OnRefused(Instant now, const CallRow& call, const client::CallDone& done, env::Outbox& out);
   // Reads what became of a write; its key goes on when that is known.

@@ -7,7 +7,6 @@
 #include "api/job_owner.h"
 #include "base/check.h"
 #include "codec/json.h"
-#include "codec/scan.h"
 #include "controllers/services.h"
 
 namespace berth::controllers {
@@ -157,6 +156,7 @@ PodFacts FactsOf(const api::Pod& pod) {
       .names_group = !api::NamedGroup(pod.meta.annotations).empty(),
       .group_annotations = VolcanosAnnotations(pod),
       .spec = pod.spec};
+  facts.claims = pod.spec->claims;
   if (!pod.pod_ip.empty()) facts.ips = {pod.pod_ip};
   facts.ips.insert(facts.ips.end(), pod.other_pod_ips.begin(), pod.other_pod_ips.end());
   for (const api::PodCondition& condition : pod.conditions) {
@@ -194,34 +194,10 @@ Head HeadOf(api::KindId kind, api::ObjectMeta meta) {
           .finalizers = std::move(meta.finalizers)};
 }
 
-namespace {
-
-// Whether a PersistentVolume says that it is a claim's.
-bool IsBoundVolume(std::string_view json) {
-  return codec::StringMember(codec::Member(json, "status"), "phase") == "Bound";
-}
-
-// The claims that a pod's volumes name. Few pods have any, so that most are only searched.
-std::vector<std::string> ClaimsOf(std::string_view json) {
-  constexpr std::string_view kMember = "persistentVolumeClaim";
-  std::vector<std::string> claims;
-  if (!json.contains(kMember)) return claims;
-  codec::ArrayScanner volumes(codec::Member(json, "spec", "volumes"));
-  while (volumes.Next()) {
-    std::string name = codec::StringMember(codec::Member(volumes.value(), kMember), "claimName");
-    if (!name.empty()) claims.push_back(std::move(name));
-  }
-  return claims;
-}
-
-}  // namespace
-
 Result<Head> Objects::DecodePod(std::string_view json, Decoded& decoded) {
   Result<api::Pod> pod = decoder_.Pod(json);
   if (!pod) return std::unexpected(pod.error());
-  PodFacts facts = FactsOf(*pod);
-  facts.claims = ClaimsOf(json);
-  decoded = std::move(facts);
+  decoded = FactsOf(*pod);
   return HeadOf(api::KindId::kPod, std::move(pod->meta));
 }
 
@@ -278,12 +254,12 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Taken(kind, decoder_.CronJob(json), decoded);
     case api::KindId::kJob:
       return DecodeJob(json, decoded);
-    case api::KindId::kPersistentVolume: {
-      decoded = VolumeFacts{.bound = IsBoundVolume(json)};
-      const Result<api::ObjectHead> head = decoder_.Head(json);
-      if (!head) return std::unexpected(head.error());
-      return HeadOf(kind, head->meta);
-    }
+    case api::KindId::kPersistentVolume:
+      return Read(kind, json, &ReadVolume, decoded);
+    case api::KindId::kPersistentVolumeClaim:
+      return Read(kind, json, &ReadClaim, decoded);
+    case api::KindId::kStorageClass:
+      return Read(kind, json, &ReadStorageClass, decoded);
     case api::KindId::kClusterRole:
       return DecodeRole(json, decoded);
     case api::KindId::kService:
@@ -345,12 +321,6 @@ Result<Head> Objects::Read(api::KindId kind, std::string_view json, T (*read)(co
 void Objects::Keep(Slot slot, Decoded& decoded) {
   if (auto* pod = std::get_if<PodFacts>(&decoded)) {
     pods_[slot] = std::move(*pod);
-  } else if (const auto* volume = std::get_if<VolumeFacts>(&decoded)) {
-    if (volume->bound) {
-      bound_volumes_.insert(slot);
-    } else {
-      bound_volumes_.erase(slot);
-    }
   } else if (auto* deployment = std::get_if<api::Deployment>(&decoded)) {
     selectors_[slot] = QueryOrNothing(deployment->selector);
     deployments_[slot] = std::move(*deployment);
@@ -430,6 +400,12 @@ bool Objects::KeepService(Slot slot, Decoded& decoded) {
     endpoints_[slot] = std::move(*endpoints);
   } else if (auto* slice = std::get_if<SliceFacts>(&decoded)) {
     slices_[slot] = std::move(*slice);
+  } else if (auto* volume = std::get_if<VolumeFacts>(&decoded)) {
+    KeepVolume(slot, std::move(*volume));
+  } else if (auto* claim = std::get_if<ClaimFacts>(&decoded)) {
+    claims_[slot] = std::move(*claim);
+  } else if (auto* storage_class = std::get_if<StorageClassFacts>(&decoded)) {
+    storage_classes_[slot] = std::move(*storage_class);
   } else {
     return false;
   }
@@ -446,6 +422,23 @@ void Objects::KeepQueued(Slot slot, Decoded& decoded) {
   } else if (auto* own = std::get_if<api::WorkloadPriorityClass>(&decoded)) {
     workload_classes_[slot] = std::move(*own);
   }
+}
+
+void Objects::KeepVolume(Slot slot, VolumeFacts volume) {
+  UnlinkVolume(slot);
+  if (volume.claim.has_value()) {
+    volumes_of_[MembersKey(volume.claim->namespace_name, volume.claim->name)].insert(slot);
+  } else {
+    free_volumes_.insert(slot);
+  }
+  volumes_[slot] = std::move(volume);
+}
+
+void Objects::UnlinkVolume(Slot slot) {
+  free_volumes_.erase(slot);
+  const VolumeFacts* known = volume(slot);
+  if (known != nullptr && known->claim.has_value())
+    Erase(volumes_of_, MembersKey(known->claim->namespace_name, known->claim->name), slot);
 }
 
 void Objects::KeepSelector(Slot slot, api::LabelQuery query) {
@@ -550,6 +543,7 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
       difference.group_before = pods_[known].group;
     }
     if (kind == api::KindId::kPodGroup) difference.queue_before = QueueOf(groups_[known]);
+    if (const VolumeFacts* was = volume(known)) difference.claim_before = was->claim;
     difference.slot = known;
     difference.scaled = IsScaled(known, decoded);
     const auto* machine = std::get_if<api::Node>(&decoded);
@@ -680,7 +674,14 @@ void Objects::EraseViews(Slot slot) {
       template_specs_.erase(slot);
       break;
     case api::KindId::kPersistentVolume:
-      bound_volumes_.erase(slot);
+      UnlinkVolume(slot);
+      volumes_.erase(slot);
+      break;
+    case api::KindId::kPersistentVolumeClaim:
+      claims_.erase(slot);
+      break;
+    case api::KindId::kStorageClass:
+      storage_classes_.erase(slot);
       break;
     case api::KindId::kNode:
       nodes_.erase(slot);
@@ -744,6 +745,7 @@ Difference Objects::Remove(std::string_view uid) {
     difference.group_before = pods_[slot].group;
   }
   if (heads_[slot].kind == api::KindId::kPodGroup) difference.queue_before = QueueOf(groups_[slot]);
+  if (const VolumeFacts* was = volume(slot)) difference.claim_before = was->claim;
   Unlink(slot);
   EraseViews(slot);
   difference.slot = slot;
@@ -783,6 +785,11 @@ const api::ConfigMap* Objects::config_map(Slot slot) const { return At(config_ma
 const api::PodDisruptionBudget* Objects::budget(Slot slot) const { return At(budgets_, slot); }
 const RoleFacts* Objects::role(Slot slot) const { return At(roles_, slot); }
 
+const VolumeFacts* Objects::volume(Slot slot) const { return At(volumes_, slot); }
+const ClaimFacts* Objects::claim(Slot slot) const { return At(claims_, slot); }
+const StorageClassFacts* Objects::storage_class(Slot slot) const {
+  return At(storage_classes_, slot);
+}
 const ServiceFacts* Objects::service(Slot slot) const { return At(services_, slot); }
 const EndpointsFacts* Objects::endpoints(Slot slot) const { return At(endpoints_, slot); }
 const SliceFacts* Objects::slice(Slot slot) const { return At(slices_, slot); }
@@ -812,6 +819,23 @@ const std::set<Slot>& Objects::SelectedBy(Slot selecting) const {
   static const std::set<Slot> kNone;
   const auto at = selected_.find(selecting);
   return at == selected_.end() ? kNone : at->second;
+}
+
+const std::set<Slot>& Objects::VolumesOf(const Head& claim) const {
+  return Lookup(volumes_of_, MembersKey(claim.namespace_name, claim.name));
+}
+
+std::optional<std::string> Objects::DefaultStorageClass() const {
+  const Head* best = nullptr;
+  for (const auto& [slot, storage_class] : storage_classes_) {
+    if (!storage_class.is_default) continue;
+    const Head& head = heads_[slot];
+    const bool better = best == nullptr || head.creation > best->creation ||
+                        (head.creation == best->creation && head.name < best->name);
+    if (better) best = &head;
+  }
+  if (best == nullptr) return std::nullopt;
+  return best->name;
 }
 
 const std::set<Slot>& Objects::SlicesOf(std::string_view namespace_name,

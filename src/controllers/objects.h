@@ -26,6 +26,7 @@
 #include "codec/decode.h"
 #include "controllers/role_facts.h"
 #include "controllers/service_facts.h"
+#include "controllers/volume_facts.h"
 
 // The objects as the controllers see them, with the indexes that keep every reconciliation
 // proportional to what it is about.
@@ -80,7 +81,7 @@ struct PodFacts {
   int64_t index_failures = 0;
   int64_t index_failures_ignored = 0;
   std::string group;                // As api::GroupOf().
-  std::vector<std::string> claims;  // PersistentVolumeClaims that its volumes name.
+  std::vector<std::string> claims;  // PersistentVolumeClaims that its volumes use.
   std::vector<std::string> ips;
   bool names_group = false;  // Its annotations do.
   // Of a pod of Volcano's scheduler: annotations of Volcano's.
@@ -136,6 +137,7 @@ struct Difference {
   std::string queue_before;  // Of a PodGroup.
   // What Services say of a pod changed.
   bool republished = false;
+  std::optional<ClaimTarget> claim_before;  // That a PersistentVolume was for.
   // Of what was known before: something that PodGroups are made of changed.
   bool regrouped = false;
 };
@@ -155,7 +157,9 @@ class Objects {
   // REQUIRES: the slot holds an object.
   [[nodiscard]] const Head& head(Slot slot) const { return heads_[slot]; }
   [[nodiscard]] const PodFacts* pod(Slot slot) const;
-  [[nodiscard]] bool is_bound_volume(Slot slot) const { return bound_volumes_.contains(slot); }
+  [[nodiscard]] const VolumeFacts* volume(Slot slot) const;
+  [[nodiscard]] const ClaimFacts* claim(Slot slot) const;
+  [[nodiscard]] const StorageClassFacts* storage_class(Slot slot) const;
   [[nodiscard]] const api::Deployment* deployment(Slot slot) const;
   [[nodiscard]] const api::ReplicaSet* replica_set(Slot slot) const;
   // Of a ReplicationController as well: they differ in their status alone.
@@ -216,6 +220,11 @@ class Objects {
   // The EndpointSlices that name the Service, by their label.
   [[nodiscard]] const std::set<Slot>& SlicesOf(std::string_view namespace_name,
                                                std::string_view service) const;
+  // PersistentVolumes without a claim; those that name one, by its name.
+  [[nodiscard]] const std::set<Slot>& FreeVolumes() const { return free_volumes_; }
+  [[nodiscard]] const std::set<Slot>& VolumesOf(const Head& claim) const;
+  // The StorageClass of claims that name none: of several the newest, then by name.
+  [[nodiscard]] std::optional<std::string> DefaultStorageClass() const;
   // The selector of a PodDisruptionBudget, of a Service or of what makes pods, ready to match;
   // nullptr for other objects.
   [[nodiscard]] const api::LabelQuery* selector(Slot slot) const;
@@ -234,6 +243,8 @@ class Objects {
   void UncountGroup(Slot slot);
   void LinkToSelecting(Slot pod);
   void UnlinkFromSelecting(Slot pod);
+  void KeepVolume(Slot slot, VolumeFacts volume);
+  void UnlinkVolume(Slot slot);
   // Of a PodDisruptionBudget or a Service: finds its pods when it selects others than before.
   void KeepSelector(Slot slot, api::LabelQuery query);
 
@@ -254,7 +265,11 @@ class Objects {
   std::map<std::string, std::set<Slot>, std::less<>> slices_of_;  // By namespace/service.
 
   std::map<Slot, PodFacts> pods_;
-  std::set<Slot> bound_volumes_;
+  std::map<Slot, VolumeFacts> volumes_;
+  std::map<Slot, ClaimFacts> claims_;
+  std::map<Slot, StorageClassFacts> storage_classes_;
+  std::set<Slot> free_volumes_;
+  std::map<std::string, std::set<Slot>, std::less<>> volumes_of_;  // By the claim's namespace/name.
   std::map<Slot, api::Deployment> deployments_;
   std::map<Slot, api::ReplicaSet> replica_sets_;
   std::map<Slot, api::ReplicationController> replication_controllers_;
@@ -290,18 +305,15 @@ class Objects {
     Shared<api::PodSpec> spec;
   };
   // Decoded and not yet placed; of other kinds only the head is read.
-  struct VolumeFacts {
-    bool bound = false;
-  };
-  using Decoded =
-      std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews, api::Node,
-                   api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget,
-                   api::PodGroup, api::Queue, api::Workload, api::ResourceFlavor,
-                   api::PriorityClass, api::WorkloadPriorityClass, api::ReplicationController,
-                   api::StatefulSet, DaemonViews, api::ControllerRevision, api::CronJob,
-                   VolumeFacts, RoleFacts, ServiceFacts, EndpointsFacts, SliceFacts>;
+  using Decoded = std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews,
+                               api::Node, api::Namespace, api::Lease, api::ConfigMap,
+                               api::PodDisruptionBudget, api::PodGroup, api::Queue, api::Workload,
+                               api::ResourceFlavor, api::PriorityClass, api::WorkloadPriorityClass,
+                               api::ReplicationController, api::StatefulSet, DaemonViews,
+                               api::ControllerRevision, api::CronJob, VolumeFacts, RoleFacts, ClaimFacts,
+                               StorageClassFacts, ServiceFacts, EndpointsFacts, SliceFacts>;
   void Keep(Slot slot, Decoded& decoded);
-  // What is kept for Services.
+  // What is kept for Services and volumes.
   bool KeepService(Slot slot, Decoded& decoded);
   // What is kept for Jobs with a queue name.
   void KeepQueued(Slot slot, Decoded& decoded);

@@ -114,6 +114,10 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanGroupQueue(objects_, slot);
     case Part::kClusterRole:
       return PlanAggregation(objects_, slot);
+    case Part::kClaim:
+      return PlanClaim(objects_, slot, row.gone_at);
+    case Part::kVolume:
+      return PlanVolume(objects_, slot, row.gone_at);
     case Part::kNode:
     case Part::kEndedPods:
     case Part::kPodGroup:

@@ -24,7 +24,7 @@ Plan PlanProtection(const Objects& objects, Slot slot) {
       claim ? api::kClaimProtectionFinalizer : api::kVolumeProtectionFinalizer;
   Plan plan;
   if (!head.deletion.has_value() || !head.HasFinalizer(finalizer)) return plan;
-  if (claim ? IsMounted(objects, head) : objects.is_bound_volume(slot)) return plan;
+  if (claim ? IsMounted(objects, head) : objects.volume(slot)->phase == "Bound") return plan;
   plan.writes.push_back(WithoutFinalizer(head, finalizer));
   return plan;
 }

@@ -1,0 +1,114 @@
+#include "controllers/volume_facts.h"
+
+#include <algorithm>
+
+#include "api/object.h"
+#include "api/quantity.h"
+#include "api/well_known.h"
+#include "codec/json.h"
+#include "controllers/write.h"
+
+namespace berth::controllers {
+namespace {
+
+using api::ArrayAt;
+using api::FindMember;
+using api::FindPath;
+using api::Json;
+using api::TextAt;
+
+std::vector<std::string> TextsAt(const Json& object, api::JsonPath path) {
+  std::vector<std::string> texts;
+  for (const Json& item : ArrayAt(object, path)) texts.emplace_back(api::TextOf(item));
+  return texts;
+}
+
+std::string Annotation(const Json& object, std::string_view key) {
+  const Json* value = FindMember(api::ObjectAt(object, "metadata.annotations"), key);
+  return value == nullptr ? std::string() : std::string(api::TextOf(*value));
+}
+
+int64_t BytesAt(const Json& object, api::JsonPath path) {
+  return api::ParseScaled(TextAt(object, path), 0).value_or(0);
+}
+
+std::string Printed(const Json* value) {
+  return value == nullptr ? std::string() : codec::PrintJson(*value);
+}
+
+std::optional<std::string> ClassNameOf(const Json& object) {
+  if (std::string old = Annotation(object, api::kStorageClassAnnotation); !old.empty()) return old;
+  const Json* name = FindPath(object, "spec.storageClassName");
+  if (name == nullptr || !name->is_string()) return std::nullopt;
+  return std::string(api::TextOf(*name));
+}
+
+std::optional<api::LabelQuery> SelectorOf(const Json& claim) {
+  const Json* selector = FindPath(claim, "spec.selector");
+  if (selector == nullptr) return std::nullopt;
+  api::LabelSelector read;
+  read.match_labels = api::StringMapAt(*selector, "matchLabels");
+  for (const Json& item : ArrayAt(*selector, "matchExpressions")) {
+    read.match_expressions.push_back({.key = std::string(TextAt(item, "key")),
+                                      .op = std::string(TextAt(item, "operator")),
+                                      .values = TextsAt(item, "values")});
+  }
+  Result<api::LabelQuery> query = api::QueryOf(read);
+  return query ? std::move(*query) : api::LabelQuery{.nothing = true};
+}
+
+}  // namespace
+
+std::string BoundStatusOf(const VolumeFacts& volume) {
+  return R"({"accessModes":)" + ListText(volume.modes) + R"(,"capacity":)" +
+         (volume.capacity_text.empty() ? "{}" : volume.capacity_text) + R"(,"phase":"Bound"})";
+}
+
+VolumeFacts ReadVolume(const Json& volume) {
+  VolumeFacts facts{.phase = std::string(TextAt(volume, "status.phase")),
+                    .capacity = BytesAt(volume, "spec.capacity.storage"),
+                    .capacity_text = Printed(FindPath(volume, "spec.capacity")),
+                    .modes = TextsAt(volume, "spec.accessModes"),
+                    .volume_mode = std::string(TextAt(volume, "spec.volumeMode")),
+                    .class_name = ClassNameOf(volume).value_or(""),
+                    .policy = std::string(TextAt(volume, "spec.persistentVolumeReclaimPolicy")),
+                    .bound_by_controller = Annotation(volume, api::kBoundByController) == "yes",
+                    .provisioner = Annotation(volume, api::kProvisionedBy)};
+  if (const Json* claim = FindPath(volume, "spec.claimRef"); claim != nullptr) {
+    facts.claim = ClaimTarget{.namespace_name = std::string(TextAt(*claim, "namespace")),
+                              .name = std::string(TextAt(*claim, "name")),
+                              .uid = std::string(TextAt(*claim, "uid"))};
+  }
+  return facts;
+}
+
+ClaimFacts ReadClaim(const Json& claim) {
+  ClaimFacts facts{.phase = std::string(TextAt(claim, "status.phase")),
+                   .volume = std::string(TextAt(claim, "spec.volumeName")),
+                   .class_name = ClassNameOf(claim),
+                   .modes = TextsAt(claim, "spec.accessModes"),
+                   .volume_mode = std::string(TextAt(claim, "spec.volumeMode")),
+                   .request = BytesAt(claim, "spec.resources.requests.storage"),
+                   .request_text = std::string(TextAt(claim, "spec.resources.requests.storage")),
+                   .selector = SelectorOf(claim),
+                   .bind_completed = Annotation(claim, api::kBindCompleted) == "yes",
+                   .provisioner = Annotation(claim, api::kStorageProvisioner),
+                   .selected_node = Annotation(claim, api::kSelectedNode)};
+  if (facts.phase == "Bound") {
+    facts.status_text = BoundStatusOf({.phase = {},
+                                       .capacity_text = Printed(FindPath(claim, "status.capacity")),
+                                       .modes = TextsAt(claim, "status.accessModes")});
+  }
+  return facts;
+}
+
+StorageClassFacts ReadStorageClass(const Json& storage_class) {
+  return {.provisioner = std::string(TextAt(storage_class, "provisioner")),
+          .waits = TextAt(storage_class, "volumeBindingMode") == "WaitForFirstConsumer",
+          .is_default = Annotation(storage_class, api::kDefaultClass) == "true" ||
+                        Annotation(storage_class, api::kDefaultClassBeta) == "true",
+          .policy = std::string(TextAt(storage_class, "reclaimPolicy")),
+          .mount_options = Printed(FindPath(storage_class, "mountOptions"))};
+}
+
+}  // namespace berth::controllers
