@@ -123,6 +123,7 @@ int Run(const cli::RunOptions& options) {
   if (!configuration) return process.Failed(configuration.error());
   scheduler.engine.joint_placement = configuration->joint_placement;
   scheduler.groups = true;
+  scheduler.volumes = true;
   scheduler.quota = options.quota;
   scheduler.client = ClientOptions(*endpoint, "berth-scheduler");
   if (!options.scheduler_names.empty()) scheduler.scheduler_names = options.scheduler_names;

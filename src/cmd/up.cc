@@ -292,6 +292,8 @@ Status Cluster::AddApiServer(const env::os::Recovered& recovered) {
   options.bootstrap_roles = true;
   options.token_key = std::make_shared<const apiserver::TokenKey>(KeyFunctions(token_key_));
   options.host = address().substr(std::string_view("https://").size());
+  // The controllers make its volumes.
+  options.own_storage_class = !options_.no_controllers;
   // Of what quotas say controllers are the ones who know, as upstream.
   if (options_.no_controllers) options.quota_counter = apiserver::QuotaCounter::kNobody;
   options.tokens.push_back(
@@ -328,6 +330,7 @@ Status Cluster::AddClients() {
     options.engine.preemption = true;
     options.engine.joint_placement = configuration->joint_placement;
     options.groups = true;
+    options.volumes = true;
     options.quota = true;
     // Volcano does not run here, and who names it gets what it does.
     options.scheduler_names.emplace_back("volcano");

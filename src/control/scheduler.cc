@@ -93,6 +93,7 @@ Scheduler::Scheduler(SchedulerOptions options)
         {.resource = {.group = "scheduling.volcano.sh", .version = "v1beta1", .plural = "queues"},
          .may_be_absent = true});
   }
+  if (options_.volumes) volumes_.emplace(client_);
   if (options_.quota) {
     Quota::Options quota = options_.quota_options;
     quota.taking = {.scheduler_names = options_.scheduler_names,
@@ -117,6 +118,7 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
   std::vector<client::Event> events;
   client_.Handle(now, input, out, events);
   Handle(now, events, out);
+  if (volumes_) PumpVolumes(now, out);
   if (!std::holds_alternative<env::Tick>(input)) {
     EndEvictions(now);
     status_.SendEvents(now, client_, out);
@@ -144,6 +146,7 @@ void Scheduler::Step(Instant now, env::Input input, env::Outbox& out) {
 Instant Scheduler::wake_at() const {
   Instant at =
       std::min({client_.wake_at(), status_.wake_at(), binder_.wake_at(), evictor_.wake_at()});
+  if (volumes_) at = std::min(at, volumes_->wake_at());
   if (client_.synced()) at = std::min(at, groups_.wake_at());
   if (quota_ && client_.synced()) at = std::min(at, quota_->wake_at());
   if (!may_decide()) return at;
@@ -182,6 +185,10 @@ void Scheduler::On(Instant now, const client::ObjectEvent& event, env::Outbox& o
     OnClass(event, out);
   } else if (options_.groups && event.watch == queues_) {
     OnQueue(event, out);
+  } else if (volumes_ && volumes_->Watches(event.watch)) {
+    const std::vector<client::ObjectEvent> users = volumes_->Observe(event);
+    PumpVolumes(now, out);
+    for (const client::ObjectEvent& pod : users) OnPod(now, pod, out);
   } else if (quota_ && quota_->Watches(event.watch)) {
     OnQuota(event, out);
   } else {
@@ -215,6 +222,7 @@ void Scheduler::On(Instant now, const client::CallDone& event, env::Outbox& out)
     return;
   }
   if (groups_.OnCallDone(now, event)) return;
+  if (volumes_ && volumes_->OnCallDone(event)) return;
   if (quota_) {
     if (const auto result = quota_->OnCallDone(now, event)) return OnReservation(now, *result, out);
   }
@@ -235,6 +243,10 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
     status_.Forget(event.uid);
     evictor_.Left(event.uid);
     binder_.Withdraw(event.uid, client_);
+    if (volumes_) {
+      volumes_->Withdraw(event.uid);
+      volumes_->Forget(event);
+    }
     return;
   }
   auto pod = decoder_.Pod(event.object.view());
@@ -242,6 +254,12 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   if (pod->spec->scheduler_name.empty())
     pod->spec.Edit().scheduler_name = options_.scheduler_names.front();
   const bool mine = ours(pod->spec->scheduler_name);
+  std::string waits_for;
+  if (mine && volumes_) {
+    const bool placed =
+        !pod->node_name.empty() || binder_.busy(event.uid) || volumes_->holds(event.uid);
+    waits_for = volumes_->Resolve(event, placed, *pod);
+  }
   std::vector<std::string> left_out;
   auto facts = translator_.Facts(*pod, engine_.vocabulary(), &left_out);
   if (!facts) return Refuse(event, *pod, facts.error().message, env::LogLevel::kInfo, out);
@@ -271,12 +289,35 @@ void Scheduler::OnPod(Instant now, const client::ObjectEvent& event, env::Outbox
   if (!waits) {
     status_.Forget(event.uid);
     if (facts->terminating && pod->node_name.empty()) {
-      if (const auto attempt = binder_.Withdraw(event.uid, client_)) Withdrawn(now, *attempt);
+      Withdraw(now, event.uid);
     }
     return;
   }
+  if (!waits_for.empty()) return WaitForClaims(*pod, waits_for);
   if (!facts->ours) NoteLeftAlone(*pod);
   if (mine) OnWaitingPod(*pod);
+}
+
+// Nodes are not looked at before its claims have volumes, or may get them there.
+void Scheduler::WaitForClaims(const api::Pod& pod, const std::string& reason) {
+  left_alone_[pod.meta.uid] = reason;
+  status_.Observe(pod);
+  status_.Want(pod.meta.uid,
+               {.reason = kUnschedulable,
+                .message = Bytes(fmt::format("0/{} nodes are available: {}.",
+                                             engine_.state().nodes().present_count(), reason))});
+}
+
+void Scheduler::PumpVolumes(Instant now, env::Outbox& out) {
+  Volumes::Ended ended = volumes_->Take(now);
+  for (Binder::Attempt& attempt : ended.ready) binder_.Bind(now, std::move(attempt), client_, out);
+  for (const Binder::Attempt& attempt : ended.given_up) Withdrawn(now, attempt);
+}
+
+void Scheduler::Withdraw(Instant now, std::string_view uid) {
+  auto attempt = binder_.Withdraw(uid, client_);
+  if (!attempt && volumes_) attempt = volumes_->Withdraw(uid);
+  if (attempt) Withdrawn(now, *attempt);
 }
 
 void Scheduler::Refuse(const client::ObjectEvent& event, const api::Pod& pod,
@@ -341,6 +382,9 @@ void Scheduler::OnNode(Instant now, const client::ObjectEvent& event, env::Outbo
     for (const Binder::Attempt& attempt : binder_.WithdrawNode(event.name, client_)) {
       Withdrawn(now, attempt);
     }
+    if (!volumes_) return;
+    for (const Binder::Attempt& attempt : volumes_->WithdrawNode(event.name))
+      Withdrawn(now, attempt);
     return;
   }
   const auto node = decoder_.Node(event.object.view());
@@ -724,12 +768,15 @@ void Scheduler::CarryOut(Instant now, const model::Plan& plan, env::Outbox& out)
     // What it said of waiting is over; the API server's binding sets the condition.
     status_.Want(state.UidOf(bind.pod_uid), {.reason = {}, .message = {}});
     status_.WantNomination(state.UidOf(bind.pod_uid), std::nullopt);
-    binder_.Bind(now,
-                 {.pod = RefOf(bind.pod),
-                  .scheduler_name = SchedulerOf(bind.pod),
-                  .node = std::string(state.NameOf(place.node_name)),
-                  .devices = bind.devices},
-                 client_, out);
+    Binder::Attempt attempt{.pod = RefOf(bind.pod),
+                            .scheduler_name = SchedulerOf(bind.pod),
+                            .node = std::string(state.NameOf(place.node_name)),
+                            .devices = bind.devices};
+    if (volumes_ && volumes_->NeedsNode(attempt.pod.uid)) {
+      volumes_->Hold(now, std::move(attempt), client_, out);
+    } else {
+      binder_.Bind(now, std::move(attempt), client_, out);
+    }
   }
   std::vector<Bytes> messages;
   messages.reserve(plan.refusals.size());
@@ -763,9 +810,7 @@ void Scheduler::SpareUnsent(Instant now, const model::Plan& plan) {
   }
   for (const model::PodId pod : plan.evicted)
     uids.emplace_back(engine_.state().UidOf(engine_.state().pods().at(pod).uid));
-  for (const std::string& uid : uids) {
-    if (const auto attempt = binder_.Withdraw(uid, client_)) Withdrawn(now, *attempt);
-  }
+  for (const std::string& uid : uids) Withdraw(now, uid);
 }
 
 model::BindOutcome Scheduler::OfNamesake(model::BindOutcome outcome,
@@ -867,6 +912,7 @@ void Scheduler::AddTo(Hasher& hasher) const {
   status_.AddTo(hasher);
   groups_.AddTo(hasher);
   if (quota_) quota_->AddTo(hasher);
+  if (volumes_) volumes_->AddTo(hasher);
   hasher.Add(reads_.size());
   hasher.AddEach(reads_, [](Hasher& one, const auto& entry) {
     one.AddCall(entry.first).Add(entry.second.pod.uid).AddCall(entry.second.write);

@@ -16,6 +16,7 @@
 #include "control/groups.h"
 #include "control/quota.h"
 #include "control/status_writer.h"
+#include "control/volumes.h"
 #include "cycle/engine.h"
 #include "env/actor.h"
 #include "model/delta.h"
@@ -43,6 +44,8 @@ struct SchedulerOptions {
   // Whether members of a PodGroup are placed together. Pods that ended are then watched, too, which
   // kube-scheduler leaves out: those that did what they were to do count in their group.
   bool groups = false;
+  // Whether claims, volumes and StorageClasses are read, so that pods with claims are placed.
+  bool volumes = false;
   // Whether Kueue's queues are read, and Workloads get the quota that they have.
   bool quota = false;
   Quota::Options quota_options = {};
@@ -93,6 +96,7 @@ class Scheduler final : public env::Actor {
 
   [[nodiscard]] bool preempts() const { return options_.engine.preemption; }
   [[nodiscard]] bool places_groups() const { return options_.groups; }
+  [[nodiscard]] bool reads_volumes() const { return volumes_.has_value(); }
   [[nodiscard]] bool gives_quota() const { return quota_.has_value(); }
   [[nodiscard]] bool synced() const { return client_.synced(); }
   [[nodiscard]] const cycle::Engine& engine() const { return engine_; }
@@ -158,6 +162,12 @@ class Scheduler final : public env::Actor {
                    env::Outbox& out);
   void OnWaitingPod(const api::Pod& pod);
   void NoteLeftAlone(const api::Pod& pod);
+  // A pod that waits for its claims.
+  void WaitForClaims(const api::Pod& pod, const std::string& reason);
+  // Takes back a binding that was not sent.
+  void Withdraw(Instant now, std::string_view uid);
+  // Sends the bindings whose volumes are there, and gives up those that get none.
+  void PumpVolumes(Instant now, env::Outbox& out);
   // Of the planted defect: the same of who has the pod's name now.
   [[nodiscard]] model::BindOutcome OfNamesake(model::BindOutcome outcome,
                                               const client::ObjectRef& pod) const;
@@ -205,6 +215,7 @@ class Scheduler final : public env::Actor {
   StatusWriter status_;
   Groups groups_{StatusOptions{}};
   std::optional<Quota> quota_;
+  std::optional<Volumes> volumes_;
   std::map<uint64_t, StatusWriter::Read> reads_;  // By call: what became of a condition's write.
   std::map<std::string, UnreadPod, std::less<>> unread_;        // At most limits::kUnreadPodsMax.
   std::map<std::string, std::string, std::less<>> left_alone_;  // Uid -> why; at most its pods.

@@ -62,9 +62,9 @@ class Rig {
   // Lists what there is and opens the watches.
   void Start(const std::vector<std::string>& pods, const std::vector<std::string>& nodes) {
     Tick();
-    ASSERT_EQ(inbox.size(), 2u + (scheduler.preempts() ? 1 : 0) +
-                                (scheduler.places_groups() ? 3 : 0) +
-                                (scheduler.gives_quota() ? 8 : 0));
+    ASSERT_EQ(inbox.size(),
+              2u + (scheduler.preempts() ? 1 : 0) + (scheduler.places_groups() ? 3 : 0) +
+                  (scheduler.reads_volumes() ? 3 : 0) + (scheduler.gives_quota() ? 8 : 0));
     while (!inbox.empty()) {
       const env::SendRequest request = Take();
       const std::string kind = KindOf(request.request.target);

@@ -1,0 +1,393 @@
+#include "control/volumes.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "api/object.h"
+#include "api/well_known.h"
+#include "base/check.h"
+#include "client/known_set.h"
+#include "codec/json.h"
+
+namespace berth::control {
+namespace {
+
+using api::ArrayAt;
+using api::Json;
+using api::TextAt;
+
+constexpr std::string_view kClaimVolume = "spec.volumes.persistentVolumeClaim";
+constexpr std::string_view kEphemeralVolume = "spec.volumes.ephemeral";
+constexpr std::string_view kNodeNameField = "metadata.name";
+
+std::string KeyOf(const client::ObjectEvent& event) {
+  return client::KnownSet::Key(event.namespace_name, event.name);
+}
+
+std::string Annotation(const Json& object, std::string_view key) {
+  const Json* value = api::FindMember(api::ObjectAt(object, "metadata.annotations"), key);
+  return value == nullptr ? std::string() : std::string(api::TextOf(*value));
+}
+
+std::vector<std::string> TextsAt(const Json& object, api::JsonPath path) {
+  std::vector<std::string> texts;
+  for (const Json& item : ArrayAt(object, path)) texts.emplace_back(api::TextOf(item));
+  return texts;
+}
+
+std::vector<api::Requirement> RequirementsAt(const Json& object, api::JsonPath path) {
+  std::vector<api::Requirement> list;
+  for (const Json& item : ArrayAt(object, path)) {
+    list.push_back({.key = std::string(TextAt(item, "key")),
+                    .op = std::string(TextAt(item, "operator")),
+                    .values = TextsAt(item, "values")});
+  }
+  return list;
+}
+
+void Append(std::vector<api::Requirement>& list, const std::vector<api::Requirement>& more) {
+  list.insert(list.end(), more.begin(), more.end());
+}
+
+// Who fits one term of each; of none, everybody does.
+std::vector<api::NodeSelectorTerm> Both(const std::vector<api::NodeSelectorTerm>& a,
+                                        const std::vector<api::NodeSelectorTerm>& b) {
+  if (a.empty()) return b;
+  if (b.empty()) return a;
+  std::vector<api::NodeSelectorTerm> both;
+  for (const api::NodeSelectorTerm& one : a) {
+    for (const api::NodeSelectorTerm& other : b) {
+      // A term without requirements fits nobody.
+      if (one == api::NodeSelectorTerm{} || other == api::NodeSelectorTerm{}) continue;
+      api::NodeSelectorTerm& term = both.emplace_back(one);
+      Append(term.match_expressions, other.match_expressions);
+      Append(term.match_fields, other.match_fields);
+    }
+  }
+  if (both.empty()) both.emplace_back();
+  return both;
+}
+
+}  // namespace
+
+Volumes::Volumes(client::Client& client)
+    : claims_watch_(client.Watch(
+          {.resource = {.group = "", .version = "v1", .plural = "persistentvolumeclaims"}})),
+      volumes_watch_(client.Watch(
+          {.resource = {.group = "", .version = "v1", .plural = "persistentvolumes"}})),
+      classes_watch_(client.Watch(
+          {.resource = {.group = "storage.k8s.io", .version = "v1", .plural = "storageclasses"}})) {
+}
+
+bool Volumes::Watches(client::WatchId watch) const {
+  return watch == claims_watch_ || watch == volumes_watch_ || watch == classes_watch_;
+}
+
+// ---- Observing ---------------------------------------------------------------------------------
+
+std::vector<client::ObjectEvent> Volumes::Observe(const client::ObjectEvent& event) {
+  const bool gone = event.change == client::Change::kDeleted;
+  if (event.watch == claims_watch_) {
+    const std::string key = KeyOf(event);
+    if (!gone) {
+      ObserveClaim(key, event.object.view());
+    } else if (const auto at = claims_.find(key);
+               at != claims_.end() && at->second.uid == event.uid) {
+      claims_.erase(at);
+    }
+    return UsersOf(key);
+  }
+  std::vector<client::ObjectEvent> users;
+  const auto add = [&](const std::string& claim) {
+    for (client::ObjectEvent& pod : UsersOf(claim)) users.push_back(std::move(pod));
+  };
+  if (event.watch == volumes_watch_) {
+    volumes_.erase(event.name);
+    if (!gone) ObserveVolume(event.name, event.object.view());
+    for (const auto& [claim, pods] : users_) {
+      const auto at = claims_.find(claim);
+      if (at != claims_.end() && at->second.volume == event.name) add(claim);
+    }
+    return users;
+  }
+  classes_.erase(event.name);
+  if (!gone) ObserveClass(event.name, event.object.view());
+  for (const auto& [claim, pods] : users_) {
+    const auto at = claims_.find(claim);
+    if (at != claims_.end() && !at->second.bound && at->second.class_name == event.name) add(claim);
+  }
+  return users;
+}
+
+std::vector<client::ObjectEvent> Volumes::UsersOf(const std::string& claim) const {
+  std::vector<client::ObjectEvent> events;
+  const auto at = users_.find(claim);
+  if (at == users_.end()) return events;
+  for (const std::string& pod : at->second) events.push_back(pods_.at(pod).event);
+  return events;
+}
+
+void Volumes::ObserveClaim(const std::string& key, std::string_view json) {
+  const Result<Json> claim = codec::ParseJson(json);
+  if (!claim) return;
+  Claim facts{.uid = std::string(TextAt(*claim, "metadata.uid")),
+              .version = std::string(TextAt(*claim, "metadata.resourceVersion")),
+              .volume = std::string(TextAt(*claim, "spec.volumeName")),
+              .class_name = Annotation(*claim, api::kStorageClassAnnotation),
+              .selected_node = Annotation(*claim, api::kSelectedNode),
+              .bound = Annotation(*claim, api::kBindCompleted) == "yes" &&
+                       TextAt(*claim, "status.phase") != "Lost",
+              .deleted = !TextAt(*claim, "metadata.deletionTimestamp").empty()};
+  if (facts.class_name.empty()) facts.class_name = TextAt(*claim, "spec.storageClassName");
+  const auto known = claims_.find(key);
+  // The answer to a write may have come before the watch told of what was before it.
+  if (known != claims_.end() && known->second.uid == facts.uid &&
+      client::Version::Parse(facts.version)
+          .OlderThan(client::Version::Parse(known->second.version))) {
+    return;
+  }
+  claims_[key] = std::move(facts);
+}
+
+void Volumes::ObserveVolume(const std::string& name, std::string_view json) {
+  const Result<Json> volume = codec::ParseJson(json);
+  if (!volume) return;
+  Terms& terms = volumes_[name];
+  for (const Json& term : ArrayAt(*volume, "spec.nodeAffinity.required.nodeSelectorTerms")) {
+    terms.push_back({.match_expressions = RequirementsAt(term, "matchExpressions"),
+                     .match_fields = RequirementsAt(term, "matchFields")});
+  }
+}
+
+void Volumes::ObserveClass(const std::string& name, std::string_view json) {
+  const Result<Json> object = codec::ParseJson(json);
+  if (!object) return;
+  StorageClass& facts = classes_[name];
+  facts.provisioner = TextAt(*object, "provisioner");
+  facts.waits = TextAt(*object, "volumeBindingMode") == "WaitForFirstConsumer";
+  for (const Json& topology : ArrayAt(*object, "allowedTopologies")) {
+    api::NodeSelectorTerm& term = facts.topologies.emplace_back();
+    for (const Json& item : ArrayAt(topology, "matchLabelExpressions")) {
+      term.match_expressions.push_back(
+          {.key = std::string(TextAt(item, "key")), .op = "In", .values = TextsAt(item, "values")});
+    }
+  }
+}
+
+void Volumes::Keep(const client::ObjectEvent& event, const api::Pod& pod) {
+  const std::string key = KeyOf(event);
+  if (const auto known = pods_.find(key); known != pods_.end()) Forget(known->second.event);
+  Pod& row = pods_[key];
+  row.event = event;
+  for (const std::string& claim : pod.spec->claims)
+    row.claims.push_back(client::KnownSet::Key(event.namespace_name, claim));
+  for (const std::string& volume : pod.spec->ephemeral_volumes)
+    row.claims.push_back(client::KnownSet::Key(event.namespace_name, event.name + "-" + volume));
+  for (const std::string& claim : row.claims) users_[claim].insert(key);
+}
+
+void Volumes::Forget(const client::ObjectEvent& pod) {
+  const auto known = pods_.find(KeyOf(pod));
+  if (known == pods_.end() || known->second.event.uid != pod.uid) return;
+  for (const std::string& claim : known->second.claims) {
+    const auto users = users_.find(claim);
+    if (users == users_.end()) continue;
+    users->second.erase(known->first);
+    if (users->second.empty()) users_.erase(users);
+  }
+  pods_.erase(known);
+  unplaced_.erase(pod.uid);
+}
+
+// ---- What claims ask for -----------------------------------------------------------------------
+
+Volumes::Demand Volumes::DemandOf(const std::string& key) const {
+  const std::string name = key.substr(key.find('/') + 1);
+  const auto at = claims_.find(key);
+  if (at == claims_.end())
+    return {.waits = fmt::format("persistentvolumeclaim \"{}\" not found", name)};
+  const Claim& claim = at->second;
+  if (claim.deleted)
+    return {.waits = fmt::format("persistentvolumeclaim \"{}\" is being deleted", name)};
+  if (claim.bound) {
+    const auto volume = volumes_.find(claim.volume);
+    if (volume != volumes_.end()) return {.terms = volume->second};
+    return {.waits = fmt::format("node(s) unavailable due to one or more pvc(s) bound to "
+                                 "non-existent pv(s) (claim \"{}\", volume \"{}\")",
+                                 name, claim.volume)};
+  }
+  const auto found = classes_.find(claim.class_name);
+  // Of a claim with a node and a volume that are not each other's yet the node counts.
+  const bool unplaced = claim.volume.empty() || !claim.selected_node.empty();
+  if (found == classes_.end() || !found->second.waits || !unplaced) {
+    return {.waits = fmt::format("pod has unbound immediate PersistentVolumeClaims (claim \"{}\")",
+                                 name)};
+  }
+  if (found->second.provisioner.starts_with("kubernetes.io/")) {
+    return {.waits = fmt::format(
+                "node(s) didn't find available persistent volumes to bind (claim \"{}\", and no "
+                "volume is made for class \"{}\")",
+                name, claim.class_name)};
+  }
+  Demand demand{.terms = found->second.topologies, .unplaced = true, .waits = {}};
+  if (!claim.selected_node.empty()) {
+    api::NodeSelectorTerm term;
+    term.match_fields = {
+        {.key = std::string(kNodeNameField), .op = "In", .values = {claim.selected_node}}};
+    demand.terms = Both(demand.terms, {term});
+  }
+  return demand;
+}
+
+std::string Volumes::Resolve(const client::ObjectEvent& event, bool placed, api::Pod& pod) {
+  if (pod.spec->claims.empty() && pod.spec->ephemeral_volumes.empty()) return {};
+  Keep(event, pod);
+  Terms terms = pod.spec->required_node_affinity.value_or(Terms());
+  const bool nobody = pod.spec->required_node_affinity.has_value() && terms.empty();
+  std::vector<std::string> unplaced;
+  for (const std::string& key : pods_.at(KeyOf(event)).claims) {
+    const Demand demand = DemandOf(key);
+    if (!demand.waits.empty() && !placed) return demand.waits;
+    if (demand.unplaced) unplaced.push_back(key);
+    terms = Both(terms, demand.terms);
+    if (terms.size() > kTermsMax && !placed) {
+      return fmt::format("its volumes' node affinity has more than {} terms with its own",
+                         kTermsMax);
+    }
+  }
+  api::PodSpec& spec = pod.spec.Edit();
+  std::erase_if(spec.unsupported, [](const std::string& path) {
+    return path == kClaimVolume || path == kEphemeralVolume;
+  });
+  if (!terms.empty() && !nobody) spec.required_node_affinity = std::move(terms);
+  if (!unplaced.empty()) unplaced_[event.uid] = std::move(unplaced);
+  return {};
+}
+
+// ---- Bindings that wait for volumes ------------------------------------------------------------
+
+void Volumes::Hold(Instant now, Binder::Attempt attempt, client::Client& client, env::Outbox& out) {
+  const std::string uid = attempt.pod.uid;
+  CHECK(NeedsNode(uid));
+  CHECK(!held_.contains(uid));
+  Held& held = held_[uid];
+  held.claims = unplaced_.at(uid);
+  held.until = now + kBindWithin;
+  for (const std::string& key : held.claims) {
+    const auto claim = claims_.find(key);
+    if (claim == claims_.end() || claim->second.selected_node == attempt.node) continue;
+    const size_t slash = key.find('/');
+    client::Request request = client::Patch(
+        {.group = "", .version = "v1", .plural = "persistentvolumeclaims"},
+        {.namespace_name = key.substr(0, slash), .name = key.substr(slash + 1)},
+        client::PatchType::kMerge,
+        fmt::format(R"({{"metadata":{{"uid":{},"resourceVersion":{},"annotations":{{"{}":{}}}}}}})",
+                    client::JsonString(claim->second.uid),
+                    client::JsonString(claim->second.version), api::kSelectedNode,
+                    client::JsonString(attempt.node)));
+    request.priority = client::Priority::kHigh;
+    calls_.emplace(client.Call(now, std::move(request), out).value, Call{.uid = uid, .claim = key});
+  }
+  held.attempt = std::move(attempt);
+}
+
+bool Volumes::OnCallDone(const client::CallDone& done) {
+  const auto at = calls_.find(done.call.value);
+  if (at == calls_.end()) return false;
+  const Call call = std::move(at->second);
+  calls_.erase(at);
+  if (done.outcome == client::Outcome::kDone) {
+    ObserveClaim(call.claim, done.response.body.view());
+  } else if (const auto held = held_.find(call.uid); held != held_.end()) {
+    held->second.failed = true;
+  }
+  return true;
+}
+
+bool Volumes::IsReady(const Held& held) const {
+  return std::ranges::all_of(held.claims, [&](const std::string& key) {
+    const auto claim = claims_.find(key);
+    return claim != claims_.end() && claim->second.bound;
+  });
+}
+
+// A claim is gone, or was taken off the node: there no volume can be made.
+bool Volumes::IsLost(const Held& held) const {
+  const bool asked = std::ranges::any_of(
+      calls_, [&](const auto& call) { return call.second.uid == held.attempt.pod.uid; });
+  return held.failed || std::ranges::any_of(held.claims, [&](const std::string& key) {
+           const auto claim = claims_.find(key);
+           if (claim == claims_.end() || claim->second.deleted) return true;
+           return !asked && !claim->second.bound &&
+                  claim->second.selected_node != held.attempt.node;
+         });
+}
+
+Volumes::Ended Volumes::Take(Instant now) {
+  Ended ended;
+  for (auto at = held_.begin(); at != held_.end();) {
+    const bool ready = IsReady(at->second);
+    if (!ready && !IsLost(at->second) && now < at->second.until) {
+      ++at;
+      continue;
+    }
+    (ready ? ended.ready : ended.given_up).push_back(std::move(at->second.attempt));
+    at = held_.erase(at);
+  }
+  return ended;
+}
+
+Instant Volumes::wake_at() const {
+  Instant at = Instant::Never();
+  for (const auto& [uid, held] : held_) at = std::min(at, held.until);
+  return at;
+}
+
+std::optional<Binder::Attempt> Volumes::Withdraw(std::string_view uid) {
+  const auto at = held_.find(uid);
+  if (at == held_.end()) return std::nullopt;
+  Binder::Attempt attempt = std::move(at->second.attempt);
+  held_.erase(at);
+  return attempt;
+}
+
+std::vector<Binder::Attempt> Volumes::WithdrawNode(std::string_view node) {
+  std::vector<Binder::Attempt> attempts;
+  for (auto at = held_.begin(); at != held_.end();) {
+    if (at->second.attempt.node != node) {
+      ++at;
+      continue;
+    }
+    attempts.push_back(std::move(at->second.attempt));
+    at = held_.erase(at);
+  }
+  return attempts;
+}
+
+// What claims, volumes and classes say follows from what the client holds, which is hashed there;
+// versions are not, but for their order.
+void Volumes::AddTo(Hasher& hasher) const {
+  hasher.Add(claims_.size());
+  for (const auto& [key, claim] : claims_) {
+    hasher.Add(key).Add(claim.uid).AddVersion(claim.version).Add(claim.volume);
+    hasher.Add(claim.class_name).Add(claim.selected_node).Add(claim.bound).Add(claim.deleted);
+  }
+  hasher.Add(volumes_.size());
+  for (const auto& [name, terms] : volumes_) hasher.Add(name).Add(terms.size());
+  hasher.Add(classes_.size());
+  for (const auto& [name, facts] : classes_)
+    hasher.Add(name).Add(facts.provisioner).Add(facts.waits).Add(facts.topologies.size());
+  hasher.Add(pods_.size());
+  for (const auto& [key, pod] : pods_) hasher.Add(key).Add(pod.event.uid);
+  hasher.Add(unplaced_.size());
+  for (const auto& [uid, claims] : unplaced_) hasher.Add(uid).Add(claims.size());
+  hasher.Add(held_.size());
+  for (const auto& [uid, held] : held_)
+    hasher.Add(uid).Add(held.attempt.node).Add(held.until.ns).Add(held.failed);
+  hasher.Add(calls_.size());
+  for (const auto& [id, call] : calls_) hasher.AddCall(id).Add(call.uid).Add(call.claim);
+}
+
+}  // namespace berth::control

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/json.h"
+#include "api/types.h"
+#include "base/hash.h"
+#include "base/time.h"
+#include "client/client.h"
+#include "control/binder.h"
+#include "env/actor.h"
+
+namespace berth::control {
+
+// What the PersistentVolumeClaims of pods mean for their placement
+// (https://kubernetes.io/docs/concepts/storage/storage-classes/#volume-binding-mode).
+//
+//   all claims bound        the pod goes where its volumes are: their node affinity becomes its own
+//   a claim that waits for  the pod is placed as if it had none; before it is bound, the node is
+//   its first consumer      written on the claim, and the binding waits until that has a volume
+//   else                    the pod waits, and is told for which claim
+//
+// A pod with claims is kept as it was last seen, and read again when one of them changes. A binding
+// that waits for volumes is held back here, at most kBindWithin; the engine knows it as on its way.
+// It is given up, as one that was never sent, when the claim doesn't take the node, or is gone. A
+// copyable value.
+class Volumes {
+ public:
+  static constexpr Duration kBindWithin = Duration::Minutes(10);
+  // Terms of node affinity that a pod may come to with those of its volumes.
+  static constexpr size_t kTermsMax = 64;
+
+  explicit Volumes(client::Client& client);
+
+  [[nodiscard]] bool Watches(client::WatchId watch) const;
+  // Takes a claim, volume or class for what is seen. The pods that are to be read again.
+  [[nodiscard]] std::vector<client::ObjectEvent> Observe(const client::ObjectEvent& event);
+  // The pod is gone.
+  void Forget(const client::ObjectEvent& pod);
+
+  // Narrows the pod's node affinity to where its volumes are, and takes the claims off what can't
+  // be honoured. What it waits for instead, in kube-scheduler's words and the claim's name; empty:
+  // nothing, as of a pod that is `placed`: has its node, or a binding on its way.
+  [[nodiscard]] std::string Resolve(const client::ObjectEvent& event, bool placed, api::Pod& pod);
+
+  [[nodiscard]] bool holds(std::string_view uid) const { return held_.contains(uid); }
+  // Whether volumes are to be found for the pod's claims before it is bound.
+  [[nodiscard]] bool NeedsNode(std::string_view uid) const { return unplaced_.contains(uid); }
+  // Holds the binding back. REQUIRES: NeedsNode().
+  void Hold(Instant now, Binder::Attempt attempt, client::Client& client, env::Outbox& out);
+  // Bindings that can be sent now, and those that came to nothing.
+  struct Ended {
+    std::vector<Binder::Attempt> ready;
+    std::vector<Binder::Attempt> given_up;
+  };
+  [[nodiscard]] Ended Take(Instant now);
+  [[nodiscard]] Instant wake_at() const;
+  // True when the call was one of Hold()'s.
+  bool OnCallDone(const client::CallDone& done);
+  // Takes a binding back that is held. Nothing when there is none.
+  std::optional<Binder::Attempt> Withdraw(std::string_view uid);
+  std::vector<Binder::Attempt> WithdrawNode(std::string_view node);
+
+  void AddTo(Hasher& hasher) const;
+
+ private:
+  using Terms = std::vector<api::NodeSelectorTerm>;
+
+  struct Claim {
+    std::string uid;
+    std::string version;
+    std::string volume;
+    std::string class_name;
+    std::string selected_node;
+    bool bound = false;
+    bool deleted = false;
+  };
+  struct StorageClass {
+    std::string provisioner;
+    bool waits = false;  // For the first consumer.
+    Terms topologies;    // Where its volumes may be; empty: anywhere.
+  };
+  struct Pod {
+    client::ObjectEvent event;
+    std::vector<std::string> claims;
+  };
+  struct Held {
+    Binder::Attempt attempt;
+    Instant until;
+    std::vector<std::string> claims;
+    bool failed = false;
+  };
+
+  void Keep(const client::ObjectEvent& event, const api::Pod& pod);
+  void ObserveClaim(const std::string& key, std::string_view json);
+  void ObserveVolume(const std::string& name, std::string_view json);
+  void ObserveClass(const std::string& name, std::string_view json);
+  [[nodiscard]] std::vector<client::ObjectEvent> UsersOf(const std::string& claim) const;
+  // What one claim asks of a node, and whether it has no volume yet; or what it waits for.
+  struct Demand {
+    Terms terms;
+    bool unplaced = false;
+    std::string waits;
+  };
+  [[nodiscard]] Demand DemandOf(const std::string& key) const;
+  [[nodiscard]] bool IsReady(const Held& held) const;
+  [[nodiscard]] bool IsLost(const Held& held) const;
+
+  client::WatchId claims_watch_;  // Immutable after construction, as the two below.
+  client::WatchId volumes_watch_;
+  client::WatchId classes_watch_;
+  std::map<std::string, Claim, std::less<>> claims_;   // By namespace/name.
+  std::map<std::string, Terms, std::less<>> volumes_;  // Where they are, by name; empty: anywhere.
+  std::map<std::string, StorageClass, std::less<>> classes_;
+  std::map<std::string, Pod, std::less<>> pods_;  // By namespace/name; those with claims.
+  std::map<std::string, std::set<std::string>, std::less<>> users_;        // Pods, by claim.
+  std::map<std::string, std::vector<std::string>, std::less<>> unplaced_;  // Claims, by pod uid.
+  std::map<std::string, Held, std::less<>> held_;                          // By pod uid.
+  struct Call {
+    std::string uid;
+    std::string claim;
+  };
+  std::map<uint64_t, Call> calls_;
+};
+
+}  // namespace berth::control

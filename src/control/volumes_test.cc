@@ -1,0 +1,220 @@
+// Goal: pods with claims are placed where their volumes are, and wait, and say for what, while they
+// have none. Method: the scheduler with a scripted API server.
+#include "control/volumes.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "control/test_rig.h"
+
+namespace berth::control {
+namespace {
+
+SchedulerOptions WithVolumes() {
+  SchedulerOptions options;
+  options.volumes = true;
+  return options;
+}
+
+constexpr int kListed = 100;  // The version of the rig's lists.
+
+std::string Labelled(std::string_view name, std::string_view labels) {
+  std::string node = NodeJson(name, kListed + 1);
+  const std::string_view uid = R"("uid":)";
+  node.insert(node.find(uid), fmt::format(R"("labels":{{{}}},)", labels));
+  return node;
+}
+
+std::string ClaimJson(int version, std::string_view annotations, std::string_view spec,
+                      std::string_view phase = "Pending", std::string_view name = "data",
+                      std::string_view metadata = "") {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{0}","namespace":"ns","uid":"u-{0}","resourceVersion":"{1}",)"
+      R"("annotations":{{{2}}}{5}}},"spec":{{{3}}},"status":{{"phase":"{4}"}}}})",
+      name, kListed + version, annotations, spec, phase, metadata);
+}
+
+std::string Bound(int version, std::string_view volume) {
+  return ClaimJson(version, R"("pv.kubernetes.io/bind-completed":"yes")",
+                   fmt::format(R"("volumeName":"{}")", volume), "Bound");
+}
+
+std::string VolumeJson(std::string_view name, std::string_view terms) {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{0}","uid":"u-{0}","resourceVersion":"102"}},"spec":{{)"
+      R"("nodeAffinity":{{"required":{{"nodeSelectorTerms":[{1}]}}}}}}}})",
+      name, terms);
+}
+
+std::string ClassJson(std::string_view name, std::string_view provisioner,
+                      std::string_view more = "") {
+  return fmt::format(
+      R"({{"metadata":{{"name":"{0}","uid":"u-{0}","resourceVersion":"102"}},"provisioner":"{1}",)"
+      R"("volumeBindingMode":"WaitForFirstConsumer"{2}}})",
+      name, provisioner, more);
+}
+
+constexpr std::string_view kSelected = R"("volume.kubernetes.io/selected-node":"{}")";
+const std::string kZoneB =
+    R"({"matchExpressions":[{"key":"zone","operator":"In","values":["b"]}]})";
+
+class VolumesTest : public ::testing::Test {
+ protected:
+  VolumesTest() : rig_(WithVolumes()) {
+    rig_.Start({}, {Labelled("n1", R"("zone":"a")"), Labelled("n2", R"("zone":"b")"),
+                    Labelled("n3", R"("zone":"b","disk":"ssd")")});
+  }
+  void SeePod(const std::string& spec = "", int version = 110, const std::string& node = "") {
+    rig_.Event("pods", "MODIFIED",
+               PodJson({.version = version,
+                        .node = node,
+                        .extra_spec = R"(,"volumes":[{"name":"v","persistentVolumeClaim":)"
+                                      R"({"claimName":"data"}}])" +
+                                      spec}));
+  }
+  void SeeClaim(const std::string& claim, std::string_view type = "MODIFIED") {
+    rig_.Event("persistentvolumeclaims", type, claim);
+  }
+  // The node of the binding that was sent; empty: none was.
+  std::string Placed() { return TargetOf(rig_.TakeBinding()); }
+  std::string Why() {
+    const std::string why = rig_.Get("/debug/why?pod=ns/p");
+    const std::string_view key = R"("message":")";
+    const size_t at = why.find(key);
+    if (at == std::string::npos) return why;
+    std::string message = why.substr(at + key.size());
+    size_t end = 0;
+    while (message[end] != '"' || message[end - 1] == '\\') ++end;
+    return message.substr(0, end);
+  }
+
+  Rig rig_;
+};
+
+TEST_F(VolumesTest, APodGoesWhereItsVolumeIs) {
+  SeePod();
+  EXPECT_EQ(Placed(), "");
+  EXPECT_EQ(Why(), R"(persistentvolumeclaim \"data\" not found)");
+  SeeClaim(ClaimJson(1, "", ""));
+  EXPECT_EQ(Placed(), "");
+  EXPECT_EQ(Why(), R"(pod has unbound immediate PersistentVolumeClaims (claim \"data\"))");
+  SeeClaim(Bound(2, "v"));
+  EXPECT_EQ(Placed(), "");
+  EXPECT_NE(Why().find("bound to non-existent pv(s)"), std::string::npos);
+  rig_.Event(
+      "persistentvolumes", "ADDED",
+      VolumeJson("v", R"({"matchExpressions":[{"key":"zone","operator":"In","values":["b"]},)"
+                      R"({"key":"disk","operator":"Exists"}]})"));
+  EXPECT_EQ(Placed(), "n3");
+}
+
+TEST_F(VolumesTest, ItsOwnAffinityStands) {
+  rig_.Event("persistentvolumes", "ADDED",
+             VolumeJson("v", kZoneB + R"(,{"matchExpressions":[{"key":"zone","operator":"In",)"
+                                      R"("values":["a"]}]})"));
+  SeeClaim(Bound(2, "v"));
+  SeePod(R"(,"affinity":{"nodeAffinity":{"requiredDuringSchedulingIgnoredDuringExecution":)"
+         R"({"nodeSelectorTerms":[{"matchExpressions":[{"key":"disk","operator":"Exists"}]}]}}})");
+  EXPECT_EQ(Placed(), "n3");
+}
+
+TEST_F(VolumesTest, WhoFitsNoVolumesNodeWaitsForOne) {
+  rig_.Event("persistentvolumes", "ADDED", VolumeJson("v", kZoneB));
+  SeeClaim(Bound(2, "v"));
+  SeePod(R"(,"nodeSelector":{"zone":"a"})");
+  EXPECT_EQ(Placed(), "");
+  rig_.Event("nodes", "ADDED", Labelled("n4", R"("zone":"a")"));
+  EXPECT_EQ(Placed(), "");
+  EXPECT_EQ(rig_.StageOf("u-p"), model::PodStage::kPending);
+}
+
+TEST_F(VolumesTest, AClaimMayWaitForItsPod) {
+  rig_.Event("storageclasses", "ADDED",
+             ClassJson("late", "berth.dev/simulated",
+                       R"(,"allowedTopologies":[{"matchLabelExpressions":[{"key":"disk",)"
+                       R"("values":["ssd"]}]}])"));
+  SeeClaim(ClaimJson(5, "", R"("storageClassName":"late")"));
+  SeePod();
+  EXPECT_EQ(Placed(), "") << "not before there is a volume";
+  const env::SendRequest patch = rig_.TakeOf("/persistentvolumeclaims/data");
+  EXPECT_EQ(patch.request.body.view(),
+            R"({"metadata":{"uid":"u-data","resourceVersion":"105","annotations":)"
+            R"({"volume.kubernetes.io/selected-node":"n3"}}})");
+  EXPECT_EQ(rig_.Held("n3"), 500) << "its room is kept";
+  const std::string selected =
+      ClaimJson(6, fmt::format(fmt::runtime(kSelected), "n3"), R"("storageClassName":"late")");
+  rig_.Answer(patch, 200, selected);
+  // The watch is behind, then tells of the volume before all is said and done.
+  SeeClaim(ClaimJson(5, "", R"("storageClassName":"late")"));
+  SeePod("", 111);
+  SeeClaim(ClaimJson(7, fmt::format(fmt::runtime(kSelected), "n3"),
+                     R"("storageClassName":"late","volumeName":"v")"));
+  rig_.Settle();
+  EXPECT_EQ(Placed(), "");
+  EXPECT_EQ(rig_.Held("n3"), 500);
+  rig_.Event("persistentvolumes", "ADDED", VolumeJson("v", kZoneB));
+  SeeClaim(Bound(8, "v"));
+  rig_.Settle();
+  EXPECT_EQ(Placed(), "n3");
+}
+
+TEST_F(VolumesTest, ANodeThatGetsNoVolumeIsGivenUp) {
+  rig_.Event("storageclasses", "ADDED", ClassJson("late", "example.com/disk"));
+  SeeClaim(ClaimJson(5, "", R"("storageClassName":"late")"));
+  SeePod(R"(,"nodeSelector":{"disk":"ssd"})");
+  env::SendRequest patch = rig_.TakeOf("/persistentvolumeclaims/data");
+  // Refused: somebody else wrote.
+  rig_.Answer(patch, 409, R"({"kind":"Status","reason":"Conflict","code":409})");
+  rig_.Settle();
+  SeeClaim(ClaimJson(6, "", R"("storageClassName":"late")"));
+  rig_.Settle();
+  patch = rig_.TakeOf("/persistentvolumeclaims/data");
+  ASSERT_NE(patch.call.value, 0u) << "decided anew";
+  rig_.Answer(
+      patch, 200,
+      ClaimJson(7, fmt::format(fmt::runtime(kSelected), "n3"), R"("storageClassName":"late")"));
+  // The provisioner can't, and says so.
+  SeeClaim(ClaimJson(8, "", R"("storageClassName":"late")"));
+  rig_.Settle();
+  patch = rig_.TakeOf("/persistentvolumeclaims/data");
+  ASSERT_NE(patch.call.value, 0u);
+  // Or never answers.
+  rig_.Answer(
+      patch, 200,
+      ClaimJson(9, fmt::format(fmt::runtime(kSelected), "n3"), R"("storageClassName":"late")"));
+  rig_.Pass(Duration::Minutes(4));
+  EXPECT_EQ(rig_.Held("n3"), 500);
+  // Its node goes: so does the decision.
+  rig_.Event("nodes", "DELETED", NodeJson("n3", 109));
+  EXPECT_FALSE(rig_.scheduler.engine().state().FindNode("n3").valid()) << "nothing is held there";
+  EXPECT_EQ(Placed(), "");
+}
+
+TEST_F(VolumesTest, APodThatGoesBindsNothing) {
+  rig_.Event("storageclasses", "ADDED", ClassJson("late", "berth.dev/simulated"));
+  SeeClaim(ClaimJson(5, "", R"("storageClassName":"late")"));
+  SeePod();
+  ASSERT_NE(rig_.TakeOf("/persistentvolumeclaims/data").call.value, 0u);
+  rig_.Event("pods", "DELETED", PodJson({.version = 112}));
+  rig_.Event("persistentvolumes", "ADDED", VolumeJson("v", kZoneB));
+  SeeClaim(Bound(8, "v"));
+  rig_.Settle();
+  EXPECT_EQ(Placed(), "");
+  for (const std::string node : {"n1", "n2", "n3"}) EXPECT_EQ(rig_.Held(node), 0) << node;
+}
+
+TEST_F(VolumesTest, NobodyMakesLocalVolumes) {
+  rig_.Event("storageclasses", "ADDED", ClassJson("local", "kubernetes.io/no-provisioner"));
+  SeeClaim(ClaimJson(5, "", R"("storageClassName":"local")"));
+  SeePod();
+  EXPECT_EQ(Placed(), "");
+  EXPECT_NE(Why().find("node(s) didn't find available persistent volumes to bind"),
+            std::string::npos);
+  SeeClaim(
+      ClaimJson(6, "", "", "Pending", "data", R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")"));
+  EXPECT_EQ(Why(), R"(persistentvolumeclaim \"data\" is being deleted)");
+}
+
+}  // namespace
+}  // namespace berth::control

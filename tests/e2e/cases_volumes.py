@@ -1,0 +1,113 @@
+"""Claims, volumes, and pods that go where their volumes are."""
+
+import objects
+from harness import RUN, case
+
+STORAGE = "storage.k8s.io/v1"
+
+
+def claim(name, *, size="1Gi", **spec):
+    wanted = {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": size}}}
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name},
+        "spec": wanted | spec,
+    }
+
+
+def phase(test, name):
+    return test.get(test.path("persistentvolumeclaims", name))["status"]["phase"]
+
+
+def volume_path(name):
+    return f"/api/v1/persistentvolumes/{name}"
+
+
+def make_class(test, **spec):
+    """A class of simulated volumes; its name."""
+    name = test.unique("class")
+    made = {
+        "apiVersion": STORAGE,
+        "kind": "StorageClass",
+        "metadata": {"name": name},
+        "provisioner": "berth.dev/simulated",
+    }
+    test.kubectl("create", "-f", "-", stdin=made | spec)
+    return name
+
+
+@case("a claim is bound to a volume of its class, and gives it back", each_kubectl=True, needs=RUN)
+def claim_is_bound(test):
+    name = test.unique("volume")
+    volume = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolume",
+        "metadata": {"name": name},
+        "spec": {
+            "capacity": {"storage": "2Gi"},
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": name,
+            "hostPath": {"path": "/data"},
+        },
+    }
+    test.kubectl("create", "-f", "-", stdin=volume)
+    test.wait("it is available", lambda: test.get(volume_path(name))["status"]["phase"] == "Available")
+    test.kubectl("create", "-f", "-", stdin=claim("data", storageClassName=name))
+    test.wait("the claim is bound", lambda: phase(test, "data") == "Bound")
+    test.match(rf"\ndata +Bound +{name} +2Gi +RWO ", test.kubectl("get", "pvc").stdout)
+    test.wait("the volume too", lambda: test.get(volume_path(name))["status"]["phase"] == "Bound")
+    test.kubectl("delete", "pvc", "data")
+    test.wait("it is released", lambda: test.get(volume_path(name))["status"]["phase"] == "Released")
+    test.kubectl("delete", "pv", name)
+
+
+@case(
+    "a statefulset with claims runs, and its pods come back to their volumes",
+    needs=RUN,
+    each_kubectl=True,
+    seconds=15,
+)
+def stateful_set_with_claims(test):
+    late = make_class(test, volumeBindingMode="WaitForFirstConsumer")
+    made = objects.deployment("db", replicas=2)
+    made["kind"] = "StatefulSet"
+    template = claim("data", storageClassName=late)
+    made["spec"] |= {"serviceName": "db", "volumeClaimTemplates": [template]}
+    test.kubectl("apply", "-f", "-", stdin=made)
+    test.kubectl("rollout", "status", "sts/db", "--timeout=60s")
+    test.equal([phase(test, f"data-db-{i}") for i in range(2)], ["Bound", "Bound"], "claims")
+    node = test.node_of("db-1")
+    found = test.get(test.path("persistentvolumeclaims", "data-db-1"))
+    selected = found["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
+    test.equal(selected, node, "selected node")
+    uid = test.pod("db-1")["metadata"]["uid"]
+    test.kubectl("delete", "pod", "db-1")
+    test.wait("it is made anew", lambda: test.pod("db-1")["metadata"]["uid"] != uid)
+    test.kubectl("rollout", "status", "sts/db", "--timeout=60s")
+    test.equal(test.node_of("db-1"), node, "node of the pod that came back")
+    volume = found["spec"]["volumeName"]
+    test.kubectl("delete", "sts", "db")
+    test.kubectl("delete", "pvc", "data-db-0", "data-db-1")
+    test.wait("its volume is deleted", lambda: not test.exists(volume_path(volume)))
+    test.kubectl("delete", "sc", late)
+
+
+@case("a pod waits for its claim and says so", needs=RUN, seconds=5)
+def pod_waits_for_claim(test):
+    pod = objects.pod("p")
+    pod["spec"]["volumes"] = [{"name": "v", "persistentVolumeClaim": {"claimName": "data"}}]
+    test.kubectl("create", "-f", "-", stdin=pod)
+
+    def says(text):
+        found = objects.condition(test.pod("p"), "PodScheduled")
+        return found is not None and text in found.get("message", "")
+
+    test.wait("it says so", lambda: says('persistentvolumeclaim "data" not found'))
+    test.kubectl("create", "-f", "-", stdin=claim("data", storageClassName=""))
+    test.wait("it waits", lambda: says("pod has unbound immediate PersistentVolumeClaims"))
+    now = make_class(test)
+    test.kubectl("delete", "pvc", "data")
+    test.kubectl("create", "-f", "-", stdin=claim("data", storageClassName=now))
+    test.wait("it runs", lambda: test.pod("p")["status"]["phase"] == "Running")
+    test.kubectl("delete", "sc", now)
