@@ -305,13 +305,14 @@ class Objects {
     Shared<api::PodSpec> spec;
   };
   // Decoded and not yet placed; of other kinds only the head is read.
-  using Decoded = std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews,
-                               api::Node, api::Namespace, api::Lease, api::ConfigMap,
-                               api::PodDisruptionBudget, api::PodGroup, api::Queue, api::Workload,
-                               api::ResourceFlavor, api::PriorityClass, api::WorkloadPriorityClass,
-                               api::ReplicationController, api::StatefulSet, DaemonViews,
-                               api::ControllerRevision, api::CronJob, VolumeFacts, RoleFacts, ClaimFacts,
-                               StorageClassFacts, ServiceFacts, EndpointsFacts, SliceFacts>;
+  using Decoded =
+      std::variant<std::monostate, PodFacts, api::Deployment, api::ReplicaSet, JobViews, api::Node,
+                   api::Namespace, api::Lease, api::ConfigMap, api::PodDisruptionBudget,
+                   api::PodGroup, api::Queue, api::Workload, api::ResourceFlavor,
+                   api::PriorityClass, api::WorkloadPriorityClass, api::ReplicationController,
+                   api::StatefulSet, DaemonViews, api::ControllerRevision, api::CronJob,
+                   VolumeFacts, RoleFacts, ClaimFacts, StorageClassFacts, ServiceFacts,
+                   EndpointsFacts, SliceFacts>;
   void Keep(Slot slot, Decoded& decoded);
   // What is kept for Services and volumes.
   bool KeepService(Slot slot, Decoded& decoded);
