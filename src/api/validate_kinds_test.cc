@@ -48,7 +48,9 @@ TEST(ValidateKindsTest, ClaimsStayButForTheirVolumeAndTheSizeOfBoundOnes) {
     return Changed(KindId::kPersistentVolumeClaim, kClaim, before, after);
   };
   EXPECT_EQ(changed("{}", R"({"spec":{"volumeName":"v"}})"), "");
-  EXPECT_EQ(changed("{}", R"({"spec":{"storageClassName":"s"}})"),
+  // Who names no class may be given the default one later.
+  EXPECT_EQ(changed("{}", R"({"spec":{"storageClassName":"s"}})"), "");
+  EXPECT_EQ(changed(R"({"spec":{"storageClassName":"s"}})", R"({"spec":{"storageClassName":"t"}})"),
             "spec: Forbidden: spec is immutable after creation except resources.requests and "
             "volumeAttributesClassName for bound claims");
   EXPECT_EQ(changed(R"({"spec":{"volumeName":"v"}})", R"({"spec":{"volumeName":"w"}})"),
