@@ -76,7 +76,9 @@ def stateful_set_with_claims(test):
     made["spec"] |= {"serviceName": "db", "volumeClaimTemplates": [template]}
     test.kubectl("apply", "-f", "-", stdin=made)
     test.kubectl("rollout", "status", "sts/db", "--timeout=60s")
-    test.equal([phase(test, f"data-db-{i}") for i in range(2)], ["Bound", "Bound"], "claims")
+    # A simulated kubelet does not wait for the phase, which is written last.
+    phases = lambda: [phase(test, f"data-db-{i}") for i in range(2)]
+    test.wait("its claims are bound", lambda: phases() == ["Bound", "Bound"])
     node = test.node_of("db-1")
     found = test.get(test.path("persistentvolumeclaims", "data-db-1"))
     selected = found["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
