@@ -30,6 +30,10 @@ constexpr std::string_view kAdmitted = "Admitted";
 constexpr std::string_view kEvicted = "Evicted";
 constexpr std::string_view kFinished = "Finished";
 constexpr std::string_view kPodsReady = "PodsReady";
+constexpr std::string_view kWaitForStart = "WaitForStart";
+constexpr std::string_view kWaitForRecovery = "WaitForRecovery";
+constexpr std::string_view kRecovered = "Recovered";
+constexpr const char* kNotReady = "Not all pods are ready or succeeded";
 constexpr std::string_view kQuotaReserved = "QuotaReserved";
 constexpr std::string_view kRequeued = "Requeued";
 // While an object that is none of ours has the Workload's name.
@@ -191,6 +195,7 @@ class Planner {
   void Protect();
   void LetEnd();
   void Release(const api::Condition& evicted);
+  bool SetPodsReady(std::vector<api::Condition>& conditions) const;
   void Report();
   void KeepInTopology();
   void Displace(std::string_view wrong);
@@ -599,17 +604,30 @@ void Planner::Start() {
                 .message = "Admitted by ClusterQueue " + own_->admission->cluster_queue}));
 }
 
-// While it runs: whether all of its pods came to be ready, and what it needs no more.
+// Whether all of its pods are ready or done, and if not, whether they once were since it was
+// admitted. What succeeded counts before its Job has counted it: it was ready, and is not now.
+bool Planner::SetPodsReady(std::vector<api::Condition>& conditions) const {
+  const api::Condition* before = api::Find(own_->conditions, kPodsReady);
+  const auto was = [&](std::string_view reason) {
+    return before != nullptr && before->reason == reason;
+  };
+  const auto done = job_.succeeded + static_cast<int64_t>(job_.uncounted_succeeded.size());
+  if (done + job_.ready >= CountOf(job_)) {
+    const bool again = was(kWaitForRecovery) || was(kRecovered);
+    return Set(conditions, kPodsReady, true, again ? kRecovered : "Started",
+               "All pods reached readiness and the workload is running");
+  }
+  if (Is(kPodsReady) || was(kWaitForRecovery)) {
+    return Set(conditions, kPodsReady, false, kWaitForRecovery,
+               "At least one pod has failed, waiting for recovery");
+  }
+  return Set(conditions, kPodsReady, false, kWaitForStart, kNotReady);
+}
+
+// While it runs: how its pods are, and what it needs no more.
 void Planner::Report() {
   std::vector<api::Condition> conditions = own_->conditions;
-  bool changed = false;
-  if (!Is(kPodsReady)) {
-    const bool ready = job_.succeeded + job_.ready >= CountOf(job_);
-    changed = ready ? Set(conditions, kPodsReady, true, "Started",
-                          "All pods reached readiness and the workload is running")
-                    : Set(conditions, kPodsReady, false, "WaitForStart",
-                          "Not all pods are ready or succeeded");
-  }
+  const bool changed = SetPodsReady(conditions);
   std::string more;
   const int64_t before = own_->reclaimable.empty() ? 0 : own_->reclaimable.front().second;
   if (const int64_t count = ReclaimableOf(job_); count > before) {
@@ -730,7 +748,7 @@ void Planner::Release(const api::Condition& evicted) {
   if (admitted)
     Set(conditions, kAdmitted, false, "NoReservation", "The workload has no reservation");
   if (api::Find(conditions, kPodsReady) != nullptr)
-    Set(conditions, kPodsReady, false, "WaitForStart", "Not all pods are ready or succeeded");
+    Set(conditions, kPodsReady, false, kWaitForStart, kNotReady);
   Status(conditions, R"(,"admission":null)" + client::ExecutionText(*own_, now_), {});
 }
 

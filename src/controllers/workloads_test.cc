@@ -90,6 +90,39 @@ TEST_F(Workloads, AJobIsHeldUntilItsWorkloadIsAdmittedAndEndsWithIt) {
   ExpectAtRest();
 }
 
+// As upstream: PodsReady is of now, and its reason tells whether they were ready before.
+TEST_F(Workloads, PodsThatGoAndComeAgainAreTold) {
+  MakeJob({.spec = R"(,"completions":3)"});
+  Pass(1);
+  Admit();
+  ReadyPods();
+  constexpr std::string_view kLost =
+      "False WaitForRecovery: At least one pod has failed, waiting for recovery";
+  constexpr std::string_view kAgain =
+      "True Recovered: All pods reached readiness and the workload is running";
+  for (int times = 0; times < 2; ++times) {
+    api_.Do(Method::kDelete, Paths("/pods/").front(), R"({"gracePeriodSeconds":0})");
+    Pass(1);
+    EXPECT_EQ(Condition("PodsReady"), kLost);
+    ExpectAtRest();
+    ReadyPods();
+    EXPECT_EQ(Condition("PodsReady"), kAgain);
+    ExpectAtRest();
+  }
+  // Whose work is done is not missed, nor is it before its Job counts it.
+  const int64_t writes = Writes("/workloads/");
+  Patch(Paths("/pods/").front() + "/status",
+        R"({"status":{"phase":"Succeeded","conditions":null}})");
+  Pass(5);
+  EXPECT_EQ(Condition("PodsReady"), kAgain);
+  EXPECT_EQ(Writes("/workloads/"), writes);
+  // What was evicted starts anew.
+  Evict();
+  SetPods(R"("phase":"Failed","conditions":null)");
+  Pass(1);
+  EXPECT_EQ(Condition("PodsReady"), "False WaitForStart: Not all pods are ready or succeeded");
+}
+
 TEST_F(Workloads, AJobThatFailsFinishesItsWorkload) {
   MakeJob({.spec = R"(,"completions":2,"suspend":true,"backoffLimit":0)"});
   Pass(1);
