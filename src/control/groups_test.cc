@@ -350,8 +350,8 @@ TEST(Groups, AGangThatCanNeverBeIsToldItsNumbers) {
   rig.Event("groups", "ADDED", GroupJson("g1", 112, 2147483647));
   rig.Event("pods", "ADDED", MemberJson("a", 113));
   const std::string why = rig.Get("/debug/why?podgroup=ns/g");
-  EXPECT_NE(why.find("it needs 2147483647 more, more than there can be: lower its spec.minMember, "
-                     "and 1 wait."),
+  EXPECT_NE(why.find("it needs 2147483647 more, and 1 wait; so many pods there can never be: lower "
+                     "its spec.minMember."),
             std::string::npos)
       << why;
 }
@@ -430,6 +430,50 @@ TEST(Groups, AQueueThatLetsNobodyStartSaysSo) {
   EXPECT_EQ(rig.Held("n1"), 500) << "who runs goes on";
   rig.Event("pods", "ADDED", MemberJson("b", 118));
   EXPECT_EQ(rig.TakeBinding().call.value, 0u) << "nobody else starts";
+}
+
+// Each member would fit, and all together never will, whoever left the queue: they keep nothing of
+// it from others.
+TEST(Groups, WhatCanNeverFitItsQueueIsSaidAtOnce) {
+  Rig rig(Placing());
+  rig.Start({}, {NodeJson("n1", 11, 2'000)});
+  rig.Event("queues", "ADDED", QueueJson("q", 112, R"("capability":{"cpu":"900m"})"));
+  const std::string spec = R"(,"queue":"q","minResources":{"cpu":"500m"})";
+  rig.Event("groups", "ADDED", GroupJson("g1", 113, 2, spec));
+  rig.Answer(rig.TakeOf("/podgroups/g"), 200, "{}");
+  // Nor has the node room for it now.
+  rig.Event("pods", "ADDED",
+            PodJson({.name = "x", .uid = "u-x", .version = 114, .node = "n1", .cpu_milli = 1'900}));
+  rig.Event("groups", "MODIFIED", GroupJson("g1", 115, 2, spec, R"({"phase":"Inqueue"})"));
+  rig.Event("pods", "ADDED", MemberJson("a", 116));
+  rig.Event("pods", "ADDED", MemberJson("b", 118));
+  constexpr std::string_view kNever =
+      "queue resource quota insufficient: insufficient cpu: PodGroup ns/g needs 100m more than "
+      "queue q has left, and more than it could ever have: raise its spec.capability, or ask for "
+      "less.";
+  rig.Pass(Duration::Seconds(5));
+  EXPECT_TRUE(Says(rig.TakeOf("/podgroups/g"), kNever));
+  EXPECT_NE(rig.Get("/debug/why?podgroup=ns/g").find(kNever), std::string::npos);
+  EXPECT_EQ(rig.Get("/debug/why?podgroup=ns/g").find("preemption"), std::string::npos);
+  rig.Pass(Duration::Seconds(60));
+  const env::SendRequest told = rig.TakeOf("/pods/b/status");
+  EXPECT_TRUE(Says(told, kNever)) << BodyOf(told);
+  EXPECT_NE(rig.Get("/debug/why?pod=ns/a").find(kNever), std::string::npos);
+  rig.Event("pods", "DELETED",
+            PodJson({.name = "x", .uid = "u-x", .version = 119, .node = "n1", .cpu_milli = 1'900}));
+  EXPECT_EQ(rig.TakeBinding().call.value, 0u);
+  std::string other = GroupJson("g2", 120, 1, spec);
+  other.replace(other.find(R"("name":"g")"), 10, R"("name":"h")");
+  rig.Event("groups", "ADDED", other);
+  rig.Event("pods", "ADDED",
+            PodJson({.name = "y",
+                     .uid = "u-y",
+                     .version = 121,
+                     .extra_meta = R"(,"annotations":{"scheduling.k8s.io/group-name":"h"})"}));
+  EXPECT_EQ(TargetOf(rig.TakeOf("/pods/y/binding")), "n1");
+  rig.Event("queues", "MODIFIED", QueueJson("q", 122, R"("capability":{"cpu":"1500m"})"));
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
+  EXPECT_EQ(TargetOf(rig.TakeBinding()), "n1");
 }
 
 // What a group asks to be kept is had by its queue first; and no more than the queue has is placed.

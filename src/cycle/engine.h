@@ -315,6 +315,7 @@ class Engine {
   [[nodiscard]] model::Refusal RefusalOf(model::GroupId group,
                                          const model::State::QuotaShort& lacks) const;
   [[nodiscard]] std::optional<model::Refusal> RefusalOfBarred(model::GroupId group) const;
+  [[nodiscard]] static bool RefusedForever(const model::Refusal& refusal);
   [[nodiscard]] bool LacksQuota(model::GroupId group) const;
   [[nodiscard]] std::vector<model::GroupId> MissedEntries() const;
   [[nodiscard]] std::vector<model::PodId> MissedQuota() const;

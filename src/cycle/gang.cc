@@ -208,11 +208,14 @@ bool Engine::GroupIsNext(GroupId g, LineId id) const {
   return groups_.Before(state_, g, line.head);
 }
 
-// All that are needed get their places in one commit, or none does, and why.
+// All that are needed get their places in one commit, or none does, and why: what could never be
+// goes before what others have now.
 std::optional<model::Refusal> Engine::TryGang(GroupId g, Plan& plan) {
   const gang::Need need = gang::NeedOf(state_, g);
   Trial trial{.claims = model::State::Trial(state_)};
   if (auto why = PlaceGang(g, need, trial)) {
+    if (const auto never = state_.NeverFor(g, gang::LeastOf(state_, g, need)))
+      why = RefusalOf(g, *never);
     why->gang = model::GangRefusal{.group = state_.groups().at(g).key,
                                    .needed = need.needed,
                                    .found = static_cast<uint32_t>(trial.placed.size()),
@@ -238,7 +241,8 @@ void Engine::ServeGroup(GroupId g, Instant now, Plan& plan) {
   } while (!ReserveGang(g, *why, plan));
   state_.NoteAttempt(g, now);
   if (!why->gang->promised) why->gang->most = gang::MostOf(state_, g, empty_places());
-  state_.SetFutile(g, gang::IsFutile(state_, g, empty_places()));
+  const bool never = RefusedForever(*why);
+  state_.SetFutile(g, never || gang::IsFutile(state_, g, empty_places()));
   TellMembers(g, *why, plan);
   NoteForQuota(g, *why);
   groups_.Block(g, *std::move(why));
@@ -255,7 +259,10 @@ bool Engine::MayEvict(PodId pod) const {
 Engine::Ahead Engine::LookAhead(GroupId g, model::Refusal& why, Plan& plan) {
   Trial trial{.claims = model::State::Trial(state_), .to_come = true};
   if (PlaceGang(g, gang::NeedOf(state_, g), trial)) {
-    if (options_.preemption) why.preemption = std::move(trial.futile);
+    // None was refused for nodes where all lacked quota.
+    const bool told =
+        trial.futile.bar != model::PreemptionBar::kNone || trial.futile.nodes_count > 0;
+    if (options_.preemption && told) why.preemption = std::move(trial.futile);
     return {};
   }
   if (!trial.claims.Fits()) return {.outranks = LeastHolder(trial)};

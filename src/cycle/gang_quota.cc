@@ -101,9 +101,17 @@ void Engine::LetGroupsIn(Plan& plan) {
   }
 }
 
-// A group that is blocked for quota of which no member would get any yet.
+// Its queue could never have what its members ask for at once.
+bool Engine::RefusedForever(const model::Refusal& refusal) {
+  return RefusedForQuota(refusal) && refusal.reasons.front().unresolvable;
+}
+
+// A group that is blocked for quota of which no member would get any yet, or never all of them.
 bool Engine::LacksQuota(GroupId g) const {
-  if (!RefusedForQuota(groups_.refusal(g))) return false;
+  const model::Refusal& refusal = groups_.refusal(g);
+  if (!RefusedForQuota(refusal)) return false;
+  const auto least = [&] { return gang::LeastOf(state_, g, gang::NeedOf(state_, g)); };
+  if (RefusedForever(refusal) && state_.NeverFor(g, least())) return true;
   const std::vector<PodId> members = gang::WaitingMembers(state_, g);
   return std::ranges::all_of(
       members, [&](PodId pod) { return state_.ShortFor(pod, /*to_come=*/true).has_value(); });

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
+#include <set>
 
 namespace berth::gang {
 
@@ -30,6 +32,26 @@ Amount PlacesOnAll(const State& state, const Alike& pod, Amount enough, const Em
       found += std::min(enough, places(pod, n));
   }
   return std::min(found, enough);
+}
+
+// Members that ask for the same.
+struct Asking {
+  Amount amount = 0;
+  model::NameId role;
+  uint32_t count = 0;
+};
+
+// Takes so many of those of the role, or of any, that ask for least. What they ask for.
+Amount TakeLeast(std::vector<Asking>& asking, model::NameId role, uint32_t needed) {
+  Amount sum = 0;
+  for (Asking& one : asking) {
+    if (role.valid() && one.role != role) continue;
+    const uint32_t taken = std::min(one.count, needed);
+    sum += taken * one.amount;
+    one.count -= taken;
+    needed -= taken;
+  }
+  return sum;
 }
 
 }  // namespace
@@ -123,6 +145,39 @@ bool RanBefore(const State& state, GroupId g) {
                   start < group.creation);
   });
   return ran;
+}
+
+std::vector<model::ResourceAmount> LeastOf(const State& state, GroupId g, const Need& need) {
+  const model::GroupTable& groups = state.groups();
+  std::map<std::pair<model::NameId, model::BundleId>, uint32_t> kinds;
+  groups.ForMembers(groups.at(g).key, [&](PodId pod) {
+    const model::Pod& row = state.pods().at(pod);
+    if (groups.KindOf(pod) == MemberKind::kWaiting) ++kinds[{row.role, row.charge}];
+  });
+  std::set<model::ResourceId> resources;
+  for (const auto& [kind, count] : kinds) {
+    for (const model::ResourceAmount& a : state.vocabulary().bundles.View(kind.second))
+      resources.insert(a.resource);
+  }
+  std::vector<model::ResourceAmount> least;
+  for (const model::ResourceId r : resources) {
+    std::vector<Asking> asking;
+    for (const auto& [kind, count] : kinds) {
+      asking.push_back({.amount = state.vocabulary().bundles.AmountOf(kind.second, r),
+                        .role = kind.first,
+                        .count = count});
+    }
+    std::ranges::sort(asking, {}, &Asking::amount);
+    Amount sum = 0;
+    uint32_t rest = need.needed;
+    for (const RoleNeed& role : need.roles) {
+      sum += TakeLeast(asking, role.role, role.needed);
+      rest -= role.needed;
+    }
+    sum += TakeLeast(asking, {}, rest);
+    if (sum > 0) least.push_back({.resource = r, .amount = sum});
+  }
+  return least;
 }
 
 Alike AlikeOf(const model::Pod& pod) {

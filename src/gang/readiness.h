@@ -55,6 +55,11 @@ struct Need {
 // been all.
 [[nodiscard]] bool RanBefore(const model::State& state, model::GroupId group);
 
+// The least that as many as it needs of its members that wait ask for at once, of each resource by
+// itself. O(kinds x log kinds x resources) more.
+[[nodiscard]] std::vector<model::ResourceAmount> LeastOf(const model::State& state,
+                                                         model::GroupId group, const Need& need);
+
 // Of equal members one stands for all.
 struct Alike {
   model::ClassId class_id;

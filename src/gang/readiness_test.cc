@@ -90,6 +90,24 @@ TEST_F(Readiness, MembersThatRanBeforeItCameAreAnOlderOnes) {
   EXPECT_TRUE(RanBefore(c_.state, g));
 }
 
+// What could not be had at once is never said of what could: of unlike members the least counts.
+TEST_F(Readiness, SaysTheLeastThatItsMembersAskForAtOnce) {
+  const auto asks = [&](int i, int64_t cpu, const char* role) {
+    PodUpsert pod = Member(i, role);
+    const std::vector<model::ResourceAmount> amounts = {{model::kCpu, cpu}, {model::kPods, 1}};
+    pod.charge = c_.state.vocabulary().bundles.Intern(amounts);
+    c_.state.Apply(pod);
+  };
+  const auto least = [&](GroupId g) { return LeastOf(c_.state, g, NeedOf(c_.state, g)); };
+  using Amounts = std::vector<model::ResourceAmount>;
+  GroupId g = Group(3);
+  asks(1, 5000, "master");
+  for (int i = 2; i <= 4; ++i) asks(i, i * 1000, "worker");
+  EXPECT_EQ(least(g), (Amounts{{model::kCpu, 9000}, {model::kPods, 3}}));
+  g = Group(3, {{.role = Role("master"), .count = 1}});
+  EXPECT_EQ(least(g), (Amounts{{model::kCpu, 10000}, {model::kPods, 3}}));
+}
+
 TEST_F(Readiness, SaysHowManyWouldFitOnNodesThatAreEmpty) {
   c_.Node("n1", "un1");
   c_.Node("n2", "un2");

@@ -36,17 +36,20 @@ QuotaTree::Left QuotaTree::LeftFor(QuotaView view, ResourceId r, uint32_t row, A
   }
 }
 
-Amount QuotaTree::Potential(ResourceId r, uint32_t row) const {
-  Amount most = kUnlimited;
+QuotaTree::Left QuotaTree::MostFor(ResourceId r, uint32_t row) const {
+  Left most{.amount = kUnlimited, .row = kNoRow};
+  const auto limit = [&most](Amount amount, uint32_t by) {
+    if (amount < most.amount) most = {.amount = amount, .row = by};
+  };
   Amount locals = 0;
   for (uint32_t n = row;; n = parents_[n]) {
     const Cell& cell = at(r, n);
     if (parents_[n] == kNoRow) {
-      if (!Bounded(cell, n)) return most;
-      return std::min(most, std::min(locals + cell.subtree, kQuotaMax));
+      if (Bounded(cell, n)) limit(std::min(locals + cell.subtree, kQuotaMax), n);
+      return most;
     }
     if (cell.quota.borrowing_limit != kUnlimited)
-      most = std::min(most, locals + cell.subtree + cell.quota.borrowing_limit);
+      limit(locals + cell.subtree + cell.quota.borrowing_limit, n);
     locals = std::min(locals + LocalOf(cell), kQuotaMax);
   }
 }

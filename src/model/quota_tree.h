@@ -84,7 +84,11 @@ class QuotaTree {
   // kUnlimited, of no row, where no limit is met. O(levels).
   [[nodiscard]] Left LeftFor(QuotaView view, ResourceId r, uint32_t row, Amount own = 0) const;
   // What it could use if nobody used anything; kUnlimited likewise. O(levels).
-  [[nodiscard]] Amount Potential(ResourceId r, uint32_t row) const;
+  [[nodiscard]] Amount Potential(ResourceId r, uint32_t row) const {
+    return MostFor(r, row).amount;
+  }
+  // And the lowest row that lets it have no more.
+  [[nodiscard]] Left MostFor(ResourceId r, uint32_t row) const;
 
   // Makes room. New rows are roots without quota.
   void Resize(uint32_t resources_count, uint32_t rows_count);

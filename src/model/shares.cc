@@ -199,12 +199,13 @@ void State::ChangeGroupsOf(NameId queue) {
 
 // ---- What is left ----------------------------------------------------------------------------
 
-// `own`: claims on the queue that do not count.
+// `own`: claims on the queue that do not count. What nobody could ever have is told first.
 std::optional<State::QuotaShort> State::ShortIn(QueueId q, std::span<const ResourceAmount> need,
                                                 std::span<const ClaimId> own, bool to_come) const {
   const QuotaTree& tree = ledger_.quota();
   const uint32_t account = queues_.AccountOf(q, NameId{});
   CHECK_NE(account, kNoAccount);
+  std::optional<QuotaShort> lacks;
   for (const ResourceAmount& a : need) {
     Amount reserved = 0;
     for (const ClaimId id : own)
@@ -215,12 +216,16 @@ std::optional<State::QuotaShort> State::ShortIn(QueueId q, std::span<const Resou
       if (now.amount < left.amount) left = now;
     }
     if (left.amount >= a.amount) continue;
-    return QuotaShort{.resource = a.resource,
-                      .deficit = a.amount - left.amount,
-                      .queue = queues_.account(left.row).queue,
-                      .never = tree.Potential(a.resource, account) < a.amount};
+    const QuotaTree::Left most = tree.MostFor(a.resource, account);
+    const bool never = most.amount < a.amount;
+    if (lacks && !never) continue;
+    lacks = {.resource = a.resource,
+             .deficit = a.amount - left.amount,
+             .queue = queues_.account(never ? most.row : left.row).queue,
+             .never = never};
+    if (never) break;
   }
-  return std::nullopt;
+  return lacks;
 }
 
 std::optional<State::QuotaShort> State::ShortFor(PodId member, bool to_come) const {
@@ -254,6 +259,17 @@ std::optional<State::QuotaShort> State::ShortFor(GroupId group) const {
   const QueueId q = ChargedQueueOf(group);
   if (!q.valid()) return std::nullopt;
   return ShortIn(q, RestOf(group), {}, /*to_come=*/true);
+}
+
+std::optional<State::QuotaShort> State::NeverFor(GroupId group,
+                                                 std::span<const ResourceAmount> need) const {
+  const QueueId q = ChargedQueueOf(group);
+  if (!q.valid()) return std::nullopt;
+  std::vector<ClaimId> own;
+  if (const ClaimId kept = ledger_.first_of_owner(groups_.at(group).uid); kept.valid())
+    own.push_back(kept);
+  const std::optional<QuotaShort> lacks = ShortIn(q, need, own, /*to_come=*/true);
+  return lacks && lacks->never ? lacks : std::nullopt;
 }
 
 void State::LetIn(GroupId id) {

@@ -165,6 +165,25 @@ TEST_F(SharesTest, WhatIsShortIsTheLevelThatLeavesLeast) {
   EXPECT_EQ(state_.ShortFor(state_.FindPod("a")), std::nullopt) << "what is kept is its own";
 }
 
+// Whoever has what now, what could never be is told of the level that gives too little.
+TEST_F(SharesTest, WhatCouldNeverBeIsOfTheLevelThatGivesLeast) {
+  PutQueue("above", 5000);
+  PutQueue("q", 4000, "above");
+  PutQueue("other", 5000, "above");
+  PutGroup("other", 4000, GroupPhase::kInqueue, "another");
+  PutGroup("q", 0);
+  using Short = State::QuotaShort;
+  const auto never = [&](Amount cpu) {
+    const ResourceAmount need{kCpu, cpu};
+    return state_.NeverFor(G(), std::span(&need, 1));
+  };
+  EXPECT_EQ(never(4000), std::nullopt) << "the other may end";
+  EXPECT_EQ(never(6000), (Short{.resource = kCpu,
+                                .deficit = 5000,
+                                .queue = state_.FindQueue(QueueKind::kQueue, "q"),
+                                .never = true}));
+}
+
 TEST_F(SharesTest, BarsAreToldApart) {
   PutGroup("q", 0);
   EXPECT_EQ(state_.BarOf(G()), GroupBar::kQueueMissing);

@@ -132,7 +132,7 @@ class State {
   struct QuotaShort {
     ResourceId resource;
     Amount deficit = 0;
-    QueueId queue;       // Of those on the way up the lowest that leaves no more.
+    QueueId queue;       // Of those on the way up the lowest that leaves, or gives, no more.
     bool never = false;  // Even if nobody used anything.
     bool operator==(const QuotaShort&) const = default;
   };
@@ -143,6 +143,9 @@ class State {
   void ChargeAsPlaced(Transaction& t, PodId member) const;
   // Whether what the group asks to be kept for it can be. O(members + resources x levels).
   [[nodiscard]] std::optional<QuotaShort> ShortFor(GroupId group) const;
+  // What the group's queue could never have of that, whoever left it. O(resources x levels).
+  [[nodiscard]] std::optional<QuotaShort> NeverFor(GroupId group,
+                                                   std::span<const ResourceAmount> need) const;
 
   [[nodiscard]] QueueId FindQueue(QueueKind kind, std::string_view name) const {
     return queues_.Find(kind, vocabulary_.names.Find(name));

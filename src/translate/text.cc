@@ -153,14 +153,15 @@ std::string GangText(const model::Refusal& refusal, const model::State& state) {
       return fmt::format("PodGroup {} does not exist", group);
     case ReasonKind::kGangIncomplete: {
       const model::NameId role = refusal.reasons.front().detail;
-      const std::string_view never = gang.needed > limits::kPodsMax
-                                         ? ", more than there can be: lower its spec.minMember"
-                                         : "";
+      const std::string_view never =
+          gang.needed > limits::kPodsMax
+              ? "; so many pods there can never be: lower its spec.minMember"
+              : "";
       const uint32_t apart = state.groups().CountsOf(gang.group)[model::MemberKind::kApart];
       const std::string whose = gang.found == 0 ? ApartText(apart) : "";
-      return fmt::format("PodGroup {} lacks members{}: it needs {} more{}, and {} wait{}{}", group,
+      return fmt::format("PodGroup {} lacks members{}: it needs {} more, and {} wait{}{}{}", group,
                          role.valid() ? fmt::format(" of role {}", state.NameOf(role)) : "",
-                         gang.needed, never, gang.found, whose,
+                         gang.needed, gang.found, whose, never,
                          gang.released > 0
                              ? fmt::format("; {} gave back their nodes, since it was not completed "
                                            "in time",
