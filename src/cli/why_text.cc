@@ -4,6 +4,7 @@
 
 #include "api/json.h"
 #include "cli/answer.h"
+#include "cli/holders_text.h"
 #include "codec/json.h"
 
 namespace berth::cli {
@@ -13,10 +14,12 @@ bool True(const api::JsonObject& object, std::string_view key) {
   return Text(object, key) == "true";
 }
 
+// What no node says the message does.
 std::string ReasonLine(const api::Json& reason) {
   if (!reason.is_object()) return "";
   const api::JsonObject& object = reason.get_object();
   const std::string nodes = Text(object, "nodes");
+  if (nodes == "0") return "";
   std::string line = fmt::format("  {:>6} {}  {}\n", nodes, nodes == "1" ? "node " : "nodes",
                                  Text(object, "text"));
   const std::string unblock = Text(object, "unblock");
@@ -137,11 +140,18 @@ std::string Preempting(const api::JsonObject& object) {
   return text;
 }
 
+// Who has what it waits for.
+std::string Holders(const api::JsonObject& object, std::string_view whose) {
+  const std::string of_queue = HoldersText(object, "queueHolders");
+  return NodeHoldersText(object, whose) +
+         (of_queue.empty() ? of_queue : "  what it lacks of its queue is used:\n" + of_queue);
+}
+
 std::string Waiting(const api::JsonObject& object) {
   std::string text;
   if (True(object, "wouldFit"))
     text += "  a node fits, or can be made to fit: it is about to be tried\n";
-  text += Reasons(object);
+  text += Reasons(object) + Holders(object, "it");
   text += Preempting(object);
   if (object.contains("notBefore"))
     text += fmt::format("  not tried again before {}\n", Text(object, "notBefore"));
@@ -291,7 +301,7 @@ Result<std::string> WhyGroupText(int status, std::string_view body) {
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
   if (True(object, "wouldFit"))
     text += "  there is room for all that it needs, or it can be made: it is about to be tried\n";
-  text += Reasons(object) + Preempting(object);
+  text += Reasons(object) + Holders(object, "its pods") + Preempting(object);
   for (const api::JsonObject* member : ObjectsIn(object, "pods")) text += Member(*member);
   return text;
 }

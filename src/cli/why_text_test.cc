@@ -191,6 +191,28 @@ TEST(WhyText, OfAGroupSaysWhatItNeedsAndWhoLeavesForIt) {
   EXPECT_THAT(absent.error().message, HasSubstr("kubectl get podgroup"));
 }
 
+TEST(WhyText, WhoHasWhatIsWaitedForIsNamed) {
+  EXPECT_EQ(*WhyText(200, R"({"pod":"a/b","stage":"pending","attempts":1,"waitingAlike":1,
+      "wouldFit":false,"message":"m","reasons":[{"text":"waiting for the rest of its group","nodes":0},
+      {"text":"Insufficient cpu","nodes":1}],"nodeHolders":[{"pod":"a/x","amounts":{"cpu":"2"},
+      "nodes":1,"priority":5}],"nodeHoldersCount":3})"),
+            "pod a/b: pending\n"
+            "  m\n"
+            "       1 node   Insufficient cpu\n"
+            "  nodes that lack room for it:\n"
+            "    2 cpu on 1 node(s) by pod a/x, priority 5\n"
+            "    ... by 3 altogether\n"
+            "  tried 1 time, and again when the cluster changes so that it could fit; pods alike "
+            "that wait: 1\n");
+  EXPECT_EQ(*WhyGroupText(200, R"({"podgroup":"a/g","phase":"Inqueue","minMember":1,
+      "members":{"waiting":1},"wouldFit":false,"message":"m","queueHolders":[{"podgroup":"a/h",
+      "amounts":{"cpu":"2"},"priority":5,"leaves":true}],"queueHoldersCount":1})"),
+            "podgroup a/g: Inqueue, needs 1 members at once; it has 1 waiting\n"
+            "  m\n"
+            "  what it lacks of its queue is used:\n"
+            "    2 cpu by podgroup a/h, priority 5, which leaves\n");
+}
+
 TEST(WhyText, RefusalsAndRubbishAreErrors) {
   const Result<std::string> absent =
       WhyText(404, R"({"kind":"Status","message":"pod \"a/b\" is not known to the scheduler"})");

@@ -5,6 +5,7 @@
 #include "api/json.h"
 #include "api/quota.h"
 #include "cli/answer.h"
+#include "cli/holders_text.h"
 #include "codec/json.h"
 
 namespace berth::cli {
@@ -30,41 +31,11 @@ std::string Lack(const api::JsonObject& lack) {
   return text;
 }
 
-// "1 cpu, 2Gi memory"
-std::string Amounts(const api::JsonObject& object) {
-  std::string text;
-  const api::JsonObject* all = Part(object, "amounts");
-  if (all == nullptr) return text;
-  for (const auto& of : *all) {
-    text += fmt::format("{}{} {}", text.empty() ? "" : ", ", Text(*all, of.key()),
-                        std::string_view(of.key()));
-  }
-  return text;
-}
-
-// Who has what it lacks on nodes.
-std::string NodeHolders(const api::JsonObject& object) {
-  std::string text;
-  size_t shown = 0;
-  for (const api::JsonObject* holder : ObjectsIn(object, "nodeHolders")) {
-    ++shown;
-    const std::string_view kind = holder->contains("pod") ? "pod" : "workload";
-    text += fmt::format(
-        "    {} on {} node(s) {} {} {}, priority {}{}\n", Amounts(*holder), Text(*holder, "nodes"),
-        Text(*holder, "promised") == "true" ? "promised to" : "by", kind, Text(*holder, kind),
-        Text(*holder, "priority"), Text(*holder, "leaves") == "true" ? ", which leaves" : "");
-  }
-  const std::string count = Text(object, "nodeHoldersCount");
-  if (!count.empty() && count != fmt::format("{}", shown))
-    text += fmt::format("    ... by {} altogether\n", count);
-  return text.empty() ? text : "  nodes that lack room for its pods:\n" + text;
-}
-
 std::string Holds(const api::JsonObject& object) {
   std::string text;
   for (const api::JsonObject* part : ObjectsIn(object, "holds")) {
     text += fmt::format("  {} pods of {} have {} of flavor {}{}\n", Text(*part, "count"),
-                        Text(*part, "podSet"), Amounts(*part), Text(*part, "flavor"),
+                        Text(*part, "podSet"), AmountsOf(*part), Text(*part, "flavor"),
                         Text(*part, "flavorMissing") == "true"
                             ? ", a ResourceFlavor that doesn't exist any more"
                             : "");
@@ -190,7 +161,7 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
   if (const std::string delay = DelayText(object); !delay.empty()) text += "  " + delay + "\n";
   if (object.contains("message")) text += fmt::format("  {}\n", Text(object, "message"));
   for (const api::JsonObject* lack : ObjectsIn(object, "lacks")) text += Lack(*lack);
-  text += NodeHolders(object);
+  text += NodeHoldersText(object, "its pods");
   for (const api::JsonObject* leaves : ObjectsIn(object, "leaving")) {
     text += fmt::format("  workload {}, priority {}, {} for it\n", Text(*leaves, "workload"),
                         Text(*leaves, "priority"),

@@ -14,6 +14,7 @@
 #include "api/json.h"
 #include "codec/json.h"
 #include "control/debug_ledger.h"
+#include "control/debug_places.h"
 #include "control/debug_queues.h"
 #include "control/debug_workload.h"
 #include "control/scheduler.h"
@@ -254,6 +255,15 @@ JsonObject HeldByJson(const cycle::HeldBy& held, const model::State& state) {
   return object;
 }
 
+// Who has what it waits for. Of one that is promised it who leaves is told.
+void AddHolders(JsonObject& object, const model::Refusal& refusal, model::PodId asker,
+                const cycle::Engine& engine) {
+  const bool promised = refusal.gang && refusal.gang->promised;
+  if (!promised && !engine.state().PromiseOf(asker).valid())
+    AddNodeHolders(engine, asker, refusal, object);
+  AddQueueHolders(engine, refusal, object);
+}
+
 void AddPlace(JsonObject& object, const cycle::Explanation& why, const model::State& state) {
   if (!why.node.valid()) return;
   object["node"] = state.NameOf(why.node);
@@ -266,7 +276,9 @@ void AddPlace(JsonObject& object, const cycle::Explanation& why, const model::St
   object["feasibleNodes"] = why.feasible_count;
 }
 
-void AddWait(JsonObject& object, const cycle::Explanation& why, const model::State& state) {
+void AddWait(JsonObject& object, const cycle::Explanation& why, model::PodId pod,
+             const cycle::Engine& engine) {
+  const model::State& state = engine.state();
   object["attempts"] = why.attempts;
   object["waitingAlike"] = why.class_waiting_count;
   object["wouldFit"] = why.would_fit;
@@ -284,6 +296,7 @@ void AddWait(JsonObject& object, const cycle::Explanation& why, const model::Sta
   }
   object["reasons"] = std::move(reasons);
   if (why.refusal.preemption) object["preemption"] = PreemptionJson(*why.refusal.preemption, state);
+  AddHolders(object, why.refusal, pod, engine);
 }
 
 // For whom it goes, or why nobody evicts it.
@@ -350,7 +363,7 @@ env::HttpResponse Why(const Scheduler& scheduler, const std::string& key) {
   object["uid"] = uid;
   object["stage"] = model::ToString(why.stage);
   if (!why.promised) AddPlace(object, why, state);
-  if (why.stage == model::PodStage::kPending) AddWait(object, why, state);
+  if (why.stage == model::PodStage::kPending) AddWait(object, why, pod, scheduler.engine());
   AddPromise(object, why, pod, state);
   AddEviction(object, why, state.pods().at(pod), state);
   if (const std::string* left = scheduler.left_alone(uid)) object["message"] = *left;
@@ -397,10 +410,20 @@ JsonObject MemberJson(const Scheduler& scheduler, model::PodId pod) {
   return object;
 }
 
-// Why its members wait: what its first one that waits would be told, who holds what that one
-// waits for, and whom its priority may evict.
+// Who was refused: the first of the class that the refusal is of, of those that wait, or the first.
+model::PodId RefusedOf(const model::State& state, std::span<const model::PodId> members,
+                       const model::Refusal& refusal) {
+  for (const model::PodId pod : members) {
+    const bool waits = state.groups().KindOf(pod) == model::MemberKind::kWaiting;
+    if (waits && state.pods().at(pod).class_id == refusal.class_id) return pod;
+  }
+  return members.front();
+}
+
+// Why its members wait: what the one that was refused would be told, who holds what that one
+// waits for, and whom its priority may evict. `members`: who waits comes first.
 void AddGroupWait(JsonObject& object, const Scheduler& scheduler, model::GroupId group,
-                  model::PodId first) {
+                  std::span<const model::PodId> members) {
   const model::State& state = scheduler.engine().state();
   const std::optional<model::Refusal> refusal = scheduler.engine().WhyGroupWaits(group);
   object["wouldFit"] = !refusal;
@@ -417,7 +440,9 @@ void AddGroupWait(JsonObject& object, const Scheduler& scheduler, model::GroupId
   }
   object["reasons"] = std::move(reasons);
   if (refusal->preemption) object["preemption"] = PreemptionJson(*refusal->preemption, state);
-  const cycle::Explanation why = scheduler.engine().Explain(first);
+  const model::PodId refused = RefusedOf(state, members, *refusal);
+  AddHolders(object, *refusal, refused, scheduler.engine());
+  const cycle::Explanation why = scheduler.engine().Explain(refused);
   if (why.held_by.nodes_count > 0) object["heldBy"] = HeldByJson(why.held_by, state);
   if (why.may_evict) object["mayEvict"] = MayEvictJson(*why.may_evict, state);
 }
@@ -447,7 +472,7 @@ env::HttpResponse WhyGroup(const Scheduler& scheduler, const std::string& key) {
   if (const std::string note = scheduler.groups().NoteOn(state.UidOf(row.uid)); !note.empty())
     object["note"] = note;
   const std::vector<model::PodId> pods = MembersOf(state, row.key);
-  if (counts[model::MemberKind::kWaiting] > 0) AddGroupWait(object, scheduler, group, pods.front());
+  if (counts[model::MemberKind::kWaiting] > 0) AddGroupWait(object, scheduler, group, pods);
   JsonArray shown;
   for (const model::PodId pod : std::span(pods).first(std::min(pods.size(), kMembersShown)))
     shown.emplace_back(MemberJson(scheduler, pod));

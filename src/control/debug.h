@@ -21,11 +21,12 @@ class Scheduler;
 //    "lostPromise":{"node","kind","text"},
 //    "heldBy":{"nodes","promises":[{"node","pod","until"}]},
 //    "eviction":{"for","state","until"},"sparedUntil",
-//    "mayEvict":{"nodes","pods":[{"priority","count"}],"amounts":{RESOURCE:AMOUNT},"text"}}
+//    "mayEvict":{"nodes","pods":[{"priority","count"}],"amounts":{RESOURCE:AMOUNT},"text"},
+//    "nodeHolders","nodeHoldersCount","queueHolders","queueHoldersCount" (debug_places.h)}
 // of a podgroup:
 //   {"podgroup","uid","phase","minMember","attempts","members":{KIND:COUNT},"wouldFit","message",
-//    "note": a class that is missing, "needed","found","reasons","preemption","heldBy","mayEvict":
-//    as above,
+//    "note": a class that is missing, "needed","found","reasons","preemption","heldBy","mayEvict",
+//    "nodeHolders","queueHolders" and their counts: as above,
 //    "pods":[{"pod","state","node" or "promise","eviction"}]}
 // with the members that apply; `stage` is one of model::ToString(PodStage), `state` "to be
 // evicted", "leaving" or "overdue". Evaluated for the answer: O(nodes + claims).

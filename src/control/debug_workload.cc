@@ -45,15 +45,6 @@ bool Leaves(const Workload& row) {
   return row.claimant.valid() || StageOf(row.status) == model::WorkloadStage::kEvicted;
 }
 
-// Whether the queue is below `top`, or that.
-bool IsBelow(const model::State& state, QueueId queue, QueueId top) {
-  for (QueueId q = queue; q.valid(); q = state.queues().at(q).parent) {
-    if (q == top) return true;
-    if (state.queues().at(q).in_cycle) return false;
-  }
-  return false;
-}
-
 // Who uses most of what the level has, or was promised it: all but who asks.
 void AddHolders(const model::State& state, WorkloadId asker, QueueId level,
                 const model::FlavorReason& lack, JsonObject& object) {

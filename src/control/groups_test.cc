@@ -65,6 +65,49 @@ TEST(Groups, WhyIsToldOfTheWholeGroup) {
       << lacks;
 }
 
+// Whoever holds what it waits for is named, whether it may be evicted or not.
+TEST(Groups, WhoHasWhatAGangWaitsForIsTold) {
+  Rig rig(Placing());
+  rig.Start({}, {NodeJson("n1", 11), NodeJson("n2", 12), NodeJson("small", 13, 100)});
+  const auto stands = [&](const std::string& name, const std::string& node, int64_t cpu,
+                          int32_t priority) {
+    rig.Event("pods", "ADDED",
+              PodJson({.name = name,
+                       .uid = "u-" + name,
+                       .version = 110,
+                       .node = node,
+                       .cpu_milli = cpu,
+                       .priority = priority}));
+  };
+  stands("big", "n1", 900, 100);
+  stands("other", "n2", 300, 100);
+  stands("elsewhere", "small", 100, 100);
+  rig.Event("groups", "ADDED", GroupJson("g1", 112, 2));
+  rig.Event("pods", "ADDED", MemberJson("a", 113));
+  rig.Event("pods", "ADDED", MemberJson("b", 114));
+  constexpr std::string_view kHolders =
+      R"("nodeHolders":[{"pod":"ns/big","amounts":{"cpu":"900m"},"nodes":1,"priority":100},)"
+      R"({"pod":"ns/other","amounts":{"cpu":"300m"},"nodes":1,"priority":100}],)"
+      R"("nodeHoldersCount":2)";
+  for (const char* who : {"podgroup=ns/g", "pod=ns/a"}) {
+    const std::string why = rig.Get(std::string("/debug/why?") + who);
+    EXPECT_NE(why.find(kHolders), std::string::npos) << why;
+  }
+  // A pod of one, which even n2 has no room for.
+  rig.Event("pods", "ADDED",
+            PodJson({.name = "single", .uid = "u-single", .version = 115, .cpu_milli = 800}));
+  const std::string single = rig.Get("/debug/why?pod=ns/single");
+  EXPECT_NE(single.find(kHolders), std::string::npos) << single;
+  // Pods of a group are told as one.
+  rig.Event("pods", "DELETED",
+            PodJson({.name = "big", .uid = "u-big", .version = 116, .node = "n1"}));
+  rig.Answer(rig.TakeOf("/pods/a/binding"), 201, "{}");
+  rig.Answer(rig.TakeOf("/pods/b/binding"), 201, "{}");
+  const std::string again = rig.Get("/debug/why?pod=ns/single");
+  EXPECT_NE(again.find(R"({"podgroup":"ns/g","amounts":{"cpu":"1"},"nodes":)"), std::string::npos)
+      << again;
+}
+
 TEST(Groups, MembersAreBoundTogetherAndTheStatusFollows) {
   Rig rig(Placing());
   rig.Start({MemberJson("a", 10)}, {NodeJson("n1", 11)});
@@ -430,6 +473,35 @@ TEST(Groups, AQueueThatLetsNobodyStartSaysSo) {
   EXPECT_EQ(rig.Held("n1"), 500) << "who runs goes on";
   rig.Event("pods", "ADDED", MemberJson("b", 118));
   EXPECT_EQ(rig.TakeBinding().call.value, 0u) << "nobody else starts";
+}
+
+TEST(Groups, WhoUsesTheQuotaThatAGangWaitsForIsTold) {
+  Rig rig(Placing());
+  rig.Start({}, {NodeJson("n1", 11, 9'000)});
+  rig.Event("queues", "ADDED", QueueJson("q", 112, R"("capability":{"cpu":"1"})"));
+  std::string other = GroupJson("g2", 113, 1, R"(,"queue":"q")", R"({"phase":"Running"})");
+  other.replace(other.find(R"("name":"g")"), 10, R"("name":"h")");
+  rig.Event("groups", "ADDED", other);
+  rig.Event("pods", "ADDED",
+            PodJson({.name = "x",
+                     .uid = "u-x",
+                     .version = 114,
+                     .node = "n1",
+                     .extra_meta = R"(,"annotations":{"scheduling.k8s.io/group-name":"h"})",
+                     .priority = 3}));
+  rig.Event("groups", "ADDED",
+            GroupJson("g1", 115, 2, R"(,"queue":"q")", R"({"phase":"Inqueue"})"));
+  rig.Event("pods", "ADDED", MemberJson("a", 116));
+  rig.Event("pods", "ADDED", MemberJson("b", 117));
+  for (const char* who : {"podgroup=ns/g", "pod=ns/a"}) {
+    const std::string why = rig.Get(std::string("/debug/why?") + who);
+    EXPECT_NE(
+        why.find(R"("queueHolders":[{"podgroup":"ns/h","amounts":{"cpu":"500m"},"priority":)"),
+        std::string::npos)
+        << why;
+    EXPECT_NE(why.find(R"("queueHoldersCount":1)"), std::string::npos) << why;
+    EXPECT_EQ(why.find("preemption"), std::string::npos) << "no node was asked: " << why;
+  }
 }
 
 // Each member would fit, and all together never will, whoever left the queue: they keep nothing of
