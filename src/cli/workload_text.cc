@@ -43,6 +43,63 @@ std::string Holds(const api::JsonObject& object) {
   return text;
 }
 
+// "1 pod", "2 pods"
+std::string Pods(const std::string& count) {
+  return fmt::format("{} pod{}", count, count == "1" ? "" : "s");
+}
+
+// 0 when there is no such count.
+size_t CountIn(const api::JsonObject& object, std::string_view key) {
+  const api::Json* value = object.if_contains(key);
+  if (value == nullptr || !value->is_int64() || value->get_int64() < 0) return 0;
+  return static_cast<size_t>(value->get_int64());
+}
+
+std::string PodsWaiting(const api::JsonObject& waits) {
+  std::string pods;
+  size_t shown = 0;
+  if (const api::Json* keys = waits.if_contains("pods"); keys != nullptr && keys->is_array()) {
+    for (const api::Json& key : keys->get_array()) {
+      if (!key.is_string()) continue;
+      pods += fmt::format("{}{}", shown++ == 0 ? "" : ", ", std::string_view(key.get_string()));
+    }
+  }
+  std::string text =
+      fmt::format("  {} of its pods wait(s) for a node: {}{}\n", Text(waits, "count"), pods,
+                  CountIn(waits, "count") > shown ? ", ..." : "");
+  if (waits.contains("promised"))
+    text += fmt::format("    promised {}, once who is there has left\n", Text(waits, "promised"));
+  if (waits.contains("message")) text += fmt::format("    {}\n", Text(waits, "message"));
+  return text + NodeHoldersText(waits, "them");
+}
+
+// Where its pods are, and what those wait for that are nowhere.
+std::string Places(const api::JsonObject& object) {
+  std::string text;
+  size_t shown = 0;
+  for (const api::JsonObject* place : ObjectsIn(object, "places")) {
+    const bool pods = place->contains("pods");
+    text += fmt::format("{} {}", shown++ == 0 ? "" : ",", Text(*place, "node"));
+    if (pods) text += " " + Pods(Text(*place, "pods"));
+    if (place->contains("leaving"))
+      text += fmt::format(", of which {} leave(s)", Text(*place, "leaving"));
+    if (place->contains("kept"))
+      text += fmt::format("{} {} kept for pods to come", pods ? " and" : "", Text(*place, "kept"));
+  }
+  const auto count = CountIn(object, "placesCount");
+  if (!text.empty()) {
+    text = fmt::format("  on {} node(s):{}{}\n", count, text,
+                       count > shown ? fmt::format(", and {} more", count - shown) : "");
+  }
+  if (const api::JsonObject* waits = Part(object, "podsWaiting")) text += PodsWaiting(*waits);
+  if (object.contains("placesLost")) {
+    text += fmt::format(
+        "  {} of its places others have, and the pods that had them are not there again yet\n",
+        Text(object, "placesLost"));
+  }
+  return text;
+}
+
 // Why it was evicted last.
 std::string PastEviction(const api::JsonObject& object) {
   const api::JsonObject* evicted = Part(object, "evicted");
@@ -59,7 +116,7 @@ std::string Progress(const api::JsonObject& object) {
   if (const api::JsonObject* end = Part(object, "finished")) {
     text += fmt::format("  it is finished: {}: {}\n", Text(*end, "reason"), Text(*end, "message"));
     const std::string reason = Text(*end, "reason");
-    if (reason != "Succeeded" && reason != "Failed")
+    if (reason != "Succeeded" && reason != "Failed" && Text(object, "jobGone") != "true")
       text += "  its Job is held while it is there: delete the workload to have another made\n";
   }
   if (const api::JsonObject* waits = Part(object, "notAdmitted")) {
@@ -167,7 +224,7 @@ Result<std::string> WhyWorkloadText(int status, std::string_view body) {
                         Text(*leaves, "priority"),
                         Text(*leaves, "told") == "true" ? "leaves" : "is to leave");
   }
-  text += Holds(object);
+  text += Holds(object) + Places(object);
   if (const api::Json* notes = object.if_contains("notes"); notes != nullptr && notes->is_array()) {
     for (const api::Json& note : notes->get_array()) {
       if (note.is_string()) text += fmt::format("  {}\n", std::string_view(note.get_string()));

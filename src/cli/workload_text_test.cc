@@ -69,6 +69,11 @@ TEST(WorkloadText, WhatItsObjectsSayOfItsEndIsTold) {
             "workload t/a: finished, priority 0, since s\n"
             "  it is finished: Said: by hand\n"
             "  its Job is held while it is there: delete the workload to have another made\n");
+  EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"finished","priority":0,"since":"s",
+      "jobGone":true,"podsLeft":0,"finished":{"reason":"OwnerNotFound","message":"m"}})"),
+            "workload t/a: finished, priority 0, since s\n"
+            "  its Job is gone\n"
+            "  it is finished: OwnerNotFound: m\n");
   EXPECT_EQ(*WhyWorkloadText(200, R"({"workload":"t/a","stage":"quotaReserved","priority":0,
       "since":"s","notAdmitted":{"reason":"Pending","message":"topology racks is missing"}})"),
             "workload t/a: quotaReserved, priority 0, since s\n"
@@ -133,6 +138,24 @@ TEST(WorkloadText, WhoHasItsNodesIsNamed) {
       "workload team/a: pending, priority 0, since s\n"
       "  1 cpu of flavor f more is needed: ClusterQueue q has 9, of which 8 are used\n"
       "    8 promised to workload team/b, priority 1\n");
+}
+
+TEST(WorkloadText, WhereItsPodsAreIsTold) {
+  EXPECT_EQ(
+      *WhyWorkloadText(200, R"({"workload":"team/a","stage":"admitted","priority":0,"since":"s",
+      "places":[{"node":"n1","pods":2,"leaving":1},{"node":"n2","pods":1,"kept":3},
+      {"node":"n3","kept":1}],"placesCount":5,"podsWaiting":{"count":1,"pods":["team/p"],
+      "promised":"n9","message":"0/1 nodes","nodeHolders":[{"pod":"team/v","amounts":{"cpu":"7"},
+      "nodes":1,"priority":9}],"nodeHoldersCount":1},"placesLost":2})"),
+      "workload team/a: admitted, priority 0, since s\n"
+      "  on 5 node(s): n1 2 pods, of which 1 leave(s), n2 1 pod and 3 kept for pods to come, n3 1 "
+      "kept for pods to come, and 2 more\n"
+      "  1 of its pods wait(s) for a node: team/p\n"
+      "    promised n9, once who is there has left\n"
+      "    0/1 nodes\n"
+      "  nodes that lack room for them:\n"
+      "    7 cpu on 1 node(s) by pod team/v, priority 9\n"
+      "  2 of its places others have, and the pods that had them are not there again yet\n");
 }
 
 TEST(WorkloadText, WhoIsNotTriedYetIsToldForWhatItWaits) {

@@ -12,6 +12,7 @@
 #include "api/quota.h"
 #include "client/request.h"
 #include "control/debug_places.h"
+#include "control/debug_workload_pods.h"
 #include "control/scheduler.h"
 #include "model/workload_stage.h"
 #include "translate/quota_text.h"
@@ -316,6 +317,8 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
     for (auto& [member, value] : DelayJson(scheduler, row)) object[member] = std::move(value);
   }
   AddHolds(state, row, object);
+  if (!row.status.finished && (reserving || stage != model::WorkloadStage::kPending))
+    AddPodsOf(scheduler, id, object);
   AddEnd(scheduler, row, object);
   if (const auto refusal = engine.admissions().WhyWaits(id)) {
     const translate::WaitText text = translate::WithAdvice(

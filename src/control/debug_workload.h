@@ -18,6 +18,7 @@ class Scheduler;
 //    "nodeHolders","nodeHoldersCount" (control/debug_places.h),
 //    "leaving":[{"workload","priority","told"}],
 //    "holds":[{"podSet","flavor","flavorMissing","count","amounts":{RESOURCE:AMOUNT}}],
+//    "places","placesCount","podsWaiting","placesLost" (control/debug_workload_pods.h),
 //    "evictedFor","evicted":{"reason","message","at","for"},"waitsFor","notBefore",
 //    "jobGone","deletedAt","finalizers":[NAME],"podsLeft","clusterQueueMissing",
 //    "finished":{"reason","message"},"notAdmitted":{"reason","message"},"reclaimable"}

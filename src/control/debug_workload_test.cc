@@ -45,6 +45,49 @@ TEST_F(WhyWorkloadTest, WhoHasItsNodesIsNamed) {
   EXPECT_EQ(Why("first").find("nodeHolders"), std::string::npos);
 }
 
+// Where the pods of one that is admitted are, and what those without a node wait for.
+TEST_F(WhyWorkloadTest, WhereItsPodsAreIsTold) {
+  constexpr std::string_view kOwner =
+      R"("ownerReferences":[{"apiVersion":"batch/v1","kind":"Job","name":"j","uid":"u-job",)"
+      R"("controller":true}])";
+  const auto pod = [&](const std::string& name, const std::string& node, int64_t cpu = 1'000,
+                       int32_t priority = 0, bool of_job = true) {
+    return PodJson({.name = name,
+                    .uid = "u-" + name,
+                    .version = 120,
+                    .node = node,
+                    .cpu_milli = cpu,
+                    .extra_meta = of_job ? fmt::format(",{}", kOwner) : "",
+                    .priority = priority});
+  };
+  const std::string placement = client::JsonString(
+      R"({"clusterQueue":"cq","podSets":[{"name":"main","topologyAssignment":{"levels":[)"
+      R"("kubernetes.io/hostname"],"slices":[{"domainCount":1,"valuesPerLevel":[{"universal":)"
+      R"("n1"}],"podCounts":{"universal":3}}]}}]})");
+  std::string workload = WorkloadJson("w", 111, ReservedStatus());
+  workload.insert(
+      workload.find(R"("name":)"),
+      fmt::format(R"({},"annotations":{{"berth.dev/placement":{}}},)", kOwner, placement));
+  rig_.Event("workloads", "ADDED", workload);
+  ExpectTold("w", R"("places":[{"node":"n1","kept":3}],"placesCount":1)");
+  rig_.Event("pods", "ADDED", pod("a", "n1"));
+  rig_.Event("pods", "ADDED", pod("b", "n1"));
+  ExpectTold("w", R"("places":[{"node":"n1","pods":2,"kept":1}],"placesCount":1)");
+  EXPECT_EQ(Why("w").find("podsWaiting"), std::string::npos);
+  EXPECT_EQ(Why("w").find("placesLost"), std::string::npos);
+  // A more important pod gets the room of one that it evicted.
+  rig_.Event("pods", "ADDED", pod("vip", "n1", 7'000, 9, /*of_job=*/false));
+  rig_.Event("pods", "DELETED", pod("b", "n1"));
+  ExpectTold("w", R"("placesLost":1)");
+  rig_.Event("pods", "ADDED", pod("b2", ""));
+  rig_.Event("pods", "ADDED", pod("c", ""));
+  ExpectTold("w", R"("podsWaiting":{"count":1,"pods":["ns/c"],"message":"0/1 nodes are available: )"
+                  R"(1 Insufficient cpu.)");
+  ExpectTold("w",
+             R"("nodeHolders":[{"pod":"ns/vip","amounts":{"cpu":"7"},"nodes":1,"priority":9})");
+  EXPECT_EQ(Why("w").find("placesLost"), std::string::npos);
+}
+
 // One whose Job was orphaned: it has no owner any more, and its label tells whose it was.
 TEST_F(WhyWorkloadTest, WhatItsEndWaitsForIsTold) {
   const auto with = [](std::string json, std::string_view meta) {
