@@ -27,9 +27,13 @@ std::string Marks(const api::JsonObject& queue) {
   };
   if (Text(queue, "kind") == "Cohort") add("cohort");
   if (Text(queue, "exists") == "false" && Text(queue, "kind") != "Cohort") add("does not exist");
+  if (Text(queue, "deleting") == "true") add("being deleted");
   if (Text(queue, "stopped") == "true") add(Text(queue, "kind") == "Queue" ? "closed" : "stopped");
   if (Text(queue, "strict") == "true") add("strict");
-  if (Text(queue, "active") == "false" && Text(queue, "stopped") != "true") add("not active");
+  if (Text(queue, "active") == "false" && Text(queue, "stopped") != "true" &&
+      Text(queue, "deleting") != "true") {
+    add("not active");
+  }
   return marks.empty() ? "" : " (" + marks + ")";
 }
 
@@ -62,6 +66,11 @@ class Tree {
       AddNotes(*quota, indent);
     }
     if (first) rows_.push_back(row);
+    if (const api::JsonObject* why = Part(queue, "inactive");
+        why != nullptr && Text(*why, "reason") != "Stopped") {
+      notes_[rows_.size() - 1].push_back(
+          fmt::format("{}    {}: {}", indent, Text(*why, "reason"), Text(*why, "message")));
+    }
     size_t number = 0;
     for (const api::JsonObject* waits : ObjectsIn(queue, "waiting")) {
       std::string note = fmt::format("{}    {}. {}  priority {}, since {}", indent, ++number,

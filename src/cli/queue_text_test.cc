@@ -60,6 +60,24 @@ a (stopped)  spot    cpu         4     0         -     -     4        1
 )");
 }
 
+TEST(QueueTextTest, WhyNobodyGetsQuotaIsTold) {
+  EXPECT_EQ(TextOf(R"({"queues":[
+        {"kind":"Cohort","name":"x","exists":true,"active":false,"quotas":[],
+         "inactive":{"reason":"CohortCycle","message":"x, y"}},
+        {"kind":"ClusterQueue","name":"a","parent":"x","exists":true,"active":false,"stopped":false,
+         "deleting":true,"quotas":[],"inactive":{"reason":"Terminating","message":"m"},
+         "waitingCount":0,"waiting":[]},
+        {"kind":"ClusterQueue","name":"b","exists":true,"active":true,"stopped":true,
+         "quotas":[],"inactive":{"reason":"Stopped","message":"m"},"waitingCount":0,"waiting":[]}]})"),
+            R"(QUEUE                   FLAVOR  RESOURCE  HAS  USED  BORROWED  LENT  LEFT  WAITING
+x (cohort, not active)
+    CohortCycle: x, y
+  a (being deleted)                                                              0
+      Terminating: m
+b (stopped)                                                                      0
+)");
+}
+
 TEST(QueueTextTest, AQueueIsShownWithWhatIsBelowIt) {
   EXPECT_EQ(TextOf(kAnswer, "b"),
             "QUEUE        FLAVOR  RESOURCE  HAS  USED  BORROWED  LENT  LEFT  WAITING\n"

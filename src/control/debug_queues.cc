@@ -1,5 +1,7 @@
 #include "control/debug_queues.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
 #include <set>
@@ -208,6 +210,45 @@ bool IsActive(const model::State& state, QueueId q) {
   return bar == model::QueueBar::kNone || bar == model::QueueBar::kClusterQueueStopped;
 }
 
+// Why members of a queue of Volcano, which exists, are let in no more, but for its own state.
+std::optional<Readiness> InactivityOf(const model::State& state, QueueId q) {
+  std::string_view closed;
+  for (QueueId above = q; above.valid(); above = state.queues().at(above).parent) {
+    const model::Queue& row = state.queues().at(above);
+    if (row.in_cycle) {
+      return Readiness{.reason = "QueueCycle",
+                       .message =
+                           "Queues above it name each other as parents; change a "
+                           "spec.parent."};
+    }
+    if (!row.uid.valid() && state.NameOf(row.name) != model::kRootQueue) {
+      return Readiness{.reason = "ParentMissing",
+                       .message = fmt::format("Queue {} above it doesn't exist; create it, or name "
+                                              "another in spec.parent.",
+                                              state.NameOf(row.name))};
+    }
+    if (row.stopped && above != q) closed = state.NameOf(row.name);
+  }
+  if (closed.empty()) return std::nullopt;
+  return Readiness{.reason = "QueueClosed",
+                   .message = fmt::format("Queue {} above it is closed; open it.", closed)};
+}
+
+// Why nobody gets quota there.
+std::optional<Readiness> InactivityOf(const Scheduler& scheduler, QueueId q) {
+  const model::State& state = scheduler.engine().state();
+  const model::Queue& row = state.queues().at(q);
+  const std::string_view name = state.NameOf(row.name);
+  if (row.kind == model::QueueKind::kQueue)
+    return row.uid.valid() ? InactivityOf(state, q) : std::nullopt;
+  if (scheduler.quota() == nullptr) return std::nullopt;
+  const Queues& queues = scheduler.quota()->queues();
+  const std::optional<Readiness> readiness = row.kind == model::QueueKind::kCohort
+                                                 ? queues.ReadinessOfCohort(name)
+                                                 : queues.ReadinessNow(name);
+  return readiness && !readiness->active ? readiness : std::nullopt;
+}
+
 JsonObject QueueJson(const Scheduler& scheduler, const Apart& apart, QueueId q) {
   const cycle::Engine& engine = scheduler.engine();
   const model::State& state = engine.state();
@@ -223,10 +264,18 @@ JsonObject QueueJson(const Scheduler& scheduler, const Apart& apart, QueueId q) 
   object["active"] = cohort || implied ? !row.in_cycle
                      : of_groups       ? state.queues().active(q)
                                        : IsActive(state, q);
+  const std::optional<Readiness> inactive = InactivityOf(scheduler, q);
+  if (inactive)
+    object["inactive"] = JsonObject{{"reason", inactive->reason}, {"message", inactive->message}};
   object["quotas"] = QuotasJson(state, q);
   if (cohort) return object;
   object["strict"] = row.strict_fifo;
-  object["stopped"] = row.stopped;
+  const bool deleting = inactive && inactive->reason == "Terminating";
+  object["stopped"] = row.stopped && !deleting;
+  if (deleting) {
+    object["deleting"] = true;
+    object["active"] = false;
+  }
   if (of_groups) {
     AddGroups(engine, q, object);
     return object;

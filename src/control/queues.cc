@@ -342,6 +342,12 @@ std::optional<Readiness> Queues::ReadinessNow(std::string_view cluster_queue) co
   return ReadinessOf(subject->queue, references_);
 }
 
+Readiness Queues::ReadinessOfCohort(std::string_view cohort) const {
+  Faults faults;
+  AddCycle(faults, cohort, references_);
+  return faults.Result();
+}
+
 bool Queues::LacksChecks(const api::ClusterQueue& queue) const {
   const CheckNames checks = NamesOfChecks(queue, references_);
   return !checks.missing.empty() || !checks.unserved.empty() || !checks.inactive.empty();

@@ -90,6 +90,8 @@ class Queues {
   // Whether workloads get quota through the ClusterQueue, as of what was observed last; nothing: it
   // was not observed. O(what it names).
   [[nodiscard]] std::optional<Readiness> ReadinessNow(std::string_view cluster_queue) const;
+  // The same of a cohort, there or not. O(cohorts above it).
+  [[nodiscard]] Readiness ReadinessOfCohort(std::string_view cohort) const;
   // Whether some of the checks that it asks for are missing or not active, as far as was observed.
   [[nodiscard]] bool LacksChecks(const api::ClusterQueue& queue) const;
   // The ClusterQueues that ask for the check. O(ClusterQueues x their checks).

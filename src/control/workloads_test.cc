@@ -594,6 +594,10 @@ TEST_F(WorkloadsTest, WhyTellsWhatIsWrongWithItsQueue) {
         std::string::npos)
         << why(name);
   }
+  const std::string queues = rig_.Get("/debug/queues");
+  EXPECT_NE(queues.find(R"("active":false,"inactive":{"reason":"Terminating",)"), std::string::npos)
+      << queues;
+  EXPECT_NE(queues.find(R"("stopped":false,"deleting":true)"), std::string::npos) << queues;
 }
 
 // ---- What is due whatever is decided -----------------------------------------------------------
@@ -621,6 +625,15 @@ TEST_F(WorkloadsTest, CohortsInACycleAreToldByEvents) {
         << body;
   }
   EXPECT_EQ(rig_.TakeOf("/events").call.value, 0U);
+  // And in the tree, as who is below them.
+  rig_.Event("clusterqueues", "MODIFIED", QueueJson(113, R"(,"cohortName":"x")"));
+  const std::string queues = rig_.Get("/debug/queues");
+  size_t told = 0;
+  for (size_t at = 0;
+       (at = queues.find(R"("inactive":{"reason":"CohortCycle")", at)) != queues.npos; ++at) {
+    ++told;
+  }
+  EXPECT_EQ(told, 3u) << queues;
 }
 
 TEST_F(WorkloadsTest, AQueueThatDrainsEvictsWhomItAdmitted) {
