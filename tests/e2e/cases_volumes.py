@@ -84,7 +84,8 @@ def stateful_set_with_claims(test):
     selected = found["metadata"]["annotations"]["volume.kubernetes.io/selected-node"]
     test.equal(selected, node, "selected node")
     uid = test.pod("db-1")["metadata"]["uid"]
-    test.kubectl("delete", "pod", "db-1")
+    # kubectl may take the pod that comes back for the one that it waits for.
+    test.kubectl("delete", "pod", "db-1", "--wait=false")
     test.wait("it is made anew", lambda: test.pod("db-1")["metadata"]["uid"] != uid)
     test.kubectl("rollout", "status", "sts/db", "--timeout=60s")
     test.equal(test.node_of("db-1"), node, "node of the pod that came back")
