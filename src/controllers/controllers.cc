@@ -509,7 +509,11 @@ void Controllers::EnqueueByKind(Instant now, const Head& head, const Difference&
   EnqueueWorkloads(now, head);
   EnqueueServices(now, head, difference);
   EnqueueVolumes(now, head, difference);
-  // A namespace waits for its last object, and gives back what every namespace has.
+  EnqueueNamespace(now, head, difference);
+}
+
+// A namespace waits for its last object, and gives back what every namespace has.
+void Controllers::EnqueueNamespace(Instant now, const Head& head, const Difference& difference) {
   const bool furniture =
       head.kind == api::KindId::kServiceAccount || head.kind == api::KindId::kConfigMap;
   if (head.namespace_name.empty() || (!difference.removed && !furniture && !difference.created))

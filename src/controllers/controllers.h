@@ -162,6 +162,7 @@ class Controllers final : public env::Actor {
   void Forget(Instant now, std::string_view uid);
   void OnDifference(Instant now, const Difference& difference);
   void EnqueueByKind(Instant now, const Head& head, const Difference& difference);
+  void EnqueueNamespace(Instant now, const Head& head, const Difference& difference);
   void EnqueueForPod(Instant now, const Head& head, const Difference& difference);
   void EnqueueController(Instant now, const Head& head);
   // The StatefulSets or DaemonSets whose revision it is, or may become.

@@ -673,16 +673,6 @@ void Objects::EraseViews(Slot slot) {
       jobs_.erase(slot);
       template_specs_.erase(slot);
       break;
-    case api::KindId::kPersistentVolume:
-      UnlinkVolume(slot);
-      volumes_.erase(slot);
-      break;
-    case api::KindId::kPersistentVolumeClaim:
-      claims_.erase(slot);
-      break;
-    case api::KindId::kStorageClass:
-      storage_classes_.erase(slot);
-      break;
     case api::KindId::kNode:
       nodes_.erase(slot);
       break;
@@ -699,6 +689,26 @@ void Objects::EraseViews(Slot slot) {
       budgets_.erase(slot);
       selected_.erase(slot);
       break;
+    case api::KindId::kClusterRole:
+      roles_.erase(slot);
+      break;
+    default:
+      EraseServices(slot);
+  }
+}
+
+void Objects::EraseServices(Slot slot) {
+  switch (heads_[slot].kind) {
+    case api::KindId::kPersistentVolume:
+      UnlinkVolume(slot);
+      volumes_.erase(slot);
+      break;
+    case api::KindId::kPersistentVolumeClaim:
+      claims_.erase(slot);
+      break;
+    case api::KindId::kStorageClass:
+      storage_classes_.erase(slot);
+      break;
     case api::KindId::kService:
       services_.erase(slot);
       selected_.erase(slot);
@@ -709,9 +719,13 @@ void Objects::EraseViews(Slot slot) {
     case api::KindId::kEndpointSlice:
       slices_.erase(slot);
       break;
-    case api::KindId::kClusterRole:
-      roles_.erase(slot);
-      break;
+    default:
+      EraseQueued(slot);
+  }
+}
+
+void Objects::EraseQueued(Slot slot) {
+  switch (heads_[slot].kind) {
     case api::KindId::kPodGroup:
       UncountGroup(slot);
       groups_.erase(slot);

@@ -239,6 +239,9 @@ class Objects {
   void Link(Slot slot);
   void Unlink(Slot slot);
   void EraseViews(Slot slot);
+  // Of Services and volumes; of groups, and of what Kueue's queues are about.
+  void EraseServices(Slot slot);
+  void EraseQueued(Slot slot);
   void KeepGroup(Slot slot, api::PodGroup group);
   void UncountGroup(Slot slot);
   void LinkToSelecting(Slot pod);
