@@ -22,6 +22,7 @@
 #include <string>
 
 #include "apiserver/apiserver.h"
+#include "base/hash.h"
 #include "base/prng.h"
 #include "cmd/commands.h"
 #include "cmd/configuration.h"
@@ -286,7 +287,8 @@ apiserver::TokenKey KeyFunctions(const std::shared_future<Result<net::TokenKey>>
 
 Status Cluster::AddApiServer(const env::os::Recovered& recovered) {
   apiserver::Options options;
-  options.seed = prng_.Next();
+  // A start on what another of this seed left makes other uids and names.
+  options.seed = Hasher().Add(prng_.Next()).Add(recovered.last_revision).value();
   options.event_ttl = options_.event_ttl;
   options.own_service = true;
   options.bootstrap_roles = true;

@@ -1,5 +1,7 @@
 #include "controllers/objects.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <utility>
@@ -535,6 +537,12 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
   head->digest = HashOf(json);
   Difference difference;
   const Slot known = Find(head->uid);
+  if (known != kNoSlot && heads_[known].kind != kind) {
+    return Fail(ErrorCode::kInvalid,
+                fmt::format("{} {}/{} has the uid of {} {}/{}, {}", api::KindOf(kind).name,
+                            head->namespace_name, head->name, api::KindOf(heads_[known].kind).name,
+                            heads_[known].namespace_name, heads_[known].name, head->uid));
+  }
   if (known != kNoSlot) {
     const client::Version& seen = heads_[known].version;
     if (head->version.OlderThan(seen) || head->version == seen) return difference;

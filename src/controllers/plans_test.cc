@@ -457,6 +457,18 @@ Slot See(Objects& objects, api::KindId kind, const std::string& name, const std:
   return difference->slot;
 }
 
+// No server gives a uid twice; who does is told of, and the first stays.
+TEST(SeenObjects, AUidIsOfOneKind) {
+  Objects objects;
+  See(objects, api::KindId::kNamespace, "n", "");
+  const auto other = objects.Observe(
+      api::KindId::kJob,
+      R"({"metadata":{"name":"j","namespace":"d","uid":"uid-n","resourceVersion":"2"}})");
+  ASSERT_FALSE(other.has_value());
+  EXPECT_EQ(other.error().message, "Job d/j has the uid of Namespace /n, uid-n");
+  EXPECT_NE(objects.Find(api::KindId::kNamespace, "", "n"), kNoSlot);
+}
+
 TEST(Collector, AnOwnerThatIsNotSeenIsReadFirst) {
   Objects objects;
   const Slot slot =

@@ -205,7 +205,7 @@ def kill(test):
 @case("pods, deployments and nodes go on after kill -9 and a restart", on=EMBEDDED, seconds=6)
 def goes_on(test):
     up = own(test)
-    connection = start(test, up, "--nodes=2")
+    connection = start(test, up, "--nodes=2", "--seed=1")
     path = "/apis/apps/v1/namespaces/default/deployments"
     pods = "/api/v1/namespaces/default/pods"
     wait_until(
@@ -235,7 +235,7 @@ def goes_on(test):
     token = up.credentials.token
     port = up.port
     up.kill()
-    connection = start(test, up, "--nodes=2", port=port)
+    connection = start(test, up, "--nodes=2", "--seed=1", port=port)
     test.equal(up.credentials.cluster["certificate-authority-data"], authority, "authority")
     test.equal(up.credentials.token, token, "token")
     items = wait_until("the same three run", lambda: ready(3))
