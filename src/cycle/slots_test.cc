@@ -202,6 +202,29 @@ TEST(SlotsTest, APlaceWhosePodWasEvictedForAnotherIsTheOthers) {
   EXPECT_EQ(world.Cycle(), "default/a-2 on n1; ") << "as any pod that waits";
 }
 
+// Whose workload lost the place and who stands there all the same has it again, and it stays the
+// workload's when that pod is gone.
+TEST(SlotsTest, APlaceThatWasLostIsHadAgainByWhoStandsThere) {
+  JointWorld world;
+  world.Put(QueueSpec{.name = "q"});
+  world.Put(TestNode{.name = "n1", .cpu = 1000});
+  world.Starts({.name = "a"});
+  TestPod pod{.name = "a-0", .cpu = 1000, .created = 1, .node = "n1"};
+  world.Put(pod, "a");
+  // Others took the room when it was gone.
+  world.Put(TestPod{.name = "urgent", .cpu = 1000, .priority = 10, .created = 2, .node = "n1"});
+  world.Gone("a-0");
+  world.Gone("urgent");
+  EXPECT_EQ(world.FreeCpu("n1"), 1000);
+  world.Put(TestPod{.name = "a-1", .cpu = 1000, .created = 3}, "a");
+  EXPECT_EQ(world.Cycle(), "default/a-1 on n1; ");
+  world.Bound({.name = "a-1", .cpu = 1000, .created = 3}, "a", "n1");
+  world.Gone("a-1");
+  EXPECT_EQ(world.FreeCpu("n1"), 0);
+  world.Put(TestPod{.name = "other", .cpu = 1000, .priority = 5, .created = 4});
+  EXPECT_EQ(world.Cycle(), "") << "it is kept for the next";
+}
+
 TEST(SlotsTest, WhoIsEvictedOrGoneHasNoPlaces) {
   JointWorld world;
   world.Put(QueueSpec{.name = "q"});

@@ -559,15 +559,24 @@ void State::SettleSeekers(OwnerId job) {
 
 // Whether it took one.
 bool State::TakePlace(PodId id) {
-  const bool stands = ClaimOf(id).valid();
+  const ClaimId claim = ClaimOf(id);
+  const bool stands = claim.valid();
   if (!stands && StageOf(pods_.at(id)) != PodStage::kPending) return false;
+  const NameId on = stands ? nodes_.name(ledger_.claim(claim).account.node()) : NameId{};
   WorkloadId workload;
   std::optional<uint32_t> place;
   for (const WorkloadId of : slots_.WorkloadsOf(pods_.at(id).job)) {
     // What leaves is nobody's to take.
-    if (slots_.of(of).free.empty() || IsLeaving(of)) continue;
+    if (IsLeaving(of)) continue;
     workload = of;
     place = FindPlace(of, id, [](const SlotTable::Place& p) { return p.claim.valid(); });
+    if (stands && (!place || slots_.PlacesOf(of)[*place].slot.node != on)) {
+      // One that was lost to others is had again by who stands there all the same.
+      const auto lost = FindPlace(of, id, [&](const SlotTable::Place& p) {
+        return !p.pod.valid() && !p.claim.valid() && p.slot.node == on;
+      });
+      if (lost) place = lost;
+    }
     if (place) break;
   }
   if (!place) return false;
