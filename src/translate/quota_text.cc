@@ -113,8 +113,8 @@ WaitText BarText(const model::WorkloadRefusal& refusal, const model::Workload& r
                           cluster_queue)};
     case model::QueueBar::kBehind:
       return {"WaitingForQuota",
-              fmt::format("waits behind Workload {}, for which StrictFIFO ClusterQueue {} lacks "
-                          "quota",
+              fmt::format("waits behind Workload {}, which StrictFIFO ClusterQueue {} serves first "
+                          "and which waits itself",
                           state.KeyOf(refusal.behind), cluster_queue)};
     case model::QueueBar::kFull:
       return {"WaitingForQuota", "the scheduler holds as many admitted pods as it can"};

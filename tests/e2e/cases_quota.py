@@ -392,7 +392,7 @@ def too_large(test):
             test.wait("it is told why it waits", lambda: says(test, "huge", "QuotaReserved")[1] == "ExceedsMaxQuota")
     test.match(r"current podset request \(2\) > maximum capacity \(1\)", says(test, "huge", "QuotaReserved")[2])
     behind = workload(test, "huge")["metadata"]
-    why = f"waits behind Workload {behind['namespace']}/{behind['name']}, for which StrictFIFO"
+    why = f"waits behind Workload {behind['namespace']}/{behind['name']}, which StrictFIFO"
     test.wait("the other is told for whom it waits", lambda: why in says(test, "small", "QuotaReserved")[2])
     test.kubectl("delete", "job", "huge")
     test.wait("the other starts", lambda: says(test, "small", "Admitted")[0] == "True")
