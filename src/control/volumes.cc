@@ -197,8 +197,9 @@ void Volumes::Forget(const client::ObjectEvent& pod) {
     users->second.erase(known->first);
     if (users->second.empty()) users_.erase(users);
   }
-  pods_.erase(known);
+  // The event may be the one that is kept.
   unplaced_.erase(pod.uid);
+  pods_.erase(known);
 }
 
 // ---- What claims ask for -----------------------------------------------------------------------
