@@ -27,12 +27,11 @@ std::string Labelled(std::string_view name, std::string_view labels) {
 }
 
 std::string ClaimJson(int version, std::string_view annotations, std::string_view spec,
-                      std::string_view phase = "Pending", std::string_view name = "data",
-                      std::string_view metadata = "") {
+                      std::string_view phase = "Pending", std::string_view metadata = "") {
   return fmt::format(
-      R"({{"metadata":{{"name":"{0}","namespace":"ns","uid":"u-{0}","resourceVersion":"{1}",)"
-      R"("annotations":{{{2}}}{5}}},"spec":{{{3}}},"status":{{"phase":"{4}"}}}})",
-      name, kListed + version, annotations, spec, phase, metadata);
+      R"({{"metadata":{{"name":"data","namespace":"ns","uid":"u-data","resourceVersion":"{}",)"
+      R"("annotations":{{{}}}{}}},"spec":{{{}}},"status":{{"phase":"{}"}}}})",
+      kListed + version, annotations, metadata, spec, phase);
 }
 
 std::string Bound(int version, std::string_view volume) {
@@ -79,7 +78,7 @@ class VolumesTest : public ::testing::Test {
   // The node of the binding that was sent; empty: none was.
   std::string Placed() { return TargetOf(rig_.TakeBinding()); }
   std::string Why() {
-    const std::string why = rig_.Get("/debug/why?pod=ns/p");
+    std::string why = rig_.Get("/debug/why?pod=ns/p");
     const std::string_view key = R"("message":")";
     const size_t at = why.find(key);
     if (at == std::string::npos) return why;
@@ -211,8 +210,7 @@ TEST_F(VolumesTest, NobodyMakesLocalVolumes) {
   EXPECT_EQ(Placed(), "");
   EXPECT_NE(Why().find("node(s) didn't find available persistent volumes to bind"),
             std::string::npos);
-  SeeClaim(
-      ClaimJson(6, "", "", "Pending", "data", R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")"));
+  SeeClaim(ClaimJson(6, "", "", "Pending", R"(,"deletionTimestamp":"2026-01-01T00:00:00Z")"));
   EXPECT_EQ(Why(), R"(persistentvolumeclaim \"data\" is being deleted)");
 }
 

@@ -46,7 +46,7 @@ std::vector<EndpointPort> PortsOf(const ServiceFacts& service, const PodRef& pod
     const std::optional<int64_t> number = PortOf(*pod.facts->spec, port);
     if (!number.has_value()) continue;
     ports.push_back({.name = port.name,
-                     .port = *number,
+                     .port = number,
                      .protocol = port.protocol,
                      .app_protocol = port.app_protocol});
   }

@@ -70,7 +70,7 @@ class ServicesTest : public Sets {
     for (const std::string& path : api_.Paths(kSlices + "/" + service + "-")) {
       const SliceFacts facts = ReadSlice(*api_.Find(path));
       std::string line = facts.address_type + " " + PortsText(facts.ports) + ":";
-      for (const Endpoint& endpoint : facts.endpoints) line += " " + Shown(endpoint);
+      for (const Endpoint& endpoint : facts.endpoints) line.append(" ").append(Shown(endpoint));
       slices.push_back(line);
     }
     return slices;
@@ -370,7 +370,7 @@ TEST(RepackedTest, WhatOffersTheSamePortsIsOneSubset) {
 }
 
 TEST(RepackedTest, AThousandAddressesAreTheMost) {
-  const auto shown = [](std::vector<std::pair<size_t, size_t>> sizes) {
+  const auto shown = [](const std::vector<std::pair<size_t, size_t>>& sizes) {
     std::vector<EndpointSubset> subsets;
     for (const auto& [ready, unready] : sizes) {
       EndpointSubset& subset = subsets.emplace_back();
