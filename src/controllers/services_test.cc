@@ -67,7 +67,7 @@ class ServicesTest : public Sets {
   // "type ports: endpoints" of each slice, in order of names.
   std::vector<std::string> SlicesOf(const std::string& service) {
     std::vector<std::string> slices;
-    for (const std::string& path : api_.Paths(kSlices + "/" + service + "-")) {
+    for (const std::string& path : api_.Paths(fmt::format("{}/{}-", kSlices, service))) {
       const SliceFacts facts = ReadSlice(*api_.Find(path));
       std::string line = facts.address_type + " " + PortsText(facts.ports) + ":";
       for (const Endpoint& endpoint : facts.endpoints) line.append(" ").append(Shown(endpoint));
