@@ -579,7 +579,6 @@ model::Reservation Admissions::ReservationOfNomination(model::State& state,
   return ReservationOf(state, entries_[n.workload.value].line, row, n.flavors, n.counts);
 }
 
-// What a round has to do with.
 // How many heads were looked at. The first of those that fit, or would if others left, is served,
 // and so is who fits still beside those before it; the others are looked at again.
 uint32_t Admissions::ServeRound(model::State& state, std::span<const WorkloadId> heads,

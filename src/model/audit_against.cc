@@ -38,10 +38,7 @@ class Teller {
       parts.push_back(fmt::format("feature {}", Name(feature)));
     }
     std::ranges::sort(parts);
-    for (const Taint& taint : state_.vocabulary().taints.View(state_.nodes().taints(n))) {
-      parts.push_back(fmt::format("taint {}={}:{}", Name(taint.key), Name(taint.value),
-                                  static_cast<int>(taint.effect)));
-    }
+    parts.push_back(fmt::format("taints [{}]", Taints(state_.nodes().taints(n))));
     return fmt::format("uid {}, unschedulable {}, ready {}, model '{}', {}",
                        state_.UidOf(state_.nodes().uid(n)), state_.nodes().unschedulable(n),
                        state_.nodes().ready(n), Name(state_.nodes().gpu_model(n)),

@@ -633,8 +633,7 @@ void State::SlotTrial::Place(WorkloadId workload, ClassId class_id, const Slot& 
   const NodeId node = state_.nodes_.Find(slot.node);
   transaction_.Add(
       ClaimOn(node, state_.workloads_.at(workload), slot, state_.vocabulary_.classes.at(class_id)));
-  touched_.push_back(node);
-  state_.touches_.Add(node, kTouchTried);
+  Touch(node);
 }
 
 void State::SlotTrial::Reserve(WorkloadId workload, ClassId class_id, const Slot& slot,
@@ -653,21 +652,23 @@ void State::SlotTrial::Reserve(WorkloadId workload, ClassId class_id, const Slot
   }
   transaction_.Add(claim);
   for (const PodId victim : victims) budgets_.Charge(victim, state_.pods_.at(victim).labels);
+  Touch(node);
+}
+
+void State::SlotTrial::Touch(NodeId node) {
   touched_.push_back(node);
   state_.touches_.Add(node, kTouchTried);
 }
 
 void State::SlotTrial::Change(ClaimId claim, const Claim& to) {
   transaction_.Change(claim, to);
-  touched_.push_back(to.account.node());
-  state_.touches_.Add(to.account.node(), kTouchTried);
+  Touch(to.account.node());
 }
 
 void State::SlotTrial::End(ClaimId claim) {
   const NodeId node = state_.ledger_.claim(claim).account.node();
   transaction_.End(claim);
-  touched_.push_back(node);
-  state_.touches_.Add(node, kTouchTried);
+  Touch(node);
 }
 
 void State::SlotTrial::TakePromised(WorkloadId workload) {

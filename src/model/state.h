@@ -252,6 +252,7 @@ class State {
                  std::span<const PodId> victims);
 
    private:
+    void Touch(NodeId node);
     void Change(ClaimId claim, const Claim& to);
     void End(ClaimId claim);
     State& state_;
