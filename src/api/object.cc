@@ -103,6 +103,34 @@ const Json& OrEmptyObject(const Json* value) {
   return value == nullptr ? kNone : *value;
 }
 
+std::vector<std::string> TextsAt(const Json& document, JsonPath path) {
+  std::vector<std::string> texts;
+  for (const Json& text : ArrayAt(document, path)) {
+    if (text.is_string()) texts.emplace_back(text.get_string());
+  }
+  return texts;
+}
+
+std::vector<Requirement> RequirementsAt(const Json& document, JsonPath path) {
+  std::vector<Requirement> list;
+  for (const Json& item : ArrayAt(document, path)) {
+    list.push_back({.key = std::string(TextAt(item, "key")),
+                    .op = std::string(TextAt(item, "operator")),
+                    .values = TextsAt(item, "values")});
+  }
+  return list;
+}
+
+LabelSelector LabelSelectorOf(const Json& selector) {
+  return {.match_labels = StringMapAt(selector, "matchLabels"),
+          .match_expressions = RequirementsAt(selector, "matchExpressions")};
+}
+
+std::string_view AnnotationOf(const Json& object, std::string_view key) {
+  const Json* value = FindMember(ObjectAt(object, "metadata.annotations"), key);
+  return value == nullptr ? std::string_view() : TextOf(*value);
+}
+
 StringMap StringMapAt(const Json& document, JsonPath path) {
   StringMap map;
   for (const auto& [key, value] : ObjectAt(document, path)) {

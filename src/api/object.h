@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "api/json.h"
 #include "api/types.h"
@@ -69,6 +70,13 @@ class JsonPath {
 [[nodiscard]] const JsonObject& ObjectAt(const Json& document, JsonPath path);
 // The value, or an empty object when there is none.
 [[nodiscard]] const Json& OrEmptyObject(const Json* value);
+// The strings of an array; members of another type are left out.
+[[nodiscard]] std::vector<std::string> TextsAt(const Json& document, JsonPath path);
+// What the array asks of labels or fields, as matchExpressions do.
+[[nodiscard]] std::vector<Requirement> RequirementsAt(const Json& document, JsonPath path);
+[[nodiscard]] LabelSelector LabelSelectorOf(const Json& selector);
+// The annotation's text, or "".
+[[nodiscard]] std::string_view AnnotationOf(const Json& object, std::string_view key);
 // The strings of a map such as metadata.labels; members of another type are left out.
 [[nodiscard]] StringMap StringMapAt(const Json& document, JsonPath path);
 

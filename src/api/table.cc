@@ -461,17 +461,7 @@ std::string LabelsText(const Json& object, std::string_view path) {
 std::string SelectorText(const Json& object, std::string_view path) {
   const Json* found = FindPath(object, path);
   if (found == nullptr) return OrNone("");
-  LabelSelector selector;
-  selector.match_labels = StringMapAt(*found, "matchLabels");
-  for (const Json& expression : ArrayAt(*found, "matchExpressions")) {
-    Requirement requirement{
-        std::string(TextAt(expression, "key")), std::string(TextAt(expression, "operator")), {}};
-    for (const Json& value : ArrayAt(expression, "values")) {
-      if (value.is_string()) requirement.values.emplace_back(value.get_string());
-    }
-    selector.match_expressions.push_back(std::move(requirement));
-  }
-  const Result<LabelQuery> query = QueryOf(selector);
+  const Result<LabelQuery> query = QueryOf(LabelSelectorOf(*found));
   return query ? OrNone(ToString(*query)) : std::string("<error>");
 }
 

@@ -228,22 +228,12 @@ void CheckLabelSelector(FieldErrors& errors, const Path& path, const Json& selec
 
 bool Selects(const Json* selector, const JsonObject& labels) {
   if (selector == nullptr) return false;
-  LabelSelector typed;
-  typed.match_labels = StringMapAt(*selector, "matchLabels");
-  for (const Json& expression : ArrayAt(*selector, "matchExpressions")) {
-    Requirement item{
-        std::string(TextAt(expression, "key")), std::string(TextAt(expression, "operator")), {}};
-    for (const Json& value : ArrayAt(expression, "values")) {
-      if (value.is_string()) item.values.emplace_back(value.get_string());
-    }
-    typed.match_expressions.push_back(std::move(item));
-  }
   StringMap map;
   for (const auto& [key, value] : labels) {
     if (value.is_string()) map.emplace_back(key, std::string(value.get_string()));
   }
   std::ranges::sort(map);
-  const Result<LabelQuery> query = QueryOf(typed);
+  const Result<LabelQuery> query = QueryOf(LabelSelectorOf(*selector));
   return query && query->Matches(map);
 }
 

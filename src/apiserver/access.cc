@@ -159,11 +159,8 @@ JsonObject UserInfo(const Identity& identity) {
 }
 
 JsonObject TokenStatus(const Json& review, const ReviewTools& tools) {
-  ServiceTokens::Asked asked{.token = api::TextAt(review, "spec.token"), .audiences = {}};
-  for (const Json& audience : api::ArrayAt(review, "spec.audiences")) {
-    if (audience.is_string()) asked.audiences.emplace_back(audience.get_string());
-  }
-  const auto verified = tools.verify(asked);
+  const auto verified = tools.verify({.token = api::TextAt(review, "spec.token"),
+                                      .audiences = api::TextsAt(review, "spec.audiences")});
   if (!verified) {
     constexpr std::string_view kUnknown = "invalid bearer token";
     const std::string& why = verified.error();

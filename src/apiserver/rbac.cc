@@ -14,6 +14,7 @@ namespace berth::apiserver {
 namespace {
 
 using api::Json;
+using api::TextsAt;
 
 bool Has(const std::vector<std::string>& set, std::string_view element) {
   return std::ranges::find(set, element) != set.end();
@@ -21,14 +22,6 @@ bool Has(const std::vector<std::string>& set, std::string_view element) {
 
 bool HasOrAll(const std::vector<std::string>& set, std::string_view element) {
   return Has(set, "*") || Has(set, element);
-}
-
-std::vector<std::string> TextsAt(const Json& rule, std::string_view key) {
-  std::vector<std::string> texts;
-  for (const Json& text : api::ArrayAt(rule, key)) {
-    if (text.is_string()) texts.emplace_back(text.get_string());
-  }
-  return texts;
 }
 
 bool ResourceMatches(const Rule& rule, const Attributes& wanted) {

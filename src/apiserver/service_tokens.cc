@@ -105,14 +105,6 @@ JsonObject ReferenceTo(std::string_view name, std::string_view uid) {
   return reference;
 }
 
-std::vector<std::string> TextsOf(const JsonArray& list) {
-  std::vector<std::string> texts;
-  for (const Json& text : list) {
-    if (text.is_string()) texts.emplace_back(text.get_string());
-  }
-  return texts;
-}
-
 std::string QuotedList(const std::vector<std::string>& texts) {
   std::vector<std::string> quoted;
   for (const std::string& text : texts) quoted.push_back(api::QuoteGo(text));
@@ -371,7 +363,7 @@ Outcome<env::HttpResponse> ServiceTokens::Create(Instant now, const store::Store
     return std::unexpected(std::move(same.error()));
 
   TokenWish wish{.account = *account, .audiences = {}, .bound = {}, .id = {}};
-  wish.audiences = TextsOf(api::ArrayAt(asked, "spec.audiences"));
+  wish.audiences = api::TextsAt(asked, "spec.audiences");
   if (wish.audiences.empty()) wish.audiences = {std::string(kIssuer)};
   wish.seconds = api::IntegerAt(asked, "spec.expirationSeconds", kSecondsDefault);
   if (Outcome<void> fine = CheckSeconds(wish.seconds); !fine)
@@ -420,7 +412,7 @@ std::expected<ServiceTokens::Verified, std::string> ServiceTokens::Verify(
   }
   const std::vector<std::string> own = {std::string(kIssuer)};
   const std::vector<std::string>& wanted = asked.audiences.empty() ? own : asked.audiences;
-  const std::vector<std::string> audiences = TextsOf(api::ArrayAt(token->claims, "aud"));
+  const std::vector<std::string> audiences = api::TextsAt(token->claims, "aud");
   Verified verified;
   for (const std::string& audience : audiences) {
     if (std::ranges::find(wanted, audience) != wanted.end()) verified.audiences.push_back(audience);

@@ -14,9 +14,12 @@
 namespace berth::control {
 namespace {
 
+using api::AnnotationOf;
 using api::ArrayAt;
 using api::Json;
+using api::RequirementsAt;
 using api::TextAt;
+using api::TextsAt;
 
 constexpr std::string_view kClaimVolume = "spec.volumes.persistentVolumeClaim";
 constexpr std::string_view kEphemeralVolume = "spec.volumes.ephemeral";
@@ -24,27 +27,6 @@ constexpr std::string_view kNodeNameField = "metadata.name";
 
 std::string KeyOf(const client::ObjectEvent& event) {
   return client::KnownSet::Key(event.namespace_name, event.name);
-}
-
-std::string Annotation(const Json& object, std::string_view key) {
-  const Json* value = api::FindMember(api::ObjectAt(object, "metadata.annotations"), key);
-  return value == nullptr ? std::string() : std::string(api::TextOf(*value));
-}
-
-std::vector<std::string> TextsAt(const Json& object, api::JsonPath path) {
-  std::vector<std::string> texts;
-  for (const Json& item : ArrayAt(object, path)) texts.emplace_back(api::TextOf(item));
-  return texts;
-}
-
-std::vector<api::Requirement> RequirementsAt(const Json& object, api::JsonPath path) {
-  std::vector<api::Requirement> list;
-  for (const Json& item : ArrayAt(object, path)) {
-    list.push_back({.key = std::string(TextAt(item, "key")),
-                    .op = std::string(TextAt(item, "operator")),
-                    .values = TextsAt(item, "values")});
-  }
-  return list;
 }
 
 void Append(std::vector<api::Requirement>& list, const std::vector<api::Requirement>& more) {
@@ -135,9 +117,9 @@ void Volumes::ObserveClaim(const std::string& key, std::string_view json) {
   Claim facts{.uid = std::string(TextAt(*claim, "metadata.uid")),
               .version = std::string(TextAt(*claim, "metadata.resourceVersion")),
               .volume = std::string(TextAt(*claim, "spec.volumeName")),
-              .class_name = Annotation(*claim, api::kStorageClassAnnotation),
-              .selected_node = Annotation(*claim, api::kSelectedNode),
-              .bound = Annotation(*claim, api::kBindCompleted) == "yes" &&
+              .class_name = std::string(AnnotationOf(*claim, api::kStorageClassAnnotation)),
+              .selected_node = std::string(AnnotationOf(*claim, api::kSelectedNode)),
+              .bound = AnnotationOf(*claim, api::kBindCompleted) == "yes" &&
                        TextAt(*claim, "status.phase") != "Lost",
               .deleted = !TextAt(*claim, "metadata.deletionTimestamp").empty()};
   if (facts.class_name.empty()) facts.class_name = TextAt(*claim, "spec.storageClassName");

@@ -11,22 +11,10 @@
 namespace berth::controllers {
 namespace {
 
-using api::ArrayAt;
-using api::FindMember;
 using api::FindPath;
 using api::Json;
 using api::TextAt;
-
-std::vector<std::string> TextsAt(const Json& object, api::JsonPath path) {
-  std::vector<std::string> texts;
-  for (const Json& item : ArrayAt(object, path)) texts.emplace_back(api::TextOf(item));
-  return texts;
-}
-
-std::string Annotation(const Json& object, std::string_view key) {
-  const Json* value = FindMember(api::ObjectAt(object, "metadata.annotations"), key);
-  return value == nullptr ? std::string() : std::string(api::TextOf(*value));
-}
+using api::TextsAt;
 
 int64_t BytesAt(const Json& object, api::JsonPath path) {
   return api::ParseScaled(TextAt(object, path), 0).value_or(0);
@@ -37,7 +25,8 @@ std::string Printed(const Json* value) {
 }
 
 std::optional<std::string> ClassNameOf(const Json& object) {
-  if (std::string old = Annotation(object, api::kStorageClassAnnotation); !old.empty()) return old;
+  if (std::string old(api::AnnotationOf(object, api::kStorageClassAnnotation)); !old.empty())
+    return old;
   const Json* name = FindPath(object, "spec.storageClassName");
   if (name == nullptr || !name->is_string()) return std::nullopt;
   return std::string(api::TextOf(*name));
@@ -46,14 +35,7 @@ std::optional<std::string> ClassNameOf(const Json& object) {
 std::optional<api::LabelQuery> SelectorOf(const Json& claim) {
   const Json* selector = FindPath(claim, "spec.selector");
   if (selector == nullptr) return std::nullopt;
-  api::LabelSelector read;
-  read.match_labels = api::StringMapAt(*selector, "matchLabels");
-  for (const Json& item : ArrayAt(*selector, "matchExpressions")) {
-    read.match_expressions.push_back({.key = std::string(TextAt(item, "key")),
-                                      .op = std::string(TextAt(item, "operator")),
-                                      .values = TextsAt(item, "values")});
-  }
-  Result<api::LabelQuery> query = api::QueryOf(read);
+  Result<api::LabelQuery> query = api::QueryOf(api::LabelSelectorOf(*selector));
   return query ? std::move(*query) : api::LabelQuery{.nothing = true};
 }
 
@@ -65,15 +47,16 @@ std::string BoundStatusOf(const VolumeFacts& volume) {
 }
 
 VolumeFacts ReadVolume(const Json& volume) {
-  VolumeFacts facts{.phase = std::string(TextAt(volume, "status.phase")),
-                    .capacity = BytesAt(volume, "spec.capacity.storage"),
-                    .capacity_text = Printed(FindPath(volume, "spec.capacity")),
-                    .modes = TextsAt(volume, "spec.accessModes"),
-                    .volume_mode = std::string(TextAt(volume, "spec.volumeMode")),
-                    .class_name = ClassNameOf(volume).value_or(""),
-                    .policy = std::string(TextAt(volume, "spec.persistentVolumeReclaimPolicy")),
-                    .bound_by_controller = Annotation(volume, api::kBoundByController) == "yes",
-                    .provisioner = Annotation(volume, api::kProvisionedBy)};
+  VolumeFacts facts{
+      .phase = std::string(TextAt(volume, "status.phase")),
+      .capacity = BytesAt(volume, "spec.capacity.storage"),
+      .capacity_text = Printed(FindPath(volume, "spec.capacity")),
+      .modes = TextsAt(volume, "spec.accessModes"),
+      .volume_mode = std::string(TextAt(volume, "spec.volumeMode")),
+      .class_name = ClassNameOf(volume).value_or(""),
+      .policy = std::string(TextAt(volume, "spec.persistentVolumeReclaimPolicy")),
+      .bound_by_controller = api::AnnotationOf(volume, api::kBoundByController) == "yes",
+      .provisioner = std::string(api::AnnotationOf(volume, api::kProvisionedBy))};
   if (const Json* claim = FindPath(volume, "spec.claimRef"); claim != nullptr) {
     facts.claim = ClaimTarget{.namespace_name = std::string(TextAt(*claim, "namespace")),
                               .name = std::string(TextAt(*claim, "name")),
@@ -91,9 +74,9 @@ ClaimFacts ReadClaim(const Json& claim) {
                    .request = BytesAt(claim, "spec.resources.requests.storage"),
                    .request_text = std::string(TextAt(claim, "spec.resources.requests.storage")),
                    .selector = SelectorOf(claim),
-                   .bind_completed = Annotation(claim, api::kBindCompleted) == "yes",
-                   .provisioner = Annotation(claim, api::kStorageProvisioner),
-                   .selected_node = Annotation(claim, api::kSelectedNode)};
+                   .bind_completed = api::AnnotationOf(claim, api::kBindCompleted) == "yes",
+                   .provisioner = std::string(api::AnnotationOf(claim, api::kStorageProvisioner)),
+                   .selected_node = std::string(api::AnnotationOf(claim, api::kSelectedNode))};
   if (facts.phase == "Bound") {
     facts.status_text = BoundStatusOf({.phase = {},
                                        .capacity_text = Printed(FindPath(claim, "status.capacity")),
@@ -105,8 +88,8 @@ ClaimFacts ReadClaim(const Json& claim) {
 StorageClassFacts ReadStorageClass(const Json& storage_class) {
   return {.provisioner = std::string(TextAt(storage_class, "provisioner")),
           .waits = TextAt(storage_class, "volumeBindingMode") == "WaitForFirstConsumer",
-          .is_default = Annotation(storage_class, api::kDefaultClass) == "true" ||
-                        Annotation(storage_class, api::kDefaultClassBeta) == "true",
+          .is_default = api::AnnotationOf(storage_class, api::kDefaultClass) == "true" ||
+                        api::AnnotationOf(storage_class, api::kDefaultClassBeta) == "true",
           .policy = std::string(TextAt(storage_class, "reclaimPolicy")),
           .mount_options = Printed(FindPath(storage_class, "mountOptions"))};
 }
