@@ -149,7 +149,7 @@ JsonObject WaitingJson(const Scheduler& scheduler, model::WorkloadId id) {
   object["workload"] = state.KeyOf(row.key);
   object["priority"] = row.priority;
   object["since"] = client::SecondsTime(model::QueuedAt(row.status, true));
-  if (const auto refusal = engine.admissions().WhyWaits(id)) {
+  if (const auto refusal = engine.admissions().WhyWaitsNow(state, id)) {
     const translate::WaitText text = translate::WorkloadRefusalText(*refusal, row, state);
     object["reason"] = text.reason;
     object["message"] = text.message;

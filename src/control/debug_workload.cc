@@ -126,7 +126,7 @@ void AddWait(const cycle::Engine& engine, WorkloadId id, JsonObject& object) {
     object["position"] = at - line.begin() + 1;
     object["waitingCount"] = line.size();
   }
-  const auto refusal = engine.admissions().WhyWaits(id);
+  const auto refusal = engine.admissions().WhyWaitsNow(state, id);
   const QueueId queue = state.queues().Find(model::QueueKind::kClusterQueue, name);
   if (!refusal || !queue.valid()) return;
   JsonArray lacks;
@@ -320,7 +320,7 @@ std::optional<JsonObject> WhyWorkloadJson(const Scheduler& scheduler, std::strin
   if (!row.status.finished && (reserving || stage != model::WorkloadStage::kPending))
     AddPodsOf(scheduler, id, object);
   AddEnd(scheduler, row, object);
-  if (const auto refusal = engine.admissions().WhyWaits(id)) {
+  if (const auto refusal = engine.admissions().WhyWaitsNow(state, id)) {
     const translate::WaitText text = translate::WithAdvice(
         translate::WorkloadRefusalText(*refusal, row, state), *refusal, state.vocabulary());
     object["reason"] = text.reason;

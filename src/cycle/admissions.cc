@@ -131,7 +131,7 @@ WorkloadRefusal RefusalOf(const quota::FlavorAssignment& flavors) {
 bool SayTheSame(WorkloadRefusal a, WorkloadRefusal b) {
   for (WorkloadRefusal* refusal : {&a, &b}) {
     for (model::FlavorReason& reason : refusal->reasons) {
-      if (reason.kind == model::FlavorReasonKind::kShort) reason.amount = 0;
+      if (reason.kind == model::FlavorReasonKind::kShort) reason.amount = reason.most = 0;
     }
   }
   return a == b;
@@ -822,6 +822,29 @@ std::optional<WorkloadRefusal> Admissions::WhyWaits(WorkloadId workload) const {
     return entry.refusal;
   const std::optional<WorkloadRefusal>& of_all = lines_.shape_of(workload).refusal;
   return of_all ? of_all : entry.refusal;
+}
+
+std::optional<WorkloadRefusal> Admissions::WhyWaitsNow(const model::State& state,
+                                                       WorkloadId workload) const {
+  std::optional<WorkloadRefusal> why = WhyWaits(workload);
+  if (!why || why->promised) return why;
+  const QueueId queue =
+      state.queues().Find(QueueKind::kClusterQueue, entries_[workload.value].line);
+  if (!queue.valid()) return why;
+  for (model::FlavorReason& reason : why->reasons) {
+    if (reason.kind != model::FlavorReasonKind::kShort) continue;
+    const uint32_t account = state.queues().AccountOf(queue, reason.flavor);
+    if (account == model::Queue::kNoAccount) continue;
+    const model::Amount wanted = reason.amount + reason.most;
+    const model::Amount left = std::max(
+        model::Amount{0}, quota::LeftFromNowOn(state.ledger().quota(), reason.resource, account));
+    // Else it is looked at before long.
+    if (left < wanted) {
+      reason.amount = wanted - left;
+      reason.most = left;
+    }
+  }
+  return why;
 }
 
 bool Admissions::IsToBeTried(const model::State& state, WorkloadId workload) const {

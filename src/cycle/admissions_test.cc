@@ -58,6 +58,32 @@ TEST(AdmissionsTest, NobodyPassesInAStrictQueue) {
   EXPECT_EQ(world.Cycle(), "default/second: q spot 1000; default/third lacks 1000; ");
 }
 
+TEST(AdmissionsTest, HowMuchIsMissingIsToldAsOfNow) {
+  const auto lends = [](const char* name, uint32_t count) {
+    return WorkloadSpec{.name = name, .queue = "b", .count = count};
+  };
+  QuotaWorld world;
+  world.Put(QueueSpec{.name = "a", .cohort = "all", .flavors = {{"spot", 0}}});
+  world.Put(QueueSpec{.name = "b", .cohort = "all", .flavors = {{"spot", 10000}}});
+  for (const auto& w : {lends("x", 6), lends("y", 2), lends("z", 2)}) world.Starts(w);
+  world.Put(WorkloadSpec{.name = "waits", .queue = "a", .count = 10});
+  EXPECT_EQ(world.Cycle(), "default/waits lacks 10000; ");
+  const uint64_t heads = world.engine.admissions().heads_decided();
+  const auto lacks = [&] {
+    const model::WorkloadId id = world.state().FindWorkload("u-waits");
+    const auto why = world.engine.admissions().WhyWaitsNow(world.state(), id);
+    return fmt::format("{} beside {}", why->reasons.at(0).amount, why->reasons.at(0).most);
+  };
+  EXPECT_EQ(lacks(), "10000 beside 0");
+  world.Remove("y");
+  EXPECT_EQ(world.Cycle(), "");
+  EXPECT_EQ(world.engine.admissions().heads_decided(), heads) << "it was looked at: nothing is old";
+  EXPECT_EQ(lacks(), "8000 beside 2000");
+  world.Put(lends("small", 1));
+  EXPECT_EQ(world.Cycle(), "default/small: b spot 1000; ");
+  EXPECT_EQ(lacks(), "9000 beside 1000") << "others took of it since";
+}
+
 TEST(AdmissionsTest, QueuesOfACohortAreServedTogether) {
   QuotaWorld world;
   world.Put(QueueSpec{.name = "a", .cohort = "all", .flavors = {{"spot", 2000}}});

@@ -70,12 +70,10 @@ Shortfall ShortfallOf(const model::State& state, const model::Workload& workload
   if (reason->kind != model::FlavorReasonKind::kShort) return {.kind = Shortfall::Kind::kFacts};
   const bool evicts = flavors.mode == quota::FlavorMode::kNoVictims;
   if (evicts && row.preemption.reclaim != model::EvictionPolicy::kAny) return anything;
-  const uint32_t account = state.queues().AccountOf(queue, reason->flavor);
-  const Amount left = quota::LeftFromNowOn(state.ledger().quota(), reason->resource, account);
   return {.kind = Shortfall::Kind::kAmount,
           .flavor = reason->flavor,
           .resource = reason->resource,
-          .amount = reason->amount + std::max(Amount{0}, left),
+          .amount = reason->amount + reason->most,
           .borrow = borrow,
           .evicts = evicts};
 }

@@ -31,7 +31,7 @@ struct FlavorReason {
   NameId held;          // kHeldOther: of which it holds quota, or invalid.
   Taint taint;          // kTaint: the first one.
   // With kExceedsMost what is asked for, what pod sets before it get of it, and what the queue
-  // could have; with kShort how much is missing.
+  // could have; with kShort how much is missing, and beside how much that was left (`most`).
   Amount amount = 0;
   Amount assumed = 0;
   Amount most = 0;

@@ -258,7 +258,8 @@ class Assigner {
     trial.reasons.push_back({.kind = FlavorReasonKind::kShort,
                              .flavor = trial.flavor,
                              .resource = r,
-                             .amount = amount - left});
+                             .amount = amount - left,
+                             .most = left});
     if (tree_.quota(r, account).nominal >= amount || reach.below_root || MayEvictToBorrow()) {
       const EvictionOutlook outlook =
           outlook_({.account = account, .resource = r, .amount = amount, .lacks = true});
