@@ -39,6 +39,10 @@ env::HttpResponse StatusResponse(int code) {
               message, reason, code))};
 }
 
+bool IsOfScheduler(std::string_view target) {
+  return target.starts_with("/debug/") || target.substr(0, target.find('?')) == "/metrics";
+}
+
 }  // namespace
 
 int DebugRouter::Refusal(const env::RequestArrived& request) const {
@@ -60,7 +64,7 @@ void DebugRouter::Post(std::vector<env::Input> batch) {
   for (env::Input& input : batch) {
     if (const auto* request = std::get_if<env::RequestArrived>(&input)) {
       const std::string_view target = request->request.target;
-      if (targets_.api != nullptr && !target.starts_with("/debug/")) {
+      if (targets_.api != nullptr && !IsOfScheduler(target)) {
         api.push_back(std::move(input));
         continue;
       }

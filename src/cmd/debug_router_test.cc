@@ -44,14 +44,16 @@ TEST(DebugRouter, OnlyOperatorsReachTheScheduler) {
   Fixture f;
   f.Ask(1, "/debug/why?pod=a/b", "secret");
   f.Ask(2, "/debug/why", "", {.user = "root", .groups = {"x", "system:masters"}});
-  EXPECT_EQ(f.debug.got.size(), 2U);
+  f.Ask(8, "/metrics", "secret");
+  EXPECT_EQ(f.debug.got.size(), 3U);
+  f.Ask(9, "/metrics?x=y", "");
   f.Ask(3, "/debug/why", "secreT");
   f.Ask(4, "/debug/why", "secret-and-more");
   f.Ask(5, "/debug/why", "");
   f.Ask(6, "/debug/why", "", {.user = "dev", .groups = {"developers"}});
   f.Ask(7, "/debug/why", "wrong", {.user = "root", .groups = {"system:masters"}});
-  EXPECT_EQ(f.network.got, (std::vector<int>{401, 401, 401, 403, 401}));
-  EXPECT_EQ(f.debug.got.size(), 2U);
+  EXPECT_EQ(f.network.got, (std::vector<int>{401, 401, 401, 401, 403, 401}));
+  EXPECT_EQ(f.debug.got.size(), 3U);
   EXPECT_TRUE(f.api.got.empty());
 }
 
@@ -59,7 +61,8 @@ TEST(DebugRouter, AllElseIsTheApiServersAffair) {
   Fixture f;
   f.Ask(1, "/api/v1/pods", "whoever");
   f.Ask(2, "/debugger", "");
-  EXPECT_EQ(f.api.got.size(), 2U);
+  f.Ask(3, "/metricsx", "");
+  EXPECT_EQ(f.api.got.size(), 3U);
   EXPECT_TRUE(f.debug.got.empty());
 }
 

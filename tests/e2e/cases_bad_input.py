@@ -161,7 +161,8 @@ def unauthorized(test):
 def debug_is_closed(test):
     test.kubectl("create", "-f", "-", stdin=objects.pod("secret", cpu="100m"))
     asked = f"/debug/why?pod={test.namespace}/secret"
-    for path in (asked, "/debug/why?podgroup=a/b", "/debug/why?workload=a/b", "/debug/ledger", "/debug/queues"):
+    others = ("/debug/why?podgroup=a/b", "/debug/why?workload=a/b", "/debug/ledger", "/debug/queues", "/metrics")
+    for path in (asked, *others):
         for token in (None, "wrong"):
             answer = test.http("GET", path, token=token, status=401)
             test.equal((answer.reason, answer.message), ("Unauthorized", "Unauthorized"), path)
@@ -170,6 +171,7 @@ def debug_is_closed(test):
     test.true("nodes" in test.http("GET", "/debug/ledger", status=200).json(), "nodes of the ledger")
     test.http("GET", "/debug/why?podgroup=a/b", status=404)
     test.http("POST", "/debug/ledger", {}, status=405)
+    test.match("berth_nodes [0-9]+\n", test.kubectl("get", "--raw", "/metrics").stdout)
 
 
 @case("invalid quantities and negative requests are refused")
