@@ -14,6 +14,7 @@
 #include "apiserver/limit_ranges.h"
 #include "apiserver/objects.h"
 #include "apiserver/queue_admission.h"
+#include "apiserver/runtime_classes.h"
 
 namespace berth::apiserver {
 
@@ -220,7 +221,9 @@ Outcome<void> AdmitCreate(const store::Store& store, const api::Kind& kind, Json
         return account;
       }
       api::AddDefaultTolerations(object);
-      return AdmitPriority(store, subject, object);
+      if (Outcome<void> priority = AdmitPriority(store, subject, object); !priority)
+        return priority;
+      return AdmitRuntimeClass(store, subject, object);
     }
     case KindId::kNode:
       TaintNotReady(object);
