@@ -1,0 +1,30 @@
+// Goal: no sequence of requests ends the API server or hangs it.
+// Method: requests made of the schema (any_requests.h), where the bytes choose what is in them.
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "apiserver/any_requests.h"
+#include "apiserver/server_fixture.h"
+#include "base/check.h"
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  using namespace berth;
+  constexpr uint32_t kByte = 256;
+  size_t at = 0;
+  apiserver::AnyRequests requests([&](uint32_t count) {
+    uint32_t number = at < size ? data[at++] : 0;
+    if (count > kByte && at < size) number = number * kByte + data[at++];
+    return number % count;
+  });
+  apiserver::ServerFixture server;
+  while (at < size) {
+    const apiserver::AnyRequest request = requests.Next();
+    const env::ExchangeId exchange =
+        server.Send(request.method, request.target, request.body, request.headers);
+    server.Settle();
+    CHECK(server.Answered(exchange));
+    if (server.Take(exchange).status == 201) requests.HasMade();
+  }
+  return 0;
+}
