@@ -11,9 +11,9 @@
 namespace berth::cmd {
 
 // Stands between the HTTPS server and the actors: requests under /debug/ and for /metrics of an
-// operator go to the scheduler, all others to the API server. An operator is who has the token, or a verified
-// certificate of the group system:masters; anyone else is answered 401 or 403 here. Called by the
-// HTTPS server's thread alone.
+// operator go to the scheduler, all others to the API server. An operator is who has the token, or
+// a verified certificate of the group system:masters; anyone else is answered 401 or 403 here.
+// Called by the HTTPS server's thread alone.
 class DebugRouter final : public env::InputSink {
  public:
   struct Targets {

@@ -82,8 +82,8 @@ class Admissions {
 
   // Why it waits, as of the last look; nothing when it does not, or was not looked at.
   [[nodiscard]] std::optional<model::WorkloadRefusal> WhyWaits(model::WorkloadId workload) const;
-  // The same, with how much is missing as of now: a line whose first can't have what is given back is
-  // not looked at, and what others take since makes more missing. O(levels x reasons).
+  // The same, with how much is missing as of now: a line whose first can't have what is given back
+  // is not looked at, and what others take since makes more missing. O(levels x reasons).
   [[nodiscard]] std::optional<model::WorkloadRefusal> WhyWaitsNow(const model::State& state,
                                                                   model::WorkloadId workload) const;
   // Whether it stands in a line and a look at it is due: it was not refused since something changed

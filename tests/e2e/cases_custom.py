@@ -25,6 +25,15 @@ def manifests(pattern):
     return found
 
 
+def definitions(pattern):
+    """The definitions of upstream's kinds that match, of BERTH_CRDS or of the folder beside the project."""
+    folder = pathlib.Path(os.environ.get("BERTH_CRDS", ROOT.parent / "shared/crds"))
+    found = sorted(folder.glob(pattern))
+    if not found:
+        raise Skip(f"there is no {folder}/{pattern}")
+    return found
+
+
 def documents(path):
     """The text of each document of a file, and of what kind it is."""
     for text in re.split(r"^---\s*$", path.read_text(), flags=re.MULTILINE):
@@ -338,3 +347,32 @@ def collected(test):
     test.create(base, held)
     test.kubectl("delete", "namespace", namespace)
     test.true(not test.exists(f"/api/v1/namespaces/{namespace}"), "the namespace is still there")
+
+
+@case("Volcano's and Kueue's definitions install, and manifests of all their kinds apply", on=OURS, alone=True, seconds=30)
+def upstream_definitions(test):
+    paths = definitions("*/*.yaml")
+    natively = set()
+    try:
+        for path in paths:
+            ran = test.kubectl("create", "-f", str(path), namespace=False)
+            name = re.search(r"customresourcedefinition.apiextensions.k8s.io/(\S+) created", ran.stdout).group(1)
+            if "served by berth itself" in ran.stderr:
+                natively.add(name)
+            test.kubectl("wait", "--for=condition=Established", f"crd/{name}", "--timeout=30s", namespace=False)
+        test.true("workloads.kueue.x-k8s.io" in natively and "podgroups.scheduling.volcano.sh" in natively, f"natively {natively}")
+        test.true("jobs.batch.volcano.sh" not in natively, f"natively {natively}")
+        count = 0
+        for path in manifests("*/*/*.yaml") + manifests("volcano/*.yaml"):
+            for version, kind, text in documents(path):
+                if not re.match(r"(batch|flow|bus|scheduling|topology)\.volcano\.sh/|kueue\.x-k8s\.io/", version):
+                    continue
+                if "webhook-deny" in path.name or "kueue.x-k8s.io/v1alpha" in version:
+                    continue
+                applied(test, version, kind, text)
+                count += 1
+        test.true(count >= 40, f"{count} documents")
+    finally:
+        for path in paths:
+            test.kubectl("delete", "-f", str(path), "--ignore-not-found", "--wait=false", namespace=False)
+    test.true(test.exists(f"/apis/{KUEUE}"), "kinds that are served natively stay")
