@@ -29,6 +29,13 @@ std::string KeyOf(const client::ObjectEvent& event) {
   return client::KnownSet::Key(event.namespace_name, event.name);
 }
 
+std::string ControllerOf(const Json& object) {
+  for (const Json& owner : ArrayAt(object, "metadata.ownerReferences")) {
+    if (api::FlagAt(owner, "controller")) return std::string(TextAt(owner, "uid"));
+  }
+  return {};
+}
+
 void Append(std::vector<api::Requirement>& list, const std::vector<api::Requirement>& more) {
   list.insert(list.end(), more.begin(), more.end());
 }
@@ -116,6 +123,7 @@ void Volumes::ObserveClaim(const std::string& key, std::string_view json) {
   if (!claim) return;
   Claim facts{.uid = std::string(TextAt(*claim, "metadata.uid")),
               .version = std::string(TextAt(*claim, "metadata.resourceVersion")),
+              .controller = ControllerOf(*claim),
               .volume = std::string(TextAt(*claim, "spec.volumeName")),
               .class_name = std::string(AnnotationOf(*claim, api::kStorageClassAnnotation)),
               .selected_node = std::string(AnnotationOf(*claim, api::kSelectedNode)),
@@ -167,6 +175,7 @@ void Volumes::Keep(const client::ObjectEvent& event, const api::Pod& pod) {
     row.claims.push_back(client::KnownSet::Key(event.namespace_name, claim));
   for (const std::string& volume : pod.spec->ephemeral_volumes)
     row.claims.push_back(client::KnownSet::Key(event.namespace_name, event.name + "-" + volume));
+  row.ephemeral_count = pod.spec->ephemeral_volumes.size();
   for (const std::string& claim : row.claims) users_[claim].insert(key);
 }
 
@@ -224,14 +233,32 @@ Volumes::Demand Volumes::DemandOf(const std::string& key) const {
   return demand;
 }
 
+Volumes::Demand Volumes::OwnDemandOf(const std::string& key, const client::ObjectEvent& pod) const {
+  const std::string name = key.substr(key.find('/') + 1);
+  const auto at = claims_.find(key);
+  if (at == claims_.end()) {
+    return {.waits = fmt::format("waiting for ephemeral volume controller to create the "
+                                 "persistentvolumeclaim \"{}\"",
+                                 name)};
+  }
+  if (at->second.controller != pod.uid) {
+    return {.waits = fmt::format("PVC {0}/{1} was not created for pod {0}/{2} (pod is not owner)",
+                                 pod.namespace_name, name, pod.name)};
+  }
+  return DemandOf(key);
+}
+
 std::string Volumes::Resolve(const client::ObjectEvent& event, bool placed, api::Pod& pod) {
   if (pod.spec->claims.empty() && pod.spec->ephemeral_volumes.empty()) return {};
   Keep(event, pod);
   Terms terms = pod.spec->required_node_affinity.value_or(Terms());
   const bool nobody = pod.spec->required_node_affinity.has_value() && terms.empty();
   std::vector<std::string> unplaced;
-  for (const std::string& key : pods_.at(KeyOf(event)).claims) {
-    const Demand demand = DemandOf(key);
+  const Pod& row = pods_.at(KeyOf(event));
+  for (size_t i = 0; i < row.claims.size(); ++i) {
+    const std::string& key = row.claims[i];
+    const bool own = i + row.ephemeral_count >= row.claims.size();
+    const Demand demand = own ? OwnDemandOf(key, event) : DemandOf(key);
     if (!demand.waits.empty() && !placed) return demand.waits;
     if (demand.unplaced) unplaced.push_back(key);
     terms = Both(terms, demand.terms);
@@ -355,6 +382,7 @@ void Volumes::AddTo(Hasher& hasher) const {
   hasher.Add(claims_.size());
   for (const auto& [key, claim] : claims_) {
     hasher.Add(key).Add(claim.uid).AddVersion(claim.version).Add(claim.volume);
+    hasher.Add(claim.controller);
     hasher.Add(claim.class_name).Add(claim.selected_node).Add(claim.bound).Add(claim.deleted);
   }
   hasher.Add(volumes_.size());

@@ -75,6 +75,7 @@ class Volumes {
   struct Claim {
     std::string uid;
     std::string version;
+    std::string controller;  // Its uid.
     std::string volume;
     std::string class_name;
     std::string selected_node;
@@ -89,6 +90,7 @@ class Volumes {
   struct Pod {
     client::ObjectEvent event;
     std::vector<std::string> claims;
+    size_t ephemeral_count = 0;  // The last so many are to be the pod's own.
   };
   struct Held {
     Binder::Attempt attempt;
@@ -109,6 +111,8 @@ class Volumes {
     std::string waits;
   };
   [[nodiscard]] Demand DemandOf(const std::string& key) const;
+  // Of an ephemeral volume's claim, which has to be the pod's.
+  [[nodiscard]] Demand OwnDemandOf(const std::string& key, const client::ObjectEvent& pod) const;
   [[nodiscard]] bool IsReady(const Held& held) const;
   [[nodiscard]] bool IsLost(const Held& held) const;
 

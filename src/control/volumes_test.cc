@@ -128,6 +128,30 @@ TEST_F(VolumesTest, WhoFitsNoVolumesNodeWaitsForOne) {
   EXPECT_EQ(rig_.StageOf("u-p"), model::PodStage::kPending);
 }
 
+TEST_F(VolumesTest, AnEphemeralVolumeIsOfAClaimOfThePodsOwn) {
+  rig_.Event("persistentvolumes", "ADDED", VolumeJson("v", kZoneB));
+  rig_.Event("pods", "MODIFIED",
+             PodJson({.version = 110,
+                      .extra_spec = R"(,"volumes":[{"name":"scratch","ephemeral":{)"
+                                    R"("volumeClaimTemplate":{"spec":{}}}}])"}));
+  EXPECT_EQ(Placed(), "");
+  EXPECT_EQ(Why(), R"(waiting for ephemeral volume controller to create the persistentvolumeclaim )"
+                   R"(\"p-scratch\")");
+  const auto claim = [](int version, std::string_view owner) {
+    std::string json = Bound(version, "v");
+    json.replace(json.find(R"("name":"data")"), 13, R"("name":"p-scratch")");
+    return json.insert(json.find(R"("uid")"),
+                       fmt::format(R"("ownerReferences":[{{"apiVersion":"v1","kind":"Pod",)"
+                                   R"("name":"p","uid":"{}","controller":true}}],)",
+                                   owner));
+  };
+  SeeClaim(claim(1, "u-another"));
+  EXPECT_EQ(Placed(), "");
+  EXPECT_EQ(Why(), "PVC ns/p-scratch was not created for pod ns/p (pod is not owner)");
+  SeeClaim(claim(2, "u-p"));
+  EXPECT_NE(Placed(), "") << "it has its claim";
+}
+
 TEST_F(VolumesTest, AClaimMayWaitForItsPod) {
   rig_.Event("storageclasses", "ADDED",
              ClassJson("late", "berth.dev/simulated",

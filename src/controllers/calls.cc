@@ -57,6 +57,8 @@ std::string_view ComponentOf(Part part) {
     case Part::kClaim:
     case Part::kVolume:
       return "persistentvolume-controller";
+    case Part::kEphemeralClaims:
+      return "ephemeral_volume";
     default:
       return {};
   }

@@ -325,10 +325,20 @@ void Controllers::EnqueueUnboundClaims(Instant now) {
   }
 }
 
+// Whose ephemeral volume the claim stood for, or in the way of.
+void Controllers::EnqueueEphemeral(Instant now, const Head& claim) {
+  for (const Slot slot : objects_.In(api::KindId::kPod, claim.namespace_name)) {
+    const PodFacts& pod = *objects_.pod(slot);
+    if (!pod.ephemeral.empty() && std::ranges::find(pod.claims, claim.name) != pod.claims.end())
+      Enqueue(now, {Part::kEphemeralClaims, objects_.head(slot).uid});
+  }
+}
+
 void Controllers::EnqueueVolumes(Instant now, const Head& head, const Difference& difference) {
   switch (head.kind) {
     case api::KindId::kPersistentVolumeClaim:
       if (!difference.removed) Enqueue(now, {Part::kClaim, head.uid});
+      if (difference.removed) EnqueueEphemeral(now, head);
       for (const Slot slot : objects_.VolumesOf(head))
         Enqueue(now, {Part::kVolume, objects_.head(slot).uid});
       return;
@@ -410,6 +420,7 @@ void Controllers::EnqueueForPod(Instant now, const Head& head, const Difference&
   }
   if (!difference.removed) {
     const PodRef pod = objects_.pod_ref(difference.slot);
+    if (!pod.facts->ephemeral.empty()) Enqueue(now, {Part::kEphemeralClaims, head.uid});
     const Instant disrupted = pod.facts->disrupted_since;
     if (disrupted != Instant::Never() && pod.active()) {
       Enqueue(std::max(now, disrupted + kDisruptionTimeout), {Part::kDisruptedPod, head.uid});

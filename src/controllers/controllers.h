@@ -101,6 +101,7 @@ enum class Part : uint8_t {
   kMirror,
   kClaim,
   kVolume,
+  kEphemeralClaims,
 };
 
 struct Key {
@@ -178,6 +179,7 @@ class Controllers final : public env::Actor {
   // The queues that a PodGroup is in, and was.
   void EnqueueGroupQueues(Instant now, const Difference& difference);
   // The claims and volumes that may be bound, or are, to a claim, volume or StorageClass.
+  void EnqueueEphemeral(Instant now, const Head& claim);
   void EnqueueVolumes(Instant now, const Head& head, const Difference& difference);
   void EnqueueUnboundClaims(Instant now);
   // The Services whose endpoints a change may concern, once there are Services.

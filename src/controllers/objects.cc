@@ -159,6 +159,8 @@ PodFacts FactsOf(const api::Pod& pod) {
       .group_annotations = VolcanosAnnotations(pod),
       .spec = pod.spec};
   facts.claims = pod.spec->claims;
+  for (const std::string& volume : pod.spec->ephemeral_volumes)
+    facts.claims.push_back(EphemeralClaimName(pod.meta.name, volume));
   if (!pod.pod_ip.empty()) facts.ips = {pod.pod_ip};
   facts.ips.insert(facts.ips.end(), pod.other_pod_ips.begin(), pod.other_pod_ips.end());
   for (const api::PodCondition& condition : pod.conditions) {
@@ -199,7 +201,12 @@ Head HeadOf(api::KindId kind, api::ObjectMeta meta) {
 Result<Head> Objects::DecodePod(std::string_view json, Decoded& decoded) {
   Result<api::Pod> pod = decoder_.Pod(json);
   if (!pod) return std::unexpected(pod.error());
-  decoded = FactsOf(*pod);
+  PodFacts& facts = decoded.emplace<PodFacts>(FactsOf(*pod));
+  if (!pod->spec->ephemeral_volumes.empty()) {
+    const Result<api::Json> object = codec::ParseJson(json);
+    if (!object) return std::unexpected(object.error());
+    facts.ephemeral = ReadEphemeralClaims(*object);
+  }
   return HeadOf(api::KindId::kPod, std::move(pod->meta));
 }
 

@@ -80,8 +80,9 @@ struct PodFacts {
   // How often its index failed before, as its Job's controller noted; the latter without counting.
   int64_t index_failures = 0;
   int64_t index_failures_ignored = 0;
-  std::string group;                // As api::GroupOf().
-  std::vector<std::string> claims;  // PersistentVolumeClaims that its volumes use.
+  std::string group;                      // As api::GroupOf().
+  std::vector<std::string> claims;        // PersistentVolumeClaims that its volumes use.
+  std::vector<EphemeralClaim> ephemeral;  // Those of them that are to be made for it.
   std::vector<std::string> ips;
   bool names_group = false;  // Its annotations do.
   // Of a pod of Volcano's scheduler: annotations of Volcano's.

@@ -118,6 +118,8 @@ Plan Controllers::PlanFor(const Key& key, Instant now) {
       return PlanClaim(objects_, slot, row.gone_at);
     case Part::kVolume:
       return PlanVolume(objects_, slot, row.gone_at);
+    case Part::kEphemeralClaims:
+      return PlanEphemeralClaims(objects_, slot);
     case Part::kNode:
     case Part::kEndedPods:
     case Part::kPodGroup:

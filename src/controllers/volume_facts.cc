@@ -1,5 +1,7 @@
 #include "controllers/volume_facts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "api/object.h"
@@ -83,6 +85,23 @@ ClaimFacts ReadClaim(const Json& claim) {
                                        .modes = TextsAt(claim, "status.accessModes")});
   }
   return facts;
+}
+
+std::vector<EphemeralClaim> ReadEphemeralClaims(const Json& pod) {
+  std::vector<EphemeralClaim> claims;
+  for (const Json& volume : api::ArrayAt(pod, "spec.volumes")) {
+    const Json* wanted = FindPath(volume, "ephemeral.volumeClaimTemplate");
+    if (wanted == nullptr) continue;
+    EphemeralClaim& claim = claims.emplace_back(EphemeralClaim{
+        .volume = std::string(TextAt(volume, "name")), .spec = Printed(FindPath(*wanted, "spec"))});
+    for (const std::string_view member : {"labels", "annotations"}) {
+      const api::JsonObject& map = api::ObjectAt(*wanted, fmt::format("metadata.{}", member));
+      if (map.empty()) continue;
+      if (!claim.metadata.empty()) claim.metadata += ",";
+      claim.metadata += fmt::format(R"("{}":{})", member, codec::PrintJson(map));
+    }
+  }
+  return claims;
 }
 
 StorageClassFacts ReadStorageClass(const Json& storage_class) {

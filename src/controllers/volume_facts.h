@@ -50,6 +50,18 @@ struct ClaimFacts {
   std::string status_text = {};    // status, as JSON, to compare with.
 };
 
+// A claim that a pod's ephemeral volume is to have, as its template says.
+struct EphemeralClaim {
+  std::string volume;
+  std::string metadata = {};  // Members of metadata: labels and annotations, if any.
+  std::string spec = {};      // As JSON.
+};
+
+// "<pod>-<volume>"
+[[nodiscard]] inline std::string EphemeralClaimName(std::string_view pod, std::string_view volume) {
+  return std::string(pod).append("-").append(volume);
+}
+
 struct StorageClassFacts {
   std::string provisioner;
   bool waits = false;  // For the first pod (WaitForFirstConsumer).
@@ -63,6 +75,7 @@ struct StorageClassFacts {
 
 [[nodiscard]] VolumeFacts ReadVolume(const api::Json& volume);
 [[nodiscard]] ClaimFacts ReadClaim(const api::Json& claim);
+[[nodiscard]] std::vector<EphemeralClaim> ReadEphemeralClaims(const api::Json& pod);
 [[nodiscard]] StorageClassFacts ReadStorageClass(const api::Json& storage_class);
 
 }  // namespace berth::controllers

@@ -328,6 +328,33 @@ Plan PlanClaim(const Objects& objects, Slot slot, const std::string& gone_at) {
   return ClaimPlanner(objects, slot, gone_at).Run();
 }
 
+Plan PlanEphemeralClaims(const Objects& objects, Slot pod) {
+  Plan plan;
+  const Head& head = objects.head(pod);
+  if (head.deletion.has_value() || objects.pod(pod)->terminal()) return plan;
+  for (const EphemeralClaim& claim : objects.pod(pod)->ephemeral) {
+    std::string name = EphemeralClaimName(head.name, claim.volume);
+    const Slot found = objects.Find(api::KindId::kPersistentVolumeClaim, head.namespace_name, name);
+    if (found != kNoSlot) {
+      if (Controls(head, objects.head(found))) continue;
+      plan.told.push_back(
+          {.warning = true,
+           .reason = "FailedBinding",
+           .message = fmt::format("ephemeral volume controller: PVC {0}/{1} was not created for "
+                                  "pod {0}/{2} (pod is not owner)",
+                                  head.namespace_name, name, head.name)});
+      continue;
+    }
+    Write create =
+        CreateOf(api::KindId::kPersistentVolumeClaim, head.namespace_name, std::move(name));
+    create.metadata = R"("ownerReferences":)" + OwnersText({ControllerReference(head)});
+    if (!claim.metadata.empty()) create.metadata += "," + claim.metadata;
+    create.body = R"("spec":)" + claim.spec;
+    plan.writes.push_back(std::move(create));
+  }
+  return plan;
+}
+
 Plan PlanVolume(const Objects& objects, Slot slot, const std::string& gone_at) {
   Plan plan;
   const Head& head = objects.head(slot);

@@ -23,6 +23,10 @@ namespace berth::controllers {
 // claim).
 [[nodiscard]] Plan PlanClaim(const Objects& objects, Slot slot, const std::string& gone_at);
 
+// Makes the claims of a pod's ephemeral volumes; they go with it. One of that name that is not the
+// pod's is left alone, and the pod is told.
+[[nodiscard]] Plan PlanEphemeralClaims(const Objects& objects, Slot pod);
+
 // The phase of a volume, and what becomes of it when its claim is gone.
 [[nodiscard]] Plan PlanVolume(const Objects& objects, Slot slot, const std::string& gone_at);
 

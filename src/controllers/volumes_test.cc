@@ -112,6 +112,39 @@ TEST_F(VolumesTest, AClaimGetsTheSmallestVolumeThatFits) {
   ExpectAtRest();
 }
 
+// What upstream's ephemeral volume controller does.
+TEST_F(VolumesTest, AnEphemeralVolumeHasAClaimThatIsItsPods) {
+  const std::string pods = "/api/v1/namespaces/d/pods";
+  const auto pod = [](const std::string& name) {
+    return fmt::format(
+        R"({{"metadata":{{"name":"{}"}},"spec":{{"containers":[{{"name":"c","image":"i"}}],)"
+        R"("volumes":[{{"name":"scratch","ephemeral":{{"volumeClaimTemplate":{{"metadata":)"
+        R"({{"labels":{{"a":"b"}}}},"spec":{{"accessModes":["ReadWriteOnce"],)"
+        R"("storageClassName":"fast","volumeMode":"Filesystem","resources":{{"requests":)"
+        R"({{"storage":"1Gi"}}}}}}}}}}}}]}},"status":{{"phase":"Pending"}}}})",
+        name);
+  };
+  MakeClass("fast");
+  Make(pods, pod("p"));
+  Pass(1);
+  const std::string claim = kClaims + "/p-scratch";
+  EXPECT_EQ(Text(claim, "/status/phase"), "Bound");
+  EXPECT_EQ(Text(claim, "/metadata/labels/a"), "b");
+  EXPECT_EQ(Text(claim, "/metadata/ownerReferences/0/kind"), "Pod");
+  EXPECT_EQ(Text(claim, "/metadata/ownerReferences/0/uid"), Text(pods + "/p", "/metadata/uid"));
+  ExpectAtRest();
+  MakeClaim("q-scratch");
+  Make(pods, pod("q"));
+  Pass(1);
+  EXPECT_EQ(Text(kClaims + "/q-scratch", "/metadata/labels/a"), "none") << "it is another's";
+  EXPECT_EQ(ToldOf("q"),
+            "Warning FailedBinding ephemeral volume controller: PVC d/q-scratch was not created "
+            "for pod d/q (pod is not owner) ephemeral_volume; ");
+  Delete(kClaims + "/q-scratch");
+  Pass(1);
+  EXPECT_EQ(Text(kClaims + "/q-scratch", "/metadata/labels/a"), "b") << "its name is free";
+}
+
 TEST_F(VolumesTest, WhoIsNamedIsTaken) {
   MakeVolume("a", {.size = "9Gi",
                    .spec = R"(,"storageClassName":"manual","claimRef":)"

@@ -96,6 +96,24 @@ def stateful_set_with_claims(test):
     test.kubectl("delete", "sc", late)
 
 
+@case("an ephemeral volume has a claim that comes and goes with its pod", needs=RUN, seconds=5)
+def ephemeral_volume(test):
+    late = make_class(test, volumeBindingMode="WaitForFirstConsumer")
+    spec = claim("unused", storageClassName=late)["spec"]
+    pod = objects.pod("p")
+    template = {"metadata": {"labels": {"kind": "scratch"}}, "spec": spec}
+    pod["spec"]["volumes"] = [{"name": "scratch", "ephemeral": {"volumeClaimTemplate": template}}]
+    test.kubectl("create", "-f", "-", stdin=pod)
+    test.wait("it runs", lambda: test.pod("p")["status"]["phase"] == "Running")
+    test.wait("its claim is bound", lambda: phase(test, "p-scratch") == "Bound")
+    found = test.get(test.path("persistentvolumeclaims", "p-scratch"))["metadata"]
+    test.equal(found["labels"], {"kind": "scratch"}, "labels")
+    test.equal(found["ownerReferences"][0]["name"], "p", "owner")
+    test.kubectl("delete", "pod", "p")
+    test.wait("the claim goes, too", lambda: not test.exists(test.path("persistentvolumeclaims", "p-scratch")))
+    test.kubectl("delete", "sc", late)
+
+
 @case("a pod waits for its claim and says so", needs=RUN, seconds=5)
 def pod_waits_for_claim(test):
     pod = objects.pod("p")
