@@ -3,7 +3,8 @@
 // (any_requests.h), a hundred thousand, to servers whose journal is read again at the end.
 #include <gtest/gtest.h>
 
-#include <cstdlib>
+#include <cstdio>
+#include <map>
 #include <string>
 
 #include "api/kinds.h"
@@ -17,12 +18,6 @@ namespace {
 
 constexpr uint64_t kSeeds = 200;
 constexpr int kRequestsOfSeed = 500;
-
-// BERTH_REQUESTS in the environment of a run by hand makes so many of each seed.
-int RequestsOfSeed() {
-  const char* text = std::getenv("BERTH_REQUESTS");
-  return text == nullptr ? kRequestsOfSeed : std::atoi(text);
-}
 
 // All that is stored, by kind.
 std::string AllOf(ServerFixture& server) {
@@ -53,7 +48,7 @@ TEST(AnyRequests, AreAnsweredAndLeaveNothingBroken) {
     Prng prng(seed);
     AnyRequests requests([&](uint32_t count) { return static_cast<uint32_t>(prng.Below(count)); });
     ServerFixture server({.seed = seed, .bootstrap_roles = true, .own_service = true});
-    for (int i = 0; i < RequestsOfSeed(); ++i) {
+    for (int i = 0; i < kRequestsOfSeed; ++i) {
       const AnyRequest request = requests.Next();
       const env::ExchangeId exchange =
           server.Send(request.method, request.target, request.body, request.headers);
