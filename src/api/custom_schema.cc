@@ -17,6 +17,7 @@
 #include "api/timestamp.h"
 #include "api/unknown_fields.h"
 #include "api/validate_common.h"
+#include "base/limits.h"
 
 namespace berth::api {
 namespace {
@@ -85,52 +86,81 @@ class Pruner {
   UnknownFields unknown_;
 };
 
-void DefaultValue(const CustomSchema& schema, Json& value);
-
-void DefaultObject(const CustomSchema& schema, JsonObject& object, bool enveloped) {
-  bool tidy = true;
-  for (size_t i = 0; i < schema.properties.size(); ++i) {
-    const CustomSchema& property = schema.properties[i];
-    const std::string& name = schema.names[i];
-    if (enveloped && IsEnvelope(name)) continue;
-    Json* value = object.if_contains(name);
-    const bool missing = value == nullptr || (value->is_null() && !property.nullable);
-    if (missing && property.default_value) {
-      tidy = tidy && value != nullptr;
-      value = &Member(object, name);
-      *value = Json(*property.default_value, object.storage());
-    } else if (missing) {
-      if (value != nullptr) RemoveMember(object, name);
-      continue;
-    }
-    DefaultValue(property, *value);
+// Of the value's text, no more than there are.
+int64_t TextBytes(const Json& value) {
+  int64_t bytes = 2;
+  if (value.is_string()) return bytes + static_cast<int64_t>(value.get_string().size());
+  if (value.is_array()) {
+    for (const Json& item : value.get_array()) bytes += TextBytes(item);
+  } else if (value.is_object()) {
+    for (const auto& [key, member] : value.get_object())
+      bytes += static_cast<int64_t>(key.size()) + 3 + TextBytes(member);
+  } else {
+    return 1;
   }
-  if (!schema.additional.empty()) {
+  return bytes;
+}
+
+// A short schema can make a short document endless: lists of what has lists by default, and a large
+// default in each of many items. So no more is set than an object may have: what has been is too
+// large to be stored then.
+class Defaulter {
+ public:
+  void Object(const CustomSchema& schema, JsonObject& object, bool enveloped) {
+    bool tidy = true;
+    for (size_t i = 0; i < schema.properties.size(); ++i) {
+      const CustomSchema& property = schema.properties[i];
+      const std::string& name = schema.names[i];
+      if (enveloped && IsEnvelope(name)) continue;
+      Json* value = object.if_contains(name);
+      const bool missing = value == nullptr || (value->is_null() && !property.nullable);
+      if (missing && HasRoomFor(property.default_value)) {
+        tidy = tidy && value != nullptr;
+        value = &Member(object, name);
+        *value = Json(*property.default_value, object.storage());
+      } else if (missing) {
+        if (value != nullptr) RemoveMember(object, name);
+        continue;
+      }
+      Value(property, *value);
+    }
+    if (!schema.additional.empty()) Additional(schema, object);
+    if (!tidy) SortMembers(object);
+  }
+
+ private:
+  void Additional(const CustomSchema& schema, JsonObject& object) {
+    const CustomSchema& additional = schema.additional.front();
     std::vector<std::string> nulls;
     for (auto& [key, value] : object) {
       if (schema.Property(key) != nullptr) continue;
-      if (value.is_null() && !schema.additional.front().nullable) {
-        if (schema.additional.front().default_value) {
-          value = Json(*schema.additional.front().default_value, object.storage());
-        } else {
+      if (value.is_null() && !additional.nullable) {
+        if (!HasRoomFor(additional.default_value)) {
           nulls.emplace_back(key);
           continue;
         }
+        value = Json(*additional.default_value, object.storage());
       }
-      DefaultValue(schema.additional.front(), value);
+      Value(additional, value);
     }
     for (const std::string& key : nulls) RemoveMember(object, key);
   }
-  if (!tidy) SortMembers(object);
-}
-
-void DefaultValue(const CustomSchema& schema, Json& value) {
-  if (value.is_object()) {
-    DefaultObject(schema, value.get_object(), schema.embeds_resource);
-  } else if (value.is_array() && !schema.items.empty()) {
-    for (Json& item : value.get_array()) DefaultValue(schema.items.front(), item);
+  void Value(const CustomSchema& schema, Json& value) {
+    if (value.is_object()) {
+      Object(schema, value.get_object(), schema.embeds_resource);
+    } else if (value.is_array() && !schema.items.empty()) {
+      for (Json& item : value.get_array()) Value(schema.items.front(), item);
+    }
   }
-}
+  // Whether there is a default, and may be; it counts from here on.
+  bool HasRoomFor(const std::optional<Json>& value) {
+    if (!value || room_ < 0) return false;
+    room_ -= TextBytes(*value);
+    return true;
+  }
+
+  int64_t room_ = limits::kObjectBytesMax;
+};
 
 std::string_view WantedType(const CustomSchema& schema) {
   if (schema.int_or_string) return "integer,string";
@@ -369,7 +399,7 @@ std::vector<std::string> PruneCustom(const CustomSchema& schema, JsonObject& doc
 }
 
 void ApplyCustomDefaults(const CustomSchema& schema, JsonObject& document) {
-  DefaultObject(schema, document, true);
+  Defaulter().Object(schema, document, true);
 }
 
 FieldErrors CheckCustomSchema(const CustomSchema& schema, const JsonObject& document) {

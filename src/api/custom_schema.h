@@ -71,7 +71,8 @@ struct ParsedSchema {
 // become integers where those are meant. Returns the strict decoding problems.
 [[nodiscard]] std::vector<std::string> PruneCustom(const CustomSchema& schema,
                                                    JsonObject& document);
-// Sets what is missing and has a default; null counts as missing where it isn't allowed.
+// Sets what is missing and has a default; null counts as missing where it isn't allowed. Once the
+// defaults make the document longer than limits::kObjectBytesMax no more are set.
 void ApplyCustomDefaults(const CustomSchema& schema, JsonObject& document);
 // Types, limits, patterns, formats, combined schemas, what is required; then equal items of sets
 // and maps. REQUIRES: pruned and with its defaults.

@@ -11,7 +11,10 @@
 #include <boost/json/serialize.hpp>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "base/limits.h"
 
 namespace berth::api {
 namespace {
@@ -118,6 +121,34 @@ TEST(CustomSchema, WhatIsNotStructuralIsRefused) {
   EXPECT_EQ(Take(R"({"type":"array","uniqueItems":true,"items":{"type":"string"}})", "1"),
             "s.properties[v].uniqueItems: Forbidden: uniqueItems cannot be set to true since the "
             "runtime complexity becomes quadratic");
+}
+
+// Without a bound the first would have 10^12 members, the second 20 GB.
+TEST(CustomSchema, DefaultsThatMultiplyEndSoonAfterAnObjectIsTooLarge) {
+  std::string nested = R"({"type":"object","properties":{"a":{"type":"string","default":"x"}}})";
+  for (int level = 0; level < 12; ++level) {
+    nested = fmt::format(
+        R"({{"type":"object","properties":{{"a":{{"type":"array","items":{},"default":[{{}},{{}},{{}},{{}},{{}},{{}},{{}},{{}},{{}},{{}}]}}}}}})",
+        nested);
+  }
+  const std::string large = fmt::format(
+      R"({{"type":"array","items":{{"type":"object","properties":{{"a":{{"type":"string","default":"{}"}}}}}}}})",
+      std::string(100'000, 'x'));
+  std::string items = "[{}";
+  for (int i = 0; i < 200'000; ++i) items += ",{}";
+  for (const auto& [schema, value] :
+       {std::pair<std::string, std::string>{nested, "{}"}, {large, items + "]"}}) {
+    FieldErrors errors;
+    const Json whole =
+        boost::json::parse(fmt::format(R"({{"type":"object","properties":{{"v":{}}}}})", schema));
+    const CustomSchema root = ParseCustomSchema(whole, "s", errors).root;
+    ASSERT_EQ(Listed(errors), "");
+    JsonObject document = boost::json::parse(fmt::format(R"({{"v":{}}})", value)).get_object();
+    ApplyCustomDefaults(root, document);
+    const size_t size = boost::json::serialize(document).size();
+    EXPECT_GT(size, static_cast<size_t>(limits::kObjectBytesMax));
+    EXPECT_LT(size, static_cast<size_t>(2 * limits::kObjectBytesMax));
+  }
 }
 
 TEST(CustomSchema, RulesThatNobodyRunsAreNamed) {

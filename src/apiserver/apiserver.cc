@@ -32,6 +32,8 @@ using api::KindId;
 // Writes of this many objects go to the journal without waiting for a pause: a group commit's
 // latency stays small under load.
 constexpr size_t kGroupMax = 1024;
+// How long the server waits with writes of its own after one for which there was no room.
+constexpr Duration kOwnWritesRetry = Duration::Seconds(5);
 
 store::Store::Options StoreOptionsOf(const Options& options, const env::JournalContent& content) {
   store::Store::Options result = StoreOptions();
@@ -132,10 +134,9 @@ Result<ApiServer> ApiServer::Make(Options options, const env::JournalContent& co
   return server;
 }
 
-// What every cluster has from the start.
-void ApiServer::Bootstrap(Instant now) {
-  started_ = true;
-  event_expiry_.Recover(now, store_);
+// What every cluster has from the start, and what the server owes to what others wrote.
+void ApiServer::MakeOwn(Instant now) {
+  own_writes_at_ = Instant::Never();
   // A crash may have come between a definition and what the server writes of it.
   Definitions::Review(now, store_);
   const auto missing = [&](KindId kind, std::string_view name) {
@@ -166,11 +167,11 @@ void ApiServer::Bootstrap(Instant now) {
   }
   if (options_.own_storage_class && !HasAny(store_, KindId::kStorageClass))
     CreateOwn(now, store_, prng_, KindId::kStorageClass, OwnStorageClass());
-  if (options_.bootstrap_roles) BootstrapAccess(now);
+  if (options_.bootstrap_roles) MakeOwnAccess(now);
 }
 
 // What somebody has changed of it stays.
-void ApiServer::BootstrapAccess(Instant now) {
+void ApiServer::MakeOwnAccess(Instant now) {
   for (BootstrapObject& role : BootstrapRoles()) {
     const std::string_view space = api::TextAt(role.object, "metadata.namespace");
     const std::string_view name = api::TextAt(role.object, "metadata.name");
@@ -191,11 +192,14 @@ void ApiServer::RefreshDefinitions(Instant now, env::Outbox& out) {
 }
 
 void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
-  if (!started_) Bootstrap(now);
+  if (!std::exchange(started_, true)) event_expiry_.Recover(now, store_);
+  if (own_writes_at_ <= now) MakeOwn(now);
   if (const auto* arrived = std::get_if<env::RequestArrived>(&input)) {
     Arrive(now, *arrived, out);
   } else if (const auto* appended = std::get_if<env::JournalAppended>(&input)) {
     Appended(now, appended->sequence, out);
+  } else if (const auto* refused = std::get_if<env::JournalRefused>(&input)) {
+    Refused(now, refused->sequence, out);
   } else if (const auto* drained = std::get_if<env::StreamDrained>(&input)) {
     watches_.Drained(now, drained->exchange, drained->bytes, store_, out);
   } else if (const auto* abandoned = std::get_if<env::ExchangeAbandoned>(&input)) {
@@ -208,7 +212,8 @@ void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
 }
 
 void ApiServer::ExpireEvents(Instant now) {
-  if (store_.append_in_flight()) return;
+  // They are the server's own writes, too.
+  if (store_.append_in_flight() || own_writes_at_ != Instant::Never()) return;
   constexpr auto kMost = static_cast<size_t>(kEventsExpiredAtOnceMax);
   for (const store::ObjectRef& event : event_expiry_.Due(now, kMost, store_)) {
     DeleteAsItStands(store_, event);
@@ -216,8 +221,9 @@ void ApiServer::ExpireEvents(Instant now) {
 }
 
 Instant ApiServer::wake_at() const {
-  if (!started_ || (store_.has_unsent() && !store_.append_in_flight())) return Instant{0};
+  if (store_.has_unsent() && !store_.append_in_flight()) return Instant{0};
   if (store_.append_in_flight()) return watches_.wake_at();
+  if (own_writes_at_ != Instant::Never()) return std::min(watches_.wake_at(), own_writes_at_);
   return std::min(watches_.wake_at(), event_expiry_.wake_at());
 }
 
@@ -243,6 +249,20 @@ void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
     concerns = table == kDefinitions || (table >= api::kKindsCount && definitions_.HoldsEnd(table));
   }
   if (concerns) RefreshDefinitions(now, out);
+}
+
+void ApiServer::Refused(Instant now, uint64_t sequence, env::Outbox& out) {
+  store_.Discard(sequence);
+  own_writes_at_ = now + kOwnWritesRetry;
+  const env::HttpResponse response = ToResponse(
+      NoRoom("no space left on the server's disk: nothing was written; reads are served, and "
+             "writes again once there is room")
+          .error());
+  for (PendingAnswer& answer : pending_answers_) {
+    answer.respond.response = response;
+    out.emplace_back(std::move(answer.respond));
+  }
+  pending_answers_.clear();
 }
 
 std::expected<ServiceTokens::Verified, std::string> ApiServer::VerifyToken(
@@ -419,7 +439,7 @@ Outcome<void> ApiServer::CheckDefinitions(Instant now, const ResourceRequest& re
 }
 
 void ApiServer::AddTo(Hasher& hasher) const {
-  hasher.Add(options_.seed).Add(started_).Add(prng_.fingerprint());
+  hasher.Add(options_.seed).Add(started_).Add(own_writes_at_.ns).Add(prng_.fingerprint());
   store_.AddTo(hasher);
   watches_.AddTo(hasher);
   event_expiry_.AddTo(hasher);

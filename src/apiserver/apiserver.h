@@ -62,6 +62,8 @@ struct Options {
 //
 // One append is on its way at a time; what is written meanwhile is the next. A write is answered,
 // readable and watched when it is durable, and so is a refusal that rests on one that isn't yet.
+// Where the journal has no room, all that wait are answered 507, and the head is what is durable
+// again; what the server writes by itself is looked for anew after a while. Reads go on.
 //
 // Everything a request can do wrong is answered with a Status; nothing a client sends ends the
 // process. Not thread-safe; copying forks the server with all its watches.
@@ -91,8 +93,8 @@ class ApiServer final : public env::Actor {
 
   ApiServer(Options options, store::Store store);
 
-  void Bootstrap(Instant now);
-  void BootstrapAccess(Instant now);
+  void MakeOwn(Instant now);
+  void MakeOwnAccess(Instant now);
   // Who sends a request: a bearer token's identity, else the peer. Problem: 401 for an unknown
   // token or for nobody, unless the path is public.
   [[nodiscard]] Outcome<Identity> Authenticate(Instant now, const env::HttpRequest& request,
@@ -116,6 +118,7 @@ class ApiServer final : public env::Actor {
   void RefreshDefinitions(Instant now, env::Outbox& out);
   void Append(env::Outbox& out);
   void Appended(Instant now, uint64_t sequence, env::Outbox& out);
+  void Refused(Instant now, uint64_t sequence, env::Outbox& out);
 
   Options options_;  // Immutable after construction.
 
@@ -129,6 +132,8 @@ class ApiServer final : public env::Actor {
   EventExpiry event_expiry_;
   std::deque<PendingAnswer> pending_answers_;
   bool started_ = false;
+  // When what the server itself writes is to be looked for: Never() once it is written.
+  Instant own_writes_at_{0};
 };
 
 }  // namespace berth::apiserver

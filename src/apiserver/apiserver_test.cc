@@ -95,6 +95,72 @@ TEST(ApiServer, TheNextGroupGoesWhenTheInboxHasBeenLookedAt) {
   EXPECT_TRUE(server.Answered(third));
 }
 
+TEST(ApiServer, WithoutRoomOnTheDiskWritesAreRefusedReadsGoOnAndNothingAcknowledgedIsLost) {
+  ServerFixture server;
+  const std::string path = std::string(kConfigMaps) + "/a";
+  EXPECT_EQ(server.Call(Method::kPost, kConfigMaps, ConfigMap("a")).status, 201);
+  const env::ExchangeId watch =
+      server.Send(Method::kGet, std::string(kConfigMaps) + "?watch=1&resourceVersion=0");
+  server.Settle();
+  const std::string told = server.stream(watch).text;
+  const env::ExchangeId create = server.Send(Method::kPost, kConfigMaps, ConfigMap("b"));
+  server.Feed(env::Tick{});
+  ASSERT_TRUE(server.append_waiting());
+  // What comes meanwhile rests on it: an object that is there by then, one that is changed.
+  const env::ExchangeId again = server.Send(Method::kPost, kConfigMaps, ConfigMap("b"));
+  const env::ExchangeId change = server.Send(Method::kPut, path, ConfigMap("a", "2"));
+  const env::ExchangeId end = server.Send(Method::kDelete, path);
+  server.Refuse();
+  for (const env::ExchangeId exchange : {create, again, change, end}) {
+    const env::HttpResponse refused = server.Take(exchange);
+    EXPECT_EQ(refused.status, 507);
+    EXPECT_NE(refused.body.view().find(R"("reason":"InsufficientStorage")"), std::string::npos);
+    EXPECT_NE(refused.body.view().find("no space left on the server's disk"), std::string::npos);
+  }
+  EXPECT_FALSE(server.append_waiting());
+  EXPECT_GT(server.server().wake_at(), server.now()) << "it does not try for ever";
+  EXPECT_EQ(server.Call(Method::kGet, std::string(kConfigMaps) + "/b").status, 404);
+  const env::HttpResponse kept = server.Call(Method::kGet, path);
+  EXPECT_NE(kept.body.view().find(R"("data":{"a":"1"})"), std::string::npos) << kept.body.view();
+  EXPECT_EQ(server.stream(watch).text, told);
+  // There is room.
+  EXPECT_EQ(server.Call(Method::kPost, kConfigMaps, ConfigMap("b")).status, 201);
+  EXPECT_EQ(server.Call(Method::kPut, path, ConfigMap("a", "3")).status, 200);
+  EXPECT_EQ(std::ranges::count(server.stream(watch).text, '\n'), 3);
+  const auto before = server.Call(Method::kGet, kConfigMaps);
+  ServerFixture restarted({}, server.journal());
+  EXPECT_EQ(restarted.Call(Method::kGet, kConfigMaps).body.view(), before.body.view());
+}
+
+TEST(ApiServer, WhatTheServerWritesItselfIsTriedAgainWhenThereIsRoom) {
+  Result<ApiServer> made = ApiServer::Make({}, {});
+  ASSERT_TRUE(made.has_value());
+  ApiServer server = std::move(*made);
+  Instant now = Instant::FromSeconds(1'800'000'000);
+  const auto append_at = [&](Instant at) -> uint64_t {
+    env::Outbox out;
+    server.Step(at, env::Tick{}, out);
+    for (const env::Output& output : out) {
+      if (const auto* append = std::get_if<env::AppendJournal>(&output)) return append->sequence;
+    }
+    return 0;
+  };
+  for (int i = 0; i < 3; ++i) {
+    const uint64_t sequence = append_at(now);
+    ASSERT_NE(sequence, 0U);
+    env::Outbox out;
+    server.Step(now, env::JournalRefused{.sequence = sequence}, out);
+    EXPECT_EQ(append_at(now), 0U) << "no room a moment ago";
+    EXPECT_GT(server.wake_at(), now);
+    now = server.wake_at();
+  }
+  env::Outbox out;
+  server.Step(now, env::JournalAppended{.sequence = append_at(now)}, out);
+  EXPECT_NE(server.store().Find(server.store().TableNamed("namespaces").value(),
+                                {.namespace_name = "", .name = "kube-system"}),
+            nullptr);
+}
+
 TEST(ApiServer, ARestartFromTheJournalKeepsEverything) {
   ServerFixture server;
   server.Call(Method::kPost, kConfigMaps, ConfigMap("a"));
@@ -359,6 +425,64 @@ TEST(ApiServer, AfterARestartEventsEndByTheirOwnTimesButNeverLaterThanNewOnes) {
   EXPECT_EQ(there(), "prolonged odd ");
   again.Advance(Duration::Minutes(40));
   EXPECT_EQ(there(), "");
+}
+
+// Due Events are deleted by the server itself.
+TEST(ApiServer, EventsThatAreDueWaitForRoomOnTheDisk) {
+  ServerFixture server;
+  ASSERT_EQ(server.Call(Method::kPost, kEvents, EventOf("e")).status, 201);
+  server.Wait(server.server().wake_at() - server.now());
+  server.Feed(env::Tick{});
+  ASSERT_TRUE(server.append_waiting());
+  server.Refuse();
+  EXPECT_GT(server.server().wake_at(), server.now());
+  EXPECT_EQ(server.Call(Method::kGet, std::string(kEvents) + "/e").status, 200);
+  server.Advance(server.server().wake_at() - server.now());
+  EXPECT_EQ(server.Call(Method::kGet, std::string(kEvents) + "/e").status, 404);
+}
+
+// Within its life a server's clock never goes back (env/os/clock.h); between two lives it may.
+TEST(ApiServer, AClockThatWasSetBackBeforeTheStartKeepsNothingForEverAndTrustsNothingFromLater) {
+  const auto token_in = [](const env::HttpResponse& response) {
+    return std::string(api::TextAt(*codec::ParseJson(response.body.view()), "status.token"));
+  };
+  constexpr const char* kAccounts = "/api/v1/namespaces/default/serviceaccounts";
+  const auto status_by = [&](ServerFixture& server, const std::string& token) {
+    server.set_peer({});
+    const int status =
+        server.Call(Method::kGet, "/apis", "", {{"authorization", "Bearer " + token}}).status;
+    server.set_peer({.user = "admin", .groups = {"system:masters"}});
+    return status;
+  };
+  ServerFixture server({.token_key = FakeTokenKey()});
+  server.Call(Method::kPost, kAccounts, R"({"metadata":{"name":"a"}})");
+  const std::string token =
+      token_in(server.Call(Method::kPost, std::string(kAccounts) + "/a/token", R"({"spec":{}})"));
+  ASSERT_FALSE(token.empty());
+  EXPECT_EQ(status_by(server, token), 403) << "known, and without rights";
+  server.Call(Method::kPost, kEvents, EventOf("late"));
+  server.Call(Method::kPost, kConfigMaps, ConfigMap("late"));
+  const uint64_t last = server.server().store().durable_revision();
+
+  const Instant earlier = server.now() - Duration::Minutes(60 * 24);
+  ServerFixture again({.token_key = FakeTokenKey()}, server.journal(), earlier);
+  // Revisions, which order everything, go on; only the times that people read go back.
+  const env::HttpResponse made = again.Call(Method::kPost, kConfigMaps, ConfigMap("early"));
+  EXPECT_EQ(made.status, 201);
+  EXPECT_NE(made.body.view().find(api::PrintTimestamp(earlier)), std::string_view::npos);
+  EXPECT_GT(again.server().store().durable_revision(), last);
+  // A token from later is none yet, one from now is; it ends by the new clock.
+  EXPECT_EQ(status_by(again, token), 401);
+  const std::string fresh =
+      token_in(again.Call(Method::kPost, std::string(kAccounts) + "/a/token", R"({"spec":{}})"));
+  EXPECT_EQ(status_by(again, fresh), 403);
+  again.Advance(Duration::Minutes(59));
+  EXPECT_EQ(again.Call(Method::kGet, std::string(kEvents) + "/late").status, 200);
+  again.Advance(Duration::Minutes(3));
+  EXPECT_EQ(status_by(again, fresh), 401);
+  EXPECT_EQ(again.Call(Method::kGet, std::string(kEvents) + "/late").status, 404)
+      << "an Event from later stays no longer than a new one";
+  EXPECT_EQ(again.Call(Method::kDelete, std::string(kConfigMaps) + "/late").status, 200);
 }
 
 // What a client knows after it has folded a watch's events into what it had.

@@ -203,6 +203,10 @@ std::unexpected<Problem> TooManyRequests(std::string message, int64_t retry_afte
   return std::unexpected(std::move(problem));
 }
 
+std::unexpected<Problem> NoRoom(std::string message) {
+  return std::unexpected(Plain(507, "InsufficientStorage", std::move(message), true));
+}
+
 std::string StatusJson(const Problem& problem) {
   std::string out = R"({"kind":"Status","apiVersion":"v1","metadata":{)";
   if (!problem.continue_token.empty()) AppendMember(out, "continue", problem.continue_token);

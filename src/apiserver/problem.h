@@ -79,6 +79,9 @@ std::unexpected<Problem> Expired(std::string message);
 std::unexpected<Problem> VersionTooLarge(uint64_t wanted, uint64_t current);
 std::unexpected<Problem> TooManyRequests(std::string message, int64_t retry_after_seconds);
 
+// There is no room for what a write would store.
+std::unexpected<Problem> NoRoom(std::string message);
+
 // The Status object, without a line break.
 [[nodiscard]] std::string StatusJson(const Problem& problem);
 [[nodiscard]] env::HttpResponse ToResponse(const Problem& problem);

@@ -92,6 +92,14 @@ class ServerFixture {
     Feed(env::JournalAppended{.sequence = sequence});
   }
 
+  // The journal has no room for it. REQUIRES: append_waiting().
+  void Refuse() {
+    const uint64_t sequence = append_.value();
+    append_.reset();
+    journal_.resize(journaled_);
+    Feed(env::JournalRefused{.sequence = sequence});
+  }
+
   // Acknowledges appends and lets due timers run until nothing is left to do.
   void Settle() {
     while (true) {
@@ -105,6 +113,8 @@ class ServerFixture {
     }
   }
 
+  // Time passes, and nothing is done.
+  void Wait(Duration time) { now_ = now_ + time; }
   void Advance(Duration time) {
     now_ = now_ + time;
     Settle();
@@ -145,6 +155,7 @@ class ServerFixture {
       CHECK(!append_);
       append_ = append->sequence;
       if (keeping_) {
+        journaled_ = journal_.size();
         journal_.insert(journal_.end(), append->records.begin(), append->records.end());
       }
     }
@@ -169,6 +180,7 @@ class ServerFixture {
   std::map<uint64_t, Stream> streams_;
   std::optional<uint64_t> append_;
   std::vector<env::JournalRecord> journal_;
+  size_t journaled_ = 0;  // Records before the append that waits.
   bool draining_ = true;
   bool keeping_ = true;
   uint64_t frame_bytes_ = 0;

@@ -79,8 +79,18 @@ void Watches::Start(Instant now, env::ExchangeId exchange, WatchStart start,
       .next_bookmark = start.bookmarks ? now + kBookmarkInterval : Instant::Never(),
   };
   SetTimer(exchange.value, watch);
+  SetPhase(exchange.value, watch, watch.phase);
   watches_.emplace(exchange.value, std::move(watch));
   Advance(now, exchange.value, store, out);
+}
+
+void Watches::SetPhase(uint64_t exchange, Watch& watch, Phase phase) {
+  watch.phase = phase;
+  if (phase == Phase::kBehind) {
+    behind_.insert(exchange);
+  } else {
+    behind_.erase(exchange);
+  }
 }
 
 void Watches::Send(uint64_t exchange, Watch& watch, Bytes frame, env::Outbox& out) {
@@ -113,10 +123,15 @@ void Watches::Publish(Instant now, store::RevisionRange range, const store::Stor
   const bool lost = range.first <= store.compacted_revision();
   std::map<store::Table, Changes> changes;
   if (!lost) changes = ChangesByTable(range, store);
+  const auto fall_behind = [&](uint64_t exchange, Watch& watch, uint64_t next) {
+    watch.next = next;
+    SetPhase(exchange, watch, Phase::kBehind);
+  };
   for (auto& [key, group] : groups_) {
     if (group.live.empty()) continue;
     if (lost) {
-      for (const uint64_t exchange : group.live) watches_.at(exchange).phase = Phase::kBehind;
+      for (const uint64_t exchange : group.live)
+        fall_behind(exchange, watches_.at(exchange), range.first);
       group.live.clear();
       continue;
     }
@@ -126,21 +141,21 @@ void Watches::Publish(Instant now, store::RevisionRange range, const store::Stor
       for (const store::Event* event : found->second.events) AppendEvent(group, *event, now, text);
     }
     const Bytes frame(std::move(text));
-    const std::set<uint64_t> live = group.live;
-    for (const uint64_t exchange : live) {
+    if (frame.empty()) continue;
+    for (auto live = group.live.begin(); live != group.live.end();) {
+      const uint64_t exchange = *live;
       Watch& watch = watches_.at(exchange);
-      watch.next = range.last + 1;
       Send(exchange, watch, frame, out);
-      if (watch.unread <= unread_max_) continue;
-      watch.phase = Phase::kBehind;
-      group.live.erase(exchange);
+      if (watch.unread <= unread_max_) {
+        ++live;
+        continue;
+      }
+      fall_behind(exchange, watch, range.last + 1);
+      live = group.live.erase(live);
     }
   }
   // Those who wait for a revision of the future, or were too slow and have caught up meanwhile.
-  std::vector<uint64_t> behind;
-  for (const auto& [exchange, watch] : watches_) {
-    if (watch.phase == Phase::kBehind) behind.push_back(exchange);
-  }
+  const std::vector<uint64_t> behind(behind_.begin(), behind_.end());
   for (const uint64_t exchange : behind) Advance(now, exchange, store, out);
 }
 
@@ -159,6 +174,7 @@ void Watches::Remove(uint64_t exchange) {
   const auto group = groups_.find(it->second.group);
   CHECK(group != groups_.end());
   group->second.live.erase(exchange);
+  behind_.erase(exchange);
   if (--group->second.members == 0) groups_.erase(group);
   watches_.erase(it);
 }
@@ -237,7 +253,7 @@ bool Watches::AdvanceListing(Instant now, uint64_t exchange, const store::Store&
     }
     Send(exchange, watch, Bytes(std::move(text)), out);
     if (!more) {
-      watch.phase = Phase::kBehind;
+      SetPhase(exchange, watch, Phase::kBehind);
       watch.next = revision + 1;
       return true;
     }
@@ -252,7 +268,7 @@ bool Watches::AdvanceBehind(Instant now, uint64_t exchange, const store::Store& 
   while (watch.unread <= unread_max_) {
     if (watch.next > store.durable_revision() + 1) return true;  // The future.
     if (watch.next == store.durable_revision() + 1) {
-      watch.phase = Phase::kLive;
+      SetPhase(exchange, watch, Phase::kLive);
       group.live.insert(exchange);
       return true;
     }
@@ -300,11 +316,13 @@ Instant Watches::wake_at() const {
   return timers_.empty() ? Instant::Never() : timers_.begin()->first;
 }
 
-// Groups and timers follow from the watches: a group's key tells its shape and selection.
+// Groups, timers and who is behind follow from the watches: a group's key tells its shape and
+// selection.
 void Watches::AddTo(Hasher& hasher) const {
   hasher.Add(watches_.size());
   for (const auto& [exchange, watch] : watches_) {
-    hasher.Add(exchange).Add(watch.phase).Add(std::string_view(watch.group)).Add(watch.next);
+    hasher.Add(exchange).Add(watch.phase).Add(std::string_view(watch.group));
+    hasher.Add(watch.phase == Phase::kLive ? 0 : watch.next);
     hasher.Add(std::string_view(watch.after_namespace)).Add(std::string_view(watch.after_name));
     hasher.Add(watch.bookmarks).Add(watch.initial_events_end).Add(watch.unread);
     hasher.Add(watch.deadline.ns).Add(watch.next_bookmark.ns);

@@ -41,7 +41,7 @@ struct WatchStart {
 // that limit and one frame.
 //
 // A copyable value; not thread-safe. Cost of a commit group: the events, times the distinct shapes
-// and selections, plus one output per watch.
+// and selections, plus one output per watch that is told of something.
 class Watches {
  public:
   // Aimed at: a frame ends with the event that passes it.
@@ -74,7 +74,9 @@ class Watches {
   struct Watch {
     Phase phase = Phase::kBehind;
     std::string group;  // Key of its group.
-    uint64_t next = 0;  // The next revision to look at; the listing's revision while listing.
+    // The next revision to look at; the listing's revision while listing; of a live watch where it
+    // began to be live.
+    uint64_t next = 0;
     std::string after_namespace;  // Where the listing stands.
     std::string after_name;
     bool bookmarks = false;
@@ -93,6 +95,7 @@ class Watches {
     size_t members = 0;
   };
 
+  void SetPhase(uint64_t exchange, Watch& watch, Phase phase);
   void Send(uint64_t exchange, Watch& watch, Bytes frame, env::Outbox& out);
   // Continues a watch that lists or is behind, as far as its client reads. False: it has ended.
   bool Advance(Instant now, uint64_t exchange, const store::Store& store, env::Outbox& out);
@@ -109,6 +112,7 @@ class Watches {
 
   std::map<uint64_t, Watch> watches_;  // By exchange.
   std::map<std::string, Group> groups_;
+  std::set<uint64_t> behind_;  // Those in that phase, by exchange.
   std::set<std::pair<Instant, uint64_t>> timers_;
 };
 

@@ -72,8 +72,12 @@ inline constexpr int64_t kRequestHeaderBytesMax = 64 * 1024;
 // KiB.
 inline constexpr int64_t kNestingMax = 128;
 
-inline constexpr int64_t kConnectionsMax = 4'096;
+// HTTP/1.1 has a connection a watch, beside those for all else. An open one costs some 60 KiB.
 inline constexpr int64_t kWatchesMax = 16'384;
+inline constexpr int64_t kConnectionsMax = kWatchesMax + 4'096;
+// Whole answers that clients have not taken yet, in sum: two lists of 150,000 pods of 3 KiB. Over
+// it who has taken nothing for the longest time is cut.
+inline constexpr int64_t kUnsentBytesMax = int64_t{1} << 30;
 // A watch with this much unread gets nothing more until its client has read; it then continues from
 // the log. 500 pods of 2 KiB fit. With every watch at its limit this would be 16 GiB; with the
 // dozens that a cluster has, tens of MiB.

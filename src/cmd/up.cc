@@ -9,8 +9,10 @@
 //                                                                      DATA-DIR/journal.db
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
@@ -20,9 +22,11 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "apiserver/apiserver.h"
 #include "base/hash.h"
+#include "base/limits.h"
 #include "base/prng.h"
 #include "cmd/commands.h"
 #include "cmd/configuration.h"
@@ -47,9 +51,23 @@ namespace berth::cmd {
 namespace {
 
 constexpr int kTokenBytes = 32;
+// Descriptors for all but connections: files, threads' events, what libraries open.
+constexpr int64_t kOwnDescriptors = 128;
 
 env::Peer Master(std::string user) {
   return {.user = std::move(user), .groups = {"system:masters"}};
+}
+
+// How many connections there may be: each takes a descriptor, of which the process has from here on
+// as many as it may.
+int64_t ConnectionsMax() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return limits::kConnectionsMax;
+  const rlim_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
+  const bool raised = setrlimit(RLIMIT_NOFILE, &limit) == 0;
+  const auto descriptors =
+      static_cast<int64_t>(std::min<rlim_t>(raised ? limit.rlim_cur : before, INT32_MAX));
+  return std::clamp<int64_t>(descriptors - kOwnDescriptors, 1, limits::kConnectionsMax);
 }
 
 // The demo's display tells what goes on; lines in between would break it.
@@ -374,6 +392,7 @@ Status Cluster::Listen() {
   options.port = options_.port;
   options.identity = pki_.server;
   options.client_authority_pem = pki_.authority.certificate_pem;
+  options.connections_max = ConnectionsMax();
   options.log = [this](env::LogLevel level, const std::string& text) {
     logger_.Write(level, "https", text);
   };

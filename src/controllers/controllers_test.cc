@@ -788,10 +788,10 @@ class NodesTest : public ControllersTest {
         {"key":"node.kubernetes.io/not-ready","effect":"NoSchedule"}]},
         "status":{"conditions":[{"type":"Ready","status":"True"}]}})");
   }
-  void Renew(const std::string& name) {
+  void Renew(const std::string& name, Duration ahead = {}) {
     const std::string path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases";
     const std::string body = R"({"metadata":{"name":")" + name + R"("},"spec":{"renewTime":")" +
-                             api::PrintMicroTime(api_.now) + R"("}})";
+                             api::PrintMicroTime(api_.now + ahead) + R"("}})";
     if (api_.Find(path + "/" + name) == nullptr) return Make(path, body);
     Patch(path + "/" + name, body);
   }
@@ -803,6 +803,21 @@ class NodesTest : public ControllersTest {
                      name, node, tolerations));
   }
 };
+
+// A sign is a lease that moves, whatever time it says: clocks are set back, and differ.
+TEST_F(NodesTest, LeasesFromLaterKeepNoSilentNodeAndLeasesFromEarlierAreSigns) {
+  MakeNode("a");
+  MakeNode("b");
+  Renew("a", Duration::Minutes(60 * 24));
+  Renew("b", Duration::Minutes(60 * 24));
+  Pass(1);
+  for (int i = 0; i < 11; ++i) {
+    Renew("b");
+    Pass(10);
+  }
+  EXPECT_EQ(Condition("/api/v1/nodes/a", "Ready"), "Unknown NodeStatusUnknown");
+  EXPECT_EQ(Condition("/api/v1/nodes/b", "Ready"), "True ");
+}
 
 TEST_F(NodesTest, ASilentNodeIsLostAndItsPodsLeaveInTime) {
   MakeNode("a");

@@ -139,14 +139,20 @@ struct JournalContent {
 };
 
 // Output: make the records durable, all or none, after every append before it. Answered by
-// JournalAppended.
+// JournalAppended or JournalRefused.
 struct AppendJournal {
   uint64_t sequence = 0;
   std::vector<JournalRecord> records;
 };
 
-// Input: durable. An append that fails ends the process: what was acknowledged must stay true.
+// Input: durable. An append of unknown fate ends the process: what was acknowledged must stay true.
 struct JournalAppended {
+  uint64_t sequence = 0;
+};
+
+// Input: there is no room for the append, and nothing of it is in the log. What is appended after
+// it is tried on its own: who builds one append on another has one on its way at a time.
+struct JournalRefused {
   uint64_t sequence = 0;
 };
 
@@ -164,7 +170,7 @@ struct Log {
 };
 
 using Input = std::variant<Tick, Response, StreamData, StreamEnded, CallFailed, RequestArrived,
-                           ExchangeAbandoned, StreamDrained, JournalAppended>;
+                           ExchangeAbandoned, StreamDrained, JournalAppended, JournalRefused>;
 using Output = std::variant<SendRequest, CancelCall, Respond, Frame, EndStream, AppendJournal, Log>;
 using Outbox = std::vector<Output>;
 

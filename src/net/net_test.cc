@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <condition_variable>
@@ -88,6 +89,8 @@ struct Origin final : env::InputSink {
       out.emplace_back(env::Respond{id, {200, {}, Bytes()}, true});
       const Bytes frame(std::string(100'000, 'f'));
       for (int i = 0; i < 300; ++i) out.emplace_back(env::Frame{id, frame});
+    } else if (target == "/large") {
+      out.emplace_back(env::Respond{id, {200, {}, Bytes(std::string(8'000'000, 'x'))}, false});
     } else if (target == "/gone") {
       out.emplace_back(env::Respond{id, {410, {}, Bytes("too old")}, false});
     }
@@ -125,6 +128,43 @@ struct Asker final : env::InputSink {
   std::mutex mutex;
   std::map<uint64_t, std::string> streamed;
   std::atomic<uint64_t> streamed_bytes = 0;
+};
+
+// A connection of TLS on a socket that is connected already.
+class TlsSocket {
+ public:
+  explicit TlsSocket(int descriptor)
+      : descriptor_(descriptor),
+        context_(SSL_CTX_new(TLS_client_method())),
+        tls_(SSL_new(context_)) {
+    SSL_set_fd(tls_, descriptor_);
+    EXPECT_EQ(SSL_connect(tls_), 1);
+  }
+  ~TlsSocket() {
+    SSL_free(tls_);
+    SSL_CTX_free(context_);
+    close(descriptor_);
+  }
+  TlsSocket(const TlsSocket&) = delete;
+  TlsSocket& operator=(const TlsSocket&) = delete;
+
+  void Send(const std::string& bytes) {
+    EXPECT_GT(SSL_write(tls_, bytes.data(), static_cast<int>(bytes.size())), 0);
+  }
+  // How many bytes x come until the server closes, or that there are so many.
+  size_t ReadAll(size_t enough = SIZE_MAX) {
+    size_t sum = 0;
+    char buffer[16 * 1024];
+    for (int count = 0; sum < enough && (count = SSL_read(tls_, buffer, sizeof(buffer))) > 0;) {
+      sum += static_cast<size_t>(std::count(buffer, buffer + count, 'x'));
+    }
+    return sum;
+  }
+
+ private:
+  int descriptor_;
+  SSL_CTX* context_;
+  SSL* tls_;
 };
 
 class NetTest : public ::testing::Test {
@@ -293,6 +333,33 @@ TEST_F(NetTest, ASlowWatcherDelaysNobodyAndIsNotDrained) {
   EXPECT_EQ(asker.lines.Wait(50).size(), 50U);
   EXPECT_LT(origin.drained_bytes, 30'000'000U);
   watcher.join();
+}
+
+// Method: clients that ask for a large answer and take none of it, then one that does. How much of
+// theirs the kernel takes, and when, decides which of them is cut.
+TEST_F(NetTest, AnswersThatNobodyTakesAreBoundedInSumAndWhoReadsIsServed) {
+  constexpr size_t kAnswerBytes = 8'000'000;  // More than sockets hold.
+  Serve([](ServerOptions& options) { options.unsent_bytes_max = 5 * kAnswerBytes / 2; });
+  std::vector<std::unique_ptr<TlsSocket>> lazy;
+  for (size_t i = 0; i < 5; ++i) {
+    lazy.push_back(std::make_unique<TlsSocket>(Dial()));
+    lazy.back()->Send("GET /large HTTP/1.1\r\nHost: x\r\n\r\n");
+  }
+  // What they asked, and that three were cut.
+  EXPECT_EQ(origin.lines.Wait(8).size(), 8U);
+  Connect();
+  Send(1, "/large");
+  const std::vector<std::string> got = asker.lines.Wait(1);
+  ASSERT_EQ(got.size(), 1U);
+  EXPECT_THAT(got[0], StartsWith("1: 200 xxx"));
+  EXPECT_EQ(server->stats().slow_count, 4U);
+  EXPECT_EQ(std::ranges::count_if(lazy,
+                                  [](const std::unique_ptr<TlsSocket>& each) {
+                                    return each->ReadAll(kAnswerBytes) == kAnswerBytes;
+                                  }),
+            1)
+      << "the one that was not cut goes on";
+  EXPECT_THAT(log.Wait(1), ElementsAre(HasSubstr("wait for their clients")));
 }
 
 TEST_F(NetTest, ClientCertificatesTellWhoAsksAndForeignOnesDoNot) {

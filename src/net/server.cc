@@ -108,6 +108,7 @@ struct HttpsServer::Impl {
   void OnAccept(const error_code& error, tcp::socket socket);
   void MakeRoom();
   void LogLimit();
+  void ShedUnsent(const Session& newest);
   void Sweep();
   void Deliver(std::vector<env::Output>& batch);
   void Arrived(env::Input input);
@@ -138,11 +139,14 @@ struct HttpsServer::Impl {
   std::string date;
   std::chrono::steady_clock::time_point limit_logged;
   uint64_t limit_unlogged_count = 0;  // Connections closed at the limit since then.
+  int64_t unsent_bytes = 0;           // Of whole answers under way.
+  std::chrono::steady_clock::time_point slow_logged;
 
   std::atomic<uint64_t> accepted_count = 0;
   std::atomic<uint64_t> refused_count = 0;
   std::atomic<uint64_t> requests_count = 0;
   std::atomic<uint64_t> malformed_count = 0;
+  std::atomic<uint64_t> slow_count = 0;
   std::atomic<int64_t> open_count = 0;
 };
 
@@ -173,8 +177,13 @@ class Session final : public std::enable_shared_from_this<Session> {
   // Nothing of a request has ever come.
   [[nodiscard]] bool silent() const { return !spoken_; }
   [[nodiscard]] SteadyTime opened() const { return opened_; }
+  // Of a whole answer that is not all taken.
+  [[nodiscard]] int64_t unsent_bytes() const { return unsent_bytes_; }
+  // When the client last took something of it.
+  [[nodiscard]] SteadyTime taken_at() const { return taken_at_; }
 
  private:
+  void HoldAnswer(int64_t bytes);
   void Peek();
   void RefusePlain();
   void OnHandshake(const error_code& error);
@@ -221,6 +230,8 @@ class Session final : public std::enable_shared_from_this<Session> {
   std::deque<Bytes> frames_;
   size_t front_offset_ = 0;  // Bytes of the first frame that are written (only when not chunked).
   uint64_t draining_ = 0;    // Bytes of frames in `out_`.
+  int64_t unsent_bytes_ = 0;
+  SteadyTime taken_at_;
   bool last_chunk_due_ = false;
   std::string out_;
 };
@@ -383,8 +394,17 @@ void Session::Respond(env::Respond respond) {
     chunked_ = false;
   } else if (!respond.response.body.empty()) {
     frames_.push_back(std::move(respond.response.body));
+    if (!respond.stream) HoldAnswer(static_cast<int64_t>(frames_.back().size()));
   }
   Write();
+}
+
+// Its last answer is gone; `bytes` of another are here.
+void Session::HoldAnswer(int64_t bytes) {
+  server_.unsent_bytes += bytes - unsent_bytes_;
+  unsent_bytes_ = bytes;
+  taken_at_ = std::chrono::steady_clock::now();
+  if (server_.unsent_bytes > server_.options.unsent_bytes_max) server_.ShedUnsent(*this);
 }
 
 void Session::Send(Bytes frame) {
@@ -461,6 +481,7 @@ void Session::OnWritten(const error_code& error) {
   if (closed_) return;
   if (error) return Close();
   deadline_ = SteadyTime::max();
+  if (unsent_bytes_ > 0) taken_at_ = std::chrono::steady_clock::now();
   if (draining_ > 0) {
     server_.Arrived(
         env::StreamDrained{.exchange = exchange_, .bytes = std::exchange(draining_, 0)});
@@ -481,6 +502,7 @@ void Session::OnWritten(const error_code& error) {
 }
 
 void Session::FinishExchange() {
+  HoldAnswer(0);
   exchange_ = {};
   answered_ = false;
   chunked_ = false;
@@ -498,6 +520,8 @@ void Session::CloseIfOverdue(SteadyTime now) {
 void Session::Close() {
   if (closed_) return;
   closed_ = true;
+  HoldAnswer(0);
+  frames_.clear();
   if (exchange_.value != 0) server_.Arrived(env::ExchangeAbandoned{exchange_});
   exchange_ = {};
   error_code ignored;
@@ -588,6 +612,31 @@ void HttpsServer::Impl::MakeRoom() {
   if (found == nullptr) return;
   LogLimit();
   found->Close();
+}
+
+// Cuts those who let their answers lie for the longest time, until the rest is within its bound.
+void HttpsServer::Impl::ShedUnsent(const Session& newest) {
+  uint64_t cut_count = 0;
+  while (unsent_bytes > options.unsent_bytes_max) {
+    std::shared_ptr<Session> slowest;
+    for (const std::shared_ptr<Session>& session : slots) {
+      if (session == nullptr || session.get() == &newest || session->unsent_bytes() == 0) continue;
+      if (slowest == nullptr || session->taken_at() < slowest->taken_at()) slowest = session;
+    }
+    if (slowest == nullptr) break;
+    slowest->Close();
+    ++cut_count;
+  }
+  slow_count.fetch_add(cut_count, std::memory_order_relaxed);
+  const auto now = std::chrono::steady_clock::now();
+  if (cut_count == 0 || (slow_logged != SteadyTime() && now - slow_logged < kLimitLogInterval)) {
+    return;
+  }
+  slow_logged = now;
+  Log(env::LogLevel::kWarning,
+      fmt::format("answers of more than {} bytes wait for their clients: who took nothing for the "
+                  "longest time is cut",
+                  options.unsent_bytes_max));
 }
 
 void HttpsServer::Impl::LogLimit() {
@@ -708,6 +757,7 @@ ServerStats HttpsServer::stats() const {
           .refused_count = impl_->refused_count.load(std::memory_order_relaxed),
           .requests_count = impl_->requests_count.load(std::memory_order_relaxed),
           .malformed_count = impl_->malformed_count.load(std::memory_order_relaxed),
+          .slow_count = impl_->slow_count.load(std::memory_order_relaxed),
           .open_count = impl_->open_count.load(std::memory_order_relaxed)};
 }
 

@@ -33,6 +33,7 @@ struct ServerOptions {
   // over a slow path takes.
   Duration silence_at_limit = Duration::Seconds(2);
   Duration write_timeout = Duration::Seconds(60);  // For the client to take 64 KiB.
+  int64_t unsent_bytes_max = limits::kUnsentBytesMax;
 
   // Told what goes wrong beside single connections; called on the server's thread.
   std::function<void(env::LogLevel, std::string)> log;
@@ -43,6 +44,7 @@ struct ServerStats {
   uint64_t refused_count = 0;  // Over connections_max.
   uint64_t requests_count = 0;
   uint64_t malformed_count = 0;  // Answered 400, 413 or 431 here.
+  uint64_t slow_count = 0;       // Cut to make room for the answers of others.
   int64_t open_count = 0;
 };
 
@@ -51,11 +53,13 @@ struct ServerStats {
 //
 // One thread does all of its I/O; no client waits for another one. A connection carries one
 // exchange at a time, further requests on it wait. Frames queue per exchange without a bound of its
-// own: the actor bounds them by what StreamDrained reports. A client that goes, or does not keep
-// the timeouts, ends its exchange with ExchangeAbandoned. What is not HTTP is answered 400 and cut,
-// without reaching the actor; so are bodies and heads over their limits (413, 431). At the
-// limit of connections the oldest that never asked anything is closed for a new one; when there is
-// none, the new one is closed at once. That is logged, once a minute at most.
+// own: the actor bounds them by what StreamDrained reports. Whole answers are bounded in sum: over
+// that the connections whose clients have taken nothing for the longest time are cut. A client
+// that goes, or does not keep the timeouts, ends its exchange with ExchangeAbandoned. What is not
+// HTTP is answered 400 and cut, without reaching the actor; so are bodies and heads over their
+// limits (413, 431). At the limit of connections the oldest that never asked anything is closed for
+// a new one; when there is none, the new one is closed at once. Both are logged, once a minute at
+// most.
 class HttpsServer final : public env::OutputSink {
  public:
   // Binds and listens; nothing is accepted before Start.

@@ -29,6 +29,7 @@ constexpr std::array<MenuEntry, kFaultsCount> kMenu = {{
     {"pod re-created", 120},
     {"node re-created", 60},
     {"Deployment re-created", 120},
+    {"disk full (507)", 2},
 }};
 
 }  // namespace

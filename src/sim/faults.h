@@ -29,8 +29,9 @@ enum class Fault : uint8_t {
   kPodRecreated,       // A pod is deleted and made again with its name.
   kNodeRecreated,      // A node object is deleted and made again with its name.
   kOwnerRecreated,     // A Deployment is deleted and made again with its name.
+  kDiskFull,           // The journal has no room, for a while: what waits for it is answered 507.
 };
-inline constexpr size_t kFaultsCount = 16;
+inline constexpr size_t kFaultsCount = 17;
 
 [[nodiscard]] std::string_view ToString(Fault fault);
 

@@ -28,6 +28,13 @@ Journal::Done Journal::Pop() {
           .records = std::move(first.append.records)};
 }
 
+env::JournalRefused Journal::Refuse() {
+  CHECK(!pending_.empty());
+  const uint64_t sequence = pending_.front().append.sequence;
+  pending_.erase(pending_.begin());
+  return {.sequence = sequence};
+}
+
 Journal::Recovered Journal::Recover() {
   Recovered recovered;
   for (Pending& pending : pending_) {

@@ -27,6 +27,8 @@ class Journal {
     std::vector<env::JournalRecord> records;  // What has become durable.
   };
   Done Pop();
+  // There is no room for the append that would be durable next. REQUIRES: as Pop.
+  env::JournalRefused Refuse();
   // What a new server finds: the live records in key order.
   struct Recovered : env::JournalContent {
     std::vector<env::JournalRecord> survivors;  // Unacknowledged, but found.

@@ -52,6 +52,7 @@ struct InputHasher {
     hasher.Add(in.exchange.value).Add(in.bytes);
   }
   void operator()(const env::JournalAppended& in) const { hasher.Add(in.sequence); }
+  void operator()(const env::JournalRefused& in) const { hasher.Add(in.sequence); }
 
   void AddHeaders(const std::vector<env::Header>& headers) const {
     hasher.Add(headers.size());

@@ -20,6 +20,7 @@ constexpr Duration kPulseMax = Duration::Milliseconds(2);
 // How often processes are given the chance to fail.
 constexpr Duration kMishapEvery = Duration::Milliseconds(100);
 constexpr Duration kServerDownMax = Duration::Seconds(10);
+constexpr Duration kDiskFullMax = Duration::Seconds(8);
 // A process also dies right after a message, before, while or after what it then wants done is
 // done: this much rarer, since there are some hundred messages a second.
 constexpr uint32_t kPerMessage = 8;
@@ -58,6 +59,9 @@ std::string Describe(const env::Input& input) {
     }
     std::string operator()(const env::JournalAppended& in) const {
       return fmt::format("append {} is durable", in.sequence);
+    }
+    std::string operator()(const env::JournalRefused& in) const {
+      return fmt::format("no room for append {}", in.sequence);
     }
   };
   std::string text = std::visit(Visitor{}, input);
@@ -244,6 +248,11 @@ bool World::Step(Instant until) {
       StartServer();
       break;
     case What::kJournal: {
+      if (IsDiskFull()) {
+        const env::JournalRefused refused = journal_.Refuse();
+        if (server_up_) StepServer(refused);
+        break;
+      }
       const Journal::Done done = journal_.Pop();
       for (const env::JournalRecord& record : done.records) OnCommitted(record);
       // What a dead server had sent becomes durable, and nobody is there to hear of it.
@@ -310,6 +319,16 @@ void World::MarkPodsOf(const std::string& node) {
   for (const auto& [key, pod] : checkers_.truth().pods()) {
     if (pod.node_name == node) lost_pods_.insert(key);
   }
+}
+
+// Others fill the disk, and make room again after a while.
+bool World::IsDiskFull() {
+  if (now_ < disk_full_until_) return true;
+  const Ratio chance = options_.faults[Fault::kDiskFull];
+  if (chance.part == 0 || !prng_.Chance(chance)) return false;
+  counts_.Add(Fault::kDiskFull);
+  disk_full_until_ = now_ + Duration{prng_.Between(0, kDiskFullMax.ns)};
+  return true;
 }
 
 // How many of its outputs a process still gets done before it dies; SIZE_MAX when it lives on.
@@ -506,6 +525,7 @@ void World::ReturnNodes(bool all) {
 
 void World::StopFaults() {
   options_.faults = FaultPlan::None();
+  disk_full_until_ = now_;
   ReturnNodes(/*all=*/true);
 }
 
@@ -547,6 +567,7 @@ uint64_t World::Hash() const {
   checkers_.AddTo(hasher);
   network_.AddTo(hasher);
   journal_.AddTo(hasher);
+  hasher.Add(disk_full_until_.ns);
   server_.AddTo(hasher);
   for (size_t i = 0; i < kPartiesCount; ++i) {
     ActorOf(static_cast<Party>(i)).AddTo(hasher);

@@ -154,6 +154,7 @@ class World {
   [[nodiscard]] const env::Actor& ActorOf(Party party) const;
   [[nodiscard]] Instant TickAt(const env::Actor& actor, const Pulse& pulse) const;
   [[nodiscard]] size_t DrawCrash(Fault fault);
+  [[nodiscard]] bool IsDiskFull();
   void StepServer(env::Input input);
   void StepParty(Party party, env::Input input);
   void MaybeFail();
@@ -179,6 +180,7 @@ class World {
   FaultCounts counts_;
   bool server_up_ = true;
   Instant server_returns_ = Instant::Never();
+  Instant disk_full_until_{0};
   Instant next_mishap_;
   std::vector<std::pair<int64_t, Instant>> lost_nodes_;  // Index, when it returns.
   std::set<std::string> off_;                            // Machines of a play.

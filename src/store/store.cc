@@ -108,6 +108,15 @@ RevisionRange Store::MarkDurable(uint64_t sequence) {
   return range;
 }
 
+void Store::Discard(uint64_t sequence) {
+  CHECK_EQ(sequence, sequence_);
+  CHECK(append_in_flight());
+  for (const Event& event : pending_) head_[event.object->table].clear();
+  pending_.clear();
+  in_flight_ = 0;
+  head_revision_ = durable_revision_;
+}
+
 void Store::AppendToLog(Event event) {
   log_bytes_ += FootprintBytes(*event.object);
   log_.push_back(std::move(event));

@@ -110,6 +110,11 @@ class Store {
   // one in flight.
   RevisionRange MarkDurable(uint64_t sequence);
 
+  // The journal has not got the append of that sequence, nor will it: the head is what is durable
+  // again, without what was written after it, too, and the revisions are given anew. REQUIRES: it
+  // is the one in flight.
+  void Discard(uint64_t sequence);
+
   // ---- Durable view --------------------------------------------------------------------------
 
   [[nodiscard]] uint64_t durable_revision() const { return durable_revision_; }

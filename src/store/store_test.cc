@@ -73,6 +73,7 @@ class Twin {
     }
     return content;
   }
+  void Discard(uint64_t durable) { states_.resize(durable + 1); }
   [[nodiscard]] uint64_t head() const { return states_.size() - 1; }
 
  private:
@@ -123,14 +124,19 @@ RC_GTEST_PROP(Store, AgreesWithATwinThatKeepsEverything, ()) {
   uint64_t sequence = 0;
   const int steps = *rc::gen::inRange(1, 80);
   for (int i = 0; i < steps; ++i) {
-    switch (*rc::gen::inRange(0, 6)) {
+    switch (*rc::gen::inRange(0, 7)) {
       case 0:
         if (store.has_unsent() && !store.append_in_flight()) sequence = store.TakeAppend().sequence;
         break;
       case 1:
         if (store.append_in_flight()) store.MarkDurable(sequence);
         break;
-      case 2: {
+      case 2:
+        if (!store.append_in_flight() || *rc::gen::inRange(0, 3) != 0) break;
+        store.Discard(sequence);
+        twin.Discard(store.durable_revision());
+        break;
+      case 3: {
         // A fork goes its own way; the original must not notice.
         Store fork = store;
         Twin fork_twin = twin;

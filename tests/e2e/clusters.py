@@ -109,7 +109,7 @@ class Embedded:
         if not alive:
             return [f"berth up had ended with {status} before its time:\n{tail(self.up.process)}"]
         if status is None:
-            return ["berth up does not end within {END_SECONDS_MAX} s after SIGTERM"]
+            return [f"berth up does not end within {END_SECONDS_MAX} s after SIGTERM"]
         if status != 0:
             return [f"berth up ended with status {status} after SIGTERM:\n{tail(self.up.process)}"]
         return []

@@ -26,6 +26,9 @@ constexpr Duration kTickOverdueMax = Duration::Milliseconds(20);
 // Outputs are handed over at least this often within a long batch, so that others can start on
 // them.
 constexpr int kStepsPerHandOver = 128;
+// An answer so large is handed over at once: a batch of them would be all in memory before the
+// first is sent, or cut for want of a client that takes it.
+constexpr size_t kLargeAnswerBytes = 1024 * 1024;
 constexpr size_t kGroupTimesKept = 4096;
 constexpr int kExitJournalFailed = 74;  // EX_IOERR of sysexits.h.
 constexpr int kGivesWayNice = 10;  // A tenth of what others get, while all want more than there is.
@@ -98,11 +101,13 @@ class JournalThread {
  private:
   void Run();
   void Write(std::vector<std::pair<ActorThread*, AppendJournal>>& group);
+  void TellRoom(bool refused);
 
   const Clock& clock_;
   Logger& logger_;
   SqliteJournal& journal_;
   std::thread thread_;
+  bool full_ = false;  // The thread's own: the last append found no room.
   Mutex mutex_;
   CondVar wake_;
   std::vector<std::pair<ActorThread*, AppendJournal>> queue_ GUARDED_BY(mutex_);
@@ -140,7 +145,7 @@ class ActorThread final : public InputSink {
   void Post(std::vector<Input> batch) override;
   // What the journal has done. It is told between two steps of a batch, before what else waits:
   // the journal gets its next group, and those who wait their answers, while the batch goes on.
-  void PostAppended(std::vector<JournalAppended> appended);
+  void PostAppended(std::vector<Input> appended);
   // Answers of the in-process server.
   void PostAnswers(std::vector<Output> answers);
 
@@ -169,6 +174,7 @@ class ActorThread final : public InputSink {
   void AnswerRespond(Respond respond);
   void AnswerFrame(Frame frame);
   void AnswerEnd(EndStream end);
+  [[nodiscard]] bool HasLargeAnswer() const;
   void TickWhenDue(bool idle);
   void ExpireCalls();
   [[nodiscard]] Instant NextDeadline();
@@ -192,7 +198,7 @@ class ActorThread final : public InputSink {
   CondVar wake_;
   std::vector<Input> inbox_ GUARDED_BY(mutex_);
   std::vector<Output> answers_ GUARDED_BY(mutex_);
-  std::vector<JournalAppended> appended_ GUARDED_BY(mutex_);
+  std::vector<Input> appended_ GUARDED_BY(mutex_);
   int requests_waiting_ GUARDED_BY(mutex_) = 0;
   bool waiting_ GUARDED_BY(mutex_) = false;
   bool stop_ GUARDED_BY(mutex_) = false;
@@ -243,9 +249,10 @@ void ActorThread::Post(std::vector<Input> batch) {
   }
 }
 
-void ActorThread::PostAppended(std::vector<JournalAppended> appended) {
+void ActorThread::PostAppended(std::vector<Input> appended) {
   MutexLock lock(mutex_);
-  appended_.insert(appended_.end(), appended.begin(), appended.end());
+  appended_.insert(appended_.end(), std::make_move_iterator(appended.begin()),
+                   std::make_move_iterator(appended.end()));
   appended_waits_.store(true, std::memory_order_relaxed);
   if (waiting_) wake_.NotifyOne();
 }
@@ -318,7 +325,7 @@ bool ActorThread::RunBatch() {
   int steps = 0;
   const auto after_step = [&] {
     TakeAppended();
-    if (++steps % kStepsPerHandOver != 0) return;
+    if (++steps % kStepsPerHandOver != 0 && !HasLargeAnswer()) return;
     TickWhenDue(/*idle=*/false);
     HandOver();
   };
@@ -340,15 +347,21 @@ bool ActorThread::RunBatch() {
   return inbox_.empty() && answers_.empty();
 }
 
+// The last step's is the last output.
+bool ActorThread::HasLargeAnswer() const {
+  const auto* respond = outbox_.empty() ? nullptr : std::get_if<Respond>(&outbox_.back());
+  return respond != nullptr && respond->response.body.size() >= kLargeAnswerBytes;
+}
+
 void ActorThread::TakeAppended() {
   if (!appended_waits_.load(std::memory_order_relaxed)) return;
-  std::vector<JournalAppended> appended;
+  std::vector<Input> appended;
   {
     MutexLock lock(mutex_);
     appended.swap(appended_);
     appended_waits_.store(false, std::memory_order_relaxed);
   }
-  for (const JournalAppended& each : appended) Step(each);
+  for (Input& each : appended) Step(std::move(each));
   HandOver();
 }
 
@@ -579,17 +592,22 @@ void JournalThread::Write(std::vector<std::pair<ActorThread*, AppendJournal>>& g
     records_count += append.records.size();
     appends.push_back(std::move(append));
   }
-  const Status status = journal_.Append(appends);
-  if (!status) {
+  const Result<Appended> outcome = journal_.Append(appends);
+  if (!outcome) {
     // What was acknowledged is in the file; going on would acknowledge what is not.
-    logger_.Write(LogLevel::kError, "journal", status.error().message + "; berth ends");
+    logger_.Write(LogLevel::kError, "journal", outcome.error().message + "; berth ends");
     std::_Exit(kExitJournalFailed);
   }
+  const bool refused = *outcome == Appended::kNoRoom;
+  TellRoom(refused);
   // All of the group at once: woken by the first, the actor would take them one by one.
   for (size_t i = 0; i < group.size();) {
     ActorThread* const to = group[i].first;
-    std::vector<JournalAppended> done;
-    for (; i < group.size() && group[i].first == to; ++i) done.push_back({appends[i].sequence});
+    std::vector<Input> done;
+    for (; i < group.size() && group[i].first == to; ++i) {
+      const uint64_t sequence = appends[i].sequence;
+      done.push_back(refused ? Input(JournalRefused{sequence}) : Input(JournalAppended{sequence}));
+    }
     to->PostAppended(std::move(done));
   }
   MutexLock lock(mutex_);
@@ -597,6 +615,17 @@ void JournalThread::Write(std::vector<std::pair<ActorThread*, AppendJournal>>& g
   stats_.records_count += records_count;
   group_times_ns_.push_back((clock_.now() - start).ns);
   if (group_times_ns_.size() > kGroupTimesKept) group_times_ns_.pop_front();
+}
+
+void JournalThread::TellRoom(bool refused) {
+  if (refused == full_) return;
+  full_ = refused;
+  if (refused) {
+    logger_.Write(LogLevel::kError, "journal",
+                  "no space left on the disk: writes are refused until there is room");
+  } else {
+    logger_.Write(LogLevel::kInfo, "journal", "there is room on the disk again: writes go on");
+  }
 }
 
 JournalStats JournalThread::stats() {

@@ -42,6 +42,9 @@ struct JournalStats {
 // inbox is empty and wake_at() has come, or, so that a stream of inputs can't starve it, when 20 ms
 // have passed since it was due.
 //
+// An append for which the disk has no room is answered JournalRefused, and logged when that begins
+// and ends. One that fails otherwise ends the process.
+//
 // Calls between actors of one executor never leave memory: the request's Bytes are shared, not
 // copied. They keep the contract of HTTPS: timeouts are counted from when the caller's thread sends
 // them, a cancelled or timed-out exchange is reported to the server as abandoned, StreamDrained is

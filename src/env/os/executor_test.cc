@@ -17,6 +17,7 @@
 
 #include "base/mutex.h"
 #include "env/os/sqlite_journal.h"
+#include "env/os/watched_vfs.h"
 #include "testing/files.h"
 
 namespace berth::env::os {
@@ -256,6 +257,28 @@ TEST(Executor, AFullInboxAnswers429AndNothingIsLost) {
             static_cast<size_t>(Executor::kInboxRequestsMax) + 3);
 }
 
+TEST(Executor, ALargeAnswerIsHandedOverBeforeTheNextRequestIsLookedAt) {
+  FakeNetwork network;
+  Clock clock;
+  Logger logger(LogLevel::kError);
+  Executor executor(clock, logger);
+  Record seen;
+  auto actor = std::make_unique<Script>([&](Instant, Input& input, Outbox& out) {
+    const auto* arrived = std::get_if<RequestArrived>(&input);
+    if (arrived == nullptr) return;
+    seen.Add(std::to_string(network.record.Wait(0).size()));
+    out.emplace_back(Respond{.exchange = arrived->exchange,
+                             .response = {.body = Bytes(std::string(2'000'000, 'x'))}});
+  });
+  const ActorId server = executor.Add("server", {}, std::move(actor));
+  executor.SetNetwork(network);
+  std::vector<Input> batch;
+  for (uint64_t i = 1; i <= 3; ++i) batch.emplace_back(RequestArrived{.exchange = {i}});
+  executor.inbox(server).Post(std::move(batch));
+  executor.Start();
+  EXPECT_THAT(seen.Wait(3), ElementsAre("0", "1", "2"));
+}
+
 TEST(Executor, TicksComeWhenTheyAreDueAndInputsDoNotStarveThem) {
   Clock clock;
   Logger logger(LogLevel::kError);
@@ -321,6 +344,47 @@ TEST(Executor, AppendsAreAcknowledgedInOrderAndAreInTheFile) {
   ASSERT_NE(OpenJournal(folder, recovered), nullptr);
   EXPECT_EQ(recovered.records.size(), 3U);
   EXPECT_EQ(recovered.last_revision, 3U);
+}
+
+// Method: a disk without room for the second of three appends, one after the other.
+TEST(Executor, AnAppendWithoutRoomIsToldAndTheNextIsTried) {
+  const berth::testing::TempFolder folder("executor-full");
+  WatchedVfs disk([](std::string_view, const std::string&) {});
+  Recovered recovered;
+  {
+    const auto journal = OpenJournal(folder, recovered);
+    ASSERT_NE(journal, nullptr);
+    Clock clock;
+    Logger logger(LogLevel::kError);
+    Executor executor(clock, logger);
+    Record record;
+    const auto append = [](uint64_t number, Outbox& out) {
+      out.emplace_back(
+          AppendJournal{number, {{"key" + std::to_string(number), number, Bytes("value")}}});
+    };
+    auto writer = std::make_unique<Script>([&](Instant, Input& input, Outbox& out) {
+      if (std::holds_alternative<Tick>(input)) {
+        append(1, out);
+      } else if (const auto* done = std::get_if<JournalAppended>(&input)) {
+        record.Add("durable " + std::to_string(done->sequence));
+        if (done->sequence > 1) return;
+        disk.LimitWrites(0);
+        append(2, out);
+      } else if (const auto* refused = std::get_if<JournalRefused>(&input)) {
+        record.Add("no room for " + std::to_string(refused->sequence));
+        disk.LiftLimit();
+        append(3, out);
+      }
+    });
+    writer->wake = Instant();
+    const ActorId id = executor.Add("writer", {}, std::move(writer));
+    executor.SetJournal(id, *journal);
+    executor.Start();
+    EXPECT_THAT(record.Wait(3), ElementsAre("durable 1", "no room for 2", "durable 3"));
+    executor.Stop();
+  }
+  ASSERT_NE(OpenJournal(folder, recovered), nullptr);
+  EXPECT_EQ(recovered.records.size(), 2U);
 }
 
 // An actor with a long batch is told what its journal has done before the batch is over. Method: in

@@ -126,9 +126,11 @@ struct SqliteJournal::Impl {
   Status Begin(Durability durability, uint64_t last_revision);
   Status EnterLog();
   Status Sync();
-  Status Write(std::span<const AppendJournal> group);
-  Status Append(std::span<const AppendJournal> group);
+  int Write(std::span<const AppendJournal> group);
+  Result<Appended> Append(std::span<const AppendJournal> group);
   int Apply(const JournalRecord& record);
+  [[nodiscard]] bool IsFull(int code) const;
+  Status TakeBack();
   int Exec(const char* sql) { return sqlite3_exec(db, sql, nullptr, nullptr, nullptr); }
   Result<int> Pragma(const char* sql);
   void RemoveMadeLog() const;
@@ -150,6 +152,8 @@ struct SqliteJournal::Impl {
   Statement remove;
   Statement set_totals;
   std::unordered_map<std::string, Row> rows;
+  // What `rows` had of the keys of the group that is being written, in its order.
+  std::vector<std::pair<std::string_view, std::optional<Row>>> before;
   Totals totals;
   int64_t next_id = 1;
   int log_pages = 0;  // Of the write-ahead log after the last commit.
@@ -483,7 +487,7 @@ Status SqliteJournal::Impl::Begin(Durability durability, uint64_t last_revision)
   if (lost) {
     totals.last_revision = last_revision;
     if (Status entered = EnterLog(); !entered) return entered;
-    if (Status written = Write({}); !written) return written;
+    if (const int code = Write({}); code != SQLITE_OK) return Failure(code);
   }
   if (durability == Durability::kDisk) {
     if (Status synced = Sync(); !synced) return synced;
@@ -524,6 +528,8 @@ Status SqliteJournal::Impl::Sync() {
 int SqliteJournal::Impl::Apply(const JournalRecord& record) {
   totals.last_revision = std::max(totals.last_revision, record.revision);
   const auto found = rows.find(record.key);
+  before.emplace_back(record.key,
+                      found == rows.end() ? std::nullopt : std::optional(found->second));
   if (record.value.empty()) {
     if (found == rows.end()) return SQLITE_OK;
     remove.Bind(1, static_cast<uint64_t>(found->second.id));
@@ -554,8 +560,10 @@ int SqliteJournal::Impl::Apply(const JournalRecord& record) {
   return update.Run();
 }
 
-// One transaction.
-Status SqliteJournal::Impl::Write(std::span<const AppendJournal> group) {
+// One transaction. Returns SQLite's code; what it began is to be taken back unless that is
+// SQLITE_OK.
+int SqliteJournal::Impl::Write(std::span<const AppendJournal> group) {
+  before.clear();
   int code = begin.Run();
   for (const AppendJournal& append : group) {
     for (const JournalRecord& record : append.records) {
@@ -569,17 +577,53 @@ Status SqliteJournal::Impl::Write(std::span<const AppendJournal> group) {
     code = set_totals.Run();
   }
   if (code == SQLITE_OK) code = commit.Run();
-  return code == SQLITE_OK ? Status() : Failure(code);
+  return code;
 }
 
-Status SqliteJournal::Impl::Append(std::span<const AppendJournal> group) {
-  if (Status written = Write(group); !written) return written;
-  if (Status marked = mark.Advance(totals.last_revision); !marked) return marked;
-  if (log_pages < kWalPagesMax) return {};
-  log_pages = 0;
+// Whether a write found no room. A sync that fails is another matter: what the disk has then is not
+// known.
+bool SqliteJournal::Impl::IsFull(int code) const {
+  if ((code & 0xff) == SQLITE_FULL) return true;
+  return code == SQLITE_IOERR_WRITE && sqlite3_system_errno(db) == EDQUOT;
+}
+
+// Ends a transaction as if it had not begun.
+Status SqliteJournal::Impl::TakeBack() {
+  // SQLite may have done so by itself.
+  if (sqlite3_get_autocommit(db) == 0) {
+    if (const int code = Exec("ROLLBACK"); code != SQLITE_OK) return Failure(code);
+  }
+  // Backwards: a group may have a key more than once.
+  for (auto each = before.rbegin(); each != before.rend(); ++each) {
+    if (each->second) {
+      rows.insert_or_assign(std::string(each->first), *each->second);
+    } else {
+      rows.erase(std::string(each->first));
+    }
+  }
+  before.clear();
+  return {};
+}
+
+Result<Appended> SqliteJournal::Impl::Append(std::span<const AppendJournal> group) {
+  const Totals totals_before = totals;
+  const int64_t next_id_before = next_id;
+  if (const int code = Write(group); code != SQLITE_OK) {
+    if (!IsFull(code)) return Failure(code);
+    if (Status back = TakeBack(); !back) return std::unexpected(back.error());
+    totals = totals_before;
+    next_id = next_id_before;
+    return Appended::kNoRoom;
+  }
+  if (Status marked = mark.Advance(totals.last_revision); !marked)
+    return std::unexpected(marked.error());
+  if (log_pages < kWalPagesMax) return Appended::kDurable;
   const int code =
       sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
-  return code == SQLITE_OK ? Status() : Failure(code);
+  // Without room the log keeps what it has, and the next append tries again.
+  if (code != SQLITE_OK && !IsFull(code)) return Failure(code);
+  if (code == SQLITE_OK) log_pages = 0;
+  return Appended::kDurable;
 }
 
 SqliteJournal::SqliteJournal(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
@@ -601,6 +645,8 @@ Result<std::unique_ptr<SqliteJournal>> SqliteJournal::Open(const std::filesystem
   return std::unique_ptr<SqliteJournal>(new SqliteJournal(std::move(impl)));
 }
 
-Status SqliteJournal::Append(std::span<const AppendJournal> group) { return impl_->Append(group); }
+Result<Appended> SqliteJournal::Append(std::span<const AppendJournal> group) {
+  return impl_->Append(group);
+}
 
 }  // namespace berth::env::os

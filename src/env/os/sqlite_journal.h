@@ -20,6 +20,12 @@ enum class Durability : uint8_t {
 // What becomes of a journal that lacks writes which it has acknowledged.
 enum class LostWrites : uint8_t { kRefuse, kAccept };
 
+// What became of an append.
+enum class Appended : uint8_t {
+  kDurable,
+  kNoRoom,  // The disk is full: nothing of it is in the journal, which is as it was before.
+};
+
 struct JournalOptions {
   Durability durability = Durability::kDisk;
   LostWrites lost_writes = LostWrites::kRefuse;
@@ -55,7 +61,7 @@ class SqliteJournal {
 
   // Makes all records of the group durable in one transaction, in order: all or none. After an
   // error the journal must not be used.
-  Status Append(std::span<const AppendJournal> group);
+  Result<Appended> Append(std::span<const AppendJournal> group);
 
  private:
   struct Impl;

@@ -624,6 +624,55 @@ TEST_F(JournalTest, SyncsWhatWasNotWaitedForBeforeItPromisesTheDisk) {
   }
 }
 
+// At any write of a group, and at any write of a checkpoint: nothing of a group that was refused is
+// there, all of those that were not, and the journal goes on.
+TEST_F(JournalTest, AFullDiskTakesNothingAwayAndIsWrittenToAgain) {
+  Prng prng(5);
+  std::map<std::string, JournalRecord> model;
+  uint64_t revision = 0;
+  uint64_t refused = 0;
+  for (int life = 0; life < 4; ++life) {
+    WatchedVfs disk([](std::string_view, const std::string&) {});
+    auto journal = Open();
+    ASSERT_TRUE(journal.has_value()) << journal.error().message;
+    EXPECT_EQ(recovered_.records.size(), model.size());
+    for (const JournalRecord& record : recovered_.records) EXPECT_EQ(record, model[record.key]);
+    EXPECT_EQ(recovered_.last_revision, revision);
+    for (int round = 0; round < 150; ++round) {
+      auto next = model;
+      AppendJournal append{.sequence = static_cast<uint64_t>(round), .records = {}};
+      for (uint64_t i = 0; i <= prng.Below(12); ++i) {
+        JournalRecord record{.key = "pods/n/p" + std::to_string(prng.Below(40)),
+                             .revision = revision + i + 1,
+                             .value = {}};
+        // Of a key that is not there, and of one that the same group has, too.
+        if (!prng.Chance({1, 3}))
+          record.value = Bytes(std::string(1 + prng.Below(30'000), static_cast<char>('a' + i)));
+        next[record.key] = record;
+        if (record.value.empty()) next.erase(record.key);
+        append.records.push_back(std::move(record));
+      }
+      if (prng.Chance({1, 2})) disk.LimitWrites(static_cast<int64_t>(prng.Below(40)));
+      const Result<Appended> outcome = (*journal)->Append(std::span(&append, 1));
+      disk.LiftLimit();
+      ASSERT_TRUE(outcome.has_value()) << outcome.error().message;
+      if (*outcome == Appended::kNoRoom) {
+        ++refused;
+        continue;
+      }
+      model = std::move(next);
+      revision += append.records.size();
+    }
+    // What is left in the log stays there when it can't be copied back.
+    if (life % 2 == 0) disk.LimitWrites(0);
+    journal->reset();
+  }
+  EXPECT_GT(refused, 50U);
+  ASSERT_TRUE(Open().has_value());
+  EXPECT_EQ(recovered_.records.size(), model.size());
+  EXPECT_EQ(recovered_.warning, "");
+}
+
 TEST_F(JournalTest, RefusesAnEndThatWasChanged) {
   FillAndKill(3);
   const fs::path end = path_.string() + "-end";

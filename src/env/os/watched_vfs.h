@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -29,6 +31,10 @@ class WatchedVfs {
     sqlite3_vfs_unregister(&vfs_);
     sqlite3_vfs_register(real_, 1);
   }
+  // From here on so many writes find room on the disk.
+  void LimitWrites(int64_t count) { writes_left_ = count; }
+  void LiftLimit() { writes_left_ = INT64_MAX; }
+
   WatchedVfs(const WatchedVfs&) = delete;
   WatchedVfs& operator=(const WatchedVfs&) = delete;
 
@@ -36,7 +42,7 @@ class WatchedVfs {
   // What SQLite calls for an open file; owned by the file until it is closed.
   struct File : sqlite3_io_methods {
     const sqlite3_io_methods* real = nullptr;
-    const Watch* watch = nullptr;
+    WatchedVfs* vfs = nullptr;
     std::string path;
   };
   static const File& Opened(const sqlite3_file* file) {
@@ -45,11 +51,10 @@ class WatchedVfs {
 
   static int Open(sqlite3_vfs* vfs, sqlite3_filename path, sqlite3_file* file, int flags,
                   int* flags_out) {
-    const auto* self = static_cast<const WatchedVfs*>(vfs->pAppData);
+    auto* self = static_cast<WatchedVfs*>(vfs->pAppData);
     const int code = self->real_->xOpen(self->real_, path, file, flags, flags_out);
     if (code != SQLITE_OK || file->pMethods == nullptr || path == nullptr) return code;
-    auto opened =
-        std::make_unique<File>(File{*file->pMethods, file->pMethods, &self->watch_, path});
+    auto opened = std::make_unique<File>(File{*file->pMethods, file->pMethods, self, path});
     opened->xWrite = Write;
     opened->xSync = Sync;
     opened->xClose = Close;
@@ -58,14 +63,15 @@ class WatchedVfs {
   }
   static int Write(sqlite3_file* file, const void* bytes, int count, sqlite3_int64 at) {
     const File& opened = Opened(file);
-    (*opened.watch)("write", opened.path);
+    opened.vfs->watch_("write", opened.path);
+    if (opened.vfs->writes_left_-- <= 0) return SQLITE_FULL;
     const int code = opened.real->xWrite(file, bytes, count, at);
-    (*opened.watch)("written", opened.path);
+    opened.vfs->watch_("written", opened.path);
     return code;
   }
   static int Sync(sqlite3_file* file, int flags) {
     const File& opened = Opened(file);
-    (*opened.watch)("sync", opened.path);
+    opened.vfs->watch_("sync", opened.path);
     return opened.real->xSync(file, flags);
   }
   static int Close(sqlite3_file* file) {
@@ -75,6 +81,7 @@ class WatchedVfs {
   }
 
   const Watch watch_;
+  std::atomic<int64_t> writes_left_ = INT64_MAX;
   sqlite3_vfs* const real_;
   sqlite3_vfs vfs_;
 };

@@ -1,0 +1,462 @@
+// Rates of an API server over HTTPS, of any Kubernetes API server alike: HTTP/1.1 with connections
+// that are kept, JSON, the same objects. Each phase keeps as many requests on their way as there
+// are connections, and times each from when it is sent to when its answer is here whole.
+//
+//   create   pods                            patch   a merge patch of an annotation of each
+//   get      one pod                         bind    each to a node
+//   list     all of them                     watch   pods created with W watches open: events told,
+//                                                    each timed from when its create was sent
+//
+//   berth_apiserver_load --kubeconfig F [--pods 5000] [--connections 32] [--watchers 100]
+//   berth_apiserver_load --kubeconfig F --fill [--nodes 5000] [--pods 50000]
+//
+// Prints one line of JSON; --fill makes nodes and bound pods, for whoever looks at the memory.
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "cmd/connect.h"
+#include "net/certificates.h"
+
+namespace {
+
+using namespace berth;
+using Clock = std::chrono::steady_clock;
+
+constexpr int64_t kClasses = 20;
+constexpr int64_t kGetsPerPod = 4;  // So that the phase takes long enough to be timed.
+constexpr int kListsAtOnce = 4;
+constexpr int kCreated = 201;
+constexpr int kOk = 200;
+constexpr char kPods[] = "/api/v1/namespaces/default/pods";
+
+struct Options {
+  cli::ConnectOptions connect;
+  int64_t pods = 5000;
+  int64_t nodes = 5000;
+  int64_t lists = 40;
+  int64_t watchers = 100;
+  int64_t watched_pods = 2000;
+  int connections = 32;
+  bool fill = false;
+  int timeout_seconds = 900;
+};
+
+double Seconds(Clock::duration duration) { return std::chrono::duration<double>(duration).count(); }
+
+std::string NodeName(int64_t index) { return fmt::format("load-node-{:05}", index); }
+std::string PodName(std::string_view prefix, int64_t index) {
+  return fmt::format("{}-{:06}", prefix, index);
+}
+std::string PodPath(std::string_view prefix, int64_t index) {
+  return fmt::format("{}/{}", kPods, PodName(prefix, index));
+}
+
+std::string PodJson(std::string_view prefix, int64_t index) {
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"default","labels":{{"app":"{}","class":"c{}"}}}},)"
+      R"("spec":{{"containers":[{{"name":"main","image":"registry.example/load:1","resources":{{"requests":{{"cpu":"{}m","memory":"16Mi"}}}}}}]}}}})",
+      PodName(prefix, index), prefix, index % kClasses, 10 + index % kClasses);
+}
+
+std::string NodeJson(int64_t index) {
+  return fmt::format(
+      R"({{"apiVersion":"v1","kind":"Node","metadata":{{"name":"{}","labels":{{"kubernetes.io/hostname":"{}","topology.kubernetes.io/zone":"z{}"}}}},)"
+      R"("status":{{"capacity":{{"cpu":"64","memory":"256Gi","pods":"110"}},"allocatable":{{"cpu":"64","memory":"256Gi","pods":"110"}},)"
+      R"("conditions":[{{"type":"Ready","status":"True","reason":"KubeletReady"}}]}}}})",
+      NodeName(index), NodeName(index), index % 3);
+}
+
+env::HttpRequest MakeRequest(env::Method method, std::string target, std::string body = {},
+                             const char* type = "application/json") {
+  env::HttpRequest request;
+  request.method = method;
+  request.target = std::move(target);
+  request.headers = {{"accept", "application/json"}};
+  if (!body.empty()) request.headers.push_back({"content-type", type});
+  request.body = Bytes(std::move(body));
+  return request;
+}
+
+env::HttpRequest Creation(std::string_view prefix, int64_t index) {
+  return MakeRequest(env::Method::kPost, kPods, PodJson(prefix, index));
+}
+
+// What a phase came to.
+struct Figures {
+  int64_t count = 0;
+  int64_t bytes = 0;  // Of all answers or events.
+  double seconds = 0;
+  std::vector<double> times_ms;
+};
+
+// The requests of a phase: the one of a number.
+using Make = std::function<env::HttpRequest(int64_t)>;
+
+// One client, and what is on its way. Answers come on the client's thread, which sends the next
+// request at once; the main thread only waits.
+class Load final : public env::InputSink {
+ public:
+  Load(net::HttpsClient& client, const Options& options) : client_(client), options_(options) {}
+
+  // Sends `count` requests, `at_once` of them at a time. False: some were refused or lost.
+  bool Run(int64_t count, int at_once, const Make& make, Figures& figures);
+  // Opens the watches and waits until each is answered.
+  bool Watch(const std::string& target);
+  // Creates pods that the watches are told of, until each has been told of all.
+  bool RunWatched(std::string_view prefix, Figures& figures);
+  // The body of the last answer.
+  [[nodiscard]] const std::string& body() const { return body_; }
+
+  void Post(std::vector<env::Input> batch) override;
+
+ private:
+  struct Told {
+    int64_t wanted = 0;
+    int64_t count = 0;
+    int64_t bytes = 0;
+    std::string prefix;  // What stands in an event before the number of its pod.
+    std::vector<double> times_ms;
+  };
+
+  void SendNext();
+  void Answered(const env::Response& response);
+  void Failed(std::string_view what, std::string_view why);
+  void Take(std::string& rest, std::string_view data);
+  void Event(std::string_view event, Clock::time_point now);
+  bool Wait(const std::function<bool()>& condition, std::unique_lock<std::mutex>& lock);
+
+  net::HttpsClient& client_;
+  const Options& options_;
+
+  // All below under it.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::function<bool()> awaited_;
+  uint64_t next_call_ = 1;
+  int64_t wanted_ = 0;
+  int64_t answered_ = 0;
+  int64_t failed_ = 0;
+  const Make* make_ = nullptr;
+  Figures* figures_ = nullptr;
+  Clock::time_point last_;
+  std::vector<Clock::time_point> sent_at_;             // By number of the request.
+  std::unordered_map<uint64_t, int64_t> numbers_;      // By call.
+  std::unordered_map<uint64_t, std::string> streams_;  // By call: an event that is not whole yet.
+  int64_t open_ = 0;
+  Told told_;
+  std::string body_;
+};
+
+void Load::SendNext() {
+  env::SendRequest send;
+  send.call = {next_call_++};
+  const auto number = static_cast<int64_t>(sent_at_.size());
+  send.request = (*make_)(number);
+  send.timeout = Duration::Seconds(options_.timeout_seconds);
+  numbers_.emplace(send.call.value, number);
+  sent_at_.push_back(Clock::now());
+  std::vector<env::Output> one;
+  one.emplace_back(std::move(send));
+  client_.Take(std::move(one));
+}
+
+bool Load::Wait(const std::function<bool()>& condition, std::unique_lock<std::mutex>& lock) {
+  const auto deadline = Clock::now() + std::chrono::seconds(options_.timeout_seconds);
+  awaited_ = condition;
+  const bool done = changed_.wait_until(lock, deadline, condition);
+  awaited_ = nullptr;
+  if (!done) {
+    fmt::print(stderr, "apiserver_load: not done in {} s: {} of {} answered, {} events told\n",
+               options_.timeout_seconds, answered_, wanted_, told_.count);
+  }
+  return done && failed_ == 0;
+}
+
+bool Load::Run(int64_t count, int at_once, const Make& make, Figures& figures) {
+  std::unique_lock lock(mutex_);
+  wanted_ = count;
+  answered_ = 0;
+  make_ = &make;
+  figures_ = &figures;
+  sent_at_.clear();
+  sent_at_.reserve(static_cast<size_t>(count));
+  const auto start = Clock::now();
+  while (static_cast<int64_t>(sent_at_.size()) < std::min<int64_t>(at_once, count)) SendNext();
+  const bool done = Wait([&] { return answered_ == wanted_ || failed_ > 0; }, lock);
+  make_ = nullptr;
+  figures_ = nullptr;
+  figures.count = answered_;
+  figures.seconds = Seconds(last_ - start);
+  return done;
+}
+
+bool Load::Watch(const std::string& target) {
+  std::unique_lock lock(mutex_);
+  std::vector<env::Output> all;
+  for (int64_t i = 0; i < options_.watchers; ++i) {
+    env::SendRequest send;
+    send.call = {next_call_++};
+    send.request = MakeRequest(env::Method::kGet, target);
+    send.stream = true;
+    streams_.try_emplace(send.call.value);
+    all.emplace_back(std::move(send));
+  }
+  client_.Take(std::move(all));
+  return Wait([&] { return open_ == options_.watchers || failed_ > 0; }, lock);
+}
+
+bool Load::RunWatched(std::string_view prefix, Figures& figures) {
+  const int64_t all = options_.watchers * options_.watched_pods;
+  {
+    const std::lock_guard lock(mutex_);
+    told_.wanted = all;
+    told_.prefix = fmt::format("\"name\":\"{}-", prefix);
+    told_.times_ms.reserve(static_cast<size_t>(all));
+  }
+  const Make make = [&](int64_t i) { return Creation(prefix, i); };
+  const auto start = Clock::now();
+  Figures creates;
+  if (!Run(options_.watched_pods, options_.connections, make, creates)) return false;
+  std::unique_lock lock(mutex_);
+  if (!Wait([&] { return told_.count >= all || failed_ > 0; }, lock)) return false;
+  figures = {.count = told_.count,
+             .bytes = told_.bytes,
+             .seconds = Seconds(last_ - start),
+             .times_ms = std::move(told_.times_ms)};
+  return true;
+}
+
+void Load::Post(std::vector<env::Input> batch) {
+  const std::lock_guard lock(mutex_);
+  for (env::Input& input : batch) {
+    if (const auto* data = std::get_if<env::StreamData>(&input)) {
+      Take(streams_.at(data->call.value), data->data.view());
+    } else if (const auto* response = std::get_if<env::Response>(&input)) {
+      Answered(*response);
+    } else if (std::holds_alternative<env::CallFailed>(input)) {
+      Failed("a request", "it was lost");
+    } else if (std::holds_alternative<env::StreamEnded>(input)) {
+      Failed("a watch", "the server ended it");
+    }
+  }
+  // A thread that wakes to find that it has to go on waiting takes time from the server.
+  if (awaited_ && awaited_()) changed_.notify_all();
+}
+
+void Load::Answered(const env::Response& response) {
+  const env::HttpResponse& answer = response.response;
+  if (answer.status != kOk && answer.status != kCreated)
+    return Failed(fmt::format("{}", answer.status), answer.body.view());
+  if (streams_.contains(response.call.value)) {
+    ++open_;
+    return;
+  }
+  const auto number = numbers_.extract(response.call.value);
+  if (number.empty() || figures_ == nullptr) return;
+  last_ = Clock::now();
+  const Clock::time_point sent = sent_at_[static_cast<size_t>(number.mapped())];
+  figures_->times_ms.push_back(Seconds(last_ - sent) * 1000);
+  figures_->bytes += static_cast<int64_t>(answer.body.size());
+  ++answered_;
+  if (answered_ == wanted_) body_ = answer.body.view();
+  if (static_cast<int64_t>(sent_at_.size()) < wanted_) SendNext();
+}
+
+void Load::Failed(std::string_view what, std::string_view why) {
+  if (failed_++ == 0) fmt::print(stderr, "apiserver_load: {}: {}\n", what, why);
+}
+
+void Load::Take(std::string& rest, std::string_view data) {
+  const Clock::time_point now = Clock::now();
+  size_t end = data.find('\n');
+  if (!rest.empty() && end != std::string_view::npos) {
+    rest += data.substr(0, end);
+    Event(rest, now);
+    rest.clear();
+    data.remove_prefix(end + 1);
+    end = data.find('\n');
+  }
+  for (; end != std::string_view::npos; end = data.find('\n')) {
+    Event(data.substr(0, end), now);
+    data.remove_prefix(end + 1);
+  }
+  rest += data;
+}
+
+void Load::Event(std::string_view event, Clock::time_point now) {
+  if (!event.starts_with(R"({"type":"ADDED")")) return Failed("a watch", event);
+  const size_t found = event.find(told_.prefix);
+  if (told_.prefix.empty() || found == std::string_view::npos) return Failed("a watch", event);
+  const std::string digits(event.substr(found + told_.prefix.size(), 6));
+  const auto number = static_cast<size_t>(std::stoul(digits));
+  told_.times_ms.push_back(Seconds(now - sent_at_.at(number)) * 1000);
+  told_.bytes += static_cast<int64_t>(event.size());
+  ++told_.count;
+  last_ = now;
+}
+
+double Quantile(std::vector<double>& times, double part) {
+  if (times.empty()) return 0;
+  const auto at = static_cast<ptrdiff_t>(part * static_cast<double>(times.size() - 1));
+  std::ranges::nth_element(times, times.begin() + at);
+  return times[static_cast<size_t>(at)];
+}
+
+// The phases that were run, as members of an object.
+class Report {
+ public:
+  void Add(std::string_view phase, Figures figures) {
+    text_ += fmt::format(
+        R"({}"{}":{{"count":{},"seconds":{:.6f},"bytes":{},"p50_ms":{:.3f},"p99_ms":{:.3f},"own_cpu_seconds":{:.3f}}})",
+        text_.empty() ? "" : ",", phase, figures.count, figures.seconds, figures.bytes,
+        Quantile(figures.times_ms, 0.5), Quantile(figures.times_ms, 0.99), CpuSince());
+  }
+  void Print() const { fmt::print("{{{}}}\n", text_); }
+
+ private:
+  double CpuSince() {
+    const double now = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+    return now - std::exchange(cpu_, now);
+  }
+
+  std::string text_;
+  double cpu_ = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
+};
+
+env::HttpRequest Binding(std::string_view prefix, int64_t index, int64_t nodes) {
+  return MakeRequest(
+      env::Method::kPost, PodPath(prefix, index) + "/binding",
+      fmt::format(
+          R"({{"apiVersion":"v1","kind":"Binding","metadata":{{"name":"{}"}},"target":{{"apiVersion":"v1","kind":"Node","name":"{}"}}}})",
+          PodName(prefix, index), NodeName(index % nodes)));
+}
+
+env::HttpRequest Annotation(std::string_view prefix, int64_t index) {
+  return MakeRequest(env::Method::kPatch, PodPath(prefix, index),
+                     fmt::format(R"({{"metadata":{{"annotations":{{"load/seen":"{}"}}}}}})", index),
+                     "application/merge-patch+json");
+}
+
+// What the watches shall follow.
+std::string VersionNow(Load& load) {
+  Figures ignored;
+  const Make one = [](int64_t) {
+    return MakeRequest(env::Method::kGet, fmt::format("{}?limit=1", kPods));
+  };
+  if (!load.Run(1, 1, one, ignored)) return {};
+  // Of the list's own metadata, which comes before the items'.
+  constexpr std::string_view kKey = "\"resourceVersion\":\"";
+  const size_t found = load.body().find(kKey);
+  if (found == std::string::npos) return {};
+  const size_t begin = found + kKey.size();
+  return load.body().substr(begin, load.body().find('"', begin) - begin);
+}
+
+bool Fill(Load& load, const Options& options, Report& report) {
+  const auto run = [&](std::string_view phase, int64_t count, const Make& make) {
+    Figures figures;
+    const bool done = load.Run(count, options.connections, make, figures);
+    report.Add(phase, std::move(figures));
+    return done;
+  };
+  return run("nodes", options.nodes,
+             [](int64_t i) {
+               return MakeRequest(env::Method::kPost, "/api/v1/nodes", NodeJson(i));
+             }) &&
+         run("create", options.pods, [](int64_t i) { return Creation("load", i); }) &&
+         run("bind", options.pods, [&](int64_t i) { return Binding("load", i, options.nodes); });
+}
+
+bool Measure(Load& load, const Options& options, Report& report) {
+  const auto run = [&](std::string_view phase, int64_t count, int at_once, const Make& make) {
+    Figures figures;
+    const bool done = load.Run(count, at_once, make, figures);
+    report.Add(phase, std::move(figures));
+    return done;
+  };
+  const auto get = [&](int64_t i) {
+    return MakeRequest(env::Method::kGet, PodPath("load", i % options.pods));
+  };
+  const auto list = [](int64_t) { return MakeRequest(env::Method::kGet, kPods); };
+  const int many = options.connections;
+  const bool done =
+      run("create", options.pods, many, [](int64_t i) { return Creation("load", i); }) &&
+      run("get", options.pods * kGetsPerPod, many, get) &&
+      run("list", options.lists, kListsAtOnce, list) &&
+      run("patch", options.pods, many, [](int64_t i) { return Annotation("load", i); }) &&
+      run("bind", options.pods, many, [&](int64_t i) { return Binding("load", i, options.nodes); });
+  if (!done) return false;
+  const std::string version = VersionNow(load);
+  if (version.empty()) return false;
+  Figures figures;
+  const bool told = load.Watch(fmt::format("{}?watch=1&resourceVersion={}", kPods, version)) &&
+                    load.RunWatched("told", figures);
+  report.Add("watch", std::move(figures));
+  return told;
+}
+
+// Pods need it, and no controller need be there to make it.
+bool MakeAccount(Load& load) {
+  Figures ignored;
+  const Make one = [](int64_t) {
+    return MakeRequest(
+        env::Method::kPatch, "/api/v1/namespaces/default/serviceaccounts/default?fieldManager=load",
+        R"({"apiVersion":"v1","kind":"ServiceAccount","metadata":{"name":"default"}})",
+        "application/apply-patch+yaml");
+  };
+  return load.Run(1, 1, one, ignored);
+}
+
+int Run(const Options& options) {
+  Result<cmd::Endpoint> endpoint = cmd::FindEndpoint(options.connect);
+  if (!endpoint) {
+    fmt::print(stderr, "apiserver_load: {}\n", endpoint.error().message);
+    return 1;
+  }
+  net::ClientOptions transport = endpoint->transport;
+  transport.path_prefix = endpoint->base_path;
+  transport.connections_max = options.connections;
+  auto client = net::HttpsClient::Make(transport);
+  if (!client) {
+    fmt::print(stderr, "apiserver_load: {}\n", client.error().message);
+    return 1;
+  }
+  Load load(**client, options);
+  (*client)->Start(load);
+  Report report;
+  const bool done = MakeAccount(load) &&
+                    (options.fill ? Fill(load, options, report) : Measure(load, options, report));
+  (*client)->Stop();
+  report.Print();
+  return done ? 0 : 1;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("rates of an API server");
+  app.add_option("--kubeconfig", options.connect.kubeconfig);
+  app.add_option("--pods", options.pods)->check(CLI::Range(1, 200'000));
+  app.add_option("--nodes", options.nodes, "that pods are bound to; --fill makes them")
+      ->check(CLI::Range(1, 50'000));
+  app.add_option("--lists", options.lists)->check(CLI::Range(1, 100'000));
+  app.add_option("--watchers", options.watchers)->check(CLI::Range(1, 2'000));
+  app.add_option("--watched-pods", options.watched_pods)->check(CLI::Range(1, 100'000));
+  app.add_option("--connections", options.connections)->check(CLI::Range(1, 1024));
+  app.add_flag("--fill", options.fill, "makes nodes and bound pods, and nothing else");
+  app.add_option("--timeout", options.timeout_seconds, "seconds that a phase may take");
+  CLI11_PARSE(app, argc, argv);
+  return Run(options);
+}
