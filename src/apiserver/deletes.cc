@@ -9,6 +9,7 @@
 #include "api/timestamp.h"
 #include "apiserver/admission.h"
 #include "apiserver/selection.h"
+#include "apiserver/webhook_calls.h"
 #include "apiserver/writes.h"
 #include "base/check.h"
 #include "codec/json.h"
@@ -351,6 +352,37 @@ Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& tar
   }
 }
 
+// Whether a pod's node is at it already, and nothing changes.
+bool IsPending(const store::StoredObject& pod, const DeleteOptions& options) {
+  // Most are seen not to be without parsing them.
+  if (!pod.json.view().contains("deletionGracePeriodSeconds")) return false;
+  const Json object = Load(pod);
+  const Json* given = api::FindPath(object, "metadata.deletionGracePeriodSeconds");
+  if (!IsMarked(object) || given == nullptr || !given->is_int64()) return false;
+  return !options.grace_seconds || *options.grace_seconds >= given->get_int64();
+}
+
+// What webhooks say of a deletion. One that is on its way was put to them before.
+Outcome<void> ReviewEnd(WriteContext& context, const store::StoredObject& target,
+                        const DeleteOptions& options) {
+  if (context.webhooks == nullptr) return {};
+  if (Outcome<void> holds = CheckDeletion(context, target, options); !holds) return holds;
+  const bool pod = context.request.kind->id == KindId::kPod;
+  if (pod && IsPending(target, options)) return {};
+  return ReviewDeletion(context, target, options);
+}
+
+// The same of each target; empty without webhooks.
+std::vector<Outcome<void>> ReviewAll(WriteContext& context,
+                                     const std::vector<store::ObjectRef>& targets,
+                                     const DeleteOptions& options) {
+  std::vector<Outcome<void>> reviews;
+  if (context.webhooks == nullptr) return reviews;
+  for (const store::ObjectRef& target : targets)
+    reviews.push_back(ReviewEnd(context, *target, options));
+  return reviews;
+}
+
 WriteResult Delete(WriteContext& context) {
   Outcome<DeleteOptions> options = ParseDeleteOptions(context);
   if (!options) return std::unexpected(std::move(options.error()));
@@ -365,6 +397,8 @@ WriteResult Delete(WriteContext& context) {
   }
   const Outcome<store::ObjectRef> target = FindTarget(context);
   if (!target) return std::unexpected(target.error());
+  if (Outcome<void> fine = ReviewEnd(context, **target, *options); !fine)
+    return std::unexpected(std::move(fine.error()));
   const Outcome<Written> written = DeleteObject(context, *target, *options);
   if (!written) return std::unexpected(written.error());
   return RespondDeleted(context, **target, *written);
@@ -381,17 +415,37 @@ WriteResult DeleteCollection(WriteContext& context) {
     return true;
   });
   const uint64_t revision = context.store.next_revision() - 1;
+  const std::vector<Outcome<void>> reviews = ReviewAll(context, targets, *options);
+  // Nothing is deleted before all is heard.
+  if (context.webhooks != nullptr && !context.webhooks->wanted().empty()) return Waits();
   ListRenderer list(context.shape, context.now);
-  for (const store::ObjectRef& target : targets) {
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const store::ObjectRef& target = targets[i];
     const Outcome<void> admitted =
         AdmitDelete(context.store, {.kind = *context.request.kind, .name = target->name});
     if (!admitted) return std::unexpected(admitted.error());
+    if (!reviews.empty() && !reviews[i]) return std::unexpected(reviews[i].error());
     const Outcome<Written> written = DeleteObject(context, target, *options);
     if (!written) return std::unexpected(written.error());
     list.Add(target->json.view());
   }
   return Answer(200, context.shape.syntax,
                 std::move(list).Finish(fmt::format("\"resourceVersion\":\"{}\"", revision)));
+}
+
+// What webhooks say of a namespace's finalizers.
+Outcome<void> ReviewFinalizers(WriteContext& context, const store::StoredObject& stored,
+                               Json& object) {
+  if (context.webhooks == nullptr) return {};
+  const Json old = LoadUnmanaged(*context.request.kind, stored, context.memory);
+  const Reviewed reviewed{.operation = Operation::kUpdate,
+                          .kind = *context.request.kind,
+                          .name = context.request.name,
+                          .old = &old,
+                          .old_managed = ManagedText(stored)};
+  const MutateSteps steps{.settle = [](Json& /*changed*/) { return Outcome<void>(); }};
+  if (Outcome<void> fine = Mutate(context, reviewed, object, steps); !fine) return fine;
+  return Validate(context, reviewed, object);
 }
 
 WriteResult FinalizeNamespace(WriteContext& context) {
@@ -411,6 +465,8 @@ WriteResult FinalizeNamespace(WriteContext& context) {
     return Stale(context.request.subject());
   }
   Json object = Load(**old, context.memory);
+  if (Outcome<void> fine = ReviewFinalizers(context, **old, body->object); !fine)
+    return std::unexpected(std::move(fine.error()));
   const JsonArray& finalizers = api::ArrayAt(body->object, "spec.finalizers");
   if (finalizers.empty()) {
     api::RemovePath(object, "spec.finalizers");
