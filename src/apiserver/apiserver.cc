@@ -447,7 +447,7 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
                                                             .seed = prng_.Next(),
                                                             .heard = {}};
   while (turn.now < write.now + WaitingWrites::kTimeMax) {
-    WebhookCalls calls(webhooks_, write.heard);
+    WebhookCalls calls(webhooks_, write.heard, write.progress);
     Prng prng(write.seed);
     Outcome<env::HttpResponse> response = HandleWrite({.now = write.now,
                                                        .store = store_,

@@ -12,6 +12,7 @@
 #include "apiserver/webhook_calls.h"
 #include "apiserver/writes.h"
 #include "base/check.h"
+#include "base/limits.h"
 #include "codec/json.h"
 
 // Deletion (k8s.io/apiserver registry/generic/registry/store.go and registry/rest/delete.go): an
@@ -372,17 +373,6 @@ Outcome<void> ReviewEnd(WriteContext& context, const store::StoredObject& target
   return ReviewDeletion(context, target, options);
 }
 
-// The same of each target; empty without webhooks.
-std::vector<Outcome<void>> ReviewAll(WriteContext& context,
-                                     const std::vector<store::ObjectRef>& targets,
-                                     const DeleteOptions& options) {
-  std::vector<Outcome<void>> reviews;
-  if (context.webhooks == nullptr) return reviews;
-  for (const store::ObjectRef& target : targets)
-    reviews.push_back(ReviewEnd(context, *target, options));
-  return reviews;
-}
-
 WriteResult Delete(WriteContext& context) {
   Outcome<DeleteOptions> options = ParseDeleteOptions(context);
   if (!options) return std::unexpected(std::move(options.error()));
@@ -404,33 +394,84 @@ WriteResult Delete(WriteContext& context) {
   return RespondDeleted(context, **target, *written);
 }
 
+WriteResult RespondCollection(WriteContext& context, ListRenderer list, uint64_t revision) {
+  return Answer(200, context.shape.syntax,
+                std::move(list).Finish(fmt::format("\"resourceVersion\":\"{}\"", revision)));
+}
+
+// Deletes what webhooks have agreed to, up to the first that they haven't; the mark moves on.
+Outcome<void> DeletePart(WriteContext& context, const std::vector<store::ObjectRef>& part,
+                         const DeleteOptions& options) {
+  std::vector<Outcome<void>> reviews;
+  for (const store::ObjectRef& target : part)
+    reviews.push_back(ReviewEnd(context, *target, options));
+  if (!context.webhooks->wanted().empty()) return Waits();
+  CollectionProgress& progress = context.webhooks->progress();
+  for (size_t i = 0; i < part.size(); ++i) {
+    const store::ObjectRef& target = part[i];
+    if (Outcome<void> admitted =
+            AdmitDelete(context.store, {.kind = *context.request.kind, .name = target->name});
+        !admitted) {
+      return admitted;
+    }
+    if (!reviews[i]) return reviews[i];
+    const Outcome<Written> written = DeleteObject(context, target, options);
+    if (!written) return std::unexpected(written.error());
+    progress.deleted.push_back(target->json);
+    progress.after_namespace = target->namespace_name;
+    progress.after_name = target->name;
+  }
+  return {};
+}
+
+// A collection that webhooks are asked about, in parts: the next are asked about when the ones
+// before are gone.
+WriteResult DeleteInParts(WriteContext& context, const DeleteOptions& options,
+                          const Selection& selection) {
+  CollectionProgress& progress = context.webhooks->progress();
+  if (progress.revision == 0) progress.revision = context.store.next_revision() - 1;
+  for (;;) {
+    store::Range range = selection.range();
+    if (!progress.after_name.empty()) {
+      range.after_namespace = progress.after_namespace;
+      range.after_name = progress.after_name;
+    }
+    std::vector<store::ObjectRef> part;
+    context.store.WalkHead(range, [&](const store::ObjectRef& object) {
+      if (selection.Matches(*object)) part.push_back(object);
+      return part.size() < static_cast<size_t>(limits::kReviewsAtOnceMax);
+    });
+    if (part.empty()) break;
+    if (Outcome<void> fine = DeletePart(context, part, options); !fine)
+      return std::unexpected(std::move(fine.error()));
+  }
+  ListRenderer list(context.shape, context.now);
+  for (const Bytes& deleted : progress.deleted) list.Add(deleted.view());
+  return RespondCollection(context, std::move(list), progress.revision);
+}
+
 WriteResult DeleteCollection(WriteContext& context) {
   const Outcome<DeleteOptions> options = ParseDeleteOptions(context);
   if (!options) return std::unexpected(options.error());
   const Outcome<Selection> selection = Selection::Parse(context.request);
   if (!selection) return std::unexpected(selection.error());
+  if (context.webhooks != nullptr) return DeleteInParts(context, *options, *selection);
   std::vector<store::ObjectRef> targets;
   context.store.WalkHead(selection->range(), [&](const store::ObjectRef& object) {
     if (selection->Matches(*object)) targets.push_back(object);
     return true;
   });
   const uint64_t revision = context.store.next_revision() - 1;
-  const std::vector<Outcome<void>> reviews = ReviewAll(context, targets, *options);
-  // Nothing is deleted before all is heard.
-  if (context.webhooks != nullptr && !context.webhooks->wanted().empty()) return Waits();
   ListRenderer list(context.shape, context.now);
-  for (size_t i = 0; i < targets.size(); ++i) {
-    const store::ObjectRef& target = targets[i];
+  for (const store::ObjectRef& target : targets) {
     const Outcome<void> admitted =
         AdmitDelete(context.store, {.kind = *context.request.kind, .name = target->name});
     if (!admitted) return std::unexpected(admitted.error());
-    if (!reviews.empty() && !reviews[i]) return std::unexpected(reviews[i].error());
     const Outcome<Written> written = DeleteObject(context, target, *options);
     if (!written) return std::unexpected(written.error());
     list.Add(target->json.view());
   }
-  return Answer(200, context.shape.syntax,
-                std::move(list).Finish(fmt::format("\"resourceVersion\":\"{}\"", revision)));
+  return RespondCollection(context, std::move(list), revision);
 }
 
 // What webhooks say of a namespace's finalizers.

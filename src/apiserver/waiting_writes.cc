@@ -29,6 +29,7 @@ Verdict VerdictOf(const Webhook& webhook, std::string_view uid, const env::HttpR
 int64_t BytesOf(const WaitingWrite& write, const std::vector<WantedCall>& wanted) {
   size_t sum = write.arrived.request.body.size() + write.arrived.request.target.size();
   for (const HeardVerdict& heard : write.heard) sum += heard.about.size() + heard.verdict.bytes();
+  for (const Bytes& deleted : write.progress.deleted) sum += deleted.size();
   // What is sent has the text once more.
   for (const WantedCall& call : wanted) sum += 2 * call.text.size();
   return static_cast<int64_t>(sum) + kUsualBytes;
@@ -167,6 +168,8 @@ void WaitingWrites::AddTo(Hasher& hasher) const {
       hasher.Add(heard.key).Add(heard.about.view());
       heard.verdict.AddTo(hasher);
     }
+    hasher.Add(write.progress.after_namespace).Add(write.progress.after_name);
+    hasher.Add(write.progress.revision).Add(write.progress.deleted.size());
   }
   for (const auto& [number, call] : calls_)
     hasher.Add(number).Add(call.exchange.value).Add(call.webhook->key).Add(call.about.view());

@@ -16,7 +16,7 @@
 
 namespace berth::apiserver {
 
-// A write that did nothing yet, but asked webhooks. Made again with the same time and seed it comes
+// A write that did nothing yet, but parts of a collection's deletion, and asked webhooks. Made again with the same time and seed it comes
 // to the same, as far as the head is the same.
 struct WaitingWrite {
   env::RequestArrived arrived;
@@ -24,6 +24,7 @@ struct WaitingWrite {
   Instant now;  // When it arrived.
   uint64_t seed = 0;
   std::vector<HeardVerdict> heard;
+  CollectionProgress progress = {};
 };
 
 // The writes that wait for webhooks, and the calls that they wait for. A copyable value. Not

@@ -29,12 +29,21 @@ struct WantedCall {
   Bytes text;  // ReviewText.
 };
 
+// How far the deletion of a collection is, which goes on in parts: each is deleted when webhooks
+// have said to all of it what they think.
+struct CollectionProgress {
+  uint64_t revision = 0;  // Of the list that it answers with; 0: it has not begun.
+  std::string after_namespace, after_name;
+  std::vector<Bytes> deleted;
+};
+
 // What one try of a write knows of its webhooks, and wants to know.
 class WebhookCalls {
  public:
-  // Both outlive it.
-  WebhookCalls(const Webhooks& webhooks, const std::vector<HeardVerdict>& heard)
-      : webhooks_(webhooks), heard_(heard), used_(heard.size(), false) {}
+  // All outlive it.
+  WebhookCalls(const Webhooks& webhooks, const std::vector<HeardVerdict>& heard,
+               CollectionProgress& progress)
+      : webhooks_(webhooks), heard_(heard), progress_(progress), used_(heard.size(), false) {}
 
   // The verdict, or null: it is wanted, unless so many are that it must wait. Cost: constant where
   // a try asks as the one before it did.
@@ -44,6 +53,7 @@ class WebhookCalls {
                                    const std::function<std::string()>& make_text);
 
   [[nodiscard]] const Webhooks& webhooks() const { return webhooks_; }
+  [[nodiscard]] CollectionProgress& progress() const { return progress_; }
   [[nodiscard]] const std::vector<WantedCall>& wanted() const { return wanted_; }
   // Whether nothing more can be wanted in this try.
   [[nodiscard]] bool full() const;
@@ -53,6 +63,7 @@ class WebhookCalls {
  private:
   const Webhooks& webhooks_;
   const std::vector<HeardVerdict>& heard_;
+  CollectionProgress& progress_;
   std::vector<bool> used_;
   size_t next_ = 0;  // Of heard_: what is probably asked next.
   std::vector<WantedCall> wanted_;

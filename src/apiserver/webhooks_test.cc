@@ -657,7 +657,10 @@ TEST_F(WebhooksTest, LargeCollectionsAreAskedAboutInParts) {
     asked += static_cast<int>(calls.size());
   }
   EXPECT_EQ(asked, kCount);
-  EXPECT_EQ(StatusOf(all), 200);
+  const env::HttpResponse answer = server_.Take(all);
+  EXPECT_EQ(answer.status, 200);
+  const Json list = codec::ParseJson(answer.body.view()).value();
+  EXPECT_EQ(api::ArrayAt(list, "items").size(), static_cast<size_t>(kCount));
   EXPECT_TRUE(Idle());
 }
 

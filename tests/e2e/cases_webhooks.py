@@ -6,7 +6,8 @@ import time
 
 import objects
 import webhooks
-from harness import Connection, case
+from cases_processes import own, start
+from harness import Connection, Failure, case
 from webhooks import Webhook, allow, deny, entry, install, patch, rule
 
 PODS = [rule(["pods"], ["CREATE"], [""], ["v1"])]
@@ -411,3 +412,35 @@ def certificates(test):
     settled(test, lambda: "unknown authority" not in refused(test, ours("a")).message)
     test.match("tls: failed to verify certificate: x509: ", refused(test, ours("a")).message)
     test.equal(webhook.reviews, [], "nobody was asked")
+
+
+@case("a crash loses only what nobody was told of", on=("embedded",), seconds=3)
+def crash(test):
+    up = own(test)
+    server = start(test, up, "--nodes=0")
+    release = threading.Event()
+    webhook = Webhook(test, lambda request: release if request["name"] == "waits" else allow(request))
+    everywhere = {"namespaceSelector": {}}
+    made = entry(test, webhook, MAPS, **everywhere, **OURS)
+    path = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"
+    maps = "/api/v1/namespaces/default/configmaps"
+    test.equal(server.request("POST", path, {"metadata": {"name": "v"}, "webhooks": [made]}).status, 201, "configuration")
+    test.equal(server.request("POST", maps, ours("told")).status, 201, "one that is told")
+
+    def ask():
+        try:
+            Connection(up.credentials).request("POST", maps, ours("waits"))
+        except Failure:
+            pass  # The server dies.
+
+    asking = threading.Thread(target=ask, daemon=True)
+    asking.start()
+    test.wait("the webhook is asked", lambda: len(webhook.reviews) == 2)
+    up.kill()
+    asking.join(30)
+    release.set()
+    server = start(test, up, "--nodes=0")
+    test.equal(server.request("GET", f"{maps}/told").status, 200, "what was told is there")
+    test.equal(server.request("GET", f"{maps}/waits").status, 404, "what waited isn't")
+    # The webhook hangs up by now, and is asked: its configuration counts from the start.
+    test.equal(server.request("POST", maps, ours("waits")).status, 500, "asked again")
