@@ -45,6 +45,29 @@ std::optional<int64_t> Base64Size(std::string_view text) {
 
 int64_t Base64ErrorOffset(std::string_view text) { return Run(text).error; }
 
+std::optional<std::string> DecodeBase64(std::string_view text) {
+  const std::optional<int64_t> size = Base64Size(text);
+  if (!size) return std::nullopt;
+  std::string bytes;
+  bytes.reserve(static_cast<size_t>(*size));
+  uint32_t bits = 0;
+  int count = 0;
+  for (const char c : text) {
+    if (!IsBase64(c)) continue;  // Line breaks and padding.
+    const uint32_t digit = c >= 'a'   ? static_cast<uint32_t>(c - 'a') + 26
+                           : c >= 'A' ? static_cast<uint32_t>(c - 'A')
+                           : c == '+' ? 62U
+                           : c == '/' ? 63U
+                                      : static_cast<uint32_t>(c - '0') + 52;
+    bits = bits << 6 | digit;
+    count += 6;
+    if (count < 8) continue;
+    count -= 8;
+    bytes += static_cast<char>(bits >> count & 0xff);
+  }
+  return bytes;
+}
+
 std::string EncodeBase64(std::string_view bytes) {
   constexpr std::string_view kAlphabet =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

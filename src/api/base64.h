@@ -13,6 +13,8 @@ namespace berth::api {
 // Where Go's decoder says that it stopped understanding. REQUIRES: Base64Size(text) is nothing.
 [[nodiscard]] int64_t Base64ErrorOffset(std::string_view text);
 
+// The bytes that base64 text stands for, or nothing when it is none.
+[[nodiscard]] std::optional<std::string> DecodeBase64(std::string_view text);
 [[nodiscard]] std::string EncodeBase64(std::string_view bytes);
 
 }  // namespace berth::api

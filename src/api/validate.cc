@@ -20,6 +20,7 @@
 #include "api/validate_services.h"
 #include "api/validate_sets.h"
 #include "api/validate_storage.h"
+#include "api/validate_webhooks.h"
 #include "api/validate_workloads.h"
 
 namespace berth::api {
@@ -428,6 +429,8 @@ constexpr auto kBothChecks = std::to_array<BothRow>({
     {KindId::kCsiNode, rules::CheckCsiNode},
     {KindId::kCsiDriver, rules::CheckCsiDriver},
     {KindId::kRuntimeClass, rules::CheckRuntimeClass},
+    {KindId::kValidatingWebhookConfiguration, rules::CheckValidatingWebhooks},
+    {KindId::kMutatingWebhookConfiguration, rules::CheckMutatingWebhooks},
 });
 
 BothCheck BothCheckOf(KindId kind) {

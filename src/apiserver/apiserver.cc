@@ -131,6 +131,7 @@ Result<ApiServer> ApiServer::Make(Options options, const env::JournalContent& co
   const std::vector<store::Table> none_changed = server.definitions_.Refresh(server.store_);
   CHECK(none_changed.empty());
   server.authorizer_.Recover(server.store_);
+  server.webhooks_.Recover(server.store_);
   return server;
 }
 
@@ -204,7 +205,13 @@ void ApiServer::Step(Instant now, env::Input input, env::Outbox& out) {
     watches_.Drained(now, drained->exchange, drained->bytes, store_, out);
   } else if (const auto* abandoned = std::get_if<env::ExchangeAbandoned>(&input)) {
     watches_.Abandon(abandoned->exchange);
+    waiting_writes_.Abandon(abandoned->exchange, out);
+  } else if (const auto* response = std::get_if<env::Response>(&input)) {
+    Resume(now, waiting_writes_.Hear(*response), out);
+  } else if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
+    Resume(now, waiting_writes_.Hear(*failed), out);
   } else if (std::holds_alternative<env::Tick>(input)) {
+    EndLateWrites(now, out);
     ExpireEvents(now);
     if (store_.has_unsent() && !store_.append_in_flight()) Append(out);
   }
@@ -222,9 +229,10 @@ void ApiServer::ExpireEvents(Instant now) {
 
 Instant ApiServer::wake_at() const {
   if (store_.has_unsent() && !store_.append_in_flight()) return Instant{0};
-  if (store_.append_in_flight()) return watches_.wake_at();
-  if (own_writes_at_ != Instant::Never()) return std::min(watches_.wake_at(), own_writes_at_);
-  return std::min(watches_.wake_at(), event_expiry_.wake_at());
+  const Instant next = std::min(watches_.wake_at(), waiting_writes_.wake_at());
+  if (store_.append_in_flight()) return next;
+  const bool own = own_writes_at_ != Instant::Never();
+  return std::min(next, own ? own_writes_at_ : event_expiry_.wake_at());
 }
 
 // One group at a time. The next goes when the journal has this one and what waits in the inbox has
@@ -239,6 +247,7 @@ void ApiServer::Appended(Instant now, uint64_t sequence, env::Outbox& out) {
   }
   event_expiry_.Observe(now, visible, store_);
   authorizer_.Observe(visible, store_);
+  webhooks_.Observe(visible, store_);
   watches_.Publish(now, visible, store_, out);
   constexpr auto kDefinitions = static_cast<store::Table>(KindId::kCustomResourceDefinition);
   // What the log has dropped already may have been of them.
@@ -324,15 +333,36 @@ Outcome<Identity> ApiServer::Admit(Instant now, const Target& target,
 }
 
 void ApiServer::Arrive(Instant now, const env::RequestArrived& arrived, env::Outbox& out) {
-  bool streaming = false;
+  Turn turn{.now = now, .arrived = arrived, .out = out};
   const uint64_t before = store_.next_revision();
-  Outcome<env::HttpResponse> response = Handle(now, arrived, out, streaming);
-  if (streaming) return;
-  const bool mutating = arrived.request.method != env::Method::kGet;
-  const bool wrote = mutating || store_.next_revision() != before;
-  Answer(arrived.exchange,
-         response ? std::move(*response) : ProblemResponse(arrived.request, response.error()),
-         wrote, out);
+  Finish(turn, before, Handle(turn));
+}
+
+// Does a write again that has all that it waited for.
+void ApiServer::Resume(Instant now, std::optional<WaitingWrite> write, env::Outbox& out) {
+  if (!write) return;
+  const env::RequestArrived arrived = write->arrived;
+  const Identity identity = write->identity;
+  Turn turn{.now = now, .arrived = arrived, .out = out, .write = &*write};
+  const uint64_t before = store_.next_revision();
+  Finish(turn, before, HandleAdmitted(turn, ParseTarget(arrived.request.target), identity));
+}
+
+void ApiServer::EndLateWrites(Instant now, env::Outbox& out) {
+  for (const WaitingWrite& late : waiting_writes_.Expire(now, out)) {
+    Answer(late.arrived.exchange, ProblemResponse(late.arrived.request, TookTooLong().error()),
+           false, out);
+  }
+}
+
+void ApiServer::Finish(Turn& turn, uint64_t revision_before, Outcome<env::HttpResponse> response) {
+  if (turn.later) return;
+  const env::HttpRequest& request = turn.arrived.request;
+  const bool mutating = request.method != env::Method::kGet;
+  const bool wrote = mutating || store_.next_revision() != revision_before;
+  Answer(turn.arrived.exchange,
+         response ? std::move(*response) : ProblemResponse(request, response.error()), wrote,
+         turn.out);
 }
 
 // What rests on the head waits for the head to be durable.
@@ -349,12 +379,17 @@ void ApiServer::Answer(env::ExchangeId exchange, env::HttpResponse response, boo
     Append(out);
 }
 
-Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArrived& arrived,
-                                             env::Outbox& out, bool& streaming) {
-  const env::HttpRequest& http = arrived.request;
-  Target target = ParseTarget(http.target);
-  const Outcome<Identity> identity = Admit(now, target, arrived);
+Outcome<env::HttpResponse> ApiServer::Handle(Turn& turn) {
+  Target target = ParseTarget(turn.arrived.request.target);
+  const Outcome<Identity> identity = Admit(turn.now, target, turn.arrived);
   if (!identity) return std::unexpected(identity.error());
+  return HandleAdmitted(turn, std::move(target), *identity);
+}
+
+Outcome<env::HttpResponse> ApiServer::HandleAdmitted(Turn& turn, Target target,
+                                                     const Identity& identity) {
+  const Instant now = turn.now;
+  const env::HttpRequest& http = turn.arrived.request;
   if (auto answer = service_tokens_.Answer(target, http.method)) return std::move(*answer);
   if (std::optional<Outcome<env::HttpResponse>> answer =
           discovery_.Answer(target, http, definitions_)) {
@@ -362,7 +397,7 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
   }
   Outcome<ResourceRequest> request = ParseResource(std::move(target), http, definitions_);
   if (!request) return std::unexpected(request.error());
-  const Requester requester{.identity = *identity, .authorizer = authorizer_};
+  const Requester requester{.identity = identity, .authorizer = authorizer_};
   request->requester = &requester;
   if (request->kind->posted) {
     return Review(*request, {.now = now, .verify = [&](const ServiceTokens::Asked& asked) {
@@ -371,7 +406,7 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
   }
   if (request->subpart == Subpart::kToken)
     return service_tokens_.Create(now, store_, prng_, *request);
-  Outcome<env::HttpResponse> response = HandleResource(now, arrived, *request, out, streaming);
+  Outcome<env::HttpResponse> response = HandleResource(turn, *request);
   std::string warning = DeprecationOf(*request->kind);
   if (warning.empty()) return response;
   // The first of all warnings.
@@ -386,10 +421,8 @@ Outcome<env::HttpResponse> ApiServer::Handle(Instant now, const env::RequestArri
   return response;
 }
 
-Outcome<env::HttpResponse> ApiServer::HandleResource(Instant now,
-                                                     const env::RequestArrived& arrived,
-                                                     const ResourceRequest& request,
-                                                     env::Outbox& out, bool& streaming) {
+Outcome<env::HttpResponse> ApiServer::HandleResource(Turn& turn, const ResourceRequest& request) {
+  const Instant now = turn.now;
   if (request.no_containers) {
     const bool known =
         store_.Find(TableOf(*request.kind),
@@ -407,7 +440,7 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Instant now,
     default:
       if (Outcome<void> open = CheckDefinitions(now, request); !open)
         return std::unexpected(std::move(open.error()));
-      return HandleWrite(now, store_, prng_, request, options_.quota_counter);
+      return Write(turn, request);
   }
   Outcome<WatchStart> start = ParseWatch(now, request, prng_);
   if (!start) return std::unexpected(std::move(start.error()));
@@ -415,9 +448,44 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Instant now,
     return TooManyRequests(
         fmt::format("too many watches: the server serves at most {}", options_.watches_max), 1);
   }
-  streaming = true;
-  watches_.Start(now, arrived.exchange, std::move(*start), store_, out);
+  turn.later = true;
+  watches_.Start(now, turn.arrived.exchange, std::move(*start), store_, turn.out);
   return env::HttpResponse{};
+}
+
+// A write that webhooks concern is of the time when it arrived, and draws from its own seed: each
+// try comes to the same.
+Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& request) {
+  const QuotaCounter counter = options_.quota_counter;
+  if (turn.write == nullptr && !webhooks_.Concern(request)) {
+    return HandleWrite({.now = turn.now, .store = store_, .prng = prng_, .quota_counter = counter},
+                       request);
+  }
+  WaitingWrite write = turn.write != nullptr ? std::move(*turn.write)
+                                             : WaitingWrite{.arrived = turn.arrived,
+                                                            .identity = request.requester->identity,
+                                                            .now = turn.now,
+                                                            .seed = prng_.Next(),
+                                                            .heard = {}};
+  while (turn.now < write.now + WaitingWrites::kTimeMax) {
+    WebhookCalls calls(webhooks_, write.heard, write.progress);
+    Prng prng(write.seed);
+    Outcome<env::HttpResponse> response = HandleWrite({.now = write.now,
+                                                       .store = store_,
+                                                       .prng = prng,
+                                                       .quota_counter = counter,
+                                                       .webhooks = &calls},
+                                                      request);
+    if (calls.wanted().empty()) return response;
+    calls.Prune(write.heard);
+    Outcome<std::optional<WaitingWrite>> back =
+        waiting_writes_.Wait(turn.now, std::move(write), calls.wanted(), store_, turn.out);
+    if (!back) return std::unexpected(std::move(back.error()));
+    turn.later = !back->has_value();
+    if (turn.later) return env::HttpResponse{};
+    write = std::move(**back);
+  }
+  return TookTooLong();
 }
 
 // What users' kinds have to say to a write.
@@ -443,6 +511,7 @@ void ApiServer::AddTo(Hasher& hasher) const {
   store_.AddTo(hasher);
   watches_.AddTo(hasher);
   event_expiry_.AddTo(hasher);
+  waiting_writes_.AddTo(hasher);
   hasher.Add(pending_answers_.size());
   for (const PendingAnswer& answer : pending_answers_) {
     const env::HttpResponse& response = answer.respond.response;

@@ -4,6 +4,7 @@
 #include <deque>
 #include <expected>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,9 @@
 #include "apiserver/quotas.h"
 #include "apiserver/request.h"
 #include "apiserver/service_tokens.h"
+#include "apiserver/waiting_writes.h"
 #include "apiserver/watches.h"
+#include "apiserver/webhooks.h"
 #include "base/hash.h"
 #include "base/limits.h"
 #include "base/prng.h"
@@ -60,6 +63,9 @@ struct Options {
 //         Tick or JournalAppended: AppendJournal <────┘
 //                 └──> JournalAppended: answers and watch events go out
 //
+// A write that webhooks concern is kept until they have said what they think, and is done again
+// then, against the head of then (docs/design/0022-webhooks.md).
+//
 // One append is on its way at a time; what is written meanwhile is the next. A write is answered,
 // readable and watched when it is durable, and so is a refusal that rests on one that isn't yet.
 // Where the journal has no room, all that wait are answered 507, and the head is what is durable
@@ -83,12 +89,22 @@ class ApiServer final : public env::Actor {
   [[nodiscard]] const store::Store& store() const { return store_; }
   [[nodiscard]] size_t expiring_events_count() const { return event_expiry_.size(); }
   [[nodiscard]] size_t watches_count() const { return watches_.size(); }
+  [[nodiscard]] const WaitingWrites& waiting_writes() const { return waiting_writes_; }
 
  private:
   // An answer that waits for the revision it rests on to be durable.
   struct PendingAnswer {
     uint64_t revision = 0;
     env::Respond respond;
+  };
+
+  // One handling of a request.
+  struct Turn {
+    Instant now;
+    const env::RequestArrived& arrived;
+    env::Outbox& out;
+    WaitingWrite* write = nullptr;  // A write that has waited.
+    bool later = false;             // The answer comes by itself.
   };
 
   ApiServer(Options options, store::Store store);
@@ -106,12 +122,15 @@ class ApiServer final : public env::Actor {
                                         const env::RequestArrived& arrived) const;
   void ExpireEvents(Instant now);
   void Arrive(Instant now, const env::RequestArrived& arrived, env::Outbox& out);
-  [[nodiscard]] Outcome<env::HttpResponse> Handle(Instant now, const env::RequestArrived& arrived,
-                                                  env::Outbox& out, bool& streaming);
-  [[nodiscard]] Outcome<env::HttpResponse> HandleResource(Instant now,
-                                                          const env::RequestArrived& arrived,
-                                                          const ResourceRequest& request,
-                                                          env::Outbox& out, bool& streaming);
+  void Resume(Instant now, std::optional<WaitingWrite> write, env::Outbox& out);
+  void EndLateWrites(Instant now, env::Outbox& out);
+  void Finish(Turn& turn, uint64_t revision_before, Outcome<env::HttpResponse> response);
+  [[nodiscard]] Outcome<env::HttpResponse> Handle(Turn& turn);
+  [[nodiscard]] Outcome<env::HttpResponse> HandleAdmitted(Turn& turn, Target target,
+                                                          const Identity& identity);
+  [[nodiscard]] Outcome<env::HttpResponse> HandleResource(Turn& turn,
+                                                          const ResourceRequest& request);
+  [[nodiscard]] Outcome<env::HttpResponse> Write(Turn& turn, const ResourceRequest& request);
   [[nodiscard]] Outcome<void> CheckDefinitions(Instant now, const ResourceRequest& request);
   void Answer(env::ExchangeId exchange, env::HttpResponse response, bool wrote, env::Outbox& out);
   // Sees to the definitions of users' kinds after durable changes of them.
@@ -130,6 +149,8 @@ class ApiServer final : public env::Actor {
   Definitions definitions_;  // Made of what the store has durably: not hashed.
   Discovery discovery_;      // A cache, made of the tables and definitions: not hashed.
   EventExpiry event_expiry_;
+  Webhooks webhooks_;  // Made of what the store has durably: not hashed.
+  WaitingWrites waiting_writes_;
   std::deque<PendingAnswer> pending_answers_;
   bool started_ = false;
   // When what the server itself writes is to be looked for: Never() once it is written.

@@ -9,8 +9,10 @@
 #include "api/timestamp.h"
 #include "apiserver/admission.h"
 #include "apiserver/selection.h"
+#include "apiserver/webhook_calls.h"
 #include "apiserver/writes.h"
 #include "base/check.h"
+#include "base/limits.h"
 #include "codec/json.h"
 
 // Deletion (k8s.io/apiserver registry/generic/registry/store.go and registry/rest/delete.go): an
@@ -351,6 +353,26 @@ Outcome<Written> DeleteObject(WriteContext& context, const store::ObjectRef& tar
   }
 }
 
+// Whether a pod's node is at it already, and nothing changes.
+bool IsPending(const store::StoredObject& pod, const DeleteOptions& options) {
+  // Most are seen not to be without parsing them.
+  if (!pod.json.view().contains("deletionGracePeriodSeconds")) return false;
+  const Json object = Load(pod);
+  const Json* given = api::FindPath(object, "metadata.deletionGracePeriodSeconds");
+  if (!IsMarked(object) || given == nullptr || !given->is_int64()) return false;
+  return !options.grace_seconds || *options.grace_seconds >= given->get_int64();
+}
+
+// What webhooks say of a deletion. One that is on its way was put to them before.
+Outcome<void> ReviewEnd(WriteContext& context, const store::StoredObject& target,
+                        const DeleteOptions& options) {
+  if (context.webhooks == nullptr) return {};
+  if (Outcome<void> holds = CheckDeletion(context, target, options); !holds) return holds;
+  const bool pod = context.request.kind->id == KindId::kPod;
+  if (pod && IsPending(target, options)) return {};
+  return ReviewDeletion(context, target, options);
+}
+
 WriteResult Delete(WriteContext& context) {
   Outcome<DeleteOptions> options = ParseDeleteOptions(context);
   if (!options) return std::unexpected(std::move(options.error()));
@@ -365,9 +387,67 @@ WriteResult Delete(WriteContext& context) {
   }
   const Outcome<store::ObjectRef> target = FindTarget(context);
   if (!target) return std::unexpected(target.error());
+  if (Outcome<void> fine = ReviewEnd(context, **target, *options); !fine)
+    return std::unexpected(std::move(fine.error()));
   const Outcome<Written> written = DeleteObject(context, *target, *options);
   if (!written) return std::unexpected(written.error());
   return RespondDeleted(context, **target, *written);
+}
+
+WriteResult RespondCollection(WriteContext& context, ListRenderer list, uint64_t revision) {
+  return Answer(200, context.shape.syntax,
+                std::move(list).Finish(fmt::format("\"resourceVersion\":\"{}\"", revision)));
+}
+
+// Deletes what webhooks have agreed to, up to the first that they haven't; the mark moves on.
+Outcome<void> DeletePart(WriteContext& context, const std::vector<store::ObjectRef>& part,
+                         const DeleteOptions& options) {
+  std::vector<Outcome<void>> reviews;
+  for (const store::ObjectRef& target : part)
+    reviews.push_back(ReviewEnd(context, *target, options));
+  if (!context.webhooks->wanted().empty()) return Waits();
+  CollectionProgress& progress = context.webhooks->progress();
+  for (size_t i = 0; i < part.size(); ++i) {
+    const store::ObjectRef& target = part[i];
+    if (Outcome<void> admitted =
+            AdmitDelete(context.store, {.kind = *context.request.kind, .name = target->name});
+        !admitted) {
+      return admitted;
+    }
+    if (!reviews[i]) return reviews[i];
+    const Outcome<Written> written = DeleteObject(context, target, options);
+    if (!written) return std::unexpected(written.error());
+    progress.deleted.push_back(target->json);
+    progress.after_namespace = target->namespace_name;
+    progress.after_name = target->name;
+  }
+  return {};
+}
+
+// A collection that webhooks are asked about, in parts: the next are asked about when the ones
+// before are gone.
+WriteResult DeleteInParts(WriteContext& context, const DeleteOptions& options,
+                          const Selection& selection) {
+  CollectionProgress& progress = context.webhooks->progress();
+  if (progress.revision == 0) progress.revision = context.store.next_revision() - 1;
+  for (;;) {
+    store::Range range = selection.range();
+    if (!progress.after_name.empty()) {
+      range.after_namespace = progress.after_namespace;
+      range.after_name = progress.after_name;
+    }
+    std::vector<store::ObjectRef> part;
+    context.store.WalkHead(range, [&](const store::ObjectRef& object) {
+      if (selection.Matches(*object)) part.push_back(object);
+      return part.size() < static_cast<size_t>(limits::kReviewsAtOnceMax);
+    });
+    if (part.empty()) break;
+    if (Outcome<void> fine = DeletePart(context, part, options); !fine)
+      return std::unexpected(std::move(fine.error()));
+  }
+  ListRenderer list(context.shape, context.now);
+  for (const Bytes& deleted : progress.deleted) list.Add(deleted.view());
+  return RespondCollection(context, std::move(list), progress.revision);
 }
 
 WriteResult DeleteCollection(WriteContext& context) {
@@ -375,6 +455,7 @@ WriteResult DeleteCollection(WriteContext& context) {
   if (!options) return std::unexpected(options.error());
   const Outcome<Selection> selection = Selection::Parse(context.request);
   if (!selection) return std::unexpected(selection.error());
+  if (context.webhooks != nullptr) return DeleteInParts(context, *options, *selection);
   std::vector<store::ObjectRef> targets;
   context.store.WalkHead(selection->range(), [&](const store::ObjectRef& object) {
     if (selection->Matches(*object)) targets.push_back(object);
@@ -390,8 +471,22 @@ WriteResult DeleteCollection(WriteContext& context) {
     if (!written) return std::unexpected(written.error());
     list.Add(target->json.view());
   }
-  return Answer(200, context.shape.syntax,
-                std::move(list).Finish(fmt::format("\"resourceVersion\":\"{}\"", revision)));
+  return RespondCollection(context, std::move(list), revision);
+}
+
+// What webhooks say of a namespace's finalizers.
+Outcome<void> ReviewFinalizers(WriteContext& context, const store::StoredObject& stored,
+                               Json& object) {
+  if (context.webhooks == nullptr) return {};
+  const Json old = LoadUnmanaged(*context.request.kind, stored, context.memory);
+  const Reviewed reviewed{.operation = Operation::kUpdate,
+                          .kind = *context.request.kind,
+                          .name = context.request.name,
+                          .old = &old,
+                          .old_managed = ManagedText(stored)};
+  const MutateSteps steps{.settle = [](Json& /*changed*/) { return Outcome<void>(); }};
+  if (Outcome<void> fine = Mutate(context, reviewed, object, steps); !fine) return fine;
+  return Validate(context, reviewed, object);
 }
 
 WriteResult FinalizeNamespace(WriteContext& context) {
@@ -411,6 +506,8 @@ WriteResult FinalizeNamespace(WriteContext& context) {
     return Stale(context.request.subject());
   }
   Json object = Load(**old, context.memory);
+  if (Outcome<void> fine = ReviewFinalizers(context, **old, body->object); !fine)
+    return std::unexpected(std::move(fine.error()));
   const JsonArray& finalizers = api::ArrayAt(body->object, "spec.finalizers");
   if (finalizers.empty()) {
     api::RemovePath(object, "spec.finalizers");

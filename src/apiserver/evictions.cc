@@ -8,6 +8,7 @@
 #include "api/selector.h"
 #include "api/timestamp.h"
 #include "api/workloads.h"
+#include "apiserver/webhook_calls.h"
 #include "apiserver/writes.h"
 #include "base/check.h"
 #include "codec/decode.h"
@@ -205,6 +206,11 @@ WriteResult Evict(WriteContext& context) {
     return BadRequest("name in URL does not match name in Eviction object");
   }
   if (!api::ArrayAt(eviction, "deleteOptions.dryRun").empty()) context.options.dry_run = true;
+  if (Outcome<void> fine =
+          ReviewPart(context, api::KindOf(KindId::kEviction), context.request.name, body->object);
+      !fine) {
+    return std::unexpected(std::move(fine.error()));
+  }
   const Outcome<store::ObjectRef> target = FindTarget(context);
   if (!target) return std::unexpected(target.error());
   const store::StoredObject& pod = **target;

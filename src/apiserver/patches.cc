@@ -219,45 +219,6 @@ JsonObject DefinedScaleStatus(const api::CustomVersion& version, const Json& doc
                          : std::string_view());
 }
 
-Json ScaleOf(const api::Kind& kind, const store::StoredObject& object) {
-  const Json document = LoadAs(kind, object);
-  JsonObject metadata;
-  for (const std::string_view key :
-       {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
-    metadata[key] = api::TextAt(document, fmt::format("metadata.{}", key));
-  }
-  api::LabelSelector selector;
-  // A ReplicationController's is a plain map.
-  selector.match_labels = api::TextAt(document, "kind") == "ReplicationController"
-                              ? api::StringMapAt(document, "spec.selector")
-                              : api::StringMapAt(document, "spec.selector.matchLabels");
-  for (const Json& expression : api::ArrayAt(document, "spec.selector.matchExpressions")) {
-    api::Requirement requirement{.key = std::string(api::TextAt(expression, "key")),
-                                 .op = std::string(api::TextAt(expression, "operator")),
-                                 .values = {}};
-    for (const Json& value : api::ArrayAt(expression, "values")) {
-      if (value.is_string()) requirement.values.emplace_back(value.get_string());
-    }
-    selector.match_expressions.push_back(std::move(requirement));
-  }
-  const Result<api::LabelQuery> query = api::QueryOf(selector);
-  JsonObject status =
-      kind.defined != nullptr
-          ? DefinedScaleStatus(*kind.defined, document)
-          : ScaleStatus(api::IntegerAt(document, "status.replicas"),
-                        query && !query->empty() ? api::ToString(*query) : std::string());
-  JsonObject spec;
-  // Zero is not written, as upstream leaves it out.
-  if (const int64_t replicas = CountAt(document, ReplicasPath(kind)); replicas != 0) {
-    spec["replicas"] = replicas;
-  }
-  return JsonObject{{"kind", "Scale"},
-                    {"apiVersion", "autoscaling/v1"},
-                    {"metadata", std::move(metadata)},
-                    {"spec", std::move(spec)},
-                    {"status", std::move(status)}};
-}
-
 WriteResult ReplaceScale(WriteContext& context, const store::ObjectRef& old, const Json& scale) {
   const std::string_view name = api::TextAt(scale, "metadata.name");
   if (!name.empty() && name != context.request.name) {
@@ -360,7 +321,8 @@ WriteResult Patch(WriteContext& context) {
   }
   if (!old) return std::unexpected(old.error());
   const bool managed = ConcernsManaged(*patch);
-  const bool leaves_spec = LeavesSpec(context.request, *patch);
+  // Webhooks are shown all.
+  const bool leaves_spec = LeavesSpec(context.request, *patch) && context.webhooks == nullptr;
   const bool aside = leaves_spec && HasSpecAside(**old) && !managed;
   Json before = aside     ? LoadWithoutSpec(**old, context.memory)
                 : managed ? LoadAs(kind, **old, context.memory)
@@ -388,8 +350,46 @@ WriteResult Patch(WriteContext& context) {
   return Respond(context, 200, written->json);
 }
 
+Json ScaleOf(const api::Kind& kind, const Json& document) {
+  JsonObject metadata;
+  for (const std::string_view key :
+       {"name", "namespace", "uid", "resourceVersion", "creationTimestamp"}) {
+    metadata[key] = api::TextAt(document, fmt::format("metadata.{}", key));
+  }
+  api::LabelSelector selector;
+  // A ReplicationController's is a plain map.
+  selector.match_labels = api::TextAt(document, "kind") == "ReplicationController"
+                              ? api::StringMapAt(document, "spec.selector")
+                              : api::StringMapAt(document, "spec.selector.matchLabels");
+  for (const Json& expression : api::ArrayAt(document, "spec.selector.matchExpressions")) {
+    api::Requirement requirement{.key = std::string(api::TextAt(expression, "key")),
+                                 .op = std::string(api::TextAt(expression, "operator")),
+                                 .values = {}};
+    for (const Json& value : api::ArrayAt(expression, "values")) {
+      if (value.is_string()) requirement.values.emplace_back(value.get_string());
+    }
+    selector.match_expressions.push_back(std::move(requirement));
+  }
+  const Result<api::LabelQuery> query = api::QueryOf(selector);
+  JsonObject status =
+      kind.defined != nullptr
+          ? DefinedScaleStatus(*kind.defined, document)
+          : ScaleStatus(api::IntegerAt(document, "status.replicas"),
+                        query && !query->empty() ? api::ToString(*query) : std::string());
+  JsonObject spec;
+  // Zero is not written, as upstream leaves it out.
+  if (const int64_t replicas = CountAt(document, ReplicasPath(kind)); replicas != 0) {
+    spec["replicas"] = replicas;
+  }
+  return JsonObject{{"kind", "Scale"},
+                    {"apiVersion", "autoscaling/v1"},
+                    {"metadata", std::move(metadata)},
+                    {"spec", std::move(spec)},
+                    {"status", std::move(status)}};
+}
+
 std::string ScaleJson(const api::Kind& kind, const store::StoredObject& object) {
-  return codec::PrintJson(ScaleOf(kind, object));
+  return codec::PrintJson(ScaleOf(kind, LoadAs(kind, object)));
 }
 
 WriteResult UpdateScale(WriteContext& context) {
@@ -409,8 +409,8 @@ WriteResult PatchScale(WriteContext& context) {
   if (!old) return std::unexpected(old.error());
   const bool strategic = patch->type == PatchType::kStrategic;
   const std::string shown = strategic ? api::PrintGo(patch->value) : std::string();
-  Outcome<Json> patched =
-      ApplyParsed(*patch, KindId::kScale, ScaleOf(*context.request.kind, **old));
+  Outcome<Json> patched = ApplyParsed(
+      *patch, KindId::kScale, ScaleOf(*context.request.kind, LoadAs(*context.request.kind, **old)));
   if (!patched) return std::unexpected(std::move(patched.error()));
   Json scale = *patched;
   const Result<std::vector<std::string>> fine =

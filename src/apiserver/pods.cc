@@ -5,6 +5,7 @@
 
 #include "api/object.h"
 #include "api/timestamp.h"
+#include "apiserver/webhook_calls.h"
 #include "apiserver/writes.h"
 #include "codec/json.h"
 
@@ -126,6 +127,10 @@ WriteResult Bind(WriteContext& context) {
   const std::string_view own = api::TextAt(binding, "metadata.name");
   if (!own.empty() && own != name) {
     return BadRequest("name in URL does not match name in Binding object");
+  }
+  if (Outcome<void> fine = ReviewPart(context, api::KindOf(KindId::kBinding), name, body->object);
+      !fine) {
+    return std::unexpected(std::move(fine.error()));
   }
   if (Outcome<void> target = CheckTarget(binding); !target) {
     return std::unexpected(std::move(target.error()));

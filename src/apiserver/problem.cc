@@ -144,6 +144,20 @@ std::unexpected<Problem> Unclassified(std::string message) {
   return std::unexpected(Plain(500, "", std::move(message), false));
 }
 
+std::unexpected<Problem> InternalError(std::string_view why) {
+  Problem problem =
+      Plain(500, "InternalError", fmt::format("Internal error occurred: {}", why), true);
+  problem.causes.push_back({.reason = "", .message = std::string(why), .field = ""});
+  return std::unexpected(std::move(problem));
+}
+
+std::unexpected<Problem> TookTooLong() {
+  return std::unexpected(Plain(504, "Timeout",
+                               "Timeout: request did not complete within requested timeout - "
+                               "context deadline exceeded",
+                               true));
+}
+
 std::unexpected<Problem> MethodNotAllowed() {
   return std::unexpected(Plain(405, "MethodNotAllowed",
                                "the server does not allow this method on the requested resource",

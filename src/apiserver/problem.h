@@ -65,6 +65,10 @@ std::unexpected<Problem> BadRequest(std::string message);
 std::unexpected<Problem> BadVersion(std::string_view version);
 // An error that upstream doesn't classify: 500 without a reason.
 std::unexpected<Problem> Unclassified(std::string message);
+// `Internal error occurred: <why>`.
+std::unexpected<Problem> InternalError(std::string_view why);
+// 504: it took longer than a request may.
+std::unexpected<Problem> TookTooLong();
 std::unexpected<Problem> MethodNotAllowed();
 // An API path that names no resource.
 std::unexpected<Problem> NoSuchResource();

@@ -125,6 +125,9 @@ class ServerFixture {
   [[nodiscard]] const std::vector<env::JournalRecord>& journal() const { return journal_; }
   [[nodiscard]] Instant now() const { return now_; }
   [[nodiscard]] bool append_waiting() const { return append_.has_value(); }
+  // What the server wants of others, in order, as it was sent; answer by Feed.
+  [[nodiscard]] std::vector<env::SendRequest> TakeCalls() { return std::exchange(calls_, {}); }
+  [[nodiscard]] const std::vector<env::CallId>& cancelled() const { return cancelled_; }
   // Who the transport says is at the other end.
   void set_peer(env::Peer peer) { peer_ = std::move(peer); }
   void set_draining(bool draining) { draining_ = draining; }
@@ -151,6 +154,10 @@ class ServerFixture {
     } else if (auto* end = std::get_if<env::EndStream>(&output)) {
       streams_[end->exchange.value].open = false;
       streams_[end->exchange.value].aborted = end->abort;
+    } else if (auto* send = std::get_if<env::SendRequest>(&output)) {
+      calls_.push_back(std::move(*send));
+    } else if (const auto* cancel = std::get_if<env::CancelCall>(&output)) {
+      cancelled_.push_back(cancel->call);
     } else if (auto* append = std::get_if<env::AppendJournal>(&output)) {
       CHECK(!append_);
       append_ = append->sequence;
@@ -181,6 +188,8 @@ class ServerFixture {
   std::optional<uint64_t> append_;
   std::vector<env::JournalRecord> journal_;
   size_t journaled_ = 0;  // Records before the append that waits.
+  std::vector<env::SendRequest> calls_;
+  std::vector<env::CallId> cancelled_;
   bool draining_ = true;
   bool keeping_ = true;
   uint64_t frame_bytes_ = 0;

@@ -23,6 +23,7 @@
 #include "apiserver/managed.h"
 #include "apiserver/quotas.h"
 #include "apiserver/services.h"
+#include "apiserver/webhook_calls.h"
 #include "base/check.h"
 #include "base/limits.h"
 #include "codec/json.h"
@@ -168,8 +169,9 @@ Outcome<void> Allocate(WriteContext& context, std::string_view name, const Json*
   return AllocateService(context.store, context.prng, {.kind = kind, .name = name}, object);
 }
 
-// The last steps of admission: LimitRanges, then ResourceQuotas. They count what would be stored.
-Outcome<void> AdmitAmounts(const WriteContext& context, std::string_view name, const Json* before,
+// The last steps of admission: LimitRanges, webhooks, then ResourceQuotas. They count what would be
+// stored.
+Outcome<void> AdmitAmounts(WriteContext& context, std::string_view name, const Json* before,
                            const Json& object) {
   const api::Kind& kind = *context.request.kind;
   const bool new_pod = kind.id == KindId::kPod && before == nullptr;
@@ -178,6 +180,15 @@ Outcome<void> AdmitAmounts(const WriteContext& context, std::string_view name, c
         CheckLimitRanges(context.store, {.kind = kind, .name = name}, before, object);
     if (!within) return within;
   }
+  if (context.webhooks != nullptr && before == nullptr) {
+    Outcome<void> valid = Validate(context,
+                                   {.operation = Operation::kCreate,
+                                    .kind = kind,
+                                    .name = name,
+                                    .managed = context.managed_applied.value_or("")},
+                                   object);
+    if (!valid) return valid;
+  }
   return CheckQuotas(context.store,
                      {.kind = kind,
                       .old = before,
@@ -185,6 +196,32 @@ Outcome<void> AdmitAmounts(const WriteContext& context, std::string_view name, c
                       .namespace_name = context.request.namespace_name,
                       .name = name},
                      context.quota_counter);
+}
+
+// Has webhooks change a new object, which they see without what the server gives it.
+Outcome<void> MutateNew(WriteContext& context, std::string_view name, Json& object) {
+  const api::Kind& kind = *context.request.kind;
+  JsonObject& metadata = api::MemberObject(object.get_object(), "metadata");
+  const std::string uid(api::TextAt(object, "metadata.uid"));
+  const std::string created(api::TextAt(object, "metadata.creationTimestamp"));
+  for (const std::string_view key : {"uid", "creationTimestamp"}) api::RemoveMember(metadata, key);
+  const MutateSteps steps{
+      .admit = [&](Json& changed) { return AdmitCreate(context.store, kind, changed); },
+      .settle =
+          [&](Json& changed) {
+            DropRepeatedOwners(context, changed);
+            api::ApplyDefaults(kind, changed);
+            api::AddHeld(kind, changed);
+            return CheckNamespace(context.request, changed);
+          }};
+  const std::string managed = context.managed_applied.value_or("");
+  const Reviewed reviewed{
+      .operation = Operation::kCreate, .kind = kind, .name = name, .managed = managed};
+  if (Outcome<void> fine = Mutate(context, reviewed, object, steps); !fine) return fine;
+  Outcome<void> prepared = PrepareMetadata(context, object);
+  api::SetPath(object, "metadata.uid", Text(uid));
+  api::SetPath(object, "metadata.creationTimestamp", Text(created));
+  return prepared;
 }
 
 // Admission, defaults and rules; what comes out may be stored, in the request's kind.
@@ -202,6 +239,9 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
   }
   if (Outcome<void> admitted = AdmitCreate(context.store, kind, object); !admitted) {
     return admitted;
+  }
+  if (context.webhooks != nullptr) {
+    if (Outcome<void> changed = MutateNew(context, sent_name, object); !changed) return changed;
   }
   if (Outcome<void> held = CheckEscalation(context.request, nullptr, object); !held) return held;
   const Outcome<std::string> name = SettleName(context, object);
@@ -461,8 +501,7 @@ Bytes CommitDelete(WriteContext& context, const api::Kind& storage, Json last) {
   return json;
 }
 
-WriteResult HandleWrite(Instant now, store::Store& store, Prng& prng,
-                        const ResourceRequest& request, QuotaCounter counter) {
+WriteResult HandleWrite(const WriteTools& tools, const ResourceRequest& request) {
   if (request.verb == Verb::kPatch) {
     if (Outcome<void> known = CheckPatchType(request); !known) {
       return std::unexpected(std::move(known.error()));
@@ -475,15 +514,16 @@ WriteResult HandleWrite(Instant now, store::Store& store, Prng& prng,
   if (!shape) return std::unexpected(shape.error());
   std::array<unsigned char, kArenaBytes> buffer;
   api::JsonArena arena(buffer.data(), buffer.size());
-  WriteContext context{.now = now,
-                       .store = store,
-                       .prng = prng,
+  WriteContext context{.now = tools.now,
+                       .store = tools.store,
+                       .prng = tools.prng,
                        .request = request,
                        .options = *options,
                        .shape = *shape,
                        .memory = api::JsonMemory(&arena),
                        .warnings = {},
-                       .quota_counter = counter};
+                       .quota_counter = tools.quota_counter,
+                       .webhooks = tools.webhooks};
   WriteResult result = Dispatch(context);
   if (!result) {
     result.error().warnings = std::move(context.warnings);
@@ -575,6 +615,57 @@ void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json o
   CommitPut(context, api::KindOf(kind), std::move(object));
 }
 
+// What webhooks are told of a change beside the object.
+struct Change {
+  const Json& before;
+  const store::StoredObject& stored;
+  std::string_view managed;
+};
+
+// Runs `review(reviewed, object)` on the object as webhooks see it: of a scale that.
+template <typename Review>
+Outcome<void> ReviewChange(WriteContext& context, const Change& change, Json& object,
+                           const Review& review) {
+  const api::Kind& kind = *context.request.kind;
+  if (context.request.subpart != Subpart::kScale) {
+    return review(Reviewed{.operation = Operation::kUpdate,
+                           .kind = kind,
+                           .name = context.request.name,
+                           .old = &change.before,
+                           .old_managed = ManagedText(change.stored),
+                           .managed = change.managed},
+                  object);
+  }
+  const Json old_scale = ScaleOf(kind, change.before);
+  Json scale = ScaleOf(kind, object);
+  Outcome<void> fine = review(Reviewed{.operation = Operation::kUpdate,
+                                       .kind = api::KindOf(KindId::kScale),
+                                       .name = context.request.name,
+                                       .old = &old_scale},
+                              scale);
+  if (fine) api::SetDotted(object, ReplicasPath(kind), api::IntegerAt(scale, "spec.replicas"));
+  return fine;
+}
+
+Outcome<void> MutateChange(WriteContext& context, const Change& change, Json& object) {
+  const auto settle = [&](Json& changed) -> Outcome<void> {
+    if (context.request.subpart == Subpart::kScale) return {};
+    DropRepeatedOwners(context, changed);
+    api::ApplyDefaults(*context.request.kind, changed);
+    KeepServerMetadata(change.before, changed);
+    return {};
+  };
+  return ReviewChange(context, change, object, [&](const Reviewed& reviewed, Json& shown) {
+    return Mutate(context, reviewed, shown, {.settle = settle});
+  });
+}
+
+Outcome<void> ValidateChange(WriteContext& context, const Change& change, Json& object) {
+  return ReviewChange(context, change, object, [&](const Reviewed& reviewed, Json& shown) {
+    return Validate(context, reviewed, shown);
+  });
+}
+
 Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, const Json& before,
                          Json object, std::string_view spec) {
   const api::Kind& kind = *context.request.kind;
@@ -583,10 +674,15 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     return std::unexpected(std::move(fresh.error()));
   }
   KeepServerMetadata(before, object);
+  std::string managed = ManagedAfter(context, old.get(), before, object);
+  if (context.webhooks != nullptr) {
+    Outcome<void> changed =
+        MutateChange(context, {.before = before, .stored = *old, .managed = managed}, object);
+    if (!changed) return std::unexpected(std::move(changed.error()));
+  }
   if (Outcome<void> held = CheckEscalation(context.request, &before, object); !held) {
     return std::unexpected(std::move(held.error()));
   }
-  std::string managed = ManagedAfter(context, old.get(), before, object);
   api::PrepareForUpdate(kind, before, object, subresource);
   if (kind.id == KindId::kService && subresource == api::Subresource::kNone)
     KeepAllocated(before, object);
@@ -596,6 +692,11 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {
     return std::unexpected(std::move(admitted.error()));
+  }
+  if (context.webhooks != nullptr) {
+    Outcome<void> valid =
+        ValidateChange(context, {.before = before, .stored = *old, .managed = managed}, object);
+    if (!valid) return std::unexpected(std::move(valid.error()));
   }
   if (subresource == api::Subresource::kNone) {
     Outcome<void> room = AdmitAmounts(context, context.request.name, &before, object);

@@ -19,6 +19,8 @@
 // is half done when a problem comes back. The caller answers once the head is durable.
 namespace berth::apiserver {
 
+class WebhookCalls;
+
 struct WriteContext {
   Instant now;
   store::Store& store;
@@ -33,12 +35,23 @@ struct WriteContext {
   // What an apply has found that they will be.
   std::optional<std::string> managed_applied = {};
   QuotaCounter quota_counter = QuotaCounter::kServer;
+  WebhookCalls* webhooks = nullptr;  // Null: none concerns the request.
 };
 
-// Parses the options, does the write and renders its answer, with its warnings.
-[[nodiscard]] Outcome<env::HttpResponse> HandleWrite(Instant now, store::Store& store, Prng& prng,
-                                                     const ResourceRequest& request,
-                                                     QuotaCounter counter);
+// What a write is done with.
+struct WriteTools {
+  Instant now;
+  store::Store& store;
+  Prng& prng;
+  QuotaCounter quota_counter = QuotaCounter::kServer;
+  WebhookCalls* webhooks = nullptr;
+};
+
+// Parses the options, does the write and renders its answer, with its warnings. While webhooks have
+// calls that are wanted nothing was done, but parts of a collection's deletion, and what is returned
+// means nothing.
+[[nodiscard]] Outcome<env::HttpResponse> HandleWrite(const WriteTools& tools,
+                                                     const ResourceRequest& request);
 
 // A random (version 4) UUID.
 [[nodiscard]] std::string NewUid(Prng& prng);
@@ -62,7 +75,8 @@ WriteResult UpdateScale(WriteContext& context);
 WriteResult PatchScale(WriteContext& context);
 WriteResult FinalizeNamespace(WriteContext& context);
 
-// The Scale of a stored object. REQUIRES: the kind has one.
+// The Scale of an object. REQUIRES: the kind has one.
+[[nodiscard]] api::Json ScaleOf(const api::Kind& kind, const api::Json& document);
 [[nodiscard]] std::string ScaleJson(const api::Kind& kind, const store::StoredObject& object);
 
 // ---- Shared steps ------------------------------------------------------------------------------

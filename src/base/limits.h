@@ -72,9 +72,23 @@ inline constexpr int64_t kRequestHeaderBytesMax = 64 * 1024;
 // KiB.
 inline constexpr int64_t kNestingMax = 128;
 
+// Servers of webhooks that connections are kept to. A cluster has some dozens; with 16 idle
+// connections each they are as many descriptors as clients may have.
+inline constexpr int64_t kEndpointsMax = 256;
+// What a webhook's answer may have: a patch that replaces the largest object, in base64.
+inline constexpr int64_t kReviewBytesMax = 3 * 1024 * 1024;
+static_assert(kReviewBytesMax > kObjectBytesMax / 3 * 4, "the patch of a whole object must fit");
+// Writes that wait for webhooks, and what they hold: requests, and the texts of reviews that were
+// answered. 1,024 of the usual 10 KiB are 10 MiB. Upstream serves 200 writes at once.
+inline constexpr int64_t kWaitingWritesMax = 1'024;
+inline constexpr int64_t kWaitingBytesMax = 256 * 1024 * 1024;
+// Calls that one write has under way at once: of webhooks that validate, and of the objects of a
+// collection.
+inline constexpr int64_t kReviewsAtOnceMax = 64;
 // HTTP/1.1 has a connection a watch, beside those for all else. An open one costs some 60 KiB.
 inline constexpr int64_t kWatchesMax = 16'384;
 inline constexpr int64_t kConnectionsMax = kWatchesMax + 4'096;
+static_assert(kEndpointsMax * 16 <= kConnectionsMax);
 // Whole answers that clients have not taken yet, in sum: two lists of 150,000 pods of 3 KiB. Over
 // it who has taken nothing for the longest time is cut.
 inline constexpr int64_t kUnsentBytesMax = int64_t{1} << 30;

@@ -3,10 +3,10 @@
 //                                                      scheduler, controllers, nodes, demo
 //                                                              │ in-process
 //                                                              v
-//   kubectl ──> net::HttpsServer ──> DebugRouter ─┬─> API server actor ──> journal thread
-//                                                 └─> scheduler actor            │
-//                                                                                v
-//                                                                      DATA-DIR/journal.db
+//   kubectl ──> net::HttpsServer ──> DebugRouter ─┬─> API server actor ─┬─> journal thread
+//                                                 └─> scheduler actor   │        │
+//                                           net::HttpsClient <──────────┘        v
+//                                                 └─> webhooks         DATA-DIR/journal.db
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <sys/resource.h>
@@ -42,6 +42,7 @@
 #include "env/os/log.h"
 #include "env/os/sqlite_journal.h"
 #include "net/certificates.h"
+#include "net/client.h"
 #include "net/kubeconfig.h"
 #include "net/server.h"
 #include "net/token_key.h"
@@ -128,6 +129,7 @@ class Cluster {
   std::unique_ptr<env::os::SqliteJournal> journal_;
   std::unique_ptr<DebugRouter> router_;
   std::unique_ptr<net::HttpsServer> server_;
+  std::unique_ptr<net::HttpsClient> webhooks_;  // What the API server calls.
   env::os::Executor executor_;
   env::os::ActorId api_;
   std::optional<env::os::ActorId> scheduler_;
@@ -155,6 +157,7 @@ Status Cluster::Start() {
   status = WriteKubeconfig();
   if (!status) return status;
   executor_.Start();
+  webhooks_->Start(executor_.inbox(api_));
   server_->Start(*router_);
   return {};
 }
@@ -162,6 +165,7 @@ Status Cluster::Start() {
 void Cluster::Stop() {
   if (server_) server_->Stop();
   executor_.Stop();
+  if (webhooks_) webhooks_->Stop();
 }
 
 Status Cluster::MakeFolder() const {
@@ -322,6 +326,13 @@ Status Cluster::AddApiServer(const env::os::Recovered& recovered) {
   if (!server) return std::unexpected(server.error());
   api_ = executor_.Add("apiserver", {}, std::make_unique<apiserver::ApiServer>(std::move(*server)));
   if (journal_) executor_.SetJournal(api_, *journal_);
+  net::ClientOptions outside;
+  outside.connections_max = 64;
+  outside.body_bytes_max = static_cast<uint64_t>(limits::kReviewBytesMax);
+  auto webhooks = net::HttpsClient::Make(std::move(outside));
+  if (!webhooks) return std::unexpected(webhooks.error());
+  webhooks_ = std::move(*webhooks);
+  executor_.Connect(api_, *webhooks_);
   return {};
 }
 

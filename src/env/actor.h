@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -27,8 +28,19 @@ struct CallId {
   constexpr auto operator<=>(const CallId&) const = default;
 };
 
-// Output: send a request to the API server. The answer is one Response or one CallFailed; after a
-// Response to a `stream` call with status 200, StreamData follows until StreamEnded.
+// A server other than the one that a transport is connected to.
+struct Endpoint {
+  std::string host;  // Where to connect: a name or an address.
+  uint16_t port = 443;
+  std::string server_name;    // What its certificate must name: a name or an address.
+  std::string authority_pem;  // Who may have signed that. Empty: the system's authorities.
+  std::string host_header;    // What the request says that it is for.
+  auto operator<=>(const Endpoint&) const = default;
+};
+
+// Output: send a request to the API server, or to an endpoint. The answer is one Response or one
+// CallFailed; after a Response to a `stream` call with status 200, StreamData follows until
+// StreamEnded.
 struct SendRequest {
   CallId call;
   HttpRequest request;
@@ -36,6 +48,7 @@ struct SendRequest {
   // The executor reports CallFailed{kTimeout} when there is no Response by then. A stream, once it
   // is answered, has no deadline.
   Duration timeout = Duration::Seconds(30);
+  std::shared_ptr<const Endpoint> to = nullptr;  // Null: the server of the transport.
 };
 
 // Output: forget a call. Nothing more is reported of it; whether it was carried out is not known.
@@ -71,6 +84,7 @@ enum class CallFailure : uint8_t {
 struct CallFailed {
   CallId call;
   CallFailure failure = CallFailure::kLost;
+  std::string why = {};  // What stood in the way, in Go's words; may be empty.
 };
 
 // ---- As a server ---------------------------------------------------------------------------

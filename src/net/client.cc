@@ -16,6 +16,7 @@
 #include <boost/asio/write.hpp>
 #include <chrono>
 #include <deque>
+#include <map>
 #include <set>
 #include <thread>
 #include <unordered_map>
@@ -53,41 +54,83 @@ struct Call {
   bool repeated = false;  // Sent once more already.
   bool renewed = false;   // The same, with another token.
   std::string token;      // That it was sent with.
+  std::shared_ptr<const env::Endpoint> to;
   SteadyTime deadline;
 };
 
 class Connection;
 
+// A server and the connections to it.
+struct Pool {
+  Pool(env::Endpoint e, asio::ssl::context c) : to(std::move(e)), tls(std::move(c)) {}
+
+  // Immutable after construction.
+  const env::Endpoint to;
+  asio::ssl::context tls;
+  bool own = false;  // The server of the options, who gets the credentials.
+  bool insecure = false;
+
+  std::vector<std::shared_ptr<Connection>> idle;
+  std::deque<Call> waiting;
+  int busy_count = 0;    // Connections with a call that is no open stream.
+  uint64_t used_at = 0;  // By the count of calls.
+};
+
+Result<asio::ssl::context> TrustingContext(const std::string& authority_pem) {
+  asio::ssl::context context = internal::MakeContext(/*server=*/false);
+  if (authority_pem.empty()) {
+    error_code error;
+    context.set_default_verify_paths(error);
+  } else if (Status status = internal::TrustAuthority(context, authority_pem); !status) {
+    return std::unexpected(status.error());
+  }
+  context.set_verify_mode(asio::ssl::verify_peer);
+  return context;
+}
+
+// An error of a connection as Go says it: "connection refused".
+std::string GoWords(const error_code& error) {
+  std::string text = error.message();
+  if (!text.empty() && text[0] >= 'A' && text[0] <= 'Z') text[0] = static_cast<char>(text[0] + 32);
+  return text;
+}
+
+std::string HostAndPort(const std::string& host, uint16_t port) {
+  const bool v6 = host.find(':') != std::string::npos;
+  return fmt::format("{}{}{}:{}", v6 ? "[" : "", host, v6 ? "]" : "", port);
+}
+
+constexpr const char* kLate = "context deadline exceeded";
+
 }  // namespace
 
 struct HttpsClient::Impl {
-  Impl(ClientOptions o, asio::ssl::context c)
-      : options(std::move(o)),
-        tls(std::move(c)),
-        resolver(io),
-        timer(io),
-        guard(io.get_executor()) {}
+  explicit Impl(ClientOptions o)
+      : options(std::move(o)), resolver(io), timer(io), guard(io.get_executor()) {}
 
   void Handle(std::vector<env::Output>& batch);
   void Begin(Call call);
+  // Where a call goes; null: nowhere, and it was failed.
+  std::shared_ptr<Pool> PoolOf(const Call& call);
+  bool MakeRoomForPool();
   void Cancel(CallId id);
-  void Open(Call call);
+  void EraseWaiting(CallId id);
+  void Open(const std::shared_ptr<Pool>& pool, Call call);
   // A connection has no call any more and can take one.
   void Reuse(const std::shared_ptr<Connection>& connection);
   void Forget(Connection& connection);
-  void Fail(const Call& call, CallFailure failure);
+  void Fail(CallId call, CallFailure failure, std::string why);
   void Tell(std::string text);
   void Post(env::Input input);
   void Watch(CallId id, SteadyTime deadline);
   void SetTimer();
   void OnTimer();
-  [[nodiscard]] std::string HostHeader() const;
 
   // Immutable after construction.
   const ClientOptions options;
+  std::shared_ptr<Pool> own;  // Null without a server of its own.
 
   asio::io_context io{1};
-  asio::ssl::context tls;
   tcp::resolver resolver;
   asio::steady_timer timer;
   asio::executor_work_guard<asio::io_context::executor_type> guard;
@@ -101,9 +144,8 @@ struct HttpsClient::Impl {
   // The io thread's own, once it runs.
   std::unordered_map<uint64_t, std::shared_ptr<Connection>> calls;  // Under way, by call.
   std::set<std::shared_ptr<Connection>> open;
-  std::vector<std::shared_ptr<Connection>> idle;
-  std::deque<Call> waiting;
-  int busy_count = 0;  // Connections with a call that is no open stream.
+  std::map<env::Endpoint, std::shared_ptr<Pool>> pools;  // Of endpoints.
+  uint64_t calls_count = 0;
   std::set<std::pair<SteadyTime, uint64_t>> deadlines;
   std::vector<env::Input> posted;
   bool flush_posted = false;
@@ -114,9 +156,10 @@ namespace {
 // One connection, with at most one call at a time. All of it on the io thread.
 class Connection final : public std::enable_shared_from_this<Connection> {
  public:
-  explicit Connection(HttpsClient::Impl& client)
+  Connection(HttpsClient::Impl& client, std::shared_ptr<Pool> pool)
       : client_(client),
-        stream_(client.io, client.tls),
+        pool_(std::move(pool)),
+        stream_(client.io, pool_->tls),
         parser_({.header_bytes = static_cast<uint32_t>(limits::kRequestHeaderBytesMax),
                  .body_bytes = client.options.body_bytes_max}) {}
 
@@ -128,6 +171,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] bool sent() const { return sent_; }
   [[nodiscard]] const Call& call() const { return *call_; }
   [[nodiscard]] bool streaming() const { return streaming_; }
+  [[nodiscard]] const std::shared_ptr<Pool>& pool() const { return pool_; }
 
  private:
   void OnResolved(const error_code& error, const tcp::resolver::results_type& found);
@@ -142,10 +186,12 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void Deliver();
   [[nodiscard]] bool RefusedWithOldToken() const;
   void Finish();
-  void Break();
+  [[nodiscard]] bool MayRepeat(const Call& call) const;
+  void Break(std::string why);
   void Close();
 
   HttpsClient::Impl& client_;
+  const std::shared_ptr<Pool> pool_;
   asio::ssl::stream<tcp::socket> stream_;
   ResponseParser parser_;
   std::optional<Call> call_;
@@ -165,7 +211,7 @@ class Connection final : public std::enable_shared_from_this<Connection> {
 void Connection::Connect(Call call) {
   call_ = std::move(call);
   client_.resolver.async_resolve(
-      client_.options.host, std::to_string(client_.options.port), tcp::resolver::numeric_service,
+      pool_->to.host, std::to_string(pool_->to.port), tcp::resolver::numeric_service,
       [self = shared_from_this()](const error_code& error, const auto& found) {
         self->OnResolved(error, found);
       });
@@ -174,32 +220,34 @@ void Connection::Connect(Call call) {
 void Connection::OnResolved(const error_code& error, const tcp::resolver::results_type& found) {
   if (closed_) return;
   if (error) {
-    client_.Tell(fmt::format("{} can't be resolved: {}", client_.options.host, error.message()));
-    return Break();
+    client_.Tell(fmt::format("{} can't be resolved: {}", pool_->to.host, error.message()));
+    return Break(fmt::format("dial tcp: lookup {}: no such host", pool_->to.host));
   }
-  asio::async_connect(stream_.next_layer(), found,
-                      [self = shared_from_this()](const error_code& failed, const tcp::endpoint&) {
-                        if (self->closed_) return;
-                        if (failed) {
-                          self->client_.Tell("can't connect: " + failed.message());
-                          return self->Break();
-                        }
-                        self->Handshake();
-                      });
+  asio::async_connect(
+      stream_.next_layer(), found,
+      [self = shared_from_this()](const error_code& failed, const tcp::endpoint&) {
+        if (self->closed_) return;
+        if (failed) {
+          self->client_.Tell("can't connect: " + failed.message());
+          const env::Endpoint& to = self->pool_->to;
+          return self->Break(fmt::format("dial tcp {}: connect: {}", HostAndPort(to.host, to.port),
+                                         GoWords(failed)));
+        }
+        self->Handshake();
+      });
 }
 
 // What the server's certificate must show.
 bool Connection::ExpectServer() {
-  const ClientOptions& options = client_.options;
   SSL* ssl = stream_.native_handle();
-  const std::string& name = options.server_name.empty() ? options.host : options.server_name;
+  const std::string& name = pool_->to.server_name;
   const bool address = IsAddress(name);
   // SSL_set_tlsext_host_name without its cast of C.
   if (!address && SSL_ctrl(ssl, SSL_CTRL_SET_TLSEXT_HOSTNAME, TLSEXT_NAMETYPE_host_name,
                            const_cast<char*>(name.c_str())) != 1) {
     return false;
   }
-  if (options.insecure) return true;
+  if (pool_->insecure) return true;
   return address ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name.c_str()) == 1
                  : SSL_set1_host(ssl, name.c_str()) == 1;
 }
@@ -207,7 +255,7 @@ bool Connection::ExpectServer() {
 void Connection::Handshake() {
   error_code ignored;
   stream_.next_layer().set_option(tcp::no_delay(true), ignored);
-  if (!ExpectServer()) return Break();
+  if (!ExpectServer()) return Break("tls: no name for a certificate");
   stream_.async_handshake(asio::ssl::stream_base::client,
                           [self = shared_from_this()](const error_code& error) {
                             if (self->closed_) return;
@@ -218,19 +266,38 @@ void Connection::Handshake() {
                           });
 }
 
+std::string VerdictInGoWords(long verdict) {
+  switch (verdict) {
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT:
+    case X509_V_ERR_UNABLE_TO_GET_ISSUER_CERT_LOCALLY:
+    case X509_V_ERR_UNABLE_TO_VERIFY_LEAF_SIGNATURE:
+    case X509_V_ERR_DEPTH_ZERO_SELF_SIGNED_CERT:
+    case X509_V_ERR_SELF_SIGNED_CERT_IN_CHAIN:
+    case X509_V_ERR_CERT_SIGNATURE_FAILURE:
+      return "x509: certificate signed by unknown authority";
+    case X509_V_ERR_CERT_HAS_EXPIRED:
+    case X509_V_ERR_CERT_NOT_YET_VALID:
+      return "x509: certificate has expired or is not yet valid";
+    default:
+      return fmt::format("x509: {}", X509_verify_cert_error_string(verdict));
+  }
+}
+
 void Connection::FailHandshake(const error_code& error) {
   const long verdict = SSL_get_verify_result(stream_.native_handle());
+  std::string why = "tls: " + internal::TlsErrorText(error);
   if (verdict == X509_V_OK) {
     client_.Tell("no TLS: " + internal::TlsErrorText(error));
   } else {
+    why = fmt::format("tls: failed to verify certificate: {}", VerdictInGoWords(verdict));
     client_.Tell(fmt::format("its certificate is not the expected one: {}{}",
                              X509_verify_cert_error_string(verdict),
-                             client_.options.authority_pem.empty()
+                             pool_->to.authority_pem.empty()
                                  ? " (no certificate authority is given; the system's were asked)"
                                  : ""));
   }
   ERR_clear_error();
-  Break();
+  Break(std::move(why));
 }
 
 void Connection::Send(Call call) {
@@ -244,18 +311,17 @@ void Connection::WriteRequest() {
   const ClientOptions& options = client_.options;
   const env::HttpRequest& request = call_->request;
   out_.clear();
-  out_.append(ToString(request.method))
-      .append(" ")
-      .append(options.path_prefix)
-      .append(request.target);
-  out_.append(" HTTP/1.1\r\nhost: ").append(client_.HostHeader()).append("\r\n");
+  out_.append(ToString(request.method)).append(" ");
+  if (pool_->own) out_.append(options.path_prefix);
+  out_.append(request.target);
+  out_.append(" HTTP/1.1\r\nhost: ").append(pool_->to.host_header).append("\r\n");
   for (const env::Header& header : request.headers) {
     if (header.name == "host" || header.name == "content-length" || header.name == "connection")
       continue;
     out_.append(header.name).append(": ").append(header.value).append("\r\n");
   }
   call_->token.clear();
-  if (options.bearer_token && !env::FindHeader(request.headers, "authorization")) {
+  if (pool_->own && options.bearer_token && !env::FindHeader(request.headers, "authorization")) {
     call_->token = options.bearer_token->Current();
     if (!call_->token.empty()) {
       out_.append("authorization: Bearer ").append(call_->token).append("\r\n");
@@ -272,7 +338,7 @@ void Connection::WriteRequest() {
   asio::async_write(stream_, asio::buffer(out_),
                     [self = shared_from_this()](const error_code& error, size_t) {
                       self->writing_ = false;
-                      if (error && !self->closed_) self->Break();
+                      if (error && !self->closed_) self->Break("write: " + GoWords(error));
                     });
 }
 
@@ -295,7 +361,8 @@ void Connection::OnRead(const error_code& error, size_t bytes) {
       parser_.PutEnd();
       if (parser_.state() == ParseState::kComplete) return Deliver();
     }
-    return Break();
+    const bool ended = error == asio::error::eof || error == asio::ssl::error::stream_truncated;
+    return Break(!ended ? "read: " + GoWords(error) : answering_ ? "unexpected EOF" : "EOF");
   }
   if (!call_) return Close();  // Nobody asked.
   answering_ = true;
@@ -317,15 +384,18 @@ void Connection::Parse() {
     if (taken == 0) break;
   }
   in_.erase(0, offset);
+  if (parser_.state() == ParseState::kBodyTooLarge) {
+    return Break(fmt::format("the answer has more than {} bytes", client_.options.body_bytes_max));
+  }
   if (parser_.state() != ParseState::kNeedMore && parser_.state() != ParseState::kComplete)
-    return Break();
+    return Break("malformed HTTP response");
   Deliver();
 }
 
 void Connection::OnHead() {
   if (streaming_ || !call_->stream || !parser_.header_done() || parser_.status() != 200) return;
   streaming_ = true;
-  --client_.busy_count;
+  --pool_->busy_count;
   client_.Post(env::Response{.call = call_->id, .response = parser_.Head()});
 }
 
@@ -364,7 +434,7 @@ void Connection::Finish() {
   const bool keep = parser_.keep_alive() && in_.empty() && !writing_;
   client_.calls.erase(call_->id.value);
   client_.deadlines.erase({call_->deadline, call_->id.value});
-  if (!streaming_) --client_.busy_count;
+  if (!streaming_) --pool_->busy_count;
   call_.reset();
   sent_ = false;
   streaming_ = false;
@@ -372,8 +442,13 @@ void Connection::Finish() {
   client_.Reuse(shared_from_this());
 }
 
+bool Connection::MayRepeat(const Call& call) const {
+  return sent_ && used_ && !answering_ && !call.repeated &&
+         (call.request.method == env::Method::kGet || call.to != nullptr);
+}
+
 // The connection has failed.
-void Connection::Break() {
+void Connection::Break(std::string why) {
   if (closed_) return;
   if (call_) {
     Call call = std::move(*call_);
@@ -383,21 +458,20 @@ void Connection::Break() {
     if (streaming_) {
       client_.Post(env::StreamEnded{call.id});
     } else {
-      --client_.busy_count;
-      if (sent_ && used_ && !answering_ && !call.repeated &&
-          call.request.method == env::Method::kGet) {
+      --pool_->busy_count;
+      if (MayRepeat(call)) {
         call.repeated = true;
         Close();
-        return client_.Open(std::move(call));
+        return client_.Open(pool_, std::move(call));
       }
-      client_.Fail(call, sent_ ? CallFailure::kLost : CallFailure::kNotSent);
+      client_.Fail(call.id, sent_ ? CallFailure::kLost : CallFailure::kNotSent, std::move(why));
     }
   }
   Close();
 }
 
 void Connection::Abandon() {
-  if (call_ && !streaming_) --client_.busy_count;
+  if (call_ && !streaming_) --pool_->busy_count;
   call_.reset();
   Close();
 }
@@ -412,11 +486,6 @@ void Connection::Close() {
 }
 
 }  // namespace
-
-std::string HttpsClient::Impl::HostHeader() const {
-  const bool v6 = options.host.find(':') != std::string::npos;
-  return fmt::format("{}{}{}:{}", v6 ? "[" : "", options.host, v6 ? "]" : "", options.port);
-}
 
 void HttpsClient::Impl::Post(env::Input input) {
   posted.push_back(std::move(input));
@@ -433,8 +502,8 @@ void HttpsClient::Impl::Tell(std::string text) {
   trouble = std::move(text);
 }
 
-void HttpsClient::Impl::Fail(const Call& call, CallFailure failure) {
-  Post(env::CallFailed{.call = call.id, .failure = failure});
+void HttpsClient::Impl::Fail(CallId call, CallFailure failure, std::string why) {
+  Post(env::CallFailed{.call = call, .failure = failure, .why = std::move(why)});
 }
 
 void HttpsClient::Impl::Handle(std::vector<env::Output>& batch) {
@@ -448,6 +517,7 @@ void HttpsClient::Impl::Handle(std::vector<env::Output>& batch) {
                  .repeated = false,
                  .renewed = false,
                  .token = {},
+                 .to = std::move(send->to),
                  .deadline = deadline});
     } else if (const auto* cancel = std::get_if<env::CancelCall>(&output)) {
       Cancel(cancel->call);
@@ -456,55 +526,99 @@ void HttpsClient::Impl::Handle(std::vector<env::Output>& batch) {
   SetTimer();
 }
 
+// Whether there is room for one endpoint more.
+bool HttpsClient::Impl::MakeRoomForPool() {
+  if (static_cast<int64_t>(pools.size()) < limits::kEndpointsMax) return true;
+  auto oldest = pools.end();
+  for (auto pool = pools.begin(); pool != pools.end(); ++pool) {
+    if (pool->second->busy_count > 0 || !pool->second->waiting.empty()) continue;
+    if (oldest == pools.end() || pool->second->used_at < oldest->second->used_at) oldest = pool;
+  }
+  if (oldest == pools.end()) return false;
+  const std::shared_ptr<Pool> unused = oldest->second;
+  pools.erase(oldest);
+  while (!unused->idle.empty()) {
+    const std::shared_ptr<Connection> connection = unused->idle.back();
+    connection->Abandon();
+  }
+  return true;
+}
+
+std::shared_ptr<Pool> HttpsClient::Impl::PoolOf(const Call& call) {
+  if (call.to == nullptr) {
+    if (own == nullptr) Fail(call.id, CallFailure::kNotSent, "no server");
+    return own;
+  }
+  const auto found = pools.find(*call.to);
+  if (found != pools.end()) return found->second;
+  Result<asio::ssl::context> context = TrustingContext(call.to->authority_pem);
+  if (!context) {
+    Fail(call.id, CallFailure::kNotSent, context.error().message);
+    return nullptr;
+  }
+  if (!MakeRoomForPool()) {
+    Fail(call.id, CallFailure::kNotSent,
+         fmt::format("{} other servers are being called", limits::kEndpointsMax));
+    return nullptr;
+  }
+  return pools.emplace(*call.to, std::make_shared<Pool>(*call.to, std::move(*context)))
+      .first->second;
+}
+
 void HttpsClient::Impl::Begin(Call call) {
+  const std::shared_ptr<Pool> pool = PoolOf(call);
+  if (pool == nullptr) return;
+  pool->used_at = ++calls_count;
   deadlines.emplace(call.deadline, call.id.value);
-  if (!idle.empty()) {
-    const std::shared_ptr<Connection> connection = idle.back();
-    idle.pop_back();
-    ++busy_count;
+  if (!pool->idle.empty()) {
+    const std::shared_ptr<Connection> connection = pool->idle.back();
+    pool->idle.pop_back();
+    ++pool->busy_count;
     calls[call.id.value] = connection;
     return connection->Send(std::move(call));
   }
   // Streams don't wait: those that are open hold their connections for ever.
-  if (!call.stream && busy_count >= options.connections_max)
-    return waiting.push_back(std::move(call));
-  Open(std::move(call));
+  if (!call.stream && pool->busy_count >= options.connections_max)
+    return pool->waiting.push_back(std::move(call));
+  Open(pool, std::move(call));
 }
 
-void HttpsClient::Impl::Open(Call call) {
-  const auto connection = std::make_shared<Connection>(*this);
+void HttpsClient::Impl::Open(const std::shared_ptr<Pool>& pool, Call call) {
+  const auto connection = std::make_shared<Connection>(*this, pool);
   open.insert(connection);
-  ++busy_count;
+  ++pool->busy_count;
   deadlines.emplace(call.deadline, call.id.value);
   calls[call.id.value] = connection;
   connection->Connect(std::move(call));
 }
 
 void HttpsClient::Impl::Reuse(const std::shared_ptr<Connection>& connection) {
-  if (waiting.empty()) {
-    if (static_cast<int>(idle.size()) < options.connections_max) {
-      idle.push_back(connection);
+  Pool& pool = *connection->pool();
+  if (pool.waiting.empty()) {
+    if (static_cast<int>(pool.idle.size()) < options.idle_max) {
+      pool.idle.push_back(connection);
     } else {
       connection->Abandon();
     }
     return;
   }
-  Call call = std::move(waiting.front());
-  waiting.pop_front();
-  ++busy_count;
+  Call call = std::move(pool.waiting.front());
+  pool.waiting.pop_front();
+  ++pool.busy_count;
   calls[call.id.value] = connection;
   connection->Send(std::move(call));
 }
 
 void HttpsClient::Impl::Forget(Connection& connection) {
   const std::shared_ptr<Connection> self = connection.shared_from_this();
+  const std::shared_ptr<Pool> pool = self->pool();
   open.erase(self);
-  std::erase(idle, self);
+  std::erase(pool->idle, self);
   // Its place is free for a call that waits.
-  if (waiting.empty() || busy_count >= options.connections_max || stopped) return;
-  Call call = std::move(waiting.front());
-  waiting.pop_front();
-  Open(std::move(call));
+  if (pool->waiting.empty() || pool->busy_count >= options.connections_max || stopped) return;
+  Call call = std::move(pool->waiting.front());
+  pool->waiting.pop_front();
+  Open(pool, std::move(call));
 }
 
 void HttpsClient::Impl::Cancel(CallId id) {
@@ -515,11 +629,23 @@ void HttpsClient::Impl::Cancel(CallId id) {
     calls.erase(found);
     return connection->Abandon();
   }
-  for (auto call = waiting.begin(); call != waiting.end(); ++call) {
-    if (call->id != id) continue;
-    deadlines.erase({call->deadline, id.value});
-    waiting.erase(call);
-    return;
+  EraseWaiting(id);
+}
+
+// A call that waits for a connection; its deadline goes with it.
+void HttpsClient::Impl::EraseWaiting(CallId id) {
+  const auto erase_from = [&](Pool& pool) {
+    for (auto call = pool.waiting.begin(); call != pool.waiting.end(); ++call) {
+      if (call->id != id) continue;
+      deadlines.erase({call->deadline, id.value});
+      pool.waiting.erase(call);
+      return true;
+    }
+    return false;
+  };
+  if (own != nullptr && erase_from(*own)) return;
+  for (const auto& [to, pool] : pools) {
+    if (erase_from(*pool)) return;
   }
 }
 
@@ -540,15 +666,14 @@ void HttpsClient::Impl::OnTimer() {
     deadlines.erase(deadlines.begin());
     const auto found = calls.find(id.value);
     if (found == calls.end()) {
-      std::erase_if(waiting, [&](const Call& call) { return call.id == id; });
-      Post(env::CallFailed{.call = id, .failure = CallFailure::kNotSent});
+      EraseWaiting(id);
+      Fail(id, CallFailure::kNotSent, kLate);
       continue;
     }
     const std::shared_ptr<Connection> connection = found->second;
     if (connection->streaming()) continue;  // Answered in time.
     calls.erase(found);
-    Post(env::CallFailed{
-        .call = id, .failure = connection->sent() ? CallFailure::kTimeout : CallFailure::kNotSent});
+    Fail(id, connection->sent() ? CallFailure::kTimeout : CallFailure::kNotSent, kLate);
     connection->Abandon();
   }
   timer.expires_at(SteadyTime::min());
@@ -559,20 +684,26 @@ HttpsClient::HttpsClient(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpsClient::~HttpsClient() { Stop(); }
 
 Result<std::unique_ptr<HttpsClient>> HttpsClient::Make(ClientOptions options) {
-  asio::ssl::context context = internal::MakeContext(/*server=*/false);
-  Status status;
-  if (!options.identity.certificate_pem.empty())
-    status = internal::UseIdentity(context, options.identity);
-  if (status && !options.authority_pem.empty())
-    status = internal::TrustAuthority(context, options.authority_pem);
-  if (!status) return std::unexpected(status.error());
-  if (options.authority_pem.empty()) {
-    error_code error;
-    context.set_default_verify_paths(error);
+  Result<asio::ssl::context> context = TrustingContext(options.authority_pem);
+  if (!context) return std::unexpected(context.error());
+  if (!options.identity.certificate_pem.empty()) {
+    Status status = internal::UseIdentity(*context, options.identity);
+    if (!status) return std::unexpected(status.error());
   }
-  context.set_verify_mode(options.insecure ? asio::ssl::verify_none : asio::ssl::verify_peer);
-  return std::unique_ptr<HttpsClient>(
-      new HttpsClient(std::make_unique<Impl>(std::move(options), std::move(context))));
+  if (options.insecure) context->set_verify_mode(asio::ssl::verify_none);
+  auto impl = std::make_unique<Impl>(std::move(options));
+  if (const ClientOptions& own = impl->options; !own.host.empty()) {
+    impl->own = std::make_shared<Pool>(
+        env::Endpoint{.host = own.host,
+                      .port = own.port,
+                      .server_name = own.server_name.empty() ? own.host : own.server_name,
+                      .authority_pem = own.authority_pem,
+                      .host_header = HostAndPort(own.host, own.port)},
+        std::move(*context));
+    impl->own->own = true;
+    impl->own->insecure = own.insecure;
+  }
+  return std::unique_ptr<HttpsClient>(new HttpsClient(std::move(impl)));
 }
 
 void HttpsClient::Start(env::InputSink& inbox) {
@@ -586,7 +717,8 @@ void HttpsClient::Stop() {
   if (!impl_->thread.joinable()) return;
   asio::post(impl_->io, [this] {
     impl_->stopped = true;
-    impl_->waiting.clear();
+    if (impl_->own != nullptr) impl_->own->waiting.clear();
+    for (const auto& [to, pool] : impl_->pools) pool->waiting.clear();
     impl_->timer.cancel();
     const auto open = impl_->open;
     for (const auto& connection : open) connection->Abandon();

@@ -15,7 +15,7 @@ namespace berth::net {
 
 // An API server to talk to.
 struct ClientOptions {
-  std::string host;
+  std::string host;  // Empty: there is none, and calls name their endpoints.
   uint16_t port = 443;
   std::string path_prefix;  // Of a server behind a proxy: put before every target. Empty, or "/..."
                             // without a slash at the end.
@@ -25,12 +25,15 @@ struct ClientOptions {
   KeyPair identity;           // A client certificate; empty: none.
   // For requests that bring no credentials of their own. Null: none.
   std::shared_ptr<BearerToken> bearer_token;
-  int connections_max = 16;  // For calls; every open stream has one of its own beside them.
+  int connections_max = 16;  // For calls; every open stream has one of its own beside them. The
+                             // same for each endpoint.
+  int idle_max = 16;         // Of these, how many are kept.
   uint64_t body_bytes_max = uint64_t{1} << 30;  // Of one answer; a list of 150,000 pods fits.
 };
 
-// Carries SendRequest and CancelCall of one actor to an API server over HTTPS and posts what comes
-// back.
+// Carries SendRequest and CancelCall of one actor to an API server over HTTPS, or to the endpoints
+// that they name, and posts what comes back. Endpoints get no credentials; redirects are answers as
+// any.
 //
 // One thread does all of its I/O. Connections are kept and used again; calls that find none free
 // wait in order. The failure of a call is told apart exactly:
@@ -40,8 +43,12 @@ struct ClientOptions {
 //             not HTTP.
 //   kTimeout  It was sent, and no whole answer came in time.
 // Two exceptions repeat a call, each once. One that was answered 401 is sent again when the token
-// has changed since: it was not carried out. A GET on a kept connection that ended without a byte
-// of answer is sent once more on a new one: the server may have closed it for idleness meanwhile.
+// has changed since: it was not carried out. A GET, or a call of an endpoint, on a kept connection
+// that ended without a byte of answer is sent once more on a new one: the server may have closed it
+// for idleness meanwhile.
+//
+// At most limits::kEndpointsMax endpoints are known at once; of those without calls the one that
+// was used longest ago is forgotten for a new one.
 class HttpsClient final : public env::OutputSink {
  public:
   // Errors: certificates or keys that can't be read.

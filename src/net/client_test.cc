@@ -119,6 +119,7 @@ struct Asker final : env::InputSink {
                         std::string(response->response.body.view()));
       } else if (const auto* failed = std::get_if<env::CallFailed>(&input)) {
         lines.push_back("failed " + std::to_string(static_cast<int>(failed->failure)));
+        why = failed->why;
       }
     }
     changed.notify_all();
@@ -134,6 +135,7 @@ struct Asker final : env::InputSink {
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<std::string> lines;
+  std::string why;  // Of the last that failed.
 };
 
 class ScriptedTest : public ::testing::Test {
@@ -172,6 +174,43 @@ class ScriptedTest : public ::testing::Test {
     client->Stop();
     tokens_ = server.tokens();
     return got;
+  }
+  // Calls `to`, of which the port is the server's, once for each body.
+  std::vector<std::string> Call(ScriptedServer::Script script, env::Endpoint to,
+                                const std::vector<std::string>& bodies) {
+    Asker asker;
+    ScriptedServer server(pki_.server, std::move(script));
+    ClientOptions options;
+    options.body_bytes_max = 1000;
+    options.bearer_token = std::make_shared<BearerToken>("secret");
+    const auto client = HttpsClient::Make(options).value();
+    client->Start(asker);
+    if (to.port == 0) to.port = server.port();
+    std::vector<std::string> got;
+    for (size_t i = 0; i < bodies.size(); ++i) {
+      env::SendRequest send;
+      send.call = {i + 1};
+      send.request.method = env::Method::kPost;
+      send.request.target = "/";
+      send.request.body = Bytes(bodies[i]);
+      send.timeout = Duration::Seconds(2);
+      send.to = std::make_shared<const env::Endpoint>(to);
+      std::vector<env::Output> batch;
+      batch.emplace_back(std::move(send));
+      client->Take(std::move(batch));
+      got.push_back(asker.Next());
+      if (got.back().starts_with("failed")) got.back() += " " + asker.why;
+    }
+    client->Stop();
+    tokens_ = server.tokens();
+    return got;
+  }
+  [[nodiscard]] env::Endpoint Local() const {
+    return {.host = "127.0.0.1",
+            .port = 0,
+            .server_name = "localhost",
+            .authority_pem = pki_.authority.certificate_pem,
+            .host_header = "localhost"};
   }
   Pki pki_;
   std::vector<std::string> tokens_;  // That the server was shown.
@@ -260,6 +299,52 @@ TEST_F(ScriptedTest, ARefusalStandsWhenThereIsNoOtherToken) {
   EXPECT_THAT(Play({{kUnauthorized}}, {""}, fixed), ElementsAre("401 no"));
   EXPECT_FALSE(BearerToken::FromFile(file.path()).has_value());
   EXPECT_FALSE(BearerToken::FromFile("/nosuch/token").has_value());
+}
+
+TEST_F(ScriptedTest, EndpointsAreCalledByNameAndShownNoCredentials) {
+  EXPECT_THAT(Call({{kOk, kOk}}, Local(), {"a", "b"}), ElementsAre("200 ok", "200 ok"));
+  EXPECT_THAT(tokens_, ::testing::IsEmpty());
+}
+
+TEST_F(ScriptedTest, ACallOfAnEndpointOnAKeptConnectionThatEndsIsSentOnceMore) {
+  EXPECT_THAT(Call({{kOk, ""}, {kOk}}, Local(), {"a", "b"}), ElementsAre("200 ok", "200 ok"));
+}
+
+TEST_F(ScriptedTest, RedirectsOfEndpointsAreAnswersAsAny) {
+  EXPECT_THAT(
+      Call({{"HTTP/1.1 307 Go\r\nlocation: https://127.0.0.1:1/\r\ncontent-length: 0\r\n\r\n"}},
+           Local(), {"a"}),
+      ElementsAre("307 "));
+}
+
+TEST_F(ScriptedTest, WhatKeepsAnEndpointFromAnsweringIsSaidAsGoSaysIt) {
+  EXPECT_THAT(Call({{""}}, Local(), {"a"}), ElementsAre("failed 1 EOF"));
+  EXPECT_THAT(Call({{"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nshort<close>"}}, Local(), {"a"}),
+              ElementsAre("failed 1 unexpected EOF"));
+  EXPECT_THAT(
+      Call({{"HTTP/1.1 200 OK\r\ncontent-length: 1073741824\r\n\r\n      "}}, Local(), {"a"}),
+      ElementsAre("failed 1 the answer has more than 1000 bytes"));
+  EXPECT_THAT(Call({{"SSH-2.0-what\r\n\r\n"}}, Local(), {"a"}),
+              ElementsAre("failed 1 malformed HTTP response"));
+  env::Endpoint nobody = Local();
+  nobody.port = 1;
+  EXPECT_THAT(Call({}, nobody, {"a"}),
+              ElementsAre("failed 0 dial tcp 127.0.0.1:1: connect: connection refused"));
+  env::Endpoint bad = Local();
+  bad.authority_pem = "nonsense";
+  EXPECT_THAT(Call({}, bad, {"a"}),
+              ElementsAre(::testing::StartsWith("failed 0 certificate authority")));
+}
+
+TEST_F(ScriptedTest, ACallThatGoesNowhereFails) {
+  Asker asker;
+  const auto client = HttpsClient::Make({}).value();
+  client->Start(asker);
+  std::vector<env::Output> batch;
+  batch.emplace_back(env::SendRequest{.call = {1}, .request = {}});
+  client->Take(std::move(batch));
+  EXPECT_EQ(asker.Next(), "failed 0");
+  EXPECT_EQ(asker.why, "no server");
 }
 
 }  // namespace

@@ -1,0 +1,317 @@
+#include "apiserver/admission_review.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "api/base64.h"
+#include "api/object.h"
+#include "apiserver/objects.h"
+#include "codec/json.h"
+
+namespace berth::apiserver {
+
+namespace {
+
+using api::Json;
+using api::JsonObject;
+
+constexpr std::string_view kGroup = "admission.k8s.io";
+constexpr int kOk = 200;
+constexpr int kBadRequest = 400;
+constexpr int kServerError = 500;
+constexpr int kStatusMax = 599;
+// As upstream's client shows of a body.
+constexpr size_t kShownBytes = 2048;
+// What a webhook may make a client wait for: an hour.
+constexpr int64_t kRetrySecondsMax = 3600;
+
+void AppendText(std::string& out, std::string_view key, std::string_view value) {
+  if (out.back() != '{') out += ',';
+  out += '"';
+  out += key;
+  out += "\":";
+  codec::AppendJsonString(value, out);
+}
+
+void AppendRaw(std::string& out, std::string_view key, std::string_view json) {
+  if (out.back() != '{') out += ',';
+  out += '"';
+  out += key;
+  out += "\":";
+  out += json.empty() ? "null" : json;
+}
+
+void AppendKind(std::string& out, std::string_view key, const api::Kind& kind) {
+  out += fmt::format(R"(,"{}":{{"group":"{}","version":"{}","kind":"{}"}})", key, kind.group,
+                     kind.version, kind.name);
+}
+
+void AppendResource(std::string& out, std::string_view key, const api::Kind& kind) {
+  out += fmt::format(R"(,"{}":{{"group":"{}","version":"{}","resource":"{}"}})", key, kind.group,
+                     kind.version, kind.plural);
+}
+
+void AppendTexts(std::string& out, const std::vector<std::string>& texts) {
+  out += '[';
+  for (const std::string& text : texts) {
+    if (out.back() != '[') out += ',';
+    codec::AppendJsonString(text, out);
+  }
+  out += ']';
+}
+
+std::string UserText(const Identity& user) {
+  std::string out = "{";
+  if (!user.user.empty()) AppendText(out, "username", user.user);
+  if (!user.uid.empty()) AppendText(out, "uid", user.uid);
+  if (!user.groups.empty()) {
+    out += out.back() == '{' ? "\"groups\":" : ",\"groups\":";
+    AppendTexts(out, user.groups);
+  }
+  if (!user.extra.empty()) {
+    out += out.back() == '{' ? "\"extra\":{" : ",\"extra\":{";
+    for (const auto& [key, values] : user.extra) {
+      if (out.back() != '{') out += ',';
+      codec::AppendJsonString(key, out);
+      out += ':';
+      AppendTexts(out, values);
+    }
+    out += '}';
+  }
+  return out + "}";
+}
+
+Verdict Failure(std::string why) { return {.failure = std::move(why)}; }
+
+Verdict BadAnswer(std::string_view why) {
+  return Failure(fmt::format("received invalid webhook response: {}", why));
+}
+
+Verdict Uncalled(std::string_view why) {
+  return Failure(fmt::format("failed to call webhook: {}", why));
+}
+
+// What upstream's client says of an answer that is no success.
+std::string StatusText(int status, std::string_view body) {
+  switch (status) {
+    case 400:
+      return "the server rejected our request for an unknown reason";
+    case 401:
+      return "the server has asked for the client to provide credentials";
+    case 404:
+      return "the server could not find the requested resource";
+    case 405:
+      return "the server does not allow this method on the requested resource";
+    case 413:
+      return "Request entity too large";
+    case 415:
+      return "the body of the request was in an unknown format";
+    case 429:
+      return "the server has received too many requests and has asked us to try again later";
+    case 503:
+      return "the server is currently unable to handle the request";
+    case 504:
+      return "the server was unable to return a response in the time allotted, but may still be "
+             "processing the request";
+    default:
+      break;
+  }
+  if (status < kServerError)
+    return fmt::format(
+        "the server responded with the status code {} but did not return more information", status);
+  std::string_view shown = body.substr(0, kShownBytes);
+  shown = shown.substr(0, codec::ValidUtf8Prefix(shown));
+  while (!shown.empty() && (shown.back() == '\n' || shown.back() == ' ')) shown.remove_suffix(1);
+  return fmt::format("an error on the server ({}) has prevented the request from succeeding",
+                     api::QuoteGo(shown.empty() ? "unknown" : shown));
+}
+
+// A member that must be of a type when it is there. False: `why` says what it is instead.
+bool IsOf(const Json& response, std::string_view key, bool fits, std::string_view type,
+          std::string& why) {
+  const Json* value = api::FindMember(response, key);
+  if (value == nullptr || fits) return true;
+  why = fmt::format(
+      "json: cannot unmarshal {} into Go struct field AdmissionResponse.response.{} of type {}",
+      JsonTypeName(*value), key, type);
+  return false;
+}
+
+// Whether the members have the types that they must have.
+bool HasTypes(const Json& response, std::string& why) {
+  const auto check = [&](std::string_view key, auto is, std::string_view type) {
+    const Json* value = api::FindMember(response, key);
+    return IsOf(response, key, value != nullptr && is(*value), type, why);
+  };
+  const auto text = [](const Json& value) { return value.is_string(); };
+  const auto object = [](const Json& value) { return value.is_object(); };
+  return check("uid", text, "types.UID") &&
+         check(
+             "allowed", [](const Json& value) { return value.is_bool(); }, "bool") &&
+         check("patch", text, "[]uint8") && check("patchType", text, "v1.PatchType") &&
+         check("status", object, "v1.Status") &&
+         check(
+             "warnings", [](const Json& value) { return value.is_array(); }, "[]string") &&
+         check("auditAnnotations", object, "map[string]string");
+}
+
+Problem RefusalOf(std::string_view webhook, const Json& status) {
+  Problem problem{.code = kBadRequest};
+  problem.has_details = false;
+  problem.code = static_cast<int>(
+      std::clamp<int64_t>(api::IntegerAt(status, "code"), kBadRequest, kStatusMax + 1));
+  if (problem.code > kStatusMax) problem.code = kServerError;
+  problem.reason = api::TextAt(status, "reason");
+  std::string_view why = api::TextAt(status, "message");
+  if (why.empty()) why = problem.reason;
+  problem.message =
+      fmt::format("admission webhook {} denied the request{}{}", api::QuoteGo(webhook),
+                  why.empty() ? " " : ": ", why.empty() ? "without explanation" : why);
+  const Json* details = api::FindMember(status, "details");
+  if (details == nullptr || !details->is_object()) return problem;
+  problem.has_details = true;
+  problem.name = api::TextAt(*details, "name");
+  problem.group = api::TextAt(*details, "group");
+  problem.kind = api::TextAt(*details, "kind");
+  problem.retry_after_seconds =
+      std::clamp<int64_t>(api::IntegerAt(*details, "retryAfterSeconds"), 0, kRetrySecondsMax);
+  for (const Json& cause : api::ArrayAt(*details, "causes")) {
+    problem.causes.push_back({.reason = std::string(api::TextAt(cause, "reason")),
+                              .message = std::string(api::TextAt(cause, "message")),
+                              .field = std::string(api::TextAt(cause, "field"))});
+  }
+  return problem;
+}
+
+// The patch of an answer that mutates; a failure when it can't be one.
+Verdict ReadPatch(const Asked& asked, const Json& response, Verdict verdict) {
+  const Json* type = api::FindMember(response, "patchType");
+  const std::string_view text = api::TextAt(response, "patch");
+  if (asked.version == "v1") {
+    if (!text.empty() && type == nullptr)
+      return BadAnswer("webhook returned response.patch but not response.patchType");
+    if (text.empty() && type != nullptr)
+      return BadAnswer("webhook returned response.patchType but not response.patch");
+    if (type != nullptr && api::TextOf(*type).empty())
+      return BadAnswer(R"(webhook returned invalid response.patchType of "")");
+  }
+  if (text.empty()) return verdict;
+  const std::optional<std::string> patch = api::DecodeBase64(text);
+  if (!patch) {
+    return Uncalled(
+        fmt::format("illegal base64 data at input byte {}", api::Base64ErrorOffset(text)));
+  }
+  if (!verdict.allowed) return verdict;
+  const Result<Json> parsed = codec::ParseJson(*patch);
+  if (!parsed || !parsed->is_array()) {
+    return Failure(fmt::format(
+        "received undecodable patch in webhook response: {}",
+        parsed ? "json: cannot unmarshal into a list of operations" : parsed.error().message));
+  }
+  if (!parsed->get_array().empty() && type != nullptr && api::TextOf(*type) != "JSONPatch")
+    return Failure(fmt::format("unsupported patch type {}", api::QuoteGo(api::TextOf(*type))));
+  if (!parsed->get_array().empty()) verdict.patch = *patch;
+  return verdict;
+}
+
+}  // namespace
+
+std::string ReviewText(const ReviewSubject& subject) {
+  std::string out = "{";
+  out.reserve(subject.object.size() + subject.old_object.size() + 1024);
+  // The first has no comma before it.
+  AppendRaw(
+      out, "kind",
+      fmt::format(R"({{"group":"{}","version":"{}","kind":"{}"}})", subject.matched_kind.group,
+                  subject.matched_kind.version, subject.matched_kind.name));
+  AppendResource(out, "resource", subject.matched_resource);
+  if (!subject.subresource.empty()) AppendText(out, "subResource", subject.subresource);
+  AppendKind(out, "requestKind", subject.kind);
+  AppendResource(out, "requestResource", subject.resource);
+  if (!subject.subresource.empty()) AppendText(out, "requestSubResource", subject.subresource);
+  if (!subject.name.empty()) AppendText(out, "name", subject.name);
+  if (!subject.namespace_name.empty()) AppendText(out, "namespace", subject.namespace_name);
+  AppendText(out, "operation", subject.operation);
+  AppendRaw(out, "userInfo", UserText(subject.user));
+  AppendRaw(out, "object", subject.object);
+  AppendRaw(out, "oldObject", subject.old_object);
+  AppendRaw(out, "dryRun", subject.dry_run ? "true" : "false");
+  AppendRaw(out, "options", subject.options);
+  return out + "}";
+}
+
+std::string ReviewBody(std::string_view version, std::string_view uid, std::string_view text) {
+  std::string out =
+      fmt::format(R"({{"kind":"AdmissionReview","apiVersion":"{}/{}","request":{{"uid":"{}",)",
+                  kGroup, version, uid);
+  out += text.substr(1);
+  return out + "}";
+}
+
+size_t Verdict::bytes() const {
+  size_t sum = failure.size() + refusal.message.size() + patch.size();
+  for (const std::string& warning : warnings) sum += warning.size();
+  for (const Cause& cause : refusal.causes) sum += cause.message.size();
+  return sum;
+}
+
+void Verdict::AddTo(Hasher& hasher) const {
+  hasher.Add(failure).Add(allowed).Add(patch).Add(warnings.size());
+  for (const std::string& warning : warnings) hasher.Add(warning);
+  hasher.Add(StatusJson(refusal));
+}
+
+Verdict ReadAnswer(const Asked& asked, const env::HttpResponse& response) {
+  const std::string_view body = response.body.view();
+  // Redirects too are no answer: who is asked is who the configuration names.
+  if (response.status < kOk || response.status >= 300)
+    return Uncalled(StatusText(response.status, body));
+  const Result<Json> parsed = codec::ParseJson(body);
+  if (!parsed) {
+    return Uncalled(
+        fmt::format("couldn't get version/kind; json parse error: {}", parsed.error().message));
+  }
+  const std::string_view version = api::TextAt(*parsed, "apiVersion");
+  const std::string_view kind = api::TextAt(*parsed, "kind");
+  if (kind.empty()) {
+    std::string_view shown = body.substr(0, kShownBytes);
+    shown = shown.substr(0, codec::ValidUtf8Prefix(shown));
+    return Uncalled(fmt::format("Object 'Kind' is missing in '{}'", shown));
+  }
+  const Json* answer = api::FindMember(*parsed, "response");
+  if (answer == nullptr) return BadAnswer("webhook response was absent");
+  std::string why;
+  if (!answer->is_object() || !HasTypes(*answer, why)) {
+    return Uncalled(why.empty() ? "json: cannot unmarshal into Go struct field "
+                                  "AdmissionReview.response of type v1.AdmissionResponse"
+                                : why);
+  }
+  if (asked.version == "v1" && api::TextAt(*answer, "uid") != asked.uid) {
+    return BadAnswer(fmt::format("expected response.uid={}, got {}", api::QuoteGo(asked.uid),
+                                 api::QuoteGo(api::TextAt(*answer, "uid"))));
+  }
+  if (kind != "AdmissionReview" || version != fmt::format("{}/{}", kGroup, asked.version)) {
+    return BadAnswer(
+        fmt::format("expected webhook response of {0}/{1}, Kind=AdmissionReview, got {2}, Kind={3}",
+                    kGroup, asked.version, version, kind));
+  }
+  Verdict verdict{.allowed = api::FlagAt(*answer, "allowed")};
+  verdict.warnings = api::TextsAt(*answer, "warnings");
+  if (!verdict.allowed)
+    verdict.refusal =
+        RefusalOf(asked.webhook, api::OrEmptyObject(api::FindMember(*answer, "status")));
+  if (asked.mutates) return ReadPatch(asked, *answer, std::move(verdict));
+  for (const std::string_view member : {"patch", "patchType"}) {
+    const Json* value = api::FindMember(*answer, member);
+    if (asked.version != "v1" || value == nullptr || (member == "patch" && *value == "")) continue;
+    return BadAnswer(fmt::format("validating webhook may not return response.{}", member));
+  }
+  return verdict;
+}
+
+Verdict LostCall(std::string_view url, std::string_view why) {
+  return Uncalled(fmt::format("Post {}: {}", api::QuoteGo(url), why));
+}
+
+}  // namespace berth::apiserver
