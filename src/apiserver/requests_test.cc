@@ -53,6 +53,8 @@ TEST(AnyRequests, AreAnsweredAndLeaveNothingBroken) {
       const env::ExchangeId exchange =
           server.Send(request.method, request.target, request.body, request.headers);
       server.Settle();
+      // A webhook that does not answer, if it came to one.
+      if (!server.Answered(exchange)) server.Advance(Duration::Minutes(1));
       ASSERT_TRUE(server.Answered(exchange)) << "seed " << seed << ": " << request.text();
       const env::HttpResponse answer = server.Take(exchange);
       ++statuses[answer.status];

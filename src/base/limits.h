@@ -72,8 +72,7 @@ inline constexpr int64_t kRequestHeaderBytesMax = 64 * 1024;
 // KiB.
 inline constexpr int64_t kNestingMax = 128;
 
-// Servers of webhooks that connections are kept to. A cluster has some dozens; with 16 idle
-// connections each they are as many descriptors as clients may have.
+// Servers of webhooks that connections are kept to, 16 idle ones each. A cluster has some dozens.
 inline constexpr int64_t kEndpointsMax = 256;
 // What a webhook's answer may have: a patch that replaces the largest object, in base64.
 inline constexpr int64_t kReviewBytesMax = 3 * 1024 * 1024;
