@@ -207,6 +207,7 @@ void Admissions::Stand(const model::State& state, WorkloadId workload, NameId li
   for (const model::WorkloadSlots& slots : row.slots) {
     key.slots.push_back({.class_id = slots.class_id,
                          .count = slots.count,
+                         .done = slots.done,
                          .missing_max = slots.missing_max,
                          .topology = slots.topology,
                          .ours = slots.ours,

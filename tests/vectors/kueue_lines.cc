@@ -319,10 +319,12 @@ class Lines {
         .uid = "lq-" + key, .key = key, .cluster_queue = queue.cluster_queue};
     if (const auto of = cluster_queues_.find(queue.cluster_queue); of != cluster_queues_.end()) {
       const api::ClusterQueue view = ViewOf(&codec::Decoder::ClusterQueue, of->second);
+      // Of one without a namespace no selector says anything.
+      const std::string& space = queue.meta.namespace_name;
       const bool let_in =
-          view.namespace_selector && api::QueryOf(*view.namespace_selector)
-                                         .value()
-                                         .Matches(namespaces_[queue.meta.namespace_name]);
+          space.empty() ||
+          (view.namespace_selector &&
+           api::QueryOf(*view.namespace_selector).value().Matches(namespaces_[space]));
       if (!let_in) facts.bar = model::LocalQueueBar::kNamespace;
     }
     engine_.Apply(facts);
