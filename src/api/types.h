@@ -159,6 +159,7 @@ struct PodSpec {
   std::vector<Container> containers;
   std::vector<Container> init_containers;
   std::optional<ResourceList> pod_requests;  // spec.resources.requests: pod-level resources.
+  ResourceList pod_limits;                   // spec.resources.limits.
   ResourceList overhead;
   StringMap node_selector;
   std::optional<std::vector<NodeSelectorTerm>> required_node_affinity;

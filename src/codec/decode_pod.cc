@@ -28,9 +28,9 @@ void ReadResources(Errors& errors, std::string_view field, const Element& elemen
                    std::optional<api::ResourceList>& requests, api::ResourceList& limits) {
   ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
     if (key == "requests") {
-      Read(errors, "resources.requests", value, requests);
+      ReadAsked(errors, "resources.requests", value, requests.emplace());
     } else if (key == "limits") {
-      Read(errors, "resources.limits", value, limits);
+      ReadAsked(errors, "resources.limits", value, limits);
     }
   });
 }
@@ -338,8 +338,8 @@ void ReadStatus(Errors& errors, const Element& element, Pod& out) {
 
 // Of templates, which nobody gave defaults: a pod asks for what it may use as a whole where neither
 // it nor one of its containers says more.
-void RequestPodLimits(const api::ResourceList& limits, PodSpec& out) {
-  for (const api::ResourceAmount& limit : limits) {
+void RequestPodLimits(PodSpec& out) {
+  for (const api::ResourceAmount& limit : out.pod_limits) {
     const auto names_it = [&](const Container& container) {
       return api::Find(container.requests, limit.name) || api::Find(container.limits, limit.name);
     };
@@ -356,7 +356,6 @@ void RequestPodLimits(const api::ResourceList& limits, PodSpec& out) {
 
 void ReadPodSpec(Errors& errors, const Element& element, Pod& pod) {
   PodSpec& out = pod.spec.Edit();
-  api::ResourceList pod_limits;
   ForMembers(errors, "spec", element, [&](std::string_view key, const Element& value) {
     if (key == "nodeName") {
       Read(errors, "spec.nodeName", value, pod.node_name);
@@ -381,12 +380,12 @@ void ReadPodSpec(Errors& errors, const Element& element, Pod& pod) {
     } else if (key == "overhead") {
       Read(errors, "spec.overhead", value, out.overhead);
     } else if (key == "resources") {
-      ReadResources(errors, "spec.resources", value, out.pod_requests, pod_limits);
+      ReadResources(errors, "spec.resources", value, out.pod_requests, out.pod_limits);
     } else {
       ReadSpecNames(errors, key, value, out);
     }
   });
-  RequestPodLimits(pod_limits, out);
+  RequestPodLimits(out);
   const auto has_host_port = [](const Container& container) {
     return std::ranges::any_of(container.ports,
                                [](const ContainerPort& port) { return port.host_port != 0; });

@@ -86,27 +86,50 @@ void Read(Errors& errors, std::string_view field, const Element& element, api::S
   SortUnique(out, [](const auto& item) { return std::string_view(item.first); });
 }
 
-void ReadAmount(Errors& errors, std::string_view field, std::string_view resource,
-                const Element& element, int64_t& out) {
+namespace {
+
+// Where it is below 0 `out` stays as it is, and the text is returned.
+std::string ReadAmountAboveZero(Errors& errors, std::string_view field, std::string_view resource,
+                                const Element& element, int64_t& out) {
   std::string_view text;
   std::string number;
   if (element.get(text) != simdjson::SUCCESS) {
     if (!element.is_number()) {
       if (!element.is_null()) errors.Add(fmt::format("{}[{}]", field, resource), "a quantity");
-      return;
+      return {};
     }
     number = NumberText(element);
     text = number;
   }
   const Result<int64_t> amount = api::ParseScaled(text, resource == "cpu" ? -3 : 0);
-  if (!amount || *amount < 0) {
+  if (!amount) {
     errors.Add(fmt::format("{}[{}]", field, resource),
-               amount
-                   ? fmt::format("at least 0, and is {}", text)
-                   : fmt::format("a quantity, and {} is none: {}", text, amount.error().message));
-    return;
+               fmt::format("a quantity, and {} is none: {}", text, amount.error().message));
+    return {};
   }
+  if (*amount < 0) return std::string(text);
   out = *amount;
+  return {};
+}
+
+}  // namespace
+
+void ReadAmount(Errors& errors, std::string_view field, std::string_view resource,
+                const Element& element, int64_t& out) {
+  const std::string below = ReadAmountAboveZero(errors, field, resource, element, out);
+  if (!below.empty()) {
+    errors.Add(fmt::format("{}[{}]", field, resource), fmt::format("at least 0, and is {}", below));
+  }
+}
+
+void ReadAsked(Errors& errors, std::string_view field, const Element& element,
+               api::ResourceList& out) {
+  ForMembers(errors, field, element, [&](std::string_view key, const Element& value) {
+    api::ResourceAmount& read = out.emplace_back(std::string(key), 0);
+    ReadAmountAboveZero(errors, field, key, value, read.amount);
+    read.amount = std::min(read.amount, limits::kAmountMax);
+  });
+  SortUnique(out, [](const api::ResourceAmount& item) { return std::string_view(item.name); });
 }
 
 void ReadAmounts(Errors& errors, std::string_view field, const Element& element, int64_t most,

@@ -90,6 +90,10 @@ void Read(Errors& errors, std::string_view field, const Element& element, api::C
 // field and resource.
 void ReadAmount(Errors& errors, std::string_view field, std::string_view resource,
                 const Element& element, int64_t& out);
+// What containers request or are limited to, clamped as others; less than nothing is nothing: no
+// server of pods takes that, but templates of pods may say it.
+void ReadAsked(Errors& errors, std::string_view field, const Element& element,
+               api::ResourceList& out);
 // A ResourceList whose amounts are clamped to `most`.
 void ReadAmounts(Errors& errors, std::string_view field, const Element& element, int64_t most,
                  api::ResourceList& out);

@@ -338,6 +338,16 @@ TEST(DecodeTest, WrongDocumentsAreRefusedByName) {
   EXPECT_EQ(refusal(R"({"spec":null,"metadata":{"labels":null}})"), "decoded");
 }
 
+// Kueue counts it so.
+TEST(DecodeTest, ContainersThatAskForLessThanNothingAskForNothing) {
+  const auto pod =
+      DecodePod(R"({"spec":{"containers":[{"resources":{"requests":{"cpu":"-10m","memory":"1"}}}],)"
+                R"("resources":{"requests":{"cpu":-1}}}})");
+  ASSERT_TRUE(pod) << pod.error().message;
+  EXPECT_EQ(pod->spec->containers[0].requests, (api::ResourceList{{"cpu", 0}, {"memory", 1}}));
+  EXPECT_EQ(pod->spec->pod_requests, (api::ResourceList{{"cpu", 0}}));
+}
+
 TEST(DecodeTest, AmountsAreClampedAndDuplicateKeysLastOneWins) {
   const api::Pod pod =
       DecodePod(

@@ -498,6 +498,7 @@ void Scheduler::OnReservation(Instant now, const Workloads::Result& result, env:
     }
   }
   if (result.read) Apply(model::ReservationRead{.uid = result.uid});
+  if (result.stays) Apply(model::EvictionRefused{.uid = result.uid, .at = now});
 }
 
 // What a group's status is to say follows from its members and why they wait.

@@ -491,7 +491,8 @@ void Workloads::OnRead(Instant now, Note& note, client::Outcome outcome, Result&
   note.read_not_before = now + model::Backoff(note.reads_failed);
 }
 
-void Workloads::OnTold(Instant now, Note& note, Call kind, client::Outcome outcome) {
+void Workloads::OnTold(Instant now, Note& note, Call kind, client::Outcome outcome,
+                       Result& result) {
   switch (outcome) {
     case client::Outcome::kDone:
     case client::Outcome::kGone:
@@ -507,6 +508,7 @@ void Workloads::OnTold(Instant now, Note& note, Call kind, client::Outcome outco
       break;
     case client::Outcome::kRefused:
       ++counters_.failures;
+      result.stays = kind == Call::kEvict;
       (kind == Call::kEvict    ? note.evict_not_before
        : kind == Call::kUpkeep ? note.upkeep_not_before
                                : note.wait_not_before) = now + kAgain;
@@ -544,7 +546,7 @@ std::optional<Workloads::Result> Workloads::OnCallDone(Instant now, const client
     case Call::kEvict:
     case Call::kUpkeep:
     case Call::kNone:
-      OnTold(now, note, kind, done.outcome);
+      OnTold(now, note, kind, done.outcome, result);
       break;
   }
   Reconsider(it->first, note);

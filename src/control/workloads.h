@@ -61,6 +61,7 @@ class Workloads {
     std::string uid = {};
     std::optional<model::WriteOutcome> outcome;  // Of a reservation.
     bool read = false;         // After one: what was read was learned, or is gone.
+    bool stays = false;        // Its eviction was refused.
     Bytes object;              // The workload as it is now; empty: nothing is known.
     std::string refusal = {};  // Of a reservation that was refused: what the server said.
   };
@@ -187,7 +188,7 @@ class Workloads {
   void OnPlaced(Note& note, client::Outcome outcome, Result& result);
   void OnDecided(Note& note, client::Outcome outcome, Result& result);
   void OnRead(Instant now, Note& note, client::Outcome outcome, Result& result);
-  void OnTold(Instant now, Note& note, Call kind, client::Outcome outcome);
+  void OnTold(Instant now, Note& note, Call kind, client::Outcome outcome, Result& result);
 
   Options options_;                                 // Immutable after construction.
   std::map<std::string, Note, std::less<>> notes_;  // By uid.

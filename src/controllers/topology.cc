@@ -184,7 +184,8 @@ bool IsOf(const api::TopologyDomain& domain, std::string_view node) {
 }  // namespace
 
 bool HasPlaceOn(const api::Workload& workload, std::string_view node) {
-  if (!workload.admission) return false;
+  const api::Condition* admitted = api::Find(workload.conditions, "Admitted");
+  if (!workload.admission || admitted == nullptr || admitted->status != "True") return false;
   return std::ranges::any_of(workload.admission->pod_sets, [&](const auto& pods) {
     return std::ranges::any_of(NodesOf(pods),
                                [&](const auto& domain) { return IsOf(domain, node); });

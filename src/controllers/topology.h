@@ -24,7 +24,8 @@ inline constexpr std::string_view kTopologyGate = "kueue.x-k8s.io/topology";
 // The member "topologyRequest" of a pod set, with a comma before; empty for nothing.
 [[nodiscard]] std::string TopologyRequestText(const std::optional<api::TopologyRequest>& request);
 
-// Whether pods of the Workload stand, or are to stand, on the node.
+// Whether pods of the Workload, which is admitted, stand or are to stand on the node. The nodes of
+// one that is not are looked at when it is.
 [[nodiscard]] bool HasPlaceOn(const api::Workload& workload, std::string_view node);
 
 // What was read since a version of the Workload was seen. Watches of kinds are not heard in the

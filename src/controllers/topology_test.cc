@@ -170,6 +170,7 @@ class UnhealthyNodesTest : public ::testing::Test {
     workload_.admission = api::Admission{.cluster_queue = "q", .pod_sets = {{}}};
     workload_.admission->pod_sets[0].topology = api::TopologyAssignment{
         .levels = {"kubernetes.io/hostname"}, .domains = {{{"n2"}}, {{"n1"}}}};
+    workload_.conditions = {{.type = "Admitted", .status = "True"}};
   }
   void PutNode(const std::string& name, const std::string& ready) {
     const std::string version = std::to_string(++version_);
@@ -221,6 +222,9 @@ TEST_F(UnhealthyNodesTest, ThoseAreThatAreGone) {
   EXPECT_EQ(Unhealthy(), Lines{});
   EXPECT_TRUE(HasPlaceOn(workload_, "n1"));
   EXPECT_FALSE(HasPlaceOn(workload_, "n3"));
+  workload_.conditions[0].status = "False";
+  EXPECT_FALSE(HasPlaceOn(workload_, "n1")) << "nothing runs there yet";
+  workload_.conditions[0].status = "True";
   objects_.Remove("u-n1");
   EXPECT_EQ(Unhealthy("n1"), Lines{}) << "another of its name may have come";
   EXPECT_EQ(unheard_, Lines{"n1"});

@@ -169,13 +169,14 @@ void Admissions::Sync(const model::State& state, WorkloadId workload) {
   if (workload.value >= entries_.size()) entries_.resize(workload.value + 1);
   Leave(workload);
   entries_[workload.value] = Entry{};
-  if (!state.workloads().used(workload)) return;
+  if (!state.workloads().used(workload)) return scans_.Forget(workload);
   const Workload& row = state.workloads().at(workload);
   if (row.promised != model::Reservation{} && row.write == model::WriteStage::kNone)
     moved_.push_back(workload);
   const Instant from = WaitsFrom(state.faults(), row);
-  if (from == Instant::Never()) return;
   if (from == Instant{}) return Enter(state, workload);
+  scans_.Forget(workload);
+  if (from == Instant::Never()) return;
   entries_[workload.value].mode = Mode::kLater;
   entries_[workload.value].from = from;
   later_.emplace(from, workload);
@@ -207,6 +208,7 @@ void Admissions::Stand(const model::State& state, WorkloadId workload, NameId li
   for (const model::WorkloadSlots& slots : row.slots) {
     key.slots.push_back({.class_id = slots.class_id,
                          .count = slots.count,
+                         .done = slots.done,
                          .missing_max = slots.missing_max,
                          .topology = slots.topology,
                          .ours = slots.ours,
@@ -230,6 +232,7 @@ void Admissions::Stand(const model::State& state, WorkloadId workload, NameId li
 
 // It stands in nobody's way.
 void Admissions::Apart(WorkloadId workload, QueueBar bar) {
+  scans_.Forget(workload);
   Entry& entry = entries_[workload.value];
   entry = Entry{};
   entry.mode = Mode::kApart;
@@ -359,6 +362,15 @@ class Admissions::Look {
       pod_sets_[i].without = without[i];
   }
 
+  // Where it begins: at the first flavors, if that is empty.
+  void BeginAt(FlavorScans::Positions positions) {
+    positions_ = std::move(positions);
+    for (size_t i = 0; i < pod_sets_.size(); ++i) {
+      pod_sets_[i].position = {};
+      if (i < positions_.size()) pod_sets_[i].position = positions_[i];
+    }
+  }
+
   // Its pods are to have places, too; outlives this.
   void AskFor(WantedPlaces* wanted) { wanted_ = wanted; }
 
@@ -398,8 +410,53 @@ class Admissions::Look {
     return true;
   }
 
+  // Whether it gets quota of the flavors that it settles on, or of some behind them, up to the
+  // last; if so that is the nomination, else it says why not.
+  bool GetsSome(const Workload& row, Nomination& nomination) {
+    std::set<Scanned> ended;
+    for (bool first = true;; first = false) {
+      const quota::FlavorAssignment flavors = Assign();
+      if (Gets(flavors, nomination)) return true;
+      if (first) {
+        nomination.refusal = RefusalOf(flavors);
+        nomination.shortfall = ShortfallOf(state_, row, preemptor_.queue, flavors);
+        nomination.flavors = flavors;
+      } else {
+        AddReasons(RefusalOf(flavors), nomination.refusal);
+      }
+      if (GetsLess(row, nomination)) return true;
+      if (!GoOn(flavors, ended)) return false;
+    }
+  }
+
+ private:
+  using Scanned = std::pair<uint32_t, model::ResourceId>;  // By pod set.
+
+  // Of all flavors that were tried it is told.
+  static void AddReasons(const WorkloadRefusal& of, WorkloadRefusal& refusal) {
+    if (of.pod_set != refusal.pod_set) return;
+    for (const model::FlavorReason& reason : of.reasons) {
+      if (std::ranges::find(refusal.reasons, reason) == refusal.reasons.end())
+        refusal.reasons.push_back(reason);
+    }
+  }
+
+  // Whether there are flavors behind those that it settled on to which no look came: then the next
+  // begins there. `ended`: where the last was tried. Each comes further where it was not.
+  bool GoOn(const quota::FlavorAssignment& flavors, std::set<Scanned>& ended) {
+    bool more = false;
+    for (uint32_t i = 0; i < flavors.pod_sets.size(); ++i) {
+      for (const quota::FlavorChoice& choice : flavors.pod_sets[i].choices) {
+        if (choice.next == 0) ended.emplace(i, choice.resource);
+        more = more || !ended.contains({i, choice.resource});
+      }
+    }
+    if (more) BeginAt(flavors.positions());
+    return more;
+  }
+
   // With fewer pods, where it may start with those; as many as get it quota.
-  void GetsLess(const Workload& row, Nomination& nomination) {
+  bool GetsLess(const Workload& row, Nomination& nomination) {
     std::vector<quota::CountRange> ranges;
     for (const model::WorkloadSlots& slots : row.slots)
       ranges.push_back({.count = slots.count, .count_min = slots.count - slots.missing_max});
@@ -410,9 +467,12 @@ class Admissions::Look {
     });
     // The last that got it quota were the most.
     if (counts) nomination.counts = *counts;
+    if (counts) return true;
+    for (size_t i = 0; i < pod_sets_.size(); ++i) pod_sets_[i].count = row.slots[i].count;
+    if (wanted_ != nullptr) wanted_->SetCounts({});
+    return false;
   }
 
- private:
   quota::EvictionOutlook OutlookFor(const quota::Demand& demand) {
     if (held_ == nullptr) return {.mode = FlavorMode::kNoVictims};
     preemptor_.demands = std::span(&demand, 1);
@@ -441,6 +501,7 @@ class Admissions::Look {
   quota::Preemptor preemptor_;
   std::vector<Asked> lists_;
   std::vector<quota::PodSet> pod_sets_;
+  FlavorScans::Positions positions_;
   WantedPlaces* wanted_ = nullptr;
   std::optional<quota::Demand> asked_;  // Whom was looked for last.
   std::optional<std::vector<quota::Victim>> found_;
@@ -467,16 +528,21 @@ Admissions::Nomination Admissions::Nominate(model::State& state, WorkloadId work
     wanted.emplace(state, *placer, workload, entries_[workload.value].line);
     look.AskFor(&*wanted);
   }
-  quota::FlavorAssignment flavors = look.Assign();
-  const bool may_get = flavors.mode == FlavorMode::kFit || !stands;
-  if (may_get && look.Gets(flavors, nomination)) return nomination;
-  nomination.refusal = RefusalOf(flavors);
-  if (!stands) nomination.shortfall = ShortfallOf(state, row, queue, flavors);
-  nomination.flavors = std::move(flavors);
   if (!stands) {
-    look.GetsLess(row, nomination);
+    const bool anew = !without.empty() || placer != nullptr;
+    if (const FlavorScans::Positions* ended = anew ? nullptr : scans_.Find(workload, row)) {
+      look.BeginAt(*ended);
+      if (look.GetsSome(row, nomination)) return nomination;
+      nomination = {.workload = workload};
+      look.BeginAt({});
+    }
+    look.GetsSome(row, nomination);
     return nomination;
   }
+  quota::FlavorAssignment flavors = look.Assign();
+  if (flavors.mode == FlavorMode::kFit && look.Gets(flavors, nomination)) return nomination;
+  nomination.refusal = RefusalOf(flavors);
+  nomination.flavors = std::move(flavors);
   nomination.as_promised = IsLeft(state, model::QuotaView::kPhysical, row);
   nomination.verdict = nomination.as_promised ? Verdict::kFits : Verdict::kWaits;
   // What it is told stays as it was promised.
@@ -584,6 +650,7 @@ model::Reservation Admissions::ReservationOfNomination(model::State& state,
 uint32_t Admissions::ServeRound(model::State& state, std::span<const WorkloadId> heads,
                                 const std::set<QueueId>& relieved, SlotPlacer& placer, Plan& plan) {
   NoteDecided(state, nullptr);
+  if (!heads.empty()) scans_.BeginRound();
   Round round{.state = state,
               .placer = placer,
               .plan = plan,
@@ -695,7 +762,11 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
     n = Nominate(state, n.workload, round.held);
   const bool is_next = n.verdict == Verdict::kPreempts ||
                        (n.verdict == Verdict::kFits && StillFits(state, n, round.kept));
-  if (!is_next) return;
+  if (!is_next) {
+    if (n.verdict == Verdict::kFits)
+      scans_.Outrun(n.workload, state.workloads().at(n.workload), n.flavors);
+    return;
+  }
   if (!FindPlaces(state, round.placer, {round.kept, round.held}, n)) {
     if (state.faults().drop_promised_places) n.refusal.promised = false;
     return RefusePlaceless(round, n);
@@ -706,6 +777,7 @@ void Admissions::ServeInTurn(Round& round, Nomination& n) {
 // False: there is no room for its claims.
 bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) {
   const NameId line = entries_[n.workload.value].line;
+  scans_.Forget(n.workload);
   model::Reservation reservation = ReservationOfNomination(state, n);
   reservation.slots = n.places.slots;
   reservation.topologies = n.places.topologies;
@@ -756,6 +828,7 @@ bool Admissions::ServeOne(model::State& state, const Nomination& n, Plan& plan) 
 
 void Admissions::Refuse(const model::State& state, WorkloadId workload, WorkloadRefusal refusal,
                         const Shortfall& shortfall, Plan& plan) {
+  scans_.Forget(workload);
   lines_.Refuse(workload, refusal, shortfall);
   Tell(workload, std::move(refusal), plan);
   // Of a strict queue those behind it wait for another reason.
@@ -937,6 +1010,7 @@ void Admissions::AddTo(Hasher& hasher) const {
     for (const NameId name : queues) hasher.Add(name.value);
   }
   shortfalls_.AddTo(hasher);
+  scans_.AddTo(hasher);
   hasher.Add(moved_.size());
   for (const WorkloadId workload : moved_) hasher.Add(workload.value);
   hasher.Add(untold_.size());

@@ -11,6 +11,7 @@
 
 #include "base/hash.h"
 #include "base/time.h"
+#include "cycle/flavor_scans.h"
 #include "cycle/shortfalls.h"
 #include "cycle/slots.h"
 #include "cycle/workload_lines.h"
@@ -33,14 +34,15 @@ namespace berth::cycle {
 // is left is for others as far as every promise can come true yet, once all that leave are gone. It
 // gets its quota once that is there, or is promised anew when that can't come true any more.
 //
-// Who finds no quota is refused with all of its shape, and lets those behind it pass unless its
-// queue is StrictFIFO. They are looked at again when what their tree may use changes, or when quota
-// of it is given back that may help them (cycle/shortfalls.h). Those behind the
-// first of a shape are told why they wait when that is another thing, not when only the amount that
-// is missing is another. O(log workloads) a change of one, and O(shapes) of its line; waking a tree
-// is O(its queues + their shapes). Behind the first of a StrictFIFO queue those that came since are
-// told whom they wait behind; when another is the first, all of them are, O(line x log line), since
-// each of their objects names it. A round in which somebody looks for victims to reclaim from is
+// Who finds no quota in any flavor is refused with all of its shape, and lets those behind it pass
+// unless its queue is StrictFIFO; who is only served too late is looked at again in the next round
+// (cycle/flavor_scans.h). Those refused are when what their tree may use changes, or when quota of
+// it is given back that may help them (cycle/shortfalls.h). Those behind the first of a shape are
+// told why they wait when that is another thing, not when only the amount that is missing is
+// another. O(log workloads) a change of one, and O(shapes) of its line; waking a tree is O(its
+// queues + their shapes). Behind the first of a StrictFIFO queue those that came since are told
+// whom they wait behind; when another is the first, all of them are, O(line x log line), since each
+// of their objects names it. A round in which somebody looks for victims to reclaim from is
 // O(queues of their cohort) besides, however many wait (quota/over_index.h).
 //
 // Quota is given together with the places on nodes that the placer decides of (cycle/slots.h), or
@@ -262,7 +264,8 @@ class Admissions {
   bool naive_ = false;
   std::vector<Entry> entries_;  // By WorkloadId.
   WorkloadLines lines_;
-  Shortfalls shortfalls_;                   // Lines that rest, and some of those active.
+  Shortfalls shortfalls_;  // Lines that rest, and some of those active.
+  FlavorScans scans_;
   std::map<model::NameId, Behind> behind_;  // By line: of those whose first bars the others.
   bool nodes_lifted_ = false;               // Since who found no nodes was looked at.
   std::set<model::NameId> active_;          // Lines that may have a head to look at.

@@ -34,6 +34,47 @@ TEST(AdmissionsTest, TheFirstInOrderGetsWhatIsLeft) {
   EXPECT_EQ(world.Cycle(), "default/young: q spot 3000; ");
 }
 
+// Kueue looks at others again where a WorkloadPriorityClass changed; here the priority is what counts.
+TEST(AdmissionsTest, WhoIsLessImportantThanItWasGivesWay) {
+  QuotaWorld world;
+  world.Put(QueueSpec{.name = "q", .preemption = kEvicts});
+  WorkloadSpec low = {.name = "low", .count = 4, .priority = 5};
+  world.Starts(low);
+  world.Put(WorkloadSpec{.name = "waits", .count = 2, .priority = 3});
+  EXPECT_EQ(world.Cycle(), "default/waits lacks 2000; ");
+  low.priority = 3;
+  world.Observe(low);
+  EXPECT_EQ(world.Cycle(), "");
+  low.priority = 2;
+  world.Observe(low);
+  EXPECT_TRUE(world.Cycle().starts_with("evict default/low for default/waits; "));
+}
+
+// What others were to leave for is theirs until it is refused that one leaves: then it is decided
+// anew, for there may be others who can.
+TEST(AdmissionsTest, WhatAnEvictionWasForEndsWhenThatIsRefused) {
+  QuotaWorld world;
+  world.Put(QueueSpec{.name = "q", .preemption = kEvicts});
+  const WorkloadSpec low = {.name = "low", .count = 4};
+  world.Starts(low);
+  world.Put(WorkloadSpec{.name = "high", .count = 2, .priority = 5});
+  const auto refuse = [&] {
+    world.engine.Apply(model::EvictionRefused{.uid = "u-low", .code = 403, .at = world.now});
+  };
+  const std::string evicts = "evict default/low for default/high; ";
+  EXPECT_TRUE(world.Cycle().starts_with(evicts));
+  refuse();
+  EXPECT_EQ(world.RowOf("high").promised, model::Reservation{});
+  EXPECT_FALSE(world.RowOf("low").claimant.valid());
+  EXPECT_TRUE(world.Cycle().starts_with(evicts));
+  world.IsTold(low);
+  refuse();
+  EXPECT_NE(world.RowOf("high").promised, model::Reservation{}) << "it leaves all the same";
+  world.Remove("high");
+  refuse();
+  EXPECT_EQ(world.Cycle(), "");
+}
+
 TEST(AdmissionsTest, WhoFindsNoQuotaLetsOthersPass) {
   QuotaWorld world;
   world.Put(QueueSpec{.name = "q"});

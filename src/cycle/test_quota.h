@@ -98,6 +98,14 @@ class QuotaWorld {
     engine.Apply(model::ReservationOutcome{
         .uid = facts.uid, .outcome = model::WriteOutcome::kDone, .at = now});
   }
+  // A version of who runs.
+  void Observe(const WorkloadSpec& w) {
+    model::WorkloadUpsert facts = FactsOf(w);
+    const model::Workload& row = state().workloads().at(state().FindWorkload(facts.uid));
+    facts.status = row.status;
+    facts.reserved = row.reserved;
+    engine.Apply(facts);
+  }
   // Its object says that it is evicted.
   void IsTold(const WorkloadSpec& w) {
     model::WorkloadUpsert facts = FactsOf(w);

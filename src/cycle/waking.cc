@@ -35,10 +35,12 @@ model::QueueName Admissions::TopOf(const model::State& state, const model::Queue
 
 void Admissions::NoteQueue(const model::State& state, const model::QueueName& queue) {
   changed_.insert(TopOf(state, queue));
+  scans_.NoteQuota();
 }
 
 void Admissions::NoteRelieved(const model::State& state, const model::QueueName& queue) {
   relieved_[TopOf(state, queue)].insert(queue.name);
+  scans_.NoteQuota();
 }
 
 // What nodes refused, and would not any more.

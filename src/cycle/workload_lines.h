@@ -36,6 +36,7 @@ class WorkloadLines {
   struct Slots {
     model::ClassId class_id;
     uint32_t count = 0;
+    uint32_t done = 0;
     uint32_t missing_max = 0;
     model::TopologyWish topology = {};
     bool ours = true;

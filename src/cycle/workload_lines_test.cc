@@ -160,6 +160,24 @@ TEST(AdmissionShapesTest, EqualsAreRefusedTogetherAndTold) {
             "default/c lacks 2000; default/other lacks 3000; ");
 }
 
+// As upstream's hash has it: a version with more pods, of which as many more are done, is tried.
+TEST(AdmissionShapesTest, WhereOtherPodsAreDoneTheyAreNoEquals) {
+  QuotaWorld world;
+  world.Put(QueueSpec{.name = "q"});
+  world.Starts({.name = "holds", .count = 3});
+  world.Put(WorkloadSpec{.name = "a", .count = 2});
+  world.Cycle();
+  const uint64_t before = world.engine.admissions().heads_decided();
+  model::WorkloadUpsert facts = world.FactsOf(WorkloadSpec{.name = "a", .count = 2});
+  world.engine.Apply(facts);
+  world.Cycle();
+  EXPECT_EQ(world.engine.admissions().heads_decided(), before);
+  facts.slots[0].done = 1;
+  world.engine.Apply(facts);
+  world.Cycle();
+  EXPECT_EQ(world.engine.admissions().heads_decided(), before + 1);
+}
+
 // What is missing changes with every end: only who would be the next is told how much.
 TEST(AdmissionShapesTest, ThoseBehindTheFirstAreNotToldOfEachAmount) {
   QuotaWorld world;

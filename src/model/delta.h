@@ -113,8 +113,8 @@ struct NominationStands {
   std::string uid;
 };
 
-// The eviction of the pod was refused, or failed again and again: it is spared for a while, longer
-// each time. The promise that it was to leave for, if that stands, is taken back as above.
+// The eviction of the pod or workload was refused, or failed again and again. A pod is spared for a
+// while, longer each time. The promise that it was to leave for, if that stands, is taken back.
 struct EvictionRefused {
   std::string uid;
   int32_t code = 0;     // HTTP status, for the user.

@@ -121,6 +121,15 @@ void State::ApplyRefused(const PreemptionRefused& facts) {
 }
 
 void State::ApplyRefused(const EvictionRefused& facts) {
+  if (const WorkloadId victim = FindWorkload(facts.uid); victim.valid()) {
+    const WorkloadId claimant = workloads_.at(victim).claimant;
+    // It leaves all the same.
+    if (!claimant.valid() || StageOf(workloads_.at(victim).status) == WorkloadStage::kEvicted)
+      return;
+    EndQuotaPromise(claimant, Cause::kWriteRefused);
+    changed_workloads_.push_back(claimant);
+    return;
+  }
   const PodId id = FindPod(facts.uid);
   if (!id.valid() || pods_.at(id).terminating) return;  // It leaves all the same.
   Pod& pod = pods_.mutable_at(id);

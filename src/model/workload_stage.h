@@ -65,12 +65,6 @@ inline constexpr size_t kWorkloadStagesCount = 5;
   return from != WorkloadStage::kFinished || to == WorkloadStage::kFinished;
 }
 
-// Whether quota was given back without an eviction that was seen.
-[[nodiscard]] constexpr bool LosesReservation(WorkloadStage from, WorkloadStage to) {
-  return to == WorkloadStage::kPending &&
-         (from == WorkloadStage::kReserved || from == WorkloadStage::kAdmitted);
-}
-
 // Whether it has quota and some of its pods are to be placed now, or elsewhere. That its checks
 // became ready counts only until it is admitted: the placement comes with that.
 [[nodiscard]] constexpr bool NeedsSecondPass(const WorkloadStatus& status) {

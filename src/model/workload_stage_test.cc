@@ -74,20 +74,6 @@ TEST(WorkloadStageTest, WhatWeighsMostIsTheStage) {
   EXPECT_EQ(StageOf(status), WorkloadStage::kFinished);
 }
 
-// Goal: quota that goes without an eviction is told from quota that is given back after one.
-// Method: all pairs of stages.
-TEST(WorkloadStageTest, QuotaIsLostWithoutAnEviction) {
-  std::string lost;
-  for (uint8_t from = 0; from < kWorkloadStagesCount; ++from) {
-    for (uint8_t to = 0; to < kWorkloadStagesCount; ++to) {
-      if (LosesReservation(WorkloadStage{from}, WorkloadStage{to}))
-        lost += std::string(ToString(WorkloadStage{from})) + ">" +
-                std::string(ToString(WorkloadStage{to})) + " ";
-    }
-  }
-  EXPECT_EQ(lost, "quotaReserved>pending admitted>pending ");
-}
-
 // Goal: who was evicted waits until it is told so, and until its time; its age is that of its
 // eviction only where that was its own doing. Method: each alone, and on the instant.
 TEST(WorkloadStageTest, WhoWasEvictedWaitsItsTime) {

@@ -61,7 +61,12 @@ void Workload::AddTo(Hasher& hasher) const {
   hasher.Add(status.checks_ready).Add(status.awaits_topology).Add(status.on_unhealthy_node);
   hasher.Add(slots.size());
   for (const WorkloadSlots& s : slots) {
-    hasher.Add(s.name.value).Add(s.class_id.value).Add(s.count).Add(s.missing_max).Add(s.ours);
+    hasher.Add(s.name.value)
+        .Add(s.class_id.value)
+        .Add(s.count)
+        .Add(s.done)
+        .Add(s.missing_max)
+        .Add(s.ours);
     hasher.Add(s.priority).Add(s.preempts);
     s.topology.AddTo(hasher);
   }

@@ -71,7 +71,8 @@ struct WorkloadSlots {
   NameId name;  // Of the pod set.
   ClassId class_id;
   uint32_t count = 0;
-  uint32_t missing_max = 0;  // So many of them it may start without.
+  uint32_t done = 0;         // So many more there were, that are done.
+  uint32_t missing_max = 0;  // So many of `count` it may start without.
   TopologyWish topology = {};
   bool ours = true;         // We are to place them.
   int32_t priority = 0;     // Of the pods, once they are there.

@@ -584,6 +584,16 @@ bool FlavorAssignment::has_more() const {
   });
 }
 
+std::vector<std::vector<ScanPosition>> FlavorAssignment::positions() const {
+  std::vector<std::vector<ScanPosition>> positions;
+  for (const PodSetFlavors& pods : pod_sets) {
+    std::vector<ScanPosition>& of_set = positions.emplace_back();
+    for (const FlavorChoice& choice : pods.choices)
+      of_set.push_back({.resource = choice.resource, .next = choice.next});
+  }
+  return positions;
+}
+
 FlavorAssignment AssignFlavors(const model::State& state, const FlavorRequest& request,
                                const OutlookFor& outlook, const MisplacedOf& misplaced) {
   CHECK(state.queues().active(request.queue));

@@ -130,6 +130,8 @@ struct FlavorAssignment {
   std::vector<Demand> demands;
   // Whether some flavor was not looked at, so that it is worth another look without waiting.
   [[nodiscard]] bool has_more() const;
+  // PodSet::position of that look.
+  [[nodiscard]] std::vector<std::vector<ScanPosition>> positions() const;
 };
 
 // Whether pods find places: now, or if no workload's pods stood anywhere.

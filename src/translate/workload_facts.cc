@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/requests.h"
 #include "api/well_known.h"
 #include "base/limits.h"
 #include "translate/facts.h"
@@ -82,6 +83,17 @@ std::map<std::string_view, std::vector<model::ResourceAmount>> AmountsOf(
   return amounts;
 }
 
+// Of how many pods the admission of the set is. Where it tells more places than pods it is those
+// that count, for pods stand there; but no more than the set has.
+int64_t CountGiven(const api::PodSetAssignment& assignment, const api::WorkloadPodSet& pods) {
+  int64_t places = 0;
+  if (assignment.topology) {
+    for (const api::TopologyDomain& domain : assignment.topology->domains)
+      places += Clamped(domain.count);
+  }
+  return std::max(assignment.count.value_or(pods.count), std::min(places, pods.count));
+}
+
 model::Reservation ReservationOf(const api::Workload& workload, model::Vocabulary& vocabulary) {
   model::Reservation reservation;
   if (!workload.admission) return reservation;
@@ -90,7 +102,7 @@ model::Reservation ReservationOf(const api::Workload& workload, model::Vocabular
     const auto pods =
         std::ranges::find(workload.pod_sets, assignment.name, &api::WorkloadPodSet::name);
     if (pods == workload.pod_sets.end()) continue;
-    const int64_t count = assignment.count.value_or(pods->count);
+    const int64_t count = CountGiven(assignment, *pods);
     // It may have been given quota after some of its pods were done.
     const uint32_t left =
         Clamped(std::min(count, pods->count - ReclaimableOf(workload, assignment.name)));
@@ -154,20 +166,19 @@ model::DeviceSlots DevicesOf(std::string_view text) {
   return {.mask = mask, .milli_each = each};
 }
 
-// One place a pod, on the nodes that the domains are; nothing, if those are wider than nodes or not
-// so many as pods.
+// As many places as are told, on the nodes that the domains are; nothing, if those are wider than
+// nodes, or the places more than `most`.
 std::vector<model::Slot> SlotsIn(const api::TopologyAssignment& topology, uint32_t pod_set,
-                                 int64_t count, model::Vocabulary& vocabulary) {
+                                 int64_t most, model::Vocabulary& vocabulary) {
   std::vector<model::Slot> slots;
   if (!IsByNode(topology)) return slots;
   for (const api::TopologyDomain& domain : topology.domains) {
     if (domain.values.empty()) return {};
     const NameId node = vocabulary.names.Intern(domain.values.back());
-    for (int64_t n = 0; n < std::min(domain.count, count); ++n)
+    for (int64_t n = 0; n < std::min(domain.count, most); ++n)
       slots.push_back({.pod_set = pod_set, .node = node, .devices = {}});
-    if (static_cast<int64_t>(slots.size()) > count) return {};
+    if (static_cast<int64_t>(slots.size()) > most) return {};
   }
-  if (static_cast<int64_t>(slots.size()) != count) return {};
   return slots;
 }
 
@@ -184,8 +195,9 @@ void TakeDevices(std::vector<model::Slot>& slots, const std::vector<model::Slot>
   }
 }
 
-// Where its pods go: what its placement says beside what its assignment to a topology does. Of pod
-// sets for which they have as many places as the admission has pods.
+// Where its pods go: what its placement says beside what its assignment to a topology does. The one
+// is ours, and of those pod sets for which it has as many places as the admission has pods; the
+// other is taken as it is, as upstream takes it, whatever number of pods it is of.
 std::vector<model::Slot> PlacesOf(const api::Workload& workload, const api::Placement* placement,
                                   model::Vocabulary& vocabulary) {
   std::vector<model::Slot> slots;
@@ -198,11 +210,13 @@ std::vector<model::Slot> PlacesOf(const api::Workload& workload, const api::Plac
         is_given ? given->count.value_or(workload.pod_sets[i].count) : workload.pod_sets[i].count;
     if (count > limits::kSlotsMax) continue;
     std::vector<model::Slot> of_set;
-    if (is_given && given->topology) of_set = SlotsIn(*given->topology, i, count, vocabulary);
+    if (is_given && given->topology)
+      of_set = SlotsIn(*given->topology, i, limits::kSlotsMax, vocabulary);
     if (placement != nullptr && !(is_given && given->topology_delayed)) {
       const auto pods = std::ranges::find(placement->pod_sets, name, &api::PodSetPlacement::name);
       if (pods != placement->pod_sets.end()) {
         std::vector<model::Slot> told = SlotsIn(pods->topology, i, count, vocabulary);
+        if (static_cast<int64_t>(told.size()) != count) told.clear();
         // Else it is not told which pods these are of.
         for (size_t at = 0; at < told.size() && told.size() == pods->devices.size(); ++at)
           told[at].devices = DevicesOf(pods->devices[at]);
@@ -218,19 +232,41 @@ std::vector<model::Slot> PlacesOf(const api::Workload& workload, const api::Plac
   return slots;
 }
 
-// Each container that requests more of something than it may use.
+// What is requested more of than may be used.
+void AddBeyondLimits(const api::ResourceList& requests, const api::ResourceList& limits,
+                     const std::string& path, std::vector<std::string>& faults) {
+  std::vector<std::string> names;
+  for (const api::ResourceAmount& request : requests) {
+    const auto limit = api::Find(limits, request.name);
+    if (limit && *limit < request.amount) names.push_back(fmt::format("\"{}\"", request.name));
+  }
+  if (names.empty()) return;
+  faults.push_back(fmt::format("{}: Invalid value: [{}]: requests must not exceed its limits", path,
+                               fmt::join(names, ",")));
+}
+
 void AddBeyondLimits(const std::vector<api::Container>& containers, std::string_view path,
                      std::vector<std::string>& faults) {
   for (size_t i = 0; i < containers.size(); ++i) {
-    std::vector<std::string> names;
-    for (const api::ResourceAmount& request : containers[i].requests) {
-      const auto limit = api::Find(containers[i].limits, request.name);
-      if (limit && *limit < request.amount) names.push_back(fmt::format("\"{}\"", request.name));
-    }
-    if (names.empty()) continue;
-    faults.push_back(fmt::format("{}[{}]: Invalid value: [{}]: requests must not exceed its limits",
-                                 path, i, fmt::join(names, ",")));
+    AddBeyondLimits(containers[i].requests, containers[i].limits, fmt::format("{}[{}]", path, i),
+                    faults);
   }
+}
+
+// What pods ask for as a whole: of cpu and memory what their containers do together, where it is
+// said as a whole only what they may use.
+api::ResourceList RequestedAsAWhole(const api::WorkloadPodSet& pods) {
+  if (pods.spec->pod_limits.empty()) return {};
+  api::Pod pod = PodOf(pods);
+  pod.spec.Edit().overhead.clear();
+  const api::ResourceList own = pod.spec->pod_requests.value_or(api::ResourceList{});
+  api::ResourceList requests = own;
+  for (const api::ResourceAmount& of : api::RequestsOf(pod, {.without_pod_level = true})) {
+    const bool counts = of.name == api::kCpuName || of.name == api::kMemoryName;
+    if (counts && !api::Find(own, of.name)) requests.push_back(of);
+  }
+  std::ranges::sort(requests, {}, &api::ResourceAmount::name);
+  return requests;
 }
 
 // Of all pod sets, in upstream's words; nothing where all is well.
@@ -241,6 +277,8 @@ std::optional<std::string> RequestsBeyondLimits(const api::Workload& workload) {
     const std::string path = fmt::format("spec.podSets[{}].template.spec.", i);
     AddBeyondLimits(spec.init_containers, path + "initContainers", faults);
     AddBeyondLimits(spec.containers, path + "containers", faults);
+    AddBeyondLimits(RequestedAsAWhole(workload.pod_sets[i]), spec.pod_limits, path + "resources",
+                    faults);
   }
   if (faults.empty()) return std::nullopt;
   if (faults.size() == 1) return faults.front();
@@ -276,6 +314,7 @@ Result<std::vector<model::WorkloadSlots>> SlotsOf(const api::Workload& workload,
         {.name = vocabulary.names.Intern(pods.name),
          .class_id = vocabulary.classes.Intern(*spec),
          .count = count,
+         .done = Clamped(pods.count) - count,
          .missing_max = count - std::min(count, Clamped(pods.min_count.value_or(count))),
          .topology =
              pods.topology ? TopologyWishOf(*pods.topology, vocabulary) : model::TopologyWish{},

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "api/quota.h"
+#include "base/limits.h"
 #include "model/state.h"
 #include "translate/facts.h"
 
@@ -47,6 +48,7 @@ TEST(WorkloadFactsTest, FewerPodsMayDo) {
   const auto later = WorkloadFacts(workload, state.vocabulary());
   ASSERT_TRUE(later);
   EXPECT_EQ(later->slots[0].count, 1u);
+  EXPECT_EQ(later->slots[0].done, 4u);
   EXPECT_EQ(later->slots[0].missing_max, 0u);
 }
 
@@ -120,6 +122,34 @@ TEST(WorkloadFactsTest, AllThatRequestTooMuchAreToldAtOnce) {
             fmt::format("resources validation failed: [{0}[0].{1}.initContainers[0]{2}, "
                         "{0}[0].{1}.containers[0]{2}, {0}[1].{1}.initContainers[0]{2}]",
                         "spec.podSets", "template.spec", kWhy));
+}
+
+// Nobody gives a template the defaults of pods: what its containers request together is what its
+// pods ask for, where they say as a whole only what they may use.
+TEST(WorkloadFactsTest, PodsThatRequestMoreThanTheyMayUseAsAWholeAreRefused) {
+  model::State state;
+  const auto why = [&](api::ResourceList requests, api::ResourceList limits, int64_t cpu) {
+    api::WorkloadPodSet pods = Pods("a", 1, cpu);
+    api::PodSpec& spec = pods.spec.Edit();
+    spec.overhead = {{.name = "cpu", .amount = 500}};
+    if (!requests.empty()) spec.pod_requests = std::move(requests);
+    spec.pod_limits = std::move(limits);
+    const auto facts = WorkloadFacts(Asks({pods}), state.vocabulary());
+    return facts ? "" : facts.error().message;
+  };
+  const std::string beyond =
+      "resources validation failed: spec.podSets[0].template.spec.resources: Invalid value: "
+      "[\"cpu\"]: requests must not exceed its limits";
+  const auto cpu = [](int64_t amount) {
+    return api::ResourceList{{.name = "cpu", .amount = amount}};
+  };
+  EXPECT_EQ(why(cpu(200), cpu(200), 0), "");
+  EXPECT_EQ(why(cpu(201), cpu(200), 0), beyond);
+  EXPECT_EQ(why({}, cpu(200), 200), "");
+  EXPECT_EQ(why({}, cpu(200), 201), beyond);
+  EXPECT_EQ(why({{.name = "memory", .amount = 1}}, cpu(200), 201), beyond);
+  EXPECT_EQ(why(cpu(200), cpu(200), 201), "") << "what is said as a whole counts";
+  EXPECT_EQ(why(cpu(200), {}, 201), "");
 }
 
 // What is requested beside limits of other resources, before it and after it by name, is asked for
@@ -196,6 +226,30 @@ TEST(WorkloadFactsTest, DevicesAreThoseOfTheNode) {
     ASSERT_TRUE(facts);
     EXPECT_EQ(Slots(*facts, state.vocabulary()), row.slots);
   }
+}
+
+// As upstream: its pods stand where the topology says, and what they use together is what is told.
+TEST(WorkloadFactsTest, PlacesAreThoseThatAreToldWhateverNumberOfPodsTheyAreOf) {
+  model::State state;
+  model::Vocabulary& v = state.vocabulary();
+  const auto of = [&](int64_t count, int64_t places) {
+    api::Workload workload = PlacedBy({"n1", "n2"});
+    api::PodSetAssignment& pods = workload.admission->pod_sets[0];
+    pods.count = count;
+    pods.flavors = {{"cpu", "f"}};
+    pods.usage = {{.name = "cpu", .amount = 1000}};
+    pods.topology->domains[0].count = places;
+    const auto facts = WorkloadFacts(workload, v);
+    EXPECT_TRUE(facts);
+    const model::QuotaCharge& charge = facts->reserved.charges.at(0);
+    return fmt::format("{} of {}, {} places", charge.count,
+                       v.bundles.AmountOf(charge.amounts, model::kCpu),
+                       facts->reserved.slots.size());
+  };
+  EXPECT_EQ(of(2, 1), "2 of 500, 2 places");
+  EXPECT_EQ(of(1, 1), "2 of 500, 2 places");
+  EXPECT_EQ(of(2, 0), "2 of 500, 1 places");
+  EXPECT_EQ(of(2, limits::kSlotsMax), "2 of 500, 0 places") << "more than there can be";
 }
 
 TEST(WorkloadFactsTest, APlacementTellsTheDevicesOfEachPod) {

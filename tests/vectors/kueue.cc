@@ -53,6 +53,7 @@ const std::map<std::string_view, Table>& Tables() {
   static const std::map<std::string_view, Table> kTables = {
       {"TestAddClusterQueueOrphans", ManagerScript},
       {"TestAddLocalQueueOrphans", ManagerScript},
+      {"TestAddOrUpdateWorkloadCarriesLastAssignment", ScanOfNewVersion},
       {"TestAddWorkload", AddedWorkload},
       {"TestAdjustResources", AdjustedResources},
       {"TestAdmissionChecksForWorkload", AdmissionChecks},
@@ -140,6 +141,7 @@ const std::map<std::string_view, Table>& Tables() {
       {"TestSyncAdmittedCondition", AdmittedCondition},
       {"TestUpdateClusterQueue", ManagerScript},
       {"TestUpdateLocalQueue", ManagerScript},
+      {"TestUpdateReclaimablePods", ReclaimedPods},
       {"TestUpdateWithRebuild", RebuiltRequests},
       {"TestUpdateWorkload", UpdatedWorkload},
       {"TestUsedNodes", UsedNodes},
@@ -156,8 +158,6 @@ const std::map<std::string_view, Table>& Tables() {
 // Whole tables of what nobody asks of berth, and why.
 std::string_view NotAsked(std::string_view suite) {
   static const std::map<std::string_view, std::string_view> kReasons = {
-      {"TestAddOrUpdateWorkloadCarriesLastAssignment",
-       "flavors left for another cycle: a look is at all of them"},
       {"TestApplyPodSetCounts", "Jobs that are scaled"},
       {"TestCachePodsReadyForAllAdmittedWorkloads", "admission that waits for pods to be ready"},
       {"TestDominantResourceShare", "fair sharing"},
@@ -179,7 +179,6 @@ std::string_view NotAsked(std::string_view suite) {
       {"TestUpdateLocalQueueWeightReheapifies", "fair sharing of admission"},
       {"TestUpdateLocalQueueWeightReheapifiesMultipleWorkloads", "fair sharing of admission"},
       {"TestUpdateLocalQueueWeightZeroReheapifies", "fair sharing of admission"},
-      {"TestUpdateReclaimablePods", "calls of Kueue's client"},
       {"TestUpdateUnadmittedWorkload", "metrics of Kueue"},
       {"TestWithPreprocessedDRAResources", "devices that are claimed"},
       {"TestWithPreprocessedDRAResourcesReplacesExtendedResources", "devices that are claimed"},

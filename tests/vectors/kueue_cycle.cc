@@ -7,6 +7,7 @@
 #include <array>
 #include <map>
 #include <optional>
+#include <regex>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,7 +17,6 @@
 
 #include "api/selector.h"
 #include "api/timestamp.h"
-#include "base/limits.h"
 #include "control/upkeep.h"
 #include "control/workload_conditions.h"
 #include "cycle/engine.h"
@@ -55,9 +55,16 @@ using Keys = std::map<std::string, std::set<std::string>>;  // Of workloads by C
 constexpr std::string_view kNoLongerFits =
     "Workload no longer fits after processing another workload";
 
+// Amounts that are too large to be counted are told as each says it.
+std::string WithoutLargest(const std::string& text) {
+  static const std::regex kLargest("(at least [0-9.]+[A-Za-z]*|9223372036854775807m?)");
+  return std::regex_replace(text, kLargest, "the largest");
+}
+
 Conditions ConditionsIn(const std::vector<api::Condition>& conditions) {
   Conditions out;
-  for (const api::Condition& c : conditions) out[c.type] = {c.status, c.reason, c.message};
+  for (const api::Condition& c : conditions)
+    out[c.type] = {c.status, c.reason, WithoutLargest(c.message)};
   return out;
 }
 
@@ -112,18 +119,6 @@ Keys KeysIn(const JsonObject& want, std::string_view key) {
 
 bool HoldsKey(const Keys& keys, const std::string& key) {
   return std::ranges::any_of(keys, [&](const auto& of) { return of.second.contains(key); });
-}
-
-// As many places as pods, where it says which.
-void CheckPlaces(const api::Workload& workload) {
-  if (!workload.admission) return;
-  for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {
-    int64_t places = 0;
-    if (!pods.topology) continue;
-    for (const api::TopologyDomain& domain : pods.topology->domains) places += domain.count;
-    if (pods.count && places != *pods.count)
-      throw NotApplicable("places of another number than pods");
-  }
 }
 
 class Cycles {
@@ -429,19 +424,10 @@ class Cycles {
               .before = {},
               .admission = {},
               .id = {}};
-    for (const api::WorkloadPodSet& pods : note.workload.pod_sets) {
-      for (const api::Container& container : pods.spec->containers) {
-        for (const api::ResourceAmount& request : container.requests) {
-          if (request.amount >= limits::kAmountMax)
-            throw NotApplicable("amounts beyond the largest that are counted");
-        }
-      }
-    }
     // Where no workload may start with fewer pods, none says so.
     for (api::WorkloadPodSet& pods : note.workload.pod_sets) {
       if (!partial_admission_) pods.min_count.reset();
     }
-    CheckPlaces(note.workload);
     // Some are given that of others.
     note.uid = StringAt(ObjectAt(json, "metadata"), "uid");
     note.workload.meta.uid = note.uid + "@" + KeyOf(json);

@@ -35,6 +35,10 @@ constexpr std::string_view kElsewhere = "berth.test/elsewhere";
 constexpr std::string_view kFlavor = "elsewhere";
 constexpr std::string_view kQueue = "cq";                 // Of cases that name none.
 constexpr std::string_view kLetIn = "berth.test/let-in";  // A label of namespaces.
+constexpr std::string_view kTree = "berth";               // Of queues that share quota.
+constexpr std::string_view kFaster = "faster";            // Who is served before another.
+constexpr std::string_view kHolder = "holder";            // Of quota that another needs.
+constexpr int64_t kPlenty = 9;
 
 std::string TextOf(const Keys& keys) {
   std::string text;
@@ -68,11 +72,29 @@ std::string LocalQueueOf(const JsonObject& workload) {
          StringAt(ObjectAt(workload, "spec"), "queueName");
 }
 
-// What a version asks for, and how much of it is done.
-bool AsksForTheSame(const JsonObject& a, const JsonObject& b) {
-  return ObjectAt(a, "spec") == ObjectAt(b, "spec") &&
-         ArrayAt(ObjectAt(a, "status"), "reclaimablePods") ==
-             ArrayAt(ObjectAt(b, "status"), "reclaimablePods");
+// A look at each head a cycle, as upstream has it.
+cycle::Engine::Options OneRound() {
+  cycle::Engine::Options options;
+  options.attempts_per_cycle_max = 1;
+  return options;
+}
+
+// Quota of something by flavor, in order; each of the queue itself.
+struct Scanned {
+  std::string resource;
+  std::vector<int64_t> quotas;
+};
+std::string FlavorAt(size_t index) { return fmt::format("scanned-{}", index); }
+
+// With these flavors, which no other group of it has.
+JsonObject GroupOf(const Scanned& scanned) {
+  JsonArray flavors;
+  for (size_t i = 0; i < scanned.quotas.size(); ++i) {
+    const JsonObject quota = {{"name", scanned.resource},
+                              {"nominalQuota", std::to_string(scanned.quotas[i])}};
+    flavors.push_back(JsonObject{{"name", FlavorAt(i)}, {"resources", {quota}}});
+  }
+  return {{"coveredResources", {scanned.resource}}, {"flavors", flavors}};
 }
 
 class Lines {
@@ -91,8 +113,9 @@ class Lines {
     }
   }
   // With one ClusterQueue, where all workloads wait.
-  static Lines OfOneQueue(const Case& test) {
-    Lines lines(test);
+  static Lines OfOneQueue(const Case& test) { return OfOneQueue(test, cycle::Engine::Options{}); }
+  static Lines OfOneQueue(const Case& test, const cycle::Engine::Options& options) {
+    Lines lines(test, options);
     lines.one_queue_ = true;
     JsonObject queue = ObjectAt(test.fixtures, "clusterQueue");
     if (queue.empty()) {
@@ -154,7 +177,10 @@ class Lines {
     } else if (reason.empty() || reason == "NoFit") {
       Look(object);
     } else if (reason == "PreemptionFailed") {
-      throw NotApplicable("evictions that fail: they are sent again, and quota stays promised");
+      LookBesideHolder(object, /*evicts=*/true);
+      if (!IsPromised(key)) throw Mismatch(key + " evicts nobody");
+      engine_.Apply(
+          model::EvictionRefused{.uid = UidOf(fmt::format("{}/{}", kTree, kHolder)), .at = now_});
     } else {
       throw NotApplicable("MultiKueue, concurrent admission");
     }
@@ -174,6 +200,49 @@ class Lines {
     Put(object);
     engine_.Cycle(now_);
     for (const JsonObject& other : others) Put(other);
+  }
+  // It would get what another of its tree is served before it: the quota of a flavor, behind which
+  // there are `more`. REQUIRES: OneRound().
+  void LookBesideFaster(const JsonObject& object, size_t before, size_t more) {
+    const std::string key = KeyOf(object);
+    Scanned scanned{.resource = OwnOf(key), .quotas = std::vector<int64_t>(before + 1, 0)};
+    Scanned of_faster = scanned;
+    of_faster.quotas.back() = 1;
+    scanned.quotas.resize(before + 1 + more, kPlenty);
+    Scan(object, scanned);
+    const JsonObject queue = {{"metadata", {{"name", kFaster}}},
+                              {"spec",
+                               {{"cohortName", kTree},
+                                {"namespaceSelector", JsonObject{}},
+                                {"resourceGroups", JsonArray{GroupOf(of_faster)}}}}};
+    engine_.Apply(
+        translate::QueueFacts(ViewOf(&codec::Decoder::ClusterQueue, queue), engine_.vocabulary()));
+    JsonObject faster = {{"kind", "Workload"},
+                         {"metadata", {{"name", kFaster}, {"namespace", kTree}}},
+                         {"spec", {{"queueName", kFaster}}}};
+    faster["spec"].as_object()["podSets"] = ArrayAt(ObjectAt(object, "spec"), "podSets");
+    PutLocalQueue({{"metadata", {{"name", kFaster}, {"namespace", kTree}}},
+                   {"spec", {{"clusterQueue", kFaster}}}});
+    own_of_[KeyOf(faster)] = scanned.resource;
+    Put(object);
+    Put(faster);
+    if (Admit() != Strings{KeyOf(faster)}) throw Mismatch(key + " is not outrun");
+  }
+  // All those flavors are tried, and there is no quota of any.
+  void LookAtAll(const JsonObject& object, size_t flavors) {
+    const std::string key = KeyOf(object);
+    Scan(object, {.resource = OwnOf(key), .quotas = std::vector<int64_t>(flavors, 0)});
+    Look(object);
+  }
+  // There is quota of the first flavor, too; of which a cycle gives it some.
+  std::string FlavorOnceThereIsQuota(const std::string& key) {
+    Scanned scanned = scanned_.value();
+    scanned.quotas.front() = kPlenty;
+    Scan(workloads_.at(key), scanned);
+    engine_.Cycle(now_);
+    const model::Reservation& got = Row(key).decided;
+    if (got.charges.empty()) return "none";
+    return std::string(engine_.state().NameOf(got.charges.front().flavor));
   }
   // What the tree of each queue may use changes.
   void FlushAll() {
@@ -304,6 +373,10 @@ class Lines {
     spec["resourceGroups"].as_array().push_back(
         JsonObject{{"coveredResources", covered},
                    {"flavors", {JsonObject{{"name", kFlavor}, {"resources", resources}}}}});
+    if (scanned_) {
+      spec["resourceGroups"].as_array().push_back(GroupOf(*scanned_));
+      if (!spec.contains("cohortName")) spec["cohortName"] = kTree;
+    }
     engine_.Apply(
         translate::QueueFacts(ViewOf(&codec::Decoder::ClusterQueue, queue), engine_.vocabulary()));
     for (const auto& [key, local] : std::map(local_queues_)) {
@@ -319,10 +392,12 @@ class Lines {
         .uid = "lq-" + key, .key = key, .cluster_queue = queue.cluster_queue};
     if (const auto of = cluster_queues_.find(queue.cluster_queue); of != cluster_queues_.end()) {
       const api::ClusterQueue view = ViewOf(&codec::Decoder::ClusterQueue, of->second);
+      // Of one without a namespace no selector says anything.
+      const std::string& space = queue.meta.namespace_name;
       const bool let_in =
-          view.namespace_selector && api::QueryOf(*view.namespace_selector)
-                                         .value()
-                                         .Matches(namespaces_[queue.meta.namespace_name]);
+          space.empty() ||
+          (view.namespace_selector &&
+           api::QueryOf(*view.namespace_selector).value().Matches(namespaces_[space]));
       if (!let_in) facts.bar = model::LocalQueueBar::kNamespace;
     }
     engine_.Apply(facts);
@@ -347,14 +422,16 @@ class Lines {
     }
     const auto facts = translate::WorkloadFacts(view, engine_.vocabulary());
     if (!facts) throw std::runtime_error(facts.error().message);
-    const bool known = workloads_.contains(key) && IdOf(key).valid();
-    const std::optional<model::Workload> before = known ? std::optional(Row(key)) : std::nullopt;
-    const bool same = known && AsksForTheSame(workloads_.at(key), json);
     engine_.Apply(*facts);
     workloads_[key] = json;
-    const bool idle = !engine_.admissions().IsToBeTried(engine_.state(), IdOf(key));
-    if (known && !same && idle && *before == Row(key))
-      throw NotApplicable("a version that needs the same as the last one, which was refused");
+  }
+
+  // Of what the workload asks for its queue has those quotas.
+  void Scan(const JsonObject& object, const Scanned& scanned) {
+    scanned_ = scanned;
+    for (size_t i = 0; i < scanned.quotas.size(); ++i)
+      engine_.Apply(model::FlavorUpsert{.name = FlavorAt(i), .uid = FlavorAt(i)});
+    Put(cluster_queues_.at(QueueNameOf(object)));
   }
 
   // Its quota is to be had, and the write of its reservation is refused.
@@ -376,7 +453,7 @@ class Lines {
                                  {"flavors", JsonObject{{OwnOf(key), kFlavor}}},
                                  {"resourceUsage", JsonObject{{OwnOf(key), "1"}}}};
     JsonObject holder = {{"kind", "Workload"},
-                         {"metadata", {{"name", "holder"}, {"namespace", "berth"}}},
+                         {"metadata", {{"name", kHolder}, {"namespace", kTree}}},
                          {"spec", {{"queueName", "holders"}, {"priority", evicts ? -1 : 1}}}};
     holder["spec"].as_object()["podSets"] = ArrayAt(ObjectAt(object, "spec"), "podSets");
     holder["status"] = JsonObject{
@@ -389,9 +466,7 @@ class Lines {
 
   // Where it waits, or will.
   std::string GiveQuotaOf(const std::string& key, const JsonObject& object) {
-    const std::string queue = one_queue_
-                                  ? cluster_queues_.begin()->first
-                                  : ClusterQueueOfLocal(local_queues_.at(LocalQueueOf(object)));
+    const std::string queue = QueueNameOf(object);
     quota_of_.insert(OwnOf(key));
     JsonObject json = cluster_queues_.at(queue);
     JsonObject& spec =
@@ -399,6 +474,11 @@ class Lines {
     spec["preemption"] = JsonObject{{"withinClusterQueue", "LowerPriority"}};
     Put(json);
     return queue;
+  }
+
+  [[nodiscard]] std::string QueueNameOf(const JsonObject& object) const {
+    return one_queue_ ? cluster_queues_.begin()->first
+                      : ClusterQueueOfLocal(local_queues_.at(LocalQueueOf(object)));
   }
 
   [[nodiscard]] bool IsActive(const std::string& key, const std::string& queue,
@@ -447,6 +527,7 @@ class Lines {
   bool plain_ = false;
   std::string own_;
   int64_t elsewhere_ = 0;  // Quota of what nobody asks for.
+  std::optional<Scanned> scanned_;
   std::set<std::string> quota_of_;
   std::map<std::string, std::string> own_of_;  // What a workload asks for.
   std::map<std::string, api::StringMap> namespaces_;
@@ -475,7 +556,7 @@ void CheckAssigned(const Lines& lines, const JsonObject& want) {
   }
   const auto text = [](const std::map<std::string, std::string>& map) {
     Strings list;
-    for (const auto& [key, queue] : map) list.push_back(key + "@" + queue);
+    for (const auto& [key, queue] : map) list.push_back(fmt::format("{}@{}", key, queue));
     return list;
   };
   ExpectKeys("LocalQueues", text(lines.Assigned()), text(wanted));
@@ -594,18 +675,29 @@ void ClusterQueueSteps(const Case& test) {
              test.want.at("pending").as_int64());
 }
 
-// By whom nothing but the reason is known.
-void RequeuedByReason(const Case& test) {
-  for (const Json& of : ArrayAt(ObjectAt(test.input, "lastAssignment"), "lastTriedFlavorIdx")) {
-    for (const auto& tried : of.as_object()) {
-      if (tried.value().as_int64() != -1)
-        throw NotApplicable("flavors left for another cycle: a look is at all of them");
-    }
+// The last flavor that a look came to, of any resource; -1: the last of all. Nothing: none is told.
+std::optional<int64_t> LastTriedIn(const JsonObject& assignment) {
+  std::optional<int64_t> last;
+  for (const Json& of : ArrayAt(assignment, "lastTriedFlavorIdx")) {
+    for (const auto& tried : of.as_object())
+      last = std::max(last.value_or(-1), tried.value().as_int64());
   }
-  Lines lines = Lines::OfOneQueue(test);
+  return last;
+}
+
+// By whom nothing but the reason is known. Where flavors were left that was a look at whom another
+// was served before.
+void RequeuedByReason(const Case& test) {
+  const int64_t last = LastTriedIn(ObjectAt(test.input, "lastAssignment")).value_or(-1);
+  Lines lines = Lines::OfOneQueue(test, OneRound());
   const JsonObject& workload = ObjectAt(test.input, "workload");
-  const std::string reason = StringAt(test.input, "requeueReason");
-  ExpectSame("added", lines.Requeue(workload, reason), test.want.at("added").as_bool());
+  std::string reason = StringAt(test.input, "requeueReason");
+  if (last >= 0 && reason.empty()) {
+    lines.LookBesideFaster(workload, static_cast<size_t>(last), /*more=*/1);
+    ExpectSame("added", lines.Waits(KeyOf(workload)), test.want.at("added").as_bool());
+  } else {
+    ExpectSame("added", lines.Requeue(workload, reason), test.want.at("added").as_bool());
+  }
   ExpectSame("inadmissible", !lines.Sides().second.empty(), test.want.at("inadmissible").as_bool());
   if (const Json* sticky = test.want.if_contains("sticky"))
     ExpectSame("promised", lines.IsPromised(KeyOf(workload)), sticky->as_bool());
@@ -613,11 +705,39 @@ void RequeuedByReason(const Case& test) {
              test.want.at("secondRequeueAdded").as_bool());
 }
 
+// Where the look at a new version begins: the flavor that it gets once there is quota of the first,
+// too. The last look at the version before ended at the one that is recorded.
+void ScanOfNewVersion(const Case& test) {
+  if (const Json* gate = test.gates.if_contains("FlavorFungibilityPreserveScanProgress");
+      gate != nullptr && !gate->as_bool()) {
+    throw NotApplicable(
+        "flavors that each version is tried with anew: a gate that is on, turned off");
+  }
+  const int64_t last = LastTriedIn(ObjectAt(test.input, "recordedLastAssignment")).value();
+  Lines lines(test, OneRound());
+  JsonObject workload = ArrayAt(test.fixtures, "workloads").at(0).as_object();
+  if (last >= 0) {
+    lines.LookBesideFaster(workload, static_cast<size_t>(last), /*more=*/1);
+  } else {
+    lines.LookAtAll(workload, /*flavors=*/2);
+  }
+  ExpectSame("inadmissible", !lines.Sides().second.empty(),
+             test.options.at("inadmissible").as_bool());
+  workload["metadata"].as_object()["labels"] = JsonObject{{"version", "new"}};
+  if (test.options.at("changeShape").as_bool()) {
+    JsonObject& pods = workload["spec"].as_object()["podSets"].as_array().at(0).as_object();
+    pods["count"] = pods.at("count").as_int64() + 1;
+  }
+  lines.Put(workload);
+  const bool carried = test.want.at("carried").as_bool();
+  ExpectKeys("flavor", Strings{lines.FlavorOnceThereIsQuota(KeyOf(workload))},
+             Strings{FlavorAt(carried ? static_cast<size_t>(last + 1) : 0)});
+}
+
 // Whether its equals are refused with it.
 void ShapeOfReason(const Case& test) {
   const std::string reason = StringAt(test.input, "requeueReason");
-  if (reason.empty()) throw NotApplicable("a look that ends for no reason of its own");
-  Lines lines = Lines::OfOneQueue(test);
+  Lines lines = Lines::OfOneQueue(test, OneRound());
   lines.AskFor("berth.test/same");
   const auto named = [](std::string_view name, std::string_view space) {
     return JsonObject{{"kind", "Workload"},
@@ -626,7 +746,12 @@ void ShapeOfReason(const Case& test) {
   };
   lines.Put({{"kind", "Namespace"},
              {"metadata", {{"name", "let-in"}, {"labels", JsonObject{{kLetIn, "true"}}}}}});
-  lines.Requeue(named("a", "refused"), reason);
+  // Without a reason of its own it gets nothing because another is served before it.
+  if (reason.empty()) {
+    lines.LookBesideFaster(named("a", "refused"), /*before=*/0, /*more=*/0);
+  } else {
+    lines.Requeue(named("a", "refused"), reason);
+  }
   lines.Put(named("b", "let-in"));
   ExpectSame("refused with it", lines.Sizes().second > 1,
              test.want.at("hashRecordedAsInadmissible").as_bool());
@@ -826,11 +951,14 @@ void RequeuedOutcome(const Case& test) {
   const JsonObject& outcome = ObjectAt(test.input, "schedulingOutcome");
   const std::string status = StringAt(outcome, "status");
   if (status == "preemptionGated") throw NotApplicable("MultiKueue");
-  if (status == "skipped") throw NotApplicable("heads that are left for another cycle");
   const JsonObject& workload = ArrayAt(test.fixtures, "workloads").at(0).as_object();
-  Lines lines(test);
-  lines.Requeue(workload,
-                status.empty() ? StringAt(outcome, "requeueReason") : "FailedAfterNomination");
+  Lines lines(test, OneRound());
+  if (status == "skipped") {
+    lines.LookBesideFaster(workload, /*before=*/0, /*more=*/0);
+  } else {
+    lines.Requeue(workload,
+                  status.empty() ? StringAt(outcome, "requeueReason") : "FailedAfterNomination");
+  }
   const auto [active, inadmissible] = lines.Sides();
   ExpectKeys("left", active, KeysIn(test.want.if_contains("left")));
   ExpectKeys("inadmissibleLeft", inadmissible, KeysIn(test.want.if_contains("inadmissibleLeft")));
@@ -846,7 +974,7 @@ void RequeuedOutcome(const Case& test) {
   ExpectSame("writes", writes, test.want.at("statusUpdates").as_int64());
   const JsonObject wanted = {
       {"status", {{"conditions", ArrayAt(ObjectAt(test.want, "status"), "conditions")}}}};
-  const auto texts = [](std::vector<api::Condition> conditions) {
+  const auto texts = [](const std::vector<api::Condition>& conditions) {
     Strings out;
     for (const api::Condition& c : conditions)
       out.push_back(fmt::format("{}={} {}: {}", c.type, c.status, c.reason, c.message));

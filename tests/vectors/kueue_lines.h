@@ -19,6 +19,7 @@ void PushedTwice(const Case& test);
 void RequeuedByReason(const Case& test);
 void RequeuedByManager(const Case& test);
 void RequeuedOutcome(const Case& test);
+void ScanOfNewVersion(const Case& test);
 void ShapeOfReason(const Case& test);
 void UpdatedWorkload(const Case& test);
 

@@ -264,8 +264,6 @@ void ReplaceUnhealthyNode(const Case& test) {
 void UsedNodes(const Case& test) {
   const JsonObject& json = ObjectAt(test.input, "workload");
   const api::Workload workload = ViewOf(&codec::Decoder::Workload, json);
-  if (workload.admission && !HasCondition(json, "Admitted"))
-    throw NotApplicable("nodes of who is not admitted yet: they are watched, too");
   std::set<std::string> got;
   if (workload.admission) {
     for (const api::PodSetAssignment& pods : workload.admission->pod_sets) {

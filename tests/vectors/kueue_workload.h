@@ -14,6 +14,7 @@ void NeedsSecondPass(const Case& test);
 void OneCondition(const Case& test);
 void QuotaReservation(const Case& test);
 void QueueOrderTimestamp(const Case& test);
+void ReclaimedPods(const Case& test);
 void RequeueState(const Case& test);
 void SecondPassDue(const Case& test);
 
