@@ -176,8 +176,12 @@ def liars(test):
 
     cases = [
         (other_uid, "received invalid webhook response: expected response.uid="),
-        (raw(b"garbage"), "invalid character 'g' looking for beginning of value"),
-        (raw(b"{}"), "Object 'Kind' is missing in '{}'"),
+        (raw(b"garbage"), "failed to call webhook: couldn't get version/kind; json parse error: "),
+        (raw(b"{}"), "received invalid webhook response: webhook response was absent"),
+        (
+            lambda request: raw(json.dumps({"response": allow(request)}).encode())(request),
+            "expected webhook response of admission.k8s.io/v1, Kind=AdmissionReview, got /, Kind=",
+        ),
         (raw(b'{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1"}'), "webhook response was absent"),
         (lambda request: patch(request) | {"patch": "!"}, "illegal base64 data"),
         (lambda request: allow(request, patch="W10="), "response.patch but not response.patchType"),
