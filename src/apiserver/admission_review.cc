@@ -23,6 +23,8 @@ constexpr int kServerError = 500;
 constexpr int kStatusMax = 599;
 // As upstream's client shows of a body.
 constexpr size_t kShownBytes = 2048;
+// Each is compared with all others; who reads them reads a few.
+constexpr size_t kWarningsMax = 256;
 // What a webhook may make a client wait for: an hour.
 constexpr int64_t kRetrySecondsMax = 3600;
 
@@ -302,6 +304,7 @@ Verdict ReadAnswer(const Asked& asked, const env::HttpResponse& response) {
   }
   Verdict verdict{.allowed = api::FlagAt(*answer, "allowed")};
   verdict.warnings = api::TextsAt(*answer, "warnings");
+  if (verdict.warnings.size() > kWarningsMax) verdict.warnings.resize(kWarningsMax);
   if (!verdict.allowed)
     verdict.refusal =
         RefusalOf(asked.webhook, api::OrEmptyObject(api::FindMember(*answer, "status")));

@@ -809,6 +809,69 @@ TEST_F(WebhooksTest, PartsOfPodsAndScalesAreShownAsWhatTheyAre) {
   EXPECT_TRUE(Idle());
 }
 
+// Goes on from what the server has, with one text of its journal changed: what an older version
+// stored, which didn't look.
+ServerFixture WithText(const ServerFixture& server, std::string_view from, std::string_view to) {
+  std::vector<env::JournalRecord> records = server.journal();
+  for (env::JournalRecord& record : records) {
+    std::string text(record.value.view());
+    const size_t at = text.find(from);
+    if (at == std::string::npos) continue;
+    record.value = Bytes(text.replace(at, from.size(), to));
+  }
+  return ServerFixture({}, std::move(records));
+}
+
+TEST_F(WebhooksTest, ConditionsThatWereStoredFailAsThePolicySays) {
+  Install("validating", "v", {{.more = R"(,"failurePolicy":"Ignore")"}});
+  const std::string conditions = R"("matchConditions":[{"expression":"true","name":"n"}],)";
+  server_ = WithText(server_, "\"matchPolicy\"", conditions + "\"matchPolicy\"");
+  EXPECT_EQ(StatusOf(Post("a")), 201);
+  server_ = WithText(server_, R"("failurePolicy":"Ignore")", R"("failurePolicy":"Fail")");
+  const env::HttpResponse answer = server_.Take(Post("b"));
+  EXPECT_EQ(answer.status, 403);
+  EXPECT_THAT(std::string(answer.body.view()),
+              HasSubstr("matchConditions, which are not evaluated"));
+  EXPECT_TRUE(Idle());
+}
+
+TEST_F(WebhooksTest, ADryRunIsPutToThoseThatDoNothingBesideAlone) {
+  Install("validating", "v", {{}});
+  const std::string dry = std::string(kMaps) + "?dryRun=All";
+  const env::ExchangeId waits = server_.Send(Method::kPost, dry, Map("a"));
+  server_.Settle();
+  const env::SendRequest call = Next();
+  EXPECT_TRUE(api::FlagAt(ReviewOf(call), "dryRun"));
+  EXPECT_EQ(codec::PrintJson(*api::FindMember(ReviewOf(call), "options")),
+            R"({"kind":"CreateOptions","apiVersion":"meta.k8s.io/v1","dryRun":["All"]})");
+  Allow(call);
+  EXPECT_EQ(StatusOf(waits), 201);
+  EXPECT_EQ(server_.Call(Method::kGet, std::string(kMaps) + "/a").status, 404);
+  server_ = WithText(server_, R"("sideEffects":"None")", R"("sideEffects":"Some")");
+  const env::ExchangeId refused = server_.Send(Method::kPost, dry, Map("a"));
+  server_.Settle();
+  EXPECT_EQ(MessageOf(refused), "admission webhook \"a.example.com\" does not support dry run");
+  Post("a");
+  EXPECT_THAT(server_.TakeCalls(), SizeIs(1));
+}
+
+TEST_F(WebhooksTest, WarningsAreKeptShort) {
+  Install("validating", "v", {{}});
+  const env::ExchangeId waits = Post("a");
+  std::string warnings;
+  for (int i = 0; i < 100'000; ++i) warnings += fmt::format("{}\"w{}\"", i == 0 ? "" : ",", i);
+  warnings += fmt::format(",\"{}\"", std::string(5000, 'x'));
+  Answer(Next(), fmt::format(R"(,"allowed":true,"warnings":[{}])", warnings));
+  const env::HttpResponse answer = server_.Take(waits);
+  EXPECT_EQ(answer.status, 201);
+  size_t count = 0;
+  for (const env::Header& header : answer.headers) count += header.name == "warning" ? 1 : 0;
+  EXPECT_EQ(count, 256U);
+  const env::ExchangeId large = Post("b");
+  Answer(Next(), fmt::format(R"(,"allowed":true,"warnings":["{}"])", std::string(5000, 'x')));
+  EXPECT_EQ(env::FindHeader(server_.Take(large).headers, "warning")->size(), 256 + 8U);
+}
+
 TEST_F(WebhooksTest, ACopyInBetweenGoesOnTheSame) {
   Install("mutating", "m", {{}});
   const env::ExchangeId waits = Post("a");
