@@ -130,7 +130,8 @@ TEST(Webhooks, AreMatchedByTheirRules) {
 
 // ---- Answers -----------------------------------------------------------------------------------
 
-Verdict Read(std::string body, int status = 200, std::string version = "v1", bool mutates = true) {
+Verdict Read(std::string body, int status = 200, const std::string& version = "v1",
+             bool mutates = true) {
   return ReadAnswer({.webhook = "a.b.c", .version = version, .uid = "u1", .mutates = mutates},
                     {.status = status, .headers = {}, .body = Bytes(std::move(body))});
 }

@@ -133,6 +133,54 @@ def reinvoked(test):
     test.equal((len(early.reviews) % 2, len(early.reviews) // 2), (0, len(late.reviews)), "calls")
 
 
+@case("a webhook is asked in the version that it names, of kinds that users define, too", seconds=2)
+def versions(test):
+    group = f"{test.unique('hooked')}.example.com"
+    schema = {"type": "object", "properties": {"spec": {"type": "object", "additionalProperties": {"type": "string"}}}}
+    served = [
+        {"name": name, "served": True, "storage": name == "v1", "schema": {"openAPIV3Schema": schema}}
+        for name in ("v1", "v2")
+    ]
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    test.create(
+        definitions,
+        {
+            "metadata": {"name": f"things.{group}"},
+            "spec": {
+                "group": group, "scope": "Namespaced", "versions": served,
+                "names": {"plural": "things", "kind": "Thing", "singular": "thing"},
+            },
+        },
+    )
+    test.cleanups.append(lambda: test.http("DELETE", f"{definitions}/things.{group}"))
+    path = test.path("things", group=f"{group}/v1")
+    test.wait("the kind is served", lambda: test.http("GET", path).status == 200)
+    webhook = Webhook(test, lambda r: patch(r, {"op": "add", "path": "/spec/by", "value": r["object"]["apiVersion"]}))
+    rules = [rule(["things"], ["CREATE"], groups=[group], versions=["v2"])]
+    config = install(test, "Mutating", entry(test, webhook, rules))
+    thing = {"apiVersion": f"{group}/v1", "kind": "Thing", "metadata": {"name": "a"}, "spec": {"a": "b"}}
+
+    def made():
+        spec = test.create(path, thing)["spec"]
+        test.http("DELETE", f"{path}/a")
+        return spec if "by" in spec else None
+
+    test.equal(settled(test, made), {"a": "b", "by": f"{group}/v2"}, "spec")
+    request = webhook.requests("CREATE")[-1]
+    test.equal(request["kind"], {"group": group, "version": "v2", "kind": "Thing"}, "kind")
+    test.equal(request["requestKind"], {"group": group, "version": "v1", "kind": "Thing"}, "kind of the request")
+    test.equal(request["requestResource"]["version"], "v1", "resource of the request")
+    exact = entry(test, webhook, rules, matchPolicy="Exact")
+    test.merge(config, {"webhooks": [exact]})
+
+    def untouched():
+        spec = test.create(path, thing)["spec"]
+        test.http("DELETE", f"{path}/a")
+        return "by" not in spec
+
+    settled(test, untouched)
+
+
 @case("what a webhook can't be called for fails or is let be, as its policy says")
 def failure_policy(test):
     webhook = Webhook(test, allow)
