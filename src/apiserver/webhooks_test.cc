@@ -626,6 +626,25 @@ TEST_F(WebhooksTest, OnlySoManyWritesWait) {
   EXPECT_TRUE(Idle());
 }
 
+TEST_F(WebhooksTest, OnlySoMuchIsKeptOfAnswers) {
+  Install("validating", "v", {{.name = "a.example.com"}, {.name = "b.example.com"}});
+  // Each waits for its second webhook with what the first said.
+  const std::string large(static_cast<size_t>(limits::kReviewBytesMax) - 1000, 'x');
+  constexpr int kCount = limits::kWaitingBytesMax / limits::kReviewBytesMax + 2;
+  std::vector<env::ExchangeId> waiting;
+  std::vector<env::SendRequest> second;
+  for (int i = 0; i < kCount; ++i) {
+    waiting.push_back(Post(fmt::format("m{}", i)));
+    std::vector<env::SendRequest> calls = server_.TakeCalls();
+    Answer(calls[0], fmt::format(R"(,"allowed":false,"status":{{"message":"{}"}})", large));
+    second.push_back(std::move(calls[1]));
+  }
+  for (const env::SendRequest& call : second) Allow(call);
+  EXPECT_THAT(MessageOf(waiting.front()), HasSubstr("denied the request: xxx"));
+  EXPECT_THAT(MessageOf(waiting.back()), HasSubstr("too much is kept of answers of webhooks"));
+  EXPECT_TRUE(Idle());
+}
+
 TEST_F(WebhooksTest, DeletionsAreAskedAboutAndCollectionsAsAWhole) {
   for (const char* name : {"a", "b"})
     ASSERT_EQ(server_.Call(Method::kPost, kMaps, Map(name)).status, 201);
