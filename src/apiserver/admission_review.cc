@@ -23,6 +23,8 @@ constexpr int kServerError = 500;
 constexpr int kStatusMax = 599;
 // As upstream's client shows of a body.
 constexpr size_t kShownBytes = 2048;
+// Each is compared with all others; who reads them reads a few.
+constexpr size_t kWarningsMax = 256;
 // What a webhook may make a client wait for: an hour.
 constexpr int64_t kRetrySecondsMax = 3600;
 
@@ -272,12 +274,12 @@ Verdict ReadAnswer(const Asked& asked, const env::HttpResponse& response) {
     return Uncalled(
         fmt::format("couldn't get version/kind; json parse error: {}", parsed.error().message));
   }
-  const std::string_view version = api::TextAt(*parsed, "apiVersion");
-  const std::string_view kind = api::TextAt(*parsed, "kind");
-  if (kind.empty()) {
-    std::string_view shown = body.substr(0, kShownBytes);
-    shown = shown.substr(0, codec::ValidUtf8Prefix(shown));
-    return Uncalled(fmt::format("Object 'Kind' is missing in '{}'", shown));
+  if (!parsed->is_object()) {
+    return Uncalled(fmt::format(
+        "couldn't get version/kind; json parse error: json: cannot unmarshal {} into Go "
+        "value of type struct {{ APIVersion string \"json:\\\"apiVersion,omitempty\\\"\"; "
+        "Kind string \"json:\\\"kind,omitempty\\\"\" }}",
+        JsonTypeName(*parsed)));
   }
   const Json* answer = api::FindMember(*parsed, "response");
   if (answer == nullptr) return BadAnswer("webhook response was absent");
@@ -291,13 +293,18 @@ Verdict ReadAnswer(const Asked& asked, const env::HttpResponse& response) {
     return BadAnswer(fmt::format("expected response.uid={}, got {}", api::QuoteGo(asked.uid),
                                  api::QuoteGo(api::TextAt(*answer, "uid"))));
   }
-  if (kind != "AdmissionReview" || version != fmt::format("{}/{}", kGroup, asked.version)) {
+  // Of the older version nobody ever looked.
+  const std::string_view version = api::TextAt(*parsed, "apiVersion");
+  const std::string_view kind = api::TextAt(*parsed, "kind");
+  if (asked.version == "v1" &&
+      (kind != "AdmissionReview" || version != fmt::format("{}/v1", kGroup))) {
     return BadAnswer(
-        fmt::format("expected webhook response of {0}/{1}, Kind=AdmissionReview, got {2}, Kind={3}",
-                    kGroup, asked.version, version, kind));
+        fmt::format("expected webhook response of {}/v1, Kind=AdmissionReview, got {}{}, Kind={}",
+                    kGroup, version.contains('/') ? "" : "/", version, kind));
   }
   Verdict verdict{.allowed = api::FlagAt(*answer, "allowed")};
   verdict.warnings = api::TextsAt(*answer, "warnings");
+  if (verdict.warnings.size() > kWarningsMax) verdict.warnings.resize(kWarningsMax);
   if (!verdict.allowed)
     verdict.refusal =
         RefusalOf(asked.webhook, api::OrEmptyObject(api::FindMember(*answer, "status")));

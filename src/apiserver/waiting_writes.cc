@@ -105,12 +105,13 @@ std::optional<WaitingWrite> WaitingWrites::Hear(env::CallId call, const env::Htt
   const auto entry = writes_.find(known.exchange.value);
   CHECK(entry != writes_.end());
   const Webhook& webhook = *known.webhook;
-  entry->second.write.heard.push_back({.key = webhook.key,
-                                       .about = std::move(known.about),
-                                       .verdict = response == nullptr
-                                                      ? LostCall(WebhookUrl(webhook), why)
-                                                      : VerdictOf(webhook, known.uid, *response)});
-  const auto bytes = static_cast<int64_t>(entry->second.write.heard.back().verdict.bytes());
+  Verdict verdict = response == nullptr ? LostCall(WebhookUrl(webhook), why)
+                                        : VerdictOf(webhook, known.uid, *response);
+  if (bytes_ + static_cast<int64_t>(verdict.bytes()) > limits::kWaitingBytesMax)
+    verdict = LostCall(WebhookUrl(webhook), "too much is kept of answers of webhooks");
+  const auto bytes = static_cast<int64_t>(verdict.bytes());
+  entry->second.write.heard.push_back(
+      {.key = webhook.key, .about = std::move(known.about), .verdict = std::move(verdict)});
   entry->second.bytes += bytes;
   bytes_ += bytes;
   CHECK_GT(entry->second.calls_count, 0);

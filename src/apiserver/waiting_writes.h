@@ -16,8 +16,8 @@
 
 namespace berth::apiserver {
 
-// A write that did nothing yet, but parts of a collection's deletion, and asked webhooks. Made again with the same time and seed it comes
-// to the same, as far as the head is the same.
+// A write that did nothing yet, but parts of a collection's deletion, and asked webhooks. Made
+// again with the same time and seed it comes to the same, as far as the head is the same.
 struct WaitingWrite {
   env::RequestArrived arrived;
   Identity identity;

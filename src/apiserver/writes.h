@@ -48,8 +48,8 @@ struct WriteTools {
 };
 
 // Parses the options, does the write and renders its answer, with its warnings. While webhooks have
-// calls that are wanted nothing was done, but parts of a collection's deletion, and what is returned
-// means nothing.
+// calls that are wanted nothing was done, but parts of a collection's deletion, and what is
+// returned means nothing.
 [[nodiscard]] Outcome<env::HttpResponse> HandleWrite(const WriteTools& tools,
                                                      const ResourceRequest& request);
 
