@@ -8,17 +8,23 @@
 //                                                    each timed from when its create was sent
 //
 //   berth_apiserver_load --kubeconfig F [--pods 5000] [--connections 32] [--watchers 100]
+//                        [--pid PID]...
 //   berth_apiserver_load --kubeconfig F --fill [--nodes 5000] [--pods 50000]
 //
 // Prints one line of JSON; --fill makes nodes and bound pods, for whoever looks at the memory.
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
+#include <fstream>
 #include <functional>
+#include <iterator>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -49,6 +55,7 @@ struct Options {
   int64_t watched_pods = 2000;
   int connections = 32;
   bool fill = false;
+  std::vector<int> pids;  // Of the server, whose CPU time each phase tells.
   int timeout_seconds = 900;
 };
 
@@ -65,7 +72,7 @@ std::string PodPath(std::string_view prefix, int64_t index) {
 std::string PodJson(std::string_view prefix, int64_t index) {
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"default","labels":{{"app":"{}","class":"c{}"}}}},)"
-      R"("spec":{{"containers":[{{"name":"main","image":"registry.example/load:1","resources":{{"requests":{{"cpu":"{}m","memory":"16Mi"}}}}}}]}}}})",
+      R"("spec":{{"automountServiceAccountToken":false,"containers":[{{"name":"main","image":"registry.example/load:1","resources":{{"requests":{{"cpu":"{}m","memory":"16Mi"}}}}}}]}}}})",
       PodName(prefix, index), prefix, index % kClasses, 10 + index % kClasses);
 }
 
@@ -92,6 +99,15 @@ env::HttpRequest Creation(std::string_view prefix, int64_t index) {
   return MakeRequest(env::Method::kPost, kPods, PodJson(prefix, index));
 }
 
+// The first one in a document, or nothing.
+std::string VersionIn(std::string_view text) {
+  constexpr std::string_view kKey = "\"resourceVersion\":\"";
+  const size_t found = text.find(kKey);
+  if (found == std::string_view::npos) return {};
+  const size_t begin = found + kKey.size();
+  return std::string(text.substr(begin, text.find('"', begin) - begin));
+}
+
 // What a phase came to.
 struct Figures {
   int64_t count = 0;
@@ -111,16 +127,23 @@ class Load final : public env::InputSink {
 
   // Sends `count` requests, `at_once` of them at a time. False: some were refused or lost.
   bool Run(int64_t count, int at_once, const Make& make, Figures& figures);
-  // Opens the watches and waits until each is answered.
-  bool Watch(const std::string& target);
+  // Opens the watches from that version on and waits until each is answered. One that the server
+  // ends, as kube-apiserver does when it is not read fast enough, goes on where it was.
+  bool Watch(const std::string& version);
   // Creates pods that the watches are told of, until each has been told of all.
   bool RunWatched(std::string_view prefix, Figures& figures);
+  // How many watches were ended by the server.
+  [[nodiscard]] int64_t renewed() const { return renewed_; }
   // The body of the last answer.
   [[nodiscard]] const std::string& body() const { return body_; }
 
   void Post(std::vector<env::Input> batch) override;
 
  private:
+  struct Stream {
+    std::string rest;     // An event that is not whole yet.
+    std::string version;  // Of the last one.
+  };
   struct Told {
     int64_t wanted = 0;
     int64_t count = 0;
@@ -132,8 +155,9 @@ class Load final : public env::InputSink {
   void SendNext();
   void Answered(const env::Response& response);
   void Failed(std::string_view what, std::string_view why);
-  void Take(std::string& rest, std::string_view data);
-  void Event(std::string_view event, Clock::time_point now);
+  void Open(Stream stream);
+  void Take(Stream& stream, std::string_view data);
+  void Event(Stream& stream, std::string_view event, Clock::time_point now);
   bool Wait(const std::function<bool()>& condition, std::unique_lock<std::mutex>& lock);
 
   net::HttpsClient& client_;
@@ -150,9 +174,10 @@ class Load final : public env::InputSink {
   const Make* make_ = nullptr;
   Figures* figures_ = nullptr;
   Clock::time_point last_;
-  std::vector<Clock::time_point> sent_at_;             // By number of the request.
-  std::unordered_map<uint64_t, int64_t> numbers_;      // By call.
-  std::unordered_map<uint64_t, std::string> streams_;  // By call: an event that is not whole yet.
+  std::vector<Clock::time_point> sent_at_;         // By number of the request.
+  std::unordered_map<uint64_t, int64_t> numbers_;  // By call.
+  std::unordered_map<uint64_t, Stream> streams_;   // By call.
+  int64_t renewed_ = 0;
   int64_t open_ = 0;
   Told told_;
   std::string body_;
@@ -201,18 +226,21 @@ bool Load::Run(int64_t count, int at_once, const Make& make, Figures& figures) {
   return done;
 }
 
-bool Load::Watch(const std::string& target) {
+void Load::Open(Stream stream) {
+  env::SendRequest send;
+  send.call = {next_call_++};
+  send.request = MakeRequest(env::Method::kGet,
+                             fmt::format("{}?watch=1&resourceVersion={}", kPods, stream.version));
+  send.stream = true;
+  streams_.emplace(send.call.value, std::move(stream));
+  std::vector<env::Output> one;
+  one.emplace_back(std::move(send));
+  client_.Take(std::move(one));
+}
+
+bool Load::Watch(const std::string& version) {
   std::unique_lock lock(mutex_);
-  std::vector<env::Output> all;
-  for (int64_t i = 0; i < options_.watchers; ++i) {
-    env::SendRequest send;
-    send.call = {next_call_++};
-    send.request = MakeRequest(env::Method::kGet, target);
-    send.stream = true;
-    streams_.try_emplace(send.call.value);
-    all.emplace_back(std::move(send));
-  }
-  client_.Take(std::move(all));
+  for (int64_t i = 0; i < options_.watchers; ++i) Open({.rest = {}, .version = version});
   return Wait([&] { return open_ == options_.watchers || failed_ > 0; }, lock);
 }
 
@@ -246,8 +274,11 @@ void Load::Post(std::vector<env::Input> batch) {
       Answered(*response);
     } else if (std::holds_alternative<env::CallFailed>(input)) {
       Failed("a request", "it was lost");
-    } else if (std::holds_alternative<env::StreamEnded>(input)) {
-      Failed("a watch", "the server ended it");
+    } else if (const auto* ended = std::get_if<env::StreamEnded>(&input)) {
+      Stream stream = std::move(streams_.extract(ended->call.value).mapped());
+      stream.rest.clear();
+      ++renewed_;
+      Open(std::move(stream));
     }
   }
   // A thread that wakes to find that it has to go on waiting takes time from the server.
@@ -277,29 +308,31 @@ void Load::Failed(std::string_view what, std::string_view why) {
   if (failed_++ == 0) fmt::print(stderr, "apiserver_load: {}: {}\n", what, why);
 }
 
-void Load::Take(std::string& rest, std::string_view data) {
+void Load::Take(Stream& stream, std::string_view data) {
+  std::string& rest = stream.rest;
   const Clock::time_point now = Clock::now();
   size_t end = data.find('\n');
   if (!rest.empty() && end != std::string_view::npos) {
     rest += data.substr(0, end);
-    Event(rest, now);
+    Event(stream, rest, now);
     rest.clear();
     data.remove_prefix(end + 1);
     end = data.find('\n');
   }
   for (; end != std::string_view::npos; end = data.find('\n')) {
-    Event(data.substr(0, end), now);
+    Event(stream, data.substr(0, end), now);
     data.remove_prefix(end + 1);
   }
   rest += data;
 }
 
-void Load::Event(std::string_view event, Clock::time_point now) {
+void Load::Event(Stream& stream, std::string_view event, Clock::time_point now) {
   if (!event.starts_with(R"({"type":"ADDED")")) return Failed("a watch", event);
   const size_t found = event.find(told_.prefix);
   if (told_.prefix.empty() || found == std::string_view::npos) return Failed("a watch", event);
   const std::string digits(event.substr(found + told_.prefix.size(), 6));
   const auto number = static_cast<size_t>(std::stoul(digits));
+  stream.version = VersionIn(event.substr(found));
   told_.times_ms.push_back(Seconds(now - sent_at_.at(number)) * 1000);
   told_.bytes += static_cast<int64_t>(event.size());
   ++told_.count;
@@ -313,16 +346,43 @@ double Quantile(std::vector<double>& times, double part) {
   return times[static_cast<size_t>(at)];
 }
 
+// CPU seconds that processes have used so far.
+double CpuOf(const std::vector<int>& pids) {
+  double sum = 0;
+  for (const int pid : pids) {
+    std::ifstream in(fmt::format("/proc/{}/stat", pid));
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const size_t close = text.rfind(')');
+    if (close == std::string::npos) continue;
+    std::istringstream rest(text.substr(close + 2));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) rest >> skipped;
+    double user = 0;
+    double system = 0;
+    rest >> user >> system;
+    sum += (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+  return sum;
+}
+
 // The phases that were run, as members of an object.
 class Report {
  public:
+  explicit Report(std::vector<int> pids) : pids_(std::move(pids)), server_cpu_(CpuOf(pids_)) {}
+
   void Add(std::string_view phase, Figures figures) {
     text_ += fmt::format(
-        R"({}"{}":{{"count":{},"seconds":{:.6f},"bytes":{},"p50_ms":{:.3f},"p99_ms":{:.3f},"own_cpu_seconds":{:.3f}}})",
+        R"({}"{}":{{"count":{},"seconds":{:.6f},"bytes":{},"p50_ms":{:.3f},"p99_ms":{:.3f},"own_cpu_seconds":{:.3f},"server_cpu_seconds":{:.3f}}})",
         text_.empty() ? "" : ",", phase, figures.count, figures.seconds, figures.bytes,
-        Quantile(figures.times_ms, 0.5), Quantile(figures.times_ms, 0.99), CpuSince());
+        Quantile(figures.times_ms, 0.5), Quantile(figures.times_ms, 0.99), CpuSince(),
+        ServerCpuSince());
   }
-  void Print() const { fmt::print("{{{}}}\n", text_); }
+  // `renewed`: watches that the server ended.
+  void Print(int64_t renewed) const {
+    fmt::print(R"({{{},"renewed":{}}})"
+               "\n",
+               text_, renewed);
+  }
 
  private:
   double CpuSince() {
@@ -330,6 +390,13 @@ class Report {
     return now - std::exchange(cpu_, now);
   }
 
+  double ServerCpuSince() {
+    const double now = CpuOf(pids_);
+    return now - std::exchange(server_cpu_, now);
+  }
+
+  std::vector<int> pids_;
+  double server_cpu_;
   std::string text_;
   double cpu_ = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 };
@@ -356,11 +423,7 @@ std::string VersionNow(Load& load) {
   };
   if (!load.Run(1, 1, one, ignored)) return {};
   // Of the list's own metadata, which comes before the items'.
-  constexpr std::string_view kKey = "\"resourceVersion\":\"";
-  const size_t found = load.body().find(kKey);
-  if (found == std::string::npos) return {};
-  const size_t begin = found + kKey.size();
-  return load.body().substr(begin, load.body().find('"', begin) - begin);
+  return VersionIn(load.body());
 }
 
 bool Fill(Load& load, const Options& options, Report& report) {
@@ -400,8 +463,7 @@ bool Measure(Load& load, const Options& options, Report& report) {
   const std::string version = VersionNow(load);
   if (version.empty()) return false;
   Figures figures;
-  const bool told = load.Watch(fmt::format("{}?watch=1&resourceVersion={}", kPods, version)) &&
-                    load.RunWatched("told", figures);
+  const bool told = load.Watch(version) && load.RunWatched("told", figures);
   report.Add("watch", std::move(figures));
   return told;
 }
@@ -434,11 +496,11 @@ int Run(const Options& options) {
   }
   Load load(**client, options);
   (*client)->Start(load);
-  Report report;
+  Report report(options.pids);
   const bool done = MakeAccount(load) &&
                     (options.fill ? Fill(load, options, report) : Measure(load, options, report));
   (*client)->Stop();
-  report.Print();
+  report.Print(load.renewed());
   return done ? 0 : 1;
 }
 
@@ -456,6 +518,7 @@ int main(int argc, char** argv) {
   app.add_option("--watched-pods", options.watched_pods)->check(CLI::Range(1, 100'000));
   app.add_option("--connections", options.connections)->check(CLI::Range(1, 1024));
   app.add_flag("--fill", options.fill, "makes nodes and bound pods, and nothing else");
+  app.add_option("--pid", options.pids, "process of the server; may be repeated");
   app.add_option("--timeout", options.timeout_seconds, "seconds that a phase may take");
   CLI11_PARSE(app, argc, argv);
   return Run(options);
