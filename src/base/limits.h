@@ -72,7 +72,7 @@ inline constexpr int64_t kRequestHeaderBytesMax = 64 * 1024;
 // KiB.
 inline constexpr int64_t kNestingMax = 128;
 
-// HTTP/1.1 has a connection a watch, beside those for all else. An open one costs some 60 KiB.
+// HTTP/1.1 has a connection a watch, beside those for all else. An open one costs some 90 KiB.
 inline constexpr int64_t kWatchesMax = 16'384;
 inline constexpr int64_t kConnectionsMax = kWatchesMax + 4'096;
 // Whole answers that clients have not taken yet, in sum: two lists of 150,000 pods of 3 KiB. Over
