@@ -12,21 +12,32 @@
 //   berth_apiserver_load --kubeconfig F --fill [--nodes 5000] [--pods 50000]
 //
 // Prints one line of JSON; --fill makes nodes and bound pods, for whoever looks at the memory.
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
 #include <fstream>
 #include <functional>
 #include <iterator>
+#include <memory>
 #include <mutex>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -116,6 +127,168 @@ struct Figures {
   std::vector<double> times_ms;
 };
 
+// Where the watches go.
+struct Place {
+  std::string host;  // An address.
+  uint16_t port = 0;
+  std::string token;
+};
+
+// The body of an answer in chunks.
+class Chunks {
+ public:
+  // Hands over what `data` has of the body. False once it has ended, or is no chunk.
+  template <typename TakeBody>
+  bool Feed(std::string_view data, TakeBody take) {
+    while (!data.empty()) {
+      if (left_ > 0) {
+        const std::string_view part = data.substr(0, left_);
+        take(part);
+        left_ -= part.size();
+        data.remove_prefix(part.size());
+        continue;
+      }
+      const size_t end = data.find('\n');
+      line_ += data.substr(0, end);
+      if (end == std::string_view::npos) return true;
+      data.remove_prefix(end + 1);
+      const std::string line = std::exchange(line_, {});
+      // That alone is the end of the chunk before.
+      if (line != "\r" && !SetLeft(line)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool SetLeft(std::string_view line) {
+    const auto read = std::from_chars(line.data(), line.data() + line.size(), left_, 16);
+    return read.ec == std::errc() && left_ > 0;
+  }
+
+  size_t left_ = 0;  // Of the chunk.
+  std::string line_;
+};
+
+// Watches read with as little work as can be, by a thread of their own: what the load uses of the
+// cores, the server lacks. Their connections take any certificate; those that the load's other
+// requests go by have looked at it.
+class Watchers {
+ public:
+  // What came of the body of a watch; called on the thread.
+  using Take = std::function<void(size_t watch, std::string_view data)>;
+  // A watch has ended: the target to go on with.
+  using Renew = std::function<std::string(size_t watch)>;
+
+  Watchers(Place place, Take take, Renew renew)
+      : place_(std::move(place)),
+        take_(std::move(take)),
+        renew_(std::move(renew)),
+        context_(SSL_CTX_new(TLS_client_method())),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+    SSL_CTX_set_read_ahead(context_, 1);
+    SSL_CTX_set_default_read_buffer_len(context_, kReadBytes);
+  }
+  ~Watchers() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+    for (Connection& each : connections_) Close(each);
+    SSL_CTX_free(context_);
+    close(epoll_);
+  }
+  Watchers(const Watchers&) = delete;
+  Watchers& operator=(const Watchers&) = delete;
+
+  // Opens so many and starts to read. False: one was not answered 200.
+  bool Start(size_t count, const std::string& target) {
+    connections_.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      if (!Open(i, target)) return false;
+    }
+    thread_ = std::thread([this] { Run(); });
+    return true;
+  }
+
+ private:
+  static constexpr size_t kReadBytes = 64 * 1024;
+
+  struct Connection {
+    int socket = -1;
+    SSL* tls = nullptr;
+    Chunks chunks;
+  };
+
+  static void Close(Connection& connection) {
+    SSL_free(connection.tls);
+    if (connection.socket >= 0) close(connection.socket);
+    connection = {};
+  }
+
+  bool Open(size_t watch, const std::string& target) {
+    Connection& connection = connections_[watch];
+    connection.socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(place_.port);
+    if (inet_pton(AF_INET, place_.host.c_str(), &address.sin_addr) != 1 ||
+        connect(connection.socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+      return false;
+    }
+    connection.tls = SSL_new(context_);
+    SSL_set_fd(connection.tls, connection.socket);
+    if (SSL_connect(connection.tls) != 1) return false;
+    const std::string request = fmt::format(
+        "GET {} HTTP/1.1\r\nhost: {}:{}\r\naccept: application/json\r\n"
+        "authorization: Bearer {}\r\n\r\n",
+        target, place_.host, place_.port, place_.token);
+    if (SSL_write(connection.tls, request.data(), static_cast<int>(request.size())) <= 0)
+      return false;
+    std::string head;
+    while (head.find("\r\n\r\n") == std::string::npos) {
+      char next = 0;
+      if (SSL_read(connection.tls, &next, 1) != 1) return false;
+      head += next;
+    }
+    if (!head.starts_with("HTTP/1.1 200")) return false;
+    fcntl(connection.socket, F_SETFL, O_NONBLOCK);
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = watch}};
+    return epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.socket, &event) == 0;
+  }
+
+  void Run() {
+    std::array<epoll_event, 64> events{};
+    while (!stop_) {
+      const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 100);
+      for (int i = 0; i < count; ++i) Read(events[static_cast<size_t>(i)].data.u64);
+    }
+  }
+
+  void Read(size_t watch) {
+    Connection& connection = connections_[watch];
+    while (true) {
+      const int count = SSL_read(connection.tls, buffer_.data(), static_cast<int>(buffer_.size()));
+      bool open = count > 0;
+      if (!open && SSL_get_error(connection.tls, count) == SSL_ERROR_WANT_READ) return;
+      if (open) {
+        const std::string_view data(buffer_.data(), static_cast<size_t>(count));
+        open = connection.chunks.Feed(data, [&](std::string_view part) { take_(watch, part); });
+      }
+      if (open) continue;
+      Close(connection);
+      if (stop_ || !Open(watch, renew_(watch))) return;
+    }
+  }
+
+  const Place place_;
+  const Take take_;
+  const Renew renew_;
+  SSL_CTX* const context_;
+  const int epoll_;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+  std::vector<Connection> connections_;
+  std::array<char, kReadBytes> buffer_{};
+};
+
 // The requests of a phase: the one of a number.
 using Make = std::function<env::HttpRequest(int64_t)>;
 
@@ -123,7 +296,8 @@ using Make = std::function<env::HttpRequest(int64_t)>;
 // request at once; the main thread only waits.
 class Load final : public env::InputSink {
  public:
-  Load(net::HttpsClient& client, const Options& options) : client_(client), options_(options) {}
+  Load(net::HttpsClient& client, Place place, const Options& options)
+      : client_(client), place_(std::move(place)), options_(options) {}
 
   // Sends `count` requests, `at_once` of them at a time. False: some were refused or lost.
   bool Run(int64_t count, int at_once, const Make& make, Figures& figures);
@@ -155,12 +329,12 @@ class Load final : public env::InputSink {
   void SendNext();
   void Answered(const env::Response& response);
   void Failed(std::string_view what, std::string_view why);
-  void Open(Stream stream);
   void Take(Stream& stream, std::string_view data);
   void Event(Stream& stream, std::string_view event, Clock::time_point now);
   bool Wait(const std::function<bool()>& condition, std::unique_lock<std::mutex>& lock);
 
   net::HttpsClient& client_;
+  const Place place_;
   const Options& options_;
 
   // All below under it.
@@ -176,11 +350,11 @@ class Load final : public env::InputSink {
   Clock::time_point last_;
   std::vector<Clock::time_point> sent_at_;         // By number of the request.
   std::unordered_map<uint64_t, int64_t> numbers_;  // By call.
-  std::unordered_map<uint64_t, Stream> streams_;   // By call.
+  std::vector<Stream> streams_;                    // By watch.
   int64_t renewed_ = 0;
-  int64_t open_ = 0;
   Told told_;
   std::string body_;
+  std::unique_ptr<Watchers> watchers_;  // The first to end: it calls the rest.
 };
 
 void Load::SendNext() {
@@ -226,22 +400,28 @@ bool Load::Run(int64_t count, int at_once, const Make& make, Figures& figures) {
   return done;
 }
 
-void Load::Open(Stream stream) {
-  env::SendRequest send;
-  send.call = {next_call_++};
-  send.request = MakeRequest(env::Method::kGet,
-                             fmt::format("{}?watch=1&resourceVersion={}", kPods, stream.version));
-  send.stream = true;
-  streams_.emplace(send.call.value, std::move(stream));
-  std::vector<env::Output> one;
-  one.emplace_back(std::move(send));
-  client_.Take(std::move(one));
-}
-
 bool Load::Watch(const std::string& version) {
-  std::unique_lock lock(mutex_);
-  for (int64_t i = 0; i < options_.watchers; ++i) Open({.rest = {}, .version = version});
-  return Wait([&] { return open_ == options_.watchers || failed_ > 0; }, lock);
+  const auto target = [](const Stream& stream) {
+    return fmt::format("{}?watch=1&resourceVersion={}", kPods, stream.version);
+  };
+  const auto count = static_cast<size_t>(options_.watchers);
+  streams_.assign(count, {.rest = {}, .version = version});
+  watchers_ = std::make_unique<Watchers>(
+      place_,
+      [this](size_t watch, std::string_view data) {
+        const std::lock_guard lock(mutex_);
+        Take(streams_[watch], data);
+        if (awaited_ && awaited_()) changed_.notify_all();
+      },
+      [this, target](size_t watch) {
+        const std::lock_guard lock(mutex_);
+        ++renewed_;
+        streams_[watch].rest.clear();
+        return target(streams_[watch]);
+      });
+  if (watchers_->Start(count, target(streams_.front()))) return true;
+  fmt::print(stderr, "apiserver_load: a watch can't be begun\n");
+  return false;
 }
 
 bool Load::RunWatched(std::string_view prefix, Figures& figures) {
@@ -268,17 +448,10 @@ bool Load::RunWatched(std::string_view prefix, Figures& figures) {
 void Load::Post(std::vector<env::Input> batch) {
   const std::lock_guard lock(mutex_);
   for (env::Input& input : batch) {
-    if (const auto* data = std::get_if<env::StreamData>(&input)) {
-      Take(streams_.at(data->call.value), data->data.view());
-    } else if (const auto* response = std::get_if<env::Response>(&input)) {
+    if (const auto* response = std::get_if<env::Response>(&input)) {
       Answered(*response);
     } else if (std::holds_alternative<env::CallFailed>(input)) {
       Failed("a request", "it was lost");
-    } else if (const auto* ended = std::get_if<env::StreamEnded>(&input)) {
-      Stream stream = std::move(streams_.extract(ended->call.value).mapped());
-      stream.rest.clear();
-      ++renewed_;
-      Open(std::move(stream));
     }
   }
   // A thread that wakes to find that it has to go on waiting takes time from the server.
@@ -289,10 +462,6 @@ void Load::Answered(const env::Response& response) {
   const env::HttpResponse& answer = response.response;
   if (answer.status != kOk && answer.status != kCreated)
     return Failed(fmt::format("{}", answer.status), answer.body.view());
-  if (streams_.contains(response.call.value)) {
-    ++open_;
-    return;
-  }
   const auto number = numbers_.extract(response.call.value);
   if (number.empty() || figures_ == nullptr) return;
   last_ = Clock::now();
@@ -494,7 +663,10 @@ int Run(const Options& options) {
     fmt::print(stderr, "apiserver_load: {}\n", client.error().message);
     return 1;
   }
-  Load load(**client, options);
+  const Place place{.host = transport.host,
+                    .port = transport.port,
+                    .token = transport.bearer_token ? transport.bearer_token->Current() : ""};
+  Load load(**client, place, options);
   (*client)->Start(load);
   Report report(options.pids);
   const bool done = MakeAccount(load) &&
