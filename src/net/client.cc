@@ -181,7 +181,8 @@ class Connection final : public std::enable_shared_from_this<Connection> {
   void WriteRequest();
   void Read();
   void OnRead(const error_code& error, size_t bytes);
-  void Parse();
+  // Returns how many of the bytes were taken.
+  size_t Parse(std::string_view bytes);
   void OnHead();
   void Deliver();
   [[nodiscard]] bool RefusedWithOldToken() const;
@@ -366,15 +367,27 @@ void Connection::OnRead(const error_code& error, size_t bytes) {
   }
   if (!call_) return Close();  // Nobody asked.
   answering_ = true;
-  in_.append(read_buffer_.data(), bytes);
-  Parse();
+  const std::string_view fresh(read_buffer_.data(), bytes);
+  if (in_.empty()) {
+    // Mostly all of it is taken, and nothing has to be kept.
+    in_.append(fresh.substr(Parse(fresh)));
+  } else {
+    in_.append(fresh);
+    in_.erase(0, Parse(in_));
+  }
+  if (parser_.state() == ParseState::kBodyTooLarge) {
+    return Break(fmt::format("the answer has more than {} bytes", client_.options.body_bytes_max));
+  }
+  if (parser_.state() != ParseState::kNeedMore && parser_.state() != ParseState::kComplete)
+    return Break("malformed HTTP response");
+  Deliver();
   Read();
 }
 
-void Connection::Parse() {
+size_t Connection::Parse(std::string_view bytes) {
   size_t offset = 0;
-  while (offset < in_.size() && parser_.state() == ParseState::kNeedMore) {
-    const size_t taken = parser_.Put(std::string_view(in_).substr(offset));
+  while (offset < bytes.size() && parser_.state() == ParseState::kNeedMore) {
+    const size_t taken = parser_.Put(bytes.substr(offset));
     offset += taken;
     // 100 Continue and its like announce the answer.
     if (parser_.state() == ParseState::kComplete && parser_.status() / 100 == 1) {
@@ -383,13 +396,7 @@ void Connection::Parse() {
     }
     if (taken == 0) break;
   }
-  in_.erase(0, offset);
-  if (parser_.state() == ParseState::kBodyTooLarge) {
-    return Break(fmt::format("the answer has more than {} bytes", client_.options.body_bytes_max));
-  }
-  if (parser_.state() != ParseState::kNeedMore && parser_.state() != ParseState::kComplete)
-    return Break("malformed HTTP response");
-  Deliver();
+  return offset;
 }
 
 void Connection::OnHead() {

@@ -8,19 +8,36 @@
 //                                                    each timed from when its create was sent
 //
 //   berth_apiserver_load --kubeconfig F [--pods 5000] [--connections 32] [--watchers 100]
+//                        [--pid PID]...
 //   berth_apiserver_load --kubeconfig F --fill [--nodes 5000] [--pods 50000]
 //
 // Prints one line of JSON; --fill makes nodes and bound pods, for whoever looks at the memory.
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <netinet/tcp.h>
+#include <openssl/ssl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
 #include <chrono>
 #include <condition_variable>
+#include <ctime>
+#include <fstream>
 #include <functional>
+#include <iterator>
+#include <memory>
 #include <mutex>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -49,6 +66,7 @@ struct Options {
   int64_t watched_pods = 2000;
   int connections = 32;
   bool fill = false;
+  std::vector<int> pids;  // Of the server, whose CPU time each phase tells.
   int timeout_seconds = 900;
 };
 
@@ -65,7 +83,7 @@ std::string PodPath(std::string_view prefix, int64_t index) {
 std::string PodJson(std::string_view prefix, int64_t index) {
   return fmt::format(
       R"({{"apiVersion":"v1","kind":"Pod","metadata":{{"name":"{}","namespace":"default","labels":{{"app":"{}","class":"c{}"}}}},)"
-      R"("spec":{{"containers":[{{"name":"main","image":"registry.example/load:1","resources":{{"requests":{{"cpu":"{}m","memory":"16Mi"}}}}}}]}}}})",
+      R"("spec":{{"automountServiceAccountToken":false,"containers":[{{"name":"main","image":"registry.example/load:1","resources":{{"requests":{{"cpu":"{}m","memory":"16Mi"}}}}}}]}}}})",
       PodName(prefix, index), prefix, index % kClasses, 10 + index % kClasses);
 }
 
@@ -92,12 +110,183 @@ env::HttpRequest Creation(std::string_view prefix, int64_t index) {
   return MakeRequest(env::Method::kPost, kPods, PodJson(prefix, index));
 }
 
+// The first one in a document, or nothing.
+std::string VersionIn(std::string_view text) {
+  constexpr std::string_view kKey = "\"resourceVersion\":\"";
+  const size_t found = text.find(kKey);
+  if (found == std::string_view::npos) return {};
+  const size_t begin = found + kKey.size();
+  return std::string(text.substr(begin, text.find('"', begin) - begin));
+}
+
 // What a phase came to.
 struct Figures {
   int64_t count = 0;
   int64_t bytes = 0;  // Of all answers or events.
   double seconds = 0;
   std::vector<double> times_ms;
+};
+
+// Where the watches go.
+struct Place {
+  std::string host;  // An address.
+  uint16_t port = 0;
+  std::string token;
+};
+
+// The body of an answer in chunks.
+class Chunks {
+ public:
+  // Hands over what `data` has of the body. False once it has ended, or is no chunk.
+  template <typename TakeBody>
+  bool Feed(std::string_view data, TakeBody take) {
+    while (!data.empty()) {
+      if (left_ > 0) {
+        const std::string_view part = data.substr(0, left_);
+        take(part);
+        left_ -= part.size();
+        data.remove_prefix(part.size());
+        continue;
+      }
+      const size_t end = data.find('\n');
+      line_ += data.substr(0, end);
+      if (end == std::string_view::npos) return true;
+      data.remove_prefix(end + 1);
+      const std::string line = std::exchange(line_, {});
+      // That alone is the end of the chunk before.
+      if (line != "\r" && !SetLeft(line)) return false;
+    }
+    return true;
+  }
+
+ private:
+  bool SetLeft(std::string_view line) {
+    const auto read = std::from_chars(line.data(), line.data() + line.size(), left_, 16);
+    return read.ec == std::errc() && left_ > 0;
+  }
+
+  size_t left_ = 0;  // Of the chunk.
+  std::string line_;
+};
+
+// Watches read with as little work as can be, by a thread of their own: what the load uses of the
+// cores, the server lacks. Their connections take any certificate; those that the load's other
+// requests go by have looked at it.
+class Watchers {
+ public:
+  // What came of the body of a watch; called on the thread.
+  using Take = std::function<void(size_t watch, std::string_view data)>;
+  // A watch has ended: the target to go on with.
+  using Renew = std::function<std::string(size_t watch)>;
+
+  Watchers(Place place, Take take, Renew renew)
+      : place_(std::move(place)),
+        take_(std::move(take)),
+        renew_(std::move(renew)),
+        context_(SSL_CTX_new(TLS_client_method())),
+        epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+    SSL_CTX_set_read_ahead(context_, 1);
+    SSL_CTX_set_default_read_buffer_len(context_, kReadBytes);
+  }
+  ~Watchers() {
+    stop_ = true;
+    if (thread_.joinable()) thread_.join();
+    for (Connection& each : connections_) Close(each);
+    SSL_CTX_free(context_);
+    close(epoll_);
+  }
+  Watchers(const Watchers&) = delete;
+  Watchers& operator=(const Watchers&) = delete;
+
+  // Opens so many and starts to read. False: one was not answered 200.
+  bool Start(size_t count, const std::string& target) {
+    connections_.resize(count);
+    for (size_t i = 0; i < count; ++i) {
+      if (!Open(i, target)) return false;
+    }
+    thread_ = std::thread([this] { Run(); });
+    return true;
+  }
+
+ private:
+  static constexpr size_t kReadBytes = 64 * 1024;
+
+  struct Connection {
+    int socket = -1;
+    SSL* tls = nullptr;
+    Chunks chunks;
+  };
+
+  static void Close(Connection& connection) {
+    SSL_free(connection.tls);
+    if (connection.socket >= 0) close(connection.socket);
+    connection = {};
+  }
+
+  bool Open(size_t watch, const std::string& target) {
+    Connection& connection = connections_[watch];
+    connection.socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(place_.port);
+    if (inet_pton(AF_INET, place_.host.c_str(), &address.sin_addr) != 1 ||
+        connect(connection.socket, reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+      return false;
+    }
+    connection.tls = SSL_new(context_);
+    SSL_set_fd(connection.tls, connection.socket);
+    if (SSL_connect(connection.tls) != 1) return false;
+    const std::string request = fmt::format(
+        "GET {} HTTP/1.1\r\nhost: {}:{}\r\naccept: application/json\r\n"
+        "authorization: Bearer {}\r\n\r\n",
+        target, place_.host, place_.port, place_.token);
+    if (SSL_write(connection.tls, request.data(), static_cast<int>(request.size())) <= 0)
+      return false;
+    std::string head;
+    while (head.find("\r\n\r\n") == std::string::npos) {
+      char next = 0;
+      if (SSL_read(connection.tls, &next, 1) != 1) return false;
+      head += next;
+    }
+    if (!head.starts_with("HTTP/1.1 200")) return false;
+    fcntl(connection.socket, F_SETFL, O_NONBLOCK);
+    epoll_event event{.events = EPOLLIN, .data = {.u64 = watch}};
+    return epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.socket, &event) == 0;
+  }
+
+  void Run() {
+    std::array<epoll_event, 64> events{};
+    while (!stop_) {
+      const int count = epoll_wait(epoll_, events.data(), static_cast<int>(events.size()), 100);
+      for (int i = 0; i < count; ++i) Read(events[static_cast<size_t>(i)].data.u64);
+    }
+  }
+
+  void Read(size_t watch) {
+    Connection& connection = connections_[watch];
+    while (true) {
+      const int count = SSL_read(connection.tls, buffer_.data(), static_cast<int>(buffer_.size()));
+      bool open = count > 0;
+      if (!open && SSL_get_error(connection.tls, count) == SSL_ERROR_WANT_READ) return;
+      if (open) {
+        const std::string_view data(buffer_.data(), static_cast<size_t>(count));
+        open = connection.chunks.Feed(data, [&](std::string_view part) { take_(watch, part); });
+      }
+      if (open) continue;
+      Close(connection);
+      if (stop_ || !Open(watch, renew_(watch))) return;
+    }
+  }
+
+  const Place place_;
+  const Take take_;
+  const Renew renew_;
+  SSL_CTX* const context_;
+  const int epoll_;
+  std::atomic<bool> stop_ = false;
+  std::thread thread_;
+  std::vector<Connection> connections_;
+  std::array<char, kReadBytes> buffer_{};
 };
 
 // The requests of a phase: the one of a number.
@@ -107,20 +296,28 @@ using Make = std::function<env::HttpRequest(int64_t)>;
 // request at once; the main thread only waits.
 class Load final : public env::InputSink {
  public:
-  Load(net::HttpsClient& client, const Options& options) : client_(client), options_(options) {}
+  Load(net::HttpsClient& client, Place place, const Options& options)
+      : client_(client), place_(std::move(place)), options_(options) {}
 
   // Sends `count` requests, `at_once` of them at a time. False: some were refused or lost.
   bool Run(int64_t count, int at_once, const Make& make, Figures& figures);
-  // Opens the watches and waits until each is answered.
-  bool Watch(const std::string& target);
+  // Opens the watches from that version on and waits until each is answered. One that the server
+  // ends, as kube-apiserver does when it is not read fast enough, goes on where it was.
+  bool Watch(const std::string& version);
   // Creates pods that the watches are told of, until each has been told of all.
   bool RunWatched(std::string_view prefix, Figures& figures);
+  // How many watches were ended by the server.
+  [[nodiscard]] int64_t renewed() const { return renewed_; }
   // The body of the last answer.
   [[nodiscard]] const std::string& body() const { return body_; }
 
   void Post(std::vector<env::Input> batch) override;
 
  private:
+  struct Stream {
+    std::string rest;     // An event that is not whole yet.
+    std::string version;  // Of the last one.
+  };
   struct Told {
     int64_t wanted = 0;
     int64_t count = 0;
@@ -132,11 +329,12 @@ class Load final : public env::InputSink {
   void SendNext();
   void Answered(const env::Response& response);
   void Failed(std::string_view what, std::string_view why);
-  void Take(std::string& rest, std::string_view data);
-  void Event(std::string_view event, Clock::time_point now);
+  void Take(Stream& stream, std::string_view data);
+  void Event(Stream& stream, std::string_view event, Clock::time_point now);
   bool Wait(const std::function<bool()>& condition, std::unique_lock<std::mutex>& lock);
 
   net::HttpsClient& client_;
+  const Place place_;
   const Options& options_;
 
   // All below under it.
@@ -150,12 +348,13 @@ class Load final : public env::InputSink {
   const Make* make_ = nullptr;
   Figures* figures_ = nullptr;
   Clock::time_point last_;
-  std::vector<Clock::time_point> sent_at_;             // By number of the request.
-  std::unordered_map<uint64_t, int64_t> numbers_;      // By call.
-  std::unordered_map<uint64_t, std::string> streams_;  // By call: an event that is not whole yet.
-  int64_t open_ = 0;
+  std::vector<Clock::time_point> sent_at_;         // By number of the request.
+  std::unordered_map<uint64_t, int64_t> numbers_;  // By call.
+  std::vector<Stream> streams_;                    // By watch.
+  int64_t renewed_ = 0;
   Told told_;
   std::string body_;
+  std::unique_ptr<Watchers> watchers_;  // The first to end: it calls the rest.
 };
 
 void Load::SendNext() {
@@ -201,19 +400,28 @@ bool Load::Run(int64_t count, int at_once, const Make& make, Figures& figures) {
   return done;
 }
 
-bool Load::Watch(const std::string& target) {
-  std::unique_lock lock(mutex_);
-  std::vector<env::Output> all;
-  for (int64_t i = 0; i < options_.watchers; ++i) {
-    env::SendRequest send;
-    send.call = {next_call_++};
-    send.request = MakeRequest(env::Method::kGet, target);
-    send.stream = true;
-    streams_.try_emplace(send.call.value);
-    all.emplace_back(std::move(send));
-  }
-  client_.Take(std::move(all));
-  return Wait([&] { return open_ == options_.watchers || failed_ > 0; }, lock);
+bool Load::Watch(const std::string& version) {
+  const auto target = [](const Stream& stream) {
+    return fmt::format("{}?watch=1&resourceVersion={}", kPods, stream.version);
+  };
+  const auto count = static_cast<size_t>(options_.watchers);
+  streams_.assign(count, {.rest = {}, .version = version});
+  watchers_ = std::make_unique<Watchers>(
+      place_,
+      [this](size_t watch, std::string_view data) {
+        const std::lock_guard lock(mutex_);
+        Take(streams_[watch], data);
+        if (awaited_ && awaited_()) changed_.notify_all();
+      },
+      [this, target](size_t watch) {
+        const std::lock_guard lock(mutex_);
+        ++renewed_;
+        streams_[watch].rest.clear();
+        return target(streams_[watch]);
+      });
+  if (watchers_->Start(count, target(streams_.front()))) return true;
+  fmt::print(stderr, "apiserver_load: a watch can't be begun\n");
+  return false;
 }
 
 bool Load::RunWatched(std::string_view prefix, Figures& figures) {
@@ -240,14 +448,10 @@ bool Load::RunWatched(std::string_view prefix, Figures& figures) {
 void Load::Post(std::vector<env::Input> batch) {
   const std::lock_guard lock(mutex_);
   for (env::Input& input : batch) {
-    if (const auto* data = std::get_if<env::StreamData>(&input)) {
-      Take(streams_.at(data->call.value), data->data.view());
-    } else if (const auto* response = std::get_if<env::Response>(&input)) {
+    if (const auto* response = std::get_if<env::Response>(&input)) {
       Answered(*response);
     } else if (std::holds_alternative<env::CallFailed>(input)) {
       Failed("a request", "it was lost");
-    } else if (std::holds_alternative<env::StreamEnded>(input)) {
-      Failed("a watch", "the server ended it");
     }
   }
   // A thread that wakes to find that it has to go on waiting takes time from the server.
@@ -258,10 +462,6 @@ void Load::Answered(const env::Response& response) {
   const env::HttpResponse& answer = response.response;
   if (answer.status != kOk && answer.status != kCreated)
     return Failed(fmt::format("{}", answer.status), answer.body.view());
-  if (streams_.contains(response.call.value)) {
-    ++open_;
-    return;
-  }
   const auto number = numbers_.extract(response.call.value);
   if (number.empty() || figures_ == nullptr) return;
   last_ = Clock::now();
@@ -277,29 +477,31 @@ void Load::Failed(std::string_view what, std::string_view why) {
   if (failed_++ == 0) fmt::print(stderr, "apiserver_load: {}: {}\n", what, why);
 }
 
-void Load::Take(std::string& rest, std::string_view data) {
+void Load::Take(Stream& stream, std::string_view data) {
+  std::string& rest = stream.rest;
   const Clock::time_point now = Clock::now();
   size_t end = data.find('\n');
   if (!rest.empty() && end != std::string_view::npos) {
     rest += data.substr(0, end);
-    Event(rest, now);
+    Event(stream, rest, now);
     rest.clear();
     data.remove_prefix(end + 1);
     end = data.find('\n');
   }
   for (; end != std::string_view::npos; end = data.find('\n')) {
-    Event(data.substr(0, end), now);
+    Event(stream, data.substr(0, end), now);
     data.remove_prefix(end + 1);
   }
   rest += data;
 }
 
-void Load::Event(std::string_view event, Clock::time_point now) {
+void Load::Event(Stream& stream, std::string_view event, Clock::time_point now) {
   if (!event.starts_with(R"({"type":"ADDED")")) return Failed("a watch", event);
   const size_t found = event.find(told_.prefix);
   if (told_.prefix.empty() || found == std::string_view::npos) return Failed("a watch", event);
   const std::string digits(event.substr(found + told_.prefix.size(), 6));
   const auto number = static_cast<size_t>(std::stoul(digits));
+  stream.version = VersionIn(event.substr(found));
   told_.times_ms.push_back(Seconds(now - sent_at_.at(number)) * 1000);
   told_.bytes += static_cast<int64_t>(event.size());
   ++told_.count;
@@ -313,16 +515,43 @@ double Quantile(std::vector<double>& times, double part) {
   return times[static_cast<size_t>(at)];
 }
 
+// CPU seconds that processes have used so far.
+double CpuOf(const std::vector<int>& pids) {
+  double sum = 0;
+  for (const int pid : pids) {
+    std::ifstream in(fmt::format("/proc/{}/stat", pid));
+    const std::string text{std::istreambuf_iterator<char>(in), {}};
+    const size_t close = text.rfind(')');
+    if (close == std::string::npos) continue;
+    std::istringstream rest(text.substr(close + 2));
+    std::string skipped;
+    for (int i = 0; i < 11; ++i) rest >> skipped;
+    double user = 0;
+    double system = 0;
+    rest >> user >> system;
+    sum += (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+  }
+  return sum;
+}
+
 // The phases that were run, as members of an object.
 class Report {
  public:
+  explicit Report(std::vector<int> pids) : pids_(std::move(pids)), server_cpu_(CpuOf(pids_)) {}
+
   void Add(std::string_view phase, Figures figures) {
     text_ += fmt::format(
-        R"({}"{}":{{"count":{},"seconds":{:.6f},"bytes":{},"p50_ms":{:.3f},"p99_ms":{:.3f},"own_cpu_seconds":{:.3f}}})",
+        R"({}"{}":{{"count":{},"seconds":{:.6f},"bytes":{},"p50_ms":{:.3f},"p99_ms":{:.3f},"own_cpu_seconds":{:.3f},"server_cpu_seconds":{:.3f}}})",
         text_.empty() ? "" : ",", phase, figures.count, figures.seconds, figures.bytes,
-        Quantile(figures.times_ms, 0.5), Quantile(figures.times_ms, 0.99), CpuSince());
+        Quantile(figures.times_ms, 0.5), Quantile(figures.times_ms, 0.99), CpuSince(),
+        ServerCpuSince());
   }
-  void Print() const { fmt::print("{{{}}}\n", text_); }
+  // `renewed`: watches that the server ended.
+  void Print(int64_t renewed) const {
+    fmt::print(R"({{{},"renewed":{}}})"
+               "\n",
+               text_, renewed);
+  }
 
  private:
   double CpuSince() {
@@ -330,6 +559,13 @@ class Report {
     return now - std::exchange(cpu_, now);
   }
 
+  double ServerCpuSince() {
+    const double now = CpuOf(pids_);
+    return now - std::exchange(server_cpu_, now);
+  }
+
+  std::vector<int> pids_;
+  double server_cpu_;
   std::string text_;
   double cpu_ = static_cast<double>(std::clock()) / CLOCKS_PER_SEC;
 };
@@ -356,11 +592,7 @@ std::string VersionNow(Load& load) {
   };
   if (!load.Run(1, 1, one, ignored)) return {};
   // Of the list's own metadata, which comes before the items'.
-  constexpr std::string_view kKey = "\"resourceVersion\":\"";
-  const size_t found = load.body().find(kKey);
-  if (found == std::string::npos) return {};
-  const size_t begin = found + kKey.size();
-  return load.body().substr(begin, load.body().find('"', begin) - begin);
+  return VersionIn(load.body());
 }
 
 bool Fill(Load& load, const Options& options, Report& report) {
@@ -400,8 +632,7 @@ bool Measure(Load& load, const Options& options, Report& report) {
   const std::string version = VersionNow(load);
   if (version.empty()) return false;
   Figures figures;
-  const bool told = load.Watch(fmt::format("{}?watch=1&resourceVersion={}", kPods, version)) &&
-                    load.RunWatched("told", figures);
+  const bool told = load.Watch(version) && load.RunWatched("told", figures);
   report.Add("watch", std::move(figures));
   return told;
 }
@@ -432,13 +663,16 @@ int Run(const Options& options) {
     fmt::print(stderr, "apiserver_load: {}\n", client.error().message);
     return 1;
   }
-  Load load(**client, options);
+  const Place place{.host = transport.host,
+                    .port = transport.port,
+                    .token = transport.bearer_token ? transport.bearer_token->Current() : ""};
+  Load load(**client, place, options);
   (*client)->Start(load);
-  Report report;
+  Report report(options.pids);
   const bool done = MakeAccount(load) &&
                     (options.fill ? Fill(load, options, report) : Measure(load, options, report));
   (*client)->Stop();
-  report.Print();
+  report.Print(load.renewed());
   return done ? 0 : 1;
 }
 
@@ -456,6 +690,7 @@ int main(int argc, char** argv) {
   app.add_option("--watched-pods", options.watched_pods)->check(CLI::Range(1, 100'000));
   app.add_option("--connections", options.connections)->check(CLI::Range(1, 1024));
   app.add_flag("--fill", options.fill, "makes nodes and bound pods, and nothing else");
+  app.add_option("--pid", options.pids, "process of the server; may be repeated");
   app.add_option("--timeout", options.timeout_seconds, "seconds that a phase may take");
   CLI11_PARSE(app, argc, argv);
   return Run(options);
