@@ -636,6 +636,7 @@ TEST_F(WebhooksTest, OnlySoMuchIsKeptOfAnswers) {
   for (int i = 0; i < kCount; ++i) {
     waiting.push_back(Post(fmt::format("m{}", i)));
     std::vector<env::SendRequest> calls = server_.TakeCalls();
+    ASSERT_THAT(calls, SizeIs(2));
     Answer(calls[0], fmt::format(R"(,"allowed":false,"status":{{"message":"{}"}})", large));
     second.push_back(std::move(calls[1]));
   }
