@@ -64,7 +64,9 @@ void DebugRouter::Post(std::vector<env::Input> batch) {
   for (env::Input& input : batch) {
     if (const auto* request = std::get_if<env::RequestArrived>(&input)) {
       const std::string_view target = request->request.target;
-      if (targets_.api != nullptr && !IsOfScheduler(target)) {
+      // The API server says to others what they are: unknown, or without the right.
+      const bool is_for_api = !IsOfScheduler(target) || Refusal(*request) != 0;
+      if (targets_.api != nullptr && is_for_api) {
         api.push_back(std::move(input));
         continue;
       }

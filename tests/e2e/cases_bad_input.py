@@ -167,6 +167,10 @@ def debug_is_closed(test):
             answer = test.http("GET", path, token=token, status=401)
             test.equal((answer.reason, answer.message), ("Unauthorized", "Unauthorized"), path)
             test.true(b"secret" not in answer.body and b"node" not in answer.body, f"{path}: {answer.body}")
+    test.kubectl("create", "serviceaccount", "s")
+    token = test.kubectl("create", "token", "s").stdout.strip()
+    for path in (asked, *others):
+        test.match("cannot get path", test.http("GET", path, token=token, status=403).message, path)
     test.wait("an operator is told", lambda: test.http("GET", asked).status == 200)
     test.true("nodes" in test.http("GET", "/debug/ledger", status=200).json(), "nodes of the ledger")
     test.http("GET", "/debug/why?podgroup=a/b", status=404)
