@@ -130,7 +130,10 @@ def batch(test):
     test.match(r"nightly +15 3 \* \* \* +Etc/UTC +False +0 ", test.kubectl("get", "cronjobs").stdout)
     test.kubectl("create", "job", "--from=cronjob/nightly", "now")
     test.wait("it runs", lambda: bool(test.pods("batch.kubernetes.io/job-name=now")))
-    test.wait("jobs are counted", lambda: "count/jobs.batch: 2/10" in test.kubectl("get", "quota").stdout)
-    too_large = test.refused("create", "-f", "-", stdin=objects.pod("p", cpu="3"))
-    test.match(r"exceeded quota: team, requested: requests.cpu=3|must be less than or equal to cpu limit", too_large)
+    # berth's own server counts; beside another one that is its controllers' affair.
+    if test.cluster.tier == "embedded":
+        test.wait("jobs are counted", lambda: "count/jobs.batch: 2/10" in test.kubectl("get", "quota").stdout)
+        large = objects.pod("p")
+        large["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "3"}, "limits": {"cpu": "3", "memory": "1Mi"}}
+        test.match("exceeded quota: team, requested: .*requests.cpu=3", test.refused("create", "-f", "-", stdin=large))
     delete(test, path)
