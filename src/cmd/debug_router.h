@@ -11,10 +11,10 @@
 namespace berth::cmd {
 
 // Stands between the HTTPS server and the actors: requests under /debug/ and for /metrics of an
-// operator go to the scheduler, all others to the API server, which serves nothing there: by RBAC it
-// answers 401, 403 or 404. An operator is who has the token, or a verified certificate of the group
-// system:masters; where there is no API server, anyone else is answered 401 or 403 here. Called by
-// the HTTPS server's thread alone.
+// operator go to the scheduler, all others to the API server, which serves nothing there: by RBAC
+// it answers 401, 403 or 404. An operator is who has the token, or a verified certificate of the
+// group system:masters; where there is no API server, anyone else is answered 401 or 403 here.
+// Called by the HTTPS server's thread alone.
 class DebugRouter final : public env::InputSink {
  public:
   struct Targets {
