@@ -46,7 +46,7 @@ bool Covers(const Json& wide, const Json& narrow) {
 // Both, without those that another covers; of equal ones the first.
 JsonArray MergeTolerations(const JsonArray& first, const JsonArray& second) {
   JsonArray all = first;
-  all.insert(all.end(), second.begin(), second.end());
+  for (const Json& toleration : second) all.push_back(toleration);
   JsonArray merged;
   for (size_t i = 0; i < all.size(); ++i) {
     const auto covers = [&](const Json& other) { return Covers(other, all[i]); };
