@@ -65,13 +65,14 @@ void DebugRouter::Post(std::vector<env::Input> batch) {
     if (const auto* request = std::get_if<env::RequestArrived>(&input)) {
       const std::string_view target = request->request.target;
       // The API server says to others what they are: unknown, or without the right.
-      const bool is_for_api = !IsOfScheduler(target) || Refusal(*request) != 0;
-      if (targets_.api != nullptr && is_for_api) {
+      const bool beside_api = targets_.api != nullptr;
+      if (beside_api && (!IsOfScheduler(target) || Refusal(*request) != 0)) {
         api.push_back(std::move(input));
         continue;
       }
       // Without an API server, probes are open as those of kube-scheduler are.
-      const bool open = target == "/healthz" || target == "/livez" || target == "/readyz";
+      const bool open =
+          beside_api || target == "/healthz" || target == "/livez" || target == "/readyz";
       const int code = targets_.debug == nullptr ? 404 : open ? 0 : Refusal(*request);
       if (code != 0) {
         refused.emplace_back(env::Respond{

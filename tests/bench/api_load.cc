@@ -21,7 +21,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "cmd/connect.h"
+#include "load.h"
 #include "net/certificates.h"
 
 namespace {
@@ -163,22 +163,10 @@ class Watcher final : public env::InputSink {
 // CPU seconds of each thread of a process, by name.
 std::map<std::string, double> CpuOf(int pid) {
   std::map<std::string, double> all;
-  const double tick = 1.0 / static_cast<double>(sysconf(_SC_CLK_TCK));
   std::error_code error;
   for (const auto& task :
        std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), error)) {
-    std::ifstream in(task.path() / "stat");
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    const size_t open = text.find('(');
-    const size_t close = text.rfind(')');
-    if (open == std::string::npos || close == std::string::npos) continue;
-    std::istringstream rest(text.substr(close + 2));
-    std::string skipped;
-    for (int i = 0; i < 11; ++i) rest >> skipped;
-    double user = 0;
-    double system = 0;
-    rest >> user >> system;
-    all[text.substr(open + 1, close - open - 1)] += (user + system) * tick;
+    if (const auto used = bench::CpuTimeIn(task.path() / "stat")) all[used->name] += used->seconds;
   }
   return all;
 }
@@ -282,25 +270,15 @@ void PrintJson(const Watcher& watcher, Clock::time_point start, double own_cpu) 
 }
 
 int Run(const Options& options) {
-  Result<cmd::Endpoint> endpoint = cmd::FindEndpoint(options.connect);
-  if (!endpoint) {
-    fmt::print(stderr, "api_load: {}\n", endpoint.error().message);
-    return 1;
-  }
-  net::ClientOptions transport = endpoint->transport;
-  transport.path_prefix = endpoint->base_path;
-  transport.connections_max = options.connections;
-  auto client = net::HttpsClient::Make(transport);
-  if (!client) {
-    fmt::print(stderr, "api_load: {}\n", client.error().message);
-    return 1;
-  }
+  const auto connection = bench::Connect("api_load", options.connect, options.connections);
+  if (!connection) return 1;
+  net::HttpsClient& client = *connection->client;
   Watcher watcher;
-  (*client)->Start(watcher);
+  client.Start(watcher);
   const auto open_watch = [&](uint64_t number) {
     std::vector<env::Output> one;
     one.emplace_back(Watch(options, number));
-    (*client)->Take(std::move(one));
+    client.Take(std::move(one));
   };
   if (!watcher.WaitFor(
           Clock::now() + std::chrono::seconds(10),
@@ -315,7 +293,7 @@ int Run(const Options& options) {
   const double own_cpu_before = OwnCpuSeconds();
   const auto start = Clock::now();
   const auto deadline = start + std::chrono::seconds(options.timeout_seconds);
-  (*client)->Take(std::move(batch));
+  client.Take(std::move(batch));
   const auto& reached = options.until == "running" ? watcher.running_ : watcher.bound_;
   const bool done = watcher.WaitFor(
       deadline,
@@ -325,7 +303,7 @@ int Run(const Options& options) {
       },
       open_watch);
   const double own_cpu = OwnCpuSeconds() - own_cpu_before;
-  (*client)->Stop();
+  client.Stop();
   if (!done) fmt::print(stderr, "api_load: not all pods got there\n");
   if (options.json) {
     PrintJson(watcher, start, own_cpu);

@@ -29,12 +29,9 @@
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
-#include <fstream>
 #include <functional>
-#include <iterator>
 #include <memory>
 #include <mutex>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -42,7 +39,7 @@
 #include <utility>
 #include <vector>
 
-#include "cmd/connect.h"
+#include "load.h"
 #include "net/certificates.h"
 
 namespace {
@@ -519,17 +516,7 @@ double Quantile(std::vector<double>& times, double part) {
 double CpuOf(const std::vector<int>& pids) {
   double sum = 0;
   for (const int pid : pids) {
-    std::ifstream in(fmt::format("/proc/{}/stat", pid));
-    const std::string text{std::istreambuf_iterator<char>(in), {}};
-    const size_t close = text.rfind(')');
-    if (close == std::string::npos) continue;
-    std::istringstream rest(text.substr(close + 2));
-    std::string skipped;
-    for (int i = 0; i < 11; ++i) rest >> skipped;
-    double user = 0;
-    double system = 0;
-    rest >> user >> system;
-    sum += (user + system) / static_cast<double>(sysconf(_SC_CLK_TCK));
+    if (const auto used = bench::CpuTimeIn(fmt::format("/proc/{}/stat", pid))) sum += used->seconds;
   }
   return sum;
 }
@@ -650,28 +637,19 @@ bool MakeAccount(Load& load) {
 }
 
 int Run(const Options& options) {
-  Result<cmd::Endpoint> endpoint = cmd::FindEndpoint(options.connect);
-  if (!endpoint) {
-    fmt::print(stderr, "apiserver_load: {}\n", endpoint.error().message);
-    return 1;
-  }
-  net::ClientOptions transport = endpoint->transport;
-  transport.path_prefix = endpoint->base_path;
-  transport.connections_max = options.connections;
-  auto client = net::HttpsClient::Make(transport);
-  if (!client) {
-    fmt::print(stderr, "apiserver_load: {}\n", client.error().message);
-    return 1;
-  }
+  const auto connection = bench::Connect("apiserver_load", options.connect, options.connections);
+  if (!connection) return 1;
+  net::HttpsClient& client = *connection->client;
+  const net::ClientOptions& transport = connection->transport;
   const Place place{.host = transport.host,
                     .port = transport.port,
                     .token = transport.bearer_token ? transport.bearer_token->Current() : ""};
-  Load load(**client, place, options);
-  (*client)->Start(load);
+  Load load(client, place, options);
+  client.Start(load);
   Report report(options.pids);
   const bool done = MakeAccount(load) &&
                     (options.fill ? Fill(load, options, report) : Measure(load, options, report));
-  (*client)->Stop();
+  client.Stop();
   report.Print(load.renewed());
   return done ? 0 : 1;
 }
