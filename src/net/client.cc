@@ -602,7 +602,8 @@ void HttpsClient::Impl::Open(const std::shared_ptr<Pool>& pool, Call call) {
 void HttpsClient::Impl::Reuse(const std::shared_ptr<Connection>& connection) {
   Pool& pool = *connection->pool();
   if (pool.waiting.empty()) {
-    if (static_cast<int>(pool.idle.size()) < options.idle_max) {
+    // A stream that has ended may leave one more than there are calls for.
+    if (static_cast<int>(pool.idle.size()) < options.connections_max) {
       pool.idle.push_back(connection);
     } else {
       connection->Abandon();

@@ -26,8 +26,7 @@ struct ClientOptions {
   // For requests that bring no credentials of their own. Null: none.
   std::shared_ptr<BearerToken> bearer_token;
   int connections_max = 16;  // For calls; every open stream has one of its own beside them. The
-                             // same for each endpoint.
-  int idle_max = 16;         // Of these, how many are kept.
+                             // same for each endpoint. All are kept until the server closes them.
   uint64_t body_bytes_max = uint64_t{1} << 30;  // Of one answer; a list of 150,000 pods fits.
 };
 

@@ -279,6 +279,18 @@ TEST_F(NetTest, AnswersComeBackWholeAndConnectionsAreKept) {
   EXPECT_EQ(server->stats().accepted_count, 2U);
 }
 
+// All that were needed at once are kept for the next time as many are: a new one costs a handshake.
+TEST_F(NetTest, NoConnectionIsClosedWhileItMayBeWantedAgain) {
+  constexpr size_t kAtOnce = 48;
+  Serve();
+  Connect([](ClientOptions& options) { options.connections_max = kAtOnce; });
+  for (size_t round = 0; round < 3; ++round) {
+    for (size_t i = 1; i <= kAtOnce; ++i) Send(round * kAtOnce + i, "/echo", "body");
+    ASSERT_EQ(asker.lines.Wait((round + 1) * kAtOnce).size(), (round + 1) * kAtOnce);
+  }
+  EXPECT_LE(server->stats().accepted_count, kAtOnce);
+}
+
 TEST_F(NetTest, StreamsAreDeliveredInOrderAndTheirEndsTold) {
   Serve();
   Connect();
