@@ -3,14 +3,19 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <sstream>
 #include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "explore/explorer.h"
 #include "explore/random.h"
 #include "explore/stage.h"
@@ -35,10 +40,22 @@ struct Arguments {
   uint64_t states = 0;
   uint64_t random = 0;
   uint64_t first = 1;
+  unsigned jobs = 1;
   bool planted = false;
   bool brute = false;
   bool table = false;
   bool crash = false;  // The walk with a crash that the file says besides, and it alone.
+};
+
+// What is told of one scenario.
+struct Told {
+  int status = 0;  // For exit: 0 clean, 1 violated, 2 can't be done.
+  std::string text;
+
+  template <typename... Args>
+  void Print(fmt::format_string<Args...> format, Args&&... args) {
+    fmt::format_to(std::back_inserter(text), format, std::forward<Args>(args)...);
+  }
 };
 
 // Null: it can't be read. `brute`: lists of what never changes are walked as all others.
@@ -73,40 +90,40 @@ Result<Walked> Walk(const std::shared_ptr<const Scenario>& scenario,
   return Walked{.report = std::move(*report), .seconds = took.count()};
 }
 
-void Print(const Scenario& scenario, const Walked& walked) {
+void Print(const Scenario& scenario, const Walked& walked, Told& told) {
   const Report& report = walked.report;
-  fmt::print("{} ({}): {}\n", scenario.name, fmt::join(scenario.cases, ", "),
+  told.Print("{} ({}): {}\n", scenario.name, fmt::join(scenario.cases, ", "),
              report.violation ? "VIOLATED"
              : report.whole() ? "walked whole, clean"
                               : "clean as far as it was walked");
-  fmt::print("  {}, {}, {}, {} pruned, {} merged, {}, depth {}, at most {}\n",
+  told.Print("  {}, {}, {}, {} pruned, {} merged, {}, depth {}, at most {}\n",
              Counted(report.states, "distinct state"), Counted(report.transitions, "transition"),
              Counted(report.choices, "choice"), report.pruned, report.merged,
              Counted(report.ends, "end"), report.depth, Counted(report.bindings, "binding"));
-  fmt::print("  {:.1f} s, {:.0f} states/s, {:.0f} transitions/s\n", walked.seconds,
+  told.Print("  {:.1f} s, {:.0f} states/s, {:.0f} transitions/s\n", walked.seconds,
              static_cast<double>(report.states) / walked.seconds,
              static_cast<double>(report.transitions) / walked.seconds);
   if (report.depth_cuts > 0) {
-    fmt::print("  not gone on from {}: the bound of {} in a row\n",
+    told.Print("  not gone on from {}: the bound of {} in a row\n",
                Counted(report.depth_cuts, "state"), Counted(scenario.bounds.depth, "choice"));
   }
-  if (report.states_cut) fmt::print("  the walk ended at the bound of states\n");
+  if (report.states_cut) told.Print("  the walk ended at the bound of states\n");
 }
 
 // A row of docs/RACES.md.
-void PrintRow(const Scenario& scenario, const Report& report) {
-  fmt::print("| {} | {} | {} | {} | {} |\n", scenario.name, report.states, report.transitions,
+void PrintRow(const Scenario& scenario, const Report& report, Told& told) {
+  told.Print("| {} | {} | {} | {} | {} |\n", scenario.name, report.states, report.transitions,
              report.depth, report.whole() ? "whole" : "cut");
 }
 
 int Tell(const std::shared_ptr<const Scenario>& scenario, const Arguments& arguments,
-         const berth::sim::PlantedBugs& bugs, const std::vector<uint32_t>& path) {
+         const berth::sim::PlantedBugs& bugs, const std::vector<uint32_t>& path, Told& told) {
   const Result<std::string> story = berth::explore::TellStory(scenario, bugs, path);
   if (!story) {
     fmt::print(stderr, "{}\n", story.error().message);
     return 2;
   }
-  std::fputs(story->c_str(), stdout);
+  told.text += *story;
   if (arguments.dot.empty()) return 0;
   const Result<std::string> drawn = berth::explore::DrawStory(scenario, bugs, path);
   std::ofstream out(arguments.dot);
@@ -119,22 +136,22 @@ int Tell(const std::shared_ptr<const Scenario>& scenario, const Arguments& argum
 
 // Plays the scenario with the production controllers and kubelets, and compares with the walk.
 int PlayOne(const Scenario& scenario, const Arguments& arguments, const ExploreOptions& options,
-            const berth::explore::Known& known) {
+            const berth::explore::Known& known, Told& told) {
   if (!berth::explore::CanPlay(scenario)) {
-    fmt::print("  not played: it has what only the explorer can do\n");
+    told.Print("  not played: it has what only the explorer can do\n");
     return 0;
   }
   const berth::explore::Played played = berth::explore::PlayRandom(
       scenario, {.first = arguments.first, .seeds = arguments.random, .bugs = options.bugs}, known);
   uint64_t faults = 0;
   for (const uint64_t fired : played.faults.fired) faults += fired;
-  fmt::print(
+  told.Print(
       "  played {} with controllers and kubelets, {}, {}; {} of {} that began as the walk came to "
       "an end it knows{}\n",
       Counted(played.plays, "time"), Counted(faults, "fault"), Counted(played.ends.size(), "end"),
       played.known, played.compared, played.failed.empty() ? ", clean" : "");
   for (const auto& [seed, what] : played.failed) {
-    fmt::print("  VIOLATED by seed {}: {}\n  again: dev explore {} --random 1 --first {}{}\n", seed,
+    told.Print("  VIOLATED by seed {}: {}\n  again: dev explore {} --random 1 --first {}{}\n", seed,
                what, scenario.file, seed,
                arguments.commit.empty() ? "" : " (at " + arguments.commit + ")");
   }
@@ -148,7 +165,7 @@ bool AsWholeAsSaid(const Scenario& scenario, const Report& report) {
 }
 
 int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& arguments,
-            ExploreOptions options) {
+            ExploreOptions options, Told& told) {
   if (options.states_max > 0)
     options.states_max = std::max(options.states_max, scenario->whole_states + 1);
   berth::explore::Known known;
@@ -166,22 +183,22 @@ int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& ar
     return 2;
   }
   if (arguments.table && !walked->report.violation) {
-    PrintRow(*scenario, walked->report);
+    PrintRow(*scenario, walked->report, told);
     return AsWholeAsSaid(*scenario, walked->report) ? 0 : 1;
   }
-  Print(*scenario, *walked);
+  Print(*scenario, *walked, told);
   known.whole = walked->report.whole();
   if (!AsWholeAsSaid(*scenario, walked->report)) {
-    fmt::print("  NOT WHOLE within {}\n", Counted(scenario->whole_states, "state"));
+    told.Print("  NOT WHOLE within {}\n", Counted(scenario->whole_states, "state"));
     return 1;
   }
   if (!walked->report.violation) {
-    return arguments.random > 0 ? PlayOne(*scenario, arguments, options, known) : 0;
+    return arguments.random > 0 ? PlayOne(*scenario, arguments, options, known, told) : 0;
   }
   const auto& violation = *walked->report.violation;
-  fmt::print("  {}\n", violation.what);
-  Tell(scenario, arguments, options.bugs, violation.path);
-  fmt::print("  again: dev explore {}{}{} --replay {}{}\n", scenario->file,
+  told.Print("  {}\n", violation.what);
+  Tell(scenario, arguments, options.bugs, violation.path, told);
+  told.Print("  again: dev explore {}{}{} --replay {}{}\n", scenario->file,
              arguments.plant.empty() ? "" : " --plant " + arguments.plant,
              arguments.crash ? " --crash" : "", berth::explore::PathText(violation.path),
              arguments.commit.empty() ? "" : " (at " + arguments.commit + ")");
@@ -189,7 +206,7 @@ int WalkOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& ar
 }
 
 // Each defect that the file names must be found within the states that it states.
-int WalkPlanted(const std::shared_ptr<const Scenario>& scenario) {
+int WalkPlanted(const std::shared_ptr<const Scenario>& scenario, Told& told) {
   int missed = 0;
   for (const auto& plant : scenario->plants) {
     const berth::sim::NamedBug* bug = berth::sim::FindPlanted(plant.name);
@@ -198,23 +215,69 @@ int WalkPlanted(const std::shared_ptr<const Scenario>& scenario) {
     const Report& report = walked->report;
     const bool found = report.violation && report.violation->what.contains(bug->sign);
     if (!found) ++missed;
-    fmt::print("{:<24} {:<32} {} within {} of {}{}\n", scenario->name, plant.name,
+    told.Print("{:<24} {:<32} {} within {} of {}{}\n", scenario->name, plant.name,
                found ? "found" : "NOT FOUND", report.states, Counted(plant.states, "state"),
                report.violation ? ": " + report.violation->what : "");
-    std::fflush(stdout);
   }
   return missed == 0 ? 0 : 1;
 }
 
 // Tells a path again, or walks.
 int RunOne(const std::shared_ptr<const Scenario>& scenario, const Arguments& arguments,
-           const ExploreOptions& options) {
-  if (arguments.planted) return WalkPlanted(scenario);
-  if (arguments.replay.empty()) return WalkOne(scenario, arguments, options);
+           const ExploreOptions& options, Told& told) {
+  if (arguments.planted) return WalkPlanted(scenario, told);
+  if (arguments.replay.empty()) return WalkOne(scenario, arguments, options, told);
   const auto path = berth::explore::ParsePath(arguments.replay);
-  if (path) return Tell(scenario, arguments, options.bugs, *path);
+  if (path) return Tell(scenario, arguments, options.bugs, *path, told);
   fmt::print(stderr, "{}\n", path.error().message);
   return 2;
+}
+
+// All that is asked about the scenario of one file.
+Told RunFile(const std::string& file, const Arguments& arguments, const ExploreOptions& options) {
+  Told told;
+  const std::shared_ptr<const Scenario> scenario = Read(file, arguments.brute);
+  if (scenario == nullptr) return {.status = 2, .text = {}};
+  if (arguments.crash && !scenario->again) {
+    fmt::print(stderr, "{}: no line says that it is walked again with a crash\n", file);
+    return {.status = 2, .text = {}};
+  }
+  if (!arguments.crash) told.status = RunOne(scenario, arguments, options, told);
+  const bool both = arguments.replay.empty() && !arguments.planted;
+  if (arguments.crash || (both && scenario->again)) {
+    Arguments with_crash = arguments;
+    with_crash.crash = true;
+    const auto again = std::make_shared<const Scenario>(berth::explore::WithCrash(*scenario));
+    told.status = std::max(told.status, RunOne(again, with_crash, options, told));
+  }
+  return told;
+}
+
+// Tells of each file in the order of the files, as soon as those before it are done.
+int RunFiles(const Arguments& arguments, const ExploreOptions& options) {
+  std::atomic<size_t> next = 0;
+  berth::Mutex mutex;
+  // Under `mutex`: clang has no way to say so of local variables.
+  std::vector<std::optional<Told>> told(arguments.files.size());
+  size_t printed = 0;
+  int worst = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < arguments.files.size(); i = next++) {
+      Told one = RunFile(arguments.files[i], arguments, options);
+      const berth::MutexLock lock(mutex);
+      worst = std::max(worst, one.status);
+      told[i] = std::move(one);
+      for (; printed < told.size() && told[printed]; ++printed) {
+        std::fputs(std::exchange(told[printed]->text, {}).c_str(), stdout);
+      }
+      std::fflush(stdout);
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned i = 1; i < arguments.jobs; ++i) threads.emplace_back(work);
+  work();
+  threads.clear();
+  return worst;
 }
 
 int Run(const Arguments& arguments) {
@@ -227,25 +290,7 @@ int Run(const Arguments& arguments) {
     }
     options.bugs = bug->bugs;
   }
-  Arguments with_crash = arguments;
-  with_crash.crash = true;
-  const bool both = arguments.replay.empty() && !arguments.planted;
-  int worst = 0;
-  for (const std::string& file : arguments.files) {
-    const std::shared_ptr<const Scenario> scenario = Read(file, arguments.brute);
-    if (scenario == nullptr) return 2;
-    if (arguments.crash && !scenario->again) {
-      fmt::print(stderr, "{}: no line says that it is walked again with a crash\n", file);
-      return 2;
-    }
-    if (!arguments.crash) worst = std::max(worst, RunOne(scenario, arguments, options));
-    if (arguments.crash || (both && scenario->again)) {
-      const auto again = std::make_shared<const Scenario>(berth::explore::WithCrash(*scenario));
-      worst = std::max(worst, RunOne(again, with_crash, options));
-    }
-    std::fflush(stdout);
-  }
-  return worst;
+  return RunFiles(arguments, options);
 }
 
 }  // namespace
@@ -269,6 +314,8 @@ int main(int argc, char** argv) {
   app.add_option("--random", arguments.random,
                  "play each scenario so many times with the real controllers and kubelets too");
   app.add_option("--first", arguments.first, "the first of the seeds to play");
+  arguments.jobs = std::max(1U, std::thread::hardware_concurrency());
+  app.add_option("--jobs", arguments.jobs, "scenarios at once")->check(CLI::Range(1, 64));
   app.add_flag("--brute", arguments.brute, "leave out no order, to compare");
   app.add_flag("--table", arguments.table, "print a row per scenario, as docs/RACES.md has it");
   app.add_flag("--crash", arguments.crash,

@@ -109,27 +109,41 @@ int RunMany(uint64_t first, uint64_t count, unsigned workers, bool unseed) {
   return totals.failed == 0 && AllFired(totals) ? 0 : 1;
 }
 
-// Each planted bug must be found within the seeds, by the violation that it stands for.
-int RunPlanted(uint64_t first, uint64_t count) {
-  int missed = 0;
-  for (const berth::sim::NamedBug& bug : berth::sim::AllPlantedBugs()) {
-    std::string found;
-    for (uint64_t seed = first; seed < first + count && found.empty(); ++seed) {
-      const RunResult result = RunSeed({.seed = seed, .bugs = bug.bugs});
-      if (Found(bug, result)) {
-        found = fmt::format("found by seed {}: {}", seed, result.violations.front());
-      } else if (!result.violations.empty()) {
-        fmt::print("{:<32} seed {} shows something else: {}\n", bug.name, seed,
-                   result.violations.front());
-      }
+// What is told of a bug: at which of the seeds it was found. It must be by the violation that it
+// stands for.
+std::string FindBug(const berth::sim::NamedBug& bug, uint64_t first, uint64_t count, bool& found) {
+  std::string text;
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const RunResult result = RunSeed({.seed = seed, .bugs = bug.bugs});
+    if (Found(bug, result)) {
+      found = true;
+      return text + fmt::format("{:<32} found by seed {}: {}\n", bug.name, seed,
+                                result.violations.front());
     }
-    if (found.empty()) {
-      ++missed;
-      found = fmt::format("NOT FOUND in {} seeds", count);
+    if (!result.violations.empty()) {
+      text += fmt::format("{:<32} seed {} shows something else: {}\n", bug.name, seed,
+                          result.violations.front());
     }
-    fmt::print("{:<32} {}\n", bug.name, found);
-    std::fflush(stdout);
   }
+  return text + fmt::format("{:<32} NOT FOUND in {} seeds\n", bug.name, count);
+}
+
+int RunPlanted(uint64_t first, uint64_t count, unsigned workers) {
+  const auto bugs = berth::sim::AllPlantedBugs();
+  std::atomic<size_t> next = 0;
+  std::atomic<int> missed = 0;
+  const auto work = [&] {
+    for (size_t i = next++; i < bugs.size(); i = next++) {
+      bool found = false;
+      const std::string text = FindBug(bugs[i], first, count, found);
+      if (!found) ++missed;
+      std::fputs(text.c_str(), stdout);
+      std::fflush(stdout);
+    }
+  };
+  std::vector<std::jthread> threads;
+  for (unsigned i = 0; i < workers; ++i) threads.emplace_back(work);
+  threads.clear();
   return missed == 0 ? 0 : 1;
 }
 
@@ -151,7 +165,7 @@ int main(int argc, char** argv) {
   app.add_flag("--planted", planted, "run the planted bugs instead: each must be found");
   app.add_flag("--unseed,!--no-unseed", unseed, "run every 16th seed twice and compare the bytes");
   CLI11_PARSE(app, argc, argv);
-  if (planted) return RunPlanted(first, seeds);
+  if (planted) return RunPlanted(first, seeds, workers);
   if (one->count() > 0) return RunOne(seed);
   return RunMany(first, seeds, workers, unseed);
 }
