@@ -292,13 +292,28 @@ int ComparePathElements(std::string_view a, std::string_view b) {
   return order != 0 ? order : a.compare(b);
 }
 
-std::string PathElementText(std::string_view element) {
-  const auto text_of = [](const Json& value) {
-    if (value.is_string()) return QuoteGo(value.get_string());
-    std::string text;
+namespace {
+
+// A value as upstream shows it in a path: maps without braces.
+std::string ValueText(const Json& value) {
+  if (value.is_string()) return QuoteGo(value.get_string());
+  std::string text;
+  if (const JsonObject* members = value.if_object()) {
+    for (const auto& member : *members)
+      text += fmt::format("{}={}", std::string_view(member.key()), ValueText(member.value()));
+  } else if (const JsonArray* items = value.if_array()) {
+    for (const Json& item : *items)
+      text += fmt::format("{}{}", text.empty() ? "" : ",", ValueText(item));
+    text = fmt::format("[{}]", text);
+  } else {
     AppendScalar(value, text);
-    return text;
-  };
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string PathElementText(std::string_view element) {
   switch (KindRank(element)) {
     case 0:
       return fmt::format(".{}", element.substr(2));
@@ -308,13 +323,13 @@ std::string PathElementText(std::string_view element) {
       if (keys.is_object()) {
         for (const auto& item : keys.get_object()) {
           if (out.size() > 1) out += ',';
-          out += fmt::format("{}={}", std::string_view(item.key()), text_of(item.value()));
+          out += fmt::format("{}={}", std::string_view(item.key()), ValueText(item.value()));
         }
       }
       return out + "]";
     }
     case 2:
-      return fmt::format("[={}]", text_of(ParseText(element.substr(2))));
+      return fmt::format("[={}]", ValueText(ParseText(element.substr(2))));
     default:
       return fmt::format("[{}]", element.substr(2));
   }

@@ -54,6 +54,9 @@ TEST(FieldSet, PathsAreSaidAsMessagesSayThem) {
             R"(.ports[containerPort=80,protocol="TCP"])");
   EXPECT_EQ(PathText({"f:finalizers", R"(v:"x/y")"}), R"(.finalizers[="x/y"])");
   EXPECT_EQ(PathText({"f:a", "i:3"}), ".a[3]");
+  // Which no schema has as a key.
+  EXPECT_EQ(PathText({"f:a", R"(k:{"name":{}})"}), ".a[name=]");
+  EXPECT_EQ(PathText({"f:a", R"(v:[{"b":1},"x"])"}), R"(.a[=[b=1,"x"]])");
 }
 
 TEST(FieldSet, ATreeGoesWithAllThatIsBelowIt) {

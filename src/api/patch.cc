@@ -252,8 +252,15 @@ bool IsDeeperThan(const Json& value, int64_t levels) {
                              [&](const auto& member) { return deeper(member.value()); });
 }
 
-// Drops the null members of a value that had nothing to merge with.
+// Drops the null members of a value that had nothing to merge with, those of objects in lists too;
+// what is null in a list itself stays.
 Json WithoutNulls(const Json& value) {
+  if (const JsonArray* items = value.if_array()) {
+    JsonArray kept;
+    kept.reserve(items->size());
+    for (const Json& item : *items) kept.push_back(WithoutNulls(item));
+    return kept;
+  }
   const JsonObject* members = value.if_object();
   if (members == nullptr) return value;
   JsonObject kept;

@@ -132,6 +132,13 @@ TEST(JsonPatchTest, IsLimited) {
   EXPECT_EQ(ApplyJsonPatch(document, deep).error().code, ErrorCode::kTooLarge);
 }
 
+// As kube-apiserver's library has it, beyond the RFC.
+TEST(MergePatchTest, NullsGoFromObjectsOfListsAndStayInLists) {
+  EXPECT_EQ(boost::json::serialize(ApplyMergePatch(
+                Parse(R"({"a":[1]})"), Parse(R"({"a":[{"b":null,"c":[{"d":null}]},null]})"))),
+            R"({"a":[{"c":[{}]},null]})");
+}
+
 TEST(MergePatchTest, FollowsTheRfc) {
   const std::vector<Row> rows = {
       {R"({"a":"b"})", R"({"a":"c"})", R"({"a":"c"})"},

@@ -240,7 +240,7 @@ Result<std::string> KeyOf(const Json& item, std::string_view merge_key) {
   const JsonObject* object = item.if_object();
   const Json* key = object == nullptr ? nullptr : object->if_contains(merge_key);
   if (key == nullptr) {
-    return Invalid(
+    return Refused(
         fmt::format("map: {} does not contain declared merge key: {}", PrintGo(item), merge_key));
   }
   return TextOfKey(*key);

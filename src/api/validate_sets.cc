@@ -9,6 +9,7 @@
 #include "api/cron.h"
 #include "api/object.h"
 #include "api/validate_pod.h"
+#include "api/validate_storage.h"
 #include "api/validate_workloads.h"
 
 namespace berth::api::rules {
@@ -138,6 +139,12 @@ void CheckStatefulSpec(FieldErrors& errors, const Path& path, const Json& spec, 
     const Path at = path.At("persistentVolumeClaimRetentionPolicy");
     CheckEnum(errors, at.At("whenDeleted"), TextAt(*retention, "whenDeleted"), kPolicies);
     CheckEnum(errors, at.At("whenScaled"), TextAt(*retention, "whenScaled"), kPolicies);
+  }
+  // Later they can't be changed.
+  const JsonArray& claims = ArrayAt(spec, "volumeClaimTemplates");
+  for (size_t i = 0; is_new && i < claims.size(); ++i) {
+    const Path at = path.At("volumeClaimTemplates", i);
+    CheckClaimSpec(errors, at.At("spec"), OrEmptyObject(FindMember(claims[i], "spec")));
   }
   constexpr std::array<std::string_view, 2> kCounts = {"replicas", "minReadySeconds"};
   CheckNonnegative(errors, path, spec, kCounts);

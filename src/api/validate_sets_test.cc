@@ -37,59 +37,64 @@ TEST(ValidateSetsTest, ReplicationControllers) {
 }
 
 TEST(ValidateSetsTest, StatefulSets) {
-  ExpectRows(KindId::kStatefulSet,
-             R"({"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"x","namespa)"
-             R"(ce":"n"},"spec":{"serviceName":"s","selector":{"matchLabels":{"a":"b"}},"tem)"
-             R"(plate":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","i)"
-             R"(mage":"i"}]}}}})",
-             {
-                 {R"({"spec":{"replicas":-1}})",
-                  "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
-                 {R"({"spec":{"minReadySeconds":-2}})",
-                  "spec.minReadySeconds: Invalid value: -2: must be greater than or equal to 0"},
-                 {R"({"metadata":{"name":"x.y"}})",
-                  "metadata.name: Invalid value: \"x.y\": must not contain dots"},
-                 {R"({"spec":{"podManagementPolicy":"Maybe"}})",
-                  "spec.podManagementPolicy: Invalid value: \"Maybe\": must be 'OrderedReady' or "
-                  "'Parallel'"},
-                 {R"({"spec":{"updateStrategy":{"type":"Maybe"}}})",
-                  "spec.updateStrategy: Invalid value: {\"Type\":\"Maybe\",\"RollingUpdate\":null"
-                  "}: must be 'RollingUpdate' or 'OnDelete'"},
-                 {R"({"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"partition":1})"
-                  R"(}}})",
-                  "spec.updateStrategy.rollingUpdate: Invalid value: {\"Partition\":1,\"MaxUnavai"
-                  "lable\":null}: only allowed for updateStrategy 'RollingUpdate'"},
-                 {R"({"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partitio)"
-                  R"(n":-1}}}})",
-                  "spec.updateStrategy.rollingUpdate.partition: Invalid value: -1: must be greate"
-                  "r than or equal to 0"},
-                 {R"({"spec":{"serviceName":"S_"}})",
-                  "spec.serviceName: Invalid value: \"S_\": a lowercase RFC 1123 label must consi"
-                  "st of lower case alphanumeric characters or '-', and must start and end with a"
-                  "n alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for valida"
-                  "tion is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"},
-                 {R"({"spec":{"selector":null}})",
-                  "spec.selector: Required value\nspec.template.metadata.labels: Invalid value: {"
-                  "\"a\":\"b\"}: `selector` does not match template `labels`"},
-                 {R"({"spec":{"selector":{"matchLabels":{"a":null}}}})",
-                  "spec.selector: Invalid value: {}: empty selector is invalid for statefulset"},
-                 {R"({"spec":{"selector":{"matchLabels":{"a":"x"}}}})",
-                  "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does n"
-                  "ot match template `labels`"},
-                 {R"({"spec":{"ordinals":{"start":-1}}})",
-                  "spec.ordinals.start: Invalid value: -1: must be greater than or equal to 0"},
-                 {R"({"spec":{"template":{"spec":{"restartPolicy":"Never","activeDeadlineSeconds")"
-                  R"(:5}}}})",
-                  "spec.template.spec.restartPolicy: Unsupported value: \"Never\": supported valu"
-                  "es: \"Always\"\nspec.template.spec.activeDeadlineSeconds: Forbidden: activeDea"
-                  "dlineSeconds in StatefulSet is not Supported"},
-                 {R"({"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Maybe"}}})",
-                  "spec.persistentVolumeClaimRetentionPolicy.whenDeleted: Unsupported value: \"Ma"
-                  "ybe\": supported values: \"Retain\", \"Delete\""},
-                 {R"({"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i","volumeMo)"
-                  R"(unts":[{"name":"d","mountPath":"/d"}]}]}}}})",
-                  "spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"d\""},
-             });
+  ExpectRows(
+      KindId::kStatefulSet,
+      R"({"apiVersion":"apps/v1","kind":"StatefulSet","metadata":{"name":"x","namespa)"
+      R"(ce":"n"},"spec":{"serviceName":"s","selector":{"matchLabels":{"a":"b"}},"tem)"
+      R"(plate":{"metadata":{"labels":{"a":"b"}},"spec":{"containers":[{"name":"c","i)"
+      R"(mage":"i"}]}}}})",
+      {
+          {R"({"spec":{"replicas":-1}})",
+           "spec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+          {R"({"spec":{"minReadySeconds":-2}})",
+           "spec.minReadySeconds: Invalid value: -2: must be greater than or equal to 0"},
+          {R"({"metadata":{"name":"x.y"}})",
+           "metadata.name: Invalid value: \"x.y\": must not contain dots"},
+          {R"({"spec":{"podManagementPolicy":"Maybe"}})",
+           "spec.podManagementPolicy: Invalid value: \"Maybe\": must be 'OrderedReady' or "
+           "'Parallel'"},
+          {R"({"spec":{"updateStrategy":{"type":"Maybe"}}})",
+           "spec.updateStrategy: Invalid value: {\"Type\":\"Maybe\",\"RollingUpdate\":null"
+           "}: must be 'RollingUpdate' or 'OnDelete'"},
+          {R"({"spec":{"updateStrategy":{"type":"OnDelete","rollingUpdate":{"partition":1})"
+           R"(}}})",
+           "spec.updateStrategy.rollingUpdate: Invalid value: {\"Partition\":1,\"MaxUnavai"
+           "lable\":null}: only allowed for updateStrategy 'RollingUpdate'"},
+          {R"({"spec":{"updateStrategy":{"type":"RollingUpdate","rollingUpdate":{"partitio)"
+           R"(n":-1}}}})",
+           "spec.updateStrategy.rollingUpdate.partition: Invalid value: -1: must be greate"
+           "r than or equal to 0"},
+          {R"({"spec":{"volumeClaimTemplates":[{"metadata":{"name":"v"}}],"replicas":-1}})",
+           "spec.volumeClaimTemplates[0].spec.accessModes: Required value: at least 1 access "
+           "mode is required\nspec.volumeClaimTemplates[0].spec.resources[storage]: Required "
+           "value\nspec.replicas: Invalid value: -1: must be greater than or equal to 0"},
+          {R"({"spec":{"serviceName":"S_"}})",
+           "spec.serviceName: Invalid value: \"S_\": a lowercase RFC 1123 label must consi"
+           "st of lower case alphanumeric characters or '-', and must start and end with a"
+           "n alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for valida"
+           "tion is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')"},
+          {R"({"spec":{"selector":null}})",
+           "spec.selector: Required value\nspec.template.metadata.labels: Invalid value: {"
+           "\"a\":\"b\"}: `selector` does not match template `labels`"},
+          {R"({"spec":{"selector":{"matchLabels":{"a":null}}}})",
+           "spec.selector: Invalid value: {}: empty selector is invalid for statefulset"},
+          {R"({"spec":{"selector":{"matchLabels":{"a":"x"}}}})",
+           "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does n"
+           "ot match template `labels`"},
+          {R"({"spec":{"ordinals":{"start":-1}}})",
+           "spec.ordinals.start: Invalid value: -1: must be greater than or equal to 0"},
+          {R"({"spec":{"template":{"spec":{"restartPolicy":"Never","activeDeadlineSeconds")"
+           R"(:5}}}})",
+           "spec.template.spec.restartPolicy: Unsupported value: \"Never\": supported valu"
+           "es: \"Always\"\nspec.template.spec.activeDeadlineSeconds: Forbidden: activeDea"
+           "dlineSeconds in StatefulSet is not Supported"},
+          {R"({"spec":{"persistentVolumeClaimRetentionPolicy":{"whenDeleted":"Maybe"}}})",
+           "spec.persistentVolumeClaimRetentionPolicy.whenDeleted: Unsupported value: \"Ma"
+           "ybe\": supported values: \"Retain\", \"Delete\""},
+          {R"({"spec":{"template":{"spec":{"containers":[{"name":"c","image":"i","volumeMo)"
+           R"(unts":[{"name":"d","mountPath":"/d"}]}]}}}})",
+           "spec.template.spec.containers[0].volumeMounts[0].name: Not found: \"d\""},
+      });
 }
 
 TEST(ValidateSetsTest, DaemonSets) {

@@ -147,8 +147,9 @@ void CheckVolumeSource(FieldErrors& errors, const Path& path, const Json& spec) 
 
 // ---- Claims ------------------------------------------------------------------------------------
 
-void CheckClaimSpec(FieldErrors& errors, const Json& spec) {
-  const Path path("spec");
+}  // namespace
+
+void CheckClaimSpec(FieldErrors& errors, const Path& path, const Json& spec) {
   CheckModes(errors, path, spec, "at least 1 access mode is required");
   if (const Json* selector = FindMember(spec, "selector")) {
     CheckLabelSelector(errors, path.At("selector"), *selector);
@@ -164,6 +165,8 @@ void CheckClaimSpec(FieldErrors& errors, const Json& spec) {
   CheckVolumeMode(errors, path, spec);
   CheckClassName(errors, path, spec, "volumeAttributesClassName");
 }
+
+namespace {
 
 // A claim's spec without what may change: the volume and the class, once, and amounts of a claim
 // that is bound.
@@ -314,7 +317,7 @@ void CheckVolume(FieldErrors& errors, const Json* old, const Json& object) {
 void CheckClaim(FieldErrors& errors, const Json* old, const Json& object) {
   if (old != nullptr) CheckMetaUpdate(errors, *old, object);
   CheckMeta(errors, object, true, CheckDns1123Subdomain);
-  CheckClaimSpec(errors, OrEmptyObject(FindMember(object, "spec")));
+  CheckClaimSpec(errors, Path("spec"), OrEmptyObject(FindMember(object, "spec")));
   if (old != nullptr) CheckClaimUpdate(errors, *old, object);
 }
 

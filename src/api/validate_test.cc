@@ -401,6 +401,9 @@ TEST(ValidateWorkloadsTest, Jobs) {
         "spec.managedBy: Invalid value: \"me\": must be a domain-prefixed path (such as "
         "\"acme.io/foo\")"}});
   const Json job = Made(KindId::kJob, kJob, "{}");
+  // What a selector would be of is not asked where there is none.
+  const Json unselected = Made(KindId::kJob, kJob, R"({"spec":{"selector":null}})");
+  EXPECT_FALSE(Show(ValidateUpdate(KindId::kJob, job, unselected)).contains("controller-uid"));
   // As Kueue's webhook has it; what is in no queue may say what it likes.
   ExpectRows(KindId::kJob, kJob,
              {{R"({"metadata":{"annotations":{"kueue.x-k8s.io/job-min-parallelism":"x"}}})", ""},

@@ -244,7 +244,7 @@ void CheckHasLabel(FieldErrors& errors, const Path& labels_path, const JsonObjec
 }
 
 void CheckGeneratedSelector(FieldErrors& errors, const Json& job) {
-  if (FlagAt(job, "spec.manualSelector")) return;
+  if (FlagAt(job, "spec.manualSelector") || FindPath(job, "spec.selector") == nullptr) return;
   const std::string_view uid = TextAt(job, "metadata.uid");
   const std::string_view name = TextAt(job, "metadata.name");
   const Path spec("spec");

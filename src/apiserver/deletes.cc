@@ -314,14 +314,17 @@ Outcome<void> CheckDeletion(const WriteContext& context, const store::StoredObje
     problem.error().kind = kind.name;
     return problem;
   };
+  // Upstream deletes namespaces by a way of their own.
+  const auto conflict_of_namespace = [&](const char* what, const std::string& wanted,
+                                         const std::string& found) {
+    return Conflict({.kind = kind, .name = target.name},
+                    fmt::format("Precondition failed: {} in precondition: {}, {} in object meta: "
+                                "{}",
+                                what, wanted, what, found));
+  };
+  const bool is_namespace = kind.id == KindId::kNamespace;
   if (!options.uid.empty() && options.uid != target.uid) {
-    if (kind.id == KindId::kNamespace) {
-      // Upstream deletes them by a way of their own.
-      return Conflict({.kind = kind, .name = target.name},
-                      fmt::format("Precondition failed: UID in precondition: {}, UID in object "
-                                  "meta: {}",
-                                  options.uid, target.uid));
-    }
+    if (is_namespace) return conflict_of_namespace("UID", options.uid, target.uid);
     return conflict(
         fmt::format("the UID in the precondition ({}) does not match the UID in record ({}). The "
                     "object might have been deleted and then recreated",
@@ -329,6 +332,8 @@ Outcome<void> CheckDeletion(const WriteContext& context, const store::StoredObje
   }
   const std::string version = std::to_string(target.revision);
   if (!options.resource_version.empty() && options.resource_version != version) {
+    if (is_namespace)
+      return conflict_of_namespace("ResourceVersion", options.resource_version, version);
     return conflict(fmt::format(
         "the ResourceVersion in the precondition ({}) does not match the ResourceVersion in record "
         "({}). The object might have been modified",

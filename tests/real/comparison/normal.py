@@ -9,7 +9,7 @@ UID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 ADDRESS = re.compile(r"\b10\.(0\.0|96\.\d+)\.\d+\b")
 AGE = re.compile(r"\d+s")
 # The version that a message names.
-RECORD = re.compile(r"in record \(\d+\)")
+RECORD = re.compile(r"in (record \(|object meta: )\d+\b")
 PLACE = re.compile(r" \(line \d+, column \d+, offset \d+\)")
 # A whole object within a message, which has all of these in it again.
 OBJECT = re.compile(r'"\{\\"(addressType|apiVersion|kind|metadata)\\".*\}"')
@@ -37,7 +37,7 @@ class Names:
         text = ADDRESS.sub("<address>", TIME.sub("<time>", UID.sub(self.uid, text)))
         # Of JSON that can't be read berth says where, besides.
         text = PLACE.sub("", text)
-        text = RECORD.sub("in record (<version>)", OBJECT.sub('"<object>"', text))
+        text = RECORD.sub(r"in \1<version>", OBJECT.sub('"<object>"', text))
         for prefix in self.prefixes:
             text = re.sub(re.escape(prefix) + r"[a-z0-9]{5}\b", prefix + "<generated>", text)
         return text
@@ -46,9 +46,15 @@ class Names:
         if isinstance(value, dict):
             # Descriptions of columns are Kubernetes' own sentences.
             dropped = ("description",) if key == "columnDefinitions" else ()
-            return {k: self.value(v, k) for k, v in value.items() if k not in dropped}
+            made = {k: self.value(v, k) for k, v in value.items() if k not in dropped}
+            # Objects with a random end stand in a list in an order of their own.
+            if str(made.get("name", "")).endswith("<generated>") and "uid" in made:
+                made["uid"] = "<uid>"
+            return made
         if isinstance(value, list):
-            return [self.value(v, key) for v in value]
+            made = [self.value(v, key) for v in value]
+            # They stand by their time first, and a second may end between two writes to one server.
+            return sorted(made, key=manager_of) if key == "managedFields" else made
         if not isinstance(value, str):
             return value
         if key == "resourceVersion":
@@ -58,6 +64,12 @@ class Names:
         if key == "cells" and AGE.fullmatch(value):
             return "<age>"
         return self.text(value)
+
+
+def manager_of(entry):
+    """What tells managed fields of one object apart."""
+    known = entry if isinstance(entry, dict) else {}
+    return [str(known.get(key, "")) for key in ("operation", "manager", "subresource", "apiVersion")]
 
 
 def of_answer(answer, names):
