@@ -409,7 +409,10 @@ void ApplyDefaults(const Kind& type, Json& object) {
 }
 
 void AddHeld(const Kind& kind, Json& object) {
-  if (kind.id == KindId::kDaemonSet) SetTemplateGeneration(object, 0);
+  if (kind.id == KindId::kDaemonSet &&
+      FindMember(ObjectAt(object, "metadata.annotations"), kTemplateGeneration) == nullptr) {
+    SetTemplateGeneration(object, 0);
+  }
 }
 
 void ApplyDefaultsWithoutSpec(const Kind& kind, Json& object) {

@@ -105,6 +105,12 @@ Messages CheckDns1123Subdomain(std::string_view text) {
   return messages;
 }
 
+Messages CheckLongName(std::string_view text) {
+  Messages messages = CheckDns1123Subdomain(text);
+  if (text.size() > kSubdomainMax) messages.front() = MaxBytes(kSubdomainMax);
+  return messages;
+}
+
 Messages CheckDns1035Label(std::string_view text) {
   Messages messages;
   if (text.size() > kLabelMax) messages.push_back(MaxLength(kLabelMax));

@@ -12,6 +12,8 @@ using Messages = std::vector<std::string>;
 
 [[nodiscard]] Messages CheckDns1123Label(std::string_view text);
 [[nodiscard]] Messages CheckDns1123Subdomain(std::string_view text);
+// The same of the few kinds whose rules upstream generates: their bound is told in bytes.
+[[nodiscard]] Messages CheckLongName(std::string_view text);
 [[nodiscard]] Messages CheckDns1035Label(std::string_view text);
 // A label or annotation key, a resource name, a condition type: `name` or `prefix/name`.
 [[nodiscard]] Messages CheckQualifiedName(std::string_view text);

@@ -309,7 +309,7 @@ void CheckCronTemplate(FieldErrors& errors, const Path& path, const Json& spec) 
 }  // namespace
 
 void CheckReplicationController(FieldErrors& errors, const Json* old, const Json& object) {
-  CheckHead(errors, old, object, CheckDns1123Subdomain);
+  CheckHead(errors, old, object, CheckLongName);
   const Path path("spec");
   const Json& spec = OrEmptyObject(FindMember(object, "spec"));
   CheckCount(errors, path, spec, "minReadySeconds");

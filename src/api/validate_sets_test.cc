@@ -17,6 +17,10 @@ TEST(ValidateSetsTest, ReplicationControllers) {
                  {R"({"spec":{"minReadySeconds":-1}})",
                   "spec.minReadySeconds: Invalid value: -1: must be greater than or equal to 0"},
                  {R"({"spec":{"template":null}})", "spec.template: Required value"},
+                 // Of other kinds it is characters.
+                 {R"({"metadata":{"name":")" + std::string(254, 'x') + R"("}})",
+                  "metadata.name: Invalid value: \"" + std::string(254, 'x') +
+                      "\": must be no more than 253 bytes"},
                  {R"({"spec":{"selector":{"a":"x"}}})",
                   "spec.template.metadata.labels: Invalid value: {\"a\":\"b\"}: `selector` does n"
                   "ot match template `labels`"},

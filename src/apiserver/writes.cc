@@ -674,6 +674,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
     return std::unexpected(std::move(fresh.error()));
   }
   KeepServerMetadata(before, object);
+  if (subresource == api::Subresource::kNone) api::AddHeld(kind, object);
   std::string managed = ManagedAfter(context, old.get(), before, object);
   if (context.webhooks != nullptr) {
     Outcome<void> changed =
