@@ -402,8 +402,13 @@ TEST(ValidateWorkloadsTest, Jobs) {
         "\"acme.io/foo\")"}});
   const Json job = Made(KindId::kJob, kJob, "{}");
   // What a selector would be of is not asked where there is none.
-  const Json unselected = Made(KindId::kJob, kJob, R"({"spec":{"selector":null}})");
-  EXPECT_FALSE(Show(ValidateUpdate(KindId::kJob, job, unselected)).contains("controller-uid"));
+  Json unselected = job;
+  RemovePath(unselected, "spec.selector");
+  RemovePath(unselected, "spec.template.metadata.labels");
+  const std::string problems = Show(ValidateUpdate(KindId::kJob, job, unselected));
+  EXPECT_FALSE(problems.contains("controller-uid")) << problems;
+  EXPECT_TRUE(problems.contains("spec.selector: Required value\nspec.template.metadata.labels: "))
+      << problems;
   // As Kueue's webhook has it; what is in no queue may say what it likes.
   ExpectRows(KindId::kJob, kJob,
              {{R"({"metadata":{"annotations":{"kueue.x-k8s.io/job-min-parallelism":"x"}}})", ""},

@@ -223,14 +223,13 @@ void CheckJobSpec(FieldErrors& errors, const Json& object) {
   const Json* selector = FindMember(spec, "selector");
   if (selector == nullptr) {
     AddRequired(errors, path.At("selector"));
-    return;
+  } else {
+    CheckLabelSelector(errors, path.At("selector"), *selector);
   }
-  CheckLabelSelector(errors, path.At("selector"), *selector);
-  const JsonObject& labels = ObjectAt(spec, "template.metadata.labels");
-  if (Selects(selector, labels)) return;
+  const Json& pods = OrEmptyObject(FindMember(spec, "template"));
+  if (Selects(selector, ObjectAt(pods, "metadata.labels"))) return;
   const Path pods_path = path.At("template");
-  const Path meta = pods_path.At("metadata");
-  AddInvalid(errors, meta.At("labels"), Json(labels), std::string(kMismatch));
+  AddMismatch(errors, pods_path, pods);
 }
 
 void CheckHasLabel(FieldErrors& errors, const Path& labels_path, const JsonObject& labels,
