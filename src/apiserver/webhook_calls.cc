@@ -24,10 +24,6 @@ using api::Json;
 using api::JsonObject;
 using api::KindId;
 
-// What upstream lets warnings take: all of them while they are within this, then each cut short.
-constexpr size_t kWarningBytesMax = 4096;
-constexpr size_t kLongWarningBytesMax = 256;
-
 const Identity& UserOf(const WriteContext& context) {
   static const Identity kServer{.user = "system:apiserver", .groups = {"system:masters"}};
   return context.request.requester == nullptr ? kServer : context.request.requester->identity;
@@ -175,17 +171,7 @@ std::string TextFor(const WriteContext& context, const Reviewed& reviewed, const
 // ---- What they say -----------------------------------------------------------------------------
 
 void TakeWarnings(WriteContext& context, const Verdict& verdict) {
-  for (const std::string& warning : verdict.warnings) {
-    if (std::ranges::find(context.warnings, warning) != context.warnings.end()) continue;
-    size_t sum = 0;
-    for (const std::string& each : context.warnings) sum += each.size();
-    if (sum + warning.size() <= kWarningBytesMax) {
-      context.warnings.push_back(warning);
-    } else if (sum + kLongWarningBytesMax <= kWarningBytesMax) {
-      const std::string_view cut = std::string_view(warning).substr(0, kLongWarningBytesMax);
-      context.warnings.emplace_back(cut.substr(0, codec::ValidUtf8Prefix(cut)));
-    }
-  }
+  for (const std::string& warning : verdict.warnings) AddWarning(context, warning);
 }
 
 // Whether a write may go on after a verdict.

@@ -13,6 +13,7 @@
 #include "api/names.h"
 #include "api/object.h"
 #include "api/quota.h"
+#include "api/spec_warnings.h"
 #include "api/timestamp.h"
 #include "api/validate.h"
 #include "api/versions.h"
@@ -128,6 +129,11 @@ void DropRepeatedOwners(WriteContext& context, Json& object) {
                   "references in 1.20+, and may reject such requests as early as 1.24; please fix "
                   "your requests; duplicate UID(s) observed: {}",
                   fmt::join(repeated, ", ")));
+}
+
+void WarnOfSpec(WriteContext& context, const Json* old, const Json& object) {
+  for (const std::string& warning : api::SpecWarnings(*context.request.kind, old, object))
+    AddWarning(context, warning);
 }
 
 bool Exists(const WriteContext& context, std::string_view name) {
@@ -534,6 +540,21 @@ WriteResult HandleWrite(const WriteTools& tools, const ResourceRequest& request)
   return result;
 }
 
+void AddWarning(WriteContext& context, std::string_view warning) {
+  // What upstream lets warnings take: all of them while they are within this, then each cut short.
+  constexpr size_t kBytesMax = 4096;
+  constexpr size_t kLongBytesMax = 256;
+  if (std::ranges::find(context.warnings, warning) != context.warnings.end()) return;
+  size_t sum = 0;
+  for (const std::string& each : context.warnings) sum += each.size();
+  if (sum + warning.size() <= kBytesMax) {
+    context.warnings.emplace_back(warning);
+  } else if (sum + kLongBytesMax <= kBytesMax) {
+    const std::string_view cut = warning.substr(0, kLongBytesMax);
+    context.warnings.emplace_back(cut.substr(0, codec::ValidUtf8Prefix(cut)));
+  }
+}
+
 WriteResult Create(WriteContext& context) {
   const api::Kind& kind = *context.request.kind;
   Outcome<Body> body =
@@ -574,6 +595,7 @@ WriteResult CreateFrom(WriteContext& context, Json object) {
           where));
     }
   }
+  WarnOfSpec(context, nullptr, object);
   if (const std::string warning = QueueWarning(kind, object); !warning.empty()) {
     context.warnings.push_back(warning);
   }
@@ -691,6 +713,7 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   std::ranges::move(api::ValidateUpdate(kind, before, object, subresource),
                     std::back_inserter(errors));
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
+  if (subresource == api::Subresource::kNone) WarnOfSpec(context, &before, object);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {
     return std::unexpected(std::move(admitted.error()));
   }

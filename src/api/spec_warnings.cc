@@ -1,0 +1,468 @@
+#include "api/spec_warnings.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
+
+#include "api/object.h"
+#include "api/quantity.h"
+
+namespace berth::api {
+namespace {
+
+// What it is about, and what is said.
+struct Note {
+  std::string_view key;
+  std::string_view text;
+};
+
+constexpr std::array<Note, 5> kOldLabels = {{
+    {"beta.kubernetes.io/arch", R"(deprecated since v1.14; use "kubernetes.io/arch" instead)"},
+    {"beta.kubernetes.io/os", R"(deprecated since v1.14; use "kubernetes.io/os" instead)"},
+    {"failure-domain.beta.kubernetes.io/region",
+     R"(deprecated since v1.17; use "topology.kubernetes.io/region" instead)"},
+    {"failure-domain.beta.kubernetes.io/zone",
+     R"(deprecated since v1.17; use "topology.kubernetes.io/zone" instead)"},
+    {"beta.kubernetes.io/instance-type",
+     R"(deprecated since v1.17; use "node.kubernetes.io/instance-type" instead)"},
+}};
+
+constexpr std::array<Note, 4> kOldVolumes = {{
+    {"gitRepo", "deprecated in v1.11, and disabled by default in v1.33+"},
+    {"glusterfs", "deprecated in v1.25, non-functional in v1.26+"},
+    {"cephfs", "deprecated in v1.28, non-functional in v1.31+"},
+    {"rbd", "deprecated in v1.28, non-functional in v1.31+"},
+}};
+
+constexpr std::string_view kOldSeccomp =
+    R"(non-functional in v1.27+; use the "seccompProfile" field instead)";
+constexpr std::string_view kOldAppArmor =
+    R"(deprecated since v1.30; use the "appArmorProfile" field instead)";
+constexpr std::string_view kMatchesNothing = "a null labelSelector results in matching no pod";
+
+template <size_t kCount>
+std::string_view TextOfNote(const std::array<Note, kCount>& notes, std::string_view key) {
+  const auto found = std::ranges::find(notes, key, &Note::key);
+  return found == notes.end() ? std::string_view() : found->text;
+}
+
+class Warner {
+ public:
+  [[nodiscard]] std::vector<std::string> Take() { return std::move(warnings_); }
+
+  // Of pods that `where` holds: "" for a pod itself, else the path of their template and a dot.
+  void OfPods(const std::string& where, const Json& pods);
+  // Of a claim whose spec is at `path`.
+  void OfClaim(const std::string& path, const Json& spec);
+  void OfStoredClaim(const Json& claim);
+  void OfVolume(const Json& volume);
+  void OfService(const Json& service);
+  void OfIngress(const Json& ingress);
+  void OfStorageClass(const Json& storage_class);
+  void OfJob(const Json& job);
+  void OfNode(const Json& node);
+
+ private:
+  template <typename... Args>
+  void Add(fmt::format_string<Args...> format, Args&&... args) {
+    warnings_.push_back(fmt::format(format, std::forward<Args>(args)...));
+  }
+  void Fraction(const std::string& path, const Json& amounts, std::string_view resource);
+  void OfTerm(const std::string& path, const Json& term);
+  void OfAffinity(const std::string& spec, const Json& pods);
+  void OfPodAffinity(const std::string& path, const Json& affinity);
+  void OfSpread(const std::string& spec, const Json& pods);
+  void OfVolumes(const std::string& spec, const Json& pods);
+  void OfNames(const std::string& spec, const Json& pods);
+  void OfContainers(const std::string& where, const Json& pods);
+  void OfContainer(const std::string& path, const Json& container);
+  void OfPorts(const std::string& spec, const Json& pods);
+
+  std::vector<std::string> warnings_;
+};
+
+constexpr std::array<std::string_view, 3> kContainerLists = {"initContainers", "containers",
+                                                             "ephemeralContainers"};
+
+void Warner::Fraction(const std::string& path, const Json& amounts, std::string_view resource) {
+  const Json* amount = FindMember(amounts, resource);
+  if (amount == nullptr) return;
+  const Result<Quantity> read = ParseQuantity(TextOf(*amount));
+  if (!read || read->is_whole()) return;
+  Add("{}[{}]: fractional byte value \"{}\" is invalid, must be an integer", path, resource,
+      ToString(*read));
+}
+
+void Warner::OfTerm(const std::string& path, const Json& term) {
+  const JsonArray& expressions = ArrayAt(term, "matchExpressions");
+  for (size_t i = 0; i < expressions.size(); ++i) {
+    const std::string_view key = TextAt(expressions[i], "key");
+    const std::string_view text = TextOfNote(kOldLabels, key);
+    if (!text.empty()) Add("{}.matchExpressions[{}].key: {} is {}", path, i, key, text);
+  }
+}
+
+void Warner::OfAffinity(const std::string& spec, const Json& pods) {
+  const std::string path = spec + ".affinity.nodeAffinity.";
+  const JsonArray& terms =
+      ArrayAt(pods,
+              "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution."
+              "nodeSelectorTerms");
+  for (size_t i = 0; i < terms.size(); ++i) {
+    OfTerm(fmt::format("{}requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[{}]",
+                       path, i),
+           terms[i]);
+  }
+  const JsonArray& preferred =
+      ArrayAt(pods, "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution");
+  for (size_t i = 0; i < preferred.size(); ++i) {
+    OfTerm(fmt::format("{}preferredDuringSchedulingIgnoredDuringExecution[{}].preference", path, i),
+           OrEmptyObject(FindMember(preferred[i], "preference")));
+  }
+}
+
+void Warner::OfPodAffinity(const std::string& path, const Json& affinity) {
+  const JsonArray& required = ArrayAt(affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+  for (size_t i = 0; i < required.size(); ++i) {
+    if (FindMember(required[i], "labelSelector") != nullptr) continue;
+    Add("{}.requiredDuringSchedulingIgnoredDuringExecution[{}].labelSelector: {}", path, i,
+        kMatchesNothing);
+  }
+  const JsonArray& preferred = ArrayAt(affinity, "preferredDuringSchedulingIgnoredDuringExecution");
+  for (size_t i = 0; i < preferred.size(); ++i) {
+    if (FindPath(preferred[i], "podAffinityTerm.labelSelector") != nullptr) continue;
+    Add("{}.preferredDuringSchedulingIgnoredDuringExecution[{}].podAffinityTerm.labelSelector: {}",
+        path, i, kMatchesNothing);
+  }
+}
+
+void Warner::OfSpread(const std::string& spec, const Json& pods) {
+  const JsonArray& constraints = ArrayAt(pods, "spec.topologySpreadConstraints");
+  for (size_t i = 0; i < constraints.size(); ++i) {
+    const std::string path = fmt::format("{}.topologySpreadConstraints[{}]", spec, i);
+    const std::string_view key = TextAt(constraints[i], "topologyKey");
+    const std::string_view text = TextOfNote(kOldLabels, key);
+    if (!text.empty()) Add("{}.topologyKey: {} is {}", path, key, text);
+    if (FindMember(constraints[i], "labelSelector") == nullptr)
+      Add("{}.labelSelector: {}", path, kMatchesNothing);
+  }
+}
+
+void Warner::OfClaim(const std::string& path, const Json& spec) {
+  const Json& resources = OrEmptyObject(FindMember(spec, "resources"));
+  for (const std::string_view list : {"requests", "limits"}) {
+    Fraction(fmt::format("{}.resources.{}", path, list), OrEmptyObject(FindMember(resources, list)),
+             "storage");
+  }
+}
+
+void Warner::OfVolumes(const std::string& spec, const Json& pods) {
+  const JsonArray& volumes = ArrayAt(pods, "spec.volumes");
+  for (size_t i = 0; i < volumes.size(); ++i) {
+    const std::string path = fmt::format("{}.volumes[{}]", spec, i);
+    for (const Note& old : kOldVolumes) {
+      if (FindMember(volumes[i], old.key) != nullptr) Add("{}.{}: {}", path, old.key, old.text);
+    }
+    if (const Json* claim = FindPath(volumes[i], "ephemeral.volumeClaimTemplate.spec"))
+      OfClaim(path + ".ephemeral.volumeClaimTemplate.spec", *claim);
+  }
+}
+
+void Warner::OfNames(const std::string& spec, const Json& pods) {
+  const auto seen_before = [](const JsonArray& list, size_t index, std::string_view member) {
+    const std::string_view text = TextAt(list[index], member);
+    return std::any_of(list.begin(), list.begin() + static_cast<ptrdiff_t>(index),
+                       [&](const Json& other) { return TextAt(other, member) == text; });
+  };
+  const JsonArray& aliases = ArrayAt(pods, "spec.hostAliases");
+  for (size_t i = 0; i < aliases.size(); ++i) {
+    if (!seen_before(aliases, i, "ip")) continue;
+    Add("{}.hostAliases[{}].ip: duplicate ip \"{}\"", spec, i, TextAt(aliases[i], "ip"));
+  }
+  const JsonArray& secrets = ArrayAt(pods, "spec.imagePullSecrets");
+  for (size_t i = 0; i < secrets.size(); ++i) {
+    const std::string_view name = TextAt(secrets[i], "name");
+    if (name.empty()) {
+      Add("{}.imagePullSecrets[{}].name: invalid empty name \"\"", spec, i);
+    } else if (seen_before(secrets, i, "name")) {
+      Add("{}.imagePullSecrets[{}].name: duplicate name \"{}\"", spec, i, name);
+    }
+  }
+}
+
+void Warner::OfContainer(const std::string& path, const Json& container) {
+  for (const std::string_view resource : {"memory", "ephemeral-storage"}) {
+    for (const std::string_view list : {"limits", "requests"}) {
+      const Json& resources = OrEmptyObject(FindMember(container, "resources"));
+      Fraction(fmt::format("{}.resources.{}", path, list),
+               OrEmptyObject(FindMember(resources, list)), resource);
+    }
+  }
+  const JsonArray& variables = ArrayAt(container, "env");
+  for (size_t i = 1; i < variables.size(); ++i) {
+    const std::string_view name = TextAt(variables[i], "name");
+    const bool hides =
+        std::any_of(variables.begin(), variables.begin() + static_cast<ptrdiff_t>(i),
+                    [&](const Json& other) { return TextAt(other, "name") == name; });
+    if (!hides) continue;
+    Add("{}.env[{}]: hides previous definition of \"{}\", which may be dropped when using apply",
+        path, i, name);
+  }
+}
+
+void Warner::OfContainers(const std::string& where, const Json& pods) {
+  const JsonObject& annotations = ObjectAt(pods, "metadata.annotations");
+  for (const std::string_view list : kContainerLists) {
+    const JsonArray& containers = ArrayAt(OrEmptyObject(FindMember(pods, "spec")), list);
+    for (size_t i = 0; i < containers.size(); ++i) {
+      const std::string seccomp = fmt::format("container.seccomp.security.alpha.kubernetes.io/{}",
+                                              TextAt(containers[i], "name"));
+      if (FindMember(annotations, seccomp) != nullptr)
+        Add("{}metadata.annotations[{}]: {}", where, seccomp, kOldSeccomp);
+      OfContainer(fmt::format("{}spec.{}[{}]", where, list, i), containers[i]);
+    }
+  }
+}
+
+// Ports of all containers stand for the pod's address: two may be one.
+void Warner::OfPorts(const std::string& spec, const Json& pods) {
+  struct Port {
+    std::string path;
+    const Json* port;
+  };
+  const auto number = [](const Port& of) { return IntegerAt(*of.port, "hostPort"); };
+  const auto address = [](const Port& of) { return TextAt(*of.port, "hostIP"); };
+  std::vector<Port> before;
+  for (const std::string_view list : kContainerLists) {
+    const JsonArray& containers = ArrayAt(OrEmptyObject(FindMember(pods, "spec")), list);
+    for (size_t i = 0; i < containers.size(); ++i) {
+      const JsonArray& ports = ArrayAt(containers[i], "ports");
+      for (size_t k = 0; k < ports.size(); ++k) {
+        Port one{.path = fmt::format("{}.{}[{}].ports[{}]", spec, list, i, k), .port = &ports[k]};
+        for (const Port& other : before) {
+          if (IntegerAt(*other.port, "containerPort") != IntegerAt(*one.port, "containerPort") ||
+              TextAt(*other.port, "protocol") != TextAt(*one.port, "protocol")) {
+            continue;
+          }
+          std::string_view how;
+          if (number(one) == number(other) && address(one) == address(other)) {
+            how = "duplicate";
+          } else if (number(one) == 0 || number(other) == 0) {
+            how = "overlapping";
+          } else if (number(one) == number(other) &&
+                     address(one).empty() != address(other).empty()) {
+            how = "dangerously ambiguous";
+          }
+          if (!how.empty()) Add("{}: {} port definition with {}", one.path, how, other.path);
+        }
+        before.push_back(std::move(one));
+      }
+    }
+  }
+}
+
+void Warner::OfPods(const std::string& where, const Json& pods) {
+  const std::string spec = where + "spec";
+  const JsonObject& annotations = ObjectAt(pods, "metadata.annotations");
+  for (const auto& annotation : annotations) {
+    if (annotation.key().starts_with("container.apparmor.security.beta.kubernetes.io/"))
+      Add("{}metadata.annotations[{}]: {}", where, std::string_view(annotation.key()),
+          kOldAppArmor);
+  }
+  for (const auto& label : ObjectAt(pods, "spec.nodeSelector")) {
+    const std::string_view text = TextOfNote(kOldLabels, label.key());
+    if (!text.empty()) Add("{}.nodeSelector[{}]: {}", spec, std::string_view(label.key()), text);
+  }
+  OfAffinity(spec, pods);
+  OfSpread(spec, pods);
+  if (FindMember(annotations, "scheduler.alpha.kubernetes.io/critical-pod") != nullptr)
+    Add("{}metadata.annotations[scheduler.alpha.kubernetes.io/critical-pod]: non-functional in "
+        "v1.16+; use the \"priorityClassName\" field instead",
+        where);
+  OfVolumes(spec, pods);
+  OfNames(spec, pods);
+  for (const std::string_view resource : {"memory", "ephemeral-storage"})
+    Fraction(spec + ".overhead", OrEmptyObject(FindPath(pods, "spec.overhead")), resource);
+  if (FindMember(annotations, "seccomp.security.alpha.kubernetes.io/pod") != nullptr)
+    Add("{}metadata.annotations[seccomp.security.alpha.kubernetes.io/pod]: {}", where, kOldSeccomp);
+  OfContainers(where, pods);
+  OfPorts(spec, pods);
+  if (IntegerAt(pods, "spec.terminationGracePeriodSeconds") < 0)
+    Add("{}.terminationGracePeriodSeconds: must be >= 0; negative values are invalid and will be "
+        "treated as 1",
+        spec);
+  OfPodAffinity(spec + ".affinity.podAffinity",
+                OrEmptyObject(FindPath(pods, "spec.affinity.podAffinity")));
+  OfPodAffinity(spec + ".affinity.podAntiAffinity",
+                OrEmptyObject(FindPath(pods, "spec.affinity.podAntiAffinity")));
+}
+
+void Warner::OfStoredClaim(const Json& claim) {
+  if (FindMember(ObjectAt(claim, "metadata.annotations"),
+                 "volume.beta.kubernetes.io/storage-class") != nullptr) {
+    Add("metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use "
+        "\"storageClassName\" attribute instead");
+  }
+  OfClaim("spec", OrEmptyObject(FindMember(claim, "spec")));
+}
+
+void Warner::OfVolume(const Json& volume) {
+  const JsonObject& annotations = ObjectAt(volume, "metadata.annotations");
+  if (FindMember(annotations, "volume.beta.kubernetes.io/storage-class") != nullptr) {
+    Add("metadata.annotations[volume.beta.kubernetes.io/storage-class]: deprecated since v1.8; use "
+        "\"storageClassName\" attribute instead");
+  }
+  if (TextAt(volume, "spec.persistentVolumeReclaimPolicy") == "Recycle") {
+    Add("spec.persistentVolumeReclaimPolicy: The Recycle reclaim policy is deprecated. Instead, "
+        "the recommended approach is to use dynamic provisioning.");
+  }
+  const JsonArray& terms = ArrayAt(volume, "spec.nodeAffinity.required.nodeSelectorTerms");
+  for (size_t i = 0; i < terms.size(); ++i)
+    OfTerm(fmt::format("spec.nodeAffinity.required.nodeSelectorTerms[{}]", i), terms[i]);
+  const Json& spec = OrEmptyObject(FindMember(volume, "spec"));
+  for (const Note& old : kOldVolumes) {
+    if (FindMember(spec, old.key) != nullptr) Add("spec.{}: {}", old.key, old.text);
+  }
+}
+
+void Warner::OfService(const Json& service) {
+  if (FindMember(ObjectAt(service, "metadata.annotations"),
+                 "service.kubernetes.io/topology-aware-hints") != nullptr) {
+    Add("annotation service.kubernetes.io/topology-aware-hints is deprecated, please use "
+        "service.kubernetes.io/topology-mode instead");
+  }
+  const bool addresses = !ArrayAt(service, "spec.externalIPs").empty();
+  if (TextAt(service, "spec.clusterIP") == "None") {
+    if (!TextAt(service, "spec.loadBalancerIP").empty())
+      Add("spec.loadBalancerIP is ignored for headless services");
+    if (addresses) Add("spec.externalIPs is ignored for headless services");
+    if (TextAt(service, "spec.sessionAffinity") == "ClientIP")
+      Add("spec.SessionAffinity is ignored for headless services");
+  }
+  if (TextAt(service, "spec.type") == "ExternalName" && addresses)
+    Add("spec.externalIPs is ignored when spec.type is \"ExternalName\"");
+}
+
+void Warner::OfIngress(const Json& ingress) {
+  if (FindMember(ObjectAt(ingress, "metadata.annotations"), "kubernetes.io/ingress.class") ==
+      nullptr) {
+    return;
+  }
+  Add("annotation \"kubernetes.io/ingress.class\" is deprecated, please use "
+      "'spec.ingressClassName' instead");
+}
+
+void Warner::OfStorageClass(const Json& storage_class) {
+  const JsonArray& topologies = ArrayAt(storage_class, "allowedTopologies");
+  for (size_t i = 0; i < topologies.size(); ++i) {
+    const JsonArray& expressions = ArrayAt(topologies[i], "matchLabelExpressions");
+    for (size_t k = 0; k < expressions.size(); ++k) {
+      const std::string_view text = TextOfNote(kOldLabels, TextAt(expressions[k], "key"));
+      if (!text.empty()) Add("allowedTopologies[{}].matchLabelExpressions[{}].key: {}", i, k, text);
+    }
+  }
+}
+
+void Warner::OfJob(const Json& job) {
+  constexpr int64_t kCompletionsMany = 100'000;
+  constexpr int64_t kParallelismHigh = 10'000;
+  if (TextAt(job, "spec.completionMode") != "Indexed" ||
+      IntegerAt(job, "spec.completions") <= kCompletionsMany ||
+      IntegerAt(job, "spec.parallelism") <= kParallelismHigh) {
+    return;
+  }
+  Add("spec: In Indexed Jobs with a number of completions higher than 10^5 and a parallelism "
+      "higher than 10^4, Kubernetes might not be able to track completedIndexes when a big number "
+      "of indexes fail");
+}
+
+void Warner::OfNode(const Json& node) {
+  if (!TextAt(node, "spec.externalID").empty())
+    Add("spec.externalID: this field is deprecated, and is unused by Kubernetes");
+}
+
+// Whether a change is one that is looked at.
+bool Counts(const Json* old, const Json& object) {
+  return old == nullptr ||
+         IntegerAt(*old, "metadata.generation") != IntegerAt(object, "metadata.generation");
+}
+
+void WarnOfTemplate(Warner& warner, const std::string& path, const Json* pods) {
+  if (pods != nullptr) warner.OfPods(path + ".", *pods);
+}
+
+// Upstream names the field so where a set changes.
+void WarnOfSet(Warner& warner, const Json& set, bool is_new) {
+  WarnOfTemplate(warner, "spec.template", FindPath(set, "spec.template"));
+  const JsonArray& claims = ArrayAt(set, "spec.volumeClaimTemplates");
+  for (size_t i = 0; i < claims.size(); ++i) {
+    warner.OfClaim(fmt::format("spec.volumeClaimTemplates[{}]{}", i, is_new ? "" : ".Spec"),
+                   OrEmptyObject(FindMember(claims[i], "spec")));
+  }
+}
+
+void WarnOfWorkload(Warner& warner, KindId kind, const Json* old, const Json& object) {
+  switch (kind) {
+    case KindId::kPod:
+      if (old == nullptr) warner.OfPods("", object);
+      return;
+    case KindId::kDeployment:
+    case KindId::kReplicaSet:
+    case KindId::kDaemonSet:
+    case KindId::kReplicationController:
+      if (Counts(old, object))
+        WarnOfTemplate(warner, "spec.template", FindPath(object, "spec.template"));
+      return;
+    case KindId::kStatefulSet:
+      if (Counts(old, object)) WarnOfSet(warner, object, old == nullptr);
+      return;
+    case KindId::kJob:
+      if (!Counts(old, object)) return;
+      warner.OfJob(object);
+      return WarnOfTemplate(warner, "spec.template", FindPath(object, "spec.template"));
+    case KindId::kCronJob:
+      if (Counts(old, object))
+        WarnOfTemplate(warner, "spec.jobTemplate.spec.template",
+                       FindPath(object, "spec.jobTemplate.spec.template"));
+      return;
+    case KindId::kPodTemplate:
+      return WarnOfTemplate(warner, "template", FindPath(object, "template"));
+    default:
+      return;
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> SpecWarnings(const Kind& kind, const Json* old, const Json& object) {
+  Warner warner;
+  switch (kind.storage) {
+    case KindId::kPersistentVolumeClaim:
+      warner.OfStoredClaim(object);
+      break;
+    case KindId::kPersistentVolume:
+      warner.OfVolume(object);
+      break;
+    case KindId::kService:
+      warner.OfService(object);
+      break;
+    case KindId::kIngress:
+      if (old == nullptr) warner.OfIngress(object);
+      break;
+    case KindId::kStorageClass:
+      warner.OfStorageClass(object);
+      break;
+    case KindId::kNode:
+      warner.OfNode(object);
+      break;
+    default:
+      WarnOfWorkload(warner, kind.storage, old, object);
+      break;
+  }
+  return warner.Take();
+}
+
+}  // namespace berth::api
