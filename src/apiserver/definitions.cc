@@ -168,10 +168,8 @@ void Establish(Instant now, const std::vector<Json>& all, Json& object) {
 
 // Writes a definition anew.
 void Put(store::Store& store, Json object) {
-  const api::Kind& kind = api::KindOf(KindId::kCustomResourceDefinition);
-  const uint64_t revision = store.next_revision();
-  Bytes json(PrintCanonical(kind, object, revision).text);
-  store.Put(MakeStored(kind, object, std::move(json), revision));
+  store.Put(
+      PrintStored(api::KindOf(KindId::kCustomResourceDefinition), object, store.next_revision()));
 }
 
 // Ends the objects of a table, of one namespace or of all, as a deletion in the background would.
@@ -194,7 +192,10 @@ size_t EndObjects(Instant now, store::Store& store, const store::Range& range) {
     Mark(document, now, 0);
     store::StoredObject next = *object;
     next.revision = store.next_revision();
-    next.json = Bytes(PrintAgain(document, next.revision));
+    Printed printed = PrintAgain(document, next.revision);
+    next.json = Bytes(std::move(printed.text));
+    next.spec = printed.spec;
+    next.managed = printed.managed;
     store.Put(std::move(next));
   }
   return left;
