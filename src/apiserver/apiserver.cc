@@ -438,7 +438,7 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Turn& turn, const ResourceR
     case Verb::kWatch:
       break;
     default:
-      if (Outcome<void> open = CheckDefinitions(now, request); !open)
+      if (Outcome<void> open = CheckDefinitions(request); !open)
         return std::unexpected(std::move(open.error()));
       return Write(turn, request);
   }
@@ -489,21 +489,14 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
 }
 
 // What users' kinds have to say to a write.
-Outcome<void> ApiServer::CheckDefinitions(Instant now, const ResourceRequest& request) {
+Outcome<void> ApiServer::CheckDefinitions(const ResourceRequest& request) const {
   if (request.kind->defined != nullptr && request.verb == Verb::kCreate &&
       definitions_.IsEnding(*request.kind)) {
     auto problem = MethodNotAllowed();
     problem.error().message = "create not allowed while custom resource definition is terminating";
     return problem;
   }
-  if (request.subpart != Subpart::kFinalize) return {};
-  const store::ObjectRef space = store_.FindHead(static_cast<store::Table>(KindId::kNamespace),
-                                                 {.namespace_name = "", .name = request.name});
-  if (space == nullptr || !IsMarked(Load(*space))) return {};
-  const size_t left = definitions_.EmptyNamespace(now, store_, request.name);
-  if (left == 0) return {};
-  return Conflict(request.subject(),
-                  fmt::format("{} custom resources in it wait for their finalizers", left));
+  return {};
 }
 
 void ApiServer::AddTo(Hasher& hasher) const {

@@ -299,22 +299,5 @@ TEST_F(DefinitionsTest, WhatCantBeServedIsRefused) {
   EXPECT_EQ(Do(Method::kPost, kDefinitions, nested).substr(0, 1), "4");
 }
 
-TEST_F(DefinitionsTest, ANamespaceThatEndsTakesItsObjectsAlong) {
-  Do(Method::kPost, kDefinitions, Definition());
-  Do(Method::kPost, "/api/v1/namespaces", R"({"metadata":{"name":"n"}})");
-  const std::string inside = "/apis/stable.example.com/v1/namespaces/n/crontabs";
-  EXPECT_EQ(Do(Method::kPost, inside, CronTab("a")), "201");
-  EXPECT_EQ(Do(Method::kPost, inside, CronTab("b", R"("cron":"*")", R"(,"finalizers":["x.y/z"])")),
-            "201");
-  Do(Method::kDelete, "/api/v1/namespaces/n");
-  const std::string finalize = R"({"apiVersion":"v1","kind":"Namespace","metadata":{"name":"n"}})";
-  EXPECT_EQ(Do(Method::kPut, "/api/v1/namespaces/n/finalize", finalize).substr(0, 3), "409");
-  EXPECT_EQ(Do(Method::kGet, inside + "/a").substr(0, 3), "404");
-  Do(Method::kPatch, inside + "/b", R"({"metadata":{"finalizers":null}})",
-     "application/merge-patch+json");
-  EXPECT_EQ(Do(Method::kPut, "/api/v1/namespaces/n/finalize", finalize), "200");
-  EXPECT_EQ(Do(Method::kGet, "/api/v1/namespaces/n").substr(0, 3), "404");
-}
-
 }  // namespace
 }  // namespace berth::apiserver

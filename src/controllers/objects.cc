@@ -78,6 +78,15 @@ bool SameLinks(const Head& a, const Head& b) {
          a.name == b.name && a.owners == b.owners && a.labels == b.labels;
 }
 
+// Under which an object is found among those of its KindId and namespace.
+std::string NameKeyOf(const Head& head) {
+  return head.defined.empty() ? head.name : head.defined + "/" + head.name;
+}
+
+std::string_view KindName(api::KindId kind, std::string_view defined) {
+  return defined.empty() ? api::KindOf(kind).name : defined;
+}
+
 std::string MembersKey(std::string_view namespace_name, std::string_view group) {
   return std::string(namespace_name).append("/").append(group);
 }
@@ -271,6 +280,8 @@ Result<Head> Objects::Decode(api::KindId kind, std::string_view json, Decoded& d
       return Read(kind, json, &ReadStorageClass, decoded);
     case api::KindId::kClusterRole:
       return DecodeRole(json, decoded);
+    case api::KindId::kCustomResourceDefinition:
+      return Read(kind, json, &ReadDefinition, decoded);
     case api::KindId::kService:
       return Read(kind, json, &ReadService, decoded);
     case api::KindId::kEndpoints:
@@ -415,6 +426,8 @@ bool Objects::KeepService(Slot slot, Decoded& decoded) {
     claims_[slot] = std::move(*claim);
   } else if (auto* storage_class = std::get_if<StorageClassFacts>(&decoded)) {
     storage_classes_[slot] = std::move(*storage_class);
+  } else if (auto* definition = std::get_if<DefinitionFacts>(&decoded)) {
+    definitions_[slot] = std::move(*definition);
   } else {
     return false;
   }
@@ -534,7 +547,8 @@ bool IsReady(const api::Node& node) {
   });
 }
 
-Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
+Result<Difference> Objects::Observe(api::KindId kind, std::string_view json,
+                                    const std::string& defined) {
   Decoded decoded;
   Result<Head> head = Decode(kind, json, decoded);
   if (!head) return std::unexpected(head.error());
@@ -542,12 +556,14 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
     return Fail(ErrorCode::kInvalid, "an object without name or uid");
   }
   head->digest = HashOf(json);
+  head->defined = defined;
   Difference difference;
   const Slot known = Find(head->uid);
-  if (known != kNoSlot && heads_[known].kind != kind) {
+  if (known != kNoSlot && (heads_[known].kind != kind || heads_[known].defined != defined)) {
     return Fail(ErrorCode::kInvalid,
-                fmt::format("{} {}/{} has the uid of {} {}/{}, {}", api::KindOf(kind).name,
-                            head->namespace_name, head->name, api::KindOf(heads_[known].kind).name,
+                fmt::format("{} {}/{} has the uid of {} {}/{}, {}", KindName(kind, defined),
+                            head->namespace_name, head->name,
+                            KindName(heads_[known].kind, heads_[known].defined),
                             heads_[known].namespace_name, heads_[known].name, head->uid));
   }
   if (known != kNoSlot) {
@@ -583,7 +599,7 @@ Result<Difference> Objects::Observe(api::KindId kind, std::string_view json) {
     }
   } else {
     // The name's former bearer is gone, though nobody has told so yet.
-    const Slot former = Find(kind, head->namespace_name, head->name);
+    const Slot former = Find(kind, head->namespace_name, NameKeyOf(*head));
     if (former != kNoSlot) {
       difference = Remove(std::string(heads_[former].uid));
       difference.removed = false;
@@ -612,7 +628,7 @@ Slot Objects::Place(Head head) {
 void Objects::Link(Slot slot) {
   const Head& head = heads_[slot];
   by_uid_[head.uid] = slot;
-  by_name_[{head.kind, head.namespace_name, head.name}] = slot;
+  by_name_[{head.kind, head.namespace_name, NameKeyOf(head)}] = slot;
   for (const api::OwnerReference& owner : head.owners) dependents_[owner.uid].insert(slot);
   if (head.kind == api::KindId::kWorkload) {
     if (const std::string_view job = JobUidOf(head); !job.empty())
@@ -638,7 +654,7 @@ void Objects::Link(Slot slot) {
 void Objects::Unlink(Slot slot) {
   const Head& head = heads_[slot];
   by_uid_.erase(head.uid);
-  by_name_.erase({head.kind, head.namespace_name, head.name});
+  by_name_.erase({head.kind, head.namespace_name, NameKeyOf(head)});
   for (const api::OwnerReference& owner : head.owners) Erase(dependents_, owner.uid, slot);
   if (head.kind == api::KindId::kWorkload) Erase(workloads_for_, std::string(JobUidOf(head)), slot);
   if (head.kind == api::KindId::kControllerRevision)
@@ -706,6 +722,9 @@ void Objects::EraseViews(Slot slot) {
       break;
     case api::KindId::kClusterRole:
       roles_.erase(slot);
+      break;
+    case api::KindId::kCustomResourceDefinition:
+      definitions_.erase(slot);
       break;
     default:
       EraseServices(slot);
@@ -796,6 +815,26 @@ Slot Objects::Find(api::KindId kind, std::string_view namespace_name, std::strin
 }
 
 const PodFacts* Objects::pod(Slot slot) const { return At(pods_, slot); }
+
+const DefinitionFacts* Objects::definition(Slot slot) const { return At(definitions_, slot); }
+const DefinitionFacts* Objects::definition(std::string_view name) const {
+  return At(definitions_, Find(api::KindId::kCustomResourceDefinition, {}, name));
+}
+
+const Head* Objects::DefinitionOf(const api::OwnerReference& reference) const {
+  for (const auto& [slot, definition] : definitions_) {
+    if (definition.Means(reference.api_version, reference.kind)) return &heads_[slot];
+  }
+  return nullptr;
+}
+
+void Objects::NoteListed(const std::string& defined, bool listed) {
+  if (listed) {
+    listed_.insert(defined);
+  } else {
+    listed_.erase(defined);
+  }
+}
 const api::Deployment* Objects::deployment(Slot slot) const { return At(deployments_, slot); }
 const api::ReplicaSet* Objects::replica_set(Slot slot) const { return At(replica_sets_, slot); }
 const api::ReplicaSet* Objects::replicas_of(Slot slot) const {
@@ -924,8 +963,16 @@ std::vector<Slot> Objects::All(api::KindId kind) const {
   return slots;
 }
 
+std::vector<Slot> Objects::AllDefined(std::string_view defined) const {
+  std::vector<Slot> slots = All(api::KindId::kCustomResource);
+  std::erase_if(slots, [&](Slot slot) { return heads_[slot].defined != defined; });
+  return slots;
+}
+
 // Heads, views and indexes follow from the kinds and the documents.
 void Objects::AddTo(Hasher& hasher) const {
+  hasher.Add(listed_.size());
+  for (const std::string& defined : listed_) hasher.Add(defined);
   hasher.Add(by_uid_.size());
   for (const auto& [uid, slot] : by_uid_) {
     hasher.Add(uid).Add(slot).Add(heads_[slot].kind).Add(heads_[slot].digest);

@@ -24,6 +24,7 @@
 #include "base/time.h"
 #include "client/known_set.h"
 #include "codec/decode.h"
+#include "controllers/definition_facts.h"
 #include "controllers/role_facts.h"
 #include "controllers/service_facts.h"
 #include "controllers/volume_facts.h"
@@ -42,6 +43,7 @@ inline constexpr Slot kNoSlot = ~Slot{0};
 
 struct Head {
   api::KindId kind = api::KindId::kPod;
+  std::string defined;  // Of kCustomResource: the name of its CustomResourceDefinition.
   std::string namespace_name;
   std::string name;
   std::string uid;
@@ -146,9 +148,11 @@ struct Difference {
 // A copyable value. Cost of a change: O(log objects) and the object's own size.
 class Objects {
  public:
-  // Takes an object's JSON as the truth unless a newer version of it is known. Errors: it can't be
-  // read; nothing changed then.
-  Result<Difference> Observe(api::KindId kind, std::string_view json);
+  // Takes an object's JSON as the truth unless a newer version of it is known. Of an object of a
+  // kind that a user defined, kCustomResource, nothing but the metadata is read. Errors: it can't
+  // be read; nothing changed then.
+  Result<Difference> Observe(api::KindId kind, std::string_view json,
+                             const std::string& defined = {});
   // The object with this uid is gone. Nothing changed if it isn't known.
   Difference Remove(std::string_view uid);
 
@@ -158,6 +162,15 @@ class Objects {
   // REQUIRES: the slot holds an object.
   [[nodiscard]] const Head& head(Slot slot) const { return heads_[slot]; }
   [[nodiscard]] const PodFacts* pod(Slot slot) const;
+  [[nodiscard]] const DefinitionFacts* definition(Slot slot) const;
+  [[nodiscard]] const DefinitionFacts* definition(std::string_view name) const;
+  [[nodiscard]] const std::map<Slot, DefinitionFacts>& definitions() const { return definitions_; }
+  // The CustomResourceDefinition that a reference's kind is of; nullptr: none that is served.
+  // O(definitions).
+  [[nodiscard]] const Head* DefinitionOf(const api::OwnerReference& reference) const;
+  // Whether every object of a definition is known, as it was noted.
+  [[nodiscard]] bool listed(std::string_view defined) const { return listed_.contains(defined); }
+  void NoteListed(const std::string& defined, bool listed);
   [[nodiscard]] const VolumeFacts* volume(Slot slot) const;
   [[nodiscard]] const ClaimFacts* claim(Slot slot) const;
   [[nodiscard]] const StorageClassFacts* storage_class(Slot slot) const;
@@ -208,6 +221,8 @@ class Objects {
                                                 std::string_view group) const;
   // The PodGroups that are in Volcano's queue of that name, the object being there or not.
   [[nodiscard]] api::GroupCounts GroupsIn(std::string_view queue) const;
+  // The objects of a definition. O(objects of all definitions).
+  [[nodiscard]] std::vector<Slot> AllDefined(std::string_view defined) const;
   // Objects of a kind in a namespace, in order of names; those of all namespaces: All().
   [[nodiscard]] std::vector<Slot> In(api::KindId kind, std::string_view namespace_name) const;
   [[nodiscard]] std::vector<Slot> All(api::KindId kind) const;
@@ -230,6 +245,11 @@ class Objects {
   // nullptr for other objects.
   [[nodiscard]] const api::LabelQuery* selector(Slot slot) const;
   [[nodiscard]] size_t size() const { return by_uid_.size(); }
+  // Each object's head, in order of uids.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (const auto& [uid, slot] : by_uid_) visit(heads_[slot]);
+  }
 
   void AddTo(Hasher& hasher) const;
 
@@ -269,6 +289,8 @@ class Objects {
   std::map<std::string, std::set<Slot>, std::less<>> slices_of_;  // By namespace/service.
 
   std::map<Slot, PodFacts> pods_;
+  std::map<Slot, DefinitionFacts> definitions_;
+  std::set<std::string, std::less<>> listed_;
   std::map<Slot, VolumeFacts> volumes_;
   std::map<Slot, ClaimFacts> claims_;
   std::map<Slot, StorageClassFacts> storage_classes_;
@@ -316,7 +338,7 @@ class Objects {
                    api::PriorityClass, api::WorkloadPriorityClass, api::ReplicationController,
                    api::StatefulSet, DaemonViews, api::ControllerRevision, api::CronJob,
                    VolumeFacts, RoleFacts, ClaimFacts, StorageClassFacts, ServiceFacts,
-                   EndpointsFacts, SliceFacts>;
+                   EndpointsFacts, SliceFacts, DefinitionFacts>;
   void Keep(Slot slot, Decoded& decoded);
   // What is kept for Services and volumes.
   bool KeepService(Slot slot, Decoded& decoded);
