@@ -458,7 +458,11 @@ Outcome<env::HttpResponse> ApiServer::HandleResource(Turn& turn, const ResourceR
 Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& request) {
   const QuotaCounter counter = options_.quota_counter;
   if (turn.write == nullptr && !webhooks_.Concern(request)) {
-    return HandleWrite({.now = turn.now, .store = store_, .prng = prng_, .quota_counter = counter},
+    return HandleWrite({.now = turn.now,
+                        .store = store_,
+                        .prng = prng_,
+                        .quota_counter = counter,
+                        .zones = options_.zones.get()},
                        request);
   }
   WaitingWrite write = turn.write != nullptr ? std::move(*turn.write)
@@ -474,7 +478,8 @@ Outcome<env::HttpResponse> ApiServer::Write(Turn& turn, const ResourceRequest& r
                                                        .store = store_,
                                                        .prng = prng,
                                                        .quota_counter = counter,
-                                                       .webhooks = &calls},
+                                                       .webhooks = &calls,
+                                                       .zones = options_.zones.get()},
                                                       request);
     if (calls.wanted().empty()) return response;
     calls.Prune(write.heard);

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/time_zone.h"
 #include "apiserver/authorizer.h"
 #include "apiserver/definitions.h"
 #include "apiserver/discovery.h"
@@ -47,6 +48,8 @@ struct Options {
   // Make the StorageClass "standard" for claims that name none, where there is no class at all.
   bool own_storage_class = false;
   Duration event_ttl = kEventTtl;  // How long an Event stays after its last write; > 0.
+  // The time zones that CronJobs may name; null: any.
+  std::shared_ptr<const api::TimeZones> zones = nullptr;
   int64_t watches_max = limits::kWatchesMax;
   // How far back a watch resumes, and what it may have unread; for tests.
   int64_t log_events_max = limits::kWatchLogEventsMax;

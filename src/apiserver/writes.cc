@@ -15,6 +15,7 @@
 #include "api/quota.h"
 #include "api/timestamp.h"
 #include "api/validate.h"
+#include "api/validate_time_zone.h"
 #include "api/versions.h"
 #include "apiserver/admission.h"
 #include "apiserver/authorizer.h"
@@ -251,7 +252,9 @@ Outcome<void> AdmitAndValidateCreate(WriteContext& context, Json& object) {
     JsonObject& status = api::MemberObject(object.get_object(), "status");
     status["lastPhaseTransitionTime"] = api::PrintTimestamp(context.now);
   }
-  const api::FieldErrors errors = api::ValidateCreate(kind, object);
+  api::FieldErrors errors = api::ValidateCreate(kind, object);
+  if (kind.id == KindId::kCronJob && context.zones != nullptr)
+    api::CheckTimeZone(*context.zones, nullptr, object, errors);
   if (!errors.empty()) return Invalid({.kind = kind, .name = *name}, errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, nullptr, object); !admitted) {
     return admitted;
@@ -523,7 +526,8 @@ WriteResult HandleWrite(const WriteTools& tools, const ResourceRequest& request)
                        .memory = api::JsonMemory(&arena),
                        .warnings = {},
                        .quota_counter = tools.quota_counter,
-                       .webhooks = tools.webhooks};
+                       .webhooks = tools.webhooks,
+                       .zones = tools.zones};
   WriteResult result = Dispatch(context);
   if (!result) {
     result.error().warnings = std::move(context.warnings);
@@ -693,6 +697,8 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {
     return std::unexpected(std::move(admitted.error()));
   }
+  if (kind.id == KindId::kCronJob && context.zones != nullptr)
+    api::CheckTimeZone(*context.zones, &before, object, errors);
   if (context.webhooks != nullptr) {
     Outcome<void> valid =
         ValidateChange(context, {.before = before, .stored = *old, .managed = managed}, object);

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/json.h"
+#include "api/time_zone.h"
 #include "apiserver/objects.h"
 #include "apiserver/problem.h"
 #include "apiserver/quotas.h"
@@ -36,6 +37,8 @@ struct WriteContext {
   std::optional<std::string> managed_applied = {};
   QuotaCounter quota_counter = QuotaCounter::kServer;
   WebhookCalls* webhooks = nullptr;  // Null: none concerns the request.
+  // Those that CronJobs may name; null: any.
+  const api::TimeZones* zones = nullptr;
 };
 
 // What a write is done with.
@@ -45,6 +48,7 @@ struct WriteTools {
   Prng& prng;
   QuotaCounter quota_counter = QuotaCounter::kServer;
   WebhookCalls* webhooks = nullptr;
+  const api::TimeZones* zones = nullptr;
 };
 
 // Parses the options, does the write and renders its answer, with its warnings. While webhooks have

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/time_zone.h"
 #include "base/hash.h"
 #include "base/prng.h"
 #include "base/time.h"
@@ -64,6 +65,7 @@ struct Options {
   // Tell of the owners what was done for them (event_recorder.h).
   bool events = true;
   LifecycleTiming lifecycle;
+  api::TimeZones zones;  // Those that CronJobs may name.
   // A key that wrote rests so long: what happens meanwhile is answered by one plan.
   Duration spacing = Duration::Milliseconds(20);
   // Calls under way or queued at which no further key is planned.
@@ -146,8 +148,6 @@ class Controllers final : public env::Actor {
     bool reading = false;    // What became of the write is being read.
     bool withdrawn = false;  // Its reason has gone: that it was not done is as well.
   };
-  struct NodeRow {
-    Instant last_sign;
   // What a list-watch is of.
   struct Watched {
     api::KindId kind = api::KindId::kPod;
@@ -159,6 +159,8 @@ class Controllers final : public env::Actor {
     client::Resource resource;
     client::WatchId watch;
   };
+  struct NodeRow {
+    Instant last_sign;
     Instant renewed;    // As the lease says.
     Instant heartbeat;  // As the Ready condition says.
     Instant missing_since;
@@ -169,8 +171,6 @@ class Controllers final : public env::Actor {
   void OnEvent(Instant now, const client::Event& event, env::Outbox& out);
   void OnObject(Instant now, const client::ObjectEvent& event, env::Outbox& out);
   void OnSynced(Instant now);
-
-  // The objects changed: enqueues every key whose plan reads what changed.
   [[nodiscard]] bool AllListed() const;
 
   // Kinds that users define (custom_kinds.cc). Follows those that the definitions say there are.
@@ -180,6 +180,8 @@ class Controllers final : public env::Actor {
   void OnDefinedListed(Instant now, const std::string& defined, const client::WatchState& watch);
   // The server said that an object of a user's kind is gone: who names it as an owner need not ask.
   void NoteGone(std::string_view uid);
+
+  // The objects changed: enqueues every key whose plan reads what changed.
   void Observe(Instant now, const Watched& what, std::string_view json, env::Outbox& out);
   void Forget(Instant now, std::string_view uid);
   void OnDifference(Instant now, const Difference& difference);
@@ -282,12 +284,12 @@ class Controllers final : public env::Actor {
   EventRecorder recorder_;
   bool started_ = false;
 
-  std::map<Key, Row> rows_;
-  std::map<Key, Instant> due_;
   std::map<client::WatchId, Watched> watches_;
   std::map<std::string, Followed, std::less<>> followed_;  // By definition.
   bool definitions_changed_ = false;
 
+  std::map<Key, Row> rows_;
+  std::map<Key, Instant> due_;
   std::set<std::pair<Instant, Key>> queue_;  // The same, by time.
   std::map<uint64_t, CallRow> calls_;
   std::map<std::string, NodeRow, std::less<>> nodes_;
