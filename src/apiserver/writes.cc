@@ -598,7 +598,7 @@ WriteResult CreateFrom(WriteContext& context, Json object) {
   return Answer(201, Syntax::kJson, std::move(answer.text));
 }
 
-void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
+bool TryCreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
   const env::HttpRequest http;
   ResourceRequest request;
   request.verb = Verb::kCreate;
@@ -614,9 +614,13 @@ void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json o
                        .memory = {},
                        .warnings = {},
                        .managed_applied = ""};
-  const Outcome<void> fine = AdmitAndValidateCreate(context, object);
-  CHECK(fine.has_value());
+  if (!AdmitAndValidateCreate(context, object)) return false;
   CommitPut(context, api::KindOf(kind), std::move(object));
+  return true;
+}
+
+void CreateOwn(Instant now, store::Store& store, Prng& prng, KindId kind, Json object) {
+  CHECK(TryCreateOwn(now, store, prng, kind, std::move(object)));
 }
 
 // What webhooks are told of a change beside the object.
@@ -693,12 +697,12 @@ Outcome<Written> Replace(WriteContext& context, const store::ObjectRef& old, con
   api::FieldErrors errors = api::ValidateMetadataUpdate(before, object);
   std::ranges::move(api::ValidateUpdate(kind, before, object, subresource),
                     std::back_inserter(errors));
+  if (kind.id == KindId::kCronJob && context.zones != nullptr)
+    api::CheckTimeZone(*context.zones, &before, object, errors);
   if (!errors.empty()) return Invalid(context.request.subject(), errors);
   if (Outcome<void> admitted = AdmitValid(context.store, kind, &before, object); !admitted) {
     return std::unexpected(std::move(admitted.error()));
   }
-  if (kind.id == KindId::kCronJob && context.zones != nullptr)
-    api::CheckTimeZone(*context.zones, &before, object, errors);
   if (context.webhooks != nullptr) {
     Outcome<void> valid =
         ValidateChange(context, {.before = before, .stored = *old, .managed = managed}, object);

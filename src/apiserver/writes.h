@@ -60,7 +60,11 @@ struct WriteTools {
 // A random (version 4) UUID.
 [[nodiscard]] std::string NewUid(Prng& prng);
 
-// Creates an object that the server itself needs, by the same path. REQUIRES: it is valid.
+// Creates an object that the server itself needs, by the same path. False: what there is forbids
+// it.
+[[nodiscard]] bool TryCreateOwn(Instant now, store::Store& store, Prng& prng, api::KindId kind,
+                                api::Json object);
+// The same. REQUIRES: it may be made.
 void CreateOwn(Instant now, store::Store& store, Prng& prng, api::KindId kind, api::Json object);
 
 // ---- The verbs, for HandleWrite and each other -------------------------------------------------
