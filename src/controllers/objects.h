@@ -164,7 +164,9 @@ class Objects {
   [[nodiscard]] const PodFacts* pod(Slot slot) const;
   [[nodiscard]] const DefinitionFacts* definition(Slot slot) const;
   [[nodiscard]] const DefinitionFacts* definition(std::string_view name) const;
-  [[nodiscard]] const std::map<Slot, DefinitionFacts>& definitions() const { return definitions_; }
+  [[nodiscard]] const std::map<Slot, DefinitionFacts>& definitions() const {
+    return Table<DefinitionFacts>();
+  }
   // The CustomResourceDefinition that a reference's kind is of; nullptr: none that is served.
   // O(definitions).
   [[nodiscard]] const Head* DefinitionOf(const api::OwnerReference& reference) const;
@@ -202,8 +204,8 @@ class Objects {
   // What the pods of a DaemonSet ask for, or of a Job that has a queue name, or had one: is
   // suspended; of others nothing.
   [[nodiscard]] const Shared<api::PodSpec>& template_spec(Slot owner) const;
-  [[nodiscard]] bool has_budgets() const { return !budgets_.empty(); }
-  [[nodiscard]] bool has_services() const { return !services_.empty(); }
+  [[nodiscard]] bool has_budgets() const { return !Table<api::PodDisruptionBudget>().empty(); }
+  [[nodiscard]] bool has_services() const { return !Table<ServiceFacts>().empty(); }
   [[nodiscard]] PodRef pod_ref(Slot slot) const { return {&heads_[slot], pod(slot)}; }
 
   // Objects that name this uid as an owner, known or not; those of other namespaces too.
@@ -260,14 +262,9 @@ class Objects {
   void Link(Slot slot);
   void Unlink(Slot slot);
   void EraseViews(Slot slot);
-  // Of Services and volumes; of groups, and of what Kueue's queues are about.
-  void EraseServices(Slot slot);
-  void EraseQueued(Slot slot);
-  void KeepGroup(Slot slot, api::PodGroup group);
   void UncountGroup(Slot slot);
   void LinkToSelecting(Slot pod);
   void UnlinkFromSelecting(Slot pod);
-  void KeepVolume(Slot slot, VolumeFacts volume);
   void UnlinkVolume(Slot slot);
   // Of a PodDisruptionBudget or a Service: finds its pods when it selects others than before.
   void KeepSelector(Slot slot, api::LabelQuery query);
@@ -288,39 +285,35 @@ class Objects {
   std::map<Slot, std::set<Slot>> selected_;                       // Pods, by budget or Service.
   std::map<std::string, std::set<Slot>, std::less<>> slices_of_;  // By namespace/service.
 
-  std::map<Slot, PodFacts> pods_;
-  std::map<Slot, DefinitionFacts> definitions_;
   std::set<std::string, std::less<>> listed_;
-  std::map<Slot, VolumeFacts> volumes_;
-  std::map<Slot, ClaimFacts> claims_;
-  std::map<Slot, StorageClassFacts> storage_classes_;
   std::set<Slot> free_volumes_;
   std::map<std::string, std::set<Slot>, std::less<>> volumes_of_;  // By the claim's namespace/name.
-  std::map<Slot, api::Deployment> deployments_;
-  std::map<Slot, api::ReplicaSet> replica_sets_;
-  std::map<Slot, api::ReplicationController> replication_controllers_;
-  std::map<Slot, api::StatefulSet> stateful_sets_;
-  std::map<Slot, api::DaemonSet> daemon_sets_;
-  std::map<Slot, api::ControllerRevision> revisions_;
-  std::map<Slot, api::CronJob> cron_jobs_;
-  std::map<Slot, api::Job> jobs_;
-  std::map<Slot, api::Node> nodes_;
-  std::map<Slot, api::Namespace> namespaces_;
-  std::map<Slot, api::Lease> leases_;
-  std::map<Slot, api::ConfigMap> config_maps_;
-  std::map<Slot, api::PodDisruptionBudget> budgets_;
-  std::map<Slot, RoleFacts> roles_;
-  std::map<Slot, ServiceFacts> services_;
-  std::map<Slot, EndpointsFacts> endpoints_;
-  std::map<Slot, SliceFacts> slices_;
-  std::map<Slot, api::PodGroup> groups_;
-  std::map<Slot, api::Queue> group_queues_;
   std::map<std::string, api::GroupCounts, std::less<>> groups_in_;  // By queue.
   std::map<Slot, Shared<api::PodSpec>> template_specs_;             // As template_spec().
-  std::map<Slot, api::Workload> workloads_;
-  std::map<Slot, api::ResourceFlavor> flavors_;
-  std::map<Slot, api::PriorityClass> priority_classes_;
-  std::map<Slot, api::WorkloadPriorityClass> workload_classes_;
+  // What is kept of objects beside their heads, a table for each type.
+  template <typename... T>
+  using Tables = std::tuple<std::map<Slot, T>...>;
+  Tables<PodFacts, api::Deployment, api::ReplicaSet, api::ReplicationController, api::StatefulSet,
+         api::DaemonSet, api::ControllerRevision, api::CronJob, api::Job, api::Node, api::Namespace,
+         api::Lease, api::ConfigMap, api::PodDisruptionBudget, RoleFacts, ServiceFacts,
+         EndpointsFacts, SliceFacts, VolumeFacts, ClaimFacts, StorageClassFacts, api::PodGroup,
+         api::Queue, api::Workload, api::ResourceFlavor, api::PriorityClass,
+         api::WorkloadPriorityClass, DefinitionFacts>
+      tables_;
+  template <typename T>
+  [[nodiscard]] std::map<Slot, T>& Table() {
+    return std::get<std::map<Slot, T>>(tables_);
+  }
+  template <typename T>
+  [[nodiscard]] const std::map<Slot, T>& Table() const {
+    return std::get<std::map<Slot, T>>(tables_);
+  }
+  template <typename T>
+  [[nodiscard]] const T* View(Slot slot) const {
+    const auto at = Table<T>().find(slot);
+    return at == Table<T>().end() ? nullptr : &at->second;
+  }
+
   // A Job and, for template_spec(), its pods' spec.
   struct JobViews {
     api::Job job;
@@ -340,12 +333,17 @@ class Objects {
                    VolumeFacts, RoleFacts, ClaimFacts, StorageClassFacts, ServiceFacts,
                    EndpointsFacts, SliceFacts, DefinitionFacts>;
   void Keep(Slot slot, Decoded& decoded);
-  // What is kept for Services and volumes.
-  bool KeepService(Slot slot, Decoded& decoded);
-  // What is kept for Jobs with a queue name.
-  void KeepQueued(Slot slot, Decoded& decoded);
-  // What is kept for StatefulSets and other keepers of pods.
-  bool KeepSets(Slot slot, Decoded& decoded);
+  // Into its table, with the selector of what keeps pods by one; of some types more is due.
+  template <typename T>
+  void KeepView(Slot slot, T view);
+  void KeepView(Slot, std::monostate) {}
+  void KeepView(Slot slot, JobViews views);
+  void KeepView(Slot slot, DaemonViews views);
+  void KeepView(Slot slot, api::ConfigMap map);
+  void KeepView(Slot slot, api::PodDisruptionBudget budget);
+  void KeepView(Slot slot, api::PodGroup group);
+  void KeepView(Slot slot, ServiceFacts service);
+  void KeepView(Slot slot, VolumeFacts volume);
   [[nodiscard]] bool IsScaled(Slot known, const Decoded& decoded) const;
   [[nodiscard]] bool IsRegrouped(Slot known, const Head& head, const Decoded& decoded) const;
   [[nodiscard]] bool IsRepublished(Slot known, const Head& head, const PodFacts& pod) const;
